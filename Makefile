@@ -1,0 +1,39 @@
+# Everything starts here; each goal does its own set-up on a fresh machine.
+#   make demo         run and compare the exchange strategies on this machine, about a minute after the build
+#   make test         all tests (also what continuous integration runs)
+#   make bench        the performance figures; FIGURE=name for one
+#   make check-long   the slow tests: full strategy matrix, sanitizers, more MPI libraries
+#   make format       clang-format and ruff
+SHELL := /bin/bash
+BUILD ?= build/release
+VENV  := .venv/bin
+# The MPI that is installed comes first, the one set-up may have put into .venv last.
+export PATH := $(PATH):$(CURDIR)/.venv/bin
+export HALOSCOPE_BUILD := $(CURDIR)/$(BUILD)
+
+.PHONY: demo test bench check-long build setup format clean
+demo: build
+	$(VENV)/haloscope demo
+
+test: build
+	$(VENV)/python -m pytest -q -m 'not long' tests
+
+bench: build
+	$(VENV)/python -m bench $(if $(FIGURE),--figure $(FIGURE))
+
+check-long: build
+	$(VENV)/python -m pytest -q tests
+
+build: setup
+	@test -e $(BUILD)/build.ninja || $(VENV)/cmake --preset $(notdir $(BUILD)) -DCMAKE_MAKE_PROGRAM=$(CURDIR)/$(VENV)/ninja >&2
+	@$(VENV)/cmake --build $(BUILD) -- --quiet >&2
+
+setup:
+	@scripts/setup.sh
+
+format:
+	git ls-files '*.cpp' '*.hpp' '*.h' | xargs clang-format -i
+	$(VENV)/ruff format python tests bench && $(VENV)/ruff check --fix python tests bench
+
+clean:
+	rm -rf build

@@ -1,0 +1,57 @@
+#!/usr/bin/env bash
+# Prepare everything a build needs, without touching anything outside the checkout:
+# a private .venv with the build tools and the Python package, and an MPI.
+#   usage: scripts/setup.sh            (run by the Makefile; safe to run again)
+# With root on Debian, what only apt has is installed too; without root the missing package is named.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+
+say() { printf 'setup: %s\n' "$*" >&2; }
+
+# -- 1. system packages -------------------------------------------------------------------------------------------
+missing=()
+need() { # need PACKAGE TEST...: remember PACKAGE when TEST fails
+  local package=$1
+  shift
+  "$@" >/dev/null 2>&1 || missing+=("$package")
+}
+header() { printf '#include <%s>\n' "$1" | "${CXX:-g++}" -E -x c++ - ; }
+venv_works() { python3 -c 'import sys, ensurepip, venv; sys.exit(sys.version_info < (3, 11))'; }
+
+need g++ command -v "${CXX:-g++}"
+need python3 command -v python3
+need python3-venv venv_works
+need libgtest-dev header gtest/gtest.h
+need nlohmann-json3-dev header nlohmann/json.hpp
+need libcli11-dev header CLI/CLI.hpp
+
+if ((${#missing[@]})); then
+  if [[ $(id -u) == 0 ]] && command -v apt-get >/dev/null; then
+    say "installing ${missing[*]}"
+    apt-get update -qq >&2
+    DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends "${missing[@]}" >/dev/null
+  else
+    say "missing: ${missing[*]}"
+    say "install them with your package manager (Debian: sudo apt-get install ${missing[*]}), then run this again"
+    exit 3
+  fi
+fi
+
+# -- 2. private Python environment ---------------------------------------------------------------------------------
+if [[ ! -x .venv/bin/python ]]; then
+  say "creating .venv"
+  python3 -m venv .venv
+fi
+stamp=.venv/.haloscope-$(sha256sum pyproject.toml | cut -c1-16)
+if [[ ! -e $stamp ]]; then
+  say "installing the Python tools (first time only)"
+  .venv/bin/python -m pip install -q --disable-pip-version-check -e '.[dev]'
+  rm -f .venv/.haloscope-*
+  touch "$stamp"
+fi
+
+# -- 3. MPI: the mpicxx on PATH, else MPICH from PyPI --------------------------------------------------------------
+if ! command -v mpicxx >/dev/null && [[ ! -x .venv/bin/mpicxx ]]; then
+  say "no mpicxx on PATH: installing MPICH from PyPI into .venv"
+  .venv/bin/python -m pip install -q --disable-pip-version-check 'mpich==5.0.2'
+fi

@@ -1,0 +1,32 @@
+// The one exception type: what was asked, what is wrong, what to do; and the exit code it maps to.
+#pragma once
+
+#include <stdexcept>
+#include <string>
+
+namespace haloscope {
+
+/// Exit codes of every program of the project.
+enum class Exit : int { ok = 0, failed = 1, usage = 2, unavailable = 3 };
+
+/// An error a user can act on. `what()` names the request, the fault and the remedy in one or two sentences.
+class Error : public std::runtime_error {
+ public:
+  Error(Exit exit_code, const std::string& message) : std::runtime_error(message), exit_code_(exit_code) {}
+  Exit exit_code() const { return exit_code_; }
+
+ private:
+  Exit exit_code_;
+};
+
+/// A request that can never work: wrong value, unknown name, illegal combination (exit code 2).
+struct UsageError : Error {
+  explicit UsageError(const std::string& message) : Error(Exit::usage, message) {}
+};
+
+/// A legal request that this build or this MPI cannot serve (exit code 3).
+struct UnavailableError : Error {
+  explicit UnavailableError(const std::string& message) : Error(Exit::unavailable, message) {}
+};
+
+}  // namespace haloscope

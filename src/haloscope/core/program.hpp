@@ -1,0 +1,83 @@
+// The program: *when* things happen in the steps between two exchanges. A plain value made by a schedule function.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "haloscope/core/plan.hpp"
+
+namespace haloscope {
+
+enum class OpKind : std::uint8_t {
+  barrier,   ///< all ranks meet (desync timer); target unused
+  post,      ///< make receives ready; target = message set
+  copy,      ///< fill own-neighbour halos; target = copy set
+  pack,      ///< gather regions into messages; target = message set
+  send,      ///< hand messages to the transport; target = message set
+  wait,      ///< until messages have arrived; target = message set
+  unpack,    ///< scatter messages into halos; target = message set
+  complete,  ///< until sent messages may be overwritten; target = message set
+  sweep,     ///< apply the stencil to a box; target = sweep
+  progress,  ///< let the communication lane advance without blocking; target unused
+};
+const char* to_string(OpKind kind);
+
+/// Threads an operation may run on. `main`: the whole team; `comm`: one thread at a time, in program order.
+enum class Lane : std::uint8_t { main, comm };
+
+/// Which part of a step a sweep is, as the timers report it.
+enum class Part : std::uint8_t { full, inner, outer };
+
+/// One operation. `after` holds indices of earlier operations that must have finished.
+struct Op {
+  OpKind kind = OpKind::progress;
+  Lane lane = Lane::main;
+  std::uint8_t slot = 0;  ///< slot read (sweep) or exchanged, relative to the slot current at the program's start
+  std::int32_t target = -1;
+  std::vector<std::int32_t> after;
+};
+
+/// One stencil application: reads `op.slot`, writes slot `op.slot + levels` (modulo slots) on `region`.
+struct Sweep {
+  Box region;      ///< cells written, local coordinates
+  Box valid;       ///< cells of `region` that hold right values afterwards; the rest may be rubbish (full deep halos)
+  int step = 0;    ///< time step within the program, 0-based
+  int levels = 1;  ///< time steps fused into this operation (temporal blocking)
+  Part part = Part::full;
+};
+
+/// How the team shares the cells of one sweep.
+enum class Sharing : std::uint8_t { fixed, guided, dynamic };
+
+/// The operations of `steps` time steps with one exchange before the first.
+struct Program {
+  int steps = 1;
+  int slots = 2;
+  bool comm_thread = false;  ///< one thread runs the whole `comm` lane first, then joins the others
+  Sharing sharing = Sharing::fixed;
+  std::vector<Op> ops;
+  std::vector<std::vector<int>> sets;          ///< message ids of the plan
+  std::vector<std::vector<Copy>> copy_sets;    ///< copies, possibly parts of the plan's
+  std::vector<Sweep> sweeps;
+};
+
+/// What a schedule needs to know of the app: how far its stencil reaches.
+struct Stage {
+  int radius = 1;
+  bool box_stencil = false;  ///< reads edges and corners
+};
+
+enum class DeepRegion : std::uint8_t { full, shrink, blocked };
+
+/// The choices a schedule may read.
+struct ScheduleOptions {
+  int depth = 1;                         ///< ghost layers = depth x radius; the exchange serves `depth` steps
+  int steps = 1;                         ///< steps of this program, 1..depth (a last, shorter round)
+  DeepRegion region = DeepRegion::full;  ///< what sub-steps sweep (Valen 2023, section 3.3; shrink: ours)
+  int tiles = 8;                         ///< interior tiles of `split`, `progress` is called between them
+  Sharing sharing = Sharing::guided;     ///< `comm-thread`: how interior cells are handed out
+  bool barrier = false;                  ///< barrier before each exchange (desync timer)
+};
+
+}  // namespace haloscope

@@ -1,0 +1,41 @@
+// The one copy engine: lists of 3D block transfers, compiled once, then run without allocation.
+// Serves own-neighbour halos, packing and unpacking alike.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+namespace haloscope {
+
+/// Copy `planes` x `rows` rows of `row_bytes` contiguous bytes. Strides in bytes.
+struct BlockCopy {
+  const std::byte* from = nullptr;
+  std::byte* to = nullptr;
+  std::int64_t row_bytes = 0, rows = 1, planes = 1;
+  std::int64_t from_row = 0, from_plane = 0;
+  std::int64_t to_row = 0, to_plane = 0;
+};
+
+/// A compiled list of block copies, run in list order except that neighbours in the list that share their planes run
+/// plane by plane, and short rows of equal shape run in one row pass (both x faces touch each cache line once).
+class CopyList {
+ public:
+  CopyList() = default;
+  /// Compile. A copy may read what an *earlier* copy of the list wrote in the same or an earlier plane.
+  explicit CopyList(std::vector<BlockCopy> copies);
+  /// Run everything on the calling thread. No allocation; cost: bytes() read and written.
+  void run() const;
+  std::int64_t bytes() const { return bytes_; }
+  bool empty() const { return bytes_ == 0; }
+
+ private:
+  struct Group { std::size_t begin, end; bool fuse_rows; };   // copies sharing one row pass
+  struct Sheet { std::size_t begin, end; std::int64_t planes; };  // groups run plane by plane
+  std::vector<BlockCopy> copies_;
+  std::vector<Group> groups_;
+  std::vector<Sheet> sheets_;
+  std::int64_t bytes_ = 0;
+};
+
+}  // namespace haloscope

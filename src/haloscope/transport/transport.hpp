@@ -1,0 +1,63 @@
+// Transports: *how* a message gets to its peer. One file per transport; one registry line each (registry.cpp).
+#pragma once
+
+#include <mpi.h>
+
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "haloscope/core/plan.hpp"
+#include "haloscope/field/view.hpp"
+
+namespace haloscope {
+
+/// Message ids of a plan.
+using Ids = std::span<const int>;
+
+/// An opened transport: everything prepared for one plan, its fields and all their slots.
+/// Every call is allocation-free outside MPI's own calls. A link destroyed with messages in flight completes them.
+class Link {
+ public:
+  virtual ~Link() = default;
+  virtual void post(Ids in, int slot) = 0;      ///< receives may arrive from here on
+  virtual void pack(Ids out, int slot) = 0;     ///< gather regions (nothing to do where regions are sent in place)
+  virtual void send(Ids out, int slot) = 0;     ///< start sending packed messages
+  virtual bool test(Ids in, int slot) = 0;      ///< true when all have arrived; lets the transport progress
+  virtual void wait(Ids in, int slot) = 0;      ///< until all have arrived
+  virtual void unpack(Ids in, int slot) = 0;    ///< scatter into halos (nothing to do where received in place)
+  virtual bool test_complete(Ids out, int slot) = 0;  ///< like `complete`, without blocking
+  virtual void complete(Ids out, int slot) = 0;       ///< until sent messages' memory may be changed
+  /// Peer of the first message of `in` not yet arrived, -1 when none: what a watchdog reports.
+  virtual int waiting_for(Ids in, int slot) const = 0;
+};
+
+/// What a link is opened on. `comm` belongs to the caller and outlives the link; rank numbers are the plan's.
+struct LinkContext {
+  MPI_Comm comm = MPI_COMM_NULL;
+  const Layout* layout = nullptr;
+  const Plan* plan = nullptr;
+  const Views* views = nullptr;
+  bool yield = false;  ///< more ranks than cores: give the core away while waiting
+};
+
+/// A kind of link. Stateless.
+class Transport {
+ public:
+  virtual ~Transport() = default;
+  virtual std::string name() const = 0;
+  /// Option words after the colon that this transport understands ("p2p:testany,datatype").
+  virtual std::vector<std::string> options() const { return {}; }
+  /// One sentence for help texts.
+  virtual std::string summary() const = 0;
+  /// Collective over `context.comm`, even where a rank has no message.
+  virtual std::unique_ptr<Link> open(const LinkContext& context, const std::vector<std::string>& options) const = 0;
+};
+
+/// All transports of this build, in the order of the help text.
+const std::vector<const Transport*>& transports();
+/// @throws UsageError naming the nearest valid names.
+const Transport& find_transport(const std::string& name);
+
+}  // namespace haloscope
