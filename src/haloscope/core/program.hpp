@@ -29,7 +29,8 @@ enum class Lane : std::uint8_t { main, comm };
 /// Which part of a step a sweep is, as the timers report it.
 enum class Part : std::uint8_t { full, inner, outer };
 
-/// One operation. `after` holds indices of earlier operations that must have finished.
+/// One operation. `after` holds indices of operations that must have finished; usually earlier ones in the list, but
+/// the list order binds only the comm lane. Together with it the dependencies have no cycle.
 struct Op {
   OpKind kind = OpKind::progress;
   Lane lane = Lane::main;
@@ -38,11 +39,12 @@ struct Op {
   std::vector<std::int32_t> after;
 };
 
-/// One stencil application: reads `op.slot`, writes slot `op.slot + levels` (modulo slots) on `region`.
+/// One stencil application on `region`: reads slot `op.slot`, writes slot `into` at time `step + levels`.
 struct Sweep {
   Box region;      ///< cells written, local coordinates
   Box valid;       ///< cells of `region` that hold right values afterwards; the rest may be rubbish (full deep halos)
-  int step = 0;    ///< time step within the program, 0-based
+  std::uint8_t into = 1;  ///< slot written, relative as Op::slot
+  int step = 0;    ///< time step read, within the program, 0-based
   int levels = 1;  ///< time steps fused into this operation (temporal blocking)
   Part part = Part::full;
 };
@@ -54,6 +56,7 @@ enum class Sharing : std::uint8_t { fixed, guided, dynamic };
 struct Program {
   int steps = 1;
   int slots = 2;
+  int final_slot = 1;        ///< slot that holds the result, relative to the slot current at the start
   bool comm_thread = false;  ///< one thread runs the whole `comm` lane first, then joins the others
   Sharing sharing = Sharing::fixed;
   std::vector<Op> ops;

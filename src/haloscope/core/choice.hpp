@@ -1,0 +1,76 @@
+// A choice: everything a user picks for one run. Names and strings are the same in C++, Python, CLI, records and plots.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "haloscope/core/program.hpp"
+
+namespace haloscope {
+
+/// A parsed strategy string `PATTERN[:option,...]/TRANSPORT[:option,...]`, or `reference`.
+/// Pattern options: "merged" (one message per peer), "fields=all|type|none", "self-first" (own-neighbour dimensions
+/// first), "corners" (always send edges and corners). Transport options belong to the transport.
+struct Strategy {
+  Pattern pattern = Pattern::ordered;
+  bool merged = false;
+  bool self_first = false;
+  bool corners = false;
+  Merge fields = Merge::all;
+  std::string transport = "p2p";
+  std::vector<std::string> transport_options;
+};
+
+/// @throws UsageError for a malformed string or an unknown name, with the nearest valid names.
+Strategy parse_strategy(const std::string& text);
+/// The canonical string of a strategy; parse_strategy(to_string(s)) gives s back.
+std::string to_string(const Strategy& strategy);
+
+/// The strategies that a glob such as `ordered/*` is matched against, `reference` first.
+const std::vector<std::string>& strategy_names();
+const std::vector<std::string>& schedule_names();
+const std::vector<std::string>& region_names();  // full, shrink, blocked
+
+/// What an app is, as far as legality and plans need to know.
+struct AppInfo {
+  std::string name;
+  int dims = 3;
+  int radius = 1;
+  bool box_stencil = false;
+  double flops_per_point = 0;
+  std::string default_rule = "white";
+  std::vector<std::string> forms;      ///< kernel forms, the default first
+  std::vector<std::string> reals;      ///< "f64", "f32"
+  std::vector<std::string> blocked_forms;  ///< forms with a temporally blocked kernel
+};
+const std::vector<AppInfo>& app_infos();
+/// @throws UsageError naming the nearest valid names.
+const AppInfo& find_app(const std::string& name);
+
+/// One point of the space of choices.
+struct Choice {
+  std::string app = "advection3d";
+  std::string form;  ///< "" = the app's default
+  std::string real = "f64";
+  GridSpec grid;
+  int ranks = 1;
+  std::string process_grid;  ///< rule or explicit; "" = the app's default rule
+  int threads = 1;
+  std::string strategy = "ordered/p2p";
+  std::string schedule = "bulk";
+  int depth = 1;
+  std::string region = "full";
+  std::string sharing = "guided";
+};
+
+/// The one legality function: empty when the choice can run, else the reason and what to do about it.
+/// Pure and local. Does not know what this machine's MPI lacks (that is UnavailableError when it is opened).
+std::string illegal(const Choice& choice);
+
+/// The exchange that a choice asks for: widths = depth x radius, corners where stencil or depth need them.
+/// @throws UsageError if the choice is not legal.
+ExchangeSpec exchange_spec(const Choice& choice);
+/// @throws UsageError as Layout does.
+Layout make_layout(const Choice& choice);
+
+}  // namespace haloscope

@@ -1,0 +1,59 @@
+#include "haloscope/core/names.hpp"
+
+#include <algorithm>
+#include <numeric>
+#include <sstream>
+
+namespace haloscope {
+
+namespace {
+
+int edit_distance(const std::string& a, const std::string& b) {
+  std::vector<int> previous(b.size() + 1), current(b.size() + 1);
+  std::iota(previous.begin(), previous.end(), 0);
+  for (std::size_t i = 0; i < a.size(); ++i) {
+    current[0] = static_cast<int>(i) + 1;
+    for (std::size_t j = 0; j < b.size(); ++j)
+      current[j + 1] = std::min({previous[j + 1] + 1, current[j] + 1, previous[j] + (a[i] != b[j])});
+    std::swap(previous, current);
+  }
+  return previous.back();
+}
+
+}  // namespace
+
+std::vector<std::string> nearest_names(const std::string& name, const std::vector<std::string>& valid) {
+  std::vector<std::pair<int, std::string>> ranked;
+  for (const auto& v : valid) {
+    const bool prefix = !name.empty() && v.starts_with(name);
+    const int distance = prefix ? 0 : edit_distance(name, v);
+    if (distance <= std::max<int>(2, static_cast<int>(name.size()) / 3)) ranked.emplace_back(distance, v);
+  }
+  if (ranked.empty()) return valid;
+  std::stable_sort(ranked.begin(), ranked.end(), [](auto& a, auto& b) { return a.first < b.first; });
+  if (ranked.size() > 3) ranked.resize(3);
+  std::vector<std::string> names;
+  for (auto& r : ranked) names.push_back(r.second);
+  return names;
+}
+
+std::string unknown_name(const std::string& kind, const std::string& name, const std::vector<std::string>& valid) {
+  const auto near = nearest_names(name, valid);
+  const char* hint = near.size() == valid.size() ? "; valid names are " : "; did you mean ";
+  return "unknown " + kind + " '" + name + "'" + hint + join(near, ", ") + "?";
+}
+
+std::string join(const std::vector<std::string>& words, const std::string& separator) {
+  std::string text;
+  for (std::size_t i = 0; i < words.size(); ++i) text += (i ? separator : "") + words[i];
+  return text;
+}
+
+std::vector<std::string> split(const std::string& text, char separator) {
+  std::vector<std::string> words;
+  std::istringstream in(text);
+  for (std::string word; std::getline(in, word, separator);) words.push_back(word);
+  return words;
+}
+
+}  // namespace haloscope

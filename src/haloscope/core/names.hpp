@@ -1,0 +1,21 @@
+// "Did you mean": the nearest valid names to a misspelt one.
+#pragma once
+
+#include <string>
+#include <vector>
+
+namespace haloscope {
+
+/// Names of `valid` within a small edit distance of `name`, nearest first; all of `valid` when none is near.
+std::vector<std::string> nearest_names(const std::string& name, const std::vector<std::string>& valid);
+
+/// "unknown KIND 'NAME'; did you mean A or B?", the text every unknown name gets.
+std::string unknown_name(const std::string& kind, const std::string& name, const std::vector<std::string>& valid);
+
+/// `words` joined by `separator`.
+std::string join(const std::vector<std::string>& words, const std::string& separator);
+
+/// `text` cut at each `separator`; an empty text gives no words.
+std::vector<std::string> split(const std::string& text, char separator);
+
+}  // namespace haloscope

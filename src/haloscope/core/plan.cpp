@@ -1,0 +1,205 @@
+#include "haloscope/core/plan.hpp"
+
+#include <algorithm>
+#include <map>
+
+#include "haloscope/core/error.hpp"
+
+namespace haloscope {
+
+namespace {
+
+using Offset = std::array<int, 3>;
+
+/// Number of a direction of travel, 0..26; 13 is "nowhere" and serves as the tag of messages merged per peer.
+int direction_number(const Offset& v) { return (v[0] + 1) + 3 * (v[1] + 1) + 9 * (v[2] + 1); }
+
+Offset opposite(const Offset& v) { return {-v[0], -v[1], -v[2]}; }
+
+/// The directions in which halos travel in one round, and how far the box of a region reaches across them.
+struct Round {
+  std::vector<Offset> directions;
+  std::array<bool, 3> with_halo{};  ///< dimensions whose halo is already complete and travels along
+};
+
+std::vector<Round> make_rounds(const Plan& plan) {
+  const ExchangeSpec& spec = plan.spec;
+  std::vector<Round> rounds;
+  if (spec.pattern == Pattern::ordered) {
+    std::array<bool, 3> done{};
+    for (int d : spec.order) {
+      if (d >= plan.dims) continue;
+      Round round;
+      round.with_halo = spec.corners ? done : std::array<bool, 3>{};
+      for (int side : {-1, +1}) {
+        Offset v{};
+        v[d] = side;
+        round.directions.push_back(v);
+      }
+      rounds.push_back(round);
+      done[d] = true;
+    }
+    return rounds;
+  }
+  Round all;
+  for (int z = -1; z <= 1; ++z)
+    for (int y = -1; y <= 1; ++y)
+      for (int x = -1; x <= 1; ++x) {
+        const int moves = (x != 0) + (y != 0) + (z != 0);
+        if (moves == 0 || (moves > 1 && !spec.corners)) continue;
+        if ((y != 0 && plan.dims < 2) || (z != 0 && plan.dims < 3)) continue;
+        all.directions.push_back({x, y, z});
+      }
+  return {all};
+}
+
+/// Cells of quantity q sent when travelling along v (out), or the halo filled by what travels along v (in).
+Box region_box(const Plan& plan, const Round& round, int q, const Offset& v, bool out) {
+  const ExchangeSpec& spec = plan.spec;
+  Box box;
+  for (int d = 0; d < 3; ++d) {
+    const std::int64_t n = plan.cells[d];
+    const int s = d < plan.dims ? staggered(spec.quantities[q].centring, d) : 0;
+    const std::int64_t low = spec.low[d], high = spec.high[d];
+    if (v[d] == 0) {
+      box.lo[d] = round.with_halo[d] && plan.has_neighbour[d][0] ? -low : 0;
+      box.hi[d] = n + s + (round.with_halo[d] && plan.has_neighbour[d][1] ? high : 0);
+    } else if (v[d] > 0) {  // fills the receiver's low halo
+      box.lo[d] = out ? n - low : -low;
+      box.hi[d] = out ? n : 0;
+    } else {  // fills the receiver's high halo
+      box.lo[d] = out ? s : n + s;
+      box.hi[d] = box.lo[d] + high;
+    }
+  }
+  return box;
+}
+
+/// Quantities that share a message, as groups of quantity numbers.
+std::vector<std::vector<int>> message_groups(const ExchangeSpec& spec) {
+  std::vector<std::vector<int>> groups;
+  std::map<int, std::size_t> place;
+  for (int q = 0; q < static_cast<int>(spec.quantities.size()); ++q) {
+    const int key = spec.merge == Merge::all ? 0 : spec.merge == Merge::none ? q : static_cast<int>(spec.quantities[q].type);
+    const auto [it, fresh] = place.try_emplace(key, groups.size());
+    if (fresh) groups.emplace_back();
+    groups[it->second].push_back(q);
+  }
+  return groups;
+}
+
+void add_regions(Message& message, const Plan& plan, const Round& round, const std::vector<int>& group,
+                 const Offset& v) {
+  for (int q : group) {
+    const Box box = region_box(plan, round, q, v, message.out);
+    if (box.empty()) continue;
+    message.regions.push_back({q, box});
+    message.bytes += box.volume() * plan.spec.quantities[q].element_bytes;
+  }
+}
+
+/// The messages of one round in one direction of transfer. Regions are listed by direction of travel at both ends.
+void add_messages(Plan& plan, const Layout& layout, const Round& round, int number, bool out) {
+  const auto groups = message_groups(plan.spec);
+  for (std::size_t g = 0; g < groups.size(); ++g) {
+    std::map<int, std::size_t> of_peer;  // merge_peers: peer -> place in plan.messages
+    for (const Offset& v : round.directions) {
+      const int peer = layout.neighbour(plan.rank, out ? v : opposite(v));
+      if (peer < 0 || peer == plan.rank) continue;
+      if (plan.spec.merge_peers && of_peer.contains(peer)) {
+        add_regions(plan.messages[of_peer[peer]], plan, round, groups[g], v);
+        continue;
+      }
+      Message message{.out = out, .peer = peer, .tag = 0, .round = number, .regions = {}, .bytes = 0};
+      message.tag = static_cast<int>(g) * 27 + (plan.spec.merge_peers ? 13 : direction_number(v));
+      add_regions(message, plan, round, groups[g], v);
+      of_peer[peer] = plan.messages.size();
+      plan.messages.push_back(message);
+    }
+  }
+  std::erase_if(plan.messages, [](const Message& m) { return m.bytes == 0; });
+}
+
+void add_copies(Plan& plan, const Layout& layout, const Round& round, int number) {
+  for (int q = 0; q < static_cast<int>(plan.spec.quantities.size()); ++q)
+    for (const Offset& v : round.directions) {
+      if (layout.neighbour(plan.rank, opposite(v)) != plan.rank) continue;
+      Copy copy{.quantity = q, .round = number, .to = region_box(plan, round, q, v, false)};
+      for (int d = 0; d < 3; ++d) copy.shift[d] = v[d] * plan.cells[d];
+      if (!copy.to.empty()) plan.copies.push_back(copy);
+    }
+}
+
+void check_spec(const Layout& layout, const ExchangeSpec& spec) {
+  if (spec.quantities.empty()) throw UsageError("an exchange needs at least one field");
+  for (const Quantity& q : spec.quantities)
+    if (q.element_bytes < 1)
+      throw UsageError("field '" + q.name + "' has elements of " + std::to_string(q.element_bytes) + " bytes; at least 1");
+  std::array<int, 3> order = spec.order;
+  std::sort(order.begin(), order.end());
+  if (order != std::array<int, 3>{0, 1, 2}) throw UsageError("the dimension order must name 0, 1 and 2 once each");
+  for (int d = 0; d < layout.dims(); ++d) {
+    const int width = std::max(spec.low[d], spec.high[d]);
+    if (std::min(spec.low[d], spec.high[d]) < 0) throw UsageError("a halo width is negative; use 0 or more layers");
+    const bool exchanged = layout.grid().periodic[d] || layout.ranks()[d] > 1;
+    if (exchanged && width > layout.smallest_extent(d))
+      throw UsageError("a halo of " + std::to_string(width) + " layers in " + std::string(1, "xyz"[d]) +
+                       " is wider than the smallest block it is filled from (" +
+                       std::to_string(layout.smallest_extent(d)) +
+                       " cells); reduce the depth, use fewer ranks in that dimension, or a larger grid");
+  }
+}
+
+}  // namespace
+
+Box Plan::owned(int q) const {
+  Box box;
+  for (int d = 0; d < 3; ++d) {
+    box.lo[d] = 0;
+    box.hi[d] = cells[d] + (d < dims ? staggered(spec.quantities[q].centring, d) : 0);
+  }
+  return box;
+}
+
+Box Plan::allocated(int q) const { return grown(owned(q), spec.low, spec.high); }
+
+std::int64_t Plan::bytes_out() const {
+  std::int64_t sum = 0;
+  for (const Message& m : messages) sum += m.out ? m.bytes : 0;
+  return sum;
+}
+
+int Plan::messages_out() const {
+  return static_cast<int>(std::count_if(messages.begin(), messages.end(), [](const Message& m) { return m.out; }));
+}
+
+Plan make_plan(const Layout& layout, int rank, const ExchangeSpec& spec) {
+  check_spec(layout, spec);
+  Plan plan;
+  plan.rank = rank;
+  plan.dims = layout.dims();
+  plan.cells = layout.local_cells(rank);
+  plan.spec = spec;
+  for (int d = 0; d < 3; ++d) {
+    if (d >= plan.dims) {
+      plan.spec.low[d] = plan.spec.high[d] = 0;
+      continue;
+    }
+    Offset v{};
+    for (int side : {0, 1}) {
+      v[d] = 2 * side - 1;
+      plan.has_neighbour[d][side] = layout.neighbour(rank, v) >= 0;
+    }
+    plan.own_neighbour[d] = layout.grid().periodic[d] && layout.ranks()[d] == 1;
+  }
+  const auto rounds = make_rounds(plan);
+  plan.rounds = static_cast<int>(rounds.size());
+  for (int r = 0; r < plan.rounds; ++r) {
+    add_messages(plan, layout, rounds[r], r, false);
+    add_messages(plan, layout, rounds[r], r, true);
+    add_copies(plan, layout, rounds[r], r);
+  }
+  return plan;
+}
+
+}  // namespace haloscope

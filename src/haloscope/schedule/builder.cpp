@@ -1,0 +1,95 @@
+#include "haloscope/schedule/builder.hpp"
+
+#include <algorithm>
+
+namespace haloscope {
+
+ProgramBuilder::ProgramBuilder(const Stage& stage, const Plan& plan, const ScheduleOptions& options)
+    : stage_(stage), plan_(plan), options_(options) {
+  program_.steps = options.steps;
+}
+
+int ProgramBuilder::add(OpKind kind, Lane lane, int slot, int target, std::vector<int> after) {
+  std::erase(after, -1);
+  program_.ops.push_back(
+      {kind, lane, static_cast<std::uint8_t>(slot), target, std::vector<std::int32_t>(after.begin(), after.end())});
+  return static_cast<int>(program_.ops.size()) - 1;
+}
+
+int ProgramBuilder::add_copies(std::vector<Copy> copies) {
+  std::erase_if(copies, [](const Copy& c) { return c.to.empty(); });
+  if (copies.empty()) return -1;
+  program_.copy_sets.push_back(std::move(copies));
+  return add(OpKind::copy, Lane::comm, 0, static_cast<int>(program_.copy_sets.size()) - 1);
+}
+
+int ProgramBuilder::add_messages(OpKind kind, int round, bool out) {
+  std::vector<int> ids;
+  for (int m = 0; m < static_cast<int>(plan_.messages.size()); ++m)
+    if (plan_.messages[m].out == out && (round < 0 || plan_.messages[m].round == round)) ids.push_back(m);
+  if (ids.empty() && plan_.spec.pattern == Pattern::ordered) return -1;
+  const auto known = std::find(program_.sets.begin(), program_.sets.end(), ids);
+  const int set = static_cast<int>(known - program_.sets.begin());
+  if (known == program_.sets.end()) program_.sets.push_back(ids);
+  return add(kind, Lane::comm, 0, set);
+}
+
+int ProgramBuilder::sweep(const Sweep& sweep, int slot, std::vector<int> after) {
+  program_.sweeps.push_back(sweep);
+  return add(OpKind::sweep, Lane::main, slot, static_cast<int>(program_.sweeps.size()) - 1, std::move(after));
+}
+
+int ProgramBuilder::progress(std::vector<int> after) {
+  return add(OpKind::progress, Lane::main, 0, -1, std::move(after));
+}
+
+Box ProgramBuilder::grown_to_neighbours(std::int64_t layers) const {
+  Box box;
+  for (int d = 0; d < 3; ++d) {
+    box.lo[d] = d < plan_.dims && plan_.has_neighbour[d][0] ? -layers : 0;
+    box.hi[d] = plan_.cells[d] + (d < plan_.dims && plan_.has_neighbour[d][1] ? layers : 0);
+    if (box.hi[d] < box.lo[d]) box.hi[d] = box.lo[d];
+  }
+  return box;
+}
+
+Box ProgramBuilder::interior(int levels) const { return grown_to_neighbours(-static_cast<std::int64_t>(levels) * stage_.radius); }
+
+Box ProgramBuilder::valid(int step) const {
+  const int left = (options_.region == DeepRegion::full ? options_.depth : options_.steps) - 1 - step;
+  return grown_to_neighbours(static_cast<std::int64_t>(left) * stage_.radius);
+}
+
+Box ProgramBuilder::region(int step) const {
+  if (options_.region == DeepRegion::full)
+    return grown_to_neighbours(static_cast<std::int64_t>(options_.depth - 1) * stage_.radius);
+  return valid(step);
+}
+
+int ProgramBuilder::first_step(const Box& box, Part part, std::vector<int> after) {
+  if (box.empty()) return -1;
+  const int levels = blocked() ? options_.steps : 1;
+  const Box valid_part = blocked() ? box : intersect(box, valid(0));
+  return sweep({box, valid_part, 1, 0, levels, part}, 0, std::move(after));
+}
+
+std::vector<Box> ProgramBuilder::shell(const Box& inner) const {
+  return subtract(blocked() ? grown_to_neighbours(0) : region(0), inner);
+}
+
+void ProgramBuilder::later_steps(std::vector<int> after, const ExchangeOps& exchange) {
+  program_.final_slot = 1;
+  if (blocked()) return;
+  for (int step = 1; step < options_.steps; ++step) {
+    const int slot = step % 2, into = (step + 1) % 2;
+    after.push_back(exchange.complete);  // the exchanged slot is written from step 1 on
+    after = {sweep({region(step), intersect(region(step), valid(step)), static_cast<std::uint8_t>(into), step, 1,
+                    Part::full},
+                   slot, after)};
+    program_.final_slot = into;
+  }
+}
+
+Program ProgramBuilder::take() { return std::move(program_); }
+
+}  // namespace haloscope

@@ -1,0 +1,66 @@
+// Shared by all schedules: appending operations, the exchange's operations, and the boxes that sub-steps sweep.
+#pragma once
+
+#include <vector>
+
+#include "haloscope/schedule/schedule.hpp"
+
+namespace haloscope {
+
+/// Where the rounds of an exchange sit in a program.
+struct ExchangeOps {
+  std::vector<int> sent;      ///< per round: last operation of its sending half (pack/send, or copies)
+  std::vector<int> received;  ///< per round: last operation of its receiving half (unpack, or copies)
+  int in_flight = -1;         ///< the first messages travel from here on
+  int complete = -1;          ///< sent memory may change after this operation; -1: nothing is sent
+  int ready() const { return received.back(); }
+};
+
+class ProgramBuilder {
+ public:
+  ProgramBuilder(const Stage& stage, const Plan& plan, const ScheduleOptions& options);
+
+  /// All operations of the exchange of slot 0, on the comm lane.
+  ExchangeOps exchange();
+  /// The op index of round r's wait (or of its copies where it has no message).
+  int wait_of(int round) const { return waits_[round]; }
+
+  int sweep(const Sweep& sweep, int slot, std::vector<int> after);
+  int progress(std::vector<int> after);
+  std::vector<Op>& ops() { return program_.ops; }
+  Program& program() { return program_; }
+
+  /// Owned cells whose stencil over `levels` steps touches no exchanged halo.
+  Box interior(int levels = 1) const;
+  /// Cells written by sub-step `step` of this program, and the ones among them that are right afterwards.
+  Box region(int step) const;
+  Box valid(int step) const;
+
+  /// Sub-steps 1.. of a deep program, full boxes, each after all operations in `after`.
+  /// The first step must have written slot 1.
+  void later_steps(std::vector<int> after, const ExchangeOps& exchange);
+  /// The first step (or all of them, fused) as sweeps over `box`; returns the op.
+  int first_step(const Box& box, Part part, std::vector<int> after);
+  /// Boxes of the first step outside `inner`.
+  std::vector<Box> shell(const Box& inner) const;
+  /// Finish: slots, steps.
+  Program take();
+
+  bool blocked() const { return options_.region == DeepRegion::blocked && options_.steps > 1; }
+  const Plan& plan() const { return plan_; }
+  const ScheduleOptions& options() const { return options_; }
+
+ private:
+  int add(OpKind kind, Lane lane, int slot, int target, std::vector<int> after = {});
+  int add_copies(std::vector<Copy> copies);
+  int add_messages(OpKind kind, int round, bool out);
+  Box grown_to_neighbours(std::int64_t layers) const;
+
+  Stage stage_;
+  const Plan& plan_;
+  ScheduleOptions options_;
+  Program program_;
+  std::vector<int> waits_;
+};
+
+}  // namespace haloscope

@@ -1,0 +1,127 @@
+// The operations of one exchange. Own-neighbour halos that outgoing messages contain are filled first, all others
+// while messages are in flight.
+#include <algorithm>
+
+#include "haloscope/schedule/builder.hpp"
+
+namespace haloscope {
+
+namespace {
+
+/// Own-neighbour copies of an ordered plan, sorted by when they can run.
+struct SplitCopies {
+  std::vector<Copy> urgent;             ///< before the first round's messages are packed
+  std::vector<Copy> in_flight;          ///< while they travel
+  std::vector<std::vector<Copy>> late;  ///< per round: at its place, after earlier rounds have been unpacked
+};
+
+bool has_messages(const Plan& plan, int round) {
+  return std::any_of(plan.messages.begin(), plan.messages.end(), [&](const Message& m) { return m.round == round; });
+}
+
+std::vector<Copy> pieces(const Copy& copy, const std::vector<Box>& boxes) {
+  std::vector<Copy> list;
+  for (const Box& box : boxes) {
+    Copy piece = copy;
+    piece.to = box;
+    if (!box.empty()) list.push_back(piece);
+  }
+  return list;
+}
+
+void append(std::vector<Copy>& to, const std::vector<Copy>& from) { to.insert(to.end(), from.begin(), from.end()); }
+
+/// A copy before the first round with messages: the slabs that those messages contain come first.
+void split_before(const Plan& plan, const Copy& copy, int dimension, SplitCopies& split) {
+  if (dimension == 0) return append(split.urgent, {copy});  // slabs in x would cut contiguous rows
+  const int s = staggered(plan.spec.quantities[copy.quantity].centring, dimension);
+  const std::int64_t low_end = s + plan.spec.high[dimension];
+  const std::int64_t high_begin = std::max(low_end, plan.cells[dimension] - plan.spec.low[dimension]);
+  Box low = copy.to, middle = copy.to, high = copy.to;
+  low.hi[dimension] = std::clamp(low_end, low.lo[dimension], low.hi[dimension]);
+  middle.lo[dimension] = low.hi[dimension];
+  middle.hi[dimension] = std::clamp(high_begin, middle.lo[dimension], middle.hi[dimension]);
+  high.lo[dimension] = middle.hi[dimension];
+  append(split.urgent, pieces(copy, {low, high}));
+  append(split.in_flight, pieces(copy, {middle}));
+}
+
+/// A copy after a round with messages: what does not come from that round's halos need not wait for it.
+void split_after(const Plan& plan, const Copy& copy, const std::vector<int>& remote_before, SplitCopies& split) {
+  Box early = copy.to;
+  for (int d : remote_before) {
+    const int s = staggered(plan.spec.quantities[copy.quantity].centring, d);
+    early.lo[d] = std::clamp<std::int64_t>(early.lo[d], 0, plan.cells[d] + s);
+    early.hi[d] = std::clamp<std::int64_t>(early.hi[d], 0, plan.cells[d] + s);
+  }
+  append(split.in_flight, pieces(copy, {early}));
+  append(split.late[copy.round], pieces(copy, subtract(copy.to, early)));
+}
+
+SplitCopies split_copies(const Plan& plan) {
+  SplitCopies split;
+  split.late.resize(plan.rounds);
+  if (plan.spec.pattern == Pattern::direct) {
+    split.in_flight = plan.copies;
+    return split;
+  }
+  std::vector<int> dimension_of_round;
+  for (int d : plan.spec.order)
+    if (d < plan.dims) dimension_of_round.push_back(d);
+  int first = 0;
+  while (first < plan.rounds && !has_messages(plan, first)) ++first;
+  for (const Copy& copy : plan.copies) {
+    std::vector<int> remote_before;
+    for (int r = 0; r < copy.round; ++r)
+      if (has_messages(plan, r)) remote_before.push_back(dimension_of_round[r]);
+    if (first == plan.rounds)
+      append(split.urgent, {copy});
+    else if (copy.round < first)
+      split_before(plan, copy, dimension_of_round[first], split);
+    else
+      split_after(plan, copy, remote_before, split);
+  }
+  return split;
+}
+
+}  // namespace
+
+ExchangeOps ProgramBuilder::exchange() {
+  ExchangeOps result;
+  const SplitCopies copies = split_copies(plan_);
+  int first = 0;
+  while (first < plan_.rounds && !has_messages(plan_, first)) ++first;
+
+  int last = -1;
+  const auto keep = [&last](int op) { last = op >= 0 ? op : last; };
+  if (options_.barrier) keep(add(OpKind::barrier, Lane::comm, 0, -1));
+  keep(add_messages(OpKind::post, -1, false));
+  keep(add_copies(copies.urgent));
+  for (int r = 0; r < plan_.rounds; ++r) {
+    keep(add_copies(copies.late[r]));
+    keep(add_messages(OpKind::pack, r, true));
+    keep(add_messages(OpKind::send, r, true));
+    if (r == std::min(first, plan_.rounds - 1)) result.in_flight = last;
+    if (r == std::min(first, plan_.rounds - 1)) keep(add_copies(copies.in_flight));
+    result.sent.push_back(last);
+    const int wait = add_messages(OpKind::wait, r, false);
+    keep(wait);
+    keep(add_messages(OpKind::unpack, r, false));
+    waits_.push_back(wait >= 0 ? wait : last);
+    result.received.push_back(last);
+  }
+  result.complete = add_messages(OpKind::complete, -1, true);
+  return result;
+}
+
+Program exchange_program(const Plan& plan, bool barrier) {
+  ScheduleOptions options;
+  options.barrier = barrier;
+  ProgramBuilder builder(Stage{}, plan, options);
+  builder.exchange();
+  builder.program().final_slot = 0;
+  builder.program().steps = 0;
+  return builder.take();
+}
+
+}  // namespace haloscope

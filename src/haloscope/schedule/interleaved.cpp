@@ -1,0 +1,27 @@
+#include "haloscope/schedule/builder.hpp"
+
+namespace haloscope {
+
+/// The interior in as many slabs as there are rounds, slab r between the sends and the waits of round r
+/// (White & Dongarra 2011, version C).
+Program make_interleaved(const Stage& stage, const Plan& plan, const ScheduleOptions& options) {
+  ProgramBuilder b(stage, plan, options);
+  const ExchangeOps exchange = b.exchange();
+  const Box inner = b.interior();
+  const int d = plan.dims - 1;
+  std::vector<int> done;
+  for (int r = 0; r < plan.rounds; ++r) {
+    Box slab = inner;
+    slab.lo[d] = inner.lo[d] + inner.extent(d) * r / plan.rounds;
+    slab.hi[d] = inner.lo[d] + inner.extent(d) * (r + 1) / plan.rounds;
+    const int swept = b.first_step(slab, Part::inner, {exchange.sent[r]});
+    done.push_back(swept);
+    // A wait whose slab comes first in time, though later in the list: the comm lane stops there until it is swept.
+    if (swept >= 0 && exchange.received[r] != exchange.sent[r]) b.ops()[b.wait_of(r)].after.push_back(swept);
+  }
+  for (const Box& box : b.shell(inner)) done.push_back(b.first_step(box, Part::outer, {exchange.ready()}));
+  b.later_steps(done, exchange);
+  return b.take();
+}
+
+}  // namespace haloscope

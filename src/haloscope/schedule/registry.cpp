@@ -1,0 +1,29 @@
+#include "haloscope/core/choice.hpp"
+#include "haloscope/core/error.hpp"
+#include "haloscope/core/names.hpp"
+#include "haloscope/schedule/schedule.hpp"
+
+namespace haloscope {
+
+Program make_bulk(const Stage&, const Plan&, const ScheduleOptions&);
+Program make_split(const Stage&, const Plan&, const ScheduleOptions&);
+Program make_interleaved(const Stage&, const Plan&, const ScheduleOptions&);
+Program make_comm_thread(const Stage&, const Plan&, const ScheduleOptions&);
+
+const std::vector<Schedule>& schedules() {
+  static const std::vector<Schedule> list{
+      {"bulk", "exchange, then compute; nothing overlaps", make_bulk},
+      {"split", "interior while messages are in flight, then the boundary", make_split},
+      {"interleaved", "interior in slabs between the sends and waits of an ordered pattern's rounds", make_interleaved},
+      {"comm-thread", "one thread communicates while the others compute the interior", make_comm_thread},
+  };
+  return list;
+}
+
+const Schedule& find_schedule(const std::string& name) {
+  for (const auto& s : schedules())
+    if (s.name == name) return s;
+  throw UsageError(unknown_name("schedule", name, schedule_names()));
+}
+
+}  // namespace haloscope
