@@ -185,21 +185,24 @@ Layout make_layout(const Choice& choice) {
   return Layout(choice.grid, process_grid(rule, choice.ranks, choice.grid));
 }
 
+void apply(const Strategy& strategy, const Layout& layout, ExchangeSpec& spec) {
+  spec.pattern = strategy.pattern;
+  spec.corners = spec.corners || strategy.corners;
+  spec.merge_peers = strategy.merged;
+  spec.merge = strategy.fields;
+  if (strategy.self_first)
+    std::stable_partition(spec.order.begin(), spec.order.end(),
+                          [&](int d) { return layout.grid().periodic[d] && layout.ranks()[d] == 1; });
+}
+
 ExchangeSpec exchange_spec(const Choice& choice) {
   const AppInfo& app = find_app(choice.app);
   const Strategy strategy = parse_strategy(choice.strategy);
   ExchangeSpec spec;
   spec.quantities = {Quantity{"u", choice.real == "f32" ? 4 : 8, ScalarType::real, Centring::cell}};
   for (int d = 0; d < 3; ++d) spec.low[d] = spec.high[d] = d < app.dims ? choice.depth * app.radius : 0;
-  spec.pattern = strategy.pattern;
-  spec.corners = app.box_stencil || choice.depth > 1 || strategy.corners;
-  spec.merge_peers = strategy.merged;
-  spec.merge = strategy.fields;
-  if (strategy.self_first) {
-    const Layout layout = make_layout(choice);
-    std::stable_partition(spec.order.begin(), spec.order.end(),
-                          [&](int d) { return layout.grid().periodic[d] && layout.ranks()[d] == 1; });
-  }
+  spec.corners = app.box_stencil || choice.depth > 1;
+  apply(strategy, make_layout(choice), spec);
   return spec;
 }
 

@@ -26,6 +26,9 @@ Strategy parse_strategy(const std::string& text);
 /// The canonical string of a strategy; parse_strategy(to_string(s)) gives s back.
 std::string to_string(const Strategy& strategy);
 
+/// Put a strategy's pattern, merging and dimension order into `spec`; widths, quantities and needed corners stay.
+void apply(const Strategy& strategy, const Layout& layout, ExchangeSpec& spec);
+
 /// The strategies that a glob such as `ordered/*` is matched against, `reference` first.
 const std::vector<std::string>& strategy_names();
 const std::vector<std::string>& schedule_names();

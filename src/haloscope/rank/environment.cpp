@@ -1,0 +1,146 @@
+#include "haloscope/rank/environment.hpp"
+
+#include <omp.h>
+#include <sched.h>
+#include <unistd.h>
+
+#include <fstream>
+#include <thread>
+
+#include "haloscope/apps/kernel.hpp"
+#include "haloscope/core/choice.hpp"
+#include "haloscope/rank/build_config.hpp"
+#include "haloscope/runner/cores.hpp"
+#include "haloscope/schedule/schedule.hpp"
+#include "haloscope/transport/transport.hpp"
+
+#if defined(__x86_64__)
+#include <immintrin.h>
+#endif
+
+namespace haloscope {
+
+namespace {
+
+std::string cpu_model() {
+  std::ifstream info("/proc/cpuinfo");
+  for (std::string line; std::getline(info, line);)
+    if (line.starts_with("model name")) return line.substr(line.find(':') + 2);
+  return "unknown";
+}
+
+std::string first_line(const char* path) {
+  std::ifstream file(path);
+  std::string line;
+  std::getline(file, line);
+  return line;
+}
+
+std::vector<int> allowed_cores() {
+  cpu_set_t set;
+  CPU_ZERO(&set);
+  sched_getaffinity(0, sizeof set, &set);
+  std::vector<int> cores;
+  for (int c = 0; c < CPU_SETSIZE; ++c)
+    if (CPU_ISSET(c, &set)) cores.push_back(c);
+  return cores;
+}
+
+std::string mpi_library() {
+  char text[MPI_MAX_LIBRARY_VERSION_STRING];
+  int length = 0;
+  MPI_Get_library_version(text, &length);
+  std::string line(text, static_cast<std::size_t>(length));
+  return line.substr(0, line.find('\n'));
+}
+
+std::string mpi_standard() {
+  int major = 0, minor = 0;
+  MPI_Get_version(&major, &minor);
+  return std::to_string(major) + "." + std::to_string(minor);
+}
+
+bool flush_to_zero() {
+#if defined(__x86_64__)
+  return (_mm_getcsr() & 0x8040u) != 0;
+#else
+  return false;
+#endif
+}
+
+/// One text per rank, on rank 0.
+std::vector<std::string> gather_texts(const std::string& mine, MPI_Comm comm) {
+  constexpr int room = 256;
+  int size = 0, rank = 0;
+  MPI_Comm_size(comm, &size);
+  MPI_Comm_rank(comm, &rank);
+  char cell[room] = {};
+  mine.copy(cell, room - 1);
+  std::vector<char> all(rank == 0 ? static_cast<std::size_t>(room) * size : 0);
+  MPI_Gather(cell, room, MPI_CHAR, all.data(), room, MPI_CHAR, 0, comm);
+  std::vector<std::string> texts;
+  for (std::size_t r = 0; r * room < all.size(); ++r) texts.emplace_back(&all[r * room]);
+  return texts;
+}
+
+}  // namespace
+
+void pin_threads(MPI_Comm comm, int threads) {
+  MPI_Comm node;
+  MPI_Comm_split_type(comm, MPI_COMM_TYPE_SHARED, 0, MPI_INFO_NULL, &node);
+  int rank = 0, ranks = 0;
+  MPI_Comm_rank(node, &rank);
+  MPI_Comm_size(node, &ranks);
+  MPI_Comm_free(&node);
+  // Cores are kept from the first call: a thread pinned by an earlier configuration would hide the others.
+  static const std::vector<int> cores = allowed_cores();
+  const bool all_cores = static_cast<int>(cores.size()) == cores_of_node();
+  const int first = all_cores ? rank * threads : 0;
+  const bool fits = first + threads <= static_cast<int>(cores.size()) && (!all_cores || ranks * threads <= cores_of_node());
+#pragma omp parallel num_threads(threads)
+  {
+    cpu_set_t set;
+    CPU_ZERO(&set);
+    if (fits)
+      CPU_SET(cores[static_cast<std::size_t>(first + omp_get_thread_num())], &set);
+    else
+      for (int c : cores) CPU_SET(c, &set);
+    sched_setaffinity(0, sizeof set, &set);
+  }
+}
+
+nlohmann::json build_info() {
+  nlohmann::json transports_json = nlohmann::json::array(), schedules_json = nlohmann::json::array();
+  for (const Transport* t : transports())
+    transports_json.push_back({{"name", t->name()}, {"summary", t->summary()}, {"options", t->options()}});
+  for (const auto& s : schedules()) schedules_json.push_back({{"name", s.name}, {"summary", s.summary}});
+  return {{"version", HALOSCOPE_VERSION},
+          {"commit", HALOSCOPE_COMMIT},
+          {"compiler", HALOSCOPE_COMPILER},
+          {"compiler_flags", HALOSCOPE_FLAGS},
+          {"build_type", HALOSCOPE_BUILD_TYPE},
+          {"mpi_library", mpi_library()},
+          {"mpi_standard", mpi_standard()},
+          {"mpi_compiler", HALOSCOPE_MPI_COMPILER},
+          {"isas", kernel_isas()},
+          {"devices", nlohmann::json::array({"host"})},
+          {"transports", transports_json},
+          {"schedules", schedules_json}};
+}
+
+nlohmann::json gather_environment(MPI_Comm comm) {
+  char name[MPI_MAX_PROCESSOR_NAME];
+  int length = 0;
+  MPI_Get_processor_name(name, &length);
+  const auto hosts = gather_texts(std::string(name, static_cast<std::size_t>(length)), comm);
+  nlohmann::json environment = build_info();
+  for (const char* key : {"isas", "devices", "transports", "schedules", "mpi_compiler"}) environment.erase(key);
+  environment["hosts"] = hosts;
+  environment["cpu"] = cpu_model();
+  environment["cores"] = cores_of_node();
+  environment["ftz"] = flush_to_zero();
+  environment["huge_pages"] = first_line("/sys/kernel/mm/transparent_hugepage/enabled");
+  return environment;
+}
+
+}  // namespace haloscope

@@ -1,0 +1,19 @@
+// What surrounds a measurement: machine, compiler, MPI, placement. Gathered once per run.
+#pragma once
+
+#include <mpi.h>
+
+#include <nlohmann/json.hpp>
+
+namespace haloscope {
+
+/// Collective over `comm`; the result is meaningful on rank 0.
+nlohmann::json gather_environment(MPI_Comm comm);
+
+/// Everything `haloscope info` shows of this build: MPI, compiler, kernels, transports, schedules. Local.
+nlohmann::json build_info();
+
+/// Pin the threads of this rank to cores of their own where the node has enough of them; collective over `comm`.
+void pin_threads(MPI_Comm comm, int threads);
+
+}  // namespace haloscope

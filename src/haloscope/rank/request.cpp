@@ -1,0 +1,162 @@
+#include "haloscope/rank/request.hpp"
+
+#include <CLI/CLI.hpp>
+
+#include "haloscope/core/error.hpp"
+#include "haloscope/core/names.hpp"
+
+namespace haloscope {
+
+namespace {
+
+/// What the parser fills before it is turned into a Request.
+struct Raw {
+  std::string app, cells = "64", periodic = "all", initial = "random", velocity, weights, isa, stream = "auto";
+  std::string timers = "on";
+};
+
+void declare(CLI::App& cli, Request& r, Raw& raw) {
+  cli.add_option("app", raw.app, "advection3d, laplace2d or laplace3d")->required();
+  cli.add_option("--id", r.id, "name of the configuration in its record");
+  cli.add_option("--cells", raw.cells, "global cells, e.g. 420x420x420; one number: the same in every dimension");
+  cli.add_option("--periodic", raw.periodic, "dimensions that wrap around: all, none, or letters of xyz");
+  cli.add_option("--process-grid", r.choice.process_grid, "white, valen, davis or ranks per dimension, e.g. 2x1x1");
+  cli.add_option("--threads", r.choice.threads, "threads per rank");
+  cli.add_option("--strategy", r.choice.strategy, "pattern and transport, e.g. ordered/persistent");
+  cli.add_option("--schedule", r.choice.schedule, "bulk, split, interleaved or comm-thread");
+  cli.add_option("--depth", r.choice.depth, "time steps per exchange");
+  cli.add_option("--region", r.choice.region, "deep halos: full, shrink or blocked");
+  cli.add_option("--form", r.choice.form, "kernel form: dense, separable, star");
+  cli.add_option("--real", r.choice.real, "f32 or f64");
+  cli.add_option("--sharing", r.choice.sharing, "comm-thread: guided or dynamic");
+  cli.add_option("--tiles", r.options.tiles, "split: interior tiles, progress is called between them");
+  cli.add_option("--initial", raw.initial, "random, gaussian or id");
+  cli.add_option("--seed", r.parameters.seed, "of random initial data");
+  cli.add_option("--velocity", raw.velocity, "advection3d: cx,cy,cz");
+  cli.add_option("--nu", r.parameters.nu, "advection3d: time step over grid spacing; 0: the largest stable one");
+  cli.add_option("--sigma", r.parameters.sigma, "width of the Gaussian, in domain lengths");
+  cli.add_option("--weights", raw.weights, "laplace: stencil weights, comma separated");
+  cli.add_option("--isa", r.options.isa, "instruction set of the kernels; default: the best this CPU has");
+  cli.add_option("--stream", raw.stream, "non-temporal stores: auto, on, off");
+  cli.add_option("--steps", r.steps, "time steps per repetition");
+  cli.add_option("--seconds", r.seconds, "choose steps so that a repetition lasts at least this long");
+  cli.add_option("--repetitions", r.repetitions, "measured repetitions");
+  cli.add_option("--warmup", r.warmup, "repetitions before the measured ones");
+  cli.add_option("--verify", r.verify, "steps to compare byte for byte with `reference`; 0: off");
+  cli.add_flag("--barrier", r.options.barrier, "barrier before each exchange, timed as desync");
+  cli.add_option("--timers", raw.timers, "time every operation: on or off");
+  cli.add_option("--trace", r.trace, "write a per-operation trace of the last repetition (Chrome JSON)");
+}
+
+std::vector<double> numbers(const std::string& text, const std::string& option) {
+  std::vector<double> list;
+  for (const auto& word : split(text, ',')) {
+    std::size_t used = 0;
+    double value = 0;
+    try {
+      value = std::stod(word, &used);
+    } catch (const std::exception&) {
+    }
+    if (used != word.size() || word.empty()) throw UsageError(option + " '" + text + "' is not a list of numbers like 1,0.5,0.25");
+    list.push_back(value);
+  }
+  return list;
+}
+
+GridSpec parse_grid(const std::string& cells, const std::string& periodic, const AppInfo& app) {
+  GridSpec grid;
+  auto words = split(cells, 'x');
+  if (words.size() == 1) words.assign(static_cast<std::size_t>(app.dims), words[0]);
+  if (static_cast<int>(words.size()) != app.dims)
+    throw UsageError("--cells '" + cells + "' has " + std::to_string(words.size()) + " numbers but " + app.name +
+                     " has " + std::to_string(app.dims) + " dimensions; write --cells " +
+                     (app.dims == 2 ? "LENGTHxHEIGHT" : "XxYxZ"));
+  grid.dims = app.dims;
+  for (int d = 0; d < grid.dims; ++d) {
+    std::size_t used = 0;
+    try {
+      grid.cells[d] = std::stoll(words[d], &used);
+    } catch (const std::exception&) {
+    }
+    if (used == 0 || used != words[d].size())
+      throw UsageError("--cells '" + cells + "' is not a number of cells per dimension like 64x64x64");
+  }
+  for (int d = 0; d < grid.dims; ++d)
+    grid.periodic[d] = periodic == "all" || (periodic != "none" && periodic.find("xyz"[d]) != std::string::npos);
+  if (periodic != "all" && periodic != "none" && periodic.find_first_not_of("xyz") != std::string::npos)
+    throw UsageError("--periodic '" + periodic + "' is neither all, none nor letters of xyz");
+  return grid;
+}
+
+void check_range(bool good, const std::string& what) {
+  if (!good) throw UsageError(what);
+}
+
+}  // namespace
+
+Request parse_request(const std::vector<std::string>& words, int ranks) {
+  Request r;
+  Raw raw;
+  CLI::App cli;
+  cli.allow_windows_style_options(false);
+  declare(cli, r, raw);
+  std::vector<std::string> reversed(words.rbegin(), words.rend());  // CLI11 takes arguments last first
+  try {
+    cli.parse(reversed);
+  } catch (const CLI::ParseError& error) {
+    throw UsageError(std::string(error.what()) + " (in: " + join(words, " ") + ")");
+  }
+  const AppInfo& app = find_app(raw.app);
+  r.choice.app = app.name;
+  r.choice.ranks = ranks;
+  r.choice.grid = parse_grid(raw.cells, raw.periodic, app);
+  r.parameters.initial = raw.initial;
+  if (!raw.velocity.empty()) {
+    const auto v = numbers(raw.velocity, "--velocity");
+    check_range(v.size() == 3, "--velocity needs three numbers, cx,cy,cz");
+    r.parameters.velocity = {v[0], v[1], v[2]};
+  }
+  if (!raw.weights.empty()) r.parameters.weights = numbers(raw.weights, "--weights");
+  check_range(raw.stream == "auto" || raw.stream == "on" || raw.stream == "off", "--stream is auto, on or off");
+  r.options.stream = raw.stream == "auto" ? -1 : raw.stream == "on";
+  check_range(raw.timers == "on" || raw.timers == "off", "--timers is on or off");
+  r.options.runner.timers = raw.timers == "on";
+  check_range(r.steps >= 1, "--steps " + std::to_string(r.steps) + " is not possible; use 1 or more");
+  check_range(r.repetitions >= 1, "--repetitions must be 1 or more");
+  check_range(r.warmup >= 0 && r.verify >= 0 && r.seconds >= 0, "--warmup, --verify and --seconds cannot be negative");
+  check_range(r.options.tiles >= 1, "--tiles must be 1 or more");
+  if (auto reason = illegal(r.choice); !reason.empty()) throw UsageError(reason);
+  kernel_weights(r.choice, r.parameters);  // refuses unstable steps and wrong numbers of weights
+  return r;
+}
+
+std::string request_help() {
+  Request r;
+  Raw raw;
+  CLI::App cli("One configuration");
+  declare(cli, r, raw);
+  return cli.help();
+}
+
+std::vector<std::string> words_of(const std::string& line) {
+  std::vector<std::string> words;
+  std::string word;
+  bool quoted = false, begun = false;
+  for (char c : line) {
+    if (c == '"' || c == '\'') {
+      quoted = !quoted;
+      begun = true;
+    } else if (!quoted && std::isspace(static_cast<unsigned char>(c))) {
+      if (begun) words.push_back(word);
+      word.clear();
+      begun = false;
+    } else {
+      word += c;
+      begun = true;
+    }
+  }
+  if (begun) words.push_back(word);
+  return words;
+}
+
+}  // namespace haloscope

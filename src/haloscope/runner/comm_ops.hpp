@@ -1,0 +1,38 @@
+// The communication operations of one program, bound to a link and to memory: everything prepared per slot.
+#pragma once
+
+#include <mpi.h>
+
+#include <vector>
+
+#include "haloscope/core/program.hpp"
+#include "haloscope/pack/block_copy.hpp"
+#include "haloscope/transport/transport.hpp"
+
+namespace haloscope {
+
+class CommOps {
+ public:
+  /// Local; compiles the program's copies for every slot. `program`, `plan` and `link` must outlive this object.
+  /// `comm` is used by barrier operations only.
+  CommOps(const Program& program, const Plan& plan, const Views& views, Link& link, MPI_Comm comm, bool yield = false);
+
+  /// Run one operation of the comm lane, waiting as long as it takes.
+  void run(const Op& op, int slot);
+  /// Run it only if that needs no waiting; false: try again later. Lets the transport progress.
+  bool try_run(const Op& op, int slot);
+  /// A rank whose message the operation waits for, or -1.
+  int awaited(const Op& op) const;
+
+ private:
+  Ids ids(const Op& op) const { return program_.sets[op.target]; }
+
+  const Program& program_;
+  const Plan& plan_;
+  Link& link_;
+  MPI_Comm comm_;
+  bool yield_;
+  std::vector<std::vector<CopyList>> copies_;  // [copy set][slot]
+};
+
+}  // namespace haloscope

@@ -1,0 +1,85 @@
+#include "haloscope/runner/exchange.hpp"
+
+#include <unistd.h>
+
+#include <stdexcept>
+
+#include "haloscope/core/error.hpp"
+#include "haloscope/runner/cores.hpp"
+#include "haloscope/schedule/schedule.hpp"
+#include "haloscope/transport/transport.hpp"
+
+namespace haloscope {
+
+struct Exchange::State {
+  MPI_Comm comm = MPI_COMM_NULL;
+  Layout layout;
+  Plan plan;
+  Views views;
+  Program program;
+  std::unique_ptr<Link> link;
+  std::unique_ptr<CommOps> ops;
+  std::size_t next = 0;  // next operation; program.ops.size(): nothing is in flight
+  int slot = 0;
+
+  State(MPI_Comm parent, const Layout& grid_layout, const ExchangeSpec& spec, const Strategy& strategy, const Views& v)
+      : layout(grid_layout), views(v) {
+    int size = 0, rank = 0;
+    MPI_Comm_size(parent, &size);
+    MPI_Comm_rank(parent, &rank);
+    if (size != layout.size())
+      throw UsageError("the layout has " + std::to_string(layout.size()) + " ranks but the communicator " +
+                       std::to_string(size) + "; make the layout for the communicator's size");
+    plan = make_plan(layout, rank, spec);
+    if (views.size() != plan.spec.quantities.size())
+      throw UsageError("the exchange names " + std::to_string(plan.spec.quantities.size()) + " fields but got views of " +
+                       std::to_string(views.size()));
+    MPI_Comm_dup(parent, &comm);
+    const bool yield = more_ranks_than_cores(comm);
+    program = exchange_program(plan);
+    link = find_transport(strategy.transport).open({comm, &layout, &plan, &views, yield}, strategy.transport_options);
+    ops = std::make_unique<CommOps>(program, plan, views, *link, comm, yield);
+    next = program.ops.size();
+  }
+  ~State() {
+    finish();
+    link.reset();
+    if (comm != MPI_COMM_NULL) MPI_Comm_free(&comm);
+  }
+  bool progress() {
+    while (next < program.ops.size() && ops->try_run(program.ops[next], slot)) ++next;
+    return next == program.ops.size();
+  }
+  void finish() {
+    for (; next < program.ops.size(); ++next) ops->run(program.ops[next], slot);
+  }
+};
+
+Exchange::Exchange(MPI_Comm comm, const Layout& layout, ExchangeSpec spec, const std::string& strategy,
+                   const Views& views) {
+  const Strategy parsed = parse_strategy(strategy);
+  apply(parsed, layout, spec);
+  state_ = std::make_unique<State>(comm, layout, spec, parsed, views);
+}
+
+Exchange::~Exchange() = default;
+Exchange::Exchange(Exchange&&) noexcept = default;
+Exchange& Exchange::operator=(Exchange&&) noexcept = default;
+
+void Exchange::start(int slot) {
+  if (state_->next != state_->program.ops.size())
+    throw UsageError("start() was called while the exchange of slot " + std::to_string(state_->slot) +
+                     " is still in flight; call finish() first, or use a second Exchange");
+  if (slot < 0 || slot >= static_cast<int>(state_->views.front().size()))
+    throw UsageError("slot " + std::to_string(slot) + " does not exist; the fields have " +
+                     std::to_string(state_->views.front().size()));
+  state_->slot = slot;
+  state_->next = 0;
+  state_->progress();
+}
+
+bool Exchange::progress() { return state_->progress(); }
+void Exchange::finish() { state_->finish(); }
+const Plan& Exchange::plan() const { return state_->plan; }
+
+}  // namespace haloscope

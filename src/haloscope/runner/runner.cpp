@@ -1,0 +1,238 @@
+#include "haloscope/runner/runner.hpp"
+
+#include <sched.h>
+
+#include <algorithm>
+#include <chrono>
+
+#if defined(__x86_64__)
+#include <immintrin.h>
+#endif
+
+namespace haloscope {
+
+namespace {
+
+double now_s() {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
+}
+
+Timer timer_for(const Program& program, const Op& op) {
+  switch (op.kind) {
+    case OpKind::barrier: return Timer::desync;
+    case OpKind::post:
+    case OpKind::send: return Timer::send;
+    case OpKind::copy: return Timer::copy;
+    case OpKind::pack: return Timer::pack;
+    case OpKind::wait:
+    case OpKind::complete: return Timer::wait;
+    case OpKind::unpack: return Timer::unpack;
+    case OpKind::sweep: {
+      const Part part = program.sweeps[op.target].part;
+      return part == Part::inner ? Timer::inner : part == Part::outer ? Timer::outer : Timer::compute;
+    }
+    case OpKind::progress: return Timer::rest;
+  }
+  return Timer::rest;
+}
+
+/// The dimension along which a box is handed out: the slowest one with an extent of at least `parts`, else the longest.
+int cut_dimension(const Box& box, int parts) {
+  int longest = 0;
+  for (int d = 2; d >= 0; --d) {
+    if (box.extent(d) >= parts) return d;
+    if (box.extent(d) > box.extent(longest)) longest = d;
+  }
+  return longest;
+}
+
+}  // namespace
+
+const char* to_string(Timer timer) {
+  static const char* const names[] = {"pack",  "send",  "wait",    "unpack", "copy",
+                                      "inner", "outer", "compute", "desync", "rest"};
+  return names[static_cast<int>(timer)];
+}
+
+Box share(const Box& box, int thread, int threads) {
+  const int d = cut_dimension(box, threads);
+  Box part = box;
+  part.lo[d] = box.lo[d] + box.extent(d) * thread / threads;
+  part.hi[d] = box.lo[d] + box.extent(d) * (thread + 1) / threads;
+  return part;
+}
+
+Runner::Runner(const Program& program, CommOps& comm, const SweepCall& sweep, const RunnerOptions& options)
+    : program_(program), comm_(comm), sweep_(sweep), options_(options),
+      done_(new std::atomic<std::int64_t>[program.ops.size()]), chunks_(new Chunks[program.ops.size()]) {
+  for (std::size_t i = 0; i < program.ops.size(); ++i) {
+    (program.ops[i].lane == Lane::comm ? comm_ops_ : main_ops_).push_back(static_cast<int>(i));
+    timer_of_.push_back(timer_for(program, program.ops[i]));
+    done_[i].store(0);
+  }
+  trace_.reserve(options.trace_events);
+}
+
+template <class F>
+void Runner::timed(int index, F f) {
+  const Op& op = program_.ops[index];
+  if (options_.status) options_.status->set(static_cast<std::int32_t>(op.kind), comm_.awaited(op));
+  if (options_.injection.before) options_.injection.before(options_.injection.context, op, step_);
+  if (!options_.timers) return static_cast<void>(f());
+  const double begin = now_s();
+  f();
+  const double end = now_s();
+  seconds_[static_cast<int>(timer_of_[index])] += end - begin;
+  if (trace_.size() < options_.trace_events) trace_.push_back({index, run_, begin, end});
+}
+
+int Runner::run(int slot, std::int64_t step) {
+  base_ = slot;
+  step_ = step;
+  ++run_;
+  next_comm_ = 0;
+  if (options_.status) options_.status->step.store(step, std::memory_order_relaxed);
+  const double begin = options_.timers ? now_s() : 0;
+  double accounted = 0;
+  for (double s : seconds_) accounted -= s;
+  if (program_.comm_thread && options_.threads > 1)
+    run_comm_thread();
+  else
+    run_fork_join();
+  if (options_.timers) {
+    for (double s : seconds_) accounted += s;
+    seconds_[static_cast<int>(Timer::rest)] += now_s() - begin - accounted;
+  }
+  return absolute(program_.final_slot);
+}
+
+// ---- fork-join: one control thread, sweeps shared by the team ------------------------------------------------------
+
+void Runner::run_fork_join() {
+  for (int index : main_ops_) {
+    const Op& op = program_.ops[index];
+    for (std::int32_t before : op.after)
+      if (!done(before)) comm_until(before);
+    if (op.kind == OpKind::progress)
+      advance_comm();
+    else
+      timed(index, [&] { sweep_alone(op, 0); });
+    set_done(index);
+  }
+  while (next_comm_ < comm_ops_.size()) comm_until(comm_ops_[next_comm_]);
+}
+
+void Runner::comm_until(int op) {
+  while (!done(op) && next_comm_ < comm_ops_.size()) {
+    const int index = comm_ops_[next_comm_++];
+    timed(index, [&] { comm_.run(program_.ops[index], absolute(program_.ops[index].slot)); });
+    set_done(index);
+  }
+}
+
+bool Runner::comm_may_start(const Op& op) const {
+  return std::all_of(op.after.begin(), op.after.end(), [this](std::int32_t before) { return done(before); });
+}
+
+void Runner::advance_comm() {
+  while (next_comm_ < comm_ops_.size()) {
+    const int index = comm_ops_[next_comm_];
+    const Op& op = program_.ops[index];
+    if (!comm_may_start(op)) return;
+    bool finished = false;
+    timed(index, [&] { finished = comm_.try_run(op, absolute(op.slot)); });
+    if (!finished) return;
+    set_done(index);
+    ++next_comm_;
+  }
+}
+
+void Runner::call_sweep(const Op& op, const Box& box, int thread) {
+  const Sweep& sweep = program_.sweeps[op.target];
+  sweep_.run(sweep_.context, sweep, box, absolute(op.slot), absolute(sweep.into), thread);
+}
+
+void Runner::sweep_alone(const Op& op, int) {
+  const Box& region = program_.sweeps[op.target].region;
+  const int threads = options_.threads;
+  if (threads == 1 || region.volume() < 4096) return call_sweep(op, region, 0);
+#pragma omp parallel for num_threads(threads) schedule(static, 1)
+  for (int thread = 0; thread < threads; ++thread) {
+    const Box part = share(region, thread, threads);
+    if (!part.empty()) call_sweep(op, part, thread);
+  }
+}
+
+// ---- comm thread: thread 0 runs the comm lane, then joins ----------------------------------------------------------
+
+void Runner::run_comm_thread() {
+  for (int index : main_ops_) {
+    chunks_[index].next.store(0, std::memory_order_relaxed);
+    chunks_[index].finished.store(0, std::memory_order_relaxed);
+  }
+  const int threads = options_.threads;
+#pragma omp parallel for num_threads(threads) schedule(static, 1)
+  for (int thread = 0; thread < threads; ++thread) team_member(thread);
+}
+
+void Runner::team_member(int thread) {
+  if (thread == 0)
+    for (int index : comm_ops_) {
+      const Op& op = program_.ops[index];
+      wait_for(op.after);
+      timed(index, [&] { comm_.run(op, absolute(op.slot)); });
+      set_done(index);
+    }
+  for (int index : main_ops_) {
+    wait_for(program_.ops[index].after);
+    if (program_.ops[index].kind != OpKind::sweep) continue;
+    if (thread == 0)
+      timed(index, [&] { sweep_chunks(index, thread); });
+    else
+      sweep_chunks(index, thread);
+  }
+}
+
+/// Take pieces of one sweep until none is left: layers along the cut dimension, fewer per piece as work runs out
+/// (guided) or a fixed small number (dynamic).
+void Runner::sweep_chunks(int index, int thread) {
+  const Op& op = program_.ops[index];
+  const Box& region = program_.sweeps[op.target].region;
+  const int threads = options_.threads;
+  const int d = cut_dimension(region, 2 * threads);
+  const std::int64_t layers = region.extent(d);
+  const std::int64_t smallest = std::max<std::int64_t>(1, layers / (16 * threads));
+  Chunks& chunks = chunks_[index];
+  for (;;) {
+    std::int64_t begin = chunks.next.load(std::memory_order_relaxed), size;
+    do {
+      if (begin >= layers) break;
+      size = program_.sharing == Sharing::guided ? std::max(smallest, (layers - begin) / (2 * threads)) : smallest;
+      size = std::min(size, layers - begin);
+    } while (!chunks.next.compare_exchange_weak(begin, begin + size, std::memory_order_relaxed));
+    if (begin >= layers) break;
+    Box piece = region;
+    piece.lo[d] = region.lo[d] + begin;
+    piece.hi[d] = piece.lo[d] + size;
+    call_sweep(op, piece, thread);
+    if (chunks.finished.fetch_add(size, std::memory_order_acq_rel) + size == layers) set_done(index);
+  }
+}
+
+void Runner::wait_for(const std::vector<std::int32_t>& ops) const {
+  for (std::int32_t op : ops)
+    while (!done(op)) relax();
+}
+
+void Runner::relax() const {
+  if (options_.yield)
+    sched_yield();
+  else
+#if defined(__x86_64__)
+    _mm_pause();
+#else
+    sched_yield();
+#endif
+}
+
+}  // namespace haloscope

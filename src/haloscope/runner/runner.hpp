@@ -1,0 +1,103 @@
+// The runner: executes programs. One control thread walks the main lane and drives the comm lane (fork-join), or one
+// thread runs the whole comm lane while the others already compute (Program::comm_thread).
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "haloscope/runner/comm_ops.hpp"
+#include "haloscope/runner/status.hpp"
+
+namespace haloscope {
+
+/// What the timers tell apart. `rest` is what no operation accounts for.
+enum class Timer : std::uint8_t { pack, send, wait, unpack, copy, inner, outer, compute, desync, rest };
+inline constexpr int timer_count = 10;
+const char* to_string(Timer timer);
+
+/// Applies a stencil: `box` is (part of) `sweep.region`, slots are absolute, `thread` in [0, threads).
+struct SweepCall {
+  void (*run)(void* context, const Sweep& sweep, const Box& box, int slot, int into, int thread) = nullptr;
+  void* context = nullptr;
+};
+
+/// One executed operation of a trace. Times in seconds since an arbitrary origin.
+struct TraceEvent {
+  std::int32_t op = 0;
+  std::int64_t program = 0;  ///< number of the program execution
+  double begin_s = 0, end_s = 0;
+};
+
+/// A fault or delay put in on purpose, for tests: called before every operation.
+struct Injection {
+  void (*before)(void* context, const Op& op, std::int64_t step) = nullptr;
+  void* context = nullptr;
+};
+
+struct RunnerOptions {
+  int threads = 1;
+  bool timers = true;
+  bool yield = false;              ///< more threads or ranks than cores: give the core away while waiting
+  RankStatus* status = nullptr;    ///< where to say what is being done
+  Injection injection;
+  std::size_t trace_events = 0;    ///< room for this many trace events; later ones are dropped
+};
+
+class Runner {
+ public:
+  /// Local. `program` and `comm` must outlive the runner. Nothing allocates after construction.
+  Runner(const Program& program, CommOps& comm, const SweepCall& sweep, const RunnerOptions& options);
+
+  /// Execute the program once. @param slot  current slot (absolute). @param step  number of its first time step.
+  /// @return the slot that holds the result. Messages and bytes are exactly the plan's.
+  int run(int slot, std::int64_t step);
+
+  /// Seconds per timer since the last reset, on the control thread.
+  const std::array<double, timer_count>& seconds() const { return seconds_; }
+  void reset_timers() { seconds_.fill(0); }
+  const std::vector<TraceEvent>& trace() const { return trace_; }
+  const Program& program() const { return program_; }
+
+ private:
+  struct Chunks {  // how far the team has come with one operation (comm_thread)
+    std::atomic<std::int64_t> next{0}, finished{0};
+  };
+  void run_fork_join();
+  void run_comm_thread();
+  void team_member(int thread);
+  void comm_until(int op);
+  void advance_comm();
+  bool comm_may_start(const Op& op) const;
+  void sweep_alone(const Op& op, int thread);
+  void sweep_chunks(int index, int thread);
+  void call_sweep(const Op& op, const Box& box, int thread);
+  void wait_for(const std::vector<std::int32_t>& ops) const;
+  void relax() const;
+  bool done(int op) const { return done_[op].load(std::memory_order_acquire) == run_; }
+  void set_done(int op) { done_[op].store(run_, std::memory_order_release); }
+  int absolute(int slot) const { return (base_ + slot) % program_.slots; }
+  template <class F>
+  void timed(int index, F f);
+
+  const Program& program_;
+  CommOps& comm_;
+  SweepCall sweep_;
+  RunnerOptions options_;
+  std::vector<int> main_ops_, comm_ops_;
+  std::vector<Timer> timer_of_;
+  std::unique_ptr<std::atomic<std::int64_t>[]> done_;  // number of the run in which the operation finished last
+  std::unique_ptr<Chunks[]> chunks_;
+  std::array<double, timer_count> seconds_{};
+  std::vector<TraceEvent> trace_;
+  std::int64_t run_ = 0, step_ = 0;
+  std::size_t next_comm_ = 0;
+  int base_ = 0;
+};
+
+/// Thread `thread`'s share of `box`, cut along the slowest dimension that is long enough for all `threads`.
+Box share(const Box& box, int thread, int threads);
+
+}  // namespace haloscope
