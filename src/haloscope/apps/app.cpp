@@ -46,10 +46,10 @@ std::vector<double> star_weights(const Choice& choice, const AppParameters& p) {
     throw UsageError(choice.app + " takes " + std::to_string(count) + " weights, not " + std::to_string(p.weights.size()) +
                      (count == 5 ? "; give north, west, centre, east, south" : "; give z-, y-, x-, centre, x+, y+, z+"));
   if (!p.weights.empty()) return p.weights;
-  // Different in every direction, so that no exchange error can hide, and sum of magnitudes below 1, so that any
-  // number of steps stays finite.
-  if (count == 5) return {0.21, 0.17, 0.13, 0.23, 0.19};
-  return {0.11, 0.13, 0.17, 0.09, 0.15, 0.12, 0.14};
+  // Different in every direction, so that no exchange error can hide; of sum 1, so that values neither overflow nor
+  // sink into subnormal numbers (which compute up to a hundred times slower) in any number of steps.
+  if (count == 5) return {0.21, 0.17, 0.23, 0.25, 0.14};
+  return {0.11, 0.13, 0.17, 0.19, 0.15, 0.12, 0.13};
 }
 
 }  // namespace
@@ -85,7 +85,10 @@ std::vector<double> kernel_weights(const Choice& choice, const AppParameters& p)
   return dense;
 }
 
-double initial_value(const Choice& choice, const AppParameters& p, const Index& cell) {
+double initial_value(const Choice& choice, const AppParameters& p, const Index& at) {
+  Index cell = at;
+  for (int d = 0; d < choice.grid.dims; ++d)
+    if (const std::int64_t n = choice.grid.cells[d]; choice.grid.periodic[d]) cell[d] = (at[d] % n + n) % n;
   // Cells outside the grid get numbers too: shift all coordinates to positive values first.
   std::uint64_t id = 0;
   for (int d = 2; d >= 0; --d) id = id * 0x100000007ull + static_cast<std::uint64_t>(cell[d] + (1 << 20));

@@ -42,7 +42,7 @@ int Watchdog::blamed() const {
   };
   if (!waits(phase)) return -1;
   for (int r = 0; board_.shared() && r < board_.ranks(); ++r)
-    if (r != rank_ && !waits(board_.of(r).phase.load()) && (peer < 0 || r == peer)) return r;
+    if (r != rank_ && !waits(board_.of(r).phase.load())) return r;
   return peer;
 }
 

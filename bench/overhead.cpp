@@ -1,0 +1,133 @@
+// Figure `overhead`: one step's program run by the runner, timers on, against the same calls written out by hand.
+// Run alone (own-neighbour copies only) or by mpiexec -n 2 (two messages a step). Block 8^3 per rank, laplace3d.
+#include <mpi.h>
+
+#include "harness.hpp"
+#include "haloscope/apps/kernel.hpp"
+#include "haloscope/pack/region_copy.hpp"
+#include "haloscope/runner/runner.hpp"
+#include "haloscope/schedule/schedule.hpp"
+
+namespace {
+
+using namespace haloscope;
+
+struct Step {
+  Layout layout;
+  Plan plan;
+  Storage fields;
+  Kernel kernel = find_kernel("laplace3d", Real::f64);
+  std::vector<double> weights{0.11, 0.13, 0.17, 0.19, 0.15, 0.12, 0.13};
+
+  Step(int rank, int ranks)
+      : layout({3, {8, 8, 8 * ranks}, {true, true, true}}, {1, 1, ranks}), plan(make_plan(layout, rank, spec())),
+        fields(plan, 2) {
+    for (int slot : {0, 1}) {
+      auto bytes = fields.bytes(0, slot);
+      for (std::size_t i = 0; i + 8 <= bytes.size(); i += 8) {
+        const double value = 1.0 + static_cast<double>(i % 97) / 97;
+        std::memcpy(&bytes[i], &value, 8);
+      }
+    }
+  }
+  static ExchangeSpec spec() {
+    ExchangeSpec s;
+    s.corners = false;
+    return s;
+  }
+  void sweep(const Box& box, int from, int into) const {
+    const SlotView& view = fields.views()[0][from];
+    SweepArgs args;
+    args.in = view.origin;
+    args.out = fields.views()[0][into].origin;
+    args.row = view.stride[1] / 8;
+    args.plane = view.stride[2] / 8;
+    args.region = box;
+    args.weights = weights.data();
+    kernel.sweep(args);
+  }
+  static void call(void* self, const Sweep&, const Box& box, int from, int into, int) {
+    static_cast<Step*>(self)->sweep(box, from, into);
+  }
+};
+
+/// The bulk step as a careful programmer would write it, with the library's copies and link.
+class ByHand {
+ public:
+  ByHand(Step& step, const Program& program, Link& link) : step_(step), link_(link) {
+    for (int slot : {0, 1}) {
+      urgent_[slot] = make_copies(step.fields.views(), slot, program.copy_sets[0]);
+      if (program.copy_sets.size() > 1) rest_[slot] = make_copies(step.fields.views(), slot, program.copy_sets[1]);
+    }
+    for (int m = 0; m < static_cast<int>(step.plan.messages.size()); ++m)
+      (step.plan.messages[m].out ? out_ : in_).push_back(m);
+  }
+  void run(int slot) {
+    if (!in_.empty()) link_.post(in_, slot);
+    urgent_[slot].run();
+    if (!in_.empty()) {
+      link_.pack(out_, slot);
+      link_.send(out_, slot);
+      rest_[slot].run();
+      link_.wait(in_, slot);
+      link_.unpack(in_, slot);
+    }
+    step_.sweep(step_.plan.owned(0), slot, 1 - slot);
+    if (!in_.empty()) link_.complete(out_, slot);
+  }
+
+ private:
+  Step& step_;
+  Link& link_;
+  CopyList urgent_[2], rest_[2];
+  std::vector<int> in_, out_;
+};
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  int provided = 0, rank = 0, ranks = 1;
+  MPI_Init_thread(&argc, &argv, MPI_THREAD_FUNNELED, &provided);
+  MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+  MPI_Comm_size(MPI_COMM_WORLD, &ranks);
+  {
+    const auto cpus = bench::usable_cpus();
+    cpu_set_t set;
+    CPU_ZERO(&set);
+    CPU_SET(cpus[static_cast<std::size_t>(rank) % cpus.size()], &set);
+    sched_setaffinity(0, sizeof set, &set);
+
+    Step step(rank, ranks);
+    const Program program = find_schedule("bulk").make({1, false}, step.plan, {});
+    auto link = find_transport("persistent").open({MPI_COMM_WORLD, &step.layout, &step.plan, &step.fields.views()}, {});
+    CommOps comm(program, step.plan, step.fields.views(), *link, MPI_COMM_WORLD);
+    Runner runner(program, comm, {&Step::call, &step}, {});
+    ByHand by_hand(step, program, *link);
+
+    constexpr int steps = 2000;
+    const auto seconds_per_step = [&](auto&& one) {
+      MPI_Barrier(MPI_COMM_WORLD);
+      const auto begin = std::chrono::steady_clock::now();
+      for (int t = 0; t < steps; ++t) one(t);
+      const double mine = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count() / steps;
+      double worst = 0;
+      MPI_Allreduce(&mine, &worst, 1, MPI_DOUBLE, MPI_MAX, MPI_COMM_WORLD);
+      return worst;
+    };
+    std::vector<double> with_runner, written_out;
+    for (int pair = -2; pair < 41; ++pair) {
+      const double a = seconds_per_step([&](int t) { runner.run(t % 2, t); });
+      const double b = seconds_per_step([&](int t) { by_hand.run(t % 2); });
+      if (pair < 0) continue;  // warm-up
+      with_runner.push_back(a * 1e6);
+      written_out.push_back(b * 1e6);
+    }
+    if (rank == 0)
+      std::printf("{\"figure\":\"overhead\",\"case\":\"bulk step, 8^3 per rank, %d rank%s\",\"unit\":\"us\","
+                  "\"a\":\"runner\",\"b\":\"written out by hand\",\"samples_a\":%s,\"samples_b\":%s,\"value\":\"a-b\","
+                  "\"bar\":2,\"direction\":\"<=\",\"threads\":1,\"ranks\":%d,\"notes\":\"timers on, %d steps a sample\"}\n",
+                  ranks, ranks > 1 ? "s" : "", bench::json_list(with_runner).c_str(),
+                  bench::json_list(written_out).c_str(), ranks, steps);
+  }
+  MPI_Finalize();
+}

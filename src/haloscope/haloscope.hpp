@@ -1,0 +1,188 @@
+// Haloscope for users: three nouns (Grid, Field, Exchange), four verbs (start, progress, finish, exchange).
+#pragma once
+
+#include <array>
+#include <initializer_list>
+#include <string>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+#include "haloscope/core/error.hpp"
+#include "haloscope/field/field.hpp"
+#include "haloscope/runner/exchange.hpp"
+
+namespace haloscope {
+
+template <int D>
+struct GridOptions {
+  std::array<std::int64_t, D> cells{};     ///< global cells, x first, each >= 1
+  std::array<bool, D> periodic{};          ///< dimensions that wrap around
+  std::string process_grid = D == 2 ? "valen" : "white";  ///< rule or explicit "2x3"; see process_grid()
+};
+
+/// A global grid split over the ranks of a communicator.
+template <int D>
+class Grid {
+ public:
+  /// Local. @throws UsageError as process_grid() and Layout do.
+  Grid(MPI_Comm comm, const GridOptions<D>& options) : comm_(comm), layout_(make(comm, options)) {
+    MPI_Comm_rank(comm, &rank_);
+  }
+  MPI_Comm comm() const { return comm_; }
+  const Layout& layout() const { return layout_; }
+  int rank() const { return rank_; }
+  /// Owned cells per dimension; local coordinates run from 0.
+  Index cells() const { return layout_.local_cells(rank_); }
+  /// Owned cells in global coordinates.
+  Box owned() const { return layout_.owned(rank_); }
+  /// True if halos on this side (0 low, 1 high) of dimension d are filled by an exchange.
+  bool has_neighbour(int d, int side) const {
+    std::array<int, 3> offset{};
+    offset[d] = side == 0 ? -1 : 1;
+    return layout_.neighbour(rank_, offset) >= 0;
+  }
+
+ private:
+  static Layout make(MPI_Comm comm, const GridOptions<D>& options) {
+    int size = 1;
+    MPI_Comm_size(comm, &size);
+    GridSpec spec;
+    spec.dims = D;
+    for (int d = 0; d < D; ++d) {
+      spec.cells[d] = options.cells[d];
+      spec.periodic[d] = options.periodic[d];
+    }
+    return Layout(spec, haloscope::process_grid(options.process_grid, size, spec));
+  }
+  MPI_Comm comm_;
+  Layout layout_;
+  int rank_ = 0;
+};
+
+/// One field of an exchange, whoever owns its memory.
+struct FieldRef {
+  Quantity quantity;
+  Widths low{}, high{};         ///< ghost layers the exchange fills
+  std::vector<SlotView> slots;  ///< where the field lives, one view per slot
+};
+
+/// Typed access to one slot: u(i, j, k) with local coordinates, halos at negative and past-the-end ones.
+template <class T, int D>
+struct FieldView {
+  T* origin;
+  std::int64_t row = 0, plane = 0;  ///< elements between neighbours in y and z
+  T& operator()(std::int64_t i, std::int64_t j = 0, std::int64_t k = 0) const { return origin[i + j * row + k * plane]; }
+};
+
+struct FieldOptions {
+  int halo = 1;   ///< ghost layers on every side, >= 0
+  int slots = 1;  ///< buffers, e.g. 2 for old and new, >= 1
+  std::string name = "u";
+  Centring centring = Centring::cell;
+};
+
+/// A field on a grid: memory for all owned points and halos of every slot, placed for fast sweeps.
+template <class T, int D>
+class Field {
+  static_assert(std::is_trivially_copyable_v<T>, "halos are moved as bytes");
+
+ public:
+  /// Local. Zeroed. @throws UsageError for negative halos or slots < 1, Error without memory.
+  Field(const Grid<D>& grid, const FieldOptions& options) : storage_(plan(grid, options), options.slots) {
+    ref_.quantity = quantity(options);
+    for (int d = 0; d < D; ++d) ref_.low[d] = ref_.high[d] = options.halo;
+    ref_.slots = storage_.views()[0];
+  }
+  FieldView<T, D> operator[](int slot) const {
+    const SlotView& v = ref_.slots.at(static_cast<std::size_t>(slot));
+    const auto size = static_cast<std::int64_t>(sizeof(T));
+    return {reinterpret_cast<T*>(v.origin), v.stride[1] / size, v.stride[2] / size};
+  }
+  operator FieldRef() const { return ref_; }
+
+ private:
+  static Quantity quantity(const FieldOptions& o) {
+    return {o.name, static_cast<int>(sizeof(T)), std::is_integral_v<T> ? ScalarType::integer : ScalarType::real, o.centring};
+  }
+  static Plan plan(const Grid<D>& grid, const FieldOptions& o) {
+    Plan p;  // only what says how much memory a field needs; the halo may be wider than any exchange
+    p.rank = grid.rank();
+    p.dims = D;
+    p.cells = grid.cells();
+    p.spec.quantities = {quantity(o)};
+    if (o.halo < 0) throw UsageError("a field cannot have a halo of " + std::to_string(o.halo) + " layers; use 0 or more");
+    for (int d = 0; d < 3; ++d) p.spec.low[d] = p.spec.high[d] = d < D ? o.halo : 0;
+    return p;
+  }
+  Storage storage_;
+  FieldRef ref_;
+};
+
+/// Your own arrays as a field, one pointer per slot.
+/// @param first   address of the first owned point of each slot (not of the halo).
+/// @param row     elements between points neighbouring in y; @param plane  in z.
+/// @param halo    ghost layers on every side that the arrays have room for.
+template <class T, int D>
+FieldRef view(const Grid<D>&, const std::vector<T*>& first, std::int64_t row, std::int64_t plane, int halo,
+              Centring centring = Centring::cell) {
+  FieldRef ref;
+  ref.quantity = {"view", static_cast<int>(sizeof(T)), std::is_integral_v<T> ? ScalarType::integer : ScalarType::real, centring};
+  const auto size = static_cast<std::int64_t>(sizeof(T));
+  for (int d = 0; d < D; ++d) ref.low[d] = ref.high[d] = halo;
+  for (T* p : first) ref.slots.push_back({reinterpret_cast<std::byte*>(p), {size, row * size, plane * size}});
+  return ref;
+}
+
+struct ExchangeOptions {
+  bool corners = true;   ///< fill edges and corners (needed by box stencils and by depth > 1)
+  int width = -1;        ///< layers to fill on every side; -1: the fields' whole halo
+  Widths low{-1, -1, -1}, high{-1, -1, -1};  ///< layers per dimension and side; override `width` where >= 0
+};
+
+/// Open an exchange of `fields` (all with the same number of slots). Collective over the grid's communicator.
+/// @throws UsageError for an unknown strategy, no field, unequal slots, or a halo the fields have no room for.
+template <int D>
+Exchange make_exchange(const Grid<D>& grid, const std::vector<FieldRef>& fields, const std::string& strategy,
+                       const ExchangeOptions& options = {}) {
+  if (fields.empty()) throw UsageError("an exchange needs at least one field");
+  ExchangeSpec spec;
+  spec.quantities.clear();
+  spec.corners = options.corners;
+  Views views;
+  for (int d = 0; d < D; ++d) {
+    const int whole = options.width >= 0 ? options.width : fields.front().low[d];
+    spec.low[d] = options.low[d] >= 0 ? options.low[d] : whole;
+    spec.high[d] = options.high[d] >= 0 ? options.high[d] : whole;
+  }
+  for (const FieldRef& f : fields) {
+    if (f.slots.size() != fields.front().slots.size() || f.slots.empty())
+      throw UsageError("the fields of one exchange need the same number of slots, at least 1");
+    for (int d = 0; d < D; ++d)
+      if (spec.low[d] > f.low[d] || spec.high[d] > f.high[d])
+        throw UsageError("field '" + f.quantity.name + "' has room for " + std::to_string(f.low[d]) +
+                         " ghost layers, fewer than the exchange fills; give it a wider halo or the exchange a smaller width");
+    spec.quantities.push_back(f.quantity);
+    views.push_back(f.slots);
+  }
+  return Exchange(grid.comm(), grid.layout(), spec, strategy, views);
+}
+
+/// Owned cells at least `width` away from every exchanged halo.
+template <int D>
+Box interior(const Grid<D>& grid, int width) {
+  Box box{{0, 0, 0}, grid.cells()};
+  for (int d = 0; d < D; ++d) {
+    if (grid.has_neighbour(d, 0)) box.lo[d] += width;
+    if (grid.has_neighbour(d, 1)) box.hi[d] = std::max(box.lo[d], box.hi[d] - width);
+  }
+  return box;
+}
+
+/// The owned cells outside interior(grid, width), as disjoint boxes.
+template <int D>
+std::vector<Box> boundary(const Grid<D>& grid, int width) {
+  return subtract(Box{{0, 0, 0}, grid.cells()}, interior(grid, width));
+}
+
+}  // namespace haloscope

@@ -1,0 +1,133 @@
+// The advection app against what is known of the scheme (White & Dongarra 2011, sections 1-3 of the digest).
+#include <gtest/gtest.h>
+#include <mpi.h>
+
+#include <cmath>
+
+#include "haloscope/core/error.hpp"
+#include "haloscope/rank/simulation.hpp"
+
+namespace haloscope {
+namespace {
+
+Choice cube(std::int64_t n, const char* form = "dense") {
+  Choice c;
+  c.app = "advection3d";
+  c.form = form;
+  c.grid = {3, {n, n, n}, {true, true, true}};
+  MPI_Comm_size(MPI_COMM_WORLD, &c.ranks);
+  return c;
+}
+
+AppParameters moving(std::array<double, 3> velocity, double nu, const char* initial = "gaussian") {
+  AppParameters p;
+  p.velocity = velocity;
+  p.nu = nu;
+  p.initial = initial;
+  return p;
+}
+
+double l2_error(std::int64_t n, const char* form) {
+  SimulationOptions options;
+  Simulation s(MPI_COMM_WORLD, cube(n, form), moving({1, 0.5, 0.25}, 0.8), options);
+  s.initialise();
+  s.run(static_cast<std::int64_t>(std::llround(0.5 * n / 0.8)));
+  return s.error_norms().l2;
+}
+
+TEST(Advection, W5_ConvergesWithSecondOrder) {
+  for (const char* form : {"dense", "separable"}) {
+    const double e40 = l2_error(40, form), e80 = l2_error(80, form);
+    const double order = std::log2(e40 / e80);
+    EXPECT_GE(order, 1.9) << form << ": errors " << e40 << ", " << e80;
+    EXPECT_LE(order, 2.1) << form;
+  }
+}
+
+TEST(Advection, W4_ExactAtCourantNumberOne) {
+  SimulationOptions options;
+  Simulation s(MPI_COMM_WORLD, cube(20), moving({1, 1, 1}, 1), options);
+  s.initialise();
+  s.run(100);
+  EXPECT_LT(s.error_norms().max, 1e-13);
+}
+
+/// Random data after `steps` steps equals the initial data moved by (shift) cells per step, bit for bit.
+void expect_shift(std::array<double, 3> courant, const char* form) {
+  const std::int64_t n = 12, steps = 5;
+  const Choice c = cube(n, form);
+  const AppParameters p = moving(courant, 1, "random");
+  SimulationOptions options;
+  Simulation s(MPI_COMM_WORLD, c, p, options);
+  s.initialise();
+  s.run(steps);
+  const Box owned = s.layout().owned(s.plan().rank);
+  for (std::int64_t z = owned.lo[2]; z < owned.hi[2]; ++z)
+    for (std::int64_t y = owned.lo[1]; y < owned.hi[1]; ++y)
+      for (std::int64_t x = owned.lo[0]; x < owned.hi[0]; ++x) {
+        Index from{x, y, z};
+        for (int d = 0; d < 3; ++d) {
+          from[d] -= static_cast<std::int64_t>(courant[d]) * steps;
+          from[d] = ((from[d] % n) + n) % n;
+        }
+        ASSERT_EQ(s.value({x - owned.lo[0], y - owned.lo[1], z - owned.lo[2]}), initial_value(c, p, from));
+      }
+}
+
+TEST(Advection, W3_ShiftsExactlyWhenCourantNumbersAreWhole) {
+  for (const char* form : {"dense", "separable"}) {
+    expect_shift({1, 1, 1}, form);
+    expect_shift({1, 0, 0}, form);
+    expect_shift({-1, 1, 0}, form);
+    expect_shift({0, 0, -1}, form);
+  }
+}
+
+TEST(Advection, W2_PositiveVelocityMovesTheMaximumTowardsPlus) {
+  const Choice c = cube(24);
+  const AppParameters p = moving({1, 0, 0}, 0.5);
+  SimulationOptions options;
+  Simulation s(MPI_COMM_WORLD, c, p, options);
+  s.initialise();
+  s.run(12);  // six cells
+  const Box owned = s.layout().owned(s.plan().rank);
+  struct {
+    double value;
+    int x;
+  } best{-1, 0}, all;
+  for (std::int64_t z = 0; z < owned.extent(2); ++z)
+    for (std::int64_t y = 0; y < owned.extent(1); ++y)
+      for (std::int64_t x = 0; x < owned.extent(0); ++x)
+        if (s.value({x, y, z}) > best.value) best = {s.value({x, y, z}), static_cast<int>(owned.lo[0] + x)};
+  MPI_Allreduce(&best, &all, 1, MPI_DOUBLE_INT, MPI_MAXLOC, MPI_COMM_WORLD);
+  EXPECT_NEAR(all.x, 12 + 6, 1);
+}
+
+TEST(Advection, W6_RefusesAnUnstableStep) {
+  SimulationOptions options;
+  try {
+    Simulation s(MPI_COMM_WORLD, cube(16), moving({2, 1, 1}, 1), options);
+    FAIL() << "an unstable step was accepted";
+  } catch (const UsageError& error) {
+    EXPECT_NE(std::string(error.what()).find("0.5"), std::string::npos) << error.what();
+  }
+  Simulation stable(MPI_COMM_WORLD, cube(16), moving({2, 1, 1}, 0.5), options);
+  Simulation slow(MPI_COMM_WORLD, cube(16), moving({0.5, 0.25, 0.25}, 2), options);
+}
+
+TEST(Advection, DenseAndSeparableAgreeToRoundOff) {
+  const AppParameters p = moving({1, 0.5, 0.25}, 0.9);
+  SimulationOptions options;
+  Simulation dense(MPI_COMM_WORLD, cube(18, "dense"), p, options), separable(MPI_COMM_WORLD, cube(18, "separable"), p, options);
+  dense.initialise();
+  separable.initialise();
+  dense.run(20);
+  separable.run(20);
+  const Index n = dense.plan().cells;
+  for (std::int64_t z = 0; z < n[2]; ++z)
+    for (std::int64_t y = 0; y < n[1]; ++y)
+      for (std::int64_t x = 0; x < n[0]; ++x) ASSERT_NEAR(dense.value({x, y, z}), separable.value({x, y, z}), 20 * 4e-16);
+}
+
+}  // namespace
+}  // namespace haloscope

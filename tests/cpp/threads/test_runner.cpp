@@ -1,0 +1,213 @@
+// The runner with ranks as threads of one process, real thread teams inside, random delays everywhere: results must be
+// those of one rank, and ThreadSanitizer must have nothing to say.
+#include <gtest/gtest.h>
+
+#include <thread>
+
+#include "haloscope/core/choice.hpp"
+#include "haloscope/field/field.hpp"
+#include "haloscope/runner/runner.hpp"
+#include "haloscope/schedule/schedule.hpp"
+#include "threads/mailbox_link.hpp"
+
+namespace haloscope {
+namespace {
+
+/// A stencil on 64-bit integers, every neighbour with its own factor: any wrong or stale cell changes the result.
+class IntegerSweep {
+ public:
+  IntegerSweep(const Views& views, const Stage& stage, int dims) : views_(views), stage_(stage), dims_(dims) {}
+  static void call(void* self, const Sweep&, const Box& box, int slot, int into, int) {
+    static_cast<IntegerSweep*>(self)->sweep(box, slot, into);
+  }
+
+ private:
+  void sweep(const Box& box, int slot, int into) const {
+    const SlotView& from = views_[0][slot];
+    const SlotView& to = views_[0][into];
+    for (std::int64_t z = box.lo[2]; z < box.hi[2]; ++z)
+      for (std::int64_t y = box.lo[1]; y < box.hi[1]; ++y)
+        for (std::int64_t x = box.lo[0]; x < box.hi[0]; ++x) {
+          std::uint64_t sum = 0, factor = 3;
+          for (int k = dims_ > 2 ? -1 : 0; k <= (dims_ > 2 ? 1 : 0); ++k)
+            for (int j = -1; j <= 1; ++j)
+              for (int i = -1; i <= 1; ++i) {
+                factor = factor * 6364136223846793005ull + 1442695040888963407ull;
+                if (!stage_.box_stencil && (i != 0) + (j != 0) + (k != 0) > 1) continue;
+                sum += factor * *reinterpret_cast<const std::uint64_t*>(from.at({x + i, y + j, z + k}));
+              }
+          *reinterpret_cast<std::uint64_t*>(to.at({x, y, z})) = sum;
+        }
+  }
+  const Views& views_;
+  Stage stage_;
+  int dims_;
+};
+
+struct Setting {
+  std::string schedule;
+  Pattern pattern = Pattern::ordered;
+  int depth = 1, threads = 1;
+  DeepRegion region = DeepRegion::full;
+  Sharing sharing = Sharing::guided;
+};
+
+/// Owned cells of all ranks after `cycles` programs, by global cell number.
+std::vector<std::uint64_t> run_all(const Layout& layout, const Stage& stage, const Setting& setting, int cycles) {
+  const Index& n = layout.grid().cells;
+  std::vector<std::uint64_t> result(static_cast<std::size_t>(n[0] * n[1] * n[2]));
+  Mailboxes boxes;
+  const auto rank_main = [&](int rank) {
+    ExchangeSpec spec;
+    for (int d = 0; d < 3; ++d) spec.low[d] = spec.high[d] = setting.depth;
+    spec.pattern = setting.pattern;
+    spec.corners = stage.box_stencil || setting.depth > 1;
+    const Plan plan = make_plan(layout, rank, spec);
+    Storage fields(plan, 2);
+    const Box global = layout.owned(rank);
+    const auto each = [&](auto&& f) {
+      for (std::int64_t z = 0; z < plan.cells[2]; ++z)
+        for (std::int64_t y = 0; y < plan.cells[1]; ++y)
+          for (std::int64_t x = 0; x < plan.cells[0]; ++x)
+            f(Index{x, y, z}, static_cast<std::size_t>((global.lo[0] + x) + n[0] * ((global.lo[1] + y) + n[1] * (global.lo[2] + z))));
+    };
+    each([&](const Index& p, std::size_t id) { *reinterpret_cast<std::uint64_t*>(fields.views()[0][0].at(p)) = id * 7919 + 1; });
+    ScheduleOptions options;
+    options.depth = options.steps = setting.depth;
+    options.region = setting.region;
+    options.sharing = setting.sharing;
+    options.tiles = 3;
+    const Program program = find_schedule(setting.schedule).make(stage, plan, options);
+    MailboxLink link(boxes, plan, fields.views(), 17u + rank);
+    CommOps comm(program, plan, fields.views(), link, MPI_COMM_NULL);
+    IntegerSweep sweep(fields.views(), stage, layout.dims());
+    RunnerOptions runner_options;
+    runner_options.threads = setting.threads;
+    runner_options.yield = true;
+    Runner runner(program, comm, {&IntegerSweep::call, &sweep}, runner_options);
+    int slot = 0;
+    for (int c = 0; c < cycles; ++c) slot = runner.run(slot, c * setting.depth);
+    each([&](const Index& p, std::size_t id) { result[id] = *reinterpret_cast<std::uint64_t*>(fields.views()[0][slot].at(p)); });
+  };
+  std::vector<std::thread> ranks;
+  for (int r = 0; r < layout.size(); ++r) ranks.emplace_back(rank_main, r);
+  for (auto& t : ranks) t.join();
+  return result;
+}
+
+class Threads : public testing::TestWithParam<std::string> {};
+
+TEST_P(Threads, V11_ResultsAreThoseOfOneRankUnderInjectedDelays) {
+  const std::string schedule = GetParam();
+  const bool comm_thread = schedule == "comm-thread";
+  for (const bool box : {false, true})
+    for (const int dims : {2, 3})
+      for (const int depth : {1, 2})
+        for (const Pattern pattern : {Pattern::ordered, Pattern::direct})
+          for (const DeepRegion region : {DeepRegion::full, DeepRegion::shrink}) {
+            if (schedule == "interleaved" && pattern == Pattern::direct) continue;
+            const GridSpec grid{dims, {13, 11, dims == 3 ? 9 : 1}, {true, true, dims == 3}};
+            const ProcessGrid ranks = dims == 3 ? ProcessGrid{1, 2, 2} : ProcessGrid{2, 2, 1};
+            const Setting setting{schedule, pattern, depth, comm_thread ? 3 : 2, region,
+                                  depth == 1 ? Sharing::guided : Sharing::dynamic};
+            const int cycles = 4;
+            const auto expected =
+                run_all(Layout(grid, {1, 1, 1}), {1, box}, {"bulk", Pattern::ordered, 1, 1}, cycles * depth);
+            ASSERT_EQ(run_all(Layout(grid, ranks), {1, box}, setting, cycles), expected)
+                << schedule << " box " << box << " dims " << dims << " depth " << depth;
+          }
+}
+
+INSTANTIATE_TEST_SUITE_P(Runner, Threads, testing::Values("bulk", "split", "interleaved", "comm-thread"),
+                         [](const auto& info) { return info.param == "comm-thread" ? std::string("W13_comm_thread") : info.param; });
+
+/// Records the order of operations of one run.
+struct Log {
+  std::vector<OpKind> kinds;
+  static void before(void* self, const Op& op, std::int64_t) { static_cast<Log*>(self)->kinds.push_back(op.kind); }
+};
+
+TEST(RunnerTrace, W12_InterleavedComputesBetweenStartAndCompletionOfEveryRound) {
+  // Two ranks per dimension: every round has messages. The order in the program's own execution is what counts.
+  const Layout layout({3, {16, 16, 16}, {true, true, true}}, {2, 2, 2});
+  const Plan plan = make_plan(layout, 0, ExchangeSpec{});
+  const Program program = find_schedule("interleaved").make({1, true}, plan, {});
+  Mailboxes boxes;
+  Storage fields(plan, 2);
+  // The other ranks' messages are in the boxes already: only rank 0 runs.
+  for (const Message& m : plan.messages)
+    if (!m.out) boxes.put({m.peer, 0, m.tag}, std::vector<std::byte>(static_cast<std::size_t>(m.bytes)));
+  MailboxLink link(boxes, plan, fields.views(), 1);
+  CommOps comm(program, plan, fields.views(), link, MPI_COMM_NULL);
+  IntegerSweep sweep(fields.views(), {1, true}, 3);
+  Log log;
+  RunnerOptions options;
+  options.injection = {&Log::before, &log};
+  Runner runner(program, comm, {&IntegerSweep::call, &sweep}, options);
+  runner.run(0, 0);
+  int sends = 0, waits = 0, between = 0;
+  for (OpKind kind : log.kinds) {
+    sends += kind == OpKind::send;
+    waits += kind == OpKind::wait;
+    between += kind == OpKind::sweep && sends == waits + 1;
+  }
+  EXPECT_EQ(sends, 3);
+  EXPECT_EQ(waits, 3);
+  EXPECT_EQ(between, 3) << "one slab of the interior between the sends and the wait of each round";
+}
+
+TEST(RunnerTrace, V11_PackComesBeforeInnerAndOuterAfterUnpack) {
+  const Layout layout({2, {12, 12, 1}, {true, true, false}}, {2, 2, 1});
+  const Plan plan = make_plan(layout, 0, ExchangeSpec{});
+  const Program program = find_schedule("split").make({1, false}, plan, {});
+  int first_inner = -1, first_outer = -1, last_unpack = -1, first_pack = -1;
+  Mailboxes boxes;
+  Storage fields(plan, 2);
+  for (const Message& m : plan.messages)
+    if (!m.out) boxes.put({m.peer, 0, m.tag}, std::vector<std::byte>(static_cast<std::size_t>(m.bytes)));
+  MailboxLink link(boxes, plan, fields.views(), 1);
+  CommOps comm(program, plan, fields.views(), link, MPI_COMM_NULL);
+  IntegerSweep sweep(fields.views(), {1, false}, 2);
+  RunnerOptions options;
+  options.trace_events = 100;
+  Runner runner(program, comm, {&IntegerSweep::call, &sweep}, options);
+  runner.run(0, 0);
+  for (int i = 0; i < static_cast<int>(runner.trace().size()); ++i) {
+    const Op& op = program.ops[runner.trace()[i].op];
+    if (op.kind == OpKind::pack && first_pack < 0) first_pack = i;
+    if (op.kind == OpKind::unpack) last_unpack = i;
+    if (op.kind != OpKind::sweep) continue;
+    const Part part = program.sweeps[op.target].part;
+    if (part == Part::inner && first_inner < 0) first_inner = i;
+    if (part == Part::outer && first_outer < 0) first_outer = i;
+  }
+  EXPECT_GE(first_pack, 0);
+  EXPECT_LT(first_pack, first_inner);
+  EXPECT_LT(last_unpack, first_outer);
+}
+
+TEST(RunnerTimers, V14_PartsAddUpToTheWhole) {
+  const Layout layout({2, {64, 64, 1}, {true, true, false}}, {1, 1, 1});
+  const Plan plan = make_plan(layout, 0, ExchangeSpec{});
+  const Program program = find_schedule("bulk").make({1, false}, plan, {});
+  Mailboxes boxes;
+  Storage fields(plan, 2);
+  MailboxLink link(boxes, plan, fields.views(), 1);
+  CommOps comm(program, plan, fields.views(), link, MPI_COMM_NULL);
+  IntegerSweep sweep(fields.views(), {1, false}, 2);
+  Runner runner(program, comm, {&IntegerSweep::call, &sweep}, {});
+  const auto begin = std::chrono::steady_clock::now();
+  for (int t = 0; t < 50; ++t) runner.run(t % 2, t);
+  const double whole = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+  double sum = 0;
+  for (double s : runner.seconds()) {
+    EXPECT_GE(s, 0);
+    sum += s;
+  }
+  EXPECT_LE(sum, whole);
+  EXPECT_GT(sum, 0.8 * whole);
+  EXPECT_GT(runner.seconds()[static_cast<int>(Timer::compute)], 0);
+}
+
+}  // namespace
+}  // namespace haloscope
