@@ -22,7 +22,8 @@ bench: build
 	$(VENV)/python -m bench $(if $(FIGURE),--figure $(FIGURE))
 
 check-long: build
-	$(VENV)/python -m pytest -q tests
+	scripts/setup.sh long
+	HALOSCOPE_LONG=1 $(VENV)/python -m pytest -q tests
 
 build: setup
 	@test -e $(BUILD)/build.ninja || $(VENV)/cmake --preset $(notdir $(BUILD)) -DCMAKE_MAKE_PROGRAM=$(CURDIR)/$(VENV)/ninja >&2

@@ -1,0 +1,30 @@
+# What `cmake --install` puts where, and the package that `find_package(haloscope)` finds.
+include(CMakePackageConfigHelpers)
+
+set(exported haloscope haloscope_core haloscope_kernels)
+set_target_properties(haloscope_core PROPERTIES EXPORT_NAME core)
+set_target_properties(haloscope_kernels PROPERTIES EXPORT_NAME kernels)
+add_library(haloscope::core ALIAS haloscope_core)
+if(TARGET haloscope_c)
+  list(APPEND exported haloscope_c)
+  set_target_properties(haloscope_c PROPERTIES EXPORT_NAME c)
+  target_include_directories(haloscope_c PUBLIC $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}>)
+  add_library(haloscope::c ALIAS haloscope_c)
+endif()
+install(TARGETS ${exported} EXPORT haloscopeTargets)
+
+if(TARGET haloscope-rank)
+  set_target_properties(haloscope-rank PROPERTIES INSTALL_RPATH_USE_LINK_PATH ON)  # the MPI it was built with
+  install(TARGETS haloscope-rank)
+endif()
+
+install(DIRECTORY ${PROJECT_SOURCE_DIR}/src/haloscope DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}
+        FILES_MATCHING PATTERN "*.hpp" PATTERN "*.h" PATTERN "rank" EXCLUDE PATTERN "bridge.hpp" EXCLUDE)
+
+set(package_dir ${CMAKE_INSTALL_LIBDIR}/cmake/haloscope)
+install(EXPORT haloscopeTargets NAMESPACE haloscope:: DESTINATION ${package_dir})
+configure_package_config_file(${PROJECT_SOURCE_DIR}/cmake/haloscopeConfig.cmake.in
+                              ${PROJECT_BINARY_DIR}/haloscopeConfig.cmake INSTALL_DESTINATION ${package_dir})
+write_basic_package_version_file(${PROJECT_BINARY_DIR}/haloscopeConfigVersion.cmake COMPATIBILITY SameMinorVersion)
+install(FILES ${PROJECT_BINARY_DIR}/haloscopeConfig.cmake ${PROJECT_BINARY_DIR}/haloscopeConfigVersion.cmake
+        DESTINATION ${package_dir})

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Prepare everything a build needs, without touching anything outside the checkout:
 # a private .venv with the build tools and the Python package, and an MPI.
-#   usage: scripts/setup.sh            (run by the Makefile; safe to run again)
+#   usage: scripts/setup.sh [long]     (run by the Makefile; safe to run again; `long` adds what `make check-long` needs)
 # With root on Debian, what only apt has is installed too; without root the missing package is named.
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -24,6 +24,11 @@ need python3-venv venv_works
 need libgtest-dev header gtest/gtest.h
 need nlohmann-json3-dev header nlohmann/json.hpp
 need libcli11-dev header CLI/CLI.hpp
+if [[ ${1:-} == long ]]; then
+  need clang-19 command -v clang++-19
+  need libomp-19-dev test -e /usr/lib/llvm-19/lib/libarcher.so
+  need libclang-rt-19-dev test -e /usr/lib/llvm-19/lib/clang/19/lib/linux/libclang_rt.tsan-x86_64.a
+fi
 
 if ((${#missing[@]})); then
   if [[ $(id -u) == 0 ]] && command -v apt-get >/dev/null; then

@@ -34,7 +34,8 @@ ProcessGrid white_rule(int ranks, const GridSpec& grid) {
       }
     }
   }
-  return std::isinf(best_surface) ? ProcessGrid{1, 1, ranks} : best;
+  if (std::isinf(best_surface)) best[grid.dims - 1] = ranks;  // more ranks than cells: Layout says so
+  return best;
 }
 
 /// Table 3.2 is the nearest-to-square pair with height <= length for each of its nine counts, so one rule serves all.

@@ -2,8 +2,10 @@
 // those of one rank, and ThreadSanitizer must have nothing to say.
 #include <gtest/gtest.h>
 
+#include <cstdlib>
 #include <thread>
 
+#include "haloscope/core/check.hpp"
 #include "haloscope/core/choice.hpp"
 #include "haloscope/field/field.hpp"
 #include "haloscope/runner/runner.hpp"
@@ -50,6 +52,7 @@ struct Setting {
   int depth = 1, threads = 1;
   DeepRegion region = DeepRegion::full;
   Sharing sharing = Sharing::guided;
+  void (*spoil)(Program&) = nullptr;  ///< changes every rank's program before it runs
 };
 
 /// Owned cells of all ranks after `cycles` programs, by global cell number.
@@ -77,7 +80,8 @@ std::vector<std::uint64_t> run_all(const Layout& layout, const Stage& stage, con
     options.region = setting.region;
     options.sharing = setting.sharing;
     options.tiles = 3;
-    const Program program = find_schedule(setting.schedule).make(stage, plan, options);
+    Program program = find_schedule(setting.schedule).make(stage, plan, options);
+    if (setting.spoil) setting.spoil(program);
     MailboxLink link(boxes, plan, fields.views(), 17u + rank);
     CommOps comm(program, plan, fields.views(), link, MPI_COMM_NULL);
     IntegerSweep sweep(fields.views(), stage, layout.dims());
@@ -120,6 +124,31 @@ TEST_P(Threads, V11_ResultsAreThoseOfOneRankUnderInjectedDelays) {
 
 INSTANTIATE_TEST_SUITE_P(Runner, Threads, testing::Values("bulk", "split", "interleaved", "comm-thread"),
                          [](const auto& info) { return info.param == "comm-thread" ? std::string("W13_comm_thread") : info.param; });
+
+/// Lets the boundary be swept without waiting for the halo.
+void forget_the_halo(Program& program) {
+  for (Op& op : program.ops)
+    if (op.kind == OpKind::sweep) op.after.clear();
+}
+
+// The checker finds it without running anything. ThreadSanitizer must find it too, when it is run: the long tests set
+// HALOSCOPE_RUN_THE_RACE and look for the report.
+TEST(RunnerRace, BoundarySweptWithoutItsHaloIsFound) {
+  const Layout layout({2, {13, 11, 1}, {true, true, false}}, {2, 1, 1});
+  std::vector<Plan> plans;
+  std::vector<Program> programs;
+  for (int rank : {0, 1}) {
+    plans.push_back(make_plan(layout, rank, ExchangeSpec{}));
+    programs.push_back(find_schedule("comm-thread").make({1, true}, plans.back(), {}));
+    forget_the_halo(programs.back());
+  }
+  EXPECT_NE(check_programs(layout, {1, true}, plans, programs), "");
+  if (std::getenv("HALOSCOPE_RUN_THE_RACE")) {
+    Setting setting{"comm-thread", Pattern::ordered, 1, 3};
+    setting.spoil = forget_the_halo;
+    run_all(layout, {1, true}, setting, 20);
+  }
+}
 
 /// Records the order of operations of one run.
 struct Log {

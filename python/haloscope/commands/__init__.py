@@ -1,0 +1,1 @@
+"""Subcommands of `haloscope`, one module each, each with a `command`."""

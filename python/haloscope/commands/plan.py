@@ -1,0 +1,263 @@
+"""`haloscope plan`: what moves in one exchange, and when; for any number of ranks, without MPI."""
+
+from __future__ import annotations
+
+import dataclasses
+import itertools
+import json
+
+import click
+
+from haloscope.errors import UsageProblem
+
+
+@click.command(short_help="Neighbours, messages, bytes and program for any rank count.")
+@click.argument("app")
+@click.option("--cells", required=True, help="Global cells: 64x64x64, or one number for a cube.")
+@click.option("--ranks", "-n", type=int, default=1, show_default=True, help="Number of ranks.")
+@click.option("--process-grid", default="", help="Rule (white, valen, davis) or explicit, 2x2x2. [the app's rule]")
+@click.option("--periodic", default="", metavar="DIMS", help="Dimensions that wrap: xyz, xy, ..., none. [all]")
+@click.option("--strategy", default="ordered/p2p", show_default=True, help="Pattern and transport.")
+@click.option("--depth", "-d", type=int, default=1, show_default=True, help="Time steps per exchange.")
+@click.option("--real", default="f64", show_default=True, help="Scalar type: f64, f32.")
+@click.option("--form", default="", help="Kernel form. [the app's first]")
+@click.option("--rank", type=int, default=0, show_default=True, help="The rank whose messages are shown.")
+@click.option("--schedule", default="", help="Also show the program of this schedule.")
+@click.option("--region", default="full", show_default=True, help="Deep sub-steps sweep: full, shrink, blocked.")
+@click.option("--sharing", default="guided", show_default=True, help="comm-thread: guided or dynamic.")
+@click.option("--threads", type=int, default=2, show_default=True, help="Threads per rank; comm-thread needs two.")
+@click.option("--tiles", type=click.IntRange(1), help="Interior tiles of split.")
+@click.option("--steps", type=click.IntRange(1), help="Steps of the program, if fewer than the depth.")
+@click.option("--barrier", is_flag=True, help="Barrier before each exchange.")
+@click.option("--json", "as_json", is_flag=True, help="One JSON document instead of tables.")
+def command(app, rank, schedule, tiles, steps, barrier, as_json, **options):
+    """Show how APP (advection3d, laplace2d, laplace3d) is split and what every exchange moves.
+
+    \b
+    haloscope plan advection3d --cells 64 --ranks 8 --depth 2
+    haloscope plan laplace2d --cells 8192x8192 --ranks 2048 --rank 17 --schedule split
+    """
+    choice = _choice(app, schedule=schedule or "bulk", **options)
+    given = {"tiles": tiles, "steps": steps, "barrier": barrier or None}
+    document = describe(choice, rank, bool(schedule), **{k: v for k, v in given.items() if v is not None})
+    click.echo(json.dumps(document, indent=1) if as_json else markdown(document))
+
+
+def _choice(app: str, cells: str, periodic: str, **options):
+    """Return the choice that the options make. Raises UsageProblem with the reason when it cannot run."""
+    from haloscope import core, sweep
+
+    shapes = sweep.shapes(cells, core.find_app(app).dims)
+    if len(shapes) != 1:
+        raise UsageProblem(f"plan shows one grid, --cells '{cells}' names several; give one size, as 64x64x64")
+    flags = sweep.periodic_flags(sweep.Configuration(app, shapes[0], periodic=periodic))
+    choice = core.Choice(app=app, cells=shapes[0], periodic=flags, **options)
+    if reason := core.illegal(choice):
+        raise UsageProblem(reason)
+    return choice
+
+
+# ---- the document ----------------------------------------------------------------------------------------------------
+
+
+def describe(choice, rank: int = 0, with_program: bool = False, **schedule_options) -> dict:
+    """Return the plan of one rank, the totals over all ranks and, if asked for, the rank's program, as plain data.
+
+    choice: a haloscope.core.Choice. schedule_options replace fields of haloscope.core.ScheduleOptions.
+    Raises UsageProblem for an illegal choice or a rank outside the layout. Cost O(ranks).
+    """
+    from haloscope import core
+
+    layout, spec = core.make_layout(choice), core.exchange_spec(choice)
+    plan = core.make_plan(layout, rank, spec)
+    dims = layout.dims
+    document = {
+        "schema": "haloscope.plan",
+        "schema_version": 1,
+        "request": dataclasses.asdict(choice),
+        "process_grid": layout.ranks,
+        "block_cells_min": [n // p for n, p in zip(layout.cells, layout.ranks, strict=True)],
+        "block_cells_max": [-(-n // p) for n, p in zip(layout.cells, layout.ranks, strict=True)],
+        "rank": rank,
+        "coords": layout.coords(rank)[:dims],
+        "owned": dataclasses.asdict(layout.owned(rank)),
+        "exchange": dataclasses.asdict(spec),
+        "rounds": plan.rounds,
+        "neighbours": _neighbours(layout, rank),
+        "messages": [dataclasses.asdict(m) for m in plan.messages],
+        "copies": [dataclasses.asdict(c) for c in plan.copies],
+        "totals": dataclasses.asdict(core.plan_totals(layout, spec)),
+    }
+    if with_program:
+        options = dataclasses.replace(core.schedule_options(choice), **schedule_options)
+        document["program"] = dataclasses.asdict(core.make_program(choice.schedule, plan, options))
+    return document
+
+
+def _neighbours(layout, rank: int) -> list[dict]:
+    """Return the rank in every direction, faces first; -1 beyond an edge."""
+    directions = [o for o in itertools.product((-1, 0, 1), repeat=layout.dims) if any(o)]
+    directions.sort(key=lambda o: sum(map(abs, o)))
+    return [{"direction": direction, "rank": layout.neighbour(rank, direction)} for direction in directions]
+
+
+# ---- tables ----------------------------------------------------------------------------------------------------------
+
+
+def markdown(document: dict) -> str:
+    """Return the document as Markdown tables."""
+    parts = [_title(document), _overview(document), _neighbour_table(document), _message_table(document)]
+    parts += [_copy_table(document), _totals_table(document), _program_table(document)]
+    return "\n\n".join(filter(None, parts))
+
+
+AMOUNTS = ("bytes", "cells", "sum", "least per rank", "most per rank")  # columns of amounts get thousands separators
+
+
+def _table(rows: list, headers: list[str]) -> str:
+    from tabulate import tabulate
+
+    numeric = [all(isinstance(v, int) or v == "" for v in column) for column in zip(*rows, strict=True)]
+    texts = [[f"{v:,}" if isinstance(v, int) and h in AMOUNTS else str(v) for v, h in zip(row, headers, strict=True)]
+             for row in rows]  # fmt: skip
+    align = ["right" if n else "left" for n in numeric]
+    return tabulate(texts, headers, tablefmt="pipe", disable_numparse=True, colalign=align)
+
+
+def _sizes(numbers) -> str:
+    return "x".join(map(str, numbers))
+
+
+def _title(document: dict) -> str:
+    r = document["request"]
+    words = [r["app"], f"{_sizes(r['cells'])} cells", f"{r['ranks']} ranks", r["strategy"], f"depth {r['depth']}"]
+    return "# Plan: " + ", ".join(words)
+
+
+def _overview(document: dict) -> str:
+    e, dims = document["exchange"], len(document["process_grid"])
+    low, high = document["block_cells_min"], document["block_cells_max"]
+    blocks = _sizes(high) if low == high else f"{_sizes(low)} to {_sizes(high)}"
+    wraps = "".join(letter for letter, on in zip("xyz", document["request"]["periodic"], strict=False) if on)
+    fields = ", ".join(f"{q['name']} ({q['element_bytes']} bytes)" for q in e["quantities"])
+    rows = [
+        ["process grid", _sizes(document["process_grid"])],
+        ["block per rank", blocks],
+        ["periodic in", wraps or "no dimension"],
+        ["halo layers", _sizes(e["low"][:dims]) + (", edges and corners" if e["corners"] else ", faces only")],
+        ["rounds per exchange", str(document["rounds"])],
+        ["fields", fields],
+    ]
+    return _table(rows, ["", "value"])
+
+
+def _who(rank: int, me: int) -> str:
+    return "edge of the grid" if rank < 0 else "itself" if rank == me else str(rank)
+
+
+def _neighbour_table(document: dict) -> str:
+    me, dims = document["rank"], len(document["process_grid"])
+    at = {tuple(n["direction"]): n["rank"] for n in document["neighbours"]}
+    rows = []
+    for d in range(dims):
+        sides = [tuple(side if k == d else 0 for k in range(dims)) for side in (-1, 1)]
+        rows.append(["xyz"[d], *(_who(at[side], me) for side in sides)])
+    others = {n["rank"] for n in document["neighbours"]} - {me, -1}
+    place, owned = "(" + ", ".join(map(str, document["coords"])) + ")", _box(document["owned"], dims)
+    head = f"## Rank {me}, at {place} in the process grid, owns {owned}\n\n"
+    tail = f"\n\nRanks around it, edges and corners included: {_some(sorted(others))}." if dims > 1 else ""
+    return head + _table(rows, ["dimension", "low neighbour", "high neighbour"]) + tail
+
+
+def _some(numbers: list[int], most: int = 12) -> str:
+    text = ", ".join(map(str, numbers[:most]))
+    return (text or "none") + (", ..." if len(numbers) > most else "")
+
+
+def _box(box: dict, dims: int) -> str:
+    return "x".join(f"[{low},{high})" for low, high in zip(box["lo"][:dims], box["hi"][:dims], strict=True))
+
+
+def _message_table(document: dict) -> str:
+    dims = len(document["process_grid"])
+    numbered = enumerate(document["messages"])
+    rows = [
+        [number, m["round"], "to" if m["out"] else "from", m["peer"], m["tag"], m["bytes"],
+         " + ".join(_box(r["box"], dims) for r in m["regions"])]
+        for number, m in numbered
+    ]  # fmt: skip
+    if not rows:
+        return f"Rank {document['rank']} sends and receives no messages."
+    head = f"## Messages of rank {document['rank']} (regions count from its first owned cell)\n\n"
+    return head + _table(rows, ["message", "round", "direction", "peer", "tag", "bytes", "regions"])
+
+
+def _shifted(box: dict, shift) -> dict:
+    return {side: [a + b for a, b in zip(box[side], shift, strict=True)] for side in ("lo", "hi")}
+
+
+def _volume(box: dict) -> int:
+    sides = [h - l for l, h in zip(box["lo"], box["hi"], strict=True)]
+    return sides[0] * sides[1] * sides[2]
+
+
+def _copy_table(document: dict) -> str:
+    dims = len(document["process_grid"])
+    rows = [
+        [c["round"], _box(c["to"], dims), _box(_shifted(c["to"], c["shift"]), dims), _volume(c["to"])]
+        for c in document["copies"]
+    ]
+    head = f"## Halos that rank {document['rank']} fills from itself\n\n"
+    return head + _table(rows, ["round", "halo", "copied from", "cells"]) if rows else ""
+
+
+def _totals_table(document: dict) -> str:
+    t = document["totals"]
+    rows = [
+        ["messages sent", t["messages"], t["rank_messages_min"], t["rank_messages_max"]],
+        ["bytes sent", t["bytes"], t["rank_bytes_min"], t["rank_bytes_max"]],
+        ["ranks sent to", "", t["rank_peers_min"], t["rank_peers_max"]],
+        ["bytes copied from itself", t["copy_bytes"], "", ""],
+        ["cells", "", t["rank_cells_min"], t["rank_cells_max"]],
+    ]
+    tail = f"Largest message: {t['largest_message_bytes']:,} bytes. Rank {t['worst_rank']} sends most bytes."
+    head = f"## One exchange, all {t['ranks']} ranks\n\n"
+    return head + _table(rows, ["", "sum", "least per rank", "most per rank"]) + "\n\n" + tail
+
+
+def _program_table(document: dict) -> str:
+    program = document.get("program")
+    if program is None:
+        return ""
+    rows = [
+        [
+            number,
+            op["lane"],
+            op["kind"],
+            op["slot"],
+            _target(program, op, len(document["process_grid"])),
+            _some(op["after"]),
+        ]
+        for number, op in enumerate(program["ops"])
+    ]
+    lane = "one thread runs the comm lane, then joins" if program["comm_thread"] else "all threads run both lanes"
+    request = document["request"]
+    head = f"## Program of rank {document['rank']}: {request['schedule']}, {program['steps']} steps, {lane}\n\n"
+    return head + _table(rows, ["number", "lane", "operation", "slot", "on", "after"])
+
+
+def _target(program: dict, op: dict, dims: int) -> str:
+    """Return what an operation works on: messages by number, boxes of copies, the box of a sweep."""
+    if op["kind"] in ("barrier", "progress"):
+        return ""
+    if op["kind"] == "copy":
+        return "halos " + " + ".join(_box(c["to"], dims) for c in program["copy_sets"][op["target"]])
+    if op["kind"] != "sweep":
+        return "messages " + ", ".join(map(str, program["sets"][op["target"]]))
+    sweep = program["sweeps"][op["target"]]
+    fused = f" to {sweep['step'] + sweep['levels'] - 1}" if sweep["levels"] > 1 else ""
+    return f"{sweep['part']} {_box(sweep['region'], dims)}, step {sweep['step']}{fused}, into slot {sweep['into']}"
+
+
+if __name__ == "__main__":
+    command()

@@ -1,0 +1,101 @@
+// Shared by the files of the C interface: errors at the border, versioned structs, the objects behind the handles.
+#pragma once
+
+#include <cstring>
+#include <string>
+#include <vector>
+
+#include "haloscope/c/haloscope.h"
+#include "haloscope/core/choice.hpp"
+#include "haloscope/core/error.hpp"
+#include "haloscope/core/program.hpp"
+
+struct hs_layout {
+  haloscope::Layout layout;
+};
+
+/// A plan and the flat arrays that hs_plan_data points into.
+struct hs_plan {
+  haloscope::Plan plan;
+  std::vector<hs_message> messages;
+  std::vector<hs_region> regions;
+  std::vector<hs_copy> copies;
+};
+
+struct hs_program {
+  haloscope::Program program;
+  std::vector<hs_op> ops;
+  std::vector<std::int32_t> after;
+  std::vector<hs_sweep> sweeps;
+  std::vector<std::int32_t> set_starts, set_messages, copy_set_starts;
+  std::vector<hs_copy> set_copies;
+};
+
+namespace haloscope::c {
+
+/// Text of the calling thread's last failure.
+std::string& last_error();
+
+/// Run `body`; exceptions end here, as a status and a text.
+template <class Body>
+hs_status guarded(const Body& body) noexcept {
+  try {
+    body();
+    return HS_OK;
+  } catch (const Error& error) {
+    last_error() = error.what();
+    return static_cast<hs_status>(error.exit_code());
+  } catch (const std::exception& error) {
+    last_error() = std::string("Haloscope failed inside: ") + error.what();
+  } catch (...) {
+    last_error() = "Haloscope failed inside for an unknown reason";
+  }
+  return HS_FAILED;
+}
+
+/// @throws UsageError naming the argument when a pointer that must be given is not.
+template <class T>
+T& needed(T* pointer, const char* name) {
+  if (!pointer) throw UsageError(std::string("argument '") + name + "' is NULL; pass a valid address");
+  return *pointer;
+}
+
+/// A struct that starts with struct_size, as this library knows it: members that an older caller lacks keep `defaults`.
+template <class T>
+T versioned(const T* given, T defaults, const char* name) {
+  const std::uint64_t size = needed(given, name).struct_size;
+  if (size > sizeof(T) || size < sizeof size)
+    throw UsageError(std::string("'") + name + "' has struct_size " + std::to_string(size) + ", this library knows " +
+                     std::to_string(sizeof(T)) + "; initialise it with its _init function, and use the header of " +
+                     "version " + hs_version());
+  std::memcpy(&defaults, given, size);
+  return defaults;
+}
+
+inline std::string text(const char* given) { return given ? given : ""; }
+
+/// @throws UsageError when `value` is not one of 0..count-1.
+template <class Enum>
+Enum enumerator(std::int32_t value, int count, const char* name) {
+  if (value < 0 || value >= count)
+    throw UsageError(std::string(name) + " " + std::to_string(value) + " is none of the values 0 to " +
+                     std::to_string(count - 1));
+  return static_cast<Enum>(value);
+}
+
+/// @throws UsageError for a rank outside the layout.
+void check_rank(const Layout& layout, std::int32_t rank);
+
+hs_box to_c(const Box& box);
+hs_copy to_c(const Copy& copy);
+Box from_c(const hs_box& box);
+Copy from_c(const hs_copy& copy);
+Choice from_c(const hs_choice* choice);
+ExchangeSpec from_c(const hs_spec* spec);
+
+template <class To, class From>
+void copy3(const From& from, To& to) {
+  for (int d = 0; d < 3; ++d) to[d] = static_cast<std::decay_t<decltype(to[d])>>(from[d]);
+}
+
+}  // namespace haloscope::c

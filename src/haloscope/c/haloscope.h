@@ -1,0 +1,316 @@
+/* Haloscope's C interface: layouts, plans and programs, without MPI. The one binding surface for C, Fortran and Python.
+ *
+ * Rules that hold for every call:
+ *  - A call that can fail returns an hs_status; hs_last_error() then holds the text, for the calling thread.
+ *  - `hs_..._create` hands out a handle that the caller frees with `hs_..._free` (which accepts NULL). A plan and a
+ *    program keep nothing of the layout, plan or struct they were made from.
+ *  - Pointers inside structs that a call fills belong to the handle they came from and live as long as it does.
+ *    `const char**` and `hs_spec` results live until the calling thread's next call of the same function.
+ *  - Structs passed in start with `struct_size`; `hs_..._init` sets it and every default. Structs without it are
+ *    elements of arrays and change only together with HS_ABI.
+ *  - Pure and local: no call communicates, and handles may be read by several threads at once.
+ *
+ * Dimension 0 is x, contiguous in memory; arrays of three hold (x, y, z). Dimensions a grid lacks hold 1 cell, 1 rank.
+ * Boxes are half-open, in cells; rank-local ones count from the rank's first owned cell, so halos reach below 0.
+ */
+#ifndef HALOSCOPE_C_H
+#define HALOSCOPE_C_H
+
+#include <stdint.h>
+
+/* The version of this interface; a library with another hs_abi() must not be called through this header. */
+#define HS_ABI 1
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* Outcome of a call; equal to the exit codes of Haloscope's programs. */
+typedef int32_t hs_status;
+enum {
+  HS_OK = 0,
+  HS_FAILED = 1,     /* something broke: out of memory, an internal fault */
+  HS_USAGE = 2,      /* the request can never work: wrong value, unknown name, illegal combination */
+  HS_UNAVAILABLE = 3 /* a legal request that this build cannot serve */
+};
+
+/* The version of the library, "major.minor.patch". */
+const char* hs_version(void);
+/* The HS_ABI that the library was built with. */
+int32_t hs_abi(void);
+/* What was asked, what is wrong and what to do, for this thread's last call that did not return HS_OK; else "". */
+const char* hs_last_error(void);
+
+/* ---- names and apps ---------------------------------------------------------------------------------------------- */
+
+/* The valid names of one kind.
+ * kind   "strategies", "schedules", "regions", "apps", "rules" (of process grids), or, for the app `of`, "forms",
+ *        "reals", "blocked-forms"
+ * of     an app's name, or NULL for the other kinds
+ * names  out: `count` strings, defaults first. Fails with HS_USAGE for an unknown kind or app. */
+hs_status hs_names(const char* kind, const char* of, const char* const** names, int32_t* count);
+
+/* What plans and legality need to know of an app. */
+typedef struct hs_app {
+  const char* name;
+  int32_t dims;           /* 1..3 */
+  int32_t radius;         /* cells that the stencil reaches, >= 1 */
+  int32_t box_stencil;    /* 1: reads edges and corners */
+  double flops_per_point; /* per time step */
+  const char* default_rule;
+} hs_app;
+
+/* The app called `name`. Fails with HS_USAGE and the nearest valid names. */
+hs_status hs_app_find(const char* name, hs_app* app);
+
+/* The canonical form of a strategy string such as "ordered/p2p". Fails with HS_USAGE for a malformed one. */
+hs_status hs_strategy_canonical(const char* text, const char** canonical);
+
+/* ---- choices ----------------------------------------------------------------------------------------------------- */
+
+/* Everything a user picks for one run. Strings are read during the call only. */
+typedef struct hs_choice {
+  uint64_t struct_size;
+  const char* app;          /* default "advection3d" */
+  const char* form;         /* "" = the app's default */
+  const char* real;         /* "f64" (default) or "f32" */
+  const char* process_grid; /* rule, or explicit as "2x3x1"; "" = the app's default rule */
+  const char* strategy;     /* default "ordered/p2p" */
+  const char* schedule;     /* default "bulk" */
+  const char* region;       /* "full" (default), "shrink", "blocked" */
+  const char* sharing;      /* "guided" (default) or "dynamic": how comm-thread hands out interior cells */
+  int64_t cells[3];         /* global, >= 1; default 1 */
+  int32_t periodic[3];      /* 0 (default) or 1 */
+  int32_t dims;             /* default 3 */
+  int32_t ranks;            /* default 1 */
+  int32_t threads;          /* per rank; default 1 */
+  int32_t depth;            /* time steps per exchange; default 1 */
+} hs_choice;
+
+/* Fills in every default. Cannot fail. */
+void hs_choice_init(hs_choice* choice);
+/* Why `choice` cannot run and what to do about it; "" when it can. Local, cost independent of cells and ranks. */
+hs_status hs_illegal(const hs_choice* choice, const char** reason);
+
+/* ---- layouts: how a grid is split -------------------------------------------------------------------------------- */
+
+typedef struct hs_layout hs_layout;
+
+typedef struct hs_box {
+  int64_t lo[3], hi[3]; /* half-open */
+} hs_box;
+
+typedef struct hs_layout_data {
+  int64_t cells[3]; /* global */
+  int32_t periodic[3];
+  int32_t ranks[3];   /* the process grid */
+  int32_t dims, size; /* size: ranks in all */
+} hs_layout_data;
+
+/* Ranks per dimension by a rule ("white", "valen", "davis") or explicit ("2x3x1"), whose product is `ranks` >= 1.
+ * Fails with HS_USAGE. Cost O(square of the divisors of `ranks`). */
+hs_status hs_process_grid(const char* rule, int32_t ranks, int32_t dims, const int64_t cells[3], int32_t grid[3]);
+
+/* A grid of `cells` over `ranks` ranks per dimension. Rank numbers run x fastest; the first (cells mod ranks) ranks of
+ * a dimension own one cell more. Fails with HS_USAGE for cells or ranks < 1, more ranks than cells, dims outside 1..3.
+ */
+hs_status hs_layout_create(int32_t dims, const int64_t cells[3], const int32_t periodic[3], const int32_t ranks[3],
+                           hs_layout** layout);
+/* The layout that a choice asks for. */
+hs_status hs_layout_create_of(const hs_choice* choice, hs_layout** layout);
+void hs_layout_free(hs_layout* layout);
+hs_status hs_layout_get(const hs_layout* layout, hs_layout_data* data);
+/* The rank's place in the process grid. These calls fail with HS_USAGE for a rank outside 0..size-1. */
+hs_status hs_layout_coords(const hs_layout* layout, int32_t rank, int32_t coords[3]);
+/* The rank's cells, in global coordinates. */
+hs_status hs_layout_owned(const hs_layout* layout, int32_t rank, hs_box* owned);
+/* The rank at `offset` (each -1, 0, 1) from `rank`; -1 beyond an edge that is not periodic; may be `rank` itself. */
+hs_status hs_layout_neighbour(const hs_layout* layout, int32_t rank, const int32_t offset[3], int32_t* neighbour);
+/* The rank that owns a global cell. Fails with HS_USAGE for a cell outside the grid. */
+hs_status hs_layout_owner(const hs_layout* layout, const int64_t cell[3], int32_t* owner);
+
+/* ---- plans: what moves in one exchange --------------------------------------------------------------------------- */
+
+enum { HS_CENTRING_CELL, HS_CENTRING_NODE, HS_CENTRING_FACE_X, HS_CENTRING_FACE_Y, HS_CENTRING_FACE_Z };
+enum { HS_TYPE_REAL, HS_TYPE_INTEGER };
+enum { HS_PATTERN_ORDERED, HS_PATTERN_DIRECT };
+enum { HS_MERGE_ALL, HS_MERGE_TYPE, HS_MERGE_NONE };
+
+/* One field that takes part. */
+typedef struct hs_quantity {
+  const char* name;
+  int32_t element_bytes; /* >= 1 */
+  int32_t type;          /* HS_TYPE_... */
+  int32_t centring;      /* HS_CENTRING_...; planes that both ranks hold are never sent */
+} hs_quantity;
+
+/* Everything that decides what one exchange moves. */
+typedef struct hs_spec {
+  uint64_t struct_size;
+  const hs_quantity* quantities;
+  int32_t quantity_count; /* default 1: an 8-byte cell-centred real "u" */
+  int32_t low[3];         /* ghost layers on the low side, >= 0; default 1 */
+  int32_t high[3];        /* ghost layers on the high side, >= 0; default 1 */
+  int32_t pattern;        /* HS_PATTERN_ORDERED (default) or _DIRECT */
+  int32_t corners;        /* 1 (default): edges and corners too */
+  int32_t merge_peers;    /* 1: one message per distinct peer and round; default 0 */
+  int32_t merge;          /* which quantities share a message: HS_MERGE_ALL (default), _TYPE, _NONE */
+  int32_t order[3];       /* dimensions in the order of an ordered plan's rounds; default 0, 1, 2 */
+} hs_spec;
+
+void hs_spec_init(hs_spec* spec);
+/* The exchange that a choice asks for: widths = depth x radius. Fails with HS_USAGE if the choice is not legal. */
+hs_status hs_spec_of(const hs_choice* choice, hs_spec* spec);
+
+typedef struct hs_plan hs_plan;
+
+/* A box of one quantity, rank-local. */
+typedef struct hs_region {
+  hs_box box;
+  int32_t quantity;
+  int32_t reserved;
+} hs_region;
+
+/* A one-way message; both ends list its regions in the same order. */
+typedef struct hs_message {
+  int64_t bytes;
+  int32_t out; /* 1: this rank sends it */
+  int32_t peer;
+  int32_t tag; /* unique among the messages from one rank to another in one exchange */
+  int32_t round;
+  int32_t first_region, region_count; /* in hs_plan_data.regions */
+} hs_message;
+
+/* A halo box `to` filled from the same rank's cells at `to` + `shift`. */
+typedef struct hs_copy {
+  hs_box to;
+  int64_t shift[3];
+  int32_t quantity, round;
+} hs_copy;
+
+typedef struct hs_plan_data {
+  int32_t rank, dims, rounds;
+  int32_t own_neighbour[3];    /* 1: the neighbour in this dimension is the rank itself */
+  int32_t has_neighbour[3][2]; /* [dimension][low, high]; own neighbours count */
+  int64_t cells[3];            /* owned */
+  int64_t bytes_out;
+  int32_t messages_out;
+  int32_t message_count, region_count, copy_count;
+  const hs_message* messages; /* by round; within a round receives before sends */
+  const hs_region* regions;
+  const hs_copy* copies; /* by round */
+} hs_plan_data;
+
+/* The plan of one rank. Fails with HS_USAGE for a rank outside the layout, a halo wider than the smallest block it is
+ * filled from, a negative width, no quantity. Cost O(messages), independent of cells and ranks. */
+hs_status hs_plan_create(const hs_layout* layout, int32_t rank, const hs_spec* spec, hs_plan** plan);
+void hs_plan_free(hs_plan* plan);
+hs_status hs_plan_get(const hs_plan* plan, hs_plan_data* data);
+/* The points of a quantity that the rank owns (shared planes included), and those with every ghost layer. */
+hs_status hs_plan_boxes(const hs_plan* plan, int32_t quantity, hs_box* owned, hs_box* allocated);
+
+/* One exchange of all ranks together. Bytes and messages are counted where they are sent. */
+typedef struct hs_totals {
+  int64_t messages, bytes, copies, copy_bytes;
+  int64_t largest_message_bytes;
+  int64_t rank_bytes_min, rank_bytes_max;
+  int64_t rank_cells_min, rank_cells_max;
+  int32_t rank_messages_min, rank_messages_max;
+  int32_t rank_peers_min, rank_peers_max; /* distinct ranks sent to */
+  int32_t worst_rank;                     /* the first one that sends most bytes */
+  int32_t ranks;
+} hs_totals;
+
+/* Sums over the plans of all ranks. Fails as hs_plan_create does. Cost O(ranks x messages). */
+hs_status hs_plan_totals(const hs_layout* layout, const hs_spec* spec, hs_totals* totals);
+
+/* ---- programs: when things happen -------------------------------------------------------------------------------- */
+
+enum {
+  HS_OP_BARRIER,
+  HS_OP_POST,
+  HS_OP_COPY,
+  HS_OP_PACK,
+  HS_OP_SEND,
+  HS_OP_WAIT,
+  HS_OP_UNPACK,
+  HS_OP_COMPLETE,
+  HS_OP_SWEEP,
+  HS_OP_PROGRESS
+};
+enum { HS_LANE_MAIN, HS_LANE_COMM };
+enum { HS_PART_FULL, HS_PART_INNER, HS_PART_OUTER };
+enum { HS_SHARING_FIXED, HS_SHARING_GUIDED, HS_SHARING_DYNAMIC };
+enum { HS_REGION_FULL, HS_REGION_SHRINK, HS_REGION_BLOCKED };
+
+typedef struct hs_program hs_program;
+
+/* One operation. `after`: operations that must have finished first. */
+typedef struct hs_op {
+  int32_t kind, lane;               /* HS_OP_..., HS_LANE_... */
+  int32_t slot;                     /* slot read or exchanged, relative to the slot current at the start */
+  int32_t target;                   /* message set, copy set or sweep, by kind; -1: none */
+  int32_t first_after, after_count; /* in hs_program_data.after */
+} hs_op;
+
+/* One stencil application on `region`, of which `valid` holds right values afterwards. */
+typedef struct hs_sweep {
+  hs_box region, valid;
+  int32_t into;   /* slot written */
+  int32_t step;   /* time step read, 0-based */
+  int32_t levels; /* time steps fused */
+  int32_t part;   /* HS_PART_... */
+} hs_sweep;
+
+/* A program as plain arrays. Set i holds set_messages[set_starts[i]] up to set_starts[i + 1]; copy sets likewise. */
+typedef struct hs_program_data {
+  int32_t steps, slots, final_slot, comm_thread, sharing;
+  int32_t op_count, after_count, sweep_count, set_count, copy_set_count;
+  const hs_op* ops;
+  const int32_t* after;
+  const hs_sweep* sweeps;
+  const int32_t* set_starts;      /* set_count + 1 */
+  const int32_t* set_messages;    /* numbers of the plan's messages */
+  const int32_t* copy_set_starts; /* copy_set_count + 1 */
+  const hs_copy* set_copies;
+} hs_program_data;
+
+/* What a schedule may know. */
+typedef struct hs_schedule_options {
+  uint64_t struct_size;
+  int32_t radius;      /* of the stencil, in cells; default 1 */
+  int32_t box_stencil; /* 1: it reads edges and corners; default 0 */
+  int32_t depth;       /* time steps per exchange; default 1 */
+  int32_t steps;       /* of this program, 1..depth; default 1 */
+  int32_t region;      /* HS_REGION_...; default full */
+  int32_t tiles;       /* interior tiles of "split"; default 8 */
+  int32_t sharing;     /* HS_SHARING_...; default guided */
+  int32_t barrier;     /* 1: barrier before each exchange; default 0 */
+} hs_schedule_options;
+
+void hs_schedule_options_init(hs_schedule_options* options);
+/* The options that a choice asks for; steps = depth. */
+hs_status hs_schedule_options_of(const hs_choice* choice, hs_schedule_options* options);
+
+/* The program that a schedule makes for one plan. Fails with HS_USAGE for an unknown schedule or impossible options. */
+hs_status hs_program_create(const char* schedule, const hs_plan* plan, const hs_schedule_options* options,
+                            hs_program** program);
+/* Only the exchange, no sweep. barrier: 1 puts a barrier first. */
+hs_status hs_program_create_exchange(const hs_plan* plan, int32_t barrier, hs_program** program);
+/* A program from plain arrays, which are copied. Fails with HS_USAGE for a number out of range. */
+hs_status hs_program_create_from(const hs_program_data* data, hs_program** program);
+void hs_program_free(hs_program* program);
+hs_status hs_program_get(const hs_program* program, hs_program_data* data);
+
+/* Proves that the programs of all ranks never read what is not yet there, and end at the right time step.
+ * ranks     the layout's size = length of `plans` and `programs`, which are in rank order
+ * options   radius and box_stencil are used
+ * finding   out: "" or what is wrong. Small grids only: cost O(ranks x (operations^2 + cells x steps)). */
+hs_status hs_check(const hs_layout* layout, const hs_schedule_options* options, int32_t ranks,
+                   const hs_plan* const* plans, const hs_program* const* programs, const char** finding);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

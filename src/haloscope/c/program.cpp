@@ -1,0 +1,251 @@
+// Programs of the C interface, and the checker.
+#include <algorithm>
+
+#include "haloscope/c/bridge.hpp"
+#include "haloscope/core/check.hpp"
+#include "haloscope/core/names.hpp"
+#include "haloscope/schedule/schedule.hpp"
+
+namespace haloscope::c {
+
+static_assert(HS_OP_BARRIER == int(OpKind::barrier) && HS_OP_WAIT == int(OpKind::wait));
+static_assert(HS_OP_SWEEP == int(OpKind::sweep) && HS_OP_PROGRESS == int(OpKind::progress));
+static_assert(HS_LANE_COMM == int(Lane::comm) && HS_PART_OUTER == int(Part::outer));
+static_assert(HS_SHARING_DYNAMIC == int(Sharing::dynamic) && HS_REGION_BLOCKED == int(DeepRegion::blocked));
+
+namespace {
+
+template <class List>
+std::int32_t size32(const List& list) {
+  return static_cast<std::int32_t>(list.size());
+}
+
+hs_program flatten(Program&& program) {
+  hs_program flat;
+  flat.program = std::move(program);
+  for (const Op& op : flat.program.ops) {
+    flat.ops.push_back({static_cast<int32_t>(op.kind), static_cast<int32_t>(op.lane), op.slot, op.target,
+                        size32(flat.after), size32(op.after)});
+    flat.after.insert(flat.after.end(), op.after.begin(), op.after.end());
+  }
+  for (const Sweep& s : flat.program.sweeps)
+    flat.sweeps.push_back({to_c(s.region), to_c(s.valid), s.into, s.step, s.levels, static_cast<int32_t>(s.part)});
+  flat.set_starts.push_back(0);
+  for (const auto& set : flat.program.sets) {
+    flat.set_messages.insert(flat.set_messages.end(), set.begin(), set.end());
+    flat.set_starts.push_back(size32(flat.set_messages));
+  }
+  flat.copy_set_starts.push_back(0);
+  for (const auto& set : flat.program.copy_sets) {
+    for (const Copy& copy : set) flat.set_copies.push_back(to_c(copy));
+    flat.copy_set_starts.push_back(size32(flat.set_copies));
+  }
+  return flat;
+}
+
+/// The number of targets that an operation of this kind has to choose from; -1: it has none.
+int targets_of(OpKind kind, const hs_program_data& data) {
+  if (kind == OpKind::barrier || kind == OpKind::progress) return -1;
+  if (kind == OpKind::copy) return data.copy_set_count;
+  return kind == OpKind::sweep ? data.sweep_count : data.set_count;
+}
+
+Op op_from(const hs_program_data& data, int i) {
+  const hs_op& from = (&needed(data.ops, "ops"))[i];
+  Op op;
+  op.kind = enumerator<OpKind>(from.kind, HS_OP_PROGRESS + 1, "operation kind");
+  op.lane = enumerator<Lane>(from.lane, 2, "lane");
+  op.slot = enumerator<std::uint8_t>(from.slot, data.slots, "slot");
+  op.target = from.target;
+  if (const int targets = targets_of(op.kind, data); targets >= 0) enumerator<int>(from.target, targets, "target");
+  if (from.first_after < 0 || from.after_count < 0 || from.after_count > data.after_count - from.first_after)
+    throw UsageError("operation " + std::to_string(i) + " takes its dependencies from outside the list of them");
+  for (int k = 0; k < from.after_count; ++k)
+    op.after.push_back(enumerator<int>(data.after[from.first_after + k], data.op_count, "dependency"));
+  return op;
+}
+
+Sweep sweep_from(const hs_sweep& from, int slots) {
+  Sweep sweep{from_c(from.region), from_c(from.valid)};
+  sweep.into = enumerator<std::uint8_t>(from.into, slots, "slot");
+  sweep.step = from.step;
+  sweep.levels = from.levels;
+  sweep.part = enumerator<Part>(from.part, 3, "part");
+  return sweep;
+}
+
+/// @throws UsageError unless starts[0] = 0 and none is smaller than the one before.
+void check_starts(const int32_t* starts, int count, const char* name) {
+  if (count > 0 && needed(starts, name) != 0) throw UsageError(std::string(name) + " must start at 0");
+  for (int i = 0; i < count; ++i)
+    if (starts[i + 1] < starts[i]) throw UsageError(std::string(name) + " must not decrease");
+}
+
+Program program_from(const hs_program_data& data) {
+  Program program;
+  program.steps = data.steps;
+  program.slots = data.slots;
+  program.final_slot = enumerator<int>(data.final_slot, data.slots, "final slot");
+  program.comm_thread = data.comm_thread;
+  program.sharing = enumerator<Sharing>(data.sharing, 3, "sharing");
+  for (int i = 0; i < data.op_count; ++i) program.ops.push_back(op_from(data, i));
+  for (int i = 0; i < data.sweep_count; ++i) program.sweeps.push_back(sweep_from(data.sweeps[i], data.slots));
+  check_starts(data.set_starts, data.set_count, "set_starts");
+  check_starts(data.copy_set_starts, data.copy_set_count, "copy_set_starts");
+  for (int i = 0; i < data.set_count; ++i)
+    program.sets.emplace_back(data.set_messages + data.set_starts[i], data.set_messages + data.set_starts[i + 1]);
+  for (int i = 0; i < data.copy_set_count; ++i) {
+    auto& set = program.copy_sets.emplace_back();
+    for (int k = data.copy_set_starts[i]; k < data.copy_set_starts[i + 1]; ++k)
+      set.push_back(from_c(data.set_copies[k]));
+  }
+  return program;
+}
+
+hs_schedule_options read(const hs_schedule_options* options) {
+  hs_schedule_options defaults;
+  hs_schedule_options_init(&defaults);
+  return versioned(options, defaults, "hs_schedule_options");
+}
+
+Stage stage_from(const hs_schedule_options& options) {
+  if (options.radius < 1)
+    throw UsageError("a stencil of radius " + std::to_string(options.radius) + "; use at least 1");
+  return {options.radius, options.box_stencil != 0};
+}
+
+ScheduleOptions options_from(const hs_schedule_options& from) {
+  if (from.depth < 1 || from.steps < 1 || from.steps > from.depth)
+    throw UsageError("a program of " + std::to_string(from.steps) + " steps at depth " + std::to_string(from.depth) +
+                     "; use a depth of 1 or more and 1 to depth steps");
+  ScheduleOptions options;
+  options.depth = from.depth;
+  options.steps = from.steps;
+  options.region = enumerator<DeepRegion>(from.region, 3, "region");
+  options.tiles = from.tiles;
+  options.sharing = enumerator<Sharing>(from.sharing, 3, "sharing");
+  options.barrier = from.barrier;
+  return options;
+}
+
+/// @throws UsageError where the checker would read beyond a plan: messages and copies must be those of the plan.
+void check_fit(const Plan& plan, const Program& program) {
+  for (const auto& set : program.sets)
+    for (int m : set) enumerator<int>(m, size32(plan.messages), "message");
+  for (const auto& set : program.copy_sets)
+    for (const Copy& copy : set) {
+      const Box field = plan.allocated(enumerator<int>(copy.quantity, size32(plan.spec.quantities), "quantity"));
+      if (!field.contains(copy.to) || !field.contains(copy.from())) throw UsageError("a copy reaches beyond its field");
+    }
+}
+
+/// The place of `name` in the C enumeration of the same names.
+std::int32_t place(const std::string& name, const std::vector<std::string>& names, const char* kind) {
+  const auto found = std::find(names.begin(), names.end(), name);
+  if (found == names.end()) throw UsageError(unknown_name(kind, name, names));
+  return static_cast<std::int32_t>(found - names.begin());
+}
+
+}  // namespace
+
+}  // namespace haloscope::c
+
+using namespace haloscope;
+using namespace haloscope::c;
+
+void hs_schedule_options_init(hs_schedule_options* options) {
+  const Stage stage;
+  const ScheduleOptions o;
+  if (!options) return;
+  *options = {sizeof(hs_schedule_options),
+              stage.radius,
+              stage.box_stencil,
+              o.depth,
+              o.steps,
+              static_cast<int32_t>(o.region),
+              o.tiles,
+              static_cast<int32_t>(o.sharing),
+              o.barrier};
+}
+
+hs_status hs_schedule_options_of(const hs_choice* choice, hs_schedule_options* options) {
+  return guarded([&] {
+    const Choice c = from_c(choice);
+    if (const std::string reason = illegal(c); !reason.empty()) throw UsageError(reason);
+    hs_schedule_options result;
+    hs_schedule_options_init(&result);
+    result.radius = find_app(c.app).radius;
+    result.box_stencil = find_app(c.app).box_stencil;
+    result.depth = result.steps = c.depth;
+    result.region = place(c.region, {"full", "shrink", "blocked"}, "region");
+    result.sharing = place(c.sharing, {"fixed", "guided", "dynamic"}, "sharing");
+    needed(options, "options") = result;
+  });
+}
+
+hs_status hs_program_create(const char* schedule, const hs_plan* plan, const hs_schedule_options* options,
+                            hs_program** program) {
+  return guarded([&] {
+    const hs_schedule_options o = read(options);
+    const Schedule& found = find_schedule(text(schedule));
+    const Plan& p = needed(plan, "plan").plan;
+    needed(program, "program") = new hs_program(flatten(found.make(stage_from(o), p, options_from(o))));
+  });
+}
+
+hs_status hs_program_create_exchange(const hs_plan* plan, int32_t barrier, hs_program** program) {
+  return guarded([&] {
+    needed(program, "program") = new hs_program(flatten(exchange_program(needed(plan, "plan").plan, barrier)));
+  });
+}
+
+hs_status hs_program_create_from(const hs_program_data* data, hs_program** program) {
+  return guarded([&] { needed(program, "program") = new hs_program(flatten(program_from(needed(data, "data")))); });
+}
+
+void hs_program_free(hs_program* program) { delete program; }
+
+hs_status hs_program_get(const hs_program* program, hs_program_data* data) {
+  return guarded([&] {
+    const hs_program& p = needed(program, "program");
+    needed(data, "data") = {p.program.steps,
+                            p.program.slots,
+                            p.program.final_slot,
+                            p.program.comm_thread,
+                            static_cast<int32_t>(p.program.sharing),
+                            size32(p.ops),
+                            size32(p.after),
+                            size32(p.sweeps),
+                            size32(p.program.sets),
+                            size32(p.program.copy_sets),
+                            p.ops.data(),
+                            p.after.data(),
+                            p.sweeps.data(),
+                            p.set_starts.data(),
+                            p.set_messages.data(),
+                            p.copy_set_starts.data(),
+                            p.set_copies.data()};
+  });
+}
+
+hs_status hs_check(const hs_layout* layout, const hs_schedule_options* options, int32_t ranks,
+                   const hs_plan* const* plans, const hs_program* const* programs, const char** finding) {
+  return guarded([&] {
+    const Layout& l = needed(layout, "layout").layout;
+    if (ranks != l.size())
+      throw UsageError(std::to_string(ranks) + " programs for a layout of " + std::to_string(l.size()) +
+                       " ranks; give one per rank");
+    needed(plans, "plans");
+    needed(programs, "programs");
+    std::vector<Plan> all_plans;
+    std::vector<Program> all_programs;
+    for (int r = 0; r < ranks; ++r) {
+      all_plans.push_back(needed(plans[r], "plans").plan);
+      all_programs.push_back(needed(programs[r], "programs").program);
+      check_fit(all_plans.back(), all_programs.back());
+    }
+    thread_local std::string result;
+    result = check_programs(l, stage_from(read(options)), all_plans, all_programs);
+    needed(finding, "finding") = result.c_str();
+  });
+}

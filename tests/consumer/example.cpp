@@ -1,0 +1,29 @@
+#include <cstdio>
+#include <haloscope/haloscope.hpp>
+
+int main(int argc, char** argv) {
+  MPI_Init(&argc, &argv);
+  {
+    haloscope::Grid<3> grid(MPI_COMM_WORLD, {.cells = {64, 64, 64}, .periodic = {true, true, true}});
+    haloscope::Field<double, 3> u(grid, {.halo = 1, .slots = 2});
+    haloscope::Exchange halo = haloscope::make_exchange<3>(grid, {u}, "ordered/persistent");
+    const auto [nx, ny, nz] = grid.cells();
+    for (int k = 0; k < nz; ++k)
+      for (int j = 0; j < ny; ++j)
+        for (int i = 0; i < nx; ++i) u[0](i, j, k) = double(grid.owned().lo[0] + i);  // the global x of the cell
+    const auto sweep = [&](const haloscope::Box& box, int from, int to) {
+      for (auto k = box.lo[2]; k < box.hi[2]; ++k)
+        for (auto j = box.lo[1]; j < box.hi[1]; ++j)
+          for (auto i = box.lo[0]; i < box.hi[0]; ++i) u[to](i, j, k) = u[from](i - 1, j, k);  // shift by one cell in x
+    };
+    for (int t = 0; t < 10; ++t) {
+      halo.start(t % 2);
+      sweep(haloscope::interior(grid, 1), t % 2, (t + 1) % 2);
+      halo.finish();
+      for (const auto& box : haloscope::boundary(grid, 1)) sweep(box, t % 2, (t + 1) % 2);
+    }
+    const auto expected = double((grid.owned().lo[0] + 64 - 10) % 64);
+    std::printf("rank %d: %s\n", grid.rank(), u[0](0, 0, 0) == expected ? "right" : "wrong");
+  }
+  MPI_Finalize();
+}

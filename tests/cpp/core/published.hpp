@@ -1,0 +1,33 @@
+// Published data that ships with the project, read for tests.
+#pragma once
+
+#include <filesystem>
+#include <fstream>
+#include <map>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+#include "haloscope/core/names.hpp"
+
+using Row = std::map<std::string, std::string>;
+
+/// The rows of python/haloscope/data/`file`, by column name.
+inline std::vector<Row> published(const std::string& file) {
+  const auto root = std::filesystem::path(__FILE__).parent_path() / "../../../python/haloscope/data";
+  std::ifstream in(root / file);
+  if (!in) throw std::runtime_error("cannot read " + (root / file).string());
+  std::string line;
+  std::getline(in, line);
+  const auto columns = haloscope::split(line, ',');
+  std::vector<Row> rows;
+  while (std::getline(in, line)) {
+    const auto words = haloscope::split(line, ',');
+    Row row;
+    for (std::size_t i = 0; i < columns.size(); ++i) row[columns[i]] = words.at(i);
+    rows.push_back(row);
+  }
+  return rows;
+}
+
+inline int number(const Row& row, const std::string& column) { return std::stoi(row.at(column)); }

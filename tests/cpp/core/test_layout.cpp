@@ -1,0 +1,200 @@
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <set>
+
+#include "haloscope/core/error.hpp"
+#include "haloscope/core/layout.hpp"
+#include "published.hpp"
+
+using namespace haloscope;
+
+namespace {
+
+GridSpec cube(std::int64_t n) { return {3, {n, n, n}, {true, true, true}}; }
+GridSpec plane(std::int64_t x, std::int64_t y) { return {2, {x, y, 1}, {true, true, false}}; }
+
+Layout split_by(const std::string& rule, int ranks, const GridSpec& grid) {
+  return Layout(grid, process_grid(rule, ranks, grid));
+}
+
+/// Every cell belongs to one rank, no rank is empty, sizes differ by at most one cell per dimension.
+void expect_even_partition(const Layout& layout) {
+  std::int64_t cells = 0;
+  for (int rank = 0; rank < layout.size(); ++rank) {
+    const Index n = layout.local_cells(rank);
+    for (int d = 0; d < 3; ++d) {
+      ASSERT_GE(n[d], layout.smallest_extent(d));
+      ASSERT_LE(n[d], layout.smallest_extent(d) + 1);
+    }
+    ASSERT_FALSE(layout.owned(rank).empty());
+    cells += layout.owned(rank).volume();
+  }
+  const Index all = layout.grid().cells;
+  ASSERT_EQ(cells, all[0] * all[1] * all[2]);
+}
+
+TEST(Decomposition, W8_BlocksAreAsNearToCubesAsPossible) {
+  const std::map<int, Index> expected{
+      {8, {210, 210, 210}}, {27, {140, 140, 140}}, {7, {420, 420, 60}}, {6, {420, 210, 140}}};
+  for (const auto& [ranks, block] : expected) EXPECT_EQ(split_by("white", ranks, cube(420)).local_cells(0), block);
+}
+
+TEST(Decomposition, W8_NoBlockIsEmptyAndXIsLongestForEveryTaskCount) {
+  for (int ranks = 1; ranks <= 420; ++ranks) {
+    const Layout layout = split_by("white", ranks, cube(420));
+    ASSERT_EQ(layout.size(), ranks);
+    expect_even_partition(layout);
+    ASSERT_LE(layout.ranks()[0], layout.ranks()[1]) << ranks;
+    ASSERT_LE(layout.ranks()[1], layout.ranks()[2]) << ranks;
+  }
+}
+
+TEST(Decomposition, V2_RankGridsAreThoseOfTable32) {
+  const auto rows = published("valen2023/decomposition.csv");
+  ASSERT_EQ(rows.size(), 9u);
+  for (const Row& row : rows) {
+    const ProcessGrid expected{number(row, "ranks_in_length"), number(row, "ranks_in_height"), 1};
+    EXPECT_EQ(process_grid("valen", number(row, "ranks"), plane(100, 100)), expected) << row.at("ranks");
+  }
+}
+
+TEST(Decomposition, V2_AnyOtherRankCountAndAnExplicitGridWork) {
+  EXPECT_EQ(process_grid("valen", 7, plane(100, 100)), (ProcessGrid{7, 1, 1}));
+  EXPECT_EQ(process_grid("valen", 18, plane(100, 100)), (ProcessGrid{6, 3, 1}));
+  EXPECT_EQ(process_grid("2x4", 8, plane(100, 100)), (ProcessGrid{2, 4, 1}));
+  expect_even_partition(split_by("valen", 7, plane(100, 30)));
+}
+
+TEST(Decomposition, V3_TheFirstRanksGetTheRemainder) {
+  const Layout layout(plane(10, 4), {3, 1, 1});
+  EXPECT_EQ(layout.owned(0), (Box{{0, 0, 0}, {4, 4, 1}}));
+  EXPECT_EQ(layout.owned(1), (Box{{4, 0, 0}, {7, 4, 1}}));
+  EXPECT_EQ(layout.owned(2), (Box{{7, 0, 0}, {10, 4, 1}}));
+}
+
+TEST(Decomposition, A1_FiftyThreeCellsOnThreeRanks) {
+  const Layout layout(cube(53), {1, 1, 3});
+  EXPECT_EQ(layout.local_cells(0)[2], 18);
+  EXPECT_EQ(layout.local_cells(1)[2], 18);
+  EXPECT_EQ(layout.local_cells(2)[2], 17);
+}
+
+TEST(Decomposition, A1_RowsOfTable42) {
+  const auto rows = published("davis2017/decomposition.csv");
+  ASSERT_EQ(rows.size(), 5u);
+  for (const Row& row : rows) {
+    const int ranks = number(row, "pes");
+    const ProcessGrid expected{number(row, "px"), number(row, "py"), number(row, "pz")};
+    const Layout layout = split_by("davis", ranks, cube(number(row, "global_cells_per_side")));
+    if (ranks == 2048) {  // printed as 16x8x16, which the study's own rule and its table 5.8 contradict
+      EXPECT_EQ(layout.ranks(), (ProcessGrid{8, 16, 16}));
+      EXPECT_NE(layout.ranks(), expected);
+      continue;
+    }
+    EXPECT_EQ(layout.ranks(), expected) << ranks;
+    const std::string x = row.at("local_x");
+    EXPECT_EQ(layout.local_cells(0)[0], std::stoi(x.substr(x.find('-') == std::string::npos ? 0 : x.find('-') + 1)));
+    EXPECT_EQ(layout.local_cells(layout.size() - 1)[0], std::stoi(x));
+    EXPECT_EQ(layout.local_cells(0)[1], number(row, "local_y"));
+    EXPECT_EQ(layout.local_cells(0)[2], number(row, "local_z"));
+  }
+}
+
+TEST(Decomposition, A1_PowersOfTwoAreThoseOfTable58) {
+  std::set<int> seen;
+  for (const Row& row : published("davis2017/pair_counts.csv")) {
+    const int ranks = number(row, "pes");
+    const ProcessGrid expected{number(row, "px"), number(row, "py"), number(row, "pz")};
+    EXPECT_EQ(process_grid("davis", ranks, cube(400)), expected) << ranks;
+    seen.insert(ranks);
+  }
+  EXPECT_EQ(seen, (std::set<int>{2, 4, 8, 16, 32, 64, 128, 256}));
+}
+
+TEST(Decomposition, RankNumbersRunXFastest) {
+  const Layout layout({3, {8, 9, 10}, {}}, {2, 3, 2});
+  EXPECT_EQ(layout.coords(1), (std::array<int, 3>{1, 0, 0}));
+  EXPECT_EQ(layout.coords(2), (std::array<int, 3>{0, 1, 0}));
+  EXPECT_EQ(layout.coords(6), (std::array<int, 3>{0, 0, 1}));
+  for (int rank = 0; rank < layout.size(); ++rank) EXPECT_EQ(layout.rank_at(layout.coords(rank)), rank);
+}
+
+TEST(Decomposition, EveryCellHasTheOwnerWhoseBoxHoldsIt) {
+  const Layout layout({3, {7, 5, 11}, {}}, {3, 2, 4});
+  for (int z = 0; z < 11; ++z)
+    for (int y = 0; y < 5; ++y)
+      for (int x = 0; x < 7; ++x) ASSERT_TRUE(layout.owned(layout.owner({x, y, z})).contains(Index{x, y, z}));
+}
+
+TEST(Neighbours, V4_TwoByTwoHasOneNeighbourPerAxisAndOneDiagonal) {
+  const Layout layout(plane(20, 20), {2, 2, 1});
+  for (int rank = 0; rank < 4; ++rank) {
+    EXPECT_EQ(layout.neighbour(rank, {1, 0, 0}), layout.neighbour(rank, {-1, 0, 0}));
+    EXPECT_EQ(layout.neighbour(rank, {0, 1, 0}), layout.neighbour(rank, {0, -1, 0}));
+    std::set<int> corners;
+    for (int x : {-1, 1})
+      for (int y : {-1, 1}) corners.insert(layout.neighbour(rank, {x, y, 0}));
+    EXPECT_EQ(corners, std::set<int>{3 - rank});
+  }
+}
+
+TEST(Neighbours, V4_ThreeByThreeHasEightDifferentNeighbours) {
+  const Layout layout(plane(20, 20), {3, 3, 1});
+  for (int rank = 0; rank < 9; ++rank) {
+    std::set<int> around;
+    for (int x : {-1, 0, 1})
+      for (int y : {-1, 0, 1})
+        if (x != 0 || y != 0) around.insert(layout.neighbour(rank, {x, y, 0}));
+    EXPECT_EQ(around.size(), 8u);
+    EXPECT_FALSE(around.contains(rank));
+  }
+}
+
+TEST(Neighbours, EdgesThatAreNotPeriodicHaveNone) {
+  const Layout layout({2, {8, 8, 1}, {true, false, false}}, {2, 2, 1});
+  EXPECT_EQ(layout.neighbour(0, {-1, 0, 0}), 1);
+  EXPECT_EQ(layout.neighbour(0, {0, -1, 0}), -1);
+  EXPECT_EQ(layout.neighbour(0, {1, -1, 0}), -1);
+  EXPECT_EQ(layout.neighbour(0, {1, 1, 0}), 3);
+}
+
+TEST(Neighbours, ARankAloneInAPeriodicDimensionIsItsOwn) {
+  const Layout layout({1, {8, 1, 1}, {true, false, false}}, {1, 1, 1});
+  EXPECT_EQ(layout.neighbour(0, {1, 0, 0}), 0);
+  EXPECT_EQ(layout.neighbour(0, {-1, 0, 0}), 0);
+}
+
+/// The text of the UsageError that `action` throws; fails the test when it throws none.
+template <class Action>
+std::string usage_error(const Action& action) {
+  try {
+    action();
+  } catch (const UsageError& error) {
+    EXPECT_EQ(error.exit_code(), Exit::usage);
+    return error.what();
+  }
+  ADD_FAILURE() << "no UsageError";
+  return "";
+}
+
+TEST(BadInput, ImpossibleGridsAreRefusedWithTheReason) {
+  EXPECT_NE(usage_error([] { Layout(plane(0, 4), {1, 1, 1}); }).find("0 cells in x"), std::string::npos);
+  EXPECT_NE(usage_error([] { Layout(plane(4, -2), {1, 1, 1}); }).find("-2 cells in y"), std::string::npos);
+  EXPECT_NE(usage_error([] { Layout(plane(4, 4), {5, 1, 1}); }).find("5 ranks on 4 cells in x"), std::string::npos);
+  EXPECT_NE(usage_error([] { Layout(plane(4, 4), {2, 0, 1}); }).find("0 ranks"), std::string::npos);
+  EXPECT_NE(usage_error([] { Layout(GridSpec{4, {4, 4, 4}, {}}, {1, 1, 1}); }).find("1 to 3"), std::string::npos);
+  EXPECT_NE(usage_error([] { Layout(GridSpec{2, {4, 4, 4}, {}}, {1, 1, 1}); }).find("2D"), std::string::npos);
+}
+
+TEST(BadInput, ProcessGridsThatCannotBeAreRefusedWithTheRemedy) {
+  EXPECT_NE(usage_error([] { process_grid("whiet", 4, cube(8)); }).find("did you mean white"), std::string::npos);
+  EXPECT_NE(usage_error([] { process_grid("2x3x1", 8, cube(8)); }).find("product is the rank count"),
+            std::string::npos);
+  EXPECT_NE(usage_error([] { process_grid("2x4", 8, cube(8)); }).find("3 factors"), std::string::npos);
+  EXPECT_NE(usage_error([] { process_grid("white", 0, cube(8)); }).find("at least 1"), std::string::npos);
+  EXPECT_NE(usage_error([] { process_grid("valen", 4, cube(8)); }).find("2D"), std::string::npos);
+  EXPECT_NE(usage_error([] { split_by("white", 1000, plane(4, 4)); }).find("fewer ranks"), std::string::npos);
+}
+
+}  // namespace

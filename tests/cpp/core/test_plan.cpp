@@ -1,0 +1,230 @@
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <random>
+
+#include "haloscope/core/error.hpp"
+#include "haloscope/core/plan.hpp"
+#include "published.hpp"
+
+using namespace haloscope;
+
+namespace {
+
+ExchangeSpec floats(int width, Pattern pattern) {
+  ExchangeSpec spec;
+  spec.quantities = {Quantity{"u", 4}};
+  spec.low = spec.high = {width, width, width};
+  spec.pattern = pattern;
+  return spec;
+}
+
+Layout periodic2d(std::int64_t x, std::int64_t y, int px, int py) {
+  return Layout({2, {x, y, 1}, {true, true, false}}, {px, py, 1});
+}
+
+/// The sent message of a round that moves up (towards higher coordinates) or down.
+const Message& sent(const Plan& plan, int round, bool up) {
+  for (const Message& m : plan.messages)
+    if (m.out && m.round == round && (m.tag % 27 > 13) == up) return m;
+  throw std::runtime_error("no such message");
+}
+
+TEST(MessageSizes, W9_LaterDimensionsCarryTheHalosOfEarlierOnes) {
+  for (const ProcessGrid grid : {ProcessGrid{2, 2, 2}, ProcessGrid{2, 2, 3}, ProcessGrid{3, 3, 3}}) {
+    const Layout layout({3, {12, 13, 14}, {true, true, true}}, grid);
+    for (int rank = 0; rank < layout.size(); ++rank) {
+      const Plan plan = make_plan(layout, rank, ExchangeSpec{});
+      const auto [nx, ny, nz] = plan.cells;
+      const std::int64_t points[] = {ny * nz, (nx + 2) * nz, (nx + 2) * (ny + 2)};
+      EXPECT_EQ(plan.messages_out(), 6);
+      EXPECT_EQ(plan.rounds, 3);
+      for (int round = 0; round < 3; ++round)
+        for (bool up : {false, true}) EXPECT_EQ(sent(plan, round, up).bytes, 8 * points[round]);
+    }
+  }
+}
+
+TEST(MessageSizes, W9_ATaskThatIsItsOwnNeighbourSendsItselfNothing) {
+  const Layout layout({3, {12, 13, 14}, {true, true, true}}, {1, 1, 2});
+  const Plan plan = make_plan(layout, 0, ExchangeSpec{});
+  EXPECT_EQ(plan.messages_out(), 2);
+  EXPECT_EQ(plan.copies.size(), 4u);
+  EXPECT_TRUE(plan.own_neighbour[0] && plan.own_neighbour[1] && !plan.own_neighbour[2]);
+  EXPECT_EQ(make_plan(Layout({3, {12, 13, 14}, {true, true, true}}, {1, 1, 1}), 0, ExchangeSpec{}).messages_out(), 0);
+}
+
+TEST(MessageSizes, V6_V7_OrderedSendsFourMessagesDirectEightAndBothTheSameBytes) {
+  for (int depth : {1, 2, 3, 5, 8}) {
+    const Layout layout = periodic2d(64, 48, 2, 2);
+    const std::int64_t h = 24, l = 32, bytes = 8 * depth * (h + l) + 16 * depth * depth;
+    const Plan ordered = make_plan(layout, 3, floats(depth, Pattern::ordered));
+    const Plan direct = make_plan(layout, 3, floats(depth, Pattern::direct));
+    EXPECT_EQ(ordered.messages_out(), 4);
+    EXPECT_EQ(direct.messages_out(), 8);
+    EXPECT_EQ(ordered.bytes_out(), bytes);
+    EXPECT_EQ(direct.bytes_out(), bytes);
+  }
+}
+
+TEST(MessageSizes, V25_BytesFollowTheFormulaForRandomSizes) {
+  std::mt19937 random(7);
+  const auto draw = [&](int low, int high) { return std::uniform_int_distribution<int>(low, high)(random); };
+  for (int trial = 0; trial < 300; ++trial) {
+    const int px = draw(2, 4), py = draw(2, 4), depth = draw(1, 9);
+    const Layout layout = periodic2d(px * depth + draw(0, 90), py * depth + draw(0, 90), px, py);
+    const int rank = draw(0, layout.size() - 1);
+    for (Pattern pattern : {Pattern::ordered, Pattern::direct}) {
+      const Plan plan = make_plan(layout, rank, floats(depth, pattern));
+      const std::int64_t h = plan.cells[1], l = plan.cells[0];
+      ASSERT_EQ(plan.bytes_out(), 8 * depth * (h + l) + 16 * depth * depth)
+          << "h " << h << " l " << l << " D " << depth;
+    }
+  }
+}
+
+TEST(MessageSizes, V3_MessagesAreEquallyLongOnBothSidesOfUnevenBlocks) {
+  const Layout layout = periodic2d(10, 11, 3, 3);
+  for (int rank = 0; rank < layout.size(); ++rank)
+    for (const Message& m : make_plan(layout, rank, floats(2, Pattern::ordered)).messages) {
+      if (!m.out) continue;
+      const Plan other = make_plan(layout, m.peer, floats(2, Pattern::ordered));
+      const auto twin = std::find_if(other.messages.begin(), other.messages.end(),
+                                     [&](const Message& t) { return !t.out && t.peer == rank && t.tag == m.tag; });
+      ASSERT_NE(twin, other.messages.end());
+      EXPECT_EQ(twin->bytes, m.bytes);
+    }
+}
+
+TEST(MessageSizes, V4_FewRanksGetSeveralMessagesEachToldApartByTag) {
+  const Plan plan = make_plan(periodic2d(20, 20, 2, 2), 0, floats(1, Pattern::direct));
+  std::map<int, std::vector<int>> tags;
+  for (const Message& m : plan.messages)
+    if (m.out) tags[m.peer].push_back(m.tag);
+  EXPECT_EQ(tags[1].size(), 2u);
+  EXPECT_EQ(tags[2].size(), 2u);
+  EXPECT_EQ(tags[3].size(), 4u);
+  for (auto& [peer, list] : tags) {
+    std::sort(list.begin(), list.end());
+    EXPECT_EQ(std::unique(list.begin(), list.end()), list.end());
+  }
+}
+
+TEST(MessageSizes, OneMessagePerDistinctPeerWhenMerged) {
+  ExchangeSpec spec = floats(1, Pattern::direct);
+  spec.merge_peers = true;
+  const Plan plan = make_plan(periodic2d(20, 20, 2, 2), 0, spec);
+  EXPECT_EQ(plan.messages_out(), 3);
+  EXPECT_EQ(plan.bytes_out(), make_plan(periodic2d(20, 20, 2, 2), 0, floats(1, Pattern::direct)).bytes_out());
+}
+
+// ---- the 2017 study: several quantities with their own centrings, merged by type ------------------------------------
+
+/// One exchange stage of table 5.6: as many quantities of each kind as it names.
+ExchangeSpec stage_spec(const std::string& stage) {
+  ExchangeSpec spec;
+  spec.quantities.clear();
+  spec.merge = Merge::type;
+  const std::vector<std::pair<std::string, Centring>> kinds{{"cell_centred", Centring::cell},
+                                                            {"nodal", Centring::node},
+                                                            {"face_x", Centring::face_x},
+                                                            {"face_y", Centring::face_y},
+                                                            {"face_z", Centring::face_z}};
+  for (const Row& row : published("davis2017/exchange_stages.csv")) {
+    if (row.at("stage") != stage) continue;
+    const bool real = row.at("data_type") == "real";
+    for (const auto& [column, centring] : kinds)
+      for (int i = 0; i < number(row, column); ++i)
+        spec.quantities.push_back({column, real ? 8 : 4, real ? ScalarType::real : ScalarType::integer, centring});
+    const int h = number(row, "halo");
+    spec.low = spec.high = {h, h, h};
+  }
+  return spec;
+}
+
+/// Blocks of 100 cubed. A published size along a dimension in which 1x1x2 has no neighbour is that of two ranks there.
+std::pair<Layout, int> layout_of(const std::string& name, int direction) {
+  if (name == "centre_of_3x3x3") return {Layout({3, {300, 300, 300}, {}}, {3, 3, 3}), 13};
+  if (name == "pe0_of_2x2x2") return {Layout({3, {200, 200, 200}, {}}, {2, 2, 2}), 0};
+  GridSpec grid{3, {100, 100, 100}, {}};
+  ProcessGrid ranks{1, 1, 1};
+  grid.cells[direction] = 200;
+  ranks[direction] = 2;
+  return {Layout(grid, ranks), 0};
+}
+
+TEST(MessageSizes, C3_EverySizeOfThe2017StudyIsByteExact) {
+  const auto rows = published("davis2017/message_sizes.csv");
+  ASSERT_EQ(rows.size(), 72u);
+  for (const Row& row : rows) {
+    const int direction = row.at("direction")[0] - 'X';
+    const auto [layout, rank] = layout_of(row.at("case"), direction);
+    const Plan plan = make_plan(layout, rank, stage_spec(row.at("stage")));
+    const ScalarType type = row.at("data_type") == "real" ? ScalarType::real : ScalarType::integer;
+    int found = 0;
+    for (const Message& m : plan.messages) {
+      if (!m.out || m.round != direction || plan.spec.quantities[m.regions[0].quantity].type != type) continue;
+      EXPECT_EQ(m.bytes, number(row, "message_bytes")) << row.at("case") << " " << row.at("stage");
+      ++found;
+    }
+    EXPECT_EQ(found, row.at("case") == "centre_of_3x3x3" ? 2 : 1);
+  }
+}
+
+TEST(MessageSizes, A3_AtMostTwelveMessagesPerStageToFaceNeighboursOnly) {
+  for (const char* stage : {"Lartvis", "Mlagh1", "Mlagh2", "Madv", "Madvm"}) {
+    const Plan plan = make_plan(Layout({3, {300, 300, 300}, {}}, {3, 3, 3}), 13, stage_spec(stage));
+    EXPECT_LE(plan.messages_out(), 12);
+    for (const Message& m : plan.messages) EXPECT_TRUE(std::set<int>({4, 10, 12, 14, 16, 22}).contains(m.peer));
+  }
+}
+
+TEST(Centring, SharedPlanesAreNeverSent) {
+  ExchangeSpec spec;
+  spec.quantities = {Quantity{"v", 8, ScalarType::real, Centring::node}};
+  const Plan plan = make_plan(Layout({1, {8, 1, 1}, {true, false, false}}, {2, 1, 1}), 0, spec);
+  EXPECT_EQ(plan.owned(0), (Box{{0, 0, 0}, {5, 1, 1}}));
+  EXPECT_EQ(sent(plan, 0, true).regions[0].box, (Box{{3, 0, 0}, {4, 1, 1}}));
+  EXPECT_EQ(sent(plan, 0, false).regions[0].box, (Box{{1, 0, 0}, {2, 1, 1}}));
+}
+
+TEST(Widths, EachSideAndDimensionHasItsOwn) {
+  ExchangeSpec spec = floats(0, Pattern::ordered);
+  spec.low = {3, 0, 0};
+  spec.high = {1, 2, 0};
+  const Plan plan = make_plan(periodic2d(20, 20, 2, 2), 0, spec);
+  EXPECT_EQ(plan.messages_out(), 3);
+  EXPECT_EQ(sent(plan, 0, true).bytes, 4 * 3 * 10);
+  EXPECT_EQ(sent(plan, 0, false).bytes, 4 * 1 * 10);
+  EXPECT_EQ(sent(plan, 1, false).bytes, 4 * 2 * (10 + 4));
+}
+
+TEST(Offsets, BytesAboveTheRangeOf32BitsAreExact) {
+  const Layout layout({3, {100000, 100000, 8}, {true, true, true}}, {1, 1, 2});
+  const Plan plan = make_plan(layout, 0, ExchangeSpec{});
+  EXPECT_EQ(sent(plan, 2, true).bytes, 8LL * 100002 * 100002);
+}
+
+TEST(BadInput, V5_AHaloWiderThanTheBlockItIsFilledFromIsRefused) {
+  const Layout layout = periodic2d(20, 11, 2, 2);  // the smallest block is 10 x 5
+  EXPECT_NO_THROW(make_plan(layout, 0, floats(5, Pattern::ordered)));
+  for (Pattern pattern : {Pattern::ordered, Pattern::direct}) try {
+      make_plan(layout, 0, floats(6, pattern));
+      FAIL() << "no UsageError";
+    } catch (const UsageError& error) {
+      EXPECT_NE(std::string(error.what()).find("6 layers in y"), std::string::npos) << error.what();
+      EXPECT_NE(std::string(error.what()).find("reduce the depth"), std::string::npos);
+    }
+}
+
+TEST(BadInput, ImpossibleExchangesAreRefused) {
+  const Layout layout = periodic2d(20, 20, 2, 2);
+  ExchangeSpec none, negative, bytes, order;
+  none.quantities.clear();
+  negative.low = {-1, 1, 1};
+  bytes.quantities = {Quantity{"u", 0}};
+  order.order = {0, 0, 1};
+  for (const ExchangeSpec& spec : {none, negative, bytes, order}) EXPECT_THROW(make_plan(layout, 0, spec), UsageError);
+}
+
+}  // namespace

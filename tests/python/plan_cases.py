@@ -1,0 +1,141 @@
+"""Random layouts and exchanges, and a world of global identities in which plans are carried out by hand."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+from hypothesis import strategies as st
+
+from haloscope import core
+
+CENTRINGS = ("cell", "node", "face_x", "face_y", "face_z")
+
+
+@dataclass(frozen=True)
+class Case:
+    """A layout and an exchange on it."""
+
+    cells: tuple[int, ...]
+    ranks: tuple[int, ...]
+    periodic: tuple[bool, ...]
+    spec: core.ExchangeSpec
+
+    @property
+    def layout(self) -> core.Layout:
+        """The layout, made anew."""
+        return core.Layout(self.cells, self.ranks, self.periodic)
+
+    def plans(self) -> list[core.Plan]:
+        """The plans of all ranks."""
+        layout = self.layout
+        return [core.make_plan(layout, rank, self.spec) for rank in range(layout.size)]
+
+
+quantities = st.builds(
+    core.Quantity,
+    name=st.sampled_from("abc"),
+    element_bytes=st.sampled_from((1, 4, 8, 24)),
+    type=st.sampled_from(("real", "integer")),
+    centring=st.sampled_from(CENTRINGS),
+)
+
+
+any_dims = st.integers(1, 3)
+
+
+@st.composite
+def cases(draw, dims=any_dims, most_ranks=12, **fixed):
+    """Draw a case of at most `most_ranks` ranks on a grid of few cells; `fixed` sets fields of the exchange."""
+    d = draw(dims)
+    ranks = draw(
+        st.lists(st.sampled_from((1, 2, 1, 3, 2, 4)), min_size=d, max_size=d).filter(
+            lambda p: math.prod(p) <= most_ranks
+        )
+    )
+    low, high = (draw(st.lists(st.integers(0, 3), min_size=d, max_size=d)) for _ in range(2))
+    smallest = [max(1, a, b) for a, b in zip(low, high, strict=True)]
+    cells = [
+        p * draw(st.integers(s, s + 2)) + draw(st.integers(0, p - 1)) for p, s in zip(ranks, smallest, strict=True)
+    ]
+    fields = {
+        "quantities": st.lists(quantities, min_size=1, max_size=3).map(tuple),
+        "pattern": st.sampled_from(("ordered", "direct")),
+        "corners": st.booleans(),
+        "merge_peers": st.booleans(),
+        "merge": st.sampled_from(("all", "type", "none")),
+        "order": st.permutations((0, 1, 2)).map(tuple),
+    }
+    chosen = {name: fixed.get(name, draw(strategy)) for name, strategy in fields.items()}
+    pad = (0,) * (3 - d)
+    spec = core.ExchangeSpec(low=(*low, *pad), high=(*high, *pad), **chosen)
+    periodic = draw(st.lists(st.sampled_from((True, False, True)), min_size=d, max_size=d))
+    return Case(tuple(cells), tuple(ranks), tuple(periodic), spec)
+
+
+def staggered(centring: str, d: int) -> int:
+    """Return 1 where a quantity of this centring has one point more than cells in dimension d."""
+    return int(centring == "node" or centring == "face_" + "xyz"[d])
+
+
+def identity(layout: core.Layout, rank: int, point) -> tuple:
+    """Return the global point at a rank-local one: periodic images are the same point."""
+    origin = layout.owned(rank).lo
+    wraps = (*layout.periodic, False, False)
+    sizes = (*layout.cells, 1, 1)
+    places = [o + p for o, p in zip(origin, point, strict=True)]
+    return tuple(g % n if w else g for g, n, w in zip(places, sizes, wraps, strict=False))
+
+
+def halo(plan: core.Plan, q: int) -> set:
+    """Return the local points that an exchange must fill: ghost points, in one dimension or several, whose every ghost
+    direction has a neighbour."""
+    owned, allocated = plan.owned[q], plan.allocated[q]
+
+    def wanted(point) -> bool:
+        low = [p < lo for p, lo in zip(point, owned.lo, strict=True)]
+        high = [p >= hi for p, hi in zip(point, owned.hi, strict=True)]
+        ghosts = sum(low) + sum(high)
+        there = all(
+            (not low[d] or plan.has_neighbour[d][0]) and (not high[d] or plan.has_neighbour[d][1]) for d in range(3)
+        )
+        return there and (ghosts >= 1 if plan.spec.corners else ghosts == 1)
+
+    return {point for point in allocated.cells() if wanted(point)}
+
+
+def exchange(layout: core.Layout, plans: list[core.Plan]) -> list[dict]:
+    """Carry out one exchange, round by round; return per rank a map (quantity, local point) -> global identity."""
+    fields = [
+        {
+            (q, point): identity(layout, plan.rank, point)
+            for q in range(len(plan.spec.quantities))
+            for point in plan.owned[q].cells()
+        }
+        for plan in plans
+    ]
+    for number in range(max(plan.rounds for plan in plans)):
+        mail = {}
+        filled = []
+        for plan in plans:
+            field = fields[plan.rank]
+            for m in plan.messages:
+                if m.out and m.round == number:
+                    parcel = [field[r.quantity, p] for r in m.regions for p in r.box.cells()]
+                    assert mail.setdefault((plan.rank, m.peer, m.tag), parcel) is parcel, "two messages share a tag"
+            for c in plan.copies:
+                if c.round == number:
+                    source = c.to.shifted(c.shift)
+                    pairs = zip(c.to.cells(), source.cells(), strict=True)
+                    filled.append((field, {(c.quantity, to): field[c.quantity, at] for to, at in pairs}))
+        for plan in plans:
+            for m in plan.messages:
+                if not m.out and m.round == number:
+                    places = [(r.quantity, p) for r in m.regions for p in r.box.cells()]
+                    filled.append(
+                        (fields[plan.rank], dict(zip(places, mail.pop((m.peer, plan.rank, m.tag)), strict=True)))
+                    )
+        assert not mail, "sent, but received by nobody"
+        for field, values in filled:
+            field.update(values)
+    return fields

@@ -1,0 +1,105 @@
+"""An installed Haloscope is complete: another project finds it, builds against it and runs."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from haloscope import build
+
+REPOSITORY = Path(__file__).resolve().parents[2]
+CONSUMER = REPOSITORY / "tests" / "consumer"
+TOOLS = os.pathsep.join([os.environ["PATH"], str(Path(sys.executable).parent)])
+PLANNED = f"6 messages, {8 * 2 * (32 * 32 + 34 * 32 + 34 * 34)} bytes"  # blocks of 32 cubed, a halo of one layer
+ENVIRONMENT = {**os.environ, "PATH": TOOLS}
+
+
+def run(*words, **more) -> str:
+    """Run a command to its end; its output is the message when it fails."""
+    command = [shutil.which(str(words[0]), path=TOOLS) or words[0], *words[1:]]
+    done = subprocess.run(command, env=ENVIRONMENT, capture_output=True, text=True, check=False, **more)
+    assert done.returncode == 0, f"{words}\n{done.stdout}\n{done.stderr}"
+    return done.stdout
+
+
+@pytest.fixture(scope="module")
+def prefix(tmp_path_factory) -> Path:
+    """An installed tree made from the build directory under test."""
+    place = tmp_path_factory.mktemp("prefix")
+    run("cmake", "--install", build.library().parent, "--prefix", place)
+    return place
+
+
+@pytest.fixture(scope="module")
+def consumer(prefix, tmp_path_factory) -> Path:
+    """The build directory of the other project, which knows nothing but the prefix."""
+    place = tmp_path_factory.mktemp("consumer")
+    run("cmake", "-S", CONSUMER, "-B", place, "-G", "Ninja", f"-DCMAKE_PREFIX_PATH={prefix}")
+    run("cmake", "--build", place)
+    return place
+
+
+def test_another_project_plans_without_mpi(consumer):
+    assert run(consumer / "plan").splitlines() == [PLANNED]
+    libraries = run("ldd", consumer / "plan")
+    assert "libmpi" not in libraries
+
+
+def test_another_project_plans_through_the_c_interface(consumer):
+    assert run(consumer / "plan_c").splitlines() == [
+        PLANNED,
+        "argument 'layout' is NULL; pass a valid address",
+    ]
+
+
+def test_another_project_exchanges_halos(consumer):
+    lines = run("mpiexec", "-n", "2", consumer / "example", timeout=60).splitlines()
+    assert sorted(lines) == ["rank 0: right", "rank 1: right"]
+
+
+def test_python_works_on_an_installed_tree(prefix):
+    code = "from haloscope import core, build; print(build.library(), build.header(), len(core.strategy_names()))"
+    environment = {**ENVIRONMENT, "HALOSCOPE_BUILD": str(prefix)}
+    done = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=True)
+    library, header, count = done.stdout.split()
+    assert library.startswith(str(prefix))
+    assert header.startswith(str(prefix))
+    assert int(count) > 1
+
+
+def test_the_rank_program_is_installed_and_starts(prefix):
+    assert "haloscope" in run(prefix / "bin" / "haloscope-rank", "--help")
+
+
+def test_a_missing_build_says_what_to_do(monkeypatch, tmp_path):
+    from haloscope.errors import NotAvailable
+
+    monkeypatch.setenv("HALOSCOPE_BUILD", str(tmp_path))
+    with pytest.raises(NotAvailable, match="make build"):
+        build.library()
+    with pytest.raises(NotAvailable, match="make build"):
+        build.rank_program()
+
+
+def test_installed_headers_stand_alone(prefix, tmp_path):
+    headers = sorted((prefix / "include" / "haloscope").rglob("*.hpp"))
+    assert headers
+    includes = (prefix / "include").as_posix()
+    for header in headers:
+        if "mpi.h" in header.read_text() or header.parent.name not in ("core", "schedule"):
+            continue
+        source = tmp_path / "one.cpp"
+        source.write_text(f'#include "{header.relative_to(prefix / "include")}"\n')
+        run("g++", "-std=c++20", "-fsyntax-only", f"-I{includes}", source)
+
+
+def test_the_c_header_is_plain_c(prefix, tmp_path):
+    source = tmp_path / "one.c"
+    source.write_text('#include "haloscope/c/haloscope.h"\n')
+    flags = ("-std=c99", "-Wall", "-Wextra", "-pedantic", "-Werror", "-fsyntax-only")
+    run("gcc", *flags, f"-I{prefix / 'include'}", source)

@@ -1,0 +1,246 @@
+"""Every program that a schedule makes passes the checker, and programs that are broken on purpose do not."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+
+import pytest
+from haloscope.errors import UsageProblem
+from hypothesis import HealthCheck, assume, given, settings
+from hypothesis import strategies as st
+
+from haloscope import core
+
+
+@dataclasses.dataclass(frozen=True)
+class World:
+    """All ranks' plans and programs of one choice."""
+
+    layout: core.Layout
+    options: core.ScheduleOptions
+    plans: list[core.Plan]
+    programs: list[core.Program]
+
+    @classmethod
+    def of(cls, choice: core.Choice, **options) -> World:
+        """Make the plans and programs that a choice asks for; `options` replace some of its schedule's options."""
+        layout, spec = core.make_layout(choice), core.exchange_spec(choice)
+        given = dataclasses.replace(core.schedule_options(choice), **options)
+        plans = [core.make_plan(layout, rank, spec) for rank in range(layout.size)]
+        return cls(layout, given, plans, [core.make_program(choice.schedule, plan, given) for plan in plans])
+
+    def finding(self) -> str:
+        """What the checker says."""
+        return core.check_programs(self.layout, self.options, self.plans, self.programs)
+
+    def broken(self, change, rank: int = 0) -> World:
+        """The same with `change` applied to one rank's program."""
+        programs = [change(p) if r == rank else p for r, p in enumerate(self.programs)]
+        return dataclasses.replace(self, programs=programs)
+
+
+@st.composite
+def choices(draw):
+    """Draw a legal choice on a grid of few cells."""
+    app = draw(st.sampled_from(core.app_names()))
+    info = core.find_app(app)
+    dims = info.dims
+    depth = draw(st.integers(1, 3))
+    ranks = draw(st.lists(st.integers(1, 3), min_size=dims, max_size=dims).filter(lambda p: math.prod(p) <= 8))
+    least = depth * info.radius
+    cells = tuple(p * draw(st.integers(least, least + 3)) + draw(st.integers(0, p - 1)) for p in ranks)
+    choice = core.Choice(
+        app=app,
+        form=draw(st.sampled_from(core.forms(app))),
+        cells=cells,
+        periodic=tuple(draw(st.lists(st.booleans(), min_size=dims, max_size=dims))),
+        ranks=math.prod(ranks),
+        process_grid="x".join(map(str, ranks)),
+        threads=2,
+        strategy=draw(st.sampled_from(core.strategy_names())),
+        schedule=draw(st.sampled_from(core.schedule_names())),
+        depth=depth,
+        region=draw(st.sampled_from(core.region_names())),
+    )
+    assume(not core.illegal(choice))
+    return choice
+
+
+@pytest.mark.ids("W12", "W13", "V9", "V11", "V23")
+@given(choices(), st.data())
+@settings(max_examples=400, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much])
+def test_no_program_reads_what_is_not_yet_there(choice, data):
+    steps = data.draw(st.integers(1, choice.depth))
+    tiles = data.draw(st.integers(1, 5))
+    barrier = data.draw(st.booleans())
+    assert World.of(choice, steps=steps, tiles=tiles, barrier=barrier).finding() == ""
+
+
+# ---- broken on purpose -----------------------------------------------------------------------------------------------
+
+
+def without(program: core.Program, index: int) -> core.Program:
+    """Drop one operation; what waited for it waits for what it waited for."""
+    gone = program.ops[index]
+
+    def renumbered(after):
+        expanded = {a for b in after for a in (gone.after if b == index else (b,))}
+        return tuple(sorted(a - (a > index) for a in expanded))
+
+    ops = [dataclasses.replace(op, after=renumbered(op.after)) for i, op in enumerate(program.ops) if i != index]
+    return dataclasses.replace(program, ops=tuple(ops))
+
+
+def with_op(program: core.Program, index: int, **changes) -> core.Program:
+    """Change fields of one operation."""
+    ops = list(program.ops)
+    ops[index] = dataclasses.replace(ops[index], **changes)
+    return dataclasses.replace(program, ops=tuple(ops))
+
+
+def with_sweep(program: core.Program, index: int, **changes) -> core.Program:
+    """Change fields of one sweep."""
+    sweeps = list(program.sweeps)
+    sweeps[index] = dataclasses.replace(sweeps[index], **changes)
+    return dataclasses.replace(program, sweeps=tuple(sweeps))
+
+
+def indices(program: core.Program, kind: str) -> list[int]:
+    """Return the places of all operations of a kind."""
+    return [i for i, op in enumerate(program.ops) if op.kind == kind]
+
+
+def needy_sweeps(program: core.Program) -> list[int]:
+    """Return the operations that sweep cells which need halos or an earlier sweep."""
+    return [i for i in indices(program, "sweep") if _needs(program.sweeps[program.ops[i].target])]
+
+
+def _needs(sweep: core.Sweep) -> bool:
+    return sweep.part != "inner" or sweep.step > 0
+
+
+SCHEDULES = ("bulk", "split", "interleaved", "comm-thread")
+
+
+def world(schedule: str, depth: int = 2, region: str = "full", **options) -> World:
+    """Four ranks in 2x2 on a 2D grid, all of them with messages in every round."""
+    choice = core.Choice(
+        app="laplace2d", cells=(14, 13), ranks=4, threads=2, schedule=schedule, depth=depth, region=region
+    )
+    assert core.illegal(choice) == ""
+    return World.of(choice, **options)
+
+
+@pytest.mark.parametrize("schedule", SCHEDULES)
+@pytest.mark.parametrize("kind", ["post", "pack", "send", "wait", "unpack", "complete", "sweep"])
+def test_a_dropped_operation_is_found(schedule, kind):
+    good = world(schedule)
+    assert good.finding() == ""
+    places = indices(good.programs[0], kind)
+    assert places
+    for index in places:
+        assert good.broken(lambda p, i=index: without(p, i)).finding() != "", f"operation {index} is not missed"
+
+
+def test_a_dropped_copy_is_found():
+    choice = core.Choice(app="laplace2d", cells=(9, 12), ranks=2, process_grid="1x2", depth=2)
+    good = World.of(choice)
+    assert good.finding() == ""
+    for index in indices(good.programs[1], "copy"):
+        assert good.broken(lambda p, i=index: without(p, i), rank=1).finding() != ""
+
+
+@pytest.mark.parametrize("schedule", SCHEDULES)
+def test_a_sweep_that_waits_for_nothing_is_found(schedule):
+    good = world(schedule)
+    places = needy_sweeps(good.programs[0])
+    assert places
+    for index in places:
+        assert good.broken(lambda p, i=index: with_op(p, i, after=())).finding() != ""
+
+
+@pytest.mark.parametrize("schedule", SCHEDULES)
+def test_a_sweep_moved_before_its_exchange_is_found_by_its_values(schedule):
+    good = world(schedule, depth=1)
+    for index in needy_sweeps(good.programs[0]):
+
+        def first(program, i=index):
+            ops = [dataclasses.replace(program.ops[i], after=())]
+            order = [i] + [k for k in range(len(program.ops)) if k != i]
+            place = {old: new for new, old in enumerate(order)}
+            for old in order[1:]:
+                op = program.ops[old]
+                ops.append(dataclasses.replace(op, after=(0, *(place[a] for a in op.after if a != i))))
+            return dataclasses.replace(program, ops=tuple(ops))
+
+        assert "not there yet" in good.broken(first).finding()
+
+
+@pytest.mark.parametrize("schedule", SCHEDULES)
+def test_messages_in_flight_while_their_cells_are_overwritten_are_found(schedule):
+    good = world(schedule)
+    program = good.programs[0]
+    (complete,) = indices(program, "complete")
+    waiting = [i for i, op in enumerate(program.ops) if op.kind == "sweep" and complete in op.after]
+    assert waiting
+    for i in waiting:
+        after = tuple(a for a in program.ops[i].after if a != complete)
+        assert "nothing orders" in good.broken(lambda p, i=i, a=after: with_op(p, i, after=a)).finding()
+
+
+def test_a_sweep_into_the_wrong_slot_is_found():
+    good = world("bulk", depth=1)
+    assert good.broken(lambda p: with_sweep(p, 0, into=0)).finding() != ""
+
+
+def test_a_sweep_that_claims_too_much_is_found():
+    good = world("bulk", depth=2)
+    last = len(good.programs[0].sweeps) - 1
+    claimed = good.programs[0].sweeps[last].region
+    assert claimed != good.programs[0].sweeps[last].valid
+    assert "not there yet" in good.broken(lambda p: with_sweep(p, last, valid=claimed)).finding()
+
+
+def test_cells_left_out_are_found():
+    def shortened(program):
+        box = program.sweeps[0].region
+        less = core.Box(box.lo, (box.hi[0] - 1, *box.hi[1:]))
+        return with_sweep(program, 0, region=less, valid=less)
+
+    assert "does not hold time" in world("bulk", depth=1).broken(shortened).finding()
+
+
+def test_a_cycle_is_found():
+    good = world("split")
+    last = indices(good.programs[0], "sweep")[-1]
+    assert "cycle" in good.broken(lambda p: with_op(p, 0, after=(last,))).finding()
+
+
+def test_a_message_that_never_comes_is_a_deadlock():
+    def silent(program):
+        return with_op(program, indices(program, "send")[0], kind="progress", target=-1)
+
+    assert "deadlock" in world("bulk", depth=1).broken(silent, rank=2).finding()
+
+
+@pytest.mark.parametrize("schedule", ["split"])
+def test_progress_calls_may_be_left_out(schedule):
+    good = world(schedule)
+    program = good.programs[0]
+    while indices(program, "progress"):
+        program = without(program, indices(program, "progress")[0])
+    assert good.broken(lambda _: program).finding() == ""
+
+
+def test_a_program_survives_the_way_to_c_and_back():
+    for schedule in SCHEDULES:
+        good = world(schedule)
+        assert good.broken(lambda p: dataclasses.replace(p)).finding() == ""
+
+
+def test_programs_with_numbers_out_of_range_are_refused():
+    good = world("bulk")
+    for change in ({"target": 99}, {"after": (999,)}, {"slot": 7}):
+        with pytest.raises(UsageProblem):
+            good.broken(lambda p, c=change: with_op(p, 1, **c)).finding()

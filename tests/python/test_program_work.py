@@ -1,0 +1,62 @@
+"""How many points the sub-steps of deep halos sweep: the formulas of the 2023 study, section 4."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from haloscope import core
+
+
+def sweeps(schedule: str, region: str, h: int, l: int, depth: int) -> list[core.Sweep]:
+    """Sweeps of one rank of 2x2 that owns h x l points."""
+    choice = core.Choice(
+        app="laplace2d", cells=(2 * l, 2 * h), ranks=4, threads=2, schedule=schedule, region=region, depth=depth
+    )
+    assert core.illegal(choice) == ""
+    plan = core.make_plan(core.make_layout(choice), 0, core.exchange_spec(choice))
+    options = dataclasses.replace(core.schedule_options(choice), tiles=3)
+    return list(core.make_program(schedule, plan, options).sweeps)
+
+
+sizes = st.tuples(st.integers(3, 60), st.integers(3, 60), st.integers(1, 9)).filter(lambda s: s[2] <= min(s[0], s[1]))
+
+
+def points_by_step(found: list[core.Sweep], depth: int) -> list[int]:
+    """Points written in each sub-step."""
+    return [sum(s.region.volume for s in found if s.step == step) for step in range(depth)]
+
+
+@pytest.mark.ids("V25")
+@given(sizes)
+@settings(max_examples=100, deadline=None)
+def test_full_sub_steps_sweep_all_but_the_outermost_ring(size):
+    h, l, depth = size
+    points = (h + 2 * depth - 2) * (l + 2 * depth - 2)
+    assert points_by_step(sweeps("bulk", "full", *size), depth) == [points] * depth
+
+
+@pytest.mark.ids("V23", "V25")
+@given(sizes)
+@settings(max_examples=100, deadline=None)
+def test_shrinking_sub_steps_sweep_a_ring_less_each(size):
+    h, l, depth = size
+    expected = [(h + 2 * (depth - 1 - j)) * (l + 2 * (depth - 1 - j)) for j in range(depth)]
+    assert points_by_step(sweeps("bulk", "shrink", *size), depth) == expected
+
+
+@pytest.mark.ids("V9", "V25")
+@given(sizes)
+@settings(max_examples=100, deadline=None)
+@pytest.mark.parametrize("schedule", ["split", "comm-thread", "interleaved"])
+def test_inner_and_outer_points_are_those_of_the_full_sweep(schedule, size):
+    h, l, depth = size
+    found = sweeps(schedule, "full", *size)
+    inner = sum(s.region.volume for s in found if s.part == "inner")
+    outer = sum(s.region.volume for s in found if s.part == "outer")
+    assert inner == (h - 2) * (l - 2)
+    assert inner + outer == (h + 2 * depth - 2) * (l + 2 * depth - 2)
+    assert points_by_step(found, depth) == [inner + outer] * depth

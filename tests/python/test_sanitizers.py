@@ -1,0 +1,59 @@
+"""The C++ tests under Address-, UndefinedBehavior- and ThreadSanitizer. Long: each preset is built from scratch."""
+
+import os
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+VENV = ROOT / ".venv" / "bin"
+
+pytestmark = [pytest.mark.long, pytest.mark.timeout(3600)]
+
+
+def build(preset: str, *targets: str) -> Path:
+    """Configure and build `targets` of a preset; returns the directory of the test programs."""
+    cmake = VENV / "cmake"
+    directory = ROOT / "build" / preset
+    subprocess.run([cmake, "--preset", preset, f"-DCMAKE_MAKE_PROGRAM={VENV / 'ninja'}"], cwd=ROOT, check=True)
+    subprocess.run([cmake, "--build", directory, "--target", *targets], cwd=ROOT, check=True)
+    return directory / "tests" / "cpp"
+
+
+def run(command: list, **environment: str) -> str:
+    """Run a test program; its output, which must not hold a sanitizer's report."""
+    done = subprocess.run(
+        [str(word) for word in command], env={**os.environ, **environment}, capture_output=True, text=True, timeout=3000
+    )
+    output = done.stdout + done.stderr
+    assert "Sanitizer" not in output and "runtime error" not in output, output[-4000:]
+    assert done.returncode == 0, output[-4000:]
+    return output
+
+
+def test_address_and_undefined_behaviour_sanitizers_are_silent():
+    programs = build("asan", "test_core", "test_kernels", "test_threads", "test_mpi")
+    for name in ("test_core", "test_kernels", "test_threads"):
+        run([programs / name], UBSAN_OPTIONS="print_stacktrace=1")
+    # MPI libraries keep memory until the end of the process; leaks are looked for in the programs without MPI above.
+    for ranks in (1, 2):
+        run(["mpiexec", "-n", ranks, programs / "test_mpi"], ASAN_OPTIONS="detect_leaks=0")
+
+
+def test_thread_sanitizer_is_silent_and_can_speak():
+    if not shutil.which("clang++-19"):
+        pytest.skip("needs clang++-19 with libomp-19-dev: gcc's ThreadSanitizer reports false races in libgomp")
+    archer = Path("/usr/lib/llvm-19/lib/libarcher.so")
+    programs = build("tsan", "test_threads")
+    options = {"TSAN_OPTIONS": "ignore_noninstrumented_modules=1", "OMP_TOOL_LIBRARIES": str(archer)}
+    run([programs / "test_threads"], **options)
+    # The same run with a program whose outer sweep does not wait for the halo must be reported.
+    broken = subprocess.run(
+        [programs / "test_threads", "--gtest_filter=RunnerRace.*"],
+        env={**os.environ, **options, "HALOSCOPE_RUN_THE_RACE": "1"},
+        capture_output=True,
+        text=True,
+    )
+    assert "data race" in broken.stderr, "ThreadSanitizer did not see a race put in on purpose"
