@@ -1,0 +1,78 @@
+#include "haloscope/field/field.hpp"
+
+#include <algorithm>
+#include <atomic>
+#include <string>
+
+#include "haloscope/core/error.hpp"
+
+namespace haloscope {
+namespace {
+
+constexpr std::size_t guard = 256;  // bytes free before the first, between any two and after the last block
+constexpr std::byte canary{0xC5};
+
+// Counts blocks of the whole process, so that fields of different Storages do not start alike either.
+std::atomic<std::uint64_t> blocks_so_far{0};
+
+}  // namespace
+
+Storage::Storage(const Plan& plan, int slots, const Touch& touch) : slots_(slots) {
+  if (slots < 1) throw UsageError("fields with " + std::to_string(slots) + " slots; use at least 1");
+  const int quantities = static_cast<int>(plan.spec.quantities.size());
+  std::vector<std::size_t> offsets;
+  for (int q = 0; q < quantities; ++q) {
+    const Box box = plan.allocated(q);
+    const int element_bytes = plan.spec.quantities[q].element_bytes;
+    const Index extent{box.extent(0), box.extent(1), box.extent(2)};
+    const auto stride = field_strides(extent, element_bytes);
+    for (int s = 0; s < slots; ++s) {
+      offsets.push_back(staggered_offset(used_ + guard, blocks_so_far++));
+      blocks_.push_back({nullptr, extent[0] * element_bytes, extent[1], extent[2], stride});
+      used_ = offsets.back() + blocks_.back().size();
+    }
+  }
+  used_ += guard;
+  memory_ = Memory(used_);
+  views_.resize(quantities);
+  for (int q = 0; q < quantities; ++q)
+    for (int s = 0; s < slots; ++s) {
+      Block& block = blocks_[q * slots + s];
+      block.begin = memory_.data() + offsets[q * slots + s];
+      const Index low = plan.allocated(q).lo;
+      SlotView view{block.begin, block.stride};
+      view.origin = view.at({-low[0], -low[1], -low[2]});
+      views_[q].push_back(view);
+      if (touch) touch(bytes(q, s));
+    }
+}
+
+std::span<std::byte> Storage::bytes(int quantity, int slot) const {
+  const Block& block = blocks_[quantity * slots_ + slot];
+  return {block.begin, static_cast<std::size_t>(block.size())};
+}
+
+template <class Visit>
+bool Storage::all_gaps(Visit visit) const {
+  std::byte* at = memory_.data();
+  for (const Block& b : blocks_)
+    for (std::int64_t z = 0; z < b.planes; ++z)
+      for (std::int64_t y = 0; y < b.rows; ++y) {
+        std::byte* row = b.begin + z * b.stride[2] + y * b.stride[1];
+        if (!visit(std::span(at, row))) return false;
+        at = row + b.row_bytes;
+      }
+  return visit(std::span(at, memory_.data() + used_));
+}
+
+void Storage::set_canaries() {
+  all_gaps([](std::span<std::byte> gap) { return std::fill(gap.begin(), gap.end(), canary), true; });
+}
+
+bool Storage::canaries_alive() const {
+  return all_gaps([](std::span<std::byte> gap) {
+    return std::all_of(gap.begin(), gap.end(), [](std::byte b) { return b == canary; });
+  });
+}
+
+}  // namespace haloscope

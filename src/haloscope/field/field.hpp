@@ -1,0 +1,53 @@
+// The fields of one rank: every quantity of a plan, in every slot, with its halos.
+#pragma once
+
+#include <functional>
+#include <span>
+#include <vector>
+
+#include "haloscope/core/plan.hpp"
+#include "haloscope/field/memory.hpp"
+#include "haloscope/field/view.hpp"
+
+namespace haloscope {
+
+/// Owns the memory of all fields of a plan. Movable; views stay right when it is moved.
+class Storage {
+ public:
+  /// Called once per field slot with its untouched (zero) bytes: whoever writes a page first decides its NUMA node.
+  using Touch = std::function<void(std::span<std::byte>)>;
+
+  /// @param plan   gives the points of each quantity, `plan.allocated(q)`.
+  /// @param slots  buffers per quantity, >= 1.
+  /// @param touch  first touch; without one, pages are placed by whoever writes the fields first.
+  /// @throws UsageError for slots < 1, Error when there is not enough memory.
+  Storage(const Plan& plan, int slots, const Touch& touch = {});
+
+  int slots() const { return slots_; }
+  const Views& views() const { return views_; }
+  /// All bytes of one slot, halos and padding included, from its first to its last allocated point.
+  std::span<std::byte> bytes(int quantity, int slot) const;
+
+  /// Write a canary into every byte between and around the rows of all fields (row padding included).
+  void set_canaries();
+  /// Whether every canary is as set_canaries() left it.
+  bool canaries_alive() const;
+
+ private:
+  struct Block {
+    std::byte* begin;
+    std::int64_t row_bytes, rows, planes;
+    std::array<std::int64_t, 3> stride;
+    std::int64_t size() const { return (planes - 1) * stride[2] + (rows - 1) * stride[1] + row_bytes; }
+  };
+  template <class Visit>
+  bool all_gaps(Visit visit) const;
+
+  int slots_;
+  Memory memory_;
+  std::size_t used_ = 0;
+  std::vector<Block> blocks_;  // by quantity, then slot; in address order
+  Views views_;
+};
+
+}  // namespace haloscope

@@ -1,0 +1,74 @@
+#include "haloscope/field/memory.hpp"
+
+#include <sys/mman.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <string>
+#include <utility>
+
+#include "haloscope/core/error.hpp"
+
+namespace haloscope {
+namespace {
+
+constexpr std::size_t page = 4096, huge_page = std::size_t{2} << 20, huge_from = std::size_t{1} << 20;
+constexpr std::int64_t line = 64;
+
+std::size_t round_up(std::size_t bytes, std::size_t to) { return (bytes + to - 1) / to * to; }
+
+std::int64_t off_page(std::int64_t pitch, int element_bytes) {
+  if (pitch == 0 || pitch % static_cast<std::int64_t>(page) != 0 || element_bytes % page == 0) return pitch;
+  return pitch + (line + element_bytes - 1) / element_bytes * element_bytes;
+}
+
+}  // namespace
+
+Memory::Memory(std::size_t bytes) {
+  if (bytes == 0) return;
+  const bool huge = bytes >= huge_from;
+  const std::size_t wanted = round_up(bytes, huge ? huge_page : page);
+  const std::size_t mapped = wanted + (huge ? huge_page : 0);
+  void* at = mmap(nullptr, mapped, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (at == MAP_FAILED)
+    throw Error(Exit::failed, "cannot allocate " + std::to_string(bytes >> 20) + " MiB for fields (" +
+                                  std::strerror(errno) + "); use a smaller grid or more ranks");
+  auto* begin = static_cast<std::byte*>(at);
+  if (huge) {  // give the unaligned ends back
+    const auto head = round_up(reinterpret_cast<std::uintptr_t>(at), huge_page) - reinterpret_cast<std::uintptr_t>(at);
+    if (head > 0) munmap(begin, head);
+    if (huge_page - head > 0) munmap(begin + head + wanted, huge_page - head);
+    begin += head;
+    madvise(begin, wanted, MADV_HUGEPAGE);  // a wish: without it the memory works all the same
+  }
+  data_ = begin;
+  size_ = wanted;
+}
+
+Memory::~Memory() {
+  if (data_ != nullptr) munmap(data_, size_);
+}
+
+Memory::Memory(Memory&& other) noexcept
+    : data_(std::exchange(other.data_, nullptr)), size_(std::exchange(other.size_, 0)) {}
+
+Memory& Memory::operator=(Memory&& other) noexcept {
+  std::swap(data_, other.data_);
+  std::swap(size_, other.size_);
+  return *this;
+}
+
+std::size_t staggered_offset(std::size_t at, std::uint64_t number) {
+  // Half a page and three lines: neighbours are far apart, and 64 blocks pass before a start repeats.
+  const std::size_t start = number * (page / 2 + 3 * line) % page;
+  const std::size_t candidate = at / page * page + start;
+  return candidate >= at ? candidate : candidate + page;
+}
+
+std::array<std::int64_t, 3> field_strides(const Index& extent, int element_bytes) {
+  const std::int64_t row = off_page(extent[0] * element_bytes, element_bytes);
+  return {element_bytes, row, off_page(row * extent[1], element_bytes)};
+}
+
+}  // namespace haloscope

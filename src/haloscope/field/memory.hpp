@@ -1,0 +1,40 @@
+// Memory for fields and buffers: page-wise from the system, on huge pages where the system allows them.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+
+#include "haloscope/core/box.hpp"
+
+namespace haloscope {
+
+/// Zeroed memory that nobody has touched yet, so the first thread to write a page decides where it lives. Move-only.
+class Memory {
+ public:
+  Memory() = default;
+  /// @param bytes  size; from 1 MiB on, the memory is aligned to 2 MiB and huge pages are asked for.
+  /// @throws Error when the system refuses.
+  explicit Memory(std::size_t bytes);
+  ~Memory();
+  Memory(Memory&& other) noexcept;
+  Memory& operator=(Memory&& other) noexcept;
+
+  std::byte* data() const { return data_; }
+  std::size_t size() const { return size_; }
+
+ private:
+  std::byte* data_ = nullptr;
+  std::size_t size_ = 0;
+};
+
+/// The first offset >= `at` for block number `number`: successive blocks start at different places of a page, because a
+/// load whose address equals that of a recent store modulo 4096 is held up (a sweep over two such fields runs 2.5
+/// times slower).
+std::size_t staggered_offset(std::size_t at, std::uint64_t number);
+
+/// Bytes between points neighbouring in x, y, z of a block of `extent` points: dense (fewest cache lines per halo),
+/// except that a row or plane pitch that is 0 modulo 4096 gets one cache line more.
+std::array<std::int64_t, 3> field_strides(const Index& extent, int element_bytes);
+
+}  // namespace haloscope

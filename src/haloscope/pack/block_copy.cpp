@@ -1,0 +1,197 @@
+#include "haloscope/pack/block_copy.hpp"
+
+#include <algorithm>
+#include <cstdlib>
+#include <cstring>
+#include <utility>
+
+namespace haloscope {
+namespace {
+
+constexpr std::int64_t longest_short_row = 64;  // one cache line: beyond it, memcpy's own loop is as good
+
+/// The addresses one side of a copy touches in step 0 (a row or a plane), and how they move from step to step.
+struct Track {
+  std::intptr_t begin = 0, end = 0;
+  std::int64_t step = 0;   // between the steps that are reordered
+  std::int64_t outer = 0;  // between repetitions of all steps
+};
+
+struct Reach {
+  std::int64_t steps = 1, outer = 1;
+};
+
+Track hull(const Track& t, const Reach& reach) {
+  const std::int64_t moves[2] = {t.step * (reach.steps - 1), t.outer * (reach.outer - 1)};
+  Track all = t;
+  for (std::int64_t move : moves) (move < 0 ? all.begin : all.end) += move;
+  return all;
+}
+
+bool meet(const Track& a, const Track& b) { return a.begin < b.end && b.begin < a.end; }
+
+/// Whether `a` in some step touches bytes that `b` touches in an earlier step of the same repetition. May say yes
+/// needlessly, never no.
+bool crosses(const Track& a, const Track& b, const Reach& reach) {
+  if (reach.steps == 1 || !meet(hull(a, reach), hull(b, reach))) return false;
+  if (a.step != b.step || (reach.outer > 1 && a.outer != b.outer)) return true;
+  for (std::int64_t d = 1; d < reach.steps; ++d) {
+    const Track later{a.begin + d * a.step, a.end + d * a.step, 0, 0};
+    if (meet(later, b)) return true;
+  }
+  return false;
+}
+
+Track plane_track(const std::byte* at, std::int64_t row, std::int64_t plane, const BlockCopy& c) {
+  const auto begin = reinterpret_cast<std::intptr_t>(at);
+  Track t = hull({begin, begin + c.row_bytes, row, 0}, {c.rows, 1});
+  t.step = plane;
+  t.outer = 0;
+  return t;
+}
+
+Track row_track(const std::byte* at, std::int64_t row, std::int64_t plane, const BlockCopy& c) {
+  const auto begin = reinterpret_cast<std::intptr_t>(at);
+  return {begin, begin + c.row_bytes, row, plane};
+}
+
+/// Whether running `first` and `second` step by step together gives what running one after the other gives.
+template <class MakeTrack>
+bool interleave(const BlockCopy& first, const BlockCopy& second, const Reach& reach, MakeTrack track) {
+  const Track from1 = track(first.from, first.from_row, first.from_plane, first);
+  const Track to1 = track(first.to, first.to_row, first.to_plane, first);
+  const Track from2 = track(second.from, second.from_row, second.from_plane, second);
+  const Track to2 = track(second.to, second.to_row, second.to_plane, second);
+  return !crosses(to1, from2, reach) && !crosses(from1, to2, reach) && !crosses(to1, to2, reach);
+}
+
+bool plane_by_plane(const BlockCopy& first, const BlockCopy& second) {
+  return first.planes == second.planes && interleave(first, second, {first.planes, 1}, plane_track);
+}
+
+bool row_by_row(const BlockCopy& first, const BlockCopy& second) {
+  return first.rows == second.rows && first.row_bytes == second.row_bytes &&
+         interleave(first, second, {first.rows, first.planes}, row_track);
+}
+
+/// Contiguous rows become one row and contiguous planes one plane; a lone dimension gets strides that do not matter.
+BlockCopy merged(BlockCopy c) {
+  if (c.rows > 1 && c.from_row == c.row_bytes && c.to_row == c.row_bytes) {
+    c.row_bytes *= c.rows;
+    c.rows = 1;
+  }
+  if (c.rows == 1) c.from_row = c.to_row = c.row_bytes;
+  if (c.rows == 1 && c.planes > 1 && c.from_plane == c.row_bytes && c.to_plane == c.row_bytes) {
+    c.row_bytes *= c.planes;
+    c.planes = 1;
+  }
+  if (c.planes == 1) c.from_plane = c.to_plane = 0;
+  return c;
+}
+
+/// Asks for the cache line that is needed `rows_ahead` rows from here: rows of a face lie a line or more apart, so that
+/// few are on their way otherwise. Measured at 128^3 doubles: own-neighbour x faces 20 % faster, unpacking 2 times,
+/// packing 1.2 times; nothing where the field fits the L2 cache. Addresses beyond the field do no harm.
+constexpr std::int64_t rows_ahead = 64;
+enum class Ahead { none, read, write };
+
+template <Ahead ahead>
+void fetch(const std::byte* at, std::int64_t row) {
+  const auto* line = reinterpret_cast<const void*>(reinterpret_cast<std::intptr_t>(at) + rows_ahead * row);
+  if constexpr (ahead == Ahead::read) __builtin_prefetch(line, 0);
+  if constexpr (ahead == Ahead::write) __builtin_prefetch(line, 1);
+}
+
+/// One plane of one copy, or of two copies row by row; Bytes > 0: short rows of that many bytes.
+template <int Bytes, Ahead ahead>
+void one(const BlockCopy& c, std::int64_t plane) {
+  const std::byte* from = c.from + plane * c.from_plane;
+  std::byte* to = c.to + plane * c.to_plane;
+  const std::int64_t from_row = c.from_row, to_row = c.to_row;
+  const std::size_t bytes = Bytes > 0 ? Bytes : c.row_bytes;
+  for (std::int64_t r = c.rows; r > 0; --r, from += from_row, to += to_row) {
+    ahead == Ahead::write ? fetch<ahead>(to, to_row) : fetch<ahead>(from, from_row);
+    std::memcpy(to, from, bytes);
+  }
+}
+
+/// Only the first copy's lines are fetched ahead: as the two ends of a field's rows, both copies share most of them.
+template <int Bytes, Ahead ahead>
+void two(const BlockCopy& c, const BlockCopy& d, std::int64_t plane) {
+  const std::byte* from1 = c.from + plane * c.from_plane;
+  const std::byte* from2 = d.from + plane * d.from_plane;
+  std::byte* to1 = c.to + plane * c.to_plane;
+  std::byte* to2 = d.to + plane * d.to_plane;
+  const std::int64_t from_row1 = c.from_row, from_row2 = d.from_row, to_row1 = c.to_row, to_row2 = d.to_row;
+  const std::size_t bytes = Bytes > 0 ? Bytes : c.row_bytes;
+  for (std::int64_t r = c.rows; r > 0; --r) {
+    ahead == Ahead::write ? fetch<ahead>(to1, to_row1) : fetch<ahead>(from1, from_row1);
+    std::memcpy(to1, from1, bytes);
+    std::memcpy(to2, from2, bytes);
+    from1 += from_row1, to1 += to_row1, from2 += from_row2, to2 += to_row2;
+  }
+}
+
+template <int Bytes, Ahead ahead>
+void rows_of(const BlockCopy* copies, bool pair, std::int64_t plane) {
+  if (pair)
+    two<Bytes, ahead>(copies[0], copies[1], plane);
+  else
+    one<Bytes, ahead>(copies[0], plane);
+}
+
+template <int Bytes>
+void short_rows(const BlockCopy* copies, bool pair, std::int64_t plane) {
+  constexpr std::int64_t line = 64;
+  if (std::abs(copies->to_row) >= line)
+    rows_of<Bytes, Ahead::write>(copies, pair, plane);
+  else
+    rows_of<Bytes, Ahead::read>(copies, pair, plane);
+}
+
+void run_plane(const BlockCopy* copies, bool pair, std::int64_t plane) {
+  switch (copies->row_bytes) {
+    case 4: return short_rows<4>(copies, pair, plane);
+    case 8: return short_rows<8>(copies, pair, plane);
+    case 12: return short_rows<12>(copies, pair, plane);
+    case 16: return short_rows<16>(copies, pair, plane);
+    case 24: return short_rows<24>(copies, pair, plane);
+    case 32: return short_rows<32>(copies, pair, plane);
+    case 64: return short_rows<64>(copies, pair, plane);
+    default: return rows_of<0, Ahead::none>(copies, pair, plane);
+  }
+}
+
+}  // namespace
+
+CopyList::CopyList(std::vector<BlockCopy> copies) {
+  for (const BlockCopy& c : copies) {
+    if (c.row_bytes <= 0 || c.rows <= 0 || c.planes <= 0) continue;
+    bytes_ += c.row_bytes * c.rows * c.planes;
+    copies_.push_back(merged(c));
+  }
+  for (std::size_t i = 0; i < copies_.size(); ++i) {
+    const BlockCopy& c = copies_[i];
+    bool joins = !sheets_.empty();
+    for (std::size_t j = joins ? groups_[sheets_.back().begin].begin : i; joins && j < i; ++j)
+      joins = plane_by_plane(copies_[j], c);
+    if (!joins) sheets_.push_back({groups_.size(), groups_.size(), c.planes});
+    Sheet& sheet = sheets_.back();
+    const bool pairs = joins && sheet.end > sheet.begin && groups_.back().end - groups_.back().begin == 1 &&
+                       c.row_bytes <= longest_short_row && row_by_row(copies_[i - 1], c);
+    if (pairs)
+      groups_.back() = {i - 1, i + 1, true};
+    else
+      groups_.push_back({i, i + 1, false});
+    sheet.end = groups_.size();
+  }
+}
+
+void CopyList::run() const {
+  for (const Sheet& sheet : sheets_)
+    for (std::int64_t plane = 0; plane < sheet.planes; ++plane)
+      for (std::size_t g = sheet.begin; g < sheet.end; ++g)
+        run_plane(&copies_[groups_[g].begin], groups_[g].fuse_rows, plane);
+}
+
+}  // namespace haloscope

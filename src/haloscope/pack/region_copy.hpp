@@ -1,0 +1,30 @@
+// From regions of a plan to the copy engine's blocks: region to region, region to buffer, buffer to region.
+#pragma once
+
+#include <span>
+#include <vector>
+
+#include "haloscope/core/plan.hpp"
+#include "haloscope/field/view.hpp"
+#include "haloscope/pack/block_copy.hpp"
+
+namespace haloscope {
+
+/// The transfer that fills `to` from `shifted(to, shift)` of the same view. The two boxes must not overlap.
+BlockCopy region_to_region(const SlotView& view, const Box& to, const Index& shift);
+/// The transfer that gathers `box` into `buffer`, x fastest, without gaps.
+BlockCopy region_to_buffer(const SlotView& view, const Box& box, std::byte* buffer);
+/// The transfer that scatters `buffer`, laid out as region_to_buffer() does, into `box`.
+BlockCopy buffer_to_region(const SlotView& view, const Box& box, const std::byte* buffer);
+
+/// Own-neighbour halos of one slot, in list order (a copy may read what an earlier one wrote).
+CopyList make_copies(const Views& views, int slot, std::span<const Copy> copies);
+/// All regions of a message between the fields of one slot and `buffer` (`message.bytes` bytes, in region order).
+CopyList make_pack(const Views& views, int slot, const Message& message, std::byte* buffer);
+CopyList make_unpack(const Views& views, int slot, const Message& message, const std::byte* buffer);
+
+/// Where the bytes of `message` lie if they form one gapless span in packing order, so that it can be sent and
+/// received in place; otherwise nullptr.
+std::byte* contiguous_span(const Views& views, int slot, const Message& message);
+
+}  // namespace haloscope

@@ -1,0 +1,205 @@
+#include "haloscope/transport/message_link.hpp"
+
+#include <sched.h>
+
+#include <algorithm>
+
+#include "haloscope/core/error.hpp"
+#include "haloscope/core/names.hpp"
+#include "haloscope/pack/region_copy.hpp"
+
+namespace haloscope {
+namespace {
+
+constexpr std::size_t line = 64;
+
+void check_views(const LinkContext& context) {
+  const auto& quantities = context.plan->spec.quantities;
+  const Views& views = *context.views;
+  if (views.size() != quantities.size())
+    throw UsageError("an exchange of " + std::to_string(quantities.size()) + " fields was given the memory of " +
+                     std::to_string(views.size()) + "; pass one view per field");
+  for (std::size_t q = 0; q < views.size(); ++q) {
+    if (views[q].empty() || views[q].size() != views[0].size())
+      throw UsageError("field '" + quantities[q].name + "' has " + std::to_string(views[q].size()) +
+                       " slots; every field of an exchange needs the same number, at least 1");
+    for (const SlotView& view : views[q])
+      if (view.stride[0] != quantities[q].element_bytes)
+        throw UsageError("field '" + quantities[q].name + "' has " + std::to_string(view.stride[0]) +
+                         " bytes between neighbours in x; points must be contiguous in x (" +
+                         std::to_string(quantities[q].element_bytes) + " bytes)");
+  }
+}
+
+}  // namespace
+
+MessageOptions MessageOptions::parse(const std::string& transport, const std::vector<std::string>& valid,
+                                     const std::vector<std::string>& given) {
+  MessageOptions options;
+  for (const std::string& word : given) {
+    if (std::find(valid.begin(), valid.end(), word) == valid.end())
+      throw UsageError(unknown_name("option of transport " + transport, word, valid) + " (options of " + transport +
+                       ": " + join(valid, ", ") + ")");
+    options.blocking |= word == "blocking";
+    options.testany |= word == "testany";
+    options.datatype |= word == "datatype";
+  }
+  if (options.blocking && options.testany)
+    throw UsageError("options blocking and testany of transport " + transport +
+                     " exclude each other: blocking waits for messages one by one; drop one of them");
+  return options;
+}
+
+MessageLink::MessageLink(const LinkContext& context, const MessageOptions& options)
+    : comm_(context.comm), options_(options), yield_(context.yield) {
+  check_views(context);
+  messages_ = static_cast<int>(context.plan->messages.size());
+  slots_ = static_cast<int>(context.views->front().size());
+  ports_ = std::make_unique<Port[]>(static_cast<std::size_t>(messages_) * slots_);
+  scratch_.requests.resize(messages_);
+  scratch_.owners.resize(messages_);
+  scratch_.finished.resize(messages_);
+  place(context);
+}
+
+void MessageLink::place(const LinkContext& context) {
+  const Views& views = *context.views;
+  std::size_t used = 0;
+  std::vector<std::size_t> offsets(static_cast<std::size_t>(messages_) * slots_);
+  for (int slot = 0; slot < slots_; ++slot)
+    for (int id = 0; id < messages_; ++id) {
+      const Message& message = context.plan->messages[id];
+      Port& p = port(id, slot);
+      p.peer = message.peer;
+      p.tag = message.tag;
+      p.out = message.out;
+      p.data = contiguous_span(views, slot, message);
+      if (p.data != nullptr) {
+        p.type = byte_type(message.bytes);
+      } else if (options_.datatype) {
+        p.data = MPI_BOTTOM;
+        p.type = region_type(views, slot, *context.plan, message);
+      } else {
+        offsets[&p - ports_.get()] = used;
+        used += (message.bytes + line - 1) / line * line;
+      }
+    }
+  buffers_ = Memory(used);
+  if (options_.datatype) return;
+  for (int slot = 0; slot < slots_; ++slot)
+    for (int id = 0; id < messages_; ++id) {
+      const Message& message = context.plan->messages[id];
+      Port& p = port(id, slot);
+      if (p.data != nullptr) continue;
+      std::byte* buffer = buffers_.data() + offsets[&p - ports_.get()];
+      p.data = buffer;
+      p.type = byte_type(message.bytes);
+      p.packing = p.out ? make_pack(views, slot, message, buffer) : make_unpack(views, slot, message, buffer);
+    }
+}
+
+void MessageLink::post(Ids in, int slot) {
+  for (int id : in) {
+    Port& p = port(id, slot);
+    p.scattered = false;
+    p.pending.store(true, std::memory_order_relaxed);
+    start_receive(p);
+  }
+}
+
+void MessageLink::pack(Ids out, int slot) {
+  for (int id : out) port(id, slot).packing.run();
+}
+
+void MessageLink::send(Ids out, int slot) {
+  for (int id : out) {
+    Port& p = port(id, slot);
+    p.pending.store(true, std::memory_order_relaxed);
+    start_send(p);
+    if (p.request == MPI_REQUEST_NULL) p.pending.store(false, std::memory_order_relaxed);  // a blocking send
+  }
+}
+
+/// Collects the requests of `ids` that are still in flight.
+int MessageLink::gather(Ids ids, int slot) {
+  int count = 0;
+  for (int id : ids) {
+    Port& p = port(id, slot);
+    if (!p.pending.load(std::memory_order_relaxed)) continue;
+    scratch_.requests[count] = p.request;
+    scratch_.owners[count++] = &p;
+  }
+  return count;
+}
+
+/// `request` is what MPI left in the place of the port's request: null, or the inactive persistent request.
+void MessageLink::arrived(Port& p, MPI_Request request) {
+  p.request = request;
+  if (options_.testany && !p.out) {
+    p.packing.run();
+    p.scattered = true;
+  }
+  p.pending.store(false, std::memory_order_relaxed);
+}
+
+bool MessageLink::poll_all(Ids ids, int slot) {
+  const int count = gather(ids, slot);
+  if (count == 0) return true;
+  int done = 0;
+  MPI_Testall(count, scratch_.requests.data(), &done, MPI_STATUSES_IGNORE);
+  if (!done) return false;
+  for (int i = 0; i < count; ++i) arrived(*scratch_.owners[i], scratch_.requests[i]);
+  return true;
+}
+
+bool MessageLink::poll_each(Ids ids, int slot) {
+  const int count = gather(ids, slot);
+  if (count == 0) return true;
+  int finished = 0;
+  MPI_Testsome(count, scratch_.requests.data(), &finished, scratch_.finished.data(), MPI_STATUSES_IGNORE);
+  for (int i = 0; i < finished; ++i) {
+    const int which = scratch_.finished[i];
+    arrived(*scratch_.owners[which], scratch_.requests[which]);
+  }
+  return finished == count;
+}
+
+/// Polls rather than blocks: between polls the core can be given away (more ranks than cores), and after a while the
+/// messages are looked at one by one, so that a watchdog on another thread learns which of them is missing.
+void MessageLink::settle(Ids ids, int slot) {
+  constexpr int patience = 20000;  // polls: a millisecond or more
+  for (int polls = 0;; ++polls) {
+    const bool each = options_.testany || polls > patience;
+    if (each ? poll_each(ids, slot) : poll_all(ids, slot)) return;
+    if (yield_ || polls > patience) sched_yield();
+    if (polls > patience) polls = patience;
+  }
+}
+
+bool MessageLink::test(Ids in, int slot) { return options_.testany ? poll_each(in, slot) : poll_all(in, slot); }
+
+void MessageLink::wait(Ids in, int slot) {
+  if (!options_.blocking) return settle(in, slot);
+  for (const int& id : in) settle({&id, 1}, slot);
+}
+
+void MessageLink::unpack(Ids in, int slot) {
+  for (int id : in)
+    if (const Port& p = port(id, slot); !p.scattered) p.packing.run();
+}
+
+bool MessageLink::test_complete(Ids out, int slot) { return poll_all(out, slot); }
+void MessageLink::complete(Ids out, int slot) { settle(out, slot); }
+
+int MessageLink::waiting_for(Ids in, int slot) const {
+  for (int id : in)
+    if (const Port& p = port(id, slot); p.pending.load(std::memory_order_relaxed)) return p.peer;
+  return -1;
+}
+
+void MessageLink::finish() {
+  for (int slot = 0; slot < slots_; ++slot)
+    for (int id = 0; id < messages_; ++id) settle({&id, 1}, slot);
+}
+
+}  // namespace haloscope

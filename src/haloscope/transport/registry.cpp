@@ -1,0 +1,21 @@
+#include "haloscope/core/error.hpp"
+#include "haloscope/core/names.hpp"
+#include "haloscope/transport/builtin.hpp"
+
+namespace haloscope {
+
+const std::vector<const Transport*>& transports() {
+  static const std::vector<const Transport*> all{&reference_transport(), &p2p_transport(), &persistent_transport()};
+  return all;
+}
+
+const Transport& find_transport(const std::string& name) {
+  std::vector<std::string> names;
+  for (const Transport* transport : transports()) {
+    if (transport->name() == name) return *transport;
+    names.push_back(transport->name());
+  }
+  throw UsageError(unknown_name("transport", name, names));
+}
+
+}  // namespace haloscope

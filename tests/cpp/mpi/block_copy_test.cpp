@@ -1,0 +1,181 @@
+// The copy engine against the plainest loop, on random lists; regions against element-wise access; field memory.
+#include <gtest/gtest.h>
+
+#include <cstring>
+#include <random>
+
+#include "haloscope/field/field.hpp"
+#include "haloscope/pack/block_copy.hpp"
+#include "haloscope/pack/region_copy.hpp"
+
+namespace haloscope {
+namespace {
+
+std::int64_t pick(std::mt19937& random, std::int64_t low, std::int64_t high) {
+  return std::uniform_int_distribution<std::int64_t>(low, high)(random);
+}
+
+void run_in_list_order(const std::vector<BlockCopy>& copies) {
+  for (const BlockCopy& c : copies)
+    for (std::int64_t p = 0; p < c.planes; ++p)
+      for (std::int64_t r = 0; r < c.rows; ++r)
+        for (std::int64_t b = 0; b < c.row_bytes; ++b)
+          c.to[p * c.to_plane + r * c.to_row + b] = c.from[p * c.from_plane + r * c.from_row + b];
+}
+
+struct Volume {
+  std::vector<std::byte> bytes;
+  std::int64_t row, plane, planes;
+  Volume(std::mt19937& random)
+      : row(pick(random, 24, 200)), plane(row * pick(random, 4, 9)), planes(pick(random, 3, 8)) {
+    bytes.resize(plane * planes);
+    for (auto& b : bytes) b = static_cast<std::byte>(random());
+  }
+};
+
+/// Boxes in one volume, often of a shape used before, so that copies join sheets and pairs; reading and writing
+/// anywhere, so that many of them depend on each other. No copy overlaps itself.
+std::vector<BlockCopy> random_list(std::mt19937& random, const Volume& v, std::byte* base) {
+  std::vector<BlockCopy> list;
+  const std::int64_t count = pick(random, 1, 8);
+  while (static_cast<std::int64_t>(list.size()) < count) {
+    BlockCopy c;
+    if (!list.empty() && random() % 2) {
+      c.row_bytes = list.back().row_bytes, c.rows = list.back().rows, c.planes = list.back().planes;
+    } else {
+      const std::int64_t usual[] = {4, 8, 12, 16, 24, 32, 64, pick(random, 1, 90)};
+      c.row_bytes = std::min(usual[random() % 8], v.row);
+      c.rows = pick(random, 1, v.plane / v.row);
+      c.planes = pick(random, 1, v.planes);
+    }
+    c.from_row = c.to_row = v.row;
+    c.from_plane = c.to_plane = v.plane;
+    const auto corner = [&] {
+      return pick(random, 0, v.row - c.row_bytes) + pick(random, 0, v.plane / v.row - c.rows) * v.row +
+             pick(random, 0, v.planes - c.planes) * v.plane;
+    };
+    std::vector<char> touched(v.bytes.size(), 0);
+    const std::int64_t from = corner(), to = corner();
+    bool overlaps = false;
+    for (int write : {0, 1})
+      for (std::int64_t p = 0; p < c.planes; ++p)
+        for (std::int64_t r = 0; r < c.rows; ++r)
+          for (std::int64_t b = 0; b < c.row_bytes; ++b) {
+            char& t = touched[(write ? to : from) + p * v.plane + r * v.row + b];
+            overlaps |= write && t;
+            t = 1;
+          }
+    if (overlaps) continue;
+    c.from = base + from;
+    c.to = base + to;
+    list.push_back(c);
+  }
+  return list;
+}
+
+TEST(CopyList, GivesWhatListOrderGivesOnRandomDependentCopies) {
+  std::mt19937 random(7);
+  for (int trial = 0; trial < 3000; ++trial) {
+    Volume engine(random);
+    Volume naive = engine;
+    const std::mt19937 same = random;
+    std::mt19937 a = same, b = same;
+    const auto list = random_list(a, engine, engine.bytes.data());
+    run_in_list_order(random_list(b, naive, naive.bytes.data()));
+    random = a;
+    CopyList(list).run();
+    ASSERT_EQ(engine.bytes, naive.bytes) << "trial " << trial;
+  }
+}
+
+TEST(CopyList, WrapsPeriodicBlocksOfEveryElementSizeAndWidth) {
+  std::mt19937 random(11);
+  for (int element : {1, 2, 4, 8, 12, 16, 24})
+    for (int width : {1, 2, 3})
+      for (int pad : {0, 1}) {
+        const Index n{pick(random, 3, 9), pick(random, 3, 9), pick(random, 3, 9)};
+        const std::int64_t row = (n[0] + 2 * width + pad) * element, plane = (n[1] + 2 * width) * row + pad * element;
+        std::vector<std::byte> engine(plane * (n[2] + 2 * width) + 64);
+        for (auto& b : engine) b = static_cast<std::byte>(random());
+        auto naive = engine;
+        std::vector<Copy> copies;
+        for (int d : {0, 1, 2})
+          for (int side : {0, 1}) {
+            Copy c;
+            for (int e = 0; e < 3; ++e) c.to.lo[e] = e < d ? -width : 0, c.to.hi[e] = n[e] + (e < d ? width : 0);
+            c.to.lo[d] = side ? n[d] : -width;
+            c.to.hi[d] = c.to.lo[d] + width;
+            c.shift[d] = side ? -n[d] : n[d];
+            copies.push_back(c);
+          }
+        const auto blocks = [&](std::vector<std::byte>& bytes) {
+          SlotView view{bytes.data() + width * (plane + row + element), {element, row, plane}};
+          std::vector<BlockCopy> list;
+          for (const Copy& c : copies) list.push_back(region_to_region(view, c.to, c.shift));
+          return list;
+        };
+        CopyList(blocks(engine)).run();
+        run_in_list_order(blocks(naive));
+        ASSERT_EQ(engine, naive) << element << " bytes, width " << width;
+      }
+}
+
+TEST(CopyList, EmptyAndDegenerateCopiesDoNothing) {
+  CopyList({BlockCopy{}, BlockCopy{nullptr, nullptr, 8, 0, 3, 0, 0, 0, 0}}).run();
+  EXPECT_TRUE(CopyList({BlockCopy{}}).empty());
+}
+
+Plan two_fields(const Index& cells, int width) {
+  ExchangeSpec spec;
+  spec.quantities = {{"u", 8, ScalarType::real, Centring::cell}, {"v", 4, ScalarType::real, Centring::node}};
+  spec.low = spec.high = {width, width, width};
+  return make_plan(Layout({3, cells, {true, true, true}}, {1, 1, 1}), 0, spec);
+}
+
+TEST(Storage, SuccessiveFieldsStartAtDifferentPlacesOfAPage) {
+  Storage fields(two_fields({62, 14, 8}, 1), 2);
+  std::vector<std::size_t> starts;
+  for (int q : {0, 1})
+    for (int s : {0, 1}) starts.push_back(reinterpret_cast<std::uintptr_t>(fields.bytes(q, s).data()) % 4096);
+  for (std::size_t i = 0; i < starts.size(); ++i)
+    for (std::size_t j = 0; j < i; ++j) {
+      const std::size_t apart = (starts[i] - starts[j]) % 4096;
+      EXPECT_GE(std::min(apart, 4096 - apart), 128u) << i << " and " << j;
+    }
+}
+
+TEST(Storage, PitchIsDenseExceptThatItIsNeverAWholeNumberOfPages) {
+  EXPECT_EQ(field_strides({130, 130, 130}, 8), (std::array<std::int64_t, 3>{8, 1040, 135200}));
+  EXPECT_EQ(field_strides({512, 10, 10}, 8), (std::array<std::int64_t, 3>{8, 4160, 41600}));
+  EXPECT_EQ(field_strides({256, 32, 10}, 4), (std::array<std::int64_t, 3>{4, 1024, 32768 + 64}));
+}
+
+TEST(Storage, CanariesNoticeAByteWrittenBesideAField) {
+  Storage fields(two_fields({510, 5, 4}, 1), 2);  // rows of 512 doubles are padded
+  fields.set_canaries();
+  for (int q : {0, 1})
+    for (int s : {0, 1}) {
+      const SlotView& v = fields.views()[q][s];
+      const Box all = two_fields({510, 5, 4}, 1).allocated(q);
+      for (auto z = all.lo[2]; z < all.hi[2]; ++z)
+        for (auto y = all.lo[1]; y < all.hi[1]; ++y) std::memset(v.at({all.lo[0], y, z}), 0, v.stride[0] * all.extent(0));
+    }
+  EXPECT_TRUE(fields.canaries_alive());
+  for (const Index& beside : {Index{-2, -1, -1}, Index{511, 2, 2}, Index{511, 5, 4}}) {
+    Storage hit(two_fields({510, 5, 4}, 1), 1);
+    hit.set_canaries();
+    *hit.views()[0][0].at(beside) = std::byte{0};
+    EXPECT_FALSE(hit.canaries_alive()) << beside[0];
+  }
+}
+
+TEST(Storage, FirstTouchIsLeftToTheCaller) {
+  std::vector<std::span<std::byte>> touched;
+  Storage fields(two_fields({9, 8, 7}, 2), 3, [&](std::span<std::byte> b) { touched.push_back(b); });
+  ASSERT_EQ(touched.size(), 6u);
+  EXPECT_EQ(touched[4].data(), fields.bytes(1, 1).data());
+  EXPECT_EQ(touched[0].size(), 13u * 12 * 11 * 8);
+}
+
+}  // namespace
+}  // namespace haloscope

@@ -1,0 +1,195 @@
+// Drives one Link through whole exchanges, in round order, and checks every point of every field afterwards.
+#pragma once
+
+#include <gtest/gtest.h>
+#include <mpi.h>
+
+#include <cstring>
+#include <string>
+
+#include "haloscope/core/names.hpp"
+#include "haloscope/field/field.hpp"
+#include "haloscope/pack/region_copy.hpp"
+#include "haloscope/transport/transport.hpp"
+
+namespace haloscope::test {
+
+/// What the PMPI wrappers of pmpi_counter.cpp have seen on this rank.
+struct Sent {
+  std::int64_t messages = 0, bytes = 0;
+};
+Sent& sent();
+
+inline int world_rank() { int r; return MPI_Comm_rank(MPI_COMM_WORLD, &r), r; }
+inline int world_size() { int n; return MPI_Comm_size(MPI_COMM_WORLD, &n), n; }
+
+struct Case {
+  GridSpec grid;
+  ProcessGrid ranks{1, 1, 1};
+  ExchangeSpec spec;
+  std::string transport = "p2p";
+  std::vector<std::string> options;
+  int slots = 2;
+  bool yield = false;
+  bool poll = false;  ///< spin on test() before wait()
+};
+
+class Rig {
+ public:
+  explicit Rig(const Case& c)
+      : case_(c), layout(c.grid, c.ranks), plan(make_plan(layout, world_rank(), c.spec)), fields(plan, c.slots) {
+    fields.set_canaries();
+    for (int s = 0; s < c.slots; ++s)
+      for (int r = 0; r < plan.rounds; ++r) copies_.push_back(make_copies(fields.views(), s, copies_of(r)));
+    for (int r = 0; r < plan.rounds; ++r)
+      for (bool out : {false, true}) sets_.push_back(set_of(r, out));
+    const LinkContext context{MPI_COMM_WORLD, &layout, &plan, &fields.views(), c.yield};
+    link = find_transport(c.transport).open(context, c.options);
+  }
+
+  const std::vector<int>& in(int round) const { return sets_[2 * round]; }
+  const std::vector<int>& out(int round) const { return sets_[2 * round + 1]; }
+
+  /// One exchange; allocates nothing itself.
+  void exchange(int slot) {
+    for (int r = 0; r < plan.rounds; ++r) {
+      copies_[slot * plan.rounds + r].run();
+      start(r, slot);
+      if (case_.poll && case_.transport != "reference")
+        while (!link->test(in(r), slot)) {
+        }
+      link->wait(in(r), slot);
+      link->unpack(in(r), slot);
+      link->complete(out(r), slot);
+    }
+  }
+
+  void start(int round, int slot) {
+    link->post(in(round), slot);
+    link->pack(out(round), slot);
+    link->send(out(round), slot);
+  }
+
+  /// Owned points get the id of their global point (another one in every `epoch`), ghosts are poisoned.
+  void fill(int slot, int epoch) { visit(slot, [&](std::byte* at, const Point& p) { write(at, p, epoch); }); }
+
+  /// Number of points that do not hold what they must.
+  std::int64_t wrong_points(int slot, int epoch) {
+    std::int64_t wrong = 0;
+    visit(slot, [&](std::byte* at, const Point& p) {
+      std::byte expected[64];
+      write(expected, p.mirrors ? Point{p.quantity, p.bytes, true, true, p.global} : p, epoch);
+      wrong += std::memcmp(at, expected, p.bytes) != 0;
+    });
+    return wrong;
+  }
+
+ private:
+  struct Point {
+    int quantity, bytes;
+    bool owned, mirrors;  ///< mirrors: an owned point, or a ghost that the exchange must fill
+    Index global;         ///< after periodic wrap
+  };
+
+  static void write(std::byte* at, const Point& p, int epoch) {
+    for (int b = 0; b < p.bytes; b += 8) {
+      std::uint64_t id = 0x9E3779B97F4A7C15u * (1 + epoch * 64 + p.quantity * 8 + b);
+      for (std::int64_t g : p.global) id = (id ^ static_cast<std::uint64_t>(g)) * 0xD6E8FEB86659FD93u, id ^= id >> 32;
+      if (!p.owned) id = ~std::uint64_t{0};  // NaN as a real, -1 as an integer
+      std::memcpy(at + b, &id, std::min(8, p.bytes - b));
+    }
+  }
+
+  template <class Visit>
+  void visit(int slot, Visit visit) {
+    for (int q = 0; q < static_cast<int>(plan.spec.quantities.size()); ++q) {
+      const Box all = plan.allocated(q), owned = plan.owned(q);
+      Index p;
+      for (p[2] = all.lo[2]; p[2] < all.hi[2]; ++p[2])
+        for (p[1] = all.lo[1]; p[1] < all.hi[1]; ++p[1])
+          for (p[0] = all.lo[0]; p[0] < all.hi[0]; ++p[0])
+            visit(fields.views()[q][slot].at(p), classify(q, p, owned));
+    }
+  }
+
+  Point classify(int q, const Index& p, const Box& owned) const {
+    Point point{q, plan.spec.quantities[q].element_bytes, owned.contains(p), true, {}};
+    int displaced = 0;
+    for (int d = 0; d < 3; ++d) {
+      const std::int64_t n = layout.grid().cells[d];
+      const bool periodic = layout.grid().periodic[d];
+      const std::int64_t last = n - 1 + (d < layout.dims() && !periodic ? staggered(plan.spec.quantities[q].centring, d) : 0);
+      std::int64_t g = layout.owned(plan.rank).lo[d] + p[d];
+      if (periodic) g = (g + 4 * n) % n;
+      point.mirrors &= g >= 0 && g <= last;
+      point.global[d] = g;
+      displaced += p[d] < owned.lo[d] || p[d] >= owned.hi[d];
+    }
+    point.mirrors &= displaced < 2 || plan.spec.corners;
+    return point;
+  }
+
+  std::vector<Copy> copies_of(int round) const {
+    std::vector<Copy> list;
+    for (const Copy& c : plan.copies)
+      if (c.round == round) list.push_back(c);
+    return list;
+  }
+  std::vector<int> set_of(int round, bool out) const {
+    std::vector<int> ids;
+    for (std::size_t i = 0; i < plan.messages.size(); ++i)
+      if (plan.messages[i].round == round && plan.messages[i].out == out) ids.push_back(static_cast<int>(i));
+    return ids;
+  }
+
+  Case case_;
+
+ public:
+  Layout layout;
+  Plan plan;
+  Storage fields;
+  std::unique_ptr<Link> link;
+
+ private:
+  std::vector<CopyList> copies_;
+  std::vector<std::vector<int>> sets_;
+};
+
+/// Every legal combination of a transport's options.
+inline std::vector<Case> transport_variants() {
+  std::vector<Case> variants;
+  const auto add = [&](const char* transport, std::vector<std::string> options) {
+    Case c;
+    c.transport = transport;
+    c.options = std::move(options);
+    variants.push_back(c);
+  };
+  add("reference", {});
+  for (const char* transport : {"p2p", "persistent"})
+    for (bool testany : {false, true})
+      for (bool datatype : {false, true}) {
+        std::vector<std::string> options;
+        if (testany) options.push_back("testany");
+        if (datatype) options.push_back("datatype");
+        add(transport, options);
+      }
+  add("p2p", {"blocking"});
+  add("p2p", {"blocking", "datatype"});
+  return variants;
+}
+
+inline std::string describe(const Case& c) {
+  const auto three = [](const auto& a) {
+    return std::to_string(a[0]) + "," + std::to_string(a[1]) + "," + std::to_string(a[2]);
+  };
+  std::string text = c.transport + ":" + join(c.options, ",") + " cells " + three(c.grid.cells) + " dims " +
+                     std::to_string(c.grid.dims) + " periodic " + three(c.grid.periodic) + " ranks " + three(c.ranks) +
+                     " low " + three(c.spec.low) + " high " + three(c.spec.high) + " order " + three(c.spec.order);
+  text += c.spec.pattern == Pattern::direct ? " direct" : " ordered";
+  text += c.spec.merge_peers ? " merged" : "";
+  text += c.spec.corners ? " corners" : "";
+  for (const Quantity& q : c.spec.quantities) text += " " + q.name + "/" + std::to_string(q.element_bytes);
+  return text + " merge " + std::to_string(static_cast<int>(c.spec.merge));
+}
+
+}  // namespace haloscope::test

@@ -1,0 +1,45 @@
+// Runs GoogleTest on every rank and fails if any rank fails. Rank 0 prints as usual, the others only their failures.
+#include <gtest/gtest.h>
+#include <mpi.h>
+
+#include <cstdio>
+
+namespace {
+
+class FailuresOnly : public testing::EmptyTestEventListener {
+  void OnTestPartResult(const testing::TestPartResult& result) override {
+    if (!result.failed()) return;
+    int rank = 0;
+    MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+    const auto* info = testing::UnitTest::GetInstance()->current_test_info();
+    std::fprintf(stderr, "[rank %d] %s.%s: %s:%d: %s\n", rank, info ? info->test_suite_name() : "?",
+                 info ? info->name() : "?", result.file_name() ? result.file_name() : "?", result.line_number(),
+                 result.message());
+  }
+};
+
+/// A rank that leaves a test early must not leave the others waiting for it in the next one.
+class InStep : public testing::EmptyTestEventListener {
+  void OnTestEnd(const testing::TestInfo&) override { MPI_Barrier(MPI_COMM_WORLD); }
+};
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  int level = 0, rank = 0;
+  MPI_Init_thread(&argc, &argv, MPI_THREAD_FUNNELED, &level);
+  MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+  testing::InitGoogleTest(&argc, argv);
+  auto& listeners = testing::UnitTest::GetInstance()->listeners();
+  if (rank != 0) {
+    delete listeners.Release(listeners.default_result_printer());
+    delete listeners.Release(listeners.default_xml_generator());
+    listeners.Append(new FailuresOnly);
+  }
+  listeners.Append(new InStep);
+  int failed = RUN_ALL_TESTS(), any = 0;
+  MPI_Allreduce(&failed, &any, 1, MPI_INT, MPI_MAX, MPI_COMM_WORLD);
+  if (rank == 0 && any && !failed) std::fprintf(stderr, "another rank failed, see above\n");
+  MPI_Finalize();
+  return any;
+}

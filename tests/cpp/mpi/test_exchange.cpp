@@ -1,0 +1,160 @@
+// The library call as a user meets it: fields, foreign arrays, several exchanges in flight, misuse.
+#include <gtest/gtest.h>
+#include <mpi.h>
+
+#include <optional>
+
+#include "haloscope/haloscope.hpp"
+
+namespace haloscope {
+namespace {
+
+Grid<2> square(std::int64_t n = 24) { return Grid<2>{MPI_COMM_WORLD, {.cells = {n, n + 3}, .periodic = {true, true}}}; }
+
+double number(const Grid<2>& grid, std::int64_t i, std::int64_t j, double tag) {
+  const Box owned = grid.owned();
+  const auto& cells = grid.layout().grid().cells;
+  const std::int64_t x = (owned.lo[0] + i + cells[0]) % cells[0], y = (owned.lo[1] + j + cells[1]) % cells[1];
+  return tag + static_cast<double>(x + cells[0] * y);
+}
+
+/// Owned cells hold their global number, everything else -1.
+template <class View>
+void number_cells(const Grid<2>& grid, View u, int halo, double tag) {
+  const Index n = grid.cells();
+  for (std::int64_t j = -halo; j < n[1] + halo; ++j)
+    for (std::int64_t i = -halo; i < n[0] + halo; ++i)
+      u(i, j) = i >= 0 && i < n[0] && j >= 0 && j < n[1] ? number(grid, i, j, tag) : -1;
+}
+
+template <class View>
+void expect_numbered(const Grid<2>& grid, View u, int halo, double tag) {
+  const Index n = grid.cells();
+  for (std::int64_t j = -halo; j < n[1] + halo; ++j)
+    for (std::int64_t i = -halo; i < n[0] + halo; ++i)
+      ASSERT_EQ(static_cast<double>(u(i, j)), number(grid, i, j, tag)) << "cell " << i << "," << j;
+}
+
+TEST(UserExchange, FillsEverySlotOfALibraryField) {
+  const auto grid = square();
+  Field<double, 2> u{grid, {.halo = 2, .slots = 3}};
+  auto halo = make_exchange(grid, {u}, "ordered/persistent");
+  for (int slot : {0, 1, 2}) {
+    number_cells(grid, u[slot], 2, 1000.0 * slot);
+    halo.exchange(slot);
+    expect_numbered(grid, u[slot], 2, 1000.0 * slot);
+  }
+}
+
+TEST(UserExchange, WorksOnTheUsersOwnArrays) {
+  const auto grid = square();
+  const Index n = grid.cells();
+  const std::int64_t row = n[0] + 2 + 5;  // a pitch of the user's own
+  std::vector<float> memory(static_cast<std::size_t>(row * (n[1] + 2)));
+  const FieldView<float, 2> u{memory.data() + row + 1, row, 0};
+  auto halo = make_exchange(grid, {view<float, 2>(grid, {u.origin}, row, 0, 1)}, "direct:merged/p2p");
+  number_cells(grid, u, 1, 0);
+  halo.exchange();
+  expect_numbered(grid, u, 1, 0);
+}
+
+TEST(UserExchange, SeveralExchangesMayBeInFlight) {
+  const auto grid = square();
+  Field<double, 2> u{grid, {.halo = 1}}, v{grid, {.halo = 1}};
+  Field<std::int64_t, 2> w{grid, {.halo = 1}};
+  auto first = make_exchange(grid, {u}, "ordered/p2p");
+  auto second = make_exchange(grid, {v, w}, "direct/persistent");
+  number_cells(grid, u[0], 1, 100);
+  number_cells(grid, v[0], 1, 200);
+  number_cells(grid, w[0], 1, 300);
+  first.start();
+  second.start();
+  while (!second.progress()) first.progress();
+  second.finish();
+  first.finish();
+  expect_numbered(grid, u[0], 1, 100);
+  expect_numbered(grid, v[0], 1, 200);
+  expect_numbered(grid, w[0], 1, 300);
+}
+
+TEST(UserExchange, AnUnfinishedHandleWaitsWhenItIsDestroyed) {
+  const auto grid = square();
+  Field<double, 2> u{grid, {.halo = 1}};
+  number_cells(grid, u[0], 1, 0);
+  {
+    auto halo = make_exchange(grid, {u}, "ordered/p2p:testany");
+    halo.start();
+  }
+  expect_numbered(grid, u[0], 1, 0);
+}
+
+TEST(UserExchange, AsymmetricWidthsFillOnlyTheirSide) {
+  const auto grid = square();
+  Field<double, 2> u{grid, {.halo = 3}};
+  number_cells(grid, u[0], 3, 0);
+  auto halo = make_exchange(grid, {u}, "ordered/p2p", {.low = {2, 0, 0}, .high = {0, 1, 0}});
+  halo.exchange();
+  const Index n = grid.cells();
+  EXPECT_EQ(u[0](-2, 0), number(grid, -2, 0, 0));
+  EXPECT_EQ(u[0](-3, 0), -1);
+  EXPECT_EQ(u[0](n[0], 0), -1);
+  EXPECT_EQ(u[0](0, n[1]), number(grid, 0, n[1], 0));
+  EXPECT_EQ(u[0](-2, n[1]), number(grid, -2, n[1], 0));
+  EXPECT_EQ(u[0](0, -1), -1);
+}
+
+template <class F>
+std::string error_of(F f) {
+  try {
+    f();
+  } catch (const UsageError& error) {
+    return error.what();
+  }
+  return "no error";
+}
+
+TEST(UserExchange, MisuseIsExplained) {
+  const auto grid = square();
+  Field<double, 2> u{grid, {.halo = 1}}, two{grid, {.halo = 1, .slots = 2}};
+  EXPECT_NE(error_of([&] { make_exchange(grid, {}, "ordered/p2p"); }).find("at least one field"), std::string::npos);
+  EXPECT_NE(error_of([&] { make_exchange(grid, {u}, "ordered/p2q"); }).find("p2p"), std::string::npos);
+  EXPECT_NE(error_of([&] { make_exchange(grid, {u, two}, "ordered/p2p"); }).find("same number of slots"), std::string::npos);
+  EXPECT_NE(error_of([&] { make_exchange(grid, {u}, "ordered/p2p", {.width = 2}); }).find("wider halo"), std::string::npos);
+  EXPECT_NE(error_of([&] { Field<double, 2>{grid, {.halo = -1}}; }).find("0 or more"), std::string::npos);
+  auto halo = make_exchange(grid, {u}, "ordered/p2p");
+  EXPECT_NE(error_of([&] { halo.start(1); }).find("slot 1"), std::string::npos);
+}
+
+TEST(UserExchange, StartingTwiceIsRefused) {
+  int ranks = 1;
+  MPI_Comm_size(MPI_COMM_WORLD, &ranks);
+  if (ranks == 1) return;  // nothing is ever in flight with one rank
+  const auto grid = square();
+  Field<double, 2> u{grid, {.halo = 1}};
+  auto halo = make_exchange(grid, {u}, "ordered/p2p");
+  number_cells(grid, u[0], 1, 0);
+  int rank = 0;
+  MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+  MPI_Barrier(MPI_COMM_WORLD);
+  if (rank == 0) {  // rank 0 cannot have finished while its neighbours have not even started
+    halo.start();
+    EXPECT_NE(error_of([&] { halo.start(); }).find("finish()"), std::string::npos);
+  }
+  MPI_Barrier(MPI_COMM_WORLD);
+  if (rank != 0) halo.start();
+  halo.finish();
+  expect_numbered(grid, u[0], 1, 0);
+}
+
+TEST(UserExchange, InteriorAndBoundaryTileTheBlock) {
+  const auto grid = square();
+  std::int64_t cells = interior(grid, 2).volume();
+  for (const Box& b : boundary(grid, 2)) {
+    EXPECT_TRUE(intersect(b, interior(grid, 2)).empty());
+    cells += b.volume();
+  }
+  EXPECT_EQ(cells, grid.cells()[0] * grid.cells()[1]);
+}
+
+}  // namespace
+}  // namespace haloscope

@@ -1,0 +1,271 @@
+// Every transport, option and pattern on random exchanges: each ghost point must hold the id of the point it mirrors.
+#include <random>
+
+#include "haloscope/core/error.hpp"
+#include "haloscope/transport/datatype.hpp"
+#include "allocation_counter.hpp"
+#include "link_rig.hpp"
+
+namespace haloscope::test {
+namespace {
+
+int pick(std::mt19937& random, int low, int high) { return std::uniform_int_distribution<int>(low, high)(random); }
+
+/// A random way to split `ranks` over `dims` dimensions.
+ProcessGrid random_grid(std::mt19937& random, int ranks, int dims) {
+  ProcessGrid grid{1, 1, 1};
+  for (int prime = 2; ranks > 1;) {
+    if (ranks % prime != 0) {
+      ++prime;
+      continue;
+    }
+    grid[pick(random, 0, dims - 1)] *= prime;
+    ranks /= prime;
+  }
+  return grid;
+}
+
+std::vector<Quantity> random_quantities(std::mt19937& random) {
+  const std::vector<Quantity> known{
+      {"density", 8, ScalarType::real, Centring::cell},    {"speed", 8, ScalarType::real, Centring::node},
+      {"flux_x", 4, ScalarType::real, Centring::face_x},   {"flux_y", 8, ScalarType::real, Centring::face_y},
+      {"flux_z", 4, ScalarType::real, Centring::face_z},   {"material", 4, ScalarType::integer, Centring::cell},
+      {"momentum", 24, ScalarType::real, Centring::cell},  {"flag", 1, ScalarType::integer, Centring::cell}};
+  std::vector<Quantity> chosen;
+  for (int n = pick(random, 1, 3); n > 0; --n) chosen.push_back(known[pick(random, 0, 7)]);
+  return chosen;
+}
+
+/// The same case on every rank.
+Case random_case(std::mt19937& random, const Case& variant) {
+  Case c = variant;
+  c.grid.dims = pick(random, 1, 3);
+  c.ranks = random_grid(random, world_size(), c.grid.dims);
+  c.spec.quantities = random_quantities(random);
+  const int depth = pick(random, 1, 3);
+  for (int d = 0; d < 3; ++d) {
+    const bool used = d < c.grid.dims;
+    c.spec.low[d] = used ? depth * pick(random, 0, 1) + (depth > 1) : 0;
+    c.spec.high[d] = used ? depth : 0;
+    if (pick(random, 0, 1)) std::swap(c.spec.low[d], c.spec.high[d]);
+    c.grid.periodic[d] = used && pick(random, 0, 1);
+    c.grid.cells[d] = used ? std::max(c.spec.low[d], c.spec.high[d]) * c.ranks[d] + pick(random, 0, 4) : 1;
+  }
+  c.spec.pattern = c.transport == "reference" || pick(random, 0, 1) ? Pattern::direct : Pattern::ordered;
+  c.spec.corners = pick(random, 0, 3) > 0;
+  c.spec.merge_peers = pick(random, 0, 1);
+  c.spec.merge = static_cast<Merge>(pick(random, 0, 2));
+  std::shuffle(c.spec.order.begin(), c.spec.order.end(), random);
+  c.slots = pick(random, 1, 3);
+  c.yield = world_size() > 2 || pick(random, 0, 1);
+  c.poll = pick(random, 0, 1);
+  return c;
+}
+
+void expect_right(Rig& rig, int slot, int epoch) {
+  EXPECT_EQ(rig.wrong_points(slot, epoch), 0);
+  EXPECT_TRUE(rig.fields.canaries_alive());
+}
+
+/// Several exchanges over all slots, with new values each time.
+void check_exchanges(const Case& c) {
+  SCOPED_TRACE(describe(c));
+  Rig rig(c);
+  for (int epoch = 0; epoch < c.slots + 1; ++epoch) {
+    const int slot = epoch % c.slots;
+    rig.fill(slot, epoch);
+    const Sent before = sent();
+    rig.exchange(slot);
+    if (c.transport != "reference") {
+      EXPECT_EQ(sent().messages - before.messages, rig.plan.messages_out());
+      EXPECT_EQ(sent().bytes - before.bytes, rig.plan.bytes_out());
+    }
+    expect_right(rig, slot, epoch);
+    EXPECT_EQ(rig.link->waiting_for(rig.in(0), slot), -1);
+  }
+}
+
+TEST(Transport, EveryGhostPointHoldsTheIdOfThePointItMirrors) {
+  std::mt19937 random(20 + world_size());
+  const auto variants = transport_variants();
+  const int rounds = world_size() <= 2 ? 120 : world_size() <= 4 ? 12 : 3;
+  for (int i = 0; i < rounds * static_cast<int>(variants.size()) && !HasFailure(); ++i)
+    check_exchanges(random_case(random, variants[i % variants.size()]));
+}
+
+/// The case of a periodic cube on all ranks in one dimension; with one or two ranks, every kind of neighbour is a rank itself.
+Case periodic_cube(int split_dimension, const Case& variant) {
+  Case c = variant;
+  c.ranks[split_dimension] = world_size();
+  c.grid.cells = {6, 7, 8};
+  c.grid.cells[split_dimension] = 5 * world_size() + 1;
+  c.grid.periodic = {true, true, true};
+  c.spec.pattern = c.transport == "reference" ? Pattern::direct : c.spec.pattern;
+  c.yield = world_size() > 2;
+  return c;
+}
+
+TEST(Transport, PeriodicCubeWorksWithEveryVariantAndPattern) {
+  for (const Case& variant : transport_variants())
+    for (int split : {0, 1, 2})
+      for (Pattern pattern : {Pattern::ordered, Pattern::direct}) {
+        if (world_size() > 4 && split != 1) continue;  // oversubscribed: keep it short
+        Case c = variant;
+        c.spec.pattern = pattern;
+        check_exchanges(periodic_cube(split, c));
+      }
+}
+
+TEST(Transport, SteadyStateAllocatesNothingOutsideMpi) {
+  for (const Case& variant : transport_variants())
+    for (Pattern pattern : {Pattern::ordered, Pattern::direct}) {
+      Case c = periodic_cube(2, variant);
+      c.spec.pattern = variant.transport == "reference" ? Pattern::direct : pattern;
+      c.spec.quantities = {{"u", 8, ScalarType::real, Centring::cell}, {"v", 4, ScalarType::real, Centring::node}};
+      Rig rig(c);
+      for (int slot : {0, 1}) rig.exchange(slot);
+      const std::int64_t before = allocations();
+      for (int i = 0; i < 4; ++i) rig.exchange(i % 2);
+      EXPECT_EQ(allocations() - before, 0) << describe(c);
+    }
+}
+
+TEST(Transport, BothSlotsCanBeInFlightAtOnce) {
+  for (const Case& variant : transport_variants()) {
+    if (variant.transport == "reference") continue;
+    Case c = periodic_cube(0, variant);
+    c.spec.pattern = Pattern::direct;
+    Rig rig(c);
+    for (int slot : {0, 1}) rig.fill(slot, slot);
+    for (int slot : {0, 1}) make_copies(rig.fields.views(), slot, rig.plan.copies).run();
+    for (int slot : {0, 1}) rig.start(0, slot);
+    for (int slot : {1, 0}) {
+      rig.link->wait(rig.in(0), slot);
+      rig.link->unpack(rig.in(0), slot);
+      rig.link->complete(rig.out(0), slot);
+      SCOPED_TRACE(describe(c));
+      expect_right(rig, slot, slot);
+    }
+  }
+}
+
+TEST(Transport, LinkDestroyedInFlightCompletesItsMessages) {
+  for (const Case& variant : transport_variants()) {
+    const Case c = periodic_cube(0, variant);
+    Rig rig(c);
+    rig.fill(0, 3);
+    if (variant.transport == "reference") continue;
+    rig.start(0, 0);
+    rig.link.reset();
+    MPI_Barrier(MPI_COMM_WORLD);
+    check_exchanges(c);  // nothing is left over that could be mistaken for a later message
+  }
+}
+
+/// Neighbours of rank 0 in a ring: rank 1 sends at once, the last rank only after rank 0 has told it to.
+class LateNeighbour : public testing::Test {
+ protected:
+  void SetUp() override {
+    if (world_size() < 3) GTEST_SKIP() << "needs a ring of at least 3 ranks";
+  }
+  /// Runs `look` on rank 0 once rank 1's message has had every chance to arrive and the last rank's has not been sent.
+  template <class Look>
+  void run(const std::vector<std::string>& options, Look look) {
+    Case c;
+    c.options = options;
+    c.yield = true;
+    c = periodic_cube(0, c);
+    c.spec.pattern = Pattern::direct;
+    c.spec.corners = false;
+    Rig rig(c);
+    rig.fill(0, 0);
+    make_copies(rig.fields.views(), 0, rig.plan.copies).run();
+    const int last = world_size() - 1;
+    if (world_rank() == last) MPI_Recv(nullptr, 0, MPI_BYTE, 0, 99, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+    rig.start(0, 0);
+    if (world_rank() == 0) {
+      look(rig);
+      MPI_Send(nullptr, 0, MPI_BYTE, last, 99, MPI_COMM_WORLD);
+    }
+    rig.link->wait(rig.in(0), 0);
+    EXPECT_EQ(rig.link->waiting_for(rig.in(0), 0), -1);
+    rig.link->unpack(rig.in(0), 0);
+    rig.link->complete(rig.out(0), 0);
+    expect_right(rig, 0, 0);
+  }
+};
+
+constexpr int many_polls = 200000;
+
+TEST_F(LateNeighbour, TestanyUnpacksWhatHasArrivedWhileOthersAreMissing) {
+  run({"testany"}, [](Rig& rig) {
+    const std::byte* high_ghost = rig.fields.views()[0][0].at({rig.plan.cells[0], 2, 2});
+    const std::byte poison[8] = {std::byte{255}, std::byte{255}, std::byte{255}, std::byte{255},
+                                 std::byte{255}, std::byte{255}, std::byte{255}, std::byte{255}};
+    for (int i = 0; i < many_polls && std::memcmp(high_ghost, poison, 8) == 0; ++i)
+      EXPECT_FALSE(rig.link->test(rig.in(0), 0));
+    EXPECT_NE(std::memcmp(high_ghost, poison, 8), 0);
+  });
+}
+
+TEST_F(LateNeighbour, WaitingForNamesTheRankWhoseMessageIsMissing) {
+  run({"testany"}, [](Rig& rig) {
+    for (int i = 0; i < many_polls && rig.link->waiting_for(rig.in(0), 0) != world_size() - 1; ++i)
+      rig.link->test(rig.in(0), 0);
+    EXPECT_EQ(rig.link->waiting_for(rig.in(0), 0), world_size() - 1);
+  });
+}
+
+TEST(MessageType, MoreBytesThanAnIntCountsTravelInOneMessage) {
+  const MessageType big = byte_type(std::int64_t{5} << 31);
+  MPI_Count size;
+  MPI_Type_size_x(big.type(), &size);
+  EXPECT_EQ(size * big.count(), std::int64_t{5} << 31);
+  for (int bytes : {999, 1000, 1001, 2000, 2001, 5432}) {  // the same code with a small limit, really sent
+    std::vector<char> out(bytes), in(bytes, 0);
+    for (int i = 0; i < bytes; ++i) out[i] = static_cast<char>(i * 31);
+    const MessageType type = byte_type(bytes, 1000);
+    MPI_Sendrecv(out.data(), type.count(), type.type(), 0, 0, in.data(), bytes, MPI_BYTE, 0, 0, MPI_COMM_SELF,
+                 MPI_STATUS_IGNORE);
+    EXPECT_EQ(out, in) << bytes;
+  }
+}
+
+std::string refusal(const Case& c, const Views* views = nullptr) {
+  const Layout layout(c.grid, c.ranks);
+  const Plan plan = make_plan(layout, world_rank(), c.spec);
+  const Storage fields(plan, 1);
+  try {
+    find_transport(c.transport).open({MPI_COMM_WORLD, &layout, &plan, views ? views : &fields.views()}, c.options);
+  } catch (const UsageError& error) {
+    return error.what();
+  }
+  return "accepted";
+}
+
+Case refused(const std::string& transport, const std::vector<std::string>& options) {
+  Case variant;
+  variant.transport = transport;
+  variant.options = options;
+  return periodic_cube(0, variant);
+}
+
+TEST(Transport, BadRequestsAreRefusedWithWhatToDoInstead) {
+  EXPECT_NE(refusal(refused("p2p", {"testny"})).find("testany"), std::string::npos);
+  EXPECT_NE(refusal(refused("persistent", {"blocking"})).find("testany, datatype"), std::string::npos);
+  EXPECT_NE(refusal(refused("p2p", {"blocking", "testany"})).find("drop one"), std::string::npos);
+  EXPECT_NE(refusal(refused("persistant", {})).find("did you mean persistent"), std::string::npos);
+  EXPECT_NE(refusal(refused("reference", {"datatype"})).find("no options"), std::string::npos);
+  Case ordered = refused("reference", {});
+  ordered.spec.pattern = Pattern::ordered;
+  EXPECT_NE(refusal(ordered).find("direct pattern"), std::string::npos);
+}
+
+TEST(Transport, ViewsThatDoNotFitThePlanAreRefused) {
+  const Views none, strided{{SlotView{nullptr, {16, 160, 1600}}}};
+  EXPECT_NE(refusal(refused("p2p", {}), &none).find("one view per field"), std::string::npos);
+  EXPECT_NE(refusal(refused("p2p", {}), &strided).find("contiguous in x"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace haloscope::test
