@@ -53,7 +53,15 @@ Box ProgramBuilder::grown_to_neighbours(std::int64_t layers) const {
   return box;
 }
 
-Box ProgramBuilder::interior(int levels) const { return grown_to_neighbours(-static_cast<std::int64_t>(levels) * stage_.radius); }
+Box ProgramBuilder::interior(int levels) const {
+  Box box = grown_to_neighbours(-static_cast<std::int64_t>(levels) * stage_.radius);
+  for (int d = 0; d < plan_.dims; ++d)
+    if (plan_.own_neighbour[d]) {
+      box.lo[d] = 0;
+      box.hi[d] = plan_.cells[d];
+    }
+  return box;
+}
 
 Box ProgramBuilder::valid(int step) const {
   const int left = (options_.region == DeepRegion::full ? options_.depth : options_.steps) - 1 - step;

@@ -12,6 +12,7 @@ struct ExchangeOps {
   std::vector<int> sent;      ///< per round: last operation of its sending half (pack/send, or copies)
   std::vector<int> received;  ///< per round: last operation of its receiving half (unpack, or copies)
   int in_flight = -1;         ///< the first messages travel from here on
+  int local = -1;             ///< own-neighbour halos that need no message are filled after this operation
   int complete = -1;          ///< sent memory may change after this operation; -1: nothing is sent
   int ready() const { return received.back(); }
 };
@@ -30,7 +31,8 @@ class ProgramBuilder {
   std::vector<Op>& ops() { return program_.ops; }
   Program& program() { return program_; }
 
-  /// Owned cells whose stencil over `levels` steps touches no exchanged halo.
+  /// Owned cells whose stencil over `levels` steps touches no halo that comes in a message. It may touch halos of which
+  /// the rank is its own neighbour, so a sweep of it comes after ExchangeOps::local.
   Box interior(int levels = 1) const;
   /// Cells written by sub-step `step` of this program, and the ones among them that are right afterwards.
   Box region(int step) const;

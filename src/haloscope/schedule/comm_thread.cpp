@@ -8,7 +8,7 @@ Program make_comm_thread(const Stage& stage, const Plan& plan, const ScheduleOpt
   ProgramBuilder b(stage, plan, options);
   const ExchangeOps exchange = b.exchange();
   const Box inner = b.interior();
-  std::vector<int> done{b.first_step(inner, Part::inner, {})};
+  std::vector<int> done{b.first_step(inner, Part::inner, {exchange.local})};
   for (const Box& box : b.shell(inner)) done.push_back(b.first_step(box, Part::outer, {exchange.ready()}));
   b.later_steps(done, exchange);
   b.program().comm_thread = true;

@@ -96,13 +96,14 @@ ExchangeOps ProgramBuilder::exchange() {
   const auto keep = [&last](int op) { last = op >= 0 ? op : last; };
   if (options_.barrier) keep(add(OpKind::barrier, Lane::comm, 0, -1));
   keep(add_messages(OpKind::post, -1, false));
-  keep(add_copies(copies.urgent));
+  keep(result.local = add_copies(copies.urgent));
   for (int r = 0; r < plan_.rounds; ++r) {
     keep(add_copies(copies.late[r]));
     keep(add_messages(OpKind::pack, r, true));
     keep(add_messages(OpKind::send, r, true));
     if (r == std::min(first, plan_.rounds - 1)) result.in_flight = last;
-    if (r == std::min(first, plan_.rounds - 1)) keep(add_copies(copies.in_flight));
+    if (r == std::min(first, plan_.rounds - 1) && !copies.in_flight.empty())
+      keep(result.local = add_copies(copies.in_flight));
     result.sent.push_back(last);
     const int wait = add_messages(OpKind::wait, r, false);
     keep(wait);

@@ -14,7 +14,7 @@ Program make_interleaved(const Stage& stage, const Plan& plan, const ScheduleOpt
     Box slab = inner;
     slab.lo[d] = inner.lo[d] + inner.extent(d) * r / plan.rounds;
     slab.hi[d] = inner.lo[d] + inner.extent(d) * (r + 1) / plan.rounds;
-    const int swept = b.first_step(slab, Part::inner, {exchange.sent[r]});
+    const int swept = b.first_step(slab, Part::inner, {exchange.sent[r], exchange.local});
     done.push_back(swept);
     // A wait whose slab comes first in time, though later in the list: the comm lane stops there until it is swept.
     if (swept >= 0 && exchange.received[r] != exchange.sent[r]) b.ops()[b.wait_of(r)].after.push_back(swept);

@@ -4,6 +4,16 @@
 
 namespace haloscope {
 
+namespace {
+
+/// Where tile `t` of `tiles` begins: multiples of 4 layers, because kernels sweep that many at a time.
+std::int64_t cut(std::int64_t extent, int t, int tiles) {
+  const std::int64_t even = extent * t / tiles;
+  return t == tiles || extent < 8 * tiles ? even : even / 4 * 4;
+}
+
+}  // namespace
+
 /// Interior while messages are in flight, then the boundary (Valen 2023, overlapped; Davis 2017, G and H).
 /// `progress` is called between interior tiles: otherwise rounds after the first would start only after the interior.
 Program make_split(const Stage& stage, const Plan& plan, const ScheduleOptions& options) {
@@ -16,9 +26,9 @@ Program make_split(const Stage& stage, const Plan& plan, const ScheduleOptions& 
   std::vector<int> done;
   for (int t = 0; t < tiles; ++t) {
     Box tile = inner;
-    tile.lo[d] = inner.lo[d] + extent * t / tiles;
-    tile.hi[d] = inner.lo[d] + extent * (t + 1) / tiles;
-    done.push_back(b.first_step(tile, Part::inner, {exchange.in_flight}));
+    tile.lo[d] = inner.lo[d] + cut(extent, t, tiles);
+    tile.hi[d] = inner.lo[d] + cut(extent, t + 1, tiles);
+    done.push_back(b.first_step(tile, Part::inner, {exchange.in_flight, exchange.local}));
     if (t + 1 < tiles) b.progress({});
   }
   for (const Box& box : b.shell(inner)) done.push_back(b.first_step(box, Part::outer, {exchange.ready()}));
