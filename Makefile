@@ -23,7 +23,7 @@ bench: build
 
 check-long: build
 	scripts/setup.sh long
-	HALOSCOPE_LONG=1 $(VENV)/python -m pytest -q tests
+	HALOSCOPE_LONG=1 $(VENV)/python -m pytest -q -o timeout=3600 tests
 
 build: setup
 	@test -e $(BUILD)/build.ninja || $(VENV)/cmake --preset $(notdir $(BUILD)) -DCMAKE_MAKE_PROGRAM=$(CURDIR)/$(VENV)/ninja >&2

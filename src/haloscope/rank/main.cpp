@@ -4,10 +4,12 @@
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
+#include <chrono>
 #include <cstring>
 #include <ctime>
 #include <fstream>
 #include <iostream>
+#include <thread>
 
 #include "haloscope/core/error.hpp"
 #include "haloscope/rank/environment.hpp"
@@ -185,7 +187,10 @@ int main(int argc, char** argv) {
   } catch (const Error& error) {
     // What one rank alone meets (a full disk) must end all; what all meet alike is said once and ends in order.
     std::cerr << (rank == 0 || error.exit_code() == Exit::failed ? std::string("haloscope: ") + error.what() + "\n" : "");
-    if (error.exit_code() == Exit::failed) MPI_Abort(MPI_COMM_WORLD, static_cast<int>(Exit::failed));
+    if (error.exit_code() == Exit::failed) {
+      std::this_thread::sleep_for(std::chrono::milliseconds(300));  // launchers drop what is said just before an abort
+      MPI_Abort(MPI_COMM_WORLD, static_cast<int>(Exit::failed));
+    }
     code = error.exit_code();
   }
   MPI_Finalize();

@@ -139,7 +139,7 @@ TEST(Transport, BothSlotsCanBeInFlightAtOnce) {
     for (int slot : {0, 1}) rig.fill(slot, slot);
     for (int slot : {0, 1}) make_copies(rig.fields.views(), slot, rig.plan.copies).run();
     for (int slot : {0, 1}) rig.start(0, slot);
-    for (int slot : {1, 0}) {
+    for (int slot : {0, 1}) {
       rig.link->wait(rig.in(0), slot);
       rig.link->unpack(rig.in(0), slot);
       rig.link->complete(rig.out(0), slot);

@@ -1,0 +1,198 @@
+"""Performance figures, each measured in interleaved pairs with its counterpart: `python -m bench [--figure NAME]`.
+
+A program prints one JSON line per case with the seconds of both sides, pair by pair (`bench/harness.hpp`); here they
+become a median paired ratio with a 95 % interval, one line in results/bench.jsonl and one row of a Markdown table.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import platform
+import subprocess
+import sys
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+import click
+
+from haloscope import build, errors, launch, stats, tables
+from haloscope.commands import info
+
+ROOT = Path(__file__).resolve().parent.parent
+RESULTS = ROOT / "results" / "bench.jsonl"
+FEWEST_PAIRS = 20
+LIMIT_S = 1800
+
+
+@dataclass(frozen=True)
+class Program:
+    """One program of a figure: a bench program of a build (under mpiexec when ranks > 0), or a Python script.
+
+    preset: the CMake preset whose build folder holds it, where that is not the one Haloscope itself comes from.
+    """
+
+    name: str
+    ranks: int = 0
+    threads: int = 1
+    preset: str = ""
+
+    def command(self) -> list[str]:
+        """The command words. Raises NotAvailable when the program is not built."""
+        if self.name.endswith(".py"):
+            return [sys.executable, str(ROOT / "bench" / self.name)]
+        folder = ROOT / "build" / self.preset if self.preset else build.rank_program().parent
+        path = folder / "bench" / self.name
+        if not path.exists():
+            raise errors.NotAvailable(
+                f"{path} is not built; run 'make build BUILD={os.path.relpath(folder, ROOT)}', which needs its libraries"
+            )
+        words = launch.launcher_words(launch.mpiexec(folder), self.ranks, self.threads) if self.ranks else []
+        return [*words, str(path)]
+
+
+FIGURES = {
+    "sweep": [Program("bench_sweep")],
+    "deep": [Program("bench_deep")],
+    "exchange": [Program("bench_exchange", ranks=2)],
+    "exchange-petsc": [Program("bench_exchange_petsc", ranks=2, preset="petsc")],
+    "plan": [Program("plan.py")],
+    "overhead": [Program("bench_overhead"), Program("bench_overhead", ranks=2)],
+}
+
+
+# How a pair (seconds of a, seconds of b) becomes the figure; "a" has no counterpart.
+COMBINED = {
+    "a/b": lambda a, b: a / b,
+    "b/a": lambda a, b: b / a,
+    "a-b": lambda a, b: a - b,
+    "a": lambda a, b: a,
+}
+
+
+def results_of(program: Program, quick: bool) -> list[dict]:
+    """Run one program and return the cases it printed. Raises HaloscopeError when it fails or prints none."""
+    command = [*program.command(), *(["--quick"] if quick else [])]
+    try:
+        run = subprocess.run(command, check=False, stdout=subprocess.PIPE, text=True, cwd=ROOT, timeout=LIMIT_S)
+    except subprocess.TimeoutExpired:
+        raise errors.HaloscopeError(f"'{' '.join(command)}' did not end within {LIMIT_S} s") from None
+    cases = [json.loads(line) for line in run.stdout.splitlines() if line.startswith("{")]
+    if run.returncode or not cases:
+        raise errors.HaloscopeError(f"'{' '.join(command)}' ended with code {run.returncode} after {len(cases)} cases")
+    return cases
+
+
+def judged(case: dict) -> dict:
+    """Turn one case's samples into the figure's value with interval, and say whether its bar is met.
+
+    The value is the median over the pairs of what `value` names, a key of COMBINED.
+    """
+    a, b = case["samples_a"], case.get("samples_b") or []
+    combine = COMBINED.get(case["value"])
+    if combine is None:
+        known = ", ".join(COMBINED)
+        raise errors.HaloscopeError(f"figure {case['figure']}: value '{case['value']}' is none of {known}")
+    if case["value"] != "a" and len(a) != len(b):
+        raise errors.HaloscopeError(
+            f"figure {case['figure']}, {case['case']}: {len(a)} and {len(b)} samples make no pairs"
+        )
+    found = stats.median_of([combine(x, y) for x, y in zip(a, b or a, strict=True)])
+    bar, at_least = case["bar"], case["direction"] == ">="
+    return {
+        "figure": case["figure"],
+        "case": case["case"],
+        "value": found.value,
+        "interval": [found.low, found.high],
+        "unit": case["unit"],
+        "bar": bar,
+        "direction": case["direction"],
+        "holds": found.value >= bar if at_least else found.value <= bar,
+        "pairs": found.samples,
+        "a": case.get("a", ""),
+        "b": case.get("b", ""),
+        "notes": case.get("notes", ""),
+    }
+
+
+def environment() -> dict:
+    """Where and with what the figures were measured."""
+    said = launch.information()
+    commit = subprocess.run(
+        ["git", "describe", "--always", "--dirty"], check=False, capture_output=True, text=True, cwd=ROOT
+    ).stdout
+    return {
+        "cpu": info.cpu(),
+        "cores": launch.cores(),
+        "load_before": round(os.getloadavg()[0], 2),
+        "host": platform.node(),
+        "compiler": said["compiler"],
+        "compiler_flags": said.get("compiler_flags", ""),
+        "mpi_library": " ".join(said["mpi_library"].split()),
+        "commit": commit.strip() or said.get("commit", ""),
+        "time_utc": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
+    }
+
+
+def table(results: list[dict]) -> str:
+    """Return the Markdown table of judged cases."""
+    headers = ["figure", "case", "a against b", "value", "95 %", "bar", "holds", "pairs", "notes"]
+    lines = []
+    for r in results:
+        few = f"fewer than {FEWEST_PAIRS} pairs" if r["pairs"] < FEWEST_PAIRS else ""
+        low, high = r["interval"]
+        unit = "" if r["unit"] == "ratio" else f" {r['unit']}"
+        sides = " : ".join(filter(None, (r["a"], r["b"])))
+        lines.append([r["figure"], r["case"], sides, tables.number(r["value"]) + unit,
+                      f"{tables.number(low)} .. {tables.number(high)}", f"{r['direction']} {r['bar']:g}",
+                      "yes" if r["holds"] else "NO", r["pairs"], "; ".join(filter(None, (few, r["notes"])))])  # fmt: skip
+    return tables.markdown(lines, headers, right=("value", "bar", "pairs"))
+
+
+@click.command()
+@click.option("--figure", "names", multiple=True, help=f"One of {', '.join(FIGURES)}; may be repeated. [all]")
+@click.option("--quick", is_flag=True, help="Few pairs, to see that it works; not written to results/bench.jsonl.")
+def main(names, quick):
+    """Measure the performance figures and append them to results/bench.jsonl."""
+    for name in names:
+        if name not in FIGURES:
+            raise errors.UsageProblem(errors.unknown_name("figure", name, FIGURES))
+    where, results, absent = environment(), [], []
+    for name in names or FIGURES:
+        for program in FIGURES[name]:
+            try:
+                found = [judged(case) for case in results_of(program, quick)]
+            except errors.NotAvailable as error:
+                absent.append(f"figure {name} was not measured: {error}")
+                continue
+            results += found
+            if not quick:
+                _append([r | {"environment": where} for r in found])
+    if results:
+        print(table(results))
+    for text in absent:
+        print(f"\n{text}")
+    return errors.UNAVAILABLE if absent and not results else errors.OK
+
+
+def _append(lines: list[dict]) -> None:
+    RESULTS.parent.mkdir(parents=True, exist_ok=True)
+    with RESULTS.open("a") as file:
+        file.writelines(json.dumps(line) + "\n" for line in lines)
+
+
+def guarded() -> int:
+    """Run and turn errors into one line and an exit code."""
+    try:
+        return main(standalone_mode=False) or errors.OK
+    except click.ClickException as error:
+        print(f"bench: {error.format_message()}", file=sys.stderr)
+        return errors.USAGE
+    except errors.HaloscopeError as error:
+        print(f"bench: {error}", file=sys.stderr)
+        return error.exit_code
+
+
+if __name__ == "__main__":
+    sys.exit(guarded())

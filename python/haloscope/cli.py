@@ -1,0 +1,94 @@
+"""The command `haloscope`: one lazily loaded module per subcommand, one clear line per error, exit codes 0 to 3."""
+
+from __future__ import annotations
+
+import importlib
+import pkgutil
+import sys
+from pathlib import Path
+
+import click
+
+from haloscope import errors
+
+ORDER = ("demo", "info", "plan", "run", "compare", "study")
+
+
+class LazyGroup(click.Group):
+    """Subcommands are the modules in `haloscope.commands`; each is imported only when it is asked for."""
+
+    def list_commands(self, ctx):
+        """Return the names of all subcommands, the ones a newcomer needs first."""
+        found = {m.name for m in pkgutil.iter_modules([str(Path(__file__).parent / "commands")])}
+        return [name for name in ORDER if name in found] + sorted(found - set(ORDER))
+
+    def get_command(self, ctx, name):
+        """Import a subcommand's module and return its `command`; None for an unknown name."""
+        if name not in self.list_commands(ctx):
+            return None
+        return importlib.import_module(f"haloscope.commands.{name}").command
+
+    def resolve_command(self, ctx, args):
+        """Find the subcommand; an unknown name gets its nearest neighbours."""
+        name = args[0]
+        if self.get_command(ctx, name) is None and not name.startswith("-"):
+            raise errors.UsageProblem(errors.unknown_name("command", name, self.list_commands(ctx)))
+        return super().resolve_command(ctx, args)
+
+
+@click.group(cls=LazyGroup, context_settings={"max_content_width": 110})
+@click.version_option(package_name="haloscope")
+def cli():
+    """Run, measure and hand over halo exchange for structured grids.
+
+    \b
+    Start with:  haloscope demo
+    Then:        haloscope run laplace2d --cells 2048x2048 --ranks 2 --depth 1,2,4,8
+
+    Exit codes: 0 ok, 1 failed, 2 usage, 3 not available here.
+    """
+
+
+def say(message: str) -> None:
+    """Print one message for the user on stderr."""
+    print(f"haloscope: {message}", file=sys.stderr)
+
+
+def usage_message(error: click.UsageError) -> str:
+    """Turn click's usage error into one line: what was asked, what is wrong, what to do."""
+    command = error.ctx.command_path if error.ctx else "haloscope"
+    if isinstance(error, click.NoSuchOption):
+        known = [o for p in error.ctx.command.params for o in p.opts + p.secondary_opts] if error.ctx else []
+        return f"{errors.unknown_name('option', error.option_name, known)} ('{command} --help' lists all)"
+    return f"{error.format_message().rstrip('.')} (see '{command} --help')"
+
+
+def main(argv: list[str] | None = None) -> int:
+    """Run the command line and return its exit code: 0 ok, 1 failed, 2 usage, 3 not available here."""
+    try:
+        return cli.main(args=argv, prog_name="haloscope", standalone_mode=False) or errors.OK
+    except click.UsageError as error:
+        if isinstance(error, click.exceptions.NoArgsIsHelpError):
+            print(error.format_message())
+        else:
+            say(usage_message(error))
+        return errors.USAGE
+    except click.ClickException as error:
+        say(error.format_message())
+        return errors.FAILED
+    except (click.Abort, KeyboardInterrupt):
+        say("interrupted")
+        return errors.FAILED
+    except errors.HaloscopeError as error:
+        say(str(error))
+        return error.exit_code
+    except BrokenPipeError:
+        sys.stderr.close()
+        return errors.OK
+    except OSError as error:
+        say(f"{error.filename or 'file system'}: {error.strerror or error}")
+        return errors.FAILED
+
+
+if __name__ == "__main__":
+    sys.exit(main())

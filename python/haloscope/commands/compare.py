@@ -1,0 +1,59 @@
+"""`haloscope compare`: two record files, matched by configuration, as paired ratios with intervals."""
+
+from __future__ import annotations
+
+import click
+
+from haloscope import errors
+
+
+@click.command(short_help="Two record files side by side: paired ratios with intervals.")
+@click.argument("a", type=click.Path())
+@click.argument("b", type=click.Path())
+@click.option(
+    "--ignore", default="", metavar="FIELDS", help="Match although these differ, e.g. --ignore strategy,schedule."
+)
+def command(a, b, ignore):
+    """Compare the records in A and B, configuration by configuration.
+
+    A ratio above 1 means that B is faster. Launches of the same name are paired. Where the 95 % interval of the ratio
+    holds 1, the verdict is "cannot tell apart".
+    """
+    from haloscope import records, tables
+
+    files = [records.read(a), records.read(b)]
+    for complaint in (line for file in files for line in file.complaints()):
+        click.echo(f"haloscope: {complaint}", err=True)
+    ignored = [word for word in ignore.split(",") if word]
+    left, right = (_by_configuration(file, ignored) for file in files)
+    common = [key for key in left if key in right]
+    if not common:
+        raise errors.UsageProblem(
+            f"{a} and {b} share no configuration ({len(left)} and {len(right)} in all); "
+            "measure the same ones, or leave out what differs with --ignore, e.g. --ignore strategy"
+        )
+    click.echo(tables.comparison([(left[key], right[key]) for key in common]))
+    for path, one, other in ((a, left, right), (b, right, left)):
+        alone = [key for key in one if key not in other]
+        if alone:
+            click.echo(f"\nonly in {path}: {len(alone)} ({one[alone[0]].id}{', ...' if len(alone) > 1 else ''})")
+
+
+def _by_configuration(file, ignored: list[str]) -> dict:
+    from haloscope import tables
+
+    unknown = [name for name in ignored if name not in tables.AXES]
+    if unknown:
+        raise errors.UsageProblem(errors.unknown_name("field for --ignore", unknown[0], tables.AXES))
+    found: dict = {}
+    for row in tables.rows(file.records):
+        key = (
+            row.id if not ignored else tuple(str(row.request.get(axis)) for axis in tables.AXES if axis not in ignored)
+        )
+        if key in found:
+            raise errors.UsageProblem(
+                f"{file.path} holds several configurations that are the same without {', '.join(ignored)}, such as "
+                f"{found[key].id} and {row.id}; ignore fewer fields or split the file"
+            )
+        found[key] = row
+    return found

@@ -1,0 +1,104 @@
+"""`haloscope info`: what this machine and build have, and the reason for everything that is absent."""
+
+from __future__ import annotations
+
+import os
+import platform
+import shutil
+import subprocess
+
+import click
+
+from haloscope import absent
+
+
+@click.command(short_help="MPI, compilers, CPU, GPUs, transports; why something is absent.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
+def command(as_json):
+    """Show MPI, compilers, CPU and GPUs, and which transports and schedules work here; for the others, why not."""
+    facts = gather()
+    if as_json:
+        import json
+
+        click.echo(json.dumps(facts, indent=2))
+        return
+    from haloscope import tables
+
+    click.echo(tables.markdown([[name, value] for name, value in facts["machine"].items()], ["machine", ""]))
+    for kind in ("transports", "schedules"):
+        lines = [[e["name"], e["state"], e["about"]] for e in facts[kind]]
+        click.echo("\n" + tables.markdown(lines, [kind[:-1], "here", ""]))
+
+
+def gather() -> dict:
+    """Collect everything `haloscope info` shows, as a plain value."""
+    from haloscope import build, launch
+
+    said = launch.information()
+    path = launch.mpiexec()
+    machine = {
+        "Haloscope": f"{said.get('version', '?')}, commit {said.get('commit', '?')}",
+        "program": str(build.rank_program()),
+        "MPI": f"{' '.join(said['mpi_library'].split())} (standard {said.get('mpi_standard', '?')})",
+        "mpicxx": launch.cmake_cache("MPI_CXX_COMPILER") or said.get("mpi_compiler", "unknown"),
+        "mpiexec": f"{path} ({launch.flavour(path)})",
+        "compiler": f"{said['compiler']} {said.get('compiler_flags', '')} ({said.get('build_type', '?')})".strip(),
+        "other compilers": ", ".join(other_compilers()) or "none on PATH (nvcc, hipcc, clang++ looked for)",
+        "CPU": f"{cpu()}, {launch.cores()} of {os.cpu_count()} cores usable",
+        "kernels": ", ".join(said.get("isas", [])) + " (best first)",
+        "GPUs": ", ".join(gpus()) or "none (nvidia-smi and rocm-smi name no device)",
+    }
+    return {
+        "machine": machine,
+        "transports": _states(said["transports"], absent.TRANSPORTS),
+        "schedules": _states(said["schedules"], absent.SCHEDULES),
+    }
+
+
+def _states(present: list[dict], known: dict[str, str]) -> list[dict]:
+    """Those of the build first, each with its summary; then the absent ones, each with its reason."""
+    found = []
+    for entry in present:
+        lacking = entry.get("absent", "")  # a transport may know that this MPI cannot do it
+        options = f" (options: {', '.join(entry['options'])})" if entry.get("options") else ""
+        about = lacking or entry.get("summary", "") + options
+        found.append({"name": entry["name"], "state": "no" if lacking else "yes", "about": about})
+    names = {entry["name"] for entry in present}
+    return found + [{"name": n, "state": "no", "about": why} for n, why in known.items() if n not in names]
+
+
+def _output(*command: str) -> str:
+    if not shutil.which(command[0]):
+        return ""
+    try:
+        return subprocess.run(command, check=False, capture_output=True, text=True, timeout=20).stdout.strip()
+    except (OSError, subprocess.TimeoutExpired):
+        return ""
+
+
+def cpu() -> str:
+    """Return the CPU's model name."""
+    try:
+        with open("/proc/cpuinfo") as file:
+            return next(line.split(":", 1)[1].strip() for line in file if line.startswith("model name"))
+    except (OSError, StopIteration):
+        return platform.processor() or platform.machine()
+
+
+def gpus() -> list[str]:
+    """Return the names of the GPUs that the vendors' tools see."""
+    nvidia = _output("nvidia-smi", "--query-gpu=name,memory.total,driver_version", "--format=csv,noheader")
+    amd = [line for line in _output("rocm-smi", "--showproductname").splitlines() if "Card series" in line]
+    return [line for line in nvidia.splitlines() if line] + [line.split(":")[-1].strip() for line in amd]
+
+
+def other_compilers() -> list[str]:
+    """Return name and version of compilers on PATH that later device back ends could use."""
+    found = []
+    for name in ("nvcc", "hipcc", "clang++"):
+        lines = [
+            line for line in _output(name, "--version").splitlines() if "release" in line or "version" in line.lower()
+        ]
+        if lines:
+            found.append(f"{name}: {lines[0].strip()}")
+    return found

@@ -1,0 +1,241 @@
+"""`haloscope run`: measure one app; lists and ranges make a sweep, every configuration in every launch."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+
+import click
+
+from haloscope import errors
+
+SCHEDULE_WORDS = {"phased": "bulk", "serial": "bulk", "overlapped": "split", "overlap": "split"}
+EXCHANGE_WORDS = {"ordered": "ordered/p2p", "sync": "ordered/p2p", "direct": "direct/p2p", "async": "direct/p2p"}
+PASSED_ON = (
+    "steps",
+    "seconds",
+    "repetitions",
+    "warmup",
+    "initial",
+    "seed",
+    "velocity",
+    "nu",
+    "weights",
+    "timers",
+    "trace",
+)
+
+
+def _options(*decorators):
+    def decorate(function):
+        for decorator in reversed(decorators):
+            function = decorator(function)
+        return function
+
+    return decorate
+
+
+def _sweeping(name: str, default: str | None, text: str, *more: str):
+    return click.option(
+        *more, f"--{name}", default=default, metavar="LIST", help=text + (f" [{default}]" if default else "")
+    )
+
+
+WHAT = _options(
+    click.argument("app"),
+    _sweeping("cells", None, "Grid sizes: 128x128x64, one number for a cube, 64..256*2, 64..256+64."),
+    _sweeping("ranks", "2", "Numbers of MPI ranks.", "-n"),
+    _sweeping("threads", "1", "Threads per rank."),
+    _sweeping("strategy", "ordered/p2p", "Pattern and transport; globs as 'ordered/*'."),
+    _sweeping("schedule", "bulk", "bulk, split, interleaved, comm-thread (also phased, overlapped); globs."),
+    _sweeping("depth", "1", "Time steps per exchange.", "-d"),
+    _sweeping("region", "full", "What sub-steps of deep halos sweep: full, shrink, blocked; globs."),
+    _sweeping("form", "", "Kernel form: advection3d has dense and separable; globs."),
+    _sweeping("real", None, "Scalar type: f64, f32. [f64]"),
+    _sweeping("process-grid", "", "Rule (white, valen, davis) or explicit, 2x1x1."),
+    _sweeping("sharing", "", "How comm-thread hands out the interior: guided, dynamic."),
+    _sweeping("tiles", "0", "Interior tiles of split; 0 = its default."),
+    _sweeping("isa", "", "Instruction set; empty = the best this CPU has."),
+    click.option("--periodic", default="", metavar="DIMS", help="Dimensions that wrap: xyz, xy, ..., none. [all]"),
+    click.option("--barrier", is_flag=True, help="Barrier before each exchange, timed as desync."),
+)
+HOW = _options(
+    click.option("--steps", "-i", type=click.IntRange(1), help="Time steps per repetition."),
+    click.option("--seconds", type=float, help="Length of a repetition instead of --steps. [0.2]"),
+    click.option("--repetitions", type=click.IntRange(1), help="Repetitions per launch. [5]"),
+    click.option("--warmup", type=click.IntRange(0), help="Repetitions before the measured ones. [1]"),
+    click.option("--launches", type=click.IntRange(1), default=3, show_default=True, help="Starts of the ranks."),
+    click.option("--order-seed", type=int, default=0, help="Seed of the random order."),
+    click.option("--verify", type=click.IntRange(0), help="Steps compared with `reference`; 0 = off. [2 depth + 1]"),
+    click.option("--initial", type=click.Choice(["random", "gaussian", "id"]), help="Initial data. [random]"),
+    click.option("--seed", type=int, help="Seed of random initial data."),
+    click.option("--velocity", metavar="A,B,C", help="advection3d: velocity."),
+    click.option("--nu", type=float, help="advection3d: time step over grid spacing."),
+    click.option("--weights", metavar="W0,..,W4", help="laplace2d: the stencil's weights."),
+    click.option("--timers", type=click.Choice(["on", "off"]), help="Timers of single phases. [on]"),
+    click.option(
+        "--watchdog", type=float, default=0.0, help="Seconds without progress that end the run. [max(10, 20 steps)]"
+    ),
+    click.option(
+        "--inject", default="", metavar="KIND:rank=R,step=S[,seconds=X]", help="Fault for tests: delay, hang, kill."
+    ),
+)
+WHERE = _options(
+    click.option("--output", type=click.Path(path_type=Path), help="Record file. [results/scratch/APP-TIME.jsonl]"),
+    click.option("--resume", is_flag=True, help="Skip what the record file already holds."),
+    click.option("--trace", type=click.Path(), help="Chrome trace of every operation (one configuration)."),
+    click.option("--statistic", type=click.Choice(["rank0", "min", "mean", "max", "all"]),
+                 help="Also show the phases, by this statistic over ranks."),
+    click.option("--baseline", metavar="ID", help="Configuration that speed-ups refer to. [bulk ordered/p2p depth 1]"),
+)  # fmt: skip
+STUDY = _options(
+    click.option(
+        "-h", "--height", type=int, help="2023 study: global height; with -l instead of --cells, implies f32."
+    ),
+    click.option("-l", "--length", type=int, help="2023 study: global length."),
+    click.option("-s", "--sparse", type=click.IntRange(0, 1), default=0, help="2023 study: 1 = terse output."),
+    click.option("--exchange", type=click.Choice(list(EXCHANGE_WORDS)), help="2023 study: the exchange."),
+)
+
+
+@click.command(short_help="Measure an app; lists and ranges sweep.")
+@WHAT
+@HOW
+@WHERE
+@STUDY
+def command(app, **options):
+    """Measure APP (advection3d, laplace2d, laplace3d) and rank the configurations.
+
+    \b
+    haloscope run laplace2d --cells 2048x2048 --depth 1,2,4,8 --schedule bulk,split
+    haloscope run advection3d --cells 64..256*2 --strategy 'ordered/*' --ranks 1,2
+    haloscope run laplace2d -h 20000 -l 20000 -d 8 -i 100 -s 1      (the 2023 study's own flags)
+
+    Records go to a JSON Lines file; a table, fastest first, to the terminal. Exit code 1 when a result is not
+    byte-identical to `reference`, 2 when nothing asked for can work, 3 when this machine or MPI cannot do it.
+    """
+    from haloscope import build, campaign
+
+    _study_flags(app, options)
+    _check_seconds(options)
+    planned = plan_sweep(app, options)
+    if options["trace"] and len(planned.configurations) > 1:
+        raise errors.UsageProblem("--trace writes one file, and this is a sweep; ask for one configuration")
+    _one_refusal_is_an_error(planned)
+    build.rank_program()  # is it there? asked before a record file is made
+    output = options["output"] or Path("results/scratch") / f"{app}-{time.strftime('%Y%m%d-%H%M%S')}.jsonl"
+    run = campaign.Campaign(
+        planned,
+        output,
+        launches=options["launches"],
+        seed=options["order_seed"],
+        resume=options["resume"],
+        watchdog_s=options["watchdog"],
+        inject=options["inject"],
+        what=app,
+    )
+    try:
+        found = run.run()
+    except (KeyboardInterrupt, errors.HaloscopeError):
+        found = run.results() if output.is_file() else []
+        if found:
+            _report(found, options, output)
+        raise
+    _report(found, options, output)
+    return campaign.exit_code(found)
+
+
+def _study_flags(app: str, options: dict) -> None:
+    """Translate the 2023 study's flags into ours."""
+    height, length = options["height"], options["length"]
+    if (height is None) != (length is None):
+        raise errors.UsageProblem(
+            "-h (height) and -l (length) belong together; give both, or use --cells LENGTHxHEIGHT"
+        )
+    if height is not None:
+        if options["cells"]:
+            raise errors.UsageProblem("--cells and -h/-l both give the grid; use one of them")
+        options["cells"] = f"{length}x{height}"
+        options["real"] = options["real"] or "f32"
+    if options["exchange"]:
+        options["strategy"] = EXCHANGE_WORDS[options["exchange"]]
+    words = [SCHEDULE_WORDS.get(word, word) for word in options["schedule"].split(",")]
+    options["schedule"] = ",".join(words)
+    options["real"] = options["real"] or "f64"
+
+
+def _check_seconds(options: dict) -> None:
+    if options["steps"] and options["seconds"] is not None:
+        raise errors.UsageProblem("--steps and --seconds both give the length of a repetition; use one of them")
+    if options["seconds"] is not None and options["seconds"] <= 0:
+        raise errors.UsageProblem(f"--seconds {options['seconds']:g} is not possible; use a time above 0")
+    if not options["steps"]:
+        options["seconds"] = options["seconds"] or 0.2
+
+
+def plan_sweep(app: str, options: dict):
+    """Turn the options into a sweep: the cross product of all lists, legality applied."""
+    from haloscope import core, sweep
+
+    info = core.find_app(app)
+    if not options["cells"]:
+        example = "x".join(["128"] * info.dims)
+        raise errors.UsageProblem(f"run {app} needs a grid size; for example --cells {example}")
+    settings = {name: f"{options[name]:g}" if isinstance(options[name], float) else str(options[name])
+                for name in PASSED_ON if options[name] is not None}  # fmt: skip
+    settings.setdefault("repetitions", "5")
+    axes = {
+        "cells": sweep.shapes(options["cells"], info.dims),
+        "ranks": _positive(sweep.numbers(options["ranks"], "--ranks"), "--ranks"),
+        "threads": sweep.numbers(options["threads"], "--threads"),
+        "schedule": sweep.names(options["schedule"], core.schedule_names(), "schedule"),
+        "strategy": sweep.strategies(options["strategy"]),
+        "depth": sweep.numbers(options["depth"], "--depth"),
+        "region": sweep.names(options["region"], core.region_names(), "region"),
+        "form": _names_or_default(options["form"], core.forms(app), f"form of {app}"),
+        "real": sweep.names(options["real"], core.reals(app), f"scalar type of {app}"),
+        "process_grid": options["process_grid"].split(","),
+        "sharing": options["sharing"].split(","),
+        "tiles": sweep.numbers(options["tiles"], "--tiles"),
+        "isa": options["isa"].split(","),
+        "periodic": [options["periodic"]],
+        "barrier": [options["barrier"]],
+    }
+    planned = sweep.expand(app, axes, settings)
+    return sweep.with_verification(planned, options["verify"])
+
+
+def _positive(values: list[int], option: str) -> list[int]:
+    for value in values:
+        if value < 1:
+            raise errors.UsageProblem(f"{option} {value} is not possible; use 1 or more")
+    return values
+
+
+def _names_or_default(text: str, valid: list[str], kind: str) -> list[str]:
+    from haloscope import sweep
+
+    return sweep.names(text, valid, kind) if text else [""]
+
+
+def _one_refusal_is_an_error(planned) -> None:
+    """When nothing asked for can run, say why instead of writing a file of refusals."""
+    if planned.configurations:
+        return
+    reasons = list(dict.fromkeys(reason for _, reason in planned.refused))
+    raise errors.UsageProblem(reasons[0] + (f" (and {len(reasons) - 1} more reasons)" if len(reasons) > 1 else ""))
+
+
+def _report(found: list[dict], options: dict, output: Path) -> None:
+    from haloscope import tables
+
+    table = tables.rows(found)
+    if options["sparse"]:
+        click.echo(tables.terse(table))
+    elif table:
+        click.echo(tables.ranking(table, tables.baseline(table, options["baseline"])))
+        if options["statistic"]:
+            click.echo("\n" + tables.phases(table, options["statistic"]))
+    for line in tables.refusals(found):
+        click.echo(f"\n{line}", err=bool(options["sparse"]))
+    click.echo(f"\nrecords: {output}", err=bool(options["sparse"]))

@@ -1,0 +1,53 @@
+"""`haloscope study`: run one published experiment and show its published figures beside ours."""
+
+from __future__ import annotations
+
+import dataclasses
+import time
+from pathlib import Path
+
+import click
+
+from haloscope import errors, studies
+
+
+@click.command(short_help="One published experiment, its published figures beside ours.")
+@click.argument("name", required=False)
+@click.option("--quick", is_flag=True, help="A minute or two on this machine instead of the study's own sizes.")
+@click.option("--sizes", default="", metavar="LIST", help="Cells per side instead of the study's.")
+@click.option("--depths", default="", metavar="LIST", help="Halo depths instead of the study's.")
+@click.option("--ranks", type=click.IntRange(1), help="Ranks, where the study leaves the choice.")
+@click.option("--steps", type=click.IntRange(1), help="Time steps per repetition.")
+@click.option("--repetitions", type=click.IntRange(1), help="Repetitions per launch.")
+@click.option("--launches", type=click.IntRange(1), help="Starts of the ranks.")
+@click.option("--output", type=click.Path(path_type=Path), help="Record file. [results/scratch/NAME-TIME.jsonl]")
+@click.option("--resume", is_flag=True, help="Skip what the record file already holds.")
+def command(name, quick, output, resume, **changes):
+    """Run the study NAME (white2011, valen2023): measure, verify, and print its tables.
+
+    Without --quick the study's own sizes and repetitions are used, which takes hours.
+    """
+    from haloscope import campaign
+
+    if name is None:
+        for known in studies.NAMES:
+            click.echo(f"{known:12} {studies.load(known).SUMMARY}")
+        return errors.OK
+    if name not in studies.NAMES:
+        raise errors.UsageProblem(errors.unknown_name("study", name, studies.NAMES))
+    study = studies.load(name)
+    options = _options(study.DEFAULTS["quick" if quick else "full"], changes)
+    file = output or Path("results/scratch") / f"{name}-{time.strftime('%Y%m%d-%H%M%S')}.jsonl"
+    run = campaign.Campaign(study.plan(options), file, launches=options.launches, resume=resume, what=name)
+    found = run.run()
+    click.echo(f"# {study.SUMMARY}\n\n{study.report(found, options)}\n\nrecords: {file}")
+    return campaign.exit_code(found)
+
+
+def _options(defaults: studies.Options, changes: dict) -> studies.Options:
+    from haloscope import launch, sweep
+
+    changes["cores"] = launch.cores()
+    for key in ("sizes", "depths"):
+        changes[key] = tuple(sweep.numbers(changes[key], f"--{key}")) if changes[key] else None
+    return dataclasses.replace(defaults, **{key: value for key, value in changes.items() if value})

@@ -1,0 +1,75 @@
+"""One progress line on stderr with the time left; plain lines, few of them, when stderr is no terminal."""
+
+from __future__ import annotations
+
+import sys
+import time
+
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+from rich.text import Text
+
+PLAIN_EVERY_S = 5.0
+
+
+def duration(seconds: float) -> str:
+    """Format a time for people: `8 s`, `2 min 05 s`."""
+    seconds = round(seconds)
+    return f"{seconds} s" if seconds < 60 else f"{seconds // 60} min {seconds % 60:02d} s"
+
+
+class Line:
+    """Counts finished measurements out of `total`. Redraws only when told, so that drawing disturbs no measurement."""
+
+    def __init__(self, total: int, what: str):
+        """Show `what` is being done, `total` times."""
+        self._total, self._what, self._done = total, what, 0
+        self._begin = self._spoke = time.monotonic()
+        self._console = Console(stderr=True, highlight=False)
+        columns = (
+            TextColumn("{task.description}"),
+            BarColumn(30),
+            MofNCompleteColumn(),
+            TimeElapsedColumn(),
+            _Left(self),
+        )
+        self._bar = Progress(*columns, console=self._console, auto_refresh=False, transient=True)
+        self._task = self._bar.add_task(what, total=total)
+
+    def __enter__(self):
+        """Begin to show the line."""
+        if self._console.is_terminal:
+            self._bar.start()
+        return self
+
+    def __exit__(self, *exception):
+        """Take the line away, or say how long it took."""
+        if self._console.is_terminal:
+            self._bar.stop()
+        elif self._done:
+            self._plain(f"took {duration(time.monotonic() - self._begin)}")
+
+    def step(self, text: str = "") -> None:
+        """One more is done; `text` names it."""
+        self._done += 1
+        if self._console.is_terminal:
+            self._bar.update(self._task, completed=self._done, description=f"{self._what} {text[:48]}", refresh=True)
+        elif time.monotonic() - self._spoke > PLAIN_EVERY_S:
+            self._spoke = time.monotonic()
+            self._plain(f"{duration(self.left())} left")
+
+    def left(self) -> float:
+        """Estimate the seconds left from the mean time so far."""
+        return (time.monotonic() - self._begin) / max(1, self._done) * (self._total - self._done)
+
+    def _plain(self, text: str) -> None:
+        print(f"haloscope: {self._what} {self._done}/{self._total}, {text}", file=sys.stderr, flush=True)
+
+
+class _Left(TextColumn):
+    def __init__(self, line: Line):
+        super().__init__("")
+        self._line = line
+
+    def render(self, task):
+        return Text(f"about {duration(self._line.left())} left" if task.completed else "")

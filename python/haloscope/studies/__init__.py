@@ -1,0 +1,45 @@
+"""Published experiments, each a module: what to measure (data), and the report with the published figures beside ours.
+
+A study module has SUMMARY (one sentence), `plan(options)` -> sweep.Sweep, DEFAULTS (`quick` and `full` Options) and
+`report(records, options)` -> Markdown.
+"""
+
+from __future__ import annotations
+
+import csv
+import importlib
+from dataclasses import dataclass
+from pathlib import Path
+
+DATA = Path(__file__).resolve().parent.parent / "data"
+NAMES = ("white2011", "valen2023")
+
+
+@dataclass(frozen=True)
+class Options:
+    """What a study may be told: sizes (cells per side), ranks (0 = the study's own), how long, how often."""
+
+    sizes: tuple[int, ...]
+    ranks: int = 0
+    steps: int = 0
+    seconds: float = 0.0
+    repetitions: int = 5
+    launches: int = 3
+    depths: tuple[int, ...] = ()
+    cores: int = 1
+
+    def settings(self) -> dict[str, str]:
+        """The options of `haloscope-rank` that say how to measure."""
+        length = {"steps": str(self.steps)} if self.steps else {"seconds": f"{self.seconds:g}"}
+        return length | {"repetitions": str(self.repetitions)}
+
+
+def load(name: str):
+    """Import a study's module."""
+    return importlib.import_module(f"haloscope.studies.{name}")
+
+
+def published(study: str, table: str) -> list[dict[str, str]]:
+    """Return the rows of a published table kept with the package."""
+    with (DATA / study / f"{table}.csv").open(newline="") as file:
+        return list(csv.DictReader(file))

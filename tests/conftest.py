@@ -1,0 +1,50 @@
+"""Shared by all tests: markers, the command line as a function, and checklist ids carried into the JUnit report."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parent.parent
+os.environ["HALOSCOPE_BUILD"] = str(Path(os.environ.get("HALOSCOPE_BUILD", ROOT / "build" / "release")).resolve())
+
+
+def pytest_configure(config):
+    """Declare the markers."""
+    config.addinivalue_line("markers", "ids(*names): rows of the studies' checklists that the test shows to hold")
+    config.addinivalue_line("markers", "long: slow; part of `make check-long` only")
+
+
+def pytest_collection_modifyitems(items):
+    """Write each test's checklist ids into the JUnit report, from which docs/coverage.md is made."""
+    for item in items:
+        ids = [name for mark in item.iter_markers("ids") for name in mark.args]
+        if ids:
+            item.user_properties.append(("ids", " ".join(ids)))
+
+
+@dataclass
+class Result:
+    """What a run of the command line gave."""
+
+    code: int
+    out: str
+    err: str
+
+
+@pytest.fixture
+def haloscope(capsys, monkeypatch, tmp_path):
+    """Return a function that runs `haloscope WORDS...` in an empty folder and returns exit code and output."""
+    from haloscope import cli
+
+    monkeypatch.chdir(tmp_path)
+
+    def run(*words) -> Result:
+        capsys.readouterr()
+        code = cli.main([str(word) for word in words])
+        return Result(code, *capsys.readouterr())
+
+    return run

@@ -1,0 +1,88 @@
+"""The aggregator of performance figures."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from bench import __main__ as bench
+from haloscope import errors
+from test_launch import executable
+
+
+def case(**changes) -> dict:
+    samples = {"samples_a": [2.0 + k / 100 for k in range(21)], "samples_b": [1.0] * 21}
+    return {"figure": "f", "case": "c", "unit": "ratio", "a": "ours", "b": "theirs", "value": "a/b", "bar": 2.05,
+            "direction": ">="} | samples | changes  # fmt: skip
+
+
+def test_the_value_is_the_median_of_paired_quotients_with_its_interval():
+    found = bench.judged(case())
+    assert found["value"] == pytest.approx(2.10)
+    assert found["interval"] == [pytest.approx(2.05), pytest.approx(2.15)]
+    assert found["holds"] and found["pairs"] == 21
+
+
+@pytest.mark.parametrize(
+    ("changes", "value", "holds"),
+    [
+        ({"bar": 2.11}, 2.10, False),
+        ({"bar": 2.11, "direction": "<="}, 2.10, True),
+        ({"value": "b/a", "bar": 0.4}, 1 / 2.10, True),
+        ({"value": "b/a", "bar": 0.4, "direction": "<="}, 1 / 2.10, False),
+        ({"value": "a-b", "unit": "s", "bar": 1.2, "direction": "<="}, 1.10, True),
+        ({"value": "a", "unit": "s", "bar": 3, "direction": "<=", "samples_b": []}, 2.10, True),
+    ],
+)
+def test_the_bar_is_met_by_the_median_in_the_direction_given(changes, value, holds):
+    found = bench.judged(case(**changes))
+    assert found["value"] == pytest.approx(value)
+    assert found["holds"] is holds
+
+
+def test_samples_that_make_no_pairs_are_refused():
+    with pytest.raises(errors.HaloscopeError, match="make no pairs"):
+        bench.judged(case(samples_b=[1.0]))
+    with pytest.raises(errors.HaloscopeError, match="none of a/b"):
+        bench.judged(case(value="a*b"))
+
+
+def test_few_pairs_and_missed_bars_show_in_the_table():
+    text = bench.table([bench.judged(case(samples_a=[1.0] * 3, samples_b=[1.0] * 3))])
+    assert "fewer than 20 pairs" in text and "| NO" in text
+
+
+def figure(monkeypatch, tmp_path, script: str):
+    """A figure whose program is `script`, with results kept apart."""
+    path = executable(tmp_path / "prog", script)
+    monkeypatch.setattr(bench.Program, "command", lambda self: [str(path)])
+    monkeypatch.setattr(bench, "FIGURES", {"f": [bench.Program("prog")]})
+    monkeypatch.setattr(bench, "RESULTS", tmp_path / "results" / "bench.jsonl")
+
+
+def test_each_case_becomes_one_line_with_its_environment(monkeypatch, tmp_path, capsys):
+    figure(monkeypatch, tmp_path, f"echo '{json.dumps(case())}'\n")
+    assert bench.main(["--figure", "f"], standalone_mode=False) == 0
+    [line] = (tmp_path / "results" / "bench.jsonl").read_text().splitlines()
+    stored = json.loads(line)
+    assert {"figure", "case", "value", "interval", "unit", "bar", "holds", "pairs", "environment"} <= set(stored)
+    assert {"cpu", "cores", "compiler", "mpi_library", "commit", "time_utc"} <= set(stored["environment"])
+    assert "| f" in capsys.readouterr().out
+    assert bench.main(["--figure", "f", "--quick"], standalone_mode=False) == 0
+    assert len((tmp_path / "results" / "bench.jsonl").read_text().splitlines()) == 1
+
+
+def test_a_program_that_fails_is_an_error_and_an_absent_one_is_named(monkeypatch, tmp_path, capsys):
+    figure(monkeypatch, tmp_path, "echo no json; exit 4\n")
+    with pytest.raises(errors.HaloscopeError, match="code 4"):
+        bench.main(["--figure", "f"], standalone_mode=False)
+    monkeypatch.undo()
+    monkeypatch.setattr(bench, "FIGURES", {"f": [bench.Program("bench_that_is_not_built")]})
+    assert bench.main(["--figure", "f"], standalone_mode=False) == 3
+    assert "bench_that_is_not_built is not built" in capsys.readouterr().out
+
+
+def test_an_unknown_figure_gets_the_nearest_names():
+    with pytest.raises(errors.UsageProblem, match="did you mean exchange"):
+        bench.main(["--figure", "exchnge"], standalone_mode=False)

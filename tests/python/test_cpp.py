@@ -1,0 +1,83 @@
+"""Runs the GoogleTest programs of the build, so that one pytest run holds everything: one item per suite (and rank count)."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import signal
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from haloscope import launch
+
+BUILD = Path(os.environ["HALOSCOPE_BUILD"])
+SOURCES = Path(__file__).resolve().parents[1] / "cpp"  # one folder per program
+RANK_COUNTS = {"test_mpi": (1, 2, 3, 4, 6, 8, 9)}  # the others run without mpiexec
+PROGRAMS = {f"test_{f.name}": RANK_COUNTS.get(f"test_{f.name}", (0,)) for f in sorted(SOURCES.iterdir()) if f.is_dir()}
+# Of one suite. `make check-long` runs every combination instead of a sample of them.
+LIMIT_S = 3500 if "HALOSCOPE_LONG" in os.environ else 240
+
+
+def suites(program: str) -> list[str]:
+    """Suites of a GoogleTest program; instances of a parametrised suite (All/Name/...) count as one."""
+    path = BUILD / "tests" / "cpp" / program
+    if not path.exists():
+        return []
+    listed = subprocess.run([path, "--gtest_list_tests"], capture_output=True, text=True, check=True).stdout
+    return re.findall(r"^([\w/]+)\.", listed, re.MULTILINE)
+
+
+def cases():
+    """One case per suite and rank count; a program that is not there is one case too, which fails."""
+    for program, rank_counts in PROGRAMS.items():
+        for suite in suites(program) or [""]:
+            for ranks in rank_counts if suite else rank_counts[:1]:
+                name = f"{program}-{suite or 'is-built'}" + (f"-{ranks}-ranks" if ranks else "")
+                yield pytest.param(program, suite, ranks, id=name)
+
+
+@pytest.mark.parametrize(("program", "suite", "ranks"), list(cases()))
+def test_gtest(program, suite, ranks, tmp_path, request):
+    path = BUILD / "tests" / "cpp" / program
+    assert suite, f"{path} is not built; 'make build' builds it"
+    report = tmp_path / "report.json"
+    words = launch.launcher_words(launch.mpiexec(), ranks, 1) if ranks else []
+    command = [*words, path, f"--gtest_filter={suite}.*", f"--gtest_output=json:{report}"]
+    code, said = run_group(command, tmp_path)
+    for name, state in states(report):
+        ids = re.match(r"(?:[A-Z]+\d+_)*", name.split(".")[-1])[0].split("_")[:-1]
+        if ids:
+            where = f" ({ranks} ranks)" if ranks else ""
+            request.node.user_properties.append(("covers", f"{' '.join(ids)}|{name}{where}|{state}"))
+    assert code == 0, said[-6000:]
+
+
+def run_group(command: list, folder: Path) -> tuple[int, str]:
+    """Run in a process group of its own, which is ended as a whole when it takes too long (a deadlock)."""
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace",
+                          cwd=folder, start_new_session=True) as process:  # fmt: skip
+        try:
+            said, _ = process.communicate(timeout=LIMIT_S)
+        except subprocess.TimeoutExpired:
+            os.killpg(process.pid, signal.SIGTERM)
+            said, _ = process.communicate(timeout=20)
+            said += f"\nended after {LIMIT_S} s without a result: a deadlock?"
+        return process.returncode, said
+
+
+def states(report: Path) -> list[tuple[str, str]]:
+    """Name and state of each test in GoogleTest's JSON report."""
+    found = json.loads(report.read_text()) if report.exists() else {"testsuites": []}
+    return [
+        (f"{suite['name']}.{test['name']}", state(test)) for suite in found["testsuites"] for test in suite["testsuite"]
+    ]
+
+
+def state(test: dict) -> str:
+    """passed, failed or skipped."""
+    if test.get("failures"):
+        return "failed"
+    return "skipped" if test.get("result") == "SKIPPED" else "passed"

@@ -1,0 +1,279 @@
+"""What bad input and faults get: one clear message, the right exit code, whole records, and no rank left running."""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import psutil
+import pytest
+
+from haloscope import faults, launch, records
+from test_launch import executable
+from test_records import measurement, write
+
+SMALL = ("--cells", "24", "--steps", "4", "--repetitions", "2", "--launches", "1")
+ENDLESS = ("--cells", "512", "--steps", "2000", "--repetitions", "1000000", "--launches", "1", "--depth", "1,2")
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["laplace2d", "--cells", "0x8"], "0 cells in x"),
+        (["laplace2d", "--cells", "-8x8"], "cells"),
+        (["laplace2d", "--cells", "8x1", "--ranks", "9", "--process-grid", "9x1"], "more ranks than cells|ranks"),
+        (["laplace2d", "--cells", "8", "--depth", "5", "--ranks", "2"], "halo|depth"),
+        (["laplace2d", "--cells", "24", "--strategy", "orderd/p2p"], "did you mean .*ordered/p2p"),
+        (["laplace2d", "--cells", "24", "--schedule", "interleaved", "--strategy", "direct/p2p"], "split"),
+        (["laplace2d", "--cells", "24", "--schedule", "comm-thread"], "--threads 2"),
+        (["laplace2d", "--cells", "24x24x24"], "LENGTHxHEIGHT"),
+    ],
+)
+def test_what_can_never_work_is_refused_with_the_reason_before_anything_starts(haloscope, words, said):
+    result = haloscope("run", *words)
+    assert result.code == 2
+    assert re.search(said, result.err), result.err
+    assert result.err.count("\n") == 1
+    assert not Path("results").exists()
+
+
+@pytest.mark.ids("W6")
+def test_an_unstable_step_is_refused_and_its_record_says_why(haloscope):
+    result = haloscope("run", "advection3d", *SMALL, "--velocity", "2,1,1", "--nu", "1", "--output", "r.jsonl")
+    assert result.code == 2
+    assert re.search("stable", result.out + result.err)
+    [record] = records.read("r.jsonl").records
+    assert (record["kind"], record["exit_code"]) == ("skipped", 2)
+    assert haloscope("run", "advection3d", *SMALL, "--velocity", "2,1,1", "--nu", "0.5").code == 0
+
+
+def test_in_a_sweep_the_impossible_is_recorded_and_the_rest_runs(haloscope):
+    result = haloscope("run", "laplace2d", *SMALL, "--schedule", "bulk,interleaved", "--strategy", "direct/p2p",
+                       "--output", "r.jsonl")  # fmt: skip
+    assert result.code == 0
+    kinds = {r["request"]["schedule"]: r["kind"] for r in records.read("r.jsonl").records}
+    assert kinds == {"bulk": "measurement", "interleaved": "skipped"}
+    assert "1 not run" in result.out
+
+
+def test_a_known_strategy_that_is_not_built_here_is_code_3_with_the_reason(haloscope):
+    result = haloscope("run", "laplace2d", *SMALL, "--strategy", "direct/neighbor")
+    assert result.code == 3
+    assert "neighbor" in result.err and "p2p" in result.err
+
+
+def test_a_foreign_mpiexec_is_noticed_by_the_ranks(haloscope, monkeypatch, tmp_path):
+    foreign = executable(
+        tmp_path / "mpiexec", 'test "$1" = --version && exit 0\nshift 2\n"$@" & "$@"; code=$?; wait; exit $code\n'
+    )
+    monkeypatch.setenv("HALOSCOPE_MPIEXEC", str(foreign))
+    result = haloscope("run", "laplace2d", *SMALL, "--output", "r.jsonl")
+    assert result.code == 2
+    assert "started with 1 rank(s) instead of 2" in result.err and "mpiexec" in result.err
+
+
+def test_an_mpiexec_that_starts_nothing_is_named(haloscope, monkeypatch, tmp_path):
+    useless = executable(tmp_path / "mpiexec", "echo broken beyond repair; exit 7\n")
+    monkeypatch.setenv("HALOSCOPE_MPIEXEC", str(useless))
+    result = haloscope("run", "laplace2d", *SMALL, "--output", "r.jsonl")
+    assert result.code == 1
+    assert "code 7" in result.err and "broken beyond repair" in result.err
+
+
+def test_unreadable_and_truncated_record_files_keep_their_good_lines(haloscope, tmp_path):
+    assert haloscope("compare", "missing.jsonl", "missing.jsonl").code == 2
+    whole = write(tmp_path / "a.jsonl", measurement("a"), measurement("b"))
+    cut = tmp_path / "cut.jsonl"
+    cut.write_text(whole.read_text()[:-30])
+    result = haloscope("compare", whole, cut)
+    assert result.code == 0
+    assert "cut.jsonl, line 2" in result.err
+    assert "only in" in result.out and "a.jsonl: 1 (b)" in result.out
+
+
+def test_no_space_left_ends_the_run_with_what_to_do(haloscope):
+    result = haloscope("run", "laplace2d", *SMALL, "--output", "/dev/full")
+    assert result.code == 1
+    assert "No space left" in result.err
+
+
+def test_an_output_that_cannot_be_written_is_refused_before_measuring(haloscope, tmp_path):
+    (tmp_path / "file").write_text("")
+    result = haloscope("run", "laplace2d", *SMALL, "--output", tmp_path / "file" / "r.jsonl")
+    assert result.code == 1
+    assert "--output" in result.err
+
+
+# ---- ranks that die, stick or are interrupted ------------------------------------------------------------------------
+
+
+def ranks_of(output: Path) -> list[psutil.Process]:
+    """The running ranks that write to `output`."""
+    found = []
+    for process in psutil.process_iter(["name", "cmdline"]):
+        if (process.info["name"] or "").startswith("haloscope-rank") and str(output) in (process.info["cmdline"] or []):
+            found.append(process)
+    return found
+
+
+class Run:
+    """`haloscope run` in a process of its own."""
+
+    def __init__(self, folder: Path, *words):
+        self.output = folder / "r.jsonl"
+        command = [sys.executable, "-m", "haloscope.cli", "run", "laplace2d", *words, "--output", str(self.output)]
+        self.process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=folder)
+
+    def until_running(self, ranks: int, limit: float = 60) -> list[psutil.Process]:
+        """Wait until all ranks have used some processor time, so that they are measuring."""
+        end = time.monotonic() + limit
+        while time.monotonic() < end:
+            found = ranks_of(self.output)
+            if len(found) == ranks and all(p.cpu_times().user > 0.3 for p in found):
+                return found
+            time.sleep(0.05)
+        raise AssertionError(f"{ranks} ranks did not appear")
+
+    def end(self) -> tuple[int, str]:
+        """Wait for the end and return exit code and error text; nothing may be left running."""
+        out, err = self.process.communicate(timeout=60)
+        assert ranks_of(self.output) == []
+        return self.process.returncode, out + err
+
+    def failed_record(self) -> dict:
+        found = records.read(self.output)
+        assert found.bad_lines == []
+        [record] = [r for r in found.records if r["kind"] == "failed"]
+        return record
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+def test_interrupting_ends_all_ranks_and_leaves_whole_records(tmp_path, number):
+    run = Run(tmp_path, *ENDLESS)
+    run.until_running(2)
+    run.process.send_signal(number)
+    code, text = run.end()
+    assert code == 1 and "interrupted" in text
+    assert records.read(run.output).bad_lines == []
+
+
+def test_ranks_do_not_outlive_a_launcher_that_is_killed(tmp_path):
+    run = Run(tmp_path, *ENDLESS)
+    ranks = run.until_running(2)
+    run.process.kill()
+    _, alive = psutil.wait_procs(ranks, timeout=20)
+    assert not alive
+    run.process.communicate(timeout=20)
+
+
+def test_a_rank_killed_from_outside_is_named_with_its_phase_and_step(tmp_path):
+    run = Run(tmp_path, *ENDLESS)
+    victim = run.until_running(2)[1].pid
+    os.kill(victim, signal.SIGKILL)
+    code, text = run.end()
+    assert code == 1
+    assert re.search(
+        rf"rank \d \(process {victim}\) was ended by signal 9 \(SIGKILL\) in phase \w+ of step \d+", text
+    ), text
+    record = run.failed_record()
+    assert record["phase"] in faults.PHASES and record["step"] > 0
+
+
+def test_a_rank_that_dies_in_the_middle_of_a_step_is_named_with_who_waited(tmp_path):
+    run = Run(tmp_path, *ENDLESS, "--inject", "kill:rank=1,step=50,op=send")
+    code, text = run.end()
+    assert code == 1
+    assert re.search(r"rank 1 \(process \d+\) was ended by signal 9 \(SIGKILL\)", text), text
+    record = run.failed_record()
+    assert record["rank"] == 1 and record["step"] >= 50 and record["id"].startswith("laplace2d")
+
+
+def test_a_rank_without_progress_ends_the_run_and_names_rank_phase_step_and_who_waited(tmp_path):
+    run = Run(tmp_path, *ENDLESS, "--watchdog", "1", "--inject", "hang:rank=1,step=30,op=send")
+    code, text = run.end()
+    assert code == 1
+    assert re.search(r"rank 1 \(process \d+\) made no progress for [\d.]+ s in phase \w+ of step \d+", text), text
+    assert "rank 0 was waiting for it in phase wait" in text
+    assert run.failed_record()["rank"] == 1
+
+
+@pytest.mark.ids("V15")
+def test_a_late_rank_shows_in_the_others_desync_and_not_in_their_messages(haloscope):
+    late = 0.02  # long against what a busy machine does to a message
+    result = haloscope("run", "laplace2d", "--cells", "32", "--steps", "10", "--repetitions", "2", "--launches", "1",
+                       "--verify", "0", "--barrier", "--inject", f"delay:rank=1,step=-1,seconds={late},op=barrier",
+                       "--output", "r.jsonl")  # fmt: skip
+    assert result.code == 0, result.err
+    [record] = records.read("r.jsonl").records
+    waited = {name: spread["rank0"] for name, spread in record["phases_s"].items()}
+    assert waited["desync"] > 0.9 * late
+    assert waited["send"] + waited["wait"] < late / 4
+
+
+@pytest.mark.ids("V15")
+def test_without_the_barrier_there_is_no_desync(haloscope):
+    assert haloscope("run", "laplace2d", *SMALL, "--output", "r.jsonl").code == 0
+    [record] = records.read("r.jsonl").records
+    assert record["phases_s"]["desync"]["max"] == 0
+
+
+# ---- reading the board -----------------------------------------------------------------------------------------------
+
+
+def board(path: Path, *slots) -> list[faults.Slot]:
+    """Write a board of (pid, phase, step, order, waiting_for) and read it back."""
+    data = faults.HEADER.pack(faults.MAGIC, len(slots), 64).ljust(faults.HEADER_BYTES, b"\0")
+    data += b"".join(faults.SLOT.pack(p, ph, s, o, w, 0, 1).ljust(64, b"\0") for p, ph, s, o, w in slots)
+    path.write_bytes(data)
+    return faults.read_board(path)
+
+
+def test_the_culprit_is_at_the_end_of_who_waits_for_whom(tmp_path):
+    slots = board(tmp_path / "b", (11, 5, 7, 0, 1), (12, 5, 7, 0, 2), (13, 8, 6, 0, -1))
+    found = faults.diagnose(slots, ["haloscope: rank 0 made no progress for 10.0 s in phase wait of step 7"], 1)
+    assert (found.rank, found.phase, found.step) == (2, "sweep", 6)
+    assert found.reason == (
+        "rank 2 (process 13) made no progress for 10.0 s in phase sweep of step 6; "
+        "rank 1 was waiting for it in phase wait of step 7"
+    )
+
+
+def test_ranks_that_wait_for_each_other_in_a_circle_are_reported_and_not_followed_forever(tmp_path):
+    slots = board(tmp_path / "b", (11, 5, 7, 0, 1), (12, 5, 7, 0, 0))
+    found = faults.diagnose(slots, ["haloscope: rank 1 made no progress for 3.0 s"], 1)
+    assert found.waiting_for is not None and "waiting for rank" in found.reason
+
+
+def test_open_mpi_names_the_rank_and_hydra_the_process(tmp_path):
+    slots = board(tmp_path / "b", (11, 5, 7, 0, 1), (12, 4, 7, 0, -1))
+    hydra = ["=   PID 12 RUNNING AT host", "=   EXIT CODE: 9", "EXIT STRING: Killed (signal 9)"]
+    openmpi = ["mpirun noticed that process rank 1 with PID 0 on node host exited on signal 9 (Killed)."]
+    for log in (hydra, openmpi):
+        found = faults.diagnose(slots, log, 137)
+        assert (found.rank, found.phase) == (1, "send")
+        assert "signal 9 (SIGKILL)" in found.reason and "rank 0 was waiting for it" in found.reason
+
+
+def test_an_orderly_end_is_no_fault(tmp_path):
+    slots = board(tmp_path / "b", (11, 103, 7, 0, -1))
+    assert faults.diagnose(slots, ["haloscope: no such thing"], 2) is None
+
+
+@pytest.mark.parametrize("content", [b"", b"HSBOARD1", b"something else" * 20, b"HSBOARD1" + b"\xff" * 120])
+def test_a_board_that_is_none_has_no_slots(tmp_path, content):
+    (tmp_path / "b").write_bytes(content)
+    assert faults.read_board(tmp_path / "b") == []
+    assert faults.read_board(tmp_path / "missing") == []
+
+
+def test_the_ranks_are_told_how_many_they_must_be(tmp_path):
+    from haloscope import sweep
+
+    job = launch.Job([sweep.Configuration("laplace2d", (8, 8), ranks=2)], tmp_path / "r.jsonl", "launch-1")
+    words = job.command(tmp_path)
+    assert words[words.index("--expect-ranks") + 1] == "2"

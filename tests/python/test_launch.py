@@ -1,0 +1,231 @@
+"""Starting the ranks and what they leave behind: pinning, the right mpiexec, records, resuming, comparing."""
+
+from __future__ import annotations
+
+import json
+import os
+import stat
+from pathlib import Path
+
+import pytest
+
+from haloscope import campaign, core, launch, records, sweep
+from haloscope.errors import NotAvailable
+from test_records import measurement, write
+
+SMALL = ("--cells", "24", "--launches", "2", "--steps", "4", "--repetitions", "2")
+
+
+def executable(path: Path, text: str) -> Path:
+    path.write_text("#!/bin/sh\n" + text)
+    path.chmod(path.stat().st_mode | stat.S_IXUSR)
+    return path
+
+
+def read(file: Path) -> list[dict]:
+    found = records.read(file)
+    assert not found.bad_lines
+    return found.records
+
+
+def test_mpiexec_is_the_one_beside_the_compiler_of_the_build(monkeypatch):
+    monkeypatch.delenv("HALOSCOPE_MPIEXEC", raising=False)
+    beside = Path(launch.cmake_cache("MPI_CXX_COMPILER")).parent
+    assert launch.mpiexec().parent == beside
+
+
+def test_an_mpiexec_of_the_users_choice_comes_first_and_must_exist(monkeypatch, tmp_path):
+    mine = executable(tmp_path / "mpiexec", "exit 0\n")
+    monkeypatch.setenv("HALOSCOPE_MPIEXEC", str(mine))
+    assert launch.mpiexec() == mine
+    monkeypatch.setenv("HALOSCOPE_MPIEXEC", str(tmp_path / "none"))
+    with pytest.raises(NotAvailable, match="HALOSCOPE_MPIEXEC"):
+        launch.mpiexec()
+
+
+@pytest.mark.parametrize(
+    ("version", "ranks", "threads", "cores", "expected"),
+    [
+        ("HYDRA build details", 2, 1, 2, ["-bind-to", "core:1"]),
+        ("HYDRA build details", 2, 4, 16, ["-bind-to", "core:4"]),
+        ("HYDRA build details", 2, 2, 2, ["-bind-to", "core:1"]),
+        ("HYDRA build details", 4, 1, 2, []),
+        ("mpiexec (OpenRTE) 4.1.4", 2, 2, 4, ["--map-by", "slot:PE=2", "--bind-to", "core"]),
+        ("mpirun (Open MPI) 5.0.3", 4, 1, 2, ["--bind-to", "none", "--oversubscribe"]),
+        ("slurm", 2, 1, 2, []),
+    ],
+)
+def test_each_rank_gets_cores_of_its_own_as_far_as_they_go(
+    monkeypatch, tmp_path, version, ranks, threads, cores, expected
+):
+    path = executable(tmp_path / "mpiexec", f"echo '{version}'\n")
+    monkeypatch.setattr(launch, "cores", lambda: cores)
+    words = launch.launcher_words(path, ranks, threads)
+    assert words[:3] == [str(path), "-n", str(ranks)]
+    assert [word for word in words[3:] if word != "--allow-run-as-root"] == expected
+    assert ("--allow-run-as-root" in words) == ("Open" in version and os.geteuid() == 0)
+
+
+def test_a_missing_program_is_not_available_here(haloscope, monkeypatch, tmp_path):
+    monkeypatch.setenv("HALOSCOPE_BUILD", str(tmp_path / "nothing"))
+    result = haloscope("run", "laplace2d", *SMALL)
+    assert result.code == 3
+    assert "make build" in result.err
+    assert not list(Path("results").rglob("*.jsonl"))
+
+
+@pytest.mark.ids("V16")
+def test_a_sweep_over_ranks_leaves_one_sound_record_per_configuration_and_launch(haloscope):
+    result = haloscope("run", "laplace2d", *SMALL, "--ranks", "1,2", "--depth", "1,2", "--output", "r.jsonl",
+                       "--statistic", "all")  # fmt: skip
+    assert result.code == 0, result.err
+    found = read(Path("r.jsonl"))
+    assert len(found) == 8
+    assert {(r["request"]["ranks"], r["request"]["depth"], r["launch"]["id"]) for r in found} == {
+        (ranks, depth, f"launch-{k}") for ranks in (1, 2) for depth in (1, 2) for k in (1, 2)
+    }
+    assert all(r["verification"]["status"] == "passed" for r in found)
+    for title in ("rank 0 (us)", "min (us)", "mean (us)", "max (us)"):
+        assert title in result.out
+
+
+def test_resuming_measures_only_what_is_missing(haloscope):
+    words = ("run", "laplace2d", *SMALL, "--depth", "1,2", "--output", "r.jsonl")
+    assert haloscope(*words).code == 0
+    lines = Path("r.jsonl").read_text().splitlines()
+    Path("r.jsonl").write_text("\n".join([*lines[:-1], lines[-1][:50]]))  # as if killed while writing the last one
+    result = haloscope(*words, "--resume")
+    assert result.code == 0
+    after = records.read("r.jsonl")
+    assert [number for number, _ in after.bad_lines] == [4]
+    assert "line 4" in result.err
+    keys = [(r["id"], r["launch"]["id"]) for r in after.records]
+    assert len(keys) == 4 == len(set(keys))
+    assert [json.loads(line) for line in lines[:-1]] == after.records[:3]
+
+
+def test_without_resume_a_second_run_adds_launches(haloscope):
+    words = ("run", "laplace2d", *SMALL, "--output", "r.jsonl")
+    for _ in range(2):
+        assert haloscope(*words).code == 0
+    assert [r["launch"]["id"] for r in read(Path("r.jsonl"))] == [f"launch-{k}" for k in (1, 2, 3, 4)]
+
+
+@pytest.mark.ids("V25")
+def test_counted_messages_and_bytes_are_the_plans(haloscope):
+    assert haloscope("run", "laplace2d", *SMALL, "--ranks", "2", "--depth", "2", "--strategy", "ordered/p2p,direct/p2p",
+                     "--launches", 1, "--output", "r.jsonl").code == 0  # fmt: skip
+    for record in read(Path("r.jsonl")):
+        asked = record["request"]
+        choice = core.Choice(app="laplace2d", cells=tuple(asked["cells"]), ranks=2, strategy=asked["strategy"], depth=2)
+        totals = core.plan_totals(core.make_layout(choice), core.exchange_spec(choice))
+        counts = record["counts"]
+        assert counts["exchanges"] == asked["steps"] / 2
+        assert counts["messages"] == totals.messages * counts["exchanges"]
+        assert counts["message_bytes"] == totals.bytes * counts["exchanges"]
+
+
+@pytest.mark.ids("V6", "V7", "V12", "V25")
+@pytest.mark.parametrize(("exchange", "messages"), [("ordered", 4), ("direct:corners", 8)])
+def test_two_by_two_ranks_send_what_the_thesis_counts_packed_by_us_or_by_mpi(haloscope, exchange, messages):
+    height, length, depth = 10, 12, 2  # per rank
+    strategies = f"{exchange}/p2p,{exchange}/p2p:datatype"
+    assert haloscope("run", "laplace2d", "-h", 2 * height, "-l", 2 * length, "-d", depth, "-i", 4, "-n", 4, "--strategy",
+                     strategies, "--repetitions", 1, "--launches", 1, "--output", "r.jsonl").code == 0  # fmt: skip
+    found = read(Path("r.jsonl"))
+    assert len(found) == 2 and len({r["verification"]["checksum"] for r in found}) == 1
+    for record in found:
+        counts, exchanges = record["counts"], 4 / depth
+        assert record["verification"]["status"] == "passed"
+        assert counts["messages"] == 4 * messages * exchanges
+        assert counts["message_bytes"] == 4 * exchanges * (8 * depth * (height + length) + 16 * depth**2)
+
+
+@pytest.mark.ids("W7")
+def test_the_rate_counts_53_operations_per_point_whatever_the_kernel_does(haloscope):
+    assert haloscope("run", "advection3d", *SMALL, "--form", "*", "--launches", 1, "--output", "r.jsonl").code == 0
+    found = read(Path("r.jsonl"))
+    assert {r["request"]["form"] for r in found} == {"dense", "separable"}
+    for record in found:
+        assert record["counts"]["flops"] == 53 * 24**3 * 4
+        assert record["gflops"] == pytest.approx(53 * 24**3 / record["time_s"]["step"]["median"] / 1e9, rel=0.01)
+
+
+@pytest.mark.ids("W21")
+def test_the_length_of_a_measurement_is_set_by_seconds_and_recorded_as_steps(haloscope):
+    steps = {}
+    for seconds in ("0.02", "0.2"):
+        file = Path(f"{seconds}.jsonl")
+        assert haloscope("run", "laplace2d", "--cells", "128", "--seconds", seconds, "--repetitions", 3, "--launches", 1,
+                         "--output", file).code == 0  # fmt: skip
+        [record] = read(file)
+        steps[seconds] = record["request"]["steps"]
+        assert record["request"]["seconds"] == float(seconds)
+        assert max(record["time_s"]["repetitions"]) > float(seconds) / 4
+    assert steps["0.2"] > 2 * steps["0.02"]
+
+
+@pytest.mark.ids("V14")
+def test_the_timers_of_a_phased_run_add_up_to_its_execution_with_the_rest_reported(haloscope):
+    assert haloscope("run", "laplace2d", "--cells", "256", "--steps", 40, "--barrier", "--launches", 1, "--output",
+                     "r.jsonl").code == 0  # fmt: skip
+    [record] = read(Path("r.jsonl"))
+    parts = {name: spread["rank0"] for name, spread in record["phases_s"].items()}
+    execution = record["time_s"]["step"]["mean"]
+    assert {"pack", "send", "wait", "unpack", "compute", "desync", "rest"} <= set(parts)
+    assert sum(parts.values()) - parts["rest"] <= execution * 1.001
+    assert sum(parts.values()) == pytest.approx(execution, rel=0.25)
+
+
+def test_more_threads_than_cores_are_marked_and_not_ranked(haloscope):
+    threads = launch.cores() + 1
+    result = haloscope("run", "laplace2d", *SMALL, "--threads", f"1,{threads}", "--ranks", "1", "--output", "r.jsonl")
+    assert result.code == 0
+    marked = {r["request"]["threads"]: r["environment"]["oversubscribed"] for r in read(Path("r.jsonl"))}
+    assert marked == {1: False, threads: True}
+    assert [line.split("|")[1].strip() for line in result.out.splitlines() if "| bulk" in line] == ["1", "-"]
+
+
+def test_compare_pairs_two_files_by_configuration(haloscope, tmp_path):
+    a = write(tmp_path / "a.jsonl", *(measurement("x", f"launch-{k}", [2.0, 2.02, 1.98]) for k in range(4)),
+              *(measurement("same", f"launch-{k}", [1.0, 1.02, 0.98]) for k in range(4)), measurement("only a"))  # fmt: skip
+    b = write(tmp_path / "b.jsonl", *(measurement("x", f"launch-{k}", [1.0, 1.02, 0.98]) for k in range(4)),
+              *(measurement("same", f"launch-{k}", [1.01, 0.99, 1.0]) for k in range(4)))  # fmt: skip
+    result = haloscope("compare", a, b)
+    assert result.code == 0
+    lines = {line.split("|")[1].strip(): line for line in result.out.splitlines() if line.startswith("|")}
+    assert "2.000" in lines["x"] and "B is 2 x faster" in lines["x"]
+    assert "cannot tell apart" in lines["same"]
+    assert "only in" in result.out and "only a" in result.out
+
+
+def test_compare_can_ignore_what_differs_and_refuses_what_then_is_ambiguous(haloscope, tmp_path):
+    a = write(tmp_path / "a.jsonl", measurement("a"))
+    b = write(tmp_path / "b.jsonl", measurement("b", schedule="split"))
+    assert haloscope("compare", a, b).code == 2
+    assert haloscope("compare", a, b, "--ignore", "schedule").code == 0
+    both = write(tmp_path / "c.jsonl", measurement("a"), measurement("b", schedule="split"))
+    result = haloscope("compare", both, b, "--ignore", "schedule")
+    assert result.code == 2 and "ignore fewer" in result.err
+    assert "did you mean schedule" in haloscope("compare", a, b, "--ignore", "schedul").err
+
+
+def test_info_names_mpi_compiler_transports_and_why_others_are_absent(haloscope):
+    facts = json.loads(haloscope("info", "--json").out)
+    assert facts["machine"]["MPI"] and facts["machine"]["compiler"] and facts["machine"]["CPU"]
+    states = {entry["name"]: entry for entry in facts["transports"] + facts["schedules"]}
+    assert states["p2p"]["state"] == "yes" and states["bulk"]["state"] == "yes"
+    absent = [entry for entry in states.values() if entry["state"] == "no"]
+    assert absent and all(entry["about"] for entry in absent)
+    assert "| p2p" in haloscope("info").out
+
+
+def test_the_exit_code_says_whether_anything_could_be_measured():
+    c = sweep.Configuration("laplace2d", (8, 8))
+    lacking, wrong = (records.skipped(c, "reason", code, "launch-1") for code in (3, 2))
+    good, bad = measurement(), measurement()
+    bad["verification"]["status"] = "failed"
+    assert campaign.exit_code([good, lacking]) == 0
+    assert campaign.exit_code([wrong, lacking]) == 3
+    assert campaign.exit_code([wrong]) == 2
+    assert campaign.exit_code([good, bad]) == 1

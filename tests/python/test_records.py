@@ -1,0 +1,158 @@
+"""Record files: the schema, reading what is damaged, appending, resuming."""
+
+from __future__ import annotations
+
+import copy
+import json
+from pathlib import Path
+
+import pytest
+
+from haloscope import records, sweep
+from haloscope.errors import HaloscopeError, UsageProblem
+
+
+def spread(value: float) -> dict:
+    return {name: value for name in ("rank0", "min", "q1", "median", "q3", "mean", "max")}
+
+
+def measurement(name: str = "a", launch: str = "launch-1", seconds=(1.0, 1.1, 0.9), **request) -> dict:
+    """A complete record, as `haloscope-rank` writes it."""
+    asked = {"app": "laplace2d", "cells": [8, 8], "periodic": [True, True], "ranks": 2, "process_grid": [2, 1], "threads": 1,
+             "strategy": "ordered/p2p", "schedule": "bulk", "depth": 1, "region": "full", "steps": 10, "repetitions": 3}  # fmt: skip
+    return {
+        "schema": "haloscope.record",
+        "schema_version": 1,
+        "kind": "measurement",
+        "id": name,
+        "launch": {"id": launch, "order": 0, "time_utc": "2026-01-01T00:00:00Z"},
+        "request": asked | request,
+        "environment": {"oversubscribed": False, "compiler": "GNU", "mpi_library": "MPICH"},
+        "time_s": {"repetitions": list(seconds), "step": {"min": 0.09, "median": 0.1, "mean": 0.1, "max": 0.11}},
+        "phases_s": {"pack": spread(1e-3), "send": spread(2e-3), "wait": spread(3e-3), "compute": spread(5e-2)},
+        "counts": {"messages": 4, "message_bytes": 64, "exchanges": 10},
+        "gflops": 2.0,
+        "verification": {"status": "passed"},
+    }
+
+
+def write(path, *lines):
+    path.write_text("".join(line if isinstance(line, str) else json.dumps(line) + "\n" for line in lines))
+    return path
+
+
+def test_a_measurement_satisfies_the_schema_and_losing_any_part_does_not():
+    assert records.fault_of(measurement()) == ""
+    for key in ("schema", "schema_version", "kind", "id", "launch", "request", "environment", "time_s", "verification"):
+        broken = measurement()
+        del broken[key]
+        assert key in records.fault_of(broken)
+
+
+@pytest.mark.parametrize(
+    ("path", "value"),
+    [
+        (("schema_version",), 2),
+        (("request", "ranks"), 0),
+        (("request", "cells"), []),
+        (("time_s", "repetitions"), []),
+        (("time_s", "repetitions"), [-1.0]),
+        (("verification", "status"), "maybe"),
+        (("phases_s", "pack", "rank0"), "fast"),
+    ],
+)
+def test_values_out_of_range_are_named_by_their_place(path, value):
+    broken = copy.deepcopy(measurement())
+    target = broken
+    for key in path[:-1]:
+        target = target[key]
+    target[path[-1]] = value
+    assert path[-1] in records.fault_of(broken)
+
+
+def test_good_lines_are_kept_and_bad_ones_reported_with_their_number(tmp_path):
+    whole = json.dumps(measurement("c")) + "\n"
+    file = write(tmp_path / "r.jsonl", measurement("a"), "\n", "not json\n", '{"schema": "other"}\n', measurement("b"),
+                 "\xff\xfe\n", whole, whole[: len(whole) // 2])  # fmt: skip
+    found = records.read(file)
+    assert [r["id"] for r in found.records] == ["a", "b", "c"]
+    assert [number for number, _ in found.bad_lines] == [3, 4, 6, 8]
+    assert all(f"line {n}" in text for (n, _), text in zip(found.bad_lines, found.complaints(), strict=True))
+
+
+@pytest.mark.parametrize("name", ["missing.jsonl", "."])
+def test_a_file_that_cannot_be_read_is_a_clear_error(tmp_path, name):
+    with pytest.raises(UsageProblem, match="cannot read the record file"):
+        records.read(tmp_path / name)
+
+
+def test_a_line_cut_short_by_a_killed_run_never_swallows_the_next_record(tmp_path):
+    file = write(tmp_path / "r.jsonl", measurement("a"), '{"schema": "haloscope.rec')
+    records.prepare(file)
+    records.append(file, [measurement("b")])
+    found = records.read(file)
+    assert [r["id"] for r in found.records] == ["a", "b"]
+    assert [number for number, _ in found.bad_lines] == [2]
+
+
+def test_preparing_changes_nothing_in_a_sound_file_and_makes_missing_folders(tmp_path):
+    file = write(tmp_path / "r.jsonl", measurement("a"))
+    before = file.read_bytes()
+    records.prepare(file)
+    assert file.read_bytes() == before
+    records.prepare(tmp_path / "new" / "folder" / "r.jsonl")
+    assert (tmp_path / "new" / "folder" / "r.jsonl").read_bytes() == b""
+
+
+def test_no_space_left_is_said_with_a_remedy():
+    with pytest.raises(HaloscopeError, match="No space left.*--output"):
+        records.append(Path("/dev/full"), [measurement()])
+    with pytest.raises(HaloscopeError, match="No space left"):
+        records.try_to_write(Path("/dev/full"))
+
+
+def test_trying_to_write_leaves_a_file_as_readable_as_before(tmp_path):
+    file = write(tmp_path / "r.jsonl", measurement("a"))
+    records.try_to_write(file)
+    records.append(file, [measurement("b")])
+    found = records.read(file)
+    assert [r["id"] for r in found.records] == ["a", "b"] and not found.bad_lines
+
+
+def test_an_output_that_cannot_be_written_is_said_before_measuring(tmp_path):
+    (tmp_path / "file").write_text("")
+    with pytest.raises(HaloscopeError, match="cannot write records.*--output"):
+        records.prepare(tmp_path / "file" / "r.jsonl")
+    with pytest.raises(HaloscopeError, match="cannot write records"):
+        records.prepare(tmp_path)
+
+
+def test_what_is_measured_or_impossible_is_done_and_what_failed_is_not():
+    c = sweep.Configuration("laplace2d", (8, 8))
+    from haloscope.faults import Fault
+
+    found = [
+        measurement("a", "launch-1"),
+        records.skipped(c, "no such transport", 3, "launch-1"),
+        records.failed(c, Fault("rank 0 died"), "launch-2"),
+    ]
+    assert all(records.fault_of(r) == "" for r in found)
+    assert records.done(found) == {("launch-1", "a"), ("launch-1", c.id)}
+
+
+def test_the_tail_hands_out_complete_lines_once(tmp_path):
+    file = write(tmp_path / "r.jsonl", measurement("old"))
+    tail = records.Tail(file)
+    text = json.dumps(measurement("new"))
+    with file.open("a") as out:
+        out.write(text[:40])
+        out.flush()
+        assert tail.new() == []
+        out.write(text[40:] + "\n")
+        out.flush()
+    assert [r["id"] for r in tail.new()] == ["new"]
+    assert tail.new() == []
+
+
+def test_times_per_step_are_repetitions_divided_by_their_steps():
+    assert records.step_times(measurement(seconds=(1.0, 2.0))) == [0.1, 0.2]
