@@ -50,34 +50,40 @@ HALOSCOPE_INLINE void each_row(const Target& dst, std::int64_t x, const F& f) {
 /// One tile, n >= N cells long, ordinary stores. The last vector overlaps the one before instead of being partial.
 template <int N, int JY, int JZ, class Form, class Source, class Target>
 HALOSCOPE_INLINE void tile_plain(const Form& form, const Source& src, const Target& dst, std::int64_t n) {
-  using T = typename Form::Real;
-  Tile<T, N, JY, JZ> sum;
+  using V = Vec<typename Form::Real, N>;
   const int head = n >= 8 * N ? to_boundary<N>(dst.plane(0, 0)(0)) : 0;  // short rows do not repay alignment
   std::int64_t next = head ? head : N;
   for (std::int64_t x = 0;; next = x + N) {
-    form.template apply<N, JY, JZ>(src, x, sum);
-    each_row<JY, JZ>(dst, x, [&](int j, int k, T* p) HALOSCOPE_LAMBDA { sum[k][j].store(p); });
+    form.template apply<N, JY, JZ>(src, x, [&](int j, int k, V v) HALOSCOPE_LAMBDA { v.store(dst.plane(k, x)(j)); });
     if (x == n - N) return;
     x = next < n - N ? next : n - N;
   }
 }
 
-/// Asks for the rows that this tile is the first to read, a few vectors ahead: the core's own prefetchers follow fewer
-/// streams than a tile has (measured: 5-20 % of the whole sweep, best at 512 bytes).
-template <int JY, int JZ, class T>
-HALOSCOPE_INLINE void fetch_ahead(const Strided<const T>& src, std::int64_t x) {
-  constexpr std::int64_t distance = PFD / sizeof(T);
-#pragma GCC unroll 8
-  for (int k = 0; k <= (JZ > 1 ? JZ : 0); ++k) {
-    const auto rows = src.plane(k, x + distance);
-#pragma GCC unroll 8
-    for (int j = 1; j <= JY; ++j) __builtin_prefetch(rows(j));
-  }
-}
+/// A source in memory that also asks for the rows which this tile is the first to read, a few vectors ahead: the core's
+/// own prefetchers follow fewer streams than a tile has (measured: 5-20 % of the whole sweep).
+template <class Form, int JY, class T>
+struct FetchedAhead {
+  static constexpr std::int64_t distance = Form::fetch_bytes / sizeof(T);
+  Strided<const T> src;
 
-/// Other sources are in cache.
-template <int JY, int JZ, class Source>
-HALOSCOPE_INLINE void fetch_ahead(const Source&, std::int64_t) {}
+  HALOSCOPE_INLINE auto plane(int k, std::int64_t x) const {
+    const auto rows = src.plane(k, x);
+#pragma GCC unroll 8
+    for (int j = 1; j <= JY; ++j) __builtin_prefetch(rows(j) + distance);
+    return rows;
+  }
+};
+
+/// Sources in cache stay as they are.
+template <class Form, int JY, class T>
+HALOSCOPE_INLINE FetchedAhead<Form, JY, T> fetched_ahead(const Strided<const T>& src) {
+  return {src};
+}
+template <class Form, int JY, class Source>
+HALOSCOPE_INLINE const Source& fetched_ahead(const Source& src) {
+  return src;
+}
 
 /// Fetches the partial vectors at the end of this tile's rows and at the start of the next tile's. Their ordinary stores
 /// would otherwise wait for memory, and all later stores with them.
@@ -92,19 +98,18 @@ HALOSCOPE_INLINE void fetch_row_ends(const Strided<T>& dst, std::int64_t n) {
 /// One tile, non-temporal stores to whole vectors; the partial vectors at both ends are ordinary stores.
 template <int N, int JY, int JZ, class Form, class Source, class Target>
 HALOSCOPE_INLINE void tile_stream(const Form& form, const Source& src, const Target& dst, std::int64_t n) {
-  using T = typename Form::Real;
-  Tile<T, N, JY, JZ> sum;
-  const auto part = [&](std::int64_t x, int first, int last) {
-    form.template apply<N, JY, JZ>(src, x, sum);
-    each_row<JY, JZ>(dst, x, [&](int j, int k, T* p) HALOSCOPE_LAMBDA { store_lanes(p, sum[k][j], first, last); });
-  };
+  using V = Vec<typename Form::Real, N>;
+  const auto& ahead = fetched_ahead<Form, JY>(src);
   fetch_row_ends<N, JY, JZ>(dst, n);
+  const auto part = [&](std::int64_t x, int first, int last) {
+    form.template apply<N, JY, JZ>(
+        src, x, [&](int j, int k, V v) HALOSCOPE_LAMBDA { store_lanes(dst.plane(k, x)(j), v, first, last); });
+  };
   std::int64_t x = to_boundary<N>(dst.plane(0, 0)(0));
   if (x > 0) part(0, 0, static_cast<int>(x));
   for (; x + N <= n; x += N) {
-    fetch_ahead<JY, JZ>(src, x);
-    form.template apply<N, JY, JZ>(src, x, sum);
-    each_row<JY, JZ>(dst, x, [&](int j, int k, T* p) HALOSCOPE_LAMBDA { store_stream(p, sum[k][j]); });
+    form.template apply<N, JY, JZ>(
+        ahead, x, [&](int j, int k, V v) HALOSCOPE_LAMBDA { store_stream(dst.plane(k, x)(j), v); });
   }
   if (x < n) part(n - N, N - static_cast<int>(n - x), N);
 }
@@ -114,27 +119,29 @@ HALOSCOPE_INLINE void tile_stream(const Form& form, const Source& src, const Tar
 template <int N, int JY, int JZ, class Form, class Source, class Target>
 HALOSCOPE_INLINE void tile_shifted(const Form& form, const Source& src, const Target& dst, std::int64_t n) {
   using T = typename Form::Real;
-  Tile<T, N, JY, JZ> sum, last;
+  using V = Vec<T, N>;
+  V last[JZ][JY];
   Join<T> join[JZ][JY];
+  const auto& ahead = fetched_ahead<Form, JY>(src);
   fetch_row_ends<N, JY, JZ>(dst, n);
-  form.template apply<N, JY, JZ>(src, 0, last);
-  each_row<JY, JZ>(dst, 0, [&](int j, int k, T* p) HALOSCOPE_LAMBDA {
+  form.template apply<N, JY, JZ>(src, 0, [&](int j, int k, V v) HALOSCOPE_LAMBDA {
+    T* p = dst.plane(k, 0)(j);
     join[k][j] = Join<T>::at(to_boundary<N>(p));
-    store_lanes(p, last[k][j], 0, to_boundary<N>(p));
+    store_lanes(p, v, 0, to_boundary<N>(p));
+    last[k][j] = v;
   });
   std::int64_t x = N;
   for (; x + N <= n; x += N) {
-    fetch_ahead<JY, JZ>(src, x);
-    form.template apply<N, JY, JZ>(src, x, sum);
-    each_row<JY, JZ>(dst, x, [&](int j, int k, T* p) HALOSCOPE_LAMBDA {
-      store_stream(vector_before<N>(p), join[k][j](last[k][j], sum[k][j]));
-      last[k][j] = sum[k][j];
+    form.template apply<N, JY, JZ>(ahead, x, [&](int j, int k, V v) HALOSCOPE_LAMBDA {
+      store_stream(vector_before<N>(dst.plane(k, x)(j)), join[k][j](last[k][j], v));
+      last[k][j] = v;
     });
   }
   each_row<JY, JZ>(dst, x - N, [&](int j, int k, T* p) { store_lanes(p, last[k][j], to_boundary<N>(p), N); });
   if (x == n) return;
-  form.template apply<N, JY, JZ>(src, n - N, sum);
-  each_row<JY, JZ>(dst, n - N, [&](int j, int k, T* p) { store_lanes(p, sum[k][j], N - static_cast<int>(n - x), N); });
+  form.template apply<N, JY, JZ>(src, n - N, [&](int j, int k, V v) HALOSCOPE_LAMBDA {
+    store_lanes(dst.plane(k, n - N)(j), v, N - static_cast<int>(n - x), N);
+  });
 }
 #endif
 

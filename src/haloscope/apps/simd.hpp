@@ -40,6 +40,12 @@ constexpr bool can_shift = true;  ///< joins lanes of two vectors at a variable 
 constexpr bool can_shift = false;
 #endif
 
+#if defined(__AVX512F__) || defined(__aarch64__)
+constexpr bool many_registers = true;  ///< 32 vector registers instead of 16
+#else
+constexpr bool many_registers = false;
+#endif
+
 template <class T>
 constexpr int full_lanes = vector_bytes / static_cast<int>(sizeof(T));
 

@@ -13,7 +13,7 @@
 namespace haloscope {
 namespace {
 
-constexpr std::size_t page = 4096, huge_page = std::size_t{2} << 20, huge_from = std::size_t{1} << 20;
+constexpr std::size_t page = 4096, huge_page = std::size_t{2} << 20, huge_from = std::size_t{128} << 10;
 constexpr std::int64_t line = 64;
 
 std::size_t round_up(std::size_t bytes, std::size_t to) { return (bytes + to - 1) / to * to; }

@@ -13,7 +13,7 @@ namespace haloscope {
 class Memory {
  public:
   Memory() = default;
-  /// @param bytes  size; from 1 MiB on, the memory is aligned to 2 MiB and huge pages are asked for.
+  /// @param bytes  size; from 128 KiB on, the memory is aligned to 2 MiB and huge pages are asked for.
   /// @throws Error when the system refuses.
   explicit Memory(std::size_t bytes);
   ~Memory();

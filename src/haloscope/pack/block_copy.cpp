@@ -69,6 +69,13 @@ bool plane_by_plane(const BlockCopy& first, const BlockCopy& second) {
   return first.planes == second.planes && interleave(first, second, {first.planes, 1}, plane_track);
 }
 
+/// Whether two copies read or write among each other, as those of one field do. Only then do they share cache lines.
+bool same_field(const BlockCopy& a, const BlockCopy& b) {
+  const auto read = [](const BlockCopy& c) { return hull(plane_track(c.from, c.from_row, c.from_plane, c), {c.planes, 1}); };
+  const auto written = [](const BlockCopy& c) { return hull(plane_track(c.to, c.to_row, c.to_plane, c), {c.planes, 1}); };
+  return meet(read(a), read(b)) || meet(written(a), written(b));
+}
+
 bool row_by_row(const BlockCopy& first, const BlockCopy& second) {
   return first.rows == second.rows && first.row_bytes == second.row_bytes &&
          interleave(first, second, {first.rows, first.planes}, row_track);
@@ -132,6 +139,19 @@ void two(const BlockCopy& c, const BlockCopy& d, std::int64_t plane) {
   }
 }
 
+/// One row per plane, as in y faces: asks for the next plane's row, both ends. 10 % of an exchange at 64^3 doubles.
+void lone_row(const BlockCopy& c, std::int64_t plane) {
+  constexpr std::int64_t line = 64, longest = 4096;  // the hardware follows longer rows well
+  const std::byte* from = c.from + plane * c.from_plane;
+  std::byte* to = c.to + plane * c.to_plane;
+  if (c.row_bytes < longest)
+    for (std::int64_t b = 0; b < c.row_bytes; b += line) {
+      __builtin_prefetch(reinterpret_cast<const void*>(reinterpret_cast<std::intptr_t>(from) + c.from_plane + b), 0);
+      __builtin_prefetch(reinterpret_cast<const void*>(reinterpret_cast<std::intptr_t>(to) + c.to_plane + b), 1);
+    }
+  std::memcpy(to, from, static_cast<std::size_t>(c.row_bytes));
+}
+
 template <int Bytes, Ahead ahead>
 void rows_of(const BlockCopy* copies, bool pair, std::int64_t plane) {
   if (pair)
@@ -150,6 +170,7 @@ void short_rows(const BlockCopy* copies, bool pair, std::int64_t plane) {
 }
 
 void run_plane(const BlockCopy* copies, bool pair, std::int64_t plane) {
+  if (copies->rows == 1 && !pair) return lone_row(*copies, plane);
   switch (copies->row_bytes) {
     case 4: return short_rows<4>(copies, pair, plane);
     case 8: return short_rows<8>(copies, pair, plane);
@@ -172,7 +193,7 @@ CopyList::CopyList(std::vector<BlockCopy> copies) {
   }
   for (std::size_t i = 0; i < copies_.size(); ++i) {
     const BlockCopy& c = copies_[i];
-    bool joins = !sheets_.empty();
+    bool joins = !sheets_.empty() && same_field(copies_[groups_[sheets_.back().begin].begin], c);
     for (std::size_t j = joins ? groups_[sheets_.back().begin].begin : i; joins && j < i; ++j)
       joins = plane_by_plane(copies_[j], c);
     if (!joins) sheets_.push_back({groups_.size(), groups_.size(), c.planes});

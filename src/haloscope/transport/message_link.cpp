@@ -62,10 +62,16 @@ MessageLink::MessageLink(const LinkContext& context, const MessageOptions& optio
   place(context);
 }
 
+/// Decides where each message lies: in place, described by a datatype, or in a buffer of its own per slot.
 void MessageLink::place(const LinkContext& context) {
   const Views& views = *context.views;
-  std::size_t used = 0;
-  std::vector<std::size_t> offsets(static_cast<std::size_t>(messages_) * slots_);
+  const auto in_place = [&](const Message& m, int slot) { return contiguous_span(views, slot, m); };
+  const auto padded = [](const Message& m) { return (static_cast<std::size_t>(m.bytes) + line - 1) / line * line; };
+  std::size_t needed = 0;
+  for (int slot = 0; slot < slots_ && !options_.datatype; ++slot)
+    for (const Message& message : context.plan->messages) needed += in_place(message, slot) ? 0 : padded(message);
+  buffers_ = Memory(needed);
+  std::byte* buffer = buffers_.data();
   for (int slot = 0; slot < slots_; ++slot)
     for (int id = 0; id < messages_; ++id) {
       const Message& message = context.plan->messages[id];
@@ -73,28 +79,17 @@ void MessageLink::place(const LinkContext& context) {
       p.peer = message.peer;
       p.tag = message.tag;
       p.out = message.out;
-      p.data = contiguous_span(views, slot, message);
-      if (p.data != nullptr) {
-        p.type = byte_type(message.bytes);
-      } else if (options_.datatype) {
+      p.data = in_place(message, slot);
+      if (p.data == nullptr && options_.datatype) {
         p.data = MPI_BOTTOM;
         p.type = region_type(views, slot, *context.plan, message);
-      } else {
-        offsets[&p - ports_.get()] = used;
-        used += (message.bytes + line - 1) / line * line;
+        continue;
       }
-    }
-  buffers_ = Memory(used);
-  if (options_.datatype) return;
-  for (int slot = 0; slot < slots_; ++slot)
-    for (int id = 0; id < messages_; ++id) {
-      const Message& message = context.plan->messages[id];
-      Port& p = port(id, slot);
-      if (p.data != nullptr) continue;
-      std::byte* buffer = buffers_.data() + offsets[&p - ports_.get()];
-      p.data = buffer;
       p.type = byte_type(message.bytes);
+      if (p.data != nullptr) continue;
+      p.data = buffer;
       p.packing = p.out ? make_pack(views, slot, message, buffer) : make_unpack(views, slot, message, buffer);
+      buffer += padded(message);
     }
 }
 
