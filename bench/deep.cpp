@@ -5,8 +5,8 @@
 #include <cstdlib>
 #include <memory>
 
-#include "harness.hpp"
 #include "haloscope/apps/kernel.hpp"
+#include "harness.hpp"
 
 namespace {
 
@@ -23,7 +23,8 @@ using PlainSweep = void (*)(const double* in, double* out, std::int64_t row, con
 
 /// What a user would write: one loop nest, the multiply-adds spelt out so that the bits agree.
 [[gnu::always_inline]] inline void plain_loop(const double* __restrict in, double* __restrict out, std::int64_t row,
-                                              const double* w, std::int64_t y_lo, std::int64_t y_hi, std::int64_t x_hi) {
+                                              const double* w, std::int64_t y_lo, std::int64_t y_hi,
+                                              std::int64_t x_hi) {
   const double north = w[0], west = w[1], centre = w[2], east = w[3], south = w[4];
   for (std::int64_t y = y_lo; y < y_hi; ++y) {
     const double* u = in + y * row;
@@ -83,8 +84,10 @@ class Block {
       args.in = slot_[from], args.out = slot_[to], args.row = row_, args.weights = weights.data(), args.stream = true;
       args.region = {{-reach, lo - reach, 0}, {cells + reach, hi - reach, 1}};
       args.levels = levels, args.scratch = scratch_[member].data();
-      if (levels > 1) kernel_.fused(args);
-      else kernel_.sweep(args);
+      if (levels > 1)
+        kernel_.fused(args);
+      else
+        kernel_.sweep(args);
     });
   }
 
@@ -120,11 +123,13 @@ void verify(Block& block) {
     block.step(from, to, 1, deepest - depth);
     from = to;
     if (depth > 1 && std::find(std::begin(depths), std::end(depths), depth) == std::end(depths)) continue;
-    if (depth == 1) block.plain_step(0, 1);
-    else block.step(0, 1, depth, 0);
+    if (depth == 1)
+      block.plain_step(0, 1);
+    else
+      block.step(0, 1, depth, 0);
     if (!block.same(1, from)) {
-      std::fprintf(stderr, "deep: %s gives other bytes than %d single sweeps\n", depth == 1 ? "the plain loop" : "fusing",
-                   depth);
+      std::fprintf(stderr, "deep: %s gives other bytes than %d single sweeps\n",
+                   depth == 1 ? "the plain loop" : "fusing", depth);
       std::exit(1);
     }
   }
@@ -151,8 +156,8 @@ void report(const Variant& fused, int depth, const Variant& step, const Variant&
   const std::string notes = "k=" + std::to_string(depth) + ", time per step, results compared byte for byte, isa " +
                             find_kernel("laplace2d", Real::f64).isa;
   const auto a = per_step(fused.seconds, depth);
-  emit({"deep", label + "over best one-step", fused.name, step.name, a, step.seconds, "b/a", chosen ? 2.1 : 1.8, ">=",
-        threads, notes});
+  emit({"deep", label + "over best one-step", fused.name, step.name, a, step.seconds, "b/a", chosen ? 2.1 : 1.8,
+        ">=", threads, notes});
   emit({"deep", label + "over autovectorised one-step", fused.name, plain.name, a, plain.seconds, "b/a",
         chosen ? 3.5 : 3.0, ">=", threads, notes});
 }

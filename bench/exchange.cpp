@@ -1,5 +1,5 @@
-// Figure `exchange`: our two-sided strategies against an expert's plain exchange, on the same fields and under the swept
-// protocol. Two ranks.
+// Figure `exchange`: our two-sided strategies against an expert's plain exchange, on the same fields and under the
+// swept protocol. Two ranks.
 #include "plain_exchange.hpp"
 #include "swept.hpp"
 
@@ -14,8 +14,8 @@ void measure(const Block& block, int rounds, bool all) {
     for (int f = 0; f < block.fields; ++f)
       corners[slot].push_back(reinterpret_cast<double*>(fields.views()[f][slot].at({-1, -1, -1})));
   PlainExchange plain(MPI_COMM_WORLD, {block.n, block.n, block.n}, block.ranks, block.fields);
-  std::vector<Contender> contenders{{"expert plain exchange", seven_point_sweep(block, fields),
-                                     [&](int slot) { plain.run(corners[slot].data()); }}};
+  std::vector<Contender> contenders{
+      {"expert plain exchange", seven_point_sweep(block, fields), [&](int slot) { plain.run(corners[slot].data()); }}};
   check(contenders[0], block, layout, fields);
   std::vector<Exchange> exchanges;
   const auto names = two_sided_strategies(block.fields);

@@ -93,8 +93,8 @@ void measure(const Block& block, int rounds, bool all) {
     std::fprintf(stderr, "%s: PETSc's fields are not laid out as assumed here\n", block.name().c_str());
     MPI_Abort(MPI_COMM_WORLD, 1);
   }
-  std::vector<Contender> contenders{{"PETSc DMLocalToLocal", [&](int slot) { petsc.sweep(slot); },
-                                     [&](int slot) { petsc.exchange(slot); }}};
+  std::vector<Contender> contenders{
+      {"PETSc DMLocalToLocal", [&](int slot) { petsc.sweep(slot); }, [&](int slot) { petsc.exchange(slot); }}};
   std::vector<Exchange> exchanges;
   const auto names = two_sided_strategies(block.fields);
   add_strategies(contenders, exchanges, names, block, layout, fields);

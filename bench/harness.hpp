@@ -111,8 +111,10 @@ inline Storage make_fields(int dims, const Index& cells, int halo, int element_b
       auto [from, to] = share(lines, member, team.size());
       const auto end = member + 1 == team.size() ? bytes.size() : static_cast<std::size_t>(to) * 64;
       const auto mine = bytes.subspan(from * 64, end - from * 64);
-      if (element_bytes == 8) fill(mine, double{});
-      else fill(mine, float{});
+      if (element_bytes == 8)
+        fill(mine, double{});
+      else
+        fill(mine, float{});
     });
   });
 }
@@ -178,11 +180,12 @@ inline void emit(const Result& r) {
   std::vector<double> ratios;
   for (std::size_t i = 0; i < r.samples_a.size(); ++i)
     ratios.push_back(r.value == "b/a" ? r.samples_b[i] / r.samples_a[i] : r.samples_a[i] / r.samples_b[i]);
-  std::printf("{\"figure\":\"%s\",\"case\":\"%s\",\"unit\":\"ratio\",\"a\":\"%s\",\"b\":\"%s\",\"samples_a\":%s,"
-              "\"samples_b\":%s,\"value\":\"%s\",\"bar\":%g,\"direction\":\"%s\",\"threads\":%d,\"ranks\":%d,"
-              "\"notes\":\"%s\"}\n",
-              r.figure.c_str(), r.name.c_str(), r.a.c_str(), r.b.c_str(), json_list(r.samples_a).c_str(),
-              json_list(r.samples_b).c_str(), r.value.c_str(), r.bar, r.direction.c_str(), r.threads, r.ranks, r.notes.c_str());
+  std::printf(
+      "{\"figure\":\"%s\",\"case\":\"%s\",\"unit\":\"ratio\",\"a\":\"%s\",\"b\":\"%s\",\"samples_a\":%s,"
+      "\"samples_b\":%s,\"value\":\"%s\",\"bar\":%g,\"direction\":\"%s\",\"threads\":%d,\"ranks\":%d,"
+      "\"notes\":\"%s\"}\n",
+      r.figure.c_str(), r.name.c_str(), r.a.c_str(), r.b.c_str(), json_list(r.samples_a).c_str(),
+      json_list(r.samples_b).c_str(), r.value.c_str(), r.bar, r.direction.c_str(), r.threads, r.ranks, r.notes.c_str());
   std::fflush(stdout);
   std::fprintf(stderr, "%-8s %-44s %.3f (bar %s %g)\n", r.figure.c_str(), r.name.c_str(), median(ratios),
                r.direction.c_str(), r.bar);

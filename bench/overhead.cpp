@@ -100,7 +100,7 @@ int main(int argc, char** argv) {
     Step step(rank, ranks);
     const Program program = find_schedule("bulk").make({1, false}, step.plan, {});
     auto link = find_transport("persistent").open({MPI_COMM_WORLD, &step.layout, &step.plan, &step.fields.views()}, {});
-    CommOps comm(program, step.plan, step.fields.views(), *link, MPI_COMM_WORLD);
+    CommOps comm(program, step.fields.views(), *link, MPI_COMM_WORLD);
     Runner runner(program, comm, {&Step::call, &step}, {});
     ByHand by_hand(step, program, *link);
 

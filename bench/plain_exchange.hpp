@@ -15,7 +15,8 @@ namespace haloscope::bench {
 class PlainExchange {
  public:
   /// Blocks of n[0] x n[1] x n[2] doubles with one ghost layer, dense; `ranks` blocks per dimension, all periodic.
-  PlainExchange(MPI_Comm comm, std::array<int, 3> n, std::array<int, 3> ranks, int fields) : comm_(comm), n_(n), fields_(fields) {
+  PlainExchange(MPI_Comm comm, std::array<int, 3> n, std::array<int, 3> ranks, int fields)
+      : comm_(comm), n_(n), fields_(fields) {
     row_ = n[0] + 2;
     plane_ = row_ * (n[1] + 2);
     int rank = 0;
@@ -52,14 +53,16 @@ class PlainExchange {
       double* buffer = p.send_buffer.data();
       for (int f = 0; f < fields_; ++f)
         for (const Region& region : p.out) {
-          copy(buffer, region.size[0], region.size[0] * region.size[1], field[f] + region.at, row_, plane_, region.size);
+          copy(buffer, region.size[0], region.size[0] * region.size[1], field[f] + region.at, row_, plane_,
+               region.size);
           buffer += region.volume();
         }
       MPI_Isend(p.send_buffer.data(), static_cast<int>(p.send_buffer.size()), MPI_DOUBLE, p.rank, 0, comm_,
                 &requests_[r++]);
     }
     for (int f = 0; f < fields_; ++f)
-      for (const Pair& c : copies_) copy(field[f] + c.to.at, row_, plane_, field[f] + c.from.at, row_, plane_, c.to.size);
+      for (const Pair& c : copies_)
+        copy(field[f] + c.to.at, row_, plane_, field[f] + c.from.at, row_, plane_, c.to.size);
     // Not MPI_Waitall: MPICH's gives the core away while it waits, which costs milliseconds where other programs run.
     for (int done = 0; !done;)
       MPI_Testall(static_cast<int>(requests_.size()), requests_.data(), &done, MPI_STATUSES_IGNORE);
@@ -67,7 +70,8 @@ class PlainExchange {
       const double* buffer = p.receive_buffer.data();
       for (int f = 0; f < fields_; ++f)
         for (const Region& region : p.in) {
-          copy(field[f] + region.at, row_, plane_, buffer, region.size[0], region.size[0] * region.size[1], region.size);
+          copy(field[f] + region.at, row_, plane_, buffer, region.size[0], region.size[0] * region.size[1],
+               region.size);
           buffer += region.volume();
         }
     }

@@ -2,9 +2,9 @@
 //
 // Best copy: the fastest of a plain copy, one with non-temporal stores, and one with non-temporal stores in four
 // streams. Every variant moves one read and one write per point, on the library's own fields.
-#include "harness.hpp"
 #include "haloscope/apps/kernel.hpp"
 #include "haloscope/apps/probe.hpp"
+#include "harness.hpp"
 
 namespace {
 
@@ -26,8 +26,9 @@ struct Group {
 const Group groups[] = {
     {2, {8192, 8192, 1}, {{"laplace2d", Real::f64, 0.88}}},
     {2, {16384, 8192, 1}, {{"laplace2d", Real::f32, 0.88}}},
-    {3, {400, 400, 400}, {{"laplace3d", Real::f64, 0.78}, {"advection3d-separable", Real::f64, 0.62},
-                          {"advection3d-dense", Real::f64, 0}}},
+    {3,
+     {400, 400, 400},
+     {{"laplace3d", Real::f64, 0.78}, {"advection3d-separable", Real::f64, 0.62}, {"advection3d-dense", Real::f64, 0}}},
 };
 
 const char* type_name(Real real) { return real == Real::f64 ? "f64" : "f32"; }
@@ -77,8 +78,8 @@ std::string copy_notes(const std::vector<Variant>& variants, double gigabytes) {
 }
 
 /// The dense form is bound by arithmetic as well as memory: one of its two bars suffices.
-void emit_dense(const Variant& sweep, const std::vector<Variant>& variants, std::vector<double> fma_seconds, int threads,
-                const std::string& notes) {
+void emit_dense(const Variant& sweep, const std::vector<Variant>& variants, std::vector<double> fma_seconds,
+                int threads, const std::string& notes) {
   const std::string suffices = "; one of the two dense bars (fma peak, plain copy) suffices";
   const std::string label = "advection3d-dense f64, " + std::to_string(threads) + " thread" + (threads > 1 ? "s" : "");
   emit({"sweep", label + ", of fma peak", "haloscope sweep", "27 fma per point in registers", sweep.seconds,
@@ -100,7 +101,7 @@ void measure(const Group& g, int threads, int rounds) {
   variants.push_back({"copy nt", copy_job(CopyKind::stream, copied, fields, team)});
   variants.push_back({"copy nt 4 streams", copy_job(CopyKind::stream4, copied, fields, team)});
   const bool dense = g.cases.back().form == "advection3d-dense";
-  constexpr std::int64_t burst = 4'000'000;
+  constexpr std::int64_t burst = 40'000'000;
   if (dense) variants.push_back({"fma", [&team] { team.run([](int) { run_fma(burst); }); }});
   take_turns(variants, rounds);
 
@@ -116,9 +117,10 @@ void measure(const Group& g, int threads, int rounds) {
       emit_dense(variants[i], variants, std::move(seconds), threads, notes);
       continue;
     }
-    emit({"sweep", c.form + " " + type_name(c.real) + ", " + std::to_string(threads) + " thread" + (threads > 1 ? "s" : ""),
-          "haloscope sweep", "best copy (" + best.name + ")", variants[i].seconds, best.seconds, "b/a", c.bar, ">=",
-          threads, notes});
+    emit({"sweep",
+          c.form + " " + type_name(c.real) + ", " + std::to_string(threads) + " thread" + (threads > 1 ? "s" : ""),
+          "haloscope sweep", "best copy (" + best.name + ")", variants[i].seconds, best.seconds, "b/a", c.bar,
+          ">=", threads, notes});
   }
 }
 

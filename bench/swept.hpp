@@ -14,16 +14,22 @@
 #include <string>
 #include <vector>
 
-#include "harness.hpp"
 #include "haloscope/apps/kernel.hpp"
 #include "haloscope/core/layout.hpp"
 #include "haloscope/field/field.hpp"
 #include "haloscope/runner/exchange.hpp"
+#include "harness.hpp"
 
 namespace haloscope::bench {
 
-inline int world_rank() { int r; return MPI_Comm_rank(MPI_COMM_WORLD, &r), r; }
-inline int world_size() { int n; return MPI_Comm_size(MPI_COMM_WORLD, &n), n; }
+inline int world_rank() {
+  int r;
+  return MPI_Comm_rank(MPI_COMM_WORLD, &r), r;
+}
+inline int world_size() {
+  int n;
+  return MPI_Comm_size(MPI_COMM_WORLD, &n), n;
+}
 
 /// Puts each rank on a core of its own where there are enough.
 inline void pin_rank() {
@@ -70,7 +76,7 @@ class FlagBarrier {
 
 struct Block {
   std::array<int, 3> ranks;
-  int n;       ///< cells per rank and dimension
+  int n;  ///< cells per rank and dimension
   int fields;
   std::string name() const {
     std::string text;
@@ -116,7 +122,8 @@ inline std::function<void(int)> seven_point_sweep(const Block& block, const Stor
   };
 }
 
-/// Runs all contenders in turn, `rounds` times `steps` steps each, every round in another order (the same on all ranks).
+/// Runs all contenders in turn, `rounds` times `steps` steps each, every round in another order (the same on all
+/// ranks).
 inline void take_swept_turns(std::vector<Contender>& contenders, int rounds, int steps) {
   FlagBarrier flags;
   std::vector<std::size_t> order(contenders.size());
@@ -182,8 +189,8 @@ inline void check(const Contender& contender, const Block& block, const Layout& 
                    [&](const double* at, int f, const Index& global, bool) { wrong += *at != value_at(global, f); });
   }
   if (wrong == 0) return;
-  std::fprintf(stderr, "%s: %s leaves %ld wrong points on rank %d\n", block.name().c_str(), contender.name.c_str(), wrong,
-               world_rank());
+  std::fprintf(stderr, "%s: %s leaves %ld wrong points on rank %d\n", block.name().c_str(), contender.name.c_str(),
+               wrong, world_rank());
   MPI_Abort(MPI_COMM_WORLD, 1);
 }
 
@@ -204,8 +211,8 @@ inline void add_strategies(std::vector<Contender>& contenders, std::vector<Excha
                            const Storage& fields) {
   for (const auto& name : names) exchanges.emplace_back(MPI_COMM_WORLD, layout, block.spec(), name, fields.views());
   for (std::size_t i = 0; i < names.size(); ++i) {
-    contenders.push_back({names[i], seven_point_sweep(block, fields),
-                          [&exchanges, i](int slot) { exchanges[i].exchange(slot); }});
+    contenders.push_back(
+        {names[i], seven_point_sweep(block, fields), [&exchanges, i](int slot) { exchanges[i].exchange(slot); }});
     check(contenders.back(), block, layout, fields);
   }
 }

@@ -1,9 +1,9 @@
 // The stencils, each written once: how a tile of JY rows x JZ planes is computed for N neighbouring cells in x.
-// Included by isa_table.hpp only (see simd.hpp for why).
+// Included through isa_fill.hpp only (see simd.hpp for why).
 //
 // A form fixes the order of operations of a point; tile shape, vector width and instruction set never change it. So
-// every kernel of a form gives the bits of the plain loop with one fma per term. `src.plane(k, x)(j)` points to cell x of
-// the row j rows and k planes away from the tile's first one. `emit(j, k, value)` takes a finished row: as early as
+// every kernel of a form gives the bits of the plain loop with one fma per term. `src.plane(k, x)(j)` points to cell x
+// of the row j rows and k planes away from the tile's first one. `emit(j, k, value)` takes a finished row: as early as
 // possible, so that stores are spread evenly over the work. `rows` and `planes` shape the tile of large boxes;
 // `fetch_bytes` is how far ahead along x a source in memory is asked for (all measured, on one server core).
 #pragma once

@@ -1,5 +1,5 @@
 // Several time steps of a 2D stencil in one pass over memory: temporal blocking in the second-level cache.
-// Included by isa_table.hpp only (see simd.hpp for why).
+// Included through isa_fill.hpp only (see simd.hpp for why).
 //
 // The box is cut into x tiles. In a tile, time level t computes the columns and rows that level t + 1 will read (one
 // more on each side per level) and runs one row behind level t - 1 as a wavefront down y. Each inner level keeps only
@@ -67,19 +67,27 @@ struct FusedTile {
   template <int JY>
   HALOSCOPE_INLINE void step(int t, std::int64_t y) const {
     const std::int64_t reach = levels - t;
+    if (t == 1) return put<JY>(t, y, FetchedAhead<Form, JY, T>{{in + y * row - reach, row, 0}});
     RowTable<const T, JY + 2, 1> src;
-    for (int j = 0; j < JY + 2; ++j) src.p[j] = (t == 1 ? in + (y - 1 + j) * row : rings.at(t - 1, y - 1 + j)) - reach;
-    if (t == levels) {
-      const Strided<T> memory{out + (y - levels) * row, row, 0};
-      if constexpr (N == full_lanes<T>) {
-        if (store == Store::stream) return tile<Store::stream, N, JY, 1>(form, src, memory, width);
-        if (store == Store::shifted) return tile<Store::shifted, N, JY, 1>(form, src, memory, width);
-      }
-      return tile<Store::plain, N, JY, 1>(form, src, memory, width);
+    for (int j = 0; j < JY + 2; ++j) src.p[j] = rings.at(t - 1, y - 1 + j) - reach;
+    put<JY>(t, y, src);
+  }
+
+  /// Computes the rows of step() from `src` into the ring of level t or, at the last level, into memory.
+  template <int JY, class Source>
+  HALOSCOPE_INLINE void put(int t, std::int64_t y, const Source& src) const {
+    if (t < levels) {
+      const std::int64_t reach = levels - t;
+      RowTable<T, JY, 0> dst;
+      for (int j = 0; j < JY; ++j) dst.p[j] = rings.at(t, y + j) - reach;
+      return tile<Store::plain, N, JY, 1>(form, src, dst, width + 2 * reach);
     }
-    RowTable<T, JY, 0> dst;
-    for (int j = 0; j < JY; ++j) dst.p[j] = rings.at(t, y + j) - reach;
-    tile<Store::plain, N, JY, 1>(form, src, dst, width + 2 * reach);
+    const Strided<T> dst{out + (y - levels) * row, row, 0};
+    if constexpr (N == full_lanes<T>) {
+      if (store == Store::stream) return tile<Store::stream, N, JY, 1>(form, src, dst, width);
+      if (store == Store::shifted) return tile<Store::shifted, N, JY, 1>(form, src, dst, width);
+    }
+    tile<Store::plain, N, JY, 1>(form, src, dst, width);
   }
 
   template <int JY>

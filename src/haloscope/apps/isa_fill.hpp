@@ -9,8 +9,12 @@ namespace haloscope::HALOSCOPE_ISA {
 
 inline const IsaTable* table(const char* isa) {
   static const IsaTable filled{
-      {{"laplace2d", Real::f64, {sweep<Laplace2d<double>>, fused<Laplace2d<double>>, fused_scratch<Laplace2d<double>>, isa}},
-       {"laplace2d", Real::f32, {sweep<Laplace2d<float>>, fused<Laplace2d<float>>, fused_scratch<Laplace2d<float>>, isa}},
+      {{"laplace2d",
+        Real::f64,
+        {sweep<Laplace2d<double>>, fused<Laplace2d<double>>, fused_scratch<Laplace2d<double>>, isa}},
+       {"laplace2d",
+        Real::f32,
+        {sweep<Laplace2d<float>>, fused<Laplace2d<float>>, fused_scratch<Laplace2d<float>>, isa}},
        {"laplace3d", Real::f64, {sweep<Laplace3d<double>>, nullptr, nullptr, isa}},
        {"laplace3d", Real::f32, {sweep<Laplace3d<float>>, nullptr, nullptr, isa}},
        {"advection3d-dense", Real::f64, {sweep<Dense27<double>>, nullptr, nullptr, isa}},

@@ -1,5 +1,5 @@
 // The one sweep: a box cut into tiles of a few rows and planes that advance along x together.
-// Included by isa_table.hpp only (see simd.hpp for why).
+// Included through isa_fill.hpp only (see simd.hpp for why).
 //
 // Why tiles: one core is limited by cache lines in flight, so several read and write streams run faster than one, and
 // each source line is fetched about 1.5 times instead of 3 (fast for memory and for L1 alike).
@@ -85,11 +85,13 @@ HALOSCOPE_INLINE const Source& fetched_ahead(const Source& src) {
   return src;
 }
 
-/// Fetches the partial vectors at the end of this tile's rows and at the start of the next tile's. Their ordinary stores
-/// would otherwise wait for memory, and all later stores with them.
+/// Fetches the partial vectors at the end of this tile's rows and at the start of the next tile's. Their ordinary
+/// stores would otherwise wait for memory, and all later stores with them.
 template <int N, int JY, int JZ, class T>
 HALOSCOPE_INLINE void fetch_row_ends(const Strided<T>& dst, std::int64_t n) {
-  each_row<JY, JZ>(dst, n, [](int, int, T* p) HALOSCOPE_LAMBDA { if (to_boundary<N>(p)) __builtin_prefetch(p - 1, 1); });
+  each_row<JY, JZ>(dst, n, [](int, int, T* p) HALOSCOPE_LAMBDA {
+    if (to_boundary<N>(p)) __builtin_prefetch(p - 1, 1);
+  });
   each_row<JY, JZ>(dst.moved(0, JY, 0), 0, [](int, int, T* p) HALOSCOPE_LAMBDA {
     if (to_boundary<N>(p)) __builtin_prefetch(p, 1);
   });
@@ -108,8 +110,8 @@ HALOSCOPE_INLINE void tile_stream(const Form& form, const Source& src, const Tar
   std::int64_t x = to_boundary<N>(dst.plane(0, 0)(0));
   if (x > 0) part(0, 0, static_cast<int>(x));
   for (; x + N <= n; x += N) {
-    form.template apply<N, JY, JZ>(
-        ahead, x, [&](int j, int k, V v) HALOSCOPE_LAMBDA { store_stream(dst.plane(k, x)(j), v); });
+    form.template apply<N, JY, JZ>(ahead, x,
+                                   [&](int j, int k, V v) HALOSCOPE_LAMBDA { store_stream(dst.plane(k, x)(j), v); });
   }
   if (x < n) part(n - N, N - static_cast<int>(n - x), N);
 }

@@ -1,7 +1,6 @@
 // Chooses kernels by form, scalar type and the instruction sets of this CPU.
-#include "haloscope/apps/kernel.hpp"
-
 #include "haloscope/apps/isa_select.hpp"
+#include "haloscope/apps/kernel.hpp"
 #include "haloscope/core/error.hpp"
 
 namespace haloscope {

@@ -1,4 +1,5 @@
-// Loops that measure what a core can do at best: copies and multiply-adds. Included by isa_fill.hpp only (see simd.hpp).
+// Loops that measure what a core can do at best: copies and multiply-adds. Included through isa_fill.hpp only
+// (see simd.hpp for why).
 #pragma once
 
 #include "haloscope/apps/simd.hpp"
@@ -16,8 +17,10 @@ void copy(void* out, const void* in, std::size_t bytes) {
   const std::size_t n = bytes / sizeof(double);
   const auto move = [&](std::size_t x) HALOSCOPE_LAMBDA {
     const Line v = Line::load(from + x);
-    if constexpr (Stream) store_stream(to + x, v);
-    else v.store(to + x);
+    if constexpr (Stream)
+      store_stream(to + x, v);
+    else
+      v.store(to + x);
     asm volatile("");  // or the compiler turns the loop into memcpy, which streams on its own account
   };
   std::size_t x = 0;

@@ -69,13 +69,17 @@ struct Vec {
     return r;
   }
   HALOSCOPE_INLINE static Vec splat(T s) {
-    if constexpr (N == 1) return {s};
-    else return {s - typename RawVector<T, N>::type{}};
+    if constexpr (N == 1)
+      return {s};
+    else
+      return {s - typename RawVector<T, N>::type{}};
   }
   HALOSCOPE_INLINE void store(T* p) const { __builtin_memcpy(p, &v, sizeof v); }
   HALOSCOPE_INLINE T lane(int i) const {
-    if constexpr (N == 1) return v;
-    else return v[i];
+    if constexpr (N == 1)
+      return v;
+    else
+      return v[i];
   }
 };
 
@@ -162,8 +166,10 @@ HALOSCOPE_INLINE void store_lanes(T* p, Vec<T, N> v, int first, int last) {
       const auto from = first > shift ? static_cast<unsigned>(first - shift) : 0u;
       const auto to = last - shift < N ? static_cast<unsigned>(last - shift) : static_cast<unsigned>(N);
       const auto mask = ((1u << to) - 1u) & ~((1u << from) - 1u);
-      if constexpr (sizeof(T) == 8) _mm512_mask_store_pd(line, static_cast<__mmask8>(mask), rotated(v, shift).v);
-      else _mm512_mask_store_ps(line, static_cast<__mmask16>(mask), rotated(v, shift).v);
+      if constexpr (sizeof(T) == 8)
+        _mm512_mask_store_pd(line, static_cast<__mmask8>(mask), rotated(v, shift).v);
+      else
+        _mm512_mask_store_ps(line, static_cast<__mmask16>(mask), rotated(v, shift).v);
     }
     return;
   }
@@ -207,8 +213,10 @@ struct Join {
     }
   }
   HALOSCOPE_INLINE Vec<T, full_lanes<T>> operator()(Vec<T, full_lanes<T>> low, Vec<T, full_lanes<T>> high) const {
-    if constexpr (sizeof(T) == 8) return {_mm512_permutex2var_pd(low.v, index, high.v)};
-    else return {_mm512_permutex2var_ps(low.v, index, high.v)};
+    if constexpr (sizeof(T) == 8)
+      return {_mm512_permutex2var_pd(low.v, index, high.v)};
+    else
+      return {_mm512_permutex2var_ps(low.v, index, high.v)};
   }
 };
 #endif

@@ -12,7 +12,7 @@ namespace haloscope {
 
 /// One slot of one quantity. Address of point p: origin + p[0]*element_bytes + p[1]*stride[1] + p[2]*stride[2].
 struct SlotView {
-  std::byte* origin = nullptr;        ///< point (0, 0, 0), the first owned one
+  std::byte* origin = nullptr;                  ///< point (0, 0, 0), the first owned one
   std::array<std::int64_t, 3> stride{8, 0, 0};  ///< bytes between neighbours in x, y, z; stride[0] == element_bytes
   std::byte* at(const Index& p) const { return origin + p[0] * stride[0] + p[1] * stride[1] + p[2] * stride[2]; }
 };

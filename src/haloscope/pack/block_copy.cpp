@@ -71,8 +71,12 @@ bool plane_by_plane(const BlockCopy& first, const BlockCopy& second) {
 
 /// Whether two copies read or write among each other, as those of one field do. Only then do they share cache lines.
 bool same_field(const BlockCopy& a, const BlockCopy& b) {
-  const auto read = [](const BlockCopy& c) { return hull(plane_track(c.from, c.from_row, c.from_plane, c), {c.planes, 1}); };
-  const auto written = [](const BlockCopy& c) { return hull(plane_track(c.to, c.to_row, c.to_plane, c), {c.planes, 1}); };
+  const auto read = [](const BlockCopy& c) {
+    return hull(plane_track(c.from, c.from_row, c.from_plane, c), {c.planes, 1});
+  };
+  const auto written = [](const BlockCopy& c) {
+    return hull(plane_track(c.to, c.to_row, c.to_plane, c), {c.planes, 1});
+  };
   return meet(read(a), read(b)) || meet(written(a), written(b));
 }
 
@@ -172,14 +176,22 @@ void short_rows(const BlockCopy* copies, bool pair, std::int64_t plane) {
 void run_plane(const BlockCopy* copies, bool pair, std::int64_t plane) {
   if (copies->rows == 1 && !pair) return lone_row(*copies, plane);
   switch (copies->row_bytes) {
-    case 4: return short_rows<4>(copies, pair, plane);
-    case 8: return short_rows<8>(copies, pair, plane);
-    case 12: return short_rows<12>(copies, pair, plane);
-    case 16: return short_rows<16>(copies, pair, plane);
-    case 24: return short_rows<24>(copies, pair, plane);
-    case 32: return short_rows<32>(copies, pair, plane);
-    case 64: return short_rows<64>(copies, pair, plane);
-    default: return rows_of<0, Ahead::none>(copies, pair, plane);
+    case 4:
+      return short_rows<4>(copies, pair, plane);
+    case 8:
+      return short_rows<8>(copies, pair, plane);
+    case 12:
+      return short_rows<12>(copies, pair, plane);
+    case 16:
+      return short_rows<16>(copies, pair, plane);
+    case 24:
+      return short_rows<24>(copies, pair, plane);
+    case 32:
+      return short_rows<32>(copies, pair, plane);
+    case 64:
+      return short_rows<64>(copies, pair, plane);
+    default:
+      return rows_of<0, Ahead::none>(copies, pair, plane);
   }
 }
 

@@ -17,12 +17,13 @@ struct BlockCopy {
   std::int64_t to_row = 0, to_plane = 0;
 };
 
-/// A compiled list of block copies, run in list order except that neighbours in the list that share their planes run
-/// plane by plane, and short rows of equal shape run in one row pass (both x faces touch each cache line once).
+/// A compiled list of block copies. The result is that of running it in list order; where that cannot change it, copies
+/// that follow each other within one field run plane by plane, and two short-row copies of equal shape in one row pass
+/// (both x faces touch each cache line once).
 class CopyList {
  public:
   CopyList() = default;
-  /// Compile. A copy may read what an *earlier* copy of the list wrote in the same or an earlier plane.
+  /// Compile. A copy may read what an earlier copy of the list wrote; no copy may write what it reads itself.
   explicit CopyList(std::vector<BlockCopy> copies);
   /// Run everything on the calling thread. No allocation; cost: bytes() read and written.
   void run() const;
@@ -30,8 +31,16 @@ class CopyList {
   bool empty() const { return bytes_ == 0; }
 
  private:
-  struct Group { std::size_t begin, end; bool fuse_rows; };   // copies sharing one row pass
-  struct Sheet { std::size_t begin, end; std::int64_t planes; };  // groups run plane by plane
+  /// One copy, or two that share a row pass.
+  struct Group {
+    std::size_t begin, end;
+    bool fuse_rows;
+  };
+  /// Groups that run plane by plane.
+  struct Sheet {
+    std::size_t begin, end;
+    std::int64_t planes;
+  };
   std::vector<BlockCopy> copies_;
   std::vector<Group> groups_;
   std::vector<Sheet> sheets_;

@@ -77,7 +77,8 @@ BlockCopy buffer_to_region(const SlotView& view, const Box& box, const std::byte
 
 CopyList make_copies(const Views& views, int slot, std::span<const Copy> copies) {
   std::vector<FieldBlock> blocks;
-  for (const Copy& c : copies) blocks.emplace_back(c.quantity, region_to_region(views[c.quantity][slot], c.to, c.shift));
+  for (const Copy& c : copies)
+    blocks.emplace_back(c.quantity, region_to_region(views[c.quantity][slot], c.to, c.shift));
   return by_field(std::move(blocks));
 }
 

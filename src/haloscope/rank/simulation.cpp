@@ -97,7 +97,7 @@ std::unique_ptr<Simulation::Bound> Simulation::bind(int steps) const {
   o.barrier = options_.barrier;
   auto bound = std::make_unique<Bound>();
   bound->program = find_schedule(choice_.schedule).make({app.radius, app.box_stencil}, plan_, o);
-  bound->comm = std::make_unique<CommOps>(bound->program, plan_, storage_->views(), *link_, comm_, options_.runner.yield);
+  bound->comm = std::make_unique<CommOps>(bound->program, storage_->views(), *link_, comm_, options_.runner.yield);
   bound->runner = std::make_unique<Runner>(bound->program, *bound->comm,
                                            SweepCall{&Simulation::sweep, const_cast<Simulation*>(this)}, options_.runner);
   return bound;

@@ -6,8 +6,8 @@
 
 namespace haloscope {
 
-CommOps::CommOps(const Program& program, const Plan& plan, const Views& views, Link& link, MPI_Comm comm, bool yield)
-    : program_(program), plan_(plan), link_(link), comm_(comm), yield_(yield) {
+CommOps::CommOps(const Program& program, const Views& views, Link& link, MPI_Comm comm, bool yield)
+    : program_(program), link_(link), comm_(comm), yield_(yield) {
   const int slots = views.empty() ? 0 : static_cast<int>(views.front().size());
   for (const auto& set : program.copy_sets) {
     copies_.emplace_back();
@@ -47,10 +47,9 @@ bool CommOps::try_run(const Op& op, int slot) {
   return true;
 }
 
-int CommOps::awaited(const Op& op) const {
+int CommOps::awaited(const Op& op, int slot) const {
   if (op.kind != OpKind::wait && op.kind != OpKind::complete) return -1;
-  const Ids set = ids(op);
-  return set.empty() ? -1 : plan_.messages[set.front()].peer;
+  return link_.waiting_for(ids(op), slot);
 }
 
 }  // namespace haloscope

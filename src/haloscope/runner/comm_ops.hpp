@@ -13,22 +13,21 @@ namespace haloscope {
 
 class CommOps {
  public:
-  /// Local; compiles the program's copies for every slot. `program`, `plan` and `link` must outlive this object.
+  /// Local; compiles the program's copies for every slot. `program` and `link` must outlive this object.
   /// `comm` is used by barrier operations only.
-  CommOps(const Program& program, const Plan& plan, const Views& views, Link& link, MPI_Comm comm, bool yield = false);
+  CommOps(const Program& program, const Views& views, Link& link, MPI_Comm comm, bool yield = false);
 
   /// Run one operation of the comm lane, waiting as long as it takes.
   void run(const Op& op, int slot);
   /// Run it only if that needs no waiting; false: try again later. Lets the transport progress.
   bool try_run(const Op& op, int slot);
   /// A rank whose message the operation waits for, or -1.
-  int awaited(const Op& op) const;
+  int awaited(const Op& op, int slot) const;
 
  private:
   Ids ids(const Op& op) const { return program_.sets[op.target]; }
 
   const Program& program_;
-  const Plan& plan_;
   Link& link_;
   MPI_Comm comm_;
   bool yield_;

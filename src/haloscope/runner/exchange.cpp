@@ -38,7 +38,7 @@ struct Exchange::State {
     const bool yield = more_ranks_than_cores(comm);
     program = exchange_program(plan);
     link = find_transport(strategy.transport).open({comm, &layout, &plan, &views, yield}, strategy.transport_options);
-    ops = std::make_unique<CommOps>(program, plan, views, *link, comm, yield);
+    ops = std::make_unique<CommOps>(program, views, *link, comm, yield);
     next = program.ops.size();
   }
   ~State() {

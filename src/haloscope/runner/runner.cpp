@@ -76,7 +76,7 @@ Runner::Runner(const Program& program, CommOps& comm, const SweepCall& sweep, co
 template <class F>
 void Runner::timed(int index, F f) {
   const Op& op = program_.ops[index];
-  if (options_.status) options_.status->set(static_cast<std::int32_t>(op.kind), comm_.awaited(op));
+  if (options_.status) options_.status->set(static_cast<std::int32_t>(op.kind), comm_.awaited(op, absolute(op.slot)));
   if (options_.injection.before) options_.injection.before(options_.injection.context, op, step_);
   if (!options_.timers) return static_cast<void>(f());
   const double begin = now_s();

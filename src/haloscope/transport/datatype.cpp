@@ -20,10 +20,14 @@ int as_count(std::int64_t points) {
 MPI_Datatype element_type(const Quantity& q) {
   const bool real = q.type == ScalarType::real;
   switch (q.element_bytes) {
-    case 2: return real ? MPI_DATATYPE_NULL : MPI_INT16_T;
-    case 4: return real ? MPI_FLOAT : MPI_INT32_T;
-    case 8: return real ? MPI_DOUBLE : MPI_INT64_T;
-    default: return MPI_DATATYPE_NULL;
+    case 2:
+      return real ? MPI_DATATYPE_NULL : MPI_INT16_T;
+    case 4:
+      return real ? MPI_FLOAT : MPI_INT32_T;
+    case 8:
+      return real ? MPI_DOUBLE : MPI_INT64_T;
+    default:
+      return MPI_DATATYPE_NULL;
   }
 }
 

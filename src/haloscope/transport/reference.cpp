@@ -74,7 +74,8 @@ void for_each_ghost(const Layout& layout, const Plan& plan, Visit visit) {
 
 class ReferenceLink final : public Link {
  public:
-  explicit ReferenceLink(const LinkContext& context) : comm_(context.comm), plan_(*context.plan), views_(*context.views) {
+  explicit ReferenceLink(const LinkContext& context)
+      : comm_(context.comm), plan_(*context.plan), views_(*context.views) {
     int size = 0;
     MPI_Comm_size(comm_, &size);
     std::vector<std::vector<Point>> mine(size), theirs(size);

@@ -21,12 +21,12 @@ using Ids = std::span<const int>;
 class Link {
  public:
   virtual ~Link() = default;
-  virtual void post(Ids in, int slot) = 0;      ///< receives may arrive from here on
-  virtual void pack(Ids out, int slot) = 0;     ///< gather regions (nothing to do where regions are sent in place)
-  virtual void send(Ids out, int slot) = 0;     ///< start sending packed messages
-  virtual bool test(Ids in, int slot) = 0;      ///< true when all have arrived; lets the transport progress
-  virtual void wait(Ids in, int slot) = 0;      ///< until all have arrived
-  virtual void unpack(Ids in, int slot) = 0;    ///< scatter into halos (nothing to do where received in place)
+  virtual void post(Ids in, int slot) = 0;    ///< receives may arrive from here on
+  virtual void pack(Ids out, int slot) = 0;   ///< gather regions (nothing to do where regions are sent in place)
+  virtual void send(Ids out, int slot) = 0;   ///< start sending packed messages
+  virtual bool test(Ids in, int slot) = 0;    ///< true when all have arrived; lets the transport progress
+  virtual void wait(Ids in, int slot) = 0;    ///< until all have arrived
+  virtual void unpack(Ids in, int slot) = 0;  ///< scatter into halos (nothing to do where received in place)
   virtual bool test_complete(Ids out, int slot) = 0;  ///< like `complete`, without blocking
   virtual void complete(Ids out, int slot) = 0;       ///< until sent messages' memory may be changed
   /// Peer of the first message of `in` not yet arrived, -1 when none: what a watchdog reports.

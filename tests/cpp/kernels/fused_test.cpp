@@ -59,7 +59,7 @@ class FusedSweep : public testing::TestWithParam<std::string> {};
 TEST_P(FusedSweep, OneToTwelveLevelsOnOddRegionsGiveTheBitsOfSingleSweeps) {
   std::mt19937_64 rng(99);
   for (int levels = 1; levels <= 12; ++levels) {
-    for (int round = 0; round < 12; ++round) {
+    for (int round = 0; round < 6; ++round) {
       const Index cells{static_cast<std::int64_t>(1 + rng() % 90), static_cast<std::int64_t>(1 + rng() % 40), 1};
       const Index lo{static_cast<std::int64_t>(rng() % cells[0]), static_cast<std::int64_t>(rng() % cells[1]), 0};
       const Box region{round % 3 ? Index{0, 0, 0} : lo, cells};
@@ -72,8 +72,8 @@ TEST_P(FusedSweep, OneToTwelveLevelsOnOddRegionsGiveTheBitsOfSingleSweeps) {
 
 TEST_P(FusedSweep, ManyTilesGiveTheBitsOfSingleSweeps) {
   std::mt19937_64 rng(5);
-  for (const int levels : {1, 2, 5, 8, 33}) {
-    for (const std::int64_t width : {513, 1151, 1800, 2600}) {
+  for (const int levels : {1, 2, 8, 33}) {
+    for (const std::int64_t width : {513, 1800, 2600}) {
       // Rows that lie alike (row a multiple of 128 elements) and rows that do not.
       const Index cells{width, 11, 1};
       const int in_step = static_cast<int>(127 - (width + 2 * levels + 127) % 128);
@@ -91,7 +91,8 @@ TEST_P(FusedSweep, EmptyRegionsNeedNoScratchAndWriteNothing) {
   EXPECT_EQ(find_kernel("laplace2d", Real::f64, GetParam()).scratch_bytes({{5, 3, 0}, {5, 8, 1}}, 4), 0u);
 }
 
-INSTANTIATE_TEST_SUITE_P(All, FusedSweep, testing::ValuesIn(kernel_isas()), [](const auto& info) { return info.param; });
+INSTANTIATE_TEST_SUITE_P(All, FusedSweep, testing::ValuesIn(kernel_isas()),
+                         [](const auto& info) { return info.param; });
 
 }  // namespace
 }  // namespace haloscope

@@ -1,7 +1,8 @@
 // The copies that bounds are measured with do copy, and nothing more.
+#include "haloscope/apps/probe.hpp"
+
 #include <gtest/gtest.h>
 
-#include "haloscope/apps/probe.hpp"
 #include "reference.hpp"
 
 namespace haloscope {

@@ -66,8 +66,10 @@ void expect_reference_bits(const Case& c, const Index& cells, const Box& region,
 
 void expect_reference_bits(const Case& c, const Index& cells, const Box& region, int pad, int start, bool stream,
                            std::mt19937_64& rng) {
-  if (c.real == Real::f64) expect_reference_bits<double>(c, cells, region, pad, start, stream, rng);
-  else expect_reference_bits<float>(c, cells, region, pad, start, stream, rng);
+  if (c.real == Real::f64)
+    expect_reference_bits<double>(c, cells, region, pad, start, stream, rng);
+  else
+    expect_reference_bits<float>(c, cells, region, pad, start, stream, rng);
 }
 
 TEST_P(KernelSweep, RandomRegionsAndStridesGiveTheBitsOfTheScalarLoop) {
@@ -134,7 +136,8 @@ TEST(KernelForms, DenseAndSeparableAgreeWithinTheRoundingOfTheirOperations) {
         const auto at = grid.first + x + y * grid.row + z * grid.plane;
         double magnitude = 0;
         for (int n = 0; n < 27; ++n)
-          magnitude += std::abs(product[n] * grid.in[at + n % 3 - 1 + (n / 3 % 3 - 1) * grid.row + (n / 9 - 1) * grid.plane]);
+          magnitude +=
+              std::abs(product[n] * grid.in[at + n % 3 - 1 + (n / 3 % 3 - 1) * grid.row + (n / 9 - 1) * grid.plane]);
         ASSERT_LE(std::abs(dense[at] - grid.out[at]), bound * magnitude);
       }
 }

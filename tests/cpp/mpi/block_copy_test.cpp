@@ -1,11 +1,12 @@
 // The copy engine against the plainest loop, on random lists; regions against element-wise access; field memory.
+#include "haloscope/pack/block_copy.hpp"
+
 #include <gtest/gtest.h>
 
 #include <cstring>
 #include <random>
 
 #include "haloscope/field/field.hpp"
-#include "haloscope/pack/block_copy.hpp"
 #include "haloscope/pack/region_copy.hpp"
 
 namespace haloscope {
@@ -158,7 +159,8 @@ TEST(Storage, CanariesNoticeAByteWrittenBesideAField) {
       const SlotView& v = fields.views()[q][s];
       const Box all = two_fields({510, 5, 4}, 1).allocated(q);
       for (auto z = all.lo[2]; z < all.hi[2]; ++z)
-        for (auto y = all.lo[1]; y < all.hi[1]; ++y) std::memset(v.at({all.lo[0], y, z}), 0, v.stride[0] * all.extent(0));
+        for (auto y = all.lo[1]; y < all.hi[1]; ++y)
+          std::memset(v.at({all.lo[0], y, z}), 0, v.stride[0] * all.extent(0));
     }
   EXPECT_TRUE(fields.canaries_alive());
   for (const Index& beside : {Index{-2, -1, -1}, Index{511, 2, 2}, Index{511, 5, 4}}) {

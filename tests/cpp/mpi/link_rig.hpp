@@ -20,8 +20,14 @@ struct Sent {
 };
 Sent& sent();
 
-inline int world_rank() { int r; return MPI_Comm_rank(MPI_COMM_WORLD, &r), r; }
-inline int world_size() { int n; return MPI_Comm_size(MPI_COMM_WORLD, &n), n; }
+inline int world_rank() {
+  int r;
+  return MPI_Comm_rank(MPI_COMM_WORLD, &r), r;
+}
+inline int world_size() {
+  int n;
+  return MPI_Comm_size(MPI_COMM_WORLD, &n), n;
+}
 
 struct Case {
   GridSpec grid;
@@ -71,7 +77,9 @@ class Rig {
   }
 
   /// Owned points get the id of their global point (another one in every `epoch`), ghosts are poisoned.
-  void fill(int slot, int epoch) { visit(slot, [&](std::byte* at, const Point& p) { write(at, p, epoch); }); }
+  void fill(int slot, int epoch) {
+    visit(slot, [&](std::byte* at, const Point& p) { write(at, p, epoch); });
+  }
 
   /// Number of points that do not hold what they must.
   std::int64_t wrong_points(int slot, int epoch) {
@@ -107,8 +115,7 @@ class Rig {
       Index p;
       for (p[2] = all.lo[2]; p[2] < all.hi[2]; ++p[2])
         for (p[1] = all.lo[1]; p[1] < all.hi[1]; ++p[1])
-          for (p[0] = all.lo[0]; p[0] < all.hi[0]; ++p[0])
-            visit(fields.views()[q][slot].at(p), classify(q, p, owned));
+          for (p[0] = all.lo[0]; p[0] < all.hi[0]; ++p[0]) visit(fields.views()[q][slot].at(p), classify(q, p, owned));
     }
   }
 
@@ -118,7 +125,8 @@ class Rig {
     for (int d = 0; d < 3; ++d) {
       const std::int64_t n = layout.grid().cells[d];
       const bool periodic = layout.grid().periodic[d];
-      const std::int64_t last = n - 1 + (d < layout.dims() && !periodic ? staggered(plan.spec.quantities[q].centring, d) : 0);
+      const std::int64_t last =
+          n - 1 + (d < layout.dims() && !periodic ? staggered(plan.spec.quantities[q].centring, d) : 0);
       std::int64_t g = layout.owned(plan.rank).lo[d] + p[d];
       if (periodic) g = (g + 4 * n) % n;
       point.mirrors &= g >= 0 && g <= last;

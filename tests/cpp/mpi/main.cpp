@@ -9,13 +9,15 @@ namespace {
 
 class FailuresOnly : public testing::EmptyTestEventListener {
   // Remembered here: asking GoogleTest for the current test while it reports a failure would lock it twice.
-  void OnTestStart(const testing::TestInfo& info) override { name_ = std::string(info.test_suite_name()) + "." + info.name(); }
+  void OnTestStart(const testing::TestInfo& info) override {
+    name_ = std::string(info.test_suite_name()) + "." + info.name();
+  }
   void OnTestPartResult(const testing::TestPartResult& result) override {
     if (!result.failed()) return;
     int rank = 0;
     MPI_Comm_rank(MPI_COMM_WORLD, &rank);
-    std::fprintf(stderr, "[rank %d] %s: %s:%d: %s\n", rank, name_.c_str(), result.file_name() ? result.file_name() : "?",
-                 result.line_number(), result.message());
+    std::fprintf(stderr, "[rank %d] %s: %s:%d: %s\n", rank, name_.c_str(),
+                 result.file_name() ? result.file_name() : "?", result.line_number(), result.message());
   }
   std::string name_;
 };

@@ -1,9 +1,9 @@
 // Every transport, option and pattern on random exchanges: each ghost point must hold the id of the point it mirrors.
 #include <random>
 
+#include "allocation_counter.hpp"
 #include "haloscope/core/error.hpp"
 #include "haloscope/transport/datatype.hpp"
-#include "allocation_counter.hpp"
 #include "link_rig.hpp"
 
 namespace haloscope::test {
@@ -27,10 +27,10 @@ ProcessGrid random_grid(std::mt19937& random, int ranks, int dims) {
 
 std::vector<Quantity> random_quantities(std::mt19937& random) {
   const std::vector<Quantity> known{
-      {"density", 8, ScalarType::real, Centring::cell},    {"speed", 8, ScalarType::real, Centring::node},
-      {"flux_x", 4, ScalarType::real, Centring::face_x},   {"flux_y", 8, ScalarType::real, Centring::face_y},
-      {"flux_z", 4, ScalarType::real, Centring::face_z},   {"material", 4, ScalarType::integer, Centring::cell},
-      {"momentum", 24, ScalarType::real, Centring::cell},  {"flag", 1, ScalarType::integer, Centring::cell}};
+      {"density", 8, ScalarType::real, Centring::cell},   {"speed", 8, ScalarType::real, Centring::node},
+      {"flux_x", 4, ScalarType::real, Centring::face_x},  {"flux_y", 8, ScalarType::real, Centring::face_y},
+      {"flux_z", 4, ScalarType::real, Centring::face_z},  {"material", 4, ScalarType::integer, Centring::cell},
+      {"momentum", 24, ScalarType::real, Centring::cell}, {"flag", 1, ScalarType::integer, Centring::cell}};
   std::vector<Quantity> chosen;
   for (int n = pick(random, 1, 3); n > 0; --n) chosen.push_back(known[pick(random, 0, 7)]);
   return chosen;
@@ -88,12 +88,13 @@ void check_exchanges(const Case& c) {
 TEST(Transport, EveryGhostPointHoldsTheIdOfThePointItMirrors) {
   std::mt19937 random(20 + world_size());
   const auto variants = transport_variants();
-  const int rounds = world_size() <= 2 ? 120 : world_size() <= 4 ? 12 : 3;
+  const int rounds = world_size() <= 2 ? 300 : world_size() <= 4 ? 20 : 8;
   for (int i = 0; i < rounds * static_cast<int>(variants.size()) && !HasFailure(); ++i)
     check_exchanges(random_case(random, variants[i % variants.size()]));
 }
 
-/// The case of a periodic cube on all ranks in one dimension; with one or two ranks, every kind of neighbour is a rank itself.
+/// The case of a periodic cube on all ranks in one dimension; with one or two ranks, every kind of neighbour is a rank
+/// itself.
 Case periodic_cube(int split_dimension, const Case& variant) {
   Case c = variant;
   c.ranks[split_dimension] = world_size();

@@ -83,7 +83,7 @@ std::vector<std::uint64_t> run_all(const Layout& layout, const Stage& stage, con
     Program program = find_schedule(setting.schedule).make(stage, plan, options);
     if (setting.spoil) setting.spoil(program);
     MailboxLink link(boxes, plan, fields.views(), 17u + rank);
-    CommOps comm(program, plan, fields.views(), link, MPI_COMM_NULL);
+    CommOps comm(program, fields.views(), link, MPI_COMM_NULL);
     IntegerSweep sweep(fields.views(), stage, layout.dims());
     RunnerOptions runner_options;
     runner_options.threads = setting.threads;
@@ -167,7 +167,7 @@ TEST(RunnerTrace, W12_InterleavedComputesBetweenStartAndCompletionOfEveryRound) 
   for (const Message& m : plan.messages)
     if (!m.out) boxes.put({m.peer, 0, m.tag}, std::vector<std::byte>(static_cast<std::size_t>(m.bytes)));
   MailboxLink link(boxes, plan, fields.views(), 1);
-  CommOps comm(program, plan, fields.views(), link, MPI_COMM_NULL);
+  CommOps comm(program, fields.views(), link, MPI_COMM_NULL);
   IntegerSweep sweep(fields.views(), {1, true}, 3);
   Log log;
   RunnerOptions options;
@@ -195,7 +195,7 @@ TEST(RunnerTrace, V11_PackComesBeforeInnerAndOuterAfterUnpack) {
   for (const Message& m : plan.messages)
     if (!m.out) boxes.put({m.peer, 0, m.tag}, std::vector<std::byte>(static_cast<std::size_t>(m.bytes)));
   MailboxLink link(boxes, plan, fields.views(), 1);
-  CommOps comm(program, plan, fields.views(), link, MPI_COMM_NULL);
+  CommOps comm(program, fields.views(), link, MPI_COMM_NULL);
   IntegerSweep sweep(fields.views(), {1, false}, 2);
   RunnerOptions options;
   options.trace_events = 100;
@@ -222,7 +222,7 @@ TEST(RunnerTimers, V14_PartsAddUpToTheWhole) {
   Mailboxes boxes;
   Storage fields(plan, 2);
   MailboxLink link(boxes, plan, fields.views(), 1);
-  CommOps comm(program, plan, fields.views(), link, MPI_COMM_NULL);
+  CommOps comm(program, fields.views(), link, MPI_COMM_NULL);
   IntegerSweep sweep(fields.views(), {1, false}, 2);
   Runner runner(program, comm, {&IntegerSweep::call, &sweep}, {});
   const auto begin = std::chrono::steady_clock::now();
