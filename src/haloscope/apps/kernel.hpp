@@ -19,7 +19,7 @@ struct SweepArgs {
   Box region;                 ///< cells written
   const double* weights = nullptr;  ///< the form's coefficients, see find_kernel; rounded to the field's type
   bool stream = false;        ///< non-temporal stores: the field does not fit the cache
-  int levels = 1;             ///< time steps fused (only kernels with `max_levels` > 1)
+  int levels = 1;             ///< time steps fused (only by Kernel::fused)
   void* scratch = nullptr;    ///< `scratch_bytes` bytes, 64-byte aligned, private to the calling thread
 };
 

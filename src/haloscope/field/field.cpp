@@ -27,7 +27,9 @@ Storage::Storage(const Plan& plan, int slots, const Touch& touch) : slots_(slots
     const Index extent{box.extent(0), box.extent(1), box.extent(2)};
     const auto stride = field_strides(extent, element_bytes);
     for (int s = 0; s < slots; ++s) {
-      offsets.push_back(staggered_offset(used_ + guard, blocks_so_far++));
+      // Point (0, 0, 0) at the start of a cache line, and with it every row of a field whose rows are whole lines.
+      const auto lead = -(box.lo[0] * element_bytes + box.lo[1] * stride[1] + box.lo[2] * stride[2]);
+      offsets.push_back(staggered_offset(used_ + guard, blocks_so_far++) + (64 - lead % 64) % 64);
       blocks_.push_back({nullptr, extent[0] * element_bytes, extent[1], extent[2], stride});
       used_ = offsets.back() + blocks_.back().size();
     }

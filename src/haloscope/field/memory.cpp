@@ -15,6 +15,7 @@ namespace {
 
 constexpr std::size_t page = 4096, huge_page = std::size_t{2} << 20, huge_from = std::size_t{128} << 10;
 constexpr std::int64_t line = 64;
+constexpr std::int64_t in_step_from = std::int64_t{64} << 20;  // bytes of a block that certainly comes from memory
 
 std::size_t round_up(std::size_t bytes, std::size_t to) { return (bytes + to - 1) / to * to; }
 
@@ -67,7 +68,9 @@ std::size_t staggered_offset(std::size_t at, std::uint64_t number) {
 }
 
 std::array<std::int64_t, 3> field_strides(const Index& extent, int element_bytes) {
-  const std::int64_t row = off_page(extent[0] * element_bytes, element_bytes);
+  std::int64_t row = extent[0] * element_bytes;
+  if (row * extent[1] * extent[2] >= in_step_from && line % element_bytes == 0) row = (round_up(row, line) / line | 1) * line;
+  row = off_page(row, element_bytes);
   return {element_bytes, row, off_page(row * extent[1], element_bytes)};
 }
 
