@@ -22,7 +22,19 @@ def demo() -> str:
     """What `haloscope demo` prints for the recorded run; redraws docs/figures/demo.svg and .png."""
     command = [ROOT / ".venv" / "bin" / "haloscope", "demo", "--from", "results/demo.jsonl", "--output", "docs/figures"]
     text = subprocess.run(command, cwd=ROOT, check=True, capture_output=True, text=True).stdout
-    return "\n".join(line for line in text.strip().splitlines() if not line.startswith(("records:", "figure:", "took")))
+    kept = [line for line in text.strip().splitlines() if not line.startswith(("records:", "figure:", "took"))]
+    records = [json.loads(line) for line in (RESULTS / "demo.jsonl").read_text().splitlines()]
+    where = next(r["environment"] for r in records if r["kind"] == "measurement")
+    launches = len({r["launch"]["id"] for r in records})
+    return "\n".join(kept).strip() + (
+        f"\n\nMeasured, not simulated: {where['cpu']}, {where['cores']} cores, 2 ranks, {launches} launches, "
+        f"{mpi_name(where)}, {where['compiler']}; records in results/demo.jsonl."
+    )
+
+
+def mpi_name(environment: dict) -> str:
+    """The MPI library in a few words."""
+    return " ".join(environment["mpi_library"].replace("Version:", "").split()[:2])
 
 
 def test() -> str:
@@ -40,9 +52,9 @@ def bench() -> str:
         newest[found["figure"], found["case"]] = found
     results = [newest[key] for key in sorted(newest)]
     places = sorted({f"{r['environment']['cpu']}, {r['environment']['cores']} cores, "
-                     f"{r['environment']['mpi_library'].split(' MPICH')[0]}, {r['environment']['compiler']}"
+                     f"{mpi_name(r['environment'])}, {r['environment']['compiler']}"
                      for r in results})  # fmt: skip
-    return f"{table(results)}\n\nMeasured on: {'; '.join(places)}. One launch a figure, records in results/bench.jsonl."
+    return f"{table(results)}\n\nMeasured, not simulated: {'; '.join(places)}. One launch a figure, records in results/bench.jsonl."
 
 
 def main() -> int:

@@ -87,7 +87,11 @@ def end_of_waiting(board: list[Slot], start: Slot) -> Slot:
 
 def _waiters(board: list[Slot], culprit: Slot) -> str:
     others = [s for s in board if s.waiting_for == culprit.rank and s.rank != culprit.rank]
-    return "".join(f"; rank {s.rank} was waiting for it {s.place()}" for s in others[:4])
+    text = "".join(f"; rank {s.rank} was waiting for it {s.place()}" for s in others[:4])
+    for other in others:
+        if (other.rank, other.step) == (culprit.waiting_for, culprit.step):
+            text += f"; they waited for each other, so rank {other.rank} (process {other.pid}) may have been the first"
+    return text
 
 
 def _fault(board: list[Slot], culprit: Slot, what: str) -> Fault:
@@ -96,20 +100,26 @@ def _fault(board: list[Slot], culprit: Slot, what: str) -> Fault:
     return Fault(reason, culprit.rank, culprit.phase, culprit.step, culprit.waiting_for, culprit.order)
 
 
-def diagnose(board: list[Slot], log: list[str], returncode: int) -> Fault | None:
+def diagnose(board: list[Slot], log: list[str], returncode: int, dead: Slot | None = None) -> Fault | None:
     """Say which rank died or stuck. None when the ranks ended in an orderly way (they have then said why themselves).
 
-    board: the slots as they were last; log: what mpiexec and the ranks printed; returncode: mpiexec's.
+    board: the slots as they were last; log: what mpiexec and the ranks printed; returncode: mpiexec's; dead: a rank whose
+    process was found gone while the others went on.
     """
     text = "\n".join(log)
     stall = _STALL.search(text)
     if stall and board:
         culprit = end_of_waiting(board, board[int(stall[1])])
         return _fault(board, culprit, f"made no progress for {stall[2]} s")
+    if dead:
+        return _fault(board, dead, "died or was killed")
     killed, number = _killed(board, text)
     if killed is not None:
         return _fault(board, killed, f"was ended by {_signal_name(number)}" if number else "ended without a word")
     if returncode not in (0, 1, 2, 3):
+        waiting = [s for s in board if s.waiting_for is not None]
+        if waiting:  # hydra sometimes fails itself when a rank dies; the board still shows who was waited for
+            return _fault(board, _first_dead(board, waiting[0]), "died or was killed")
         return Fault(f"mpiexec ended with code {returncode} and named no rank; its last words: {_last_words(log)}")
     return None
 
@@ -122,8 +132,25 @@ def _killed(board: list[Slot], text: str) -> tuple[Slot | None, int]:
     if number is None or not board:
         return None, 0
     by_pid = [s for s in board if pid and s.pid == int(pid[1])]
-    waited_for = [end_of_waiting(board, s) for s in board if s.waiting_for is not None]
-    return (by_pid or waited_for or [None])[0], int(number[1])
+    waiting = [s for s in board if s.waiting_for is not None]
+    start = (by_pid or waiting or [None])[0]
+    return start and _first_dead(board, start), int(number[1])
+
+
+def _first_dead(board: list[Slot], reported: Slot) -> Slot:
+    """The rank that died first: hydra ends the others at once and may report one of those.
+
+    A rank that waits was alive until its partner failed to answer, so the one at the end of the waiting is meant. Where
+    ranks wait in a circle it is the one furthest behind: the others had its messages and went on.
+    """
+    end = end_of_waiting(board, reported)
+    if end.waiting_for is None:
+        return end
+    circle = [end]
+    while (after := board[circle[-1].waiting_for]) not in circle:
+        circle.append(after)
+    behind = min(s.step for s in circle)
+    return next(s for s in [reported, *circle] if s.step == behind)
 
 
 def _signal_name(number: int) -> str:
@@ -136,6 +163,13 @@ def _signal_name(number: int) -> str:
 def _last_words(log: list[str]) -> str:
     words = [line.strip() for line in log if line.strip(" =\n")]
     return " / ".join(words[-3:]) or "none"
+
+
+def dead_rank(board: list[Slot], program: str) -> Slot | None:
+    """Return a rank that has begun, has not finished and whose process is gone; None when there is none."""
+    begun = [slot for slot in board if slot.pid > 0 and slot.phase != "done"]
+    alive = {process.pid for process in still_running(begun, program)}
+    return next((slot for slot in begun if slot.pid not in alive), None)
 
 
 def still_running(board: list[Slot], program: str) -> list[psutil.Process]:

@@ -21,6 +21,7 @@ from haloscope import build, faults, records
 from haloscope.errors import FAILED, HaloscopeError, NotAvailable, UsageProblem
 from haloscope.sweep import Configuration
 
+ORDERLY_END_S = 1.0  # from the first rank's end to mpiexec's, when all ends well
 POLL_S = 0.2  # long, so that watching does not disturb what is measured
 START_LIMIT_S = 60.0  # for all ranks to appear
 _PR_SET_PDEATHSIG = 1
@@ -126,6 +127,8 @@ class Job:
         threads = max(c.threads for c in self.configurations)
         words = [
             *launcher_words(mpiexec(), self.ranks, threads),
+            # Hydra ends the others the moment one rank dies, and may report one of those; here the launcher looks.
+            *(["-disable-auto-cleanup"] if flavour(mpiexec()) == "hydra" else []),
             str(build.rank_program()),
             "--output",
             str(self.output),
@@ -176,6 +179,7 @@ class _Watched:
     def __init__(self, command: list[str], board: Path):
         self.board_path = board
         self.log: list[str] = []
+        self.dead: faults.Slot | None = None  # a rank found dead while mpiexec was still running
         try:
             self.process = subprocess.Popen(
                 command,
@@ -210,6 +214,18 @@ class _Watched:
                 f"haloscope: no rank appeared within {START_LIMIT_S:g} s; is {mpiexec()} the right mpiexec?"
             )
             return False
+        return not self._a_rank_died()
+
+    def _a_rank_died(self) -> bool:
+        """Ends mpiexec when a rank's process is gone although mpiexec goes on: the others wait for it in vain."""
+        dead = faults.dead_rank(faults.read_board(self.board_path), build.RANK_PROGRAM)
+        if dead is None:
+            return False
+        try:
+            self.process.wait(timeout=ORDERLY_END_S)  # the ranks may all be on their way out
+        except subprocess.TimeoutExpired:
+            self.dead = dead
+            self.end()
         return True
 
     def end(self):
@@ -266,7 +282,7 @@ def run(job: Job, on_record: Callable[[dict], None] = lambda record: None) -> Ou
         collect()
         outcome.log = watched.log
         outcome.messages = _messages(watched.log)
-        outcome.fault = faults.diagnose(board, watched.log, outcome.returncode)
+        outcome.fault = faults.diagnose(board, watched.log, outcome.returncode, watched.dead)
     if outcome.fault:
         records.append(job.output, [_failed_record(job, outcome.fault)])
     return outcome

@@ -5,9 +5,9 @@ from __future__ import annotations
 import threading
 
 import pytest
-from haloscope.errors import UsageProblem
 
 from haloscope import capi, core
+from haloscope.errors import UsageProblem
 
 
 @pytest.fixture(scope="module")

@@ -9,9 +9,9 @@ import time
 
 import pytest
 from click.testing import CliRunner
-from haloscope.commands.plan import command
 
 from haloscope import errors
+from haloscope.commands.plan import command
 
 
 def run(*words: str):

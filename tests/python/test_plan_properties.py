@@ -7,9 +7,9 @@ import collections
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from plan_cases import cases, exchange, halo, identity, quantities, staggered
 
 from haloscope import core
+from plan_cases import cases, exchange, halo, identity, quantities, staggered
 
 thorough = settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 

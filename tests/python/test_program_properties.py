@@ -6,11 +6,11 @@ import dataclasses
 import math
 
 import pytest
-from haloscope.errors import UsageProblem
 from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
 from haloscope import core
+from haloscope.errors import UsageProblem
 
 
 @dataclasses.dataclass(frozen=True)

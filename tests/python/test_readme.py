@@ -47,7 +47,7 @@ def test_example_compiles_and_its_halos_are_right(tmp_path):
             shutil.which("mpicxx", path=TOOLS), "-std=c++20", "-O1", "-fopenmp", "-Wall", "-Wextra", "-Werror",
             f"-I{ROOT / 'src'}", tmp_path / "example.cpp", libraries / "libhaloscope.a", libraries / "libhaloscope_core.a",
             "-o", tmp_path / "example",
-        ],  # fmt: skip
+        ],
         check=True,
     )
     words = [*launch.launcher_words(launch.mpiexec(), 2, 1), tmp_path / "example"]
