@@ -38,11 +38,15 @@ class Program:
     threads: int = 1
     preset: str = ""
 
+    def folder(self) -> Path:
+        """The build that holds the program."""
+        return ROOT / "build" / self.preset if self.preset else build.rank_program().parent
+
     def command(self) -> list[str]:
         """The command words. Raises NotAvailable when the program is not built."""
         if self.name.endswith(".py"):
             return [sys.executable, str(ROOT / "bench" / self.name)]
-        folder = ROOT / "build" / self.preset if self.preset else build.rank_program().parent
+        folder = self.folder()
         path = folder / "bench" / self.name
         if not path.exists():
             raise errors.NotAvailable(
@@ -116,9 +120,9 @@ def judged(case: dict) -> dict:
     }
 
 
-def environment() -> dict:
-    """Where and with what the figures were measured."""
-    said = launch.information()
+def environment(folder: Path) -> dict:
+    """Where and with what the figures of one build were measured."""
+    said = launch.information(folder)
     commit = subprocess.run(
         ["git", "describe", "--always", "--dirty"], check=False, capture_output=True, text=True, cwd=ROOT
     ).stdout
@@ -158,10 +162,12 @@ def main(names, quick):
     for name in names:
         if name not in FIGURES:
             raise errors.UsageProblem(errors.unknown_name("figure", name, FIGURES))
-    where, results, absent = environment(), [], []
+    results, absent = [], []
     for name in names or FIGURES:
         for program in FIGURES[name]:
             try:
+                program.command()  # says what is missing before anything runs
+                where = environment(program.folder())
                 found = [judged(case) for case in results_of(program, quick)]
             except errors.NotAvailable as error:
                 absent.append(f"figure {name} was not measured: {error}")

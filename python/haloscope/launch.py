@@ -299,11 +299,15 @@ def _messages(log: Sequence[str]) -> list[str]:
     return list(dict.fromkeys(found))
 
 
-def information() -> dict:
-    """Return what the program says of itself: MPI, compiler, transports, schedules. Raises HaloscopeError if it fails."""
+def information(folder: Path | None = None) -> dict:
+    """Return what the program says of itself: MPI, compiler, transports, schedules. Raises HaloscopeError if it fails.
+
+    folder: the build that holds it; by default the one Haloscope runs from.
+    """
     import json
 
-    command = [*launcher_words(mpiexec(), 1, 1), str(build.rank_program()), "--info"]
+    program = folder / build.RANK_PROGRAM if folder else build.rank_program()
+    command = [*launcher_words(mpiexec(folder), 1, 1), str(program), "--info"]
     try:
         result = subprocess.run(command, check=False, capture_output=True, text=True, timeout=START_LIMIT_S)
     except subprocess.TimeoutExpired:

@@ -269,10 +269,11 @@ Json measure(Session& s, const Request& request) {
                         {"median", quantile(step_times, 0.5)},
                         {"mean", std::accumulate(step_times.begin(), step_times.end(), 0.0) / step_times.size()},
                         {"max", step_times.back()}}}};
+  const auto seconds = simulation.seconds();
   if (request.options.runner.timers)
     for (int t = 0; t < timer_count; ++t)
       record["phases_s"][to_string(static_cast<Timer>(t))] =
-          over_ranks(simulation.seconds()[t] / static_cast<double>(steps * request.repetitions), s.comm);
+          over_ranks(seconds[t] / static_cast<double>(steps * request.repetitions), s.comm);
   record["counts"] = counts_json(s, request, simulation, steps);
   record["gflops"] = record["counts"]["flops"].get<double>() / (quantile(step_times, 0.5) * steps) * 1e-9;
   record["verification"] = verification;

@@ -1,9 +1,5 @@
 #include "haloscope/runner/exchange.hpp"
 
-#include <unistd.h>
-
-#include <stdexcept>
-
 #include "haloscope/core/error.hpp"
 #include "haloscope/runner/cores.hpp"
 #include "haloscope/schedule/schedule.hpp"

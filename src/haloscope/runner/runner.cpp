@@ -116,7 +116,7 @@ void Runner::run_fork_join() {
     if (op.kind == OpKind::progress)
       advance_comm();
     else
-      timed(index, [&] { sweep_alone(op, 0); });
+      timed(index, [&] { sweep_alone(op); });
     set_done(index);
   }
   while (next_comm_ < comm_ops_.size()) comm_until(comm_ops_[next_comm_]);
@@ -152,7 +152,7 @@ void Runner::call_sweep(const Op& op, const Box& box, int thread) {
   sweep_.run(sweep_.context, sweep, box, absolute(op.slot), absolute(sweep.into), thread);
 }
 
-void Runner::sweep_alone(const Op& op, int) {
+void Runner::sweep_alone(const Op& op) {
   const Box& region = program_.sweeps[op.target].region;
   const int threads = options_.threads;
   if (threads == 1 || region.volume() < 4096) return call_sweep(op, region, 0);

@@ -71,7 +71,7 @@ class Runner {
   void comm_until(int op);
   void advance_comm();
   bool comm_may_start(const Op& op) const;
-  void sweep_alone(const Op& op, int thread);
+  void sweep_alone(const Op& op);
   void sweep_chunks(int index, int thread);
   void call_sweep(const Op& op, const Box& box, int thread);
   void wait_for(const std::vector<std::int32_t>& ops) const;

@@ -156,24 +156,33 @@ struct Log {
   static void before(void* self, const Op& op, std::int64_t) { static_cast<Log*>(self)->kinds.push_back(op.kind); }
 };
 
+/// Rank 0 of a layout alone in the process: the messages of the other ranks are in its boxes already.
+struct LoneRank {
+  Layout layout;
+  Stage stage;
+  Plan plan{make_plan(layout, 0, ExchangeSpec{})};
+  Program program;
+  Mailboxes boxes{};
+  Storage fields{plan, 2};
+  MailboxLink link{boxes, plan, fields.views(), 1};
+  CommOps comm{program, fields.views(), link, MPI_COMM_NULL};
+  IntegerSweep sweep{fields.views(), stage, layout.dims()};
+
+  LoneRank(const Layout& grid, const Stage& stencil, const std::string& schedule)
+      : layout(grid), stage(stencil), program(find_schedule(schedule).make(stage, plan, {})) {
+    for (const Message& m : plan.messages)
+      if (!m.out) boxes.put({m.peer, 0, m.tag}, std::vector<std::byte>(static_cast<std::size_t>(m.bytes)));
+  }
+  Runner runner(const RunnerOptions& options) { return {program, comm, {&IntegerSweep::call, &sweep}, options}; }
+};
+
 TEST(RunnerTrace, W12_InterleavedComputesBetweenStartAndCompletionOfEveryRound) {
   // Two ranks per dimension: every round has messages. The order in the program's own execution is what counts.
-  const Layout layout({3, {16, 16, 16}, {true, true, true}}, {2, 2, 2});
-  const Plan plan = make_plan(layout, 0, ExchangeSpec{});
-  const Program program = find_schedule("interleaved").make({1, true}, plan, {});
-  Mailboxes boxes;
-  Storage fields(plan, 2);
-  // The other ranks' messages are in the boxes already: only rank 0 runs.
-  for (const Message& m : plan.messages)
-    if (!m.out) boxes.put({m.peer, 0, m.tag}, std::vector<std::byte>(static_cast<std::size_t>(m.bytes)));
-  MailboxLink link(boxes, plan, fields.views(), 1);
-  CommOps comm(program, fields.views(), link, MPI_COMM_NULL);
-  IntegerSweep sweep(fields.views(), {1, true}, 3);
+  LoneRank rank(Layout({3, {16, 16, 16}, {true, true, true}}, {2, 2, 2}), {1, true}, "interleaved");
   Log log;
   RunnerOptions options;
   options.injection = {&Log::before, &log};
-  Runner runner(program, comm, {&IntegerSweep::call, &sweep}, options);
-  runner.run(0, 0);
+  rank.runner(options).run(0, 0);
   int sends = 0, waits = 0, between = 0;
   for (OpKind kind : log.kinds) {
     sends += kind == OpKind::send;
@@ -186,27 +195,18 @@ TEST(RunnerTrace, W12_InterleavedComputesBetweenStartAndCompletionOfEveryRound) 
 }
 
 TEST(RunnerTrace, V11_PackComesBeforeInnerAndOuterAfterUnpack) {
-  const Layout layout({2, {12, 12, 1}, {true, true, false}}, {2, 2, 1});
-  const Plan plan = make_plan(layout, 0, ExchangeSpec{});
-  const Program program = find_schedule("split").make({1, false}, plan, {});
+  LoneRank rank(Layout({2, {12, 12, 1}, {true, true, false}}, {2, 2, 1}), {1, false}, "split");
   int first_inner = -1, first_outer = -1, last_unpack = -1, first_pack = -1;
-  Mailboxes boxes;
-  Storage fields(plan, 2);
-  for (const Message& m : plan.messages)
-    if (!m.out) boxes.put({m.peer, 0, m.tag}, std::vector<std::byte>(static_cast<std::size_t>(m.bytes)));
-  MailboxLink link(boxes, plan, fields.views(), 1);
-  CommOps comm(program, fields.views(), link, MPI_COMM_NULL);
-  IntegerSweep sweep(fields.views(), {1, false}, 2);
   RunnerOptions options;
   options.trace_events = 100;
-  Runner runner(program, comm, {&IntegerSweep::call, &sweep}, options);
+  Runner runner = rank.runner(options);
   runner.run(0, 0);
   for (int i = 0; i < static_cast<int>(runner.trace().size()); ++i) {
-    const Op& op = program.ops[runner.trace()[i].op];
+    const Op& op = rank.program.ops[runner.trace()[i].op];
     if (op.kind == OpKind::pack && first_pack < 0) first_pack = i;
     if (op.kind == OpKind::unpack) last_unpack = i;
     if (op.kind != OpKind::sweep) continue;
-    const Part part = program.sweeps[op.target].part;
+    const Part part = rank.program.sweeps[op.target].part;
     if (part == Part::inner && first_inner < 0) first_inner = i;
     if (part == Part::outer && first_outer < 0) first_outer = i;
   }
@@ -216,15 +216,8 @@ TEST(RunnerTrace, V11_PackComesBeforeInnerAndOuterAfterUnpack) {
 }
 
 TEST(RunnerTimers, V14_PartsAddUpToTheWhole) {
-  const Layout layout({2, {64, 64, 1}, {true, true, false}}, {1, 1, 1});
-  const Plan plan = make_plan(layout, 0, ExchangeSpec{});
-  const Program program = find_schedule("bulk").make({1, false}, plan, {});
-  Mailboxes boxes;
-  Storage fields(plan, 2);
-  MailboxLink link(boxes, plan, fields.views(), 1);
-  CommOps comm(program, fields.views(), link, MPI_COMM_NULL);
-  IntegerSweep sweep(fields.views(), {1, false}, 2);
-  Runner runner(program, comm, {&IntegerSweep::call, &sweep}, {});
+  LoneRank rank(Layout({2, {64, 64, 1}, {true, true, false}}, {1, 1, 1}), {1, false}, "bulk");
+  Runner runner = rank.runner({});
   const auto begin = std::chrono::steady_clock::now();
   for (int t = 0; t < 50; ++t) runner.run(t % 2, t);
   const double whole = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
