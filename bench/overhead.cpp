@@ -66,11 +66,11 @@ class ByHand {
     if (!in_.empty()) link_.post(in_, slot);
     urgent_[slot].run();
     if (!in_.empty()) {
-      link_.pack(out_, slot);
+      link_.pack(out_, slot, {});
       link_.send(out_, slot);
       rest_[slot].run();
       link_.wait(in_, slot);
-      link_.unpack(in_, slot);
+      link_.unpack(in_, slot, {});
     }
     step_.sweep(step_.plan.owned(0), slot, 1 - slot);
     if (!in_.empty()) link_.complete(out_, slot);

@@ -9,24 +9,9 @@ namespace haloscope {
 
 namespace {
 
-/// What the strategy string may say after a transport's name. One line per transport.
-struct TransportNames {
-  std::string name;
-  std::vector<std::string> options;  ///< each may be given
-  std::vector<std::string> listed;   ///< option lists that appear in strategy_names()
-};
-
-const std::vector<TransportNames>& transport_names() {
-  static const std::vector<TransportNames> names{
-      {"p2p", {"blocking", "testany", "datatype"}, {"", "blocking", "testany", "datatype"}},
-      {"persistent", {"testany", "datatype"}, {"", "testany", "datatype"}},
-  };
-  return names;
-}
-
 const std::vector<std::string> pattern_names{"ordered", "direct"};
-const std::vector<std::string> pattern_options{"merged", "self-first", "corners", "fields=all", "fields=type",
-                                               "fields=none"};
+const std::vector<std::string> pattern_options{"merged",     "self-first",  "corners",
+                                               "fields=all", "fields=type", "fields=none"};
 
 bool has(const std::vector<std::string>& list, const std::string& word) {
   return std::find(list.begin(), list.end(), word) != list.end();
@@ -48,9 +33,9 @@ void apply_pattern_option(Strategy& strategy, const std::string& option) {
   if (option == "fields=none") strategy.fields = Merge::none;
 }
 
-const TransportNames& find_transport_names(const std::string& name) {
+const TransportTraits& find_traits(const std::string& name) {
   std::vector<std::string> valid;
-  for (const auto& t : transport_names()) {
+  for (const auto& t : transport_traits()) {
     if (t.name == name) return t;
     valid.push_back(t.name);
   }
@@ -71,10 +56,12 @@ std::string illegal_combination(const Choice& c, const AppInfo& app, const Strat
     return "schedule 'interleaved' works between the rounds of an ordered pattern, and 'direct' has one round; use "
            "'ordered/...' or --schedule split";
   if (c.schedule == "comm-thread" && c.threads < 2)
-    return "schedule 'comm-thread' needs one thread to communicate and at least one to compute; use --threads 2 or more";
+    return "schedule 'comm-thread' needs one thread to communicate and at least one to compute; use --threads 2 or "
+           "more";
   if (c.region == "blocked") {
     if (!has(app.blocked_forms, c.form.empty() ? app.forms.front() : c.form))
-      return "region 'blocked' fuses time steps on chip, and app '" + c.app + "' has no such kernel; use full or shrink";
+      return "region 'blocked' fuses time steps on chip, and app '" + c.app +
+             "' has no such kernel; use full or shrink";
     for (int d = 0; d < app.dims; ++d)
       if (!c.grid.periodic[d])
         return "region 'blocked' keeps no physical boundary values between fused steps; make the grid periodic" +
@@ -102,6 +89,15 @@ std::string illegal_names(const Choice& c, const AppInfo& app) {
 
 }  // namespace
 
+/// One line per transport.
+const std::vector<TransportTraits>& transport_traits() {
+  static const std::vector<TransportTraits> traits{
+      {"p2p", {"blocking", "testany", "datatype"}, {"", "blocking", "testany", "datatype"}},
+      {"persistent", {"testany", "datatype"}, {"", "testany", "datatype"}},
+  };
+  return traits;
+}
+
 Strategy parse_strategy(const std::string& text) {
   Strategy strategy;
   if (text == "reference") {
@@ -116,10 +112,10 @@ Strategy parse_strategy(const std::string& text) {
   if (!has(pattern_names, pattern)) throw UsageError(unknown_name("strategy", text, strategy_names()));
   strategy.pattern = pattern == "ordered" ? Pattern::ordered : Pattern::direct;
   for (const auto& option : options) apply_pattern_option(strategy, option);
-  strategy.transport = find_transport_names(transport).name;
+  strategy.transport = find_traits(transport).name;
   for (const auto& option : transport_options)
-    if (!has(find_transport_names(transport).options, option))
-      throw UsageError(unknown_name("option of transport " + transport, option, find_transport_names(transport).options));
+    if (!has(find_traits(transport).options, option))
+      throw UsageError(unknown_name("option of transport " + transport, option, find_traits(transport).options));
   strategy.transport_options = transport_options;
   return strategy;
 }
@@ -143,7 +139,7 @@ const std::vector<std::string>& strategy_names() {
   static const std::vector<std::string> names = [] {
     std::vector<std::string> list{"reference"};
     for (const char* pattern : {"ordered", "ordered:self-first", "direct", "direct:merged"})
-      for (const auto& transport : transport_names())
+      for (const auto& transport : transport_traits())
         for (const auto& options : transport.listed)
           list.push_back(std::string(pattern) + "/" + transport.name + (options.empty() ? "" : ":" + options));
     return list;

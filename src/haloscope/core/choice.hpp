@@ -29,6 +29,16 @@ std::string to_string(const Strategy& strategy);
 /// Put a strategy's pattern, merging and dimension order into `spec`; widths, quantities and needed corners stay.
 void apply(const Strategy& strategy, const Layout& layout, ExchangeSpec& spec);
 
+/// What programs and legality must know of a transport; what it costs and how it works is its own business.
+struct TransportTraits {
+  std::string name;
+  std::vector<std::string> options;  ///< words after the colon, each may be given
+  std::vector<std::string> listed;   ///< option lists that appear in strategy_names()
+  /// Every rank takes part in every round (fences, neighbourhood collectives), also one that has no message in it.
+  bool collective_rounds = false;
+};
+const std::vector<TransportTraits>& transport_traits();
+
 /// The strategies that a glob such as `ordered/*` is matched against, `reference` first.
 const std::vector<std::string>& strategy_names();
 const std::vector<std::string>& schedule_names();
@@ -42,8 +52,8 @@ struct AppInfo {
   bool box_stencil = false;
   double flops_per_point = 0;
   std::string default_rule = "white";
-  std::vector<std::string> forms;      ///< kernel forms, the default first
-  std::vector<std::string> reals;      ///< "f64", "f32"
+  std::vector<std::string> forms;          ///< kernel forms, the default first
+  std::vector<std::string> reals;          ///< "f64", "f32"
   std::vector<std::string> blocked_forms;  ///< forms with a temporally blocked kernel
 };
 const std::vector<AppInfo>& app_infos();

@@ -81,6 +81,7 @@ struct ScheduleOptions {
   int tiles = 8;                         ///< interior tiles of `split`, `progress` is called between them
   Sharing sharing = Sharing::guided;     ///< `comm-thread`: how interior cells are handed out
   bool barrier = false;                  ///< barrier before each exchange (desync timer)
+  bool collective_rounds = false;        ///< TransportTraits: message operations also where a rank has none to do
 };
 
 }  // namespace haloscope

@@ -227,4 +227,8 @@ void CopyList::run() const {
         run_plane(&copies_[groups_[g].begin], groups_[g].fuse_rows, plane);
 }
 
+void CopyList::run(Share share) const {
+  if (share.part == 0) run();
+}
+
 }  // namespace haloscope

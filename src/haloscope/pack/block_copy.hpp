@@ -8,6 +8,11 @@
 
 namespace haloscope {
 
+/// One thread's part of a piece of work that a team shares: number `part` of `parts`.
+struct Share {
+  int part = 0, parts = 1;
+};
+
 /// Copy `planes` x `rows` rows of `row_bytes` contiguous bytes. Strides in bytes.
 struct BlockCopy {
   const std::byte* from = nullptr;
@@ -27,6 +32,9 @@ class CopyList {
   explicit CopyList(std::vector<BlockCopy> copies);
   /// Run everything on the calling thread. No allocation; cost: bytes() read and written.
   void run() const;
+  /// Run one share; all shares together, in any order and on any threads, are run(). A list whose copies depend on each
+  /// other across planes is run whole by share 0.
+  void run(Share share) const;
   std::int64_t bytes() const { return bytes_; }
   bool empty() const { return bytes_ == 0; }
 

@@ -29,10 +29,10 @@ void CommOps::run(const Op& op, int slot) {
     }
     case OpKind::post: link_.post(ids(op), slot); break;
     case OpKind::copy: copies_[op.target][slot].run(); break;
-    case OpKind::pack: link_.pack(ids(op), slot); break;
+    case OpKind::pack: link_.pack(ids(op), slot, {}); break;
     case OpKind::send: link_.send(ids(op), slot); break;
     case OpKind::wait: link_.wait(ids(op), slot); break;
-    case OpKind::unpack: link_.unpack(ids(op), slot); break;
+    case OpKind::unpack: link_.unpack(ids(op), slot, {}); break;
     case OpKind::complete: link_.complete(ids(op), slot); break;
     case OpKind::sweep:
     case OpKind::progress: break;  // main lane

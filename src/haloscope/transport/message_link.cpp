@@ -102,8 +102,8 @@ void MessageLink::post(Ids in, int slot) {
   }
 }
 
-void MessageLink::pack(Ids out, int slot) {
-  for (int id : out) port(id, slot).packing.run();
+void MessageLink::pack(Ids out, int slot, Share share) {
+  for (int id : out) port(id, slot).packing.run(share);
 }
 
 void MessageLink::send(Ids out, int slot) {
@@ -178,9 +178,9 @@ void MessageLink::wait(Ids in, int slot) {
   for (const int& id : in) settle({&id, 1}, slot);
 }
 
-void MessageLink::unpack(Ids in, int slot) {
+void MessageLink::unpack(Ids in, int slot, Share share) {
   for (int id : in)
-    if (const Port& p = port(id, slot); !p.scattered) p.packing.run();
+    if (const Port& p = port(id, slot); !p.scattered) p.packing.run(share);
 }
 
 bool MessageLink::test_complete(Ids out, int slot) { return poll_all(out, slot); }

@@ -29,11 +29,11 @@ struct MessageOptions {
 class MessageLink : public Link {
  public:
   void post(Ids in, int slot) override;
-  void pack(Ids out, int slot) override;
+  void pack(Ids out, int slot, Share share) override;
   void send(Ids out, int slot) override;
   bool test(Ids in, int slot) override;
   void wait(Ids in, int slot) override;
-  void unpack(Ids in, int slot) override;
+  void unpack(Ids in, int slot, Share share) override;
   bool test_complete(Ids out, int slot) override;
   void complete(Ids out, int slot) override;
   int waiting_for(Ids in, int slot) const override;

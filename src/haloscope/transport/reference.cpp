@@ -88,7 +88,7 @@ class ReferenceLink final : public Link {
   }
 
   void post(Ids, int) override { filled_ = false; }
-  void pack(Ids, int) override {}
+  void pack(Ids, int, Share) override {}
   void send(Ids, int) override {}
   bool test(Ids, int) override { return filled_; }
 
@@ -100,7 +100,7 @@ class ReferenceLink final : public Link {
     transfer(wanted_, slot, [](std::byte* value, std::byte* point, std::size_t n) { std::memcpy(point, value, n); });
     filled_ = true;
   }
-  void unpack(Ids, int) override {}
+  void unpack(Ids, int, Share) override {}
   bool test_complete(Ids, int) override { return true; }
   void complete(Ids, int) override {}
   int waiting_for(Ids in, int) const override { return filled_ || in.empty() ? -1 : plan_.messages[in[0]].peer; }

@@ -10,6 +10,7 @@
 
 #include "haloscope/core/plan.hpp"
 #include "haloscope/field/view.hpp"
+#include "haloscope/pack/block_copy.hpp"
 
 namespace haloscope {
 
@@ -21,12 +22,15 @@ using Ids = std::span<const int>;
 class Link {
  public:
   virtual ~Link() = default;
-  virtual void post(Ids in, int slot) = 0;    ///< receives may arrive from here on
-  virtual void pack(Ids out, int slot) = 0;   ///< gather regions (nothing to do where regions are sent in place)
-  virtual void send(Ids out, int slot) = 0;   ///< start sending packed messages
-  virtual bool test(Ids in, int slot) = 0;    ///< true when all have arrived; lets the transport progress
-  virtual void wait(Ids in, int slot) = 0;    ///< until all have arrived
-  virtual void unpack(Ids in, int slot) = 0;  ///< scatter into halos (nothing to do where received in place)
+  virtual void post(Ids in, int slot) = 0;  ///< receives may arrive from here on
+  /// Gather one share of the regions (nothing to do where regions are sent in place). Every share is called once, in
+  /// any order and on any thread, between post() and send().
+  virtual void pack(Ids out, int slot, Share share) = 0;
+  virtual void send(Ids out, int slot) = 0;  ///< start sending packed messages
+  virtual bool test(Ids in, int slot) = 0;   ///< true when all have arrived; lets the transport progress
+  virtual void wait(Ids in, int slot) = 0;   ///< until all have arrived
+  /// Scatter one share into the halos (nothing to do where received in place); called as pack() is, after wait().
+  virtual void unpack(Ids in, int slot, Share share) = 0;
   virtual bool test_complete(Ids out, int slot) = 0;  ///< like `complete`, without blocking
   virtual void complete(Ids out, int slot) = 0;       ///< until sent messages' memory may be changed
   /// Peer of the first message of `in` not yet arrived, -1 when none: what a watchdog reports.
@@ -40,6 +44,9 @@ struct LinkContext {
   const Plan* plan = nullptr;
   const Views* views = nullptr;
   bool yield = false;  ///< more ranks than cores: give the core away while waiting
+  int threads = 1;     ///< shares that pack() and unpack() are called with at most
+  /// Node of each rank, counted from 0; empty: whatever MPI says. Ranks of one node must share memory.
+  std::vector<int> nodes = {};
 };
 
 /// A kind of link. Stateless.

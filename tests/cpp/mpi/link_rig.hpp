@@ -65,14 +65,14 @@ class Rig {
         while (!link->test(in(r), slot)) {
         }
       link->wait(in(r), slot);
-      link->unpack(in(r), slot);
+      link->unpack(in(r), slot, {});
       link->complete(out(r), slot);
     }
   }
 
   void start(int round, int slot) {
     link->post(in(round), slot);
-    link->pack(out(round), slot);
+    link->pack(out(round), slot, {});
     link->send(out(round), slot);
   }
 

@@ -142,7 +142,7 @@ TEST(Transport, BothSlotsCanBeInFlightAtOnce) {
     for (int slot : {0, 1}) rig.start(0, slot);
     for (int slot : {0, 1}) {
       rig.link->wait(rig.in(0), slot);
-      rig.link->unpack(rig.in(0), slot);
+      rig.link->unpack(rig.in(0), slot, {});
       rig.link->complete(rig.out(0), slot);
       SCOPED_TRACE(describe(c));
       expect_right(rig, slot, slot);
@@ -190,7 +190,7 @@ class LateNeighbour : public testing::Test {
     }
     rig.link->wait(rig.in(0), 0);
     EXPECT_EQ(rig.link->waiting_for(rig.in(0), 0), -1);
-    rig.link->unpack(rig.in(0), 0);
+    rig.link->unpack(rig.in(0), 0, {});
     rig.link->complete(rig.out(0), 0);
     expect_right(rig, 0, 0);
   }

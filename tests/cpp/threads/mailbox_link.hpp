@@ -47,13 +47,13 @@ class Mailboxes {
 class MailboxLink final : public Link {
  public:
   MailboxLink(Mailboxes& boxes, const Plan& plan, const Views& views, unsigned seed)
-      : boxes_(boxes), plan_(plan), views_(views), buffers_(plan.messages.size()), random_(seed) {}
+      : boxes_(boxes), plan_(plan), views_(views), buffers_(plan.messages.size()), random_(seed) {
+    for (std::size_t id = 0; id < buffers_.size(); ++id)
+      buffers_[id].resize(static_cast<std::size_t>(plan.messages[id].bytes));
+  }
   void post(Ids, int) override {}
-  void pack(Ids out, int slot) override {
-    for (int id : out) {
-      buffers_[id].resize(static_cast<std::size_t>(plan_.messages[id].bytes));
-      make_pack(views_, slot, plan_.messages[id], buffers_[id].data()).run();
-    }
+  void pack(Ids out, int slot, Share share) override {
+    for (int id : out) make_pack(views_, slot, plan_.messages[id], buffers_[id].data()).run(share);
   }
   void send(Ids out, int) override {
     delay();
@@ -69,8 +69,8 @@ class MailboxLink final : public Link {
     for (int id : in) buffers_[id] = boxes_.take(key(id));
     delay();
   }
-  void unpack(Ids in, int slot) override {
-    for (int id : in) make_unpack(views_, slot, plan_.messages[id], buffers_[id].data()).run();
+  void unpack(Ids in, int slot, Share share) override {
+    for (int id : in) make_unpack(views_, slot, plan_.messages[id], buffers_[id].data()).run(share);
   }
   bool test_complete(Ids, int) override { return true; }
   void complete(Ids, int) override {}
