@@ -48,18 +48,29 @@ class Program:
             return [sys.executable, str(ROOT / "bench" / self.name)]
         folder = self.folder()
         path = folder / "bench" / self.name
+        if self.preset:
+            _build(self.preset, self.name, build.RANK_PROGRAM)
         if not path.exists():
-            raise errors.NotAvailable(
-                f"{path} is not built; run 'make build BUILD={os.path.relpath(folder, ROOT)}', which needs its libraries"
-            )
+            raise errors.NotAvailable(f"{path} is not built; run 'make build'")
         words = launch.launcher_words(launch.mpiexec(folder), self.ranks, self.threads) if self.ranks else []
         return [*words, str(path)]
+
+
+def _build(preset: str, *targets: str) -> None:
+    """Fetch the libraries of a preset and build there; the first time takes minutes. Raises NotAvailable if it cannot."""
+    done = subprocess.run(["scripts/other_mpi.sh", preset, *targets], check=False, cwd=ROOT, stdout=sys.stderr)
+    if done.returncode == errors.UNAVAILABLE:
+        raise errors.NotAvailable(f"'scripts/other_mpi.sh {preset}' cannot get what it needs; its reason is above")
+    if done.returncode:
+        raise errors.HaloscopeError(f"'scripts/other_mpi.sh {preset} {' '.join(targets)}' did not build")
 
 
 FIGURES = {
     "sweep": [Program("bench_sweep")],
     "deep": [Program("bench_deep")],
+    "poisson": [Program("bench_poisson")],
     "exchange": [Program("bench_exchange", ranks=2)],
+    "exchange-shared": [Program("bench_exchange_shared", ranks=2)],
     "exchange-petsc": [Program("bench_exchange_petsc", ranks=2, preset="petsc")],
     "plan": [Program("plan.py")],
     "overhead": [Program("bench_overhead"), Program("bench_overhead", ranks=2)],

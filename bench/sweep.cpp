@@ -2,9 +2,8 @@
 //
 // Best copy: the fastest of a plain copy, one with non-temporal stores, and one with non-temporal stores in four
 // streams. Every variant moves one read and one write per point, on the library's own fields.
+#include "best_copy.hpp"
 #include "haloscope/apps/kernel.hpp"
-#include "haloscope/apps/probe.hpp"
-#include "harness.hpp"
 
 namespace {
 
@@ -53,30 +52,6 @@ std::function<void()> sweep_job(const Case& c, const Group& g, const Storage& fi
   };
 }
 
-std::byte* next_line(std::byte* p) { return p + (-reinterpret_cast<std::uintptr_t>(p) & 63); }
-
-std::function<void()> copy_job(CopyKind kind, std::size_t bytes, const Storage& fields, Team& team) {
-  std::byte *in = next_line(fields.bytes(0, 0).data()), *out = next_line(fields.bytes(0, 1).data());
-  return [=, &team] {
-    team.run([&](int member) {
-      const auto [lo, hi] = share(static_cast<std::int64_t>(bytes / 64), member, team.size());
-      copy_bytes(kind, out + lo * 64, in + lo * 64, static_cast<std::size_t>(hi - lo) * 64);
-    });
-  };
-}
-
-std::string copy_notes(const std::vector<Variant>& variants, double gigabytes) {
-  std::string text = "arrays 0.5 GB each, fields as the library allocates them; medians in GB/s:";
-  char part[80];
-  for (const auto& v : variants) {
-    if (v.name.rfind("copy", 0) != 0) continue;
-    std::snprintf(part, sizeof part, " %s %.1f,", v.name.c_str(), gigabytes / median(v.seconds));
-    text += part;
-  }
-  text.back() = ';';
-  return text + " isa " + find_kernel("laplace2d", Real::f64).isa;
-}
-
 /// The dense form is bound by arithmetic as well as memory: one of its two bars suffices.
 void emit_dense(const Variant& sweep, const std::vector<Variant>& variants, std::vector<double> fma_seconds,
                 int threads, const std::string& notes) {
@@ -97,9 +72,7 @@ void measure(const Group& g, int threads, int rounds) {
   std::vector<Variant> variants;
   for (const auto& c : g.cases) variants.push_back({c.form, sweep_job(c, g, fields, team)});
   const auto copied = static_cast<std::size_t>(points) * bytes;
-  variants.push_back({"copy plain", copy_job(CopyKind::plain, copied, fields, team)});
-  variants.push_back({"copy nt", copy_job(CopyKind::stream, copied, fields, team)});
-  variants.push_back({"copy nt 4 streams", copy_job(CopyKind::stream4, copied, fields, team)});
+  add_copies(variants, copied, fields, team);
   const bool dense = g.cases.back().form == "advection3d-dense";
   constexpr std::int64_t burst = 40'000'000;
   if (dense) variants.push_back({"fma", [&team] { team.run([](int) { run_fma(burst); }); }});

@@ -219,7 +219,7 @@ inline void add_strategies(std::vector<Contender>& contenders, std::vector<Excha
 
 /// One line for contenders[0], the counterpart, against the fastest of the others; on rank 0.
 inline void report(const std::vector<Contender>& contenders, const std::string& name, double bar,
-                   const std::string& notes, bool all) {
+                   const std::string& notes, bool all, const std::string& figure = "exchange") {
   if (world_rank() != 0) return;
   const auto faster = [](const Contender& a, const Contender& b) { return median(a.samples) < median(b.samples); };
   const Contender& best = *std::min_element(contenders.begin() + 1, contenders.end(), faster);
@@ -227,7 +227,7 @@ inline void report(const std::vector<Contender>& contenders, const std::string& 
     for (const Contender& c : contenders)
       std::fprintf(stderr, "  %-30s %-46s %8.2f us\n", name.c_str(), c.name.c_str(), 1e6 * median(c.samples));
   Result result;
-  result.figure = "exchange";
+  result.figure = figure;
   result.name = name;
   result.a = best.name;
   result.b = contenders[0].name;

@@ -10,6 +10,6 @@ TRANSPORTS = {
     "staged": NO_GPU, "aware": NO_GPU, "ipc": NO_GPU, "taskqueue": NO_GPU,
 }  # fmt: skip
 SCHEDULES = {
-    "bulk": NOT_YET, "split": NOT_YET, "interleaved": NOT_YET, "comm-thread": NOT_YET,
+    "bulk": NOT_YET, "split": NOT_YET, "interleaved": NOT_YET, "comm-thread": NOT_YET, "pipeline": NOT_YET,
     "resident": NO_GPU, "streams": NO_GPU, "box": NO_GPU, "box-overlap": NO_GPU,
 }  # fmt: skip

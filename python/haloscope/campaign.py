@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from haloscope import errors, launch, records
+from haloscope import errors, launch, probes, records
 from haloscope.sweep import Configuration, Sweep, shuffled
 
 LAUNCH_NAME = "launch-"
@@ -50,6 +50,7 @@ class Campaign:
         from haloscope import progress
 
         records.prepare(self.output)
+        self._set_lacking_aside()
         jobs = self._jobs()
         total = sum(len(job.configurations) for job in jobs)
         with progress.Line(total, self.what) as line:
@@ -69,12 +70,23 @@ class Campaign:
         return jobs
 
     def _job(self, configurations: list[Configuration], launch_id: str) -> launch.Job:
-        return launch.Job(configurations, self.output, launch_id, self.watchdog_s, self.inject)
+        return launch.Job(configurations, self.output, launch_id, self.watchdog_s, self.inject, probes.for_records())
+
+    def _set_lacking_aside(self) -> None:
+        """Configurations whose strategy fails a probe of this MPI do not run."""
+        reasons = {strategy: probes.lacking(strategy) for strategy in {_strategy(c) for c in self.sweep.configurations}}
+        self.sweep = Sweep(
+            [c for c in self.sweep.configurations if not reasons[_strategy(c)]],
+            self.sweep.refused,
+            [*self.sweep.lacking, *((c, r) for c in self.sweep.configurations if (r := reasons[_strategy(c)]))],
+        )
 
     def _note_refused(self, launch_id: str, done: set) -> None:
         """What cannot run is on record too, with its reason."""
-        refused = [(c, reason) for c, reason in self.sweep.refused if (launch_id, c.id) not in done]
-        records.append(self.output, [records.skipped(c, reason, errors.USAGE, launch_id) for c, reason in refused])
+        refused = [(*pair, errors.USAGE) for pair in self.sweep.refused]
+        refused += [(*pair, errors.UNAVAILABLE) for pair in self.sweep.lacking]
+        records.append(self.output, [records.skipped(c, reason, code, launch_id) for c, reason, code in refused
+                                     if (launch_id, c.id) not in done])  # fmt: skip
 
     def _run_job(self, job: launch.Job, line) -> None:
         outcome = launch.run(job, on_record=lambda record: line.step(record.get("id", "")))
@@ -104,8 +116,13 @@ class Campaign:
         file = records.read(self.output)
         for complaint in file.complaints():
             self.on_message(complaint)
-        ids = {c.id for c in self.sweep.configurations} | {c.id for c, _ in self.sweep.refused}
+        ids = {c.id for c in self.sweep.configurations} | {c.id for c, _ in self.sweep.refused + self.sweep.lacking}
         return [r for r in file.records if r["id"] in ids]
+
+
+def _strategy(configuration) -> str:
+    """A micro-benchmark has a transport and no pattern."""
+    return getattr(configuration, "strategy", "") or f"direct/{configuration.transport}"
 
 
 def _existing(path: Path) -> list[dict]:
@@ -119,10 +136,12 @@ def _launch_number(record: dict) -> int:
 
 def exit_code(found: Sequence[dict]) -> int:
     """Return 1 when a check failed, 0 when anything was measured, else the code that says why nothing was."""
-    measured = [r for r in found if r["kind"] == "measurement"]
+    measured = [r for r in found if r["kind"] in records.MEASURED]
     if any(r["verification"]["status"] == "failed" for r in measured) or any(r["kind"] == "failed" for r in found):
         return errors.FAILED
     if measured:
         return errors.OK
     codes = {r["exit_code"] for r in found if r["kind"] == "skipped"}
+    if errors.FAILED in codes:
+        return errors.FAILED
     return errors.UNAVAILABLE if errors.UNAVAILABLE in codes else errors.USAGE if codes else errors.OK

@@ -11,7 +11,7 @@ import click
 
 from haloscope import errors
 
-ORDER = ("demo", "info", "plan", "run", "compare", "study")
+ORDER = ("demo", "info", "plan", "run", "microbench", "compare", "study")
 
 
 class LazyGroup(click.Group):

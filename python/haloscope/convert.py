@@ -43,14 +43,14 @@ def choice_to_c(choice: Choice):
     lib.hs_choice_init(c)
     texts = {
         name: ffi.new("char[]", getattr(choice, name).encode())
-        for name in ("app", "form", "real", "process_grid", "strategy", "schedule", "region", "sharing")
+        for name in ("app", "form", "real", "process_grid", "strategy", "schedule", "region", "sharing", "placement")
     }
     for name, value in texts.items():
         setattr(c, name, value)
     c.cells = padded(choice.cells)
     c.periodic = padded(choice.periodic or [True] * len(choice.cells), 0)
     c.dims = len(choice.cells)
-    for name in ("ranks", "threads", "depth"):
+    for name in ("ranks", "threads", "depth", "nodes"):
         setattr(c, name, getattr(choice, name))
     _owners[c] = texts
     return c
@@ -82,7 +82,7 @@ def options_to_c(options: ScheduleOptions):
     ffi, lib = capi.load()
     c = ffi.new("hs_schedule_options*")
     lib.hs_schedule_options_init(c)
-    for name in ("radius", "box_stencil", "depth", "steps", "tiles", "barrier"):
+    for name in ("radius", "box_stencil", "depth", "steps", "tiles", "barrier", "collective_rounds"):
         setattr(c, name, int(getattr(options, name)))
     c.region, c.sharing = capi.value("HS_REGION_", options.region), capi.value("HS_SHARING_", options.sharing)
     return c
@@ -196,7 +196,8 @@ def options(c) -> ScheduleOptions:
     """Return an hs_schedule_options as ScheduleOptions."""
     region, sharing = capi.enumeration("HS_REGION_")[c.region], capi.enumeration("HS_SHARING_")[c.sharing]
     return ScheduleOptions(
-        c.radius, bool(c.box_stencil), c.depth, c.steps, region, c.tiles, sharing, bool(c.barrier)
+        c.radius, bool(c.box_stencil), c.depth, c.steps, region, c.tiles, sharing, bool(c.barrier),
+        bool(c.collective_rounds),
     )  # fmt: skip
 
 

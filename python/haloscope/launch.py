@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import ctypes
 import functools
+import json
 import os
 import re
 import shutil
@@ -87,6 +88,13 @@ def cores() -> int:
     return len(os.sched_getaffinity(0))
 
 
+def physical_cores() -> int:
+    """Return the number of physical cores among those that this process may use."""
+    import psutil
+
+    return min(cores(), psutil.cpu_count(logical=False) or cores())
+
+
 def launcher_words(path: Path, ranks: int, threads: int) -> list[str]:
     """Return mpiexec's command words for `ranks` ranks of `threads` threads, each rank pinned to cores of its own.
 
@@ -100,9 +108,18 @@ def launcher_words(path: Path, ranks: int, threads: int) -> list[str]:
         words += ["-bind-to", f"core:{share}"] if share else []
     elif kind == "openmpi":
         words += ["--allow-run-as-root"] if os.geteuid() == 0 else []
-        words += ["--map-by", f"slot:PE={share}", "--bind-to", "core"] if share else ["--bind-to", "none"]
+        words += _open_mpi_binding(ranks, share)
         words += ["--oversubscribe"] if ranks * threads > cores() else []
     return words
+
+
+def _open_mpi_binding(ranks: int, share: int) -> list[str]:
+    """Open MPI counts physical cores unless told otherwise, and refuses more ranks than it counts."""
+    if not share:
+        return ["--bind-to", "none"]
+    unit = "core" if ranks * share <= physical_cores() else "hwthread"
+    smt = ["--use-hwthread-cpus"] if unit == "hwthread" else []
+    return [*smt, "--map-by", f"slot:PE={share}", "--bind-to", unit]
 
 
 @dataclass
@@ -114,6 +131,7 @@ class Job:
     launch_id: str
     watchdog_s: float = 0.0
     inject: str = ""
+    findings: dict | None = None  # of the probes, for the records
 
     @property
     def ranks(self) -> int:
@@ -136,6 +154,9 @@ class Job:
         words += ["--status", str(folder / "board"), "--launch-id", self.launch_id, "--expect-ranks", str(self.ranks)]
         words += ["--watchdog", f"{self.watchdog_s:g}"] if self.watchdog_s else []
         words += ["--inject", self.inject] if self.inject else []
+        if self.findings:
+            (folder / "findings").write_text(json.dumps(self.findings))
+            words += ["--findings", str(folder / "findings")]
         return [*words, "--configs", str(lines)]
 
 
@@ -304,17 +325,53 @@ def information(folder: Path | None = None) -> dict:
 
     folder: the build that holds it; by default the one Haloscope runs from.
     """
-    import json
-
     program = folder / build.RANK_PROGRAM if folder else build.rank_program()
     command = [*launcher_words(mpiexec(folder), 1, 1), str(program), "--info"]
-    try:
-        result = subprocess.run(command, check=False, capture_output=True, text=True, timeout=START_LIMIT_S)
-    except subprocess.TimeoutExpired:
-        raise HaloscopeError(f"'{' '.join(command)}' gave no answer within {START_LIMIT_S:g} s") from None
-    if result.returncode:
-        raise HaloscopeError(f"'{' '.join(command)}' ended with code {result.returncode}: {result.stderr.strip()}")
-    return json.loads(result.stdout[result.stdout.index("{") :])
+    code, said, complaint = _ended_after(START_LIMIT_S, command)
+    if code is None:
+        raise HaloscopeError(f"'{' '.join(command)}' gave no answer within {START_LIMIT_S:g} s")
+    if code:
+        raise HaloscopeError(f"'{' '.join(command)}' ended with code {code}: {complaint.strip()}")
+    return json.loads(said[said.index("{") :])
+
+
+def quietly(ranks: int, words: Sequence[str], limit_s: float) -> tuple[int | None, str]:
+    """Start the program with `words` on some ranks; returns mpiexec's exit code, None when it was ended after
+    `limit_s` seconds, and what was printed. Raises NotAvailable when there is no program or no mpiexec."""
+    command = [*launcher_words(mpiexec(), ranks, 1), str(build.rank_program()), *words]
+    code, said, _ = _ended_after(limit_s, command)
+    return code, said
+
+
+def _ended_after(limit_s: float, command: Sequence[str]) -> tuple[int | None, str, str]:
+    """Exit code (None: ended after `limit_s`), output and error output of a command; leaves none of its ranks behind."""
+    with tempfile.TemporaryFile("w+") as out, tempfile.TemporaryFile("w+") as err:  # files: a rank may keep a pipe open
+        try:
+            process = subprocess.Popen(
+                command, stdin=subprocess.DEVNULL, stdout=out, stderr=err, start_new_session=True,
+                preexec_fn=_end_with_parent,  # noqa: PLW1509 (one system call, no lock taken)
+            )  # fmt: skip
+        except OSError as error:
+            raise NotAvailable(f"cannot start {command[0]}: {error.strerror}; set HALOSCOPE_MPIEXEC") from None
+        code = None
+        try:
+            code = process.wait(timeout=limit_s)
+        except subprocess.TimeoutExpired:
+            pass
+        finally:
+            _end_group(process)
+        out.seek(0)
+        err.seek(0)
+        return code, out.read(), err.read()
+
+
+def _end_group(process: subprocess.Popen) -> None:
+    """End a process group: first asked, so that mpiexec can end ranks elsewhere, then forced."""
+    for number in (signal.SIGTERM, signal.SIGKILL):
+        with contextlib.suppress(ProcessLookupError, PermissionError):
+            os.killpg(process.pid, number)
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            process.wait(timeout=GRACE_S)
 
 
 def require_ranks(ranks: int) -> None:

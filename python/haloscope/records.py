@@ -11,6 +11,7 @@ from pathlib import Path
 
 from haloscope.errors import HaloscopeError, UsageProblem
 
+MEASURED = ("measurement", "microbench")  # kinds of record that hold times
 SCHEMA_FILE = Path(__file__).parent / "data" / "record.schema.json"
 
 
@@ -153,13 +154,15 @@ def _about(configuration, kind: str, launch_id: str) -> dict:
 
 def done(records: Iterable[dict]) -> set[tuple[str, str]]:
     """Return the pairs (launch id, configuration id) that need not run again: measured, or known not to be possible."""
-    return {(r.get("launch", {}).get("id", ""), r["id"]) for r in records if r["kind"] in ("measurement", "skipped")}
+    return {(r.get("launch", {}).get("id", ""), r["id"]) for r in records if r["kind"] in ("skipped", *MEASURED)}
 
 
 def step_times(record: dict) -> list[float]:
     """Return the seconds per time step of each repetition of a measurement."""
-    steps = record["request"]["steps"]
-    return [seconds / steps for seconds in record["time_s"]["repetitions"]]
+    times = record["time_s"]["repetitions"]
+    # Gauss-Seidel to a precision may take a few more iterations in one repetition than in another.
+    steps = record.get("poisson", {}).get("iterations") or [record["request"]["steps"]] * len(times)
+    return [seconds / count for seconds, count in zip(times, steps, strict=True)]
 
 
 class Tail:

@@ -37,6 +37,9 @@ class Configuration:
     tiles: int = 0
     isa: str = ""
     barrier: bool = False
+    nodes: int = 0
+    placement: str = ""
+    memory: str = ""
     settings: tuple[tuple[str, str], ...] = ()  # how to measure: steps, seconds, repetitions, ... in rank's own words
 
     @property
@@ -62,6 +65,8 @@ class Configuration:
         parts += [f"periodic={self.periodic}"] if self.periodic else []
         parts += [f"tiles={self.tiles}"] if self.tiles else []
         parts += ["barrier"] if self.barrier else []
+        parts += [f"nodes={self.nodes}", self.placement] if self.nodes else []
+        parts += [f"memory={self.memory}"] if self.memory else []
         parts += [f"{name}={value}" for name, value in self.settings if name in WORK_SETTINGS]
         return ",".join(filter(None, parts))
 
@@ -85,7 +90,8 @@ class Configuration:
         return {name: value for name, value in plain.items() if value not in ("", 0)}
 
 
-WORK_SETTINGS = ("velocity", "nu", "weights", "initial", "seed")  # settings that change what is computed
+# settings that change what is computed
+WORK_SETTINGS = ("velocity", "nu", "weights", "initial", "seed", "function", "precision", "residuum", "ftz")
 AXES = tuple(f.name for f in fields(Configuration) if f.name not in ("app", "settings"))
 
 
@@ -95,6 +101,7 @@ class Sweep:
 
     configurations: list[Configuration] = field(default_factory=list)
     refused: list[tuple[Configuration, str]] = field(default_factory=list)
+    lacking: list[tuple[Configuration, str]] = field(default_factory=list)  # legal, but not on this MPI
 
     def by_ranks(self) -> dict[int, list[Configuration]]:
         """Configurations grouped by rank count: each group is one start of mpiexec."""
@@ -187,6 +194,11 @@ def _canonical(strategy: str) -> str:
     return core.canonical_strategy(strategy)
 
 
+def named_strategies(text: str) -> list[str]:
+    """Return those strategies of a comma list that are written out, not matched by a glob."""
+    return [_canonical(item) for item in _strategy_items(text) if not _is_glob(item)]
+
+
 def _strategy_items(text: str) -> list[str]:
     """Cut at the commas that separate strategies: an option word belongs to the strategy before it."""
     items: list[str] = []
@@ -208,6 +220,7 @@ def _normal(c: Configuration) -> Configuration:
         region=c.region if c.depth > 1 else "full",
         sharing=c.sharing if c.schedule == "comm-thread" else "",
         tiles=c.tiles if c.schedule == "split" else 0,
+        placement=c.placement if c.nodes else "",
     )
 
 
@@ -245,7 +258,8 @@ def with_verification(sweep: Sweep, steps: int | None) -> Sweep:
 
 def periodic_flags(c: Configuration) -> tuple[bool, ...]:
     """Whether each dimension wraps; without a word on it, all do."""
-    letters = {"": "xyz", "none": ""}.get(c.periodic, c.periodic)
+    usual = "" if c.app == "poisson2d" else "xyz"  # its borders are fixed
+    letters = {"": usual, "none": ""}.get(c.periodic, c.periodic)
     if set(letters) - set("xyz"):
         raise UsageProblem(f"--periodic '{c.periodic}': name the periodic dimensions as xyz, xy, x, ... or none")
     return tuple(letter in letters for letter in "xyz"[: len(c.cells)])
@@ -268,6 +282,8 @@ def why_illegal(c: Configuration) -> str:
             depth=c.depth,
             region=c.region,
             sharing=c.sharing or "guided",
+            nodes=c.nodes,
+            placement=c.placement or "block",
         )
     )
 

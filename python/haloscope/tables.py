@@ -15,7 +15,7 @@ STATISTIC_TITLES = {"rank0": "rank 0", "min": "min", "mean": "mean", "max": "max
 PHASES = ("pack", "send", "wait", "unpack", "copy", "inner", "outer", "compute", "desync", "rest")
 _ALWAYS = ("schedule", "strategy")
 AXES = ("app", "cells", "ranks", "threads", "form", "real", "schedule", "strategy", "depth", "region", "process_grid",
-         "sharing", "tiles", "isa", "barrier", "periodic")  # fmt: skip
+         "sharing", "tiles", "isa", "barrier", "periodic", "nodes", "placement", "memory")  # fmt: skip
 
 
 @dataclass

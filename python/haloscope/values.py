@@ -60,7 +60,8 @@ class Choice:
     """Everything a user picks for one run; defaults are those of C++ except that all dimensions wrap.
 
     cells: global cells per dimension, x first. periodic: one flag per dimension, () = all. form, process_grid: "" = the
-    app's default.
+    app's default. nodes: how many the ranks are split into, 0 = the real ones; placement of ranks on those: block,
+    round-robin.
     """
 
     app: str = "advection3d"
@@ -76,6 +77,8 @@ class Choice:
     depth: int = 1
     region: str = "full"
     sharing: str = "guided"
+    nodes: int = 0
+    placement: str = "block"
 
 
 @dataclass(frozen=True)
@@ -181,7 +184,8 @@ class Totals:
 @dataclass(frozen=True)
 class ScheduleOptions:
     """What a schedule may know: the stencil, steps per exchange (depth), steps of this program (1..depth), region
-    (full, shrink, blocked), interior tiles of `split`, sharing (fixed, guided, dynamic), a barrier before exchanges."""
+    (full, shrink, blocked), interior tiles of `split`, sharing (fixed, guided, dynamic), a barrier before exchanges,
+    operations for ranks without messages too (collective_rounds)."""
 
     radius: int = 1
     box_stencil: bool = False
@@ -191,6 +195,7 @@ class ScheduleOptions:
     tiles: int = 8
     sharing: str = "guided"
     barrier: bool = False
+    collective_rounds: bool = False
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,9 @@
 
 #include "haloscope/core/error.hpp"
 #include "haloscope/field/field.hpp"
+#include "haloscope/field/shared_memory.hpp"
 #include "haloscope/runner/exchange.hpp"
+#include "haloscope/transport/composite.hpp"
 
 namespace haloscope {
 
@@ -80,6 +82,8 @@ struct FieldOptions {
   int slots = 1;  ///< buffers, e.g. 2 for old and new, >= 1
   std::string name = "u";
   Centring centring = Centring::cell;
+  /// MemoryKind::shared: reachable by all ranks of the node, which strategies `shared` and `shared:pull` need.
+  MemoryKind memory = MemoryKind::own;
 };
 
 /// A field on a grid: memory for all owned points and halos of every slot, placed for fast sweeps.
@@ -88,8 +92,9 @@ class Field {
   static_assert(std::is_trivially_copyable_v<T>, "halos are moved as bytes");
 
  public:
-  /// Local. Zeroed. @throws UsageError for negative halos or slots < 1, Error without memory.
-  Field(const Grid<D>& grid, const FieldOptions& options) : storage_(plan(grid, options), options.slots) {
+  /// Zeroed. Local; in shared memory collective over the grid's communicator, as is the field's end.
+  /// @throws UsageError for negative halos or slots < 1, Error without (shared) memory.
+  Field(const Grid<D>& grid, const FieldOptions& options) : storage_(allocate(grid, options)) {
     ref_.quantity = quantity(options);
     for (int d = 0; d < D; ++d) ref_.low[d] = ref_.high[d] = options.halo;
     ref_.slots = storage_.views()[0];
@@ -114,6 +119,11 @@ class Field {
     if (o.halo < 0) throw UsageError("a field cannot have a halo of " + std::to_string(o.halo) + " layers; use 0 or more");
     for (int d = 0; d < 3; ++d) p.spec.low[d] = p.spec.high[d] = d < D ? o.halo : 0;
     return p;
+  }
+  static Storage allocate(const Grid<D>& grid, const FieldOptions& o) {
+    if (o.memory == MemoryKind::own) return Storage(plan(grid, o), o.slots);
+    const Node node(grid.comm(), nodes_from_environment(grid.layout().size()));
+    return Storage(plan(grid, o), o.slots, {}, shared_by(node));
   }
   Storage storage_;
   FieldRef ref_;

@@ -125,8 +125,8 @@ def test_plans_outlive_their_layout_and_programs_their_plan():
 
 
 def test_names_that_python_offers_are_those_of_the_core():
-    assert core.app_names() == ["advection3d", "laplace2d", "laplace3d"]
-    assert core.process_grid_rules() == ["white", "valen", "davis"]
+    assert core.app_names() == ["advection3d", "laplace2d", "laplace3d", "poisson2d"]
+    assert core.process_grid_rules() == ["white", "valen", "davis", "lines"]
     assert core.forms("advection3d")[0] == "dense"
     assert core.strategy_names()[0] == "reference"
     assert all(core.canonical_strategy(name) == name for name in core.strategy_names())

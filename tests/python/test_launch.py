@@ -60,6 +60,7 @@ def test_each_rank_gets_cores_of_its_own_as_far_as_they_go(
 ):
     path = executable(tmp_path / "mpiexec", f"echo '{version}'\n")
     monkeypatch.setattr(launch, "cores", lambda: cores)
+    monkeypatch.setattr(launch, "physical_cores", lambda: cores)
     words = launch.launcher_words(path, ranks, threads)
     assert words[:3] == [str(path), "-n", str(ranks)]
     assert [word for word in words[3:] if word != "--allow-run-as-root"] == expected
@@ -175,6 +176,19 @@ def test_the_timers_of_a_phased_run_add_up_to_its_execution_with_the_rest_report
     assert {"pack", "send", "wait", "unpack", "compute", "desync", "rest"} <= set(parts)
     assert sum(parts.values()) - parts["rest"] <= execution * 1.001
     assert sum(parts.values()) == pytest.approx(execution, rel=0.25)
+
+
+@pytest.mark.ids("V14")
+@pytest.mark.parametrize("schedule", ["split", "comm-thread"])
+def test_all_timers_but_inner_fit_into_the_execution_of_an_overlapped_run(haloscope, schedule):
+    threads = 2 if schedule == "comm-thread" else 1
+    assert haloscope("run", "laplace2d", "--cells", "512", "--ranks", 1, "--periodic", "x", "--process-grid", "1x1",
+                     "--threads", threads, "--schedule", schedule, "--steps", 40, "--launches", 1, "--output",
+                     "r.jsonl").code == 0  # fmt: skip
+    [record] = read(Path("r.jsonl"))
+    parts = {name: spread["rank0"] for name, spread in record["phases_s"].items()}
+    assert parts["inner"] > 0 and "compute" not in {name for name, s in parts.items() if s > 0}
+    assert sum(s for name, s in parts.items() if name != "inner") <= record["time_s"]["step"]["mean"] * 1.001
 
 
 def test_more_threads_than_cores_are_marked_and_not_ranked(haloscope):

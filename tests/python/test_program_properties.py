@@ -77,6 +77,21 @@ def test_no_program_reads_what_is_not_yet_there(choice, data):
     assert World.of(choice, steps=steps, tiles=tiles, barrier=barrier).finding() == ""
 
 
+@pytest.mark.ids("SC1", "SC2")
+@given(choices(), st.data())
+@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much])
+def test_collective_rounds_give_every_rank_the_same_sends_and_waits(choice, data):
+    world = World.of(choice, collective_rounds=True, barrier=data.draw(st.booleans()))
+    assert world.finding() == ""
+    for kind in ("pack", "send", "wait", "unpack"):
+        assert len({len(indices(program, kind)) for program in world.programs}) == 1
+    uneven = dataclasses.replace(core.exchange_spec(choice), high=(0, 0, 0))  # outer ranks only send, or only receive
+    plans = [core.make_plan(world.layout, rank, uneven) for rank in range(world.layout.size)]
+    programs = [core.make_program("bulk", plan, world.options) for plan in plans]
+    assert len({len(indices(program, "send")) for program in programs}) == 1
+    assert len({len(indices(program, "wait")) for program in programs}) == 1
+
+
 # ---- broken on purpose -----------------------------------------------------------------------------------------------
 
 

@@ -28,11 +28,12 @@ def command(as_json):
     for kind in ("transports", "schedules"):
         lines = [[e["name"], e["state"], e["about"]] for e in facts[kind]]
         click.echo("\n" + tables.markdown(lines, [kind[:-1], "here", ""]))
+    click.echo("\n" + tables.markdown(facts["probes"], ["what this MPI does as it should", "here", ""]))
 
 
 def gather() -> dict:
     """Collect everything `haloscope info` shows, as a plain value."""
-    from haloscope import build, launch
+    from haloscope import build, launch, probes
 
     said = launch.information()
     path = launch.mpiexec()
@@ -50,6 +51,7 @@ def gather() -> dict:
     }
     return {
         "machine": machine,
+        "probes": probes.table(probes.findings()),
         "transports": _states(said["transports"], absent.TRANSPORTS),
         "schedules": _states(said["schedules"], absent.SCHEDULES),
     }
@@ -57,9 +59,11 @@ def gather() -> dict:
 
 def _states(present: list[dict], known: dict[str, str]) -> list[dict]:
     """Those of the build first, each with its summary; then the absent ones, each with its reason."""
+    from haloscope import probes
+
     found = []
     for entry in present:
-        lacking = entry.get("absent", "")  # a transport may know that this MPI cannot do it
+        lacking = entry.get("absent", "") or probes.lacking(f"direct/{entry['name']}")
         options = f" (options: {', '.join(entry['options'])})" if entry.get("options") else ""
         about = lacking or entry.get("summary", "") + options
         found.append({"name": entry["name"], "state": "no" if lacking else "yes", "about": about})

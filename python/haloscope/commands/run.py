@@ -7,7 +7,7 @@ from pathlib import Path
 
 import click
 
-from haloscope import errors
+from haloscope import errors, partdiff
 
 SCHEDULE_WORDS = {"phased": "bulk", "serial": "bulk", "overlapped": "split", "overlap": "split"}
 EXCHANGE_WORDS = {"ordered": "ordered/p2p", "sync": "ordered/p2p", "direct": "direct/p2p", "async": "direct/p2p"}
@@ -23,6 +23,13 @@ PASSED_ON = (
     "weights",
     "timers",
     "trace",
+    "timeline",
+    "function",
+    "precision",
+    "residuum",
+    "ftz",
+    "work_blocks",
+    "work_window",
 )
 
 
@@ -47,15 +54,18 @@ WHAT = _options(
     _sweeping("ranks", "2", "Numbers of MPI ranks.", "-n"),
     _sweeping("threads", "1", "Threads per rank."),
     _sweeping("strategy", "ordered/p2p", "Pattern and transport; globs as 'ordered/*'."),
-    _sweeping("schedule", "bulk", "bulk, split, interleaved, comm-thread (also phased, overlapped); globs."),
+    _sweeping("schedule", "bulk", "bulk, split, interleaved, comm-thread (also phased, overlapped), pipeline; globs."),
     _sweeping("depth", "1", "Time steps per exchange.", "-d"),
     _sweeping("region", "full", "What sub-steps of deep halos sweep: full, shrink, blocked; globs."),
-    _sweeping("form", "", "Kernel form: advection3d has dense and separable; globs."),
+    _sweeping("form", "", "Kernel form: advection3d has dense and separable, poisson2d jacobi and gauss-seidel; globs."),
     _sweeping("real", None, "Scalar type: f64, f32. [f64]"),
-    _sweeping("process-grid", "", "Rule (white, valen, davis) or explicit, 2x1x1."),
+    _sweeping("process-grid", "", "Rule (white, valen, davis, lines) or explicit, 2x1x1."),
     _sweeping("sharing", "", "How comm-thread hands out the interior: guided, dynamic."),
     _sweeping("tiles", "0", "Interior tiles of split; 0 = its default."),
     _sweeping("isa", "", "Instruction set; empty = the best this CPU has."),
+    _sweeping("nodes", "0", "Nodes that the ranks are split into, as if each were a machine; 0 = the real machines."),
+    _sweeping("placement", "", "Ranks to the nodes of --nodes: block, round-robin."),
+    _sweeping("memory", "", "Where fields live: own, shared (strategies that need shared use it anyway)."),
     click.option("--periodic", default="", metavar="DIMS", help="Dimensions that wrap: xyz, xy, ..., none. [all]"),
     click.option("--barrier", is_flag=True, help="Barrier before each exchange, timed as desync."),
 )
@@ -67,7 +77,7 @@ HOW = _options(
     click.option("--launches", type=click.IntRange(1), default=3, show_default=True, help="Starts of the ranks."),
     click.option("--order-seed", type=int, default=0, help="Seed of the random order."),
     click.option("--verify", type=click.IntRange(0), help="Steps compared with `reference`; 0 = off. [2 depth + 1]"),
-    click.option("--initial", type=click.Choice(["random", "gaussian", "id"]), help="Initial data. [random]"),
+    click.option("--initial", type=click.Choice(["random", "gaussian", "id", "zero"]), help="Initial data. [random; poisson2d: zero]"),
     click.option("--seed", type=int, help="Seed of random initial data."),
     click.option("--velocity", metavar="A,B,C", help="advection3d: velocity."),
     click.option("--nu", type=float, help="advection3d: time step over grid spacing."),
@@ -83,7 +93,10 @@ HOW = _options(
 WHERE = _options(
     click.option("--output", type=click.Path(path_type=Path), help="Record file. [results/scratch/APP-TIME.jsonl]"),
     click.option("--resume", is_flag=True, help="Skip what the record file already holds."),
-    click.option("--trace", type=click.Path(), help="Chrome trace of every operation (one configuration)."),
+    click.option("--trace", type=click.Path(), metavar="FILE",
+                 help="Every operation and MPI call of all ranks in the last repetition, for Perfetto or chrome://tracing "
+                      "(one configuration)."),
+    click.option("--timeline", is_flag=True, help="Show each rank's seconds by phase and MPI call, and blocked seconds."),
     click.option("--statistic", type=click.Choice(["rank0", "min", "mean", "max", "all"]),
                  help="Also show the phases, by this statistic over ranks."),
     click.option("--baseline", metavar="ID", help="Configuration that speed-ups refer to. [bulk ordered/p2p depth 1]"),
@@ -103,13 +116,16 @@ STUDY = _options(
 @HOW
 @WHERE
 @STUDY
-def command(app, **options):
-    """Measure APP (advection3d, laplace2d, laplace3d) and rank the configurations.
+@_options(*partdiff.OPTIONS)
+@click.pass_context
+def command(context, app, **options):
+    """Measure APP (advection3d, laplace2d, laplace3d, poisson2d) and rank the configurations.
 
     \b
     haloscope run laplace2d --cells 2048x2048 --depth 1,2,4,8 --schedule bulk,split
     haloscope run advection3d --cells 64..256*2 --strategy 'ordered/*' --ranks 1,2
     haloscope run laplace2d -h 20000 -l 20000 -d 8 -i 100 -s 1      (the 2023 study's own flags)
+    haloscope run poisson2d --partdiff "1 2 512 1 2 5000"           (the 2021 study's own program)
 
     Records go to a JSON Lines file; a table, fastest first, to the terminal. Exit code 1 when a result is not
     byte-identical to `reference`, 2 when nothing asked for can work, 3 when this machine or MPI cannot do it.
@@ -117,12 +133,18 @@ def command(app, **options):
     from haloscope import build, campaign
 
     _study_flags(app, options)
+    given = [name for name in options if context.get_parameter_source(name) is click.core.ParameterSource.COMMANDLINE]
+    partdiff.translate(app, options, given)
+    if options["find_precision"]:
+        partdiff.sequential(options)
     _check_seconds(options)
+    options["timeline"] = "on" if options["timeline"] else None
     planned = plan_sweep(app, options)
     if options["trace"] and len(planned.configurations) > 1:
         raise errors.UsageProblem("--trace writes one file, and this is a sweep; ask for one configuration")
     _one_refusal_is_an_error(planned)
     build.rank_program()  # is it there? asked before a record file is made
+    _refuse_lacking(options["strategy"])
     output = options["output"] or Path("results/scratch") / f"{app}-{time.strftime('%Y%m%d-%H%M%S')}.jsonl"
     run = campaign.Campaign(
         planned,
@@ -181,7 +203,7 @@ def plan_sweep(app: str, options: dict):
     if not options["cells"]:
         example = "x".join(["128"] * info.dims)
         raise errors.UsageProblem(f"run {app} needs a grid size; for example --cells {example}")
-    settings = {name: f"{options[name]:g}" if isinstance(options[name], float) else str(options[name])
+    settings = {name.replace("_", "-"): f"{options[name]:g}" if isinstance(options[name], float) else str(options[name])
                 for name in PASSED_ON if options[name] is not None}  # fmt: skip
     settings.setdefault("repetitions", "5")
     axes = {
@@ -200,6 +222,9 @@ def plan_sweep(app: str, options: dict):
         "isa": options["isa"].split(","),
         "periodic": [options["periodic"]],
         "barrier": [options["barrier"]],
+        "nodes": sweep.numbers(options["nodes"], "--nodes"),
+        "placement": options["placement"].split(","),
+        "memory": options["memory"].split(","),
     }
     planned = sweep.expand(app, axes, settings)
     return sweep.with_verification(planned, options["verify"])
@@ -226,9 +251,24 @@ def _one_refusal_is_an_error(planned) -> None:
     raise errors.UsageProblem(reasons[0] + (f" (and {len(reasons) - 1} more reasons)" if len(reasons) > 1 else ""))
 
 
-def _report(found: list[dict], options: dict, output: Path) -> None:
-    from haloscope import tables
+def _refuse_lacking(strategies: str) -> None:
+    """A strategy that was asked for by name must run; one that a glob found is left out by the campaign."""
+    from haloscope import probes, sweep
 
+    for strategy in sweep.named_strategies(strategies):
+        reason = probes.lacking(strategy)
+        if reason:
+            raise errors.NotAvailable(f"{reason}; 'haloscope info' shows what works here")
+
+
+def _report(found: list[dict], options: dict, output: Path) -> None:
+    from haloscope import tables, timeline
+
+    measured = [record for record in found if "poisson" in record]
+    if measured and options["find_precision"]:
+        return click.echo(partdiff.found_precision(measured[-1]))
+    if measured and options["partdiff"]:
+        return click.echo(f"{partdiff.report(measured[-1])}\n\nrecords: {output}")
     table = tables.rows(found)
     if options["sparse"]:
         click.echo(tables.terse(table))
@@ -236,6 +276,11 @@ def _report(found: list[dict], options: dict, output: Path) -> None:
         click.echo(tables.ranking(table, tables.baseline(table, options["baseline"])))
         if options["statistic"]:
             click.echo("\n" + tables.phases(table, options["statistic"]))
+        if options["timeline"]:
+            for row in table:
+                click.echo(f"\n### Timeline of {row.id}\n\n{timeline.summary(row.records)}")
+    for record in measured[-1:] if options["work_blocks"] else []:
+        click.echo(f"\n{partdiff.slow_table(record)}")
     for line in tables.refusals(found):
         click.echo(f"\n{line}", err=bool(options["sparse"]))
     click.echo(f"\nrecords: {output}", err=bool(options["sparse"]))

@@ -14,20 +14,36 @@ from haloscope import errors, studies
 @click.command(short_help="One published experiment, its published figures beside ours.")
 @click.argument("name", required=False)
 @click.option("--quick", is_flag=True, help="A minute or two on this machine instead of the study's own sizes.")
-@click.option("--sizes", default="", metavar="LIST", help="Cells per side instead of the study's.")
+@click.option(
+    "--sizes", default="", metavar="LIST", help="Cells per side instead of the study's (schroeter2021: interlines)."
+)
 @click.option("--depths", default="", metavar="LIST", help="Halo depths instead of the study's.")
+@click.option("--nodes", type=click.IntRange(1), help="Nodes to spread the ranks over, emulated here (schroeter2021).")
 @click.option("--ranks", type=click.IntRange(1), help="Ranks, where the study leaves the choice.")
 @click.option("--steps", type=click.IntRange(1), help="Time steps per repetition.")
 @click.option("--repetitions", type=click.IntRange(1), help="Repetitions per launch.")
 @click.option("--launches", type=click.IntRange(1), help="Starts of the ranks.")
 @click.option("--output", type=click.Path(path_type=Path), help="Record file. [results/scratch/NAME-TIME.jsonl]")
 @click.option("--resume", is_flag=True, help="Skip what the record file already holds.")
-def command(name, quick, output, resume, **changes):
-    """Run the study NAME (white2011, valen2023): measure, verify, and print its tables.
+@click.option(
+    "--from",
+    "recorded",
+    type=click.Path(path_type=Path, exists=True, dir_okay=False),
+    multiple=True,
+    help="Report on record files, from a cluster say, instead of measuring.",
+)
+@click.option(
+    "--slurm",
+    type=click.Path(path_type=Path, file_okay=False),
+    metavar="DIR",
+    help="Write job scripts for Slurm instead of measuring (schroeter2021).",
+)
+def command(name, quick, output, resume, recorded, slurm, **changes):
+    """Run the study NAME (white2011, valen2023, schroeter2021): measure, verify, and print its tables.
 
     Without --quick the study's own sizes and repetitions are used, which takes hours.
     """
-    from haloscope import campaign
+    from haloscope import campaign, records
 
     if name is None:
         for known in studies.NAMES:
@@ -37,11 +53,32 @@ def command(name, quick, output, resume, **changes):
         raise errors.UsageProblem(errors.unknown_name("study", name, studies.NAMES))
     study = studies.load(name)
     options = _options(study.DEFAULTS["quick" if quick else "full"], changes)
+    if slurm:
+        return _write_jobs(study, options, slurm)
+    if recorded:
+        return _report(study, [r for path in recorded for r in records.read(path).records], options, recorded[0])
     file = output or Path("results/scratch") / f"{name}-{time.strftime('%Y%m%d-%H%M%S')}.jsonl"
     run = campaign.Campaign(study.plan(options), file, launches=options.launches, resume=resume, what=name)
-    found = run.run()
+    return _report(study, run.run(), options, file)
+
+
+def _report(study, found: list[dict], options: studies.Options, file: Path) -> int:
+    from haloscope import campaign
+
     click.echo(f"# {study.SUMMARY}\n\n{study.report(found, options)}\n\nrecords: {file}")
+    if hasattr(study, "figures") and (drawn := study.figures(found, options, file.with_suffix(""))):
+        click.echo(f"figure:  {', '.join(map(str, drawn))}")
     return campaign.exit_code(found)
+
+
+def _write_jobs(study, options: studies.Options, folder: Path) -> int:
+    from haloscope import slurm
+
+    if not hasattr(study, "slurm_jobs"):
+        raise errors.UsageProblem("this study has no job scripts; --slurm works with schroeter2021")
+    files = slurm.write(study.slurm_jobs(options), folder)
+    click.echo(f"{len(files)} files in {folder}; set HALOSCOPE_RANK and start {folder / 'submit.sh'}")
+    return errors.OK
 
 
 def _options(defaults: studies.Options, changes: dict) -> studies.Options:

@@ -1,7 +1,8 @@
 """Published experiments, each a module: what to measure (data), and the report with the published figures beside ours.
 
 A study module has SUMMARY (one sentence), `plan(options)` -> sweep.Sweep, DEFAULTS (`quick` and `full` Options) and
-`report(records, options)` -> Markdown.
+`report(records, options)` -> Markdown. It may have `figures(records, options, stem)` -> files and
+`slurm_jobs(options)` -> jobs for a cluster.
 """
 
 from __future__ import annotations
@@ -12,12 +13,13 @@ from dataclasses import dataclass
 from pathlib import Path
 
 DATA = Path(__file__).resolve().parent.parent / "data"
-NAMES = ("white2011", "valen2023")
+NAMES = ("white2011", "valen2023", "schroeter2021")
 
 
 @dataclass(frozen=True)
 class Options:
-    """What a study may be told: sizes (cells per side), ranks (0 = the study's own), how long, how often."""
+    """What a study may be told: sizes (cells per side, or the study's own measure), ranks (0 = the study's own), how long,
+    how often, most nodes to spread ranks over."""
 
     sizes: tuple[int, ...]
     ranks: int = 0
@@ -27,6 +29,7 @@ class Options:
     launches: int = 3
     depths: tuple[int, ...] = ()
     cores: int = 1
+    nodes: int = 1
 
     def settings(self) -> dict[str, str]:
         """The options of `haloscope-rank` that say how to measure."""

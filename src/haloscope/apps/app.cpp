@@ -67,6 +67,10 @@ std::string kernel_form(const Choice& choice) {
 }
 
 std::vector<double> kernel_weights(const Choice& choice, const AppParameters& p) {
+  if (choice.app == "poisson2d") {
+    if (!p.weights.empty()) throw UsageError("poisson2d averages its four neighbours; drop --weights");
+    return {};
+  }
   if (choice.app != "advection3d") return star_weights(choice, p);
   if (!p.weights.empty()) throw UsageError("advection3d computes its weights from --velocity and --nu; drop --weights");
   check_stable(p);
@@ -85,7 +89,18 @@ std::vector<double> kernel_weights(const Choice& choice, const AppParameters& p)
   return dense;
 }
 
+PoissonProblem poisson_problem(const Choice& choice, const AppParameters& p) {
+  return {(choice.grid.cells[0] - 7) / 8, p.function};
+}
+
 double initial_value(const Choice& choice, const AppParameters& p, const Index& at) {
+  if (choice.app == "poisson2d") {
+    const std::int64_t n = choice.grid.cells[0] + 1;
+    const std::int64_t line = std::clamp<std::int64_t>(at[1] + 1, 0, n), column = std::clamp<std::int64_t>(at[0] + 1, 0, n);
+    const bool border = line == 0 || column == 0 || line == n || column == n;
+    if (border) return poisson_problem(choice, p).start(line, column);
+    if (p.initial == "zero") return 0;
+  }
   Index cell = at;
   for (int d = 0; d < choice.grid.dims; ++d)
     if (const std::int64_t n = choice.grid.cells[d]; choice.grid.periodic[d]) cell[d] = (at[d] % n + n) % n;

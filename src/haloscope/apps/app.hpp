@@ -6,17 +6,20 @@
 #include <string>
 #include <vector>
 
+#include "haloscope/apps/poisson.hpp"
 #include "haloscope/core/choice.hpp"
 
 namespace haloscope {
 
 /// Numbers a user may set; what an app does not know is refused.
 struct AppParameters {
-  std::string initial = "random";            ///< random, gaussian (advection3d), id (global cell numbers)
+  /// random, gaussian (advection3d), id (global cell numbers), zero (poisson2d: inside the border)
+  std::string initial = "random";
   std::uint64_t seed = 1;
   std::array<double, 3> velocity{1.0, 0.5, 0.25};  ///< advection3d: c
   double nu = 0;                             ///< advection3d: time step / grid spacing; 0: the largest stable one
   double sigma = 0.1;                        ///< Gaussian width in units of the domain
+  int function = 1;                          ///< poisson2d: 1 (f = 0) or 2 (f = 2 pi^2 sin(pi x) sin(pi y))
   std::vector<double> weights;               ///< laplace: 5 (north, west, centre, east, south) or 7; empty: defaults
 };
 
@@ -35,6 +38,9 @@ std::string kernel_form(const Choice& choice);
 
 /// Value at a global cell at time 0 for initial data `random` and `id`; also defined outside the grid, where it serves as fixed boundary value.
 double initial_value(const Choice& choice, const AppParameters& parameters, const Index& cell);
+
+/// The problem that a legal choice of poisson2d solves.
+PoissonProblem poisson_problem(const Choice& choice, const AppParameters& parameters);
 
 /// True if exact_value() is known: advection3d from a Gaussian on a periodic grid.
 bool has_exact_solution(const Choice& choice, const AppParameters& parameters);

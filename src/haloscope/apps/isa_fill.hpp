@@ -3,6 +3,8 @@
 
 #include "haloscope/apps/fused.hpp"
 #include "haloscope/apps/isa_table.hpp"
+#include "haloscope/apps/poisson_fused.hpp"
+#include "haloscope/apps/poisson_jacobi.hpp"
 #include "haloscope/apps/probe_loops.hpp"
 
 namespace haloscope::HALOSCOPE_ISA {
@@ -19,6 +21,7 @@ inline const IsaTable* table(const char* isa) {
        {"laplace3d", Real::f32, {sweep<Laplace3d<float>>, nullptr, nullptr, isa}},
        {"advection3d-dense", Real::f64, {sweep<Dense27<double>>, nullptr, nullptr, isa}},
        {"advection3d-separable", Real::f64, {sweep<Separable27<double>>, nullptr, nullptr, isa}}},
+      {jacobi, gauss_seidel, gauss_seidel_fused, fused_sweeps_scratch, isa},
       copy<1, false>,
       copy<1, true>,
       copy<4, true>,

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "haloscope/apps/kernel.hpp"
+#include "haloscope/apps/poisson.hpp"
 
 namespace haloscope {
 
@@ -17,6 +18,7 @@ struct IsaTable {
   };
   static constexpr int entries = 6;
   Entry kernel[entries];
+  PoissonKernel poisson;
   CopyFunction copy_plain, copy_stream, copy_stream4;
   /// Runs at least `count` independent vector fmas on doubles and returns the scalar fmas done.
   double (*fma_burst)(std::int64_t count);

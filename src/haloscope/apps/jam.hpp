@@ -147,7 +147,8 @@ HALOSCOPE_INLINE void tile_shifted(const Form& form, const Source& src, const Ta
 }
 #endif
 
-/// Not inlined: one copy of each tile loop per form, shape and store.
+/// Not inlined: one copy of each tile loop per form, shape and store. A form that gathers something over its points
+/// hands it over in finish().
 template <Store S, int N, int JY, int JZ, class Form, class Source, class Target>
 [[gnu::noinline]] void tile(const Form& form, Source src, Target dst, std::int64_t n) {
   const Form local = form;  // stores through dst cannot touch it, so the weights stay in registers
@@ -156,18 +157,27 @@ template <Store S, int N, int JY, int JZ, class Form, class Source, class Target
 #if defined(__AVX512F__)
   if constexpr (S == Store::shifted) tile_shifted<N, JY, JZ>(local, src, dst, n);
 #endif
+  if constexpr (requires { local.finish(); }) local.finish();
+}
+
+/// The form for the points x columns and y rows further, where that makes a difference.
+template <class Form>
+HALOSCOPE_INLINE decltype(auto) form_at(const Form& form, [[maybe_unused]] std::int64_t x,
+                                        [[maybe_unused]] std::int64_t y) {
+  if constexpr (requires { form.moved(x, y); })
+    return form.moved(x, y);
+  else
+    return (form);
 }
 
 /// JZ planes of a box: tiles of JY rows, then of JY/2, ... 1 for the rows left over.
 template <Store S, int N, int JY, int JZ, class Form, class T>
 void row_tiles(const Form& form, Strided<const T> src, Strided<T> dst, std::int64_t n, std::int64_t rows) {
-  for (; rows >= JY; rows -= JY) {
-    tile<S, N, JY, JZ>(form, src, dst, n);
-    src = src.moved(0, JY, 0);
-    dst = dst.moved(0, JY, 0);
-  }
+  std::int64_t y = 0;
+  for (; y + JY <= rows; y += JY) tile<S, N, JY, JZ>(form_at(form, 0, y), src.moved(0, y, 0), dst.moved(0, y, 0), n);
   if constexpr (JY > 1) {
-    if (rows > 0) row_tiles<S, N, JY / 2, JZ>(form, src, dst, n, rows);
+    if (y == rows) return;
+    row_tiles<S, N, JY / 2, JZ>(form_at(form, 0, y), src.moved(0, y, 0), dst.moved(0, y, 0), n, rows - y);
   }
 }
 
@@ -210,7 +220,8 @@ void blocks(const Form& form, const Strided<const T>& src, const Strided<T>& dst
     for (std::int64_t x = 0, length; x < extent.x; x += length) {
       // A last piece shorter than a vector would be slow: it joins the piece before.
       length = extent.x - x < 2 * block.x ? extent.x - x : block.x;
-      plane_tiles<S, N, Form::planes>(form, src.moved(x, y, 0), dst.moved(x, y, 0), {length, rows, extent.z});
+      plane_tiles<S, N, Form::planes>(form_at(form, x, y), src.moved(x, y, 0), dst.moved(x, y, 0),
+                                      {length, rows, extent.z});
     }
   }
 }
@@ -240,9 +251,9 @@ struct Bounds {
   bool empty() const { return hi[0] <= lo[0] || hi[1] <= lo[1] || hi[2] <= lo[2]; }
 };
 
-/// Kernel::sweep.
+/// One step of a form on the region of `args`.
 template <class Form>
-void sweep(const SweepArgs& args) {
+void sweep_form(const Form& form, const SweepArgs& args) {
   using T = typename Form::Real;
   constexpr int N = full_lanes<T>;
   const Bounds b(args.region);
@@ -251,7 +262,6 @@ void sweep(const SweepArgs& args) {
   const Extent extent{b.hi[0] - b.lo[0], b.hi[1] - b.lo[1], b.hi[2] - b.lo[2]};
   const Strided<const T> src{static_cast<const T*>(args.in) + first, args.row, args.plane};
   const Strided<T> dst{static_cast<T*>(args.out) + first, args.row, args.plane};
-  const Form form = load_form<Form>(args.weights);
 
   if (!can_stream || !args.stream || extent.x < 4 * N) return sweep_narrow<N>(form, src, dst, extent);
   if ((Form::rows == 1 || args.row % N == 0) && (Form::planes == 1 || args.plane % N == 0)) {
@@ -262,6 +272,12 @@ void sweep(const SweepArgs& args) {
     return sweep_narrow<N>(form, src, dst, extent);
   }
   stream_fence();
+}
+
+/// Kernel::sweep.
+template <class Form>
+void sweep(const SweepArgs& args) {
+  sweep_form(load_form<Form>(args.weights), args);
 }
 
 }  // namespace haloscope::HALOSCOPE_ISA

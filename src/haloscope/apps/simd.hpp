@@ -88,6 +88,15 @@ HALOSCOPE_INLINE Vec<T, N> operator*(Vec<T, N> a, Vec<T, N> b) {
   return {a.v * b.v};
 }
 
+template <class T, int N>
+HALOSCOPE_INLINE Vec<T, N> operator+(Vec<T, N> a, Vec<T, N> b) {
+  return {a.v + b.v};
+}
+template <class T, int N>
+HALOSCOPE_INLINE Vec<T, N> operator-(Vec<T, N> a, Vec<T, N> b) {
+  return {a.v - b.v};
+}
+
 HALOSCOPE_INLINE double scalar_fma(double a, double b, double c) { return __builtin_fma(a, b, c); }
 HALOSCOPE_INLINE float scalar_fma(float a, float b, float c) { return __builtin_fmaf(a, b, c); }
 

@@ -28,6 +28,8 @@ Choice from_c(const hs_choice* given) {
   choice.ranks = c.ranks;
   choice.threads = c.threads;
   choice.depth = c.depth;
+  choice.nodes = c.nodes;
+  choice.placement = text(c.placement);
   return choice;
 }
 
@@ -107,6 +109,8 @@ void hs_choice_init(hs_choice* choice) {
   choice->ranks = defaults.ranks;
   choice->threads = defaults.threads;
   choice->depth = defaults.depth;
+  choice->nodes = defaults.nodes;
+  choice->placement = defaults.placement.c_str();
 }
 
 hs_status hs_illegal(const hs_choice* choice, const char** reason) {

@@ -85,6 +85,8 @@ typedef struct hs_choice {
   int32_t ranks;            /* default 1 */
   int32_t threads;          /* per rank; default 1 */
   int32_t depth;            /* time steps per exchange; default 1 */
+  int32_t nodes;            /* nodes that the ranks are split into; 0 (default): the real ones, whatever they are */
+  const char* placement;    /* ranks to those nodes: "block" (default) or "round-robin" */
 } hs_choice;
 
 /* Fills in every default. Cannot fail. */
@@ -286,6 +288,7 @@ typedef struct hs_schedule_options {
   int32_t tiles;       /* interior tiles of "split"; default 8 */
   int32_t sharing;     /* HS_SHARING_...; default guided */
   int32_t barrier;     /* 1: barrier before each exchange; default 0 */
+  int32_t collective_rounds; /* 1: every rank takes part in every round, as fences need it; default 0 */
 } hs_schedule_options;
 
 void hs_schedule_options_init(hs_schedule_options* options);

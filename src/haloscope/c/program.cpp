@@ -125,6 +125,7 @@ ScheduleOptions options_from(const hs_schedule_options& from) {
   options.tiles = from.tiles;
   options.sharing = enumerator<Sharing>(from.sharing, 3, "sharing");
   options.barrier = from.barrier;
+  options.collective_rounds = from.collective_rounds;
   return options;
 }
 
@@ -165,7 +166,8 @@ void hs_schedule_options_init(hs_schedule_options* options) {
               static_cast<int32_t>(o.region),
               o.tiles,
               static_cast<int32_t>(o.sharing),
-              o.barrier};
+              o.barrier,
+              o.collective_rounds};
 }
 
 hs_status hs_schedule_options_of(const hs_choice* choice, hs_schedule_options* options) {
@@ -179,6 +181,7 @@ hs_status hs_schedule_options_of(const hs_choice* choice, hs_schedule_options* o
     result.depth = result.steps = c.depth;
     result.region = place(c.region, {"full", "shrink", "blocked"}, "region");
     result.sharing = place(c.sharing, {"fixed", "guided", "dynamic"}, "sharing");
+    result.collective_rounds = collective_rounds(parse_strategy(c.strategy));
     needed(options, "options") = result;
   });
 }

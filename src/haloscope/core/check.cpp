@@ -1,5 +1,6 @@
 #include "haloscope/core/check.hpp"
 
+#include <deque>
 #include <map>
 #include <sstream>
 #include <tuple>
@@ -79,16 +80,22 @@ Order happens_before(const Program& program, const std::vector<int>& sorted) {
   return before;
 }
 
-/// First and last operation that handles a message, e.g. post..unpack; -1 where there is none.
-std::pair<int, int> span_of(const Program& program, int message, OpKind from, OpKind to) {
-  std::pair<int, int> span{-1, -1};
+/// First and last operations that handle a message, e.g. post..unpack, one pair per time it travels. The second is -1
+/// where one is missing.
+std::vector<std::pair<int, int>> spans_of(const Program& program, int message, OpKind from, OpKind to) {
+  std::vector<std::pair<int, int>> spans;
+  std::size_t closed = 0;
   for (std::size_t i = 0; i < program.ops.size(); ++i) {
     const Op& op = program.ops[i];
     if (op.kind != from && op.kind != to) continue;
-    for (int m : program.sets[op.target])
-      if (m == message) (op.kind == from ? span.first : span.second) = static_cast<int>(i);
+    for (int m : program.sets[op.target]) {
+      if (m != message) continue;
+      if (op.kind == from) spans.emplace_back(static_cast<int>(i), -1);
+      else if (closed < spans.size()) spans[closed++].second = static_cast<int>(i);
+      else return {};  // the end comes before the beginning
+    }
   }
-  return span;
+  return spans;
 }
 
 Box reach(const Box& box, const Stage& stage, int levels, int dims) {
@@ -101,13 +108,14 @@ Box reach(const Box& box, const Stage& stage, int levels, int dims) {
 std::string message_accesses(const Plan& plan, const Program& program, std::vector<Access>& list) {
   for (std::size_t m = 0; m < plan.messages.size(); ++m) {
     const Message& message = plan.messages[m];
-    const auto span = message.out ? span_of(program, static_cast<int>(m), OpKind::pack, OpKind::complete)
-                                  : span_of(program, static_cast<int>(m), OpKind::post, OpKind::unpack);
-    if (span.first < 0 || span.second < 0)
+    const auto spans = message.out ? spans_of(program, static_cast<int>(m), OpKind::pack, OpKind::complete)
+                                   : spans_of(program, static_cast<int>(m), OpKind::post, OpKind::unpack);
+    if (spans.empty() || spans.back().second < 0)
       return "message " + std::to_string(m) + (message.out ? " is not both packed and completed" : " is not both posted and unpacked");
-    for (const Region& region : message.regions)
-      if (region.quantity == 0)
-        list.push_back({span.first, span.second, program.ops[span.first].slot, region.box, !message.out});
+    for (const auto& span : spans)
+      for (const Region& region : message.regions)
+        if (region.quantity == 0)
+          list.push_back({span.first, span.second, program.ops[span.first].slot, region.box, !message.out});
   }
   return "";
 }
@@ -199,7 +207,7 @@ void for_each(const Box& box, F f) {
       for (std::int64_t x = box.lo[0]; x < box.hi[0]; ++x) f(Index{x, y, z});
 }
 
-using Channel = std::map<std::tuple<int, int, int>, std::vector<Value>>;  // (from, to, tag)
+using Channel = std::map<std::tuple<int, int, int>, std::deque<std::vector<Value>>>;  // (from, to, tag), in order
 
 /// One rank's execution. `step` does what can be done without waiting.
 class RankRun {
@@ -251,13 +259,15 @@ class RankRun {
         return true;
       case OpKind::send:
         for (int m : program_.sets[op.target])
-          channel[{plan_.rank, plan_.messages[m].peer, plan_.messages[m].tag}] = buffers_[m];
+          channel[{plan_.rank, plan_.messages[m].peer, plan_.messages[m].tag}].push_back(buffers_[m]);
         return true;
       case OpKind::wait:
         for (int m : program_.sets[op.target])
-          if (!channel.contains({plan_.messages[m].peer, plan_.rank, plan_.messages[m].tag})) return false;
-        for (int m : program_.sets[op.target])
-          buffers_[m] = channel[{plan_.messages[m].peer, plan_.rank, plan_.messages[m].tag}];
+          if (arrivals(channel, m).empty()) return false;
+        for (int m : program_.sets[op.target]) {
+          buffers_[m] = arrivals(channel, m).front();
+          arrivals(channel, m).pop_front();
+        }
         return true;
       case OpKind::unpack:
         for (int m : program_.sets[op.target]) scatter(m, op.slot, fault);
@@ -265,6 +275,10 @@ class RankRun {
       case OpKind::sweep: sweep(op, program_.sweeps[op.target], fault); return true;
       default: return true;
     }
+  }
+
+  std::deque<std::vector<Value>>& arrivals(Channel& channel, int m) const {
+    return channel[{plan_.messages[m].peer, plan_.rank, plan_.messages[m].tag}];
   }
 
   std::vector<Value> gather(int m, int slot) {
@@ -301,7 +315,31 @@ class RankRun {
     return true;
   }
 
+  /// In place, cells before p in the order of the sweep hold the new time already, those behind it the old one.
+  bool inputs_right_in_place(const Index& p, int slot, int time) const {
+    bool right = cells_.right(p, slot, time);
+    for (int d = 0; d < plan_.dims; ++d) {
+      Index before = p, behind = p;
+      --before[d];
+      ++behind[d];
+      right = right && cells_.right(before, slot, time + 1) && cells_.right(behind, slot, time);
+    }
+    return right;
+  }
+
+  void sweep_in_place(const Op& op, const Sweep& s, std::string& fault) {
+    for (int time = s.step; time < s.step + s.levels; ++time)
+      for_each(s.region, [&](const Index& p) {
+        if (!fault.empty()) return;
+        if (!cells_.box().contains(p) || !inputs_right_in_place(p, op.slot, time))
+          fault = describe(program_, order_[next_]) + " computes cell " + text(p) + " in place, out of the sequential order";
+        else
+          cells_.at(p, op.slot).time = time + 1;
+      });
+  }
+
   void sweep(const Op& op, const Sweep& s, std::string& fault) {
+    if (s.into == op.slot) return sweep_in_place(op, s, fault);
     for_each(s.region, [&](const Index& p) {
       if (!fault.empty()) return;
       const bool good = inputs_right(p, op.slot, s);

@@ -67,6 +67,13 @@ ProcessGrid davis_rule(int ranks, const GridSpec& grid) {
   return p;
 }
 
+/// Blocks of whole lines (planes in 3D): all ranks in the slowest dimension.
+ProcessGrid lines_rule(int ranks, const GridSpec& grid) {
+  ProcessGrid p{1, 1, 1};
+  p[grid.dims - 1] = ranks;
+  return p;
+}
+
 ProcessGrid explicit_grid(const std::string& text, int ranks, const GridSpec& grid) {
   ProcessGrid p{1, 1, 1};
   const auto words = split(text, 'x');
@@ -89,7 +96,7 @@ ProcessGrid explicit_grid(const std::string& text, int ranks, const GridSpec& gr
 }  // namespace
 
 const std::vector<std::string>& process_grid_rules() {
-  static const std::vector<std::string> rules{"white", "valen", "davis"};
+  static const std::vector<std::string> rules{"white", "valen", "davis", "lines"};
   return rules;
 }
 
@@ -100,6 +107,7 @@ ProcessGrid process_grid(const std::string& rule, int ranks, const GridSpec& gri
   if (rule == "white") return white_rule(ranks, grid);
   if (rule == "valen") return valen_rule(ranks, grid);
   if (rule == "davis") return davis_rule(ranks, grid);
+  if (rule == "lines") return lines_rule(ranks, grid);
   throw UsageError(unknown_name("process grid rule", rule, process_grid_rules()));
 }
 

@@ -39,7 +39,8 @@ struct Op {
   std::vector<std::int32_t> after;
 };
 
-/// One stencil application on `region`: reads slot `op.slot`, writes slot `into` at time `step + levels`.
+/// One stencil application on `region`: reads slot `op.slot`, writes slot `into` at time `step + levels`. Where both are
+/// the same slot the sweep is in place (Gauss-Seidel): line by line, x rising, new values used as soon as they exist.
 struct Sweep {
   Box region;      ///< cells written, local coordinates
   Box valid;       ///< cells of `region` that hold right values afterwards; the rest may be rubbish (full deep halos)
@@ -73,6 +74,17 @@ struct Stage {
 
 enum class DeepRegion : std::uint8_t { full, shrink, blocked };
 
+/// Parts of a series of programs whose messages cross from one program into the next (schedule `pipeline`): opening,
+/// then entry and body for every time step, then closing, after which nothing is in flight. Other schedules have only
+/// whole programs.
+enum class Series : std::uint8_t {
+  whole,    ///< opening, `steps` times entry and body, closing, as one program
+  opening,  ///< the messages that the first step needs
+  entry,    ///< wait for the message without which no work of a step can begin
+  body,     ///< everything else of one step
+  closing,  ///< what the last step has left in flight
+};
+
 /// The choices a schedule may read.
 struct ScheduleOptions {
   int depth = 1;                         ///< ghost layers = depth x radius; the exchange serves `depth` steps
@@ -82,6 +94,7 @@ struct ScheduleOptions {
   Sharing sharing = Sharing::guided;     ///< `comm-thread`: how interior cells are handed out
   bool barrier = false;                  ///< barrier before each exchange (desync timer)
   bool collective_rounds = false;        ///< TransportTraits: message operations also where a rank has none to do
+  Series series = Series::whole;         ///< `pipeline`: which of its programs
 };
 
 }  // namespace haloscope

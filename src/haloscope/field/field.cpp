@@ -17,7 +17,7 @@ std::atomic<std::uint64_t> blocks_so_far{0};
 
 }  // namespace
 
-Storage::Storage(const Plan& plan, int slots, const Touch& touch) : slots_(slots) {
+Storage::Storage(const Plan& plan, int slots, const Touch& touch, const Allocator& allocate) : slots_(slots) {
   if (slots < 1) throw UsageError("fields with " + std::to_string(slots) + " slots; use at least 1");
   const int quantities = static_cast<int>(plan.spec.quantities.size());
   std::vector<std::size_t> offsets;
@@ -35,7 +35,7 @@ Storage::Storage(const Plan& plan, int slots, const Touch& touch) : slots_(slots
     }
   }
   used_ += guard;
-  memory_ = Memory(used_);
+  memory_ = allocate ? allocate(used_) : Memory(used_);
   views_.resize(quantities);
   for (int q = 0; q < quantities; ++q)
     for (int s = 0; s < slots; ++s) {

@@ -20,8 +20,9 @@ class Storage {
   /// @param plan   gives the points of each quantity, `plan.allocated(q)`.
   /// @param slots  buffers per quantity, >= 1.
   /// @param touch  first touch; without one, pages are placed by whoever writes the fields first.
+  /// @param allocate  where the memory comes from; without one, private memory of this process (see Memory).
   /// @throws UsageError for slots < 1, Error when there is not enough memory.
-  Storage(const Plan& plan, int slots, const Touch& touch = {});
+  Storage(const Plan& plan, int slots, const Touch& touch = {}, const Allocator& allocate = {});
 
   int slots() const { return slots_; }
   const Views& views() const { return views_; }

@@ -48,15 +48,16 @@ Memory::Memory(std::size_t bytes) {
 }
 
 Memory::~Memory() {
-  if (data_ != nullptr) munmap(data_, size_);
+  if (data_ != nullptr && keeper_ == nullptr) munmap(data_, size_);
 }
 
 Memory::Memory(Memory&& other) noexcept
-    : data_(std::exchange(other.data_, nullptr)), size_(std::exchange(other.size_, 0)) {}
+    : data_(std::exchange(other.data_, nullptr)), size_(std::exchange(other.size_, 0)), keeper_(std::move(other.keeper_)) {}
 
 Memory& Memory::operator=(Memory&& other) noexcept {
   std::swap(data_, other.data_);
   std::swap(size_, other.size_);
+  std::swap(keeper_, other.keeper_);
   return *this;
 }
 

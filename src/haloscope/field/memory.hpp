@@ -4,6 +4,8 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
+#include <memory>
 
 #include "haloscope/core/box.hpp"
 
@@ -16,6 +18,9 @@ class Memory {
   /// @param bytes  size; from 128 KiB on, the memory is aligned to 2 MiB and huge pages are asked for.
   /// @throws Error when the system refuses.
   explicit Memory(std::size_t bytes);
+  /// Memory that `keeper` owns (a shared window, say) and gives back when it is destroyed.
+  Memory(std::byte* data, std::size_t bytes, std::shared_ptr<void> keeper)
+      : data_(data), size_(bytes), keeper_(std::move(keeper)) {}
   ~Memory();
   Memory(Memory&& other) noexcept;
   Memory& operator=(Memory&& other) noexcept;
@@ -26,7 +31,11 @@ class Memory {
  private:
   std::byte* data_ = nullptr;
   std::size_t size_ = 0;
+  std::shared_ptr<void> keeper_;
 };
+
+/// Where memory for fields comes from: called with a number of bytes, returns zeroed memory at the start of a page.
+using Allocator = std::function<Memory(std::size_t)>;
 
 /// The first offset >= `at` for block number `number`: successive blocks start at different places of a page, because a
 /// load whose address equals that of a recent store modulo 4096 is held up (a sweep over two such fields runs 2.5

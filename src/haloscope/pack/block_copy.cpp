@@ -5,10 +5,15 @@
 #include <cstring>
 #include <utility>
 
+#include "haloscope/pack/overlap.hpp"
+
 namespace haloscope {
 namespace {
 
-constexpr std::int64_t longest_short_row = 64;  // one cache line: beyond it, memcpy's own loop is as good
+constexpr std::int64_t line = 64;                 // bytes of a cache line
+constexpr std::int64_t longest_short_row = line;  // beyond it, memcpy's own loop is as good
+
+std::int64_t lines_of(std::int64_t bytes) { return (bytes + line - 1) / line; }
 
 /// The addresses one side of a copy touches in step 0 (a row or a plane), and how they move from step to step.
 struct Track {
@@ -145,7 +150,7 @@ void two(const BlockCopy& c, const BlockCopy& d, std::int64_t plane) {
 
 /// One row per plane, as in y faces: asks for the next plane's row, both ends. 10 % of an exchange at 64^3 doubles.
 void lone_row(const BlockCopy& c, std::int64_t plane) {
-  constexpr std::int64_t line = 64, longest = 4096;  // the hardware follows longer rows well
+  constexpr std::int64_t longest = 4096;  // the hardware follows longer rows well
   const std::byte* from = c.from + plane * c.from_plane;
   std::byte* to = c.to + plane * c.to_plane;
   if (c.row_bytes < longest)
@@ -166,7 +171,6 @@ void rows_of(const BlockCopy* copies, bool pair, std::int64_t plane) {
 
 template <int Bytes>
 void short_rows(const BlockCopy* copies, bool pair, std::int64_t plane) {
-  constexpr std::int64_t line = 64;
   if (std::abs(copies->to_row) >= line)
     rows_of<Bytes, Ahead::write>(copies, pair, plane);
   else
@@ -195,20 +199,43 @@ void run_plane(const BlockCopy* copies, bool pair, std::int64_t plane) {
   }
 }
 
+/// A share of every plane: some of its rows or, of fewer rows than shares, some lines of every row. May be empty.
+BlockCopy part_of(BlockCopy c, Share share) {
+  if (c.rows >= share.parts) {
+    const std::int64_t begin = share_begin(c.rows, share);
+    c.from += begin * c.from_row;
+    c.to += begin * c.to_row;
+    c.rows = share_end(c.rows, share) - begin;
+    return c;
+  }
+  const std::int64_t lines = lines_of(c.row_bytes);
+  const std::int64_t begin = share_begin(lines, share) * line;
+  c.from += begin;
+  c.to += begin;
+  c.row_bytes = std::min(share_end(lines, share) * line, c.row_bytes) - begin;
+  return c;
+}
+
 }  // namespace
 
 CopyList::CopyList(std::vector<BlockCopy> copies) {
   for (const BlockCopy& c : copies) {
     if (c.row_bytes <= 0 || c.rows <= 0 || c.planes <= 0) continue;
     bytes_ += c.row_bytes * c.rows * c.planes;
+    lines_ += lines_of(c.row_bytes) * c.rows * c.planes;
     copies_.push_back(merged(c));
   }
+  join_sheets();
+  find_stages();
+}
+
+void CopyList::join_sheets() {
   for (std::size_t i = 0; i < copies_.size(); ++i) {
     const BlockCopy& c = copies_[i];
     bool joins = !sheets_.empty() && same_field(copies_[groups_[sheets_.back().begin].begin], c);
     for (std::size_t j = joins ? groups_[sheets_.back().begin].begin : i; joins && j < i; ++j)
       joins = plane_by_plane(copies_[j], c);
-    if (!joins) sheets_.push_back({groups_.size(), groups_.size(), c.planes});
+    if (!joins) sheets_.push_back({groups_.size(), groups_.size(), c.planes, true, true});
     Sheet& sheet = sheets_.back();
     const bool pairs = joins && sheet.end > sheet.begin && groups_.back().end - groups_.back().begin == 1 &&
                        c.row_bytes <= longest_short_row && row_by_row(copies_[i - 1], c);
@@ -220,15 +247,66 @@ CopyList::CopyList(std::vector<BlockCopy> copies) {
   }
 }
 
+std::span<const BlockCopy> CopyList::copies_of(const Sheet& sheet) const {
+  return {&copies_[groups_[sheet.begin].begin], groups_[sheet.end - 1].end - groups_[sheet.begin].begin};
+}
+
+void CopyList::find_stages() {
+  const auto any = [](std::span<const BlockCopy> some, std::span<const BlockCopy> others, auto clash) {
+    for (const BlockCopy& a : some)
+      for (const BlockCopy& b : others)
+        if (&a < &b && clash(a, b)) return true;
+    return false;
+  };
+  for (std::size_t s = 0; s < sheets_.size(); ++s) {
+    const auto mine = copies_of(sheets_[s]);
+    sheets_[s].planes_apart = !any(mine, mine, depend_across_planes);
+    sheets_[s].rows_apart = !any(mine, mine, depend);
+    bool joins = !stages_.empty();
+    for (std::size_t e = joins ? stages_.back().begin : s; joins && e < s; ++e)
+      joins = !any(copies_of(sheets_[e]), mine, depend);
+    if (!joins) stages_.push_back({s, s});
+    stages_.back().end = s + 1;
+  }
+}
+
 void CopyList::run() const {
-  for (const Sheet& sheet : sheets_)
-    for (std::int64_t plane = 0; plane < sheet.planes; ++plane)
-      for (std::size_t g = sheet.begin; g < sheet.end; ++g)
-        run_plane(&copies_[groups_[g].begin], groups_[g].fuse_rows, plane);
+  for (const Sheet& sheet : sheets_) run_planes(sheet, 0, sheet.planes);
+}
+
+void CopyList::run_planes(const Sheet& sheet, std::int64_t begin, std::int64_t end) const {
+  for (std::int64_t plane = begin; plane < end; ++plane)
+    for (std::size_t g = sheet.begin; g < sheet.end; ++g)
+      run_plane(&copies_[groups_[g].begin], groups_[g].fuse_rows, plane);
 }
 
 void CopyList::run(Share share) const {
-  if (share.part == 0) run();
+  if (share.parts == 1 || (stages() > 1 && share.part == 0)) return run();
+  if (stages() == 1) run_stage(0, share);
+}
+
+void CopyList::run_stage(int stage, Share share) const {
+  constexpr std::int64_t enough = 4;  // planes per share: with fewer, one plane more or less is felt
+  for (std::size_t s = stages_[stage].begin; s < stages_[stage].end; ++s) {
+    const Sheet& sheet = sheets_[s];
+    if (sheet.planes_apart && (sheet.planes >= enough * share.parts || !sheet.rows_apart))
+      run_planes(sheet, share_begin(sheet.planes, share), share_end(sheet.planes, share));
+    else if (sheet.rows_apart)
+      run_rows(sheet, share);
+    else if (share.part == 0)
+      run_planes(sheet, 0, sheet.planes);
+  }
+}
+
+/// One share of each copy of a sheet by itself.
+void CopyList::run_rows(const Sheet& sheet, Share share) const {
+  for (std::size_t g = sheet.begin; g < sheet.end; ++g) {
+    const bool pair = groups_[g].fuse_rows;
+    BlockCopy parts[2];
+    for (std::size_t i = 0; i <= pair; ++i) parts[i] = part_of(copies_[groups_[g].begin + i], share);
+    if (parts[0].rows <= 0 || parts[0].row_bytes <= 0) continue;
+    for (std::int64_t plane = 0; plane < sheet.planes; ++plane) run_plane(parts, pair, plane);
+  }
 }
 
 }  // namespace haloscope

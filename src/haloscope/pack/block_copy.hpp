@@ -4,14 +4,12 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <span>
 #include <vector>
 
-namespace haloscope {
+#include "haloscope/pack/share.hpp"
 
-/// One thread's part of a piece of work that a team shares: number `part` of `parts`.
-struct Share {
-  int part = 0, parts = 1;
-};
+namespace haloscope {
 
 /// Copy `planes` x `rows` rows of `row_bytes` contiguous bytes. Strides in bytes.
 struct BlockCopy {
@@ -25,6 +23,9 @@ struct BlockCopy {
 /// A compiled list of block copies. The result is that of running it in list order; where that cannot change it, copies
 /// that follow each other within one field run plane by plane, and two short-row copies of equal shape in one row pass
 /// (both x faces touch each cache line once).
+///
+/// A team may share a list. Its copies form stages: what different threads do within one stage does not depend on each
+/// other, a stage may depend on the ones before it (y halos that read x halos across planes, for instance).
 class CopyList {
  public:
   CopyList() = default;
@@ -32,10 +33,16 @@ class CopyList {
   explicit CopyList(std::vector<BlockCopy> copies);
   /// Run everything on the calling thread. No allocation; cost: bytes() read and written.
   void run() const;
-  /// Run one share; all shares together, in any order and on any threads, are run(). A list whose copies depend on each
-  /// other across planes is run whole by share 0.
+  /// Run one share; all shares together, in any order and on any threads, are run(). A list of several stages is run
+  /// whole by share 0: use run_stage() with a barrier between stages to share it.
   void run(Share share) const;
+  int stages() const { return static_cast<int>(stages_.size()); }
+  /// Run one share of one stage; all shares of all stages, with stages in order, are run(). Equal shares: of the planes
+  /// where there are enough, else of the rows, else of the bytes of a row.
+  void run_stage(int stage, Share share) const;
   std::int64_t bytes() const { return bytes_; }
+  /// Cache lines read, every row by itself: what the time goes with, be rows long or short.
+  std::int64_t lines() const { return lines_; }
   bool empty() const { return bytes_ == 0; }
 
  private:
@@ -48,11 +55,23 @@ class CopyList {
   struct Sheet {
     std::size_t begin, end;
     std::int64_t planes;
+    bool planes_apart, rows_apart;  ///< different planes, rows may be run by different threads
   };
+  /// Sheets whose shares do not depend on each other.
+  struct Stage {
+    std::size_t begin, end;
+  };
+  void join_sheets();
+  void find_stages();
+  void run_planes(const Sheet& sheet, std::int64_t begin, std::int64_t end) const;
+  void run_rows(const Sheet& sheet, Share share) const;
+  std::span<const BlockCopy> copies_of(const Sheet& sheet) const;
+
   std::vector<BlockCopy> copies_;
   std::vector<Group> groups_;
   std::vector<Sheet> sheets_;
-  std::int64_t bytes_ = 0;
+  std::vector<Stage> stages_;
+  std::int64_t bytes_ = 0, lines_ = 0;
 };
 
 }  // namespace haloscope

@@ -103,6 +103,18 @@ CopyList make_unpack(const Views& views, int slot, const Message& message, const
   return by_field(std::move(blocks));
 }
 
+CopyList make_transfer(const Views& from, const Message& out, const Views& to, const Message& in, int slot) {
+  std::vector<FieldBlock> blocks;
+  for (std::size_t r = 0; r < out.regions.size(); ++r) {
+    const Region &source = out.regions[r], &target = in.regions[r];
+    BlockCopy copy = shape(from[source.quantity][slot], source.box);
+    read_field(copy, from[source.quantity][slot], source.box);
+    write_field(copy, to[target.quantity][slot], target.box);
+    blocks.emplace_back(source.quantity, copy);
+  }
+  return by_field(std::move(blocks));
+}
+
 std::byte* contiguous_span(const Views& views, int slot, const Message& message) {
   std::byte* begin = nullptr;
   std::byte* end = nullptr;

@@ -23,6 +23,10 @@ CopyList make_copies(const Views& views, int slot, std::span<const Copy> copies)
 CopyList make_pack(const Views& views, int slot, const Message& message, std::byte* buffer);
 CopyList make_unpack(const Views& views, int slot, const Message& message, const std::byte* buffer);
 
+/// All regions of a message straight from the fields they are sent from into the halos they are received in: `out` and
+/// `in` are the two ends of one message.
+CopyList make_transfer(const Views& from, const Message& out, const Views& to, const Message& in, int slot);
+
 /// Where the bytes of `message` lie if they form one gapless span in packing order, so that it can be sent and
 /// received in place; otherwise nullptr.
 std::byte* contiguous_span(const Views& views, int slot, const Message& message);

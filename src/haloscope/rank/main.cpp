@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <chrono>
 #include <cstring>
 #include <ctime>
@@ -14,6 +15,8 @@
 #include "haloscope/core/error.hpp"
 #include "haloscope/rank/environment.hpp"
 #include "haloscope/rank/measure.hpp"
+#include "haloscope/rank/microbench.hpp"
+#include "haloscope/rank/probe.hpp"
 
 namespace haloscope {
 
@@ -22,7 +25,8 @@ namespace {
 using Json = nlohmann::json;
 
 struct Arguments {
-  std::string configs, output, status, launch_id, inject;
+  std::string configs, output, status, launch_id, inject, findings;
+  std::vector<std::string> probe;
   int expect_ranks = 0;
   double watchdog = 0;
   bool info = false;
@@ -41,6 +45,8 @@ Arguments parse_arguments(int argc, char** argv) {
   cli.add_option("--expect-ranks", a.expect_ranks, "refuse to run with any other number of ranks");
   cli.add_option("--watchdog", a.watchdog, "seconds without progress that end the run; 0: max(10, 20 x median step)");
   cli.add_option("--inject", a.inject, "fault for tests: KIND:rank=R,step=S,seconds=X[,op=NAME]");
+  cli.add_option("--probe", a.probe, "ask how this MPI behaves: all, or names of probes; JSON lines")->delimiter(',');
+  cli.add_option("--findings", a.findings, "file with what the probes found, kept in every record's environment");
   cli.add_flag("--info", a.info, "print what this build offers as JSON and exit");
   try {
     cli.parse(argc, argv);
@@ -105,6 +111,18 @@ std::vector<std::string> read_configurations(const Arguments& a) {
   return lines;
 }
 
+/// Several threads call MPI only where they make partitions of messages ready. Being ready for that costs every other
+/// transport about 1 us per exchange (MPICH 5, 2 ranks), so it is asked for only where a configuration needs it.
+int thread_level(const std::vector<std::string>& lines) {
+  for (const auto& line : lines) {
+    const auto words = words_of(line);
+    const auto threads = std::find(words.begin(), words.end(), "--threads");
+    const bool team = threads != words.end() && threads + 1 != words.end() && threads[1] != "1";
+    if (team && line.find("partitioned") != std::string::npos) return MPI_THREAD_MULTIPLE;
+  }
+  return MPI_THREAD_FUNNELED;
+}
+
 /// One configuration: its record, or the reason why there is none.
 Json run_one(Session& session, const std::string& line, Exit& worst) {
   std::string id;
@@ -112,8 +130,9 @@ Json run_one(Session& session, const std::string& line, Exit& worst) {
     const auto words = words_of(line);
     for (std::size_t i = 0; i + 1 < words.size(); ++i)
       if (words[i] == "--id") id = words[i + 1];
-    const Request request = parse_request(words, session.size);
-    Json record = measure(session, request);
+    Json record = !words.empty() && words.front() == "microbench"
+                      ? microbench(session, parse_microbench({words.begin() + 1, words.end()}, session.size))
+                      : measure(session, parse_request(words, session.size));
     if (record["verification"]["status"] == "failed") worst = Exit::failed;
     return record;
   } catch (const Error& error) {
@@ -123,17 +142,30 @@ Json run_one(Session& session, const std::string& line, Exit& worst) {
   }
 }
 
+/// A foreign mpiexec starts single ranks that know nothing of each other.
+void expect_ranks(int expected) {
+  int size = 0;
+  MPI_Comm_size(MPI_COMM_WORLD, &size);
+  if (expected > 0 && expected != size)
+    throw UsageError("started with " + std::to_string(size) + " rank(s) instead of " + std::to_string(expected) +
+                     ": the mpiexec used belongs to another MPI than the one this program was built with (" +
+                     build_info()["mpi_compiler"].get<std::string>() + "); use the mpiexec beside that compiler");
+}
+
+Json read_findings(const std::string& path) {
+  std::ifstream file(path);
+  Json findings = Json::parse(file, nullptr, false);
+  if (findings.is_discarded()) throw UsageError("cannot read the probes' findings in '" + path + "'");
+  return findings;
+}
+
 Exit run(const Arguments& arguments) {
   Session session;
   MPI_Comm_rank(session.comm, &session.rank);
   MPI_Comm_size(session.comm, &session.size);
-  if (arguments.expect_ranks > 0 && arguments.expect_ranks != session.size)
-    throw UsageError("started with " + std::to_string(session.size) + " rank(s) instead of " +
-                     std::to_string(arguments.expect_ranks) +
-                     ": the mpiexec used belongs to another MPI than the one this program was built with (" +
-                     build_info()["mpi_compiler"].get<std::string>() + "); use the mpiexec beside that compiler");
+  expect_ranks(arguments.expect_ranks);
   if (arguments.configs.empty() && arguments.app.empty())
-    throw UsageError("nothing to run; give an app (advection3d, laplace2d, laplace3d) or --configs FILE");
+    throw UsageError("nothing to run; give an app (advection3d, laplace2d, laplace3d, poisson2d), microbench, or --configs FILE");
   StatusBoard board(arguments.status, session.size, session.rank);
   session.board = &board;
   std::optional<Fault> fault;
@@ -143,6 +175,7 @@ Exit run(const Arguments& arguments) {
   std::optional<Output> output;
   if (session.rank == 0) output.emplace(arguments.output);
   session.environment = gather_environment(session.comm);
+  if (!arguments.findings.empty()) session.environment["probes"] = read_findings(arguments.findings);
   Watchdog watchdog(board, board.mine(), session.rank, arguments.watchdog);
   session.watchdog = &watchdog;
 
@@ -167,20 +200,25 @@ Exit run(const Arguments& arguments) {
 int main(int argc, char** argv) {
   using namespace haloscope;
   Arguments arguments;
+  int level = MPI_THREAD_FUNNELED;
   try {
     arguments = parse_arguments(argc, argv);
+    level = thread_level(read_configurations(arguments));
   } catch (const Error& error) {
     std::cerr << "haloscope: " << error.what() << "\n";
     return static_cast<int>(error.exit_code());
   }
   int provided = 0;
-  MPI_Init_thread(&argc, &argv, MPI_THREAD_FUNNELED, &provided);
+  MPI_Init_thread(&argc, &argv, level, &provided);
   int rank = 0;
   MPI_Comm_rank(MPI_COMM_WORLD, &rank);
   Exit code = Exit::ok;
   try {
     if (arguments.info) {
       if (rank == 0) std::cout << build_info().dump(1) << std::endl;
+    } else if (!arguments.probe.empty()) {
+      expect_ranks(arguments.expect_ranks);
+      run_probes(MPI_COMM_WORLD, arguments.probe);
     } else {
       code = run(arguments);
     }

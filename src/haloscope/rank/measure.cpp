@@ -5,9 +5,12 @@
 #include <cstdio>
 #include <fstream>
 #include <numeric>
+#include <optional>
 
 #include "haloscope/core/error.hpp"
 #include "haloscope/rank/environment.hpp"
+#include "haloscope/rank/poisson_record.hpp"
+#include "haloscope/rank/timeline.hpp"
 #include "haloscope/runner/cores.hpp"
 
 namespace haloscope {
@@ -15,6 +18,8 @@ namespace haloscope {
 namespace {
 
 using Json = nlohmann::json;
+
+constexpr std::size_t most_trace_events = 100000;  // per rank; later ones are left out
 
 /// Barrier that the watchdog watches, then the time (White & Dongarra 2011, IV-C: a barrier before both clock readings).
 double time_after_barrier(Session& s) {
@@ -77,6 +82,7 @@ std::string problem_key(const Request& r) {
            {"velocity", r.parameters.velocity},
            {"nu", r.parameters.nu},
            {"sigma", r.parameters.sigma},
+           {"function", r.parameters.function},
            {"weights", r.parameters.weights}};
   return key.dump();
 }
@@ -84,7 +90,9 @@ std::string problem_key(const Request& r) {
 /// Checksum of the same problem by the simplest correct code: `reference`, bulk, depth 1, one thread.
 std::uint64_t reference_checksum(Session& s, const Request& request) {
   const auto [known, fresh] = s.reference_checksums.try_emplace(problem_key(request), 0);
-  if (fresh) {
+  if (fresh && request.choice.schedule == "pipeline") {
+    known->second = sequential_checksum(s.comm, request);
+  } else if (fresh) {
     Request plain = request;
     plain.choice.strategy = "reference";
     plain.choice.schedule = "bulk";
@@ -102,9 +110,11 @@ std::uint64_t reference_checksum(Session& s, const Request& request) {
   return known->second;
 }
 
-Json verify(Session& s, const Request& request, Simulation& simulation) {
-  if (request.verify == 0) return {{"status", "off"}};
-  simulation.initialise();
+Json verify(Session& s, const Request& asked, Simulation& simulation) {
+  if (asked.verify == 0) return {{"status", "off"}};
+  Request request = asked;
+  if (request.parameters.initial == "zero") request.parameters.initial = "random";  // zeros would hide faults
+  simulation.initialise(request.parameters.initial);
   simulation.run(request.verify, true);
   const std::uint64_t sum = simulation.checksum();
   const std::uint64_t expected = reference_checksum(s, request);
@@ -112,7 +122,7 @@ Json verify(Session& s, const Request& request, Simulation& simulation) {
   const bool everywhere = total(whole ? 0 : 1, s.comm) == 0;
   return {{"status", sum == expected && everywhere ? "passed" : "failed"},
           {"steps", request.verify},
-          {"against", "reference"},
+          {"against", request.choice.schedule == "pipeline" ? "sequential loop" : "reference"},
           {"checksum", hex(sum)},
           {"expected", hex(expected)},
           {"canaries", everywhere}};
@@ -152,6 +162,9 @@ Json request_json(const Request& r, const Simulation& simulation, std::int64_t s
          {"repetitions", r.repetitions},
          {"warmup", r.warmup},
          {"barrier", r.options.barrier},
+         {"nodes", c.nodes},
+         {"placement", c.placement},
+         {"memory", simulation.memory() == MemoryKind::shared ? "shared" : "own"},
          {"tiles", r.options.tiles},
          {"initial", r.parameters.initial},
          {"seed", r.parameters.seed},
@@ -161,6 +174,7 @@ Json request_json(const Request& r, const Simulation& simulation, std::int64_t s
     j["periodic"].push_back(c.grid.periodic[d]);
     j["process_grid"].push_back(simulation.layout().ranks()[d]);
   }
+  if (r.options.flush_to_zero) j["ftz"] = true;
   if (c.app == "advection3d") {
     j["velocity"] = r.parameters.velocity;
     j["nu"] = r.parameters.nu > 0 ? r.parameters.nu : largest_stable_nu(r.parameters.velocity);
@@ -173,14 +187,16 @@ Json counts_json(Session& s, const Request& r, const Simulation& simulation, std
   const std::int64_t exchanges = (steps + r.choice.depth - 1) / r.choice.depth;
   std::int64_t copied = 0;
   for (const Copy& c : plan.copies) copied += c.to.volume() * plan.spec.quantities[c.quantity].element_bytes;
+  const Simulation::Traffic traffic = simulation.traffic(steps);
   const Index& n = r.choice.grid.cells;
   const std::int64_t points = n[0] * n[1] * n[2] * steps;
   return {{"exchanges", exchanges},
-          {"messages", exchanges * total(plan.messages_out(), s.comm)},
-          {"message_bytes", exchanges * total(plan.bytes_out(), s.comm)},
+          {"messages", total(traffic.messages, s.comm)},
+          {"message_bytes", total(traffic.bytes, s.comm)},
           {"copied_bytes", exchanges * total(copied, s.comm)},
+          {"shared_bytes", total(shared_bytes(), s.comm)},
           {"points", points},
-          {"swept_points", steps / r.choice.depth * total(simulation.swept_points(), s.comm)},
+          {"swept_points", total(steps * simulation.swept_points() / simulation.program().steps, s.comm)},
           {"flops", static_cast<double>(points) * find_app(r.choice.app).flops_per_point}};
 }
 
@@ -203,26 +219,28 @@ Json placement(MPI_Comm comm) {
   return list;
 }
 
-/// Chrome's trace format; one process per rank, one row per lane.
-void write_trace(Session& s, const Request& request, const Simulation& simulation) {
-  const Program& program = simulation.program();
-  std::string mine;
-  for (const TraceEvent& e : simulation.runner().trace()) {
-    const Op& op = program.ops[static_cast<std::size_t>(e.op)];
-    const Json event{{"name", to_string(op.kind)}, {"cat", op.lane == Lane::comm ? "comm" : "main"}, {"ph", "X"},
-                     {"pid", s.rank}, {"tid", op.lane == Lane::comm ? 1 : 0}, {"ts", e.begin_s * 1e6},
-                     {"dur", (e.end_s - e.begin_s) * 1e6}, {"args", {{"op", e.op}, {"program", e.program}}}};
-    mine += event.dump() + ",\n";
-  }
-  for (int r = 0; r < s.size; ++r) {
-    if (r == s.rank) {
-      std::ofstream file(request.trace, r == 0 ? std::ios::trunc : std::ios::app);
-      file << (r == 0 ? "[\n" : "") << mine;
-      if (r == s.size - 1) file << "{\"name\":\"end\",\"ph\":\"i\",\"pid\":0,\"tid\":0,\"ts\":0}\n]\n";
-      if (!file) throw Error(Exit::failed, "cannot write the trace file '" + request.trace + "'");
-    }
-    MPI_Barrier(s.comm);
-  }
+/// What the runners and the clock of MPI calls saw in the last repetition.
+void save_trace(Session& s, const Request& request, const Simulation& simulation, const MpiClock& clock) {
+  std::vector<TimelineEvent> events = events_of(clock);
+  for (const Runner* runner : simulation.runners())
+    for (TimelineEvent& event : events_of(*runner)) events.push_back(std::move(event));
+  write_trace(s.comm, request.trace, events);
+}
+
+Json timeline_of(Session& s, const Simulation& simulation, const MpiClock& clock, double measured_s) {
+  RankTimes mine;
+  mine.measured_s = measured_s;
+  mine.mpi = clock.calls();
+  for (const Runner* runner : simulation.runners()) mine.add(*runner);
+  return timeline_json(s.comm, mine);
+}
+
+WorkMeter request_meter(const Request& request) {
+  WorkMeter meter;
+  meter.blocks = request.work_blocks;
+  meter.window = request.work_window;
+  meter.lines = request.choice.grid.cells[1];
+  return meter;
 }
 
 }  // namespace
@@ -232,31 +250,57 @@ Json measure(Session& s, const Request& request) {
   SimulationOptions options = request.options;
   options.runner.status = &s.board->mine();
   if (s.fault && s.fault->rank == s.rank) options.runner.injection = {&Fault::before, s.fault};
-  if (!request.trace.empty()) options.runner.trace_events = 100000;
+  if (!request.trace.empty()) options.runner.trace_events = most_trace_events;
+  MpiClock clock(request.trace.empty() ? 0 : most_trace_events, s.board->mine());
   Simulation simulation(s.comm, request.choice, request.parameters, options);
   // Pinned by the runtime's own threads once they exist, that is after the first touch.
   pin_threads(s.comm, request.choice.threads);
 
   const Json verification = verify(s, request, simulation);
   simulation.initialise();
-  const std::int64_t steps = choose_steps(s, request, simulation);
-  for (int w = 0; w < request.warmup; ++w) simulation.run(steps);
+  const std::int64_t asked_steps = choose_steps(s, request, simulation);
+  std::optional<PoissonSolver> solver;
+  std::vector<PoissonResult> solutions;
+  if (request.choice.app == "poisson2d") {
+    PoissonGoal goal = request.goal;
+    goal.iterations = asked_steps;
+    solver.emplace(s.comm, simulation, request.choice, goal);
+  }
+  const auto repeat = [&] { solver ? solutions.push_back(solver->solve()) : simulation.run(asked_steps); };
+  const auto restart = [&] {  // every solution starts anew; other apps go on
+    if (solver) simulation.initialise();
+    if (solver) simulation.poisson()->meter() = request_meter(request);
+  };
+  for (int w = 0; w < request.warmup; ++w) {
+    restart();
+    repeat();
+  }
+  solutions.clear();
 
   simulation.reset_timers();
+  double measured_s = 0;  // by this rank, without the barriers around a repetition
   std::vector<double> times;
   for (int r = 0; r < request.repetitions; ++r) {
+    restart();
+    simulation.reset_traces();
+    clock.reset_spans();
     const double begin = time_after_barrier(s);
-    simulation.run(steps);
+    if (request.timeline) clock.start();
+    repeat();
+    clock.stop();
+    measured_s += MPI_Wtime() - begin;
     s.board->mine().set(Phase::idle);
     times.push_back(largest(time_after_barrier(s) - begin, s.comm));
     std::vector<double> sorted = times;
     std::sort(sorted.begin(), sorted.end());
-    if (s.watchdog) s.watchdog->median_step(quantile(sorted, 0.5) / static_cast<double>(steps) * request.choice.depth);
+    if (s.watchdog) s.watchdog->median_step(quantile(sorted, 0.5) / static_cast<double>(asked_steps) * request.choice.depth);
   }
 
   std::vector<double> step_times;
-  for (double t : times) step_times.push_back(t / static_cast<double>(steps));
+  for (std::size_t r = 0; r < times.size(); ++r)
+    step_times.push_back(times[r] / static_cast<double>(solver ? solutions[r].iterations : asked_steps));
   std::sort(step_times.begin(), step_times.end());
+  const std::int64_t steps = solver ? solutions.back().iterations : asked_steps;
   Json record{{"id", request.id}, {"kind", "measurement"}};
   record["request"] = request_json(request, simulation, steps);
   record["environment"] = s.environment;
@@ -282,8 +326,13 @@ Json measure(Session& s, const Request& request) {
     record["norms"] = {{"max", norms.max}, {"l2", norms.l2}, {"steps", simulation.time()}};
   }
   record["warnings"] = Json::array();
+  if (solver) record["poisson"] = poisson_json(s.comm, request, simulation, *solver, solutions);
+  if (solver && !record["poisson"]["reached"])
+    record["warnings"].push_back("the precision was not reached in " + std::to_string(asked_steps) + " iterations");
+  if (request.options.flush_to_zero) record["environment"]["ftz"] = true;
   if (step_times.back() > 1.5 * step_times.front()) record["warnings"].push_back("noisy: repetitions differ by more than 50 %");
-  if (!request.trace.empty()) write_trace(s, request, simulation);
+  if (request.timeline) record["timeline"] = timeline_of(s, simulation, clock, measured_s);
+  if (!request.trace.empty()) save_trace(s, request, simulation, clock);
   return record;
 }
 

@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "haloscope/rank/simulation.hpp"
+#include "haloscope/rank/poisson.hpp"
 
 namespace haloscope {
 
@@ -18,7 +18,11 @@ struct Request {
   int repetitions = 5;
   int warmup = 1;             ///< repetitions before the measured ones
   int verify = 0;             ///< steps compared byte for byte with `reference`; 0: off
-  std::string trace;          ///< file for a per-operation trace (Chrome JSON), "" for none
+  std::string trace;          ///< file for a trace of the last repetition (Chrome JSON), "" for none
+  PoissonGoal goal;           ///< poisson2d; its iterations are `steps`
+  int work_blocks = 0;        ///< poisson2d: record the seconds of computing of so many blocks of lines; 0: do not
+  std::int64_t work_window = 100;  ///< ... per so many iterations
+  bool timeline = false;      ///< each rank's seconds by phase, operation and MPI call into the record
 };
 
 /// @param words  APP and options, without a program name. @param ranks  size of the run.

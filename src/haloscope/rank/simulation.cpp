@@ -4,10 +4,13 @@
 #include <cmath>
 #include <cstring>
 #include <limits>
+#include <utility>
 
+#include "haloscope/apps/denormals.hpp"
 #include "haloscope/core/error.hpp"
 #include "haloscope/runner/cores.hpp"
 #include "haloscope/schedule/schedule.hpp"
+#include "haloscope/transport/composite.hpp"
 
 namespace haloscope {
 
@@ -39,7 +42,16 @@ void for_each_cell(const Box& box, F f) {
 /// Blocks larger than this gain from stores that go around the cache (two fields of a rank no longer fit a share of L2).
 constexpr std::int64_t stream_from_bytes = 8 << 20;
 
+/// Gauss-Seidel steps that a rank without neighbours fuses.
+constexpr int fused_in_place = 32;
+
 }  // namespace
+
+std::uint64_t checksum_term(const GridSpec& grid, const Index& cell, std::uint64_t bits) {
+  std::uint64_t id = 0;
+  for (int d = 2; d >= 0; --d) id = id * grid.cells[d] + cell[d];
+  return hash(id, bits);
+}
 
 Simulation::Simulation(MPI_Comm comm, const Choice& choice, const AppParameters& parameters,
                        const SimulationOptions& options)
@@ -52,7 +64,8 @@ Simulation::Simulation(MPI_Comm comm, const Choice& choice, const AppParameters&
     throw UsageError("the configuration is for " + std::to_string(choice.ranks) + " ranks but " + std::to_string(size) +
                      " were started");
   const Real real = choice.real == "f32" ? Real::f32 : Real::f64;
-  kernel_ = find_kernel(kernel_form(choice), real, options.isa);
+  const bool poisson = choice.app == "poisson2d";
+  if (!poisson) kernel_ = find_kernel(kernel_form(choice), real, options.isa);
   if (parameters.initial == "gaussian" && !has_exact_solution(choice, parameters))
     throw UsageError("--initial gaussian needs advection3d on a grid periodic in x, y and z; use --initial random");
   plan_ = make_plan(layout_, rank, exchange_spec(choice));
@@ -60,17 +73,28 @@ Simulation::Simulation(MPI_Comm comm, const Choice& choice, const AppParameters&
   MPI_Comm_dup(comm, &comm_);
   options_.runner.threads = choice.threads;
   options_.runner.yield = options_.runner.yield || more_ranks_than_cores(comm_, choice.threads);
-  storage_ = std::make_unique<Storage>(plan_, 2, [this](std::span<std::byte> bytes) {
-#pragma omp parallel for num_threads(choice_.threads) schedule(static)
-    for (std::size_t page = 0; page < bytes.size(); page += 4096) bytes[page] = std::byte{0};
-  });
+  const Strategy strategy = parse_strategy(choice.strategy);
+  const std::vector<int> nodes = emulated_nodes(size, choice.nodes, choice.placement);
+  allocate(strategy, nodes);
   storage_->set_canaries();
   stream_ = options.stream >= 0 ? options.stream == 1
                                 : plan_.allocated(0).volume() * (real == Real::f32 ? 4 : 8) >= stream_from_bytes;
-  const Strategy strategy = parse_strategy(choice.strategy);
-  link_ = find_transport(strategy.transport)
-              .open({comm_, &layout_, &plan_, &storage_->views(), options_.runner.yield}, strategy.transport_options);
-  full_ = bind(choice.depth);
+  LinkContext context{comm_, &layout_, &plan_, &storage_->views(), options_.runner.yield};
+  context.threads = choice.threads;
+  context.nodes = nodes;
+  link_ = open_link(strategy, context);
+  const bool pipeline = choice.schedule == "pipeline";
+  full_ = bind(pipeline && size == 1 ? fused_in_place : choice.depth);
+  if (pipeline) {
+    opening_ = bind(1, Series::opening);
+    entry_ = bind(1, Series::entry);
+    closing_ = bind(1, Series::closing);
+  }
+  if (poisson) {
+    poisson_ = std::make_unique<PoissonSweeps>(choice_, parameters_, layout_, plan_, options.isa, stream_,
+                                               full_->program.steps);
+    kernel_.isa = poisson_->isa();
+  }
   if (kernel_.scratch_bytes && choice.region == "blocked")
     for (int t = 0; t < choice.threads; ++t) {
       std::size_t most = 0;
@@ -79,14 +103,29 @@ Simulation::Simulation(MPI_Comm comm, const Choice& choice, const AppParameters&
     }
 }
 
+/// Fields where the strategy needs them, their pages first touched by the threads that will sweep them.
+void Simulation::allocate(const Strategy& strategy, const std::vector<int>& nodes) {
+  const Storage::Touch touch = [this](std::span<std::byte> bytes) {
+#pragma omp parallel for num_threads(choice_.threads) schedule(static)
+    for (std::size_t page = 0; page < bytes.size(); page += 4096) bytes[page] = std::byte{0};
+  };
+  const int slots = choice_.schedule == "pipeline" ? 1 : 2;
+  if (needs_shared_fields(strategy)) options_.memory = MemoryKind::shared;
+  if (options_.memory == MemoryKind::shared) {
+    const Node node(comm_, nodes);
+    storage_ = std::make_unique<Storage>(plan_, slots, touch, shared_by(node));
+  } else {
+    storage_ = std::make_unique<Storage>(plan_, slots, touch);
+  }
+}
+
 Simulation::~Simulation() {
-  rest_.reset();
-  full_.reset();
+  for (auto* bound : {&opening_, &entry_, &closing_, &rest_, &full_}) bound->reset();
   link_.reset();
   MPI_Comm_free(&comm_);
 }
 
-std::unique_ptr<Simulation::Bound> Simulation::bind(int steps) const {
+std::unique_ptr<Simulation::Bound> Simulation::bind(int steps, Series series) const {
   const AppInfo& app = find_app(choice_.app);
   ScheduleOptions o;
   o.depth = choice_.depth;
@@ -95,6 +134,8 @@ std::unique_ptr<Simulation::Bound> Simulation::bind(int steps) const {
   o.tiles = options_.tiles;
   o.sharing = choice_.sharing == "dynamic" ? Sharing::dynamic : Sharing::guided;
   o.barrier = options_.barrier;
+  if (choice_.schedule == "pipeline") o.series = series;
+  o.collective_rounds = collective_rounds(parse_strategy(choice_.strategy));
   auto bound = std::make_unique<Bound>();
   bound->program = find_schedule(choice_.schedule).make({app.radius, app.box_stencil}, plan_, o);
   bound->comm = std::make_unique<CommOps>(bound->program, storage_->views(), *link_, comm_, options_.runner.yield);
@@ -111,6 +152,8 @@ Simulation::Bound& Simulation::remainder(int steps) {
 void Simulation::sweep(void* context, const Sweep& sweep, const Box& box, int slot, int into, int thread) {
   const auto& self = *static_cast<const Simulation*>(context);
   const auto& views = self.storage_->views()[0];
+  const FlushToZero mode(self.options_.flush_to_zero);
+  if (self.poisson_) return self.poisson_->run(sweep, box, views[slot], views[into], thread);
   SweepArgs args;
   args.in = views[slot].origin;
   args.out = views[into].origin;
@@ -126,14 +169,84 @@ void Simulation::sweep(void* context, const Sweep& sweep, const Box& box, int sl
 }
 
 void Simulation::run(std::int64_t steps, bool poison) {
+  open(poison);
   for (std::int64_t left = steps; left > 0;) {
-    const bool whole = left >= full_->program.steps;
-    Bound& bound = whole ? *full_ : remainder(static_cast<int>(left));
-    if (poison) poison_halos(slot_);
-    slot_ = bound.runner->run(slot_, time_);
-    time_ += bound.program.steps;
+    Bound& bound = left >= full_->program.steps ? *full_ : remainder(static_cast<int>(left));
+    enter();
+    advance(bound, poison);
     left -= bound.program.steps;
   }
+  close();
+}
+
+void Simulation::advance(Bound& bound, bool poison) {
+  if (poison && !pipelined()) poison_halos(slot_);  // a pipeline's halos may already be in flight
+  if (poisson_) poisson_->at_iteration(time_);
+  slot_ = bound.runner->run(slot_, time_);
+  time_ += bound.program.steps;
+}
+
+void Simulation::open(bool poison) {
+  if (!pipelined()) return;
+  if (poison) poison_halos(slot_);
+  opening_->runner->run(slot_, time_);
+}
+
+bool Simulation::enter(bool (*stop)(void*), void* context) {
+  if (!pipelined()) return true;
+  if (stop) return entry_->runner->run_unless(slot_, time_, stop, context);
+  entry_->runner->run(slot_, time_);
+  return true;
+}
+
+void Simulation::step(bool poison) { advance(full_->program.steps == 1 ? *full_ : remainder(1), poison); }
+
+void Simulation::close() {
+  if (pipelined()) closing_->runner->run(slot_, time_);
+}
+
+void Simulation::step_back() {
+  slot_ = 1 - slot_;
+  --time_;
+}
+
+double Simulation::last_change() const {
+  const Box owned = plan_.owned(0);
+  const SlotView &now = storage_->views()[0][slot_], &before = storage_->views()[0][1 - slot_];
+  double largest = 0;
+#pragma omp parallel for num_threads(choice_.threads) schedule(static) reduction(max : largest)
+  for (std::int64_t y = owned.lo[1]; y < owned.hi[1]; ++y) {
+    const auto* a = reinterpret_cast<const double*>(now.at({0, y, 0}));
+    const auto* b = reinterpret_cast<const double*>(before.at({0, y, 0}));
+    for (std::int64_t x = 0; x < owned.hi[0]; ++x) largest = std::max(largest, std::abs(b[x] - a[x]));
+  }
+  return largest;
+}
+
+Simulation::Traffic Simulation::traffic(std::int64_t steps) const {
+  const auto sent = [this](const Program& program) {
+    Traffic sum;
+    for (const Op& op : program.ops)
+      if (op.kind == OpKind::send)
+        for (int m : program.sets[static_cast<std::size_t>(op.target)]) {
+          sum.messages += 1;
+          sum.bytes += plan_.messages[static_cast<std::size_t>(m)].bytes;
+        }
+    return sum;
+  };
+  const std::int64_t programs = (steps + full_->program.steps - 1) / full_->program.steps;
+  Traffic all = sent(full_->program);
+  all = {all.messages * programs, all.bytes * programs};
+  for (const auto* bound : {&opening_, &entry_, &closing_})
+    if (*bound) {
+      const Traffic more = sent((*bound)->program);
+      all = {all.messages + more.messages, all.bytes + more.bytes};
+    }
+  return all;
+}
+
+std::int64_t Simulation::field_bytes() const {
+  return static_cast<std::int64_t>(storage_->bytes(0, 0).size()) * storage_->slots();
 }
 
 void Simulation::poison_halos(int slot) {
@@ -164,12 +277,16 @@ void Simulation::fill() {
       value = static_cast<T>(gaussian ? exact(cell) : initial_value(choice_, parameters_, cell));
     std::memcpy(views[0].at(p), &value, sizeof value);
     if (!boundary) value = std::numeric_limits<T>::quiet_NaN();
-    std::memcpy(views[1].at(p), &value, sizeof value);
+    if (storage_->slots() > 1) std::memcpy(views[1].at(p), &value, sizeof value);
   });
 }
 
-void Simulation::initialise() {
+void Simulation::initialise() { initialise(parameters_.initial); }
+
+void Simulation::initialise(std::string initial) {
+  const std::string usual = std::exchange(parameters_.initial, std::move(initial));
   choice_.real == "f32" ? fill<float>() : fill<double>();
+  parameters_.initial = usual;
   time_ = 0;
   slot_ = 0;
 }
@@ -192,10 +309,9 @@ std::uint64_t Simulation::checksum() const {
   const std::size_t bytes = static_cast<std::size_t>(view.stride[0]);
   std::uint64_t sum = 0;
   for_each_cell(plan_.owned(0), [&](const Index& p) {
-    std::uint64_t bits = 0, id = 0;
+    std::uint64_t bits = 0;
     std::memcpy(&bits, view.at(p), bytes);
-    for (int d = 2; d >= 0; --d) id = id * choice_.grid.cells[d] + global.lo[d] + p[d];
-    sum += hash(id, bits);
+    sum += checksum_term(choice_.grid, {global.lo[0] + p[0], global.lo[1] + p[1], global.lo[2] + p[2]}, bits);
   });
   MPI_Allreduce(MPI_IN_PLACE, &sum, 1, MPI_UINT64_T, MPI_SUM, comm_);
   return sum;
@@ -216,15 +332,31 @@ Simulation::Norms Simulation::error_norms() const {
   return {worst, std::sqrt(sum / cells)};
 }
 
+std::vector<Simulation::Bound*> Simulation::bounds() const {
+  std::vector<Bound*> found;
+  for (const auto* bound : {&full_, &rest_, &opening_, &entry_, &closing_})
+    if (*bound) found.push_back(bound->get());
+  return found;
+}
+
 void Simulation::reset_timers() {
-  full_->runner->reset_timers();
-  if (rest_) rest_->runner->reset_timers();
+  for (Bound* bound : bounds()) bound->runner->reset_timers();
+}
+
+void Simulation::reset_traces() {
+  for (Bound* bound : bounds()) bound->runner->reset_trace();
+}
+
+std::vector<const Runner*> Simulation::runners() const {
+  std::vector<const Runner*> found;
+  for (Bound* bound : bounds()) found.push_back(bound->runner.get());
+  return found;
 }
 
 std::array<double, timer_count> Simulation::seconds() const {
-  auto sum = full_->runner->seconds();
-  if (rest_)
-    for (int i = 0; i < timer_count; ++i) sum[i] += rest_->runner->seconds()[i];
+  std::array<double, timer_count> sum{};
+  for (Bound* bound : bounds())
+    for (int i = 0; i < timer_count; ++i) sum[i] += bound->runner->seconds()[i];
   return sum;
 }
 

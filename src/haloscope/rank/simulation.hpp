@@ -9,6 +9,8 @@
 #include "haloscope/apps/app.hpp"
 #include "haloscope/apps/kernel.hpp"
 #include "haloscope/field/field.hpp"
+#include "haloscope/field/shared_memory.hpp"
+#include "haloscope/rank/poisson_sweeps.hpp"
 #include "haloscope/runner/runner.hpp"
 
 namespace haloscope {
@@ -19,8 +21,14 @@ struct SimulationOptions {
   int tiles = 8;               ///< interior tiles of `split`
   std::string isa;             ///< "" = the best
   int stream = -1;             ///< non-temporal stores: 1 on, 0 off, -1 when the block outgrows the cache
+  /// Where the fields live. A strategy that needs them in shared memory puts them there whatever is said here.
+  MemoryKind memory = MemoryKind::own;
+  bool flush_to_zero = false;  ///< sweeps take subnormal numbers as zero
   RunnerOptions runner;
 };
+
+/// What a global cell with these bits adds to Simulation::checksum().
+std::uint64_t checksum_term(const GridSpec& grid, const Index& cell, std::uint64_t bits);
 
 class Simulation {
  public:
@@ -31,8 +39,25 @@ class Simulation {
 
   /// Fill slot 0 with initial data, fixed boundary values into all slots, and NaN into every halo.
   void initialise();
+  /// The same with other initial data, see AppParameters::initial.
+  void initialise(std::string initial);
   /// Advance by `steps` >= 0 steps. @param poison  overwrite the exchanged halos with NaN before each exchange.
   void run(std::int64_t steps, bool poison = false);
+
+  // For whoever decides after each step whether there is another: open(), then enter() and step() as often as wanted,
+  // then close(); run() does the same. Schedules other than `pipeline` do everything in step().
+  void open(bool poison = false);
+  /// Wait for what the next step cannot begin without. @param stop  asked while waiting (null: never); once it says so,
+  /// the wait is given up. @return whether the step may begin.
+  bool enter(bool (*stop)(void* context) = nullptr, void* context = nullptr);
+  void step(bool poison = false);
+  void close();
+  /// Take back the last step, of which the second slot still holds the field before. Once per step, at depth 1.
+  void step_back();
+  /// Largest |difference| of the last two steps over this rank's own cells. Local; needs two slots and f64.
+  double last_change() const;
+  /// poisson2d's sweeps; null for other apps.
+  PoissonSweeps* poisson() { return poisson_.get(); }
   std::int64_t time() const { return time_; }
 
   /// Sum over all owned cells of all ranks of hash(global cell, bytes); equal fields give equal sums. Collective.
@@ -48,13 +73,25 @@ class Simulation {
   const Program& program() const { return full_->program; }
   const Runner& runner() const { return *full_->runner; }
   void reset_timers();
+  void reset_traces();
+  /// The runners in use: of whole programs, and of a last, shorter one where the steps need it.
+  std::vector<const Runner*> runners() const;
   /// Seconds per timer over all programs since reset_timers().
   std::array<double, timer_count> seconds() const;
   const char* isa() const { return kernel_.isa; }
   /// Cells written by one program of full depth.
   std::int64_t swept_points() const;
+  /// Messages that this rank sends in one run() of `steps` steps, and their bytes.
+  struct Traffic {
+    std::int64_t messages = 0, bytes = 0;
+  };
+  Traffic traffic(std::int64_t steps) const;
+  /// Bytes of this rank's fields, halos included.
+  std::int64_t field_bytes() const;
   /// Value of the current time at local cell p; for tests.
   double value(const Index& p) const;
+  /// Where the fields are: as asked for, or as the strategy needs them.
+  MemoryKind memory() const { return options_.memory; }
   bool canaries_alive() const { return storage_->canaries_alive(); }
 
  private:
@@ -63,7 +100,11 @@ class Simulation {
     std::unique_ptr<CommOps> comm;
     std::unique_ptr<Runner> runner;
   };
-  std::unique_ptr<Bound> bind(int steps) const;
+  void allocate(const Strategy& strategy, const std::vector<int>& nodes);
+  std::unique_ptr<Bound> bind(int steps, Series series = Series::body) const;
+  std::vector<Bound*> bounds() const;
+  bool pipelined() const { return opening_ != nullptr; }
+  void advance(Bound& bound, bool poison);
   Bound& remainder(int steps);
   void poison_halos(int slot);
   static void sweep(void* context, const Sweep& sweep, const Box& box, int slot, int into, int thread);
@@ -82,6 +123,8 @@ class Simulation {
   std::unique_ptr<Storage> storage_;
   std::unique_ptr<Link> link_;
   std::unique_ptr<Bound> full_, rest_;
+  std::unique_ptr<Bound> opening_, entry_, closing_;  // schedule `pipeline` only
+  std::unique_ptr<PoissonSweeps> poisson_;
   std::vector<Memory> scratch_;  // per thread
   std::int64_t time_ = 0;
   int slot_ = 0;

@@ -6,6 +6,17 @@
 
 namespace haloscope {
 
+namespace {
+
+/// Cache lines per thread that make calling the team worth while. It costs about 2 us (4 us with a stage in between),
+/// one thread copies about 300 lines a us. Measured with 2 threads: half as many lines, 0.9 to 1.7 times the time of
+/// one thread; these, 0.6 times; four times as many, 0.4 to 0.5.
+constexpr std::int64_t worth_sharing = 512;
+
+int team(std::int64_t lines, int threads) { return lines >= worth_sharing * threads ? threads : 1; }
+
+}  // namespace
+
 CommOps::CommOps(const Program& program, const Views& views, Link& link, MPI_Comm comm, bool yield)
     : program_(program), link_(link), comm_(comm), yield_(yield) {
   const int slots = views.empty() ? 0 : static_cast<int>(views.front().size());
@@ -13,9 +24,33 @@ CommOps::CommOps(const Program& program, const Views& views, Link& link, MPI_Com
     copies_.emplace_back();
     for (int slot = 0; slot < slots; ++slot) copies_.back().push_back(make_copies(views, slot, set));
   }
+  for (const auto& set : program.sets) {
+    packing_.emplace_back();
+    for (int slot = 0; slot < slots; ++slot) packing_.back().push_back(link.packing_lines(set, slot));
+  }
 }
 
-void CommOps::run(const Op& op, int slot) {
+/// A list of dependent stages: the team meets after each.
+void CommOps::copy(const CopyList& list, int threads) const {
+  threads = team(list.lines(), threads);
+  if (threads == 1) return list.run();
+#pragma omp parallel num_threads(threads)
+  for (int stage = 0; stage < list.stages(); ++stage) {
+#pragma omp for schedule(static, 1)
+    for (int part = 0; part < threads; ++part) list.run_stage(stage, {part, threads});
+  }
+}
+
+/// Every share of packing or unpacking, by the team or, of few bytes, as one.
+template <class Move>
+void CommOps::move(const Op& op, int slot, int threads, Move part) const {
+  threads = team(packing_[op.target][slot], threads);
+  if (threads == 1) return part(Share{});
+#pragma omp parallel for num_threads(threads) schedule(static, 1)
+  for (int thread = 0; thread < threads; ++thread) part(Share{thread, threads});
+}
+
+void CommOps::run(const Op& op, int slot, int threads) {
   switch (op.kind) {
     case OpKind::barrier: {
       if (!yield_) {
@@ -27,23 +62,38 @@ void CommOps::run(const Op& op, int slot) {
       for (int done = 0; !done; sched_yield()) MPI_Test(&request, &done, MPI_STATUS_IGNORE);
       break;
     }
-    case OpKind::post: link_.post(ids(op), slot); break;
-    case OpKind::copy: copies_[op.target][slot].run(); break;
-    case OpKind::pack: link_.pack(ids(op), slot, {}); break;
-    case OpKind::send: link_.send(ids(op), slot); break;
-    case OpKind::wait: link_.wait(ids(op), slot); break;
-    case OpKind::unpack: link_.unpack(ids(op), slot, {}); break;
-    case OpKind::complete: link_.complete(ids(op), slot); break;
+    case OpKind::post:
+      link_.post(ids(op), slot);
+      break;
+    case OpKind::copy:
+      copy(copies_[op.target][slot], threads);
+      break;
+    case OpKind::pack:
+      move(op, slot, threads, [&](Share share) { link_.pack(ids(op), slot, share); });
+      break;
+    case OpKind::send:
+      link_.send(ids(op), slot);
+      break;
+    case OpKind::wait:
+      link_.wait(ids(op), slot);
+      break;
+    case OpKind::unpack:
+      move(op, slot, threads, [&](Share share) { link_.unpack(ids(op), slot, share); });
+      break;
+    case OpKind::complete:
+      link_.complete(ids(op), slot);
+      break;
     case OpKind::sweep:
-    case OpKind::progress: break;  // main lane
+    case OpKind::progress:
+      break;  // main lane
   }
 }
 
-bool CommOps::try_run(const Op& op, int slot) {
+bool CommOps::try_run(const Op& op, int slot, int threads) {
   if (op.kind == OpKind::barrier) return false;
   if (op.kind == OpKind::wait) return link_.test(ids(op), slot);
   if (op.kind == OpKind::complete) return link_.test_complete(ids(op), slot);
-  run(op, slot);
+  run(op, slot, threads);
   return true;
 }
 

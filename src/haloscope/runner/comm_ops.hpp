@@ -18,20 +18,26 @@ class CommOps {
   CommOps(const Program& program, const Views& views, Link& link, MPI_Comm comm, bool yield = false);
 
   /// Run one operation of the comm lane, waiting as long as it takes.
-  void run(const Op& op, int slot);
+  /// @param threads  the team that may share copying, packing and unpacking, 1 or more; small operations stay with the
+  ///                 caller (White & Dongarra 2011, IV-B: all threads fill and empty the buffers).
+  void run(const Op& op, int slot, int threads = 1);
   /// Run it only if that needs no waiting; false: try again later. Lets the transport progress.
-  bool try_run(const Op& op, int slot);
+  bool try_run(const Op& op, int slot, int threads = 1);
   /// A rank whose message the operation waits for, or -1.
   int awaited(const Op& op, int slot) const;
 
  private:
   Ids ids(const Op& op) const { return program_.sets[op.target]; }
+  void copy(const CopyList& list, int threads) const;
+  template <class Move>
+  void move(const Op& op, int slot, int threads, Move part) const;
 
   const Program& program_;
   Link& link_;
   MPI_Comm comm_;
   bool yield_;
-  std::vector<std::vector<CopyList>> copies_;  // [copy set][slot]
+  std::vector<std::vector<CopyList>> copies_;       // [copy set][slot]
+  std::vector<std::vector<std::int64_t>> packing_;  // [message set][slot]: cache lines
 };
 
 }  // namespace haloscope

@@ -3,7 +3,7 @@
 #include "haloscope/core/error.hpp"
 #include "haloscope/runner/cores.hpp"
 #include "haloscope/schedule/schedule.hpp"
-#include "haloscope/transport/transport.hpp"
+#include "haloscope/transport/composite.hpp"
 
 namespace haloscope {
 
@@ -18,7 +18,8 @@ struct Exchange::State {
   std::size_t next = 0;  // next operation; program.ops.size(): nothing is in flight
   int slot = 0;
 
-  State(MPI_Comm parent, const Layout& grid_layout, const ExchangeSpec& spec, const Strategy& strategy, const Views& v)
+  State(MPI_Comm parent, const Layout& grid_layout, const ExchangeSpec& spec, const Strategy& strategy, const Views& v,
+        const std::vector<int>& nodes)
       : layout(grid_layout), views(v) {
     int size = 0, rank = 0;
     MPI_Comm_size(parent, &size);
@@ -32,8 +33,10 @@ struct Exchange::State {
                        std::to_string(views.size()));
     MPI_Comm_dup(parent, &comm);
     const bool yield = more_ranks_than_cores(comm);
-    program = exchange_program(plan);
-    link = find_transport(strategy.transport).open({comm, &layout, &plan, &views, yield}, strategy.transport_options);
+    program = exchange_program(plan, false, collective_rounds(strategy));
+    LinkContext context{comm, &layout, &plan, &views, yield};
+    context.nodes = nodes.empty() ? nodes_from_environment(size) : nodes;
+    link = open_link(strategy, context);
     ops = std::make_unique<CommOps>(program, views, *link, comm, yield);
     next = program.ops.size();
   }
@@ -52,10 +55,10 @@ struct Exchange::State {
 };
 
 Exchange::Exchange(MPI_Comm comm, const Layout& layout, ExchangeSpec spec, const std::string& strategy,
-                   const Views& views) {
+                   const Views& views, const std::vector<int>& nodes) {
   const Strategy parsed = parse_strategy(strategy);
   apply(parsed, layout, spec);
-  state_ = std::make_unique<State>(comm, layout, spec, parsed, views);
+  state_ = std::make_unique<State>(comm, layout, spec, parsed, views, nodes);
 }
 
 Exchange::~Exchange() = default;

@@ -21,8 +21,11 @@ class Exchange {
   /// @param spec      what moves; pattern, merging and order are taken from `strategy`.
   /// @param strategy  e.g. "ordered/persistent"; see strategy_names().
   /// @param views     the fields, one slot or more each; must stay where they are as long as the exchange lives.
+  /// @param nodes     node of each rank, to emulate nodes on one machine; empty: what HALOSCOPE_NODES says (N or
+  ///                  N:round-robin), without it the real machines.
   /// @throws UsageError, UnavailableError as make_plan() and the transport do, before any message is sent.
-  Exchange(MPI_Comm comm, const Layout& layout, ExchangeSpec spec, const std::string& strategy, const Views& views);
+  Exchange(MPI_Comm comm, const Layout& layout, ExchangeSpec spec, const std::string& strategy, const Views& views,
+           const std::vector<int>& nodes = {});
   /// Finishes what is in flight.
   ~Exchange();
   Exchange(Exchange&&) noexcept;

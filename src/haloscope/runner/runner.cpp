@@ -36,30 +36,12 @@ Timer timer_for(const Program& program, const Op& op) {
   return Timer::rest;
 }
 
-/// The dimension along which a box is handed out: the slowest one with an extent of at least `parts`, else the longest.
-int cut_dimension(const Box& box, int parts) {
-  int longest = 0;
-  for (int d = 2; d >= 0; --d) {
-    if (box.extent(d) >= parts) return d;
-    if (box.extent(d) > box.extent(longest)) longest = d;
-  }
-  return longest;
-}
-
 }  // namespace
 
 const char* to_string(Timer timer) {
   static const char* const names[] = {"pack",  "send",  "wait",    "unpack", "copy",
                                       "inner", "outer", "compute", "desync", "rest"};
   return names[static_cast<int>(timer)];
-}
-
-Box share(const Box& box, int thread, int threads) {
-  const int d = cut_dimension(box, threads);
-  Box part = box;
-  part.lo[d] = box.lo[d] + box.extent(d) * thread / threads;
-  part.hi[d] = box.lo[d] + box.extent(d) * (thread + 1) / threads;
-  return part;
 }
 
 Runner::Runner(const Program& program, CommOps& comm, const SweepCall& sweep, const RunnerOptions& options)
@@ -70,7 +52,13 @@ Runner::Runner(const Program& program, CommOps& comm, const SweepCall& sweep, co
     timer_of_.push_back(timer_for(program, program.ops[i]));
     done_[i].store(0);
   }
+  op_seconds_.assign(program.ops.size(), 0);
   trace_.reserve(options.trace_events);
+}
+
+void Runner::reset_timers() {
+  seconds_.fill(0);
+  std::fill(op_seconds_.begin(), op_seconds_.end(), 0.0);
 }
 
 template <class F>
@@ -83,7 +71,8 @@ void Runner::timed(int index, F f) {
   f();
   const double end = now_s();
   seconds_[static_cast<int>(timer_of_[index])] += end - begin;
-  if (trace_.size() < options_.trace_events) trace_.push_back({index, run_, begin, end});
+  op_seconds_[static_cast<std::size_t>(index)] += end - begin;
+  if (trace_.size() < options_.trace_events) trace_.push_back({index, run_, step_, begin, end});
 }
 
 int Runner::run(int slot, std::int64_t step) {
@@ -106,7 +95,24 @@ int Runner::run(int slot, std::int64_t step) {
   return absolute(program_.final_slot);
 }
 
-// ---- fork-join: one control thread, sweeps shared by the team ------------------------------------------------------
+bool Runner::run_unless(int slot, std::int64_t step, bool (*stop)(void*), void* context) {
+  base_ = slot;
+  step_ = step;
+  ++run_;
+  for (next_comm_ = 0; next_comm_ < comm_ops_.size(); ++next_comm_) {
+    const int index = comm_ops_[next_comm_];
+    const Op& op = program_.ops[index];
+    bool finished = false;
+    timed(index, [&] {
+      while (!(finished = comm_.try_run(op, absolute(op.slot))) && !stop(context)) relax();
+    });
+    if (!finished) return false;
+    set_done(index);
+  }
+  return true;
+}
+
+// ---- fork-join: one control thread, sweeps and packing shared by the team -------------------------------------------
 
 void Runner::run_fork_join() {
   for (int index : main_ops_) {
@@ -125,7 +131,8 @@ void Runner::run_fork_join() {
 void Runner::comm_until(int op) {
   while (!done(op) && next_comm_ < comm_ops_.size()) {
     const int index = comm_ops_[next_comm_++];
-    timed(index, [&] { comm_.run(program_.ops[index], absolute(program_.ops[index].slot)); });
+    const Op& next = program_.ops[index];
+    timed(index, [&] { comm_.run(next, absolute(next.slot), options_.threads); });
     set_done(index);
   }
 }
@@ -140,7 +147,7 @@ void Runner::advance_comm() {
     const Op& op = program_.ops[index];
     if (!comm_may_start(op)) return;
     bool finished = false;
-    timed(index, [&] { finished = comm_.try_run(op, absolute(op.slot)); });
+    timed(index, [&] { finished = comm_.try_run(op, absolute(op.slot), options_.threads); });
     if (!finished) return;
     set_done(index);
     ++next_comm_;
@@ -153,12 +160,14 @@ void Runner::call_sweep(const Op& op, const Box& box, int thread) {
 }
 
 void Runner::sweep_alone(const Op& op) {
-  const Box& region = program_.sweeps[op.target].region;
+  const Sweep& sweep = program_.sweeps[op.target];
+  const Box& region = sweep.region;
   const int threads = options_.threads;
-  if (threads == 1 || region.volume() < 4096) return call_sweep(op, region, 0);
+  const bool in_place = sweep.into == op.slot;  // the kernel's own team: its members depend on each other
+  if (threads == 1 || (region.volume() < 4096 && !in_place)) return call_sweep(op, region, 0);
 #pragma omp parallel for num_threads(threads) schedule(static, 1)
   for (int thread = 0; thread < threads; ++thread) {
-    const Box part = share(region, thread, threads);
+    const Box part = in_place ? region : part_of(region, {thread, threads});
     if (!part.empty()) call_sweep(op, part, thread);
   }
 }

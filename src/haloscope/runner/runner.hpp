@@ -28,6 +28,7 @@ struct SweepCall {
 struct TraceEvent {
   std::int32_t op = 0;
   std::int64_t program = 0;  ///< number of the program execution
+  std::int64_t step = 0;     ///< first time step of that execution
   double begin_s = 0, end_s = 0;
 };
 
@@ -54,11 +55,17 @@ class Runner {
   /// Execute the program once. @param slot  current slot (absolute). @param step  number of its first time step.
   /// @return the slot that holds the result. Messages and bytes are exactly the plan's.
   int run(int slot, std::int64_t step);
+  /// Execute a program of communication alone, never blocking in an operation; asks `stop` while it waits and gives up
+  /// as soon as that says so. The operation given up has had no effect. @return whether the program was finished.
+  bool run_unless(int slot, std::int64_t step, bool (*stop)(void* context), void* context);
 
   /// Seconds per timer since the last reset, on the control thread.
   const std::array<double, timer_count>& seconds() const { return seconds_; }
-  void reset_timers() { seconds_.fill(0); }
+  /// The same by operation of the program: a wait apart from the completion of sends, say.
+  const std::vector<double>& op_seconds() const { return op_seconds_; }
+  void reset_timers();
   const std::vector<TraceEvent>& trace() const { return trace_; }
+  void reset_trace() { trace_.clear(); }
   const Program& program() const { return program_; }
 
  private:
@@ -91,13 +98,11 @@ class Runner {
   std::unique_ptr<std::atomic<std::int64_t>[]> done_;  // number of the run in which the operation finished last
   std::unique_ptr<Chunks[]> chunks_;
   std::array<double, timer_count> seconds_{};
+  std::vector<double> op_seconds_;
   std::vector<TraceEvent> trace_;
   std::int64_t run_ = 0, step_ = 0;
   std::size_t next_comm_ = 0;
   int base_ = 0;
 };
-
-/// Thread `thread`'s share of `box`, cut along the slowest dimension that is long enough for all `threads`.
-Box share(const Box& box, int thread, int threads);
 
 }  // namespace haloscope

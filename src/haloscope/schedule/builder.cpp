@@ -23,11 +23,23 @@ int ProgramBuilder::add_copies(std::vector<Copy> copies) {
   return add(OpKind::copy, Lane::comm, 0, static_cast<int>(program_.copy_sets.size()) - 1);
 }
 
+/// Whether any rank may have a message in this round; all ranks give the same answer.
+bool ProgramBuilder::active(int round) const {
+  if (plan_.spec.pattern == Pattern::direct) return true;
+  int left = round;
+  for (int d : plan_.spec.order) {
+    if (d >= plan_.dims || left-- > 0) continue;
+    return !plan_.own_neighbour[d] && (plan_.has_neighbour[d][0] || plan_.has_neighbour[d][1]);
+  }
+  return false;
+}
+
 int ProgramBuilder::add_messages(OpKind kind, int round, bool out) {
   std::vector<int> ids;
   for (int m = 0; m < static_cast<int>(plan_.messages.size()); ++m)
     if (plan_.messages[m].out == out && (round < 0 || plan_.messages[m].round == round)) ids.push_back(m);
-  if (ids.empty() && plan_.spec.pattern == Pattern::ordered) return -1;
+  const bool collective = options_.collective_rounds && round >= 0 && active(round);
+  if (ids.empty() && plan_.spec.pattern == Pattern::ordered && !collective) return -1;
   const auto known = std::find(program_.sets.begin(), program_.sets.end(), ids);
   const int set = static_cast<int>(known - program_.sets.begin());
   if (known == program_.sets.end()) program_.sets.push_back(ids);

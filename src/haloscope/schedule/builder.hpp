@@ -56,6 +56,7 @@ class ProgramBuilder {
   int add(OpKind kind, Lane lane, int slot, int target, std::vector<int> after = {});
   int add_copies(std::vector<Copy> copies);
   int add_messages(OpKind kind, int round, bool out);
+  bool active(int round) const;
   Box grown_to_neighbours(std::int64_t layers) const;
 
   Stage stage_;

@@ -115,9 +115,10 @@ ExchangeOps ProgramBuilder::exchange() {
   return result;
 }
 
-Program exchange_program(const Plan& plan, bool barrier) {
+Program exchange_program(const Plan& plan, bool barrier, bool collective_rounds) {
   ScheduleOptions options;
   options.barrier = barrier;
+  options.collective_rounds = collective_rounds;
   ProgramBuilder builder(Stage{}, plan, options);
   builder.exchange();
   builder.program().final_slot = 0;

@@ -9,6 +9,7 @@ Program make_bulk(const Stage&, const Plan&, const ScheduleOptions&);
 Program make_split(const Stage&, const Plan&, const ScheduleOptions&);
 Program make_interleaved(const Stage&, const Plan&, const ScheduleOptions&);
 Program make_comm_thread(const Stage&, const Plan&, const ScheduleOptions&);
+Program make_pipeline(const Stage&, const Plan&, const ScheduleOptions&);
 
 const std::vector<Schedule>& schedules() {
   static const std::vector<Schedule> list{
@@ -16,6 +17,8 @@ const std::vector<Schedule>& schedules() {
       {"split", "interior while messages are in flight, then the boundary", make_split},
       {"interleaved", "interior in slabs between the sends and waits of an ordered pattern's rounds", make_interleaved},
       {"comm-thread", "one thread communicates while the others compute the interior", make_comm_thread},
+      {"pipeline", "in place, line after line: ranks one behind the other in different steps (Gauss-Seidel)",
+       make_pipeline},
   };
   return list;
 }

@@ -20,6 +20,6 @@ const std::vector<Schedule>& schedules();
 const Schedule& find_schedule(const std::string& name);
 
 /// Only the exchange, no sweep: what the Exchange class runs. All operations are on the `comm` lane.
-Program exchange_program(const Plan& plan, bool barrier = false);
+Program exchange_program(const Plan& plan, bool barrier = false, bool collective_rounds = false);
 
 }  // namespace haloscope

@@ -6,7 +6,14 @@
 namespace haloscope {
 
 const Transport& p2p_transport();
+const Transport& partitioned_transport();
 const Transport& persistent_transport();
+const Transport& neighbor_transport();
 const Transport& reference_transport();
+const Transport& rma_fence_transport();
+const Transport& rma_lock_transport();
+const Transport& rma_lockall_transport();
+const Transport& rma_pscw_transport();
+const Transport& shared_transport();
 
 }  // namespace haloscope

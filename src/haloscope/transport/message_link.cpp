@@ -13,6 +13,8 @@ namespace {
 
 constexpr std::size_t line = 64;
 
+}  // namespace
+
 void check_views(const LinkContext& context) {
   const auto& quantities = context.plan->spec.quantities;
   const Views& views = *context.views;
@@ -30,8 +32,6 @@ void check_views(const LinkContext& context) {
                          std::to_string(quantities[q].element_bytes) + " bytes)");
   }
 }
-
-}  // namespace
 
 MessageOptions MessageOptions::parse(const std::string& transport, const std::vector<std::string>& valid,
                                      const std::vector<std::string>& given) {
@@ -69,11 +69,14 @@ void MessageLink::place(const LinkContext& context) {
   const auto padded = [](const Message& m) { return (static_cast<std::size_t>(m.bytes) + line - 1) / line * line; };
   std::size_t needed = 0;
   for (int slot = 0; slot < slots_ && !options_.datatype; ++slot)
-    for (const Message& message : context.plan->messages) needed += in_place(message, slot) ? 0 : padded(message);
+    for (int id = 0; id < messages_; ++id)
+      if (const Message& message = context.plan->messages[id]; context.moves(id) && !in_place(message, slot))
+        needed += padded(message);
   buffers_ = Memory(needed);
   std::byte* buffer = buffers_.data();
   for (int slot = 0; slot < slots_; ++slot)
     for (int id = 0; id < messages_; ++id) {
+      if (!context.moves(id)) continue;
       const Message& message = context.plan->messages[id];
       Port& p = port(id, slot);
       p.peer = message.peer;
@@ -181,6 +184,13 @@ void MessageLink::wait(Ids in, int slot) {
 void MessageLink::unpack(Ids in, int slot, Share share) {
   for (int id : in)
     if (const Port& p = port(id, slot); !p.scattered) p.packing.run(share);
+}
+
+std::int64_t MessageLink::packing_lines(Ids ids, int slot) const {
+  std::int64_t lines = 0;
+  for (int id : ids)  // what testany scatters on arrival is no work for the team
+    if (const Port& p = port(id, slot); p.out || !options_.testany) lines += p.packing.lines();
+  return lines;
 }
 
 bool MessageLink::test_complete(Ids out, int slot) { return poll_all(out, slot); }

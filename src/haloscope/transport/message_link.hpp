@@ -26,6 +26,9 @@ struct MessageOptions {
                               const std::vector<std::string>& given);
 };
 
+/// @throws UsageError when the views do not fit the plan.
+void check_views(const LinkContext& context);
+
 class MessageLink : public Link {
  public:
   void post(Ids in, int slot) override;
@@ -34,6 +37,7 @@ class MessageLink : public Link {
   bool test(Ids in, int slot) override;
   void wait(Ids in, int slot) override;
   void unpack(Ids in, int slot, Share share) override;
+  std::int64_t packing_lines(Ids ids, int slot) const override;
   bool test_complete(Ids out, int slot) override;
   void complete(Ids out, int slot) override;
   int waiting_for(Ids in, int slot) const override;

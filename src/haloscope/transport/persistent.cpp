@@ -10,6 +10,7 @@ class PersistentLink final : public MessageLink {
   PersistentLink(const LinkContext& context, const MessageOptions& options) : MessageLink(context, options) {
     for (int slot = 0; slot < slots(); ++slot)
       for (int id = 0; id < messages(); ++id) {
+        if (!context.moves(id)) continue;
         Port& p = port(id, slot);
         const int count = p.type.count();
         if (p.out)
@@ -21,7 +22,8 @@ class PersistentLink final : public MessageLink {
   ~PersistentLink() override {
     finish();
     for (int slot = 0; slot < slots(); ++slot)
-      for (int id = 0; id < messages(); ++id) MPI_Request_free(&port(id, slot).request);
+      for (int id = 0; id < messages(); ++id)
+        if (MPI_Request& request = port(id, slot).request; request != MPI_REQUEST_NULL) MPI_Request_free(&request);
   }
 
  private:

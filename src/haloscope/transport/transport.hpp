@@ -31,10 +31,14 @@ class Link {
   virtual void wait(Ids in, int slot) = 0;   ///< until all have arrived
   /// Scatter one share into the halos (nothing to do where received in place); called as pack() is, after wait().
   virtual void unpack(Ids in, int slot, Share share) = 0;
+  /// CopyList::lines() of pack() or unpack() of these messages: tells whether sharing it among threads pays. 0: never.
+  virtual std::int64_t packing_lines(Ids, int) const { return 0; }
   virtual bool test_complete(Ids out, int slot) = 0;  ///< like `complete`, without blocking
   virtual void complete(Ids out, int slot) = 0;       ///< until sent messages' memory may be changed
   /// Peer of the first message of `in` not yet arrived, -1 when none: what a watchdog reports.
   virtual int waiting_for(Ids in, int slot) const = 0;
+  /// What opening it found out and decided, for records and logs ("memory model unified, 1 window"); may be empty.
+  virtual std::string report() const { return ""; }
 };
 
 /// What a link is opened on. `comm` belongs to the caller and outlives the link; rank numbers are the plan's.
@@ -47,6 +51,9 @@ struct LinkContext {
   int threads = 1;     ///< shares that pack() and unpack() are called with at most
   /// Node of each rank, counted from 0; empty: whatever MPI says. Ranks of one node must share memory.
   std::vector<int> nodes = {};
+  /// Messages (by id) that this link moves; empty: all. A composite transport gives each of its parts some of them.
+  std::vector<bool> mine = {};
+  bool moves(int id) const { return mine.empty() || mine[static_cast<std::size_t>(id)]; }
 };
 
 /// A kind of link. Stateless.

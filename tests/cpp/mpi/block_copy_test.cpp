@@ -3,7 +3,9 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstring>
+#include <numeric>
 #include <random>
 
 #include "haloscope/field/field.hpp"
@@ -87,6 +89,91 @@ TEST(CopyList, GivesWhatListOrderGivesOnRandomDependentCopies) {
     CopyList(list).run();
     ASSERT_EQ(engine.bytes, naive.bytes) << "trial " << trial;
   }
+}
+
+/// All shares of a stage in random order.
+void run_stage_in_shares(const CopyList& list, int stage, int parts, std::mt19937& random) {
+  std::vector<int> order(parts);
+  std::iota(order.begin(), order.end(), 0);
+  std::shuffle(order.begin(), order.end(), random);
+  for (int part : order) list.run_stage(stage, {part, parts});
+}
+
+/// Plane by plane and row by row no order of shares may show: what one share wrote, no other may have needed.
+TEST(CopyList, SharesOfStagesInAnyOrderGiveWhatListOrderGives) {
+  std::mt19937 random(8);
+  int shared = 0;
+  for (int trial = 0; trial < 6000; ++trial) {
+    Volume engine(random);
+    Volume naive = engine;
+    std::mt19937 a = random, b = random;
+    const CopyList list(random_list(a, engine, engine.bytes.data()));
+    run_in_list_order(random_list(b, naive, naive.bytes.data()));
+    random = a;
+    const int parts = static_cast<int>(pick(random, 1, 5));
+    shared += list.stages() == 1 && parts > 1;
+    for (int stage = 0; stage < list.stages(); ++stage) run_stage_in_shares(list, stage, parts, random);
+    ASSERT_EQ(engine.bytes, naive.bytes) << "trial " << trial << ", " << parts << " parts, " << list.stages()
+                                         << " stages";
+  }
+  EXPECT_GT(shared, 1000) << "most lists must be shared for this test to say something";
+}
+
+TEST(CopyList, SharesOfAnyListInAnyOrderGiveWhatListOrderGives) {
+  std::mt19937 random(9);
+  for (int trial = 0; trial < 3000; ++trial) {
+    Volume engine(random);
+    Volume naive = engine;
+    std::mt19937 a = random, b = random;
+    const CopyList list(random_list(a, engine, engine.bytes.data()));
+    run_in_list_order(random_list(b, naive, naive.bytes.data()));
+    random = a;
+    std::vector<int> order(pick(random, 1, 5));
+    std::iota(order.begin(), order.end(), 0);
+    std::shuffle(order.begin(), order.end(), random);
+    for (int part : order) list.run({part, static_cast<int>(order.size())});
+    ASSERT_EQ(engine.bytes, naive.bytes) << "trial " << trial << ", " << order.size() << " shares";
+  }
+}
+
+/// Bytes that each share of a list alone changes in a volume of zeros, when what it copies is ones.
+TEST(CopyList, SharesOfPackingAreOfNearlyEqualSize) {
+  const std::int64_t n = 34;
+  for (const Box& face : {Box{{0, 0, 0}, {1, n, n}}, Box{{0, 0, 0}, {n, 1, n}}, Box{{0, 0, 0}, {n, n, 1}},
+                          Box{{0, 0, 0}, {n, n, 2}}, Box{{3, 0, 1}, {17, n, 3}}})
+    for (int parts : {2, 3, 4}) {
+      std::vector<std::byte> field(n * n * n * 8, std::byte{1});
+      const SlotView view{field.data(), {8, n * 8, n * n * 8}};
+      std::vector<std::byte> buffer(face.volume() * 8);
+      const CopyList list({region_to_buffer(view, face, buffer.data())});
+      const double fair = static_cast<double>(buffer.size()) / parts;
+      for (int part = 0; part < parts; ++part) {
+        std::fill(buffer.begin(), buffer.end(), std::byte{0});
+        list.run({part, parts});
+        const auto moved = std::count(buffer.begin(), buffer.end(), std::byte{1});
+        EXPECT_NEAR(moved, fair, 0.15 * fair) << face.hi[0] << "," << face.hi[1] << "," << face.hi[2];
+      }
+    }
+}
+
+/// The wraps of a periodic block: x and y read and write within a plane, z planes contain what they wrote.
+TEST(CopyList, WrapsOfThreeDimensionsAreTwoStages) {
+  const std::int64_t n = 10, row = (n + 2) * 8, plane = row * (n + 2);
+  std::vector<std::byte> field(plane * (n + 2));
+  const SlotView view{field.data() + plane + row + 8, {8, row, plane}};
+  std::vector<BlockCopy> wraps;
+  for (int d : {0, 1, 2})
+    for (std::int64_t side : {0, 1}) {
+      Box to;
+      for (int e = 0; e < 3; ++e) to.lo[e] = e < d ? -1 : 0, to.hi[e] = e < d ? n + 1 : n;
+      to.lo[d] = side ? n : -1;
+      to.hi[d] = to.lo[d] + 1;
+      Index shift{0, 0, 0};
+      shift[d] = side ? -n : n;
+      wraps.push_back(region_to_region(view, to, shift));
+    }
+  EXPECT_EQ(CopyList(std::vector(wraps.begin(), wraps.begin() + 4)).stages(), 1);
+  EXPECT_EQ(CopyList(wraps).stages(), 2);
 }
 
 TEST(CopyList, WrapsPeriodicBlocksOfEveryElementSizeAndWidth) {

@@ -3,14 +3,17 @@
 
 #include <gtest/gtest.h>
 #include <mpi.h>
+#include <unistd.h>
 
 #include <cstring>
+#include <random>
 #include <string>
 
 #include "haloscope/core/names.hpp"
 #include "haloscope/field/field.hpp"
 #include "haloscope/pack/region_copy.hpp"
-#include "haloscope/transport/transport.hpp"
+#include "haloscope/field/shared_memory.hpp"
+#include "haloscope/transport/composite.hpp"
 
 namespace haloscope::test {
 
@@ -38,19 +41,30 @@ struct Case {
   int slots = 2;
   bool yield = false;
   bool poll = false;  ///< spin on test() before wait()
+  int threads = 1;    ///< that share packing and unpacking
+  bool shared_fields = false;              ///< in memory that the ranks of a node share
+  std::vector<int> nodes = {};             ///< emulated; empty: the real ones
+  std::string between = {};                ///< transport between nodes, joined with `transport`
+  std::vector<std::string> between_options = {};
+  int delay_us = 0;   ///< at most, before each call of a link; of random length, different on each rank
 };
 
 class Rig {
  public:
   explicit Rig(const Case& c)
-      : case_(c), layout(c.grid, c.ranks), plan(make_plan(layout, world_rank(), c.spec)), fields(plan, c.slots) {
+      : case_(c), layout(c.grid, c.ranks), plan(make_plan(layout, world_rank(), c.spec)), fields(allocate(plan, c)) {
     fields.set_canaries();
     for (int s = 0; s < c.slots; ++s)
       for (int r = 0; r < plan.rounds; ++r) copies_.push_back(make_copies(fields.views(), s, copies_of(r)));
     for (int r = 0; r < plan.rounds; ++r)
       for (bool out : {false, true}) sets_.push_back(set_of(r, out));
-    const LinkContext context{MPI_COMM_WORLD, &layout, &plan, &fields.views(), c.yield};
-    link = find_transport(c.transport).open(context, c.options);
+    const LinkContext context{MPI_COMM_WORLD, &layout, &plan, &fields.views(), c.yield, c.threads, c.nodes};
+    Strategy strategy;
+    strategy.transport = c.transport;
+    strategy.transport_options = c.options;
+    strategy.between = c.between;
+    strategy.between_options = c.between_options;
+    link = open_link(strategy, context);
   }
 
   const std::vector<int>& in(int round) const { return sets_[2 * round]; }
@@ -64,16 +78,25 @@ class Rig {
       if (case_.poll && case_.transport != "reference")
         while (!link->test(in(r), slot)) {
         }
-      link->wait(in(r), slot);
-      link->unpack(in(r), slot, {});
-      link->complete(out(r), slot);
+      finish(r, slot);
     }
   }
 
   void start(int round, int slot) {
+    delay();
     link->post(in(round), slot);
-    link->pack(out(round), slot, {});
+    delay();
+    by_team([&](Share share) { link->pack(out(round), slot, share); });
+    delay();
     link->send(out(round), slot);
+  }
+
+  void finish(int round, int slot) {
+    delay();
+    link->wait(in(round), slot);
+    by_team([&](Share share) { link->unpack(in(round), slot, share); });
+    delay();
+    link->complete(out(round), slot);
   }
 
   /// Owned points get the id of their global point (another one in every `epoch`), ghosts are poisoned.
@@ -93,6 +116,21 @@ class Rig {
   }
 
  private:
+  static Storage allocate(const Plan& plan, const Case& c) {
+    if (!c.shared_fields) return Storage(plan, c.slots);
+    const Node node(MPI_COMM_WORLD, c.nodes);
+    return Storage(plan, c.slots, {}, shared_by(node));
+  }
+  template <class Work>
+  void by_team(Work work) {
+    const int threads = case_.threads;
+#pragma omp parallel for num_threads(threads) schedule(static, 1)
+    for (int thread = 0; thread < threads; ++thread) work(Share{thread, threads});
+  }
+  void delay() {
+    if (case_.delay_us > 0) usleep(random_() % case_.delay_us);
+  }
+
   struct Point {
     int quantity, bytes;
     bool owned, mirrors;  ///< mirrors: an owned point, or a ghost that the exchange must fill
@@ -159,6 +197,7 @@ class Rig {
   std::unique_ptr<Link> link;
 
  private:
+  std::minstd_rand random_{static_cast<unsigned>(world_rank() + 1)};
   std::vector<CopyList> copies_;
   std::vector<std::vector<int>> sets_;
 };
@@ -190,7 +229,10 @@ inline std::string describe(const Case& c) {
   const auto three = [](const auto& a) {
     return std::to_string(a[0]) + "," + std::to_string(a[1]) + "," + std::to_string(a[2]);
   };
-  std::string text = c.transport + ":" + join(c.options, ",") + " cells " + three(c.grid.cells) + " dims " +
+  std::string text = c.transport + ":" + join(c.options, ",");
+  if (!c.between.empty()) text += "+" + c.between + ":" + join(c.between_options, ",");
+  for (int node : c.nodes) text += " node " + std::to_string(node);
+  text += " cells " + three(c.grid.cells) + " dims " +
                      std::to_string(c.grid.dims) + " periodic " + three(c.grid.periodic) + " ranks " + three(c.ranks) +
                      " low " + three(c.spec.low) + " high " + three(c.spec.high) + " order " + three(c.spec.order);
   text += c.spec.pattern == Pattern::direct ? " direct" : " ordered";

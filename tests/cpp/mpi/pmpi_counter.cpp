@@ -2,6 +2,7 @@
 #include <unordered_map>
 
 #include "link_rig.hpp"
+#include "pmpi_counter.hpp"
 
 namespace haloscope::test {
 
@@ -10,7 +11,17 @@ Sent& sent() {
   return counts;
 }
 
+Calls& calls() {
+  static Calls counts;
+  return counts;
+}
+
 namespace {
+
+int asserted(int modes) {
+  calls().asserted += modes != 0;
+  return modes;
+}
 
 std::int64_t bytes_of(int count, MPI_Datatype type) {
   MPI_Count size;
@@ -68,6 +79,112 @@ int MPI_Startall(int count, MPI_Request requests[]) {
   for (int i = 0; i < count; ++i)
     if (const auto found = prepared().find(requests[i]); found != prepared().end()) note(found->second);
   return PMPI_Startall(count, requests);
+}
+
+// ---- collective calls -----------------------------------------------------------------------------------------------
+
+int MPI_Barrier(MPI_Comm comm) {
+  ++calls().barriers, ++calls().collectives;
+  return PMPI_Barrier(comm);
+}
+int MPI_Ibarrier(MPI_Comm comm, MPI_Request* request) {
+  ++calls().barriers, ++calls().collectives;
+  return PMPI_Ibarrier(comm, request);
+}
+int MPI_Allreduce(const void* in, void* out, int count, MPI_Datatype type, MPI_Op op, MPI_Comm comm) {
+  ++calls().collectives;
+  return PMPI_Allreduce(in, out, count, type, op, comm);
+}
+int MPI_Iallreduce(const void* in, void* out, int count, MPI_Datatype type, MPI_Op op, MPI_Comm comm,
+                   MPI_Request* request) {
+  ++calls().collectives;
+  return PMPI_Iallreduce(in, out, count, type, op, comm, request);
+}
+int MPI_Bcast(void* data, int count, MPI_Datatype type, int root, MPI_Comm comm) {
+  ++calls().collectives;
+  return PMPI_Bcast(data, count, type, root, comm);
+}
+int MPI_Allgather(const void* in, int n, MPI_Datatype a, void* out, int m, MPI_Datatype b, MPI_Comm comm) {
+  ++calls().collectives;
+  return PMPI_Allgather(in, n, a, out, m, b, comm);
+}
+int MPI_Alltoallv(const void* in, const int* n, const int* at, MPI_Datatype a, void* out, const int* m, const int* to,
+                  MPI_Datatype b, MPI_Comm comm) {
+  ++calls().collectives;
+  return PMPI_Alltoallv(in, n, at, a, out, m, to, b, comm);
+}
+int MPI_Win_free(MPI_Win* window) {
+  ++calls().collectives;
+  return PMPI_Win_free(window);
+}
+int MPI_Win_create(void* base, MPI_Aint bytes, int unit, MPI_Info info, MPI_Comm comm, MPI_Win* window) {
+  ++calls().windows_created, ++calls().collectives;
+  return PMPI_Win_create(base, bytes, unit, info, comm, window);
+}
+int MPI_Win_allocate(MPI_Aint bytes, int unit, MPI_Info info, MPI_Comm comm, void* base, MPI_Win* window) {
+  ++calls().windows_allocated, ++calls().collectives;
+  calls().hinted_windows += info != MPI_INFO_NULL;
+  return PMPI_Win_allocate(bytes, unit, info, comm, base, window);
+}
+int MPI_Win_fence(int modes, MPI_Win window) {
+  ++calls().fences, ++calls().collectives;
+  MPI_Group group;
+  int size = 0;
+  PMPI_Win_get_group(window, &group);
+  PMPI_Group_size(group, &size);
+  PMPI_Group_free(&group);
+  if (size > calls().largest_fence_group) calls().largest_fence_group = size;
+  return PMPI_Win_fence(asserted(modes), window);
+}
+
+// ---- one-sided synchronisation and transfers --------------------------------------------------------------------------
+
+int MPI_Win_post(MPI_Group group, int modes, MPI_Win window) {
+  ++calls().exposures;
+  return PMPI_Win_post(group, asserted(modes), window);
+}
+int MPI_Win_start(MPI_Group group, int modes, MPI_Win window) {
+  ++calls().accesses;
+  return PMPI_Win_start(group, asserted(modes), window);
+}
+int MPI_Win_lock(int kind, int target, int modes, MPI_Win window) {
+  ++calls().locks;
+  return PMPI_Win_lock(kind, target, asserted(modes), window);
+}
+int MPI_Win_unlock(int target, MPI_Win window) {
+  ++calls().unlocks;
+  return PMPI_Win_unlock(target, window);
+}
+int MPI_Win_lock_all(int modes, MPI_Win window) {
+  ++calls().lock_alls;
+  return PMPI_Win_lock_all(asserted(modes), window);
+}
+int MPI_Win_unlock_all(MPI_Win window) {
+  ++calls().unlock_alls;
+  return PMPI_Win_unlock_all(window);
+}
+int MPI_Put(const void* data, int n, MPI_Datatype a, int target, MPI_Aint at, int m, MPI_Datatype b, MPI_Win window) {
+  ++calls().puts;
+  return PMPI_Put(data, n, a, target, at, m, b, window);
+}
+int MPI_Get(void* data, int n, MPI_Datatype a, int target, MPI_Aint at, int m, MPI_Datatype b, MPI_Win window) {
+  ++calls().gets;
+  return PMPI_Get(data, n, a, target, at, m, b, window);
+}
+int MPI_Rget(void* data, int n, MPI_Datatype a, int target, MPI_Aint at, int m, MPI_Datatype b, MPI_Win window,
+             MPI_Request* request) {
+  ++calls().request_gets;
+  return PMPI_Rget(data, n, a, target, at, m, b, window, request);
+}
+int MPI_Accumulate(const void* data, int n, MPI_Datatype a, int target, MPI_Aint at, int m, MPI_Datatype b, MPI_Op op,
+                   MPI_Win window) {
+  ++calls().atomics;
+  return PMPI_Accumulate(data, n, a, target, at, m, b, op, window);
+}
+int MPI_Fetch_and_op(const void* data, void* old, MPI_Datatype type, int target, MPI_Aint at, MPI_Op op,
+                     MPI_Win window) {
+  ++calls().atomics;
+  return PMPI_Fetch_and_op(data, old, type, target, at, op, window);
 }
 
 }  // extern "C"

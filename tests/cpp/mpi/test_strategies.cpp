@@ -1,12 +1,13 @@
 // Every strategy x schedule x depth x region of every app gives the bytes of `reference`, with halos poisoned before
-// each exchange. Run at several rank counts; all at one and two, beyond that a fixed sample, or all when
-// HALOSCOPE_LONG is set.
+// each exchange. Run at several rank counts: a fixed sample, another one for each problem, or all when HALOSCOPE_LONG is
+// set.
 #include <gtest/gtest.h>
 #include <mpi.h>
 
 #include <cstdlib>
 #include <map>
 
+#include "haloscope/core/error.hpp"
 #include "haloscope/rank/simulation.hpp"
 
 namespace haloscope {
@@ -48,12 +49,12 @@ std::uint64_t result(const Choice& choice, int steps, bool* canaries = nullptr) 
 /// One choice in `stride` is run; all of them in the long tests.
 int stride() {
   if (std::getenv("HALOSCOPE_LONG")) return 1;
-  return world_size() <= 2 ? 1 : world_size() <= 4 ? 7 : 31;
+  return world_size() <= 2 ? 5 : world_size() <= 4 ? 29 : 127;
 }
 
 void check_problem(const Problem& problem) {
   const int steps = 7;
-  int number = 0, ran = 0;
+  int number = static_cast<int>(problem.cells[0]) % stride(), ran = 0;
   for (bool periodic : {true, false}) {
     Choice reference = choice_for(problem, periodic);
     reference.strategy = "reference";
@@ -72,7 +73,14 @@ void check_problem(const Problem& problem) {
             c.sharing = depth == 2 ? "dynamic" : "guided";
             if (!illegal(c).empty() || number++ % stride() != 0) continue;
             bool canaries = false;
-            ASSERT_EQ(result(c, steps, &canaries), expected)
+            std::uint64_t found = 0;
+            try {
+              found = result(c, steps, &canaries);
+            } catch (const UnavailableError&) {  // this MPI lacks it, on all ranks alike
+              --number;
+              continue;
+            }
+            ASSERT_EQ(found, expected)
                 << strategy << " " << schedule << " depth " << depth << " " << region << " periodic " << periodic;
             ASSERT_TRUE(canaries);
             ++ran;

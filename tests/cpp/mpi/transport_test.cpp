@@ -1,66 +1,11 @@
 // Every transport, option and pattern on random exchanges: each ghost point must hold the id of the point it mirrors.
-#include <random>
-
 #include "allocation_counter.hpp"
 #include "haloscope/core/error.hpp"
 #include "haloscope/transport/datatype.hpp"
-#include "link_rig.hpp"
+#include "random_case.hpp"
 
 namespace haloscope::test {
 namespace {
-
-int pick(std::mt19937& random, int low, int high) { return std::uniform_int_distribution<int>(low, high)(random); }
-
-/// A random way to split `ranks` over `dims` dimensions.
-ProcessGrid random_grid(std::mt19937& random, int ranks, int dims) {
-  ProcessGrid grid{1, 1, 1};
-  for (int prime = 2; ranks > 1;) {
-    if (ranks % prime != 0) {
-      ++prime;
-      continue;
-    }
-    grid[pick(random, 0, dims - 1)] *= prime;
-    ranks /= prime;
-  }
-  return grid;
-}
-
-std::vector<Quantity> random_quantities(std::mt19937& random) {
-  const std::vector<Quantity> known{
-      {"density", 8, ScalarType::real, Centring::cell},   {"speed", 8, ScalarType::real, Centring::node},
-      {"flux_x", 4, ScalarType::real, Centring::face_x},  {"flux_y", 8, ScalarType::real, Centring::face_y},
-      {"flux_z", 4, ScalarType::real, Centring::face_z},  {"material", 4, ScalarType::integer, Centring::cell},
-      {"momentum", 24, ScalarType::real, Centring::cell}, {"flag", 1, ScalarType::integer, Centring::cell}};
-  std::vector<Quantity> chosen;
-  for (int n = pick(random, 1, 3); n > 0; --n) chosen.push_back(known[pick(random, 0, 7)]);
-  return chosen;
-}
-
-/// The same case on every rank.
-Case random_case(std::mt19937& random, const Case& variant) {
-  Case c = variant;
-  c.grid.dims = pick(random, 1, 3);
-  c.ranks = random_grid(random, world_size(), c.grid.dims);
-  c.spec.quantities = random_quantities(random);
-  const int depth = pick(random, 1, 3);
-  for (int d = 0; d < 3; ++d) {
-    const bool used = d < c.grid.dims;
-    c.spec.low[d] = used ? depth * pick(random, 0, 1) + (depth > 1) : 0;
-    c.spec.high[d] = used ? depth : 0;
-    if (pick(random, 0, 1)) std::swap(c.spec.low[d], c.spec.high[d]);
-    c.grid.periodic[d] = used && pick(random, 0, 1);
-    c.grid.cells[d] = used ? std::max(c.spec.low[d], c.spec.high[d]) * c.ranks[d] + pick(random, 0, 4) : 1;
-  }
-  c.spec.pattern = c.transport == "reference" || pick(random, 0, 1) ? Pattern::direct : Pattern::ordered;
-  c.spec.corners = pick(random, 0, 3) > 0;
-  c.spec.merge_peers = pick(random, 0, 1);
-  c.spec.merge = static_cast<Merge>(pick(random, 0, 2));
-  std::shuffle(c.spec.order.begin(), c.spec.order.end(), random);
-  c.slots = pick(random, 1, 3);
-  c.yield = world_size() > 2 || pick(random, 0, 1);
-  c.poll = pick(random, 0, 1);
-  return c;
-}
 
 void expect_right(Rig& rig, int slot, int epoch) {
   EXPECT_EQ(rig.wrong_points(slot, epoch), 0);
@@ -91,19 +36,6 @@ TEST(Transport, EveryGhostPointHoldsTheIdOfThePointItMirrors) {
   const int rounds = world_size() <= 2 ? 300 : world_size() <= 4 ? 20 : 8;
   for (int i = 0; i < rounds * static_cast<int>(variants.size()) && !HasFailure(); ++i)
     check_exchanges(random_case(random, variants[i % variants.size()]));
-}
-
-/// The case of a periodic cube on all ranks in one dimension; with one or two ranks, every kind of neighbour is a rank
-/// itself.
-Case periodic_cube(int split_dimension, const Case& variant) {
-  Case c = variant;
-  c.ranks[split_dimension] = world_size();
-  c.grid.cells = {6, 7, 8};
-  c.grid.cells[split_dimension] = 5 * world_size() + 1;
-  c.grid.periodic = {true, true, true};
-  c.spec.pattern = c.transport == "reference" ? Pattern::direct : c.spec.pattern;
-  c.yield = world_size() > 2;
-  return c;
 }
 
 TEST(Transport, PeriodicCubeWorksWithEveryVariantAndPattern) {

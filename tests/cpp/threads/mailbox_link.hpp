@@ -1,6 +1,7 @@
 // A transport between ranks that are threads of one process: mailboxes with a lock. Lets the sanitizers see both ends.
 #pragma once
 
+#include <algorithm>
 #include <condition_variable>
 #include <cstring>
 #include <deque>
@@ -53,6 +54,7 @@ class MailboxLink final : public Link {
   }
   void post(Ids, int) override {}
   void pack(Ids out, int slot, Share share) override {
+    if (share.part == 0) most_packers_ = std::max(most_packers_, share.parts);
     for (int id : out) make_pack(views_, slot, plan_.messages[id], buffers_[id].data()).run(share);
   }
   void send(Ids out, int) override {
@@ -70,11 +72,21 @@ class MailboxLink final : public Link {
     delay();
   }
   void unpack(Ids in, int slot, Share share) override {
+    if (share.part == 0) most_unpackers_ = std::max(most_unpackers_, share.parts);
     for (int id : in) make_unpack(views_, slot, plan_.messages[id], buffers_[id].data()).run(share);
+  }
+  std::int64_t packing_lines(Ids ids, int slot) const override {
+    std::int64_t lines = 0;
+    for (int id : ids) lines += make_pack(views_, slot, plan_.messages[id], nullptr).lines();
+    return lines;
   }
   bool test_complete(Ids, int) override { return true; }
   void complete(Ids, int) override {}
   int waiting_for(Ids, int) const override { return -1; }
+
+  /// The largest teams that have shared packing and unpacking so far.
+  int most_packers() const { return most_packers_; }
+  int most_unpackers() const { return most_unpackers_; }
 
  private:
   Mailboxes::Key key(int id) const { return {plan_.messages[id].peer, plan_.rank, plan_.messages[id].tag}; }
@@ -85,6 +97,7 @@ class MailboxLink final : public Link {
   const Views& views_;
   std::vector<std::vector<std::byte>> buffers_;
   std::minstd_rand random_;
+  int most_packers_ = 1, most_unpackers_ = 1;
 };
 
 }  // namespace haloscope

@@ -122,6 +122,21 @@ TEST_P(Threads, V11_ResultsAreThoseOfOneRankUnderInjectedDelays) {
           }
 }
 
+// Faces large enough for the team: x faces are packed, y and z faces wrap around, z ones after a barrier.
+TEST_P(Threads, W11_TeamThatFillsAndEmptiesBuffersGivesTheSameResults) {
+  const std::string schedule = GetParam();
+  const Stage box{1, true};
+  const GridSpec grid{3, {17, 61, 58}, {true, true, true}};
+  for (const Pattern pattern : {Pattern::ordered, Pattern::direct})
+    for (const int depth : {1, 2}) {
+      if (schedule == "interleaved" && pattern == Pattern::direct) continue;
+      const auto expected = run_all(Layout(grid, {1, 1, 1}), box, {"bulk", Pattern::ordered, 1, 1}, 2 * depth);
+      for (const ProcessGrid ranks : {ProcessGrid{2, 1, 1}, ProcessGrid{1, 1, 2}, ProcessGrid{1, 1, 1}})
+        ASSERT_EQ(run_all(Layout(grid, ranks), box, {schedule, pattern, depth, 3}, 2), expected)
+            << schedule << " depth " << depth << " ranks " << ranks[0] << "x" << ranks[1] << "x" << ranks[2];
+    }
+}
+
 INSTANTIATE_TEST_SUITE_P(Runner, Threads, testing::Values("bulk", "split", "interleaved", "comm-thread"),
                          [](const auto& info) { return info.param == "comm-thread" ? std::string("W13_comm_thread") : info.param; });
 
@@ -192,6 +207,21 @@ TEST(RunnerTrace, W12_InterleavedComputesBetweenStartAndCompletionOfEveryRound) 
   EXPECT_EQ(sends, 3);
   EXPECT_EQ(waits, 3);
   EXPECT_EQ(between, 3) << "one slab of the interior between the sends and the wait of each round";
+}
+
+TEST(RunnerTrace, W11_BuffersAreFilledAndEmptiedByTheTeamWhereThatPays) {
+  const auto teams = [](const char* schedule, const Index& cells, int threads) {
+    LoneRank rank(Layout({3, cells, {true, true, true}}, {2, 1, 1}), {1, true}, schedule);
+    RunnerOptions options;
+    options.threads = threads;
+    rank.runner(options).run(0, 0);
+    return std::pair{rank.link.most_packers(), rank.link.most_unpackers()};
+  };
+  EXPECT_EQ(teams("bulk", {16, 60, 60}, 3), (std::pair{3, 3}));
+  EXPECT_EQ(teams("split", {16, 60, 60}, 2), (std::pair{2, 2}));
+  EXPECT_EQ(teams("bulk", {16, 60, 60}, 1), (std::pair{1, 1}));
+  EXPECT_EQ(teams("bulk", {16, 10, 10}, 3), (std::pair{1, 1})) << "too little work to call the team";
+  EXPECT_EQ(teams("comm-thread", {16, 60, 60}, 3), (std::pair{1, 1})) << "the other threads compute";
 }
 
 TEST(RunnerTrace, V11_PackComesBeforeInnerAndOuterAfterUnpack) {

@@ -1,0 +1,78 @@
+// Figure `exchange-shared`: transport `shared` against an expert's plain exchange, under the swept protocol. Two ranks.
+// Our fields lie in the shared window, or are private where the form allows it; the expert has private fields of the
+// same shape, on huge pages where the system gives them.
+#include "haloscope/field/shared_memory.hpp"
+#include "plain_exchange.hpp"
+#include "swept.hpp"
+
+namespace haloscope::bench {
+namespace {
+
+/// Strategies on fields in the shared window, and on private fields.
+struct Forms {
+  std::vector<std::string> shared, own;
+  std::size_t size() const { return shared.size() + own.size(); }
+};
+
+/// Contiguous faces: stores into the neighbour's halos. Strided faces: every form, the best of them counts.
+Forms forms(const Block& block) {
+  if (block.ranks[2] == 2) return {{"ordered:merged,self-first/shared", "ordered:self-first/shared"}, {}};
+  Forms all;
+  for (const char* pattern : {"ordered:merged", "ordered:merged,self-first", "direct:merged"}) {
+    for (const char* mode : {"/shared", "/shared:pull"}) all.shared.push_back(std::string(pattern) + mode);
+    all.own.push_back(std::string(pattern) + "/shared:packed");
+  }
+  return all;
+}
+
+bool only_reported(const Block& block) { return block.ranks[2] != 2 && block.n == 128; }
+
+/// What is only reported is held against being no slower than the expert.
+double bar(const Block& block) {
+  const int size = block.n == 32 ? 0 : block.n == 64 ? 1 : 2;
+  if (block.ranks[2] == 2) return 0.40 + 0.05 * size + (block.fields > 1 ? 0.05 : 0);
+  return only_reported(block) ? 1.0 : 0.7;
+}
+
+void measure(const Block& block, int rounds, bool all) {
+  const Layout layout = block.layout();
+  const Plan plan = make_plan(layout, world_rank(), block.spec());
+  const Node node(MPI_COMM_WORLD);
+  Storage window(plan, 2, {}, shared_by(node)), own(plan, 2), experts(plan, 2);
+  std::vector<std::vector<double*>> corners(2);
+  for (int slot : {0, 1})
+    for (int f = 0; f < block.fields; ++f)
+      corners[slot].push_back(reinterpret_cast<double*>(experts.views()[f][slot].at({-1, -1, -1})));
+  PlainExchange plain(MPI_COMM_WORLD, {block.n, block.n, block.n}, block.ranks, block.fields);
+  std::vector<Contender> contenders{
+      {"expert plain exchange", seven_point_sweep(block, experts), [&](int slot) { plain.run(corners[slot].data()); }}};
+  check(contenders[0], block, layout, experts);
+  const Forms names = forms(block);
+  std::vector<Exchange> in_window, in_own;
+  add_strategies(contenders, in_window, names.shared, block, layout, window);
+  add_strategies(contenders, in_own, names.own, block, layout, own);
+  take_swept_turns(contenders, rounds, steps_per_round(block));
+  report(contenders, block.name(), bar(block),
+         "swept protocol; best of " + std::to_string(names.size()) + " forms of shared; expert on private fields" +
+             (only_reported(block) ? "; only reported" : ""),
+         all, "exchange-shared");
+}
+
+}  // namespace
+}  // namespace haloscope::bench
+
+int main(int argc, char** argv) {
+  using namespace haloscope::bench;
+  MPI_Init(&argc, &argv);
+  if (!two_ranks("bench_exchange_shared")) return MPI_Finalize(), 2;
+  pin_rank();
+  for (const std::array<int, 3>& ranks : {std::array{1, 1, 2}, std::array{2, 1, 1}})
+    for (int n : {32, 64, 128})
+      for (int fields : {1, 4}) {
+        const Block block{ranks, n, fields};
+        if (wanted(argc, argv, block.name()))
+          measure(block, has_flag(argc, argv, "--quick") ? 5 : 31, has_flag(argc, argv, "--all"));
+      }
+  MPI_Finalize();
+  return 0;
+}

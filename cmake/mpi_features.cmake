@@ -1,0 +1,16 @@
+# Calls that older MPI libraries lack. Asked by symbol, not by the version they report: Open MPI 5 says 3.1 and has both.
+# Whether they also work is found out when the program runs (src/haloscope/rank/probe.hpp).
+include(CheckCXXSymbolExists)
+set(CMAKE_REQUIRED_LIBRARIES MPI::MPI_CXX)
+check_cxx_symbol_exists(MPI_Psend_init mpi.h HALOSCOPE_HAVE_PARTITIONED)
+check_cxx_symbol_exists(MPI_Neighbor_alltoallw_init mpi.h HALOSCOPE_HAVE_NEIGHBOR_INIT)
+unset(CMAKE_REQUIRED_LIBRARIES)
+
+foreach(feature HALOSCOPE_HAVE_PARTITIONED HALOSCOPE_HAVE_NEIGHBOR_INIT)
+  if(${feature})
+    target_compile_definitions(haloscope PUBLIC $<BUILD_INTERFACE:${feature}=1>)
+  endif()
+endforeach()
+
+# The C++ bindings that MPI dropped long ago: nobody here uses them, and Open MPI 4's headers warn.
+target_compile_definitions(haloscope PUBLIC $<BUILD_INTERFACE:OMPI_SKIP_MPICXX=1> $<BUILD_INTERFACE:MPICH_SKIP_MPICXX=1>)

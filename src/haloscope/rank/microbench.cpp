@@ -1,0 +1,264 @@
+#include "haloscope/rank/microbench.hpp"
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+
+#include "haloscope/core/error.hpp"
+#include "haloscope/core/names.hpp"
+#include "haloscope/field/field.hpp"
+#include "haloscope/field/shared_memory.hpp"
+#include "haloscope/rank/environment.hpp"
+#include "haloscope/rank/measure.hpp"
+#include "haloscope/runner/comm_ops.hpp"
+#include "haloscope/runner/cores.hpp"
+#include "haloscope/schedule/schedule.hpp"
+#include "haloscope/transport/composite.hpp"
+
+namespace haloscope {
+
+namespace {
+
+using Json = nlohmann::json;
+
+constexpr std::int64_t largest_bytes = std::int64_t{4} << 20;
+constexpr std::int64_t batch_bytes = std::int64_t{4} << 20;  // in flight at once, where messages are large
+constexpr int least_window = 4, most_window = 64;
+
+/// One of a pair of ranks, with a communicator of the two. Ranks 0..P/2-1 send first.
+struct Pair {
+  MPI_Comm comm = MPI_COMM_NULL;
+  int side = 0;
+  bool yield = false;
+  std::vector<int> nodes;  ///< of the two; empty: as MPI says
+
+  Pair(const Session& s, int emulated) {
+    const int half = s.size / 2;
+    side = s.rank / half;
+    MPI_Comm_split(s.comm, s.rank % half, side, &comm);
+    yield = more_ranks_than_cores(s.comm);
+    if (emulated == 0) return;
+    const std::vector<int> all = emulated_nodes(s.size, emulated, "block");
+    const int first = s.rank % half;
+    nodes = {0, all[first] == all[first + half] ? 0 : 1};
+  }
+  ~Pair() { MPI_Comm_free(&comm); }
+  Pair(const Pair&) = delete;
+  Pair& operator=(const Pair&) = delete;
+};
+
+enum class Way { forth, back, both };
+
+/// Messages of one size between the two of a pair: the halo exchange of a line of two blocks of `bytes` one-byte cells,
+/// with a halo on one side (one way) or on both.
+class Transfer {
+ public:
+  Transfer(const Pair& pair, const Strategy& strategy, Way way, std::int64_t bytes, int messages)
+      : pair_(pair),
+        node_(pair.comm, pair.nodes),
+        layout_({1, {2 * bytes, 1, 1}, {false, false, false}}, {2, 1, 1}),
+        plan_(make_plan(layout_, pair.side, spec(strategy, way, bytes, messages))),
+        storage_(plan_, 1, {}, needs_shared_fields(strategy) ? shared_by(node_) : Allocator{}),
+        program_(exchange_program(plan_, false, collective_rounds(strategy))) {
+    LinkContext context{pair.comm, &layout_, &plan_, &storage_.views(), pair.yield};
+    context.nodes = pair.nodes;
+    link_ = open_link(strategy, context);
+    ops_ = std::make_unique<CommOps>(program_, storage_.views(), *link_, pair.comm, pair.yield);
+  }
+
+  void run() {
+    for (const Op& op : program_.ops) ops_->run(op, 0);
+  }
+
+  /// Whether the bytes that arrive are those that were sent.
+  bool right(RankStatus& status) {
+    status.set(static_cast<std::int32_t>(OpKind::wait));  // watched, unlike set-up
+    for_each_halo([](std::byte* at, std::byte expected) { *at = ~expected; });
+    for (std::size_t q = 0; q < storage_.views().size(); ++q)
+      for (std::int64_t x = 0; x < plan_.cells[0]; ++x) *cell(q, x) = value(q, pair_.side, x);
+    run();
+    bool good = true;
+    for_each_halo([&](const std::byte* at, std::byte expected) { good = good && *at == expected; });
+    return good;
+  }
+
+ private:
+  static ExchangeSpec spec(const Strategy& strategy, Way way, std::int64_t bytes, int messages) {
+    ExchangeSpec spec;
+    const int width = static_cast<int>(bytes);
+    spec.quantities.assign(static_cast<std::size_t>(messages), Quantity{"u", 1, ScalarType::integer, Centring::cell});
+    spec.low = {way == Way::back ? 0 : width, 0, 0};
+    spec.high = {way == Way::forth ? 0 : width, 0, 0};
+    spec.pattern = strategy.pattern;
+    spec.merge = Merge::none;  // one message per quantity
+    return spec;
+  }
+  std::byte* cell(std::size_t quantity, std::int64_t x) { return storage_.views()[quantity][0].at({x, 0, 0}); }
+  static std::byte value(std::size_t quantity, int side, std::int64_t x) {
+    return static_cast<std::byte>(static_cast<std::uint64_t>(x) * 131 + (static_cast<std::uint64_t>(x) >> 8) * 29 +
+                                  quantity * 31 + static_cast<std::uint64_t>(side) * 17);
+  }
+  template <class F>
+  void for_each_halo(F f) {
+    const std::int64_t cells = plan_.cells[0];
+    for (const Message& m : plan_.messages) {
+      if (m.out) continue;
+      for (const Region& r : m.regions)
+        for (std::int64_t x = r.box.lo[0]; x < r.box.hi[0]; ++x)
+          f(cell(static_cast<std::size_t>(r.quantity), x),
+            value(static_cast<std::size_t>(r.quantity), 1 - pair_.side, x < 0 ? x + cells : x - cells));
+    }
+  }
+
+  const Pair& pair_;
+  Node node_;
+  Layout layout_;
+  Plan plan_;
+  Storage storage_;
+  Program program_;
+  std::unique_ptr<Link> link_;
+  std::unique_ptr<CommOps> ops_;
+};
+
+int window_of(std::int64_t bytes) {
+  return static_cast<int>(std::clamp<std::int64_t>(batch_bytes / bytes, least_window, most_window));
+}
+
+/// Runs one kind of transfer again and again, all pairs at once.
+class Sampler {
+ public:
+  Sampler(Session& session, const MicrobenchRequest& request) : session_(session), request_(request) {}
+
+  /// @return `samples` times of one `transfer`, seconds, each over enough of them to last `seconds`.
+  template <class F>
+  std::vector<double> operator()(F transfer) {
+    std::int64_t repeats = 1;
+    for (;;) {
+      const double took = timed(transfer, repeats);
+      if (took >= request_.seconds) break;
+      const double factor = took > 0.1 * request_.seconds ? 1.2 * request_.seconds / took : 8;
+      repeats = std::max(repeats + 1, static_cast<std::int64_t>(std::ceil(static_cast<double>(repeats) * factor)));
+    }
+    std::vector<double> samples;
+    for (int i = 0; i < request_.samples; ++i)
+      samples.push_back(timed(transfer, repeats) / static_cast<double>(repeats));
+    return samples;
+  }
+
+ private:
+  template <class F>
+  double timed(F transfer, std::int64_t repeats) {
+    RankStatus& status = session_.board->mine();
+    MPI_Barrier(session_.comm);
+    status.set(static_cast<std::int32_t>(OpKind::wait), (session_.rank + session_.size / 2) % session_.size);
+    const double begin = MPI_Wtime();
+    for (std::int64_t i = 0; i < repeats; ++i) transfer();
+    double took = MPI_Wtime() - begin;
+    status.set(Phase::idle);
+    MPI_Allreduce(MPI_IN_PLACE, &took, 1, MPI_DOUBLE, MPI_MAX, session_.comm);
+    return took;
+  }
+
+  Session& session_;
+  const MicrobenchRequest& request_;
+};
+
+/// All samples of one message size; `right` turns false where bytes arrived wrong.
+Json measure_size(const Pair& pair, const Strategy& strategy, std::int64_t bytes, Sampler& sample, RankStatus& status,
+                  bool& right) {
+  const int window = window_of(bytes);
+  Json entry{{"bytes", bytes}, {"window", window}};
+  {
+    Transfer forth(pair, strategy, Way::forth, bytes, 1), back(pair, strategy, Way::back, bytes, 1);
+    right &= forth.right(status);
+    right &= back.right(status);
+    std::vector<double> trips = sample([&] { forth.run(), back.run(); });
+    for (double& t : trips) t /= 2;
+    entry["latency_s"] = trips;
+  }
+  {
+    Transfer both(pair, strategy, Way::both, bytes, 1);
+    right &= both.right(status);
+    entry["exchange_s"] = sample([&] { both.run(); });
+  }
+  {
+    Transfer batch(pair, strategy, Way::forth, bytes, window), reply(pair, strategy, Way::back, 1, 1);
+    right &= batch.right(status);
+    entry["batch_s"] = sample([&] { batch.run(), reply.run(); });
+  }
+  Transfer batches(pair, strategy, Way::both, bytes, window);
+  right &= batches.right(status);
+  entry["both_batch_s"] = sample([&] { batches.run(); });
+  return entry;
+}
+
+std::vector<std::int64_t> all_sizes() {
+  std::vector<std::int64_t> sizes;
+  for (std::int64_t bytes = 1; bytes <= largest_bytes; bytes *= 2) sizes.push_back(bytes);
+  return sizes;
+}
+
+}  // namespace
+
+MicrobenchRequest parse_microbench(const std::vector<std::string>& words, int ranks) {
+  MicrobenchRequest r;
+  CLI::App cli;
+  std::string bytes;
+  cli.add_option("--id", r.id, "name of the configuration in its record");
+  cli.add_option("--transport", r.transport, "transport and options, e.g. p2p:testany");
+  cli.add_option("--nodes", r.nodes, "emulated nodes; 0: as MPI says");
+  cli.add_option("--bytes", bytes, "message sizes, comma separated");
+  cli.add_option("--seconds", r.seconds, "length of one sample");
+  cli.add_option("--repetitions", r.samples, "samples per size");
+  std::vector<std::string> reversed(words.rbegin(), words.rend());
+  try {
+    cli.parse(reversed);
+  } catch (const CLI::ParseError& error) {
+    throw UsageError(std::string(error.what()) + " (in: microbench " + join(words, " ") + ")");
+  }
+  for (const std::string& word : split(bytes, ',')) {
+    std::size_t used = 0;
+    try {
+      r.bytes.push_back(std::stoll(word, &used));
+    } catch (const std::exception&) {
+    }
+    if (used == 0 || used != word.size() || r.bytes.back() < 1 || r.bytes.back() > 16 * largest_bytes)
+      throw UsageError("--bytes '" + bytes + "' is not a list of sizes from 1 to " +
+                       std::to_string(16 * largest_bytes));
+  }
+  if (r.bytes.empty()) r.bytes = all_sizes();
+  if (ranks < 2 || ranks % 2 != 0)
+    throw UsageError("micro-benchmarks run between pairs of ranks, and " + std::to_string(ranks) +
+                     " is not an even number of them; use 2, 4, ...");
+  if (r.nodes < 0 || r.nodes > ranks)
+    throw UsageError("--nodes " + std::to_string(r.nodes) + " is not possible with " + std::to_string(ranks) +
+                     " ranks; use 1 to " + std::to_string(ranks));
+  if (r.seconds <= 0 || r.samples < 1) throw UsageError("--seconds and --repetitions must be above 0");
+  parse_strategy("direct/" + r.transport);  // refuses unknown names
+  return r;
+}
+
+Json microbench(Session& s, const MicrobenchRequest& request) {
+  s.board->mine().set(Phase::setup);
+  const Strategy strategy = parse_strategy("direct/" + request.transport);
+  const Pair pair(s, request.nodes);
+  Sampler sample(s, request);
+  Json record{{"id", request.id}, {"kind", "microbench"}, {"environment", s.environment}};
+  record["environment"]["oversubscribed"] = pair.yield;
+  record["request"] = {{"transport", request.transport},
+                       {"ranks", s.size},
+                       {"pairs", s.size / 2},
+                       {"nodes", request.nodes},
+                       {"seconds", request.seconds},
+                       {"repetitions", request.samples}};
+  bool right = true;
+  for (std::int64_t bytes : request.bytes)
+    record["sizes"].push_back(measure_size(pair, strategy, bytes, sample, s.board->mine(), right));
+  int all_right = right;
+  MPI_Allreduce(MPI_IN_PLACE, &all_right, 1, MPI_INT, MPI_MIN, s.comm);
+  record["verification"] = {{"status", all_right ? "passed" : "failed"}, {"against", "the bytes sent"}};
+  return record;
+}
+
+}  // namespace haloscope

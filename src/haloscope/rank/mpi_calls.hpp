@@ -1,0 +1,69 @@
+// Time inside MPI, call by call: the program's own MPI functions, put before the library's through its profiling
+// interface (PMPI). Costs one look at a flag per call while no MpiClock runs.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <mutex>
+#include <utility>
+#include <vector>
+
+#include "haloscope/runner/status.hpp"
+
+namespace haloscope {
+
+/// What a call does about other ranks: nothing, ask whether they are ready, or wait until they are.
+enum class MpiRole : std::uint8_t { starts, polls, waits };
+const char* to_string(MpiRole role);
+
+/// What one MPI function has cost this rank during one kind of operation.
+struct MpiCall {
+  const char* name;  ///< "MPI_Waitall"
+  MpiRole role;
+  std::int32_t during = 0;  ///< number of an operation kind or phase, see phase_name()
+  std::int64_t calls = 0;
+  double seconds = 0;
+};
+
+/// One call of a trace, or a series of polls. Times in seconds of std::chrono::steady_clock, as in the runner's traces.
+struct MpiSpan {
+  int function = 0;
+  std::int64_t step = 0;
+  std::int32_t during = 0;
+  std::int64_t calls = 1;
+  double begin_s = 0, end_s = 0;
+};
+
+/// Counts while it runs; one may run at a time. Any thread may call MPI meanwhile.
+class MpiClock {
+ public:
+  /// @param spans   room for so many entries of a trace, later ones are only counted.
+  /// @param status  where this rank says what it is doing.
+  MpiClock(std::size_t spans, const RankStatus& status);
+  ~MpiClock() { stop(); }
+  MpiClock(const MpiClock&) = delete;
+  MpiClock& operator=(const MpiClock&) = delete;
+
+  void start();
+  void stop();
+  void reset_spans() { spans_.clear(); }
+  /// What was called, the costliest first.
+  std::vector<MpiCall> calls() const;
+  const std::vector<MpiSpan>& spans() const { return spans_; }
+  static const char* name_of(const MpiSpan& span);
+
+  /// For the functions themselves: one call is over.
+  void note(int function, double begin_s, double end_s);
+
+ private:
+  struct Sum {
+    std::int64_t calls = 0;
+    double seconds = 0;
+  };
+  mutable std::mutex mutex_;
+  std::map<std::pair<std::int32_t, int>, Sum> sums_;  // by what was being done, and function
+  std::vector<MpiSpan> spans_;
+  const RankStatus& status_;
+};
+
+}  // namespace haloscope

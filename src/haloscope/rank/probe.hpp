@@ -1,0 +1,55 @@
+// Conformance probes: does this MPI do what the transports rely on? Asked by doing it with data whose right answer is
+// known, since version numbers tell neither of defects nor of what a library has ahead of the standard it reports.
+// A probe may crash or hang: they run in a job of their own, which the launcher ends after a time-out.
+#pragma once
+
+#include <mpi.h>
+
+#include <nlohmann/json_fwd.hpp>
+#include <string>
+#include <vector>
+
+namespace haloscope {
+
+/// What one rank found: whether the answer was right; `reason` says what was wrong, or what else is worth knowing.
+struct Finding {
+  bool ok = true;
+  std::string reason = {};
+};
+
+/// One question. `run` is collective over `comm`, of any size, and leaves nothing behind in it.
+struct Probe {
+  std::string name;
+  Finding (*run)(MPI_Comm comm);
+  bool on_request = false;  ///< only when named: it fails on purpose, to test what watches over the probes
+};
+
+/// All probes, in the order in which they run.
+const std::vector<Probe>& probes();
+
+/// Run the probes named in `names` ("all" for every ordinary one). Rank 0 prints one JSON line for each as soon as it
+/// ends, {"probe", "ok", "reason"}; one rank that found something wrong is enough. "list" only prints the names of the
+/// ordinary ones. Collective.
+/// @throws UsageError for an unknown name.
+void run_probes(MPI_Comm comm, const std::vector<std::string>& names);
+
+/// Helpers of the probe_*.cpp.
+namespace probing {
+
+/// "" is right; anything else what went wrong.
+inline Finding wrong_if(const std::string& reason) { return {reason.empty(), reason}; }
+
+/// "" when the two are equal, else "WHAT is GOT instead of WANTED"; keeps the first complaint.
+template <class T>
+void expect(std::string& complaint, const char* what, const T& got, const T& wanted) {
+  if (complaint.empty() && got != wanted)
+    complaint = std::string(what) + " is " + std::to_string(got) + " instead of " + std::to_string(wanted);
+}
+
+std::vector<Probe> neighbour_probes();
+std::vector<Probe> partitioned_probes();
+std::vector<Probe> rma_probes();
+std::vector<Probe> shared_probes();
+
+}  // namespace probing
+}  // namespace haloscope

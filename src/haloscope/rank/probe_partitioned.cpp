@@ -1,0 +1,55 @@
+// Partitioned communication (MPI 4): present, and right for partitions made ready in any order, round after round.
+#include <algorithm>
+
+#include "haloscope/rank/probe.hpp"
+
+namespace haloscope::probing {
+
+namespace {
+
+#if HALOSCOPE_HAVE_PARTITIONED
+
+constexpr int partitions = 4, ints = 300, rounds = 3;
+
+int value(int rank, int round, int i) { return (round * 64 + rank) * 2048 + i; }
+
+/// All ranks in a ring, everyone sending to the next.
+Finding partitioned(MPI_Comm comm) {
+  int rank = 0, size = 0;
+  MPI_Comm_rank(comm, &rank);
+  MPI_Comm_size(comm, &size);
+  const int next = (rank + 1) % size, previous = (rank + size - 1) % size;
+  std::vector<int> out(partitions * ints), in(partitions * ints);
+  MPI_Request requests[2];
+  MPI_Precv_init(in.data(), partitions, ints, MPI_INT, previous, 7, comm, MPI_INFO_NULL, &requests[0]);
+  MPI_Psend_init(out.data(), partitions, ints, MPI_INT, next, 7, comm, MPI_INFO_NULL, &requests[1]);
+  std::string complaint;
+  for (int round = 0; round < rounds; ++round) {
+    std::fill(in.begin(), in.end(), -1);
+    MPI_Startall(2, requests);
+    for (int p : {2, 0, 3, 1}) {
+      for (int i = p * ints; i < (p + 1) * ints; ++i) out[i] = value(rank, round, i);
+      MPI_Pready(p, requests[1]);
+    }
+    int arrived = 0;
+    while (!arrived) MPI_Parrived(requests[0], 1, &arrived);
+    expect(complaint, "the partition that has arrived", in[ints], value(previous, round, ints));
+    MPI_Waitall(2, requests, MPI_STATUSES_IGNORE);
+    for (int i = 0; i < partitions * ints; ++i)
+      expect(complaint, "a received number", in[i], value(previous, round, i));
+  }
+  for (auto& request : requests) MPI_Request_free(&request);
+  return wrong_if(complaint);
+}
+
+#else
+
+Finding partitioned(MPI_Comm) { return {false, "this MPI has no partitioned communication"}; }
+
+#endif
+
+}  // namespace
+
+std::vector<Probe> partitioned_probes() { return {{"partitioned", partitioned}}; }
+
+}  // namespace haloscope::probing

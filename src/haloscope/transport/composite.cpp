@@ -1,0 +1,136 @@
+#include "haloscope/transport/composite.hpp"
+
+#include <algorithm>
+#include <cstdlib>
+
+#include "haloscope/core/error.hpp"
+#include "haloscope/transport/shared_link.hpp"
+
+namespace haloscope {
+namespace {
+
+/// Every operation goes to both parts, each with the messages that are its own: collective parts count on being called
+/// by all ranks, also by those that have no such message.
+class CompositeLink final : public Link {
+ public:
+  CompositeLink(std::unique_ptr<Link> near, std::unique_ptr<Link> far, std::vector<bool> is_near, bool far_collective,
+                bool yield)
+      : near_(std::move(near)),
+        far_(std::move(far)),
+        is_near_(std::move(is_near)),
+        far_collective_(far_collective),
+        yield_(yield),
+        shared_(dynamic_cast<SharedLink*>(near_.get())) {
+    scratch_.near.reserve(is_near_.size());
+    scratch_.far.reserve(is_near_.size());
+  }
+
+  void post(Ids in, int slot) override {
+    split(in);
+    near_->post(scratch_.near, slot);
+    far_->post(scratch_.far, slot);
+  }
+  /// Far messages first: they take longest.
+  void send(Ids out, int slot) override {
+    split(out);
+    far_->send(scratch_.far, slot);
+    near_->send(scratch_.near, slot);
+  }
+  bool test(Ids in, int slot) override {
+    split(in);
+    const bool near = near_->test(scratch_.near, slot);
+    return far_->test(scratch_.far, slot) && near;
+  }
+  /// Both parts are polled in turn, for a part that blocks would keep the other from serving its neighbours. A
+  /// collective part can only block: before that, neighbours must have got all they need to come this far.
+  void wait(Ids in, int slot) override {
+    split(in);
+    for (Spin spin(yield_);; spin.again()) {
+      const bool far = far_collective_ || far_->test(scratch_.far, slot);
+      const bool near = shared_->waits_by_polling() ? near_->test(scratch_.near, slot) : true;
+      if (near && far && (!far_collective_ || shared_->all_sent())) break;
+    }
+    near_->wait(scratch_.near, slot);
+    far_->wait(scratch_.far, slot);
+  }
+  bool test_complete(Ids out, int slot) override {
+    split(out);
+    const bool near = near_->test_complete(scratch_.near, slot);
+    return far_->test_complete(scratch_.far, slot) && near;
+  }
+  void complete(Ids out, int slot) override {
+    split(out);
+    for (Spin spin(yield_); !far_collective_ && !test_complete(out, slot);) spin.again();
+    near_->complete(scratch_.near, slot);
+    far_->complete(scratch_.far, slot);
+  }
+
+  // On any thread, so without the scratch.
+  void pack(Ids out, int slot, Share share) override {
+    for (const int& id : out) part(id).pack({&id, 1}, slot, share);
+  }
+  void unpack(Ids in, int slot, Share share) override {
+    for (const int& id : in) part(id).unpack({&id, 1}, slot, share);
+  }
+  std::int64_t packing_lines(Ids ids, int slot) const override {
+    std::int64_t lines = 0;
+    for (const int& id : ids) lines += part(id).packing_lines({&id, 1}, slot);
+    return lines;
+  }
+  int waiting_for(Ids ids, int slot) const override {
+    for (const int& id : ids)
+      if (const int rank = part(id).waiting_for({&id, 1}, slot); rank >= 0) return rank;
+    return -1;
+  }
+
+ private:
+  Link& part(int id) const { return is_near_[static_cast<std::size_t>(id)] ? *near_ : *far_; }
+  void split(Ids ids) {
+    scratch_.near.clear();
+    scratch_.far.clear();
+    for (int id : ids) (is_near_[static_cast<std::size_t>(id)] ? scratch_.near : scratch_.far).push_back(id);
+  }
+
+  std::unique_ptr<Link> near_, far_;
+  std::vector<bool> is_near_;
+  bool far_collective_, yield_;
+  SharedLink* shared_;
+  struct {
+    std::vector<int> near, far;
+  } scratch_;
+};
+
+}  // namespace
+
+std::unique_ptr<Link> open_link(const Strategy& strategy, const LinkContext& context) {
+  const Transport& transport = find_transport(strategy.transport);
+  if (strategy.between.empty()) return transport.open(context, strategy.transport_options);
+  const Node node(context.comm, context.nodes);
+  LinkContext near = context, far = context;
+  near.mine.clear();
+  far.mine.clear();
+  for (const Message& message : context.plan->messages) {
+    near.mine.push_back(node.local(message.peer) >= 0);
+    far.mine.push_back(!near.mine.back());
+  }
+  Strategy between;
+  between.transport = strategy.between;
+  between.transport_options = strategy.between_options;
+  auto inside = transport.open(near, strategy.transport_options);
+  auto outside = find_transport(strategy.between).open(far, strategy.between_options);
+  return std::make_unique<CompositeLink>(std::move(inside), std::move(outside), near.mine, collective_rounds(between),
+                                         context.yield);
+}
+
+std::vector<int> nodes_from_environment(int ranks) {
+  const char* text = std::getenv("HALOSCOPE_NODES");
+  if (text == nullptr || *text == '\0') return {};
+  char* end = nullptr;
+  const long nodes = std::strtol(text, &end, 10);
+  if (end == text || (*end != '\0' && *end != ':'))
+    throw UsageError(std::string("HALOSCOPE_NODES='") + text +
+                     "' is not a number of nodes; write e.g. 2 or 2:round-robin");
+  return emulated_nodes(ranks, static_cast<int>(nodes), *end == ':' ? end + 1 : "block");
+}
+
+}  // namespace haloscope

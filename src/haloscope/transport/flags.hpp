@@ -1,0 +1,88 @@
+// The flag protocol of shared memory, without MPI: two counters per one-way message, each written by one side only.
+//
+// The receiver's counter is a grant ("my halo is free", "I have read"), the sender's an announcement ("the bytes are
+// there"). Whoever raises a counter does so with release after its loads and stores; whoever looks does so with acquire
+// before its own. What lies between is plain memory.
+#pragma once
+
+#include <sched.h>
+
+#include <atomic>
+#include <cstdint>
+
+namespace haloscope {
+
+/// A counter in memory that several processes map: must need no lock and no helper outside that memory.
+using Flag = std::atomic<std::uint64_t>;
+static_assert(Flag::is_always_lock_free);
+
+/// Flags written by different ranks are this many bytes apart: two cache lines, for lines are fetched in pairs.
+constexpr std::size_t flags_apart = 128;
+
+/// One end of a message: the flag that the other end raises and the one that this end raises.
+class FlagEnd {
+ public:
+  FlagEnd() = default;
+  FlagEnd(const Flag* theirs, Flag* mine) : theirs_(theirs), mine_(mine) {}
+
+  /// Whether the other end has raised its flag to `count` or more; then everything it did before is visible here.
+  bool reached(std::uint64_t count) const { return theirs_->load(std::memory_order_acquire) >= count; }
+  /// Everything this end did before is visible to the other end once it sees `count`.
+  void raise(std::uint64_t count) { mine_->store(count, std::memory_order_release); }
+
+ private:
+  const Flag* theirs_ = nullptr;
+  Flag* mine_ = nullptr;
+};
+
+/// The end that sends message after message. Protocols by what a grant means:
+///  push    grant n = "the halo may take message n"; the sender stores into it, then announces n
+///  pull    announcement n = "message n may be read"; grant n = "message n has been read"
+///  packed  two buffers in turn: announcement n = "message n is in its buffer"; grant n = "its buffer has been emptied"
+class FlagSender : public FlagEnd {
+ public:
+  using FlagEnd::FlagEnd;
+  bool may_push(std::uint64_t n) const { return reached(n); }
+  bool was_read(std::uint64_t n) const { return reached(n); }
+  /// Asked once message n has been sent: whether message n + 1 may be packed.
+  bool may_pack_after(std::uint64_t n) const { return n == 0 || reached(n - 1); }
+  void announce(std::uint64_t n) { raise(n); }
+};
+
+class FlagReceiver : public FlagEnd {
+ public:
+  using FlagEnd::FlagEnd;
+  bool arrived(std::uint64_t n) const { return reached(n); }
+  void grant(std::uint64_t n) { raise(n); }
+};
+
+/// Which of the two buffers of a packed message number n (from 1) lies in.
+inline int buffer_of(std::uint64_t n) { return static_cast<int>(n & 1); }
+
+/// Waits by looking again and again: pauses first, and gives the core away at once where ranks share cores, else after
+/// a while.
+class Spin {
+ public:
+  explicit Spin(bool yield) : left_(yield ? 0 : patience) {}
+  void again() {
+    if (left_ == 0) {
+      sched_yield();
+      return;
+    }
+    --left_;
+    relax();
+  }
+  static void relax() {
+#if defined(__x86_64__)
+    __builtin_ia32_pause();
+#elif defined(__aarch64__)
+    asm volatile("yield");
+#endif
+  }
+
+ private:
+  static constexpr int patience = 20000;  // looks: a millisecond
+  int left_;
+};
+
+}  // namespace haloscope

@@ -1,0 +1,168 @@
+// The pipeline's programs pass the checker on every decomposition into lines; broken ones and illegal choices do not.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "haloscope/core/check.hpp"
+#include "haloscope/core/choice.hpp"
+#include "haloscope/schedule/schedule.hpp"
+
+namespace haloscope {
+namespace {
+
+struct Case {
+  Layout layout;
+  std::vector<Plan> plans;
+  std::vector<Program> programs;
+  std::string finding() const { return check_programs(layout, Stage{}, plans, programs); }
+};
+
+Case make_case(int ranks, std::int64_t lines, int steps, Pattern pattern = Pattern::ordered) {
+  ExchangeSpec spec;
+  spec.corners = false;
+  spec.pattern = pattern;
+  Case c{Layout(GridSpec{2, {3, lines, 1}, {false, false, false}}, ProcessGrid{1, ranks, 1}), {}, {}};
+  ScheduleOptions options;
+  options.steps = steps;
+  options.tiles = 3;
+  for (int r = 0; r < ranks; ++r) {
+    c.plans.push_back(make_plan(c.layout, r, spec));
+    c.programs.push_back(find_schedule("pipeline").make(Stage{}, c.plans.back(), options));
+  }
+  return c;
+}
+
+TEST(Pipeline, SB2_KeepsTheSequentialOrderOnAnyNumberOfLinesAndRanks) {
+  for (Pattern pattern : {Pattern::ordered, Pattern::direct})
+    for (int ranks : {1, 2, 3, 4, 7})
+      for (std::int64_t lines : {ranks, ranks + 1, 2 * ranks + 1, 3 * ranks, 3 * ranks + 2})
+        for (int steps : {1, 2, 5})
+          EXPECT_EQ(make_case(ranks, lines, steps, pattern).finding(), "")
+              << ranks << " ranks, " << lines << " lines, " << steps << " steps";
+}
+
+TEST(Pipeline, SB2_HoldsWithTilesOfLongBlocks) { EXPECT_EQ(make_case(2, 400, 2).finding(), ""); }
+
+TEST(Pipeline, ALineThatIsSentTooEarlyIsFound) {
+  Case c = make_case(3, 9, 3);
+  Program& program = c.programs[1];  // the last own line leaves before it is swept
+  const auto sweeps = [](const Op& op) { return op.kind == OpKind::sweep; };
+  const auto last = std::find_if(program.ops.rbegin(), program.ops.rend(), sweeps);
+  for (Op& op : program.ops)
+    if (op.lane == Lane::comm) std::erase(op.after, static_cast<int>(program.ops.rend() - last) - 1);
+  EXPECT_NE(c.finding(), "");
+}
+
+TEST(Pipeline, AReceiveThatMayOverwriteALineStillNeededIsFound) {
+  Case c = make_case(2, 6, 2);
+  for (Op& op : c.programs[1].ops)
+    if (op.kind == OpKind::post) op.after.clear();
+  EXPECT_NE(c.finding().find("nothing orders them"), std::string::npos) << c.finding();
+}
+
+TEST(Pipeline, ASweepOutOfOrderIsFound) {
+  Case c = make_case(1, 6, 2);
+  Program& program = c.programs[0];
+  std::swap(program.sweeps[0].step, program.sweeps[1].step);
+  EXPECT_NE(c.finding().find("out of the sequential order"), std::string::npos) << c.finding();
+}
+
+TEST(Pipeline, ItsPartsAreTheWholeProgramCutUp) {
+  ExchangeSpec spec;
+  spec.corners = false;
+  const Layout layout(GridSpec{2, {5, 12, 1}, {false, false, false}}, ProcessGrid{1, 3, 1});
+  for (int r = 0; r < 3; ++r) {
+    const Plan plan = make_plan(layout, r, spec);
+    const auto kinds = [&](Series series, int steps) {
+      ScheduleOptions options;
+      options.steps = steps;
+      options.series = series;
+      std::vector<OpKind> list;
+      for (const Op& op : find_schedule("pipeline").make(Stage{}, plan, options).ops) list.push_back(op.kind);
+      return list;
+    };
+    std::vector<OpKind> joined = kinds(Series::opening, 1);
+    for (Series part : {Series::entry, Series::body, Series::entry, Series::body, Series::closing})
+      for (OpKind kind : kinds(part, 1)) joined.push_back(kind);
+    EXPECT_EQ(joined, kinds(Series::whole, 2)) << "rank " << r;
+  }
+}
+
+Choice gauss_seidel(int ranks = 3) {
+  Choice c;
+  c.app = "poisson2d";
+  c.form = "gauss-seidel";
+  c.grid = {2, {23, 23, 1}, {false, false, false}};
+  c.ranks = ranks;
+  c.schedule = "pipeline";
+  return c;
+}
+
+void expect_refused(const Choice& c, const std::string& reason) {
+  EXPECT_NE(illegal(c).find(reason), std::string::npos) << "'" << illegal(c) << "'";
+}
+
+TEST(PoissonLegality, GaussSeidelNeedsThePipelineAndThePipelineGaussSeidel) {
+  EXPECT_EQ(illegal(gauss_seidel()), "");
+  Choice c = gauss_seidel();
+  c.schedule = "bulk";
+  expect_refused(c, "--schedule pipeline");
+  c = gauss_seidel();
+  c.form = "jacobi";
+  expect_refused(c, "in place");
+  c = gauss_seidel();
+  c.app = "laplace2d";
+  c.form = "star";
+  expect_refused(c, "in place");
+}
+
+TEST(PoissonLegality, ThePipelineHasOneLinePerMessageAndStep) {
+  Choice c = gauss_seidel(4);
+  c.process_grid = "2x2";
+  expect_refused(c, "--process-grid lines");
+  c = gauss_seidel();
+  c.depth = 2;
+  expect_refused(c, "--depth 1");
+}
+
+TEST(PoissonLegality, CollectiveTransportsAreRefusedForThePipeline) {
+  Choice c = gauss_seidel();
+  c.strategy = "reference";
+  EXPECT_NE(illegal(c), "");
+  for (const auto& transport : transport_traits()) {
+    c.strategy = "ordered/" + transport.name;
+    if (transport.collective_rounds) expect_refused(c, "serialise the pipeline");
+  }
+}
+
+TEST(PoissonLegality, SA1_TheGridHasFixedBordersAndEightIPlusNineLines) {
+  Choice c = gauss_seidel();
+  c.grid.periodic[1] = true;
+  expect_refused(c, "--periodic none");
+  c = gauss_seidel();
+  c.grid.cells = {24, 24, 1};
+  expect_refused(c, "8 I + 7");
+  c.grid.cells = {23, 31, 1};
+  expect_refused(c, "8 I + 7");
+}
+
+TEST(PoissonLegality, SA6_LinesAreSplitEvenlyAndMoreRanksThanLinesAreRefused) {
+  const Layout five(GridSpec{2, {7, 5, 1}, {false, false, false}},
+                    process_grid("lines", 3, GridSpec{2, {7, 5, 1}, {}}));
+  EXPECT_EQ(five.local_cells(0)[1], 2);
+  EXPECT_EQ(five.local_cells(1)[1], 2);
+  EXPECT_EQ(five.local_cells(2)[1], 1);
+  Choice c = gauss_seidel();
+  for (int ranks = 1; ranks <= 23; ++ranks) {
+    c.ranks = ranks;
+    ASSERT_EQ(illegal(c), "");
+    const Layout layout = make_layout(c);
+    EXPECT_LE(layout.local_cells(0)[1] - layout.local_cells(ranks - 1)[1], 1);
+    EXPECT_EQ(layout.local_cells(ranks - 1)[0], 23);
+  }
+  c.ranks = 24;
+  expect_refused(c, "puts 24 ranks on 23 cells in y; use fewer ranks");
+}
+
+}  // namespace
+}  // namespace haloscope

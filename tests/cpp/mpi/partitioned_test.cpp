@@ -1,0 +1,142 @@
+// Partitioned messages on random exchanges, with one partition or several, made ready by one thread or by each.
+#include "allocation_counter.hpp"
+#include "haloscope/core/error.hpp"
+#include "random_case.hpp"
+
+namespace haloscope::test {
+namespace {
+
+#ifdef HALOSCOPE_HAVE_PARTITIONED
+
+std::vector<Case> variants() {
+  std::vector<Case> list;
+  for (const bool late : {false, true})
+    for (const int threads : {1, 2, 3}) {
+      Case c;
+      c.transport = "partitioned";
+      if (late) c.options.push_back("late");
+      c.threads = threads;
+      list.push_back(c);
+    }
+  return list;
+}
+
+void check_random_exchanges(int rounds, int delay_us) {
+  std::mt19937 random(60 + world_size() + delay_us);
+  for (int i = 0; i < rounds && !testing::Test::HasFailure(); ++i)
+    for (const Case& variant : variants()) {
+      Case c = random_case(random, variant);
+      c.delay_us = delay_us;
+      c.poll = c.poll && delay_us == 0;
+      expect_right_halos(c);
+    }
+}
+
+/// Both ends know a peer by several messages, in rounds or at once, in two slots.
+void check_periodic_cubes() {
+  for (const Case& variant : variants())
+    for (int split : {0, 1, 2})
+      for (Pattern pattern : {Pattern::ordered, Pattern::direct}) {
+        if (world_size() > 4 && split != 1) continue;  // oversubscribed: keep it short
+        Case c = variant;
+        c.spec.pattern = pattern;
+        c.spec.merge = Merge::none;
+        c.spec.quantities = {{"u", 8, ScalarType::real, Centring::cell}, {"v", 4, ScalarType::real, Centring::node}};
+        expect_right_halos(periodic_cube(split, c));
+      }
+}
+
+void check_two_slots_in_flight() {
+  for (const Case& variant : variants()) {
+    Case c = periodic_cube(0, variant);
+    c.spec.pattern = Pattern::direct;
+    SCOPED_TRACE(describe(c));
+    Rig rig(c);
+    for (int slot : {0, 1}) {
+      rig.fill(slot, slot);
+      make_copies(rig.fields.views(), slot, rig.plan.copies).run();
+    }
+    for (int slot : {0, 1}) rig.start(0, slot);
+    for (int slot : world_rank() % 2 ? std::array{1, 0} : std::array{0, 1}) rig.finish(0, slot);
+    for (int slot : {0, 1}) EXPECT_EQ(rig.wrong_points(slot, slot), 0);
+  }
+}
+
+TEST(Partitioned, EveryGhostPointHoldsTheIdOfThePointItMirrors) {
+  check_random_exchanges(world_size() <= 2 ? 20 : 5, 0);
+}
+TEST(Partitioned, DelaysOfAnyRankAnywhereDoNotChangeTheHalos) {
+  check_random_exchanges(world_size() <= 4 ? 4 : 1, 400);
+}
+TEST(Partitioned, PeerThatIsSeveralNeighboursGetsEachBlockWhereItBelongs) { check_periodic_cubes(); }
+TEST(Partitioned, ExchangesOfTwoSlotsMayBeInFlightAndEndInAnyOrder) { check_two_slots_in_flight(); }
+
+TEST(Partitioned, LinkDestroyedInFlightCompletesItsMessages) {
+  for (const Case& variant : variants()) {
+    const Case c = periodic_cube(0, variant);
+    Rig rig(c);
+    rig.fill(0, 3);
+    rig.start(0, 0);
+    rig.link.reset();
+    expect_right_halos(c);
+  }
+}
+
+TEST(Partitioned, SteadyStateAllocatesNothingOutsideMpi) {
+  for (const Case& variant : variants()) {
+    Rig rig(periodic_cube(0, variant));
+    for (int slot : {0, 1}) rig.exchange(slot);
+    const std::int64_t before = allocations();
+    for (int i = 0; i < 4; ++i) rig.exchange(i % 2);
+    EXPECT_EQ(allocations() - before, 0) << describe(periodic_cube(0, variant));
+  }
+}
+
+/// The same with MPI initialised for calls from several threads: each makes ready the partitions that it has packed.
+class PartitionedByThreads : public testing::Test {
+ protected:
+  void SetUp() override {
+    int level = 0;
+    MPI_Query_thread(&level);
+    if (level < MPI_THREAD_MULTIPLE) GTEST_SKIP() << "run this suite by itself: --gtest_filter=PartitionedByThreads.*";
+  }
+};
+
+TEST_F(PartitionedByThreads, EveryGhostPointHoldsTheIdOfThePointItMirrors) {
+  check_random_exchanges(world_size() <= 2 ? 20 : 5, 0);
+}
+TEST_F(PartitionedByThreads, DelaysOfAnyRankAnywhereDoNotChangeTheHalos) {
+  check_random_exchanges(world_size() <= 4 ? 4 : 1, 400);
+}
+TEST_F(PartitionedByThreads, PeerThatIsSeveralNeighboursGetsEachBlockWhereItBelongs) { check_periodic_cubes(); }
+TEST_F(PartitionedByThreads, ExchangesOfTwoSlotsMayBeInFlightAndEndInAnyOrder) { check_two_slots_in_flight(); }
+
+#else
+
+TEST(Partitioned, LibraryWithoutItIsNamedAsTheReason) {
+  Case c;
+  c.transport = "partitioned";
+  try {
+    Rig rig(periodic_cube(0, c));
+    FAIL() << "opened all the same";
+  } catch (const UnavailableError& error) {
+    EXPECT_NE(std::string(error.what()).find("MPI_Psend_init"), std::string::npos);
+  }
+}
+
+#endif
+
+TEST(Partitioned, BadOptionsAreRefusedWithWhatToDoInstead) {
+  Case c;
+  c.transport = "partitioned";
+  c.options = {"lat"};
+  try {
+    Rig rig(periodic_cube(0, c));
+    FAIL() << "accepted";
+  } catch (const UsageError& error) {
+    EXPECT_NE(std::string(error.what()).find("options of partitioned: late"), std::string::npos);
+  }
+}
+
+}  // namespace
+}  // namespace haloscope::test

@@ -1,0 +1,22 @@
+// What the wrappers of pmpi_counter.cpp have seen on this rank, besides the messages of Sent (link_rig.hpp).
+#pragma once
+
+#include <cstdint>
+
+namespace haloscope::test {
+
+struct Calls {
+  std::int64_t collectives = 0;  ///< that every rank of a communicator calls; fences count, making windows too
+  std::int64_t barriers = 0;     ///< blocking or not
+  std::int64_t fences = 0;
+  std::int64_t largest_fence_group = 0;
+  std::int64_t locks = 0, unlocks = 0, lock_alls = 0, unlock_alls = 0;
+  std::int64_t exposures = 0, accesses = 0;  ///< MPI_Win_post, MPI_Win_start
+  std::int64_t puts = 0, gets = 0, request_gets = 0, atomics = 0;
+  std::int64_t windows_allocated = 0, windows_created = 0;  ///< memory from MPI, memory of the user
+  std::int64_t hinted_windows = 0;  ///< made with info keys
+  std::int64_t asserted = 0;        ///< synchronisation calls with an assertion
+};
+Calls& calls();
+
+}  // namespace haloscope::test

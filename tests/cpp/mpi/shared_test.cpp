@@ -1,0 +1,353 @@
+// Shared memory: every form, alone and joined with a transport between nodes, on one to three emulated nodes.
+#include <cstdlib>
+
+#include "allocation_counter.hpp"
+#include "haloscope/core/error.hpp"
+#include "haloscope/haloscope.hpp"
+#include "haloscope/rank/simulation.hpp"
+#include "random_case.hpp"
+
+namespace haloscope::test {
+namespace {
+
+/// Numbers of nodes that these ranks can be split into, 0 for no emulation.
+std::vector<int> node_counts() { return world_size() > 1 ? std::vector<int>{0, 2} : std::vector<int>{0}; }
+
+/// Every form of shared memory; between nodes, where there are several, `between`.
+std::vector<Case> forms(int nodes, const std::string& placement = "block", const std::string& between = "p2p",
+                        const std::vector<std::string>& between_options = {}) {
+  std::vector<Case> list;
+  for (const char* mode : {"direct", "pull", "packed", "fence"}) {
+    Case c;
+    c.transport = "shared";
+    c.options = {mode};
+    c.shared_fields = std::string(mode) != "packed";
+    if (nodes > 0) c.nodes = emulated_nodes(world_size(), nodes, placement);
+    if (nodes > 1) {
+      c.between = between;
+      c.between_options = between_options;
+    }
+    list.push_back(c);
+  }
+  return list;
+}
+
+/// Whether test() can say yes before wait() has been called.
+bool polls(const Case& c) { return c.options[0] != "fence"; }
+
+/// What leaves the node: messages and bytes of one exchange.
+Sent across_nodes(const Rig& rig, const Case& c) {
+  Sent far;
+  for (const Message& m : rig.plan.messages)
+    if (m.out && !c.nodes.empty() && c.nodes[m.peer] != c.nodes[world_rank()]) {
+      far.messages += 1;
+      far.bytes += m.bytes;
+    }
+  return far;
+}
+
+/// Several exchanges; MPI moves nothing but what crosses the border of a node.
+void check(const Case& c) {
+  SCOPED_TRACE(describe(c));
+  Rig rig(c);
+  const Sent expected = across_nodes(rig, c);
+  for (int epoch = 0; epoch < 2 * c.slots + 1; ++epoch) {
+    const int slot = epoch % c.slots;
+    rig.fill(slot, epoch);
+    const Sent before = sent();
+    rig.exchange(slot);
+    if (c.between.empty() || c.between == "p2p" || c.between == "persistent") {
+      EXPECT_EQ(sent().messages - before.messages, expected.messages);
+      EXPECT_EQ(sent().bytes - before.bytes, expected.bytes);
+    }
+    EXPECT_EQ(rig.wrong_points(slot, epoch), 0);
+    EXPECT_TRUE(rig.fields.canaries_alive());
+    EXPECT_EQ(rig.link->waiting_for(rig.in(0), slot), -1);
+  }
+}
+
+TEST(Shared, SE1_EveryGhostPointHoldsTheIdOfThePointItMirrors) {
+  std::mt19937 random(60 + world_size());
+  const int rounds = world_size() <= 2 ? 30 : world_size() <= 4 ? 8 : 3;
+  for (int i = 0; i < rounds && !HasFailure(); ++i)
+    for (const Case& form : forms(0)) {
+      Case c = random_case(random, form);
+      c.poll = c.poll && polls(c);
+      c.threads = i % 3 == 2 ? 2 : 1;
+      check(c);
+    }
+}
+
+TEST(Shared, SE2_EmulatedNodesSendOnlyAcrossTheirBorders) {
+  std::mt19937 random(70 + world_size());
+  const int rounds = world_size() <= 2 ? 8 : world_size() <= 4 ? 3 : 1;
+  for (int nodes = 1; nodes <= std::min(3, world_size()); ++nodes)
+    for (const char* placement : {"block", "round-robin"})
+      for (int i = 0; i < rounds && !HasFailure(); ++i)
+        for (const Case& form : forms(nodes, placement)) {
+          Case c = random_case(random, form);
+          c.poll = c.poll && polls(c);
+          check(c);
+        }
+}
+
+TEST(Shared, SE3_AnyTransportOfTheBuildWorksBetweenNodes) {
+  if (world_size() < 2) GTEST_SKIP() << "needs 2 nodes";
+  std::mt19937 random(80 + world_size());
+  for (const TransportTraits& transport : transport_traits()) {
+    if (transport.name == "shared" || HasFailure()) continue;
+    for (const Case& form : forms(2, "block", transport.name)) {
+      Case c = random_case(random, form);
+      c.poll = false;
+      try {
+        check(c);
+      } catch (const UnavailableError& error) {  // this MPI lacks it; says so on all ranks
+        EXPECT_NE(std::string(error.what()), "");
+      }
+    }
+  }
+}
+
+TEST(Shared, SE1_DelaysOfAnyRankAnywhereDoNotChangeTheHalos) {
+  std::mt19937 random(90 + world_size());
+  for (int nodes : node_counts())
+    for (int i = 0; i < (world_size() <= 4 ? 6 : 2); ++i)
+      for (const Case& form : forms(nodes)) {
+        Case c = random_case(random, form);
+        c.poll = false;
+        c.delay_us = 400;
+        check(c);
+      }
+}
+
+TEST(Shared, SE4_SharedBytesAreTheFieldsOrTwoBuffersPerMessage) {
+  for (Case c : forms(0)) {
+    c = periodic_cube(2, c);
+    const std::int64_t before = shared_bytes();
+    Rig rig(c);
+    std::int64_t fields = 0, buffers = 0, flags = 0;
+    std::int64_t peers = 0;
+    std::vector<bool> seen(world_size());
+    for (int slot = 0; slot < c.slots; ++slot) fields += static_cast<std::int64_t>(rig.fields.bytes(0, slot).size());
+    for (const Message& m : rig.plan.messages) {
+      if (!m.out) buffers += 2 * c.slots * ((m.bytes + 63) / 64 * 64);
+      flags += c.slots * 8;
+      peers += !seen[m.peer];
+      seen[m.peer] = true;
+    }
+    const std::int64_t held = shared_bytes() - before;
+    if (c.options[0] == "packed") {
+      EXPECT_GE(held, buffers + flags);
+      EXPECT_LE(held, buffers + flags + 128 * peers);
+    } else {
+      const std::int64_t placing = (c.slots + 1) * 4096 + 1024;  // fields start at different places of a page
+      EXPECT_GE(held, fields + flags);
+      EXPECT_LE(held, fields + flags + 128 * peers + placing);
+    }
+  }
+}
+
+TEST(Shared, SteadyStateAllocatesNothing) {
+  for (int nodes : node_counts())
+    for (const Case& form : forms(nodes)) {
+      Rig rig(periodic_cube(2, form));
+      for (int slot : {0, 1}) rig.exchange(slot);
+      const std::int64_t before = allocations();
+      for (int i = 0; i < 4; ++i) rig.exchange(i % 2);
+      EXPECT_EQ(allocations() - before, 0) << describe(form);
+    }
+}
+
+TEST(Shared, BothSlotsCanBeInFlightAtOnce) {
+  for (int nodes : node_counts())
+    for (const Case& form : forms(nodes)) {
+      Case c = periodic_cube(0, form);
+      c.spec.pattern = Pattern::direct;
+      SCOPED_TRACE(describe(c));
+      Rig rig(c);
+      for (int slot : {0, 1}) rig.fill(slot, slot);
+      for (int slot : {0, 1}) make_copies(rig.fields.views(), slot, rig.plan.copies).run();
+      for (int slot : {0, 1}) rig.start(0, slot);
+      for (int slot : {0, 1}) rig.finish(0, slot);
+      for (int slot : {0, 1}) EXPECT_EQ(rig.wrong_points(slot, slot), 0);
+    }
+}
+
+TEST(Shared, LinkDestroyedInFlightCompletesItsMessages) {
+  for (int nodes : node_counts())
+    for (const Case& form : forms(nodes)) {
+      Case c = periodic_cube(0, form);
+      c.spec.pattern = Pattern::direct;
+      Rig rig(c);
+      rig.fill(0, 3);
+      rig.start(0, 0);
+      rig.link.reset();
+      MPI_Barrier(MPI_COMM_WORLD);
+      check(c);
+    }
+}
+
+/// A started push whose neighbour is not ready is neither waited for nor lost.
+TEST(Shared, SendDoesNotWaitForANeighbourThatIsLate) {
+  if (world_size() < 2) GTEST_SKIP() << "needs a neighbour";
+  Case c = periodic_cube(0, forms(0)[0]);
+  c.spec.pattern = Pattern::direct;
+  c.yield = true;
+  Rig rig(c);
+  rig.fill(0, 1);
+  make_copies(rig.fields.views(), 0, rig.plan.copies).run();
+  if (world_rank() == 0) {
+    rig.start(0, 0);
+    EXPECT_FALSE(rig.link->test(rig.in(0), 0));
+    EXPECT_FALSE(rig.link->test_complete(rig.out(0), 0));
+    EXPECT_NE(rig.link->waiting_for(rig.in(0), 0), -1);
+    EXPECT_NE(rig.link->waiting_for(rig.out(0), 0), -1);
+  }
+  MPI_Barrier(MPI_COMM_WORLD);
+  if (world_rank() != 0) rig.start(0, 0);
+  rig.finish(0, 0);
+  EXPECT_EQ(rig.wrong_points(0, 1), 0);
+}
+
+std::string refusal(const Case& c, Exit& code) {
+  try {
+    Rig rig(c);
+  } catch (const Error& error) {
+    code = error.exit_code();
+    return error.what();
+  }
+  return "accepted";
+}
+
+TEST(Shared, FieldsOutsideSharedMemoryAreRefusedWithTheRemedy) {
+  for (Case c : forms(0)) {
+    if (c.options[0] == "packed") continue;
+    c = periodic_cube(0, c);
+    c.shared_fields = false;
+    Exit code = Exit::ok;
+    EXPECT_NE(refusal(c, code).find("MemoryKind::shared"), std::string::npos);
+    EXPECT_EQ(code, Exit::usage);
+  }
+}
+
+TEST(Shared, NeighboursOnOtherNodesAreRefusedWithTheRemedy) {
+  if (world_size() < 2) GTEST_SKIP() << "needs 2 nodes";
+  Case c = periodic_cube(0, forms(2)[2]);
+  c.between.clear();
+  Exit code = Exit::ok;
+  EXPECT_NE(refusal(c, code).find("shared+p2p"), std::string::npos);
+  EXPECT_EQ(code, Exit::unavailable);
+  Choice choice;
+  choice.grid = {3, {32, 32, 32}, {true, true, true}};
+  choice.ranks = world_size();
+  choice.nodes = 2;
+  choice.strategy = "ordered/shared";
+  EXPECT_NE(illegal(choice).find("shared+p2p"), std::string::npos);
+  choice.strategy = "ordered/shared+p2p";
+  EXPECT_EQ(illegal(choice), "");
+  choice.nodes = world_size() + 1;
+  EXPECT_NE(illegal(choice).find("cannot be split"), std::string::npos);
+}
+
+/// Sets an environment variable as long as it lives.
+struct Setting {
+  Setting(const char* name, const std::string& value) : name_(name) { setenv(name, value.c_str(), 1); }
+  ~Setting() { unsetenv(name_); }
+  const char* name_;
+};
+
+TEST(Shared, SE6_TooLittleSharedMemoryIsAClearErrorBeforeTheRun) {
+  Choice choice;
+  choice.grid = {3, {64, 64, 64}, {true, true, true}};
+  choice.ranks = world_size();
+  choice.strategy = "ordered/shared";
+  AppParameters parameters;
+  parameters.initial = "random";
+  const Setting limit("HALOSCOPE_SHARED_LIMIT", "3000000");
+  std::string said;
+  try {
+    Simulation simulation(MPI_COMM_WORLD, choice, parameters, {});
+  } catch (const Error& error) {
+    EXPECT_EQ(error.exit_code(), Exit::failed);
+    said = error.what();
+  }
+  EXPECT_NE(said.find("of HALOSCOPE_SHARED_LIMIT"), std::string::npos) << said;
+  EXPECT_NE(said.find("only 3000000 are left"), std::string::npos) << said;
+  EXPECT_EQ(shared_bytes(), 0);
+  choice.strategy = "ordered/shared:packed";  // needs far less
+  Simulation(MPI_COMM_WORLD, choice, parameters, {}).initialise();
+}
+
+TEST(Shared, SE6_MoreThanTheFileSystemHasIsRefusedToo) {
+  const Node node(MPI_COMM_WORLD);
+  try {
+    allocate_shared(node, std::size_t{1} << 50);
+    ADD_FAILURE() << "a pebibyte was granted";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.exit_code(), Exit::failed);
+    EXPECT_NE(std::string(error.what()).find("/dev/shm"), std::string::npos);
+  }
+}
+
+TEST(SharedMemory, EveryRankFindsThePlacesThatOthersName) {
+  const Node node(MPI_COMM_WORLD);
+  const Memory mine = allocate_shared(node, 10000 + 5000 * world_rank());
+  EXPECT_EQ(reinterpret_cast<std::uintptr_t>(mine.data()) % 4096, 0u);
+  EXPECT_TRUE(std::all_of(mine.data(), mine.data() + mine.size(), [](std::byte b) { return b == std::byte{0}; }));
+  SharedPlace place = shared_place(mine.data() + 777);
+  EXPECT_EQ(place.offset, 777);
+  EXPECT_EQ(shared_place(&place).window, -1);
+  MPI_Barrier(MPI_COMM_WORLD);
+  mine.data()[777] = static_cast<std::byte>(world_rank() + 1);
+  MPI_Barrier(MPI_COMM_WORLD);
+  for (int r = 0; r < world_size(); ++r)
+    EXPECT_EQ(*shared_address(MPI_COMM_WORLD, r, place), static_cast<std::byte>(r + 1));
+  MPI_Barrier(MPI_COMM_WORLD);
+}
+
+TEST(SharedMemory, FieldsOfTheUserClassesExchangeThroughIt) {
+  const Grid<3> grid(MPI_COMM_WORLD, {.cells = {12, 13, 16}, .periodic = {true, true, true}});
+  for (const char* nodes : {"1", "2", "2:round-robin"}) {
+    if (world_size() < 2 && std::string(nodes) != "1") continue;
+    const Setting emulated("HALOSCOPE_NODES", nodes);
+    Field<double, 3> u(grid, {.halo = 2, .name = "u", .memory = MemoryKind::shared});
+    Field<float, 3> v(grid, {.halo = 2, .name = "v", .memory = MemoryKind::shared});  // a window of its own
+    for (const char* strategy : {"ordered/shared+p2p", "direct:merged/shared:pull+persistent:testany",
+                                 "ordered:merged/shared:fence+p2p", "ordered/shared:packed+p2p"}) {
+      Exchange exchange = make_exchange(grid, {u, v}, strategy);
+      const Index n = grid.cells(), first = grid.owned().lo, all = grid.layout().grid().cells;
+      const auto value = [&](std::int64_t i, std::int64_t j, std::int64_t k) {
+        const auto wrapped = [&](std::int64_t p, int d) { return (p + first[d] + all[d]) % all[d]; };
+        return static_cast<double>(wrapped(i, 0) + 100 * wrapped(j, 1) + 10000 * wrapped(k, 2));
+      };
+      const auto each = [&](auto visit) {
+        for (std::int64_t k = -2; k < n[2] + 2; ++k)
+          for (std::int64_t j = -2; j < n[1] + 2; ++j)
+            for (std::int64_t i = -2; i < n[0] + 2; ++i) visit(i, j, k);
+      };
+      each([&](auto i, auto j, auto k) {
+        const bool owned = i >= 0 && j >= 0 && k >= 0 && i < n[0] && j < n[1] && k < n[2];
+        u[0](i, j, k) = owned ? value(i, j, k) : -1;
+        v[0](i, j, k) = static_cast<float>(owned ? value(i, j, k) : -1);
+      });
+      exchange.exchange();
+      std::int64_t wrong = 0;
+      each([&](auto i, auto j, auto k) {
+        wrong += u[0](i, j, k) != value(i, j, k) || v[0](i, j, k) != static_cast<float>(value(i, j, k));
+      });
+      EXPECT_EQ(wrong, 0) << strategy << " on " << nodes << " node(s)";
+    }
+  }
+}
+
+TEST(Nodes, PlacementsSplitTheRanksAsEvenlyAsPossible) {
+  EXPECT_EQ(emulated_nodes(6, 2, "block"), (std::vector<int>{0, 0, 0, 1, 1, 1}));
+  EXPECT_EQ(emulated_nodes(5, 2, "round-robin"), (std::vector<int>{0, 1, 0, 1, 0}));
+  EXPECT_EQ(emulated_nodes(5, 2, "block"), (std::vector<int>{0, 0, 0, 1, 1}));
+  EXPECT_TRUE(emulated_nodes(5, 0, "block").empty());
+  EXPECT_THROW(emulated_nodes(2, 3, "block"), UsageError);
+  EXPECT_THROW(emulated_nodes(2, 1, "blok"), UsageError);
+}
+
+}  // namespace
+}  // namespace haloscope::test

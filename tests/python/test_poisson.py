@@ -1,0 +1,235 @@
+"""poisson2d through the command line: partdiff's six positions and report, presets, precision finder, slow blocks."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from haloscope import partdiff, precision, records
+
+ONE = ("--launches", "1", "--repetitions", "1", "--warmup", "0")
+
+
+def solve(haloscope, *words) -> dict:
+    """The record of one run of poisson2d with these words."""
+    result = haloscope("run", "poisson2d", *words, "--output", "out.jsonl")
+    assert result.code == 0, result.err
+    found = records.read("out.jsonl")
+    assert not found.bad_lines
+    return found.measurements[-1]
+
+
+def excerpt(text: str) -> list[list[float]]:
+    """The 9 x 9 numbers below `Matrix:`."""
+    rows = text.split("Matrix:\n")[1].splitlines()[:9]
+    assert all(re.fullmatch(r"( +-?\d+\.\d{4}){9}", row) for row in rows)
+    return [[float(word) for word in row.split()] for row in rows]
+
+
+# ---- the six positions -----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.ids("SA4")
+def test_the_six_positions_are_read_as_partdiff_reads_them():
+    assert partdiff.parse("1 1 512 1 2 5000") == partdiff.Arguments(1, "gauss-seidel", 512, 1, None, 5000)
+    assert partdiff.parse("2 2 0 2 1 3.6e-3") == partdiff.Arguments(2, "jacobi", 0, 2, 3.6e-3, None)
+
+
+@pytest.mark.ids("SA4")
+@pytest.mark.parametrize(
+    ("words", "wrong"),
+    [
+        ("1 1 512 1 2", "5 positions"),
+        ("0 1 512 1 2 5000", "threads '0'"),
+        ("1025 1 512 1 2 5000", "threads '1025'"),
+        ("1 3 512 1 2 5000", "method '3'"),
+        ("1 1 -1 1 2 5000", "interlines '-1'"),
+        ("1 1 100001 1 2 5000", "interlines '100001'"),
+        ("1 1 512 3 2 5000", "function '3'"),
+        ("1 1 512 1 0 5000", "termination '0'"),
+        ("1 1 512 1 2 0", "iterations '0'"),
+        ("1 1 512 1 2 200001", "iterations '200001'"),
+        ("1 1 512 1 1 1", "precision '1'"),
+        ("1 1 512 1 1 1e-21", "precision '1e-21'"),
+        ("1 1 512 1 1 small", "precision 'small'"),
+        ("one 1 512 1 2 5000", "threads 'one'"),
+    ],
+)
+def test_a_wrong_position_gives_the_usage_and_code_2(haloscope, words, wrong):
+    result = haloscope("run", "poisson2d", "--partdiff", words)
+    assert result.code == 2
+    assert wrong in result.err and "usage: --partdiff" in result.err
+
+
+@pytest.mark.ids("SA4", "SA1")
+@pytest.mark.parametrize("ranks", [1, 2, 3])
+def test_the_report_shows_what_was_solved_and_every_interlines_plus_first_value(haloscope, ranks):
+    result = haloscope("run", "poisson2d", "--partdiff", "1 2 10 1 2 100", "--ranks", ranks)
+    assert result.code == 0, result.err
+    for line in ("Method:               Jacobi", "Interlines:           10", "Number of iterations: 100",
+                 "Termination:          number of iterations", "Function:             f(x,y) = 0"):  # fmt: skip
+        assert line in result.out
+    assert re.search(r"Computation time: +\d+\.\d+ s", result.out)
+    assert re.search(r"Residuum: +\d\.\d{6}e-\d\d", result.out)
+    matrix = excerpt(result.out)
+    assert [matrix[0][0], matrix[8][0], matrix[0][8], matrix[8][8]] == [1, 0, 0, 1]
+    assert matrix[0] == [round(1 - j / 8, 4) for j in range(9)]
+    assert [row[8] for row in matrix] == [round(i / 8, 4) for i in range(9)]
+    assert matrix == [list(column) for column in zip(*matrix, strict=True)]  # symmetrical
+
+
+@pytest.mark.ids("SA4", "SA5")
+def test_partdiff_terminates_by_precision_and_writes_a_record(haloscope):
+    result = haloscope("run", "poisson2d", "--partdiff", "1 2 10 1 1 1e-4", "--ranks", 2, "--output", "out.jsonl")
+    assert result.code == 0, result.err
+    assert "Number of iterations: 2570" in result.out and "Residuum:             9.991622e-05" in result.out
+    (record,) = records.read("out.jsonl").measurements
+    assert record["poisson"]["termination"] == "precision" and record["poisson"]["reached"]
+    assert record["verification"]["status"] == "passed"
+
+
+@pytest.mark.ids("SA1")
+@pytest.mark.parametrize(
+    ("interlines", "points"),
+    [(512, 16851025), (1396, 124925329), (2794, 500014321), (3951, 999634689), (5588, 1999252369), (6844, 2998767121),
+     (9679, 5997108481), (11855, 8996332801), (13689, 11994849441)],
+)  # fmt: skip
+def test_the_matrix_has_the_published_number_of_entries(interlines, points):
+    options = dict.fromkeys(("partdiff", "preset", "precision", "function", "residuum", "cells"))
+    options |= {"interlines": str(interlines), "form": "jacobi"}
+    partdiff.translate("poisson2d", options, ["interlines"])
+    assert (int(options["cells"]) + 2) ** 2 == points
+
+
+# ---- methods, schemes, presets ---------------------------------------------------------------------------------------
+
+
+@pytest.mark.ids("SB2")
+def test_gauss_seidel_runs_as_a_pipeline_and_is_verified(haloscope):
+    record = solve(haloscope, "--interlines", 10, "--form", "gauss-seidel", "--steps", 1000, *ONE)
+    assert record["request"]["schedule"] == "pipeline"
+    assert record["poisson"]["residuum"] == [pytest.approx(2.832813e-4, rel=1e-6)]
+    assert record["verification"] == record["verification"] | {"status": "passed", "against": "sequential loop"}
+
+
+@pytest.mark.ids("SB4", "SD1", "SD2", "SD3")
+@pytest.mark.parametrize("scheme", ["chain", "chain-pscw", "all-to-last", "accumulate"])
+def test_every_scheme_stops_gauss_seidel_soon_after_the_sequential_program(haloscope, scheme):
+    words = ("--interlines", 10, "--form", "gauss-seidel", "--precision", "1e-3", "--residuum", scheme, *ONE)
+    alone = solve(haloscope, *words, "--ranks", 1)["poisson"]
+    pair = solve(haloscope, *words, "--ranks", 2)["poisson"]
+    assert pair["scheme"] == scheme
+    assert alone["iterations"][0] <= pair["iterations"][0] <= alone["iterations"][0] + 4
+
+
+@pytest.mark.ids("SF4")
+@pytest.mark.parametrize("preset", partdiff.PRESETS)
+@pytest.mark.parametrize("method", ["jacobi", "gauss-seidel"])
+def test_the_three_final_versions_are_presets(haloscope, preset, method):
+    record = solve(haloscope, "--interlines", 3, "--form", method, "--preset", preset, "--precision", "5e-3", *ONE)
+    scheme = {"jacobi": "allreduce"}.get(method, "chain-pscw" if preset == "rma" else "chain")
+    assert record["poisson"]["scheme"] == scheme
+    assert {"p2p": "p2p", "rma": "rma-pscw", "shared": "shared+rma"}[preset] in record["request"]["strategy"]
+    assert record["verification"]["status"] == "passed" and record["poisson"]["reached"]
+
+
+@pytest.mark.parametrize(
+    ("words", "reason"),
+    [
+        (["--form", "gauss-seidel", "--schedule", "bulk"], "--schedule pipeline"),
+        (["--form", "gauss-seidel", "--strategy", "ordered/rma-fence"], "serialise the pipeline"),
+        (["--form", "gauss-seidel", "--strategy", "ordered/neighbor"], "serialise the pipeline"),
+        (["--form", "gauss-seidel", "--depth", "2"], "--depth 1"),
+        (["--form", "gauss-seidel", "--ranks", "4", "--process-grid", "2x2"], "--process-grid lines"),
+        (["--schedule", "pipeline"], "--form gauss-seidel"),
+        (["--ranks", "40"], "use fewer ranks"),
+        (["--periodic", "xy"], "--periodic none"),
+        (["--preset", "p2p", "--strategy", "ordered/p2p"], "drop --strategy"),
+        (["--precision", "2"], "--precision 2"),
+        (["--cells", "31"], "use one of them"),
+    ],
+)
+def test_what_cannot_work_is_refused_with_the_reason(haloscope, words, reason):
+    result = haloscope("run", "poisson2d", "--interlines", 3, "--steps", 2, *words)
+    assert result.code == 2
+    assert reason in result.err
+
+
+def test_precision_with_deep_halos_is_refused_with_the_reason(haloscope):
+    result = haloscope("run", "poisson2d", "--interlines", 3, "--depth", 2, "--precision", "1e-3", *ONE)
+    assert result.code == 2 and "only the last ones' fields are kept" in result.err
+
+
+def test_words_of_poisson2d_are_refused_for_other_apps(haloscope):
+    result = haloscope("run", "laplace2d", "--cells", 16, "--precision", "1e-3")
+    assert result.code == 2 and "belongs to app poisson2d" in result.err
+
+
+def test_a_precision_out_of_reach_is_said_and_recorded(haloscope):
+    record = solve(haloscope, "--interlines", 1, "--precision", "1e-19", "--steps", 20, *ONE)
+    assert not record["poisson"]["reached"] and record["poisson"]["iterations"] == [20]
+    assert any("was not reached in 20 iterations" in warning for warning in record["warnings"])
+
+
+# ---- precision finder ------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.ids("SG2")
+@pytest.mark.parametrize(("method", "residuum"), [("jacobi", "2.332824e-04"), ("gauss-seidel", "2.832813e-04")])
+def test_the_precision_finder_prints_the_residuum_of_a_sequential_iteration(haloscope, method, residuum):
+    result = haloscope("run", "poisson2d", "--find-precision", 1000, "--interlines", 10, "--form", method)
+    assert result.code == 0, result.err
+    assert f"residuum of iteration 1000 is {residuum}" in result.out
+    assert precision.residua(method, 10, 1000)[-1] == pytest.approx(float(residuum), rel=1e-6)
+
+
+@pytest.mark.long
+@pytest.mark.ids("SA3", "SA5", "SG2")
+@pytest.mark.parametrize(
+    ("method", "residuum", "target"), [("jacobi", 7.063698e-5, "7.0637e-5"), ("gauss-seidel", 7.075351e-5, "7.0754e-5")]
+)
+def test_the_published_problem_takes_5000_iterations(haloscope, method, residuum, target):
+    words = ("--interlines", 512, "--form", method, "--ftz", "on", *ONE)
+    record = solve(haloscope, *words, "--precision", target, "--ranks", 1 if method == "gauss-seidel" else 2)
+    assert record["poisson"]["iterations"] == [5000]
+    assert record["poisson"]["residuum"] == [pytest.approx(residuum, rel=6e-7)]
+
+
+# ---- slow blocks of lines --------------------------------------------------------------------------------------------
+
+
+def test_blocks_far_above_the_median_are_slow():
+    work = {"blocks": 4, "window": 10, "seconds": [[1, 1.1, 0.9, 1], [1, 2, 1, 1]]}
+    assert partdiff.slow_blocks(work, 0) == []
+    assert partdiff.slow_blocks(work, 1) == [1]
+
+
+def slow(record: dict, iteration: int) -> list[int]:
+    """The blocks that are slow in the window of this iteration."""
+    work = record["poisson"]["work"]
+    return partdiff.slow_blocks(work, (iteration - 1) // work["window"])
+
+
+@pytest.mark.ids("SH2", "SH3")
+def test_subnormal_numbers_slow_a_band_of_lines_that_flushing_to_zero_removes(haloscope):
+    """After 600 iterations the front has left the normal range some 550 lines from the border: here block 12, 13 of 48."""
+    words = ("--interlines", 256, "--steps", 600, "--work-blocks", 48, "--work-window", 50, "--ranks", 1, *ONE)
+    usual = solve(haloscope, *words)
+    flushed = solve(haloscope, *words, "--ftz", "on")
+    band = slow(usual, 600)
+    assert {13, 34} <= set(band) <= {12, 13, 14, 33, 34, 35}, usual["poisson"]["work"]["seconds"][-1]
+    assert slow(flushed, 600) == [], flushed["poisson"]["work"]["seconds"][-1]
+    assert flushed["environment"]["ftz"] and not usual["environment"]["ftz"]
+    assert flushed["poisson"]["residuum"] == usual["poisson"]["residuum"]
+
+
+@pytest.mark.long
+@pytest.mark.ids("SH2")
+def test_the_slow_ranks_of_the_study_are_found(haloscope):
+    words = ("--interlines", 512, "--steps", 5000, "--work-blocks", 16, "--work-window", 100, "--ranks", 1, *ONE)
+    usual = solve(haloscope, *words, "--verify", 0)
+    assert slow(usual, 2500) == [5, 10]
+    assert slow(usual, 5000) == [7, 8]
+    flushed = solve(haloscope, *words, "--verify", 0, "--ftz", "on")
+    assert slow(flushed, 2500) == [] and slow(flushed, 5000) == []

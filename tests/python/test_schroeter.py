@@ -1,0 +1,182 @@
+"""The 2021 study: what it measures, its published figures, its tables, and a run on small grids."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+
+import pytest
+
+from haloscope import precision, records, studies
+from haloscope.studies import Options, schroeter2021, schroeter2021_report
+from test_records import measurement
+from test_study import section
+
+SMALL = Options(sizes=(6, 4), ranks=2, steps=12, repetitions=2, launches=2, nodes=2, cores=2)
+
+
+@pytest.mark.ids("SG2")
+@pytest.mark.parametrize("row", studies.published("schroeter2021", "weak_scaling_precisions"), ids=str)
+def test_the_precision_finder_gives_the_published_residua(row):
+    if int(row["iteration"]) > 100:
+        assert row["interlines"] in ("3000", "512")  # as many iterations as a test has time for are looked at elsewhere
+        return
+    method = row["method"].replace("_", "-")
+    found = precision.residua(method, int(row["interlines"]), 100)[int(row["iteration"]) - 1]
+    assert f"{found:.6e}" == f"{float(row['residuum']):.6e}"
+
+
+@pytest.mark.ids("SG2")
+@pytest.mark.parametrize(("method", "interlines", "iterations", "expected"), [
+    ("jacobi", 0, 10, "2.581787e-02"), ("gauss-seidel", 0, 10, "2.984447e-02"), ("jacobi", 10, 1000, "2.332824e-04"),
+    ("jacobi", 30, 500, "6.475146e-04"), ("jacobi", 50, 500, "6.758782e-04"), ("jacobi", 100, 100, "3.544251e-03"),
+    ("gauss-seidel", 100, 100, "3.783478e-03"),
+])  # fmt: skip
+def test_the_precision_finder_gives_the_reference_values(method, interlines, iterations, expected):
+    assert f"{precision.residua(method, interlines, iterations)[-1]:.6e}" == expected
+    wanted = precision.target(method, interlines, iterations)
+    assert (
+        precision.residua(method, interlines, iterations)[-1]
+        < wanted
+        < precision.residua(method, interlines, iterations)[-2]
+    )
+
+
+@pytest.mark.ids("SG1")
+def test_the_eight_experiments_compare_the_three_final_versions():
+    made = schroeter2021.eight_experiments(SMALL)
+    kinds = {(c.variants[0][1].method, c.variants[0][1].scaling, c.variants[0][1].end) for c in made}
+    assert len(made) == len(kinds) == 8
+    assert all([name for name, _ in c.variants] == ["p2p", "rma", "shared"] for c in made)
+    for c in made:
+        for _, case in c.variants:
+            assert not schroeter2021.configuration(case, SMALL).refused
+
+
+@pytest.mark.ids("SG1", "SA1")
+def test_full_runs_have_the_published_sizes_ranks_and_precisions():
+    full = schroeter2021.DEFAULTS["full"]
+    table = {int(r["ranks"]): int(r["interlines"]) for r in studies.published("schroeter2021", "table_5_1")}
+    for ranks in schroeter2021.FULL_RANKS:
+        case = schroeter2021.Case("jacobi", scaling="weak", ranks=ranks)
+        assert abs(schroeter2021.interlines(case, full) - table[ranks]) <= 1
+    assert full.launches >= schroeter2021_report.LEAST_LAUNCHES
+    assert schroeter2021.target(schroeter2021.Case("jacobi", "precision"), full) == 7.0637e-5
+    assert schroeter2021.iterations(schroeter2021.Case("jacobi"), full) == 5000
+    assert schroeter2021.iterations(schroeter2021.Case("jacobi", scaling="weak"), full) == 100
+
+
+@pytest.mark.ids("SG3", "SG6")
+def test_every_topic_of_the_study_has_its_comparisons():
+    made = schroeter2021.comparisons(SMALL)
+    assert {c.topic for c in made} == set(schroeter2021.TOPICS)
+    assert all(len(c.variants) >= 2 for c in made)
+    placed = [c for c in made if c.topic == "Placement"]
+    assert {c.variants[0][1].nodes for c in placed} == {1, 2}
+    crowded = [c for c in made if c.topic == "Full node"]
+    assert {c.variants[0][1].ranks for c in crowded} == {2, 4}
+    configurations = schroeter2021.plan(SMALL).configurations
+    assert len({c.id for c in configurations}) == len(configurations)
+
+
+def test_published_ratios_are_those_of_the_thesis():
+    ratios = schroeter2021_report.published_ratios()
+    assert round(ratios["rma over p2p, all-to-last"], 3) == 1.237
+    assert round(1 - ratios["shared over p2p, one full node"], 3) == 0.077
+    assert round(ratios["shared over p2p, two nodes"], 3) == 1.364
+    assert round(1 - ratios["split over one communicator"], 3) == 0.063
+
+
+def made_up(seconds: dict[str, list[float]], options: Options) -> list[dict]:
+    """Records of the whole study in which each version takes these seconds, one number per launch."""
+    found = []
+    for c in schroeter2021.plan(options).configurations:
+        version = next((v for v in ("shared", "rma") if v in c.strategy), "p2p")
+        for launch, value in enumerate(seconds[version]):
+            steps = 10 + 3 * ("precision=" in c.id and "gauss" in c.id)
+            record = measurement(c.id, f"launch-{launch + 1}", [value, 1.01 * value, 0.99 * value], steps=steps,
+                                 app=c.app, cells=list(c.cells), strategy=c.strategy, schedule=c.schedule, ranks=c.ranks)  # fmt: skip
+            found.append(record)
+    return found
+
+
+@pytest.mark.ids("SG4", "SI1")
+def test_ratios_to_p2p_name_a_version_only_outside_the_noise():
+    noisy = {"p2p": [1.0, 1.3, 0.8, 1.1, 1.0], "rma": [1.1, 0.9, 1.2, 0.95, 1.0], "shared": [2.0, 2.4, 1.9, 2.1, 2.2]}
+    text = schroeter2021.report(made_up(noisy, SMALL), SMALL)
+    rows = section(text, "Run time over that of p2p")
+    assert len(rows) == 8 + 4 + 2
+    assert all("cannot tell apart" in row[5] and "shared" not in row[5] for row in rows)
+    winners = section(text, "Which version for which case")
+    assert len(winners) == 8 and all(row[2] for row in winners)
+    clear = {"p2p": [1.0, 1.01, 1.02, 1.0, 1.0], "rma": [0.5, 0.51, 0.5, 0.5, 0.5], "shared": [2.0] * 5}
+    rows = section(schroeter2021.report(made_up(clear, SMALL), SMALL), "Run time over that of p2p")
+    assert all(row[5] == "rma" and float(row[1]) == pytest.approx(0.5, abs=0.01) for row in rows)
+
+
+@pytest.mark.ids("SI1")
+def test_too_few_launches_name_no_version_however_far_apart_they_are():
+    clear = {"p2p": [1.0] * 4, "rma": [0.5] * 4, "shared": [2.0] * 4}
+    rows = section(schroeter2021.report(made_up(clear, SMALL), SMALL), "Run time over that of p2p")
+    assert all("cannot tell apart" in row[5] for row in rows)
+
+
+@pytest.mark.ids("SG1", "SG3", "SG4", "SG6")
+def test_the_report_has_a_table_per_topic_and_the_published_figures_beside_ours(tmp_path):
+    even = {"p2p": [1.0, 1.0], "rma": [1.2, 1.2], "shared": [0.9, 0.9]}
+    found = made_up(even, SMALL)
+    text = schroeter2021.report(found, SMALL)
+    for topic in schroeter2021.TOPICS:
+        assert section(text, topic), topic
+    rows = {row[0]: row for row in section(text, "Published figures beside ours")}
+    assert rows["run time, rma over p2p, all-to-last"][2:4] == ["1.237", "1.200"]
+    assert rows["run time, shared over p2p, one full node"][2:4] == ["0.923", "0.900"]
+    assert rows["extra iterations, Gauss-Seidel to a precision"][3] == str(13 - SMALL.steps)
+    files = schroeter2021.figures(found, SMALL, tmp_path / "f")
+    assert [f.suffix for f in files] == [".svg", ".png"] and all(f.stat().st_size > 5000 for f in files)
+
+
+@pytest.mark.ids("SG1", "SG4")
+def test_a_run_on_small_grids_measures_checks_and_reports_everything(haloscope):
+    words = ("--sizes", "6,4", "--steps", 12, "--repetitions", 1, "--launches", 2, "--output", "r.jsonl")
+    result = haloscope("study", "schroeter2021", "--quick", *words)
+    assert result.code == 0, result.err
+    file = records.read("r.jsonl")
+    assert not file.bad_lines and file.measurements
+    assert all(r["verification"]["status"] == "passed" for r in file.measurements)
+    experiments = section(result.out, "Eight experiments")
+    assert len(experiments) == 24
+    by_precision = [r for r in file.measurements if "precision=" in r["id"]]
+    assert by_precision and all(r["request"]["steps"] >= 12 for r in by_precision)
+    assert all(r["request"]["steps"] == 12 for r in by_precision if "jacobi" in r["id"])
+    assert "Published figures beside ours" in result.out and "r.svg" in result.out
+
+
+@pytest.mark.ids("SG7")
+def test_job_scripts_cover_the_full_study_without_measuring(haloscope, tmp_path):
+    result = haloscope("study", "schroeter2021", "--slurm", "jobs")
+    assert result.code == 0, result.err
+    scripts = {p.stem for p in (tmp_path / "jobs").glob("*.sbatch")}
+    assert {
+        "schroeter2021-1x4",
+        "schroeter2021-2x8",
+        "schroeter2021-3x32",
+        "schroeter2021-1x72",
+        "schroeter2021-4x9",
+    } <= scripts
+    lines = (tmp_path / "jobs" / "schroeter2021-3x32.configurations").read_text().splitlines()
+    assert all("--repetitions 1" in line for line in lines)
+    assert any("--cells 4103x4103" in line and "--steps 5000" in line for line in lines)
+    refused = haloscope("study", "valen2023", "--slurm", "jobs")
+    assert refused.code == 2 and "schroeter2021" in refused.err
+
+
+def test_records_of_a_cluster_are_reported_without_measuring(haloscope, tmp_path):
+    options = dataclasses.replace(schroeter2021.DEFAULTS["quick"], cores=2)
+    found = made_up({"p2p": [1.0, 1.0], "rma": [1.2, 1.2], "shared": [0.9, 0.9]}, options)
+    half = len(found) // 2
+    for name, part in (("a.jsonl", found[:half]), ("b.jsonl", found[half:])):
+        (tmp_path / name).write_text("".join(json.dumps(r) + "\n" for r in part))
+    result = haloscope("study", "schroeter2021", "--quick", "--from", "a.jsonl", "--from", "b.jsonl")
+    assert result.code == 0, result.err
+    assert len(section(result.out, "Eight experiments")) == 24

@@ -1,0 +1,152 @@
+"""Where the ranks' time went: the table of blocked seconds, and the trace of all ranks in one file."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from haloscope import core, records, timeline
+from test_records import measurement
+
+DELAY_S = 0.02
+STEPS = 5
+
+
+def run(haloscope, *words, ranks: int = 2, strategy: str = "direct/p2p"):
+    return haloscope("run", "laplace2d", "--cells", "32x32", "--process-grid", f"{ranks}x1", "--ranks", ranks,
+                     "--steps", STEPS, "--repetitions", 2, "--launches", 1, "--strategy", strategy, "--verify", 0,
+                     "--output", "r.jsonl", *words)  # fmt: skip
+
+
+def trace(haloscope, *words, **options) -> list[dict]:
+    result = run(haloscope, "--trace", "t.json", *words, **options)
+    assert result.code == 0, result.err
+    return json.loads(Path("t.json").read_text())
+
+
+def table(text: str, first: str) -> list[dict[str, str]]:
+    """The table whose first column has this title."""
+    lines = [[c.strip() for c in line.split("|")[1:-1]] for line in text.splitlines() if line.startswith("|")]
+    at = next(i for i, line in enumerate(lines) if line[0] == first)
+    width = len(lines[at])
+    body = []
+    for line in lines[at + 2 :]:
+        if len(line) != width or line[0] in ("during", "#", "rank"):
+            break
+        body.append(dict(zip(lines[at], line, strict=True)))
+    return body
+
+
+@pytest.mark.ids("SH1")
+def test_a_rank_that_waits_for_a_late_one_is_shown_as_blocked_for_as_long(haloscope):
+    late = f"delay:rank=1,step=-1,seconds={DELAY_S},op=send"
+    result = run(haloscope, "--timeline", "--inject", late)
+    assert result.code == 0, result.err
+    [record] = records.read("r.jsonl").measurements
+    ranks = timeline.ranks_of([record])
+    delayed = 2 * STEPS * DELAY_S
+    assert timeline.blocked_s(ranks[0]) > 0.8 * delayed > 2 * timeline.blocked_s(ranks[1])
+    in_calls = sum(
+        call["seconds"] for (during, _, role), call in ranks[0]["mpi"].items() if timeline.blocks(during, role)
+    )
+    assert 0.1 * delayed < in_calls <= timeline.blocked_s(ranks[0])
+    shown = {row["rank"]: row for row in table(result.out, "rank")}
+    assert set(shown) == {"0", "1", "least", "mean", "most"}
+    assert float(shown["0"]["blocked (s)"]) == pytest.approx(timeline.blocked_s(ranks[0]), abs=1e-4)
+    first = table(result.out, "during")[0]
+    assert first["during"] == "wait" and first["blocks"] == "yes" and first["MPI call"].startswith("MPI_Test")
+
+
+@pytest.mark.ids("SH1")
+def test_phases_and_operations_of_every_rank_add_up_to_what_it_measured(haloscope):
+    assert run(haloscope, "--timeline").code == 0
+    [record] = records.read("r.jsonl").measurements
+    for entry in record["timeline"]["ranks"]:
+        phases, operations = sum(entry["phases_s"].values()), sum(entry["operations_s"].values())
+        assert 0 < operations <= phases <= 1.05 * entry["measured_s"] + 1e-3
+        assert entry["operations_s"]["wait"] + entry["operations_s"]["complete"] == pytest.approx(
+            entry["phases_s"]["wait"]
+        )
+
+
+@pytest.mark.ids("SH1")
+def test_only_calls_of_the_exchange_are_counted_and_all_of_them(haloscope):
+    assert run(haloscope, "--timeline").code == 0
+    [record] = records.read("r.jsonl").measurements
+    messages = record["counts"]["messages"] * record["request"]["repetitions"]
+    calls = [call for entry in record["timeline"]["ranks"] for call in entry["mpi"]]
+    sent = [call for call in calls if call["call"] == "MPI_Isend"]
+    assert sum(call["calls"] for call in sent) == messages and {call["during"] for call in sent} == {"send"}
+    assert not [call for call in calls if call["call"] == "MPI_Barrier"]
+
+
+@pytest.mark.ids("SH1")
+def test_a_barrier_before_each_exchange_shows_as_blocked_time_of_its_own(haloscope):
+    assert run(haloscope, "--timeline", "--barrier").code == 0
+    [record] = records.read("r.jsonl").measurements
+    for entry in record["timeline"]["ranks"]:
+        [barrier] = [call for call in entry["mpi"] if call["call"] == "MPI_Barrier"]
+        assert barrier["during"] == "barrier" and barrier["calls"] == 2 * STEPS and barrier["role"] == "waits"
+        assert entry["operations_s"]["barrier"] >= barrier["seconds"] > 0
+
+
+def test_without_being_asked_for_a_record_has_no_timeline(haloscope):
+    result = run(haloscope)
+    assert result.code == 0 and "blocked" not in result.out
+    assert "timeline" not in records.read("r.jsonl").measurements[0]
+
+
+@pytest.mark.ids("SH1")
+def test_the_trace_has_one_named_process_per_rank_with_operations_steps_and_mpi_calls(haloscope):
+    events = trace(haloscope, ranks=3)
+    names = {e["pid"]: e["args"]["name"] for e in events if e["name"] == "process_name"}
+    assert sorted(names) == [0, 1, 2] and all(name.startswith(f"rank {pid} on ") for pid, name in names.items())
+    assert all("clock" in e["args"]["labels"] for e in events if e["name"] == "process_labels")
+    choice = core.Choice(app="laplace2d", cells=(32, 32), ranks=3, process_grid="3x1", strategy="direct/p2p")
+    layout = core.make_layout(choice)
+    for rank in names:
+        plan = core.make_plan(layout, rank, core.exchange_spec(choice))
+        program = core.make_program("bulk", plan, core.schedule_options(choice))
+        mine = [e for e in events if e["ph"] == "X" and e["pid"] == rank]
+        operations = [e for e in mine if "op" in e["args"]]
+        steps = sorted({e["args"]["step"] for e in operations})
+        assert steps == list(range(steps[0], steps[0] + STEPS))
+        assert len(operations) == STEPS * len(program.ops)
+        assert {e["name"] for e in operations} == {op.kind for op in program.ops}
+        calls = [e for e in mine if e["cat"] == "mpi"]
+        assert calls and all(e["name"].startswith("MPI_") for e in calls)
+        for call in calls:  # every call lies inside an operation of the same step
+            assert any(o["ts"] <= call["ts"] + 0.01 and call["ts"] + call["dur"] <= o["ts"] + o["dur"] + 0.01
+                       and o["args"]["step"] == call["args"]["step"] for o in operations)  # fmt: skip
+
+
+@pytest.mark.ids("SH1")
+def test_clocks_are_aligned_no_message_arrives_before_it_was_sent(haloscope):
+    events = [e for e in trace(haloscope) if e["ph"] == "X"]
+    waits = {(e["pid"], e["args"]["step"]): e["ts"] + e["dur"] for e in events if e["name"] == "wait"}
+    sends = {(e["pid"], e["args"]["step"]): e["ts"] for e in events if e["name"] == "send"}
+    assert len(waits) == len(sends) == 2 * STEPS
+    tolerance_us = 50
+    assert all(arrived > sends[1 - rank, step] - tolerance_us for (rank, step), arrived in waits.items())
+
+
+def test_a_trace_file_that_cannot_be_written_ends_the_run_with_its_name(haloscope):
+    result = run(haloscope, "--trace", "missing/t.json")
+    assert result.code == 1 and "missing/t.json" in result.err
+
+
+def test_timelines_of_several_launches_add_up_and_many_ranks_are_summarised():
+    call = {"call": "MPI_Wait", "role": "waits", "during": "wait", "calls": 2, "seconds": 0.5}
+    entry = {"measured_s": 2.0, "phases_s": {"wait": 0.5, "compute": 1.5}, "operations_s": {"wait": 0.5}, "mpi": [call]}  # fmt: skip
+    record = measurement()
+    record["timeline"] = {"ranks": [{"rank": r} | entry for r in range(40)]}
+    assert records.fault_of(record) == ""
+    ranks = timeline.ranks_of([record, record])
+    assert ranks[39]["measured_s"] == 4 and ranks[39]["mpi"]["wait", "MPI_Wait", "waits"]["calls"] == 4
+    text = timeline.summary([record])
+    assert [row["rank"] for row in table(text, "rank")] == ["least", "mean", "most"]
+    assert table(text, "rank")[0]["blocked"] == "25.0 %"
+    assert table(text, "during")[0]["calls, all ranks"] == "80"
+    assert timeline.summary([measurement()]) == ""
