@@ -18,7 +18,7 @@ SOURCES = Path(__file__).resolve().parents[1] / "cpp"  # one folder per program
 RANK_COUNTS = {"test_mpi": (1, 2, 3, 4, 6, 8, 9)}  # the others run without mpiexec
 # With many more ranks than cores a spinning MPI takes seconds for what takes milliseconds otherwise; the suites of single
 # transports run on so many in `make check-long` only.
-FEW_RANKS = 4
+FEW_RANKS = 3
 MANY_RANKED_SUITES = {"Advection", "Strategies", "Transport", "UserExchange", "LateNeighbour"}
 PROGRAMS = {f"test_{f.name}": RANK_COUNTS.get(f"test_{f.name}", (0,)) for f in sorted(SOURCES.iterdir()) if f.is_dir()}
 # Of one suite. `make check-long` runs every combination instead of a sample of them.

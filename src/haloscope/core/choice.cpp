@@ -143,7 +143,7 @@ const std::vector<TransportTraits>& transport_traits() {
       {"persistent", {"testany", "datatype"}, {"", "testany", "datatype"}},
       {.name = "rma-fence",
        .options = {"put", "get", "single", "per-message", "split", "plain"},
-       .listed = {"", "get,per-message", "split"},
+       .listed = {"", "get", "split"},
        .collective_rounds = true,
        .single_messages = false,
        .rules = rma_rules({one_of({"single", "per-message", "split"}, "they are different sets of windows; give one")})},

@@ -70,12 +70,12 @@ class FenceLink final : public WindowLink {
   /// window a rank exposes nothing. Ranks make windows, and fence, in ascending order of x, hence without deadlock.
   void make_windows_of_groups(const Hints& hints) {
     std::vector<Exposed> exposed;
-    std::vector<int> owners = members(rank());
+    const auto owners = members();
     int own = 0;
-    const auto table = all_members(owners);
-    for (int owner : owners) {
+    const auto table = lists_of_all(comm(), owners);
+    for (const std::int64_t owner : owners) {
       if (owner == rank()) own = static_cast<int>(exposed.size());
-      exposed.push_back({group_comm(table[static_cast<std::size_t>(owner)], owner), true, {}});
+      exposed.push_back({group_comm(table[static_cast<std::size_t>(owner)], static_cast<int>(owner)), true, {}});
       for (int id = 0; id < messages(); ++id)
         if (moves(id) && !port(id).origin && port(id).peer == owner) exposed.back().ids.push_back(id);
     }
@@ -83,8 +83,8 @@ class FenceLink final : public WindowLink {
   }
 
   /// This rank and its peers, ascending.
-  std::vector<int> members(int self) const {
-    std::vector<int> list{self};
+  std::vector<std::int64_t> members() const {
+    std::vector<std::int64_t> list{rank()};
     for (int id = 0; id < messages(); ++id)
       if (moves(id)) list.push_back(port(id).peer);
     std::sort(list.begin(), list.end());
@@ -92,24 +92,9 @@ class FenceLink final : public WindowLink {
     return list;
   }
 
-  /// members() of every rank.
-  std::vector<std::vector<int>> all_members(const std::vector<int>& mine) const {
-    int size = 0;
-    MPI_Comm_size(comm(), &size);
-    std::vector<int> counts(static_cast<std::size_t>(size)), starts(static_cast<std::size_t>(size), 0);
-    const int count = static_cast<int>(mine.size());
-    MPI_Allgather(&count, 1, MPI_INT, counts.data(), 1, MPI_INT, comm());
-    for (int r = 1; r < size; ++r) starts[r] = starts[r - 1] + counts[r - 1];
-    std::vector<int> flat(static_cast<std::size_t>(starts.back() + counts.back()));
-    MPI_Allgatherv(mine.data(), count, MPI_INT, flat.data(), counts.data(), starts.data(), MPI_INT, comm());
-    std::vector<std::vector<int>> table;
-    for (int r = 0; r < size; ++r)
-      table.emplace_back(flat.begin() + starts[r], flat.begin() + starts[r] + counts[r]);
-    return table;
-  }
-
   /// Collective over `ranks` only.
-  MPI_Comm group_comm(const std::vector<int>& ranks, int tag) const {
+  MPI_Comm group_comm(const std::vector<std::int64_t>& members, int tag) const {
+    const std::vector<int> ranks(members.begin(), members.end());
     MPI_Group all, some;
     MPI_Comm_group(comm(), &all);
     MPI_Group_incl(all, static_cast<int>(ranks.size()), ranks.data(), &some);

@@ -10,7 +10,9 @@ namespace {
 
 class LockLink final : public PassiveLink {
  public:
-  LockLink(const LinkContext& context, const RmaOptions& options) : PassiveLink(context, options) { open(*context.layout); }
+  LockLink(const LinkContext& context, const RmaOptions& options) : PassiveLink(context, options) {
+    open(*context.layout);
+  }
   ~LockLink() override { close(); }
 
  private:

@@ -1,4 +1,5 @@
-// One-sided transfers inside one epoch to all ranks, from opening to closing: flushes complete them, or requests (rget).
+// One-sided transfers inside one epoch to all ranks, from opening to closing: flushes complete them, or requests
+// (rget).
 #include "haloscope/transport/builtin.hpp"
 #include "haloscope/transport/rma_passive.hpp"
 

@@ -50,8 +50,11 @@ class MessageSignals final : public Signals {
 class FlagSignals final : public Signals {
  public:
   explicit FlagSignals(PassiveLink& link)
-      : link_(link), window_(link.comm(), false, sizeof(std::int64_t) * (link.messages() + 1), hints(link.options())),
-        sent_(static_cast<std::size_t>(link.messages()), 0), expected_(sent_), theirs_(sent_) {
+      : link_(link),
+        window_(link.comm(), false, sizeof(std::int64_t) * (link.messages() + 1), hints(link.options())),
+        sent_(static_cast<std::size_t>(link.messages()), 0),
+        expected_(sent_),
+        theirs_(sent_) {
     const auto misaligned = reinterpret_cast<std::uintptr_t>(window_.data()) % sizeof(std::int64_t);
     first_ = misaligned ? sizeof(std::int64_t) - misaligned : 0;
     for (int id = 0; id < link.messages(); ++id) *cell(id) = 0;

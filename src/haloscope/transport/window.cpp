@@ -24,20 +24,21 @@ bool same_everywhere(MPI_Comm comm, std::int64_t number) {
   return bounds[0] == -bounds[1];
 }
 
-/// The lists of all ranks, one after the other.
-std::vector<std::int64_t> gathered(MPI_Comm comm, const std::vector<std::int64_t>& mine) {
+}  // namespace
+
+std::vector<std::vector<std::int64_t>> lists_of_all(MPI_Comm comm, const std::vector<std::int64_t>& mine) {
   int size = 0;
   MPI_Comm_size(comm, &size);
   std::vector<int> counts(static_cast<std::size_t>(size)), starts(counts);
   const int count = static_cast<int>(mine.size());
   MPI_Allgather(&count, 1, MPI_INT, counts.data(), 1, MPI_INT, comm);
   std::exclusive_scan(counts.begin(), counts.end(), starts.begin(), 0);
-  std::vector<std::int64_t> all(static_cast<std::size_t>(starts.back() + counts.back()));
-  MPI_Allgatherv(mine.data(), count, MPI_INT64_T, all.data(), counts.data(), starts.data(), MPI_INT64_T, comm);
-  return all;
+  std::vector<std::int64_t> flat(static_cast<std::size_t>(starts.back() + counts.back()));
+  MPI_Allgatherv(mine.data(), count, MPI_INT64_T, flat.data(), counts.data(), starts.data(), MPI_INT64_T, comm);
+  std::vector<std::vector<std::int64_t>> lists;
+  for (int r = 0; r < size; ++r) lists.emplace_back(flat.begin() + starts[r], flat.begin() + starts[r] + counts[r]);
+  return lists;
 }
-
-}  // namespace
 
 RmaOptions RmaOptions::parse(const std::string& transport, const std::vector<std::string>& given) {
   if (auto reason = refused_options(transport, given); !reason.empty()) throw UsageError(reason);
@@ -73,7 +74,9 @@ Window::~Window() {
 }
 
 Window::Window(Window&& other) noexcept
-    : comm_(std::exchange(other.comm_, MPI_COMM_NULL)), owns_comm_(other.owns_comm_), data_(other.data_),
+    : comm_(std::exchange(other.comm_, MPI_COMM_NULL)),
+      owns_comm_(other.owns_comm_),
+      data_(other.data_),
       handle_(std::exchange(other.handle_, MPI_WIN_NULL)) {}
 
 int Window::rank_of(MPI_Comm comm, int rank) const {
@@ -145,24 +148,25 @@ int WindowLink::largest(int count) const {
   return count;
 }
 
-/// The way from sender to receiver in the process grid, together with the tag, names a message at both ends: no rank has
-/// two of a name to send, or to receive. All names of all ranks, in order, are numbered.
+/// The way from sender to receiver in the process grid, together with the tag, names a message at both ends: no rank
+/// has two of a name to send, or to receive. All names of all ranks, in order, are numbered.
 void WindowLink::make_message_windows(const Layout& layout, const Hints& hints) {
   const auto name = [&](const Port& p) {
     const auto from = layout.coords(p.out ? rank_ : p.peer), to = layout.coords(p.out ? p.peer : rank_);
     std::int64_t way = 0;
-    for (int d = 0; d < 3; ++d) way = way * layout.ranks()[d] + (to[d] - from[d] + layout.ranks()[d]) % layout.ranks()[d];
+    for (int d = 0; d < 3; ++d)
+      way = way * layout.ranks()[d] + (to[d] - from[d] + layout.ranks()[d]) % layout.ranks()[d];
     return (way << 32) + p.tag;
   };
   std::vector<std::int64_t> mine;
   for (int id = 0; id < messages_; ++id)
     if (moves(id) && !ports_[id].origin) mine.push_back(name(ports_[id]));
-  std::vector<std::int64_t> all = gathered(comm_, mine);
+  std::vector<std::int64_t> all;
+  for (const auto& list : lists_of_all(comm_, mine)) all.insert(all.end(), list.begin(), list.end());
   std::sort(all.begin(), all.end());
   all.erase(std::unique(all.begin(), all.end()), all.end());
-  make_common_windows(static_cast<int>(all.size()), hints, [&](int id) {
-    return std::lower_bound(all.begin(), all.end(), name(ports_[id])) - all.begin();
-  });
+  make_common_windows(static_cast<int>(all.size()), hints,
+                      [&](int id) { return std::lower_bound(all.begin(), all.end(), name(ports_[id])) - all.begin(); });
 }
 
 void WindowLink::make_windows(const std::vector<Exposed>& exposed, Hints hints, int own) {

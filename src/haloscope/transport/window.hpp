@@ -1,6 +1,6 @@
-// What the one-sided transports share: memory that MPI allocates for a window, where each message lies in it, hints, and
-// packing. Whoever starts a transfer is its origin (the sender puts, the receiver gets), the other end its target. Only
-// the target's packed segment lies in a window; the origin works on a buffer of its own, or in place on the field.
+// What the one-sided transports share: memory that MPI allocates for a window, where each message lies in it, hints,
+// and packing. Whoever starts a transfer is its origin (the sender puts, the receiver gets), the other end its target.
+// Only the target's packed segment lies in a window; the origin works on a buffer of its own, or in place on the field.
 #pragma once
 
 #include <mpi.h>
@@ -31,6 +31,9 @@ struct RmaOptions {
   /// @throws UsageError for a word that `transport` does not have and for words that exclude each other.
   static RmaOptions parse(const std::string& transport, const std::vector<std::string>& given);
 };
+
+/// The list of every rank. Collective over `comm`.
+std::vector<std::vector<std::int64_t>> lists_of_all(MPI_Comm comm, const std::vector<std::int64_t>& mine);
 
 /// Info keys. Every one given must be true: MPI may rely on it.
 using Hints = std::vector<std::pair<const char*, const char*>>;
@@ -73,12 +76,12 @@ class WindowLink : public Link {
     bool out = false, origin = false;
     std::int64_t bytes = 0;
     MessageType type;
-    std::vector<std::byte*> data;    ///< per slot: field memory (in place), a buffer, or the segment in the window
-    std::vector<CopyList> packing;   ///< per slot: gathers (out) or scatters (in); empty in place
-    int window = 0;                  ///< the window the transfer goes through
-    int target = 0;                  ///< origin: the peer's rank in it
-    MPI_Aint at = 0;                 ///< offset in the target's memory
-    int slot = 0;                    ///< of the exchange in progress
+    std::vector<std::byte*> data;       ///< per slot: field memory (in place), a buffer, or the segment in the window
+    std::vector<CopyList> packing;      ///< per slot: gathers (out) or scatters (in); empty in place
+    int window = 0;                     ///< the window the transfer goes through
+    int target = 0;                     ///< origin: the peer's rank in it
+    MPI_Aint at = 0;                    ///< offset in the target's memory
+    int slot = 0;                       ///< of the exchange in progress
     std::atomic<bool> pending = false;  ///< started, not yet finished; a watchdog on another thread may look
   };
   /// A window to be made: its communicator, and the messages (ids) whose segments this rank exposes in it.

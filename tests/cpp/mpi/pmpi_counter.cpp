@@ -1,8 +1,9 @@
 // Counts what this rank really sends, in front of MPI's own functions.
+#include "pmpi_counter.hpp"
+
 #include <unordered_map>
 
 #include "link_rig.hpp"
-#include "pmpi_counter.hpp"
 
 namespace haloscope::test {
 
@@ -137,7 +138,7 @@ int MPI_Win_fence(int modes, MPI_Win window) {
   return PMPI_Win_fence(asserted(modes), window);
 }
 
-// ---- one-sided synchronisation and transfers --------------------------------------------------------------------------
+// ---- one-sided synchronisation and transfers ------------------------------------------------------------------------
 
 int MPI_Win_post(MPI_Group group, int modes, MPI_Win window) {
   ++calls().exposures;

@@ -14,8 +14,8 @@ struct Calls {
   std::int64_t exposures = 0, accesses = 0;  ///< MPI_Win_post, MPI_Win_start
   std::int64_t puts = 0, gets = 0, request_gets = 0, atomics = 0;
   std::int64_t windows_allocated = 0, windows_created = 0;  ///< memory from MPI, memory of the user
-  std::int64_t hinted_windows = 0;  ///< made with info keys
-  std::int64_t asserted = 0;        ///< synchronisation calls with an assertion
+  std::int64_t hinted_windows = 0;                          ///< made with info keys
+  std::int64_t asserted = 0;                                ///< synchronisation calls with an assertion
 };
 Calls& calls();
 

@@ -1,0 +1,174 @@
+// One-sided transports make the calls that each form of synchronisation is known by, counted in front of MPI.
+#include <algorithm>
+
+#include "haloscope/core/choice.hpp"
+#include "haloscope/core/error.hpp"
+#include "pmpi_counter.hpp"
+#include "rma_cases.hpp"
+
+namespace haloscope::test {
+namespace {
+
+// ---- the calls of each form -----------------------------------------------------------------------------------------
+
+/// What `exchanges` exchanges of an open link call, without opening and closing it.
+struct Loop {
+  Calls before, after;
+  std::int64_t messages = 0, bytes = 0;
+  std::int64_t operator()(std::int64_t Calls::*which) const { return after.*which - before.*which; }
+};
+
+constexpr int exchanges = 6;
+
+Loop loop_of(Rig& rig) {
+  Loop loop;
+  const Sent sent_before = sent();
+  loop.before = calls();
+  for (int i = 0; i < exchanges; ++i) rig.exchange(i % 2);
+  loop.after = calls();
+  loop.messages = sent().messages - sent_before.messages;
+  loop.bytes = sent().bytes - sent_before.bytes;
+  return loop;
+}
+
+Loop loop_of(const Case& c) {
+  Rig rig(c);
+  return loop_of(rig);
+}
+
+TEST(RmaPscw, SC3_NoCollectiveCallAndNoMessageInTheLoop) {
+  for (const Words& options : sampled_lists("rma-pscw"))
+    for (const Case& c : patterns(uneven(rma_case("rma-pscw", options)))) {
+      const Loop loop = loop_of(c);
+      EXPECT_EQ(loop(&Calls::collectives), 0) << describe(c);
+      EXPECT_EQ(loop.messages, 0) << describe(c);
+      EXPECT_EQ(loop(&Calls::puts) + loop(&Calls::gets) > 0, world_size() > 1) << describe(c);
+    }
+}
+
+std::int64_t fences(const Words& options) {
+  Case c = row(rma_case("rma-fence", options), true);
+  c.spec.pattern = Pattern::direct;
+  return loop_of(c)(&Calls::fences);
+}
+
+TEST(RmaFence, SD4_FenceCountHalvesWithOneWindowForBothLines) {
+  for (const char* way : {"put", "get"}) {
+    EXPECT_EQ(fences({way, "single"}), 2 * exchanges);
+    EXPECT_EQ(fences({way, "per-message"}), world_size() > 1 ? 2 * fences({way, "single"}) : 0);
+  }
+}
+
+TEST(RmaFence, SD5_FencesOfSplitWindowsJoinARankAndItsPeersOnly) {
+  for (const char* way : {"put", "get"}) {
+    calls().largest_fence_group = 0;
+    Rig rig(row(rma_case("rma-fence", {way, "split"}), false));
+    const Loop loop = loop_of(rig);
+    EXPECT_LE(calls().largest_fence_group, 3);
+    EXPECT_EQ(calls().largest_fence_group,
+              std::min(world_size(), world_size() > 2 && rig.plan.messages_out() > 0 ? 3 : 2));
+    EXPECT_EQ(loop(&Calls::fences), 2 * exchanges * (1 + rig.plan.messages_out()) * rig.plan.rounds);
+  }
+}
+
+TEST(RmaLock, SC4_GetNeedsNoBarrierAndLocksEachAccess) {
+  const Loop loop = loop_of(row(rma_case("rma-lock", {"get"}), true));
+  const std::int64_t accesses = world_size() > 1 ? 2 * exchanges : 0;
+  EXPECT_EQ(loop(&Calls::barriers), 0);
+  EXPECT_EQ(loop(&Calls::collectives), 0);
+  EXPECT_EQ(loop(&Calls::puts), 0);
+  EXPECT_EQ(loop(&Calls::gets), accesses);
+  EXPECT_EQ(loop(&Calls::locks), accesses);
+  EXPECT_EQ(loop(&Calls::unlocks), accesses);
+  EXPECT_EQ(loop.bytes, 0) << "messages that say 'ready' and 'read' are empty";
+  EXPECT_EQ(loop.messages, 2 * accesses);
+}
+
+TEST(RmaLock, SC4_FlagsReplaceTheEmptyMessages) {
+  for (const char* transport : {"rma-lock", "rma-lockall"}) {
+    const Loop loop = loop_of(row(rma_case(transport, {"get", "flag"}), true));
+    EXPECT_EQ(loop.messages, 0);
+    EXPECT_EQ(loop(&Calls::collectives), 0);
+    EXPECT_EQ(loop(&Calls::atomics), world_size() > 1 ? 4 * exchanges : 0);
+  }
+}
+
+TEST(RmaLockAll, SC8_OneLockAllAndOneUnlockAllPerWindow) {
+  for (const Words& options : sampled_lists("rma-lockall")) {
+    const Calls before = calls();
+    {
+      Rig rig(row(rma_case("rma-lockall", options), true));
+      const Loop loop = loop_of(rig);
+      for (auto which : {&Calls::lock_alls, &Calls::unlock_alls, &Calls::locks, &Calls::collectives})
+        EXPECT_EQ(loop(which), 0);
+    }
+    const std::int64_t windows = calls().windows_allocated - before.windows_allocated;
+    EXPECT_EQ(calls().lock_alls - before.lock_alls, windows);
+    EXPECT_EQ(calls().unlock_alls - before.unlock_alls, windows);
+    const bool single = std::find(options.begin(), options.end(), "single") != options.end();
+    const bool flag = std::find(options.begin(), options.end(), "flag") != options.end();
+    if (single) {
+      EXPECT_EQ(windows, flag ? 2 : 1);
+    }
+  }
+}
+
+TEST(RmaLockAll, SC9_RequestBasedGetsRunUnderLockAllAndNeverBetweenFences) {
+  const Loop loop = loop_of(row(rma_case("rma-lockall", {"rget"}), true));
+  EXPECT_EQ(loop(&Calls::request_gets), world_size() > 1 ? 2 * exchanges : 0);
+  EXPECT_EQ(loop(&Calls::gets) + loop(&Calls::puts) + loop(&Calls::fences), 0);
+  try {
+    parse_strategy("ordered/rma-fence:rget");
+    FAIL() << "accepted";
+  } catch (const UsageError& error) {
+    EXPECT_NE(std::string(error.what()).find("rma-lockall:rget"), std::string::npos) << error.what();
+  }
+}
+
+// ---- hints, memory model, memory ------------------------------------------------------------------------------------
+
+TEST(Rma, SF1_PlainGivesNeitherHintsNorAssertions) {
+  for (const char* transport : {"rma-fence", "rma-pscw", "rma-lock", "rma-lockall"})
+    for (bool plain : {false, true}) {
+      const Calls before = calls();
+      const Words flags = std::string(transport).starts_with("rma-lock") ? Words{"flag"} : Words{};
+      Words options = flags;
+      if (plain) options.push_back("plain");
+      loop_of(row(rma_case(transport, options), true));
+      const std::int64_t made = calls().windows_allocated - before.windows_allocated;
+      EXPECT_EQ(calls().hinted_windows - before.hinted_windows, plain ? 0 : made) << transport;
+      EXPECT_EQ(calls().asserted - before.asserted > 0,
+                !plain && (world_size() > 1 || calls().fences > before.fences || calls().lock_alls > before.lock_alls))
+          << transport;
+    }
+}
+
+TEST(Rma, SF2_TheMemoryModelThatMpiNamesIsReported) {
+  void* data = nullptr;
+  MPI_Win window;
+  MPI_Win_allocate(8, 1, MPI_INFO_NULL, MPI_COMM_WORLD, static_cast<void*>(&data), &window);
+  int* model = nullptr;
+  int known = 0;
+  MPI_Win_get_attr(window, MPI_WIN_MODEL, static_cast<void*>(&model), &known);
+  ASSERT_TRUE(known);
+  const std::string name = *model == MPI_WIN_UNIFIED ? "unified" : "separate";
+  MPI_Win_free(&window);
+  for (const char* transport : {"rma-fence", "rma-pscw", "rma-lock", "rma-lockall"})
+    EXPECT_NE(Rig(row(rma_case(transport, {}), true)).link->report().find("memory model " + name), std::string::npos);
+}
+
+TEST(Rma, SF3_AllWindowsHaveMemoryFromMpi) {
+  for (const char* transport : {"rma-fence", "rma-pscw", "rma-lock", "rma-lockall"})
+    for (const Words& options : sampled_lists(transport)) {
+      const Calls before = calls();
+      const Case c = row(rma_case(transport, options), true);
+      Rig rig(c);
+      EXPECT_EQ(calls().windows_created, before.windows_created);
+      if (!rig.plan.messages.empty()) {
+        EXPECT_GT(calls().windows_allocated, before.windows_allocated);
+      }
+    }
+}
+
+}  // namespace
+}  // namespace haloscope::test
