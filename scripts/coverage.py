@@ -22,10 +22,10 @@ CHECKLISTS = ROOT / "python" / "haloscope" / "data" / "checklists.csv"
 SCOPES = {"now": "", "gpu": "needs a GPU back end", "later": "needs the model"}
 
 
-def outcomes(report: Path) -> dict[str, dict[str, str]]:
+def outcomes(reports: list[Path]) -> dict[str, dict[str, str]]:
     """Return id -> test -> passed, failed or skipped."""
     found: dict[str, dict[str, str]] = defaultdict(dict)
-    for case in xml.parse(report).iter("testcase"):
+    for case in (case for report in reports for case in xml.parse(report).iter("testcase")):
         own = f"{case.get('classname', '').split('.')[-1]}::{case.get('name', '').split('[')[0]}"
         for item in case.iter("property"):
             if item.get("name") == "ids":
@@ -77,17 +77,16 @@ def document(rows: list[dict[str, str]], found: dict[str, dict[str, str]]) -> st
 def main(argv: list[str] | None = None) -> int:
     """Write the page; return 1 when a test names a W, V or S row that the checklists do not have."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("report", type=Path, help="JUnit XML report of a pytest run")
+    parser.add_argument("reports", type=Path, nargs="+", metavar="REPORT", help="JUnit XML report of a pytest run")
     parser.add_argument("-o", "--output", type=Path, default=ROOT / "docs" / "coverage.md")
     arguments = parser.parse_args(argv)
-    if not arguments.report.is_file():
-        print(
-            f"coverage: {arguments.report} is not there; run pytest with --junitxml={arguments.report}", file=sys.stderr
-        )
-        return 2
+    for report in arguments.reports:
+        if not report.is_file():
+            print(f"coverage: {report} is not there; run pytest with --junitxml={report}", file=sys.stderr)
+            return 2
     with CHECKLISTS.open(newline="") as file:
         rows = list(csv.DictReader(file))
-    found = outcomes(arguments.report)
+    found = outcomes(arguments.reports)
     unknown = sorted(i for i in found if i[0] in "WVS" and i not in {row["id"] for row in rows})
     arguments.output.write_text(document(rows, found))
     if unknown:

@@ -18,11 +18,13 @@ ON_BOTH = ("test_cpp.py", "test_launch.py", "test_faults.py")
 @pytest.fixture
 def openmpi(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    return other_mpi.get("openmpi5", *other_mpi.NEEDED, "test_mpi")
+    return other_mpi.get("openmpi5")
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("ranks", [1, 2, 3])
-def test_the_exchange_is_right_on_open_mpi(openmpi, ranks):
+def test_the_exchange_is_right_on_open_mpi(ranks):
+    openmpi = other_mpi.get("openmpi5", *other_mpi.NEEDED, "test_mpi")
     program = openmpi.folder / "tests" / "cpp" / "test_mpi"
     words = launch.launcher_words(launch.mpiexec(openmpi.folder), ranks, 1)
     done = openmpi.python("-c", "import subprocess, sys; sys.exit(subprocess.call(sys.argv[1:]))", *words, program,
