@@ -131,6 +131,11 @@ hs_status hs_layout_neighbour(const hs_layout* layout, int32_t rank, const int32
 /* The rank that owns a global cell. Fails with HS_USAGE for a cell outside the grid. */
 hs_status hs_layout_owner(const hs_layout* layout, const int64_t cell[3], int32_t* owner);
 
+/* Which ranks have the same plans, whatever the exchange, but for the rank numbers in them.
+ * classes  out: for each rank of the layout the number of its class, 0..count-1, in order of their first ranks
+ * count    out. Cost O(ranks x log(classes)); there are at most 6 per dimension that the grid has, to its power. */
+hs_status hs_layout_classes(const hs_layout* layout, int32_t* classes, int32_t* count);
+
 /* ---- plans: what moves in one exchange --------------------------------------------------------------------------- */
 
 enum { HS_CENTRING_CELL, HS_CENTRING_NODE, HS_CENTRING_FACE_X, HS_CENTRING_FACE_Y, HS_CENTRING_FACE_Z };
@@ -211,6 +216,23 @@ hs_status hs_plan_get(const hs_plan* plan, hs_plan_data* data);
 /* The points of a quantity that the rank owns (shared planes included), and those with every ghost layer. */
 hs_status hs_plan_boxes(const hs_plan* plan, int32_t quantity, hs_box* owned, hs_box* allocated);
 
+/* How the bytes of a message, or of copies, lie in a field with Haloscope's own strides. */
+typedef struct hs_traffic {
+  int64_t bytes;
+  int64_t run_bytes; /* mean length of a stretch without gaps */
+  int32_t in_place;  /* 1: a message that is one stretch, so that nobody needs to pack it */
+  int32_t reserved;
+} hs_traffic;
+
+/* The traffic of one of the plan's messages. Fails with HS_USAGE for a message that it does not have. */
+hs_status hs_plan_traffic(const hs_plan* plan, int32_t message, hs_traffic* traffic);
+/* Peers of other ranks whose plans are this one's but for rank numbers (one class of hs_layout_classes).
+ * ranks  `count` of them; layout is the plan's own
+ * peers  out: count x message_count, by rank, then in the order of the plan's messages
+ * Fails with HS_USAGE for a rank outside the layout. */
+hs_status hs_plan_peers(const hs_layout* layout, const hs_plan* plan, int32_t count, const int32_t* ranks,
+                        int32_t* peers);
+
 /* One exchange of all ranks together. Bytes and messages are counted where they are sent. */
 typedef struct hs_totals {
   int64_t messages, bytes, copies, copy_bytes;
@@ -244,6 +266,7 @@ enum { HS_LANE_MAIN, HS_LANE_COMM };
 enum { HS_PART_FULL, HS_PART_INNER, HS_PART_OUTER };
 enum { HS_SHARING_FIXED, HS_SHARING_GUIDED, HS_SHARING_DYNAMIC };
 enum { HS_REGION_FULL, HS_REGION_SHRINK, HS_REGION_BLOCKED };
+enum { HS_SERIES_WHOLE, HS_SERIES_OPENING, HS_SERIES_ENTRY, HS_SERIES_BODY, HS_SERIES_CLOSING };
 
 typedef struct hs_program hs_program;
 
@@ -289,6 +312,7 @@ typedef struct hs_schedule_options {
   int32_t sharing;     /* HS_SHARING_...; default guided */
   int32_t barrier;     /* 1: barrier before each exchange; default 0 */
   int32_t collective_rounds; /* 1: every rank takes part in every round, as fences need it; default 0 */
+  int32_t series;            /* "pipeline" only: HS_SERIES_..., which of its programs; default whole */
 } hs_schedule_options;
 
 void hs_schedule_options_init(hs_schedule_options* options);
@@ -304,6 +328,10 @@ hs_status hs_program_create_exchange(const hs_plan* plan, int32_t barrier, hs_pr
 hs_status hs_program_create_from(const hs_program_data* data, hs_program** program);
 void hs_program_free(hs_program* program);
 hs_status hs_program_get(const hs_program* program, hs_program_data* data);
+
+/* The traffic of one of the program's copy sets, which fill halos from cells of the rank's own.
+ * plan  the one that the program was made from. Fails with HS_USAGE for a copy set that the program does not have. */
+hs_status hs_program_traffic(const hs_program* program, const hs_plan* plan, int32_t copy_set, hs_traffic* traffic);
 
 /* Proves that the programs of all ranks never read what is not yet there, and end at the right time step.
  * ranks     the layout's size = length of `plans` and `programs`, which are in rank order

@@ -1,4 +1,6 @@
 // Layouts of the C interface.
+#include <map>
+
 #include "haloscope/c/bridge.hpp"
 
 namespace haloscope::c {
@@ -114,5 +116,28 @@ hs_status hs_layout_owner(const hs_layout* layout, const int64_t cell[3], int32_
     const Index at{cell[0], cell[1], cell[2]};
     if (!Box{{0, 0, 0}, l.grid().cells}.contains(at)) throw UsageError("the cell lies outside the grid");
     needed(owner, "owner") = l.owner(at);
+  });
+}
+
+hs_status hs_layout_classes(const hs_layout* layout, int32_t* classes, int32_t* count) {
+  return guarded([&] {
+    const Layout& l = needed(layout, "layout").layout;
+    needed(classes, "classes");
+    // All that a plan reads of its rank: how many cells it owns, and where it has neighbours.
+    std::map<std::array<std::int64_t, 6>, int32_t> known;
+    for (int rank = 0; rank < l.size(); ++rank) {
+      const Index cells = l.local_cells(rank);
+      std::array<std::int64_t, 6> place{};
+      for (int d = 0; d < 3; ++d) {
+        std::array<int, 3> offset{};
+        offset[d] = -1;
+        const bool low = l.neighbour(rank, offset) >= 0;
+        offset[d] = 1;
+        place[2 * d] = cells[d];
+        place[2 * d + 1] = 2 * low + (l.neighbour(rank, offset) >= 0);
+      }
+      classes[rank] = known.try_emplace(place, static_cast<int32_t>(known.size())).first->second;
+    }
+    needed(count, "count") = static_cast<int32_t>(known.size());
   });
 }

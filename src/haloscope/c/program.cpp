@@ -11,6 +11,7 @@ namespace haloscope::c {
 static_assert(HS_OP_BARRIER == int(OpKind::barrier) && HS_OP_WAIT == int(OpKind::wait));
 static_assert(HS_OP_SWEEP == int(OpKind::sweep) && HS_OP_PROGRESS == int(OpKind::progress));
 static_assert(HS_LANE_COMM == int(Lane::comm) && HS_PART_OUTER == int(Part::outer));
+static_assert(HS_SERIES_OPENING == int(Series::opening) && HS_SERIES_CLOSING == int(Series::closing));
 static_assert(HS_SHARING_DYNAMIC == int(Sharing::dynamic) && HS_REGION_BLOCKED == int(DeepRegion::blocked));
 
 namespace {
@@ -126,6 +127,7 @@ ScheduleOptions options_from(const hs_schedule_options& from) {
   options.sharing = enumerator<Sharing>(from.sharing, 3, "sharing");
   options.barrier = from.barrier;
   options.collective_rounds = from.collective_rounds;
+  options.series = enumerator<Series>(from.series, 5, "series");
   return options;
 }
 
@@ -167,7 +169,8 @@ void hs_schedule_options_init(hs_schedule_options* options) {
               o.tiles,
               static_cast<int32_t>(o.sharing),
               o.barrier,
-              o.collective_rounds};
+              o.collective_rounds,
+              static_cast<int32_t>(o.series)};
 }
 
 hs_status hs_schedule_options_of(const hs_choice* choice, hs_schedule_options* options) {

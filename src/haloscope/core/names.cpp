@@ -43,6 +43,10 @@ std::string unknown_name(const std::string& kind, const std::string& name, const
   return "unknown " + kind + " '" + name + "'" + hint + join(near, ", ") + "?";
 }
 
+bool has(const std::vector<std::string>& list, const std::string& word) {
+  return std::find(list.begin(), list.end(), word) != list.end();
+}
+
 std::string join(const std::vector<std::string>& words, const std::string& separator) {
   std::string text;
   for (std::size_t i = 0; i < words.size(); ++i) text += (i ? separator : "") + words[i];

@@ -12,6 +12,9 @@ std::vector<std::string> nearest_names(const std::string& name, const std::vecto
 /// "unknown KIND 'NAME'; did you mean A or B?", the text every unknown name gets.
 std::string unknown_name(const std::string& kind, const std::string& name, const std::vector<std::string>& valid);
 
+/// Whether `word` is one of `list`.
+bool has(const std::vector<std::string>& list, const std::string& word);
+
 /// `words` joined by `separator`.
 std::string join(const std::vector<std::string>& words, const std::string& separator);
 

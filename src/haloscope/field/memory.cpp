@@ -14,10 +14,8 @@ namespace haloscope {
 namespace {
 
 constexpr std::size_t page = 4096, huge_page = std::size_t{2} << 20, huge_from = std::size_t{128} << 10;
-constexpr std::int64_t line = 64;
+constexpr std::int64_t line = cache_line;
 constexpr std::int64_t in_step_from = std::int64_t{64} << 20;  // bytes of a block that certainly comes from memory
-
-std::size_t round_up(std::size_t bytes, std::size_t to) { return (bytes + to - 1) / to * to; }
 
 std::int64_t off_page(std::int64_t pitch, int element_bytes) {
   if (pitch == 0 || pitch % static_cast<std::int64_t>(page) != 0 || element_bytes % page == 0) return pitch;

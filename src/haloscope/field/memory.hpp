@@ -11,6 +11,13 @@
 
 namespace haloscope {
 
+constexpr std::size_t cache_line = 64;  ///< bytes
+
+/// The smallest multiple of `to` that is not less than `bytes`.
+constexpr std::size_t round_up(std::size_t bytes, std::size_t to) { return (bytes + to - 1) / to * to; }
+/// Bytes of the cache lines that `bytes` need, so that what follows them begins on a line of its own.
+constexpr std::size_t whole_lines(std::int64_t bytes) { return round_up(static_cast<std::size_t>(bytes), cache_line); }
+
 /// Zeroed memory that nobody has touched yet, so the first thread to write a page decides where it lives. Move-only.
 class Memory {
  public:

@@ -112,7 +112,7 @@ void pin_threads(MPI_Comm comm, int threads) {
 nlohmann::json build_info() {
   nlohmann::json transports_json = nlohmann::json::array(), schedules_json = nlohmann::json::array();
   for (const Transport* t : transports())
-    transports_json.push_back({{"name", t->name()}, {"summary", t->summary()}, {"options", t->options()}});
+    transports_json.push_back({{"name", t->name()}, {"summary", t->summary()}, {"options", transport_options(t->name())}});
   for (const auto& s : schedules()) schedules_json.push_back({{"name", s.name}, {"summary", s.summary}});
   return {{"version", HALOSCOPE_VERSION},
           {"commit", HALOSCOPE_COMMIT},

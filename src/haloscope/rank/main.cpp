@@ -159,7 +159,7 @@ Json read_findings(const std::string& path) {
   return findings;
 }
 
-Exit run(const Arguments& arguments) {
+Exit run(const Arguments& arguments, const std::vector<std::string>& lines) {
   Session session;
   MPI_Comm_rank(session.comm, &session.rank);
   MPI_Comm_size(session.comm, &session.size);
@@ -171,7 +171,6 @@ Exit run(const Arguments& arguments) {
   std::optional<Fault> fault;
   if (!arguments.inject.empty()) fault = Fault::parse(arguments.inject);
   session.fault = fault ? &*fault : nullptr;
-  const auto lines = read_configurations(arguments);
   std::optional<Output> output;
   if (session.rank == 0) output.emplace(arguments.output);
   session.environment = gather_environment(session.comm);
@@ -200,10 +199,12 @@ Exit run(const Arguments& arguments) {
 int main(int argc, char** argv) {
   using namespace haloscope;
   Arguments arguments;
+  std::vector<std::string> lines;
   int level = MPI_THREAD_FUNNELED;
   try {
     arguments = parse_arguments(argc, argv);
-    level = thread_level(read_configurations(arguments));
+    lines = read_configurations(arguments);
+    level = thread_level(lines);
   } catch (const Error& error) {
     std::cerr << "haloscope: " << error.what() << "\n";
     return static_cast<int>(error.exit_code());
@@ -220,7 +221,7 @@ int main(int argc, char** argv) {
       expect_ranks(arguments.expect_ranks);
       run_probes(MPI_COMM_WORLD, arguments.probe);
     } else {
-      code = run(arguments);
+      code = run(arguments, lines);
     }
   } catch (const Error& error) {
     // What one rank alone meets (a full disk) must end all; what all meet alike is said once and ends in order.

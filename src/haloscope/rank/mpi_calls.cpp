@@ -4,15 +4,14 @@
 
 #include <algorithm>
 #include <atomic>
-#include <chrono>
+
+#include "haloscope/core/clock.hpp"
 
 namespace haloscope {
 
 namespace {
 
 std::atomic<MpiClock*> running{nullptr};  // the one that counts at the moment
-
-double now_s() { return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count(); }
 
 }  // namespace
 

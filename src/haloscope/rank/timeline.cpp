@@ -1,10 +1,10 @@
 #include "haloscope/rank/timeline.hpp"
 
 #include <algorithm>
-#include <chrono>
 #include <fstream>
 #include <limits>
 
+#include "haloscope/core/clock.hpp"
 #include "haloscope/core/error.hpp"
 
 namespace haloscope {
@@ -15,8 +15,6 @@ using Json = nlohmann::json;
 
 constexpr int ping_tag = 1, text_tag = 2;
 const std::vector<std::string> rows{"main", "comm", "mpi"};
-
-double now_s() { return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count(); }
 
 /// A communicator of its own, so that no message here meets one of a transport.
 class OwnComm {

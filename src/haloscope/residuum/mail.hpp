@@ -2,21 +2,12 @@
 #pragma once
 
 #include <mpi.h>
-#include <sched.h>
 
 #include <vector>
 
-namespace haloscope {
+#include "haloscope/transport/settle.hpp"
 
-/// Completes a request; polls, so that the core can be given away where ranks share it.
-inline void settle(MPI_Request& request, bool yield) {
-  if (!yield) {
-    MPI_Wait(&request, MPI_STATUS_IGNORE);
-    return;
-  }
-  int done = 0;
-  for (MPI_Test(&request, &done, MPI_STATUS_IGNORE); !done; MPI_Test(&request, &done, MPI_STATUS_IGNORE)) sched_yield();
-}
+namespace haloscope {
 
 /// The next double from `from`.
 inline double receive(MPI_Comm comm, int from, int tag, bool yield) {

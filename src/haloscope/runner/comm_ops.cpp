@@ -1,8 +1,7 @@
 #include "haloscope/runner/comm_ops.hpp"
 
-#include <sched.h>
-
 #include "haloscope/pack/region_copy.hpp"
+#include "haloscope/transport/settle.hpp"
 
 namespace haloscope {
 
@@ -52,16 +51,9 @@ void CommOps::move(const Op& op, int slot, int threads, Move part) const {
 
 void CommOps::run(const Op& op, int slot, int threads) {
   switch (op.kind) {
-    case OpKind::barrier: {
-      if (!yield_) {
-        MPI_Barrier(comm_);
-        break;
-      }
-      MPI_Request request;
-      MPI_Ibarrier(comm_, &request);
-      for (int done = 0; !done; sched_yield()) MPI_Test(&request, &done, MPI_STATUS_IGNORE);
+    case OpKind::barrier:
+      meet(comm_, yield_);
       break;
-    }
     case OpKind::post:
       link_.post(ids(op), slot);
       break;

@@ -1,21 +1,13 @@
 #include "haloscope/runner/runner.hpp"
 
-#include <sched.h>
-
 #include <algorithm>
-#include <chrono>
 
-#if defined(__x86_64__)
-#include <immintrin.h>
-#endif
+#include "haloscope/core/clock.hpp"
+#include "haloscope/core/spin.hpp"
 
 namespace haloscope {
 
 namespace {
-
-double now_s() {
-  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
-}
 
 Timer timer_for(const Program& program, const Op& op) {
   switch (op.kind) {
@@ -104,7 +96,8 @@ bool Runner::run_unless(int slot, std::int64_t step, bool (*stop)(void*), void* 
     const Op& op = program_.ops[index];
     bool finished = false;
     timed(index, [&] {
-      while (!(finished = comm_.try_run(op, absolute(op.slot))) && !stop(context)) relax();
+      Spin spin(options_.yield);
+      while (!(finished = comm_.try_run(op, absolute(op.slot))) && !stop(context)) spin.again();
     });
     if (!finished) return false;
     set_done(index);
@@ -229,19 +222,9 @@ void Runner::sweep_chunks(int index, int thread) {
 }
 
 void Runner::wait_for(const std::vector<std::int32_t>& ops) const {
+  Spin spin(options_.yield);
   for (std::int32_t op : ops)
-    while (!done(op)) relax();
-}
-
-void Runner::relax() const {
-  if (options_.yield)
-    sched_yield();
-  else
-#if defined(__x86_64__)
-    _mm_pause();
-#else
-    sched_yield();
-#endif
+    while (!done(op)) spin.again();
 }
 
 }  // namespace haloscope

@@ -82,7 +82,6 @@ class Runner {
   void sweep_chunks(int index, int thread);
   void call_sweep(const Op& op, const Box& box, int thread);
   void wait_for(const std::vector<std::int32_t>& ops) const;
-  void relax() const;
   bool done(int op) const { return done_[op].load(std::memory_order_acquire) == run_; }
   void set_done(int op) { done_[op].store(run_, std::memory_order_release); }
   int absolute(int slot) const { return (base_ + slot) % program_.slots; }

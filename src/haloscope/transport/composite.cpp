@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstdlib>
 
+#include "haloscope/core/choice.hpp"
 #include "haloscope/core/error.hpp"
 #include "haloscope/transport/shared_link.hpp"
 

@@ -3,7 +3,7 @@
 
 #include <memory>
 
-#include "haloscope/core/choice.hpp"
+#include "haloscope/core/strategy.hpp"
 #include "haloscope/transport/transport.hpp"
 
 namespace haloscope {

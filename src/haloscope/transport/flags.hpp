@@ -5,10 +5,10 @@
 // before its own. What lies between is plain memory.
 #pragma once
 
-#include <sched.h>
-
 #include <atomic>
 #include <cstdint>
+
+#include "haloscope/core/spin.hpp"
 
 namespace haloscope {
 
@@ -58,31 +58,5 @@ class FlagReceiver : public FlagEnd {
 
 /// Which of the two buffers of a packed message number n (from 1) lies in.
 inline int buffer_of(std::uint64_t n) { return static_cast<int>(n & 1); }
-
-/// Waits by looking again and again: pauses first, and gives the core away at once where ranks share cores, else after
-/// a while.
-class Spin {
- public:
-  explicit Spin(bool yield) : left_(yield ? 0 : patience) {}
-  void again() {
-    if (left_ == 0) {
-      sched_yield();
-      return;
-    }
-    --left_;
-    relax();
-  }
-  static void relax() {
-#if defined(__x86_64__)
-    __builtin_ia32_pause();
-#elif defined(__aarch64__)
-    asm volatile("yield");
-#endif
-  }
-
- private:
-  static constexpr int patience = 20000;  // looks: a millisecond
-  int left_;
-};
 
 }  // namespace haloscope

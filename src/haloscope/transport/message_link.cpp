@@ -6,14 +6,10 @@
 
 #include "haloscope/core/error.hpp"
 #include "haloscope/core/names.hpp"
+#include "haloscope/core/strategy.hpp"
 #include "haloscope/pack/region_copy.hpp"
 
 namespace haloscope {
-namespace {
-
-constexpr std::size_t line = 64;
-
-}  // namespace
 
 void check_views(const LinkContext& context) {
   const auto& quantities = context.plan->spec.quantities;
@@ -33,21 +29,9 @@ void check_views(const LinkContext& context) {
   }
 }
 
-MessageOptions MessageOptions::parse(const std::string& transport, const std::vector<std::string>& valid,
-                                     const std::vector<std::string>& given) {
-  MessageOptions options;
-  for (const std::string& word : given) {
-    if (std::find(valid.begin(), valid.end(), word) == valid.end())
-      throw UsageError(unknown_name("option of transport " + transport, word, valid) + " (options of " + transport +
-                       ": " + join(valid, ", ") + ")");
-    options.blocking |= word == "blocking";
-    options.testany |= word == "testany";
-    options.datatype |= word == "datatype";
-  }
-  if (options.blocking && options.testany)
-    throw UsageError("options blocking and testany of transport " + transport +
-                     " exclude each other: blocking waits for messages one by one; drop one of them");
-  return options;
+MessageOptions MessageOptions::parse(const std::string& transport, const std::vector<std::string>& given) {
+  check_options(transport, given);
+  return {.blocking = has(given, "blocking"), .testany = has(given, "testany"), .datatype = has(given, "datatype")};
 }
 
 MessageLink::MessageLink(const LinkContext& context, const MessageOptions& options)
@@ -66,12 +50,11 @@ MessageLink::MessageLink(const LinkContext& context, const MessageOptions& optio
 void MessageLink::place(const LinkContext& context) {
   const Views& views = *context.views;
   const auto in_place = [&](const Message& m, int slot) { return contiguous_span(views, slot, m); };
-  const auto padded = [](const Message& m) { return (static_cast<std::size_t>(m.bytes) + line - 1) / line * line; };
   std::size_t needed = 0;
   for (int slot = 0; slot < slots_ && !options_.datatype; ++slot)
     for (int id = 0; id < messages_; ++id)
       if (const Message& message = context.plan->messages[id]; context.moves(id) && !in_place(message, slot))
-        needed += padded(message);
+        needed += whole_lines(message.bytes);
   buffers_ = Memory(needed);
   std::byte* buffer = buffers_.data();
   for (int slot = 0; slot < slots_; ++slot)
@@ -92,7 +75,7 @@ void MessageLink::place(const LinkContext& context) {
       if (p.data != nullptr) continue;
       p.data = buffer;
       p.packing = p.out ? make_pack(views, slot, message, buffer) : make_unpack(views, slot, message, buffer);
-      buffer += padded(message);
+      buffer += whole_lines(message.bytes);
     }
 }
 

@@ -21,9 +21,8 @@ struct MessageOptions {
   bool testany = false;   ///< complete receives in order of arrival and scatter each at once
   bool datatype = false;  ///< MPI datatypes instead of host packing
 
-  /// @throws UsageError for a word that is not in `valid`, with the nearest ones, and for blocking with testany.
-  static MessageOptions parse(const std::string& transport, const std::vector<std::string>& valid,
-                              const std::vector<std::string>& given);
+  /// @throws UsageError as check_options() does.
+  static MessageOptions parse(const std::string& transport, const std::vector<std::string>& given);
 };
 
 /// @throws UsageError when the views do not fit the plan.

@@ -1,15 +1,14 @@
 // Neighbourhood collectives: all messages of a round are one MPI_Neighbor_alltoallw on a distributed graph. The graph
 // has one edge per pair of ranks: where a rank is both neighbours of another, as in periodic dimensions of two ranks,
 // several edges would leave it to the library which message is which, and several libraries get that wrong.
-#include <sched.h>
-
 #include <algorithm>
 #include <atomic>
 #include <map>
 
-#include "haloscope/core/choice.hpp"
 #include "haloscope/core/error.hpp"
 #include "haloscope/core/names.hpp"
+#include "haloscope/core/spin.hpp"
+#include "haloscope/core/strategy.hpp"
 #include "haloscope/field/memory.hpp"
 #include "haloscope/pack/region_copy.hpp"
 #include "haloscope/transport/builtin.hpp"
@@ -176,13 +175,12 @@ class NeighborLink final : public Link {
 
   /// In one buffer, peer after peer.
   void place_buffer(const LinkContext& context, Side& side, int slot) {
-    constexpr std::int64_t line = 64;
     std::int64_t total = 0;
     for (const auto& [peer, ids] : side.ids) {
       std::int64_t bytes = 0;
       for (int id : ids) bytes += context.plan->messages[id].bytes;
       side.add(byte_type(bytes), total);
-      total += (bytes + line - 1) / line * line;
+      total += static_cast<std::int64_t>(whole_lines(bytes));
     }
     Memory& buffer = buffers_.emplace_back(static_cast<std::size_t>(total));
     side.data = buffer.data();
@@ -238,8 +236,8 @@ class NeighborLink final : public Link {
                              r.in.counts.data(), r.in.offsets.data(), r.in.types.data(), r.graph);
       r.pending.store(false, std::memory_order_relaxed);
     }
-    while (!test_round(r))
-      if (yield_) sched_yield();
+    Spin spin(yield_);
+    while (!test_round(r)) spin.again();
   }
 
   void run_lists(Ids ids, int slot, Share share) const {
@@ -258,23 +256,16 @@ class NeighborLink final : public Link {
 class Neighbor final : public Transport {
  public:
   std::string name() const override { return "neighbor"; }
-  std::vector<std::string> options() const override { return {"blocking", "persistent", "packed"}; }
   std::string summary() const override {
     return "neighbourhood collectives (MPI_Ineighbor_alltoallw on a distributed graph, straight from field memory); "
            "blocking: called where it is awaited; persistent: prepared once (MPI 4); packed: through host buffers";
   }
   std::unique_ptr<Link> open(const LinkContext& context, const std::vector<std::string>& words) const override {
-    if (auto reason = refused_options(name(), words); !reason.empty()) throw UsageError(reason);
-    const auto valid = options();
+    check_options(name(), words);
     NeighborOptions chosen;
-    for (const std::string& word : words) {
-      if (std::find(valid.begin(), valid.end(), word) == valid.end())
-        throw UsageError(unknown_name("option of transport neighbor", word, valid) +
-                         " (options of neighbor: " + join(valid, ", ") + ")");
-      chosen.packed |= word == "packed";
-      if (word == "blocking") chosen.form = Form::blocking;
-      if (word == "persistent") chosen.form = Form::persistent;
-    }
+    chosen.packed = has(words, "packed");
+    if (has(words, "blocking")) chosen.form = Form::blocking;
+    if (has(words, "persistent")) chosen.form = Form::persistent;
 #if !HALOSCOPE_HAVE_NEIGHBOR_INIT
     if (chosen.form == Form::persistent)
       throw UnavailableError(

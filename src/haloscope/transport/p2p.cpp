@@ -26,13 +26,12 @@ class P2pLink final : public MessageLink {
 class P2p final : public Transport {
  public:
   std::string name() const override { return "p2p"; }
-  std::vector<std::string> options() const override { return {"blocking", "testany", "datatype"}; }
   std::string summary() const override {
     return "nonblocking MPI messages, awaited together; blocking: MPI_Send, receives awaited one by one; testany: "
            "receives unpacked as they arrive; datatype: MPI gathers and scatters";
   }
   std::unique_ptr<Link> open(const LinkContext& context, const std::vector<std::string>& words) const override {
-    return std::make_unique<P2pLink>(context, MessageOptions::parse(name(), options(), words));
+    return std::make_unique<P2pLink>(context, MessageOptions::parse(name(), words));
   }
 };
 

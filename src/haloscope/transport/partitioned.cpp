@@ -5,9 +5,9 @@
 #include <algorithm>
 #include <atomic>
 
-#include "haloscope/core/choice.hpp"
 #include "haloscope/core/error.hpp"
-#include "haloscope/core/names.hpp"
+#include "haloscope/core/spin.hpp"
+#include "haloscope/core/strategy.hpp"
 #include "haloscope/field/memory.hpp"
 #include "haloscope/pack/region_copy.hpp"
 #include "haloscope/transport/builtin.hpp"
@@ -113,7 +113,6 @@ class PartitionedLink final : public Link {
 
   /// Lays the message out, partition after partition, each with room for the largest and whole cache lines long.
   void prepare(const LinkContext& context, int id, int slot) {
-    constexpr std::int64_t line = 64;
     const Message& message = context.plan->messages[id];
     Port& p = port(id, slot);
     p.peer = message.peer;
@@ -121,7 +120,7 @@ class PartitionedLink final : public Link {
     std::int64_t room = 0;
     for (int i = 0; i < partitions_; ++i) {
       parts.push_back(part_of(message, {i, partitions_}, *context.plan));
-      room = std::max(room, (parts.back().bytes + line - 1) / line * line);
+      room = std::max(room, static_cast<std::int64_t>(whole_lines(parts.back().bytes)));
     }
     std::byte* at = buffers_.emplace_back(static_cast<std::size_t>(room * partitions_)).data();
     const int peer = message.peer, tag = message.tag;
@@ -163,8 +162,8 @@ class PartitionedLink final : public Link {
     return std::all_of(ids.begin(), ids.end(), [&](int id) { return test_port(port(id, slot)); });
   }
   void settle(Port& p) const {
-    while (!test_port(p))
-      if (yield_) sched_yield();
+    Spin spin(yield_);
+    while (!test_port(p)) spin.again();
   }
 
   int partitions_;
@@ -186,17 +185,13 @@ bool only_one_thread_calls(const LinkContext& context) {
 class Partitioned final : public Transport {
  public:
   std::string name() const override { return "partitioned"; }
-  std::vector<std::string> options() const override { return {"late"}; }
   std::string summary() const override {
     return "partitioned messages (MPI 4), one partition per thread, made ready by the thread that has packed it where "
            "MPI was initialised for that; late: made ready together once all have packed";
   }
   std::unique_ptr<Link> open([[maybe_unused]] const LinkContext& context,
                              const std::vector<std::string>& words) const override {
-    for (const std::string& word : words)
-      if (word != "late")
-        throw UsageError(unknown_name("option of transport partitioned", word, options()) +
-                         " (options of partitioned: late)");
+    check_options(name(), words);
 #if HALOSCOPE_HAVE_PARTITIONED
     return std::make_unique<PartitionedLink>(context, !words.empty() || only_one_thread_calls(context));
 #else

@@ -34,12 +34,11 @@ class PersistentLink final : public MessageLink {
 class Persistent final : public Transport {
  public:
   std::string name() const override { return "persistent"; }
-  std::vector<std::string> options() const override { return {"testany", "datatype"}; }
   std::string summary() const override {
     return "MPI messages prepared once per slot and restarted in every exchange; testany and datatype as for p2p";
   }
   std::unique_ptr<Link> open(const LinkContext& context, const std::vector<std::string>& words) const override {
-    return std::make_unique<PersistentLink>(context, MessageOptions::parse(name(), options(), words));
+    return std::make_unique<PersistentLink>(context, MessageOptions::parse(name(), words));
   }
 };
 

@@ -1,11 +1,10 @@
 // One-sided transfers between fences. A fence opens an epoch once every target has left the previous exchange behind
 // (has unpacked, or has packed anew); the next closes it. Fences are collective over their window, so every rank takes
 // part in every round.
-#include <sched.h>
-
 #include <algorithm>
 
 #include "haloscope/transport/builtin.hpp"
+#include "haloscope/transport/settle.hpp"
 #include "haloscope/transport/window.hpp"
 
 namespace haloscope {
@@ -107,15 +106,10 @@ class FenceLink final : public WindowLink {
 
   void fence(int modes) {
     for (const Window& window : windows()) {
-      if (yield()) meet(window.comm());
+      // Where ranks share cores, a rank that spins in a fence keeps out the one it waits for.
+      if (yield()) meet(window.comm(), true);
       MPI_Win_fence(assertion(modes), window.handle());
     }
-  }
-  /// Where ranks share cores, a rank that spins in a fence keeps out the one it waits for: meet before.
-  static void meet(MPI_Comm comm) {
-    MPI_Request request;
-    MPI_Ibarrier(comm, &request);
-    for (int done = 0; !done; sched_yield()) MPI_Test(&request, &done, MPI_STATUS_IGNORE);
   }
 
   bool open_ = false;  // between send() and wait() of a round
@@ -124,9 +118,6 @@ class FenceLink final : public WindowLink {
 class RmaFence final : public Transport {
  public:
   std::string name() const override { return "rma-fence"; }
-  std::vector<std::string> options() const override {
-    return {"put", "get", "single", "per-message", "split", "plain"};
-  }
   std::string summary() const override {
     return "one-sided transfers between two fences per round; put or get; one window for all messages, per-message, or "
            "split: one per rank and its peers, so that fences are local; plain: no hints, no assertions";

@@ -42,9 +42,6 @@ class LockLink final : public PassiveLink {
 class RmaLock final : public Transport {
  public:
   std::string name() const override { return "rma-lock"; }
-  std::vector<std::string> options() const override {
-    return {"put", "get", "single", "per-message", "message", "flag", "plain", "separate"};
-  }
   std::string summary() const override {
     return "one-sided transfers, each under its own lock; put or get; told of readiness by empty messages or polled "
            "flags; one window, or per-message; plain: no hints, no assertions; separate: precautions of MPI's separate "

@@ -40,9 +40,6 @@ class LockAllLink final : public PassiveLink {
 class RmaLockAll final : public Transport {
  public:
   std::string name() const override { return "rma-lockall"; }
-  std::vector<std::string> options() const override {
-    return {"put", "get", "rget", "single", "per-message", "message", "flag", "plain", "separate"};
-  }
   std::string summary() const override {
     return "one-sided transfers inside one epoch that lasts as long as the link, completed by flushes or, rget, by "
            "requests; other options as for rma-lock";

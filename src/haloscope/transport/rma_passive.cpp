@@ -1,8 +1,8 @@
 #include "haloscope/transport/rma_passive.hpp"
 
-#include <sched.h>
-
 #include <algorithm>
+
+#include "haloscope/core/spin.hpp"
 
 namespace haloscope {
 namespace {
@@ -195,9 +195,8 @@ bool PassiveLink::settled(Ids ids) {
 }
 
 void PassiveLink::settle(Ids ids) {
-  constexpr int patience = 20000;  // polls: some milliseconds
-  for (int polls = 0; !settled(ids); ++polls)
-    if (yield() || polls > patience) sched_yield();
+  Spin spin(yield());
+  while (!settled(ids)) spin.again();
 }
 
 }  // namespace haloscope

@@ -2,10 +2,9 @@
 // ranks that access them, and each origin opens an epoch to exactly its targets. Pairwise; no collective call and no
 // message besides. Exposure epochs of one window must not overlap, so each round has a window of its own, or each
 // message (per-message), which makes messages independent of each other.
-#include <sched.h>
-
 #include <algorithm>
 
+#include "haloscope/core/spin.hpp"
 #include "haloscope/transport/builtin.hpp"
 #include "haloscope/transport/window.hpp"
 
@@ -125,8 +124,8 @@ class PscwLink final : public WindowLink {
   }
   /// Polls, so that the core can be given away where ranks share cores.
   void await(Epoch& e) {
-    while (!look(e))
-      if (yield()) sched_yield();
+    Spin spin(yield());
+    while (!look(e)) spin.again();
   }
 
   std::vector<Epoch> epochs_;
@@ -136,7 +135,6 @@ class PscwLink final : public WindowLink {
 class RmaPscw final : public Transport {
  public:
   std::string name() const override { return "rma-pscw"; }
-  std::vector<std::string> options() const override { return {"put", "get", "single", "per-message", "plain"}; }
   std::string summary() const override {
     return "one-sided transfers under post, start, complete and wait, pairwise; put or get; one window per round, or "
            "per-message, which makes messages independent of each other; plain: no hints, no assertions";

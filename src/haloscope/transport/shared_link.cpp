@@ -11,15 +11,11 @@
 namespace haloscope {
 namespace {
 
-constexpr std::size_t line = 64;
-
 bool anywhere(bool value, MPI_Comm comm) {
   int any = value;
   MPI_Allreduce(MPI_IN_PLACE, &any, 1, MPI_INT, MPI_LOR, comm);
   return any != 0;
 }
-
-std::size_t round_up(std::size_t bytes, std::size_t to) { return (bytes + to - 1) / to * to; }
 
 /// Where things lie in the control memory of one rank. Every rank can work it out for every other.
 /// All flags that one peer raises lie together, apart from those that others raise.
@@ -48,7 +44,7 @@ struct ControlMap {
           bytes += 2 * buffer_bytes(m);
         }
   }
-  static std::size_t buffer_bytes(const Message& m) { return round_up(static_cast<std::size_t>(m.bytes), line); }
+  static std::size_t buffer_bytes(const Message& m) { return whole_lines(m.bytes); }
 };
 
 /// A view in words that mean the same to all ranks of a node.
@@ -240,7 +236,7 @@ void SharedLink::send(Ids out, int slot) {
     if (mode_ == SharedMode::pull || mode_ == SharedMode::packed) p.sender.announce(n);
     if (mode_ != SharedMode::direct) continue;
     constexpr int looks = 100;  // about two microseconds
-    for (int i = 0; i < looks && !yield_ && !p.sender.may_push(n); ++i) Spin::relax();
+    for (int i = 0; i < looks && !yield_ && !p.sender.may_push(n); ++i) relax();
     p.pending.store(true, std::memory_order_relaxed);
     if (p.sender.may_push(n))
       push(p);

@@ -61,11 +61,11 @@ class Transport {
  public:
   virtual ~Transport() = default;
   virtual std::string name() const = 0;
-  /// Option words after the colon that this transport understands ("p2p:testany,datatype").
-  virtual std::vector<std::string> options() const { return {}; }
   /// One sentence for help texts.
   virtual std::string summary() const = 0;
   /// Collective over `context.comm`, even where a rank has no message.
+  /// @param options  words after the colon of a strategy ("p2p:testany,datatype"); see transport_traits().
+  /// @throws UsageError as check_options() does; UnavailableError when this MPI lacks what it needs.
   virtual std::unique_ptr<Link> open(const LinkContext& context, const std::vector<std::string>& options) const = 0;
 };
 

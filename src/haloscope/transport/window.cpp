@@ -4,18 +4,15 @@
 #include <array>
 #include <numeric>
 
-#include "haloscope/core/choice.hpp"
-#include "haloscope/core/error.hpp"
 #include "haloscope/core/names.hpp"
+#include "haloscope/core/strategy.hpp"
 #include "haloscope/pack/region_copy.hpp"
 #include "haloscope/transport/message_link.hpp"
 
 namespace haloscope {
 namespace {
 
-constexpr std::size_t line = 64;
 
-std::size_t padded(std::int64_t bytes) { return (static_cast<std::size_t>(bytes) + line - 1) / line * line; }
 
 /// Whether all ranks of `comm` give the same number.
 bool same_everywhere(MPI_Comm comm, std::int64_t number) {
@@ -41,22 +38,14 @@ std::vector<std::vector<std::int64_t>> lists_of_all(MPI_Comm comm, const std::ve
 }
 
 RmaOptions RmaOptions::parse(const std::string& transport, const std::vector<std::string>& given) {
-  if (auto reason = refused_options(transport, given); !reason.empty()) throw UsageError(reason);
-  const std::vector<std::string> valid = find_transport(transport).options();
-  RmaOptions options;
-  for (const std::string& word : given) {
-    if (std::find(valid.begin(), valid.end(), word) == valid.end())
-      throw UsageError(unknown_name("option of transport " + transport, word, valid) + " (options of " + transport +
-                       ": " + join(valid, ", ") + ")");
-    options.get |= word == "get" || word == "rget";
-    options.per_message |= word == "per-message";
-    options.split |= word == "split";
-    options.flag |= word == "flag";
-    options.rget |= word == "rget";
-    options.plain |= word == "plain";
-    options.separate |= word == "separate";
-  }
-  return options;
+  check_options(transport, given);
+  return {.get = has(given, "get") || has(given, "rget"),
+          .per_message = has(given, "per-message"),
+          .split = has(given, "split"),
+          .flag = has(given, "flag"),
+          .rget = has(given, "rget"),
+          .plain = has(given, "plain"),
+          .separate = has(given, "separate")};
 }
 
 Window::Window(MPI_Comm comm, bool owns_comm, std::size_t bytes, const Hints& hints)
@@ -110,7 +99,7 @@ WindowLink::WindowLink(const LinkContext& context, const RmaOptions& options)
 /// The origin's end of each transfer: in place where the regions are one gapless span, else a buffer for all slots.
 void WindowLink::place_origins(const LinkContext& context) {
   std::size_t needed = 0;
-  for (const Message& m : plan_->messages) needed += m.out != options_.get ? padded(m.bytes) : 0;
+  for (const Message& m : plan_->messages) needed += m.out != options_.get ? whole_lines(m.bytes) : 0;
   buffers_ = Memory(needed);
   std::byte* buffer = buffers_.data();
   for (int id = 0; id < messages_; ++id) {
@@ -132,7 +121,7 @@ void WindowLink::place_origins(const LinkContext& context) {
       p.data[slot] = buffer;
       p.packing[slot] = p.out ? make_pack(*views_, slot, m, buffer) : make_unpack(*views_, slot, m, buffer);
     }
-    buffer += p.origin ? padded(m.bytes) : 0;
+    buffer += p.origin ? whole_lines(m.bytes) : 0;
   }
 }
 
@@ -174,8 +163,8 @@ void WindowLink::make_windows(const std::vector<Exposed>& exposed, Hints hints, 
   windows_.reserve(exposed.size());
   for (std::size_t w = 0; w < exposed.size(); ++w) {
     std::size_t bytes = 0;
-    for (int id : exposed[w].ids) bytes += padded(ports_[id].bytes);
-    if (bytes > 0) bytes += line;  // MPI's memory may begin anywhere in a cache line
+    for (int id : exposed[w].ids) bytes += whole_lines(ports_[id].bytes);
+    if (bytes > 0) bytes += cache_line;  // MPI's memory may begin anywhere in a cache line
     Hints all = hints;
     if (!options_.plain) {
       all.emplace_back("same_disp_unit", "true");
@@ -185,12 +174,12 @@ void WindowLink::make_windows(const std::vector<Exposed>& exposed, Hints hints, 
     const Window& window = windows_.back();
     all_unified_ = all_unified_ && window.unified();
     std::byte* base = window.data();
-    std::size_t at = (line - reinterpret_cast<std::uintptr_t>(base) % line) % line;
+    std::size_t at = round_up(reinterpret_cast<std::uintptr_t>(base), cache_line) - reinterpret_cast<std::uintptr_t>(base);
     for (int id : exposed[w].ids) {
       Port& p = ports_[id];
       p.window = static_cast<int>(w);
       p.at = static_cast<MPI_Aint>(at);
-      at += padded(p.bytes);
+      at += whole_lines(p.bytes);
     }
   }
   unified_ = all_unified_ && !options_.separate;

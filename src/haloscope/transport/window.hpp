@@ -28,7 +28,7 @@ struct RmaOptions {
   bool plain = false;        ///< no info keys, no assertions
   bool separate = false;     ///< locks: take the precautions of the separate memory model also where MPI says unified
 
-  /// @throws UsageError for a word that `transport` does not have and for words that exclude each other.
+  /// @throws UsageError as check_options() does.
   static RmaOptions parse(const std::string& transport, const std::vector<std::string>& given);
 };
 
