@@ -2,11 +2,11 @@
 // Run alone (own-neighbour copies only) or by mpiexec -n 2 (two messages a step). Block 8^3 per rank, laplace3d.
 #include <mpi.h>
 
-#include "harness.hpp"
 #include "haloscope/apps/kernel.hpp"
 #include "haloscope/pack/region_copy.hpp"
 #include "haloscope/runner/runner.hpp"
 #include "haloscope/schedule/schedule.hpp"
+#include "harness.hpp"
 
 namespace {
 
@@ -20,7 +20,8 @@ struct Step {
   std::vector<double> weights{0.11, 0.13, 0.17, 0.19, 0.15, 0.12, 0.13};
 
   Step(int rank, int ranks)
-      : layout({3, {8, 8, 8 * ranks}, {true, true, true}}, {1, 1, ranks}), plan(make_plan(layout, rank, spec())),
+      : layout({3, {8, 8, 8 * ranks}, {true, true, true}}, {1, 1, ranks}),
+        plan(make_plan(layout, rank, spec())),
         fields(plan, 2) {
     for (int slot : {0, 1}) {
       auto bytes = fields.bytes(0, slot);
@@ -123,11 +124,12 @@ int main(int argc, char** argv) {
       written_out.push_back(b * 1e6);
     }
     if (rank == 0)
-      std::printf("{\"figure\":\"overhead\",\"case\":\"bulk step, 8^3 per rank, %d rank%s\",\"unit\":\"us\","
-                  "\"a\":\"runner\",\"b\":\"written out by hand\",\"samples_a\":%s,\"samples_b\":%s,\"value\":\"a-b\","
-                  "\"bar\":2,\"direction\":\"<=\",\"threads\":1,\"ranks\":%d,\"notes\":\"timers on, %d steps a sample\"}\n",
-                  ranks, ranks > 1 ? "s" : "", bench::json_list(with_runner).c_str(),
-                  bench::json_list(written_out).c_str(), ranks, steps);
+      std::printf(
+          "{\"figure\":\"overhead\",\"case\":\"bulk step, 8^3 per rank, %d rank%s\",\"unit\":\"us\","
+          "\"a\":\"runner\",\"b\":\"written out by hand\",\"samples_a\":%s,\"samples_b\":%s,\"value\":\"a-b\","
+          "\"bar\":2,\"direction\":\"<=\",\"threads\":1,\"ranks\":%d,\"notes\":\"timers on, %d steps a sample\"}\n",
+          ranks, ranks > 1 ? "s" : "", bench::json_list(with_runner).c_str(), bench::json_list(written_out).c_str(),
+          ranks, steps);
   }
   MPI_Finalize();
 }

@@ -201,7 +201,8 @@ inline std::vector<std::string> two_sided_strategies(int fields) {
   if (fields > 1) patterns.insert(patterns.end(), {"ordered:self-first,fields=none", "ordered:fields=none"});
   std::vector<std::string> names;
   for (const auto& pattern : patterns)
-    for (const char* transport : {"p2p", "persistent", "p2p:datatype", "persistent:datatype"}) names.push_back(pattern + "/" + transport);
+    for (const char* transport : {"p2p", "persistent", "p2p:datatype", "persistent:datatype"})
+      names.push_back(pattern + "/" + transport);
   return names;
 }
 

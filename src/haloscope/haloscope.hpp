@@ -18,8 +18,8 @@ namespace haloscope {
 
 template <int D>
 struct GridOptions {
-  std::array<std::int64_t, D> cells{};     ///< global cells, x first, each >= 1
-  std::array<bool, D> periodic{};          ///< dimensions that wrap around
+  std::array<std::int64_t, D> cells{};                    ///< global cells, x first, each >= 1
+  std::array<bool, D> periodic{};                         ///< dimensions that wrap around
   std::string process_grid = D == 2 ? "valen" : "white";  ///< rule or explicit "2x3"; see process_grid()
 };
 
@@ -74,7 +74,9 @@ template <class T, int D>
 struct FieldView {
   T* origin;
   std::int64_t row = 0, plane = 0;  ///< elements between neighbours in y and z
-  T& operator()(std::int64_t i, std::int64_t j = 0, std::int64_t k = 0) const { return origin[i + j * row + k * plane]; }
+  T& operator()(std::int64_t i, std::int64_t j = 0, std::int64_t k = 0) const {
+    return origin[i + j * row + k * plane];
+  }
 };
 
 struct FieldOptions {
@@ -108,7 +110,8 @@ class Field {
 
  private:
   static Quantity quantity(const FieldOptions& o) {
-    return {o.name, static_cast<int>(sizeof(T)), std::is_integral_v<T> ? ScalarType::integer : ScalarType::real, o.centring};
+    return {o.name, static_cast<int>(sizeof(T)), std::is_integral_v<T> ? ScalarType::integer : ScalarType::real,
+            o.centring};
   }
   static Plan plan(const Grid<D>& grid, const FieldOptions& o) {
     Plan p;  // only what says how much memory a field needs; the halo may be wider than any exchange
@@ -116,7 +119,8 @@ class Field {
     p.dims = D;
     p.cells = grid.cells();
     p.spec.quantities = {quantity(o)};
-    if (o.halo < 0) throw UsageError("a field cannot have a halo of " + std::to_string(o.halo) + " layers; use 0 or more");
+    if (o.halo < 0)
+      throw UsageError("a field cannot have a halo of " + std::to_string(o.halo) + " layers; use 0 or more");
     for (int d = 0; d < 3; ++d) p.spec.low[d] = p.spec.high[d] = d < D ? o.halo : 0;
     return p;
   }
@@ -137,7 +141,8 @@ template <class T, int D>
 FieldRef view(const Grid<D>&, const std::vector<T*>& first, std::int64_t row, std::int64_t plane, int halo,
               Centring centring = Centring::cell) {
   FieldRef ref;
-  ref.quantity = {"view", static_cast<int>(sizeof(T)), std::is_integral_v<T> ? ScalarType::integer : ScalarType::real, centring};
+  ref.quantity = {"view", static_cast<int>(sizeof(T)), std::is_integral_v<T> ? ScalarType::integer : ScalarType::real,
+                  centring};
   const auto size = static_cast<std::int64_t>(sizeof(T));
   for (int d = 0; d < D; ++d) ref.low[d] = ref.high[d] = halo;
   for (T* p : first) ref.slots.push_back({reinterpret_cast<std::byte*>(p), {size, row * size, plane * size}});
@@ -145,8 +150,8 @@ FieldRef view(const Grid<D>&, const std::vector<T*>& first, std::int64_t row, st
 }
 
 struct ExchangeOptions {
-  bool corners = true;   ///< fill edges and corners (needed by box stencils and by depth > 1)
-  int width = -1;        ///< layers to fill on every side; -1: the fields' whole halo
+  bool corners = true;                       ///< fill edges and corners (needed by box stencils and by depth > 1)
+  int width = -1;                            ///< layers to fill on every side; -1: the fields' whole halo
   Widths low{-1, -1, -1}, high{-1, -1, -1};  ///< layers per dimension and side; override `width` where >= 0
 };
 
@@ -170,8 +175,9 @@ Exchange make_exchange(const Grid<D>& grid, const std::vector<FieldRef>& fields,
       throw UsageError("the fields of one exchange need the same number of slots, at least 1");
     for (int d = 0; d < D; ++d)
       if (spec.low[d] > f.low[d] || spec.high[d] > f.high[d])
-        throw UsageError("field '" + f.quantity.name + "' has room for " + std::to_string(f.low[d]) +
-                         " ghost layers, fewer than the exchange fills; give it a wider halo or the exchange a smaller width");
+        throw UsageError(
+            "field '" + f.quantity.name + "' has room for " + std::to_string(f.low[d]) +
+            " ghost layers, fewer than the exchange fills; give it a wider halo or the exchange a smaller width");
     spec.quantities.push_back(f.quantity);
     views.push_back(f.slots);
   }

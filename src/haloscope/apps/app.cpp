@@ -43,8 +43,9 @@ void check_stable(const AppParameters& p) {
 std::vector<double> star_weights(const Choice& choice, const AppParameters& p) {
   const std::size_t count = choice.app == "laplace2d" ? 5 : 7;
   if (!p.weights.empty() && p.weights.size() != count)
-    throw UsageError(choice.app + " takes " + std::to_string(count) + " weights, not " + std::to_string(p.weights.size()) +
-                     (count == 5 ? "; give north, west, centre, east, south" : "; give z-, y-, x-, centre, x+, y+, z+"));
+    throw UsageError(
+        choice.app + " takes " + std::to_string(count) + " weights, not " + std::to_string(p.weights.size()) +
+        (count == 5 ? "; give north, west, centre, east, south" : "; give z-, y-, x-, centre, x+, y+, z+"));
   if (!p.weights.empty()) return p.weights;
   // Different in every direction, so that no exchange error can hide; of sum 1, so that values neither overflow nor
   // sink into subnormal numbers (which compute up to a hundred times slower) in any number of steps.
@@ -96,7 +97,8 @@ PoissonProblem poisson_problem(const Choice& choice, const AppParameters& p) {
 double initial_value(const Choice& choice, const AppParameters& p, const Index& at) {
   if (choice.app == "poisson2d") {
     const std::int64_t n = choice.grid.cells[0] + 1;
-    const std::int64_t line = std::clamp<std::int64_t>(at[1] + 1, 0, n), column = std::clamp<std::int64_t>(at[0] + 1, 0, n);
+    const std::int64_t line = std::clamp<std::int64_t>(at[1] + 1, 0, n),
+                       column = std::clamp<std::int64_t>(at[0] + 1, 0, n);
     const bool border = line == 0 || column == 0 || line == n || column == n;
     if (border) return poisson_problem(choice, p).start(line, column);
     if (p.initial == "zero") return 0;

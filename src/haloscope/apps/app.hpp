@@ -17,10 +17,10 @@ struct AppParameters {
   std::string initial = "random";
   std::uint64_t seed = 1;
   std::array<double, 3> velocity{1.0, 0.5, 0.25};  ///< advection3d: c
-  double nu = 0;                             ///< advection3d: time step / grid spacing; 0: the largest stable one
-  double sigma = 0.1;                        ///< Gaussian width in units of the domain
-  int function = 1;                          ///< poisson2d: 1 (f = 0) or 2 (f = 2 pi^2 sin(pi x) sin(pi y))
-  std::vector<double> weights;               ///< laplace: 5 (north, west, centre, east, south) or 7; empty: defaults
+  double nu = 0;                                   ///< advection3d: time step / grid spacing; 0: the largest stable one
+  double sigma = 0.1;                              ///< Gaussian width in units of the domain
+  int function = 1;                                ///< poisson2d: 1 (f = 0) or 2 (f = 2 pi^2 sin(pi x) sin(pi y))
+  std::vector<double> weights;  ///< laplace: 5 (north, west, centre, east, south) or 7; empty: defaults
 };
 
 /// Largest stable time step over grid spacing, 1 / max|c_d| (White & Dongarra 2011, section II, condition corrected).
@@ -36,7 +36,8 @@ std::vector<double> kernel_weights(const Choice& choice, const AppParameters& pa
 /// Name of the kernel form, as find_kernel() knows it.
 std::string kernel_form(const Choice& choice);
 
-/// Value at a global cell at time 0 for initial data `random` and `id`; also defined outside the grid, where it serves as fixed boundary value.
+/// Value at a global cell at time 0 for initial data `random` and `id`; also defined outside the grid, where it serves
+/// as fixed boundary value.
 double initial_value(const Choice& choice, const AppParameters& parameters, const Index& cell);
 
 /// The problem that a legal choice of poisson2d solves.

@@ -303,14 +303,14 @@ typedef struct hs_program_data {
 /* What a schedule may know. */
 typedef struct hs_schedule_options {
   uint64_t struct_size;
-  int32_t radius;      /* of the stencil, in cells; default 1 */
-  int32_t box_stencil; /* 1: it reads edges and corners; default 0 */
-  int32_t depth;       /* time steps per exchange; default 1 */
-  int32_t steps;       /* of this program, 1..depth; default 1 */
-  int32_t region;      /* HS_REGION_...; default full */
-  int32_t tiles;       /* interior tiles of "split"; default 8 */
-  int32_t sharing;     /* HS_SHARING_...; default guided */
-  int32_t barrier;     /* 1: barrier before each exchange; default 0 */
+  int32_t radius;            /* of the stencil, in cells; default 1 */
+  int32_t box_stencil;       /* 1: it reads edges and corners; default 0 */
+  int32_t depth;             /* time steps per exchange; default 1 */
+  int32_t steps;             /* of this program, 1..depth; default 1 */
+  int32_t region;            /* HS_REGION_...; default full */
+  int32_t tiles;             /* interior tiles of "split"; default 8 */
+  int32_t sharing;           /* HS_SHARING_...; default guided */
+  int32_t barrier;           /* 1: barrier before each exchange; default 0 */
   int32_t collective_rounds; /* 1: every rank takes part in every round, as fences need it; default 0 */
   int32_t series;            /* "pipeline" only: HS_SERIES_..., which of its programs; default whole */
 } hs_schedule_options;

@@ -15,8 +15,8 @@ std::string describe(const Program& program, int op) {
   text << "operation " << op << " (" << to_string(o.kind);
   if (o.kind == OpKind::sweep) {
     const Sweep& s = program.sweeps[o.target];
-    text << " of step " << s.step << " on [" << s.region.lo[0] << "," << s.region.hi[0] << ")x[" << s.region.lo[1] << ","
-         << s.region.hi[1] << ")x[" << s.region.lo[2] << "," << s.region.hi[2] << ")";
+    text << " of step " << s.step << " on [" << s.region.lo[0] << "," << s.region.hi[0] << ")x[" << s.region.lo[1]
+         << "," << s.region.hi[1] << ")x[" << s.region.lo[2] << "," << s.region.hi[2] << ")";
   }
   text << ")";
   return text.str();
@@ -90,9 +90,12 @@ std::vector<std::pair<int, int>> spans_of(const Program& program, int message, O
     if (op.kind != from && op.kind != to) continue;
     for (int m : program.sets[op.target]) {
       if (m != message) continue;
-      if (op.kind == from) spans.emplace_back(static_cast<int>(i), -1);
-      else if (closed < spans.size()) spans[closed++].second = static_cast<int>(i);
-      else return {};  // the end comes before the beginning
+      if (op.kind == from)
+        spans.emplace_back(static_cast<int>(i), -1);
+      else if (closed < spans.size())
+        spans[closed++].second = static_cast<int>(i);
+      else
+        return {};  // the end comes before the beginning
     }
   }
   return spans;
@@ -111,7 +114,8 @@ std::string message_accesses(const Plan& plan, const Program& program, std::vect
     const auto spans = message.out ? spans_of(program, static_cast<int>(m), OpKind::pack, OpKind::complete)
                                    : spans_of(program, static_cast<int>(m), OpKind::post, OpKind::unpack);
     if (spans.empty() || spans.back().second < 0)
-      return "message " + std::to_string(m) + (message.out ? " is not both packed and completed" : " is not both posted and unpacked");
+      return "message " + std::to_string(m) +
+             (message.out ? " is not both packed and completed" : " is not both posted and unpacked");
     for (const auto& span : spans)
       for (const Region& region : message.regions)
         if (region.quantity == 0)
@@ -151,7 +155,8 @@ std::string check_order(const Stage& stage, const Plan& plan, const Program& pro
   return "";
 }
 
-// ---- values: one interleaving, executed on (global cell, time) -------------------------------------------------------
+// ---- values: one interleaving, executed on (global cell, time)
+// -------------------------------------------------------
 
 constexpr std::int64_t rubbish = -1;
 
@@ -213,8 +218,12 @@ using Channel = std::map<std::tuple<int, int, int>, std::deque<std::vector<Value
 class RankRun {
  public:
   RankRun(const Layout& layout, const Stage& stage, const Plan& plan, const Program& program)
-      : stage_(stage), plan_(plan), program_(program), cells_(layout, plan, program.slots),
-        order_(sorted_ops(program)), buffers_(plan.messages.size()) {
+      : stage_(stage),
+        plan_(plan),
+        program_(program),
+        cells_(layout, plan, program.slots),
+        order_(sorted_ops(program)),
+        buffers_(plan.messages.size()) {
     for_each(plan.owned(0), [&](const Index& p) { cells_.at(p, 0) = {cells_.identity(p), 0}; });
   }
   bool finished() const { return next_ == order_.size(); }
@@ -272,8 +281,11 @@ class RankRun {
       case OpKind::unpack:
         for (int m : program_.sets[op.target]) scatter(m, op.slot, fault);
         return true;
-      case OpKind::sweep: sweep(op, program_.sweeps[op.target], fault); return true;
-      default: return true;
+      case OpKind::sweep:
+        sweep(op, program_.sweeps[op.target], fault);
+        return true;
+      default:
+        return true;
     }
   }
 
@@ -332,7 +344,8 @@ class RankRun {
       for_each(s.region, [&](const Index& p) {
         if (!fault.empty()) return;
         if (!cells_.box().contains(p) || !inputs_right_in_place(p, op.slot, time))
-          fault = describe(program_, order_[next_]) + " computes cell " + text(p) + " in place, out of the sequential order";
+          fault = describe(program_, order_[next_]) + " computes cell " + text(p) +
+                  " in place, out of the sequential order";
         else
           cells_.at(p, op.slot).time = time + 1;
       });
@@ -365,7 +378,9 @@ class RankRun {
 
 std::string check_programs(const Layout& layout, const Stage& stage, const std::vector<Plan>& plans,
                            const std::vector<Program>& programs) {
-  const auto at_rank = [](std::size_t r, const std::string& fault) { return "rank " + std::to_string(r) + ": " + fault; };
+  const auto at_rank = [](std::size_t r, const std::string& fault) {
+    return "rank " + std::to_string(r) + ": " + fault;
+  };
   std::vector<RankRun> runs;
   runs.reserve(plans.size());
   for (std::size_t r = 0; r < plans.size(); ++r) {

@@ -17,7 +17,8 @@ namespace haloscope {
 /// time `steps` at the end. A sweep in place must find the new time before a cell and the old one behind it, as the
 /// sequential sweep does.
 /// @param plans, programs  one per rank of `layout`, the same length
-/// @return empty, or what is wrong: rank, operation, cell. Cost O(ranks x (operations^2 + cells x steps)); small grids only.
+/// @return empty, or what is wrong: rank, operation, cell. Cost O(ranks x (operations^2 + cells x steps)); small grids
+/// only.
 std::string check_programs(const Layout& layout, const Stage& stage, const std::vector<Plan>& plans,
                            const std::vector<Program>& programs);
 

@@ -52,7 +52,8 @@ std::string illegal_poisson(const Choice& c, const AppInfo& app, const Strategy&
   if (c.grid.periodic[0] || c.grid.periodic[1])
     return "app 'poisson2d' has fixed border values on all sides; use --periodic none";
   if (c.grid.cells[0] != c.grid.cells[1] || c.grid.cells[0] % 8 != 7)
-    return "app 'poisson2d' has a square of 8 I + 7 inner cells per side; use --interlines I, or --cells 7, 15, 23, ...";
+    return "app 'poisson2d' has a square of 8 I + 7 inner cells per side; use --interlines I, or --cells 7, 15, 23, "
+           "...";
   if (!in_place) return "";
   if (c.schedule != "pipeline")
     return "Gauss-Seidel updates in place, line after line, which schedule '" + c.schedule +
@@ -134,7 +135,8 @@ std::vector<int> emulated_nodes(int ranks, int nodes, const std::string& placeme
                      " nodes; use 1 to " + std::to_string(ranks) + " nodes, or 0 for the real ones");
   std::vector<int> node_of;
   for (int r = 0; r < ranks && nodes > 0; ++r)
-    node_of.push_back(placement == "block" ? static_cast<int>(static_cast<std::int64_t>(r) * nodes / ranks) : r % nodes);
+    node_of.push_back(placement == "block" ? static_cast<int>(static_cast<std::int64_t>(r) * nodes / ranks)
+                                           : r % nodes);
   return node_of;
 }
 

@@ -80,7 +80,9 @@ std::vector<std::vector<int>> message_groups(const ExchangeSpec& spec) {
   std::vector<std::vector<int>> groups;
   std::map<int, std::size_t> place;
   for (int q = 0; q < static_cast<int>(spec.quantities.size()); ++q) {
-    const int key = spec.merge == Merge::all ? 0 : spec.merge == Merge::none ? q : static_cast<int>(spec.quantities[q].type);
+    const int key = spec.merge == Merge::all    ? 0
+                    : spec.merge == Merge::none ? q
+                                                : static_cast<int>(spec.quantities[q].type);
     const auto [it, fresh] = place.try_emplace(key, groups.size());
     if (fresh) groups.emplace_back();
     groups[it->second].push_back(q);
@@ -134,7 +136,8 @@ void check_spec(const Layout& layout, const ExchangeSpec& spec) {
   if (spec.quantities.empty()) throw UsageError("an exchange needs at least one field");
   for (const Quantity& q : spec.quantities)
     if (q.element_bytes < 1)
-      throw UsageError("field '" + q.name + "' has elements of " + std::to_string(q.element_bytes) + " bytes; at least 1");
+      throw UsageError("field '" + q.name + "' has elements of " + std::to_string(q.element_bytes) +
+                       " bytes; at least 1");
   std::array<int, 3> order = spec.order;
   std::sort(order.begin(), order.end());
   if (order != std::array<int, 3>{0, 1, 2}) throw UsageError("the dimension order must name 0, 1 and 2 once each");

@@ -39,9 +39,9 @@ struct ExchangeSpec {
   Widths low{1, 1, 1};   ///< ghost layers filled on the low side, per dimension
   Widths high{1, 1, 1};  ///< ghost layers filled on the high side, per dimension
   Pattern pattern = Pattern::ordered;
-  bool corners = true;             ///< fill edges and corners too (box stencils, depth > 1)
-  bool merge_peers = false;        ///< one message per distinct peer and round instead of one per direction
-  Merge merge = Merge::all;        ///< which quantities share a message
+  bool corners = true;                ///< fill edges and corners too (box stencils, depth > 1)
+  bool merge_peers = false;           ///< one message per distinct peer and round instead of one per direction
+  Merge merge = Merge::all;           ///< which quantities share a message
   std::array<int, 3> order{0, 1, 2};  ///< dimension order of an ordered plan's rounds
 };
 
@@ -77,9 +77,9 @@ struct Plan {
   int rank = 0;
   int dims = 3;
   int rounds = 1;
-  Index cells{1, 1, 1};                                   ///< owned cells per dimension
-  std::array<std::array<bool, 2>, 3> has_neighbour{};     ///< [dimension][low, high]; own-neighbours count
-  std::array<bool, 3> own_neighbour{};                    ///< the neighbour in this dimension is the rank itself
+  Index cells{1, 1, 1};                                ///< owned cells per dimension
+  std::array<std::array<bool, 2>, 3> has_neighbour{};  ///< [dimension][low, high]; own-neighbours count
+  std::array<bool, 3> own_neighbour{};                 ///< the neighbour in this dimension is the rank itself
   ExchangeSpec spec;
   std::vector<Message> messages;  ///< by round; within a round receives before sends
   std::vector<Copy> copies;       ///< by round
@@ -96,7 +96,8 @@ struct Plan {
 /// @throws UsageError when a halo is wider than the smallest block it is filled from, a width is negative, no
 ///         quantity is given, or an element size is not positive.
 /// Pure and local; cost O(messages), independent of cells and of the number of ranks.
-/// Source: ordered with corner forwarding: White & Dongarra 2011 IV-B, Davis 2017 eq. 5.33-5.41; direct: Valen 2023 3.4.
+/// Source: ordered with corner forwarding: White & Dongarra 2011 IV-B, Davis 2017 eq. 5.33-5.41; direct: Valen
+/// 2023 3.4.
 Plan make_plan(const Layout& layout, int rank, const ExchangeSpec& spec);
 
 }  // namespace haloscope

@@ -39,14 +39,15 @@ struct Op {
   std::vector<std::int32_t> after;
 };
 
-/// One stencil application on `region`: reads slot `op.slot`, writes slot `into` at time `step + levels`. Where both are
-/// the same slot the sweep is in place (Gauss-Seidel): line by line, x rising, new values used as soon as they exist.
+/// One stencil application on `region`: reads slot `op.slot`, writes slot `into` at time `step + levels`. Where both
+/// are the same slot the sweep is in place (Gauss-Seidel): line by line, x rising, new values used as soon as they
+/// exist.
 struct Sweep {
-  Box region;      ///< cells written, local coordinates
-  Box valid;       ///< cells of `region` that hold right values afterwards; the rest may be rubbish (full deep halos)
+  Box region;  ///< cells written, local coordinates
+  Box valid;   ///< cells of `region` that hold right values afterwards; the rest may be rubbish (full deep halos)
   std::uint8_t into = 1;  ///< slot written, relative as Op::slot
-  int step = 0;    ///< time step read, within the program, 0-based
-  int levels = 1;  ///< time steps fused into this operation (temporal blocking)
+  int step = 0;           ///< time step read, within the program, 0-based
+  int levels = 1;         ///< time steps fused into this operation (temporal blocking)
   Part part = Part::full;
 };
 
@@ -61,8 +62,8 @@ struct Program {
   bool comm_thread = false;  ///< one thread runs the whole `comm` lane first, then joins the others
   Sharing sharing = Sharing::fixed;
   std::vector<Op> ops;
-  std::vector<std::vector<int>> sets;          ///< message ids of the plan
-  std::vector<std::vector<Copy>> copy_sets;    ///< copies, possibly parts of the plan's
+  std::vector<std::vector<int>> sets;        ///< message ids of the plan
+  std::vector<std::vector<Copy>> copy_sets;  ///< copies, possibly parts of the plan's
   std::vector<Sweep> sweeps;
 };
 

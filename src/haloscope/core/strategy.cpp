@@ -55,8 +55,9 @@ std::vector<OptionRule> rma_rules(const std::vector<std::vector<OptionRule>>& ow
   if (requests)
     rules.push_back({{"put", "rget"}, "rget makes the receiver fetch; drop one of them"});
   else
-    rules.push_back({{"rget"}, "MPI allows requests only in passive-target epochs (MPI-3.1, 11.3.5), and waiting for "
-                               "each has a use only where the epoch lasts; use rma-lockall:rget"});
+    rules.push_back({{"rget"},
+                     "MPI allows requests only in passive-target epochs (MPI-3.1, 11.3.5), and waiting for "
+                     "each has a use only where the epoch lasts; use rma-lockall:rget"});
   return rules;
 }
 
@@ -64,8 +65,10 @@ std::vector<OptionRule> rma_rules(const std::vector<std::vector<OptionRule>>& ow
 
 /// One entry per transport.
 const std::vector<TransportTraits>& transport_traits() {
-  static const auto one_or_many = one_of({"single", "per-message"}, "there is one window or one per message; drop one of them");
-  static const auto message_or_flag = one_of({"message", "flag"}, "readiness is told in one of these ways; drop one of them");
+  static const auto one_or_many =
+      one_of({"single", "per-message"}, "there is one window or one per message; drop one of them");
+  static const auto message_or_flag =
+      one_of({"message", "flag"}, "readiness is told in one of these ways; drop one of them");
   static const std::vector<TransportTraits> traits{
       {.name = "p2p",
        .options = {"blocking", "testany", "datatype"},
@@ -77,7 +80,8 @@ const std::vector<TransportTraits>& transport_traits() {
        .listed = {"", "get", "split"},
        .collective_rounds = true,
        .single_messages = false,
-       .rules = rma_rules({one_of({"single", "per-message", "split"}, "they are different sets of windows; give one")})},
+       .rules =
+           rma_rules({one_of({"single", "per-message", "split"}, "they are different sets of windows; give one")})},
       {.name = "rma-pscw",
        .options = {"put", "get", "single", "per-message", "plain"},
        .listed = {"", "get,per-message"},
@@ -117,11 +121,11 @@ void check_options(const std::string& transport, const std::vector<std::string>&
     throw UsageError("transport " + transport + " has no options, but was given '" + given.front() + "'; drop it");
   for (const OptionRule& rule : traits.rules)
     if (std::all_of(rule.words.begin(), rule.words.end(), [&](const std::string& word) { return has(given, word); }))
-      throw UsageError((rule.words.size() > 1 ? "options '" + join(rule.words, "' and '") + "' of transport " +
-                                                    transport + " exclude each other"
-                                              : "transport " + transport + " cannot have option '" + rule.words[0] +
-                                                    "'") +
-                       ": " + rule.reason);
+      throw UsageError(
+          (rule.words.size() > 1
+               ? "options '" + join(rule.words, "' and '") + "' of transport " + transport + " exclude each other"
+               : "transport " + transport + " cannot have option '" + rule.words[0] + "'") +
+          ": " + rule.reason);
   for (const std::string& word : given)
     if (!has(traits.options, word))
       throw UsageError(unknown_name("option of transport " + transport, word, traits.options) + " (options of " +

@@ -50,7 +50,9 @@ Memory::~Memory() {
 }
 
 Memory::Memory(Memory&& other) noexcept
-    : data_(std::exchange(other.data_, nullptr)), size_(std::exchange(other.size_, 0)), keeper_(std::move(other.keeper_)) {}
+    : data_(std::exchange(other.data_, nullptr)),
+      size_(std::exchange(other.size_, 0)),
+      keeper_(std::move(other.keeper_)) {}
 
 Memory& Memory::operator=(Memory&& other) noexcept {
   std::swap(data_, other.data_);
@@ -68,7 +70,8 @@ std::size_t staggered_offset(std::size_t at, std::uint64_t number) {
 
 std::array<std::int64_t, 3> field_strides(const Index& extent, int element_bytes) {
   std::int64_t row = extent[0] * element_bytes;
-  if (row * extent[1] * extent[2] >= in_step_from && line % element_bytes == 0) row = (round_up(row, line) / line | 1) * line;
+  if (row * extent[1] * extent[2] >= in_step_from && line % element_bytes == 0)
+    row = (round_up(row, line) / line | 1) * line;
   row = off_page(row, element_bytes);
   return {element_bytes, row, off_page(row * extent[1], element_bytes)};
 }

@@ -50,9 +50,9 @@ using Allocator = std::function<Memory(std::size_t)>;
 std::size_t staggered_offset(std::size_t at, std::uint64_t number);
 
 /// Bytes between points neighbouring in x, y, z of a block of `extent` points: dense (fewest cache lines per halo),
-/// except that a row or plane pitch that is 0 modulo 4096 gets one cache line more, and that rows of blocks of 64 MiB or
-/// more are an odd number of whole lines: non-temporal stores of several rows at once then need no joining, which makes
-/// 3D sweeps from memory a fifth faster, while the halo's share of such a block is small.
+/// except that a row or plane pitch that is 0 modulo 4096 gets one cache line more, and that rows of blocks of 64 MiB
+/// or more are an odd number of whole lines: non-temporal stores of several rows at once then need no joining, which
+/// makes 3D sweeps from memory a fifth faster, while the halo's share of such a block is small.
 std::array<std::int64_t, 3> field_strides(const Index& extent, int element_bytes);
 
 }  // namespace haloscope

@@ -37,8 +37,8 @@ std::int64_t gapless_bytes(const SlotView& view, const Box& box) {
 }
 
 /// Fields do not depend on each other, so their blocks may run one field after the other: then the two faces of a field
-/// are neighbours in the list and run in one pass. The last field comes first: sweeps go through the fields in order, so
-/// it is the one most of which is still in the cache (3 % of an exchange of four fields of 32^3 doubles).
+/// are neighbours in the list and run in one pass. The last field comes first: sweeps go through the fields in order,
+/// so it is the one most of which is still in the cache (3 % of an exchange of four fields of 32^3 doubles).
 using FieldBlock = std::pair<int, BlockCopy>;
 
 CopyList by_field(std::vector<FieldBlock> blocks) {

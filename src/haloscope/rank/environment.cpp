@@ -96,7 +96,8 @@ void pin_threads(MPI_Comm comm, int threads) {
   static const std::vector<int> cores = allowed_cores();
   const bool all_cores = static_cast<int>(cores.size()) == cores_of_node();
   const int first = all_cores ? rank * threads : 0;
-  const bool fits = first + threads <= static_cast<int>(cores.size()) && (!all_cores || ranks * threads <= cores_of_node());
+  const bool fits =
+      first + threads <= static_cast<int>(cores.size()) && (!all_cores || ranks * threads <= cores_of_node());
 #pragma omp parallel num_threads(threads)
   {
     cpu_set_t set;
@@ -112,7 +113,8 @@ void pin_threads(MPI_Comm comm, int threads) {
 nlohmann::json build_info() {
   nlohmann::json transports_json = nlohmann::json::array(), schedules_json = nlohmann::json::array();
   for (const Transport* t : transports())
-    transports_json.push_back({{"name", t->name()}, {"summary", t->summary()}, {"options", transport_options(t->name())}});
+    transports_json.push_back(
+        {{"name", t->name()}, {"summary", t->summary()}, {"options", transport_options(t->name())}});
   for (const auto& s : schedules()) schedules_json.push_back({{"name", s.name}, {"summary", s.summary}});
   return {{"version", HALOSCOPE_VERSION},
           {"commit", HALOSCOPE_COMMIT},

@@ -26,18 +26,26 @@ Fault Fault::parse(const std::string& text) {
   const auto colon = text.find(':');
   const std::string kind = text.substr(0, colon);
   const std::vector<std::string> kinds{"delay", "hang", "kill"};
-  if (kind == "hang") fault.kind = hang;
-  else if (kind == "kill") fault.kind = kill;
-  else if (kind != "delay") throw UsageError(unknown_name("injected fault", kind, kinds));
+  if (kind == "hang")
+    fault.kind = hang;
+  else if (kind == "kill")
+    fault.kind = kill;
+  else if (kind != "delay")
+    throw UsageError(unknown_name("injected fault", kind, kinds));
   for (const auto& pair : split(colon == std::string::npos ? "" : text.substr(colon + 1), ',')) {
     const auto equals = pair.find('=');
     const std::string key = pair.substr(0, equals), value = equals == std::string::npos ? "" : pair.substr(equals + 1);
     try {
-      if (key == "rank") fault.rank = std::stoi(value);
-      else if (key == "step") fault.step = std::stoll(value);
-      else if (key == "seconds") fault.seconds = std::stod(value);
-      else if (key == "op") fault.op = op_named(value);
-      else throw UsageError("unknown key '" + key + "' in --inject; use rank, step, seconds, op");
+      if (key == "rank")
+        fault.rank = std::stoi(value);
+      else if (key == "step")
+        fault.step = std::stoll(value);
+      else if (key == "seconds")
+        fault.seconds = std::stod(value);
+      else if (key == "op")
+        fault.op = op_named(value);
+      else
+        throw UsageError("unknown key '" + key + "' in --inject; use rank, step, seconds, op");
     } catch (const std::logic_error&) {
       throw UsageError("--inject '" + text + "': '" + value + "' is not a number");
     }

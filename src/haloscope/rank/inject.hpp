@@ -11,9 +11,9 @@ namespace haloscope {
 struct Fault {
   enum Kind { delay, hang, kill } kind = delay;
   int rank = 0;
-  std::int64_t step = 0;      ///< the first program that starts at or after this step; -1: every one (delays only)
+  std::int64_t step = 0;  ///< the first program that starts at or after this step; -1: every one (delays only)
   double seconds = 0;
-  std::optional<OpKind> op;   ///< only before operations of this kind
+  std::optional<OpKind> op;  ///< only before operations of this kind
   bool spent = false;
 
   /// @param text  "KIND:rank=R,step=S,seconds=X[,op=NAME]" with KIND delay, hang or kill. @throws UsageError.

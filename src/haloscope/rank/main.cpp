@@ -138,7 +138,8 @@ Json run_one(Session& session, const std::string& line, Exit& worst) {
   } catch (const Error& error) {
     worst = std::max(worst, error.exit_code());
     if (session.rank == 0) std::cerr << "haloscope: " << error.what() << std::endl;
-    return {{"id", id}, {"kind", "skipped"}, {"reason", error.what()}, {"exit_code", static_cast<int>(error.exit_code())}};
+    return {
+        {"id", id}, {"kind", "skipped"}, {"reason", error.what()}, {"exit_code", static_cast<int>(error.exit_code())}};
   }
 }
 
@@ -165,7 +166,8 @@ Exit run(const Arguments& arguments, const std::vector<std::string>& lines) {
   MPI_Comm_size(session.comm, &session.size);
   expect_ranks(arguments.expect_ranks);
   if (arguments.configs.empty() && arguments.app.empty())
-    throw UsageError("nothing to run; give an app (advection3d, laplace2d, laplace3d, poisson2d), microbench, or --configs FILE");
+    throw UsageError(
+        "nothing to run; give an app (advection3d, laplace2d, laplace3d, poisson2d), microbench, or --configs FILE");
   StatusBoard board(arguments.status, session.size, session.rank);
   session.board = &board;
   std::optional<Fault> fault;
@@ -225,7 +227,8 @@ int main(int argc, char** argv) {
     }
   } catch (const Error& error) {
     // What one rank alone meets (a full disk) must end all; what all meet alike is said once and ends in order.
-    std::cerr << (rank == 0 || error.exit_code() == Exit::failed ? std::string("haloscope: ") + error.what() + "\n" : "");
+    std::cerr << (rank == 0 || error.exit_code() == Exit::failed ? std::string("haloscope: ") + error.what() + "\n"
+                                                                 : "");
     if (error.exit_code() == Exit::failed) {
       std::this_thread::sleep_for(std::chrono::milliseconds(300));  // launchers drop what is said just before an abort
       MPI_Abort(MPI_COMM_WORLD, static_cast<int>(Exit::failed));

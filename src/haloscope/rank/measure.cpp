@@ -21,7 +21,8 @@ using Json = nlohmann::json;
 
 constexpr std::size_t most_trace_events = 100000;  // per rank; later ones are left out
 
-/// Barrier that the watchdog watches, then the time (White & Dongarra 2011, IV-C: a barrier before both clock readings).
+/// Barrier that the watchdog watches, then the time (White & Dongarra 2011, IV-C: a barrier before both clock
+/// readings).
 double time_after_barrier(Session& s) {
   s.board->mine().set(static_cast<std::int32_t>(OpKind::barrier));
   MPI_Barrier(s.comm);
@@ -128,8 +129,8 @@ Json verify(Session& s, const Request& asked, Simulation& simulation) {
           {"canaries", everywhere}};
 }
 
-/// Steps per repetition: as asked, or enough for `seconds`, found by growing; a multiple of the depth. A fifth more than
-/// the trial needed, so that a quicker repetition still lasts long enough.
+/// Steps per repetition: as asked, or enough for `seconds`, found by growing; a multiple of the depth. A fifth more
+/// than the trial needed, so that a quicker repetition still lasts long enough.
 std::int64_t choose_steps(Session& s, const Request& request, Simulation& simulation) {
   if (request.seconds <= 0) return request.steps;
   const double wanted_s = 1.2 * request.seconds;
@@ -293,7 +294,8 @@ Json measure(Session& s, const Request& request) {
     times.push_back(largest(time_after_barrier(s) - begin, s.comm));
     std::vector<double> sorted = times;
     std::sort(sorted.begin(), sorted.end());
-    if (s.watchdog) s.watchdog->median_step(quantile(sorted, 0.5) / static_cast<double>(asked_steps) * request.choice.depth);
+    if (s.watchdog)
+      s.watchdog->median_step(quantile(sorted, 0.5) / static_cast<double>(asked_steps) * request.choice.depth);
   }
 
   std::vector<double> step_times;
@@ -330,7 +332,8 @@ Json measure(Session& s, const Request& request) {
   if (solver && !record["poisson"]["reached"])
     record["warnings"].push_back("the precision was not reached in " + std::to_string(asked_steps) + " iterations");
   if (request.options.flush_to_zero) record["environment"]["ftz"] = true;
-  if (step_times.back() > 1.5 * step_times.front()) record["warnings"].push_back("noisy: repetitions differ by more than 50 %");
+  if (step_times.back() > 1.5 * step_times.front())
+    record["warnings"].push_back("noisy: repetitions differ by more than 50 %");
   if (request.timeline) record["timeline"] = timeline_of(s, simulation, clock, measured_s);
   if (!request.trace.empty()) save_trace(s, request, simulation, clock);
   return record;

@@ -33,7 +33,8 @@ void declare(CLI::App& cli, Request& r, Raw& raw) {
   cli.add_option("--sharing", r.choice.sharing, "comm-thread: guided or dynamic");
   cli.add_option("--nodes", r.choice.nodes, "split the ranks into so many nodes; 0: the real machines");
   cli.add_option("--placement", r.choice.placement, "ranks to nodes of --nodes: block or round-robin");
-  cli.add_option("--memory", raw.memory, "where fields live: own or shared (strategies that need shared use it anyway)");
+  cli.add_option("--memory", raw.memory,
+                 "where fields live: own or shared (strategies that need shared use it anyway)");
   cli.add_option("--tiles", r.options.tiles, "split: interior tiles, progress is called between them");
   cli.add_option("--initial", raw.initial, "random, gaussian, id; zero (poisson2d, its default)");
   cli.add_option("--seed", r.parameters.seed, "of random initial data");
@@ -45,10 +46,12 @@ void declare(CLI::App& cli, Request& r, Raw& raw) {
   cli.add_option("--stream", raw.stream, "non-temporal stores: auto, on, off");
   cli.add_option("--interlines", raw.interlines, "poisson2d: I, instead of --cells 8I+7; the matrix has 8I+9 lines");
   cli.add_option("--function", r.parameters.function, "poisson2d: 1 (f = 0) or 2 (f = 2 pi^2 sin(pi x) sin(pi y))");
-  cli.add_option("--precision", r.goal.precision, "poisson2d: stop when the residuum is below it, at --steps at latest");
+  cli.add_option("--precision", r.goal.precision,
+                 "poisson2d: stop when the residuum is below it, at --steps at latest");
   cli.add_option("--residuum", r.goal.residuum,
                  "poisson2d, --precision: deferred, allreduce; pipeline: chain, chain-pscw, all-to-last, accumulate");
-  cli.add_option("--work-blocks", r.work_blocks, "poisson2d: record the seconds of computing of so many blocks of lines");
+  cli.add_option("--work-blocks", r.work_blocks,
+                 "poisson2d: record the seconds of computing of so many blocks of lines");
   cli.add_option("--work-window", r.work_window, "iterations that --work-blocks sums up");
   cli.add_option("--ftz", raw.ftz, "sweeps take subnormal numbers as zero: on or off");
   cli.add_option("--steps", r.steps, "time steps per repetition");
@@ -58,7 +61,8 @@ void declare(CLI::App& cli, Request& r, Raw& raw) {
   cli.add_option("--verify", r.verify, "steps to compare byte for byte with `reference`; 0: off");
   cli.add_flag("--barrier", r.options.barrier, "barrier before each exchange, timed as desync");
   cli.add_option("--timers", raw.timers, "time every operation: on or off");
-  cli.add_option("--trace", r.trace, "write a trace of the last repetition, all ranks (Chrome JSON); implies --timeline");
+  cli.add_option("--trace", r.trace,
+                 "write a trace of the last repetition, all ranks (Chrome JSON); implies --timeline");
   cli.add_option("--timeline", raw.timeline, "record each rank's seconds by phase, operation and MPI call: on or off");
 }
 
@@ -71,7 +75,8 @@ std::vector<double> numbers(const std::string& text, const std::string& option) 
       value = std::stod(word, &used);
     } catch (const std::exception&) {
     }
-    if (used != word.size() || word.empty()) throw UsageError(option + " '" + text + "' is not a list of numbers like 1,0.5,0.25");
+    if (used != word.size() || word.empty())
+      throw UsageError(option + " '" + text + "' is not a list of numbers like 1,0.5,0.25");
     list.push_back(value);
   }
   return list;

@@ -39,7 +39,8 @@ void for_each_cell(const Box& box, F f) {
       for (std::int64_t x = box.lo[0]; x < box.hi[0]; ++x) f(Index{x, y, z});
 }
 
-/// Blocks larger than this gain from stores that go around the cache (two fields of a rank no longer fit a share of L2).
+/// Blocks larger than this gain from stores that go around the cache (two fields of a rank no longer fit a share of
+/// L2).
 constexpr std::int64_t stream_from_bytes = 8 << 20;
 
 /// Gauss-Seidel steps that a rank without neighbours fuses.
@@ -55,7 +56,10 @@ std::uint64_t checksum_term(const GridSpec& grid, const Index& cell, std::uint64
 
 Simulation::Simulation(MPI_Comm comm, const Choice& choice, const AppParameters& parameters,
                        const SimulationOptions& options)
-    : choice_(checked(choice)), parameters_(parameters), options_(options), layout_(make_layout(choice)),
+    : choice_(checked(choice)),
+      parameters_(parameters),
+      options_(options),
+      layout_(make_layout(choice)),
       weights_(kernel_weights(choice, parameters)) {
   int rank = 0, size = 0;
   MPI_Comm_size(comm, &size);
@@ -139,8 +143,8 @@ std::unique_ptr<Simulation::Bound> Simulation::bind(int steps, Series series) co
   auto bound = std::make_unique<Bound>();
   bound->program = find_schedule(choice_.schedule).make({app.radius, app.box_stencil}, plan_, o);
   bound->comm = std::make_unique<CommOps>(bound->program, storage_->views(), *link_, comm_, options_.runner.yield);
-  bound->runner = std::make_unique<Runner>(bound->program, *bound->comm,
-                                           SweepCall{&Simulation::sweep, const_cast<Simulation*>(this)}, options_.runner);
+  bound->runner = std::make_unique<Runner>(
+      bound->program, *bound->comm, SweepCall{&Simulation::sweep, const_cast<Simulation*>(this)}, options_.runner);
   return bound;
 }
 

@@ -17,10 +17,10 @@ namespace haloscope {
 
 /// Everything a choice leaves open about how it is executed.
 struct SimulationOptions {
-  bool barrier = false;        ///< barrier before each exchange (desync timer)
-  int tiles = 8;               ///< interior tiles of `split`
-  std::string isa;             ///< "" = the best
-  int stream = -1;             ///< non-temporal stores: 1 on, 0 off, -1 when the block outgrows the cache
+  bool barrier = false;  ///< barrier before each exchange (desync timer)
+  int tiles = 8;         ///< interior tiles of `split`
+  std::string isa;       ///< "" = the best
+  int stream = -1;       ///< non-temporal stores: 1 on, 0 off, -1 when the block outgrows the cache
   /// Where the fields live. A strategy that needs them in shared memory puts them there whatever is said here.
   MemoryKind memory = MemoryKind::own;
   bool flush_to_zero = false;  ///< sweeps take subnormal numbers as zero

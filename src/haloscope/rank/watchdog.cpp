@@ -33,7 +33,8 @@ std::int64_t Watchdog::all_heartbeats() const {
   return sum;
 }
 
-/// The rank this one waits for: one that itself waits for nobody if the board shows such a one, else the message's sender.
+/// The rank this one waits for: one that itself waits for nobody if the board shows such a one, else the message's
+/// sender.
 int Watchdog::blamed() const {
   const std::int32_t phase = mine_.phase.load(), peer = mine_.waiting_for.load();
   const auto waits = [](std::int32_t p) {

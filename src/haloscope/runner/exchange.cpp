@@ -29,8 +29,8 @@ struct Exchange::State {
                        std::to_string(size) + "; make the layout for the communicator's size");
     plan = make_plan(layout, rank, spec);
     if (views.size() != plan.spec.quantities.size())
-      throw UsageError("the exchange names " + std::to_string(plan.spec.quantities.size()) + " fields but got views of " +
-                       std::to_string(views.size()));
+      throw UsageError("the exchange names " + std::to_string(plan.spec.quantities.size()) +
+                       " fields but got views of " + std::to_string(views.size()));
     MPI_Comm_dup(parent, &comm);
     const bool yield = more_ranks_than_cores(comm);
     program = exchange_program(plan, false, collective_rounds(strategy));

@@ -11,19 +11,26 @@ namespace {
 
 Timer timer_for(const Program& program, const Op& op) {
   switch (op.kind) {
-    case OpKind::barrier: return Timer::desync;
+    case OpKind::barrier:
+      return Timer::desync;
     case OpKind::post:
-    case OpKind::send: return Timer::send;
-    case OpKind::copy: return Timer::copy;
-    case OpKind::pack: return Timer::pack;
+    case OpKind::send:
+      return Timer::send;
+    case OpKind::copy:
+      return Timer::copy;
+    case OpKind::pack:
+      return Timer::pack;
     case OpKind::wait:
-    case OpKind::complete: return Timer::wait;
-    case OpKind::unpack: return Timer::unpack;
+    case OpKind::complete:
+      return Timer::wait;
+    case OpKind::unpack:
+      return Timer::unpack;
     case OpKind::sweep: {
       const Part part = program.sweeps[op.target].part;
       return part == Part::inner ? Timer::inner : part == Part::outer ? Timer::outer : Timer::compute;
     }
-    case OpKind::progress: return Timer::rest;
+    case OpKind::progress:
+      return Timer::rest;
   }
   return Timer::rest;
 }
@@ -37,8 +44,12 @@ const char* to_string(Timer timer) {
 }
 
 Runner::Runner(const Program& program, CommOps& comm, const SweepCall& sweep, const RunnerOptions& options)
-    : program_(program), comm_(comm), sweep_(sweep), options_(options),
-      done_(new std::atomic<std::int64_t>[program.ops.size()]), chunks_(new Chunks[program.ops.size()]) {
+    : program_(program),
+      comm_(comm),
+      sweep_(sweep),
+      options_(options),
+      done_(new std::atomic<std::int64_t>[program.ops.size()]),
+      chunks_(new Chunks[program.ops.size()]) {
   for (std::size_t i = 0; i < program.ops.size(); ++i) {
     (program.ops[i].lane == Lane::comm ? comm_ops_ : main_ops_).push_back(static_cast<int>(i));
     timer_of_.push_back(timer_for(program, program.ops[i]));

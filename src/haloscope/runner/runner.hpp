@@ -41,10 +41,10 @@ struct Injection {
 struct RunnerOptions {
   int threads = 1;
   bool timers = true;
-  bool yield = false;              ///< more threads or ranks than cores: give the core away while waiting
-  RankStatus* status = nullptr;    ///< where to say what is being done
+  bool yield = false;            ///< more threads or ranks than cores: give the core away while waiting
+  RankStatus* status = nullptr;  ///< where to say what is being done
   Injection injection;
-  std::size_t trace_events = 0;    ///< room for this many trace events; later ones are dropped
+  std::size_t trace_events = 0;  ///< room for this many trace events; later ones are dropped
 };
 
 class Runner {

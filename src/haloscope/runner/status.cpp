@@ -47,10 +47,14 @@ StatusBoard::~StatusBoard() { munmap(mapping_, bytes_); }
 
 std::string phase_name(std::int32_t phase) {
   switch (static_cast<Phase>(phase)) {
-    case Phase::setup: return "setup";
-    case Phase::verify: return "verify";
-    case Phase::idle: return "idle";
-    case Phase::done: return "done";
+    case Phase::setup:
+      return "setup";
+    case Phase::verify:
+      return "verify";
+    case Phase::idle:
+      return "idle";
+    case Phase::done:
+      return "done";
   }
   return to_string(static_cast<OpKind>(phase));
 }

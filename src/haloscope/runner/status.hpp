@@ -18,7 +18,7 @@ struct alignas(64) RankStatus {
   std::atomic<std::int64_t> order{0};         ///< number of the configuration in its launch
   std::atomic<std::int32_t> waiting_for{-1};  ///< a rank whose message is awaited, -1: none
   std::atomic<std::int32_t> pad{0};
-  std::atomic<std::int64_t> heartbeat{0};     ///< grows with every operation
+  std::atomic<std::int64_t> heartbeat{0};  ///< grows with every operation
 
   void set(std::int32_t new_phase, std::int32_t peer = -1) {
     phase.store(new_phase, std::memory_order_relaxed);

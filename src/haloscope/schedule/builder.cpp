@@ -103,9 +103,9 @@ void ProgramBuilder::later_steps(std::vector<int> after, const ExchangeOps& exch
   for (int step = 1; step < options_.steps; ++step) {
     const int slot = step % 2, into = (step + 1) % 2;
     after.push_back(exchange.complete);  // the exchanged slot is written from step 1 on
-    after = {sweep({region(step), intersect(region(step), valid(step)), static_cast<std::uint8_t>(into), step, 1,
-                    Part::full},
-                   slot, after)};
+    after = {sweep(
+        {region(step), intersect(region(step), valid(step)), static_cast<std::uint8_t>(into), step, 1, Part::full},
+        slot, after)};
     program_.final_slot = into;
   }
 }

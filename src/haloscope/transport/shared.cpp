@@ -13,7 +13,8 @@ class Shared final : public Transport {
   std::string name() const override { return "shared"; }
   std::string summary() const override {
     return "stores into the neighbour's halos in memory that a node's ranks share (direct, the default); pull: loads "
-           "from the neighbour's field; packed: packs into the neighbour's buffer, fields stay private; fence: direct with "
+           "from the neighbour's field; packed: packs into the neighbour's buffer, fields stay private; fence: direct "
+           "with "
            "MPI_Win_fence instead of flags";
   }
   std::unique_ptr<Link> open(const LinkContext& context, const std::vector<std::string>& words) const override {

@@ -12,8 +12,6 @@
 namespace haloscope {
 namespace {
 
-
-
 /// Whether all ranks of `comm` give the same number.
 bool same_everywhere(MPI_Comm comm, std::int64_t number) {
   std::array<std::int64_t, 2> bounds{number, -number};
@@ -174,7 +172,8 @@ void WindowLink::make_windows(const std::vector<Exposed>& exposed, Hints hints, 
     const Window& window = windows_.back();
     all_unified_ = all_unified_ && window.unified();
     std::byte* base = window.data();
-    std::size_t at = round_up(reinterpret_cast<std::uintptr_t>(base), cache_line) - reinterpret_cast<std::uintptr_t>(base);
+    std::size_t at =
+        round_up(reinterpret_cast<std::uintptr_t>(base), cache_line) - reinterpret_cast<std::uintptr_t>(base);
     for (int id : exposed[w].ids) {
       Port& p = ports_[id];
       p.window = static_cast<int>(w);

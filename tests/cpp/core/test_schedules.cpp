@@ -81,7 +81,9 @@ TEST(Schedules, BulkOtherDimensionOrdersNeverReadWhatIsNotThere) {
 }
 TEST(Schedules, V9_SplitNeverReadsWhatIsNotThere) { check_all(Pattern::ordered, false, {0, 1, 2}, "split"); }
 TEST(Schedules, V9_SplitDirectNeverReadsWhatIsNotThere) { check_all(Pattern::direct, true, {0, 1, 2}, "split"); }
-TEST(Schedules, W12_InterleavedNeverReadsWhatIsNotThere) { check_all(Pattern::ordered, false, {0, 1, 2}, "interleaved"); }
+TEST(Schedules, W12_InterleavedNeverReadsWhatIsNotThere) {
+  check_all(Pattern::ordered, false, {0, 1, 2}, "interleaved");
+}
 TEST(Schedules, W13_CommThreadNeverReadsWhatIsNotThere) {
   check_all(Pattern::ordered, false, {0, 1, 2}, "comm-thread");
   check_all(Pattern::direct, false, {0, 1, 2}, "comm-thread");
@@ -160,7 +162,9 @@ TEST_P(BrokenPrograms, SweepWithoutItsDependenciesIsFound) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Schedules, BrokenPrograms, testing::Values("bulk", "split", "interleaved", "comm-thread"),
-                         [](const auto& info) { return info.param == "comm-thread" ? std::string("comm_thread") : info.param; });
+                         [](const auto& info) {
+                           return info.param == "comm-thread" ? std::string("comm_thread") : info.param;
+                         });
 
 TEST(Choices, IllegalCombinationsSayWhyAndWhatToDo) {
   Choice c;
@@ -173,14 +177,16 @@ TEST(Choices, IllegalCombinationsSayWhyAndWhatToDo) {
     change(other);
     return illegal(other);
   };
-  EXPECT_NE(with([](Choice& o) { o.strategy = "direct/p2p", o.schedule = "interleaved"; }).find("ordered"), std::string::npos);
+  EXPECT_NE(with([](Choice& o) { o.strategy = "direct/p2p", o.schedule = "interleaved"; }).find("ordered"),
+            std::string::npos);
   EXPECT_NE(with([](Choice& o) { o.schedule = "comm-thread"; }).find("--threads"), std::string::npos);
   EXPECT_NE(with([](Choice& o) { o.strategy = "orderd/p2p"; }).find("ordered/p2p"), std::string::npos);
   EXPECT_NE(with([](Choice& o) { o.schedule = "splt"; }).find("split"), std::string::npos);
   EXPECT_NE(with([](Choice& o) { o.depth = 40; }).find("wider than the smallest block"), std::string::npos);
   EXPECT_NE(with([](Choice& o) { o.ranks = 5000; }).find("use fewer ranks"), std::string::npos);
   EXPECT_NE(with([](Choice& o) { o.grid.cells[0] = 0; }).find("at least 1"), std::string::npos);
-  EXPECT_NE(with([](Choice& o) { o.region = "blocked", o.grid.periodic[0] = false; }).find("periodic"), std::string::npos);
+  EXPECT_NE(with([](Choice& o) { o.region = "blocked", o.grid.periodic[0] = false; }).find("periodic"),
+            std::string::npos);
 }
 
 TEST(Choices, StrategyStringsRoundTrip) {

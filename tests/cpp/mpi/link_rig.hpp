@@ -11,8 +11,8 @@
 
 #include "haloscope/core/names.hpp"
 #include "haloscope/field/field.hpp"
-#include "haloscope/pack/region_copy.hpp"
 #include "haloscope/field/shared_memory.hpp"
+#include "haloscope/pack/region_copy.hpp"
 #include "haloscope/transport/composite.hpp"
 
 namespace haloscope::test {
@@ -40,13 +40,13 @@ struct Case {
   std::vector<std::string> options;
   int slots = 2;
   bool yield = false;
-  bool poll = false;  ///< spin on test() before wait()
-  int threads = 1;    ///< that share packing and unpacking
-  bool shared_fields = false;              ///< in memory that the ranks of a node share
-  std::vector<int> nodes = {};             ///< emulated; empty: the real ones
-  std::string between = {};                ///< transport between nodes, joined with `transport`
+  bool poll = false;            ///< spin on test() before wait()
+  int threads = 1;              ///< that share packing and unpacking
+  bool shared_fields = false;   ///< in memory that the ranks of a node share
+  std::vector<int> nodes = {};  ///< emulated; empty: the real ones
+  std::string between = {};     ///< transport between nodes, joined with `transport`
   std::vector<std::string> between_options = {};
-  int delay_us = 0;   ///< at most, before each call of a link; of random length, different on each rank
+  int delay_us = 0;  ///< at most, before each call of a link; of random length, different on each rank
 };
 
 class Rig {
@@ -232,9 +232,9 @@ inline std::string describe(const Case& c) {
   std::string text = c.transport + ":" + join(c.options, ",");
   if (!c.between.empty()) text += "+" + c.between + ":" + join(c.between_options, ",");
   for (int node : c.nodes) text += " node " + std::to_string(node);
-  text += " cells " + three(c.grid.cells) + " dims " +
-                     std::to_string(c.grid.dims) + " periodic " + three(c.grid.periodic) + " ranks " + three(c.ranks) +
-                     " low " + three(c.spec.low) + " high " + three(c.spec.high) + " order " + three(c.spec.order);
+  text += " cells " + three(c.grid.cells) + " dims " + std::to_string(c.grid.dims) + " periodic " +
+          three(c.grid.periodic) + " ranks " + three(c.ranks) + " low " + three(c.spec.low) + " high " +
+          three(c.spec.high) + " order " + three(c.spec.order);
   text += c.spec.pattern == Pattern::direct ? " direct" : " ordered";
   text += c.spec.merge_peers ? " merged" : "";
   text += c.spec.corners ? " corners" : "";

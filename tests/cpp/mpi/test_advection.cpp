@@ -118,7 +118,8 @@ TEST(Advection, W6_RefusesAnUnstableStep) {
 TEST(Advection, DenseAndSeparableAgreeToRoundOff) {
   const AppParameters p = moving({1, 0.5, 0.25}, 0.9);
   SimulationOptions options;
-  Simulation dense(MPI_COMM_WORLD, cube(18, "dense"), p, options), separable(MPI_COMM_WORLD, cube(18, "separable"), p, options);
+  Simulation dense(MPI_COMM_WORLD, cube(18, "dense"), p, options),
+      separable(MPI_COMM_WORLD, cube(18, "separable"), p, options);
   dense.initialise();
   separable.initialise();
   dense.run(20);
@@ -126,7 +127,8 @@ TEST(Advection, DenseAndSeparableAgreeToRoundOff) {
   const Index n = dense.plan().cells;
   for (std::int64_t z = 0; z < n[2]; ++z)
     for (std::int64_t y = 0; y < n[1]; ++y)
-      for (std::int64_t x = 0; x < n[0]; ++x) ASSERT_NEAR(dense.value({x, y, z}), separable.value({x, y, z}), 20 * 4e-16);
+      for (std::int64_t x = 0; x < n[0]; ++x)
+        ASSERT_NEAR(dense.value({x, y, z}), separable.value({x, y, z}), 20 * 4e-16);
 }
 
 }  // namespace

@@ -118,8 +118,12 @@ TEST(UserExchange, MisuseIsExplained) {
   Field<double, 2> u{grid, {.halo = 1}}, two{grid, {.halo = 1, .slots = 2}};
   EXPECT_NE(error_of([&] { make_exchange(grid, {}, "ordered/p2p"); }).find("at least one field"), std::string::npos);
   EXPECT_NE(error_of([&] { make_exchange(grid, {u}, "ordered/p2q"); }).find("p2p"), std::string::npos);
-  EXPECT_NE(error_of([&] { make_exchange(grid, {u, two}, "ordered/p2p"); }).find("same number of slots"), std::string::npos);
-  EXPECT_NE(error_of([&] { make_exchange(grid, {u}, "ordered/p2p", {.width = 2}); }).find("wider halo"), std::string::npos);
+  EXPECT_NE(error_of([&] {
+              make_exchange(grid, {u, two}, "ordered/p2p");
+            }).find("same number of slots"),
+            std::string::npos);
+  EXPECT_NE(error_of([&] { make_exchange(grid, {u}, "ordered/p2p", {.width = 2}); }).find("wider halo"),
+            std::string::npos);
   EXPECT_NE(error_of([&] { Field<double, 2>{grid, {.halo = -1}}; }).find("0 or more"), std::string::npos);
   auto halo = make_exchange(grid, {u}, "ordered/p2p");
   EXPECT_NE(error_of([&] { halo.start(1); }).find("slot 1"), std::string::npos);

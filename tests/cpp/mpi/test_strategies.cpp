@@ -1,6 +1,6 @@
 // Every strategy x schedule x depth x region of every app gives the bytes of `reference`, with halos poisoned before
-// each exchange. Run at several rank counts: a fixed sample, another one for each problem, or all when HALOSCOPE_LONG is
-// set.
+// each exchange. Run at several rank counts: a fixed sample, another one for each problem, or all when HALOSCOPE_LONG
+// is set.
 #include <gtest/gtest.h>
 #include <mpi.h>
 
@@ -80,8 +80,8 @@ void check_problem(const Problem& problem) {
               --number;
               continue;
             }
-            ASSERT_EQ(found, expected)
-                << strategy << " " << schedule << " depth " << depth << " " << region << " periodic " << periodic;
+            ASSERT_EQ(found, expected) << strategy << " " << schedule << " depth " << depth << " " << region
+                                       << " periodic " << periodic;
             ASSERT_TRUE(canaries);
             ++ran;
           }
@@ -90,12 +90,18 @@ void check_problem(const Problem& problem) {
   EXPECT_GT(number, 100);
 }
 
-TEST(Strategies, W11_W12_W13_DenseAdvectionIsByteIdentical) { check_problem({"advection3d", "dense", "f64", {11, 10, 13}}); }
+TEST(Strategies, W11_W12_W13_DenseAdvectionIsByteIdentical) {
+  check_problem({"advection3d", "dense", "f64", {11, 10, 13}});
+}
 TEST(Strategies, W11_W12_W13_SeparableAdvectionIsByteIdentical) {
   check_problem({"advection3d", "separable", "f64", {12, 9, 14}});
 }
-TEST(Strategies, V1_V8_V9_V10_Laplace2dFloatIsByteIdentical) { check_problem({"laplace2d", "star", "f32", {23, 19, 1}}); }
-TEST(Strategies, V1_V8_V9_V10_Laplace2dDoubleIsByteIdentical) { check_problem({"laplace2d", "star", "f64", {29, 17, 1}}); }
+TEST(Strategies, V1_V8_V9_V10_Laplace2dFloatIsByteIdentical) {
+  check_problem({"laplace2d", "star", "f32", {23, 19, 1}});
+}
+TEST(Strategies, V1_V8_V9_V10_Laplace2dDoubleIsByteIdentical) {
+  check_problem({"laplace2d", "star", "f64", {29, 17, 1}});
+}
 TEST(Strategies, Laplace3dDoubleIsByteIdentical) { check_problem({"laplace3d", "star", "f64", {10, 12, 11}}); }
 TEST(Strategies, Laplace3dFloatIsByteIdentical) { check_problem({"laplace3d", "star", "f32", {13, 10, 12}}); }
 

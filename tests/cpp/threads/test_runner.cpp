@@ -72,9 +72,12 @@ std::vector<std::uint64_t> run_all(const Layout& layout, const Stage& stage, con
       for (std::int64_t z = 0; z < plan.cells[2]; ++z)
         for (std::int64_t y = 0; y < plan.cells[1]; ++y)
           for (std::int64_t x = 0; x < plan.cells[0]; ++x)
-            f(Index{x, y, z}, static_cast<std::size_t>((global.lo[0] + x) + n[0] * ((global.lo[1] + y) + n[1] * (global.lo[2] + z))));
+            f(Index{x, y, z},
+              static_cast<std::size_t>((global.lo[0] + x) + n[0] * ((global.lo[1] + y) + n[1] * (global.lo[2] + z))));
     };
-    each([&](const Index& p, std::size_t id) { *reinterpret_cast<std::uint64_t*>(fields.views()[0][0].at(p)) = id * 7919 + 1; });
+    each([&](const Index& p, std::size_t id) {
+      *reinterpret_cast<std::uint64_t*>(fields.views()[0][0].at(p)) = id * 7919 + 1;
+    });
     ScheduleOptions options;
     options.depth = options.steps = setting.depth;
     options.region = setting.region;
@@ -91,7 +94,9 @@ std::vector<std::uint64_t> run_all(const Layout& layout, const Stage& stage, con
     Runner runner(program, comm, {&IntegerSweep::call, &sweep}, runner_options);
     int slot = 0;
     for (int c = 0; c < cycles; ++c) slot = runner.run(slot, c * setting.depth);
-    each([&](const Index& p, std::size_t id) { result[id] = *reinterpret_cast<std::uint64_t*>(fields.views()[0][slot].at(p)); });
+    each([&](const Index& p, std::size_t id) {
+      result[id] = *reinterpret_cast<std::uint64_t*>(fields.views()[0][slot].at(p));
+    });
   };
   std::vector<std::thread> ranks;
   for (int r = 0; r < layout.size(); ++r) ranks.emplace_back(rank_main, r);
@@ -112,8 +117,8 @@ TEST_P(Threads, V11_ResultsAreThoseOfOneRankUnderInjectedDelays) {
             if (schedule == "interleaved" && pattern == Pattern::direct) continue;
             const GridSpec grid{dims, {13, 11, dims == 3 ? 9 : 1}, {true, true, dims == 3}};
             const ProcessGrid ranks = dims == 3 ? ProcessGrid{1, 2, 2} : ProcessGrid{2, 2, 1};
-            const Setting setting{schedule, pattern, depth, comm_thread ? 3 : 2, region,
-                                  depth == 1 ? Sharing::guided : Sharing::dynamic};
+            const Setting setting{
+                schedule, pattern, depth, comm_thread ? 3 : 2, region, depth == 1 ? Sharing::guided : Sharing::dynamic};
             const int cycles = 4;
             const auto expected =
                 run_all(Layout(grid, {1, 1, 1}), {1, box}, {"bulk", Pattern::ordered, 1, 1}, cycles * depth);
@@ -138,7 +143,9 @@ TEST_P(Threads, W11_TeamThatFillsAndEmptiesBuffersGivesTheSameResults) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Runner, Threads, testing::Values("bulk", "split", "interleaved", "comm-thread"),
-                         [](const auto& info) { return info.param == "comm-thread" ? std::string("W13_comm_thread") : info.param; });
+                         [](const auto& info) {
+                           return info.param == "comm-thread" ? std::string("W13_comm_thread") : info.param;
+                         });
 
 /// Lets the boundary be swept without waiting for the halo.
 void forget_the_halo(Program& program) {
