@@ -113,14 +113,7 @@ void measure(const Block& block, int rounds, bool all) {
 int main(int argc, char** argv) {
   using namespace haloscope::bench;
   PetscInitializeNoArguments();
-  if (!two_ranks("bench_exchange_petsc")) return PetscFinalize(), 2;
-  pin_rank();
-  for (int n : {32, 64, 128})
-    for (int fields : {1, 4}) {
-      const Block block{{1, 1, 2}, n, fields};
-      if (wanted(argc, argv, block.name()))
-        measure(block, has_flag(argc, argv, "--quick") ? 5 : 31, has_flag(argc, argv, "--all"));
-    }
+  const int code = measure_blocks(argc, argv, "bench_exchange_petsc", {{1, 1, 2}}, measure);
   PetscFinalize();
-  return 0;
+  return code;
 }

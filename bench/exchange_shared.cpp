@@ -39,13 +39,10 @@ void measure(const Block& block, int rounds, bool all) {
   const Plan plan = make_plan(layout, world_rank(), block.spec());
   const Node node(MPI_COMM_WORLD);
   Storage window(plan, 2, {}, shared_by(node)), own(plan, 2), experts(plan, 2);
-  std::vector<std::vector<double*>> corners(2);
-  for (int slot : {0, 1})
-    for (int f = 0; f < block.fields; ++f)
-      corners[slot].push_back(reinterpret_cast<double*>(experts.views()[f][slot].at({-1, -1, -1})));
+  const auto at = corners(block, experts);
   PlainExchange plain(MPI_COMM_WORLD, {block.n, block.n, block.n}, block.ranks, block.fields);
   std::vector<Contender> contenders{
-      {"expert plain exchange", seven_point_sweep(block, experts), [&](int slot) { plain.run(corners[slot].data()); }}};
+      {"expert plain exchange", seven_point_sweep(block, experts), [&](int slot) { plain.run(at[slot].data()); }}};
   check(contenders[0], block, layout, experts);
   const Forms names = forms(block);
   std::vector<Exchange> in_window, in_own;
@@ -64,15 +61,7 @@ void measure(const Block& block, int rounds, bool all) {
 int main(int argc, char** argv) {
   using namespace haloscope::bench;
   MPI_Init(&argc, &argv);
-  if (!two_ranks("bench_exchange_shared")) return MPI_Finalize(), 2;
-  pin_rank();
-  for (const std::array<int, 3>& ranks : {std::array{1, 1, 2}, std::array{2, 1, 1}})
-    for (int n : {32, 64, 128})
-      for (int fields : {1, 4}) {
-        const Block block{ranks, n, fields};
-        if (wanted(argc, argv, block.name()))
-          measure(block, has_flag(argc, argv, "--quick") ? 5 : 31, has_flag(argc, argv, "--all"));
-      }
+  const int code = measure_blocks(argc, argv, "bench_exchange_shared", {{1, 1, 2}, {2, 1, 1}}, measure);
   MPI_Finalize();
-  return 0;
+  return code;
 }

@@ -249,10 +249,31 @@ inline bool wanted(int argc, char** argv, const std::string& name) {
   return true;
 }
 
-inline bool two_ranks(const char* program) {
-  if (world_size() != 2 && world_rank() == 0)
-    std::fprintf(stderr, "%s needs 2 ranks, but has %d: mpiexec -n 2 %s\n", program, world_size(), program);
-  return world_size() == 2;
+/// First allocated element (a corner ghost) of every field, by slot.
+inline std::vector<std::vector<double*>> corners(const Block& block, const Storage& fields) {
+  std::vector<std::vector<double*>> list(2);
+  for (int slot : {0, 1})
+    for (int f = 0; f < block.fields; ++f)
+      list[slot].push_back(reinterpret_cast<double*>(fields.views()[f][slot].at({-1, -1, -1})));
+  return list;
+}
+
+/// Calls measure(block, rounds, all) for the wanted blocks of a figure, on 2 ranks. Returns the exit code.
+template <class Measure>
+int measure_blocks(int argc, char** argv, const char* program, std::vector<std::array<int, 3>> process_grids,
+                   Measure measure) {
+  if (world_size() != 2) {
+    if (world_rank() == 0)
+      std::fprintf(stderr, "%s needs 2 ranks, but has %d: mpiexec -n 2 %s\n", program, world_size(), program);
+    return 2;
+  }
+  pin_rank();
+  for (const auto& ranks : process_grids)
+    for (int n : {32, 64, 128})
+      for (int fields : {1, 4})
+        if (const Block block{ranks, n, fields}; wanted(argc, argv, block.name()))
+          measure(block, has_flag(argc, argv, "--quick") ? 5 : 31, has_flag(argc, argv, "--all"));
+  return 0;
 }
 
 }  // namespace haloscope::bench
