@@ -114,14 +114,13 @@ class Field {
             o.centring};
   }
   static Plan plan(const Grid<D>& grid, const FieldOptions& o) {
-    Plan p;  // only what says how much memory a field needs; the halo may be wider than any exchange
-    p.rank = grid.rank();
-    p.dims = D;
-    p.cells = grid.cells();
-    p.spec.quantities = {quantity(o)};
     if (o.halo < 0)
       throw UsageError("a field cannot have a halo of " + std::to_string(o.halo) + " layers; use 0 or more");
-    for (int d = 0; d < 3; ++d) p.spec.low[d] = p.spec.high[d] = d < D ? o.halo : 0;
+    ExchangeSpec nothing;  // only the points and the neighbours matter; the halo may be wider than any exchange
+    nothing.quantities = {quantity(o)};
+    nothing.low = nothing.high = {0, 0, 0};
+    Plan p = make_plan(grid.layout(), grid.rank(), nothing);
+    for (int d = 0; d < D; ++d) p.spec.low[d] = p.spec.high[d] = o.halo;
     return p;
   }
   static Storage allocate(const Grid<D>& grid, const FieldOptions& o) {

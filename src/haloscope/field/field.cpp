@@ -15,12 +15,32 @@ constexpr std::byte canary{0xC5};
 // Counts blocks of the whole process, so that fields of different Storages do not start alike either.
 std::atomic<std::uint64_t> blocks_so_far{0};
 
+/// What other ranks may read or write of a block with that many bytes between its planes (rows in 2D, points in 1D):
+/// the layers of the slowest dimension next to another rank, where that is the only dimension that is split.
+std::vector<ByteRange> reached(const Plan& plan, int q, std::size_t begin, std::size_t end, std::int64_t pitch) {
+  const auto remote = [&](int d) {
+    return (plan.has_neighbour[d][0] || plan.has_neighbour[d][1]) && !plan.own_neighbour[d];
+  };
+  const int slowest = plan.dims - 1;
+  for (int d = 0; d < slowest; ++d)
+    if (remote(d)) return {{begin, end}};
+  if (!remote(slowest)) return {};
+  const Box all = plan.allocated(q), owned = plan.owned(q);
+  // One layer more than an exchange needs covers the planes that two ranks share.
+  const auto low = owned.lo[slowest] + plan.spec.high[slowest] + 1 - all.lo[slowest];
+  const auto high = owned.hi[slowest] - plan.spec.low[slowest] - 1 - all.lo[slowest];
+  if (low >= high) return {{begin, end}};
+  return {{begin, begin + static_cast<std::size_t>(low * pitch)},
+          {begin + static_cast<std::size_t>(high * pitch), end}};
+}
+
 }  // namespace
 
 Storage::Storage(const Plan& plan, int slots, const Touch& touch, const Allocator& allocate) : slots_(slots) {
   if (slots < 1) throw UsageError("fields with " + std::to_string(slots) + " slots; use at least 1");
   const int quantities = static_cast<int>(plan.spec.quantities.size());
   std::vector<std::size_t> offsets;
+  std::vector<ByteRange> within_reach;
   for (int q = 0; q < quantities; ++q) {
     const Box box = plan.allocated(q);
     const int element_bytes = plan.spec.quantities[q].element_bytes;
@@ -32,10 +52,12 @@ Storage::Storage(const Plan& plan, int slots, const Touch& touch, const Allocato
       offsets.push_back(staggered_offset(used_ + guard, blocks_so_far++) + (64 - lead % 64) % 64);
       blocks_.push_back({nullptr, extent[0] * element_bytes, extent[1], extent[2], stride});
       used_ = offsets.back() + blocks_.back().size();
+      for (const ByteRange& range : reached(plan, q, offsets.back(), used_, stride[plan.dims - 1]))
+        within_reach.push_back(range);
     }
   }
   used_ += guard;
-  memory_ = allocate ? allocate(used_) : Memory(used_);
+  memory_ = allocate ? allocate(used_, within_reach) : Memory(used_);
   views_.resize(quantities);
   for (int q = 0; q < quantities; ++q)
     for (int s = 0; s < slots; ++s) {

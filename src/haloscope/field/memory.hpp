@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <vector>
 
 #include "haloscope/core/box.hpp"
 
@@ -41,8 +42,15 @@ class Memory {
   std::shared_ptr<void> keeper_;
 };
 
-/// Where memory for fields comes from: called with a number of bytes, returns zeroed memory at the start of a page.
-using Allocator = std::function<Memory(std::size_t)>;
+/// Bytes `begin` to `end` of some memory, `end` not included.
+struct ByteRange {
+  std::size_t begin = 0, end = 0;
+  std::size_t size() const { return end - begin; }
+};
+
+/// Where memory for fields comes from: called with a number of bytes and the ranges of them that other ranks may read
+/// or write during an exchange, in ascending order; returns zeroed memory at the start of a page.
+using Allocator = std::function<Memory(std::size_t, const std::vector<ByteRange>&)>;
 
 /// The first offset >= `at` for block number `number`: successive blocks start at different places of a page, because a
 /// load whose address equals that of a recent store modulo 4096 is held up (a sweep over two such fields runs 2.5

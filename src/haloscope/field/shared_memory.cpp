@@ -9,6 +9,7 @@
 #include <memory>
 
 #include "haloscope/core/error.hpp"
+#include "haloscope/field/gather.hpp"
 
 namespace haloscope {
 namespace {
@@ -17,13 +18,18 @@ constexpr std::uintptr_t page = 4096;
 constexpr const char* file_system = "/dev/shm";  // where Linux MPI libraries put the files behind shared windows
 constexpr const char* limit_variable = "HALOSCOPE_SHARED_LIMIT";
 
+/// Whole pages, in ascending order and apart from each other.
+using PageRanges = std::vector<ByteRange>;
+
 /// One window and where every rank's memory begins in this process.
 struct Window {
   int number = 0;
   MPI_Win handle = MPI_WIN_NULL;
   std::byte* begin = nullptr;
-  std::size_t bytes = 0;
+  std::size_t bytes = 0;           // of the rank's memory, whether in the window or private
+  std::size_t shared = 0;          // of the window
   std::vector<std::byte*> begins;  // by rank of the window's group
+  std::vector<Memory> places;      // where memory is shown that is only partly in the window
 
   ~Window();
 };
@@ -116,6 +122,98 @@ std::int64_t to_page(const void* base) {
   return static_cast<std::int64_t>((page - reinterpret_cast<std::uintptr_t>(base) % page) % page);
 }
 
+PageRanges pages_of(const std::vector<ByteRange>& ranges) {
+  PageRanges pages;
+  for (const ByteRange& range : ranges) {
+    const ByteRange whole{range.begin / page * page, round_up(range.end, page)};
+    if (!pages.empty() && whole.begin <= pages.back().end)
+      pages.back().end = std::max(pages.back().end, whole.end);
+    else
+      pages.push_back(whole);
+  }
+  return pages;
+}
+
+std::size_t total(const PageRanges& pages) {
+  std::size_t bytes = 0;
+  for (const ByteRange& range : pages) bytes += range.size();
+  return bytes;
+}
+
+/// Addresses for `bytes` bytes with nothing there yet: an access ends the process.
+Memory reserve(std::size_t bytes) {
+  void* at = mmap(nullptr, bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  if (at == MAP_FAILED)
+    throw Error(Exit::failed, "cannot reserve addresses for a neighbour's fields; use a smaller grid");
+  return Memory(static_cast<std::byte*>(at), bytes, std::shared_ptr<void>(at, [bytes](void* p) { munmap(p, bytes); }));
+}
+
+/// Shows pages of a shared mapping at a second address too, where something else may be now.
+bool show(std::byte* at, std::byte* pages, std::size_t bytes) {
+  return mremap(pages, 0, bytes, MREMAP_MAYMOVE | MREMAP_FIXED, at) == at;
+}
+
+/// Collective over node.comm(). The window has the pages one after the other.
+std::shared_ptr<Window> open_window(const Node& node, std::size_t bytes, const PageRanges& pages) {
+  auto window = std::make_shared<Window>();
+  window->bytes = bytes;
+  window->shared = total(pages);
+  MPI_Info info;
+  MPI_Info_create(&info);
+  MPI_Info_set(info, "alloc_shared_noncontig", "true");
+  void* base = nullptr;
+  MPI_Win_allocate_shared(static_cast<MPI_Aint>(window->shared + page), 1, info, node.comm(), &base, &window->handle);
+  MPI_Info_free(&info);
+  if (anywhere(!unified(window->handle), node.everyone()))
+    throw UnavailableError(
+        "this MPI library's shared windows are of the separate memory model, in which plain loads and "
+        "stores between ranks do not work; use a strategy without shared memory");
+  window->number = next_number(node.comm());
+  std::byte* first = static_cast<std::byte*>(base) + to_page(base);
+  std::memset(first, 0, window->shared);  // MPI promises nothing
+  // Padding is the owner's business, for the same window may lie at another place of a page in another process.
+  const std::int64_t padding = to_page(base);
+  std::vector<std::int64_t> paddings(static_cast<std::size_t>(node.size()));
+  MPI_Allgather(&padding, 1, MPI_INT64_T, paddings.data(), 1, MPI_INT64_T, node.comm());
+  for (int r = 0; r < node.size(); ++r) {
+    MPI_Aint theirs_bytes = 0;
+    int unit = 0;
+    void* theirs = nullptr;
+    MPI_Win_shared_query(window->handle, r, &theirs_bytes, &unit, &theirs);
+    window->begins.push_back(static_cast<std::byte*>(theirs) + paddings[static_cast<std::size_t>(r)]);
+  }
+  return window;
+}
+
+/// Finds where every rank's memory begins. Collective over node.comm().
+/// @return whether all pages could be shown where they belong.
+bool show_pages(const Node& node, Window& window, const PageRanges& pages) {
+  std::vector<std::int64_t> mine{static_cast<std::int64_t>(window.bytes)};
+  for (const ByteRange& range : pages)
+    for (std::size_t at : {range.begin, range.end}) mine.push_back(static_cast<std::int64_t>(at));
+  const auto lists = lists_of_all(node.comm(), mine);
+  int rank = 0;
+  MPI_Comm_rank(node.comm(), &rank);
+  bool shown = true;
+  for (int r = 0; r < node.size(); ++r) {
+    const auto& list = lists[static_cast<std::size_t>(r)];
+    std::byte*& begin = window.begins[static_cast<std::size_t>(r)];
+    const bool whole = list.size() == 3 && list[1] == 0 && list[2] >= list[0];
+    if (whole || list[0] == 0) continue;
+    const std::size_t bytes = round_up(static_cast<std::size_t>(list[0]), page);
+    window.places.push_back(r == rank ? Memory(bytes) : reserve(bytes));
+    std::byte* from = begin;
+    begin = window.places.back().data();
+    for (std::size_t i = 1; i < list.size(); i += 2) {
+      const auto size = static_cast<std::size_t>(list[i + 1] - list[i]);
+      shown = shown && show(begin + list[i], from, size);
+      from += size;
+    }
+  }
+  window.begin = window.begins[static_cast<std::size_t>(rank)];
+  return shown;
+}
+
 }  // namespace
 
 Node::Node(MPI_Comm comm, const std::vector<int>& nodes) : everyone_(comm) {
@@ -158,37 +256,25 @@ Node::~Node() {
   MPI_Comm_free(&machine_);
 }
 
-Memory allocate_shared(const Node& node, std::size_t bytes) {
-  check_room(node.everyone_, node.machine_, bytes);
-  auto window = std::make_shared<Window>();
-  MPI_Info info;
-  MPI_Info_create(&info);
-  MPI_Info_set(info, "alloc_shared_noncontig", "true");
-  void* base = nullptr;
-  MPI_Win_allocate_shared(static_cast<MPI_Aint>(bytes + page), 1, info, node.comm_, &base, &window->handle);
-  MPI_Info_free(&info);
-  if (anywhere(!unified(window->handle), node.everyone_))
-    throw UnavailableError(
-        "this MPI library's shared windows are of the separate memory model, in which plain loads and "
-        "stores between ranks do not work; use a strategy without shared memory");
-  window->begin = static_cast<std::byte*>(base) + to_page(base);
-  window->bytes = bytes;
-  window->number = next_number(node.comm_);
-  // Padding is the owner's business, for the same window may lie at another place of a page in another process.
-  int size = 0;
-  MPI_Comm_size(node.comm_, &size);
-  std::int64_t padding = to_page(base);
-  std::vector<std::int64_t> paddings(static_cast<std::size_t>(size));
-  MPI_Allgather(&padding, 1, MPI_INT64_T, paddings.data(), 1, MPI_INT64_T, node.comm_);
-  for (int r = 0; r < size; ++r) {
-    MPI_Aint theirs_bytes = 0;
-    int unit = 0;
-    void* theirs = nullptr;
-    MPI_Win_shared_query(window->handle, r, &theirs_bytes, &unit, &theirs);
-    window->begins.push_back(static_cast<std::byte*>(theirs) + paddings[static_cast<std::size_t>(r)]);
+int Node::size() const {
+  int ranks = 0;
+  MPI_Comm_size(comm_, &ranks);
+  return ranks;
+}
+
+Memory allocate_shared(const Node& node, std::size_t bytes, const std::vector<ByteRange>& reached) {
+  const PageRanges all{{0, round_up(bytes, page)}};
+  PageRanges pages = pages_of(reached);
+  if (node.size() == 1 || total(pages) > bytes / 2) pages = all;  // MPICH gives a lone rank memory that is not shared
+  check_room(node.everyone_, node.machine_, total(pages));
+  std::shared_ptr<Window> window = open_window(node, bytes, pages);
+  // Some kinds of shared mapping cannot be seen at a second address.
+  if (anywhere(!show_pages(node, *window, pages), node.everyone_)) {
+    window.reset();
+    check_room(node.everyone_, node.machine_, total(all));
+    window = open_window(node, bytes, all);
+    show_pages(node, *window, all);
   }
-  madvise(window->begin, bytes / page * page, MADV_HUGEPAGE);  // a wish, which most systems refuse for shared memory
-  std::memset(window->begin, 0, bytes);  // MPI promises nothing, and MPICH gives a lone rank used memory
   MPI_Barrier(node.comm_);
   windows().push_back(window.get());
   return Memory(window->begin, bytes, window);
@@ -221,7 +307,7 @@ MPI_Win shared_window(int number) {
 
 std::int64_t shared_bytes() {
   std::int64_t bytes = 0;
-  for (const Window* w : windows()) bytes += static_cast<std::int64_t>(w->bytes);
+  for (const Window* w : windows()) bytes += static_cast<std::int64_t>(w->shared);
   return bytes;
 }
 

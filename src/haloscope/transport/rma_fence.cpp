@@ -3,6 +3,7 @@
 // part in every round.
 #include <algorithm>
 
+#include "haloscope/field/gather.hpp"
 #include "haloscope/transport/builtin.hpp"
 #include "haloscope/transport/settle.hpp"
 #include "haloscope/transport/window.hpp"

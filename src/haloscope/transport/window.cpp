@@ -6,6 +6,7 @@
 
 #include "haloscope/core/names.hpp"
 #include "haloscope/core/strategy.hpp"
+#include "haloscope/field/gather.hpp"
 #include "haloscope/pack/region_copy.hpp"
 #include "haloscope/transport/message_link.hpp"
 
@@ -20,20 +21,6 @@ bool same_everywhere(MPI_Comm comm, std::int64_t number) {
 }
 
 }  // namespace
-
-std::vector<std::vector<std::int64_t>> lists_of_all(MPI_Comm comm, const std::vector<std::int64_t>& mine) {
-  int size = 0;
-  MPI_Comm_size(comm, &size);
-  std::vector<int> counts(static_cast<std::size_t>(size)), starts(counts);
-  const int count = static_cast<int>(mine.size());
-  MPI_Allgather(&count, 1, MPI_INT, counts.data(), 1, MPI_INT, comm);
-  std::exclusive_scan(counts.begin(), counts.end(), starts.begin(), 0);
-  std::vector<std::int64_t> flat(static_cast<std::size_t>(starts.back() + counts.back()));
-  MPI_Allgatherv(mine.data(), count, MPI_INT64_T, flat.data(), counts.data(), starts.data(), MPI_INT64_T, comm);
-  std::vector<std::vector<std::int64_t>> lists;
-  for (int r = 0; r < size; ++r) lists.emplace_back(flat.begin() + starts[r], flat.begin() + starts[r] + counts[r]);
-  return lists;
-}
 
 RmaOptions RmaOptions::parse(const std::string& transport, const std::vector<std::string>& given) {
   check_options(transport, given);

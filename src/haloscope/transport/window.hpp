@@ -32,9 +32,6 @@ struct RmaOptions {
   static RmaOptions parse(const std::string& transport, const std::vector<std::string>& given);
 };
 
-/// The list of every rank. Collective over `comm`.
-std::vector<std::vector<std::int64_t>> lists_of_all(MPI_Comm comm, const std::vector<std::int64_t>& mine);
-
 /// Info keys. Every one given must be true: MPI may rely on it.
 using Hints = std::vector<std::pair<const char*, const char*>>;
 

@@ -1,0 +1,14 @@
+// What every rank says, known to all.
+#pragma once
+
+#include <mpi.h>
+
+#include <cstdint>
+#include <vector>
+
+namespace haloscope {
+
+/// The list of every rank of `comm`. Collective; cost: two gathers to all.
+std::vector<std::vector<std::int64_t>> lists_of_all(MPI_Comm comm, const std::vector<std::int64_t>& mine);
+
+}  // namespace haloscope
