@@ -75,7 +75,7 @@ def document(rows: list[dict[str, str]], found: dict[str, dict[str, str]]) -> st
 
 
 def main(argv: list[str] | None = None) -> int:
-    """Write the page; return 1 when a test names a W, V or S row that the checklists do not have."""
+    """Write the page; return 1 when a test names a W, V, S or D row that the checklists do not have."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("reports", type=Path, nargs="+", metavar="REPORT", help="JUnit XML report of a pytest run")
     parser.add_argument("-o", "--output", type=Path, default=ROOT / "docs" / "coverage.md")
@@ -87,7 +87,7 @@ def main(argv: list[str] | None = None) -> int:
     with CHECKLISTS.open(newline="") as file:
         rows = list(csv.DictReader(file))
     found = outcomes(arguments.reports)
-    unknown = sorted(i for i in found if i[0] in "WVS" and i not in {row["id"] for row in rows})
+    unknown = sorted(i for i in found if i[0] in "WVSD" and i not in {row["id"] for row in rows})
     arguments.output.write_text(document(rows, found))
     if unknown:
         print(f"coverage: tests name rows that the checklists do not have: {', '.join(unknown)}", file=sys.stderr)

@@ -2,7 +2,8 @@
 
 A study module has SUMMARY (one sentence), `plan(options)` -> sweep.Sweep, DEFAULTS (`quick` and `full` Options) and
 `report(records, options)` -> Markdown. It may have `figures(records, options, stem)` -> files and
-`slurm_jobs(options)` -> jobs for a cluster.
+`slurm_jobs(options)` -> jobs for a cluster. With `replay()` -> checks.Replay it recomputes, from the published data alone,
+what the paper computed; a module that can only do that says why in ONLY_REPLAY and lacks the rest.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 DATA = Path(__file__).resolve().parent.parent / "data"
-NAMES = ("white2011", "valen2023", "schroeter2021")
+NAMES = ("white2011", "valen2023", "schroeter2021", "davis2017")
 
 
 @dataclass(frozen=True)

@@ -5,8 +5,9 @@ from __future__ import annotations
 import statistics
 from collections.abc import Sequence
 
-from haloscope import stats, sweep, tables
-from haloscope.studies import Options, published
+from haloscope import sweep, tables
+from haloscope.studies import Options, checks
+from haloscope.studies import valen2023_findings as findings
 
 SUMMARY = (
     "Valen 2023: how deep a halo, which exchange, overlap or not? Four programs of a 2D stencil over depths and sizes"
@@ -19,22 +20,16 @@ DEFAULTS = {
         sizes=tuple(range(5000, 35001, 5000)), ranks=4, steps=2048, repetitions=5, launches=7, depths=DEPTHS
     ),
 }
-# program: exchange of the published table, strategy, overlap of the published table, schedule
-PROGRAMS = {
-    "ordered phased": ("ordered", "ordered/p2p", "0", "bulk"),
-    "ordered overlapped": ("ordered", "ordered/p2p", "1", "split"),
-    "direct phased": ("direct", "direct:corners/p2p", "0", "bulk"),
-    "direct overlapped": ("direct", "direct:corners/p2p", "1", "split"),
-}
-BASE = ("ordered phased", 1)  # what section 9.1 refers speed-ups to
-PUBLISHED_ITERATIONS = 2048
+PROGRAMS = findings.PROGRAMS
+STRATEGIES = {"ordered": "ordered/p2p", "direct": "direct:corners/p2p"}
+SCHEDULES = {"phased": "bulk", "overlapped": "split"}
 
 
 def configuration(side: int, program: str, depth: int, options: Options) -> sweep.Sweep:
     """One cell of the thesis' tables."""
-    _, strategy, _, schedule = PROGRAMS[program]
-    axes = {"cells": (side, side), "ranks": options.ranks or 4, "schedule": schedule, "strategy": strategy, "depth": depth,
-            "region": "full", "real": "f32", "process_grid": "valen", "barrier": True}  # fmt: skip
+    exchange, timing = program.split()
+    axes = {"cells": (side, side), "ranks": options.ranks or 4, "schedule": SCHEDULES[timing],
+            "strategy": STRATEGIES[exchange], "depth": depth, "region": "full", "real": "f32", "process_grid": "valen", "barrier": True}  # fmt: skip
     return sweep.expand(APP, {name: [value] for name, value in axes.items()}, options.settings())
 
 
@@ -71,8 +66,18 @@ def report(found: Sequence[dict], options: Options) -> str:
             table = {depth: rows[side, program, depth] for depth in options.depths if (side, program, depth) in rows}
             if table:
                 texts.append(f"### Side {side}, {program}\n\n" + _appendix_table(side, program, table))
-    texts.append("### Best depth per program\n\n" + _best_depths(rows, options))
+    cells = findings.measured_cells(rows)
+    texts.append("### Best depth per program\n\n" + _best_depths(rows, cells))
+    texts += [f"### Coverage, {exchange}, %\n\n{findings.coverage_table(cells, exchange)}" for exchange in STRATEGIES]
+    texts.append("### Anomalies\n\n" + findings.anomaly_table(cells))
     return "\n\n".join(texts)
+
+
+def replay() -> checks.Replay:
+    """The analytic model on the published tables, without measuring."""
+    from haloscope.studies import valen2023_replay
+
+    return valen2023_replay.replay()
 
 
 def _appendix_table(side: int, program: str, table: dict[int, tables.Row]) -> str:
@@ -97,57 +102,34 @@ def _appendix_table(side: int, program: str, table: dict[int, tables.Row]) -> st
 
 def published_times(side: int, program: str, depth: int) -> dict[str, float]:
     """The thesis' execution times of a cell by GPU type, seconds; empty where it has no such cell."""
-    exchange, _, overlap, _ = PROGRAMS[program]
-    return {
-        row["gpu"]: float(row["execution_s"])
-        for row in published("valen2023", "valen_tables")
-        if (row["side"], row["exchange"], row["overlap"], row["depth"]) == (str(side), exchange, overlap, str(depth))
-    }
+    found = findings.published_cells()
+    return {c.machine: c.times["execution"] for c in found if (c.side, c.program, c.depth) == (side, program, depth)}
 
 
 def published_best() -> dict[tuple[str, str], tuple[list[int], list[float]]]:
     """Per GPU type and program: the best depth and its speed-up over ordered phased depth 1, one value per side."""
-    table = published("valen2023", "valen_tables")
     found: dict = {}
-    for gpu in sorted({row["gpu"] for row in table}):
-        for side in sorted({int(row["side"]) for row in table}):
-            here = [row for row in table if row["gpu"] == gpu and int(row["side"]) == side]
-            base = _published_time(here, *BASE)
-            for program in PROGRAMS:
-                depth = min(DEPTHS, key=lambda d, p=program, h=here: _published_time(h, p, d))
-                depths, gains = found.setdefault((gpu, program), ([], []))
-                depths.append(depth)
-                gains.append(base / _published_time(here, program, depth))
+    for (gpu, _), own in findings.groups(findings.published_cells(), "machine", "side").items():
+        best = findings.best_depths(own)
+        for program in PROGRAMS:
+            depths, gains = found.setdefault((gpu, program), ([], []))
+            depths.append(best[program].depth)
+            gains.append(findings.speedup(own, best[program]))
     return found
 
 
-def _published_time(rows: Sequence[dict], program: str, depth: int) -> float:
-    exchange, _, overlap, _ = PROGRAMS[program]
-    wanted = (exchange, overlap, str(depth))
-    return next(float(r["execution_s"]) for r in rows if (r["exchange"], r["overlap"], r["depth"]) == wanted)
-
-
-def best_depth(rows: dict, side: int, program: str) -> tuple[int, stats.Estimate] | None:
-    """Our fastest depth of a program and its speed-up over ordered phased depth 1, None where something is missing."""
-    base = rows.get((side, *BASE))
-    table = {depth: row for (s, p, depth), row in rows.items() if (s, p) == (side, program)}
-    if base is None or not table:
-        return None
-    depth = min(table, key=lambda d: table[d].step.value)
-    return depth, tables.speedup(table[depth], base)
-
-
-def _best_depths(rows: dict, options: Options) -> str:
+def _best_depths(rows: dict, cells: Sequence[findings.Cell]) -> str:
     theirs = published_best()
     gpus = sorted({gpu for gpu, _ in theirs})
     lines = []
-    for side in options.sizes:
-        for program in PROGRAMS:
-            ours = best_depth(rows, side, program)
-            if ours is None:
-                continue
-            depth, gain = ours
-            line = [side, program, depth, f"{gain.value:.3f}", tables.interval(gain, "{:.3f}".format)]
+    for (side,), own in findings.groups(cells, "side").items():
+        best = findings.best_depths(own)
+        base = rows.get((side, *findings.BASE))
+        for program in (p for p in PROGRAMS if p in best and base):
+            depth = best[program].depth
+            gain = tables.speedup(rows[side, program, depth], base)
+            told = f"**{depth}**" if best["all"] is best[program] else depth
+            line = [side, program, told, f"{gain.value:.3f}", tables.interval(gain, "{:.3f}".format)]
             for gpu in gpus:
                 depths, gains = theirs[gpu, program]
                 line.append(f"{min(depths)}..{max(depths)}: {min(gains):.2f}..{max(gains):.2f}")
@@ -160,8 +142,10 @@ def _best_depths(rows: dict, options: Options) -> str:
         "95 %",
         *(f"published {gpu}, depth: speed-up" for gpu in gpus),
     ]
+    program, depth = findings.BASE
     note = (
-        f"\n\nSpeed-ups are over {BASE[0]} depth {BASE[1]} of the same side. Published: 4 ranks with a GPU each, "
-        f"{PUBLISHED_ITERATIONS} iterations, sides 5000 to 35000, best over depths 1 to 64, from smallest to largest value."
+        f"\n\nSpeed-ups are over {program} depth {depth} of the same side; bold: fastest of all programs. Published: 4 ranks with a GPU each, "
+        f"{findings.PUBLISHED_ITERATIONS} iterations, sides 5000 to 35000, best over depths 1 to 64, from smallest to "
+        "largest value."
     )
     return tables.markdown(lines, headers, right=("side", "best depth", "speed-up")) + note

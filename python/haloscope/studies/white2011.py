@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from haloscope import stats, sweep, tables
-from haloscope.studies import Options, published
+from haloscope.studies import Options, checks, published
 
 SUMMARY = (
     "White & Dongarra 2011: does overlap pay on CPUs? Implementations A to D of 3D advection, threads per task tuned"
@@ -92,6 +92,13 @@ def report(found: Sequence[dict], options: Options) -> str:
             "### Lines of code per schedule\n\n" + _lines_of_code(),
         ]
     )
+
+
+def replay() -> checks.Replay:
+    """The model of concurrent parts on the paper's stated speeds, without measuring."""
+    from haloscope.studies import white2011_replay
+
+    return white2011_replay.replay()
 
 
 def best_of(measured: dict) -> dict:

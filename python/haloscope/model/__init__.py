@@ -1,0 +1,1 @@
+"""What exchanges and kernels cost: machine profiles, the laws fitted to measurements, and the predictions made of them."""

@@ -1,0 +1,200 @@
+"""Fit piecewise linear costs to measured times.
+
+Plain least squares follows the largest times and is badly off at small ones, so the default weighs every measurement by
+its own time: the sum of squared *relative* errors is least. Source: Davis 2017, sections 5.4 and 6.8.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import numpy as np
+
+from haloscope.errors import UsageProblem
+from haloscope.model.segments import Segment
+
+LOSSES = ("linear", "soft_l1", "huber", "cauchy")  # scipy's names; all but the first forgive outliers
+
+
+def line(amounts, times, *, relative: bool = True, positive: bool = True, loss: str = "linear") -> tuple[float, float]:
+    """Return fixed time and time per unit of one straight line.
+
+    amounts (>= 0), times (> 0, seconds): equally long. relative: weigh by 1/time, else plain least squares. positive:
+    neither parameter below 0, and one that the data do not determine (standard error above the value, or a single
+    amount) is dropped, that is 0. loss: one of LOSSES, with outliers starting at 10 % (relative) of deviation.
+    Raises UsageProblem for no data, times <= 0, an unknown loss.
+    """
+    x, y = _checked(amounts, times)
+    if loss not in LOSSES:
+        raise UsageProblem(f"'{loss}' is no loss function; choose one of {', '.join(LOSSES)}")
+    weights = 1 / y if relative else np.ones_like(y)
+    if len(np.unique(x)) == 1:
+        return (0.0, float(np.average(y / x[0], weights=weights**2))) if x[0] > 0 else (float(y.mean()), 0.0)
+    parts = np.column_stack((np.ones_like(x), x))
+    found = _solve(parts, y, weights, positive, loss)
+    if positive and len(x) > 2:
+        keep = _determined(parts, y, weights, found)
+        if keep.any() and not keep.all():
+            found = np.where(keep, 0.0, 0.0)
+            found[keep] = _solve(parts[:, keep], y, weights, positive, loss)
+    return float(found[0]), float(found[1])
+
+
+def _checked(amounts, times) -> tuple[np.ndarray, np.ndarray]:
+    x, y = np.asarray(amounts, float), np.asarray(times, float)
+    if not len(x) or len(x) != len(y):
+        raise UsageProblem(f"a fit needs as many times as amounts, at least one; here are {len(y)} and {len(x)}")
+    if (y <= 0).any() or (x < 0).any():
+        raise UsageProblem("a fit needs times above 0 and amounts of at least 0; leave the others out")
+    return x, y
+
+
+def _solve(parts, y, weights, positive: bool, loss: str) -> np.ndarray:
+    from scipy import optimize
+
+    # Columns are scaled to one size: bytes are in the millions, latencies in microseconds.
+    scale = np.abs(parts * weights[:, None]).max(axis=0)
+    design, wanted = parts * weights[:, None] / scale, y * weights
+    if positive:
+        found = optimize.nnls(design, wanted)[0]
+    else:
+        found = np.linalg.lstsq(design, wanted, rcond=None)[0]
+    if loss != "linear":
+        deviation = 0.1 * np.median(np.abs(wanted))
+        bounds = (0 if positive else -np.inf, np.inf)
+        found = optimize.least_squares(
+            lambda p: design @ p - wanted, found, bounds=bounds, loss=loss, f_scale=deviation
+        ).x
+    return found / scale
+
+
+def _determined(parts, y, weights, found) -> np.ndarray:
+    """Return which parameters are larger than their standard error."""
+    design = parts * weights[:, None]
+    rest = design @ found - y * weights
+    variance = rest @ rest / max(1, len(y) - len(found))
+    scale = np.abs(design).max(axis=0)
+    error = np.sqrt(variance * np.diag(np.linalg.pinv((design / scale).T @ (design / scale)))) / scale
+    return np.abs(found) > error
+
+
+def pieces(amounts, times, breaks: Sequence[float] = (), **how) -> list[Segment]:
+    """Fit one line per range between `breaks` (amounts at which a range begins); ranges are [lower, upper).
+
+    how: relative, positive, loss of `line`. The first segment starts at 0, the last has no end; ranges without data are
+    merged into the one before. Returns segments. Raises UsageProblem as `line` does.
+    """
+    x, y = _checked(amounts, times)
+    order = np.argsort(x, kind="stable")
+    x, y = x[order], y[order]
+    inner = [b for b in sorted(set(breaks)) if (x < b).any() and (x >= b).any()]
+    places = [0, *np.searchsorted(x, inner, side="left"), len(x)]
+    places = list(dict.fromkeys(int(p) for p in places))
+    starts = [0.0, *(float(next(b for b in inner if np.searchsorted(x, b) == p)) for p in places[1:-1])]
+    ends = [*starts[1:], math.inf]
+    return [
+        Segment(start, end, *line(x[i:j], y[i:j], **how))
+        for start, end, i, j in zip(starts, ends, places[:-1], places[1:], strict=True)
+    ]
+
+
+def breaks_by_rule(amounts, times, threshold: float = 0.3, **how) -> list[float]:
+    """Return where ranges begin by the rule of the 2017 study.
+
+    In rising order of amounts a line is fitted to the points so far; a next point that is off by more than `threshold`
+    (relative to its measured time) closes the range and begins a new one. Two points always share a range.
+    Source: Davis 2017, section 5.4 (30 % there).
+    """
+    x, y = _checked(amounts, times)
+    order = np.argsort(x, kind="stable")
+    x, y = x[order], y[order]
+    found, begin = [], 0
+    for i in range(len(x)):
+        if i - begin < 2:
+            continue
+        fixed, slope = line(x[begin:i], y[begin:i], **how)
+        if abs(fixed + slope * x[i] - y[i]) > threshold * y[i] and x[i] > x[i - 1]:
+            found.append(float(x[i]))
+            begin = i
+    return found
+
+
+def find_breaks(amounts, times, most: int = 3, least_points: int = 4) -> list[float]:
+    """Return where ranges begin, chosen so that squared relative errors plus a charge per range (BIC) are least.
+
+    most: ranges at most. least_points: measurements per range at least. Exact by dynamic programming, O(points^2). It
+    finds jumps far below 30 %, such as protocol switches of message libraries, which the rule of the 2017 study misses.
+    """
+    x, y = _checked(amounts, times)
+    order = np.argsort(x, kind="stable")
+    x, y = x[order], y[order]
+    n = len(x)
+    cost = _costs_of_ranges(x, y, least_points)
+    best, choice = cost[0].copy(), []
+    scores, ways = [_bic(best[n], n, 1)], [[]]
+    for count in range(2, most + 1):
+        through = best[:, None] + cost  # best way to reach i, then one range i..j
+        last = np.argmin(through, axis=0)
+        best = through[last, np.arange(n + 1)]
+        choice.append(last)
+        if not math.isfinite(best[n]):
+            break
+        places, j = [], n
+        for step in reversed(choice):
+            j = int(step[j])
+            places.append(j)
+        scores.append(_bic(best[n], n, count))
+        ways.append([float(x[p]) for p in reversed(places)])
+    return ways[int(np.argmin(scores))]
+
+
+def _costs_of_ranges(x, y, least_points: int) -> np.ndarray:
+    """Return, for every range of points i..j, the least sum of squared relative errors of a line; infinite if short."""
+    scaled = x / max(x.max(), 1e-300)
+    terms = np.column_stack((1 / y**2, scaled / y**2, scaled**2 / y**2, 1 / y, scaled / y))
+    total = np.vstack((np.zeros(5), np.cumsum(terms, axis=0)))
+    cost = np.full((len(x) + 1, len(x) + 1), np.inf)
+    for i in range(len(x)):
+        ends = np.arange(i + least_points, len(x) + 1)
+        ends = ends[[e == len(x) or x[e] > x[e - 1] for e in ends]]  # equal amounts stay together
+        if not len(ends) or (i and x[i] == x[i - 1]):
+            continue
+        w, wx, wxx, v, vx = (total[ends] - total[i]).T
+        det = np.maximum(w * wxx - wx**2, 1e-300)
+        a, b = (wxx * v - wx * vx) / det, (w * vx - wx * v) / det
+        cost[i, ends] = np.maximum((ends - i) - a * v - b * vx, 0)
+    return cost
+
+
+def _bic(error: float, points: int, ranges: int) -> float:
+    # Below a tenth of a percent an error is rounding, and splitting it further explains nothing.
+    return points * math.log(error / points + 1e-6) + (3 * ranges - 1) * math.log(points)
+
+
+def with_intervals(amounts, times, segments: Sequence[Segment], resamples: int = 200, seed: int = 1, **how):
+    """Return the segments with 95 % intervals of both parameters, from `resamples` bootstrap samples of each range's data.
+
+    how: as the segments were fitted. A range with fewer than three measurements gets no interval.
+    """
+    x, y = _checked(amounts, times)
+    random = np.random.default_rng(seed)
+    made = []
+    for s in segments:
+        inside = np.flatnonzero((x >= s.start) & (x < s.end))
+        interval = {}
+        if len(inside) > 2:
+            picks = [random.choice(inside, len(inside)) for _ in range(resamples)]
+            found = np.array([line(x[p], y[p], **how) for p in picks])
+            ends = np.quantile(found, (0.025, 0.975), axis=0)
+            interval = {name: (float(ends[0, k]), float(ends[1, k])) for k, name in enumerate(("fixed", "slope"))}
+        made.append(Segment(s.start, s.end, s.fixed, s.slope, interval))
+    return made
+
+
+def relative_errors(segments: Sequence[Segment], amounts, times) -> np.ndarray:
+    """Return (fitted - measured) / measured for each measurement."""
+    from haloscope.model.segments import evaluate
+
+    x, y = _checked(amounts, times)
+    return (evaluate(segments, x) - y) / y

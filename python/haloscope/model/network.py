@@ -1,0 +1,107 @@
+"""What messages cost: alone, at the same time on one resource, sharing a node's injection rate, and as an all-gather.
+
+A locality class of a profile (self, socket, node, network) has the time of a single message by segments, and a contention
+law with two numbers:
+
+- `shared` (default 1): m messages the same way at once take 1 + shared (m - 1) times one of them. 1 = one after another.
+- `duplex` (default 2 inside a node, 1 between nodes): two opposite messages over one of them. 1 = full duplex, 2 = half.
+
+Source: Davis 2017, sections 5.3.4 and 5.3.5 (which print observations, no formula); max-rate: Gropp, Olson, Samfass 2016.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+
+from haloscope.errors import UsageProblem
+from haloscope.model import segments
+from haloscope.model.profile import Profile
+
+
+def message_time(profile: Profile, where: str, size: float) -> float:
+    """Return the seconds of one message of `size` bytes between ranks of locality class `where`, with nothing beside it.
+
+    Raises NotAvailable when the profile has no network, UsageProblem for an unknown class. Source: table 5.9.
+    """
+    return segments.evaluate(profile.network_class(where)["segments"], size)
+
+
+def contention(profile: Profile, where: str) -> tuple[float, float]:
+    """Return `shared` and `duplex` of a locality class, the defaults where the profile does not give them."""
+    given = profile.network_class(where)["contention"]
+    return given.get("shared", 1.0), given.get("duplex", 1.0 if where == "network" else 2.0)
+
+
+def batch_time(profile: Profile, where: str, one_way: Sequence[float], other_way: Sequence[float] = ()) -> float:
+    """Return the seconds that messages at the same time on one shared resource (a node's memory, its link) take.
+
+    one_way, other_way: bytes of each message in the two directions; either may be empty.
+    One of m messages in a direction waits for `shared` of the others' time; the shorter direction adds duplex - 1 of its
+    time to the longer one's. With the defaults inside a node this is the number of messages times a single one, as the
+    study's PingPing (2) and Exchange (4 messages) show; between nodes directions do not disturb each other.
+    Raises as `message_time` does.
+    """
+    shared, duplex = contention(profile, where)
+    law = profile.network_class(where)["segments"]
+    long, short = sorted((_direction(law, shared, one_way), _direction(law, shared, other_way)), reverse=True)
+    return long + (duplex - 1) * short
+
+
+def _direction(law, shared: float, sizes: Sequence[float]) -> float:
+    if not len(sizes):
+        return 0.0
+    times = segments.evaluate(law, np.asarray(sizes, float))
+    return float(times.max() + shared * (times.sum() - times.max()))
+
+
+def injection_time(profile: Profile, latency: float, node_bytes: float) -> float:
+    """Return the least seconds in which a node can send `node_bytes` to other nodes; 0 where no rate is known.
+
+    latency: seconds of the start of a message, paid once. Source: max-rate model.
+    """
+    rate = profile.section("network").get("injection_bytes_per_s")
+    return latency + node_bytes / rate if rate and node_bytes else 0.0
+
+
+def fit_shared(factors: Mapping[float, float]) -> float:
+    """Return the `shared` that explains times with several pairs at once over the time of one (relative least squares).
+
+    factors: time over the single time, by pairs that use the same resource the same way (> 1).
+    Raises UsageProblem without one such measurement.
+    """
+    use = {m: f for m, f in factors.items() if m > 1}
+    if not use:
+        raise UsageProblem("how pairs share a link is measured with two or more pairs at once; there is none")
+    m, f = np.array(list(use)), np.array(list(use.values()))
+    return float(max(0.0, np.sum((m - 1) * (f - 1) / f**2) / np.sum((m - 1) ** 2 / f**2)))
+
+
+def allgather_time(profile: Profile, size: float, ranks: int, cores_per_node: int) -> float:
+    """Return the seconds of an all-gather to which each rank contributes `size` bytes: a tree of pair-wise steps.
+
+    ranks, cores_per_node >= 1. ceil(log2 ranks) steps, the data doubling in each; the first ceil(log2 cores_per_node) of
+    them inside nodes. The source leaves both roundings open; upwards they give its printed collective times.
+    Source: Davis 2017, eq. 5.42.
+    """
+    steps = math.ceil(math.log2(ranks))
+    inside = min(steps, math.ceil(math.log2(cores_per_node)))
+    return sum(message_time(profile, "node" if i < inside else "network", 2**i * size) for i in range(steps))
+
+
+def allreduce_time(profile: Profile, ranks: int) -> float:
+    """Return the seconds of an all-reduce of one number, between measured rank counts linear in log2(ranks).
+
+    Beyond the last measured count the last value is taken. Raises NotAvailable when the profile has no "allreduce".
+    """
+    from haloscope.errors import NotAvailable
+
+    rows = profile.section("reductions").get("allreduce")
+    if not rows:
+        raise NotAvailable(
+            f"profile '{profile.name}' has no reductions/allreduce, which this needs; calibrate the machine"
+        )
+    known = sorted((math.log2(r["ranks"]), r["time_s"]) for r in rows)
+    return 0.0 if ranks == 1 else float(np.interp(math.log2(ranks), *zip(*known, strict=True)))

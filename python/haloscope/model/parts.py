@@ -1,0 +1,54 @@
+"""Times made of parts: what happens in sequence adds up, of what happens side by side the longest counts."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+from haloscope.errors import UsageProblem
+
+
+@dataclass(frozen=True)
+class Composition:
+    """Parts, each a name or a composition of its own; `side_by_side` ones overlap fully, others follow one another."""
+
+    parts: tuple[str | Composition, ...]
+    side_by_side: bool
+
+    def __str__(self) -> str:
+        """Return the formula, such as `pack + max(inner, message + unpack)`."""
+        texts = [str(part) for part in self.parts]
+        return f"max({', '.join(texts)})" if self.side_by_side else " + ".join(texts)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """All parts by name, each once, in the order of the formula."""
+        nested = (part.names if isinstance(part, Composition) else (part,) for part in self.parts)
+        return tuple(dict.fromkeys(name for names in nested for name in names))
+
+    def time(self, times: Mapping[str, float | np.ndarray]) -> float | np.ndarray:
+        """Return the time of the whole, without any cost for overlapping: a lower bound.
+
+        times: seconds by part, numbers or arrays of one shape; other names are ignored. Raises UsageProblem for parts
+        without a time.
+        """
+        if lacking := [name for name in self.names if name not in times]:
+            raise UsageProblem(f"no time is given for {', '.join(lacking)}; '{self}' needs all of its parts")
+        return self._time(times)
+
+    def _time(self, times):
+        values = [part._time(times) if isinstance(part, Composition) else times[part] for part in self.parts]
+        return functools.reduce(np.maximum if self.side_by_side else np.add, values)
+
+
+def sequence(*parts: str | Composition) -> Composition:
+    """Parts one after another: their times add up."""
+    return Composition(parts, side_by_side=False)
+
+
+def concurrent(*parts: str | Composition) -> Composition:
+    """Parts side by side: the longest counts."""
+    return Composition(parts, side_by_side=True)

@@ -1,0 +1,171 @@
+"""Where ranks run: which node and socket each has, how busy its socket is, and how many neighbour pairs cross nodes.
+
+Plain arithmetic on arrays over all ranks, so that a hundred thousand ranks take milliseconds. Source: Davis 2017,
+eq. 5.17 and 5.22 to 5.30, tables 4.5 and 5.8.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from haloscope.errors import UsageProblem, unknown_name
+
+RULES = ("fill", "balanced", "by-socket", "round-robin", "custom")
+DIMENSIONS = "xyz"
+
+
+@dataclass(frozen=True)
+class Placement:
+    """Node and socket (numbered over all nodes) of each rank, as arrays in rank order."""
+
+    node: np.ndarray
+    socket: np.ndarray
+
+    @property
+    def ranks(self) -> int:
+        """Number of ranks."""
+        return len(self.node)
+
+    @property
+    def nodes(self) -> int:
+        """Number of nodes that hold a rank."""
+        return len(np.unique(self.node))
+
+    def active(self) -> np.ndarray:
+        """Return, per rank, how many ranks share its socket (itself included). Source: eq. "5.23" (pcs)."""
+        _, place, counts = np.unique(self.socket, return_inverse=True, return_counts=True)
+        return counts[place]
+
+    def sockets(self) -> list[int]:
+        """Return the ranks of each socket in use, most first."""
+        return sorted(np.unique(self.socket, return_counts=True)[1].tolist(), reverse=True)
+
+    def locality(self, a: int, b: int) -> str:
+        """Return how near two ranks are: self, socket, node or network."""
+        if a == b:
+            return "self"
+        if self.socket[a] == self.socket[b]:
+            return "socket"
+        return "node" if self.node[a] == self.node[b] else "network"
+
+
+def place(
+    rule: str,
+    ranks: int,
+    sockets_per_node: int,
+    cores_per_socket: int,
+    active: int | None = None,
+    custom: Sequence[tuple[int, int]] = (),
+) -> Placement:
+    """Return where each rank runs.
+
+    rule: `fill` (a node is filled before the next, its sockets one after another), `balanced` (as few nodes as `fill`,
+    as many ranks on each, sockets filled one after another), `by-socket` (the same nodes, ranks dealt to their sockets
+    in turn), `round-robin` (ranks dealt to those nodes in turn, each node's sockets in turn), `custom` (a node and a
+    socket of that node for each rank, in `custom`). ranks >= 1; sockets_per_node, cores_per_socket >= 1; active: most
+    ranks on a socket, 1..cores_per_socket (default: all cores).
+    Raises UsageProblem for an unknown rule, numbers out of range, and a custom list that does not fit.
+    """
+    if rule not in RULES:
+        raise UsageProblem(unknown_name("placement", rule, RULES))
+    active = cores_per_socket if active is None else active
+    if min(ranks, sockets_per_node, cores_per_socket) < 1 or not 1 <= active <= cores_per_socket:
+        raise UsageProblem(
+            f"cannot place {ranks} ranks on nodes of {sockets_per_node} sockets with {active} of {cores_per_socket} "
+            f"cores each in use; all must be at least 1 and no more cores in use than there are"
+        )
+    if rule == "custom":
+        return _custom(custom, ranks, sockets_per_node)
+    node, local = _nodes(rule, ranks, sockets_per_node * active)
+    socket = local // active if rule in ("fill", "balanced") else local % sockets_per_node
+    return Placement(node, node * sockets_per_node + socket)
+
+
+def _nodes(rule: str, ranks: int, per_node: int) -> tuple[np.ndarray, np.ndarray]:
+    """Return node and number within the node, per rank."""
+    rank = np.arange(ranks)
+    nodes = math.ceil(ranks / per_node)
+    if rule == "fill":
+        return rank // per_node, rank % per_node
+    if rule == "round-robin":
+        return rank % nodes, rank // nodes
+    few, more = divmod(ranks, nodes)  # the first `more` nodes hold one rank more
+    edge = more * (few + 1)
+    node = np.where(rank < edge, rank // (few + 1), more + (rank - edge) // few)
+    return node, np.where(rank < edge, rank % (few + 1), (rank - edge) % few)
+
+
+def _custom(places: Sequence[tuple[int, int]], ranks: int, sockets_per_node: int) -> Placement:
+    if len(places) != ranks:
+        raise UsageProblem(
+            f"a custom placement needs one node and socket per rank: {ranks} ranks, {len(places)} places"
+        )
+    node, socket = np.array(places).T
+    if node.min() < 0 or socket.min() < 0 or socket.max() >= sockets_per_node:
+        raise UsageProblem(f"nodes count from 0 and sockets of a node from 0 to {sockets_per_node - 1}")
+    return Placement(node, node * sockets_per_node + socket)
+
+
+def coordinates(process_grid: Sequence[int]) -> np.ndarray:
+    """Return the place of each rank in the process grid, shape (ranks, dimensions); ranks run x fastest. Eq. 5.17."""
+    return np.stack(np.unravel_index(np.arange(math.prod(process_grid)), tuple(process_grid), order="F"), axis=1)
+
+
+def neighbours(process_grid: Sequence[int], offset: Sequence[int], periodic: Sequence[bool] = ()) -> np.ndarray:
+    """Return the rank at `offset` from each rank, -1 beyond an edge that does not wrap. Eq. 5.23 to 5.25.
+
+    process_grid, offset, periodic: one entry per dimension; periodic default: nothing wraps.
+    """
+    shape = np.array(process_grid)
+    at = coordinates(process_grid) + np.array(offset)
+    wraps = np.array(periodic or [False] * len(shape), bool)
+    inside = (((at >= 0) & (at < shape)) | wraps).all(axis=1)
+    found = np.ravel_multi_index(tuple((at % shape).T), tuple(process_grid), order="F")
+    return np.where(inside, found, -1)
+
+
+@dataclass(frozen=True)
+class PairCounts:
+    """Neighbour pairs per node (rows) and dimension (columns): both ranks on the node, or one of them elsewhere."""
+
+    intra: np.ndarray
+    inter: np.ndarray
+
+    def worst_node(self) -> int:
+        """Return the node with most pairs across its border; of several the one with most pairs inside it."""
+        return max(range(len(self.intra)), key=lambda n: (self.inter[n].sum(), self.intra[n].sum()))
+
+    @property
+    def worst(self) -> tuple[tuple[int, ...], tuple[int, ...]]:
+        """Pairs inside and across the border of the worst node, per dimension."""
+        node = self.worst_node()
+        return tuple(self.intra[node].tolist()), tuple(self.inter[node].tolist())
+
+
+def pair_counts(process_grid: Sequence[int], placement: Placement, periodic: Sequence[bool] = ()) -> PairCounts:
+    """Count face-neighbour pairs per node and dimension for any placement.
+
+    A pair is one link between two ranks, used in both directions; a rank that is its own neighbour has none. With a
+    periodic dimension of extent 2 the same two ranks form two pairs. Cost O(ranks).
+    Raises UsageProblem when the placement has another number of ranks. Source: Davis 2017, section 5.3.3, table 5.8.
+    """
+    ranks = math.prod(process_grid)
+    if placement.ranks != ranks:
+        raise UsageProblem(
+            f"process grid {'x'.join(map(str, process_grid))} has {ranks} ranks, the placement {placement.ranks}"
+        )
+    _, node = np.unique(placement.node, return_inverse=True)
+    nodes = int(node.max()) + 1
+    intra, inter = (np.zeros((nodes, len(process_grid)), int) for _ in range(2))
+    for d in range(len(process_grid)):
+        other = neighbours(process_grid, [int(d == e) for e in range(len(process_grid))], periodic)
+        rank = np.flatnonzero((other >= 0) & (other != np.arange(ranks)))
+        here, there = node[rank], node[other[rank]]
+        same = here == there
+        intra[:, d] = np.bincount(here[same], minlength=nodes)
+        inter[:, d] = np.bincount(here[~same], minlength=nodes) + np.bincount(there[~same], minlength=nodes)
+    return PairCounts(intra, inter)

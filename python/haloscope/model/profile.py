@@ -1,0 +1,181 @@
+"""Machine profiles: what the network, packing, transports and kernels of a machine cost, in one JSON file.
+
+The format is data/profile.schema.json. Profiles of published machines ship with the package; `haloscope calibrate`
+writes those of others.
+"""
+
+from __future__ import annotations
+
+import functools
+import json
+import re
+from dataclasses import dataclass
+from pathlib import Path
+
+from haloscope.errors import NotAvailable, UsageProblem, unknown_name
+from haloscope.model import segments
+
+DATA = Path(__file__).resolve().parent.parent / "data"
+SCHEMA, SCHEMA_VERSION = "haloscope-profile", 1
+CLASSES = ("self", "socket", "node", "network")  # where the two ends of a message are, nearest first
+
+
+@dataclass(frozen=True)
+class Profile:
+    """A valid machine profile; `data` is the JSON object, the methods read parts of it."""
+
+    data: dict
+
+    @property
+    def name(self) -> str:
+        """The profile's name."""
+        return self.data["name"]
+
+    @property
+    def machine(self) -> dict:
+        """host, cpu, nodes, sockets_per_node, cores_per_socket."""
+        return self.data["machine"]
+
+    @property
+    def cores_per_node(self) -> int:
+        """Cores of one node."""
+        return self.machine["sockets_per_node"] * self.machine["cores_per_socket"]
+
+    def section(self, name: str):
+        """Return one part of the profile ("network", "pack", "transports", "kernels", "reductions", "overlap").
+
+        Raises NotAvailable, naming the part, when the profile lacks it.
+        """
+        if name not in self.data:
+            raise NotAvailable(
+                f"profile '{self.name}' has no section '{name}', which this needs; calibrate the machine, or choose "
+                f"another profile with --profile"
+            )
+        return self.data[name]
+
+    def network_class(self, wanted: str) -> dict:
+        """Return segments (as `segments.Segment`) and contention of a class of CLASSES; the nearest given one if absent.
+
+        Of two equally near classes the farther apart one counts: a message is then rather too dear than too cheap.
+        Raises NotAvailable without a network section, UsageProblem for an unknown class.
+        """
+        if wanted not in CLASSES:
+            raise UsageProblem(unknown_name("locality class", wanted, CLASSES))
+        return self._classes[wanted]
+
+    @functools.cached_property
+    def _classes(self) -> dict[str, dict]:
+        given = {
+            name: {"segments": segments.from_json(c["segments"]), "contention": c.get("contention", {})}
+            for name, c in self.section("network")["classes"].items()
+        }
+
+        def nearest(place: int) -> str:
+            return min(given, key=lambda c: (abs(CLASSES.index(c) - place), -CLASSES.index(c)))
+
+        return {name: given[nearest(place)] for place, name in enumerate(CLASSES)}
+
+    def kernel(self, name: str) -> dict[int, list[segments.Segment]]:
+        """Return a kernel's segments over cells by active cores per socket; `name` is APP/FORM/REAL.
+
+        Raises NotAvailable when the profile has no cost of this kernel.
+        """
+        known = self.section("kernels")
+        if name not in known:
+            raise NotAvailable(
+                f"profile '{self.name}' has no cost of kernel '{name}' (it has {', '.join(sorted(known)) or 'none'}); "
+                f"calibrate with this kernel, or choose another profile"
+            )
+        return {int(cores): segments.from_json(rows, "cells") for cores, rows in known[name].items()}
+
+    def packing(self, stride: str) -> dict[int, list[segments.Segment]]:
+        """Return the cost of packing over bytes by threads; stride: contiguous, lines, strided.
+
+        Raises NotAvailable when the profile does not say.
+        """
+        known = self.section("pack")
+        if stride not in known:
+            raise NotAvailable(f"profile '{self.name}' has no cost of packing {stride} data; calibrate the machine")
+        return {int(threads): segments.from_json(rows) for threads, rows in known[stride].items()}
+
+
+@functools.cache
+def _validator():
+    from jsonschema import Draft202012Validator
+
+    return Draft202012Validator(json.loads((DATA / "profile.schema.json").read_text()))
+
+
+def fault_of(data: object) -> str:
+    """Return what is wrong with a profile, "" when nothing is: schema, version, missing parts, gaps between segments."""
+    if not isinstance(data, dict) or data.get("schema") != SCHEMA:
+        return f'it is no machine profile ("schema" must be "{SCHEMA}")'
+    if data.get("schema_version") != SCHEMA_VERSION:
+        return f"it has version {data.get('schema_version')} of the format, this program reads {SCHEMA_VERSION}"
+    error = next(iter(_validator().iter_errors(data)), None)
+    if error is not None:
+        place = "/".join(map(str, error.absolute_path))
+        return f"{place + ': ' if place else ''}{error.message}"[:300]
+    return _gap(data)
+
+
+def _gap(data: dict) -> str:
+    lists = [(f"network/{c}", v["segments"], "bytes") for c, v in data.get("network", {}).get("classes", {}).items()]
+    for section, unit in (("pack", "bytes"), ("kernels", "cells")):
+        for name, table in data.get(section, {}).items():
+            lists += [(f"{section}/{name}/{count}", rows, unit) for count, rows in table.items()]
+    for place, rows, unit in lists:
+        try:
+            segments.from_json(rows, unit)
+        except UsageProblem as problem:
+            return f"{place}: {problem}"
+    return ""
+
+
+def names() -> list[str]:
+    """Return the names of the profiles that ship with the package."""
+    return sorted(file.stem for file in (DATA / "profiles").glob("*.json"))
+
+
+def load(profile: str | Path) -> Profile:
+    """Read a profile.
+
+    profile: the name of a shipped one (`names()`) or the path of a JSON file.
+    Raises UsageProblem for an unknown name, an unreadable file, text that is no JSON, and a profile that is not valid.
+    """
+    path = Path(profile)
+    if str(profile) in names():
+        path = DATA / "profiles" / f"{profile}.json"
+    elif path.suffix != ".json" and not path.exists():
+        raise UsageProblem(unknown_name("profile", str(profile), names()) + "; a path ends in .json")
+    try:
+        data = json.loads(path.read_text())
+    except OSError as error:
+        raise UsageProblem(f"cannot read the profile {path}: {error.strerror}; give the path of a .json file") from None
+    except ValueError as error:
+        raise UsageProblem(f"the profile {path} is no JSON ({error}); make it anew with haloscope calibrate") from None
+    return checked(data, f"the profile {path}")
+
+
+def checked(data: dict, what: str = "this profile") -> Profile:
+    """Return the profile when it is valid. Raises UsageProblem with what is wrong and where."""
+    fault = fault_of(data)
+    if fault:
+        raise UsageProblem(f"{what} is not valid: {fault}; correct it, or make it anew with haloscope calibrate")
+    return Profile(data)
+
+
+def text(data: dict) -> str:
+    """Return a profile as the JSON text that files hold, each segment on one line."""
+    spread = json.dumps(data, indent=1) + "\n"
+    return re.sub(r"\{[^{}\[\]]*\}", lambda inner: re.sub(r"\s*\n\s*", " ", inner.group()), spread)
+
+
+def save(profile: Profile | dict, path: str | Path) -> None:
+    """Write a profile after checking it. Raises UsageProblem when it is not valid or the file cannot be written."""
+    data = checked(profile.data if isinstance(profile, Profile) else profile, "the profile to be written").data
+    try:
+        Path(path).parent.mkdir(parents=True, exist_ok=True)
+        Path(path).write_text(text(data))
+    except OSError as error:
+        raise UsageProblem(f"cannot write the profile {path}: {error.strerror}; choose another file") from None

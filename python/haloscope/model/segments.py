@@ -1,0 +1,89 @@
+"""Piecewise linear costs: a fixed time plus a time per unit (byte, cell) on each of several ranges [start, end)."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from haloscope.errors import UsageProblem
+
+# JSON names of start, end, fixed time and time per unit, by what is counted.
+KEYS = {
+    "bytes": ("from_bytes", "to_bytes", "latency_s", "per_byte_s"),
+    "cells": ("from_cells", "to_cells", "fixed_s", "per_cell_s"),
+}
+
+
+@dataclass(frozen=True)
+class Segment:
+    """Cost `fixed` + `slope` * amount for start <= amount < end, in seconds; `interval` holds bounds of both by name."""
+
+    start: float
+    end: float
+    fixed: float
+    slope: float
+    interval: Mapping = field(default_factory=dict, compare=False)
+
+
+def from_json(rows: Sequence[Mapping], unit: str = "bytes") -> list[Segment]:
+    """Read segments as a profile holds them.
+
+    rows: objects with the keys of `unit` ("bytes" or "cells"). Returns segments in rising order.
+    Raises UsageProblem when they overlap or leave a gap.
+    """
+    start, end, fixed, slope = KEYS[unit]
+    named = {fixed: "fixed", slope: "slope"}
+    made = []
+    for r in sorted(rows, key=lambda r: r[start]):
+        interval = {named[name]: tuple(ends) for name, ends in r.get("interval", {}).items()}
+        made.append(Segment(r[start], math.inf if r[end] is None else r[end], r[fixed], r[slope], interval))
+    for left, right in itertools.pairwise(made):
+        if left.end != right.start:
+            raise UsageProblem(
+                f"segments must follow one another: one ends at {left.end:g} {unit}, the next starts at "
+                f"{right.start:g}; correct {end} or {start}"
+            )
+    return made
+
+
+def to_json(segments: Sequence[Segment], unit: str = "bytes") -> list[dict]:
+    """Return segments as a profile holds them; the inverse of `from_json`."""
+    start, end, fixed, slope = KEYS[unit]
+    names = {"fixed": fixed, "slope": slope}
+    return [
+        {start: s.start, end: None if math.isinf(s.end) else s.end, fixed: s.fixed, slope: s.slope}
+        | ({"interval": {names[name]: list(ends) for name, ends in s.interval.items()}} if s.interval else {})
+        for s in segments
+    ]
+
+
+def evaluate(segments: Sequence[Segment], amount):
+    """Return the cost in seconds of `amount` units (a number >= 0 or an array of them).
+
+    Below the first range its first segment is continued, above the last its last. An amount of 0 costs the fixed time:
+    whether there is a message at all is for the caller to know. Source: Davis 2017, sections 5.4 and 6.8 (table 5.9).
+    """
+    if not np.ndim(amount):  # by far the most frequent case, and much faster without arrays
+        here = next((s for s in reversed(segments) if s.start <= amount), segments[0])
+        return float(here.fixed + here.slope * amount)
+    place = np.searchsorted([s.start for s in segments], amount, side="right") - 1
+    place = np.clip(place, 0, None)
+    return np.array([s.fixed for s in segments])[place] + np.array([s.slope for s in segments])[place] * amount
+
+
+def evaluate_at(table: Mapping[int, Sequence[Segment]], count: float, amount):
+    """Return the cost when segments are given for several counts (threads, active cores) and one between is asked for.
+
+    Between two given counts the costs are interpolated linearly; outside them the nearest is taken.
+    """
+    given = sorted(table)
+    low = max((c for c in given if c <= count), default=given[0])
+    high = min((c for c in given if c >= count), default=given[-1])
+    cost = evaluate(table[low], amount)
+    if low == high:
+        return cost
+    return cost + (evaluate(table[high], amount) - cost) * (count - low) / (high - low)

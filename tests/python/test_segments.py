@@ -1,0 +1,149 @@
+"""Piecewise linear costs and their fits."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from haloscope.errors import UsageProblem
+from haloscope.model import fit, hydra_kernels, published, segments
+from haloscope.model.segments import Segment
+from haloscope.studies import published as table
+
+TWO = [Segment(0, 100, 1.0, 0.5), Segment(100, math.inf, 10.0, 0.25)]
+
+
+def test_a_cost_is_that_of_the_range_that_holds_the_amount():
+    assert [segments.evaluate(TWO, a) for a in (0, 99, 100, 1000)] == [1.0, 50.5, 35.0, 260.0]
+    assert segments.evaluate(TWO, np.array([0, 99, 100, 1000])).tolist() == [1.0, 50.5, 35.0, 260.0]
+
+
+def test_outside_all_ranges_the_nearest_segment_is_continued():
+    assert segments.evaluate([Segment(10, 20, 1.0, 1.0)], 5) == 6.0
+    assert segments.evaluate([Segment(10, 20, 1.0, 1.0)], np.array([5, 40])).tolist() == [6.0, 41.0]
+
+
+def test_between_two_thread_counts_costs_are_interpolated_and_outside_the_nearest_is_taken():
+    by_cores = {2: [Segment(0, math.inf, 0, 1.0)], 4: [Segment(0, math.inf, 0, 3.0)]}
+    assert [segments.evaluate_at(by_cores, n, 10) for n in (1, 2, 3, 4, 9)] == [10, 10, 20, 30, 30]
+
+
+def test_segments_survive_the_way_through_json():
+    made = [
+        Segment(0, 64, 1e-6, 2e-9, {"fixed": (0.5e-6, 2e-6), "slope": (1e-9, 3e-9)}),
+        Segment(64, math.inf, 0, 1e-9),
+    ]
+    for unit in segments.KEYS:
+        back = segments.from_json(segments.to_json(made, unit), unit)
+        assert back == made and back[0].interval == made[0].interval
+
+
+def test_a_gap_between_segments_is_an_error_that_names_both_ends():
+    rows = segments.to_json([Segment(0, 64, 0, 1e-9), Segment(65, math.inf, 0, 1e-9)])
+    with pytest.raises(UsageProblem, match=r"ends at 64 bytes, the next starts at 65"):
+        segments.from_json(rows)
+
+
+@given(st.floats(1e-7, 1e-4), st.floats(1e-11, 1e-8), st.integers(0, 2**32 - 1))
+@settings(max_examples=30, deadline=None)
+def test_a_line_is_found_again_within_its_noise(fixed, slope, seed):
+    sizes = np.geomspace(1, 2**22, 40)
+    noise = 1 + 0.02 * np.random.default_rng(seed).uniform(-1, 1, 40)
+    a, b = fit.line(sizes, (fixed + slope * sizes) * noise)
+    assert a == pytest.approx(fixed, rel=0.1) and b == pytest.approx(slope, rel=0.1)
+
+
+def test_relative_errors_keep_small_amounts_right_where_plain_least_squares_does_not():
+    sizes, times = np.array([1.0, 1e3, 1e6, 2e6]), np.array([1.0, 2.0, 1000.0, 2300.0])
+    relative = fit.relative_errors(fit.pieces(sizes, times), sizes, times)
+    plain = fit.relative_errors(fit.pieces(sizes, times, relative=False, positive=False), sizes, times)
+    assert abs(relative[0]) < 0.1 and abs(plain[0]) > 1
+
+
+def test_a_robust_loss_forgives_an_outlier():
+    sizes = np.linspace(1, 100, 30)
+    times = 5 + 2 * sizes
+    times[20] /= 10  # least relative error follows times that are too short
+    assert fit.line(sizes, times, loss="soft_l1")[1] == pytest.approx(2, rel=0.03)
+    assert fit.line(sizes, times, loss="linear")[1] != pytest.approx(2, rel=0.03)
+    with pytest.raises(UsageProblem, match="no loss function"):
+        fit.line(sizes, times, loss="square")
+
+
+def test_parameters_are_positive_and_those_the_data_do_not_determine_are_zero():
+    assert fit.line([100, 200, 300], [50, 160, 270])[0] == 0.0  # the line would start at -60
+    noisy = np.array([1.0, 1.2, 0.9, 1.1, 0.95, 1.15])
+    assert fit.line(np.arange(6), noisy)[1] == 0.0  # a slope of 0.01 with an error of 0.03
+    assert fit.line([50, 50], [5, 5]) == (0.0, 0.1)  # one amount: proportional
+
+
+def test_intervals_of_the_bootstrap_hold_the_parameters_and_shrink_without_noise():
+    sizes = np.linspace(1, 1e6, 60)
+    exact = 1e-6 + 1e-9 * sizes
+    noisy = exact * (1 + 0.05 * np.random.default_rng(3).standard_normal(60))
+    widths = []
+    for times in (exact, noisy):
+        (s,) = fit.with_intervals(sizes, times, fit.pieces(sizes, times))
+        low, high = s.interval["slope"]
+        assert low <= s.slope * (1 + 1e-9) and s.slope <= high * (1 + 1e-9)
+        widths.append(high - low)
+    assert widths[0] < 1e-12 < widths[1]
+
+
+def test_automatic_breaks_find_jumps_of_twenty_percent_that_the_rule_misses():
+    sizes = np.arange(1, 101) * 1024.0
+    times = np.where(sizes < 51200, 2 + sizes * 1e-3, (2 + sizes * 1e-3) * 1.2)
+    assert fit.find_breaks(sizes, times) == [51200.0]
+    assert fit.breaks_by_rule(sizes, times) == []
+    assert fit.find_breaks(sizes, 2 + sizes * 1e-3) == []
+
+
+@pytest.mark.parametrize("bad", [([], []), ([1, 2], [1]), ([1, 2], [1, 0]), ([-1, 2], [1, 2])])
+def test_data_that_no_fit_can_use_are_refused(bad):
+    with pytest.raises(UsageProblem, match="a fit needs"):
+        fit.line(*bad)
+
+
+@pytest.mark.ids("DC5", "DF3")
+def test_the_rule_splits_only_madvmz1_and_relative_fits_stay_within_nine_percent():
+    split = {}
+    for name, (cells, times) in hydra_kernels.printed().items():
+        split[name] = fit.breaks_by_rule(cells, times, positive=False)
+        law = fit.pieces(cells, times, split[name], positive=False)
+        assert np.abs(fit.relative_errors(law, cells, times)).max() < 0.09, name
+    assert len(split) == 12
+    assert {name: b for name, b in split.items() if b} == {"Madvmz1": [120.0**3]}
+
+
+@pytest.mark.ids("DC5")
+def test_plain_least_squares_shows_the_documented_failures_and_the_threshold_can_be_set():
+    for name, error in {"Madvy2": -2.14, "Madvx2": 0.34, "Madvmx1": 0.38, "Madvmz1": -14.55}.items():
+        cells, times = hydra_kernels.printed()[name]
+        law = fit.pieces(cells, times, relative=False, positive=False)
+        assert fit.relative_errors(law, cells, times)[0] == pytest.approx(error, abs=0.01)
+    cells, times = hydra_kernels.printed()["Madvmz1"]
+    assert fit.breaks_by_rule(cells, times, threshold=0.6, positive=False) == []
+    assert len(fit.breaks_by_rule(cells, times, threshold=0.02, positive=False)) > 1
+
+
+@pytest.mark.ids("DC6")
+@pytest.mark.parametrize("place", ["intra", "inter"])
+def test_pingpong_times_give_the_printed_regimes(place):
+    rows = [r for r in table("davis2017", "message_regimes") if r["placement"] == place]
+    sizes, times = published.pingpong("minerva", place)
+    breaks = [float(r["bytes_from"]) for r in rows[1:]]
+    found = fit.pieces(sizes, times * 1e6, breaks, relative=False, positive=False)
+    assert [s.start for s in found] == [float(r["bytes_from"]) for r in rows]
+    for row, s in zip(rows, found, strict=True):
+        assert s.slope == pytest.approx(float(row["slope_us_per_byte"]), rel=0.01)
+        assert s.fixed == pytest.approx(float(row["intercept_us"]), rel=0.01)
+
+
+@pytest.mark.ids("DC6")
+def test_automatic_breaks_find_the_printed_protocol_switches():
+    for place, switches in {"intra": {16384.0, 352256.0}, "inter": {36864.0, 65536.0}}.items():
+        assert switches <= set(fit.find_breaks(*published.pingpong("minerva", place), most=5))

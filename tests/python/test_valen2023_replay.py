@@ -1,0 +1,328 @@
+"""The analytic model on the published tables of Valen 2023: every bar of the model notes, and what the tables show."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import numpy as np
+import pytest
+
+from haloscope import studies, tables
+from haloscope.errors import UsageProblem
+from haloscope.model import valen2023 as model
+from haloscope.studies import checks, valen2023
+from haloscope.studies import valen2023_findings as findings
+from haloscope.studies import valen2023_replay as replay
+
+BOTH = pytest.mark.parametrize("machine", replay.MACHINES)
+# Digest, section 9.2: coverage in percent at depths 1 .. 64, as printed there.
+COVERAGE = {
+    ("V100", 5000): "37 28 22 9 7 4 9",
+    ("V100", 20000): "41 31 48 46 48 20 10",
+    ("V100", 35000): "48.1 33.4 35.3 31.6 33.7 30.8 14.6",
+    ("A100", 5000): "29 20 13 19 9 -22 22",
+    ("A100", 10000): "62.9 46 33 21.0 3 -2 -23",
+    ("A100", 20000): "74 76 72 65 37 16 7",
+    ("A100", 35000): "83.3 83.0 79.2 75.1 54.4 24.6 17.2",
+}
+
+
+def chosen(**wanted) -> list[model.Cell]:
+    return [c for c in findings.published_cells() if all(getattr(c, k) == v for k, v in wanted.items())]
+
+
+def percent(value: float) -> float:
+    return 100 * value
+
+
+# --- coverage, best depths, anomalies ---------------------------------------------------------------------------------
+
+
+@pytest.mark.ids("V18")
+def test_coverage_is_that_of_tables_5_1_and_5_2():
+    rows = studies.published("valen2023", "coverage")
+    assert len(rows) == 14
+    for row in rows:
+        cells = chosen(machine=row["gpu"], side=int(row["side"]), exchange=row["exchange"], depth=int(row["depth"]))
+        [(phased, overlapped)] = findings.pairs(cells)
+        assert percent(findings.coverage(phased, overlapped)) == pytest.approx(float(row["covered_percent"]), abs=0.02)
+
+
+@pytest.mark.ids("V18")
+@pytest.mark.parametrize(("machine", "side"), COVERAGE)
+def test_coverage_of_other_sides_is_as_in_the_digest(machine, side):
+    pairs = findings.pairs(chosen(machine=machine, side=side, exchange="ordered"))
+    for text, (phased, overlapped) in zip(COVERAGE[machine, side].split(), pairs, strict=True):
+        digits = 0.06 if "." in text else 0.6  # V100, 20000, depth 32 is 19.47, printed as 20
+        assert percent(findings.coverage(phased, overlapped)) == pytest.approx(float(text), abs=digits)
+
+
+@pytest.mark.ids("V18")
+def test_the_depth_from_which_communication_outlasts_the_inner_sweep():
+    known = {"V100": [1, 4, 8, 8, 8, 16, 16], "A100": [1, 2, 4, 4, 8, 8, 16]}
+    for machine, depths in known.items():
+        cells = chosen(machine=machine, exchange="ordered")
+        assert [findings.first_uncovered(own) for own in findings.groups(cells, "side").values()] == depths
+
+
+@pytest.mark.ids("V19")
+def test_best_depths_are_those_of_section_9_1():
+    rows = studies.published("valen2023", "best_depth")
+    assert len(rows) == 14 * 4
+    for row in rows:
+        cells = chosen(machine=row["gpu"], side=int(row["side"]))
+        best = findings.best_depths(cells)
+        cell = best[row["program"]]
+        assert (cell.depth, f"{cell.times['execution']:.4f}") == (int(row["depth"]), row["execution_s"])
+        assert (best["all"] is cell) == (row["best_of_all"] == "1")
+        if row["speedup"]:
+            assert f"{findings.speedup(cells, cell):.3f}" == row["speedup"]
+
+
+@pytest.mark.ids("V22")
+def test_anomalies_are_the_7_and_12_cells_of_the_digest():
+    known = {
+        "A100": {(5000, 4), (5000, 8), (5000, 16), (20000, 64), (35000, 2), (35000, 32), (35000, 64)},
+        "V100": {(15000, 32), (15000, 64), (20000, 32), (20000, 64), (25000, 32), (25000, 64), (30000, 16), (30000, 32),
+                 (30000, 64), (35000, 16), (35000, 32), (35000, 64)},
+    }  # fmt: skip
+    for machine, cells in known.items():
+        found = findings.anomalies(chosen(machine=machine))
+        assert {(c.side, c.depth) for c, _ in found} == cells
+        assert all(c.program == "direct phased" for c, _ in found)
+    worst = max(findings.anomalies(findings.published_cells()), key=lambda item: item[1])
+    assert (worst[0].machine, worst[0].side, worst[0].depth, round(worst[1], 1)) == ("V100", 35000, 64, 9.5)
+
+
+def measured_row(program: str, depth: int, step: float, message: float, inner: float = 0.0) -> tables.Row:
+    from test_records import measurement, spread
+
+    record = measurement(seconds=[10 * step], depth=depth, steps=10, cells=[8, 8], process_grid=[2, 1])
+    record["phases_s"] = {"wait": spread(message), "inner": spread(inner), "unpack": spread(1e-3)}
+    return tables.rows([record])[0]
+
+
+@pytest.mark.ids("V18", "V19", "V22")
+def test_coverage_best_depths_and_anomalies_work_on_measured_records():
+    rows = {
+        (8, "ordered phased", 1): measured_row("ordered phased", 1, 0.10, 0.019),
+        (8, "ordered overlapped", 1): measured_row("ordered overlapped", 1, 0.09, 0.019, inner=0.05),
+        (8, "ordered phased", 2): measured_row("ordered phased", 2, 0.08, 0.009),
+        (8, "ordered overlapped", 2): measured_row("ordered overlapped", 2, 0.081, 0.009, inner=0.005),
+        (8, "direct phased", 1): measured_row("direct phased", 1, 0.07, 0.030),
+        (8, "direct phased", 2): measured_row("direct phased", 2, 0.12, 0.010),
+    }
+    cells = findings.measured_cells(rows)
+    assert {c.local for c in cells} == {(8, 4)}
+    [one, two] = findings.pairs([c for c in cells if c.exchange == "ordered"])
+    assert findings.coverage(*one) == pytest.approx(0.01 / 0.02)
+    assert findings.coverage(*two) == pytest.approx(-0.001 / 0.01)
+    assert findings.first_uncovered(cells) == 2
+    best = findings.best_depths(cells)
+    assert {name: cell.depth for name, cell in best.items()} == {
+        "ordered phased": 2, "ordered overlapped": 2, "direct phased": 1, "all": 1}  # fmt: skip
+    assert best["all"].program == "direct phased" and findings.speedup(cells, best["all"]) == pytest.approx(0.1 / 0.07)
+    assert [(c.depth, round(r, 2)) for c, r in findings.anomalies(cells)] == [(1, 1.58)]
+    assert "50.00" in findings.coverage_table(cells) and "8/1 (1.6x)" in findings.anomaly_table(cells)
+    assert "direct phased (1)" in findings.best_table(cells)
+
+
+@pytest.mark.ids("V18", "V19", "V22")
+def test_a_measured_study_reports_coverage_best_of_all_and_anomalies():
+    options = studies.Options(sizes=(8,), ranks=2, steps=10, depths=(1,))
+    found = []
+    for (_, program, depth), part in valen2023.points(options).items():
+        row = measured_row(program, depth, 0.1 if "phased" in program else 0.05, 0.01, inner=0.02)
+        found.append({**row.records[0], "id": part.configurations[0].id})
+    text = valen2023.report(found, options)
+    assert "### Coverage, ordered, %" in text and "### Coverage, direct, %" in text and "### Anomalies" in text
+    assert text.split("### Best depth per program")[1].count("**1**") == 1
+
+
+# --- the model --------------------------------------------------------------------------------------------------------
+
+
+def made_up() -> list[model.Cell]:
+    """Cells that follow the model exactly: what is fitted to them must come out again."""
+    cells = []
+    for cell in chosen(machine="V100"):
+        e, b, n = cell.rounds, cell.halo_bytes, cell.iterations
+        times = {
+            "pack": e * (5e-5 + 3e-10 * b), "unpack": e * (2e-5 + 2e-10 * b),
+            "primary": cell.sweeps * (3e-6 + 1e-11 * cell.swept_points),
+            "inner": e * (4e-6 + 1e-11 * cell.inner_points) * cell.overlapped,
+            "outer": e * (1e-5 + 2e-11 * (cell.swept_points - cell.inner_points)) * cell.overlapped,
+            "message": e * (2e-5 + 4e-10 * min(b, 4e5) + 2e-10 * max(b - 4e5, 0)) + n * 1e-5,
+            "desync": e * (1e-5 + 1e-10 * b) + n * 6e-13 * cell.swept_points,
+        }  # fmt: skip
+        rest = e * 4e-5 + n * 1e-5
+        imbalance = n * 6e-13 * cell.swept_points
+        if cell.overlapped:
+            window = max(times["inner"], times["message"] + times["desync"] - imbalance) + times["unpack"] + imbalance
+            execution = times["pack"] + window + times["outer"] + times["primary"] + rest
+            # what the overlapped timers show: the three add up to the window, in shares that mean nothing
+            times |= {"message": 0.2 * window, "desync": 0.5 * window, "unpack": 0.3 * window}
+        else:
+            execution = sum(times.values()) + rest
+        times["execution"] = execution
+        cells.append(dataclasses.replace(cell, machine="made up", times=times))
+    return cells
+
+
+@pytest.mark.ids("V20")
+def test_a_machine_that_follows_the_model_is_predicted_exactly_from_a_few_cells():
+    cells = made_up()
+    train, rest = replay.SPLITS["S3"].parts(cells)
+    one = model.fit(train)
+    assert one.message["ordered"][0] == 4e5
+    assert np.allclose(one.predict(rest), model.timer(rest, "execution"), rtol=1e-6)
+
+
+def test_bytes_and_points_are_those_of_the_digest():
+    """Sections 2 and 4, local side 2500: 16 D (n + D) bytes, R = 1.011 at depth 8 and 1.103 at 64."""
+    for depth, factor in ((8, 1.011), (64, 1.103)):
+        [cell] = chosen(machine="A100", side=5000, exchange="ordered", overlapped=True, depth=depth)
+        assert cell.halo_bytes == 16 * depth * (2500 + depth)
+        assert cell.swept_points / 2500**2 == pytest.approx(factor, abs=5e-4)
+        assert (cell.rounds, cell.sweeps) == (2048 // depth, 2048 - 2048 // depth)
+
+
+def test_in_every_published_row_all_timers_but_inner_fit_into_the_execution():
+    assert len(findings.published_cells()) == 392
+    assert min(c.rest for c in findings.published_cells()) > 0.02
+
+
+@pytest.mark.ids("V20")
+def test_what_is_held_out_is_not_fitted_on():
+    for name, rule in replay.SPLITS.items():
+        train, scored = rule.parts(replay.cells("A100"))
+        assert not train or name == "S0" or not set(map(id, train)) & set(map(id, scored))
+    sizes = {n: [len(p) // 4 for p in rule.parts(replay.cells("A100"))] for n, rule in replay.SPLITS.items()}
+    assert sizes == {"S0": [49, 49], "S1": [21, 28], "S2": [21, 28], "S3": [9, 40], "S4": [9, 33]}
+
+
+@pytest.mark.ids("V20")
+@pytest.mark.parametrize(
+    ("machine", "split", "mean", "most"), [("V100", "S3", 2, 6), ("A100", "S3", 4, 16), ("A100", "S4", 2, 10)]
+)
+@pytest.mark.parametrize("program", ["ordered phased", "ordered overlapped"])
+def test_ordered_runs_are_predicted(machine, split, mean, most, program):
+    reached = replay.execution(machine, split, program)
+    assert percent(reached.mean) <= mean and percent(reached.max) <= most
+
+
+@pytest.mark.ids("V20")
+@BOTH
+@pytest.mark.parametrize("program", ["direct phased", "direct overlapped"])
+def test_direct_runs_are_predicted_in_the_median_only(machine, program):
+    reached = replay.execution(machine, "S3", program)
+    assert percent(reached.median) <= 4
+    assert percent(reached.max) > 16, "single direct cells follow no law; a bar on them would be an accident"
+
+
+@pytest.mark.ids("V20")
+@BOTH
+def test_composition_of_measured_parts_needs_no_fit(machine):
+    reached = replay.composition(machine, "ordered", "W3")
+    assert percent(reached.mean) <= 2.5 and percent(reached.max) <= 8
+    assert replay.composition(machine, "ordered", "sum").mean > 2 * reached.mean, "adding up all parts is no rival"
+
+
+@pytest.mark.ids("V20")
+@BOTH
+def test_single_parts_are_predicted(machine):
+    reached = replay.components(machine)
+    for name in ("pack", "sweep", "inner"):
+        assert percent(reached[name].mean) <= 4
+    assert percent(reached["message, ordered"].mean) <= 12
+
+
+@pytest.mark.ids("V20")
+@BOTH
+def test_of_overlapped_rows_only_the_sum_of_message_desync_and_unpack_is_compared(machine):
+    """Shares of the sum can move between the three without changing any score, but not the sum itself."""
+    before, known = replay.components(machine), replay.cells(machine)
+    moved = tuple(
+        dataclasses.replace(c, times={**c.times, "message": c.communication, "desync": 0.0, "unpack": 0.0})
+        if c.overlapped else c for c in known
+    )  # fmt: skip
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(replay, "cells", lambda _: moved)
+        after = replay.components(machine)
+        for name, reached in before.items():
+            assert dataclasses.astuple(after[name]) == pytest.approx(dataclasses.astuple(reached), rel=1e-9)
+        lost = tuple(dataclasses.replace(c, times={**c.times, "desync": 0.0}) if c.overlapped else c for c in known)
+        patch.setattr(replay, "cells", lambda _: lost)
+        assert replay.components(machine)["window, ordered"] != before["window, ordered"]
+
+
+@pytest.mark.ids("V20", "V21")
+@pytest.mark.parametrize(("machine", "worst"), [("V100", 1), ("A100", 7)])
+def test_the_advised_depth_costs_little_for_ordered_runs(machine, worst):
+    advised = replay.advice(machine, ["ordered"])
+    mean, most = replay.regrets(advised)
+    assert len(advised) == 14 and all(a.unpredictable == () for a in advised)
+    assert percent(mean) <= 1.5 and percent(most) <= min(worst, 7)
+
+
+@pytest.mark.ids("V21")
+@BOTH
+def test_direct_depths_that_the_ordered_prediction_misses_are_called_unpredictable(machine):
+    one = replay.fitted(machine, "S3")
+    border, fit = one.message["ordered"]
+    c = {name: coefficient.value for name, coefficient in fit.coefficients.items()}
+    avoid = replay.unpredictable(machine)
+    for cell in chosen(machine=machine, exchange="direct", overlapped=False):
+        b = cell.halo_bytes
+        expected = c["byte below break"] * min(b, border) + c["byte above break"] * max(b - border, 0) + c["round"]
+        expected = cell.rounds * expected + cell.iterations * c["iteration"]
+        ratio = cell.times["message"] / expected
+        if not 1 / 1.5 <= ratio <= 1.5:
+            assert (cell.side, cell.depth) in avoid
+    assert avoid >= replay.stumbling(machine)
+    told = {(a.chosen.side, depth) for a in replay.advice(machine, ["direct"]) for depth in a.unpredictable}
+    assert told == avoid
+    assert all((a.chosen.side, a.chosen.depth) not in avoid for a in replay.advice(machine, ["direct"]))
+
+
+@pytest.mark.ids("V21")
+def test_a_machine_without_stumbling_messages_has_no_unpredictable_depths():
+    cells = made_up()
+    assert model.unpredictable(model.fit(cells), cells) == set()
+    fast = [
+        dataclasses.replace(c, times={**c.times, "message": c.times["message"] / 2})
+        if (c.program, c.side, c.depth) == ("direct phased", 5000, 4) else c for c in cells
+    ]  # fmt: skip
+    assert model.unpredictable(model.fit(cells), fast) == {(5000, 4)}
+
+
+def test_where_every_depth_is_unpredictable_the_advice_is_of_all_and_names_them():
+    group = chosen(machine="V100", side=5000, exchange="direct", overlapped=False)
+    avoid = {(5000, c.depth) for c in group}
+    advised = model.advise(replay.fitted("V100", "S3"), group, avoid)
+    assert advised.unpredictable == (1, 2, 4, 8, 16, 32, 64) and advised.chosen in group
+
+
+def test_a_model_is_of_one_machine_and_of_the_exchanges_it_was_fitted_on():
+    with pytest.raises(UsageProblem, match="one machine"):
+        model.fit(findings.published_cells())
+    ordered = model.fit(chosen(machine="V100", exchange="ordered"))
+    with pytest.raises(UsageProblem, match="exchange direct"):
+        ordered.predict(chosen(machine="V100", exchange="direct"))
+
+
+@pytest.mark.ids("V18", "V19", "V20", "V21", "V22")
+def test_the_replay_command_prints_tables_and_bars(haloscope):
+    result = haloscope("study", "valen2023", "--replay")
+    assert result.code == 0, result.err
+    assert "30 of 30 results reach their bar" in result.out and checks.MISSED not in result.out
+    for title in ("Bars", "Formulas", "Coverage, ordered, %", "Best depths", "Anomalies", "Fitted constants (S0)"):
+        assert f"## {title}\n" in result.out
+    assert "unpredictable at 16, 32, 64" in result.out and "unidentified" in result.out
+
+
+def test_a_missed_bar_is_told_and_makes_the_replay_fail(monkeypatch, haloscope):
+    monkeypatch.setattr(replay, "fitted", lambda machine, split: model.fit(replay.cells("V100"), 2))
+    told = replay.replay()
+    assert any(c.what.startswith("ordered phased, A100") for c in told.missed)
+    assert "| MISSED" in told.text
