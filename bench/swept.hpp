@@ -272,7 +272,7 @@ int measure_blocks(int argc, char** argv, const char* program, std::vector<std::
     for (int n : {32, 64, 128})
       for (int fields : {1, 4})
         if (const Block block{ranks, n, fields}; wanted(argc, argv, block.name()))
-          measure(block, has_flag(argc, argv, "--quick") ? 5 : 31, has_flag(argc, argv, "--all"));
+          measure(block, has_flag(argc, argv, "--quick") ? 5 : 11, has_flag(argc, argv, "--all"));
   return 0;
 }
 

@@ -54,7 +54,7 @@ def bench() -> str:
     places = sorted({f"{r['environment']['cpu']}, {r['environment']['cores']} cores, "
                      f"{mpi_name(r['environment'])}, {r['environment']['compiler']}"
                      for r in results})  # fmt: skip
-    return f"{table(results)}\n\nMeasured, not simulated: {'; '.join(places)}. One launch a figure, records in results/bench.jsonl."
+    return f"{table(results)}\n\nMeasured, not simulated: {'; '.join(places)}. Records in results/bench.jsonl."
 
 
 def main() -> int:

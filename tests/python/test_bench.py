@@ -18,7 +18,7 @@ def case(**changes) -> dict:
 
 
 def test_the_value_is_the_median_of_paired_quotients_with_its_interval():
-    found = bench.judged(case())
+    found = bench.judged([case()])
     assert found["value"] == pytest.approx(2.10)
     assert found["interval"] == [pytest.approx(2.05), pytest.approx(2.15)]
     assert found["holds"] and found["pairs"] == 21
@@ -36,20 +36,27 @@ def test_the_value_is_the_median_of_paired_quotients_with_its_interval():
     ],
 )
 def test_the_bar_is_met_by_the_median_in_the_direction_given(changes, value, holds):
-    found = bench.judged(case(**changes))
+    found = bench.judged([case(**changes)])
     assert found["value"] == pytest.approx(value)
     assert found["holds"] is holds
 
 
+def test_of_several_launches_each_counts_once_however_narrow_its_pairs():
+    launches = [case(samples_a=[value] * 21, a=name) for value, name in ((1.0, "x"), (2.0, "y"), (9.0, "y"))]
+    found = bench.judged(launches)
+    assert found["value"] == 2.0 and found["interval"] == [1.0, 9.0]
+    assert (found["pairs"], found["launches"], found["a"]) == (63, 3, "y")
+
+
 def test_samples_that_make_no_pairs_are_refused():
     with pytest.raises(errors.HaloscopeError, match="make no pairs"):
-        bench.judged(case(samples_b=[1.0]))
+        bench.judged([case(samples_b=[1.0])])
     with pytest.raises(errors.HaloscopeError, match="none of a/b"):
-        bench.judged(case(value="a*b"))
+        bench.judged([case(value="a*b")])
 
 
 def test_few_pairs_and_missed_bars_show_in_the_table():
-    text = bench.table([bench.judged(case(samples_a=[1.0] * 3, samples_b=[1.0] * 3))])
+    text = bench.table([bench.judged([case(samples_a=[1.0] * 3, samples_b=[1.0] * 3)])])
     assert "fewer than 20 pairs" in text and "| NO" in text
 
 

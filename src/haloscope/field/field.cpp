@@ -26,12 +26,19 @@ std::vector<ByteRange> reached(const Plan& plan, int q, std::size_t begin, std::
     if (remote(d)) return {{begin, end}};
   if (!remote(slowest)) return {};
   const Box all = plan.allocated(q), owned = plan.owned(q);
-  // One layer more than an exchange needs covers the planes that two ranks share.
-  const auto low = owned.lo[slowest] + plan.spec.high[slowest] + 1 - all.lo[slowest];
-  const auto high = owned.hi[slowest] - plan.spec.low[slowest] - 1 - all.lo[slowest];
+  const int s = staggered(plan.spec.quantities[q].centring, slowest);  // a plane that both ranks hold lies between
+  const auto low = owned.lo[slowest] + plan.spec.high[slowest] + s - all.lo[slowest];
+  const auto high = owned.hi[slowest] - plan.spec.low[slowest] - s - all.lo[slowest];
   if (low >= high) return {{begin, end}};
   return {{begin, begin + static_cast<std::size_t>(low * pitch)},
           {begin + static_cast<std::size_t>(high * pitch), end}};
+}
+
+/// How many bytes further on a block's private middle begins on a huge page, where it fills one; whole small pages.
+std::size_t to_huge_page(const std::vector<ByteRange>& reached) {
+  if (reached.size() != 2 || reached[1].begin - reached[0].end < huge_page) return 0;
+  const std::size_t middle = round_up(reached[0].end, small_page);
+  return round_up(middle, huge_page) - middle;
 }
 
 }  // namespace
@@ -49,11 +56,14 @@ Storage::Storage(const Plan& plan, int slots, const Touch& touch, const Allocato
     for (int s = 0; s < slots; ++s) {
       // Point (0, 0, 0) at the start of a cache line, and with it every row of a field whose rows are whole lines.
       const auto lead = -(box.lo[0] * element_bytes + box.lo[1] * stride[1] + box.lo[2] * stride[2]);
-      offsets.push_back(staggered_offset(used_ + guard, blocks_so_far++) + (64 - lead % 64) % 64);
+      std::size_t at = staggered_offset(used_ + guard, blocks_so_far++) + (64 - lead % 64) % 64;
       blocks_.push_back({nullptr, extent[0] * element_bytes, extent[1], extent[2], stride});
-      used_ = offsets.back() + blocks_.back().size();
-      for (const ByteRange& range : reached(plan, q, offsets.back(), used_, stride[plan.dims - 1]))
-        within_reach.push_back(range);
+      const auto size = static_cast<std::size_t>(blocks_.back().size());
+      const auto ends = [&] { return reached(plan, q, at, at + size, stride[plan.dims - 1]); };
+      if (allocate) at += to_huge_page(ends());
+      for (const ByteRange& range : ends()) within_reach.push_back(range);
+      offsets.push_back(at);
+      used_ = at + size;
     }
   }
   used_ += guard;

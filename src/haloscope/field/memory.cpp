@@ -13,7 +13,7 @@
 namespace haloscope {
 namespace {
 
-constexpr std::size_t page = 4096, huge_page = std::size_t{2} << 20, huge_from = std::size_t{128} << 10;
+constexpr std::size_t page = small_page, huge_from = std::size_t{128} << 10;
 constexpr std::int64_t line = cache_line;
 constexpr std::int64_t in_step_from = std::int64_t{64} << 20;  // bytes of a block that certainly comes from memory
 

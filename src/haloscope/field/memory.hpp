@@ -12,7 +12,7 @@
 
 namespace haloscope {
 
-constexpr std::size_t cache_line = 64;  ///< bytes
+constexpr std::size_t cache_line = 64, small_page = 4096, huge_page = std::size_t{2} << 20;  ///< bytes
 
 /// The smallest multiple of `to` that is not less than `bytes`.
 constexpr std::size_t round_up(std::size_t bytes, std::size_t to) { return (bytes + to - 1) / to * to; }

@@ -14,7 +14,7 @@
 namespace haloscope {
 namespace {
 
-constexpr std::uintptr_t page = 4096;
+constexpr std::size_t page = small_page;
 constexpr const char* file_system = "/dev/shm";  // where Linux MPI libraries put the files behind shared windows
 constexpr const char* limit_variable = "HALOSCOPE_SHARED_LIMIT";
 
@@ -265,7 +265,8 @@ int Node::size() const {
 Memory allocate_shared(const Node& node, std::size_t bytes, const std::vector<ByteRange>& reached) {
   const PageRanges all{{0, round_up(bytes, page)}};
   PageRanges pages = pages_of(reached);
-  if (node.size() == 1 || total(pages) > bytes / 2) pages = all;  // MPICH gives a lone rank memory that is not shared
+  if (node.size() == 1) pages.clear();  // there is nobody to reach it
+  if (total(pages) > bytes / 2) pages = all;
   check_room(node.everyone_, node.machine_, total(pages));
   std::shared_ptr<Window> window = open_window(node, bytes, pages);
   // Some kinds of shared mapping cannot be seen at a second address.
