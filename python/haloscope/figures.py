@@ -45,11 +45,16 @@ def demo(groups: dict[str, tuple[Sequence[tables.Row], tables.Row]], title: str,
         _speedup_bars(left, *groups["advection3d"])
         _depth_curve(right, *groups["laplace2d"])
         figure.suptitle(title, x=0.01, ha="left", fontsize=9, color=PALE)
-        stem.parent.mkdir(parents=True, exist_ok=True)
-        files = [stem.with_suffix(".svg"), stem.with_suffix(".png")]
-        for file in files:
-            figure.savefig(file, dpi=160)
-        plt.close(figure)
+        return save(figure, stem)
+
+
+def save(figure, stem: Path) -> list[Path]:
+    """Write a figure as SVG and PNG beside each other, close it and return the files. Makes the folder."""
+    stem.parent.mkdir(parents=True, exist_ok=True)
+    files = [stem.with_suffix(".svg"), stem.with_suffix(".png")]
+    for file in files:
+        figure.savefig(file, dpi=160)
+    plt.close(figure)
     return files
 
 

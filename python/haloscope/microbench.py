@@ -179,7 +179,7 @@ def _against(curve: Curve, base: Curve | None, size: int) -> list[str]:
     if base is None:
         return ["", "", ""]
     ratio = stats.ratio_of_launches(curve.samples(size, "latency_s"), base.samples(size, "latency_s"))
-    words = "cannot tell apart" if ratio.low <= 1 <= ratio.high else "slower" if ratio.value > 1 else "faster"
+    words = stats.told(ratio, "slower", "faster")
     return [f"{ratio.value:.2f}", tables.interval(ratio, "{:.2f}".format), words]
 
 
@@ -229,9 +229,4 @@ def figure(groups: dict[tuple[int, int], list[Curve]], title: str, stem: Path) -
                 axes.set_title(f"{heading(key)}: {what}", loc="left", fontweight="bold", fontsize=11)
             left.legend(frameon=False, fontsize=8, ncols=2)
         fig.suptitle(title, x=0.01, ha="left", fontsize=9, color=figures.PALE)
-        stem.parent.mkdir(parents=True, exist_ok=True)
-        files = [stem.with_suffix(".svg"), stem.with_suffix(".png")]
-        for file in files:
-            fig.savefig(file, dpi=160)
-        plt.close(fig)
-    return files
+        return figures.save(fig, stem)

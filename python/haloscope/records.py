@@ -5,13 +5,14 @@ from __future__ import annotations
 import functools
 import json
 import os
+import time
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from haloscope.errors import HaloscopeError, UsageProblem
 
-MEASURED = ("measurement", "microbench")  # kinds of record that hold times
+MEASURED = ("measurement", "microbench", "calibration")  # kinds of record that hold times
 SCHEMA_FILE = Path(__file__).parent / "data" / "record.schema.json"
 
 
@@ -81,6 +82,11 @@ def read(path: str | Path) -> RecordFile:
         except ValueError as error:
             result.bad_lines.append((number, str(error)))
     return result
+
+
+def scratch(name: str) -> Path:
+    """Return the record file of a run that was given none: results/scratch/NAME-TIME.jsonl."""
+    return Path("results/scratch") / f"{name}-{time.strftime('%Y%m%d-%H%M%S')}.jsonl"
 
 
 def prepare(path: Path) -> None:

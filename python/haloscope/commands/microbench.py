@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import time
 from pathlib import Path
 
 import click
@@ -62,7 +61,7 @@ def command(transport, ranks, nodes, sizes, quick, seconds, repetitions, launche
         repetitions=repetitions or (3 if quick else 5),
     )
     planned = _plan(plain, transport, sweep.numbers(ranks, "--ranks"), sweep.numbers(nodes, "--nodes"))
-    file = output or Path("results/scratch") / f"microbench-{time.strftime('%Y%m%d-%H%M%S')}.jsonl"
+    file = output or records.scratch("microbench")
     run = campaign.Campaign(planned, file, launches=launches or (2 if quick else 3), resume=resume, what="microbench")
     found = run.run()
     _report(found, file, stem)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from pathlib import Path
 
 import click
@@ -57,7 +56,9 @@ WHAT = _options(
     _sweeping("schedule", "bulk", "bulk, split, interleaved, comm-thread (also phased, overlapped), pipeline; globs."),
     _sweeping("depth", "1", "Time steps per exchange.", "-d"),
     _sweeping("region", "full", "What sub-steps of deep halos sweep: full, shrink, blocked; globs."),
-    _sweeping("form", "", "Kernel form: advection3d has dense and separable, poisson2d jacobi and gauss-seidel; globs."),
+    _sweeping(
+        "form", "", "Kernel form: advection3d has dense and separable, poisson2d jacobi and gauss-seidel; globs."
+    ),
     _sweeping("real", None, "Scalar type: f64, f32. [f64]"),
     _sweeping("process-grid", "", "Rule (white, valen, davis, lines) or explicit, 2x1x1."),
     _sweeping("sharing", "", "How comm-thread hands out the interior: guided, dynamic."),
@@ -77,7 +78,11 @@ HOW = _options(
     click.option("--launches", type=click.IntRange(1), default=3, show_default=True, help="Starts of the ranks."),
     click.option("--order-seed", type=int, default=0, help="Seed of the random order."),
     click.option("--verify", type=click.IntRange(0), help="Steps compared with `reference`; 0 = off. [2 depth + 1]"),
-    click.option("--initial", type=click.Choice(["random", "gaussian", "id", "zero"]), help="Initial data. [random; poisson2d: zero]"),
+    click.option(
+        "--initial",
+        type=click.Choice(["random", "gaussian", "id", "zero"]),
+        help="Initial data. [random; poisson2d: zero]",
+    ),
     click.option("--seed", type=int, help="Seed of random initial data."),
     click.option("--velocity", metavar="A,B,C", help="advection3d: velocity."),
     click.option("--nu", type=float, help="advection3d: time step over grid spacing."),
@@ -130,7 +135,7 @@ def command(context, app, **options):
     Records go to a JSON Lines file; a table, fastest first, to the terminal. Exit code 1 when a result is not
     byte-identical to `reference`, 2 when nothing asked for can work, 3 when this machine or MPI cannot do it.
     """
-    from haloscope import build, campaign
+    from haloscope import build, campaign, records
 
     _study_flags(app, options)
     given = [name for name in options if context.get_parameter_source(name) is click.core.ParameterSource.COMMANDLINE]
@@ -145,7 +150,7 @@ def command(context, app, **options):
     _one_refusal_is_an_error(planned)
     build.rank_program()  # is it there? asked before a record file is made
     _refuse_lacking(options["strategy"])
-    output = options["output"] or Path("results/scratch") / f"{app}-{time.strftime('%Y%m%d-%H%M%S')}.jsonl"
+    output = options["output"] or records.scratch(app)
     run = campaign.Campaign(
         planned,
         output,

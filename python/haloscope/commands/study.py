@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import time
 from pathlib import Path
 
 import click
@@ -63,7 +62,7 @@ def command(name, quick, output, resume, recorded, slurm, replay, **changes):
         return _write_jobs(study, options, slurm)
     if recorded:
         return _report(study, [r for path in recorded for r in records.read(path).records], options, recorded[0])
-    file = output or Path("results/scratch") / f"{name}-{time.strftime('%Y%m%d-%H%M%S')}.jsonl"
+    file = output or records.scratch(name)
     run = campaign.Campaign(study.plan(options), file, launches=options.launches, resume=resume, what=name)
     return _report(study, run.run(), options, file)
 

@@ -11,7 +11,6 @@ from haloscope import stats, tables
 from haloscope.studies import Options, published
 from haloscope.studies import schroeter2021 as study
 
-NO_CHOICE = "cannot tell apart"
 LEAST_LAUNCHES = (
     5  # of four or fewer, all lie on one side of 1 by mere chance too often (one in eight) for a 95 % verdict
 )
@@ -52,7 +51,7 @@ def ratio(a: Run, b: Run) -> stats.Estimate:
 
 def verdict(r: stats.Estimate) -> str:
     """What a ratio to the first variant means; no winner inside the noise or from too few launches."""
-    return NO_CHOICE if r.low <= 1 <= r.high or r.launches < LEAST_LAUNCHES else "slower" if r.value > 1 else "faster"
+    return stats.told(r, "slower", "faster", LEAST_LAUNCHES)
 
 
 def fastest(runs: Sequence[Run]) -> str:
@@ -60,8 +59,8 @@ def fastest(runs: Sequence[Run]) -> str:
     if not runs:
         return ""
     best = min(runs, key=lambda run: run.estimate.value)
-    rivals = [run.name for run in runs if run is not best and verdict(ratio(run, best)) == NO_CHOICE]
-    return f"{best.name}, {', '.join(rivals)}: {NO_CHOICE}" if rivals else best.name
+    rivals = [run.name for run in runs if run is not best and verdict(ratio(run, best)) == stats.NO_CHOICE]
+    return f"{best.name}, {', '.join(rivals)}: {stats.NO_CHOICE}" if rivals else best.name
 
 
 def measured(found: Sequence[dict], options: Options) -> list[tuple[study.Comparison, list[Run]]]:
@@ -251,9 +250,4 @@ def figure(found: Sequence[dict], options: Options, stem: Path) -> list[Path]:
         axes.set_axisbelow(True)
         axes.set_xlabel("run time over that of p2p, with 95 % intervals; left of 1: faster than p2p")
         axes.legend(frameon=False)
-        stem.parent.mkdir(parents=True, exist_ok=True)
-        files = [stem.with_suffix(".svg"), stem.with_suffix(".png")]
-        for file in files:
-            fig.savefig(file, dpi=160)
-        plt.close(fig)
-    return files
+        return figures.save(fig, stem)
