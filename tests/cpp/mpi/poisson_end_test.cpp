@@ -57,6 +57,15 @@ TEST(Poisson, SB4_SD1_SD2_SD3_EverySchemeStopsThePipelineInOneIteration) {
       for (double precision : {3e-2, 5e-3}) expect_pipeline_stop(choice_of("gauss-seidel", 1), scheme.name, precision);
 }
 
+TEST(Poisson, SE5_LinksInSharedMemoryGoWithResiduaInMessages) {
+  for (const char* strategy : {"ordered/shared", "ordered/shared:packed", "ordered/shared+rma-lockall"})
+    for (const char* scheme : {"chain", "all-to-last"}) {
+      Choice c = choice_of("gauss-seidel", 1);
+      c.strategy = strategy;
+      expect_pipeline_stop(c, scheme, 5e-3);
+    }
+}
+
 TEST(Poisson, SB4_TheStopHoldsUnderDelaysOfAnyRank) {
   for (int slow = 0; slow < world_size(); ++slow)
     for (const auto& scheme : residuum_schemes()) {

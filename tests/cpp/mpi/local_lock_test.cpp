@@ -1,0 +1,71 @@
+// Why no transport synchronises by locks alone: a scheme that the 2021 study rejects, shown to fail.
+#include <gtest/gtest.h>
+#include <mpi.h>
+
+#include <algorithm>
+#include <chrono>
+#include <vector>
+
+#include "link_rig.hpp"
+
+namespace haloscope {
+namespace {
+
+using namespace test;
+
+constexpr int length = 64, iterations = 4;
+
+/// Computing that takes a while; MPI may serve the others meanwhile.
+void work(std::chrono::milliseconds time) {
+  const auto end = std::chrono::steady_clock::now() + time;
+  for (int found = 0; std::chrono::steady_clock::now() < end;)
+    MPI_Iprobe(MPI_ANY_SOURCE, MPI_ANY_TAG, MPI_COMM_WORLD, &found, MPI_STATUS_IGNORE);
+}
+
+/// The owner writes the line of each iteration under a lock on its own window, and rests in between.
+void own(MPI_Win window, double* line) {
+  for (int n = 1; n <= iterations; ++n) {
+    MPI_Win_lock(MPI_LOCK_EXCLUSIVE, 0, 0, window);
+    for (int i = 0; i < length; ++i) line[i] = n;
+    MPI_Win_unlock(0, window);
+    if (n == 1) MPI_Barrier(MPI_COMM_WORLD);
+    work(std::chrono::milliseconds(60));
+  }
+}
+
+/// What a reader that is faster than the owner takes for the lines of successive iterations.
+std::vector<double> read(MPI_Win window, bool& whole) {
+  std::vector<double> seen;
+  MPI_Barrier(MPI_COMM_WORLD);
+  for (int n = 0; n < iterations; ++n) {
+    std::vector<double> line(length);
+    MPI_Win_lock(MPI_LOCK_SHARED, 0, 0, window);
+    MPI_Get(line.data(), length, MPI_DOUBLE, 0, 0, length, MPI_DOUBLE, window);
+    MPI_Win_unlock(0, window);
+    whole = whole && std::all_of(line.begin(), line.end(), [&](double x) { return x == line[0]; });
+    seen.push_back(line[0]);
+  }
+  return seen;
+}
+
+TEST(LocalLock, SC10_KeepsLinesWholeButLetsOneBeReadTwice) {
+  if (world_size() < 2) GTEST_SKIP() << "needs a reader";
+  double* line = nullptr;
+  MPI_Win window;
+  MPI_Win_allocate(world_rank() == 0 ? length * sizeof(double) : 0, sizeof(double), MPI_INFO_NULL, MPI_COMM_WORLD,
+                   &line, &window);
+  if (world_rank() == 0) {
+    own(window, line);
+  } else if (world_rank() == 1) {
+    bool whole = true;
+    const std::vector<double> seen = read(window, whole);
+    EXPECT_TRUE(whole);
+    EXPECT_NE(std::adjacent_find(seen.begin(), seen.end()), seen.end()) << "every iteration was read once";
+  } else {
+    MPI_Barrier(MPI_COMM_WORLD);
+  }
+  MPI_Win_free(&window);
+}
+
+}  // namespace
+}  // namespace haloscope
