@@ -21,6 +21,7 @@ from haloscope.values import (
     ScheduleOptions,
     Sweep,
     Totals,
+    Traffic,
 )  # fmt: skip
 
 _owners = weakref.WeakKeyDictionary()  # C struct -> what its pointers point into
@@ -85,6 +86,7 @@ def options_to_c(options: ScheduleOptions):
     for name in ("radius", "box_stencil", "depth", "steps", "tiles", "barrier", "collective_rounds"):
         setattr(c, name, int(getattr(options, name)))
     c.region, c.sharing = capi.value("HS_REGION_", options.region), capi.value("HS_SHARING_", options.sharing)
+    c.series = capi.value("HS_SERIES_", options.series)
     return c
 
 
@@ -197,8 +199,13 @@ def options(c) -> ScheduleOptions:
     region, sharing = capi.enumeration("HS_REGION_")[c.region], capi.enumeration("HS_SHARING_")[c.sharing]
     return ScheduleOptions(
         c.radius, bool(c.box_stencil), c.depth, c.steps, region, c.tiles, sharing, bool(c.barrier),
-        bool(c.collective_rounds),
+        bool(c.collective_rounds), capi.enumeration("HS_SERIES_")[c.series],
     )  # fmt: skip
+
+
+def traffic(c) -> Traffic:
+    """Return an hs_traffic as Traffic."""
+    return Traffic(c.bytes, c.run_bytes, bool(c.in_place))
 
 
 def program(handle) -> Program:
@@ -207,7 +214,7 @@ def program(handle) -> Program:
     kinds, lanes, parts = (capi.enumeration(prefix) for prefix in ("HS_OP_", "HS_LANE_", "HS_PART_"))
     ops = (c.ops[i] for i in range(c.op_count))
     sweeps = (c.sweeps[i] for i in range(c.sweep_count))
-    return Program(
+    result = Program(
         steps=c.steps,
         slots=c.slots,
         final_slot=c.final_slot,
@@ -227,3 +234,5 @@ def program(handle) -> Program:
             for i in range(c.copy_set_count)
         ),
     )  # fmt: skip
+    object.__setattr__(result, "_handle", handle)  # no field: equal programs stay equal
+    return result

@@ -25,11 +25,12 @@ from haloscope.values import (
     ScheduleOptions,
     Sweep,
     Totals,
+    Traffic,
 )  # fmt: skip
 
 __all__ = [
     "App", "Box", "Choice", "Copy", "ExchangeSpec", "Layout", "Message", "Op", "Plan", "Program", "Quantity", "Region",
-    "ScheduleOptions", "Sweep", "Totals",
+    "ScheduleOptions", "Sweep", "Totals", "Traffic",
 ]  # fmt: skip
 
 
@@ -135,6 +136,11 @@ def canonical_strategy(text: str) -> str:
     return capi.result_text("hs_strategy_canonical", text.encode())
 
 
+def needs_shared_fields(strategy: str) -> bool:
+    """Whether a strategy needs fields in memory that the ranks of a node share. Raises UsageProblem for a malformed one."""
+    return bool(capi.filled("hs_strategy_shared_fields", "int32_t", strategy.encode())[0])
+
+
 def illegal(choice: Choice) -> str:
     """Return why a choice cannot run and what to do about it; "" when it can. Local and cheap."""
     return capi.result_text("hs_illegal", convert.choice_to_c(choice))
@@ -163,6 +169,50 @@ def make_plan(layout: Layout, rank: int, spec: ExchangeSpec) -> Plan:
     Local; cost O(messages), independent of cells and ranks.
     """
     return convert.plan(capi.handle("hs_plan_create", "hs_plan", layout._handle, rank, convert.spec_to_c(spec)), spec)
+
+
+def plan_classes(layout: Layout):
+    """Return, as a NumPy array, the class of each rank: ranks of one have the same plans but for rank numbers.
+
+    Classes count from 0 in the order of their first ranks. Cost O(ranks).
+    """
+    classes, pointer = _int32(layout.size)
+    capi.filled("hs_layout_classes", "int32_t", layout._handle, pointer)
+    return classes
+
+
+def peers(layout: Layout, plan: Plan, ranks):
+    """Return the peers of ranks of the plan's class, as an array: ranks x messages of the plan, in its order."""
+    given, pointer = _int32(len(ranks))
+    given[:] = ranks
+    found, out = _int32(len(ranks) * len(plan.messages))
+    capi.call("hs_plan_peers", layout._handle, plan._handle, len(ranks), pointer, out)
+    return found.reshape(len(ranks), len(plan.messages))
+
+
+def choice_nodes(choice: Choice):
+    """Return, as a NumPy array, the node of each rank that a choice with `nodes` asks for; all 0 without it."""
+    nodes, pointer = _int32(choice.ranks)
+    capi.call("hs_choice_nodes", convert.choice_to_c(choice), pointer)
+    return nodes
+
+
+def _int32(count: int):
+    """Return a NumPy array of so many 0s, and a C pointer to it."""
+    import numpy as np
+
+    array = np.zeros(count, np.int32)
+    return array, capi.load()[0].from_buffer("int32_t[]", array)
+
+
+def message_traffic(plan: Plan, message: int) -> Traffic:
+    """Return how the bytes of one of a plan's messages lie in memory."""
+    return convert.traffic(capi.filled("hs_plan_traffic", "hs_traffic", plan._handle, message))
+
+
+def copy_traffic(program: Program, plan: Plan, copy_set: int) -> Traffic:
+    """Return how the bytes of one of a program's copy sets lie in memory; plan: the one it was made from."""
+    return convert.traffic(capi.filled("hs_program_traffic", "hs_traffic", program._handle, plan._handle, copy_set))
 
 
 def plan_totals(layout: Layout, spec: ExchangeSpec) -> Totals:

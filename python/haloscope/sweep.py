@@ -265,27 +265,30 @@ def periodic_flags(c: Configuration) -> tuple[bool, ...]:
     return tuple(letter in letters for letter in "xyz"[: len(c.cells)])
 
 
+def choice(c: Configuration) -> core.Choice:
+    """Return what a configuration picks, as the core knows it; the rest of it is how the choice is run."""
+    return core.Choice(
+        app=c.app,
+        form=c.form,
+        real=c.real,
+        cells=c.cells,
+        periodic=periodic_flags(c),
+        ranks=c.ranks,
+        process_grid=c.process_grid,
+        threads=c.threads,
+        strategy=c.strategy,
+        schedule=c.schedule,
+        depth=c.depth,
+        region=c.region,
+        sharing=c.sharing or "guided",
+        nodes=c.nodes,
+        placement=c.placement or "block",
+    )
+
+
 def why_illegal(c: Configuration) -> str:
     """Return the reason why a configuration cannot run, from the one legality function; empty when it can."""
-    return core.illegal(
-        core.Choice(
-            app=c.app,
-            form=c.form,
-            real=c.real,
-            cells=c.cells,
-            periodic=periodic_flags(c),
-            ranks=c.ranks,
-            process_grid=c.process_grid,
-            threads=c.threads,
-            strategy=c.strategy,
-            schedule=c.schedule,
-            depth=c.depth,
-            region=c.region,
-            sharing=c.sharing or "guided",
-            nodes=c.nodes,
-            placement=c.placement or "block",
-        )
-    )
+    return core.illegal(choice(c))
 
 
 def shuffled(configurations: Sequence[Configuration], seed: int, launch: int) -> list[Configuration]:

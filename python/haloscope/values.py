@@ -161,6 +161,16 @@ class Plan:
 
 
 @dataclass(frozen=True)
+class Traffic:
+    """How the bytes of a message, or of copies, lie in a field: the mean length of a stretch without gaps (run_bytes), and
+    whether they are one stretch, which nobody needs to pack (in_place, messages only)."""
+
+    bytes: int
+    run_bytes: int
+    in_place: bool
+
+
+@dataclass(frozen=True)
 class Totals:
     """One exchange of all ranks; messages and bytes are counted where they are sent."""
 
@@ -185,7 +195,8 @@ class Totals:
 class ScheduleOptions:
     """What a schedule may know: the stencil, steps per exchange (depth), steps of this program (1..depth), region
     (full, shrink, blocked), interior tiles of `split`, sharing (fixed, guided, dynamic), a barrier before exchanges,
-    operations for ranks without messages too (collective_rounds)."""
+    operations for ranks without messages too (collective_rounds), which program of a `pipeline` (series: whole, opening,
+    entry, body, closing)."""
 
     radius: int = 1
     box_stencil: bool = False
@@ -196,6 +207,7 @@ class ScheduleOptions:
     sharing: str = "guided"
     barrier: bool = False
     collective_rounds: bool = False
+    series: str = "whole"
 
 
 @dataclass(frozen=True)

@@ -36,8 +36,10 @@ def test_null_arguments_are_errors_not_crashes(c):
         lib.hs_names(null, null, null, null),
         lib.hs_app_find(null, null),
         lib.hs_strategy_canonical(null, null),
+        lib.hs_strategy_shared_fields(null, null),
         lib.hs_illegal(null, null),
         lib.hs_process_grid(null, 1, 1, null, null),
+        lib.hs_choice_nodes(null, null),
         lib.hs_layout_create(1, null, null, null, null),
         lib.hs_layout_create_of(null, null),
         lib.hs_layout_get(null, null),
@@ -45,16 +47,20 @@ def test_null_arguments_are_errors_not_crashes(c):
         lib.hs_layout_owned(null, 0, null),
         lib.hs_layout_neighbour(null, 0, null, null),
         lib.hs_layout_owner(null, null, null),
+        lib.hs_layout_classes(null, null, null),
         lib.hs_spec_of(null, null),
         lib.hs_plan_create(null, 0, null, null),
         lib.hs_plan_get(null, null),
         lib.hs_plan_boxes(null, 0, null, null),
+        lib.hs_plan_traffic(null, 0, null),
+        lib.hs_plan_peers(null, null, 0, null, null),
         lib.hs_plan_totals(null, null, null),
         lib.hs_schedule_options_of(null, null),
         lib.hs_program_create(b"bulk", null, null, null),
         lib.hs_program_create_exchange(null, 0, null),
         lib.hs_program_create_from(null, null),
         lib.hs_program_get(null, null),
+        lib.hs_program_traffic(null, null, 0, null),
         lib.hs_check(null, null, 1, null, null, null),
     ]
     assert set(calls) == {lib.HS_USAGE}
@@ -146,3 +152,11 @@ def test_choices_default_to_wrapping_everywhere():
         False,
         True,
     )
+
+
+def test_strategies_say_whether_they_need_shared_fields():
+    assert core.needs_shared_fields("ordered/shared+p2p")
+    assert not core.needs_shared_fields("ordered/shared:packed")
+    assert not core.needs_shared_fields("direct/persistent")
+    with pytest.raises(UsageProblem):
+        core.needs_shared_fields("ordered/nothing")

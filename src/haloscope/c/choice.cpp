@@ -90,6 +90,10 @@ hs_status hs_strategy_canonical(const char* given, const char** canonical) {
   });
 }
 
+hs_status hs_strategy_shared_fields(const char* given, int32_t* shared) {
+  return guarded([&] { needed(shared, "shared") = needs_shared_fields(parse_strategy(text(given))); });
+}
+
 void hs_choice_init(hs_choice* choice) {
   static const Choice defaults;
   if (!choice) return;
@@ -118,5 +122,14 @@ hs_status hs_illegal(const hs_choice* choice, const char** reason) {
     thread_local std::string result;
     result = illegal(from_c(choice));
     needed(reason, "reason") = result.c_str();
+  });
+}
+
+hs_status hs_choice_nodes(const hs_choice* choice, int32_t* nodes) {
+  return guarded([&] {
+    const Choice c = from_c(choice);
+    const std::vector<int> node_of = emulated_nodes(c.ranks, c.nodes, c.placement);
+    needed(nodes, "nodes");
+    for (int rank = 0; rank < c.ranks; ++rank) nodes[rank] = node_of.empty() ? 0 : node_of[rank];
   });
 }

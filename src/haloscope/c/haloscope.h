@@ -66,6 +66,10 @@ hs_status hs_app_find(const char* name, hs_app* app);
 /* The canonical form of a strategy string such as "ordered/p2p". Fails with HS_USAGE for a malformed one. */
 hs_status hs_strategy_canonical(const char* text, const char** canonical);
 
+/* Whether a strategy reads or writes neighbours' fields, which must then be in memory that a node's ranks share.
+ * shared  out: 1 or 0. Fails with HS_USAGE for a malformed strategy. */
+hs_status hs_strategy_shared_fields(const char* text, int32_t* shared);
+
 /* ---- choices ----------------------------------------------------------------------------------------------------- */
 
 /* Everything a user picks for one run. Strings are read during the call only. */
@@ -93,6 +97,10 @@ typedef struct hs_choice {
 void hs_choice_init(hs_choice* choice);
 /* Why `choice` cannot run and what to do about it; "" when it can. Local, cost independent of cells and ranks. */
 hs_status hs_illegal(const hs_choice* choice, const char** reason);
+
+/* Node of each rank when `choice` splits its ranks into choice.nodes nodes; all 0 where it does not.
+ * nodes  out: choice.ranks numbers. Fails with HS_USAGE for more nodes than ranks or an unknown placement. */
+hs_status hs_choice_nodes(const hs_choice* choice, int32_t* nodes);
 
 /* ---- layouts: how a grid is split -------------------------------------------------------------------------------- */
 

@@ -1,0 +1,150 @@
+"""`haloscope advise`: all ways to exchange halos, priced from a machine profile, ranked, explained; and the code to use one."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+
+import click
+
+from haloscope.commands import predict
+from haloscope.commands import run as measuring
+from haloscope.errors import UsageProblem
+
+
+@click.command(short_help="Rank all strategies, schedules and depths from a profile, and say why.")
+@click.argument("app")
+@click.option("--cells", required=True, help="Global cells: 64x64x64, or one number for a cube.")
+@click.option("--ranks", "-n", type=click.IntRange(1), default=2, show_default=True, help="Number of ranks.")
+@click.option("--threads", type=click.IntRange(1), default=1, show_default=True, help="Threads per rank.")
+@click.option("--real", default="f64", show_default=True, help="Scalar type: f64, f32.")
+@click.option("--form", default="", help="Kernel form. [the app's first]")
+@click.option(
+    "--process-grid", default="", help="Rule (white, valen, davis, lines) or explicit, 2x2x2. [the app's rule]"
+)
+@click.option("--periodic", default="", metavar="DIMS", help="Dimensions that wrap: xyz, xy, ..., none. [all]")
+@click.option("--nodes", type=click.IntRange(0), default=0, help="Split the ranks over so many of the profile's nodes.")
+@click.option("--depth", "-d", default="1,2,4,8,16", show_default=True, metavar="LIST", help="Time steps per exchange.")
+@click.option("--top", type=click.IntRange(1), default=10, show_default=True, help="Rows of the table.")
+@predict.MACHINE
+def command(app, cells, depth, top, profile, mapping, active, reductions, samples, as_json, **options):
+    """Advise on the halo exchange of APP: which strategy, schedule and depth, why, and what would change the answer.
+
+    \b
+    haloscope advise advection3d --cells 420 --ranks 64 --profile machine.json
+    haloscope advise laplace2d --cells 8192 --ranks 16 --depth 1,2,4 --profile machine.json
+
+    Nothing is measured. Rows marked = cannot be told from the first with this profile: measure them with `haloscope run`.
+    """
+    from haloscope import core, sweep
+    from haloscope.model import advise as model
+    from haloscope.model import predict as predicting
+    from haloscope.model import profile as profiles
+
+    shapes = sweep.shapes(cells, core.find_app(app).dims)
+    if len(shapes) != 1:
+        raise UsageProblem(f"advice is for one grid, --cells '{cells}' names several; give one size, as 64x64x64")
+    configuration = sweep.Configuration(app, shapes[0], **options)
+    setting = predicting.Setting(mapping, active, reductions=reductions)
+    depths = measuring._positive(sweep.numbers(depth, "--depth"), "--depth")
+    advice = model.advise(sweep.choice(configuration), profiles.load(profile), setting, depths, samples)
+    click.echo(json.dumps(document(advice), indent=1) if as_json else markdown(advice, top))
+
+
+def document(advice) -> dict:
+    """Return advice as plain data."""
+    return {
+        "schema": "haloscope.advice",
+        "schema_version": 1,
+        "candidates": [
+            {**dataclasses.asdict(c.prediction), "reason": c.reason, "equal_to_best": c.equal}
+            for c in advice.candidates
+        ],
+        "best_by_depth": {depth: dataclasses.asdict(c.prediction.choice) for depth, c in advice.by_depth().items()},
+        "changes": advice.changes,
+        "refused": advice.refused,
+    }
+
+
+def markdown(advice, top: int = 10) -> str:
+    """Return the ranking, the best depth, what would change the answer, and the lines of code to use it."""
+    parts = [_title(advice), _ranking(advice, top), _depths(advice)]
+    if advice.changes:
+        parts.append("## What would change the answer\n\n" + "\n".join(f"- {text}" for text in advice.changes))
+    parts += [_code(advice.best.prediction.choice), _left_out(advice)]
+    return "\n\n".join(filter(None, parts))
+
+
+def _title(advice) -> str:
+    from haloscope.model.advise import name
+
+    best = advice.best.prediction
+    c, equals = best.choice, advice.equals
+    words = (
+        f"# Advice: {c.app}, {'x'.join(map(str, c.cells))} cells, {c.ranks} ranks\n\nMachine profile: {best.profile}. "
+    )
+    if len(equals) == 1:
+        return words + f"**{name(c)}** is predicted fastest. {advice.best.reason.capitalize()}."
+    return words + f"No winner: {len(equals)} candidates cannot be told apart, {name(c)} among them; measure them."
+
+
+def _ranking(advice, top: int) -> str:
+    from haloscope import tables
+
+    shown = advice.candidates[:top]
+    unit, factor = tables.unit(c.prediction.time_s for c in shown)
+    best, rows = advice.best.prediction.time_s, []
+    for place, candidate in enumerate(shown, 1):
+        p = candidate.prediction
+        rows.append([f"{place}{' =' * (candidate.equal and len(advice.equals) > 1)}", p.choice.strategy, p.choice.schedule,
+                     f"{p.choice.depth}{f' {p.choice.region}' if p.choice.depth > 1 else ''}",
+                     tables.number(p.time_s * factor), f"{p.time_s / best:.2f}", candidate.reason])  # fmt: skip
+    headers = ["#", "strategy", "schedule", "depth", f"step ({unit})", "times the best", "why"]
+    return tables.markdown(rows, headers, right=(f"step ({unit})", "times the best"))
+
+
+def _depths(advice) -> str:
+    from haloscope import tables
+
+    best = advice.by_depth()
+    if len(best) < 2:
+        return ""
+    unit, factor = tables.unit(c.prediction.time_s for c in best.values())
+    texts = [f"{depth}: {tables.number(c.prediction.time_s * factor)} {unit}" for depth, c in best.items()]
+    return f"Best step by depth: {', '.join(texts)}."
+
+
+def _code(c) -> str:
+    """Return what to write to use a choice: in the user's own program, and to measure it here."""
+    from haloscope import core
+
+    dims, radius = len(c.cells), core.find_app(c.app).radius
+    cells, wraps = ", ".join(map(str, c.cells)), ", ".join(str(p).lower() for p in c.periodic or (True,) * dims)
+    memory = ", .memory = haloscope::MemoryKind::shared" if core.needs_shared_fields(c.strategy) else ""
+    real = {"f64": "double", "f32": "float"}[c.real]
+    verbs = (
+        "halo.exchange(slot);"
+        if c.schedule == "bulk"
+        else "halo.start(slot);  /* interior */  halo.finish();  /* boundary */"
+    )
+    steps = f"  // every {c.depth} steps; sub-steps sweep {c.region} regions" if c.depth > 1 else ""
+    wrapped = "".join(axis for axis, on in zip("xyz", c.periodic or (True,) * dims, strict=False) if on) or "none"
+    more = f" --threads {c.threads}" * (c.threads > 1) + f" --region {c.region}" * (c.depth > 1)
+    shape = "x".join(map(str, c.cells))
+    return (
+        f"## To use it\n\n```cpp\n"
+        f"haloscope::Grid<{dims}> grid{{comm, {{.cells = {{{cells}}}, .periodic = {{{wraps}}}}}}};\n"
+        f"haloscope::Field<{real}, {dims}> u{{grid, {{.halo = {c.depth * radius}, .slots = 2{memory}}}}};\n"
+        f'auto halo = haloscope::make_exchange(grid, {{u}}, "{c.strategy}");\n{verbs}{steps}\n```\n\n'
+        f"To measure it: `haloscope run {c.app} --cells {shape} --ranks {c.ranks} --periodic {wrapped} "
+        f"--strategy {c.strategy} --schedule {c.schedule} --depth {c.depth}{more}`"
+    )
+
+
+def _left_out(advice) -> str:
+    """Say which candidates have no price, most first."""
+    lacking = {reason: count for reason, count in advice.refused.items() if reason.startswith("profile ")}
+    if not lacking:
+        return ""
+    names = sorted({reason.split("'")[3] for reason in lacking})
+    return f"Not priced, as the profile does not know them: {', '.join(names)}."

@@ -1,0 +1,272 @@
+"""The clock that carries out tracks: events in order of time, so that what has been sent by a moment is known then."""
+
+from __future__ import annotations
+
+import heapq
+import itertools
+from collections import defaultdict
+from collections.abc import Sequence
+
+from haloscope.errors import HaloscopeError
+from haloscope.model.tracks import Track, lanes
+
+
+class Stuck(HaloscopeError):
+    """Every track waits for a message: the tracks describe ranks that take turns and cannot stand for one another."""
+
+
+class Log:
+    """When a track did what: intervals by term of each lane, lengths of received flights, ends of rounds."""
+
+    def __init__(self):
+        self.main: list[tuple[float, float, str]] = []
+        self.comm: list[tuple[float, float, str]] = []
+        self.flights: list[tuple[float, float]] = []  # when received, how long it travelled
+        self.ends: list[float] = []
+
+
+class _Actor:
+    """One lane of one track (both lanes, without a communication thread)."""
+
+    def __init__(self, track: int, steps, log: list):
+        self.track, self.steps, self.log = track, steps, log
+        self.request = None  # what it is blocked on
+        self.since = 0.0
+        self.version = 0  # of its next event; earlier ones are void
+
+
+class Clock:
+    """Events in order of time: the actor with the earliest clock goes on."""
+
+    def __init__(self, tracks: Sequence[Track], rounds: int):
+        self.tracks = tracks
+        self.logs = [Log() for _ in tracks]
+        self.events: list[tuple[float, int, _Actor, int, object]] = []
+        self.count = itertools.count()
+        self.sent: dict[tuple[int, int], list[float]] = defaultdict(list)  # (track, out id) -> departures
+        self.taken: dict[tuple[int, int], int] = defaultdict(int)  # (track, in id) -> messages received
+        self.completed: dict[tuple[int, int], int] = defaultdict(int)  # (track, out id) -> sends completed
+        self.started: dict[tuple[int, int, int], float] = {}  # (track, in id, number) -> first call that saw it
+        self.delivered: dict[tuple[int, int], dict] = defaultdict(dict)  # source -> receiver -> times
+        self.receivers: dict[tuple[int, int], set[tuple[int, int]]] = defaultdict(set)
+        # Per track and incoming message: of every source its departures so far, its flight, and the source itself.
+        self.routes = [
+            {
+                m: [(self.sent[s], tracks[s[0]].flights[s[1]], s) for s in sources]
+                for m, sources in track.sources.items()
+            }
+            for track in tracks
+        ]
+        self.blocked: dict[object, list[_Actor]] = defaultdict(list)
+        self.finished: list[set[int]] = [set() for _ in tracks]  # actions of this round, tracks with a comm thread
+        self.joined: list[list[_Actor]] = [[] for _ in tracks]
+        self.waiting: list[_Actor] = []  # at a barrier
+        self.lanes: list[dict[str, _Actor]] = [{} for _ in tracks]
+        self.state = ["busy"] * len(tracks)  # of the communication thread: busy, idle, helping
+        self.sweeping: list[list | None] = [None] * len(tracks)  # [actor, seconds by state, part left, since]
+        for number, track in enumerate(tracks):
+            for m, sources in track.sources.items():
+                for source in sources:
+                    self.receivers[source].add((number, m))
+            log = self.logs[number]
+            for name, steps in lanes(track, rounds).items():
+                self.lanes[number][name] = _Actor(number, steps, getattr(log, name))
+                self.at(0.0, self.lanes[number][name])
+
+    def at(self, time: float, actor: _Actor, answer=None) -> None:
+        heapq.heappush(self.events, (time, next(self.count), actor, actor.version, answer))
+
+    def run(self) -> None:
+        """Carry out everything. Raises Stuck when something is left that waits for ever."""
+        events = self.events
+        while events:
+            now, _, actor, version, answer = heapq.heappop(events)
+            if version != actor.version:
+                continue
+            if actor.request is not None:  # woken: look again
+                self.serve(now, actor, *actor.request)
+                continue
+            if self.sweeping[actor.track] is not None and self.sweeping[actor.track][0] is actor:
+                self.end_sweep(now, actor)
+            self.thread_state(now, actor, "busy")
+            try:
+                kind, what = actor.steps.send(answer)
+            except StopIteration:
+                continue
+            actor.since = now
+            self.serve(now, actor, kind, what)
+        if any(actor.request is not None for both in self.lanes for actor in both.values()):
+            raise Stuck("the ranks wait for each other for ever; this is a fault in the program, please report it")
+
+    def serve(self, now: float, actor: _Actor, kind: str, what) -> None:
+        """Answer a request now, or leave the actor blocked on what it needs."""
+        actor.request = None
+        getattr(self, f"on_{kind}")(now, actor, what)
+
+    def block(self, actor: _Actor, request: tuple, key) -> None:
+        actor.request = request
+        self.blocked[key].append(actor)
+
+    def wake(self, now: float, key) -> None:
+        for actor in self.blocked.pop(key, ()):
+            self.at(now, actor)
+
+    # -- requests
+
+    def on_work(self, now, actor, parts):
+        for term, seconds in parts:
+            if seconds > 0:
+                actor.log.append((now, now + seconds, term))
+                now += seconds
+        self.at(now, actor)
+
+    def on_send(self, now, actor, action):
+        for m in action.messages:
+            self.sent[actor.track, m].append(now)
+            self.wake(now, ("sent", actor.track, m))
+        self.at(now, actor)
+
+    def on_wait(self, now, actor, action):
+        track, routes, taken = actor.track, self.routes[actor.track], self.taken
+        for m in action.messages:
+            number = taken[track, m]
+            for departures, _, source in routes[m]:
+                if len(departures) <= number:
+                    self.thread_state(now, actor, "idle")
+                    return self.block(actor, ("wait", action), ("sent", *source))
+        arrival = late = actor.since
+        longest = 0.0
+        for m in action.messages:
+            number = taken[track, m]
+            for departures, flight, source in routes[m]:
+                came = self.arrival(track, m, number, departures[number], flight, actor.since)
+                longest = max(longest, flight.seconds)
+                if came > arrival:
+                    arrival, late = came, max(actor.since, min(departures[number], came))
+                if not flight.by_itself:
+                    self.delivered[source].setdefault((track, m), []).append(came)
+                    self.wake(max(now, came), ("delivered", *source))
+            taken[track, m] += 1
+        self.logs[track].flights.append((max(now, arrival), longest))
+        self.spend(now, actor, [(actor.since, late, "wait"), (late, arrival, "message")], arrival)
+
+    def on_complete(self, now, actor, action):
+        """Until messages that advance only inside calls have been fetched; others were copied away when sent."""
+        track, end = actor.track, actor.since
+        needed = [m for m in action.messages if not self.tracks[track].flights[m].by_itself]
+        for m in needed:
+            number = self.completed[track, m]
+            for receiver in self.receivers[track, m]:
+                times = self.delivered[track, m].get(receiver, ())
+                if len(times) <= number:
+                    self.thread_state(now, actor, "idle")
+                    return self.block(actor, ("complete", action), ("delivered", track, m))
+                end = max(end, times[number])
+        for m in needed:
+            self.completed[track, m] += 1
+        self.spend(now, actor, [(actor.since, end, "message")], end)
+
+    def spend(self, now, actor, intervals, end):
+        if end > actor.since:
+            self.thread_state(now, actor, "idle")
+        actor.log += [interval for interval in intervals if interval[1] > interval[0]]
+        self.at(max(now, end), actor)
+
+    def on_test(self, now, actor, action):
+        """Whether an operation can run without waiting; messages that need calls get one."""
+        if action.kind == "complete":
+            return self.at(now, actor, self.fetched(now, actor.track, action.messages))
+        here = [self.here(actor.track, m, now) for m in action.messages]  # asks for every one: that is the call
+        self.at(now, actor, all(here))
+
+    def on_barrier(self, now, actor, action):
+        self.waiting.append(actor)
+        if len(self.waiting) < len(self.tracks):
+            return
+        for met in self.waiting:
+            met.log.append((met.since, now, "wait"))
+            self.at(now, met)
+        self.waiting = []
+
+    def on_round(self, now, actor, _):
+        self.logs[actor.track].ends.append(now)
+        self.at(now, actor)
+
+    def on_after(self, now, actor, needed):
+        missing = [i for i in needed if i not in self.finished[actor.track]]
+        if missing:
+            self.thread_state(now, actor, "idle")
+            return self.block(actor, ("after", needed), ("done", actor.track, missing[0]))
+        self.at(now, actor)
+
+    def on_done(self, now, actor, i):
+        self.finished[actor.track].add(i)
+        self.wake(now, ("done", actor.track, i))
+        self.at(now, actor)
+
+    def on_join(self, now, actor, _):
+        self.thread_state(now, actor, "helping")
+        self.joined[actor.track].append(actor)
+        if len(self.joined[actor.track]) == 2:
+            self.finished[actor.track].clear()
+            for one in self.joined[actor.track]:
+                self.at(now, one)
+            self.joined[actor.track] = []
+
+    # -- sweeps beside a communication thread
+
+    def on_sweep(self, now, actor, seconds):
+        by_state = dict(zip(("busy", "idle", "helping"), seconds, strict=True))
+        self.sweeping[actor.track] = [actor, by_state, 1.0, now]
+        self.at(now + by_state[self.state[actor.track]], actor)
+
+    def end_sweep(self, now, actor):
+        self.sweeping[actor.track] = None
+        if now > actor.since:
+            actor.log.append((actor.since, now, "compute"))
+
+    def thread_state(self, now, actor, state):
+        """The communication thread changes what it does: a sweep beside it goes on at another pace."""
+        track = actor.track
+        if actor is not self.lanes[track].get("comm") or self.state[track] == state:
+            return
+        if (sweep := self.sweeping[track]) is not None:
+            sweeper, by_state, left, since = sweep
+            pace = by_state[self.state[track]]
+            left = max(0.0, left - (now - since) / pace) if pace > 0 else 0.0
+            sweep[2:] = [left, now]
+            sweeper.version += 1
+            self.at(now + left * by_state[state], sweeper)
+        self.state[track] = state
+
+    # -- messages
+
+    def arrival(self, track, m, number, departed, flight, waits_from):
+        """When a message that has been sent is there, if its receiver does nothing but wait from `waits_from` on."""
+        start = departed if flight.by_itself else max(departed, self.started.get((track, m, number), waits_from))
+        if start >= waits_from:
+            return start + flight.seconds
+        return waits_from + max(flight.held, flight.seconds - self.tracks[track].efficiency * (waits_from - start))
+
+    def here(self, track, m, now):
+        """Whether a message has arrived by now but for what is held; the asking is a call in which it may start to advance."""
+        number, there = self.taken[track, m], True
+        for departures, flight, _ in self.routes[track][m]:
+            if len(departures) <= number or departures[number] > now:
+                there = False
+                continue
+            start = departures[number] if flight.by_itself else self.started.setdefault((track, m, number), now)
+            left = (flight.seconds - flight.held) * (1 - 1e-12)
+            there = there and self.tracks[track].efficiency * (now - start) >= left
+        return there
+
+    def fetched(self, now, track, messages):
+        """Whether every receiver has fetched those of these messages that advance only inside calls."""
+        for m in messages:
+            if self.tracks[track].flights[m].by_itself:
+                continue
+            for receiver in self.receivers[track, m]:
+                times, number = self.delivered[track, m].get(receiver, ()), self.completed[track, m]
+                if len(times) <= number or times[number] > now:
+                    return False
+        return True

@@ -1,0 +1,91 @@
+"""The time of repeated programs: priced operations, carried out on a clock as the runner carries them out.
+
+A track is one class of ranks with equal programs: its actions in order, how long its messages travel, and which tracks its
+own messages come from. Tracks start each round when they have finished the one before, so delays spread as they do between
+ranks; after a few rounds all advance at the pace of the slowest, and that pace is the time. Nothing here knows a schedule:
+what overlaps follows from lanes, dependencies and waits alone.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from haloscope.model.clock import Clock, Log, Stuck
+from haloscope.model.tracks import Action, Flight, Track
+
+__all__ = ["TERMS", "Action", "Flight", "Pace", "Stuck", "Track", "compose"]
+
+TERMS = ("compute", "pack", "message", "unpack", "copy", "synchronisation", "wait", "reduction")
+FEW_ROUNDS, MANY_ROUNDS = 6, 24  # rounds carried out; the first half lets tracks fall into step
+IN_STEP = 1e-6  # relative difference between rounds that counts as none
+
+
+@dataclass(frozen=True)
+class Pace:
+    """Seconds per round of one track in step with the others, by term along its critical path, and how long it is busy.
+
+    terms add up to seconds. busy: the same terms over both lanes, hidden or not; message: the longest flights received.
+    """
+
+    seconds: float
+    terms: Mapping[str, float]
+    busy: Mapping[str, float]
+
+    @property
+    def working(self) -> float:
+        """Seconds per round not spent waiting for a peer that is late."""
+        return self.seconds - self.terms["wait"]
+
+
+def compose(tracks: Sequence[Track]) -> list[Pace]:
+    """Return the pace of every track.
+
+    Raises Stuck when tracks wait for each other for ever. Cost O(tracks x actions x rounds).
+    """
+    paces = _carried_out(tracks, FEW_ROUNDS)
+    return paces if paces is not None else _carried_out(tracks, MANY_ROUNDS, settle=True)
+
+
+def _carried_out(tracks, rounds: int, settle: bool = False) -> list[Pace] | None:
+    """Carry out so many rounds; None when they have not settled and need not (`settle` false)."""
+    clock = Clock(tracks, rounds)
+    clock.run()
+    longest = [max(log.ends[r + 1] - log.ends[r] for log in clock.logs) for r in range(rounds // 2 - 1, rounds - 1)]
+    slowest = [min(log.ends[r + 1] - log.ends[r] for log in clock.logs) for r in range(rounds // 2 - 1, rounds - 1)]
+    if not settle and max(longest) - min(slowest) > IN_STEP * max(longest):
+        return None
+    return [_pace(log, rounds // 2) for log in clock.logs]
+
+
+def _pace(log: Log, first: int) -> Pace:
+    """Averages over the rounds from number `first` on."""
+    begin, end, rounds = log.ends[first - 1], log.ends[-1], len(log.ends) - first
+    terms, busy = dict.fromkeys(TERMS, 0.0), dict.fromkeys(TERMS, 0.0)
+    main = _within(log.main, begin, end)
+    comm = _within(log.comm, begin, end)
+    for low, high, term in itertools.chain(main, comm):
+        busy[term] += (high - low) / rounds
+    busy["message"] = sum(length for at, length in log.flights if begin < at <= end) / rounds
+    for low, high, term in itertools.chain(main, _filling(main, comm, begin, end)):
+        terms[term] += (high - low) / rounds
+    return Pace(sum(terms.values()), terms, busy)
+
+
+def _within(intervals, begin: float, end: float) -> list[tuple[float, float, str]]:
+    return [(max(low, begin), min(high, end), term) for low, high, term in intervals if high > begin and low < end]
+
+
+def _filling(main, comm, begin: float, end: float) -> Iterable[tuple[float, float, str]]:
+    """Yield what the comm lane did while the main lane had nothing to do: that is what the main lane waited for."""
+    at = begin
+    for low, high, _ in [*main, (end, end, "")]:
+        if low > at:
+            covered = at
+            for part in _within(comm, at, low):
+                yield part
+                covered = part[1]
+            if low > covered:
+                yield covered, low, "wait"
+        at = max(at, high)

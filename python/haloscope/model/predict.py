@@ -1,0 +1,358 @@
+"""Predictions: the time of a step from a choice and a machine profile, with what it is made of. Pure: no MPI, no clock.
+
+Ranks are put into classes (`ranks`), one of each class is priced (`price`), and all are carried out together (`compose`).
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from haloscope import core
+from haloscope.errors import UsageProblem
+from haloscope.model import network, placement, price, ranks, sampling
+from haloscope.model.compose import Action, Pace, Stuck, Track, compose
+from haloscope.model.profile import Profile
+
+SAMPLES = 100  # of the profile's parameters, for the interval
+SLOWEST = 32  # classes of ranks that are carried out together with their peers; faster ones do not set the pace
+
+
+@dataclass(frozen=True)
+class Prediction:
+    """What a choice is expected to cost; times in seconds per time step.
+
+    interval: 95 % interval from those of the profile's parameters, None where it has none (what the model leaves out is not
+    in it). terms: parts along the critical path of the slowest class of ranks, which add up to time_s. busy: the same terms
+    hidden or not. worst_rank: the first rank of that class; worst_node: the one that sends most bytes to other nodes.
+    messages, bytes, message_bytes: what the worst rank sends in one exchange, in all and the least and largest. outside: costs asked for beyond what was calibrated.
+    """
+
+    choice: core.Choice
+    profile: str
+    time_s: float
+    interval: tuple[float, float] | None
+    terms: Mapping[str, float]
+    busy: Mapping[str, float]
+    worst_rank: int
+    worst_node: int
+    worst_node_bytes: int
+    nodes: int
+    classes: int
+    messages: int
+    bytes: int
+    message_bytes: tuple[int, int]
+    outside: tuple[str, ...]
+    notes: tuple[str, ...]
+
+    @property
+    def exchange_s(self) -> float:
+        """The part of a step that is no computing and no reduction: what of the exchange is not hidden."""
+        return self.time_s - self.terms["compute"] - self.terms["reduction"]
+
+
+@dataclass(frozen=True)
+class Setting:
+    """What a choice leaves open about how it is run.
+
+    placement: a rule of `placement.RULES`; active: most cores in use per socket (None: all); custom: node and socket of each
+    rank for rule `custom`; tiles: of schedule `split` (0: its default); barrier before each exchange; reductions:
+    all-reduces per time step.
+    """
+
+    placement: str = "fill"
+    active: int | None = None
+    custom: Sequence[tuple[int, int]] = ()
+    tiles: int = 0
+    barrier: bool = False
+    reductions: int = 0
+
+
+PLAINLY = Setting()
+
+
+def predict(
+    choice: core.Choice, profile: Profile, setting: Setting = PLAINLY, samples: int = SAMPLES, singly: bool = False
+) -> Prediction:
+    """Return the predicted time of a step, in step with all other ranks, long after the start.
+
+    samples: draws of the profile's parameters for the interval, 0 = none. singly: price every rank by itself instead of one
+    per class (slow; for checks). Raises UsageProblem when the choice cannot run, NotAvailable when the profile lacks a cost
+    that it needs. Cost: milliseconds per class of ranks, a second for 10^5 ranks.
+    """
+    case = Case(choice, profile, setting)
+    prices = price.Prices(profile, choice)
+    try:
+        found = case.classes(profile, singly)
+        classes = len(found)
+        if not singly:
+            found = case.slowest(found, prices)
+        paces = compose([case.track(c, prices) for c in found])
+    except Stuck:  # ranks that take turns: one cannot stand for the others
+        found = case.classes(profile, singly=True)
+        classes = len(found)
+        paces = compose([case.track(c, prices) for c in found])
+    worst = max(range(len(paces)), key=lambda c: (round(paces[c].seconds, 15), paces[c].working))
+    spread = sampling.spread(profile, lambda drawn: case.alone(found[worst], price.Prices(drawn, choice)), samples)
+    return case.report(found, classes, worst, paces[worst], spread, prices)
+
+
+class Case:
+    """A choice with its plans, programs and places; nothing in it depends on costs but those of `classes`."""
+
+    def __init__(self, choice: core.Choice, profile: Profile, setting: Setting):
+        self.choice, self.setting, self.profile = choice, setting, profile
+        self.place, self.node, self.notes = placed(choice, profile, setting)
+        nodes = choice.nodes or self.place.nodes
+        if reason := core.illegal(dataclasses.replace(choice, nodes=nodes)):  # now that it is known how many there are
+            raise UsageProblem(reason)
+        self.kinds = ranks.kinds_of(choice)
+        self.programs = [_programs(choice, kind.plan, setting) for kind in self.kinds]
+        self.steps = sum(program.steps for program in self.programs[0].body)
+        overlap = profile.data.get("overlap", {})
+        self.eager = overlap.get("rendezvous_from_bytes", math.inf)
+        self.efficiency = overlap.get("efficiency", {}).get(choice.schedule, 1.0)
+        self.given_held = overlap.get("held", {})
+        if not overlap and choice.schedule != "bulk":
+            self.notes.append(
+                "overlap not measured: messages between nodes are taken to travel by themselves, those inside nodes but for "
+                "their bytes, which the receiver copies"
+            )
+
+    def classes(self, profile: Profile, singly: bool = False) -> list[ranks.RankClass]:
+        """Return the classes of ranks."""
+        at_once = max((p.at_once for p in self.programs), default=1.0)
+        return ranks.classes_of(self.kinds, self.place, profile, at_once, self.node, singly)
+
+    @functools.cache  # noqa: B019  (a case lives as long as its prediction)
+    def held(self, near: str, size: int) -> float:
+        """Return the part of a message's flight that its receiver must spend in a call, 0 to 1.
+
+        The profile's, else: between nodes nothing, inside a node what goes with the bytes, since cores copy them.
+        """
+        if near in self.given_held or near == "network":
+            return self.given_held.get(near, 0.0)
+        whole, latency = (network.message_time(self.profile, near, bytes) for bytes in (size, 0))
+        return max(0.0, 1 - latency / whole) if whole > 0 else 0.0
+
+    def slowest(self, found: list[ranks.RankClass], prices: price.Prices) -> list[ranks.RankClass]:
+        """Return the classes that take longest by themselves and those that their messages come from, all if few.
+
+        What is left out is early wherever it is waited for. Its messages are taken to come from ranks like the receiver.
+        """
+        if len(found) <= SLOWEST:
+            return found
+        busy: dict = {}
+
+        def alone(c: ranks.RankClass) -> float:
+            key = (c.kind, c.ranks_on_socket, c.far)
+            if key not in busy:
+                busy[key] = _busy(self.track(c, prices))
+            longest: dict[int, float] = {}
+            for message, flight in zip(self.kinds[c.kind].plan.messages, c.flights, strict=True):
+                longest[message.round] = max(longest.get(message.round, 0.0), flight)
+            return busy[key] + sum(longest.values())
+
+        order = sorted(range(len(found)), key=lambda i: -alone(found[i]))
+        kept = dict.fromkeys(order[:SLOWEST])
+        kept |= dict.fromkeys(
+            peer for i in order[:SLOWEST] for sources in found[i].sources.values() for peer, _ in sources
+        )
+        place = {i: number for number, i in enumerate(kept)}
+        return [self._among(found[i], place, place[i]) for i in kept]
+
+    def _among(self, c: ranks.RankClass, place: Mapping[int, int], own: int) -> ranks.RankClass:
+        """Return a class with the sources that are kept, by their new numbers."""
+        mirrored = _mirrored(self.kinds[c.kind].plan)
+        sources = {
+            m: tuple((place[peer], out) for peer, out in given if peer in place) or ((own, mirrored[m][0][1]),)
+            for m, given in c.sources.items()
+        }
+        return dataclasses.replace(c, sources=sources)
+
+    def track(self, c: ranks.RankClass, prices: price.Prices, flights: Sequence[float] = (), sources=None) -> Track:
+        """Return a class's priced program. flights, sources: to use instead of its own."""
+        kind, programs = self.kinds[c.kind], self.programs[c.kind]
+        held = [self.held(near, m.bytes) for near, m in zip(c.near, kind.plan.messages, strict=True)]
+        where = price.Where(c.ranks_on_socket, c.far, flights or c.flights, held)
+
+        def priced(program, copies):
+            return price.actions(program, kind.plan, prices, where, kind.traffic, copies)
+
+        body: tuple[Action, ...] = ()
+        for program, copies in zip(programs.body, programs.copies, strict=True):
+            body += _shifted(priced(program, copies), len(body))
+        if self.setting.reductions:
+            seconds = self.setting.reductions * self.steps * network.allreduce_time(prices.profile, self.choice.ranks)
+            last = tuple(i for i, a in enumerate(body) if not a.comm)[-1:]
+            body += (Action("barrier", True, last, (("reduction", seconds),)),)
+        return Track(
+            body=body,
+            flights=price.flights(kind.plan, prices, where, kind.traffic, self.eager),
+            sources=c.sources if sources is None else sources,
+            opening=priced(programs.opening, ()) if programs.opening else (),
+            comm_thread=programs.body[0].comm_thread and self.choice.threads > 1,
+            efficiency=self.efficiency,
+        )
+
+    def alone(self, c: ranks.RankClass, prices: price.Prices) -> float:
+        """Return the seconds of a round if all ranks were like those of one class: peers then send when it does.
+
+        Of ranks that take turns, which cannot all be alike, the seconds that they are busy: others work meanwhile.
+        Flights keep the contention that they have in the profile, whatever other prices say.
+        """
+        plan = self.kinds[c.kind].plan
+        law = {name: prices.profile.network_class(name)["segments"] for name in set(c.near)}
+        usual = {name: self.profile.network_class(name)["segments"] for name in set(c.near)}
+        flights = [
+            flight
+            * price.segments.evaluate(law[near], m.bytes)
+            / max(price.segments.evaluate(usual[near], m.bytes), 1e-30)
+            for flight, near, m in zip(c.flights, c.near, plan.messages, strict=True)
+        ]
+        track = self.track(c, prices, flights, _mirrored(plan))
+        try:
+            return compose([track])[0].seconds
+        except Stuck:
+            return _busy(track)
+
+    def report(self, found, classes: int, worst: int, pace: Pace, spread, prices: price.Prices) -> Prediction:
+        """Return the prediction of the slowest class."""
+        sizes = [m.bytes for m in self.kinds[found[worst].kind].plan.sent()]
+        node, node_bytes = _worst_node(self.kinds, self.place)
+        return Prediction(
+            choice=self.choice,
+            profile=self.profile.name,
+            time_s=pace.seconds / self.steps,
+            interval=None if spread is None else tuple(pace.seconds / self.steps * factor for factor in spread),
+            terms={term: seconds / self.steps for term, seconds in pace.terms.items()},
+            busy={term: seconds / self.steps for term, seconds in pace.busy.items()},
+            worst_rank=found[worst].rank,
+            worst_node=node,
+            worst_node_bytes=node_bytes,
+            nodes=self.place.nodes,
+            classes=classes,
+            messages=len(sizes),
+            bytes=sum(sizes),
+            message_bytes=(min(sizes, default=0), max(sizes, default=0)),
+            outside=tuple(self.outside(found, prices)),
+            notes=tuple(self.notes),
+        )
+
+    def outside(self, found: Sequence[ranks.RankClass], prices: price.Prices) -> list[str]:
+        """Say which costs were asked for beyond the calibrated range."""
+        for kind, near in sorted({(c.kind, name) for c in found for name in c.near}):
+            law = prices.profile.network_class(near)["segments"]
+            for message in self.kinds[kind].plan.messages:
+                prices.range.check(f"message bytes ({near})", message.bytes, law[0].start, law[-1].end)
+        near = {name for c in found for name in c.near}
+        absent = sorted(near - set(prices.profile.section("network")["classes"])) if near else []
+        return prices.range.texts() + [
+            f"messages of class {name}, which the profile lacks; the nearest class counts" for name in absent
+        ]
+
+
+def _busy(track: Track) -> float:
+    """Return the seconds of everything in a round but waiting, one after another."""
+    return sum(action.sweep[2] + sum(seconds for _, seconds in action.parts) for action in track.body)
+
+
+# ---- programs ----------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class _Programs:
+    """The programs that a rank repeats, those of one round one after another, and the one it starts with."""
+
+    opening: core.Program | None
+    body: tuple[core.Program, ...]
+    copies: tuple[tuple[core.Traffic, ...], ...]  # by program, of its copy sets
+    at_once: float  # largest part of a round's messages that one operation sends
+
+
+def _programs(choice: core.Choice, plan: core.Plan, setting: Setting) -> _Programs:
+    options = dataclasses.replace(core.schedule_options(choice), barrier=setting.barrier)
+    if setting.tiles:
+        options = dataclasses.replace(options, tiles=setting.tiles)
+
+    def make(series: str) -> core.Program:
+        return core.make_program(choice.schedule, plan, dataclasses.replace(options, series=series))
+
+    opening = make("opening")
+    in_series = opening.steps == 0  # other schedules have one program, whatever is asked for
+    body = (make("entry"), make("body")) if in_series else (opening,)
+    copies = tuple(tuple(core.copy_traffic(p, plan, s) for s in range(len(p.copy_sets))) for p in body)
+    return _Programs(opening if in_series else None, body, copies, max(map(_at_once, body, [plan] * len(body))))
+
+
+def _at_once(program: core.Program, plan: core.Plan) -> float:
+    parts = [0.0]
+    for op in program.ops:
+        if op.kind == "send" and program.sets[op.target]:
+            sent = program.sets[op.target]
+            of_round = [m for m in plan.sent() if m.round == plan.messages[sent[0]].round]
+            parts.append(len(sent) / len(of_round))
+    return max(parts) or 1.0
+
+
+def _shifted(actions: Sequence[Action], by: int) -> tuple[Action, ...]:
+    return (
+        tuple(dataclasses.replace(a, after=tuple(i + by for i in a.after)) for a in actions) if by else tuple(actions)
+    )
+
+
+def _mirrored(plan: core.Plan) -> dict[int, tuple[tuple[int, int], ...]]:
+    """Return sources as if every peer did what the rank does: each message is answered by one of the same round."""
+    found = {}
+    for m, message in enumerate(plan.messages):
+        if not message.out:
+            same = [o for o, sent in enumerate(plan.messages) if sent.out and sent.round == message.round]
+            own = [o for o in same if plan.messages[o].peer == message.peer] or same
+            found[m] = ((0, min(own, key=lambda o: (abs(plan.messages[o].bytes - message.bytes), o))),)
+    return found
+
+
+# ---- places ------------------------------------------------------------------------------------------------------------
+
+
+def placed(choice: core.Choice, profile: Profile, setting: Setting):
+    """Return where the ranks run, their nodes as transports see them, and what a reader must know of that.
+
+    A choice with more nodes than the profile's machine has is one that splits the ranks of real nodes as if each part were a
+    node: transports between nodes are then used inside them.
+    """
+    machine, threads, notes = profile.machine, choice.threads, []
+    cores = machine["cores_per_socket"] if setting.active is None else setting.active
+    per_socket = max(1, cores // threads)
+    if threads > machine["cores_per_socket"]:
+        notes.append(f"{threads} threads per rank on sockets of {machine['cores_per_socket']} cores")
+    asked = core.choice_nodes(choice)
+    sockets = machine["sockets_per_node"]
+    if 0 < choice.nodes <= machine["nodes"] and setting.placement != "custom":
+        local = np.empty(choice.ranks, int)
+        for node in range(choice.nodes):
+            members = np.flatnonzero(asked == node)
+            local[members] = np.arange(len(members))
+        socket = np.minimum(local // per_socket, sockets - 1)
+        where = placement.Placement(asked.astype(int), asked * sockets + socket)
+    else:
+        where = placement.place(setting.placement, choice.ranks, sockets, per_socket, per_socket, setting.custom)
+    if where.nodes > machine["nodes"]:
+        notes.append(f"{where.nodes} nodes are needed, the profile's machine has {machine['nodes']}")
+    return where, asked if choice.nodes else where.node, notes
+
+
+def _worst_node(kinds: Sequence[ranks.Kind], place: placement.Placement) -> tuple[int, int]:
+    """Return the node that sends most bytes to others, and how many in one exchange."""
+    sent = np.zeros(int(place.node.max()) + 1)
+    for kind in kinds:
+        for m, message in enumerate(kind.plan.messages):
+            if message.out:
+                away = place.node[kind.members] != place.node[kind.peers[:, m]]
+                sent += np.bincount(place.node[kind.members][away], minlength=len(sent)) * float(message.bytes)
+    return int(sent.argmax()), int(sent.max())

@@ -1,0 +1,220 @@
+"""Ranks in classes: equal plans, equal nearness of all peers, equal load of what they share. One of each class is priced.
+
+Arrays over all ranks, so that a hundred thousand of them take a second; one plan per class of equal plans, from the core.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from haloscope import core
+from haloscope.model import network
+from haloscope.model.placement import Placement
+from haloscope.model.profile import CLASSES, Profile
+
+SELF, SOCKET, NODE, NETWORK = range(len(CLASSES))
+
+
+@dataclass(frozen=True)
+class Kind:
+    """Ranks with one plan: that of the first, its messages' traffic, the ranks, and their peers (ranks x messages)."""
+
+    plan: core.Plan
+    traffic: tuple[core.Traffic, ...]
+    members: np.ndarray
+    peers: np.ndarray
+
+
+@dataclass(frozen=True)
+class RankClass:
+    """Ranks that one track stands for.
+
+    kind: number of their plan's kind. rank: the first of them. near: locality class of each message's peer. far: whether the
+    peer is on another node. flights: seconds that each message travels. sources: per incoming message, the (class number,
+    outgoing message) that it comes from, for every class that has such a peer.
+    """
+
+    kind: int
+    rank: int
+    count: int
+    ranks_on_socket: int
+    near: tuple[str, ...]
+    far: tuple[bool, ...]
+    flights: tuple[float, ...]
+    sources: Mapping[int, tuple[tuple[int, int], ...]]
+
+
+def kinds_of(choice: core.Choice) -> tuple[Kind, ...]:
+    """Return the kinds of ranks of a choice. Raises UsageProblem when it is not legal. Cost O(ranks x messages).
+
+    Choices that move the same between the same ranks, such as those of several transports, share the answer.
+    """
+    layout = core.make_layout(choice)
+    return _kinds(layout.cells, layout.ranks, layout.periodic, core.exchange_spec(choice))
+
+
+@functools.lru_cache(maxsize=4)
+def _kinds(cells, process_grid, periodic, spec: core.ExchangeSpec) -> tuple[Kind, ...]:
+    layout = core.Layout(cells, process_grid, periodic)
+    classes = core.plan_classes(layout)
+    order = np.argsort(classes, kind="stable")
+    found = []
+    for members in np.split(order, np.flatnonzero(np.diff(classes[order])) + 1):
+        plan = core.make_plan(layout, int(members[0]), spec)
+        traffic = tuple(core.message_traffic(plan, m) for m in range(len(plan.messages)))
+        found.append(Kind(plan, traffic, members, core.peers(layout, plan, members)))
+    return tuple(found)
+
+
+def classes_of(
+    kinds: Sequence[Kind],
+    placement: Placement,
+    profile: Profile,
+    at_once: float = 1.0,
+    node: np.ndarray | None = None,
+    singly: bool = False,
+) -> list[RankClass]:
+    """Return the classes of all ranks, in the order of their first ranks within each kind.
+
+    at_once: part of a round's messages that are under way together. node: the node of each rank as transports see it
+    (default: the placement's), which decides what is `far`. singly: every rank is a class of its own.
+    """
+    node = placement.node if node is None else node
+    near = [_nearness(kind, placement) for kind in kinds]
+    flights = _flights(kinds, near, placement, profile, at_once)
+    socket_ranks = placement.active()
+    far = [node[kind.members][:, None] != node[kind.peers] for kind in kinds]
+    number = np.empty(placement.ranks, int)
+    firsts, counts = [], []
+    for k, kind in enumerate(kinds):
+        rows = np.concatenate(
+            [near[k].astype(np.uint64), far[k].astype(np.uint64), flights[k].view(np.uint64),
+             socket_ranks[kind.members][:, None].astype(np.uint64)], axis=1,
+        )  # fmt: skip
+        keys = np.arange(len(rows)) if singly else _hash(rows)
+        _, first, inverse, count = np.unique(keys, return_index=True, return_inverse=True, return_counts=True)
+        place = np.argsort(np.argsort(first))  # in the order of first ranks
+        number[kind.members] = len(firsts) + place[inverse]
+        firsts += [(k, int(i)) for i in np.sort(first)]
+        counts += count[np.argsort(first)].tolist()
+    sources = _sources(kinds, number, len(firsts))
+    return [
+        RankClass(
+            kind=k,
+            rank=int(kinds[k].members[i]),
+            count=count,
+            ranks_on_socket=int(socket_ranks[kinds[k].members[i]]),
+            near=tuple(CLASSES[c] for c in near[k][i]),
+            far=tuple(far[k][i].tolist()),
+            flights=tuple(flights[k][i].tolist()),
+            sources=sources[c],
+        )
+        for c, ((k, i), count) in enumerate(zip(firsts, counts, strict=True))
+    ]
+
+
+def _hash(rows: np.ndarray) -> np.ndarray:
+    """Return a 64-bit number per row, different for different rows (but for one case in 10^19)."""
+    odd = np.random.default_rng(0).integers(0, 2**63, rows.shape[1], dtype=np.uint64) * np.uint64(2) + np.uint64(1)
+    mixed = rows * odd
+    mixed ^= mixed >> np.uint64(29)
+    return (mixed * np.uint64(0x9E3779B97F4A7C15)).sum(axis=1, dtype=np.uint64)
+
+
+def _nearness(kind: Kind, placement: Placement) -> np.ndarray:
+    """Return the number of the locality class of each member's messages."""
+    me, peers = kind.members[:, None], kind.peers
+    same_node = placement.node[me] == placement.node[peers]
+    same_socket = placement.socket[me] == placement.socket[peers]
+    return np.where(same_socket, SOCKET, np.where(same_node, NODE, NETWORK))
+
+
+def _flights(kinds, near, placement: Placement, profile: Profile, at_once: float) -> list[np.ndarray]:
+    """Return the seconds that each message travels, given what else is under way in the same round on the same resource.
+
+    Ranks of a socket share its memory, those of a node the way between its sockets and the one to other nodes. All messages
+    of a batch take as long as the batch. Sources: contention as in `network.batch_time`; max-rate: Gropp et al. 2016.
+    """
+    rounds = max((kind.plan.rounds for kind in kinds), default=1)
+    resources = int(max(placement.socket.max(), placement.node.max())) + 1
+    shape = (2, len(CLASSES), rounds, resources)  # in, out
+    total, longest, count, volume = (np.zeros(shape) for _ in range(4))
+    index = []  # per kind: place of each message in these arrays
+    for kind, classes in zip(kinds, near, strict=True):
+        places, times = [], []
+        for m, message in enumerate(kind.plan.messages):
+            c = classes[:, m]
+            where = np.where(c == SOCKET, placement.socket[kind.members], placement.node[kind.members])
+            places.append(
+                np.ravel_multi_index(
+                    (np.full(len(c), int(message.out)), c, np.full(len(c), message.round), where), shape
+                )
+            )
+            times.append(np.array([network.message_time(profile, name, message.bytes) for name in CLASSES])[c])
+        places = np.array(places, int).reshape(-1, len(kind.members)).T
+        times = np.array(times).reshape(-1, len(kind.members)).T
+        sizes = np.broadcast_to([float(m.bytes) for m in kind.plan.messages], places.shape)
+        np.maximum.at(longest.reshape(-1), places, times)
+        for array, weights in ((total, times), (count, np.ones_like(times)), (volume, sizes)):
+            array += np.bincount(places.ravel(), weights.ravel(), array.size).reshape(shape)
+        index.append(places)
+    batch = _batches(profile, total, longest, count, volume, at_once).reshape(-1)
+    both = np.stack([batch, batch]).reshape(-1)  # a message travels as long whichever end is asked
+    return [both[places] for places in index]
+
+
+def _batches(profile, total, longest, count, volume, at_once) -> np.ndarray:
+    """Seconds of the messages of each class, round and resource when they travel together."""
+    result = np.zeros(total.shape[1:])
+    for c, name in enumerate(CLASSES):
+        if not count[:, c].any():
+            continue
+        shared, duplex = network.contention(profile, name)
+        together = np.maximum(0.0, total[:, c] * at_once - longest[:, c])
+        if name == "network":  # what goes out and what comes in are its two directions
+            ways = longest[:, c] + shared * together
+            long, short = ways.max(axis=0), ways.min(axis=0)
+        else:  # each message is counted at both ends; half of them go either way
+            together = np.maximum(0.0, total[1, c] * at_once / 2 - longest[1, c])
+            long = longest[1, c] + shared * together
+            short = np.where(count[1, c] * at_once > 1, long, 0.0)
+        result[c] = long + (duplex - 1) * short
+    rate = profile.section("network").get("injection_bytes_per_s")
+    if rate:
+        bound = network.message_time(profile, "network", 0) + volume[1, NETWORK] * at_once / rate
+        result[NETWORK] = np.where(count[1, NETWORK] > 0, np.maximum(result[NETWORK], bound), 0.0)
+    return result
+
+
+def _sources(kinds: Sequence[Kind], number: np.ndarray, classes: int) -> list[dict[int, tuple[tuple[int, int], ...]]]:
+    """Return for every class where each of its incoming messages comes from."""
+    kind_of, place_of = np.empty(len(number), int), np.empty(len(number), int)
+    for k, kind in enumerate(kinds):
+        kind_of[kind.members], place_of[kind.members] = k, np.arange(len(kind.members))
+    sources: list[dict] = [{} for _ in range(classes)]
+    for kind in kinds:
+        for m, message in enumerate(kind.plan.messages):
+            if message.out:
+                continue
+            pairs = number[kind.members] * classes + number[kind.peers[:, m]]
+            _, first = np.unique(pairs, return_index=True)
+            for i in first.tolist():
+                rank, peer = int(kind.members[i]), int(kind.peers[i, m])
+                theirs = kinds[kind_of[peer]]
+                out = _counterpart(theirs, int(place_of[peer]), rank, message)
+                known = sources[number[rank]].setdefault(m, ())
+                sources[number[rank]][m] = (*known, (int(number[peer]), out))
+    return sources
+
+
+def _counterpart(kind: Kind, place: int, receiver: int, message: core.Message) -> int:
+    """Return the number of the outgoing message that arrives as `message` at `receiver`."""
+    return next(
+        m
+        for m, sent in enumerate(kind.plan.messages)
+        if sent.out and sent.tag == message.tag and sent.round == message.round and kind.peers[place, m] == receiver
+    )

@@ -1,0 +1,132 @@
+"""Tracks: the priced programs of classes of ranks, and how their lanes are walked, as the runner walks them.
+
+Rules (those of runner.cpp):
+- one control thread drives both lanes; operations of the comm lane run where an operation of the main lane needs them, in
+  order, and at `progress` as far as they need no waiting; or, with a communication thread, both lanes run side by side and
+  that thread helps to sweep once its lane is done;
+- a message leaves when its `send` is through and travels `seconds`; the receiver has it then, or later where the
+  message advances only inside calls (`by_itself` false), slower while the receiver computes (`efficiency` < 1), or not to its
+  end (`held` > 0).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+
+@dataclass(frozen=True)
+class Action:
+    """One priced operation.
+
+    kind: work, sweep, send, wait, complete, progress, barrier. comm: on the comm lane. after: actions that must have
+    finished. parts: (term, seconds) that it keeps its thread busy. messages: ids that it sends, waits for or completes.
+    sweep: seconds while the communication thread is busy, while it waits, and once it helps; without one only the last.
+    """
+
+    kind: str
+    comm: bool
+    after: tuple[int, ...] = ()
+    parts: tuple[tuple[str, float], ...] = ()
+    messages: tuple[int, ...] = ()
+    sweep: tuple[float, float, float] = (0.0, 0.0, 0.0)
+
+
+@dataclass(frozen=True)
+class Flight:
+    """How long an outgoing message travels, whether it does so without calls into the message library, and how many of the
+    seconds its receiver must spend in a call whatever it did before: copying it, where the cores are the network."""
+
+    seconds: float
+    by_itself: bool = True
+    held: float = 0.0
+
+
+@dataclass(frozen=True)
+class Track:
+    """A class of ranks: `opening` is carried out once, `body` in every round.
+
+    flights: by id of an outgoing message. sources: by id of an incoming one, the (track number, outgoing id) it may come
+    from; the last to arrive counts. efficiency: part of a travelling message's progress while the receiver computes.
+    """
+
+    body: tuple[Action, ...]
+    flights: Mapping[int, Flight] = field(default_factory=dict)
+    sources: Mapping[int, Sequence[tuple[int, int]]] = field(default_factory=dict)
+    opening: tuple[Action, ...] = ()
+    comm_thread: bool = False
+    efficiency: float = 1.0
+
+
+def lanes(track: Track, rounds: int) -> dict:
+    """Return a generator per lane ("main" and, with a communication thread, "comm") that yields requests to the clock.
+
+    A request is (kind, what): work, send, wait, complete, test, barrier, sweep, after, done, join, round.
+    """
+    if not track.comm_thread:
+        return {"main": _one_thread(track, rounds)}
+    return {"main": _main_lane(track, rounds), "comm": _comm_lane(track, rounds)}
+
+
+def _one_thread(track: Track, rounds: int):
+    """Both lanes on one control thread, as Runner::run_fork_join has it."""
+    for number in range(rounds + bool(track.opening)):
+        opens = track.opening and number == 0
+        actions = track.opening if opens else track.body
+        done = [False] * len(actions)
+        comm = [i for i, action in enumerate(actions) if action.comm]
+        place = 0
+        for i, action in enumerate(actions):
+            if action.comm:
+                continue
+            for before in action.after:
+                while not done[before]:
+                    yield from _perform(actions[comm[place]])
+                    done[comm[place]], place = True, place + 1
+            if action.kind == "progress":
+                yield "work", action.parts
+                while place < len(comm) and all(done[b] for b in actions[comm[place]].after):
+                    following = actions[comm[place]]
+                    asks = following.kind in ("wait", "complete")
+                    if following.kind == "barrier" or (asks and not (yield "test", following)):
+                        break
+                    yield from _perform(following)
+                    done[comm[place]], place = True, place + 1
+            else:
+                yield "work", (("compute", action.sweep[2]),)
+            done[i] = True
+        for i in comm[place:]:
+            yield from _perform(actions[i])
+        if not opens:
+            yield "round", None
+
+
+def _comm_lane(track: Track, rounds: int):
+    for _ in range(rounds):
+        for i, action in enumerate(track.body):
+            if action.comm:
+                yield "after", action.after
+                yield from _perform(action)
+                yield "done", i
+        yield "join", None
+
+
+def _main_lane(track: Track, rounds: int):
+    for _ in range(rounds):
+        for i, action in enumerate(track.body):
+            if not action.comm:
+                yield "after", action.after
+                if action.kind == "sweep":
+                    yield "sweep", action.sweep
+                yield "done", i
+        yield "join", None
+        yield "round", None
+
+
+def _perform(action: Action):
+    if action.kind in ("wait", "complete", "barrier"):
+        yield action.kind, action
+    if action.parts:
+        yield "work", action.parts
+    if action.kind == "send":
+        yield "send", action

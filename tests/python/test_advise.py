@@ -1,0 +1,134 @@
+"""Advice: candidates ranked with reasons, equal ones said to be equal, and what would change the answer."""
+
+from __future__ import annotations
+
+import copy
+import json
+from pathlib import Path
+
+import pytest
+
+from haloscope import core
+from haloscope.errors import NotAvailable, UsageProblem
+from haloscope.model import advise as model
+from haloscope.model import predict, profile
+
+TOY = Path(__file__).parent / "profiles" / "toy.json"
+SMALL = core.Choice(app="laplace2d", cells=(64, 64), ranks=4)
+
+
+@pytest.fixture(scope="module")
+def toy() -> profile.Profile:
+    """Return the profile made by hand."""
+    return profile.load(TOY)
+
+
+def changed(toy, change) -> profile.Profile:
+    """Return a copy of a profile after `change(data)`."""
+    data = copy.deepcopy(toy.data)
+    change(data)
+    return profile.checked(data)
+
+
+def test_candidates_are_ranked_by_their_predictions_and_every_legal_one_is_there(toy):
+    advice = model.advise(SMALL, toy, depths=(1, 2))
+    times = [c.prediction.time_s for c in advice.candidates]
+    assert times == sorted(times)
+    legal = [c for c in model.candidates(SMALL, (1, 2)) if not core.illegal(c)]
+    lacking = sum(n for reason, n in advice.refused.items() if "no cost of transport" in reason)
+    assert len(advice.candidates) + lacking == len(legal)
+    best = advice.best.prediction
+    assert best.time_s == predict.predict(best.choice, toy, samples=0).time_s
+
+
+def test_many_small_messages_are_called_latency_bound(toy):
+    slow = changed(toy, lambda d: [r.update(latency_s=1e-4) for r in d["network"]["classes"]["socket"]["segments"]])
+    found = predict.predict(core.Choice(cells=(12, 12, 12), ranks=8, strategy="direct/p2p"), slow, samples=0)
+    text = model.reason(found, slow)
+    assert text.startswith(f"latency-bound: {found.messages} messages of {found.message_bytes[0]} to")
+    deep = model.advise(SMALL, slow, depths=(1, 8))
+    assert deep.best.prediction.choice.depth == 8  # fewer messages
+
+
+def test_large_blocks_are_called_compute_bound(toy):
+    found = predict.predict(core.Choice(app="laplace2d", cells=(8192, 8192), ranks=4), toy, samples=0)
+    assert model.reason(found, toy).startswith("compute-bound")
+
+
+def test_there_is_no_winner_among_candidates_within_the_margin(toy):
+    advice = model.advise(core.Choice(app="laplace2d", cells=(4096, 4096), ranks=4), toy, depths=(1,))
+    assert len(advice.equals) > 1
+    assert all(c.prediction.time_s <= advice.best.prediction.time_s * 1.05 for c in advice.equals)
+
+
+def test_intervals_decide_what_can_be_told_apart(toy):
+    """An uncertain latency that all candidates pay alike leaves their order certain; one that only some pay does not."""
+
+    def sure(data):
+        row = data["kernels"]["laplace2d/star/f64"]["4"][0]
+        row["interval"] = {"per_cell_s": [0.999 * row["per_cell_s"], 1.001 * row["per_cell_s"]]}
+
+    def unsure(data):
+        for row in data["network"]["classes"]["socket"]["segments"]:
+            row["interval"] = {"latency_s": [0.0, 3 * row["latency_s"]]}
+
+    certain = model.advise(SMALL, changed(toy, sure), depths=(1, 4), samples=40)
+    uncertain = model.advise(SMALL, changed(toy, unsure), depths=(1, 4), samples=40)
+    distinct = {round(c.prediction.time_s, 12) for c in certain.equals}
+    assert len(distinct) == 1
+    assert len(uncertain.equals) >= len(certain.equals)
+
+
+def test_it_says_what_would_change_the_answer_and_is_right(toy):
+    choice = core.Choice(app="laplace2d", cells=(256, 256), ranks=4)
+    advice = model.advise(choice, toy, depths=(1, 2, 4))
+    assert advice.best.prediction.choice.depth == 2
+    text = next(text for text in advice.changes if "twice the time to sweep" in text)
+    assert "depth 1 would be first" in text
+
+    def slow(data):
+        for table in data["kernels"].values():
+            for row in (row for rows in table.values() for row in rows):
+                row.update(fixed_s=2 * row["fixed_s"], per_cell_s=2 * row["per_cell_s"])
+
+    assert model.advise(choice, changed(toy, slow), depths=(1, 2, 4)).best.prediction.choice.depth == 1
+
+
+def test_shared_memory_is_not_advised_beyond_a_node(toy):
+    advice = model.advise(core.Choice(app="laplace2d", cells=(64, 64), ranks=16), toy, depths=(1,))
+    strategies = {c.prediction.choice.strategy for c in advice.candidates}
+    assert "ordered/shared+p2p" in strategies
+    assert "ordered/shared" not in strategies
+    assert any("does not reach from node to node" in reason for reason in advice.refused)
+
+
+def test_nothing_to_advise_is_an_error_with_its_reason(toy):
+    with pytest.raises(NotAvailable, match="no cost of kernel"):
+        model.advise(core.Choice(app="laplace3d", cells=(64,) * 3), toy)
+    with pytest.raises(UsageProblem):
+        model.advise(core.Choice(app="laplace2d", cells=(8, 8), ranks=4), toy, depths=(16,))
+
+
+def test_the_command_prints_ranking_reasons_and_code(haloscope):
+    done = haloscope("advise", "laplace2d", "--cells", "64", "--ranks", "4", "--depth", "1,2", "--profile", TOY)
+    assert done.code == 0, done.err
+    for text in (
+        "times the best",
+        "Best step by depth",
+        "make_exchange(grid, {u}",
+        "haloscope run laplace2d",
+        "Not priced",
+    ):
+        assert text in done.out
+    plain = haloscope(
+        "advise", "laplace2d", "--cells", "64", "--ranks", "4", "--depth", "1", "--profile", TOY, "--json"
+    )
+    document = json.loads(plain.out)
+    assert document["candidates"][0]["equal_to_best"] is True
+
+
+def test_the_code_it_prints_is_a_choice_that_can_run(haloscope):
+    done = haloscope("advise", "laplace2d", "--cells", "64", "--ranks", "4", "--depth", "1,2", "--profile", TOY)
+    words = done.out.split("`haloscope run ")[1].split("`")[0].split()
+    again = haloscope("predict", *words, "--profile", TOY)
+    assert again.code == 0, again.err

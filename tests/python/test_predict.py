@@ -1,0 +1,408 @@
+"""Predictions from a hand-made profile: hand-computed cases, rules that hold for all inputs, classes, limits, the command."""
+
+from __future__ import annotations
+
+import copy
+import dataclasses
+import json
+import time
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from haloscope import core
+from haloscope.errors import NotAvailable, UsageProblem
+from haloscope.model import predict as model
+from haloscope.model import price, profile
+
+PLAINLY = model.Setting()
+TOY = Path(__file__).parent / "profiles" / "toy.json"
+
+
+@pytest.fixture(scope="module")
+def toy() -> profile.Profile:
+    """Return the profile made by hand: round numbers, no contention, segments that break at 8192 bytes."""
+    return profile.load(TOY)
+
+
+def changed(toy: profile.Profile, change) -> profile.Profile:
+    """Return a copy of a profile after `change(data)`."""
+    data = copy.deepcopy(toy.data)
+    change(data)
+    return profile.checked(data)
+
+
+def ask(toy, setting=PLAINLY, singly=False, **choice) -> model.Prediction:
+    """Predict a choice without an interval."""
+    return model.predict(core.Choice(**choice), toy, setting, samples=0, singly=singly)
+
+
+PLAIN = {"app": "laplace2d", "cells": (256, 256), "ranks": 4, "process_grid": "2x2"}
+SCHEDULES = ("bulk", "split", "interleaved", "comm-thread")
+
+
+# ---- cases computed by hand ------------------------------------------------------------------------------------------
+
+
+def test_a_bulk_step_on_four_ranks_is_what_the_profile_adds_up_to(toy):
+    """Blocks of 128 x 128 on one socket with all 4 cores active. A star at depth 1 needs no corners: two columns, then two
+    rows of 128 x 8 bytes each way; rows are one stretch and go in place, columns are packed strided."""
+    found = ask(toy, **PLAIN)
+    size = 128 * 8
+    column = 1e-7 + size / 1e9
+    message = 1e-6 + size / 4e9
+    expected = {"compute": 1e-7 + 128 * 128 * 2e-9, "pack": 2 * column, "unpack": 2 * column, "message": 2 * message}
+    assert found.terms == pytest.approx(dict.fromkeys(found.terms, 0.0) | expected)
+    assert found.time_s == pytest.approx(sum(expected.values()))
+    assert (found.messages, found.bytes) == (4, 4 * size)
+    assert found.exchange_s == pytest.approx(4 * column + 2 * message)
+
+
+def test_a_deep_halo_costs_one_exchange_of_thicker_layers_and_wider_sweeps(toy):
+    """Depth 3, full regions: three sweeps of (128 + 4)^2; columns of 3 x 128, rows of 3 x (128 + 6) with corners, whose
+    length no longer lets them go in place... as one stretch they do: rows are as long as the field is wide."""
+    found = ask(toy, **PLAIN, depth=3)
+    column, row = 3 * 128 * 8, 3 * 134 * 8
+    packing = 2 * (1e-7 + column / 1e9)
+    messages = 2e-6 + (column + row) / 4e9
+    sweeps = 3 * (1e-7 + 132 * 132 * 2e-9)
+    assert found.time_s == pytest.approx((2 * packing + messages + sweeps) / 3)
+    assert found.terms["compute"] == pytest.approx(sweeps / 3)
+
+
+def test_shrinking_regions_sweep_less(toy):
+    full, shrink = (ask(toy, **PLAIN, depth=4, region=region) for region in ("full", "shrink"))
+    saved = sum(134**2 - (128 + 2 * left) ** 2 for left in range(4)) * 2e-9 / 4
+    assert full.time_s - shrink.time_s == pytest.approx(saved)
+
+
+def test_messages_to_another_node_cost_what_the_network_does(toy):
+    near, far = ask(toy, **PLAIN), ask(toy, **PLAIN, nodes=4)
+    size = 128 * 8
+    assert far.terms["message"] - near.terms["message"] == pytest.approx(2 * (3e-6 + size / 1e9 - size / 4e9))
+    assert far.terms["compute"] == pytest.approx(1e-7 + 128 * 128 * 1e-9)  # one core busy per socket instead of four
+    assert far.nodes == 4
+    assert far.worst_node_bytes == 4 * size
+
+
+def test_ranks_of_a_node_share_its_injection_rate(toy):
+    """Two nodes of two ranks in rows: each rank sends two rows of 8192 bytes away, at once."""
+    choice = {"app": "laplace2d", "cells": (2048, 64), "ranks": 4, "process_grid": "2x2", "nodes": 2}
+    slow = changed(toy, lambda d: d["network"].update(injection_bytes_per_s=1e8))
+    found = ask(slow, **choice)
+    row, column = 1024 * 8, 32 * 8
+    expected = (1e-6 + column / 4e9) + (4e-6 + 4 * row / 1e8)
+    assert found.terms["message"] == pytest.approx(expected)
+    assert ask(toy, **choice).terms["message"] < expected
+
+
+def test_messages_at_the_same_time_contend_as_the_profile_says(toy):
+    """Fully shared and half duplex: eight columns on one socket take eight times one."""
+
+    def contend(data):
+        data["network"]["classes"]["socket"]["contention"] = {"shared": 1.0, "duplex": 2.0}
+
+    free, shared = ask(toy, **PLAIN), ask(changed(toy, contend), **PLAIN)
+    assert shared.terms["message"] == pytest.approx(8 * free.terms["message"])
+
+
+def test_a_transport_is_nothing_but_its_description(toy):
+    plain = ask(toy, **PLAIN)
+    fence = ask(toy, **PLAIN, strategy="ordered/rma-fence")
+    assert fence.time_s - plain.time_s == pytest.approx(2 * 2e-6)
+    persistent = ask(toy, **PLAIN, strategy="ordered/persistent")
+    saved = 2 * 2e-7 + 2e-7  # packing both columns, then the flights of the rows, which travel at the same time
+    assert plain.time_s - persistent.time_s == pytest.approx(saved - 5e-7)
+
+
+def test_own_neighbours_are_copied_and_hidden_behind_messages_in_flight(toy):
+    found = ask(toy, app="laplace2d", cells=(256, 256), ranks=2, process_grid="1x2")
+    assert found.busy["copy"] > 0
+    assert found.time_s == pytest.approx(sum(found.terms.values()))
+
+
+def test_reductions_are_added_per_step(toy):
+    plain, reduced = ask(toy, **PLAIN), ask(toy, model.Setting(reductions=2), **PLAIN)
+    assert reduced.terms["reduction"] == pytest.approx(2 * (2e-6 + 1.8e-5 / 9))
+    assert reduced.time_s - plain.time_s == pytest.approx(reduced.terms["reduction"])
+
+
+def test_a_pipeline_runs_all_ranks_side_by_side(toy):
+    choice = {"app": "poisson2d", "form": "gauss-seidel", "cells": (519, 519), "periodic": (False, False), "ranks": 4,
+              "schedule": "pipeline", "process_grid": "lines"}  # fmt: skip
+    found = ask(toy, **choice)
+    assert found.terms["compute"] == pytest.approx(130 * 519 * 4e-9, rel=0.01)
+    assert found.time_s < 1.2 * found.terms["compute"]
+    assert found.classes == 4
+
+
+# ---- rules -----------------------------------------------------------------------------------------------------------
+
+choices = st.builds(
+    dict,
+    app=st.just("laplace2d"),
+    cells=st.tuples(st.integers(64, 300), st.integers(64, 300)),
+    periodic=st.tuples(st.booleans(), st.booleans()),
+    ranks=st.sampled_from((1, 2, 4, 6, 12, 16)),
+    strategy=st.sampled_from(("ordered/p2p", "direct/p2p", "direct:merged/p2p", "ordered:self-first/persistent")),
+    depth=st.integers(1, 4),
+    region=st.sampled_from(("full", "shrink")),
+    nodes=st.sampled_from((0, 1)),
+)
+
+
+@given(choices, st.sampled_from(("bulk", "split", "comm-thread")), st.sampled_from(("fill", "balanced", "by-socket")))
+@settings(max_examples=60, deadline=None)
+def test_classes_of_ranks_give_what_all_ranks_priced_singly_give(toy, choice, schedule, rule):
+    choice = choice | {"schedule": schedule, "threads": 2 if schedule == "comm-thread" else 1}
+    setting = model.Setting(rule)
+    classes, singly = (ask(toy, setting, singly=one, **choice) for one in (False, True))
+    assert singly.classes == choice["ranks"]
+    # Whether a call for progress comes just before or after a message has arrived is decided anew in every round.
+    tolerance = 0.01 if schedule == "split" else 1e-4
+    assert classes.time_s == pytest.approx(singly.time_s, rel=tolerance)
+
+
+@pytest.mark.parametrize(("schedule", "tolerance"), [("bulk", 1e-3), ("split", 0.02)])
+def test_classes_that_are_left_out_would_not_change_the_time(toy, monkeypatch, schedule, tolerance):
+    """Nodes of 36 cores whose messages contend: nearly every rank has a load of its own."""
+
+    def contend(data):
+        data["machine"]["cores_per_socket"] = 18
+        for given_class in data["network"]["classes"].values():
+            given_class["contention"] = {"shared": 0.3, "duplex": 1.2}
+
+    machine = changed(toy, contend)
+    choice = {"cells": (301, 299, 293), "periodic": (False, True, False), "ranks": 336, "process_grid": "6x7x8"}
+    few = ask(machine, **choice, schedule=schedule)
+    monkeypatch.setattr(model, "SLOWEST", 10**6)
+    assert few.classes > 100
+    assert few.time_s == pytest.approx(ask(machine, **choice, schedule=schedule).time_s, rel=tolerance)
+
+
+@given(choices, st.sampled_from(SCHEDULES))
+@settings(max_examples=60, deadline=None)
+def test_terms_add_up_and_are_not_negative(toy, choice, schedule):
+    choice = choice | {"schedule": schedule, "threads": 2}
+    if core.illegal(core.Choice(**choice)):
+        return
+    found = ask(toy, **choice)
+    assert sum(found.terms.values()) == pytest.approx(found.time_s)
+    assert min(found.terms.values()) >= 0
+
+
+@given(choices, st.sampled_from(("split", "interleaved")))
+@settings(max_examples=60, deadline=None)
+def test_overlap_that_costs_nothing_is_never_slower_than_bulk(toy, choice, schedule):
+    """Kernels without a fixed cost and of one price, so that cutting a sweep into pieces is free."""
+
+    def free(data):
+        for table in data["kernels"].values():
+            for rows in table.values():
+                rows[0]["fixed_s"] = 0.0
+
+    machine = changed(toy, free)
+    choice = choice | {"schedule": schedule}
+    if core.illegal(core.Choice(**choice)):
+        return
+    overlapped, bulk = ask(machine, **choice), ask(machine, **(choice | {"schedule": "bulk"}))
+    assert overlapped.time_s <= bulk.time_s * (1 + 1e-9)
+    assert overlapped.time_s >= bulk.terms["compute"] * (1 - 1e-9)
+
+
+@given(choices, st.floats(1.0, 5.0))
+@settings(max_examples=40, deadline=None)
+def test_more_latency_or_less_bandwidth_never_makes_a_step_shorter(toy, choice, factor):
+    before = ask(toy, **choice).time_s
+
+    for key in ("latency_s", "per_byte_s"):
+
+        def slower(data, key=key):
+            for given_class in data["network"]["classes"].values():
+                for row in given_class["segments"]:
+                    row[key] *= factor
+
+        assert ask(changed(toy, slower), **choice).time_s >= before * (1 - 1e-9)
+
+
+# ---- limits of time ----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("strategy", ["ordered/p2p", "direct/p2p"])
+@pytest.mark.parametrize(("ranks", "grid", "limit"), [(2048, "8x16x16", 1.0), (100_000, "40x50x50", 10.0)])
+def test_many_ranks_are_predicted_in_time(toy, ranks, grid, limit, strategy):
+    choice = core.Choice(
+        cells=(1111, 1001, 999), periodic=(False, True, False), ranks=ranks, process_grid=grid, strategy=strategy
+    )
+    start = time.process_time()
+    found = model.predict(choice, toy)
+    assert time.process_time() - start < limit
+    assert found.classes > 8
+
+
+# ---- intervals, ranges, refusals ---------------------------------------------------------------------------------------
+
+
+def uncertain(data):
+    """Give the kernel's cost per cell 10 % and the latency 50 % to either side."""
+    row = data["kernels"]["laplace2d/star/f64"]["4"][0]
+    row["interval"] = {"per_cell_s": [0.9 * row["per_cell_s"], 1.1 * row["per_cell_s"]]}
+    row = data["network"]["classes"]["socket"]["segments"][0]
+    row["interval"] = {"latency_s": [0.5 * row["latency_s"], 1.5 * row["latency_s"]]}
+
+
+def test_the_interval_follows_from_those_of_the_parameters(toy):
+    found = model.predict(core.Choice(**PLAIN), changed(toy, uncertain), samples=400)
+    assert found.interval[0] < found.time_s < found.interval[1]
+    alone = 0.1 * found.terms["compute"]  # the latency adds a little
+    assert (found.interval[1] - found.interval[0]) / 2 == pytest.approx(alone, rel=0.25)
+    again = model.predict(core.Choice(**PLAIN), changed(toy, uncertain), samples=400)
+    assert again.interval == found.interval
+    assert model.predict(core.Choice(**PLAIN), toy).interval is None
+
+
+def test_a_pipeline_has_an_interval_too(toy):
+    def wide(data):
+        row = data["kernels"]["poisson2d/gauss-seidel/f64"]["4"][0]
+        row["interval"] = {"per_cell_s": [0.9 * row["per_cell_s"], 1.1 * row["per_cell_s"]]}
+
+    choice = core.Choice(
+        app="poisson2d", form="gauss-seidel", cells=(519, 519), periodic=(False, False), ranks=4, schedule="pipeline",
+        process_grid="lines",
+    )  # fmt: skip
+    found = model.predict(choice, changed(toy, wide), samples=200)
+    assert found.interval[1] / found.time_s == pytest.approx(1.1, rel=0.03)
+
+
+def test_it_says_where_it_extrapolates(toy):
+    def narrow(data):
+        data["kernels"]["laplace2d/star/f64"]["4"][0].update(from_cells=20000)
+        data["network"]["classes"]["socket"]["segments"][0].update(from_bytes=2000)
+
+    assert ask(toy, **PLAIN).outside == ()
+    texts = ask(changed(toy, narrow), **PLAIN).outside
+    assert any("cells per thread of 16384" in text and "20000" in text for text in texts)
+    assert any("message bytes (socket) of 1024" in text for text in texts)
+
+
+def test_more_nodes_than_the_machine_has_are_remarked(toy):
+    assert any("5 nodes are needed" in note for note in ask(toy, **(PLAIN | {"ranks": 40, "process_grid": ""})).notes)
+
+
+def test_overlap_without_a_measured_efficiency_is_remarked_and_one_is_used(toy):
+    assert any("overlap" in note for note in ask(toy, **PLAIN, schedule="split").notes)
+    half = changed(toy, lambda d: d.update(overlap={"efficiency": {"split": 0.0}}))
+    found = ask(half, **PLAIN, schedule="split")
+    assert found.notes == ()
+    assert found.terms["message"] > 0
+
+
+def test_inside_a_node_the_bytes_of_a_message_cannot_be_hidden_and_between_nodes_all_of_it(toy):
+    size = 128 * 8
+    near, far = ask(toy, **PLAIN, schedule="split"), ask(toy, **PLAIN, nodes=4, schedule="split")
+    assert near.terms["message"] == pytest.approx(2 * size / 4e9)
+    assert far.terms["message"] == pytest.approx(0.0, abs=1e-12)
+    none = changed(toy, lambda d: d.update(overlap={"held": {"socket": 0.0}}))
+    assert ask(none, **PLAIN, schedule="split").terms["message"] == pytest.approx(0.0, abs=1e-12)
+
+
+def test_calls_for_progress_cost_what_the_profile_says(toy):
+    calling = changed(toy, lambda d: d.update(overlap={"call_s": 1e-7}))
+    before, after = (ask(machine, **PLAIN, schedule="split") for machine in (toy, calling))
+    assert after.terms["synchronisation"] - before.terms["synchronisation"] == pytest.approx(7 * 1e-7)
+
+
+def test_a_piece_of_a_block_costs_per_cell_what_the_block_does(toy):
+    """Blocks from 10000 cells on come from memory at ten times the price; the tiles of `split` are smaller."""
+
+    def cached(data):
+        rows = data["kernels"]["laplace2d/star/f64"]["4"]
+        large = dict(rows[0], from_cells=10000, per_cell_s=2e-8)
+        data["kernels"]["laplace2d/star/f64"]["4"] = [dict(rows[0], to_cells=10000), large]
+
+    found = ask(changed(toy, cached), **PLAIN, schedule="split")
+    pieces = 8 + 4  # tiles and the shell
+    assert found.terms["compute"] == pytest.approx(128 * 128 * 2e-8 + pieces * 1e-7, rel=1e-6)
+
+
+def test_large_messages_advance_only_in_calls_where_the_profile_says_so(toy):
+    late = changed(toy, lambda d: d.update(overlap={"rendezvous_from_bytes": 512}))
+    setting = model.Setting(tiles=1)
+    assert ask(late, setting, **PLAIN, schedule="split").time_s > ask(toy, setting, **PLAIN, schedule="split").time_s
+
+
+@pytest.mark.parametrize(
+    ("error", "words", "choice"),
+    [
+        (NotAvailable, "no cost of kernel 'laplace3d/star/f64'", {"app": "laplace3d", "cells": (64,) * 3}),
+        (NotAvailable, "no cost of transport 'neighbor'", {"strategy": "ordered/neighbor"}),
+        (UsageProblem, "interleaved", {"strategy": "direct/p2p", "schedule": "interleaved"}),
+    ],
+)
+def test_what_cannot_be_predicted_is_refused_with_the_reason(toy, error, words, choice):
+    with pytest.raises(error, match=words):
+        ask(toy, **(PLAIN | {"process_grid": ""} | choice))
+
+
+def test_a_profile_without_packing_is_named_once_something_is_packed(toy):
+    bare = changed(toy, lambda d: d.pop("pack"))
+    with pytest.raises(NotAvailable, match="no section 'pack'"):
+        ask(bare, **PLAIN)
+
+
+def test_stretches_of_memory_have_three_classes():
+    assert [price.stride_class(run) for run in (8, 63, 64, 4095, 4096)] == ["strided"] * 2 + ["lines"] * 2 + [
+        "contiguous"
+    ]
+
+
+# ---- the command -------------------------------------------------------------------------------------------------------
+
+
+def test_the_command_ranks_a_sweep_and_says_what_a_step_is_made_of(haloscope):
+    done = haloscope("predict", "laplace2d", "--cells", "256", "--ranks", "4", "--depth", "1,2,4", "--profile", TOY)
+    assert done.code == 0, done.err
+    rows = [line for line in done.out.splitlines() if line.startswith("|")]
+    assert len(rows) == 2 + 3
+    for word in ("step (us)", "compute", "pack", "message", "slowest rank"):
+        assert word in rows[0]
+    assert "NaN" not in done.out
+
+
+def test_the_command_gives_json_in_seconds(haloscope):
+    done = haloscope("predict", "laplace2d", "--cells", "256", "--ranks", "4", "--profile", TOY, "--json")
+    document = json.loads(done.out)
+    assert document["schema"] == "haloscope.predictions"
+    found = document["predictions"][0]
+    assert sum(found["terms"].values()) == pytest.approx(found["time_s"])
+    assert found["choice"]["cells"] == [256, 256]
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "says"),
+    [
+        (["--cells", "256"], 2, "--profile"),
+        (["--cells", "256", "--profile", "nowhere"], 2, "nowhere"),
+        (["--profile", TOY], 2, "--cells 128"),
+        (["--cells", "256", "--profile", TOY, "--schedule", "comm-thread"], 2, "thread"),
+        (["--cells", "256", "--profile", TOY, "--isa", "avx2"], 2, "decided by the profile"),
+        (["--cells", "256", "--profile", TOY, "--mapping", "fil"], 2, "fill"),
+        (["--cells", "256", "--profile", TOY, "--real", "f32"], 3, "laplace2d/star/f32"),
+    ],
+)
+def test_the_command_refuses_with_what_to_do(haloscope, words, code, says):
+    done = haloscope("predict", "laplace2d", *words)
+    assert done.code == code
+    assert says in done.err
+
+
+def test_settings_reach_the_prediction(toy):
+    spread = ask(toy, model.Setting("by-socket"), **PLAIN)
+    filled = ask(toy, **PLAIN)
+    fewer = ask(toy, model.Setting(active=1), **PLAIN)
+    assert filled.terms["compute"] > spread.terms["compute"] > fewer.terms["compute"]
+    custom = ask(toy, model.Setting("custom", custom=[(r, 0) for r in range(4)]), **PLAIN)
+    assert custom.nodes == 4
+    assert dataclasses.replace(custom, notes=()).terms["compute"] == pytest.approx(1e-7 + 128 * 128 * 1e-9)
