@@ -74,6 +74,7 @@ FIGURES = {
     "sweep": [Program("bench_sweep")],
     "deep": [Program("bench_deep")],
     "poisson": [Program("bench_poisson", launches=3)],
+    "precision": [Program("bench_precision", ranks=2, launches=5)],
     "exchange": [Program("bench_exchange", ranks=2, launches=5)],
     "exchange-shared": [Program("bench_exchange_shared", ranks=2, launches=5)],
     "exchange-petsc": [Program("bench_exchange_petsc", ranks=2, preset="petsc", launches=5)],
