@@ -3,7 +3,7 @@
 #   make test         all tests (also what continuous integration runs)
 #   make bench        the performance figures; FIGURE=name for one
 #   make check-long   the slow tests: full strategy matrix, sanitizers, more MPI libraries
-#   make docs         docs/coverage.md and the measured parts of README.md
+#   make docs         docs/coverage.md and the measured parts of README.md and docs/
 #   make format       clang-format and ruff
 SHELL := /bin/bash
 BUILD ?= build/release
@@ -19,12 +19,12 @@ demo: build
 test: build
 	$(VENV)/python -m pytest -q -m 'not long' tests
 
-# docs/coverage.md and the measured parts of README.md, from a test run and from results/.
+# docs/coverage.md and the measured parts of README.md and docs/, from a test run and from results/.
 docs: build
 	$(VENV)/python -m pytest -q -m 'not long' --junitxml=build/tests.xml tests | tee build/tests.txt
 	$(VENV)/python scripts/coverage.py build/tests.xml
 	tail -1 build/tests.txt > results/test.txt
-	$(VENV)/python scripts/readme.py
+	$(VENV)/python scripts/pages.py
 
 bench: build
 	$(VENV)/python -m bench $(if $(FIGURE),--figure $(FIGURE))

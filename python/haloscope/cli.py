@@ -11,7 +11,8 @@ import click
 
 from haloscope import errors
 
-ORDER = ("demo", "info", "plan", "run", "microbench", "compare", "study")
+ORDER = ("demo", "info", "plan", "run", "microbench", "calibrate", "predict", "advise", "tune", "validate", "simulate",
+         "study", "compare")  # fmt: skip
 
 
 class LazyGroup(click.Group):

@@ -82,8 +82,9 @@ class Profile:
         """
         known = self.section("kernels")
         if name not in known:
+            apps = sorted({kernel.split("/")[0].split(".")[0] for kernel in known})
             raise NotAvailable(
-                f"profile '{self.name}' has no cost of kernel '{name}' (it has {', '.join(sorted(known)) or 'none'}); "
+                f"profile '{self.name}' has no cost of kernel '{name}' (it has kernels of {', '.join(apps) or 'none'}); "
                 f"calibrate with this kernel, or choose another profile"
             )
         return {int(cores): segments.from_json(rows, "cells") for cores, rows in known[name].items()}

@@ -1,0 +1,124 @@
+"""Put measured tables and the figure into README.md and docs/, from the records in results/.
+
+usage: .venv/bin/python scripts/pages.py [--check]
+
+Reads results/demo.jsonl (a demo's records), results/test.txt (the last line of `make test`), results/bench.jsonl (of each
+case the newest line) and results/transports.jsonl (scripts/transports.py). --check only says whether the pages are what
+they give.
+"""
+
+import json
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+RESULTS = ROOT / "results"
+sys.path[:0] = [str(ROOT), str(ROOT / "scripts")]
+
+
+def demo() -> str:
+    """What `haloscope demo` prints for the recorded run; redraws docs/figures/demo.svg and .png."""
+    command = [ROOT / ".venv" / "bin" / "haloscope", "demo", "--from", "results/demo.jsonl", "--output", "docs/figures"]
+    text = subprocess.run(command, cwd=ROOT, check=True, capture_output=True, text=True).stdout
+    kept = [line for line in text.strip().splitlines() if not line.startswith(("records:", "figure:", "took"))]
+    records = [json.loads(line) for line in (RESULTS / "demo.jsonl").read_text().splitlines()]
+    where = next(r["environment"] for r in records if r["kind"] == "measurement")
+    launches = len({r["launch"]["id"] for r in records})
+    return "\n".join(kept).strip() + (
+        f"\n\nMeasured, not simulated: {where['cpu']}, {where['cores']} cores, 2 ranks, {launches} launches, "
+        f"{mpi_name(where)}, {where['compiler']}; records in results/demo.jsonl."
+    )
+
+
+def mpi_name(environment: dict) -> str:
+    """The MPI library in a few words."""
+    return " ".join(environment["mpi_library"].replace("Version:", "").split()[:2])
+
+
+def test() -> str:
+    """The line pytest ended with."""
+    return f"```\n{(RESULTS / 'test.txt').read_text().strip()}\n```"
+
+
+def newest() -> list[dict]:
+    """The newest line of each case of each figure."""
+    found = [json.loads(line) for line in (RESULTS / "bench.jsonl").read_text().splitlines()]
+    last = {(r["figure"], r["case"]): r for r in found}
+    return [last[key] for key in sorted(last)]
+
+
+def figures() -> str:
+    """All figures' cases as a table, and where they were measured."""
+    from bench.__main__ import table
+
+    results = newest()
+    places = sorted({f"{r['environment']['cpu']}, {r['environment']['cores']} cores, "
+                     f"{mpi_name(r['environment'])}, {r['environment']['compiler']}"
+                     for r in results})  # fmt: skip
+    return f"{table(results)}\n\nMeasured, not simulated: {'; '.join(places)}. Records in results/bench.jsonl."
+
+
+WHAT = {
+    "deep": "fused time steps of a cache-blocked 2D sweep, over one step at a time",
+    "exchange": "best two-sided exchange against an expert's plain one, and against PETSc",
+    "exchange-shared": "exchange through shared memory, against the same expert",
+    "overhead": "what the runner adds to a step written out by hand",
+    "plan": "plans of 2048 ranks",
+    "poisson": "Jacobi against the best copy, Gauss-Seidel against the plain loop",
+    "precision": "Jacobi to a precision, over as many counted iterations",
+    "simulate": "events per second of the simulator",
+    "sweep": "one-step sweeps against the best copy of the same bytes",
+}
+
+
+def bench() -> str:
+    """One line per figure: its cases, how many reach their bar, and those that do not."""
+    from haloscope import tables
+
+    lines = []
+    for figure, what in WHAT.items():
+        cases = [r for r in newest() if r["figure"] == figure]
+        if not cases:
+            continue
+        ends = sorted(cases, key=lambda r: r["value"])
+        unit = "" if cases[0]["unit"] == "ratio" else f" {cases[0]['unit']}"
+        missed = "; ".join(f"{r['case']} {tables.number(r['value'])} ({r['direction']} {r['bar']:g})"
+                           for r in cases if not r["holds"])  # fmt: skip
+        lines.append([figure, what, f"{tables.number(ends[0]['value'])} .. {tables.number(ends[-1]['value'])}{unit}",
+                      f"{sum(r['holds'] for r in cases)} of {len(cases)}", missed])  # fmt: skip
+    return tables.markdown(lines, ["figure", "what", "values", "reach their bar", "those that do not"])
+
+
+def transports() -> str:
+    """Which transport is fastest in which case."""
+    from transports import table
+
+    return table()
+
+
+PAGES = {
+    "README.md": {"demo": demo, "test": test, "bench": bench},
+    "docs/measured.md": {"figures": figures},
+    "docs/transports.md": {"measured": transports},
+}
+
+
+def main() -> int:
+    """Rewrite (or check) the marked parts of the pages."""
+    stale = 0
+    for page, parts in PAGES.items():
+        old = text = (ROOT / page).read_text()
+        for name, make in parts.items():
+            pattern = re.compile(rf"(<!-- begin {name} -->\n).*?(<!-- end {name} -->)", re.DOTALL)
+            body = make()
+            text = pattern.sub(lambda m, body=body: f"{m[1]}\n{body}\n\n{m[2]}", text)
+        stale |= text != old
+        if "--check" not in sys.argv:
+            (ROOT / page).write_text(text)
+    return int(stale and "--check" in sys.argv)
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())
