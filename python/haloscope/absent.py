@@ -7,6 +7,7 @@ NOT_YET = "is not part of this version"
 TRANSPORTS = {
     "reference": NOT_YET, "p2p": NOT_YET, "persistent": NOT_YET, "partitioned": NOT_YET, "neighbor": NOT_YET,
     "rma-fence": NOT_YET, "rma-pscw": NOT_YET, "rma-lock": NOT_YET, "rma-lockall": NOT_YET, "shared": NOT_YET,
+    "auto": NOT_YET,
     "staged": NO_GPU, "aware": NO_GPU, "ipc": NO_GPU, "taskqueue": NO_GPU,
 }  # fmt: skip
 SCHEDULES = {

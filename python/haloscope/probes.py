@@ -41,6 +41,7 @@ NEEDS: dict[str, dict[str, tuple[str, ...]]] = {
     },
     "partitioned": {"": ("partitioned",)},
     "shared": {"": ("shared-load-store", "shared-flags")},
+    "auto": {"": ("shared-load-store", "shared-flags")},
 }
 
 

@@ -19,6 +19,7 @@ RANK_COUNTS = {"test_mpi": (1, 2, 3, 4, 6, 8, 9)}  # the others run without mpie
 # With many more ranks than cores a spinning MPI takes seconds for what takes milliseconds otherwise; the suites of single
 # transports run on so many in `make check-long` only.
 FEW_RANKS = 3
+FEWER_RANKS = {"Auto": 2}  # hundreds of exchanges a test
 MANY_RANKED_SUITES = {"Advection", "Strategies", "Transport", "UserExchange", "LateNeighbour"}
 PROGRAMS = {f"test_{f.name}": RANK_COUNTS.get(f"test_{f.name}", (0,)) for f in sorted(SOURCES.iterdir()) if f.is_dir()}
 # Of one suite. `make check-long` runs every combination instead of a sample of them.
@@ -40,7 +41,7 @@ def cases():
         for suite in suites(program) or [""]:
             for ranks in rank_counts if suite else rank_counts[:1]:
                 name = f"{program}-{suite or 'is-built'}" + (f"-{ranks}-ranks" if ranks else "")
-                rare = ranks > FEW_RANKS and suite not in MANY_RANKED_SUITES
+                rare = ranks > FEWER_RANKS.get(suite, FEW_RANKS) and suite not in MANY_RANKED_SUITES
                 yield pytest.param(program, suite, ranks, id=name, marks=[pytest.mark.long] if rare else [])
 
 

@@ -106,6 +106,7 @@ const std::vector<TransportTraits>& transport_traits() {
        .listed = {"", "pull", "packed", "fence"},
        .collective_options = {"fence"},
        .rules = one_of({"direct", "pull", "packed", "fence"}, "they are different ways to move the bytes; give one")},
+      {.name = "auto", .options = {"quick"}, .listed = {""}, .single_messages = false},
   };
   return traits;
 }
@@ -164,7 +165,9 @@ std::string refused_single_messages(const Strategy& strategy) {
   }
   const TransportTraits& t = find_traits(strategy.transport);
   if (!t.single_messages || collective(strategy.transport, strategy.transport_options))
-    return asked + "each of its rounds is collective, which would serialise the pipeline; use p2p, persistent, " +
+    return asked +
+           "each of its rounds is collective or timed as a whole, which would serialise the pipeline; use p2p, "
+           "persistent, " +
            "rma-pscw:per-message, rma-lock or rma-lockall";
   if (t.single_option.empty() || has(strategy.transport_options, t.single_option)) return "";
   return asked + "its messages share their synchronisation; add option '" + t.single_option + "'";

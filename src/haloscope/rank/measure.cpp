@@ -321,6 +321,7 @@ Json measure(Session& s, const Request& request) {
       record["phases_s"][to_string(static_cast<Timer>(t))] =
           over_ranks(seconds[t] / static_cast<double>(steps * request.repetitions), s.comm);
   record["counts"] = counts_json(s, request, simulation, steps);
+  if (const std::string report = simulation.transport_report(); !report.empty()) record["transport_report"] = report;
   record["gflops"] = record["counts"]["flops"].get<double>() / (quantile(step_times, 0.5) * steps) * 1e-9;
   record["verification"] = verification;
   if (has_exact_solution(request.choice, request.parameters)) {

@@ -39,10 +39,6 @@ void for_each_cell(const Box& box, F f) {
       for (std::int64_t x = box.lo[0]; x < box.hi[0]; ++x) f(Index{x, y, z});
 }
 
-/// Blocks larger than this gain from stores that go around the cache (two fields of a rank no longer fit a share of
-/// L2).
-constexpr std::int64_t stream_from_bytes = 8 << 20;
-
 /// Gauss-Seidel steps that a rank without neighbours fuses.
 constexpr int fused_in_place = 32;
 

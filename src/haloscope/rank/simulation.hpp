@@ -27,6 +27,10 @@ struct SimulationOptions {
   RunnerOptions runner;
 };
 
+/// Blocks larger than this gain from stores that go around the cache (two fields of a rank no longer fit a share of
+/// L2).
+inline constexpr std::int64_t stream_from_bytes = 8 << 20;
+
 /// What a global cell with these bits adds to Simulation::checksum().
 std::uint64_t checksum_term(const GridSpec& grid, const Index& cell, std::uint64_t bits);
 
@@ -92,6 +96,8 @@ class Simulation {
   double value(const Index& p) const;
   /// Where the fields are: as asked for, or as the strategy needs them.
   MemoryKind memory() const { return options_.memory; }
+  /// Link::report() of this rank's transport.
+  std::string transport_report() const { return link_->report(); }
   bool canaries_alive() const { return storage_->canaries_alive(); }
 
  private:

@@ -23,10 +23,6 @@ CommOps::CommOps(const Program& program, const Views& views, Link& link, MPI_Com
     copies_.emplace_back();
     for (int slot = 0; slot < slots; ++slot) copies_.back().push_back(make_copies(views, slot, set));
   }
-  for (const auto& set : program.sets) {
-    packing_.emplace_back();
-    for (int slot = 0; slot < slots; ++slot) packing_.back().push_back(link.packing_lines(set, slot));
-  }
 }
 
 /// A list of dependent stages: the team meets after each.
@@ -43,7 +39,7 @@ void CommOps::copy(const CopyList& list, int threads) const {
 /// Every share of packing or unpacking, by the team or, of few bytes, as one.
 template <class Move>
 void CommOps::move(const Op& op, int slot, int threads, Move part) const {
-  threads = team(packing_[op.target][slot], threads);
+  if (threads > 1) threads = team(link_.packing_lines(ids(op), slot), threads);  // a link may change its mind
   if (threads == 1) return part(Share{});
 #pragma omp parallel for num_threads(threads) schedule(static, 1)
   for (int thread = 0; thread < threads; ++thread) part(Share{thread, threads});

@@ -36,8 +36,7 @@ class CommOps {
   Link& link_;
   MPI_Comm comm_;
   bool yield_;
-  std::vector<std::vector<CopyList>> copies_;       // [copy set][slot]
-  std::vector<std::vector<std::int64_t>> packing_;  // [message set][slot]: cache lines
+  std::vector<std::vector<CopyList>> copies_;  // [copy set][slot]
 };
 
 }  // namespace haloscope

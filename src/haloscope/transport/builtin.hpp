@@ -5,6 +5,7 @@
 
 namespace haloscope {
 
+const Transport& auto_transport();
 const Transport& p2p_transport();
 const Transport& partitioned_transport();
 const Transport& persistent_transport();

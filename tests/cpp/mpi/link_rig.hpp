@@ -73,7 +73,7 @@ class Rig {
   /// One exchange; allocates nothing itself.
   void exchange(int slot) {
     for (int r = 0; r < plan.rounds; ++r) {
-      copies_[slot * plan.rounds + r].run();
+      copy(r, slot);
       start(r, slot);
       if (case_.poll && case_.transport != "reference")
         while (!link->test(in(r), slot)) {
@@ -82,6 +82,8 @@ class Rig {
     }
   }
 
+  /// The own-neighbour halos that go before a round.
+  void copy(int round, int slot) { copies_[slot * plan.rounds + round].run(); }
   void start(int round, int slot) {
     delay();
     link->post(in(round), slot);

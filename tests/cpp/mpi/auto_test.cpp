@@ -1,0 +1,341 @@
+// Choosing a transport at run time: right halos before, during and after the decision, which is the same everywhere.
+#include "haloscope/transport/auto.hpp"
+
+#include "allocation_counter.hpp"
+#include "haloscope/core/error.hpp"
+#include "haloscope/haloscope.hpp"
+#include "random_case.hpp"
+
+namespace haloscope::test {
+namespace {
+
+/// On one node, on the real ones and on two emulated ones; fields of the rank's own and in shared memory.
+std::vector<Case> forms() {
+  std::vector<Case> list;
+  for (bool emulated : {false, true})
+    for (bool shared_fields : {false, true}) {
+      if (emulated && world_size() < 2) continue;
+      Case c;
+      c.transport = "auto";
+      c.options = {"quick"};
+      c.shared_fields = shared_fields;
+      if (emulated) c.nodes = emulated_nodes(world_size(), 2, "block");
+      list.push_back(c);
+    }
+  return list;
+}
+
+AutoLink& automatic(Rig& rig) { return dynamic_cast<AutoLink&>(*rig.link); }
+bool has_messages(const Rig& rig) { return !rig.plan.messages.empty(); }
+
+/// Exchanges that are more than enough for the decision to be in use.
+std::int64_t enough(Rig& rig, const Case& c) { return automatic(rig).deadline() + 3 * c.slots; }
+
+void expect_right(Rig& rig, int slot, int epoch) {
+  EXPECT_EQ(rig.wrong_points(slot, epoch), 0) << "exchange " << epoch;
+  EXPECT_TRUE(rig.fields.canaries_alive());
+}
+
+void check(const Case& c) {
+  SCOPED_TRACE(describe(c));
+  Rig rig(c);
+  const std::int64_t end = enough(rig, c);
+  for (int epoch = 0; epoch < end && !testing::Test::HasFailure(); ++epoch) {
+    const int slot = epoch % c.slots;
+    rig.fill(slot, epoch);
+    rig.exchange(slot);
+    expect_right(rig, slot, epoch);
+    EXPECT_EQ(rig.link->waiting_for(rig.in(0), slot), -1);
+  }
+  EXPECT_EQ(automatic(rig).chosen() >= 0, has_messages(rig)) << automatic(rig).report();
+}
+
+TEST(Auto, EveryGhostPointHoldsTheIdOfThePointItMirrorsWhateverHasBeenDecided) {
+  std::mt19937 random(100 + world_size());
+  const int rounds = world_size() <= 2 ? 8 : world_size() <= 4 ? 3 : 1;
+  for (int i = 0; i < rounds; ++i)
+    for (const Case& form : forms()) {
+      Case c = random_case(random, form);
+      c.threads = i == 0 && form.shared_fields ? 2 : 1;
+      c.yield = true;  // a hundred exchanges each: not to depend on what else the machine does
+      check(c);
+    }
+}
+
+TEST(Auto, DelaysOfAnyRankAnywhereDoNotChangeTheHalos) {
+  std::mt19937 random(110 + world_size());
+  for (const Case& form : forms()) {
+    Case c = random_case(random, form);
+    c.delay_us = 100;
+    check(c);
+  }
+}
+
+TEST(Auto, WorksBetweenNodesWithSharedMemoryInsideThem) {
+  std::mt19937 random(120 + world_size());
+  for (const Case& form : forms()) {
+    if (!form.shared_fields) continue;
+    Case c = random_case(random, form);
+    c.transport = "shared";
+    c.options.clear();
+    c.between = "auto";
+    c.between_options = {"quick"};
+    SCOPED_TRACE(describe(c));
+    Rig rig(c);
+    for (int epoch = 0; epoch < 100; ++epoch) {
+      rig.fill(epoch % c.slots, epoch);
+      rig.exchange(epoch % c.slots);
+      expect_right(rig, epoch % c.slots, epoch);
+    }
+  }
+}
+
+/// Candidates by the form and what becomes of them: losers are closed unless that is a collective call.
+TEST(Auto, TriesWhatIsPossibleKeepsOneOnAllRanksAndClosesTheOthers) {
+  if (world_size() < 2) GTEST_SKIP() << "a lone rank has no message";
+  for (const Case& form : forms())
+    for (Pattern pattern : {Pattern::ordered, Pattern::direct}) {
+      Case c = periodic_cube(2, form);
+      c.spec.pattern = pattern;
+      SCOPED_TRACE(describe(c));
+      Rig rig(c);
+      AutoLink& link = automatic(rig);
+      const bool across = !c.nodes.empty(), inside = !across || world_size() > 2;
+      const int shared = inside ? 1 + c.shared_fields : 0;
+      EXPECT_EQ(link.open(), 3 + shared) << link.report();
+      EXPECT_EQ(link.report().find("shared:packed+p2p") != std::string::npos, across && inside) << link.report();
+      EXPECT_EQ(link.report().find("without shared") != std::string::npos, inside && !c.shared_fields);
+      EXPECT_NE(link.report().find("until it has decided"), std::string::npos);
+      for (std::int64_t e = 0; e < link.deadline() + c.slots; ++e) rig.exchange(static_cast<int>(e % c.slots));
+      EXPECT_EQ(link.chosen(), -1);  // the deadline's slot has not been used since
+      for (int slot = 0; slot < 2 * c.slots; ++slot) rig.exchange((link.deadline() + slot) % c.slots);
+      int mine[2] = {link.chosen(), -link.chosen()}, most[2];
+      MPI_Allreduce(mine, most, 2, MPI_INT, MPI_MAX, MPI_COMM_WORLD);
+      EXPECT_EQ(most[0], -most[1]);
+      EXPECT_GE(link.chosen(), 0);
+      EXPECT_EQ(link.open(), shared + (link.chosen() < 3 ? 1 : 0)) << link.report();
+      EXPECT_NE(link.report().find(link.chosen() == 0 ? "kept p2p" : "chose"), std::string::npos) << link.report();
+    }
+}
+
+TEST(Auto, ExchangesAllocateNothingOutsideMpiBeforeAndAfterTheDecision) {
+  for (const Case& form : forms()) {
+    const Case c = periodic_cube(2, form);
+    Rig rig(c);
+    const std::int64_t end = enough(rig, c), before = allocations();
+    for (std::int64_t e = 0; e < end + 4; ++e) rig.exchange(static_cast<int>(e % c.slots));
+    EXPECT_EQ(allocations() - before, 0) << describe(c);
+  }
+}
+
+/// All rounds of two exchanges interleaved; the order in which slots are finished differs between ranks.
+TEST(Auto, BothSlotsCanBeInFlightAtOnceAllTheTime) {
+  for (const Case& form : forms())
+    for (Pattern pattern : {Pattern::ordered, Pattern::direct}) {
+      Case c = form;
+      c.ranks = random_case(*std::make_unique<std::mt19937>(7), form).ranks;
+      c.grid.cells = {3 * c.ranks[0], 3 * c.ranks[1], 3 * c.ranks[2]};
+      c.grid.periodic = {true, true, true};
+      c.spec.pattern = pattern;
+      c.yield = world_size() > 2;
+      SCOPED_TRACE(describe(c));
+      Rig rig(c);
+      const int first = world_rank() % 2;
+      for (int epoch = 0; epoch < enough(rig, c); epoch += 2) {
+        for (int slot : {0, 1}) rig.fill(slot, epoch + slot);
+        for (int r = 0; r < rig.plan.rounds; ++r) {
+          for (int slot : {0, 1}) rig.copy(r, slot);
+          for (int slot : {0, 1}) rig.start(r, slot);
+          for (int slot : {first, 1 - first}) rig.finish(r, slot);
+        }
+        for (int slot : {0, 1}) expect_right(rig, slot, epoch + slot);
+      }
+      EXPECT_EQ(automatic(rig).chosen() >= 0, has_messages(rig));
+    }
+}
+
+TEST(Auto, LinkDestroyedInFlightCompletesItsMessagesAtAnyTime) {
+  for (const Case& form : forms()) {
+    if (world_size() > 2 && !form.shared_fields) continue;  // crowded: keep it short
+    Case c = periodic_cube(0, form);
+    c.spec.pattern = Pattern::direct;
+    SCOPED_TRACE(describe(c));
+    Rig probe(c);
+    const AutoLink& link = automatic(probe);
+    for (std::int64_t before : {std::int64_t{0}, std::int64_t{22}, link.trials() - 1, link.trials(), link.deadline(),
+                                link.deadline() + 1, link.deadline() + 2}) {
+      Rig rig(c);
+      for (std::int64_t e = 0; e < before; ++e) rig.exchange(static_cast<int>(e % c.slots));
+      rig.start(0, static_cast<int>(before % c.slots));
+      rig.link.reset();
+      MPI_Barrier(MPI_COMM_WORLD);
+    }
+    check(c);  // nothing is left over that could be mistaken for a later message
+  }
+}
+
+/// A clock that nothing but a slow link moves: what else the machine does is not seen.
+double slow_seconds = 0;
+double slow_clock() { return slow_seconds; }
+
+/// Moves messages as another link does, but late on one rank, by slow_clock().
+class SlowLink final : public Link {
+ public:
+  SlowLink(std::unique_ptr<Link> link, int slow_rank, int us)
+      : link_(std::move(link)), us_(world_rank() == slow_rank ? us : 0) {}
+  void post(Ids in, int slot) override { link_->post(in, slot); }
+  void pack(Ids out, int slot, Share share) override { link_->pack(out, slot, share); }
+  void send(Ids out, int slot) override { link_->send(out, slot); }
+  bool test(Ids in, int slot) override { return link_->test(in, slot); }
+  void wait(Ids in, int slot) override {
+    link_->wait(in, slot);
+    slow_seconds += 1e-6 * us_;
+  }
+  void unpack(Ids in, int slot, Share share) override { link_->unpack(in, slot, share); }
+  bool test_complete(Ids out, int slot) override { return link_->test_complete(out, slot); }
+  void complete(Ids out, int slot) override { link_->complete(out, slot); }
+  int waiting_for(Ids in, int slot) const override { return link_->waiting_for(in, slot); }
+
+ private:
+  std::unique_ptr<Link> link_;
+  int us_;
+};
+
+/// A rig whose candidates are all p2p, each late by so many microseconds on one rank.
+std::unique_ptr<Rig> rig_of(const Case& c, const std::vector<int>& delays, int slow_rank) {
+  auto rig = std::make_unique<Rig>(c);
+  LinkContext context{MPI_COMM_WORLD, &rig->layout, &rig->plan, &rig->fields.views(), c.yield};
+  std::vector<Candidate> candidates;
+  for (int us : delays)
+    candidates.push_back({"late by " + std::to_string(us) + " us",
+                          std::make_unique<SlowLink>(find_transport("p2p").open(context, {}), slow_rank, us), true});
+  rig->link = std::make_unique<AutoLink>(context, std::move(candidates), 2, "", slow_clock);
+  return rig;
+}
+
+Case ring() {
+  Case c;
+  c.transport = "p2p";
+  c = periodic_cube(0, c);
+  c.spec.pattern = Pattern::direct;
+  c.yield = world_size() > 2;
+  return c;
+}
+
+/// One slow rank is enough to lose, and it need not be the one that is first to know.
+TEST(Auto, KeepsTheCandidateWhoseSlowestRankIsFastest) {
+  if (world_size() < 2) GTEST_SKIP() << "a lone rank has no message";
+  const Case c = ring();
+  for (int slow_rank : {0, world_size() - 1})
+    for (const auto& [delays, winner] : {std::pair{std::vector{9, 1, 9}, 1}, {{9, 4, 1}, 2}, {{1, 9}, 0}}) {
+      const auto rig = rig_of(c, delays, slow_rank);
+      AutoLink& link = automatic(*rig);
+      for (std::int64_t e = 0; e < enough(*rig, c); ++e) rig->exchange(static_cast<int>(e % c.slots));
+      EXPECT_EQ(link.chosen(), winner) << link.report();
+      EXPECT_EQ(link.open(), 1);
+      EXPECT_NE(link.report().find(winner ? "chose late by 1 us" : "kept late by 1 us"), std::string::npos);
+    }
+}
+
+TEST(Auto, KeepsTheFirstWhereTheDeadlinesSlotIsNotUsedAgainAndSwitchesWhenItIs) {
+  if (world_size() < 2) GTEST_SKIP() << "a lone rank has no message";
+  const Case c = ring();
+  const auto rig = rig_of(c, {9, 1}, 0);
+  AutoLink& link = automatic(*rig);
+  std::int64_t e = 0;
+  for (; e < link.deadline(); ++e) rig->exchange(0);
+  rig->exchange(1);
+  for (int i = 0; i < 5; ++i) rig->exchange(0);
+  EXPECT_EQ(link.chosen(), -1);
+  EXPECT_EQ(link.open(), 2);
+  rig->exchange(1);
+  EXPECT_EQ(link.chosen(), 1);
+  EXPECT_EQ(link.open(), 2);  // slot 0 has not been used since
+  rig->exchange(0);
+  EXPECT_EQ(link.open(), 1);
+}
+
+/// Rows of a grid that exchange nothing with each other: the second row begins when the first has done everything.
+TEST(Auto, RanksThatNoMessageJoinsDoNotWaitForEachOther) {
+  if (world_size() != 4) GTEST_SKIP() << "needs two rows of two ranks";
+  for (Case c : forms()) {
+    c.grid = {2, {8, 8, 1}, {true, true, false}};
+    c.ranks = {2, 2, 1};
+    c.spec.low = {1, 0, 0};
+    c.spec.high = {1, 0, 0};
+    c.yield = true;
+    Rig rig(c);
+    const int row = world_rank() / 2, other = (world_rank() + 2) % 4;
+    if (row == 1) MPI_Recv(nullptr, 0, MPI_BYTE, other, 99, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+    for (int epoch = 0; epoch < enough(rig, c); ++epoch) {
+      rig.fill(epoch % 2, epoch);
+      rig.exchange(epoch % 2);
+      expect_right(rig, epoch % 2, epoch);
+    }
+    EXPECT_GE(automatic(rig).chosen(), 0);
+    if (row == 0) MPI_Send(nullptr, 0, MPI_BYTE, other, 99, MPI_COMM_WORLD);
+  }
+}
+
+/// Legal because start() never waits: ranks start and finish two exchanges in different orders.
+TEST(Auto, StartWaitsForNobodyWhoIsInAnotherExchange) {
+  const Grid<2> grid(MPI_COMM_WORLD, {.cells = {16, 17}, .periodic = {true, true}});
+  Field<double, 2> u(grid, {.halo = 1, .slots = 2}), v(grid, {.halo = 1});
+  Exchange a = make_exchange(grid, {u}, "ordered/auto:quick"), b = make_exchange(grid, {v}, "direct/shared:packed");
+  for (int e = 0; e < 120; ++e) {
+    if (world_rank() % 2 == 0) a.start(e % 2);
+    b.start();
+    if (world_rank() % 2 == 0) {
+      while (!a.progress()) {
+      }
+      b.finish();
+    } else {
+      b.finish();
+      a.exchange(e % 2);
+    }
+  }
+}
+
+TEST(Auto, BadRequestsAreRefusedWithTheReason) {
+  EXPECT_THROW(parse_strategy("ordered/auto:quik"), UsageError);
+  EXPECT_THROW(parse_strategy("ordered/auto+p2p"), UsageError);
+  EXPECT_EQ(to_string(parse_strategy("direct:merged/auto:quick")), "direct:merged/auto:quick");
+  EXPECT_NE(refused_single_messages(parse_strategy("ordered/auto")).find("timed as a whole"), std::string::npos);
+  EXPECT_TRUE(has(strategy_names(), "ordered/auto"));
+}
+
+// ---- the verdict ----------------------------------------------------------------------------------------------------
+
+constexpr double never = std::numeric_limits<double>::infinity();
+
+Verdict verdict(std::vector<double> times, int candidates) { return judge(times, candidates); }
+
+TEST(AutoVerdict, TheLowestMedianWinsWhereTheNoiseIsSmaller) {
+  const Verdict v = verdict({5, 6, 5, 6, 4, 4, 4, 4, 2, 3, 2, 3}, 3);
+  EXPECT_EQ(v.candidate, 2);
+  EXPECT_EQ(v.seconds, 3);
+  EXPECT_EQ(v.first_seconds, 6);
+}
+
+TEST(AutoVerdict, NoWinnerInsideTheNoise) {
+  EXPECT_EQ(verdict({4, 9, 5, 6, 3, 8, 4, 5}, 2).candidate, 0);
+  EXPECT_EQ(verdict({5, 5, 5, 5, 5, 5, 5, 5}, 2).candidate, 0);
+  std::mt19937 random(3);
+  std::lognormal_distribution<double> noise(0, 0.5);
+  int wrong = 0;
+  for (int i = 0; i < 1000; ++i) {
+    std::vector<double> times(5 * 24);
+    for (double& t : times) t = noise(random);
+    wrong += verdict(times, 5).candidate != 0;
+  }
+  EXPECT_LE(wrong, 10);  // five candidates that are the same: one in a hundred
+}
+
+TEST(AutoVerdict, ExchangesThatNeverEndedAreLeftOut) {
+  EXPECT_EQ(verdict({5, 6, never, 6, 4, never, 4, 4}, 2).candidate, 1);
+  EXPECT_EQ(verdict({5, 6, 5, 6, never, never, never, 1}, 2).candidate, 0);
+  EXPECT_EQ(verdict({never, never, never, 6, 1, 1, 1, 1}, 2).candidate, 0);
+}
+
+}  // namespace
+}  // namespace haloscope::test
