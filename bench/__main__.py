@@ -79,6 +79,7 @@ FIGURES = {
     "exchange-shared": [Program("bench_exchange_shared", ranks=2, launches=5)],
     "exchange-petsc": [Program("bench_exchange_petsc", ranks=2, preset="petsc", launches=5)],
     "plan": [Program("plan.py")],
+    "simulate": [Program("bench_simulate")],
     "overhead": [Program("bench_overhead"), Program("bench_overhead", ranks=2)],
 }
 

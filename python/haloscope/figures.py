@@ -48,6 +48,37 @@ def demo(groups: dict[str, tuple[Sequence[tables.Row], tables.Row]], title: str,
         return save(figure, stem)
 
 
+def scaling(series: dict[str, Sequence[tuple[int, float]]], title: str, weak: bool, stem: Path) -> list[Path]:
+    """Draw seconds per step over ranks, one line per name, beside the ideal of the first point. Returns the files written.
+
+    series: (ranks, seconds) per name, at least one point each. weak: the ideal is a constant, else inverse to the ranks.
+    """
+    unit, factor = tables.unit(seconds for points in series.values() for _, seconds in points)
+    with plt.rc_context(STYLE):
+        figure, axes = plt.subplots(figsize=(8.0, 5.0), layout="constrained")
+        for points in series.values():
+            ranks = [p[0] for p in sorted(points)]
+            first = min(points)
+            ideal = [first[1] * factor * (1 if weak else first[0] / r) for r in ranks]
+            axes.plot(ranks, ideal, color=GRID, linewidth=1, zorder=1)
+        for name, points in series.items():
+            axes.plot(
+                *zip(*[(r, s * factor) for r, s in sorted(points)], strict=True), marker="o", markersize=4, label=name
+            )
+        axes.set_xscale("log")
+        if weak:
+            axes.set_ylim(0, axes.get_ylim()[1] * 1.08)
+        else:
+            axes.set_yscale("log")
+        axes.yaxis.grid(True, color=GRID)
+        axes.set_axisbelow(True)
+        axes.set_xlabel("ranks")
+        axes.set_ylabel(f"simulated {unit} per step (pale: ideal)")
+        axes.legend(frameon=False, fontsize=9, loc="best")
+        axes.set_title(title, loc="left", fontweight="bold", fontsize=11)
+        return save(figure, stem)
+
+
 def save(figure, stem: Path) -> list[Path]:
     """Write a figure as SVG and PNG beside each other, close it and return the files. Makes the folder."""
     stem.parent.mkdir(parents=True, exist_ok=True)

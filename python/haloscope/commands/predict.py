@@ -12,12 +12,15 @@ from haloscope.errors import UsageProblem
 
 FIXED = ("isa", "memory")  # options of `run` that a profile decides
 
-MACHINE = run._options(
+PLACED = run._options(
     click.option("--profile", required=True, metavar="FILE|NAME", help="Machine profile: a JSON file or a shipped one."),
     click.option("--mapping", default="fill", show_default=True, metavar="RULE",
                  help="Ranks to the profile's nodes and sockets: fill, balanced, by-socket, round-robin."),
     click.option("--active", type=click.IntRange(1), help="Most cores in use per socket. [all]"),
     click.option("--reductions", type=click.IntRange(0), default=0, help="All-reduces per time step. [0]"),
+)  # fmt: skip
+MACHINE = run._options(
+    PLACED,
     click.option("--samples", type=click.IntRange(0), default=100, show_default=True,
                  help="Draws of the profile's parameters for the interval; 0 = none."),
     click.option("--json", "as_json", is_flag=True, help="One JSON document instead of a table."),

@@ -348,6 +348,80 @@ hs_status hs_program_traffic(const hs_program* program, const hs_plan* plan, int
 hs_status hs_check(const hs_layout* layout, const hs_schedule_options* options, int32_t ranks,
                    const hs_plan* const* plans, const hs_program* const* programs, const char** finding);
 
+/* ---- simulation: programs of all ranks, message by message ------------------------------------------------------- */
+
+/* Cost of messages of from_bytes or more, up to the next segment. Seconds; LogGOPS: latency L, per_byte G, overheads o,
+ * gap g. The parts of latency and bytes' time that the receiver must spend in a call are held_..., 0 to 1. */
+typedef struct hs_segment {
+  double from_bytes;
+  double latency_s, per_byte_s;
+  double overhead_send_s, overhead_receive_s;
+  double gap_s;
+  double held_latency, held_per_byte;
+  int32_t rendezvous; /* 1: travels only once the receiver has posted it and calls */
+  int32_t reserved;
+} hs_segment;
+
+/* What messages cost between ranks of one socket [0], one node [1], and different nodes [2]. */
+typedef struct hs_network {
+  uint64_t struct_size;
+  const hs_segment* segments[3]; /* rising */
+  int32_t segment_count[3];
+  int32_t reserved;
+  double shared[3];             /* m messages at once take 1 + shared (m - 1) times one of them; default 0 */
+  double duplex[3];             /* two opposite ones inside a node take `duplex` times one; default 1 */
+  double injection_bytes_per_s; /* of a node, shared by its ranks; 0 (default): no limit */
+} hs_network;
+
+void hs_network_init(hs_network* network);
+
+/* Ranks with equal plans and prices. Programs: `opening` run once, `body` in every round, `closing` once. */
+typedef struct hs_rank_class {
+  const hs_plan* plan;
+  const hs_program* const* programs; /* opening + body + closing of them */
+  int32_t opening, body, closing;
+  int32_t comm_thread;         /* 1: a thread of its own runs the comm lane of programs that ask for one */
+  int64_t op_count;            /* operations of all these programs */
+  const double* seconds;       /* 3 per operation: a sweep while the comm thread is busy, waits, helps; else the last */
+  const double* flight_change; /* seconds added to the flight of each message of the plan; NULL: none */
+} hs_rank_class;
+
+/* How to run. */
+typedef struct hs_simulation_options {
+  uint64_t struct_size;
+  int32_t rounds;       /* >= 1; default 10 */
+  int32_t counted_from; /* first round in hs_simulation_result.seconds; default 0 */
+  double noise_s;       /* mean delay of an operation that takes time, exponentially distributed; default 0 */
+  double noise_share;   /* ... plus this part of the operation's seconds; default 0 */
+  uint64_t seed;        /* the same seed gives the same run; default 0 */
+  double efficiency;    /* speed of messages while their receiver computes, above 0 to 1 (default) */
+  int32_t by_itself;    /* 1: rendezvous messages need to be posted but no call; default 0 */
+  int32_t reserved;
+} hs_simulation_options;
+
+void hs_simulation_options_init(hs_simulation_options* options);
+
+typedef struct hs_simulation_result {
+  double seconds[10]; /* by HS_OP_...: sum over ranks and counted rounds, waiting included */
+  int64_t messages, bytes, operations, events;
+} hs_simulation_result;
+
+typedef struct hs_simulation hs_simulation;
+
+/* Ranks of a layout with the programs of their classes; keeps nothing of what it was made from.
+ * node, socket, class_of  one number per rank, from 0. class_of: in `classes`; the rank's plan is that of its class but
+ * for rank numbers. Fails with HS_USAGE for what does not fit together. */
+hs_status hs_simulation_create(const hs_layout* layout, const hs_network* network, const int32_t* node,
+                               const int32_t* socket, int32_t class_count, const hs_rank_class* classes,
+                               const int32_t* class_of, hs_simulation** simulation);
+void hs_simulation_free(hs_simulation* simulation);
+/* Carries out all rounds; may be called again, by one thread at a time.
+ * ends  out: rounds x ranks, when each rank ended each round, seconds from the start
+ * Fails with HS_USAGE for options out of range, HS_FAILED when ranks wait for each other for ever.
+ * Cost O(events x log(ranks)): about a second per million events. */
+hs_status hs_simulation_run(hs_simulation* simulation, const hs_simulation_options* options, double* ends,
+                            hs_simulation_result* result);
+
 #ifdef __cplusplus
 }
 #endif

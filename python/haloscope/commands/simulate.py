@@ -1,0 +1,217 @@
+"""`haloscope simulate`: the time of a step on 10^3 to 10^6 ranks, every message simulated at a profile's prices. No
+MPI."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from pathlib import Path
+
+import click
+
+from haloscope.commands import predict, run
+from haloscope.errors import UsageProblem
+
+SIMULATED = run._options(
+    click.option("--steps", "-i", type=click.IntRange(1), default=10, show_default=True,
+                 help="Time steps, at least two exchanges; the second half counts."),
+    click.option("--noise", default="0", metavar="SECONDS|PERCENT%",
+                 help="Mean of an exponential delay of each operation: 2e-6, or 1% of its own time. [none]"),
+    click.option("--seed", type=click.IntRange(0), default=0, help="Of the noise. [0]"),
+    click.option("--overhead", type=click.FloatRange(0), default=0.0,
+                 help="Seconds that both ends are busy with a message, taken out of its latency. [0]"),
+    click.option("--gap", type=click.FloatRange(0), default=0.0, help="Least seconds between two sends of a rank. [0]"),
+    click.option("--offload", is_flag=True, help="Rendezvous messages travel once posted, without calls."),
+    click.option("--weak", is_flag=True, help="--cells are those of one rank: the grid grows with the ranks."),
+    click.option("--goal", type=click.Path(path_type=Path), metavar="FILE",
+                 help="Write the message schedule as GOAL, for LogGOPSim (one configuration)."),
+    click.option("--extrap", type=click.Path(path_type=Path), metavar="FILE",
+                 help="Write the times as Extra-P JSON Lines."),
+    click.option("--plot", type=click.Path(path_type=Path), metavar="STEM",
+                 help="Draw time over ranks: STEM.svg, STEM.png."),
+    click.option("--json", "as_json", is_flag=True, help="One JSON document instead of a table."),
+)  # fmt: skip
+
+
+@click.command(short_help="Time per step on up to 10^6 ranks, simulated message by message.")
+@run.WHAT
+@predict.PLACED
+@SIMULATED
+def command(app, profile, mapping, active, reductions, goal, extrap, plot, as_json, weak, **options):
+    """Simulate APP on many ranks, message by message; lists and ranges sweep as in `haloscope run`.
+
+    \b
+    haloscope simulate laplace2d --cells 65536 --ranks 1024..131072*2 --profile machine.json --plot strong
+    haloscope simulate advection3d --cells 64 --weak --ranks 1000,10000,100000 --noise 1% --profile machine.json
+
+    What an operation costs is what `haloscope predict` says; a simulation adds queues for what ranks share, delays that
+    travel from rank to rank, and noise. All times are simulated.
+    """
+    from haloscope.model import predict as predicting
+    from haloscope.model import profile as profiles
+    from haloscope.model import simulate
+
+    machine = profiles.load(profile)
+    how = _how(options)
+    chosen = configurations(app, options, weak)
+    if goal and len(chosen) > 1:
+        raise UsageProblem("--goal writes one schedule, and this is a sweep; ask for one configuration")
+    made = []
+    for configuration in chosen:
+        setting = predicting.Setting(mapping, active, (), configuration.tiles, configuration.barrier, reductions)
+        choice = predict._choice(configuration)
+        made.append((configuration, simulate.simulate(choice, machine, setting, how)))
+        if goal:
+            _write_goal(goal, choice, machine, setting, made[0][1].rounds)
+    click.echo(json.dumps(document(made), indent=1) if as_json else markdown(made, weak))
+    if extrap:
+        _written(extrap, "".join(f"{json.dumps(line)}\n" for line in measurements(made)))
+    if plot:
+        draw(made, weak, plot)
+
+
+def _how(options: dict):
+    from haloscope.model.simulate import How
+
+    noise = options.pop("noise")
+    try:
+        mean = float(noise.removesuffix("%"))
+    except ValueError:
+        mean = -1.0
+    if not 0 <= mean < float("inf"):
+        raise UsageProblem(f"--noise '{noise}' is no delay; write seconds (2e-6) or a part of each operation (1%)")
+    share = noise.endswith("%")
+    return How(
+        steps=options.pop("steps"),
+        noise_s=0.0 if share else mean,
+        noise_share=mean / 100 if share else 0.0,
+        seed=options.pop("seed"),
+        overhead_s=options.pop("overhead"),
+        gap_s=options.pop("gap"),
+        by_itself=options.pop("offload"),
+    )
+
+
+def configurations(app: str, options: dict, weak: bool) -> list:
+    """Return what to simulate. weak: --cells are those of one rank. Raises UsageProblem when nothing can run."""
+    from haloscope import core, sweep
+    from haloscope.model.simulate import scaled
+
+    if not weak:
+        return predict.configurations(app, options)
+    if not options["cells"]:
+        raise UsageProblem("a weak scaling needs the cells of one rank; for example --cells 64")
+    info = core.find_app(app)
+    found = []
+    for block in sweep.shapes(options["cells"], info.dims):
+        for ranks in run._positive(sweep.numbers(options["ranks"], "--ranks"), "--ranks"):
+            for rule in options["process_grid"].split(","):
+                cells, grid = scaled(block, rule or info.default_rule, ranks)
+                one = {"cells": "x".join(map(str, cells)), "ranks": str(ranks), "process_grid": grid}
+                found += predict.configurations(app, {**options, **one})
+    return found
+
+
+def _write_goal(path: Path, choice, machine, setting, rounds: int) -> None:
+    from haloscope.model import goal, simulate
+
+    cast = simulate.Cast(choice, machine, setting)
+    with path.open("w") as file:
+        lines = goal.write(cast, rounds, file)
+    click.echo(f"haloscope: wrote {path}: GOAL, {lines} lines, {choice.ranks} ranks", err=True)
+
+
+def _written(path: Path, text: str) -> None:
+    path.write_text(text)
+    click.echo(f"haloscope: wrote {path}", err=True)
+
+
+def document(made: list) -> dict:
+    """Return simulations as plain data: seconds per time step."""
+    return {
+        "schema": "haloscope.simulations",
+        "schema_version": 1,
+        "simulations": [{"id": configuration.id, **dataclasses.asdict(s)} for configuration, s in made],
+    }
+
+
+def measurements(made: list) -> list[dict]:
+    """Return simulated seconds per step as Extra-P reads them: one line per point and operation.
+
+    Parameters are the ranks and what else of cells, threads and depth varies; what is no number is part of the call
+    path.
+    """
+    import math
+
+    axes = {"ranks": lambda c: c.ranks, "cells": lambda c: math.prod(c.cells), "threads": lambda c: c.threads,
+            "depth": lambda c: c.depth}  # fmt: skip
+    used = {name: of for name, of in axes.items() if name == "ranks" or len({of(c) for c, _ in made}) > 1}
+    lines = []
+    for configuration, s in made:
+        params = {name: of(configuration) for name, of in used.items()}
+        path = f"{configuration.app} {configuration.schedule} {configuration.strategy}"
+        times = {path: s.time_s} | {f"{path}->{kind}": t for kind, t in s.by_operation.items() if t > 0}
+        lines += [{"params": params, "callpath": p, "metric": "simulated_s", "value": t} for p, t in times.items()]
+    return lines
+
+
+def markdown(made: list, weak: bool) -> str:
+    """Return a table of simulations, then what a reader must know of them."""
+    from haloscope import capi, tables
+
+    axes = [
+        a
+        for a in tables.AXES
+        if a in ("ranks", "schedule", "strategy")
+        or (a != "process_grid" and len({getattr(c, a, "") for c, _ in made}) > 1)
+    ]
+    kinds = [kind for kind in capi.enumeration("HS_OP_") if any(s.by_operation[kind] > 0 for _, s in made)]
+    unit, factor = tables.unit(s.time_s for _, s in made)
+    timed = f"simulated step ({unit})"
+    headers = [*axes, timed, "rank mean", "95 % of ranks", *kinds, "last rank", "events", "took (s)"]
+    rows = []
+    for c, s in made:
+        times = [s.time_s, s.mean_s, s.percentiles[95], *(s.by_operation[kind] for kind in kinds)]
+        shown = [predict._cell(getattr(c, axis)) for axis in axes]
+        rows.append([*shown, *(tables.number(t * factor) for t in times), s.worst_rank, s.events, f"{s.wall_s:.1f}"])
+    how = made[0][1].how
+    title = f"# Simulated: {made[0][0].app}" + (", weak scaling" if weak else "")
+    text = (
+        f"{title}\n\nMachine profile: {made[0][1].profile}. Simulated times in {unit} per step over the second half of "
+        f"{how.steps} steps (at least two exchanges), {_noise(how)}. Operations: mean over ranks, waiting included.\n\n"
+    )
+    right = (
+        "ranks",
+        "depth",
+        "threads",
+        timed,
+        "rank mean",
+        "95 % of ranks",
+        *kinds,
+        "last rank",
+        "events",
+        "events/s",
+    )
+    text += tables.markdown(rows, headers, right=right)
+    return text + "".join(f"\n\n{line}" for line in predict._remarks(made))
+
+
+def _noise(how) -> str:
+    delays = [f"{how.noise_s:g} s"] * (how.noise_s > 0) + [f"{how.noise_share:.3g} of its time"] * (how.noise_share > 0)
+    return f"each operation delayed by {delays[0]} on the mean, seed {how.seed}" if delays else "no noise"
+
+
+def draw(made: list, weak: bool, stem: Path) -> None:
+    """Draw simulated seconds per step over ranks, one line per strategy, schedule and depth."""
+    from haloscope import figures
+
+    series: dict[str, list[tuple[int, float]]] = {}
+    for c, s in made:
+        cells = "" if weak else f" {c.shape}"
+        label = f"{c.schedule} · {c.strategy}" + (f" · depth {c.depth}" if c.depth > 1 else "")
+        series.setdefault(label + (cells if len({m.shape for m, _ in made}) > 1 else ""), []).append(
+            (c.ranks, s.time_s)
+        )
+    title = f"Simulated {'weak' if weak else 'strong'} scaling: {made[0][0].app}, profile {made[0][1].profile}"
+    for file in figures.scaling(series, title, weak, stem):
+        click.echo(f"haloscope: wrote {file}", err=True)

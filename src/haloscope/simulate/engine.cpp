@@ -1,0 +1,380 @@
+// The order of operations with one control thread, as Runner::run_fork_join has it, and the operations themselves.
+#include "haloscope/simulate/engine.hpp"
+
+#include <algorithm>
+#include <cmath>
+
+namespace haloscope::simulate {
+
+namespace {
+
+/// A number in (0, 1] that only the three given ones decide. Source: splitmix64, Steele et al. 2014.
+double uniform(std::uint64_t seed, std::uint64_t rank, std::uint64_t number) {
+  std::uint64_t z = seed * 0xD1342543DE82EF95u + (rank << 32 | number) + 1;
+  for (int pass = 0; pass < 2; ++pass) {
+    z += 0x9E3779B97F4A7C15u;
+    z = (z ^ (z >> 30)) * 0xBF58476D1CE4E5B9u;
+    z = (z ^ (z >> 27)) * 0x94D049BB133111EBu;
+    z ^= z >> 31;
+  }
+  return (static_cast<double>(z >> 11) + 1) * 0x1p-53;
+}
+
+}  // namespace
+
+// ---- order
+// -----------------------------------------------------------------------------------------------------------
+
+double Simulator::Engine::delay(int r, double seconds) {
+  const double mean = options_.noise_s + options_.noise_share * seconds;
+  if (mean <= 0 || seconds <= 0) return 0;
+  return -mean * std::log(uniform(options_.seed, static_cast<std::uint64_t>(r), ranks_[r].drawn++));
+}
+
+/// The seconds of an operation, its delay included, entered in the account.
+double Simulator::Engine::spend(int r, const Step& step) {
+  ++result_.operations;
+  const double seconds = step.cost.seconds + delay(r, step.cost.seconds);
+  count(r, step.kind, seconds);
+  return seconds;
+}
+
+void Simulator::Engine::start(int r) {
+  if (lanes(ranks_[r]).comm_thread)
+    start_team(r);
+  else
+    advance(r);
+}
+
+/// The rank's program has ended: go to its next one. False when there is none.
+bool Simulator::Engine::next_program(int r) {
+  Rank& rank = ranks_[r];
+  const Script& script = scripts_[rank.script];
+  rank.main = rank.comm = rank.target = 0;
+  if (++rank.program == script.opening + script.body) {
+    result_.ends[static_cast<std::size_t>(rank.round) * ranks_.size() + r] = rank.clock;
+    if (++rank.round < options_.rounds) rank.program = script.opening;
+  }
+  if (rank.program < static_cast<int>(script.programs.size())) return true;
+  ++finished_;
+  return false;
+}
+
+/// Go on from the rank's clock to where others must be looked at.
+void Simulator::Engine::advance(int r) {
+  Rank& rank = ranks_[r];
+  for (;;) {
+    const Lanes& now = lanes(rank);  // of the current program
+    if (rank.comm < rank.target) {
+      const Step& s = now.comm[rank.comm];
+      if (interacts(s)) {
+        if (pays_first(s)) rank.clock += spend(r, s);
+        return push(rank.clock, r);
+      }
+      rank.clock += spend(r, s);
+      ++rank.comm;
+    } else if (rank.main < static_cast<int>(now.main.size())) {
+      const Step& s = now.main[rank.main];
+      if (s.needs > rank.comm) {
+        rank.target = s.needs;
+        continue;
+      }
+      rank.clock += spend(r, s);
+      const bool more = rank.comm < static_cast<int>(now.comm.size()) && now.comm[rank.comm].needs <= rank.main;
+      if (s.kind == OpKind::progress && more) {
+        rank.asking = true;
+        return push(rank.clock, r);
+      }
+      ++rank.main;
+    } else if (rank.comm < static_cast<int>(now.comm.size())) {
+      rank.target = static_cast<std::int32_t>(now.comm.size());
+    } else {
+      if (!next_program(r)) return;
+      if (lanes(rank).comm_thread) return start_team(r);
+    }
+  }
+}
+
+void Simulator::Engine::on_event(int r) {
+  Rank& rank = ranks_[r];
+  if (lanes(rank).comm_thread) return on_comm_event(r);
+  if (rank.asking) return ask(r);
+  const Step& s = step(rank);
+  if (!perform(r, s)) return;
+  performed(r, s);
+  advance(r);
+}
+
+/// The rank has done an operation of the comm lane that others see; what waits cost passes after them.
+void Simulator::Engine::performed(int r, const Step& s) {
+  if (!pays_first(s)) ranks_[r].clock += spend(r, s);
+  ++ranks_[r].comm;
+}
+
+/// At `progress`: the comm lane as far as it needs no waiting.
+void Simulator::Engine::ask(int r) {
+  Rank& rank = ranks_[r];
+  const Lanes& now = lanes(rank);
+  const double begin = rank.clock;
+  while (rank.comm < static_cast<int>(now.comm.size())) {
+    const Step& s = now.comm[rank.comm];
+    if (s.needs > rank.main || s.kind == OpKind::barrier) break;
+    if (!interacts(s)) {
+      rank.clock += spend(r, s);
+      ++rank.comm;
+      continue;
+    }
+    if (pays_first(s) && !rank.charged) {
+      rank.charged = true;
+      rank.clock += spend(r, s);
+    }
+    if (rank.clock > begin) return push(rank.clock, r);  // others may have done something meanwhile
+    if (!pays_first(s) && !test(r, s)) break;
+    rank.charged = false;
+    perform(r, s);
+    performed(r, s);
+  }
+  rank.asking = false;
+  ++rank.main;
+  advance(r);
+}
+
+/// Carry out an operation that others see, from the rank's clock on. False: the rank is blocked until resume().
+bool Simulator::Engine::perform(int r, const Step& s) {
+  if (s.kind != OpKind::send && s.kind != OpKind::wait) ++result_.events;
+  switch (s.kind) {
+    case OpKind::send:
+      send(r, s);
+      return true;
+    case OpKind::post:
+      post(r, s);
+      return true;
+    case OpKind::wait:
+      return wait(r, s);
+    case OpKind::complete:
+      return complete(r, s);
+    default:
+      return meet(r);
+  }
+}
+
+/// An operation has what it waited for, at `end`.
+void Simulator::Engine::release(int r, const Step& s, double end) {
+  Rank& rank = ranks_[r];
+  count(r, s.kind, end - rank.clock);
+  rank.clock = end;
+  rank.blocked = Blocked::no;
+}
+
+/// A blocked rank goes on at `end`.
+void Simulator::Engine::resume(int r, double end) {
+  Rank& rank = ranks_[r];
+  const Step& s = step(rank);
+  release(r, s, end);
+  if (lanes(rank).comm_thread) {
+    rank.phase = Phase::spend;
+    return push(end, r);
+  }
+  performed(r, s);
+  advance(r);
+}
+
+// ---- operations
+// ------------------------------------------------------------------------------------------------------
+
+void Simulator::Engine::send(int r, const Step& s) {
+  Rank& rank = ranks_[r];
+  const Script& script = scripts_[rank.script];
+  const auto& boxes = boxes_[kind_of_[rank.script]];
+  const auto place = layout_.coords(r);
+  result_.messages += s.count;
+  result_.events += s.count;
+  for (std::int32_t i = s.first; i < s.first + s.count; ++i) {
+    const std::int32_t m = script.messages[i];
+    const Route& route = script.routes[m];
+    const int to = peer(place, route);
+    const Where where = wires_.between(r, to);
+    const Flight& flight = route.flights[static_cast<int>(where)];
+    rank.clock += flight.overhead_send_s;
+    count(r, OpKind::send, flight.overhead_send_s);
+    const double depart = std::max(rank.clock, rank.next_send);
+    rank.next_send = depart + flight.gap_s;
+    result_.bytes += route.bytes;
+    deliver(r, to, route, flight, where, boxes[m * kinds_ + kind_of_[ranks_[to].script]], depart);
+  }
+}
+
+std::int32_t Simulator::Engine::new_parcel(const Parcel& parcel) {
+  if (free_ == none) {
+    parcels_.push_back(parcel);
+    return static_cast<std::int32_t>(parcels_.size()) - 1;
+  }
+  const std::int32_t at = free_;
+  free_ = parcels_[at].next;
+  parcels_[at] = parcel;
+  return at;
+}
+
+void Simulator::Engine::deliver(int from, int to, const Route& route, const Flight& flight, Where where, int box,
+                                double depart) {
+  Inbox& in = inboxes_[inbox(to, box)];
+  const bool waited_for = in.tail == awaited, first = in.head == none;
+  bool travels = true;
+  if (flight.rendezvous) {
+    ++outboxes_[outbox(from, route.box)].unfetched;
+    travels = waited_for || (posting_ && first && posted_[inbox(to, box)]);
+  }
+  const double arrival = travels ? wires_.arrival(from, to, where, flight, route.bytes, depart) : -1;
+  const std::int32_t parcel = new_parcel({depart, arrival, none, where});
+  if (first)
+    in.head = parcel;
+  else
+    parcels_[in.tail].next = parcel;
+  in.tail = parcel;
+  if (!waited_for || --ranks_[to].missing > 0) return;
+  resume(to, received(to, step(ranks_[to])));
+}
+
+/// A rendezvous message that arrives at `r` begins to travel.
+void Simulator::Engine::start_flight(int r, const Route& route, Parcel& parcel, double time) {
+  const int from = peer(layout_.coords(r), route);
+  const Where where = parcel.where;
+  parcel.sent = std::max(parcel.sent, time);
+  parcel.arrival = wires_.arrival(from, r, where, route.flights[static_cast<int>(where)], route.bytes, parcel.sent);
+}
+
+void Simulator::Engine::post(int r, const Step& s) {
+  if (!posting_) return;
+  const Script& script = scripts_[ranks_[r].script];
+  for (std::int32_t i = s.first; i < s.first + s.count; ++i) {
+    const Route& route = script.routes[script.messages[i]];
+    const std::size_t box = inbox(r, route.box);
+    posted_[box] = 1;
+    if (inboxes_[box].head < 0) continue;
+    Parcel& parcel = parcels_[inboxes_[box].head];
+    if (parcel.arrival < 0) start_flight(r, route, parcel, ranks_[r].clock);
+  }
+}
+
+/// Until the first message of every box has arrived; those that have left are known to arrive.
+bool Simulator::Engine::wait(int r, const Step& s) {
+  Rank& rank = ranks_[r];
+  const Script& script = scripts_[rank.script];
+  rank.missing = 0;
+  for (std::int32_t i = s.first; i < s.first + s.count; ++i) {
+    const Route& route = script.routes[script.messages[i]];
+    Inbox& in = inboxes_[inbox(r, route.box)];
+    if (in.head == none) {
+      in.tail = awaited;
+      ++rank.missing;
+    } else if (parcels_[in.head].arrival < 0) {
+      start_flight(r, route, parcels_[in.head], rank.clock);
+    }
+  }
+  rank.blocked = Blocked::wait;
+  if (rank.missing > 0) return false;
+  release(r, s, received(r, s));
+  return true;
+}
+
+/// Take the messages of a wait that began at the rank's clock, all of which have left; return when the last is there.
+double Simulator::Engine::received(int r, const Step& s) {
+  const Script& script = scripts_[ranks_[r].script];
+  const double begin = ranks_[r].clock;
+  double end = begin;
+  result_.events += s.count;
+  for (std::int32_t i = s.first; i < s.first + s.count; ++i) {
+    const Route& route = script.routes[script.messages[i]];
+    Inbox& in = inboxes_[inbox(r, route.box)];
+    const std::int32_t at = in.head;
+    const Parcel parcel = parcels_[at];
+    const Flight& flight = route.flights[static_cast<int>(parcel.where)];
+    double there = parcel.arrival;
+    if (parcel.sent < begin) {  // has travelled while the rank was not in a call
+      const double left = parcel.arrival - parcel.sent - options_.efficiency * (begin - parcel.sent);
+      there = begin + std::max(flight.held_s, left);
+    }
+    end = std::max(end, there) + flight.overhead_receive_s;
+    in.head = parcel.next;
+    if (in.head == none) in.tail = none;
+    parcels_[at].next = free_;
+    free_ = at;
+    if (posting_) posted_[inbox(r, route.box)] = 0;
+    if (!flight.rendezvous) continue;
+    const int from = peer(layout_.coords(r), route), kind = kind_of_[ranks_[from].script];
+    fetched(from, boxes_[kind_of_[ranks_[r].script]][script.messages[i] * kinds_ + kind], end);
+  }
+  return end;
+}
+
+void Simulator::Engine::fetched(int sender, int box, double time) {
+  Outbox& out = outboxes_[outbox(sender, box)];
+  --out.unfetched;
+  out.last = std::max(out.last, time);
+  if (ranks_[sender].blocked != Blocked::complete) return;
+  const double end = all_fetched(sender, step(ranks_[sender]));
+  if (end >= 0) resume(sender, end);
+}
+
+/// Since when all of the rank's rendezvous messages of a set have been received, at the earliest its clock; < 0: not
+/// yet.
+double Simulator::Engine::all_fetched(int r, const Step& s) const {
+  const Script& script = scripts_[ranks_[r].script];
+  double end = ranks_[r].clock;
+  for (std::int32_t i = s.first; i < s.first + s.count; ++i) {
+    const Outbox& out = outboxes_[outbox(r, script.routes[script.messages[i]].box)];
+    if (out.unfetched > 0) return -1;
+    end = std::max(end, out.last);
+  }
+  return end;
+}
+
+/// Until rendezvous messages have been received; others were copied away when they were sent.
+bool Simulator::Engine::complete(int r, const Step& s) {
+  ranks_[r].blocked = Blocked::complete;
+  const double end = all_fetched(r, s);
+  if (end < 0) return false;
+  release(r, s, end);
+  return true;
+}
+
+/// Whether a wait or complete could end now, but for what is held; the asking is a call in which rendezvous messages
+/// may start.
+bool Simulator::Engine::test(int r, const Step& s) {
+  const Rank& rank = ranks_[r];
+  const Script& script = scripts_[rank.script];
+  if (s.kind == OpKind::complete) return all_fetched(r, s) == rank.clock;
+  ++result_.events;
+  bool all = true;
+  for (std::int32_t i = s.first; i < s.first + s.count; ++i) {
+    const Route& route = script.routes[script.messages[i]];
+    const Inbox& in = inboxes_[inbox(r, route.box)];
+    if (in.head == none || parcels_[in.head].sent > rank.clock) {
+      all = false;
+      continue;
+    }
+    Parcel& parcel = parcels_[in.head];
+    if (parcel.arrival < 0) start_flight(r, route, parcel, rank.clock);
+    const Flight& flight = route.flights[static_cast<int>(parcel.where)];
+    const double left = (parcel.arrival - parcel.sent - flight.held_s) * (1 - 1e-12);
+    all = all && options_.efficiency * (rank.clock - parcel.sent) >= left;
+  }
+  return all;
+}
+
+/// A barrier of all ranks.
+bool Simulator::Engine::meet(int r) {
+  ranks_[r].blocked = Blocked::barrier;
+  met_.push_back(r);
+  if (met_.size() < ranks_.size()) return false;
+  const double now = ranks_[r].clock;  // events come in order of time: this is the last
+  std::vector<std::int32_t> all;
+  all.swap(met_);
+  met_.reserve(all.size());
+  for (const std::int32_t other : all)
+    if (other != r) resume(other, now);
+  release(r, step(ranks_[r]), now);
+  return true;
+}
+
+}  // namespace haloscope::simulate

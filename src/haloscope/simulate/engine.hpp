@@ -1,0 +1,153 @@
+// What a run of the simulator keeps and does; used by simulator.cpp, engine.cpp and team.cpp only.
+//
+// A rank goes on by itself through operations that nobody else sees (its clock runs ahead of the queue). It comes back
+// as an event where it sends, waits, meets, asks or, if messages need it, posts: these happen in order of time over all
+// ranks. A wait whose messages have all left ends at a known time and needs no further event.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "haloscope/simulate/event_queue.hpp"
+#include "haloscope/simulate/simulator.hpp"
+
+namespace haloscope::simulate {
+
+class Simulator::Engine {
+ public:
+  Engine(const Layout& layout, const Network& network, std::vector<std::int32_t> node, std::vector<std::int32_t> socket,
+         const std::vector<RankClass>& classes, std::vector<std::int32_t> class_of);
+  Result run(const Options& options);
+
+ private:
+  enum class Blocked : std::uint8_t { no, wait, complete, barrier, main_lane };
+  /// What a communication thread does, as far as sweeps beside it are concerned.
+  enum class Beside : std::uint8_t { busy, idle, helping };
+  /// Of one operation of the comm lane beside a team: to begin, its seconds to spend once it has what it waits for,
+  /// to finish.
+  enum class Phase : std::uint8_t { begin, spend, finish };
+
+  struct Rank {
+    double clock = 0, next_send = 0;
+    std::uint32_t drawn = 0;  ///< random numbers
+    std::int32_t script = 0, round = 0, missing = 0;
+    std::int32_t program = 0, main = 0, comm = 0;  ///< operations of the program that have finished, per lane
+    std::int32_t target = 0;                       ///< finished operations of the comm lane that the main lane needs
+    Blocked blocked = Blocked::no;
+    Phase phase = Phase::begin;
+    bool asking = false, charged = false;
+  };
+  /// The main lane of a rank with a communication thread.
+  struct Team {
+    double since = 0, begun = 0, left = 0;  ///< of the sweep
+    std::uint32_t version = 0;
+    Beside beside = Beside::busy;
+    bool sweeping = false, blocked = false, done = false, comm_done = false;
+  };
+  struct Parcel {
+    double sent = 0, arrival = 0;  ///< arrival < 0: has not started to travel
+    std::int32_t next = none;
+    Where where = Where::socket;
+  };
+  static constexpr std::int32_t none = -1, awaited = -2;
+  struct Inbox {
+    std::int32_t head = none, tail = none;  ///< parcels; tail is `awaited` where the rank waits and there is none
+  };
+  struct Outbox {
+    std::int32_t unfetched = 0;  ///< rendezvous messages that have not been received
+    double last = 0;
+  };
+
+  void match(const std::vector<RankClass>& classes);
+  int counterpart(const Route& sent, const Script& to) const;
+  void reset(const Options& options);
+  [[noreturn]] void stuck() const;
+
+  // The order of operations: engine.cpp with one control thread, team.cpp beside a communication thread.
+  void start(int r);
+  bool next_program(int r);
+  void advance(int r);
+  void ask(int r);
+  void on_event(int r);
+  bool perform(int r, const Step& step);
+  void performed(int r, const Step& step);
+  void release(int r, const Step& step, double end);
+  void resume(int r, double end);
+  void start_team(int r);
+  void begin_comm(int r);
+  void on_comm_event(int r);
+  void finish_comm(int r);
+  void begin_main(int r, double now);
+  void on_main_event(int r, double now);
+  void beside(int r, double now, Beside state);
+  void join(int r, double now);
+  double pace(int r) const;
+
+  // Operations.
+  void send(int r, const Step& step);
+  void post(int r, const Step& step);
+  bool wait(int r, const Step& step);
+  double received(int r, const Step& step);
+  bool complete(int r, const Step& step);
+  double all_fetched(int r, const Step& step) const;
+  bool test(int r, const Step& step);
+  bool meet(int r);
+  void deliver(int from, int to, const Route& route, const Flight& flight, Where where, int box, double depart);
+  void start_flight(int r, const Route& route, Parcel& parcel, double time);
+  void fetched(int sender, int box, double time);
+
+  const Lanes& lanes(const Rank& rank) const { return scripts_[rank.script].programs[rank.program]; }
+  const Step& step(const Rank& rank) const { return lanes(rank).comm[rank.comm]; }
+  /// Whether an operation of the comm lane must happen in order of time over all ranks.
+  bool interacts(const Step& s) const {
+    return s.kind == OpKind::send || s.kind == OpKind::wait || s.kind == OpKind::barrier ||
+           (s.kind == OpKind::complete && rendezvous_) || (s.kind == OpKind::post && posting_);
+  }
+  /// Whether its seconds pass before it is seen by others; those of waits pass afterwards.
+  static bool pays_first(const Step& s) { return s.kind == OpKind::send || s.kind == OpKind::post; }
+  /// The rank at the other end of a message of the rank at `place` in the process grid.
+  int peer(const std::array<int, 3>& place, const Route& route) const {
+    const ProcessGrid& n = layout_.ranks();
+    std::array<int, 3> at;
+    for (int d = 0; d < 3; ++d) {
+      at[d] = place[d] + route.offset[d];
+      if (at[d] >= n[d]) at[d] -= n[d];
+    }
+    return at[0] + n[0] * (at[1] + n[1] * at[2]);
+  }
+  std::size_t inbox(int r, int box) const { return static_cast<std::size_t>(r) * incoming_ + box; }
+  std::size_t outbox(int r, int box) const { return static_cast<std::size_t>(r) * outgoing_ + box; }
+  double spend(int r, const Step& step);
+  double delay(int r, double seconds);
+  void count(int r, OpKind kind, double seconds) {
+    if (ranks_[r].round >= options_.counted_from) result_.seconds[static_cast<int>(kind)] += seconds;
+  }
+  void push(double time, int r, bool main_lane = false, std::uint32_t version = 0) {
+    queue_.push({time, 2 * r + main_lane, version});
+  }
+  std::int32_t new_parcel(const Parcel& parcel);
+
+  const Layout layout_;
+  const Network network_;
+  const std::vector<std::int32_t> node_, socket_, class_of_;
+  std::vector<Script> scripts_;
+  std::vector<std::int32_t> kind_of_;             ///< per script: number of its plan
+  std::vector<std::vector<std::int16_t>> boxes_;  ///< per plan, message x plan of the peer: its box there
+  int kinds_ = 0, incoming_ = 0, outgoing_ = 0;   ///< most boxes of a rank
+  bool rendezvous_ = false, posting_ = false, teams_ = false;
+  Wires wires_;
+  Options options_;
+  Result result_;
+  std::vector<Rank> ranks_;
+  std::vector<Team> team_;
+  std::vector<Inbox> inboxes_;
+  std::vector<Outbox> outboxes_;      ///< only with rendezvous
+  std::vector<std::uint8_t> posted_;  ///< per inbox, only where posting is an event
+  std::vector<Parcel> parcels_;
+  std::int32_t free_ = none;
+  std::vector<std::int32_t> met_;  ///< at the barrier
+  int finished_ = 0;
+  EventQueue queue_;
+};
+
+}  // namespace haloscope::simulate

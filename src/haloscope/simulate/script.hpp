@@ -1,0 +1,68 @@
+// Scripts: priced programs of one class of ranks, flattened so that the simulator walks them without a look at the
+// core.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <vector>
+
+#include "haloscope/core/layout.hpp"
+#include "haloscope/core/program.hpp"
+#include "haloscope/simulate/network.hpp"
+
+namespace haloscope::simulate {
+
+/// Seconds of one operation on one rank. A sweep beside a communication thread has three: while that thread is busy,
+/// while it waits, and once it helps; everything else, and a sweep without one, takes `seconds`.
+struct OpSeconds {
+  double busy = 0, idle = 0, seconds = 0;
+};
+
+/// Ranks that do the same: one plan, and the programs that they run one after another, `opening` and `closing` once,
+/// `body` in every round.
+struct RankClass {
+  const Plan* plan = nullptr;
+  std::vector<const Program*> opening, body, closing;
+  std::vector<OpSeconds> seconds;     ///< of each operation of opening, body, closing, in this order
+  std::vector<double> flight_change;  ///< seconds that the transport adds to each message of the plan; empty: none
+  bool comm_thread = false;           ///< a thread of its own runs the comm lane of programs that ask for one
+};
+
+/// One operation. needs: operations of the other lane that must have finished, counted in that lane's order.
+struct Step {
+  OpKind kind = OpKind::progress;
+  OpSeconds cost;
+  int needs = 0;
+  std::int32_t first = 0, count = 0;  ///< messages, in Script::messages
+};
+
+struct Lanes {
+  std::vector<Step> main, comm;
+  bool comm_thread = false;
+};
+
+/// A message of the plan. offset: from the rank to its peer in the process grid, 0 <= offset < ranks per dimension.
+/// box: its number among the incoming, or the outgoing, messages.
+struct Route {
+  bool out = false;
+  std::int32_t box = 0, tag = 0, round = 0;
+  std::array<int, 3> offset{};
+  std::int64_t bytes = 0;
+  std::array<Flight, places> flights;
+};
+
+struct Script {
+  std::vector<Lanes> programs;
+  int opening = 0, body = 0;
+  std::vector<std::int32_t> messages;  ///< numbers of routes, set after set
+  std::vector<Route> routes;
+  int incoming = 0, outgoing = 0;
+};
+
+/// @throws UsageError when the class does not fit together: no body, seconds or changes of another number than there
+/// are
+///         operations or messages, negative seconds, messages that the plan does not have, a comm lane that waits for
+///         a later operation of itself.
+Script make_script(const Layout& layout, const RankClass& rank_class, const Network& network);
+
+}  // namespace haloscope::simulate

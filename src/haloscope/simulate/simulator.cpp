@@ -1,0 +1,161 @@
+#include "haloscope/simulate/simulator.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <string>
+
+#include "haloscope/core/error.hpp"
+#include "haloscope/simulate/engine.hpp"
+
+namespace haloscope::simulate {
+
+namespace {
+
+void check_lengths(const Layout& layout, const std::vector<std::int32_t>& numbers, const char* name) {
+  if (static_cast<int>(numbers.size()) != layout.size())
+    throw UsageError(std::to_string(numbers.size()) + " numbers of " + name + " for " + std::to_string(layout.size()) +
+                     " ranks; give one per rank");
+  if (std::any_of(numbers.begin(), numbers.end(), [](std::int32_t n) { return n < 0; }))
+    throw UsageError(std::string("a number of ") + name + " is negative; they count from 0");
+}
+
+void check(const Options& o) {
+  if (o.rounds < 1 || o.counted_from < 0 || o.counted_from >= o.rounds)
+    throw UsageError(std::to_string(o.rounds) + " rounds, counted from " + std::to_string(o.counted_from) +
+                     "; simulate at least one, and count from one of them");
+  if (!(std::isfinite(o.noise_s) && o.noise_s >= 0 && std::isfinite(o.noise_share) && o.noise_share >= 0))
+    throw UsageError("noise must not be negative; 0 is none");
+  if (!(o.efficiency > 0 && o.efficiency <= 1)) throw UsageError("the efficiency of overlap must be above 0, up to 1");
+}
+
+}  // namespace
+
+Simulator::Simulator(const Layout& layout, const Network& network, std::vector<std::int32_t> node,
+                     std::vector<std::int32_t> socket, const std::vector<RankClass>& classes,
+                     std::vector<std::int32_t> class_of) {
+  check(network);
+  check_lengths(layout, node, "nodes");
+  check_lengths(layout, socket, "sockets");
+  check_lengths(layout, class_of, "classes");
+  for (const std::int32_t c : class_of)
+    if (c >= static_cast<std::int32_t>(classes.size())) throw UsageError("a rank is of a class that is not given");
+  engine_ = std::make_unique<Engine>(layout, network, std::move(node), std::move(socket), classes, std::move(class_of));
+}
+
+Simulator::~Simulator() = default;
+
+Result Simulator::run(const Options& options) {
+  check(options);
+  return engine_->run(options);
+}
+
+Simulator::Engine::Engine(const Layout& layout, const Network& network, std::vector<std::int32_t> node,
+                          std::vector<std::int32_t> socket, const std::vector<RankClass>& classes,
+                          std::vector<std::int32_t> class_of)
+    : layout_(layout),
+      network_(network),
+      node_(std::move(node)),
+      socket_(std::move(socket)),
+      class_of_(std::move(class_of)),
+      wires_(network_, node_, socket_) {
+  for (const RankClass& given : classes) scripts_.push_back(make_script(layout_, given, network_));
+  for (const Script& script : scripts_) {
+    incoming_ = std::max(incoming_, script.incoming);
+    outgoing_ = std::max(outgoing_, script.outgoing);
+    for (const Lanes& lanes : script.programs) teams_ = teams_ || lanes.comm_thread;
+    for (const Route& route : script.routes)
+      for (const Flight& flight : route.flights) rendezvous_ = rendezvous_ || flight.rendezvous;
+  }
+  match(classes);
+}
+
+/// For each message of each plan, its place at a peer of each plan.
+void Simulator::Engine::match(const std::vector<RankClass>& classes) {
+  std::map<const Plan*, std::int32_t> known;
+  std::vector<const Script*> first;
+  for (std::size_t c = 0; c < classes.size(); ++c) {
+    const auto found = known.try_emplace(classes[c].plan, static_cast<std::int32_t>(known.size()));
+    if (found.second) first.push_back(&scripts_[c]);
+    kind_of_.push_back(found.first->second);
+  }
+  kinds_ = static_cast<int>(first.size());
+  for (const Script* from : first) {
+    auto& boxes = boxes_.emplace_back();
+    for (const Route& route : from->routes)
+      for (const Script* to : first) boxes.push_back(static_cast<std::int16_t>(counterpart(route, *to)));
+  }
+  for (int r = 0; r < layout_.size(); ++r) {
+    const Script& script = scripts_[class_of_[r]];
+    for (std::size_t m = 0; m < script.routes.size(); ++m) {
+      const int kind = kind_of_[class_of_[peer(layout_.coords(r), script.routes[m])]];
+      if (boxes_[kind_of_[class_of_[r]]][m * kinds_ + kind] < 0)
+        throw UsageError("message " + std::to_string(m) + " of rank " + std::to_string(r) +
+                         " has no counterpart at its peer; give each rank the class of its own plan");
+    }
+  }
+}
+
+/// Box of a message at its other end, a rank with script `to`; none where such a peer cannot be.
+int Simulator::Engine::counterpart(const Route& sent, const Script& to) const {
+  for (const Route& other : to.routes) {
+    if (other.out == sent.out || other.tag != sent.tag || other.round != sent.round || other.bytes != sent.bytes)
+      continue;
+    bool opposite = true;
+    for (int d = 0; d < 3; ++d) opposite = opposite && (other.offset[d] + sent.offset[d]) % layout_.ranks()[d] == 0;
+    if (opposite) return other.box;
+  }
+  return none;
+}
+
+void Simulator::Engine::reset(const Options& options) {
+  const std::size_t count = static_cast<std::size_t>(layout_.size());
+  options_ = options;
+  posting_ = rendezvous_ && options.by_itself;
+  result_ = Result{};
+  result_.ends.assign(count * options.rounds, 0);
+  ranks_.assign(count, Rank{});
+  for (std::size_t r = 0; r < count; ++r) ranks_[r].script = class_of_[r];
+  team_.assign(teams_ ? count : 0, Team{});
+  inboxes_.assign(count * incoming_, Inbox{});
+  outboxes_.assign(rendezvous_ ? count * outgoing_ : 0, Outbox{});
+  posted_.assign(posting_ ? inboxes_.size() : 0, 0);
+  parcels_.clear();
+  parcels_.reserve(inboxes_.size());
+  free_ = none;
+  met_.clear();
+  met_.reserve(count);
+  finished_ = 0;
+  queue_ = EventQueue{};
+  queue_.reserve(2 * count);
+  wires_.clear();
+}
+
+Result Simulator::Engine::run(const Options& options) {
+  reset(options);
+  for (int r = 0; r < layout_.size(); ++r) start(r);
+  while (!queue_.empty()) {
+    const Event event = queue_.pop();
+    const int r = event.actor / 2;
+    if (event.actor % 2) {
+      if (event.version == team_[r].version) on_main_event(r, event.time);
+    } else {
+      on_event(r);
+    }
+  }
+  if (finished_ != layout_.size()) stuck();
+  return std::move(result_);
+}
+
+void Simulator::Engine::stuck() const {
+  for (int r = 0; r < layout_.size(); ++r) {
+    const Rank& rank = ranks_[r];
+    if (rank.blocked == Blocked::no) continue;
+    const std::string what = rank.comm < static_cast<int>(lanes(rank).comm.size()) ? to_string(step(rank).kind) : "end";
+    throw Error(Exit::failed, "rank " + std::to_string(r) + " waits for ever in round " + std::to_string(rank.round) +
+                                  " at operation '" + what + "': the programs of these ranks do not fit together");
+  }
+  throw Error(Exit::failed, "ranks wait for each other for ever: their programs do not fit together");
+}
+
+}  // namespace haloscope::simulate

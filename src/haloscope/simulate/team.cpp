@@ -1,0 +1,138 @@
+// A rank with a communication thread: both lanes side by side, sweeps at the pace that what that thread does allows, as
+// Runner::run_comm_thread has it. Here every operation ends with an event, since the lanes wait for each other.
+#include <algorithm>
+
+#include "haloscope/simulate/engine.hpp"
+
+namespace haloscope::simulate {
+
+void Simulator::Engine::start_team(int r) {
+  Team& team = team_[r];
+  team.done = team.comm_done = team.blocked = team.sweeping = false;
+  team.beside = Beside::busy;
+  begin_main(r, ranks_[r].clock);
+  begin_comm(r);
+}
+
+// ---- the communication thread
+// ----------------------------------------------------------------------------------------
+
+void Simulator::Engine::begin_comm(int r) {
+  Rank& rank = ranks_[r];
+  rank.phase = Phase::begin;
+  if (rank.comm == static_cast<int>(lanes(rank).comm.size())) {
+    team_[r].comm_done = true;
+    beside(r, rank.clock, Beside::helping);
+    return join(r, rank.clock);
+  }
+  const Step& s = step(rank);
+  if (s.needs > rank.main) {
+    rank.blocked = Blocked::main_lane;
+    return beside(r, rank.clock, Beside::idle);
+  }
+  if (interacts(s) && !pays_first(s)) {
+    beside(r, rank.clock, Beside::idle);
+    if (!perform(r, s)) return;
+    rank.phase = Phase::spend;
+    return push(rank.clock, r);
+  }
+  beside(r, rank.clock, Beside::busy);
+  rank.phase = Phase::finish;
+  rank.clock += spend(r, s);
+  push(rank.clock, r);
+}
+
+void Simulator::Engine::on_comm_event(int r) {
+  Rank& rank = ranks_[r];
+  if (rank.phase == Phase::begin) return begin_comm(r);
+  const Step& s = step(rank);
+  if (rank.phase == Phase::spend) {
+    beside(r, rank.clock, Beside::busy);
+    rank.phase = Phase::finish;
+    const double seconds = spend(r, s);
+    rank.clock += seconds;
+    if (seconds > 0) return push(rank.clock, r);
+  } else if (interacts(s) && pays_first(s)) {
+    perform(r, s);
+  }
+  finish_comm(r);
+}
+
+void Simulator::Engine::finish_comm(int r) {
+  Rank& rank = ranks_[r];
+  ++rank.comm;
+  if (team_[r].blocked) begin_main(r, rank.clock);
+  begin_comm(r);
+}
+
+// ---- the others
+// ------------------------------------------------------------------------------------------------------
+
+void Simulator::Engine::begin_main(int r, double now) {
+  Rank& rank = ranks_[r];
+  Team& team = team_[r];
+  const Lanes& both = lanes(rank);
+  team.blocked = false;
+  while (rank.main < static_cast<int>(both.main.size())) {
+    const Step& s = both.main[rank.main];
+    if (s.needs > rank.comm) {
+      team.blocked = true;
+      return;
+    }
+    if (s.kind == OpKind::sweep) {
+      ++result_.operations;
+      team.sweeping = true;
+      team.since = team.begun = now;
+      team.left = 1;
+      if (s.cost.seconds > 0) team.left += delay(r, s.cost.seconds) / s.cost.seconds;
+      return push(now + team.left * pace(r), r, true, ++team.version);
+    }
+    ++rank.main;  // the thread beside them needs no call to make progress
+  }
+  team.done = true;
+}
+
+double Simulator::Engine::pace(int r) const {
+  const Rank& rank = ranks_[r];
+  const OpSeconds& cost = lanes(rank).main[rank.main].cost;
+  const Beside state = team_[r].beside;
+  return state == Beside::busy ? cost.busy : state == Beside::idle ? cost.idle : cost.seconds;
+}
+
+void Simulator::Engine::on_main_event(int r, double now) {
+  Rank& rank = ranks_[r];
+  Team& team = team_[r];
+  team.sweeping = false;
+  count(r, OpKind::sweep, now - team.begun);
+  ++rank.main;
+  begin_main(r, now);
+  if (rank.blocked == Blocked::main_lane && step(rank).needs <= rank.main) {
+    rank.blocked = Blocked::no;
+    rank.clock = now;
+    begin_comm(r);
+  } else if (team.done) {
+    join(r, now);
+  }
+}
+
+/// The communication thread does something else from `now` on: a sweep beside it goes on at another pace.
+void Simulator::Engine::beside(int r, double now, Beside state) {
+  Team& team = team_[r];
+  if (team.beside == state) return;
+  if (team.sweeping) {
+    const double before = pace(r);
+    team.left = before > 0 ? std::max(0.0, team.left - (now - team.since) / before) : 0.0;
+    team.since = now;
+  }
+  team.beside = state;
+  if (team.sweeping) push(now + team.left * pace(r), r, true, ++team.version);
+}
+
+/// Both lanes are through: the whole team goes on to the next program.
+void Simulator::Engine::join(int r, double now) {
+  if (!team_[r].done || !team_[r].comm_done) return;
+  ranks_[r].clock = now;
+  if (next_program(r)) start(r);
+}
+
+}  // namespace haloscope::simulate
