@@ -6,6 +6,7 @@ import contextlib
 import ctypes
 import functools
 import json
+import math
 import os
 import re
 import shutil
@@ -132,6 +133,7 @@ class Job:
     watchdog_s: float = 0.0
     inject: str = ""
     findings: dict | None = None  # of the probes, for the records
+    limit_s: float = math.inf  # wall time after which the ranks are ended
 
     @property
     def ranks(self) -> int:
@@ -201,6 +203,7 @@ class _Watched:
         self.board_path = board
         self.log: list[str] = []
         self.dead: faults.Slot | None = None  # a rank found dead while mpiexec was still running
+        self.timed_out = False
         try:
             self.process = subprocess.Popen(
                 command,
@@ -221,6 +224,10 @@ class _Watched:
     def _gather(self):
         for line in self.process.stdout:
             self.log.append(line.rstrip("\n"))
+
+    def seconds(self) -> float:
+        """Wall time since the start."""
+        return time.monotonic() - self._started
 
     def running(self) -> bool:
         """Wait a moment; False when mpiexec has ended. Ends it when no rank has appeared in time."""
@@ -296,6 +303,9 @@ def run(job: Job, on_record: Callable[[dict], None] = lambda record: None) -> Ou
         try:
             while watched.running():
                 collect()
+                if watched.seconds() > job.limit_s:
+                    watched.timed_out = True
+                    break
         finally:
             outcome.returncode = watched.finish()
             records.prepare(job.output)  # a rank ended in the middle of a line
@@ -304,6 +314,8 @@ def run(job: Job, on_record: Callable[[dict], None] = lambda record: None) -> Ou
         outcome.log = watched.log
         outcome.messages = _messages(watched.log)
         outcome.fault = faults.diagnose(board, watched.log, outcome.returncode, watched.dead)
+        if watched.timed_out:
+            outcome.fault = faults.Fault(f"not done after {job.limit_s:g} s, so it was ended")
     if outcome.fault:
         records.append(job.output, [_failed_record(job, outcome.fault)])
     return outcome

@@ -51,7 +51,11 @@ class Line:
 
     def step(self, text: str = "") -> None:
         """One more is done; `text` names it."""
-        self._done += 1
+        self.reach(self._done + 1, text)
+
+    def reach(self, done: float, text: str = "") -> None:
+        """So many are done now; `text` names the last."""
+        self._done = round(done)
         if self._console.is_terminal:
             self._bar.update(self._task, completed=self._done, description=f"{self._what} {text[:48]}", refresh=True)
         elif time.monotonic() - self._spoke > PLAIN_EVERY_S:

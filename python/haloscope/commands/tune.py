@@ -1,0 +1,238 @@
+"""`haloscope tune`: find the fastest choice for one grid by measuring few of them, those first that the model ranks first."""
+
+from __future__ import annotations
+
+import importlib.util
+from collections import Counter
+from pathlib import Path
+
+import click
+
+from haloscope import errors, isolated
+from haloscope.commands import advise, run
+
+SPACE = run._options(
+    click.argument("app"),
+    click.option("--cells", required=True, help="Global cells: 64x64x64, or one number for a cube."),
+    click.option("--ranks", "-n", type=click.IntRange(1), default=2, show_default=True, help="Number of MPI ranks."),
+    run._sweeping("strategy", "*/*", "Pattern and transport; globs as 'ordered/*'."),
+    run._sweeping("schedule", "*", "bulk, split, interleaved, comm-thread, pipeline; globs."),
+    run._sweeping("depth", "1,2,4,8", "Time steps per exchange.", "-d"),
+    run._sweeping("region", "full,shrink", "What sub-steps of deep halos sweep: full, shrink, blocked; globs."),
+    run._sweeping("process-grid", "", "Rules (white, valen, davis, lines) or explicit, 2x1x1."),
+    run._sweeping("threads", "1", "Threads per rank."),
+    run._sweeping("tiles", "0", "Interior tiles of split; 0 = its default."),
+    run._sweeping("sharing", "", "How comm-thread hands out the interior: guided, dynamic."),
+    click.option("--form", default="", help="Kernel form. [the app's first]"),
+    click.option("--real", default="f64", show_default=True, help="Scalar type: f64, f32."),
+    click.option("--periodic", default="", metavar="DIMS", help="Dimensions that wrap: xyz, xy, ..., none. [all]"),
+)
+SEARCH = run._options(
+    click.option("--profile", metavar="FILE|NAME", help="Machine profile that says what to try first. [random order]"),
+    click.option("--budget", type=click.FloatRange(0, min_open=True), metavar="SECONDS",
+                 help="Time for the search. [a tenth of measuring everything, at most 60]"),
+    click.option("--confirm", type=click.IntRange(0), default=5, show_default=True,
+                 help="Launches that the winner, the runner-up and the default are measured in again; 0 = none."),
+    click.option("--exhaustive", is_flag=True, help="Measure all candidates too, and say what the choice lost."),
+    click.option("--timeout", type=click.FloatRange(0, min_open=True), default=isolated.TIMEOUT_S, show_default=True,
+                 help="Seconds after which a candidate's launch is ended."),
+    click.option("--seed", type=int, default=0, show_default=True, help="Seed of the random order."),
+    click.option("--output", type=click.Path(path_type=Path), help="Record file. [results/scratch/tune-APP-TIME.jsonl]"),
+    click.option("--resume", is_flag=True, help="Take from the record file what it already holds."),
+    click.option("--top", type=click.IntRange(1), default=10, show_default=True, help="Rows of the table."),
+)  # fmt: skip
+
+
+@click.command(short_help="Find the fastest choice for one grid by measuring few.")
+@SPACE
+@SEARCH
+def command(app, profile, budget, confirm, exhaustive, timeout, seed, output, resume, top, **options):
+    """Find the fastest halo exchange of APP for one grid on this machine.
+
+    \b
+    haloscope tune advection3d --cells 96 --ranks 2 --profile machine.json
+    haloscope tune laplace2d --cells 1024 --strategy 'ordered/*' --budget 60 --output tune.jsonl
+    haloscope tune laplace2d --cells 1024 --strategy 'ordered/*' --output tune.jsonl --resume
+
+    Candidates are tried in the order of the model, many for a short time, then the fastest for longer. Each runs in a
+    launch of its own with a time-out, and its result is compared with `reference`; one that fails is left out with the reason.
+    At last the winner, the runner-up and plain `ordered/p2p` bulk depth 1 are measured again, interleaved.
+    """
+    from haloscope import build, progress, records
+    from haloscope.model import profile as profiles
+    from haloscope.model import tune as model
+
+    machine = profiles.load(profile) if profile else None
+    planned = space(app, options)
+    build.rank_program()  # is it there? asked before a record file is made
+    measurer = isolated.Isolated(output or records.scratch(f"tune-{app}"), timeout, resume)
+    order = model.order(planned.configurations, machine, seed=seed)
+    with progress.Line(100, f"tuning {app} (% of the time)") as line:
+        race = model.Race(order.entrants, measurer.once, budget, model.RUNGS)
+        race.on_step = lambda text: line.reach(100 * race.part, text)
+        race.run()
+    winner, length = race.ranking[0].configuration, race.rungs[-1]
+    rivals = [c for c in (model.default_of(winner), *(e.configuration for e in race.ranking[1:2] if e.launches)) if c]
+    again = model.rerun(measurer.paired, [winner, *rivals], confirm, "confirm", length) if confirm else None
+    chosen = model.decide(winner, rivals, again) if again else winner
+    parts = [_title(race, chosen, machine), _race(race, top)]
+    parts.append(_confirmed(chosen, [winner, *rivals], again) if again else "")
+    parts.append(_spent(race, again))
+    if exhaustive:
+        parts.append(_exhaustive(race, chosen, measurer, max(confirm, 5)))
+    parts += [
+        _code(chosen),
+        _left_out(race, order, planned, machine),
+        *(f"Note: {text}." for text in measurer.complaints),
+    ]
+    click.echo("\n\n".join(filter(None, parts)) + f"\n\nrecords: {measurer.output}")
+
+
+def space(app: str, options: dict):
+    """Return the candidates as a sweep, illegal ones set aside. Raises UsageProblem when there are none, or two grids."""
+    from haloscope import sweep
+
+    given = {**dict.fromkeys(run.PASSED_ON), **dict.fromkeys(("isa", "memory", "placement"), ""), "nodes": "0"}
+    given |= {"barrier": False, "verify": None, **options, "ranks": str(options["ranks"])}
+    words = [run.SCHEDULE_WORDS.get(word, word) for word in options["schedule"].split(",")]
+    planned = run.plan_sweep(app, {**given, "schedule": ",".join(words)})
+    if len({c.cells for c in planned.configurations}) > 1:
+        raise errors.UsageProblem(f"tuning is for one grid, --cells '{options['cells']}' names several; give one size")
+    planned = _without_oracle(planned)
+    run._one_refusal_is_an_error(planned)
+    return _on_own_cores(planned) if planned.configurations else sweep.Sweep()
+
+
+def _without_oracle(planned):
+    """`reference` exists to be right and is never ranked."""
+    from haloscope import sweep
+
+    kept = [c for c in planned.configurations if "/" in c.strategy]
+    if not kept and planned.configurations:
+        raise errors.UsageProblem(
+            "`reference` is what results are compared with, not a candidate; give other strategies"
+        )
+    return sweep.Sweep(kept, [pair for pair in planned.refused if "/" in pair[0].strategy])
+
+
+def _on_own_cores(planned):
+    """Set aside what has more threads than there are cores, unless the ranks alone are too many."""
+    from haloscope import launch, sweep
+
+    cores = launch.cores()
+    crowded = [c for c in planned.configurations if c.ranks <= cores < c.ranks * c.threads]
+    kept = [c for c in planned.configurations if c not in crowded]
+    reasons = [(c, f"{c.ranks} ranks of {c.threads} threads are more than the {cores} cores here") for c in crowded]
+    if not kept:
+        raise errors.UsageProblem(f"{reasons[0][1]}; use fewer --threads")
+    return sweep.Sweep(kept, [*planned.refused, *reasons])
+
+
+# ---- what is said --------------------------------------------------------------------------------------------------------
+
+
+def _words(configuration) -> str:
+    """Return what distinguishes a candidate, in words of the command line."""
+    from haloscope import sweep
+    from haloscope.model import advise as model
+
+    c = configuration
+    words = model.name(sweep.choice(c))
+    for name, usual in (("process_grid", ""), ("threads", 1), ("tiles", 0), ("sharing", "")):
+        words += f", {name.replace('_', '-')} {getattr(c, name)}" * (getattr(c, name) != usual)
+    return words
+
+
+def _title(race, chosen, machine) -> str:
+    first = f"# Tuned: {chosen.app}, {chosen.shape} cells, {chosen.ranks} ranks\n\n**{_words(chosen)}** is the choice."
+    if machine:
+        return f"{first} Candidates were tried in the order that profile '{machine.name}' predicts."
+    calibrate = importlib.util.find_spec("haloscope.commands.calibrate")
+    remedy = "make a profile with `haloscope calibrate`" if calibrate else "give a machine profile with --profile"
+    return (
+        f"{first} No profile was given, so candidates were tried in random order; {remedy} to try the best ones first."
+    )
+
+
+def _race(race, top: int) -> str:
+    from haloscope import tables
+
+    shown = [e for e in race.ranking if e.launches][:top]
+    unit, factor = tables.unit(e.time_s for e in shown)
+    rows = [
+        [place, _words(e.configuration), tables.number(e.time_s * factor),
+         tables.number(e.predicted_s * factor) if e.predicted_s else "", e.rungs, e.fate or "in to the end"]
+        for place, e in enumerate(shown, 1)
+    ]  # fmt: skip
+    headers = ["#", "candidate", f"measured ({unit})", f"predicted ({unit})", "rungs", "why not further"]
+    measured = sum(bool(e.launches) for e in race.entrants)
+    noise = ", ".join(f"{value:.0%}" for value in race.seen_noise)
+    words = f"{measured} of {len(race.entrants)} candidates measured; noise between launches by rung: {noise}."
+    return f"{words}\n\n" + tables.markdown(rows, headers, right=("#", *headers[2:5]))
+
+
+def _confirmed(chosen, measured, again) -> str:
+    from haloscope import stats, tables
+    from haloscope.model import tune as model
+
+    rows = []
+    for other in dict.fromkeys(c for c in measured if c.id != chosen.id):
+        ratio = again.ratio(other, chosen)
+        name = _words(other) + " (the default)" * model.is_default(other)
+        if ratio is None:
+            rows.append([name, "", "", "not measured again: see the notes"])
+            continue
+        said = stats.told(ratio, "the choice is faster", "the choice is slower")
+        rows.append([name, f"{ratio.value:.3f}", tables.interval(ratio, "{:.3f}".format), said])
+    if not rows:
+        return "The choice is the default, and there was no other to measure it against."
+    table = tables.markdown(rows, ["against", "speed-up", "95 %", "verdict"], right=("speed-up",))
+    return f"## Measured again, interleaved\n\n{table}"
+
+
+def _spent(race, again) -> str:
+    confirming = again.wall_s if again else 0.0
+    spent, whole = race.spent_s + confirming, race.exhaustive_s
+    return (
+        f"Measured for {race.spent_s:.1f} s to choose and {confirming:.1f} s to confirm: {spent / whole:.0%} of the {whole:.0f} s "
+        f"that one launch of each of the {len(race.entrants)} candidates would take ({race.spent_s / whole:.0%} without confirming)."
+    )
+
+
+def _exhaustive(race, chosen, measurer, launches: int) -> str:
+    from haloscope import stats, tables
+    from haloscope.model import tune as model
+
+    best, seconds = model.exhaustively(race.entrants, measurer.once, race.rungs[-1])
+    words = f"All candidates took {seconds:.1f} s; choosing took {race.spent_s / seconds:.0%} of that. "
+    if best.id == chosen.id:
+        return f"## Against all candidates\n\n{words}The choice is the fastest of all: regret 1."
+    ratio = model.rerun(measurer.paired, [chosen, best], launches, "regret", race.rungs[-1]).ratio(chosen, best)
+    if ratio is None:
+        return f"## Against all candidates\n\n{words}The fastest, {_words(best)}, could not be measured again."
+    said = stats.told(ratio, "the choice is slower", "the choice is faster")
+    return (
+        f"## Against all candidates\n\n{words}The fastest was {_words(best)}. Both measured again, interleaved: regret "
+        f"{ratio.value:.3f} ({tables.interval(ratio, '{:.3f}'.format)}), {said}."
+    )
+
+
+def _code(chosen) -> str:
+    """Return the lines of code that advice gives, the command completed by what advice does not vary."""
+    from haloscope import sweep
+
+    flags = {"process-grid": chosen.process_grid, "tiles": chosen.tiles, "sharing": chosen.sharing, "form": chosen.form,
+             "real": chosen.real * (chosen.real != "f64")}  # fmt: skip
+    more = "".join(f" --{name} {value}" for name, value in flags.items() if value)
+    return advise._code(sweep.choice(chosen)).removesuffix("`") + more + "`"
+
+
+def _left_out(race, order, planned, machine) -> str:
+    """Say how many candidates are out for which reason: illegal, failed, without a price."""
+    lines = [f"- {count} cannot be: {reason}" for reason, count in Counter(r for _, r in planned.refused).most_common()]
+    failed = Counter(e.fate for e in race.entrants if e.fate.startswith("failed"))
+    lines += [f"- {count} {reason}" for reason, count in failed.most_common()]
+    never = [e for e in race.entrants if not e.launches and not e.fate.startswith("failed")]
+    lines += [f"- {len(never)} not measured: the time was up before their turn"] if never else []
+    lines += [f"- {count} tried last, as they have no prediction: {reason}" for reason, count in order.unpriced.items()]
+    return "## Left out\n\n" + "\n".join(lines) if lines else ""

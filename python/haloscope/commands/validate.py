@@ -1,0 +1,214 @@
+"""`haloscope validate`: predictions against the records of measurements."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import click
+
+from haloscope import errors
+
+
+@click.command(short_help="Predicted against measured: errors, coverage, order, regret of the pick.")
+@click.argument("files", nargs=-1, required=True, type=click.Path(), metavar="RECORDS...")
+@click.option("--profile", required=True, metavar="FILE|NAME", help="Machine profile: a JSON file or a shipped one.")
+@click.option("--samples", type=click.IntRange(0), default=100, show_default=True,
+              help="Draws of the profile's parameters for the intervals; 0 = none.")  # fmt: skip
+@click.option("-o", "--output", "stem", type=click.Path(path_type=Path), metavar="STEM",
+              help="Write STEM.md, and a plot of predicted against measured times as STEM.svg and STEM.png.")  # fmt: skip
+def command(files, profile, samples, stem):
+    """Compare the times in record files with what a machine profile predicts for the same choices.
+
+    \b
+    haloscope run advection3d --cells 64,128 --strategy 'ordered/*' --output records.jsonl
+    haloscope validate records.jsonl --profile machine.json -o out/validation
+
+    Errors are predicted over measured, less 1. Regret is the measured time of the model's pick over the measured best of
+    the same case. Records without a prediction are counted with the reason; the exit code stays 0.
+    """
+    from haloscope.model import profile as profiles
+    from haloscope.model import validate as model
+
+    machine = profiles.load(profile)
+    found = model.validate(read(files), machine, samples)
+    text = markdown(found, machine.name)
+    click.echo(text)
+    if stem:
+        _write(stem, text)
+        drawn = plot(found, stem) if found.pairs else []
+        click.echo(f"\nwritten: {', '.join(map(str, [stem.with_suffix('.md'), *drawn]))}")
+
+
+def read(files: Sequence[str]) -> list[dict]:
+    """Return the records of some files, their launches told apart; bad lines are named on stderr.
+
+    Raises UsageProblem for a file that cannot be read and when none of them holds a record.
+    """
+    from haloscope import records
+
+    found = []
+    for number, path in enumerate(dict.fromkeys(files), 1):
+        file = records.read(path)
+        for complaint in file.complaints():
+            click.echo(f"haloscope: {complaint}", err=True)
+        for record in file.records:
+            launch = record.get("launch", {"id": ""})
+            found.append({**record, "launch": {**launch, "id": f"{number}/{launch['id']}"}})
+    if not found:
+        raise errors.UsageProblem(f"no records in {', '.join(files)}; give files that `haloscope run` wrote")
+    return found
+
+
+def markdown(found, profile: str) -> str:
+    """Return the whole report of a `model.validate.Validation`."""
+    parts = [f"# Predicted against measured: {len(found.pairs)} configurations\n\nMachine profile: {profile}."]
+    parts += [f"Warning: {text}." for text in found.warnings]
+    if found.pairs:
+        parts += _figures(found.pairs)
+    if found.crowded:
+        parts.append(
+            "## With more threads than cores, apart from all above\n\n" + _errors(found.crowded, exchange=False)
+        )
+    if found.left_out:
+        lines = "\n".join(f"- {count}: {reason}" for reason, count in found.left_out.items())
+        parts.append(f"## Not compared\n\n{lines}")
+    return "\n\n".join(filter(None, parts))
+
+
+def _figures(pairs) -> list[str]:
+    from haloscope.model import validate as model
+
+    parts = ["## Time of a step\n\n" + _errors(pairs, exchange=False)]
+    held = sum(p.exchange_error is not None for p in pairs)
+    if held:
+        words = (
+            f"Not hidden by computing, on the rank that waits least for others; measured on {held} of {len(pairs)}.\n\n"
+        )
+        parts.append("## Time of the exchange itself\n\n" + words + _errors(pairs, exchange=True))
+    return [*parts, _coverage(model.coverage(pairs), len(pairs)), _cases(model.cases(pairs)), _each(pairs)]
+
+
+def _errors(pairs, exchange: bool) -> str:
+    from haloscope import tables
+    from haloscope.model import validate as model
+
+    headers = ["group", "count", "signed median", "median", "p90", "worst"]
+    rows = [[e.group, e.count, f"{e.signed:+.1%}", f"{e.median:.1%}", f"{e.p90:.1%}", f"{e.worst:.1%}"]
+            for e in model.grouped(pairs, exchange)]  # fmt: skip
+    return tables.markdown(rows, headers, right=headers[1:])
+
+
+def _coverage(c, count: int) -> str:
+    from haloscope.model import validate as model
+
+    if c is None:
+        return "## Intervals\n\nNone: the profile gives none, or --samples is 0."
+    verdict = "rejected" if c.p_value < 0.05 else "not rejected"
+    return (
+        f"## Intervals\n\n{c.inside} of {c.count} measurements lie in their predicted intervals ({c.inside / c.count:.0%}); as "
+        f"{model.NOMINAL:.0%} intervals they are {verdict} (binomial test, p = {c.p_value:.2g})."
+        + (f" {count - c.count} predictions have no interval." if c.count < count else "")
+    )
+
+
+def _cases(found) -> str:
+    from haloscope import stats, tables
+    from haloscope.model import advise
+    from haloscope.model import validate as model
+
+    if not found:
+        return "## Order and regret\n\nNo case was measured with two choices."
+    headers = ["case", "choices", "order (tau)", "pick of the model", "regret", "95 %", "fastest measured"]
+    rows = []
+    for case in found:
+        same = case.pick is case.best
+        unsure = not same and stats.told(case.regret, "slower", "faster") == stats.NO_CHOICE
+        ends = "" if same else stats.NO_CHOICE if unsure else tables.interval(case.regret, "{:.3f}".format)
+        order = "" if case.order != case.order else f"{case.order:+.2f}"  # NaN: all times alike
+        rows.append([case.name, case.count, order, advise.name(case.pick.prediction.choice), f"{case.regret.value:.3f}", ends,
+                     "the pick" if same else advise.name(case.best.prediction.choice)])  # fmt: skip
+    words = (
+        f"Regret over {len(found)} cases: geometric mean {model.mean_regret(found):.3f}, worst {found[0].regret.value:.3f}. From "
+        f"records the fastest is the luckiest too: `haloscope tune --exhaustive` measures the two again."
+    )
+    return f"## Order and regret\n\n{words}\n\n" + tables.markdown(
+        rows, headers, right=("choices", "order (tau)", "regret")
+    )
+
+
+def _each(pairs) -> str:
+    from haloscope import tables
+
+    ordered = sorted(pairs, key=lambda p: -abs(p.error))
+    headers = [
+        "configuration",
+        "measured (us)",
+        "predicted (us)",
+        "error",
+        "exchange (us)",
+        "predicted",
+        "error ",
+        "bound by",
+    ]
+    rows = []
+    for p in ordered:
+        exchange = ["", "", ""]
+        if p.exchange_error is not None:
+            exchange = [tables.number(p.exchange_s * 1e6), tables.number(p.prediction.exchange_s * 1e6),
+                        f"{p.exchange_error:+.1%}"]  # fmt: skip
+        rows.append([p.row.id, tables.number(p.row.step.value * 1e6), tables.number(p.prediction.time_s * 1e6),
+                     f"{p.error:+.1%}", *exchange, _parts(p)])  # fmt: skip
+    table = tables.markdown(rows, headers, right=headers[1:-1])
+    return f"## Each configuration, largest error first\n\nWith the two largest predicted terms.\n\n{table}"
+
+
+def _parts(pair) -> str:
+    terms, whole = pair.prediction.terms, pair.prediction.time_s
+    largest = sorted(terms, key=lambda term: -terms[term])[:2]
+    shares = ", ".join(f"{term} {terms[term] / whole:.0%}" for term in largest if terms[term] > 0)
+    return f"{pair.regime}: {shares}"
+
+
+def _write(stem: Path, text: str) -> None:
+    try:
+        stem.parent.mkdir(parents=True, exist_ok=True)
+        stem.with_suffix(".md").write_text(text + "\n")
+    except OSError as error:
+        raise errors.HaloscopeError(
+            f"cannot write {stem.with_suffix('.md')}: {error.strerror}; choose another stem with --output"
+        ) from None
+
+
+def plot(found, stem: Path) -> list[Path]:
+    """Draw predicted against measured times, steps and exchanges, coloured by regime. Returns the files written."""
+    from haloscope import figures
+
+    plt = figures.plt
+    with plt.rc_context(figures.STYLE):
+        figure, axes = plt.subplots(1, 2, figsize=(11, 5), layout="constrained")
+        held = [p for p in found.pairs if p.exchange_error is not None]
+        _scatter(axes[0], "time of a step", [(p.regime, p.row.step.value, p.prediction.time_s) for p in found.pairs])
+        _scatter(axes[1], "time of the exchange itself",
+                 [(p.exchange_regime, p.exchange_s, p.prediction.exchange_s) for p in held])  # fmt: skip
+        return figures.save(figure, stem)
+
+
+def _scatter(axes, title: str, points: Sequence[tuple[str, float, float]]) -> None:
+    from haloscope import figures
+
+    axes.set_title(title, loc="left", fontweight="bold", fontsize=11)
+    points = [(name, x, y) for name, x, y in points if x > 0 and y > 0]
+    if not points:
+        axes.text(0.5, 0.5, "not measured", ha="center", transform=axes.transAxes)
+        return
+    for number, name in enumerate(sorted({name for name, _, _ in points})):
+        x, y = zip(*((1e6 * a, 1e6 * b) for n, a, b in points if n == name), strict=True)
+        axes.plot(x, y, "o", markersize=4, alpha=0.7, color=f"C{number}", label=f"{name} ({len(x)})")
+    low, high = min(min(p[1:]) for p in points) * 0.8e6, max(max(p[1:]) for p in points) * 1.25e6
+    axes.plot([low, high], [low, high], color=figures.INK, linewidth=1)
+    for factor in (0.9, 1.1):
+        axes.plot([low, high], [factor * low, factor * high], color=figures.PALE, linewidth=0.8, linestyle="--")
+    axes.set(xscale="log", yscale="log", xlim=(low, high), ylim=(low, high), xlabel="measured (us per step)",
+             ylabel="predicted (us per step); dashed: 10 % off")  # fmt: skip
+    axes.legend(frameon=False, fontsize=9)

@@ -1,0 +1,317 @@
+"""Tuning: what halving keeps, what it measures, what happens to candidates that fail, and a real tuning on two ranks."""
+
+from __future__ import annotations
+
+import dataclasses
+import itertools
+import json
+import random
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from haloscope import errors, isolated, records, sweep
+from haloscope.model import profile
+from haloscope.model import tune as model
+
+TOY = Path(__file__).parent / "profiles" / "toy.json"
+SHORT = (model.Length(0.01, 2), model.Length(0.02, 2), model.Length(0.04, 2))
+
+
+def candidates(count: int) -> list[sweep.Configuration]:
+    """Distinct configurations; which ones does not matter to a race."""
+    return [sweep.Configuration("laplace2d", (64, 64), ranks=2, depth=1 + n) for n in range(count)]
+
+
+class Machine:
+    """Stands for the ranks: `times` seconds per step by depth - 1, each launch off by up to `noise` to either side.
+
+    failing: places that end in a failed record, wrong: places whose result differs from `reference`.
+    """
+
+    def __init__(self, times, noise=0.0, seed=0, failing=(), wrong=()):
+        self.times, self.noise, self.random = times, noise, random.Random(seed)
+        self.failing, self.wrong, self.asked = failing, wrong, []
+
+    def __call__(self, c: sweep.Configuration, launch_id: str) -> dict:
+        place = c.depth - 1
+        self.asked.append((launch_id, c.id))
+        given = dict(c.settings)
+        wall = 0.3 + float(given["seconds"]) * (int(given["repetitions"]) + 1)
+        about = {"schema": "haloscope.record", "schema_version": 1, "id": c.id, "launch": {"id": launch_id},
+                 "tuning": {"wall_s": wall}}  # fmt: skip
+        if place in self.failing:
+            return about | {"kind": "failed", "reason": "rank 1 died"}
+        seconds = self.times[place] * (1 + self.random.uniform(-self.noise, self.noise))
+        request = {**c.request(), "steps": 10}
+        return about | {"kind": "measurement", "request": request, "time_s": {"repetitions": [10 * seconds] * 2},
+                        "verification": {"status": "failed" if place in self.wrong else "passed"}}  # fmt: skip
+
+
+def race(machine, count, **options) -> model.Race:
+    entrants = [model.Entrant(c) for c in candidates(count)]
+    return model.Race(entrants, machine, **{"budget_s": 1e9, "rungs": SHORT, **options}).run()
+
+
+# ---- rules of the race ---------------------------------------------------------------------------------------------------
+
+times = st.lists(st.floats(1e-4, 2e-4), min_size=1, max_size=12)
+
+
+@given(times, st.floats(0.0, 0.1), st.integers(0, 1000))
+@settings(max_examples=40, deadline=None)
+def test_the_true_best_is_never_dropped_while_the_noise_is_bounded(times, noise, seed):
+    found = race(Machine(times, noise, seed), len(times), noise=max(noise, 0.001))
+    best = found.entrants[min(range(len(times)), key=times.__getitem__)]
+    assert best.fate == ""
+    winner = times[found.ranking[0].configuration.depth - 1]
+    assert winner <= min(times) * (1 + noise) / (1 - noise) * (1 + 1e-9)
+
+
+@given(times, st.integers(0, 1000), st.floats(0.5, 20.0))
+@settings(max_examples=30, deadline=None)
+def test_every_candidate_ends_in_the_ranking_with_a_reason_or_as_a_survivor(times, seed, budget):
+    found = race(Machine(times, 0.05, seed), len(times), budget_s=budget)
+    assert sorted(e.id for e in found.ranking) == sorted(e.id for e in found.entrants)
+    assert found.ranking[0].fate == "" and found.ranking[0].launches
+    for entrant in found.entrants:
+        assert entrant.fate or entrant.rungs
+
+
+@given(times, st.sets(st.integers(0, 11)), st.sets(st.integers(0, 11)))
+@settings(max_examples=30, deadline=None)
+def test_failing_candidates_are_reported_and_never_chosen(times, failing, wrong):
+    machine = Machine(times, failing=failing, wrong=wrong)
+    bad = {n for n in failing | wrong if n < len(times)}
+    if len(bad) == len(times):
+        with pytest.raises(errors.HaloscopeError, match="no candidate could be measured"):
+            race(machine, len(times))
+        return
+    found = race(machine, len(times))
+    assert found.ranking[0].configuration.depth - 1 not in bad
+    for place in bad:
+        reason = "rank 1 died" if place in failing else "differs from `reference`"
+        assert found.entrants[place].fate == f"failed: {reason}" or reason in found.entrants[place].fate
+
+
+def test_what_is_clearly_slower_goes_first_and_is_not_measured_for_long():
+    machine = Machine([3e-4, 1e-4, 2e-4, 1.01e-4])
+    found = race(machine, 4)
+    assert [e.rungs for e in found.entrants] == [1, 3, 1, 3]
+    assert found.entrants[0].fate.startswith("3.00 times the best")
+    assert found.ranking[0].configuration.depth == 2
+
+
+def test_without_time_only_the_first_few_are_tried_and_the_rest_says_so():
+    found = race(Machine([1e-4] * 40), 40, budget_s=1.0)
+    measured = [e for e in found.entrants if e.launches]
+    assert len(measured) == model.LEAST
+    assert measured == list(found.entrants[: model.LEAST])
+    assert all("not measured: time was up" in e.fate for e in found.entrants[model.LEAST :])
+
+
+def test_a_tenth_of_measuring_everything_is_what_it_takes_unless_told_otherwise():
+    machine = Machine([1e-4 * (1 + n / 100) for n in range(150)])
+    found = race(machine, 150, budget_s=None, rungs=model.RUNGS)
+    assert found.exhaustive_s == pytest.approx(150 * (0.3 + model.RUNGS[-1].total))
+    most = max(model.RUNGS[-1].total, 1) + 0.3
+    assert 0.05 * found.exhaustive_s < found.spent_s < model.SHARE * found.exhaustive_s + (model.LEAST + 1) * most
+
+
+def test_a_machine_that_drifts_raises_the_noise_and_drops_less():
+    class Drifting(Machine):
+        def __call__(self, c, launch_id):
+            self.times = [t * 1.1 for t in self.times]
+            return super().__call__(c, launch_id)
+
+    calm, drifting = race(Machine([1e-4, 1.2e-4, 1.3e-4]), 3), race(Drifting([1e-4, 1.2e-4, 1.3e-4]), 3)
+    assert calm.seen_noise[0] == model.NOISE and drifting.seen_noise[0] > 0.3
+    assert calm.entrants[1].fate and not drifting.entrants[1].fate
+
+
+# ---- the order -----------------------------------------------------------------------------------------------------------
+
+
+def small_space() -> list[sweep.Configuration]:
+    axes = {"cells": [(256, 256)], "ranks": [4], "schedule": ["bulk", "split"], "depth": [1, 4],
+            "strategy": ["direct/p2p", "ordered/persistent", "ordered/p2p", "ordered/rma-pscw"]}  # fmt: skip
+    return sweep.expand("laplace2d", axes).configurations
+
+
+def test_the_model_says_what_is_tried_first_after_the_default():
+    order = model.order(small_space(), profile.load(TOY))
+    assert model.is_default(order.entrants[0].configuration)
+    priced = [e.predicted_s for e in order.entrants[1:] if e.predicted_s]
+    assert len(priced) == 11 and len(order.entrants) == 16
+    assert all(b > a / (1 + 11 * model.ALIKE) for a, b in itertools.pairwise(priced))
+    assert [e.predicted_s for e in order.entrants[12:]] == [None] * 4
+    [(reason, count)] = order.unpriced.items()
+    assert "rma-pscw" in reason and count == 4
+
+
+def test_of_candidates_that_are_predicted_alike_the_second_waits():
+    assert model._turns([1.0, 1.0, 1.05, None, 1.0]) == pytest.approx([1.0, 1.1, 1.05, float("inf"), 1.2])
+
+
+def test_without_a_profile_the_order_is_random_and_can_be_repeated():
+    first, again, other = (model.order(small_space(), None, seed=seed).entrants for seed in (1, 1, 2))
+    assert [e.id for e in first] == [e.id for e in again] != [e.id for e in other]
+    assert {e.id for e in first} == {e.id for e in other}
+
+
+# ---- isolation and resuming ----------------------------------------------------------------------------------------------
+
+
+@given(st.lists(st.floats(1e-4, 2e-4), min_size=2, max_size=6), st.integers(1, 12), st.integers(0, 99))
+@settings(max_examples=20, deadline=None)
+def test_a_tuning_that_is_resumed_measures_nothing_twice(tmp_path_factory, times, stop, seed):
+    """Interrupted after `stop` measurements, with a line cut short, then resumed: as if it had never been interrupted."""
+    file = tmp_path_factory.mktemp("tune") / "t.jsonl"
+    whole = Machine(times, 0.05, seed)
+    one = Machine(times, 0.05, seed)
+
+    def tuning(machine, resume, limit=10**6):
+        measurer = isolated.Isolated(file, resume=resume)
+
+        def ended(configuration, launch_id, timeout_s):
+            if len(machine.asked) == limit:
+                raise KeyboardInterrupt
+            return machine(configuration, launch_id)
+
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(isolated, "_measured", ended)
+            patch.setattr(records, "fault_of", lambda record: "")  # records made here hold only what tuning reads
+            return race(measurer.once, len(times)), measurer
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(records, "fault_of", lambda record: "")
+        try:
+            tuning(one, resume=False, limit=stop)
+        except KeyboardInterrupt:
+            with file.open("a") as cut:
+                cut.write('{"schema": "haloscope.rec')
+        found, measurer = tuning(one, resume=True)
+    assert len(one.asked) == len(set(one.asked))
+    assert measurer.complaints == [] or "line" in measurer.complaints[0]
+    straight = race(whole, len(times))
+    assert [e.id for e in found.ranking] == [e.id for e in straight.ranking]
+    assert one.asked == whole.asked
+
+
+def test_a_file_is_not_overwritten_without_being_told_to_resume(tmp_path):
+    file = tmp_path / "t.jsonl"
+    file.write_text("\n")
+    with pytest.raises(errors.UsageProblem, match="--resume"):
+        isolated.Isolated(file)
+
+
+def test_a_launch_that_hangs_is_ended_and_recorded(tmp_path, monkeypatch):
+    from haloscope import launch
+
+    command = launch.Job.command
+    monkeypatch.setattr(launch.Job, "command", lambda job, folder: [*command(job, folder)[:-2], *stuck(job, folder)])
+    c = sweep.Configuration("laplace2d", (64, 64), ranks=2, settings=(("seconds", "0.01"), ("repetitions", "2")))
+    record = isolated.Isolated(tmp_path / "t.jsonl", timeout_s=1.5).once(c, "rung-1")
+    assert record["kind"] == "failed" and "1.5 s" in record["reason"]
+    assert 1.4 < record["tuning"]["wall_s"] < 12
+    assert records.read(tmp_path / "t.jsonl").records == [record]
+
+
+def stuck(job, folder):
+    """Words that make a rank hang, with a watchdog that would notice only later."""
+    return ["--inject", "hang:rank=0,step=1", "--watchdog", "60", "--configs", str(folder / "configurations")]
+
+
+# ---- what is decided -------------------------------------------------------------------------------------------------------
+
+
+def rows(times) -> model.Rerun:
+    from haloscope import tables
+
+    made = {c.id: tables.Row(c.id, {}, {f"launch-{n}": [t, t * 1.01] for n in range(5)}, [])
+            for c, t in zip(candidates(len(times)), times, strict=True)}  # fmt: skip
+    return model.Rerun(made, 1.0)
+
+
+def test_the_re_run_has_the_last_word_but_only_beyond_its_interval():
+    winner, runner, default = candidates(3)
+    assert model.decide(winner, [runner, default], rows([1.0, 1.3, 2.0])) is winner
+    assert model.decide(winner, [runner, default], rows([1.0, 0.8, 0.5])) is default
+    assert model.decide(winner, [runner, default], rows([1.0, 0.999, 1.5])) is winner
+    assert model.decide(winner, [runner, default], model.Rerun({}, 0.0)) is winner
+
+
+def test_the_default_of_any_choice_is_the_plain_exchange_of_the_same_problem():
+    c = sweep.Configuration("laplace2d", (64, 64), ranks=2, strategy="direct/persistent", schedule="split", depth=4,
+                            region="shrink", tiles=4, settings=(("verify", "9"),))  # fmt: skip
+    plain = model.default_of(c)
+    assert model.is_default(plain) and (plain.region, plain.tiles, plain.cells) == ("full", 0, c.cells)
+    assert dict(plain.settings) == {"verify": "3"}
+    pipeline = dataclasses.replace(c, app="poisson2d", form="gauss-seidel", schedule="pipeline", depth=1, periodic="none",
+                                   process_grid="lines")  # fmt: skip
+    assert model.default_of(pipeline) is None
+
+
+def test_all_candidates_are_measured_once_when_asked(tmp_path):
+    machine = Machine([3e-4, 1e-4, 2e-4], failing={2})
+    best, seconds = model.exhaustively([model.Entrant(c) for c in candidates(3)], machine)
+    assert best.depth == 2 and len(machine.asked) == 3
+    assert seconds == pytest.approx(3 * (0.3 + model.RUNGS[-1].total))
+
+
+# ---- the command -----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("words", "expected"),
+    [
+        (("--cells", "64,128"), "one grid"),
+        (("--cells", "64", "--strategy", "reference"), "not a candidate"),
+        (("--cells", "64", "--strategy", "orderd/p2p"), "did you mean"),
+        (("--cells", "64", "--schedule", "pipeline"), "poisson2d"),
+        (("--cells", "64", "--budget", "0"), "--budget"),
+        (("--cells", "64", "--strategy", "ordered/p2p", "--threads", "4096"), "fewer --threads"),
+        (("--cells", "64", "--profile", "nowhere.json"), "cannot read the profile"),
+    ],
+)
+def test_bad_input_is_a_clear_error(haloscope, words, expected):
+    result = haloscope("tune", "laplace2d", *words)
+    assert result.code == 2 and expected in result.err
+    assert not Path("results").exists()
+
+
+def test_the_command_to_measure_the_choice_says_all_that_was_varied():
+    from haloscope.commands import tune as command
+
+    c = sweep.Configuration("laplace2d", (64, 64), ranks=4, process_grid="4x1", real="f32", tiles=4, schedule="split")
+    last = command._code(c).splitlines()[-1]
+    assert last.endswith("--process-grid 4x1 --tiles 4 --real f32`") and "--schedule split" in last
+    assert "Field<float, 2>" in command._code(c)
+
+
+def test_a_real_tuning_on_two_ranks_chooses_confirms_and_resumes(haloscope, tmp_path, monkeypatch):
+    monkeypatch.setattr(model, "RUNGS", SHORT)
+    file = tmp_path / "t.jsonl"
+    words = ("tune", "laplace2d", "--cells", 128, "--strategy", "ordered/p2p,direct/p2p,ordered/persistent", "--schedule",
+             "bulk,comm-thread", "--depth", "1,2", "--region", "full", "--profile", TOY, "--budget", 2, "--confirm", 2,
+             "--output", file)  # fmt: skip
+    result = haloscope(*words)
+    assert result.code == 0, result.err
+    for text in ("is the choice", "## To use it", "make_exchange", "Measured for", "cannot be: schedule 'comm-thread'",
+                 "in the order that profile 'toy' predicts", "## Measured again"):  # fmt: skip
+        assert text in result.out
+    found = records.read(file)
+    assert not found.bad_lines
+    measured = [r for r in found.records if r["kind"] == "measurement"]
+    assert len(measured) >= 4 and all(r["verification"]["status"] == "passed" for r in measured)
+    assert len({r["launch"]["id"] + r["id"] for r in measured}) == len(measured)
+    before = file.read_text()
+    again = haloscope(*words, "--resume")
+    assert again.code == 0, again.err
+    assert file.read_text().strip() == before.strip()
+    assert again.out.splitlines()[2] == result.out.splitlines()[2]
+    checked = haloscope("validate", file, "--profile", TOY)
+    assert checked.code == 0 and "## Order and regret" in checked.out
+    assert all(json.loads(line)["tuning"]["wall_s"] > 0 for line in before.splitlines() if line.strip())
