@@ -20,7 +20,10 @@ BASE = "p2p"  # what ratios refer to
 
 @dataclass(frozen=True)
 class Micro:
-    """One micro-benchmark: a transport with its options, ranks (in pairs), emulated nodes (0: as MPI says)."""
+    """One micro-benchmark: a transport with its options, ranks (in pairs), emulated nodes (0: as MPI says).
+
+    fresh: senders write what they send before each transfer, as computing does; the writing is not counted.
+    """
 
     transport: str
     ranks: int = 2
@@ -29,16 +32,19 @@ class Micro:
     seconds: float = 0.01
     repetitions: int = 5
     threads: int = 1
+    fresh: bool = False
 
     @property
     def id(self) -> str:
         """A readable name; how long it is measured has no part in it."""
-        return f"{KIND},{self.transport},r{self.ranks}" + (f",n{self.nodes}" if self.nodes else "")
+        return (
+            f"{KIND},{self.transport},r{self.ranks}" + (f",n{self.nodes}" if self.nodes else "") + ",fresh" * self.fresh
+        )
 
     def line(self) -> str:
         """The line of a configurations file that makes `haloscope-rank` measure this."""
         return (
-            f"{KIND} --id {self.id} --transport {self.transport} --nodes {self.nodes} "
+            f"{KIND} --id {self.id} --transport {self.transport} --nodes {self.nodes} {'--fresh ' * self.fresh}"
             f"--bytes {','.join(map(str, self.sizes))} --seconds {self.seconds:g} --repetitions {self.repetitions}"
         )
 

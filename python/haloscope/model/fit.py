@@ -158,6 +158,7 @@ def _costs_of_ranges(x, y, least_points: int) -> np.ndarray:
     for i in range(len(x)):
         ends = np.arange(i + least_points, len(x) + 1)
         ends = ends[[e == len(x) or x[e] > x[e - 1] for e in ends]]  # equal amounts stay together
+        ends = ends[x[ends - 1] > x[i]]  # one amount alone has no line
         if not len(ends) or (i and x[i] == x[i - 1]):
             continue
         w, wx, wxx, v, vx = (total[ends] - total[i]).T

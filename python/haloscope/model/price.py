@@ -35,7 +35,20 @@ class Surcharge:
     per_round_s: float = 0.0
     per_exchange_s: float = 0.0
     per_byte_s: float = 0.0
+    per_gapped_byte_s: float = 0.0  # of messages that are several stretches of memory
+    per_row_s: float = 0.0  # per stretch that is shorter than a cache line
     copies: float = 0.0
+
+    def of_message(self, traffic: core.Traffic) -> float:
+        """Return the seconds that one message costs beside a plain one; may be negative."""
+        gapped = 0 if traffic.in_place else traffic.bytes
+        rows = gapped / traffic.run_bytes if gapped and traffic.run_bytes < LINES_FROM else 0.0
+        return (
+            self.per_message_s
+            + self.per_byte_s * traffic.bytes
+            + self.per_gapped_byte_s * gapped
+            + self.per_row_s * rows
+        )
 
 
 def surcharge(profile: Profile, transport: str) -> Surcharge:
@@ -101,16 +114,21 @@ class Prices:
         self._copying: dict = {}
         self._sweeping: dict = {}
 
-    def copying(self, traffic: core.Traffic, threads: int) -> float:
-        """Return the seconds of gathering, scattering or copying so many bytes: by the team only where that pays."""
-        key = (traffic.bytes, stride_class(traffic.run_bytes), threads)
+    def copying(self, traffic: core.Traffic, threads: int, block_bytes: int = 0, what: str = "pack") -> float:
+        """Return the seconds of gathering, scattering or copying so many bytes: by the team only where that pays.
+
+        block_bytes: of one slot of the block they lie in. what: "pack", or "copy" between two sides of the block.
+        """
+        key = (traffic.bytes, traffic.run_bytes, threads, block_bytes, what)
         if key not in self._copying:
-            table = self.profile.packing(key[1])
+            stride = stride_class(traffic.run_bytes)
+            table = self.profile.packing(stride, what, block_bytes)
             counts = {1, threads}
             self.range.check("threads packing", threads, min(table), max(table) + 1)
             law = table[min(table, key=lambda count: abs(count - threads))]
-            self.range.check(f"bytes to pack ({key[1]})", traffic.bytes, law[0].start, law[-1].end)
-            self._copying[key] = min(segments.evaluate_at(table, count, traffic.bytes) for count in counts)
+            amount = traffic.bytes * (self.profile.row_scale(traffic.run_bytes) if stride == "strided" else 1.0)
+            self.range.check(f"bytes to pack ({stride})", amount, law[0].start, law[-1].end)
+            self._copying[key] = min(segments.evaluate_at(table, count, amount) for count in counts)
         return self._copying[key]
 
     def sweep(self, cells: int, block: int, workers: int, active: float) -> float:
@@ -133,15 +151,18 @@ class Prices:
         fixed, per_cell = self._sweeping[key]
         return fixed + per_cell * cells
 
-    def message(self, traffic: core.Traffic, flight: float, far: bool, threads: int) -> MessagePrice:
-        """Return the price of one message. flight: seconds it travels; far: it goes to another node."""
+    def message(
+        self, traffic: core.Traffic, flight: float, far: bool, threads: int, block_bytes: int = 0
+    ) -> MessagePrice:
+        """Return the price of one message. flight: seconds it travels; far: it goes to another node; block_bytes: of one
+        slot of the block that it leaves."""
         extra = self.surcharges[far]
-        packing = 0.0 if traffic.in_place else self.copying(traffic, threads)
-        added = extra.per_message_s + extra.per_byte_s * traffic.bytes
+        packing = 0.0 if traffic.in_place else self.copying(traffic, threads, block_bytes)
+        added = extra.of_message(traffic)
         copies = 0.0
         if extra.copies:
             whole = core.Traffic(traffic.bytes, CONTIGUOUS_FROM, True)
-            copies = extra.copies * self.copying(whole, threads)
+            copies = extra.copies * self.copying(whole, threads, block_bytes)
         pack, left = _less(packing, added)
         flight, left = _less(flight, left)
         unpack, _ = _less(packing, left)
@@ -196,9 +217,14 @@ def flights(plan: core.Plan, prices: Prices, where: Where, traffic: Sequence, ea
     found = {}
     for m, message in enumerate(plan.messages):
         if message.out:
-            price = prices.message(traffic[m], where.flights[m], where.far[m], prices.threads)
+            price = prices.message(traffic[m], where.flights[m], where.far[m], prices.threads, slot_bytes(plan))
             found[m] = Flight(price.flight, message.bytes < eager, where.held[m] * price.flight)
     return found
+
+
+def slot_bytes(plan: core.Plan) -> int:
+    """Return the bytes of one slot of a rank's first field, halos included."""
+    return plan.allocated[0].volume * plan.spec.quantities[0].element_bytes
 
 
 class _Pricing:
@@ -212,7 +238,8 @@ class _Pricing:
             steps[sweep.step] = steps.get(sweep.step, 0) + sweep.region.volume
         self.block = max(steps.values(), default=0)
         self.messages = [
-            prices.message(t, f, far, self.packers) for t, f, far in zip(traffic, where.flights, where.far, strict=True)
+            prices.message(t, f, far, self.packers, slot_bytes(plan))
+            for t, f, far in zip(traffic, where.flights, where.far, strict=True)
         ]
 
     def action(self, op: core.Op) -> Action:
@@ -236,7 +263,7 @@ class _Pricing:
         return [("synchronisation", share * sum(s.per_exchange_s for s in self.used(range(len(self.messages)))))]
 
     def copy(self, op, messages):
-        return [("copy", self.prices.copying(self.copies[op.target], self.packers))]
+        return [("copy", self.prices.copying(self.copies[op.target], self.packers, slot_bytes(self.plan), "copy"))]
 
     def pack(self, op, messages):
         return [("pack", sum(self.messages[m].pack for m in messages))]

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import functools
 import json
+import math
 import re
 from dataclasses import dataclass
 from pathlib import Path
@@ -89,15 +90,25 @@ class Profile:
             )
         return {int(cores): segments.from_json(rows, "cells") for cores, rows in known[name].items()}
 
-    def packing(self, stride: str) -> dict[int, list[segments.Segment]]:
-        """Return the cost of packing over bytes by threads; stride: contiguous, lines, strided.
+    def packing(self, stride: str, what: str = "pack", block_bytes: float = 0) -> dict[int, list[segments.Segment]]:
+        """Return the cost of packing over bytes by threads.
 
+        stride: contiguous, lines, strided. what: "pack", or "copy" between two sides of one block (as packing where the
+        profile does not tell it apart). block_bytes: of one slot of the block, halos included.
         Raises NotAvailable when the profile does not say.
         """
-        known = self.section("pack")
-        if stride not in known:
-            raise NotAvailable(f"profile '{self.name}' has no cost of packing {stride} data; calibrate the machine")
-        return {int(threads): segments.from_json(rows) for threads, rows in known[stride].items()}
+        beyond = self.data.get("beyond_cache", {"from_block_bytes": math.inf})
+        places = [beyond, self.data] if block_bytes >= beyond["from_block_bytes"] else [self.data]
+        self.section("pack")
+        for place in places:
+            for part in dict.fromkeys((what, "pack")):
+                if table := place.get(part, {}).get(stride):
+                    return {int(threads): segments.from_json(rows) for threads, rows in table.items()}
+        raise NotAvailable(f"profile '{self.name}' has no cost of packing {stride} data; calibrate the machine")
+
+    def row_scale(self, row_bytes: float) -> float:
+        """Return by what to multiply bytes in rows of so many each before `strided` costs are looked up."""
+        return self.data["strided_row_bytes"] / max(row_bytes, 1) if "strided_row_bytes" in self.data else 1.0
 
 
 @functools.cache
@@ -122,8 +133,9 @@ def fault_of(data: object) -> str:
 
 def _gap(data: dict) -> str:
     lists = [(f"network/{c}", v["segments"], "bytes") for c, v in data.get("network", {}).get("classes", {}).items()]
-    for section, unit in (("pack", "bytes"), ("kernels", "cells")):
-        for name, table in data.get(section, {}).items():
+    beyond = {f"beyond_cache/{what}": data.get("beyond_cache", {}).get(what, {}) for what in ("pack", "copy")}
+    for section, unit in (("pack", "bytes"), ("copy", "bytes"), *((b, "bytes") for b in beyond), ("kernels", "cells")):
+        for name, table in (beyond.get(section) or data.get(section, {})).items():
             lists += [(f"{section}/{name}/{count}", rows, unit) for count, rows in table.items()]
     for place, rows, unit in lists:
         try:

@@ -4,7 +4,9 @@
 #include <sched.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <fstream>
+#include <set>
 #include <thread>
 
 #include "haloscope/apps/kernel.hpp"
@@ -58,6 +60,16 @@ std::string mpi_standard() {
   int major = 0, minor = 0;
   MPI_Get_version(&major, &minor);
   return std::to_string(major) + "." + std::to_string(minor);
+}
+
+/// Sockets of this node, 1 where Linux does not say.
+int sockets() {
+  std::set<std::string> packages;
+  for (int c = 0; c < cores_of_node(); ++c)
+    packages.insert(
+        first_line(("/sys/devices/system/cpu/cpu" + std::to_string(c) + "/topology/physical_package_id").c_str()));
+  packages.erase("");
+  return std::max(1, static_cast<int>(packages.size()));
 }
 
 bool flush_to_zero() {
@@ -140,6 +152,7 @@ nlohmann::json gather_environment(MPI_Comm comm) {
   environment["hosts"] = hosts;
   environment["cpu"] = cpu_model();
   environment["cores"] = cores_of_node();
+  environment["sockets"] = sockets();
   environment["ftz"] = flush_to_zero();
   environment["huge_pages"] = first_line("/sys/kernel/mm/transparent_hugepage/enabled");
   return environment;

@@ -13,6 +13,7 @@
 #include <thread>
 
 #include "haloscope/core/error.hpp"
+#include "haloscope/rank/calibrate.hpp"
 #include "haloscope/rank/environment.hpp"
 #include "haloscope/rank/measure.hpp"
 #include "haloscope/rank/microbench.hpp"
@@ -130,9 +131,11 @@ Json run_one(Session& session, const std::string& line, Exit& worst) {
     const auto words = words_of(line);
     for (std::size_t i = 0; i + 1 < words.size(); ++i)
       if (words[i] == "--id") id = words[i + 1];
-    Json record = !words.empty() && words.front() == "microbench"
-                      ? microbench(session, parse_microbench({words.begin() + 1, words.end()}, session.size))
-                      : measure(session, parse_request(words, session.size));
+    const std::string mode = words.empty() ? "" : words.front();
+    const std::vector<std::string> rest{words.begin() + !words.empty(), words.end()};
+    Json record = mode == "microbench"  ? microbench(session, parse_microbench(rest, session.size))
+                  : mode == "calibrate" ? calibrate(session, parse_calibrate(rest, session.size))
+                                        : measure(session, parse_request(words, session.size));
     if (record["verification"]["status"] == "failed") worst = Exit::failed;
     return record;
   } catch (const Error& error) {
@@ -167,7 +170,9 @@ Exit run(const Arguments& arguments, const std::vector<std::string>& lines) {
   expect_ranks(arguments.expect_ranks);
   if (arguments.configs.empty() && arguments.app.empty())
     throw UsageError(
-        "nothing to run; give an app (advection3d, laplace2d, laplace3d, poisson2d), microbench, or --configs FILE");
+        "nothing to run; give an app (advection3d, laplace2d, laplace3d, poisson2d), microbench, calibrate, or "
+        "--configs "
+        "FILE");
   StatusBoard board(arguments.status, session.size, session.rank);
   session.board = &board;
   std::optional<Fault> fault;

@@ -14,6 +14,7 @@ struct MicrobenchRequest {
   std::string id;
   std::string transport = "p2p";    ///< with options, as after the slash of a strategy
   int nodes = 0;                    ///< emulated nodes, ranks in blocks; 0: as MPI says
+  bool fresh = false;               ///< senders write what they send before each transfer, which is not counted
   std::vector<std::int64_t> bytes;  ///< message sizes; empty: 1 B to 4 MiB in powers of two
   double seconds = 0.01;            ///< length of one sample
   int samples = 5;                  ///< per size and kind of transfer

@@ -1,0 +1,187 @@
+"""`haloscope calibrate`: measure what this machine's messages, packing and kernels cost, and write a machine profile."""
+
+from __future__ import annotations
+
+import dataclasses
+from pathlib import Path
+
+import click
+
+from haloscope import errors
+
+
+@click.command(short_help="Measure this machine and write its profile.")
+@click.option(
+    "-o",
+    "--output",
+    type=click.Path(path_type=Path),
+    required=True,
+    metavar="FILE.json",
+    help="The profile; its records are kept beside it, in FILE.jsonl.",
+)
+@click.option("--quick", is_flag=True, help="Fewer sizes and shorter samples: under a minute on 2 cores.")
+@click.option("--ranks", type=click.IntRange(1), help="Most ranks that measure at once. [cores]")
+@click.option("--launches", type=click.IntRange(1), help="Starts of the ranks, the outer sample. [5; quick 3]")
+@click.option(
+    "--sections", default="*", metavar="LIST", help="network, pack, transports, kernels, reductions; globs. [all]"
+)
+@click.option("--name", default="", help="Name of the profile. [the host's]")
+@click.option(
+    "--from",
+    "recorded",
+    type=click.Path(path_type=Path, exists=True, dir_okay=False),
+    metavar="RECORDS",
+    help="Fit records of an earlier calibration again; nothing is measured.",
+)
+@click.option("--verbose", is_flag=True, help="Show every fitted point too.")
+def command(output, quick, ranks, launches, sections, name, recorded, verbose):
+    """Measure what messages, packing, transports, kernels and reductions cost here, and fit a machine profile.
+
+    \b
+    haloscope calibrate -o machine.json --quick
+    haloscope predict laplace2d --cells 4096 --ranks 2 --profile machine.json
+
+    Each point is measured in every launch, in random order, with all ranks at work. A calibration that was cut off goes on
+    where it ended when the same command is given again; one that is complete starts anew.
+    """  # fmt: skip
+    from haloscope import records, sweep
+    from haloscope.model import calibrate, points, profile
+
+    if output.suffix != ".json":
+        raise errors.UsageProblem(f"--output {output} is no .json file; write for example -o machine.json")
+    wanted = sweep.names(sections, points.SECTIONS, "section")
+    notes: list[str] = []
+    if recorded:
+        found, source = records.read(recorded).records, str(recorded)
+    else:
+        found, notes = _measured(output, wanted, ranks, launches, points.QUICK if quick else points.FULL)
+        source = output.with_suffix(".jsonl").name
+    made = calibrate.fit_profile(found, name, source, notes)
+    profile.save(made.data, output)
+    click.echo(_report(made, verbose) + f"\n\nprofile: {output}")
+
+
+def _measured(output: Path, sections, ranks, launches, effort) -> tuple[list[dict], list[str]]:
+    """Measure and return the records of the sections, and what must be said of them."""
+    from haloscope import campaign, launch, records, sweep
+    from haloscope.model import points
+
+    ranks = ranks or launch.cores()
+    effort = dataclasses.replace(effort, launches=launches or effort.launches)
+    planned = points.all_points(sections, ranks, launch.cores(), effort)
+    alone = [s for s in sections if ranks < 2 and s in points.NEEDS_PEERS]
+    notes = [f"section '{s}' needs 2 ranks or more, and there was 1" for s in alone]
+    if not planned:
+        raise errors.UsageProblem(f"{', '.join(alone)}: nothing can be measured with 1 rank; use --ranks 2 or more")
+    file = output.with_suffix(".jsonl")
+    records.prepare(file)
+    if output.exists() and file.stat().st_size:  # complete: keep what it was made from, but do not mix the two
+        file.replace(file.with_suffix(".jsonl~"))
+        output.replace(output.with_suffix(".json~"))
+    run = campaign.Campaign(sweep.Sweep(planned), file, launches=effort.launches, resume=True, what="calibrating")
+    return run.run(), notes
+
+
+def _report(made, verbose: bool) -> str:
+    """Return what was fitted as Markdown: segments with borders, intervals and residuals, transports, notes."""
+    m = made.data["machine"]
+    cores = f"{m['nodes']} x {m['sockets_per_node']} x {m['cores_per_socket']} cores"
+    parts = [
+        f"# Machine profile '{made.data['name']}'",
+        f"{m['cpu']}, {cores}, {made.data['mpi_library']}. Errors are those of the fitted points.",
+    ]
+    if made.laws:
+        parts.append(_laws(made.laws))
+    if made.contention:
+        parts.append(_contention(made.contention))
+    if made.transports:
+        parts.append(_transports(made.transports))
+    if rows := made.data.get("reductions", {}).get("allreduce"):
+        parts.append(
+            "All-reduce: " + ", ".join(f"{r['time_s'] * 1e6:.3g} us on {r['ranks']} ranks" for r in rows) + "."
+        )
+    if verbose:
+        parts += [_points(law) for law in made.laws]
+    if made.data["notes"]:
+        parts.append("\n".join(f"- {note}" for note in made.data["notes"]))
+    return "\n\n".join(parts)
+
+
+def _laws(laws) -> str:
+    import math
+
+    import numpy as np
+
+    from haloscope import tables
+
+    headers = ["cost", "from", "to", "fixed (us)", "95 %", "per unit (ns)", "95 % ", "points", "median error", "worst"]
+    rows = []
+    for law in laws:
+        for s in law.segments:
+            errors_ = law.errors(s)
+            rows.append([
+                law.name, f"{s.start:g} {law.unit}", "" if math.isinf(s.end) else f"{s.end:g}",
+                *_value(s.fixed, s.interval.get("fixed"), 1e6), *_value(s.slope, s.interval.get("slope"), 1e9),
+                len(errors_), f"{100 * np.median(errors_):.1f} %", f"{100 * errors_.max():.0f} %",
+            ])  # fmt: skip
+    return tables.markdown(rows, headers, right=headers[1:])
+
+
+def _value(value: float, interval, factor: float) -> tuple[str, str]:
+    """A parameter that the data do not identify has no interval, and is not shown."""
+    if interval is None:
+        return "", ""
+    return f"{value * factor:.3g}", " .. ".join(f"{end * factor:.3g}" for end in interval)
+
+
+def _contention(terms) -> str:
+    import numpy as np
+
+    shown = ", ".join(
+        f"{name} {value:.2f} ({terms.interval[name][0]:.2f} .. {terms.interval[name][1]:.2f})"
+        for name, value in terms.values.items()
+    )
+    return f"Messages at the same time: {shown}; median error {100 * np.median(np.abs(terms.errors)):.1f} %."
+
+
+def _transports(transports) -> str:
+    import numpy as np
+
+    from haloscope import tables
+
+    names = list(dict.fromkeys(name for t in transports for name in t.values))
+    unit = {
+        name: (1e6, "us") if name in ("per_message_s", "per_round_s", "per_exchange_s") else (1e9, "ns")
+        for name in names
+    }
+    headers = [
+        "transport",
+        *(f"{name.removesuffix('_s')} ({unit[name][1]})" for name in names),
+        "points",
+        "median error",
+    ]
+    rows = []
+    for t in transports:
+        cells = []
+        for name in names:
+            value, ends = _value(t.values.get(name, 0.0), t.interval.get(name), unit[name][0])
+            cells.append(f"{value} ({ends})" if value else "")
+        rows.append([t.name.partition("/")[2], *cells, t.rows, f"{100 * np.median(np.abs(t.errors)):.0f} %"])
+    return "What transports add to plain messages:\n\n" + tables.markdown(rows, headers, right=headers[1:])
+
+
+def _points(law) -> str:
+    import numpy as np
+
+    from haloscope import tables
+    from haloscope.model.segments import evaluate
+
+    rows = []
+    for amount in sorted({r.amount for r in law.rows}):
+        times = [r.seconds for r in law.rows if r.amount == amount]
+        fitted, measured = evaluate(law.segments, amount), float(np.median(times))
+        rows.append(
+            [f"{amount:g}", f"{measured * 1e6:.3g}", f"{fitted * 1e6:.3g}", f"{100 * (fitted / measured - 1):+.1f} %"]
+        )
+    headers = [law.unit, "measured (us)", "fitted (us)", "error"]
+    return f"{law.name}\n\n" + tables.markdown(rows, headers, right=headers)

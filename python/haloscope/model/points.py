@@ -1,0 +1,196 @@
+"""What a calibration measures: the points of each section of a machine profile, as configurations of `haloscope-rank`."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from haloscope import core, microbench
+from haloscope.sweep import Configuration
+
+SECTIONS = ("network", "pack", "transports", "kernels", "reductions")
+NEEDS_PEERS = ("network", "transports", "reductions")  # nothing to measure on one rank
+KIND = "calibration"
+
+
+@dataclass(frozen=True)
+class Effort:
+    """How much is measured: seconds and samples per point, launches, and how finely amounts are spaced."""
+
+    seconds: float
+    repetitions: int
+    launches: int
+    message_bytes: tuple[int, ...]
+    squares: tuple[int, ...]  # side of a 2D block
+    cubes: tuple[int, ...]  # side of a 3D block
+    packed: tuple[tuple[tuple[int, ...], int], ...]  # cells and depth of the blocks whose halos are packed
+
+
+def _message_sizes(steps: int) -> tuple[int, ...]:
+    """1 B to 4 MB, `steps` per power of two from 256 B to 1 MB, where message libraries change their ways."""
+    fine = {round(256 * 2 ** (k / steps)) // 8 * 8 for k in range(12 * steps + 1)}
+    return tuple(sorted({1, 16, 64, 2 << 20, 4 << 20} | fine))
+
+
+def _squares(*sides_and_depths: tuple[int, int]) -> tuple:
+    return tuple(((side, side), depth) for side, depth in sides_and_depths)
+
+
+def _cubes(*sides_and_depths: tuple[int, int]) -> tuple:
+    return tuple(((side, side, side), depth) for side, depth in sides_and_depths)
+
+
+_PACKED = (
+    *_squares((64, 1), (256, 1), (1024, 1), (64, 8), (256, 8), (1024, 8)),
+    *_cubes((16, 1), (32, 1), (64, 1), (128, 1), (32, 4), (64, 4), (64, 8)),
+    ((1024, 32), 4), ((2048, 32), 8),  # long rows in small blocks
+)  # fmt: skip
+QUICK = Effort(0.0005, 3, 3, _message_sizes(1), (16, 32, 64, 128, 256, 512, 1024, 2048),
+               (8, 12, 16, 24, 32, 48, 64, 96, 128), _PACKED)  # fmt: skip
+FULL = Effort(
+    0.002, 5, 5, _message_sizes(2),
+    (16, 24, 32, 48, 64, 96, 128, 192, 256, 384, 512, 768, 1024, 1448, 2048, 2896, 4096),
+    (8, 12, 16, 20, 24, 32, 40, 48, 64, 80, 96, 128, 160, 208, 256),
+    (*_PACKED, *_squares((32, 1), (128, 1), (512, 1), (2048, 1), (512, 4), (2048, 2)),
+     *_cubes((24, 1), (48, 1), (96, 1), (192, 1), (32, 8), (128, 2), (128, 4)), ((768, 48), 4), ((4096, 24), 2)),
+)  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Point:
+    """One point: what is measured (a `part` of `haloscope-rank calibrate`) of which configuration, of how many fields."""
+
+    part: str
+    plain: Configuration
+    fields: int = 1
+
+    @property
+    def id(self) -> str:
+        """A readable name; how long it is measured has no part in it."""
+        return f"calibrate,{self.part},{self.plain.id}" + (f",fields={self.fields}" if self.fields > 1 else "")
+
+    ranks = property(lambda self: self.plain.ranks)
+    threads = property(lambda self: self.plain.threads)
+    strategy = property(lambda self: self.plain.strategy)
+
+    def line(self) -> str:
+        """The line of a configurations file that makes `haloscope-rank` measure this."""
+        fields = f"--fields {self.fields} " if self.fields > 1 else ""
+        return f"calibrate {self.part} {fields}" + self.plain.line().replace(
+            f"--id {self.plain.id}", f"--id {self.id}", 1
+        )
+
+    def request(self) -> dict:
+        """What a `skipped` or `failed` record says of the request."""
+        return self.plain.request() | {"part": self.part, "fields": self.fields}
+
+
+def points(section: str, ranks: int, cores: int, effort: Effort) -> list:
+    """Return what is measured for one of SECTIONS; nothing where one rank is too few.
+
+    ranks: at most so many, >= 1. cores: of this machine. effort: QUICK, FULL or another.
+    """
+    if ranks < 2 and section in NEEDS_PEERS:
+        return []
+    settings = (("seconds", f"{effort.seconds:g}"), ("repetitions", str(effort.repetitions)))
+    make = {
+        "network": _network,
+        "pack": _pack,
+        "transports": _transports,
+        "kernels": _kernels,
+        "reductions": _reductions,
+    }
+    found = make[section](ranks, cores, effort)
+    return [
+        dataclasses.replace(p, plain=dataclasses.replace(p.plain, settings=(*p.plain.settings, *settings)))
+        if isinstance(p, Point)
+        else p
+        for p in found
+    ]
+
+
+def _powers(most: int) -> list[int]:
+    """1, 2, 4 ... and `most` itself."""
+    return sorted({2**k for k in range(most.bit_length()) if 2**k <= most} | {most})
+
+
+def _network(ranks: int, cores: int, effort: Effort) -> Iterator[microbench.Micro | Point]:
+    for count in sorted({2, *(p for p in _powers(ranks) if p % 2 == 0)}):
+        yield microbench.Micro(
+            microbench.BASE, count, 0, effort.message_bytes, effort.seconds, effort.repetitions, fresh=True
+        )
+    for row in _ROWS:
+        for fields in (1, 2, 8):
+            yield _exchange("laplace2d", (row, 16), "y", 1, fields, strategies()[0])
+
+
+_ROWS = (16, 256, 1024, 4096, 16384, 65536)  # cells, sent in place: 2 messages per field each way
+
+
+def _pack(ranks: int, cores: int, effort: Effort) -> Iterator[Point]:
+    """As a step does it, all cores are busy: with fewer threads per rank there are more ranks."""
+    for threads in _powers(cores):
+        for cells, depth in effort.packed:
+            yield Point("pack", Configuration(
+                f"laplace{len(cells)}d", cells, ranks=max(1, min(ranks, cores) // threads), threads=threads, depth=depth,
+            ))  # fmt: skip
+
+
+# Exchanges that tell what a transport adds: app, cells, process grid for 2 ranks, depth, fields. Messages of 128 B in
+# columns, few and many, longer ones in columns, rows and planes.
+_EXCHANGES = (
+    ("laplace2d", (32, 16), "x", 1, 1), ("laplace2d", (32, 16), "x", 1, 8), ("laplace2d", (1024, 512), "x", 1, 1),
+    ("laplace2d", (1024, 512), "x", 8, 1), ("laplace2d", (16, 32), "y", 1, 4), ("laplace2d", (4096, 64), "y", 1, 1),
+    ("laplace3d", (128, 64, 64), "x", 1, 1), ("laplace3d", (64, 64, 128), "z", 1, 2),
+)  # fmt: skip
+
+
+def strategies() -> list[str]:
+    """Return a strategy for every transport with every option list that it is known by, plain messages first."""
+    names = sorted(microbench.transport_names(), key=lambda name: name != microbench.BASE)
+    return [core.canonical_strategy(f"ordered:fields=none/{name}") for name in names]
+
+
+def _exchange(app: str, cells: tuple[int, ...], axis: str, depth: int, fields: int, strategy: str) -> Point:
+    grid = "x".join("2" if letter == axis else "1" for letter in "xyz"[: len(cells)])
+    return Point("exchange", Configuration(
+        app, cells, periodic=axis, ranks=2, process_grid=grid, strategy=strategy, depth=depth), fields)  # fmt: skip
+
+
+def _transports(ranks: int, cores: int, effort: Effort) -> Iterator[Point]:
+    for strategy in strategies():
+        for case in _EXCHANGES:
+            yield _exchange(*case, strategy)
+        if ranks >= 4:  # two rounds: tells what an exchange costs apart from what a round does
+            yield Point(
+                "exchange", Configuration("laplace2d", (32, 32), ranks=4, process_grid="2x2", strategy=strategy)
+            )
+
+
+def kernel_names() -> list[tuple[str, str, str]]:
+    """Return app, form and real of every kernel."""
+    return [(app, form, real) for app in core.app_names() for form in core.forms(app) for real in core.reals(app)]
+
+
+def _kernels(ranks: int, cores: int, effort: Effort) -> Iterator[Point]:
+    for active in _powers(min(ranks, cores)):
+        for app, form, real in kernel_names():
+            dims = core.find_app(app).dims
+            for side in effort.squares if dims == 2 else effort.cubes:
+                side -= app == "poisson2d"  # whose sides are 8 I + 7
+                in_place = form == "gauss-seidel"
+                yield Point("kernel", Configuration(
+                    app, (side,) * dims, periodic="none", ranks=active, form=form, real=real,
+                    schedule="pipeline" if in_place else "bulk", process_grid="lines" if in_place else "",
+                ))  # fmt: skip
+
+
+def _reductions(ranks: int, cores: int, effort: Effort) -> Iterator[Point]:
+    for count in _powers(ranks)[1:]:
+        yield Point("allreduce", Configuration("laplace2d", (64, 64), ranks=count))
+
+
+def all_points(sections: Sequence[str], ranks: int, cores: int, effort: Effort) -> list:
+    """Return what is measured for several sections, each point once."""
+    return list(dict.fromkeys(p for section in sections for p in points(section, ranks, cores, effort)))

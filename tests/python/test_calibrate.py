@@ -1,0 +1,357 @@
+"""Calibration: fits find the costs that records were made with, leave out what records do not tell, and runs resume."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from haloscope import records
+from haloscope.errors import UsageProblem
+from haloscope.model import calibrate, laws, points, profile
+
+LAUNCHES = 4
+NOISE = 0.03
+
+
+class Maker:
+    """Makes records of a machine whose costs are known, with noise that differs by launch and by sample."""
+
+    def __init__(self, seed: int = 0, noise: float = NOISE, cpu: str = "made up"):
+        self.random = np.random.default_rng(seed)
+        self.noise, self.cpu = noise, cpu
+        self.made: list[dict] = []
+
+    def samples(self, seconds: float, count: int = 3) -> list[float]:
+        """Samples around a time."""
+        return [float(s) for s in seconds * np.exp(self.random.normal(0, self.noise, count))]
+
+    def environment(self, ranks: int) -> dict:
+        """What records say of the machine."""
+        return {"oversubscribed": False, "compiler": "GNU", "mpi_library": "MPI 1", "cpu": self.cpu, "cores": 4,
+                "sockets": 2, "hosts": ["here"] * ranks}  # fmt: skip
+
+    def add(self, kind: str, name: str, launch: int, request: dict, **rest) -> None:
+        """Add one record."""
+        record = {"schema": "haloscope.record", "schema_version": 1, "kind": kind, "id": name,
+                  "launch": {"id": f"launch-{launch}"}, "request": request, "verification": {"status": "passed"},
+                  "environment": self.environment(request["ranks"])}  # fmt: skip
+        self.made.append(record | rest)
+        assert records.fault_of(self.made[-1]) == ""
+
+    def point(self, part: str, name: str, launch: int, point: dict, **request) -> None:
+        """Add one calibration record of one point."""
+        asked = {"part": part, "app": "laplace2d", "ranks": 2, "threads": 1} | request
+        self.add("calibration", name, launch, asked, points=[point])
+
+    def network(self, cost, shared: float = 0.5, duplex: float = 1.25) -> Maker:
+        """Messages that cost `cost(bytes)`; m each way take duplex (1 + shared (m - 1)) times that."""
+        for launch in range(LAUNCHES):
+            request = {"transport": "p2p", "ranks": 2, "pairs": 1, "nodes": 0}
+            sizes = []
+            for size in (1, *(2**k for k in range(6, 23))):
+                one = cost(size)
+                sizes.append({"bytes": size, "window": 4, "latency_s": self.samples(one),
+                              "exchange_s": self.samples(duplex * one), "batch_s": self.samples(4 * one),
+                              "both_batch_s": self.samples(4 * duplex * one)})  # fmt: skip
+            self.add("microbench", "m", launch, request, sizes=sizes)
+            for size, count in ((64, 2), (64, 8), (65536, 2), (65536, 8)):
+                seconds = duplex * (1 + shared * (count - 1)) * cost(size)
+                self.exchange("p2p", launch, seconds, messages=count, size=size)
+        return self
+
+    def exchange(self, transport: str, launch: int, seconds: float, messages: int, size: int, run: int = 0) -> None:
+        """An exchange of equal messages, of one stretch each or of stretches of `run` bytes."""
+        total = messages * size
+        point = {"messages": messages, "bytes": total, "rows": total // run if run else messages, "rounds": 1,
+                 "gapped_bytes": total if run else 0, "exchange_s": self.samples(seconds)}  # fmt: skip
+        self.point("exchange", f"e,{transport},{messages},{size},{run}", launch, point, cells=[size, messages],
+                   strategy=f"ordered/{transport}", periodic=[run > 0, True], depth=1, fields=1)  # fmt: skip
+
+    def transport(self, name: str, message: float, a_round: float, row: float) -> Maker:
+        """Exchanges with a transport that adds so much per message, round and short row to plain ones."""
+        for launch in range(LAUNCHES):
+            for messages in (1, 4, 16):
+                for size, run in ((64, 0), (8192, 0), (4096, 8), (32768, 512)):
+                    plain = 1e-6 + messages * (4e-7 + size * 2e-10)
+                    rows = messages * size / run if 0 < run < 64 else 0
+                    self.exchange("p2p", launch, plain, messages, size, run)
+                    added = plain + a_round + messages * message + rows * row
+                    self.exchange(name, launch, added, messages, size, run)
+        return self
+
+    def kernel(self, name: str, cost, ranks: int = 1) -> Maker:
+        """Sweeps of blocks that cost `cost(cells)`."""
+        app, form, real = name.split("/")
+        for launch in range(LAUNCHES):
+            for side in (16, 32, 48, 64, 96, 128, 256, 512, 1024, 2048):
+                point = {"cells": side * side, "swept_cells": side * side, "sweep_s": self.samples(cost(side * side))}
+                self.point(
+                    "kernel", f"k,{name},{side},{ranks}", launch, point, app=app, form=form, real=real, ranks=ranks
+                )
+        return self
+
+    def pack(self, near: float, far: float) -> Maker:
+        """Packing of rows of 8 and 32 bytes at so many seconds per row, in blocks below and above 1 MB."""
+        for launch in range(LAUNCHES):
+            for block, row_s in ((1e5, near), (4e5, near), (4e6, far), (1.6e7, far)):
+                for row_bytes, rows in ((8, 256), (8, 2048), (32, 512)):
+                    point = {"dimension": 0, "bytes": rows * row_bytes, "row_bytes": row_bytes, "block_bytes": block,
+                             "copy_bytes": 2 * rows * row_bytes, "copy_s": self.samples(4 * rows * row_s),
+                             "pack_s": self.samples(1.5 * rows * row_s), "unpack_s": self.samples(0.5 * rows * row_s)}  # fmt: skip
+                    self.point("pack", f"p,{block},{row_bytes},{rows}", launch, point)
+        return self
+
+
+def protocols(size: float) -> float:
+    """The cost of messages that change from one way to another at 16 kB."""
+    return 5e-7 + 4e-10 * size if size < 16384 else 6e-6 + 1e-10 * size
+
+
+def cached(cells: float) -> float:
+    """The cost of sweeps that leave the cache at 2^18 cells."""
+    return 1e-7 + 4e-10 * cells if cells < 2**18 else 8e-10 * cells
+
+
+# ---- fits --------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.ids("DC6", "DC7")
+def test_message_costs_and_their_protocol_switch_are_found_again():
+    made = calibrate.fit_profile(Maker().network(protocols).made)
+    low, high = made.data["network"]["classes"]["socket"]["segments"]
+    assert low["to_bytes"] == high["from_bytes"] == 16384 and high["to_bytes"] is None
+    assert low["latency_s"] == pytest.approx(5e-7, rel=0.05) and low["per_byte_s"] == pytest.approx(4e-10, rel=0.1)
+    assert high["latency_s"] == pytest.approx(6e-6, rel=0.15) and high["per_byte_s"] == pytest.approx(1e-10, rel=0.05)
+    contention = made.data["network"]["classes"]["socket"]["contention"]
+    assert contention["shared"] == pytest.approx(0.5, rel=0.1) and contention["duplex"] == pytest.approx(1.25, rel=0.05)
+
+
+@pytest.mark.ids("DC5")
+def test_kernel_costs_are_found_for_each_number_of_active_cores():
+    name = "laplace2d/star/f64"
+    maker = Maker().kernel(name, cached).kernel(name, lambda cells: 1.5 * cached(cells), ranks=2)
+    table = profile.Profile(calibrate.fit_profile(maker.made).data).kernel(name)
+    assert sorted(table) == [1, 2]
+    for active, factor in ((1, 1.0), (2, 1.5)):
+        for cells in (300, 10000, 200000, 5e5, 4e6):
+            assert laws.evaluate(table[active], cells) == pytest.approx(factor * cached(cells), rel=0.06), (
+                active,
+                cells,
+            )
+
+
+def test_rows_decide_what_strided_packing_costs_and_larger_blocks_cost_more():
+    data = calibrate.fit_profile(Maker().pack(near=1e-9, far=3e-9).made).data
+    assert 4e5 < data["beyond_cache"]["from_block_bytes"] < 4e6 and data["strided_row_bytes"] == 8
+    for place, row_s in ((data, 1e-9), (data["beyond_cache"], 3e-9)):
+        [pack], [copy] = place["pack"]["strided"]["1"], place["copy"]["strided"]["1"]
+        assert 8 * pack["per_byte_s"] == pytest.approx(row_s, rel=0.05)  # the mean of packing and unpacking
+        assert 8 * copy["per_byte_s"] == pytest.approx(2 * row_s, rel=0.05)
+
+
+def test_blocks_that_cost_the_same_are_fitted_together():
+    data = calibrate.fit_profile(Maker().pack(near=1e-9, far=1e-9).made).data
+    assert "beyond_cache" not in data and len(data["pack"]["strided"]["1"]) == 1
+
+
+def test_too_few_blocks_of_one_kind_are_fitted_with_the_others():
+    maker = Maker().pack(near=1e-9, far=3e-9)
+    few = [r for r in maker.made if r["points"][0]["block_bytes"] < 1e6 or r["id"] == "p,4000000.0,8,256"][:-3]
+    data = calibrate.fit_profile(few).data
+    assert "beyond_cache" not in data and profile.Profile(data).packing("strided", "copy", 1e9)
+
+
+def test_what_a_transport_adds_is_told_by_message_round_and_row():
+    made = calibrate.fit_profile(Maker(noise=0.01).transport("slow", message=3e-7, a_round=2e-6, row=5e-9).made)
+    cost = made.data["transports"]["slow"]
+    assert cost["per_message_s"] == pytest.approx(3e-7, rel=0.25)
+    assert cost["per_round_s"] == pytest.approx(2e-6, rel=0.1)
+    assert cost["per_row_s"] == pytest.approx(5e-9, rel=0.1)
+    assert "per_byte_s" not in cost and "per_exchange_s" not in cost  # one round each: what an exchange costs is in it
+    assert any("as many rounds" in note for note in made.data["notes"])
+
+
+def test_a_transport_that_adds_nothing_has_no_parameter():
+    found = calibrate.fit_profile(Maker(seed=5).transport("same", 0, 0, 0).made).data
+    assert found["transports"]["same"] == {}
+    assert any(note.startswith("transports/same: ") and "per_message_s" in note for note in found["notes"])
+
+
+def test_a_fixed_time_that_no_point_shows_is_left_out_and_named():
+    rows = [laws.Row(f"l{k}", n, 1e-9 * n * (1 + 0.01 * (-1) ** k)) for k in range(4) for n in (1e5, 2e5, 4e5, 8e5)]
+    law = laws.fit_law("pack/lines/1", rows, most=1)
+    assert law.dropped == ((0, "fixed"),)
+    assert law.segments[0].fixed == 0 and "fixed" not in law.segments[0].interval
+
+
+def test_of_two_unsure_parameters_the_one_that_explains_more_is_kept():
+    rows = [laws.Row("l1", 1, 4e-7), laws.Row("l1", 64, 4.3e-7)]
+    law = laws.fit_law("x", rows)
+    assert law.dropped == ((0, "slope"),) and law.segments[0].fixed == pytest.approx(4.15e-7, rel=0.02)
+
+
+def test_one_amount_says_nothing_of_two_parameters():
+    law = laws.fit_law("x", [laws.Row(f"l{k}", 1000, 1e-6 * (1 + 0.01 * k)) for k in range(4)])
+    assert law.dropped == ((0, "fixed"),) and law.segments[0].slope == pytest.approx(1.015e-9, rel=0.01)
+
+
+@settings(max_examples=25, deadline=None)
+@given(st.floats(1e-7, 1e-4), st.floats(1e-11, 1e-8), st.integers(0, 10**6))
+def test_fits_never_go_below_zero_and_stay_near_the_points(fixed, slope, seed):
+    random = np.random.default_rng(seed)
+    rows = [
+        laws.Row(f"l{k}", n, float((fixed + slope * n) * np.exp(random.normal(0, 0.05))))
+        for k in range(3)
+        for n in (8, 256, 4096, 65536, 2**20, 2**23)
+    ]
+    law = laws.fit_law("x", rows)
+    assert all(s.fixed >= 0 and s.slope >= 0 for s in law.segments)
+    assert np.median(law.errors()) < 0.1
+
+
+def test_intervals_hold_the_truth_about_as_often_as_they_say():
+    held = []
+    for seed in range(40):
+        random = np.random.default_rng(seed)
+        rows = [
+            laws.Row(f"l{k}", n, float((2e-6 + 1e-9 * n) * np.exp(random.normal(0, 0.05))))
+            for k in range(5)
+            for n in (64, 512, 2048, 8192, 32768)
+        ]
+        [segment] = laws.fit_law("x", rows, most=1).segments
+        held += [segment.interval["fixed"][0] <= 2e-6 <= segment.interval["fixed"][1]]
+        held += [segment.interval["slope"][0] <= 1e-9 <= segment.interval["slope"][1]]
+    assert np.mean(held) > 0.85
+
+
+def test_the_profile_satisfies_its_schema_and_survives_a_file(tmp_path):
+    maker = (
+        Maker()
+        .network(protocols)
+        .pack(1e-9, 3e-9)
+        .kernel("laplace2d/star/f64", cached)
+        .transport("slow", 1e-7, 1e-6, 0)
+    )
+    data = calibrate.fit_profile(maker.made, "made", "here").data
+    profile.save(data, tmp_path / "p.json")
+    back = profile.load(tmp_path / "p.json")
+    assert back.data == json.loads(json.dumps(data)) and back.name == "made"
+    assert back.machine == {"host": "here", "cpu": "made up", "nodes": 1, "sockets_per_node": 2, "cores_per_socket": 2}
+    assert any("section 'reductions' is left out" in note for note in data["notes"])
+
+
+def test_records_of_two_machines_are_refused():
+    both = Maker().network(protocols).made + Maker(cpu="another").network(protocols).made
+    with pytest.raises(UsageProblem, match="2 machines"):
+        calibrate.fit_profile(both)
+    with pytest.raises(UsageProblem, match="no measured point"):
+        calibrate.fit_profile([])
+
+
+def test_failed_checks_do_not_count():
+    maker = Maker().network(protocols)
+    for record in maker.made:
+        record["verification"]["status"] = "failed"
+    with pytest.raises(UsageProblem, match="no measured point"):
+        calibrate.fit_profile(maker.made)
+
+
+# ---- what is measured --------------------------------------------------------------------------------------------------
+
+
+def test_one_rank_has_nothing_to_say_of_messages():
+    for section in points.NEEDS_PEERS:
+        assert list(points.points(section, 1, 4, points.QUICK)) == []
+    assert points.points("pack", 1, 4, points.QUICK) and points.points("kernels", 1, 4, points.QUICK)
+
+
+def test_every_point_has_a_name_of_its_own_and_is_legal():
+    from haloscope import sweep
+
+    planned = points.all_points(points.SECTIONS, 4, 4, points.FULL)
+    names = [(p.id, p.ranks) for p in planned]
+    assert len(set(names)) == len(names)
+    for p in planned:
+        if isinstance(p, points.Point):
+            assert p.id in p.line() and sweep.why_illegal(p.plain) == "", p.line()
+
+
+# ---- the command -------------------------------------------------------------------------------------------------------
+
+
+def test_a_short_calibration_writes_records_and_a_profile_that_predicts(haloscope, monkeypatch):
+    few = dataclasses.replace(
+        points.QUICK,
+        packed=(((64, 64), 1), ((64, 32), 1), ((32, 96), 1), ((128, 32), 4)),
+        message_bytes=(1, 64, 4096, 65536),
+    )
+    monkeypatch.setattr(points, "QUICK", few)
+    result = haloscope("calibrate", "-o", "m.json", "--quick", "--sections", "network,pack,reductions", "--launches", 1)
+    assert result.code == 0, result.err
+    found = profile.load("m.json")
+    assert found.network_class("socket")["segments"][0].fixed > 0
+    assert {1, 2} >= set(found.packing("strided")) >= {1}
+    assert found.section("reductions")["allreduce"][0]["ranks"] == 2
+    file = records.read("m.jsonl")
+    assert not file.bad_lines and {r["kind"] for r in file.records} == {"microbench", "calibration"}
+    assert "| network/socket" in result.out and "profile: m.json" in result.out
+    again = haloscope("calibrate", "-o", "again.json", "--from", "m.jsonl", "--verbose")
+    assert again.code == 0 and "measured (us)" in again.out
+    assert profile.load("again.json").data["network"] == found.data["network"]
+
+
+def test_a_calibration_that_was_cut_off_goes_on_where_it_ended(haloscope):
+    words = ("calibrate", "-o", "m.json", "--quick", "--sections", "reductions", "--launches", 3)
+    assert haloscope(*words).code == 0
+    lines = Path("m.jsonl").read_text().splitlines()
+    assert len(lines) == 3
+    Path("m.json").unlink()
+    Path("m.jsonl").write_text("\n".join(lines[:2]) + "\n" + lines[2][:40])  # killed in the middle of a line
+    assert haloscope(*words).code == 0
+    now = records.read("m.jsonl")
+    assert [r["launch"]["time_utc"] for r in now.records[:2]] == [
+        json.loads(line)["launch"]["time_utc"] for line in lines[:2]
+    ]
+    assert len(now.records) == 3 and len(now.bad_lines) == 1 and Path("m.json").exists()
+
+
+def test_a_complete_calibration_starts_anew_and_keeps_the_old_one(haloscope):
+    words = ("calibrate", "-o", "m.json", "--quick", "--sections", "reductions", "--launches", 1)
+    assert haloscope(*words).code == 0
+    before = Path("m.jsonl").read_text()
+    assert haloscope(*words).code == 0
+    assert Path("m.jsonl~").read_text() == before and Path("m.json~").exists()
+    assert len(records.read("m.jsonl").records) == 1
+
+
+def test_with_one_rank_what_needs_two_is_left_out_with_a_note(haloscope, monkeypatch):
+    few = dataclasses.replace(points.QUICK, squares=(16, 64, 256), cubes=(8, 32))
+    monkeypatch.setattr(points, "QUICK", few)
+    result = haloscope(
+        "calibrate", "-o", "m.json", "--quick", "--ranks", 1, "--launches", 1, "--sections", "network,kernels"
+    )
+    assert result.code == 0, result.err
+    found = profile.load("m.json").data
+    assert "network" not in found and "kernels" in found
+    assert any("'network' needs 2 ranks" in note for note in found["notes"])
+
+
+def test_wrong_input_is_refused_with_what_to_do(haloscope):
+    for words, text in (
+        (("-o", "m.txt"), "-o machine.json"),
+        (("-o", "m.json", "--sections", "netwrk"), "did you mean network"),
+        (("-o", "m.json", "--ranks", 1, "--sections", "network"), "--ranks 2"),
+        (("-o", "m.json", "--ranks", 0), "0"),
+        ((), "--output"),
+    ):
+        result = haloscope("calibrate", *words)
+        assert result.code == 2 and text in result.err, (words, result.err)
+    Path("file").write_text("")
+    result = haloscope("calibrate", "-o", "file/m.json", "--sections", "reductions")
+    assert result.code == 1 and "cannot write" in result.err
