@@ -49,7 +49,7 @@ std::uint64_t result(const Choice& choice, int steps, bool* canaries = nullptr) 
 /// One choice in `stride` is run; all of them in the long tests.
 int stride() {
   if (std::getenv("HALOSCOPE_LONG")) return 1;
-  return world_size() <= 2 ? 11 : world_size() <= 4 ? 61 : 251;
+  return world_size() <= 2 ? 11 : world_size() <= 4 ? 79 : world_size() <= 8 ? 307 : 1009;
 }
 
 void check_problem(const Problem& problem) {
