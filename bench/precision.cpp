@@ -70,11 +70,8 @@ void measure(int rounds) {
 
 int main(int argc, char** argv) {
   MPI_Init(&argc, &argv);
-  const bool fits = world_size() == 2;
-  if (fits)
-    pin_rank(), measure(has_flag(argc, argv, "--quick") ? 5 : 11);
-  else if (world_rank() == 0)
-    std::fprintf(stderr, "bench_precision needs 2 ranks: mpiexec -n 2 bench_precision\n");
+  const bool fits = two_ranks("bench_precision");
+  if (fits) pin_rank(), measure(has_flag(argc, argv, "--quick") ? 5 : 11);
   MPI_Finalize();
   return fits ? 0 : 2;
 }

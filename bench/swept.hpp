@@ -258,15 +258,18 @@ inline std::vector<std::vector<double*>> corners(const Block& block, const Stora
   return list;
 }
 
+/// Whether this is the number of ranks that figures of two need; says so where it is not.
+inline bool two_ranks(const char* program) {
+  if (world_size() != 2 && world_rank() == 0)
+    std::fprintf(stderr, "%s needs 2 ranks, but has %d: mpiexec -n 2 %s\n", program, world_size(), program);
+  return world_size() == 2;
+}
+
 /// Calls measure(block, rounds, all) for the wanted blocks of a figure, on 2 ranks. Returns the exit code.
 template <class Measure>
 int measure_blocks(int argc, char** argv, const char* program, std::vector<std::array<int, 3>> process_grids,
                    Measure measure) {
-  if (world_size() != 2) {
-    if (world_rank() == 0)
-      std::fprintf(stderr, "%s needs 2 ranks, but has %d: mpiexec -n 2 %s\n", program, world_size(), program);
-    return 2;
-  }
+  if (!two_ranks(program)) return 2;
   pin_rank();
   for (const auto& ranks : process_grids)
     for (int n : {32, 64, 128})

@@ -77,9 +77,9 @@ def bench() -> str:
     """One line per figure: its cases, how many reach their bar, and those that do not."""
     from haloscope import tables
 
-    lines = []
+    results, lines = newest(), []
     for figure, what in WHAT.items():
-        cases = [r for r in newest() if r["figure"] == figure]
+        cases = [r for r in results if r["figure"] == figure]
         if not cases:
             continue
         ends = sorted(cases, key=lambda r: r["value"])

@@ -50,7 +50,7 @@ def measure() -> None:
 
 
 def exchange(row: tables.Row) -> dict[str, list[float]]:
-    """Seconds per step outside the sweeps of the slowest rank, by launch: what the transport decides."""
+    """Seconds per step outside the sweeps, mean over ranks, by launch: what the transport decides."""
     seconds = defaultdict(list)
     for record in row.records:
         phases = record["phases_s"]

@@ -48,3 +48,12 @@ def haloscope(capsys, monkeypatch, tmp_path):
         return Result(code, *capsys.readouterr())
 
     return run
+
+
+@pytest.fixture(scope="session")
+def toy():
+    """Return the profile made by hand: round numbers, no contention, segments that break at 8192 bytes."""
+    from haloscope.model import profile
+    from toy import TOY
+
+    return profile.load(TOY)

@@ -103,13 +103,10 @@ class Campaign:
 
     def _explain(self, outcome: launch.Outcome) -> None:
         """Raise what the ranks said; mpiexec may have swallowed it, so look for the likeliest cause before giving up."""
-        known = outcome.returncode in (errors.USAGE, errors.UNAVAILABLE)
-        exit_code = outcome.returncode if known else errors.FAILED
         if outcome.messages:
-            raise MeasuringFailed("; ".join(outcome.messages), exit_code)
+            raise MeasuringFailed("; ".join(outcome.messages), outcome.exit_code)
         records.try_to_write(self.output)
-        last_words = " / ".join(line for line in outcome.log[-5:] if line.strip()) or "it said nothing"
-        raise MeasuringFailed(f"mpiexec ended with code {outcome.returncode}: {last_words}", exit_code)
+        raise MeasuringFailed(f"mpiexec ended with code {outcome.returncode}: {outcome.last_words}", outcome.exit_code)
 
     def results(self) -> list[dict]:
         """Return all records of this sweep's configurations in the file, good lines only; bad lines are named."""

@@ -95,6 +95,5 @@ def _measured(configuration: Configuration, launch_id: str, timeout_s: float) ->
         return good[-1]
     if outcome.fault:
         return records.failed(configuration, outcome.fault, launch_id)
-    words = "; ".join(outcome.messages) or " / ".join(outcome.log[-5:]) or "it said nothing"
-    code = outcome.returncode if outcome.returncode in (errors.USAGE, errors.UNAVAILABLE) else errors.FAILED
-    return records.skipped(configuration, words, code, launch_id)
+    words = "; ".join(outcome.messages) or outcome.last_words
+    return records.skipped(configuration, words, outcome.exit_code, launch_id)

@@ -20,7 +20,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from haloscope import build, faults, records
-from haloscope.errors import FAILED, HaloscopeError, NotAvailable, UsageProblem
+from haloscope.errors import FAILED, UNAVAILABLE, USAGE, HaloscopeError, NotAvailable, UsageProblem
 from haloscope.sweep import Configuration
 
 ORDERLY_END_S = 1.0  # from the first rank's end to mpiexec's, when all ends well
@@ -171,6 +171,17 @@ class Outcome:
     messages: list[str] = field(default_factory=list)  # what the ranks said to the user
     log: list[str] = field(default_factory=list)  # everything printed
     fault: faults.Fault | None = None
+
+    @property
+    def exit_code(self) -> int:
+        """What the ranks ended with as one of our exit codes: failed, where it is none that says more."""
+        known = self.returncode in (USAGE, UNAVAILABLE)
+        return self.returncode if known else FAILED
+
+    @property
+    def last_words(self) -> str:
+        """The end of what was printed, on one line."""
+        return " / ".join(line for line in self.log[-5:] if line.strip()) or "it said nothing"
 
 
 def _end_with_parent() -> None:

@@ -2,32 +2,17 @@
 
 from __future__ import annotations
 
-import copy
 import json
-from pathlib import Path
 
 import pytest
 
 from haloscope import core
 from haloscope.errors import NotAvailable, UsageProblem
 from haloscope.model import advise as model
-from haloscope.model import predict, profile
+from haloscope.model import predict
+from toy import TOY, changed
 
-TOY = Path(__file__).parent / "profiles" / "toy.json"
 SMALL = core.Choice(app="laplace2d", cells=(64, 64), ranks=4)
-
-
-@pytest.fixture(scope="module")
-def toy() -> profile.Profile:
-    """Return the profile made by hand."""
-    return profile.load(TOY)
-
-
-def changed(toy, change) -> profile.Profile:
-    """Return a copy of a profile after `change(data)`."""
-    data = copy.deepcopy(toy.data)
-    change(data)
-    return profile.checked(data)
 
 
 def test_candidates_are_ranked_by_their_predictions_and_every_legal_one_is_there(toy):

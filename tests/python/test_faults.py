@@ -127,7 +127,15 @@ class Run:
     def __init__(self, folder: Path, *words):
         self.output = folder / "r.jsonl"
         command = [sys.executable, "-m", "haloscope.cli", "run", "laplace2d", *words, "--output", str(self.output)]
-        self.process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=folder)
+        # Shells start background jobs, such as a whole test run, with Ctrl-C ignored, and children inherit that.
+        self.process = subprocess.Popen(
+            command,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            cwd=folder,
+            preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),  # noqa: PLW1509 (nothing that takes a lock)
+        )
 
     def until_running(self, ranks: int, limit: float = 60) -> list[psutil.Process]:
         """Wait until all ranks have used some processor time, so that they are measuring."""

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import copy
 import dataclasses
 import json
 import time
-from pathlib import Path
 
 import pytest
 from hypothesis import given, settings
@@ -15,23 +13,10 @@ from hypothesis import strategies as st
 from haloscope import core
 from haloscope.errors import NotAvailable, UsageProblem
 from haloscope.model import predict as model
-from haloscope.model import price, profile
+from haloscope.model import price
+from toy import TOY, changed
 
 PLAINLY = model.Setting()
-TOY = Path(__file__).parent / "profiles" / "toy.json"
-
-
-@pytest.fixture(scope="module")
-def toy() -> profile.Profile:
-    """Return the profile made by hand: round numbers, no contention, segments that break at 8192 bytes."""
-    return profile.load(TOY)
-
-
-def changed(toy: profile.Profile, change) -> profile.Profile:
-    """Return a copy of a profile after `change(data)`."""
-    data = copy.deepcopy(toy.data)
-    change(data)
-    return profile.checked(data)
 
 
 def ask(toy, setting=PLAINLY, singly=False, **choice) -> model.Prediction:

@@ -44,9 +44,19 @@ def test_example_compiles_and_its_halos_are_right(tmp_path):
     libraries = build.rank_program().parent
     subprocess.run(
         [
-            shutil.which("mpicxx", path=TOOLS), "-std=c++20", "-O1", "-fopenmp", "-Wall", "-Wextra", "-Werror",
-            f"-I{ROOT / 'src'}", tmp_path / "example.cpp", libraries / "libhaloscope.a", libraries / "libhaloscope_core.a",
-            "-o", tmp_path / "example",
+            shutil.which("mpicxx", path=TOOLS),
+            "-std=c++20",
+            "-O1",
+            "-fopenmp",
+            "-Wall",
+            "-Wextra",
+            "-Werror",
+            f"-I{ROOT / 'src'}",
+            tmp_path / "example.cpp",
+            libraries / "libhaloscope.a",
+            libraries / "libhaloscope_core.a",
+            "-o",
+            tmp_path / "example",
         ],
         check=True,
     )

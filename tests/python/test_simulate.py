@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import copy
 import graphlib
 import json
 import re
 import subprocess
 import sys
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -17,25 +15,11 @@ from haloscope import core
 from haloscope.cli import main
 from haloscope.errors import NotAvailable, UsageProblem
 from haloscope.model import predict as predicting
-from haloscope.model import profile
 from haloscope.model import simulate as model
+from toy import TOY, changed
 
-TOY = Path(__file__).parent / "profiles" / "toy.json"
 SCHEDULES = ("bulk", "split", "interleaved", "comm-thread")
 PLAIN = {"app": "laplace2d", "cells": (256, 256), "ranks": 4, "process_grid": "2x2"}
-
-
-@pytest.fixture(scope="module")
-def toy() -> profile.Profile:
-    """Return the profile made by hand: round numbers, no contention, segments that break at 8192 bytes."""
-    return profile.load(TOY)
-
-
-def changed(toy: profile.Profile, change) -> profile.Profile:
-    """Return a copy of a profile after `change(data)`."""
-    data = copy.deepcopy(toy.data)
-    change(data)
-    return profile.checked(data)
 
 
 def both(toy, how=model.CALMLY, setting=predicting.PLAINLY, **choice):

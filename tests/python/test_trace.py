@@ -18,7 +18,9 @@ def traced(haloscope, schedule: str, *words, threads: int = 1, depth: int = 1) -
                        "--repetitions", 1, "--launches", 1, "--schedule", schedule, "--threads", threads, "--depth", depth,
                        "--trace", "t.json", *words)  # fmt: skip
     assert result.code == 0, result.err
-    events = [e for e in json.loads(Path("t.json").read_text()) if e["ph"] == "X" and e["pid"] == 0 and "op" in e["args"]]
+    events = [
+        e for e in json.loads(Path("t.json").read_text()) if e["ph"] == "X" and e["pid"] == 0 and "op" in e["args"]
+    ]
     executions: dict[int, list[dict]] = {}
     for event in sorted(events, key=lambda e: e["ts"]):
         executions.setdefault(event["args"]["step"], []).append(event)

@@ -15,8 +15,8 @@ from hypothesis import strategies as st
 from haloscope import errors, isolated, records, sweep
 from haloscope.model import profile
 from haloscope.model import tune as model
+from toy import TOY
 
-TOY = Path(__file__).parent / "profiles" / "toy.json"
 SHORT = (model.Length(0.01, 2), model.Length(0.02, 2), model.Length(0.04, 2))
 
 

@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 from haloscope import sweep
 from haloscope.model import predict, profile
 from haloscope.model import validate as model
+from toy import TOY
 
-TOY = Path(__file__).parent / "profiles" / "toy.json"
 CHOICES = (
     {"strategy": "ordered/p2p"},
     {"strategy": "direct/p2p"},
@@ -23,12 +23,6 @@ CHOICES = (
     {"strategy": "ordered/p2p", "schedule": "split"},
     {"strategy": "ordered/p2p", "depth": 4},
 )
-
-
-@pytest.fixture(scope="module")
-def toy() -> profile.Profile:
-    """Return the profile made by hand."""
-    return profile.load(TOY)
 
 
 def predicted(toy, **choice) -> predict.Prediction:

@@ -46,7 +46,7 @@ def command(app, cells, depth, top, profile, mapping, active, reductions, sample
         raise UsageProblem(f"advice is for one grid, --cells '{cells}' names several; give one size, as 64x64x64")
     configuration = sweep.Configuration(app, shapes[0], **options)
     setting = predicting.Setting(mapping, active, reductions=reductions)
-    depths = measuring._positive(sweep.numbers(depth, "--depth"), "--depth")
+    depths = measuring.positive(sweep.numbers(depth, "--depth"), "--depth")
     advice = model.advise(sweep.choice(configuration), profiles.load(profile), setting, depths, samples)
     click.echo(json.dumps(document(advice), indent=1) if as_json else markdown(advice, top))
 
@@ -71,7 +71,7 @@ def markdown(advice, top: int = 10) -> str:
     parts = [_title(advice), _ranking(advice, top), _depths(advice)]
     if advice.changes:
         parts.append("## What would change the answer\n\n" + "\n".join(f"- {text}" for text in advice.changes))
-    parts += [_code(advice.best.prediction.choice), _left_out(advice)]
+    parts += [code_for(advice.best.prediction.choice), _left_out(advice)]
     return "\n\n".join(filter(None, parts))
 
 
@@ -114,7 +114,7 @@ def _depths(advice) -> str:
     return f"Best step by depth: {', '.join(texts)}."
 
 
-def _code(c) -> str:
+def code_for(c) -> str:
     """Return what to write to use a choice: in the user's own program, and to measure it here."""
     from haloscope import core
 

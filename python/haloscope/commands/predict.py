@@ -12,14 +12,14 @@ from haloscope.errors import UsageProblem
 
 FIXED = ("isa", "memory")  # options of `run` that a profile decides
 
-PLACED = run._options(
+PLACED = run.options_of(
     click.option("--profile", required=True, metavar="FILE|NAME", help="Machine profile: a JSON file or a shipped one."),
     click.option("--mapping", default="fill", show_default=True, metavar="RULE",
                  help="Ranks to the profile's nodes and sockets: fill, balanced, by-socket, round-robin."),
     click.option("--active", type=click.IntRange(1), help="Most cores in use per socket. [all]"),
     click.option("--reductions", type=click.IntRange(0), default=0, help="All-reduces per time step. [0]"),
 )  # fmt: skip
-MACHINE = run._options(
+MACHINE = run.options_of(
     PLACED,
     click.option("--samples", type=click.IntRange(0), default=100, show_default=True,
                  help="Draws of the profile's parameters for the interval; 0 = none."),
@@ -41,6 +41,7 @@ def command(app, profile, mapping, active, reductions, samples, as_json, **optio
     profile's own parameters are uncertain, and what the slowest rank spends it on. --nodes N splits the ranks over N of the
     profile's nodes.
     """
+    from haloscope import sweep
     from haloscope.model import predict
     from haloscope.model import profile as profiles
 
@@ -48,7 +49,7 @@ def command(app, profile, mapping, active, reductions, samples, as_json, **optio
     made = []
     for configuration in configurations(app, options):
         setting = predict.Setting(mapping, active, (), configuration.tiles, configuration.barrier, reductions)
-        made.append((configuration, predict.predict(_choice(configuration), machine, setting, samples)))
+        made.append((configuration, predict.predict(sweep.choice(configuration), machine, setting, samples)))
     made.sort(key=lambda pair: pair[1].time_s)
     click.echo(json.dumps(document(made), indent=1) if as_json else markdown(made))
 
@@ -60,17 +61,10 @@ def configurations(app: str, options: dict) -> list:
             raise UsageProblem(f"--{name} is decided by the profile; leave it out, or choose another profile")
     if not options["cells"]:
         raise UsageProblem(f"a prediction for {app} needs a grid size; for example --cells 128")
-    words = [run.SCHEDULE_WORDS.get(word, word) for word in options["schedule"].split(",")]
     given = {**dict.fromkeys(run.PASSED_ON), **options, "verify": 0, "real": options["real"] or "f64"}
-    planned = run.plan_sweep(app, {**given, "schedule": ",".join(words)})
-    run._one_refusal_is_an_error(planned)
+    planned = run.plan_sweep(app, given)
+    run.refuse_if_none_can_run(planned)
     return planned.configurations
-
-
-def _choice(configuration):
-    from haloscope import sweep
-
-    return sweep.choice(configuration)
 
 
 def document(made: list) -> dict:
@@ -99,23 +93,24 @@ def markdown(made: list) -> str:
     for place, (configuration, p) in enumerate(made, 1):
         ends = "" if p.interval is None else " .. ".join(tables.number(end * factor) for end in p.interval)
         values = [tables.number(p.terms[term] * factor) for term in terms]
-        shown = [_cell(getattr(configuration, axis)) for axis in axes]
+        shown = [cell(getattr(configuration, axis)) for axis in axes]
         rows.append([place, *shown, tables.number(p.time_s * factor), ends, *values, p.worst_rank])
     first = made[0][0]
     title = f"# Predicted: {first.app}, {first.shape} cells, {first.ranks} ranks" if len(made) == 1 else (
         f"# Predicted: {first.app}, {len(made)} configurations, fastest first")  # fmt: skip
     text = f"{title}\n\nMachine profile: {made[0][1].profile}. Times in {unit} per step.\n\n"
     text += tables.markdown(rows, headers, right=("#", timed, "95 %", *terms, "slowest rank"))
-    return text + "".join(f"\n\n{line}" for line in _remarks(made))
+    return text + "".join(f"\n\n{line}" for line in remarks(made))
 
 
-def _cell(value) -> str:
+def cell(value) -> str:
+    """Return one axis of a configuration as the tables show it."""
     from haloscope import tables
 
     return tables.cell(list(value) if isinstance(value, tuple) else value)
 
 
-def _remarks(made: list) -> list[str]:
+def remarks(made: list) -> list[str]:
     """Say once what holds for several rows, and for which."""
     rows: dict[str, list[int]] = {}
     for place, (_, prediction) in enumerate(made, 1):

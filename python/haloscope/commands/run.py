@@ -32,7 +32,9 @@ PASSED_ON = (
 )
 
 
-def _options(*decorators):
+def options_of(*decorators):
+    """Return one decorator that adds several options to a command, in their order."""
+
     def decorate(function):
         for decorator in reversed(decorators):
             function = decorator(function)
@@ -41,36 +43,35 @@ def _options(*decorators):
     return decorate
 
 
-def _sweeping(name: str, default: str | None, text: str, *more: str):
+def sweeping(name: str, default: str | None, text: str, *more: str):
+    """Return the option `--NAME` that takes lists and ranges."""
     return click.option(
         *more, f"--{name}", default=default, metavar="LIST", help=text + (f" [{default}]" if default else "")
     )
 
 
-WHAT = _options(
+WHAT = options_of(
     click.argument("app"),
-    _sweeping("cells", None, "Grid sizes: 128x128x64, one number for a cube, 64..256*2, 64..256+64."),
-    _sweeping("ranks", "2", "Numbers of MPI ranks.", "-n"),
-    _sweeping("threads", "1", "Threads per rank."),
-    _sweeping("strategy", "ordered/p2p", "Pattern and transport; globs as 'ordered/*'."),
-    _sweeping("schedule", "bulk", "bulk, split, interleaved, comm-thread (also phased, overlapped), pipeline; globs."),
-    _sweeping("depth", "1", "Time steps per exchange.", "-d"),
-    _sweeping("region", "full", "What sub-steps of deep halos sweep: full, shrink, blocked; globs."),
-    _sweeping(
-        "form", "", "Kernel form: advection3d has dense and separable, poisson2d jacobi and gauss-seidel; globs."
-    ),
-    _sweeping("real", None, "Scalar type: f64, f32. [f64]"),
-    _sweeping("process-grid", "", "Rule (white, valen, davis, lines) or explicit, 2x1x1."),
-    _sweeping("sharing", "", "How comm-thread hands out the interior: guided, dynamic."),
-    _sweeping("tiles", "0", "Interior tiles of split; 0 = its default."),
-    _sweeping("isa", "", "Instruction set; empty = the best this CPU has."),
-    _sweeping("nodes", "0", "Nodes that the ranks are split into, as if each were a machine; 0 = the real machines."),
-    _sweeping("placement", "", "Ranks to the nodes of --nodes: block, round-robin."),
-    _sweeping("memory", "", "Where fields live: own, shared (strategies that need shared use it anyway)."),
+    sweeping("cells", None, "Grid sizes: 128x128x64, one number for a cube, 64..256*2, 64..256+64."),
+    sweeping("ranks", "2", "Numbers of MPI ranks.", "-n"),
+    sweeping("threads", "1", "Threads per rank."),
+    sweeping("strategy", "ordered/p2p", "Pattern and transport; globs as 'ordered/*'."),
+    sweeping("schedule", "bulk", "bulk, split, interleaved, comm-thread (also phased, overlapped), pipeline; globs."),
+    sweeping("depth", "1", "Time steps per exchange.", "-d"),
+    sweeping("region", "full", "What sub-steps of deep halos sweep: full, shrink, blocked; globs."),
+    sweeping("form", "", "Kernel form: advection3d has dense and separable, poisson2d jacobi and gauss-seidel; globs."),
+    sweeping("real", None, "Scalar type: f64, f32. [f64]"),
+    sweeping("process-grid", "", "Rule (white, valen, davis, lines) or explicit, 2x1x1."),
+    sweeping("sharing", "", "How comm-thread hands out the interior: guided, dynamic."),
+    sweeping("tiles", "0", "Interior tiles of split; 0 = its default."),
+    sweeping("isa", "", "Instruction set; empty = the best this CPU has."),
+    sweeping("nodes", "0", "Nodes that the ranks are split into, as if each were a machine; 0 = the real machines."),
+    sweeping("placement", "", "Ranks to the nodes of --nodes: block, round-robin."),
+    sweeping("memory", "", "Where fields live: own, shared (strategies that need shared use it anyway)."),
     click.option("--periodic", default="", metavar="DIMS", help="Dimensions that wrap: xyz, xy, ..., none. [all]"),
     click.option("--barrier", is_flag=True, help="Barrier before each exchange, timed as desync."),
 )
-HOW = _options(
+HOW = options_of(
     click.option("--steps", "-i", type=click.IntRange(1), help="Time steps per repetition."),
     click.option("--seconds", type=float, help="Length of a repetition instead of --steps. [0.2]"),
     click.option("--repetitions", type=click.IntRange(1), help="Repetitions per launch. [5]"),
@@ -95,7 +96,7 @@ HOW = _options(
         "--inject", default="", metavar="KIND:rank=R,step=S[,seconds=X]", help="Fault for tests: delay, hang, kill."
     ),
 )
-WHERE = _options(
+WHERE = options_of(
     click.option("--output", type=click.Path(path_type=Path), help="Record file. [results/scratch/APP-TIME.jsonl]"),
     click.option("--resume", is_flag=True, help="Skip what the record file already holds."),
     click.option("--trace", type=click.Path(), metavar="FILE",
@@ -106,7 +107,7 @@ WHERE = _options(
                  help="Also show the phases, by this statistic over ranks."),
     click.option("--baseline", metavar="ID", help="Configuration that speed-ups refer to. [bulk ordered/p2p depth 1]"),
 )  # fmt: skip
-STUDY = _options(
+STUDY = options_of(
     click.option(
         "-h", "--height", type=int, help="2023 study: global height; with -l instead of --cells, implies f32."
     ),
@@ -121,7 +122,7 @@ STUDY = _options(
 @HOW
 @WHERE
 @STUDY
-@_options(*partdiff.OPTIONS)
+@options_of(*partdiff.OPTIONS)
 @click.pass_context
 def command(context, app, **options):
     """Measure APP (advection3d, laplace2d, laplace3d, poisson2d) and rank the configurations.
@@ -147,7 +148,7 @@ def command(context, app, **options):
     planned = plan_sweep(app, options)
     if options["trace"] and len(planned.configurations) > 1:
         raise errors.UsageProblem("--trace writes one file, and this is a sweep; ask for one configuration")
-    _one_refusal_is_an_error(planned)
+    refuse_if_none_can_run(planned)
     build.rank_program()  # is it there? asked before a record file is made
     _refuse_lacking(options["strategy"])
     output = options["output"] or records.scratch(app)
@@ -186,8 +187,6 @@ def _study_flags(app: str, options: dict) -> None:
         options["real"] = options["real"] or "f32"
     if options["exchange"]:
         options["strategy"] = EXCHANGE_WORDS[options["exchange"]]
-    words = [SCHEDULE_WORDS.get(word, word) for word in options["schedule"].split(",")]
-    options["schedule"] = ",".join(words)
     options["real"] = options["real"] or "f64"
 
 
@@ -211,11 +210,12 @@ def plan_sweep(app: str, options: dict):
     settings = {name.replace("_", "-"): f"{options[name]:g}" if isinstance(options[name], float) else str(options[name])
                 for name in PASSED_ON if options[name] is not None}  # fmt: skip
     settings.setdefault("repetitions", "5")
+    schedules = ",".join(SCHEDULE_WORDS.get(word, word) for word in options["schedule"].split(","))
     axes = {
         "cells": sweep.shapes(options["cells"], info.dims),
-        "ranks": _positive(sweep.numbers(options["ranks"], "--ranks"), "--ranks"),
+        "ranks": positive(sweep.numbers(options["ranks"], "--ranks"), "--ranks"),
         "threads": sweep.numbers(options["threads"], "--threads"),
-        "schedule": sweep.names(options["schedule"], core.schedule_names(), "schedule"),
+        "schedule": sweep.names(schedules, core.schedule_names(), "schedule"),
         "strategy": sweep.strategies(options["strategy"]),
         "depth": sweep.numbers(options["depth"], "--depth"),
         "region": sweep.names(options["region"], core.region_names(), "region"),
@@ -235,7 +235,8 @@ def plan_sweep(app: str, options: dict):
     return sweep.with_verification(planned, options["verify"])
 
 
-def _positive(values: list[int], option: str) -> list[int]:
+def positive(values: list[int], option: str) -> list[int]:
+    """Return the values of an option. Raises UsageProblem for one below 1."""
     for value in values:
         if value < 1:
             raise errors.UsageProblem(f"{option} {value} is not possible; use 1 or more")
@@ -248,8 +249,8 @@ def _names_or_default(text: str, valid: list[str], kind: str) -> list[str]:
     return sweep.names(text, valid, kind) if text else [""]
 
 
-def _one_refusal_is_an_error(planned) -> None:
-    """When nothing asked for can run, say why instead of writing a file of refusals."""
+def refuse_if_none_can_run(planned) -> None:
+    """Raise UsageProblem with the reasons when nothing asked for can run, instead of a file of refusals."""
     if planned.configurations:
         return
     reasons = list(dict.fromkeys(reason for _, reason in planned.refused))

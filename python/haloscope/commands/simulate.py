@@ -12,7 +12,7 @@ import click
 from haloscope.commands import predict, run
 from haloscope.errors import UsageProblem
 
-SIMULATED = run._options(
+SIMULATED = run.options_of(
     click.option("--steps", "-i", type=click.IntRange(1), default=10, show_default=True,
                  help="Time steps, at least two exchanges; the second half counts."),
     click.option("--noise", default="0", metavar="SECONDS|PERCENT%",
@@ -47,6 +47,7 @@ def command(app, profile, mapping, active, reductions, goal, extrap, plot, as_js
     What an operation costs is what `haloscope predict` says; a simulation adds queues for what ranks share, delays that
     travel from rank to rank, and noise. All times are simulated.
     """
+    from haloscope import sweep
     from haloscope.model import predict as predicting
     from haloscope.model import profile as profiles
     from haloscope.model import simulate
@@ -59,7 +60,7 @@ def command(app, profile, mapping, active, reductions, goal, extrap, plot, as_js
     made = []
     for configuration in chosen:
         setting = predicting.Setting(mapping, active, (), configuration.tiles, configuration.barrier, reductions)
-        choice = predict._choice(configuration)
+        choice = sweep.choice(configuration)
         made.append((configuration, simulate.simulate(choice, machine, setting, how)))
         if goal:
             _write_goal(goal, choice, machine, setting, made[0][1].rounds)
@@ -104,7 +105,7 @@ def configurations(app: str, options: dict, weak: bool) -> list:
     info = core.find_app(app)
     found = []
     for block in sweep.shapes(options["cells"], info.dims):
-        for ranks in run._positive(sweep.numbers(options["ranks"], "--ranks"), "--ranks"):
+        for ranks in run.positive(sweep.numbers(options["ranks"], "--ranks"), "--ranks"):
             for rule in options["process_grid"].split(","):
                 cells, grid = scaled(block, rule or info.default_rule, ranks)
                 one = {"cells": "x".join(map(str, cells)), "ranks": str(ranks), "process_grid": grid}
@@ -172,7 +173,7 @@ def markdown(made: list, weak: bool) -> str:
     rows = []
     for c, s in made:
         times = [s.time_s, s.mean_s, s.percentiles[95], *(s.by_operation[kind] for kind in kinds)]
-        shown = [predict._cell(getattr(c, axis)) for axis in axes]
+        shown = [predict.cell(getattr(c, axis)) for axis in axes]
         rows.append([*shown, *(tables.number(t * factor) for t in times), s.worst_rank, s.events, f"{s.wall_s:.1f}"])
     how = made[0][1].how
     title = f"# Simulated: {made[0][0].app}" + (", weak scaling" if weak else "")
@@ -193,7 +194,7 @@ def markdown(made: list, weak: bool) -> str:
         "events/s",
     )
     text += tables.markdown(rows, headers, right=right)
-    return text + "".join(f"\n\n{line}" for line in predict._remarks(made))
+    return text + "".join(f"\n\n{line}" for line in predict.remarks(made))
 
 
 def _noise(how) -> str:

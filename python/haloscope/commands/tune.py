@@ -11,23 +11,23 @@ import click
 from haloscope import errors, isolated
 from haloscope.commands import advise, run
 
-SPACE = run._options(
+SPACE = run.options_of(
     click.argument("app"),
     click.option("--cells", required=True, help="Global cells: 64x64x64, or one number for a cube."),
     click.option("--ranks", "-n", type=click.IntRange(1), default=2, show_default=True, help="Number of MPI ranks."),
-    run._sweeping("strategy", "*/*", "Pattern and transport; globs as 'ordered/*'."),
-    run._sweeping("schedule", "*", "bulk, split, interleaved, comm-thread, pipeline; globs."),
-    run._sweeping("depth", "1,2,4,8", "Time steps per exchange.", "-d"),
-    run._sweeping("region", "full,shrink", "What sub-steps of deep halos sweep: full, shrink, blocked; globs."),
-    run._sweeping("process-grid", "", "Rules (white, valen, davis, lines) or explicit, 2x1x1."),
-    run._sweeping("threads", "1", "Threads per rank."),
-    run._sweeping("tiles", "0", "Interior tiles of split; 0 = its default."),
-    run._sweeping("sharing", "", "How comm-thread hands out the interior: guided, dynamic."),
+    run.sweeping("strategy", "*/*", "Pattern and transport; globs as 'ordered/*'."),
+    run.sweeping("schedule", "*", "bulk, split, interleaved, comm-thread, pipeline; globs."),
+    run.sweeping("depth", "1,2,4,8", "Time steps per exchange.", "-d"),
+    run.sweeping("region", "full,shrink", "What sub-steps of deep halos sweep: full, shrink, blocked; globs."),
+    run.sweeping("process-grid", "", "Rules (white, valen, davis, lines) or explicit, 2x1x1."),
+    run.sweeping("threads", "1", "Threads per rank."),
+    run.sweeping("tiles", "0", "Interior tiles of split; 0 = its default."),
+    run.sweeping("sharing", "", "How comm-thread hands out the interior: guided, dynamic."),
     click.option("--form", default="", help="Kernel form. [the app's first]"),
     click.option("--real", default="f64", show_default=True, help="Scalar type: f64, f32."),
     click.option("--periodic", default="", metavar="DIMS", help="Dimensions that wrap: xyz, xy, ..., none. [all]"),
 )
-SEARCH = run._options(
+SEARCH = run.options_of(
     click.option("--profile", metavar="FILE|NAME", help="Machine profile that says what to try first. [random order]"),
     click.option("--budget", type=click.FloatRange(0, min_open=True), metavar="SECONDS",
                  help="Time for the search. [a tenth of measuring everything, at most 60]"),
@@ -94,12 +94,11 @@ def space(app: str, options: dict):
 
     given = {**dict.fromkeys(run.PASSED_ON), **dict.fromkeys(("isa", "memory", "placement"), ""), "nodes": "0"}
     given |= {"barrier": False, "verify": None, **options, "ranks": str(options["ranks"])}
-    words = [run.SCHEDULE_WORDS.get(word, word) for word in options["schedule"].split(",")]
-    planned = run.plan_sweep(app, {**given, "schedule": ",".join(words)})
+    planned = run.plan_sweep(app, given)
     if len({c.cells for c in planned.configurations}) > 1:
         raise errors.UsageProblem(f"tuning is for one grid, --cells '{options['cells']}' names several; give one size")
     planned = _without_oracle(planned)
-    run._one_refusal_is_an_error(planned)
+    run.refuse_if_none_can_run(planned)
     return _on_own_cores(planned) if planned.configurations else sweep.Sweep()
 
 
@@ -224,7 +223,7 @@ def _code(chosen) -> str:
     flags = {"process-grid": chosen.process_grid, "tiles": chosen.tiles, "sharing": chosen.sharing, "form": chosen.form,
              "real": chosen.real * (chosen.real != "f64")}  # fmt: skip
     more = "".join(f" --{name} {value}" for name, value in flags.items() if value)
-    return advise._code(sweep.choice(chosen)).removesuffix("`") + more + "`"
+    return advise.code_for(sweep.choice(chosen)).removesuffix("`") + more + "`"
 
 
 def _left_out(race, order, planned, machine) -> str:

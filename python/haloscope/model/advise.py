@@ -197,7 +197,7 @@ def reason(prediction: predict.Prediction, profile: Profile) -> str:
     exposed = {t: s for t, s in prediction.terms.items() if t not in ("compute", "reduction")}
     largest = max(exposed, key=exposed.get)
     texts = {
-        "message": f"{_bound(prediction, profile)}: {messages}",
+        "message": f"{bound_by(prediction, profile)}: {messages}",
         "wait": "imbalance: peers are late",
         "synchronisation": f"synchronisation-bound: {messages}",
         "copy": "bound by copies to itself",
@@ -216,7 +216,7 @@ def _hidden(hidden: float, prediction: predict.Prediction) -> str:
     return "messages hidden, " if hidden > 0.5 * prediction.busy["message"] > 0 else ""
 
 
-def _bound(prediction: predict.Prediction, profile: Profile) -> str:
+def bound_by(prediction: predict.Prediction, profile: Profile) -> str:
     """Whether the mean message spends more time on latency or on bytes, between the nodes if there are several."""
     law = profile.network_class("network" if prediction.nodes > 1 else "socket")["segments"]
     size = prediction.bytes / prediction.messages

@@ -168,9 +168,9 @@ class Case:
 
     def _among(self, c: ranks.RankClass, place: Mapping[int, int], own: int) -> ranks.RankClass:
         """Return a class with the sources that are kept, by their new numbers."""
-        mirrored = _mirrored(self.kinds[c.kind].plan)
+        alike = mirrored(self.kinds[c.kind].plan)
         sources = {
-            m: tuple((place[peer], out) for peer, out in given if peer in place) or ((own, mirrored[m][0][1]),)
+            m: tuple((place[peer], out) for peer, out in given if peer in place) or ((own, alike[m][0][1]),)
             for m, given in c.sources.items()
         }
         return dataclasses.replace(c, sources=sources)
@@ -215,7 +215,7 @@ class Case:
             / max(price.segments.evaluate(usual[near], m.bytes), 1e-30)
             for flight, near, m in zip(c.flights, c.near, plan.messages, strict=True)
         ]
-        track = self.track(c, prices, flights, _mirrored(plan))
+        track = self.track(c, prices, flights, mirrored(plan))
         try:
             return compose([track])[0].seconds
         except Stuck:
@@ -306,7 +306,7 @@ def _shifted(actions: Sequence[Action], by: int) -> tuple[Action, ...]:
     )
 
 
-def _mirrored(plan: core.Plan) -> dict[int, tuple[tuple[int, int], ...]]:
+def mirrored(plan: core.Plan) -> dict[int, tuple[tuple[int, int], ...]]:
     """Return sources as if every peer did what the rank does: each message is answered by one of the same round."""
     found = {}
     for m, message in enumerate(plan.messages):

@@ -84,7 +84,7 @@ def classes_of(
     (default: the placement's), which decides what is `far`. singly: every rank is a class of its own.
     """
     node = placement.node if node is None else node
-    near = [_nearness(kind, placement) for kind in kinds]
+    near = [nearness(kind, placement) for kind in kinds]
     flights = _flights(kinds, near, placement, profile, at_once)
     socket_ranks = placement.active()
     far = [node[kind.members][:, None] != node[kind.peers] for kind in kinds]
@@ -95,7 +95,7 @@ def classes_of(
             [near[k].astype(np.uint64), far[k].astype(np.uint64), flights[k].view(np.uint64),
              socket_ranks[kind.members][:, None].astype(np.uint64)], axis=1,
         )  # fmt: skip
-        keys = np.arange(len(rows)) if singly else _hash(rows)
+        keys = np.arange(len(rows)) if singly else hashed(rows)
         _, first, inverse, count = np.unique(keys, return_index=True, return_inverse=True, return_counts=True)
         place = np.argsort(np.argsort(first))  # in the order of first ranks
         number[kind.members] = len(firsts) + place[inverse]
@@ -117,7 +117,7 @@ def classes_of(
     ]
 
 
-def _hash(rows: np.ndarray) -> np.ndarray:
+def hashed(rows: np.ndarray) -> np.ndarray:
     """Return a 64-bit number per row, different for different rows (but for one case in 10^19)."""
     odd = np.random.default_rng(0).integers(0, 2**63, rows.shape[1], dtype=np.uint64) * np.uint64(2) + np.uint64(1)
     mixed = rows * odd
@@ -125,7 +125,7 @@ def _hash(rows: np.ndarray) -> np.ndarray:
     return (mixed * np.uint64(0x9E3779B97F4A7C15)).sum(axis=1, dtype=np.uint64)
 
 
-def _nearness(kind: Kind, placement: Placement) -> np.ndarray:
+def nearness(kind: Kind, placement: Placement) -> np.ndarray:
     """Return the number of the locality class of each member's messages."""
     me, peers = kind.members[:, None], kind.peers
     same_node = placement.node[me] == placement.node[peers]

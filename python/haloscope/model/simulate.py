@@ -18,7 +18,7 @@ import numpy as np
 from haloscope import capi, convert, core
 from haloscope.errors import UsageProblem
 from haloscope.model import network, price, ranks
-from haloscope.model.predict import PLAINLY, Case, Setting, _mirrored
+from haloscope.model.predict import PLAINLY, Case, Setting, mirrored
 from haloscope.model.profile import Profile
 from haloscope.model.tracks import Action
 
@@ -118,10 +118,10 @@ class Cast:
         if plain:
             return busy
         rows = [self._near(kind), self._far(kind), busy[:, None]]
-        return ranks._hash(np.concatenate(rows, axis=1).astype(np.uint64))
+        return ranks.hashed(np.concatenate(rows, axis=1).astype(np.uint64))
 
     def _near(self, kind: ranks.Kind) -> np.ndarray:
-        return ranks._nearness(kind, self.case.place)
+        return ranks.nearness(kind, self.case.place)
 
     def _far(self, kind: ranks.Kind) -> np.ndarray:
         return self.case.node[kind.members][:, None] != self.case.node[kind.peers]
@@ -137,7 +137,7 @@ class Cast:
         alone = [network.message_time(self.profile, place, size) for place, size in zip(near, sizes, strict=True)]
         where = price.Where(busy, far, alone, [0.0] * len(sizes))
         flights = price.flights(kind.plan, self.prices, where, kind.traffic, self.case.eager)
-        alike = _mirrored(kind.plan)  # what comes in is taken to change as what goes out against it
+        alike = mirrored(kind.plan)  # what comes in is taken to change as what goes out against it
         out = [m if message.out else alike[m][0][1] for m, message in enumerate(kind.plan.messages)]
         changes = tuple(flights[m].seconds - alone[m] for m in out)
 
@@ -280,7 +280,13 @@ def _segments(cast: Cast, how: How, place: str) -> list[dict]:
     law = cast.profile.network_class(place)["segments"]
     cuts = sorted({s.start for s in law} | ({cast.case.eager} if math.isfinite(cast.case.eager) else set()))
     inside = place != "network"  # then what goes beyond the latency of no bytes is held, as `Case.held` has it
-    held = (cast.case.given_held[place],) * 2 if place in cast.case.given_held else None
+    given = cast.case.given_held.get(place)
+
+    def held_latency(fixed: float) -> float:
+        if given is not None:
+            return given
+        return max(0.0, 1 - law[0].fixed / fixed) if inside and fixed else 0.0
+
     made = []
     for start in cuts:
         s = next((s for s in reversed(law) if s.start <= start), law[0])
@@ -297,12 +303,8 @@ def _segments(cast: Cast, how: How, place: str) -> list[dict]:
                 "overhead_send_s": how.overhead_s,
                 "overhead_receive_s": how.overhead_s,
                 "gap_s": how.gap_s,
-                "held_latency": held[0]
-                if held
-                else max(0.0, 1 - law[0].fixed / s.fixed)
-                if inside and s.fixed
-                else 0.0,
-                "held_per_byte": held[1] if held else float(inside),
+                "held_latency": held_latency(s.fixed),
+                "held_per_byte": float(inside) if given is None else given,
                 "rendezvous": start >= cast.case.eager,
             }
         )

@@ -172,7 +172,7 @@ def exchange_of(row: tables.Row) -> float | None:
 def regime(prediction: predict.Prediction, profile: Profile, terms: Mapping[str, float]) -> str:
     """Return what a prediction is bound by: the largest of some of its terms; messages by latency or by bytes."""
     largest = max(terms, key=terms.get)
-    return REGIMES[largest] if largest in REGIMES else advise._bound(prediction, profile)
+    return REGIMES[largest] if largest in REGIMES else advise.bound_by(prediction, profile)
 
 
 def foreign(table: Sequence[tables.Row], profile: Profile) -> list[str]:

@@ -18,4 +18,10 @@ std::vector<std::vector<std::int64_t>> lists_of_all(MPI_Comm comm, const std::ve
   return lists;
 }
 
+bool anywhere(bool value, MPI_Comm comm) {
+  int any = value;
+  MPI_Allreduce(MPI_IN_PLACE, &any, 1, MPI_INT, MPI_LOR, comm);
+  return any != 0;
+}
+
 }  // namespace haloscope

@@ -78,12 +78,6 @@ std::int64_t sum(std::int64_t value, MPI_Comm comm) {
   return value;
 }
 
-bool anywhere(bool value, MPI_Comm comm) {
-  int any = value;
-  MPI_Allreduce(MPI_IN_PLACE, &any, 1, MPI_INT, MPI_LOR, comm);
-  return any != 0;
-}
-
 /// Asked before the window is made: an MPI library that finds its file system full ends the program, or worse, a rank
 /// dies of SIGBUS at the first store.
 void check_room(MPI_Comm everyone, MPI_Comm machine, std::size_t bytes) {

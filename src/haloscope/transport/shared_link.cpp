@@ -5,17 +5,12 @@
 #include <new>
 
 #include "haloscope/core/error.hpp"
+#include "haloscope/field/gather.hpp"
 #include "haloscope/pack/region_copy.hpp"
 #include "haloscope/transport/message_link.hpp"
 
 namespace haloscope {
 namespace {
-
-bool anywhere(bool value, MPI_Comm comm) {
-  int any = value;
-  MPI_Allreduce(MPI_IN_PLACE, &any, 1, MPI_INT, MPI_LOR, comm);
-  return any != 0;
-}
 
 /// Where things lie in the control memory of one rank. Every rank can work it out for every other.
 /// All flags that one peer raises lie together, apart from those that others raise.
