@@ -79,6 +79,7 @@ FIGURES = {
     "exchange-shared": [Program("bench_exchange_shared", ranks=2, launches=5)],
     "exchange-petsc": [Program("bench_exchange_petsc", ranks=2, preset="petsc", launches=5)],
     "plan": [Program("plan.py")],
+    "accuracy": [Program("accuracy.py")],
     "simulate": [Program("bench_simulate")],
     "overhead": [Program("bench_overhead"), Program("bench_overhead", ranks=2)],
 }
@@ -134,11 +135,12 @@ def judged(launches: list[dict]) -> dict:
     """Turn one case's samples into the figure's value with interval, and say whether its bar is met.
 
     launches: what each launch printed of the case. The value is the median over the pairs, or of several launches the
-    median of their medians; side `a` is named as in most launches.
+    median of their medians; side `a` is named as in most launches. A program whose figure is no median of pairs prints value
+    and interval itself.
     """
     case = launches[0]
-    pairs = [pairs_of(launch) for launch in launches]
-    found = stats.median_of(pairs[0]) if len(pairs) == 1 else stats.median_over_launches(pairs)
+    pairs = [pairs_of(launch) for launch in launches] if isinstance(case["value"], str) else []
+    found = _estimate(case, pairs)
     bar, at_least = case["bar"], case["direction"] == ">="
     return {
         "figure": case["figure"],
@@ -149,12 +151,18 @@ def judged(launches: list[dict]) -> dict:
         "bar": bar,
         "direction": case["direction"],
         "holds": found.value >= bar if at_least else found.value <= bar,
-        "pairs": sum(map(len, pairs)),
-        "launches": len(launches),
+        "pairs": sum(map(len, pairs)) or case["pairs"],
+        "launches": case.get("launches", len(launches)),
         "a": Counter(launch.get("a", "") for launch in launches).most_common(1)[0][0],
         "b": case.get("b", ""),
         "notes": case.get("notes", ""),
     }
+
+
+def _estimate(case: dict, pairs: list[list[float]]) -> stats.Estimate:
+    if not pairs:
+        return stats.Estimate(case["value"], *case["interval"], case["pairs"], case["launches"])
+    return stats.median_of(pairs[0]) if len(pairs) == 1 else stats.median_over_launches(pairs)
 
 
 def environment(folder: Path) -> dict:

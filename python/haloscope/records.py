@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import json
+import lzma
 import os
 import time
 from collections.abc import Iterable
@@ -63,16 +64,19 @@ def parse_line(line: str) -> dict:
 
 
 def read(path: str | Path) -> RecordFile:
-    """Read a record file; good lines are kept, bad ones reported with their number. Raises UsageProblem if unreadable."""
+    """Read a record file; good lines are kept, bad ones reported with their number.
+
+    path: JSON Lines, or the same compressed (.xz). Raises UsageProblem if unreadable.
+    """
     path = Path(path)
     try:
         if path.exists() and not path.is_file():
             raise OSError(0, "it is no regular file")  # reading a device might never end
-        text = path.read_bytes().decode(errors="replace")
-    except OSError as error:
-        raise UsageProblem(
-            f"cannot read the record file {path}: {error.strerror}; give the path of a .jsonl file"
-        ) from None
+        data = path.read_bytes()
+        text = (lzma.decompress(data) if path.suffix == ".xz" else data).decode(errors="replace")
+    except (OSError, lzma.LZMAError) as error:
+        reason = getattr(error, "strerror", None) or f"it is no xz file ({error})"
+        raise UsageProblem(f"cannot read the record file {path}: {reason}; give the path of a .jsonl file") from None
     result = RecordFile(path)
     for number, line in enumerate(text.split("\n"), start=1):
         if not line.strip():

@@ -1,0 +1,187 @@
+"""Figure `accuracy`: what the model says of configurations that its calibration never ran, against what they take.
+
+Calibrates this machine, measures every held-out case with all of its choices, and measures the model's pick and the fastest
+again, interleaved. Everything is kept in results/accuracy/, so that `haloscope validate` gives the same figures again.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import lzma
+import math
+import subprocess
+import sys
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+import numpy as np
+
+from haloscope import core, stats, tables
+from haloscope.campaign import Campaign
+from haloscope.model import profile as profiles
+from haloscope.model import validate
+from haloscope.sweep import Configuration, Sweep, choice
+
+ROOT = Path(__file__).resolve().parent.parent
+KEPT = ROOT / "results" / "accuracy"
+SCRATCH = ROOT / "out" / "accuracy"
+LAUNCHES = 4  # halves of which tell how far a repetition would differ
+CONFIRMED = 5  # launches in which the pick and the fastest are measured again
+SETTINGS = (("seconds", "0.04"), ("repetitions", "2"))
+EXCHANGES = ("ordered/p2p", "ordered:merged,self-first/persistent", "ordered/shared", "ordered/rma-pscw")
+# Strategy, schedule, depth, region; what is illegal for an app is left out.
+CHOICES = (
+    *((strategy, "bulk", depth, "full") for strategy in EXCHANGES for depth in (1, 4)),
+    *((strategy, "split", 1, "full") for strategy in ("ordered/p2p", "ordered/shared")),
+    ("ordered/p2p", "bulk", 4, "blocked"),
+)
+# Sides that no calibration has.
+SQUARES = (40, 90, 140, 200, 360, 720, 1400, 2800)
+CUBES = (20, 30, 44, 56, 72, 112, 176)
+# App, form, real, sides, process grid. Another process grid is another choice for the same case.
+GRIDS = (
+    ("laplace2d", "", "f64", SQUARES, "1x2"),
+    ("laplace2d", "", "f64", SQUARES[::2], "2x1"),
+    ("laplace2d", "", "f32", SQUARES, "1x2"),
+    ("laplace3d", "", "f64", CUBES, "1x1x2"),
+    ("laplace3d", "", "f64", CUBES[::2], "2x1x1"),
+    ("laplace3d", "", "f32", CUBES, "1x1x2"),
+    ("advection3d", "separable", "f64", CUBES, "1x1x2"),
+    ("advection3d", "dense", "f64", CUBES, "1x1x2"),
+)
+
+
+def held_out(quick: bool = False) -> Iterator[Configuration]:
+    """Yield every configuration: all choices of every case; quick: of the sides every second."""
+    for app, form, real, sides, grid in GRIDS:
+        for side in sides[:: 2 if quick else 1]:
+            for strategy, schedule, depth, region in CHOICES:
+                made = Configuration(app, (side,) * len(grid.split("x")), ranks=2, process_grid=grid, form=form, real=real,
+                                     strategy=strategy, schedule=schedule, depth=depth, region=region, settings=SETTINGS)  # fmt: skip
+                if not core.illegal(choice(made)):
+                    yield made
+
+
+def calibrated(quick: bool) -> Path:
+    """Calibrate this machine and return the profile. Raises CalledProcessError when that fails."""
+    path = SCRATCH / "machine.json"
+    words = [sys.executable, "-m", "haloscope.cli", "calibrate", "-o", str(path), *(["--quick"] if quick else [])]
+    subprocess.run(words, check=True, stdout=sys.stderr)
+    return path
+
+
+def floor(pairs: Sequence[validate.Pair], exchange: bool) -> float:
+    """Return by how much measuring again would differ, as the median over the configurations.
+
+    Halves of the launches differ by more, since each has half of them: by a factor of sqrt(2).
+    """
+    found = []
+    for pair in pairs:
+        names = sorted(pair.row.launches)
+        sides = [_part(pair.row, names[side::2]) for side in (0, 1)]
+        times = [validate.exchange_of(row) if exchange else row.step.value for row in sides]
+        if all(times):
+            found.append(abs(math.log(times[0] / times[1])) / math.sqrt(2))
+    return float(np.median(found))
+
+
+def _part(row: tables.Row, names: Sequence[str]) -> tables.Row:
+    """The same row with some of its launches."""
+    return dataclasses.replace(row, launches={name: row.launches[name] for name in names},
+                               records=[r for r in row.records if r["launch"]["id"] in names])  # fmt: skip
+
+
+def again(cases: Sequence[validate.Case], file: Path) -> dict[str, stats.Estimate]:
+    """Measure pick and fastest of every case again, in the same launches; returns the ratio by the pick's configuration."""
+    by_id = {c.id: c for c in held_out()}
+    pairs = {case.pick.row.id: case.best.row.id for case in cases if case.pick is not case.best}
+    wanted = dict.fromkeys(by_id[name] for both in pairs.items() for name in both)
+    campaign = Campaign(Sweep(list(wanted)), file, launches=CONFIRMED, resume=True, what="confirming")
+    rows = {row.id: row for row in tables.rows(campaign.run() if wanted else ())}
+    return {pick: stats.ratio_of_launches(rows[pick].launches, rows[best].launches) for pick, best in pairs.items()}
+
+
+def line(case: str, estimate: stats.Estimate, direction: str, bar: float, notes: str) -> None:
+    """Print one judged case; the estimate's samples are what it is a statistic of."""
+    found = {
+        "figure": "accuracy",
+        "case": case,
+        "unit": "ratio",
+        "value": estimate.value,
+        "direction": direction,
+        "bar": bar,
+    }
+    found |= {"interval": [estimate.low, estimate.high], "pairs": estimate.samples, "launches": estimate.launches}
+    print(json.dumps(found | {"notes": notes}), flush=True)
+
+
+def resampled(values: Sequence[float], statistic) -> stats.Estimate:
+    """Return a statistic of some values with its 95 % bootstrap interval."""
+    from scipy.stats import bootstrap
+
+    values = np.asarray(values)
+    ends = bootstrap(
+        (values,), statistic, vectorized=False, n_resamples=999, rng=1, method="percentile"
+    ).confidence_interval
+    return stats.Estimate(float(statistic(values)), float(ends.low), float(ends.high), len(values), LAUNCHES)
+
+
+def report_errors(pairs: Sequence[validate.Pair]) -> None:
+    """Print median and 90th percentile of the errors of exchange and step."""
+    for what, exchange, median_bar, p90_bar in (("exchange", True, 0.10, 0.25), ("step", False, 0.05, 0.15)):
+        errors = [p.exchange_error if exchange else p.error for p in pairs]
+        errors = [abs(e) for e in errors if e is not None]
+        least = floor(pairs, exchange)
+        said = f"{len(errors)} held-out configurations; measured again they differ by {least:.1%} (median)"
+        line(f"{what} time, median error", resampled(errors, np.median), "<=", max(median_bar, 1.5 * least), said)
+        line(f"{what} time, 90th percentile", resampled(errors, lambda v: np.percentile(v, 90)), "<=", p90_bar, said)
+
+
+def report_intervals(pairs: Sequence[validate.Pair]) -> None:
+    """Print how likely the coverage is if the intervals are what they claim to be."""
+    found = validate.coverage(pairs)
+    said = f"{found.inside} of {found.count} in their {validate.NOMINAL:.0%} intervals; p of a binomial test"
+    estimate = stats.Estimate(found.p_value, found.p_value, found.p_value, found.count, LAUNCHES)
+    line("intervals, p-value", estimate, ">=", 0.05, said)
+
+
+def report_regret(cases: Sequence[validate.Case], fresh: dict[str, stats.Estimate]) -> None:
+    """Print geometric mean and worst of the regrets, measured again."""
+    values = [fresh[c.pick.row.id].value if c.pick.row.id in fresh else 1.0 for c in cases]
+    said = f"{len(cases)} held-out cases, {len(fresh)} of them with another fastest than the pick, both measured again"
+    mean = resampled(np.log(values), np.mean)
+    ends = (math.exp(v) for v in (mean.value, mean.low, mean.high))
+    line("regret of the pick, geometric mean", stats.Estimate(*ends, len(values), CONFIRMED), "<=", 1.05, said)
+    worst = max(fresh.values(), key=lambda e: e.value, default=stats.Estimate(1.0, 1.0, 1.0, 0, CONFIRMED))
+    line("regret of the pick, worst", dataclasses.replace(worst, samples=len(values)), "<=", 1.25, said)
+
+
+def main() -> None:
+    """Measure, keep the records and print one JSON line per figure."""
+    quick = "--quick" in sys.argv
+    SCRATCH.mkdir(parents=True, exist_ok=True)
+    machine = profiles.load(str(calibrated(quick)))
+    file = SCRATCH / "held-out.jsonl"
+    file.unlink(missing_ok=True)
+    measured = Campaign(Sweep(list(held_out(quick))), file, launches=LAUNCHES, what="measuring held-out cases").run()
+    found = validate.validate(measured, machine)
+    report_errors(found.pairs)
+    report_intervals(found.pairs)
+    cases = validate.cases(found.pairs)
+    report_regret(cases, again(cases, SCRATCH / "confirmed.jsonl"))
+    if not quick:
+        keep()
+
+
+def keep() -> None:
+    """Put profile and records where the repository has them."""
+    KEPT.mkdir(parents=True, exist_ok=True)
+    (KEPT / "machine.json").write_bytes((SCRATCH / "machine.json").read_bytes())
+    for name in ("held-out.jsonl", "confirmed.jsonl"):
+        if (SCRATCH / name).exists():
+            (KEPT / f"{name}.xz").write_bytes(lzma.compress((SCRATCH / name).read_bytes(), preset=9))
+
+
+if __name__ == "__main__":
+    main()
