@@ -5,6 +5,7 @@ Dimension 0 is x; boxes are half-open, in cells; rank-local boxes count from the
 
 from __future__ import annotations
 
+import functools
 import itertools
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -19,12 +20,12 @@ class Box:
     lo: Triple
     hi: Triple
 
-    @property
+    @functools.cached_property
     def shape(self) -> Triple:
         """Cells per dimension, 0 where it is empty."""
         return tuple(max(0, h - l) for l, h in zip(self.lo, self.hi, strict=True))
 
-    @property
+    @functools.cached_property
     def volume(self) -> int:
         """Number of cells."""
         return self.shape[0] * self.shape[1] * self.shape[2]

@@ -20,7 +20,7 @@ def test_candidates_are_ranked_by_their_predictions_and_every_legal_one_is_there
     times = [c.prediction.time_s for c in advice.candidates]
     assert times == sorted(times)
     legal = [c for c in model.candidates(SMALL, (1, 2)) if not core.illegal(c)]
-    lacking = sum(n for reason, n in advice.refused.items() if "no cost of transport" in reason)
+    lacking = sum(n for reason, n in advice.refused.items() if "no cost of" in reason)
     assert len(advice.candidates) + lacking == len(legal)
     best = advice.best.prediction
     assert best.time_s == predict.predict(best.choice, toy, samples=0).time_s

@@ -46,7 +46,7 @@ class Maker:
 
     def point(self, part: str, name: str, launch: int, point: dict, **request) -> None:
         """Add one calibration record of one point."""
-        asked = {"part": part, "app": "laplace2d", "ranks": 2, "threads": 1} | request
+        asked = {"part": part, "app": "laplace2d", "ranks": 2, "threads": 1, "depth": 1} | request
         self.add("calibration", name, launch, asked, points=[point])
 
     def network(self, cost, shared: float = 0.5, duplex: float = 1.25) -> Maker:
@@ -72,18 +72,6 @@ class Maker:
                  "gapped_bytes": total if run else 0, "exchange_s": self.samples(seconds)}  # fmt: skip
         self.point("exchange", f"e,{transport},{messages},{size},{run}", launch, point, cells=[size, messages],
                    strategy=f"ordered/{transport}", periodic=[run > 0, True], depth=1, fields=1)  # fmt: skip
-
-    def transport(self, name: str, message: float, a_round: float, row: float) -> Maker:
-        """Exchanges with a transport that adds so much per message, round and short row to plain ones."""
-        for launch in range(LAUNCHES):
-            for messages in (1, 4, 16):
-                for size, run in ((64, 0), (8192, 0), (4096, 8), (32768, 512)):
-                    plain = 1e-6 + messages * (4e-7 + size * 2e-10)
-                    rows = messages * size / run if 0 < run < 64 else 0
-                    self.exchange("p2p", launch, plain, messages, size, run)
-                    added = plain + a_round + messages * message + rows * row
-                    self.exchange(name, launch, added, messages, size, run)
-        return self
 
     def kernel(self, name: str, cost, ranks: int = 1) -> Maker:
         """Sweeps of blocks that cost `cost(cells)`."""
@@ -167,22 +155,6 @@ def test_too_few_blocks_of_one_kind_are_fitted_with_the_others():
     assert "beyond_cache" not in data and profile.Profile(data).packing("strided", "copy", 1e9)
 
 
-def test_what_a_transport_adds_is_told_by_message_round_and_row():
-    made = calibrate.fit_profile(Maker(noise=0.01).transport("slow", message=3e-7, a_round=2e-6, row=5e-9).made)
-    cost = made.data["transports"]["slow"]
-    assert cost["per_message_s"] == pytest.approx(3e-7, rel=0.25)
-    assert cost["per_round_s"] == pytest.approx(2e-6, rel=0.1)
-    assert cost["per_row_s"] == pytest.approx(5e-9, rel=0.1)
-    assert "per_byte_s" not in cost and "per_exchange_s" not in cost  # one round each: what an exchange costs is in it
-    assert any("as many rounds" in note for note in made.data["notes"])
-
-
-def test_a_transport_that_adds_nothing_has_no_parameter():
-    found = calibrate.fit_profile(Maker(seed=5).transport("same", 0, 0, 0).made).data
-    assert found["transports"]["same"] == {}
-    assert any(note.startswith("transports/same: ") and "per_message_s" in note for note in found["notes"])
-
-
 def test_a_fixed_time_that_no_point_shows_is_left_out_and_named():
     rows = [laws.Row(f"l{k}", n, 1e-9 * n * (1 + 0.01 * (-1) ** k)) for k in range(4) for n in (1e5, 2e5, 4e5, 8e5)]
     law = laws.fit_law("pack/lines/1", rows, most=1)
@@ -231,13 +203,7 @@ def test_intervals_hold_the_truth_about_as_often_as_they_say():
 
 
 def test_the_profile_satisfies_its_schema_and_survives_a_file(tmp_path):
-    maker = (
-        Maker()
-        .network(protocols)
-        .pack(1e-9, 3e-9)
-        .kernel("laplace2d/star/f64", cached)
-        .transport("slow", 1e-7, 1e-6, 0)
-    )
+    maker = Maker().network(protocols).pack(1e-9, 3e-9).kernel("laplace2d/star/f64", cached)
     data = calibrate.fit_profile(maker.made, "made", "here").data
     profile.save(data, tmp_path / "p.json")
     back = profile.load(tmp_path / "p.json")

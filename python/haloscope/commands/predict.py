@@ -37,9 +37,9 @@ def command(app, profile, mapping, active, reductions, samples, as_json, **optio
     haloscope predict laplace2d --cells 8192 --ranks 4..2048*2 --profile machine.json
     haloscope predict advection3d --cells 420 --ranks 64 --strategy 'ordered/*' --depth 1,2,4 --profile machine.json
 
-    The table says for each configuration the time of a step in step with all ranks, its 95 % interval as far as the
-    profile's own parameters are uncertain, and what the slowest rank spends it on. --nodes N splits the ranks over N of the
-    profile's nodes.
+    The table says for each configuration the time of a step in step with all ranks, its 90 % interval (how sure
+    the parameters are, and how far calibrated steps were off), and what the slowest rank spends it on. --nodes N splits
+    the ranks over N of the profile's nodes.
     """
     from haloscope import sweep
     from haloscope.model import predict
@@ -88,7 +88,7 @@ def markdown(made: list) -> str:
     terms = [term for term in TERMS if any(p.terms[term] > 0 for _, p in made)]
     unit, factor = tables.unit(p.time_s for _, p in made)
     timed = f"step ({unit})"
-    headers = ["#", *axes, timed, "95 %", *terms, "slowest rank"]
+    headers = ["#", *axes, timed, "90 %", *terms, "slowest rank"]
     rows = []
     for place, (configuration, p) in enumerate(made, 1):
         ends = "" if p.interval is None else " .. ".join(tables.number(end * factor) for end in p.interval)
@@ -99,7 +99,7 @@ def markdown(made: list) -> str:
     title = f"# Predicted: {first.app}, {first.shape} cells, {first.ranks} ranks" if len(made) == 1 else (
         f"# Predicted: {first.app}, {len(made)} configurations, fastest first")  # fmt: skip
     text = f"{title}\n\nMachine profile: {made[0][1].profile}. Times in {unit} per step.\n\n"
-    text += tables.markdown(rows, headers, right=("#", timed, "95 %", *terms, "slowest rank"))
+    text += tables.markdown(rows, headers, right=("#", timed, "90 %", *terms, "slowest rank"))
     return text + "".join(f"\n\n{line}" for line in remarks(made))
 
 

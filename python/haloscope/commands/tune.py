@@ -18,7 +18,7 @@ SPACE = run.options_of(
     run.sweeping("strategy", "*/*", "Pattern and transport; globs as 'ordered/*'."),
     run.sweeping("schedule", "*", "bulk, split, interleaved, comm-thread, pipeline; globs."),
     run.sweeping("depth", "1,2,4,8", "Time steps per exchange.", "-d"),
-    run.sweeping("region", "full,shrink", "What sub-steps of deep halos sweep: full, shrink, blocked; globs."),
+    run.sweeping("region", "*", "What sub-steps of deep halos sweep: full, shrink, blocked; globs."),
     run.sweeping("process-grid", "", "Rules (white, valen, davis, lines) or explicit, 2x1x1."),
     run.sweeping("threads", "1", "Threads per rank."),
     run.sweeping("tiles", "0", "Interior tiles of split; 0 = its default."),

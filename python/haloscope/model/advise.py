@@ -70,13 +70,13 @@ class Advice:
 
 
 def candidates(choice: core.Choice, depths: Sequence[int] = DEPTHS) -> Iterator[core.Choice]:
-    """Yield a choice with every strategy, schedule and depth, legal or not; deep ones with full and shrinking regions.
+    """Yield a choice with every strategy, schedule and depth, legal or not; deep ones with every region.
 
     Those that move the same between the same ranks follow one another. `reference`, the oracle, is left out.
     """
     strategies = sorted((s for s in core.strategy_names() if "/" in s), key=lambda s: s.partition("/")[0])
     for depth, strategy, schedule in itertools.product(depths, strategies, core.schedule_names()):
-        for region in ("full", "shrink") if depth > 1 else ("full",):
+        for region in core.region_names() if depth > 1 else ("full",):
             yield dataclasses.replace(choice, strategy=strategy, schedule=schedule, depth=depth, region=region)
 
 

@@ -12,14 +12,12 @@ import numpy as np
 
 from haloscope import microbench, stats
 from haloscope.errors import UsageProblem
-from haloscope.model import laws, profile, segments
+from haloscope.model import in_step, laws, profile, segments
 from haloscope.model.laws import Law, Row, Terms
 from haloscope.model.points import KIND, SECTIONS
 from haloscope.model.price import stride_class
 
 ROW_BYTES = 8  # of the rows that strided costs are given for
-TERMS = {"per_message_s": "messages", "per_round_s": "rounds", "per_byte_s": "bytes", "per_gapped_byte_s": "gapped_bytes",
-         "per_row_s": "short_rows"}  # fmt: skip
 FEW_ROWS = 4  # points below which nothing is fitted
 
 
@@ -42,7 +40,7 @@ def fit_profile(
     default the host's. source: said in it. notes: put before the notes of the fits. Sections without data are left out.
     Raises UsageProblem when nothing is usable, and for records of several machines or MPI libraries.
     """
-    measured = [r for r in found if r["kind"] in (microbench.KIND, KIND)]
+    measured = [r for r in found if r["kind"] in (microbench.KIND, KIND, "measurement")]
     good = [r for r in measured if r["verification"]["status"] != "failed"]
     if not good:
         raise UsageProblem("there is no measured point of a calibration; run haloscope calibrate -o FILE.json")
@@ -51,9 +49,9 @@ def fit_profile(
     made.data["notes"] = [*notes, *(f"{name}: its check failed, left out" for name in failed)]
     _network(made, good)
     _packing(made, good)
-    _transports(made, good)
     _kernels(made, good)
     _reductions(made, good)
+    made.transports += in_step.fit(made.data, good)
     made.data["notes"] += _remarks(made, good)
     profile.checked(made.data, "the fitted profile")
     return made
@@ -243,50 +241,22 @@ def _cache_limit(tables: Sequence[Sequence[tuple[float, Row]]]) -> float:
     return best if limits and spread(best) < 0.8 * spread(np.inf) else np.inf
 
 
-# ---- transports, kernels, reductions -----------------------------------------------------------------------------------
-
-
-def _transports(made: Calibration, good: Sequence[dict]) -> None:
-    """What each transport adds to plain messages, from the same exchanges in the same launch."""
-    times: dict[str, dict[tuple, tuple[dict, float]]] = defaultdict(dict)
-    for launch, q, point in _points(good, "exchange"):
-        pattern, _, transport = q["strategy"].partition("/")
-        key = (launch, q["app"], *q["cells"], *q["periodic"], q["ranks"], q["depth"], q["fields"], pattern)
-        times[transport][key] = (point, _least(point["exchange_s"]))
-    base = times.pop(microbench.BASE, {})
-    for transport, table in sorted(times.items()):
-        common = [key for key in table if key in base]
-        if len(common) < FEW_ROWS:
-            continue
-        features = {term: [_count(table[key][0], count) for key in common] for term, count in TERMS.items()}
-        features["per_exchange_s"] = [1.0] * len(common)
-        terms = laws.fit_terms(
-            f"transports/{transport}", features, [base[key][1] for key in common], [table[key][1] for key in common],
-            [key[0] for key in common],
-        )  # fmt: skip
-        made.transports.append(terms)
-        cost: dict = dict(terms.values)
-        if terms.interval:
-            cost["interval"] = {name: list(ends) for name, ends in terms.interval.items()}
-        made.data.setdefault("transports", {})[transport] = cost
-
-
-def _count(point: dict, name: str) -> float:
-    """Return what a term of a transport counts: rows only where they are shorter than a cache line."""
-    if name != "short_rows":
-        return point[name]
-    return point["rows"] if point["gapped_bytes"] and stride_class(point["bytes"] / point["rows"]) == "strided" else 0.0
+# ---- kernels, reductions -----------------------------------------------------------------------------------
 
 
 def _kernels(made: Calibration, good: Sequence[dict]) -> None:
-    rows: dict[tuple[str, int], list[Row]] = defaultdict(list)
+    rows: dict[tuple[str, int, int], list[Row]] = defaultdict(list)
     for launch, q, point in _points(good, "kernel"):
-        name = f"{q['app']}/{q['form']}/{q['real']}"
-        rows[name, q["ranks"]].append(Row(launch, point["cells"], _least(point["sweep_s"])))
-    for (name, active), found in sorted(rows.items()):
-        law = laws.fit_law(f"kernels/{name}/{active}", found, "cells", most=4, steeper=True)
+        name, levels = f"{q['app']}/{q['form']}/{q['real']}", q["depth"]
+        rows[name, levels, q["ranks"]].append(Row(launch, point["cells"], _least(point["sweep_s"])))
+    for (name, levels, active), found in sorted(rows.items()):
+        fused = levels > 1
+        law = laws.fit_law(
+            f"{f'fused/{levels}' if fused else 'kernels'}/{name}/{active}", found, "cells", most=4, steeper=True
+        )
         made.laws.append(law)
-        table = made.data.setdefault("kernels", {}).setdefault(name, {})
+        table = made.data.setdefault("fused" if fused else "kernels", {}).setdefault(name, {})
+        table = table.setdefault(str(levels), {}) if fused else table
         table[str(active)] = segments.to_json(law.segments, "cells")
 
 

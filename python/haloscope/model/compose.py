@@ -17,7 +17,7 @@ from haloscope.model.tracks import Action, Flight, Track
 
 __all__ = ["TERMS", "Action", "Flight", "Pace", "Stuck", "Track", "compose"]
 
-TERMS = ("compute", "pack", "message", "unpack", "copy", "synchronisation", "wait", "reduction")
+TERMS = ("compute", "pack", "message", "unpack", "copy", "synchronisation", "wait", "runner", "reduction")
 FEW_ROUNDS, MANY_ROUNDS = 6, 24  # rounds carried out; the first half lets tracks fall into step
 IN_STEP = 1e-6  # relative difference between rounds that counts as none
 

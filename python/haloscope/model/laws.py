@@ -152,8 +152,9 @@ def fit_terms(
     base: Sequence[float],
     seconds: Sequence[float],
     launches: Sequence[str],
+    positive: bool = False,
 ) -> Terms:
-    """Fit seconds = base + sum of coefficient x feature; coefficients may be negative.
+    """Fit seconds = base + sum of coefficient x feature; coefficients may be negative unless they must be `positive`.
 
     Errors are relative to the geometric mean of base and seconds, so that half and twice the base weigh alike. Rows are equally long lists; launches: of each row. Features that are constant multiples of an earlier one or 0
     everywhere, and those whose interval reaches 0, are dropped, the least sure first.
@@ -166,8 +167,8 @@ def fit_terms(
     names = [n for n in columns if n not in dropped]
     while True:
         design = np.column_stack([columns[n] for n in names]) if names else np.zeros((len(seconds), 0))
-        values = _solve(design, wanted)
-        ends = _interval(values, len(names), launches, lambda p, d=design: _solve(d[p], wanted[p]))
+        values = _solve(design, wanted, positive)
+        ends = _interval(values, len(names), launches, lambda p, d=design: _solve(d[p], wanted[p], positive))
         unsure = [k for k in range(len(names)) if ends[0, k] <= 0 <= ends[1, k]]
         if not unsure:
             break
@@ -188,6 +189,10 @@ def _independent(columns: dict[str, np.ndarray]) -> list[str]:
     return kept
 
 
-def _solve(design: np.ndarray, wanted: np.ndarray) -> np.ndarray:
+def _solve(design: np.ndarray, wanted: np.ndarray, positive: bool = False) -> np.ndarray:
     scale = np.maximum(np.abs(design).max(axis=0, initial=0), 1e-300)
+    if positive and design.shape[1]:
+        from scipy.optimize import nnls
+
+        return nnls(design / scale, wanted)[0] / scale
     return np.linalg.lstsq(design / scale, wanted, rcond=None)[0] / scale

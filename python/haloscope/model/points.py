@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from haloscope import core, microbench
 from haloscope.sweep import Configuration
 
-SECTIONS = ("network", "pack", "transports", "kernels", "reductions")
-NEEDS_PEERS = ("network", "transports", "reductions")  # nothing to measure on one rank
+SECTIONS = ("network", "pack", "kernels", "steps", "transports", "reductions")
+NEEDS_PEERS = ("network", "steps", "transports", "reductions")  # nothing to measure on one rank
 KIND = "calibration"
 
 
@@ -24,7 +24,9 @@ class Effort:
     message_bytes: tuple[int, ...]
     squares: tuple[int, ...]  # side of a 2D block
     cubes: tuple[int, ...]  # side of a 3D block
+    fused: tuple[int, ...]  # sweeps that are fused in the cache
     packed: tuple[tuple[tuple[int, ...], int], ...]  # cells and depth of the blocks whose halos are packed
+    blocks: tuple[tuple[str, int, str], ...]  # app, side and process grid of two blocks that exchange in every step
 
 
 def _message_sizes(steps: int) -> tuple[int, ...]:
@@ -46,14 +48,22 @@ _PACKED = (
     *_cubes((16, 1), (32, 1), (64, 1), (128, 1), (32, 4), (64, 4), (64, 8)),
     ((1024, 32), 4), ((2048, 32), 8),  # long rows in small blocks
 )  # fmt: skip
+_BLOCKS = (
+    *(("laplace2d", side, "1x2") for side in (32, 64, 128, 256, 512, 1024)),
+    *(("laplace2d", side, "2x1") for side in (64, 256, 512)),
+    *(("laplace3d", side, "1x1x2") for side in (16, 32, 48, 64, 96, 128)),
+    *(("laplace3d", side, "2x1x1") for side in (16, 32, 64)),
+)
 QUICK = Effort(0.0005, 3, 3, _message_sizes(1), (16, 32, 64, 128, 256, 512, 1024, 2048),
-               (8, 12, 16, 24, 32, 48, 64, 96, 128), _PACKED)  # fmt: skip
+               (8, 12, 16, 24, 32, 48, 64, 96, 128), (2, 8), _PACKED, _BLOCKS[::2])  # fmt: skip
 FULL = Effort(
     0.002, 5, 5, _message_sizes(2),
     (16, 24, 32, 48, 64, 96, 128, 192, 256, 384, 512, 768, 1024, 1448, 2048, 2896, 4096),
     (8, 12, 16, 20, 24, 32, 40, 48, 64, 80, 96, 128, 160, 208, 256),
+    (2, 4, 8, 16),
     (*_PACKED, *_squares((32, 1), (128, 1), (512, 1), (2048, 1), (512, 4), (2048, 2)),
      *_cubes((24, 1), (48, 1), (96, 1), (192, 1), (32, 8), (128, 2), (128, 4)), ((768, 48), 4), ((4096, 24), 2)),
+    _BLOCKS,
 )  # fmt: skip
 
 
@@ -93,18 +103,23 @@ def points(section: str, ranks: int, cores: int, effort: Effort) -> list:
     """
     if ranks < 2 and section in NEEDS_PEERS:
         return []
-    settings = (("seconds", f"{effort.seconds:g}"), ("repetitions", str(effort.repetitions)))
+    repetitions = ("repetitions", str(effort.repetitions))
+    settings = (("seconds", f"{effort.seconds:g}"), repetitions)
+    whole = (("seconds", f"{STEPS_S:g}"), repetitions, ("verify", "0"))
     make = {
         "network": _network,
         "pack": _pack,
         "transports": _transports,
         "kernels": _kernels,
+        "steps": _steps,
         "reductions": _reductions,
     }
     found = make[section](ranks, cores, effort)
     return [
         dataclasses.replace(p, plain=dataclasses.replace(p.plain, settings=(*p.plain.settings, *settings)))
         if isinstance(p, Point)
+        else dataclasses.replace(p, settings=whole)
+        if isinstance(p, Configuration)
         else p
         for p in found
     ]
@@ -137,15 +152,6 @@ def _pack(ranks: int, cores: int, effort: Effort) -> Iterator[Point]:
             ))  # fmt: skip
 
 
-# Exchanges that tell what a transport adds: app, cells, process grid for 2 ranks, depth, fields. Messages of 128 B in
-# columns, few and many, longer ones in columns, rows and planes.
-_EXCHANGES = (
-    ("laplace2d", (32, 16), "x", 1, 1), ("laplace2d", (32, 16), "x", 1, 8), ("laplace2d", (1024, 512), "x", 1, 1),
-    ("laplace2d", (1024, 512), "x", 8, 1), ("laplace2d", (16, 32), "y", 1, 4), ("laplace2d", (4096, 64), "y", 1, 1),
-    ("laplace3d", (128, 64, 64), "x", 1, 1), ("laplace3d", (64, 64, 128), "z", 1, 2),
-)  # fmt: skip
-
-
 def strategies() -> list[str]:
     """Return a strategy for every transport with every option list that it is known by, plain messages first."""
     names = sorted(microbench.transport_names(), key=lambda name: name != microbench.BASE)
@@ -158,14 +164,39 @@ def _exchange(app: str, cells: tuple[int, ...], axis: str, depth: int, fields: i
         app, cells, periodic=axis, ranks=2, process_grid=grid, strategy=strategy, depth=depth), fields)  # fmt: skip
 
 
-def _transports(ranks: int, cores: int, effort: Effort) -> Iterator[Point]:
-    for strategy in strategies():
-        for case in _EXCHANGES:
-            yield _exchange(*case, strategy)
-        if ranks >= 4:  # two rounds: tells what an exchange costs apart from what a round does
-            yield Point(
-                "exchange", Configuration("laplace2d", (32, 32), ranks=4, process_grid="2x2", strategy=strategy)
+def _steps(ranks: int, cores: int, effort: Effort) -> Iterator[Configuration]:
+    """Whole steps with plain messages; in one sweep, and in pieces."""
+    yield from (_step(*block, BASE) for block in effort.blocks)
+    for block in effort.blocks:
+        if block[0] == "laplace3d":
+            yield from (
+                _step(*block, strategy) for strategy in ("direct/p2p", "direct:merged/p2p", "ordered:merged/p2p")
             )
+    for app, form, real in kernel_names():
+        sides = _PIECES.get(app, {}).items()
+        for side, grid in ((side, grid) for grid, given in sides for side in given):
+            for schedule in ("bulk", "split"):
+                yield _step(app, side, grid, BASE, form=form, real=real, schedule=schedule)
+
+
+STEPS_S = 0.003  # length of a repetition of whole steps
+BASE = f"ordered/{microbench.BASE}"
+# Blocks that are swept in pieces: sides by app and process grid.
+_CUBES_IN_PIECES = {"1x1x2": (16, 32, 64, 128), "2x1x1": (32, 96)}
+_PIECES = {"laplace2d": {"1x2": (64, 256, 1024), "2x1": (256,)}, "laplace3d": _CUBES_IN_PIECES,
+           "advection3d": _CUBES_IN_PIECES}  # fmt: skip
+
+
+def _step(app: str, side: int, grid: str, strategy: str, **options) -> Configuration:
+    options.setdefault("form", core.forms(app)[0])
+    return Configuration(app, (side,) * len(grid.split("x")), ranks=2, process_grid=grid, strategy=strategy, **options)
+
+
+def _transports(ranks: int, cores: int, effort: Effort) -> Iterator[Configuration]:
+    """The same steps with every transport, plain messages among them."""
+    for strategy in strategies():
+        transport = strategy.partition("/")[2]
+        yield from (_step(*block, f"ordered/{transport}") for block in effort.blocks)
 
 
 def kernel_names() -> list[tuple[str, str, str]]:
@@ -184,6 +215,17 @@ def _kernels(ranks: int, cores: int, effort: Effort) -> Iterator[Point]:
                     app, (side,) * dims, periodic="none", ranks=active, form=form, real=real,
                     schedule="pipeline" if in_place else "bulk", process_grid="lines" if in_place else "",
                 ))  # fmt: skip
+            if form in core.blocked_forms(app):
+                sides = (effort.squares if dims == 2 else effort.cubes)[::3]
+                yield from (_fused(app, (side,) * dims, active, form, real, levels)
+                            for side in sides for levels in effort.fused if side >= 4 * levels)  # fmt: skip
+
+
+def _fused(app: str, cells: tuple[int, ...], active: int, form: str, real: str, levels: int) -> Point:
+    """Several sweeps of a block at once."""
+    return Point(
+        "kernel", Configuration(app, cells, ranks=active, form=form, real=real, depth=levels, region="blocked")
+    )
 
 
 def _reductions(ranks: int, cores: int, effort: Effort) -> Iterator[Point]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import dataclasses
 import functools
 import math
+import statistics
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
@@ -27,8 +28,7 @@ SLOWEST = 32  # classes of ranks that are carried out together with their peers;
 class Prediction:
     """What a choice is expected to cost; times in seconds per time step.
 
-    interval: 95 % interval from those of the profile's parameters, None where it has none (what the model leaves out is not
-    in it). terms: parts along the critical path of the slowest class of ranks, which add up to time_s. busy: the same terms
+    interval: 90 % interval from those of the profile's parameters and its discrepancy, None where it has no intervals. terms: parts along the critical path of the slowest class of ranks, which add up to time_s. busy: the same terms
     hidden or not. worst_rank: the first rank of that class; worst_node: the one that sends most bytes to other nodes.
     messages, bytes, message_bytes: what the worst rank sends in one exchange, in all and the least and largest. outside: costs asked for beyond what was calibrated.
     """
@@ -52,8 +52,8 @@ class Prediction:
 
     @property
     def exchange_s(self) -> float:
-        """The part of a step that is no computing and no reduction: what of the exchange is not hidden."""
-        return self.time_s - self.terms["compute"] - self.terms["reduction"]
+        """What of the exchange is not hidden: no computing, no reduction, and not what carrying out a program costs by itself."""
+        return self.time_s - sum(self.terms[term] for term in ("compute", "reduction", "runner"))
 
 
 @dataclass(frozen=True)
@@ -229,7 +229,9 @@ class Case:
             choice=self.choice,
             profile=self.profile.name,
             time_s=pace.seconds / self.steps,
-            interval=None if spread is None else tuple(pace.seconds / self.steps * factor for factor in spread),
+            interval=None
+            if spread is None
+            else tuple(pace.seconds / self.steps * end for end in self.widened(spread, pace)),
             terms={term: seconds / self.steps for term, seconds in pace.terms.items()},
             busy={term: seconds / self.steps for term, seconds in pace.busy.items()},
             worst_rank=found[worst].rank,
@@ -243,6 +245,15 @@ class Case:
             outside=tuple(self.outside(found, prices)),
             notes=tuple(self.notes),
         )
+
+    def widened(self, spread: tuple[float, float], pace: Pace) -> tuple[float, float]:
+        """Return relative ends of an interval with the profile's discrepancy added, by the shares of sweeps and exchange."""
+        known = self.profile.data.get("discrepancy", {})
+        computing = pace.terms["compute"] / pace.seconds if pace.seconds else 0.0
+        deviation = math.hypot(known.get("compute", 0.0) * computing, known.get("exchange", 0.0) * (1 - computing))
+        away = statistics.NormalDist().inv_cdf(0.95) * deviation
+        low, high = (1 - end if end < 1 else end - 1 for end in spread)
+        return max(0.0, 1 - math.hypot(low, 1 - math.exp(-away))), 1 + math.hypot(high, math.exp(away) - 1)
 
     def outside(self, found: Sequence[ranks.RankClass], prices: price.Prices) -> list[str]:
         """Say which costs were asked for beyond the calibrated range."""

@@ -7,7 +7,10 @@ sum (fields that neighbours read in place need no packing) shortens packing, the
 
 from __future__ import annotations
 
+import functools
 import math
+import statistics
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
@@ -27,6 +30,11 @@ def stride_class(run_bytes: float) -> str:
     return "contiguous" if run_bytes >= CONTIGUOUS_FROM else "lines" if run_bytes >= LINES_FROM else "strided"
 
 
+def short_rows(traffic: core.Traffic) -> float:
+    """Return how many stretches of memory shorter than a cache line a message has."""
+    return 0.0 if traffic.in_place or traffic.run_bytes >= LINES_FROM else traffic.bytes / traffic.run_bytes
+
+
 @dataclass(frozen=True)
 class Surcharge:
     """What a transport costs beside plain messages, in seconds; copies: how often each byte is copied beside packing."""
@@ -37,18 +45,23 @@ class Surcharge:
     per_byte_s: float = 0.0
     per_gapped_byte_s: float = 0.0  # of messages that are several stretches of memory
     per_row_s: float = 0.0  # per stretch that is shorter than a cache line
+    per_touched_byte_s: float = 0.0  # received; shows in the sweep that reads it
+    per_touched_row_s: float = 0.0
     copies: float = 0.0
 
     def of_message(self, traffic: core.Traffic) -> float:
         """Return the seconds that one message costs beside a plain one; may be negative."""
         gapped = 0 if traffic.in_place else traffic.bytes
-        rows = gapped / traffic.run_bytes if gapped and traffic.run_bytes < LINES_FROM else 0.0
         return (
             self.per_message_s
             + self.per_byte_s * traffic.bytes
             + self.per_gapped_byte_s * gapped
-            + self.per_row_s * rows
+            + self.per_row_s * short_rows(traffic)
         )
+
+    def of_reading(self, traffic: core.Traffic) -> float:
+        """Return the seconds that sweeping takes longer because another core wrote the halo."""
+        return self.per_touched_byte_s * traffic.bytes + self.per_touched_row_s * short_rows(traffic)
 
 
 def surcharge(profile: Profile, transport: str) -> Surcharge:
@@ -74,6 +87,32 @@ def transports_of(strategy: str) -> tuple[str, str]:
 def kernel_of(choice: core.Choice) -> str:
     """Return the name of a choice's kernel in profiles, APP/FORM/REAL."""
     return f"{choice.app}/{choice.form or core.forms(choice.app)[0]}/{choice.real}"
+
+
+@dataclass(frozen=True)
+class Steps:
+    """What carrying out a program costs beside its operations' own work; see the profile's section."""
+
+    per_program_s: float = 0.0
+    per_operation_s: float = 0.0
+    waiting_share: float = 0.0
+    far_waiting_share: float = 0.0
+    per_piece_s: float = 0.0
+    per_piece_cell_s: float = 0.0
+    per_piece_row_s: float = 0.0
+    per_far_piece_row_s: float = 0.0
+
+    def waiting(self, neighbours: int, far: bool = False) -> float:
+        """Return the part of a sweep that a rank waits for the slowest of so many neighbours whose pace varies by chance.
+
+        far: the block is beyond the cache. Grows as the expected largest of independent normal numbers does (Blom 1958).
+        """
+        share = self.waiting_share + self.far_waiting_share * far
+        return share * _expected_largest(neighbours + 1) / _expected_largest(2) if neighbours else 0.0
+
+
+def _expected_largest(count: int) -> float:
+    return statistics.NormalDist().inv_cdf((count - 0.375) / (count + 0.25))
 
 
 class Range:
@@ -106,11 +145,19 @@ class Prices:
 
     def __init__(self, profile: Profile, choice: core.Choice):
         self.profile, self.threads, self.range = profile, choice.threads, Range()
+        self.dims = len(choice.cells)
         near, between = transports_of(choice.strategy)
         near_cost = surcharge(profile, near)
         self.surcharges = (near_cost, near_cost if between == near else surcharge(profile, between))
         self.kernel_name = kernel_of(choice)
         self.kernel = profile.kernel(self.kernel_name)
+        self.fused = profile.fused_kernel(self.kernel_name)
+        if choice.region == "blocked" and choice.depth > 1 and not self.fused:
+            raise NotAvailable(
+                f"profile '{profile.name}' has no cost of sweeps of '{self.kernel_name}' that are fused in the cache; "
+                f"calibrate the machine, or choose region full or shrink"
+            )
+        self.steps = Steps(**{k: v for k, v in profile.data.get("steps", {}).items() if k != "interval"})
         self._copying: dict = {}
         self._sweeping: dict = {}
 
@@ -131,22 +178,26 @@ class Prices:
             self._copying[key] = min(segments.evaluate_at(table, count, amount) for count in counts)
         return self._copying[key]
 
-    def sweep(self, cells: int, block: int, workers: int, active: float) -> float:
+    def sweep(self, cells: int, block: int, workers: int, active: float, levels: int = 1) -> float:
         """Return the seconds in which `workers` threads sweep so many cells, with `active` cores of the socket busy.
 
-        block: cells of a whole step. A piece of a block costs per cell what the block does, since the step before has left in
+        block: cells of a whole step. levels: sweeps done at once; without a cost of that they cost what as many single
+        ones do, with one for another number what the nearest does. A piece of a block costs per cell what the block does, since the step before has left in
         the cache what it has of the block, not of the piece; only the fixed time of a call is the piece's own.
         """
         if cells == 0:
             return 0.0
-        key = (block, workers, active)
+        key = (block, workers, active, levels)
         if key not in self._sweeping:
-            share = block / workers
-            self.range.check("active cores per socket", active, min(self.kernel), max(self.kernel) + 1)
-            law = self.kernel[min(self.kernel, key=lambda count: abs(count - active))]
+            share, kernel = block / workers, self.kernel
+            if levels > 1 and self.fused:
+                self.range.check("sweeps done at once", levels, min(self.fused), max(self.fused) + 1)
+                kernel = self.fused[min(self.fused, key=lambda known: abs(math.log(known / levels)))]
+            self.range.check("active cores per socket", active, min(kernel), max(kernel) + 1)
+            law = kernel[min(kernel, key=lambda count: abs(count - active))]
             self.range.check("cells per thread", share, law[0].start, law[-1].end)
-            whole = max(0.0, segments.evaluate_at(self.kernel, active, share))
-            fixed = min(whole, max(0.0, segments.evaluate_at(self.kernel, active, 0)))
+            whole = max(0.0, segments.evaluate_at(kernel, active, share))
+            fixed = min(whole, max(0.0, segments.evaluate_at(kernel, active, 0)))
             self._sweeping[key] = fixed, (whole - fixed) / block
         fixed, per_cell = self._sweeping[key]
         return fixed + per_cell * cells
@@ -215,9 +266,10 @@ def actions(
 def flights(plan: core.Plan, prices: Prices, where: Where, traffic: Sequence, eager: float) -> Mapping[int, Flight]:
     """Return how long each outgoing message travels; those of `eager` bytes or more advance only inside calls."""
     found = {}
+    size = slot_bytes(plan)
     for m, message in enumerate(plan.messages):
         if message.out:
-            price = prices.message(traffic[m], where.flights[m], where.far[m], prices.threads, slot_bytes(plan))
+            price = prices.message(traffic[m], where.flights[m], where.far[m], prices.threads, size)
             found[m] = Flight(price.flight, message.bytes < eager, where.held[m] * price.flight)
     return found
 
@@ -230,15 +282,23 @@ def slot_bytes(plan: core.Plan) -> int:
 class _Pricing:
     def __init__(self, program, plan, prices, where, traffic, copies):
         self.program, self.plan, self.prices, self.where = program, plan, prices, where
-        self.copies = copies
+        self.copies, self.traffic, self.slot_bytes = copies, traffic, slot_bytes(plan)
         self.packers = 1 if program.comm_thread else prices.threads
         self.incoming = sum(not m.out for m in plan.messages)
         steps: dict[int, int] = {}
         for sweep in program.sweeps:
             steps[sweep.step] = steps.get(sweep.step, 0) + sweep.region.volume
         self.block = max(steps.values(), default=0)
+        self.pieces = Counter(sweep.step for sweep in program.sweeps if sweep.region.volume)
+        others = sum(op.kind != "sweep" for op in program.ops)
+        cost = prices.steps
+        self.overhead = (cost.per_program_s + cost.per_operation_s * len(program.ops)) / max(1, others)
+        waits = sum(op.kind == "wait" for op in program.ops)
+        peers = {m.peer for m in plan.messages if m.out}
+        self.far = self.slot_bytes >= prices.profile.cache_limit
+        self.waiting = cost.waiting(len(peers), self.far) / max(1, waits)
         self.messages = [
-            prices.message(t, f, far, self.packers, slot_bytes(plan))
+            prices.message(t, f, far, self.packers, self.slot_bytes)
             for t, f, far in zip(traffic, where.flights, where.far, strict=True)
         ]
 
@@ -246,7 +306,8 @@ class _Pricing:
         has_set = op.kind in ("post", "pack", "send", "wait", "unpack", "complete")
         messages = self.program.sets[op.target] if has_set else ()
         kind = op.kind if op.kind in ("sweep", "send", "wait", "complete", "progress", "barrier") else "work"
-        parts = tuple((term, s) for term, s in getattr(self, op.kind)(op, messages) if s > 0)
+        priced = [*getattr(self, op.kind)(op, messages), ("runner", self.overhead)]
+        parts = tuple((term, s) for term, s in priced if s > 0)
         seconds = self.sweeping(self.program.sweeps[op.target], op) if op.kind == "sweep" else (0.0, 0.0, 0.0)
         return Action(kind, op.lane == "comm", op.after, parts, messages, seconds)
 
@@ -263,7 +324,7 @@ class _Pricing:
         return [("synchronisation", share * sum(s.per_exchange_s for s in self.used(range(len(self.messages)))))]
 
     def copy(self, op, messages):
-        return [("copy", self.prices.copying(self.copies[op.target], self.packers, slot_bytes(self.plan), "copy"))]
+        return [("copy", self.prices.copying(self.copies[op.target], self.packers, self.slot_bytes, "copy"))]
 
     def pack(self, op, messages):
         return [("pack", sum(self.messages[m].pack for m in messages))]
@@ -275,10 +336,14 @@ class _Pricing:
         ]
 
     def wait(self, op, messages):
-        return [("synchronisation", sum(s.per_round_s for s in self.used(messages)))]
+        waiting = self.waiting * self.uneven_s
+        return [("synchronisation", sum(s.per_round_s for s in self.used(messages))), ("wait", waiting)]
 
     def unpack(self, op, messages):
-        return [("unpack", sum(self.messages[m].unpack for m in messages))]
+        # What another core wrote into a block beyond the cache has left that core's cache too, once it is read.
+        near = () if self.far else messages
+        reading = sum(self.prices.surcharges[bool(self.where.far[m])].of_reading(self.traffic[m]) for m in near)
+        return [("unpack", sum(self.messages[m].unpack for m in messages)), ("compute", reading)]
 
     def used(self, messages) -> list[Surcharge]:
         """Descriptions of the transports that move some of these messages; without messages, of the one inside nodes."""
@@ -286,12 +351,30 @@ class _Pricing:
         far = {bool(self.where.far[m]) for m in messages}
         return [near] if near is between else [near] * (far != {True}) + [between] * (True in far)
 
+    @functools.cached_property
+    def uneven_s(self) -> float:
+        """What the waiting for neighbours is a part of: sweeps vary independently, so their variances add, not their times."""
+        sweeps = (op for op in self.program.ops if op.kind == "sweep")
+        return math.hypot(*(self.sweeping(self.program.sweeps[op.target], op)[2] for op in sweeps))
+
+    def piece(self, sweep: core.Sweep) -> float:
+        """Return the seconds by which a part of a block takes longer than its share of a sweep of the whole block."""
+        if self.pieces[sweep.step] < 2 or not sweep.region.volume:
+            return 0.0
+        x, y, z = sweep.region.shape
+        rows = y * z - sweep.region.volume / self.plan.owned[0].shape[0]
+        cost = self.prices.steps
+        far = cost.per_far_piece_row_s * self.far
+        lowest = x * y if self.prices.dims == 3 else x
+        return cost.per_piece_s + cost.per_piece_cell_s * lowest + (cost.per_piece_row_s + far) * max(0.0, rows)
+
     def sweeping(self, sweep: core.Sweep, op: core.Op) -> tuple[float, float, float]:
         threads, ranks, cells = self.prices.threads, self.where.ranks_on_socket, sweep.region.volume * sweep.levels
 
         def by(workers: int, busy: int) -> float:
             cores = min(ranks * busy, self.prices.profile.machine["cores_per_socket"])
-            return self.prices.sweep(cells, self.block, workers, cores)
+            alone = self.prices.sweep(cells, self.block, workers, cores, sweep.levels)
+            return alone + self.piece(sweep) / workers
 
         if not self.program.comm_thread:
             alone = sweep.region.volume < SHARED_FROM and sweep.into != op.slot

@@ -90,6 +90,18 @@ class Profile:
             )
         return {int(cores): segments.from_json(rows, "cells") for cores, rows in known[name].items()}
 
+    @property
+    def cache_limit(self) -> float:
+        """Bytes of one slot of a block from which its sweeps leave nothing in the cache; infinite where that is not known."""
+        return self.data.get("beyond_cache", {}).get("from_block_bytes", math.inf)
+
+    def fused_kernel(self, name: str) -> dict[int, dict[int, list[segments.Segment]]]:
+        """Return the cost of one of several sweeps done at once, by how many, then as `kernel` does; empty if not known."""
+        return {
+            int(levels): {int(cores): segments.from_json(rows, "cells") for cores, rows in table.items()}
+            for levels, table in self.data.get("fused", {}).get(name, {}).items()
+        }
+
     def packing(self, stride: str, what: str = "pack", block_bytes: float = 0) -> dict[int, list[segments.Segment]]:
         """Return the cost of packing over bytes by threads.
 
@@ -97,8 +109,7 @@ class Profile:
         profile does not tell it apart). block_bytes: of one slot of the block, halos included.
         Raises NotAvailable when the profile does not say.
         """
-        beyond = self.data.get("beyond_cache", {"from_block_bytes": math.inf})
-        places = [beyond, self.data] if block_bytes >= beyond["from_block_bytes"] else [self.data]
+        places = [self.data["beyond_cache"], self.data] if block_bytes >= self.cache_limit else [self.data]
         self.section("pack")
         for place in places:
             for part in dict.fromkeys((what, "pack")):
@@ -137,6 +148,8 @@ def _gap(data: dict) -> str:
     for section, unit in (("pack", "bytes"), ("copy", "bytes"), *((b, "bytes") for b in beyond), ("kernels", "cells")):
         for name, table in (beyond.get(section) or data.get(section, {})).items():
             lists += [(f"{section}/{name}/{count}", rows, unit) for count, rows in table.items()]
+    for name, levels in data.get("fused", {}).items():
+        lists += [(f"fused/{name}/{n}/{c}", rows, "cells") for n, table in levels.items() for c, rows in table.items()]
     for place, rows, unit in lists:
         try:
             segments.from_json(rows, unit)

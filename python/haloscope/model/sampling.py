@@ -9,14 +9,14 @@ import numpy as np
 
 from haloscope.model.profile import Profile
 
-SIGMAS = 2 * 1.96  # width of a 95 % interval in standard deviations
-INTERVAL = (2.5, 97.5)  # percentiles
+SIGMAS = 2 * 1.96  # width of a parameter's 95 % interval in standard deviations
+INTERVAL = (5.0, 95.0)  # percentiles of what is returned
 
 
 def spread(
     profile: Profile, time_of: Callable[[Profile], float], samples: int, seed: int = 0
 ) -> tuple[float, float] | None:
-    """Return the ends of the 95 % interval of a time over its value, such as (0.95, 1.08).
+    """Return the ends of the 90 % interval of a time over its value, such as (0.95, 1.08).
 
     profile: parameters with an "interval" beside them are drawn from a normal distribution, each by itself, and stay at
     least 0 where they are; others stay fixed. time_of: the time that a profile gives. samples: draws, 0 = none.

@@ -22,7 +22,7 @@ from haloscope.model.profile import Profile
 # The phases of what `Prediction.exchange_s` predicts, with the statistic over ranks: it is predicted for the rank that sets the
 # pace, and that is the one that waits least for others.
 EXCHANGE_PHASES = {"pack": "mean", "send": "mean", "unpack": "mean", "copy": "mean", "wait": "min", "desync": "min"}
-COMPUTING = ("compute", "reduction")
+COMPUTING = ("compute", "reduction", "runner")
 NOMINAL = 0.9  # share of measurements that the intervals are tested to hold
 CASE = (
     "app",

@@ -1,0 +1,127 @@
+"""What whole steps tell a calibration: the costs that made-up steps were made with are found again."""
+
+from __future__ import annotations
+
+import copy
+import dataclasses
+import math
+import zlib
+
+import numpy as np
+import pytest
+
+from haloscope import core
+from haloscope.model import in_step, points, predict, price, profile
+from toy import changed
+
+LAUNCHES = 3
+STEPS = {"per_operation_s": 5e-8, "waiting_share": 0.03, "per_piece_s": 3e-7, "per_piece_row_s": 6e-9}
+PLAIN = {"per_message_s": 4e-7, "per_byte_s": 1e-10}
+SLOW = {"per_message_s": 1e-6, "per_byte_s": 1e-10, "per_touched_byte_s": 5e-10}  # p2p's own part included
+BLOCKS = [block for block in points.FULL.blocks if block[0] == "laplace2d"]
+
+
+def truth(toy: profile.Profile) -> profile.Profile:
+    """A machine whose steps cost more than their parts."""
+    return changed(toy, lambda d: d.update(steps=dict(STEPS), transports={"p2p": dict(PLAIN), "slow": dict(SLOW)}))
+
+
+def choice(app: str, side: int, grid: str, schedule: str = "bulk", transport: str = "p2p") -> core.Choice:
+    """Two blocks side by side. A transport that this library does not have passes for a known one in plans."""
+    return core.Choice(app=app, form="star", cells=(side, side), periodic=(True, True), ranks=2, process_grid=grid,
+                       schedule=schedule, strategy=f"ordered/{transport}")  # fmt: skip
+
+
+def measured(machine: profile.Profile, c: core.Choice, launch: int, noise: float = 0.0) -> dict:
+    """The record of a step that costs what a profile says."""
+    found = predict.predict(c, machine, samples=0)
+    factor = math.exp(np.random.default_rng([launch, zlib.crc32(str(c).encode())]).normal(0, noise)) if noise else 1.0
+    phases = {
+        "send": found.exchange_s * factor,
+        "compute": found.terms["compute"] * factor,
+        "rest": found.terms["runner"],
+    }
+    request = {**dataclasses.asdict(c), "process_grid": [int(n) for n in c.process_grid.split("x")]}
+    return {"kind": "measurement", "id": str(c), "launch": {"id": f"launch-{launch}"}, "request": request,
+            "phases_s": {name: dict.fromkeys(("min", "mean", "max"), s) for name, s in phases.items()}}  # fmt: skip
+
+
+def records(machine: profile.Profile, choices, noise: float = 0.0) -> list[dict]:
+    """Some steps in every launch."""
+    return [measured(machine, c, launch, noise) for launch in range(LAUNCHES) for c in choices]
+
+
+def bulk(transport: str = "p2p") -> list[core.Choice]:
+    return [choice(*block, transport=transport) for block in BLOCKS]
+
+
+@pytest.fixture
+def machine(toy):
+    return changed(truth(toy), lambda d: d["transports"].update({"persistent": d["transports"].pop("slow")}))
+
+
+def fitted(toy, found) -> dict:
+    data = copy.deepcopy(toy.data)
+    in_step.fit(data, found)
+    profile.checked(data)
+    return data
+
+
+def test_what_the_program_and_plain_messages_cost_in_a_step_is_found(toy, machine):
+    data = fitted(toy, records(machine, bulk()))
+    assert data["steps"]["per_operation_s"] == pytest.approx(STEPS["per_operation_s"], rel=0.05)
+    assert data["steps"]["waiting_share"] == pytest.approx(STEPS["waiting_share"], rel=0.05)
+    made = profile.Profile(data)
+    for c in bulk():
+        assert predict.predict(c, made, samples=0).time_s == pytest.approx(
+            predict.predict(c, machine, samples=0).time_s, rel=0.03
+        )
+    assert max(data["discrepancy"].values()) < 0.03
+
+
+def test_a_transport_is_told_by_the_same_blocks_with_plain_messages(toy, machine):
+    data = fitted(toy, records(machine, [*bulk(), *bulk("persistent")]))
+    found = data["transports"]["persistent"]
+    assert found["per_touched_byte_s"] == pytest.approx(SLOW["per_touched_byte_s"], rel=0.05)
+    made = profile.Profile(data)
+    for c in bulk("persistent"):
+        assert predict.predict(c, made, samples=0).time_s == pytest.approx(
+            predict.predict(c, machine, samples=0).time_s, rel=0.03
+        )
+
+
+def test_a_transport_like_plain_messages_has_their_cost(toy, machine):
+    same = changed(machine, lambda d: d["transports"].update(persistent=dict(PLAIN)))
+    made = profile.Profile(fitted(toy, records(same, [*bulk(), *bulk("persistent")], noise=0.01)))
+    for plain, other in zip(bulk(), bulk("persistent"), strict=True):
+        assert predict.predict(other, made, samples=0).time_s == pytest.approx(
+            predict.predict(plain, made, samples=0).time_s, rel=0.02
+        )
+
+
+def test_pieces_of_a_block_are_told_from_the_whole(toy, machine):
+    pairs = [choice(*block, schedule=schedule) for block in BLOCKS for schedule in ("bulk", "split")]
+    found = fitted(toy, records(machine, pairs))["steps"]
+    assert found["per_piece_s"] == pytest.approx(STEPS["per_piece_s"], rel=0.05)
+    assert found["per_piece_row_s"] == pytest.approx(STEPS["per_piece_row_s"], rel=0.05)
+
+
+def test_noise_is_in_the_discrepancy_and_widens_intervals(toy, machine):
+    quiet, loud = (fitted(toy, records(machine, bulk(), noise)) for noise in (0.01, 0.3))
+    assert loud["discrepancy"]["compute"] > 5 * quiet["discrepancy"]["compute"]
+    sure, unsure = (predict.predict(bulk()[3], changed(machine, lambda d, x=data: d.update(discrepancy=x["discrepancy"])))
+                    for data in (quiet, loud))  # fmt: skip
+    assert unsure.interval is None or unsure.interval[1] - unsure.interval[0] > sure.interval[1] - sure.interval[0]
+
+
+def test_without_steps_or_without_kernels_nothing_is_added(toy, machine):
+    assert "steps" not in fitted(changed(toy, lambda d: d.pop("steps", None)), [])
+    lacking = changed(toy, lambda d: d.pop("kernels"))
+    assert in_step.fit(copy.deepcopy(lacking.data), records(machine, bulk())) == []
+
+
+def test_more_neighbours_wait_longer_for_the_slowest():
+    steps = price.Steps(waiting_share=0.02)
+    shares = [steps.waiting(n) for n in (0, 1, 2, 6, 26)]
+    assert shares[0] == 0 and shares[1] == pytest.approx(0.02)
+    assert shares == sorted(shares) and shares[-1] < 5 * shares[1]
