@@ -1,6 +1,7 @@
 // Haloscope for users: three nouns (Grid, Field, Exchange), four verbs (start, progress, finish, exchange).
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <initializer_list>
 #include <string>
@@ -8,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "haloscope/advice/best.hpp"
 #include "haloscope/core/error.hpp"
 #include "haloscope/field/field.hpp"
 #include "haloscope/field/shared_memory.hpp"
@@ -181,6 +183,31 @@ Exchange make_exchange(const Grid<D>& grid, const std::vector<FieldRef>& fields,
     views.push_back(f.slots);
   }
   return Exchange(grid.comm(), grid.layout(), spec, strategy, views);
+}
+
+/// The strategy, schedule, depth and region that a machine profile predicts fastest, before there is a field of
+/// points T; the answer says what halo and memory to give it. Collective over the grid's communicator.
+/// @param profile  path of a machine profile, as `haloscope calibrate` writes it.
+/// @throws what best(const BestRequest&) does, on all ranks alike; UsageError for points not of 4 or 8 bytes.
+/// Cost: rank 0 starts one process, which takes seconds (see best(const BestRequest&)); two broadcasts. Call it once,
+/// at start-up.
+template <class T, int D>
+Best best(const Grid<D>& grid, const std::string& profile, const BestOptions& options = {}) {
+  const Quantity quantity{"u", static_cast<int>(sizeof(T))};
+  return best(grid.comm(), best_request(grid.layout(), quantity, profile, options));
+}
+
+/// The same for a field that is there: of the depths that its halo has room for, and without strategies that need
+/// shared memory where it has none. So make_exchange(grid, {field}, best.choice.strategy, {.width = best.halo}) works.
+/// What is looked at is its type, halo and memory; the sweep is that of an app (see BestOptions).
+template <int D>
+Best best(const Grid<D>& grid, const FieldRef& field, const std::string& profile, const BestOptions& options = {}) {
+  BestRequest request = best_request(grid.layout(), field.quantity, profile, options);
+  request.halo = field.low[0];
+  for (int d = 0; d < D; ++d) request.halo = std::min({request.halo, field.low[d], field.high[d]});
+  for (const SlotView& slot : field.slots)
+    request.shared_memory = request.shared_memory && shared_place(slot.origin).window >= 0;
+  return best(grid.comm(), request);
 }
 
 /// Owned cells at least `width` away from every exchanged halo.

@@ -1,0 +1,216 @@
+"""The library call: the whole choice as one value, in Python and as the JSON that C++ programs ask for."""
+
+from __future__ import annotations
+
+import inspect
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import haloscope as package
+from haloscope import advice, build, core, launch
+from haloscope.commands import best as command
+from haloscope.errors import NotAvailable, UsageProblem
+from haloscope.model import advise, predict
+from toy import TOY, changed
+
+ROOT = Path(__file__).resolve().parents[2]
+TOOLS = os.pathsep.join([os.environ["PATH"], str(Path(sys.executable).parent)])
+PROGRAM = """#include <cstdio>
+#include <haloscope/haloscope.hpp>
+int main(int argc, char** argv) {
+  MPI_Init(&argc, &argv);
+  {
+    haloscope::Grid<2> grid(MPI_COMM_WORLD, {.cells = {64, 64}, .periodic = {true, true}});
+%s
+    for (int t = 0; t < 4; ++t) halo.exchange(t %% 2);
+    std::printf("%%s, %%s, depth %%d\\n", best.choice.strategy.c_str(), best.choice.schedule.c_str(), best.choice.depth);
+  }
+  MPI_Finalize();
+}
+"""
+FEW = {"depths": (1,), "samples": 20}
+
+
+def test_it_is_what_advise_puts_first_with_its_prediction(toy):
+    found = package.best("laplace2d", 64, 4, toy, depths=(1, 2), samples=20)
+    advised = advise.advise(
+        core.Choice("laplace2d", cells=(64, 64), periodic=(True, True), ranks=4), toy, depths=(1, 2)
+    )
+    assert found.choice == advised.best.prediction.choice
+    assert found.reason == advised.best.reason
+    assert found.equals == tuple(c.prediction.choice for c in advised.equals[1:])
+    assert found.wins is (len(advised.equals) == 1)
+    assert found.time_s == predict.predict(found.choice, toy, samples=0).time_s
+    assert core.illegal(found.choice) == ""
+    assert found.halo == found.choice.depth
+    assert found.profile == "toy"
+
+
+def test_it_has_an_interval_where_the_profile_has(toy):
+    def sure(data):
+        row = data["kernels"]["laplace2d/star/f64"]["4"][0]
+        row["interval"] = {"per_cell_s": [0.9 * row["per_cell_s"], 1.1 * row["per_cell_s"]]}
+
+    assert package.best("laplace2d", 64, 4, toy, **FEW).interval is None
+    found = package.best("laplace2d", 64, 4, changed(toy, sure), **FEW)
+    assert found.interval[0] < found.time_s < found.interval[1]
+
+
+def test_dimensions_stand_for_an_app_and_the_answer_says_so(toy):
+    found = package.best(2, (64, 48), 4, toy, **FEW)
+    assert found.choice.app == "laplace2d"
+    assert any("taken to be that of laplace2d" in note for note in found.notes)
+    assert not any("taken to be" in note for note in package.best("laplace2d", 64, 4, toy, **FEW).notes)
+    with pytest.raises(UsageProblem, match="no app stands for grids of 1 dimensions"):
+        package.best(1, 64, 4, toy)
+
+
+def test_seconds_per_cell_replace_the_kernel_of_the_profile(toy):
+    with pytest.raises(NotAvailable, match=r"no cost of kernel 'laplace3d/star/f64'.*seconds_per_cell"):
+        package.best(3, 32, 4, toy)
+    found = package.best(3, 32, 4, toy, seconds_per_cell=1e-6, **FEW)
+    assert found.time_s == pytest.approx(32**3 / 4 * 1e-6, rel=0.1)
+    assert not any("cells per thread" in note or "active cores" in note for note in found.notes)
+    both = {"depths": (1, 4), "samples": 0}
+    slow, fast = (package.best("laplace2d", 128, 4, toy, seconds_per_cell=s, **both) for s in (1e-6, 1e-10))
+    assert slow.choice.depth == 1 and fast.choice.depth == 4  # redundant cells are dear, or messages are
+    bare = changed(toy, lambda data: data.pop("kernels"))
+    assert package.best("laplace2d", 64, 4, bare, seconds_per_cell=1e-9, **FEW).time_s > 0
+    for wrong in (0, -1, float("nan"), float("inf")):
+        with pytest.raises(UsageProblem, match="seconds_per_cell"):
+            package.best("laplace2d", 64, 4, toy, seconds_per_cell=wrong)
+
+
+def test_fused_sweeps_are_chosen_only_by_programs_that_have_them(toy):
+    def add(data):
+        row = {"from_cells": 0, "to_cells": None, "fixed_s": 0.0, "per_cell_s": 1e-12}
+        data["fused"] = {"laplace2d/star/f64": {"2": {"1": [row], "4": [row]}}}
+
+    fast = changed(toy, add)
+    two = {"depths": (2,), "samples": 0}
+    assert package.best("laplace2d", 64, 4, fast, fused=True, **two).choice.region == "blocked"
+    for other in ({}, {"fused": True, "seconds_per_cell": 1e-9}):
+        assert package.best("laplace2d", 64, 4, fast, **other, **two).choice.region != "blocked"
+
+
+def test_without_shared_memory_no_strategy_reaches_into_neighbours_fields(toy):
+    free, own = (package.best("laplace2d", 64, 4, toy, shared_memory=s, depths=(8,), samples=0) for s in (True, False))
+    assert free.shared_memory
+    assert not own.shared_memory
+    assert not any(core.needs_shared_fields(c.strategy) for c in own.equals)
+    assert own.time_s >= free.time_s
+
+
+def test_the_depth_fits_the_halo(toy):
+    fitting = package.best("laplace2d", 64, 4, toy, halo=2, samples=0)
+    assert fitting.halo == 2  # without a limit it is 8
+    assert all(c.depth <= 2 for c in fitting.equals)
+    assert any("deeper exchanges were not looked at" in note for note in fitting.notes)
+    with pytest.raises(UsageProblem, match="no room for depth 4"):
+        package.best("laplace2d", 64, 4, toy, halo=2, depths=(4, 8))
+
+
+@pytest.mark.parametrize(
+    ("wrong", "said"),
+    [
+        ({"app": "laplac2d"}, "did you mean laplace2d"),
+        ({"cells": (64, 64, 64)}, "laplace2d has 2 dimensions"),
+        ({"periodic": (True,)}, "laplace2d has 2 dimensions"),
+        ({"ranks": 10000}, "ranks"),
+        ({"process_grid": "3x2"}, "3x2"),
+        ({"real": "f16"}, "unknown scalar type of laplace2d 'f16'"),
+        ({"form": "stra"}, "unknown form of laplace2d 'stra'"),
+        ({"depths": ()}, "depths"),
+        ({"depths": (0, 1)}, "depths"),
+        ({"profile": "hecto"}, "did you mean hector"),
+        ({"profile": "nowhere.json"}, "cannot read the profile nowhere.json"),
+    ],
+)
+def test_what_cannot_be_right_is_refused(wrong, said):
+    asked = {"app": "laplace2d", "cells": 64, "ranks": 4, "profile": TOY} | wrong
+    with pytest.raises(UsageProblem, match=said):
+        package.best(**asked)
+
+
+def test_a_profile_of_another_machine_is_said_to_be_one(toy):
+    notes = package.best("laplace2d", 64, 4, toy, here={"cpu": "toy", "mpi_library": "MPICH"}, **FEW).notes
+    assert [note for note in notes if "another" in note] == [
+        "the profile 'toy' is of another MPI (none) than this program (MPICH)"
+    ]
+
+
+# ---- what C++ programs ask -----------------------------------------------------------------------------------------------
+
+
+def test_the_command_answers_a_request_in_json(haloscope, toy):
+    request = {"app": 2, "cells": [64, 48], "periodic": [True, False], "ranks": 4, "process_grid": "2x2",
+               "profile": str(TOY), "depths": [1], "shared_memory": False, "samples": 0}  # fmt: skip
+    done = haloscope("best", json.dumps(request))
+    assert done.code == 0, done.err
+    answer = json.loads(done.out)
+    found = advice.best(**(request | {"profile": toy}))
+    assert answer["schema"] == "haloscope.best" and answer["schema_version"] == 1
+    assert answer["choice"]["strategy"] == found.choice.strategy
+    assert answer["choice"]["periodic"] == [True, False]
+    assert answer["choice"]["process_grid"] == "2x2"
+    assert answer["time_s"] == found.time_s
+    assert answer["halo"] == 1 and answer["shared_memory"] is False
+    assert len(answer["equals"]) == len(found.equals)
+
+
+def test_the_command_compares_this_machine_where_a_program_asks(haloscope):
+    request = {"app": 2, "cells": [64, 64], "ranks": 4, "profile": str(TOY), "depths": [1], "samples": 0}
+    asked_by_program = haloscope("best", json.dumps(request | {"here": {"mpi_library": "none", "cpu": "mine"}}))
+    assert "another CPU (toy) than this program (mine)" in asked_by_program.out
+    assert "than this program" not in haloscope("best", json.dumps(request)).out
+
+
+@pytest.mark.parametrize(
+    ("request_text", "said"),
+    [
+        ("{", "the request is no JSON"),
+        ("[1]", "the request is no JSON object"),
+        ('{"app": 2}', "the request lacks 'cells'"),
+        ('{"app": 2, "cels": [4]}', "unknown key of the request 'cels'; did you mean cells"),
+        ('{"app": 2, "cells": [4, 4], "ranks": 0, "profile": "toy"}', "'ranks' of the request cannot be used"),
+        ('{"app": 2, "cells": ["4"], "ranks": 1, "profile": "toy"}', "'cells' of the request cannot be used"),
+    ],
+)
+def test_a_request_that_is_wrong_is_refused_in_one_line(haloscope, request_text, said):
+    done = haloscope("best", request_text)
+    assert done.code == 2
+    assert said in done.err and done.err.count("\n") == 1
+
+
+def test_requests_have_the_arguments_of_the_function():
+    assert set(command.REQUEST) == set(inspect.signature(advice.best).parameters)
+
+
+def test_the_example_of_the_page_gives_all_ranks_what_python_gives(tmp_path, toy):
+    (example,) = re.findall(r"```cpp\n(.*?)```", (ROOT / "docs" / "why-slow.md").read_text(), re.DOTALL)
+    (tmp_path / "example.cpp").write_text(PROGRAM % example)
+    built = build.rank_program().parent
+    flags = ["-std=c++20", "-fopenmp", "-Wall", "-Wextra", "-Werror", f"-I{ROOT / 'src'}"]
+    libraries = [built / "libhaloscope.a", built / "libhaloscope_core.a"]
+    compiler = shutil.which("mpicxx", path=TOOLS)
+    subprocess.run([compiler, *flags, "example.cpp", *libraries, "-o", "example"], cwd=tmp_path, check=True)
+    shutil.copy(TOY, tmp_path / "machine.json")
+    words = [*launch.launcher_words(launch.mpiexec(), 2, 1), tmp_path / "example"]
+    environment = {**os.environ, "HALOSCOPE_PROGRAM": str(Path(sys.executable).parent / "haloscope")}
+    done = subprocess.run(words, cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=100, check=True)
+    c = package.best(2, 64, 2, toy).choice
+    assert done.stdout.splitlines() == [f"{c.strategy}, {c.schedule}, depth {c.depth}"] * 2
+
+
+def test_the_package_itself_imports_nothing_before_it_is_asked():
+    code = "import sys, haloscope; assert not any(m.startswith('haloscope.') for m in sys.modules); haloscope.best"
+    subprocess.run([sys.executable, "-c", code], check=True)
+    with pytest.raises(AttributeError, match="has no attribute 'bset'"):
+        _ = package.bset
