@@ -70,7 +70,8 @@ std::size_t staggered_offset(std::size_t at, std::uint64_t number) {
 
 std::array<std::int64_t, 3> field_strides(const Index& extent, int element_bytes) {
   std::int64_t row = extent[0] * element_bytes;
-  if (row * extent[1] * extent[2] >= in_step_from && line % element_bytes == 0)
+  const bool flat = extent[2] == 1;  // a row is a whole face, and stays in one piece
+  if ((flat || row * extent[1] * extent[2] >= in_step_from) && line % element_bytes == 0)
     row = (round_up(row, line) / line | 1) * line;
   row = off_page(row, element_bytes);
   return {element_bytes, row, off_page(row * extent[1], element_bytes)};

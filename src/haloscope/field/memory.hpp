@@ -58,9 +58,10 @@ using Allocator = std::function<Memory(std::size_t, const std::vector<ByteRange>
 std::size_t staggered_offset(std::size_t at, std::uint64_t number);
 
 /// Bytes between points neighbouring in x, y, z of a block of `extent` points: dense (fewest cache lines per halo),
-/// except that a row or plane pitch that is 0 modulo 4096 gets one cache line more, and that rows of blocks of 64 MiB
-/// or more are an odd number of whole lines: non-temporal stores of several rows at once then need no joining, which
-/// makes 3D sweeps from memory a fifth faster, while the halo's share of such a block is small.
+/// except that a row or plane pitch that is 0 modulo 4096 gets one cache line more, and that rows of 2D blocks, and of
+/// blocks of 64 MiB or more, are an odd number of whole lines. In 2D stores then cross no line, which makes sweeps in
+/// the cache up to 1.6 times faster; in 3D that gains little there, and planes would have gaps. Non-temporal stores of
+/// several rows at once need no joining, which makes 3D sweeps from memory a fifth faster.
 std::array<std::int64_t, 3> field_strides(const Index& extent, int element_bytes);
 
 }  // namespace haloscope

@@ -232,10 +232,16 @@ TEST(Storage, SuccessiveFieldsStartAtDifferentPlacesOfAPage) {
     }
 }
 
-TEST(Storage, PitchIsDenseExceptThatItIsNeverAWholeNumberOfPages) {
+TEST(Storage, PitchOf3dBlocksIsDenseExceptThatItIsNeverAWholeNumberOfPages) {
   EXPECT_EQ(field_strides({130, 130, 130}, 8), (std::array<std::int64_t, 3>{8, 1040, 135200}));
   EXPECT_EQ(field_strides({512, 10, 10}, 8), (std::array<std::int64_t, 3>{8, 4160, 41600}));
   EXPECT_EQ(field_strides({256, 32, 10}, 4), (std::array<std::int64_t, 3>{4, 1024, 32768 + 64}));
+}
+
+TEST(Storage, RowsOf2dBlocksAreAnOddNumberOfWholeLines) {
+  EXPECT_EQ(field_strides({130, 130, 1}, 8)[1], 17 * 64);
+  EXPECT_EQ(field_strides({512, 10, 1}, 8)[1], 65 * 64);
+  EXPECT_EQ(field_strides({362, 180, 1}, 4)[1], 23 * 64);
 }
 
 TEST(Storage, CanariesNoticeAByteWrittenBesideAField) {
