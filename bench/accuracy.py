@@ -1,7 +1,7 @@
 """Figure `accuracy`: what the model says of configurations that its calibration never ran, against what they take.
 
 Calibrates this machine, measures every held-out case with all of its choices, and measures the model's pick and the fastest
-again, interleaved. Everything is kept in results/accuracy/, so that `haloscope validate` gives the same figures again.
+again, interleaved. Everything is kept in results/accuracy/: `python bench/accuracy.py --kept` prints the figures of that again.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from pathlib import Path
 
 import numpy as np
 
-from haloscope import core, stats, tables
+from haloscope import core, records, stats, tables
 from haloscope.campaign import Campaign
 from haloscope.model import profile as profiles
 from haloscope.model import validate
@@ -92,13 +92,14 @@ def _part(row: tables.Row, names: Sequence[str]) -> tables.Row:
                                records=[r for r in row.records if r["launch"]["id"] in names])  # fmt: skip
 
 
-def again(cases: Sequence[validate.Case], file: Path) -> dict[str, stats.Estimate]:
-    """Measure pick and fastest of every case again, in the same launches; returns the ratio by the pick's configuration."""
+def again(cases: Sequence[validate.Case], file: Path, measure: bool) -> dict[str, stats.Estimate]:
+    """Return the ratio of the pick to the fastest of every case, by the pick's configuration, both measured again together."""
     by_id = {c.id: c for c in held_out()}
     pairs = {case.pick.row.id: case.best.row.id for case in cases if case.pick is not case.best}
     wanted = dict.fromkeys(by_id[name] for both in pairs.items() for name in both)
-    campaign = Campaign(Sweep(list(wanted)), file, launches=CONFIRMED, resume=True, what="confirming")
-    rows = {row.id: row for row in tables.rows(campaign.run() if wanted else ())}
+    if measure and wanted:
+        Campaign(Sweep(list(wanted)), file, launches=CONFIRMED, resume=True, what="confirming").run()
+    rows = {row.id: row for row in tables.rows(records.read(file).records)} if wanted else {}
     return {pick: stats.ratio_of_launches(rows[pick].launches, rows[best].launches) for pick, best in pairs.items()}
 
 
@@ -158,19 +159,29 @@ def report_regret(cases: Sequence[validate.Case], fresh: dict[str, stats.Estimat
 
 
 def main() -> None:
-    """Measure, keep the records and print one JSON line per figure."""
-    quick = "--quick" in sys.argv
-    SCRATCH.mkdir(parents=True, exist_ok=True)
-    machine = profiles.load(str(calibrated(quick)))
-    file = SCRATCH / "held-out.jsonl"
-    file.unlink(missing_ok=True)
-    measured = Campaign(Sweep(list(held_out(quick))), file, launches=LAUNCHES, what="measuring held-out cases").run()
+    """Measure (or with --kept take what is in results/accuracy), keep the records and print one JSON line per figure."""
+    quick, kept = "--quick" in sys.argv, "--kept" in sys.argv
+    if kept:
+        machine, measured = profiles.load(KEPT / "machine.json"), records.read(KEPT / "held-out.jsonl.xz").records
+        confirmed = KEPT / "confirmed.jsonl.xz"
+    else:
+        SCRATCH.mkdir(parents=True, exist_ok=True)
+        machine, file, confirmed = (
+            profiles.load(calibrated(quick)),
+            SCRATCH / "held-out.jsonl",
+            SCRATCH / "confirmed.jsonl",
+        )
+        for old in (file, confirmed):
+            old.unlink(missing_ok=True)
+        measured = Campaign(
+            Sweep(list(held_out(quick))), file, launches=LAUNCHES, what="measuring held-out cases"
+        ).run()
     found = validate.validate(measured, machine)
     report_errors(found.pairs)
     report_intervals(found.pairs)
     cases = validate.cases(found.pairs)
-    report_regret(cases, again(cases, SCRATCH / "confirmed.jsonl"))
-    if not quick:
+    report_regret(cases, again(cases, confirmed, measure=not kept))
+    if not (quick or kept):
         keep()
 
 

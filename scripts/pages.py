@@ -3,7 +3,8 @@
 usage: .venv/bin/python scripts/pages.py [--check]
 
 Reads results/demo.jsonl (a demo's records), results/test.txt (the last line of `make test`), results/bench.jsonl (of each
-case the newest line) and results/transports.jsonl (scripts/transports.py). --check only says whether the pages are what
+case the newest line), results/accuracy/ (what figure `accuracy` measured) and results/transports.jsonl
+(scripts/transports.py). --check only says whether the pages are what
 they give.
 """
 
@@ -61,6 +62,7 @@ def figures() -> str:
 
 
 WHAT = {
+    "accuracy": "predictions against measurements of what calibration never ran (relative errors; p; regret)",
     "deep": "fused time steps of a cache-blocked 2D sweep, over one step at a time",
     "exchange": "best two-sided exchange against an expert's plain one, and against PETSc",
     "exchange-shared": "exchange through shared memory, against the same expert",
@@ -98,7 +100,40 @@ def transports() -> str:
     return table()
 
 
+def accuracy() -> str:
+    """Errors of the model on held-out configurations, by group, and the plot docs/figures/model.svg and .png."""
+    from bench.__main__ import table
+    from haloscope import records
+    from haloscope.commands import validate as report
+    from haloscope.model import profile, validate
+
+    folder = RESULTS / "accuracy"
+    machine = profile.load(folder / "machine.json")
+    found = validate.validate(records.read(folder / "held-out.jsonl.xz").records, machine, samples=0)
+    report.plot(found, ROOT / "docs" / "figures" / "model")
+    judged = [r for r in newest() if r["figure"] == "accuracy"]
+    where = judged[0]["environment"]
+    said = (
+        f"Measured, not simulated: {where['cpu']}, {where['cores']} cores, 2 ranks, {mpi_name(where)}; calibration in full, then "
+        f"{len(found.pairs)} configurations that it never ran, each in {judged[0]['launches']} launches, and the pick and the "
+        f"fastest of each case again; `make bench FIGURE=accuracy`, records in results/accuracy. A case that misses its bar says NO."
+    )
+    step, exchange = (report.errors_table(found.pairs, exchange=which) for which in (False, True))
+    plot = "![Predicted against measured](figures/model.svg)"
+    parts = (
+        said,
+        table(judged),
+        plot,
+        "Relative errors of a step:",
+        step,
+        "Of the exchange itself, where not hidden:",
+        exchange,
+    )
+    return "\n\n".join(parts)
+
+
 PAGES = {
+    "docs/model.md": {"accuracy": accuracy},
     "README.md": {"demo": demo, "test": test, "bench": bench},
     "docs/measured.md": {"figures": figures},
     "docs/transports.md": {"measured": transports},

@@ -46,11 +46,11 @@ def test_a_bulk_step_on_four_ranks_is_what_the_profile_adds_up_to(toy):
 
 
 def test_a_deep_halo_costs_one_exchange_of_thicker_layers_and_wider_sweeps(toy):
-    """Depth 3, full regions: three sweeps of (128 + 4)^2; columns of 3 x 128, rows of 3 x (128 + 6) with corners, whose
-    length no longer lets them go in place... as one stretch they do: rows are as long as the field is wide."""
+    """Depth 3, full regions: three sweeps of (128 + 4)^2; columns of 3 x 128 and three rows of 128 + 6 with corners, which
+    are packed too, since a row of the field is longer: it ends with its cache line."""
     found = ask(toy, **PLAIN, depth=3)
     column, row = 3 * 128 * 8, 3 * 134 * 8
-    packing = 2 * (1e-7 + column / 1e9)
+    packing = 2 * (1e-7 + column / 1e9) + 2 * (1e-7 + row / 4e9)
     messages = 2e-6 + (column + row) / 4e9
     sweeps = 3 * (1e-7 + 132 * 132 * 2e-9)
     assert found.time_s == pytest.approx((2 * packing + messages + sweeps) / 3)

@@ -68,7 +68,7 @@ def markdown(found, profile: str) -> str:
         parts += _figures(found.pairs)
     if found.crowded:
         parts.append(
-            "## With more threads than cores, apart from all above\n\n" + _errors(found.crowded, exchange=False)
+            "## With more threads than cores, apart from all above\n\n" + errors_table(found.crowded, exchange=False)
         )
     if found.left_out:
         lines = "\n".join(f"- {count}: {reason}" for reason, count in found.left_out.items())
@@ -79,17 +79,18 @@ def markdown(found, profile: str) -> str:
 def _figures(pairs) -> list[str]:
     from haloscope.model import validate as model
 
-    parts = ["## Time of a step\n\n" + _errors(pairs, exchange=False)]
+    parts = ["## Time of a step\n\n" + errors_table(pairs, exchange=False)]
     held = sum(p.exchange_error is not None for p in pairs)
     if held:
         words = (
             f"Not hidden by computing, on the rank that waits least for others; measured on {held} of {len(pairs)}.\n\n"
         )
-        parts.append("## Time of the exchange itself\n\n" + words + _errors(pairs, exchange=True))
+        parts.append("## Time of the exchange itself\n\n" + words + errors_table(pairs, exchange=True))
     return [*parts, _coverage(model.coverage(pairs), len(pairs)), _cases(model.cases(pairs)), _each(pairs)]
 
 
-def _errors(pairs, exchange: bool) -> str:
+def errors_table(pairs, exchange: bool) -> str:
+    """Return the errors of steps, or of exchanges, per strategy and regime as a table."""
     from haloscope import tables
     from haloscope.model import validate as model
 

@@ -29,7 +29,7 @@ RUNNING = {"per_program_s": "one", "per_operation_s": "operations"}
 EXCHANGE = {"per_message_s": "messages", "per_round_s": "rounds", "per_byte_s": "bytes", "per_gapped_byte_s": "gapped_bytes",
             "per_row_s": "rows", "per_exchange_s": "one"}  # fmt: skip
 READING = {"per_touched_byte_s": "near_bytes", "per_touched_row_s": "near_rows"}
-WAITING = ("waiting_share", "far_waiting_share")
+WAITING = {"waiting_share": False, "far_waiting_share": True}  # of blocks beyond the cache or not
 PIECES = {"per_piece_s": "pieces", "per_piece_cell_s": "lowest", "per_piece_row_s": "extra_rows",
           "per_far_piece_row_s": "far_rows"}  # fmt: skip
 TAIL = 1.645  # standard deviations on either side that hold 90 %
@@ -163,12 +163,16 @@ def _running(base: Sequence[Step]) -> Terms | None:
 def _plain_exchange(base: Sequence[Step], predicted) -> Terms:
     """What exchanges with plain messages cost beside messages and packing alone; ranks wait for each other's sweeps."""
     sweeps = [predicted(s.choice)[1] / math.sqrt(s.choice.depth) for s in base]
-    far = [seconds * s.counts["far"] for s, seconds in zip(base, sweeps, strict=True)]
-    features = _features(EXCHANGE, base) | dict(zip(WAITING, (sweeps, far), strict=True))
+    waiting = {name: [seconds * (s.counts["far"] == far) for s, seconds in zip(base, sweeps, strict=True)]
+               for name, far in WAITING.items()}  # fmt: skip
     alone = [predicted(s.choice)[0] for s in base]
-    return laws.fit_terms(
-        f"transports/{price.PLAIN}", features, alone, [s.exchange_s for s in base], [s.launch for s in base]
-    )
+    while True:  # nobody waits a negative time: such a share is none
+        fit = laws.fit_terms(f"transports/{price.PLAIN}", _features(EXCHANGE, base) | waiting, alone,
+                             [s.exchange_s for s in base], [s.launch for s in base])  # fmt: skip
+        negative = [name for name in waiting if fit.values.get(name, 0.0) < 0]
+        if not negative:
+            return fit
+        waiting = {name: values for name, values in waiting.items() if name not in negative}
 
 
 def _pieces(found: Sequence[Step], predicted) -> Terms | None:
@@ -220,10 +224,17 @@ def _section(fits: Sequence[Terms], names: Iterable[str], on: dict | None = None
 
 
 def _discrepancy(bulk: Sequence[Step], predicted) -> dict[str, float]:
-    """How far measured sweeps and exchanges are from the finished profile's, as a deviation of their logarithms."""
-    times = [(s.exchange_s, s.compute_s, *predicted(s.choice)) for s in bulk if predicted(s.choice)]
-    exchange, compute, exchange_p, compute_p = (np.array(column) for column in zip(*times, strict=True))
-    return {
-        "compute": float(np.quantile(np.abs(np.log(compute / compute_p)), 0.9) / TAIL),
-        "exchange": float(np.quantile(np.abs(np.log(exchange / exchange_p)), 0.9) / TAIL),
-    }
+    """How far measured sweeps and exchanges are from the finished profile's, as a deviation of their logarithms.
+
+    Medians over launches, as what predictions are compared with.
+    """
+    launches: dict[core.Choice, list[Step]] = {}
+    for s in bulk:
+        if predicted(s.choice):
+            launches.setdefault(s.choice, []).append(s)
+    off = {"exchange": [], "compute": []}
+    for choice, steps in launches.items():
+        exchange, compute = predicted(choice)
+        off["exchange"].append(abs(math.log(np.median([s.exchange_s for s in steps]) / exchange)))
+        off["compute"].append(abs(math.log(np.median([s.compute_s for s in steps]) / compute)))
+    return {part: float(np.quantile(logs, 0.9) / TAIL) for part, logs in off.items()}

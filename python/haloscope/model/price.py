@@ -107,7 +107,7 @@ class Steps:
 
         far: the block is beyond the cache. Grows as the expected largest of independent normal numbers does (Blom 1958).
         """
-        share = self.waiting_share + self.far_waiting_share * far
+        share = self.far_waiting_share if far else self.waiting_share
         return share * _expected_largest(neighbours + 1) / _expected_largest(2) if neighbours else 0.0
 
 
