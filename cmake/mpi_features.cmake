@@ -4,9 +4,10 @@ include(CheckCXXSymbolExists)
 set(CMAKE_REQUIRED_LIBRARIES MPI::MPI_CXX)
 check_cxx_symbol_exists(MPI_Psend_init mpi.h HALOSCOPE_HAVE_PARTITIONED)
 check_cxx_symbol_exists(MPI_Neighbor_alltoallw_init mpi.h HALOSCOPE_HAVE_NEIGHBOR_INIT)
+check_cxx_symbol_exists(smpi_execute mpi.h HALOSCOPE_SIMULATED_MPI)  # SimGrid's SMPI: time and network are simulated
 unset(CMAKE_REQUIRED_LIBRARIES)
 
-foreach(feature HALOSCOPE_HAVE_PARTITIONED HALOSCOPE_HAVE_NEIGHBOR_INIT)
+foreach(feature HALOSCOPE_HAVE_PARTITIONED HALOSCOPE_HAVE_NEIGHBOR_INIT HALOSCOPE_SIMULATED_MPI)
   if(${feature})
     target_compile_definitions(haloscope PUBLIC $<BUILD_INTERFACE:${feature}=1>)
   endif()

@@ -4,6 +4,7 @@
 #     openmpi5   Open MPI 5 from PyPI
 #     openmpi4   the distribution's Open MPI (4.1.4 in Debian 12)
 #     mpich4     the distribution's MPICH (4.0.2 in Debian 12)
+#     simgrid    the distribution's SimGrid (3.32 in Debian 12): its SMPI runs the ranks on a simulated network
 #     petsc      the distribution's PETSc with the Open MPI it was built with; shares openmpi4's prefix
 # build/mpi/NAME/bin holds an mpicxx and an mpiexec that set what they need themselves; build/mpi/NAME/env sets the same
 # in a shell. Exit 3, with the reason, where a library cannot be had here.
@@ -14,9 +15,10 @@ case $name in
   openmpi5) packages=() ;;
   openmpi4) packages=(libopenmpi-dev openmpi-bin) ;;
   mpich4) packages=(libmpich-dev mpich) ;;
+  simgrid) packages=(libsimgrid-dev) ;;
   petsc) packages=(libopenmpi-dev openmpi-bin libpetsc-real-dev) ;;
   *)
-    echo "usage: $0 openmpi5|openmpi4|mpich4|petsc [TARGET...]" >&2
+    echo "usage: $0 openmpi5|openmpi4|mpich4|simgrid|petsc [TARGET...]" >&2
     exit 2
     ;;
 esac
@@ -91,6 +93,14 @@ set_up_openmpi5() { # the wheel finds its own parts; its UCX complains at every 
   echo "export OMPI_MCA_osc='^ucx'" >"$prefix/env"
   wrapper mpicxx "$root/bin/mpicxx"
   wrapper mpiexec "$root/bin/mpiexec"
+}
+
+set_up_simgrid() { # smpicxx and smpirun are scripts that name the places of an installed SimGrid
+  local usr=$root/usr
+  echo "export LD_LIBRARY_PATH='$(library_path)'" >"$prefix/env"
+  sed -i -E "s#/usr/(include|lib|bin/smpi)#$usr/\1#g" "$usr"/bin/smpi{cc,cxx,run}
+  wrapper mpicxx "$usr/bin/smpicxx"
+  wrapper mpiexec "$usr/bin/smpirun"
 }
 
 [[ -x .venv/bin/python ]] || scripts/setup.sh

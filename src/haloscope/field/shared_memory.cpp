@@ -149,6 +149,11 @@ bool show(std::byte* at, std::byte* pages, std::size_t bytes) {
 
 /// Collective over node.comm(). The window has the pages one after the other.
 std::shared_ptr<Window> open_window(const Node& node, std::size_t bytes, const PageRanges& pages) {
+#if HALOSCOPE_SIMULATED_MPI
+  throw UnavailableError(
+      "shared memory moves bytes by loads and stores, which take no time where messages are simulated; use p2p or "
+      "persistent, or a build on a real MPI");
+#endif
   auto window = std::make_shared<Window>();
   window->bytes = bytes;
   window->shared = total(pages);

@@ -1,6 +1,5 @@
 #include "haloscope/rank/environment.hpp"
 
-#include <omp.h>
 #include <sched.h>
 #include <unistd.h>
 
@@ -18,6 +17,9 @@
 
 #if defined(__x86_64__)
 #include <immintrin.h>
+#endif
+#if defined(_OPENMP)
+#include <omp.h>
 #endif
 
 namespace haloscope {
@@ -38,7 +40,7 @@ std::string first_line(const char* path) {
   return line;
 }
 
-std::vector<int> allowed_cores() {
+[[maybe_unused]] std::vector<int> allowed_cores() {
   cpu_set_t set;
   CPU_ZERO(&set);
   sched_getaffinity(0, sizeof set, &set);
@@ -72,6 +74,15 @@ int sockets() {
   return std::max(1, static_cast<int>(packages.size()));
 }
 
+/// Of the caller in its team.
+[[maybe_unused]] int thread_number() {
+#if defined(_OPENMP)
+  return omp_get_thread_num();
+#else
+  return 0;
+#endif
+}
+
 bool flush_to_zero() {
 #if defined(__x86_64__)
   return (_mm_getcsr() & 0x8040u) != 0;
@@ -97,7 +108,8 @@ std::vector<std::string> gather_texts(const std::string& mine, MPI_Comm comm) {
 
 }  // namespace
 
-void pin_threads(MPI_Comm comm, int threads) {
+void pin_threads([[maybe_unused]] MPI_Comm comm, [[maybe_unused]] int threads) {
+#if !HALOSCOPE_SIMULATED_MPI  // there all ranks are one thread of this machine
   MPI_Comm node;
   MPI_Comm_split_type(comm, MPI_COMM_TYPE_SHARED, 0, MPI_INFO_NULL, &node);
   int rank = 0, ranks = 0;
@@ -115,11 +127,12 @@ void pin_threads(MPI_Comm comm, int threads) {
     cpu_set_t set;
     CPU_ZERO(&set);
     if (fits)
-      CPU_SET(cores[static_cast<std::size_t>(first + omp_get_thread_num())], &set);
+      CPU_SET(cores[static_cast<std::size_t>(first + thread_number())], &set);
     else
       for (int c : cores) CPU_SET(c, &set);
     sched_setaffinity(0, sizeof set, &set);
   }
+#endif
 }
 
 nlohmann::json build_info() {

@@ -173,6 +173,11 @@ Request parse_request(const std::vector<std::string>& words, int ranks) {
   check_range(raw.timeline == "on" || raw.timeline == "off", "--timeline is on or off");
   r.timeline = raw.timeline == "on" || !r.trace.empty();
   check_range(!r.timeline || r.options.runner.timers, "--timeline and --trace need --timers on");
+#if !defined(_OPENMP)
+  if (r.choice.threads > 1)
+    throw UnavailableError("--threads " + std::to_string(r.choice.threads) +
+                           ": this build has no OpenMP, so a rank is one thread; use --threads 1");
+#endif
   check_range(r.steps >= 1, "--steps " + std::to_string(r.steps) + " is not possible; use 1 or more");
   check_range(r.repetitions >= 1, "--repetitions must be 1 or more");
   check_range(r.warmup >= 0 && r.verify >= 0 && r.seconds >= 0, "--warmup, --verify and --seconds cannot be negative");

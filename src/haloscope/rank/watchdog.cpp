@@ -16,11 +16,15 @@ double since(Clock::time_point t) { return std::chrono::duration<double>(Clock::
 }  // namespace
 
 Watchdog::Watchdog(const StatusBoard& board, RankStatus& mine, int rank, double seconds)
-    : board_(board), mine_(mine), rank_(rank), seconds_(seconds), thread_([this] { watch(); }) {}
+    : board_(board), mine_(mine), rank_(rank), seconds_(seconds) {
+#if !HALOSCOPE_SIMULATED_MPI  // where nobody can go on, SMPI ends the run; its ranks may have no threads of their own
+  thread_ = std::thread([this] { watch(); });
+#endif
+}
 
 Watchdog::~Watchdog() {
   stop_.store(true);
-  thread_.join();
+  if (thread_.joinable()) thread_.join();
 }
 
 double Watchdog::limit() const { return seconds_ > 0 ? seconds_ : std::max(10.0, 20 * median_step_.load()); }

@@ -262,6 +262,11 @@ class Neighbor final : public Transport {
   }
   std::unique_ptr<Link> open(const LinkContext& context, const std::vector<std::string>& words) const override {
     check_options(name(), words);
+#if HALOSCOPE_SIMULATED_MPI
+    throw UnavailableError(
+        "transport neighbor needs neighbourhood collectives, which SMPI declares but does not have; use p2p or "
+        "persistent, or a build on a real MPI");
+#endif
     NeighborOptions chosen;
     chosen.packed = has(words, "packed");
     if (has(words, "blocking")) chosen.form = Form::blocking;

@@ -1,4 +1,5 @@
 // Persistent requests: matched arguments are handed to MPI once per message and slot, then only started.
+#include "haloscope/core/error.hpp"
 #include "haloscope/transport/builtin.hpp"
 #include "haloscope/transport/message_link.hpp"
 
@@ -38,7 +39,14 @@ class Persistent final : public Transport {
     return "MPI messages prepared once per slot and restarted in every exchange; testany and datatype as for p2p";
   }
   std::unique_ptr<Link> open(const LinkContext& context, const std::vector<std::string>& words) const override {
-    return std::make_unique<PersistentLink>(context, MessageOptions::parse(name(), words));
+    const MessageOptions options = MessageOptions::parse(name(), words);
+#if HALOSCOPE_SIMULATED_MPI
+    if (options.datatype)
+      throw UnavailableError(
+          "option datatype of transport persistent: SMPI gathers the data when a request is made, not when it is "
+          "started; use p2p:datatype or persistent");
+#endif
+    return std::make_unique<PersistentLink>(context, options);
   }
 };
 

@@ -4,6 +4,7 @@
 #include <array>
 #include <numeric>
 
+#include "haloscope/core/error.hpp"
 #include "haloscope/core/names.hpp"
 #include "haloscope/core/strategy.hpp"
 #include "haloscope/field/gather.hpp"
@@ -74,6 +75,11 @@ bool Window::unified() const {
 WindowLink::WindowLink(const LinkContext& context, const RmaOptions& options)
     : comm_(context.comm), options_(options), yield_(context.yield), plan_(context.plan), views_(context.views) {
   check_views(context);
+#if HALOSCOPE_SIMULATED_MPI
+  throw UnavailableError(
+      "one-sided transports ask for a window's memory model, at which SMPI ends the program; use p2p or persistent, or "
+      "a build on a real MPI");
+#endif
   MPI_Comm_rank(comm_, &rank_);
   messages_ = static_cast<int>(plan_->messages.size());
   slots_ = static_cast<int>(views_->front().size());
