@@ -96,7 +96,8 @@ def best(
     }
     choice = replace(choice, **given)
     _check(choice)
-    notes += _foreign(machine, here or {})
+    cpus, libraries = (filter(None, [(here or {}).get(key)]) for key in ("cpu", "mpi_library"))
+    notes += machine.foreign(cpus, libraries, "this program")
     depths, left_out = _fitting(choice, depths, halo)
     notes += left_out
     if not fused or seconds_per_cell is not None:
@@ -189,14 +190,3 @@ def _require_kernel(machine: profiles.Profile, choice: core.Choice) -> None:
         raise NotAvailable(
             f"{problem}; or name the app whose sweep is like yours, or give seconds_per_cell of your own"
         ) from None
-
-
-def _foreign(machine: profiles.Profile, here: Mapping[str, str]) -> list[str]:
-    """Say in which ways the profile is of another machine than the program that asks."""
-    known = {"CPU": (machine.machine["cpu"], here.get("cpu", "")),
-             "MPI": (machine.data.get("mpi_library", ""), here.get("mpi_library", ""))}  # fmt: skip
-    return [
-        f"the profile '{machine.name}' is of another {what} ({of_profile}) than this program ({of_program})"
-        for what, (of_profile, of_program) in known.items()
-        if of_program and " ".join(of_profile.split()) != " ".join(of_program.split())
-    ]

@@ -8,7 +8,6 @@ of a platform are made up, of the size that networks have; none is measured.
 from __future__ import annotations
 
 import itertools
-import json
 import math
 import subprocess
 import tempfile
@@ -16,7 +15,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from haloscope import build, core, errors, launch
+from haloscope import build, core, errors, launch, records
 from haloscope.model import profile as profiles
 from haloscope.model import simulate
 from haloscope.sweep import Configuration, choice
@@ -176,7 +175,7 @@ def _run(
     lines.write_text("".join(c.line() + "\n" for c in configurations))
     words = command(platform, place, folder, "--configs", str(lines), "--output", str(output), trace=trace)
     done = subprocess.run(words, check=False, capture_output=True, text=True, errors="replace", cwd=folder)
-    found = [json.loads(line) for line in output.read_text().splitlines()] if output.exists() else []
+    found = records.read(output).records if output.exists() else []
     for record in found:
         if record["kind"] != "measurement":
             raise errors.NotAvailable(f"{record['id']}: {record['reason']}")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 import json
-from pathlib import Path
 
 import click
 
@@ -45,9 +44,10 @@ def command(request):
     """
     asked = parsed(request)
     from haloscope import advice
+    from haloscope.commands import info
 
     if "here" in asked:  # the program that asks runs on this machine
-        asked["here"] = {"cpu": this_cpu(), **asked["here"]}
+        asked["here"] = {"cpu": info.cpu(), **asked["here"]}
     click.echo(json.dumps(document(advice.best(**asked)), indent=1))
 
 
@@ -70,15 +70,6 @@ def parsed(text: str) -> dict:
     for error in Draft202012Validator({"properties": REQUEST}).iter_errors(asked):
         raise UsageProblem(f"'{error.absolute_path[0]}' of the request cannot be used: {error.message}; correct it")
     return asked
-
-
-def this_cpu() -> str:
-    """Return the name of this machine's CPU as records have it, "" where the system does not tell."""
-    try:
-        lines = Path("/proc/cpuinfo").read_text().splitlines()
-    except OSError:
-        return ""
-    return next((line.partition(":")[2].strip() for line in lines if line.startswith("model name")), "")
 
 
 def document(best) -> dict:

@@ -23,7 +23,10 @@ from haloscope import errors
 @click.option("--ranks", type=click.IntRange(1), help="Most ranks that measure at once. [cores]")
 @click.option("--launches", type=click.IntRange(1), help="Starts of the ranks, the outer sample. [5; quick 3]")
 @click.option(
-    "--sections", default="*", metavar="LIST", help="network, pack, transports, kernels, reductions; globs. [all]"
+    "--sections",
+    default="*",
+    metavar="LIST",
+    help="network, pack, kernels, steps, transports, reductions; globs. [all]",
 )
 @click.option("--name", default="", help="Name of the profile. [the host's]")
 @click.option(
@@ -94,8 +97,13 @@ def _report(made, verbose: bool) -> str:
         parts.append(_laws(made.laws))
     if made.contention:
         parts.append(_contention(made.contention))
-    if made.transports:
-        parts.append(_transports(made.transports))
+    steps = [t for t in made.transports if t.name.startswith("steps/")]
+    for title, terms in (
+        ("What steps cost beside their parts", steps),
+        ("What transports add: p2p to messages alone, others to p2p", [t for t in made.transports if t not in steps]),
+    ):
+        if terms:
+            parts.append(_terms(title, terms))
     if rows := made.data.get("reductions", {}).get("allreduce"):
         parts.append(
             "All-reduce: " + ", ".join(f"{r['time_s'] * 1e6:.3g} us on {r['ranks']} ranks" for r in rows) + "."
@@ -144,30 +152,36 @@ def _contention(terms) -> str:
     return f"Messages at the same time: {shown}; median error {100 * np.median(np.abs(terms.errors)):.1f} %."
 
 
-def _transports(transports) -> str:
+def _terms(title: str, fits) -> str:
     import numpy as np
 
     from haloscope import tables
 
-    names = list(dict.fromkeys(name for t in transports for name in t.values))
-    unit = {
-        name: (1e6, "us") if name in ("per_message_s", "per_round_s", "per_exchange_s") else (1e9, "ns")
-        for name in names
-    }
+    names = list(dict.fromkeys(name for t in fits for name in t.values))
+    unit = {name: _unit(name) for name in names}
     headers = [
-        "transport",
+        "of",
         *(f"{name.removesuffix('_s')} ({unit[name][1]})" for name in names),
         "points",
         "median error",
     ]
     rows = []
-    for t in transports:
+    for t in fits:
         cells = []
         for name in names:
             value, ends = _value(t.values.get(name, 0.0), t.interval.get(name), unit[name][0])
             cells.append(f"{value} ({ends})" if value else "")
         rows.append([t.name.partition("/")[2], *cells, t.rows, f"{100 * np.median(np.abs(t.errors)):.0f} %"])
-    return "What transports add to plain messages:\n\n" + tables.markdown(rows, headers, right=headers[1:])
+    return f"{title}:\n\n" + tables.markdown(rows, headers, right=headers[1:])
+
+
+def _unit(parameter: str) -> tuple[float, str]:
+    """Return by what to multiply a parameter to show it, and the unit."""
+    if parameter.endswith("_share"):
+        return 100, "%"
+    return (
+        (1e6, "us") if parameter in ("per_message_s", "per_round_s", "per_exchange_s", "per_program_s") else (1e9, "ns")
+    )
 
 
 def _points(law) -> str:

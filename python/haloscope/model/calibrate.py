@@ -23,7 +23,7 @@ FEW_ROWS = 4  # points below which nothing is fitted
 
 @dataclass
 class Calibration:
-    """A profile (`data`) with the fits it came from: laws over amounts, terms of transports, contention of messages."""
+    """A profile (`data`) with the fits it came from: laws over amounts, terms of steps and transports, contention of messages."""
 
     data: dict
     laws: list[Law] = field(default_factory=list)
@@ -287,7 +287,8 @@ def _remarks(made: Calibration, good: Sequence[dict]) -> list[str]:
             s, keys = law.segments[number], segments.KEYS[law.unit]
             name = keys[2] if parameter == "fixed" else keys[3]
             found.append(f"{law.name}, {law.unit} from {s.start:g}: {name} is not identified, taken as 0")
-    if made.transports and all("per_exchange_s" in terms.dropped for terms in made.transports):
+    exchanges = [t for t in made.transports if "per_exchange_s" in (*t.values, *t.dropped)]
+    if exchanges and all("per_exchange_s" in terms.dropped for terms in exchanges):
         found.append("transports: every exchange had as many rounds, so what one costs is in per_round_s")
     for terms in made.transports:
         missing = [name for name in terms.dropped if name != "per_exchange_s" or "per_round_s" in terms.dropped]

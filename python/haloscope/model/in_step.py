@@ -17,7 +17,7 @@ import numpy as np
 
 from haloscope import core
 from haloscope.errors import HaloscopeError
-from haloscope.model import laws, predict, price, validate
+from haloscope.model import laws, predict, price, sampling, validate
 from haloscope.model.laws import Terms
 from haloscope.model.profile import Profile
 
@@ -32,7 +32,6 @@ READING = {"per_touched_byte_s": "near_bytes", "per_touched_row_s": "near_rows"}
 WAITING = {"waiting_share": False, "far_waiting_share": True}  # of blocks beyond the cache or not
 PIECES = {"per_piece_s": "pieces", "per_piece_cell_s": "lowest", "per_piece_row_s": "extra_rows",
           "per_far_piece_row_s": "far_rows"}  # fmt: skip
-TAIL = 1.645  # standard deviations on either side that hold 90 %
 
 
 @dataclass(frozen=True)
@@ -82,9 +81,9 @@ def _counts(choice: core.Choice, profile: Profile) -> tuple[int, dict[str, float
     case = predict.Case(choice, profile, predict.PLAINLY)
     kind, program = case.kinds[0], case.programs[0].body[0]
     out = [(m, t) for m, t in zip(kind.plan.messages, kind.traffic, strict=True) if m.out]
-    parts = [s.region.shape for s in program.sweeps if s.region.volume]
-    row, far = kind.plan.owned[0].shape[0], price.slot_bytes(kind.plan) >= profile.cache_limit
-    extra = sum(max(0.0, y * z - x * y * z / row) for x, y, z in parts)
+    pieces = [price.piece_counts(s.region, kind.plan, len(choice.cells)) for s in program.sweeps if s.region.volume]
+    far = price.slot_bytes(kind.plan) >= profile.cache_limit
+    extra = sum(rows for _, rows in pieces)
     sent, rows = sum(m.bytes for m, _ in out), sum(price.short_rows(t) for _, t in out)
     return case.steps, {
         "one": 1.0,
@@ -96,8 +95,8 @@ def _counts(choice: core.Choice, profile: Profile) -> tuple[int, dict[str, float
         "rows": rows,
         "near_bytes": sent * (not far),
         "near_rows": rows * (not far),
-        "pieces": len(parts),
-        "lowest": sum(x * y if len(choice.cells) == 3 else x for x, y, _ in parts),
+        "pieces": len(pieces),
+        "lowest": sum(lowest for lowest, _ in pieces),
         "extra_rows": extra,
         "far": far,
         "far_rows": extra * far,
@@ -116,17 +115,16 @@ def fit(data: dict, records: Sequence[dict]) -> list[Terms]:
     predicted = _predictor(plain)
     bulk = [s for s in found if s.choice.schedule == "bulk"]
     base = [s for s in bulk if s.transport == price.PLAIN and predicted(s.choice)]
-    fits = [_running(base), _plain_exchange(base, predicted), _pieces(found, predicted)]
-    data["steps"] = _section([f for f in fits if f], (*RUNNING, *WAITING, *PIECES))
-    data["transports"] = {price.PLAIN: _section([fits[1]], EXCHANGE)}
-    transports = sorted({s.transport for s in bulk} - {price.PLAIN})
-    for name in transports:
-        terms = _transport(name, [s for s in bulk if s.transport == name], base)
-        if terms:
+    exchange = _plain_exchange(base, predicted)
+    fits = [f for f in (_running(base), exchange, _pieces(found, predicted)) if f]
+    data["steps"] = _section(fits, (*RUNNING, *WAITING, *PIECES))
+    data["transports"] = {price.PLAIN: _section([exchange], EXCHANGE)}
+    for name in sorted({s.transport for s in bulk} - {price.PLAIN}):
+        if terms := _transport(name, [s for s in bulk if s.transport == name], base):
             fits += terms
             data["transports"][name] = _section(terms, (*EXCHANGE, *READING), data["transports"][price.PLAIN])
     data["discrepancy"] = _discrepancy(bulk, _predictor(Profile(data)))
-    return [f for f in fits if f]
+    return fits
 
 
 def _predictor(profile: Profile) -> Callable[[core.Choice], tuple[float, float] | None]:
@@ -237,4 +235,4 @@ def _discrepancy(bulk: Sequence[Step], predicted) -> dict[str, float]:
         exchange, compute = predicted(choice)
         off["exchange"].append(abs(math.log(np.median([s.exchange_s for s in steps]) / exchange)))
         off["compute"].append(abs(math.log(np.median([s.compute_s for s in steps]) / compute)))
-    return {part: float(np.quantile(logs, 0.9) / TAIL) for part, logs in off.items()}
+    return {part: float(np.quantile(logs, 0.9) / sampling.TAIL) for part, logs in off.items()}

@@ -8,7 +8,6 @@ from __future__ import annotations
 import dataclasses
 import functools
 import math
-import statistics
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
@@ -251,7 +250,7 @@ class Case:
         known = self.profile.data.get("discrepancy", {})
         computing = pace.terms["compute"] / pace.seconds if pace.seconds else 0.0
         deviation = math.hypot(known.get("compute", 0.0) * computing, known.get("exchange", 0.0) * (1 - computing))
-        away = statistics.NormalDist().inv_cdf(0.95) * deviation
+        away = sampling.TAIL * deviation
         low, high = (1 - end if end < 1 else end - 1 for end in spread)
         return max(0.0, 1 - math.hypot(low, 1 - math.exp(-away))), 1 + math.hypot(high, math.exp(away) - 1)
 

@@ -279,6 +279,13 @@ def slot_bytes(plan: core.Plan) -> int:
     return plan.allocated[0].volume * plan.spec.quantities[0].element_bytes
 
 
+def piece_counts(region: core.Box, plan: core.Plan, dims: int) -> tuple[int, float]:
+    """Return by what a piece of a block costs more than its share: the cells of its lowest plane (2D: row), and the rows that
+    it has more than the block has for as many cells."""
+    x, y, z = region.shape
+    return (x * y if dims == 3 else x), max(0.0, y * z - region.volume / plan.owned[0].shape[0])
+
+
 class _Pricing:
     def __init__(self, program, plan, prices, where, traffic, copies):
         self.program, self.plan, self.prices, self.where = program, plan, prices, where
@@ -336,7 +343,7 @@ class _Pricing:
         ]
 
     def wait(self, op, messages):
-        waiting = self.waiting * self.uneven_s
+        waiting = self.waiting * self.uneven_s if self.waiting else 0.0
         return [("synchronisation", sum(s.per_round_s for s in self.used(messages))), ("wait", waiting)]
 
     def unpack(self, op, messages):
@@ -361,12 +368,10 @@ class _Pricing:
         """Return the seconds by which a part of a block takes longer than its share of a sweep of the whole block."""
         if self.pieces[sweep.step] < 2 or not sweep.region.volume:
             return 0.0
-        x, y, z = sweep.region.shape
-        rows = y * z - sweep.region.volume / self.plan.owned[0].shape[0]
+        lowest, rows = piece_counts(sweep.region, self.plan, self.prices.dims)
         cost = self.prices.steps
         far = cost.per_far_piece_row_s * self.far
-        lowest = x * y if self.prices.dims == 3 else x
-        return cost.per_piece_s + cost.per_piece_cell_s * lowest + (cost.per_piece_row_s + far) * max(0.0, rows)
+        return cost.per_piece_s + cost.per_piece_cell_s * lowest + (cost.per_piece_row_s + far) * rows
 
     def sweeping(self, sweep: core.Sweep, op: core.Op) -> tuple[float, float, float]:
         threads, ranks, cells = self.prices.threads, self.where.ranks_on_socket, sweep.region.volume * sweep.levels

@@ -10,6 +10,7 @@ import functools
 import json
 import math
 import re
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -41,6 +42,18 @@ class Profile:
     def cores_per_node(self) -> int:
         """Cores of one node."""
         return self.machine["sockets_per_node"] * self.machine["cores_per_socket"]
+
+    def foreign(self, cpus: Iterable[str], mpi_libraries: Iterable[str], whose: str) -> list[str]:
+        """Say in which ways the profile is of another CPU or MPI than `whose`, such as "the records"."""
+        texts = []
+        for what, own, names in (
+            ("CPU", self.machine["cpu"], cpus),
+            ("MPI", self.data.get("mpi_library", ""), mpi_libraries),
+        ):
+            others = sorted({" ".join(name.split()) for name in names} - {" ".join(own.split())})
+            if others:
+                texts.append(f"the profile '{self.name}' is of another {what} ({own}) than {whose} ({others[0]})")
+        return texts
 
     def section(self, name: str):
         """Return one part of the profile ("network", "pack", "transports", "kernels", "reductions", "overlap").

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import statistics
 from collections.abc import Callable
 
 import numpy as np
@@ -11,6 +12,7 @@ from haloscope.model.profile import Profile
 
 SIGMAS = 2 * 1.96  # width of a parameter's 95 % interval in standard deviations
 INTERVAL = (5.0, 95.0)  # percentiles of what is returned
+TAIL = statistics.NormalDist().inv_cdf(INTERVAL[1] / 100)  # standard deviations on either side that they are apart
 
 
 def spread(

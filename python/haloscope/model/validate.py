@@ -178,17 +178,8 @@ def regime(prediction: predict.Prediction, profile: Profile, terms: Mapping[str,
 def foreign(table: Sequence[tables.Row], profile: Profile) -> list[str]:
     """Say in which ways the records come from another machine or MPI than the profile."""
     environments = [record["environment"] for row in table for record in row.records]
-    texts = []
-    for what, of_profile, key in (
-        ("CPU", profile.machine["cpu"], "cpu"),
-        ("MPI", profile.data["mpi_library"], "mpi_library"),
-    ):
-        others = sorted({" ".join(e[key].split()) for e in environments if key in e} - {" ".join(of_profile.split())})
-        if others:
-            texts.append(
-                f"the profile '{profile.name}' is of another {what} ({of_profile}) than the records ({others[0]})"
-            )
-    return texts
+    cpus, libraries = ([e[key] for e in environments if key in e] for key in ("cpu", "mpi_library"))
+    return profile.foreign(cpus, libraries, "the records")
 
 
 # ---- what the pairs amount to ------------------------------------------------------------------------------------------
