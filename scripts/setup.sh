@@ -28,6 +28,7 @@ if [[ ${1:-} == long ]]; then
   need clang-19 command -v clang++-19
   need libomp-19-dev test -e /usr/lib/llvm-19/lib/libarcher.so
   need libclang-rt-19-dev test -e /usr/lib/llvm-19/lib/clang/19/lib/linux/libclang_rt.tsan-x86_64.a
+  need hipcc command -v hipcc
 fi
 
 if ((${#missing[@]})); then
@@ -59,4 +60,16 @@ fi
 if ! command -v mpicxx >/dev/null && [[ ! -x .venv/bin/mpicxx ]]; then
   say "no mpicxx on PATH: installing MPICH from PyPI into .venv"
   .venv/bin/python -m pip install -q --disable-pip-version-check 'mpich==5.0.2'
+fi
+
+# -- 4. nvcc for `long`: the one on PATH, else the compiler's wheels from PyPI --------------------------------------
+if [[ ${1:-} == long ]] && ! command -v nvcc >/dev/null && [[ ! -x .venv/bin/nvcc ]]; then
+  say "no nvcc on PATH: installing CUDA's compiler from PyPI into .venv"
+  .venv/bin/python -m pip install -q --disable-pip-version-check nvidia-cuda-nvcc==13.0.88 nvidia-nvvm==13.0.88 \
+    nvidia-cuda-crt==13.0.88 nvidia-cuda-runtime==13.0.96 nvidia-cuda-cccl==13.0.85
+  cuda=$(.venv/bin/python -c 'import sysconfig; print(sysconfig.get_path("purelib"))')/nvidia/cu13
+  ln -sfn lib "$cuda/lib64"  # where nvcc and CMake look for libraries
+  ln -sfn libcudart.so.13 "$cuda/lib/libcudart.so"
+  printf '#!/bin/sh\nexec "%s/bin/nvcc" "$@"\n' "$cuda" >.venv/bin/nvcc
+  chmod +x .venv/bin/nvcc
 fi

@@ -42,8 +42,8 @@ def run(command: list, **environment: str) -> str:
 
 
 def test_address_and_undefined_behaviour_sanitizers_are_silent():
-    programs = build("asan", "test_core", "test_kernels", "test_threads", "test_mpi")
-    for name in ("test_core", "test_kernels", "test_threads"):
+    programs = build("asan", "test_core", "test_kernels", "test_device", "test_threads", "test_mpi")
+    for name in ("test_core", "test_kernels", "test_device", "test_threads"):
         run([programs / name], UBSAN_OPTIONS="print_stacktrace=1")
     # MPI libraries keep memory until the end of the process; leaks are looked for in the programs without MPI above.
     for ranks in (1, 2):
@@ -54,15 +54,17 @@ def test_thread_sanitizer_is_silent_and_can_speak():
     if not shutil.which("clang++-19"):
         pytest.skip("needs clang++-19 with libomp-19-dev: gcc's ThreadSanitizer reports false races in libgomp")
     archer = Path("/usr/lib/llvm-19/lib/libarcher.so")
-    programs = build("tsan", "test_threads")
+    programs = build("tsan", "test_threads", "test_device")
     options = {"TSAN_OPTIONS": "ignore_noninstrumented_modules=1", "OMP_TOOL_LIBRARIES": str(archer)}
-    run([programs / "test_threads"], **options)
-    # The same run with a program whose outer sweep does not wait for the halo must be reported.
-    broken = subprocess.run(
-        [programs / "test_threads", "--gtest_filter=RunnerRace.*"],
-        env={**os.environ, **options, "HALOSCOPE_RUN_THE_RACE": "1"},
-        check=False,
-        capture_output=True,
-        text=True,
-    )
-    assert "data race" in broken.stderr, "ThreadSanitizer did not see a race put in on purpose"
+    # Silent as they are; a program whose outer sweep does not wait for the halo, and a stream that does not wait for
+    # another, must be reported.
+    for name, race in (("test_threads", "RunnerRace.*"), ("test_device", "StreamRace.*")):
+        run([programs / name], **options)
+        broken = subprocess.run(
+            [programs / name, f"--gtest_filter={race}"],
+            env={**os.environ, **options, "HALOSCOPE_RUN_THE_RACE": "1"},
+            check=False,
+            capture_output=True,
+            text=True,
+        )
+        assert "data race" in broken.stderr, f"ThreadSanitizer did not see {race}, a race put in on purpose"

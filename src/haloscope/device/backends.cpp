@@ -1,0 +1,51 @@
+#include "haloscope/core/error.hpp"
+#include "haloscope/core/names.hpp"
+#include "haloscope/device/builtin.hpp"
+
+namespace haloscope::device {
+
+const char* to_string(Space space) {
+  return space == Space::device ? "device" : space == Space::pinned ? "pinned" : "pageable";
+}
+
+void throw_too_large(std::size_t bytes, const Info& info) {
+  throw Error(Exit::failed, "the grid does not fit the device: " + std::to_string(bytes) + " bytes are needed and " +
+                                std::to_string(info.free_bytes) + " of " + std::to_string(info.total_bytes) +
+                                " are free on " + info.name + "; use fewer cells, a smaller depth, or more devices");
+}
+
+#if !HALOSCOPE_CUDA
+Backend cuda_backend() {
+  return {"cuda",
+          [] { return std::string("this build has no CUDA; configure it with -DHALOSCOPE_CUDA=ON (needs nvcc)"); },
+          [] { return 0; }, nullptr};
+}
+#endif
+#if !HALOSCOPE_HIP
+Backend hip_backend() {
+  return {"hip",
+          [] { return std::string("this build has no HIP; configure it with -DHALOSCOPE_HIP=ON (needs hipcc)"); },
+          [] { return 0; }, nullptr};
+}
+#endif
+
+const std::vector<Backend>& backends() {
+  static const std::vector<Backend> all{cuda_backend(), hip_backend(), host_backend()};
+  return all;
+}
+
+const Backend& find_backend(const std::string& name) {
+  std::vector<std::string> names{"auto"};
+  for (const Backend& backend : backends()) {
+    if (backend.name != name && !(name == "auto" && backend.absent().empty())) {
+      names.push_back(backend.name);
+      continue;
+    }
+    if (const std::string reason = backend.absent(); !reason.empty())
+      throw UnavailableError("device back end '" + name + "' is not available here: " + reason);
+    return backend;
+  }
+  throw UsageError(unknown_name("device back end", name, names));
+}
+
+}  // namespace haloscope::device

@@ -1,0 +1,15 @@
+// The back ends that may be built, and what they share.
+#pragma once
+
+#include "haloscope/device/device.hpp"
+
+namespace haloscope::device {
+
+Backend cuda_backend();
+Backend hip_backend();
+Backend host_backend();
+
+/// @throws Error: more device memory is asked for than is free.
+[[noreturn]] void throw_too_large(std::size_t bytes, const Info& info);
+
+}  // namespace haloscope::device

@@ -1,0 +1,159 @@
+// The back ends of real devices, one source for CUDA and HIP: included by cuda.cu and hip.hip, which define
+// HALOSCOPE_BACKEND (the namespace) first.
+#pragma once
+
+#include <utility>
+
+#include "haloscope/core/error.hpp"
+#include "haloscope/device/builtin.hpp"
+#include "haloscope/device/gpu_runtime.hpp"
+#include "haloscope/device/team.hpp"
+
+namespace haloscope::device::HALOSCOPE_BACKEND {
+
+using Status = HALOSCOPE_GPU(Error_t);
+
+inline void check(Status status, const char* call) {
+  if (status == HALOSCOPE_GPU(Success)) return;
+  throw Error(Exit::failed, std::string(HALOSCOPE_GPU_NAME " call ") + call +
+                                " failed: " + HALOSCOPE_GPU(GetErrorString)(status) +
+                                "; an error of a kernel is often reported by a later call");
+}
+#define HALOSCOPE_CHECK(call, ...) check(HALOSCOPE_GPU(call)(__VA_ARGS__), #call)
+
+class GpuEvent final : public Event {
+ public:
+  GpuEvent() { HALOSCOPE_CHECK(EventCreate, &event_); }
+  ~GpuEvent() override { (void)HALOSCOPE_GPU(EventDestroy)(event_); }
+  bool reached() override {
+    const Status status = HALOSCOPE_GPU(EventQuery)(event_);
+    if (status == HALOSCOPE_GPU(ErrorNotReady)) return false;
+    check(status, "EventQuery");
+    return true;
+  }
+  void wait() override { HALOSCOPE_CHECK(EventSynchronize, event_); }
+  HALOSCOPE_GPU(Event_t) event() const { return event_; }
+
+ private:
+  HALOSCOPE_GPU(Event_t) event_{};
+};
+
+class GpuStream final : public Stream {
+ public:
+  GpuStream() { HALOSCOPE_CHECK(StreamCreateWithFlags, &stream_, HALOSCOPE_GPU(StreamNonBlocking)); }
+  ~GpuStream() override {
+    (void)HALOSCOPE_GPU(StreamSynchronize)(stream_);
+    (void)HALOSCOPE_GPU(StreamDestroy)(stream_);
+  }
+  void copy(void* to, const void* from, std::size_t bytes) override {
+    HALOSCOPE_CHECK(MemcpyAsync, to, from, bytes, HALOSCOPE_GPU(MemcpyDefault), stream_);
+  }
+  void record(Event& event) override { HALOSCOPE_CHECK(EventRecord, static_cast<GpuEvent&>(event).event(), stream_); }
+  void wait(Event& event) override {
+    HALOSCOPE_CHECK(StreamWaitEvent, stream_, static_cast<GpuEvent&>(event).event(), 0);
+  }
+  void finish() override { HALOSCOPE_CHECK(StreamSynchronize, stream_); }
+  HALOSCOPE_GPU(Stream_t) stream() const { return stream_; }
+
+ private:
+  HALOSCOPE_GPU(Stream_t) stream_{};
+};
+
+template <class Body>
+__global__ void run_body(const Body body) {
+  body(Team());
+}
+
+/// More shared memory than a block has by default must be asked for, kernel by kernel.
+template <class Body>
+void launch(Stream& stream, int blocks, int threads, std::size_t shared_bytes, const Body& body) {
+  if (shared_bytes > (48u << 10))
+    HALOSCOPE_CHECK(FuncSetAttribute, reinterpret_cast<const void*>(&run_body<Body>),
+                    HALOSCOPE_GPU(FuncAttributeMaxDynamicSharedMemorySize), static_cast<int>(shared_bytes));
+  const auto native = static_cast<GpuStream&>(stream).stream();
+  run_body<Body>
+      <<<dim3(static_cast<unsigned>(blocks)), dim3(static_cast<unsigned>(threads)), shared_bytes, native>>>(body);
+  check(HALOSCOPE_GPU(GetLastError)(), "<<<>>> (a kernel's launch)");
+}
+
+}  // namespace haloscope::device::HALOSCOPE_BACKEND
+
+#include "haloscope/device/kernels_fill.hpp"
+
+namespace haloscope::device::HALOSCOPE_BACKEND {
+
+class GpuDevice final : public Device {
+ public:
+  explicit GpuDevice(int index) : index_(index) {
+    select();
+    HALOSCOPE_CHECK(GetDeviceProperties, &properties_, index);
+  }
+  Info info() const override {
+    std::size_t free = 0, total = 0;
+    select();
+    HALOSCOPE_CHECK(MemGetInfo, &free, &total);
+    int shared = 0;
+    HALOSCOPE_CHECK(DeviceGetAttribute, &shared, HALOSCOPE_GPU_MOST_SHARED, index_);
+    return {properties_.name, static_cast<std::int64_t>(total), static_cast<std::int64_t>(free),
+            properties_.multiProcessorCount, shared};
+  }
+  void* allocate(Space space, std::size_t bytes) override {
+    void* memory = nullptr;
+    select();
+    if (space == Space::pageable) return ::operator new(bytes);
+    if (space == Space::pinned) {
+      HALOSCOPE_CHECK(HostMalloc, &memory, bytes, 0);
+      return memory;
+    }
+    if (const Info now = info(); static_cast<std::int64_t>(bytes) > now.free_bytes) throw_too_large(bytes, now);
+    HALOSCOPE_CHECK(Malloc, &memory, bytes);
+    return memory;
+  }
+  void release(Space space, void* memory) override {
+    if (space == Space::pageable) ::operator delete(memory);
+    if (space == Space::pinned) (void)HALOSCOPE_GPU(HostFree)(memory);
+    if (space == Space::device) (void)HALOSCOPE_GPU(Free)(memory);
+  }
+  std::unique_ptr<Stream> stream() override {
+    select();
+    return std::make_unique<GpuStream>();
+  }
+  std::unique_ptr<Event> event() override {
+    select();
+    return std::make_unique<GpuEvent>();
+  }
+  double seconds(Event& from, Event& to) const override {
+    float milliseconds = 0;
+    HALOSCOPE_CHECK(EventElapsedTime, &milliseconds, static_cast<GpuEvent&>(from).event(),
+                    static_cast<GpuEvent&>(to).event());
+    return milliseconds * 1e-3;
+  }
+  const Kernels& kernels() const override { return kernel_table(); }
+  void use() override { select(); }
+
+ private:
+  void select() const { HALOSCOPE_CHECK(SetDevice, index_); }
+
+  int index_;
+  HALOSCOPE_GPU_PROPERTIES properties_{};
+};
+
+inline int count() {
+  int devices = 0;
+  return HALOSCOPE_GPU(GetDeviceCount)(&devices) == HALOSCOPE_GPU(Success) ? devices : 0;
+}
+
+inline std::string absent() {
+  int devices = 0;
+  const Status status = HALOSCOPE_GPU(GetDeviceCount)(&devices);
+  if (status != HALOSCOPE_GPU(Success))
+    return std::string("the " HALOSCOPE_GPU_NAME " driver says '") + HALOSCOPE_GPU(GetErrorString)(status) +
+           "'; is there a device, and its driver installed?";
+  return devices > 0 ? "" : "there is no " HALOSCOPE_GPU_NAME " device on this machine";
+}
+
+inline Backend backend(const char* name) {
+  return {name, absent, count, [](int index) -> std::unique_ptr<Device> { return std::make_unique<GpuDevice>(index); }};
+}
+
+}  // namespace haloscope::device::HALOSCOPE_BACKEND

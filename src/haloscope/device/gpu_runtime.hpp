@@ -1,0 +1,18 @@
+// CUDA and HIP differ in the names of the same calls.
+#pragma once
+
+#if defined(__HIPCC__)
+#include <hip/hip_runtime.h>
+#define HALOSCOPE_GPU(call) hip##call
+#define HALOSCOPE_GPU_NAME "HIP"
+#define HALOSCOPE_GPU_PROPERTIES hipDeviceProp_t
+#define HALOSCOPE_GPU_MOST_SHARED hipDeviceAttributeMaxSharedMemoryPerBlock
+#else
+#include <cuda_runtime.h>
+#define HALOSCOPE_GPU(call) cuda##call
+#define HALOSCOPE_GPU_NAME "CUDA"
+#define HALOSCOPE_GPU_PROPERTIES cudaDeviceProp
+#define HALOSCOPE_GPU_MOST_SHARED cudaDevAttrMaxSharedMemoryPerBlockOptin
+#define cudaHostMalloc cudaHostAlloc
+#define cudaHostFree cudaFreeHost
+#endif

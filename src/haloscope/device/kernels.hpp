@@ -1,0 +1,86 @@
+// The kernels that every back end has, as functions that launch them on a stream. Plain values, no device code.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "haloscope/core/box.hpp"
+#include "haloscope/pack/block_copy.hpp"
+
+namespace haloscope::device {
+
+class Stream;
+
+/// Threads of a block and how many layers of the last dimension one block passes through. 0: the kernel's default.
+struct BlockShape {
+  int x = 0, y = 0, layers = 0;
+};
+
+inline constexpr int most_weights = 27;
+inline constexpr int most_threads = 1024;  ///< of a block, on every device there is
+
+/// One sweep on a device.
+struct SweepLaunch {
+  const void* in = nullptr;  ///< cell (0,0,0) of the slot read, device memory
+  void* out = nullptr;       ///< cell (0,0,0) of the slot written
+  std::int64_t row = 0;      ///< elements between cells neighbouring in y
+  std::int64_t plane = 0;    ///< elements between cells neighbouring in z
+  Box region;                ///< cells written
+  Index wrap{0, 0, 0};       ///< cells of a dimension that wraps around inside the kernel (one rank), else 0
+  int levels = 1;            ///< time steps fused on chip, at most 8; > 1 by variant "fused" only
+  BlockShape shape;
+  double weights[most_weights] = {};  ///< as find_kernel() of the CPU's kernels has them
+};
+
+/// A list of block copies that do not depend on each other, cut into pieces of about equal work: one launch.
+struct CopyLaunch {
+  /// What one block of threads copies: `units` units in row order, from unit x of row y of the first plane on. Counts
+  /// are of 32 bits because a GPU divides those several times faster than 64.
+  struct Piece {
+    const std::byte* from;  ///< the first plane
+    std::byte* to;
+    std::int64_t from_row, from_plane, to_row, to_plane;  ///< strides in bytes
+    std::int32_t units_per_row, rows;                     ///< rows of one plane
+    std::int32_t x, y;
+    std::int32_t unit_bytes, units;  ///< 1, 4, 8 or 16
+  };
+  const Piece* pieces = nullptr;  ///< device memory
+  int count = 0;
+};
+/// Units that one block of threads copies at most.
+inline constexpr int units_per_piece = 2048;
+
+using SweepFunction = void (*)(Stream&, const SweepLaunch&);
+
+struct Kernels {
+  void (*copy)(Stream&, const CopyLaunch&);
+  struct Entry {
+    const char* form;
+    const char* real;     ///< "f32", "f64"
+    const char* variant;  ///< see find_sweep()
+    SweepFunction sweep;
+  };
+  std::vector<Entry> sweeps;
+};
+
+/// A sweep by name; the forms and their bits are those of the CPU's kernels (apps/kernel.hpp).
+/// @param variant  "naive": a thread per cell; "stream": threads pass through the last dimension with partial sums in
+///                 registers; "shared": the same with each layer staged in shared memory; "fused": several steps on
+///                 chip (laplace2d); "": the default, stream.
+/// @throws UsageError for a form, type or variant that does not exist.
+SweepFunction find_sweep(const Kernels& kernels, const std::string& form, const std::string& real,
+                         const std::string& variant);
+
+/// The block shape of a launch, with `usual` where it names none.
+/// @param levels  time steps that the variant fuses at most
+/// @throws UsageError for levels beyond those, for more threads than a block has, for a block so narrow that the cells
+///         which fused levels need around it leave none to write, and for a wrapped dimension of fewer cells than
+///         levels.
+BlockShape shape_of(const SweepLaunch& launch, const BlockShape& usual, int dims, int levels);
+
+/// The pieces of `copies`, to be put into device memory. @throws nothing; empty copies are left out.
+std::vector<CopyLaunch::Piece> cut_copies(const std::vector<BlockCopy>& copies);
+
+}  // namespace haloscope::device

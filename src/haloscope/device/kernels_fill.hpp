@@ -1,0 +1,67 @@
+// The table of a back end's kernels. Included once per back end, after its launch():
+//   template <class Body> void launch(Stream&, int blocks, int threads, std::size_t shared_bytes, Body);
+#pragma once
+
+#include "haloscope/device/copy_kernel.hpp"
+#include "haloscope/device/sweep_kernels.hpp"
+
+namespace haloscope::device::HALOSCOPE_BACKEND {
+
+template <class T>
+int blocks_of(const Geometry<T>& g) {
+  return g.tiles_x * g.tiles_y * g.tiles_l;
+}
+
+template <class Sweep, class Form>
+void launch_plain(Stream& stream, const SweepLaunch& s) {
+  const auto g = geometry<Form>(s, Sweep::usual);
+  std::size_t shared = 0;
+  if constexpr (requires { Sweep::shared_bytes(g); }) shared = Sweep::shared_bytes(g);
+  if (!s.region.empty()) launch(stream, blocks_of(g), g.sx * g.sy, shared, Sweep{weighted<Form>(s), g});
+}
+
+/// Most sweeps wrap nothing around; a kernel that cannot saves a good part of its instructions.
+template <class Form>
+void launch_stream(Stream& stream, const SweepLaunch& s) {
+  if (s.wrap == Index{0, 0, 0}) return launch_plain<StreamSweep<Form, false>, Form>(stream, s);
+  launch_plain<StreamSweep<Form, true>, Form>(stream, s);
+}
+
+inline constexpr int most_levels = 8;  ///< time steps that one launch fuses at most
+
+template <class Form, int Levels = most_levels>
+void launch_fused(Stream& stream, const SweepLaunch& s) {
+  if constexpr (Levels > 1)
+    if (s.levels < Levels) return launch_fused<Form, Levels - 1>(stream, s);
+  using Sweep = FusedSweep<Form, Levels>;
+  const auto g = geometry<Form>(s, Sweep::usual, most_levels);
+  if (!s.region.empty()) launch(stream, blocks_of(g), g.sx * g.sy, Sweep::shared_bytes(g), Sweep{weighted<Form>(s), g});
+}
+
+template <class Form>
+void add_form(Kernels& kernels, const char* form, const char* real) {
+  kernels.sweeps.push_back({form, real, "stream", launch_stream<Form>});
+  kernels.sweeps.push_back({form, real, "shared", launch_plain<SharedSweep<Form>, Form>});
+  kernels.sweeps.push_back({form, real, "naive", launch_plain<NaiveSweep<Form>, Form>});
+}
+
+inline const Kernels& kernel_table() {
+  static const Kernels table = [] {
+    Kernels k;
+    k.copy = [](Stream& stream, const CopyLaunch& c) {
+      if (c.count > 0) launch(stream, c.count, CopyBlocks::threads, 0, CopyBlocks{c.pieces});
+    };
+    add_form<Laplace2d<float>>(k, "laplace2d", "f32");
+    add_form<Laplace2d<double>>(k, "laplace2d", "f64");
+    add_form<Laplace3d<float>>(k, "laplace3d", "f32");
+    add_form<Laplace3d<double>>(k, "laplace3d", "f64");
+    add_form<Dense27<double>>(k, "advection3d-dense", "f64");
+    add_form<Separable27<double>>(k, "advection3d-separable", "f64");
+    k.sweeps.push_back({"laplace2d", "f32", "fused", launch_fused<Laplace2d<float>>});
+    k.sweeps.push_back({"laplace2d", "f64", "fused", launch_fused<Laplace2d<double>>});
+    return k;
+  }();
+  return table;
+}
+
+}  // namespace haloscope::device::HALOSCOPE_BACKEND

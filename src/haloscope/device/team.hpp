@@ -1,0 +1,117 @@
+// What a kernel is written against: the threads of one block. On a GPU each of them runs the kernel; on the host one
+// thread runs it for all of them, loop by loop, so a kernel's code between two sync() stands in each().
+//
+// Included once per back end, with another HALOSCOPE_BACKEND (a namespace), as the CPU's kernels are once per
+// instruction set.
+#pragma once
+
+#ifndef HALOSCOPE_BACKEND
+#error "define HALOSCOPE_BACKEND before including this header"
+#endif
+
+#include <cmath>
+#include <cstdint>
+
+#include "haloscope/device/kernels.hpp"
+
+#if defined(__CUDACC__) || defined(__HIPCC__)
+#define HALOSCOPE_ON_GPU 1
+#define HALOSCOPE_FUNCTION __device__ __forceinline__
+#define HALOSCOPE_UNROLL_TEXT(text) _Pragma(#text)
+#define HALOSCOPE_UNROLL(times) HALOSCOPE_UNROLL_TEXT(unroll times)
+#else
+#define HALOSCOPE_ON_GPU 0
+#define HALOSCOPE_FUNCTION inline
+#define HALOSCOPE_UNROLL(times)
+#endif
+
+namespace haloscope::device::HALOSCOPE_BACKEND {
+
+#if HALOSCOPE_ON_GPU
+
+class Team {
+ public:
+  HALOSCOPE_FUNCTION int block() const { return static_cast<int>(blockIdx.x); }
+  HALOSCOPE_FUNCTION int threads() const { return static_cast<int>(blockDim.x); }
+  /// f(thread) for each thread of the block.
+  template <class F>
+  HALOSCOPE_FUNCTION void each(F f) const {
+    f(static_cast<int>(threadIdx.x));
+  }
+  /// What was written before is seen by all threads of the block after.
+  HALOSCOPE_FUNCTION void sync() const { __syncthreads(); }
+  /// The block's shared memory, as many bytes as the launch asked for.
+  template <class T>
+  HALOSCOPE_FUNCTION T* shared() const {
+    extern __shared__ __align__(16) unsigned char haloscope_shared_memory[];
+    return reinterpret_cast<T*>(haloscope_shared_memory);
+  }
+};
+
+/// A variable that each thread of a block has for itself, from one each() to the next: registers.
+template <class T>
+class PerThread {
+ public:
+  HALOSCOPE_FUNCTION T& operator[](int) { return value_; }
+
+ private:
+  T value_;
+};
+
+#else
+
+class Team {
+ public:
+  Team(int block, int threads, void* shared) : block_(block), threads_(threads), shared_(shared) {}
+  int block() const { return block_; }
+  int threads() const { return threads_; }
+  template <class F>
+  void each(F f) const {
+    for (int thread = 0; thread < threads_; ++thread) f(thread);
+  }
+  void sync() const {}
+  template <class T>
+  T* shared() const {
+    return static_cast<T*>(shared_);
+  }
+
+ private:
+  int block_, threads_;
+  void* shared_;
+};
+
+template <class T>
+class PerThread {
+ public:
+  T& operator[](int thread) { return values_[thread]; }
+
+ private:
+  T values_[most_threads];
+};
+
+#endif
+
+/// Reads what nobody writes while the kernel runs. Saying so lets the compiler read once what is used twice, and early,
+/// before stores that come first in the program: several layers' reads are then on their way at once.
+template <class T>
+HALOSCOPE_FUNCTION T load(const T* p) {
+#if defined(__CUDACC__)
+  return __ldg(p);
+#else
+  return *p;
+#endif
+}
+
+/// Fetches from memory to the device's last cache what will be read soon.
+HALOSCOPE_FUNCTION void prefetch(const void* p) {
+#if defined(__CUDACC__) && !defined(__HIP__)
+  asm volatile("prefetch.global.L2 [%0];" ::"l"(p));
+#else
+  (void)p;
+#endif
+}
+
+HALOSCOPE_FUNCTION double fused_multiply_add(double a, double b, double c) { return fma(a, b, c); }
+HALOSCOPE_FUNCTION float fused_multiply_add(float a, float b, float c) { return fmaf(a, b, c); }
+
+}  // namespace haloscope::device::HALOSCOPE_BACKEND

@@ -1,0 +1,48 @@
+// The device that the tests run on, and imitated ones.
+#pragma once
+
+#include <cstdlib>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "haloscope/device/device.hpp"
+
+namespace haloscope::device::test {
+
+/// The first device of the best back end here: the kernels of a card are tested where there is one.
+inline Device& here() {
+  static const std::unique_ptr<Device> device = find_backend("auto").open(0);
+  device->use();
+  return *device;
+}
+
+/// Devices of back end host as HALOSCOPE_HOST_DEVICE describes them, as long as this lives.
+class Imitated {
+ public:
+  explicit Imitated(const std::string& description) { setenv("HALOSCOPE_HOST_DEVICE", description.c_str(), 1); }
+  ~Imitated() { unsetenv("HALOSCOPE_HOST_DEVICE"); }
+  static std::unique_ptr<Device> open(int index = 0) { return find_backend("host").open(index); }
+};
+
+/// Device memory that holds a copy of `values`.
+template <class T>
+Buffer on_device(Device& device, const std::vector<T>& values) {
+  Buffer buffer(device, Space::device, values.size() * sizeof(T));
+  const auto stream = device.stream();
+  stream->copy(buffer.data(), values.data(), buffer.size());
+  stream->finish();
+  return buffer;
+}
+
+/// What device memory holds.
+template <class T>
+std::vector<T> from_device(Device& device, const Buffer& buffer) {
+  std::vector<T> values(buffer.size() / sizeof(T));
+  const auto stream = device.stream();
+  stream->copy(values.data(), buffer.data(), buffer.size());
+  stream->finish();
+  return values;
+}
+
+}  // namespace haloscope::device::test

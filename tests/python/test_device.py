@@ -1,0 +1,104 @@
+"""The back ends of real devices compile where their compilers are; no kernel spills registers. No card is needed."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+SOURCES = ROOT / "src" / "haloscope" / "device"
+VENV = ROOT / ".venv" / "bin"
+TOOLS = os.pathsep.join([os.environ["PATH"], str(VENV)])  # where set-up puts what the system does not have
+CUDA_ARCHITECTURES = ("sm_80", "sm_90")
+HIP_ARCHITECTURE = "gfx90a"
+# Of each variant, by forms and types: two of two forms and one of two more.
+SWEEPS = {"NaiveSweep": 6, "SharedSweep": 6, "StreamSweep": 2 * 6, "FusedSweep": 8 * 2, "CopyBlocks": 1}
+
+
+def compiler(name: str, remedy: str) -> str:
+    """Return the path of a device compiler; skips where it is not installed."""
+    path = shutil.which(name, path=TOOLS)
+    if path is None:
+        pytest.skip(f"needs {name}: {remedy}, or run 'scripts/setup.sh long'")
+    return path
+
+
+def nvcc() -> str:
+    """Return the path of nvcc."""
+    return compiler("nvcc", "install the CUDA toolkit, 12 or newer")
+
+
+def run(*words) -> str:
+    """Run a compiler or CMake, which must succeed; everything it said."""
+    done = subprocess.run(
+        list(map(str, words)), cwd=ROOT, env={**os.environ, "PATH": TOOLS}, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, (done.stdout + done.stderr)[-4000:]
+    return done.stdout + done.stderr
+
+
+def variants(kernels: list[str]) -> Counter:
+    """How many instances of each kernel template there are among mangled names."""
+    found = [re.search("|".join(SWEEPS), kernel) for kernel in kernels]
+    return Counter(match.group(0) for match in found if match)
+
+
+@pytest.mark.timeout(600)
+def test_cuda_kernels_compile_for_two_generations_without_a_warning_or_a_spill(tmp_path):
+    flags = ["-std=c++20", "-O3", "-fmad=false", "-Isrc", "-Xptxas", "-v", "-Werror", "all-warnings"]
+    codes = [f"-gencode=arch={arch.replace('sm', 'compute')},code={arch}" for arch in CUDA_ARCHITECTURES]
+    said = run(nvcc(), *flags, *codes, "-c", SOURCES / "cuda.cu", "-o", tmp_path / "cuda.o")
+    compiled = re.findall(
+        r"Compiling entry function '(\w+)' for '(\w+)'\s.*?(\d+) bytes stack frame, "
+        r"(\d+) bytes spill stores, (\d+) bytes spill loads\s.*?Used (\d+) registers",
+        said,
+        re.DOTALL,
+    )
+    for arch in CUDA_ARCHITECTURES:
+        assert variants([name for name, target, *_ in compiled if target == arch]) == SWEEPS
+    assert said.count("Compiling entry function") == len(compiled)
+    assert [kernel for kernel in compiled if any(map(int, kernel[2:5]))] == []
+    # Blocks of 512 threads fit the 65536 registers of a multiprocessor, whatever the kernel.
+    assert max(int(kernel[5]) for kernel in compiled) <= 128
+
+
+@pytest.mark.timeout(600)
+def test_hip_kernels_compile_without_a_warning_or_a_spill(tmp_path):
+    flags = [
+        "-std=c++20",
+        "-O3",
+        "-ffp-contract=off",
+        "-Isrc",
+        "-Wall",
+        "-Werror",
+        "-Rpass-analysis=kernel-resource-usage",
+    ]
+    hipcc = compiler("hipcc", "install package hipcc (Debian)")
+    said = run(hipcc, f"--offload-arch={HIP_ARCHITECTURE}", *flags, "-x", "hip", "-c", SOURCES / "hip.hip", "-o",
+               tmp_path / "hip.o")  # fmt: skip
+    assert variants(re.findall(r"remark: Function Name: (\w+)", said)) == SWEEPS
+    # Scalar registers may be spilled: to vector registers, not to memory.
+    for what in ("ScratchSize [bytes/lane]", "VGPRs Spill"):
+        numbers = re.findall(rf"remark:\s+{re.escape(what)}: (\d+)", said)
+        assert len(numbers) == sum(SWEEPS.values()), f"the compiler does not tell {what}"
+        assert set(numbers) == {"0"}, f"{what}: {numbers}"
+
+
+@pytest.mark.long
+@pytest.mark.timeout(3000)
+def test_a_build_with_cuda_and_hip_runs_where_there_is_no_card(tmp_path):
+    hipcc = compiler("hipcc", "install package hipcc (Debian)")
+    options = ["-G", "Ninja", f"-DCMAKE_MAKE_PROGRAM={VENV / 'ninja'}", f"-DCMAKE_CUDA_COMPILER={nvcc()}",
+               f"-DHALOSCOPE_HIPCC={hipcc}"]  # fmt: skip
+    parts = ["-DHALOSCOPE_RANK=OFF", "-DHALOSCOPE_BENCH=OFF", "-DHALOSCOPE_CUDA=ON", "-DHALOSCOPE_HIP=ON"]
+    run(VENV / "cmake", "-S", ROOT, "-B", tmp_path, *options, *parts)
+    run(VENV / "cmake", "--build", tmp_path, "--target", "haloscope", "test_device")
+    defined = re.findall(r" T haloscope::device::(\w+)_backend\(\)", run("nm", "-C", tmp_path / "libhaloscope.a"))
+    assert sorted(defined) == ["cuda", "hip", "host"], "each back end is defined once"
+    run(tmp_path / "tests" / "cpp" / "test_device")
