@@ -2,161 +2,15 @@
 
 #include <deque>
 #include <map>
-#include <sstream>
 #include <tuple>
+
+#include "haloscope/core/check_order.hpp"
 
 namespace haloscope {
 
 namespace {
 
-std::string describe(const Program& program, int op) {
-  const Op& o = program.ops[op];
-  std::ostringstream text;
-  text << "operation " << op << " (" << to_string(o.kind);
-  if (o.kind == OpKind::sweep) {
-    const Sweep& s = program.sweeps[o.target];
-    text << " of step " << s.step << " on [" << s.region.lo[0] << "," << s.region.hi[0] << ")x[" << s.region.lo[1]
-         << "," << s.region.hi[1] << ")x[" << s.region.lo[2] << "," << s.region.hi[2] << ")";
-  }
-  text << ")";
-  return text.str();
-}
-
-// ---- order: everything that touches the same memory is ordered ------------------------------------------------------
-
-/// Memory touched from the start of one operation to the end of another.
-struct Access {
-  int first, last;
-  int slot;
-  Box box;
-  bool write;
-};
-
-/// before[a][b]: operation a has finished when b starts, in every legal interleaving.
-using Order = std::vector<std::vector<char>>;
-
-/// Direct predecessors of every operation: `after` plus the comm lane's order.
-std::vector<std::vector<int>> predecessors(const Program& program) {
-  std::vector<std::vector<int>> result(program.ops.size());
-  int last_comm = -1;
-  for (std::size_t i = 0; i < program.ops.size(); ++i) {
-    result[i].assign(program.ops[i].after.begin(), program.ops[i].after.end());
-    if (program.ops[i].lane != Lane::comm) continue;
-    if (last_comm >= 0) result[i].push_back(last_comm);
-    last_comm = static_cast<int>(i);
-  }
-  return result;
-}
-
-/// A topological order, shorter than the program if the dependencies have a cycle.
-std::vector<int> sorted_ops(const Program& program) {
-  const auto before = predecessors(program);
-  std::vector<int> order;
-  std::vector<char> done(before.size(), 0);
-  for (bool moved = true; moved;) {
-    moved = false;
-    for (std::size_t i = 0; i < before.size(); ++i) {
-      if (done[i]) continue;
-      bool ready = true;
-      for (int p : before[i]) ready = ready && done[p];
-      if (!ready) continue;
-      done[i] = 1;
-      order.push_back(static_cast<int>(i));
-      moved = true;
-    }
-  }
-  return order;
-}
-
-Order happens_before(const Program& program, const std::vector<int>& sorted) {
-  const auto direct = predecessors(program);
-  Order before(direct.size(), std::vector<char>(direct.size(), 0));
-  for (int b : sorted)
-    for (int a : direct[b]) {
-      before[a][b] = 1;
-      for (std::size_t c = 0; c < direct.size(); ++c)
-        if (before[c][a]) before[c][b] = 1;
-    }
-  return before;
-}
-
-/// First and last operations that handle a message, e.g. post..unpack, one pair per time it travels. The second is -1
-/// where one is missing.
-std::vector<std::pair<int, int>> spans_of(const Program& program, int message, OpKind from, OpKind to) {
-  std::vector<std::pair<int, int>> spans;
-  std::size_t closed = 0;
-  for (std::size_t i = 0; i < program.ops.size(); ++i) {
-    const Op& op = program.ops[i];
-    if (op.kind != from && op.kind != to) continue;
-    for (int m : program.sets[op.target]) {
-      if (m != message) continue;
-      if (op.kind == from)
-        spans.emplace_back(static_cast<int>(i), -1);
-      else if (closed < spans.size())
-        spans[closed++].second = static_cast<int>(i);
-      else
-        return {};  // the end comes before the beginning
-    }
-  }
-  return spans;
-}
-
-Box reach(const Box& box, const Stage& stage, int levels, int dims) {
-  Widths w{0, 0, 0};
-  for (int d = 0; d < dims; ++d) w[d] = levels * stage.radius;
-  return grown(box, w, w);
-}
-
-/// Memory touched by messages: from post to unpack, and from pack to complete. Says which message is not handled.
-std::string message_accesses(const Plan& plan, const Program& program, std::vector<Access>& list) {
-  for (std::size_t m = 0; m < plan.messages.size(); ++m) {
-    const Message& message = plan.messages[m];
-    const auto spans = message.out ? spans_of(program, static_cast<int>(m), OpKind::pack, OpKind::complete)
-                                   : spans_of(program, static_cast<int>(m), OpKind::post, OpKind::unpack);
-    if (spans.empty() || spans.back().second < 0)
-      return "message " + std::to_string(m) +
-             (message.out ? " is not both packed and completed" : " is not both posted and unpacked");
-    for (const auto& span : spans)
-      for (const Region& region : message.regions)
-        if (region.quantity == 0)
-          list.push_back({span.first, span.second, program.ops[span.first].slot, region.box, !message.out});
-  }
-  return "";
-}
-
-std::string check_order(const Stage& stage, const Plan& plan, const Program& program) {
-  const auto sorted = sorted_ops(program);
-  if (sorted.size() != program.ops.size()) return "the dependencies have a cycle";
-  const Order before = happens_before(program, sorted);
-  std::vector<Access> list;
-  if (auto fault = message_accesses(plan, program, list); !fault.empty()) return fault;
-  for (int i = 0; i < static_cast<int>(program.ops.size()); ++i) {
-    const Op& op = program.ops[i];
-    if (op.kind == OpKind::copy)
-      for (const Copy& c : program.copy_sets[op.target]) {
-        if (c.quantity != 0) continue;
-        list.push_back({i, i, op.slot, c.to, true});
-        list.push_back({i, i, op.slot, c.from(), false});
-      }
-    if (op.kind == OpKind::sweep) {
-      const Sweep& s = program.sweeps[op.target];
-      list.push_back({i, i, op.slot, reach(s.region, stage, s.levels, plan.dims), false});
-      list.push_back({i, i, s.into, s.region, true});
-    }
-  }
-  for (const Access& a : list)
-    for (const Access& b : list) {
-      if (&a >= &b || a.slot != b.slot || !(a.write || b.write)) continue;
-      if (a.first == b.first && a.last == b.last) continue;  // parts of one operation run in list order
-      if (before[a.last][b.first] || before[b.last][a.first] || intersect(a.box, b.box).empty()) continue;
-      return describe(program, a.first) + " and " + describe(program, b.first) + " touch the same cells of slot " +
-             std::to_string(a.slot) + " and nothing orders them";
-    }
-  return "";
-}
-
-// ---- values: one interleaving, executed on (global cell, time)
-// -------------------------------------------------------
+// One interleaving, executed on (global cell, time).
 
 constexpr std::int64_t rubbish = -1;
 
@@ -322,9 +176,16 @@ class RankRun {
           const int moves = (x != 0) + (y != 0) + (z != 0);
           const bool in_star = s.levels == 1 ? moves <= 1 : std::abs(x) + std::abs(y) + std::abs(z) <= r;
           if (!stage_.box_stencil && !in_star) continue;
-          if (!cells_.right({p[0] + x, p[1] + y, p[2] + z}, slot, s.step)) return false;
+          if (!cells_.right(reached({p[0] + x, p[1] + y, p[2] + z}), slot, s.step)) return false;
         }
     return true;
+  }
+
+  /// Where a sweep finds cell `p`: sweeps that wrap around take own-neighbour cells from the other side.
+  Index reached(Index p) const {
+    for (int d = 0; d < plan_.dims && program_.wraps; ++d)
+      if (plan_.own_neighbour[d]) p[d] = (p[d] % plan_.cells[d] + plan_.cells[d]) % plan_.cells[d];
+    return p;
   }
 
   /// In place, cells before p in the order of the sweep hold the new time already, those behind it the old one.

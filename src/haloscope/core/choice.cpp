@@ -37,9 +37,35 @@ std::string illegal_combination(const Choice& c, const AppInfo& app, const Strat
       if (!c.grid.periodic[d])
         return "region 'blocked' keeps no physical boundary values between fused steps; make the grid periodic" +
                in_dimension(d) + ", or use full or shrink";
-    if (c.schedule != "bulk" && c.schedule != "split")
+    if (!has({"bulk", "split", "streams", "resident"}, c.schedule))
       return "region 'blocked' is made for schedules bulk and split, not '" + c.schedule + "'";
   }
+  return "";
+}
+
+/// Reasons that concern where the fields live; empty when there is none.
+std::string illegal_device(const Choice& c, const AppInfo& app, const Strategy& s) {
+  const bool streams = c.schedule == "streams" || c.schedule == "resident";
+  if (c.device.empty()) {
+    if (streams) return "schedule '" + c.schedule + "' is for devices; add --device, or use --schedule bulk or split";
+    if (moves_device_memory(s))
+      return "transport '" + s.transport + "' moves fields of a device; add --device, or use 'ordered/p2p'";
+    return "";
+  }
+  if (!app.device_kernels) return "app '" + app.name + "' has no kernels for devices; drop --device";
+  if (!moves_device_memory(s))
+    return "strategy '" + c.strategy +
+           "' moves fields in host memory; with --device use 'ordered/staged' or "
+           "'ordered/aware'";
+  if (!streams && c.schedule != "bulk")
+    return "schedule '" + c.schedule + "' is for CPU threads; with --device use bulk, streams or resident";
+  if (c.schedule == "resident" && c.ranks > 1)
+    return "schedule 'resident' keeps the whole grid on one device and exchanges nothing; use --ranks 1, or bulk or "
+           "streams";
+  if (c.threads > 1) return "schedule '" + c.schedule + "' computes on the device alone; use --threads 1";
+  if (c.region == "blocked" && c.depth > most_device_levels)
+    return "region 'blocked' fuses at most " + std::to_string(most_device_levels) + " time steps on a device, not " +
+           std::to_string(c.depth) + "; use a smaller depth, or region full or shrink";
   return "";
 }
 
@@ -75,6 +101,7 @@ std::string illegal_names(const Choice& c, const AppInfo& app) {
     return "app '" + app.name + "' needs " + std::to_string(app.dims) + " numbers of cells, not " +
            std::to_string(c.grid.dims) + "; write --cells " + (app.dims == 2 ? "LENGTHxHEIGHT" : "XxYxZ");
   if (c.depth < 1) return "depth " + std::to_string(c.depth) + " is not possible; use 1 or more";
+  if (!has({"", "cuda", "hip", "host"}, c.device)) return unknown_name("device", c.device, {"cuda", "hip", "host"});
   if (c.threads < 1) return "threads " + std::to_string(c.threads) + " is not possible; use 1 or more";
   return "";
 }
@@ -82,7 +109,8 @@ std::string illegal_names(const Choice& c, const AppInfo& app) {
 }  // namespace
 
 const std::vector<std::string>& schedule_names() {
-  static const std::vector<std::string> names{"bulk", "split", "interleaved", "comm-thread", "pipeline"};
+  static const std::vector<std::string> names{"bulk",     "split",    "interleaved", "comm-thread",
+                                              "pipeline", "resident", "streams"};
   return names;
 }
 
@@ -96,7 +124,7 @@ const std::vector<AppInfo>& app_infos() {
       {"advection3d", 3, 1, true, 53, "white", {"dense", "separable"}, {"f64"}, {}},
       {"laplace2d", 2, 1, false, 9, "valen", {"star"}, {"f64", "f32"}, {"star"}},
       {"laplace3d", 3, 1, false, 13, "white", {"star"}, {"f64", "f32"}, {}},
-      {"poisson2d", 2, 1, false, 4, "lines", {"jacobi", "gauss-seidel"}, {"f64"}, {}},
+      {"poisson2d", 2, 1, false, 4, "lines", {"jacobi", "gauss-seidel"}, {"f64"}, {}, false},
   };
   return apps;
 }
@@ -146,6 +174,7 @@ std::string illegal(const Choice& choice) {
     if (auto reason = illegal_names(choice, app); !reason.empty()) return reason;
     const Strategy strategy = parse_strategy(choice.strategy);
     if (auto reason = illegal_combination(choice, app, strategy); !reason.empty()) return reason;
+    if (auto reason = illegal_device(choice, app, strategy); !reason.empty()) return reason;
     if (auto reason = illegal_poisson(choice, app, strategy); !reason.empty()) return reason;
     const Layout layout = make_layout(choice);
     make_plan(layout, 0, exchange_spec(choice));

@@ -23,6 +23,7 @@ struct AppInfo {
   std::vector<std::string> forms;          ///< kernel forms, the default first
   std::vector<std::string> reals;          ///< "f64", "f32"
   std::vector<std::string> blocked_forms;  ///< forms with a temporally blocked kernel
+  bool device_kernels = true;              ///< every form has kernels for devices too
 };
 const std::vector<AppInfo>& app_infos();
 /// @throws UsageError naming the nearest valid names.
@@ -44,7 +45,11 @@ struct Choice {
   std::string sharing = "guided";
   int nodes = 0;                    ///< nodes that the ranks are split into; 0: the real ones, whatever they are
   std::string placement = "block";  ///< ranks to emulated nodes: "block" or "round-robin"
+  std::string device;               ///< back end whose devices hold the fields: cuda, hip, host; "": none, the CPU
 };
+
+/// Time steps that a device fuses at most (region `blocked`).
+inline constexpr int most_device_levels = 8;
 
 /// Node of each rank when `ranks` ranks are split into `nodes` nodes as evenly as possible; empty for nodes = 0.
 /// @param placement  "block" (neighbouring ranks together) or "round-robin".

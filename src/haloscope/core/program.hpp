@@ -20,17 +20,24 @@ enum class OpKind : std::uint8_t {
   complete,  ///< until sent messages may be overwritten; target = message set
   sweep,     ///< apply the stencil to a box; target = sweep
   progress,  ///< let the communication lane advance without blocking; target unused
+  d2h,       ///< copy packed messages from the device to the host; target = message set
+  h2d,       ///< copy messages that have arrived from the host to the device; target = message set
 };
 const char* to_string(OpKind kind);
 
-/// Threads an operation may run on. `main`: the whole team; `comm`: one thread at a time, in program order.
-enum class Lane : std::uint8_t { main, comm };
+/// Where an operation may run. `main`: the whole team of threads; `comm`: one thread at a time, in program order;
+/// `sweep_stream` and `halo_stream`: a device, each in program order.
+enum class Lane : std::uint8_t { main, comm, sweep_stream, halo_stream };
+inline bool on_device(Lane lane) { return lane == Lane::sweep_stream || lane == Lane::halo_stream; }
+inline constexpr int stream_count = 2;
+inline int stream_of(Lane lane) { return lane == Lane::halo_stream ? 1 : 0; }
+const char* to_string(Lane lane);
 
 /// Which part of a step a sweep is, as the timers report it.
 enum class Part : std::uint8_t { full, inner, outer };
 
 /// One operation. `after` holds indices of operations that must have finished; usually earlier ones in the list, but
-/// the list order binds only the comm lane. Together with it the dependencies have no cycle.
+/// the list order binds only the comm lane and each stream. Together with it the dependencies have no cycle.
 struct Op {
   OpKind kind = OpKind::progress;
   Lane lane = Lane::main;
@@ -60,6 +67,8 @@ struct Program {
   int slots = 2;
   int final_slot = 1;        ///< slot that holds the result, relative to the slot current at the start
   bool comm_thread = false;  ///< one thread runs the whole `comm` lane first, then joins the others
+  bool device = false;       ///< some operations run on a device; all their streams meet at the program's end
+  bool wraps = false;        ///< sweeps reach own-neighbour cells by wrapping around, not through halos
   Sharing sharing = Sharing::fixed;
   std::vector<Op> ops;
   std::vector<std::vector<int>> sets;        ///< message ids of the plan
@@ -96,6 +105,9 @@ struct ScheduleOptions {
   bool barrier = false;                  ///< barrier before each exchange (desync timer)
   bool collective_rounds = false;        ///< TransportTraits: message operations also where a rank has none to do
   Series series = Series::whole;         ///< `pipeline`: which of its programs
+  bool device = false;                   ///< fields live on a device: sweeps, copies and packing are its work
+  bool staged = false;                   ///< ... and messages go through host memory
+  bool pack_first = true;                ///< `streams`: interior sweeps start after the first round is packed
 };
 
 }  // namespace haloscope

@@ -107,6 +107,13 @@ const std::vector<TransportTraits>& transport_traits() {
        .collective_options = {"fence"},
        .rules = one_of({"direct", "pull", "packed", "fence"}, "they are different ways to move the bytes; give one")},
       {.name = "auto", .options = {"quick"}, .listed = {""}, .single_messages = false},
+      {.name = "staged",
+       .options = {"pinned", "pageable"},
+       .listed = {"", "pageable"},
+       .single_messages = false,
+       .rules = one_of({"pinned", "pageable"}, "host buffers are one or the other; drop one of them"),
+       .device = true},
+      {.name = "aware", .options = {}, .listed = {""}, .single_messages = false, .device = true},
   };
   return traits;
 }
@@ -153,6 +160,10 @@ bool needs_shared_fields(const Strategy& strategy) {
   return strategy.transport == "shared" && !has(strategy.transport_options, "packed");
 }
 
+bool moves_device_memory(const Strategy& strategy) {
+  return strategy.transport != "reference" && find_traits(strategy.transport).device;
+}
+
 std::string refused_single_messages(const Strategy& strategy) {
   const std::string asked = "strategy '" + to_string(strategy) + "' cannot move single messages, as a pipeline does: ";
   if (strategy.transport == "reference") return asked + "it fills all halos at once; use a transport such as p2p";
@@ -194,7 +205,7 @@ Strategy parse_strategy(const std::string& text) {
   strategy.transport_options = transport_options;
   if (plus == std::string::npos) return strategy;
   std::tie(strategy.between, strategy.between_options) = cut_options(way.substr(plus + 1));
-  if (transport != "shared" || strategy.between == "shared")
+  if (transport != "shared" || strategy.between == "shared" || find_traits(strategy.between).device)
     throw UsageError("strategy '" + text + "' joins '" + transport + "' and '" + strategy.between +
                      "'; only shared memory inside nodes is joined with another transport between them, as in "
                      "'ordered/shared+p2p'");
@@ -219,15 +230,33 @@ std::string to_string(const Strategy& strategy) {
   return text;
 }
 
+namespace {
+
+void add_names(std::vector<std::string>& list, bool device) {
+  for (const char* pattern : {"ordered", "ordered:self-first", "direct", "direct:merged"})
+    for (const auto& transport : transport_traits())
+      for (const auto& options : transport.listed)
+        if (transport.device == device)
+          list.push_back(std::string(pattern) + "/" + transport.name + (options.empty() ? "" : ":" + options));
+}
+
+}  // namespace
+
+const std::vector<std::string>& device_strategy_names() {
+  static const std::vector<std::string> names = [] {
+    std::vector<std::string> list;
+    add_names(list, true);
+    return list;
+  }();
+  return names;
+}
+
 const std::vector<std::string>& strategy_names() {
   static const std::vector<std::string> names = [] {
     std::vector<std::string> list{"reference"};
-    for (const char* pattern : {"ordered", "ordered:self-first", "direct", "direct:merged"})
-      for (const auto& transport : transport_traits())
-        for (const auto& options : transport.listed)
-          list.push_back(std::string(pattern) + "/" + transport.name + (options.empty() ? "" : ":" + options));
+    add_names(list, false);
     for (const auto& transport : transport_traits())
-      if (transport.name != "shared") list.push_back("ordered/shared+" + transport.name);
+      if (transport.name != "shared" && !transport.device) list.push_back("ordered/shared+" + transport.name);
     return list;
   }();
   return names;

@@ -50,6 +50,7 @@ struct TransportTraits {
   bool single_messages = true;
   std::string single_option = {};  ///< ... but only with this option; empty: with any
   std::vector<OptionRule> rules = {};
+  bool device = false;  ///< moves fields in device memory, others those in host memory
 };
 const std::vector<TransportTraits>& transport_traits();
 
@@ -62,10 +63,14 @@ void check_options(const std::string& transport, const std::vector<std::string>&
 bool collective_rounds(const Strategy& strategy);
 /// Whether the strategy reads or writes neighbours' fields, which then must be in memory that a node's ranks share.
 bool needs_shared_fields(const Strategy& strategy);
+/// Whether the strategy is for fields in device memory.
+bool moves_device_memory(const Strategy& strategy);
 /// Why this strategy cannot move single messages (TransportTraits::single_messages); empty when it can.
 std::string refused_single_messages(const Strategy& strategy);
 
-/// The strategies that a glob such as `ordered/*` is matched against, `reference` first.
+/// The strategies for fields in device memory that a glob is matched against.
+const std::vector<std::string>& device_strategy_names();
+/// The strategies for fields in host memory that a glob such as `ordered/*` is matched against, `reference` first.
 const std::vector<std::string>& strategy_names();
 
 }  // namespace haloscope

@@ -29,6 +29,9 @@ class Storage {
   /// All bytes of one slot, halos and padding included, from its first to its last allocated point.
   std::span<std::byte> bytes(int quantity, int slot) const;
 
+  /// Everything, guards included: what a device holds an image of.
+  std::span<std::byte> all() const { return {memory_.data(), used_}; }
+
   /// Write a canary into every byte between and around the rows of all fields (row padding included).
   void set_canaries();
   /// Whether every canary is as set_canaries() left it.

@@ -10,6 +10,8 @@
 
 #include "haloscope/apps/kernel.hpp"
 #include "haloscope/core/choice.hpp"
+#include "haloscope/core/error.hpp"
+#include "haloscope/device/device.hpp"
 #include "haloscope/rank/build_config.hpp"
 #include "haloscope/runner/cores.hpp"
 #include "haloscope/schedule/schedule.hpp"
@@ -106,6 +108,46 @@ std::vector<std::string> gather_texts(const std::string& mine, MPI_Comm comm) {
   return texts;
 }
 
+/// The back ends of devices, each with its devices or the reason why it is absent. Opens the devices.
+nlohmann::json devices_json() {
+  nlohmann::json list = nlohmann::json::array();
+  for (const device::Backend& backend : device::backends()) {
+    std::string absent;
+    nlohmann::json found = nlohmann::json::array();
+    try {
+      absent = backend.absent();
+      for (int i = 0; absent.empty() && i < backend.count(); ++i) {
+        const device::Info info = backend.open(i)->info();
+        found.push_back({{"name", info.name}, {"total_bytes", info.total_bytes}});
+      }
+    } catch (const Error& error) {
+      absent = error.what();
+    }
+    list.push_back({{"name", backend.name}, {"absent", absent}, {"devices", found}});
+  }
+  return list;
+}
+
+/// What is known without a look at devices.
+nlohmann::json plain_info() {
+  nlohmann::json transports_json = nlohmann::json::array(), schedules_json = nlohmann::json::array();
+  for (const Transport* t : transports())
+    transports_json.push_back(
+        {{"name", t->name()}, {"summary", t->summary()}, {"options", transport_options(t->name())}});
+  for (const auto& s : schedules()) schedules_json.push_back({{"name", s.name}, {"summary", s.summary}});
+  return {{"version", HALOSCOPE_VERSION},
+          {"commit", HALOSCOPE_COMMIT},
+          {"compiler", HALOSCOPE_COMPILER},
+          {"compiler_flags", HALOSCOPE_FLAGS},
+          {"build_type", HALOSCOPE_BUILD_TYPE},
+          {"mpi_library", mpi_library()},
+          {"mpi_standard", mpi_standard()},
+          {"mpi_compiler", HALOSCOPE_MPI_COMPILER},
+          {"isas", kernel_isas()},
+          {"transports", transports_json},
+          {"schedules", schedules_json}};
+}
+
 }  // namespace
 
 void pin_threads([[maybe_unused]] MPI_Comm comm, [[maybe_unused]] int threads) {
@@ -136,23 +178,9 @@ void pin_threads([[maybe_unused]] MPI_Comm comm, [[maybe_unused]] int threads) {
 }
 
 nlohmann::json build_info() {
-  nlohmann::json transports_json = nlohmann::json::array(), schedules_json = nlohmann::json::array();
-  for (const Transport* t : transports())
-    transports_json.push_back(
-        {{"name", t->name()}, {"summary", t->summary()}, {"options", transport_options(t->name())}});
-  for (const auto& s : schedules()) schedules_json.push_back({{"name", s.name}, {"summary", s.summary}});
-  return {{"version", HALOSCOPE_VERSION},
-          {"commit", HALOSCOPE_COMMIT},
-          {"compiler", HALOSCOPE_COMPILER},
-          {"compiler_flags", HALOSCOPE_FLAGS},
-          {"build_type", HALOSCOPE_BUILD_TYPE},
-          {"mpi_library", mpi_library()},
-          {"mpi_standard", mpi_standard()},
-          {"mpi_compiler", HALOSCOPE_MPI_COMPILER},
-          {"isas", kernel_isas()},
-          {"devices", nlohmann::json::array({"host"})},
-          {"transports", transports_json},
-          {"schedules", schedules_json}};
+  nlohmann::json info = plain_info();
+  info["devices"] = devices_json();
+  return info;
 }
 
 nlohmann::json gather_environment(MPI_Comm comm) {
@@ -160,8 +188,8 @@ nlohmann::json gather_environment(MPI_Comm comm) {
   int length = 0;
   MPI_Get_processor_name(name, &length);
   const auto hosts = gather_texts(std::string(name, static_cast<std::size_t>(length)), comm);
-  nlohmann::json environment = build_info();
-  for (const char* key : {"isas", "devices", "transports", "schedules", "mpi_compiler"}) environment.erase(key);
+  nlohmann::json environment = plain_info();
+  for (const char* key : {"isas", "transports", "schedules", "mpi_compiler"}) environment.erase(key);
   environment["hosts"] = hosts;
   environment["cpu"] = cpu_model();
   environment["cores"] = cores_of_node();

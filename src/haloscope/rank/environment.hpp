@@ -10,7 +10,7 @@ namespace haloscope {
 /// Collective over `comm`; the result is meaningful on rank 0.
 nlohmann::json gather_environment(MPI_Comm comm);
 
-/// Everything `haloscope info` shows of this build: MPI, compiler, kernels, transports, schedules. Local.
+/// Everything `haloscope info` shows of this build: MPI, compiler, kernels, devices, transports, schedules. Local.
 nlohmann::json build_info();
 
 /// Pin the threads of this rank to cores of their own where the node has enough of them; collective over `comm`.

@@ -139,6 +139,7 @@ Json run_one(Session& session, const std::string& line, Exit& worst) {
     if (record["verification"]["status"] == "failed") worst = Exit::failed;
     return record;
   } catch (const Error& error) {
+    if (error.exit_code() == Exit::failed) throw;  // met by one rank, and the others may wait for it
     worst = std::max(worst, error.exit_code());
     if (session.rank == 0) std::cerr << "haloscope: " << error.what() << std::endl;
     return {
@@ -232,8 +233,10 @@ int main(int argc, char** argv) {
     }
   } catch (const Error& error) {
     // What one rank alone meets (a full disk) must end all; what all meet alike is said once and ends in order.
-    std::cerr << (rank == 0 || error.exit_code() == Exit::failed ? std::string("haloscope: ") + error.what() + "\n"
-                                                                 : "");
+    if (error.exit_code() == Exit::failed)
+      std::cerr << "haloscope: rank " + std::to_string(rank) + ": " + error.what() + "\n";
+    else if (rank == 0)
+      std::cerr << std::string("haloscope: ") + error.what() + "\n";
     if (error.exit_code() == Exit::failed) {
       std::this_thread::sleep_for(std::chrono::milliseconds(300));  // launchers drop what is said just before an abort
       MPI_Abort(MPI_COMM_WORLD, static_cast<int>(Exit::failed));

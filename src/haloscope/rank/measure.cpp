@@ -100,6 +100,7 @@ std::uint64_t reference_checksum(Session& s, const Request& request) {
     plain.choice.region = "full";
     plain.choice.depth = 1;
     plain.choice.threads = 1;
+    plain.choice.device.clear();
     SimulationOptions options;
     options.runner.timers = false;
     options.runner.status = &s.board->mine();
@@ -176,6 +177,16 @@ Json request_json(const Request& r, const Simulation& simulation, std::int64_t s
     j["process_grid"].push_back(simulation.layout().ranks()[d]);
   }
   if (r.options.flush_to_zero) j["ftz"] = true;
+  if (!c.device.empty()) {
+    j["device"] = c.device;
+    j["device_kernel"] = r.options.device.kernel.empty() ? "stream" : r.options.device.kernel;
+    std::string block;
+    const device::BlockShape& shape = r.options.device.shape;
+    for (int n : {shape.x, shape.y, shape.layers})
+      if (n > 0) block += (block.empty() ? "" : "x") + std::to_string(n);
+    if (!block.empty()) j["device_block"] = block;
+    j["pack"] = r.options.device.pack_first ? "first" : "beside";
+  }
   if (c.app == "advection3d") {
     j["velocity"] = r.parameters.velocity;
     j["nu"] = r.parameters.nu > 0 ? r.parameters.nu : largest_stable_nu(r.parameters.velocity);
@@ -199,6 +210,11 @@ Json counts_json(Session& s, const Request& r, const Simulation& simulation, std
           {"points", points},
           {"swept_points", total(steps * simulation.swept_points() / simulation.program().steps, s.comm)},
           {"flops", static_cast<double>(points) * find_app(r.choice.app).flops_per_point}};
+}
+
+Json device_json(const device::Device& device) {
+  const device::Info info = device.info();
+  return {{"name", info.name}, {"total_bytes", info.total_bytes}, {"multiprocessors", info.multiprocessors}};
 }
 
 /// Cores each rank's threads may run on: [rank][...], on rank 0.
@@ -307,6 +323,7 @@ Json measure(Session& s, const Request& request) {
   record["request"] = request_json(request, simulation, steps);
   record["environment"] = s.environment;
   record["environment"]["isa"] = simulation.isa();
+  if (simulation.device()) record["environment"]["device"] = device_json(*simulation.device());
   record["environment"]["placement"] = placement(s.comm);
   record["environment"]["oversubscribed"] = more_ranks_than_cores(s.comm, request.choice.threads);
   record["time_s"] = {{"repetitions", times},
@@ -317,7 +334,7 @@ Json measure(Session& s, const Request& request) {
                         {"max", step_times.back()}}}};
   const auto seconds = simulation.seconds();
   if (request.options.runner.timers)
-    for (int t = 0; t < timer_count; ++t)
+    for (int t = 0; t < (simulation.device() ? timer_count : host_timer_count); ++t)
       record["phases_s"][to_string(static_cast<Timer>(t))] =
           over_ranks(seconds[t] / static_cast<double>(steps * request.repetitions), s.comm);
   record["counts"] = counts_json(s, request, simulation, steps);

@@ -14,6 +14,7 @@ namespace {
 struct Raw {
   std::string app, cells = "64", periodic, initial, velocity, weights, isa, stream = "auto";
   std::string memory = "own", timers = "on", timeline = "off", ftz = "off";
+  std::string device, block, pack = "first";
   std::int64_t interlines = -1;
 };
 
@@ -25,7 +26,8 @@ void declare(CLI::App& cli, Request& r, Raw& raw) {
   cli.add_option("--process-grid", r.choice.process_grid, "white, valen, davis or ranks per dimension, e.g. 2x1x1");
   cli.add_option("--threads", r.choice.threads, "threads per rank");
   cli.add_option("--strategy", r.choice.strategy, "pattern and transport, e.g. ordered/persistent");
-  cli.add_option("--schedule", r.choice.schedule, "bulk, split, interleaved, comm-thread or pipeline");
+  cli.add_option("--schedule", r.choice.schedule,
+                 "bulk, split, interleaved, comm-thread or pipeline; with --device bulk, streams or resident");
   cli.add_option("--depth", r.choice.depth, "time steps per exchange");
   cli.add_option("--region", r.choice.region, "deep halos: full, shrink or blocked");
   cli.add_option("--form", r.choice.form, "kernel form: dense, separable, star; jacobi, gauss-seidel");
@@ -35,6 +37,13 @@ void declare(CLI::App& cli, Request& r, Raw& raw) {
   cli.add_option("--placement", r.choice.placement, "ranks to nodes of --nodes: block or round-robin");
   cli.add_option("--memory", raw.memory,
                  "where fields live: own or shared (strategies that need shared use it anyway)");
+  cli.add_option("--device", raw.device,
+                 "where the fields live and are swept: cuda, hip, host (devices made of the CPU) or auto");
+  cli.add_option("--device-kernel", r.options.device.kernel, "naive, stream or shared; default: stream");
+  cli.add_option(
+      "--device-block", raw.block,
+      "threads of a block in x and y, and layers it passes through, e.g. 32x8x64; default: the kernel's own");
+  cli.add_option("--pack", raw.pack, "schedule streams: pack first, or beside the interior");
   cli.add_option("--tiles", r.options.tiles, "split: interior tiles, progress is called between them");
   cli.add_option("--initial", raw.initial, "random, gaussian, id; zero (poisson2d, its default)");
   cli.add_option("--seed", r.parameters.seed, "of random initial data");
@@ -111,6 +120,33 @@ void check_range(bool good, const std::string& what) {
   if (!good) throw UsageError(what);
 }
 
+device::BlockShape parse_block(const std::string& text) {
+  device::BlockShape shape;
+  int* const into[]{&shape.x, &shape.y, &shape.layers};
+  const auto words = split(text, 'x');
+  check_range(words.size() <= 3, "--device-block '" + text + "' has more than three numbers; write e.g. 32x8x64");
+  for (std::size_t i = 0; i < words.size(); ++i) {
+    char* end = nullptr;
+    const long value = std::strtol(words[i].c_str(), &end, 10);
+    check_range(!words[i].empty() && *end == '\0' && value >= 1 && value <= 1 << 20,
+                "--device-block '" + text + "' is not a list of numbers above 0 like 32x8x64");
+    *into[i] = static_cast<int>(value);
+  }
+  check_range(shape.x * std::max(shape.y, 1) <= 1024,
+              "--device-block '" + text + "': a block has at most 1024 threads; use smaller numbers");
+  return shape;
+}
+
+/// What concerns devices alone.
+void take_device(Request& r, const Raw& raw) {
+  r.choice.device = raw.device.empty() ? "" : device::find_backend(raw.device).name;
+  if (!raw.block.empty()) r.options.device.shape = parse_block(raw.block);
+  check_range(raw.pack == "first" || raw.pack == "beside", "--pack is first or beside");
+  r.options.device.pack_first = raw.pack == "first";
+  check_range(!raw.device.empty() || (raw.block.empty() && r.options.device.kernel.empty()),
+              "--device-kernel and --device-block belong to --device");
+}
+
 /// What concerns poisson2d alone.
 void check_poisson(Request& r) {
   if (r.choice.app != "poisson2d") {
@@ -163,6 +199,7 @@ Request parse_request(const std::vector<std::string>& words, int ranks) {
     check_range(v.size() == 3, "--velocity needs three numbers, cx,cy,cz");
     r.parameters.velocity = {v[0], v[1], v[2]};
   }
+  take_device(r, raw);
   if (!raw.weights.empty()) r.parameters.weights = numbers(raw.weights, "--weights");
   check_range(raw.stream == "auto" || raw.stream == "on" || raw.stream == "off", "--stream is auto, on or off");
   r.options.stream = raw.stream == "auto" ? -1 : raw.stream == "on";

@@ -66,20 +66,27 @@ Simulation::Simulation(MPI_Comm comm, const Choice& choice, const AppParameters&
   const Real real = choice.real == "f32" ? Real::f32 : Real::f64;
   const bool poisson = choice.app == "poisson2d";
   if (!poisson) kernel_ = find_kernel(kernel_form(choice), real, options.isa);
+  if (!choice.device.empty()) kernel_.isa = "device";
   if (parameters.initial == "gaussian" && !has_exact_solution(choice, parameters))
     throw UsageError("--initial gaussian needs advection3d on a grid periodic in x, y and z; use --initial random");
   plan_ = make_plan(layout_, rank, exchange_spec(choice));
 
   MPI_Comm_dup(comm, &comm_);
   options_.runner.threads = choice.threads;
-  options_.runner.yield = options_.runner.yield || more_ranks_than_cores(comm_, choice.threads);
+  // Streams of back end `host` are threads beside the rank's own.
+  options_.runner.yield =
+      options_.runner.yield || choice.device == "host" || more_ranks_than_cores(comm_, choice.threads);
   const Strategy strategy = parse_strategy(choice.strategy);
   const std::vector<int> nodes = emulated_nodes(size, choice.nodes, choice.placement);
   allocate(strategy, nodes);
   storage_->set_canaries();
   stream_ = options.stream >= 0 ? options.stream == 1
                                 : plan_.allocated(0).volume() * (real == Real::f32 ? 4 : 8) >= stream_from_bytes;
-  LinkContext context{comm_, &layout_, &plan_, &storage_->views(), options_.runner.yield};
+  if (!choice.device.empty())
+    fields_ = std::make_unique<DeviceFields>(comm_, choice, weights_, options.device, plan_, *storage_);
+  const Views& views = fields_ ? fields_->views() : storage_->views();
+  LinkContext context{comm_, &layout_, &plan_, &views, options_.runner.yield};
+  context.device = device();
   context.threads = choice.threads;
   context.nodes = nodes;
   link_ = open_link(strategy, context);
@@ -95,7 +102,7 @@ Simulation::Simulation(MPI_Comm comm, const Choice& choice, const AppParameters&
                                                full_->program.steps);
     kernel_.isa = poisson_->isa();
   }
-  if (kernel_.scratch_bytes && choice.region == "blocked")
+  if (kernel_.scratch_bytes && choice.region == "blocked" && !fields_)
     for (int t = 0; t < choice.threads; ++t) {
       std::size_t most = 0;
       for (const Sweep& s : full_->program.sweeps) most = std::max(most, kernel_.scratch_bytes(s.region, choice.depth));
@@ -120,6 +127,7 @@ void Simulation::allocate(const Strategy& strategy, const std::vector<int>& node
 }
 
 Simulation::~Simulation() {
+  if (fields_) fields_->streams().finish();
   for (auto* bound : {&opening_, &entry_, &closing_, &rest_, &full_}) bound->reset();
   link_.reset();
   MPI_Comm_free(&comm_);
@@ -135,12 +143,25 @@ std::unique_ptr<Simulation::Bound> Simulation::bind(int steps, Series series) co
   o.sharing = choice_.sharing == "dynamic" ? Sharing::dynamic : Sharing::guided;
   o.barrier = options_.barrier;
   if (choice_.schedule == "pipeline") o.series = series;
-  o.collective_rounds = collective_rounds(parse_strategy(choice_.strategy));
+  const Strategy strategy = parse_strategy(choice_.strategy);
+  o.collective_rounds = collective_rounds(strategy);
+  o.device = fields_ != nullptr;
+  o.staged = strategy.transport == "staged";
+  o.pack_first = options_.device.pack_first;
   auto bound = std::make_unique<Bound>();
   bound->program = find_schedule(choice_.schedule).make({app.radius, app.box_stencil}, plan_, o);
-  bound->comm = std::make_unique<CommOps>(bound->program, storage_->views(), *link_, comm_, options_.runner.yield);
-  bound->runner = std::make_unique<Runner>(
-      bound->program, *bound->comm, SweepCall{&Simulation::sweep, const_cast<Simulation*>(this)}, options_.runner);
+  const Views none;  // copies are the device's work where there is one
+  bound->comm = std::make_unique<CommOps>(bound->program, fields_ ? none : storage_->views(), *link_, comm_,
+                                          options_.runner.yield);
+  RunnerOptions runner = options_.runner;
+  if (fields_) {
+    bound->device =
+        std::make_unique<DeviceOps>(bound->program, plan_, fields_->views(), static_cast<DeviceLink&>(*link_),
+                                    fields_->streams(), fields_->sweeps(), runner.timers);
+    runner.device = bound->device.get();
+  }
+  bound->runner = std::make_unique<Runner>(bound->program, *bound->comm,
+                                           SweepCall{&Simulation::sweep, const_cast<Simulation*>(this)}, runner);
   return bound;
 }
 
@@ -177,6 +198,23 @@ void Simulation::run(std::int64_t steps, bool poison) {
     left -= bound.program.steps;
   }
   close();
+  finish_device();
+}
+
+/// A run ends when its steps are done, on a device too.
+void Simulation::finish_device() {
+  for (Bound* bound : bounds()) bound->runner->finish();
+  stale_ = fields_ != nullptr;
+}
+
+/// Whoever looks at values looks at host memory.
+void Simulation::refresh() const {
+  if (std::exchange(stale_, false)) fields_->download(*storage_);
+}
+
+bool Simulation::canaries_alive() const {
+  refresh();
+  return storage_->canaries_alive();
 }
 
 void Simulation::advance(Bound& bound, bool poison) {
@@ -250,6 +288,7 @@ std::int64_t Simulation::field_bytes() const {
 }
 
 void Simulation::poison_halos(int slot) {
+  if (fields_) fields_->download(*storage_);
   const SlotView& view = storage_->views()[0][slot];
   const std::size_t bytes = static_cast<std::size_t>(view.stride[0]);
   const auto poison = [&](const Box& box) {
@@ -259,6 +298,7 @@ void Simulation::poison_halos(int slot) {
     if (!m.out)
       for (const Region& r : m.regions) poison(r.box);
   for (const Copy& c : plan_.copies) poison(c.to);
+  if (fields_) fields_->upload(*storage_);
 }
 
 template <class T>
@@ -286,12 +326,15 @@ void Simulation::initialise() { initialise(parameters_.initial); }
 void Simulation::initialise(std::string initial) {
   const std::string usual = std::exchange(parameters_.initial, std::move(initial));
   choice_.real == "f32" ? fill<float>() : fill<double>();
+  if (fields_) fields_->upload(*storage_);
+  stale_ = false;
   parameters_.initial = usual;
   time_ = 0;
   slot_ = 0;
 }
 
 double Simulation::value(const Index& p) const {
+  refresh();
   const std::byte* at = storage_->views()[0][slot_].at(p);
   if (choice_.real == "f32") {
     float v;
@@ -304,6 +347,7 @@ double Simulation::value(const Index& p) const {
 }
 
 std::uint64_t Simulation::checksum() const {
+  refresh();
   const Box global = layout_.owned(plan_.rank);
   const SlotView& view = storage_->views()[0][slot_];
   const std::size_t bytes = static_cast<std::size_t>(view.stride[0]);

@@ -10,6 +10,7 @@
 #include "haloscope/apps/kernel.hpp"
 #include "haloscope/field/field.hpp"
 #include "haloscope/field/shared_memory.hpp"
+#include "haloscope/rank/device_fields.hpp"
 #include "haloscope/rank/poisson_sweeps.hpp"
 #include "haloscope/runner/runner.hpp"
 
@@ -24,6 +25,7 @@ struct SimulationOptions {
   /// Where the fields live. A strategy that needs them in shared memory puts them there whatever is said here.
   MemoryKind memory = MemoryKind::own;
   bool flush_to_zero = false;  ///< sweeps take subnormal numbers as zero
+  DeviceOptions device;
   RunnerOptions runner;
 };
 
@@ -98,12 +100,15 @@ class Simulation {
   MemoryKind memory() const { return options_.memory; }
   /// Link::report() of this rank's transport.
   std::string transport_report() const { return link_->report(); }
-  bool canaries_alive() const { return storage_->canaries_alive(); }
+  bool canaries_alive() const;
+  /// The device that holds the fields; null without one.
+  device::Device* device() const { return fields_ ? &fields_->device() : nullptr; }
 
  private:
   struct Bound {  // a program with what executes it
     Program program;
     std::unique_ptr<CommOps> comm;
+    std::unique_ptr<DeviceOps> device;
     std::unique_ptr<Runner> runner;
   };
   void allocate(const Strategy& strategy, const std::vector<int>& nodes);
@@ -113,6 +118,8 @@ class Simulation {
   void advance(Bound& bound, bool poison);
   Bound& remainder(int steps);
   void poison_halos(int slot);
+  void finish_device();
+  void refresh() const;
   static void sweep(void* context, const Sweep& sweep, const Box& box, int slot, int into, int thread);
   template <class T>
   void fill();
@@ -127,6 +134,7 @@ class Simulation {
   Kernel kernel_;
   bool stream_ = false;
   std::unique_ptr<Storage> storage_;
+  std::unique_ptr<DeviceFields> fields_;  // with a device: what steps work on; storage_ is then its copy
   std::unique_ptr<Link> link_;
   std::unique_ptr<Bound> full_, rest_;
   std::unique_ptr<Bound> opening_, entry_, closing_;  // schedule `pipeline` only
@@ -134,6 +142,7 @@ class Simulation {
   std::vector<Memory> scratch_;  // per thread
   std::int64_t time_ = 0;
   int slot_ = 0;
+  mutable bool stale_ = false;  // the device's fields have changed since storage_ had their values
 };
 
 }  // namespace haloscope

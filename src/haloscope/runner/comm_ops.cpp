@@ -73,7 +73,9 @@ void CommOps::run(const Op& op, int slot, int threads) {
       break;
     case OpKind::sweep:
     case OpKind::progress:
-      break;  // main lane
+    case OpKind::d2h:
+    case OpKind::h2d:
+      break;  // main lane, streams
   }
 }
 

@@ -29,6 +29,10 @@ Timer timer_for(const Program& program, const Op& op) {
       const Part part = program.sweeps[op.target].part;
       return part == Part::inner ? Timer::inner : part == Part::outer ? Timer::outer : Timer::compute;
     }
+    case OpKind::d2h:
+      return Timer::d2h;
+    case OpKind::h2d:
+      return Timer::h2d;
     case OpKind::progress:
       return Timer::rest;
   }
@@ -38,8 +42,8 @@ Timer timer_for(const Program& program, const Op& op) {
 }  // namespace
 
 const char* to_string(Timer timer) {
-  static const char* const names[] = {"pack",  "send",  "wait",    "unpack", "copy",
-                                      "inner", "outer", "compute", "desync", "rest"};
+  static const char* const names[] = {"pack",  "send",    "wait",   "unpack", "copy", "inner",
+                                      "outer", "compute", "desync", "rest",   "d2h",  "h2d"};
   return names[static_cast<int>(timer)];
 }
 
@@ -51,7 +55,11 @@ Runner::Runner(const Program& program, CommOps& comm, const SweepCall& sweep, co
       done_(new std::atomic<std::int64_t>[program.ops.size()]),
       chunks_(new Chunks[program.ops.size()]) {
   for (std::size_t i = 0; i < program.ops.size(); ++i) {
-    (program.ops[i].lane == Lane::comm ? comm_ops_ : main_ops_).push_back(static_cast<int>(i));
+    const Lane lane = program.ops[i].lane;
+    (on_device(lane)      ? stream_ops_[stream_of(lane)]
+     : lane == Lane::comm ? comm_ops_
+                          : main_ops_)
+        .push_back(static_cast<int>(i));
     timer_of_.push_back(timer_for(program, program.ops[i]));
     done_[i].store(0);
   }
@@ -87,7 +95,9 @@ int Runner::run(int slot, std::int64_t step) {
   const double begin = options_.timers ? now_s() : 0;
   double accounted = 0;
   for (double s : seconds_) accounted -= s;
-  if (program_.comm_thread && options_.threads > 1)
+  if (program_.device)
+    run_with_device();
+  else if (program_.comm_thread && options_.threads > 1)
     run_comm_thread();
   else
     run_fork_join();
@@ -173,6 +183,81 @@ void Runner::sweep_alone(const Op& op) {
   for (int thread = 0; thread < threads; ++thread) {
     const Box part = in_place ? region : part_of(region, {thread, threads});
     if (!part.empty()) call_sweep(op, part, thread);
+  }
+}
+
+// ---- device: one thread feeds the streams and drives the comm lane, whichever can go on ---------------------------
+
+/// Within a device operations wait for each other there; here only for the host's.
+bool Runner::may_enqueue(const Op& op) const {
+  return std::all_of(op.after.begin(), op.after.end(), [this](std::int32_t before) { return done(before); });
+}
+
+bool Runner::ready_on_host(const Op& op) const {
+  return std::all_of(op.after.begin(), op.after.end(), [this](std::int32_t before) {
+    return done(before) && (!on_device(program_.ops[before].lane) || options_.device->reached(before));
+  });
+}
+
+/// For a device's operations, done means enqueued.
+void Runner::enqueue(int index) {
+  const Op& op = program_.ops[index];
+  if (options_.status) options_.status->set(static_cast<std::int32_t>(op.kind));
+  if (options_.injection.before) options_.injection.before(options_.injection.context, op, step_);
+  const int into = op.kind == OpKind::sweep ? program_.sweeps[op.target].into : 0;
+  options_.device->enqueue(index, absolute(op.slot), absolute(into));
+  set_done(index);
+}
+
+/// The next operation of the comm lane, if it need not wait. Its time counts from the first try.
+bool Runner::try_comm() {
+  const int index = comm_ops_[next_comm_];
+  const Op& op = program_.ops[index];
+  if (!ready_on_host(op)) return false;
+  if (trying_ != index) {
+    trying_ = index;
+    if (options_.status) options_.status->set(static_cast<std::int32_t>(op.kind), comm_.awaited(op, absolute(op.slot)));
+    if (options_.injection.before) options_.injection.before(options_.injection.context, op, step_);
+    trying_since_ = now_s();
+  }
+  if (op.kind == OpKind::barrier)
+    comm_.run(op, absolute(op.slot));
+  else if (!comm_.try_run(op, absolute(op.slot)))
+    return false;
+  trying_ = -1;
+  const double end = now_s();
+  seconds_[static_cast<int>(timer_of_[index])] += end - trying_since_;
+  op_seconds_[static_cast<std::size_t>(index)] += end - trying_since_;
+  if (trace_.size() < options_.trace_events) trace_.push_back({index, run_, step_, trying_since_, end});
+  set_done(index);
+  ++next_comm_;
+  return true;
+}
+
+void Runner::run_with_device() {
+  options_.device->begin();
+  std::array<std::size_t, stream_count> next{};
+  const auto enqueue_next = [&](int s) {
+    if (next[s] == stream_ops_[s].size() || !may_enqueue(program_.ops[stream_ops_[s][next[s]]])) return false;
+    enqueue(stream_ops_[s][next[s]++]);
+    return true;
+  };
+  Spin spin(options_.yield);
+  while (next_comm_ < comm_ops_.size() || next[0] < stream_ops_[0].size() || next[1] < stream_ops_[1].size()) {
+    const bool moved = enqueue_next(0) || enqueue_next(1) || (next_comm_ < comm_ops_.size() && try_comm());
+    if (!moved) spin.again();
+  }
+  options_.device->end();
+}
+
+void Runner::finish() {
+  if (!program_.device) return;
+  options_.device->finish();
+  std::vector<double> spent(program_.ops.size(), 0.0);
+  options_.device->collect(spent);
+  for (std::size_t i = 0; i < spent.size(); ++i) {
+    op_seconds_[i] += spent[i];
+    if (on_device(program_.ops[i].lane)) seconds_[static_cast<int>(timer_of_[i])] += spent[i];
   }
 }
 

@@ -9,13 +9,14 @@
 #include <vector>
 
 #include "haloscope/runner/comm_ops.hpp"
+#include "haloscope/runner/device_ops.hpp"
 #include "haloscope/runner/status.hpp"
 
 namespace haloscope {
 
 /// What the timers tell apart. `rest` is what no operation accounts for.
-enum class Timer : std::uint8_t { pack, send, wait, unpack, copy, inner, outer, compute, desync, rest };
-inline constexpr int timer_count = 10;
+enum class Timer : std::uint8_t { pack, send, wait, unpack, copy, inner, outer, compute, desync, rest, d2h, h2d };
+inline constexpr int timer_count = 12, host_timer_count = 10;  ///< the last ones occur with a device only
 const char* to_string(Timer timer);
 
 /// Applies a stencil: `box` is (part of) `sweep.region`, slots are absolute, `thread` in [0, threads).
@@ -43,6 +44,7 @@ struct RunnerOptions {
   bool timers = true;
   bool yield = false;            ///< more threads or ranks than cores: give the core away while waiting
   RankStatus* status = nullptr;  ///< where to say what is being done
+  DeviceOps* device = nullptr;   ///< programs with operations on a device: who enqueues those
   Injection injection;
   std::size_t trace_events = 0;  ///< room for this many trace events; later ones are dropped
 };
@@ -53,13 +55,16 @@ class Runner {
   Runner(const Program& program, CommOps& comm, const SweepCall& sweep, const RunnerOptions& options);
 
   /// Execute the program once. @param slot  current slot (absolute). @param step  number of its first time step.
-  /// @return the slot that holds the result. Messages and bytes are exactly the plan's.
+  /// @return the slot that holds the result. Messages and bytes are exactly the plan's. What runs on a device may still
+  /// be under way; later executions come after it.
   int run(int slot, std::int64_t step);
   /// Execute a program of communication alone, never blocking in an operation; asks `stop` while it waits and gives up
   /// as soon as that says so. The operation given up has had no effect. @return whether the program was finished.
   bool run_unless(int slot, std::int64_t step, bool (*stop)(void* context), void* context);
 
-  /// Seconds per timer since the last reset, on the control thread.
+  /// Wait for the device; its operations' seconds are in the timers then.
+  void finish();
+  /// Seconds per timer since the last reset, on the control thread; of a device's operations by its own clock.
   const std::array<double, timer_count>& seconds() const { return seconds_; }
   /// The same by operation of the program: a wait apart from the completion of sends, say.
   const std::vector<double>& op_seconds() const { return op_seconds_; }
@@ -73,6 +78,11 @@ class Runner {
     std::atomic<std::int64_t> next{0}, finished{0};
   };
   void run_fork_join();
+  void run_with_device();
+  void enqueue(int index);
+  bool may_enqueue(const Op& op) const;
+  bool ready_on_host(const Op& op) const;
+  bool try_comm();
   void run_comm_thread();
   void team_member(int thread);
   void comm_until(int op);
@@ -93,6 +103,7 @@ class Runner {
   SweepCall sweep_;
   RunnerOptions options_;
   std::vector<int> main_ops_, comm_ops_;
+  std::array<std::vector<int>, stream_count> stream_ops_;
   std::vector<Timer> timer_of_;
   std::unique_ptr<std::atomic<std::int64_t>[]> done_;  // number of the run in which the operation finished last
   std::unique_ptr<Chunks[]> chunks_;
@@ -101,6 +112,8 @@ class Runner {
   std::vector<TraceEvent> trace_;
   std::int64_t run_ = 0, step_ = 0;
   std::size_t next_comm_ = 0;
+  int trying_ = -1;          // device: the comm operation last tried ...
+  double trying_since_ = 0;  // ... and since when
   int base_ = 0;
 };
 

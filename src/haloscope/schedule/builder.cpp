@@ -7,6 +7,15 @@ namespace haloscope {
 ProgramBuilder::ProgramBuilder(const Stage& stage, const Plan& plan, const ScheduleOptions& options)
     : stage_(stage), plan_(plan), options_(options) {
   program_.steps = options.steps;
+  program_.device = options.device;
+}
+
+/// Everything that touches a field is work for a device where the fields live on one.
+Lane ProgramBuilder::lane(OpKind kind) const {
+  if (kind == OpKind::sweep) return options_.device ? Lane::sweep_stream : Lane::main;
+  const bool moves = kind == OpKind::copy || kind == OpKind::pack || kind == OpKind::d2h || kind == OpKind::h2d ||
+                     kind == OpKind::unpack;
+  return options_.device && moves ? Lane::halo_stream : Lane::comm;
 }
 
 int ProgramBuilder::add(OpKind kind, Lane lane, int slot, int target, std::vector<int> after) {
@@ -20,7 +29,7 @@ int ProgramBuilder::add_copies(std::vector<Copy> copies) {
   std::erase_if(copies, [](const Copy& c) { return c.to.empty(); });
   if (copies.empty()) return -1;
   program_.copy_sets.push_back(std::move(copies));
-  return add(OpKind::copy, Lane::comm, 0, static_cast<int>(program_.copy_sets.size()) - 1);
+  return add(OpKind::copy, lane(OpKind::copy), 0, static_cast<int>(program_.copy_sets.size()) - 1);
 }
 
 /// Whether any rank may have a message in this round; all ranks give the same answer.
@@ -43,12 +52,17 @@ int ProgramBuilder::add_messages(OpKind kind, int round, bool out) {
   const auto known = std::find(program_.sets.begin(), program_.sets.end(), ids);
   const int set = static_cast<int>(known - program_.sets.begin());
   if (known == program_.sets.end()) program_.sets.push_back(ids);
-  return add(kind, Lane::comm, 0, set);
+  // Messages pass from lane to lane: from the stream that packs to the one who sends, from him who waits to the stream.
+  const Lane here = lane(kind);
+  if (kind == OpKind::post || kind == OpKind::complete) return add(kind, here, 0, set);
+  const bool crosses = last_message_op_ >= 0 && program_.ops[last_message_op_].lane != here;
+  return last_message_op_ = add(kind, here, 0, set, {crosses ? last_message_op_ : -1});
 }
 
 int ProgramBuilder::sweep(const Sweep& sweep, int slot, std::vector<int> after) {
   program_.sweeps.push_back(sweep);
-  return add(OpKind::sweep, Lane::main, slot, static_cast<int>(program_.sweeps.size()) - 1, std::move(after));
+  const Lane where = options_.device && sweep.part == Part::outer ? Lane::halo_stream : lane(OpKind::sweep);
+  return add(OpKind::sweep, where, slot, static_cast<int>(program_.sweeps.size()) - 1, std::move(after));
 }
 
 int ProgramBuilder::progress(std::vector<int> after) {

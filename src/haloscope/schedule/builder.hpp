@@ -12,6 +12,7 @@ struct ExchangeOps {
   std::vector<int> sent;      ///< per round: last operation of its sending half (pack/send, or copies)
   std::vector<int> received;  ///< per round: last operation of its receiving half (unpack, or copies)
   int in_flight = -1;         ///< the first messages travel from here on
+  int first_packed = -1;      ///< the first messages have been gathered
   int local = -1;             ///< own-neighbour halos that need no message are filled after this operation
   int complete = -1;          ///< sent memory may change after this operation; -1: nothing is sent
   int ready() const { return received.back(); }
@@ -57,6 +58,7 @@ class ProgramBuilder {
   int add_copies(std::vector<Copy> copies);
   int add_messages(OpKind kind, int round, bool out);
   bool active(int round) const;
+  Lane lane(OpKind kind) const;
   Box grown_to_neighbours(std::int64_t layers) const;
 
   Stage stage_;
@@ -64,6 +66,7 @@ class ProgramBuilder {
   ScheduleOptions options_;
   Program program_;
   std::vector<int> waits_;
+  int last_message_op_ = -1;
 };
 
 }  // namespace haloscope

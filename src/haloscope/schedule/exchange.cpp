@@ -92,14 +92,18 @@ ExchangeOps ProgramBuilder::exchange() {
   int first = 0;
   while (first < plan_.rounds && !has_messages(plan_, first)) ++first;
 
-  int last = -1;
+  int last = -1, last_packed = -1;
   const auto keep = [&last](int op) { last = op >= 0 ? op : last; };
   if (options_.barrier) keep(add(OpKind::barrier, Lane::comm, 0, -1));
   keep(add_messages(OpKind::post, -1, false));
   keep(result.local = add_copies(copies.urgent));
   for (int r = 0; r < plan_.rounds; ++r) {
     keep(add_copies(copies.late[r]));
-    keep(add_messages(OpKind::pack, r, true));
+    const int pack = add_messages(OpKind::pack, r, true);
+    keep(pack);
+    last_packed = std::max(last_packed, pack);
+    if (r == std::min(first, plan_.rounds - 1)) result.first_packed = pack;
+    if (options_.staged) keep(add_messages(OpKind::d2h, r, true));
     keep(add_messages(OpKind::send, r, true));
     if (r == std::min(first, plan_.rounds - 1)) result.in_flight = last;
     if (r == std::min(first, plan_.rounds - 1) && !copies.in_flight.empty())
@@ -107,11 +111,13 @@ ExchangeOps ProgramBuilder::exchange() {
     result.sent.push_back(last);
     const int wait = add_messages(OpKind::wait, r, false);
     keep(wait);
+    if (options_.staged) keep(add_messages(OpKind::h2d, r, false));
     keep(add_messages(OpKind::unpack, r, false));
     waits_.push_back(wait >= 0 ? wait : last);
     result.received.push_back(last);
   }
   result.complete = add_messages(OpKind::complete, -1, true);
+  if (options_.device) result.complete = last_packed;  // messages are sent from buffers
   return result;
 }
 

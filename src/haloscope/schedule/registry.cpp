@@ -10,6 +10,8 @@ Program make_split(const Stage&, const Plan&, const ScheduleOptions&);
 Program make_interleaved(const Stage&, const Plan&, const ScheduleOptions&);
 Program make_comm_thread(const Stage&, const Plan&, const ScheduleOptions&);
 Program make_pipeline(const Stage&, const Plan&, const ScheduleOptions&);
+Program make_resident(const Stage&, const Plan&, const ScheduleOptions&);
+Program make_streams(const Stage&, const Plan&, const ScheduleOptions&);
 
 const std::vector<Schedule>& schedules() {
   static const std::vector<Schedule> list{
@@ -19,6 +21,8 @@ const std::vector<Schedule>& schedules() {
       {"comm-thread", "one thread communicates while the others compute the interior", make_comm_thread},
       {"pipeline", "in place, line after line: ranks one behind the other in different steps (Gauss-Seidel)",
        make_pipeline},
+      {"resident", "one rank on a device: sweeps wrap around, nothing is exchanged", make_resident},
+      {"streams", "device: interior on one stream; packing, copies, messages and boundary beside it", make_streams},
   };
   return list;
 }

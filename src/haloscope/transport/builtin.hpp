@@ -6,6 +6,7 @@
 namespace haloscope {
 
 const Transport& auto_transport();
+const Transport& aware_transport();
 const Transport& p2p_transport();
 const Transport& partitioned_transport();
 const Transport& persistent_transport();
@@ -16,5 +17,6 @@ const Transport& rma_lock_transport();
 const Transport& rma_lockall_transport();
 const Transport& rma_pscw_transport();
 const Transport& shared_transport();
+const Transport& staged_transport();
 
 }  // namespace haloscope

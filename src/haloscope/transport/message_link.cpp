@@ -34,7 +34,7 @@ MessageOptions MessageOptions::parse(const std::string& transport, const std::ve
   return {.blocking = has(given, "blocking"), .testany = has(given, "testany"), .datatype = has(given, "datatype")};
 }
 
-MessageLink::MessageLink(const LinkContext& context, const MessageOptions& options)
+MessageLink::MessageLink(const LinkContext& context, const MessageOptions& options, const Placement& placement)
     : comm_(context.comm), options_(options), yield_(context.yield) {
   check_views(context);
   messages_ = static_cast<int>(context.plan->messages.size());
@@ -43,7 +43,21 @@ MessageLink::MessageLink(const LinkContext& context, const MessageOptions& optio
   scratch_.requests.resize(messages_);
   scratch_.owners.resize(messages_);
   scratch_.finished.resize(messages_);
-  place(context);
+  placement ? place(context, placement) : place(context);
+}
+
+void MessageLink::place(const LinkContext& context, const Placement& placement) {
+  for (int slot = 0; slot < slots_; ++slot)
+    for (int id = 0; id < messages_; ++id) {
+      if (!context.moves(id)) continue;
+      const Message& message = context.plan->messages[id];
+      Port& p = port(id, slot);
+      p.peer = message.peer;
+      p.tag = message.tag;
+      p.out = message.out;
+      p.data = placement(id, slot);
+      p.type = byte_type(message.bytes);
+    }
 }
 
 /// Decides where each message lies: in place, described by a datatype, or in a buffer of its own per slot.

@@ -3,7 +3,7 @@
 #pragma once
 
 #include <atomic>
-#include <chrono>
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -24,6 +24,12 @@ struct MessageOptions {
   /// @throws UsageError as check_options() does.
   static MessageOptions parse(const std::string& transport, const std::vector<std::string>& given);
 };
+
+/// Where each message of each slot lies, when that is not this family's own business (a device's buffers, say).
+using Placement = std::function<std::byte*(int id, int slot)>;
+
+/// Nonblocking messages from and to given places; nothing is packed. As Transport::open() otherwise.
+std::unique_ptr<Link> open_placed_messages(const LinkContext& context, const Placement& placement);
 
 /// @throws UsageError when the views do not fit the plan.
 void check_views(const LinkContext& context);
@@ -55,7 +61,7 @@ class MessageLink : public Link {
   };
 
   /// @throws UsageError when the views do not fit the plan.
-  MessageLink(const LinkContext& context, const MessageOptions& options);
+  MessageLink(const LinkContext& context, const MessageOptions& options, const Placement& placement = {});
   /// Completes what is in flight. Derived classes call it first thing in their destructors (requests are theirs).
   void finish();
 
@@ -72,6 +78,7 @@ class MessageLink : public Link {
 
  private:
   void place(const LinkContext& context);
+  void place(const LinkContext& context, const Placement& placement);
   int gather(Ids ids, int slot);
   bool poll_all(Ids ids, int slot);
   bool poll_each(Ids ids, int slot);

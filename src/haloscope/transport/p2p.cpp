@@ -7,7 +7,8 @@ namespace {
 
 class P2pLink final : public MessageLink {
  public:
-  P2pLink(const LinkContext& context, const MessageOptions& options) : MessageLink(context, options) {}
+  P2pLink(const LinkContext& context, const MessageOptions& options, const Placement& placement = {})
+      : MessageLink(context, options, placement) {}
   ~P2pLink() override { finish(); }
 
  private:
@@ -36,6 +37,10 @@ class P2p final : public Transport {
 };
 
 }  // namespace
+
+std::unique_ptr<Link> open_placed_messages(const LinkContext& context, const Placement& placement) {
+  return std::make_unique<P2pLink>(context, MessageOptions{}, placement);
+}
 
 const Transport& p2p_transport() {
   static const P2p transport;

@@ -8,7 +8,8 @@ const std::vector<const Transport*>& transports() {
   static const std::vector<const Transport*> all{
       &reference_transport(),   &p2p_transport(),      &persistent_transport(),  &rma_fence_transport(),
       &rma_pscw_transport(),    &rma_lock_transport(), &rma_lockall_transport(), &neighbor_transport(),
-      &partitioned_transport(), &shared_transport(),   &auto_transport()};
+      &partitioned_transport(), &shared_transport(),   &auto_transport(),
+      &staged_transport(),      &aware_transport()};
   return all;
 }
 

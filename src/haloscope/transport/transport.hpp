@@ -14,6 +14,11 @@
 
 namespace haloscope {
 
+namespace device {
+class Device;
+class Stream;
+}  // namespace device
+
 /// Message ids of a plan.
 using Ids = std::span<const int>;
 
@@ -41,6 +46,18 @@ class Link {
   virtual std::string report() const { return ""; }
 };
 
+/// A link between fields in device memory. What touches them is work for a stream; pack() and unpack() do nothing.
+/// The calls return at once; messages may be sent, and halos swept, when the stream has got there.
+class DeviceLink : public Link {
+ public:
+  void pack(Ids, int, Share) final {}
+  void unpack(Ids, int, Share) final {}
+  virtual void pack_on(device::Stream& stream, Ids out, int slot) = 0;
+  virtual void unpack_on(device::Stream& stream, Ids in, int slot) = 0;
+  virtual void to_host(device::Stream& stream, Ids out, int slot) = 0;   ///< packed messages, OpKind::d2h
+  virtual void to_device(device::Stream& stream, Ids in, int slot) = 0;  ///< arrived messages, OpKind::h2d
+};
+
 /// What a link is opened on. `comm` belongs to the caller and outlives the link; rank numbers are the plan's.
 struct LinkContext {
   MPI_Comm comm = MPI_COMM_NULL;
@@ -53,6 +70,8 @@ struct LinkContext {
   std::vector<int> nodes = {};
   /// Messages (by id) that this link moves; empty: all. A composite transport gives each of its parts some of them.
   std::vector<bool> mine = {};
+  /// The device whose memory `views` point into; null: host memory.
+  device::Device* device = nullptr;
   bool moves(int id) const { return mine.empty() || mine[static_cast<std::size_t>(id)]; }
 };
 

@@ -43,7 +43,8 @@ std::vector<Layout> layouts() {
   return list;
 }
 
-void check_all(Pattern pattern, bool merged, std::array<int, 3> order, const std::string& schedule) {
+void check_all(Pattern pattern, bool merged, std::array<int, 3> order, const std::string& schedule,
+               const ScheduleOptions& given = {}) {
   ExchangeSpec spec;
   spec.pattern = pattern;
   spec.merge_peers = merged;
@@ -58,9 +59,10 @@ void check_all(Pattern pattern, bool merged, std::array<int, 3> order, const std
               periodic = periodic && layout.grid().periodic[d];
               fits = fits && depth <= layout.smallest_extent(d);
             }
-            const bool may_block = periodic && (schedule == "bulk" || schedule == "split");
+            const bool may_block = periodic && schedule != "interleaved" && schedule != "comm-thread";
             if (!fits || (region == DeepRegion::blocked && !may_block)) continue;
-            ScheduleOptions options;
+            if (schedule == "resident" && layout.size() > 1) continue;
+            ScheduleOptions options = given;
             options.depth = depth;
             options.steps = steps;
             options.region = region;
@@ -87,6 +89,49 @@ TEST(Schedules, W12_InterleavedNeverReadsWhatIsNotThere) {
 TEST(Schedules, W13_CommThreadNeverReadsWhatIsNotThere) {
   check_all(Pattern::ordered, false, {0, 1, 2}, "comm-thread");
   check_all(Pattern::direct, false, {0, 1, 2}, "comm-thread");
+}
+
+TEST(Schedules, OnADeviceTheyNeverReadWhatIsNotThere) {
+  for (const bool staged : {true, false})
+    for (const bool pack_first : {true, false}) {
+      ScheduleOptions options;
+      options.device = true;
+      options.staged = staged;
+      options.pack_first = pack_first;
+      for (const char* schedule : {"bulk", "streams", "resident"}) {
+        check_all(Pattern::ordered, false, {0, 1, 2}, schedule, options);
+        check_all(Pattern::direct, true, {0, 1, 2}, schedule, options);
+      }
+    }
+}
+
+TEST(Schedules, OnADeviceTheInteriorWaitsForNoMessage) {
+  const Layout layout(GridSpec{2, {40, 30, 1}, {true, true, false}}, ProcessGrid{2, 2, 1});
+  ScheduleOptions options;
+  options.device = options.staged = true;
+  const Case c = make_case(layout, ExchangeSpec{}, Stage{1, false}, "streams", options);
+  const Program& p = c.programs[0];
+  int interiors = 0;
+  for (const Op& op : p.ops) {
+    if (op.kind != OpKind::sweep || p.sweeps[op.target].part != Part::inner) continue;
+    ++interiors;
+    EXPECT_EQ(op.lane, Lane::sweep_stream);
+    for (int before : op.after) EXPECT_TRUE(on_device(p.ops[before].lane)) << to_string(p.ops[before].kind);
+  }
+  EXPECT_EQ(interiors, 1);
+}
+
+TEST(Schedules, TheCheckerFindsAMissingWaitBetweenHostAndDevice) {
+  const Layout layout(GridSpec{2, {12, 10, 1}, {true, true, false}}, ProcessGrid{2, 2, 1});
+  ScheduleOptions options;
+  options.device = options.staged = true;
+  options.depth = options.steps = 2;
+  for (OpKind kind : {OpKind::send, OpKind::h2d, OpKind::sweep}) {
+    Case c = make_case(layout, ExchangeSpec{}, Stage{1, false}, "streams", options);
+    for (Op& op : c.programs[0].ops)
+      if (op.kind == kind) op.after.clear();
+    EXPECT_NE(check_programs(layout, c.stage, c.plans, c.programs), "") << to_string(kind);
+  }
 }
 
 TEST(Schedules, V9_InnerAndOuterWriteExactlyTheFullRegion) {

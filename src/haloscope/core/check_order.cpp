@@ -1,0 +1,183 @@
+#include "haloscope/core/check_order.hpp"
+
+#include <algorithm>
+#include <iterator>
+#include <map>
+#include <sstream>
+#include <utility>
+
+namespace haloscope {
+
+namespace {
+
+/// Memory touched from the start of one operation to the end of another.
+struct Access {
+  int first, last;
+  int slot;
+  Box box;
+  bool write;
+};
+
+/// before[a][b]: operation a has finished when b starts, in every legal interleaving.
+using Order = std::vector<std::vector<char>>;
+
+/// Direct predecessors of every operation: `after` plus the order of the comm lane and of each stream.
+std::vector<std::vector<int>> predecessors(const Program& program) {
+  std::vector<std::vector<int>> result(program.ops.size());
+  std::map<Lane, int> last;
+  for (std::size_t i = 0; i < program.ops.size(); ++i) {
+    result[i].assign(program.ops[i].after.begin(), program.ops[i].after.end());
+    const Lane lane = program.ops[i].lane;
+    if (lane == Lane::main) continue;
+    if (last.count(lane)) result[i].push_back(last[lane]);
+    last[lane] = static_cast<int>(i);
+  }
+  return result;
+}
+
+Order happens_before(const Program& program, const std::vector<int>& sorted) {
+  const auto direct = predecessors(program);
+  Order before(direct.size(), std::vector<char>(direct.size(), 0));
+  for (int b : sorted)
+    for (int a : direct[b]) {
+      before[a][b] = 1;
+      for (std::size_t c = 0; c < direct.size(); ++c)
+        if (before[c][a]) before[c][b] = 1;
+    }
+  return before;
+}
+
+/// First and last operations that handle a message, e.g. post..unpack, one pair per time it travels. The second is -1
+/// where one is missing.
+std::vector<std::pair<int, int>> spans_of(const Program& program, int message, OpKind from, OpKind to) {
+  std::vector<std::pair<int, int>> spans;
+  std::size_t closed = 0;
+  for (std::size_t i = 0; i < program.ops.size(); ++i) {
+    const Op& op = program.ops[i];
+    if (op.kind != from && op.kind != to) continue;
+    for (int m : program.sets[op.target]) {
+      if (m != message) continue;
+      if (op.kind == from)
+        spans.emplace_back(static_cast<int>(i), -1);
+      else if (closed < spans.size())
+        spans[closed++].second = static_cast<int>(i);
+      else
+        return {};  // the end comes before the beginning
+    }
+  }
+  return spans;
+}
+
+Box reach(const Box& box, const Stage& stage, int levels, int dims) {
+  Widths w{0, 0, 0};
+  for (int d = 0; d < dims; ++d) w[d] = levels * stage.radius;
+  return grown(box, w, w);
+}
+
+/// Memory touched by messages: from post to unpack, and from pack to complete; on a device, where messages have buffers
+/// of their own, by unpack and pack alone. Says which message is not handled.
+std::string message_accesses(const Plan& plan, const Program& program, std::vector<Access>& list) {
+  for (std::size_t m = 0; m < plan.messages.size(); ++m) {
+    const Message& message = plan.messages[m];
+    const auto spans = message.out ? spans_of(program, static_cast<int>(m), OpKind::pack, OpKind::complete)
+                                   : spans_of(program, static_cast<int>(m), OpKind::post, OpKind::unpack);
+    if (spans.empty() || spans.back().second < 0)
+      return "message " + std::to_string(m) +
+             (message.out ? " is not both packed and completed" : " is not both posted and unpacked");
+    for (const auto& span : spans) {
+      const int first = program.device && !message.out ? span.second : span.first;
+      const int last = program.device && message.out ? span.first : span.second;
+      for (const Region& region : message.regions)
+        if (region.quantity == 0) list.push_back({first, last, program.ops[first].slot, region.box, !message.out});
+    }
+  }
+  return "";
+}
+
+/// Each message goes through its stages in this order; an operation of another lane must wait for the one before.
+std::string check_stages(const Plan& plan, const Program& program, const Order& before) {
+  constexpr OpKind outwards[]{OpKind::pack, OpKind::d2h, OpKind::send};
+  constexpr OpKind inwards[]{OpKind::wait, OpKind::h2d, OpKind::unpack};
+  std::vector<int> previous(plan.messages.size(), -1);
+  for (int i = 0; i < static_cast<int>(program.ops.size()); ++i) {
+    const OpKind kind = program.ops[i].kind;
+    const bool out = std::find(std::begin(outwards), std::end(outwards), kind) != std::end(outwards);
+    if (!out && std::find(std::begin(inwards), std::end(inwards), kind) == std::end(inwards)) continue;
+    for (int m : program.sets[program.ops[i].target]) {
+      const int last = previous[m];
+      previous[m] = kind == OpKind::send || kind == OpKind::unpack ? -1 : i;
+      if (last >= 0 && !before[last][i])
+        return describe(program, i) + " does not wait for " + describe(program, last) + " of the same message";
+    }
+  }
+  return "";
+}
+
+}  // namespace
+
+std::string describe(const Program& program, int op) {
+  const Op& o = program.ops[op];
+  std::ostringstream text;
+  text << "operation " << op << " (" << to_string(o.kind);
+  if (o.kind == OpKind::sweep) {
+    const Sweep& s = program.sweeps[o.target];
+    text << " of step " << s.step << " on [" << s.region.lo[0] << "," << s.region.hi[0] << ")x[" << s.region.lo[1]
+         << "," << s.region.hi[1] << ")x[" << s.region.lo[2] << "," << s.region.hi[2] << ")";
+  }
+  text << ")";
+  return text.str();
+}
+
+std::vector<int> sorted_ops(const Program& program) {
+  const auto before = predecessors(program);
+  std::vector<int> order;
+  std::vector<char> done(before.size(), 0);
+  for (bool moved = true; moved;) {
+    moved = false;
+    for (std::size_t i = 0; i < before.size(); ++i) {
+      if (done[i]) continue;
+      bool ready = true;
+      for (int p : before[i]) ready = ready && done[p];
+      if (!ready) continue;
+      done[i] = 1;
+      order.push_back(static_cast<int>(i));
+      moved = true;
+    }
+  }
+  return order;
+}
+
+std::string check_order(const Stage& stage, const Plan& plan, const Program& program) {
+  const auto sorted = sorted_ops(program);
+  if (sorted.size() != program.ops.size()) return "the dependencies have a cycle";
+  const Order before = happens_before(program, sorted);
+  std::vector<Access> list;
+  if (auto fault = message_accesses(plan, program, list); !fault.empty()) return fault;
+  if (auto fault = check_stages(plan, program, before); !fault.empty()) return fault;
+  for (int i = 0; i < static_cast<int>(program.ops.size()); ++i) {
+    const Op& op = program.ops[i];
+    if (op.kind == OpKind::copy)
+      for (const Copy& c : program.copy_sets[op.target]) {
+        if (c.quantity != 0) continue;
+        list.push_back({i, i, op.slot, c.to, true});
+        list.push_back({i, i, op.slot, c.from(), false});
+      }
+    if (op.kind == OpKind::sweep) {
+      const Sweep& s = program.sweeps[op.target];
+      list.push_back(
+          {i, i, op.slot, program.wraps ? plan.allocated(0) : reach(s.region, stage, s.levels, plan.dims), false});
+      list.push_back({i, i, s.into, s.region, true});
+    }
+  }
+  for (const Access& a : list)
+    for (const Access& b : list) {
+      if (&a >= &b || a.slot != b.slot || !(a.write || b.write)) continue;
+      if (a.first == b.first && a.last == b.last) continue;  // parts of one operation run in list order
+      if (before[a.last][b.first] || before[b.last][a.first] || intersect(a.box, b.box).empty()) continue;
+      return describe(program, a.first) + " and " + describe(program, b.first) + " touch the same cells of slot " +
+             std::to_string(a.slot) + " and nothing orders them";
+    }
+  return "";
+}
+
+}  // namespace haloscope

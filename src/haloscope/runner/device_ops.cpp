@@ -1,0 +1,151 @@
+#include "haloscope/runner/device_ops.hpp"
+
+#include <algorithm>
+
+#include "haloscope/pack/overlap.hpp"
+#include "haloscope/pack/region_copy.hpp"
+
+namespace haloscope {
+
+DeviceStreams::DeviceStreams(device::Device& owner) : device(owner) {
+  for (auto& stream : streams) stream = owner.stream();
+  for (auto& end : ends_) end = owner.event();
+}
+
+void DeviceStreams::meet() {
+  for (int s = 0; s < stream_count; ++s) streams[s]->record(*ends_[s]);
+  for (int s = 0; s < stream_count; ++s)
+    for (int other = 0; other < stream_count; ++other)
+      if (other != s) streams[s]->wait(*ends_[other]);
+}
+
+void DeviceStreams::finish() {
+  for (auto& stream : streams) stream->finish();
+}
+
+DeviceOps::DeviceOps(const Program& program, const Plan& plan, const Views& views, DeviceLink& link,
+                     DeviceStreams& streams, const DeviceSweeps& sweeps, bool timers)
+    : program_(program),
+      plan_(plan),
+      views_(views),
+      link_(link),
+      streams_(streams),
+      sweeps_(sweeps),
+      timers_(timers),
+      seconds_(program.ops.size(), 0.0) {
+  compile_copies(views);
+  for (auto& set : marks_)
+    for (const Op& op : program.ops)
+      set.push_back(on_device(op.lane) ? Marks{streams.device.event(), streams.device.event()} : Marks{});
+}
+
+/// Copies of a set that depend on each other (a corner that an earlier copy has brought) go into launches one after the
+/// other.
+void DeviceOps::compile_copies(const Views& views) {
+  struct Range {
+    std::size_t set, slot, first, end;
+  };
+  std::vector<device::CopyLaunch::Piece> all;
+  std::vector<Range> ranges;
+  for (std::size_t set = 0; set < program_.copy_sets.size(); ++set)
+    for (std::size_t slot = 0; slot < views.front().size(); ++slot) {
+      std::vector<BlockCopy> stage;
+      const auto flush = [&] {
+        const std::size_t first = all.size();
+        for (const auto& piece : device::cut_copies(stage)) all.push_back(piece);
+        if (!stage.empty()) ranges.push_back({set, slot, first, all.size()});
+        stage.clear();
+      };
+      for (const Copy& c : program_.copy_sets[set]) {
+        const BlockCopy copy = region_to_region(views[c.quantity][slot], c.to, c.shift);
+        if (std::any_of(stage.begin(), stage.end(), [&](const BlockCopy& b) { return depend(b, copy); })) flush();
+        stage.push_back(copy);
+      }
+      flush();
+    }
+  pieces_ = device::Buffer(streams_.device, device::Space::device, all.size() * sizeof all[0]);
+  streams_.streams[0]->copy(pieces_.data(), all.data(), pieces_.size());
+  streams_.streams[0]->finish();
+  copies_.assign(program_.copy_sets.size(), std::vector<std::vector<device::CopyLaunch>>(views.front().size()));
+  const auto* pieces = reinterpret_cast<const device::CopyLaunch::Piece*>(pieces_.data());
+  for (const Range& r : ranges) copies_[r.set][r.slot].push_back({pieces + r.first, static_cast<int>(r.end - r.first)});
+}
+
+void DeviceOps::begin() {
+  set_ = (set_ + 1) % in_flight;
+  if (used_[set_]) harvest(set_);
+  used_[set_] = true;
+}
+
+void DeviceOps::enqueue(int index, int slot, int into) {
+  const Op& op = program_.ops[static_cast<std::size_t>(index)];
+  const int own = stream_of(op.lane);
+  device::Stream& stream = *streams_.streams[own];
+  for (std::int32_t before : op.after)
+    if (const Lane lane = program_.ops[static_cast<std::size_t>(before)].lane;
+        on_device(lane) && stream_of(lane) != own)
+      stream.wait(end(before));
+  const Marks& marks = marks_[set_][static_cast<std::size_t>(index)];
+  if (timers_) stream.record(*marks.begin);
+  launch(op, slot, into, stream);
+  stream.record(*marks.end);
+}
+
+void DeviceOps::launch(const Op& op, int slot, int into, device::Stream& stream) {
+  const auto ids = [&]() -> Ids { return program_.sets[static_cast<std::size_t>(op.target)]; };
+  switch (op.kind) {
+    case OpKind::copy:
+      for (const auto& stage : copies_[static_cast<std::size_t>(op.target)][static_cast<std::size_t>(slot)])
+        streams_.device.kernels().copy(stream, stage);
+      break;
+    case OpKind::pack:
+      return link_.pack_on(stream, ids(), slot);
+    case OpKind::unpack:
+      return link_.unpack_on(stream, ids(), slot);
+    case OpKind::d2h:
+      return link_.to_host(stream, ids(), slot);
+    case OpKind::h2d:
+      return link_.to_device(stream, ids(), slot);
+    case OpKind::sweep:
+      return sweep(program_.sweeps[static_cast<std::size_t>(op.target)], slot, into, stream);
+    default:
+      break;  // host lanes
+  }
+}
+
+void DeviceOps::sweep(const Sweep& sweep, int slot, int into, device::Stream& stream) {
+  const SlotView& from = views_[0][static_cast<std::size_t>(slot)];
+  device::SweepLaunch launch = sweeps_.base;
+  launch.in = from.origin;
+  launch.out = views_[0][static_cast<std::size_t>(into)].origin;
+  launch.row = from.stride[1] / from.stride[0];
+  launch.plane = from.stride[2] / from.stride[0];
+  launch.region = sweep.region;
+  launch.levels = sweep.levels;
+  for (int d = 0; d < plan_.dims && program_.wraps; ++d)
+    if (plan_.own_neighbour[d]) launch.wrap[d] = plan_.cells[d];
+  (sweep.levels == 1 ? sweeps_.one : sweeps_.fused)(stream, launch);
+}
+
+void DeviceOps::harvest(int set) {
+  for (std::size_t i = 0; i < program_.ops.size(); ++i) {
+    const Marks& marks = marks_[set][i];
+    if (!marks.end) continue;
+    marks.end->wait();
+    if (timers_) seconds_[i] += streams_.device.seconds(*marks.begin, *marks.end);
+  }
+  used_[set] = false;
+}
+
+void DeviceOps::finish() {
+  streams_.finish();
+  for (int set = 0; set < in_flight; ++set)
+    if (used_[set]) harvest(set);
+}
+
+void DeviceOps::collect(std::vector<double>& op_seconds) {
+  for (std::size_t i = 0; i < seconds_.size(); ++i) op_seconds[i] += seconds_[i];
+  std::fill(seconds_.begin(), seconds_.end(), 0.0);
+}
+
+}  // namespace haloscope

@@ -1,0 +1,123 @@
+// Every device strategy x schedule x depth x region gives the bytes of `reference`, on devices made of the CPU whose
+// streams sleep for random times before each piece of work, with halos poisoned before each exchange.
+#include <gtest/gtest.h>
+#include <mpi.h>
+
+#include <cstdlib>
+
+#include "haloscope/core/error.hpp"
+#include "haloscope/rank/simulation.hpp"
+
+namespace haloscope {
+namespace {
+
+int world_size() {
+  int size = 1;
+  MPI_Comm_size(MPI_COMM_WORLD, &size);
+  return size;
+}
+
+/// What the host back end imitates while this lives.
+struct Imitated {
+  explicit Imitated(const char* text) { setenv("HALOSCOPE_HOST_DEVICE", text, 1); }
+  ~Imitated() { unsetenv("HALOSCOPE_HOST_DEVICE"); }
+};
+
+struct Problem {
+  const char *app, *form, *real;
+  Index cells;
+};
+
+Choice choice_for(const Problem& p, bool periodic) {
+  Choice c;
+  c.app = p.app;
+  c.form = p.form;
+  c.real = p.real;
+  c.grid.dims = find_app(p.app).dims;
+  c.grid.cells = p.cells;
+  for (int d = 0; d < c.grid.dims; ++d) c.grid.periodic[d] = periodic || d == 1;
+  c.ranks = world_size();
+  return c;
+}
+
+std::uint64_t result(const Choice& choice, const DeviceOptions& device = {}) {
+  SimulationOptions options;
+  options.device = device;
+  Simulation simulation(MPI_COMM_WORLD, choice, AppParameters{}, options);
+  simulation.initialise();
+  simulation.run(7, true);
+  EXPECT_TRUE(simulation.canaries_alive());
+  return simulation.checksum();
+}
+
+void check_problem(const Problem& problem) {
+  const Imitated slow("devices=2,delay_us=20");
+  std::uint64_t expected[2];
+  for (int periodic : {0, 1}) {
+    Choice reference = choice_for(problem, periodic == 1);
+    reference.strategy = "reference";
+    expected[periodic] = result(reference);
+  }
+  int ran = 0, turn = static_cast<int>(problem.cells[0]);
+  const int stride = std::getenv("HALOSCOPE_LONG") ? 1 : world_size() == 1 ? 3 : world_size() <= 3 ? 7 : 17;
+  for (const auto& strategy : device_strategy_names())
+    for (const char* schedule : {"bulk", "streams", "resident"})
+      for (bool periodic : {true, false})
+        for (int depth : {1, 2, 3})
+          for (const auto& region : region_names()) {
+            Choice c = choice_for(problem, periodic);
+            c.strategy = strategy;
+            c.schedule = schedule;
+            c.depth = depth;
+            c.region = region;
+            c.device = "host";
+            if ((depth == 1 && region != "full") || !illegal(c).empty() || turn++ % stride != 0) continue;
+            DeviceOptions device;
+            device.kernel = turn % 3 == 0 ? "naive" : turn % 3 == 1 ? "stream" : "shared";
+            device.pack_first = turn % 2 == 0;
+            ASSERT_EQ(result(c, device), expected[periodic])
+                << strategy << " " << schedule << " depth " << depth << " " << region << " periodic " << periodic
+                << " kernel " << device.kernel << " pack first " << device.pack_first;
+            ++ran;
+          }
+  EXPECT_GE(ran, 3);
+}
+
+TEST(Devices, W14_DenseAdvectionIsByteIdentical) { check_problem({"advection3d", "dense", "f64", {11, 10, 13}}); }
+TEST(Devices, W14_SeparableAdvectionIsByteIdentical) {
+  check_problem({"advection3d", "separable", "f64", {12, 9, 14}});
+}
+TEST(Devices, Laplace2dFloatIsByteIdentical) { check_problem({"laplace2d", "star", "f32", {23, 19, 1}}); }
+TEST(Devices, Laplace2dDoubleIsByteIdentical) { check_problem({"laplace2d", "star", "f64", {29, 17, 1}}); }
+TEST(Devices, Laplace3dDoubleIsByteIdentical) { check_problem({"laplace3d", "star", "f64", {10, 12, 11}}); }
+
+TEST(Devices, AGridThatDoesNotFitIsRefusedWithBothNumbers) {
+  const Imitated small("bytes=20000");
+  Choice c = choice_for({"laplace2d", "star", "f64", {100, 90, 1}}, true);
+  c.device = "host";
+  c.strategy = "ordered/staged";
+  try {
+    Simulation simulation(MPI_COMM_WORLD, c, AppParameters{}, SimulationOptions{});
+    FAIL();
+  } catch (const Error& error) {
+    const std::string text = error.what();
+    EXPECT_NE(text.find("20000"), std::string::npos) << text;
+    EXPECT_NE(text.find("fewer cells"), std::string::npos) << text;
+  }
+}
+
+TEST(Devices, TimersTellThePhasesOfADeviceApart) {
+  Choice c = choice_for({"laplace2d", "star", "f64", {64, 48, 1}}, true);
+  c.device = "host";
+  c.strategy = "direct/staged";
+  c.schedule = "streams";
+  Simulation simulation(MPI_COMM_WORLD, c, AppParameters{}, SimulationOptions{});
+  simulation.initialise();
+  simulation.run(5);
+  const auto seconds = simulation.seconds();
+  for (Timer timer : {Timer::pack, Timer::d2h, Timer::h2d, Timer::unpack, Timer::inner})
+    EXPECT_GT(seconds[static_cast<int>(timer)], 0) << to_string(timer);
+}
+
+}  // namespace
+}  // namespace haloscope
