@@ -80,6 +80,7 @@ FIGURES = {
     "exchange-petsc": [Program("bench_exchange_petsc", ranks=2, preset="petsc", launches=5)],
     "plan": [Program("plan.py")],
     "accuracy": [Program("accuracy.py")],
+    "tune": [Program("tune.py")],
     "simulate": [Program("bench_simulate")],
     "overhead": [Program("bench_overhead"), Program("bench_overhead", ranks=2)],
 }

@@ -7,7 +7,6 @@ again, interleaved. Everything is kept in results/accuracy/: `python bench/accur
 from __future__ import annotations
 
 import dataclasses
-import json
 import lzma
 import math
 import subprocess
@@ -16,6 +15,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import numpy as np
+from statistic import line, resampled
 
 from haloscope import core, records, stats, tables
 from haloscope.campaign import Campaign
@@ -23,6 +23,7 @@ from haloscope.model import profile as profiles
 from haloscope.model import validate
 from haloscope.sweep import Configuration, Sweep, choice
 
+FIGURE = "accuracy"
 ROOT = Path(__file__).resolve().parent.parent
 KEPT = ROOT / "results" / "accuracy"
 SCRATCH = ROOT / "out" / "accuracy"
@@ -103,31 +104,6 @@ def again(cases: Sequence[validate.Case], file: Path, measure: bool) -> dict[str
     return {pick: stats.ratio_of_launches(rows[pick].launches, rows[best].launches) for pick, best in pairs.items()}
 
 
-def line(case: str, estimate: stats.Estimate, direction: str, bar: float, notes: str) -> None:
-    """Print one judged case; the estimate's samples are what it is a statistic of."""
-    found = {
-        "figure": "accuracy",
-        "case": case,
-        "unit": "ratio",
-        "value": estimate.value,
-        "direction": direction,
-        "bar": bar,
-    }
-    found |= {"interval": [estimate.low, estimate.high], "pairs": estimate.samples, "launches": estimate.launches}
-    print(json.dumps(found | {"notes": notes}), flush=True)
-
-
-def resampled(values: Sequence[float], statistic) -> stats.Estimate:
-    """Return a statistic of some values with its 95 % bootstrap interval."""
-    from scipy.stats import bootstrap
-
-    values = np.asarray(values)
-    ends = bootstrap(
-        (values,), statistic, vectorized=False, n_resamples=999, rng=1, method="percentile"
-    ).confidence_interval
-    return stats.Estimate(float(statistic(values)), float(ends.low), float(ends.high), len(values), LAUNCHES)
-
-
 def report_errors(pairs: Sequence[validate.Pair]) -> None:
     """Print median and 90th percentile of the errors of exchange and step."""
     for what, exchange, median_bar, p90_bar in (("exchange", True, 0.10, 0.25), ("step", False, 0.05, 0.15)):
@@ -135,8 +111,22 @@ def report_errors(pairs: Sequence[validate.Pair]) -> None:
         errors = [abs(e) for e in errors if e is not None]
         least = floor(pairs, exchange)
         said = f"{len(errors)} held-out configurations; measured again they differ by {least:.1%} (median)"
-        line(f"{what} time, median error", resampled(errors, np.median), "<=", max(median_bar, 1.5 * least), said)
-        line(f"{what} time, 90th percentile", resampled(errors, lambda v: np.percentile(v, 90)), "<=", p90_bar, said)
+        line(
+            FIGURE,
+            f"{what} time, median error",
+            resampled(errors, np.median, LAUNCHES),
+            "<=",
+            max(median_bar, 1.5 * least),
+            said,
+        )
+        line(
+            FIGURE,
+            f"{what} time, 90th percentile",
+            resampled(errors, lambda v: np.percentile(v, 90), LAUNCHES),
+            "<=",
+            p90_bar,
+            said,
+        )
 
 
 def report_intervals(pairs: Sequence[validate.Pair]) -> None:
@@ -144,18 +134,18 @@ def report_intervals(pairs: Sequence[validate.Pair]) -> None:
     found = validate.coverage(pairs)
     said = f"{found.inside} of {found.count} in their {validate.NOMINAL:.0%} intervals; p of a binomial test"
     estimate = stats.Estimate(found.p_value, found.p_value, found.p_value, found.count, LAUNCHES)
-    line("intervals, p-value", estimate, ">=", 0.05, said)
+    line(FIGURE, "intervals, p-value", estimate, ">=", 0.05, said)
 
 
 def report_regret(cases: Sequence[validate.Case], fresh: dict[str, stats.Estimate]) -> None:
     """Print geometric mean and worst of the regrets, measured again."""
     values = [fresh[c.pick.row.id].value if c.pick.row.id in fresh else 1.0 for c in cases]
     said = f"{len(cases)} held-out cases, {len(fresh)} of them with another fastest than the pick, both measured again"
-    mean = resampled(np.log(values), np.mean)
+    mean = resampled(np.log(values), np.mean, CONFIRMED)
     ends = (math.exp(v) for v in (mean.value, mean.low, mean.high))
-    line("regret of the pick, geometric mean", stats.Estimate(*ends, len(values), CONFIRMED), "<=", 1.05, said)
+    line(FIGURE, "regret of the pick, geometric mean", stats.Estimate(*ends, len(values), CONFIRMED), "<=", 1.05, said)
     worst = max(fresh.values(), key=lambda e: e.value, default=stats.Estimate(1.0, 1.0, 1.0, 0, CONFIRMED))
-    line("regret of the pick, worst", dataclasses.replace(worst, samples=len(values)), "<=", 1.25, said)
+    line(FIGURE, "regret of the pick, worst", dataclasses.replace(worst, samples=len(values)), "<=", 1.25, said)
 
 
 def main() -> None:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import importlib
 import json
+from pathlib import Path
 
 import pytest
 
 from bench import __main__ as bench
-from haloscope import errors
+from haloscope import errors, tables
 from test_launch import executable
 
 
@@ -93,3 +95,21 @@ def test_a_program_that_fails_is_an_error_and_an_absent_one_is_named(monkeypatch
 def test_an_unknown_figure_gets_the_nearest_names():
     with pytest.raises(errors.UsageProblem, match="did you mean exchange"):
         bench.main(["--figure", "exchnge"], standalone_mode=False)
+
+
+def test_the_regret_of_tuning_is_against_the_fastest_of_those_measured_again(monkeypatch, capsys):
+    """Launches of unequal pace pair: in each the pick takes 1.25 times the second of the finalists."""
+    monkeypatch.syspath_prepend(Path(bench.__file__).parent)
+    tune = importlib.import_module("tune")
+
+    def row(name: str, seconds: float) -> tables.Row:
+        return tables.Row(name, {}, {f"launch-{n}": [seconds * n, seconds * n] for n in range(1, 6)}, [])
+
+    rows = {name: row(name, seconds) for name, seconds in (("pick", 1.25), ("a", 1.5), ("b", 1.0))}
+    outcomes = [tune.Outcome("c", pick, ["a", "b"], 100, 7.0, 70.0) for pick in ("pick", "b")]
+    assert [tune.regret(outcome, rows) for outcome in outcomes] == [pytest.approx(1.25), 1.0]
+    monkeypatch.setattr(tune.tables, "rows", lambda found: list(rows.values()))
+    tune.report(outcomes, [])
+    found = [bench.judged([json.loads(line)]) for line in capsys.readouterr().out.splitlines()]
+    assert [f["value"] for f in found] == [pytest.approx(1.25**0.5), pytest.approx(0.1)]
+    assert [f["holds"] for f in found] == [False, True]

@@ -114,6 +114,19 @@ def test_noise_is_in_the_discrepancy_and_widens_intervals(toy, machine):
     assert unsure.interval is None or unsure.interval[1] - unsure.interval[0] > sure.interval[1] - sure.interval[0]
 
 
+def test_a_block_counts_once_for_sweeps_however_many_transports_it_was_measured_with():
+    """One block is 20 % off in its sweeps, one right; one of three exchanges is 20 % off in the middle of its launches."""
+    small, large = (core.Choice(app="laplace2d", cells=(n, n), ranks=2) for n in (64, 256))
+    other = dataclasses.replace(small, strategy="ordered/persistent")
+    off = math.log(1.2)
+    measured = [(small, 1.0, 1.2), (other, 1.2, 1.2), (other, 1.2, 1.2), (other, 3.0, 1.2), (large, 1.0, 1.0)]
+    steps = [in_step.Step(f"launch-{k}", choice, exchange, compute, 0.0, {})
+             for k, (choice, exchange, compute) in enumerate(measured)]  # fmt: skip
+    found = in_step.discrepancy(steps, lambda choice: (1.0, 1.0))
+    assert found == pytest.approx({"exchange": off / math.sqrt(3), "compute": off / math.sqrt(2)})
+    assert in_step.discrepancy(steps[:1], lambda choice: (1.0, 1.2)) == pytest.approx({"exchange": 0, "compute": 0})
+
+
 def test_without_steps_or_without_kernels_nothing_is_added(toy, machine):
     assert "steps" not in fitted(changed(toy, lambda d: d.pop("steps", None)), [])
     lacking = changed(toy, lambda d: d.pop("kernels"))

@@ -1,9 +1,8 @@
-"""Predictions from a hand-made profile: hand-computed cases, rules that hold for all inputs, classes, limits, the command."""
+"""Predictions from a hand-made profile: hand-computed cases, rules that hold for all inputs, classes, limits."""
 
 from __future__ import annotations
 
 import dataclasses
-import json
 import time
 
 import pytest
@@ -14,7 +13,7 @@ from haloscope import core
 from haloscope.errors import NotAvailable, UsageProblem
 from haloscope.model import predict as model
 from haloscope.model import price
-from toy import TOY, changed
+from toy import changed
 
 PLAINLY = model.Setting()
 
@@ -341,46 +340,6 @@ def test_stretches_of_memory_have_three_classes():
     assert [price.stride_class(run) for run in (8, 63, 64, 4095, 4096)] == ["strided"] * 2 + ["lines"] * 2 + [
         "contiguous"
     ]
-
-
-# ---- the command -------------------------------------------------------------------------------------------------------
-
-
-def test_the_command_ranks_a_sweep_and_says_what_a_step_is_made_of(haloscope):
-    done = haloscope("predict", "laplace2d", "--cells", "256", "--ranks", "4", "--depth", "1,2,4", "--profile", TOY)
-    assert done.code == 0, done.err
-    rows = [line for line in done.out.splitlines() if line.startswith("|")]
-    assert len(rows) == 2 + 3
-    for word in ("step (us)", "compute", "pack", "message", "slowest rank"):
-        assert word in rows[0]
-    assert "NaN" not in done.out
-
-
-def test_the_command_gives_json_in_seconds(haloscope):
-    done = haloscope("predict", "laplace2d", "--cells", "256", "--ranks", "4", "--profile", TOY, "--json")
-    document = json.loads(done.out)
-    assert document["schema"] == "haloscope.predictions"
-    found = document["predictions"][0]
-    assert sum(found["terms"].values()) == pytest.approx(found["time_s"])
-    assert found["choice"]["cells"] == [256, 256]
-
-
-@pytest.mark.parametrize(
-    ("words", "code", "says"),
-    [
-        (["--cells", "256"], 2, "--profile"),
-        (["--cells", "256", "--profile", "nowhere"], 2, "nowhere"),
-        (["--profile", TOY], 2, "--cells 128"),
-        (["--cells", "256", "--profile", TOY, "--schedule", "comm-thread"], 2, "thread"),
-        (["--cells", "256", "--profile", TOY, "--isa", "avx2"], 2, "decided by the profile"),
-        (["--cells", "256", "--profile", TOY, "--mapping", "fil"], 2, "fill"),
-        (["--cells", "256", "--profile", TOY, "--real", "f32"], 3, "laplace2d/star/f32"),
-    ],
-)
-def test_the_command_refuses_with_what_to_do(haloscope, words, code, says):
-    done = haloscope("predict", "laplace2d", *words)
-    assert done.code == code
-    assert says in done.err
 
 
 def test_settings_reach_the_prediction(toy):

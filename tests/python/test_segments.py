@@ -81,6 +81,19 @@ def test_parameters_are_positive_and_those_the_data_do_not_determine_are_zero():
     assert fit.line([50, 50], [5, 5]) == (0.0, 0.1)  # one amount: proportional
 
 
+@settings(deadline=None, max_examples=60)
+@given(st.integers(1, 9), st.integers(0, 10**6), st.sampled_from((0.0, 0.02, 0.5, 3.0)), st.booleans())
+def test_many_lines_at_once_are_those_fitted_one_by_one(points, seed, noise, positive):
+    """Bootstrap samples of few points: some have one amount alone, some fall with the amount, some are all noise."""
+    random = np.random.default_rng(seed)
+    x = random.choice([8, 64, 1000, 4096, 1e6], points)
+    y = (1e-6 + 1e-9 * x) * np.exp(noise * random.standard_normal(points))
+    counts = random.multinomial(points, np.full(points, 1 / points), size=20)
+    found = fit.lines(x, y, counts, positive=positive)
+    for row, many in zip(found, counts, strict=True):
+        assert row == pytest.approx(fit.line(np.repeat(x, many), np.repeat(y, many), positive=positive), rel=1e-5)
+
+
 def test_intervals_of_the_bootstrap_hold_the_parameters_and_shrink_without_noise():
     sizes = np.linspace(1, 1e6, 60)
     exact = 1e-6 + 1e-9 * sizes

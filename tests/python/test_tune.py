@@ -116,8 +116,7 @@ def test_a_tenth_of_measuring_everything_is_what_it_takes_unless_told_otherwise(
     machine = Machine([1e-4 * (1 + n / 100) for n in range(150)])
     found = race(machine, 150, budget_s=None, rungs=model.RUNGS)
     assert found.exhaustive_s == pytest.approx(150 * (0.3 + model.RUNGS[-1].total))
-    most = max(model.RUNGS[-1].total, 1) + 0.3
-    assert 0.05 * found.exhaustive_s < found.spent_s < model.SHARE * found.exhaustive_s + (model.LEAST + 1) * most
+    assert 0.08 * found.exhaustive_s < found.spent_s <= model.SHARE * found.exhaustive_s
 
 
 def test_a_machine_that_drifts_raises_the_noise_and_drops_less():
@@ -256,8 +255,8 @@ def test_the_default_of_any_choice_is_the_plain_exchange_of_the_same_problem():
 
 def test_all_candidates_are_measured_once_when_asked(tmp_path):
     machine = Machine([3e-4, 1e-4, 2e-4], failing={2})
-    best, seconds = model.exhaustively([model.Entrant(c) for c in candidates(3)], machine)
-    assert best.depth == 2 and len(machine.asked) == 3
+    ranking, seconds = model.exhaustively([model.Entrant(c) for c in candidates(3)], machine)
+    assert [c.depth for c in ranking] == [2, 1] and len(machine.asked) == 3
     assert seconds == pytest.approx(3 * (0.3 + model.RUNGS[-1].total))
 
 

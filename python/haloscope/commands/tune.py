@@ -92,8 +92,19 @@ def space(app: str, options: dict):
     """Return the candidates as a sweep, illegal ones set aside. Raises UsageProblem when there are none, or two grids."""
     from haloscope import sweep
 
-    given = {**dict.fromkeys(run.PASSED_ON), **dict.fromkeys(("isa", "memory", "placement"), ""), "nodes": "0"}
-    given |= {"barrier": False, "verify": None, **options, "ranks": str(options["ranks"])}
+    given = {
+        **dict.fromkeys(run.PASSED_ON),
+        **dict.fromkeys(("isa", "memory", "placement", "device_kernel", "device_block"), ""),
+        "nodes": "0",
+    }
+    given |= {
+        "device": "none",
+        "pack": "first",
+        "barrier": False,
+        "verify": None,
+        **options,
+        "ranks": str(options["ranks"]),
+    }
     planned = run.plan_sweep(app, given)
     if len({c.cells for c in planned.configurations}) > 1:
         raise errors.UsageProblem(f"tuning is for one grid, --cells '{options['cells']}' names several; give one size")
@@ -202,7 +213,7 @@ def _exhaustive(race, chosen, measurer, launches: int) -> str:
     from haloscope import stats, tables
     from haloscope.model import tune as model
 
-    best, seconds = model.exhaustively(race.entrants, measurer.once, race.rungs[-1])
+    (best, *_), seconds = model.exhaustively(race.entrants, measurer.once, race.rungs[-1])
     words = f"All candidates took {seconds:.1f} s; choosing took {race.spent_s / seconds:.0%} of that. "
     if best.id == chosen.id:
         return f"## Against all candidates\n\n{words}The choice is the fastest of all: regret 1."

@@ -59,6 +59,7 @@ def fit_profile(
 
 def _head(good: Sequence[dict], name: str, source: str) -> dict:
     """Return the parts of a profile that say of what machine it is."""
+    most = max(r["request"]["ranks"] for r in good)
     machines = {
         (
             r["environment"].get("cpu", ""),
@@ -66,7 +67,7 @@ def _head(good: Sequence[dict], name: str, source: str) -> dict:
             *sorted(set(r["environment"].get("hosts", ()))),
         )
         for r in good
-        if r["request"]["ranks"] == max(g["request"]["ranks"] for g in good)
+        if r["request"]["ranks"] == most
     }
     if len(machines) > 1:
         raise UsageProblem(
@@ -149,16 +150,16 @@ def _contention(good: Sequence[dict], curve: microbench.Curve, law: Law) -> Term
     ratio = np.atleast_1d(segments.evaluate(law.segments, size.astype(float))) / seconds.astype(float)
     count = count.astype(float)
 
-    def solve(p, loss: str = "linear"):
+    def solve(weight, loss: str = "linear"):
         from scipy import optimize
 
         def wrong(v):
-            return ratio[p] * (1 + v[0] * (count[p] - 1)) * v[1] - 1
+            return weight * (ratio * (1 + v[0] * (count - 1)) * v[1] - 1)
 
         return optimize.least_squares(wrong, (0.7, 1.3), bounds=((0, 1), (np.inf, 2)), loss=loss, f_scale=0.1).x
 
-    best = solve(slice(None), laws.LOSS)
-    found = np.array([solve(p) for p in laws.draws(launches)])
+    best = solve(1.0, laws.LOSS)
+    found = np.array([solve(weight) for weight in np.sqrt(laws.resampled(launches))])
     low, high = np.quantile(found, (0.025, 0.975), axis=0)
     names = ["shared", "duplex"] if (count > 1).any() else ["duplex"]
     column = {"shared": 0, "duplex": 1}

@@ -41,6 +41,32 @@ def line(amounts, times, *, relative: bool = True, positive: bool = True, loss: 
     return float(found[0]), float(found[1])
 
 
+def lines(amounts, times, counts: np.ndarray, *, positive: bool = True) -> np.ndarray:
+    """Return what `line` does of many choices from the same measurements, by relative errors, all at once.
+
+    amounts (>= 0), times (> 0, seconds): n of each. counts: shape (choices, n), how often a choice has each measurement, at
+    least one of them. Returns fixed time and time per unit, shape (choices, 2). Raises UsageProblem as `line` does.
+    """
+    x, y = _checked(amounts, times)
+    unit = max(x.max(), 1e-300)
+    parts = np.stack((1 / y, x / (unit * y)))  # of a measured 1: fixed time, time per unit
+    (uu, uv), (_, vv) = (parts[:, None] * parts[None]) @ counts.T
+    to_u, to_v = parts @ counts.T
+    with np.errstate(divide="ignore", invalid="ignore"):  # where there is but one amount; replaced at the end
+        alone = np.stack((to_u / uu, to_v / vv))
+        found = np.stack((vv * to_u - uv * to_v, uu * to_v - uv * to_u)) / (uu * vv - uv**2)
+        if positive:
+            first = alone[0] * to_u >= alone[1] * to_v  # which explains more alone
+            found = np.where((found < 0).any(axis=0), np.where([first, ~first], alone, 0.0), found)
+            many, rest = counts.sum(axis=1), ((found.T @ parts - 1) ** 2 * counts).sum(axis=1)
+            variance = rest / np.maximum(1, many - 2) * np.stack((vv, uu)) / (uu * vv - uv**2)
+            keep = np.abs(found) > np.sqrt(variance)
+            found = np.where((many > 2) & (keep.sum(axis=0) == 1), np.where(keep, alone, 0.0), found)
+    single = (counts @ (x[:, None] == np.unique(x)) > 0).sum(axis=1) == 1
+    found = np.where(single, np.where([vv == 0, vv > 0], alone, 0.0), found)
+    return found.T / (1, unit)
+
+
 def _checked(amounts, times) -> tuple[np.ndarray, np.ndarray]:
     x, y = np.asarray(amounts, float), np.asarray(times, float)
     if not len(x) or len(x) != len(y):

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
@@ -17,7 +18,7 @@ import numpy as np
 
 from haloscope import core
 from haloscope.errors import HaloscopeError
-from haloscope.model import laws, predict, price, sampling, validate
+from haloscope.model import laws, predict, price, validate
 from haloscope.model.laws import Terms
 from haloscope.model.profile import Profile
 
@@ -123,7 +124,7 @@ def fit(data: dict, records: Sequence[dict]) -> list[Terms]:
         if terms := _transport(name, [s for s in bulk if s.transport == name], base):
             fits += terms
             data["transports"][name] = _section(terms, (*EXCHANGE, *READING), data["transports"][price.PLAIN])
-    data["discrepancy"] = _discrepancy(bulk, _predictor(Profile(data)))
+    data["discrepancy"] = discrepancy(bulk, _predictor(Profile(data)))
     return fits
 
 
@@ -221,18 +222,24 @@ def _section(fits: Sequence[Terms], names: Iterable[str], on: dict | None = None
     return made | ({"interval": interval} if interval else {})
 
 
-def _discrepancy(bulk: Sequence[Step], predicted) -> dict[str, float]:
-    """How far measured sweeps and exchanges are from the finished profile's, as a deviation of their logarithms.
+def discrepancy(
+    bulk: Iterable[Step], predicted: Callable[[core.Choice], tuple[float, float] | None]
+) -> dict[str, float]:
+    """Return how far measured sweeps and exchanges are from predicted ones, as a deviation of their logarithms.
 
-    Medians over launches, as what predictions are compared with.
+    predicted: seconds of a choice's exchange and sweeps. Of several launches the median counts, as in what predictions are
+    compared with; of one block with several transports too for its sweeps, which are the same in all of them.
     """
-    launches: dict[core.Choice, list[Step]] = {}
+    launches: dict[core.Choice, list[Step]] = defaultdict(list)
     for s in bulk:
         if predicted(s.choice):
-            launches.setdefault(s.choice, []).append(s)
-    off = {"exchange": [], "compute": []}
+            launches[s.choice].append(s)
+    exchange, sweeps = [], defaultdict(list)
     for choice, steps in launches.items():
-        exchange, compute = predicted(choice)
-        off["exchange"].append(abs(math.log(np.median([s.exchange_s for s in steps]) / exchange)))
-        off["compute"].append(abs(math.log(np.median([s.compute_s for s in steps]) / compute)))
-    return {part: float(np.quantile(logs, 0.9) / sampling.TAIL) for part, logs in off.items()}
+        exchanging, computing = predicted(choice)
+        exchange.append(math.log(np.median([s.exchange_s for s in steps]) / exchanging))
+        sweeps[dataclasses.replace(choice, strategy="")].append(
+            math.log(np.median([s.compute_s for s in steps]) / computing)
+        )
+    off = {"exchange": exchange, "compute": [np.median(alike) for alike in sweeps.values()]}
+    return {part: float(np.sqrt(np.mean(np.square(logs)))) for part, logs in off.items()}

@@ -81,12 +81,13 @@ def _line(plain: Segment, x, y, launches, free: bool) -> tuple[Segment, list[str
             values, positive = np.array([fixed, slope]), False
     if len(np.unique(x)) == 1:  # one amount says nothing of two parameters
         kept = 1 if x[0] > 0 else 0
-        return _only(plain, kept, x, y, launches), [PARAMETERS[1 - kept]]
-    ends = _interval(values, 2, launches, lambda p: fit.line(x[p], y[p], positive=positive))
+        return _only(plain, kept, x, y, resampled(launches)), [PARAMETERS[1 - kept]]
+    counts = resampled(launches)
+    ends = _interval(values, counts, fit.lines(x, y, counts, positive=positive))
     nothing = np.abs(values * (1, x.max())) < ROUNDING * y.max()
     unsure = [k for k in range(2) if nothing[k] or ends[0, k] <= 0 <= ends[1, k]]
     if unsure:  # beyond the first segment what grows with the amount is kept: costs must not stop to grow
-        alone = [_only(plain, kept, x, y, launches) for kept in range(2)]
+        alone = [_only(plain, kept, x, y, counts) for kept in range(2)]
         off = [np.abs(fit.relative_errors([whole(s)], x, y)).mean() for s in alone]
         kept = 1 if plain.start > 0 else int(np.argmin(off))
         return alone[kept], [PARAMETERS[1 - kept]]
@@ -99,39 +100,47 @@ def whole(segment: Segment) -> Segment:
     return Segment(0.0, math.inf, segment.fixed, segment.slope)
 
 
-def _only(plain: Segment, kept: int, x, y, launches) -> Segment:
+def _only(plain: Segment, kept: int, x, y, counts) -> Segment:
     """Return the segment with one parameter alone, by relative least squares."""
     relative = (np.ones_like(x) if kept == 0 else x) / y
-
-    def solve(p):
-        return [relative[p].sum() / (relative[p] ** 2).sum()]
-
-    value = solve(slice(None))
-    ends = _interval(np.array(value), 1, launches, solve)
+    value = relative.sum() / (relative**2).sum()
+    ends = _interval(np.array([value]), counts, ((counts @ relative) / (counts @ relative**2))[:, None])
     both = [0.0, 0.0]
-    both[kept] = float(value[0])
+    both[kept] = float(value)
     return Segment(plain.start, plain.end, *both, {PARAMETERS[kept]: (float(ends[0, 0]), float(ends[1, 0]))})
 
 
-def _interval(values: np.ndarray, parameters: int, launches, solve, resamples: int = RESAMPLES) -> np.ndarray:
-    """Return the ends of the 95 % intervals by hierarchical bootstrap, widened as few points demand (Student's t)."""
+def _interval(values: np.ndarray, counts: np.ndarray, found: np.ndarray) -> np.ndarray:
+    """Return the ends of the 95 % intervals of some parameters, widened as few points demand (Student's t).
+
+    counts: the bootstrap samples that the values in `found` were fitted to, one line per sample.
+    """
     from scipy.stats import norm, t
 
-    found = np.array([solve(p) for p in draws(launches, resamples)])
     ends = np.quantile(found, ((1 - CONFIDENCE) / 2, (1 + CONFIDENCE) / 2), axis=0)
-    free = max(1, len(launches) - parameters)
+    points = counts.shape[1]
+    free = max(1, points - len(values))
     tail = (1 + CONFIDENCE) / 2
-    wider = t.ppf(tail, free) / norm.ppf(tail) * math.sqrt(len(launches) / free)
+    wider = t.ppf(tail, free) / norm.ppf(tail) * math.sqrt(points / free)
     return values + (ends - values) * wider
 
 
-def draws(launches: np.ndarray, resamples: int = RESAMPLES, seed: int = 1):
-    """Yield the row numbers of bootstrap samples: launches drawn first, then rows within each."""
+def resampled(launches: Sequence[str], resamples: int = RESAMPLES, seed: int = 1) -> np.ndarray:
+    """Return how often each row is in each bootstrap sample, shape (resamples, rows).
+
+    launches: of each row; they are drawn first, then rows within each.
+    """
     random = np.random.default_rng(seed)
-    groups = [np.flatnonzero(launches == name) for name in np.unique(launches)]
-    for _ in range(resamples):
-        drawn = random.integers(len(groups), size=len(groups))
-        yield np.concatenate([random.choice(groups[g], len(groups[g])) for g in drawn])
+    _, group, sizes = np.unique(launches, return_inverse=True, return_counts=True)
+    rows, first = np.argsort(group, kind="stable"), np.cumsum(sizes) - sizes
+    counts = np.zeros((resamples, len(group)))
+    sample = np.arange(resamples)[:, None]
+    for drawn in random.integers(len(sizes), size=(len(sizes), resamples)):  # one launch of every sample
+        size = sizes[drawn][:, None]
+        place = first[drawn][:, None] + (random.random((resamples, sizes.max())) * size).astype(int)
+        taken = np.arange(sizes.max()) < size
+        np.add.at(counts, (np.broadcast_to(sample, taken.shape)[taken], rows[place[taken]]), 1)
+    return counts
 
 
 @dataclass(frozen=True)
@@ -165,10 +174,11 @@ def fit_terms(
     wanted = (seconds - base) * weight
     dropped = [n for n in columns if n not in _independent(columns)]
     names = [n for n in columns if n not in dropped]
+    counts = resampled(launches)
     while True:
         design = np.column_stack([columns[n] for n in names]) if names else np.zeros((len(seconds), 0))
-        values = _solve(design, wanted, positive)
-        ends = _interval(values, len(names), launches, lambda p, d=design: _solve(d[p], wanted[p], positive))
+        values = _solve(design, wanted, np.ones((1, len(seconds))), positive)[0]
+        ends = _interval(values, counts, _solve(design, wanted, counts, positive))
         unsure = [k for k in range(len(names)) if ends[0, k] <= 0 <= ends[1, k]]
         if not unsure:
             break
@@ -189,10 +199,14 @@ def _independent(columns: dict[str, np.ndarray]) -> list[str]:
     return kept
 
 
-def _solve(design: np.ndarray, wanted: np.ndarray, positive: bool = False) -> np.ndarray:
+def _solve(design: np.ndarray, wanted: np.ndarray, counts: np.ndarray, positive: bool) -> np.ndarray:
+    """Return the coefficients for which design @ coefficients is nearest to wanted, one line per line of `counts`, which
+    says how often each row counts."""
     scale = np.maximum(np.abs(design).max(axis=0, initial=0), 1e-300)
+    weight = np.sqrt(counts)
     if positive and design.shape[1]:
         from scipy.optimize import nnls
 
-        return nnls(design / scale, wanted)[0] / scale
-    return np.linalg.lstsq(design / scale, wanted, rcond=None)[0] / scale
+        return np.array([nnls(w[:, None] * design / scale, w * wanted)[0] for w in weight]) / scale
+    inverse = np.linalg.pinv(weight[:, :, None] * (design / scale), rcond=len(wanted) * np.finfo(float).eps)
+    return (inverse @ (weight * wanted)[:, :, None])[:, :, 0] / scale

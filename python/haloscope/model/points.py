@@ -18,7 +18,10 @@ KIND = "calibration"
 class Effort:
     """How much is measured: seconds and samples per point, launches, and how finely amounts are spaced."""
 
-    seconds: float
+    seconds: float  # of a sample
+    packing_s: float  # of packing in a sample, which lasts up to ten times as long: sweeps around it do not count
+    steps_s: float  # of a repetition of whole steps
+    warmup: int  # such repetitions before; to find how many steps one takes warms up too
     repetitions: int
     launches: int
     message_bytes: tuple[int, ...]
@@ -54,10 +57,10 @@ _BLOCKS = (
     *(("laplace3d", side, "1x1x2") for side in (16, 32, 48, 64, 96, 128)),
     *(("laplace3d", side, "2x1x1") for side in (16, 32, 64)),
 )
-QUICK = Effort(0.0005, 3, 3, _message_sizes(1), (16, 32, 64, 128, 256, 512, 1024, 2048),
+QUICK = Effort(0.0005, 0.00025, 0.002, 0, 3, 3, _message_sizes(1), (16, 32, 64, 128, 256, 512, 1024, 2048),
                (8, 12, 16, 24, 32, 48, 64, 96, 128), (2, 8), _PACKED, _BLOCKS[::2])  # fmt: skip
 FULL = Effort(
-    0.002, 5, 5, _message_sizes(2),
+    0.002, 0.002, 0.003, 1, 5, 5, _message_sizes(2),
     (16, 24, 32, 48, 64, 96, 128, 192, 256, 384, 512, 768, 1024, 1448, 2048, 2896, 4096),
     (8, 12, 16, 20, 24, 32, 40, 48, 64, 80, 96, 128, 160, 208, 256),
     (2, 4, 8, 16),
@@ -104,8 +107,9 @@ def points(section: str, ranks: int, cores: int, effort: Effort) -> list:
     if ranks < 2 and section in NEEDS_PEERS:
         return []
     repetitions = ("repetitions", str(effort.repetitions))
-    settings = (("seconds", f"{effort.seconds:g}"), repetitions)
-    whole = (("seconds", f"{STEPS_S:g}"), repetitions, ("verify", "0"))
+    seconds = effort.packing_s if section == "pack" else effort.seconds
+    settings = (("seconds", f"{seconds:g}"), repetitions)
+    whole = (("seconds", f"{effort.steps_s:g}"), repetitions, ("warmup", str(effort.warmup)), ("verify", "0"))
     make = {
         "network": _network,
         "pack": _pack,
@@ -179,7 +183,6 @@ def _steps(ranks: int, cores: int, effort: Effort) -> Iterator[Configuration]:
                 yield _step(app, side, grid, BASE, form=form, real=real, schedule=schedule)
 
 
-STEPS_S = 0.003  # length of a repetition of whole steps
 BASE = f"ordered/{microbench.BASE}"
 # Blocks that are swept in pieces: sides by app and process grid.
 _CUBES_IN_PIECES = {"1x1x2": (16, 32, 64, 128), "2x1x1": (32, 96)}

@@ -260,7 +260,8 @@ def actions(
 
     traffic: of the plan's messages; copies: traffic of the program's copy sets.
     """
-    return tuple(_Pricing(program, plan, prices, where, traffic, copies).action(op) for op in program.ops)
+    pricing = _Pricing(program, plan, prices, where, traffic, copies)
+    return tuple(map(pricing.action, program.ops))
 
 
 def flights(plan: core.Plan, prices: Prices, where: Where, traffic: Sequence, eager: float) -> Mapping[int, Flight]:

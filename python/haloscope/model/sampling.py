@@ -24,18 +24,23 @@ def spread(
     least 0 where they are; others stay fixed. time_of: the time that a profile gives. samples: draws, 0 = none.
     Returns None without samples or without intervals.
     """
-    places = list(_uncertain(profile.data)) if samples else []
-    if not places:
+    if not samples:
+        return None
+    data = copy.deepcopy(profile.data)
+    uncertain = [
+        (parameters, name, parameters[name], high - low)
+        for parameters in _uncertain(data)
+        for name, (low, high) in parameters["interval"].items()
+    ]
+    if not uncertain:
         return None
     usual = time_of(profile)
-    draw = np.random.default_rng(seed)
+    draws = np.random.default_rng(seed).normal(size=(samples, len(uncertain))).tolist()
     times = []
-    for _ in range(samples):
-        data = copy.deepcopy(profile.data)
-        for parameters in _uncertain(data):
-            for name, (low, high) in parameters["interval"].items():
-                value = parameters[name] + draw.normal() * (high - low) / SIGMAS
-                parameters[name] = max(0.0, value) if parameters[name] >= 0 else value
+    for drawn in draws:  # all in one copy of the profile: whatever is derived from it belongs to one draw's Profile
+        for (parameters, name, value, width), away in zip(uncertain, drawn, strict=True):
+            moved = value + away * width / SIGMAS
+            parameters[name] = max(0.0, moved) if value >= 0 else moved
         times.append(time_of(Profile(data)))
     low, high = np.percentile(times, INTERVAL) / usual
     return min(1.0, float(low)), max(1.0, float(high))

@@ -23,7 +23,7 @@ NOISE = 0.02  # two launches that differ less are not told apart, however well t
 ALIKE = (
     0.1  # how much later the next of several candidates with one prediction has its turn: they may be the same thing
 )
-LEAST = 4  # candidates that a rung measures even when its time is up
+LEAST = 4  # candidates that the first rung measures even when its time is up; later ones half as many
 DEFAULT = {"strategy": "ordered/p2p", "schedule": "bulk", "depth": 1}
 
 Once = Callable[[sweep.Configuration, str], dict]  # measure a configuration in a launch of that name -> its record
@@ -180,14 +180,18 @@ class Race:
     @property
     def exhaustive_s(self) -> float:
         """Seconds that one launch of every candidate, as long as those of the last rung, would take."""
-        each = statistics.mean(self.starting_s) + self.rungs[-1].total if self.starting_s else 0.0
-        return each * len(self.entrants)
+        return self._each(self.rungs[-1]) * len(self.entrants)
+
+    def _each(self, length: Length) -> float:
+        """Seconds that one launch of that length takes, start included; 0 before the first has ended."""
+        return statistics.mean(self.starting_s) + length.total if self.starting_s else 0.0
 
     def _rung(self, number: int, length: Length, alive: Sequence[Entrant]) -> list[Entrant]:
         """Measure what the time allows, then the first one again; the rest is out. Returns those tried."""
-        name, tried = f"rung-{number}", []
+        name, tried, least = f"rung-{number}", [], LEAST if number == 1 else LEAST // 2
         for entrant in alive:
-            if len(tried) >= LEAST and self.spent_s >= self._until(number):
+            needed = 2 * self._each(length)  # for it, and for the first one again
+            if len(tried) >= least and self.spent_s + needed > self._until(number):
                 entrant.fate = (
                     "time was up before its turn" if number > 1 else "not measured: time was up before its turn"
                 )
@@ -286,8 +290,8 @@ def decide(winner: sweep.Configuration, others: Sequence[sweep.Configuration], a
 
 def exhaustively(
     entrants: Sequence[Entrant], once: Once, length: Length = RUNGS[-1]
-) -> tuple[sweep.Configuration, float]:
-    """Measure every candidate once, at full length. Returns the fastest configuration and the seconds that all took.
+) -> tuple[list[sweep.Configuration], float]:
+    """Measure every candidate once, at full length. Returns the configurations, fastest first, and the seconds that all took.
 
     Raises HaloscopeError when none could be measured.
     """
@@ -299,7 +303,7 @@ def exhaustively(
             times[entrant.id] = (statistics.median(records.step_times(record)), entrant.configuration)
     if not times:
         raise HaloscopeError("no candidate could be measured")
-    return min(times.values(), key=lambda pair: pair[0])[1], spent
+    return [configuration for _, configuration in sorted(times.values(), key=lambda pair: pair[0])], spent
 
 
 def default_of(configuration: sweep.Configuration) -> sweep.Configuration | None:

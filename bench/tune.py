@@ -1,0 +1,141 @@
+"""Figure `tune`: what the pick of `haloscope tune` costs, found in a tenth of the time that measuring every candidate takes.
+
+For every case all candidates are enumerated and a search goes through them as `haloscope tune` does, without its last
+re-run; then each candidate is measured, and the pick and the three fastest again, interleaved; the regret is the time of the pick
+over that of the one that is then the fastest, so it is never below 1. Records and decisions are kept in
+results/tune/: `python bench/tune.py --kept` prints the figures of that again. `--cases N`: only so many cases.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import lzma
+import math
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+import click
+import numpy as np
+from statistic import line, resampled
+
+from haloscope import isolated, records, stats, tables
+from haloscope.commands import tune as command
+from haloscope.model import profile as profiles
+from haloscope.model import tune
+
+FIGURE = "tune"
+ROOT = Path(__file__).resolve().parent.parent
+KEPT = ROOT / "results" / "tune"
+SCRATCH = ROOT / "out" / "tune"
+# App and side, sizes that no calibration has.
+CASES = (("laplace2d", 140), ("advection3d", 44), ("laplace3d", 112), ("laplace2d", 720), ("advection3d", 20),
+         ("laplace3d", 30))  # fmt: skip
+STRATEGIES = (
+    "ordered/p2p", "ordered:merged,self-first/persistent", "ordered/shared", "ordered/rma-pscw", "ordered/neighbor",
+    "direct:merged/p2p",
+)  # fmt: skip
+SPACE = {"ranks": 2, "strategy": ",".join(STRATEGIES), "schedule": "bulk,split", "depth": "1,2,4,8", "region": "*",
+         "process_grid": "", "threads": "1", "tiles": "0", "sharing": "", "form": "", "real": "f64", "periodic": ""}  # fmt: skip
+RUNGS = (tune.Length(0.02, 3), tune.Length(0.05, 3), tune.Length(0.1, 3))  # shorter than usual: all are measured too
+FINALISTS = 3  # fastest of all, measured again with the pick: the fastest once may have been lucky
+CONFIRMED = tune.Length(0.1, 5), 5  # how long that is, and in how many launches
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """How one case ended: ids of the pick and of the fastest of all, seconds spent on either, number of candidates."""
+
+    case: str
+    pick: str
+    best: list[str]
+    candidates: int
+    searching_s: float
+    measuring_all_s: float
+
+    @property
+    def share(self) -> float:
+        """Part of the time of measuring all that the search took."""
+        return self.searching_s / self.measuring_all_s
+
+
+def calibrated(path: Path) -> Path:
+    """Calibrate this machine quickly into a profile. Raises CalledProcessError when that fails."""
+    words = [sys.executable, "-m", "haloscope.cli", "calibrate", "--quick", "-o", str(path)]
+    subprocess.run(words, check=True, stdout=sys.stderr)
+    return path
+
+
+def decided(app: str, side: int, machine: profiles.Profile) -> Outcome:
+    """Search one case, measure all of its candidates, and the pick and the finalists again; records go to SCRATCH."""
+    name = f"{app}-{side}"
+    measurer = isolated.Isolated(SCRATCH / f"{name}.jsonl")
+    order = tune.order(command.space(app, SPACE | {"cells": str(side)}).configurations, machine)
+    race = tune.Race(order.entrants, measurer.once, rungs=RUNGS).run()
+    ranking, seconds = tune.exhaustively(order.entrants, measurer.once, RUNGS[-1])
+    pick, best = race.ranking[0].configuration, ranking[:FINALISTS]
+    length, launches = CONFIRMED
+    tune.rerun(measurer.paired, [pick, *best], launches, "again", length)
+    print(f"tune: {name}: {race.spent_s:.1f} s for {pick.id}, {seconds:.1f} s for {best[0].id}", file=sys.stderr)
+    return Outcome(f"{app} {side}", pick.id, [c.id for c in best], len(order.entrants), race.spent_s, seconds)
+
+
+def regret(outcome: Outcome, rows: dict[str, tables.Row]) -> float:
+    """Return the time of the pick over the least of the finalists' and its own, paired by launch, at least 1."""
+    ratios = (stats.ratio_of_launches(rows[outcome.pick].launches, rows[name].launches) for name in outcome.best)
+    return max(1.0, *(ratio.value for ratio in ratios))
+
+
+def report(outcomes: list[Outcome], again: list[dict]) -> None:
+    """Print the regret over all cases and the part of the time that was spent. again: records of what was measured again."""
+    rows = {row.id: row for row in tables.rows(again)}
+    regrets = [regret(o, rows) for o in outcomes]
+    launches = CONFIRMED[1]
+    each = "; ".join(f"{o.case}: {value:.3f}" for o, value in zip(outcomes, regrets, strict=True))
+    found = resampled(np.log(regrets), np.mean, launches)
+    value, low, high = (math.exp(v) for v in (found.value, found.low, found.high))
+    mean = stats.Estimate(value, low, high, len(regrets), launches)
+    line(FIGURE, "regret of what was found, geometric mean", mean, "<=", 1.02, f"2 ranks; {each}")
+    counts = sorted(o.candidates for o in outcomes)
+    said = f"all: one launch of each of the {counts[0]} to {counts[-1]} candidates of a case, as long as the last rung"
+    shares = resampled([o.share for o in outcomes], np.mean, 1)
+    line(FIGURE, "time of searching over measuring all, mean", shares, "<=", 0.1, said)
+
+
+def keep() -> None:
+    """Put profile, records and decisions where the repository has them."""
+    KEPT.mkdir(parents=True, exist_ok=True)
+    (KEPT / "machine.json").write_bytes((SCRATCH / "machine.json").read_bytes())
+    again = sorted(SCRATCH.glob("*-again.jsonl"))
+    searched = [file for file in sorted(SCRATCH.glob("*-*.jsonl")) if file not in again]
+    for name, files in (("cases", [SCRATCH / "cases.jsonl"]), ("searched", searched), ("again", again)):
+        text = b"".join(file.read_bytes() for file in files)
+        (KEPT / f"{name}.jsonl.xz").write_bytes(lzma.compress(text, preset=9))
+
+
+@click.command()
+@click.option("--kept", is_flag=True, help="Measure nothing: print the figures of results/tune again.")
+@click.option("--quick", is_flag=True, help="One case, not kept.")
+@click.option("--cases", "count", type=click.IntRange(1, len(CASES)), default=len(CASES), help="How many; fewer than all "
+              "are not kept.")  # fmt: skip
+def main(kept: bool, quick: bool, count: int) -> None:
+    """Measure (or take what is kept) and print one JSON line per figure."""
+    if kept:
+        text = lzma.decompress((KEPT / "cases.jsonl.xz").read_bytes()).decode()
+        outcomes = [Outcome(**json.loads(each)) for each in text.splitlines()]
+        return report(outcomes, records.read(KEPT / "again.jsonl.xz").records)
+    SCRATCH.mkdir(parents=True, exist_ok=True)
+    for old in SCRATCH.glob("*.jsonl"):
+        old.unlink()
+    machine = profiles.load(calibrated(SCRATCH / "machine.json"))
+    outcomes = [decided(app, side, machine) for app, side in CASES[: 1 if quick else count]]
+    (SCRATCH / "cases.jsonl").write_text("".join(f"{json.dumps(dataclasses.asdict(o))}\n" for o in outcomes))
+    report(outcomes, [r for file in sorted(SCRATCH.glob("*-again.jsonl")) for r in records.read(file).records])
+    if len(outcomes) == len(CASES):
+        keep()
+
+
+if __name__ == "__main__":
+    main()
