@@ -111,7 +111,13 @@ class Ranks:
         return records
 
 
-STRATEGIES = ("ordered/staged", "ordered/staged:pageable", "direct/staged", "direct:merged/staged", "ordered:self-first/staged")
+STRATEGIES = (
+    "ordered/staged",
+    "ordered/staged:pageable",
+    "direct/staged",
+    "direct:merged/staged",
+    "ordered:self-first/staged",
+)
 
 
 def verification(ranks: int, aware: bool) -> list[str]:
@@ -128,7 +134,14 @@ def verification(ranks: int, aware: bool) -> list[str]:
                     kernel = ("stream", "shared", "naive")[len(lines) % 3]
                     lines.append(f"{app} --cells {cells} --strategy {strategy} --schedule {schedule} --depth {depth} "
                                  f"--region {region} --device-kernel {kernel} --steps 2 --repetitions 1 --verify 9")  # fmt: skip
+        lines += boxes(app, cells, 1, "--steps 2 --repetitions 1 --verify 9")
     return lines
+
+
+def boxes(app: str, cells: str, threads: int, measure: str) -> list[str]:
+    """A device's block in a box of the host, both schedules, by thickness."""
+    return [f"{app} --cells {cells} --strategy ordered/p2p --schedule {schedule} --box {layers} --threads {threads} {measure}"
+            for schedule in ("box", "box-overlap") for layers in (1, 2, 3, 6)]  # fmt: skip
 
 
 def halo_path(ranks: int, small: bool) -> list[str]:
@@ -143,7 +156,8 @@ def halo_path(ranks: int, small: bool) -> list[str]:
     lines += [f"advection3d --form {form} --cells {side} --strategy {strategy} --schedule {schedule} {measure}"
               for form in ("dense", "separable") for strategy in ("ordered/staged", "ordered/staged:pageable")
               for schedule in (("bulk", "streams", "resident") if ranks == 1 else ("bulk", "streams"))]  # fmt: skip
-    return lines
+    threads = max(1, len(os.sched_getaffinity(0)) // ranks)
+    return lines + boxes("advection3d --form dense", str(side), threads, measure)
 
 
 def share_of_copy(line: dict) -> float:
@@ -187,15 +201,15 @@ def write(path: Path, lines: list[dict]) -> None:
     path.write_text("".join(json.dumps(line) + "\n" for line in lines))
 
 
-def measure(device: str, small: bool, output: str) -> int:
-    """Everything in turn; 0 when all that was verified is right."""
+def measure(device: str, small: bool, output: str, built: str, every: int) -> int:
+    """Everything in turn; 0 when all that was verified is right. every: of the configurations only each so-manieth."""
     begin = time.monotonic()
 
     def say(text: str) -> None:
         print(f"[{time.monotonic() - begin:5.0f} s] {text}", flush=True)
 
-    prefix = mpi_prefix()
-    folder = build(device, prefix)
+    prefix = None if built else mpi_prefix()
+    folder = Path(built) if built else build(device, prefix)
     say("built")
     words = [str(folder / "bench" / "bench_gpu"), "--device", device, *(["--small"] if small else [])]
     done = subprocess.run(words, capture_output=True, text=True, check=False)
@@ -209,14 +223,14 @@ def measure(device: str, small: bool, output: str) -> int:
     say(f"kernels measured on {kernels[0]['device']}")
 
     ranks = Ranks(folder, prefix, device)
-    checked = [record for n in (1, 2, 4) for record in ranks.run(n, verification(n, device == "host"))]
+    checked = [record for n in (1, 2, 4) for record in ranks.run(n, verification(n, device == "host")[::every])]
     write(target / "verified.jsonl", checked)
     wrong = [r for r in checked if r.get("verification", {}).get("status") != "passed"]
     say(f"{len(checked) - len(wrong)} of {len(checked)} configurations byte-identical to the CPU's reference")
     for record in wrong[:5]:
         print("  wrong:", record.get("reason") or record["request"])
 
-    steps = [record for n in ((1, 2) if small else (1, 2, 4)) for record in ranks.run(n, halo_path(n, small))]
+    steps = [record for n in ((1, 2) if small else (1, 2, 4)) for record in ranks.run(n, halo_path(n, small)[::every])]
     write(target / "steps.jsonl", steps)
     say("steps measured")
     lines = table(kernels, steps)
@@ -232,11 +246,14 @@ def main() -> int:
     parser.add_argument("--device", default="cuda", choices=("cuda", "hip", "host"), help="back end (default: cuda)")
     parser.add_argument("--small", action="store_true", help="small grids; the rule with --device host")
     parser.add_argument("--output", default="", help="folder of the records (default: results/gpu/<card>)")
+    parser.add_argument("--build", default="", help="folder of a finished build to use; its MPI must be on PATH")
+    parser.add_argument("--every", type=int, default=1, help="of the configurations only each N-th (default: all)")
     options = parser.parse_args()
     if options.carry:
         carry()
         return 0
-    return measure(options.device, options.small or options.device == "host", options.output)
+    small = options.small or options.device == "host"
+    return measure(options.device, small, options.output, options.build, options.every)
 
 
 if __name__ == "__main__":

@@ -1,5 +1,6 @@
 #include "haloscope/core/check.hpp"
 
+#include <array>
 #include <deque>
 #include <map>
 #include <tuple>
@@ -75,10 +76,13 @@ class RankRun {
       : stage_(stage),
         plan_(plan),
         program_(program),
-        cells_(layout, plan, program.slots),
+        memories_{Cells(layout, plan, program.slots), Cells(layout, plan, program.slots)},
         order_(sorted_ops(program)),
         buffers_(plan.messages.size()) {
-    for_each(plan.owned(0), [&](const Index& p) { cells_.at(p, 0) = {cells_.identity(p), 0}; });
+    for_each(plan.owned(0), [&](const Index& p) {
+      Cells& home = memories_[in_block(p)];
+      home.at(p, 0) = {home.identity(p), 0};
+    });
   }
   bool finished() const { return next_ == order_.size(); }
   std::string position() const { return describe(program_, order_[next_]); }
@@ -97,7 +101,7 @@ class RankRun {
   std::string check_result() const {
     std::string fault;
     for_each(plan_.owned(0), [&](const Index& p) {
-      if (fault.empty() && !cells_.right(p, program_.final_slot, program_.steps))
+      if (fault.empty() && !memories_[in_block(p)].right(p, program_.final_slot, program_.steps))
         fault = "owned cell " + text(p) + " does not hold time " + std::to_string(program_.steps) + " at the end";
     });
     return fault;
@@ -108,17 +112,24 @@ class RankRun {
     return "(" + std::to_string(p[0]) + "," + std::to_string(p[1]) + "," + std::to_string(p[2]) + ")";
   }
 
+  /// Whose a cell is where a device has a block of its own; elsewhere one memory holds all.
+  bool in_block(const Index& p) const { return program_.block.contains(p) && !program_.block.empty(); }
+  /// The cells that an operation works on: without a block there is one memory, wherever that is.
+  Cells& memory(const Op& op) { return memories_[!program_.block.empty() && on_device(op.lane)]; }
+  const Cells& memory(const Op& op) const { return memories_[!program_.block.empty() && on_device(op.lane)]; }
+
   bool execute(const Op& op, Channel& channel, std::string& fault) {
+    Cells& cells = memory(op);
     switch (op.kind) {
       case OpKind::copy:
         for (const Copy& c : program_.copy_sets[op.target])
           if (c.quantity == 0)
             for_each(c.to, [&](const Index& p) {
-              cells_.at(p, op.slot) = cells_.at({p[0] + c.shift[0], p[1] + c.shift[1], p[2] + c.shift[2]}, op.slot);
+              cells.at(p, op.slot) = cells.at({p[0] + c.shift[0], p[1] + c.shift[1], p[2] + c.shift[2]}, op.slot);
             });
         return true;
       case OpKind::pack:
-        for (int m : program_.sets[op.target]) buffers_[m] = gather(m, op.slot);
+        for (int m : program_.sets[op.target]) buffers_[m] = gather(m, cells, op.slot);
         return true;
       case OpKind::send:
         for (int m : program_.sets[op.target])
@@ -133,8 +144,19 @@ class RankRun {
         }
         return true;
       case OpKind::unpack:
-        for (int m : program_.sets[op.target]) scatter(m, op.slot, fault);
+        for (int m : program_.sets[op.target]) scatter(m, cells, op.slot, fault);
         return true;
+      case OpKind::gather:
+        rings_[op.target].clear();
+        for (const Box& box : program_.rings[op.target].boxes)
+          for_each(box, [&](const Index& p) { rings_[op.target].push_back(cells.at(p, op.slot)); });
+        return true;
+      case OpKind::scatter: {
+        std::size_t i = 0;
+        for (const Box& box : program_.rings[op.target].boxes)
+          for_each(box, [&](const Index& p) { cells.at(p, op.slot) = rings_[op.target].at(i++); });
+        return true;
+      }
       case OpKind::sweep:
         sweep(op, program_.sweeps[op.target], fault);
         return true;
@@ -147,19 +169,19 @@ class RankRun {
     return channel[{plan_.messages[m].peer, plan_.rank, plan_.messages[m].tag}];
   }
 
-  std::vector<Value> gather(int m, int slot) {
+  std::vector<Value> gather(int m, const Cells& cells, int slot) {
     std::vector<Value> buffer;
     for (const Region& r : plan_.messages[m].regions)
-      if (r.quantity == 0) for_each(r.box, [&](const Index& p) { buffer.push_back(cells_.at(p, slot)); });
+      if (r.quantity == 0) for_each(r.box, [&](const Index& p) { buffer.push_back(cells.at(p, slot)); });
     return buffer;
   }
 
-  void scatter(int m, int slot, std::string& fault) {
+  void scatter(int m, Cells& cells, int slot, std::string& fault) {
     std::size_t i = 0;
     for (const Region& r : plan_.messages[m].regions)
       if (r.quantity == 0)
         for_each(r.box, [&](const Index& p) {
-          if (i < buffers_[m].size()) cells_.at(p, slot) = buffers_[m][i];
+          if (i < buffers_[m].size()) cells.at(p, slot) = buffers_[m][i];
           ++i;
         });
     if (i != buffers_[m].size())
@@ -167,7 +189,7 @@ class RankRun {
               std::to_string(i);
   }
 
-  bool inputs_right(const Index& p, int slot, const Sweep& s) const {
+  bool inputs_right(const Cells& cells, const Index& p, int slot, const Sweep& s) const {
     const int r = stage_.radius * s.levels;
     const int ry = plan_.dims > 1 ? r : 0, rz = plan_.dims > 2 ? r : 0;
     for (int z = -rz; z <= rz; ++z)
@@ -176,7 +198,7 @@ class RankRun {
           const int moves = (x != 0) + (y != 0) + (z != 0);
           const bool in_star = s.levels == 1 ? moves <= 1 : std::abs(x) + std::abs(y) + std::abs(z) <= r;
           if (!stage_.box_stencil && !in_star) continue;
-          if (!cells_.right(reached({p[0] + x, p[1] + y, p[2] + z}), slot, s.step)) return false;
+          if (!cells.right(reached({p[0] + x, p[1] + y, p[2] + z}), slot, s.step)) return false;
         }
     return true;
   }
@@ -189,49 +211,52 @@ class RankRun {
   }
 
   /// In place, cells before p in the order of the sweep hold the new time already, those behind it the old one.
-  bool inputs_right_in_place(const Index& p, int slot, int time) const {
-    bool right = cells_.right(p, slot, time);
+  bool inputs_right_in_place(const Cells& cells, const Index& p, int slot, int time) const {
+    bool right = cells.right(p, slot, time);
     for (int d = 0; d < plan_.dims; ++d) {
       Index before = p, behind = p;
       --before[d];
       ++behind[d];
-      right = right && cells_.right(before, slot, time + 1) && cells_.right(behind, slot, time);
+      right = right && cells.right(before, slot, time + 1) && cells.right(behind, slot, time);
     }
     return right;
   }
 
   void sweep_in_place(const Op& op, const Sweep& s, std::string& fault) {
+    Cells& cells = memory(op);
     for (int time = s.step; time < s.step + s.levels; ++time)
       for_each(s.region, [&](const Index& p) {
         if (!fault.empty()) return;
-        if (!cells_.box().contains(p) || !inputs_right_in_place(p, op.slot, time))
+        if (!cells.box().contains(p) || !inputs_right_in_place(cells, p, op.slot, time))
           fault = describe(program_, order_[next_]) + " computes cell " + text(p) +
                   " in place, out of the sequential order";
         else
-          cells_.at(p, op.slot).time = time + 1;
+          cells.at(p, op.slot).time = time + 1;
       });
   }
 
   void sweep(const Op& op, const Sweep& s, std::string& fault) {
     if (s.into == op.slot) return sweep_in_place(op, s, fault);
+    Cells& cells = memory(op);
     for_each(s.region, [&](const Index& p) {
       if (!fault.empty()) return;
-      const bool good = inputs_right(p, op.slot, s);
+      const bool good = inputs_right(cells, p, op.slot, s);
       if (!good && s.valid.contains(p))
         fault = describe(program_, order_[next_]) + " computes cell " + text(p) + " from values that are not there yet";
-      else if (!cells_.box().contains(p))
+      else if (!cells.box().contains(p))
         fault = describe(program_, order_[next_]) + " writes cell " + text(p) + " outside the field";
       else
-        cells_.at(p, s.into) = good ? Value{cells_.identity(p), s.step + s.levels} : Value{};
+        cells.at(p, s.into) = good ? Value{cells.identity(p), s.step + s.levels} : Value{};
     });
   }
 
   const Stage& stage_;
   const Plan& plan_;
   const Program& program_;
-  Cells cells_;
+  std::array<Cells, 2> memories_;  // of the host, or whoever has all; of a device beside it
   std::vector<int> order_;
   std::vector<std::vector<Value>> buffers_;
+  std::map<int, std::vector<Value>> rings_;
   std::size_t next_ = 0;
 };
 

@@ -16,6 +16,7 @@ struct Access {
   int slot;
   Box box;
   bool write;
+  bool device;  ///< in the memory of a device
 };
 
 /// before[a][b]: operation a has finished when b starts, in every legal interleaving.
@@ -85,10 +86,12 @@ std::string message_accesses(const Plan& plan, const Program& program, std::vect
       return "message " + std::to_string(m) +
              (message.out ? " is not both packed and completed" : " is not both posted and unpacked");
     for (const auto& span : spans) {
-      const int first = program.device && !message.out ? span.second : span.first;
-      const int last = program.device && message.out ? span.first : span.second;
+      const bool device = on_device(program.ops[message.out ? span.first : span.second].lane);
+      const int first = device && !message.out ? span.second : span.first;
+      const int last = device && message.out ? span.first : span.second;
       for (const Region& region : message.regions)
-        if (region.quantity == 0) list.push_back({first, last, program.ops[first].slot, region.box, !message.out});
+        if (region.quantity == 0)
+          list.push_back({first, last, program.ops[first].slot, region.box, !message.out, device});
     }
   }
   return "";
@@ -156,22 +159,26 @@ std::string check_order(const Stage& stage, const Plan& plan, const Program& pro
   if (auto fault = check_stages(plan, program, before); !fault.empty()) return fault;
   for (int i = 0; i < static_cast<int>(program.ops.size()); ++i) {
     const Op& op = program.ops[i];
+    const bool device = on_device(op.lane);
+    if (op.kind == OpKind::gather || op.kind == OpKind::scatter)
+      for (const Box& box : program.rings[op.target].boxes)
+        list.push_back({i, i, op.slot, box, op.kind == OpKind::scatter, device});
     if (op.kind == OpKind::copy)
       for (const Copy& c : program.copy_sets[op.target]) {
         if (c.quantity != 0) continue;
-        list.push_back({i, i, op.slot, c.to, true});
-        list.push_back({i, i, op.slot, c.from(), false});
+        list.push_back({i, i, op.slot, c.to, true, device});
+        list.push_back({i, i, op.slot, c.from(), false, device});
       }
     if (op.kind == OpKind::sweep) {
       const Sweep& s = program.sweeps[op.target];
-      list.push_back(
-          {i, i, op.slot, program.wraps ? plan.allocated(0) : reach(s.region, stage, s.levels, plan.dims), false});
-      list.push_back({i, i, s.into, s.region, true});
+      const Box read = program.wraps ? plan.allocated(0) : reach(s.region, stage, s.levels, plan.dims);
+      list.push_back({i, i, op.slot, read, false, device});
+      list.push_back({i, i, s.into, s.region, true, device});
     }
   }
   for (const Access& a : list)
     for (const Access& b : list) {
-      if (&a >= &b || a.slot != b.slot || !(a.write || b.write)) continue;
+      if (&a >= &b || a.device != b.device || a.slot != b.slot || !(a.write || b.write)) continue;
       if (a.first == b.first && a.last == b.last) continue;  // parts of one operation run in list order
       if (before[a.last][b.first] || before[b.last][a.first] || intersect(a.box, b.box).empty()) continue;
       return describe(program, a.first) + " and " + describe(program, b.first) + " touch the same cells of slot " +

@@ -43,9 +43,30 @@ std::string illegal_combination(const Choice& c, const AppInfo& app, const Strat
   return "";
 }
 
+/// Reasons that concern a device's block in a box of the host; empty when there is none.
+std::string illegal_box(const Choice& c, const AppInfo& app, const Strategy& s) {
+  if (moves_device_memory(s) || s.transport == "reference")
+    return "schedule '" + c.schedule +
+           "' sends messages between host cells; use a strategy for those, as 'ordered/p2p'";
+  if (needs_shared_fields(s) || s.transport == "auto")
+    return "schedule '" + c.schedule + "' keeps fields in memory of its own; use a strategy such as 'ordered/p2p'";
+  if (c.depth > 1) return "schedule '" + c.schedule + "' exchanges in every step; use --depth 1";
+  if (c.box < app.radius)
+    return "a box of " + std::to_string(c.box) + " layers is thinner than the stencil's reach of " +
+           std::to_string(app.radius) + "; use --box " + std::to_string(app.radius) + " or more";
+  const Layout layout = make_layout(c);
+  for (int d = 0; d < app.dims; ++d)
+    if (2 * static_cast<std::int64_t>(c.box) >= layout.smallest_extent(d))
+      return "a box of " + std::to_string(c.box) + " layers leaves no block for the device" + in_dimension(d) +
+             ", where the smallest rank has " + std::to_string(layout.smallest_extent(d)) +
+             " cells; use a thinner box, more cells or fewer ranks";
+  return "";
+}
+
 /// Reasons that concern where the fields live; empty when there is none.
 std::string illegal_device(const Choice& c, const AppInfo& app, const Strategy& s) {
-  const bool streams = c.schedule == "streams" || c.schedule == "resident";
+  const bool box = c.schedule == "box" || c.schedule == "box-overlap";
+  const bool streams = box || c.schedule == "streams" || c.schedule == "resident";
   if (c.device.empty()) {
     if (streams) return "schedule '" + c.schedule + "' is for devices; add --device, or use --schedule bulk or split";
     if (moves_device_memory(s))
@@ -53,6 +74,7 @@ std::string illegal_device(const Choice& c, const AppInfo& app, const Strategy& 
     return "";
   }
   if (!app.device_kernels) return "app '" + app.name + "' has no kernels for devices; drop --device";
+  if (box) return illegal_box(c, app, s);
   if (!moves_device_memory(s))
     return "strategy '" + c.strategy +
            "' moves fields in host memory; with --device use 'ordered/staged' or "
@@ -109,8 +131,8 @@ std::string illegal_names(const Choice& c, const AppInfo& app) {
 }  // namespace
 
 const std::vector<std::string>& schedule_names() {
-  static const std::vector<std::string> names{"bulk",     "split",    "interleaved", "comm-thread",
-                                              "pipeline", "resident", "streams"};
+  static const std::vector<std::string> names{"bulk",     "split", "interleaved", "comm-thread", "pipeline",
+                                              "resident", "box",   "box-overlap", "streams"};
   return names;
 }
 

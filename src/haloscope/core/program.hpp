@@ -22,6 +22,9 @@ enum class OpKind : std::uint8_t {
   progress,  ///< let the communication lane advance without blocking; target unused
   d2h,       ///< copy packed messages from the device to the host; target = message set
   h2d,       ///< copy messages that have arrived from the host to the device; target = message set
+  gather,    ///< collect a ring's cells where they are, on the host or a device; target = ring
+  transfer,  ///< bring them to the other memory; target = ring
+  scatter,   ///< put them in their places there; target = ring
 };
 const char* to_string(OpKind kind);
 
@@ -58,6 +61,12 @@ struct Sweep {
   Part part = Part::full;
 };
 
+/// Cells that one patch of a rank has and the other, in the other memory, needs.
+struct Ring {
+  bool to_device = true;
+  std::vector<Box> boxes;  ///< disjoint
+};
+
 /// How the team shares the cells of one sweep.
 enum class Sharing : std::uint8_t { fixed, guided, dynamic };
 
@@ -68,6 +77,8 @@ struct Program {
   int final_slot = 1;        ///< slot that holds the result, relative to the slot current at the start
   bool comm_thread = false;  ///< one thread runs the whole `comm` lane first, then joins the others
   bool device = false;       ///< some operations run on a device; all their streams meet at the program's end
+  Box block;                 ///< cells that are a device's where the rest is the host's; empty: all on one side
+  std::vector<Ring> rings;   ///< between the two
   bool wraps = false;        ///< sweeps reach own-neighbour cells by wrapping around, not through halos
   Sharing sharing = Sharing::fixed;
   std::vector<Op> ops;
@@ -107,6 +118,7 @@ struct ScheduleOptions {
   Series series = Series::whole;         ///< `pipeline`: which of its programs
   bool device = false;                   ///< fields live on a device: sweeps, copies and packing are its work
   bool staged = false;                   ///< ... and messages go through host memory
+  int box = 1;                           ///< `box`, `box-overlap`: layers of the host around the device's block
   bool pack_first = true;                ///< `streams`: interior sweeps start after the first round is packed
 };
 

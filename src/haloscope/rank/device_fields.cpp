@@ -4,6 +4,7 @@
 
 #include "haloscope/apps/app.hpp"
 #include "haloscope/core/error.hpp"
+#include "haloscope/pack/region_copy.hpp"
 
 namespace haloscope {
 namespace {
@@ -83,6 +84,19 @@ void DeviceFields::download(const Storage& host) {
   streams_->meet();
   streams_->streams[0]->copy(host.all().data(), image_.data(), image_.size());
   streams_->finish();
+}
+
+void DeviceFields::download(const Storage& host, const Box& box) {
+  const Memory all(image_.size());
+  streams_->meet();
+  streams_->streams[0]->copy(all.data(), image_.data(), image_.size());
+  streams_->finish();
+  for (const auto& slots : host.views())
+    for (const SlotView& view : slots) {
+      BlockCopy copy = region_to_region(view, box, {0, 0, 0});
+      copy.from = all.data() + (copy.to - host.all().data());
+      CopyList({copy}).run();
+    }
 }
 
 }  // namespace haloscope

@@ -33,6 +33,8 @@ class DeviceFields {
   /// Copies everything there, or back. Waits for it.
   void upload(const Storage& host);
   void download(const Storage& host);
+  /// Copies back a box alone, of every slot.
+  void download(const Storage& host, const Box& box);
 
   const Views& views() const { return views_; }
   device::Device& device() const { return *device_; }

@@ -185,6 +185,7 @@ Json request_json(const Request& r, const Simulation& simulation, std::int64_t s
     for (int n : {shape.x, shape.y, shape.layers})
       if (n > 0) block += (block.empty() ? "" : "x") + std::to_string(n);
     if (!block.empty()) j["device_block"] = block;
+    j["box"] = c.box;
     j["pack"] = r.options.device.pack_first ? "first" : "beside";
   }
   if (c.app == "advection3d") {
@@ -196,7 +197,8 @@ Json request_json(const Request& r, const Simulation& simulation, std::int64_t s
 
 Json counts_json(Session& s, const Request& r, const Simulation& simulation, std::int64_t steps) {
   const Plan& plan = simulation.plan();
-  const std::int64_t exchanges = (steps + r.choice.depth - 1) / r.choice.depth;
+  const bool exchanging = !simulation.program().wraps;
+  const std::int64_t exchanges = exchanging ? (steps + r.choice.depth - 1) / r.choice.depth : 0;
   std::int64_t copied = 0;
   for (const Copy& c : plan.copies) copied += c.to.volume() * plan.spec.quantities[c.quantity].element_bytes;
   const Simulation::Traffic traffic = simulation.traffic(steps);

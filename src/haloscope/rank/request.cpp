@@ -43,6 +43,7 @@ void declare(CLI::App& cli, Request& r, Raw& raw) {
   cli.add_option(
       "--device-block", raw.block,
       "threads of a block in x and y, and layers it passes through, e.g. 32x8x64; default: the kernel's own");
+  cli.add_option("--box", r.choice.box, "schedules box and box-overlap: layers of the host around the device's block");
   cli.add_option("--pack", raw.pack, "schedule streams: pack first, or beside the interior");
   cli.add_option("--tiles", r.options.tiles, "split: interior tiles, progress is called between them");
   cli.add_option("--initial", raw.initial, "random, gaussian, id; zero (poisson2d, its default)");

@@ -66,7 +66,6 @@ Simulation::Simulation(MPI_Comm comm, const Choice& choice, const AppParameters&
   const Real real = choice.real == "f32" ? Real::f32 : Real::f64;
   const bool poisson = choice.app == "poisson2d";
   if (!poisson) kernel_ = find_kernel(kernel_form(choice), real, options.isa);
-  if (!choice.device.empty()) kernel_.isa = "device";
   if (parameters.initial == "gaussian" && !has_exact_solution(choice, parameters))
     throw UsageError("--initial gaussian needs advection3d on a grid periodic in x, y and z; use --initial random");
   plan_ = make_plan(layout_, rank, exchange_spec(choice));
@@ -84,9 +83,10 @@ Simulation::Simulation(MPI_Comm comm, const Choice& choice, const AppParameters&
                                 : plan_.allocated(0).volume() * (real == Real::f32 ? 4 : 8) >= stream_from_bytes;
   if (!choice.device.empty())
     fields_ = std::make_unique<DeviceFields>(comm_, choice, weights_, options.device, plan_, *storage_);
-  const Views& views = fields_ ? fields_->views() : storage_->views();
+  const bool on_device = fields_ && moves_device_memory(strategy);
+  const Views& views = on_device ? fields_->views() : storage_->views();
   LinkContext context{comm_, &layout_, &plan_, &views, options_.runner.yield};
-  context.device = device();
+  context.device = on_device ? device() : nullptr;
   context.threads = choice.threads;
   context.nodes = nodes;
   link_ = open_link(strategy, context);
@@ -145,19 +145,21 @@ std::unique_ptr<Simulation::Bound> Simulation::bind(int steps, Series series) co
   if (choice_.schedule == "pipeline") o.series = series;
   const Strategy strategy = parse_strategy(choice_.strategy);
   o.collective_rounds = collective_rounds(strategy);
-  o.device = fields_ != nullptr;
+  const bool on_device = fields_ && moves_device_memory(strategy);
+  o.device = on_device;
+  o.box = choice_.box;
   o.staged = strategy.transport == "staged";
   o.pack_first = options_.device.pack_first;
   auto bound = std::make_unique<Bound>();
   bound->program = find_schedule(choice_.schedule).make({app.radius, app.box_stencil}, plan_, o);
   const Views none;  // copies are the device's work where there is one
-  bound->comm = std::make_unique<CommOps>(bound->program, fields_ ? none : storage_->views(), *link_, comm_,
+  bound->comm = std::make_unique<CommOps>(bound->program, on_device ? none : storage_->views(), *link_, comm_,
                                           options_.runner.yield);
   RunnerOptions runner = options_.runner;
   if (fields_) {
-    bound->device =
-        std::make_unique<DeviceOps>(bound->program, plan_, fields_->views(), static_cast<DeviceLink&>(*link_),
-                                    fields_->streams(), fields_->sweeps(), runner.timers);
+    bound->device = std::make_unique<DeviceOps>(bound->program, plan_, storage_->views(), fields_->views(),
+                                                on_device ? static_cast<DeviceLink*>(link_.get()) : nullptr,
+                                                fields_->streams(), fields_->sweeps(), runner.timers);
     runner.device = bound->device.get();
   }
   bound->runner = std::make_unique<Runner>(bound->program, *bound->comm,
@@ -209,7 +211,8 @@ void Simulation::finish_device() {
 
 /// Whoever looks at values looks at host memory.
 void Simulation::refresh() const {
-  if (std::exchange(stale_, false)) fields_->download(*storage_);
+  if (!std::exchange(stale_, false)) return;
+  boxed() ? fields_->download(*storage_, full_->program.block) : fields_->download(*storage_);
 }
 
 bool Simulation::canaries_alive() const {
@@ -288,7 +291,8 @@ std::int64_t Simulation::field_bytes() const {
 }
 
 void Simulation::poison_halos(int slot) {
-  if (fields_) fields_->download(*storage_);
+  const bool on_device = fields_ && !boxed();
+  if (on_device) fields_->download(*storage_);
   const SlotView& view = storage_->views()[0][slot];
   const std::size_t bytes = static_cast<std::size_t>(view.stride[0]);
   const auto poison = [&](const Box& box) {
@@ -298,7 +302,7 @@ void Simulation::poison_halos(int slot) {
     if (!m.out)
       for (const Region& r : m.regions) poison(r.box);
   for (const Copy& c : plan_.copies) poison(c.to);
-  if (fields_) fields_->upload(*storage_);
+  if (on_device) fields_->upload(*storage_);
 }
 
 template <class T>

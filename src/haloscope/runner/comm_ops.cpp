@@ -75,6 +75,9 @@ void CommOps::run(const Op& op, int slot, int threads) {
     case OpKind::progress:
     case OpKind::d2h:
     case OpKind::h2d:
+    case OpKind::gather:
+    case OpKind::transfer:
+    case OpKind::scatter:
       break;  // main lane, streams
   }
 }

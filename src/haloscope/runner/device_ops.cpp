@@ -23,7 +23,7 @@ void DeviceStreams::finish() {
   for (auto& stream : streams) stream->finish();
 }
 
-DeviceOps::DeviceOps(const Program& program, const Plan& plan, const Views& views, DeviceLink& link,
+DeviceOps::DeviceOps(const Program& program, const Plan& plan, const Views& host, const Views& views, DeviceLink* link,
                      DeviceStreams& streams, const DeviceSweeps& sweeps, bool timers)
     : program_(program),
       plan_(plan),
@@ -31,6 +31,7 @@ DeviceOps::DeviceOps(const Program& program, const Plan& plan, const Views& view
       link_(link),
       streams_(streams),
       sweeps_(sweeps),
+      rings_(program, host, views, streams.device),
       timers_(timers),
       seconds_(program.ops.size(), 0.0) {
   compile_copies(views);
@@ -47,6 +48,9 @@ void DeviceOps::compile_copies(const Views& views) {
   };
   std::vector<device::CopyLaunch::Piece> all;
   std::vector<Range> ranges;
+  if (!std::any_of(program_.ops.begin(), program_.ops.end(),
+                   [](const Op& op) { return op.kind == OpKind::copy && on_device(op.lane); }))
+    return;
   for (std::size_t set = 0; set < program_.copy_sets.size(); ++set)
     for (std::size_t slot = 0; slot < views.front().size(); ++slot) {
       std::vector<BlockCopy> stage;
@@ -99,18 +103,28 @@ void DeviceOps::launch(const Op& op, int slot, int into, device::Stream& stream)
         streams_.device.kernels().copy(stream, stage);
       break;
     case OpKind::pack:
-      return link_.pack_on(stream, ids(), slot);
+      return link_->pack_on(stream, ids(), slot);
     case OpKind::unpack:
-      return link_.unpack_on(stream, ids(), slot);
+      return link_->unpack_on(stream, ids(), slot);
     case OpKind::d2h:
-      return link_.to_host(stream, ids(), slot);
+      return link_->to_host(stream, ids(), slot);
     case OpKind::h2d:
-      return link_.to_device(stream, ids(), slot);
+      return link_->to_device(stream, ids(), slot);
+    case OpKind::gather:
+      return rings_.gather_on(stream, op.target, slot);
+    case OpKind::transfer:
+      return rings_.transfer_on(stream, op.target, slot);
+    case OpKind::scatter:
+      return rings_.scatter_on(stream, op.target, slot);
     case OpKind::sweep:
       return sweep(program_.sweeps[static_cast<std::size_t>(op.target)], slot, into, stream);
     default:
       break;  // host lanes
   }
+}
+
+void DeviceOps::on_host(const Op& op, int slot) {
+  op.kind == OpKind::gather ? rings_.gather(op.target, slot) : rings_.scatter(op.target, slot);
 }
 
 void DeviceOps::sweep(const Sweep& sweep, int slot, int into, device::Stream& stream) {

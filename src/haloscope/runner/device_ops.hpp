@@ -8,6 +8,7 @@
 #include "haloscope/core/program.hpp"
 #include "haloscope/device/device.hpp"
 #include "haloscope/field/view.hpp"
+#include "haloscope/runner/device_rings.hpp"
 #include "haloscope/transport/transport.hpp"
 
 namespace haloscope {
@@ -36,14 +37,18 @@ struct DeviceStreams {
 class DeviceOps {
  public:
   /// Local; puts the program's copies for every slot into device memory. Everything given must outlive this object.
+  /// @param host   the fields in host memory, for the cells around a device's block.
   /// @param views  the fields in device memory. @param timers  take the time of every operation.
-  DeviceOps(const Program& program, const Plan& plan, const Views& views, DeviceLink& link, DeviceStreams& streams,
-            const DeviceSweeps& sweeps, bool timers);
+  /// @param link   null where messages are the host's business.
+  DeviceOps(const Program& program, const Plan& plan, const Views& host, const Views& views, DeviceLink* link,
+            DeviceStreams& streams, const DeviceSweeps& sweeps, bool timers);
 
   /// A new execution of the program begins.
   void begin();
   /// Give an operation to its stream, after the operations of the other stream that it waits for. Never waits.
   void enqueue(int index, int slot, int into);
+  /// Run an operation of the host's lanes that hands cells to the device or takes them.
+  void on_host(const Op& op, int slot);
   /// Whether an operation enqueued in this execution has finished.
   bool reached(int index) { return end(index).reached(); }
   /// The execution is enqueued as a whole: what comes later starts after it.
@@ -69,9 +74,10 @@ class DeviceOps {
   const Program& program_;
   const Plan& plan_;
   const Views& views_;
-  DeviceLink& link_;
+  DeviceLink* link_;
   DeviceStreams& streams_;
   DeviceSweeps sweeps_;
+  DeviceRings rings_;
   bool timers_;
   device::Buffer pieces_;
   std::vector<std::vector<std::vector<device::CopyLaunch>>> copies_;  // [copy set][slot][stage]

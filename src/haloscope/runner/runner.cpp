@@ -29,6 +29,12 @@ Timer timer_for(const Program& program, const Op& op) {
       const Part part = program.sweeps[op.target].part;
       return part == Part::inner ? Timer::inner : part == Part::outer ? Timer::outer : Timer::compute;
     }
+    case OpKind::gather:
+      return Timer::pack;
+    case OpKind::scatter:
+      return Timer::unpack;
+    case OpKind::transfer:
+      return program.rings[op.target].to_device ? Timer::h2d : Timer::d2h;
     case OpKind::d2h:
       return Timer::d2h;
     case OpKind::h2d:
@@ -234,8 +240,20 @@ bool Runner::try_comm() {
   return true;
 }
 
+/// The next operation of the main lane, if it need not wait; it runs to its end.
+bool Runner::try_main() {
+  const int index = main_ops_[next_main_];
+  const Op& op = program_.ops[index];
+  if (!ready_on_host(op)) return false;
+  timed(index, [&] { op.kind == OpKind::sweep ? sweep_alone(op) : options_.device->on_host(op, absolute(op.slot)); });
+  set_done(index);
+  ++next_main_;
+  return true;
+}
+
 void Runner::run_with_device() {
   options_.device->begin();
+  next_main_ = 0;
   std::array<std::size_t, stream_count> next{};
   const auto enqueue_next = [&](int s) {
     if (next[s] == stream_ops_[s].size() || !may_enqueue(program_.ops[stream_ops_[s][next[s]]])) return false;
@@ -243,8 +261,10 @@ void Runner::run_with_device() {
     return true;
   };
   Spin spin(options_.yield);
-  while (next_comm_ < comm_ops_.size() || next[0] < stream_ops_[0].size() || next[1] < stream_ops_[1].size()) {
-    const bool moved = enqueue_next(0) || enqueue_next(1) || (next_comm_ < comm_ops_.size() && try_comm());
+  while (next_comm_ < comm_ops_.size() || next_main_ < main_ops_.size() || next[0] < stream_ops_[0].size() ||
+         next[1] < stream_ops_[1].size()) {
+    const bool moved = enqueue_next(0) || enqueue_next(1) || (next_comm_ < comm_ops_.size() && try_comm()) ||
+                       (next_main_ < main_ops_.size() && try_main());
     if (!moved) spin.again();
   }
   options_.device->end();

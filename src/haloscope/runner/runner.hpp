@@ -83,6 +83,7 @@ class Runner {
   bool may_enqueue(const Op& op) const;
   bool ready_on_host(const Op& op) const;
   bool try_comm();
+  bool try_main();
   void run_comm_thread();
   void team_member(int thread);
   void comm_until(int op);
@@ -111,7 +112,7 @@ class Runner {
   std::vector<double> op_seconds_;
   std::vector<TraceEvent> trace_;
   std::int64_t run_ = 0, step_ = 0;
-  std::size_t next_comm_ = 0;
+  std::size_t next_comm_ = 0, next_main_ = 0;
   int trying_ = -1;          // device: the comm operation last tried ...
   double trying_since_ = 0;  // ... and since when
   int base_ = 0;

@@ -65,6 +65,21 @@ int ProgramBuilder::sweep(const Sweep& sweep, int slot, std::vector<int> after) 
   return add(OpKind::sweep, where, slot, static_cast<int>(program_.sweeps.size()) - 1, std::move(after));
 }
 
+int ProgramBuilder::sweep_on(Lane lane, const Box& box, Part part, std::vector<int> after) {
+  if (box.empty()) return -1;
+  program_.sweeps.push_back({box, box, 1, 0, 1, part});
+  return add(OpKind::sweep, lane, 0, static_cast<int>(program_.sweeps.size()) - 1, std::move(after));
+}
+
+int ProgramBuilder::ring(bool to_device, const std::vector<Box>& boxes, std::vector<int> after) {
+  program_.rings.push_back({to_device, boxes});
+  const int target = static_cast<int>(program_.rings.size()) - 1;
+  const Lane from = to_device ? Lane::main : Lane::halo_stream, to = to_device ? Lane::halo_stream : Lane::main;
+  const int gathered = add(OpKind::gather, from, 0, target, std::move(after));
+  const int there = add(OpKind::transfer, Lane::halo_stream, 0, target, {gathered});
+  return add(OpKind::scatter, to, 0, target, {there});
+}
+
 int ProgramBuilder::progress(std::vector<int> after) {
   return add(OpKind::progress, Lane::main, 0, -1, std::move(after));
 }

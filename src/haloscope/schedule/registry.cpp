@@ -5,6 +5,8 @@
 
 namespace haloscope {
 
+Program make_box(const Stage&, const Plan&, const ScheduleOptions&);
+Program make_box_overlap(const Stage&, const Plan&, const ScheduleOptions&);
 Program make_bulk(const Stage&, const Plan&, const ScheduleOptions&);
 Program make_split(const Stage&, const Plan&, const ScheduleOptions&);
 Program make_interleaved(const Stage&, const Plan&, const ScheduleOptions&);
@@ -22,6 +24,8 @@ const std::vector<Schedule>& schedules() {
       {"pipeline", "in place, line after line: ranks one behind the other in different steps (Gauss-Seidel)",
        make_pipeline},
       {"resident", "one rank on a device: sweeps wrap around, nothing is exchanged", make_resident},
+      {"box", "the host computes a box around the device's block, both at once, after the messages", make_box},
+      {"box-overlap", "box, with host, device, messages and copies between them all at once", make_box_overlap},
       {"streams", "device: interior on one stream; packing, copies, messages and boundary beside it", make_streams},
   };
   return list;

@@ -105,6 +105,43 @@ TEST(Schedules, OnADeviceTheyNeverReadWhatIsNotThere) {
     }
 }
 
+TEST(Schedules, W17_W18_ABlockInABoxNeverReadsWhatIsNotThere) {
+  for (const char* schedule : {"box", "box-overlap"})
+    for (Pattern pattern : {Pattern::ordered, Pattern::direct})
+      for (int thickness : {1, 2, 3})
+        for (bool box : {false, true})
+          for (const Layout& layout : layouts()) {
+            bool fits = true;
+            for (int d = 0; d < layout.dims(); ++d) fits = fits && 2 * thickness < layout.smallest_extent(d);
+            if (!fits) continue;
+            ExchangeSpec spec;
+            spec.pattern = pattern;
+            ScheduleOptions options;
+            options.box = thickness;
+            const Case c = make_case(layout, spec, Stage{1, box}, schedule, options);
+            ASSERT_EQ(check_programs(layout, c.stage, c.plans, c.programs), "")
+                << schedule << " dims " << layout.dims() << " ranks " << layout.size() << " box " << box << " walls "
+                << thickness;
+          }
+}
+
+TEST(Schedules, W18_WithABoxMessagesAndTheDevicesCellsDoNotWaitForEachOther) {
+  const Layout layout(GridSpec{3, {24, 24, 24}, {true, true, true}}, ProcessGrid{1, 2, 2});
+  ScheduleOptions options;
+  options.box = 3;
+  const Case c = make_case(layout, ExchangeSpec{}, Stage{1, true}, "box-overlap", options);
+  const Program& p = c.programs[0];
+  for (const Op& op : p.ops) {
+    const bool of_messages = op.kind == OpKind::wait || op.kind == OpKind::send || op.kind == OpKind::unpack;
+    const bool of_ring = op.kind == OpKind::gather || op.kind == OpKind::transfer || op.kind == OpKind::scatter;
+    for (int before : op.after) {
+      const OpKind kind = p.ops[before].kind;
+      EXPECT_FALSE(of_messages && (kind == OpKind::transfer || kind == OpKind::scatter));
+      EXPECT_TRUE(!of_ring || kind == OpKind::gather || kind == OpKind::transfer) << to_string(kind);
+    }
+  }
+}
+
 TEST(Schedules, OnADeviceTheInteriorWaitsForNoMessage) {
   const Layout layout(GridSpec{2, {40, 30, 1}, {true, true, false}}, ProcessGrid{2, 2, 1});
   ScheduleOptions options;

@@ -91,6 +91,41 @@ TEST(Devices, Laplace2dFloatIsByteIdentical) { check_problem({"laplace2d", "star
 TEST(Devices, Laplace2dDoubleIsByteIdentical) { check_problem({"laplace2d", "star", "f64", {29, 17, 1}}); }
 TEST(Devices, Laplace3dDoubleIsByteIdentical) { check_problem({"laplace3d", "star", "f64", {10, 12, 11}}); }
 
+TEST(Devices, W17_W18_ABlockInABoxIsByteIdentical) {
+  const Imitated slow("delay_us=20");
+  int ran = 0;
+  for (const Problem& problem :
+       {Problem{"advection3d", "dense", "f64", {19, 18, 23}}, Problem{"laplace2d", "star", "f32", {31, 37, 1}},
+        Problem{"laplace3d", "star", "f64", {17, 21, 18}}})
+    for (bool periodic : {true, false}) {
+      Choice c = choice_for(problem, periodic);
+      c.strategy = "reference";
+      const std::uint64_t expected = result(c);
+      c.device = "host";
+      for (const char* schedule : {"box", "box-overlap"})
+        for (const char* strategy : {"ordered/p2p", "direct:merged/persistent", "ordered:self-first/p2p"})
+          for (int layers : {1, 2, 3}) {
+            c.schedule = schedule;
+            c.strategy = strategy;
+            c.box = layers;
+            c.threads = 1 + layers % 2;
+            if (!illegal(c).empty()) continue;
+            ASSERT_EQ(result(c), expected) << problem.app << " " << schedule << " " << strategy << " " << layers;
+            ++ran;
+          }
+    }
+  EXPECT_GE(ran, 12);
+}
+
+TEST(Devices, ABoxThickerThanHalfTheBlockIsRefused) {
+  Choice c = choice_for({"laplace2d", "star", "f64", {40, 8, 1}}, true);
+  c.ranks = 1;
+  c.device = "host";
+  c.schedule = "box";
+  c.box = 4;
+  EXPECT_NE(illegal(c).find("leaves no block for the device in y"), std::string::npos) << illegal(c);
+}
+
 TEST(Devices, AGridThatDoesNotFitIsRefusedWithBothNumbers) {
   const Imitated small("bytes=20000");
   Choice c = choice_for({"laplace2d", "star", "f64", {100, 90, 1}}, true);

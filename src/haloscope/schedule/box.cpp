@@ -1,0 +1,69 @@
+#include "haloscope/schedule/builder.hpp"
+
+namespace haloscope {
+
+namespace {
+
+/// The device's block inside the host's walls, and what either side can compute without the other or the neighbours.
+struct BlockInBox {
+  Box block;                     ///< the device's cells
+  Box core;                      ///< of them, those that need no cell of the walls
+  std::vector<Box> ring_in;      ///< wall cells that the block needs
+  std::vector<Box> ring_out;     ///< block cells that the walls need
+  std::vector<Box> early, late;  ///< wall cells that need neither halos of messages nor the block; all others
+
+  BlockInBox(const ProgramBuilder& b, const Stage& stage, int thickness) {
+    const Box owned = b.plan().owned(0);
+    Widths wall{0, 0, 0}, reach{0, 0, 0}, back{0, 0, 0};
+    for (int d = 0; d < b.plan().dims; ++d) {
+      wall[d] = -thickness;
+      reach[d] = stage.radius;
+      back[d] = -stage.radius;
+    }
+    block = grown(owned, wall, wall);
+    core = grown(block, back, back);
+    ring_in = subtract(grown(block, reach, reach), block);
+    ring_out = subtract(block, core);
+    const Box apart = grown(block, reach, reach), inner = intersect(b.interior(), owned);
+    early = subtract(inner, apart);
+    late = subtract(intersect(apart, inner), block);
+    for (const Box& box : subtract(owned, inner)) late.push_back(box);
+  }
+};
+
+}  // namespace
+
+/// The host computes a box around the device's block at the same time as the device; messages, and what the two give
+/// each other, come first (White & Dongarra 2011, version H).
+Program make_box(const Stage& stage, const Plan& plan, const ScheduleOptions& options) {
+  ProgramBuilder b(stage, plan, options);
+  b.program().device = true;
+  const BlockInBox part(b, stage, options.box);
+  b.program().block = part.block;
+  const int to_device = b.ring(true, part.ring_in, {}), to_host = b.ring(false, part.ring_out, {});
+  const ExchangeOps exchange = b.exchange();
+  b.sweep_on(Lane::sweep_stream, part.block, Part::full, {to_device, exchange.ready()});
+  for (const Box& wall : subtract(plan.owned(0), part.block))
+    b.sweep_on(Lane::main, wall, Part::full, {exchange.ready(), to_device, to_host});
+  return b.take();
+}
+
+/// The same with nothing waiting for what it does not need: the block's core starts at once, walls are computed while
+/// messages and the cells for the other side travel (White & Dongarra 2011, version I).
+Program make_box_overlap(const Stage& stage, const Plan& plan, const ScheduleOptions& options) {
+  ProgramBuilder b(stage, plan, options);
+  b.program().device = true;
+  const BlockInBox part(b, stage, options.box);
+  b.program().block = part.block;
+  b.sweep_on(Lane::sweep_stream, part.core, Part::inner, {});
+  const int to_device = b.ring(true, part.ring_in, {});
+  for (const Box& shell : part.ring_out) b.sweep_on(Lane::halo_stream, shell, Part::outer, {to_device});
+  const ExchangeOps exchange = b.exchange();
+  for (const Box& wall : part.early) b.sweep_on(Lane::main, wall, Part::inner, {exchange.in_flight, exchange.local});
+  const int to_host = b.ring(false, part.ring_out, {});
+  for (const Box& wall : part.late)
+    b.sweep_on(Lane::main, wall, Part::outer, {exchange.ready(), exchange.local, to_host});
+  return b.take();
+}
+
+}  // namespace haloscope
