@@ -117,6 +117,8 @@ STRATEGIES = (
     "direct/staged",
     "direct:merged/staged",
     "ordered:self-first/staged",
+    "ordered/ipc",
+    "direct:merged/ipc",
 )
 
 
@@ -150,7 +152,7 @@ def halo_path(ranks: int, small: bool) -> list[str]:
     depths = (1, 4) if small else (1, 2, 4, 8, 16, 32, 64)
     measure = "--seconds 0.02 --repetitions 3" if small else "--seconds 0.15 --repetitions 5"
     lines = [f"laplace2d --real f32 --cells {side}x{side} --strategy {strategy} --schedule {schedule} --depth {depth} {measure}"
-             for side in sides for strategy in ("ordered/staged", "direct/staged") for schedule in ("bulk", "streams")
+             for side in sides for strategy in ("ordered/staged", "direct/staged", "ordered/ipc") for schedule in ("bulk", "streams")
              for depth in depths]  # fmt: skip
     side = 24 if small else 420
     lines += [f"advection3d --form {form} --cells {side} --strategy {strategy} --schedule {schedule} {measure}"

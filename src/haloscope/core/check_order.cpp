@@ -116,6 +116,23 @@ std::string check_stages(const Plan& plan, const Program& program, const Order& 
   return "";
 }
 
+/// The cells of each ring are gathered, brought over and put in their places; each stage must wait for the one before.
+std::string check_rings(const Program& program, const Order& before) {
+  for (int ring = 0; ring < static_cast<int>(program.rings.size()); ++ring) {
+    int last = -1;
+    for (OpKind stage : {OpKind::gather, OpKind::transfer, OpKind::scatter}) {
+      const auto op = std::find_if(program.ops.begin(), program.ops.end(),
+                                   [&](const Op& o) { return o.kind == stage && o.target == ring; });
+      if (op == program.ops.end()) return "ring " + std::to_string(ring) + " has no " + to_string(stage);
+      const int i = static_cast<int>(op - program.ops.begin());
+      if (last >= 0 && !before[last][i])
+        return describe(program, i) + " does not wait for " + describe(program, last) + " of the same ring";
+      last = i;
+    }
+  }
+  return "";
+}
+
 }  // namespace
 
 std::string describe(const Program& program, int op) {
@@ -157,6 +174,7 @@ std::string check_order(const Stage& stage, const Plan& plan, const Program& pro
   std::vector<Access> list;
   if (auto fault = message_accesses(plan, program, list); !fault.empty()) return fault;
   if (auto fault = check_stages(plan, program, before); !fault.empty()) return fault;
+  if (auto fault = check_rings(program, before); !fault.empty()) return fault;
   for (int i = 0; i < static_cast<int>(program.ops.size()); ++i) {
     const Op& op = program.ops[i];
     const bool device = on_device(op.lane);

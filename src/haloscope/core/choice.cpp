@@ -77,8 +77,8 @@ std::string illegal_device(const Choice& c, const AppInfo& app, const Strategy& 
   if (box) return illegal_box(c, app, s);
   if (!moves_device_memory(s))
     return "strategy '" + c.strategy +
-           "' moves fields in host memory; with --device use 'ordered/staged' or "
-           "'ordered/aware'";
+           "' moves fields in host memory; with --device use 'ordered/staged', "
+           "'ordered/aware' or 'ordered/ipc'";
   if (!streams && c.schedule != "bulk")
     return "schedule '" + c.schedule + "' is for CPU threads; with --device use bulk, streams or resident";
   if (c.schedule == "resident" && c.ranks > 1)

@@ -114,6 +114,7 @@ const std::vector<TransportTraits>& transport_traits() {
        .rules = one_of({"pinned", "pageable"}, "host buffers are one or the other; drop one of them"),
        .device = true},
       {.name = "aware", .options = {}, .listed = {""}, .single_messages = false, .device = true},
+      {.name = "ipc", .options = {}, .listed = {""}, .single_messages = false, .device = true},
   };
   return traits;
 }

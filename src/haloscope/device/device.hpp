@@ -3,6 +3,7 @@
 // is built on devices is tested where there is none.
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -48,6 +49,11 @@ class Stream {
   virtual void finish() = 0;            ///< the calling thread waits until all work is done
 };
 
+/// What another process of the machine needs to reach memory of a device.
+struct MemoryHandle {
+  std::array<std::byte, 96> data{};
+};
+
 class Device {
  public:
   virtual ~Device() = default;
@@ -55,6 +61,12 @@ class Device {
   /// @throws Error naming the bytes asked for and the free ones when there are too few.
   virtual void* allocate(Space space, std::size_t bytes) = 0;
   virtual void release(Space space, void* memory) = 0;
+  /// @param memory  as allocate() returned it, in Space::device; it must live as long as anyone has it mapped.
+  virtual MemoryHandle share(void* memory) = 0;
+  /// Memory that another process shares, of any device of the back end; unmap() it before its owner releases it.
+  /// @throws Error where the driver or the system refuses.
+  virtual void* map(const MemoryHandle& handle) = 0;
+  virtual void unmap(void* memory) = 0;
   virtual std::unique_ptr<Stream> stream() = 0;
   virtual std::unique_ptr<Event> event() = 0;
   /// Seconds between two reached events of this device.

@@ -2,6 +2,7 @@
 // HALOSCOPE_BACKEND (the namespace) first.
 #pragma once
 
+#include <cstring>
 #include <utility>
 
 #include "haloscope/core/error.hpp"
@@ -114,6 +115,23 @@ class GpuDevice final : public Device {
     if (space == Space::pinned) (void)HALOSCOPE_GPU(HostFree)(memory);
     if (space == Space::device) (void)HALOSCOPE_GPU(Free)(memory);
   }
+  MemoryHandle share(void* memory) override {
+    HALOSCOPE_GPU(IpcMemHandle_t) native;
+    HALOSCOPE_CHECK(IpcGetMemHandle, &native, memory);
+    MemoryHandle handle;
+    static_assert(sizeof native <= sizeof handle.data);
+    std::memcpy(handle.data.data(), &native, sizeof native);
+    return handle;
+  }
+  void* map(const MemoryHandle& handle) override {
+    HALOSCOPE_GPU(IpcMemHandle_t) native;
+    std::memcpy(&native, handle.data.data(), sizeof native);
+    void* memory = nullptr;
+    select();
+    HALOSCOPE_CHECK(IpcOpenMemHandle, &memory, native, HALOSCOPE_GPU(IpcMemLazyEnablePeerAccess));
+    return memory;
+  }
+  void unmap(void* memory) override { (void)HALOSCOPE_GPU(IpcCloseMemHandle)(memory); }
   std::unique_ptr<Stream> stream() override {
     select();
     return std::make_unique<GpuStream>();

@@ -1,16 +1,21 @@
 // Back end `host`: devices made of the CPU. A stream is a thread and runs the blocks of a kernel one after the other.
+#include <fcntl.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <atomic>
+#include <cerrno>
 #include <cstdlib>
 #include <cstring>
+#include <map>
 #include <new>
 
 #include "haloscope/core/error.hpp"
 #include "haloscope/core/names.hpp"
 #include "haloscope/device/builtin.hpp"
 #include "haloscope/device/host_stream.hpp"
+#include "haloscope/field/memory.hpp"
 
 #define HALOSCOPE_BACKEND host
 #include "haloscope/device/team.hpp"
@@ -148,17 +153,49 @@ class HostDevice final : public Device {
   void* allocate(Space space, std::size_t bytes) override {
     if (space == Space::device && static_cast<std::int64_t>(bytes) > imitation_.bytes - used_)
       throw_too_large(bytes, info());
-    auto* memory = static_cast<std::byte*>(::operator new (bytes + header, std::align_val_t{header}));
-    std::memcpy(memory, &bytes, sizeof bytes);
-    if (space == Space::device) used_ += static_cast<std::int64_t>(bytes);
-    return memory + header;
+    if (space != Space::device) return ::operator new (bytes, std::align_val_t{cache_line});
+    const SharedFile file{memfd_create("haloscope-device", MFD_CLOEXEC), bytes};
+    void* const memory = file.number < 0 || ftruncate(file.number, static_cast<off_t>(bytes)) != 0
+                             ? MAP_FAILED
+                             : mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, file.number, 0);
+    if (memory == MAP_FAILED)
+      throw Error(Exit::failed, "the system has no " + std::to_string(bytes) +
+                                    " bytes for the imitated device: " + std::strerror(errno) + "; use fewer cells");
+    files_[memory] = file;
+    used_ += static_cast<std::int64_t>(bytes);
+    return memory;
   }
   void release(Space space, void* memory) override {
-    std::byte* const begin = static_cast<std::byte*>(memory) - header;
-    std::size_t bytes = 0;
-    std::memcpy(&bytes, begin, sizeof bytes);
-    if (space == Space::device) used_ -= static_cast<std::int64_t>(bytes);
-    ::operator delete (begin, std::align_val_t{header});
+    if (space != Space::device) return ::operator delete (memory, std::align_val_t{cache_line});
+    const auto file = files_.extract(memory).mapped();
+    munmap(memory, file.bytes);
+    close(file.number);
+    used_ -= static_cast<std::int64_t>(file.bytes);
+  }
+  MemoryHandle share(void* memory) override {
+    const SharedFile& file = files_.at(memory);
+    const Shared shared{getpid(), file.number, file.bytes};
+    MemoryHandle handle;
+    std::memcpy(handle.data.data(), &shared, sizeof shared);
+    return handle;
+  }
+  void* map(const MemoryHandle& handle) override {
+    Shared shared;
+    std::memcpy(&shared, handle.data.data(), sizeof shared);
+    const std::string path = "/proc/" + std::to_string(shared.process) + "/fd/" + std::to_string(shared.number);
+    const SharedFile file{open(path.c_str(), O_RDWR | O_CLOEXEC), shared.bytes};
+    void* const memory =
+        file.number < 0 ? MAP_FAILED : mmap(nullptr, file.bytes, PROT_READ | PROT_WRITE, MAP_SHARED, file.number, 0);
+    if (memory == MAP_FAILED)
+      throw Error(Exit::failed, "cannot map the device memory of process " + std::to_string(shared.process) + ": " +
+                                    std::strerror(errno) + "; use transport staged");
+    files_[memory] = file;
+    return memory;
+  }
+  void unmap(void* memory) override {
+    const auto file = files_.extract(memory).mapped();
+    munmap(memory, file.bytes);
+    close(file.number);
   }
   std::unique_ptr<Stream> stream() override { return std::make_unique<HostStream>(imitation_.delay_us, ++streams_); }
   std::unique_ptr<Event> event() override { return std::make_unique<HostEvent>(); }
@@ -170,7 +207,16 @@ class HostDevice final : public Device {
   void use() override {}
 
  private:
-  static constexpr std::size_t header = 256;  // holds the size, keeps the alignment that a GPU's allocations have
+  struct SharedFile {  // device memory is a file in memory, so that other processes can map it
+    int number = -1;
+    std::size_t bytes = 0;
+  };
+  struct Shared {
+    pid_t process;
+    int number;
+    std::size_t bytes;
+  };
+  std::map<void*, SharedFile> files_;
   int index_;
   Imitation imitation_;
   std::int64_t used_ = 0;

@@ -10,6 +10,7 @@ const Transport& aware_transport();
 const Transport& p2p_transport();
 const Transport& partitioned_transport();
 const Transport& persistent_transport();
+const Transport& ipc_transport();
 const Transport& neighbor_transport();
 const Transport& reference_transport();
 const Transport& rma_fence_transport();

@@ -56,7 +56,7 @@ void MessageLink::place(const LinkContext& context, const Placement& placement) 
       p.tag = message.tag;
       p.out = message.out;
       p.data = placement(id, slot);
-      p.type = byte_type(message.bytes);
+      p.type = byte_type(p.data ? message.bytes : 0);
     }
 }
 

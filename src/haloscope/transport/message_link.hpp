@@ -28,7 +28,8 @@ struct MessageOptions {
 /// Where each message of each slot lies, when that is not this family's own business (a device's buffers, say).
 using Placement = std::function<std::byte*(int id, int slot)>;
 
-/// Nonblocking messages from and to given places; nothing is packed. As Transport::open() otherwise.
+/// Nonblocking messages from and to given places; nothing is packed. Where a place is null, the message is an empty one
+/// that only tells of itself. As Transport::open() otherwise.
 std::unique_ptr<Link> open_placed_messages(const LinkContext& context, const Placement& placement);
 
 /// @throws UsageError when the views do not fit the plan.

@@ -9,7 +9,7 @@ const std::vector<const Transport*>& transports() {
       &reference_transport(),   &p2p_transport(),      &persistent_transport(),  &rma_fence_transport(),
       &rma_pscw_transport(),    &rma_lock_transport(), &rma_lockall_transport(), &neighbor_transport(),
       &partitioned_transport(), &shared_transport(),   &auto_transport(),
-      &staged_transport(),      &aware_transport()};
+      &staged_transport(),      &aware_transport(),    &ipc_transport()};
   return all;
 }
 

@@ -1,20 +1,20 @@
 // Messages between fields in device memory, by MPI: through buffers in host memory (`staged`) or straight from buffers
 // in device memory (`aware`).
 #include <memory>
+#include <optional>
 
 #include "haloscope/core/error.hpp"
 #include "haloscope/core/names.hpp"
 #include "haloscope/core/strategy.hpp"
 #include "haloscope/device/device.hpp"
-#include "haloscope/pack/region_copy.hpp"
 #include "haloscope/transport/builtin.hpp"
 #include "haloscope/transport/message_link.hpp"
+#include "haloscope/transport/message_pieces.hpp"
 
 namespace haloscope {
 namespace {
 
 using device::Buffer;
-using device::CopyLaunch;
 using device::Space;
 
 /// Buffers of all messages, by slot and then id: messages of one round and direction, whose ids follow each other, are
@@ -26,7 +26,7 @@ class BufferedLink final : public DeviceLink {
       : device_(*context.device), messages_(static_cast<int>(context.plan->messages.size())) {
     check_views(context);
     lay_out(context, host);
-    compile(context);
+    pieces_.emplace(context, 1, [&](int, int slot, int id) { return buffers_.data() + span_of(id, slot).begin; });
     for (int slot = 0; slot < slots(context); ++slot) arrived_.push_back(device_.event());
     std::byte* const base = host_.size() > 0 ? host_.data() : buffers_.data();
     mpi_ = open_placed_messages(context, [&](int id, int slot) { return base + span_of(id, slot).begin; });
@@ -44,9 +44,9 @@ class BufferedLink final : public DeviceLink {
   void complete(Ids out, int slot) override { mpi_->complete(out, slot); }
   int waiting_for(Ids in, int slot) const override { return mpi_->waiting_for(in, slot); }
 
-  void pack_on(device::Stream& stream, Ids out, int slot) override { move_on(stream, out, slot); }
+  void pack_on(device::Stream& stream, Ids out, int slot) override { pieces_->move_on(stream, out, 0, slot); }
   void unpack_on(device::Stream& stream, Ids in, int slot) override {
-    move_on(stream, in, slot);
+    pieces_->move_on(stream, in, 0, slot);
     stream.record(*arrived_[static_cast<std::size_t>(slot)]);
   }
   void to_host(device::Stream& stream, Ids out, int slot) override {
@@ -59,66 +59,32 @@ class BufferedLink final : public DeviceLink {
   }
 
  private:
-  struct Place {
-    ByteRange bytes;
-    int first_piece = 0, end_piece = 0;
-  };
   static int slots(const LinkContext& context) { return static_cast<int>(context.views->front().size()); }
-  Place& place(int id, int slot) { return places_[static_cast<std::size_t>(slot) * messages_ + id]; }
-  const ByteRange& span_of(int id, int slot) { return place(id, slot).bytes; }
+  ByteRange& span_of(int id, int slot) { return spans_[static_cast<std::size_t>(slot) * messages_ + id]; }
   /// Ids of a set follow each other, and so do their buffers.
   ByteRange span_of(Ids ids, int slot) {
     if (ids.empty()) return {};
-    return {place(ids.front(), slot).bytes.begin, place(ids.back(), slot).bytes.end};
+    return {span_of(ids.front(), slot).begin, span_of(ids.back(), slot).end};
   }
 
   void lay_out(const LinkContext& context, Space host) {
-    places_.resize(static_cast<std::size_t>(messages_) * slots(context));
+    spans_.resize(static_cast<std::size_t>(messages_) * slots(context));
     std::size_t at = 0;
     for (int slot = 0; slot < slots(context); ++slot)
       for (int id = 0; id < messages_; ++id) {
         const auto bytes = whole_lines(context.plan->messages[id].bytes);
-        place(id, slot).bytes = {at, at + bytes};
+        span_of(id, slot) = {at, at + bytes};
         at += bytes;
       }
     buffers_ = Buffer(device_, Space::device, at);
     if (host != Space::device) host_ = Buffer(device_, host, at);
   }
 
-  /// Cuts the regions of all messages into the pieces of the copy kernel and puts those into device memory.
-  void compile(const LinkContext& context) {
-    std::vector<CopyLaunch::Piece> all;
-    for (int slot = 0; slot < slots(context); ++slot)
-      for (int id = 0; id < messages_; ++id) {
-        const Message& message = context.plan->messages[id];
-        std::byte* at = buffers_.data() + place(id, slot).bytes.begin;
-        std::vector<BlockCopy> copies;
-        for (const Region& region : message.regions) {
-          const SlotView& view = (*context.views)[region.quantity][slot];
-          copies.push_back(message.out ? region_to_buffer(view, region.box, at)
-                                       : buffer_to_region(view, region.box, at));
-          at += region.box.volume() * view.stride[0];
-        }
-        place(id, slot).first_piece = static_cast<int>(all.size());
-        for (const auto& piece : device::cut_copies(copies)) all.push_back(piece);
-        place(id, slot).end_piece = static_cast<int>(all.size());
-      }
-    pieces_ = Buffer(device_, Space::device, all.size() * sizeof(CopyLaunch::Piece));
-    const auto stream = device_.stream();
-    stream->copy(pieces_.data(), all.data(), pieces_.size());
-    stream->finish();
-  }
-
-  void move_on(device::Stream& stream, Ids ids, int slot) {
-    if (ids.empty()) return;
-    const int first = place(ids.front(), slot).first_piece, end = place(ids.back(), slot).end_piece;
-    device_.kernels().copy(stream, {reinterpret_cast<const CopyLaunch::Piece*>(pieces_.data()) + first, end - first});
-  }
-
   device::Device& device_;
   int messages_;
-  std::vector<Place> places_;
-  Buffer buffers_, host_, pieces_;
+  std::vector<ByteRange> spans_;  // by slot and id, in either kind of memory
+  Buffer buffers_, host_;
+  std::optional<MessagePieces> pieces_;
   std::vector<std::unique_ptr<device::Event>> arrived_;  // by slot: its received messages have been taken
   std::unique_ptr<Link> mpi_;
 };

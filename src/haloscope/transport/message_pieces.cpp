@@ -1,0 +1,42 @@
+#include "haloscope/transport/message_pieces.hpp"
+
+#include "haloscope/pack/region_copy.hpp"
+
+namespace haloscope {
+
+MessagePieces::MessagePieces(const LinkContext& context, int sets,
+                             const std::function<std::byte*(int, int, int)>& buffer)
+    : device_(*context.device),
+      slots_(static_cast<int>(context.views->front().size())),
+      messages_(static_cast<int>(context.plan->messages.size())) {
+  std::vector<device::CopyLaunch::Piece> all;
+  for (int set = 0; set < sets; ++set)
+    for (int slot = 0; slot < slots_; ++slot)
+      for (int id = 0; id < messages_; ++id) {
+        const Message& message = context.plan->messages[id];
+        std::byte* at = buffer(set, slot, id);
+        std::vector<BlockCopy> copies;
+        for (const Region& region : message.regions) {
+          const SlotView& view = (*context.views)[region.quantity][slot];
+          copies.push_back(message.out ? region_to_buffer(view, region.box, at)
+                                       : buffer_to_region(view, region.box, at));
+          at += region.box.volume() * view.stride[0];
+        }
+        const int first = static_cast<int>(all.size());
+        for (const auto& piece : device::cut_copies(copies)) all.push_back(piece);
+        ranges_.push_back({first, static_cast<int>(all.size())});
+      }
+  pieces_ = device::Buffer(device_, device::Space::device, all.size() * sizeof(device::CopyLaunch::Piece));
+  const auto stream = device_.stream();
+  stream->copy(pieces_.data(), all.data(), pieces_.size());
+  stream->finish();
+}
+
+void MessagePieces::move_on(device::Stream& stream, Ids ids, int set, int slot) const {
+  if (ids.empty()) return;
+  const int first = ranges_[index(set, slot, ids.front())].first, end = ranges_[index(set, slot, ids.back())].second;
+  const auto* pieces = reinterpret_cast<const device::CopyLaunch::Piece*>(pieces_.data());
+  device_.kernels().copy(stream, {pieces + first, end - first});
+}
+
+}  // namespace haloscope
