@@ -18,6 +18,7 @@ from haloscope.values import (
     Program,
     Quantity,
     Region,
+    Ring,
     ScheduleOptions,
     Sweep,
     Totals,
@@ -44,14 +45,14 @@ def choice_to_c(choice: Choice):
     lib.hs_choice_init(c)
     texts = {
         name: ffi.new("char[]", getattr(choice, name).encode())
-        for name in ("app", "form", "real", "process_grid", "strategy", "schedule", "region", "sharing", "placement")
-    }
+        for name in ("app", "form", "real", "process_grid", "strategy", "schedule", "region", "sharing", "placement", "device")
+    }  # fmt: skip
     for name, value in texts.items():
         setattr(c, name, value)
     c.cells = padded(choice.cells)
     c.periodic = padded(choice.periodic or [True] * len(choice.cells), 0)
     c.dims = len(choice.cells)
-    for name in ("ranks", "threads", "depth", "nodes"):
+    for name in ("ranks", "threads", "depth", "nodes", "box"):
         setattr(c, name, getattr(choice, name))
     _owners[c] = texts
     return c
@@ -83,7 +84,8 @@ def options_to_c(options: ScheduleOptions):
     ffi, lib = capi.load()
     c = ffi.new("hs_schedule_options*")
     lib.hs_schedule_options_init(c)
-    for name in ("radius", "box_stencil", "depth", "steps", "tiles", "barrier", "collective_rounds"):
+    for name in ("radius", "box_stencil", "depth", "steps", "tiles", "barrier", "collective_rounds", "device", "staged",
+                 "pack_first", "box"):  # fmt: skip
         setattr(c, name, int(getattr(options, name)))
     c.region, c.sharing = capi.value("HS_REGION_", options.region), capi.value("HS_SHARING_", options.sharing)
     c.series = capi.value("HS_SERIES_", options.series)
@@ -123,12 +125,16 @@ def program_to_c(program: Program):
         "set_messages": ffi.new("int32_t[]", [m for s in program.sets for m in s]),
         "copy_set_starts": ffi.new("int32_t[]", _starts(program.copy_sets)),
         "set_copies": ffi.new("hs_copy[]", [_copy_to_c(c) for s in program.copy_sets for c in s]),
+        "ring_to_device": ffi.new("int32_t[]", [ring.to_device for ring in program.rings]),
+        "ring_starts": ffi.new("int32_t[]", _starts([ring.boxes for ring in program.rings])),
+        "ring_boxes": ffi.new("hs_box[]", [_box_to_c(b) for ring in program.rings for b in ring.boxes]),
     }  # fmt: skip
     data = ffi.new("hs_program_data*", arrays)
     data.steps, data.slots, data.final_slot = program.steps, program.slots, program.final_slot
+    data.device, data.wraps, data.block = program.device, program.wraps, _box_to_c(program.block)
     data.comm_thread, data.sharing = program.comm_thread, capi.value("HS_SHARING_", program.sharing)
     data.op_count, data.after_count, data.sweep_count = len(program.ops), afters[-1], len(program.sweeps)
-    data.set_count, data.copy_set_count = len(program.sets), len(program.copy_sets)
+    data.set_count, data.copy_set_count, data.ring_count = map(len, (program.sets, program.copy_sets, program.rings))
     return capi.handle("hs_program_create_from", "hs_program", data)
 
 
@@ -199,7 +205,8 @@ def options(c) -> ScheduleOptions:
     region, sharing = capi.enumeration("HS_REGION_")[c.region], capi.enumeration("HS_SHARING_")[c.sharing]
     return ScheduleOptions(
         c.radius, bool(c.box_stencil), c.depth, c.steps, region, c.tiles, sharing, bool(c.barrier),
-        bool(c.collective_rounds), capi.enumeration("HS_SERIES_")[c.series],
+        bool(c.collective_rounds), capi.enumeration("HS_SERIES_")[c.series], bool(c.device), bool(c.staged),
+        bool(c.pack_first), c.box,
     )  # fmt: skip
 
 
@@ -220,6 +227,8 @@ def program(handle) -> Program:
         final_slot=c.final_slot,
         comm_thread=bool(c.comm_thread),
         sharing=capi.enumeration("HS_SHARING_")[c.sharing],
+        device=bool(c.device),
+        wraps=bool(c.wraps),
         ops=tuple(
             Op(kinds[o.kind], lanes[o.lane], o.slot, o.target,
                tuple(c.after[k] for k in range(o.first_after, o.first_after + o.after_count)))
@@ -232,6 +241,11 @@ def program(handle) -> Program:
         copy_sets=tuple(
             tuple(copy(c.set_copies[k]) for k in range(c.copy_set_starts[i], c.copy_set_starts[i + 1]))
             for i in range(c.copy_set_count)
+        ),
+        block=box(c.block),
+        rings=tuple(
+            Ring(bool(c.ring_to_device[i]), tuple(box(c.ring_boxes[k]) for k in range(*c.ring_starts[i : i + 2])))
+            for i in range(c.ring_count)
         ),
     )  # fmt: skip
     object.__setattr__(result, "_handle", handle)  # no field: equal programs stay equal

@@ -22,6 +22,7 @@ from haloscope.values import (
     Program,
     Quantity,
     Region,
+    Ring,
     ScheduleOptions,
     Sweep,
     Totals,
@@ -30,7 +31,7 @@ from haloscope.values import (
 
 __all__ = [
     "App", "Box", "Choice", "Copy", "ExchangeSpec", "Layout", "Message", "Op", "Plan", "Program", "Quantity", "Region",
-    "ScheduleOptions", "Sweep", "Totals", "Traffic",
+    "Ring", "ScheduleOptions", "Sweep", "Totals", "Traffic",
 ]  # fmt: skip
 
 
@@ -83,8 +84,13 @@ def _names(kind: str, of: str | None = None) -> list[str]:
 
 
 def strategy_names() -> list[str]:
-    """Return the strategies that a glob is matched against, `reference` first."""
+    """Return the strategies for fields in host memory that a glob is matched against, `reference` first."""
     return _names("strategies")
+
+
+def device_strategy_names() -> list[str]:
+    """Return the strategies for fields in device memory that a glob is matched against, the default first."""
+    return _names("device-strategies")
 
 
 def schedule_names() -> list[str]:

@@ -40,6 +40,11 @@ class Configuration:
     nodes: int = 0
     placement: str = ""
     memory: str = ""
+    device: str = ""
+    device_kernel: str = ""
+    device_block: str = ""
+    pack: str = ""
+    box: int = 0
     settings: tuple[tuple[str, str], ...] = ()  # how to measure: steps, seconds, repetitions, ... in rank's own words
 
     @property
@@ -67,6 +72,11 @@ class Configuration:
         parts += ["barrier"] if self.barrier else []
         parts += [f"nodes={self.nodes}", self.placement] if self.nodes else []
         parts += [f"memory={self.memory}"] if self.memory else []
+        parts += [f"device={self.device}"] if self.device else []
+        parts += [f"kernel={self.device_kernel}"] if self.device_kernel else []
+        parts += [f"block={self.device_block}"] if self.device_block else []
+        parts += [f"pack={self.pack}"] if self.pack else []
+        parts += [f"box={self.box}"] if self.box else []
         parts += [f"{name}={value}" for name, value in self.settings if name in WORK_SETTINGS]
         return ",".join(filter(None, parts))
 
@@ -92,6 +102,7 @@ class Configuration:
 
 # settings that change what is computed
 WORK_SETTINGS = ("velocity", "nu", "weights", "initial", "seed", "function", "precision", "residuum", "ftz")
+BOXES = ("box", "box-overlap")  # schedules of a device whose messages are between cells of the host
 AXES = tuple(f.name for f in fields(Configuration) if f.name not in ("app", "settings"))
 
 
@@ -102,6 +113,10 @@ class Sweep:
     configurations: list[Configuration] = field(default_factory=list)
     refused: list[tuple[Configuration, str]] = field(default_factory=list)
     lacking: list[tuple[Configuration, str]] = field(default_factory=list)  # legal, but not on this MPI
+
+    def __add__(self, other: Sweep) -> Sweep:
+        """Return both together."""
+        return Sweep(*(getattr(self, f.name) + getattr(other, f.name) for f in fields(self)))
 
     def by_ranks(self) -> dict[int, list[Configuration]]:
         """Configurations grouped by rank count: each group is one start of mpiexec."""
@@ -174,18 +189,23 @@ def _matching(item: str, valid: Sequence[str], kind: str) -> list[str]:
     return found
 
 
-def strategies(text: str) -> list[str]:
-    """Parse a comma list of strategies and globs (`ordered/*`); commas between a strategy's own options are kept."""
+def strategies(text: str, device: str = "") -> list[str]:
+    """Parse a comma list of strategies and globs (`ordered/*`); commas between a strategy's own options are kept.
+
+    device: where the fields live; globs are matched against the strategies for that, device memory or the host's.
+    """
+    valid = core.device_strategy_names() if device else core.strategy_names()
     found = []
     for item in _strategy_items(text):
-        found += _matching(item, core.strategy_names(), "strategy") if _is_glob(item) else [_canonical(item)]
+        found += _matching(item, valid, "strategy") if _is_glob(item) else [_canonical(item)]
     return list(dict.fromkeys(found))
 
 
 def _canonical(strategy: str) -> str:
     """Check one strategy. One that is known but not built is not available here, which is another thing than unknown."""
     transport = strategy.partition("/")[2].partition(":")[0]
-    built = {name.partition("/")[2].partition(":")[0] for name in core.strategy_names()} | {"reference"}
+    names = core.strategy_names() + core.device_strategy_names()
+    built = {name.partition("/")[2].partition(":")[0] for name in names} | {"reference"}
     if transport in absent.TRANSPORTS and transport not in built:
         raise NotAvailable(
             f"strategy '{strategy}': transport '{transport}' {absent.TRANSPORTS[transport]}; here are "
@@ -215,12 +235,18 @@ def _strategy_items(text: str) -> list[str]:
 
 def _normal(c: Configuration) -> Configuration:
     """Drop choices without effect, so that a cross product holds each piece of work once."""
+    on_streams, boxed = c.device and c.schedule == "streams", c.device and c.schedule in BOXES
     return replace(
         c,
         region=c.region if c.depth > 1 else "full",
         sharing=c.sharing if c.schedule == "comm-thread" else "",
         tiles=c.tiles if c.schedule == "split" else 0,
         placement=c.placement if c.nodes else "",
+        isa="" if c.device and not boxed else c.isa,
+        device_kernel=c.device_kernel if c.device else "",
+        device_block=c.device_block if c.device else "",
+        pack=c.pack if on_streams and c.pack != "first" else "",
+        box=c.box if boxed else 0,
     )
 
 
@@ -283,6 +309,8 @@ def choice(c: Configuration) -> core.Choice:
         sharing=c.sharing or "guided",
         nodes=c.nodes,
         placement=c.placement or "block",
+        device=c.device,
+        box=c.box or 1,
     )
 
 

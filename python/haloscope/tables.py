@@ -12,10 +12,11 @@ from haloscope.errors import UsageProblem, unknown_name
 
 STATISTICS = ("rank0", "min", "mean", "max")  # over ranks
 STATISTIC_TITLES = {"rank0": "rank 0", "min": "min", "mean": "mean", "max": "max"}
-PHASES = ("pack", "send", "wait", "unpack", "copy", "inner", "outer", "compute", "desync", "rest")
+PHASES = ("pack", "d2h", "send", "wait", "h2d", "unpack", "copy", "inner", "outer", "compute", "desync", "rest")
 _ALWAYS = ("schedule", "strategy")
 AXES = ("app", "cells", "ranks", "threads", "form", "real", "schedule", "strategy", "depth", "region", "process_grid",
-         "sharing", "tiles", "isa", "barrier", "periodic", "nodes", "placement", "memory")  # fmt: skip
+         "sharing", "tiles", "isa", "barrier", "periodic", "nodes", "placement", "memory", "device", "device_kernel",
+         "device_block", "pack", "box")  # fmt: skip
 
 
 @dataclass
@@ -85,7 +86,8 @@ def speedup(row: Row, baseline: Row) -> stats.Estimate:
 
 
 def baseline(table: Sequence[Row], wanted: str | None = None) -> Row | None:
-    """Return the row that speed-ups refer to: the one named, else bulk ordered/p2p depth 1 if there is just one such.
+    """Return the row that speed-ups refer to: the one named, else bulk depth 1 if there is just one such with ordered/p2p
+    or, where all have a device, with ordered/staged.
 
     Raises UsageProblem when the named one is not in the table.
     """
@@ -94,7 +96,8 @@ def baseline(table: Sequence[Row], wanted: str | None = None) -> Row | None:
         if not found:
             raise UsageProblem(unknown_name("configuration for --baseline", wanted, [row.id for row in table]))
         return found[0]
-    plain = {"schedule": "bulk", "strategy": "ordered/p2p", "depth": 1}
+    usual = "ordered/staged" if all(row.request.get("device") for row in table) else "ordered/p2p"
+    plain = {"schedule": "bulk", "strategy": usual, "depth": 1}
     found = [row for row in table if all(row.request.get(k) == v for k, v in plain.items()) and not row.oversubscribed]
     return found[0] if len(found) == 1 and len(table) > 1 else None
 
@@ -209,8 +212,8 @@ TERSE = ("execution", "pack", "unpack", "inner", "outer", "primary", "message", 
 def thesis_timers(row: Row, statistic: str = "mean") -> dict[str, float]:
     """Return the eight timers of the 2023 study in seconds per repetition (its "run"), from our phases.
 
-    message = send + wait + copies to itself (it sends those as messages too), primary = full sweeps; `rest` is what no
-    timer covers. Source: Valen 2023, section 3.6 and appendix C.
+    message = send + wait + copies to itself (it sends those as messages too), primary = full sweeps; copies between device
+    and host belong to packing and unpacking; `rest` is what no timer covers. Source: Valen 2023, section 3.6, appendix C.
     """
     steps = row.request["steps"]
 
@@ -219,8 +222,8 @@ def thesis_timers(row: Row, statistic: str = "mean") -> dict[str, float]:
 
     parts = {
         "execution": steps * row.step.value,
-        "pack": total("pack"),
-        "unpack": total("unpack"),
+        "pack": total("pack", "d2h"),
+        "unpack": total("h2d", "unpack"),
         "inner": total("inner"),
         "outer": total("outer"),
         "primary": total("compute"),

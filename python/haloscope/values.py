@@ -62,7 +62,8 @@ class Choice:
 
     cells: global cells per dimension, x first. periodic: one flag per dimension, () = all. form, process_grid: "" = the
     app's default. nodes: how many the ranks are split into, 0 = the real ones; placement of ranks on those: block,
-    round-robin.
+    round-robin. device: back end whose devices hold the fields (cuda, hip, host), "" = none, the CPU. box: layers
+    of the host around a device's block, of schedules box and box-overlap.
     """
 
     app: str = "advection3d"
@@ -80,6 +81,8 @@ class Choice:
     sharing: str = "guided"
     nodes: int = 0
     placement: str = "block"
+    device: str = ""
+    box: int = 1
 
 
 @dataclass(frozen=True)
@@ -197,7 +200,8 @@ class ScheduleOptions:
     """What a schedule may know: the stencil, steps per exchange (depth), steps of this program (1..depth), region
     (full, shrink, blocked), interior tiles of `split`, sharing (fixed, guided, dynamic), a barrier before exchanges,
     operations for ranks without messages too (collective_rounds), which program of a `pipeline` (series: whole, opening,
-    entry, body, closing)."""
+    entry, body, closing), fields on a device (device) whose messages go through host memory (staged), interior sweeps of
+    `streams` after the first round is packed (pack_first), layers of the host around a device's block (box)."""
 
     radius: int = 1
     box_stencil: bool = False
@@ -209,11 +213,18 @@ class ScheduleOptions:
     barrier: bool = False
     collective_rounds: bool = False
     series: str = "whole"
+    device: bool = False
+    staged: bool = False
+    pack_first: bool = True
+    box: int = 1
 
 
 @dataclass(frozen=True)
 class Op:
-    """One operation; `after` names the operations that must have finished, `target` a set or sweep by kind."""
+    """One operation; `after` names the operations that must have finished, `target` a set, sweep or ring by kind.
+
+    lane: main (all threads), comm (one at a time), sweep_stream, halo_stream (of a device); all but main in program order.
+    """
 
     kind: str
     lane: str
@@ -235,15 +246,31 @@ class Sweep:
 
 
 @dataclass(frozen=True)
+class Ring:
+    """Cells that the host has and a device's block needs, or the other way round; boxes are disjoint."""
+
+    to_device: bool
+    boxes: tuple[Box, ...]
+
+
+@dataclass(frozen=True)
 class Program:
-    """When things happen in the steps between two exchanges. Sets hold message numbers of the plan."""
+    """When things happen in the steps between two exchanges. Sets hold message numbers of the plan.
+
+    device: some operations run on a device. wraps: sweeps reach own-neighbour cells by wrapping around, not through halos.
+    block: cells that are a device's where the rest is the host's, empty = all on one side; rings: what the two exchange.
+    """
 
     steps: int
     slots: int
     final_slot: int
     comm_thread: bool
     sharing: str
+    device: bool
+    wraps: bool
     ops: tuple[Op, ...]
     sweeps: tuple[Sweep, ...]
     sets: tuple[tuple[int, ...], ...]
     copy_sets: tuple[tuple[Copy, ...], ...]
+    block: Box
+    rings: tuple[Ring, ...]

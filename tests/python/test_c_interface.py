@@ -25,7 +25,7 @@ def test_every_declared_function_is_in_the_library(c):
 
 def test_version_and_interface_number(c):
     assert capi.text(c[1].hs_version()).count(".") == 2
-    assert c[1].hs_abi() == 1
+    assert c[1].hs_abi() == 2
 
 
 def test_null_arguments_are_errors_not_crashes(c):
@@ -83,6 +83,22 @@ def test_structs_of_an_older_caller_keep_defaults_for_what_they_lack(c):
     assert totals.messages == 16
 
 
+def test_choices_and_options_of_a_caller_that_knows_no_devices_are_for_the_cpu(c):
+    ffi, lib = c
+    choice, options = ffi.new("hs_choice*"), ffi.new("hs_schedule_options*")
+    lib.hs_choice_init(choice)
+    device = ffi.new("char[]", b"host")
+    choice.cells, choice.device = (8, 8, 8), device
+    reason = ffi.new("const char**")
+    assert lib.hs_illegal(choice, reason) == lib.HS_OK
+    assert "with --device use" in capi.text(reason[0])
+    choice.struct_size = ffi.offsetof("hs_choice", "device")
+    assert lib.hs_illegal(choice, reason) == lib.HS_OK
+    assert capi.text(reason[0]) == ""
+    assert lib.hs_schedule_options_of(choice, options) == lib.HS_OK
+    assert not options.device and not options.staged and options.pack_first
+
+
 @pytest.mark.parametrize("size", [0, 4, 10_000])
 def test_structs_of_unknown_size_are_refused(c, size):
     ffi, lib = c
@@ -135,7 +151,10 @@ def test_names_that_python_offers_are_those_of_the_core():
     assert core.process_grid_rules() == ["white", "valen", "davis", "lines"]
     assert core.forms("advection3d")[0] == "dense"
     assert core.strategy_names()[0] == "reference"
-    assert all(core.canonical_strategy(name) == name for name in core.strategy_names())
+    assert core.device_strategy_names()[0] == "ordered/staged"
+    assert not set(core.device_strategy_names()) & set(core.strategy_names())
+    names = core.strategy_names() + core.device_strategy_names()
+    assert all(core.canonical_strategy(name) == name for name in names)
     with pytest.raises(UsageProblem, match="kind of names"):
         core._names("colours")
 

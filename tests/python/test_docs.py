@@ -26,3 +26,14 @@ def test_commands_of_why_slow_run(haloscope, tmp_path, command):
     assert result.code == 0, result.err
     if "--statistic" in words:
         assert "wait (us)" in result.out and ("desync (us)" in result.out) == ("--barrier" in words)
+
+
+@pytest.mark.parametrize("command", commands("devices.md"))
+def test_commands_of_devices_run(haloscope, tmp_path, command):
+    words = shlex.split(command)
+    if words[0] == "run":
+        words += ["--launches", "1", "--steps", "2", "--repetitions", "1", "--output", str(tmp_path / "r.jsonl")]
+    result = haloscope(*words)
+    assert result.code == 0, result.err
+    if words[0] == "run":
+        assert "passed" in result.out and "failed" not in result.out

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
-from haloscope import core
+from haloscope import core, sweep
 from haloscope.errors import UsageProblem
 
 
@@ -50,6 +50,9 @@ def choices(draw):
     ranks = draw(st.lists(st.integers(1, 3), min_size=dims, max_size=dims).filter(lambda p: math.prod(p) <= 8))
     least = depth * info.radius
     cells = tuple(p * draw(st.integers(least, least + 3)) + draw(st.integers(0, p - 1)) for p in ranks)
+    device = draw(st.sampled_from(["", "host"]))
+    schedule = draw(st.sampled_from(core.schedule_names()))
+    staged = device and schedule not in sweep.BOXES
     choice = core.Choice(
         app=app,
         form=draw(st.sampled_from(core.forms(app))),
@@ -57,9 +60,11 @@ def choices(draw):
         periodic=tuple(draw(st.lists(st.booleans(), min_size=dims, max_size=dims))),
         ranks=math.prod(ranks),
         process_grid="x".join(map(str, ranks)),
-        threads=2,
-        strategy=draw(st.sampled_from(core.strategy_names())),
-        schedule=draw(st.sampled_from(core.schedule_names())),
+        threads=1 if staged else 2,
+        device=device,
+        strategy=draw(st.sampled_from(core.device_strategy_names() if staged else core.strategy_names())),
+        schedule=schedule,
+        box=draw(st.integers(1, 2)),
         depth=depth,
         region=draw(st.sampled_from(core.region_names())),
     )
@@ -73,8 +78,10 @@ def choices(draw):
 def test_no_program_reads_what_is_not_yet_there(choice, data):
     steps = data.draw(st.integers(1, choice.depth))
     tiles = data.draw(st.integers(1, 5))
-    barrier = data.draw(st.booleans())
-    assert World.of(choice, steps=steps, tiles=tiles, barrier=barrier).finding() == ""
+    barrier, pack_first = data.draw(st.booleans()), data.draw(st.booleans())
+    world = World.of(choice, steps=steps, tiles=tiles, barrier=barrier, pack_first=pack_first)
+    assert world.finding() == ""
+    assert all(program.device == bool(choice.device) for program in world.programs)
 
 
 @pytest.mark.ids("SC1", "SC2")
@@ -83,7 +90,7 @@ def test_no_program_reads_what_is_not_yet_there(choice, data):
 def test_collective_rounds_give_every_rank_the_same_sends_and_waits(choice, data):
     world = World.of(choice, collective_rounds=True, barrier=data.draw(st.booleans()))
     assert world.finding() == ""
-    for kind in ("pack", "send", "wait", "unpack"):
+    for kind in ("pack", "d2h", "send", "wait", "h2d", "unpack"):
         assert len({len(indices(program, kind)) for program in world.programs}) == 1
     uneven = dataclasses.replace(core.exchange_spec(choice), high=(0, 0, 0))  # outer ranks only send, or only receive
     plans = [core.make_plan(world.layout, rank, uneven) for rank in range(world.layout.size)]
@@ -136,12 +143,19 @@ def _needs(sweep: core.Sweep) -> bool:
 
 
 SCHEDULES = ("bulk", "split", "interleaved", "comm-thread")
+DEVICE_SCHEDULES = ("bulk", "streams")
+BOX_SCHEDULES = ("box", "box-overlap")
+CPU = {"threads": 2}
+DEVICE = {"device": "host", "strategy": "ordered/staged"}
+EVERYWHERE = [(s, CPU) for s in SCHEDULES] + [(s, DEVICE) for s in DEVICE_SCHEDULES]
+BOXED = {"device": "host", "strategy": "ordered/p2p", "threads": 2}
+EVERYWHERE += [(s, BOXED) for s in BOX_SCHEDULES]
 
 
-def world(schedule: str, depth: int = 2, region: str = "full", **options) -> World:
+def world(schedule: str, depth: int = 2, region: str = "full", where: dict = CPU, **options) -> World:
     """Four ranks in 2x2 on a 2D grid, all of them with messages in every round."""
     choice = core.Choice(
-        app="laplace2d", cells=(14, 13), ranks=4, threads=2, schedule=schedule, depth=depth, region=region
+        app="laplace2d", cells=(14, 13), ranks=4, schedule=schedule, depth=depth, region=region, **where
     )
     assert core.illegal(choice) == ""
     return World.of(choice, **options)
@@ -248,10 +262,87 @@ def test_progress_calls_may_be_left_out(schedule):
     assert good.broken(lambda _: program).finding() == ""
 
 
+@pytest.mark.parametrize("schedule", DEVICE_SCHEDULES)
+@pytest.mark.parametrize("kind", ["post", "pack", "d2h", "send", "wait", "h2d", "unpack", "complete", "sweep"])
+def test_an_operation_of_a_device_program_that_is_dropped_is_found(schedule, kind):
+    good = world(schedule, where=DEVICE)
+    assert good.finding() == ""
+    places = indices(good.programs[0], kind)
+    assert places
+    for index in places:
+        assert good.broken(lambda p, i=index: without(p, i)).finding() != "", f"operation {index} is not missed"
+
+
+@pytest.mark.ids("V11")
+@pytest.mark.parametrize("schedule", DEVICE_SCHEDULES)
+def test_work_of_a_device_that_does_not_wait_for_another_lane_is_found(schedule):
+    good = world(schedule, where=DEVICE)
+    program = good.programs[0]
+    sweeps = [i for i in needy_sweeps(program) if program.ops[i].lane == "sweep_stream"]
+    for i in [*indices(program, "send"), *indices(program, "h2d"), *sweeps[:1]]:
+        assert {program.ops[a].lane for a in program.ops[i].after} - {program.ops[i].lane}
+        assert good.broken(lambda p, i=i: with_op(p, i, after=())).finding() != "", f"operation {i} need not wait"
+
+
 def test_a_program_survives_the_way_to_c_and_back():
-    for schedule in SCHEDULES:
-        good = world(schedule)
+    for schedule, where in EVERYWHERE:
+        good = world(schedule, depth=1, where=where)
         assert good.broken(lambda p: dataclasses.replace(p)).finding() == ""
+
+
+@pytest.mark.parametrize("schedule", BOX_SCHEDULES)
+@pytest.mark.parametrize("kind", ["gather", "transfer", "scatter", "unpack", "sweep"])
+def test_an_operation_of_a_box_that_is_dropped_is_found(schedule, kind):
+    good = world(schedule, depth=1, where=BOXED)
+    assert good.finding() == ""
+    places = indices(good.programs[0], kind)
+    assert places
+    for index in places:
+        assert good.broken(lambda p, i=index: without(p, i)).finding() != "", f"operation {index} is not missed"
+
+
+@pytest.mark.parametrize("schedule", BOX_SCHEDULES)
+def test_a_ring_whose_stages_do_not_wait_for_each_other_is_found(schedule):
+    good = world(schedule, depth=1, where=BOXED)
+    program = good.programs[0]
+    for i in [*indices(program, "transfer"), *indices(program, "scatter")]:
+        finding = good.broken(lambda p, i=i: with_op(p, i, after=())).finding()
+        same_lane = program.ops[i].lane == program.ops[i - 1].lane
+        assert same_lane or "does not wait" in finding
+
+
+@pytest.mark.parametrize("schedule", BOX_SCHEDULES)
+def test_a_ring_that_lacks_cells_is_found(schedule):
+    good = world(schedule, depth=1, where=BOXED)
+    assert {ring.to_device for ring in good.programs[0].rings} == {True, False}
+    for number in range(2):
+
+        def thinner(program, number=number):
+            rings = list(program.rings)
+            rings[number] = dataclasses.replace(rings[number], boxes=rings[number].boxes[1:])
+            return dataclasses.replace(program, rings=tuple(rings))
+
+        assert good.broken(thinner).finding() != ""
+
+
+def test_what_a_device_does_is_on_its_streams_and_the_rest_is_not():
+    own = {kind: {"halo_stream"} for kind in ("pack", "unpack", "d2h", "h2d")}
+    own["sweep"] = {"sweep_stream", "halo_stream"}
+    for strategy, copies in (("ordered/staged", True), ("ordered/aware", False)):
+        program = world("streams", where={"device": "host", "strategy": strategy}).programs[0]
+        assert all(op.lane in own.get(op.kind, {"comm"}) for op in program.ops)
+        assert {op.lane for op in program.ops if op.kind == "sweep"} == own["sweep"]
+        assert bool(indices(program, "d2h")) == bool(indices(program, "h2d")) == copies
+
+
+@pytest.mark.ids("W14")
+def test_a_resident_program_wraps_around_and_neither_copies_nor_sends():
+    choice = core.Choice(app="advection3d", cells=(6, 5, 4), schedule="resident", **DEVICE)
+    program = World.of(choice).programs[0]
+    assert program.wraps and [op.kind for op in program.ops] == ["sweep"]
+    assert World.of(choice).finding() == ""
+    halos = World.of(choice).broken(lambda p: dataclasses.replace(p, wraps=False))
+    assert "not there yet" in halos.finding()
 
 
 def test_programs_with_numbers_out_of_range_are_refused():

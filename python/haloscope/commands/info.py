@@ -12,10 +12,10 @@ import click
 from haloscope import absent
 
 
-@click.command(short_help="MPI, compilers, CPU, GPUs, transports; why something is absent.")
+@click.command(short_help="MPI, compilers, CPU, devices, transports; why something is absent.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 def command(as_json):
-    """Show MPI, compilers, CPU and GPUs, and which transports and schedules work here; for the others, why not."""
+    """Show MPI, compilers, CPU and GPUs, and which devices, transports and schedules work here; for the others, why not."""
     facts = gather()
     if as_json:
         import json
@@ -25,7 +25,7 @@ def command(as_json):
     from haloscope import tables
 
     click.echo(tables.markdown([[name, value] for name, value in facts["machine"].items()], ["machine", ""]))
-    for kind in ("transports", "schedules"):
+    for kind in ("devices", "transports", "schedules"):
         lines = [[e["name"], e["state"], e["about"]] for e in facts[kind]]
         click.echo("\n" + tables.markdown(lines, [kind[:-1], "here", ""]))
     click.echo("\n" + tables.markdown(facts["probes"], ["what this MPI does as it should", "here", ""]))
@@ -52,8 +52,19 @@ def gather() -> dict:
     return {
         "machine": machine,
         "probes": probes.table(probes.findings()),
+        "devices": [_back_end(entry) for entry in said["devices"]],
         "transports": _states(said["transports"], absent.TRANSPORTS),
         "schedules": _states(said["schedules"], absent.SCHEDULES),
+    }
+
+
+def _back_end(entry: dict) -> dict:
+    """A back end of --device: its devices, or why it is absent."""
+    names = [f"{d['name']} ({d['total_bytes'] / 2**30:.1f} GiB)" for d in entry["devices"]]
+    return {
+        "name": entry["name"],
+        "state": "no" if entry["absent"] else "yes",
+        "about": entry["absent"] or ", ".join(names) or "no device",
     }
 
 
@@ -97,7 +108,7 @@ def gpus() -> list[str]:
 
 
 def other_compilers() -> list[str]:
-    """Return name and version of compilers on PATH that later device back ends could use."""
+    """Return name and version of compilers on PATH that back ends of devices can be built with."""
     found = []
     for name in ("nvcc", "hipcc", "clang++"):
         lines = [

@@ -17,7 +17,7 @@ from haloscope.errors import UsageProblem
 @click.option("--ranks", "-n", type=int, default=1, show_default=True, help="Number of ranks.")
 @click.option("--process-grid", default="", help="Rule (white, valen, davis) or explicit, 2x2x2. [the app's rule]")
 @click.option("--periodic", default="", metavar="DIMS", help="Dimensions that wrap: xyz, xy, ..., none. [all]")
-@click.option("--strategy", default="ordered/p2p", show_default=True, help="Pattern and transport.")
+@click.option("--strategy", help="Pattern and transport. [ordered/p2p; with --device ordered/staged]")
 @click.option("--depth", "-d", type=int, default=1, show_default=True, help="Time steps per exchange.")
 @click.option("--real", default="f64", show_default=True, help="Scalar type: f64, f32.")
 @click.option("--form", default="", help="Kernel form. [the app's first]")
@@ -25,33 +25,46 @@ from haloscope.errors import UsageProblem
 @click.option("--schedule", default="", help="Also show the program of this schedule.")
 @click.option("--region", default="full", show_default=True, help="Deep sub-steps sweep: full, shrink, blocked.")
 @click.option("--sharing", default="guided", show_default=True, help="comm-thread: guided or dynamic.")
-@click.option("--threads", type=int, default=2, show_default=True, help="Threads per rank; comm-thread needs two.")
+@click.option("--threads", type=int, help="Threads per rank; comm-thread needs two. [2; with --device 1]")
+@click.option("--device", default="", help="Devices that hold the fields (cuda, hip, host); also show the program.")
+@click.option(
+    "--pack", type=click.Choice(["first", "beside"]), help="streams: pack first, or beside the interior. [first]"
+)
+@click.option(
+    "--box", type=int, default=1, show_default=True, help="box, box-overlap: layers around the device's block."
+)
 @click.option("--tiles", type=click.IntRange(1), help="Interior tiles of split.")
 @click.option("--steps", type=click.IntRange(1), help="Steps of the program, if fewer than the depth.")
 @click.option("--barrier", is_flag=True, help="Barrier before each exchange.")
 @click.option("--json", "as_json", is_flag=True, help="One JSON document instead of tables.")
-def command(app, rank, schedule, tiles, steps, barrier, as_json, **options):
+def command(app, rank, schedule, tiles, steps, barrier, pack, as_json, **options):
     """Show how APP (advection3d, laplace2d, laplace3d) is split and what every exchange moves.
 
     \b
     haloscope plan advection3d --cells 64 --ranks 8 --depth 2
     haloscope plan laplace2d --cells 8192x8192 --ranks 2048 --rank 17 --schedule split
+    haloscope plan laplace2d --cells 64 --ranks 2 --device cuda --schedule streams
     """
     choice = _choice(app, schedule=schedule or "bulk", **options)
-    given = {"tiles": tiles, "steps": steps, "barrier": barrier or None}
-    document = describe(choice, rank, bool(schedule), **{k: v for k, v in given.items() if v is not None})
+    given = {"tiles": tiles, "steps": steps, "barrier": barrier or None, "pack_first": pack and pack == "first"}
+    document = describe(
+        choice, rank, bool(schedule or choice.device), **{k: v for k, v in given.items() if v is not None}
+    )
     click.echo(json.dumps(document, indent=1) if as_json else markdown(document))
 
 
-def _choice(app: str, cells: str, periodic: str, **options):
+def _choice(app: str, cells: str, periodic: str, device: str, **options):
     """Return the choice that the options make. Raises UsageProblem with the reason when it cannot run."""
     from haloscope import core, sweep
 
+    staged = device and options["schedule"] not in sweep.BOXES
+    options["strategy"] = options["strategy"] or (core.device_strategy_names()[0] if staged else core.Choice.strategy)
+    options["threads"] = options["threads"] if options["threads"] is not None else 1 if device else 2
     shapes = sweep.shapes(cells, core.find_app(app).dims)
     if len(shapes) != 1:
         raise UsageProblem(f"plan shows one grid, --cells '{cells}' names several; give one size, as 64x64x64")
     flags = sweep.periodic_flags(sweep.Configuration(app, shapes[0], periodic=periodic))
-    choice = core.Choice(app=app, cells=shapes[0], periodic=flags, **options)
+    choice = core.Choice(app=app, cells=shapes[0], periodic=flags, device=device, **options)
     if reason := core.illegal(choice):
         raise UsageProblem(reason)
     return choice
@@ -232,7 +245,7 @@ def _program_table(document: dict) -> str:
     rows = [
         [
             number,
-            op["lane"],
+            op["lane"].replace("_", "-"),
             op["kind"],
             op["slot"],
             _target(program, op, len(document["process_grid"])),
@@ -240,7 +253,12 @@ def _program_table(document: dict) -> str:
         ]
         for number, op in enumerate(program["ops"])
     ]
-    lane = "one thread runs the comm lane, then joins" if program["comm_thread"] else "all threads run both lanes"
+    lane = "all threads run both lanes"
+    if program["comm_thread"]:
+        lane = "one thread runs the comm lane, then joins"
+    if program["device"]:
+        lane = f"streams of a device ({document['request']['device']}) beside the host"
+    lane += ", sweeps wrap around" if program["wraps"] else ""
     request = document["request"]
     head = f"## Program of rank {document['rank']}: {request['schedule']}, {program['steps']} steps, {lane}\n\n"
     return head + _table(rows, ["number", "lane", "operation", "slot", "on", "after"])
@@ -250,6 +268,11 @@ def _target(program: dict, op: dict, dims: int) -> str:
     """Return what an operation works on: messages by number, boxes of copies, the box of a sweep."""
     if op["kind"] in ("barrier", "progress"):
         return ""
+    if op["kind"] in ("gather", "transfer", "scatter"):
+        ring = program["rings"][op["target"]]
+        return f"cells for the {'device' if ring['to_device'] else 'host'} " + " + ".join(
+            _box(b, dims) for b in ring["boxes"]
+        )
     if op["kind"] == "copy":
         return "halos " + " + ".join(_box(c["to"], dims) for c in program["copy_sets"][op["target"]])
     if op["kind"] != "sweep":

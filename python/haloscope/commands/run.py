@@ -9,7 +9,8 @@ import click
 from haloscope import errors, partdiff
 
 SCHEDULE_WORDS = {"phased": "bulk", "serial": "bulk", "overlapped": "split", "overlap": "split"}
-EXCHANGE_WORDS = {"ordered": "ordered/p2p", "sync": "ordered/p2p", "direct": "direct/p2p", "async": "direct/p2p"}
+DEVICE_WORDS = SCHEDULE_WORDS | {"overlapped": "streams", "overlap": "streams"}
+EXCHANGE_WORDS = {"ordered": "ordered", "sync": "ordered", "direct": "direct", "async": "direct"}
 PASSED_ON = (
     "steps",
     "seconds",
@@ -55,8 +56,13 @@ WHAT = options_of(
     sweeping("cells", None, "Grid sizes: 128x128x64, one number for a cube, 64..256*2, 64..256+64."),
     sweeping("ranks", "2", "Numbers of MPI ranks.", "-n"),
     sweeping("threads", "1", "Threads per rank."),
-    sweeping("strategy", "ordered/p2p", "Pattern and transport; globs as 'ordered/*'."),
-    sweeping("schedule", "bulk", "bulk, split, interleaved, comm-thread (also phased, overlapped), pipeline; globs."),
+    sweeping("strategy", None, "Pattern and transport; globs as 'ordered/*'. [ordered/p2p; devices: ordered/staged]"),
+    sweeping(
+        "schedule",
+        "bulk",
+        "bulk, split, interleaved, comm-thread (also phased, overlapped), pipeline; devices: bulk, "
+        "streams, resident, box, box-overlap; globs.",
+    ),
     sweeping("depth", "1", "Time steps per exchange.", "-d"),
     sweeping("region", "full", "What sub-steps of deep halos sweep: full, shrink, blocked; globs."),
     sweeping("form", "", "Kernel form: advection3d has dense and separable, poisson2d jacobi and gauss-seidel; globs."),
@@ -68,6 +74,13 @@ WHAT = options_of(
     sweeping("nodes", "0", "Nodes that the ranks are split into, as if each were a machine; 0 = the real machines."),
     sweeping("placement", "", "Ranks to the nodes of --nodes: block, round-robin."),
     sweeping("memory", "", "Where fields live: own, shared (strategies that need shared use it anyway)."),
+    sweeping(
+        "device", "none", "Devices that hold and sweep the fields: cuda, hip, host (made of the CPU), auto; none: CPU."
+    ),
+    sweeping("device-kernel", "", "Sweeps of a device: naive, stream, shared. [stream]"),
+    sweeping("device-block", "", "Threads of a device's block in x and y, layers it passes through: 32x8x64."),
+    sweeping("pack", "first", "streams: pack first, or beside the interior."),
+    sweeping("box", "1", "box, box-overlap: layers of the host around the device's block."),
     click.option("--periodic", default="", metavar="DIMS", help="Dimensions that wrap: xyz, xy, ..., none. [all]"),
     click.option("--barrier", is_flag=True, help="Barrier before each exchange, timed as desync."),
 )
@@ -136,7 +149,7 @@ def command(context, app, **options):
     Records go to a JSON Lines file; a table, fastest first, to the terminal. Exit code 1 when a result is not
     byte-identical to `reference`, 2 when nothing asked for can work, 3 when this machine or MPI cannot do it.
     """
-    from haloscope import build, campaign, records
+    from haloscope import build, campaign, devices, records
 
     _study_flags(app, options)
     given = [name for name in options if context.get_parameter_source(name) is click.core.ParameterSource.COMMANDLINE]
@@ -145,12 +158,13 @@ def command(context, app, **options):
         partdiff.sequential(options)
     _check_seconds(options)
     options["timeline"] = "on" if options["timeline"] else None
+    options["device"] = devices.found(options["device"])
     planned = plan_sweep(app, options)
     if options["trace"] and len(planned.configurations) > 1:
         raise errors.UsageProblem("--trace writes one file, and this is a sweep; ask for one configuration")
     refuse_if_none_can_run(planned)
     build.rank_program()  # is it there? asked before a record file is made
-    _refuse_lacking(options["strategy"])
+    _refuse_lacking(options["strategy"] or "")
     output = options["output"] or records.scratch(app)
     run = campaign.Campaign(
         planned,
@@ -185,8 +199,6 @@ def _study_flags(app: str, options: dict) -> None:
             raise errors.UsageProblem("--cells and -h/-l both give the grid; use one of them")
         options["cells"] = f"{length}x{height}"
         options["real"] = options["real"] or "f32"
-    if options["exchange"]:
-        options["strategy"] = EXCHANGE_WORDS[options["exchange"]]
     options["real"] = options["real"] or "f64"
 
 
@@ -201,7 +213,7 @@ def _check_seconds(options: dict) -> None:
 
 def plan_sweep(app: str, options: dict):
     """Turn the options into a sweep: the cross product of all lists, legality applied."""
-    from haloscope import core, sweep
+    from haloscope import core, devices, sweep
 
     info = core.find_app(app)
     if not options["cells"]:
@@ -210,13 +222,12 @@ def plan_sweep(app: str, options: dict):
     settings = {name.replace("_", "-"): f"{options[name]:g}" if isinstance(options[name], float) else str(options[name])
                 for name in PASSED_ON if options[name] is not None}  # fmt: skip
     settings.setdefault("repetitions", "5")
-    schedules = ",".join(SCHEDULE_WORDS.get(word, word) for word in options["schedule"].split(","))
+    places = devices.words(options["device"])
+    _check_device_options(options, any(places))
     axes = {
         "cells": sweep.shapes(options["cells"], info.dims),
         "ranks": positive(sweep.numbers(options["ranks"], "--ranks"), "--ranks"),
         "threads": sweep.numbers(options["threads"], "--threads"),
-        "schedule": sweep.names(schedules, core.schedule_names(), "schedule"),
-        "strategy": sweep.strategies(options["strategy"]),
         "depth": sweep.numbers(options["depth"], "--depth"),
         "region": sweep.names(options["region"], core.region_names(), "region"),
         "form": _names_or_default(options["form"], core.forms(app), f"form of {app}"),
@@ -230,9 +241,51 @@ def plan_sweep(app: str, options: dict):
         "nodes": sweep.numbers(options["nodes"], "--nodes"),
         "placement": options["placement"].split(","),
         "memory": options["memory"].split(","),
+        "device_kernel": options["device_kernel"].split(","),
+        "device_block": _blocks(options["device_block"]),
+        "pack": sweep.names(options["pack"], ("first", "beside"), "--pack"),
+        "box": positive(sweep.numbers(options["box"], "--box"), "--box"),
     }
-    planned = sweep.expand(app, axes, settings)
+    planned = sweep.Sweep()
+    for device in places:
+        for schedule in _schedules(options, device):
+            moved = device if schedule not in sweep.BOXES else ""  # whose memory messages move
+            own = {"schedule": [schedule], "strategy": _strategies(options, moved), "device": [device]}
+            planned += sweep.expand(app, axes | own, settings)
     return sweep.with_verification(planned, options["verify"])
+
+
+def _schedules(options: dict, device: str) -> list[str]:
+    from haloscope import core, sweep
+
+    words = DEVICE_WORDS if device else SCHEDULE_WORDS
+    text = ",".join(words.get(word, word) for word in options["schedule"].split(","))
+    return sweep.names(text, core.schedule_names(), "schedule")
+
+
+def _strategies(options: dict, device: str) -> list[str]:
+    """Return what --exchange or --strategy ask for, else the default for messages of a device's or the host's memory."""
+    from haloscope import core, sweep
+
+    usual = core.device_strategy_names()[0] if device else core.Choice.strategy
+    if options.get("exchange"):
+        return [f"{EXCHANGE_WORDS[options['exchange']]}/{usual.partition('/')[2]}"]
+    return sweep.strategies(options["strategy"] or usual, device)
+
+
+def _blocks(text: str) -> list[str]:
+    from haloscope import sweep
+
+    return ["x".join(map(str, shape)) for shape in sweep.shapes(text, 1, "--device-block")] if text else [""]
+
+
+def _check_device_options(options: dict, on_device: bool) -> None:
+    usual = {"device_kernel": "", "device_block": "", "pack": "first", "box": "1"}
+    given = [name for name, value in usual.items() if options[name] != value]
+    if given and not on_device:
+        raise errors.UsageProblem(
+            f"--{given[0].replace('_', '-')} is for devices; add --device, for example --device auto"
+        )
 
 
 def positive(values: list[int], option: str) -> list[int]:
@@ -261,7 +314,7 @@ def _refuse_lacking(strategies: str) -> None:
     """A strategy that was asked for by name must run; one that a glob found is left out by the campaign."""
     from haloscope import probes, sweep
 
-    for strategy in sweep.named_strategies(strategies):
+    for strategy in sweep.named_strategies(strategies) if strategies else ():
         reason = probes.lacking(strategy)
         if reason:
             raise errors.NotAvailable(f"{reason}; 'haloscope info' shows what works here")

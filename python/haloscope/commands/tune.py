@@ -100,6 +100,7 @@ def space(app: str, options: dict):
     given |= {
         "device": "none",
         "pack": "first",
+        "box": "1",
         "barrier": False,
         "verify": None,
         **options,

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from haloscope import core
-from haloscope.errors import UsageProblem
+from haloscope.errors import NotAvailable, UsageProblem
 from haloscope.model import network, placement, price, ranks, sampling
 from haloscope.model.compose import Action, Pace, Stuck, Track, compose
 from haloscope.model.profile import Profile
@@ -106,6 +106,11 @@ class Case:
 
     def __init__(self, choice: core.Choice, profile: Profile, setting: Setting):
         self.choice, self.setting, self.profile = choice, setting, profile
+        if choice.device:
+            raise NotAvailable(
+                f"device '{choice.device}': the model has no terms for devices yet; measure with `haloscope run`, or leave "
+                "the device out"
+            )
         self.place, self.node, self.notes = placed(choice, profile, setting)
         nodes = choice.nodes or self.place.nodes
         if reason := core.illegal(dataclasses.replace(choice, nodes=nodes)):  # now that it is known how many there are

@@ -29,6 +29,8 @@ struct hs_program {
   std::vector<hs_sweep> sweeps;
   std::vector<std::int32_t> set_starts, set_messages, copy_set_starts;
   std::vector<hs_copy> set_copies;
+  std::vector<std::int32_t> ring_to_device, ring_starts;
+  std::vector<hs_box> ring_boxes;
 };
 
 namespace haloscope::c {

@@ -30,6 +30,8 @@ Choice from_c(const hs_choice* given) {
   choice.depth = c.depth;
   choice.nodes = c.nodes;
   choice.placement = text(c.placement);
+  choice.device = text(c.device);
+  choice.box = c.box;
   return choice;
 }
 
@@ -37,14 +39,15 @@ namespace {
 
 std::vector<std::string> names_of(const std::string& kind, const std::string& of) {
   if (kind == "strategies") return strategy_names();
+  if (kind == "device-strategies") return device_strategy_names();
   if (kind == "schedules") return schedule_names();
   if (kind == "regions") return region_names();
   if (kind == "rules") return process_grid_rules();
   if (kind == "forms") return find_app(of).forms;
   if (kind == "reals") return find_app(of).reals;
   if (kind == "blocked-forms") return find_app(of).blocked_forms;
-  const std::vector<std::string> kinds{"strategies", "schedules", "regions", "apps",
-                                       "rules",      "forms",     "reals",   "blocked-forms"};
+  const std::vector<std::string> kinds{
+      "strategies", "device-strategies", "schedules", "regions", "apps", "rules", "forms", "reals", "blocked-forms"};
   if (kind != "apps") throw UsageError(unknown_name("kind of names", kind, kinds));
   std::vector<std::string> apps;
   for (const AppInfo& app : app_infos()) apps.push_back(app.name);
@@ -115,6 +118,8 @@ void hs_choice_init(hs_choice* choice) {
   choice->depth = defaults.depth;
   choice->nodes = defaults.nodes;
   choice->placement = defaults.placement.c_str();
+  choice->device = defaults.device.c_str();
+  choice->box = defaults.box;
 }
 
 hs_status hs_illegal(const hs_choice* choice, const char** reason) {

@@ -19,7 +19,7 @@
 #include <stdint.h>
 
 /* The version of this interface; a library with another hs_abi() must not be called through this header. */
-#define HS_ABI 1
+#define HS_ABI 2
 
 #ifdef __cplusplus
 extern "C" {
@@ -44,8 +44,8 @@ const char* hs_last_error(void);
 /* ---- names and apps ---------------------------------------------------------------------------------------------- */
 
 /* The valid names of one kind.
- * kind   "strategies", "schedules", "regions", "apps", "rules" (of process grids), or, for the app `of`, "forms",
- *        "reals", "blocked-forms"
+ * kind   "strategies" (for fields in host memory), "device-strategies", "schedules", "regions", "apps", "rules" (of
+ *        process grids), or, for the app `of`, "forms", "reals", "blocked-forms"
  * of     an app's name, or NULL for the other kinds
  * names  out: `count` strings, defaults first. Fails with HS_USAGE for an unknown kind or app. */
 hs_status hs_names(const char* kind, const char* of, const char* const** names, int32_t* count);
@@ -91,6 +91,8 @@ typedef struct hs_choice {
   int32_t depth;            /* time steps per exchange; default 1 */
   int32_t nodes;            /* nodes that the ranks are split into; 0 (default): the real ones, whatever they are */
   const char* placement;    /* ranks to those nodes: "block" (default) or "round-robin" */
+  const char* device;       /* back end whose devices hold the fields: "cuda", "hip", "host"; "" (default): the CPU */
+  int32_t box; /* schedules "box", "box-overlap": layers of the host around the device's block; default 1 */
 } hs_choice;
 
 /* Fills in every default. Cannot fail. */
@@ -268,9 +270,15 @@ enum {
   HS_OP_UNPACK,
   HS_OP_COMPLETE,
   HS_OP_SWEEP,
-  HS_OP_PROGRESS
+  HS_OP_PROGRESS,
+  HS_OP_D2H,      /* copy packed messages from the device to the host */
+  HS_OP_H2D,      /* copy messages that have arrived from the host to the device */
+  HS_OP_GATHER,   /* collect a ring's cells where they are, on the host or a device */
+  HS_OP_TRANSFER, /* bring them to the other memory */
+  HS_OP_SCATTER   /* put them in their places there */
 };
-enum { HS_LANE_MAIN, HS_LANE_COMM };
+/* The team of threads; one thread at a time, in program order; two streams of a device, each in program order. */
+enum { HS_LANE_MAIN, HS_LANE_COMM, HS_LANE_SWEEP_STREAM, HS_LANE_HALO_STREAM };
 enum { HS_PART_FULL, HS_PART_INNER, HS_PART_OUTER };
 enum { HS_SHARING_FIXED, HS_SHARING_GUIDED, HS_SHARING_DYNAMIC };
 enum { HS_REGION_FULL, HS_REGION_SHRINK, HS_REGION_BLOCKED };
@@ -282,7 +290,7 @@ typedef struct hs_program hs_program;
 typedef struct hs_op {
   int32_t kind, lane;               /* HS_OP_..., HS_LANE_... */
   int32_t slot;                     /* slot read or exchanged, relative to the slot current at the start */
-  int32_t target;                   /* message set, copy set or sweep, by kind; -1: none */
+  int32_t target;                   /* message set, copy set, sweep or ring, by kind; -1: none */
   int32_t first_after, after_count; /* in hs_program_data.after */
 } hs_op;
 
@@ -295,9 +303,12 @@ typedef struct hs_sweep {
   int32_t part;   /* HS_PART_... */
 } hs_sweep;
 
-/* A program as plain arrays. Set i holds set_messages[set_starts[i]] up to set_starts[i + 1]; copy sets likewise. */
+/* A program as plain arrays. Set i holds set_messages[set_starts[i]] up to set_starts[i + 1]; copy sets and rings
+ * likewise. A ring is cells that the host has and the device's block needs, or the other way round. */
 typedef struct hs_program_data {
   int32_t steps, slots, final_slot, comm_thread, sharing;
+  int32_t device; /* 1: some operations run on a device; all their streams meet at the program's end */
+  int32_t wraps;  /* 1: sweeps reach own-neighbour cells by wrapping around, not through halos */
   int32_t op_count, after_count, sweep_count, set_count, copy_set_count;
   const hs_op* ops;
   const int32_t* after;
@@ -306,6 +317,11 @@ typedef struct hs_program_data {
   const int32_t* set_messages;    /* numbers of the plan's messages */
   const int32_t* copy_set_starts; /* copy_set_count + 1 */
   const hs_copy* set_copies;
+  hs_box block; /* cells that are a device's where the rest is the host's; empty: all on one side */
+  int32_t ring_count, reserved;
+  const int32_t* ring_to_device; /* ring_count; 0: from the device to the host */
+  const int32_t* ring_starts;    /* ring_count + 1 */
+  const hs_box* ring_boxes;
 } hs_program_data;
 
 /* What a schedule may know. */
@@ -321,6 +337,10 @@ typedef struct hs_schedule_options {
   int32_t barrier;           /* 1: barrier before each exchange; default 0 */
   int32_t collective_rounds; /* 1: every rank takes part in every round, as fences need it; default 0 */
   int32_t series;            /* "pipeline" only: HS_SERIES_..., which of its programs; default whole */
+  int32_t device;            /* 1: fields live on a device, which sweeps, copies and packs (no "box"); default 0 */
+  int32_t staged;            /* 1: ... and messages go through host memory; default 0 */
+  int32_t pack_first;        /* "streams": interior sweeps start after the first round is packed; default 1 */
+  int32_t box;               /* "box", "box-overlap": layers of the host around the device's block; default 1 */
 } hs_schedule_options;
 
 void hs_schedule_options_init(hs_schedule_options* options);
@@ -402,7 +422,7 @@ typedef struct hs_simulation_options {
 void hs_simulation_options_init(hs_simulation_options* options);
 
 typedef struct hs_simulation_result {
-  double seconds[10]; /* by HS_OP_...: sum over ranks and counted rounds, waiting included */
+  double seconds[15]; /* by HS_OP_...: sum over ranks and counted rounds, waiting included */
   int64_t messages, bytes, operations, events;
 } hs_simulation_result;
 
@@ -410,7 +430,8 @@ typedef struct hs_simulation hs_simulation;
 
 /* Ranks of a layout with the programs of their classes; keeps nothing of what it was made from.
  * node, socket, class_of  one number per rank, from 0. class_of: in `classes`; the rank's plan is that of its class but
- * for rank numbers. Fails with HS_USAGE for what does not fit together. */
+ * for rank numbers. Fails with HS_USAGE for what does not fit together and for programs of a device, whose streams
+ * it does not know. */
 hs_status hs_simulation_create(const hs_layout* layout, const hs_network* network, const int32_t* node,
                                const int32_t* socket, int32_t class_count, const hs_rank_class* classes,
                                const int32_t* class_of, hs_simulation** simulation);

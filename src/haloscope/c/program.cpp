@@ -10,6 +10,8 @@ namespace haloscope::c {
 
 static_assert(HS_OP_BARRIER == int(OpKind::barrier) && HS_OP_WAIT == int(OpKind::wait));
 static_assert(HS_OP_SWEEP == int(OpKind::sweep) && HS_OP_PROGRESS == int(OpKind::progress));
+static_assert(HS_OP_D2H == int(OpKind::d2h) && HS_OP_SCATTER == int(OpKind::scatter));
+static_assert(HS_LANE_SWEEP_STREAM == int(Lane::sweep_stream) && HS_LANE_HALO_STREAM == int(Lane::halo_stream));
 static_assert(HS_LANE_COMM == int(Lane::comm) && HS_PART_OUTER == int(Part::outer));
 static_assert(HS_SERIES_OPENING == int(Series::opening) && HS_SERIES_CLOSING == int(Series::closing));
 static_assert(HS_SHARING_DYNAMIC == int(Sharing::dynamic) && HS_REGION_BLOCKED == int(DeepRegion::blocked));
@@ -41,6 +43,12 @@ hs_program flatten(Program&& program) {
     for (const Copy& copy : set) flat.set_copies.push_back(to_c(copy));
     flat.copy_set_starts.push_back(size32(flat.set_copies));
   }
+  flat.ring_starts.push_back(0);
+  for (const Ring& ring : flat.program.rings) {
+    flat.ring_to_device.push_back(ring.to_device);
+    for (const Box& box : ring.boxes) flat.ring_boxes.push_back(to_c(box));
+    flat.ring_starts.push_back(size32(flat.ring_boxes));
+  }
   return flat;
 }
 
@@ -48,14 +56,15 @@ hs_program flatten(Program&& program) {
 int targets_of(OpKind kind, const hs_program_data& data) {
   if (kind == OpKind::barrier || kind == OpKind::progress) return -1;
   if (kind == OpKind::copy) return data.copy_set_count;
+  if (kind == OpKind::gather || kind == OpKind::transfer || kind == OpKind::scatter) return data.ring_count;
   return kind == OpKind::sweep ? data.sweep_count : data.set_count;
 }
 
 Op op_from(const hs_program_data& data, int i) {
   const hs_op& from = (&needed(data.ops, "ops"))[i];
   Op op;
-  op.kind = enumerator<OpKind>(from.kind, HS_OP_PROGRESS + 1, "operation kind");
-  op.lane = enumerator<Lane>(from.lane, 2, "lane");
+  op.kind = enumerator<OpKind>(from.kind, HS_OP_SCATTER + 1, "operation kind");
+  op.lane = enumerator<Lane>(from.lane, HS_LANE_HALO_STREAM + 1, "lane");
   op.slot = enumerator<std::uint8_t>(from.slot, data.slots, "slot");
   op.target = from.target;
   if (const int targets = targets_of(op.kind, data); targets >= 0) enumerator<int>(from.target, targets, "target");
@@ -89,6 +98,9 @@ Program program_from(const hs_program_data& data) {
   program.final_slot = enumerator<int>(data.final_slot, data.slots, "final slot");
   program.comm_thread = data.comm_thread;
   program.sharing = enumerator<Sharing>(data.sharing, 3, "sharing");
+  program.device = data.device;
+  program.wraps = data.wraps;
+  program.block = from_c(data.block);
   for (int i = 0; i < data.op_count; ++i) program.ops.push_back(op_from(data, i));
   for (int i = 0; i < data.sweep_count; ++i) program.sweeps.push_back(sweep_from(data.sweeps[i], data.slots));
   check_starts(data.set_starts, data.set_count, "set_starts");
@@ -99,6 +111,13 @@ Program program_from(const hs_program_data& data) {
     auto& set = program.copy_sets.emplace_back();
     for (int k = data.copy_set_starts[i]; k < data.copy_set_starts[i + 1]; ++k)
       set.push_back(from_c(data.set_copies[k]));
+  }
+  check_starts(data.ring_starts, data.ring_count, "ring_starts");
+  for (int i = 0; i < data.ring_count; ++i) {
+    Ring& ring = program.rings.emplace_back();
+    ring.to_device = (&needed(data.ring_to_device, "ring_to_device"))[i];
+    for (int k = data.ring_starts[i]; k < data.ring_starts[i + 1]; ++k)
+      ring.boxes.push_back(from_c((&needed(data.ring_boxes, "ring_boxes"))[k]));
   }
   return program;
 }
@@ -128,6 +147,10 @@ ScheduleOptions options_from(const hs_schedule_options& from) {
   options.barrier = from.barrier;
   options.collective_rounds = from.collective_rounds;
   options.series = enumerator<Series>(from.series, 5, "series");
+  options.device = from.device;
+  options.staged = from.staged;
+  options.pack_first = from.pack_first;
+  options.box = from.box;
   return options;
 }
 
@@ -140,6 +163,9 @@ void check_fit(const Plan& plan, const Program& program) {
       const Box field = plan.allocated(enumerator<int>(copy.quantity, size32(plan.spec.quantities), "quantity"));
       if (!field.contains(copy.to) || !field.contains(copy.from())) throw UsageError("a copy reaches beyond its field");
     }
+  for (const Ring& ring : program.rings)
+    for (const Box& box : ring.boxes)
+      if (!plan.allocated(0).contains(box)) throw UsageError("a ring reaches beyond its field");
 }
 
 /// The place of `name` in the C enumeration of the same names.
@@ -170,7 +196,11 @@ void hs_schedule_options_init(hs_schedule_options* options) {
               static_cast<int32_t>(o.sharing),
               o.barrier,
               o.collective_rounds,
-              static_cast<int32_t>(o.series)};
+              static_cast<int32_t>(o.series),
+              o.device,
+              o.staged,
+              o.pack_first,
+              o.box};
 }
 
 hs_status hs_schedule_options_of(const hs_choice* choice, hs_schedule_options* options) {
@@ -184,7 +214,11 @@ hs_status hs_schedule_options_of(const hs_choice* choice, hs_schedule_options* o
     result.depth = result.steps = c.depth;
     result.region = place(c.region, {"full", "shrink", "blocked"}, "region");
     result.sharing = place(c.sharing, {"fixed", "guided", "dynamic"}, "sharing");
-    result.collective_rounds = collective_rounds(parse_strategy(c.strategy));
+    const Strategy strategy = parse_strategy(c.strategy);
+    result.collective_rounds = collective_rounds(strategy);
+    result.device = !c.device.empty() && moves_device_memory(strategy);
+    result.staged = strategy.transport == "staged";
+    result.box = c.box;
     needed(options, "options") = result;
   });
 }
@@ -219,6 +253,8 @@ hs_status hs_program_get(const hs_program* program, hs_program_data* data) {
                             p.program.final_slot,
                             p.program.comm_thread,
                             static_cast<int32_t>(p.program.sharing),
+                            p.program.device,
+                            p.program.wraps,
                             size32(p.ops),
                             size32(p.after),
                             size32(p.sweeps),
@@ -230,7 +266,13 @@ hs_status hs_program_get(const hs_program* program, hs_program_data* data) {
                             p.set_starts.data(),
                             p.set_messages.data(),
                             p.copy_set_starts.data(),
-                            p.set_copies.data()};
+                            p.set_copies.data(),
+                            to_c(p.program.block),
+                            size32(p.program.rings),
+                            0,
+                            p.ring_to_device.data(),
+                            p.ring_starts.data(),
+                            p.ring_boxes.data()};
   });
 }
 

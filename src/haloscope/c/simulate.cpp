@@ -43,7 +43,11 @@ simulate::RankClass from_c(const hs_rank_class& given) {
     throw UsageError("a class of ranks has a negative number of programs or operations");
   const hs_program* const* next = &needed(given.programs, "programs");
   const auto take = [&](std::vector<const Program*>& list, int count) {
-    for (int i = 0; i < count; ++i) list.push_back(&needed(*next++, "programs").program);
+    for (int i = 0; i < count; ++i) {
+      list.push_back(&needed(*next++, "programs").program);
+      if (list.back()->device)
+        throw UsageError("programs of a device cannot be simulated; simulate the choice without a device");
+    }
   };
   take(result.opening, given.opening);
   take(result.body, given.body);

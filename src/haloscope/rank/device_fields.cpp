@@ -42,7 +42,7 @@ void check_room(MPI_Comm comm, const Place& place, const device::Info& info) {
   MPI_Allreduce(&mine, &most, 1, MPI_DOUBLE_INT, MPI_MAXLOC, comm);
   MPI_Bcast(worst, 2, MPI_INT64_T, most.rank, comm);
   if (worst[0] <= 0) return;
-  throw UsageError("the grid does not fit the device of rank " + std::to_string(most.rank) + ": " +
+  throw UnavailableError("the grid does not fit the device of rank " + std::to_string(most.rank) + ": " +
                    std::to_string(worst[1]) + " bytes are needed there (" + std::to_string(place.sharers) +
                    " rank(s) a device) and " + std::to_string(worst[1] - worst[0]) +
                    " are free; use fewer cells, a smaller depth, fewer ranks per device or more devices");

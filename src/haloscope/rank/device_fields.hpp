@@ -25,7 +25,7 @@ struct DeviceOptions {
 class DeviceFields {
  public:
   /// Collective over `comm`: ranks of a node take its devices in turn.
-  /// @throws UnavailableError where the back end has no device here; UsageError, on all ranks, when what the ranks of a
+  /// @throws UnavailableError where the back end has no device here and, on all ranks, when what the ranks of a
   ///         device need of it together is not free there, naming both, before anything is allocated.
   DeviceFields(MPI_Comm comm, const Choice& choice, const std::vector<double>& weights, const DeviceOptions& options,
                const Plan& plan, const Storage& host);

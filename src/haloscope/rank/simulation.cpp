@@ -159,7 +159,7 @@ std::unique_ptr<Simulation::Bound> Simulation::bind(int steps, Series series) co
   if (fields_) {
     bound->device = std::make_unique<DeviceOps>(bound->program, plan_, storage_->views(), fields_->views(),
                                                 on_device ? static_cast<DeviceLink*>(link_.get()) : nullptr,
-                                                fields_->streams(), fields_->sweeps(), runner.timers);
+                                                fields_->streams(), fields_->sweeps(), runner.timers, runner.trace_events);
     runner.device = bound->device.get();
   }
   bound->runner = std::make_unique<Runner>(bound->program, *bound->comm,

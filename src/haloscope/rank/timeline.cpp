@@ -14,7 +14,7 @@ namespace {
 using Json = nlohmann::json;
 
 constexpr int ping_tag = 1, text_tag = 2;
-const std::vector<std::string> rows{"main", "comm", "mpi"};
+const std::vector<std::string> rows{"main", "comm", "mpi", "sweep-stream", "halo-stream"};
 
 /// A communicator of its own, so that no message here meets one of a transport.
 class OwnComm {
@@ -95,7 +95,7 @@ std::vector<TimelineEvent> events_of(const Runner& runner) {
   std::vector<TimelineEvent> events;
   for (const TraceEvent& e : runner.trace()) {
     const Op& op = runner.program().ops[static_cast<std::size_t>(e.op)];
-    events.push_back({to_string(op.kind), op.lane == Lane::comm ? "comm" : "main", e.begin_s, e.end_s, e.step, e.op});
+    events.push_back({to_string(op.kind), to_string(op.lane), e.begin_s, e.end_s, e.step, e.op});
   }
   return events;
 }

@@ -16,7 +16,7 @@ namespace haloscope {
 /// One bar of a trace. Times in seconds of std::chrono::steady_clock.
 struct TimelineEvent {
   std::string name;
-  std::string row;  ///< "main", "comm" or "mpi"
+  std::string row;  ///< a lane, or "mpi"
   double begin_s = 0, end_s = 0;
   std::int64_t step = 0;
   int op = -1;             ///< operation of the program, -1: none

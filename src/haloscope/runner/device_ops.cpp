@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "haloscope/core/clock.hpp"
 #include "haloscope/pack/overlap.hpp"
 #include "haloscope/pack/region_copy.hpp"
 
@@ -10,6 +11,10 @@ namespace haloscope {
 DeviceStreams::DeviceStreams(device::Device& owner) : device(owner) {
   for (auto& stream : streams) stream = owner.stream();
   for (auto& end : ends_) end = owner.event();
+  origin_ = owner.event();
+  streams[0]->record(*origin_);
+  origin_->wait();
+  origin_s_ = now_s();
 }
 
 void DeviceStreams::meet() {
@@ -24,7 +29,7 @@ void DeviceStreams::finish() {
 }
 
 DeviceOps::DeviceOps(const Program& program, const Plan& plan, const Views& host, const Views& views, DeviceLink* link,
-                     DeviceStreams& streams, const DeviceSweeps& sweeps, bool timers)
+                     DeviceStreams& streams, const DeviceSweeps& sweeps, bool timers, std::size_t trace_events)
     : program_(program),
       plan_(plan),
       views_(views),
@@ -35,6 +40,7 @@ DeviceOps::DeviceOps(const Program& program, const Plan& plan, const Views& host
       timers_(timers),
       seconds_(program.ops.size(), 0.0) {
   compile_copies(views);
+  events_.reserve(trace_events);
   for (auto& set : marks_)
     for (const Op& op : program.ops)
       set.push_back(on_device(op.lane) ? Marks{streams.device.event(), streams.device.event()} : Marks{});
@@ -75,10 +81,11 @@ void DeviceOps::compile_copies(const Views& views) {
   for (const Range& r : ranges) copies_[r.set][r.slot].push_back({pieces + r.first, static_cast<int>(r.end - r.first)});
 }
 
-void DeviceOps::begin() {
+void DeviceOps::begin(std::int64_t number, std::int64_t step) {
   set_ = (set_ + 1) % in_flight;
   if (used_[set_]) harvest(set_);
   used_[set_] = true;
+  executions_[set_] = {number, step};
 }
 
 void DeviceOps::enqueue(int index, int slot, int into) {
@@ -146,7 +153,11 @@ void DeviceOps::harvest(int set) {
     const Marks& marks = marks_[set][i];
     if (!marks.end) continue;
     marks.end->wait();
-    if (timers_) seconds_[i] += streams_.device.seconds(*marks.begin, *marks.end);
+    if (!timers_) continue;
+    seconds_[i] += streams_.device.seconds(*marks.begin, *marks.end);
+    if (events_.size() < events_.capacity())
+      events_.push_back({static_cast<std::int32_t>(i), executions_[set].number, executions_[set].step,
+                         streams_.time_of(*marks.begin), streams_.time_of(*marks.end)});
   }
   used_[set] = false;
 }
@@ -157,7 +168,10 @@ void DeviceOps::finish() {
     if (used_[set]) harvest(set);
 }
 
-void DeviceOps::collect(std::vector<double>& op_seconds) {
+void DeviceOps::collect(std::vector<double>& op_seconds, std::vector<TraceEvent>& trace) {
+  for (const TraceEvent& event : events_)
+    if (trace.size() < trace.capacity()) trace.push_back(event);
+  events_.clear();
   for (std::size_t i = 0; i < seconds_.size(); ++i) op_seconds[i] += seconds_[i];
   std::fill(seconds_.begin(), seconds_.end(), 0.0);
 }

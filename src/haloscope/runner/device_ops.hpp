@@ -9,6 +9,7 @@
 #include "haloscope/device/device.hpp"
 #include "haloscope/field/view.hpp"
 #include "haloscope/runner/device_rings.hpp"
+#include "haloscope/runner/trace.hpp"
 #include "haloscope/transport/transport.hpp"
 
 namespace haloscope {
@@ -26,11 +27,15 @@ struct DeviceStreams {
   /// Later work of every stream starts after all present work of all of them.
   void meet();
   void finish();
+  /// Time of this process' clock at which the device reached an event, seconds.
+  double time_of(device::Event& event) const { return origin_s_ + device.seconds(*origin_, event); }
 
   device::Device& device;
   std::array<std::unique_ptr<device::Stream>, stream_count> streams;
 
  private:
+  std::unique_ptr<device::Event> origin_;
+  double origin_s_ = 0;
   std::array<std::unique_ptr<device::Event>, stream_count> ends_;
 };
 
@@ -39,12 +44,13 @@ class DeviceOps {
   /// Local; puts the program's copies for every slot into device memory. Everything given must outlive this object.
   /// @param host   the fields in host memory, for the cells around a device's block.
   /// @param views  the fields in device memory. @param timers  take the time of every operation.
+  /// @param trace_events  keep so many events until collect().
   /// @param link   null where messages are the host's business.
   DeviceOps(const Program& program, const Plan& plan, const Views& host, const Views& views, DeviceLink* link,
-            DeviceStreams& streams, const DeviceSweeps& sweeps, bool timers);
+            DeviceStreams& streams, const DeviceSweeps& sweeps, bool timers, std::size_t trace_events = 0);
 
-  /// A new execution of the program begins.
-  void begin();
+  /// A new execution of the program begins. @param number, step  for its trace events.
+  void begin(std::int64_t number, std::int64_t step);
   /// Give an operation to its stream, after the operations of the other stream that it waits for. Never waits.
   void enqueue(int index, int slot, int into);
   /// Run an operation of the host's lanes that hands cells to the device or takes them.
@@ -56,14 +62,17 @@ class DeviceOps {
   /// Wait until all executions have finished.
   void finish();
   /// Seconds that each operation of the program took in the executions that have finished, by the device's clock, and
-  /// forget them. Waits for executions begun more than a few ago.
-  void collect(std::vector<double>& op_seconds);
+  /// their events as long as `trace` has room; forgets both.
+  void collect(std::vector<double>& op_seconds, std::vector<TraceEvent>& trace);
 
  private:
   /// Executions whose events are not read yet: so many may be in flight before the host waits for the oldest.
   static constexpr int in_flight = 4;
   struct Marks {
     std::unique_ptr<device::Event> begin, end;
+  };
+  struct Execution {
+    std::int64_t number = 0, step = 0;
   };
   device::Event& end(int index) { return *marks_[set_][static_cast<std::size_t>(index)].end; }
   void compile_copies(const Views& views);
@@ -83,7 +92,9 @@ class DeviceOps {
   std::vector<std::vector<std::vector<device::CopyLaunch>>> copies_;  // [copy set][slot][stage]
   std::array<std::vector<Marks>, in_flight> marks_;
   std::array<bool, in_flight> used_{};
+  std::array<Execution, in_flight> executions_;
   std::vector<double> seconds_;
+  std::vector<TraceEvent> events_;  // with room for a trace; later ones are dropped
   int set_ = in_flight - 1;
 };
 

@@ -252,7 +252,7 @@ bool Runner::try_main() {
 }
 
 void Runner::run_with_device() {
-  options_.device->begin();
+  options_.device->begin(run_, step_);
   next_main_ = 0;
   std::array<std::size_t, stream_count> next{};
   const auto enqueue_next = [&](int s) {
@@ -274,7 +274,7 @@ void Runner::finish() {
   if (!program_.device) return;
   options_.device->finish();
   std::vector<double> spent(program_.ops.size(), 0.0);
-  options_.device->collect(spent);
+  options_.device->collect(spent, trace_);
   for (std::size_t i = 0; i < spent.size(); ++i) {
     op_seconds_[i] += spent[i];
     if (on_device(program_.ops[i].lane)) seconds_[static_cast<int>(timer_of_[i])] += spent[i];

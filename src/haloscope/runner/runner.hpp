@@ -11,6 +11,7 @@
 #include "haloscope/runner/comm_ops.hpp"
 #include "haloscope/runner/device_ops.hpp"
 #include "haloscope/runner/status.hpp"
+#include "haloscope/runner/trace.hpp"
 
 namespace haloscope {
 
@@ -23,14 +24,6 @@ const char* to_string(Timer timer);
 struct SweepCall {
   void (*run)(void* context, const Sweep& sweep, const Box& box, int slot, int into, int thread) = nullptr;
   void* context = nullptr;
-};
-
-/// One executed operation of a trace. Times in seconds since an arbitrary origin.
-struct TraceEvent {
-  std::int32_t op = 0;
-  std::int64_t program = 0;  ///< number of the program execution
-  std::int64_t step = 0;     ///< first time step of that execution
-  double begin_s = 0, end_s = 0;
 };
 
 /// A fault or delay put in on purpose, for tests: called before every operation.

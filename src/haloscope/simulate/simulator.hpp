@@ -12,7 +12,7 @@
 
 namespace haloscope::simulate {
 
-constexpr int op_kinds = static_cast<int>(OpKind::progress) + 1;
+constexpr int op_kinds = static_cast<int>(OpKind::scatter) + 1;
 
 /// How to run.
 struct Options {

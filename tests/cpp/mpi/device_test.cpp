@@ -154,5 +154,34 @@ TEST(Devices, TimersTellThePhasesOfADeviceApart) {
     EXPECT_GT(seconds[static_cast<int>(timer)], 0) << to_string(timer);
 }
 
+TEST(Devices, W16_W19_TheInteriorRunsWhileMessagesTravel) {
+  const Imitated slow("delay_us=300");  // a stream that sleeps still lets the other lanes go on
+  Choice c = choice_for({"laplace2d", "star", "f64", {96, 96, 1}}, true);
+  c.device = "host";
+  c.strategy = "direct/staged";
+  c.schedule = "streams";
+  SimulationOptions options;
+  options.runner.trace_events = 10000;
+  options.device.pack_first = false;
+  Simulation simulation(MPI_COMM_WORLD, c, AppParameters{}, options);
+  simulation.initialise();
+  simulation.run(20);
+  const Program& program = simulation.program();
+  const auto& trace = simulation.runner().trace();
+  int overlapped = 0, streams = 0;
+  for (const TraceEvent& a : trace) {
+    const Op& interior = program.ops[a.op];
+    streams += on_device(interior.lane);
+    if (interior.kind != OpKind::sweep || program.sweeps[interior.target].part != Part::inner) continue;
+    for (const TraceEvent& b : trace) {
+      const OpKind kind = program.ops[b.op].kind;
+      const bool exchange = kind == OpKind::pack || kind == OpKind::d2h || kind == OpKind::wait || kind == OpKind::h2d;
+      overlapped += exchange && b.program == a.program && b.begin_s < a.end_s && a.begin_s < b.end_s;
+    }
+  }
+  EXPECT_GT(streams, 20 * 4);
+  EXPECT_GT(overlapped, 0);
+}
+
 }  // namespace
 }  // namespace haloscope

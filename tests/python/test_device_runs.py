@@ -1,0 +1,376 @@
+"""Runs with fields on a device, here one imitated by threads of the CPU: every schedule, what bad input gets, what is told."""
+
+from __future__ import annotations
+
+import itertools
+import json
+from pathlib import Path
+
+import pytest
+
+from haloscope import core, devices, launch, records, sweep, tables
+from haloscope.errors import NotAvailable
+from haloscope.model import predict, validate
+
+QUICK = ("--steps", 2, "--repetitions", 1, "--warmup", 0, "--launches", 1, "--output", "r.jsonl")
+
+
+@pytest.fixture
+def imitated(monkeypatch):
+    """Return a function that says what back end `host` imitates, as in `devices=2,delay_us=50`."""
+    return lambda text: monkeypatch.setenv("HALOSCOPE_HOST_DEVICE", text)
+
+
+@pytest.fixture
+def measured(haloscope):
+    """Return a function that runs `haloscope run WORDS...` on devices of the host, all well, and returns its records."""
+
+    def run(*words) -> list[dict]:
+        result = haloscope("run", *words, "--device", "host", *QUICK)
+        assert result.code == 0, result.err
+        file = records.read("r.jsonl")
+        assert not file.bad_lines
+        return file.records
+
+    return run
+
+
+def passed(found: list[dict]) -> bool:
+    """Whether there are measurements and each gave the bytes of `reference`."""
+    states = {r["verification"]["status"] for r in found if r["kind"] == "measurement"}
+    return states == {"passed"}
+
+
+# ---- same bytes --------------------------------------------------------------------------------------------------------
+
+
+MIXED = "ordered/staged,direct:merged/staged:pageable,direct/aware"
+
+
+@pytest.mark.ids("W15", "W22", "V12", "V24")
+@pytest.mark.parametrize(
+    ("app", "cells", "ranks", "strategies"),
+    [
+        ("laplace2d", "13x11", (1, 2, 3), "*"),
+        ("laplace3d", "9x8x7", (2, 3), MIXED),
+        ("advection3d", "9x8x7", (2, 3), MIXED),
+    ],
+)
+def test_every_schedule_and_strategy_gives_the_bytes_of_the_reference_under_delays(
+    measured, imitated, app, cells, ranks, strategies
+):
+    imitated("delay_us=5")
+    found = measured(app, "--cells", cells, "--ranks", ",".join(map(str, ranks)), "--schedule", "bulk,streams",
+                     "--strategy", strategies)  # fmt: skip
+    assert passed(found)
+    wanted = set(itertools.product(ranks, ("bulk", "streams"), sweep.strategies(strategies, "host")))
+    assert {(r["request"]["ranks"], r["request"]["schedule"], r["request"]["strategy"]) for r in found} == wanted
+    assert len({r["verification"]["checksum"] for r in found}) == 1
+
+
+@pytest.mark.ids("W14")
+@pytest.mark.parametrize(("app", "cells"), [("laplace2d", "13x11"), ("advection3d", "9x8x7")])
+def test_a_resident_run_launches_a_sweep_per_step_and_nothing_else(measured, imitated, app, cells):
+    imitated("delay_us=50")
+    [found] = measured(app, "--cells", cells, "--ranks", 1, "--schedule", "resident")
+    assert passed([found])
+    assert all(found["counts"][name] == 0 for name in ("exchanges", "messages", "copied_bytes"))
+    idle = {name for name, spread in found["phases_s"].items() if spread["max"] == 0}
+    assert idle >= {"pack", "d2h", "send", "wait", "h2d", "unpack", "copy"} and "compute" not in idle
+    choice = core.Choice(app=app, cells=tuple(found["request"]["cells"]), schedule="resident", device="host",
+                         strategy="ordered/staged")  # fmt: skip
+    plan = core.make_plan(core.make_layout(choice), 0, core.exchange_spec(choice))
+    assert [op.kind for op in core.make_program("resident", plan, core.schedule_options(choice)).ops] == ["sweep"]
+
+
+@pytest.mark.ids("W15")
+@pytest.mark.parametrize("schedule", ["bulk", "streams"])
+def test_halos_cross_between_device_and_host_at_most_six_times_each_way(schedule):
+    choice = core.Choice(app="advection3d", cells=(12, 12, 12), ranks=8, schedule=schedule, device="host",
+                         strategy="ordered/staged")  # fmt: skip
+    layout = core.make_layout(choice)
+    plan = core.make_plan(layout, 0, core.exchange_spec(choice))
+    kinds = [op.kind for op in core.make_program(schedule, plan, core.schedule_options(choice)).ops]
+    assert kinds.count("d2h") == kinds.count("h2d") == 3  # both faces of a dimension at once
+
+
+@pytest.mark.ids("V11", "V23")
+def test_deep_halos_of_every_region_and_schedule_give_the_same_bytes(measured, imitated):
+    imitated("delay_us=5")
+    found = measured("laplace2d", "--cells", "29x23", "--ranks", "1,2", "--schedule", "bulk,streams,resident",
+                     "--depth", 3, "--region", "*", "--pack", "first,beside")  # fmt: skip
+    assert passed(found)
+    good = [r["request"] for r in found if r["kind"] == "measurement"]
+    assert {r["region"] for r in good} == {"full", "shrink", "blocked"}
+    assert {(r["schedule"], r.get("pack")) for r in good} == {
+        ("bulk", None), ("resident", None), ("streams", "first"), ("streams", "beside")
+    }  # fmt: skip
+    assert len(good) == 3 * (4 + 3)  # resident on one rank only
+    assert len({r["verification"]["checksum"] for r in found if r["kind"] == "measurement"}) == 1
+
+
+@pytest.mark.ids("V24")
+def test_every_kernel_gives_the_same_bytes_in_both_precisions(measured):
+    found = measured("laplace2d", "--cells", "29x23", "--device-kernel", "naive,stream,shared", "--real", "*")
+    assert passed(found) and len(found) == 6
+    assert {r["request"]["device_kernel"] for r in found} == {"naive", "stream", "shared"}
+    assert len({(r["request"]["real"], r["verification"]["checksum"]) for r in found}) == 2
+
+
+@pytest.mark.ids("V24")
+def test_kernels_in_three_dimensions_take_blocks_of_other_shapes(measured):
+    found = measured("advection3d", "--cells", "14x10x9", "--ranks", 2, "--form", "*", "--device-kernel", "naive,shared",
+                     "--device-block", "8x4x3,32x8")  # fmt: skip
+    assert passed(found) and len(found) == 8
+    assert {r["request"]["device_block"] for r in found} == {"8x4x3", "32x8"}
+    table = tables.rows(found)
+    assert {"device_kernel", "device_block"} <= set(tables.varied(table)) and len(table) == 8
+
+
+# ---- a block of the device in a box of the CPU -------------------------------------------------------------------------
+
+
+def boxed(schedule: str, thickness: int, ranks: int = 8) -> core.Choice:
+    """A choice of blocks of 12^3 cells a rank."""
+    return core.Choice(
+        app="advection3d", cells=(24, 24, 24), ranks=ranks, schedule=schedule, device="host", box=thickness
+    )
+
+
+@pytest.mark.ids("W17", "W18")
+@pytest.mark.parametrize(("app", "cells"), [("laplace2d", "25x23"), ("advection3d", "16x15x14")])
+def test_a_block_in_a_box_of_any_thickness_gives_the_same_bytes_under_delays(measured, imitated, app, cells):
+    imitated("delay_us=20")
+    found = measured(app, "--cells", cells, "--ranks", "1,2", "--schedule", "box,box-overlap", "--box", "1,2,3",
+                     "--strategy", "ordered/p2p,direct/persistent")  # fmt: skip
+    assert passed(found) and len(found) == 2 * 2 * 3 * 2
+    assert {r["request"]["box"] for r in found} == {1, 2, 3}
+    assert len({r["id"] for r in found}) == len(found)
+    assert len({r["verification"]["checksum"] for r in found}) == 1
+
+
+@pytest.mark.ids("W17")
+@pytest.mark.parametrize("schedule", ["box", "box-overlap"])
+@pytest.mark.parametrize("thickness", [1, 2, 3])
+def test_the_cpu_computes_the_cells_of_the_walls_and_no_others(schedule, thickness):
+    choice = boxed(schedule, thickness)
+    plan = core.make_plan(core.make_layout(choice), 0, core.exchange_spec(choice))
+    program = core.make_program(schedule, plan, core.schedule_options(choice))
+    on_cpu = [op.lane in ("main", "comm") for op in program.ops]
+    swept = {cpu: sum(program.sweeps[op.target].region.volume for op, lane in zip(program.ops, on_cpu, strict=True)
+                      if op.kind == "sweep" and lane == cpu) for cpu in (True, False)}  # fmt: skip
+    assert swept[False] == program.block.volume == (12 - 2 * thickness) ** 3
+    assert swept[True] == 12**3 - (12 - 2 * thickness) ** 3
+
+
+@pytest.mark.ids("W18")
+def test_no_work_of_the_device_waits_for_messages_when_all_overlap():
+    choice = boxed("box-overlap", 1)
+    plan = core.make_plan(core.make_layout(choice), 0, core.exchange_spec(choice))
+    ops = core.make_program("box-overlap", plan, core.schedule_options(choice)).ops
+    todo = [i for i, op in enumerate(ops) if op.kind == "sweep" and op.lane != "main"]
+    assert {ops[i].lane for i in todo} == {"sweep_stream", "halo_stream"}
+    needed: set[int] = set()
+    while todo:
+        i = todo.pop()
+        earlier = [k for k in range(i) if ops[k].lane == ops[i].lane][-1:] if ops[i].lane != "main" else []
+        todo += [a for a in (*ops[i].after, *earlier) if a not in needed]
+        needed |= {*ops[i].after, *earlier}
+    assert needed and not {ops[i].kind for i in needed} & {"pack", "send", "wait", "unpack"}
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["--box", 6], "leaves no block for the device"),
+        (["--box", 0], "--box 0 is not possible"),
+        (["--depth", 2], "use --depth 1"),
+        (["--strategy", "ordered/staged"], "use a strategy for those, as 'ordered/p2p'"),
+        (["--strategy", "ordered/shared"], "fields in memory of its own"),
+    ],
+)
+def test_a_box_that_cannot_be_is_refused(haloscope, words, said):
+    result = haloscope("run", "laplace2d", "--cells", 12, "--ranks", 1, "--device", "host", "--schedule", "box", *words,
+                       *QUICK)  # fmt: skip
+    assert result.code == 2 and said in result.err
+
+
+# ---- several ranks and several devices ---------------------------------------------------------------------------------
+
+
+@pytest.mark.ids("W22", "V24")
+def test_ranks_share_a_device_until_it_is_full_and_more_devices_make_room(haloscope, imitated):
+    words = ("run", "laplace2d", "--cells", "64", "--ranks", 2, "--device", "host", *QUICK)
+    imitated("bytes=60000")  # for one rank's share of the fields, 2 x 8 x 34 x 66 bytes and buffers, not for two
+    crowded = haloscope(*words)
+    assert crowded.code == 3
+    assert "2 rank(s) a device" in crowded.err and "60000 are free" in crowded.err
+    [record] = records.read("r.jsonl").records
+    assert record["kind"] == "skipped" and "bytes are needed" in record["reason"]
+    Path("r.jsonl").unlink()
+    imitated("bytes=60000,devices=2")
+    assert haloscope(*words).code == 0
+    [record] = records.read("r.jsonl").records
+    assert passed([record])
+    assert record["environment"]["device"]["total_bytes"] == 60000
+    assert record["environment"]["device"]["name"] == "imitated device 0"
+
+
+def test_a_grid_too_large_for_the_device_is_refused_with_both_numbers_and_the_rest_is_measured(haloscope, imitated):
+    imitated("bytes=50000")
+    result = haloscope("run", "laplace2d", "--cells", "16,512", "--ranks", 1, "--device", "host", *QUICK)
+    assert result.code == 0
+    found = {tuple(r["request"]["cells"]) if "request" in r else None: r for r in records.read("r.jsonl").records}
+    assert passed([found[16, 16]])
+    assert "50000 are free" in found[None]["reason"]
+    assert int(found[None]["reason"].split(" bytes are needed")[0].split()[-1]) >= 2 * 8 * 512 * 512
+
+
+# ---- what is recorded and told -----------------------------------------------------------------------------------------
+
+
+def test_a_record_says_which_device_and_how_long_its_parts_took(measured):
+    [found] = measured("laplace2d", "--cells", "32", "--ranks", 2, "--schedule", "streams", "--barrier")
+    assert found["request"]["device"] == "host" and found["request"]["strategy"] == "ordered/staged"
+    assert found["request"]["device_kernel"] == "stream" and found["request"]["pack"] == "first"
+    assert found["environment"]["device"]["multiprocessors"] >= 1 and "box" not in found["request"]
+    busy = {name for name, spread in found["phases_s"].items() if spread["max"] > 0}
+    assert busy >= {"pack", "d2h", "h2d", "unpack", "inner", "outer", "desync"}
+    [row] = tables.rows([found])
+    timers, steps = tables.thesis_timers(row), found["request"]["steps"]
+    assert timers["pack"] == pytest.approx(steps * (row.phase("pack", "mean") + row.phase("d2h", "mean")))
+    assert timers["unpack"] == pytest.approx(steps * (row.phase("unpack", "mean") + row.phase("h2d", "mean")))
+
+
+def test_runs_with_and_without_a_device_stand_in_one_table_and_can_be_compared(haloscope):
+    words = ("run", "laplace2d", "--cells", "24", "--strategy", "ordered/p2p,*/staged")
+    assert haloscope(*words[:4], "--device", "none,host", *QUICK).code == 0
+    table = tables.rows(records.read("r.jsonl").records)
+    assert {(row.request.get("device"), row.request["strategy"]) for row in table} == {
+        (None, "ordered/p2p"), ("host", "ordered/staged")
+    }  # fmt: skip
+    assert len({row.id for row in table}) == 2 and "device" in tables.varied(table)
+    assert tables.baseline(table).request["strategy"] == "ordered/p2p"
+    for name in ("none", "host"):
+        assert haloscope(*words[:4], "--device", name, *QUICK[:-1], f"{name}.jsonl").code == 0
+    assert haloscope("compare", "none.jsonl", "host.jsonl").code == 2
+    compared = haloscope("compare", "none.jsonl", "host.jsonl", "--ignore", "device,device_kernel,strategy")
+    assert compared.code == 0 and "device=host" in compared.out
+
+
+def test_auto_is_the_first_back_end_that_is_here(monkeypatch):
+    here = {"cuda": "no driver", "hip": "", "host": ""}
+    monkeypatch.setattr(devices, "backends", lambda: [{"name": n, "absent": a, "devices": []} for n, a in here.items()])
+    assert devices.found("auto") == "hip"
+    assert devices.found("none,auto,hip") == "none,hip"
+    assert devices.found("none") == "none"
+    with pytest.raises(NotAvailable, match="'cuda' is not available here: no driver"):
+        devices.found("none,cuda")
+    here |= dict.fromkeys(here, "no driver")
+    with pytest.raises(NotAvailable, match="no device is available"):
+        devices.found("auto")
+
+
+def test_the_thesis_words_mean_the_schedules_of_a_device(measured):
+    [found] = measured("laplace2d", "-h", 12, "-l", 10, "-n", 2, "--schedule", "overlapped", "--exchange", "async")
+    assert passed([found])
+    assert (found["request"]["schedule"], found["request"]["strategy"]) == ("streams", "direct/staged")
+
+
+def test_info_shows_the_devices_and_why_back_ends_are_absent(haloscope, imitated):
+    imitated("devices=2")
+    facts = json.loads(haloscope("info", "--json").out)
+    shown = {entry["name"]: entry for entry in facts["devices"]}
+    assert list(shown) == ["cuda", "hip", "host"]
+    assert shown["host"]["state"] == "yes" and "imitated device 1" in shown["host"]["about"]
+    for name in ("cuda", "hip"):
+        assert shown[name]["state"] == "yes" or shown[name]["about"]
+    assert "| host" in haloscope("info").out
+
+
+def test_plan_shows_the_program_of_a_device_with_its_streams(haloscope):
+    words = ("plan", "laplace2d", "--cells", "16", "--ranks", 2, "--device", "cuda", "--schedule", "streams")
+    out = haloscope(*words).out
+    assert "streams of a device (cuda) beside the host" in out
+    assert "| sweep-stream | sweep " in out and "| halo-stream  | d2h " in out
+    first, beside = (
+        json.loads(haloscope(*words, "--json", "--pack", how).out)["program"] for how in ("first", "beside")
+    )
+    inner = [next(op for op in p["ops"] if op["lane"] == "sweep_stream") for p in (first, beside)]
+    assert len(inner[0]["after"]) == len(inner[1]["after"]) + 1  # waits for the packing too
+    assert (
+        "wrap around"
+        in haloscope("plan", "laplace2d", "--cells", "16", "--device", "hip", "--schedule", "resident").out
+    )
+    assert "## Program of rank 0: bulk" in haloscope("plan", "laplace2d", "--cells", "16", "--device", "host").out
+
+
+# ---- what bad input gets -----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["--device", "foo"], "unknown device 'foo'; valid names are none, auto, cuda, hip, host"),
+        (["--device", "hots"], "did you mean host"),
+        (["--device", "host", "--strategy", "ordered/p2p"], "with --device use 'ordered/staged'"),
+        (["--device", "host", "--strategy", "shared+staged"], "shared+staged"),
+        (["--strategy", "ordered/staged"], "add --device, or use 'ordered/p2p'"),
+        (["--schedule", "streams"], "schedule 'streams' is for devices; add --device"),
+        (["--device", "host", "--schedule", "split"], "with --device use bulk, streams or resident"),
+        (["--device", "host", "--schedule", "resident", "--ranks", 2], "use --ranks 1"),
+        (["--device", "host", "--threads", 2], "use --threads 1"),
+        (["--device", "host", "--depth", 9, "--region", "blocked"], "fuses at most 8 time steps on a device, not 9"),
+        (["--device", "host", "--device-block", "8xq"], "--device-block '8xq' is no number"),
+        (["--device", "host", "--device-block", "8x8x8x8"], "--device-block '8x8x8x8'"),
+        (["--device", "host", "--device-block", "64x64"], "at most 1024 threads"),
+        (["--device", "host", "--device-block", "0x4"], "--device-block '0x4'"),
+        (["--device", "host", "--device-kernel", "naif"], "did you mean naive"),
+        (["--device-kernel", "naive"], "--device-kernel is for devices; add --device"),
+        (["--device-block", "8x8"], "--device-block is for devices; add --device"),
+        (["--pack", "beside"], "--pack is for devices; add --device"),
+        (["--box", "2"], "--box is for devices; add --device"),
+        (["--device", "host", "--schedule", "streams", "--pack", "last"], "unknown --pack 'last'"),
+    ],
+)
+def test_what_can_never_work_is_refused_with_the_remedy(haloscope, words, said):
+    result = haloscope("run", "laplace2d", "--cells", "64", *words, *QUICK)
+    assert result.code == 2
+    assert said in result.err
+
+
+def test_an_app_without_kernels_for_devices_is_refused(haloscope):
+    result = haloscope("run", "poisson2d", "--cells", "15", "--device", "host", *QUICK)
+    assert result.code == 2 and "poisson2d' has no kernels for devices" in result.err
+
+
+@pytest.mark.parametrize("name", ["cuda", "hip"])
+def test_a_back_end_that_is_not_here_is_not_available_and_says_why(haloscope, name):
+    absent = {b["name"]: b["absent"] for b in launch.information()["devices"]}[name]
+    if not absent:
+        pytest.skip(f"this machine has {name}")
+    result = haloscope("run", "laplace2d", "--cells", "16", "--device", name, *QUICK)
+    assert result.code == 3
+    assert f"device back end '{name}' is not available here: {absent}" in result.err
+    assert not Path("r.jsonl").exists()  # nothing was started
+
+
+def test_what_the_host_imitates_must_make_sense(haloscope, imitated):
+    imitated("device=2")
+    result = haloscope("run", "laplace2d", "--cells", "16", "--device", "host", *QUICK)
+    assert result.code == 3 and "HALOSCOPE_HOST_DEVICE has 'device=2'" in result.err
+
+
+def test_the_model_refuses_devices_instead_of_pricing_them_wrongly(haloscope, toy):
+    choice = core.Choice(app="laplace2d", cells=(64, 64), device="host", strategy="ordered/staged")
+    with pytest.raises(NotAvailable, match="no terms for devices yet"):
+        predict.predict(choice, toy)
+    assert haloscope("run", "laplace2d", "--cells", "16", "--device", "host,none", *QUICK).code == 0
+    checked = validate.validate(records.read("r.jsonl").records, toy, samples=0)
+    assert [text for text in checked.left_out if "no terms for devices yet" in text]
+
+
+@pytest.mark.parametrize("command", ["predict", "simulate"])
+def test_commands_of_the_model_refuse_devices(haloscope, command):
+    result = haloscope(command, "laplace2d", "--cells", "64", "--device", "host", "--profile", "dawndev")
+    assert result.code == 3 and "no terms for devices yet" in result.err
