@@ -23,6 +23,11 @@ def backends() -> list[dict]:
     return launch.information()["devices"]
 
 
+def card() -> str:
+    """Return the first back end that has a real device here, "" without one: the CPU's imitation is none."""
+    return next((b["name"] for b in backends() if not b["absent"] and b["name"] != "host"), "")
+
+
 def found(text: str) -> str:
     """Return --device with `auto` replaced by the first back end that is here.
 

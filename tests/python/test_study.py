@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import re
 from pathlib import Path
 
@@ -17,6 +18,37 @@ def section(text: str, title: str) -> list[list[str]]:
     """The cells of the table under a heading."""
     body = text.split(f"### {title}", 1)[1].split("\n###", 1)[0]
     return [[cell.strip() for cell in line.split("|")[1:-1]] for line in body.splitlines() if line.startswith("|")][2:]
+
+
+@pytest.mark.ids("W14", "W15", "W17", "W18")
+def test_white2011_runs_all_nine_implementations_where_a_device_is(haloscope):
+    result = haloscope("study", "white2011", "--sizes", "20", "--device", "host", *SHORT)
+    assert result.code == 0, result.err
+    for letter, name in {"A": "single task", "E": "GPU resident", "F": "GPU and bulk", "G": "GPU and MPI, streams",
+                         "H": "CPU and GPU, bulk", "I": "CPU and GPU, full overlap"}.items():  # fmt: skip
+        line = next(line for line in result.out.splitlines() if f"| {letter} {name}" in line)
+        assert "passed" in line
+
+
+@pytest.mark.ids("V12")
+def test_valen2023_runs_its_four_programs_on_a_device(haloscope):
+    words = ("--sizes", "48", "--depths", "1,2", "--ranks", 2, "--device", "host", *SHORT)
+    result = haloscope("study", "valen2023", *words, "--output", "v.jsonl")
+    assert result.code == 0, result.err
+    found = records.read("v.jsonl").records
+    assert {(r["request"]["strategy"], r["request"]["schedule"]) for r in found} == set(
+        itertools.product(("ordered/staged:pageable", "direct:corners/staged:pageable"), ("bulk", "streams"))
+    )
+    assert all(r["verification"]["status"] == "passed" and r["environment"]["device"] for r in found)
+    again = haloscope(
+        "study", "valen2023", "--sizes", "48", "--depths", "1,2", "--ranks", 2, "--from", "v.jsonl", *SHORT
+    )
+    assert "### Side 48, direct overlapped" in again.out
+
+
+def test_a_study_without_versions_for_devices_says_so(haloscope):
+    result = haloscope("study", "schroeter2021", "--quick", "--device", "host")
+    assert result.code == 2 and "--device works with white2011, valen2023" in result.err
 
 
 @pytest.mark.ids("W20", "W23", "W25")

@@ -19,6 +19,11 @@ from haloscope import errors, studies
 @click.option("--depths", default="", metavar="LIST", help="Halo depths instead of the study's.")
 @click.option("--nodes", type=click.IntRange(1), help="Nodes to spread the ranks over, emulated here (schroeter2021).")
 @click.option("--ranks", type=click.IntRange(1), help="Ranks, where the study leaves the choice.")
+@click.option(
+    "--device",
+    metavar="NAME",
+    help="Where the fields live (white2011, valen2023): none, cuda, hip, host. [a card if there is one]",
+)
 @click.option("--steps", type=click.IntRange(1), help="Time steps per repetition.")
 @click.option("--repetitions", type=click.IntRange(1), help="Repetitions per launch.")
 @click.option("--launches", type=click.IntRange(1), help="Starts of the ranks.")
@@ -57,6 +62,7 @@ def command(name, quick, output, resume, recorded, slurm, replay, **changes):
         return _replay(study, name)
     if hasattr(study, "ONLY_REPLAY"):
         raise errors.NotAvailable(f"{study.ONLY_REPLAY}; haloscope study {name} --replay works")
+    changes["device"] = _device(study, changes["device"], recorded)
     options = _options(study.DEFAULTS["quick" if quick else "full"], changes)
     if slurm:
         return _write_jobs(study, options, slurm)
@@ -65,6 +71,27 @@ def command(name, quick, output, resume, recorded, slurm, replay, **changes):
     file = output or records.scratch(name)
     run = campaign.Campaign(study.plan(options), file, launches=options.launches, resume=resume, what=name)
     return _report(study, run.run(), options, file)
+
+
+def _device(study, asked: str | None, recorded) -> str:
+    """Return the back end of a study: as asked, or a card that is here, where the study knows devices."""
+    from haloscope import devices, records
+
+    if not hasattr(study, "ON_DEVICE"):
+        if asked:
+            raise errors.UsageProblem(
+                "this study has no versions for devices; --device works with white2011, valen2023"
+            )
+        return ""
+    if asked:
+        word = devices.found(asked)
+        return "" if word == devices.NONE else word
+    if recorded:
+        used = {
+            r["request"].get("device", "") for path in recorded for r in records.read(path).records if "time_s" in r
+        }
+        return used.pop() if len(used) == 1 else ""
+    return devices.card()
 
 
 def _replay(study, name: str) -> int:

@@ -20,7 +20,7 @@ NAMES = ("white2011", "valen2023", "schroeter2021", "davis2017")
 @dataclass(frozen=True)
 class Options:
     """What a study may be told: sizes (cells per side, or the study's own measure), ranks (0 = the study's own), how long,
-    how often, most nodes to spread ranks over."""
+    how often, most nodes to spread ranks over, the back end whose device holds the fields ("": none)."""
 
     sizes: tuple[int, ...]
     ranks: int = 0
@@ -31,6 +31,7 @@ class Options:
     depths: tuple[int, ...] = ()
     cores: int = 1
     nodes: int = 1
+    device: str = ""
 
     def settings(self) -> dict[str, str]:
         """The options of `haloscope-rank` that say how to measure."""

@@ -23,13 +23,17 @@ DEFAULTS = {
 PROGRAMS = findings.PROGRAMS
 STRATEGIES = {"ordered": "ordered/p2p", "direct": "direct:corners/p2p"}
 SCHEDULES = {"phased": "bulk", "overlapped": "split"}
+# The same with fields on a device, as in the thesis: ordinary host memory (section 2.2), interior on a stream of its own.
+ON_DEVICE = {"ordered": "ordered/staged:pageable", "direct": "direct:corners/staged:pageable",
+             "phased": "bulk", "overlapped": "streams"}  # fmt: skip
 
 
 def configuration(side: int, program: str, depth: int, options: Options) -> sweep.Sweep:
     """One cell of the thesis' tables."""
     exchange, timing = program.split()
-    axes = {"cells": (side, side), "ranks": options.ranks or 4, "schedule": SCHEDULES[timing],
-            "strategy": STRATEGIES[exchange], "depth": depth, "region": "full", "real": "f32", "process_grid": "valen", "barrier": True}  # fmt: skip
+    words = ON_DEVICE if options.device else STRATEGIES | SCHEDULES
+    axes = {"cells": (side, side), "ranks": options.ranks or 4, "schedule": words[timing], "device": options.device,
+            "strategy": words[exchange], "depth": depth, "region": "full", "real": "f32", "process_grid": "valen", "barrier": True}  # fmt: skip
     return sweep.expand(APP, {name: [value] for name, value in axes.items()}, options.settings())
 
 

@@ -1,4 +1,4 @@
-"""White & Dongarra 2011: advection in 3D, implementations A to D, threads per task tuned; overlap against none."""
+"""White & Dongarra 2011: advection in 3D, implementations A to D, threads per task tuned, and E to I where a device is."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from haloscope import stats, sweep, tables
 from haloscope.studies import Options, checks, published
 
 SUMMARY = (
-    "White & Dongarra 2011: does overlap pay on CPUs? Implementations A to D of 3D advection, threads per task tuned"
+    "White & Dongarra 2011: does overlap pay? Implementations A to D of 3D advection, E to I with a GPU, threads per task tuned"
 )
 APP, FORM = "advection3d", "dense"
 DEFAULTS = {
@@ -20,13 +20,24 @@ DEFAULTS = {
 }
 STRATEGY = "ordered/p2p"  # six messages, one dimension after another (IV-B)
 
-# letter: name, schedule, smallest and largest number of tasks, fewest threads; E to I need a GPU
+# letter: name, schedule, smallest and largest number of tasks, fewest threads
 IMPLEMENTATIONS = {
     "A": ("single task", "bulk", 1, 1, 1),
     "B": ("bulk-synchronous MPI", "bulk", 1, math.inf, 1),
     "C": ("non-blocking overlap", "interleaved", 1, math.inf, 1),
     "D": ("threaded overlap", "comm-thread", 1, math.inf, 2),
 }
+# The same on a device, with the strategy: threads compute in H and I only, around a device's block with walls of 3 cells, the
+# paper's best (V-F); others take as many tasks as there are cores, sharing the devices.
+ON_DEVICE = {
+    "E": ("GPU resident", "resident", 1, 1, 1, "ordered/staged"),
+    "F": ("GPU and bulk-synchronous MPI", "bulk", 1, math.inf, 1, "ordered/staged"),
+    "G": ("GPU and MPI, streams", "streams", 1, math.inf, 1, "ordered/staged"),
+    "H": ("CPU and GPU, bulk-synchronous MPI", "box", 1, math.inf, 1, STRATEGY),
+    "I": ("CPU and GPU, full overlap", "box-overlap", 1, math.inf, 1, STRATEGY),
+}
+WALLS = 3
+VERSIONS = {**IMPLEMENTATIONS, **ON_DEVICE}
 EXPECTED = {  # section 9: signs to expect, nothing to pass or fail
     "C": "slightly faster below 4000 cores of JaguarPF (40000 of Hopper II), slower above; little or nothing elsewhere",
     "D": "behind everywhere",
@@ -40,28 +51,35 @@ def core_counts(cores: int) -> list[int]:
 
 def splits(letter: str, cores: int) -> list[tuple[int, int]]:
     """Ways (tasks, threads per task) to use so many cores; D also 2 x 2 where no fitting way has two tasks."""
-    _, _, fewest, most, threads = IMPLEMENTATIONS[letter]
+    _, _, fewest, most, threads, *_ = VERSIONS[letter]
     found = [(n, cores // n) for n in range(1, cores + 1) if cores % n == 0]
     found = [(tasks, t) for tasks, t in found if fewest <= tasks <= most and t >= threads]
+    if letter in "FG":
+        return [(tasks, 1) for tasks, _ in found]
+    if letter == "E":
+        return [(1, 1)]
     if letter == "D" and cores == 2:
         found.append((2, 2))  # more threads than cores: marked, and not ranked
     return found
 
 
-def configuration(letter: str, cells: int, tasks: int, threads: int, settings: dict) -> sweep.Sweep:
+def configuration(letter: str, cells: int, tasks: int, threads: int, options: Options) -> sweep.Sweep:
     """One point of the tuning grid."""
-    axes = {"cells": (cells,) * 3, "ranks": tasks, "threads": threads, "schedule": IMPLEMENTATIONS[letter][1],
+    axes = {"cells": (cells,) * 3, "ranks": tasks, "threads": threads, "schedule": VERSIONS[letter][1],
             "strategy": STRATEGY, "form": FORM}  # fmt: skip
+    if letter in ON_DEVICE:
+        axes |= {"device": options.device, "strategy": ON_DEVICE[letter][5], "box": WALLS if letter in "HI" else 0}
+    settings = options.settings()
     return sweep.expand(APP, {name: [value] for name, value in axes.items()}, settings)
 
 
 def points(options: Options) -> dict[tuple[int, int, str, int, int], sweep.Sweep]:
     """All points: (cells, cores, implementation, tasks, threads) -> its configuration."""
     return {
-        (cells, cores, letter, tasks, threads): configuration(letter, cells, tasks, threads, options.settings())
+        (cells, cores, letter, tasks, threads): configuration(letter, cells, tasks, threads, options)
         for cells in options.sizes
         for cores in core_counts(options.cores)
-        for letter in IMPLEMENTATIONS
+        for letter in (VERSIONS if options.device else IMPLEMENTATIONS)
         for tasks, threads in splits(letter, cores)
     }
 
@@ -128,7 +146,7 @@ def _table(measured: dict) -> str:
     lines = []
     for (cells, cores, letter, tasks, threads), row in measured.items():
         spread = f"{100 * (row.step.high - row.step.low) / row.step.value:.0f} %"
-        name = f"{letter} {IMPLEMENTATIONS[letter][0]}"
+        name = f"{letter} {VERSIONS[letter][0]}"
         times = [
             f"{row.gflops:.2f}",
             tables.number(row.step.value * 1e3),

@@ -39,8 +39,9 @@ std::vector<std::string> nearest_names(const std::string& name, const std::vecto
 
 std::string unknown_name(const std::string& kind, const std::string& name, const std::vector<std::string>& valid) {
   const auto near = nearest_names(name, valid);
-  const char* hint = near.size() == valid.size() ? "; valid names are " : "; did you mean ";
-  return "unknown " + kind + " '" + name + "'" + hint + join(near, ", ") + "?";
+  const std::string list = join(near, ", ");
+  return "unknown " + kind + " '" + name + "'; " +
+         (near.size() == valid.size() ? "valid names are " + list : "did you mean " + list + "?");
 }
 
 bool has(const std::vector<std::string>& list, const std::string& word) {
