@@ -43,29 +43,15 @@ MessageLink::MessageLink(const LinkContext& context, const MessageOptions& optio
   scratch_.requests.resize(messages_);
   scratch_.owners.resize(messages_);
   scratch_.finished.resize(messages_);
-  placement ? place(context, placement) : place(context);
-}
-
-void MessageLink::place(const LinkContext& context, const Placement& placement) {
-  for (int slot = 0; slot < slots_; ++slot)
-    for (int id = 0; id < messages_; ++id) {
-      if (!context.moves(id)) continue;
-      const Message& message = context.plan->messages[id];
-      Port& p = port(id, slot);
-      p.peer = message.peer;
-      p.tag = message.tag;
-      p.out = message.out;
-      p.data = placement(id, slot);
-      p.type = byte_type(p.data ? message.bytes : 0);
-    }
+  place(context, placement);
 }
 
 /// Decides where each message lies: in place, described by a datatype, or in a buffer of its own per slot.
-void MessageLink::place(const LinkContext& context) {
+void MessageLink::place(const LinkContext& context, const Placement& placement) {
   const Views& views = *context.views;
   const auto in_place = [&](const Message& m, int slot) { return contiguous_span(views, slot, m); };
   std::size_t needed = 0;
-  for (int slot = 0; slot < slots_ && !options_.datatype; ++slot)
+  for (int slot = 0; slot < slots_ && !options_.datatype && !placement; ++slot)
     for (int id = 0; id < messages_; ++id)
       if (const Message& message = context.plan->messages[id]; context.moves(id) && !in_place(message, slot))
         needed += whole_lines(message.bytes);
@@ -79,6 +65,11 @@ void MessageLink::place(const LinkContext& context) {
       p.peer = message.peer;
       p.tag = message.tag;
       p.out = message.out;
+      if (placement) {
+        p.data = placement(id, slot);
+        p.type = byte_type(p.data ? message.bytes : 0);
+        continue;
+      }
       p.data = in_place(message, slot);
       if (p.data == nullptr && options_.datatype) {
         p.data = MPI_BOTTOM;

@@ -78,7 +78,6 @@ class MessageLink : public Link {
   const MessageOptions& options() const { return options_; }
 
  private:
-  void place(const LinkContext& context);
   void place(const LinkContext& context, const Placement& placement);
   int gather(Ids ids, int slot);
   bool poll_all(Ids ids, int slot);

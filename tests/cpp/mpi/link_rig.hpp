@@ -14,6 +14,7 @@
 #include "haloscope/field/shared_memory.hpp"
 #include "haloscope/pack/region_copy.hpp"
 #include "haloscope/transport/composite.hpp"
+#include "world.hpp"
 
 namespace haloscope::test {
 
@@ -27,11 +28,6 @@ inline int world_rank() {
   int r;
   return MPI_Comm_rank(MPI_COMM_WORLD, &r), r;
 }
-inline int world_size() {
-  int n;
-  return MPI_Comm_size(MPI_COMM_WORLD, &n), n;
-}
-
 struct Case {
   GridSpec grid;
   ProcessGrid ranks{1, 1, 1};

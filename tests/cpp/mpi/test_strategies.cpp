@@ -8,34 +8,14 @@
 #include <cstdlib>
 #include <map>
 
+#include "app_problem.hpp"
 #include "haloscope/core/error.hpp"
 #include "haloscope/rank/simulation.hpp"
 
 namespace haloscope {
 namespace {
 
-int world_size() {
-  int size = 1;
-  MPI_Comm_size(MPI_COMM_WORLD, &size);
-  return size;
-}
-
-struct Problem {
-  const char *app, *form, *real;
-  Index cells;
-};
-
-Choice choice_for(const Problem& p, bool periodic) {
-  Choice c;
-  c.app = p.app;
-  c.form = p.form;
-  c.real = p.real;
-  c.grid.dims = find_app(p.app).dims;
-  c.grid.cells = p.cells;
-  for (int d = 0; d < c.grid.dims; ++d) c.grid.periodic[d] = periodic || d == 1;
-  c.ranks = world_size();
-  return c;
-}
+using namespace test;
 
 std::uint64_t result(const Choice& choice, int steps, bool* canaries = nullptr) {
   SimulationOptions options;
