@@ -211,6 +211,22 @@ def test_a_rank_without_progress_ends_the_run_and_names_rank_phase_step_and_who_
     assert run.failed_record()["rank"] == 1
 
 
+@pytest.mark.parametrize(
+    "words",
+    [
+        (),
+        ("--device", "host", "--strategy", "ordered/staged", "--schedule", "streams"),
+        ("--device", "host", "--strategy", "ordered/ipc"),
+        ("--device", "host", "--strategy", "ordered/p2p", "--schedule", "box-overlap"),
+    ],
+)
+def test_an_error_of_one_rank_in_the_middle_of_a_step_ends_all_and_says_which_rank_and_what(tmp_path, words):
+    run = Run(tmp_path, *ENDLESS, *words, "--inject", "fail:rank=1,step=20,op=sweep")
+    code, text = run.end()
+    assert code == 1
+    assert "rank 1: injected before operation 'sweep' of step" in text
+
+
 @pytest.mark.ids("V15")
 def test_a_late_rank_shows_in_the_others_desync_and_not_in_their_messages(haloscope):
     late = 0.02  # long against what a busy machine does to a message

@@ -26,6 +26,7 @@ struct Info {
   std::int64_t free_bytes = 0;    ///< of it, not in use by anyone
   int multiprocessors = 0;        ///< blocks of 1024 threads that surely run at once
   std::int64_t shared_bytes = 0;  ///< shared memory that one block may have
+  std::string id;                 ///< the same for all processes that use this device, and only for this one
   bool host_addressable = false;  ///< device memory is memory of the host (back end host)
 };
 
@@ -67,9 +68,11 @@ class Device {
   /// @throws Error where the driver or the system refuses.
   virtual void* map(const MemoryHandle& handle) = 0;
   virtual void unmap(void* memory) = 0;
-  virtual std::unique_ptr<Stream> stream() = 0;
-  virtual std::unique_ptr<Event> event() = 0;
-  /// Seconds between two reached events of this device.
+  /// @param urgent  its work goes before that of other streams wherever the device has room for either.
+  virtual std::unique_ptr<Stream> stream(bool urgent = false) = 0;
+  /// @param timed  may be given to seconds(); costs a little more.
+  virtual std::unique_ptr<Event> event(bool timed = true) = 0;
+  /// Seconds between two reached, timed events of this device.
   virtual double seconds(Event& from, Event& to) const = 0;
   virtual const Kernels& kernels() const = 0;
   /// A device makes itself the calling thread's current one where the driver has such a notion.

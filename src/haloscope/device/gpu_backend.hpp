@@ -24,7 +24,10 @@ inline void check(Status status, const char* call) {
 
 class GpuEvent final : public Event {
  public:
-  GpuEvent() { HALOSCOPE_CHECK(EventCreate, &event_); }
+  explicit GpuEvent(bool timed) {
+    HALOSCOPE_CHECK(EventCreateWithFlags, &event_,
+                    timed ? HALOSCOPE_GPU(EventDefault) : HALOSCOPE_GPU(EventDisableTiming));
+  }
   ~GpuEvent() override { (void)HALOSCOPE_GPU(EventDestroy)(event_); }
   bool reached() override {
     const Status status = HALOSCOPE_GPU(EventQuery)(event_);
@@ -41,13 +44,18 @@ class GpuEvent final : public Event {
 
 class GpuStream final : public Stream {
  public:
-  GpuStream() { HALOSCOPE_CHECK(StreamCreateWithFlags, &stream_, HALOSCOPE_GPU(StreamNonBlocking)); }
+  /// Without a higher priority the few blocks of packing would queue behind the many of a sweep.
+  explicit GpuStream(bool urgent) {
+    int least = 0, greatest = 0;
+    HALOSCOPE_CHECK(DeviceGetStreamPriorityRange, &least, &greatest);
+    HALOSCOPE_CHECK(StreamCreateWithPriority, &stream_, HALOSCOPE_GPU(StreamNonBlocking), urgent ? greatest : least);
+  }
   ~GpuStream() override {
     (void)HALOSCOPE_GPU(StreamSynchronize)(stream_);
     (void)HALOSCOPE_GPU(StreamDestroy)(stream_);
   }
   void copy(void* to, const void* from, std::size_t bytes) override {
-    HALOSCOPE_CHECK(MemcpyAsync, to, from, bytes, HALOSCOPE_GPU(MemcpyDefault), stream_);
+    if (bytes > 0) HALOSCOPE_CHECK(MemcpyAsync, to, from, bytes, HALOSCOPE_GPU(MemcpyDefault), stream_);
   }
   void record(Event& event) override { HALOSCOPE_CHECK(EventRecord, static_cast<GpuEvent&>(event).event(), stream_); }
   void wait(Event& event) override {
@@ -68,9 +76,22 @@ __global__ void run_body(const Body body) {
 /// More shared memory than a block has by default must be asked for, kernel by kernel.
 template <class Body>
 void launch(Stream& stream, int blocks, int threads, std::size_t shared_bytes, const Body& body) {
-  if (shared_bytes > (48u << 10))
+  static std::size_t granted = 48u << 10;  // of this kernel
+  if (shared_bytes > granted) {
     HALOSCOPE_CHECK(FuncSetAttribute, reinterpret_cast<const void*>(&run_body<Body>),
                     HALOSCOPE_GPU(FuncAttributeMaxDynamicSharedMemorySize), static_cast<int>(shared_bytes));
+    granted = shared_bytes;
+  }
+  static const int most = [] {
+    HALOSCOPE_GPU(FuncAttributes) attributes{};
+    HALOSCOPE_CHECK(FuncGetAttributes, &attributes, reinterpret_cast<const void*>(&run_body<Body>));
+    return attributes.maxThreadsPerBlock;
+  }();
+  if (threads > most)
+    throw UsageError("a block of " + std::to_string(threads) +
+                     " threads needs more registers than this device has; this "
+                     "kernel runs with at most " +
+                     std::to_string(most) + ", use a smaller --device-block");
   const auto native = static_cast<GpuStream&>(stream).stream();
   run_body<Body>
       <<<dim3(static_cast<unsigned>(blocks)), dim3(static_cast<unsigned>(threads)), shared_bytes, native>>>(body);
@@ -94,9 +115,15 @@ class GpuDevice final : public Device {
     select();
     HALOSCOPE_CHECK(MemGetInfo, &free, &total);
     int shared = 0;
+    char bus[32] = "";
+    HALOSCOPE_CHECK(DeviceGetPCIBusId, bus, sizeof bus, index_);
     HALOSCOPE_CHECK(DeviceGetAttribute, &shared, HALOSCOPE_GPU_MOST_SHARED, index_);
-    return {properties_.name, static_cast<std::int64_t>(total), static_cast<std::int64_t>(free),
-            properties_.multiProcessorCount, shared};
+    return {properties_.name,
+            static_cast<std::int64_t>(total),
+            static_cast<std::int64_t>(free),
+            properties_.multiProcessorCount,
+            shared,
+            std::string(bus)};
   }
   void* allocate(Space space, std::size_t bytes) override {
     void* memory = nullptr;
@@ -132,13 +159,13 @@ class GpuDevice final : public Device {
     return memory;
   }
   void unmap(void* memory) override { (void)HALOSCOPE_GPU(IpcCloseMemHandle)(memory); }
-  std::unique_ptr<Stream> stream() override {
+  std::unique_ptr<Stream> stream(bool urgent) override {
     select();
-    return std::make_unique<GpuStream>();
+    return std::make_unique<GpuStream>(urgent);
   }
-  std::unique_ptr<Event> event() override {
+  std::unique_ptr<Event> event(bool timed) override {
     select();
-    return std::make_unique<GpuEvent>();
+    return std::make_unique<GpuEvent>(timed);
   }
   double seconds(Event& from, Event& to) const override {
     float milliseconds = 0;

@@ -147,8 +147,13 @@ class HostDevice final : public Device {
   }
 
   Info info() const override {
-    return {
-        "imitated device " + std::to_string(index_), imitation_.bytes, imitation_.bytes - used_, 1, 160 << 10, true};
+    return {"imitated device " + std::to_string(index_),
+            imitation_.bytes,
+            imitation_.bytes - used_,
+            1,
+            160 << 10,
+            "host " + std::to_string(index_),
+            true};
   }
   void* allocate(Space space, std::size_t bytes) override {
     if (space == Space::device && static_cast<std::int64_t>(bytes) > imitation_.bytes - used_)
@@ -197,8 +202,10 @@ class HostDevice final : public Device {
     munmap(memory, file.bytes);
     close(file.number);
   }
-  std::unique_ptr<Stream> stream() override { return std::make_unique<HostStream>(imitation_.delay_us, ++streams_); }
-  std::unique_ptr<Event> event() override { return std::make_unique<HostEvent>(); }
+  std::unique_ptr<Stream> stream(bool) override {
+    return std::make_unique<HostStream>(imitation_.delay_us, ++streams_);
+  }
+  std::unique_ptr<Event> event(bool) override { return std::make_unique<HostEvent>(); }
   double seconds(Event& from, Event& to) const override {
     const auto at = [](Event& event) { return static_cast<HostEvent&>(event).marks()->at(); };
     return std::chrono::duration<double>(at(to) - at(from)).count();

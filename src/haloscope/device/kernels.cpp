@@ -61,12 +61,14 @@ BlockShape shape_of(const SweepLaunch& launch, const BlockShape& usual, int dims
   if (shape.y <= 0) shape.y = usual.y;
   if (shape.layers <= 0) shape.layers = usual.layers;
   if (dims == 2) shape.y = 1;
-  const std::string block = "a block of " + std::to_string(shape.x) + " x " + std::to_string(shape.y) + " threads";
+  const auto block = [&] {
+    return "a block of " + std::to_string(shape.x) + " x " + std::to_string(shape.y) + " threads";
+  };
   if (std::int64_t{shape.x} * shape.y > most_threads)
-    throw UsageError(block + " is too large; a block has at most " + std::to_string(most_threads));
+    throw UsageError(block() + " is too large; a block has at most " + std::to_string(most_threads));
   const int ring = levels > 1 ? 2 * launch.levels : 0;  // threads that only help to compute the others' cells
   if (shape.x <= ring || (dims == 3 && shape.y <= ring))
-    throw UsageError(block + " is too small for " + std::to_string(launch.levels) + " fused time steps; more than " +
+    throw UsageError(block() + " is too small for " + std::to_string(launch.levels) + " fused time steps; more than " +
                      std::to_string(ring) + " are needed");
   for (int d = 0; d < dims; ++d)
     if (launch.wrap[d] > 0 && launch.wrap[d] < launch.levels)

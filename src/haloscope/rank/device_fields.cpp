@@ -9,43 +9,56 @@
 namespace haloscope {
 namespace {
 
-/// Which of a node's devices this rank takes, and what all ranks that take it need of it together.
-struct Place {
-  int device = 0, sharers = 1;
+/// Number of this rank among those of its node.
+int local_rank(MPI_Comm node) {
+  int rank = 0;
+  MPI_Comm_rank(node, &rank);
+  return rank;
+}
+
+/// What one device must hold: of all ranks of the node that use it, counted by its identity, whatever each calls it.
+struct Claim {
+  char device[64] = "";
   std::int64_t bytes = 0;
 };
 
-/// Collective over `comm`: ranks of a node take its devices in turn.
-Place find_place(MPI_Comm comm, int devices, std::int64_t bytes) {
-  Place place;
-  MPI_Comm node, sharing;
-  int rank = 0;
-  MPI_Comm_split_type(comm, MPI_COMM_TYPE_SHARED, 0, MPI_INFO_NULL, &node);
-  MPI_Comm_rank(node, &rank);
-  place.device = rank % devices;
-  MPI_Comm_split(node, place.device, rank, &sharing);
-  MPI_Comm_size(sharing, &place.sharers);
-  MPI_Allreduce(&bytes, &place.bytes, 1, MPI_INT64_T, MPI_SUM, sharing);
-  MPI_Comm_free(&sharing);
-  MPI_Comm_free(&node);
-  return place;
+Claim shared_claim(MPI_Comm node, const std::string& device, std::int64_t bytes, int& sharers) {
+  Claim mine;
+  device.copy(mine.device, sizeof mine.device - 1);
+  mine.bytes = bytes;
+  int ranks = 0;
+  MPI_Comm_size(node, &ranks);
+  std::vector<Claim> all(static_cast<std::size_t>(ranks));
+  MPI_Allgather(&mine, sizeof mine, MPI_BYTE, all.data(), sizeof mine, MPI_BYTE, node);
+  mine.bytes = 0;
+  for (const Claim& one : all)
+    if (device == one.device) {
+      mine.bytes += one.bytes;
+      ++sharers;
+    }
+  return mine;
 }
 
-/// Collective: all ranks refuse what does not fit one of them.
-void check_room(MPI_Comm comm, const Place& place, const device::Info& info) {
-  std::int64_t worst[2] = {place.bytes - info.free_bytes, place.bytes};  // what is missing there, what is needed
+/// Collective over `comm`: all ranks refuse what does not fit the device of one of them. Called when every rank has
+/// opened its device, which takes memory too.
+void check_room(MPI_Comm comm, MPI_Comm node, const device::Device& device, std::int64_t bytes) {
+  MPI_Barrier(comm);
+  const device::Info info = device.info();
+  int sharers = 0;
+  const Claim claim = shared_claim(node, info.id, bytes, sharers);
+  std::int64_t said[3] = {claim.bytes - info.free_bytes, claim.bytes, sharers};
   struct {
     double missing;
     int rank;
-  } mine{static_cast<double>(worst[0]), 0}, most;
+  } mine{static_cast<double>(said[0]), 0}, most;
   MPI_Comm_rank(comm, &mine.rank);
   MPI_Allreduce(&mine, &most, 1, MPI_DOUBLE_INT, MPI_MAXLOC, comm);
-  MPI_Bcast(worst, 2, MPI_INT64_T, most.rank, comm);
-  if (worst[0] <= 0) return;
+  MPI_Bcast(said, 3, MPI_INT64_T, most.rank, comm);
+  if (said[0] <= 0) return;
   throw UnavailableError("the grid does not fit the device of rank " + std::to_string(most.rank) + ": " +
-                   std::to_string(worst[1]) + " bytes are needed there (" + std::to_string(place.sharers) +
-                   " rank(s) a device) and " + std::to_string(worst[1] - worst[0]) +
-                   " are free; use fewer cells, a smaller depth, fewer ranks per device or more devices");
+                         std::to_string(said[1]) + " bytes are needed there (" + std::to_string(said[2]) +
+                         " rank(s) a device) and " + std::to_string(said[1] - said[0]) +
+                         " are free; use fewer cells, a smaller depth, fewer ranks per device or more devices");
 }
 
 }  // namespace
@@ -56,9 +69,11 @@ DeviceFields::DeviceFields(MPI_Comm comm, const Choice& choice, const std::vecto
   std::int64_t needed = static_cast<std::int64_t>(host.all().size());
   for (const Message& message : plan.messages)
     needed += host.slots() * static_cast<std::int64_t>(whole_lines(message.bytes));
-  const Place place = find_place(comm, backend.count(), needed);
-  device_ = backend.open(place.device);
-  check_room(comm, place, device_->info());
+  MPI_Comm node;
+  MPI_Comm_split_type(comm, MPI_COMM_TYPE_SHARED, 0, MPI_INFO_NULL, &node);
+  device_ = backend.open(local_rank(node) % backend.count());
+  check_room(comm, node, *device_, needed);
+  MPI_Comm_free(&node);
   const device::Kernels& kernels = device_->kernels();
   sweeps_.one = device::find_sweep(kernels, kernel_form(choice), choice.real, options.kernel);
   if (choice.region == "blocked")

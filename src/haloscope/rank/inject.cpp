@@ -14,7 +14,7 @@ namespace haloscope {
 namespace {
 
 std::optional<OpKind> op_named(const std::string& name) {
-  for (int k = 0; k <= static_cast<int>(OpKind::progress); ++k)
+  for (int k = 0; k <= static_cast<int>(OpKind::scatter); ++k)
     if (name == to_string(static_cast<OpKind>(k))) return static_cast<OpKind>(k);
   throw UsageError("unknown operation '" + name + "' in --inject");
 }
@@ -25,11 +25,13 @@ Fault Fault::parse(const std::string& text) {
   Fault fault;
   const auto colon = text.find(':');
   const std::string kind = text.substr(0, colon);
-  const std::vector<std::string> kinds{"delay", "hang", "kill"};
+  const std::vector<std::string> kinds{"delay", "hang", "kill", "fail"};
   if (kind == "hang")
     fault.kind = hang;
   else if (kind == "kill")
     fault.kind = kill;
+  else if (kind == "fail")
+    fault.kind = Fault::fail;
   else if (kind != "delay")
     throw UsageError(unknown_name("injected fault", kind, kinds));
   for (const auto& pair : split(colon == std::string::npos ? "" : text.substr(colon + 1), ',')) {
@@ -59,6 +61,9 @@ void Fault::before(void* context, const Op& op, std::int64_t step) {
   if ((fault.spent && !every) || step < fault.step || (fault.op && *fault.op != op.kind)) return;
   fault.spent = true;
   if (fault.kind == kill) raise(SIGKILL);
+  if (fault.kind == fail)
+    throw Error(Exit::failed,
+                std::string("injected before operation '") + to_string(op.kind) + "' of step " + std::to_string(step));
   if (fault.kind == hang)
     for (;;) pause();
   std::this_thread::sleep_for(std::chrono::duration<double>(fault.seconds));

@@ -126,7 +126,12 @@ void Simulation::allocate(const Strategy& strategy, const std::vector<int>& node
   }
 }
 
+/// When a step failed, on this rank alone perhaps, others may never answer: what is in flight is given up, not awaited.
 Simulation::~Simulation() {
+  if (std::uncaught_exceptions() > exceptions_) {
+    static_cast<void>(link_.release());
+    return;
+  }
   if (fields_) fields_->streams().finish();
   for (auto* bound : {&opening_, &entry_, &closing_, &rest_, &full_}) bound->reset();
   link_.reset();
@@ -157,9 +162,10 @@ std::unique_ptr<Simulation::Bound> Simulation::bind(int steps, Series series) co
                                           options_.runner.yield);
   RunnerOptions runner = options_.runner;
   if (fields_) {
-    bound->device = std::make_unique<DeviceOps>(bound->program, plan_, storage_->views(), fields_->views(),
-                                                on_device ? static_cast<DeviceLink*>(link_.get()) : nullptr,
-                                                fields_->streams(), fields_->sweeps(), runner.timers, runner.trace_events);
+    bound->device =
+        std::make_unique<DeviceOps>(bound->program, plan_, storage_->views(), fields_->views(),
+                                    on_device ? static_cast<DeviceLink*>(link_.get()) : nullptr, fields_->streams(),
+                                    fields_->sweeps(), runner.timers, runner.trace_events);
     runner.device = bound->device.get();
   }
   bound->runner = std::make_unique<Runner>(bound->program, *bound->comm,

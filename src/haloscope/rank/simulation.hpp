@@ -3,6 +3,7 @@
 
 #include <mpi.h>
 
+#include <exception>
 #include <memory>
 #include <vector>
 
@@ -144,7 +145,8 @@ class Simulation {
   std::vector<Memory> scratch_;  // per thread
   std::int64_t time_ = 0;
   int slot_ = 0;
-  mutable bool stale_ = false;  // the device's fields have changed since storage_ had their values
+  int exceptions_ = std::uncaught_exceptions();  // when it was made
+  mutable bool stale_ = false;                   // the device's fields have changed since storage_ had their values
 };
 
 }  // namespace haloscope

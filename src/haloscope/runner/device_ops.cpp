@@ -9,8 +9,9 @@
 namespace haloscope {
 
 DeviceStreams::DeviceStreams(device::Device& owner) : device(owner) {
-  for (auto& stream : streams) stream = owner.stream();
-  for (auto& end : ends_) end = owner.event();
+  streams[stream_of(Lane::sweep_stream)] = owner.stream();
+  streams[stream_of(Lane::halo_stream)] = owner.stream(true);
+  for (auto& end : ends_) end = owner.event(false);
   origin_ = owner.event();
   streams[0]->record(*origin_);
   origin_->wait();
@@ -83,9 +84,14 @@ void DeviceOps::compile_copies(const Views& views) {
 
 void DeviceOps::begin(std::int64_t number, std::int64_t step) {
   set_ = (set_ + 1) % in_flight;
-  if (used_[set_]) harvest(set_);
   used_[set_] = true;
   executions_[set_] = {number, step};
+}
+
+/// What the next execution's events were last used for is read while the device works on this one.
+void DeviceOps::end() {
+  streams_.meet();
+  if (const int next = (set_ + 1) % in_flight; used_[next]) harvest(next);
 }
 
 void DeviceOps::enqueue(int index, int slot, int into) {

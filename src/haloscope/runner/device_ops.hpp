@@ -58,7 +58,7 @@ class DeviceOps {
   /// Whether an operation enqueued in this execution has finished.
   bool reached(int index) { return end(index).reached(); }
   /// The execution is enqueued as a whole: what comes later starts after it.
-  void end() { streams_.meet(); }
+  void end();
   /// Wait until all executions have finished.
   void finish();
   /// Seconds that each operation of the program took in the executions that have finished, by the device's clock, and

@@ -33,7 +33,7 @@ DeviceRings::Way DeviceRings::make(const Ring& ring, const SlotView& host, const
   Way way;
   way.pinned = device::Buffer(owner_, device::Space::pinned, bytes);
   way.packed = device::Buffer(owner_, device::Space::device, bytes);
-  way.taken = owner_.event();
+  way.taken = owner_.event(false);
   way.host = CopyList(copies(ring.boxes, host, way.pinned.data(), ring.to_device));
   const auto pieces = device::cut_copies(copies(ring.boxes, device, way.packed.data(), !ring.to_device));
   way.pieces = device::Buffer(owner_, device::Space::device, pieces.size() * sizeof pieces[0]);

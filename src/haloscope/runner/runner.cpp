@@ -215,7 +215,8 @@ void Runner::enqueue(int index) {
   set_done(index);
 }
 
-/// The next operation of the comm lane, if it need not wait. Its time counts from the first try.
+/// The next operation of the comm lane, if it need not wait. Its time counts from the first try, less what the main
+/// lane computed meanwhile.
 bool Runner::try_comm() {
   const int index = comm_ops_[next_comm_];
   const Op& op = program_.ops[index];
@@ -225,15 +226,16 @@ bool Runner::try_comm() {
     if (options_.status) options_.status->set(static_cast<std::int32_t>(op.kind), comm_.awaited(op, absolute(op.slot)));
     if (options_.injection.before) options_.injection.before(options_.injection.context, op, step_);
     trying_since_ = now_s();
+    main_then_s_ = main_s_;
   }
   if (op.kind == OpKind::barrier)
     comm_.run(op, absolute(op.slot));
   else if (!comm_.try_run(op, absolute(op.slot)))
     return false;
   trying_ = -1;
-  const double end = now_s();
-  seconds_[static_cast<int>(timer_of_[index])] += end - trying_since_;
-  op_seconds_[static_cast<std::size_t>(index)] += end - trying_since_;
+  const double end = now_s(), spent = end - trying_since_ - (main_s_ - main_then_s_);
+  seconds_[static_cast<int>(timer_of_[index])] += spent;
+  op_seconds_[static_cast<std::size_t>(index)] += spent;
   if (trace_.size() < options_.trace_events) trace_.push_back({index, run_, step_, trying_since_, end});
   set_done(index);
   ++next_comm_;
@@ -245,7 +247,9 @@ bool Runner::try_main() {
   const int index = main_ops_[next_main_];
   const Op& op = program_.ops[index];
   if (!ready_on_host(op)) return false;
+  const double begin = now_s();
   timed(index, [&] { op.kind == OpKind::sweep ? sweep_alone(op) : options_.device->on_host(op, absolute(op.slot)); });
+  main_s_ += now_s() - begin;
   set_done(index);
   ++next_main_;
   return true;

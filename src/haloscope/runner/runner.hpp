@@ -106,8 +106,9 @@ class Runner {
   std::vector<TraceEvent> trace_;
   std::int64_t run_ = 0, step_ = 0;
   std::size_t next_comm_ = 0, next_main_ = 0;
-  int trying_ = -1;          // device: the comm operation last tried ...
-  double trying_since_ = 0;  // ... and since when
+  int trying_ = -1;                      // device: the comm operation last tried ...
+  double main_s_ = 0, main_then_s_ = 0;  // seconds of the main lane: so far, at the first try
+  double trying_since_ = 0;              // ... and since when
   int base_ = 0;
 };
 

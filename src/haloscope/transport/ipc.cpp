@@ -118,18 +118,42 @@ class IpcLink final : public DeviceLink {
     };
     std::vector<Place> mine(static_cast<std::size_t>(messages_)), theirs(static_cast<std::size_t>(messages_));
     std::vector<MPI_Request> requests(static_cast<std::size_t>(messages_));
+    std::string trouble;
+    device::MemoryHandle handle;
+    try {
+      if (buffers_.size() > 0) handle = device_.share(buffers_.data());
+    } catch (const Error& error) {
+      trouble = error.what();
+    }
+    agree(trouble);
     for (int id = 0; id < messages_; ++id) {
       const Message& m = plan.messages[id];
-      if (!m.out) mine[id] = {device_.share(buffers_.data()), at[id], half_};
+      if (!m.out) mine[id] = {handle, at[id], half_};
       m.out ? MPI_Irecv(&theirs[id], sizeof(Place), MPI_BYTE, m.peer, m.tag, comm_, &requests[id])
             : MPI_Isend(&mine[id], sizeof(Place), MPI_BYTE, m.peer, m.tag, comm_, &requests[id]);
     }
     MPI_Waitall(messages_, requests.data(), MPI_STATUSES_IGNORE);
     std::vector<Target> targets(static_cast<std::size_t>(messages_));
-    for (int id = 0; id < messages_; ++id)
-      if (const Message& m = plan.messages[id]; m.out)
-        targets[id] = {mapped_->of(m.peer, theirs[id].memory) + theirs[id].offset, theirs[id].half};
+    try {
+      for (int id = 0; id < messages_; ++id)
+        if (const Message& m = plan.messages[id]; m.out)
+          targets[id] = {mapped_->of(m.peer, theirs[id].memory) + theirs[id].offset, theirs[id].half};
+    } catch (const Error& error) {
+      trouble = error.what();
+    }
+    agree(trouble);
     return targets;
+  }
+
+  /// Collective: what one rank cannot have none uses.
+  void agree(const std::string& trouble) const {
+    int rank = 0, troubled = trouble.empty() ? -1 : 0, first = -1;
+    MPI_Comm_rank(comm_, &rank);
+    if (troubled == 0) troubled = rank;
+    MPI_Allreduce(&troubled, &first, 1, MPI_INT, MPI_MAX, comm_);
+    if (first >= 0)
+      throw UnavailableError("transport 'ipc' cannot be used here: rank " + std::to_string(first) + " reports " +
+                             (first == rank ? trouble : "that its device's memory cannot be shared") + "; use staged");
   }
 
   /// All messages of a set have had as many turns.

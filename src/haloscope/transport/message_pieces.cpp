@@ -1,5 +1,6 @@
 #include "haloscope/transport/message_pieces.hpp"
 
+#include "haloscope/core/error.hpp"
 #include "haloscope/pack/region_copy.hpp"
 
 namespace haloscope {
@@ -34,6 +35,8 @@ MessagePieces::MessagePieces(const LinkContext& context, int sets,
 
 void MessagePieces::move_on(device::Stream& stream, Ids ids, int set, int slot) const {
   if (ids.empty()) return;
+  if (ids.back() - ids.front() + 1 != static_cast<int>(ids.size()))
+    throw Error(Exit::failed, "messages of a set do not follow each other; packing them at once would take others too");
   const int first = ranges_[index(set, slot, ids.front())].first, end = ranges_[index(set, slot, ids.back())].second;
   const auto* pieces = reinterpret_cast<const device::CopyLaunch::Piece*>(pieces_.data());
   device_.kernels().copy(stream, {pieces + first, end - first});

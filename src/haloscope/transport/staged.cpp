@@ -27,7 +27,7 @@ class BufferedLink final : public DeviceLink {
     check_views(context);
     lay_out(context, host);
     pieces_.emplace(context, 1, [&](int, int slot, int id) { return buffers_.data() + span_of(id, slot).begin; });
-    for (int slot = 0; slot < slots(context); ++slot) arrived_.push_back(device_.event());
+    for (int slot = 0; slot < slots(context); ++slot) arrived_.push_back(device_.event(false));
     std::byte* const base = host_.size() > 0 ? host_.data() : buffers_.data();
     mpi_ = open_placed_messages(context, [&](int id, int slot) { return base + span_of(id, slot).begin; });
   }
