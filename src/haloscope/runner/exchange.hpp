@@ -35,7 +35,8 @@ class Exchange {
   /// @throws UsageError if the previous exchange has not been finished, or for a slot that does not exist.
   /// Cost: see plan(); no allocation outside MPI.
   void start(int slot = 0);
-  /// Let messages (and, in ordered patterns, later rounds) move on. Never waits. True once everything has arrived.
+  /// Let messages (and, in ordered patterns, later rounds) move on. Never waits. True once everything has arrived; with
+  /// rma-fence and rma-pscw:get never before finish(), because closing their epochs may wait.
   bool progress();
   /// Wait until all halos of the started slot are filled and sent cells may change again.
   void finish();
