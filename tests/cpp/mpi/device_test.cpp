@@ -39,7 +39,7 @@ void check_problem(const Problem& problem) {
     expected[periodic] = result(reference);
   }
   int ran = 0, turn = static_cast<int>(problem.cells[0]);
-  const int stride = std::getenv("HALOSCOPE_LONG") ? 1 : world_size() == 1 ? 5 : world_size() <= 3 ? 13 : 29;
+  const int stride = thorough() ? 1 : world_size() == 1 ? 5 : world_size() <= 3 ? 13 : 29;
   for (const auto& strategy : device_strategy_names())
     for (const char* schedule : {"bulk", "streams", "resident"})
       for (bool periodic : {true, false})

@@ -29,7 +29,7 @@ TEST(Poisson, SA3_SB1_JacobiGivesTheBytesOfTheSequentialLoop) {
 
 /// All of them on one rank and in the long tests, else a fixed sample.
 TEST(Poisson, SB1_SC1_SC2_SC3_SC4_EveryLegalStrategyScheduleAndDepthGivesTheBytesOfJacobi) {
-  const int stride = std::getenv("HALOSCOPE_LONG") || world_size() == 1 ? 1 : world_size() <= 4 ? 7 : 31;
+  const int stride = thorough() || world_size() == 1 ? 1 : world_size() <= 4 ? 7 : 31;
   int number = 0, ran = 0;
   for (const auto& strategy : strategy_names())
     for (const auto& schedule : schedule_names())

@@ -36,7 +36,7 @@ inline std::vector<Words> option_lists(const std::string& transport) {
 
 /// One list in `stride`, others at each rank count: ranks that share cores are slow. All in the long tests.
 inline std::vector<Words> sampled_lists(const std::string& transport) {
-  const int stride = world_size() <= 2 || std::getenv("HALOSCOPE_LONG") ? 1 : world_size() <= 4 ? 3 : 7;
+  const int stride = world_size() <= 2 || thorough() ? 1 : world_size() <= 4 ? 3 : 7;
   std::vector<Words> some;
   int number = world_size();
   for (const Words& options : option_lists(transport))

@@ -53,7 +53,7 @@ class Sample {
 
   std::vector<Choice> of(std::vector<Choice> all) {
     std::vector<Choice> kept;
-    if (std::getenv("HALOSCOPE_LONG") == nullptr) {
+    if (!thorough()) {
       for (const Choice& c : all)
         if (number_++ % stride() == 0) kept.push_back(c);
     } else if (world_size() <= 3 || all.empty()) {
