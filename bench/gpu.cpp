@@ -192,11 +192,8 @@ void pack(const Rig& rig, std::int64_t n) {
       touched += 32 * sectors(fields.views[q][0], face);
     }
   const auto pieces = device::cut_copies(copies);
-  Buffer list(*rig.device, Space::device, pieces.size() * sizeof pieces[0]);
-  rig.stream->copy(list.data(), pieces.data(), list.size());
-  const device::CopyLaunch all{reinterpret_cast<const device::CopyLaunch::Piece*>(list.data()),
-                               static_cast<int>(pieces.size())},
-      one{all.pieces, 1};
+  const device::PieceList list(*rig.device, pieces);
+  const device::CopyLaunch all = list.all(), one = list.range(0, 1);
   const std::size_t moved = static_cast<std::size_t>(touched + bytes) / 2;
   Buffer from(*rig.device, Space::device, moved), to(*rig.device, Space::device, moved);
   const auto launch = [&] { rig.device->kernels().copy(*rig.stream, all); };

@@ -8,6 +8,13 @@ const char* to_string(Space space) {
   return space == Space::device ? "device" : space == Space::pinned ? "pinned" : "pageable";
 }
 
+PieceList::PieceList(Device& device, const std::vector<CopyLaunch::Piece>& pieces)
+    : memory_(device, Space::device, pieces.size() * sizeof(CopyLaunch::Piece)) {
+  const auto stream = device.stream();
+  stream->copy(memory_.data(), pieces.data(), memory_.size());
+  stream->finish();
+}
+
 void throw_too_large(std::size_t bytes, const Info& info) {
   throw Error(Exit::failed, "the grid does not fit the device: " + std::to_string(bytes) + " bytes are needed and " +
                                 std::to_string(info.free_bytes) + " of " + std::to_string(info.total_bytes) +

@@ -104,6 +104,22 @@ class Buffer {
   void* data_ = nullptr;
 };
 
+/// Pieces of copies (cut_copies()) in the memory of a device, ready to be launched in parts.
+class PieceList {
+ public:
+  PieceList() = default;
+  /// Waits until they are there.
+  PieceList(Device& device, const std::vector<CopyLaunch::Piece>& pieces);
+  /// The pieces from `first` up to, not including, `end`.
+  CopyLaunch range(int first, int end) const {
+    return {reinterpret_cast<const CopyLaunch::Piece*>(memory_.data()) + first, end - first};
+  }
+  CopyLaunch all() const { return range(0, static_cast<int>(memory_.size() / sizeof(CopyLaunch::Piece))); }
+
+ private:
+  Buffer memory_;
+};
+
 /// A back end of this build or of another one.
 struct Backend {
   std::string name;

@@ -74,12 +74,10 @@ void DeviceOps::compile_copies(const Views& views) {
       }
       flush();
     }
-  pieces_ = device::Buffer(streams_.device, device::Space::device, all.size() * sizeof all[0]);
-  streams_.streams[0]->copy(pieces_.data(), all.data(), pieces_.size());
-  streams_.streams[0]->finish();
+  pieces_ = device::PieceList(streams_.device, all);
   copies_.assign(program_.copy_sets.size(), std::vector<std::vector<device::CopyLaunch>>(views.front().size()));
-  const auto* pieces = reinterpret_cast<const device::CopyLaunch::Piece*>(pieces_.data());
-  for (const Range& r : ranges) copies_[r.set][r.slot].push_back({pieces + r.first, static_cast<int>(r.end - r.first)});
+  for (const Range& r : ranges)
+    copies_[r.set][r.slot].push_back(pieces_.range(static_cast<int>(r.first), static_cast<int>(r.end)));
 }
 
 void DeviceOps::begin(std::int64_t number, std::int64_t step) {

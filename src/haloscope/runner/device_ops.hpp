@@ -88,7 +88,7 @@ class DeviceOps {
   DeviceSweeps sweeps_;
   DeviceRings rings_;
   bool timers_;
-  device::Buffer pieces_;
+  device::PieceList pieces_;
   std::vector<std::vector<std::vector<device::CopyLaunch>>> copies_;  // [copy set][slot][stage]
   std::array<std::vector<Marks>, in_flight> marks_;
   std::array<bool, in_flight> used_{};

@@ -35,12 +35,7 @@ DeviceRings::Way DeviceRings::make(const Ring& ring, const SlotView& host, const
   way.packed = device::Buffer(owner_, device::Space::device, bytes);
   way.taken = owner_.event(false);
   way.host = CopyList(copies(ring.boxes, host, way.pinned.data(), ring.to_device));
-  const auto pieces = device::cut_copies(copies(ring.boxes, device, way.packed.data(), !ring.to_device));
-  way.pieces = device::Buffer(owner_, device::Space::device, pieces.size() * sizeof pieces[0]);
-  way.device = {reinterpret_cast<const device::CopyLaunch::Piece*>(way.pieces.data()), static_cast<int>(pieces.size())};
-  const auto stream = owner_.stream();
-  stream->copy(way.pieces.data(), pieces.data(), way.pieces.size());
-  stream->finish();
+  way.device = {owner_, device::cut_copies(copies(ring.boxes, device, way.packed.data(), !ring.to_device))};
   return way;
 }
 

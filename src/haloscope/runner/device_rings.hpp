@@ -26,14 +26,14 @@ class DeviceRings {
 
  private:
   struct Way {
-    device::Buffer pinned, packed, pieces;
+    device::Buffer pinned, packed;
     CopyList host;                         ///< between the field and `pinned`
-    device::CopyLaunch device;             ///< between the field and `packed`
+    device::PieceList device;              ///< between the field and `packed`
     std::unique_ptr<device::Event> taken;  ///< `pinned` has been copied to the device
   };
   Way& at(int ring, int slot) { return ways_[static_cast<std::size_t>(ring)][static_cast<std::size_t>(slot)]; }
   Way make(const Ring& ring, const SlotView& host, const SlotView& device) const;
-  void launch(device::Stream& stream, const Way& way) const { owner_.kernels().copy(stream, way.device); }
+  void launch(device::Stream& stream, const Way& way) const { owner_.kernels().copy(stream, way.device.all()); }
 
   const Program& program_;
   device::Device& owner_;

@@ -27,10 +27,7 @@ MessagePieces::MessagePieces(const LinkContext& context, int sets,
         for (const auto& piece : device::cut_copies(copies)) all.push_back(piece);
         ranges_.push_back({first, static_cast<int>(all.size())});
       }
-  pieces_ = device::Buffer(device_, device::Space::device, all.size() * sizeof(device::CopyLaunch::Piece));
-  const auto stream = device_.stream();
-  stream->copy(pieces_.data(), all.data(), pieces_.size());
-  stream->finish();
+  pieces_ = device::PieceList(device_, all);
 }
 
 void MessagePieces::move_on(device::Stream& stream, Ids ids, int set, int slot) const {
@@ -38,8 +35,7 @@ void MessagePieces::move_on(device::Stream& stream, Ids ids, int set, int slot) 
   if (ids.back() - ids.front() + 1 != static_cast<int>(ids.size()))
     throw Error(Exit::failed, "messages of a set do not follow each other; packing them at once would take others too");
   const int first = ranges_[index(set, slot, ids.front())].first, end = ranges_[index(set, slot, ids.back())].second;
-  const auto* pieces = reinterpret_cast<const device::CopyLaunch::Piece*>(pieces_.data());
-  device_.kernels().copy(stream, {pieces + first, end - first});
+  device_.kernels().copy(stream, pieces_.range(first, end));
 }
 
 }  // namespace haloscope

@@ -27,7 +27,7 @@ class MessagePieces {
   device::Device& device_;
   int slots_, messages_;
   std::vector<std::pair<int, int>> ranges_;  // of pieces, by set, slot and id
-  device::Buffer pieces_;
+  device::PieceList pieces_;
 };
 
 }  // namespace haloscope
