@@ -130,6 +130,10 @@ void Simulation::allocate(const Strategy& strategy, const std::vector<int>& node
 Simulation::~Simulation() {
   if (std::uncaught_exceptions() > exceptions_) {
     static_cast<void>(link_.release());
+    try {  // work under way still uses what goes now
+      if (fields_) fields_->streams().finish();
+    } catch (const Error&) {  // the device has failed, so nothing is under way
+    }
     return;
   }
   if (fields_) fields_->streams().finish();
