@@ -17,13 +17,19 @@ def commands(page: str) -> list[str]:
     return found
 
 
+def ended_well(haloscope, words: list[str], tmp_path, *shorter: str):
+    """Run a command of a page, a measuring one shorter than it stands there; its result."""
+    if words[0] == "run":
+        words = [*words, "--launches", "1", *shorter, "--output", str(tmp_path / "r.jsonl")]
+    result = haloscope(*words)
+    assert result.code == 0, result.err
+    return result
+
+
 @pytest.mark.parametrize("command", commands("why-slow.md"))
 def test_commands_of_why_slow_run(haloscope, tmp_path, command):
     words = shlex.split(command)
-    if words[0] == "run":
-        words += ["--launches", "1", "--seconds", "0.005", "--repetitions", "2", "--output", str(tmp_path / "r.jsonl")]
-    result = haloscope(*words)
-    assert result.code == 0, result.err
+    result = ended_well(haloscope, words, tmp_path, "--seconds", "0.005", "--repetitions", "2")
     if "--statistic" in words:
         assert "wait (us)" in result.out and ("desync (us)" in result.out) == ("--barrier" in words)
 
@@ -31,9 +37,6 @@ def test_commands_of_why_slow_run(haloscope, tmp_path, command):
 @pytest.mark.parametrize("command", commands("devices.md"))
 def test_commands_of_devices_run(haloscope, tmp_path, command):
     words = shlex.split(command)
-    if words[0] == "run":
-        words += ["--launches", "1", "--steps", "2", "--repetitions", "1", "--output", str(tmp_path / "r.jsonl")]
-    result = haloscope(*words)
-    assert result.code == 0, result.err
+    result = ended_well(haloscope, words, tmp_path, "--steps", "2", "--repetitions", "1")
     if words[0] == "run":
         assert "passed" in result.out and "failed" not in result.out

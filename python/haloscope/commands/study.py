@@ -62,20 +62,21 @@ def command(name, quick, output, resume, recorded, slurm, replay, **changes):
         return _replay(study, name)
     if hasattr(study, "ONLY_REPLAY"):
         raise errors.NotAvailable(f"{study.ONLY_REPLAY}; haloscope study {name} --replay works")
-    changes["device"] = _device(study, changes["device"], recorded)
+    kept = [r for path in recorded for r in records.read(path).records]
+    changes["device"] = _device(study, changes["device"], kept)
     options = _options(study.DEFAULTS["quick" if quick else "full"], changes)
     if slurm:
         return _write_jobs(study, options, slurm)
     if recorded:
-        return _report(study, [r for path in recorded for r in records.read(path).records], options, recorded[0])
+        return _report(study, kept, options, recorded[0])
     file = output or records.scratch(name)
     run = campaign.Campaign(study.plan(options), file, launches=options.launches, resume=resume, what=name)
     return _report(study, run.run(), options, file)
 
 
-def _device(study, asked: str | None, recorded) -> str:
-    """Return the back end of a study: as asked, or a card that is here, where the study knows devices."""
-    from haloscope import devices, records
+def _device(study, asked: str | None, kept: list[dict]) -> str:
+    """Return the back end of a study that knows devices: as asked, or that of the records kept, or a card that is here."""
+    from haloscope import devices
 
     if not hasattr(study, "ON_DEVICE"):
         if asked:
@@ -86,10 +87,8 @@ def _device(study, asked: str | None, recorded) -> str:
     if asked:
         word = devices.found(asked)
         return "" if word == devices.NONE else word
-    if recorded:
-        used = {
-            r["request"].get("device", "") for path in recorded for r in records.read(path).records if "time_s" in r
-        }
+    if kept:
+        used = {r["request"].get("device", "") for r in kept if "time_s" in r}
         return used.pop() if len(used) == 1 else ""
     return devices.card()
 

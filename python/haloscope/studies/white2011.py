@@ -10,9 +10,7 @@ from pathlib import Path
 from haloscope import stats, sweep, tables
 from haloscope.studies import Options, checks, published
 
-SUMMARY = (
-    "White & Dongarra 2011: does overlap pay? Implementations A to D of 3D advection, E to I with a GPU, threads per task tuned"
-)
+SUMMARY = "White & Dongarra 2011: does overlap pay? Implementations A to D of 3D advection, E to I with a GPU, threads per task tuned"
 APP, FORM = "advection3d", "dense"
 DEFAULTS = {
     "quick": Options(sizes=(128,), seconds=0.2, repetitions=3, launches=3),
@@ -20,21 +18,21 @@ DEFAULTS = {
 }
 STRATEGY = "ordered/p2p"  # six messages, one dimension after another (IV-B)
 
-# letter: name, schedule, smallest and largest number of tasks, fewest threads
+# letter: name, schedule, smallest and largest number of tasks, fewest and most threads of each
 IMPLEMENTATIONS = {
-    "A": ("single task", "bulk", 1, 1, 1),
-    "B": ("bulk-synchronous MPI", "bulk", 1, math.inf, 1),
-    "C": ("non-blocking overlap", "interleaved", 1, math.inf, 1),
-    "D": ("threaded overlap", "comm-thread", 1, math.inf, 2),
+    "A": ("single task", "bulk", 1, 1, 1, math.inf),
+    "B": ("bulk-synchronous MPI", "bulk", 1, math.inf, 1, math.inf),
+    "C": ("non-blocking overlap", "interleaved", 1, math.inf, 1, math.inf),
+    "D": ("threaded overlap", "comm-thread", 1, math.inf, 2, math.inf),
 }
 # The same on a device, with the strategy: threads compute in H and I only, around a device's block with walls of 3 cells, the
 # paper's best (V-F); others take as many tasks as there are cores, sharing the devices.
 ON_DEVICE = {
-    "E": ("GPU resident", "resident", 1, 1, 1, "ordered/staged"),
-    "F": ("GPU and bulk-synchronous MPI", "bulk", 1, math.inf, 1, "ordered/staged"),
-    "G": ("GPU and MPI, streams", "streams", 1, math.inf, 1, "ordered/staged"),
-    "H": ("CPU and GPU, bulk-synchronous MPI", "box", 1, math.inf, 1, STRATEGY),
-    "I": ("CPU and GPU, full overlap", "box-overlap", 1, math.inf, 1, STRATEGY),
+    "E": ("GPU resident", "resident", 1, 1, 1, 1, "ordered/staged"),
+    "F": ("GPU and bulk-synchronous MPI", "bulk", 1, math.inf, 1, 1, "ordered/staged"),
+    "G": ("GPU and MPI, streams", "streams", 1, math.inf, 1, 1, "ordered/staged"),
+    "H": ("CPU and GPU, bulk-synchronous MPI", "box", 1, math.inf, 1, math.inf, STRATEGY),
+    "I": ("CPU and GPU, full overlap", "box-overlap", 1, math.inf, 1, math.inf, STRATEGY),
 }
 WALLS = 3
 VERSIONS = {**IMPLEMENTATIONS, **ON_DEVICE}
@@ -51,13 +49,9 @@ def core_counts(cores: int) -> list[int]:
 
 def splits(letter: str, cores: int) -> list[tuple[int, int]]:
     """Ways (tasks, threads per task) to use so many cores; D also 2 x 2 where no fitting way has two tasks."""
-    _, _, fewest, most, threads, *_ = VERSIONS[letter]
-    found = [(n, cores // n) for n in range(1, cores + 1) if cores % n == 0]
+    _, _, fewest, most, threads, most_threads, *_ = VERSIONS[letter]
+    found = [(n, min(cores // n, most_threads)) for n in range(1, cores + 1) if cores % n == 0]
     found = [(tasks, t) for tasks, t in found if fewest <= tasks <= most and t >= threads]
-    if letter in "FG":
-        return [(tasks, 1) for tasks, _ in found]
-    if letter == "E":
-        return [(1, 1)]
     if letter == "D" and cores == 2:
         found.append((2, 2))  # more threads than cores: marked, and not ranked
     return found
@@ -67,8 +61,8 @@ def configuration(letter: str, cells: int, tasks: int, threads: int, options: Op
     """One point of the tuning grid."""
     axes = {"cells": (cells,) * 3, "ranks": tasks, "threads": threads, "schedule": VERSIONS[letter][1],
             "strategy": STRATEGY, "form": FORM}  # fmt: skip
-    if letter in ON_DEVICE:
-        axes |= {"device": options.device, "strategy": ON_DEVICE[letter][5], "box": WALLS if letter in "HI" else 0}
+    if letter in ON_DEVICE:  # the walls count in schedules that have some
+        axes |= {"device": options.device, "strategy": ON_DEVICE[letter][-1], "box": WALLS}
     settings = options.settings()
     return sweep.expand(APP, {name: [value] for name, value in axes.items()}, settings)
 

@@ -168,13 +168,6 @@ void check_fit(const Plan& plan, const Program& program) {
       if (!plan.allocated(0).contains(box)) throw UsageError("a ring reaches beyond its field");
 }
 
-/// The place of `name` in the C enumeration of the same names.
-std::int32_t place(const std::string& name, const std::vector<std::string>& names, const char* kind) {
-  const auto found = std::find(names.begin(), names.end(), name);
-  if (found == names.end()) throw UsageError(unknown_name(kind, name, names));
-  return static_cast<std::int32_t>(found - names.begin());
-}
-
 }  // namespace
 
 }  // namespace haloscope::c
@@ -211,14 +204,15 @@ hs_status hs_schedule_options_of(const hs_choice* choice, hs_schedule_options* o
     hs_schedule_options_init(&result);
     result.radius = find_app(c.app).radius;
     result.box_stencil = find_app(c.app).box_stencil;
-    result.depth = result.steps = c.depth;
-    result.region = place(c.region, {"full", "shrink", "blocked"}, "region");
-    result.sharing = place(c.sharing, {"fixed", "guided", "dynamic"}, "sharing");
-    const Strategy strategy = parse_strategy(c.strategy);
-    result.collective_rounds = collective_rounds(strategy);
-    result.device = !c.device.empty() && moves_device_memory(strategy);
-    result.staged = strategy.transport == "staged";
-    result.box = c.box;
+    const ScheduleOptions o = schedule_options(c);
+    result.depth = o.depth;
+    result.steps = o.steps;
+    result.region = static_cast<int32_t>(o.region);
+    result.sharing = static_cast<int32_t>(o.sharing);
+    result.collective_rounds = o.collective_rounds;
+    result.device = o.device;
+    result.staged = o.staged;
+    result.box = o.box;
     needed(options, "options") = result;
   });
 }

@@ -11,7 +11,7 @@ struct hs_simulation {
 
 namespace haloscope::c {
 
-static_assert(sizeof(hs_simulation_result::seconds) / sizeof(double) == simulate::op_kinds);
+static_assert(sizeof(hs_simulation_result::seconds) / sizeof(double) == op_kinds);
 static_assert(sizeof(simulate::OpSeconds) == 3 * sizeof(double));
 
 namespace {

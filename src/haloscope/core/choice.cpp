@@ -43,6 +43,8 @@ std::string illegal_combination(const Choice& c, const AppInfo& app, const Strat
   return "";
 }
 
+bool in_box(const Choice& c) { return c.schedule == "box" || c.schedule == "box-overlap"; }
+
 /// Reasons that concern a device's block in a box of the host; empty when there is none.
 std::string illegal_box(const Choice& c, const AppInfo& app, const Strategy& s) {
   if (moves_device_memory(s) || s.transport == "reference")
@@ -65,8 +67,7 @@ std::string illegal_box(const Choice& c, const AppInfo& app, const Strategy& s) 
 
 /// Reasons that concern where the fields live; empty when there is none.
 std::string illegal_device(const Choice& c, const AppInfo& app, const Strategy& s) {
-  const bool box = c.schedule == "box" || c.schedule == "box-overlap";
-  const bool streams = box || c.schedule == "streams" || c.schedule == "resident";
+  const bool streams = in_box(c) || c.schedule == "streams" || c.schedule == "resident";
   if (c.device.empty()) {
     if (streams) return "schedule '" + c.schedule + "' is for devices; add --device, or use --schedule bulk or split";
     if (moves_device_memory(s))
@@ -74,7 +75,7 @@ std::string illegal_device(const Choice& c, const AppInfo& app, const Strategy& 
     return "";
   }
   if (!app.device_kernels) return "app '" + app.name + "' has no kernels for devices; drop --device";
-  if (box) return illegal_box(c, app, s);
+  if (in_box(c)) return illegal_box(c, app, s);
   if (!moves_device_memory(s))
     return "strategy '" + c.strategy +
            "' moves fields in host memory; with --device use 'ordered/staged', "
@@ -175,6 +176,23 @@ ExchangeSpec exchange_spec(const Choice& choice) {
   spec.corners = app.box_stencil || choice.depth > 1;
   apply(strategy, make_layout(choice), spec);
   return spec;
+}
+
+bool messages_on_device(const Choice& choice) { return !choice.device.empty() && !in_box(choice); }
+
+ScheduleOptions schedule_options(const Choice& choice) {
+  const Strategy strategy = parse_strategy(choice.strategy);
+  ScheduleOptions options;
+  options.depth = options.steps = choice.depth;
+  options.region = choice.region == "shrink"    ? DeepRegion::shrink
+                   : choice.region == "blocked" ? DeepRegion::blocked
+                                                : DeepRegion::full;
+  options.sharing = choice.sharing == "dynamic" ? Sharing::dynamic : Sharing::guided;
+  options.collective_rounds = collective_rounds(strategy);
+  options.device = messages_on_device(choice);
+  options.staged = strategy.transport == "staged";
+  options.box = choice.box;
+  return options;
 }
 
 std::vector<int> emulated_nodes(int ranks, int nodes, const std::string& placement) {

@@ -64,6 +64,10 @@ std::string illegal(const Choice& choice);
 /// The exchange that a choice asks for: widths = depth x radius, corners where stencil or depth need them.
 /// @throws UsageError if the choice is not legal.
 ExchangeSpec exchange_spec(const Choice& choice);
+/// Whether messages move fields of a device; in a block in a box they pass between cells of the host.
+bool messages_on_device(const Choice& choice);
+/// What a schedule reads of a legal choice, for programs of its whole depth; all else as ScheduleOptions has it.
+ScheduleOptions schedule_options(const Choice& choice);
 /// @throws UsageError as Layout does.
 Layout make_layout(const Choice& choice);
 

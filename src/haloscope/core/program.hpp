@@ -26,6 +26,7 @@ enum class OpKind : std::uint8_t {
   transfer,  ///< bring them to the other memory; target = ring
   scatter,   ///< put them in their places there; target = ring
 };
+inline constexpr int op_kinds = static_cast<int>(OpKind::scatter) + 1;
 const char* to_string(OpKind kind);
 
 /// Where an operation may run. `main`: the whole team of threads; `comm`: one thread at a time, in program order;

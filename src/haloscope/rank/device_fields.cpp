@@ -4,49 +4,41 @@
 
 #include "haloscope/apps/app.hpp"
 #include "haloscope/core/error.hpp"
+#include "haloscope/field/shared_memory.hpp"
 #include "haloscope/pack/region_copy.hpp"
 
 namespace haloscope {
 namespace {
 
-/// Number of this rank among those of its node.
-int local_rank(MPI_Comm node) {
-  int rank = 0;
-  MPI_Comm_rank(node, &rank);
-  return rank;
-}
-
-/// What one device must hold: of all ranks of the node that use it, counted by its identity, whatever each calls it.
-struct Claim {
-  char device[64] = "";
+/// What one device must hold, of how many ranks of the node.
+struct Load {
   std::int64_t bytes = 0;
+  int ranks = 0;
 };
 
-Claim shared_claim(MPI_Comm node, const std::string& device, std::int64_t bytes, int& sharers) {
-  Claim mine;
+/// Devices are told apart by their identity, whatever number each rank gives them. Collective over the node.
+Load load_of(const Node& node, const std::string& device, std::int64_t bytes) {
+  struct Claim {
+    char device[64] = "";
+    std::int64_t bytes = 0;
+  } mine;
   device.copy(mine.device, sizeof mine.device - 1);
   mine.bytes = bytes;
-  int ranks = 0;
-  MPI_Comm_size(node, &ranks);
-  std::vector<Claim> all(static_cast<std::size_t>(ranks));
-  MPI_Allgather(&mine, sizeof mine, MPI_BYTE, all.data(), sizeof mine, MPI_BYTE, node);
-  mine.bytes = 0;
+  std::vector<Claim> all(static_cast<std::size_t>(node.size()));
+  MPI_Allgather(&mine, sizeof mine, MPI_BYTE, all.data(), sizeof mine, MPI_BYTE, node.comm());
+  Load load;
   for (const Claim& one : all)
-    if (device == one.device) {
-      mine.bytes += one.bytes;
-      ++sharers;
-    }
-  return mine;
+    if (device == one.device) load = {load.bytes + one.bytes, load.ranks + 1};
+  return load;
 }
 
 /// Collective over `comm`: all ranks refuse what does not fit the device of one of them. Called when every rank has
 /// opened its device, which takes memory too.
-void check_room(MPI_Comm comm, MPI_Comm node, const device::Device& device, std::int64_t bytes) {
+void check_room(MPI_Comm comm, const Node& node, const device::Device& device, std::int64_t bytes) {
   MPI_Barrier(comm);
   const device::Info info = device.info();
-  int sharers = 0;
-  const Claim claim = shared_claim(node, info.id, bytes, sharers);
-  std::int64_t said[3] = {claim.bytes - info.free_bytes, claim.bytes, sharers};
+  const Load load = load_of(node, info.id, bytes);
+  std::int64_t said[3] = {load.bytes - info.free_bytes, load.bytes, load.ranks};
   struct {
     double missing;
     int rank;
@@ -69,11 +61,9 @@ DeviceFields::DeviceFields(MPI_Comm comm, const Choice& choice, const std::vecto
   std::int64_t needed = static_cast<std::int64_t>(host.all().size());
   for (const Message& message : plan.messages)
     needed += host.slots() * static_cast<std::int64_t>(whole_lines(message.bytes));
-  MPI_Comm node;
-  MPI_Comm_split_type(comm, MPI_COMM_TYPE_SHARED, 0, MPI_INFO_NULL, &node);
-  device_ = backend.open(local_rank(node) % backend.count());
+  const Node node(comm);
+  device_ = backend.open(node.local(plan.rank) % backend.count());
   check_room(comm, node, *device_, needed);
-  MPI_Comm_free(&node);
   const device::Kernels& kernels = device_->kernels();
   sweeps_.one = device::find_sweep(kernels, kernel_form(choice), choice.real, options.kernel);
   if (choice.region == "blocked")
@@ -95,17 +85,17 @@ void DeviceFields::upload(const Storage& host) {
   streams_->finish();
 }
 
-void DeviceFields::download(const Storage& host) {
+void DeviceFields::fetch(std::byte* to) {
   streams_->meet();
-  streams_->streams[0]->copy(host.all().data(), image_.data(), image_.size());
+  streams_->streams[0]->copy(to, image_.data(), image_.size());
   streams_->finish();
 }
 
+void DeviceFields::download(const Storage& host) { fetch(host.all().data()); }
+
 void DeviceFields::download(const Storage& host, const Box& box) {
   const Memory all(image_.size());
-  streams_->meet();
-  streams_->streams[0]->copy(all.data(), image_.data(), image_.size());
-  streams_->finish();
+  fetch(all.data());
   for (const auto& slots : host.views())
     for (const SlotView& view : slots) {
       BlockCopy copy = region_to_region(view, box, {0, 0, 0});

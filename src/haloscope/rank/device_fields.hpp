@@ -42,6 +42,8 @@ class DeviceFields {
   const DeviceSweeps& sweeps() const { return sweeps_; }
 
  private:
+  void fetch(std::byte* to);
+
   std::unique_ptr<device::Device> device_;
   std::unique_ptr<DeviceStreams> streams_;
   device::Buffer image_;

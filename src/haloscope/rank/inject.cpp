@@ -14,7 +14,7 @@ namespace haloscope {
 namespace {
 
 std::optional<OpKind> op_named(const std::string& name) {
-  for (int k = 0; k <= static_cast<int>(OpKind::scatter); ++k)
+  for (int k = 0; k < op_kinds; ++k)
     if (name == to_string(static_cast<OpKind>(k))) return static_cast<OpKind>(k);
   throw UsageError("unknown operation '" + name + "' in --inject");
 }

@@ -185,7 +185,7 @@ Json request_json(const Request& r, const Simulation& simulation, std::int64_t s
     for (int n : {shape.x, shape.y, shape.layers})
       if (n > 0) block += (block.empty() ? "" : "x") + std::to_string(n);
     if (!block.empty()) j["device_block"] = block;
-    if (c.schedule == "box" || c.schedule == "box-overlap") j["box"] = c.box;
+    if (!messages_on_device(c)) j["box"] = c.box;
     if (c.schedule == "streams") j["pack"] = r.options.device.pack_first ? "first" : "beside";
   }
   if (c.app == "advection3d") {

@@ -133,8 +133,9 @@ device::BlockShape parse_block(const std::string& text) {
                 "--device-block '" + text + "' is not a list of numbers above 0 like 32x8x64");
     *into[i] = static_cast<int>(value);
   }
-  check_range(shape.x * std::max(shape.y, 1) <= 1024,
-              "--device-block '" + text + "': a block has at most 1024 threads; use smaller numbers");
+  check_range(shape.x * std::max(shape.y, 1) <= device::most_threads,
+              "--device-block '" + text + "': a block has at most " + std::to_string(device::most_threads) +
+                  " threads; use smaller numbers");
   return shape;
 }
 

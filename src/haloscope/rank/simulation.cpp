@@ -21,10 +21,6 @@ const Choice& checked(const Choice& choice) {
   return choice;
 }
 
-DeepRegion region_of(const std::string& name) {
-  return name == "shrink" ? DeepRegion::shrink : name == "blocked" ? DeepRegion::blocked : DeepRegion::full;
-}
-
 std::uint64_t hash(std::uint64_t id, std::uint64_t bits) {
   std::uint64_t x = id * 0x9e3779b97f4a7c15ull ^ (bits + 0x632be59bd9b4e019ull);
   x = (x ^ (x >> 32)) * 0xd6e8feb86659fd93ull;
@@ -83,7 +79,7 @@ Simulation::Simulation(MPI_Comm comm, const Choice& choice, const AppParameters&
                                 : plan_.allocated(0).volume() * (real == Real::f32 ? 4 : 8) >= stream_from_bytes;
   if (!choice.device.empty())
     fields_ = std::make_unique<DeviceFields>(comm_, choice, weights_, options.device, plan_, *storage_);
-  const bool on_device = fields_ && moves_device_memory(strategy);
+  const bool on_device = messages_on_device(choice);
   const Views& views = on_device ? fields_->views() : storage_->views();
   LinkContext context{comm_, &layout_, &plan_, &views, options_.runner.yield};
   context.device = on_device ? device() : nullptr;
@@ -144,31 +140,22 @@ Simulation::~Simulation() {
 
 std::unique_ptr<Simulation::Bound> Simulation::bind(int steps, Series series) const {
   const AppInfo& app = find_app(choice_.app);
-  ScheduleOptions o;
-  o.depth = choice_.depth;
+  ScheduleOptions o = schedule_options(choice_);
   o.steps = steps;
-  o.region = region_of(choice_.region);
   o.tiles = options_.tiles;
-  o.sharing = choice_.sharing == "dynamic" ? Sharing::dynamic : Sharing::guided;
   o.barrier = options_.barrier;
   if (choice_.schedule == "pipeline") o.series = series;
-  const Strategy strategy = parse_strategy(choice_.strategy);
-  o.collective_rounds = collective_rounds(strategy);
-  const bool on_device = fields_ && moves_device_memory(strategy);
-  o.device = on_device;
-  o.box = choice_.box;
-  o.staged = strategy.transport == "staged";
   o.pack_first = options_.device.pack_first;
   auto bound = std::make_unique<Bound>();
   bound->program = find_schedule(choice_.schedule).make({app.radius, app.box_stencil}, plan_, o);
   const Views none;  // copies are the device's work where there is one
-  bound->comm = std::make_unique<CommOps>(bound->program, on_device ? none : storage_->views(), *link_, comm_,
+  bound->comm = std::make_unique<CommOps>(bound->program, o.device ? none : storage_->views(), *link_, comm_,
                                           options_.runner.yield);
   RunnerOptions runner = options_.runner;
   if (fields_) {
     bound->device =
         std::make_unique<DeviceOps>(bound->program, plan_, storage_->views(), fields_->views(),
-                                    on_device ? static_cast<DeviceLink*>(link_.get()) : nullptr, fields_->streams(),
+                                    o.device ? static_cast<DeviceLink*>(link_.get()) : nullptr, fields_->streams(),
                                     fields_->sweeps(), runner.timers, runner.trace_events);
     runner.device = bound->device.get();
   }
@@ -222,7 +209,7 @@ void Simulation::finish_device() {
 /// Whoever looks at values looks at host memory.
 void Simulation::refresh() const {
   if (!std::exchange(stale_, false)) return;
-  boxed() ? fields_->download(*storage_, full_->program.block) : fields_->download(*storage_);
+  messages_on_device(choice_) ? fields_->download(*storage_) : fields_->download(*storage_, full_->program.block);
 }
 
 bool Simulation::canaries_alive() const {
@@ -301,7 +288,7 @@ std::int64_t Simulation::field_bytes() const {
 }
 
 void Simulation::poison_halos(int slot) {
-  const bool on_device = fields_ && !boxed();
+  const bool on_device = messages_on_device(choice_);
   if (on_device) fields_->download(*storage_);
   const SlotView& view = storage_->views()[0][slot];
   const std::size_t bytes = static_cast<std::size_t>(view.stride[0]);

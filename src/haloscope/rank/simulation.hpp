@@ -121,8 +121,6 @@ class Simulation {
   void poison_halos(int slot);
   void finish_device();
   void refresh() const;
-  /// Whether a device has a block of its own in the middle of the host's cells.
-  bool boxed() const { return fields_ && !full_->program.block.empty(); }
   static void sweep(void* context, const Sweep& sweep, const Box& box, int slot, int into, int thread);
   template <class T>
   void fill();

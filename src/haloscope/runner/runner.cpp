@@ -157,7 +157,7 @@ void Runner::comm_until(int op) {
   }
 }
 
-bool Runner::comm_may_start(const Op& op) const {
+bool Runner::all_done_before(const Op& op) const {
   return std::all_of(op.after.begin(), op.after.end(), [this](std::int32_t before) { return done(before); });
 }
 
@@ -165,7 +165,7 @@ void Runner::advance_comm() {
   while (next_comm_ < comm_ops_.size()) {
     const int index = comm_ops_[next_comm_];
     const Op& op = program_.ops[index];
-    if (!comm_may_start(op)) return;
+    if (!all_done_before(op)) return;
     bool finished = false;
     timed(index, [&] { finished = comm_.try_run(op, absolute(op.slot), options_.threads); });
     if (!finished) return;
@@ -194,18 +194,13 @@ void Runner::sweep_alone(const Op& op) {
 
 // ---- device: one thread feeds the streams and drives the comm lane, whichever can go on ---------------------------
 
-/// Within a device operations wait for each other there; here only for the host's.
-bool Runner::may_enqueue(const Op& op) const {
-  return std::all_of(op.after.begin(), op.after.end(), [this](std::int32_t before) { return done(before); });
-}
-
 bool Runner::ready_on_host(const Op& op) const {
   return std::all_of(op.after.begin(), op.after.end(), [this](std::int32_t before) {
     return done(before) && (!on_device(program_.ops[before].lane) || options_.device->reached(before));
   });
 }
 
-/// For a device's operations, done means enqueued.
+/// For a device's operations, done means enqueued: within the device they wait for each other there.
 void Runner::enqueue(int index) {
   const Op& op = program_.ops[index];
   if (options_.status) options_.status->set(static_cast<std::int32_t>(op.kind));
@@ -260,7 +255,7 @@ void Runner::run_with_device() {
   next_main_ = 0;
   std::array<std::size_t, stream_count> next{};
   const auto enqueue_next = [&](int s) {
-    if (next[s] == stream_ops_[s].size() || !may_enqueue(program_.ops[stream_ops_[s][next[s]]])) return false;
+    if (next[s] == stream_ops_[s].size() || !all_done_before(program_.ops[stream_ops_[s][next[s]]])) return false;
     enqueue(stream_ops_[s][next[s]++]);
     return true;
   };

@@ -73,7 +73,6 @@ class Runner {
   void run_fork_join();
   void run_with_device();
   void enqueue(int index);
-  bool may_enqueue(const Op& op) const;
   bool ready_on_host(const Op& op) const;
   bool try_comm();
   bool try_main();
@@ -81,7 +80,7 @@ class Runner {
   void team_member(int thread);
   void comm_until(int op);
   void advance_comm();
-  bool comm_may_start(const Op& op) const;
+  bool all_done_before(const Op& op) const;
   void sweep_alone(const Op& op);
   void sweep_chunks(int index, int thread);
   void call_sweep(const Op& op, const Box& box, int thread);

@@ -12,8 +12,6 @@
 
 namespace haloscope::simulate {
 
-constexpr int op_kinds = static_cast<int>(OpKind::scatter) + 1;
-
 /// How to run.
 struct Options {
   int rounds = 10;         ///< how often the body is run, >= 1

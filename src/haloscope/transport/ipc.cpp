@@ -183,8 +183,7 @@ class Ipc final : public Transport {
   }
   std::unique_ptr<Link> open(const LinkContext& context, const std::vector<std::string>& words) const override {
     check_options(name(), words);
-    if (context.device == nullptr)
-      throw UsageError("transport 'ipc' moves fields of a device, and these are in host memory; use p2p");
+    need_device(context, name());
     return std::make_unique<IpcLink>(context);
   }
 };

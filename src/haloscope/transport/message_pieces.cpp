@@ -5,6 +5,11 @@
 
 namespace haloscope {
 
+void need_device(const LinkContext& context, const std::string& transport) {
+  if (context.device == nullptr)
+    throw UsageError("transport '" + transport + "' moves fields of a device, and these are in host memory; use p2p");
+}
+
 MessagePieces::MessagePieces(const LinkContext& context, int sets,
                              const std::function<std::byte*(int, int, int)>& buffer)
     : device_(*context.device),

@@ -11,6 +11,9 @@
 
 namespace haloscope {
 
+/// @throws UsageError when the fields of a transport for devices are in host memory.
+void need_device(const LinkContext& context, const std::string& transport);
+
 class MessagePieces {
  public:
   /// @param sets    sets of buffers that exchanges use in turn, 1 or more.

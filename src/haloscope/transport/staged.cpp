@@ -89,11 +89,6 @@ class BufferedLink final : public DeviceLink {
   std::unique_ptr<Link> mpi_;
 };
 
-void need_device(const LinkContext& context, const std::string& transport) {
-  if (context.device == nullptr)
-    throw UsageError("transport '" + transport + "' moves fields of a device, and these are in host memory; use p2p");
-}
-
 class Staged final : public Transport {
  public:
   std::string name() const override { return "staged"; }
