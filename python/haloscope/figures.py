@@ -84,7 +84,7 @@ def save(figure, stem: Path) -> list[Path]:
     stem.parent.mkdir(parents=True, exist_ok=True)
     files = [stem.with_suffix(".svg"), stem.with_suffix(".png")]
     for file in files:
-        figure.savefig(file, dpi=160)
+        figure.savefig(file, dpi=160, metadata={"Date": None} if file.suffix == ".svg" else None)
     plt.close(figure)
     return files
 
