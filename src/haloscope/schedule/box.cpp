@@ -40,7 +40,8 @@ Program make_box(const Stage& stage, const Plan& plan, const ScheduleOptions& op
   b.program().device = true;
   const BlockInBox part(b, stage, options.box);
   b.program().block = part.block;
-  const int to_device = b.ring(true, part.ring_in, {}), to_host = b.ring(false, part.ring_out, {});
+  const int out = b.give_ring(false, part.ring_out), in = b.give_ring(true, part.ring_in);
+  const int to_device = b.take_ring(in), to_host = b.take_ring(out);
   const ExchangeOps exchange = b.exchange();
   b.sweep_on(Lane::sweep_stream, part.block, Part::full, {to_device, exchange.ready()});
   for (const Box& wall : subtract(plan.owned(0), part.block))
@@ -56,11 +57,12 @@ Program make_box_overlap(const Stage& stage, const Plan& plan, const ScheduleOpt
   const BlockInBox part(b, stage, options.box);
   b.program().block = part.block;
   b.sweep_on(Lane::sweep_stream, part.core, Part::inner, {});
-  const int to_device = b.ring(true, part.ring_in, {});
+  const int out = b.give_ring(false, part.ring_out);  // first, since walls wait for it
+  const int to_device = b.take_ring(b.give_ring(true, part.ring_in));
   for (const Box& shell : part.ring_out) b.sweep_on(Lane::halo_stream, shell, Part::outer, {to_device});
   const ExchangeOps exchange = b.exchange();
   for (const Box& wall : part.early) b.sweep_on(Lane::main, wall, Part::inner, {exchange.in_flight, exchange.local});
-  const int to_host = b.ring(false, part.ring_out, {});
+  const int to_host = b.take_ring(out);
   for (const Box& wall : part.late)
     b.sweep_on(Lane::main, wall, Part::outer, {exchange.ready(), exchange.local, to_host});
   return b.take();

@@ -71,13 +71,17 @@ int ProgramBuilder::sweep_on(Lane lane, const Box& box, Part part, std::vector<i
   return add(OpKind::sweep, lane, 0, static_cast<int>(program_.sweeps.size()) - 1, std::move(after));
 }
 
-int ProgramBuilder::ring(bool to_device, const std::vector<Box>& boxes, std::vector<int> after) {
+int ProgramBuilder::give_ring(bool to_device, const std::vector<Box>& boxes) {
   program_.rings.push_back({to_device, boxes});
   const int target = static_cast<int>(program_.rings.size()) - 1;
-  const Lane from = to_device ? Lane::main : Lane::halo_stream, to = to_device ? Lane::halo_stream : Lane::main;
-  const int gathered = add(OpKind::gather, from, 0, target, std::move(after));
-  const int there = add(OpKind::transfer, Lane::halo_stream, 0, target, {gathered});
-  return add(OpKind::scatter, to, 0, target, {there});
+  const int gathered = add(OpKind::gather, to_device ? Lane::main : Lane::halo_stream, 0, target, {});
+  return add(OpKind::transfer, Lane::halo_stream, 0, target, {gathered});
+}
+
+int ProgramBuilder::take_ring(int given) {
+  const int target = program_.ops[static_cast<std::size_t>(given)].target;
+  const bool to_device = program_.rings[static_cast<std::size_t>(target)].to_device;
+  return add(OpKind::scatter, to_device ? Lane::halo_stream : Lane::main, 0, target, {given});
 }
 
 int ProgramBuilder::progress(std::vector<int> after) {

@@ -30,9 +30,11 @@ class ProgramBuilder {
   int sweep(const Sweep& sweep, int slot, std::vector<int> after);
   /// A sweep of the first step on a lane of one's own choice; -1 for an empty box.
   int sweep_on(Lane lane, const Box& box, Part part, std::vector<int> after);
-  /// One way between a device's block and the host's cells around it: the cells of `boxes` are there after the operation
-  /// returned.
-  int ring(bool to_device, const std::vector<Box>& boxes, std::vector<int> after);
+  /// Cells go from a device's block to the host's cells around it, or back: gathered and brought to the other memory.
+  /// @return the operation that take_ring() is to be given.
+  int give_ring(bool to_device, const std::vector<Box>& boxes);
+  /// They are put in their places there. @return the operation after which they are.
+  int take_ring(int given);
   int progress(std::vector<int> after);
   std::vector<Op>& ops() { return program_.ops; }
   Program& program() { return program_; }
