@@ -5,7 +5,9 @@ Builds the C++ part, checks every device strategy and schedule against the CPU's
 against the device's own copy, and the halo path by whole steps; writes records to results/gpu/<card>/ as it goes and
 prints a short table. It ends by itself after --minutes, with what it has by then. What such a machine may lack travels
 along: `bench/gpu.py --carry`, run where there is a network, puts MPICH and the two header-only libraries into
-build/carry. Only the standard library is used, because nothing else is there.
+build/carry, and the list of what a calibration of a device measures. Only the standard library is used, because nothing
+else is there; back home `haloscope calibrate --from results/gpu/<card>/calibration.jsonl -o card.json` fits the profile and
+`haloscope validate results/gpu/<card>/steps.jsonl --profile card.json` says how far off it is for steps it has not seen.
 """
 
 from __future__ import annotations
@@ -15,7 +17,6 @@ import json
 import os
 import re
 import shutil
-import statistics
 import subprocess
 import sys
 import tempfile
@@ -25,9 +26,13 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from gpu_table import table
+
 ROOT = Path(__file__).resolve().parent.parent
 CARRY = ROOT / "build" / "carry"
 MPICH = "mpich==5.0.2"
+CALIBRATION = "calibration.json"  # lines of configurations by number of ranks
+POINTS = ("calibrate ", "microbench ")  # how lines of a calibration begin, which say themselves if they are of a device
 HEADERS = {"nlohmann_json": "nlohmann", "CLI11": "CLI"}  # CMake package: folder of headers
 
 
@@ -40,8 +45,32 @@ def carry() -> None:
     for package, folder in HEADERS.items():
         shutil.copytree(f"/usr/include/{folder}", CARRY / "include" / folder, dirs_exist_ok=True)
         shutil.copytree(f"/usr/share/cmake/{package}", CARRY / "share" / "cmake" / package, dirs_exist_ok=True)
+    (CARRY / CALIBRATION).write_text(json.dumps(calibration_lines("cuda")))
     total = sum(f.stat().st_size for f in CARRY.rglob("*") if f.is_file())
     print(f"{CARRY.relative_to(ROOT)}: {total / 2**20:.0f} MiB")
+
+
+def calibration_lines(device: str) -> dict[str, list[str]]:
+    """What a quick calibration of messages and of a device measures, by number of ranks."""
+    from haloscope.model import points  # of the project's own environment, not of a bare machine
+
+    found: dict[str, list[str]] = {}
+    for point in points.all_points(("network", "device"), 2, 2, points.QUICK, device):
+        found.setdefault(str(point.ranks), []).append(point.line())
+    return found
+
+
+def calibration(device: str) -> dict[int, list[str]]:
+    """The lines that were carried along, or those of the package where it is installed; none without either."""
+    kept = CARRY / CALIBRATION
+    try:
+        lines = json.loads(kept.read_text()) if kept.exists() else calibration_lines(device)
+    except ImportError:
+        lines = {}
+    return {
+        int(ranks): [re.sub("--device [a-z]+", f"--device {device}", line) for line in found]
+        for ranks, found in lines.items()
+    }
 
 
 def mpi_prefix() -> Path | None:
@@ -152,7 +181,8 @@ class Ranks:
     def launch(self, ranks: int, lines: list[str], until: float) -> tuple[list[dict], str]:
         """The records of one launch, and the end of what it said to standard error."""
         configurations, output = (self.program.parent / name for name in ("configurations.txt", "records.jsonl"))
-        configurations.write_text("".join(f"{line} --device {self.device}\n" for line in lines))
+        whole = (line if line.startswith(POINTS) else f"{line} --device {self.device}" for line in lines)
+        configurations.write_text("".join(f"{line}\n" for line in whole))
         output.unlink(missing_ok=True)
         words = [
             self.mpiexec,
@@ -236,85 +266,6 @@ def halo_path(ranks: int, small: bool) -> list[str]:
                     for schedule in schedules]  # fmt: skip
 
 
-def share_of_copy(line: dict) -> float:
-    """Median of copy time over kernel time, sample by sample; 0 for a case that did not run."""
-    if "seconds" not in line:
-        return 0.0
-    return statistics.median(c / s for s, c in zip(line["seconds"], line["copy_seconds"], strict=True))
-
-
-def table(kernels: list[dict], steps: list[dict]) -> list[str]:
-    """The short table, best block shapes only."""
-    out = ["| kernel | variant | block | of copy |", "|---|---|---|---|"]
-    best: dict[tuple, dict] = {}
-    for line in kernels:
-        if line["figure"] == "gpu-sweep":
-            key = (line["app"], line["form"], line["variant"], line["levels"])
-            if key not in best or share_of_copy(line) > share_of_copy(best[key]):
-                best[key] = line
-    for (app, form, variant, levels), line in best.items():
-        steps_s = share_of_copy(line) * levels
-        extra = f", {levels} steps: {steps_s:.2f} of one copy a step" if levels > 1 else ""
-        block = "x".join(str(n) for n in line["block"] if n) or "default"
-        out.append(f"| {app} {form} {line['real']} | {variant}{extra} | {block} | {share_of_copy(line):.3f} |")
-    for line in kernels:
-        if line["figure"] == "gpu-pack":
-            floor = statistics.median(line["one_piece_seconds"]) / statistics.median(line["seconds"])
-            out.append(f"| pack, 6 faces of 4 fields of {line['cells']}^3 | one launch | | {share_of_copy(line):.3f} "
-                       f"(launch floor {floor:.2f} of it) |")  # fmt: skip
-    one, fused = (max((share_of_copy(line) * line["levels"] for line in best.values()
-                       if line["app"] == "laplace2d" and (line["levels"] > 1) == several), default=0.0)
-                  for several in (False, True))  # fmt: skip
-    if one and fused:
-        out.append(f"| laplace2d, steps a second, fused over one by one | | | {fused / one:.2f} |")
-    measured = [record for record in steps if record.get("kind") == "measurement"]
-    out += ["", "| steps | ranks | ms a step |", "|---|---|---|"]
-    for record in measured:
-        r = record["request"]
-        box = f" of {r['box']}" if "box" in r else ""
-        name = f"{problem(record)} {r['strategy']} {r['schedule']}{box} depth {r['depth']}"
-        out.append(f"| {name} | {r['ranks']} | {step_s(record) * 1e3:.4f} |")
-    return out + comparisons(measured)
-
-
-def problem(record: dict) -> str:
-    """App, form and grid of a measurement."""
-    r = record["request"]
-    return f"{r['app']} {r['form']} {'x'.join(map(str, r['cells']))}"
-
-
-def step_s(record: dict) -> float:
-    """Median seconds of a step."""
-    return record["time_s"]["step"]["median"]
-
-
-def comparisons(measured: list[dict]) -> list[str]:
-    """What of the exchange the streams hide, and how much better than plain the best run and the box are."""
-    out = [
-        "",
-        "| problem | ranks | exchange hidden by streams | plain over best | plain over box-overlap |",
-        "|---|---|---|---|---|",
-    ]
-    for name, ranks in dict.fromkeys((problem(r), r["request"]["ranks"]) for r in measured):
-        same = [r for r in measured if (problem(r), r["request"]["ranks"]) == (name, ranks) and
-                r["request"]["schedule"] != "resident"]  # fmt: skip
-        step: dict[tuple, float] = {}
-        swept: dict[tuple, float] = {}
-        for r in same:
-            q = r["request"]
-            key = (q["schedule"], q["strategy"], q["depth"])
-            step[key] = min(step_s(r), step.get(key, step_s(r)))
-            swept[key] = r["phases_s"]["compute"]["max"]
-        hidden = [(bulk - step["streams", *way]) / (bulk - swept[schedule, *way]) for (schedule, *way), bulk in step.items()
-                  if schedule == "bulk" and ("streams", *way) in step and bulk > swept[schedule, *way]]  # fmt: skip
-        plain = step.get(("bulk", "ordered/staged", 1))
-        boxed = [t for (schedule, *_), t in step.items() if schedule == "box-overlap"]
-        out.append(f"| {name} | {ranks} | {f'{max(hidden):.2f}' if hidden else ''} | "
-                   f"{f'{plain / min(step.values()):.2f}' if plain else ''} | "
-                   f"{f'{plain / min(boxed):.2f}' if plain and boxed else ''} |")  # fmt: skip
-    return out
-
-
 def write(path: Path, lines: list[dict]) -> None:
     """JSON Lines."""
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -364,6 +315,8 @@ def measure(options: argparse.Namespace) -> int:
         say(f"{len(checked) - len(wrong)} of {len(checked)} configurations byte-identical to the CPU's reference")
         for record in wrong[:5]:
             print("  wrong:", record.get("reason") or record["request"])
+        learned, skipped = run_all("calibration.jsonl", calibration(device), (time.monotonic() + 2 * end) / 3)
+        say(f"{len(learned)} points of a calibration measured, {skipped} not for lack of time")
         steps, late = run_all("steps.jsonl", {n: halo_path(n, small) for n in ((1, 2) if small else (2, 4, 1))}, end)
         say(f"steps measured; not run for lack of time: {missing} to check, {late} to measure")
     lines = table(kernels, steps)

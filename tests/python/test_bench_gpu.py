@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from haloscope import build, launch
+from haloscope import build, launch, records
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -43,3 +43,9 @@ def test_its_table_shows_every_kernel_and_the_steps(measured):
         assert f"| {form}" in text
     assert "fused, 8 steps" in text and "pack, 6 faces" in text and "| steps | ranks |" in text
     assert (folder / "table.md").read_text().splitlines()[0] in text
+
+
+def test_it_takes_the_records_of_a_calibration_along(measured):
+    _, folder = measured
+    found = [r for r in records.read(folder / "calibration.jsonl").records if r["kind"] == "calibration"]
+    assert found and all(r["verification"]["status"] != "failed" for r in found)

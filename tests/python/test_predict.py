@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from haloscope import core
 from haloscope.errors import NotAvailable, UsageProblem
 from haloscope.model import predict as model
-from haloscope.model import price
+from haloscope.model import surcharge
 from toy import changed
 
 PLAINLY = model.Setting()
@@ -337,7 +337,7 @@ def test_a_profile_without_packing_is_named_once_something_is_packed(toy):
 
 
 def test_stretches_of_memory_have_three_classes():
-    assert [price.stride_class(run) for run in (8, 63, 64, 4095, 4096)] == ["strided"] * 2 + ["lines"] * 2 + [
+    assert [surcharge.stride_class(run) for run in (8, 63, 64, 4095, 4096)] == ["strided"] * 2 + ["lines"] * 2 + [
         "contiguous"
     ]
 

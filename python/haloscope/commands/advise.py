@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import re
 
 import click
 
@@ -24,6 +25,8 @@ from haloscope.errors import UsageProblem
 )
 @click.option("--periodic", default="", metavar="DIMS", help="Dimensions that wrap: xyz, xy, ..., none. [all]")
 @click.option("--nodes", type=click.IntRange(0), default=0, help="Split the ranks over so many of the profile's nodes.")
+@click.option("--device", default="", help="Back end whose devices hold the fields: cuda, hip, host. [none: the CPU]")
+@click.option("--box", type=click.IntRange(1), default=1, help="Layers of the CPU's walls around a device's block. [1]")
 @click.option("--depth", "-d", default="1,2,4,8,16", show_default=True, metavar="LIST", help="Time steps per exchange.")
 @click.option("--top", type=click.IntRange(1), default=10, show_default=True, help="Rows of the table.")
 @predict.MACHINE
@@ -44,10 +47,12 @@ def command(app, cells, depth, top, profile, mapping, active, reductions, sample
     shapes = sweep.shapes(cells, core.find_app(app).dims)
     if len(shapes) != 1:
         raise UsageProblem(f"advice is for one grid, --cells '{cells}' names several; give one size, as 64x64x64")
+    machine = profiles.load(profile)
+    options["device"] = predict.device_of(options["device"], machine)
     configuration = sweep.Configuration(app, shapes[0], **options)
     setting = predicting.Setting(mapping, active, reductions=reductions)
     depths = measuring.positive(sweep.numbers(depth, "--depth"), "--depth")
-    advice = model.advise(sweep.choice(configuration), profiles.load(profile), setting, depths, samples)
+    advice = model.advise(sweep.choice(configuration), machine, setting, depths, samples)
     click.echo(json.dumps(document(advice), indent=1) if as_json else markdown(advice, top))
 
 
@@ -118,6 +123,8 @@ def code_for(c) -> str:
     """Return what to write to use a choice: in the user's own program, and to measure it here."""
     from haloscope import core
 
+    if c.device:
+        return f"## To measure it\n\n`{_run(c)}`"
     dims, radius = len(c.cells), core.find_app(c.app).radius
     cells, wraps = ", ".join(map(str, c.cells)), ", ".join(str(p).lower() for p in c.periodic or (True,) * dims)
     memory = ", .memory = haloscope::MemoryKind::shared" if core.needs_shared_fields(c.strategy) else ""
@@ -128,16 +135,27 @@ def code_for(c) -> str:
         else "halo.start(slot);  /* interior */  halo.finish();  /* boundary */"
     )
     steps = f"  // every {c.depth} steps; sub-steps sweep {c.region} regions" if c.depth > 1 else ""
-    wrapped = "".join(axis for axis, on in zip("xyz", c.periodic or (True,) * dims, strict=False) if on) or "none"
-    more = f" --threads {c.threads}" * (c.threads > 1) + f" --region {c.region}" * (c.depth > 1)
-    shape = "x".join(map(str, c.cells))
     return (
         f"## To use it\n\n```cpp\n"
         f"haloscope::Grid<{dims}> grid{{comm, {{.cells = {{{cells}}}, .periodic = {{{wraps}}}}}}};\n"
         f"haloscope::Field<{real}, {dims}> u{{grid, {{.halo = {c.depth * radius}, .slots = 2{memory}}}}};\n"
         f'auto halo = haloscope::make_exchange(grid, {{u}}, "{c.strategy}");\n{verbs}{steps}\n```\n\n'
-        f"To measure it: `haloscope run {c.app} --cells {shape} --ranks {c.ranks} --periodic {wrapped} "
-        f"--strategy {c.strategy} --schedule {c.schedule} --depth {c.depth}{more}`"
+        f"To measure it: `{_run(c)}`"
+    )
+
+
+def _run(c) -> str:
+    """Return the command that measures a choice."""
+    from haloscope.sweep import BOXES
+
+    axes = "xyz"[: len(c.cells)]
+    wrapped = "".join(axis for axis, on in zip(axes, c.periodic or (True,) * len(axes), strict=True) if on) or "none"
+    more = f" --threads {c.threads}" * (c.threads > 1) + f" --region {c.region}" * (c.depth > 1)
+    if c.device:
+        more += f" --device {c.device}" + f" --box {c.box}" * (c.schedule in BOXES)
+    return (
+        f"haloscope run {c.app} --cells {'x'.join(map(str, c.cells))} --ranks {c.ranks} --periodic {wrapped} "
+        f"--strategy {c.strategy} --schedule {c.schedule} --depth {c.depth}{more}"
     )
 
 
@@ -146,5 +164,8 @@ def _left_out(advice) -> str:
     lacking = {reason: count for reason, count in advice.refused.items() if reason.startswith("profile ")}
     if not lacking:
         return ""
-    names = sorted({reason.split("'")[3] for reason in lacking})
-    return f"Not priced, as the profile does not know them: {', '.join(names)}."
+    transports = re.compile("has no cost of transport '([^']+)'")
+    names = sorted({found[1] for reason in lacking if (found := transports.search(reason))})
+    others = sorted(reason for reason in lacking if not transports.search(reason))
+    said = [f"Not priced, as the profile does not know them: {', '.join(names)}."] if names else []
+    return "\n\n".join(said + [f"Not priced: {reason}." for reason in others])

@@ -26,7 +26,10 @@ from haloscope import errors
     "--sections",
     default="*",
     metavar="LIST",
-    help="network, pack, kernels, steps, transports, reductions; globs. [all]",
+    help="network, pack, kernels, steps, transports, reductions, device; globs. [all]",
+)
+@click.option(
+    "--device", default="", help="Device to measure too: cuda, hip, host (imitated), none. [a card that is here]"
 )
 @click.option("--name", default="", help="Name of the profile. [the host's]")
 @click.option(
@@ -37,7 +40,7 @@ from haloscope import errors
     help="Fit records of an earlier calibration again; nothing is measured.",
 )
 @click.option("--verbose", is_flag=True, help="Show every fitted point too.")
-def command(output, quick, ranks, launches, sections, name, recorded, verbose):
+def command(output, quick, ranks, launches, sections, device, name, recorded, verbose):
     """Measure what messages, packing, transports, kernels and reductions cost here, and fit a machine profile.
 
     \b
@@ -57,23 +60,38 @@ def command(output, quick, ranks, launches, sections, name, recorded, verbose):
     if recorded:
         found, source = records.read(recorded).records, str(recorded)
     else:
-        found, notes = _measured(output, wanted, ranks, launches, points.QUICK if quick else points.FULL)
+        effort = points.QUICK if quick else points.FULL
+        found, notes = _measured(output, wanted, ranks, launches, effort, _device(device))
         source = output.with_suffix(".jsonl").name
     made = calibrate.fit_profile(found, name, source, notes)
     profile.save(made.data, output)
     click.echo(_report(made, verbose) + f"\n\nprofile: {output}")
 
 
-def _measured(output: Path, sections, ranks, launches, effort) -> tuple[list[dict], list[str]]:
+def _device(asked: str) -> str:
+    """Return the back end to measure: as asked, or a card that is here; "" without one."""
+    from haloscope import devices
+
+    if not asked:
+        return devices.card()
+    word = devices.found(asked)
+    if "," in word:
+        raise errors.UsageProblem(f"--device '{asked}' names several; a profile has one device")
+    return "" if word == devices.NONE else word
+
+
+def _measured(output: Path, sections, ranks, launches, effort, device) -> tuple[list[dict], list[str]]:
     """Measure and return the records of the sections, and what must be said of them."""
     from haloscope import campaign, launch, records, sweep
     from haloscope.model import points
 
     ranks = ranks or launch.cores()
     effort = dataclasses.replace(effort, launches=launches or effort.launches)
-    planned = points.all_points(sections, ranks, launch.cores(), effort)
+    planned = points.all_points(sections, ranks, launch.cores(), effort, device)
     alone = [s for s in sections if ranks < 2 and s in points.NEEDS_PEERS]
     notes = [f"section '{s}' needs 2 ranks or more, and there was 1" for s in alone]
+    if not planned and not alone:
+        raise errors.UsageProblem("device: there is none here to measure; give --device host for an imitated one")
     if not planned:
         raise errors.UsageProblem(f"{', '.join(alone)}: nothing can be measured with 1 rank; use --ranks 2 or more")
     file = output.with_suffix(".jsonl")

@@ -46,12 +46,24 @@ def command(app, profile, mapping, active, reductions, samples, as_json, **optio
     from haloscope.model import profile as profiles
 
     machine = profiles.load(profile)
+    options["device"] = device_of(options["device"], machine)
     made = []
     for configuration in configurations(app, options):
         setting = predict.Setting(mapping, active, (), configuration.tiles, configuration.barrier, reductions)
         made.append((configuration, predict.predict(sweep.choice(configuration), machine, setting, samples)))
     made.sort(key=lambda pair: pair[1].time_s)
     click.echo(json.dumps(document(made), indent=1) if as_json else markdown(made))
+
+
+def device_of(asked: str, machine) -> str:
+    """Return --device with `auto` replaced by the back end that a profile has a device of, and `none` alone by nothing.
+
+    Raises NotAvailable for `auto` where the profile has no device.
+    """
+    from haloscope import devices
+
+    words = [machine.section("device")["backend"] if word == devices.AUTO else word for word in devices.words(asked)]
+    return ",".join(word or devices.NONE for word in words) if any(words) else ""
 
 
 def configurations(app: str, options: dict) -> list:

@@ -16,13 +16,17 @@ SPACE = run.options_of(
     click.option("--cells", required=True, help="Global cells: 64x64x64, or one number for a cube."),
     click.option("--ranks", "-n", type=click.IntRange(1), default=2, show_default=True, help="Number of MPI ranks."),
     run.sweeping("strategy", "*/*", "Pattern and transport; globs as 'ordered/*'."),
-    run.sweeping("schedule", "*", "bulk, split, interleaved, comm-thread, pipeline; globs."),
+    run.sweeping("schedule", "*", "bulk, split, interleaved, comm-thread, pipeline; resident, streams, box; globs."),
     run.sweeping("depth", "1,2,4,8", "Time steps per exchange.", "-d"),
     run.sweeping("region", "*", "What sub-steps of deep halos sweep: full, shrink, blocked; globs."),
     run.sweeping("process-grid", "", "Rules (white, valen, davis, lines) or explicit, 2x1x1."),
     run.sweeping("threads", "1", "Threads per rank."),
     run.sweeping("tiles", "0", "Interior tiles of split; 0 = its default."),
     run.sweeping("sharing", "", "How comm-thread hands out the interior: guided, dynamic."),
+    run.sweeping("device", "none", "Where the fields live: none (the CPU), auto, cuda, hip, host."),
+    run.sweeping("device-kernel", "", "Kernels of a device: naive, stream, shared; globs."),
+    run.sweeping("device-block", "", "Threads of a device's block and its layers, 32x8x64."),
+    run.sweeping("box", "1", "box, box-overlap: layers of the CPU's walls around a device's block."),
     click.option("--form", default="", help="Kernel form. [the app's first]"),
     click.option("--real", default="f64", show_default=True, help="Scalar type: f64, f32."),
     click.option("--periodic", default="", metavar="DIMS", help="Dimensions that wrap: xyz, xy, ..., none. [all]"),
@@ -58,11 +62,12 @@ def command(app, profile, budget, confirm, exhaustive, timeout, seed, output, re
     launch of its own with a time-out, and its result is compared with `reference`; one that fails is left out with the reason.
     At last the winner, the runner-up and plain `ordered/p2p` bulk depth 1 are measured again, interleaved.
     """
-    from haloscope import build, progress, records
+    from haloscope import build, devices, progress, records
     from haloscope.model import profile as profiles
     from haloscope.model import tune as model
 
     machine = profiles.load(profile) if profile else None
+    options["device"] = devices.found(options["device"])
     planned = space(app, options)
     build.rank_program()  # is it there? asked before a record file is made
     measurer = isolated.Isolated(output or records.scratch(f"tune-{app}"), timeout, resume)
@@ -94,13 +99,11 @@ def space(app: str, options: dict):
 
     given = {
         **dict.fromkeys(run.PASSED_ON),
-        **dict.fromkeys(("isa", "memory", "placement", "device_kernel", "device_block"), ""),
+        **dict.fromkeys(("isa", "memory", "placement"), ""),
         "nodes": "0",
     }
     given |= {
-        "device": "none",
         "pack": "first",
-        "box": "1",
         "barrier": False,
         "verify": None,
         **options,

@@ -14,12 +14,13 @@ from dataclasses import dataclass
 
 from haloscope import core
 from haloscope.errors import HaloscopeError, NotAvailable, UsageProblem
-from haloscope.model import predict, price, sampling, segments
+from haloscope.model import predict, price, sampling, segments, surcharge
 from haloscope.model.profile import Profile
 
 DEPTHS = (1, 2, 4, 8, 16)
 CONTENDERS = 6  # candidates that are compared with the best
 MARGIN = 0.05  # candidates this near are equal where the profile gives no intervals
+BOXED = f"ordered/{surcharge.PLAIN}"
 FACTORS = (2.0, 0.5)  # by which costs are changed to see whether the answer does
 
 # What could be otherwise on the machine: words, the section of the profile, the parameters in it that are scaled.
@@ -28,6 +29,9 @@ CHANGES = (
     ("time per byte of messages", "network", ("per_byte_s",)),
     ("time to pack", "pack", ("latency_s", "per_byte_s")),
     ("time to sweep", "kernels", ("fixed_s", "per_cell_s")),
+    ("time to pack on the device and to copy to and from it", "device", ("latency_s", "per_byte_s")),
+    ("time to sweep on the device", "device", ("fixed_s", "per_cell_s")),
+    ("time to hand work to the device", "device", ("operation_s", "notice_s")),
 )
 
 
@@ -72,9 +76,11 @@ class Advice:
 def candidates(choice: core.Choice, depths: Sequence[int] = DEPTHS) -> Iterator[core.Choice]:
     """Yield a choice with every strategy, schedule and depth, legal or not; deep ones with every region.
 
-    Those that move the same between the same ranks follow one another. `reference`, the oracle, is left out.
+    Those that move the same between the same ranks follow one another. `reference`, the oracle, is left out. With a device,
+    strategies for its memory; beside a block in a box plain messages of the host.
     """
-    strategies = sorted((s for s in core.strategy_names() if "/" in s), key=lambda s: s.partition("/")[0])
+    names = [*core.device_strategy_names(), BOXED] if choice.device else core.strategy_names()
+    strategies = sorted((s for s in names if "/" in s), key=lambda s: s.partition("/")[0])
     for depth, strategy, schedule in itertools.product(depths, strategies, core.schedule_names()):
         for region in core.region_names() if depth > 1 else ("full",):
             yield dataclasses.replace(choice, strategy=strategy, schedule=schedule, depth=depth, region=region)
@@ -92,7 +98,8 @@ def advise(
     setting: as in `predict.predict`. depths: time steps per exchange to try. samples: draws of the profile's parameters.
     Raises UsageProblem when none is legal, NotAvailable when the profile lacks what all need. Cost: one prediction each.
     """
-    profile.kernel(price.kernel_of(choice))
+    if not choice.device:
+        profile.kernel(price.kernel_of(choice))
     found, refused, last = [], {}, None
     for candidate in candidates(choice, depths):
         try:
@@ -201,6 +208,9 @@ def reason(prediction: predict.Prediction, profile: Profile) -> str:
         "wait": "imbalance: peers are late",
         "synchronisation": f"synchronisation-bound: {messages}",
         "copy": "bound by copies to itself",
+        "d2h": f"bound by copies from the device: {messages}",
+        "h2d": f"bound by copies to the device: {messages}",
+        "launch": f"bound by handing work to the device: {messages}",
     }
     what = texts.get(largest, f"packing-bound: {messages}")
     return f"{what}; exchange {share:.0%} of a step"

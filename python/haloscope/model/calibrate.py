@@ -12,10 +12,10 @@ import numpy as np
 
 from haloscope import microbench, stats
 from haloscope.errors import UsageProblem
-from haloscope.model import in_step, laws, profile, segments
+from haloscope.model import calibrate_device, in_step, laws, profile, segments
 from haloscope.model.laws import Law, Row, Terms
 from haloscope.model.points import KIND, SECTIONS
-from haloscope.model.price import stride_class
+from haloscope.model.surcharge import stride_class
 
 ROW_BYTES = 8  # of the rows that strided costs are given for
 FEW_ROWS = 4  # points below which nothing is fitted
@@ -51,6 +51,7 @@ def fit_profile(
     _packing(made, good)
     _kernels(made, good)
     _reductions(made, good)
+    made.laws += calibrate_device.fit(made.data, good)
     made.transports += in_step.fit(made.data, good)
     made.data["notes"] += _remarks(made, good)
     profile.checked(made.data, "the fitted profile")

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import heapq
 import itertools
+import math
 from collections import defaultdict
 from collections.abc import Sequence
 
 from haloscope.errors import HaloscopeError
-from haloscope.model.tracks import Track, lanes
+from haloscope.model.tracks import HALO_STREAM, Track, lanes
 
 
 class Stuck(HaloscopeError):
@@ -19,8 +20,7 @@ class Log:
     """When a track did what: intervals by term of each lane, lengths of received flights, ends of rounds."""
 
     def __init__(self):
-        self.main: list[tuple[float, float, str]] = []
-        self.comm: list[tuple[float, float, str]] = []
+        self.lanes: dict[str, list[tuple[float, float, str]]] = defaultdict(list)
         self.flights: list[tuple[float, float]] = []  # when received, how long it travelled
         self.ends: list[float] = []
 
@@ -58,11 +58,13 @@ class Clock:
             for track in tracks
         ]
         self.blocked: dict[object, list[_Actor]] = defaultdict(list)
-        self.finished: list[set[int]] = [set() for _ in tracks]  # actions of this round, tracks with a comm thread
+        # Of tracks with several lanes: rounds in which an action, or handing one over, is done, and when it was last.
+        self.finished: list[dict] = [defaultdict(int) for _ in tracks]
+        self.done_at: list[dict] = [{} for _ in tracks]
         self.joined: list[list[_Actor]] = [[] for _ in tracks]
         self.waiting: list[_Actor] = []  # at a barrier
         self.lanes: list[dict[str, _Actor]] = [{} for _ in tracks]
-        self.state = ["busy"] * len(tracks)  # of the communication thread: busy, idle, helping
+        self.state = ["busy"] * len(tracks)  # of the lane beside sweeps: busy, idle, helping
         self.sweeping: list[list | None] = [None] * len(tracks)  # [actor, seconds by state, part left, since]
         for number, track in enumerate(tracks):
             for m, sources in track.sources.items():
@@ -70,7 +72,7 @@ class Clock:
                     self.receivers[source].add((number, m))
             log = self.logs[number]
             for name, steps in lanes(track, rounds).items():
-                self.lanes[number][name] = _Actor(number, steps, getattr(log, name))
+                self.lanes[number][name] = _Actor(number, steps, log.lanes[name])
                 self.at(0.0, self.lanes[number][name])
 
     def at(self, time: float, actor: _Actor, answer=None) -> None:
@@ -105,11 +107,12 @@ class Clock:
 
     def block(self, actor: _Actor, request: tuple, key) -> None:
         actor.request = request
-        self.blocked[key].append(actor)
+        self.blocked[key].append((actor, actor.version))
 
     def wake(self, now: float, key) -> None:
-        for actor in self.blocked.pop(key, ()):
-            self.at(now, actor)
+        for actor, version in self.blocked.pop(key, ()):
+            if version == actor.version:  # else it has gone on meanwhile
+                self.at(now, actor)
 
     # -- requests
 
@@ -192,15 +195,17 @@ class Clock:
         self.logs[actor.track].ends.append(now)
         self.at(now, actor)
 
-    def on_after(self, now, actor, needed):
-        missing = [i for i in needed if i not in self.finished[actor.track]]
+    def on_after(self, now, actor, request):
+        number, needed = request
+        missing = [i for i in needed if self.finished[actor.track][i] <= number]
         if missing:
             self.thread_state(now, actor, "idle")
-            return self.block(actor, ("after", needed), ("done", actor.track, missing[0]))
+            return self.block(actor, ("after", request), ("done", actor.track, missing[0]))
         self.at(now, actor)
 
     def on_done(self, now, actor, i):
-        self.finished[actor.track].add(i)
+        self.finished[actor.track][i] += 1
+        self.done_at[actor.track][i] = now
         self.wake(now, ("done", actor.track, i))
         self.at(now, actor)
 
@@ -208,12 +213,56 @@ class Clock:
         self.thread_state(now, actor, "helping")
         self.joined[actor.track].append(actor)
         if len(self.joined[actor.track]) == 2:
-            self.finished[actor.track].clear()
             for one in self.joined[actor.track]:
                 self.at(now, one)
             self.joined[actor.track] = []
 
-    # -- sweeps beside a communication thread
+    # -- the host beside a device
+
+    def on_copying(self, now, actor, parts):
+        self.thread_state(now, actor, "idle")
+        self.on_work(now, actor, parts)
+
+    def on_choose(self, now, actor, request):
+        """The first of some operations that can go on; else the host looks again when it knows that one may."""
+        number, options = request
+        soonest, actor.version = math.inf, actor.version + 1
+        for i, action in options:
+            missing, when = self.ready(now, actor.track, number, action, len(options) > 1)
+            if not missing and when <= now:
+                actor.request, actor.version = None, actor.version + 1
+                return self.at(now, actor, i)
+            for key in missing:
+                self.block(actor, ("choose", request), key)
+            soonest = min(soonest, math.inf if missing else when)
+        actor.request = ("choose", request)
+        if soonest < math.inf:
+            self.at(soonest, actor)
+
+    def ready(self, now, track, number, action, ask: bool):
+        """What is to happen before the host can begin an operation, and from when on it can, as far as that is known.
+
+        ask: messages must be there too; else the operation itself waits for them.
+        """
+        one, when = self.tracks[track], 0.0
+        streams = [b for b in action.after if one.body[b].stream]
+        missing = [("done", track, b) for b in streams if self.finished[track][b] <= number]
+        if not missing:
+            when = max((self.done_at[track][b] + one.notice_s for b in streams), default=0.0)
+        if ask and action.kind == "wait":
+            for m in action.messages:
+                taken = self.taken[track, m]
+                for departures, flight, source in self.routes[track][m]:
+                    if len(departures) <= taken:
+                        missing.append(("sent", *source))
+                        continue
+                    start = departures[taken] if flight.by_itself else self.started.setdefault((track, m, taken), now)
+                    when = max(when, start + (flight.seconds - flight.held) / one.efficiency)
+        if ask and action.kind == "complete" and not self.fetched(now, track, action.messages):
+            missing += [("delivered", track, m) for m in action.messages if not one.flights[m].by_itself]
+        return missing, when
+
+    # -- sweeps beside a communication thread, or beside the other stream of a device
 
     def on_sweep(self, now, actor, seconds):
         by_state = dict(zip(("busy", "idle", "helping"), seconds, strict=True))
@@ -226,9 +275,10 @@ class Clock:
             actor.log.append((actor.since, now, "compute"))
 
     def thread_state(self, now, actor, state):
-        """The communication thread changes what it does: a sweep beside it goes on at another pace."""
+        """The communication thread, or the other stream, changes what it does: a sweep beside it goes on at another pace."""
         track = actor.track
-        if actor is not self.lanes[track].get("comm") or self.state[track] == state:
+        beside = self.lanes[track].get("comm") or self.lanes[track].get(HALO_STREAM)
+        if actor is not beside or self.state[track] == state:
             return
         if (sweep := self.sweeping[track]) is not None:
             sweeper, by_state, left, since = sweep

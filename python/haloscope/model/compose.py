@@ -13,11 +13,13 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from haloscope.model.clock import Clock, Log, Stuck
-from haloscope.model.tracks import Action, Flight, Track
+from haloscope.model.tracks import HALO_STREAM, SWEEP_STREAM, Action, Flight, Track
 
 __all__ = ["TERMS", "Action", "Flight", "Pace", "Stuck", "Track", "compose"]
 
-TERMS = ("compute", "pack", "message", "unpack", "copy", "synchronisation", "wait", "runner", "reduction")
+TERMS = ("compute", "pack", "d2h", "message", "h2d", "unpack", "copy", "synchronisation", "launch", "wait", "runner",
+         "reduction")  # fmt: skip
+PRECEDENCE = (SWEEP_STREAM, HALO_STREAM, "main", "comm")  # lanes: what one does counts while those before it do nothing
 FEW_ROUNDS, MANY_ROUNDS = 6, 24  # rounds carried out; the first half lets tracks fall into step
 IN_STEP = 1e-6  # relative difference between rounds that counts as none
 
@@ -63,12 +65,11 @@ def _pace(log: Log, first: int) -> Pace:
     """Averages over the rounds from number `first` on."""
     begin, end, rounds = log.ends[first - 1], log.ends[-1], len(log.ends) - first
     terms, busy = dict.fromkeys(TERMS, 0.0), dict.fromkeys(TERMS, 0.0)
-    main = _within(log.main, begin, end)
-    comm = _within(log.comm, begin, end)
-    for low, high, term in itertools.chain(main, comm):
+    lanes = [_within(log.lanes[name], begin, end) for name in PRECEDENCE if name in log.lanes]
+    for low, high, term in itertools.chain(*lanes):
         busy[term] += (high - low) / rounds
     busy["message"] = sum(length for at, length in log.flights if begin < at <= end) / rounds
-    for low, high, term in itertools.chain(main, _filling(main, comm, begin, end)):
+    for low, high, term in _critical(lanes, begin, end):
         terms[term] += (high - low) / rounds
     return Pace(sum(terms.values()), terms, busy)
 
@@ -77,15 +78,16 @@ def _within(intervals, begin: float, end: float) -> list[tuple[float, float, str
     return [(max(low, begin), min(high, end), term) for low, high, term in intervals if high > begin and low < end]
 
 
-def _filling(main, comm, begin: float, end: float) -> Iterable[tuple[float, float, str]]:
-    """Yield what the comm lane did while the main lane had nothing to do: that is what the main lane waited for."""
+def _critical(lanes, begin: float, end: float) -> Iterable[tuple[float, float, str]]:
+    """Yield what the first lane did, and in its gaps what the next one did: that is what it waited for; "wait" in the rest."""
+    if not lanes:
+        if end > begin:
+            yield begin, end, "wait"
+        return
     at = begin
-    for low, high, _ in [*main, (end, end, "")]:
+    for low, high, term in [*lanes[0], (end, end, "")]:
         if low > at:
-            covered = at
-            for part in _within(comm, at, low):
-                yield part
-                covered = part[1]
-            if low > covered:
-                yield covered, low, "wait"
+            yield from _critical([_within(lane, at, low) for lane in lanes[1:]], at, low)
+        if high > low:
+            yield low, high, term
         at = max(at, high)

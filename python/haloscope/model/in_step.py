@@ -18,7 +18,7 @@ import numpy as np
 
 from haloscope import core
 from haloscope.errors import HaloscopeError
-from haloscope.model import laws, predict, price, validate
+from haloscope.model import laws, predict, price, surcharge, validate
 from haloscope.model.laws import Terms
 from haloscope.model.profile import Profile
 
@@ -49,7 +49,7 @@ class Step:
     @property
     def transport(self) -> str:
         """As strategies write it."""
-        return price.transports_of(self.choice.strategy)[0]
+        return surcharge.transports_of(self.choice.strategy)[0]
 
     def like(self, **changes) -> tuple:
         """Return a key that is equal for another step of the same launch that differs in nothing but some changes."""
@@ -85,7 +85,7 @@ def _counts(choice: core.Choice, profile: Profile) -> tuple[int, dict[str, float
     pieces = [price.piece_counts(s.region, kind.plan, len(choice.cells)) for s in program.sweeps if s.region.volume]
     far = price.slot_bytes(kind.plan) >= profile.cache_limit
     extra = sum(rows for _, rows in pieces)
-    sent, rows = sum(m.bytes for m, _ in out), sum(price.short_rows(t) for _, t in out)
+    sent, rows = sum(m.bytes for m, _ in out), sum(surcharge.short_rows(t) for _, t in out)
     return case.steps, {
         "one": 1.0,
         "operations": len(program.ops),
@@ -115,15 +115,15 @@ def fit(data: dict, records: Sequence[dict]) -> list[Terms]:
         return []
     predicted = _predictor(plain)
     bulk = [s for s in found if s.choice.schedule == "bulk"]
-    base = [s for s in bulk if s.transport == price.PLAIN and predicted(s.choice)]
+    base = [s for s in bulk if s.transport == surcharge.PLAIN and predicted(s.choice)]
     exchange = _plain_exchange(base, predicted)
     fits = [f for f in (_running(base), exchange, _pieces(found, predicted)) if f]
     data["steps"] = _section(fits, (*RUNNING, *WAITING, *PIECES))
-    data["transports"] = {price.PLAIN: _section([exchange], EXCHANGE)}
-    for name in sorted({s.transport for s in bulk} - {price.PLAIN}):
+    data["transports"] = {surcharge.PLAIN: _section([exchange], EXCHANGE)}
+    for name in sorted({s.transport for s in bulk} - {surcharge.PLAIN}):
         if terms := _transport(name, [s for s in bulk if s.transport == name], base):
             fits += terms
-            data["transports"][name] = _section(terms, (*EXCHANGE, *READING), data["transports"][price.PLAIN])
+            data["transports"][name] = _section(terms, (*EXCHANGE, *READING), data["transports"][surcharge.PLAIN])
     data["discrepancy"] = discrepancy(bulk, _predictor(Profile(data)))
     return fits
 
@@ -166,7 +166,7 @@ def _plain_exchange(base: Sequence[Step], predicted) -> Terms:
                for name, far in WAITING.items()}  # fmt: skip
     alone = [predicted(s.choice)[0] for s in base]
     while True:  # nobody waits a negative time: such a share is none
-        fit = laws.fit_terms(f"transports/{price.PLAIN}", _features(EXCHANGE, base) | waiting, alone,
+        fit = laws.fit_terms(f"transports/{surcharge.PLAIN}", _features(EXCHANGE, base) | waiting, alone,
                              [s.exchange_s for s in base], [s.launch for s in base])  # fmt: skip
         negative = [name for name in waiting if fit.values.get(name, 0.0) < 0]
         if not negative:
@@ -193,7 +193,7 @@ def _pieces(found: Sequence[Step], predicted) -> Terms | None:
 def _transport(name: str, steps: Sequence[Step], base: Sequence[Step]) -> list[Terms]:
     """What a transport costs beside plain messages of the same blocks in the same launch: in its exchange, and in sweeps."""
     plain = {s.like(): s for s in base}
-    pairs = [(s, plain[key]) for s in steps if (key := s.like(strategy=f"ordered/{price.PLAIN}")) in plain]
+    pairs = [(s, plain[key]) for s in steps if (key := s.like(strategy=f"ordered/{surcharge.PLAIN}")) in plain]
     if len(pairs) < FEW:
         return []
     mine, theirs = zip(*pairs, strict=True)

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from haloscope import core, microbench
-from haloscope.sweep import Configuration
+from haloscope.sweep import Configuration, choice
 
-SECTIONS = ("network", "pack", "kernels", "steps", "transports", "reductions")
+SECTIONS = ("network", "pack", "kernels", "steps", "transports", "reductions", "device")
 NEEDS_PEERS = ("network", "steps", "transports", "reductions")  # nothing to measure on one rank
 KIND = "calibration"
 
@@ -30,6 +31,8 @@ class Effort:
     fused: tuple[int, ...]  # sweeps that are fused in the cache
     packed: tuple[tuple[tuple[int, ...], int], ...]  # cells and depth of the blocks whose halos are packed
     blocks: tuple[tuple[str, int, str], ...]  # app, side and process grid of two blocks that exchange in every step
+    device_squares: tuple[int, ...]  # sides of blocks in the memory of a device
+    device_cubes: tuple[int, ...]
 
 
 def _message_sizes(steps: int) -> tuple[int, ...]:
@@ -58,7 +61,7 @@ _BLOCKS = (
     *(("laplace3d", side, "2x1x1") for side in (16, 32, 64)),
 )
 QUICK = Effort(0.0005, 0.00025, 0.002, 0, 3, 3, _message_sizes(1), (16, 32, 64, 128, 256, 512, 1024, 2048),
-               (8, 12, 16, 24, 32, 48, 64, 96, 128), (2, 8), _PACKED, _BLOCKS[::2])  # fmt: skip
+               (8, 12, 16, 24, 32, 48, 64, 96, 128), (2, 8), _PACKED, _BLOCKS[::2], (64, 512, 2048, 8192), (16, 64, 128, 256))  # fmt: skip
 FULL = Effort(
     0.002, 0.002, 0.003, 1, 5, 5, _message_sizes(2),
     (16, 24, 32, 48, 64, 96, 128, 192, 256, 384, 512, 768, 1024, 1448, 2048, 2896, 4096),
@@ -67,6 +70,7 @@ FULL = Effort(
     (*_PACKED, *_squares((32, 1), (128, 1), (512, 1), (2048, 1), (512, 4), (2048, 2)),
      *_cubes((24, 1), (48, 1), (96, 1), (192, 1), (32, 8), (128, 2), (128, 4)), ((768, 48), 4), ((4096, 24), 2)),
     _BLOCKS,
+    (32, 64, 128, 256, 512, 1024, 2048, 4096, 8192, 16384), (8, 16, 24, 32, 48, 64, 96, 128, 192, 256, 384, 512),
 )  # fmt: skip
 
 
@@ -99,12 +103,12 @@ class Point:
         return self.plain.request() | {"part": self.part, "fields": self.fields}
 
 
-def points(section: str, ranks: int, cores: int, effort: Effort) -> list:
-    """Return what is measured for one of SECTIONS; nothing where one rank is too few.
+def points(section: str, ranks: int, cores: int, effort: Effort, device: str = "") -> list:
+    """Return what is measured for one of SECTIONS; nothing where one rank is too few, or the section lacks its device.
 
-    ranks: at most so many, >= 1. cores: of this machine. effort: QUICK, FULL or another.
+    ranks: at most so many, >= 1. cores: of this machine. effort: QUICK, FULL or another. device: back end, "" = none.
     """
-    if ranks < 2 and section in NEEDS_PEERS:
+    if (ranks < 2 and section in NEEDS_PEERS) or (section == "device" and not device):
         return []
     repetitions = ("repetitions", str(effort.repetitions))
     seconds = effort.packing_s if section == "pack" else effort.seconds
@@ -117,6 +121,7 @@ def points(section: str, ranks: int, cores: int, effort: Effort) -> list:
         "kernels": _kernels,
         "steps": _steps,
         "reductions": _reductions,
+        "device": functools.partial(_device, device),
     }
     found = make[section](ranks, cores, effort)
     return [
@@ -236,6 +241,30 @@ def _reductions(ranks: int, cores: int, effort: Effort) -> Iterator[Point]:
         yield Point("allreduce", Configuration("laplace2d", (64, 64), ranks=count))
 
 
-def all_points(sections: Sequence[str], ranks: int, cores: int, effort: Effort) -> list:
+# Cells of a block in the memory of a device at most: three slots must fit, of all ranks that share it. An imitated one is the
+# CPU, and larger blocks say nothing more.
+CELLS, HOST_CELLS = 1 << 28, 1 << 20
+MOST_FUSED = 8  # steps that a device's kernel does at once
+
+
+def _device(device: str, ranks: int, cores: int, effort: Effort) -> Iterator[Point]:
+    """By one rank and by all at once, which then share devices."""
+    for count in sorted({1, ranks}):
+        for app, form, real in kernel_names():
+            dims, default = core.find_app(app).dims, (core.forms(app)[0], core.reals(app)[0])
+            fused = [n for n in effort.fused if n <= MOST_FUSED] if form in core.blocked_forms(app) else []
+            for side in effort.device_squares if dims == 2 else effort.device_cubes:
+                block = Configuration(app, (side,) * dims, ranks=count, form=form, real=real, device=device,
+                                      strategy=core.device_strategy_names()[0])  # fmt: skip
+                if side**dims > (HOST_CELLS if device == "host" else CELLS) or core.illegal(choice(block)):
+                    continue
+                yield Point("device-kernel", block)
+                if (form, real) == default:
+                    yield Point("device-copy", block)
+                for levels in (n for n in fused if side >= 8 * n):
+                    yield Point("device-kernel", dataclasses.replace(block, depth=levels, region="blocked"))
+
+
+def all_points(sections: Sequence[str], ranks: int, cores: int, effort: Effort, device: str = "") -> list:
     """Return what is measured for several sections, each point once."""
-    return list(dict.fromkeys(p for section in sections for p in points(section, ranks, cores, effort)))
+    return list(dict.fromkeys(p for section in sections for p in points(section, ranks, cores, effort, device)))

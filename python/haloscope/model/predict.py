@@ -14,7 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from haloscope import core
-from haloscope.errors import NotAvailable, UsageProblem
+from haloscope.errors import UsageProblem
 from haloscope.model import network, placement, price, ranks, sampling
 from haloscope.model.compose import Action, Pace, Stuck, Track, compose
 from haloscope.model.profile import Profile
@@ -106,11 +106,6 @@ class Case:
 
     def __init__(self, choice: core.Choice, profile: Profile, setting: Setting):
         self.choice, self.setting, self.profile = choice, setting, profile
-        if choice.device:
-            raise NotAvailable(
-                f"device '{choice.device}': the model has no terms for devices yet; measure with `haloscope run`, or leave "
-                "the device out"
-            )
         self.place, self.node, self.notes = placed(choice, profile, setting)
         nodes = choice.nodes or self.place.nodes
         if reason := core.illegal(dataclasses.replace(choice, nodes=nodes)):  # now that it is known how many there are
@@ -182,8 +177,10 @@ class Case:
     def track(self, c: ranks.RankClass, prices: price.Prices, flights: Sequence[float] = (), sources=None) -> Track:
         """Return a class's priced program. flights, sources: to use instead of its own."""
         kind, programs = self.kinds[c.kind], self.programs[c.kind]
+        if self.choice.strategy.endswith("/ipc"):  # a device writes to its neighbour: the message only says so
+            flights = [network.message_time(prices.profile, near, 0) for near in c.near]
         held = [self.held(near, m.bytes) for near, m in zip(c.near, kind.plan.messages, strict=True)]
-        where = price.Where(c.ranks_on_socket, c.far, flights or c.flights, held)
+        where = price.Where(c.ranks_on_socket, c.far, flights or c.flights, held, self.ranks_on_device(c))
 
         def priced(program, copies):
             return price.actions(program, kind.plan, prices, where, kind.traffic, copies)
@@ -202,7 +199,15 @@ class Case:
             opening=priced(programs.opening, ()) if programs.opening else (),
             comm_thread=programs.body[0].comm_thread and self.choice.threads > 1,
             efficiency=self.efficiency,
+            notice_s=prices.device.notice_s if prices.device else 0.0,
         )
+
+    def ranks_on_device(self, c: ranks.RankClass) -> float:
+        """Return how many ranks share a device on the node of a class."""
+        if not self.choice.device:
+            return 1.0
+        here = np.count_nonzero(self.place.node == self.place.node[c.rank])
+        return math.ceil(here / self.profile.section("device").get("per_node", 1))
 
     def alone(self, c: ranks.RankClass, prices: price.Prices) -> float:
         """Return the seconds of a round if all ranks were like those of one class: peers then send when it does.

@@ -16,72 +16,13 @@ from dataclasses import dataclass
 
 from haloscope import core
 from haloscope.errors import NotAvailable
-from haloscope.model import segments
+from haloscope.model import price_device, segments
 from haloscope.model.compose import Action, Flight
 from haloscope.model.profile import Profile
+from haloscope.model.surcharge import CONTIGUOUS_FROM, PLAIN, Surcharge, stride_class, surcharge, transports_of
+from haloscope.sweep import BOXES
 
-PLAIN = "p2p"  # the transport that network costs are measured with; descriptions of others are relative to it
-CONTIGUOUS_FROM, LINES_FROM = 4096, 64  # bytes without a gap: a page streams, a cache line is used whole
 SHARED_FROM = 4096  # cells: smaller sweeps are not shared by a team (Runner::sweep_alone)
-
-
-def stride_class(run_bytes: float) -> str:
-    """Return the class of the profile's `pack` section for stretches of so many bytes without a gap."""
-    return "contiguous" if run_bytes >= CONTIGUOUS_FROM else "lines" if run_bytes >= LINES_FROM else "strided"
-
-
-def short_rows(traffic: core.Traffic) -> float:
-    """Return how many stretches of memory shorter than a cache line a message has."""
-    return 0.0 if traffic.in_place or traffic.run_bytes >= LINES_FROM else traffic.bytes / traffic.run_bytes
-
-
-@dataclass(frozen=True)
-class Surcharge:
-    """What a transport costs beside plain messages, in seconds; copies: how often each byte is copied beside packing."""
-
-    per_message_s: float = 0.0
-    per_round_s: float = 0.0
-    per_exchange_s: float = 0.0
-    per_byte_s: float = 0.0
-    per_gapped_byte_s: float = 0.0  # of messages that are several stretches of memory
-    per_row_s: float = 0.0  # per stretch that is shorter than a cache line
-    per_touched_byte_s: float = 0.0  # received; shows in the sweep that reads it
-    per_touched_row_s: float = 0.0
-    copies: float = 0.0
-
-    def of_message(self, traffic: core.Traffic) -> float:
-        """Return the seconds that one message costs beside a plain one; may be negative."""
-        gapped = 0 if traffic.in_place else traffic.bytes
-        return (
-            self.per_message_s
-            + self.per_byte_s * traffic.bytes
-            + self.per_gapped_byte_s * gapped
-            + self.per_row_s * short_rows(traffic)
-        )
-
-    def of_reading(self, traffic: core.Traffic) -> float:
-        """Return the seconds that sweeping takes longer because another core wrote the halo."""
-        return self.per_touched_byte_s * traffic.bytes + self.per_touched_row_s * short_rows(traffic)
-
-
-def surcharge(profile: Profile, transport: str) -> Surcharge:
-    """Return the description of a transport as strategies write it, `NAME[:options]`.
-
-    Raises NotAvailable when the profile has none for just these options.
-    """
-    known = {PLAIN: {}} | profile.data.get("transports", {})
-    if transport not in known:
-        raise NotAvailable(
-            f"profile '{profile.name}' has no cost of transport '{transport}' (it has {', '.join(sorted(known))}); "
-            f"calibrate with it, or choose another strategy"
-        )
-    return Surcharge(**{key: value for key, value in known[transport].items() if key in Surcharge.__dataclass_fields__})
-
-
-def transports_of(strategy: str) -> tuple[str, str]:
-    """Return the transports inside and between nodes of a strategy such as `ordered/shared+p2p`; often the same."""
-    parts = strategy.partition("/")[2].split("+") if "/" in strategy else [strategy]
-    return parts[0], parts[-1]
 
 
 def kernel_of(choice: core.Choice) -> str:
@@ -146,13 +87,16 @@ class Prices:
     def __init__(self, profile: Profile, choice: core.Choice):
         self.profile, self.threads, self.range = profile, choice.threads, Range()
         self.dims = len(choice.cells)
-        near, between = transports_of(choice.strategy)
+        self.device = choice.device and price_device.DevicePrices(profile, choice, kernel_of(choice), self.range.check)
+        # Messages leave from buffers that a device has packed, by plain MPI.
+        self.buffered = on_device = bool(self.device) and choice.schedule not in BOXES
+        near, between = (PLAIN, PLAIN) if on_device else transports_of(choice.strategy)
         near_cost = surcharge(profile, near)
         self.surcharges = (near_cost, near_cost if between == near else surcharge(profile, between))
         self.kernel_name = kernel_of(choice)
-        self.kernel = profile.kernel(self.kernel_name)
-        self.fused = profile.fused_kernel(self.kernel_name)
-        if choice.region == "blocked" and choice.depth > 1 and not self.fused:
+        self.kernel = {} if on_device else profile.kernel(self.kernel_name)
+        self.fused = {} if on_device else profile.fused_kernel(self.kernel_name)
+        if choice.region == "blocked" and choice.depth > 1 and not self.fused and not on_device:
             raise NotAvailable(
                 f"profile '{profile.name}' has no cost of sweeps of '{self.kernel_name}' that are fused in the cache; "
                 f"calibrate the machine, or choose region full or shrink"
@@ -208,6 +152,8 @@ class Prices:
         """Return the price of one message. flight: seconds it travels; far: it goes to another node; block_bytes: of one
         slot of the block that it leaves."""
         extra = self.surcharges[far]
+        if self.buffered:
+            traffic = core.Traffic(traffic.bytes, traffic.bytes, True)
         packing = 0.0 if traffic.in_place else self.copying(traffic, threads, block_bytes)
         added = extra.of_message(traffic)
         copies = 0.0
@@ -238,14 +184,15 @@ class MessagePrice:
 
 @dataclass(frozen=True)
 class Where:
-    """Where the rank of a class is: how many ranks share its socket, and per message of its plan whether it is `far` (goes
-    to another node), how long it travels (`flights`, seconds), and which part of that its receiver must spend in calls
-    (`held`, 0 to 1)."""
+    """Where the rank of a class is: how many ranks share its socket and its device, and per message of its plan whether it is
+    `far` (goes to another node), how long it travels (`flights`, seconds), and which part of that its receiver must spend in
+    calls (`held`, 0 to 1)."""
 
     ranks_on_socket: int
     far: Sequence[bool]
     flights: Sequence[float]
     held: Sequence[float]
+    ranks_on_device: float = 1.0
 
 
 def actions(
@@ -304,13 +251,18 @@ class _Pricing:
         waits = sum(op.kind == "wait" for op in program.ops)
         peers = {m.peer for m in plan.messages if m.out}
         self.far = self.slot_bytes >= prices.profile.cache_limit
-        self.waiting = cost.waiting(len(peers), self.far) / max(1, waits)
+        self.waiting = 0.0 if program.device else cost.waiting(len(peers), self.far) / max(1, waits)
+        self.streams = prices.device and price_device.StreamActions(
+            program, prices.device, where.ranks_on_device, traffic, copies
+        )
         self.messages = [
             prices.message(t, f, far, self.packers, self.slot_bytes)
             for t, f, far in zip(traffic, where.flights, where.far, strict=True)
         ]
 
     def action(self, op: core.Op) -> Action:
+        if price_device.on_stream(op):
+            return self.streams.action(op)
         has_set = op.kind in ("post", "pack", "send", "wait", "unpack", "complete")
         messages = self.program.sets[op.target] if has_set else ()
         kind = op.kind if op.kind in ("sweep", "send", "wait", "complete", "progress", "barrier") else "work"
@@ -333,6 +285,14 @@ class _Pricing:
 
     def copy(self, op, messages):
         return [("copy", self.prices.copying(self.copies[op.target], self.packers, self.slot_bytes, "copy"))]
+
+    def ring(self, op, messages):
+        """The host's part in giving cells to a device's block, or in taking them."""
+        size, run_bytes = self.streams.ring(op.target)
+        traffic = core.Traffic(round(size), max(1, round(run_bytes)), False)
+        return [("pack" if op.kind == "gather" else "unpack", self.prices.copying(traffic, 1, self.slot_bytes))]
+
+    gather = scatter = ring
 
     def pack(self, op, messages):
         return [("pack", sum(self.messages[m].pack for m in messages))]

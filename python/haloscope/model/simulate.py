@@ -16,7 +16,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from haloscope import capi, convert, core
-from haloscope.errors import UsageProblem
+from haloscope.errors import NotAvailable, UsageProblem
 from haloscope.model import network, price, ranks
 from haloscope.model.predict import PLAINLY, Case, Setting, mirrored
 from haloscope.model.profile import Profile
@@ -96,6 +96,10 @@ class Cast:
 
     def __init__(self, choice: core.Choice, profile: Profile, setting: Setting = PLAINLY):
         self.choice, self.profile, self.setting = choice, profile, setting
+        if choice.device:
+            raise NotAvailable(
+                f"device '{choice.device}': simulated ranks have no streams; ask `haloscope predict`, or leave the device out"
+            )
         self.case = Case(choice, profile, setting)
         self.prices = price.Prices(profile, choice)
         self.layout = core.make_layout(choice)

@@ -6,13 +6,17 @@ Rules (those of runner.cpp):
   that thread helps to sweep once its lane is done;
 - a message leaves when its `send` is through and travels `seconds`; the receiver has it then, or later where the
   message advances only inside calls (`by_itself` false), slower while the receiver computes (`efficiency` < 1), or not to its
-  end (`held` > 0).
+  end (`held` > 0);
+- with a device the control thread hands operations to its two streams as soon as the host's part before them is done, and
+  else does whatever can go on of its own lanes; the streams work in order beside it and meet at the end of a program.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+
+STREAMS = SWEEP_STREAM, HALO_STREAM = "sweep_stream", "halo_stream"  # of a device, as programs name these lanes
 
 
 @dataclass(frozen=True)
@@ -22,6 +26,8 @@ class Action:
     kind: work, sweep, send, wait, complete, progress, barrier. comm: on the comm lane. after: actions that must have
     finished. parts: (term, seconds) that it keeps its thread busy. messages: ids that it sends, waits for or completes.
     sweep: seconds while the communication thread is busy, while it waits, and once it helps; without one only the last.
+    stream: of a device, one of STREAMS, then `sweep` is by what the other stream does; "" = of the host. copying: it keeps
+    the device's copy engine busy, not its kernels. hand_s: seconds in which the host hands it over.
     """
 
     kind: str
@@ -30,6 +36,9 @@ class Action:
     parts: tuple[tuple[str, float], ...] = ()
     messages: tuple[int, ...] = ()
     sweep: tuple[float, float, float] = (0.0, 0.0, 0.0)
+    stream: str = ""
+    copying: bool = False
+    hand_s: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -48,6 +57,7 @@ class Track:
 
     flights: by id of an outgoing message. sources: by id of an incoming one, the (track number, outgoing id) it may come
     from; the last to arrive counts. efficiency: part of a travelling message's progress while the receiver computes.
+    notice_s: how much later than a device the host knows that one of its operations is done.
     """
 
     body: tuple[Action, ...]
@@ -56,13 +66,16 @@ class Track:
     opening: tuple[Action, ...] = ()
     comm_thread: bool = False
     efficiency: float = 1.0
+    notice_s: float = 0.0
 
 
 def lanes(track: Track, rounds: int) -> dict:
-    """Return a generator per lane ("main" and, with a communication thread, "comm") that yields requests to the clock.
+    """Return a generator per lane that yields requests to the clock: "main", "comm" of a communication thread, STREAMS.
 
-    A request is (kind, what): work, send, wait, complete, test, barrier, sweep, after, done, join, round.
+    A request is (kind, what): work, copying, send, wait, complete, test, choose, barrier, sweep, after, done, join, round.
     """
+    if any(action.stream for action in track.body):
+        return {"main": _feeder(track, rounds), **{name: _stream(track, rounds, name) for name in STREAMS}}
     if not track.comm_thread:
         return {"main": _one_thread(track, rounds)}
     return {"main": _main_lane(track, rounds), "comm": _comm_lane(track, rounds)}
@@ -102,20 +115,20 @@ def _one_thread(track: Track, rounds: int):
 
 
 def _comm_lane(track: Track, rounds: int):
-    for _ in range(rounds):
+    for number in range(rounds):
         for i, action in enumerate(track.body):
             if action.comm:
-                yield "after", action.after
+                yield "after", (number, action.after)
                 yield from _perform(action)
                 yield "done", i
         yield "join", None
 
 
 def _main_lane(track: Track, rounds: int):
-    for _ in range(rounds):
+    for number in range(rounds):
         for i, action in enumerate(track.body):
             if not action.comm:
-                yield "after", action.after
+                yield "after", (number, action.after)
                 if action.kind == "sweep":
                     yield "sweep", action.sweep
                 yield "done", i
@@ -130,3 +143,47 @@ def _perform(action: Action):
         yield "work", action.parts
     if action.kind == "send":
         yield "send", action
+
+
+def _feeder(track: Track, rounds: int):
+    """The host's thread beside a device, as Runner::run_with_device has it."""
+    actions = track.body
+    for number in range(rounds):
+        done: set[int] = set()  # of the streams' operations: handed over
+        left = {name: [i for i, a in enumerate(actions) if _lane(a) == name] for name in (*STREAMS, "comm", "main")}
+        while any(left.values()):
+            given = next((left[s] for s in STREAMS if left[s] and done.issuperset(actions[left[s][0]].after)), None)
+            if given:
+                i = given.pop(0)
+                yield "work", (("launch", actions[i].hand_s),)
+                yield "done", ("given", i)
+            else:
+                own = [(left[name][0], actions[left[name][0]]) for name in ("comm", "main") if left[name]]
+                i = yield "choose", (number, [(i, a) for i, a in own if done.issuperset(a.after)])
+                yield from _perform(actions[i])
+                yield "work", (("compute", actions[i].sweep[2]),)
+                yield "done", i
+                left[_lane(actions[i])].pop(0)
+            done.add(i)
+
+
+def _lane(action: Action) -> str:
+    return action.stream or ("comm" if action.comm else "main")
+
+
+def _stream(track: Track, rounds: int, name: str):
+    """One stream: its operations in order, each once it has been handed over and those before it on the other are done."""
+    for number in range(rounds):
+        for i, action in enumerate(track.body):
+            if action.stream != name:
+                continue
+            others = (b for b in action.after if track.body[b].stream not in ("", name))
+            yield "after", (number, (("given", i), *others))
+            if action.kind == "sweep" and name == SWEEP_STREAM:
+                yield "sweep", action.sweep
+            else:
+                yield "copying" if action.copying else "work", (*action.parts, ("compute", action.sweep[2]))
+            yield "done", i
+        yield "join", None
+        if name == SWEEP_STREAM:
+            yield "round", None

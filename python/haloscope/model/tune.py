@@ -308,7 +308,10 @@ def exhaustively(
 
 def default_of(configuration: sweep.Configuration) -> sweep.Configuration | None:
     """Return the plain exchange of the same grid, ranks and threads; None where it is not legal."""
-    plain = dataclasses.replace(configuration, **DEFAULT, region="full", sharing="", tiles=0, memory="")
+    strategy = core.device_strategy_names()[0] if configuration.device else DEFAULT["strategy"]
+    plain = dataclasses.replace(
+        configuration, **DEFAULT | {"strategy": strategy, "box": 0}, region="full", sharing="", tiles=0, memory=""
+    )
     settings = dict(plain.settings)
     if "verify" in settings and settings["verify"] != "0":
         settings["verify"] = "3"  # two whole exchanges and one more step, as for all others

@@ -19,6 +19,10 @@ struct Session;
 ///   come
 ///              is read; exchange_s is without the time that both take by themselves
 ///   allreduce  a sum of one number over all ranks: allreduce_s
+///   device-kernel  a step's sweep of a block of --cells on --device by every rank at once: sweep_s; two of them on two
+///              streams: two_sweeps_s
+///   device-copy  the messages of one round of such a block: packing, unpacking, copies to and from host memory, what
+///              the host spends on handing an operation to the device, and how much later it knows of its end
 struct CalibrateRequest {
   std::string part;
   int fields = 1;

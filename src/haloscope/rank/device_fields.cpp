@@ -55,6 +55,14 @@ void check_room(MPI_Comm comm, const Node& node, const device::Device& device, s
 
 }  // namespace
 
+nlohmann::json device_json(const std::string& backend, const device::Device& device) {
+  const device::Info info = device.info();
+  return {{"name", info.name},
+          {"total_bytes", info.total_bytes},
+          {"multiprocessors", info.multiprocessors},
+          {"on_node", device::find_backend(backend).count()}};
+}
+
 DeviceFields::DeviceFields(MPI_Comm comm, const Choice& choice, const std::vector<double>& weights,
                            const DeviceOptions& options, const Plan& plan, const Storage& host) {
   const device::Backend& backend = device::find_backend(choice.device);
@@ -62,7 +70,9 @@ DeviceFields::DeviceFields(MPI_Comm comm, const Choice& choice, const std::vecto
   for (const Message& message : plan.messages)
     needed += host.slots() * static_cast<std::int64_t>(whole_lines(message.bytes));
   const Node node(comm);
-  device_ = backend.open(node.local(plan.rank) % backend.count());
+  int rank = 0;
+  MPI_Comm_rank(comm, &rank);
+  device_ = backend.open(node.local(rank) % backend.count());
   check_room(comm, node, *device_, needed);
   const device::Kernels& kernels = device_->kernels();
   sweeps_.one = device::find_sweep(kernels, kernel_form(choice), choice.real, options.kernel);

@@ -4,6 +4,7 @@
 #include <mpi.h>
 
 #include <memory>
+#include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
 
@@ -19,6 +20,9 @@ struct DeviceOptions {
   device::BlockShape shape;  ///< threads of a block, layers that it passes through
   bool pack_first = true;    ///< schedule streams: the interior starts after the first messages are packed
 };
+
+/// What a record says of a device. @param backend  whose it is.
+nlohmann::json device_json(const std::string& backend, const device::Device& device);
 
 /// An image of the fields in host memory, byte for byte, halos and guards included: initial data, checks and checksums
 /// are the host's business, and the image is what steps work on.

@@ -214,11 +214,6 @@ Json counts_json(Session& s, const Request& r, const Simulation& simulation, std
           {"flops", static_cast<double>(points) * find_app(r.choice.app).flops_per_point}};
 }
 
-Json device_json(const device::Device& device) {
-  const device::Info info = device.info();
-  return {{"name", info.name}, {"total_bytes", info.total_bytes}, {"multiprocessors", info.multiprocessors}};
-}
-
 /// Cores each rank's threads may run on: [rank][...], on rank 0.
 Json placement(MPI_Comm comm) {
   cpu_set_t set;
@@ -325,7 +320,7 @@ Json measure(Session& s, const Request& request) {
   record["request"] = request_json(request, simulation, steps);
   record["environment"] = s.environment;
   record["environment"]["isa"] = simulation.isa();
-  if (simulation.device()) record["environment"]["device"] = device_json(*simulation.device());
+  if (simulation.device()) record["environment"]["device"] = device_json(request.choice.device, *simulation.device());
   record["environment"]["placement"] = placement(s.comm);
   record["environment"]["oversubscribed"] = more_ranks_than_cores(s.comm, request.choice.threads);
   record["time_s"] = {{"repetitions", times},

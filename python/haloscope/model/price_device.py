@@ -1,0 +1,170 @@
+"""What a device's operations cost: sweeps, packing and copies on its streams, and handing them over, from a machine profile.
+
+All tables are by the number of ranks that share the device, linear between given ones. Packing is priced by the 32-byte sectors
+of memory that it touches, and so are sweeps of regions whose rows are shorter than those.
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+from collections.abc import Mapping, Sequence
+
+from haloscope import core
+from haloscope.errors import NotAvailable
+from haloscope.model import segments
+from haloscope.model.compose import Action
+from haloscope.model.profile import Profile
+from haloscope.model.tracks import STREAMS, SWEEP_STREAM
+
+SECTOR = 32  # bytes that a device reads or writes at least (NVIDIA and AMD alike)
+PINNED, PAGEABLE = "pinned", "pageable"
+ELEMENT_BYTES = {"f64": 8, "f32": 4}
+MOST_CONFLICT = 0.98  # a sweep that stands still while the other stream works would never end
+
+
+def touched(size: float, run_bytes: float) -> float:
+    """Return the bytes of all sectors that `size` bytes in stretches of `run_bytes` lie in, each stretch from a sector's begin."""
+    return size / run_bytes * SECTOR * math.ceil(run_bytes / SECTOR) if size else 0.0
+
+
+class DevicePrices:
+    """The prices of a device's operations for one choice.
+
+    Raises NotAvailable when the profile has no device, one of another back end, or not the cost of this kernel or transport.
+    """
+
+    def __init__(self, profile: Profile, choice: core.Choice, kernel: str, note):
+        self.data, self.name, self.note = profile.section("device"), profile.name, note
+        if self.data["backend"] != choice.device:
+            raise NotAvailable(
+                f"profile '{self.name}' is of a device of back end '{self.data['backend']}' ({self.data['name']}), not "
+                f"'{choice.device}'; calibrate with --device {choice.device}"
+            )
+        if choice.strategy.endswith("/aware"):
+            raise NotAvailable(
+                f"profile '{self.name}' has no cost of messages that MPI takes from device memory; use staged or ipc"
+            )
+        self.element = ELEMENT_BYTES[choice.real]
+        self.kernel = self._kernel("kernels", kernel)
+        fused = choice.region == "blocked" and choice.depth > 1
+        self.fused = {int(n): _cells(t) for n, t in self._kernel_json("fused", kernel).items()} if fused else {}
+        where = PAGEABLE if PAGEABLE in choice.strategy else PINNED
+        self.copies = {way: self._bytes(self.data[way][where]) for way in ("d2h", "h2d")}
+        self.packing = self._bytes(self.data["pack"])
+        self.conflict = min(self.data.get("conflict", 1.0), MOST_CONFLICT)
+        self.hand_s, self.notice_s = self.data.get("operation_s", 0.0), self.data.get("notice_s", 0.0)
+
+    def _kernel_json(self, section: str, kernel: str) -> Mapping:
+        if kernel not in self.data.get(section, {}):
+            raise NotAvailable(
+                f"profile '{self.name}' has no cost of {'several steps at once of ' * (section == 'fused')}kernel '{kernel}' "
+                f"on {self.data['name']}; calibrate with --device {self.data['backend']}"
+            )
+        return self.data[section][kernel]
+
+    def _kernel(self, section: str, kernel: str):
+        return _cells(self._kernel_json(section, kernel))
+
+    @staticmethod
+    def _bytes(table: Mapping):
+        return {int(ranks): segments.from_json(rows) for ranks, rows in table.items()}
+
+    def sweep(self, region: core.Box, levels: int, sharing: float) -> float:
+        """Return the seconds of one launch that sweeps a region `levels` times."""
+        if not region.volume:
+            return 0.0
+        table = self.kernel
+        if levels > 1:
+            self.note("sweeps done at once on a device", levels, min(self.fused), max(self.fused) + 1)
+            table = self.fused[min(self.fused, key=lambda known: abs(math.log(known / levels)))]
+        cells = touched(region.volume * self.element, region.shape[0] * self.element) / self.element
+        return levels * self._at(table, sharing, cells, "cells of a device's sweep")
+
+    def pack(self, size: float, run_bytes: float, sharing: float) -> float:
+        """Return the seconds of one launch that gathers or scatters so many bytes."""
+        amount = size + touched(size, run_bytes)
+        return self._at(self.packing, sharing, amount, "bytes to pack on a device") if size else 0.0
+
+    def copy(self, way: str, size: float, sharing: float) -> float:
+        """Return the seconds of one copy to the host (`d2h`) or from it (`h2d`)."""
+        return self._at(self.copies[way], sharing, size, f"bytes to copy ({way})") if size else 0.0
+
+    def _at(self, table, sharing: float, amount: float, what: str) -> float:
+        self.note("ranks of a device", sharing, min(table), max(table) + 1)
+        law = table[min(table, key=lambda count: abs(count - sharing))]
+        self.note(what, amount, law[0].start, law[-1].end)
+        return max(0.0, segments.evaluate_at(table, sharing, amount))
+
+
+def _cells(table: Mapping):
+    return {int(ranks): segments.from_json(rows, "cells") for ranks, rows in table.items()}
+
+
+class StreamActions:
+    """The operations of one rank's program that its device does, with their prices."""
+
+    def __init__(
+        self, program: core.Program, prices: DevicePrices, sharing: float, traffic: Sequence, copies: Sequence
+    ):
+        self.program, self.prices, self.sharing = program, prices, sharing
+        self.traffic, self.copies = traffic, copies
+
+    def action(self, op: core.Op) -> Action:
+        """Return an operation of a stream."""
+        seconds = getattr(self, op.kind)(op)
+        base = {"comm": False, "after": op.after, "stream": op.lane, "hand_s": self.prices.hand_s}
+        if op.kind == "sweep":
+            beside = seconds / (1 - self.prices.conflict) if op.lane == SWEEP_STREAM else seconds
+            return Action("sweep", sweep=(beside, seconds, seconds), **base)
+        term = {"gather": "pack", "scatter": "unpack", "transfer": self._way(op)}.get(op.kind, op.kind)
+        return Action("work", parts=((term, seconds),), copying=op.kind in ("d2h", "h2d", "transfer"), **base)
+
+    def sweep(self, op) -> float:
+        """One launch of one or several time steps."""
+        sweep = self.program.sweeps[op.target]
+        return self.prices.sweep(sweep.region, sweep.levels, self.sharing)
+
+    def pack(self, op) -> float:
+        """All messages of a set in one launch; so are they unpacked."""
+        sent = [self.traffic[m] for m in self.program.sets[op.target]]
+        size = sum(t.bytes for t in sent)
+        rows = sum(t.bytes / t.run_bytes for t in sent)
+        return self.prices.pack(size, size / max(rows, 1), self.sharing)
+
+    unpack = pack
+
+    def copy(self, op) -> float:
+        """Own-neighbour halos: from one side of the block to the other, so strided at both ends."""
+        moved = self.copies[op.target]
+        return self.prices.pack(touched(moved.bytes, moved.run_bytes), SECTOR, self.sharing)
+
+    def _staged(self, op) -> float:
+        return self.prices.copy(op.kind, sum(self.traffic[m].bytes for m in self.program.sets[op.target]), self.sharing)
+
+    d2h = h2d = _staged
+
+    def _way(self, op) -> str:
+        return "h2d" if op.kind == "transfer" and self.program.rings[op.target].to_device else "d2h"
+
+    def transfer(self, op) -> float:
+        """The cells of a ring to the other memory."""
+        return self.prices.copy(self._way(op), self.ring(op.target)[0], self.sharing)
+
+    def gather(self, op) -> float:
+        """The cells of a ring into one stretch, or back into their places, on the device."""
+        return self.prices.pack(*self.ring(op.target), self.sharing)
+
+    scatter = gather
+
+    @functools.cache  # noqa: B019  (lives as long as one pricing)
+    def ring(self, number: int) -> tuple[float, float]:
+        """Return the bytes of a ring and the mean length of a stretch of them."""
+        boxes = self.program.rings[number].boxes
+        size = sum(box.volume for box in boxes) * self.prices.element
+        return size, size / max(1, sum(box.volume / box.shape[0] for box in boxes if box.volume))
+
+
+def on_stream(op: core.Op) -> bool:
+    """Whether an operation is a device's."""
+    return op.lane in STREAMS

@@ -1,0 +1,241 @@
+"""Predictions with a device: streams beside the host on a clock, a profile made by hand, and what a calibration measures."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from haloscope import core, devices
+from haloscope.errors import NotAvailable
+from haloscope.model import advise, predict
+from haloscope.model.compose import Action, Flight, Track, compose
+from haloscope.model.price_device import SECTOR, touched
+from toy import changed
+
+SWEEPS, HALO = "sweep_stream", "halo_stream"
+times = st.floats(0.0, 50.0).map(lambda t: round(t, 3))
+
+
+# ---- the clock -------------------------------------------------------------------------------------------------------
+
+
+def on(stream: str, term: str, seconds: float, after: tuple[int, ...] = (), hand: float = 0.0) -> Action:
+    """An operation of a stream; copies keep the copy engine busy."""
+    copying = term in ("d2h", "h2d")
+    return Action("work", False, after, ((term, seconds),), stream=stream, copying=copying, hand_s=hand)
+
+
+def sweep(stream: str, seconds: float, after: tuple[int, ...], conflict: float = 0.0) -> Action:
+    """A sweep, which kernels of the other stream slow down."""
+    return Action("sweep", False, after, sweep=(seconds / (1 - conflict), seconds, seconds), stream=stream)
+
+
+def staged(pack, d2h, flight, h2d, unpack, last, first=None, conflict=0.0, notice=0.0) -> Track:
+    """One message each way through the host; `first`: a sweep beside it on the other stream, `last` after it."""
+    body = [
+        on(HALO, "pack", pack),
+        on(HALO, "d2h", d2h, (0,)),
+        Action("send", True, (1,), messages=(1,)),
+        Action("wait", True, messages=(0,)),
+        on(HALO, "h2d", h2d, (3,)),
+        on(HALO, "unpack", unpack, (4,)),
+        Action("complete", True, messages=(1,)),
+        sweep(HALO if first else SWEEPS, last, (5,)),
+    ]
+    if first is not None:
+        body.append(sweep(SWEEPS, first, (), conflict))
+    return Track(tuple(body), {1: Flight(flight)}, {0: ((0, 1),)}, notice_s=notice)
+
+
+@given(times, times, times, times, times, times)
+def test_without_overlap_a_device_step_is_the_sum_of_its_parts(pack, d2h, flight, h2d, unpack, inner):
+    pace = compose([staged(pack, d2h, flight, h2d, unpack, inner)])[0]
+    expected = {"pack": pack, "d2h": d2h, "message": flight, "h2d": h2d, "unpack": unpack, "compute": inner}
+    assert pace.seconds == pytest.approx(sum(expected.values()))
+    for term, seconds in expected.items():
+        assert pace.terms[term] == pytest.approx(seconds, abs=1e-9)
+
+
+@given(times, times, times, times, times, times, times.filter(bool))
+def test_streams_hide_the_exchange_behind_the_interior_and_no_more(pack, d2h, flight, h2d, unpack, outer, inner):
+    pace = compose([staged(pack, d2h, flight, h2d, unpack, outer, inner)])[0]
+    assert pace.seconds == pytest.approx(max(inner, pack + d2h + flight + h2d + unpack + outer))
+
+
+@given(times, times, times, st.floats(0.05, 0.95))
+def test_kernels_on_one_stream_slow_the_sweep_on_the_other_and_copies_do_not(pack, d2h, flight, conflict):
+    """The interior is long enough to last beyond the exchange, and loses `conflict` of the seconds of the kernels beside it."""
+    inner = 1 + 2 * (pack + d2h + flight + 2.0) / (1 - conflict)
+    pace = compose([staged(pack, d2h, flight, d2h, 1.0, 1.0, inner, conflict)])[0]
+    assert pace.seconds == pytest.approx(inner + conflict * (pack + 1.0 + 1.0))
+
+
+def test_small_work_costs_what_the_host_needs_to_hand_it_over():
+    body = tuple(on(SWEEPS, "copy", 0.0, (i - 1,) if i else (), hand=2.0) for i in range(5))
+    pace = compose([Track(body)])[0]
+    assert pace.seconds == pytest.approx(5 * 2.0)
+    assert pace.terms["launch"] == pytest.approx(10.0)
+
+
+def test_large_work_hides_the_handing_over():
+    body = tuple(on(SWEEPS, "copy", 10.0, (i - 1,) if i else (), hand=2.0) for i in range(5))
+    assert compose([Track(body)])[0].seconds == pytest.approx(5 * 10.0)
+
+
+def test_a_message_leaves_once_the_host_knows_that_its_bytes_are_there():
+    usual, late = (compose([staged(1, 1, 1, 1, 1, 1, notice=n)])[0].seconds for n in (0.0, 0.5))
+    assert late == pytest.approx(usual + 0.5)
+
+
+def test_the_host_computes_while_it_waits_for_messages_and_streams():
+    """A wall of 4 that needs nothing, beside a message of 10 that follows a copy of 3: the host begins it while the device
+    still sweeps the step before."""
+    body = (
+        on(HALO, "d2h", 3.0),
+        Action("send", True, (0,), messages=(1,)),
+        Action("wait", True, messages=(0,)),
+        sweep(SWEEPS, 2.0, (2,)),
+        Action("sweep", False, (), sweep=(4.0, 4.0, 4.0)),
+    )
+    track = Track(body, {1: Flight(10.0)}, {0: ((0, 1),)})
+    assert compose([track])[0].seconds == pytest.approx(3.0 + 10.0 + 2.0)
+    late = (on(HALO, "d2h", 0.0), *body[1:])  # the copy is there before the wall is done, and its message has to wait
+    assert compose([Track(late, track.flights, track.sources)])[0].seconds == pytest.approx(4.0 + 10.0)
+
+
+@given(times, times, times, times, times)
+def test_the_breakdown_of_a_device_step_adds_up(pack, d2h, flight, outer, inner):
+    pace = compose([staged(pack, d2h, flight, d2h, pack, outer, inner + 0.001, 0.5, notice=0.1)])[0]
+    assert sum(pace.terms.values()) == pytest.approx(pace.seconds)
+    assert min(pace.terms.values()) >= 0
+
+
+# ---- a profile made by hand ------------------------------------------------------------------------------------------
+
+
+def line(fixed: float, slope: float, cells: bool = False) -> list[dict]:
+    """One segment."""
+    if cells:
+        return [{"from_cells": 0, "to_cells": None, "fixed_s": fixed, "per_cell_s": slope}]
+    return [{"from_bytes": 0, "to_bytes": None, "latency_s": fixed, "per_byte_s": slope}]
+
+
+@pytest.fixture
+def machine(toy):
+    """The toy machine with two devices a node; two ranks on one take twice as long."""
+    copies = {memory: {"1": line(1e-5, 1e-10)} for memory in ("pinned", "pageable")}
+    device = {
+        "backend": "host", "name": "toy device", "per_node": 2, "operation_s": 1e-6, "notice_s": 2e-6, "conflict": 0.5,
+        "pack": {"1": line(5e-6, 1e-12)}, "d2h": copies, "h2d": {**copies, "pageable": {"1": line(4e-5, 4e-10)}},
+        "kernels": {"laplace2d/star/f64": {"1": line(4e-6, 1e-11, True), "2": line(8e-6, 2e-11, True)}},
+        "fused": {"laplace2d/star/f64": {"4": {"1": line(4e-6, 5e-12, True)}}},
+    }  # fmt: skip
+    return changed(toy, lambda data: data.update(device=device))
+
+
+PLAIN = {"app": "laplace2d", "cells": (2048, 2048), "ranks": 2, "process_grid": "1x2", "device": "host"}
+
+
+def ask(machine, **more) -> predict.Prediction:
+    """Predict without an interval; bulk and staged unless said otherwise."""
+    return predict.predict(core.Choice(**PLAIN | {"strategy": "ordered/staged"} | more), machine, samples=0)
+
+
+def test_a_bulk_step_is_what_the_profile_adds_up_to(machine):
+    """One rank a device; two rows of 2048 x 8 bytes each way, packed by one launch each way, copied by one call."""
+    found = ask(machine)
+    row = 2048 * 8
+    flights = 2e-6 + row * 1.25e-10  # a message of more than 8 KiB on one socket
+    assert found.terms["compute"] == pytest.approx(4e-6 + 2048 * 1024 * 1e-11)
+    for way in ("d2h", "h2d"):
+        assert found.terms[way] == pytest.approx(1e-5 + 2 * row * 1e-10)
+    for packing in ("pack", "unpack"):
+        assert found.terms[packing] == pytest.approx(5e-6 + 4 * row * 1e-12)
+    assert found.busy["message"] == pytest.approx(
+        flights
+    )  # partly hidden by the copies between the rank's own two sides
+    assert found.time_s == pytest.approx(sum(found.terms.values()))
+
+
+def test_each_way_to_use_a_device_is_priced_by_its_own_program(machine):
+    bulk = ask(machine)
+    streams = ask(machine, schedule="streams")
+    assert streams.time_s < bulk.time_s  # the interior hides the exchange
+    pageable = ask(machine, strategy="ordered/staged:pageable")
+    assert pageable.terms["h2d"] == pytest.approx(4e-5 + 2 * 2048 * 8 * 4e-10)
+    mapped = ask(machine, strategy="ordered/ipc")
+    assert mapped.terms["d2h"] == mapped.terms["h2d"] == 0 and mapped.time_s < bulk.time_s
+    assert mapped.busy["message"] == pytest.approx(1e-6)  # an empty one
+    alone = ask(machine, ranks=1, process_grid="1x1", schedule="resident")
+    assert alone.terms["compute"] == pytest.approx(alone.time_s) == pytest.approx(4e-6 + 2048 * 2048 * 1e-11)
+    blocked = ask(machine, depth=4, region="blocked")
+    assert blocked.terms["compute"] < ask(machine, depth=4).terms["compute"]
+    box = ask(machine, strategy="ordered/p2p", schedule="box", box=2)
+    assert box.busy["d2h"] > 0 and box.busy["pack"] > 0  # cells that the two sides give each other
+
+
+def test_ranks_that_share_a_device_pay_for_it(machine):
+    """Four ranks on a node with two devices."""
+    shared = ask(machine, ranks=4, process_grid="1x4")
+    assert shared.terms["compute"] == pytest.approx(8e-6 + 2048 * 512 * 2e-11)
+
+
+def test_short_rows_cost_whole_sectors(machine):
+    assert touched(800, 8) == 100 * SECTOR and touched(800, 800) == 800
+    rows, columns = ask(machine), ask(machine, process_grid="2x1")
+    assert columns.terms["pack"] > rows.terms["pack"]
+
+
+def test_what_a_profile_does_not_know_is_refused(machine, toy):
+    for profile, choice, reason in (
+        (toy, {}, "has no section 'device'"),
+        (machine, {"device": "cuda"}, "of back end 'host' \\(toy device\\), not 'cuda'"),
+        (machine, {"strategy": "ordered/aware"}, "MPI takes from device memory"),
+        (
+            machine,
+            {"app": "laplace3d", "cells": (64, 64, 64), "process_grid": ""},
+            "no cost of kernel 'laplace3d/star/f64'",
+        ),
+        (machine, {"real": "f32", "depth": 4, "region": "blocked"}, "no cost of kernel 'laplace2d/star/f32'"),
+    ):
+        with pytest.raises(NotAvailable, match=reason):
+            ask(profile, **choice)
+
+
+def test_advice_ranks_the_ways_of_a_device_only(machine):
+    advice = advise.advise(core.Choice(**PLAIN, strategy="ordered/staged"), machine, depths=(1, 4), samples=10)
+    assert {c.prediction.choice.device for c in advice.candidates} == {"host"}
+    used = {c.prediction.choice.strategy.partition("/")[2] for c in advice.candidates}
+    assert {"staged", "staged:pageable", "ipc", "p2p"} <= used  # p2p: between the host's cells around a block
+    assert advice.best.prediction.time_s == min(c.prediction.time_s for c in advice.candidates)
+    assert any("on the device" in text for text in advice.changes) or len(advice.equals) > 1
+
+
+# ---- measured on an imitated device ----------------------------------------------------------------------------------
+
+
+def test_a_calibration_measures_a_device_and_predictions_use_it(haloscope, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    made = haloscope("calibrate", "-o", "m.json", "--quick", "--sections", "network,device", "--device", "host",
+                     "--ranks", "2", "--launches", "1")  # fmt: skip
+    assert made.code == 0, made.err
+    device = json.loads((tmp_path / "m.json").read_text())["device"]
+    assert device["backend"] == "host" and device["operation_s"] > 0 and set(device["pack"]) == {"1", "2"}
+    assert set(device["kernels"]) >= {"laplace2d/star/f32", "laplace3d/star/f64", "advection3d/dense/f64"}
+    asked = ("laplace2d", "--cells", "500", "--device", "auto", "--profile", "m.json")
+    found = haloscope("predict", *asked, "--schedule", "bulk,streams", "--json")
+    assert found.code == 0, found.err
+    predictions = json.loads(found.out)["predictions"]
+    assert len(predictions) == 2 and all(p["terms"]["d2h"] >= 0 and p["interval"] for p in predictions)
+    advice = haloscope("advise", *asked, "--depth", "1,2")
+    assert advice.code == 0 and "--device host" in advice.out
+
+
+def test_a_machine_without_a_card_has_no_device_to_calibrate(haloscope, tmp_path):
+    if devices.card():
+        pytest.skip("this machine has a card")
+    result = haloscope("calibrate", "-o", str(tmp_path / "m.json"), "--sections", "device")
+    assert result.code == 2 and "--device host" in result.err
