@@ -52,7 +52,7 @@ def choice_to_c(choice: Choice):
     c.cells = padded(choice.cells)
     c.periodic = padded(choice.periodic or [True] * len(choice.cells), 0)
     c.dims = len(choice.cells)
-    for name in ("ranks", "threads", "depth", "nodes", "box"):
+    for name in ("ranks", "threads", "depth", "nodes", "box", "graph"):
         setattr(c, name, getattr(choice, name))
     _owners[c] = texts
     return c

@@ -42,6 +42,7 @@ NEEDS: dict[str, dict[str, tuple[str, ...]]] = {
     "partitioned": {"": ("partitioned",)},
     "shared": {"": ("shared-load-store", "shared-flags")},
     "auto": {"": ("shared-load-store", "shared-flags")},
+    "aware": {"": ("device-aware",)},  # asked with a card where there is one
 }
 
 

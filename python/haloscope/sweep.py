@@ -45,6 +45,7 @@ class Configuration:
     device_block: str = ""
     pack: str = ""
     box: int = 0
+    graph: bool = False
     settings: tuple[tuple[str, str], ...] = ()  # how to measure: steps, seconds, repetitions, ... in rank's own words
 
     @property
@@ -77,6 +78,7 @@ class Configuration:
         parts += [f"block={self.device_block}"] if self.device_block else []
         parts += [f"pack={self.pack}"] if self.pack else []
         parts += [f"box={self.box}"] if self.box else []
+        parts += ["graph"] if self.graph else []
         parts += [f"{name}={value}" for name, value in self.settings if name in WORK_SETTINGS]
         return ",".join(filter(None, parts))
 
@@ -247,6 +249,7 @@ def _normal(c: Configuration) -> Configuration:
         device_block=c.device_block if c.device else "",
         pack=c.pack if on_streams and c.pack != "first" else "",
         box=c.box if boxed else 0,
+        graph=c.graph and bool(c.device),
     )
 
 
@@ -311,11 +314,14 @@ def choice(c: Configuration) -> core.Choice:
         placement=c.placement or "block",
         device=c.device,
         box=c.box or 1,
+        graph=c.graph,
     )
 
 
 def why_illegal(c: Configuration) -> str:
     """Return the reason why a configuration cannot run, from the one legality function; empty when it can."""
+    if c.graph and c.barrier:
+        return "--graph leaves no moment for a --barrier; drop one of them"
     return core.illegal(choice(c))
 
 

@@ -16,7 +16,7 @@ PHASES = ("pack", "d2h", "send", "wait", "h2d", "unpack", "copy", "inner", "oute
 _ALWAYS = ("schedule", "strategy")
 AXES = ("app", "cells", "ranks", "threads", "form", "real", "schedule", "strategy", "depth", "region", "process_grid",
          "sharing", "tiles", "isa", "barrier", "periodic", "nodes", "placement", "memory", "device", "device_kernel",
-         "device_block", "pack", "box")  # fmt: skip
+         "device_block", "pack", "box", "graph")  # fmt: skip
 
 
 @dataclass

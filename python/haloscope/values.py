@@ -63,7 +63,8 @@ class Choice:
     cells: global cells per dimension, x first. periodic: one flag per dimension, () = all. form, process_grid: "" = the
     app's default. nodes: how many the ranks are split into, 0 = the real ones; placement of ranks on those: block,
     round-robin. device: back end whose devices hold the fields (cuda, hip, host), "" = none, the CPU. box: layers
-    of the host around a device's block, of schedules box and box-overlap.
+    of the host around a device's block, of schedules box and box-overlap. graph: a device launches each program as one
+    captured piece of work.
     """
 
     app: str = "advection3d"
@@ -83,6 +84,7 @@ class Choice:
     placement: str = "block"
     device: str = ""
     box: int = 1
+    graph: bool = False
 
 
 @dataclass(frozen=True)

@@ -10,6 +10,7 @@ import pytest
 
 from bench import __main__ as bench
 from haloscope import errors, tables
+from haloscope.commands import tune as command
 from test_launch import executable
 
 
@@ -113,3 +114,11 @@ def test_the_regret_of_tuning_is_against_the_fastest_of_those_measured_again(mon
     found = [bench.judged([json.loads(line)]) for line in capsys.readouterr().out.splitlines()]
     assert [f["value"] for f in found] == [pytest.approx(1.25**0.5), pytest.approx(0.1)]
     assert [f["holds"] for f in found] == [False, True]
+
+
+def test_every_case_of_the_tune_figure_has_candidates(monkeypatch):
+    monkeypatch.syspath_prepend(Path(bench.__file__).parent)
+    tune = importlib.import_module("tune")
+    for app, side in tune.CASES:
+        planned = command.space(app, tune.SPACE | {"cells": str(side)})
+        assert len(planned.configurations) > 20

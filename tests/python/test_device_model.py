@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from haloscope import core, devices
 from haloscope.errors import NotAvailable
-from haloscope.model import advise, predict
+from haloscope.model import advise, calibrate_device, predict
 from haloscope.model.compose import Action, Flight, Track, compose
 from haloscope.model.price_device import SECTOR, touched
 from toy import changed
@@ -177,6 +177,13 @@ def test_each_way_to_use_a_device_is_priced_by_its_own_program(machine):
     assert box.busy["d2h"] > 0 and box.busy["pack"] > 0  # cells that the two sides give each other
 
 
+def test_a_graph_is_handed_over_at_once(machine):
+    small = {"cells": (64, 64), "ranks": 1, "process_grid": "1x1", "schedule": "resident", "depth": 16}
+    slow = changed(machine, lambda data: data["device"].update(operation_s=1e-4))  # handing over is all that counts
+    assert ask(slow, **small).time_s == pytest.approx(1e-4, rel=0.1)
+    assert ask(slow, **small, graph=True).time_s == pytest.approx(1e-4 / 16, rel=0.1)
+
+
 def test_ranks_that_share_a_device_pay_for_it(machine):
     """Four ranks on a node with two devices."""
     shared = ask(machine, ranks=4, process_grid="1x4")
@@ -212,6 +219,30 @@ def test_advice_ranks_the_ways_of_a_device_only(machine):
     assert {"staged", "staged:pageable", "ipc", "p2p"} <= used  # p2p: between the host's cells around a block
     assert advice.best.prediction.time_s == min(c.prediction.time_s for c in advice.candidates)
     assert any("on the device" in text for text in advice.changes) or len(advice.equals) > 1
+
+
+def test_a_faster_shape_of_blocks_is_named_where_every_launch_found_it_so():
+    def record(launch: str, seconds: float, **shape) -> dict:
+        request = {
+            "part": "device-kernel",
+            "app": "a",
+            "form": "f",
+            "real": "f64",
+            "ranks": 1,
+            "region": "full",
+            **shape,
+        }
+        return {"launch": {"id": launch}, "request": request, "environment": {"device": {"on_node": 1}},
+                "points": [{"cells": 100, "sweep_s": [seconds]}]}  # fmt: skip
+
+    own = [record("1", 1.0), record("2", 2.0)]
+    wide, tall = ({"device_kernel": "stream", "device_block": block} for block in ("64x1x8", "8x8x8"))
+    steady = [record("1", 0.9, **wide), record("2", 1.8, **wide)]
+    unsteady = [record("1", 0.5, **tall), record("2", 2.1, **tall)]
+    assert calibrate_device.shapes(own, steady + unsteady) == {
+        "a/f/f64": {"kernel": "stream", "block": "64x1x8", "times": pytest.approx(0.9)}
+    }
+    assert calibrate_device.shapes(own, unsteady) == {}
 
 
 # ---- measured on an imitated device ----------------------------------------------------------------------------------

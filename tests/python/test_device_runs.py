@@ -67,6 +67,19 @@ def test_every_schedule_and_strategy_gives_the_bytes_of_the_reference_under_dela
     assert len({r["verification"]["checksum"] for r in found}) == 1
 
 
+@pytest.mark.parametrize("schedule", ["bulk", "streams", "resident"])
+def test_a_program_launched_as_a_graph_gives_the_same_bytes(measured, imitated, schedule):
+    imitated("delay_us=20")
+    found = measured("laplace2d", "--cells", "15x13", "--ranks", 1, "--schedule", schedule, "--depth", "1,3",
+                     "--graph", "off,on")  # fmt: skip
+    assert passed(found)
+    assert len({(r["request"]["depth"], r["verification"]["checksum"]) for r in found}) == 2
+    assert sorted((r["request"]["depth"], r["request"].get("graph", False)) for r in found) == [
+        (1, False), (1, True), (3, False), (3, True)]  # fmt: skip
+    graphed = [r["phases_s"] for r in found if "graph" in r["request"]]
+    assert all(phases["compute"]["max"] + phases["inner"]["max"] > 0 for phases in graphed)
+
+
 @pytest.mark.ids("W14")
 @pytest.mark.parametrize(("app", "cells"), [("laplace2d", "13x11"), ("advection3d", "9x8x7")])
 def test_a_resident_run_launches_a_sweep_per_step_and_nothing_else(measured, imitated, app, cells):
@@ -329,6 +342,9 @@ def test_plan_shows_the_program_of_a_device_with_its_streams(haloscope):
         (["--device-block", "8x8"], "--device-block is for devices; add --device"),
         (["--pack", "beside"], "--pack is for devices; add --device"),
         (["--box", "2"], "--box is for devices; add --device"),
+        (["--graph", "on"], "--graph is for devices; add --device"),
+        (["--device", "host", "--ranks", 2, "--graph", "on"], "a graph takes the host out of a step"),
+        (["--device", "host", "--ranks", 1, "--graph", "on", "--barrier"], "--graph leaves no moment for a --barrier"),
         (["--device", "host", "--schedule", "streams", "--pack", "last"], "unknown --pack 'last'"),
     ],
 )

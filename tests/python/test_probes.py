@@ -167,7 +167,8 @@ def test_a_strategy_needs_the_probes_of_what_it_calls(strategy, expected):
 def test_every_probe_and_transport_that_the_table_names_exists():
     known = set(probes._names("all"))
     assert {name for forms in probes.NEEDS.values() for names in forms.values() for name in names} <= known
-    assert set(probes.NEEDS) <= {name.partition("/")[2].partition(":")[0] for name in core.strategy_names()}
+    strategies = core.strategy_names() + core.device_strategy_names()
+    assert set(probes.NEEDS) <= {name.partition("/")[2].partition(":")[0] for name in strategies}
 
 
 @pytest.fixture

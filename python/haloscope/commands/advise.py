@@ -53,7 +53,7 @@ def command(app, cells, depth, top, profile, mapping, active, reductions, sample
     setting = predicting.Setting(mapping, active, reductions=reductions)
     depths = measuring.positive(sweep.numbers(depth, "--depth"), "--depth")
     advice = model.advise(sweep.choice(configuration), machine, setting, depths, samples)
-    click.echo(json.dumps(document(advice), indent=1) if as_json else markdown(advice, top))
+    click.echo(json.dumps(document(advice), indent=1) if as_json else markdown(advice, machine, top))
 
 
 def document(advice) -> dict:
@@ -71,12 +71,16 @@ def document(advice) -> dict:
     }
 
 
-def markdown(advice, top: int = 10) -> str:
+def markdown(advice, machine, top: int = 10) -> str:
     """Return the ranking, the best depth, what would change the answer, and the lines of code to use it."""
     parts = [_title(advice), _ranking(advice, top), _depths(advice)]
     if advice.changes:
         parts.append("## What would change the answer\n\n" + "\n".join(f"- {text}" for text in advice.changes))
-    parts += [code_for(advice.best.prediction.choice), _left_out(advice)]
+    parts += [
+        code_for(advice.best.prediction.choice),
+        shape_hint(advice.best.prediction.choice, machine),
+        _left_out(advice),
+    ]
     return "\n\n".join(filter(None, parts))
 
 
@@ -141,6 +145,19 @@ def code_for(c) -> str:
         f"haloscope::Field<{real}, {dims}> u{{grid, {{.halo = {c.depth * radius}, .slots = 2{memory}}}}};\n"
         f'auto halo = haloscope::make_exchange(grid, {{u}}, "{c.strategy}");\n{verbs}{steps}\n```\n\n'
         f"To measure it: `{_run(c)}`"
+    )
+
+
+def shape_hint(c, machine) -> str:
+    """Return the shape of a device's blocks that the profile found to be faster than the kernel's own, if there is one."""
+    from haloscope.model.price import kernel_of
+
+    found = machine.data.get("device", {}).get("shapes", {}).get(kernel_of(c)) if c.device else None
+    if not found:
+        return ""
+    return (
+        f"Sweeps took {found['times']:.2f} of their time in other blocks when this machine was calibrated: "
+        f"`--device-kernel {found['kernel']} --device-block {found['block']}`."
     )
 
 

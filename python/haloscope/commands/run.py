@@ -80,6 +80,7 @@ WHAT = options_of(
     sweeping("device-kernel", "", "Sweeps of a device: naive, stream, shared. [stream]"),
     sweeping("device-block", "", "Threads of a device's block in x and y, layers it passes through: 32x8x64."),
     sweeping("pack", "first", "streams: pack first, or beside the interior."),
+    sweeping("graph", "off", "On one rank of a device: launch each program as one captured graph: off, on."),
     sweeping("box", "1", "box, box-overlap: layers of the host around the device's block."),
     click.option("--periodic", default="", metavar="DIMS", help="Dimensions that wrap: xyz, xy, ..., none. [all]"),
     click.option("--barrier", is_flag=True, help="Barrier before each exchange, timed as desync."),
@@ -245,6 +246,7 @@ def plan_sweep(app: str, options: dict):
         "device_block": _blocks(options["device_block"]),
         "pack": sweep.names(options["pack"], ("first", "beside"), "--pack"),
         "box": positive(sweep.numbers(options["box"], "--box"), "--box"),
+        "graph": [word == "on" for word in sweep.names(options["graph"], ("off", "on"), "--graph")],
     }
     planned = sweep.Sweep()
     for device in places:
@@ -280,7 +282,7 @@ def _blocks(text: str) -> list[str]:
 
 
 def _check_device_options(options: dict, on_device: bool) -> None:
-    usual = {"device_kernel": "", "device_block": "", "pack": "first", "box": "1"}
+    usual = {"device_kernel": "", "device_block": "", "pack": "first", "box": "1", "graph": "off"}
     given = [name for name, value in usual.items() if options[name] != value]
     if given and not on_device:
         raise errors.UsageProblem(

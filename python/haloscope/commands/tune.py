@@ -26,6 +26,7 @@ SPACE = run.options_of(
     run.sweeping("device", "none", "Where the fields live: none (the CPU), auto, cuda, hip, host."),
     run.sweeping("device-kernel", "", "Kernels of a device: naive, stream, shared; globs."),
     run.sweeping("device-block", "", "Threads of a device's block and its layers, 32x8x64."),
+    run.sweeping("graph", "off", "On one rank of a device: launch each program as one captured graph: off, on."),
     run.sweeping("box", "1", "box, box-overlap: layers of the CPU's walls around a device's block."),
     click.option("--form", default="", help="Kernel form. [the app's first]"),
     click.option("--real", default="f64", show_default=True, help="Scalar type: f64, f32."),
@@ -103,7 +104,7 @@ def space(app: str, options: dict):
         "nodes": "0",
     }
     given |= {
-        "pack": "first",
+        "device": "none", "device_kernel": "", "device_block": "", "pack": "first", "graph": "off", "box": "1",
         "barrier": False,
         "verify": None,
         **options,

@@ -29,7 +29,11 @@ def fit(data: dict, good: Sequence[dict]) -> list[Law]:
         return []
     device = kernels[0]["environment"]["device"]
     section: dict = {"backend": kernels[0]["request"]["device"], "name": device["name"], "per_node": device["on_node"]}
+    shaped = [r for r in kernels if r["request"].get("device_block")]
+    kernels = [r for r in kernels if r not in shaped]
     made = _kernels(section, kernels) + _copies(section, copies)
+    if best := shapes(kernels, shaped):
+        section["shapes"] = best
     section |= _host(copies)
     if conflict := _conflict(kernels):
         section["conflict"], section.setdefault("interval", {})["conflict"] = conflict
@@ -49,7 +53,7 @@ def _kernels(section: dict, kernels: Sequence[dict]) -> list[Law]:
     for record in kernels:
         q, point = record["request"], record["points"][0]
         levels = q["depth"] if q["region"] == "blocked" else 1
-        key = (f"{q['app']}/{q['form']}/{q['real']}", levels, _sharing(record))
+        key = (_name(record), levels, _sharing(record))
         rows[key].append(Row(record["launch"]["id"], point["cells"], min(point["sweep_s"])))
     made = []
     for (name, levels, sharing), found in sorted(rows.items()):
@@ -82,6 +86,28 @@ def _copies(section: dict, copies: Sequence[dict]) -> list[Law]:
         table = table.setdefault(memory, {}) if memory else table
         table[str(sharing)] = segments.to_json(law.segments)
     return made
+
+
+def shapes(kernels: Sequence[dict], shaped: Sequence[dict]) -> dict[str, dict]:
+    """Return the shape of blocks that each kernel is fastest in, where every launch says that it is faster than its own."""
+    own = {(r["launch"]["id"], _name(r), r["points"][0]["cells"]): min(r["points"][0]["sweep_s"])
+           for r in kernels if r["request"]["region"] != "blocked" and _sharing(r) == 1}  # fmt: skip
+    ratios: dict[tuple, list[float]] = defaultdict(list)
+    for r in shaped:
+        if base := own.get((r["launch"]["id"], _name(r), r["points"][0]["cells"])):
+            q = r["request"]
+            ratios[_name(r), q["device_kernel"], q["device_block"]].append(min(r["points"][0]["sweep_s"]) / base)
+    best: dict[str, dict] = {}
+    for (name, kernel, block), found in ratios.items():
+        ratio = float(np.median(found))
+        if max(found) < 1 and ratio < best.get(name, {"times": 1.0})["times"]:
+            best[name] = {"kernel": kernel, "block": block, "times": ratio}
+    return best
+
+
+def _name(record: dict) -> str:
+    q = record["request"]
+    return f"{q['app']}/{q['form']}/{q['real']}"
 
 
 def _host(copies: Sequence[dict]) -> dict:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import functools
+import itertools
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
@@ -244,6 +245,8 @@ def _reductions(ranks: int, cores: int, effort: Effort) -> Iterator[Point]:
 # Cells of a block in the memory of a device at most: three slots must fit, of all ranks that share it. An imitated one is the
 # CPU, and larger blocks say nothing more.
 CELLS, HOST_CELLS = 1 << 28, 1 << 20
+# Shapes of a device's blocks of threads, in x and y and layers, that the largest sweeps are tried in beside the kernel's own.
+SHAPES = {2: ("64x1x64", "128x1x256", "256x1x64"), 3: ("32x4x32", "32x8x64", "64x8x64")}
 MOST_FUSED = 8  # steps that a device's kernel does at once
 
 
@@ -253,16 +256,25 @@ def _device(device: str, ranks: int, cores: int, effort: Effort) -> Iterator[Poi
         for app, form, real in kernel_names():
             dims, default = core.find_app(app).dims, (core.forms(app)[0], core.reals(app)[0])
             fused = [n for n in effort.fused if n <= MOST_FUSED] if form in core.blocked_forms(app) else []
-            for side in effort.device_squares if dims == 2 else effort.device_cubes:
-                block = Configuration(app, (side,) * dims, ranks=count, form=form, real=real, device=device,
-                                      strategy=core.device_strategy_names()[0])  # fmt: skip
-                if side**dims > (HOST_CELLS if device == "host" else CELLS) or core.illegal(choice(block)):
-                    continue
+            blocks = [
+                Configuration(app, (side,) * dims, ranks=count, form=form, real=real, device=device,
+                              strategy=core.device_strategy_names()[0])
+                for side in (effort.device_squares if dims == 2 else effort.device_cubes)
+                if side**dims <= (HOST_CELLS if device == "host" else CELLS)
+            ]  # fmt: skip
+            if core.illegal(choice(blocks[0])):
+                continue
+            for block in blocks:
                 yield Point("device-kernel", block)
                 if (form, real) == default:
                     yield Point("device-copy", block)
-                for levels in (n for n in fused if side >= 8 * n):
+                for levels in (n for n in fused if block.cells[0] >= 8 * n):
                     yield Point("device-kernel", dataclasses.replace(block, depth=levels, region="blocked"))
+            if count == 1:
+                for kernel, shape in itertools.product(("stream", "shared"), SHAPES[dims]):
+                    yield Point(
+                        "device-kernel", dataclasses.replace(blocks[-1], device_kernel=kernel, device_block=shape)
+                    )
 
 
 def all_points(sections: Sequence[str], ranks: int, cores: int, effort: Effort, device: str = "") -> list:

@@ -54,6 +54,7 @@ class DevicePrices:
         self.packing = self._bytes(self.data["pack"])
         self.conflict = min(self.data.get("conflict", 1.0), MOST_CONFLICT)
         self.hand_s, self.notice_s = self.data.get("operation_s", 0.0), self.data.get("notice_s", 0.0)
+        self.graph = choice.graph
 
     def _kernel_json(self, section: str, kernel: str) -> Mapping:
         if kernel not in self.data.get(section, {}):
@@ -109,11 +110,13 @@ class StreamActions:
     ):
         self.program, self.prices, self.sharing = program, prices, sharing
         self.traffic, self.copies = traffic, copies
+        together = sum(map(on_stream, program.ops)) if prices.graph else 1  # operations that are handed over at once
+        self.hand_s = prices.hand_s / max(1, together)
 
     def action(self, op: core.Op) -> Action:
         """Return an operation of a stream."""
         seconds = getattr(self, op.kind)(op)
-        base = {"comm": False, "after": op.after, "stream": op.lane, "hand_s": self.prices.hand_s}
+        base = {"comm": False, "after": op.after, "stream": op.lane, "hand_s": self.hand_s}
         if op.kind == "sweep":
             beside = seconds / (1 - self.prices.conflict) if op.lane == SWEEP_STREAM else seconds
             return Action("sweep", sweep=(beside, seconds, seconds), **base)

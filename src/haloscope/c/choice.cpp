@@ -32,6 +32,7 @@ Choice from_c(const hs_choice* given) {
   choice.placement = text(c.placement);
   choice.device = text(c.device);
   choice.box = c.box;
+  choice.graph = c.graph != 0;
   return choice;
 }
 
@@ -120,6 +121,7 @@ void hs_choice_init(hs_choice* choice) {
   choice->placement = defaults.placement.c_str();
   choice->device = defaults.device.c_str();
   choice->box = defaults.box;
+  choice->graph = defaults.graph;
 }
 
 hs_status hs_illegal(const hs_choice* choice, const char** reason) {

@@ -93,6 +93,7 @@ typedef struct hs_choice {
   const char* placement;    /* ranks to those nodes: "block" (default) or "round-robin" */
   const char* device;       /* back end whose devices hold the fields: "cuda", "hip", "host"; "" (default): the CPU */
   int32_t box; /* schedules "box", "box-overlap": layers of the host around the device's block; default 1 */
+  int32_t graph; /* device: 1: each program is launched as one captured piece of work; default 0 */
 } hs_choice;
 
 /* Fills in every default. Cannot fail. */

@@ -69,11 +69,15 @@ std::string illegal_box(const Choice& c, const AppInfo& app, const Strategy& s) 
 std::string illegal_device(const Choice& c, const AppInfo& app, const Strategy& s) {
   const bool streams = in_box(c) || c.schedule == "streams" || c.schedule == "resident";
   if (c.device.empty()) {
+    if (c.graph) return "graphs are captured of a device's work; add --device, or drop --graph";
     if (streams) return "schedule '" + c.schedule + "' is for devices; add --device, or use --schedule bulk or split";
     if (moves_device_memory(s))
       return "transport '" + s.transport + "' moves fields of a device; add --device, or use 'ordered/p2p'";
     return "";
   }
+  if (c.graph && (c.ranks > 1 || in_box(c)))
+    return "a graph takes the host out of a step, and here that has messages or walls to see to; use --ranks 1 with "
+           "schedule bulk, streams or resident, or drop --graph";
   if (!app.device_kernels) return "app '" + app.name + "' has no kernels for devices; drop --device";
   if (in_box(c)) return illegal_box(c, app, s);
   if (!moves_device_memory(s))

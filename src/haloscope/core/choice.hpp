@@ -46,6 +46,7 @@ struct Choice {
   int nodes = 0;                    ///< nodes that the ranks are split into; 0: the real ones, whatever they are
   std::string placement = "block";  ///< ranks to emulated nodes: "block" or "round-robin"
   int box = 1;                      ///< schedules box and box-overlap: layers of the host around the device's block
+  bool graph = false;               ///< device: each program is launched as one captured piece of work
   std::string device;               ///< back end whose devices hold the fields: cuda, hip, host; "": none, the CPU
 };
 

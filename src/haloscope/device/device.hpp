@@ -27,7 +27,6 @@ struct Info {
   int multiprocessors = 0;        ///< blocks of 1024 threads that surely run at once
   std::int64_t shared_bytes = 0;  ///< shared memory that one block may have
   std::string id;                 ///< the same for all processes that use this device, and only for this one
-  bool host_addressable = false;  ///< device memory is memory of the host (back end host)
 };
 
 /// A point in a stream's work. Reusable: recording it again moves it. It may go before the work it marks is done.
@@ -36,6 +35,14 @@ class Event {
   virtual ~Event() = default;
   virtual bool reached() = 0;  ///< the work before the last record() has finished; true before the first one
   virtual void wait() = 0;     ///< the calling thread waits until then
+};
+
+/// Work that a capture has kept, to be done as a whole as often as wanted.
+class Graph {
+ public:
+  virtual ~Graph() = default;
+  /// Give it to the stream that captured it.
+  virtual void launch() = 0;
 };
 
 /// Work that is done in the order given, beside the calling thread and other streams. A stream destroyed finishes
@@ -48,6 +55,12 @@ class Stream {
   virtual void record(Event& event) = 0;
   virtual void wait(Event& event) = 0;  ///< later work of this stream starts after what the event marks now
   virtual void finish() = 0;            ///< the calling thread waits until all work is done
+  /// From here on what this stream is given is kept, not done, and also what others are given once they have waited for
+  /// an event of it. Each of those must be waited for by this one at last. Events recorded meanwhile order what is kept
+  /// and tell the caller nothing.
+  virtual void begin_capture() = 0;
+  /// @throws Error where another stream was not waited for.
+  virtual std::unique_ptr<Graph> end_capture() = 0;
 };
 
 /// What another process of the machine needs to reach memory of a device.

@@ -42,6 +42,21 @@ class GpuEvent final : public Event {
   HALOSCOPE_GPU(Event_t) event_{};
 };
 
+class GpuGraph final : public Graph {
+ public:
+  GpuGraph(HALOSCOPE_GPU(Graph_t) kept, HALOSCOPE_GPU(Stream_t) stream) : stream_(stream) {
+    const Status made = HALOSCOPE_GPU(GraphInstantiateWithFlags)(&ready_, kept, 0);
+    (void)HALOSCOPE_GPU(GraphDestroy)(kept);
+    check(made, "GraphInstantiateWithFlags");
+  }
+  ~GpuGraph() override { (void)HALOSCOPE_GPU(GraphExecDestroy)(ready_); }
+  void launch() override { HALOSCOPE_CHECK(GraphLaunch, ready_, stream_); }
+
+ private:
+  HALOSCOPE_GPU(GraphExec_t) ready_{};
+  HALOSCOPE_GPU(Stream_t) stream_;
+};
+
 class GpuStream final : public Stream {
  public:
   /// Without a higher priority the few blocks of packing would queue behind the many of a sweep.
@@ -62,6 +77,14 @@ class GpuStream final : public Stream {
     HALOSCOPE_CHECK(StreamWaitEvent, stream_, static_cast<GpuEvent&>(event).event(), 0);
   }
   void finish() override { HALOSCOPE_CHECK(StreamSynchronize, stream_); }
+  void begin_capture() override {
+    HALOSCOPE_CHECK(StreamBeginCapture, stream_, HALOSCOPE_GPU(StreamCaptureModeThreadLocal));
+  }
+  std::unique_ptr<Graph> end_capture() override {
+    HALOSCOPE_GPU(Graph_t) kept{};
+    HALOSCOPE_CHECK(StreamEndCapture, stream_, &kept);
+    return std::make_unique<GpuGraph>(kept, stream_);
+  }
   HALOSCOPE_GPU(Stream_t) stream() const { return stream_; }
 
  private:

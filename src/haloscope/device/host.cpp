@@ -10,6 +10,7 @@
 #include <cstring>
 #include <map>
 #include <new>
+#include <utility>
 
 #include "haloscope/core/error.hpp"
 #include "haloscope/core/names.hpp"
@@ -78,6 +79,11 @@ void HostStream::serve() {
 }
 
 void HostStream::enqueue(Work work) {
+  if (!capture_) return push(std::move(work));
+  keep([this, work = std::move(work)] { push(work); });
+}
+
+void HostStream::push(Work work) {
   {
     const std::lock_guard lock(mutex_);
     work_.push_back(std::move(work));
@@ -94,14 +100,71 @@ void HostStream::copy(void* to, const void* from, std::size_t bytes) {
   if (bytes > 0) enqueue([=] { std::memcpy(to, from, bytes); });
 }
 
-void HostStream::record(Event& event) {
-  const auto& marks = static_cast<HostEvent&>(event).marks();
-  enqueue([marks, mark = marks->next()] { marks->reach(mark); });
+void HostStream::mark(HostEvent& event) {
+  push([marks = event.marks(), mark = event.marks()->next()] { marks->reach(mark); });
 }
 
-void HostStream::wait(Event& event) {
-  const auto& marks = static_cast<HostEvent&>(event).marks();
-  enqueue([marks, mark = marks->last()] { marks->wait_for(mark); });
+void HostStream::pass(HostEvent& event) {
+  push([marks = event.marks(), mark = event.marks()->last()] { marks->wait_for(mark); });
+}
+
+void HostStream::record(Event& given) {
+  auto& event = static_cast<HostEvent&>(given);
+  event.capture = capture_;
+  if (!capture_) return mark(event);
+  keep([this, &event] { mark(event); });
+  event.stream = this;
+  event.given = capture_->given[this];
+}
+
+void HostStream::wait(Event& given) {
+  auto& event = static_cast<HostEvent&>(given);
+  const auto theirs = event.capture.lock();
+  if (!capture_) capture_ = theirs;  // from here on this stream takes part
+  if (!capture_) return pass(event);
+  keep([this, &event] { pass(event); });
+  if (theirs == capture_ && this == capture_->origin) {
+    int& awaited = capture_->awaited[event.stream];
+    awaited = std::max(awaited, event.given);
+  }
+}
+
+// ---- captures -------------------------------------------------------------------------------------------------------
+
+namespace {
+
+class HostGraph final : public Graph {
+ public:
+  explicit HostGraph(std::vector<std::function<void()>> calls) : calls_(std::move(calls)) {}
+  void launch() override {
+    for (const auto& call : calls_) call();
+  }
+
+ private:
+  std::vector<std::function<void()>> calls_;
+};
+
+}  // namespace
+
+void HostStream::keep(std::function<void()> call) {
+  capture_->calls.push_back(std::move(call));
+  ++capture_->given[this];
+}
+
+void HostStream::begin_capture() {
+  capture_ = std::make_shared<HostCapture>();
+  capture_->origin = this;
+}
+
+std::unique_ptr<Graph> HostStream::end_capture() {
+  const auto capture = std::exchange(capture_, nullptr);
+  bool whole = true;
+  for (const auto& [stream, given] : capture->given) {
+    whole &= stream == this || capture->awaited[stream] == given;
+    stream->capture_ = nullptr;
+  }
+  if (!whole) throw Error(Exit::failed, "a capture ends before a stream that took part in it was waited for");
+  return std::make_unique<HostGraph>(std::move(capture->calls));
 }
 
 // ---- devices --------------------------------------------------------------------------------------------------------
@@ -152,8 +215,7 @@ class HostDevice final : public Device {
             imitation_.bytes - used_,
             1,
             160 << 10,
-            "host " + std::to_string(index_),
-            true};
+            "host " + std::to_string(index_)};
   }
   void* allocate(Space space, std::size_t bytes) override {
     if (space == Space::device && static_cast<std::int64_t>(bytes) > imitation_.bytes - used_)

@@ -6,14 +6,19 @@
 #include <cstdint>
 #include <deque>
 #include <functional>
+#include <map>
 #include <memory>
 #include <mutex>
 #include <random>
 #include <thread>
+#include <vector>
 
 #include "haloscope/device/device.hpp"
 
 namespace haloscope::device::host {
+
+class HostStream;
+struct HostCapture;
 
 /// Marks are numbered: each record() is one more, and the event has come to the highest that a stream got to. What
 /// streams refer to is shared with them, so that an event may go while they still do.
@@ -59,8 +64,21 @@ class HostEvent final : public Event {
   void wait() override { marks_->wait_for(marks_->last()); }
   const std::shared_ptr<Marks>& marks() const { return marks_; }
 
+  // Of its last record, if a capture kept that: which one, of which stream, after how much of its work.
+  std::weak_ptr<HostCapture> capture;
+  HostStream* stream = nullptr;
+  int given = 0;
+
  private:
   std::shared_ptr<Marks> marks_ = std::make_shared<Marks>();
+};
+
+/// Calls of streams, kept to be made again.
+struct HostCapture {
+  HostStream* origin;
+  std::vector<std::function<void()>> calls;
+  std::map<HostStream*, int> given;     ///< how much the streams that take part were given
+  std::map<HostStream*, int> awaited;  ///< of that, what the origin has waited for
 };
 
 class HostStream final : public Stream {
@@ -74,10 +92,16 @@ class HostStream final : public Stream {
   void record(Event& event) override;
   void wait(Event& event) override;
   void finish() override;
+  void begin_capture() override;
+  std::unique_ptr<Graph> end_capture() override;
   void enqueue(Work work);
 
  private:
   void serve();
+  void push(Work work);
+  void mark(HostEvent& event);
+  void pass(HostEvent& event);
+  void keep(std::function<void()> call);
 
   std::mutex mutex_;
   std::condition_variable changed_;
@@ -85,6 +109,7 @@ class HostStream final : public Stream {
   bool busy_ = false, closing_ = false;
   double delay_us_;
   std::minstd_rand random_;
+  std::shared_ptr<HostCapture> capture_;  // while what comes is kept
   std::thread thread_;
 };
 

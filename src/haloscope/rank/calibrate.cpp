@@ -155,7 +155,10 @@ Json request_json(const Session& s, const CalibrateRequest& request) {
             {"fields", request.fields},
             {"seconds", request.plain.seconds},
             {"repetitions", request.plain.repetitions}};
-  if (!c.device.empty()) json["device"] = c.device;
+  if (!c.device.empty()) {
+    json["device"] = c.device;
+    describe(request.plain.options.device, json);
+  }
   for (int d = 0; d < c.grid.dims; ++d) {
     json["cells"].push_back(c.grid.cells[d]);
     json["periodic"].push_back(c.grid.periodic[d]);

@@ -55,6 +55,14 @@ void check_room(MPI_Comm comm, const Node& node, const device::Device& device, s
 
 }  // namespace
 
+void describe(const DeviceOptions& options, nlohmann::json& request) {
+  request["device_kernel"] = options.kernel.empty() ? "stream" : options.kernel;
+  std::string block;
+  for (int n : {options.shape.x, options.shape.y, options.shape.layers})
+    if (n > 0) block += (block.empty() ? "" : "x") + std::to_string(n);
+  if (!block.empty()) request["device_block"] = block;
+}
+
 nlohmann::json device_json(const std::string& backend, const device::Device& device) {
   const device::Info info = device.info();
   return {{"name", info.name},

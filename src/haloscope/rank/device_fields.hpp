@@ -21,6 +21,9 @@ struct DeviceOptions {
   bool pack_first = true;    ///< schedule streams: the interior starts after the first messages are packed
 };
 
+/// What a record's request says of them.
+void describe(const DeviceOptions& options, nlohmann::json& request);
+
 /// What a record says of a device. @param backend  whose it is.
 nlohmann::json device_json(const std::string& backend, const device::Device& device);
 

@@ -101,6 +101,7 @@ std::uint64_t reference_checksum(Session& s, const Request& request) {
     plain.choice.depth = 1;
     plain.choice.threads = 1;
     plain.choice.device.clear();
+    plain.choice.graph = false;
     SimulationOptions options;
     options.runner.timers = false;
     options.runner.status = &s.board->mine();
@@ -179,13 +180,9 @@ Json request_json(const Request& r, const Simulation& simulation, std::int64_t s
   if (r.options.flush_to_zero) j["ftz"] = true;
   if (!c.device.empty()) {
     j["device"] = c.device;
-    j["device_kernel"] = r.options.device.kernel.empty() ? "stream" : r.options.device.kernel;
-    std::string block;
-    const device::BlockShape& shape = r.options.device.shape;
-    for (int n : {shape.x, shape.y, shape.layers})
-      if (n > 0) block += (block.empty() ? "" : "x") + std::to_string(n);
-    if (!block.empty()) j["device_block"] = block;
+    describe(r.options.device, j);
     if (!messages_on_device(c)) j["box"] = c.box;
+    if (c.graph) j["graph"] = true;
     if (c.schedule == "streams") j["pack"] = r.options.device.pack_first ? "first" : "beside";
   }
   if (c.app == "advection3d") {

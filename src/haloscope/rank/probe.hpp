@@ -50,6 +50,7 @@ std::vector<Probe> neighbour_probes();
 std::vector<Probe> partitioned_probes();
 std::vector<Probe> rma_probes();
 std::vector<Probe> shared_probes();
+std::vector<Probe> device_probes();
 
 }  // namespace probing
 }  // namespace haloscope

@@ -43,6 +43,7 @@ void declare(CLI::App& cli, Request& r, Raw& raw) {
   cli.add_option(
       "--device-block", raw.block,
       "threads of a block in x and y, and layers it passes through, e.g. 32x8x64; default: the kernel's own");
+  cli.add_flag("--graph", r.choice.graph, "launch a device's whole program as one graph; for one rank");
   cli.add_option("--box", r.choice.box, "schedules box and box-overlap: layers of the host around the device's block");
   cli.add_option("--pack", raw.pack, "schedule streams: pack first, or beside the interior");
   cli.add_option("--tiles", r.options.tiles, "split: interior tiles, progress is called between them");
@@ -147,6 +148,7 @@ void take_device(Request& r, const Raw& raw) {
   r.options.device.pack_first = raw.pack == "first";
   check_range(!raw.device.empty() || (raw.block.empty() && r.options.device.kernel.empty()),
               "--device-kernel and --device-block belong to --device");
+  check_range(!r.choice.graph || !r.options.barrier, "--graph leaves no moment for a --barrier; drop one of them");
 }
 
 /// What concerns poisson2d alone.

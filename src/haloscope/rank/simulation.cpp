@@ -158,6 +158,7 @@ std::unique_ptr<Simulation::Bound> Simulation::bind(int steps, Series series) co
                                     o.device ? static_cast<DeviceLink*>(link_.get()) : nullptr, fields_->streams(),
                                     fields_->sweeps(), runner.timers, runner.trace_events);
     runner.device = bound->device.get();
+    runner.graph = choice_.graph;
   }
   bound->runner = std::make_unique<Runner>(bound->program, *bound->comm,
                                            SweepCall{&Simulation::sweep, const_cast<Simulation*>(this)}, runner);

@@ -25,6 +25,18 @@ void DeviceStreams::meet() {
       if (other != s) streams[s]->wait(*ends_[other]);
 }
 
+void DeviceStreams::fork() {
+  streams[0]->record(*ends_[0]);
+  for (int s = 1; s < stream_count; ++s) streams[s]->wait(*ends_[0]);
+}
+
+void DeviceStreams::join() {
+  for (int s = 1; s < stream_count; ++s) {
+    streams[s]->record(*ends_[s]);
+    streams[0]->wait(*ends_[s]);
+  }
+}
+
 void DeviceStreams::finish() {
   for (auto& stream : streams) stream->finish();
 }
@@ -42,6 +54,9 @@ DeviceOps::DeviceOps(const Program& program, const Plan& plan, const Views& host
       seconds_(program.ops.size(), 0.0) {
   compile_copies(views);
   events_.reserve(trace_events);
+  const auto sweep =
+      std::find_if(program.ops.begin(), program.ops.end(), [](const Op& op) { return op.kind == OpKind::sweep; });
+  whole_ = static_cast<std::size_t>(sweep - program.ops.begin());
   for (auto& set : marks_)
     for (const Op& op : program.ops)
       set.push_back(on_device(op.lane) ? Marks{streams.device.event(), streams.device.event()} : Marks{});
@@ -101,9 +116,32 @@ void DeviceOps::enqueue(int index, int slot, int into) {
         on_device(lane) && stream_of(lane) != own)
       stream.wait(end(before));
   const Marks& marks = marks_[set_][static_cast<std::size_t>(index)];
-  if (timers_) stream.record(*marks.begin);
+  if (timers_ && !capturing_) stream.record(*marks.begin);
   launch(op, slot, into, stream);
   stream.record(*marks.end);
+}
+
+void DeviceOps::begin_capture() {
+  streams_.streams[0]->begin_capture();
+  streams_.fork();
+  capturing_ = true;
+}
+
+void DeviceOps::end_capture(int slot) {
+  capturing_ = false;
+  streams_.join();
+  graphs_[slot] = streams_.streams[0]->end_capture();
+}
+
+bool DeviceOps::replay(int slot) {
+  const auto found = graphs_.find(slot);
+  if (found == graphs_.end()) return false;
+  const Marks& marks = marks_[set_][whole_];
+  device::Stream& stream = *streams_.streams[0];
+  stream.record(*marks.begin);
+  found->second->launch();
+  stream.record(*marks.end);
+  return true;
 }
 
 void DeviceOps::launch(const Op& op, int slot, int into, device::Stream& stream) {
@@ -153,17 +191,19 @@ void DeviceOps::sweep(const Sweep& sweep, int slot, int into, device::Stream& st
 }
 
 void DeviceOps::harvest(int set) {
-  for (std::size_t i = 0; i < program_.ops.size(); ++i) {
-    const Marks& marks = marks_[set][i];
-    if (!marks.end) continue;
-    marks.end->wait();
-    if (!timers_) continue;
-    seconds_[i] += streams_.device.seconds(*marks.begin, *marks.end);
-    if (events_.size() < events_.capacity())
-      events_.push_back({static_cast<std::int32_t>(i), executions_[set].number, executions_[set].step,
-                         streams_.time_of(*marks.begin), streams_.time_of(*marks.end)});
-  }
+  for (std::size_t i = 0; i < program_.ops.size(); ++i)
+    if (const Marks& marks = marks_[set][i]; marks.end && (graphs_.empty() || i == whole_))
+      harvest(marks, i, executions_[set]);
   used_[set] = false;
+}
+
+void DeviceOps::harvest(const Marks& marks, std::size_t op, const Execution& execution) {
+  marks.end->wait();
+  if (!timers_) return;
+  seconds_[op] += streams_.device.seconds(*marks.begin, *marks.end);
+  if (events_.size() < events_.capacity())
+    events_.push_back({static_cast<std::int32_t>(op), execution.number, execution.step, streams_.time_of(*marks.begin),
+                       streams_.time_of(*marks.end)});
 }
 
 void DeviceOps::finish() {

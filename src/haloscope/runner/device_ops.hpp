@@ -2,6 +2,7 @@
 #pragma once
 
 #include <array>
+#include <map>
 #include <memory>
 #include <vector>
 
@@ -26,6 +27,9 @@ struct DeviceStreams {
   explicit DeviceStreams(device::Device& owner);
   /// Later work of every stream starts after all present work of all of them.
   void meet();
+  /// Later work of the other streams starts after present work of the first, and the other way round.
+  void fork();
+  void join();
   void finish();
   /// Time of this process' clock at which the device reached an event, seconds.
   double time_of(device::Event& event) const { return origin_s_ + device.seconds(*origin_, event); }
@@ -59,6 +63,12 @@ class DeviceOps {
   bool reached(int index) { return end(index).reached(); }
   /// The execution is enqueued as a whole: what comes later starts after it.
   void end();
+  /// A program that is the device's alone may run as one piece of work, which costs the host one call instead of several
+  /// per operation. What is enqueued between these two is kept for executions that begin with `slot`, and not done.
+  void begin_capture();
+  void end_capture(int slot);
+  /// @return whether there was one; it is under way then. Its seconds count as the first sweep's.
+  bool replay(int slot);
   /// Wait until all executions have finished.
   void finish();
   /// Seconds that each operation of the program took in the executions that have finished, by the device's clock, and
@@ -79,6 +89,7 @@ class DeviceOps {
   void launch(const Op& op, int slot, int into, device::Stream& stream);
   void sweep(const Sweep& sweep, int slot, int into, device::Stream& stream);
   void harvest(int set);
+  void harvest(const Marks& marks, std::size_t op, const Execution& execution);
 
   const Program& program_;
   const Plan& plan_;
@@ -92,6 +103,9 @@ class DeviceOps {
   std::vector<std::vector<std::vector<device::CopyLaunch>>> copies_;  // [copy set][slot][stage]
   std::array<std::vector<Marks>, in_flight> marks_;
   std::array<bool, in_flight> used_{};
+  std::map<int, std::unique_ptr<device::Graph>> graphs_;  // by the slot that an execution begins with
+  bool capturing_ = false;
+  std::size_t whole_ = 0;  // the operation whose events a whole execution has
   std::array<Execution, in_flight> executions_;
   std::vector<double> seconds_;
   std::vector<TraceEvent> events_;  // with room for a trace; later ones are dropped

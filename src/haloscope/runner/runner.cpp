@@ -250,7 +250,20 @@ bool Runner::try_main() {
   return true;
 }
 
+void Runner::run_graph() {
+  DeviceOps& device = *options_.device;
+  device.begin(run_, step_);
+  if (!device.replay(base_)) {
+    device.begin_capture();
+    for (std::size_t i = 0; i < program_.ops.size(); ++i) enqueue(static_cast<int>(i));
+    device.end_capture(base_);
+    device.replay(base_);
+  }
+  device.end();
+}
+
 void Runner::run_with_device() {
+  if (options_.graph) return run_graph();
   options_.device->begin(run_, step_);
   next_main_ = 0;
   std::array<std::size_t, stream_count> next{};

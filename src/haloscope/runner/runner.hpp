@@ -38,6 +38,7 @@ struct RunnerOptions {
   bool yield = false;            ///< more threads or ranks than cores: give the core away while waiting
   RankStatus* status = nullptr;  ///< where to say what is being done
   DeviceOps* device = nullptr;   ///< programs with operations on a device: who enqueues those
+  bool graph = false;            ///< programs with no others: capture one execution and launch it as a whole
   Injection injection;
   std::size_t trace_events = 0;  ///< room for this many trace events; later ones are dropped
 };
@@ -72,6 +73,7 @@ class Runner {
   };
   void run_fork_join();
   void run_with_device();
+  void run_graph();
   void enqueue(int index);
   bool ready_on_host(const Op& op) const;
   bool try_comm();

@@ -3,7 +3,6 @@
 #include <memory>
 #include <optional>
 
-#include "haloscope/core/error.hpp"
 #include "haloscope/core/names.hpp"
 #include "haloscope/core/strategy.hpp"
 #include "haloscope/device/device.hpp"
@@ -109,10 +108,6 @@ class Aware final : public Transport {
   std::unique_ptr<Link> open(const LinkContext& context, const std::vector<std::string>& words) const override {
     check_options(name(), words);
     need_device(context, name());
-    if (!context.device->info().host_addressable)
-      throw UnavailableError(
-          "transport 'aware' needs an MPI that is known to take device memory, which is not probed yet "
-          "for real devices; use staged");
     return std::make_unique<BufferedLink>(context, Space::device);
   }
 };

@@ -77,6 +77,78 @@ TEST(DeviceStream, SecondsBetweenEventsAreNotNegative) {
   EXPECT_LT(device.seconds(*from, *to), 60);
 }
 
+// ---- graphs ---------------------------------------------------------------------------------------------------------
+
+/// Two halves of a buffer, swapped over two streams: the second one starts and ends with the first.
+struct Swap {
+  explicit Swap(Device& device)
+      : a(device, Space::device, 4000),
+        b(device, Space::device, 4000),
+        spare(device, Space::device, 4000),
+        one(device.stream()),
+        other(device.stream()),
+        fork(device.event(false)),
+        join(device.event(false)) {}
+  void enqueue(bool joined = true) {
+    one->copy(spare.data(), a.data(), 4000);
+    one->record(*fork);
+    other->wait(*fork);
+    other->copy(a.data(), b.data(), 4000);
+    other->record(*join);
+    if (!joined) return;
+    one->wait(*join);
+    one->copy(b.data(), spare.data(), 4000);
+  }
+  Buffer a, b, spare;
+  std::unique_ptr<Stream> one, other;
+  std::unique_ptr<Event> fork, join;
+};
+
+TEST(DeviceGraph, KeepsTheWorkOfSeveralStreamsAndDoesItAsOftenAsLaunched) {
+  Device& device = test::here();
+  Swap swap(device);
+  const auto first = counted(1000), second = counted(1000, 5000);
+  swap.one->copy(swap.a.data(), first.data(), 4000);
+  swap.one->copy(swap.b.data(), second.data(), 4000);
+  swap.one->finish();
+  swap.one->begin_capture();
+  swap.enqueue();
+  const auto graph = swap.one->end_capture();
+  swap.one->finish();
+  EXPECT_EQ(test::from_device<int>(device, swap.a), first) << "nothing is done while it is captured";
+  for (int launches = 1; launches <= 5; ++launches) {
+    graph->launch();
+    swap.one->finish();
+    EXPECT_EQ(test::from_device<int>(device, swap.a), launches % 2 ? second : first);
+    EXPECT_EQ(test::from_device<int>(device, swap.b), launches % 2 ? first : second);
+  }
+}
+
+TEST(DeviceGraph, StreamsWorkAsBeforeOnceACaptureHasEnded) {
+  Device& device = test::here();
+  Swap swap(device);
+  const auto first = counted(1000), second = counted(1000, 5000);
+  swap.one->begin_capture();
+  swap.enqueue();
+  const auto graph = swap.one->end_capture();
+  swap.one->copy(swap.a.data(), first.data(), 4000);
+  swap.one->copy(swap.b.data(), second.data(), 4000);
+  swap.enqueue();
+  graph->launch();
+  swap.enqueue();
+  swap.one->finish();
+  EXPECT_EQ(test::from_device<int>(device, swap.a), second);
+  EXPECT_EQ(test::from_device<int>(device, swap.b), first);
+}
+
+TEST(DeviceGraph, AStreamThatTookPartMustBeWaitedFor) {
+  Device& device = test::here();
+  Swap swap(device);
+  swap.one->begin_capture();
+  swap.enqueue(false);
+  EXPECT_THROW(swap.one->end_capture(), Error);
+}
+
 // ---- streams held up ------------------------------------------------------------------------------------------------
 
 /// A stream of an imitated device that does nothing until it is let go.
