@@ -119,6 +119,18 @@ def test_a_tenth_of_measuring_everything_is_what_it_takes_unless_told_otherwise(
     assert 0.08 * found.exhaustive_s < found.spent_s <= model.SHARE * found.exhaustive_s
 
 
+def test_one_lucky_launch_does_not_win_where_there_is_time_for_more():
+    class Lucky(Machine):
+        def __call__(self, c, launch_id):
+            lucky = launch_id == f"rung-{len(SHORT)}" and c.depth == 2
+            self.times = [1e-4, 1.03e-4 * (0.95 if lucky else 1)]
+            return super().__call__(c, launch_id)
+
+    assert race(Lucky([0, 0]), 2).ranking[0].configuration.depth == 1
+    enough = sum(length.total + 0.3 for length in SHORT) * 3  # for the rungs and no more
+    assert race(Lucky([0, 0]), 2, budget_s=enough).ranking[0].configuration.depth == 2
+
+
 def test_a_machine_that_drifts_raises_the_noise_and_drops_less():
     class Drifting(Machine):
         def __call__(self, c, launch_id):

@@ -104,7 +104,12 @@ def space(app: str, options: dict):
         "nodes": "0",
     }
     given |= {
-        "device": "none", "device_kernel": "", "device_block": "", "pack": "first", "graph": "off", "box": "1",
+        "device": "none",
+        "device_kernel": "",
+        "device_block": "",
+        "pack": "first",
+        "graph": "off",
+        "box": "1",
         "barrier": False,
         "verify": None,
         **options,

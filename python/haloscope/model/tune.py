@@ -51,6 +51,8 @@ class Length:
         return dataclasses.replace(configuration, settings=tuple(settings.items()))
 
 
+MORE = "-more-"  # in the names of launches that repeat a rung
+FURTHER, FEW = 4, 3  # most further launches of the last rung, and of how many candidates
 RUNGS = (Length(0.02, 3), Length(0.05, 5), Length(0.2, 5))  # the last is what `haloscope run` does
 
 
@@ -74,8 +76,16 @@ class Entrant:
 
     @property
     def time_s(self) -> float:
-        """Median seconds per step of its last and longest launch, infinite when it has none."""
-        return statistics.median(list(self.launches.values())[-1]) if self.launches else float("inf")
+        """Median seconds per step of its longest launches, those of the last rung that it was in; infinite without any."""
+        if not self.launches:
+            return float("inf")
+        last = rung_of(list(self.launches)[-1])
+        return statistics.median(statistics.median(t) for name, t in self.launches.items() if rung_of(name) == last)
+
+
+def rung_of(launch: str) -> str:
+    """Return the rung that a launch belongs to, by its name."""
+    return launch.partition(MORE)[0]
 
 
 # ---- the order in which candidates are tried -----------------------------------------------------------------------------
@@ -169,7 +179,8 @@ class Race:
             self._drop(min(good, key=lambda e: e.time_s), good, self.seen_noise[-1])
             alive = sorted((e for e in good if not e.fate), key=lambda e: e.time_s)
             if len(alive) == 1:
-                break
+                return self
+        self._again(alive)
         return self
 
     @property
@@ -201,6 +212,16 @@ class Race:
         self.seen_noise.append(self._repeat(tried, length, name))
         return tried
 
+    def _again(self, alive: Sequence[Entrant]) -> None:
+        """What is left of the budget goes to the fastest few in turn: a single launch may have been a lucky one."""
+        length, rung = self.rungs[-1], f"rung-{len(self.rungs)}"
+        for number in range(1, FURTHER + 1):
+            few = sorted((e for e in alive if not e.fate), key=lambda e: e.time_s)[:FEW]
+            if len(few) < 2 or self.spent_s + len(few) * self._each(length) > self._budget:
+                return
+            for entrant in few:
+                self._measure(entrant, length, f"{rung}{MORE}{number}")
+
     def _until(self, number: int) -> float:
         """Seconds that may be spent by the end of a rung; what one leaves the next may use."""
         return self._budget * number / len(self.rungs)
@@ -218,7 +239,7 @@ class Race:
         record = self._shot(entrant, length, name)
         if isolated.ended_well(record):
             entrant.launches[name] = records.step_times(record)
-            entrant.rungs += 1
+            entrant.rungs += MORE not in name
         else:
             entrant.fate = f"failed: {isolated.reason(record)}"
 
