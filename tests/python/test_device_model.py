@@ -184,6 +184,13 @@ def test_a_graph_is_handed_over_at_once(machine):
     assert ask(slow, **small, graph=True).time_s == pytest.approx(1e-4 / 16, rel=0.1)
 
 
+def test_one_rank_needs_no_network(machine):
+    alone = changed(machine, lambda data: data.pop("network"))
+    assert ask(alone, ranks=1, process_grid="1x1", schedule="resident").time_s > 0
+    with pytest.raises(NotAvailable, match="no section 'network'"):
+        ask(alone)
+
+
 def test_ranks_that_share_a_device_pay_for_it(machine):
     """Four ranks on a node with two devices."""
     shared = ask(machine, ranks=4, process_grid="1x4")

@@ -183,7 +183,7 @@ def _batches(profile, total, longest, count, volume, at_once) -> np.ndarray:
             long = longest[1, c] + shared * together
             short = np.where(count[1, c] * at_once > 1, long, 0.0)
         result[c] = long + (duplex - 1) * short
-    rate = profile.section("network").get("injection_bytes_per_s")
+    rate = profile.data.get("network", {}).get("injection_bytes_per_s")
     if rate:
         bound = network.message_time(profile, "network", 0) + volume[1, NETWORK] * at_once / rate
         result[NETWORK] = np.where(count[1, NETWORK] > 0, np.maximum(result[NETWORK], bound), 0.0)
