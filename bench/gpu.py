@@ -177,6 +177,24 @@ class Ranks:
             return False
         return '"ok":true' in done.stdout.replace(" ", "")
 
+    def memory_faults(self, lines: list[str]) -> str | None:
+        """What compute-sanitizer finds in a few configurations of two ranks, "" nothing; None where it is not there."""
+        beside = Path(nvcc()).with_name("compute-sanitizer")
+        tool = shutil.which("compute-sanitizer") or (str(beside) if beside.exists() else None)
+        if tool is None or self.device != "cuda":
+            return None
+        file = self.program.parent / "checked.txt"
+        file.write_text("".join(f"{line} --device {self.device}\n" for line in lines))
+        words = [self.mpiexec, "-n", "2", tool, "--error-exitcode", "77", str(self.program), "--configs", str(file),
+                 "--output", os.devnull]  # fmt: skip
+        try:
+            done = subprocess.run(
+                words, capture_output=True, text=True, check=False, timeout=90, env=os.environ | self.environment
+            )
+        except subprocess.TimeoutExpired:
+            return "it took more than 90 s"
+        return "" if done.returncode == 0 else (done.stdout + done.stderr).strip()[-2000:]
+
     def run(self, ranks: int, lines: list[str], until: float) -> list[dict]:
         """Records of the configurations, as many as there is time for. One that ends a launch is not tried again."""
         records: list[dict] = []
@@ -332,6 +350,8 @@ def measure(options: argparse.Namespace) -> int:
         say(f"{len(checked) - len(wrong)} of {len(checked)} configurations byte-identical to the CPU's reference")
         for record in wrong[:5]:
             print("  wrong:", record.get("reason") or record["request"])
+        faults = ranks.memory_faults(verification(2, False)[::40])
+        say(f"compute-sanitizer: {'not here' if faults is None else faults or 'no fault'}")
         learned, skipped = run_all("calibration.jsonl", calibration(device), (time.monotonic() + 2 * end) / 3)
         say(f"{len(learned)} points of a calibration measured, {skipped} not for lack of time")
         steps, late = run_all(
@@ -341,7 +361,7 @@ def measure(options: argparse.Namespace) -> int:
     lines = table(kernels, steps)
     (target / "table.md").write_text("\n".join(lines) + "\n")
     print("\n".join(lines))
-    return 1 if wrong or missing else 0
+    return 1 if wrong or missing or faults else 0
 
 
 def main() -> int:
