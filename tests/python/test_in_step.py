@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import dataclasses
+import itertools
 import math
 import zlib
 
@@ -11,7 +12,7 @@ import numpy as np
 import pytest
 
 from haloscope import core
-from haloscope.model import in_step, points, predict, price, profile
+from haloscope.model import in_step, overlap, points, predict, price, profile
 from toy import changed
 
 LAUNCHES = 3
@@ -138,3 +139,25 @@ def test_more_neighbours_wait_longer_for_the_slowest():
     shares = [steps.waiting(n) for n in (0, 1, 2, 6, 26)]
     assert shares[0] == 0 and shares[1] == pytest.approx(0.02)
     assert shares == sorted(shares) and shares[-1] < 5 * shares[1]
+
+
+def test_the_part_of_a_flight_that_overlap_cannot_hide_is_found_from_steps(toy):
+    """Steps of a machine that holds 70 % of each flight, in two launches of slightly different pace; nothing to copy meanwhile."""
+    machine = changed(toy, lambda data: data.update(overlap={"held_of": {"p2p": {"socket": 0.7}}}))
+    steps = []
+    for side, schedule, launch in itertools.product((64, 256, 1024), ("bulk", "split"), (1, 2)):
+        choice = core.Choice(app="laplace2d", cells=(side, side), ranks=2, process_grid="1x2", schedule=schedule,
+                             periodic=(False, True))  # fmt: skip
+        found = predict.predict(choice, machine, samples=0)
+        parts = [t * (1 + launch / 1000) for t in (found.exchange_s, found.terms["compute"], 0.0)]
+        steps.append(in_step.Step(str(launch), choice, *parts, {}))
+    data = copy.deepcopy(toy.data)
+    terms = overlap.fit(data, steps)
+    assert data["overlap"] == {"held_of": {"p2p": {"socket": pytest.approx(0.7)}}}
+    assert terms.interval[overlap.NAME] == (pytest.approx(0.7), pytest.approx(0.7))
+    assert changed(toy, lambda d: d.update(overlap=data["overlap"]))  # is valid
+
+
+def test_without_steps_that_overlap_nothing_is_said_of_overlap(toy):
+    data = copy.deepcopy(toy.data)
+    assert overlap.fit(data, []) is None and data == toy.data

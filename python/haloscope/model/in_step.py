@@ -2,8 +2,8 @@
 
 Alone, a message is sent again and again from the same warm memory; in a step its cells have just been swept, its peer is late
 now and then, and each operation has to be looked up and timed. The same holds for sweeps: a part of a block costs more than its
-share of the whole. Fitted here, from phases of the steps of two ranks, are the sections `steps`, `transports` and
-`discrepancy` of a profile, in this order, each on top of what is known before.
+share of the whole. Fitted here, from phases of the steps of two ranks, are the sections `overlap`, `steps`, `transports`
+and `discrepancy` of a profile, in this order, each on top of what is known before.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ import numpy as np
 
 from haloscope import core
 from haloscope.errors import HaloscopeError
-from haloscope.model import laws, predict, price, surcharge, validate
+from haloscope.model import laws, overlap, predict, price, surcharge, validate
 from haloscope.model.laws import Terms
 from haloscope.model.profile import Profile
 
@@ -105,15 +105,17 @@ def _counts(choice: core.Choice, profile: Profile) -> tuple[int, dict[str, float
 
 
 def fit(data: dict, records: Sequence[dict]) -> list[Terms]:
-    """Add the sections `steps`, `transports` and `discrepancy` to a profile.
+    """Add the sections `overlap`, `steps`, `transports` and `discrepancy` to a profile.
 
     data: a profile with network, packing and kernels, changed in place. Returns the fits: of `steps` two or three, then one for
     each transport. Without whole steps among the records, or without a section that they need, nothing is added.
     """
-    plain = Profile({key: value for key, value in data.items() if key not in ("steps", "transports", "discrepancy")})
-    if not {"network", "pack", "kernels"} <= set(data) or len(found := steps_of(records, plain)) < FEW:
+    plain = {key: value for key, value in data.items() if key not in ("steps", "transports", "overlap", "discrepancy")}
+    if not {"network", "pack", "kernels"} <= set(data) or len(found := steps_of(records, Profile(plain))) < FEW:
         return []
-    predicted = _predictor(plain)
+    held = overlap.fit(plain, found)  # first: what overlaps with what decides what all else is added to
+    data |= plain
+    predicted = _predictor(Profile(plain))
     bulk = [s for s in found if s.choice.schedule == "bulk"]
     base = [s for s in bulk if s.transport == surcharge.PLAIN and predicted(s.choice)]
     exchange = _plain_exchange(base, predicted)
@@ -125,7 +127,7 @@ def fit(data: dict, records: Sequence[dict]) -> list[Terms]:
             fits += terms
             data["transports"][name] = _section(terms, (*EXCHANGE, *READING), data["transports"][surcharge.PLAIN])
     data["discrepancy"] = discrepancy(bulk, _predictor(Profile(data)))
-    return fits
+    return [*fits, held] if held else fits
 
 
 def _predictor(profile: Profile) -> Callable[[core.Choice], tuple[float, float] | None]:

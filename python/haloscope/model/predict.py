@@ -15,7 +15,7 @@ import numpy as np
 
 from haloscope import core
 from haloscope.errors import UsageProblem
-from haloscope.model import network, placement, price, ranks, sampling
+from haloscope.model import network, placement, price, ranks, sampling, surcharge
 from haloscope.model.compose import Action, Pace, Stuck, Track, compose
 from haloscope.model.profile import Profile
 
@@ -116,8 +116,9 @@ class Case:
         overlap = profile.data.get("overlap", {})
         self.eager = overlap.get("rendezvous_from_bytes", math.inf)
         self.efficiency = overlap.get("efficiency", {}).get(choice.schedule, 1.0)
-        self.given_held = overlap.get("held", {})
-        if not overlap and choice.schedule != "bulk":
+        transport, _ = surcharge.transports_of(choice.strategy)
+        self.given_held = overlap.get("held_of", {}).get(transport, overlap.get("held", {}))
+        if not (self.given_held or overlap.keys() - {"held_of"}) and choice.schedule != "bulk":
             self.notes.append(
                 "overlap not measured: messages between nodes are taken to travel by themselves, those inside nodes but for "
                 "their bytes, which the receiver copies"
@@ -129,15 +130,14 @@ class Case:
         return ranks.classes_of(self.kinds, self.place, profile, at_once, self.node, singly)
 
     @functools.cache  # noqa: B019  (a case lives as long as its prediction)
-    def held(self, near: str, size: int) -> float:
-        """Return the part of a message's flight that its receiver must spend in a call, 0 to 1.
+    def held(self, near: str, flight: float) -> float:
+        """Return the part of a message's flight (seconds) that its receiver must spend in a call, 0 to 1.
 
-        The profile's, else: between nodes nothing, inside a node what goes with the bytes, since cores copy them.
+        The profile's, else: between nodes nothing, inside a node all but the latency, since cores copy the bytes.
         """
         if near in self.given_held or near == "network":
             return self.given_held.get(near, 0.0)
-        whole, latency = (network.message_time(self.profile, near, bytes) for bytes in (size, 0))
-        return max(0.0, 1 - latency / whole) if whole > 0 else 0.0
+        return max(0.0, 1 - network.message_time(self.profile, near, 0) / flight) if flight > 0 else 0.0
 
     def slowest(self, found: list[ranks.RankClass], prices: price.Prices) -> list[ranks.RankClass]:
         """Return the classes that take longest by themselves and those that their messages come from, all if few.
@@ -179,8 +179,9 @@ class Case:
         kind, programs = self.kinds[c.kind], self.programs[c.kind]
         if self.choice.strategy.endswith("/ipc"):  # a device writes to its neighbour: the message only says so
             flights = [network.message_time(prices.profile, near, 0) for near in c.near]
-        held = [self.held(near, m.bytes) for near, m in zip(c.near, kind.plan.messages, strict=True)]
-        where = price.Where(c.ranks_on_socket, c.far, flights or c.flights, held, self.ranks_on_device(c))
+        flights = flights or c.flights
+        held = [self.held(near, flight) for near, flight in zip(c.near, flights, strict=True)]
+        where = price.Where(c.ranks_on_socket, c.far, flights, held, self.ranks_on_device(c))
 
         def priced(program, copies):
             return price.actions(program, kind.plan, prices, where, kind.traffic, copies)
