@@ -51,7 +51,7 @@ def test_a_rank_that_waits_for_a_late_one_is_shown_as_blocked_for_as_long(halosc
     in_calls = sum(
         call["seconds"] for (during, _, role), call in ranks[0]["mpi"].items() if timeline.blocks(during, role)
     )
-    assert 0.1 * delayed < in_calls <= timeline.blocked_s(ranks[0])
+    assert 0.02 * delayed < in_calls <= timeline.blocked_s(ranks[0])  # the rest of the waiting is between the calls
     shown = {row["rank"]: row for row in table(result.out, "rank")}
     assert set(shown) == {"0", "1", "least", "mean", "most"}
     assert float(shown["0"]["blocked (s)"]) == pytest.approx(timeline.blocked_s(ranks[0]), abs=1e-4)
