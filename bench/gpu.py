@@ -168,14 +168,8 @@ class Ranks:
 
     def aware(self) -> bool:
         """Whether this MPI sends device memory; one that crashes on it does not."""
-        words = [self.mpiexec, "-n", "2", str(self.program), "--probe", "device-aware"]
-        try:
-            done = subprocess.run(
-                words, capture_output=True, text=True, check=False, timeout=60, env=os.environ | self.environment
-            )
-        except subprocess.TimeoutExpired:
-            return False
-        return '"ok":true' in done.stdout.replace(" ", "")
+        done = self.two([str(self.program), "--probe", "device-aware"], 60)
+        return done is not None and '"ok":true' in done.stdout.replace(" ", "")
 
     def memory_faults(self, lines: list[str]) -> str | None:
         """What compute-sanitizer finds in a few configurations of two ranks, "" nothing; None where it is not there."""
@@ -183,17 +177,28 @@ class Ranks:
         tool = shutil.which("compute-sanitizer") or (str(beside) if beside.exists() else None)
         if tool is None or self.device != "cuda":
             return None
-        file = self.program.parent / "checked.txt"
-        file.write_text("".join(f"{line} --device {self.device}\n" for line in lines))
-        words = [self.mpiexec, "-n", "2", tool, "--error-exitcode", "77", str(self.program), "--configs", str(file),
-                 "--output", os.devnull]  # fmt: skip
-        try:
-            done = subprocess.run(
-                words, capture_output=True, text=True, check=False, timeout=90, env=os.environ | self.environment
-            )
-        except subprocess.TimeoutExpired:
+        file = self.configured("checked.txt", lines)
+        done = self.two(
+            [tool, "--error-exitcode", "77", str(self.program), "--configs", str(file), "--output", os.devnull], 90
+        )
+        if done is None:
             return "it took more than 90 s"
         return "" if done.returncode == 0 else (done.stdout + done.stderr).strip()[-2000:]
+
+    def two(self, words: list[str], limit_s: float) -> subprocess.CompletedProcess | None:
+        """A command on two ranks; None where it took too long."""
+        try:
+            return subprocess.run([self.mpiexec, "-n", "2", *words], capture_output=True, text=True, check=False,
+                                  timeout=limit_s, env=os.environ | self.environment)  # fmt: skip
+        except subprocess.TimeoutExpired:
+            return None
+
+    def configured(self, name: str, lines: list[str]) -> Path:
+        """A file of configurations, on the device unless they say themselves."""
+        file = self.program.parent / name
+        whole = (line if line.startswith(POINTS) else f"{line} --device {self.device}" for line in lines)
+        file.write_text("".join(f"{line}\n" for line in whole))
+        return file
 
     def run(self, ranks: int, lines: list[str], until: float) -> list[dict]:
         """Records of the configurations, as many as there is time for. One that ends a launch is not tried again."""
@@ -209,9 +214,7 @@ class Ranks:
 
     def launch(self, ranks: int, lines: list[str], until: float) -> tuple[list[dict], str]:
         """The records of one launch, and the end of what it said to standard error."""
-        configurations, output = (self.program.parent / name for name in ("configurations.txt", "records.jsonl"))
-        whole = (line if line.startswith(POINTS) else f"{line} --device {self.device}" for line in lines)
-        configurations.write_text("".join(f"{line}\n" for line in whole))
+        configurations, output = self.configured("configurations.txt", lines), self.program.parent / "records.jsonl"
         output.unlink(missing_ok=True)
         words = [
             self.mpiexec,

@@ -28,6 +28,19 @@ def card() -> str:
     return next((b["name"] for b in backends() if not b["absent"] and b["name"] != "host"), "")
 
 
+def one(asked: str) -> str:
+    """Return the back end that --device names, or that of a card that is here where it names none; "" for the CPU.
+
+    Raises UsageProblem for several, and as `found` does.
+    """
+    if not asked:
+        return card()
+    word = found(asked)
+    if "," in word:
+        raise UsageProblem(f"--device '{asked}' names several; give one")
+    return "" if word == NONE else word
+
+
 def found(text: str) -> str:
     """Return --device with `auto` replaced by the first back end that is here.
 

@@ -50,7 +50,7 @@ def command(output, quick, ranks, launches, sections, device, name, recorded, ve
     Each point is measured in every launch, in random order, with all ranks at work. A calibration that was cut off goes on
     where it ended when the same command is given again; one that is complete starts anew.
     """  # fmt: skip
-    from haloscope import records, sweep
+    from haloscope import devices, records, sweep
     from haloscope.model import calibrate, points, profile
 
     if output.suffix != ".json":
@@ -61,23 +61,11 @@ def command(output, quick, ranks, launches, sections, device, name, recorded, ve
         found, source = records.read(recorded).records, str(recorded)
     else:
         effort = points.QUICK if quick else points.FULL
-        found, notes = _measured(output, wanted, ranks, launches, effort, _device(device))
+        found, notes = _measured(output, wanted, ranks, launches, effort, devices.one(device))
         source = output.with_suffix(".jsonl").name
     made = calibrate.fit_profile(found, name, source, notes)
     profile.save(made.data, output)
     click.echo(_report(made, verbose) + f"\n\nprofile: {output}")
-
-
-def _device(asked: str) -> str:
-    """Return the back end to measure: as asked, or a card that is here; "" without one."""
-    from haloscope import devices
-
-    if not asked:
-        return devices.card()
-    word = devices.found(asked)
-    if "," in word:
-        raise errors.UsageProblem(f"--device '{asked}' names several; a profile has one device")
-    return "" if word == devices.NONE else word
 
 
 def _measured(output: Path, sections, ranks, launches, effort, device) -> tuple[list[dict], list[str]]:

@@ -84,13 +84,10 @@ def _device(study, asked: str | None, kept: list[dict]) -> str:
                 "this study has no versions for devices; --device works with white2011, valen2023"
             )
         return ""
-    if asked:
-        word = devices.found(asked)
-        return "" if word == devices.NONE else word
-    if kept:
+    if kept and not asked:
         used = {r["request"].get("device", "") for r in kept if "time_s" in r}
         return used.pop() if len(used) == 1 else ""
-    return devices.card()
+    return devices.one(asked or "")
 
 
 def _replay(study, name: str) -> int:

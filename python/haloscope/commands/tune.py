@@ -102,8 +102,6 @@ def space(app: str, options: dict):
         **dict.fromkeys(run.PASSED_ON),
         **dict.fromkeys(("isa", "memory", "placement"), ""),
         "nodes": "0",
-    }
-    given |= {
         "device": "none",
         "device_kernel": "",
         "device_block": "",

@@ -249,17 +249,8 @@ def _cache_limit(tables: Sequence[Sequence[tuple[float, Row]]]) -> float:
 def _kernels(made: Calibration, good: Sequence[dict]) -> None:
     rows: dict[tuple[str, int, int], list[Row]] = defaultdict(list)
     for launch, q, point in _points(good, "kernel"):
-        name, levels = f"{q['app']}/{q['form']}/{q['real']}", q["depth"]
-        rows[name, levels, q["ranks"]].append(Row(launch, point["cells"], _least(point["sweep_s"])))
-    for (name, levels, active), found in sorted(rows.items()):
-        fused = levels > 1
-        law = laws.fit_law(
-            f"{f'fused/{levels}' if fused else 'kernels'}/{name}/{active}", found, "cells", most=4, steeper=True
-        )
-        made.laws.append(law)
-        table = made.data.setdefault("fused" if fused else "kernels", {}).setdefault(name, {})
-        table = table.setdefault(str(levels), {}) if fused else table
-        table[str(active)] = segments.to_json(law.segments, "cells")
+        rows[laws.kernel_name(q), q["depth"], q["ranks"]].append(Row(launch, point["cells"], _least(point["sweep_s"])))
+    made.laws += laws.fit_kernels(made.data, rows)
 
 
 def _reductions(made: Calibration, good: Sequence[dict]) -> None:

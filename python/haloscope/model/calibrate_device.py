@@ -10,7 +10,7 @@ import numpy as np
 
 from haloscope import stats
 from haloscope.model import laws, segments
-from haloscope.model.laws import Law, Row
+from haloscope.model.laws import Law, Row, kernel_name
 from haloscope.model.points import KIND
 from haloscope.model.price_device import PAGEABLE, PINNED, touched
 
@@ -53,19 +53,9 @@ def _kernels(section: dict, kernels: Sequence[dict]) -> list[Law]:
     for record in kernels:
         q, point = record["request"], record["points"][0]
         levels = q["depth"] if q["region"] == "blocked" else 1
-        key = (_name(record), levels, _sharing(record))
+        key = (kernel_name(q), levels, _sharing(record))
         rows[key].append(Row(record["launch"]["id"], point["cells"], min(point["sweep_s"])))
-    made = []
-    for (name, levels, sharing), found in sorted(rows.items()):
-        fused = levels > 1
-        law = laws.fit_law(
-            f"device/{f'fused/{levels}' if fused else 'kernels'}/{name}/{sharing}", found, "cells", most=3, steeper=True
-        )
-        made.append(law)
-        table = section.setdefault("fused" if fused else "kernels", {}).setdefault(name, {})
-        table = table.setdefault(str(levels), {}) if fused else table
-        table[str(sharing)] = segments.to_json(law.segments, "cells")
-    return made
+    return laws.fit_kernels(section, rows, "device/", most=3)
 
 
 def _copies(section: dict, copies: Sequence[dict]) -> list[Law]:
@@ -90,24 +80,21 @@ def _copies(section: dict, copies: Sequence[dict]) -> list[Law]:
 
 def shapes(kernels: Sequence[dict], shaped: Sequence[dict]) -> dict[str, dict]:
     """Return the shape of blocks that each kernel is fastest in, where every launch says that it is faster than its own."""
-    own = {(r["launch"]["id"], _name(r), r["points"][0]["cells"]): min(r["points"][0]["sweep_s"])
+    own = {(r["launch"]["id"], kernel_name(r["request"]), r["points"][0]["cells"]): min(r["points"][0]["sweep_s"])
            for r in kernels if r["request"]["region"] != "blocked" and _sharing(r) == 1}  # fmt: skip
     ratios: dict[tuple, list[float]] = defaultdict(list)
     for r in shaped:
-        if base := own.get((r["launch"]["id"], _name(r), r["points"][0]["cells"])):
+        if base := own.get((r["launch"]["id"], kernel_name(r["request"]), r["points"][0]["cells"])):
             q = r["request"]
-            ratios[_name(r), q["device_kernel"], q["device_block"]].append(min(r["points"][0]["sweep_s"]) / base)
+            ratios[kernel_name(r["request"]), q["device_kernel"], q["device_block"]].append(
+                min(r["points"][0]["sweep_s"]) / base
+            )
     best: dict[str, dict] = {}
     for (name, kernel, block), found in ratios.items():
         ratio = float(np.median(found))
         if max(found) < 1 and ratio < best.get(name, {"times": 1.0})["times"]:
             best[name] = {"kernel": kernel, "block": block, "times": ratio}
     return best
-
-
-def _name(record: dict) -> str:
-    q = record["request"]
-    return f"{q['app']}/{q['form']}/{q['real']}"
 
 
 def _host(copies: Sequence[dict]) -> dict:

@@ -7,13 +7,13 @@ points within each. A parameter whose interval reaches 0 is no fact about the ma
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
 
 from haloscope.model import fit
-from haloscope.model.segments import Segment, evaluate
+from haloscope.model.segments import Segment, evaluate, to_json
 
 RESAMPLES = 200
 CONFIDENCE = 0.95
@@ -69,6 +69,30 @@ def fit_law(name: str, rows: Iterable[Row], unit: str = "bytes", most: int = 3, 
         made.append(segment)
         dropped += [(number, parameter) for parameter in missing]
     return Law(name, unit, tuple(made), rows, tuple(dropped))
+
+
+def fit_kernels(
+    section: dict, rows: Mapping[tuple[str, int, int], Sequence[Row]], prefix: str = "", most: int = 4
+) -> list[Law]:
+    """Fit costs of kernels over cells into `kernels` and `fused` of a profile's section; return the laws.
+
+    rows: by name (APP/FORM/REAL), sweeps done at once, and count (active cores, ranks of a device). prefix: of their names.
+    """
+    made = []
+    for (name, levels, count), found in sorted(rows.items()):
+        fused = levels > 1
+        what = f"fused/{levels}" if fused else "kernels"
+        law = fit_law(f"{prefix}{what}/{name}/{count}", found, "cells", most=most, steeper=True)
+        made.append(law)
+        table = section.setdefault("fused" if fused else "kernels", {}).setdefault(name, {})
+        table = table.setdefault(str(levels), {}) if fused else table
+        table[str(count)] = to_json(law.segments, "cells")
+    return made
+
+
+def kernel_name(request: Mapping) -> str:
+    """Return the name of a record's kernel in profiles."""
+    return f"{request['app']}/{request['form']}/{request['real']}"
 
 
 def _line(plain: Segment, x, y, launches, free: bool) -> tuple[Segment, list[str]]:

@@ -247,7 +247,6 @@ def _reductions(ranks: int, cores: int, effort: Effort) -> Iterator[Point]:
 CELLS, HOST_CELLS = 1 << 28, 1 << 20
 # Shapes of a device's blocks of threads, in x and y and layers, that the largest sweeps are tried in beside the kernel's own.
 SHAPES = {2: ("64x1x64", "128x1x256", "256x1x64"), 3: ("32x4x32", "32x8x64", "64x8x64")}
-MOST_FUSED = 8  # steps that a device's kernel does at once
 
 
 def _device(device: str, ranks: int, cores: int, effort: Effort) -> Iterator[Point]:
@@ -255,7 +254,6 @@ def _device(device: str, ranks: int, cores: int, effort: Effort) -> Iterator[Poi
     for count in sorted({1, ranks}):
         for app, form, real in kernel_names():
             dims, default = core.find_app(app).dims, (core.forms(app)[0], core.reals(app)[0])
-            fused = [n for n in effort.fused if n <= MOST_FUSED] if form in core.blocked_forms(app) else []
             blocks = [
                 Configuration(app, (side,) * dims, ranks=count, form=form, real=real, device=device,
                               strategy=core.device_strategy_names()[0])
@@ -268,8 +266,12 @@ def _device(device: str, ranks: int, cores: int, effort: Effort) -> Iterator[Poi
                 yield Point("device-kernel", block)
                 if (form, real) == default:
                     yield Point("device-copy", block)
-                for levels in (n for n in fused if block.cells[0] >= 8 * n):
-                    yield Point("device-kernel", dataclasses.replace(block, depth=levels, region="blocked"))
+                fused = (dataclasses.replace(block, depth=levels, region="blocked") for levels in effort.fused)
+                yield from (
+                    Point("device-kernel", c)
+                    for c in fused
+                    if c.cells[0] >= 8 * c.depth and not core.illegal(choice(c))
+                )
             if count == 1:
                 for kernel, shape in itertools.product(("stream", "shared"), SHAPES[dims]):
                     yield Point(

@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 
 from haloscope import core
 from haloscope.errors import NotAvailable
-from haloscope.model import segments
+from haloscope.model import segments, surcharge
 from haloscope.model.compose import Action
 from haloscope.model.profile import Profile
 from haloscope.model.tracks import STREAMS, SWEEP_STREAM
@@ -41,35 +41,30 @@ class DevicePrices:
                 f"profile '{self.name}' is of a device of back end '{self.data['backend']}' ({self.data['name']}), not "
                 f"'{choice.device}'; calibrate with --device {choice.device}"
             )
-        if choice.strategy.endswith("/aware"):
+        transport, _, words = surcharge.transports_of(choice.strategy)[0].partition(":")
+        if transport == "aware":
             raise NotAvailable(
                 f"profile '{self.name}' has no cost of messages that MPI takes from device memory; use staged or ipc"
             )
         self.element = ELEMENT_BYTES[choice.real]
-        self.kernel = self._kernel("kernels", kernel)
-        fused = choice.region == "blocked" and choice.depth > 1
-        self.fused = {int(n): _cells(t) for n, t in self._kernel_json("fused", kernel).items()} if fused else {}
-        where = PAGEABLE if PAGEABLE in choice.strategy else PINNED
-        self.copies = {way: self._bytes(self.data[way][where]) for way in ("d2h", "h2d")}
-        self.packing = self._bytes(self.data["pack"])
+        self.writes_there = transport == "ipc"  # to its neighbour's memory: messages only say so
+        self.kernel = segments.by_count(self._of("kernels", kernel), "cells")
+        fused = self._of("fused", kernel) if choice.region == "blocked" and choice.depth > 1 else {}
+        self.fused = {int(levels): segments.by_count(table, "cells") for levels, table in fused.items()}
+        where = PAGEABLE if PAGEABLE in words.split(",") else PINNED
+        self.copies = {way: segments.by_count(self.data[way][where]) for way in ("d2h", "h2d")}
+        self.packing = segments.by_count(self.data["pack"])
         self.conflict = min(self.data.get("conflict", 1.0), MOST_CONFLICT)
         self.hand_s, self.notice_s = self.data.get("operation_s", 0.0), self.data.get("notice_s", 0.0)
         self.graph = choice.graph
 
-    def _kernel_json(self, section: str, kernel: str) -> Mapping:
+    def _of(self, section: str, kernel: str) -> Mapping:
         if kernel not in self.data.get(section, {}):
             raise NotAvailable(
                 f"profile '{self.name}' has no cost of {'several steps at once of ' * (section == 'fused')}kernel '{kernel}' "
                 f"on {self.data['name']}; calibrate with --device {self.data['backend']}"
             )
         return self.data[section][kernel]
-
-    def _kernel(self, section: str, kernel: str):
-        return _cells(self._kernel_json(section, kernel))
-
-    @staticmethod
-    def _bytes(table: Mapping):
-        return {int(ranks): segments.from_json(rows) for ranks, rows in table.items()}
 
     def sweep(self, region: core.Box, levels: int, sharing: float) -> float:
         """Return the seconds of one launch that sweeps a region `levels` times."""
@@ -96,10 +91,6 @@ class DevicePrices:
         law = table[min(table, key=lambda count: abs(count - sharing))]
         self.note(what, amount, law[0].start, law[-1].end)
         return max(0.0, segments.evaluate_at(table, sharing, amount))
-
-
-def _cells(table: Mapping):
-    return {int(ranks): segments.from_json(rows, "cells") for ranks, rows in table.items()}
 
 
 class StreamActions:

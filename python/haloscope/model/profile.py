@@ -101,7 +101,7 @@ class Profile:
                 f"profile '{self.name}' has no cost of kernel '{name}' (it has kernels of {', '.join(apps) or 'none'}); "
                 f"calibrate with this kernel, or choose another profile"
             )
-        return {int(cores): segments.from_json(rows, "cells") for cores, rows in known[name].items()}
+        return segments.by_count(known[name], "cells")
 
     @property
     def cache_limit(self) -> float:
@@ -111,7 +111,7 @@ class Profile:
     def fused_kernel(self, name: str) -> dict[int, dict[int, list[segments.Segment]]]:
         """Return the cost of one of several sweeps done at once, by how many, then as `kernel` does; empty if not known."""
         return {
-            int(levels): {int(cores): segments.from_json(rows, "cells") for cores, rows in table.items()}
+            int(levels): segments.by_count(table, "cells")
             for levels, table in self.data.get("fused", {}).get(name, {}).items()
         }
 
@@ -127,7 +127,7 @@ class Profile:
         for place in places:
             for part in dict.fromkeys((what, "pack")):
                 if table := place.get(part, {}).get(stride):
-                    return {int(threads): segments.from_json(rows) for threads, rows in table.items()}
+                    return segments.by_count(table)
         raise NotAvailable(f"profile '{self.name}' has no cost of packing {stride} data; calibrate the machine")
 
     def row_scale(self, row_bytes: float) -> float:

@@ -75,6 +75,11 @@ def evaluate(segments: Sequence[Segment], amount):
     return np.array([s.fixed for s in segments])[place] + np.array([s.slope for s in segments])[place] * amount
 
 
+def by_count(table: Mapping[str, Sequence[dict]], unit: str = "bytes") -> dict[int, list[Segment]]:
+    """Return a profile's segments by count (threads, active cores, ranks of a device), which JSON has as text."""
+    return {int(count): from_json(rows, unit) for count, rows in table.items()}
+
+
 def evaluate_at(table: Mapping[int, Sequence[Segment]], count: float, amount):
     """Return the cost when segments are given for several counts (threads, active cores) and one between is asked for.
 

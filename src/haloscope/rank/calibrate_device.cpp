@@ -64,15 +64,7 @@ class DeviceBlock {
 
   /// A step's sweep, or as many as are done at once.
   void sweep(device::Stream& stream, int slot, int into) const {
-    const auto& slots = views()[0];
-    device::SweepLaunch launch = fields_.sweeps().base;
-    launch.in = slots[slot].origin;
-    launch.out = slots[into].origin;
-    launch.row = slots[slot].stride[1] / slots[slot].stride[0];
-    launch.plane = slots[slot].stride[2] / slots[slot].stride[0];
-    launch.region = plan_.owned(0);
-    launch.levels = levels();
-    (launch.levels > 1 ? fields_.sweeps().fused : fields_.sweeps().one)(stream, launch);
+    fields_.sweeps().run(stream, views()[0][slot], views()[0][into], plan_.owned(0), levels());
   }
 
  private:
@@ -124,9 +116,7 @@ class Staging {
 
   /// Whether what is sent so arrives, byte for byte.
   bool right() const {
-    std::uint32_t state = 1;
-    for (std::byte& b : block_.storage().bytes(0, 0))
-      b = static_cast<std::byte>((state = state * 1664525u + 1013904223u) >> 24);
+    scramble(block_.storage().bytes(0, 0));
     const std::vector<std::byte> sent = values(out_);
     block_.fields().upload(block_.storage());
     device::Stream& stream = block_.stream(0);

@@ -122,9 +122,7 @@ class Packing {
 
   /// Whether what is packed and unpacked arrives, byte for byte.
   bool right() {
-    std::uint32_t state = 1;
-    for (std::byte& b : block_.bytes(block_.slot()))
-      b = static_cast<std::byte>((state = state * 1664525u + 1013904223u) >> 24);
+    scramble(block_.bytes(block_.slot()));
     const Samples before = values(out_);
     pack();
     unpack();

@@ -8,6 +8,19 @@
 
 namespace haloscope {
 
+void DeviceSweeps::run(device::Stream& stream, const SlotView& from, const SlotView& into, const Box& region,
+                       int levels, const Index& wrap) const {
+  device::SweepLaunch launch = base;
+  launch.in = from.origin;
+  launch.out = into.origin;
+  launch.row = from.stride[1] / from.stride[0];
+  launch.plane = from.stride[2] / from.stride[0];
+  launch.region = region;
+  launch.levels = levels;
+  launch.wrap = wrap;
+  (levels == 1 ? one : fused)(stream, launch);
+}
+
 DeviceStreams::DeviceStreams(device::Device& owner) : device(owner) {
   streams[stream_of(Lane::sweep_stream)] = owner.stream();
   streams[stream_of(Lane::halo_stream)] = owner.stream(true);
@@ -177,17 +190,12 @@ void DeviceOps::on_host(const Op& op, int slot) {
 }
 
 void DeviceOps::sweep(const Sweep& sweep, int slot, int into, device::Stream& stream) {
-  const SlotView& from = views_[0][static_cast<std::size_t>(slot)];
-  device::SweepLaunch launch = sweeps_.base;
-  launch.in = from.origin;
-  launch.out = views_[0][static_cast<std::size_t>(into)].origin;
-  launch.row = from.stride[1] / from.stride[0];
-  launch.plane = from.stride[2] / from.stride[0];
-  launch.region = sweep.region;
-  launch.levels = sweep.levels;
+  Index wrap{0, 0, 0};
   for (int d = 0; d < plan_.dims && program_.wraps; ++d)
-    if (plan_.own_neighbour[d]) launch.wrap[d] = plan_.cells[d];
-  (sweep.levels == 1 ? sweeps_.one : sweeps_.fused)(stream, launch);
+    if (plan_.own_neighbour[d]) wrap[d] = plan_.cells[d];
+  const auto& slots = views_[0];
+  sweeps_.run(stream, slots[static_cast<std::size_t>(slot)], slots[static_cast<std::size_t>(into)], sweep.region,
+              sweep.levels, wrap);
 }
 
 void DeviceOps::harvest(int set) {

@@ -20,6 +20,10 @@ struct DeviceSweeps {
   device::SweepFunction one = nullptr;    ///< one time step
   device::SweepFunction fused = nullptr;  ///< several; null where there is no such kernel
   device::SweepLaunch base;               ///< weights and block shape
+
+  /// One launch. @param levels  time steps that it does. @param wrap  see SweepLaunch.
+  void run(device::Stream& stream, const SlotView& from, const SlotView& into, const Box& region, int levels,
+           const Index& wrap = {0, 0, 0}) const;
 };
 
 /// A device with the streams that programs run on. All programs of a simulation share it.
@@ -63,8 +67,9 @@ class DeviceOps {
   bool reached(int index) { return end(index).reached(); }
   /// The execution is enqueued as a whole: what comes later starts after it.
   void end();
-  /// A program that is the device's alone may run as one piece of work, which costs the host one call instead of several
-  /// per operation. What is enqueued between these two is kept for executions that begin with `slot`, and not done.
+  /// A program that is the device's alone may run as one piece of work, which costs the host one call instead of
+  /// several per operation. What is enqueued between these two is kept for executions that begin with `slot`, and not
+  /// done.
   void begin_capture();
   void end_capture(int slot);
   /// @return whether there was one; it is under way then. Its seconds count as the first sweep's.
