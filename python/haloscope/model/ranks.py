@@ -17,6 +17,7 @@ from haloscope.model.placement import Placement
 from haloscope.model.profile import CLASSES, Profile
 
 SELF, SOCKET, NODE, NETWORK = range(len(CLASSES))
+MOST_APART = 32  # classes that are told apart by their peers' classes alone
 
 
 @dataclass(frozen=True)
@@ -88,19 +89,19 @@ def classes_of(
     flights = _flights(kinds, near, placement, profile, at_once)
     socket_ranks = placement.active()
     far = [node[kind.members][:, None] != node[kind.peers] for kind in kinds]
-    number = np.empty(placement.ranks, int)
-    firsts, counts = [], []
-    for k, kind in enumerate(kinds):
-        rows = np.concatenate(
+    rows = [
+        np.concatenate(
             [near[k].astype(np.uint64), far[k].astype(np.uint64), flights[k].view(np.uint64),
              socket_ranks[kind.members][:, None].astype(np.uint64)], axis=1,
-        )  # fmt: skip
-        keys = np.arange(len(rows)) if singly else hashed(rows)
-        _, first, inverse, count = np.unique(keys, return_index=True, return_inverse=True, return_counts=True)
-        place = np.argsort(np.argsort(first))  # in the order of first ranks
-        number[kind.members] = len(firsts) + place[inverse]
-        firsts += [(k, int(i)) for i in np.sort(first)]
-        counts += count[np.argsort(first)].tolist()
+        )
+        for k, kind in enumerate(kinds)
+    ]  # fmt: skip
+    number, firsts, counts = _numbered(kinds, [np.arange(len(r)) if singly else hashed(r) for r in rows])
+    while True:  # ranks of a class should have peers of the same classes: one of them waits for what all of them wait for
+        finer = _numbered(kinds, [hashed(number[np.c_[kind.members, kind.peers]].astype(np.uint64)) for kind in kinds])
+        if not len(firsts) < len(finer[1]) <= MOST_APART:
+            break
+        number, firsts, counts = finer
     sources = _sources(kinds, number, len(firsts))
     return [
         RankClass(
@@ -115,6 +116,20 @@ def classes_of(
         )
         for c, ((k, i), count) in enumerate(zip(firsts, counts, strict=True))
     ]
+
+
+def _numbered(kinds: Sequence[Kind], keys: Sequence[np.ndarray]) -> tuple[np.ndarray, list[tuple[int, int]], list[int]]:
+    """Return classes of ranks of one kind with equal keys, by number: the class of each rank, and of each class its kind and
+    first member, and how many it has."""
+    number = np.empty(sum(len(kind.members) for kind in kinds), int)
+    firsts, counts = [], []
+    for k, kind in enumerate(kinds):
+        _, first, inverse, count = np.unique(keys[k], return_index=True, return_inverse=True, return_counts=True)
+        place = np.argsort(np.argsort(first))  # in the order of first ranks
+        number[kind.members] = len(firsts) + place[inverse]
+        firsts += [(k, int(i)) for i in np.sort(first)]
+        counts += count[np.argsort(first)].tolist()
+    return number, firsts, counts
 
 
 def hashed(rows: np.ndarray) -> np.ndarray:
