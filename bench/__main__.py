@@ -11,6 +11,7 @@ from __future__ import annotations
 import json
 import os
 import platform
+import re
 import subprocess
 import sys
 import time
@@ -74,9 +75,9 @@ FIGURES = {
     "sweep": [Program("bench_sweep")],
     "deep": [Program("bench_deep")],
     "poisson": [Program("bench_poisson", launches=3)],
-    "precision": [Program("bench_precision", ranks=2, launches=5)],
+    "precision": [Program("bench_precision", ranks=2, launches=5, preset=mpi) for mpi in ("", "openmpi4")],
     "exchange": [Program("bench_exchange", ranks=2, launches=5)],
-    "exchange-shared": [Program("bench_exchange_shared", ranks=2, launches=5)],
+    "exchange-shared": [Program("bench_exchange_shared", ranks=2, launches=5, preset=mpi) for mpi in ("", "openmpi4")],
     "exchange-petsc": [Program("bench_exchange_petsc", ranks=2, preset="petsc", launches=5)],
     "plan": [Program("plan.py")],
     "accuracy": [Program("accuracy.py")],
@@ -185,16 +186,23 @@ def environment(folder: Path) -> dict:
     }
 
 
+def mpi_name(environment: dict) -> str:
+    """Return the MPI library's name and version: "Open MPI 4.1.4"."""
+    name, version = re.match(r"(.*?)\s+(?:Version:\s*|v)?([\d.]+)", environment["mpi_library"]).groups()
+    return f"{name} {version}"
+
+
 def table(results: list[dict]) -> str:
-    """Return the Markdown table of judged cases."""
-    headers = ["figure", "case", "a against b", "value", "95 %", "bar", "holds", "pairs", "launches", "notes"]
+    """Return the Markdown table of judged cases; each has its environment."""
+    headers = ["figure", "case", "MPI", "a against b", "value", "95 %", "bar", "holds", "pairs", "launches", "notes"]
     lines = []
     for r in results:
         few = f"fewer than {FEWEST_PAIRS} pairs" if r["pairs"] < FEWEST_PAIRS else ""
         low, high = r["interval"]
         unit = "" if r["unit"] == "ratio" else f" {r['unit']}"
         sides = " : ".join(filter(None, (r["a"], r["b"])))
-        lines.append([r["figure"], r["case"], sides, tables.number(r["value"]) + unit,
+        mpi = mpi_name(r["environment"])
+        lines.append([r["figure"], r["case"], mpi, sides, tables.number(r["value"]) + unit,
                       f"{tables.number(low)} .. {tables.number(high)}", f"{r['direction']} {r['bar']:g}",
                       "yes" if r["holds"] else "NO", r["pairs"], r.get("launches", 1),
                       "; ".join(filter(None, (few, r["notes"])))])  # fmt: skip
@@ -215,13 +223,13 @@ def main(names, quick):
             try:
                 program.command()  # says what is missing before anything runs
                 where = environment(program.folder())
-                found = [judged(case) for case in results_of(program, quick)]
+                found = [judged(case) | {"environment": where} for case in results_of(program, quick)]
             except errors.NotAvailable as error:
                 absent.append(f"figure {name} was not measured: {error}")
                 continue
             results += found
             if not quick:
-                _append([r | {"environment": where} for r in found])
+                _append(found)
     if results:
         print(table(results))
         missed = sum(not r["holds"] for r in results)

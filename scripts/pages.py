@@ -12,11 +12,15 @@ import json
 import re
 import subprocess
 import sys
+from collections import defaultdict
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 RESULTS = ROOT / "results"
 sys.path[:0] = [str(ROOT), str(ROOT / "scripts")]
+
+from bench.__main__ import mpi_name, table  # noqa: E402  # found by the line above
+from haloscope import tables  # noqa: E402
 
 
 def demo() -> str:
@@ -33,27 +37,20 @@ def demo() -> str:
     )
 
 
-def mpi_name(environment: dict) -> str:
-    """The MPI library in a few words."""
-    return " ".join(environment["mpi_library"].replace("Version:", "").split()[:2])
-
-
 def test() -> str:
     """The line pytest ended with."""
     return f"```\n{(RESULTS / 'test.txt').read_text().strip()}\n```"
 
 
 def newest() -> list[dict]:
-    """The newest line of each case of each figure."""
+    """The newest line of each case of each figure on each MPI."""
     found = [json.loads(line) for line in (RESULTS / "bench.jsonl").read_text().splitlines()]
-    last = {(r["figure"], r["case"]): r for r in found}
+    last = {(r["figure"], r["case"], mpi_name(r["environment"])): r for r in found}
     return [last[key] for key in sorted(last)]
 
 
 def figures() -> str:
     """All figures' cases as a table, and where they were measured."""
-    from bench.__main__ import table
-
     results = newest()
     places = sorted({f"{r['environment']['cpu']}, {r['environment']['cores']} cores, "
                      f"{mpi_name(r['environment'])}, {r['environment']['compiler']}"
@@ -77,21 +74,18 @@ WHAT = {
 
 
 def bench() -> str:
-    """One line per figure: its cases, how many reach their bar, and those that do not."""
-    from haloscope import tables
-
-    results, lines = newest(), []
-    for figure, what in WHAT.items():
-        cases = [r for r in results if r["figure"] == figure]
-        if not cases:
-            continue
+    """One line per figure and MPI: its cases, how many reach their bar, and those that do not."""
+    groups, lines = defaultdict(list), []
+    for r in newest():
+        groups[r["figure"], mpi_name(r["environment"])].append(r)
+    for (figure, mpi), cases in sorted(groups.items(), key=lambda g: (list(WHAT).index(g[0][0]), g[0][1])):
         ends = sorted(cases, key=lambda r: r["value"])
         unit = "" if cases[0]["unit"] == "ratio" else f" {cases[0]['unit']}"
         missed = "; ".join(f"{r['case']} {tables.number(r['value'])} ({r['direction']} {r['bar']:g})"
                            for r in cases if not r["holds"])  # fmt: skip
-        lines.append([figure, what, f"{tables.number(ends[0]['value'])} .. {tables.number(ends[-1]['value'])}{unit}",
+        lines.append([figure, WHAT[figure], mpi, f"{tables.number(ends[0]['value'])} .. {tables.number(ends[-1]['value'])}{unit}",
                       f"{sum(r['holds'] for r in cases)} of {len(cases)}", missed])  # fmt: skip
-    return tables.markdown(lines, ["figure", "what", "values", "reach their bar", "those that do not"])
+    return tables.markdown(lines, ["figure", "what", "MPI", "values", "reach their bar", "those that do not"])
 
 
 def transports() -> str:
@@ -103,7 +97,6 @@ def transports() -> str:
 
 def accuracy() -> str:
     """Errors of the model on held-out configurations, by group, and the plot docs/figures/model.svg and .png."""
-    from bench.__main__ import table
     from haloscope import records
     from haloscope.commands import validate as report
     from haloscope.model import profile, validate

@@ -59,8 +59,19 @@ def test_samples_that_make_no_pairs_are_refused():
 
 
 def test_few_pairs_and_missed_bars_show_in_the_table():
-    text = bench.table([bench.judged([case(samples_a=[1.0] * 3, samples_b=[1.0] * 3)])])
+    row = bench.judged([case(samples_a=[1.0] * 3, samples_b=[1.0] * 3)])
+    text = bench.table([row | {"environment": {"mpi_library": "MPICH Version: 5.0.2"}}])
     assert "fewer than 20 pairs" in text and "| NO" in text
+
+
+@pytest.mark.parametrize(
+    ("said", "name"),
+    [("MPICH Version: 5.0.2 MPICH Release date: x", "MPICH 5.0.2"),
+     ("Open MPI v4.1.4, package: Debian OpenMPI, ident: 4.1.4", "Open MPI 4.1.4"),
+     ("Open MPI 4.1.4 (Debian), PETSc 3.18.5 (Debian)", "Open MPI 4.1.4")],
+)  # fmt: skip
+def test_figures_on_several_mpis_are_told_apart_by_name_and_version(said, name):
+    assert bench.mpi_name({"mpi_library": said}) == name
 
 
 def figure(monkeypatch, tmp_path, script: str):
