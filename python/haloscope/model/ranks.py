@@ -97,7 +97,8 @@ def classes_of(
         for k, kind in enumerate(kinds)
     ]  # fmt: skip
     number, firsts, counts = _numbered(kinds, [np.arange(len(r)) if singly else hashed(r) for r in rows])
-    while True:  # ranks of a class should have peers of the same classes: one of them waits for what all of them wait for
+    # Ranks of a class should have peers of the same classes: the one they stand for waits for what any of them waits for.
+    while True:
         finer = _numbered(kinds, [hashed(number[np.c_[kind.members, kind.peers]].astype(np.uint64)) for kind in kinds])
         if not len(firsts) < len(finer[1]) <= MOST_APART:
             break
