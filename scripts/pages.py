@@ -19,8 +19,8 @@ ROOT = Path(__file__).resolve().parent.parent
 RESULTS = ROOT / "results"
 sys.path[:0] = [str(ROOT), str(ROOT / "scripts")]
 
-from bench.__main__ import mpi_name, table  # noqa: E402  # found by the line above
-from haloscope import tables  # noqa: E402
+from bench.__main__ import mpi_name, table  # found by the line above
+from haloscope import tables
 
 
 def demo() -> str:

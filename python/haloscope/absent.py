@@ -11,4 +11,5 @@ TRANSPORTS = {
 SCHEDULES = {
     "bulk": NOT_YET, "split": NOT_YET, "interleaved": NOT_YET, "comm-thread": NOT_YET, "pipeline": NOT_YET,
     "resident": NOT_YET, "streams": NOT_YET, "box": NOT_YET, "box-overlap": NOT_YET,
+    "faces": NOT_YET, "faces-overlap": NOT_YET,
 }  # fmt: skip

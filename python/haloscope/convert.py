@@ -118,7 +118,8 @@ def program_to_c(program: Program):
         ]),
         "after": ffi.new("int32_t[]", [a for op in program.ops for a in op.after]),
         "sweeps": ffi.new("hs_sweep[]", [
-            (_box_to_c(s.region), _box_to_c(s.valid), s.into, s.step, s.levels, capi.value("HS_PART_", s.part))
+            (_box_to_c(s.region), _box_to_c(s.valid), s.into, s.step, s.levels, capi.value("HS_PART_", s.part),
+             _box_to_c(s.twin), s.faces, 0)
             for s in program.sweeps
         ]),
         "set_starts": ffi.new("int32_t[]", _starts(program.sets)),
@@ -234,7 +235,10 @@ def program(handle) -> Program:
                tuple(c.after[k] for k in range(o.first_after, o.first_after + o.after_count)))
             for o in ops
         ),
-        sweeps=tuple(Sweep(box(s.region), box(s.valid), s.into, s.step, s.levels, parts[s.part]) for s in sweeps),
+        sweeps=tuple(
+            Sweep(box(s.region), box(s.valid), s.into, s.step, s.levels, parts[s.part], box(s.twin), bool(s.faces))
+            for s in sweeps
+        ),
         sets=tuple(
             tuple(c.set_messages[k] for k in range(c.set_starts[i], c.set_starts[i + 1])) for i in range(c.set_count)
         ),

@@ -237,7 +237,11 @@ class Op:
 
 @dataclass(frozen=True)
 class Sweep:
-    """One stencil application on `region`, of which `valid` holds right values afterwards."""
+    """One stencil application on `region`, of which `valid` holds right values afterwards.
+
+    twin: more cells that the same launch of a device writes, the opposite face. faces: halos are read where messages have
+    arrived, and what the next exchange sends is written there too.
+    """
 
     region: Box
     valid: Box
@@ -245,6 +249,13 @@ class Sweep:
     step: int
     levels: int
     part: str
+    twin: Box
+    faces: bool
+
+    @property
+    def cells(self) -> int:
+        """How many cells are written."""
+        return self.region.volume + self.twin.volume
 
 
 @dataclass(frozen=True)

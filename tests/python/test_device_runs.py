@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import itertools
 import json
 from pathlib import Path
@@ -59,10 +60,18 @@ def test_every_schedule_and_strategy_gives_the_bytes_of_the_reference_under_dela
     measured, imitated, app, cells, ranks, strategies
 ):
     imitated("delay_us=5")
-    found = measured(app, "--cells", cells, "--ranks", ",".join(map(str, ranks)), "--schedule", "bulk,streams",
+    schedules = ("bulk", "streams", "faces", "faces-overlap")
+    found = measured(app, "--cells", cells, "--ranks", ",".join(map(str, ranks)), "--schedule", ",".join(schedules),
                      "--strategy", strategies)  # fmt: skip
     assert passed(found)
-    wanted = set(itertools.product(ranks, ("bulk", "streams"), sweep.strategies(strategies, "host")))
+    plain = core.Choice(app=app, cells=tuple(map(int, cells.split("x"))), device="host")
+    wanted = {
+        (n, schedule, strategy)
+        for n, schedule, strategy in itertools.product(ranks, schedules, sweep.strategies(strategies, "host"))
+        if not core.illegal(dataclasses.replace(plain, ranks=n, schedule=schedule, strategy=strategy))
+    }
+    assert {schedule for _, schedule, _ in wanted} == set(schedules)
+    found = [r for r in found if r["kind"] == "measurement"]
     assert {(r["request"]["ranks"], r["request"]["schedule"], r["request"]["strategy"]) for r in found} == wanted
     assert len({r["verification"]["checksum"] for r in found}) == 1
 
@@ -104,6 +113,23 @@ def test_halos_cross_between_device_and_host_at_most_six_times_each_way(schedule
     plan = core.make_plan(layout, 0, core.exchange_spec(choice))
     kinds = [op.kind for op in core.make_program(schedule, plan, core.schedule_options(choice)).ops]
     assert kinds.count("d2h") == kinds.count("h2d") == 3  # both faces of a dimension at once
+
+
+@pytest.mark.ids("W15")
+@pytest.mark.parametrize(("schedule", "first"), [("faces", "outer"), ("faces-overlap", "inner")])
+def test_one_kernel_per_pair_of_faces_reads_and_writes_messages(schedule, first):
+    choice = core.Choice(app="advection3d", cells=(12, 12, 12), ranks=8, schedule=schedule, device="host",
+                         strategy="direct/staged")  # fmt: skip
+    assert core.illegal(choice) == ""
+    plan = core.make_plan(core.make_layout(choice), 0, core.exchange_spec(choice))
+    program = core.make_program(schedule, plan, core.schedule_options(choice))
+    kinds = [op.kind for op in program.ops]
+    assert kinds.count("d2h") == kinds.count("h2d") == 1 and "unpack" not in kinds
+    assert [s.part for s in program.sweeps].count("outer") == 3
+    assert program.sweeps[0].part == first
+    for sweep_of_faces in (s for s in program.sweeps if s.faces):
+        assert sweep_of_faces.region.volume == sweep_of_faces.twin.volume > 0
+    assert sum(s.cells for s in program.sweeps) == 6**3
 
 
 @pytest.mark.ids("V11", "V23")

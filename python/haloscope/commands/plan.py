@@ -279,7 +279,10 @@ def _target(program: dict, op: dict, dims: int) -> str:
         return "messages " + ", ".join(map(str, program["sets"][op["target"]]))
     sweep = program["sweeps"][op["target"]]
     fused = f" to {sweep['step'] + sweep['levels'] - 1}" if sweep["levels"] > 1 else ""
-    return f"{sweep['part']} {_box(sweep['region'], dims)}, step {sweep['step']}{fused}, into slot {sweep['into']}"
+    where = _box(sweep["region"], dims)
+    if any(sweep["twin"]["lo"]) or any(sweep["twin"]["hi"]):
+        where += " + " + _box(sweep["twin"], dims)
+    return f"{sweep['part']} {where}, step {sweep['step']}{fused}, into slot {sweep['into']}"
 
 
 if __name__ == "__main__":

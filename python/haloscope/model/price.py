@@ -242,7 +242,7 @@ class _Pricing:
         self.incoming = sum(not m.out for m in plan.messages)
         steps: dict[int, int] = {}
         for sweep in program.sweeps:
-            steps[sweep.step] = steps.get(sweep.step, 0) + sweep.region.volume
+            steps[sweep.step] = steps.get(sweep.step, 0) + sweep.cells
         self.block = max(steps.values(), default=0)
         self.pieces = Counter(sweep.step for sweep in program.sweeps if sweep.region.volume)
         others = sum(op.kind != "sweep" for op in program.ops)

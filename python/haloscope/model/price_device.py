@@ -77,6 +77,12 @@ class DevicePrices:
         cells = touched(region.volume * self.element, region.shape[0] * self.element) / self.element
         return levels * self._at(table, sharing, cells, "cells of a device's sweep")
 
+    def faces(self, cells: float, moved: float, sharing: float) -> float:
+        """Return the seconds of one launch that sweeps so many cells and moves so many bytes (touched, both ends) besides."""
+        swept = self._at(self.kernel, sharing, cells, "cells of a device's sweep")
+        law = self.packing[min(self.packing, key=lambda count: abs(count - sharing))]
+        return swept + max(0.0, self._at(self.packing, sharing, moved, "bytes to pack on a device") - law[0].fixed)
+
     def pack(self, size: float, run_bytes: float, sharing: float) -> float:
         """Return the seconds of one launch that gathers or scatters so many bytes."""
         amount = size + touched(size, run_bytes)
@@ -115,18 +121,27 @@ class StreamActions:
         return Action("work", parts=((term, seconds),), copying=op.kind in ("d2h", "h2d", "transfer"), **base)
 
     def sweep(self, op) -> float:
-        """One launch of one or several time steps."""
+        """One launch of one or several time steps; of faces it takes as long as sweeping, packing and unpacking them would,
+        but for a launch."""
         sweep = self.program.sweeps[op.target]
-        return self.prices.sweep(sweep.region, sweep.levels, self.sharing)
+        if not sweep.faces:
+            return self.prices.sweep(sweep.region, sweep.levels, self.sharing)
+        widest = max(sweep.region, sweep.twin, key=lambda box: box.volume)
+        cells = touched(sweep.cells * self.prices.element, widest.shape[0] * self.prices.element)
+        share = sweep.cells / max(1, sum(s.cells for s in self.program.sweeps if s.faces))
+        moved = share * sum(t.bytes + touched(t.bytes, t.run_bytes) for t in self.traffic)
+        return self.prices.faces(cells / self.prices.element, moved, self.sharing)
 
     def pack(self, op) -> float:
-        """All messages of a set in one launch; so are they unpacked."""
-        sent = [self.traffic[m] for m in self.program.sets[op.target]]
-        size = sum(t.bytes for t in sent)
-        rows = sum(t.bytes / t.run_bytes for t in sent)
-        return self.prices.pack(size, size / max(rows, 1), self.sharing)
+        """All messages of a set in one launch; what sweeps have packed already costs nothing."""
+        return 0.0 if any(sweep.faces for sweep in self.program.sweeps) else self.unpack(op)
 
-    unpack = pack
+    def unpack(self, op) -> float:
+        """All messages of a set in one launch."""
+        moved = [self.traffic[m] for m in self.program.sets[op.target]]
+        size = sum(t.bytes for t in moved)
+        rows = sum(t.bytes / t.run_bytes for t in moved)
+        return self.prices.pack(size, size / max(rows, 1), self.sharing)
 
     def copy(self, op) -> float:
         """Own-neighbour halos: from one side of the block to the other, so strided at both ends."""

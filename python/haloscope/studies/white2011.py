@@ -26,11 +26,12 @@ IMPLEMENTATIONS = {
     "D": ("threaded overlap", "comm-thread", 1, math.inf, 2, math.inf),
 }
 # The same on a device, with the strategy: threads compute in H and I only, around a device's block with walls of 3 cells, the
-# paper's best (V-F); others take as many tasks as there are cores, sharing the devices.
+# paper's best (V-F); others take as many tasks as there are cores, sharing the devices. Messages of F and G go straight to all
+# neighbours, because their kernels pack everything before the exchange and nothing between its rounds.
 ON_DEVICE = {
     "E": ("GPU resident", "resident", 1, 1, 1, 1, "ordered/staged"),
-    "F": ("GPU and bulk-synchronous MPI", "bulk", 1, math.inf, 1, 1, "ordered/staged"),
-    "G": ("GPU and MPI, streams", "streams", 1, math.inf, 1, 1, "ordered/staged"),
+    "F": ("GPU and bulk-synchronous MPI", "faces", 1, math.inf, 1, 1, "direct/staged"),
+    "G": ("GPU and MPI, streams", "faces-overlap", 1, math.inf, 1, 1, "direct/staged"),
     "H": ("CPU and GPU, bulk-synchronous MPI", "box", 1, math.inf, 1, math.inf, STRATEGY),
     "I": ("CPU and GPU, full overlap", "box-overlap", 1, math.inf, 1, math.inf, STRATEGY),
 }

@@ -92,7 +92,7 @@ typedef struct hs_choice {
   int32_t nodes;            /* nodes that the ranks are split into; 0 (default): the real ones, whatever they are */
   const char* placement;    /* ranks to those nodes: "block" (default) or "round-robin" */
   const char* device;       /* back end whose devices hold the fields: "cuda", "hip", "host"; "" (default): the CPU */
-  int32_t box; /* schedules "box", "box-overlap": layers of the host around the device's block; default 1 */
+  int32_t box;   /* schedules "box", "box-overlap": layers of the host around the device's block; default 1 */
   int32_t graph; /* device: 1: each program is launched as one captured piece of work; default 0 */
 } hs_choice;
 
@@ -302,6 +302,9 @@ typedef struct hs_sweep {
   int32_t step;   /* time step read, 0-based */
   int32_t levels; /* time steps fused */
   int32_t part;   /* HS_PART_... */
+  hs_box twin;    /* more cells written by the same launch of a device: the opposite face; empty: none */
+  int32_t faces;  /* 1: halos are read where messages have arrived; what the next exchange sends is written there too */
+  int32_t reserved;
 } hs_sweep;
 
 /* A program as plain arrays. Set i holds set_messages[set_starts[i]] up to set_starts[i + 1]; copy sets and rings
@@ -403,8 +406,10 @@ typedef struct hs_rank_class {
   int32_t opening, body, closing;
   int32_t comm_thread;         /* 1: a thread of its own runs the comm lane of programs that ask for one */
   int64_t op_count;            /* operations of all these programs */
-  const double* seconds;       /* 3 per operation: a sweep while the comm thread is busy, waits, helps; else the last */
+  const double* seconds;       /* 3 per operation: a sweep while the comm thread is busy, waits, helps, or on a device
+                                  while the other stream's kernels are at work, or not; else the last */
   const double* flight_change; /* seconds added to the flight of each message of the plan; NULL: none */
+  double hand_s, notice_s;     /* of the host: to hand an operation to a device, until it knows that one is done */
 } hs_rank_class;
 
 /* How to run. */

@@ -32,7 +32,8 @@ hs_program flatten(Program&& program) {
     flat.after.insert(flat.after.end(), op.after.begin(), op.after.end());
   }
   for (const Sweep& s : flat.program.sweeps)
-    flat.sweeps.push_back({to_c(s.region), to_c(s.valid), s.into, s.step, s.levels, static_cast<int32_t>(s.part)});
+    flat.sweeps.push_back({to_c(s.region), to_c(s.valid), s.into, s.step, s.levels, static_cast<int32_t>(s.part),
+                           to_c(s.twin), s.faces, 0});
   flat.set_starts.push_back(0);
   for (const auto& set : flat.program.sets) {
     flat.set_messages.insert(flat.set_messages.end(), set.begin(), set.end());
@@ -81,6 +82,8 @@ Sweep sweep_from(const hs_sweep& from, int slots) {
   sweep.step = from.step;
   sweep.levels = from.levels;
   sweep.part = enumerator<Part>(from.part, 3, "part");
+  sweep.twin = from_c(from.twin);
+  sweep.faces = from.faces != 0;
   return sweep;
 }
 

@@ -238,7 +238,18 @@ class RankRun {
   void sweep(const Op& op, const Sweep& s, std::string& fault) {
     if (s.into == op.slot) return sweep_in_place(op, s, fault);
     Cells& cells = memory(op);
-    for_each(s.region, [&](const Index& p) {
+    if (s.faces) take_messages(cells, op.slot, fault);
+    for (const Box& box : s.boxes()) sweep(op, s, box, cells, fault);
+  }
+
+  /// A kernel of faces finds in messages what others find in halos. It waits for all of them.
+  void take_messages(Cells& cells, int slot, std::string& fault) {
+    for (std::size_t m = 0; m < plan_.messages.size(); ++m)
+      if (!plan_.messages[m].out) scatter(static_cast<int>(m), cells, slot, fault);
+  }
+
+  void sweep(const Op& op, const Sweep& s, const Box& box, Cells& cells, std::string& fault) {
+    for_each(box, [&](const Index& p) {
       if (!fault.empty()) return;
       const bool good = inputs_right(cells, p, op.slot, s);
       if (!good && s.valid.contains(p))

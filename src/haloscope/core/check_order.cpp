@@ -76,15 +76,19 @@ Box reach(const Box& box, const Stage& stage, int levels, int dims) {
 }
 
 /// Memory touched by messages: from post to unpack, and from pack to complete; on a device, where messages have buffers
-/// of their own, by unpack and pack alone. Says which message is not handled.
+/// of their own, by unpack and pack alone; not at all by those that sweeps read where they have arrived. Says which
+/// message is not handled.
 std::string message_accesses(const Plan& plan, const Program& program, std::vector<Access>& list) {
+  const OpKind taken = program.packs_in_sweeps() ? OpKind::wait : OpKind::unpack;
   for (std::size_t m = 0; m < plan.messages.size(); ++m) {
     const Message& message = plan.messages[m];
     const auto spans = message.out ? spans_of(program, static_cast<int>(m), OpKind::pack, OpKind::complete)
-                                   : spans_of(program, static_cast<int>(m), OpKind::post, OpKind::unpack);
+                                   : spans_of(program, static_cast<int>(m), OpKind::post, taken);
     if (spans.empty() || spans.back().second < 0)
       return "message " + std::to_string(m) +
-             (message.out ? " is not both packed and completed" : " is not both posted and unpacked");
+             (message.out ? " is not both packed and completed"
+                          : std::string(" is not both posted and ") + (taken == OpKind::wait ? "awaited" : "unpacked"));
+    if (!message.out && taken == OpKind::wait) continue;
     for (const auto& span : spans) {
       const bool device = on_device(program.ops[message.out ? span.first : span.second].lane);
       const int first = device && !message.out ? span.second : span.first;
@@ -97,7 +101,8 @@ std::string message_accesses(const Plan& plan, const Program& program, std::vect
   return "";
 }
 
-/// Each message goes through its stages in this order; an operation of another lane must wait for the one before.
+/// Each message goes through its stages in this order; an operation of another lane must wait for the one before. A
+/// sweep of faces is the last stage of all that arrive.
 std::string check_stages(const Plan& plan, const Program& program, const Order& before) {
   constexpr OpKind outwards[]{OpKind::pack, OpKind::d2h, OpKind::send};
   constexpr OpKind inwards[]{OpKind::wait, OpKind::h2d, OpKind::unpack};
@@ -112,6 +117,12 @@ std::string check_stages(const Plan& plan, const Program& program, const Order& 
       if (last >= 0 && !before[last][i])
         return describe(program, i) + " does not wait for " + describe(program, last) + " of the same message";
     }
+  }
+  for (int i = 0; i < static_cast<int>(program.ops.size()); ++i) {
+    if (program.ops[i].kind != OpKind::sweep || !program.sweeps[program.ops[i].target].faces) continue;
+    for (std::size_t m = 0; m < plan.messages.size(); ++m)
+      if (const int last = previous[m]; !plan.messages[m].out && (last < 0 || !before[last][i]))
+        return describe(program, i) + " does not wait for message " + std::to_string(m);
   }
   return "";
 }
@@ -189,9 +200,12 @@ std::string check_order(const Stage& stage, const Plan& plan, const Program& pro
       }
     if (op.kind == OpKind::sweep) {
       const Sweep& s = program.sweeps[op.target];
-      const Box read = program.wraps ? plan.allocated(0) : reach(s.region, stage, s.levels, plan.dims);
-      list.push_back({i, i, op.slot, read, false, device});
-      list.push_back({i, i, s.into, s.region, true, device});
+      for (const Box& box : s.boxes()) {
+        if (box.empty()) continue;
+        const Box read = program.wraps ? plan.allocated(0) : reach(box, stage, s.levels, plan.dims);
+        list.push_back({i, i, op.slot, read, false, device});
+        list.push_back({i, i, s.into, box, true, device});
+      }
     }
   }
   for (const Access& a : list)

@@ -65,9 +65,25 @@ std::string illegal_box(const Choice& c, const AppInfo& app, const Strategy& s) 
   return "";
 }
 
+bool by_faces(const Choice& c) { return c.schedule == "faces" || c.schedule == "faces-overlap"; }
+
+/// Reasons that concern kernels of faces, which find halos in messages; empty when there is none.
+std::string illegal_faces(const Choice& c, const AppInfo& app, const Strategy& s) {
+  if (s.transport != "staged" && s.transport != "aware")
+    return "schedule '" + c.schedule + "' reads halos where messages have arrived, and transport '" + s.transport +
+           "' has no such place; use staged or aware";
+  if (c.depth > 1) return "schedule '" + c.schedule + "' exchanges in every step; use --depth 1";
+  if (app.box_stencil && s.pattern == Pattern::ordered && c.ranks > 1)
+    return "schedule '" + c.schedule +
+           "' packs nothing between rounds, and for a stencil that reads corners an ordered pattern's later messages "
+           "hold cells of earlier ones; use 'direct/" +
+           s.transport + "'";
+  return "";
+}
+
 /// Reasons that concern where the fields live; empty when there is none.
 std::string illegal_device(const Choice& c, const AppInfo& app, const Strategy& s) {
-  const bool streams = in_box(c) || c.schedule == "streams" || c.schedule == "resident";
+  const bool streams = in_box(c) || by_faces(c) || c.schedule == "streams" || c.schedule == "resident";
   if (c.device.empty()) {
     if (c.graph) return "graphs are captured of a device's work; add --device, or drop --graph";
     if (streams) return "schedule '" + c.schedule + "' is for devices; add --device, or use --schedule bulk or split";
@@ -90,6 +106,7 @@ std::string illegal_device(const Choice& c, const AppInfo& app, const Strategy& 
     return "schedule 'resident' keeps the whole grid on one device and exchanges nothing; use --ranks 1, or bulk or "
            "streams";
   if (c.threads > 1) return "schedule '" + c.schedule + "' computes on the device alone; use --threads 1";
+  if (by_faces(c)) return illegal_faces(c, app, s);
   if (c.region == "blocked" && c.depth > most_device_levels)
     return "region 'blocked' fuses at most " + std::to_string(most_device_levels) + " time steps on a device, not " +
            std::to_string(c.depth) + "; use a smaller depth, or region full or shrink";
@@ -136,8 +153,9 @@ std::string illegal_names(const Choice& c, const AppInfo& app) {
 }  // namespace
 
 const std::vector<std::string>& schedule_names() {
-  static const std::vector<std::string> names{"bulk",     "split", "interleaved", "comm-thread", "pipeline",
-                                              "resident", "box",   "box-overlap", "streams"};
+  static const std::vector<std::string> names{"bulk",     "split",         "interleaved", "comm-thread",
+                                              "pipeline", "resident",      "box",         "box-overlap",
+                                              "faces",    "faces-overlap", "streams"};
   return names;
 }
 

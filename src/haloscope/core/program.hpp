@@ -1,6 +1,8 @@
 // The program: *when* things happen in the steps between two exchanges. A plain value made by a schedule function.
 #pragma once
 
+#include <algorithm>
+#include <array>
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -33,7 +35,7 @@ const char* to_string(OpKind kind);
 /// `sweep_stream` and `halo_stream`: a device, each in program order.
 enum class Lane : std::uint8_t { main, comm, sweep_stream, halo_stream };
 inline bool on_device(Lane lane) { return lane == Lane::sweep_stream || lane == Lane::halo_stream; }
-inline constexpr int stream_count = 2;
+inline constexpr int lane_count = 4, stream_count = 2;
 inline int stream_of(Lane lane) { return lane == Lane::halo_stream ? 1 : 0; }
 const char* to_string(Lane lane);
 
@@ -60,6 +62,11 @@ struct Sweep {
   int step = 0;           ///< time step read, within the program, 0-based
   int levels = 1;         ///< time steps fused into this operation (temporal blocking)
   Part part = Part::full;
+  Box twin{};          ///< more cells written by the same launch of a device: the opposite face of `region`
+  bool faces = false;  ///< reads halos where messages have arrived; also writes what the next exchange sends
+
+  std::array<Box, 2> boxes() const { return {region, twin}; }
+  std::int64_t cells() const { return region.volume() + twin.volume(); }
 };
 
 /// Cells that one patch of a rank has and the other, in the other memory, needs.
@@ -86,6 +93,11 @@ struct Program {
   std::vector<std::vector<int>> sets;        ///< message ids of the plan
   std::vector<std::vector<Copy>> copy_sets;  ///< copies, possibly parts of the plan's
   std::vector<Sweep> sweeps;
+
+  /// Whether its sweeps also pack: what the execution before has swept needs no packing, in buffers of that slot.
+  bool packs_in_sweeps() const {
+    return std::any_of(sweeps.begin(), sweeps.end(), [](const Sweep& s) { return s.faces; });
+  }
 };
 
 /// What a schedule needs to know of the app: how far its stencil reaches.

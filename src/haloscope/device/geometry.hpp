@@ -67,6 +67,12 @@ struct Column {
   HALOSCOPE_FUNCTION T operator()(int i, int j) const { return load(here + (x[i + 1] + y[j + 1])); }
 };
 
+/// @throws UsageError for what would not fit the numbers that kernels count with.
+inline std::int32_t narrow(std::int64_t position) {
+  if (std::abs(position) > (1 << 30)) throw UsageError("a device sweeps at most 2^30 cells in a dimension");
+  return static_cast<std::int32_t>(position);
+}
+
 /// @param levels  time steps that the kernel fuses at most
 template <class Form>
 Geometry<typename Form::Real> geometry(const SweepLaunch& s, const BlockShape& usual, int levels = 1) {
@@ -77,10 +83,6 @@ Geometry<typename Form::Real> geometry(const SweepLaunch& s, const BlockShape& u
   Geometry<T> g{};
   g.in = static_cast<const T*>(s.in);
   g.out = static_cast<T*>(s.out);
-  const auto narrow = [](std::int64_t position) {
-    if (std::abs(position) > (1 << 30)) throw UsageError("a device sweeps at most 2^30 cells in a dimension");
-    return static_cast<std::int32_t>(position);
-  };
   g.x0 = narrow(s.region.lo[0]), g.x1 = narrow(s.region.hi[0]);
   g.y0 = flat ? 0 : narrow(s.region.lo[1]), g.y1 = flat ? 1 : narrow(s.region.hi[1]);
   g.l0 = narrow(s.region.lo[last]), g.l1 = narrow(s.region.hi[last]);

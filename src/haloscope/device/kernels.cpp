@@ -77,6 +77,15 @@ BlockShape shape_of(const SweepLaunch& launch, const BlockShape& usual, int dims
   return shape;
 }
 
+SweepFunction find_faces(const Kernels& kernels, const std::string& form, const std::string& real) {
+  std::vector<std::string> all;
+  for (const auto& entry : kernels.faces) {
+    if (entry.form == form && entry.real == real) return entry.sweep;
+    all.push_back(entry.form + std::string("/") + entry.real);
+  }
+  throw UsageError(unknown_name("device kernel", form + "/" + real, all));
+}
+
 SweepFunction find_sweep(const Kernels& kernels, const std::string& form, const std::string& real,
                          const std::string& variant) {
   const std::string wanted = variant.empty() ? "stream" : variant;

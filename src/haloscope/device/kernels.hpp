@@ -21,6 +21,22 @@ struct BlockShape {
 inline constexpr int most_weights = 27;
 inline constexpr int most_threads = 1024;  ///< of a block, on every device there is
 
+/// Where the messages of one slot lie in device memory, as the kernels of faces read and write them.
+struct FaceTable {
+  struct Place {
+    void* data = nullptr;                        ///< null: the field
+    std::int64_t first = 0, row = 0, plane = 0;  ///< elements from there to cell (0,0,0), and between neighbours
+  };
+  struct Sent {
+    Place place;
+    std::int32_t lo[3], hi[3];  ///< cells of the message
+  };
+  std::int32_t cells[3] = {1, 1, 1};  ///< owned
+  Place halo[27];                     ///< by direction, (x + 1) + 3 (y + 1) + 9 (z + 1): what has arrived from there
+  Sent sent[26];
+  int sent_count = 0;
+};
+
 /// One sweep on a device.
 struct SweepLaunch {
   const void* in = nullptr;  ///< cell (0,0,0) of the slot read, device memory
@@ -31,7 +47,10 @@ struct SweepLaunch {
   Index wrap{0, 0, 0};       ///< cells of a dimension that wraps around inside the kernel (one rank), else 0
   int levels = 1;            ///< time steps fused on chip, at most 8; > 1 by variant "fused" only
   BlockShape shape;
-  double weights[most_weights] = {};  ///< as find_kernel() of the CPU's kernels has them
+  Box twin;                            ///< sweeps of faces: more cells written
+  const FaceTable* arrived = nullptr;  ///< ... device memory: messages of the slot read
+  const FaceTable* leaving = nullptr;  ///< ... and of the slot written
+  double weights[most_weights] = {};   ///< as find_kernel() of the CPU's kernels has them
 };
 
 /// A list of block copies that do not depend on each other, cut into pieces of about equal work: one launch.
@@ -63,6 +82,7 @@ struct Kernels {
     SweepFunction sweep;
   };
   std::vector<Entry> sweeps;
+  std::vector<Entry> faces;  ///< of boundary faces, one of each form and type; see FaceTable
 };
 
 /// A sweep by name; the forms and their bits are those of the CPU's kernels (apps/kernel.hpp).
@@ -72,6 +92,9 @@ struct Kernels {
 /// @throws UsageError for a form, type or variant that does not exist.
 SweepFunction find_sweep(const Kernels& kernels, const std::string& form, const std::string& real,
                          const std::string& variant);
+/// The sweep of boundary faces: a thread per cell of two boxes; the launch has FaceTables.
+/// @throws UsageError for a form or type that does not exist.
+SweepFunction find_faces(const Kernels& kernels, const std::string& form, const std::string& real);
 
 /// The block shape of a launch, with `usual` where it names none.
 /// @param levels  time steps that the variant fuses at most

@@ -3,6 +3,7 @@
 #pragma once
 
 #include "haloscope/device/copy_kernel.hpp"
+#include "haloscope/device/face_kernel.hpp"
 #include "haloscope/device/sweep_kernels.hpp"
 
 namespace haloscope::device::HALOSCOPE_BACKEND {
@@ -39,10 +40,18 @@ void launch_fused(Stream& stream, const SweepLaunch& s) {
 }
 
 template <class Form>
+void launch_faces(Stream& stream, const SweepLaunch& s) {
+  const auto sweep = face_sweep(s, weighted<Form>(s));
+  const int cells = sweep.region.cells + sweep.twin.cells;
+  if (cells > 0) launch(stream, (cells + sweep.threads - 1) / sweep.threads, sweep.threads, 0, sweep);
+}
+
+template <class Form>
 void add_form(Kernels& kernels, const char* form, const char* real) {
   kernels.sweeps.push_back({form, real, "stream", launch_stream<Form>});
   kernels.sweeps.push_back({form, real, "shared", launch_plain<SharedSweep<Form>, Form>});
   kernels.sweeps.push_back({form, real, "naive", launch_plain<NaiveSweep<Form>, Form>});
+  kernels.faces.push_back({form, real, "", launch_faces<Form>});
 }
 
 inline const Kernels& kernel_table() {

@@ -86,6 +86,7 @@ DeviceFields::DeviceFields(MPI_Comm comm, const Choice& choice, const std::vecto
   sweeps_.one = device::find_sweep(kernels, kernel_form(choice), choice.real, options.kernel);
   if (choice.region == "blocked")
     sweeps_.fused = device::find_sweep(kernels, kernel_form(choice), choice.real, "fused");
+  sweeps_.faces = device::find_faces(kernels, kernel_form(choice), choice.real);
   sweeps_.base.shape = options.shape;
   std::copy(weights.begin(), weights.end(), sweeps_.base.weights);
 

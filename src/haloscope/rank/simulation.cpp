@@ -408,7 +408,7 @@ std::array<double, timer_count> Simulation::seconds() const {
 
 std::int64_t Simulation::swept_points() const {
   std::int64_t points = 0;
-  for (const Sweep& s : full_->program.sweeps) points += s.region.volume() * s.levels;
+  for (const Sweep& s : full_->program.sweeps) points += s.cells() * s.levels;
   return points;
 }
 

@@ -5,17 +5,23 @@
 #include "haloscope/core/clock.hpp"
 #include "haloscope/pack/overlap.hpp"
 #include "haloscope/pack/region_copy.hpp"
+#include "haloscope/runner/face_table.hpp"
 
 namespace haloscope {
 
-void DeviceSweeps::run(device::Stream& stream, const SlotView& from, const SlotView& into, const Box& region,
-                       int levels, const Index& wrap) const {
+device::SweepLaunch DeviceSweeps::launch(const SlotView& from, const SlotView& into, const Box& region) const {
   device::SweepLaunch launch = base;
   launch.in = from.origin;
   launch.out = into.origin;
   launch.row = from.stride[1] / from.stride[0];
   launch.plane = from.stride[2] / from.stride[0];
   launch.region = region;
+  return launch;
+}
+
+void DeviceSweeps::run(device::Stream& stream, const SlotView& from, const SlotView& into, const Box& region,
+                       int levels, const Index& wrap) const {
+  device::SweepLaunch launch = this->launch(from, into, region);
   launch.levels = levels;
   launch.wrap = wrap;
   (levels == 1 ? one : fused)(stream, launch);
@@ -66,6 +72,7 @@ DeviceOps::DeviceOps(const Program& program, const Plan& plan, const Views& host
       timers_(timers),
       seconds_(program.ops.size(), 0.0) {
   compile_copies(views);
+  if (program.packs_in_sweeps()) compile_faces();
   events_.reserve(trace_events);
   const auto sweep =
       std::find_if(program.ops.begin(), program.ops.end(), [](const Op& op) { return op.kind == OpKind::sweep; });
@@ -106,6 +113,17 @@ void DeviceOps::compile_copies(const Views& views) {
   copies_.assign(program_.copy_sets.size(), std::vector<std::vector<device::CopyLaunch>>(views.front().size()));
   for (const Range& r : ranges)
     copies_[r.set][r.slot].push_back(pieces_.range(static_cast<int>(r.first), static_cast<int>(r.end)));
+}
+
+void DeviceOps::compile_faces() {
+  std::vector<device::FaceTable> tables;
+  for (std::size_t slot = 0; slot < views_[0].size(); ++slot)
+    tables.push_back(
+        face_table(plan_, views_[0][slot].stride[0], [&](int id) { return link_->place(id, static_cast<int>(slot)); }));
+  const std::size_t bytes = tables.size() * sizeof(device::FaceTable);
+  faces_ = device::Buffer(streams_.device, device::Space::device, bytes);
+  streams_.streams[0]->copy(faces_.data(), tables.data(), bytes);
+  streams_.streams[0]->finish();
 }
 
 void DeviceOps::begin(std::int64_t number, std::int64_t step) {
@@ -165,7 +183,7 @@ void DeviceOps::launch(const Op& op, int slot, int into, device::Stream& stream)
         streams_.device.kernels().copy(stream, stage);
       break;
     case OpKind::pack:
-      return link_->pack_on(stream, ids(), slot);
+      return packed_ == slot ? void() : link_->pack_on(stream, ids(), slot);
     case OpKind::unpack:
       return link_->unpack_on(stream, ids(), slot);
     case OpKind::d2h:
@@ -190,12 +208,25 @@ void DeviceOps::on_host(const Op& op, int slot) {
 }
 
 void DeviceOps::sweep(const Sweep& sweep, int slot, int into, device::Stream& stream) {
+  if (sweep.faces) return sweep_faces(sweep, slot, into, stream);
   Index wrap{0, 0, 0};
   for (int d = 0; d < plan_.dims && program_.wraps; ++d)
     if (plan_.own_neighbour[d]) wrap[d] = plan_.cells[d];
   const auto& slots = views_[0];
   sweeps_.run(stream, slots[static_cast<std::size_t>(slot)], slots[static_cast<std::size_t>(into)], sweep.region,
               sweep.levels, wrap);
+}
+
+void DeviceOps::sweep_faces(const Sweep& sweep, int slot, int into, device::Stream& stream) {
+  const auto* tables = reinterpret_cast<const device::FaceTable*>(faces_.data());
+  device::SweepLaunch launch = sweeps_.launch(views_[0][static_cast<std::size_t>(slot)],
+                                              views_[0][static_cast<std::size_t>(into)], sweep.region);
+  launch.twin = sweep.twin;
+  launch.arrived = tables + slot;
+  launch.leaving = tables + into;
+  sweeps_.faces(stream, launch);
+  link_->taken_on(stream, slot);
+  packed_ = into;
 }
 
 void DeviceOps::harvest(int set) {
@@ -216,6 +247,7 @@ void DeviceOps::harvest(const Marks& marks, std::size_t op, const Execution& exe
 
 void DeviceOps::finish() {
   streams_.finish();
+  packed_ = -1;
   for (int set = 0; set < in_flight; ++set)
     if (used_[set]) harvest(set);
 }

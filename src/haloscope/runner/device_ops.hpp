@@ -19,8 +19,10 @@ namespace haloscope {
 struct DeviceSweeps {
   device::SweepFunction one = nullptr;    ///< one time step
   device::SweepFunction fused = nullptr;  ///< several; null where there is no such kernel
+  device::SweepFunction faces = nullptr;  ///< one, of boundary faces that find halos in messages
   device::SweepLaunch base;               ///< weights and block shape
 
+  device::SweepLaunch launch(const SlotView& from, const SlotView& into, const Box& region) const;
   /// One launch. @param levels  time steps that it does. @param wrap  see SweepLaunch.
   void run(device::Stream& stream, const SlotView& from, const SlotView& into, const Box& region, int levels,
            const Index& wrap = {0, 0, 0}) const;
@@ -91,8 +93,10 @@ class DeviceOps {
   };
   device::Event& end(int index) { return *marks_[set_][static_cast<std::size_t>(index)].end; }
   void compile_copies(const Views& views);
+  void compile_faces();
   void launch(const Op& op, int slot, int into, device::Stream& stream);
   void sweep(const Sweep& sweep, int slot, int into, device::Stream& stream);
+  void sweep_faces(const Sweep& sweep, int slot, int into, device::Stream& stream);
   void harvest(int set);
   void harvest(const Marks& marks, std::size_t op, const Execution& execution);
 
@@ -106,6 +110,8 @@ class DeviceOps {
   bool timers_;
   device::PieceList pieces_;
   std::vector<std::vector<std::vector<device::CopyLaunch>>> copies_;  // [copy set][slot][stage]
+  device::Buffer faces_;  // a FaceTable per slot, of programs whose sweeps pack
+  int packed_ = -1;       // slot whose messages such sweeps have packed; fields change between runs, so none then
   std::array<std::vector<Marks>, in_flight> marks_;
   std::array<bool, in_flight> used_{};
   std::map<int, std::unique_ptr<device::Graph>> graphs_;  // by the slot that an execution begins with

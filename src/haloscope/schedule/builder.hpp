@@ -23,7 +23,8 @@ class ProgramBuilder {
   ProgramBuilder(const Stage& stage, const Plan& plan, const ScheduleOptions& options);
 
   /// All operations of the exchange of slot 0, on the comm lane.
-  ExchangeOps exchange();
+  /// @param unpacked  false: messages stay where they have arrived, for sweeps to find them there.
+  ExchangeOps exchange(bool unpacked = true);
   /// The op index of round r's wait (or of its copies where it has no message).
   int wait_of(int round) const { return waits_[round]; }
 

@@ -86,7 +86,7 @@ SplitCopies split_copies(const Plan& plan) {
 
 }  // namespace
 
-ExchangeOps ProgramBuilder::exchange() {
+ExchangeOps ProgramBuilder::exchange(bool unpacked) {
   ExchangeOps result;
   const SplitCopies copies = split_copies(plan_);
   int first = 0;
@@ -112,7 +112,7 @@ ExchangeOps ProgramBuilder::exchange() {
     const int wait = add_messages(OpKind::wait, r, false);
     keep(wait);
     if (options_.staged) keep(add_messages(OpKind::h2d, r, false));
-    keep(add_messages(OpKind::unpack, r, false));
+    if (unpacked) keep(add_messages(OpKind::unpack, r, false));
     waits_.push_back(wait >= 0 ? wait : last);
     result.received.push_back(last);
   }

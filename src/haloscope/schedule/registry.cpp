@@ -9,6 +9,8 @@ Program make_box(const Stage&, const Plan&, const ScheduleOptions&);
 Program make_box_overlap(const Stage&, const Plan&, const ScheduleOptions&);
 Program make_bulk(const Stage&, const Plan&, const ScheduleOptions&);
 Program make_split(const Stage&, const Plan&, const ScheduleOptions&);
+Program make_faces(const Stage&, const Plan&, const ScheduleOptions&);
+Program make_faces_overlap(const Stage&, const Plan&, const ScheduleOptions&);
 Program make_interleaved(const Stage&, const Plan&, const ScheduleOptions&);
 Program make_comm_thread(const Stage&, const Plan&, const ScheduleOptions&);
 Program make_pipeline(const Stage&, const Plan&, const ScheduleOptions&);
@@ -26,6 +28,8 @@ const std::vector<Schedule>& schedules() {
       {"resident", "one rank on a device: sweeps wrap around, nothing is exchanged", make_resident},
       {"box", "the host computes a box around the device's block, both at once, after the messages", make_box},
       {"box-overlap", "box, with host, device, messages and copies between them all at once", make_box_overlap},
+      {"faces", "device: kernels of opposite faces also unpack and pack, then the interior", make_faces},
+      {"faces-overlap", "faces, with the interior beside packing, copies, messages and faces", make_faces_overlap},
       {"streams", "device: interior on one stream; packing, copies, messages and boundary beside it", make_streams},
   };
   return list;

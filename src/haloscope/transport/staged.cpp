@@ -46,8 +46,10 @@ class BufferedLink final : public DeviceLink {
   void pack_on(device::Stream& stream, Ids out, int slot) override { pieces_->move_on(stream, out, 0, slot); }
   void unpack_on(device::Stream& stream, Ids in, int slot) override {
     pieces_->move_on(stream, in, 0, slot);
-    stream.record(*arrived_[static_cast<std::size_t>(slot)]);
+    taken_on(stream, slot);
   }
+  std::byte* place(int id, int slot) override { return buffers_.data() + span_of(id, slot).begin; }
+  void taken_on(device::Stream& stream, int slot) override { stream.record(*arrived_[static_cast<std::size_t>(slot)]); }
   void to_host(device::Stream& stream, Ids out, int slot) override {
     const ByteRange range = span_of(out, slot);
     if (range.size() > 0) stream.copy(host_.data() + range.begin, buffers_.data() + range.begin, range.size());

@@ -56,6 +56,11 @@ class DeviceLink : public Link {
   virtual void unpack_on(device::Stream& stream, Ids in, int slot) = 0;
   virtual void to_host(device::Stream& stream, Ids out, int slot) = 0;   ///< packed messages, OpKind::d2h
   virtual void to_device(device::Stream& stream, Ids in, int slot) = 0;  ///< arrived messages, OpKind::h2d
+  /// Where a message lies in device memory between packing and sending, or arriving and unpacking; null: nowhere that
+  /// others could read or write.
+  virtual std::byte* place(int, int) { return nullptr; }
+  /// Work of the stream up to here has read what arrived in a slot, which is not unpacked then.
+  virtual void taken_on(device::Stream&, int) {}
 };
 
 /// What a link is opened on. `comm` belongs to the caller and outlives the link; rank numbers are the plan's.

@@ -105,6 +105,29 @@ TEST(Schedules, OnADeviceTheyNeverReadWhatIsNotThere) {
     }
 }
 
+TEST(Schedules, W15_KernelsOfFacesNeverReadWhatIsNotThere) {
+  for (const char* schedule : {"faces", "faces-overlap"})
+    for (bool staged : {true, false})
+      for (Pattern pattern : {Pattern::ordered, Pattern::direct})
+        for (const Layout& layout : layouts()) {
+          ExchangeSpec spec;
+          spec.pattern = pattern;
+          spec.corners = pattern == Pattern::direct;
+          ScheduleOptions options;
+          options.device = true;
+          options.staged = staged;
+          Case c = make_case(layout, spec, Stage{1, spec.corners}, schedule, options);
+          ASSERT_EQ(check_programs(layout, c.stage, c.plans, c.programs), "")
+              << schedule << " dims " << layout.dims() << " ranks " << layout.size() << " corners " << spec.corners;
+          for (Program& program : c.programs)
+            for (Op& op : program.ops)
+              if (op.kind == OpKind::sweep && program.sweeps[op.target].faces) op.after.clear();
+          if (!staged && c.plans[0].messages_out() > 0) {
+            EXPECT_NE(check_programs(layout, c.stage, c.plans, c.programs), "") << "messages were not waited for";
+          }
+        }
+}
+
 TEST(Schedules, W17_W18_ABlockInABoxNeverReadsWhatIsNotThere) {
   for (const char* schedule : {"box", "box-overlap"})
     for (Pattern pattern : {Pattern::ordered, Pattern::direct})
