@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from haloscope import core, devices
 from haloscope.errors import NotAvailable
-from haloscope.model import advise, calibrate_device, predict
+from haloscope.model import advise, calibrate_device, goal, predict, simulate
 from haloscope.model.compose import Action, Flight, Track, compose
 from haloscope.model.price_device import SECTOR, touched
 from toy import changed
@@ -173,6 +173,10 @@ def test_each_way_to_use_a_device_is_priced_by_its_own_program(machine):
     assert alone.terms["compute"] == pytest.approx(alone.time_s) == pytest.approx(4e-6 + 2048 * 2048 * 1e-11)
     blocked = ask(machine, depth=4, region="blocked")
     assert blocked.terms["compute"] < ask(machine, depth=4).terms["compute"]
+    faces = ask(machine, schedule="faces")
+    assert faces.terms["pack"] == faces.terms["unpack"] == 0
+    assert faces.terms["d2h"] == pytest.approx(bulk.terms["d2h"])
+    assert faces.terms["compute"] > bulk.terms["compute"]  # two launches, one of which packs
     box = ask(machine, strategy="ordered/p2p", schedule="box", box=2)
     assert box.busy["d2h"] > 0 and box.busy["pack"] > 0  # cells that the two sides give each other
 
@@ -182,6 +186,49 @@ def test_a_graph_is_handed_over_at_once(machine):
     slow = changed(machine, lambda data: data["device"].update(operation_s=1e-4))  # handing over is all that counts
     assert ask(slow, **small).time_s == pytest.approx(1e-4, rel=0.1)
     assert ask(slow, **small, graph=True).time_s == pytest.approx(1e-4 / 16, rel=0.1)
+
+
+WAYS = {
+    "bulk": {},
+    "pageable": {"strategy": "direct/staged:pageable"},
+    "written there": {"strategy": "ordered/ipc", "schedule": "streams"},
+    "streams": {"schedule": "streams", "cells": (512, 512)},
+    "four ranks, two a device": {"schedule": "streams", "ranks": 4, "process_grid": "2x2"},
+    "faces": {"schedule": "faces"},
+    "faces-overlap": {"schedule": "faces-overlap"},
+    "deep": {"schedule": "streams", "depth": 4},
+    "on chip": {"depth": 4, "region": "blocked"},
+    "box": {"strategy": "ordered/p2p", "schedule": "box", "box": 2},
+    "box-overlap": {"strategy": "ordered/p2p", "schedule": "box-overlap", "box": 40},
+    "small box": {"strategy": "ordered/p2p", "schedule": "box-overlap", "cells": (64, 64)},
+    "resident": {"ranks": 1, "process_grid": "1x1", "schedule": "resident"},
+    "graph": {"cells": (64, 64), "ranks": 1, "process_grid": "1x1", "schedule": "resident", "depth": 16, "graph": True},
+}
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_a_simulated_device_takes_as_long_as_predicted(machine, way):
+    choice = core.Choice(**PLAIN | {"strategy": "ordered/staged"} | WAYS[way])
+    found = simulate.simulate(choice, machine, how=simulate.How(steps=20 * choice.depth))
+    assert found.time_s == pytest.approx(ask(machine, **WAYS[way]).time_s, rel=1e-3)
+    kinds = {kind for kind, seconds in found.by_operation.items() if seconds > 0}
+    assert ("d2h" in kinds) == ("staged" in choice.strategy and choice.ranks > 1)
+    assert ("transfer" in kinds) == ("box" in choice.schedule)
+
+
+def test_noise_on_a_device_makes_steps_longer_and_a_seed_repeats_it(machine):
+    choice = core.Choice(**PLAIN | {"strategy": "ordered/staged", "schedule": "streams"})
+    calm, noisy, again = (
+        simulate.simulate(choice, machine, how=simulate.How(steps=40, noise_share=share, seed=3)).time_s
+        for share in (0.0, 0.1, 0.1)
+    )
+    assert calm < noisy == again
+
+
+def test_goal_has_no_streams_and_says_so(machine, tmp_path):
+    cast = simulate.Cast(core.Choice(**PLAIN | {"strategy": "ordered/staged"}), machine)
+    with (tmp_path / "x.goal").open("w") as file, pytest.raises(NotAvailable, match="GOAL has no streams"):
+        goal.write(cast, 2, file)
 
 
 def test_one_rank_needs_no_network(machine):

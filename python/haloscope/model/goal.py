@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import TextIO
 
 from haloscope import core
-from haloscope.errors import UsageProblem
+from haloscope.errors import NotAvailable, UsageProblem
 from haloscope.model.simulate import Cast, _seconds
 
 MOST_LINES = 50_000_000  # about 2 GB of text
@@ -20,8 +20,10 @@ def write(cast: Cast, rounds: int, file: TextIO) -> int:
     Calculations are in nanoseconds, as LogGOPSim takes them; messages cost what its own parameters say. Each lane keeps
     its order; the comm lane is cpu 0 with the main lane, or cpu 1 where a thread of its own runs it. `progress` says
     nothing in GOAL: there messages advance by themselves.
-    Raises UsageProblem for programs with barriers or all-reduces, and for more than 50 million lines.
+    Raises NotAvailable for devices, whose streams GOAL does not know, UsageProblem for programs with barriers or all-reduces, and for more than 50 million lines.
     """
+    if cast.choice.device:
+        raise NotAvailable(f"GOAL has no streams, and '{cast.choice.device}' is a device; export the choice without it")
     texts = [_Rank(cast, number, rounds) for number in range(len(cast.actors))]
     lines = 1 + sum(len(texts[c].lines) + 2 for c in cast.class_of.tolist())
     if lines > MOST_LINES:

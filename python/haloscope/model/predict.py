@@ -181,7 +181,7 @@ class Case:
             flights = [network.message_time(prices.profile, near, 0) for near in c.near]
         flights = flights or c.flights
         held = [self.held(near, flight) for near, flight in zip(c.near, flights, strict=True)]
-        where = price.Where(c.ranks_on_socket, c.far, flights, held, self.ranks_on_device(c))
+        where = price.Where(c.ranks_on_socket, c.far, flights, held, int(self.ranks_on_device()[c.rank]))
 
         def priced(program, copies):
             return price.actions(program, kind.plan, prices, where, kind.traffic, copies)
@@ -203,12 +203,14 @@ class Case:
             notice_s=prices.device.notice_s if prices.device else 0.0,
         )
 
-    def ranks_on_device(self, c: ranks.RankClass) -> float:
-        """Return how many ranks share a device on the node of a class."""
+    @functools.cache  # noqa: B019  (a case lives as long as its prediction)
+    def ranks_on_device(self) -> np.ndarray:
+        """Return of each rank how many share its device; 1 without one."""
+        node = self.place.node
         if not self.choice.device:
-            return 1.0
-        here = np.count_nonzero(self.place.node == self.place.node[c.rank])
-        return math.ceil(here / self.profile.section("device").get("per_node", 1))
+            return np.ones(len(node), int)
+        per_node = self.profile.section("device").get("per_node", 1)
+        return -(-np.bincount(node)[node] // per_node)
 
     def alone(self, c: ranks.RankClass, prices: price.Prices) -> float:
         """Return the seconds of a round if all ranks were like those of one class: peers then send when it does.

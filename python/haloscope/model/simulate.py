@@ -16,7 +16,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from haloscope import capi, convert, core
-from haloscope.errors import NotAvailable, UsageProblem
+from haloscope.errors import UsageProblem
 from haloscope.model import network, price, ranks
 from haloscope.model.predict import PLAINLY, Case, Setting, mirrored
 from haloscope.model.profile import Profile
@@ -85,6 +85,7 @@ class Actors:
     programs: tuple[core.Program, ...]  # opening, if any, then those of a round
     actions: tuple[tuple[Action, ...], ...]
     flight_change: tuple[float, ...]
+    hand_s: float  # of the host, to hand an operation to a device
 
 
 class Cast:
@@ -96,10 +97,6 @@ class Cast:
 
     def __init__(self, choice: core.Choice, profile: Profile, setting: Setting = PLAINLY):
         self.choice, self.profile, self.setting = choice, profile, setting
-        if choice.device:
-            raise NotAvailable(
-                f"device '{choice.device}': simulated ranks have no streams; ask `haloscope predict`, or leave the device out"
-            )
         self.case = Case(choice, profile, setting)
         self.prices = price.Prices(profile, choice)
         self.layout = core.make_layout(choice)
@@ -107,21 +104,21 @@ class Cast:
         self.comm_thread = self.case.programs[0].body[0].comm_thread and choice.threads > 1
         self.class_of = np.empty(choice.ranks, np.int32)
         self.actors: list[Actors] = []
-        busy = self.case.place.active()
+        busy, on_device = self.case.place.active(), self.case.ranks_on_device()
         for k, kind in enumerate(self.case.kinds):
-            keys = self._keys(kind, busy[kind.members])
+            keys = self._keys(kind, (busy + (choice.ranks + 1) * on_device)[kind.members])
             _, first, inverse = np.unique(keys, return_index=True, return_inverse=True)
             self.class_of[kind.members] = len(self.actors) + inverse
-            self.actors += [self._priced(k, int(i), int(busy[kind.members[i]])) for i in first]
+            self.actors += [self._priced(k, int(i), busy[kind.members[i]], on_device[kind.members[i]]) for i in first]
 
-    def _keys(self, kind: ranks.Kind, busy: np.ndarray) -> np.ndarray:
+    def _keys(self, kind: ranks.Kind, load: np.ndarray) -> np.ndarray:
         """Return a number per member that is the same for equal prices: where peers are counts if the transport asks
-        it."""
+        it. load: of each member's socket and device, as a number."""
         near, between = self.prices.surcharges
         plain = near == between and min(dataclasses.astuple(near)) >= 0
         if plain:
-            return busy
-        rows = [self._near(kind), self._far(kind), busy[:, None]]
+            return load
+        rows = [self._near(kind), self._far(kind), load[:, None]]
         return ranks.hashed(np.concatenate(rows, axis=1).astype(np.uint64))
 
     def _near(self, kind: ranks.Kind) -> np.ndarray:
@@ -130,7 +127,7 @@ class Cast:
     def _far(self, kind: ranks.Kind) -> np.ndarray:
         return self.case.node[kind.members][:, None] != self.case.node[kind.peers]
 
-    def _priced(self, k: int, member: int, busy: int) -> Actors:
+    def _priced(self, k: int, member: int, busy: int, on_device: int) -> Actors:
         kind, programs = self.case.kinds[k], self.case.programs[k]
         one = dataclasses.replace(
             kind, members=kind.members[member : member + 1], peers=kind.peers[member : member + 1]
@@ -139,7 +136,10 @@ class Cast:
         far = self._far(one)[0].tolist()
         sizes = [m.bytes for m in kind.plan.messages]
         alone = [network.message_time(self.profile, place, size) for place, size in zip(near, sizes, strict=True)]
-        where = price.Where(busy, far, alone, [0.0] * len(sizes))
+        flying = alone
+        if self.prices.device and self.prices.device.writes_there:
+            flying = [network.message_time(self.profile, place, 0) for place in near]
+        where = price.Where(int(busy), far, flying, [0.0] * len(sizes), int(on_device))
         flights = price.flights(kind.plan, self.prices, where, kind.traffic, self.case.eager)
         alike = mirrored(kind.plan)  # what comes in is taken to change as what goes out against it
         out = [m if message.out else alike[m][0][1] for m, message in enumerate(kind.plan.messages)]
@@ -152,12 +152,13 @@ class Cast:
         made += [(p, priced(p, c)) for p, c in zip(programs.body, programs.copies, strict=True)]
         if self.setting.reductions:
             made[-1] = self._reduced(*made[-1])
-        return Actors(k, tuple(p for p, _ in made), tuple(a for _, a in made), changes)
+        hand_s = next((action.hand_s for _, actions in made for action in actions if action.stream), 0.0)
+        return Actors(k, tuple(p for p, _ in made), tuple(a for _, a in made), changes, hand_s)
 
     def _reduced(self, program: core.Program, actions: tuple[Action, ...]):
         """Return a program that ends with the setting's all-reduces, as one meeting of all ranks."""
         seconds = network.allreduce_time(self.profile, self.choice.ranks) * self.setting.reductions * self.case.steps
-        last = tuple(i for i, op in enumerate(program.ops) if op.lane == "main")[-1:]
+        last = tuple(i for i, op in enumerate(program.ops) if op.lane != "comm")[-1:]
         op = core.Op("barrier", "comm", 0, -1, last)
         priced = Action("barrier", True, last, (("reduction", seconds),))
         return dataclasses.replace(program, ops=(*program.ops, op)), (*actions, priced)
@@ -267,12 +268,13 @@ def _fill(given, cast: Cast, actors: Actors) -> list:
     given.plan, given.programs = cast.case.kinds[actors.kind].plan._handle, ffi.cast("hs_program**", programs)
     given.opening, given.body = cast.opening, len(handles) - cast.opening
     given.comm_thread = cast.comm_thread
+    given.hand_s, given.notice_s = actors.hand_s, cast.prices.device.notice_s if cast.prices.device else 0.0
     given.op_count, given.seconds, given.flight_change = len(rows) // 3, seconds, changes
     return [handles, seconds, changes, programs]
 
 
 def _seconds(action: Action) -> tuple[float, float, float]:
-    """Return an operation's seconds while a communication thread is busy, while it waits, and otherwise."""
+    """Return an operation's seconds while a communication thread, or another stream, is busy, while it waits, and otherwise."""
     if action.sweep != (0.0, 0.0, 0.0):
         return action.sweep
     return (sum(seconds for _, seconds in action.parts),) * 3

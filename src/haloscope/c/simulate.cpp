@@ -43,11 +43,7 @@ simulate::RankClass from_c(const hs_rank_class& given) {
     throw UsageError("a class of ranks has a negative number of programs or operations");
   const hs_program* const* next = &needed(given.programs, "programs");
   const auto take = [&](std::vector<const Program*>& list, int count) {
-    for (int i = 0; i < count; ++i) {
-      list.push_back(&needed(*next++, "programs").program);
-      if (list.back()->device)
-        throw UsageError("programs of a device cannot be simulated; simulate the choice without a device");
-    }
+    for (int i = 0; i < count; ++i) list.push_back(&needed(*next++, "programs").program);
   };
   take(result.opening, given.opening);
   take(result.body, given.body);
@@ -59,6 +55,8 @@ simulate::RankClass from_c(const hs_rank_class& given) {
   if (given.flight_change)
     result.flight_change.assign(given.flight_change, given.flight_change + result.plan->messages.size());
   result.comm_thread = given.comm_thread != 0;
+  result.hand_s = given.hand_s;
+  result.notice_s = given.notice_s;
   return result;
 }
 

@@ -40,7 +40,9 @@ double Simulator::Engine::spend(int r, const Step& step) {
 }
 
 void Simulator::Engine::start(int r) {
-  if (lanes(ranks_[r]).comm_thread)
+  if (lanes(ranks_[r]).device)
+    feed(r);
+  else if (lanes(ranks_[r]).comm_thread)
     start_team(r);
   else
     advance(r);
@@ -171,6 +173,7 @@ void Simulator::Engine::resume(int r, double end) {
   Rank& rank = ranks_[r];
   const Step& s = step(rank);
   release(r, s, end);
+  if (lanes(rank).device) return pay(r);
   if (lanes(rank).comm_thread) {
     rank.phase = Phase::spend;
     return push(end, r);
@@ -231,6 +234,7 @@ void Simulator::Engine::deliver(int from, int to, const Route& route, const Flig
   else
     parcels_[in.tail].next = parcel;
   in.tail = parcel;
+  if (waited_for && ranks_[to].blocked == Blocked::choice) return host_looks(to, depart);
   if (!waited_for || --ranks_[to].missing > 0) return;
   resume(to, received(to, step(ranks_[to])));
 }
@@ -311,6 +315,7 @@ void Simulator::Engine::fetched(int sender, int box, double time) {
   Outbox& out = outboxes_[outbox(sender, box)];
   --out.unfetched;
   out.last = std::max(out.last, time);
+  if (ranks_[sender].blocked == Blocked::choice) return host_looks(sender, time);
   if (ranks_[sender].blocked != Blocked::complete) return;
   const double end = all_fetched(sender, step(ranks_[sender]));
   if (end >= 0) resume(sender, end);

@@ -1,4 +1,4 @@
-// What a run of the simulator keeps and does; used by simulator.cpp, engine.cpp and team.cpp only.
+// What a run of the simulator keeps and does; used by simulator.cpp, engine.cpp, team.cpp and streams.cpp only.
 //
 // A rank goes on by itself through operations that nobody else sees (its clock runs ahead of the queue). It comes back
 // as an event where it sends, waits, meets, asks or, if messages need it, posts: these happen in order of time over all
@@ -20,7 +20,7 @@ class Simulator::Engine {
   Result run(const Options& options);
 
  private:
-  enum class Blocked : std::uint8_t { no, wait, complete, barrier, main_lane };
+  enum class Blocked : std::uint8_t { no, wait, complete, barrier, main_lane, choice };
   /// What a communication thread does, as far as sweeps beside it are concerned.
   enum class Beside : std::uint8_t { busy, idle, helping };
   /// Of one operation of the comm lane beside a team: to begin, its seconds to spend once it has what it waits for,
@@ -44,12 +44,31 @@ class Simulator::Engine {
     Beside beside = Beside::busy;
     bool sweeping = false, blocked = false, done = false, comm_done = false;
   };
+  /// What the host's thread beside a device is in the middle of.
+  enum class Feeding : std::uint8_t { nothing, handing_over, paying, comm, main };
+  /// The two streams of a rank's device, and the host's thread that hands them work.
+  struct Device {
+    struct Stream {
+      double begun = 0;
+      std::int32_t given = 0, done = 0;  ///< operations: handed over of the host's program, finished of the streams'
+      std::uint32_t version = 0;
+      bool working = false;
+    };
+    std::array<Stream, stream_count> streams;
+    double since = 0, left = 0;     ///< of the sweep on the sweep stream
+    std::int32_t fed = 0, met = 0;  ///< programs: all handed over, through on both streams
+    std::uint32_t version = 0;      ///< of the host's next event
+    Feeding feeding = Feeding::nothing;
+    std::uint8_t stream = 0;  ///< that is being handed something
+    bool beside = false;      ///< a kernel of the halo stream is at work
+  };
   struct Parcel {
     double sent = 0, arrival = 0;  ///< arrival < 0: has not started to travel
     std::int32_t next = none;
     Where where = Where::socket;
   };
   static constexpr std::int32_t none = -1, awaited = -2;
+  static constexpr int actors_of_a_rank = 3;
   struct Inbox {
     std::int32_t head = none, tail = none;  ///< parcels; tail is `awaited` where the rank waits and there is none
   };
@@ -82,6 +101,28 @@ class Simulator::Engine {
   void beside(int r, double now, Beside state);
   void join(int r, double now);
   double pace(int r) const;
+
+  void feed(int r);
+  bool hand_over(int r);
+  void choose(int r);
+  bool next_fed(int r);
+  bool may_begin(int r, const Needs& needs) const;
+  double known_ready(int r, const Step& step, const Needs& needs, bool ask);
+  double known_arrival(int r, const Step& step);
+  void stop_asking(int r);
+  void begin_on_host(int r, Lane lane);
+  void pay(int r);
+  void on_host_event(int r, double now, std::uint32_t version);
+  void host_looks(int r, double time);
+  void begin_on_stream(int r, int s, double now);
+  void on_stream_event(int r, int s, double now, std::uint32_t version);
+  void kernel_beside(int r, double now, bool at_work);
+  double sweep_pace(int r) const;
+  void meet_streams(int r, double now);
+  const Lanes& streamed(int r) const;
+  double& done_at(int r, int s, int place) {
+    return done_at_[(static_cast<std::size_t>(r) * stream_count + s) * longest_stream_ + place];
+  }
 
   // Operations.
   void send(int r, const Step& step);
@@ -122,9 +163,11 @@ class Simulator::Engine {
   void count(int r, OpKind kind, double seconds) {
     if (ranks_[r].round >= options_.counted_from) result_.seconds[static_cast<int>(kind)] += seconds;
   }
-  void push(double time, int r, bool main_lane = false, std::uint32_t version = 0) {
-    queue_.push({time, 2 * r + main_lane, version});
+  /// lane: 0 the rank's own thread, 1 the main lane of a team or a device's sweep stream, 2 its halo stream.
+  void push(double time, int r, int lane = 0, std::uint32_t version = 0) {
+    queue_.push({time, actors_of_a_rank * r + lane, version});
   }
+  void dispatch(const Event& event);
   std::int32_t new_parcel(const Parcel& parcel);
 
   const Layout layout_;
@@ -134,12 +177,15 @@ class Simulator::Engine {
   std::vector<std::int32_t> kind_of_;             ///< per script: number of its plan
   std::vector<std::vector<std::int16_t>> boxes_;  ///< per plan, message x plan of the peer: its box there
   int kinds_ = 0, incoming_ = 0, outgoing_ = 0;   ///< most boxes of a rank
-  bool rendezvous_ = false, posting_ = false, teams_ = false;
+  int longest_stream_ = 0;
+  bool rendezvous_ = false, posting_ = false, teams_ = false, devices_ = false;
   Wires wires_;
   Options options_;
   Result result_;
   std::vector<Rank> ranks_;
   std::vector<Team> team_;
+  std::vector<Device> device_;
+  std::vector<double> done_at_;  ///< by rank, stream and place: of the streams' program
   std::vector<Inbox> inboxes_;
   std::vector<Outbox> outboxes_;      ///< only with rendezvous
   std::vector<std::uint8_t> posted_;  ///< per inbox, only where posting is an event

@@ -13,7 +13,7 @@ namespace {
 /// Place of every operation in its lane.
 std::vector<int> places_of(const Program& program) {
   std::vector<int> place;
-  int count[2] = {0, 0};
+  int count[lane_count] = {};
   for (const Op& op : program.ops) place.push_back(count[static_cast<int>(op.lane)]++);
   return place;
 }
@@ -21,6 +21,16 @@ std::vector<int> places_of(const Program& program) {
 bool has_messages(OpKind kind) {
   return kind == OpKind::post || kind == OpKind::pack || kind == OpKind::send || kind == OpKind::wait ||
          kind == OpKind::unpack || kind == OpKind::complete;
+}
+
+/// What an operation beside a device waits for, lane by lane.
+Needs needs_by_lane(const Program& program, const std::vector<int>& place, const Op& op) {
+  Needs needs{};
+  for (const std::int32_t before : op.after) {
+    auto& needed = needs[static_cast<std::size_t>(program.ops[static_cast<std::size_t>(before)].lane)];
+    needed = std::max(needed, place[static_cast<std::size_t>(before)] + 1);
+  }
+  return needs;
 }
 
 /// The comm lane runs in order by itself, so what counts of `after` is the other lane, and that nothing comes later.
@@ -52,6 +62,7 @@ void add_messages(Script& script, const std::vector<int>& set, Step& step) {
 Lanes lanes_of(Script& script, const Program& program, const OpSeconds* seconds, bool comm_thread) {
   Lanes lanes;
   lanes.comm_thread = comm_thread && program.comm_thread;
+  lanes.device = program.device;
   const std::vector<int> place = places_of(program);
   for (std::size_t i = 0; i < program.ops.size(); ++i) {
     const Op& op = program.ops[i];
@@ -59,7 +70,11 @@ Lanes lanes_of(Script& script, const Program& program, const OpSeconds* seconds,
     for (double s : {step.cost.busy, step.cost.idle, step.cost.seconds})
       if (!std::isfinite(s) || s < 0) throw UsageError("an operation takes negative seconds, or no number of them");
     if (has_messages(op.kind)) add_messages(script, program.sets.at(op.target), step);
-    (op.lane == Lane::comm ? lanes.comm : lanes.main).push_back(step);
+    (on_device(op.lane)      ? lanes.streams[static_cast<std::size_t>(stream_of(op.lane))]
+     : op.lane == Lane::comm ? lanes.comm
+                             : lanes.main)
+        .push_back(step);
+    if (program.device) lanes.needs[static_cast<std::size_t>(op.lane)].push_back(needs_by_lane(program, place, op));
   }
   return lanes;
 }
@@ -97,9 +112,18 @@ Script make_script(const Layout& layout, const RankClass& given, const Network& 
   if (ops != given.seconds.size())
     throw UsageError(std::to_string(given.seconds.size()) + " prices for " + std::to_string(ops) +
                      " operations; give one per operation");
+  for (double s : {given.hand_s, given.notice_s})
+    if (!std::isfinite(s) || s < 0)
+      throw UsageError("a device takes negative seconds to hand work to, or no number of them");
+  const bool device = given.body.front()->device;
+  for (const Program* program : programs)
+    if (program->device != device)
+      throw UsageError("some programs of a class of ranks have a device and some have none");
   Script script;
   script.opening = static_cast<int>(given.opening.size());
   script.body = static_cast<int>(given.body.size());
+  script.hand_s = given.hand_s;
+  script.notice_s = given.notice_s;
   add_routes(script, layout, given, network);
   const OpSeconds* seconds = given.seconds.data();
   for (const Program* program : programs) {

@@ -2,6 +2,7 @@
 // core.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cstdint>
 #include <vector>
@@ -13,7 +14,8 @@
 namespace haloscope::simulate {
 
 /// Seconds of one operation on one rank. A sweep beside a communication thread has three: while that thread is busy,
-/// while it waits, and once it helps; everything else, and a sweep without one, takes `seconds`.
+/// while it waits, and once it helps; one on a device's sweep stream has two, while kernels of the other stream are at
+/// work (`busy`) and while none is (`idle`). Everything else takes `seconds`.
 struct OpSeconds {
   double busy = 0, idle = 0, seconds = 0;
 };
@@ -26,6 +28,7 @@ struct RankClass {
   std::vector<OpSeconds> seconds;     ///< of each operation of opening, body, closing, in this order
   std::vector<double> flight_change;  ///< seconds that the transport adds to each message of the plan; empty: none
   bool comm_thread = false;           ///< a thread of its own runs the comm lane of programs that ask for one
+  double hand_s = 0, notice_s = 0;  ///< of the host: to hand an operation to a device, until it knows that one is done
 };
 
 /// One operation. needs: operations of the other lane that must have finished, counted in that lane's order.
@@ -36,9 +39,16 @@ struct Step {
   std::int32_t first = 0, count = 0;  ///< messages, in Script::messages
 };
 
+/// Of an operation beside a device: how many of each lane, by Lane, must have finished, or on a stream been handed
+/// over.
+using Needs = std::array<std::int32_t, lane_count>;
+
 struct Lanes {
   std::vector<Step> main, comm;
   bool comm_thread = false;
+  bool device = false;
+  std::array<std::vector<Step>, stream_count> streams;
+  std::array<std::vector<Needs>, lane_count> needs;  ///< of programs of a device, by lane
 };
 
 /// A message of the plan. offset: from the rank to its peer in the process grid, 0 <= offset < ranks per dimension.
@@ -57,6 +67,18 @@ struct Script {
   std::vector<std::int32_t> messages;  ///< numbers of routes, set after set
   std::vector<Route> routes;
   int incoming = 0, outgoing = 0;
+  double hand_s = 0, notice_s = 0;
+
+  /// Program that is the `number`th to run when the body is run `rounds` times; none from total() on.
+  int program_of(int number, int rounds) const {
+    if (number < opening) return number;
+    const int repeated = body * rounds;
+    return number < opening + repeated ? opening + (number - opening) % body : number - repeated + body;
+  }
+  int round_of(int number, int rounds) const {
+    return number < opening ? 0 : std::min((number - opening) / body, rounds - 1);
+  }
+  int total(int rounds) const { return static_cast<int>(programs.size()) + body * (rounds - 1); }
 };
 
 /// @throws UsageError when the class does not fit together: no body, seconds or changes of another number than there

@@ -63,7 +63,12 @@ Simulator::Engine::Engine(const Layout& layout, const Network& network, std::vec
   for (const Script& script : scripts_) {
     incoming_ = std::max(incoming_, script.incoming);
     outgoing_ = std::max(outgoing_, script.outgoing);
-    for (const Lanes& lanes : script.programs) teams_ = teams_ || lanes.comm_thread;
+    for (const Lanes& lanes : script.programs) {
+      teams_ = teams_ || lanes.comm_thread;
+      devices_ = devices_ || lanes.device;
+      for (const auto& stream : lanes.streams)
+        longest_stream_ = std::max(longest_stream_, static_cast<int>(stream.size()));
+    }
     for (const Route& route : script.routes)
       for (const Flight& flight : route.flights) rendezvous_ = rendezvous_ || flight.rendezvous;
   }
@@ -117,6 +122,8 @@ void Simulator::Engine::reset(const Options& options) {
   ranks_.assign(count, Rank{});
   for (std::size_t r = 0; r < count; ++r) ranks_[r].script = class_of_[r];
   team_.assign(teams_ ? count : 0, Team{});
+  device_.assign(devices_ ? count : 0, Device{});
+  done_at_.assign(devices_ ? count * stream_count * static_cast<std::size_t>(longest_stream_) : 0, 0.0);
   inboxes_.assign(count * incoming_, Inbox{});
   outboxes_.assign(rendezvous_ ? count * outgoing_ : 0, Outbox{});
   posted_.assign(posting_ ? inboxes_.size() : 0, 0);
@@ -134,17 +141,19 @@ void Simulator::Engine::reset(const Options& options) {
 Result Simulator::Engine::run(const Options& options) {
   reset(options);
   for (int r = 0; r < layout_.size(); ++r) start(r);
-  while (!queue_.empty()) {
-    const Event event = queue_.pop();
-    const int r = event.actor / 2;
-    if (event.actor % 2) {
-      if (event.version == team_[r].version) on_main_event(r, event.time);
-    } else {
-      on_event(r);
-    }
-  }
+  while (!queue_.empty()) dispatch(queue_.pop());
   if (finished_ != layout_.size()) stuck();
   return std::move(result_);
+}
+
+void Simulator::Engine::dispatch(const Event& event) {
+  const int r = event.actor / actors_of_a_rank, lane = event.actor % actors_of_a_rank;
+  if (devices_ && scripts_[ranks_[r].script].programs.front().device) {
+    if (lane == 0) return on_host_event(r, event.time, event.version);
+    return on_stream_event(r, lane - 1, event.time, event.version);
+  }
+  if (lane == 0) return on_event(r);
+  if (event.version == team_[r].version) on_main_event(r, event.time);
 }
 
 void Simulator::Engine::stuck() const {

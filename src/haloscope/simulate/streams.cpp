@@ -1,0 +1,307 @@
+// A rank with a device: its two streams beside the host's thread, which hands them what it may and else does whatever
+// can go on of its own lanes, as Runner::run_with_device has it. Every operation ends with an event, since all of them
+// wait for each other.
+#include <algorithm>
+#include <limits>
+
+#include "haloscope/simulate/engine.hpp"
+
+namespace haloscope::simulate {
+
+namespace {
+
+constexpr double not_known = std::numeric_limits<double>::infinity();
+
+std::size_t place(Lane lane) { return static_cast<std::size_t>(lane); }
+Lane lane_of(int stream) { return stream == 0 ? Lane::sweep_stream : Lane::halo_stream; }
+
+/// Copies between host and device are no kernels, so sweeps beside them go on at their own pace.
+bool is_copy(OpKind kind) { return kind == OpKind::d2h || kind == OpKind::h2d || kind == OpKind::transfer; }
+
+}  // namespace
+
+// ---- the host -------------------------------------------------------------------------------------------------------
+
+/// Whether what an operation waits for is done, as the host sees it: of streams, what it has handed over.
+bool Simulator::Engine::may_begin(int r, const Needs& needs) const {
+  const Rank& rank = ranks_[r];
+  bool may = rank.main >= needs[place(Lane::main)] && rank.comm >= needs[place(Lane::comm)];
+  for (int s = 0; s < stream_count; ++s) may = may && device_[r].streams[s].given >= needs[place(lane_of(s))];
+  return may;
+}
+
+/// What the host does next, from the rank's clock on.
+void Simulator::Engine::feed(int r) {
+  const Rank& rank = ranks_[r];
+  const auto& streams = device_[r].streams;
+  if (rank.blocked == Blocked::choice) stop_asking(r);
+  const auto all = [](int count, const std::vector<Step>& lane) { return count == static_cast<int>(lane.size()); };
+  do {
+    if (hand_over(r)) return;
+    const Lanes& now = lanes(rank);
+    if (!all(rank.comm, now.comm) || !all(rank.main, now.main) || !all(streams[0].given, now.streams[0]) ||
+        !all(streams[1].given, now.streams[1]))
+      return choose(r);
+  } while (next_fed(r));
+}
+
+/// Begin to give a stream its next operation. False where none of them may have one yet.
+bool Simulator::Engine::hand_over(int r) {
+  Rank& rank = ranks_[r];
+  Device& device = device_[r];
+  const Lanes& now = lanes(rank);
+  for (int s = 0; s < stream_count; ++s) {
+    const int given = device.streams[s].given;
+    if (given == static_cast<int>(now.streams[s].size()) || !may_begin(r, now.needs[place(lane_of(s))][given]))
+      continue;
+    device.feeding = Feeding::handing_over;
+    device.stream = static_cast<std::uint8_t>(s);
+    rank.clock += scripts_[rank.script].hand_s;
+    push(rank.clock, r, 0, ++device.version);
+    return true;
+  }
+  return false;
+}
+
+/// Begin the first operation of the host that can go on, messages before computing; else look again when one may.
+void Simulator::Engine::choose(int r) {
+  Rank& rank = ranks_[r];
+  Device& device = device_[r];
+  const Lanes& now = lanes(rank);
+  const auto may = [&](Lane lane, int at) {
+    const auto& needs = now.needs[place(lane)];
+    return at < static_cast<int>(needs.size()) && may_begin(r, needs[at]);
+  };
+  const bool comm = may(Lane::comm, rank.comm), main = may(Lane::main, rank.main);
+  double soonest = not_known;
+  for (const Lane lane : {Lane::comm, Lane::main}) {
+    if (!(lane == Lane::comm ? comm : main)) continue;
+    const int at = lane == Lane::comm ? rank.comm : rank.main;
+    const Step& s = (lane == Lane::comm ? now.comm : now.main)[at];
+    const double ready = known_ready(r, s, now.needs[place(lane)][at], comm && main);
+    if (ready <= rank.clock) {
+      stop_asking(r);
+      return begin_on_host(r, lane);
+    }
+    soonest = std::min(soonest, ready);
+  }
+  device.feeding = Feeding::nothing;
+  rank.blocked = Blocked::choice;
+  ++device.version;
+  if (soonest < not_known) push(soonest, r, 0, device.version);
+}
+
+/// The host has done all of its program: it goes to the next one while the streams may still be at this one.
+bool Simulator::Engine::next_fed(int r) {
+  Rank& rank = ranks_[r];
+  Device& device = device_[r];
+  const Script& script = scripts_[rank.script];
+  rank.main = rank.comm = 0;
+  for (auto& stream : device.streams) stream.given = 0;
+  if (++device.fed == script.total(options_.rounds)) {
+    rank.blocked = Blocked::no;
+    if (device.met == device.fed) ++finished_;
+    return false;
+  }
+  rank.program = script.program_of(device.fed, options_.rounds);
+  rank.round = script.round_of(device.fed, options_.rounds);
+  return true;
+}
+
+/// From when on an operation of the host can begin, as far as that is known now. @param ask  messages must be there
+/// too, since there is something else to do; else the operation itself waits for them.
+double Simulator::Engine::known_ready(int r, const Step& s, const Needs& needs, bool ask) {
+  const Device& device = device_[r];
+  double ready = 0;
+  for (int stream = 0; stream < stream_count; ++stream) {
+    const int needed = needs[place(lane_of(stream))];
+    if (needed == 0) continue;
+    // Streams that have met at the end of this program have done all of it.
+    if (device.met < device.fed || (device.met == device.fed && device.streams[stream].done < needed)) return not_known;
+    ready = std::max(ready, done_at(r, stream, needed - 1) + scripts_[ranks_[r].script].notice_s);
+  }
+  if (!ask) return ready;
+  if (s.kind == OpKind::wait) return std::max(ready, known_arrival(r, s));
+  if (s.kind == OpKind::complete && rendezvous_) {
+    const double end = all_fetched(r, s);
+    return end < 0 ? not_known : end > ranks_[r].clock ? std::max(ready, end) : ready;
+  }
+  return ready;
+}
+
+/// When all messages of a wait will have come as far as they do by themselves; asking is a call in which rendezvous
+/// messages may start. Boxes without one are marked, so that the host looks again when one leaves.
+double Simulator::Engine::known_arrival(int r, const Step& s) {
+  const Script& script = scripts_[ranks_[r].script];
+  double all = 0;
+  for (std::int32_t i = s.first; i < s.first + s.count; ++i) {
+    const Route& route = script.routes[script.messages[i]];
+    Inbox& in = inboxes_[inbox(r, route.box)];
+    if (in.head == none) {
+      in.tail = awaited;
+      all = not_known;
+      continue;
+    }
+    Parcel& parcel = parcels_[in.head];
+    if (parcel.arrival < 0) start_flight(r, route, parcel, ranks_[r].clock);
+    const double held = route.flights[static_cast<int>(parcel.where)].held_s;
+    all = std::max(all, parcel.sent + (parcel.arrival - parcel.sent - held) / options_.efficiency);
+  }
+  return all;
+}
+
+void Simulator::Engine::stop_asking(int r) {
+  Rank& rank = ranks_[r];
+  rank.blocked = Blocked::no;
+  const auto& comm = lanes(rank).comm;
+  if (rank.comm == static_cast<int>(comm.size()) || comm[rank.comm].kind != OpKind::wait) return;
+  const Step& s = comm[rank.comm];
+  const Script& script = scripts_[rank.script];
+  for (std::int32_t i = s.first; i < s.first + s.count; ++i)
+    if (Inbox& in = inboxes_[inbox(r, script.routes[script.messages[i]].box)]; in.head == none) in.tail = none;
+}
+
+void Simulator::Engine::begin_on_host(int r, Lane lane) {
+  Rank& rank = ranks_[r];
+  Device& device = device_[r];
+  const Lanes& now = lanes(rank);
+  const Step& s = lane == Lane::comm ? now.comm[rank.comm] : now.main[rank.main];
+  if (lane == Lane::comm && interacts(s) && !pays_first(s)) {
+    if (perform(r, s)) pay(r);
+    return;
+  }
+  device.feeding = lane == Lane::comm ? Feeding::comm : Feeding::main;
+  rank.clock += spend(r, s);
+  push(rank.clock, r, 0, ++device.version);
+}
+
+/// The host has what it waited for, at the rank's clock; what that costs it comes next.
+void Simulator::Engine::pay(int r) {
+  device_[r].feeding = Feeding::paying;
+  push(ranks_[r].clock, r, 0, ++device_[r].version);
+}
+
+void Simulator::Engine::on_host_event(int r, double now, std::uint32_t version) {
+  Rank& rank = ranks_[r];
+  Device& device = device_[r];
+  if (version != device.version) return;
+  rank.clock = now;
+  switch (device.feeding) {
+    case Feeding::handing_over:
+      ++device.streams[device.stream].given;
+      begin_on_stream(r, device.stream, rank.clock);
+      return feed(r);
+    case Feeding::paying:
+      device.feeding = Feeding::comm;
+      rank.clock += spend(r, step(rank));
+      return push(rank.clock, r, 0, ++device.version);
+    case Feeding::comm: {
+      const Step& s = step(rank);
+      if (interacts(s) && pays_first(s)) perform(r, s);
+      ++rank.comm;
+      return feed(r);
+    }
+    case Feeding::main:
+      ++rank.main;
+      return feed(r);
+    case Feeding::nothing:
+      return feed(r);
+  }
+}
+
+/// Something has happened that the host may wait for.
+void Simulator::Engine::host_looks(int r, double time) {
+  Rank& rank = ranks_[r];
+  if (rank.blocked != Blocked::choice) return;
+  rank.clock = std::max(rank.clock, time);
+  feed(r);
+}
+
+// ---- the streams ----------------------------------------------------------------------------------------------------
+
+/// The lanes of the program that the streams are at.
+const Lanes& Simulator::Engine::streamed(int r) const {
+  const Script& script = scripts_[ranks_[r].script];
+  return script.programs[static_cast<std::size_t>(script.program_of(device_[r].met, options_.rounds))];
+}
+
+/// The next operation of a stream, if it has been handed over and what it waits for on the other stream is done.
+void Simulator::Engine::begin_on_stream(int r, int s, double now) {
+  Device& device = device_[r];
+  Device::Stream& stream = device.streams[s];
+  if (stream.working || device.met == scripts_[ranks_[r].script].total(options_.rounds)) return;
+  const Lanes& program = streamed(r);
+  if (device.met > device.fed || (device.met == device.fed && stream.done >= stream.given)) return;
+  if (stream.done == static_cast<int>(program.streams[s].size())) return;
+  const int other = 1 - s;
+  if (device.streams[other].done < program.needs[place(lane_of(s))][stream.done][place(lane_of(other))]) return;
+  const Step& step = program.streams[s][stream.done];
+  stream.working = true;
+  stream.begun = now;
+  const double late = delay(r, step.cost.seconds);
+  if (s == 0 && step.kind == OpKind::sweep) {
+    device.since = now;
+    device.left = 1 + (step.cost.seconds > 0 ? late / step.cost.seconds : 0.0);
+    return push(now + device.left * sweep_pace(r), r, 1, ++stream.version);
+  }
+  if (s == 1) kernel_beside(r, now, !is_copy(step.kind));
+  push(now + step.cost.seconds + late, r, 1 + s, ++stream.version);
+}
+
+double Simulator::Engine::sweep_pace(int r) const {
+  const Device& device = device_[r];
+  const OpSeconds& cost = streamed(r).streams[0][device.streams[0].done].cost;
+  return device.beside ? cost.busy : cost.idle;
+}
+
+/// A kernel of the halo stream begins or ends: a sweep beside it goes on at another pace.
+void Simulator::Engine::kernel_beside(int r, double now, bool at_work) {
+  Device& device = device_[r];
+  if (device.beside == at_work) return;
+  Device::Stream& sweeps = device.streams[0];
+  const bool sweeping = sweeps.working && streamed(r).streams[0][sweeps.done].kind == OpKind::sweep;
+  if (sweeping) {
+    const double before = sweep_pace(r);
+    device.left = before > 0 ? std::max(0.0, device.left - (now - device.since) / before) : 0.0;
+    device.since = now;
+  }
+  device.beside = at_work;
+  if (sweeping) push(now + device.left * sweep_pace(r), r, 1, ++sweeps.version);
+}
+
+void Simulator::Engine::on_stream_event(int r, int s, double now, std::uint32_t version) {
+  Device& device = device_[r];
+  Device::Stream& stream = device.streams[s];
+  if (version != stream.version) return;
+  const OpKind kind = streamed(r).streams[s][stream.done].kind;
+  ++result_.operations;
+  if (scripts_[ranks_[r].script].round_of(device.met, options_.rounds) >= options_.counted_from)
+    result_.seconds[static_cast<int>(kind)] += now - stream.begun;
+  stream.working = false;
+  done_at(r, s, stream.done++) = now;
+  begin_on_stream(r, s, now);
+  begin_on_stream(r, 1 - s, now);
+  if (s == 1 && !stream.working) kernel_beside(r, now, false);
+  meet_streams(r, now);
+  host_looks(r, now);
+}
+
+/// Both streams are through with a program: they go on to the next one together.
+void Simulator::Engine::meet_streams(int r, double now) {
+  Device& device = device_[r];
+  const Script& script = scripts_[ranks_[r].script];
+  const Lanes& program = streamed(r);
+  for (int s = 0; s < stream_count; ++s)
+    if (device.streams[s].done < static_cast<int>(program.streams[s].size())) return;
+  const int round = script.round_of(device.met, options_.rounds);
+  if (++device.met >= script.opening + script.body)  // a round ends with the last of its programs
+    result_.ends[static_cast<std::size_t>(round) * ranks_.size() + r] = now;
+  for (auto& stream : device.streams) stream.done = 0;
+  if (device.met == script.total(options_.rounds)) {
+    if (device.fed == device.met) ++finished_;
+    return;
+  }
+  for (int s = 0; s < stream_count; ++s) begin_on_stream(r, s, now);
+}
+
+}  // namespace haloscope::simulate
