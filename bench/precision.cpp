@@ -1,7 +1,5 @@
 // Figure `precision`: what it costs poisson2d's Jacobi method to look for its end by the residuum instead of counting
 // iterations. Two ranks, the study's matrix of 4105 x 4105, as many iterations either way.
-#include <optional>
-
 #include "haloscope/rank/poisson.hpp"
 #include "swept.hpp"
 
@@ -20,16 +18,14 @@ Choice choice() {
   return c;
 }
 
-/// A solution that can be timed again and again: its field goes on from where it was.
+/// One way to end, as it can be timed again and again: the field goes on from where the others have left it. All use
+/// the same memory, whose place would else tell them apart.
 class Solution {
  public:
-  explicit Solution(const PoissonGoal& goal) : simulation_(MPI_COMM_WORLD, choice(), {}, {}), goal_(goal) {
-    simulation_.initialise();
-    solver_.emplace(MPI_COMM_WORLD, simulation_, choice(), goal_);
-  }
+  Solution(Simulation& simulation, const PoissonGoal& goal) : solver_(MPI_COMM_WORLD, simulation, choice(), goal) {}
   void run() {
     MPI_Barrier(MPI_COMM_WORLD);
-    const PoissonResult result = solver_->solve();
+    const PoissonResult result = solver_.solve();
     MPI_Barrier(MPI_COMM_WORLD);
     if (result.iterations == iterations) return;
     std::fprintf(stderr, "bench_precision: %ld iterations instead of %ld\n", static_cast<long>(result.iterations),
@@ -38,15 +34,15 @@ class Solution {
   }
 
  private:
-  Simulation simulation_;
-  PoissonGoal goal_;
-  std::optional<PoissonSolver> solver_;
+  PoissonSolver solver_;
 };
 
 void measure(int rounds) {
   constexpr double never = 1e-300;
-  Solution counted({iterations, 0, ""}), deferred({iterations, never, "deferred"}),
-      at_once({iterations, never, "allreduce"});
+  Simulation simulation(MPI_COMM_WORLD, choice(), {}, {});
+  simulation.initialise();
+  Solution counted(simulation, {iterations, 0, ""}), deferred(simulation, {iterations, never, "deferred"}),
+      at_once(simulation, {iterations, never, "allreduce"});
   std::vector<Variant> v{{"counted iterations", [&] { counted.run(); }},
                          {"residuum deferred", [&] { deferred.run(); }},
                          {"residuum by allreduce", [&] { at_once.run(); }}};
