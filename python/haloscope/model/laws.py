@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
@@ -52,7 +52,8 @@ class Law:
 def fit_law(name: str, rows: Iterable[Row], unit: str = "bytes", most: int = 3, steeper: bool = False) -> Law:
     """Fit segments to rows by relative errors, breaks found automatically, positive parameters, outliers forgiven.
 
-    most: segments at most. steeper: later segments may have a negative fixed time, where a steeper regime begins. Raises
+    most: segments at most. steeper: later segments may have a negative fixed time, where a steeper regime begins; such borders
+    lie in the middle, in logarithms, of the amounts that they separate, others at the later one. Raises
     UsageProblem without rows. Source: Davis 2017, section 5.4 (segments); the search for breaks is ours.
     """
     rows = tuple(rows)
@@ -68,7 +69,21 @@ def fit_law(name: str, rows: Iterable[Row], unit: str = "bytes", most: int = 3, 
         segment, missing = _line(plain, x[inside], y[inside], launches[inside], free)
         made.append(segment)
         dropped += [(number, parameter) for parameter in missing]
-    return Law(name, unit, tuple(made), rows, tuple(dropped))
+    return Law(name, unit, tuple(_apart(made, x) if steeper else made), rows, tuple(dropped))
+
+
+def _apart(made: list[Segment], x: np.ndarray) -> list[Segment]:
+    """Move borders from the first amount of a segment to the middle, in logarithms, of the gap before it: nothing tells where
+    in there a block outgrows a cache (messages change protocol at round numbers, as those measured are). Not below where the
+    two lines meet."""
+    for k in range(1, len(made)):
+        before, after = made[k - 1], made[k]
+        border = math.sqrt(x[x < after.start].max() * after.start)
+        if after.slope > before.slope:
+            border = max(border, (before.fixed - after.fixed) / (after.slope - before.slope))
+        border = min(border, after.start)
+        made[k - 1], made[k] = replace(before, end=border), replace(after, start=border)
+    return made
 
 
 def fit_kernels(
