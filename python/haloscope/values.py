@@ -287,3 +287,8 @@ class Program:
     copy_sets: tuple[tuple[Copy, ...], ...]
     block: Box
     rings: tuple[Ring, ...]
+
+    @property
+    def packs_in_sweeps(self) -> bool:
+        """Whether its sweeps also pack: what the execution before has swept needs no packing."""
+        return any(sweep.faces for sweep in self.sweeps)

@@ -84,11 +84,9 @@ def shapes(kernels: Sequence[dict], shaped: Sequence[dict]) -> dict[str, dict]:
            for r in kernels if r["request"]["region"] != "blocked" and _sharing(r) == 1}  # fmt: skip
     ratios: dict[tuple, list[float]] = defaultdict(list)
     for r in shaped:
-        if base := own.get((r["launch"]["id"], kernel_name(r["request"]), r["points"][0]["cells"])):
-            q = r["request"]
-            ratios[kernel_name(r["request"]), q["device_kernel"], q["device_block"]].append(
-                min(r["points"][0]["sweep_s"]) / base
-            )
+        q, point = r["request"], r["points"][0]
+        if base := own.get((r["launch"]["id"], kernel_name(q), point["cells"])):
+            ratios[kernel_name(q), q["device_kernel"], q["device_block"]].append(min(point["sweep_s"]) / base)
     best: dict[str, dict] = {}
     for (name, kernel, block), found in ratios.items():
         ratio = float(np.median(found))

@@ -177,9 +177,7 @@ class Case:
     def track(self, c: ranks.RankClass, prices: price.Prices, flights: Sequence[float] = (), sources=None) -> Track:
         """Return a class's priced program. flights, sources: to use instead of its own."""
         kind, programs = self.kinds[c.kind], self.programs[c.kind]
-        if prices.device and prices.device.writes_there:
-            flights = [network.message_time(prices.profile, near, 0) for near in c.near]
-        flights = flights or c.flights
+        flights = prices.said(c.near, flights or c.flights)
         held = [self.held(near, flight) for near, flight in zip(c.near, flights, strict=True)]
         where = price.Where(c.ranks_on_socket, c.far, flights, held, int(self.ranks_on_device()[c.rank]))
 

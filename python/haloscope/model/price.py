@@ -16,7 +16,7 @@ from dataclasses import dataclass
 
 from haloscope import core
 from haloscope.errors import NotAvailable
-from haloscope.model import price_device, segments
+from haloscope.model import network, price_device, segments
 from haloscope.model.compose import Action, Flight
 from haloscope.model.profile import Profile
 from haloscope.model.surcharge import CONTIGUOUS_FROM, PLAIN, Surcharge, stride_class, surcharge, transports_of
@@ -104,6 +104,13 @@ class Prices:
         self.steps = Steps(**{k: v for k, v in profile.data.get("steps", {}).items() if k != "interval"})
         self._copying: dict = {}
         self._sweeping: dict = {}
+
+    def said(self, near: Sequence[str], flights: Sequence[float]) -> Sequence[float]:
+        """Return how long messages travel: as given, or as empty ones do where a device writes to its neighbour and they only
+        say so. near: locality class of each peer."""
+        if not (self.device and self.device.writes_there):
+            return flights
+        return [network.message_time(self.profile, place, 0) for place in near]
 
     def copying(self, traffic: core.Traffic, threads: int, block_bytes: int = 0, what: str = "pack") -> float:
         """Return the seconds of gathering, scattering or copying so many bytes: by the team only where that pays.

@@ -80,7 +80,7 @@ class DevicePrices:
     def faces(self, cells: float, moved: float, sharing: float) -> float:
         """Return the seconds of one launch that sweeps so many cells and moves so many bytes (touched, both ends) besides."""
         swept = self._at(self.kernel, sharing, cells, "cells of a device's sweep")
-        law = self.packing[min(self.packing, key=lambda count: abs(count - sharing))]
+        law = _nearest(self.packing, sharing)
         return swept + max(0.0, self._at(self.packing, sharing, moved, "bytes to pack on a device") - law[0].fixed)
 
     def pack(self, size: float, run_bytes: float, sharing: float) -> float:
@@ -94,9 +94,13 @@ class DevicePrices:
 
     def _at(self, table, sharing: float, amount: float, what: str) -> float:
         self.note("ranks of a device", sharing, min(table), max(table) + 1)
-        law = table[min(table, key=lambda count: abs(count - sharing))]
+        law = _nearest(table, sharing)
         self.note(what, amount, law[0].start, law[-1].end)
         return max(0.0, segments.evaluate_at(table, sharing, amount))
+
+
+def _nearest(table: Mapping, count: float):
+    return table[min(table, key=lambda known: abs(known - count))]
 
 
 class StreamActions:
@@ -134,7 +138,7 @@ class StreamActions:
 
     def pack(self, op) -> float:
         """All messages of a set in one launch; what sweeps have packed already costs nothing."""
-        return 0.0 if any(sweep.faces for sweep in self.program.sweeps) else self.unpack(op)
+        return 0.0 if self.program.packs_in_sweeps else self.unpack(op)
 
     def unpack(self, op) -> float:
         """All messages of a set in one launch."""

@@ -98,7 +98,7 @@ def classes_of(
     ]  # fmt: skip
     number, firsts, counts = _numbered(kinds, [np.arange(len(r)) if singly else hashed(r) for r in rows])
     # Ranks of a class should have peers of the same classes: the one they stand for waits for what any of them waits for.
-    while True:
+    while len(firsts) < MOST_APART and not singly:
         finer = _numbered(kinds, [hashed(number[np.c_[kind.members, kind.peers]].astype(np.uint64)) for kind in kinds])
         if not len(firsts) < len(finer[1]) <= MOST_APART:
             break

@@ -136,10 +136,7 @@ class Cast:
         far = self._far(one)[0].tolist()
         sizes = [m.bytes for m in kind.plan.messages]
         alone = [network.message_time(self.profile, place, size) for place, size in zip(near, sizes, strict=True)]
-        flying = alone
-        if self.prices.device and self.prices.device.writes_there:
-            flying = [network.message_time(self.profile, place, 0) for place in near]
-        where = price.Where(int(busy), far, flying, [0.0] * len(sizes), int(on_device))
+        where = price.Where(int(busy), far, self.prices.said(near, alone), [0.0] * len(sizes), int(on_device))
         flights = price.flights(kind.plan, self.prices, where, kind.traffic, self.case.eager)
         alike = mirrored(kind.plan)  # what comes in is taken to change as what goes out against it
         out = [m if message.out else alike[m][0][1] for m, message in enumerate(kind.plan.messages)]

@@ -5,6 +5,7 @@
 // ranks. A wait whose messages have all left ends at a known time and needs no further event.
 #pragma once
 
+#include <algorithm>
 #include <string>
 #include <vector>
 
@@ -37,9 +38,22 @@ class Simulator::Engine {
     Phase phase = Phase::begin;
     bool asking = false, charged = false;
   };
+  /// A sweep that goes on at another pace (seconds for all of it) whenever what is beside it changes.
+  struct Paced {
+    double since = 0, left = 0;  ///< the part that was left then; a delay makes it more than 1
+    void begin(double now, double late, double seconds) {
+      since = now, left = 1 + (seconds > 0 ? late / seconds : 0.0);
+    }
+    void go_on(double now, double pace) {
+      left = pace > 0 ? std::max(0.0, left - (now - since) / pace) : 0.0;
+      since = now;
+    }
+    double end(double pace) const { return since + left * pace; }
+  };
   /// The main lane of a rank with a communication thread.
   struct Team {
-    double since = 0, begun = 0, left = 0;  ///< of the sweep
+    Paced sweep;
+    double begun = 0;  ///< of the sweep
     std::uint32_t version = 0;
     Beside beside = Beside::busy;
     bool sweeping = false, blocked = false, done = false, comm_done = false;
@@ -55,7 +69,7 @@ class Simulator::Engine {
       bool working = false;
     };
     std::array<Stream, stream_count> streams;
-    double since = 0, left = 0;     ///< of the sweep on the sweep stream
+    Paced sweep;                    ///< on the sweep stream
     std::int32_t fed = 0, met = 0;  ///< programs: all handed over, through on both streams
     std::uint32_t version = 0;      ///< of the host's next event
     Feeding feeding = Feeding::nothing;

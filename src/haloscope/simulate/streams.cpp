@@ -240,9 +240,8 @@ void Simulator::Engine::begin_on_stream(int r, int s, double now) {
   stream.begun = now;
   const double late = delay(r, step.cost.seconds);
   if (s == 0 && step.kind == OpKind::sweep) {
-    device.since = now;
-    device.left = 1 + (step.cost.seconds > 0 ? late / step.cost.seconds : 0.0);
-    return push(now + device.left * sweep_pace(r), r, 1, ++stream.version);
+    device.sweep.begin(now, late, step.cost.seconds);
+    return push(device.sweep.end(sweep_pace(r)), r, 1, ++stream.version);
   }
   if (s == 1) kernel_beside(r, now, !is_copy(step.kind));
   push(now + step.cost.seconds + late, r, 1 + s, ++stream.version);
@@ -260,13 +259,9 @@ void Simulator::Engine::kernel_beside(int r, double now, bool at_work) {
   if (device.beside == at_work) return;
   Device::Stream& sweeps = device.streams[0];
   const bool sweeping = sweeps.working && streamed(r).streams[0][sweeps.done].kind == OpKind::sweep;
-  if (sweeping) {
-    const double before = sweep_pace(r);
-    device.left = before > 0 ? std::max(0.0, device.left - (now - device.since) / before) : 0.0;
-    device.since = now;
-  }
+  if (sweeping) device.sweep.go_on(now, sweep_pace(r));
   device.beside = at_work;
-  if (sweeping) push(now + device.left * sweep_pace(r), r, 1, ++sweeps.version);
+  if (sweeping) push(device.sweep.end(sweep_pace(r)), r, 1, ++sweeps.version);
 }
 
 void Simulator::Engine::on_stream_event(int r, int s, double now, std::uint32_t version) {

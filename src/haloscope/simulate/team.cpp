@@ -82,10 +82,9 @@ void Simulator::Engine::begin_main(int r, double now) {
     if (s.kind == OpKind::sweep) {
       ++result_.operations;
       team.sweeping = true;
-      team.since = team.begun = now;
-      team.left = 1;
-      if (s.cost.seconds > 0) team.left += delay(r, s.cost.seconds) / s.cost.seconds;
-      return push(now + team.left * pace(r), r, true, ++team.version);
+      team.begun = now;
+      team.sweep.begin(now, delay(r, s.cost.seconds), s.cost.seconds);
+      return push(team.sweep.end(pace(r)), r, 1, ++team.version);
     }
     ++rank.main;  // the thread beside them needs no call to make progress
   }
@@ -119,13 +118,9 @@ void Simulator::Engine::on_main_event(int r, double now) {
 void Simulator::Engine::beside(int r, double now, Beside state) {
   Team& team = team_[r];
   if (team.beside == state) return;
-  if (team.sweeping) {
-    const double before = pace(r);
-    team.left = before > 0 ? std::max(0.0, team.left - (now - team.since) / before) : 0.0;
-    team.since = now;
-  }
+  if (team.sweeping) team.sweep.go_on(now, pace(r));
   team.beside = state;
-  if (team.sweeping) push(now + team.left * pace(r), r, true, ++team.version);
+  if (team.sweeping) push(team.sweep.end(pace(r)), r, 1, ++team.version);
 }
 
 /// Both lanes are through: the whole team goes on to the next program.
