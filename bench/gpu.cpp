@@ -171,41 +171,68 @@ std::int64_t sectors(const SlotView& view, const Box& box) {
   return count;
 }
 
-/// The six faces of four fields, gathered by one launch, against the copy of the sectors touched and an empty launch.
+/// Launches that gather six faces of four fields, each of other cells into another buffer: no cache holds what the one
+/// before has read and written.
+struct PackLaunches {
+  PackLaunches(const Rig& rig, std::int64_t n)
+      : fields(rig, {3, {n, n, n}, {true, true, true}}, 1, 8, 4),
+        rounds(std::clamp<std::int64_t>(n / 32, 1, 8)),
+        packed(*rig.device, Space::device, static_cast<std::size_t>(rounds * 4 * 6 * n * n * 8)) {
+    std::vector<device::CopyLaunch::Piece> pieces;
+    std::byte* to = packed.data();
+    for (std::int64_t round = 0; round < rounds; ++round) {
+      std::vector<BlockCopy> copies;
+      for (int q = 0; q < 4; ++q)
+        for (int d = 0; d < 3; ++d)
+          for (std::int64_t at : {16 * round, n - 1 - 16 * round}) {
+            Box face = fields.plan.owned(0);
+            face.lo[d] = at, face.hi[d] = at + 1;
+            copies.push_back(region_to_buffer(fields.views[q][0], face, to));
+            to += face.volume() * 8;
+            touched += 32 * sectors(fields.views[q][0], face);
+          }
+      ends.push_back(static_cast<int>(pieces.size()));
+      for (const auto& piece : device::cut_copies(copies)) pieces.push_back(piece);
+    }
+    ends.push_back(static_cast<int>(pieces.size()));
+    touched = (touched + (to - packed.data())) / rounds;
+    list = device::PieceList(*rig.device, pieces);
+  }
+  device::CopyLaunch next() {
+    const auto round = static_cast<std::size_t>(turn++ % rounds);
+    return list.range(ends[round], ends[round + 1]);
+  }
+
+  Fields fields;
+  std::int64_t rounds, touched = 0, turn = 0;  // touched: bytes of a launch, read and written
+  Buffer packed;
+  std::vector<int> ends;  // of the pieces of each round, and where the first ones begin
+  device::PieceList list;
+};
+
+/// The six faces of four fields, gathered by one launch, against the copy of the sectors touched and a launch of one
+/// piece.
 void pack(const Rig& rig, std::int64_t n) {
-  const GridSpec grid{3, {n, n, n}, {true, true, true}};
-  const Fields fields(rig, grid, 1, 8, 4);
-  std::vector<BlockCopy> copies;
-  std::int64_t bytes = 0, touched = 0;
-  std::vector<Box> faces;
-  for (int d = 0; d < 3; ++d)
-    for (int side : {0, 1}) {
-      Box face = fields.plan.owned(0);
-      (side ? face.lo : face.hi)[d] = side ? n - 1 : 1;
-      faces.push_back(face);
-    }
-  Buffer packed(*rig.device, Space::device, static_cast<std::size_t>(4 * 6 * n * n * 8));
-  for (int q = 0; q < 4; ++q)
-    for (const Box& face : faces) {
-      copies.push_back(region_to_buffer(fields.views[q][0], face, packed.data() + bytes));
-      bytes += face.volume() * 8;
-      touched += 32 * sectors(fields.views[q][0], face);
-    }
-  const auto pieces = device::cut_copies(copies);
-  const device::PieceList list(*rig.device, pieces);
-  const device::CopyLaunch all = list.all(), one = list.range(0, 1);
-  const std::size_t moved = static_cast<std::size_t>(touched + bytes) / 2;
-  Buffer from(*rig.device, Space::device, moved), to(*rig.device, Space::device, moved);
-  const auto launch = [&] { rig.device->kernels().copy(*rig.stream, all); };
-  const auto [own, copy] = rig.pairs(launch, [&] { rig.stream->copy(to.data(), from.data(), moved); });
-  const auto [again, least] = rig.pairs(launch, [&] { rig.device->kernels().copy(*rig.stream, one); });
+  PackLaunches faces(rig, n);
+  const auto moved = static_cast<std::size_t>(faces.touched) / 2;
+  const std::size_t apart = (moved + 255) / 256 * 256;
+  const auto rounds = static_cast<std::size_t>(faces.rounds);
+  const Buffer from(*rig.device, Space::device, rounds * apart), to(*rig.device, Space::device, rounds * apart);
+  const auto& copy_kernel = rig.device->kernels().copy;
+  const auto launch = [&] { copy_kernel(*rig.stream, faces.next()); };
+  std::size_t turn = 0;
+  const auto [own, copy] = rig.pairs(launch, [&] {
+    const std::size_t at = turn++ % rounds * apart;
+    rig.stream->copy(to.data() + at, from.data() + at, moved);
+  });
+  const auto [again, least] = rig.pairs(launch, [&] { copy_kernel(*rig.stream, faces.list.range(0, 1)); });
   std::cout << Json{{"figure", "gpu-pack"},
                     {"cells", n},
                     {"fields", 4},
-                    {"bytes", touched + bytes},
+                    {"bytes", faces.touched},
                     {"seconds", own},
                     {"copy_seconds", copy},
-                    {"pieces", pieces.size()},
+                    {"pieces", faces.ends[1]},
                     {"one_piece_seconds", least}}
                    .dump()
             << std::endl;

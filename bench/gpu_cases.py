@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 
+CHECKED = "--steps 2 --repetitions 1 --verify 9"
 STRATEGIES = (
     "ordered/staged",
     "ordered/staged:pageable",
@@ -13,8 +15,6 @@ STRATEGIES = (
     "ordered/ipc",
     "direct:merged/ipc",
 )
-
-
 FACES = ("faces", "faces-overlap")
 
 
@@ -30,7 +30,7 @@ def by_faces(app: str, strategy: str) -> tuple[str, ...]:
 
 
 def verification(ranks: int, aware: bool) -> list[str]:
-    """Every app, kernel, schedule, strategy and depth, each checked against the CPU's reference."""
+    """Every app, kernel, schedule, strategy and many depths, each checked against the CPU's reference."""
     apps = {"laplace2d --real f32": "149x117", "laplace2d --real f64": "131x90", "laplace3d --real f32": "43x37x41",
             "advection3d --form dense": "38x33x35", "advection3d --form separable": "36x31x39"}  # fmt: skip
     several = (*STRATEGIES, "ordered/aware", "direct/aware") if aware else STRATEGIES
@@ -46,9 +46,20 @@ def verification(ranks: int, aware: bool) -> list[str]:
                     pack = ("first", "beside")[len(lines) // 2 % 2]
                     lines.append(f"{app} --cells {cells} --strategy {strategy} --schedule {schedule} --depth {depth} "
                                  f"--region {region} --device-kernel {kernel} --periodic {periodic} --pack {pack} "
-                                 "--steps 2 --repetitions 1 --verify 9")  # fmt: skip
-        lines += boxes(app, cells, 1, (1, 2, 3, 6), "--steps 2 --repetitions 1 --verify 9")
-    return lines
+                                 f"{CHECKED}")  # fmt: skip
+        lines += boxes(app, cells, 1, (1, 2, 3, 6), CHECKED)
+    return lines + deep(several if ranks > 1 else STRATEGIES[:1], ranks)
+
+
+def deep(strategies: Sequence[str], ranks: int) -> list[str]:
+    """Halos as deep as the 2023 study has them, and all steps of a depth as one graph, which takes a rank by itself."""
+    lines = [f"laplace2d --real f32 --cells 277x263 --strategy {strategy} --schedule {schedule} --depth {depth} "
+             f"--steps {depth} --repetitions 1 --verify {depth + 9}"
+             for strategy in strategies for schedule in schedules(ranks) for depth in (16, 64)]  # fmt: skip
+    graphs = [f"{app} --strategy {STRATEGIES[0]} --schedule {schedule} --depth {depth} --graph on {CHECKED}"
+              for app in ("laplace2d --real f32 --cells 131x90", "advection3d --form dense --cells 38x33x35")
+              for schedule in schedules(1) for depth in (1, 4)]  # fmt: skip
+    return lines + graphs * (ranks == 1)
 
 
 def boxes(app: str, cells: str, threads: int, thickness: tuple[int, ...], measure: str) -> list[str]:

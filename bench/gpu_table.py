@@ -1,8 +1,19 @@
-"""The short table of `bench/gpu.py`: kernels against copies, steps, and what overlap and the box bring. Standard library only."""
+"""The short table of `bench/gpu.py`: kernels against copies, steps, what overlap and the box bring, and the bars.
+
+Standard library only, because nothing else is where it runs.
+"""
 
 from __future__ import annotations
 
 import statistics
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+# Least share of a device-to-device copy's rate that the best kernel of a form must reach, one step a launch.
+SWEEP_BARS = {("laplace2d", "star"): 0.90, ("laplace3d", "star"): 0.90,
+              ("advection3d", "dense"): 0.80, ("advection3d", "separable"): 0.90}  # fmt: skip
+FUSED_BAR, PACK_BAR, HIDDEN_BAR, BEST_BAR = 1.7, 0.5, 0.8, 1.17
+LAUNCH_FLOOR = 0.9  # a launch that one of its pieces alone takes this share of is at its floor
 
 
 def share_of_copy(line: dict) -> float:
@@ -12,38 +23,65 @@ def share_of_copy(line: dict) -> float:
     return statistics.median(c / s for s, c in zip(line["seconds"], line["copy_seconds"], strict=True))
 
 
+def launch_floor(line: dict) -> float:
+    """Share of a packing launch that one of its pieces alone takes."""
+    return statistics.median(line["one_piece_seconds"]) / statistics.median(line["seconds"])
+
+
 def table(kernels: list[dict], steps: list[dict]) -> list[str]:
-    """The short table, best block shapes only."""
-    out = ["| kernel | variant | block | of copy |", "|---|---|---|---|"]
+    """All of it, best block shapes only."""
+    best = best_shapes(kernels)
+    packs = [line for line in kernels if line["figure"] == "gpu-pack"]
+    measured = [record for record in steps if record.get("kind") == "measurement"]
+    compared = comparisons(measured)
+    return [*kernel_lines(best, packs), "", *step_lines(measured), "", *comparison_lines(compared), "",
+            *bar_lines(bars(best, packs, compared))]  # fmt: skip
+
+
+# ---- kernels -----------------------------------------------------------------------------------------------------------
+
+
+def best_shapes(kernels: list[dict]) -> dict[tuple, dict]:
+    """The best block shape of each kernel, by app, form, variant and fused steps."""
     best: dict[tuple, dict] = {}
     for line in kernels:
         if line["figure"] == "gpu-sweep":
             key = (line["app"], line["form"], line["variant"], line["levels"])
             if key not in best or share_of_copy(line) > share_of_copy(best[key]):
                 best[key] = line
+    return best
+
+
+def kernel_lines(best: dict[tuple, dict], packs: list[dict]) -> list[str]:
+    """A line per kernel."""
+    out = ["| kernel | variant | block | of copy |", "|---|---|---|---|"]
     for (app, form, variant, levels), line in best.items():
         steps_s = share_of_copy(line) * levels
         extra = f", {levels} steps: {steps_s:.2f} of one copy a step" if levels > 1 else ""
         block = "x".join(str(n) for n in line["block"] if n) or "default"
         out.append(f"| {app} {form} {line['real']} | {variant}{extra} | {block} | {share_of_copy(line):.3f} |")
-    for line in kernels:
-        if line["figure"] == "gpu-pack":
-            floor = statistics.median(line["one_piece_seconds"]) / statistics.median(line["seconds"])
-            out.append(f"| pack, 6 faces of 4 fields of {line['cells']}^3 | one launch | | {share_of_copy(line):.3f} "
-                       f"(launch floor {floor:.2f} of it) |")  # fmt: skip
-    one, fused = (max((share_of_copy(line) * line["levels"] for line in best.values()
-                       if line["app"] == "laplace2d" and (line["levels"] > 1) == several), default=0.0)
-                  for several in (False, True))  # fmt: skip
-    if one and fused:
-        out.append(f"| laplace2d, steps a second, fused over one by one | | | {fused / one:.2f} |")
-    measured = [record for record in steps if record.get("kind") == "measurement"]
-    out += ["", "| steps | ranks | ms a step |", "|---|---|---|"]
+    return out + [f"| pack, 6 faces of 4 fields of {line['cells']}^3 | one launch | | {share_of_copy(line):.3f} "
+                  f"(launch floor {launch_floor(line):.2f} of it) |" for line in packs]  # fmt: skip
+
+
+def best_rate(best: dict[tuple, dict], app: str, form: str, fused: bool) -> float:
+    """Steps in the time of one copy, by the best kernel that fuses steps or that does not."""
+    return max((share_of_copy(line) * levels for (a, f, _, levels), line in best.items()
+                if (a, f) == (app, form) and (levels > 1) == fused), default=0.0)  # fmt: skip
+
+
+# ---- steps -------------------------------------------------------------------------------------------------------------
+
+
+def step_lines(measured: list[dict]) -> list[str]:
+    """A line per measurement."""
+    out = ["| steps | ranks | ms a step |", "|---|---|---|"]
     for record in measured:
         r = record["request"]
         box = f" of {r['box']}" if "box" in r else ""
         name = f"{problem(record)} {r['strategy']} {r['schedule']}{box} depth {r['depth']}"
         out.append(f"| {name} | {r['ranks']} | {step_s(record) * 1e3:.4f} |")
-    return out + comparisons(measured)
+    return out
 
 
 def problem(record: dict) -> str:
@@ -57,28 +95,105 @@ def step_s(record: dict) -> float:
     return record["time_s"]["step"]["median"]
 
 
-def comparisons(measured: list[dict]) -> list[str]:
-    """What of the exchange the streams hide, and how much better than plain the best run and the box are."""
+@dataclass
+class Comparison:
+    """What of the exchange the streams hide, and how much better than plain the best run and the box are; None: not measured."""
+
+    problem: str
+    app: str
+    cells: int
+    ranks: int
+    hidden: float | None
+    best: float | None
+    boxed: float | None
+
+
+def compare(same: list[dict]) -> Comparison:
+    """Measurements of one problem on so many ranks."""
+    step: dict[tuple, float] = {}
+    swept: dict[tuple, float] = {}
+    for record in same:
+        q = record["request"]
+        key = (q["schedule"], q["strategy"], q["depth"])
+        step[key] = min(step_s(record), step.get(key, step_s(record)))
+        swept[key] = record["phases_s"]["compute"]["max"]
+    hidden = [(bulk - step["streams", *way]) / (bulk - swept[schedule, *way]) for (schedule, *way), bulk in step.items()
+              if schedule == "bulk" and ("streams", *way) in step and bulk > swept[schedule, *way]]  # fmt: skip
+    plain = step.get(("bulk", "ordered/staged", 1))
+    boxed = [t for (schedule, *_), t in step.items() if schedule == "box-overlap"]
+    request = same[0]["request"]
+    cells = 1
+    for n in request["cells"]:
+        cells *= n
+    return Comparison(problem(same[0]), request["app"], cells, request["ranks"], max(hidden, default=None),
+                      plain / min(step.values()) if plain else None,
+                      plain / min(boxed) if plain and boxed else None)  # fmt: skip
+
+
+def comparisons(measured: list[dict]) -> list[Comparison]:
+    """One for each problem and number of ranks."""
+    measured = [r for r in measured if r["request"]["schedule"] != "resident"]
+    groups: dict[tuple, list[dict]] = {}
+    for record in measured:
+        groups.setdefault((problem(record), record["request"]["ranks"]), []).append(record)
+    return [compare(same) for same in groups.values()]
+
+
+def shown(value: float | None) -> str:
+    """Two decimals, or nothing."""
+    return "" if value is None else f"{value:.2f}"
+
+
+def comparison_lines(compared: list[Comparison]) -> list[str]:
+    """A line per problem."""
     out = [
-        "",
         "| problem | ranks | exchange hidden by streams | plain over best | plain over box-overlap |",
         "|---|---|---|---|---|",
     ]
-    for name, ranks in dict.fromkeys((problem(r), r["request"]["ranks"]) for r in measured):
-        same = [r for r in measured if (problem(r), r["request"]["ranks"]) == (name, ranks) and
-                r["request"]["schedule"] != "resident"]  # fmt: skip
-        step: dict[tuple, float] = {}
-        swept: dict[tuple, float] = {}
-        for r in same:
-            q = r["request"]
-            key = (q["schedule"], q["strategy"], q["depth"])
-            step[key] = min(step_s(r), step.get(key, step_s(r)))
-            swept[key] = r["phases_s"]["compute"]["max"]
-        hidden = [(bulk - step["streams", *way]) / (bulk - swept[schedule, *way]) for (schedule, *way), bulk in step.items()
-                  if schedule == "bulk" and ("streams", *way) in step and bulk > swept[schedule, *way]]  # fmt: skip
-        plain = step.get(("bulk", "ordered/staged", 1))
-        boxed = [t for (schedule, *_), t in step.items() if schedule == "box-overlap"]
-        out.append(f"| {name} | {ranks} | {f'{max(hidden):.2f}' if hidden else ''} | "
-                   f"{f'{plain / min(step.values()):.2f}' if plain else ''} | "
-                   f"{f'{plain / min(boxed):.2f}' if plain and boxed else ''} |")  # fmt: skip
-    return out
+    return out + [
+        f"| {c.problem} | {c.ranks} | {shown(c.hidden)} | {shown(c.best)} | {shown(c.boxed)} |" for c in compared
+    ]
+
+
+# ---- bars --------------------------------------------------------------------------------------------------------------
+
+
+@dataclass
+class Bar:
+    """What a card must reach, and what it did; None: not measured. holds: where reaching the number is not all there is to it."""
+
+    what: str
+    asked: float
+    reached: float | None
+    holds: bool | None = None
+
+    def verdict(self) -> str:
+        """Whether it holds."""
+        if self.reached is None:
+            return "not measured"
+        return "yes" if (self.reached >= self.asked if self.holds is None else self.holds) else "no"
+
+
+def bars(best: dict[tuple, dict], packs: Sequence[dict], compared: Sequence[Comparison]) -> list[Bar]:
+    """Every bar but that of predictions, which need a fitted profile: `haloscope validate` has it."""
+    found = [Bar(f"{app} {form}: share of the copy's rate", asked, best_rate(best, app, form, False) or None)
+             for (app, form), asked in SWEEP_BARS.items()]  # fmt: skip
+    one, fused = (best_rate(best, "laplace2d", "star", several) for several in (False, True))
+    found.append(
+        Bar("laplace2d: steps a second, fused over one by one", FUSED_BAR, fused / one if one and fused else None)
+    )
+    for line in packs:
+        share = share_of_copy(line)
+        found.append(Bar("pack: share of the copy's rate, or at the floor of a launch", PACK_BAR, share,
+                         share >= PACK_BAR or launch_floor(line) >= LAUNCH_FLOOR))  # fmt: skip
+    flat = [c for c in compared if c.app == "laplace2d" and c.ranks > 1]
+    for c in (c for c in flat if c.cells == max(d.cells for d in flat)):
+        found.append(Bar(f"{c.problem}, {c.ranks} ranks: share of the exchange hidden", HIDDEN_BAR, c.hidden))
+        found.append(Bar(f"{c.problem}, {c.ranks} ranks: plain over best", BEST_BAR, c.best))
+    return found
+
+
+def bar_lines(found: Sequence[Bar]) -> list[str]:
+    """A line per bar."""
+    out = ["| bar | asked | reached | holds |", "|---|---|---|---|"]
+    return out + [f"| {bar.what} | {bar.asked:.2f} | {shown(bar.reached)} | {bar.verdict()} |" for bar in found]

@@ -18,9 +18,11 @@ MAGIC = b"HSBOARD1"
 HEADER = struct.Struct("<8sii")
 SLOT = struct.Struct("<iiqqiiq")
 HEADER_BYTES = 64
-PHASES = ("barrier", "post", "copy", "pack", "send", "wait", "unpack", "complete", "sweep", "progress")
+PHASES = ("barrier", "post", "copy", "pack", "send", "wait", "unpack", "complete", "sweep", "progress", "d2h", "h2d",
+          "gather", "transfer", "scatter")  # fmt: skip
 PHASES_OUTSIDE = {100: "setup", 101: "verify", 102: "idle", 103: "done"}
 
+_SPOKEN = re.compile(r"^haloscope: rank (\d+): (.*)$", re.MULTILINE)
 _STALL = re.compile(r"rank (\d+) made no progress for ([\d.]+) s")
 _HYDRA_PID = re.compile(r"PID (\d+) RUNNING AT")
 _HYDRA_SIGNAL = re.compile(r"EXIT STRING: .*\(signal (\d+)\)")
@@ -46,7 +48,7 @@ class Slot:
 
 @dataclass(frozen=True)
 class Fault:
-    """A rank that died or stuck: `reason` says it in words."""
+    """A rank that failed, died or stuck: `reason` says it in words."""
 
     reason: str
     rank: int | None = None
@@ -94,14 +96,16 @@ def _waiters(board: list[Slot], culprit: Slot) -> str:
     return text
 
 
-def _fault(board: list[Slot], culprit: Slot, what: str) -> Fault:
+def _fault(board: list[Slot], culprit: Slot, what: str, said: str = "") -> Fault:
+    """what: happened to the rank, in words. said: its own, if it had any."""
+    name = f"rank {culprit.rank}: {said}; it" if said else f"rank {culprit.rank}"
     for_whom = f", waiting for rank {culprit.waiting_for}" if culprit.waiting_for is not None else ""
-    reason = f"rank {culprit.rank} (process {culprit.pid}) {what} {culprit.place()}{for_whom}{_waiters(board, culprit)}"
+    reason = f"{name} (process {culprit.pid}) {what} {culprit.place()}{for_whom}{_waiters(board, culprit)}"
     return Fault(reason, culprit.rank, culprit.phase, culprit.step, culprit.waiting_for, culprit.order)
 
 
 def diagnose(board: list[Slot], log: list[str], returncode: int, dead: Slot | None = None) -> Fault | None:
-    """Say which rank died or stuck. None when the ranks ended in an orderly way (they have then said why themselves).
+    """Say which rank failed, died or stuck. None when all ended in an orderly way (they have then said why themselves).
 
     board: the slots as they were last; log: what mpiexec and the ranks printed; returncode: mpiexec's; dead: a rank whose
     process was found gone while the others went on.
@@ -111,6 +115,9 @@ def diagnose(board: list[Slot], log: list[str], returncode: int, dead: Slot | No
     if stall and board:
         culprit = end_of_waiting(board, board[int(stall[1])])
         return _fault(board, culprit, f"made no progress for {stall[2]} s")
+    spoken = _SPOKEN.search(text)
+    if spoken and int(spoken[1]) < len(board):
+        return _fault(board, board[int(spoken[1])], "was", spoken[2])
     if dead:
         return _fault(board, dead, "died or was killed")
     killed, number = _killed(board, text)

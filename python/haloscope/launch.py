@@ -296,7 +296,7 @@ class _Watched:
 def run(job: Job, on_record: Callable[[dict], None] = lambda record: None) -> Outcome:
     """Start the ranks, hand each finished record to `on_record`, and return how it ended; nothing is left running.
 
-    Ctrl-C ends all ranks and is passed on. A rank that died or stuck is named in `outcome.fault`, and a `failed`
+    Ctrl-C ends all ranks and is passed on. A rank that failed, died or stuck is named in `outcome.fault`, and a `failed`
     record says so in the record file.
     """
     records.prepare(job.output)

@@ -141,7 +141,7 @@ def skipped(configuration, reason: str, exit_code: int, launch_id: str) -> dict:
 
 
 def failed(configuration, fault, launch_id: str) -> dict:
-    """Return the record of a configuration during which the ranks died or stuck; `fault` is a faults.Fault."""
+    """Return the record of a configuration during which a rank failed, died or stuck; `fault` is a faults.Fault."""
     return _about(configuration, "failed", launch_id) | {
         "reason": fault.reason,
         "rank": fault.rank,

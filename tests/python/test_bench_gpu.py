@@ -11,6 +11,9 @@ import pytest
 from haloscope import build, launch, records
 
 ROOT = Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT / "bench"))  # as bench/gpu.py finds it, which is no module of a package
+
+import gpu_table
 
 
 @pytest.fixture(scope="module")
@@ -42,6 +45,15 @@ def test_its_table_shows_every_kernel_and_the_steps(measured):
     for form in ("laplace2d star", "laplace3d star", "advection3d dense", "advection3d separable"):
         assert f"| {form}" in text
     assert "fused, 8 steps" in text and "pack, 6 faces" in text and "| steps | ranks |" in text
+    bars = text[text.index("| bar | asked | reached | holds |") :]
+    for what in (
+        "share of the copy's rate",
+        "fused over one by one",
+        "pack: share",
+        "exchange hidden",
+        "plain over best",
+    ):
+        assert what in bars
     assert (folder / "table.md").read_text().splitlines()[0] in text
 
 
@@ -49,3 +61,48 @@ def test_it_takes_the_records_of_a_calibration_along(measured):
     _, folder = measured
     found = [r for r in records.read(folder / "calibration.jsonl").records if r["kind"] == "calibration"]
     assert found and all(r["verification"]["status"] != "failed" for r in found)
+
+
+# ---- the bars of its table -------------------------------------------------------------------------------------------
+
+
+def sweep_line(app: str, form: str, share: float, levels: int = 1) -> dict:
+    """A kernel that takes 1/share of its copy's time."""
+    return {"figure": "gpu-sweep", "app": app, "form": form, "real": "f32", "variant": "fused" if levels > 1 else "stream",
+            "block": [0, 0, 0], "levels": levels, "seconds": [1.0], "copy_seconds": [share]}  # fmt: skip
+
+
+def step_record(schedule: str, depth: int, step: float, cells: int = 16384) -> dict:
+    """A measurement of two ranks whose sweeps take a second a step."""
+    request = {"app": "laplace2d", "form": "star", "cells": [cells, cells], "ranks": 2, "strategy": "ordered/staged",
+               "schedule": schedule, "depth": depth}  # fmt: skip
+    return {"kind": "measurement", "request": request, "time_s": {"step": {"median": step}},
+            "phases_s": {"compute": {"max": 1.0}}}  # fmt: skip
+
+
+def verdicts(kernels: list[dict], steps: list[dict]) -> dict[str, str]:
+    """Last cell of each bar's line, by its first."""
+    lines = gpu_table.table(kernels, steps)
+    rows = [line.strip("| ").split(" | ") for line in lines[lines.index("| bar | asked | reached | holds |") + 2 :]]
+    return {row[0]: row[-1] for row in rows}
+
+
+def test_a_bar_holds_from_what_was_asked_and_says_when_it_was_not_measured():
+    good = [sweep_line("laplace2d", "star", 0.9), sweep_line("laplace2d", "star", 0.9 * 1.7 / 4 + 1e-9, 4),
+            sweep_line("advection3d", "dense", 0.79)]  # fmt: skip
+    steps = [step_record("bulk", 1, 2.0), step_record("streams", 1, 1.2), step_record("bulk", 1, 9.0, cells=512)]
+    found = verdicts(good, steps)
+    assert found.pop("laplace2d star: share of the copy's rate") == "yes"
+    assert found.pop("laplace2d: steps a second, fused over one by one") == "yes"
+    assert found.pop("advection3d dense: share of the copy's rate") == "no"
+    assert found.pop("laplace2d star 16384x16384, 2 ranks: share of the exchange hidden") == "yes"  # 0.8 of 1 s
+    assert found.pop("laplace2d star 16384x16384, 2 ranks: plain over best") == "yes"  # 2 / 1.2
+    assert set(found.values()) == {"not measured"} and len(found) == 2  # the other two kernels
+    slow = verdicts(good[:1] + [sweep_line("laplace2d", "star", 0.3, 4)], [*steps[:1], step_record("streams", 1, 1.8)])
+    assert [slow[what] for what in slow if "ranks" in what or "fused" in what] == ["no", "no", "no"]
+
+
+@pytest.mark.parametrize(("share", "floor", "holds"), [(0.5, 0.1, "yes"), (0.4, 0.95, "yes"), (0.4, 0.5, "no")])
+def test_packing_is_fast_enough_where_it_is_no_slower_than_a_launch(share, floor, holds):
+    line = {"figure": "gpu-pack", "cells": 256, "seconds": [1.0], "copy_seconds": [share], "one_piece_seconds": [floor]}
+    assert verdicts([line], [])["pack: share of the copy's rate, or at the floor of a launch"] == holds

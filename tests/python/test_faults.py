@@ -225,6 +225,35 @@ def test_an_error_of_one_rank_in_the_middle_of_a_step_ends_all_and_says_which_ra
     code, text = run.end()
     assert code == 1
     assert "rank 1: injected before operation 'sweep' of step" in text
+    record = run.failed_record()
+    assert record["rank"] == 1 and record["phase"] == "sweep" and record["step"] >= 20
+
+
+def test_a_rank_that_sticks_at_work_for_its_device_is_named_with_it(tmp_path):
+    run = Run(tmp_path, *ENDLESS, "--device", "host", "--watchdog", "1", "--inject", "hang:rank=1,step=30,op=d2h")
+    code, text = run.end()
+    assert code == 1
+    assert re.search(r"rank 1 \(process \d+\) made no progress for [\d.]+ s in phase d2h of step \d+", text), text
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("--strategy", "ordered/staged", "--schedule", "streams"),
+        ("--strategy", "direct/staged", "--schedule", "faces-overlap"),
+        ("--strategy", "ordered/ipc"),
+        ("--strategy", "ordered/p2p", "--schedule", "box-overlap"),
+    ],
+)
+def test_a_device_that_is_lost_ends_all_ranks_and_says_which_call_of_which_rank(tmp_path, monkeypatch, words):
+    monkeypatch.setenv("HALOSCOPE_HOST_DEVICE", "devices=2,lost=3000")  # the second one is rank 1's
+    run = Run(tmp_path, *ENDLESS, "--device", "host", *words)
+    code, text = run.end()
+    assert code == 1
+    assert re.search(r"rank 1: call \w+ of back end host failed: the imitated device is lost", text), text
+    record = run.failed_record()
+    assert record["rank"] == 1 and record["step"] > 0 and record["phase"] in faults.PHASES
+    assert "the imitated device is lost" in record["reason"]
 
 
 @pytest.mark.ids("V15")

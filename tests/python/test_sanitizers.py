@@ -56,10 +56,18 @@ def test_thread_sanitizer_is_silent_and_can_speak():
     archer = Path("/usr/lib/llvm-19/lib/libarcher.so")
     programs = build("tsan", "test_threads", "test_device")
     options = {"TSAN_OPTIONS": "ignore_noninstrumented_modules=1", "OMP_TOOL_LIBRARIES": str(archer)}
-    # Silent as they are; a program whose outer sweep does not wait for the halo, and a stream that does not wait for
-    # another, must be reported.
-    for name, race in (("test_threads", "RunnerRace.*"), ("test_device", "StreamRace.*")):
+    # Silent as they are; a program whose outer sweep does not wait for the halo, a stream that does not wait for
+    # another, and blocks that write the same cells must be reported.
+    for name in ("test_threads", "test_device"):
         run([programs / name], **options)
+    run(
+        [programs / "test_device"], HALOSCOPE_HOST_DEVICE="threads=3", **options
+    )  # blocks of a launch beside each other
+    for name, race in (
+        ("test_threads", "RunnerRace.*"),
+        ("test_device", "StreamRace.*"),
+        ("test_device", "BlockRace.*"),
+    ):
         broken = subprocess.run(
             [programs / name, f"--gtest_filter={race}"],
             env={**os.environ, **options, "HALOSCOPE_RUN_THE_RACE": "1"},

@@ -1,6 +1,7 @@
 // The host back end's stream: a thread that does what it is given, in order.
 #pragma once
 
+#include <atomic>
 #include <chrono>
 #include <condition_variable>
 #include <cstdint>
@@ -19,6 +20,36 @@ namespace haloscope::device::host {
 
 class HostStream;
 struct HostCapture;
+
+/// What is imitated of a device, as all its streams and events have it.
+struct Imitation {
+  int devices = 1;
+  std::int64_t bytes = 0;  ///< memory of one device
+  double delay_us = 0;     ///< before each piece of work a stream sleeps for a random time up to this
+  int threads = 1;         ///< share the blocks of a launch
+  std::int64_t lost = -1;  ///< the last device fails after so many launches and copies; < 0: never
+  /// As HALOSCOPE_HOST_DEVICE="devices=2,bytes=1000000,delay_us=50" says. @throws UsageError.
+  static Imitation read();
+};
+
+/// Whether a device still works.
+class Health {
+ public:
+  /// @param pieces  copies and launches until it fails; < 0: it never does
+  explicit Health(std::int64_t pieces) : left_(pieces), mortal_(pieces >= 0) {}
+  /// One more copy or launch begins. @return false: the device has failed, it is not done.
+  bool go_on() {
+    if (mortal_ && left_.fetch_sub(1) <= 0) failed_ = true;
+    return !failed_;
+  }
+  /// @throws Error: the device has failed, as a driver says of every later call.
+  void check(const char* call) const;
+
+ private:
+  std::atomic<std::int64_t> left_;
+  std::atomic<bool> failed_{false};
+  bool mortal_;
+};
 
 /// Marks are numbered: each record() is one more, and the event has come to the highest that a stream got to. What
 /// streams refer to is shared with them, so that an event may go while they still do.
@@ -60,8 +91,15 @@ class HostEvent final : public Event {
     std::chrono::steady_clock::time_point at_;
   };
 
-  bool reached() override { return marks_->reached(marks_->last()); }
-  void wait() override { marks_->wait_for(marks_->last()); }
+  explicit HostEvent(std::shared_ptr<const Health> health) : health_(std::move(health)) {}
+  bool reached() override {
+    health_->check("reached");
+    return marks_->reached(marks_->last());
+  }
+  void wait() override {
+    marks_->wait_for(marks_->last());
+    health_->check("wait");
+  }
   const std::shared_ptr<Marks>& marks() const { return marks_; }
 
   // Of its last record, if a capture kept that: which one, of which stream, after how much of its work.
@@ -71,22 +109,21 @@ class HostEvent final : public Event {
 
  private:
   std::shared_ptr<Marks> marks_ = std::make_shared<Marks>();
+  std::shared_ptr<const Health> health_;
 };
 
 /// Calls of streams, kept to be made again.
 struct HostCapture {
   HostStream* origin;
   std::vector<std::function<void()>> calls;
-  std::map<HostStream*, int> given;     ///< how much the streams that take part were given
+  std::map<HostStream*, int> given;    ///< how much the streams that take part were given
   std::map<HostStream*, int> awaited;  ///< of that, what the origin has waited for
 };
 
 class HostStream final : public Stream {
  public:
   using Work = std::function<void()>;
-  /// @param delay_us  before each piece of work the stream sleeps for a random time up to this: tests find missing
-  /// waits.
-  HostStream(double delay_us, unsigned seed);
+  HostStream(const Imitation& imitation, std::shared_ptr<Health> health, unsigned seed);
   ~HostStream() override;
   void copy(void* to, const void* from, std::size_t bytes) override;
   void record(Event& event) override;
@@ -94,7 +131,9 @@ class HostStream final : public Stream {
   void finish() override;
   void begin_capture() override;
   std::unique_ptr<Graph> end_capture() override;
+  /// A launch or a copy; a device that has failed does not do it.
   void enqueue(Work work);
+  int threads() const { return threads_; }
 
  private:
   void serve();
@@ -108,6 +147,8 @@ class HostStream final : public Stream {
   std::deque<Work> work_;
   bool busy_ = false, closing_ = false;
   double delay_us_;
+  int threads_;
+  std::shared_ptr<Health> health_;
   std::minstd_rand random_;
   std::shared_ptr<HostCapture> capture_;  // while what comes is kept
   std::thread thread_;

@@ -25,6 +25,13 @@ class Imitated {
   static std::unique_ptr<Device> open(int index = 0) { return find_backend("host").open(index); }
 };
 
+/// start, start + 1, ...
+inline std::vector<int> counted(int size, int start = 0) {
+  std::vector<int> values(static_cast<std::size_t>(size));
+  for (int i = 0; i < size; ++i) values[static_cast<std::size_t>(i)] = start + i;
+  return values;
+}
+
 /// Device memory that holds a copy of `values`.
 template <class T>
 Buffer on_device(Device& device, const std::vector<T>& values) {

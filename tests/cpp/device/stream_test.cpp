@@ -1,24 +1,15 @@
-// Streams, events and memory. What holds for every back end runs on the best device here; what needs a stream held up,
-// a small device or several runs on imitated ones.
+// Streams, events and memory. What holds for every back end runs on the best device here; what needs a small device or
+// several runs on imitated ones.
 #include <gtest/gtest.h>
-
-#include <semaphore>
 
 #include "device/here.hpp"
 #include "haloscope/core/error.hpp"
-#include "haloscope/device/host_stream.hpp"
 
 namespace haloscope::device {
 namespace {
 
-using namespace std::chrono_literals;
+using test::counted;
 using test::Imitated;
-
-std::vector<int> counted(int size, int start = 0) {
-  std::vector<int> values(static_cast<std::size_t>(size));
-  for (int i = 0; i < size; ++i) values[static_cast<std::size_t>(i)] = start + i;
-  return values;
-}
 
 TEST(DeviceStream, CopiesOfOneStreamAreDoneInOrder) {
   Device& device = test::here();
@@ -149,141 +140,6 @@ TEST(DeviceGraph, AStreamThatTookPartMustBeWaitedFor) {
   EXPECT_THROW(swap.one->end_capture(), Error);
 }
 
-// ---- streams held up ------------------------------------------------------------------------------------------------
-
-/// A stream of an imitated device that does nothing until it is let go.
-struct Held {
-  std::unique_ptr<Device> device = Imitated::open();
-  std::binary_semaphore gate{0};
-  std::unique_ptr<Stream> stream = device->stream();
-  Held() {
-    static_cast<host::HostStream&>(*stream).enqueue([this] { gate.acquire(); });
-  }
-};
-
-TEST(HostStream, AnEventIsReachedWhenTheWorkBeforeItIsDone) {
-  Held held;
-  const auto event = held.device->event();
-  held.stream->record(*event);
-  EXPECT_FALSE(event->reached());
-  held.gate.release();
-  event->wait();
-  EXPECT_TRUE(event->reached());
-}
-
-TEST(HostStream, AnEventRecordedAgainMovesAndWaitsBeforeItStay) {
-  Held held;
-  const auto other = held.device->stream();
-  const auto event = held.device->event(), passed = held.device->event();
-  other->record(*event);
-  other->finish();
-  EXPECT_TRUE(event->reached());
-  other->wait(*event);  // of the first record: not held up by the second
-  held.stream->record(*event);
-  EXPECT_FALSE(event->reached());
-  other->record(*passed);
-  passed->wait();
-  other->wait(*event);
-  other->record(*passed);
-  EXPECT_FALSE(passed->reached());
-  held.gate.release();
-  passed->wait();
-  EXPECT_TRUE(event->reached());
-}
-
-TEST(HostStream, AnEventRecordedAgainOnAFasterStreamStaysReached) {
-  Held held;
-  const auto fast = held.device->stream();
-  const auto event = held.device->event();
-  held.stream->record(*event);
-  fast->record(*event);
-  event->wait();
-  held.gate.release();
-  held.stream->finish();
-  EXPECT_TRUE(event->reached());
-  event->wait();
-  fast->wait(*event);
-  fast->finish();
-}
-
-TEST(HostStream, AnEventMayGoBeforeTheStreamComesToIt) {
-  Held held;
-  const auto other = held.device->stream();
-  auto event = held.device->event();
-  held.stream->record(*event);
-  other->wait(*event);
-  event.reset();
-  held.gate.release();
-  other->finish();
-  held.stream->finish();
-}
-
-TEST(HostStream, AStreamThatGoesFinishesFirst) {
-  const Imitated imitated("delay_us=200");
-  const auto device = Imitated::open();
-  const auto values = counted(100);
-  std::vector<int> between(100), result(100);
-  {
-    const auto stream = device->stream();
-    stream->copy(between.data(), values.data(), 400);
-    stream->copy(result.data(), between.data(), 400);
-  }
-  EXPECT_EQ(result, values);
-}
-
-TEST(HostStream, SecondsAreThoseThatTheWorkBetweenTook) {
-  const auto device = Imitated::open();
-  const auto stream = device->stream();
-  const auto from = device->event(), to = device->event();
-  stream->record(*from);
-  static_cast<host::HostStream&>(*stream).enqueue([] { std::this_thread::sleep_for(5ms); });
-  stream->record(*to);
-  stream->finish();
-  EXPECT_GE(device->seconds(*from, *to), 0.005);
-}
-
-// ---- missing waits --------------------------------------------------------------------------------------------------
-
-/// How often, of 20 times, a consumer stream found old data: the producer has a few things to do before it writes new.
-int stale_reads(bool wait) {
-  const Imitated imitated("delay_us=200");
-  const auto device = Imitated::open();
-  int stale = 0;
-  for (int round = 1; round <= 20; ++round) {
-    int cell = 0, halo = 0, work[2] = {round, 0};
-    {
-      const auto producer = device->stream(), consumer = device->stream();
-      const auto event = device->event();
-      for (int i = 0; i < 12; ++i) producer->copy(&work[1], &work[0], sizeof cell);
-      producer->copy(&cell, &work[1], sizeof cell);
-      producer->record(*event);
-      if (wait) consumer->wait(*event);
-      consumer->copy(&halo, &cell, sizeof halo);
-      producer->finish();  // before the consumer: else its end would order the two, and hide the race from a sanitizer
-      consumer->finish();
-    }
-    stale += halo != round;
-  }
-  return stale;
-}
-
-TEST(DelayedStreams, AConsumerThatWaitsAlwaysSeesNewData) { EXPECT_EQ(stale_reads(true), 0); }
-
-#if defined(__SANITIZE_THREAD__)
-constexpr bool races_are_reported = true;
-#elif defined(__has_feature)
-constexpr bool races_are_reported = __has_feature(thread_sanitizer);
-#else
-constexpr bool races_are_reported = false;
-#endif
-
-// A missing wait shows in the data. It is a race by intent: ThreadSanitizer is to see it only when it is asked to, by
-// the long tests, which set HALOSCOPE_RUN_THE_RACE and look for the report.
-TEST(StreamRace, AConsumerThatDoesNotWaitIsFoundOut) {
-  if (races_are_reported && std::getenv("HALOSCOPE_RUN_THE_RACE") == nullptr) return;
-  EXPECT_GT(stale_reads(false), 0);
-}
-
 // ---- memory ---------------------------------------------------------------------------------------------------------
 
 TEST(DeviceMemory, ABufferIsGivenBackOnceAndMovesWithItsOwner) {
@@ -348,20 +204,6 @@ TEST(DeviceBackend, SeveralImitatedDevicesCopyToEachOther) {
   EXPECT_EQ(test::from_device<int>(*two, to), values);
   EXPECT_THROW(Imitated::open(2), UsageError);
   EXPECT_THROW(Imitated::open(-1), UsageError);
-}
-
-TEST(DeviceBackend, ADescriptionThatCannotBeReadIsRefused) {
-  for (const std::string word : {"devices", "devices=", "devices=0", "devices=1000000", "devices=two", "bytes=-1",
-                                 "bytes=nan", "bytes=1e99", "delay_us=5us", "delay=5", "=4", "bytes=1;delay_us=2"}) {
-    const Imitated imitated("delay_us=1," + word);
-    try {
-      Imitated::open();
-      ADD_FAILURE() << word << " was taken";
-    } catch (const UsageError& error) {
-      EXPECT_NE(std::string(error.what()).find("'" + word + "'"), std::string::npos) << error.what();
-    }
-    EXPECT_THROW(find_backend("host").count(), UsageError) << word;
-  }
 }
 
 TEST(DeviceBackend, OneThatCannotBeUsedSaysWhyAndAnUnknownOneNamesTheOthers) {

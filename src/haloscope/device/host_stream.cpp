@@ -1,0 +1,181 @@
+#include "haloscope/device/host_stream.hpp"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <cstring>
+#include <utility>
+
+#include "haloscope/core/error.hpp"
+#include "haloscope/core/names.hpp"
+
+namespace haloscope::device::host {
+
+Imitation Imitation::read() {
+  Imitation result;
+  result.bytes = sysconf(_SC_PHYS_PAGES) / 2 * sysconf(_SC_PAGESIZE);
+  const char* text = std::getenv("HALOSCOPE_HOST_DEVICE");
+  if (text == nullptr || *text == '\0') return result;
+  for (const std::string& word : split(text, ',')) {
+    const auto equals = word.find('=');
+    const std::string name = word.substr(0, equals);
+    const char* const number = equals == std::string::npos ? "" : word.c_str() + equals + 1;
+    char* end = nullptr;
+    const double value = std::strtod(number, &end);
+    const bool counts = name == "devices" || name == "threads";
+    const double least = counts ? 1 : 0, most = counts ? 64 : name == "delay_us" ? 1e6 : 1e15;
+    if (end == number || *end != '\0' || !(value >= least && value <= most) ||
+        !has({"devices", "bytes", "delay_us", "threads", "lost"}, name))
+      throw UsageError("HALOSCOPE_HOST_DEVICE has '" + word + "'; write devices=N (1 to 64), bytes=N, delay_us=N, " +
+                       "threads=N (1 to 64) and lost=N, separated by commas");
+    if (name == "devices") result.devices = static_cast<int>(value);
+    if (name == "bytes") result.bytes = static_cast<std::int64_t>(value);
+    if (name == "delay_us") result.delay_us = value;
+    if (name == "threads") result.threads = static_cast<int>(value);
+    if (name == "lost") result.lost = static_cast<std::int64_t>(value);
+  }
+  return result;
+}
+
+void Health::check(const char* call) const {
+  if (failed_)
+    throw Error(Exit::failed,
+                std::string("call ") + call +
+                    " of back end host failed: the imitated device is lost (HALOSCOPE_HOST_DEVICE lost=N)");
+}
+
+// ---- streams --------------------------------------------------------------------------------------------------------
+
+HostStream::HostStream(const Imitation& imitation, std::shared_ptr<Health> health, unsigned seed)
+    : delay_us_(imitation.delay_us),
+      threads_(imitation.threads),
+      health_(std::move(health)),
+      random_(seed),
+      thread_([this] { serve(); }) {}
+
+HostStream::~HostStream() {
+  {
+    const std::lock_guard lock(mutex_);
+    closing_ = true;
+  }
+  changed_.notify_all();
+  thread_.join();
+}
+
+void HostStream::serve() {
+  std::unique_lock lock(mutex_);
+  for (;;) {
+    changed_.wait(lock, [this] { return closing_ || !work_.empty(); });
+    if (work_.empty()) return;
+    const Work work = std::move(work_.front());
+    work_.pop_front();
+    busy_ = true;
+    lock.unlock();
+    if (delay_us_ > 0) {
+      const double us = delay_us_ * static_cast<double>(random_()) / static_cast<double>(std::minstd_rand::max());
+      std::this_thread::sleep_for(std::chrono::duration<double, std::micro>(us));
+    }
+    work();
+    lock.lock();
+    busy_ = false;
+    if (work_.empty()) changed_.notify_all();
+  }
+}
+
+void HostStream::enqueue(Work work) {
+  health_->check("launch");
+  Work whole = [health = health_, work = std::move(work)] {
+    if (health->go_on()) work();
+  };
+  if (!capture_) return push(std::move(whole));
+  keep([this, whole = std::move(whole)] { push(whole); });
+}
+
+void HostStream::push(Work work) {
+  {
+    const std::lock_guard lock(mutex_);
+    work_.push_back(std::move(work));
+  }
+  changed_.notify_all();
+}
+
+void HostStream::finish() {
+  std::unique_lock lock(mutex_);
+  changed_.wait(lock, [this] { return work_.empty() && !busy_; });
+  health_->check("finish");
+}
+
+void HostStream::copy(void* to, const void* from, std::size_t bytes) {
+  health_->check("copy");
+  if (bytes > 0) enqueue([=] { std::memcpy(to, from, bytes); });
+}
+
+void HostStream::mark(HostEvent& event) {
+  push([marks = event.marks(), mark = event.marks()->next()] { marks->reach(mark); });
+}
+
+void HostStream::pass(HostEvent& event) {
+  push([marks = event.marks(), mark = event.marks()->last()] { marks->wait_for(mark); });
+}
+
+void HostStream::record(Event& given) {
+  auto& event = static_cast<HostEvent&>(given);
+  event.capture = capture_;
+  if (!capture_) return mark(event);
+  keep([this, &event] { mark(event); });
+  event.stream = this;
+  event.given = capture_->given[this];
+}
+
+void HostStream::wait(Event& given) {
+  auto& event = static_cast<HostEvent&>(given);
+  const auto theirs = event.capture.lock();
+  if (!capture_) capture_ = theirs;  // from here on this stream takes part
+  if (!capture_) return pass(event);
+  keep([this, &event] { pass(event); });
+  if (theirs == capture_ && this == capture_->origin) {
+    int& awaited = capture_->awaited[event.stream];
+    awaited = std::max(awaited, event.given);
+  }
+}
+
+// ---- captures -------------------------------------------------------------------------------------------------------
+
+namespace {
+
+class HostGraph final : public Graph {
+ public:
+  explicit HostGraph(std::vector<std::function<void()>> calls) : calls_(std::move(calls)) {}
+  void launch() override {
+    for (const auto& call : calls_) call();
+  }
+
+ private:
+  std::vector<std::function<void()>> calls_;
+};
+
+}  // namespace
+
+void HostStream::keep(std::function<void()> call) {
+  capture_->calls.push_back(std::move(call));
+  ++capture_->given[this];
+}
+
+void HostStream::begin_capture() {
+  capture_ = std::make_shared<HostCapture>();
+  capture_->origin = this;
+}
+
+std::unique_ptr<Graph> HostStream::end_capture() {
+  const auto capture = std::exchange(capture_, nullptr);
+  bool whole = true;
+  for (const auto& [stream, given] : capture->given) {
+    whole &= stream == this || capture->awaited[stream] == given;
+    stream->capture_ = nullptr;
+  }
+  if (!whole) throw Error(Exit::failed, "a capture ends before a stream that took part in it was waited for");
+  return std::make_unique<HostGraph>(std::move(capture->calls));
+}
+
+}  // namespace haloscope::device::host
