@@ -154,10 +154,12 @@ void sweeps(const Rig& rig, const Case& c, const std::vector<BlockShape>& shapes
     sweep(rig, fields, c, variant, {}, 1);
     for (const BlockShape& shape : shapes) sweep(rig, fields, c, variant, shape, 1);
   }
-  if (c.app != "laplace2d") return;
+  const bool flat = choice.grid.dims == 2;
+  const std::vector<BlockShape> fusing = flat ? std::vector<BlockShape>{{}, {128, 1, 512}, {512, 1, 1024}}
+                                              : std::vector<BlockShape>{{}, {32, 32, 64}, {64, 16, 64}, {64, 12, 128}};
   for (int levels : {2, 3, 4, 6, 8})
-    for (const BlockShape& shape : {BlockShape{}, BlockShape{128, 1, 512}, BlockShape{512, 1, 1024}})
-      sweep(rig, fields, c, "fused", shape, levels);
+    for (const BlockShape& shape : fusing)
+      if (levels <= find_app(c.app).device_levels) sweep(rig, fields, c, "fused", shape, levels);
 }
 
 std::int64_t sectors(const SlotView& view, const Box& box) {

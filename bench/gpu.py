@@ -155,6 +155,7 @@ class Ranks:
         self.mpiexec = str(prefix / "bin" / "mpiexec") if prefix else "mpiexec"
         self.device = device
         self.environment: dict[str, str] = {}
+        self.launches = 0
 
     def try_out(self, shared: dict[str, str]) -> str:
         """Find an environment in which two ranks get the right bytes, `shared` if it can be; say what is wrong, or ""."""
@@ -178,7 +179,7 @@ class Ranks:
         tool = shutil.which("compute-sanitizer") or (str(beside) if beside.exists() else None)
         if tool is None or self.device != "cuda":
             return None
-        file = self.configured("checked.txt", lines)
+        file = self.configured("checked.txt", 2, lines)
         done = self.two(
             [tool, "--error-exitcode", "77", str(self.program), "--configs", str(file), "--output", os.devnull], 90
         )
@@ -194,12 +195,17 @@ class Ranks:
         except subprocess.TimeoutExpired:
             return None
 
-    def configured(self, name: str, lines: list[str]) -> Path:
-        """A file of configurations, on the device unless they say themselves."""
+    def configured(self, name: str, ranks: int, lines: list[str]) -> Path:
+        """A file of configurations, on the device and called by their words unless they say themselves."""
         file = self.program.parent / name
-        whole = (line if line.startswith(POINTS) else f"{line} --device {self.device}" for line in lines)
+        whole = (line if line.startswith(POINTS) else self.whole(line, ranks) for line in lines)
         file.write_text("".join(f"{line}\n" for line in whole))
         return file
+
+    def whole(self, line: str, ranks: int) -> str:
+        """A configuration with its device and a name that tells it from others, as readers of records ask for."""
+        words = line.replace("--", "").split()
+        return f"{line} --device {self.device} --id {','.join([*words, f'r{ranks}', self.device])}"
 
     def run(self, ranks: int, lines: list[str], until: float) -> list[dict]:
         """Records of the configurations, as many as there is time for. One that ends a launch is not tried again."""
@@ -215,7 +221,11 @@ class Ranks:
 
     def launch(self, ranks: int, lines: list[str], until: float) -> tuple[list[dict], str]:
         """The records of one launch, and the end of what it said to standard error."""
-        configurations, output = self.configured("configurations.txt", lines), self.program.parent / "records.jsonl"
+        configurations, output = (
+            self.configured("configurations.txt", ranks, lines),
+            self.program.parent / "records.jsonl",
+        )
+        self.launches += 1
         output.unlink(missing_ok=True)
         words = [
             self.mpiexec,
@@ -226,6 +236,8 @@ class Ranks:
             str(configurations),
             "--output",
             str(output),
+            "--launch-id",
+            f"launch-{self.launches}",
         ]
         with subprocess.Popen(words, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True,
                               env=os.environ | self.environment) as running:  # fmt: skip

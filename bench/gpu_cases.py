@@ -39,7 +39,7 @@ def verification(ranks: int, aware: bool) -> list[str]:
         for strategy in several if ranks > 1 else STRATEGIES[:1]:  # one rank sends nothing
             for schedule in (*schedules(ranks), *by_faces(app, strategy)):
                 for depth, region in ((1, "full"), (2, "full"), (3, "shrink"), (4, "blocked")):
-                    if (region == "blocked" and "laplace2d" not in app) or (depth > 1 and schedule in FACES):
+                    if (region == "blocked" and "laplace" not in app) or (depth > 1 and schedule in FACES):
                         continue
                     kernel = ("stream", "shared", "naive")[len(lines) % 3]
                     periodic = "all" if region == "blocked" else ("all", "y", "none", "x")[len(lines) // 3 % 4]
@@ -56,7 +56,7 @@ def deep(strategies: Sequence[str], ranks: int) -> list[str]:
     lines = [f"laplace2d --real f32 --cells 277x263 --strategy {strategy} --schedule {schedule} --depth {depth} "
              f"--steps {depth} --repetitions 1 --verify {depth + 9}"
              for strategy in strategies for schedule in schedules(ranks) for depth in (16, 64)]  # fmt: skip
-    graphs = [f"{app} --strategy {STRATEGIES[0]} --schedule {schedule} --depth {depth} --graph on {CHECKED}"
+    graphs = [f"{app} --strategy {STRATEGIES[0]} --schedule {schedule} --depth {depth} --graph {CHECKED}"
               for app in ("laplace2d --real f32 --cells 131x90", "advection3d --form dense --cells 38x33x35")
               for schedule in schedules(1) for depth in (1, 4)]  # fmt: skip
     return lines + graphs * (ranks == 1)

@@ -8,12 +8,10 @@ from pathlib import Path
 
 import pytest
 
+from bench import gpu_cases, gpu_table
 from haloscope import build, launch, records
 
 ROOT = Path(__file__).resolve().parents[2]
-sys.path.insert(0, str(ROOT / "bench"))  # as bench/gpu.py finds it, which is no module of a package
-
-import gpu_table
 
 
 @pytest.fixture(scope="module")
@@ -44,6 +42,7 @@ def test_its_table_shows_every_kernel_and_the_steps(measured):
     assert not [line for line in kernels if "error" in line]
     for form in ("laplace2d star", "laplace3d star", "advection3d dense", "advection3d separable"):
         assert f"| {form}" in text
+    assert "| laplace3d star f32 | fused, 4 steps" in text
     assert "fused, 8 steps" in text and "pack, 6 faces" in text and "| steps | ranks |" in text
     bars = text[text.index("| bar | asked | reached | holds |") :]
     for what in (
@@ -55,6 +54,25 @@ def test_its_table_shows_every_kernel_and_the_steps(measured):
     ):
         assert what in bars
     assert (folder / "table.md").read_text().splitlines()[0] in text
+
+
+@pytest.mark.parametrize("ranks", [1, 2])
+def test_deep_halos_and_graphs_are_checked_too(ranks, tmp_path):
+    lines = gpu_cases.deep(("ordered/staged", "direct/ipc"), ranks)
+    (tmp_path / "lines").write_text("".join(f"{line} --device host --id {i}\n" for i, line in enumerate(lines)))
+    words = ["--configs", str(tmp_path / "lines"), "--output", str(tmp_path / "r.jsonl"), "--launch-id", "one"]
+    assert launch.quietly(ranks, words, 300)[0] == 0
+    found = records.read(tmp_path / "r.jsonl").records
+    assert [r["verification"]["status"] for r in found] == ["passed"] * len(lines)
+    assert {r["request"]["depth"] for r in found} >= {16, 64}
+    assert any(r["request"].get("graph") for r in found) == (ranks == 1)
+
+
+def test_validate_can_read_the_steps_that_it_measures(measured):
+    _, folder = measured
+    file = records.read(folder / "steps.jsonl")
+    assert file.records and not file.bad_lines
+    assert len({(r["id"], r["launch"]["id"]) for r in file.records}) == len(file.records)
 
 
 def test_it_takes_the_records_of_a_calibration_along(measured):

@@ -18,7 +18,14 @@ TOOLS = os.pathsep.join([os.environ["PATH"], str(VENV)])  # where set-up puts wh
 CUDA_ARCHITECTURES = ("sm_80", "sm_90")
 HIP_ARCHITECTURE = "gfx90a"
 # Of each variant, by forms and types: two of two forms and one of two more.
-SWEEPS = {"NaiveSweep": 6, "SharedSweep": 6, "StreamSweep": 2 * 6, "FusedSweep": 8 * 2, "FaceSweep": 6, "CopyBlocks": 1}
+SWEEPS = {
+    "NaiveSweep": 6,
+    "SharedSweep": 6,
+    "StreamSweep": 2 * 6,
+    "FusedSweep": (8 + 4) * 2,
+    "FaceSweep": 6,
+    "CopyBlocks": 1,
+}
 
 
 def compiler(name: str, remedy: str) -> str:

@@ -132,10 +132,11 @@ def test_one_kernel_per_pair_of_faces_reads_and_writes_messages(schedule, first)
     assert sum(s.cells for s in program.sweeps) == 6**3
 
 
-@pytest.mark.ids("V11", "V23")
-def test_deep_halos_of_every_region_and_schedule_give_the_same_bytes(measured, imitated):
+@pytest.mark.ids("V11", "V23", "V24")
+@pytest.mark.parametrize(("app", "cells"), [("laplace2d", "29x23"), ("laplace3d", "14x13x12")])
+def test_deep_halos_of_every_region_and_schedule_give_the_same_bytes(measured, imitated, app, cells):
     imitated("delay_us=5")
-    found = measured("laplace2d", "--cells", "29x23", "--ranks", "1,2", "--schedule", "bulk,streams,resident",
+    found = measured(app, "--cells", cells, "--ranks", "1,2", "--schedule", "bulk,streams,resident",
                      "--depth", 3, "--region", "*", "--pack", "first,beside")  # fmt: skip
     assert passed(found)
     good = [r["request"] for r in found if r["kind"] == "measurement"]

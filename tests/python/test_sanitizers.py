@@ -1,5 +1,6 @@
 """The C++ tests under Address-, UndefinedBehavior- and ThreadSanitizer. Long: each preset is built from scratch."""
 
+import json
 import os
 import shutil
 import subprocess
@@ -7,8 +8,11 @@ from pathlib import Path
 
 import pytest
 
+from bench import gpu_cases
+
 ROOT = Path(__file__).resolve().parents[2]
 VENV = ROOT / ".venv" / "bin"
+ARCHER = "/usr/lib/llvm-19/lib/libarcher.so"
 TOOLS = os.pathsep.join([os.environ["PATH"], str(VENV)])
 
 pytestmark = [pytest.mark.long, pytest.mark.timeout(3600)]
@@ -53,21 +57,20 @@ def test_address_and_undefined_behaviour_sanitizers_are_silent():
 def test_thread_sanitizer_is_silent_and_can_speak():
     if not shutil.which("clang++-19"):
         pytest.skip("needs clang++-19 with libomp-19-dev: gcc's ThreadSanitizer reports false races in libgomp")
-    archer = Path("/usr/lib/llvm-19/lib/libarcher.so")
     programs = build("tsan", "test_threads", "test_device")
-    options = {"TSAN_OPTIONS": "ignore_noninstrumented_modules=1", "OMP_TOOL_LIBRARIES": str(archer)}
+    # libomp knows only Archer, and copies by memcpy count as no access of ours with it: devices have no OpenMP threads.
+    openmp = {"TSAN_OPTIONS": "ignore_noninstrumented_modules=1", "OMP_TOOL_LIBRARIES": ARCHER}
     # Silent as they are; a program whose outer sweep does not wait for the halo, a stream that does not wait for
     # another, and blocks that write the same cells must be reported.
-    for name in ("test_threads", "test_device"):
-        run([programs / name], **options)
-    run(
-        [programs / "test_device"], HALOSCOPE_HOST_DEVICE="threads=3", **options
-    )  # blocks of a launch beside each other
-    for name, race in (
-        ("test_threads", "RunnerRace.*"),
-        ("test_device", "StreamRace.*"),
-        ("test_device", "BlockRace.*"),
-    ):
+    run([programs / "test_threads"], **openmp)
+    run([programs / "test_device"])
+    run([programs / "test_device"], HALOSCOPE_HOST_DEVICE="threads=3")  # blocks of a launch beside each other
+    races = (
+        ("test_threads", "RunnerRace.*", openmp),
+        ("test_device", "StreamRace.*", {}),
+        ("test_device", "BlockRace.*", {}),
+    )
+    for name, race, options in races:
         broken = subprocess.run(
             [programs / name, f"--gtest_filter={race}"],
             env={**os.environ, **options, "HALOSCOPE_RUN_THE_RACE": "1"},
@@ -76,3 +79,17 @@ def test_thread_sanitizer_is_silent_and_can_speak():
             text=True,
         )
         assert "data race" in broken.stderr, f"ThreadSanitizer did not see {race}, a race put in on purpose"
+
+
+def test_thread_sanitizer_is_silent_where_ranks_have_devices(tmp_path):
+    if not shutil.which("clang++-19"):
+        pytest.skip("needs clang++-19 with libomp-19-dev: gcc's ThreadSanitizer reports false races in libgomp")
+    program = build("tsan", "haloscope-rank").parent.parent / "haloscope-rank"
+    delays = "delay_us=20,threads=2"
+    for ranks in (1, 2, 3):
+        lines = [f"{line} --device host" for line in gpu_cases.verification(ranks, aware=True)[::7]]
+        (tmp_path / "lines").write_text("\n".join(lines))
+        run(["mpiexec", "-n", ranks, program, "--configs", tmp_path / "lines", "--output", tmp_path / f"{ranks}.jsonl"],
+            HALOSCOPE_HOST_DEVICE=delays, OMP_TOOL_LIBRARIES=ARCHER)  # fmt: skip
+        found = [json.loads(line) for line in (tmp_path / f"{ranks}.jsonl").read_text().splitlines()]
+        assert [r["verification"]["status"] for r in found] == ["passed"] * len(lines)

@@ -30,7 +30,7 @@ std::string illegal_combination(const Choice& c, const AppInfo& app, const Strat
     return "schedule 'comm-thread' needs one thread to communicate and at least one to compute; use --threads 2 or "
            "more";
   if (c.region == "blocked") {
-    if (!has(app.blocked_forms, c.form.empty() ? app.forms.front() : c.form))
+    if (c.device.empty() && !has(app.blocked_forms, c.form.empty() ? app.forms.front() : c.form))
       return "region 'blocked' fuses time steps on chip, and app '" + c.app +
              "' has no such kernel; use full or shrink";
     for (int d = 0; d < app.dims; ++d)
@@ -94,7 +94,7 @@ std::string illegal_device(const Choice& c, const AppInfo& app, const Strategy& 
   if (c.graph && (c.ranks > 1 || in_box(c)))
     return "a graph takes the host out of a step, and here that has messages or walls to see to; use --ranks 1 with "
            "schedule bulk, streams or resident, or drop --graph";
-  if (!app.device_kernels) return "app '" + app.name + "' has no kernels for devices; drop --device";
+  if (app.device_levels == 0) return "app '" + app.name + "' has no kernels for devices; drop --device";
   if (in_box(c)) return illegal_box(c, app, s);
   if (!moves_device_memory(s))
     return "strategy '" + c.strategy +
@@ -107,9 +107,13 @@ std::string illegal_device(const Choice& c, const AppInfo& app, const Strategy& 
            "streams";
   if (c.threads > 1) return "schedule '" + c.schedule + "' computes on the device alone; use --threads 1";
   if (by_faces(c)) return illegal_faces(c, app, s);
-  if (c.region == "blocked" && c.depth > most_device_levels)
-    return "region 'blocked' fuses at most " + std::to_string(most_device_levels) + " time steps on a device, not " +
-           std::to_string(c.depth) + "; use a smaller depth, or region full or shrink";
+  if (c.region == "blocked" && app.device_levels == 1)
+    return "region 'blocked' fuses time steps on chip, and app '" + c.app +
+           "' has no such kernel for devices; use full or shrink";
+  if (c.region == "blocked" && c.depth > app.device_levels)
+    return "region 'blocked' of app '" + c.app + "' fuses at most " + std::to_string(app.device_levels) +
+           " time steps on a device, not " + std::to_string(c.depth) +
+           "; use a smaller depth, or region full or shrink";
   return "";
 }
 
@@ -167,9 +171,9 @@ const std::vector<std::string>& region_names() {
 const std::vector<AppInfo>& app_infos() {
   static const std::vector<AppInfo> apps{
       {"advection3d", 3, 1, true, 53, "white", {"dense", "separable"}, {"f64"}, {}},
-      {"laplace2d", 2, 1, false, 9, "valen", {"star"}, {"f64", "f32"}, {"star"}},
-      {"laplace3d", 3, 1, false, 13, "white", {"star"}, {"f64", "f32"}, {}},
-      {"poisson2d", 2, 1, false, 4, "lines", {"jacobi", "gauss-seidel"}, {"f64"}, {}, false},
+      {"laplace2d", 2, 1, false, 9, "valen", {"star"}, {"f64", "f32"}, {"star"}, 8},
+      {"laplace3d", 3, 1, false, 13, "white", {"star"}, {"f64", "f32"}, {}, 4},
+      {"poisson2d", 2, 1, false, 4, "lines", {"jacobi", "gauss-seidel"}, {"f64"}, {}, 0},
   };
   return apps;
 }

@@ -22,8 +22,8 @@ struct AppInfo {
   std::string default_rule = "white";
   std::vector<std::string> forms;          ///< kernel forms, the default first
   std::vector<std::string> reals;          ///< "f64", "f32"
-  std::vector<std::string> blocked_forms;  ///< forms with a temporally blocked kernel
-  bool device_kernels = true;              ///< every form has kernels for devices too
+  std::vector<std::string> blocked_forms;  ///< forms with a temporally blocked kernel of the CPU
+  int device_levels = 1;  ///< time steps that kernels for devices fuse at most; 0: it has none for them
 };
 const std::vector<AppInfo>& app_infos();
 /// @throws UsageError naming the nearest valid names.
@@ -49,9 +49,6 @@ struct Choice {
   bool graph = false;               ///< device: each program is launched as one captured piece of work
   std::string device;               ///< back end whose devices hold the fields: cuda, hip, host; "": none, the CPU
 };
-
-/// Time steps that a device fuses at most (region `blocked`).
-inline constexpr int most_device_levels = 8;
 
 /// Node of each rank when `ranks` ranks are split into `nodes` nodes as evenly as possible; empty for nodes = 0.
 /// @param placement  "block" (neighbouring ranks together) or "round-robin".

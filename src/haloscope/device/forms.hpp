@@ -8,11 +8,12 @@ namespace haloscope::device::HALOSCOPE_BACKEND {
 
 /// Every form: `sum` plus what layer K (-1, 0, +1) adds to a point; K = -1 begins the sum. at(i, j) is the cell i
 /// further in x (and, in three dimensions, j further in y) of that layer, for the (i, j) that reads() has. `ahead`:
-/// layers of them that a thread can hold in registers and leave room for a thousand threads beside it.
+/// layers of them that a thread can hold in registers and leave room for a thousand threads beside it. `fused`: time
+/// steps that one launch fuses at most, 1 where a stencil reads too much for that.
 template <class T>
 struct Laplace2d {
   using Real = T;
-  static constexpr int dims = 2, weights = 5, ahead = 32 / sizeof(T);
+  static constexpr int dims = 2, weights = 5, ahead = 32 / sizeof(T), fused = 8;
   HALOSCOPE_FUNCTION static constexpr bool reads(int, int j) { return j == 0; }
   T w[weights];
   template <int K, class At>
@@ -28,7 +29,7 @@ struct Laplace2d {
 template <class T>
 struct Laplace3d {
   using Real = T;
-  static constexpr int dims = 3, weights = 7, ahead = 16 / sizeof(T);
+  static constexpr int dims = 3, weights = 7, ahead = 16 / sizeof(T), fused = 4;
   HALOSCOPE_FUNCTION static constexpr bool reads(int i, int j) { return i == 0 || j == 0; }
   T w[weights];
   template <int K, class At>
@@ -46,7 +47,7 @@ struct Laplace3d {
 template <class T>
 struct Dense27 {
   using Real = T;
-  static constexpr int dims = 3, weights = 27, ahead = 2;
+  static constexpr int dims = 3, weights = 27, ahead = 2, fused = 1;
   HALOSCOPE_FUNCTION static constexpr bool reads(int, int) { return true; }
   T w[weights];
   template <int K, class At>
@@ -66,7 +67,7 @@ struct Dense27 {
 template <class T>
 struct Separable27 {
   using Real = T;
-  static constexpr int dims = 3, weights = 9, ahead = 2;
+  static constexpr int dims = 3, weights = 9, ahead = 2, fused = 1;
   HALOSCOPE_FUNCTION static constexpr bool reads(int, int) { return true; }
   T w[weights];
   HALOSCOPE_FUNCTION static T pass(const T* v, T low, T mid, T high) {

@@ -85,8 +85,9 @@ void HostStream::serve() {
 
 void HostStream::enqueue(Work work) {
   health_->check("launch");
-  Work whole = [health = health_, work = std::move(work)] {
-    if (health->go_on()) work();
+  // No shared_ptr in it: counting its owners would order streams that nothing else orders, and hide races.
+  Work whole = [this, work = std::move(work)] {
+    if (health_->go_on()) work();
   };
   if (!capture_) return push(std::move(whole));
   keep([this, whole = std::move(whole)] { push(whole); });

@@ -45,7 +45,7 @@ struct SweepLaunch {
   std::int64_t plane = 0;    ///< elements between cells neighbouring in z
   Box region;                ///< cells written
   Index wrap{0, 0, 0};       ///< cells of a dimension that wraps around inside the kernel (one rank), else 0
-  int levels = 1;            ///< time steps fused on chip, at most 8; > 1 by variant "fused" only
+  int levels = 1;            ///< time steps fused on chip; > 1 by variant "fused" only
   BlockShape shape;
   Box twin;                            ///< sweeps of faces: more cells written
   const FaceTable* arrived = nullptr;  ///< ... device memory: messages of the slot read
@@ -88,7 +88,7 @@ struct Kernels {
 /// A sweep by name; the forms and their bits are those of the CPU's kernels (apps/kernel.hpp).
 /// @param variant  "naive": a thread per cell; "stream": threads pass through the last dimension with partial sums in
 ///                 registers; "shared": the same with each layer staged in shared memory; "fused": several steps on
-///                 chip (laplace2d); "": the default, stream.
+///                 chip (laplace2d: 8, laplace3d: 4 at most); "": the default, stream.
 /// @throws UsageError for a form, type or variant that does not exist.
 SweepFunction find_sweep(const Kernels& kernels, const std::string& form, const std::string& real,
                          const std::string& variant);

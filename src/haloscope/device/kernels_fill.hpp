@@ -28,14 +28,12 @@ void launch_stream(Stream& stream, const SweepLaunch& s) {
   launch_plain<StreamSweep<Form, true>, Form>(stream, s);
 }
 
-inline constexpr int most_levels = 8;  ///< time steps that one launch fuses at most
-
-template <class Form, int Levels = most_levels>
+template <class Form, int Levels = Form::fused>
 void launch_fused(Stream& stream, const SweepLaunch& s) {
   if constexpr (Levels > 1)
     if (s.levels < Levels) return launch_fused<Form, Levels - 1>(stream, s);
   using Sweep = FusedSweep<Form, Levels>;
-  const auto g = geometry<Form>(s, Sweep::usual, most_levels);
+  const auto g = geometry<Form>(s, Sweep::usual, Form::fused);
   if (!s.region.empty()) launch(stream, blocks_of(g), g.sx * g.sy, Sweep::shared_bytes(g), Sweep{weighted<Form>(s), g});
 }
 
@@ -51,6 +49,7 @@ void add_form(Kernels& kernels, const char* form, const char* real) {
   kernels.sweeps.push_back({form, real, "stream", launch_stream<Form>});
   kernels.sweeps.push_back({form, real, "shared", launch_plain<SharedSweep<Form>, Form>});
   kernels.sweeps.push_back({form, real, "naive", launch_plain<NaiveSweep<Form>, Form>});
+  if constexpr (Form::fused > 1) kernels.sweeps.push_back({form, real, "fused", launch_fused<Form>});
   kernels.faces.push_back({form, real, "", launch_faces<Form>});
 }
 
@@ -66,8 +65,6 @@ inline const Kernels& kernel_table() {
     add_form<Laplace3d<double>>(k, "laplace3d", "f64");
     add_form<Dense27<double>>(k, "advection3d-dense", "f64");
     add_form<Separable27<double>>(k, "advection3d-separable", "f64");
-    k.sweeps.push_back({"laplace2d", "f32", "fused", launch_fused<Laplace2d<float>>});
-    k.sweeps.push_back({"laplace2d", "f64", "fused", launch_fused<Laplace2d<double>>});
     return k;
   }();
   return table;

@@ -294,6 +294,26 @@ TEST(Choices, IllegalCombinationsSayWhyAndWhatToDo) {
             std::string::npos);
 }
 
+TEST(Choices, AppsFuseAsManyStepsAsTheirKernelsDoOnTheCpuAndOnDevices) {
+  const auto fused = [](const char* app, int depth, const char* device) {
+    Choice c;
+    c.app = app;
+    c.device = device;
+    c.depth = depth;
+    c.region = "blocked";
+    c.strategy = c.device.empty() ? "ordered/p2p" : "ordered/staged";
+    c.grid = {find_app(app).dims, {64, 64, find_app(app).dims == 3 ? 64 : 1}, {true, true, true}};
+    return illegal(c);
+  };
+  EXPECT_EQ(fused("laplace2d", 16, ""), "");
+  EXPECT_EQ(fused("laplace2d", 8, "host"), "");
+  EXPECT_EQ(fused("laplace3d", 4, "host"), "");
+  EXPECT_NE(fused("laplace2d", 9, "host").find("at most 8 time steps"), std::string::npos);
+  EXPECT_NE(fused("laplace3d", 5, "host").find("at most 4 time steps"), std::string::npos);
+  EXPECT_NE(fused("laplace3d", 2, "").find("no such kernel; use full or shrink"), std::string::npos);
+  EXPECT_NE(fused("advection3d", 2, "host").find("no such kernel for devices"), std::string::npos);
+}
+
 TEST(Choices, StrategyStringsRoundTrip) {
   for (const auto& name : strategy_names()) EXPECT_EQ(to_string(parse_strategy(name)), name);
 }
