@@ -21,7 +21,7 @@ from pathlib import Path
 
 import click
 
-from haloscope import build, errors, launch, stats, tables
+from haloscope import answers, build, errors, launch, stats, tables
 from haloscope.commands import info
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -169,7 +169,7 @@ def _estimate(case: dict, pairs: list[list[float]]) -> stats.Estimate:
 
 def environment(folder: Path) -> dict:
     """Where and with what the figures of one build were measured."""
-    said = launch.information(folder)
+    said = answers.information(folder)
     commit = subprocess.run(
         ["git", "describe", "--always", "--dirty"], check=False, capture_output=True, text=True, cwd=ROOT
     ).stdout

@@ -57,3 +57,9 @@ def toy():
     from toy import TOY
 
     return profile.load(TOY)
+
+
+@pytest.fixture
+def imitated(monkeypatch):
+    """Return a function that says what back end `host` imitates, as in `devices=2,delay_us=50`."""
+    return lambda text: monkeypatch.setenv("HALOSCOPE_HOST_DEVICE", text)

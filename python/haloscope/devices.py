@@ -18,9 +18,9 @@ def backends() -> list[dict]:
 
     Starts the rank program. Raises NotAvailable when it is not there.
     """
-    from haloscope import launch
+    from haloscope import answers
 
-    return launch.information()["devices"]
+    return answers.information()["devices"]
 
 
 def card() -> str:

@@ -20,7 +20,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from haloscope import build, faults, records
-from haloscope.errors import FAILED, UNAVAILABLE, USAGE, HaloscopeError, NotAvailable, UsageProblem
+from haloscope.errors import FAILED, UNAVAILABLE, USAGE, NotAvailable, UsageProblem
 from haloscope.sweep import Configuration
 
 ORDERLY_END_S = 1.0  # from the first rank's end to mpiexec's, when all ends well
@@ -184,7 +184,7 @@ class Outcome:
         return " / ".join(line for line in self.log[-5:] if line.strip()) or "it said nothing"
 
 
-def _end_with_parent() -> None:
+def end_with_parent() -> None:
     """In the child: have Linux end mpiexec, and so all ranks, when this process is killed outright."""
     ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGTERM)
 
@@ -224,7 +224,7 @@ class _Watched:
                 text=True,
                 errors="replace",
                 start_new_session=True,
-                preexec_fn=_end_with_parent,  # noqa: PLW1509 (one system call, no lock taken)
+                preexec_fn=end_with_parent,  # noqa: PLW1509 (one system call, no lock taken)
             )
         except OSError as error:
             raise NotAvailable(f"cannot start {command[0]}: {error.strerror}; set HALOSCOPE_MPIEXEC") from None
@@ -341,60 +341,6 @@ def _messages(log: Sequence[str]) -> list[str]:
     """The ranks' words for the user, each once: all ranks may say the same."""
     found = [line.removeprefix("haloscope:").strip() for line in log if line.startswith("haloscope:")]
     return list(dict.fromkeys(found))
-
-
-def information(folder: Path | None = None) -> dict:
-    """Return what the program says of itself: MPI, compiler, transports, schedules. Raises HaloscopeError if it fails.
-
-    folder: the build that holds it; by default the one Haloscope runs from.
-    """
-    program = folder / build.RANK_PROGRAM if folder else build.rank_program()
-    command = [*launcher_words(mpiexec(folder), 1, 1), str(program), "--info"]
-    code, said, complaint = _ended_after(START_LIMIT_S, command)
-    if code is None:
-        raise HaloscopeError(f"'{' '.join(command)}' gave no answer within {START_LIMIT_S:g} s")
-    if code:
-        raise HaloscopeError(f"'{' '.join(command)}' ended with code {code}: {complaint.strip()}")
-    return json.loads(said[said.index("{") :])
-
-
-def quietly(ranks: int, words: Sequence[str], limit_s: float) -> tuple[int | None, str]:
-    """Start the program with `words` on some ranks; returns mpiexec's exit code, None when it was ended after
-    `limit_s` seconds, and what was printed. Raises NotAvailable when there is no program or no mpiexec."""
-    command = [*launcher_words(mpiexec(), ranks, 1), str(build.rank_program()), *words]
-    code, said, _ = _ended_after(limit_s, command)
-    return code, said
-
-
-def _ended_after(limit_s: float, command: Sequence[str]) -> tuple[int | None, str, str]:
-    """Exit code (None: ended after `limit_s`), output and error output of a command; leaves none of its ranks behind."""
-    with tempfile.TemporaryFile("w+") as out, tempfile.TemporaryFile("w+") as err:  # files: a rank may keep a pipe open
-        try:
-            process = subprocess.Popen(
-                command, stdin=subprocess.DEVNULL, stdout=out, stderr=err, start_new_session=True,
-                preexec_fn=_end_with_parent,  # noqa: PLW1509 (one system call, no lock taken)
-            )  # fmt: skip
-        except OSError as error:
-            raise NotAvailable(f"cannot start {command[0]}: {error.strerror}; set HALOSCOPE_MPIEXEC") from None
-        code = None
-        try:
-            code = process.wait(timeout=limit_s)
-        except subprocess.TimeoutExpired:
-            pass
-        finally:
-            _end_group(process)
-        out.seek(0)
-        err.seek(0)
-        return code, out.read(), err.read()
-
-
-def _end_group(process: subprocess.Popen) -> None:
-    """End a process group: first asked, so that mpiexec can end ranks elsewhere, then forced."""
-    for number in (signal.SIGTERM, signal.SIGKILL):
-        with contextlib.suppress(ProcessLookupError, PermissionError):
-            os.killpg(process.pid, number)
-        with contextlib.suppress(subprocess.TimeoutExpired):
-            process.wait(timeout=GRACE_S)
 
 
 def require_ranks(ranks: int) -> None:

@@ -127,14 +127,14 @@ def _take_interlines(options: dict) -> None:
 
 def _take_preset(options: dict, given: Sequence[str]) -> None:
     """The study's final versions: Allreduce for Jacobi; the chain for Gauss-Seidel, one-sided in version `rma`."""
-    from haloscope.studies import schroeter2021
+    from haloscope.studies import schroeter2021_cases
 
     if "strategy" in given or "residuum" in given:
         raise UsageProblem("--preset chooses the strategy and the residuum scheme; drop --strategy and --residuum")
     method = options["form"] or "jacobi"
     if method not in METHODS.values():
         raise UsageProblem("--preset depends on the method; give one --form: jacobi or gauss-seidel")
-    options["strategy"] = schroeter2021.VERSIONS[options["preset"]][method]
+    options["strategy"] = schroeter2021_cases.VERSIONS[options["preset"]][method]
     chain = "chain-pscw" if options["preset"] == "rma" else "chain"
     if options["precision"] is not None:
         options["residuum"] = chain if method == "gauss-seidel" else "allreduce"

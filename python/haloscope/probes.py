@@ -14,7 +14,7 @@ import subprocess
 import time
 from pathlib import Path
 
-from haloscope import build, launch
+from haloscope import answers, build, launch
 from haloscope.errors import USAGE, HaloscopeError
 
 RANKS = (1, 2, 4)  # defects show at process grids of extent 1 and 2
@@ -134,7 +134,7 @@ def _keep(file: Path, found: dict) -> None:
 
 def _ask(names: str) -> dict:
     found = {"mpi_library": "", "passed": [], "failed": {}, "notes": {}}
-    answers: dict[str, dict] = {}
+    by_name: dict[str, dict] = {}
     for ranks in RANKS:
         crowded = names == "all" and ranks > launch.cores()
         lines = _answers(ranks, CROWDED if crowded else names)
@@ -142,10 +142,10 @@ def _ask(names: str) -> dict:
             return found
         for line in lines:
             name = line["probe"]
-            if name not in answers or answers[name]["ok"]:  # the first failure stays, of passes the last
-                answers[name] = line | {"ranks": ranks}
-    found["mpi_library"] = " ".join(launch.information()["mpi_library"].split())
-    for name, line in answers.items():
+            if name not in by_name or by_name[name]["ok"]:  # the first failure stays, of passes the last
+                by_name[name] = line | {"ranks": ranks}
+    found["mpi_library"] = " ".join(answers.information()["mpi_library"].split())
+    for name, line in by_name.items():
         if line["ok"]:
             found["passed"].append(name)
             if line["reason"]:
@@ -178,7 +178,7 @@ def _job(ranks: int, names: str, limit_s: float) -> tuple[list[dict], str]:
     """Start one job; returns its answers and, when it did not end well, how it ended."""
     words = ["--probe", names, "--expect-ranks", str(ranks)]
     try:
-        code, said = launch.quietly(ranks, words, limit_s)
+        code, said = answers.quietly(ranks, words, limit_s)
     except HaloscopeError:
         return [], "it could not be started"
     lines = [json.loads(line) for line in said.splitlines() if line.startswith("{") and line.endswith("}")]

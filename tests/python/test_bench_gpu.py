@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from bench import gpu_cases, gpu_table
-from haloscope import build, launch, records
+from haloscope import answers, build, launch, records
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -61,7 +61,7 @@ def test_deep_halos_and_graphs_are_checked_too(ranks, tmp_path):
     lines = gpu_cases.deep(("ordered/staged", "direct/ipc"), ranks)
     (tmp_path / "lines").write_text("".join(f"{line} --device host --id {i}\n" for i, line in enumerate(lines)))
     words = ["--configs", str(tmp_path / "lines"), "--output", str(tmp_path / "r.jsonl"), "--launch-id", "one"]
-    assert launch.quietly(ranks, words, 300)[0] == 0
+    assert answers.quietly(ranks, words, 300)[0] == 0
     found = records.read(tmp_path / "r.jsonl").records
     assert [r["verification"]["status"] for r in found] == ["passed"] * len(lines)
     assert {r["request"]["depth"] for r in found} >= {16, 64}

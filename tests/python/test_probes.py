@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 import other_mpi
-from haloscope import core, launch, probes, records
+from haloscope import answers, core, launch, probes, records
 from haloscope.errors import NotAvailable
 from test_launch import SMALL, executable
 
@@ -37,8 +37,8 @@ def failed(found: dict, prefix: str) -> set[str]:
 
 
 def test_a_conforming_mpi_passes_every_probe(cache):
-    if "hydra" != launch.flavour(launch.mpiexec()) or " 5." not in launch.information()["mpi_library"]:
-        pytest.skip(f"expects MPICH 5, and this is {launch.information()['mpi_library']}")
+    if "hydra" != launch.flavour(launch.mpiexec()) or " 5." not in answers.information()["mpi_library"]:
+        pytest.skip(f"expects MPICH 5, and this is {answers.information()['mpi_library']}")
     found = probes.findings()
     assert found["failed"] == {}
     assert {f"neighbor-cart-{form}" for form in FORMS} < set(found["passed"])
@@ -90,7 +90,7 @@ def test_a_second_question_starts_no_job(cache, monkeypatch):
     monkeypatch.setattr(probes, "RANKS", (1,))
     first = probes.findings("start,rma-fence-put")
     assert set(first["passed"]) == {"start", "rma-fence-put"}
-    monkeypatch.setattr(launch, "quietly", lambda *_: pytest.fail("a job was started"))
+    monkeypatch.setattr(answers, "quietly", lambda *_: pytest.fail("a job was started"))
     assert probes.findings("start,rma-fence-put") == first
     assert len(list(cache.iterdir())) == 1
 

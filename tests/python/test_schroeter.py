@@ -8,7 +8,7 @@ import json
 import pytest
 
 from haloscope import precision, records, studies
-from haloscope.studies import Options, schroeter2021, schroeter2021_report
+from haloscope.studies import Options, schroeter2021, schroeter2021_cases, schroeter2021_report
 from test_records import measurement
 from test_study import section
 
@@ -44,32 +44,32 @@ def test_the_precision_finder_gives_the_reference_values(method, interlines, ite
 
 @pytest.mark.ids("SG1")
 def test_the_eight_experiments_compare_the_three_final_versions():
-    made = schroeter2021.eight_experiments(SMALL)
+    made = schroeter2021_cases.eight_experiments(SMALL)
     kinds = {(c.variants[0][1].method, c.variants[0][1].scaling, c.variants[0][1].end) for c in made}
     assert len(made) == len(kinds) == 8
     assert all([name for name, _ in c.variants] == ["p2p", "rma", "shared"] for c in made)
     for c in made:
         for _, case in c.variants:
-            assert not schroeter2021.configuration(case, SMALL).refused
+            assert not schroeter2021_cases.configuration(case, SMALL).refused
 
 
 @pytest.mark.ids("SG1", "SA1")
 def test_full_runs_have_the_published_sizes_ranks_and_precisions():
     full = schroeter2021.DEFAULTS["full"]
     table = {int(r["ranks"]): int(r["interlines"]) for r in studies.published("schroeter2021", "table_5_1")}
-    for ranks in schroeter2021.FULL_RANKS:
-        case = schroeter2021.Case("jacobi", scaling="weak", ranks=ranks)
-        assert abs(schroeter2021.interlines(case, full) - table[ranks]) <= 1
+    for ranks in schroeter2021_cases.FULL_RANKS:
+        case = schroeter2021_cases.Case("jacobi", scaling="weak", ranks=ranks)
+        assert abs(schroeter2021_cases.interlines(case, full) - table[ranks]) <= 1
     assert full.launches >= schroeter2021_report.LEAST_LAUNCHES
-    assert schroeter2021.target(schroeter2021.Case("jacobi", "precision"), full) == 7.0637e-5
-    assert schroeter2021.iterations(schroeter2021.Case("jacobi"), full) == 5000
-    assert schroeter2021.iterations(schroeter2021.Case("jacobi", scaling="weak"), full) == 100
+    assert schroeter2021_cases.target(schroeter2021_cases.Case("jacobi", "precision"), full) == 7.0637e-5
+    assert schroeter2021_cases.iterations(schroeter2021_cases.Case("jacobi"), full) == 5000
+    assert schroeter2021_cases.iterations(schroeter2021_cases.Case("jacobi", scaling="weak"), full) == 100
 
 
 @pytest.mark.ids("SG3", "SG6")
 def test_every_topic_of_the_study_has_its_comparisons():
-    made = schroeter2021.comparisons(SMALL)
-    assert {c.topic for c in made} == set(schroeter2021.TOPICS)
+    made = schroeter2021_cases.comparisons(SMALL)
+    assert {c.topic for c in made} == set(schroeter2021_cases.TOPICS)
     assert all(len(c.variants) >= 2 for c in made)
     placed = [c for c in made if c.topic == "Placement"]
     assert {c.variants[0][1].nodes for c in placed} == {1, 2}
@@ -126,7 +126,7 @@ def test_the_report_has_a_table_per_topic_and_the_published_figures_beside_ours(
     even = {"p2p": [1.0, 1.0], "rma": [1.2, 1.2], "shared": [0.9, 0.9]}
     found = made_up(even, SMALL)
     text = schroeter2021.report(found, SMALL)
-    for topic in schroeter2021.TOPICS:
+    for topic in schroeter2021_cases.TOPICS:
         assert section(text, topic), topic
     rows = {row[0]: row for row in section(text, "Published figures beside ours")}
     assert rows["run time, rma over p2p, all-to-last"][2:4] == ["1.237", "1.200"]

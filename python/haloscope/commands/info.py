@@ -33,9 +33,9 @@ def command(as_json):
 
 def gather() -> dict:
     """Collect everything `haloscope info` shows, as a plain value."""
-    from haloscope import build, launch, probes
+    from haloscope import answers, build, launch, probes
 
-    said = launch.information()
+    said = answers.information()
     path = launch.mpiexec()
     machine = {
         "Haloscope": f"{said.get('version', '?')}, commit {said.get('commit', '?')}",

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from haloscope import stats, tables
 from haloscope.studies import Options, published
-from haloscope.studies import schroeter2021 as study
+from haloscope.studies import schroeter2021_cases as cases
 
 LEAST_LAUNCHES = (
     5  # of four or fewer, all lie on one side of 1 by mere chance too often (one in eight) for a 95 % verdict
@@ -21,7 +21,7 @@ class Run:
     """One variant that was measured."""
 
     name: str
-    case: study.Case
+    case: cases.Case
     row: tables.Row
 
     @property
@@ -63,14 +63,14 @@ def fastest(runs: Sequence[Run]) -> str:
     return f"{best.name}, {', '.join(rivals)}: {stats.NO_CHOICE}" if rivals else best.name
 
 
-def measured(found: Sequence[dict], options: Options) -> list[tuple[study.Comparison, list[Run]]]:
+def measured(found: Sequence[dict], options: Options) -> list[tuple[cases.Comparison, list[Run]]]:
     """Every comparison with those of its variants that were measured."""
     rows = {row.id: row for row in tables.rows(found)}
     result = []
-    for comparison in study.comparisons(options):
+    for comparison in cases.comparisons(options):
         runs = []
         for name, case in comparison.variants:
-            for c in study.configuration(case, options).configurations:
+            for c in cases.configuration(case, options).configurations:
                 if c.id in rows:
                     runs.append(Run(name, case, rows[c.id]))
         result.append((comparison, runs))
@@ -81,7 +81,7 @@ def report(found: Sequence[dict], options: Options) -> str:
     """All tables as Markdown."""
     everything = measured(found, options)
     texts = []
-    for topic, theirs in study.TOPICS.items():
+    for topic, theirs in cases.TOPICS.items():
         here = [(c, runs) for c, runs in everything if c.topic == topic and runs]
         if here:
             texts.append(f"### {topic}\n\nPublished: {theirs}.\n\n{_table(here)}")
@@ -135,7 +135,7 @@ def _ratios(everything) -> str:
     )
 
 
-def case_of(case: study.Case) -> str:
+def case_of(case: cases.Case) -> str:
     """The thesis' name of a case (its winner matrix)."""
     size = "small" if case.scaling == "strong" else "large"
     return f"Jacobi, {size}" if case.method == "jacobi" else f"GS, {size}, {case.end}"
@@ -216,7 +216,7 @@ def _overshoot(everything, options: Options) -> list[list[str]]:
     run = _find(everything, "Eight experiments", ["gauss-seidel", "strong", "precision"], "rma")
     ours = ""
     if run:
-        asked = study.iterations(run.case, options)
+        asked = cases.iterations(run.case, options)
         ours = max(record["request"]["steps"] for record in run.row.records) - asked
     return [
         ["extra iterations, Gauss-Seidel to a precision", f"{ranks} ranks, WR", f"{headline(**done, ranks=ranks) - sequential:.0f}",
