@@ -13,13 +13,13 @@
 namespace haloscope {
 namespace {
 
-constexpr std::size_t page = small_page, huge_from = std::size_t{128} << 10;
-constexpr std::int64_t line = cache_line;
+constexpr std::int64_t line_bytes = cache_line;
+constexpr std::size_t huge_from = std::size_t{128} << 10;
 constexpr std::int64_t in_step_from = std::int64_t{64} << 20;  // bytes of a block that certainly comes from memory
 
 std::int64_t off_page(std::int64_t pitch, int element_bytes) {
-  if (pitch == 0 || pitch % static_cast<std::int64_t>(page) != 0 || element_bytes % page == 0) return pitch;
-  return pitch + (line + element_bytes - 1) / element_bytes * element_bytes;
+  if (pitch == 0 || pitch % static_cast<std::int64_t>(small_page) != 0 || element_bytes % small_page == 0) return pitch;
+  return pitch + (line_bytes + element_bytes - 1) / element_bytes * element_bytes;
 }
 
 }  // namespace
@@ -27,7 +27,7 @@ std::int64_t off_page(std::int64_t pitch, int element_bytes) {
 Memory::Memory(std::size_t bytes) {
   if (bytes == 0) return;
   const bool huge = bytes >= huge_from;
-  const std::size_t wanted = round_up(bytes, huge ? huge_page : page);
+  const std::size_t wanted = round_up(bytes, huge ? huge_page : small_page);
   const std::size_t mapped = wanted + (huge ? huge_page : 0);
   void* at = mmap(nullptr, mapped, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   if (at == MAP_FAILED)
@@ -63,16 +63,16 @@ Memory& Memory::operator=(Memory&& other) noexcept {
 
 std::size_t staggered_offset(std::size_t at, std::uint64_t number) {
   // Half a page and three lines: neighbours are far apart, and 64 blocks pass before a start repeats.
-  const std::size_t start = number * (page / 2 + 3 * line) % page;
-  const std::size_t candidate = at / page * page + start;
-  return candidate >= at ? candidate : candidate + page;
+  const std::size_t start = number * (small_page / 2 + 3 * line_bytes) % small_page;
+  const std::size_t candidate = at / small_page * small_page + start;
+  return candidate >= at ? candidate : candidate + small_page;
 }
 
 std::array<std::int64_t, 3> field_strides(const Index& extent, int element_bytes) {
   std::int64_t row = extent[0] * element_bytes;
   const bool flat = extent[2] == 1;  // a row is a whole face, and stays in one piece
-  if ((flat || row * extent[1] * extent[2] >= in_step_from) && line % element_bytes == 0)
-    row = (round_up(row, line) / line | 1) * line;
+  if ((flat || row * extent[1] * extent[2] >= in_step_from) && line_bytes % element_bytes == 0)
+    row = (round_up(row, line_bytes) / line_bytes | 1) * line_bytes;
   row = off_page(row, element_bytes);
   return {element_bytes, row, off_page(row * extent[1], element_bytes)};
 }

@@ -14,7 +14,6 @@
 namespace haloscope {
 namespace {
 
-constexpr std::size_t page = small_page;
 constexpr const char* file_system = "/dev/shm";  // where Linux MPI libraries put the files behind shared windows
 constexpr const char* limit_variable = "HALOSCOPE_SHARED_LIMIT";
 
@@ -81,7 +80,7 @@ std::int64_t sum(std::int64_t value, MPI_Comm comm) {
 /// Asked before the window is made: an MPI library that finds its file system full ends the program, or worse, a rank
 /// dies of SIGBUS at the first store.
 void check_room(MPI_Comm everyone, MPI_Comm machine, std::size_t bytes) {
-  const std::int64_t wanted = sum(static_cast<std::int64_t>(bytes + page), machine);
+  const std::int64_t wanted = sum(static_cast<std::int64_t>(bytes + small_page), machine);
   const std::int64_t held = sum(shared_bytes(), machine);
   const Room free = room();
   // The limit is on all shared memory of a machine; what the file system says is free, is free.
@@ -113,13 +112,13 @@ bool unified(MPI_Win window) {
 
 /// Bytes from `base` to the next page. Open MPI 4.1 returns windows that start anywhere.
 std::int64_t to_page(const void* base) {
-  return static_cast<std::int64_t>((page - reinterpret_cast<std::uintptr_t>(base) % page) % page);
+  return static_cast<std::int64_t>((small_page - reinterpret_cast<std::uintptr_t>(base) % small_page) % small_page);
 }
 
 PageRanges pages_of(const std::vector<ByteRange>& ranges) {
   PageRanges pages;
   for (const ByteRange& range : ranges) {
-    const ByteRange whole{range.begin / page * page, round_up(range.end, page)};
+    const ByteRange whole{range.begin / small_page * small_page, round_up(range.end, small_page)};
     if (!pages.empty() && whole.begin <= pages.back().end)
       pages.back().end = std::max(pages.back().end, whole.end);
     else
@@ -161,7 +160,8 @@ std::shared_ptr<Window> open_window(const Node& node, std::size_t bytes, const P
   MPI_Info_create(&info);
   MPI_Info_set(info, "alloc_shared_noncontig", "true");
   void* base = nullptr;
-  MPI_Win_allocate_shared(static_cast<MPI_Aint>(window->shared + page), 1, info, node.comm(), &base, &window->handle);
+  MPI_Win_allocate_shared(static_cast<MPI_Aint>(window->shared + small_page), 1, info, node.comm(), &base,
+                          &window->handle);
   MPI_Info_free(&info);
   if (anywhere(!unified(window->handle), node.everyone()))
     throw UnavailableError(
@@ -199,7 +199,7 @@ bool show_pages(const Node& node, Window& window, const PageRanges& pages) {
     std::byte*& begin = window.begins[static_cast<std::size_t>(r)];
     const bool whole = list.size() == 3 && list[1] == 0 && list[2] >= list[0];
     if (whole || list[0] == 0) continue;
-    const std::size_t bytes = round_up(static_cast<std::size_t>(list[0]), page);
+    const std::size_t bytes = round_up(static_cast<std::size_t>(list[0]), small_page);
     window.places.push_back(r == rank ? Memory(bytes) : reserve(bytes));
     std::byte* from = begin;
     begin = window.places.back().data();
@@ -262,7 +262,7 @@ int Node::size() const {
 }
 
 Memory allocate_shared(const Node& node, std::size_t bytes, const std::vector<ByteRange>& reached) {
-  const PageRanges all{{0, round_up(bytes, page)}};
+  const PageRanges all{{0, round_up(bytes, small_page)}};
   PageRanges pages = pages_of(reached);
   if (node.size() == 1) pages.clear();  // there is nobody to reach it
   if (total(pages) > bytes / 2) pages = all;

@@ -62,9 +62,8 @@ Finding agree(const Finding& mine, MPI_Comm comm) {
 const std::vector<Probe>& probes() {
   static const std::vector<Probe> all = [] {
     std::vector<Probe> list{{"start", start}};
-    for (const auto& group :
-         {probing::neighbour_probes(), probing::partitioned_probes(), probing::rma_probes(), probing::shared_probes(),
-          probing::device_probes()})
+    for (const auto& group : {probing::neighbour_probes(), probing::partitioned_probes(), probing::rma_probes(),
+                              probing::shared_probes(), probing::device_probes()})
       list.insert(list.end(), group.begin(), group.end());
     list.insert(list.end(), {{"test-hang", hang, true}, {"test-crash", crash, true}, {"test-fail", fail, true}});
     return list;

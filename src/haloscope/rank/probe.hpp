@@ -36,6 +36,8 @@ void run_probes(MPI_Comm comm, const std::vector<std::string>& names);
 /// Helpers of the probe_*.cpp.
 namespace probing {
 
+inline constexpr int rounds = 3;  ///< what is right once must be so when it is asked for again
+
 /// "" is right; anything else what went wrong.
 inline Finding wrong_if(const std::string& reason) { return {reason.empty(), reason}; }
 

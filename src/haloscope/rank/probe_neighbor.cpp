@@ -11,8 +11,6 @@ namespace haloscope::probing {
 namespace {
 
 enum class Form { blocking, nonblocking, persistent };
-constexpr int rounds = 3;  // a persistent request must also be right when it is started again
-
 /// The arguments of an alltoallw with one block of `ints` integers per edge, every second one of a strided buffer, so
 /// that a derived datatype is needed as for the faces of a grid.
 class Blocks {

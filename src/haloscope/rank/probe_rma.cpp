@@ -8,7 +8,7 @@ namespace haloscope::probing {
 
 namespace {
 
-constexpr int ints = 40, rounds = 3;
+constexpr int ints = 40;
 
 /// Memory of `ints` numbers per rank to put into, and as many to get from.
 struct Ring {

@@ -10,6 +10,12 @@
 #include "haloscope/transport/message_link.hpp"
 
 namespace haloscope {
+
+/// A view in words that mean the same to all ranks of a node.
+struct Published {
+  std::int64_t window = -1, offset = 0, row = 0, plane = 0;
+};
+
 namespace {
 
 /// Where things lie in the control memory of one rank. Every rank can work it out for every other.
@@ -40,11 +46,6 @@ struct ControlMap {
         }
   }
   static std::size_t buffer_bytes(const Message& m) { return whole_lines(m.bytes); }
-};
-
-/// A view in words that mean the same to all ranks of a node.
-struct Published {
-  std::int64_t window = -1, offset = 0, row = 0, plane = 0;
 };
 
 std::vector<Published> published(const Views& views) {

@@ -9,9 +9,7 @@
 namespace haloscope::device {
 namespace {
 
-std::int64_t below(std::int64_t n, std::mt19937_64& rng) {
-  return static_cast<std::int64_t>(rng() % static_cast<std::uint64_t>(n));
-}
+using test::below;
 
 std::vector<char> random_bytes(std::int64_t size, std::mt19937_64& rng) {
   std::vector<char> bytes(static_cast<std::size_t>(size));

@@ -3,6 +3,7 @@
 
 #include <cstdlib>
 #include <memory>
+#include <random>
 #include <string>
 #include <vector>
 
@@ -30,6 +31,11 @@ inline std::vector<int> counted(int size, int start = 0) {
   std::vector<int> values(static_cast<std::size_t>(size));
   for (int i = 0; i < size; ++i) values[static_cast<std::size_t>(i)] = start + i;
   return values;
+}
+
+/// A number from 0 up to, not including, n.
+inline std::int64_t below(std::int64_t n, std::mt19937_64& rng) {
+  return static_cast<std::int64_t>(rng() % static_cast<std::uint64_t>(n));
 }
 
 /// Device memory that holds a copy of `values`.

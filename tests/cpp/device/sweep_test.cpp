@@ -11,6 +11,8 @@
 namespace haloscope::device {
 namespace {
 
+using test::below;
+
 using haloscope::test::Grid;
 using Entry = Kernels::Entry;
 
@@ -110,10 +112,6 @@ SweepLaunch sweep_of(const Box& region, const BlockShape& shape, const Index& wr
   SweepLaunch launch;
   launch.region = region, launch.shape = shape, launch.wrap = wrap, launch.levels = levels;
   return launch;
-}
-
-std::int64_t below(std::int64_t n, std::mt19937_64& rng) {
-  return static_cast<std::int64_t>(rng() % static_cast<std::uint64_t>(n));
 }
 
 Box random_region(const Index& cells, std::mt19937_64& rng) {
