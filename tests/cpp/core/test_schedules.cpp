@@ -8,17 +8,17 @@
 namespace haloscope {
 namespace {
 
-struct Case {
+struct StagedCase {
   std::vector<Plan> plans;
   std::vector<Program> programs;
   Stage stage;
 };
 
-Case make_case(const Layout& layout, ExchangeSpec spec, const Stage& stage, const std::string& schedule,
-               ScheduleOptions options) {
+StagedCase make_case(const Layout& layout, ExchangeSpec spec, const Stage& stage, const std::string& schedule,
+                     ScheduleOptions options) {
   for (int d = 0; d < layout.dims(); ++d) spec.low[d] = spec.high[d] = options.depth * stage.radius;
   spec.corners = stage.box_stencil || options.depth > 1;
-  Case c{{}, {}, stage};
+  StagedCase c{{}, {}, stage};
   for (int r = 0; r < layout.size(); ++r) {
     c.plans.push_back(make_plan(layout, r, spec));
     c.programs.push_back(find_schedule(schedule).make(stage, c.plans.back(), options));
@@ -67,7 +67,7 @@ void check_all(Pattern pattern, bool merged, std::array<int, 3> order, const std
             options.steps = steps;
             options.region = region;
             options.tiles = 3;
-            const Case c = make_case(layout, spec, Stage{1, box}, schedule, options);
+            const StagedCase c = make_case(layout, spec, Stage{1, box}, schedule, options);
             ASSERT_EQ(check_programs(layout, c.stage, c.plans, c.programs), "")
                 << schedule << " dims " << layout.dims() << " ranks " << layout.size() << " box " << box << " depth "
                 << depth << " region " << int(region) << " steps " << steps;
@@ -116,7 +116,7 @@ TEST(Schedules, W15_KernelsOfFacesNeverReadWhatIsNotThere) {
           ScheduleOptions options;
           options.device = true;
           options.staged = staged;
-          Case c = make_case(layout, spec, Stage{1, spec.corners}, schedule, options);
+          StagedCase c = make_case(layout, spec, Stage{1, spec.corners}, schedule, options);
           ASSERT_EQ(check_programs(layout, c.stage, c.plans, c.programs), "")
               << schedule << " dims " << layout.dims() << " ranks " << layout.size() << " corners " << spec.corners;
           for (Program& program : c.programs)
@@ -141,7 +141,7 @@ TEST(Schedules, W17_W18_ABlockInABoxNeverReadsWhatIsNotThere) {
             spec.pattern = pattern;
             ScheduleOptions options;
             options.box = thickness;
-            const Case c = make_case(layout, spec, Stage{1, box}, schedule, options);
+            const StagedCase c = make_case(layout, spec, Stage{1, box}, schedule, options);
             ASSERT_EQ(check_programs(layout, c.stage, c.plans, c.programs), "")
                 << schedule << " dims " << layout.dims() << " ranks " << layout.size() << " box " << box << " walls "
                 << thickness;
@@ -152,7 +152,7 @@ TEST(Schedules, W18_WithABoxMessagesAndTheDevicesCellsDoNotWaitForEachOther) {
   const Layout layout(GridSpec{3, {24, 24, 24}, {true, true, true}}, ProcessGrid{1, 2, 2});
   ScheduleOptions options;
   options.box = 3;
-  const Case c = make_case(layout, ExchangeSpec{}, Stage{1, true}, "box-overlap", options);
+  const StagedCase c = make_case(layout, ExchangeSpec{}, Stage{1, true}, "box-overlap", options);
   const Program& p = c.programs[0];
   for (const Op& op : p.ops) {
     const bool of_messages = op.kind == OpKind::wait || op.kind == OpKind::send || op.kind == OpKind::unpack;
@@ -169,7 +169,7 @@ TEST(Schedules, OnADeviceTheInteriorWaitsForNoMessage) {
   const Layout layout(GridSpec{2, {40, 30, 1}, {true, true, false}}, ProcessGrid{2, 2, 1});
   ScheduleOptions options;
   options.device = options.staged = true;
-  const Case c = make_case(layout, ExchangeSpec{}, Stage{1, false}, "streams", options);
+  const StagedCase c = make_case(layout, ExchangeSpec{}, Stage{1, false}, "streams", options);
   const Program& p = c.programs[0];
   int interiors = 0;
   for (const Op& op : p.ops) {
@@ -187,7 +187,7 @@ TEST(Schedules, TheCheckerFindsAMissingWaitBetweenHostAndDevice) {
   options.device = options.staged = true;
   options.depth = options.steps = 2;
   for (OpKind kind : {OpKind::send, OpKind::h2d, OpKind::sweep}) {
-    Case c = make_case(layout, ExchangeSpec{}, Stage{1, false}, "streams", options);
+    StagedCase c = make_case(layout, ExchangeSpec{}, Stage{1, false}, "streams", options);
     for (Op& op : c.programs[0].ops)
       if (op.kind == kind) op.after.clear();
     EXPECT_NE(check_programs(layout, c.stage, c.plans, c.programs), "") << to_string(kind);
@@ -199,7 +199,7 @@ TEST(Schedules, V9_InnerAndOuterWriteExactlyTheFullRegion) {
   for (int depth : {1, 2, 5}) {
     ScheduleOptions options;
     options.depth = options.steps = depth;
-    const Case c = make_case(layout, ExchangeSpec{}, Stage{1, false}, "split", options);
+    const StagedCase c = make_case(layout, ExchangeSpec{}, Stage{1, false}, "split", options);
     const Program& p = c.programs[0];
     std::int64_t inner = 0, outer = 0;
     for (const Sweep& s : p.sweeps) {
@@ -219,7 +219,7 @@ TEST(Schedules, V23_V25_SweptPointsEqualTheFormulas) {
       ScheduleOptions options;
       options.depth = options.steps = D;
       options.region = region;
-      const Case c = make_case(layout, ExchangeSpec{}, Stage{1, false}, "bulk", options);
+      const StagedCase c = make_case(layout, ExchangeSpec{}, Stage{1, false}, "bulk", options);
       std::int64_t points = 0, expected = 0;
       for (const Sweep& s : c.programs[0].sweeps) points += s.region.volume();
       for (int j = 0; j < D; ++j) {
@@ -233,19 +233,19 @@ TEST(Schedules, V23_V25_SweptPointsEqualTheFormulas) {
 class BrokenPrograms : public testing::TestWithParam<std::string> {
  protected:
   Layout layout{GridSpec{3, {6, 6, 6}, {true, true, true}}, ProcessGrid{1, 2, 2}};
-  Case good() {
+  StagedCase good() {
     ScheduleOptions options;
     options.depth = options.steps = 2;
     return make_case(layout, ExchangeSpec{}, Stage{1, true}, GetParam(), options);
   }
-  std::string verdict(const Case& c) { return check_programs(layout, c.stage, c.plans, c.programs); }
+  std::string verdict(const StagedCase& c) { return check_programs(layout, c.stage, c.plans, c.programs); }
 };
 
 TEST_P(BrokenPrograms, DroppedOperationIsFound) {
   const std::size_t count = good().programs[0].ops.size();
   int dropped = 0;
   for (std::size_t i = 0; i < count; ++i) {
-    Case c = good();
+    StagedCase c = good();
     Op& op = c.programs[0].ops[i];
     if (op.kind == OpKind::progress) continue;
     op.kind = OpKind::progress;  // does nothing, keeps the order
@@ -258,7 +258,7 @@ TEST_P(BrokenPrograms, DroppedOperationIsFound) {
 TEST_P(BrokenPrograms, SweepWithoutItsDependenciesIsFound) {
   const std::size_t count = good().programs[0].ops.size();
   for (std::size_t i = 0; i < count; ++i) {
-    Case c = good();
+    StagedCase c = good();
     Op& op = c.programs[0].ops[i];
     if (op.kind != OpKind::sweep || c.programs[0].sweeps[op.target].part == Part::inner) continue;
     op.after.clear();
