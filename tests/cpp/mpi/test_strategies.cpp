@@ -65,7 +65,7 @@ class Sample {
   }
 
  private:
-  static int stride() { return world_size() <= 2 ? 11 : world_size() <= 4 ? 79 : world_size() <= 8 ? 307 : 1009; }
+  static int stride() { return world_size() <= 2 ? 11 : world_size() <= 4 ? 127 : world_size() <= 8 ? 503 : 1009; }
   int number_;
 };
 
