@@ -221,10 +221,8 @@ class Ranks:
 
     def launch(self, ranks: int, lines: list[str], until: float) -> tuple[list[dict], str]:
         """The records of one launch, and the end of what it said to standard error."""
-        configurations, output = (
-            self.configured("configurations.txt", ranks, lines),
-            self.program.parent / "records.jsonl",
-        )
+        configurations = self.configured("configurations.txt", ranks, lines)
+        output = self.program.parent / "records.jsonl"
         self.launches += 1
         output.unlink(missing_ok=True)
         words = [

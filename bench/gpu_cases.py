@@ -45,8 +45,7 @@ def verification(ranks: int, aware: bool) -> list[str]:
                     periodic = "all" if region == "blocked" else ("all", "y", "none", "x")[len(lines) // 3 % 4]
                     pack = ("first", "beside")[len(lines) // 2 % 2]
                     lines.append(f"{app} --cells {cells} --strategy {strategy} --schedule {schedule} --depth {depth} "
-                                 f"--region {region} --device-kernel {kernel} --periodic {periodic} --pack {pack} "
-                                 f"{CHECKED}")  # fmt: skip
+                                 f"--region {region} --device-kernel {kernel} --periodic {periodic} --pack {pack} {CHECKED}")  # fmt: skip
         lines += boxes(app, cells, 1, (1, 2, 3, 6), CHECKED)
     return lines + deep(several if ranks > 1 else STRATEGIES[:1], ranks)
 

@@ -123,7 +123,8 @@ def test_thread_sanitizer_is_silent_on_schedules_of_devices(on_devices, fixed_ad
     lines = [line for same in of_schedule.values() for line in same[:: 3 if LONG else 11]]
     (tmp_path / "lines").write_text("\n".join(lines))
     words = ["--configs", tmp_path / "lines", "--output", tmp_path / "r.jsonl"]
-    run([launch.mpiexec(on_devices), "-n", ranks, *fixed_addresses, on_devices / "haloscope-rank", *words],
+    start = launch.launcher_words(launch.mpiexec(on_devices), ranks, 1)
+    run([*start, *fixed_addresses, on_devices / "haloscope-rank", *words],
         HALOSCOPE_HOST_DEVICE="delay_us=20,threads=2", **NO_HOOKS)  # fmt: skip
     found = [json.loads(line) for line in (tmp_path / "r.jsonl").read_text().splitlines()]
     assert [r["verification"]["status"] for r in found] == ["passed"] * len(lines)
