@@ -11,6 +11,7 @@
 #include "haloscope/core/error.hpp"
 #include "haloscope/device/device.hpp"
 #include "haloscope/field/field.hpp"
+#include "haloscope/field/memory.hpp"
 #include "haloscope/pack/region_copy.hpp"
 
 namespace haloscope::bench {
@@ -194,7 +195,7 @@ struct PackLaunches {
             touched += 32 * sectors(fields.views[q][0], face);
           }
       ends.push_back(static_cast<int>(pieces.size()));
-      for (const auto& piece : device::cut_copies(copies)) pieces.push_back(piece);
+      device::cut_copies(copies, pieces);
     }
     ends.push_back(static_cast<int>(pieces.size()));
     touched = (touched + (to - packed.data())) / rounds;
@@ -217,7 +218,7 @@ struct PackLaunches {
 void pack(const Rig& rig, std::int64_t n) {
   PackLaunches faces(rig, n);
   const auto moved = static_cast<std::size_t>(faces.touched) / 2;
-  const std::size_t apart = (moved + 255) / 256 * 256;
+  const std::size_t apart = round_up(moved, 256);
   const auto rounds = static_cast<std::size_t>(faces.rounds);
   const Buffer from(*rig.device, Space::device, rounds * apart), to(*rig.device, Space::device, rounds * apart);
   const auto& copy_kernel = rig.device->kernels().copy;

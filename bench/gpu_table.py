@@ -5,6 +5,7 @@ Standard library only, because nothing else is where it runs.
 
 from __future__ import annotations
 
+import math
 import statistics
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -122,10 +123,7 @@ def compare(same: list[dict]) -> Comparison:
     plain = step.get(("bulk", "ordered/staged", 1))
     boxed = [t for (schedule, *_), t in step.items() if schedule == "box-overlap"]
     request = same[0]["request"]
-    cells = 1
-    for n in request["cells"]:
-        cells *= n
-    return Comparison(problem(same[0]), request["app"], cells, request["ranks"], max(hidden, default=None),
+    return Comparison(problem(same[0]), request["app"], math.prod(request["cells"]), request["ranks"], max(hidden, default=None),
                       plain / min(step.values()) if plain else None,
                       plain / min(boxed) if plain and boxed else None)  # fmt: skip
 
@@ -187,7 +185,8 @@ def bars(best: dict[tuple, dict], packs: Sequence[dict], compared: Sequence[Comp
         found.append(Bar("pack: share of the copy's rate, or at the floor of a launch", PACK_BAR, share,
                          share >= PACK_BAR or launch_floor(line) >= LAUNCH_FLOOR))  # fmt: skip
     flat = [c for c in compared if c.app == "laplace2d" and c.ranks > 1]
-    for c in (c for c in flat if c.cells == max(d.cells for d in flat)):
+    largest = max((c.cells for c in flat), default=0)
+    for c in (c for c in flat if c.cells == largest):
         found.append(Bar(f"{c.problem}, {c.ranks} ranks: share of the exchange hidden", HIDDEN_BAR, c.hidden))
         found.append(Bar(f"{c.problem}, {c.ranks} ranks: plain over best", BEST_BAR, c.best))
     return found

@@ -14,12 +14,12 @@ from pathlib import Path
 
 import psutil
 
+from haloscope import capi
+
 MAGIC = b"HSBOARD1"
 HEADER = struct.Struct("<8sii")
 SLOT = struct.Struct("<iiqqiiq")
 HEADER_BYTES = 64
-PHASES = ("barrier", "post", "copy", "pack", "send", "wait", "unpack", "complete", "sweep", "progress", "d2h", "h2d",
-          "gather", "transfer", "scatter")  # fmt: skip
 PHASES_OUTSIDE = {100: "setup", 101: "verify", 102: "idle", 103: "done"}
 
 _SPOKEN = re.compile(r"^haloscope: rank (\d+): (.*)$", re.MULTILINE)
@@ -43,7 +43,7 @@ class Slot:
 
     def place(self) -> str:
         """Where the rank was, in words."""
-        return f"in phase {self.phase} of step {self.step}" if self.phase in PHASES else f"during {self.phase}"
+        return f"in phase {self.phase} of step {self.step}" if self.phase in operations() else f"during {self.phase}"
 
 
 @dataclass(frozen=True)
@@ -56,6 +56,11 @@ class Fault:
     step: int | None = None
     waiting_for: int | None = None
     order: int | None = None
+
+
+def operations() -> tuple[str, ...]:
+    """Return the phases of a step by number: the kinds of a program's operations."""
+    return capi.enumeration("HS_OP_")
 
 
 def read_board(path: Path) -> list[Slot]:
@@ -72,7 +77,8 @@ def read_board(path: Path) -> list[Slot]:
         if not pid:  # this rank has not begun
             slots.append(Slot(rank, 0, "start", 0, 0, None, 0))
             continue
-        name = PHASES[phase] if 0 <= phase < len(PHASES) else PHASES_OUTSIDE.get(phase, f"phase {phase}")
+        inside = 0 <= phase < len(operations())
+        name = operations()[phase] if inside else PHASES_OUTSIDE.get(phase, f"phase {phase}")
         slots.append(Slot(rank, pid, name, step, order, waiting_for if waiting_for >= 0 else None, heartbeat))
     return slots
 

@@ -189,7 +189,7 @@ def test_a_rank_killed_from_outside_is_named_with_its_phase_and_step(tmp_path):
     assert re.search(rf"rank \d \(process {victim}\) (died|was ended by signal 9|may have been the first)", text), text
     assert re.search(r"in phase \w+ of step \d+", text), text
     record = run.failed_record()
-    assert record["phase"] in faults.PHASES and record["step"] > 0
+    assert record["phase"] in faults.operations() and record["step"] > 0
 
 
 def test_a_rank_that_dies_in_the_middle_of_a_step_is_named_with_who_waited(tmp_path):
@@ -252,7 +252,7 @@ def test_a_device_that_is_lost_ends_all_ranks_and_says_which_call_of_which_rank(
     assert code == 1
     assert re.search(r"rank 1: call \w+ of back end host failed: the imitated device is lost", text), text
     record = run.failed_record()
-    assert record["rank"] == 1 and record["step"] > 0 and record["phase"] in faults.PHASES
+    assert record["rank"] == 1 and record["step"] > 0 and record["phase"] in faults.operations()
     assert "the imitated device is lost" in record["reason"]
 
 

@@ -37,14 +37,14 @@ def expect_race(program: list, name: str, **environment: str) -> None:
 
 
 def build(preset: str, *targets: str) -> Path:
-    """Configure and build `targets` of a preset; returns the directory of the test programs."""
+    """Configure and build `targets` of a preset; returns its directory."""
     cmake = VENV / "cmake"
     directory = ROOT / "build" / preset
     environment = {**os.environ, "PATH": TOOLS}
     configure = [cmake, "--preset", preset, f"-DCMAKE_MAKE_PROGRAM={VENV / 'ninja'}"]
     subprocess.run(configure, cwd=ROOT, check=True, env=environment)
     subprocess.run([cmake, "--build", directory, "--target", *targets], cwd=ROOT, check=True, env=environment)
-    return directory / "tests" / "cpp"
+    return directory
 
 
 def run(command: list, **environment: str) -> str:
@@ -65,7 +65,8 @@ def run(command: list, **environment: str) -> str:
 
 @pytest.mark.long
 def test_address_and_undefined_behaviour_sanitizers_are_silent():
-    programs = build("asan", "test_core", "test_kernels", "test_device", "test_threads", "test_mpi")
+    targets = ("test_core", "test_kernels", "test_device", "test_threads", "test_mpi")
+    programs = build("asan", *targets) / "tests" / "cpp"
     for name in ("test_core", "test_kernels", "test_device", "test_threads"):
         run([programs / name], UBSAN_OPTIONS="print_stacktrace=1")
     # MPI libraries keep memory until the end of the process; leaks are looked for in the programs without MPI above.
@@ -77,7 +78,7 @@ def test_address_and_undefined_behaviour_sanitizers_are_silent():
 def test_thread_sanitizer_is_silent_on_teams_and_can_speak():
     if not shutil.which("clang++-19"):
         pytest.skip("needs clang++-19 with libomp-19-dev: gcc's ThreadSanitizer reports false races in libgomp")
-    program = [build("tsan", "test_threads") / "test_threads"]
+    program = [build("tsan", "test_threads") / "tests" / "cpp" / "test_threads"]
     options = {"TSAN_OPTIONS": "ignore_noninstrumented_modules=1",
                "OMP_TOOL_LIBRARIES": "/usr/lib/llvm-19/lib/libarcher.so"}  # fmt: skip
     run(program, **options)
@@ -101,8 +102,8 @@ def fixed_addresses(tmp_path_factory) -> list[str]:
 
 @pytest.fixture(scope="module")
 def on_devices(fixed_addresses) -> Path:
-    """The directory of the programs that ThreadSanitizer looks at where fields lie on a device."""
-    return build("tsan-devices", "test_device", "haloscope-rank").parent.parent
+    """The build that ThreadSanitizer looks at where fields lie on a device."""
+    return build("tsan-devices", "test_device", "haloscope-rank")
 
 
 @pytest.mark.ids("W19")

@@ -48,7 +48,7 @@ class Health {
  private:
   std::atomic<std::int64_t> left_;
   std::atomic<bool> failed_{false};
-  bool mortal_;
+  bool mortal_;  // others leave left_ alone: counting would order streams that nothing else orders, and hide races
 };
 
 /// Marks are numbered: each record() is one more, and the event has come to the highest that a stream got to. What

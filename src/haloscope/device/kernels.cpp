@@ -47,8 +47,12 @@ void cut(const BlockCopy& copy, std::vector<CopyLaunch::Piece>& pieces) {
 
 std::vector<CopyLaunch::Piece> cut_copies(const std::vector<BlockCopy>& copies) {
   std::vector<CopyLaunch::Piece> pieces;
-  for (const BlockCopy& copy : copies) cut(copy, pieces);
+  cut_copies(copies, pieces);
   return pieces;
+}
+
+void cut_copies(const std::vector<BlockCopy>& copies, std::vector<CopyLaunch::Piece>& pieces) {
+  for (const BlockCopy& copy : copies) cut(copy, pieces);
 }
 
 BlockShape shape_of(const SweepLaunch& launch, const BlockShape& usual, int dims, int levels) {

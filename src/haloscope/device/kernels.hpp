@@ -105,5 +105,7 @@ BlockShape shape_of(const SweepLaunch& launch, const BlockShape& usual, int dims
 
 /// The pieces of `copies`, to be put into device memory. @throws nothing; empty copies are left out.
 std::vector<CopyLaunch::Piece> cut_copies(const std::vector<BlockCopy>& copies);
+/// The same, put behind those that `pieces` holds already.
+void cut_copies(const std::vector<BlockCopy>& copies, std::vector<CopyLaunch::Piece>& pieces);
 
 }  // namespace haloscope::device

@@ -11,6 +11,7 @@ namespace haloscope::probing {
 namespace {
 
 enum class Form { blocking, nonblocking, persistent };
+
 /// The arguments of an alltoallw with one block of `ints` integers per edge, every second one of a strided buffer, so
 /// that a derived datatype is needed as for the faces of a grid.
 class Blocks {

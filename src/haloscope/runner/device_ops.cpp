@@ -98,7 +98,7 @@ void DeviceOps::compile_copies(const Views& views) {
       std::vector<BlockCopy> stage;
       const auto flush = [&] {
         const std::size_t first = all.size();
-        for (const auto& piece : device::cut_copies(stage)) all.push_back(piece);
+        device::cut_copies(stage, all);
         if (!stage.empty()) ranges.push_back({set, slot, first, all.size()});
         stage.clear();
       };

@@ -29,7 +29,7 @@ MessagePieces::MessagePieces(const LinkContext& context, int sets,
           at += region.box.volume() * view.stride[0];
         }
         const int first = static_cast<int>(all.size());
-        for (const auto& piece : device::cut_copies(copies)) all.push_back(piece);
+        device::cut_copies(copies, all);
         ranges_.push_back({first, static_cast<int>(all.size())});
       }
   pieces_ = device::PieceList(device_, all);

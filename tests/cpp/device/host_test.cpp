@@ -142,7 +142,7 @@ constexpr bool races_are_reported = __has_feature(thread_sanitizer);
 constexpr bool races_are_reported = false;
 #endif
 
-/// Races by intent: ThreadSanitizer is to see them only when it is asked to, by the long tests, which set
+/// Races by intent: ThreadSanitizer is to see them only when it is asked to, by tests that set
 /// HALOSCOPE_RUN_THE_RACE and look for the reports.
 bool may_race() { return !races_are_reported || std::getenv("HALOSCOPE_RUN_THE_RACE") != nullptr; }
 
@@ -152,8 +152,7 @@ TEST(StreamRace, AConsumerThatDoesNotWaitIsFoundOut) {
   EXPECT_GT(stale_reads(false), 0);
 }
 
-// ---- blocks beside each other
-// -----------------------------------------------------------------------------------------
+// ---- blocks beside each other --------------------------------------------------------------------------------------
 
 /// Two blocks of threads, told where to write 1 and 2.
 void two_blocks_write(std::array<int, 2>& first, std::array<int, 2>& second) {
@@ -183,8 +182,7 @@ TEST(BlockRace, BlocksThatWriteTheSameCellsAreFoundOut) {
   if (may_race()) two_blocks_write(cells, cells);
 }
 
-// ---- a device that is lost
-// --------------------------------------------------------------------------------------------
+// ---- a device that is lost -----------------------------------------------------------------------------------------
 
 TEST(HostDevice, OnceLostDoesNoWorkHoldsUpNobodyAndEveryCallSaysSo) {
   const Imitated imitated("devices=2,lost=3");
@@ -216,8 +214,7 @@ TEST(HostDevice, OnceLostDoesNoWorkHoldsUpNobodyAndEveryCallSaysSo) {
   good->stream()->finish();
 }
 
-// ---- descriptions
-// -----------------------------------------------------------------------------------------------------
+// ---- descriptions --------------------------------------------------------------------------------------------------
 
 TEST(HostDevice, ADescriptionThatCannotBeReadIsRefused) {
   for (const std::string word :
