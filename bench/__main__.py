@@ -21,8 +21,11 @@ from pathlib import Path
 
 import click
 
-from haloscope import answers, build, errors, launch, stats, tables
+from haloscope import errors
 from haloscope.commands import info
+from haloscope.core import build
+from haloscope.measure import answers, launch
+from haloscope.report import stats, tables
 
 ROOT = Path(__file__).resolve().parent.parent
 RESULTS = ROOT / "results" / "bench.jsonl"

@@ -17,11 +17,12 @@ from pathlib import Path
 import numpy as np
 from statistic import line, resampled
 
-from haloscope import core, records, stats, tables
-from haloscope.campaign import Campaign
+from haloscope import core
+from haloscope.advice import validate
+from haloscope.measure.campaign import Campaign
+from haloscope.measure.sweep import Configuration, Sweep, choice
 from haloscope.model import profile as profiles
-from haloscope.model import validate
-from haloscope.sweep import Configuration, Sweep, choice
+from haloscope.report import records, stats, tables
 
 FIGURE = "accuracy"
 ROOT = Path(__file__).resolve().parent.parent

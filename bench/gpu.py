@@ -53,7 +53,7 @@ def carry() -> None:
 
 def calibration_lines(device: str) -> dict[str, list[str]]:
     """What a quick calibration of messages and of a device measures, by number of ranks."""
-    from haloscope.model import points  # of the project's own environment, not of a bare machine
+    from haloscope.calibration import points
 
     found: dict[str, list[str]] = {}
     for point in points.all_points(("network", "device"), 2, 2, points.QUICK, device):

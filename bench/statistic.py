@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from haloscope import stats
+from haloscope.report import stats
 
 
 def line(figure: str, case: str, estimate: stats.Estimate, direction: str, bar: float, notes: str) -> None:

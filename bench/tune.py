@@ -21,10 +21,11 @@ import click
 import numpy as np
 from statistic import line, resampled
 
-from haloscope import isolated, records, stats, tables
+from haloscope.advice import tune
 from haloscope.commands import tune as command
+from haloscope.measure import isolated
 from haloscope.model import profile as profiles
-from haloscope.model import tune
+from haloscope.report import records, stats, tables
 
 FIGURE = "tune"
 ROOT = Path(__file__).resolve().parent.parent

@@ -20,7 +20,7 @@ RESULTS = ROOT / "results"
 sys.path[:0] = [str(ROOT), str(ROOT / "scripts")]
 
 from bench.__main__ import mpi_name, table  # found by the line above
-from haloscope import tables
+from haloscope.report import tables
 
 
 def demo() -> str:
@@ -97,9 +97,10 @@ def transports() -> str:
 
 def accuracy() -> str:
     """Errors of the model on held-out configurations, by group, and the plot docs/figures/model.svg and .png."""
-    from haloscope import records
+    from haloscope.advice import validate
     from haloscope.commands import validate as report
-    from haloscope.model import profile, validate
+    from haloscope.model import profile
+    from haloscope.report import records
 
     folder = RESULTS / "accuracy"
     machine = profile.load(folder / "machine.json")

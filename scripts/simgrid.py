@@ -10,7 +10,10 @@ from pathlib import Path
 
 import click
 
-from haloscope import core, errors, simgrid, sweep, tables
+from haloscope import core, errors
+from haloscope.measure import sweep
+from haloscope.report import tables
+from haloscope.simulate import simgrid
 
 ROOT = Path(__file__).resolve().parents[1]
 

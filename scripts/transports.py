@@ -10,7 +10,7 @@ import subprocess
 from collections import defaultdict
 from pathlib import Path
 
-from haloscope import records, stats, tables
+from haloscope.report import records, stats, tables
 
 ROOT = Path(__file__).resolve().parents[1]
 RECORDS = ROOT / "results" / "transports.jsonl"

@@ -6,7 +6,7 @@
 
 def __getattr__(name: str):
     if name == "best":  # on first use: what it needs takes a while to import
-        from haloscope.advice import best
+        from haloscope.advice.best import best
 
         return best
     raise AttributeError(f"module 'haloscope' has no attribute '{name}'")

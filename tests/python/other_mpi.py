@@ -56,6 +56,6 @@ def get(name: str, *targets: str) -> OtherMpi:
 
 def default_mpiexec() -> str:
     """The mpiexec of the build that the tests as a whole run on."""
-    from haloscope import launch
+    from haloscope.measure import launch
 
     return os.fspath(launch.mpiexec())

@@ -7,8 +7,8 @@ import json
 import pytest
 
 from haloscope import core
+from haloscope.advice import advise as model
 from haloscope.errors import NotAvailable, UsageProblem
-from haloscope.model import advise as model
 from haloscope.model import predict
 from toy import TOY, changed
 

@@ -9,8 +9,9 @@ from pathlib import Path
 import pytest
 
 from bench import __main__ as bench
-from haloscope import errors, tables
+from haloscope import errors
 from haloscope.commands import tune as command
+from haloscope.report import tables
 from test_launch import executable
 
 

@@ -9,7 +9,9 @@ from pathlib import Path
 import pytest
 
 from bench import gpu_cases, gpu_table
-from haloscope import answers, build, launch, records
+from haloscope.core import build
+from haloscope.measure import answers, launch
+from haloscope.report import records
 
 ROOT = Path(__file__).resolve().parents[2]
 

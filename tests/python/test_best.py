@@ -14,10 +14,14 @@ from pathlib import Path
 import pytest
 
 import haloscope as package
-from haloscope import advice, build, core, launch
+from haloscope import core
+from haloscope.advice import advise
+from haloscope.advice import best as advice
 from haloscope.commands import best as command
+from haloscope.core import build
 from haloscope.errors import NotAvailable, UsageProblem
-from haloscope.model import advise, predict
+from haloscope.measure import launch
+from haloscope.model import predict
 from toy import TOY, changed
 
 ROOT = Path(__file__).resolve().parents[2]

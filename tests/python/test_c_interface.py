@@ -6,7 +6,8 @@ import threading
 
 import pytest
 
-from haloscope import capi, core
+from haloscope import core
+from haloscope.core import capi
 from haloscope.errors import UsageProblem
 
 
@@ -156,7 +157,7 @@ def test_names_that_python_offers_are_those_of_the_core():
     names = core.strategy_names() + core.device_strategy_names()
     assert all(core.canonical_strategy(name) == name for name in names)
     with pytest.raises(UsageProblem, match="kind of names"):
-        core._names("colours")
+        core.api._names("colours")
 
 
 @pytest.mark.parametrize("ask", [core.forms, core.reals, core.blocked_forms, core.find_app])

@@ -11,9 +11,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from haloscope import records
+from haloscope.calibration import calibrate, laws, points
 from haloscope.errors import UsageProblem
-from haloscope.model import calibrate, laws, points, profile
+from haloscope.model import profile
+from haloscope.report import records
 
 LAUNCHES = 4
 NOISE = 0.03
@@ -250,7 +251,7 @@ def test_one_rank_has_nothing_to_say_of_messages():
 
 
 def test_every_point_has_a_name_of_its_own_and_is_legal():
-    from haloscope import sweep
+    from haloscope.measure import sweep
 
     planned = points.all_points(points.SECTIONS, 4, 4, points.FULL)
     names = [(p.id, p.ranks) for p in planned]

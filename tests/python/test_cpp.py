@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from haloscope import launch
+from haloscope.measure import launch
 
 BUILD = Path(os.environ["HALOSCOPE_BUILD"])
 SOURCES = Path(__file__).resolve().parents[1] / "cpp"  # one folder per program

@@ -8,9 +8,13 @@ import re
 import pytest
 
 from haloscope import studies
-from haloscope.model import hydra_runs, network, placement, profile, whatif
-from haloscope.model.walltime import predict
-from haloscope.studies import DATA, checks, davis2017, davis2017_checks, davis2017_results
+from haloscope.model import network, placement, profile
+from haloscope.studies import DATA, checks
+from haloscope.studies.davis2017 import checks as davis2017_checks
+from haloscope.studies.davis2017 import hydra_runs, whatif
+from haloscope.studies.davis2017 import results as davis2017_results
+from haloscope.studies.davis2017 import study as davis2017
+from haloscope.studies.davis2017.walltime import predict
 
 ROWS = [f"C{i}" for i in range(1, 14)] + ["D1", "D3", "F1", "F2", "F3", "F4", "F5", "H2"]
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 import xml.etree.ElementTree as xml
 from pathlib import Path
 
-from haloscope import launch, records
+from haloscope.measure import launch
+from haloscope.report import records
 from haloscope.studies import demo
 
 SMALL = ("--cells3d", "16x16x16", "--cells2d", "64x64", "--launches", "1")

@@ -8,11 +8,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from haloscope import core, devices
+from haloscope import core
+from haloscope.advice import advise
+from haloscope.calibration import calibrate_device
 from haloscope.errors import NotAvailable
-from haloscope.model import advise, calibrate_device, goal, predict, simulate
+from haloscope.measure import devices
+from haloscope.model import predict
 from haloscope.model.compose import Action, Flight, Track, compose
 from haloscope.model.price_device import SECTOR, touched
+from haloscope.simulate import goal, simulate
 from toy import changed
 
 SWEEPS, HALO = "sweep_stream", "halo_stream"

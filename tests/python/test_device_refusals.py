@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from haloscope import answers
+from haloscope.measure import answers
 
 QUICK = ("--steps", 2, "--repetitions", 1, "--warmup", 0, "--launches", 1, "--output", "r.jsonl")
 

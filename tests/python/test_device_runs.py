@@ -9,8 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from haloscope import core, devices, records, sweep, tables
+from haloscope import core
 from haloscope.errors import NotAvailable
+from haloscope.measure import devices, sweep
+from haloscope.report import records, tables
 
 QUICK = ("--steps", 2, "--repetitions", 1, "--warmup", 0, "--launches", 1, "--output", "r.jsonl")
 

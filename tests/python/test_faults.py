@@ -13,7 +13,8 @@ from pathlib import Path
 import psutil
 import pytest
 
-from haloscope import faults, launch, records
+from haloscope.measure import faults, launch
+from haloscope.report import records
 from test_launch import executable
 from test_records import measurement, write
 
@@ -338,7 +339,7 @@ def test_a_board_that_is_none_has_no_slots(tmp_path, content):
 
 
 def test_the_ranks_are_told_how_many_they_must_be(tmp_path):
-    from haloscope import sweep
+    from haloscope.measure import sweep
 
     job = launch.Job([sweep.Configuration("laplace2d", (8, 8), ranks=2)], tmp_path / "r.jsonl", "launch-1")
     words = job.command(tmp_path)

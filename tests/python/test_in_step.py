@@ -12,7 +12,8 @@ import numpy as np
 import pytest
 
 from haloscope import core
-from haloscope.model import in_step, overlap, points, predict, price, profile
+from haloscope.calibration import in_step, overlap, points
+from haloscope.model import predict, price, profile
 from toy import changed
 
 LAUNCHES = 3

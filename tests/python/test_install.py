@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from haloscope import build
+from haloscope.core import build
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 CONSUMER = REPOSITORY / "tests" / "consumer"
@@ -63,7 +63,7 @@ def test_another_project_exchanges_halos(consumer):
 
 
 def test_python_works_on_an_installed_tree(prefix):
-    code = "from haloscope import core, build; print(build.library(), build.header(), len(core.strategy_names()))"
+    code = "from haloscope import core; from haloscope.core import build; print(build.library(), build.header(), len(core.strategy_names()))"
     environment = {**ENVIRONMENT, "HALOSCOPE_BUILD": str(prefix)}
     done = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=True)
     library, header, count = done.stdout.split()

@@ -9,8 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from haloscope import campaign, core, launch, records, sweep
+from haloscope import core
 from haloscope.errors import NotAvailable
+from haloscope.measure import campaign, launch, sweep
+from haloscope.report import records
 from test_records import measurement, write
 
 SMALL = ("--cells", "24", "--launches", "2", "--steps", "4", "--repetitions", "2")

@@ -7,8 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from haloscope import core, microbench, records
+from haloscope import core
 from haloscope.errors import UsageProblem
+from haloscope.measure import microbench
+from haloscope.report import records
 
 SHORT = ("--bytes", "8,4096,1048576", "--seconds", "0.002", "--repetitions", 2, "--launches", 2, "--output", "m.jsonl")
 

@@ -7,7 +7,7 @@ import json
 import pytest
 
 import other_mpi
-from haloscope import launch
+from haloscope.measure import launch
 
 pytestmark = pytest.mark.timeout(1500)  # the first test builds
 SMALL = ("--cells", "24", "--launches", "1", "--steps", "4", "--repetitions", "2", "--output", "r.jsonl")

@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 from haloscope import core
 from haloscope.errors import UsageProblem
 from haloscope.model import placement
-from haloscope.studies import davis2017_results
 from haloscope.studies import published as table
+from haloscope.studies.davis2017 import results as davis2017_results
 
 grids = st.tuples(*[st.integers(1, 5)] * 3)
 

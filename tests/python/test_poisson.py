@@ -6,7 +6,8 @@ import re
 
 import pytest
 
-from haloscope import partdiff, precision, records
+from haloscope.report import records
+from haloscope.studies.schroeter2021 import partdiff, precision
 
 ONE = ("--launches", "1", "--repetitions", "1", "--warmup", "0")
 

@@ -9,8 +9,10 @@ from pathlib import Path
 import pytest
 
 import other_mpi
-from haloscope import answers, core, launch, probes, records
+from haloscope import core
 from haloscope.errors import NotAvailable
+from haloscope.measure import answers, launch, probes
+from haloscope.report import records
 from test_launch import SMALL, executable
 
 FORMS = ("blocking", "nonblocking", "persistent")
@@ -26,7 +28,7 @@ def cache(tmp_path, monkeypatch) -> Path:
 def findings_on(name: str, cache: Path) -> dict:
     """What the probes find on another MPI."""
     mpi = other_mpi.get(name)
-    done = mpi.python("-c", "import json; from haloscope import probes; print(json.dumps(probes.findings()))",
+    done = mpi.python("-c", "import json; from haloscope.measure import probes; print(json.dumps(probes.findings()))",
                       XDG_CACHE_HOME=str(cache.parent))  # fmt: skip
     assert done.returncode == 0, done.stderr
     return json.loads(done.stdout)

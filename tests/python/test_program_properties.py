@@ -9,8 +9,9 @@ import pytest
 from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
-from haloscope import core, sweep
+from haloscope import core
 from haloscope.errors import UsageProblem
+from haloscope.measure import sweep
 
 
 @dataclasses.dataclass(frozen=True)

@@ -7,7 +7,8 @@ import subprocess
 import sys
 from pathlib import Path
 
-from haloscope import build, launch
+from haloscope.core import build
+from haloscope.measure import launch
 
 ROOT = Path(__file__).resolve().parents[2]
 TOOLS = os.pathsep.join([os.environ["PATH"], str(Path(sys.executable).parent)])

@@ -8,8 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from haloscope import records, sweep
 from haloscope.errors import HaloscopeError, UsageProblem
+from haloscope.measure import sweep
+from haloscope.report import records
 
 
 def spread(value: float) -> dict:
@@ -129,7 +130,7 @@ def test_an_output_that_cannot_be_written_is_said_before_measuring(tmp_path):
 
 def test_what_is_measured_or_impossible_is_done_and_what_failed_is_not():
     c = sweep.Configuration("laplace2d", (8, 8))
-    from haloscope.faults import Fault
+    from haloscope.measure.faults import Fault
 
     found = [
         measurement("a", "launch-1"),

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from bench import gpu_cases
-from haloscope import launch
+from haloscope.measure import launch
 
 ROOT = Path(__file__).resolve().parents[2]
 VENV = ROOT / ".venv" / "bin"

@@ -7,8 +7,19 @@ import json
 
 import pytest
 
-from haloscope import precision, records, studies
-from haloscope.studies import Options, schroeter2021, schroeter2021_cases, schroeter2021_report
+from haloscope import studies
+from haloscope.report import records
+from haloscope.studies import Options
+from haloscope.studies.schroeter2021 import (
+    cases as schroeter2021_cases,
+)
+from haloscope.studies.schroeter2021 import precision
+from haloscope.studies.schroeter2021 import (
+    report as schroeter2021_report,
+)
+from haloscope.studies.schroeter2021 import (
+    study as schroeter2021,
+)
 from test_records import measurement
 from test_study import section
 

@@ -9,10 +9,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from haloscope.calibration import fit
 from haloscope.errors import UsageProblem
-from haloscope.model import fit, hydra_kernels, published, segments
+from haloscope.model import segments
 from haloscope.model.segments import Segment
 from haloscope.studies import published as table
+from haloscope.studies.davis2017 import hydra_kernels
+from haloscope.studies.davis2017 import profiles as published
 
 TWO = [Segment(0, 100, 1.0, 0.5), Segment(100, math.inf, 10.0, 0.25)]
 

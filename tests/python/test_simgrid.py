@@ -9,8 +9,9 @@ from xml.etree import ElementTree
 import pytest
 
 import other_mpi
-from haloscope import errors, simgrid, sweep
-from haloscope.model import simulate
+from haloscope import errors
+from haloscope.measure import sweep
+from haloscope.simulate import simgrid, simulate
 
 MOST_LIKE = ("ordered/p2p", "direct/p2p", "direct:merged/p2p")
 

@@ -15,7 +15,7 @@ from haloscope import core
 from haloscope.cli import main
 from haloscope.errors import NotAvailable, UsageProblem
 from haloscope.model import predict as predicting
-from haloscope.model import simulate as model
+from haloscope.simulate import simulate as model
 from toy import TOY, changed
 
 SCHEDULES = ("bulk", "split", "interleaved", "comm-thread")
@@ -156,7 +156,8 @@ LARGE = """
 import re, sys
 from pathlib import Path
 from haloscope import core
-from haloscope.model import profile, simulate
+from haloscope.model import profile
+from haloscope.simulate import simulate
 choice = core.Choice(app="advection3d", cells=(1600, 1600, 1280), ranks=100_000, process_grid="50x50x40")
 found = simulate.simulate(choice, profile.load(sys.argv[1]), how=simulate.How(steps=2, noise_share=0.01))
 # Not getrusage: what it says holds for the process that started this one too.

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from haloscope import slurm, sweep
 from haloscope.errors import HaloscopeError, UsageProblem
+from haloscope.measure import slurm, sweep
 
 GOLDEN = Path(__file__).parent / "golden"
 

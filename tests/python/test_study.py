@@ -8,8 +8,12 @@ from pathlib import Path
 
 import pytest
 
-from haloscope import records, studies, sweep, tables
-from haloscope.studies import Options, valen2023, white2011
+from haloscope import studies
+from haloscope.measure import sweep
+from haloscope.report import records, tables
+from haloscope.studies import Options
+from haloscope.studies.valen2023 import study as valen2023
+from haloscope.studies.white2011 import study as white2011
 
 SHORT = ("--quick", "--steps", "4", "--repetitions", "2", "--launches", "2", "--output", "r.jsonl")
 

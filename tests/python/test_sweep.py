@@ -6,8 +6,9 @@ import itertools
 
 import pytest
 
-from haloscope import core, sweep
+from haloscope import core
 from haloscope.errors import UsageProblem
+from haloscope.measure import sweep
 
 
 @pytest.mark.parametrize(

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from haloscope import tables
 from haloscope.errors import UsageProblem
+from haloscope.report import tables
 from test_records import measurement, spread
 
 

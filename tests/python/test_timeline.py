@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from haloscope import core, records, timeline
+from haloscope import core
+from haloscope.report import records, timeline
 from test_records import measurement
 
 DELAY_S = 0.02

@@ -12,9 +12,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from haloscope import errors, isolated, records, sweep
+from haloscope import errors
+from haloscope.advice import tune as model
+from haloscope.measure import isolated, sweep
 from haloscope.model import profile
-from haloscope.model import tune as model
+from haloscope.report import records
 from toy import TOY
 
 SHORT = (model.Length(0.01, 2), model.Length(0.02, 2), model.Length(0.04, 2))
@@ -219,7 +221,7 @@ def test_a_file_is_not_overwritten_without_being_told_to_resume(tmp_path):
 
 
 def test_a_launch_that_hangs_is_ended_and_recorded(tmp_path, monkeypatch):
-    from haloscope import launch
+    from haloscope.measure import launch
 
     command = launch.Job.command
     monkeypatch.setattr(launch.Job, "command", lambda job, folder: [*command(job, folder)[:-2], *stuck(job, folder)])
@@ -239,7 +241,7 @@ def stuck(job, folder):
 
 
 def rows(times) -> model.Rerun:
-    from haloscope import tables
+    from haloscope.report import tables
 
     made = {c.id: tables.Row(c.id, {}, {f"launch-{n}": [t, t * 1.01] for n in range(5)}, [])
             for c, t in zip(candidates(len(times)), times, strict=True)}  # fmt: skip

@@ -7,12 +7,12 @@ import dataclasses
 import numpy as np
 import pytest
 
-from haloscope import studies, tables
+from haloscope import studies
 from haloscope.errors import UsageProblem
-from haloscope.model import valen2023 as model
-from haloscope.studies import checks, valen2023
-from haloscope.studies import valen2023_findings as findings
-from haloscope.studies import valen2023_replay as replay
+from haloscope.report import tables
+from haloscope.studies import checks
+from haloscope.studies.valen2023 import findings, model, replay
+from haloscope.studies.valen2023 import study as valen2023
 
 BOTH = pytest.mark.parametrize("machine", replay.MACHINES)
 # Digest, section 9.2: coverage in percent at depths 1 .. 64, as printed there.

@@ -11,9 +11,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from haloscope import sweep
+from haloscope.advice import validate as model
+from haloscope.measure import sweep
 from haloscope.model import predict, profile
-from haloscope.model import validate as model
 from toy import TOY
 
 CHOICES = (
@@ -55,7 +55,7 @@ def times(toy, factors) -> list[dict]:
 
 
 def test_the_records_made_here_are_valid():
-    from haloscope import records
+    from haloscope.report import records
 
     assert records.fault_of(record(1e-3, exchange=1e-4)) == ""
 

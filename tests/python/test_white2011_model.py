@@ -11,9 +11,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from haloscope.errors import UsageProblem
-from haloscope.model import white2011 as model
-from haloscope.model.parts import concurrent, sequence
-from haloscope.studies import white2011_replay
+from haloscope.studies.parts import concurrent, sequence
+from haloscope.studies.white2011 import model
+from haloscope.studies.white2011 import replay as white2011_replay
 
 PARTS = {"pack": 1.0, "mpi x": 2.0, "mpi y": 3.0, "mpi z": 5.0, "cpu x": 4.0, "cpu y": 1.0, "cpu z": 5.0, "cpu boundary": 2.0,
          "gpu interior": 20.0, "gpu faces": 3.0, "copy to gpu": 6.0, "copy from gpu": 7.0}  # fmt: skip

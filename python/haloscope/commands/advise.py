@@ -39,8 +39,9 @@ def command(app, cells, depth, top, profile, mapping, active, reductions, sample
 
     Nothing is measured. Rows marked = cannot be told from the first with this profile: measure them with `haloscope run`.
     """
-    from haloscope import core, sweep
-    from haloscope.model import advise as model
+    from haloscope import core
+    from haloscope.advice import advise as model
+    from haloscope.measure import sweep
     from haloscope.model import predict as predicting
     from haloscope.model import profile as profiles
 
@@ -85,7 +86,7 @@ def markdown(advice, machine, top: int = 10) -> str:
 
 
 def _title(advice) -> str:
-    from haloscope.model.advise import name
+    from haloscope.advice.advise import name
 
     best = advice.best.prediction
     c, equals = best.choice, advice.equals
@@ -98,7 +99,7 @@ def _title(advice) -> str:
 
 
 def _ranking(advice, top: int) -> str:
-    from haloscope import tables
+    from haloscope.report import tables
 
     shown = advice.candidates[:top]
     unit, factor = tables.unit(c.prediction.time_s for c in shown)
@@ -113,7 +114,7 @@ def _ranking(advice, top: int) -> str:
 
 
 def _depths(advice) -> str:
-    from haloscope import tables
+    from haloscope.report import tables
 
     best = advice.by_depth()
     if len(best) < 2:
@@ -163,7 +164,7 @@ def shape_hint(c, machine) -> str:
 
 def _run(c) -> str:
     """Return the command that measures a choice."""
-    from haloscope.sweep import BOXES
+    from haloscope.measure.sweep import BOXES
 
     axes = "xyz"[: len(c.cells)]
     wrapped = "".join(axis for axis, on in zip(axes, c.periodic or (True,) * len(axes), strict=True) if on) or "none"

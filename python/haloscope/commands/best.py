@@ -43,7 +43,7 @@ def command(request):
     C++ programs call haloscope::best, which asks this command. To read advice yourself, use haloscope advise.
     """
     asked = parsed(request)
-    from haloscope import advice
+    from haloscope.advice import best as advice
     from haloscope.commands import info
 
     if "here" in asked:  # the program that asks runs on this machine

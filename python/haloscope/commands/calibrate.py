@@ -50,8 +50,10 @@ def command(output, quick, ranks, launches, sections, device, name, recorded, ve
     Each point is measured in every launch, in random order, with all ranks at work. A calibration that was cut off goes on
     where it ended when the same command is given again; one that is complete starts anew.
     """  # fmt: skip
-    from haloscope import devices, records, sweep
-    from haloscope.model import calibrate, points, profile
+    from haloscope.calibration import calibrate, points
+    from haloscope.measure import devices, sweep
+    from haloscope.model import profile
+    from haloscope.report import records
 
     if output.suffix != ".json":
         raise errors.UsageProblem(f"--output {output} is no .json file; write for example -o machine.json")
@@ -70,8 +72,9 @@ def command(output, quick, ranks, launches, sections, device, name, recorded, ve
 
 def _measured(output: Path, sections, ranks, launches, effort, device) -> tuple[list[dict], list[str]]:
     """Measure and return the records of the sections, and what must be said of them."""
-    from haloscope import campaign, launch, records, sweep
-    from haloscope.model import points
+    from haloscope.calibration import points
+    from haloscope.measure import campaign, launch, sweep
+    from haloscope.report import records
 
     ranks = ranks or launch.cores()
     effort = dataclasses.replace(effort, launches=launches or effort.launches)
@@ -126,7 +129,7 @@ def _laws(laws) -> str:
 
     import numpy as np
 
-    from haloscope import tables
+    from haloscope.report import tables
 
     headers = ["cost", "from", "to", "fixed (us)", "95 %", "per unit (ns)", "95 % ", "points", "median error", "worst"]
     rows = []
@@ -161,7 +164,7 @@ def _contention(terms) -> str:
 def _terms(title: str, fits) -> str:
     import numpy as np
 
-    from haloscope import tables
+    from haloscope.report import tables
 
     names = list(dict.fromkeys(name for t in fits for name in t.values))
     unit = {name: _unit(name) for name in names}
@@ -193,8 +196,8 @@ def _unit(parameter: str) -> tuple[float, str]:
 def _points(law) -> str:
     import numpy as np
 
-    from haloscope import tables
     from haloscope.model.segments import evaluate
+    from haloscope.report import tables
 
     rows = []
     for amount in sorted({r.amount for r in law.rows}):

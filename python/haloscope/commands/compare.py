@@ -19,7 +19,7 @@ def command(a, b, ignore):
     A ratio above 1 means that B is faster. Launches of the same name are paired. Where the 95 % interval of the ratio
     holds 1, the verdict is "cannot tell apart".
     """
-    from haloscope import records, tables
+    from haloscope.report import records, tables
 
     files = [records.read(a), records.read(b)]
     for complaint in (line for file in files for line in file.complaints()):
@@ -40,7 +40,7 @@ def command(a, b, ignore):
 
 
 def _by_configuration(file, ignored: list[str]) -> dict:
-    from haloscope import tables
+    from haloscope.report import tables
 
     unknown = [name for name in ignored if name not in tables.AXES]
     if unknown:

@@ -33,7 +33,8 @@ def command(output, recorded, launches, cells3d, cells2d):
     Every configuration is in every launch, in random order, and its result is compared byte for byte with the simplest
     correct exchange. Leaves the records and a figure (SVG and PNG) in out/demo.
     """
-    from haloscope import campaign, launch, records
+    from haloscope.measure import campaign, launch
+    from haloscope.report import records
     from haloscope.studies import demo
 
     if recorded:
@@ -51,7 +52,7 @@ def command(output, recorded, launches, cells3d, cells2d):
 
 
 def _report(found: list[dict], file: Path, folder: Path) -> None:
-    from haloscope import figures, tables
+    from haloscope.report import figures, tables
 
     groups = {}
     for app in ("advection3d", "laplace2d"):

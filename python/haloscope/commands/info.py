@@ -22,7 +22,7 @@ def command(as_json):
 
         click.echo(json.dumps(facts, indent=2))
         return
-    from haloscope import tables
+    from haloscope.report import tables
 
     click.echo(tables.markdown([[name, value] for name, value in facts["machine"].items()], ["machine", ""]))
     for kind in ("devices", "transports", "schedules"):
@@ -33,7 +33,8 @@ def command(as_json):
 
 def gather() -> dict:
     """Collect everything `haloscope info` shows, as a plain value."""
-    from haloscope import answers, build, launch, probes
+    from haloscope.core import build
+    from haloscope.measure import answers, launch, probes
 
     said = answers.information()
     path = launch.mpiexec()
@@ -70,7 +71,7 @@ def _back_end(entry: dict) -> dict:
 
 def _states(present: list[dict], known: dict[str, str]) -> list[dict]:
     """Those of the build first, each with its summary; then the absent ones, each with its reason."""
-    from haloscope import probes
+    from haloscope.measure import probes
 
     found = []
     for entry in present:

@@ -46,7 +46,8 @@ def command(transport, ranks, nodes, sizes, quick, seconds, repetitions, launche
     Latency is half a ping-pong; bandwidth and message rate come from a batch of back-to-back messages and one reply;
     "both ways" sends in both directions at once. Every transport moves the same bytes, and all of them are checked.
     """
-    from haloscope import campaign, microbench, records, sweep
+    from haloscope.measure import campaign, microbench, sweep
+    from haloscope.report import records
 
     if recorded:
         _report(records.read(recorded).records, recorded, stem)
@@ -69,7 +70,7 @@ def command(transport, ranks, nodes, sizes, quick, seconds, repetitions, launche
 
 
 def _plan(plain, transport: str, ranks: list[int], nodes: list[int]):
-    from haloscope import microbench, sweep
+    from haloscope.measure import microbench, sweep
 
     for count in ranks:
         if count < 2 or count % 2:
@@ -84,7 +85,8 @@ def _plan(plain, transport: str, ranks: list[int], nodes: list[int]):
 
 
 def _report(found: list[dict], file: Path, stem: Path | None) -> None:
-    from haloscope import microbench, tables
+    from haloscope.measure import microbench
+    from haloscope.report import tables
 
     groups = microbench.groups_of(microbench.curves(found))
     for key, group in groups.items():

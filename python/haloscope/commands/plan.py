@@ -55,7 +55,8 @@ def command(app, rank, schedule, tiles, steps, barrier, pack, as_json, **options
 
 def _choice(app: str, cells: str, periodic: str, device: str, **options):
     """Return the choice that the options make. Raises UsageProblem with the reason when it cannot run."""
-    from haloscope import core, sweep
+    from haloscope import core
+    from haloscope.measure import sweep
 
     staged = device and options["schedule"] not in sweep.BOXES
     options["strategy"] = options["strategy"] or (core.device_strategy_names()[0] if staged else core.Choice.strategy)

@@ -41,7 +41,7 @@ def command(app, profile, mapping, active, reductions, samples, as_json, **optio
     the parameters are, and how far calibrated steps were off), and what the slowest rank spends it on. --nodes N splits
     the ranks over N of the profile's nodes.
     """
-    from haloscope import sweep
+    from haloscope.measure import sweep
     from haloscope.model import predict
     from haloscope.model import profile as profiles
 
@@ -60,7 +60,7 @@ def device_of(asked: str, machine) -> str:
 
     Raises NotAvailable for `auto` where the profile has no device.
     """
-    from haloscope import devices
+    from haloscope.measure import devices
 
     words = [machine.section("device")["backend"] if word == devices.AUTO else word for word in devices.words(asked)]
     return ",".join(word or devices.NONE for word in words) if any(words) else ""
@@ -93,8 +93,8 @@ def document(made: list) -> dict:
 
 def markdown(made: list) -> str:
     """Return a table of predictions, then what a reader must know of them."""
-    from haloscope import tables
     from haloscope.model.compose import TERMS
+    from haloscope.report import tables
 
     axes = [a for a in tables.AXES if a in ("schedule", "strategy") or len({getattr(c, a, "") for c, _ in made}) > 1]
     terms = [term for term in TERMS if any(p.terms[term] > 0 for _, p in made)]
@@ -117,7 +117,7 @@ def markdown(made: list) -> str:
 
 def cell(value) -> str:
     """Return one axis of a configuration as the tables show it."""
-    from haloscope import tables
+    from haloscope.report import tables
 
     return tables.cell(list(value) if isinstance(value, tuple) else value)
 

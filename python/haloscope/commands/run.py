@@ -6,7 +6,8 @@ from pathlib import Path
 
 import click
 
-from haloscope import errors, partdiff
+from haloscope import errors
+from haloscope.studies.schroeter2021 import partdiff
 
 SCHEDULE_WORDS = {"phased": "bulk", "serial": "bulk", "overlapped": "split", "overlap": "split"}
 DEVICE_WORDS = SCHEDULE_WORDS | {"overlapped": "streams", "overlap": "streams"}
@@ -150,7 +151,9 @@ def command(context, app, **options):
     Records go to a JSON Lines file; a table, fastest first, to the terminal. Exit code 1 when a result is not
     byte-identical to `reference`, 2 when nothing asked for can work, 3 when this machine or MPI cannot do it.
     """
-    from haloscope import build, campaign, devices, records
+    from haloscope.core import build
+    from haloscope.measure import campaign, devices
+    from haloscope.report import records
 
     _study_flags(app, options)
     given = [name for name in options if context.get_parameter_source(name) is click.core.ParameterSource.COMMANDLINE]
@@ -214,7 +217,8 @@ def _check_seconds(options: dict) -> None:
 
 def plan_sweep(app: str, options: dict):
     """Turn the options into a sweep: the cross product of all lists, legality applied."""
-    from haloscope import core, devices, sweep
+    from haloscope import core
+    from haloscope.measure import devices, sweep
 
     info = core.find_app(app)
     if not options["cells"]:
@@ -258,7 +262,8 @@ def plan_sweep(app: str, options: dict):
 
 
 def _schedules(options: dict, device: str) -> list[str]:
-    from haloscope import core, sweep
+    from haloscope import core
+    from haloscope.measure import sweep
 
     words = DEVICE_WORDS if device else SCHEDULE_WORDS
     text = ",".join(words.get(word, word) for word in options["schedule"].split(","))
@@ -267,7 +272,8 @@ def _schedules(options: dict, device: str) -> list[str]:
 
 def _strategies(options: dict, device: str) -> list[str]:
     """Return what --exchange or --strategy ask for, else the default for messages of a device's or the host's memory."""
-    from haloscope import core, sweep
+    from haloscope import core
+    from haloscope.measure import sweep
 
     usual = core.device_strategy_names()[0] if device else core.Choice.strategy
     if options.get("exchange"):
@@ -276,7 +282,7 @@ def _strategies(options: dict, device: str) -> list[str]:
 
 
 def _blocks(text: str) -> list[str]:
-    from haloscope import sweep
+    from haloscope.measure import sweep
 
     return ["x".join(map(str, shape)) for shape in sweep.shapes(text, 1, "--device-block")] if text else [""]
 
@@ -299,7 +305,7 @@ def positive(values: list[int], option: str) -> list[int]:
 
 
 def _names_or_default(text: str, valid: list[str], kind: str) -> list[str]:
-    from haloscope import sweep
+    from haloscope.measure import sweep
 
     return sweep.names(text, valid, kind) if text else [""]
 
@@ -314,7 +320,7 @@ def refuse_if_none_can_run(planned) -> None:
 
 def _refuse_lacking(strategies: str) -> None:
     """A strategy that was asked for by name must run; one that a glob found is left out by the campaign."""
-    from haloscope import probes, sweep
+    from haloscope.measure import probes, sweep
 
     for strategy in sweep.named_strategies(strategies) if strategies else ():
         reason = probes.lacking(strategy)
@@ -323,7 +329,7 @@ def _refuse_lacking(strategies: str) -> None:
 
 
 def _report(found: list[dict], options: dict, output: Path) -> None:
-    from haloscope import tables, timeline
+    from haloscope.report import tables, timeline
 
     measured = [record for record in found if "poisson" in record]
     if measured and options["find_precision"]:

@@ -47,10 +47,10 @@ def command(app, profile, mapping, active, reductions, goal, extrap, plot, as_js
     What an operation costs is what `haloscope predict` says; a simulation adds queues for what ranks share, delays that
     travel from rank to rank, and noise. All times are simulated.
     """
-    from haloscope import sweep
+    from haloscope.measure import sweep
     from haloscope.model import predict as predicting
     from haloscope.model import profile as profiles
-    from haloscope.model import simulate
+    from haloscope.simulate import simulate
 
     machine = profiles.load(profile)
     how = _how(options)
@@ -72,7 +72,7 @@ def command(app, profile, mapping, active, reductions, goal, extrap, plot, as_js
 
 
 def _how(options: dict):
-    from haloscope.model.simulate import How
+    from haloscope.simulate.simulate import How
 
     noise = options.pop("noise")
     try:
@@ -95,8 +95,9 @@ def _how(options: dict):
 
 def configurations(app: str, options: dict, weak: bool) -> list:
     """Return what to simulate. weak: --cells are those of one rank. Raises UsageProblem when nothing can run."""
-    from haloscope import core, sweep
-    from haloscope.model.simulate import scaled
+    from haloscope import core
+    from haloscope.measure import sweep
+    from haloscope.simulate.simulate import scaled
 
     if not weak:
         return predict.configurations(app, options)
@@ -114,7 +115,7 @@ def configurations(app: str, options: dict, weak: bool) -> list:
 
 
 def _write_goal(path: Path, choice, machine, setting, rounds: int) -> None:
-    from haloscope.model import goal, simulate
+    from haloscope.simulate import goal, simulate
 
     cast = simulate.Cast(choice, machine, setting)
     with path.open("w") as file:
@@ -158,7 +159,8 @@ def measurements(made: list) -> list[dict]:
 
 def markdown(made: list, weak: bool) -> str:
     """Return a table of simulations, then what a reader must know of them."""
-    from haloscope import capi, tables
+    from haloscope.core import capi
+    from haloscope.report import tables
 
     axes = [
         a
@@ -204,7 +206,7 @@ def _noise(how) -> str:
 
 def draw(made: list, weak: bool, stem: Path) -> None:
     """Draw simulated seconds per step over ranks, one line per strategy, schedule and depth."""
-    from haloscope import figures
+    from haloscope.report import figures
 
     series: dict[str, list[tuple[int, float]]] = {}
     for c, s in made:

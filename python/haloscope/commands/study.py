@@ -49,7 +49,8 @@ def command(name, quick, output, resume, recorded, slurm, replay, **changes):
     Without --quick the study's own sizes and repetitions are used, which takes hours. --replay needs neither a cluster
     nor MPI; it ends with code 1 when a result misses the bar set for it.
     """
-    from haloscope import campaign, records
+    from haloscope.measure import campaign
+    from haloscope.report import records
 
     if name is None:
         for known in studies.NAMES:
@@ -76,7 +77,7 @@ def command(name, quick, output, resume, recorded, slurm, replay, **changes):
 
 def _device(study, asked: str | None, kept: list[dict]) -> str:
     """Return the back end of a study that knows devices: as asked, or that of the records kept, or a card that is here."""
-    from haloscope import devices
+    from haloscope.measure import devices
 
     if not hasattr(study, "ON_DEVICE"):
         if asked:
@@ -100,7 +101,7 @@ def _replay(study, name: str) -> int:
 
 
 def _report(study, found: list[dict], options: studies.Options, file: Path) -> int:
-    from haloscope import campaign
+    from haloscope.measure import campaign
 
     click.echo(f"# {study.SUMMARY}\n\n{study.report(found, options)}\n\nrecords: {file}")
     if hasattr(study, "figures") and (drawn := study.figures(found, options, file.with_suffix(""))):
@@ -109,7 +110,7 @@ def _report(study, found: list[dict], options: studies.Options, file: Path) -> i
 
 
 def _write_jobs(study, options: studies.Options, folder: Path) -> int:
-    from haloscope import slurm
+    from haloscope.measure import slurm
 
     if not hasattr(study, "slurm_jobs"):
         raise errors.UsageProblem("this study has no job scripts; --slurm works with schroeter2021")
@@ -119,7 +120,7 @@ def _write_jobs(study, options: studies.Options, folder: Path) -> int:
 
 
 def _options(defaults: studies.Options, changes: dict) -> studies.Options:
-    from haloscope import launch, sweep
+    from haloscope.measure import launch, sweep
 
     changes["cores"] = launch.cores()
     for key in ("sizes", "depths"):

@@ -8,8 +8,9 @@ from pathlib import Path
 
 import click
 
-from haloscope import errors, isolated
+from haloscope import errors
 from haloscope.commands import advise, run
+from haloscope.measure import isolated
 
 SPACE = run.options_of(
     click.argument("app"),
@@ -63,9 +64,11 @@ def command(app, profile, budget, confirm, exhaustive, timeout, seed, output, re
     launch of its own with a time-out, and its result is compared with `reference`; one that fails is left out with the reason.
     At last the winner, the runner-up and plain `ordered/p2p` bulk depth 1 are measured again, interleaved.
     """
-    from haloscope import build, devices, progress, records
+    from haloscope.advice import tune as model
+    from haloscope.core import build
+    from haloscope.measure import devices, progress
     from haloscope.model import profile as profiles
-    from haloscope.model import tune as model
+    from haloscope.report import records
 
     machine = profiles.load(profile) if profile else None
     options["device"] = devices.found(options["device"])
@@ -96,7 +99,7 @@ def command(app, profile, budget, confirm, exhaustive, timeout, seed, output, re
 
 def space(app: str, options: dict):
     """Return the candidates as a sweep, illegal ones set aside. Raises UsageProblem when there are none, or two grids."""
-    from haloscope import sweep
+    from haloscope.measure import sweep
 
     given = {
         **dict.fromkeys(run.PASSED_ON),
@@ -123,7 +126,7 @@ def space(app: str, options: dict):
 
 def _without_oracle(planned):
     """`reference` exists to be right and is never ranked."""
-    from haloscope import sweep
+    from haloscope.measure import sweep
 
     kept = [c for c in planned.configurations if "/" in c.strategy]
     if not kept and planned.configurations:
@@ -135,7 +138,7 @@ def _without_oracle(planned):
 
 def _on_own_cores(planned):
     """Set aside what has more threads than there are cores, unless the ranks alone are too many."""
-    from haloscope import launch, sweep
+    from haloscope.measure import launch, sweep
 
     cores = launch.cores()
     crowded = [c for c in planned.configurations if c.ranks <= cores < c.ranks * c.threads]
@@ -151,8 +154,8 @@ def _on_own_cores(planned):
 
 def _words(configuration) -> str:
     """Return what distinguishes a candidate, in words of the command line."""
-    from haloscope import sweep
-    from haloscope.model import advise as model
+    from haloscope.advice import advise as model
+    from haloscope.measure import sweep
 
     c = configuration
     words = model.name(sweep.choice(c))
@@ -173,7 +176,7 @@ def _title(race, chosen, machine) -> str:
 
 
 def _race(race, top: int) -> str:
-    from haloscope import tables
+    from haloscope.report import tables
 
     shown = [e for e in race.ranking if e.launches][:top]
     unit, factor = tables.unit(e.time_s for e in shown)
@@ -190,8 +193,8 @@ def _race(race, top: int) -> str:
 
 
 def _confirmed(chosen, measured, again) -> str:
-    from haloscope import stats, tables
-    from haloscope.model import tune as model
+    from haloscope.advice import tune as model
+    from haloscope.report import stats, tables
 
     rows = []
     for other in dict.fromkeys(c for c in measured if c.id != chosen.id):
@@ -218,8 +221,8 @@ def _spent(race, again) -> str:
 
 
 def _exhaustive(race, chosen, measurer, launches: int) -> str:
-    from haloscope import stats, tables
-    from haloscope.model import tune as model
+    from haloscope.advice import tune as model
+    from haloscope.report import stats, tables
 
     (best, *_), seconds = model.exhaustively(race.entrants, measurer.once, race.rungs[-1])
     words = f"All candidates took {seconds:.1f} s; choosing took {race.spent_s / seconds:.0%} of that. "
@@ -237,7 +240,7 @@ def _exhaustive(race, chosen, measurer, launches: int) -> str:
 
 def _code(chosen) -> str:
     """Return the lines of code that advice gives, the command completed by what advice does not vary."""
-    from haloscope import sweep
+    from haloscope.measure import sweep
 
     flags = {"process-grid": chosen.process_grid, "tiles": chosen.tiles, "sharing": chosen.sharing, "form": chosen.form,
              "real": chosen.real * (chosen.real != "f64")}  # fmt: skip

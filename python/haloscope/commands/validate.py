@@ -27,8 +27,8 @@ def command(files, profile, samples, stem):
     Errors are predicted over measured, less 1. Regret is the measured time of the model's pick over the measured best of
     the same case. Records without a prediction are counted with the reason; the exit code stays 0.
     """
+    from haloscope.advice import validate as model
     from haloscope.model import profile as profiles
-    from haloscope.model import validate as model
 
     machine = profiles.load(profile)
     found = model.validate(read(files), machine, samples)
@@ -45,7 +45,7 @@ def read(files: Sequence[str]) -> list[dict]:
 
     Raises UsageProblem for a file that cannot be read and when none of them holds a record.
     """
-    from haloscope import records
+    from haloscope.report import records
 
     found = []
     for number, path in enumerate(dict.fromkeys(files), 1):
@@ -77,7 +77,7 @@ def markdown(found, profile: str) -> str:
 
 
 def _figures(pairs) -> list[str]:
-    from haloscope.model import validate as model
+    from haloscope.advice import validate as model
 
     parts = ["## Time of a step\n\n" + errors_table(pairs, exchange=False)]
     held = sum(p.exchange_error is not None for p in pairs)
@@ -91,8 +91,8 @@ def _figures(pairs) -> list[str]:
 
 def errors_table(pairs, exchange: bool) -> str:
     """Return the errors of steps, or of exchanges, per strategy and regime as a table."""
-    from haloscope import tables
-    from haloscope.model import validate as model
+    from haloscope.advice import validate as model
+    from haloscope.report import tables
 
     headers = ["group", "count", "signed median", "median", "p90", "worst"]
     rows = [[e.group, e.count, f"{e.signed:+.1%}", f"{e.median:.1%}", f"{e.p90:.1%}", f"{e.worst:.1%}"]
@@ -101,7 +101,7 @@ def errors_table(pairs, exchange: bool) -> str:
 
 
 def _coverage(c, count: int) -> str:
-    from haloscope.model import validate as model
+    from haloscope.advice import validate as model
 
     if c is None:
         return "## Intervals\n\nNone: the profile gives none, or --samples is 0."
@@ -114,9 +114,9 @@ def _coverage(c, count: int) -> str:
 
 
 def _cases(found) -> str:
-    from haloscope import stats, tables
-    from haloscope.model import advise
-    from haloscope.model import validate as model
+    from haloscope.advice import advise
+    from haloscope.advice import validate as model
+    from haloscope.report import stats, tables
 
     if not found:
         return "## Order and regret\n\nNo case was measured with two choices."
@@ -139,7 +139,7 @@ def _cases(found) -> str:
 
 
 def _each(pairs) -> str:
-    from haloscope import tables
+    from haloscope.report import tables
 
     ordered = sorted(pairs, key=lambda p: -abs(p.error))
     headers = [
@@ -183,7 +183,7 @@ def _write(stem: Path, text: str) -> None:
 
 def plot(found, stem: Path) -> list[Path]:
     """Draw predicted against measured times, steps and exchanges, coloured by regime. Returns the files written."""
-    from haloscope import figures
+    from haloscope.report import figures
 
     plt = figures.plt
     with plt.rc_context(figures.STYLE):
@@ -196,7 +196,7 @@ def plot(found, stem: Path) -> list[Path]:
 
 
 def _scatter(axes, title: str, points: Sequence[tuple[str, float, float]]) -> None:
-    from haloscope import figures
+    from haloscope.report import figures
 
     axes.set_title(title, loc="left", fontweight="bold", fontsize=11)
     points = [(name, x, y) for name, x, y in points if x > 0 and y > 0]

@@ -16,11 +16,11 @@ from dataclasses import dataclass
 
 from haloscope import core
 from haloscope.errors import NotAvailable
+from haloscope.measure.sweep import BOXES
 from haloscope.model import network, price_device, segments
 from haloscope.model.compose import Action, Flight
 from haloscope.model.profile import Profile
 from haloscope.model.surcharge import CONTIGUOUS_FROM, PLAIN, Surcharge, stride_class, surcharge, transports_of
-from haloscope.sweep import BOXES
 
 SHARED_FROM = 4096  # cells: smaller sweeps are not shared by a team (Runner::sweep_alone)
 

@@ -14,10 +14,10 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
+from haloscope.data import DATA
 from haloscope.errors import NotAvailable, UsageProblem, unknown_name
 from haloscope.model import segments
 
-DATA = Path(__file__).resolve().parent.parent / "data"
 SCHEMA, SCHEMA_VERSION = "haloscope-profile", 1
 CLASSES = ("self", "socket", "node", "network")  # where the two ends of a message are, nearest first
 

@@ -11,9 +11,9 @@ from __future__ import annotations
 import csv
 import importlib
 from dataclasses import dataclass
-from pathlib import Path
 
-DATA = Path(__file__).resolve().parent.parent / "data"
+from haloscope.data import DATA
+
 NAMES = ("white2011", "valen2023", "schroeter2021", "davis2017")
 
 
@@ -41,7 +41,7 @@ class Options:
 
 def load(name: str):
     """Import a study's module."""
-    return importlib.import_module(f"haloscope.studies.{name}")
+    return importlib.import_module(f"haloscope.studies.{name}.study")
 
 
 def published(study: str, table: str) -> list[dict[str, str]]:

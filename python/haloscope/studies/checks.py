@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from haloscope import tables
+from haloscope.report import tables
 
 MET, MISSED, EXCEPTION = "met", "MISSED", "exception"
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from haloscope import sweep
+from haloscope.measure import sweep
 
 RANKS = 2
 LAUNCHES = 4

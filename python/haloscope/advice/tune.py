@@ -1,0 +1,342 @@
+"""Tuning: the model says what to try first, short measurements sort out, longer ones decide.
+
+Successive halving (Jamieson, Talwalkar 2016, algorithm 1) in rungs of equal time: each rung measures longer and therefore
+fewer candidates, the fastest of the rung before first. What is dropped is dropped for one of three reasons: it is slower than
+the best by more than the noise, it failed, or the time was up before it was its turn; the reason is kept.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import statistics
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+
+from haloscope import core
+from haloscope.errors import HaloscopeError, NotAvailable, UsageProblem
+from haloscope.measure import isolated, sweep
+from haloscope.model import predict
+from haloscope.model.profile import Profile
+from haloscope.report import records, stats, tables
+
+SHARE, MOST_S = 0.1, 60.0  # of the exhaustive time, and in seconds, which tuning may take unless told otherwise
+NOISE = 0.02  # two launches that differ less are not told apart, however well their repetitions agree
+ALIKE = (
+    0.1  # how much later the next of several candidates with one prediction has its turn: they may be the same thing
+)
+LEAST = 4  # candidates that the first rung measures even when its time is up; later ones half as many
+DEFAULT = {"strategy": "ordered/p2p", "schedule": "bulk", "depth": 1}
+
+Once = Callable[[sweep.Configuration, str], dict]  # measure a configuration in a launch of that name -> its record
+
+
+@dataclass(frozen=True)
+class Length:
+    """How long a launch measures: `repetitions` of `seconds` each, after one to warm up."""
+
+    seconds: float
+    repetitions: int
+
+    @property
+    def total(self) -> float:
+        """Seconds that a launch spends in time steps."""
+        return self.seconds * (self.repetitions + 1)
+
+    def of(self, configuration: sweep.Configuration) -> sweep.Configuration:
+        """Return a configuration that is measured for so long."""
+        settings = dict(configuration.settings) | {
+            "seconds": f"{self.seconds:g}",
+            "repetitions": str(self.repetitions),
+            "warmup": "1",
+        }
+        return dataclasses.replace(configuration, settings=tuple(settings.items()))
+
+
+MORE = "-more-"  # in the names of launches that repeat a rung
+FURTHER, FEW = 4, 3  # most further launches of the last rung, and of how many candidates
+RUNGS = (Length(0.02, 3), Length(0.05, 5), Length(0.2, 5))  # the last is what `haloscope run` does
+
+
+@dataclass
+class Entrant:
+    """One candidate: what is predicted (seconds per step, None: nothing), what was measured by launch, and how it ended.
+
+    fate: why it is out, "" while it is in. rungs: how many it was measured in.
+    """
+
+    configuration: sweep.Configuration
+    predicted_s: float | None = None
+    launches: dict[str, list[float]] = field(default_factory=dict)
+    rungs: int = 0
+    fate: str = ""
+
+    @property
+    def id(self) -> str:
+        """The configuration's name."""
+        return self.configuration.id
+
+    @property
+    def time_s(self) -> float:
+        """Median seconds per step of its longest launches, those of the last rung that it was in; infinite without any."""
+        if not self.launches:
+            return float("inf")
+        last = rung_of(list(self.launches)[-1])
+        return statistics.median(statistics.median(t) for name, t in self.launches.items() if rung_of(name) == last)
+
+
+def rung_of(launch: str) -> str:
+    """Return the rung that a launch belongs to, by its name."""
+    return launch.partition(MORE)[0]
+
+
+# ---- the order in which candidates are tried -----------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Order:
+    """Candidates in the order in which they are tried, and why some of them have no prediction, with their numbers."""
+
+    entrants: tuple[Entrant, ...]
+    unpriced: dict[str, int]
+
+
+def order(
+    configurations: Sequence[sweep.Configuration],
+    profile: Profile | None,
+    setting: predict.Setting = predict.PLAINLY,
+    seed: int = 0,
+) -> Order:
+    """Put candidates in order: DEFAULT, then by predicted time with those that are alike spread out, then at random those
+    without a prediction.
+
+    profile: None orders all at random. Cost: one prediction each, milliseconds.
+    """
+    unpriced: Counter[str] = Counter()
+    entrants = []
+    for configuration in sweep.shuffled(configurations, seed, 0):
+        try:
+            seconds = _predicted(configuration, profile, setting) if profile else None
+        except (NotAvailable, UsageProblem) as problem:
+            seconds = None
+            unpriced[str(problem)] += 1
+        entrants.append(Entrant(configuration, seconds))
+    turns = {e.id: turn for e, turn in zip(entrants, _turns([e.predicted_s for e in entrants]), strict=True)}
+    entrants.sort(key=lambda e: (not is_default(e.configuration), turns[e.id]))
+    return Order(tuple(entrants), dict(unpriced.most_common()))
+
+
+def _turns(predicted: Sequence[float | None]) -> list[float]:
+    """Return by what to sort: the time; for the k-th of equal times one that is k x ALIKE longer; infinite for none."""
+    seen: Counter[str] = Counter()
+    turns = []
+    for seconds in predicted:
+        key = f"{seconds or 0:.9e}"
+        turns.append(float("inf") if seconds is None else seconds * (1 + ALIKE * seen[key]))
+        seen[key] += 1
+    return turns
+
+
+def _predicted(configuration: sweep.Configuration, profile: Profile, setting: predict.Setting) -> float:
+    how = dataclasses.replace(setting, tiles=configuration.tiles, barrier=configuration.barrier)
+    return predict.predict(sweep.choice(configuration), profile, how, samples=0).time_s
+
+
+def is_default(configuration: sweep.Configuration) -> bool:
+    """Whether a configuration is the plain exchange that others are compared with, `ordered/p2p` bulk at depth 1."""
+    return all(getattr(configuration, name) == value for name, value in DEFAULT.items())
+
+
+# ---- the race ------------------------------------------------------------------------------------------------------------
+
+
+@dataclass
+class Race:
+    """Successive halving over candidates in the order given.
+
+    once: measures a configuration in a launch of a given name and returns its record, whose `tuning.wall_s` counts as spent.
+    budget_s: seconds for all rungs, None: SHARE of what it would take to measure every candidate as long as the last rung
+    does, at most MOST_S. noise: least relative difference that counts; what the machine shows more than that is added from launches of the
+    same configuration at both ends of a rung.
+    """
+
+    entrants: Sequence[Entrant]
+    once: Once
+    budget_s: float | None = None
+    rungs: Sequence[Length] = RUNGS
+    noise: float = NOISE
+    on_step: Callable[[str], None] = lambda text: None
+    spent_s: float = 0.0
+    seen_noise: list[float] = field(default_factory=list)  # by rung
+    starting_s: list[float] = field(default_factory=list)  # wall time of launches beyond their time steps
+
+    def run(self) -> Race:
+        """Carry out all rungs. Raises HaloscopeError when every candidate that was tried failed."""
+        alive = list(self.entrants)
+        for number, length in enumerate(self.rungs, 1):
+            tried = self._rung(number, length, alive)
+            good = [e for e in tried if not e.fate]
+            if not good:
+                raise HaloscopeError(self._nothing())
+            self._drop(min(good, key=lambda e: e.time_s), good, self.seen_noise[-1])
+            alive = sorted((e for e in good if not e.fate), key=lambda e: e.time_s)
+            if len(alive) == 1:
+                return self
+        self._again(alive)
+        return self
+
+    @property
+    def ranking(self) -> list[Entrant]:
+        """Those still in, fastest first; then those that came far, by their last times; those never measured last."""
+        return sorted(self.entrants, key=lambda e: (bool(e.fate), -e.rungs, e.time_s))
+
+    @property
+    def exhaustive_s(self) -> float:
+        """Seconds that one launch of every candidate, as long as those of the last rung, would take."""
+        return self._each(self.rungs[-1]) * len(self.entrants)
+
+    def _each(self, length: Length) -> float:
+        """Seconds that one launch of that length takes, start included; 0 before the first has ended."""
+        return statistics.mean(self.starting_s) + length.total if self.starting_s else 0.0
+
+    def _rung(self, number: int, length: Length, alive: Sequence[Entrant]) -> list[Entrant]:
+        """Measure what the time allows, then the first one again; the rest is out. Returns those tried."""
+        name, tried, least = f"rung-{number}", [], LEAST if number == 1 else LEAST // 2
+        for entrant in alive:
+            needed = 2 * self._each(length)  # for it, and for the first one again
+            if len(tried) >= least and self.spent_s + needed > self._until(number):
+                entrant.fate = (
+                    "time was up before its turn" if number > 1 else "not measured: time was up before its turn"
+                )
+                continue
+            self._measure(entrant, length, name)
+            tried.append(entrant)
+        self.seen_noise.append(self._repeat(tried, length, name))
+        return tried
+
+    def _again(self, alive: Sequence[Entrant]) -> None:
+        """What is left of the budget goes to the fastest few in turn: a single launch may have been a lucky one."""
+        length, rung = self.rungs[-1], f"rung-{len(self.rungs)}"
+        for number in range(1, FURTHER + 1):
+            few = sorted((e for e in alive if not e.fate), key=lambda e: e.time_s)[:FEW]
+            if len(few) < 2 or self.spent_s + len(few) * self._each(length) > self._budget:
+                return
+            for entrant in few:
+                self._measure(entrant, length, f"{rung}{MORE}{number}")
+
+    def _until(self, number: int) -> float:
+        """Seconds that may be spent by the end of a rung; what one leaves the next may use."""
+        return self._budget * number / len(self.rungs)
+
+    @property
+    def _budget(self) -> float:
+        return min(MOST_S, SHARE * self.exhaustive_s) if self.budget_s is None else self.budget_s
+
+    @property
+    def part(self) -> float:
+        """Spent time over the budget, 0 to 1."""
+        return min(1.0, self.spent_s / self._budget) if self._budget else 0.0
+
+    def _measure(self, entrant: Entrant, length: Length, name: str) -> None:
+        record = self._shot(entrant, length, name)
+        if isolated.ended_well(record):
+            entrant.launches[name] = records.step_times(record)
+            entrant.rungs += MORE not in name
+        else:
+            entrant.fate = f"failed: {isolated.reason(record)}"
+
+    def _shot(self, entrant: Entrant, length: Length, name: str) -> dict:
+        record = self.once(length.of(entrant.configuration), name)
+        wall = record["tuning"]["wall_s"]
+        self.spent_s += wall
+        if isolated.ended_well(record):
+            self.starting_s.append(max(0.0, wall - length.total))
+        self.on_step(entrant.id)
+        return record
+
+    def _repeat(self, tried: Sequence[Entrant], length: Length, name: str) -> float:
+        """Return by how much two launches of the same differ, one at each end of the rung; at least `noise`."""
+        first = next((e for e in tried if not e.fate), None)
+        if first is None or len(tried) == 1:
+            return self.noise
+        record = self._shot(first, length, f"{name}-again")
+        if not isolated.ended_well(record):
+            first.fate = f"failed: {isolated.reason(record)} (the second time)"
+            return self.noise
+        ratio = statistics.median(records.step_times(record)) / first.time_s
+        return min(0.9, max(self.noise, abs(ratio - 1), abs(1 / ratio - 1)))
+
+    def _drop(self, best: Entrant, good: Sequence[Entrant], noise: float) -> None:
+        """Take out what is slower than the best beyond doubt: even if its launches were unlucky and the best's lucky."""
+        for entrant in good:
+            ratio = stats.ratio_of_launches(entrant.launches, best.launches)
+            if entrant is not best and ratio.low > (1 + noise) / (1 - noise):
+                entrant.fate = f"{ratio.value:.2f} times the best, noise {noise:.0%}"
+
+    def _nothing(self) -> str:
+        reasons = Counter(e.fate for e in self.entrants if e.fate.startswith("failed"))
+        text, count = reasons.most_common(1)[0]
+        return f"no candidate could be measured; {count} {text}"
+
+
+# ---- what is re-run, and what it says ------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Rerun:
+    """Configurations measured again, interleaved: rows by id, and the seconds it took."""
+
+    rows: dict[str, tables.Row]
+    wall_s: float
+
+    def ratio(self, other: sweep.Configuration, choice: sweep.Configuration) -> stats.Estimate | None:
+        """Time of one over that of another, paired by launch: above 1 where `choice` is faster; None if not measured."""
+        if other.id not in self.rows or choice.id not in self.rows:
+            return None
+        return stats.ratio_of_launches(self.rows[other.id].launches, self.rows[choice.id].launches)
+
+
+def rerun(paired: Callable, configurations: Sequence[sweep.Configuration], launches: int, name: str,
+          length: Length = RUNGS[-1]) -> Rerun:  # fmt: skip
+    """Measure some configurations afresh, all in each launch, in random order. paired: as `isolated.Isolated.paired`."""
+    distinct = list({c.id: length.of(c) for c in configurations}.values())
+    found, wall = paired(distinct, launches, name)
+    return Rerun({row.id: row for row in tables.rows(r for r in found if isolated.ended_well(r))}, wall)
+
+
+def decide(winner: sweep.Configuration, others: Sequence[sweep.Configuration], again: Rerun) -> sweep.Configuration:
+    """Return the winner, or the one of the others that its re-run tells to be faster, the fastest of those."""
+    ratios = [(other, again.ratio(winner, other)) for other in others if other.id != winner.id]
+    faster = [(r.value, other) for other, r in ratios if r and stats.told(r, "faster", "slower", 3) == "faster"]
+    return max(faster, key=lambda pair: pair[0])[1] if faster else winner
+
+
+def exhaustively(
+    entrants: Sequence[Entrant], once: Once, length: Length = RUNGS[-1]
+) -> tuple[list[sweep.Configuration], float]:
+    """Measure every candidate once, at full length. Returns the configurations, fastest first, and the seconds that all took.
+
+    Raises HaloscopeError when none could be measured.
+    """
+    times, spent = {}, 0.0
+    for entrant in entrants:
+        record = once(length.of(entrant.configuration), "exhaustive")
+        spent += record["tuning"]["wall_s"]
+        if isolated.ended_well(record):
+            times[entrant.id] = (statistics.median(records.step_times(record)), entrant.configuration)
+    if not times:
+        raise HaloscopeError("no candidate could be measured")
+    return [configuration for _, configuration in sorted(times.values(), key=lambda pair: pair[0])], spent
+
+
+def default_of(configuration: sweep.Configuration) -> sweep.Configuration | None:
+    """Return the plain exchange of the same grid, ranks and threads; None where it is not legal."""
+    strategy = core.device_strategy_names()[0] if configuration.device else DEFAULT["strategy"]
+    plain = dataclasses.replace(
+        configuration, **DEFAULT | {"strategy": strategy, "box": 0}, region="full", sharing="", tiles=0, memory=""
+    )
+    settings = dict(plain.settings)
+    if "verify" in settings and settings["verify"] != "0":
+        settings["verify"] = "3"  # two whole exchanges and one more step, as for all others
+    plain = dataclasses.replace(plain, settings=tuple(settings.items()))
+    return None if core.illegal(sweep.choice(plain)) else plain

@@ -1,0 +1,265 @@
+"""Predictions against measurements: signed errors, coverage of the intervals, order, and what the model's pick would cost.
+
+Every measured configuration is predicted once, from what its records say was run. What cannot be compared is counted with
+the reason. Two times are compared: that of a step, and that of the exchange itself where the records hold it.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from haloscope import core
+from haloscope.advice import advise
+from haloscope.errors import HaloscopeError
+from haloscope.model import predict
+from haloscope.model.profile import Profile
+from haloscope.report import stats, tables
+
+# The phases of what `Prediction.exchange_s` predicts, with the statistic over ranks: it is predicted for the rank that sets the
+# pace, and that is the one that waits least for others.
+EXCHANGE_PHASES = {"pack": "mean", "send": "mean", "unpack": "mean", "copy": "mean", "wait": "min", "desync": "min"}
+COMPUTING = ("compute", "reduction", "runner")
+NOMINAL = 0.9  # share of measurements that the intervals are tested to hold
+CASE = (
+    "app",
+    "form",
+    "real",
+    "cells",
+    "periodic",
+    "ranks",
+    "nodes",
+    "placement",
+    "barrier",
+)  # one choice is made per case
+OVERSUBSCRIBED = "oversubscribed"
+REGIMES = {"wait": "imbalance", "synchronisation": "synchronisation-bound", "copy": "packing-bound", "pack": "packing-bound",
+           "unpack": "packing-bound", "compute": "compute-bound", "reduction": "reduction-bound"}  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Pair:
+    """One configuration measured and predicted; seconds per time step.
+
+    regime: what the predicted step is bound by; exchange_regime: the same of the exchange alone. exchange_s: measured, see
+    EXCHANGE_PHASES; None where the records do not hold it.
+    """
+
+    row: tables.Row
+    prediction: predict.Prediction
+    regime: str
+    exchange_regime: str
+    exchange_s: float | None
+
+    @property
+    def error(self) -> float:
+        """Predicted over measured step time, less 1: positive where the model is too slow."""
+        return self.prediction.time_s / self.row.step.value - 1
+
+    @property
+    def exchange_error(self) -> float | None:
+        """The same for the exchange itself; None where it was not measured."""
+        return self.prediction.exchange_s / self.exchange_s - 1 if self.exchange_s else None
+
+    @property
+    def covered(self) -> bool | None:
+        """Whether the measured step lies in the predicted interval; None where the prediction has none."""
+        ends = self.prediction.interval
+        return None if ends is None else ends[0] <= self.row.step.value <= ends[1]
+
+
+@dataclass(frozen=True)
+class Errors:
+    """Relative errors of one group: the median with its sign, and median, 90th percentile and largest without."""
+
+    group: str
+    count: int
+    signed: float
+    median: float
+    p90: float
+    worst: float
+
+
+@dataclass(frozen=True)
+class Case:
+    """All choices measured for one case: what the model picks, what was fastest, and what the pick costs.
+
+    order: rank correlation (Kendall's tau) of predicted and measured times, NaN where all are equal. regret: measured time of
+    the pick over that of the fastest, paired by launch; 1 where they are the same.
+    """
+
+    name: str
+    count: int
+    order: float
+    pick: Pair
+    best: Pair
+    regret: stats.Estimate
+
+
+@dataclass(frozen=True)
+class Validation:
+    """What was compared, apart from that the configurations with more threads than cores, and why others were not."""
+
+    pairs: tuple[Pair, ...]
+    crowded: tuple[Pair, ...]
+    left_out: Mapping[str, int]
+    warnings: tuple[str, ...]
+
+
+def validate(found: Iterable[dict], profile: Profile, samples: int = predict.SAMPLES) -> Validation:
+    """Predict every measured configuration of some records.
+
+    found: records as `records.read` returns them; launches of several files must have different ids. samples: draws of the
+    profile's parameters for the intervals, 0 = none. A configuration that failed its check, that the profile has no costs
+    for or that a prediction does not describe is counted in `left_out` by its reason.
+    """
+    found = list(found)
+    left_out = Counter(f"{r['kind']}: {r['reason']}" for r in found if r["kind"] in ("skipped", "failed"))
+    left_out.update(f"a record of kind {r['kind']} holds no time steps" for r in found
+                    if r["kind"] not in ("measurement", "skipped", "failed"))  # fmt: skip
+    table = tables.rows(found)
+    pairs = []
+    for row in table:
+        try:
+            pairs.append(_pair(row, profile, samples))
+        except HaloscopeError as problem:
+            left_out[str(problem)] += 1
+    apart = [[p for p in pairs if p.row.oversubscribed is crowded] for crowded in (False, True)]
+    return Validation(*map(tuple, apart), dict(left_out.most_common()), tuple(foreign(table, profile)))
+
+
+def _pair(row: tables.Row, profile: Profile, samples: int) -> Pair:
+    if row.verification == "failed":
+        raise HaloscopeError("its result differs from `reference`, so its time means nothing")
+    if any(record.get("poisson", {}).get("termination") == "precision" for record in row.records):
+        raise HaloscopeError("a solution to a precision reduces in each step; predictions are of a number of steps")
+    if row.step.value <= 0:
+        raise HaloscopeError("its measured time is 0")
+    found = predict.predict(choice_of(row.request), profile, setting_of(row.request), samples)
+    exposed = {term: s for term, s in found.terms.items() if term not in COMPUTING}
+    return Pair(row, found, regime(found, profile, found.terms), regime(found, profile, exposed), exchange_of(row))
+
+
+def choice_of(request: Mapping) -> core.Choice:
+    """Return what the request of a measurement picked."""
+    given = {f.name: request[f.name] for f in dataclasses.fields(core.Choice) if request.get(f.name) not in (None, "")}
+    given |= {"cells": tuple(request["cells"]), "periodic": tuple(request["periodic"])}
+    return core.Choice(**given | {"process_grid": tables.cell(request["process_grid"])})
+
+
+def setting_of(request: Mapping) -> predict.Setting:
+    """Return how the request of a measurement was run, as predictions know it."""
+    return predict.Setting(tiles=request.get("tiles", 0) * (request["schedule"] == "split"),
+                           barrier=bool(request.get("barrier", False)))  # fmt: skip
+
+
+def exchange_of(row: tables.Row) -> float | None:
+    """Return the seconds per step that the exchange takes by itself, on the rank that sets the pace; None where phases do not say.
+
+    Phases are those of the control thread, so a communication thread's are not all in them; nor are there any without
+    timers, nor with one rank, whose exchange is but copies.
+    """
+    request = row.request
+    hidden = request["schedule"] == "comm-thread" and request["threads"] > 1
+    if hidden or not request.get("timers", True) or request["ranks"] == 1:
+        return None
+    return sum(row.phase(name, statistic) for name, statistic in EXCHANGE_PHASES.items()) or None
+
+
+def regime(prediction: predict.Prediction, profile: Profile, terms: Mapping[str, float]) -> str:
+    """Return what a prediction is bound by: the largest of some of its terms; messages by latency or by bytes."""
+    largest = max(terms, key=terms.get)
+    return REGIMES[largest] if largest in REGIMES else advise.bound_by(prediction, profile)
+
+
+def foreign(table: Sequence[tables.Row], profile: Profile) -> list[str]:
+    """Say in which ways the records come from another machine or MPI than the profile."""
+    environments = [record["environment"] for row in table for record in row.records]
+    cpus, libraries = ([e[key] for e in environments if key in e] for key in ("cpu", "mpi_library"))
+    return profile.foreign(cpus, libraries, "the records")
+
+
+# ---- what the pairs amount to ------------------------------------------------------------------------------------------
+
+
+def errors(group: str, values: Sequence[float]) -> Errors:
+    """Return the figures of some relative errors, at least one."""
+    size = np.abs(values)
+    return Errors(
+        group, len(size), *map(float, (np.median(values), np.median(size), np.percentile(size, 90), size.max()))
+    )
+
+
+def grouped(pairs: Sequence[Pair], exchange: bool = False) -> list[Errors]:
+    """Return the errors of all, then per strategy, then per regime; of the exchange itself when asked."""
+    values = [(p, p.exchange_error if exchange else p.error) for p in pairs]
+    values = [(p, e) for p, e in values if e is not None]
+    if not values:
+        return []
+    keys = (lambda p: p.prediction.choice.strategy, lambda p: p.exchange_regime if exchange else p.regime)
+    found = [errors("all", [e for _, e in values])]
+    for key in keys:
+        names = sorted({key(p) for p, _ in values})
+        found += [errors(name, [e for p, e in values if key(p) == name]) for name in names]
+    return found
+
+
+@dataclass(frozen=True)
+class Coverage:
+    """How many measurements lie in their predicted intervals, and how likely so few or many are if NOMINAL of all did."""
+
+    inside: int
+    count: int
+    p_value: float
+
+
+def coverage(pairs: Sequence[Pair]) -> Coverage | None:
+    """Return the coverage of the intervals, by a two-sided binomial test; None where no prediction has an interval."""
+    from scipy.stats import binomtest
+
+    states = [p.covered for p in pairs if p.covered is not None]
+    return (
+        Coverage(sum(states), len(states), float(binomtest(sum(states), len(states), NOMINAL).pvalue))
+        if states
+        else None
+    )
+
+
+def cases(pairs: Sequence[Pair]) -> list[Case]:
+    """Return for each case with at least two choices the order, the pick and its regret, the largest regret first.
+
+    The fastest by measurement is lucky too, so a regret from records is rather too large than too small.
+    """
+    groups: dict[tuple, list[Pair]] = {}
+    for pair in pairs:
+        groups.setdefault(tuple(str(pair.row.request.get(axis)) for axis in CASE), []).append(pair)
+    return sorted((_case(group) for group in groups.values() if len(group) > 1), key=lambda c: -c.regret.value)
+
+
+def _case(group: Sequence[Pair]) -> Case:
+    from scipy.stats import kendalltau
+
+    pick = min(group, key=lambda p: p.prediction.time_s)
+    best = min(group, key=lambda p: p.row.step.value)
+    predicted, measured = [p.prediction.time_s for p in group], [p.row.step.value for p in group]
+    request = pick.row.request
+    name = f"{request['app']} {tables.cell(request['cells'])}, {request['ranks']} ranks"
+    name += f" on {request['nodes']} nodes" if request.get("nodes") else ""
+    name += f", {request['real']}" if request.get("real", "f64") != "f64" else ""
+    if pick is best:
+        regret = stats.Estimate(1.0, 1.0, 1.0, pick.row.step.samples, pick.row.step.launches)
+    else:
+        regret = stats.ratio_of_launches(pick.row.launches, best.row.launches)
+    constant = len(set(predicted)) == 1 or len(set(measured)) == 1
+    order = math.nan if constant else float(kendalltau(predicted, measured).statistic)
+    return Case(name, len(group), order, pick, best, regret)
+
+
+def mean_regret(found: Sequence[Case]) -> float:
+    """Return the geometric mean of the regrets of some cases, at least one."""
+    return float(np.exp(np.mean([math.log(case.regret.value) for case in found])))

@@ -1,0 +1,1 @@
+"""From measured points of a machine to the laws of its profile."""

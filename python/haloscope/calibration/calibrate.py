@@ -1,0 +1,292 @@
+"""A machine profile from the records of a calibration: fits with intervals, and what the data could not tell in notes."""
+
+from __future__ import annotations
+
+import itertools
+import time
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from haloscope.calibration import calibrate_device, in_step, laws
+from haloscope.calibration.laws import Law, Row, Terms
+from haloscope.calibration.points import KIND, SECTIONS
+from haloscope.errors import UsageProblem
+from haloscope.measure import microbench
+from haloscope.model import profile, segments
+from haloscope.model.surcharge import stride_class
+from haloscope.report import stats
+
+ROW_BYTES = 8  # of the rows that strided costs are given for
+FEW_ROWS = 4  # points below which nothing is fitted
+
+
+@dataclass
+class Calibration:
+    """A profile (`data`) with the fits it came from: laws over amounts, terms of steps and transports, contention of messages."""
+
+    data: dict
+    laws: list[Law] = field(default_factory=list)
+    transports: list[Terms] = field(default_factory=list)
+    contention: Terms | None = None
+
+
+def fit_profile(
+    found: Iterable[dict], name: str = "", source: str = "records", notes: Sequence[str] = ()
+) -> Calibration:
+    """Fit a profile to records of `haloscope calibrate`.
+
+    found: records of any kinds; only passed micro-benchmarks of p2p and calibration points count. name: of the profile,
+    default the host's. source: said in it. notes: put before the notes of the fits. Sections without data are left out.
+    Raises UsageProblem when nothing is usable, and for records of several machines or MPI libraries.
+    """
+    measured = [r for r in found if r["kind"] in (microbench.KIND, KIND, "measurement")]
+    good = [r for r in measured if r["verification"]["status"] != "failed"]
+    if not good:
+        raise UsageProblem("there is no measured point of a calibration; run haloscope calibrate -o FILE.json")
+    made = Calibration(_head(good, name, source))
+    failed = sorted({r["id"] for r in measured if r not in good})
+    made.data["notes"] = [*notes, *(f"{name}: its check failed, left out" for name in failed)]
+    _network(made, good)
+    _packing(made, good)
+    _kernels(made, good)
+    _reductions(made, good)
+    made.laws += calibrate_device.fit(made.data, good)
+    made.transports += in_step.fit(made.data, good)
+    made.data["notes"] += _remarks(made, good)
+    profile.checked(made.data, "the fitted profile")
+    return made
+
+
+def _head(good: Sequence[dict], name: str, source: str) -> dict:
+    """Return the parts of a profile that say of what machine it is."""
+    most = max(r["request"]["ranks"] for r in good)
+    machines = {
+        (
+            r["environment"].get("cpu", ""),
+            r["environment"]["mpi_library"],
+            *sorted(set(r["environment"].get("hosts", ()))),
+        )
+        for r in good
+        if r["request"]["ranks"] == most
+    }
+    if len(machines) > 1:
+        raise UsageProblem(
+            f"the records are of {len(machines)} machines or MPI libraries ({'; '.join(' '.join(m) for m in sorted(machines))});"
+            " fit those of one at a time"
+        )
+    (cpu, library, *hosts) = machines.pop()
+    e = good[0]["environment"]
+    sockets = e.get("sockets", 1)
+    return {
+        "schema": profile.SCHEMA,
+        "schema_version": profile.SCHEMA_VERSION,
+        "name": name or (hosts or ["machine"])[0],
+        "origin": "calibrated",
+        "source": source,
+        "created": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
+        "machine": {
+            "host": ", ".join(hosts) or "unknown",
+            "cpu": cpu,
+            "nodes": max(1, len(hosts)),
+            "sockets_per_node": sockets,
+            "cores_per_socket": max(1, e.get("cores", 1) // sockets),
+        },
+        "mpi_library": " ".join(library.split()),
+    }
+
+
+def _points(good: Sequence[dict], part: str):
+    """Yield launch, request and point of every calibration record of one part."""
+    for record in good:
+        if record["kind"] == KIND and record["request"]["part"] == part:
+            for point in record["points"]:
+                yield record["launch"]["id"], record["request"], point
+
+
+def _least(samples: Sequence[float]) -> float:
+    """Return the sample that was disturbed least; each is a mean over many repeats, and disturbances only lengthen it."""
+    return float(min(samples))
+
+
+# ---- network -----------------------------------------------------------------------------------------------------------
+
+
+def _network(made: Calibration, good: Sequence[dict]) -> None:
+    curves = {c.request["ranks"]: c for c in microbench.curves(r for r in good if r["kind"] == microbench.KIND)
+              if c.request["transport"] == microbench.BASE}  # fmt: skip
+    if 2 not in curves:
+        return
+    where = "network" if len(set(curves[2].records[0]["environment"].get("hosts", ()))) > 1 else "socket"
+    law = laws.fit_law(f"network/{where}", _samples(curves[2], "latency_s"), most=4)
+    made.laws.append(law)
+    network = {"classes": {where: {"segments": segments.to_json(law.segments)}}}
+    made.contention = _contention(good, curves[2], law)
+    contention = dict(made.contention.values)
+    if made.contention.interval:
+        contention["interval"] = {k: list(v) for k, v in made.contention.interval.items()}
+    if pairs := _pairs(curves):
+        contention["pairs"] = pairs
+    if contention:
+        network["classes"][where]["contention"] = contention
+    made.data["network"] = network
+
+
+def _samples(curve: microbench.Curve, what: str) -> list[Row]:
+    return [
+        Row(launch, size, _least(times))
+        for size in curve.sizes()
+        for launch, times in curve.samples(size, what).items()
+    ]
+
+
+def _contention(good: Sequence[dict], curve: microbench.Curve, law: Law) -> Terms:
+    """Fit how messages at the same time slow each other down: m each way take duplex (1 + shared (m - 1)) times one."""
+    rows = [(r.launch, 1, r.amount, r.seconds) for r in _samples(curve, "exchange_s")]
+    for launch, request, point in _points(good, "exchange"):
+        if request["strategy"].endswith("/" + microbench.BASE) and point["gapped_bytes"] == 0:
+            size = point["bytes"] / point["messages"]
+            rows.append((launch, point["messages"], size, _least(point["exchange_s"])))
+    launches, count, size, seconds = (np.array(column) for column in zip(*rows, strict=True))
+    ratio = np.atleast_1d(segments.evaluate(law.segments, size.astype(float))) / seconds.astype(float)
+    count = count.astype(float)
+
+    def solve(weight, loss: str = "linear"):
+        from scipy import optimize
+
+        def wrong(v):
+            return weight * (ratio * (1 + v[0] * (count - 1)) * v[1] - 1)
+
+        return optimize.least_squares(wrong, (0.7, 1.3), bounds=((0, 1), (np.inf, 2)), loss=loss, f_scale=0.1).x
+
+    best = solve(1.0, laws.LOSS)
+    found = np.array([solve(weight) for weight in np.sqrt(laws.resampled(launches))])
+    low, high = np.quantile(found, (0.025, 0.975), axis=0)
+    names = ["shared", "duplex"] if (count > 1).any() else ["duplex"]
+    column = {"shared": 0, "duplex": 1}
+    errors = ratio * (1 + best[0] * (count - 1)) * best[1] - 1
+    return Terms(
+        "contention",
+        {n: float(best[column[n]]) for n in names},
+        {n: (float(low[column[n]]), float(high[column[n]])) for n in names},
+        tuple({"shared", "duplex"} - set(names)),
+        len(rows),
+        errors,
+    )
+
+
+def _pairs(curves: dict[int, microbench.Curve]) -> list[dict]:
+    """How much slower a message is with several pairs at once, per size."""
+    single = curves[2]
+    return [
+        {"pairs": ranks // 2, "bytes": size, "factor": curve.time(size).value / single.time(size).value}
+        for ranks, curve in sorted(curves.items())
+        if ranks > 2
+        for size in curve.sizes()
+        if size in single.sizes()
+    ]
+
+
+# ---- packing and copying -----------------------------------------------------------------------------------------------
+
+
+def _packing(made: Calibration, good: Sequence[dict]) -> None:
+    """Blocks that a sweep leaves in the cache and larger ones are fitted apart, where that explains more."""
+    rows: dict[tuple, list[tuple[float, Row]]] = defaultdict(list)
+    for launch, request, point in _points(good, "pack"):
+        what, threads = stride_class(point["row_bytes"]), request["threads"]
+        scale = ROW_BYTES / point["row_bytes"] if what == "strided" else 1.0
+        if "pack_s" in point:
+            both = _least(np.add(point["pack_s"], point["unpack_s"])) / 2  # an exchange does both
+            rows["pack", what, threads].append((point["block_bytes"], Row(launch, point["bytes"] * scale, both)))
+        copied = Row(launch, point["copy_bytes"] * scale, _least(point["copy_s"]))
+        rows["copy", what, threads].append((point["block_bytes"], copied))
+    if not rows:
+        return
+    limit = _cache_limit([found for (_, _, threads), found in rows.items() if threads == 1])
+    far: dict = {}
+    for (section, what, threads), found in sorted(rows.items()):
+        inside = [row for block, row in found if block < limit]
+        outside = [row for block, row in found if block >= limit]
+        apart = min(len(inside), len(outside)) >= FEW_ROWS
+        for place, prefix, chosen in (
+            (made.data, "", inside if apart else [row for _, row in found]),
+            (far, "beyond_cache/", outside if apart else []),
+        ):
+            if chosen:
+                law = laws.fit_law(f"{prefix}{section}/{what}/{threads}", chosen, most=2)
+                made.laws.append(law)
+                table = place.setdefault(section, {}).setdefault(what, {})
+                table[str(threads)] = segments.to_json(law.segments)
+    made.data["strided_row_bytes"] = ROW_BYTES
+    if far:
+        made.data["beyond_cache"] = {"from_block_bytes": limit} | far
+
+
+def _cache_limit(tables: Sequence[Sequence[tuple[float, Row]]]) -> float:
+    """Return the size of blocks from which copying costs more: where the spread of cost per byte within both parts is least.
+
+    Infinite where no limit lowers the spread by a fifth.
+    """
+    sizes = sorted({block for table in tables for block, _ in table})
+
+    def spread(limit: float) -> float:
+        total = 0.0
+        for table in tables:
+            for beyond in (False, True):
+                cost = [np.log(row.seconds / row.amount) for block, row in table if (block >= limit) == beyond]
+                total += len(cost) * float(np.var(cost)) if cost else 0.0
+        return total
+
+    limits = [float(np.sqrt(a * b)) for a, b in itertools.pairwise(sizes)]
+    best = min(limits, key=spread, default=np.inf)
+    return best if limits and spread(best) < 0.8 * spread(np.inf) else np.inf
+
+
+# ---- kernels, reductions -----------------------------------------------------------------------------------
+
+
+def _kernels(made: Calibration, good: Sequence[dict]) -> None:
+    rows: dict[tuple[str, int, int], list[Row]] = defaultdict(list)
+    for launch, q, point in _points(good, "kernel"):
+        rows[laws.kernel_name(q), q["depth"], q["ranks"]].append(Row(launch, point["cells"], _least(point["sweep_s"])))
+    made.laws += laws.fit_kernels(made.data, rows)
+
+
+def _reductions(made: Calibration, good: Sequence[dict]) -> None:
+    times: dict[int, dict[str, list[float]]] = defaultdict(lambda: defaultdict(list))
+    for launch, q, point in _points(good, "allreduce"):
+        times[q["ranks"]][launch] += point["allreduce_s"]
+    rows = []
+    for ranks, launches in sorted(times.items()):
+        estimate = stats.median_over_launches(list(launches.values()))
+        interval = {"time_s": [estimate.low, estimate.high]}
+        rows.append({"ranks": ranks, "time_s": estimate.value, "interval": interval})
+    if rows:
+        made.data["reductions"] = {"allreduce": rows}
+
+
+# ---- notes -------------------------------------------------------------------------------------------------------------
+
+
+def _remarks(made: Calibration, good: Sequence[dict]) -> list[str]:
+    """Say what is missing and what could not be told."""
+    found = [f"section '{name}' is left out: nothing was measured for it" for name in SECTIONS if name not in made.data]
+    crowded = sorted({r["request"]["ranks"] for r in good if r["environment"]["oversubscribed"]})
+    if crowded:
+        found.append(f"more ranks than cores in the points with {', '.join(map(str, crowded))} ranks: they say little")
+    for law in made.laws:
+        for number, parameter in law.dropped:
+            s, keys = law.segments[number], segments.KEYS[law.unit]
+            name = keys[2] if parameter == "fixed" else keys[3]
+            found.append(f"{law.name}, {law.unit} from {s.start:g}: {name} is not identified, taken as 0")
+    exchanges = [t for t in made.transports if "per_exchange_s" in (*t.values, *t.dropped)]
+    if exchanges and all("per_exchange_s" in terms.dropped for terms in exchanges):
+        found.append("transports: every exchange had as many rounds, so what one costs is in per_round_s")
+    for terms in made.transports:
+        missing = [name for name in terms.dropped if name != "per_exchange_s" or "per_round_s" in terms.dropped]
+        if missing:
+            found.append(f"{terms.name}: {', '.join(missing)} not identified, left out")
+    return found

@@ -1,0 +1,249 @@
+"""What a calibration learns from whole time steps: what they cost beyond their sweeps, packing and messages by themselves.
+
+Alone, a message is sent again and again from the same warm memory; in a step its cells have just been swept, its peer is late
+now and then, and each operation has to be looked up and timed. The same holds for sweeps: a part of a block costs more than its
+share of the whole. Fitted here, from phases of the steps of two ranks, are the sections `overlap`, `steps`, `transports`
+and `discrepancy` of a profile, in this order, each on top of what is known before.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from haloscope import core
+from haloscope.advice import validate
+from haloscope.calibration import laws, overlap
+from haloscope.calibration.laws import Terms
+from haloscope.errors import HaloscopeError
+from haloscope.model import predict, price, surcharge
+from haloscope.model.profile import Profile
+
+COMPUTING = dict.fromkeys(("compute", "inner", "outer"), "mean")
+SHORT_S = 1e-4  # of longer steps, interrupts and the like hide what the program itself costs
+FEW = 4  # steps below which nothing is fitted
+# Parameters, and what of a step each is multiplied by.
+RUNNING = {"per_program_s": "one", "per_operation_s": "operations"}
+EXCHANGE = {"per_message_s": "messages", "per_round_s": "rounds", "per_byte_s": "bytes", "per_gapped_byte_s": "gapped_bytes",
+            "per_row_s": "rows", "per_exchange_s": "one"}  # fmt: skip
+READING = {"per_touched_byte_s": "near_bytes", "per_touched_row_s": "near_rows"}
+WAITING = {"waiting_share": False, "far_waiting_share": True}  # of blocks beyond the cache or not
+PIECES = {"per_piece_s": "pieces", "per_piece_cell_s": "lowest", "per_piece_row_s": "extra_rows",
+          "per_far_piece_row_s": "far_rows"}  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Step:
+    """What one launch measured of one program (all time steps that it does): seconds by kind, and what it consists of."""
+
+    launch: str
+    choice: core.Choice
+    exchange_s: float
+    compute_s: float
+    rest_s: float
+    counts: dict[str, float]
+
+    @property
+    def transport(self) -> str:
+        """As strategies write it."""
+        return surcharge.transports_of(self.choice.strategy)[0]
+
+    def like(self, **changes) -> tuple:
+        """Return a key that is equal for another step of the same launch that differs in nothing but some changes."""
+        return self.launch, dataclasses.replace(self.choice, **changes)
+
+
+def steps_of(records: Iterable[dict], profile: Profile) -> list[Step]:
+    """Return the whole steps of two ranks among some records. profile: says which blocks outgrow the cache."""
+    found, known = [], {}
+    for record in records:
+        if record["kind"] != "measurement" or record["request"]["ranks"] != 2:
+            continue
+        if record["id"] not in known:
+            choice = validate.choice_of(record["request"])
+            known[record["id"]] = choice, *_counts(choice, profile)
+        choice, steps, counts = known[record["id"]]
+        seconds = [
+            steps
+            * sum(
+                record["phases_s"][name][statistic] for name, statistic in phases.items() if name in record["phases_s"]
+            )
+            for phases in (validate.EXCHANGE_PHASES, COMPUTING, {"rest": "mean"})
+        ]
+        found.append(Step(record["launch"]["id"], choice, *seconds, counts))
+    return found
+
+
+def _counts(choice: core.Choice, profile: Profile) -> tuple[int, dict[str, float]]:
+    """Return the time steps of a rank's program, and what it consists of."""
+    case = predict.Case(choice, profile, predict.PLAINLY)
+    kind, program = case.kinds[0], case.programs[0].body[0]
+    out = [(m, t) for m, t in zip(kind.plan.messages, kind.traffic, strict=True) if m.out]
+    pieces = [price.piece_counts(s.region, kind.plan, len(choice.cells)) for s in program.sweeps if s.region.volume]
+    far = price.slot_bytes(kind.plan) >= profile.cache_limit
+    extra = sum(rows for _, rows in pieces)
+    sent, rows = sum(m.bytes for m, _ in out), sum(surcharge.short_rows(t) for _, t in out)
+    return case.steps, {
+        "one": 1.0,
+        "operations": len(program.ops),
+        "messages": len(out),
+        "rounds": len({m.round for m, _ in out}),
+        "bytes": sent,
+        "gapped_bytes": sum(m.bytes for m, t in out if not t.in_place),
+        "rows": rows,
+        "near_bytes": sent * (not far),
+        "near_rows": rows * (not far),
+        "pieces": len(pieces),
+        "lowest": sum(lowest for lowest, _ in pieces),
+        "extra_rows": extra,
+        "far": far,
+        "far_rows": extra * far,
+    }
+
+
+def fit(data: dict, records: Sequence[dict]) -> list[Terms]:
+    """Add the sections `overlap`, `steps`, `transports` and `discrepancy` to a profile.
+
+    data: a profile with network, packing and kernels, changed in place. Returns the fits: of `steps` two or three, then one for
+    each transport. Without whole steps among the records, or without a section that they need, nothing is added.
+    """
+    plain = {key: value for key, value in data.items() if key not in ("steps", "transports", "overlap", "discrepancy")}
+    if not {"network", "pack", "kernels"} <= set(data) or len(found := steps_of(records, Profile(plain))) < FEW:
+        return []
+    held = overlap.fit(plain, found)  # first: what overlaps with what decides what all else is added to
+    data |= plain
+    predicted = _predictor(Profile(plain))
+    bulk = [s for s in found if s.choice.schedule == "bulk"]
+    base = [s for s in bulk if s.transport == surcharge.PLAIN and predicted(s.choice)]
+    exchange = _plain_exchange(base, predicted)
+    fits = [f for f in (_running(base), exchange, _pieces(found, predicted)) if f]
+    data["steps"] = _section(fits, (*RUNNING, *WAITING, *PIECES))
+    data["transports"] = {surcharge.PLAIN: _section([exchange], EXCHANGE)}
+    for name in sorted({s.transport for s in bulk} - {surcharge.PLAIN}):
+        if terms := _transport(name, [s for s in bulk if s.transport == name], base):
+            fits += terms
+            data["transports"][name] = _section(terms, (*EXCHANGE, *READING), data["transports"][surcharge.PLAIN])
+    data["discrepancy"] = discrepancy(bulk, _predictor(Profile(data)))
+    return [*fits, held] if held else fits
+
+
+def _predictor(profile: Profile) -> Callable[[core.Choice], tuple[float, float] | None]:
+    """Return what predicts the seconds of a program's exchange and sweeps, None where the profile cannot tell."""
+    known: dict = {}
+
+    def times(choice: core.Choice):
+        if choice not in known:
+            try:
+                found = predict.predict(choice, profile, samples=0)
+                known[choice] = found.exchange_s * choice.depth, found.terms["compute"] * choice.depth
+            except HaloscopeError:
+                known[choice] = None
+        return known[choice]
+
+    return times
+
+
+def _features(parameters: dict[str, str], steps: Sequence[Step]) -> dict[str, list[float]]:
+    return {name: [s.counts[count] for s in steps] for name, count in parameters.items()}
+
+
+def _running(base: Sequence[Step]) -> Terms | None:
+    """What no operation accounts for, of short steps."""
+    short = [s for s in base if s.compute_s + s.exchange_s < SHORT_S and s.rest_s > 0]
+    if len(short) < FEW:
+        return None
+    rest = np.array([s.rest_s for s in short])
+    return laws.fit_terms(
+        "steps/running", _features(RUNNING, short), 1e-9 * rest, rest, [s.launch for s in short], True
+    )
+
+
+def _plain_exchange(base: Sequence[Step], predicted) -> Terms:
+    """What exchanges with plain messages cost beside messages and packing alone; ranks wait for each other's sweeps."""
+    sweeps = [predicted(s.choice)[1] / math.sqrt(s.choice.depth) for s in base]
+    waiting = {name: [seconds * (s.counts["far"] == far) for s, seconds in zip(base, sweeps, strict=True)]
+               for name, far in WAITING.items()}  # fmt: skip
+    alone = [predicted(s.choice)[0] for s in base]
+    while True:  # nobody waits a negative time: such a share is none
+        fit = laws.fit_terms(f"transports/{surcharge.PLAIN}", _features(EXCHANGE, base) | waiting, alone,
+                             [s.exchange_s for s in base], [s.launch for s in base])  # fmt: skip
+        negative = [name for name in waiting if fit.values.get(name, 0.0) < 0]
+        if not negative:
+            return fit
+        waiting = {name: values for name, values in waiting.items() if name not in negative}
+
+
+def _pieces(found: Sequence[Step], predicted) -> Terms | None:
+    """How much longer a block takes in pieces than in one sweep of the same launch, beyond what more calls are known to cost."""
+    whole = {s.like(): s for s in found if s.choice.schedule == "bulk" and s.choice.depth == 1}
+    split = [
+        s for s in found if s.choice.schedule == "split" and s.like(schedule="bulk") in whole and predicted(s.choice)
+    ]
+    if len(split) < FEW:
+        return None
+    alike = [whole[s.like(schedule="bulk")] for s in split]
+    together = [
+        w.compute_s + predicted(s.choice)[1] - predicted(w.choice)[1] for s, w in zip(split, alike, strict=True)
+    ]
+    apart = [max(s.compute_s, t) for s, t in zip(split, together, strict=True)]
+    return laws.fit_terms("steps/pieces", _features(PIECES, split), together, apart, [s.launch for s in split], True)
+
+
+def _transport(name: str, steps: Sequence[Step], base: Sequence[Step]) -> list[Terms]:
+    """What a transport costs beside plain messages of the same blocks in the same launch: in its exchange, and in sweeps."""
+    plain = {s.like(): s for s in base}
+    pairs = [(s, plain[key]) for s in steps if (key := s.like(strategy=f"ordered/{surcharge.PLAIN}")) in plain]
+    if len(pairs) < FEW:
+        return []
+    mine, theirs = zip(*pairs, strict=True)
+    launches = [s.launch for s in mine]
+    exchange = laws.fit_terms(f"transports/{name}", _features(EXCHANGE, mine), [s.exchange_s for s in theirs],
+                              [s.exchange_s for s in mine], launches)  # fmt: skip
+    reading = laws.fit_terms(f"transports/{name}, sweeps", _features(READING, mine), [s.compute_s for s in theirs],
+                             [s.compute_s for s in mine], launches)  # fmt: skip
+    return [exchange, reading]
+
+
+def _section(fits: Sequence[Terms], names: Iterable[str], on: dict | None = None) -> dict:
+    """Return some parameters of several fits with their intervals, added to those of another description."""
+    made: dict = {key: value for key, value in (on or {}).items() if key != "interval"}
+    interval: dict = dict((on or {}).get("interval", {}))
+    for terms in fits:
+        for name in names:
+            if name in terms.values:
+                before, ends = made.get(name, 0.0), interval.get(name, [made.get(name, 0.0)] * 2)
+                made[name] = before + terms.values[name]
+                widths = [
+                    np.hypot(e - before, f - terms.values[name])
+                    for e, f in zip(ends, terms.interval[name], strict=True)
+                ]
+                interval[name] = [float(made[name] - widths[0]), float(made[name] + widths[1])]
+    return made | ({"interval": interval} if interval else {})
+
+
+def discrepancy(
+    bulk: Iterable[Step], predicted: Callable[[core.Choice], tuple[float, float] | None]
+) -> dict[str, float]:
+    """Return how far measured sweeps and exchanges are from predicted ones, as a deviation of their logarithms.
+
+    predicted: seconds of a choice's exchange and sweeps. Of several launches the median counts, as in what predictions are
+    compared with; of one block with several transports too for its sweeps, which are the same in all of them.
+    """
+    launches: dict[core.Choice, list[Step]] = defaultdict(list)
+    for s in bulk:
+        if predicted(s.choice):
+            launches[s.choice].append(s)
+    exchange, sweeps = [], defaultdict(list)
+    for choice, steps in launches.items():
+        exchanging, computing = predicted(choice)
+        exchange.append(math.log(np.median([s.exchange_s for s in steps]) / exchanging))
+        sweeps[dataclasses.replace(choice, strategy="")].append(
+            math.log(np.median([s.compute_s for s in steps]) / computing)
+        )
+    off = {"exchange": exchange, "compute": [np.median(alike) for alike in sweeps.values()]}
+    return {part: float(np.sqrt(np.mean(np.square(logs)))) for part, logs in off.items()}

@@ -1,0 +1,251 @@
+"""Costs fitted to what several launches measured: segments and named terms, with intervals, what is unidentified left out.
+
+Launches are the outer sample: points of one launch share placement and addresses. A bootstrap sample draws launches, then
+points within each. A parameter whose interval reaches 0 is no fact about the machine and is set to 0.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+
+from haloscope.calibration import fit
+from haloscope.model.segments import Segment, evaluate, to_json
+
+RESAMPLES = 200
+CONFIDENCE = 0.95
+LOSS = "soft_l1"
+PARAMETERS = ("fixed", "slope")
+ROUNDING = 1e-9  # parts of a time below this fraction are none
+
+
+@dataclass(frozen=True)
+class Row:
+    """What one launch measured of one point: an amount (bytes, cells) and the least of its samples in seconds."""
+
+    launch: str
+    amount: float
+    seconds: float
+
+
+@dataclass(frozen=True)
+class Law:
+    """A fitted cost. name: where the profile has it. unit: bytes or cells. dropped: (segment number, parameter) that the
+    data do not identify."""
+
+    name: str
+    unit: str
+    segments: tuple[Segment, ...]
+    rows: tuple[Row, ...]
+    dropped: tuple[tuple[int, str], ...] = ()
+
+    def errors(self, segment: Segment | None = None) -> np.ndarray:
+        """Return |fitted - measured| / measured of the points of one segment, or of all."""
+        rows = [r for r in self.rows if segment is None or segment.start <= r.amount < segment.end]
+        x, y = np.array([r.amount for r in rows]), np.array([r.seconds for r in rows])
+        return np.abs(np.atleast_1d(evaluate(self.segments, x)) - y) / y
+
+
+def fit_law(name: str, rows: Iterable[Row], unit: str = "bytes", most: int = 3, steeper: bool = False) -> Law:
+    """Fit segments to rows by relative errors, breaks found automatically, positive parameters, outliers forgiven.
+
+    most: segments at most. steeper: later segments may have a negative fixed time, where a steeper regime begins; such borders
+    lie in the middle, in logarithms, of the amounts that they separate, others at the later one. Raises
+    UsageProblem without rows. Source: Davis 2017, section 5.4 (segments); the search for breaks is ours.
+    """
+    rows = tuple(rows)
+    x, y = np.array([r.amount for r in rows], float), np.array([r.seconds for r in rows])
+    launches = np.array([r.launch for r in rows])
+    amounts_per_range = 2 if len(np.unique(x)) >= 4 else len(np.unique(x))
+    least = max(2, amounts_per_range * len(np.unique(launches)))
+    breaks = fit.find_breaks(x, y, most, least) if len(x) >= 2 * least else []
+    made, dropped = [], []
+    for number, plain in enumerate(fit.pieces(x, y, breaks, loss=LOSS)):
+        inside = np.flatnonzero((x >= plain.start) & (x < plain.end))
+        free = steeper and number > 0
+        segment, missing = _line(plain, x[inside], y[inside], launches[inside], free)
+        made.append(segment)
+        dropped += [(number, parameter) for parameter in missing]
+    return Law(name, unit, tuple(_apart(made, x) if steeper else made), rows, tuple(dropped))
+
+
+def _apart(made: list[Segment], x: np.ndarray) -> list[Segment]:
+    """Move borders from the first amount of a segment to the middle, in logarithms, of the gap before it: nothing tells where
+    in there a block outgrows a cache (messages change protocol at round numbers, as those measured are). Not below where the
+    two lines meet."""
+    for k in range(1, len(made)):
+        before, after = made[k - 1], made[k]
+        border = math.sqrt(x[x < after.start].max() * after.start)
+        if after.slope > before.slope:
+            border = max(border, (before.fixed - after.fixed) / (after.slope - before.slope))
+        border = min(border, after.start)
+        made[k - 1], made[k] = replace(before, end=border), replace(after, start=border)
+    return made
+
+
+def fit_kernels(
+    section: dict, rows: Mapping[tuple[str, int, int], Sequence[Row]], prefix: str = "", most: int = 4
+) -> list[Law]:
+    """Fit costs of kernels over cells into `kernels` and `fused` of a profile's section; return the laws.
+
+    rows: by name (APP/FORM/REAL), sweeps done at once, and count (active cores, ranks of a device). prefix: of their names.
+    """
+    made = []
+    for (name, levels, count), found in sorted(rows.items()):
+        fused = levels > 1
+        what = f"fused/{levels}" if fused else "kernels"
+        law = fit_law(f"{prefix}{what}/{name}/{count}", found, "cells", most=most, steeper=True)
+        made.append(law)
+        table = section.setdefault("fused" if fused else "kernels", {}).setdefault(name, {})
+        table = table.setdefault(str(levels), {}) if fused else table
+        table[str(count)] = to_json(law.segments, "cells")
+    return made
+
+
+def kernel_name(request: Mapping) -> str:
+    """Return the name of a record's kernel in profiles."""
+    return f"{request['app']}/{request['form']}/{request['real']}"
+
+
+def _line(plain: Segment, x, y, launches, free: bool) -> tuple[Segment, list[str]]:
+    """Return a segment with intervals, and the parameters that are not identified."""
+    values = np.array([plain.fixed, plain.slope])
+    positive = True
+    if free:
+        fixed, slope = fit.line(x, y, positive=False, loss=LOSS)
+        if slope > 0 and fixed < 0 and fixed + slope * max(plain.start, x.min()) > 0:
+            values, positive = np.array([fixed, slope]), False
+    if len(np.unique(x)) == 1:  # one amount says nothing of two parameters
+        kept = 1 if x[0] > 0 else 0
+        return _only(plain, kept, x, y, resampled(launches)), [PARAMETERS[1 - kept]]
+    counts = resampled(launches)
+    ends = _interval(values, counts, fit.lines(x, y, counts, positive=positive))
+    nothing = np.abs(values * (1, x.max())) < ROUNDING * y.max()
+    unsure = [k for k in range(2) if nothing[k] or ends[0, k] <= 0 <= ends[1, k]]
+    if unsure:  # beyond the first segment what grows with the amount is kept: costs must not stop to grow
+        alone = [_only(plain, kept, x, y, counts) for kept in range(2)]
+        off = [np.abs(fit.relative_errors([whole(s)], x, y)).mean() for s in alone]
+        kept = 1 if plain.start > 0 else int(np.argmin(off))
+        return alone[kept], [PARAMETERS[1 - kept]]
+    interval = {name: (float(ends[0, k]), float(ends[1, k])) for k, name in enumerate(PARAMETERS)}
+    return Segment(plain.start, plain.end, float(values[0]), float(values[1]), interval), []
+
+
+def whole(segment: Segment) -> Segment:
+    """Return the segment with no borders."""
+    return Segment(0.0, math.inf, segment.fixed, segment.slope)
+
+
+def _only(plain: Segment, kept: int, x, y, counts) -> Segment:
+    """Return the segment with one parameter alone, by relative least squares."""
+    relative = (np.ones_like(x) if kept == 0 else x) / y
+    value = relative.sum() / (relative**2).sum()
+    ends = _interval(np.array([value]), counts, ((counts @ relative) / (counts @ relative**2))[:, None])
+    both = [0.0, 0.0]
+    both[kept] = float(value)
+    return Segment(plain.start, plain.end, *both, {PARAMETERS[kept]: (float(ends[0, 0]), float(ends[1, 0]))})
+
+
+def _interval(values: np.ndarray, counts: np.ndarray, found: np.ndarray) -> np.ndarray:
+    """Return the ends of the 95 % intervals of some parameters, widened as few points demand (Student's t).
+
+    counts: the bootstrap samples that the values in `found` were fitted to, one line per sample.
+    """
+    from scipy.stats import norm, t
+
+    ends = np.quantile(found, ((1 - CONFIDENCE) / 2, (1 + CONFIDENCE) / 2), axis=0)
+    points = counts.shape[1]
+    free = max(1, points - len(values))
+    tail = (1 + CONFIDENCE) / 2
+    wider = t.ppf(tail, free) / norm.ppf(tail) * math.sqrt(points / free)
+    return values + (ends - values) * wider
+
+
+def resampled(launches: Sequence[str], resamples: int = RESAMPLES, seed: int = 1) -> np.ndarray:
+    """Return how often each row is in each bootstrap sample, shape (resamples, rows).
+
+    launches: of each row; they are drawn first, then rows within each.
+    """
+    random = np.random.default_rng(seed)
+    _, group, sizes = np.unique(launches, return_inverse=True, return_counts=True)
+    rows, first = np.argsort(group, kind="stable"), np.cumsum(sizes) - sizes
+    counts = np.zeros((resamples, len(group)))
+    sample = np.arange(resamples)[:, None]
+    for drawn in random.integers(len(sizes), size=(len(sizes), resamples)):  # one launch of every sample
+        size = sizes[drawn][:, None]
+        place = first[drawn][:, None] + (random.random((resamples, sizes.max())) * size).astype(int)
+        taken = np.arange(sizes.max()) < size
+        np.add.at(counts, (np.broadcast_to(sample, taken.shape)[taken], rows[place[taken]]), 1)
+    return counts
+
+
+@dataclass(frozen=True)
+class Terms:
+    """Named coefficients that add up to a time, each with its interval. dropped: names that the data do not identify."""
+
+    name: str
+    values: dict[str, float]
+    interval: dict[str, tuple[float, float]]
+    dropped: tuple[str, ...]
+    rows: int
+    errors: np.ndarray = field(compare=False)  # relative, of each row
+
+
+def fit_terms(
+    name: str,
+    features: dict[str, Sequence[float]],
+    base: Sequence[float],
+    seconds: Sequence[float],
+    launches: Sequence[str],
+    positive: bool = False,
+) -> Terms:
+    """Fit seconds = base + sum of coefficient x feature; coefficients may be negative unless they must be `positive`.
+
+    Errors are relative to the geometric mean of base and seconds, so that half and twice the base weigh alike. Rows are equally long lists; launches: of each row. Features that are constant multiples of an earlier one or 0
+    everywhere, and those whose interval reaches 0, are dropped, the least sure first.
+    """
+    base, seconds, launches = np.asarray(base), np.asarray(seconds), np.asarray(launches)
+    weight = 1 / np.sqrt(base * seconds)
+    columns = {n: np.asarray(c, float) * weight for n, c in features.items()}
+    wanted = (seconds - base) * weight
+    dropped = [n for n in columns if n not in _independent(columns)]
+    names = [n for n in columns if n not in dropped]
+    counts = resampled(launches)
+    while True:
+        design = np.column_stack([columns[n] for n in names]) if names else np.zeros((len(seconds), 0))
+        values = _solve(design, wanted, np.ones((1, len(seconds))), positive)[0]
+        ends = _interval(values, counts, _solve(design, wanted, counts, positive))
+        unsure = [k for k in range(len(names)) if ends[0, k] <= 0 <= ends[1, k]]
+        if not unsure:
+            break
+        worst = max(unsure, key=lambda k: (ends[1, k] - ends[0, k]) / max(abs(values[k]), 1e-300))
+        dropped.append(names.pop(worst))
+    interval = {n: (float(ends[0, k]), float(ends[1, k])) for k, n in enumerate(names)}
+    fitted = {n: float(values[k]) for k, n in enumerate(names)}
+    return Terms(name, fitted, interval, tuple(dropped), len(seconds), (design @ values - wanted) / (weight * seconds))
+
+
+def _independent(columns: dict[str, np.ndarray]) -> list[str]:
+    """Names of the columns that are not sums of multiples of those before them."""
+    kept: list[str] = []
+    for name, column in columns.items():
+        scaled = [c / max(np.abs(c).max(), 1e-300) for c in (*(columns[k] for k in kept), column)]
+        if np.linalg.matrix_rank(np.column_stack(scaled), tol=1e-6) > len(kept):
+            kept.append(name)
+    return kept
+
+
+def _solve(design: np.ndarray, wanted: np.ndarray, counts: np.ndarray, positive: bool) -> np.ndarray:
+    """Return the coefficients for which design @ coefficients is nearest to wanted, one line per line of `counts`, which
+    says how often each row counts."""
+    scale = np.maximum(np.abs(design).max(axis=0, initial=0), 1e-300)
+    weight = np.sqrt(counts)
+    if positive and design.shape[1]:
+        from scipy.optimize import nnls
+
+        return np.array([nnls(w[:, None] * design / scale, w * wanted)[0] for w in weight]) / scale
+    inverse = np.linalg.pinv(weight[:, :, None] * (design / scale), rcond=len(wanted) * np.finfo(float).eps)
+    return (inverse @ (weight * wanted)[:, :, None])[:, :, 0] / scale

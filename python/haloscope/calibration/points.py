@@ -1,0 +1,285 @@
+"""What a calibration measures: the points of each section of a machine profile, as configurations of `haloscope-rank`."""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import itertools
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from haloscope import core
+from haloscope.measure import microbench
+from haloscope.measure.sweep import Configuration, choice
+
+SECTIONS = ("network", "pack", "kernels", "steps", "transports", "reductions", "device")
+NEEDS_PEERS = ("network", "steps", "transports", "reductions")  # nothing to measure on one rank
+KIND = "calibration"
+
+
+@dataclass(frozen=True)
+class Effort:
+    """How much is measured: seconds and samples per point, launches, and how finely amounts are spaced."""
+
+    seconds: float  # of a sample
+    packing_s: float  # of packing in a sample, which lasts up to ten times as long: sweeps around it do not count
+    steps_s: float  # of a repetition of whole steps
+    warmup: int  # such repetitions before; to find how many steps one takes warms up too
+    repetitions: int
+    launches: int
+    message_bytes: tuple[int, ...]
+    squares: tuple[int, ...]  # side of a 2D block
+    cubes: tuple[int, ...]  # side of a 3D block
+    fused: tuple[int, ...]  # sweeps that are fused in the cache
+    packed: tuple[tuple[tuple[int, ...], int], ...]  # cells and depth of the blocks whose halos are packed
+    blocks: tuple[tuple[str, int, str], ...]  # app, side and process grid of two blocks that exchange in every step
+    device_squares: tuple[int, ...]  # sides of blocks in the memory of a device
+    device_cubes: tuple[int, ...]
+
+
+def _message_sizes(steps: int) -> tuple[int, ...]:
+    """1 B to 4 MB, `steps` per power of two from 256 B to 1 MB, where message libraries change their ways."""
+    fine = {round(256 * 2 ** (k / steps)) // 8 * 8 for k in range(12 * steps + 1)}
+    return tuple(sorted({1, 16, 64, 2 << 20, 4 << 20} | fine))
+
+
+def _squares(*sides_and_depths: tuple[int, int]) -> tuple:
+    return tuple(((side, side), depth) for side, depth in sides_and_depths)
+
+
+def _cubes(*sides_and_depths: tuple[int, int]) -> tuple:
+    return tuple(((side, side, side), depth) for side, depth in sides_and_depths)
+
+
+_PACKED = (
+    *_squares((64, 1), (256, 1), (1024, 1), (64, 8), (256, 8), (1024, 8)),
+    *_cubes((16, 1), (32, 1), (64, 1), (128, 1), (32, 4), (64, 4), (64, 8)),
+    ((1024, 32), 4), ((2048, 32), 8),  # long rows in small blocks
+)  # fmt: skip
+_BLOCKS = (
+    *(("laplace2d", side, "1x2") for side in (32, 64, 128, 256, 512, 1024)),
+    *(("laplace2d", side, "2x1") for side in (64, 256, 512)),
+    *(("laplace3d", side, "1x1x2") for side in (16, 32, 48, 64, 96, 128)),
+    *(("laplace3d", side, "2x1x1") for side in (16, 32, 64)),
+)
+QUICK = Effort(0.0005, 0.00025, 0.002, 0, 3, 3, _message_sizes(1), (16, 32, 64, 128, 256, 512, 1024, 2048),
+               (8, 12, 16, 24, 32, 48, 64, 96, 128), (2, 8), _PACKED, _BLOCKS[::2], (64, 512, 2048, 8192), (16, 64, 128, 256))  # fmt: skip
+FULL = Effort(
+    0.002, 0.002, 0.003, 1, 5, 5, _message_sizes(2),
+    (16, 24, 32, 48, 64, 96, 128, 192, 256, 384, 512, 768, 1024, 1448, 2048, 2896, 4096),
+    (8, 12, 16, 20, 24, 32, 40, 48, 64, 80, 96, 128, 160, 208, 256),
+    (2, 4, 8, 16),
+    (*_PACKED, *_squares((32, 1), (128, 1), (512, 1), (2048, 1), (512, 4), (2048, 2)),
+     *_cubes((24, 1), (48, 1), (96, 1), (192, 1), (32, 8), (128, 2), (128, 4)), ((768, 48), 4), ((4096, 24), 2)),
+    _BLOCKS,
+    (32, 64, 128, 256, 512, 1024, 2048, 4096, 8192, 16384), (8, 16, 24, 32, 48, 64, 96, 128, 192, 256, 384, 512),
+)  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Point:
+    """One point: what is measured (a `part` of `haloscope-rank calibrate`) of which configuration, of how many fields."""
+
+    part: str
+    plain: Configuration
+    fields: int = 1
+
+    @property
+    def id(self) -> str:
+        """A readable name; how long it is measured has no part in it."""
+        return f"calibrate,{self.part},{self.plain.id}" + (f",fields={self.fields}" if self.fields > 1 else "")
+
+    ranks = property(lambda self: self.plain.ranks)
+    threads = property(lambda self: self.plain.threads)
+    strategy = property(lambda self: self.plain.strategy)
+
+    def line(self) -> str:
+        """The line of a configurations file that makes `haloscope-rank` measure this."""
+        fields = f"--fields {self.fields} " if self.fields > 1 else ""
+        return f"calibrate {self.part} {fields}" + self.plain.line().replace(
+            f"--id {self.plain.id}", f"--id {self.id}", 1
+        )
+
+    def request(self) -> dict:
+        """What a `skipped` or `failed` record says of the request."""
+        return self.plain.request() | {"part": self.part, "fields": self.fields}
+
+
+def points(section: str, ranks: int, cores: int, effort: Effort, device: str = "") -> list:
+    """Return what is measured for one of SECTIONS; nothing where one rank is too few, or the section lacks its device.
+
+    ranks: at most so many, >= 1. cores: of this machine. effort: QUICK, FULL or another. device: back end, "" = none.
+    """
+    if (ranks < 2 and section in NEEDS_PEERS) or (section == "device" and not device):
+        return []
+    repetitions = ("repetitions", str(effort.repetitions))
+    seconds = effort.packing_s if section == "pack" else effort.seconds
+    settings = (("seconds", f"{seconds:g}"), repetitions)
+    whole = (("seconds", f"{effort.steps_s:g}"), repetitions, ("warmup", str(effort.warmup)), ("verify", "0"))
+    make = {
+        "network": _network,
+        "pack": _pack,
+        "transports": _transports,
+        "kernels": _kernels,
+        "steps": _steps,
+        "reductions": _reductions,
+        "device": functools.partial(_device, device),
+    }
+    found = make[section](ranks, cores, effort)
+    return [
+        dataclasses.replace(p, plain=dataclasses.replace(p.plain, settings=(*p.plain.settings, *settings)))
+        if isinstance(p, Point)
+        else dataclasses.replace(p, settings=whole)
+        if isinstance(p, Configuration)
+        else p
+        for p in found
+    ]
+
+
+def _powers(most: int) -> list[int]:
+    """1, 2, 4 ... and `most` itself."""
+    return sorted({2**k for k in range(most.bit_length()) if 2**k <= most} | {most})
+
+
+def _network(ranks: int, cores: int, effort: Effort) -> Iterator[microbench.Micro | Point]:
+    for count in sorted({2, *(p for p in _powers(ranks) if p % 2 == 0)}):
+        yield microbench.Micro(
+            microbench.BASE, count, 0, effort.message_bytes, effort.seconds, effort.repetitions, fresh=True
+        )
+    for row in _ROWS:
+        for fields in (1, 2, 8):
+            yield _exchange("laplace2d", (row, 16), "y", 1, fields, strategies()[0])
+
+
+_ROWS = (16, 256, 1024, 4096, 16384, 65536)  # cells, sent in place: 2 messages per field each way
+
+
+def _pack(ranks: int, cores: int, effort: Effort) -> Iterator[Point]:
+    """As a step does it, all cores are busy: with fewer threads per rank there are more ranks."""
+    for threads in _powers(cores):
+        for cells, depth in effort.packed:
+            yield Point("pack", Configuration(
+                f"laplace{len(cells)}d", cells, ranks=max(1, min(ranks, cores) // threads), threads=threads, depth=depth,
+            ))  # fmt: skip
+
+
+def strategies() -> list[str]:
+    """Return a strategy for every transport with every option list that it is known by, plain messages first."""
+    names = sorted(microbench.transport_names(), key=lambda name: name != microbench.BASE)
+    return [core.canonical_strategy(f"ordered:fields=none/{name}") for name in names]
+
+
+def _exchange(app: str, cells: tuple[int, ...], axis: str, depth: int, fields: int, strategy: str) -> Point:
+    grid = "x".join("2" if letter == axis else "1" for letter in "xyz"[: len(cells)])
+    return Point("exchange", Configuration(
+        app, cells, periodic=axis, ranks=2, process_grid=grid, strategy=strategy, depth=depth), fields)  # fmt: skip
+
+
+def _steps(ranks: int, cores: int, effort: Effort) -> Iterator[Configuration]:
+    """Whole steps with plain messages; in one sweep, and in pieces."""
+    yield from (_step(*block, BASE) for block in effort.blocks)
+    for block in effort.blocks:
+        if block[0] == "laplace3d":
+            yield from (
+                _step(*block, strategy) for strategy in ("direct/p2p", "direct:merged/p2p", "ordered:merged/p2p")
+            )
+    for app, form, real in kernel_names():
+        sides = _PIECES.get(app, {}).items()
+        for side, grid in ((side, grid) for grid, given in sides for side in given):
+            for schedule in ("bulk", "split"):
+                yield _step(app, side, grid, BASE, form=form, real=real, schedule=schedule)
+
+
+BASE = f"ordered/{microbench.BASE}"
+# Blocks that are swept in pieces: sides by app and process grid.
+_CUBES_IN_PIECES = {"1x1x2": (16, 32, 64, 128), "2x1x1": (32, 96)}
+_PIECES = {"laplace2d": {"1x2": (64, 256, 1024), "2x1": (256,)}, "laplace3d": _CUBES_IN_PIECES,
+           "advection3d": _CUBES_IN_PIECES}  # fmt: skip
+
+
+def _step(app: str, side: int, grid: str, strategy: str, **options) -> Configuration:
+    options.setdefault("form", core.forms(app)[0])
+    return Configuration(app, (side,) * len(grid.split("x")), ranks=2, process_grid=grid, strategy=strategy, **options)
+
+
+def _transports(ranks: int, cores: int, effort: Effort) -> Iterator[Configuration]:
+    """The same steps with every transport, plain messages among them."""
+    for strategy in strategies():
+        transport = strategy.partition("/")[2]
+        yield from (_step(*block, f"ordered/{transport}") for block in effort.blocks)
+
+
+def kernel_names() -> list[tuple[str, str, str]]:
+    """Return app, form and real of every kernel."""
+    return [(app, form, real) for app in core.app_names() for form in core.forms(app) for real in core.reals(app)]
+
+
+def _kernels(ranks: int, cores: int, effort: Effort) -> Iterator[Point]:
+    for active in _powers(min(ranks, cores)):
+        for app, form, real in kernel_names():
+            dims = core.find_app(app).dims
+            for side in effort.squares if dims == 2 else effort.cubes:
+                side -= app == "poisson2d"  # whose sides are 8 I + 7
+                in_place = form == "gauss-seidel"
+                yield Point("kernel", Configuration(
+                    app, (side,) * dims, periodic="none", ranks=active, form=form, real=real,
+                    schedule="pipeline" if in_place else "bulk", process_grid="lines" if in_place else "",
+                ))  # fmt: skip
+            if form in core.blocked_forms(app):
+                sides = (effort.squares if dims == 2 else effort.cubes)[::3]
+                yield from (_fused(app, (side,) * dims, active, form, real, levels)
+                            for side in sides for levels in effort.fused if side >= 4 * levels)  # fmt: skip
+
+
+def _fused(app: str, cells: tuple[int, ...], active: int, form: str, real: str, levels: int) -> Point:
+    """Several sweeps of a block at once."""
+    return Point(
+        "kernel", Configuration(app, cells, ranks=active, form=form, real=real, depth=levels, region="blocked")
+    )
+
+
+def _reductions(ranks: int, cores: int, effort: Effort) -> Iterator[Point]:
+    for count in _powers(ranks)[1:]:
+        yield Point("allreduce", Configuration("laplace2d", (64, 64), ranks=count))
+
+
+# Cells of a block in the memory of a device at most: three slots must fit, of all ranks that share it. An imitated one is the
+# CPU, and larger blocks say nothing more.
+CELLS, HOST_CELLS = 1 << 28, 1 << 20
+# Shapes of a device's blocks of threads, in x and y and layers, that the largest sweeps are tried in beside the kernel's own.
+SHAPES = {2: ("64x1x64", "128x1x256", "256x1x64"), 3: ("32x4x32", "32x8x64", "64x8x64")}
+
+
+def _device(device: str, ranks: int, cores: int, effort: Effort) -> Iterator[Point]:
+    """By one rank and by all at once, which then share devices."""
+    for count in sorted({1, ranks}):
+        for app, form, real in kernel_names():
+            dims, default = core.find_app(app).dims, (core.forms(app)[0], core.reals(app)[0])
+            blocks = [
+                Configuration(app, (side,) * dims, ranks=count, form=form, real=real, device=device,
+                              strategy=core.device_strategy_names()[0])
+                for side in (effort.device_squares if dims == 2 else effort.device_cubes)
+                if side**dims <= (HOST_CELLS if device == "host" else CELLS)
+            ]  # fmt: skip
+            if core.illegal(choice(blocks[0])):
+                continue
+            for block in blocks:
+                yield Point("device-kernel", block)
+                if (form, real) == default:
+                    yield Point("device-copy", block)
+                fused = (dataclasses.replace(block, depth=levels, region="blocked") for levels in effort.fused)
+                yield from (
+                    Point("device-kernel", c)
+                    for c in fused
+                    if c.cells[0] >= 8 * c.depth and not core.illegal(choice(c))
+                )
+            if count == 1:
+                for kernel, shape in itertools.product(("stream", "shared"), SHAPES[dims]):
+                    yield Point(
+                        "device-kernel", dataclasses.replace(blocks[-1], device_kernel=kernel, device_block=shape)
+                    )
+
+
+def all_points(sections: Sequence[str], ranks: int, cores: int, effort: Effort, device: str = "") -> list:
+    """Return what is measured for several sections, each point once."""
+    return list(dict.fromkeys(p for section in sections for p in points(section, ranks, cores, effort, device)))

@@ -1,0 +1,241 @@
+"""Layouts, plans and programs, computed by the C++ core through its C interface. No MPI.
+
+Functions carry the names of their C++ counterparts and return the values of `haloscope.core.values`.
+They raise `haloscope.errors.UsageProblem` and `NotAvailable`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from haloscope.core import capi, convert
+from haloscope.core.convert import padded
+from haloscope.core.values import (
+    App,
+    Box,
+    Choice,
+    ExchangeSpec,
+    Plan,
+    Program,
+    ScheduleOptions,
+    Totals,
+    Traffic,
+)
+
+
+class Layout:
+    """A grid split over a process grid: `cells` and `periodic` per dimension, `ranks` per dimension, `size` in all.
+
+    Raises UsageProblem for cells or ranks < 1, more ranks than cells in a dimension, not 1 to 3 dimensions.
+    """
+
+    def __init__(self, cells: Sequence[int], ranks: Sequence[int], periodic: Sequence[bool] = ()):
+        """Split `cells` over `ranks` per dimension; periodic: one flag per dimension, () = all."""
+        arguments = (len(cells), padded(cells), padded(periodic or [True] * len(cells), 0), padded(ranks))
+        self._take(capi.handle("hs_layout_create", "hs_layout", *arguments))
+
+    def _take(self, handle) -> Layout:
+        data = capi.filled("hs_layout_get", "hs_layout_data", handle)
+        self._handle, self.dims, self.size = handle, data.dims, data.size
+        self.cells = tuple(data.cells)[: data.dims]
+        self.ranks = tuple(data.ranks)[: data.dims]
+        self.periodic = tuple(map(bool, data.periodic))[: data.dims]
+        return self
+
+    def coords(self, rank: int) -> tuple[int, int, int]:
+        """Return the rank's place in the process grid."""
+        coords = capi.load()[0].new("int32_t[3]")
+        capi.call("hs_layout_coords", self._handle, rank, coords)
+        return tuple(coords)
+
+    def owned(self, rank: int) -> Box:
+        """Return the cells that a rank owns, in global coordinates."""
+        return convert.box(capi.filled("hs_layout_owned", "hs_box", self._handle, rank))
+
+    def neighbour(self, rank: int, offset: Sequence[int]) -> int:
+        """Return the rank at `offset` (-1, 0, 1 per dimension); -1 beyond an edge; may be `rank` itself."""
+        return capi.filled("hs_layout_neighbour", "int32_t", self._handle, rank, padded(offset, 0))[0]
+
+    def owner(self, cell: Sequence[int]) -> int:
+        """Return the rank that owns a global cell."""
+        return capi.filled("hs_layout_owner", "int32_t", self._handle, padded(cell, 0))[0]
+
+
+# ---- functions -------------------------------------------------------------------------------------------------------
+
+
+def _names(kind: str, of: str | None = None) -> list[str]:
+    ffi, _ = capi.load()
+    names, count = ffi.new("const char* const**"), ffi.new("int32_t*")
+    capi.call("hs_names", kind.encode(), ffi.NULL if of is None else of.encode(), names, count)
+    return [capi.text(names[0][i]) for i in range(count[0])]
+
+
+def strategy_names() -> list[str]:
+    """Return the strategies for fields in host memory that a glob is matched against, `reference` first."""
+    return _names("strategies")
+
+
+def device_strategy_names() -> list[str]:
+    """Return the strategies for fields in device memory that a glob is matched against, the default first."""
+    return _names("device-strategies")
+
+
+def schedule_names() -> list[str]:
+    """Return the names of all schedules."""
+    return _names("schedules")
+
+
+def region_names() -> list[str]:
+    """Return the names of the regions that deep sub-steps sweep."""
+    return _names("regions")
+
+
+def app_names() -> list[str]:
+    """Return the names of all apps."""
+    return _names("apps")
+
+
+def process_grid_rules() -> list[str]:
+    """Return the rules that choose a process grid."""
+    return _names("rules")
+
+
+def forms(app: str) -> list[str]:
+    """Return an app's kernel forms, the default first."""
+    return _names("forms", app)
+
+
+def reals(app: str) -> list[str]:
+    """Return an app's scalar types, the default first."""
+    return _names("reals", app)
+
+
+def blocked_forms(app: str) -> list[str]:
+    """Return the forms of an app that have a temporally blocked kernel."""
+    return _names("blocked-forms", app)
+
+
+def find_app(name: str) -> App:
+    """Return what is known of an app. Raises UsageProblem with the nearest valid names."""
+    data = capi.filled("hs_app_find", "hs_app", name.encode())
+    return App(
+        capi.text(data.name), data.dims, data.radius, bool(data.box_stencil), data.flops_per_point,
+        capi.text(data.default_rule),
+    )  # fmt: skip
+
+
+def canonical_strategy(text: str) -> str:
+    """Return a strategy string in canonical form. Raises UsageProblem with the nearest valid names."""
+    return capi.result_text("hs_strategy_canonical", text.encode())
+
+
+def needs_shared_fields(strategy: str) -> bool:
+    """Whether a strategy needs fields in memory that the ranks of a node share. Raises UsageProblem for a malformed one."""
+    return bool(capi.filled("hs_strategy_shared_fields", "int32_t", strategy.encode())[0])
+
+
+def illegal(choice: Choice) -> str:
+    """Return why a choice cannot run and what to do about it; "" when it can. Local and cheap."""
+    return capi.result_text("hs_illegal", convert.choice_to_c(choice))
+
+
+def process_grid(rule: str, ranks: int, cells: Sequence[int]) -> tuple[int, ...]:
+    """Return ranks per dimension by a rule (white, valen, davis) or explicit ("2x3x1")."""
+    grid = capi.load()[0].new("int32_t[3]")
+    capi.call("hs_process_grid", rule.encode(), ranks, len(cells), padded(cells), grid)
+    return tuple(grid)[: len(cells)]
+
+
+def make_layout(choice: Choice) -> Layout:
+    """Return the layout that a choice asks for."""
+    return Layout.__new__(Layout)._take(capi.handle("hs_layout_create_of", "hs_layout", convert.choice_to_c(choice)))
+
+
+def exchange_spec(choice: Choice) -> ExchangeSpec:
+    """Return the exchange that a choice asks for: widths = depth x radius. Raises UsageProblem if it is not legal."""
+    return convert.spec(capi.filled("hs_spec_of", "hs_spec", convert.choice_to_c(choice)))
+
+
+def make_plan(layout: Layout, rank: int, spec: ExchangeSpec) -> Plan:
+    """Return the plan of one rank. Raises UsageProblem when a halo is wider than the smallest block it is filled from.
+
+    Local; cost O(messages), independent of cells and ranks.
+    """
+    return convert.plan(capi.handle("hs_plan_create", "hs_plan", layout._handle, rank, convert.spec_to_c(spec)), spec)
+
+
+def plan_classes(layout: Layout):
+    """Return, as a NumPy array, the class of each rank: ranks of one have the same plans but for rank numbers.
+
+    Classes count from 0 in the order of their first ranks. Cost O(ranks).
+    """
+    classes, pointer = _int32(layout.size)
+    capi.filled("hs_layout_classes", "int32_t", layout._handle, pointer)
+    return classes
+
+
+def peers(layout: Layout, plan: Plan, ranks):
+    """Return the peers of ranks of the plan's class, as an array: ranks x messages of the plan, in its order."""
+    given, pointer = _int32(len(ranks))
+    given[:] = ranks
+    found, out = _int32(len(ranks) * len(plan.messages))
+    capi.call("hs_plan_peers", layout._handle, plan._handle, len(ranks), pointer, out)
+    return found.reshape(len(ranks), len(plan.messages))
+
+
+def choice_nodes(choice: Choice):
+    """Return, as a NumPy array, the node of each rank that a choice with `nodes` asks for; all 0 without it."""
+    nodes, pointer = _int32(choice.ranks)
+    capi.call("hs_choice_nodes", convert.choice_to_c(choice), pointer)
+    return nodes
+
+
+def _int32(count: int):
+    """Return a NumPy array of so many 0s, and a C pointer to it."""
+    import numpy as np
+
+    array = np.zeros(count, np.int32)
+    return array, capi.load()[0].from_buffer("int32_t[]", array)
+
+
+def message_traffic(plan: Plan, message: int) -> Traffic:
+    """Return how the bytes of one of a plan's messages lie in memory."""
+    return convert.traffic(capi.filled("hs_plan_traffic", "hs_traffic", plan._handle, message))
+
+
+def copy_traffic(program: Program, plan: Plan, copy_set: int) -> Traffic:
+    """Return how the bytes of one of a program's copy sets lie in memory; plan: the one it was made from."""
+    return convert.traffic(capi.filled("hs_program_traffic", "hs_traffic", program._handle, plan._handle, copy_set))
+
+
+def plan_totals(layout: Layout, spec: ExchangeSpec) -> Totals:
+    """Return the sums over the plans of all ranks. Cost O(ranks x messages): 2048 ranks take milliseconds."""
+    return convert.totals(capi.filled("hs_plan_totals", "hs_totals", layout._handle, convert.spec_to_c(spec)))
+
+
+def schedule_options(choice: Choice) -> ScheduleOptions:
+    """Return the options that a choice gives its schedule; steps = depth."""
+    return convert.options(capi.filled("hs_schedule_options_of", "hs_schedule_options", convert.choice_to_c(choice)))
+
+
+def make_program(schedule: str, plan: Plan, options: ScheduleOptions) -> Program:
+    """Return the program that a schedule makes for one plan. Raises UsageProblem for an unknown schedule."""
+    arguments = (schedule.encode(), plan._handle, convert.options_to_c(options))
+    return convert.program(capi.handle("hs_program_create", "hs_program", *arguments))
+
+
+def exchange_program(plan: Plan, barrier: bool = False) -> Program:
+    """Return the program of the exchange alone, without sweeps."""
+    return convert.program(capi.handle("hs_program_create_exchange", "hs_program", plan._handle, barrier))
+
+
+def check_programs(layout: Layout, options: ScheduleOptions, plans: Sequence[Plan], programs: Sequence[Program]) -> str:
+    """Prove that the programs of all ranks never read what is not yet there; return "" or what is wrong.
+
+    Plans and programs are in rank order. Small grids only: cost O(ranks x (operations^2 + cells x steps)).
+    """
+    ffi, _ = capi.load()
+    handles = [convert.program_to_c(program) for program in programs]
+    arguments = (ffi.new("hs_plan*[]", [p._handle for p in plans]), ffi.new("hs_program*[]", handles))
+    return capi.result_text("hs_check", layout._handle, convert.options_to_c(options), len(programs), *arguments)

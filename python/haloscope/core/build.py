@@ -1,0 +1,60 @@
+"""Where the compiled parts of Haloscope are: a build directory, an installed tree, or the checkout's own build."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+
+from haloscope.errors import NotAvailable
+
+LIBRARY = "libhaloscope_c.so"
+RANK_PROGRAM = "haloscope-rank"
+HEADER = Path("haloscope/c/haloscope.h")
+
+_CHECKOUT = Path(__file__).resolve().parents[3]
+
+
+def roots() -> Iterator[Path]:
+    """Yield the places to look in, best first: $HALOSCOPE_BUILD (only it, when set), an install that holds this
+    package or is on PATH, then the checkout's build directory."""
+    if os.environ.get("HALOSCOPE_BUILD"):
+        yield Path(os.environ["HALOSCOPE_BUILD"])
+        return
+    yield from (p for p in Path(__file__).resolve().parents if (p / "include" / HEADER).exists())
+    on_path = shutil.which(RANK_PROGRAM)
+    if on_path:
+        yield Path(on_path).resolve().parent.parent
+    yield _CHECKOUT / "build" / "release"
+
+
+def _find(patterns: tuple[str, ...], what: str) -> Path:
+    for root in roots():
+        for pattern in patterns:
+            found = sorted(root.glob(pattern))
+            if found:
+                return found[0]
+    raise NotAvailable(
+        f"{what} was not found in {' or '.join(map(str, roots()))}; "
+        "build it with 'make build', or point HALOSCOPE_BUILD at a build directory or an installed tree"
+    )
+
+
+def library() -> Path:
+    """Return the path of the C library. Raises NotAvailable when nothing is built."""
+    return _find((LIBRARY, f"lib*/{LIBRARY}", f"lib/*/{LIBRARY}"), f"the C library {LIBRARY}")
+
+
+def rank_program() -> Path:
+    """Return the path of the MPI program `haloscope-rank`. Raises NotAvailable when nothing is built."""
+    return _find((RANK_PROGRAM, f"bin/{RANK_PROGRAM}"), f"the MPI program {RANK_PROGRAM}")
+
+
+def header() -> Path:
+    """Return the path of `haloscope.h`: of the installed tree that holds the library, else of the checkout."""
+    places = [parent / "include" / HEADER for parent in library().resolve().parents][:4]
+    for path in [*places, _CHECKOUT / "src" / HEADER]:
+        if path.exists():
+            return path
+    raise NotAvailable(f"{HEADER} was not found near {library()}; install Haloscope again, or set HALOSCOPE_BUILD")

@@ -1,0 +1,87 @@
+"""Calls into the C library. The declarations are those of `haloscope.h` itself, so they exist once."""
+
+from __future__ import annotations
+
+import functools
+import re
+
+import cffi
+
+from haloscope.core import build
+from haloscope.errors import HaloscopeError, NotAvailable, UsageProblem
+
+_ERRORS = {2: UsageProblem, 3: NotAvailable}
+
+
+def declarations(header: str) -> str:
+    """Return the text of the C header as cffi reads it: without preprocessor lines and what only C++ sees."""
+    header = re.sub(r"^#ifdef __cplusplus\n.*?^#endif\n", "", header, flags=re.MULTILINE | re.DOTALL)
+    return re.sub(r"^#.*\n", "", header, flags=re.MULTILINE)
+
+
+@functools.cache
+def load() -> tuple:
+    """Load the library once; return (ffi, library). Raises NotAvailable when it is missing or of another version."""
+    header = build.header().read_text()
+    ffi = cffi.FFI()
+    ffi.cdef(declarations(header))
+    path = build.library()
+    try:
+        lib = ffi.dlopen(str(path))
+    except OSError as error:
+        raise NotAvailable(f"{path} cannot be loaded ({error}); build it again with 'make build'") from None
+    wanted, found = int(re.search(r"#define HS_ABI (\d+)", header)[1]), lib.hs_abi()
+    if wanted != found:
+        raise NotAvailable(f"{path} has interface version {found}, {build.header()} {wanted}; build it again")
+    return ffi, lib
+
+
+def call(function: str, *arguments) -> None:
+    """Call a C function that returns a status; raise the error it reports."""
+    lib = load()[1]
+    status = getattr(lib, function)(*arguments)
+    if status != lib.HS_OK:
+        raise _ERRORS.get(status, HaloscopeError)(text(lib.hs_last_error()))
+
+
+def text(pointer) -> str:
+    """Return a C string as text."""
+    return load()[0].string(pointer).decode()
+
+
+def result_text(function: str, *arguments) -> str:
+    """Call a C function whose last argument is `const char** result`; return the result."""
+    result = load()[0].new("const char**")
+    call(function, *arguments, result)
+    return text(result[0])
+
+
+def handle(function: str, kind: str, *arguments):
+    """Call `hs_..._create...`, whose last argument receives a handle; return it, freed when it is collected."""
+    ffi, lib = load()
+    result = ffi.new(f"{kind}**")
+    call(function, *arguments, result)
+    return ffi.gc(result[0], getattr(lib, f"{kind}_free"))
+
+
+def filled(function: str, struct: str, *arguments):
+    """Call a function whose last argument is a struct to fill; return the struct."""
+    result = load()[0].new(f"{struct}*")
+    call(function, *arguments, result)
+    return result
+
+
+@functools.cache
+def enumeration(prefix: str) -> tuple[str, ...]:
+    """Return the names of a C enumeration in order of value: `HS_OP_` gives ("barrier", "post", ...)."""
+    lib = load()[1]
+    names = sorted((name for name in dir(lib) if name.startswith(prefix)), key=lambda name: getattr(lib, name))
+    return tuple(name.removeprefix(prefix).lower() for name in names)
+
+
+def value(prefix: str, name: str) -> int:
+    """Return the number of one name of a C enumeration. Raises UsageProblem for an unknown name."""
+    names = enumeration(prefix)
+    if name not in names:
+        raise UsageProblem(f"'{name}' is none of {', '.join(names)}")
+    return names.index(name)

@@ -1,0 +1,70 @@
+"""Short answers of the rank program: what it says of itself, what a probe finds. Nothing is measured or left running."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import signal
+import subprocess
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+
+from haloscope.core import build
+from haloscope.errors import HaloscopeError, NotAvailable
+from haloscope.measure.launch import GRACE_S, START_LIMIT_S, end_with_parent, launcher_words, mpiexec
+
+
+def information(folder: Path | None = None) -> dict:
+    """Return what the program says of itself: MPI, compiler, transports, schedules. Raises HaloscopeError if it fails.
+
+    folder: the build that holds it; by default the one Haloscope runs from.
+    """
+    program = folder / build.RANK_PROGRAM if folder else build.rank_program()
+    command = [*launcher_words(mpiexec(folder), 1, 1), str(program), "--info"]
+    code, said, complaint = _ended_after(START_LIMIT_S, command)
+    if code is None:
+        raise HaloscopeError(f"'{' '.join(command)}' gave no answer within {START_LIMIT_S:g} s")
+    if code:
+        raise HaloscopeError(f"'{' '.join(command)}' ended with code {code}: {complaint.strip()}")
+    return json.loads(said[said.index("{") :])
+
+
+def quietly(ranks: int, words: Sequence[str], limit_s: float) -> tuple[int | None, str]:
+    """Start the program with `words` on some ranks; returns mpiexec's exit code, None when it was ended after
+    `limit_s` seconds, and what was printed. Raises NotAvailable when there is no program or no mpiexec."""
+    command = [*launcher_words(mpiexec(), ranks, 1), str(build.rank_program()), *words]
+    code, said, _ = _ended_after(limit_s, command)
+    return code, said
+
+
+def _ended_after(limit_s: float, command: Sequence[str]) -> tuple[int | None, str, str]:
+    """Exit code (None: ended after `limit_s`), output and error output of a command; leaves none of its ranks behind."""
+    with tempfile.TemporaryFile("w+") as out, tempfile.TemporaryFile("w+") as err:  # files: a rank may keep a pipe open
+        try:
+            process = subprocess.Popen(
+                command, stdin=subprocess.DEVNULL, stdout=out, stderr=err, start_new_session=True,
+                preexec_fn=end_with_parent,  # noqa: PLW1509 (one system call, no lock taken)
+            )  # fmt: skip
+        except OSError as error:
+            raise NotAvailable(f"cannot start {command[0]}: {error.strerror}; set HALOSCOPE_MPIEXEC") from None
+        code = None
+        try:
+            code = process.wait(timeout=limit_s)
+        except subprocess.TimeoutExpired:
+            pass
+        finally:
+            _end_group(process)
+        out.seek(0)
+        err.seek(0)
+        return code, out.read(), err.read()
+
+
+def _end_group(process: subprocess.Popen) -> None:
+    """End a process group: first asked, so that mpiexec can end ranks elsewhere, then forced."""
+    for number in (signal.SIGTERM, signal.SIGKILL):
+        with contextlib.suppress(ProcessLookupError, PermissionError):
+            os.killpg(process.pid, number)
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            process.wait(timeout=GRACE_S)

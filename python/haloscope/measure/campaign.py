@@ -1,0 +1,146 @@
+"""Measuring a sweep: several launches, all configurations in each, in random order, into one record file, resumable."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from haloscope import errors
+from haloscope.measure import launch, probes
+from haloscope.measure.sweep import Configuration, Sweep, shuffled
+from haloscope.report import records
+
+LAUNCH_NAME = "launch-"
+
+
+class MeasuringFailed(errors.HaloscopeError):
+    """The ranks ended before all configurations were measured; carries the exit code they gave."""
+
+    def __init__(self, message: str, exit_code: int):
+        """Keep the ranks' own exit code."""
+        super().__init__(message)
+        self.exit_code = exit_code
+
+
+@dataclass
+class Campaign:
+    """What to measure, where the records go, how often, and in which (reproducible) random order."""
+
+    sweep: Sweep
+    output: Path
+    launches: int = 3
+    seed: int = 0
+    resume: bool = False
+    watchdog_s: float = 0.0
+    inject: str = ""
+    what: str = "measuring"
+    on_message: Callable[[str], None] = field(default=lambda text: print(f"haloscope: {text}", file=sys.stderr))
+
+    def launch_ids(self) -> list[str]:
+        """Names of the launches to run: from the first with --resume, else after those the file already holds."""
+        taken = [_launch_number(r) for r in _existing(self.output)]
+        first = 0 if self.resume else max(taken, default=0)
+        return [f"{LAUNCH_NAME}{first + i + 1}" for i in range(self.launches)]
+
+    def run(self) -> list[dict]:
+        """Measure and return the records of this sweep that the file holds now, those of earlier launches included.
+
+        Raises MeasuringFailed when a rank dies or sticks; everything measured until then is in the file.
+        """
+        from haloscope.measure import progress
+
+        records.prepare(self.output)
+        self._set_lacking_aside()
+        jobs = self._jobs()
+        total = sum(len(job.configurations) for job in jobs)
+        with progress.Line(total, self.what) as line:
+            for job in jobs:
+                self._run_job(job, line)
+        return self.results()
+
+    def _jobs(self) -> list[launch.Job]:
+        ids = self.launch_ids()
+        done = records.done(_existing(self.output)) if self.resume else set()
+        self._note_refused(ids[0], done)
+        jobs = []
+        for number, launch_id in enumerate(ids):
+            order = shuffled(self.sweep.configurations, self.seed, number)
+            todo = Sweep([c for c in order if (launch_id, c.id) not in done])
+            jobs += [self._job(group, launch_id) for group in todo.by_ranks().values()]
+        return jobs
+
+    def _job(self, configurations: list[Configuration], launch_id: str) -> launch.Job:
+        return launch.Job(configurations, self.output, launch_id, self.watchdog_s, self.inject, probes.for_records())
+
+    def _set_lacking_aside(self) -> None:
+        """Configurations whose strategy fails a probe of this MPI do not run."""
+        reasons = {strategy: probes.lacking(strategy) for strategy in {_strategy(c) for c in self.sweep.configurations}}
+        self.sweep = Sweep(
+            [c for c in self.sweep.configurations if not reasons[_strategy(c)]],
+            self.sweep.refused,
+            [*self.sweep.lacking, *((c, r) for c in self.sweep.configurations if (r := reasons[_strategy(c)]))],
+        )
+
+    def _note_refused(self, launch_id: str, done: set) -> None:
+        """What cannot run is on record too, with its reason."""
+        refused = [(*pair, errors.USAGE) for pair in self.sweep.refused]
+        refused += [(*pair, errors.UNAVAILABLE) for pair in self.sweep.lacking]
+        records.append(self.output, [records.skipped(c, reason, code, launch_id) for c, reason, code in refused
+                                     if (launch_id, c.id) not in done])  # fmt: skip
+
+    def _run_job(self, job: launch.Job, line) -> None:
+        outcome = launch.run(job, on_record=lambda record: line.step(record.get("id", "")))
+        if outcome.fault:
+            raise MeasuringFailed(
+                f"{outcome.fault.reason}; what was measured until then is in {self.output}", errors.FAILED
+            )
+        if outcome.returncode == 0 and not self.output.is_file():
+            raise errors.UsageProblem(f"records cannot be read back from {self.output}; give --output a regular file")
+        if len(outcome.records) < len(job.configurations):
+            self._explain(outcome)
+        for message in outcome.messages:
+            self.on_message(message)
+
+    def _explain(self, outcome: launch.Outcome) -> None:
+        """Raise what the ranks said; mpiexec may have swallowed it, so look for the likeliest cause before giving up."""
+        if outcome.messages:
+            raise MeasuringFailed("; ".join(outcome.messages), outcome.exit_code)
+        records.try_to_write(self.output)
+        raise MeasuringFailed(f"mpiexec ended with code {outcome.returncode}: {outcome.last_words}", outcome.exit_code)
+
+    def results(self) -> list[dict]:
+        """Return all records of this sweep's configurations in the file, good lines only; bad lines are named."""
+        file = records.read(self.output)
+        for complaint in file.complaints():
+            self.on_message(complaint)
+        ids = {c.id for c in self.sweep.configurations} | {c.id for c, _ in self.sweep.refused + self.sweep.lacking}
+        return [r for r in file.records if r["id"] in ids]
+
+
+def _strategy(configuration) -> str:
+    """A micro-benchmark has a transport and no pattern."""
+    return getattr(configuration, "strategy", "") or f"direct/{configuration.transport}"
+
+
+def _existing(path: Path) -> list[dict]:
+    return records.read(path).records if path.exists() and path.is_file() else []
+
+
+def _launch_number(record: dict) -> int:
+    name = record.get("launch", {}).get("id", "").removeprefix(LAUNCH_NAME)
+    return int(name) if name.isdigit() else 0
+
+
+def exit_code(found: Sequence[dict]) -> int:
+    """Return 1 when a check failed, 0 when anything was measured, else the code that says why nothing was."""
+    measured = [r for r in found if r["kind"] in records.MEASURED]
+    if any(r["verification"]["status"] == "failed" for r in measured) or any(r["kind"] == "failed" for r in found):
+        return errors.FAILED
+    if measured:
+        return errors.OK
+    codes = {r["exit_code"] for r in found if r["kind"] == "skipped"}
+    if errors.FAILED in codes:
+        return errors.FAILED
+    return errors.UNAVAILABLE if errors.UNAVAILABLE in codes else errors.USAGE if codes else errors.OK

@@ -1,0 +1,59 @@
+"""Back ends whose devices can hold the fields: which are here, why others are not, and what `--device auto` means."""
+
+from __future__ import annotations
+
+from haloscope.errors import NotAvailable, UsageProblem, unknown_name
+
+NONE, AUTO = "none", "auto"  # words for --device beside the names of back ends: the CPU; the first that is here
+
+
+def words(text: str) -> list[str]:
+    """Return the items of --device, each once: names of back ends, `auto`, and "" for the CPU."""
+    items = [item.strip() for item in text.split(",")]
+    return list(dict.fromkeys("" if item == NONE else item for item in items))
+
+
+def backends() -> list[dict]:
+    """Return {"name", "absent": reason or "", "devices": [{"name", "total_bytes"}]} of each back end, real ones first.
+
+    Starts the rank program. Raises NotAvailable when it is not there.
+    """
+    from haloscope.measure import answers
+
+    return answers.information()["devices"]
+
+
+def card() -> str:
+    """Return the first back end that has a real device here, "" without one: the CPU's imitation is none."""
+    return next((b["name"] for b in backends() if not b["absent"] and b["name"] != "host"), "")
+
+
+def one(asked: str) -> str:
+    """Return the back end that --device names, or that of a card that is here where it names none; "" for the CPU.
+
+    Raises UsageProblem for several, and as `found` does.
+    """
+    if not asked:
+        return card()
+    word = found(asked)
+    if "," in word:
+        raise UsageProblem(f"--device '{asked}' names several; give one")
+    return "" if word == NONE else word
+
+
+def found(text: str) -> str:
+    """Return --device with `auto` replaced by the first back end that is here.
+
+    Raises UsageProblem for an unknown name, NotAvailable with the reason for a back end that is not here.
+    """
+    asked = words(text)
+    known = {b["name"]: b["absent"] for b in backends()} if any(asked) else {}
+    for word in filter(None, asked):
+        if word not in (AUTO, *known):
+            raise UsageProblem(unknown_name("device", word, [NONE, AUTO, *known]))
+        if known.get(word):
+            raise NotAvailable(f"device back end '{word}' is not available here: {known[word]}")
+    first = next((name for name, absent in known.items() if not absent), "")
+    if AUTO in asked and not first:
+        raise NotAvailable(f"no device is available here: {'; '.join(known.values())}")
+    return ",".join(dict.fromkeys(first if word == AUTO else word or NONE for word in asked))

@@ -1,0 +1,198 @@
+"""Why a run ended early: reads the ranks' status board and mpiexec's last words, and says who, where, waiting for whom.
+
+The board is a small file that every rank maps into memory and keeps up to date, so it still speaks when its rank is
+dead: which process, in which phase of which step of which configuration, waiting for which rank.
+"""
+
+from __future__ import annotations
+
+import re
+import signal
+import struct
+from dataclasses import dataclass
+from pathlib import Path
+
+import psutil
+
+from haloscope.core import capi
+
+MAGIC = b"HSBOARD1"
+HEADER = struct.Struct("<8sii")
+SLOT = struct.Struct("<iiqqiiq")
+HEADER_BYTES = 64
+PHASES_OUTSIDE = {100: "setup", 101: "verify", 102: "idle", 103: "done"}
+
+_SPOKEN = re.compile(r"^haloscope: rank (\d+): (.*)$", re.MULTILINE)
+_STALL = re.compile(r"rank (\d+) made no progress for ([\d.]+) s")
+_HYDRA_PID = re.compile(r"PID (\d+) RUNNING AT")
+_HYDRA_SIGNAL = re.compile(r"EXIT STRING: .*\(signal (\d+)\)")
+_OPENMPI_RANK = re.compile(r"process rank (\d+) with PID \d+ on node \S+ exited on\s+signal (\d+)")
+
+
+@dataclass(frozen=True)
+class Slot:
+    """What one rank last said about itself."""
+
+    rank: int
+    pid: int
+    phase: str
+    step: int
+    order: int  # number of the configuration within the launch
+    waiting_for: int | None
+    heartbeat: int
+
+    def place(self) -> str:
+        """Where the rank was, in words."""
+        return f"in phase {self.phase} of step {self.step}" if self.phase in operations() else f"during {self.phase}"
+
+
+@dataclass(frozen=True)
+class Fault:
+    """A rank that failed, died or stuck: `reason` says it in words."""
+
+    reason: str
+    rank: int | None = None
+    phase: str | None = None
+    step: int | None = None
+    waiting_for: int | None = None
+    order: int | None = None
+
+
+def operations() -> tuple[str, ...]:
+    """Return the phases of a step by number: the kinds of a program's operations."""
+    return capi.enumeration("HS_OP_")
+
+
+def read_board(path: Path) -> list[Slot]:
+    """Return every rank's slot; an empty list when no rank has written a board yet."""
+    data = path.read_bytes() if path.exists() else b""
+    if len(data) < HEADER_BYTES or not data.startswith(MAGIC):
+        return []
+    _, ranks, slot_bytes = HEADER.unpack_from(data)
+    if slot_bytes < SLOT.size or len(data) < HEADER_BYTES + ranks * slot_bytes:
+        return []
+    slots = []
+    for rank in range(ranks):
+        pid, phase, step, order, waiting_for, _, heartbeat = SLOT.unpack_from(data, HEADER_BYTES + rank * slot_bytes)
+        if not pid:  # this rank has not begun
+            slots.append(Slot(rank, 0, "start", 0, 0, None, 0))
+            continue
+        inside = 0 <= phase < len(operations())
+        name = operations()[phase] if inside else PHASES_OUTSIDE.get(phase, f"phase {phase}")
+        slots.append(Slot(rank, pid, name, step, order, waiting_for if waiting_for >= 0 else None, heartbeat))
+    return slots
+
+
+def end_of_waiting(board: list[Slot], start: Slot) -> Slot:
+    """Follow who waits for whom from `start` to the rank that waits for nobody (or to where a circle closes)."""
+    seen = {start.rank}
+    slot = start
+    while slot.waiting_for is not None and slot.waiting_for < len(board) and slot.waiting_for not in seen:
+        slot = board[slot.waiting_for]
+        seen.add(slot.rank)
+    return slot
+
+
+def _waiters(board: list[Slot], culprit: Slot) -> str:
+    others = [s for s in board if s.waiting_for == culprit.rank and s.rank != culprit.rank]
+    text = "".join(f"; rank {s.rank} was waiting for it {s.place()}" for s in others[:4])
+    for other in others:
+        if (other.rank, other.step) == (culprit.waiting_for, culprit.step):
+            text += f"; they waited for each other, so rank {other.rank} (process {other.pid}) may have been the first"
+    return text
+
+
+def _fault(board: list[Slot], culprit: Slot, what: str, said: str = "") -> Fault:
+    """what: happened to the rank, in words. said: its own, if it had any."""
+    name = f"rank {culprit.rank}: {said}; it" if said else f"rank {culprit.rank}"
+    for_whom = f", waiting for rank {culprit.waiting_for}" if culprit.waiting_for is not None else ""
+    reason = f"{name} (process {culprit.pid}) {what} {culprit.place()}{for_whom}{_waiters(board, culprit)}"
+    return Fault(reason, culprit.rank, culprit.phase, culprit.step, culprit.waiting_for, culprit.order)
+
+
+def diagnose(board: list[Slot], log: list[str], returncode: int, dead: Slot | None = None) -> Fault | None:
+    """Say which rank failed, died or stuck. None when all ended in an orderly way (they have then said why themselves).
+
+    board: the slots as they were last; log: what mpiexec and the ranks printed; returncode: mpiexec's; dead: a rank whose
+    process was found gone while the others went on.
+    """
+    text = "\n".join(log)
+    stall = _STALL.search(text)
+    if stall and board:
+        culprit = end_of_waiting(board, board[int(stall[1])])
+        return _fault(board, culprit, f"made no progress for {stall[2]} s")
+    spoken = _SPOKEN.search(text)
+    if spoken and int(spoken[1]) < len(board):
+        return _fault(board, board[int(spoken[1])], "was", spoken[2])
+    if dead:
+        return _fault(board, dead, "died or was killed")
+    killed, number = _killed(board, text)
+    if killed is not None:
+        return _fault(board, killed, f"was ended by {_signal_name(number)}" if number else "ended without a word")
+    if returncode not in (0, 1, 2, 3):
+        waiting = [s for s in board if s.waiting_for is not None]
+        if waiting:  # hydra sometimes fails itself when a rank dies; the board still shows who was waited for
+            return _fault(board, _first_dead(board, waiting[0]), "died or was killed")
+        return Fault(f"mpiexec ended with code {returncode} and named no rank; its last words: {_last_words(log)}")
+    return None
+
+
+def _killed(board: list[Slot], text: str) -> tuple[Slot | None, int]:
+    """The rank that a signal ended, as hydra (by process) or Open MPI (by rank) report it, and the signal."""
+    openmpi, pid, number = _OPENMPI_RANK.search(text), _HYDRA_PID.search(text), _HYDRA_SIGNAL.search(text)
+    if openmpi and int(openmpi[1]) < len(board):
+        return board[int(openmpi[1])], int(openmpi[2])
+    if number is None or not board:
+        return None, 0
+    by_pid = [s for s in board if pid and s.pid == int(pid[1])]
+    waiting = [s for s in board if s.waiting_for is not None]
+    start = (by_pid or waiting or [None])[0]
+    return start and _first_dead(board, start), int(number[1])
+
+
+def _first_dead(board: list[Slot], reported: Slot) -> Slot:
+    """The rank that died first: hydra ends the others at once and may report one of those.
+
+    A rank that waits was alive until its partner failed to answer, so the one at the end of the waiting is meant. Where
+    ranks wait in a circle it is the one furthest behind: the others had its messages and went on.
+    """
+    end = end_of_waiting(board, reported)
+    if end.waiting_for is None:
+        return end
+    circle = [end]
+    while (after := board[circle[-1].waiting_for]) not in circle:
+        circle.append(after)
+    behind = min(s.step for s in circle)
+    return next(s for s in [reported, *circle] if s.step == behind)
+
+
+def _signal_name(number: int) -> str:
+    try:
+        return f"signal {number} ({signal.Signals(number).name})"
+    except ValueError:
+        return f"signal {number}"
+
+
+def _last_words(log: list[str]) -> str:
+    words = [line.strip() for line in log if line.strip(" =\n")]
+    return " / ".join(words[-3:]) or "none"
+
+
+def dead_rank(board: list[Slot], program: str) -> Slot | None:
+    """Return a rank that has begun, has not finished and whose process is gone; None when there is none."""
+    begun = [slot for slot in board if slot.pid > 0 and slot.phase != "done"]
+    alive = {process.pid for process in still_running(begun, program)}
+    return next((slot for slot in begun if slot.pid not in alive), None)
+
+
+def still_running(board: list[Slot], program: str) -> list[psutil.Process]:
+    """Return the board's processes that are alive and still run `program` (a number may have been given away since)."""
+    alive = []
+    for slot in board:
+        try:
+            process = psutil.Process(slot.pid)
+            if slot.pid > 0 and process.name()[:15] == program[:15] and process.status() != psutil.STATUS_ZOMBIE:
+                alive.append(process)
+        except (psutil.NoSuchProcess, psutil.AccessDenied, ValueError):
+            continue
+    return alive

@@ -1,0 +1,101 @@
+"""Measuring one configuration in a start of the ranks of its own: whatever it does, only its own record says so."""
+
+from __future__ import annotations
+
+import tempfile
+import time
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from haloscope import errors
+from haloscope.measure import campaign, launch, probes
+from haloscope.measure.sweep import Configuration, Sweep
+from haloscope.report import records
+
+TIMEOUT_S = 60.0
+
+
+def ended_well(record: dict) -> bool:
+    """Whether a record holds times of a result that no check found wrong."""
+    return record["kind"] == "measurement" and record["verification"]["status"] != "failed"
+
+
+def reason(record: dict) -> str:
+    """Return why a record holds no such times."""
+    return record.get("reason", "its result differs from `reference`")
+
+
+@dataclass
+class Isolated:
+    """Measures configurations one launch each, every record appended to `output` before the next begins.
+
+    timeout_s: wall time after which a launch is ended. resume: what `output` holds already is not measured again, failures
+    included; else the file must not exist yet.
+    """
+
+    output: Path
+    timeout_s: float = TIMEOUT_S
+    resume: bool = False
+    complaints: list[str] = field(default_factory=list)
+    _done: dict[tuple[str, str], dict] = field(default_factory=dict)
+
+    def __post_init__(self):
+        """Read what is there. Raises UsageProblem for a file that is not to be resumed, HaloscopeError if not writable."""
+        if self.output.is_file() and self.output.stat().st_size and not self.resume:
+            raise errors.UsageProblem(f"{self.output} exists; continue it with --resume, or choose another --output")
+        records.prepare(self.output)
+        file = records.read(self.output)
+        self.complaints += file.complaints()
+        self._done = {(r["launch"]["id"], r["id"]): r for r in file.records if "tuning" in r and "launch" in r}
+
+    def once(self, configuration: Configuration, launch_id: str) -> dict:
+        """Measure one configuration and return its record, of kind measurement, failed or skipped.
+
+        The record's `tuning.wall_s` is what it cost in all, the start of the ranks included. Raises what does not concern
+        this configuration alone: no program, no mpiexec, no space on the disk.
+        """
+        known = self._done.get((launch_id, configuration.id))
+        if known:
+            return known
+        begin = time.monotonic()
+        record = _measured(configuration, launch_id, self.timeout_s)
+        record["tuning"] = {"wall_s": time.monotonic() - begin}
+        records.append(self.output, [record])
+        self._done[launch_id, configuration.id] = record
+        return record
+
+    def paired(self, configurations: list[Configuration], launches: int, name: str) -> tuple[list[dict], float]:
+        """Measure configurations interleaved, all in each of some launches; returns records and wall seconds.
+
+        They go to a file of their own beside `output`, called `name`. A rank that dies or sticks ends it: see `failed` records.
+        """
+        file = self.output.with_name(f"{self.output.stem}-{name}.jsonl")
+        ids = {c.id for c in configurations}
+        held = {r["id"] for r in records.read(file).records} if file.is_file() else set()
+        again = self.resume and held == ids  # launches of other configurations do not pair with these
+        run = campaign.Campaign(Sweep(configurations), file, launches, resume=again, what=name)
+        wanted, begin = set(run.launch_ids()), time.monotonic()
+        try:
+            found = run.run()
+        except campaign.MeasuringFailed as failure:
+            self.complaints.append(str(failure))
+            found = run.results()
+        return [r for r in found if r["launch"]["id"] in wanted], time.monotonic() - begin
+
+
+def _measured(configuration: Configuration, launch_id: str, timeout_s: float) -> dict:
+    lacking = probes.lacking(configuration.strategy)
+    if lacking:
+        return records.skipped(configuration, lacking, errors.UNAVAILABLE, launch_id)
+    with tempfile.TemporaryDirectory(prefix="haloscope-") as folder:
+        job = launch.Job([configuration], Path(folder) / "records.jsonl", launch_id,
+                         findings=probes.for_records(), limit_s=timeout_s)  # fmt: skip
+        outcome = launch.run(job)
+        left = records.read(job.output).records  # what was measured, or how the ranks ended
+    good = [r for r in left if r["id"] == configuration.id and r["kind"] == "measurement"]
+    if good and not outcome.fault:
+        return good[-1]
+    if outcome.fault:
+        return records.failed(configuration, outcome.fault, launch_id)
+    words = "; ".join(outcome.messages) or outcome.last_words
+    return records.skipped(configuration, words, outcome.exit_code, launch_id)

@@ -1,0 +1,351 @@
+"""Starting the ranks: finds the program and its own mpiexec, pins, watches, and ends everything when something is wrong."""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import functools
+import json
+import math
+import os
+import re
+import shutil
+import signal
+import subprocess
+import tempfile
+import threading
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from haloscope.core import build
+from haloscope.errors import FAILED, UNAVAILABLE, USAGE, NotAvailable, UsageProblem
+from haloscope.measure import faults
+from haloscope.measure.sweep import Configuration
+from haloscope.report import records
+
+ORDERLY_END_S = 1.0  # from the first rank's end to mpiexec's, when all ends well
+POLL_S = 0.2  # long, so that watching does not disturb what is measured
+START_LIMIT_S = 60.0  # for all ranks to appear
+_PR_SET_PDEATHSIG = 1
+GRACE_S = 3.0  # between asking processes to end and ending them
+
+
+def cmake_cache(name: str, folder: Path | None = None) -> str:
+    """Return an entry of a build's CMakeCache.txt, "" when there is none; by default of the build of the program.
+
+    An installed program has no such file.
+    """
+    cache = (folder or build.rank_program().parent) / "CMakeCache.txt"
+    match = re.search(rf"^{name}:[A-Z]+=(.*)$", cache.read_text(), re.MULTILINE) if cache.exists() else None
+    return match[1] if match else ""
+
+
+def mpiexec(folder: Path | None = None) -> Path:
+    """Return the mpiexec that belongs to the MPI of a build, by default the one the program was built with.
+
+    $HALOSCOPE_MPIEXEC comes first; then the one beside the build's mpicxx, since a foreign mpiexec would start
+    single ranks that know nothing of each other; then what CMake found. Raises NotAvailable when there is none.
+    """
+    chosen = os.environ.get("HALOSCOPE_MPIEXEC")
+    if chosen:
+        found = shutil.which(chosen)
+        if not found:
+            raise NotAvailable(
+                f"HALOSCOPE_MPIEXEC is '{chosen}', which cannot be executed; give the path of an mpiexec"
+            )
+        return Path(found)
+    compiler = cmake_cache("MPI_CXX_COMPILER", folder)
+    candidates = [*_beside(Path(compiler))] if compiler else []
+    candidates += [Path(p) for p in (cmake_cache("MPIEXEC_EXECUTABLE", folder), shutil.which("mpiexec")) if p]
+    for candidate in candidates:
+        if os.access(candidate, os.X_OK):
+            return candidate
+    raise NotAvailable("no mpiexec found beside the mpicxx of the build or on PATH; set HALOSCOPE_MPIEXEC to its path")
+
+
+def _beside(compiler: Path) -> list[Path]:
+    """Debian keeps several MPIs in one folder, told apart by a suffix: mpicxx.openmpi belongs to mpiexec.openmpi."""
+    suffix = compiler.resolve().suffix
+    named = [compiler.resolve().parent / f"mpiexec{suffix}"] if suffix in (".openmpi", ".mpich") else []
+    return [*named, compiler.parent / "mpiexec"]
+
+
+@functools.cache
+def flavour(path: Path) -> str:
+    """Return "hydra" (MPICH and relatives), "openmpi", or "other"."""
+    try:
+        text = subprocess.run(
+            [path, "--version"], check=False, capture_output=True, text=True, timeout=20
+        ).stdout.lower()
+    except (OSError, subprocess.TimeoutExpired):
+        return "other"
+    if "hydra" in text:
+        return "hydra"
+    return "openmpi" if "openrte" in text or "open mpi" in text or "open-mpi" in text else "other"
+
+
+def cores() -> int:
+    """Return the number of cores that this process may use."""
+    return len(os.sched_getaffinity(0))
+
+
+def physical_cores() -> int:
+    """Return the number of physical cores among those that this process may use."""
+    import psutil
+
+    return min(cores(), psutil.cpu_count(logical=False) or cores())
+
+
+def launcher_words(path: Path, ranks: int, threads: int) -> list[str]:
+    """Return mpiexec's command words for `ranks` ranks of `threads` threads, each rank pinned to cores of its own.
+
+    Where cores are too few for all threads a rank still keeps its equal share; where they are too few for the ranks,
+    nothing is pinned and the operating system schedules.
+    """
+    share = min(threads, cores() // ranks)
+    words = [str(path), "-n", str(ranks)]
+    kind = flavour(path)
+    if kind == "hydra":
+        words += ["-bind-to", f"core:{share}"] if share else []
+    elif kind == "openmpi":
+        words += ["--allow-run-as-root"] if os.geteuid() == 0 else []
+        words += _open_mpi_binding(ranks, share)
+        words += ["--oversubscribe"] if ranks * threads > cores() else []
+    return words
+
+
+def _open_mpi_binding(ranks: int, share: int) -> list[str]:
+    """Open MPI counts physical cores unless told otherwise, and refuses more ranks than it counts."""
+    if not share:
+        return ["--bind-to", "none"]
+    unit = "core" if ranks * share <= physical_cores() else "hwthread"
+    smt = ["--use-hwthread-cpus"] if unit == "hwthread" else []
+    return [*smt, "--map-by", f"slot:PE={share}", "--bind-to", unit]
+
+
+@dataclass
+class Job:
+    """One start of mpiexec: configurations of one rank count, measured in the order given, into one record file."""
+
+    configurations: Sequence[Configuration]
+    output: Path
+    launch_id: str
+    watchdog_s: float = 0.0
+    inject: str = ""
+    findings: dict | None = None  # of the probes, for the records
+    limit_s: float = math.inf  # wall time after which the ranks are ended
+
+    @property
+    def ranks(self) -> int:
+        """Ranks of every configuration."""
+        return self.configurations[0].ranks
+
+    def command(self, folder: Path) -> list[str]:
+        """Write the configurations file into `folder` and return the whole command."""
+        lines = folder / "configurations"
+        lines.write_text("".join(c.line() + "\n" for c in self.configurations))
+        threads = max(c.threads for c in self.configurations)
+        words = [
+            *launcher_words(mpiexec(), self.ranks, threads),
+            # Hydra ends the others the moment one rank dies, and may report one of those; here the launcher looks.
+            *(["-disable-auto-cleanup"] if flavour(mpiexec()) == "hydra" else []),
+            str(build.rank_program()),
+            "--output",
+            str(self.output),
+        ]
+        words += ["--status", str(folder / "board"), "--launch-id", self.launch_id, "--expect-ranks", str(self.ranks)]
+        words += ["--watchdog", f"{self.watchdog_s:g}"] if self.watchdog_s else []
+        words += ["--inject", self.inject] if self.inject else []
+        if self.findings:
+            (folder / "findings").write_text(json.dumps(self.findings))
+            words += ["--findings", str(folder / "findings")]
+        return [*words, "--configs", str(lines)]
+
+
+@dataclass
+class Outcome:
+    """How one start of mpiexec ended."""
+
+    returncode: int
+    records: list[dict] = field(default_factory=list)
+    messages: list[str] = field(default_factory=list)  # what the ranks said to the user
+    log: list[str] = field(default_factory=list)  # everything printed
+    fault: faults.Fault | None = None
+
+    @property
+    def exit_code(self) -> int:
+        """What the ranks ended with as one of our exit codes: failed, where it is none that says more."""
+        known = self.returncode in (USAGE, UNAVAILABLE)
+        return self.returncode if known else FAILED
+
+    @property
+    def last_words(self) -> str:
+        """The end of what was printed, on one line."""
+        return " / ".join(line for line in self.log[-5:] if line.strip()) or "it said nothing"
+
+
+def end_with_parent() -> None:
+    """In the child: have Linux end mpiexec, and so all ranks, when this process is killed outright."""
+    ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGTERM)
+
+
+@contextlib.contextmanager
+def _terminated_is_interrupted():
+    """Let SIGTERM and SIGHUP end the ranks as Ctrl-C does, instead of leaving them alone."""
+
+    def interrupt(*_):
+        raise KeyboardInterrupt
+
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = {number: signal.signal(number, interrupt) for number in (signal.SIGTERM, signal.SIGHUP)}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+class _Watched:
+    """A running mpiexec in a process group of its own, its output gathered by a thread."""
+
+    def __init__(self, command: list[str], board: Path):
+        self.board_path = board
+        self.log: list[str] = []
+        self.dead: faults.Slot | None = None  # a rank found dead while mpiexec was still running
+        self.timed_out = False
+        try:
+            self.process = subprocess.Popen(
+                command,
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.STDOUT,
+                text=True,
+                errors="replace",
+                start_new_session=True,
+                preexec_fn=end_with_parent,  # noqa: PLW1509 (one system call, no lock taken)
+            )
+        except OSError as error:
+            raise NotAvailable(f"cannot start {command[0]}: {error.strerror}; set HALOSCOPE_MPIEXEC") from None
+        self._reader = threading.Thread(target=self._gather, daemon=True)
+        self._reader.start()
+        self._started = time.monotonic()
+
+    def _gather(self):
+        for line in self.process.stdout:
+            self.log.append(line.rstrip("\n"))
+
+    def seconds(self) -> float:
+        """Wall time since the start."""
+        return time.monotonic() - self._started
+
+    def running(self) -> bool:
+        """Wait a moment; False when mpiexec has ended. Ends it when no rank has appeared in time."""
+        try:
+            self.process.wait(timeout=POLL_S)
+            return False
+        except subprocess.TimeoutExpired:
+            pass
+        if time.monotonic() - self._started > START_LIMIT_S and not faults.read_board(self.board_path):
+            self.end()
+            self.log.append(
+                f"haloscope: no rank appeared within {START_LIMIT_S:g} s; is {mpiexec()} the right mpiexec?"
+            )
+            return False
+        return not self._a_rank_died()
+
+    def _a_rank_died(self) -> bool:
+        """Ends mpiexec when a rank's process is gone although mpiexec goes on: the others wait for it in vain."""
+        dead = faults.dead_rank(faults.read_board(self.board_path), build.RANK_PROGRAM)
+        if dead is None:
+            return False
+        try:
+            self.process.wait(timeout=ORDERLY_END_S)  # the ranks may all be on their way out
+        except subprocess.TimeoutExpired:
+            self.dead = dead
+            self.end()
+        return True
+
+    def end(self):
+        """End mpiexec and every rank: first asked, then forced."""
+        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGKILL):
+            if self.process.poll() is None:
+                self._signal_group(number)
+                try:
+                    self.process.wait(timeout=GRACE_S)
+                except subprocess.TimeoutExpired:
+                    continue
+        self._signal_group(signal.SIGKILL)
+        for rank in faults.still_running(faults.read_board(self.board_path), build.RANK_PROGRAM):
+            rank.kill()
+
+    def _signal_group(self, number: int):
+        try:
+            os.killpg(self.process.pid, number)
+        except (ProcessLookupError, PermissionError):
+            pass
+
+    def finish(self) -> int:
+        """Collect the last output and make sure that nothing is left running. Returns mpiexec's exit code."""
+        self.end()
+        self._reader.join(timeout=GRACE_S)
+        return self.process.returncode
+
+
+def run(job: Job, on_record: Callable[[dict], None] = lambda record: None) -> Outcome:
+    """Start the ranks, hand each finished record to `on_record`, and return how it ended; nothing is left running.
+
+    Ctrl-C ends all ranks and is passed on. A rank that failed, died or stuck is named in `outcome.fault`, and a `failed`
+    record says so in the record file.
+    """
+    records.prepare(job.output)
+    tail = records.Tail(job.output)
+    outcome = Outcome(FAILED)
+
+    def collect():
+        for record in tail.new():
+            outcome.records.append(record)
+            on_record(record)
+
+    with _terminated_is_interrupted(), tempfile.TemporaryDirectory(prefix="haloscope-") as name:
+        board_path = Path(name) / "board"
+        watched = _Watched(job.command(Path(name)), board_path)
+        try:
+            while watched.running():
+                collect()
+                if watched.seconds() > job.limit_s:
+                    watched.timed_out = True
+                    break
+        finally:
+            outcome.returncode = watched.finish()
+            records.prepare(job.output)  # a rank ended in the middle of a line
+            board = faults.read_board(board_path)
+        collect()
+        outcome.log = watched.log
+        outcome.messages = _messages(watched.log)
+        outcome.fault = faults.diagnose(board, watched.log, outcome.returncode, watched.dead)
+        if watched.timed_out:
+            outcome.fault = faults.Fault(f"not done after {job.limit_s:g} s, so it was ended")
+    if outcome.fault:
+        records.append(job.output, [_failed_record(job, outcome.fault)])
+    return outcome
+
+
+def _failed_record(job: Job, fault: faults.Fault) -> dict:
+    order = fault.order if fault.order is not None and 0 <= fault.order < len(job.configurations) else 0
+    return records.failed(job.configurations[order], fault, job.launch_id)
+
+
+def _messages(log: Sequence[str]) -> list[str]:
+    """The ranks' words for the user, each once: all ranks may say the same."""
+    found = [line.removeprefix("haloscope:").strip() for line in log if line.startswith("haloscope:")]
+    return list(dict.fromkeys(found))
+
+
+def require_ranks(ranks: int) -> None:
+    """Refuse a rank count below 1. Raises UsageProblem."""
+    if ranks < 1:
+        raise UsageProblem(f"--ranks {ranks} is not possible; use 1 or more")

@@ -1,0 +1,196 @@
+"""How this MPI behaves, asked by `haloscope-rank --probe` in jobs of its own, and which strategies that rules out.
+
+Findings are kept under $XDG_CACHE_HOME/haloscope (~/.cache/haloscope), one file per MPI library and build.
+"""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import json
+import os
+import re
+import subprocess
+import time
+from pathlib import Path
+
+from haloscope.core import build
+from haloscope.errors import USAGE, HaloscopeError
+from haloscope.measure import answers, launch
+
+RANKS = (1, 2, 4)  # defects show at process grids of extent 1 and 2
+ALL_LIMIT_S = 60.0  # for all probes together; crowded ranks are slow
+ONE_LIMIT_S = 15.0  # for one that was asked alone
+TIMED_OUT = "it gave no answer within"
+DOUBT_S = 3600.0  # a time-out may be due to a busy machine: such findings are asked again after this time
+FIRST = "start"  # says only that ranks start at all
+# All that is asked where ranks must share cores, which is slow: what depends on the shape of the process grid.
+CROWDED = "start,neighbor-cart-blocking,neighbor-cart-nonblocking,neighbor-cart-persistent,neighbor-graph-blocking," \
+    "neighbor-graph-nonblocking,neighbor-graph-persistent,partitioned"  # fmt: skip
+
+# What a transport needs, by its option words; "" is what it needs in every form.
+NEEDS: dict[str, dict[str, tuple[str, ...]]] = {
+    "rma-fence": {"": ("rma-fence-put",), "get": ("rma-fence-get",)},
+    "rma-pscw": {"": ("rma-pscw-put",), "get": ("rma-pscw-get",)},
+    "rma-lock": {"": ("rma-lock-put",), "get": ("rma-lock-get",)},
+    "rma-lockall": {"": ("rma-lockall-put",), "get": ("rma-lockall-get",), "rget": ("rma-rget",)},
+    "neighbor": {
+        "": (),
+        "blocking": ("neighbor-graph-blocking",),
+        "persistent": ("neighbor-graph-persistent",),
+        None: ("neighbor-graph-nonblocking",),
+    },
+    "partitioned": {"": ("partitioned",)},
+    "shared": {"": ("shared-load-store", "shared-flags")},
+    "auto": {"": ("shared-load-store", "shared-flags")},
+    "aware": {"": ("device-aware",)},  # asked with a card where there is one
+}
+
+
+def needs(strategy: str) -> list[str]:
+    """Return the probes that a strategy relies on, those of both transports of a pair such as `shared+p2p`."""
+    found: list[str] = []
+    for part in strategy.partition("/")[2].split("+"):
+        name, _, words = part.partition(":")
+        table = NEEDS.get(name, {})
+        found += table.get("", ())
+        modes = [word for word in words.split(",") if word and word in table]
+        for mode in modes or ([None] if None in table else []):
+            found += table[mode]
+    return list(dict.fromkeys(found))
+
+
+def lacking(strategy: str) -> str:
+    """Return why this MPI cannot run a strategy, "" when it can or when nothing is known. May start the probes."""
+    wanted = needs(strategy)
+    failed = findings()["failed"] if wanted else {}
+    reasons = [f"{name}: {failed[name]}" for name in wanted if name in failed]
+    return f"this MPI does not do what strategy '{strategy}' relies on ({'; '.join(reasons)})" if reasons else ""
+
+
+def findings(names: str = "all") -> dict:
+    """Return {"mpi_library", "passed": [names], "failed": {name: reason}, "notes": {name: text}}.
+
+    From the cache when this MPI library and build were asked before. Empty, and not kept, when no rank could be started
+    (a foreign mpiexec, say): what is measured next then says why.
+    """
+    file = _cache_file(names)
+    try:
+        found = json.loads(file.read_text())
+        doubtful = any(TIMED_OUT in reason for reason in found["failed"].values())
+        if not doubtful or time.time() - file.stat().st_mtime < DOUBT_S:
+            return found
+    except (OSError, ValueError):
+        pass
+    found = _ask(names)
+    if found["passed"]:
+        _keep(file, found)
+    return found
+
+
+def for_records() -> dict | None:
+    """Return what every record keeps of the findings: failures with their reason, notes, and how many passed."""
+    found = findings()
+    return (
+        {"passed": len(found["passed"]), "failed": found["failed"], "notes": found["notes"]}
+        if found["passed"]
+        else None
+    )
+
+
+def _cache_file(names: str) -> Path:
+    folder = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "haloscope"
+    parts = [names]
+    for path in (mpi_library(), build.rank_program()):
+        state = path.stat()
+        parts += [str(path.resolve()), str(state.st_mtime_ns), str(state.st_size)]
+    return folder / f"probes-{hashlib.sha256(' '.join(parts).encode()).hexdigest()[:16]}.json"
+
+
+def mpi_library() -> Path:
+    """Return the MPI library that the program is linked to; the program itself when that cannot be told."""
+    return _linked_mpi(build.rank_program())
+
+
+@functools.cache
+def _linked_mpi(program: Path) -> Path:
+    try:
+        linked = subprocess.run(["ldd", program], check=False, capture_output=True, text=True, timeout=20).stdout
+    except (OSError, subprocess.TimeoutExpired):
+        linked = ""
+    match = re.search(r"lib(?:mpi|mpich|mpi_mpich|pmpi)\.so\S* => (/\S+)", linked)
+    return Path(match[1]) if match else program
+
+
+def _keep(file: Path, found: dict) -> None:
+    """Whole or not at all, since several runs may write at once; a cache that cannot be written is no error."""
+    try:
+        file.parent.mkdir(parents=True, exist_ok=True)
+        draft = file.with_suffix(f".{os.getpid()}")
+        draft.write_text(json.dumps(found, indent=1))
+        draft.replace(file)
+    except OSError:
+        pass
+
+
+def _ask(names: str) -> dict:
+    found = {"mpi_library": "", "passed": [], "failed": {}, "notes": {}}
+    by_name: dict[str, dict] = {}
+    for ranks in RANKS:
+        crowded = names == "all" and ranks > launch.cores()
+        lines = _answers(ranks, CROWDED if crowded else names)
+        if not lines:
+            return found
+        for line in lines:
+            name = line["probe"]
+            if name not in by_name or by_name[name]["ok"]:  # the first failure stays, of passes the last
+                by_name[name] = line | {"ranks": ranks}
+    found["mpi_library"] = " ".join(answers.information()["mpi_library"].split())
+    for name, line in by_name.items():
+        if line["ok"]:
+            found["passed"].append(name)
+            if line["reason"]:
+                found["notes"][name] = line["reason"]
+        else:
+            found["failed"][name] = f"{line['reason']} ({line['ranks']} rank{'s' * (line['ranks'] > 1)})"
+    return found
+
+
+def _answers(ranks: int, names: str) -> list[dict]:
+    """All probes in one job; where that dies, each one without an answer in a job of its own."""
+    together, ended = _job(ranks, names, ALL_LIMIT_S)
+    if not ended or not any(line["probe"] == FIRST for line in together):
+        return together
+    for name in _names(names):
+        if all(line["probe"] != name for line in together):
+            alone, why = _job(ranks, name, ONE_LIMIT_S)
+            together += alone or [{"probe": name, "ok": False, "reason": why or "it gave no answer"}]
+    return together
+
+
+def _names(names: str) -> list[str]:
+    if names == "all":
+        lines, _ = _job(1, "list", ONE_LIMIT_S)
+        return [line["probe"] for line in lines]
+    return names.split(",")
+
+
+def _job(ranks: int, names: str, limit_s: float) -> tuple[list[dict], str]:
+    """Start one job; returns its answers and, when it did not end well, how it ended."""
+    words = ["--probe", names, "--expect-ranks", str(ranks)]
+    try:
+        code, said = answers.quietly(ranks, words, limit_s)
+    except HaloscopeError:
+        return [], "it could not be started"
+    lines = [json.loads(line) for line in said.splitlines() if line.startswith("{") and line.endswith("}")]
+    if code is None:
+        return lines, f"{TIMED_OUT} {limit_s:g} s"
+    return lines, "" if code in (0, USAGE) else f"it ended with code {code}"
+
+
+def table(found: dict) -> list[list[str]]:
+    """Return a line per probe: name, state here, what is wrong or worth knowing."""
+    notes = found["notes"]
+    return [[name, "no", reason] for name, reason in found["failed"].items()] + [
+        [name, "yes", notes.get(name, "")] for name in found["passed"] if name != FIRST
+    ]

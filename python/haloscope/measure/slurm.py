@@ -1,0 +1,109 @@
+"""Job scripts for Slurm: the runs of a study, one job per number of nodes and ranks, each repeated within its job."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from haloscope.errors import HaloscopeError, UsageProblem
+from haloscope.measure.sweep import Configuration
+
+REPEATS = 3  # three runs in one job, as the thesis has them (Schroeter 2021, chapter 5)
+
+TEMPLATE = """\
+#!/bin/bash
+# {about}
+#SBATCH --job-name={name}
+#SBATCH --nodes={nodes}
+#SBATCH --ntasks={ranks}
+#SBATCH --ntasks-per-node={per_node}
+#SBATCH --cpus-per-task={threads}
+#SBATCH --exclusive
+#SBATCH --time={time}
+#SBATCH --output={name}-%j.log
+{extra}
+# Set HALOSCOPE_RANK to the program haloscope-rank of a build with this cluster's MPI.
+set -euo pipefail
+: "${{HALOSCOPE_RANK:?set it to the path of haloscope-rank}}"
+cd "${{SLURM_SUBMIT_DIR:-.}}"
+export OMP_NUM_THREADS={threads}
+for repeat in {repeats}; do
+  srun --ntasks={ranks} --ntasks-per-node={per_node} --cpu-bind={binding} --distribution=block:{distribution}{srun_extra} \\
+    "$HALOSCOPE_RANK" --configs {name}.configurations --output {name}.jsonl \\
+    --launch-id "launch-$repeat" --expect-ranks {ranks}
+done
+"""
+
+
+@dataclass(frozen=True)
+class Job:
+    """One job: configurations of one rank count on so many nodes. binding: what --cpu-bind gets (cores, threads)."""
+
+    name: str
+    about: str
+    configurations: tuple[Configuration, ...]
+    nodes: int
+    minutes: int
+    binding: str = "cores"
+    distribution: str = "block"  # of the ranks of a node over its sockets
+    repeats: int = REPEATS
+    partition: str = ""
+    account: str = ""
+    oversubscribe: bool = False  # more ranks than cores
+
+    @property
+    def ranks(self) -> int:
+        """Ranks of every configuration."""
+        return self.configurations[0].ranks
+
+    def script(self) -> str:
+        """Return the text of the job script. Raises UsageProblem when the ranks do not fill the nodes evenly."""
+        if self.nodes < 1 or self.ranks % self.nodes:
+            raise UsageProblem(
+                f"{self.name}: {self.ranks} ranks cannot be spread evenly over {self.nodes} nodes; choose a divisor"
+            )
+        if any(c.ranks != self.ranks for c in self.configurations):
+            raise UsageProblem(f"{self.name}: a job holds configurations of one rank count")
+        extra = [f"#SBATCH --partition={self.partition}"] * bool(self.partition)
+        extra += [f"#SBATCH --account={self.account}"] * bool(self.account)
+        return TEMPLATE.format(
+            about=self.about,
+            name=self.name,
+            nodes=self.nodes,
+            ranks=self.ranks,
+            per_node=self.ranks // self.nodes,
+            threads=max(c.threads for c in self.configurations),
+            time=f"{self.minutes // 60:02}:{self.minutes % 60:02}:00",
+            extra="\n".join([*extra, ""]) if extra else "",
+            repeats=" ".join(str(i + 1) for i in range(self.repeats)),
+            binding=self.binding,
+            distribution=self.distribution,
+            srun_extra=" --overcommit" if self.oversubscribe else "",
+        )
+
+    def lines(self) -> str:
+        """Return the text of the job's configurations file."""
+        return "".join(c.line() + "\n" for c in self.configurations)
+
+
+def write(jobs: Sequence[Job], folder: Path) -> list[Path]:
+    """Write each job's script and configurations into `folder`, and `submit.sh`, which submits all of them.
+
+    Returns the files. Raises HaloscopeError when they cannot be written.
+    """
+    files = {}
+    for job in jobs:
+        files[f"{job.name}.sbatch"] = job.script()
+        files[f"{job.name}.configurations"] = job.lines()
+    files["submit.sh"] = '#!/bin/bash\nset -e\ncd "$(dirname "$0")"\n' + "".join(
+        f"sbatch {j.name}.sbatch\n" for j in jobs
+    )
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        for name, text in files.items():
+            (folder / name).write_text(text)
+        (folder / "submit.sh").chmod(0o755)
+    except OSError as error:
+        raise HaloscopeError(f"cannot write job scripts to {folder}: {error.strerror}; choose another folder") from None
+    return [folder / name for name in files]

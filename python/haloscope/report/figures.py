@@ -1,0 +1,158 @@
+"""Figures for people: what the demo shows, as SVG and PNG."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import matplotlib
+
+matplotlib.use("Agg")
+import matplotlib.pyplot as plt
+
+from haloscope.report import stats, tables
+
+INK, PALE, GRID = "#1f2933", "#7b8794", "#e4e7eb"
+SCHEDULE_COLOURS = {"bulk": "#4c78a8", "split": "#e4894b", "interleaved": "#54a27a", "comm-thread": "#b279a2"}
+REGION_COLOURS = {"full": "#4c78a8", "shrink": "#54a27a", "blocked": "#d1495b"}
+REGION_WORDS = {
+    "full": "full: every sub-step sweeps the whole halo",
+    "shrink": "shrink: only what is still needed",
+    "blocked": "blocked: sub-steps fused in cache",
+}
+STYLE = {
+    "font.family": "DejaVu Sans",
+    "font.size": 10,
+    "text.color": INK,
+    "axes.labelcolor": INK,
+    "axes.edgecolor": PALE,
+    "xtick.color": PALE,
+    "ytick.color": INK,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "svg.fonttype": "none",
+    "svg.hashsalt": "haloscope",
+}
+
+
+def demo(groups: dict[str, tuple[Sequence[tables.Row], tables.Row]], title: str, stem: Path) -> list[Path]:
+    """Draw the demo's figure: speed-up over bulk per configuration, and the depth curve. Returns the files written.
+
+    groups: per app its rows and the row that speed-ups refer to, for advection3d and laplace2d.
+    """
+    with plt.rc_context(STYLE):
+        figure, (left, right) = plt.subplots(1, 2, figsize=(12.5, 5.0), width_ratios=(1.15, 1), layout="constrained")
+        _speedup_bars(left, *groups["advection3d"])
+        _depth_curve(right, *groups["laplace2d"])
+        figure.suptitle(title, x=0.01, ha="left", fontsize=9, color=PALE)
+        return save(figure, stem)
+
+
+def scaling(series: dict[str, Sequence[tuple[int, float]]], title: str, weak: bool, stem: Path) -> list[Path]:
+    """Draw seconds per step over ranks, one line per name, beside the ideal of the first point. Returns the files written.
+
+    series: (ranks, seconds) per name, at least one point each. weak: the ideal is a constant, else inverse to the ranks.
+    """
+    unit, factor = tables.unit(seconds for points in series.values() for _, seconds in points)
+    with plt.rc_context(STYLE):
+        figure, axes = plt.subplots(figsize=(8.0, 5.0), layout="constrained")
+        for points in series.values():
+            ranks = [p[0] for p in sorted(points)]
+            first = min(points)
+            ideal = [first[1] * factor * (1 if weak else first[0] / r) for r in ranks]
+            axes.plot(ranks, ideal, color=GRID, linewidth=1, zorder=1)
+        for name, points in series.items():
+            axes.plot(
+                *zip(*[(r, s * factor) for r, s in sorted(points)], strict=True), marker="o", markersize=4, label=name
+            )
+        axes.set_xscale("log")
+        if weak:
+            axes.set_ylim(0, axes.get_ylim()[1] * 1.08)
+        else:
+            axes.set_yscale("log")
+        axes.yaxis.grid(True, color=GRID)
+        axes.set_axisbelow(True)
+        axes.set_xlabel("ranks")
+        axes.set_ylabel(f"simulated {unit} per step (pale: ideal)")
+        axes.legend(frameon=False, fontsize=9, loc="best")
+        axes.set_title(title, loc="left", fontweight="bold", fontsize=11)
+        return save(figure, stem)
+
+
+def save(figure, stem: Path) -> list[Path]:
+    """Write a figure as SVG and PNG beside each other, close it and return the files. Makes the folder."""
+    stem.parent.mkdir(parents=True, exist_ok=True)
+    files = [stem.with_suffix(".svg"), stem.with_suffix(".png")]
+    for file in files:
+        figure.savefig(file, dpi=160, metadata={"Date": None} if file.suffix == ".svg" else None)
+    plt.close(figure)
+    return files
+
+
+def _error(e: stats.Estimate) -> list[list[float]]:
+    return [[e.value - e.low], [e.high - e.value]]
+
+
+def _label(row: tables.Row) -> str:
+    request = row.request
+    depth = f" · depth {request['depth']}" if request["depth"] > 1 else ""
+    return f"{request['schedule']} · {request['strategy']}{depth}"
+
+
+def _speedup_bars(axes, rows: Sequence[tables.Row], baseline: tables.Row) -> None:
+    gains = {row.id: tables.speedup(row, baseline) for row in rows}
+    ordered = sorted(rows, key=lambda row: (not row.oversubscribed, gains[row.id].value))
+    labels = []
+    for place, row in enumerate(ordered):
+        gain = gains[row.id]
+        colour = SCHEDULE_COLOURS[row.request["schedule"]]
+        faded = {"color": "none", "edgecolor": colour, "hatch": "////"} if row.oversubscribed else {"color": colour}
+        axes.barh(place, gain.value, height=0.66, **faded)
+        if row is not baseline:
+            axes.errorbar(gain.value, place, xerr=_error(gain), color=INK, elinewidth=1, capsize=2.5)
+        note = "base" if row is baseline else f"{gain.value:.2f}" + (" oversubscribed" if row.oversubscribed else "")
+        unsure = row is baseline or row.oversubscribed or gain.low <= 1 <= gain.high
+        end = 1.0 if row is baseline else gain.high
+        axes.text(end + 0.02, place, note, va="center", fontsize=9, color=PALE if unsure else INK,
+                  fontweight="normal" if unsure else "bold",
+                  bbox={"facecolor": "white", "edgecolor": "none", "pad": 1})  # fmt: skip
+        labels.append(_label(row))
+    axes.axvline(1, color=INK, linewidth=1)
+    axes.set_yticks(range(len(ordered)), labels, fontsize=9)
+    axes.tick_params(axis="y", length=0)
+    axes.set_xlim(0, axes.get_xlim()[1] * 1.08)
+    axes.xaxis.grid(True, color=GRID)
+    axes.set_axisbelow(True)
+    axes.set_xlabel("speed-up over bulk, with 95 % intervals; bold: differs from 1")
+    axes.set_title(f"{_headline(baseline)}: which schedule and strategy?", loc="left", fontweight="bold", fontsize=11)
+
+
+def _depth_curve(axes, rows: Sequence[tables.Row], baseline: tables.Row) -> None:
+    alike = [r for r in rows if all(r.request[k] == baseline.request[k] for k in ("schedule", "strategy", "threads"))]
+    depths = sorted({row.request["depth"] for row in alike})
+    for shift, (region, colour) in zip((0.97, 1.0, 1.03), REGION_COLOURS.items(), strict=True):
+        curve = [baseline] + sorted((r for r in alike if r.request["depth"] > 1 and r.request["region"] == region),
+                                    key=lambda r: r.request["depth"])  # fmt: skip
+        gains = [tables.speedup(row, baseline) for row in curve[1:]]
+        values = [1.0] + [gain.value for gain in gains]
+        axes.plot([row.request["depth"] * shift for row in curve], values, color=colour, linewidth=2, marker="o", markersize=5,
+                  label=REGION_WORDS[region])  # fmt: skip
+        for row, gain in zip(curve[1:], gains, strict=True):
+            axes.errorbar(
+                row.request["depth"] * shift, gain.value, yerr=_error(gain), color=colour, elinewidth=1, capsize=3
+            )
+    axes.axhline(1, color=INK, linewidth=1)
+    axes.set_xscale("log", base=2)
+    axes.set_xticks(depths, [str(depth) for depth in depths])
+    axes.minorticks_off()
+    axes.set_ylim(0, axes.get_ylim()[1] * 1.08)
+    axes.yaxis.grid(True, color=GRID)
+    axes.set_axisbelow(True)
+    axes.set_xlabel("halo depth = time steps per exchange")
+    axes.set_ylabel("speed-up over depth 1")
+    axes.legend(frameon=False, fontsize=9, loc="best")
+    axes.set_title(f"{_headline(baseline)}: how deep a halo?", loc="left", fontweight="bold", fontsize=11)
+
+
+def _headline(row: tables.Row) -> str:
+    return f"{row.request['app']} {tables.cell(row.request['cells'])}"

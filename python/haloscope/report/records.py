@@ -1,0 +1,202 @@
+"""Record files: JSON Lines, one record per configuration and launch; reading survives damage, writing never merges lines."""
+
+from __future__ import annotations
+
+import functools
+import json
+import lzma
+import os
+import time
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from haloscope.data import DATA
+from haloscope.errors import HaloscopeError, UsageProblem
+
+MEASURED = ("measurement", "microbench", "calibration")  # kinds of record that hold times
+SCHEMA_FILE = DATA / "record.schema.json"
+
+
+@functools.cache
+def _validator():
+    from jsonschema import Draft202012Validator
+
+    return Draft202012Validator(json.loads(SCHEMA_FILE.read_text()))
+
+
+def fault_of(record: object) -> str:
+    """Return what is wrong with a record according to the published schema, "" when nothing is."""
+    error = next(iter(_validator().iter_errors(record)), None)
+    if error is None:
+        return ""
+    place = "/".join(str(p) for p in error.absolute_path)
+    return f"{place + ': ' if place else ''}{error.message}"[:300]
+
+
+@dataclass
+class RecordFile:
+    """The good records of one file and, per bad line, its number (from 1) and what is wrong with it."""
+
+    path: Path
+    records: list[dict] = field(default_factory=list)
+    bad_lines: list[tuple[int, str]] = field(default_factory=list)
+
+    @property
+    def measurements(self) -> list[dict]:
+        """The records that hold times."""
+        return [r for r in self.records if r["kind"] == "measurement"]
+
+    def complaints(self) -> list[str]:
+        """One line per bad line, for the user."""
+        return [f"{self.path}, line {number}: {reason}; the line is left out" for number, reason in self.bad_lines]
+
+
+def parse_line(line: str) -> dict:
+    """Parse and check one line. Raises ValueError with the reason."""
+    try:
+        record = json.loads(line)
+    except ValueError as error:
+        raise ValueError(f"no complete JSON ({error})") from None
+    fault = fault_of(record)
+    if fault:
+        raise ValueError(f"no {'haloscope.record'} of version 1 ({fault})")
+    return record
+
+
+def read(path: str | Path) -> RecordFile:
+    """Read a record file; good lines are kept, bad ones reported with their number.
+
+    path: JSON Lines, or the same compressed (.xz). Raises UsageProblem if unreadable.
+    """
+    path = Path(path)
+    try:
+        if path.exists() and not path.is_file():
+            raise OSError(0, "it is no regular file")  # reading a device might never end
+        data = path.read_bytes()
+        text = (lzma.decompress(data) if path.suffix == ".xz" else data).decode(errors="replace")
+    except (OSError, lzma.LZMAError) as error:
+        reason = getattr(error, "strerror", None) or f"it is no xz file ({error})"
+        raise UsageProblem(f"cannot read the record file {path}: {reason}; give the path of a .jsonl file") from None
+    result = RecordFile(path)
+    for number, line in enumerate(text.split("\n"), start=1):
+        if not line.strip():
+            continue
+        try:
+            result.records.append(parse_line(line))
+        except ValueError as error:
+            result.bad_lines.append((number, str(error)))
+    return result
+
+
+def scratch(name: str) -> Path:
+    """Return the record file of a run that was given none: results/scratch/NAME-TIME.jsonl."""
+    return Path("results/scratch") / f"{name}-{time.strftime('%Y%m%d-%H%M%S')}.jsonl"
+
+
+def prepare(path: Path) -> None:
+    """Make a file ready to be appended to: create its folder, end a line that a killed run left unfinished.
+
+    Raises HaloscopeError when that cannot be done, before any time is spent on measuring.
+    """
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with path.open("ab") as file:
+            if file.tell() and _last_byte(path) != b"\n":
+                file.write(b"\n")
+    except OSError as error:
+        raise HaloscopeError(
+            f"cannot write records to {path}: {error.strerror}; choose another file with --output"
+        ) from None
+
+
+def _last_byte(path: Path) -> bytes:
+    with path.open("rb") as file:
+        file.seek(-1, os.SEEK_END)
+        return file.read(1)
+
+
+def append(path: Path, records: Iterable[dict]) -> None:
+    """Append records as lines and flush them. Raises HaloscopeError when there is no space or no permission."""
+    _write(path, "".join(json.dumps(record) + "\n" for record in records))
+
+
+def try_to_write(path: Path) -> None:
+    """Write an empty line, which readers pass over. Raises HaloscopeError when there is no space or no permission."""
+    _write(path, "\n")
+
+
+def _write(path: Path, text: str) -> None:
+    try:
+        with path.open("a") as file:
+            file.write(text)
+    except OSError as error:
+        raise HaloscopeError(
+            f"cannot write records to {path}: {error.strerror}; free some space or choose another file with --output"
+        ) from None
+
+
+def skipped(configuration, reason: str, exit_code: int, launch_id: str) -> dict:
+    """Return the record of a configuration that was not run, and why."""
+    return _about(configuration, "skipped", launch_id) | {"reason": reason, "exit_code": exit_code}
+
+
+def failed(configuration, fault, launch_id: str) -> dict:
+    """Return the record of a configuration during which a rank failed, died or stuck; `fault` is a faults.Fault."""
+    return _about(configuration, "failed", launch_id) | {
+        "reason": fault.reason,
+        "rank": fault.rank,
+        "phase": fault.phase,
+        "step": fault.step,
+        "waiting_for": fault.waiting_for,
+    }
+
+
+def _about(configuration, kind: str, launch_id: str) -> dict:
+    return {
+        "schema": "haloscope.record",
+        "schema_version": 1,
+        "kind": kind,
+        "id": configuration.id,
+        "launch": {"id": launch_id},
+        "request": configuration.request(),
+    }
+
+
+def done(records: Iterable[dict]) -> set[tuple[str, str]]:
+    """Return the pairs (launch id, configuration id) that need not run again: measured, or known not to be possible."""
+    return {(r.get("launch", {}).get("id", ""), r["id"]) for r in records if r["kind"] in ("skipped", *MEASURED)}
+
+
+def step_times(record: dict) -> list[float]:
+    """Return the seconds per time step of each repetition of a measurement."""
+    times = record["time_s"]["repetitions"]
+    # Gauss-Seidel to a precision may take a few more iterations in one repetition than in another.
+    steps = record.get("poisson", {}).get("iterations") or [record["request"]["steps"]] * len(times)
+    return [seconds / count for seconds, count in zip(times, steps, strict=True)]
+
+
+class Tail:
+    """Reads the records that another process appends to a file, complete lines only."""
+
+    def __init__(self, path: Path):
+        """Start at the file's present end."""
+        self._path = path
+        self._offset = path.stat().st_size if path.is_file() else 0
+
+    def new(self) -> list[dict]:
+        """Return the records completed since the last call; damaged lines are left to `read` to report."""
+        if not self._path.is_file():
+            return []
+        with self._path.open("rb") as file:
+            file.seek(self._offset)
+            data = file.read()
+        complete = data[: data.rfind(b"\n") + 1]
+        self._offset += len(complete)
+        found = []
+        for line in complete.splitlines():
+            try:
+                found.append(json.loads(line))
+            except ValueError:
+                continue
+        return found

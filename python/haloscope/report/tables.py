@@ -1,0 +1,244 @@
+"""Tables of records: ranked by median step time, with intervals; oversubscribed rows are shown but not ranked."""
+
+from __future__ import annotations
+
+import statistics
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+
+from haloscope.errors import UsageProblem, unknown_name
+from haloscope.report import records, stats
+
+STATISTICS = ("rank0", "min", "mean", "max")  # over ranks
+STATISTIC_TITLES = {"rank0": "rank 0", "min": "min", "mean": "mean", "max": "max"}
+PHASES = ("pack", "d2h", "send", "wait", "h2d", "unpack", "copy", "inner", "outer", "compute", "desync", "rest")
+_ALWAYS = ("schedule", "strategy")
+AXES = ("app", "cells", "ranks", "threads", "form", "real", "schedule", "strategy", "depth", "region", "process_grid",
+         "sharing", "tiles", "isa", "barrier", "periodic", "nodes", "placement", "memory", "device", "device_kernel",
+         "device_block", "pack", "box", "graph")  # fmt: skip
+
+
+@dataclass
+class Row:
+    """One configuration over all its launches."""
+
+    id: str
+    request: dict
+    launches: dict[str, list[float]]  # seconds per step of each repetition, by launch
+    records: list[dict]
+
+    def __post_init__(self):
+        """Compute the median and its interval once."""
+        self.step = stats.median_over_launches(list(self.launches.values()))
+
+    @property
+    def oversubscribed(self) -> bool:
+        """True when some launch had more threads than cores: its times say little about the configuration."""
+        return any(r["environment"]["oversubscribed"] for r in self.records)
+
+    @property
+    def gflops(self) -> float:
+        """Median over launches of the rate that the app's own work measure gives, 0 when it was not recorded."""
+        return statistics.median(r.get("gflops", 0.0) for r in self.records)
+
+    @property
+    def verification(self) -> str:
+        """The worst state of all launches: failed, off, passed."""
+        states = {r["verification"]["status"] for r in self.records}
+        return next(state for state in ("failed", "off", "passed") if state in states)
+
+    @property
+    def outliers(self) -> int:
+        """Number of repetitions far from the others of their launch; they stay in all figures."""
+        return sum(len(stats.outliers(values)) for values in self.launches.values())
+
+    def phase(self, name: str, statistic: str) -> float:
+        """Seconds per step in a phase, by a statistic over ranks; the median over launches."""
+        return statistics.median(r.get("phases_s", {}).get(name, {}).get(statistic, 0.0) for r in self.records)
+
+    def notes(self) -> str:
+        """What a reader must know before believing the row."""
+        words = ["oversubscribed"] * self.oversubscribed
+        words += [f"{self.outliers} outlier{'s' * (self.outliers > 1)}"] * bool(self.outliers)
+        warnings = sorted({w for r in self.records for w in r.get("warnings", [])})
+        return "; ".join(words + [w for w in warnings if "oversubscribed" not in w.lower() or not self.oversubscribed])
+
+
+def rows(found: Iterable[dict]) -> list[Row]:
+    """Group measurements by configuration and rank them: fastest first, oversubscribed ones after all others."""
+    groups: dict[str, list[dict]] = defaultdict(list)
+    for record in found:
+        if record["kind"] == "measurement":
+            groups[record["id"]].append(record)
+    made = []
+    for name, group in groups.items():
+        launches: dict[str, list[float]] = defaultdict(list)
+        for record in group:
+            launches[record["launch"]["id"]] += records.step_times(record)
+        made.append(Row(name, group[0]["request"], dict(launches), group))
+    return sorted(made, key=lambda row: (row.oversubscribed, row.step.value))
+
+
+def speedup(row: Row, baseline: Row) -> stats.Estimate:
+    """Return how many times faster than the baseline a row is, paired by launch."""
+    return stats.ratio_of_launches(baseline.launches, row.launches)
+
+
+def baseline(table: Sequence[Row], wanted: str | None = None) -> Row | None:
+    """Return the row that speed-ups refer to: the one named, else bulk depth 1 if there is just one such with ordered/p2p
+    or, where all have a device, with ordered/staged.
+
+    Raises UsageProblem when the named one is not in the table.
+    """
+    if wanted:
+        found = [row for row in table if row.id == wanted]
+        if not found:
+            raise UsageProblem(unknown_name("configuration for --baseline", wanted, [row.id for row in table]))
+        return found[0]
+    usual = "ordered/staged" if all(row.request.get("device") for row in table) else "ordered/p2p"
+    plain = {"schedule": "bulk", "strategy": usual, "depth": 1}
+    found = [row for row in table if all(row.request.get(k) == v for k, v in plain.items()) and not row.oversubscribed]
+    return found[0] if len(found) == 1 and len(table) > 1 else None
+
+
+def varied(table: Sequence[Row], always: Sequence[str] = _ALWAYS) -> list[str]:
+    """Return the parts of the request that differ between rows, in a fixed order."""
+
+    def values(axis):
+        return {str(row.request.get(axis)) for row in table}
+
+    return [axis for axis in AXES if axis in always or len(values(axis)) > 1]
+
+
+def cell(value) -> str:
+    """Format one part of a request: lists of numbers as 64x64x32, flags of dimensions as xyz."""
+    if isinstance(value, list) and value and isinstance(value[0], bool):
+        return "".join(letter for letter, on in zip("xyz", value, strict=False) if on) or "none"
+    if isinstance(value, list):
+        return "x".join(map(str, value))
+    return "" if value is None else str(value)
+
+
+def unit(seconds: Iterable[float]) -> tuple[str, float]:
+    """Return the time unit in which the smallest of some times has at least one digit before the point."""
+    smallest = min((s for s in seconds if s > 0), default=1.0)
+    return next(((name, f) for name, f in (("s", 1.0), ("ms", 1e3), ("us", 1e6)) if smallest * f >= 1), ("us", 1e6))
+
+
+def number(value: float) -> str:
+    """Format with three to four significant digits, never in powers of ten."""
+    digits = 0 if abs(value) >= 1000 else 1 if abs(value) >= 100 else 2 if abs(value) >= 10 else 3
+    return f"{value:.{digits}f}"
+
+
+def interval(e: stats.Estimate, format: Callable[[float], str] = number, factor: float = 1.0) -> str:
+    """Format an interval as `low .. high`."""
+    return f"{format(e.low * factor)} .. {format(e.high * factor)}"
+
+
+def markdown(lines: Sequence[Sequence], headers: Sequence[str], right: Sequence[str] = ()) -> str:
+    """Format a Markdown table; columns named in `right` are aligned right."""
+    from tabulate import tabulate
+
+    align = ["right" if header in right else "left" for header in headers]
+    return tabulate(lines, headers, tablefmt="pipe", disable_numparse=True, colalign=align if lines else None)
+
+
+def ranking(table: Sequence[Row], baseline: Row | None = None) -> str:
+    """Return the ranked table: place, what differs, median step time with interval, speed-up, rate, check, notes."""
+    axes = varied(table)
+    name, factor = unit(row.step.value for row in table)
+    timed = f"step ({name})"
+    headers = ["#", *axes, timed, "95 %"] + ["speed-up", "95 % "] * (baseline is not None) + ["GF/s", "check", "notes"]
+    lines = []
+    for place, row in enumerate(table, start=1):
+        line = ["-" if row.oversubscribed else place, *(cell(row.request.get(axis)) for axis in axes)]
+        line += [number(row.step.value * factor), interval(row.step, factor=factor)]
+        if baseline is not None:
+            gain = speedup(row, baseline)
+            line += ["1 (base)", ""] if row is baseline else [f"{gain.value:.2f}", interval(gain, "{:.2f}".format)]
+        lines.append([*line, f"{row.gflops:.2f}" if row.gflops else "", row.verification, row.notes()])
+    return markdown(lines, headers, right=("#", timed, "speed-up", "GF/s", "depth", "threads", "ranks"))
+
+
+def phases(table: Sequence[Row], statistic: str) -> str:
+    """Return microseconds per step in each phase: one statistic over ranks, or, with "all", four labelled columns."""
+    present = [p for p in PHASES if any(row.phase(p, "max") for row in table)]
+    if statistic == "all":
+        titles = [f"{STATISTIC_TITLES[s]} (us)" for s in STATISTICS]
+        lines = [
+            [place, phase, *(number(row.phase(phase, s) * 1e6) for s in STATISTICS)]
+            for place, row in enumerate(table, start=1)
+            for phase in present
+        ]
+        return markdown(lines, ["row", "phase", *titles], right=("row", *titles))
+    titles = [f"{phase} (us)" for phase in present]
+    lines = [
+        [place, *(number(row.phase(p, statistic) * 1e6) for p in present)] for place, row in enumerate(table, start=1)
+    ]
+    return markdown(lines, ["row", *titles], right=("row", *titles))
+
+
+def comparison(pairs: Sequence[tuple[Row, Row]]) -> str:
+    """Return a table of matched rows: both times, the ratio a/b with its interval, and a verdict in words."""
+    name, factor = unit(row.step.value for pair in pairs for row in pair)
+    headers = ["configuration", f"A ({name})", f"B ({name})", "A/B", "95 %", "verdict"]
+    lines = []
+    for a, b in pairs:
+        ratio = stats.ratio_of_launches(a.launches, b.launches)
+        times = [number(row.step.value * factor) for row in (a, b)]
+        ends = interval(ratio, "{:.3f}".format)
+        lines.append(
+            [a.id if a.id == b.id else f"{a.id} : {b.id}", *times, f"{ratio.value:.3f}", ends, stats.verdict(ratio)]
+        )
+    return markdown(lines, headers, right=headers[1:4])
+
+
+def refusals(found: Iterable[dict]) -> list[str]:
+    """Return one line per reason why configurations were not run, with how many it concerns."""
+    counted: dict[str, list[str]] = defaultdict(list)
+    for record in found:
+        if record["kind"] == "skipped" and record["id"] not in counted[record["reason"]]:
+            counted[record["reason"]].append(record["id"])
+    return [
+        f"{len(ids)} not run ({ids[0]}{', ...' if len(ids) > 1 else ''}): {reason}" for reason, ids in counted.items()
+    ]
+
+
+TERSE = ("execution", "pack", "unpack", "inner", "outer", "primary", "message", "desync")
+
+
+def thesis_timers(row: Row, statistic: str = "mean") -> dict[str, float]:
+    """Return the eight timers of the 2023 study in seconds per repetition (its "run"), from our phases.
+
+    message = send + wait + copies to itself (it sends those as messages too), primary = full sweeps; copies between device
+    and host belong to packing and unpacking; `rest` is what no timer covers. Source: Valen 2023, section 3.6, appendix C.
+    """
+    steps = row.request["steps"]
+
+    def total(*phases):
+        return steps * sum(row.phase(phase, statistic) for phase in phases)
+
+    parts = {
+        "execution": steps * row.step.value,
+        "pack": total("pack", "d2h"),
+        "unpack": total("h2d", "unpack"),
+        "inner": total("inner"),
+        "outer": total("outer"),
+        "primary": total("compute"),
+        "message": total("send", "wait", "copy"),
+        "desync": total("desync"),
+    }
+    return parts | {"rest": total("rest")}
+
+
+def terse(table: Sequence[Row]) -> str:
+    """Return comma-separated lines for scripts: what was run, then the 2023 study's timers in seconds per repetition."""
+    lines = [",".join(("height", "length", "depth", "iterations", "ranks", "schedule", "strategy", *TERSE))]
+    for row in table:
+        cells, timers = row.request["cells"], thesis_timers(row)
+        start = [cells[1] if len(cells) > 1 else 1, cells[0], row.request["depth"], row.request["steps"]]
+        start += [row.request["ranks"], row.request["schedule"], row.request["strategy"].replace(",", "+")]
+        lines.append(",".join([*map(str, start), *(f"{timers[name]:.6f}" for name in TERSE)]))
+    return "\n".join(lines)

@@ -1,0 +1,101 @@
+"""Message schedules in GOAL, the text format that LogGOPSim reads: sends, receives and calculations with dependencies.
+
+Source: Hoefler, Siebert, Lumsdaine, "Group Operation Assembly Language", ICPP 2009; the grammar of LogGOPSim's txt2bin.
+"""
+
+from __future__ import annotations
+
+from typing import TextIO
+
+from haloscope import core
+from haloscope.errors import NotAvailable, UsageProblem
+from haloscope.simulate.simulate import Cast, _seconds
+
+MOST_LINES = 50_000_000  # about 2 GB of text
+
+
+def write(cast: Cast, rounds: int, file: TextIO) -> int:
+    """Write the message schedule of all ranks over so many rounds; return the number of lines.
+
+    Calculations are in nanoseconds, as LogGOPSim takes them; messages cost what its own parameters say. Each lane keeps
+    its order; the comm lane is cpu 0 with the main lane, or cpu 1 where a thread of its own runs it. `progress` says
+    nothing in GOAL: there messages advance by themselves.
+    Raises NotAvailable for devices, whose streams GOAL does not know, UsageProblem for programs with barriers or all-reduces, and for more than 50 million lines.
+    """
+    if cast.choice.device:
+        raise NotAvailable(f"GOAL has no streams, and '{cast.choice.device}' is a device; export the choice without it")
+    texts = [_Rank(cast, number, rounds) for number in range(len(cast.actors))]
+    lines = 1 + sum(len(texts[c].lines) + 2 for c in cast.class_of.tolist())
+    if lines > MOST_LINES:
+        raise UsageProblem(f"the schedule would have {lines} lines; export fewer ranks or steps")
+    file.write(f"num_ranks {cast.choice.ranks}\n")
+    kind_of = {int(rank): (kind, row) for kind in cast.case.kinds for row, rank in enumerate(kind.members)}
+    for rank, number in enumerate(cast.class_of.tolist()):
+        kind, row = kind_of[rank]
+        peers = kind.peers[row]
+        body = texts[number]
+        file.write(f"rank {rank} {{\n{body.text % tuple(peers[m] for m in body.messages)}}}\n")
+    return lines
+
+
+class _Rank:
+    """The text of a class of ranks, with a %d for each peer; `messages`: whose."""
+
+    def __init__(self, cast: Cast, number: int, rounds: int):
+        actors = cast.actors[number]
+        self.plan = cast.case.kinds[actors.kind].plan
+        self.comm_cpu = int(cast.comm_thread)
+        self.lines: list[str] = []
+        self.messages: list[int] = []
+        self.labels = 0
+        self.received: dict[int, list[str]] = {}  # per incoming message: receives that no wait has taken yet
+        self.sent: dict[int, str] = {}
+        self.last: dict[str, str] = {}  # label of the last operation per lane
+        both = list(zip(actors.programs, actors.actions, strict=True))
+        for program, actions in both[: cast.opening]:
+            self.add(program, actions)
+        for _ in range(rounds):
+            for program, actions in both[cast.opening :]:
+                self.add(program, actions)
+        self.text = "".join(f"{line}\n" for line in self.lines)
+
+    def add(self, program: core.Program, actions) -> None:
+        """Add one program: it begins when both lanes of the one before have ended."""
+        begin, self.last = tuple(self.last.values()), {}
+        both = []  # labels of what begins and what ends each operation
+        for op, action in zip(program.ops, actions, strict=True):
+            if op.kind == "barrier":
+                raise UsageProblem("GOAL has no barrier and no all-reduce; export a schedule without them")
+            before = (self.last[op.lane],) if op.lane in self.last else begin
+            both.append(self.operation(op, program, _seconds(action)[2], before))
+            self.last[op.lane] = both[-1][1]
+        for op, (first, _) in zip(program.ops, both, strict=True):  # some wait for one that is listed after them
+            self.lines += [f"{first} requires {both[a][1]}" for a in op.after]
+
+    def operation(self, op: core.Op, program: core.Program, seconds: float, before: tuple[str, ...]) -> tuple[str, str]:
+        """Add one operation and return the labels of what begins and what ends it."""
+        cpu = self.comm_cpu if op.lane == "comm" else 0
+        messages = program.sets[op.target] if op.kind in ("post", "send", "wait", "complete") else ()
+        if op.kind == "wait":
+            before += tuple(self.received[m].pop(0) for m in messages)
+        if op.kind == "complete":
+            before += tuple(self.sent[m] for m in messages)
+        first = last = self.line(f"calc {round(seconds * 1e9)} cpu {cpu}", before)
+        for m in messages:
+            message = self.plan.messages[m]
+            if op.kind == "post":
+                started = self.line(f"recv {message.bytes}b from %d tag {message.tag} cpu {cpu}", (first,), m)
+                self.received.setdefault(m, []).append(started)
+            elif op.kind == "send":
+                last = self.sent[m] = self.line(f"send {message.bytes}b to %d tag {message.tag} cpu {cpu}", (last,), m)
+        return first, last
+
+    def line(self, text: str, before: tuple[str, ...], message: int | None = None) -> str:
+        """Add an operation that starts when those of `before` have ended; return its label."""
+        self.labels += 1
+        label = f"l{self.labels}"
+        if message is not None:
+            self.messages.append(message)
+        self.lines.append(f"{label}: {text}")
+        self.lines += [f"{label} requires {other}" for other in dict.fromkeys(before)]
+        return label

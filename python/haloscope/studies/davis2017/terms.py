@@ -1,0 +1,229 @@
+"""Applications as trees of terms: what one iteration consists of, read from a file that names no machine.
+
+A file has functions, each a list of terms: `kernel`, `boundary`, `exchange`, `gather`, `allocate`, `free` and `call` (of
+another function), each with `times`, or groups `{"times": "n", "of": [...]}`. Source: Davis 2017, eq. 5.1 to 5.14.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from haloscope.core.values import ExchangeSpec, Quantity
+from haloscope.data import DATA
+from haloscope.errors import UsageProblem, unknown_name
+
+SHIPPED = {"hydra": DATA / "davis2017" / "hydra.json"}
+# What each kind of term counts as in a breakdown (Davis 2017, section 5.1).
+CATEGORIES = {
+    "kernel": "compute",
+    "exchange": "point_to_point",
+    "gather": "collectives",
+    "boundary": "update_boundary",
+    "allocate": "memory",
+    "free": "memory",
+}
+FACES = ("external", "internal", "both")
+_SECTIONS = {"exchange": "exchanges", "gather": "gathers", "boundary": "boundaries", "call": "functions"}
+
+
+@dataclass(frozen=True)
+class Term:
+    """One cost of an application: its kind (of CATEGORIES) and its name."""
+
+    kind: str
+    name: str
+
+
+@dataclass(frozen=True)
+class Application:
+    """A valid description; `data` is the JSON object."""
+
+    data: Mapping
+
+    @property
+    def name(self) -> str:
+        """The application's name."""
+        return self.data["name"]
+
+    def counts(self, loops: int) -> Counter[Term]:
+        """Return how often each term occurs in one iteration with `loops` (>= 1) inner loops."""
+        total: Counter[Term] = Counter()
+        for term, times, _ in self.walk(loops):
+            total[term] += times
+        return total
+
+    def run_counts(self, iterations: Mapping[int, int]) -> Counter[Term]:
+        """Return how often each term occurs in a run of iterations[n] iterations with n inner loops. Source: eq. 5.1."""
+        total: Counter[Term] = Counter()
+        for loops, many in iterations.items():
+            for term, times in self.counts(loops).items():
+                total[term] += times * many
+        return total
+
+    def walk(self, loops: int) -> Iterator[tuple[Term, int, tuple[str, ...]]]:
+        """Yield each term of an iteration in order, with how often it is done and the functions it is in."""
+        yield from self._walk(self.data["root"], loops, 1, ())
+
+    def _walk(self, function: str, loops: int, times: int, path: tuple[str, ...]):
+        for item in self.data["functions"][function]:
+            yield from self._item(item, loops, times, (*path, function))
+
+    def _item(self, item: Mapping, loops: int, times: int, path: tuple[str, ...]):
+        times *= evaluate_times(item.get("times", 1), loops)
+        if "of" in item:
+            for inner in item["of"]:
+                yield from self._item(inner, loops, times, path)
+        elif "call" in item:
+            yield from self._walk(item["call"], loops, times, path)
+        else:
+            kind = _kind(item)
+            yield Term(kind, item[kind]), times, path
+
+    def exchange(self, name: str) -> ExchangeSpec:
+        """Return what an exchange stage moves: dimension by dimension, one message per face and data type."""
+        stage, size = self.data["exchanges"][name], self.data["element_bytes"]
+        quantities = tuple(
+            Quantity(f"{q['type']}-{q['centring']}-{i}", size[q["type"]], q["type"], q["centring"])
+            for q in stage["quantities"]
+            for i in range(q["count"])
+        )
+        width = (stage["halo"],) * 3
+        return ExchangeSpec(quantities, width, width, pattern="ordered", corners=True, merge="type")
+
+    def packed(self, name: str) -> bool:
+        """Return whether an exchange stage copies to and from message buffers (`packed` in the file, default true)."""
+        return self.data["exchanges"][name].get("packed", True)
+
+    def network_only(self) -> Application:
+        """Return the exchanges and gathers alone, unpacked: what needs nothing of a profile but its network."""
+        names: dict[str, set[str]] = {}
+        for term, _, _ in self.walk(2):
+            names.setdefault(term.kind, set()).add(term.name)
+        bare = self
+        for kind in ("kernel", "boundary", "allocate", "free"):
+            bare = bare.without(kind, *names.get(kind, ()))
+        exchanges = {name: {**stage, "packed": False} for name, stage in self.data["exchanges"].items()}
+        return Application({**bare.data, "exchanges": exchanges})
+
+    def faces(self, boundary: str) -> str:
+        """Return on which faces of a rank's block a boundary kernel works: external, internal or both."""
+        return self.data["boundaries"][boundary]["faces"]
+
+    def gathers(self, name: str) -> Sequence[Mapping]:
+        """Return the all-gathers of a collective stage: how many (`count`) of how many `bytes` per rank."""
+        return self.data["gathers"][name]
+
+    def kernel_name(self, term: Term) -> str:
+        """Return under which name a profile holds the cost of a kernel, boundary, allocate or free term."""
+        part = term.name if term.kind == "kernel" else f"{term.kind}-{term.name}"
+        return f"{self.name}.{part}/{self.data['form']}/{self.data['real']}"
+
+    def without(self, kind: str, *names: str) -> Application:
+        """Return the same application with some terms left out of all functions."""
+
+        def kept(items):
+            for item in items:
+                if "of" in item:
+                    yield {**item, "of": list(kept(item["of"]))}
+                elif item.get(kind) not in names:
+                    yield item
+
+        functions = {name: list(kept(items)) for name, items in self.data["functions"].items()}
+        return Application({**self.data, "functions": functions})
+
+
+def _kind(item: Mapping) -> str:
+    return next(kind for kind in CATEGORIES if kind in item)
+
+
+def evaluate_times(times: int | str, loops: int) -> int:
+    """Return how often: a number, or `n`, `n-1`, `2n`, `2n+1` ... with n = loops. Raises UsageProblem for another form."""
+    found = re.fullmatch(r"(\d*)n([+-]\d+)?|(\d+)", str(times).replace(" ", ""))
+    if not found:
+        raise UsageProblem(f"'{times}' is not how often a term is done; write a number, n, n-1 or 2n+1")
+    factor, offset, plain = found.groups()
+    return int(plain) if plain else (int(factor) if factor else 1) * loops + int(offset or 0)
+
+
+def load(application: str | Path) -> Application:
+    """Read an application description: the name of a shipped one (`hydra`) or the path of a JSON file.
+
+    Raises UsageProblem for an unknown name, an unreadable file, text that is no JSON, and a description that is not valid.
+    """
+    path = SHIPPED.get(str(application), Path(application))
+    if path.suffix != ".json" and not path.exists():
+        raise UsageProblem(unknown_name("application", str(application), SHIPPED) + "; a path ends in .json")
+    try:
+        data = json.loads(path.read_text())
+    except OSError as error:
+        raise UsageProblem(
+            f"cannot read the application {path}: {error.strerror}; give the path of a .json file"
+        ) from None
+    except ValueError as error:
+        raise UsageProblem(f"the application {path} is no JSON ({error}); correct it there") from None
+    fault = fault_of(data)
+    if fault:
+        raise UsageProblem(f"the application {path} is not valid: {fault}")
+    return Application(data)
+
+
+def fault_of(data: object) -> str:
+    """Return what is wrong with a description, "" when nothing is: parts, names without definition, endless calls."""
+    if not isinstance(data, dict) or data.get("schema") != "haloscope-application":
+        return 'it is no application description ("schema" must be "haloscope-application")'
+    if data.get("schema_version") != 1:
+        return f"it has version {data.get('schema_version')} of the format, this program reads 1"
+    needed = ("name", "form", "real", "element_bytes", "root", "functions", *_SECTIONS.values())
+    absent = [key for key in dict.fromkeys(needed) if key not in data]
+    if absent:
+        return f"it lacks {', '.join(absent)}"
+    if data["root"] not in data["functions"]:
+        return f"its root: {unknown_name('function', data['root'], data['functions'])}"
+    for function, items in data["functions"].items():
+        fault = _fault_of_items(items, data)
+        if fault:
+            return f"function {function}: {fault}"
+    bad = [name for name, b in data["boundaries"].items() if b.get("faces") not in FACES]
+    return f"boundary {bad[0]}: faces is one of {', '.join(FACES)}" if bad else _cycle(data["functions"])
+
+
+def _fault_of_items(items: Sequence, data: Mapping) -> str:
+    for item in items:
+        if "of" in item:
+            fault = _fault_of_items(item["of"], data)
+            if fault:
+                return fault
+        else:
+            kinds = [k for k in (*CATEGORIES, "call") if k in item]
+            if len(kinds) != 1:
+                return f"{json.dumps(item)} is not one term; write one of {', '.join((*CATEGORIES, 'call'))} or of"
+            section = _SECTIONS.get(kinds[0])
+            if section and item[kinds[0]] not in data[section]:
+                return unknown_name(kinds[0], item[kinds[0]], data[section])
+        try:
+            evaluate_times(item.get("times", 1), 1)
+        except UsageProblem as problem:
+            return str(problem)
+    return ""
+
+
+def _cycle(functions: Mapping) -> str:
+    def calls(items) -> Iterator[str]:
+        for item in items:
+            if "of" in item:
+                yield from calls(item["of"])
+            elif "call" in item:
+                yield item["call"]
+
+    waiting = {name: set(calls(items)) for name, items in functions.items()}
+    while free := [name for name, needs in waiting.items() if not needs]:
+        for name in free:
+            del waiting[name]
+        for needs in waiting.values():
+            needs.difference_update(free)
+    return f"functions {', '.join(sorted(waiting))} call each other without end" if waiting else ""

@@ -1,0 +1,190 @@
+"""The cases of study schroeter2021, in the thesis' words, and which of them are compared."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from haloscope.measure import sweep
+from haloscope.studies import Options
+from haloscope.studies.schroeter2021 import precision
+
+APP = "poisson2d"
+METHODS = ("jacobi", "gauss-seidel")
+SCALINGS = ("strong", "weak")
+ENDS = ("iterations", "precision")
+VERSIONS = {  # the three final versions (chapter 6): what moves a line, by method
+    "p2p": {"jacobi": "direct/p2p", "gauss-seidel": "direct/p2p"},
+    "rma": {"jacobi": "direct/rma-pscw", "gauss-seidel": "direct/rma-pscw:per-message"},
+    "shared": {"jacobi": "direct/shared+rma-fence", "gauss-seidel": "direct/shared+rma-lock:get"},
+}
+RESIDUUM = {"jacobi": "allreduce", "gauss-seidel": "chain"}
+PUBLISHED_TARGETS = {("jacobi", 512, 5000): 7.0637e-5, ("gauss-seidel", 512, 5000): 7.0754e-5}  # of strong scaling
+LONGEST_WEAK = 100  # iterations of weak scaling
+FULL_RANKS = (4, 8, 16, 24, 48, 72, 96)  # figures 6.5 to 6.12, with the number of nodes that the thesis used
+NODES_OF = {4: 1, 8: 1, 16: 2, 24: 2, 48: 2, 72: 3, 96: 3}
+PLACED_RANKS = 36  # figures 6.13, 6.14 and 6.24: on 1 to 4 nodes
+FULL_NODE = (72, 1036)  # table 6.1: ranks on one node and on two; interlines of nearly 8385 lines
+
+
+@dataclass(frozen=True)
+class Case:
+    """One thing to measure, in the thesis' words. `interlines` 0: the size that the scaling gives."""
+
+    method: str
+    end: str = "iterations"
+    scaling: str = "strong"
+    strategy: str = "direct/p2p"
+    ranks: int = 2
+    nodes: int = 1
+    residuum: str = ""
+    interlines: int = 0
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """Variants of one case that are compared: the first is what ratios refer to."""
+
+    topic: str  # heading of its table
+    label: str  # its row
+    variants: tuple[tuple[str, Case], ...]
+
+
+TOPICS = {  # heading: what the thesis says
+    "Eight experiments": "figures 6.5 to 6.12 and 6.16 to 6.23: no version wins throughout",
+    "Put against get": "figures 5.1, 5.2: equal in strong scaling, Put faster at 72 and 96 ranks in weak scaling",
+    "Synchronisation": "figures 5.3 to 5.10: Jacobi, PSCW mostly best; Gauss-Seidel, equal or passive 1-2 % slower",
+    "Readiness of lines": "section 5.3: flags and empty messages equally fast",
+    "Lock strategy": "section 5.3: no difference between a lock per access and lock_all with flush",
+    "Windows and communicators": "figure 5.12: one combined window slightly better; split communicators 6.3 % less at 200 ranks",
+    "Residuum scheme": "figure 5.11: the chain clearly better than all-to-last one-sided, within 1 % two-sided",
+    "Placement": "figures 6.13, 6.14, 6.24: nodes emulated here by splitting the ranks",
+    "Full node": "table 6.1: on one full node shared takes 7.7 % less than p2p, on two nodes p2p 26.7 % less",
+}
+
+
+def interlines(case: Case, options: Options) -> int:
+    """The size of a case: fixed in strong scaling; in weak scaling as many points per rank as one rank has."""
+    if case.interlines:
+        return case.interlines
+    strong, weak = options.sizes[0], options.sizes[-1]
+    if case.scaling == "strong":
+        return strong
+    return round((math.sqrt(case.ranks) * precision.lines(weak) - 9) / 8)
+
+
+def iterations(case: Case, options: Options) -> int:
+    """Iterations of a run, or those that the sequential program needs to reach the precision."""
+    return options.steps if case.scaling == "strong" else min(options.steps, LONGEST_WEAK)
+
+
+def target(case: Case, options: Options) -> float:
+    """The precision that takes the sequential program iterations() iterations."""
+    size, steps = interlines(case, options), iterations(case, options)
+    return PUBLISHED_TARGETS.get((case.method, size, steps)) or precision.target(case.method, size, steps)
+
+
+def configuration(case: Case, options: Options) -> sweep.Sweep:
+    """A case as what is measured; refused with the reason where it cannot run."""
+    side = precision.lines(interlines(case, options)) - 2
+    axes = {"cells": (side, side), "ranks": case.ranks, "strategy": case.strategy, "form": case.method,
+            "schedule": "bulk" if case.method == "jacobi" else "pipeline", "process_grid": "lines",
+            "periodic": "none", "nodes": case.nodes if case.nodes > 1 else 0}  # fmt: skip
+    settings = {"steps": str(iterations(case, options)), "repetitions": str(options.repetitions)}
+    if case.end == "precision":  # Gauss-Seidel runs on until all ranks know of the end
+        settings["steps"] = str(2 * iterations(case, options) + 4 * case.ranks)
+        settings |= {"precision": f"{target(case, options):.6e}", "residuum": case.residuum or RESIDUUM[case.method]}
+    return sweep.expand(APP, {name: [value] for name, value in axes.items()}, settings)
+
+
+# ---- what is compared ------------------------------------------------------------------------------------------------
+
+
+def rank_counts(options: Options) -> tuple[int, ...]:
+    """Ranks of the eight experiments: as asked, else the thesis'."""
+    return (options.ranks,) if options.ranks else FULL_RANKS
+
+
+def nodes_of(ranks: int, options: Options) -> int:
+    """Nodes of so many ranks: the thesis' where it has them, else one."""
+    return NODES_OF.get(ranks, 1) if not options.ranks else 1
+
+
+def of_versions(topic: str, label: str, case: Case) -> Comparison:
+    """A comparison of the three final versions, p2p first."""
+    return Comparison(topic, label, tuple((v, replace(case, strategy=by[case.method])) for v, by in VERSIONS.items()))
+
+
+def of_strategies(topic: str, label: str, case: Case, strategies: Sequence[str]) -> Comparison:
+    """A comparison of strategies, the first being what ratios refer to."""
+    return Comparison(topic, label, tuple((s.removeprefix("direct/"), replace(case, strategy=s)) for s in strategies))
+
+
+def eight_experiments(options: Options) -> list[Comparison]:
+    """Two methods, two scalings, two terminations; p2p, RMA and shared memory."""
+    return [
+        of_versions("Eight experiments", f"{method}, {scaling}, {end}, {ranks} ranks",
+                    Case(method, end, scaling, ranks=ranks, nodes=nodes_of(ranks, options)))
+        for method in METHODS for scaling in SCALINGS for end in ENDS for ranks in rank_counts(options)
+    ]  # fmt: skip
+
+
+def parts(options: Options) -> list[Comparison]:
+    """Chapter 5: what the RMA versions are made of."""
+    found = []
+    for ranks in rank_counts(options):
+        nodes = nodes_of(ranks, options)
+        for scaling in SCALINGS:
+            jacobi = Case("jacobi", scaling=scaling, ranks=ranks, nodes=nodes)
+            seidel = Case("gauss-seidel", scaling=scaling, ranks=ranks, nodes=nodes)
+            where = f"{scaling}, {ranks} ranks"
+            found += [
+                of_strategies("Put against get", f"jacobi, {where}", jacobi, ("direct/rma-fence", "direct/rma-fence:get")),
+                of_strategies("Synchronisation", f"jacobi, {where}", jacobi,
+                              ("direct/rma-fence", "direct/rma-pscw", "direct/rma-lock:get", "direct/rma-lockall:get")),
+                of_strategies("Synchronisation", f"gauss-seidel, {where}", seidel,
+                              ("direct/rma-pscw:per-message", "direct/rma-lock:get", "direct/rma-lockall:get")),
+                of_strategies("Readiness of lines", f"gauss-seidel, {where}", seidel,
+                              ("direct/rma-lock:get,flag", "direct/rma-lock:get,message")),
+                of_strategies("Lock strategy", f"gauss-seidel, {where}", seidel,
+                              ("direct/rma-lock:get", "direct/rma-lockall:get")),
+            ]  # fmt: skip
+        jacobi = Case("jacobi", ranks=ranks, nodes=nodes)
+        found.append(of_strategies("Windows and communicators", f"jacobi, strong, {ranks} ranks", jacobi,
+                                   ("direct/rma-fence:per-message", "direct/rma-fence", "direct/rma-fence:split")))  # fmt: skip
+        for version in ("p2p", "rma"):
+            seidel = Case(
+                "gauss-seidel", "precision", strategy=VERSIONS[version]["gauss-seidel"], ranks=ranks, nodes=nodes
+            )
+            schemes = tuple((s, replace(seidel, residuum=s)) for s in ("all-to-last", "chain", "accumulate"))
+            found.append(Comparison("Residuum scheme", f"gauss-seidel, strong, {ranks} ranks, {version}", schemes))
+    return found
+
+
+def placement(options: Options) -> list[Comparison]:
+    """Fixed ranks on 1 to `nodes` nodes."""
+    ranks = options.ranks or PLACED_RANKS
+    return [
+        of_versions("Placement", f"{method}, {ranks} ranks on {nodes} node{'s' * (nodes > 1)}",
+                    Case(method, ranks=ranks, nodes=nodes))
+        for method in METHODS for nodes in range(1, options.nodes + 1) if ranks % nodes == 0
+    ]  # fmt: skip
+
+
+def full_node(options: Options) -> list[Comparison]:
+    """All cores of a node with one rank each, and twice as many ranks as cores."""
+    if options.ranks:
+        counts, size = {options.cores: 1, 2 * options.cores: 1}, options.sizes[0]
+    else:
+        counts, size = {FULL_NODE[0]: 1, FULL_NODE[0] // 2: 1}, FULL_NODE[1]
+    return [
+        of_versions("Full node", f"gauss-seidel, {ranks} ranks on {options.cores or '?'} cores" if options.ranks
+                    else f"gauss-seidel, {ranks} ranks on one node", Case("gauss-seidel", ranks=ranks, nodes=n, interlines=size))
+        for ranks, n in counts.items() if ranks > 1
+    ]  # fmt: skip
+
+
+def comparisons(options: Options) -> list[Comparison]:
+    """Everything that is compared, by topic."""
+    return eight_experiments(options) + parts(options) + placement(options) + full_node(options)

@@ -1,0 +1,253 @@
+"""The report of the 2021 study: tables of comparisons with intervals, the published figures beside ours, a figure."""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from haloscope.report import stats, tables
+from haloscope.studies import Options, published
+from haloscope.studies.schroeter2021 import cases
+
+LEAST_LAUNCHES = (
+    5  # of four or fewer, all lie on one side of 1 by mere chance too often (one in eight) for a 95 % verdict
+)
+
+
+@dataclass
+class Run:
+    """One variant that was measured."""
+
+    name: str
+    case: cases.Case
+    row: tables.Row
+
+    @property
+    def seconds(self) -> dict[str, list[float]]:
+        """Seconds of every run, by launch."""
+        found: dict[str, list[float]] = {}
+        for record in self.row.records:
+            found.setdefault(record["launch"]["id"], []).extend(record["time_s"]["repetitions"])
+        return found
+
+    @property
+    def estimate(self) -> stats.Estimate:
+        """Median over launches with its interval."""
+        return stats.median_over_launches(list(self.seconds.values()))
+
+    @property
+    def iterations(self) -> str:
+        """Iterations that the runs took: one number, or the least and the most."""
+        counts = sorted({record["request"]["steps"] for record in self.row.records})
+        return str(counts[0]) if len(counts) == 1 else f"{counts[0]}..{counts[-1]}"
+
+
+def ratio(a: Run, b: Run) -> stats.Estimate:
+    """Run time of a over that of b, paired by launch."""
+    return stats.ratio_of_launches(a.seconds, b.seconds)
+
+
+def verdict(r: stats.Estimate) -> str:
+    """What a ratio to the first variant means; no winner inside the noise or from too few launches."""
+    return stats.told(r, "slower", "faster", LEAST_LAUNCHES)
+
+
+def fastest(runs: Sequence[Run]) -> str:
+    """Name the fastest variant, together with all that cannot be told apart from it."""
+    if not runs:
+        return ""
+    best = min(runs, key=lambda run: run.estimate.value)
+    rivals = [run.name for run in runs if run is not best and verdict(ratio(run, best)) == stats.NO_CHOICE]
+    return f"{best.name}, {', '.join(rivals)}: {stats.NO_CHOICE}" if rivals else best.name
+
+
+def measured(found: Sequence[dict], options: Options) -> list[tuple[cases.Comparison, list[Run]]]:
+    """Every comparison with those of its variants that were measured."""
+    rows = {row.id: row for row in tables.rows(found)}
+    result = []
+    for comparison in cases.comparisons(options):
+        runs = []
+        for name, case in comparison.variants:
+            for c in cases.configuration(case, options).configurations:
+                if c.id in rows:
+                    runs.append(Run(name, case, rows[c.id]))
+        result.append((comparison, runs))
+    return result
+
+
+def report(found: Sequence[dict], options: Options) -> str:
+    """All tables as Markdown."""
+    everything = measured(found, options)
+    texts = []
+    for topic, theirs in cases.TOPICS.items():
+        here = [(c, runs) for c, runs in everything if c.topic == topic and runs]
+        if here:
+            texts.append(f"### {topic}\n\nPublished: {theirs}.\n\n{_table(here)}")
+    texts.append("### Run time over that of p2p\n\n" + _ratios(everything))
+    texts.append("### Which version for which case\n\n" + _winners(everything))
+    texts.append("### Published figures beside ours\n\n" + _figures_of_the_thesis(everything, options))
+    refused = tables.refusals(found)
+    return "\n\n".join(texts + refused)
+
+
+def _interval(e: stats.Estimate) -> str:
+    return tables.interval(e, "{:.3f}".format)
+
+
+def _table(here) -> str:
+    headers = ["case", "variant", "run (s)", "95 %", "sd", "iterations", "ratio", "95 % ", "verdict", "check", "notes"]
+    lines = []
+    for comparison, runs in here:
+        for run in runs:
+            e = run.estimate
+            all_runs = [s for launch in run.seconds.values() for s in launch]
+            line = [comparison.label if run is runs[0] else "", run.name, f"{e.value:.4f}", tables.interval(e, "{:.4f}".format),
+                    f"{statistics.stdev(all_runs):.4f}" if len(all_runs) > 1 else "", run.iterations]  # fmt: skip
+            if run is runs[0]:
+                line += ["1", "", ""]
+            else:
+                r = ratio(run, runs[0])
+                line += [f"{r.value:.3f}", _interval(r), verdict(r)]
+            lines.append([*line, run.row.verification, run.row.notes()])
+    return tables.markdown(lines, headers, right=("run (s)", "sd", "iterations", "ratio"))
+
+
+def _named(runs: Sequence[Run]) -> dict[str, Run]:
+    return {run.name: run for run in runs}
+
+
+def _ratios(everything) -> str:
+    """As figure 6.15: the ratio to p2p of every experiment."""
+    lines = []
+    for comparison, runs in everything:
+        by = _named(runs)
+        if comparison.topic not in ("Eight experiments", "Placement", "Full node") or "p2p" not in by:
+            continue
+        line = [comparison.label]
+        for name in ("rma", "shared"):
+            r = ratio(by[name], by["p2p"]) if name in by else None
+            line += [f"{r.value:.3f}", _interval(r)] if r else ["", ""]
+        lines.append([*line, fastest(runs)])
+    return tables.markdown(
+        lines, ["case", "rma / p2p", "95 %", "shared / p2p", "95 % ", "fastest"], right=("rma / p2p", "shared / p2p")
+    )
+
+
+def case_of(case: cases.Case) -> str:
+    """The thesis' name of a case (its winner matrix)."""
+    size = "small" if case.scaling == "strong" else "large"
+    return f"Jacobi, {size}" if case.method == "jacobi" else f"GS, {size}, {case.end}"
+
+
+def _winners(everything) -> str:
+    theirs = {(row["case"], row["machine"]): row["winner"] for row in published("schroeter2021", "winner_matrix")}
+    lines = []
+    for comparison, runs in everything:
+        if comparison.topic != "Eight experiments" or not runs:
+            continue
+        case = case_of(comparison.variants[0][1])
+        lines.append([comparison.label, fastest(runs), theirs.get((case, "wr"), ""), theirs.get((case, "mistral"), "")])
+    return tables.markdown(lines, ["case", "fastest here", "published, WR cluster", "published, Mistral"])
+
+
+# ---- figures that the thesis states ----------------------------------------------------------------------------------
+
+
+def headline(**wanted: str) -> float:
+    """A figure of the thesis' text by the columns of the table kept with the package."""
+    [row] = [r for r in published("schroeter2021", "headline") if all(r[k] == v for k, v in wanted.items())]
+    return float(row["value"])
+
+
+def published_ratios() -> dict[str, float]:
+    """Ratios of run times that follow from the figures which the thesis states."""
+    run = {"quantity": "runtime_s"}
+    gs = run | {"termination_or_size": "precision 7.0753e-5"}
+    node = run | {"lines": "8385"}
+    traced = {"quantity": "traced_runtime_s"}
+    return {
+        "rma over p2p, all-to-last": headline(**gs, variant="pscw, residuum all-to-last") / headline(**gs, variant="p2p"),
+        "split over one communicator": headline(**run, variant="fence, split communicators")
+        / headline(**run, variant="fence, global communicator"),
+        "shared over p2p, one full node": headline(**node, variant="shared", nodes="1") / headline(**node, variant="p2p", nodes="1"),
+        "shared over p2p, two nodes": headline(**node, variant="shared", nodes="2") / headline(**node, variant="p2p", nodes="2"),
+        "shared over rma, traced": headline(**traced, variant="shared") / headline(**traced, variant="rma (pscw)"),
+    }  # fmt: skip
+
+
+def _find(everything, topic: str, has: Sequence[str], name: str) -> Run | None:
+    for comparison, runs in everything:
+        if comparison.topic == topic and all(word in comparison.label for word in has) and name in _named(runs):
+            return _named(runs)[name]
+    return None
+
+
+def _figures_of_the_thesis(everything, options: Options) -> str:
+    theirs = published_ratios()
+    pairs = {
+        "rma over p2p, all-to-last": ("Gauss-Seidel to a precision, 16 ranks, WR", ("Residuum scheme", ["rma"], "all-to-last"),
+                                      ("Residuum scheme", ["p2p"], "all-to-last")),
+        "split over one communicator": ("Jacobi, 200 ranks, WR", ("Windows and communicators", [], "rma-fence:split"),
+                                        ("Windows and communicators", [], "rma-fence")),
+        "shared over p2p, one full node": ("Gauss-Seidel, 72 ranks, Mistral", ("Full node", [], "shared"), ("Full node", [], "p2p")),
+        "shared over p2p, two nodes": ("Gauss-Seidel, 72 ranks, Mistral", ("Placement", ["gauss-seidel", "2 nodes"], "shared"),
+                                       ("Placement", ["gauss-seidel", "2 nodes"], "p2p")),
+        "shared over rma, traced": ("Jacobi, 16 ranks on 2 nodes, Mistral", ("Placement", ["jacobi", "2 nodes"], "shared"),
+                                    ("Placement", ["jacobi", "2 nodes"], "rma")),
+    }  # fmt: skip
+    lines = []
+    for what, (where, top, bottom) in pairs.items():
+        a, b = _find(everything, *top), _find(everything, *bottom)
+        ours = ratio(a, b) if a and b else None
+        lines.append([f"run time, {what}", where, f"{theirs[what]:.3f}", f"{ours.value:.3f}" if ours else "not measured",
+                      _interval(ours) if ours else "", f"{a.case.ranks} ranks" if a else ""])  # fmt: skip
+    lines += _overshoot(everything, options)
+    return tables.markdown(
+        lines, ["figure", "published for", "published", "ours", "95 %", "ours for"], right=("published", "ours")
+    )
+
+
+def _overshoot(everything, options: Options) -> list[list[str]]:
+    """Iterations beyond the sequential program's when Gauss-Seidel stops by precision."""
+    done = {"quantity": "iterations_until_stop"}
+    sequential = headline(**done, variant="sequential")
+    run = _find(everything, "Eight experiments", ["gauss-seidel", "strong", "precision"], "rma")
+    ours = ""
+    if run:
+        asked = cases.iterations(run.case, options)
+        ours = max(record["request"]["steps"] for record in run.row.records) - asked
+    return [
+        ["extra iterations, Gauss-Seidel to a precision", f"{ranks} ranks, WR", f"{headline(**done, ranks=ranks) - sequential:.0f}",
+         str(ours), "", f"{run.case.ranks} ranks" if run else ""]
+        for ranks in ("4", "96")
+    ]  # fmt: skip
+
+
+def figure(found: Sequence[dict], options: Options, stem: Path) -> list[Path]:
+    """Draw the run times over that of p2p with their intervals (as figure 6.15). Returns the files written."""
+    from haloscope.report import figures
+    from haloscope.report.figures import plt
+
+    points = []
+    for comparison, runs in measured(found, options):
+        by = _named(runs)
+        if comparison.topic == "Eight experiments" and "p2p" in by:
+            points.append((comparison.label, {n: ratio(by[n], by["p2p"]) for n in ("rma", "shared") if n in by}))
+    if not points:
+        return []
+    with plt.rc_context(figures.STYLE):
+        fig, axes = plt.subplots(figsize=(8.5, 0.45 * len(points) + 1.6), layout="constrained")
+        for shift, (name, colour) in zip((-0.14, 0.14), (("rma", "#4c78a8"), ("shared", "#e4894b")), strict=True):
+            here = [(place + shift, ratios[name]) for place, (_, ratios) in enumerate(points) if name in ratios]
+            axes.errorbar([r.value for _, r in here], [place for place, _ in here], fmt="o", color=colour, label=name, capsize=3,
+                          xerr=[[r.value - r.low for _, r in here], [r.high - r.value for _, r in here]])  # fmt: skip
+        axes.axvline(1, color=figures.INK, linewidth=1)
+        axes.set_yticks(range(len(points)), [label for label, _ in points])
+        axes.invert_yaxis()
+        axes.xaxis.grid(True, color=figures.GRID)
+        axes.set_axisbelow(True)
+        axes.set_xlabel("run time over that of p2p, with 95 % intervals; left of 1: faster than p2p")
+        axes.legend(frameon=False)
+        return figures.save(fig, stem)

@@ -1,0 +1,60 @@
+"""Schroeter 2021: one-sided against two-sided MPI and shared memory on the Poisson problem, Jacobi and Gauss-Seidel."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from haloscope.measure import slurm, sweep
+from haloscope.studies import Options
+from haloscope.studies.schroeter2021 import report as schroeter2021_report
+from haloscope.studies.schroeter2021.cases import comparisons, configuration
+
+SUMMARY = (
+    "Schroeter 2021: two-sided, one-sided or shared-memory MPI? Eight experiments on the Poisson problem, and what their "
+    "parts cost"
+)
+# sizes: interlines of strong scaling, and of one rank in weak scaling; launches: the thesis has three, too few to name a
+# faster version (schroeter2021_report.LEAST_LAUNCHES)
+DEFAULTS = {
+    "quick": Options(sizes=(96, 64), ranks=2, steps=40, repetitions=2, launches=5, nodes=2),
+    "full": Options(sizes=(512, 1396), ranks=0, steps=5000, repetitions=1, launches=5, nodes=4),
+}
+
+
+def plan(options: Options) -> sweep.Sweep:
+    """Everything to measure, each piece of work once."""
+    whole, known = sweep.Sweep(), set()
+    for comparison in comparisons(options):
+        for _, case in comparison.variants:
+            part = configuration(case, options)
+            whole.configurations += [c for c in part.configurations if c.id not in known]
+            whole.refused += [(c, reason) for c, reason in part.refused if c.id not in known]
+            known |= {c.id for c in part.configurations} | {c.id for c, _ in part.refused}
+    return sweep.with_verification(whole, None)
+
+
+def report(found: Sequence[dict], options: Options) -> str:
+    """Tables of all comparisons with intervals, ratios to p2p, the published figures beside ours, and a recommendation."""
+    return schroeter2021_report.report(found, options)
+
+
+def figures(found: Sequence[dict], options: Options, stem) -> list:
+    """Draw the ratios to p2p; returns the files written."""
+    return schroeter2021_report.figure(found, options, stem)
+
+
+def slurm_jobs(options: Options) -> list[slurm.Job]:
+    """The runs as Slurm jobs, one per number of ranks and nodes. Blocks of ranks are nodes there as in the configurations."""
+    groups: dict[tuple[int, int], dict] = {}
+    for comparison in comparisons(options):
+        for _, case in comparison.variants:
+            for c in configuration(case, options).configurations:
+                groups.setdefault((case.ranks, case.nodes), {})[c.id] = c
+    jobs = []
+    for (ranks, nodes), configurations in sorted(groups.items()):
+        name = f"schroeter2021-{nodes}x{ranks // nodes}"
+        about = f"{SUMMARY.partition(':')[0]}: {ranks} ranks on {nodes} node{'s' * (nodes > 1)}, {len(configurations)} configurations"
+        jobs.append(
+            slurm.Job(name, about, tuple(configurations.values()), nodes, minutes=480, repeats=options.launches)
+        )
+    return jobs

@@ -1,0 +1,138 @@
+"""What the 2023 study reads off its tables: coverage, best depths, stumbling exchanges; of published or measured cells."""
+
+from __future__ import annotations
+
+import functools
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+
+from haloscope.report import tables
+from haloscope.studies import published
+from haloscope.studies.valen2023.model import Cell
+
+PROGRAMS = ("ordered phased", "ordered overlapped", "direct phased", "direct overlapped")
+BASE = ("ordered phased", 1)  # program and depth that speed-ups refer to (section 9.1)
+STUMBLE = 1.5  # direct over ordered message time beyond which a cell is an anomaly
+PUBLISHED_ITERATIONS = 2048
+HERE = "measured"  # what measured cells call their machine
+
+
+@functools.cache
+def published_cells() -> tuple[Cell, ...]:
+    """Return the 392 cells of appendix C: 2 x 2 ranks, 2048 iterations."""
+    return tuple(
+        Cell(row["gpu"], int(row["side"]), row["exchange"], row["overlap"] == "1", int(row["depth"]), PUBLISHED_ITERATIONS,
+             (int(row["side"]) // 2, int(row["side"]) // 2), {name: float(row[f"{name}_s"]) for name in tables.TERSE})
+        for row in published("valen2023", "valen_tables")
+    )  # fmt: skip
+
+
+def measured_cells(rows: Mapping[tuple[int, str, int], tables.Row]) -> list[Cell]:
+    """Return measured rows as cells, in seconds per repetition: (side, program, depth) -> row, timers as mean over ranks."""
+    cells = []
+    for (side, program, depth), row in rows.items():
+        exchange, schedule = program.split()
+        across, down = row.request["process_grid"]
+        local = (-(-side // down), -(-side // across))  # the largest rank's
+        times = tables.thesis_timers(row)
+        cells.append(Cell(HERE, side, exchange, schedule == "overlapped", depth, row.request["steps"], local, times))
+    return cells
+
+
+def pairs(cells: Sequence[Cell]) -> list[tuple[Cell, Cell]]:
+    """Return (phased, overlapped) of each machine, side, exchange and depth that has both."""
+    return _matched(cells, lambda c: (c.machine, c.side, c.exchange, c.depth), lambda c: c.overlapped)
+
+
+def _matched(cells, key, second) -> list[tuple[Cell, Cell]]:
+    ends = {key(c): c for c in cells if second(c)}
+    return [(c, ends[key(c)]) for c in cells if not second(c) and key(c) in ends]
+
+
+def groups(cells: Sequence[Cell], *names: str) -> dict[tuple, list[Cell]]:
+    """Return cells by the values of some of their properties."""
+    found: dict[tuple, list[Cell]] = defaultdict(list)
+    for cell in cells:
+        found[tuple(getattr(cell, name) for name in names)].append(cell)
+    return dict(found)
+
+
+def coverage(phased: Cell, overlapped: Cell) -> float:
+    """Return the part of the phased run's communication that overlap saves, 0.3 = 30 %; negative where overlap costs.
+
+    Communication is message + desync + unpack. Source: Valen 2023, section 5.5, tables 5.1 and 5.2 (headed "message + desync",
+    computed with unpack).
+    """
+    return (phased.times["execution"] - overlapped.times["execution"]) / phased.communication
+
+
+def first_uncovered(cells: Sequence[Cell]) -> int | None:
+    """Return the smallest depth at which the inner sweep is shorter than the communication it should hide, None if at none.
+
+    cells: of one machine, side and exchange; inner is of the overlapped run, communication of the phased one.
+    """
+    return min((p.depth for p, o in pairs(cells) if o.times["inner"] < p.communication), default=None)
+
+
+def coverage_table(cells: Sequence[Cell], exchange: str = "ordered") -> str:
+    """Return coverage in percent by machine, side and depth, and where the inner sweep stops covering (section 9.2)."""
+    chosen = [c for c in cells if c.exchange == exchange]
+    depths = sorted({c.depth for c in chosen})
+    lines = []
+    for (machine, side), own in groups(chosen, "machine", "side").items():
+        covered = {p.depth: f"{100 * coverage(p, o):.2f}" for p, o in pairs(own)}
+        lines.append([machine, side, *(covered.get(d, "") for d in depths), first_uncovered(own) or "none"])
+    headers = ["machine", "side", *(f"depth {d}" for d in depths), "communication outlasts inner from depth"]
+    note = "\n\nNegative where the overlapped run took longer than the phased one."
+    return tables.markdown(lines, headers, right=headers[1:-1]) + note
+
+
+def best_depths(cells: Sequence[Cell]) -> dict[str, Cell]:
+    """Return the fastest cell of each program and, under "all", of all programs; cells: of one machine and side."""
+    found = {program: own for (program,), own in groups(cells, "program").items()} | {"all": cells}
+    return {name: min(own, key=lambda c: c.times["execution"]) for name, own in found.items()}
+
+
+def speedup(cells: Sequence[Cell], cell: Cell) -> float | None:
+    """Return how many times faster a cell is than ordered phased at depth 1 of the same cells, None without that."""
+    base = next((c for c in cells if (c.program, c.depth) == BASE), None)
+    return base and base.times["execution"] / cell.times["execution"]
+
+
+def best_table(cells: Sequence[Cell]) -> str:
+    """Return the best depth and time of each program, the best of all and its speed-up, by machine and side (section 9.1)."""
+    lines = []
+    for (machine, side), own in groups(cells, "machine", "side").items():
+        best = best_depths(own)
+        times = [f"{best[p].times['execution']:.4f} ({best[p].depth})" if p in best else "" for p in PROGRAMS]
+        gain = speedup(own, best["all"])
+        lines.append(
+            [machine, side, *times, f"{best['all'].program} ({best['all'].depth})", f"{gain:.3f}" if gain else ""]
+        )
+    headers = ["machine", "side", *(f"{p}, s (depth)" for p in PROGRAMS), "best of all (depth)", "speed-up"]
+    return tables.markdown(lines, headers, right=("side", "speed-up"))
+
+
+def anomalies(cells: Sequence[Cell], threshold: float = STUMBLE) -> list[tuple[Cell, float]]:
+    """Return direct phased cells whose message time is more than `threshold` times the ordered one's, with that ratio.
+
+    Both exchanges move the same bytes, so a ratio far from 1 is the machine's doing. Source: Valen 2023, section 5.3.
+    """
+    phased = [c for c in cells if not c.overlapped]
+    both = _matched(phased, lambda c: (c.machine, c.side, c.depth), lambda c: c.exchange == "direct")
+    ratios = [(direct, direct.times["message"] / ordered.times["message"]) for ordered, direct in both]
+    return [(direct, ratio) for direct, ratio in ratios if ratio > threshold]
+
+
+def anomaly_table(cells: Sequence[Cell]) -> str:
+    """Return the anomalies by machine, each as side/depth with its ratio."""
+    found = groups([c for c, _ in anomalies(cells)], "machine")
+    ratios = {(c.machine, c.side, c.depth): ratio for c, ratio in anomalies(cells)}
+    lines = []
+    for machine in dict.fromkeys(c.machine for c in cells):
+        own = sorted(found.get((machine,), []), key=lambda c: (c.side, c.depth))
+        told = ", ".join(f"{c.side}/{c.depth} ({ratios[c.machine, c.side, c.depth]:.1f}x)" for c in own)
+        lines.append([machine, len(own), told or "none"])
+    return tables.markdown(
+        lines, ["machine", "cells", f"side/depth with direct message > {STUMBLE:g} x ordered"], right=["cells"]
+    )

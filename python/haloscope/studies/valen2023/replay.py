@@ -1,0 +1,336 @@
+"""The analytic model on the tables of Valen 2023: fitted to some cells, held against the others and against set bars.
+
+Splits, windows and bars are those of the study's model notes, sections 2 to 6; V18 to V22 are rows of its checklist.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+
+from haloscope.report import tables
+from haloscope.studies import checks, published
+from haloscope.studies.checks import Check
+from haloscope.studies.valen2023 import findings, model
+from haloscope.studies.valen2023.model import Advice, Cell, Model
+from haloscope.studies.valen2023.regression import Fit, Score, score
+
+MACHINES = ("A100", "V100")
+EXCHANGES = ("ordered", "direct")
+WINDOW = "W12"
+RESAMPLES = 500
+ONE_SIZE_EACH = (1, 8, 64)  # depths that held-out splits are fitted on
+OTHER_NODES = 5000  # the side that the A100 set measured on different nodes
+
+
+@dataclass(frozen=True)
+class Split:
+    """Which cells are fitted on and which scored; `scored` sees the cells that are not fitted on, unless `all_scored`."""
+
+    title: str
+    fitted: Callable[[Cell], bool]
+    scored: Callable[[Cell], bool] = lambda cell: True
+    all_scored: bool = False
+
+    def parts(self, cells: Sequence[Cell]) -> tuple[list[Cell], list[Cell]]:
+        """Return (fitted on, scored)."""
+        return [c for c in cells if self.fitted(c)], [
+            c for c in cells if self.scored(c) and (self.all_scored or not self.fitted(c))
+        ]
+
+
+def _depths(cell: Cell) -> bool:
+    return cell.depth in ONE_SIZE_EACH
+
+
+def _sides(cell: Cell) -> bool:
+    return cell.side in (5000, 20000, 35000)
+
+
+SPLITS = {
+    "S0": Split("all cells, no hold-out", lambda c: True, all_scored=True),
+    "S1": Split("depths 1, 8, 64 -> the other depths", _depths),
+    "S2": Split("sides 5000, 20000, 35000 -> the other sides", _sides),
+    "S3": Split("both, 9 of 49 cells -> the other 40", lambda c: _depths(c) and _sides(c)),
+    "S4": Split("as S3 with sides 10000, 20000, 30000 -> other cells without side 5000",
+                lambda c: _depths(c) and c.side in (10000, 20000, 30000), lambda c: c.side != OTHER_NODES),
+}  # fmt: skip
+
+
+@functools.cache
+def cells(machine: str) -> tuple[Cell, ...]:
+    """Return the published cells of one GPU type."""
+    return tuple(c for c in findings.published_cells() if c.machine == machine)
+
+
+@functools.cache
+def fitted(machine: str, split: str) -> Model:
+    """Return the model fitted to a machine's part of a split; intervals only for S0, where all cells are used."""
+    return model.fit(SPLITS[split].parts(cells(machine))[0], RESAMPLES if split == "S0" else 0)
+
+
+def execution(machine: str, split: str, program: str, window: str = WINDOW) -> Score:
+    """Score the predicted execution times of a program on the cells a split holds out."""
+    own = [c for c in SPLITS[split].parts(cells(machine))[1] if c.program == program]
+    return score(fitted(machine, split).predict(own, window), model.timer(own, "execution"))
+
+
+def components(machine: str, split: str = "S3") -> dict[str, Score]:
+    """Score single parts on held-out cells: message, desync and unpack of phased runs only, and their window of overlapped.
+
+    In overlapped runs the host waits for the inner sweep inside whichever of the three comes last, so that only their sum is a
+    cost: "window" compares max(inner, message + waiting) + unpack + imbalance with it (section 11).
+    """
+    held = SPLITS[split].parts(cells(machine))[1]
+    phased, overlapped = ([c for c in held if c.overlapped is flag] for flag in (False, True))
+    one = fitted(machine, split)
+    parts, hidden = one.times(phased), one.times(overlapped)
+    found = {name: score(parts[name], model.timer(phased, timer))
+             for name, timer in (("pack", "pack"), ("unpack", "unpack"), ("sweep", "primary"))}  # fmt: skip
+    found |= {name: score(hidden[name], model.timer(overlapped, name)) for name in ("inner", "outer")}
+    for exchange in EXCHANGES:
+        own = [c for c in phased if c.exchange == exchange]
+        parts = one.times(own)
+        found[f"message, {exchange}"] = score(parts["message"], model.timer(own, "message"))
+        found[f"desync, {exchange}"] = score(parts["waiting"] + parts["imbalance"], model.timer(own, "desync"))
+        own = [c for c in overlapped if c.exchange == exchange]
+        whole = model.WINDOWS[WINDOW].time(one.times(own))
+        found[f"window, {exchange}"] = score(whole, model.column(own, "communication"))
+    return found
+
+
+def composition(machine: str, exchange: str, window: str) -> Score:
+    """Score overlapped times put together from measured phased parts, nothing fitted (split S5).
+
+    What the overlapped run has alone (inner, outer, full sweeps, rest) is its own measurement, so this tests the window only;
+    desync is not divided here: all of it counts as waiting.
+    """
+    pairs = findings.pairs([c for c in cells(machine) if c.exchange == exchange])
+    phased, overlapped = [p for p, _ in pairs], [o for _, o in pairs]
+    parts = {name: model.timer(overlapped, name) for name in ("pack", "inner", "outer")}
+    parts |= {"sweep": model.timer(overlapped, "primary"), "rest": model.column(overlapped, "rest")}
+    parts |= {name: model.timer(phased, name) for name in ("message", "unpack")}
+    parts |= {"waiting": model.timer(phased, "desync"), "imbalance": 0.0}
+    return score(model.OVERLAPPED[window].time(parts), model.timer(overlapped, "execution"))
+
+
+def stumbling(machine: str) -> set[tuple[int, int]]:
+    """Return (side, depth) at which a machine's direct exchanges were measured far above its ordered ones."""
+    return {(c.side, c.depth) for c, _ in findings.anomalies(cells(machine))}
+
+
+def unpredictable(machine: str, split: str = "S3") -> set[tuple[int, int]]:
+    """Return (side, depth) at which direct exchanges are not to be trusted: measured far above ordered ones, or off their fit."""
+    return stumbling(machine) | model.unpredictable(fitted(machine, split), cells(machine))
+
+
+def advice(machine: str, exchanges: Sequence[str], split: str = "S3", apart: bool = True) -> list[Advice]:
+    """Return the model's choice for each side: of depth for each program of some exchanges, or (not `apart`) of everything."""
+    own = [c for c in cells(machine) if c.exchange in exchanges]
+    avoid = unpredictable(machine, split)
+    alternatives = findings.groups(own, "side", "program") if apart else findings.groups(own, "side")
+    return [model.advise(fitted(machine, split), group, avoid) for group in alternatives.values()]
+
+
+def regrets(advised: Sequence[Advice]) -> tuple[float, float]:
+    """Return mean and maximum of what following the advice costs, as fractions."""
+    values = [a.regret for a in advised]
+    return sum(values) / len(values), max(values)
+
+
+def replay() -> checks.Replay:
+    """Recompute all of it from the published tables; the checks hold every bar of the model notes, section 6."""
+    found = tuple(sorted([*_findings_checks(), *_accuracy_checks(), *_decision_checks()], key=lambda c: c.id))
+    sections = {
+        "Bars": f"{checks.summary(found)}\n\n{checks.table(found)}",
+        "Formulas": _formulas(),
+        f"Held-out execution time, overlapped by {WINDOW}: mean / median / p90 / max error, %": _accuracy_table(),
+        "Held-out parts (S3): mean / max error, %": _components_table(),
+        "Overlapped time from measured phased parts, nothing fitted: mean / max error, %": _composition_table(),
+        "Depth by the model (fitted on S3)": _advice_table(),
+        "What following the model costs (fitted on S3): mean / max, %": _regret_table(),
+        "Coverage, ordered, %": findings.coverage_table(findings.published_cells()),
+        "Best depths": findings.best_table(findings.published_cells()),
+        "Anomalies": findings.anomaly_table(findings.published_cells()),
+        "Fitted constants (S0)": _constants_table(),
+    }
+    return checks.Replay("\n\n".join(f"## {title}\n\n{text}" for title, text in sections.items()), found)
+
+
+def _check(id: str, what: str, ours: str, bar: str, reached: bool, expected: str = "", note: str = "") -> Check:
+    return Check(id, what, expected, ours, bar, checks.state(reached), note)
+
+
+def _within(id: str, what: str, reached: Score | tuple[float, float], mean: float, most: float | None = None) -> Check:
+    """A bar in percent on the mean and perhaps on the maximum."""
+    average, worst = (reached.mean, reached.max) if isinstance(reached, Score) else reached
+    bar = f"mean <= {mean:g} %" + (f", max <= {most:g} %" if most else "")
+    met = 100 * average <= mean and (most is None or 100 * worst <= most)
+    return _check(id, what, f"{_percent(average, worst)} %", bar, met)
+
+
+def _findings_checks() -> Iterator[Check]:
+    printed = {(r["gpu"], int(r["side"]), r["exchange"], int(r["depth"])): float(r["covered_percent"])
+               for r in published("valen2023", "coverage")}  # fmt: skip
+    for machine, table in (("V100", "5.1"), ("A100", "5.2")):
+        off = max(
+            abs(100 * findings.coverage(p, o) - printed[key])
+            for p, o in findings.pairs(cells(machine))
+            if (key := (machine, p.side, p.exchange, p.depth)) in printed
+        )
+        yield _check(
+            "V18",
+            f"coverage, {machine}, side 35000, off by",
+            f"{off:.3f}",
+            "<= 0.02 points",
+            off <= 0.02,
+            f"table {table}",
+        )
+    known = published("valen2023", "best_depth")
+    for machine in MACHINES:
+        equal, rows = _best_depths_found(machine, [r for r in known if r["gpu"] == machine])
+        yield _check("V19", f"best depths, {machine}", f"{equal} of {rows}", "all", equal == rows)
+    for machine in MACHINES:
+        listed = {(int(r["side"]), int(r["depth"])) for r in published("valen2023", "anomalies") if r["gpu"] == machine}
+        ours = stumbling(machine)
+        bar = f"the same {len(listed)}"
+        yield _check(
+            "V22", f"cells with direct message > 1.5 x ordered, {machine}", f"{len(ours)} cells", bar, ours == listed
+        )
+
+
+def _best_depths_found(machine: str, known: Sequence[dict]) -> tuple[int, int]:
+    """How many of the listed best depths, times, winners and speed-ups come out, and how many there are."""
+    equal = 0
+    for row in known:
+        own = [c for c in cells(machine) if c.side == int(row["side"])]
+        best = findings.best_depths(own)
+        cell = best[row["program"]]
+        same = (cell.depth, f"{cell.times['execution']:.4f}") == (int(row["depth"]), row["execution_s"])
+        wins = (best["all"] is cell) == (row["best_of_all"] == "1")
+        gain = not row["speedup"] or f"{findings.speedup(own, cell):.3f}" == row["speedup"]
+        equal += same and wins and gain
+    return equal, len(known)
+
+
+def _accuracy_checks() -> Iterator[Check]:
+    for machine, split, mean, most in (("V100", "S3", 2, 6), ("A100", "S3", 4, 16), ("A100", "S4", 2, 10)):
+        for program in findings.PROGRAMS[:2]:
+            reached = execution(machine, split, program)
+            yield _within("V20", f"{program}, {machine}, {split}", reached, mean, most)
+    for machine in MACHINES:
+        for program in findings.PROGRAMS[2:]:
+            median = 100 * execution(machine, "S3", program).median
+            yield _check("V20", f"{program}, {machine}, S3", f"median {median:.1f} %", "median <= 4 %", median <= 4)
+    for machine in MACHINES:
+        yield _within(
+            "V20", f"composition alone, W3, ordered, {machine}", composition(machine, "ordered", "W3"), 2.5, 8
+        )
+    for machine in MACHINES:
+        reached = components(machine)
+        for name, mean in (("pack", 4), ("sweep", 4), ("inner", 4), ("message, ordered", 12)):
+            yield _within("V20", f"{name}, {machine}, S3", reached[name], mean)
+
+
+def _decision_checks() -> Iterator[Check]:
+    for machine, most in (("V100", 1), ("A100", 7)):
+        reached = regrets(advice(machine, ["ordered"]))
+        yield _within("V20", f"cost of the depth choice, ordered, {machine}", reached, 1.5, 7)
+        yield _check("V21", f"cost of the depth choice at worst, ordered, {machine}", f"{100 * reached[1]:.2f} %",
+                     f"<= {most} %", 100 * reached[1] <= most)  # fmt: skip
+
+
+def _percent(*fractions: float) -> str:
+    return " / ".join(f"{100 * f:.1f}" for f in fractions)
+
+
+def _formulas() -> str:
+    lines = ["- phased = " + str(model.PHASED), f"- overlapped ({WINDOW}) = {model.OVERLAPPED[WINDOW]}"]
+    lines += [f"- window {name}: {window}" for name, window in model.WINDOWS.items() if name != WINDOW]
+    return "\n".join([*lines, "- waiting and imbalance are the two parts of desync"])
+
+
+def _accuracy_table() -> str:
+    lines = []
+    for split, rule in SPLITS.items():
+        for machine in MACHINES:
+            scores = [execution(machine, split, program) for program in findings.PROGRAMS]
+            lines.append(
+                [f"{split}: {rule.title}", machine, *(_percent(s.mean, s.median, s.p90, s.max) for s in scores)]
+            )
+    return tables.markdown(lines, ["fitted -> scored", "machine", *findings.PROGRAMS])
+
+
+def _components_table() -> str:
+    both = {machine: components(machine) for machine in MACHINES}
+    lines = [[name, *(_percent(both[m][name].mean, both[m][name].max) for m in MACHINES)] for name in both[MACHINES[0]]]
+    note = "\n\nmessage, desync, unpack: phased runs; overlapped runs show only their sum, compared as `window`."
+    return tables.markdown(lines, ["part", *MACHINES]) + note
+
+
+def _composition_table() -> str:
+    headers = [f"{machine} {exchange}" for machine in MACHINES for exchange in EXCHANGES]
+    lines = []
+    for window in ("W1", "W2", "W3", "sum"):
+        scores = [composition(machine, exchange, window) for machine in MACHINES for exchange in EXCHANGES]
+        lines.append([window, *(_percent(s.mean, s.max) for s in scores)])
+    return tables.markdown(lines, ["window", *headers])
+
+
+def _advice_table() -> str:
+    lines = []
+    for machine in MACHINES:
+        for program in findings.PROGRAMS:
+            own = [a for a in advice(machine, program.split()[:1]) if a.chosen.program == program]
+            for a in own:
+                warning = f"unpredictable at {', '.join(map(str, a.unpredictable))}" if a.unpredictable else ""
+                cost = f"{100 * a.regret:.2f}"
+                lines.append([machine, program, a.chosen.side, a.chosen.depth, a.best.depth, cost, warning])
+    headers = ["machine", "program", "side", "advised depth", "best depth", "cost, %", "depths"]
+    told = (
+        f"{len(model.unpredictable(fitted(m, 'S3'), cells(m)) & stumbling(m))} of {len(stumbling(m))} on {m}"
+        for m in MACHINES
+    )
+    note = (
+        f"\n\nUnpredictable: direct messages measured at over {model.MISS:g} x the ordered ones of the same cell, or that far "
+        f"off what the ordered fit says. The fit alone finds {', '.join(told)} of the former. They are not advised."
+    )
+    return tables.markdown(lines, headers, right=headers[2:6]) + note
+
+
+def _regret_table() -> str:
+    rows = {"depth, ordered": (["ordered"], True), "depth, direct": (["direct"], True),
+            "exchange, schedule and depth": (EXCHANGES, False)}  # fmt: skip
+    lines = []
+    for what, (exchanges, apart) in rows.items():
+        found = [regrets(advice(machine, exchanges, apart=apart)) for machine in MACHINES]
+        lines.append([what, *(f"{100 * mean:.2f} / {100 * most:.2f}" for mean, most in found)])
+    return tables.markdown(lines, ["decision", *MACHINES])
+
+
+def _constants_table() -> str:
+    lines = []
+    for machine in MACHINES:
+        one = fitted(machine, "S0")
+        fits: dict[str, Fit] = dict(one.shared)
+        for exchange, (border, fit) in one.message.items():
+            fits[f"message, {exchange}, break at {border / 1e6:g} MB"] = fit
+        fits |= {f"desync, {exchange}": fit for exchange, fit in one.desync.items()}
+        fits |= {f"rest, {'overlapped' if flag else 'phased'}": fit for flag, fit in one.rest.items()}
+        for part, fit in fits.items():
+            for name, c in fit.coefficients.items():
+                told = (
+                    [_seconds(c.value), f"{_seconds(c.low)} .. {_seconds(c.high)}"]
+                    if c.identified
+                    else ["unidentified", ""]
+                )
+                lines.append([machine, part, name, *told])
+    headers = ["machine", "part", "per", "cost", "95 %"]
+    note = f"\n\nIntervals: bootstrap over cells, {RESAMPLES} samples. Unidentified: 0, or an interval that reaches 0."
+    return tables.markdown(lines, headers, right=["cost"]) + note
+
+
+def _seconds(value: float) -> str:
+    unit, factor = next(((u, f) for u, f in (("us", 1e6), ("ns", 1e9)) if value * f >= 1), ("ps", 1e12))
+    return f"{tables.number(value * factor)} {unit}"

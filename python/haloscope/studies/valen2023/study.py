@@ -1,0 +1,156 @@
+"""Valen 2023: deep halos, ordered against direct exchange, phased against overlapped; 2D five-point stencil, f32."""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Sequence
+
+from haloscope.measure import sweep
+from haloscope.report import tables
+from haloscope.studies import Options, checks
+from haloscope.studies.valen2023 import findings
+
+SUMMARY = (
+    "Valen 2023: how deep a halo, which exchange, overlap or not? Four programs of a 2D stencil over depths and sizes"
+)
+APP = "laplace2d"
+DEPTHS = (1, 2, 4, 8, 16, 32, 64)
+DEFAULTS = {
+    "quick": Options(sizes=(512, 2048), ranks=2, steps=128, repetitions=5, launches=3, depths=DEPTHS[:4]),
+    "full": Options(
+        sizes=tuple(range(5000, 35001, 5000)), ranks=4, steps=2048, repetitions=5, launches=7, depths=DEPTHS
+    ),
+}
+PROGRAMS = findings.PROGRAMS
+STRATEGIES = {"ordered": "ordered/p2p", "direct": "direct:corners/p2p"}
+SCHEDULES = {"phased": "bulk", "overlapped": "split"}
+# The same with fields on a device, as in the thesis: ordinary host memory (section 2.2), interior on a stream of its own.
+ON_DEVICE = {"ordered": "ordered/staged:pageable", "direct": "direct:corners/staged:pageable",
+             "phased": "bulk", "overlapped": "streams"}  # fmt: skip
+
+
+def configuration(side: int, program: str, depth: int, options: Options) -> sweep.Sweep:
+    """One cell of the thesis' tables."""
+    exchange, timing = program.split()
+    words = ON_DEVICE if options.device else STRATEGIES | SCHEDULES
+    axes = {"cells": (side, side), "ranks": options.ranks or 4, "schedule": words[timing], "device": options.device,
+            "strategy": words[exchange], "depth": depth, "region": "full", "real": "f32", "process_grid": "valen", "barrier": True}  # fmt: skip
+    return sweep.expand(APP, {name: [value] for name, value in axes.items()}, options.settings())
+
+
+def points(options: Options) -> dict[tuple[int, str, int], sweep.Sweep]:
+    """All cells: (side, program, depth) -> its configuration."""
+    return {
+        (side, program, depth): configuration(side, program, depth, options)
+        for side in options.sizes
+        for program in PROGRAMS
+        for depth in options.depths
+    }
+
+
+def plan(options: Options) -> sweep.Sweep:
+    """Everything to measure."""
+    whole = sweep.Sweep()
+    for part in points(options).values():
+        whole.configurations += part.configurations
+        whole.refused += part.refused
+    return sweep.with_verification(whole, None)
+
+
+def report(found: Sequence[dict], options: Options) -> str:
+    """Tables like appendix C, then best depths with the published ones beside ours."""
+    by_id = {row.id: row for row in tables.rows(found)}
+    rows = {
+        key: by_id[part.configurations[0].id]
+        for key, part in points(options).items()
+        if part.configurations and part.configurations[0].id in by_id
+    }
+    texts = []
+    for side in options.sizes:
+        for program in PROGRAMS:
+            table = {depth: rows[side, program, depth] for depth in options.depths if (side, program, depth) in rows}
+            if table:
+                texts.append(f"### Side {side}, {program}\n\n" + _appendix_table(side, program, table))
+    cells = findings.measured_cells(rows)
+    texts.append("### Best depth per program\n\n" + _best_depths(rows, cells))
+    texts += [f"### Coverage, {exchange}, %\n\n{findings.coverage_table(cells, exchange)}" for exchange in STRATEGIES]
+    texts.append("### Anomalies\n\n" + findings.anomaly_table(cells))
+    return "\n\n".join(texts)
+
+
+def replay() -> checks.Replay:
+    """The analytic model on the published tables, without measuring."""
+    from haloscope.studies.valen2023 import replay as valen2023_replay
+
+    return valen2023_replay.replay()
+
+
+def _appendix_table(side: int, program: str, table: dict[int, tables.Row]) -> str:
+    """Times per run of `steps` iterations: execution as mean, standard deviation and count over all repetitions; timers as mean over ranks."""
+    timers = [name for name in tables.TERSE if name != "execution"] + ["rest"]
+    theirs = {depth: published_times(side, program, depth) for depth in table}
+    gpus = sorted({gpu for times in theirs.values() for gpu in times})
+    unit, factor = tables.unit(row.request["steps"] * row.step.value for row in table.values())
+    headers = ["depth", f"execution ({unit})", "sd", "count", *timers]
+    headers += [*(f"{gpu} published (s)" for gpu in gpus), "check", "notes"]
+    lines = []
+    for depth, row in table.items():
+        runs = [row.request["steps"] * step * factor for steps in row.launches.values() for step in steps]
+        parts = tables.thesis_timers(row)
+        line = [depth, tables.number(statistics.mean(runs)), tables.number(statistics.stdev(runs)) if len(runs) > 1 else "",
+                len(runs)]  # fmt: skip
+        line += [tables.number(parts[name] * factor) for name in timers]
+        line += [f"{theirs[depth][gpu]:.4f}" if gpu in theirs[depth] else "" for gpu in gpus]
+        lines.append([*line, row.verification, row.notes()])
+    return tables.markdown(lines, headers, right=headers[: 4 + len(timers) + len(gpus)])
+
+
+def published_times(side: int, program: str, depth: int) -> dict[str, float]:
+    """The thesis' execution times of a cell by GPU type, seconds; empty where it has no such cell."""
+    found = findings.published_cells()
+    return {c.machine: c.times["execution"] for c in found if (c.side, c.program, c.depth) == (side, program, depth)}
+
+
+def published_best() -> dict[tuple[str, str], tuple[list[int], list[float]]]:
+    """Per GPU type and program: the best depth and its speed-up over ordered phased depth 1, one value per side."""
+    found: dict = {}
+    for (gpu, _), own in findings.groups(findings.published_cells(), "machine", "side").items():
+        best = findings.best_depths(own)
+        for program in PROGRAMS:
+            depths, gains = found.setdefault((gpu, program), ([], []))
+            depths.append(best[program].depth)
+            gains.append(findings.speedup(own, best[program]))
+    return found
+
+
+def _best_depths(rows: dict, cells: Sequence[findings.Cell]) -> str:
+    theirs = published_best()
+    gpus = sorted({gpu for gpu, _ in theirs})
+    lines = []
+    for (side,), own in findings.groups(cells, "side").items():
+        best = findings.best_depths(own)
+        base = rows.get((side, *findings.BASE))
+        for program in (p for p in PROGRAMS if p in best and base):
+            depth = best[program].depth
+            gain = tables.speedup(rows[side, program, depth], base)
+            told = f"**{depth}**" if best["all"] is best[program] else depth
+            line = [side, program, told, f"{gain.value:.3f}", tables.interval(gain, "{:.3f}".format)]
+            for gpu in gpus:
+                depths, gains = theirs[gpu, program]
+                line.append(f"{min(depths)}..{max(depths)}: {min(gains):.2f}..{max(gains):.2f}")
+            lines.append(line)
+    headers = [
+        "side",
+        "program",
+        "best depth",
+        "speed-up",
+        "95 %",
+        *(f"published {gpu}, depth: speed-up" for gpu in gpus),
+    ]
+    program, depth = findings.BASE
+    note = (
+        f"\n\nSpeed-ups are over {program} depth {depth} of the same side; bold: fastest of all programs. Published: 4 ranks with a GPU each, "
+        f"{findings.PUBLISHED_ITERATIONS} iterations, sides 5000 to 35000, best over depths 1 to 64, from smallest to "
+        "largest value."
+    )
+    return tables.markdown(lines, headers, right=("side", "best depth", "speed-up")) + note

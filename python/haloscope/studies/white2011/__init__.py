@@ -1,0 +1,1 @@
+"""White & Dongarra 2011: 3D advection in nine versions."""
