@@ -2,8 +2,8 @@
 // stores in four streams, all timed in turn with what they are compared to.
 #pragma once
 
-#include "haloscope/apps/kernel.hpp"
-#include "haloscope/apps/probe.hpp"
+#include "haloscope/kernels/kernel.hpp"
+#include "haloscope/kernels/probe.hpp"
 #include "harness.hpp"
 
 namespace haloscope::bench {

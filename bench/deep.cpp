@@ -5,7 +5,7 @@
 #include <cstdlib>
 #include <memory>
 
-#include "haloscope/apps/kernel.hpp"
+#include "haloscope/kernels/kernel.hpp"
 #include "harness.hpp"
 
 namespace {

@@ -2,7 +2,7 @@
 // program and under the swept protocol. Two ranks.
 #include <petscdmda.h>
 
-#include "haloscope/runner/exchange.hpp"
+#include "haloscope/exchange.hpp"
 #include "swept.hpp"
 
 namespace haloscope::bench {

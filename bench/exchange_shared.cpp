@@ -1,7 +1,7 @@
 // Figure `exchange-shared`: transport `shared` against an expert's plain exchange, under the swept protocol. Two ranks.
 // Our fields lie in the shared window, or are private where the form allows it; the expert has private fields of the
 // same shape, on huge pages where the system gives them.
-#include "haloscope/field/shared_memory.hpp"
+#include "haloscope/comm/shared_memory.hpp"
 #include "plain_exchange.hpp"
 #include "swept.hpp"
 

@@ -8,8 +8,8 @@
 #include <nlohmann/json.hpp>
 
 #include "haloscope/apps/app.hpp"
-#include "haloscope/core/error.hpp"
 #include "haloscope/device/device.hpp"
+#include "haloscope/error.hpp"
 #include "haloscope/field/field.hpp"
 #include "haloscope/field/memory.hpp"
 #include "haloscope/pack/region_copy.hpp"

@@ -2,10 +2,10 @@
 // Run alone (own-neighbour copies only) or by mpiexec -n 2 (two messages a step). Block 8^3 per rank, laplace3d.
 #include <mpi.h>
 
-#include "haloscope/apps/kernel.hpp"
+#include "haloscope/kernels/kernel.hpp"
 #include "haloscope/pack/region_copy.hpp"
 #include "haloscope/runner/runner.hpp"
-#include "haloscope/schedule/schedule.hpp"
+#include "haloscope/schedule.hpp"
 #include "harness.hpp"
 
 namespace {

@@ -1,6 +1,6 @@
 // Figure `precision`: what it costs poisson2d's Jacobi method to look for its end by the residuum instead of counting
 // iterations. Two ranks, the study's matrix of 4105 x 4105, as many iterations either way.
-#include "haloscope/rank/poisson.hpp"
+#include "haloscope/run/poisson.hpp"
 #include "swept.hpp"
 
 namespace {

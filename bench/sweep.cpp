@@ -3,7 +3,7 @@
 // Best copy: the fastest of a plain copy, one with non-temporal stores, and one with non-temporal stores in four
 // streams. Every variant moves one read and one write per point, on the library's own fields.
 #include "best_copy.hpp"
-#include "haloscope/apps/kernel.hpp"
+#include "haloscope/kernels/kernel.hpp"
 
 namespace {
 

@@ -14,10 +14,10 @@
 #include <string>
 #include <vector>
 
-#include "haloscope/apps/kernel.hpp"
-#include "haloscope/core/layout.hpp"
+#include "haloscope/exchange.hpp"
 #include "haloscope/field/field.hpp"
-#include "haloscope/runner/exchange.hpp"
+#include "haloscope/kernels/kernel.hpp"
+#include "haloscope/layout.hpp"
 #include "harness.hpp"
 
 namespace haloscope::bench {

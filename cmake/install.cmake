@@ -18,8 +18,7 @@ if(TARGET haloscope-rank)
   install(TARGETS haloscope-rank)
 endif()
 
-install(DIRECTORY ${PROJECT_SOURCE_DIR}/src/haloscope DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}
-        FILES_MATCHING PATTERN "*.hpp" PATTERN "*.h" PATTERN "rank" EXCLUDE PATTERN "bridge.hpp" EXCLUDE)
+install(DIRECTORY ${PROJECT_SOURCE_DIR}/include/haloscope DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
 
 set(package_dir ${CMAKE_INSTALL_LIBDIR}/cmake/haloscope)
 install(EXPORT haloscopeTargets NAMESPACE haloscope:: DESTINATION ${package_dir})

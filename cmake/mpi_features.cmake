@@ -1,5 +1,5 @@
 # Calls that older MPI libraries lack. Asked by symbol, not by the version they report: Open MPI 5 says 3.1 and has both.
-# Whether they also work is found out when the program runs (src/haloscope/rank/probe.hpp).
+# Whether they also work is found out when the program runs (src/haloscope/rank/probe/probe.hpp).
 include(CheckCXXSymbolExists)
 set(CMAKE_REQUIRED_LIBRARIES MPI::MPI_CXX)
 check_cxx_symbol_exists(MPI_Psend_init mpi.h HALOSCOPE_HAVE_PARTITIONED)

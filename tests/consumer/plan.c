@@ -1,5 +1,5 @@
 /* The same plan through the C interface. */
-#include <haloscope/c/haloscope.h>
+#include <haloscope/haloscope.h>
 #include <stdio.h>
 
 static int fail(hs_status status) {

@@ -1,6 +1,6 @@
 // Plans without MPI: what rank 0 of 8 sends in one exchange of a 64^3 grid.
 #include <cstdio>
-#include <haloscope/core/plan.hpp>
+#include <haloscope/plan.hpp>
 
 int main() {
   const haloscope::GridSpec grid{3, {64, 64, 64}, {true, true, true}};

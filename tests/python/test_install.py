@@ -100,6 +100,6 @@ def test_installed_headers_stand_alone(prefix, tmp_path):
 
 def test_the_c_header_is_plain_c(prefix, tmp_path):
     source = tmp_path / "one.c"
-    source.write_text('#include "haloscope/c/haloscope.h"\n')
+    source.write_text('#include "haloscope/haloscope.h"\n')
     flags = ("-std=c99", "-Wall", "-Wextra", "-pedantic", "-Werror", "-fsyntax-only")
     run("gcc", *flags, f"-I{prefix / 'include'}", source)

@@ -52,7 +52,7 @@ def test_example_compiles_and_its_halos_are_right(tmp_path):
             "-Wall",
             "-Wextra",
             "-Werror",
-            f"-I{ROOT / 'src'}",
+            f"-I{ROOT / 'include'}",
             tmp_path / "example.cpp",
             libraries / "libhaloscope.a",
             libraries / "libhaloscope_core.a",

@@ -11,7 +11,7 @@ from haloscope.errors import NotAvailable
 
 LIBRARY = "libhaloscope_c.so"
 RANK_PROGRAM = "haloscope-rank"
-HEADER = Path("haloscope/c/haloscope.h")
+HEADER = Path("haloscope/haloscope.h")
 
 _CHECKOUT = Path(__file__).resolve().parents[3]
 
@@ -54,7 +54,7 @@ def rank_program() -> Path:
 def header() -> Path:
     """Return the path of `haloscope.h`: of the installed tree that holds the library, else of the checkout."""
     places = [parent / "include" / HEADER for parent in library().resolve().parents][:4]
-    for path in [*places, _CHECKOUT / "src" / HEADER]:
+    for path in [*places, _CHECKOUT / "include" / HEADER]:
         if path.exists():
             return path
     raise NotAvailable(f"{HEADER} was not found near {library()}; install Haloscope again, or set HALOSCOPE_BUILD")

@@ -1,4 +1,4 @@
-#include "haloscope/advice/best.hpp"
+#include "haloscope/best.hpp"
 
 #include <algorithm>
 #include <chrono>
@@ -7,8 +7,8 @@
 #include <thread>
 
 #include "haloscope/advice/program.hpp"
-#include "haloscope/core/error.hpp"
 #include "haloscope/core/names.hpp"
+#include "haloscope/error.hpp"
 
 namespace haloscope {
 

@@ -17,7 +17,7 @@
 #include <thread>
 
 #include "haloscope/core/clock.hpp"
-#include "haloscope/core/error.hpp"
+#include "haloscope/error.hpp"
 
 extern char** environ;
 

@@ -4,8 +4,8 @@
 #include <cmath>
 #include <sstream>
 
-#include "haloscope/core/error.hpp"
 #include "haloscope/core/names.hpp"
+#include "haloscope/error.hpp"
 
 namespace haloscope {
 

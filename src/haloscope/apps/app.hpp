@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "haloscope/apps/poisson.hpp"
-#include "haloscope/core/choice.hpp"
+#include "haloscope/choice.hpp"
 
 namespace haloscope {
 

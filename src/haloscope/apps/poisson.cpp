@@ -4,7 +4,7 @@
 #include <cmath>
 #include <numbers>
 
-#include "haloscope/apps/isa_select.hpp"
+#include "haloscope/kernels/isa_select.hpp"
 
 namespace haloscope {
 namespace {

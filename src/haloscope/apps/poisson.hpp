@@ -13,7 +13,7 @@
 #include <string>
 #include <vector>
 
-#include "haloscope/core/box.hpp"
+#include "haloscope/box.hpp"
 
 namespace haloscope {
 

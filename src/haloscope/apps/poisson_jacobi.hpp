@@ -1,9 +1,9 @@
 // Jacobi for poisson2d: a form of the one sweep (jam.hpp). Included through isa_fill.hpp only (see simd.hpp for why).
 #pragma once
 
-#include "haloscope/apps/jam.hpp"
 #include "haloscope/apps/poisson.hpp"
 #include "haloscope/apps/poisson_lanes.hpp"
+#include "haloscope/kernels/jam.hpp"
 
 namespace haloscope::HALOSCOPE_ISA {
 

@@ -5,7 +5,7 @@
 #include <sched.h>
 
 #include "haloscope/apps/poisson.hpp"
-#include "haloscope/apps/simd.hpp"
+#include "haloscope/kernels/simd.hpp"
 
 namespace haloscope::HALOSCOPE_ISA {
 

@@ -4,8 +4,8 @@
 // advances together, each line one column behind the line before: the lines' chains are independent of each other.
 #pragma once
 
-#include "haloscope/apps/jam.hpp"
 #include "haloscope/apps/poisson_lanes.hpp"
+#include "haloscope/kernels/jam.hpp"
 
 namespace haloscope::HALOSCOPE_ISA {
 

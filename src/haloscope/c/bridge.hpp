@@ -5,10 +5,10 @@
 #include <string>
 #include <vector>
 
-#include "haloscope/c/haloscope.h"
-#include "haloscope/core/choice.hpp"
-#include "haloscope/core/error.hpp"
-#include "haloscope/core/program.hpp"
+#include "haloscope/choice.hpp"
+#include "haloscope/error.hpp"
+#include "haloscope/haloscope.h"
+#include "haloscope/program.hpp"
 
 struct hs_layout {
   haloscope::Layout layout;

@@ -4,7 +4,7 @@
 #include "haloscope/c/bridge.hpp"
 #include "haloscope/core/check.hpp"
 #include "haloscope/core/names.hpp"
-#include "haloscope/schedule/schedule.hpp"
+#include "haloscope/schedule.hpp"
 
 namespace haloscope::c {
 

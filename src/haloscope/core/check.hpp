@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "haloscope/core/program.hpp"
+#include "haloscope/program.hpp"
 
 namespace haloscope {
 

@@ -1,10 +1,10 @@
-#include "haloscope/core/choice.hpp"
+#include "haloscope/choice.hpp"
 
 #include <algorithm>
 #include <tuple>
 
-#include "haloscope/core/error.hpp"
 #include "haloscope/core/names.hpp"
+#include "haloscope/error.hpp"
 
 namespace haloscope {
 

@@ -1,10 +1,10 @@
-#include "haloscope/core/layout.hpp"
+#include "haloscope/layout.hpp"
 
 #include <cmath>
 #include <limits>
 
-#include "haloscope/core/error.hpp"
 #include "haloscope/core/names.hpp"
+#include "haloscope/error.hpp"
 
 namespace haloscope {
 

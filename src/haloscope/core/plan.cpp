@@ -1,9 +1,9 @@
-#include "haloscope/core/plan.hpp"
+#include "haloscope/plan.hpp"
 
 #include <algorithm>
 #include <map>
 
-#include "haloscope/core/error.hpp"
+#include "haloscope/error.hpp"
 
 namespace haloscope {
 

@@ -1,10 +1,10 @@
-#include "haloscope/core/program.hpp"
+#include "haloscope/program.hpp"
 
 namespace haloscope {
 
 const char* to_string(OpKind kind) {
-  static const char* const names[] = {"barrier", "post",     "copy",  "pack",     "send", "wait",
-                                      "unpack",  "complete", "sweep", "progress", "d2h",  "h2d",    "gather",   "transfer", "scatter"};
+  static const char* const names[] = {"barrier", "post",     "copy", "pack", "send",   "wait",     "unpack", "complete",
+                                      "sweep",   "progress", "d2h",  "h2d",  "gather", "transfer", "scatter"};
   return names[static_cast<int>(kind)];
 }
 

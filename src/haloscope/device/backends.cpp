@@ -1,6 +1,6 @@
-#include "haloscope/core/error.hpp"
 #include "haloscope/core/names.hpp"
 #include "haloscope/device/builtin.hpp"
+#include "haloscope/error.hpp"
 
 namespace haloscope::device {
 

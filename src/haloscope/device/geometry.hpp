@@ -4,9 +4,9 @@
 #include <cstdlib>
 #include <limits>
 
-#include "haloscope/core/error.hpp"
 #include "haloscope/device/kernels.hpp"
 #include "haloscope/device/team.hpp"
+#include "haloscope/error.hpp"
 
 namespace haloscope::device::HALOSCOPE_BACKEND {
 

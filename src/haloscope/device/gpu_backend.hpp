@@ -5,10 +5,10 @@
 #include <cstring>
 #include <utility>
 
-#include "haloscope/core/error.hpp"
 #include "haloscope/device/builtin.hpp"
 #include "haloscope/device/gpu_runtime.hpp"
 #include "haloscope/device/team.hpp"
+#include "haloscope/error.hpp"
 
 namespace haloscope::device::HALOSCOPE_BACKEND {
 

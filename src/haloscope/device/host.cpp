@@ -12,9 +12,9 @@
 #include <new>
 #include <utility>
 
-#include "haloscope/core/error.hpp"
 #include "haloscope/device/builtin.hpp"
 #include "haloscope/device/host_stream.hpp"
+#include "haloscope/error.hpp"
 #include "haloscope/field/memory.hpp"
 
 #define HALOSCOPE_BACKEND host

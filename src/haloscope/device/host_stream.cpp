@@ -7,8 +7,8 @@
 #include <cstring>
 #include <utility>
 
-#include "haloscope/core/error.hpp"
 #include "haloscope/core/names.hpp"
+#include "haloscope/error.hpp"
 
 namespace haloscope::device::host {
 

@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <cstdint>
 
-#include "haloscope/core/error.hpp"
 #include "haloscope/core/names.hpp"
+#include "haloscope/error.hpp"
 
 namespace haloscope::device {
 namespace {

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "haloscope/core/box.hpp"
+#include "haloscope/box.hpp"
 #include "haloscope/pack/block_copy.hpp"
 
 namespace haloscope::device {

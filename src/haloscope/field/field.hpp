@@ -5,9 +5,9 @@
 #include <span>
 #include <vector>
 
-#include "haloscope/core/plan.hpp"
 #include "haloscope/field/memory.hpp"
-#include "haloscope/field/view.hpp"
+#include "haloscope/plan.hpp"
+#include "haloscope/view.hpp"
 
 namespace haloscope {
 

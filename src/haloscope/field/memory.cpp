@@ -8,7 +8,7 @@
 #include <string>
 #include <utility>
 
-#include "haloscope/core/error.hpp"
+#include "haloscope/error.hpp"
 
 namespace haloscope {
 namespace {

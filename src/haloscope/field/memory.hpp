@@ -8,7 +8,7 @@
 #include <memory>
 #include <vector>
 
-#include "haloscope/core/box.hpp"
+#include "haloscope/box.hpp"
 
 namespace haloscope {
 

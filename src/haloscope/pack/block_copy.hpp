@@ -7,7 +7,7 @@
 #include <span>
 #include <vector>
 
-#include "haloscope/pack/share.hpp"
+#include "haloscope/share.hpp"
 
 namespace haloscope {
 

@@ -4,9 +4,9 @@
 #include <span>
 #include <vector>
 
-#include "haloscope/core/plan.hpp"
-#include "haloscope/field/view.hpp"
 #include "haloscope/pack/block_copy.hpp"
+#include "haloscope/plan.hpp"
+#include "haloscope/view.hpp"
 
 namespace haloscope {
 

@@ -12,12 +12,12 @@
 #include <iostream>
 #include <thread>
 
-#include "haloscope/core/error.hpp"
-#include "haloscope/rank/calibrate.hpp"
-#include "haloscope/rank/environment.hpp"
-#include "haloscope/rank/measure.hpp"
-#include "haloscope/rank/microbench.hpp"
-#include "haloscope/rank/probe.hpp"
+#include "haloscope/error.hpp"
+#include "haloscope/rank/calibrate/calibrate.hpp"
+#include "haloscope/rank/calibrate/microbench.hpp"
+#include "haloscope/rank/measure/environment.hpp"
+#include "haloscope/rank/measure/measure.hpp"
+#include "haloscope/rank/probe/probe.hpp"
 
 namespace haloscope {
 

@@ -5,7 +5,7 @@
 
 #include <vector>
 
-#include "haloscope/transport/settle.hpp"
+#include "haloscope/comm/settle.hpp"
 
 namespace haloscope {
 

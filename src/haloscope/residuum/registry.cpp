@@ -1,7 +1,7 @@
 #include <algorithm>
 
-#include "haloscope/core/error.hpp"
 #include "haloscope/core/names.hpp"
+#include "haloscope/error.hpp"
 #include "haloscope/residuum/mail.hpp"
 #include "haloscope/residuum/residuum.hpp"
 

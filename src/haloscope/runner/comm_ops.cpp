@@ -1,7 +1,7 @@
 #include "haloscope/runner/comm_ops.hpp"
 
+#include "haloscope/comm/settle.hpp"
 #include "haloscope/pack/region_copy.hpp"
-#include "haloscope/transport/settle.hpp"
 
 namespace haloscope {
 

@@ -5,9 +5,9 @@
 
 #include <vector>
 
-#include "haloscope/core/program.hpp"
 #include "haloscope/pack/block_copy.hpp"
-#include "haloscope/transport/transport.hpp"
+#include "haloscope/program.hpp"
+#include "haloscope/transport.hpp"
 
 namespace haloscope {
 

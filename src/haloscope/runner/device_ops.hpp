@@ -6,12 +6,12 @@
 #include <memory>
 #include <vector>
 
-#include "haloscope/core/program.hpp"
 #include "haloscope/device/device.hpp"
-#include "haloscope/field/view.hpp"
+#include "haloscope/program.hpp"
 #include "haloscope/runner/device_rings.hpp"
 #include "haloscope/runner/trace.hpp"
-#include "haloscope/transport/transport.hpp"
+#include "haloscope/transport.hpp"
+#include "haloscope/view.hpp"
 
 namespace haloscope {
 

@@ -4,10 +4,10 @@
 #include <memory>
 #include <vector>
 
-#include "haloscope/core/program.hpp"
 #include "haloscope/device/device.hpp"
-#include "haloscope/field/view.hpp"
 #include "haloscope/pack/block_copy.hpp"
+#include "haloscope/program.hpp"
+#include "haloscope/view.hpp"
 
 namespace haloscope {
 

@@ -1,8 +1,10 @@
-#include "haloscope/runner/exchange.hpp"
+#include "haloscope/exchange.hpp"
 
-#include "haloscope/core/error.hpp"
-#include "haloscope/runner/cores.hpp"
-#include "haloscope/schedule/schedule.hpp"
+#include "haloscope/comm/cores.hpp"
+#include "haloscope/error.hpp"
+#include "haloscope/runner/comm_ops.hpp"
+#include "haloscope/schedule.hpp"
+#include "haloscope/strategy.hpp"
 #include "haloscope/transport/composite.hpp"
 
 namespace haloscope {
@@ -35,7 +37,7 @@ struct Exchange::State {
     const bool yield = more_ranks_than_cores(comm);
     program = exchange_program(plan, false, collective_rounds(strategy));
     LinkContext context{comm, &layout, &plan, &views, yield};
-    context.nodes = nodes.empty() ? nodes_from_environment(size) : nodes;
+    context.nodes = nodes;
     link = open_link(strategy, context);
     ops = std::make_unique<CommOps>(program, views, *link, comm, yield);
     next = program.ops.size();

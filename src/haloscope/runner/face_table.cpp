@@ -2,7 +2,7 @@
 
 #include <iterator>
 
-#include "haloscope/core/error.hpp"
+#include "haloscope/error.hpp"
 
 namespace haloscope {
 namespace {

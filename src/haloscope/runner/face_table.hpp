@@ -4,8 +4,8 @@
 #include <cstddef>
 #include <functional>
 
-#include "haloscope/core/plan.hpp"
 #include "haloscope/device/kernels.hpp"
+#include "haloscope/plan.hpp"
 
 namespace haloscope {
 

@@ -7,8 +7,8 @@
 #include <cstring>
 #include <new>
 
-#include "haloscope/core/error.hpp"
-#include "haloscope/core/program.hpp"
+#include "haloscope/error.hpp"
+#include "haloscope/program.hpp"
 
 namespace haloscope {
 

@@ -3,7 +3,7 @@
 
 #include <vector>
 
-#include "haloscope/schedule/schedule.hpp"
+#include "haloscope/schedule.hpp"
 
 namespace haloscope {
 

@@ -1,6 +1,6 @@
 #include <algorithm>
 
-#include "haloscope/schedule/schedule.hpp"
+#include "haloscope/schedule.hpp"
 
 namespace haloscope {
 

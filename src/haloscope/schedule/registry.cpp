@@ -1,7 +1,7 @@
-#include "haloscope/core/choice.hpp"
-#include "haloscope/core/error.hpp"
+#include "haloscope/choice.hpp"
 #include "haloscope/core/names.hpp"
-#include "haloscope/schedule/schedule.hpp"
+#include "haloscope/error.hpp"
+#include "haloscope/schedule.hpp"
 
 namespace haloscope {
 

@@ -4,7 +4,7 @@
 #include <cmath>
 #include <string>
 
-#include "haloscope/core/error.hpp"
+#include "haloscope/error.hpp"
 
 namespace haloscope::simulate {
 

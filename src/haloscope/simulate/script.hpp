@@ -7,8 +7,8 @@
 #include <cstdint>
 #include <vector>
 
-#include "haloscope/core/layout.hpp"
-#include "haloscope/core/program.hpp"
+#include "haloscope/layout.hpp"
+#include "haloscope/program.hpp"
 #include "haloscope/simulate/network.hpp"
 
 namespace haloscope::simulate {

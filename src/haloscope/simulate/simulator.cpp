@@ -5,7 +5,7 @@
 #include <map>
 #include <string>
 
-#include "haloscope/core/error.hpp"
+#include "haloscope/error.hpp"
 #include "haloscope/simulate/engine.hpp"
 
 namespace haloscope::simulate {

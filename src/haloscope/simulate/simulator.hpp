@@ -6,7 +6,7 @@
 #include <memory>
 #include <vector>
 
-#include "haloscope/core/layout.hpp"
+#include "haloscope/layout.hpp"
 #include "haloscope/simulate/network.hpp"
 #include "haloscope/simulate/script.hpp"
 

@@ -4,11 +4,11 @@
 #include <cstdio>
 #include <limits>
 
-#include "haloscope/core/error.hpp"
+#include "haloscope/comm/shared_memory.hpp"
 #include "haloscope/core/names.hpp"
 #include "haloscope/core/spin.hpp"
-#include "haloscope/core/strategy.hpp"
-#include "haloscope/field/shared_memory.hpp"
+#include "haloscope/error.hpp"
+#include "haloscope/strategy.hpp"
 #include "haloscope/transport/builtin.hpp"
 #include "haloscope/transport/composite.hpp"
 

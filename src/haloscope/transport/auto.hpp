@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "haloscope/core/clock.hpp"
-#include "haloscope/transport/transport.hpp"
+#include "haloscope/transport.hpp"
 
 namespace haloscope {
 

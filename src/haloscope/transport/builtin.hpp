@@ -1,7 +1,7 @@
 // The transports of this build, one function per file; registry.cpp lists them.
 #pragma once
 
-#include "haloscope/transport/transport.hpp"
+#include "haloscope/transport.hpp"
 
 namespace haloscope {
 

@@ -3,9 +3,9 @@
 #include <algorithm>
 #include <cstdlib>
 
-#include "haloscope/core/choice.hpp"
-#include "haloscope/core/error.hpp"
-#include "haloscope/transport/shared_link.hpp"
+#include "haloscope/choice.hpp"
+#include "haloscope/error.hpp"
+#include "haloscope/transport/shared/shared_link.hpp"
 
 namespace haloscope {
 namespace {
@@ -121,17 +121,6 @@ std::unique_ptr<Link> open_link(const Strategy& strategy, const LinkContext& con
   auto outside = find_transport(strategy.between).open(far, strategy.between_options);
   return std::make_unique<CompositeLink>(std::move(inside), std::move(outside), near.mine, collective_rounds(between),
                                          context.yield);
-}
-
-std::vector<int> nodes_from_environment(int ranks) {
-  const char* text = std::getenv("HALOSCOPE_NODES");
-  if (text == nullptr || *text == '\0') return {};
-  char* end = nullptr;
-  const long nodes = std::strtol(text, &end, 10);
-  if (end == text || (*end != '\0' && *end != ':'))
-    throw UsageError(std::string("HALOSCOPE_NODES='") + text +
-                     "' is not a number of nodes; write e.g. 2 or 2:round-robin");
-  return emulated_nodes(ranks, static_cast<int>(nodes), *end == ':' ? end + 1 : "block");
 }
 
 }  // namespace haloscope

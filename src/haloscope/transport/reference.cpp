@@ -5,7 +5,7 @@
 #include <limits>
 #include <numeric>
 
-#include "haloscope/core/error.hpp"
+#include "haloscope/error.hpp"
 #include "haloscope/transport/builtin.hpp"
 
 namespace haloscope {

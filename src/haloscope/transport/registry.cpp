@@ -1,5 +1,5 @@
-#include "haloscope/core/error.hpp"
 #include "haloscope/core/names.hpp"
+#include "haloscope/error.hpp"
 #include "haloscope/transport/builtin.hpp"
 
 namespace haloscope {
@@ -8,8 +8,8 @@ const std::vector<const Transport*>& transports() {
   static const std::vector<const Transport*> all{
       &reference_transport(),   &p2p_transport(),      &persistent_transport(),  &rma_fence_transport(),
       &rma_pscw_transport(),    &rma_lock_transport(), &rma_lockall_transport(), &neighbor_transport(),
-      &partitioned_transport(), &shared_transport(),   &auto_transport(),
-      &staged_transport(),      &aware_transport(),    &ipc_transport()};
+      &partitioned_transport(), &shared_transport(),   &auto_transport(),        &staged_transport(),
+      &aware_transport(),       &ipc_transport()};
   return all;
 }
 

@@ -5,8 +5,8 @@
 #include <map>
 #include <numeric>
 
-#include "haloscope/core/error.hpp"
-#include "haloscope/schedule/schedule.hpp"
+#include "haloscope/error.hpp"
+#include "haloscope/schedule.hpp"
 #include "haloscope/simulate/simulator.hpp"
 
 namespace haloscope::simulate {

@@ -3,8 +3,8 @@
 #include <cmath>
 #include <set>
 
-#include "haloscope/core/error.hpp"
-#include "haloscope/core/layout.hpp"
+#include "haloscope/error.hpp"
+#include "haloscope/layout.hpp"
 #include "published.hpp"
 
 using namespace haloscope;

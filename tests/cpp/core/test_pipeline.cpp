@@ -3,9 +3,9 @@
 
 #include <algorithm>
 
+#include "haloscope/choice.hpp"
 #include "haloscope/core/check.hpp"
-#include "haloscope/core/choice.hpp"
-#include "haloscope/schedule/schedule.hpp"
+#include "haloscope/schedule.hpp"
 
 namespace haloscope {
 namespace {

@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <random>
 
-#include "haloscope/core/error.hpp"
-#include "haloscope/core/plan.hpp"
+#include "haloscope/error.hpp"
+#include "haloscope/plan.hpp"
 #include "published.hpp"
 
 using namespace haloscope;

@@ -1,9 +1,9 @@
 // Every schedule's program passes the checker on every kind of layout; the checker finds broken programs.
 #include <gtest/gtest.h>
 
+#include "haloscope/choice.hpp"
 #include "haloscope/core/check.hpp"
-#include "haloscope/core/choice.hpp"
-#include "haloscope/schedule/schedule.hpp"
+#include "haloscope/schedule.hpp"
 
 namespace haloscope {
 namespace {

@@ -3,10 +3,10 @@
 #include <gtest/gtest.h>
 
 #include "device/here.hpp"
-#include "haloscope/core/choice.hpp"
+#include "haloscope/choice.hpp"
 #include "haloscope/field/field.hpp"
 #include "haloscope/runner/device_ops.hpp"
-#include "haloscope/schedule/schedule.hpp"
+#include "haloscope/schedule.hpp"
 
 namespace haloscope {
 namespace {

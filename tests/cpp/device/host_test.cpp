@@ -4,8 +4,8 @@
 #include <semaphore>
 
 #include "device/here.hpp"
-#include "haloscope/core/error.hpp"
 #include "haloscope/device/host_stream.hpp"
+#include "haloscope/error.hpp"
 
 namespace haloscope::device {
 namespace {

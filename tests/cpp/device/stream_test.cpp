@@ -3,7 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "device/here.hpp"
-#include "haloscope/core/error.hpp"
+#include "haloscope/error.hpp"
 
 namespace haloscope::device {
 namespace {

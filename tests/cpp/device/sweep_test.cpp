@@ -4,8 +4,8 @@
 #include <limits>
 
 #include "device/here.hpp"
-#include "haloscope/core/choice.hpp"
-#include "haloscope/core/error.hpp"
+#include "haloscope/choice.hpp"
+#include "haloscope/error.hpp"
 #include "kernels/reference.hpp"
 
 namespace haloscope::device {

@@ -11,9 +11,9 @@
 #include <random>
 #include <thread>
 
-#include "haloscope/apps/denormals.hpp"
-#include "haloscope/apps/kernel.hpp"
-#include "haloscope/core/error.hpp"
+#include "haloscope/error.hpp"
+#include "haloscope/kernels/denormals.hpp"
+#include "haloscope/kernels/kernel.hpp"
 
 namespace haloscope {
 namespace {

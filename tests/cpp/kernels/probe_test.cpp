@@ -1,5 +1,5 @@
 // The copies that bounds are measured with do copy, and nothing more.
-#include "haloscope/apps/probe.hpp"
+#include "haloscope/kernels/probe.hpp"
 
 #include <gtest/gtest.h>
 

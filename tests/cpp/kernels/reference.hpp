@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "haloscope/apps/kernel.hpp"
+#include "haloscope/kernels/kernel.hpp"
 
 namespace haloscope::test {
 

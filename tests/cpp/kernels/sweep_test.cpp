@@ -1,7 +1,7 @@
 // Every kernel gives the bits of the plain loop and writes nothing outside its region.
 #include <gtest/gtest.h>
 
-#include "haloscope/core/error.hpp"
+#include "haloscope/error.hpp"
 #include "reference.hpp"
 
 namespace haloscope {

@@ -7,7 +7,7 @@
 #include <sstream>
 
 #include "haloscope/apps/app.hpp"
-#include "haloscope/core/error.hpp"
+#include "haloscope/error.hpp"
 
 namespace haloscope {
 namespace {

@@ -1,7 +1,7 @@
 // A small problem of an app on all ranks, as the strategy matrices choose it.
 #pragma once
 
-#include "haloscope/core/choice.hpp"
+#include "haloscope/choice.hpp"
 #include "world.hpp"
 
 namespace haloscope::test {

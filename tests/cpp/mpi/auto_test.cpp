@@ -2,7 +2,7 @@
 #include "haloscope/transport/auto.hpp"
 
 #include "allocation_counter.hpp"
-#include "haloscope/core/error.hpp"
+#include "haloscope/error.hpp"
 #include "haloscope/haloscope.hpp"
 #include "random_case.hpp"
 

@@ -1,5 +1,5 @@
 // The library call on all ranks of a grid: one asks, all get the same, errors too, and the choice can be opened.
-#include "haloscope/advice/best.hpp"
+#include "haloscope/best.hpp"
 
 #include <gtest/gtest.h>
 

@@ -7,8 +7,8 @@
 #include <cstdlib>
 
 #include "app_problem.hpp"
-#include "haloscope/core/error.hpp"
-#include "haloscope/rank/simulation.hpp"
+#include "haloscope/error.hpp"
+#include "haloscope/run/run.hpp"
 
 namespace haloscope {
 namespace {

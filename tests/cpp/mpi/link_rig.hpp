@@ -9,9 +9,9 @@
 #include <random>
 #include <string>
 
+#include "haloscope/comm/shared_memory.hpp"
 #include "haloscope/core/names.hpp"
 #include "haloscope/field/field.hpp"
-#include "haloscope/field/shared_memory.hpp"
 #include "haloscope/pack/region_copy.hpp"
 #include "haloscope/transport/composite.hpp"
 #include "world.hpp"

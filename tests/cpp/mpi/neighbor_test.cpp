@@ -1,8 +1,8 @@
 // Neighbourhood collectives on random exchanges and where libraries go wrong: a rank that is every neighbour of
 // another.
 #include "allocation_counter.hpp"
-#include "haloscope/core/choice.hpp"
-#include "haloscope/core/error.hpp"
+#include "haloscope/choice.hpp"
+#include "haloscope/error.hpp"
 #include "random_case.hpp"
 
 namespace haloscope::test {

@@ -1,6 +1,6 @@
 // Partitioned messages on random exchanges, with one partition or several, made ready by one thread or by each.
 #include "allocation_counter.hpp"
-#include "haloscope/core/error.hpp"
+#include "haloscope/error.hpp"
 #include "random_case.hpp"
 
 namespace haloscope::test {

@@ -5,8 +5,8 @@
 #include <cmath>
 #include <numbers>
 
-#include "haloscope/core/error.hpp"
-#include "haloscope/rank/inject.hpp"
+#include "haloscope/error.hpp"
+#include "haloscope/rank/watch/inject.hpp"
 #include "haloscope/residuum/residuum.hpp"
 #include "link_rig.hpp"
 #include "pmpi_counter.hpp"

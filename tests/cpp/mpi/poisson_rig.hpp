@@ -10,7 +10,7 @@
 #include <utility>
 #include <vector>
 
-#include "haloscope/rank/poisson.hpp"
+#include "haloscope/run/poisson.hpp"
 #include "link_rig.hpp"
 
 namespace haloscope::test {

@@ -1,8 +1,8 @@
 // One-sided transports make the calls that each form of synchronisation is known by, counted in front of MPI.
 #include <algorithm>
 
-#include "haloscope/core/choice.hpp"
-#include "haloscope/core/error.hpp"
+#include "haloscope/choice.hpp"
+#include "haloscope/error.hpp"
 #include "pmpi_counter.hpp"
 #include "rma_cases.hpp"
 

@@ -7,9 +7,9 @@
 #include <random>
 
 #include "allocation_counter.hpp"
-#include "haloscope/core/choice.hpp"
-#include "haloscope/core/error.hpp"
-#include "haloscope/runner/exchange.hpp"
+#include "haloscope/choice.hpp"
+#include "haloscope/error.hpp"
+#include "haloscope/exchange.hpp"
 #include "rma_cases.hpp"
 
 namespace haloscope::test {

@@ -2,9 +2,9 @@
 #include <cstdlib>
 
 #include "allocation_counter.hpp"
-#include "haloscope/core/error.hpp"
+#include "haloscope/error.hpp"
 #include "haloscope/haloscope.hpp"
-#include "haloscope/rank/simulation.hpp"
+#include "haloscope/run/run.hpp"
 #include "random_case.hpp"
 
 namespace haloscope::test {
@@ -325,7 +325,7 @@ TEST(SharedMemory, OnlyLayersNextToOtherRanksAreShared) {
     if (n == 1) {
       EXPECT_LE(shared_bytes(), 0);  // there is nobody to reach it
     } else if (split == 2) {
-      EXPECT_GE(shared_bytes(), 2 * 4 * plane);             // both ends of both slots: a halo and the layer it mirrors
+      EXPECT_GE(shared_bytes(), 2 * 4 * plane);  // both ends of both slots: a halo and the layer it mirrors
 #if defined(OMPI_MAJOR_VERSION) && OMPI_MAJOR_VERSION < 5
       EXPECT_GE(shared_bytes(), 2 * whole);  // its windows do not begin on a page, so all of a field is in them
 #else
@@ -352,10 +352,15 @@ TEST(SharedMemory, OnlyLayersNextToOtherRanksAreShared) {
 }
 
 TEST(SharedMemory, FieldsOfTheUserClassesExchangeThroughIt) {
-  const Grid<3> grid(MPI_COMM_WORLD, {.cells = {12, 13, 16}, .periodic = {true, true, true}});
-  for (const char* nodes : {"1", "2", "2:round-robin"}) {
-    if (world_size() < 2 && std::string(nodes) != "1") continue;
-    const Setting emulated("HALOSCOPE_NODES", nodes);
+  struct Nodes {
+    int count;
+    const char* placement;
+  };
+  for (const auto& [nodes, placement] : {Nodes{1, "block"}, Nodes{2, "block"}, Nodes{2, "round-robin"}}) {
+    if (world_size() < nodes) continue;
+    const Grid<3> grid(MPI_COMM_WORLD, {.cells = {12, 13, 16},
+                                        .periodic = {true, true, true},
+                                        .nodes = emulated_nodes(world_size(), nodes, placement)});
     Field<double, 3> u(grid, {.halo = 2, .name = "u", .memory = MemoryKind::shared});
     Field<float, 3> v(grid, {.halo = 2, .name = "v", .memory = MemoryKind::shared});  // a window of its own
     for (const char* strategy : {"ordered/shared+p2p", "direct:merged/shared:pull+persistent:testany",
@@ -381,7 +386,7 @@ TEST(SharedMemory, FieldsOfTheUserClassesExchangeThroughIt) {
       each([&](auto i, auto j, auto k) {
         wrong += u[0](i, j, k) != value(i, j, k) || v[0](i, j, k) != static_cast<float>(value(i, j, k));
       });
-      EXPECT_EQ(wrong, 0) << strategy << " on " << nodes << " node(s)";
+      EXPECT_EQ(wrong, 0) << strategy << " on " << nodes << " node(s), " << placement;
     }
   }
 }

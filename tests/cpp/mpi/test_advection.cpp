@@ -4,8 +4,8 @@
 
 #include <cmath>
 
-#include "haloscope/core/error.hpp"
-#include "haloscope/rank/simulation.hpp"
+#include "haloscope/error.hpp"
+#include "haloscope/run/run.hpp"
 
 namespace haloscope {
 namespace {

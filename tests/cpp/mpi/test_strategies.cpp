@@ -9,8 +9,8 @@
 #include <map>
 
 #include "app_problem.hpp"
-#include "haloscope/core/error.hpp"
-#include "haloscope/rank/simulation.hpp"
+#include "haloscope/error.hpp"
+#include "haloscope/run/run.hpp"
 
 namespace haloscope {
 namespace {

@@ -1,7 +1,7 @@
 // Every transport, option and pattern on random exchanges: each ghost point must hold the id of the point it mirrors.
 #include "allocation_counter.hpp"
-#include "haloscope/core/error.hpp"
-#include "haloscope/transport/datatype.hpp"
+#include "haloscope/error.hpp"
+#include "haloscope/transport/twosided/datatype.hpp"
 #include "random_case.hpp"
 
 namespace haloscope::test {

@@ -1,5 +1,5 @@
 // Running another program from inside this one, and the library call that does so, in a process without MPI_Init.
-#include "haloscope/advice/best.hpp"
+#include "haloscope/best.hpp"
 
 #include <fcntl.h>
 #include <gtest/gtest.h>
@@ -10,7 +10,7 @@
 
 #include "haloscope/advice/program.hpp"
 #include "haloscope/core/clock.hpp"
-#include "haloscope/core/error.hpp"
+#include "haloscope/error.hpp"
 #include "stub_program.hpp"
 
 namespace haloscope {

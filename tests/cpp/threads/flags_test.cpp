@@ -1,6 +1,6 @@
 // The flag protocols of shared memory between ranks that are threads: what lies between the flags is plain memory, so a
 // missing release or acquire is a race that ThreadSanitizer reports, and a wrong count gives wrong values.
-#include "haloscope/transport/flags.hpp"
+#include "haloscope/transport/shared/flags.hpp"
 
 #include <gtest/gtest.h>
 

@@ -13,7 +13,7 @@
 #include <tuple>
 
 #include "haloscope/pack/region_copy.hpp"
-#include "haloscope/transport/transport.hpp"
+#include "haloscope/transport.hpp"
 
 namespace haloscope {
 

@@ -5,11 +5,11 @@
 #include <cstdlib>
 #include <thread>
 
+#include "haloscope/choice.hpp"
 #include "haloscope/core/check.hpp"
-#include "haloscope/core/choice.hpp"
 #include "haloscope/field/field.hpp"
 #include "haloscope/runner/runner.hpp"
-#include "haloscope/schedule/schedule.hpp"
+#include "haloscope/schedule.hpp"
 #include "threads/mailbox_link.hpp"
 
 namespace haloscope {

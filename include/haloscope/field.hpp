@@ -1,0 +1,44 @@
+// Memory of a field on a grid, and the views through which exchanges and programs look at fields, whoever owns them.
+#pragma once
+
+#include <mpi.h>
+
+#include <memory>
+#include <vector>
+
+#include "haloscope/plan.hpp"
+#include "haloscope/view.hpp"
+
+namespace haloscope {
+
+/// Where fields live: in memory of the process's own, or in memory that all ranks of its node can reach.
+enum class MemoryKind : std::uint8_t { own, shared };
+
+/// The points that one rank owns of a quantity, with its halo, in one or more slots. Zeroed, placed for fast sweeps.
+class FieldMemory {
+ public:
+  struct Options {
+    Quantity quantity;
+    int halo = 1;   ///< ghost layers on every side, >= 0
+    int slots = 1;  ///< buffers, >= 1
+    MemoryKind memory = MemoryKind::own;
+  };
+  /// Local; in shared memory collective over `comm`, as is its end.
+  /// @param nodes  node of each rank, to emulate nodes on one machine; empty: the real machines.
+  /// @throws UsageError for a negative halo or slots < 1; Error without (shared) memory.
+  FieldMemory(MPI_Comm comm, const Layout& layout, int rank, const std::vector<int>& nodes, const Options& options);
+  ~FieldMemory();
+  FieldMemory(FieldMemory&&) noexcept;
+  FieldMemory& operator=(FieldMemory&&) noexcept;
+
+  const std::vector<SlotView>& slots() const;
+
+ private:
+  struct State;
+  std::unique_ptr<State> state_;
+};
+
+/// Whether an address is in memory that the ranks of a node share through a FieldMemory of this process.
+bool in_shared_memory(const void* address);
+
+}  // namespace haloscope

@@ -1,0 +1,219 @@
+// Haloscope for users: three nouns (Grid, Field, Exchange), four verbs (start, progress, finish, exchange).
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <initializer_list>
+#include <string>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+#include "haloscope/best.hpp"
+#include "haloscope/error.hpp"
+#include "haloscope/exchange.hpp"
+#include "haloscope/field.hpp"
+
+namespace haloscope {
+
+template <int D>
+struct GridOptions {
+  std::array<std::int64_t, D> cells{};                    ///< global cells, x first, each >= 1
+  std::array<bool, D> periodic{};                         ///< dimensions that wrap around
+  std::string process_grid = D == 2 ? "valen" : "white";  ///< rule or explicit "2x3"; see process_grid()
+  std::vector<int> nodes{};  ///< node of each rank, to emulate nodes on one machine; empty: the real machines
+};
+
+/// A global grid split over the ranks of a communicator.
+template <int D>
+class Grid {
+ public:
+  /// Local. @throws UsageError as process_grid() and Layout do.
+  Grid(MPI_Comm comm, const GridOptions<D>& options)
+      : comm_(comm), layout_(make(comm, options)), nodes_(options.nodes) {
+    MPI_Comm_rank(comm, &rank_);
+  }
+  MPI_Comm comm() const { return comm_; }
+  const Layout& layout() const { return layout_; }
+  int rank() const { return rank_; }
+  const std::vector<int>& nodes() const { return nodes_; }
+  /// Owned cells per dimension; local coordinates run from 0.
+  Index cells() const { return layout_.local_cells(rank_); }
+  /// Owned cells in global coordinates.
+  Box owned() const { return layout_.owned(rank_); }
+  /// True if halos on this side (0 low, 1 high) of dimension d are filled by an exchange.
+  bool has_neighbour(int d, int side) const {
+    std::array<int, 3> offset{};
+    offset[d] = side == 0 ? -1 : 1;
+    return layout_.neighbour(rank_, offset) >= 0;
+  }
+
+ private:
+  static Layout make(MPI_Comm comm, const GridOptions<D>& options) {
+    int size = 1;
+    MPI_Comm_size(comm, &size);
+    GridSpec spec;
+    spec.dims = D;
+    for (int d = 0; d < D; ++d) {
+      spec.cells[d] = options.cells[d];
+      spec.periodic[d] = options.periodic[d];
+    }
+    return Layout(spec, haloscope::process_grid(options.process_grid, size, spec));
+  }
+  MPI_Comm comm_;
+  Layout layout_;
+  std::vector<int> nodes_;
+  int rank_ = 0;
+};
+
+/// One field of an exchange, whoever owns its memory.
+struct FieldRef {
+  Quantity quantity;
+  Widths low{}, high{};         ///< ghost layers the exchange fills
+  std::vector<SlotView> slots;  ///< where the field lives, one view per slot
+};
+
+/// Typed access to one slot: u(i, j, k) with local coordinates, halos at negative and past-the-end ones.
+template <class T, int D>
+struct FieldView {
+  T* origin;
+  std::int64_t row = 0, plane = 0;  ///< elements between neighbours in y and z
+  T& operator()(std::int64_t i, std::int64_t j = 0, std::int64_t k = 0) const {
+    return origin[i + j * row + k * plane];
+  }
+};
+
+struct FieldOptions {
+  int halo = 1;   ///< ghost layers on every side, >= 0
+  int slots = 1;  ///< buffers, e.g. 2 for old and new, >= 1
+  std::string name = "u";
+  Centring centring = Centring::cell;
+  /// MemoryKind::shared: reachable by all ranks of the node, which strategies `shared` and `shared:pull` need.
+  MemoryKind memory = MemoryKind::own;
+};
+
+/// A field on a grid: memory for all owned points and halos of every slot, placed for fast sweeps.
+template <class T, int D>
+class Field {
+  static_assert(std::is_trivially_copyable_v<T>, "halos are moved as bytes");
+
+ public:
+  /// Zeroed. Local; in shared memory collective over the grid's communicator, as is the field's end.
+  /// @throws UsageError for negative halos or slots < 1, Error without (shared) memory.
+  Field(const Grid<D>& grid, const FieldOptions& options)
+      : memory_(grid.comm(), grid.layout(), grid.rank(), grid.nodes(),
+                {quantity(options), options.halo, options.slots, options.memory}) {
+    ref_.quantity = quantity(options);
+    for (int d = 0; d < D; ++d) ref_.low[d] = ref_.high[d] = options.halo;
+    ref_.slots = memory_.slots();
+  }
+  FieldView<T, D> operator[](int slot) const {
+    const SlotView& v = ref_.slots.at(static_cast<std::size_t>(slot));
+    const auto size = static_cast<std::int64_t>(sizeof(T));
+    return {reinterpret_cast<T*>(v.origin), v.stride[1] / size, v.stride[2] / size};
+  }
+  operator FieldRef() const { return ref_; }
+
+ private:
+  static Quantity quantity(const FieldOptions& o) {
+    return {o.name, static_cast<int>(sizeof(T)), std::is_integral_v<T> ? ScalarType::integer : ScalarType::real,
+            o.centring};
+  }
+  FieldMemory memory_;
+  FieldRef ref_;
+};
+
+/// Your own arrays as a field, one pointer per slot.
+/// @param first   address of the first owned point of each slot (not of the halo).
+/// @param row     elements between points neighbouring in y; @param plane  in z.
+/// @param halo    ghost layers on every side that the arrays have room for.
+template <class T, int D>
+FieldRef view(const Grid<D>&, const std::vector<T*>& first, std::int64_t row, std::int64_t plane, int halo,
+              Centring centring = Centring::cell) {
+  FieldRef ref;
+  ref.quantity = {"view", static_cast<int>(sizeof(T)), std::is_integral_v<T> ? ScalarType::integer : ScalarType::real,
+                  centring};
+  const auto size = static_cast<std::int64_t>(sizeof(T));
+  for (int d = 0; d < D; ++d) ref.low[d] = ref.high[d] = halo;
+  for (T* p : first) ref.slots.push_back({reinterpret_cast<std::byte*>(p), {size, row * size, plane * size}});
+  return ref;
+}
+
+struct ExchangeOptions {
+  bool corners = true;                       ///< fill edges and corners (needed by box stencils and by depth > 1)
+  int width = -1;                            ///< layers to fill on every side; -1: the fields' whole halo
+  Widths low{-1, -1, -1}, high{-1, -1, -1};  ///< layers per dimension and side; override `width` where >= 0
+};
+
+/// Open an exchange of `fields` (all with the same number of slots). Collective over the grid's communicator.
+/// @throws UsageError for an unknown strategy, no field, unequal slots, or a halo the fields have no room for.
+template <int D>
+Exchange make_exchange(const Grid<D>& grid, const std::vector<FieldRef>& fields, const std::string& strategy,
+                       const ExchangeOptions& options = {}) {
+  if (fields.empty()) throw UsageError("an exchange needs at least one field");
+  ExchangeSpec spec;
+  spec.quantities.clear();
+  spec.corners = options.corners;
+  Views views;
+  for (int d = 0; d < D; ++d) {
+    const int whole = options.width >= 0 ? options.width : fields.front().low[d];
+    spec.low[d] = options.low[d] >= 0 ? options.low[d] : whole;
+    spec.high[d] = options.high[d] >= 0 ? options.high[d] : whole;
+  }
+  for (const FieldRef& f : fields) {
+    if (f.slots.size() != fields.front().slots.size() || f.slots.empty())
+      throw UsageError("the fields of one exchange need the same number of slots, at least 1");
+    for (int d = 0; d < D; ++d)
+      if (spec.low[d] > f.low[d] || spec.high[d] > f.high[d])
+        throw UsageError(
+            "field '" + f.quantity.name + "' has room for " + std::to_string(f.low[d]) +
+            " ghost layers, fewer than the exchange fills; give it a wider halo or the exchange a smaller width");
+    spec.quantities.push_back(f.quantity);
+    views.push_back(f.slots);
+  }
+  return Exchange(grid.comm(), grid.layout(), spec, strategy, views, grid.nodes());
+}
+
+/// The strategy, schedule, depth and region that a machine profile predicts fastest, before there is a field of
+/// points T; the answer says what halo and memory to give it. Collective over the grid's communicator.
+/// @param profile  path of a machine profile, as `haloscope calibrate` writes it.
+/// @throws what best(const BestRequest&) does, on all ranks alike; UsageError for points not of 4 or 8 bytes.
+/// Cost: rank 0 starts one process, which takes seconds (see best(const BestRequest&)); two broadcasts. Call it once,
+/// at start-up.
+template <class T, int D>
+Best best(const Grid<D>& grid, const std::string& profile, const BestOptions& options = {}) {
+  const Quantity quantity{"u", static_cast<int>(sizeof(T))};
+  return best(grid.comm(), best_request(grid.layout(), quantity, profile, options));
+}
+
+/// The same for a field that is there: of the depths that its halo has room for, and without strategies that need
+/// shared memory where it has none. So make_exchange(grid, {field}, best.choice.strategy, {.width = best.halo}) works.
+/// What is looked at is its type, halo and memory; the sweep is that of an app (see BestOptions).
+template <int D>
+Best best(const Grid<D>& grid, const FieldRef& field, const std::string& profile, const BestOptions& options = {}) {
+  BestRequest request = best_request(grid.layout(), field.quantity, profile, options);
+  request.halo = field.low[0];
+  for (int d = 0; d < D; ++d) request.halo = std::min({request.halo, field.low[d], field.high[d]});
+  for (const SlotView& slot : field.slots)
+    request.shared_memory = request.shared_memory && in_shared_memory(slot.origin);
+  return best(grid.comm(), request);
+}
+
+/// Owned cells at least `width` away from every exchanged halo.
+template <int D>
+Box interior(const Grid<D>& grid, int width) {
+  Box box{{0, 0, 0}, grid.cells()};
+  for (int d = 0; d < D; ++d) {
+    if (grid.has_neighbour(d, 0)) box.lo[d] += width;
+    if (grid.has_neighbour(d, 1)) box.hi[d] = std::max(box.lo[d], box.hi[d] - width);
+  }
+  return box;
+}
+
+/// The owned cells outside interior(grid, width), as disjoint boxes.
+template <int D>
+std::vector<Box> boundary(const Grid<D>& grid, int width) {
+  return subtract(Box{{0, 0, 0}, grid.cells()}, interior(grid, width));
+}
+
+}  // namespace haloscope

@@ -1,0 +1,103 @@
+// The plan: *what* moves in one halo exchange of one rank. A plain value made by a pure function, without MPI.
+//
+// Local coordinates: cell (0, 0, 0) is the rank's first owned cell; halos have negative indices or indices >= the
+// local extent. Node- and face-centred quantities have one point more in their staggered dimensions; both ranks hold
+// the shared plane, which is therefore never sent, and ghost layers lie beyond it.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "haloscope/layout.hpp"
+
+namespace haloscope {
+
+enum class Centring : std::uint8_t { cell, node, face_x, face_y, face_z };
+enum class ScalarType : std::uint8_t { real, integer };
+enum class Pattern : std::uint8_t { ordered, direct };
+/// Which quantities share a message: all of them, those of one scalar type, or none (one message per quantity).
+enum class Merge : std::uint8_t { all, type, none };
+
+/// 1 where a quantity of this centring has one point more than cells in dimension d, else 0.
+inline int staggered(Centring c, int d) {
+  if (c == Centring::node) return 1;
+  return (c == Centring::face_x && d == 0) || (c == Centring::face_y && d == 1) || (c == Centring::face_z && d == 2);
+}
+
+/// One field taking part in an exchange.
+struct Quantity {
+  std::string name = "u";
+  int element_bytes = 8;
+  ScalarType type = ScalarType::real;
+  Centring centring = Centring::cell;
+};
+
+/// Everything that decides what one exchange moves.
+struct ExchangeSpec {
+  std::vector<Quantity> quantities{Quantity{}};
+  Widths low{1, 1, 1};   ///< ghost layers filled on the low side, per dimension
+  Widths high{1, 1, 1};  ///< ghost layers filled on the high side, per dimension
+  Pattern pattern = Pattern::ordered;
+  bool corners = true;                ///< fill edges and corners too (box stencils, depth > 1)
+  bool merge_peers = false;           ///< one message per distinct peer and round instead of one per direction
+  Merge merge = Merge::all;           ///< which quantities share a message
+  std::array<int, 3> order{0, 1, 2};  ///< dimension order of an ordered plan's rounds
+};
+
+/// A box of one quantity in local coordinates.
+struct Region {
+  int quantity = 0;
+  Box box;
+  bool operator==(const Region&) const = default;
+};
+
+/// A one-way message. Both ends list its regions in the same order, so packed buffers match.
+struct Message {
+  bool out = false;  ///< true: this rank sends it
+  int peer = 0;
+  int tag = 0;  ///< unique among the messages between an ordered pair of ranks in one exchange
+  int round = 0;
+  std::vector<Region> regions;
+  std::int64_t bytes = 0;
+};
+
+/// A halo whose source is this rank itself: `to` is filled from `shifted(to, shift)` of the same quantity.
+struct Copy {
+  int quantity = 0;
+  int round = 0;
+  Box to;
+  Index shift{0, 0, 0};
+  Box from() const { return shifted(to, shift); }
+  bool operator==(const Copy&) const = default;
+};
+
+/// What one rank sends, receives and copies in one exchange.
+struct Plan {
+  int rank = 0;
+  int dims = 3;
+  int rounds = 1;
+  Index cells{1, 1, 1};                                ///< owned cells per dimension
+  std::array<std::array<bool, 2>, 3> has_neighbour{};  ///< [dimension][low, high]; own-neighbours count
+  std::array<bool, 3> own_neighbour{};                 ///< the neighbour in this dimension is the rank itself
+  ExchangeSpec spec;
+  std::vector<Message> messages;  ///< by round; within a round receives before sends
+  std::vector<Copy> copies;       ///< by round
+
+  /// Points owned by this rank of quantity q, in local coordinates (shared planes included).
+  Box owned(int q) const;
+  /// Owned points plus every ghost layer of the exchange (also beyond physical edges).
+  Box allocated(int q) const;
+  std::int64_t bytes_out() const;
+  int messages_out() const;
+};
+
+/// The plan of one rank.
+/// @throws UsageError when a halo is wider than the smallest block it is filled from, a width is negative, no
+///         quantity is given, or an element size is not positive.
+/// Pure and local; cost O(messages), independent of cells and of the number of ranks.
+/// Source: ordered with corner forwarding: White & Dongarra 2011 IV-B, Davis 2017 eq. 5.33-5.41; direct: Valen
+/// 2023 3.4.
+Plan make_plan(const Layout& layout, int rank, const ExchangeSpec& spec);
+
+}  // namespace haloscope

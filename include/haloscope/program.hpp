@@ -1,0 +1,138 @@
+// The program: *when* things happen in the steps between two exchanges. A plain value made by a schedule function.
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "haloscope/plan.hpp"
+
+namespace haloscope {
+
+enum class OpKind : std::uint8_t {
+  barrier,   ///< all ranks meet (desync timer); target unused
+  post,      ///< make receives ready; target = message set
+  copy,      ///< fill own-neighbour halos; target = copy set
+  pack,      ///< gather regions into messages; target = message set
+  send,      ///< hand messages to the transport; target = message set
+  wait,      ///< until messages have arrived; target = message set
+  unpack,    ///< scatter messages into halos; target = message set
+  complete,  ///< until sent messages may be overwritten; target = message set
+  sweep,     ///< apply the stencil to a box; target = sweep
+  progress,  ///< let the communication lane advance without blocking; target unused
+  d2h,       ///< copy packed messages from the device to the host; target = message set
+  h2d,       ///< copy messages that have arrived from the host to the device; target = message set
+  gather,    ///< collect a ring's cells where they are, on the host or a device; target = ring
+  transfer,  ///< bring them to the other memory; target = ring
+  scatter,   ///< put them in their places there; target = ring
+};
+inline constexpr int op_kinds = static_cast<int>(OpKind::scatter) + 1;
+const char* to_string(OpKind kind);
+
+/// Where an operation may run. `main`: the whole team of threads; `comm`: one thread at a time, in program order;
+/// `sweep_stream` and `halo_stream`: a device, each in program order.
+enum class Lane : std::uint8_t { main, comm, sweep_stream, halo_stream };
+inline bool on_device(Lane lane) { return lane == Lane::sweep_stream || lane == Lane::halo_stream; }
+inline constexpr int lane_count = 4, stream_count = 2;
+inline int stream_of(Lane lane) { return lane == Lane::halo_stream ? 1 : 0; }
+const char* to_string(Lane lane);
+
+/// Which part of a step a sweep is, as the timers report it.
+enum class Part : std::uint8_t { full, inner, outer };
+
+/// One operation. `after` holds indices of operations that must have finished; usually earlier ones in the list, but
+/// the list order binds only the comm lane and each stream. Together with it the dependencies have no cycle.
+struct Op {
+  OpKind kind = OpKind::progress;
+  Lane lane = Lane::main;
+  std::uint8_t slot = 0;  ///< slot read (sweep) or exchanged, relative to the slot current at the program's start
+  std::int32_t target = -1;
+  std::vector<std::int32_t> after;
+};
+
+/// One stencil application on `region`: reads slot `op.slot`, writes slot `into` at time `step + levels`. Where both
+/// are the same slot the sweep is in place (Gauss-Seidel): line by line, x rising, new values used as soon as they
+/// exist.
+struct Sweep {
+  Box region;  ///< cells written, local coordinates
+  Box valid;   ///< cells of `region` that hold right values afterwards; the rest may be rubbish (full deep halos)
+  std::uint8_t into = 1;  ///< slot written, relative as Op::slot
+  int step = 0;           ///< time step read, within the program, 0-based
+  int levels = 1;         ///< time steps fused into this operation (temporal blocking)
+  Part part = Part::full;
+  Box twin{};          ///< more cells written by the same launch of a device: the opposite face of `region`
+  bool faces = false;  ///< reads halos where messages have arrived; also writes what the next exchange sends
+
+  std::array<Box, 2> boxes() const { return {region, twin}; }
+  std::int64_t cells() const { return region.volume() + twin.volume(); }
+};
+
+/// Cells that one patch of a rank has and the other, in the other memory, needs.
+struct Ring {
+  bool to_device = true;
+  std::vector<Box> boxes;  ///< disjoint
+};
+
+/// How the team shares the cells of one sweep.
+enum class Sharing : std::uint8_t { fixed, guided, dynamic };
+
+/// The operations of `steps` time steps with one exchange before the first.
+struct Program {
+  int steps = 1;
+  int slots = 2;
+  int final_slot = 1;        ///< slot that holds the result, relative to the slot current at the start
+  bool comm_thread = false;  ///< one thread runs the whole `comm` lane first, then joins the others
+  bool device = false;       ///< some operations run on a device; all their streams meet at the program's end
+  Box block;                 ///< cells that are a device's where the rest is the host's; empty: all on one side
+  std::vector<Ring> rings;   ///< between the two
+  bool wraps = false;        ///< sweeps reach own-neighbour cells by wrapping around, not through halos
+  Sharing sharing = Sharing::fixed;
+  std::vector<Op> ops;
+  std::vector<std::vector<int>> sets;        ///< message ids of the plan
+  std::vector<std::vector<Copy>> copy_sets;  ///< copies, possibly parts of the plan's
+  std::vector<Sweep> sweeps;
+
+  /// Whether its sweeps also pack: what the execution before has swept needs no packing, in buffers of that slot.
+  bool packs_in_sweeps() const {
+    return std::any_of(sweeps.begin(), sweeps.end(), [](const Sweep& s) { return s.faces; });
+  }
+};
+
+/// What a schedule needs to know of the app: how far its stencil reaches.
+struct Stage {
+  int radius = 1;
+  bool box_stencil = false;  ///< reads edges and corners
+};
+
+enum class DeepRegion : std::uint8_t { full, shrink, blocked };
+
+/// Parts of a series of programs whose messages cross from one program into the next (schedule `pipeline`): opening,
+/// then entry and body for every time step, then closing, after which nothing is in flight. Other schedules have only
+/// whole programs.
+enum class Series : std::uint8_t {
+  whole,    ///< opening, `steps` times entry and body, closing, as one program
+  opening,  ///< the messages that the first step needs
+  entry,    ///< wait for the message without which no work of a step can begin
+  body,     ///< everything else of one step
+  closing,  ///< what the last step has left in flight
+};
+
+/// The choices a schedule may read.
+struct ScheduleOptions {
+  int depth = 1;                         ///< ghost layers = depth x radius; the exchange serves `depth` steps
+  int steps = 1;                         ///< steps of this program, 1..depth (a last, shorter round)
+  DeepRegion region = DeepRegion::full;  ///< what sub-steps sweep (Valen 2023, section 3.3; shrink: ours)
+  int tiles = 8;                         ///< interior tiles of `split`, `progress` is called between them
+  Sharing sharing = Sharing::guided;     ///< `comm-thread`: how interior cells are handed out
+  bool barrier = false;                  ///< barrier before each exchange (desync timer)
+  bool collective_rounds = false;        ///< TransportTraits: message operations also where a rank has none to do
+  Series series = Series::whole;         ///< `pipeline`: which of its programs
+  bool device = false;                   ///< fields live on a device: sweeps, copies and packing are its work
+  bool staged = false;                   ///< ... and messages go through host memory
+  int box = 1;                           ///< `box`, `box-overlap`: layers of the host around the device's block
+  bool pack_first = true;                ///< `streams`: interior sweeps start after the first round is packed
+};
+
+}  // namespace haloscope

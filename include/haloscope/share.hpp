@@ -1,0 +1,37 @@
+// How a team of threads splits a piece of work.
+#pragma once
+
+#include <cstdint>
+
+#include "haloscope/box.hpp"
+
+namespace haloscope {
+
+/// One thread's part of a piece of work that a team shares: number `part` of `parts`.
+struct Share {
+  int part = 0, parts = 1;
+};
+
+inline std::int64_t share_begin(std::int64_t whole, Share share) { return whole * share.part / share.parts; }
+inline std::int64_t share_end(std::int64_t whole, Share share) { return whole * (share.part + 1) / share.parts; }
+
+/// The dimension along which a box is handed out: the slowest one with an extent of at least `parts`, else the longest.
+inline int cut_dimension(const Box& box, int parts) {
+  int longest = 0;
+  for (int d = 2; d >= 0; --d) {
+    if (box.extent(d) >= parts) return d;
+    if (box.extent(d) > box.extent(longest)) longest = d;
+  }
+  return longest;
+}
+
+/// One share of a box, cut along cut_dimension(); may be empty.
+inline Box part_of(const Box& box, Share share) {
+  const int d = cut_dimension(box, share.parts);
+  Box part = box;
+  part.lo[d] = box.lo[d] + share_begin(box.extent(d), share);
+  part.hi[d] = box.lo[d] + share_end(box.extent(d), share);
+  return part;
+}
+
+}  // namespace haloscope

@@ -1,0 +1,101 @@
+// Transports: *how* a message gets to its peer. One file per transport; one registry line each (registry.cpp).
+#pragma once
+
+#include <mpi.h>
+
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "haloscope/plan.hpp"
+#include "haloscope/share.hpp"
+#include "haloscope/view.hpp"
+
+namespace haloscope {
+
+namespace device {
+class Device;
+class Stream;
+}  // namespace device
+
+/// Message ids of a plan.
+using Ids = std::span<const int>;
+
+/// An opened transport: everything prepared for one plan, its fields and all their slots.
+/// Every call is allocation-free outside MPI's own calls. A link destroyed with messages in flight completes them.
+class Link {
+ public:
+  virtual ~Link() = default;
+  virtual void post(Ids in, int slot) = 0;  ///< receives may arrive from here on
+  /// Gather one share of the regions (nothing to do where regions are sent in place). Every share is called once, in
+  /// any order and on any thread, between post() and send().
+  virtual void pack(Ids out, int slot, Share share) = 0;
+  virtual void send(Ids out, int slot) = 0;  ///< start sending packed messages
+  virtual bool test(Ids in, int slot) = 0;   ///< true when all have arrived; lets the transport progress
+  virtual void wait(Ids in, int slot) = 0;   ///< until all have arrived
+  /// Scatter one share into the halos (nothing to do where received in place); called as pack() is, after wait().
+  virtual void unpack(Ids in, int slot, Share share) = 0;
+  /// CopyList::lines() of pack() or unpack() of these messages: tells whether sharing it among threads pays. 0: never.
+  virtual std::int64_t packing_lines(Ids, int) const { return 0; }
+  virtual bool test_complete(Ids out, int slot) = 0;  ///< like `complete`, without blocking
+  virtual void complete(Ids out, int slot) = 0;       ///< until sent messages' memory may be changed
+  /// Peer of the first message of `in` not yet arrived, -1 when none: what a watchdog reports.
+  virtual int waiting_for(Ids in, int slot) const = 0;
+  /// What opening it found out and decided, for records and logs ("memory model unified, 1 window"); may be empty.
+  virtual std::string report() const { return ""; }
+};
+
+/// A link between fields in device memory. What touches them is work for a stream; pack() and unpack() do nothing.
+/// The calls return at once; messages may be sent, and halos swept, when the stream has got there.
+class DeviceLink : public Link {
+ public:
+  void pack(Ids, int, Share) final {}
+  void unpack(Ids, int, Share) final {}
+  virtual void pack_on(device::Stream& stream, Ids out, int slot) = 0;
+  virtual void unpack_on(device::Stream& stream, Ids in, int slot) = 0;
+  virtual void to_host(device::Stream& stream, Ids out, int slot) = 0;   ///< packed messages, OpKind::d2h
+  virtual void to_device(device::Stream& stream, Ids in, int slot) = 0;  ///< arrived messages, OpKind::h2d
+  /// Where a message lies in device memory between packing and sending, or arriving and unpacking; null: nowhere that
+  /// others could read or write.
+  virtual std::byte* place(int, int) { return nullptr; }
+  /// Work of the stream up to here has read what arrived in a slot, which is not unpacked then.
+  virtual void taken_on(device::Stream&, int) {}
+};
+
+/// What a link is opened on. `comm` belongs to the caller and outlives the link; rank numbers are the plan's.
+struct LinkContext {
+  MPI_Comm comm = MPI_COMM_NULL;
+  const Layout* layout = nullptr;
+  const Plan* plan = nullptr;
+  const Views* views = nullptr;
+  bool yield = false;  ///< more ranks than cores: give the core away while waiting
+  int threads = 1;     ///< shares that pack() and unpack() are called with at most
+  /// Node of each rank, counted from 0; empty: whatever MPI says. Ranks of one node must share memory.
+  std::vector<int> nodes = {};
+  /// Messages (by id) that this link moves; empty: all. A composite transport gives each of its parts some of them.
+  std::vector<bool> mine = {};
+  /// The device whose memory `views` point into; null: host memory.
+  device::Device* device = nullptr;
+  bool moves(int id) const { return mine.empty() || mine[static_cast<std::size_t>(id)]; }
+};
+
+/// A kind of link. Stateless.
+class Transport {
+ public:
+  virtual ~Transport() = default;
+  virtual std::string name() const = 0;
+  /// One sentence for help texts.
+  virtual std::string summary() const = 0;
+  /// Collective over `context.comm`, even where a rank has no message.
+  /// @param options  words after the colon of a strategy ("p2p:testany,datatype"); see transport_traits().
+  /// @throws UsageError as check_options() does; UnavailableError when this MPI lacks what it needs.
+  virtual std::unique_ptr<Link> open(const LinkContext& context, const std::vector<std::string>& options) const = 0;
+};
+
+/// All transports of this build, in the order of the help text.
+const std::vector<const Transport*>& transports();
+/// @throws UsageError naming the nearest valid names.
+const Transport& find_transport(const std::string& name);
+
+}  // namespace haloscope

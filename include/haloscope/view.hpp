@@ -1,0 +1,23 @@
+// Views: where the points of a quantity live in memory. Works for the library's fields and for foreign arrays alike.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "haloscope/box.hpp"
+
+namespace haloscope {
+
+/// One slot of one quantity. Address of point p: origin + p[0]*element_bytes + p[1]*stride[1] + p[2]*stride[2].
+struct SlotView {
+  std::byte* origin = nullptr;                  ///< point (0, 0, 0), the first owned one
+  std::array<std::int64_t, 3> stride{8, 0, 0};  ///< bytes between neighbours in x, y, z; stride[0] == element_bytes
+  std::byte* at(const Index& p) const { return origin + p[0] * stride[0] + p[1] * stride[1] + p[2] * stride[2]; }
+};
+
+/// Quantity -> slot -> view. All slots of one quantity have the same strides.
+using Views = std::vector<std::vector<SlotView>>;
+
+}  // namespace haloscope

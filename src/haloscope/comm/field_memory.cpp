@@ -1,0 +1,46 @@
+#include "haloscope/comm/shared_memory.hpp"
+#include "haloscope/error.hpp"
+#include "haloscope/field.hpp"
+#include "haloscope/field/field.hpp"
+
+namespace haloscope {
+
+namespace {
+
+/// A plan that moves nothing: only the points and the neighbours matter, and the halo may be wider than any exchange.
+Plan plan_of(const Layout& layout, int rank, const FieldMemory::Options& options) {
+  if (options.halo < 0)
+    throw UsageError("a field cannot have a halo of " + std::to_string(options.halo) + " layers; use 0 or more");
+  ExchangeSpec nothing;
+  nothing.quantities = {options.quantity};
+  nothing.low = nothing.high = {0, 0, 0};
+  Plan plan = make_plan(layout, rank, nothing);
+  for (int d = 0; d < layout.dims(); ++d) plan.spec.low[d] = plan.spec.high[d] = options.halo;
+  return plan;
+}
+
+Storage allocate(MPI_Comm comm, const Plan& plan, const std::vector<int>& nodes, const FieldMemory::Options& options) {
+  if (options.memory == MemoryKind::own) return Storage(plan, options.slots);
+  const Node node(comm, nodes);
+  return Storage(plan, options.slots, {}, shared_by(node));
+}
+
+}  // namespace
+
+struct FieldMemory::State {
+  Storage storage;
+};
+
+FieldMemory::FieldMemory(MPI_Comm comm, const Layout& layout, int rank, const std::vector<int>& nodes,
+                         const Options& options)
+    : state_(new State{allocate(comm, plan_of(layout, rank, options), nodes, options)}) {}
+
+FieldMemory::~FieldMemory() = default;
+FieldMemory::FieldMemory(FieldMemory&&) noexcept = default;
+FieldMemory& FieldMemory::operator=(FieldMemory&&) noexcept = default;
+
+const std::vector<SlotView>& FieldMemory::slots() const { return state_->storage.views()[0]; }
+
+bool in_shared_memory(const void* address) { return shared_place(address).window >= 0; }
+
+}  // namespace haloscope

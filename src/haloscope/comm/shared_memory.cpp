@@ -1,0 +1,314 @@
+#include "haloscope/comm/shared_memory.hpp"
+
+#include <sys/mman.h>
+#include <sys/statvfs.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <cstring>
+#include <memory>
+
+#include "haloscope/comm/gather.hpp"
+#include "haloscope/error.hpp"
+
+namespace haloscope {
+namespace {
+
+constexpr const char* file_system = "/dev/shm";  // where Linux MPI libraries put the files behind shared windows
+constexpr const char* limit_variable = "HALOSCOPE_SHARED_LIMIT";
+
+/// Whole pages, in ascending order and apart from each other.
+using PageRanges = std::vector<ByteRange>;
+
+/// One window and where every rank's memory begins in this process.
+struct Window {
+  int number = 0;
+  MPI_Win handle = MPI_WIN_NULL;
+  std::byte* begin = nullptr;
+  std::size_t bytes = 0;           // of the rank's memory, whether in the window or private
+  std::size_t shared = 0;          // of the window
+  std::vector<std::byte*> begins;  // by rank of the window's group
+  std::vector<Memory> places;      // where memory is shown that is only partly in the window
+
+  ~Window();
+};
+
+/// Windows of this process, oldest first. Created and freed collectively, so by the thread that calls MPI.
+std::vector<Window*>& windows() {
+  static std::vector<Window*> list;
+  return list;
+}
+
+Window::~Window() {
+  std::erase(windows(), this);
+  int ended = 0;
+  MPI_Finalized(&ended);
+  if (!ended) MPI_Win_free(&handle);
+}
+
+const Window* find(int number) {
+  const auto at =
+      std::find_if(windows().begin(), windows().end(), [&](const Window* w) { return w->number == number; });
+  return at == windows().end() ? nullptr : *at;
+}
+
+struct Room {
+  std::int64_t bytes = 0;
+  bool capped = false;  // by the environment variable rather than by the file system
+};
+
+Room room() {
+  struct statvfs info {};
+  Room room{std::int64_t{1} << 62, false};
+  if (statvfs(file_system, &info) == 0)
+    room.bytes = static_cast<std::int64_t>(info.f_bavail) * static_cast<std::int64_t>(info.f_frsize);
+  if (const char* text = std::getenv(limit_variable)) {
+    char* end = nullptr;
+    const long long limit = std::strtoll(text, &end, 10);
+    if (end == text || *end != '\0' || limit < 0)
+      throw UsageError(std::string(limit_variable) + "='" + text + "' is not a number of bytes; write e.g. 1073741824");
+    if (limit < room.bytes) room = {limit, true};
+  }
+  return room;
+}
+
+std::int64_t sum(std::int64_t value, MPI_Comm comm) {
+  MPI_Allreduce(MPI_IN_PLACE, &value, 1, MPI_INT64_T, MPI_SUM, comm);
+  return value;
+}
+
+/// Asked before the window is made: an MPI library that finds its file system full ends the program, or worse, a rank
+/// dies of SIGBUS at the first store.
+void check_room(MPI_Comm everyone, MPI_Comm machine, std::size_t bytes) {
+  const std::int64_t wanted = sum(static_cast<std::int64_t>(bytes + small_page), machine);
+  const std::int64_t held = sum(shared_bytes(), machine);
+  const Room free = room();
+  // The limit is on all shared memory of a machine; what the file system says is free, is free.
+  const std::int64_t available = free.capped ? free.bytes - held : free.bytes;
+  const bool lacking = wanted > available;
+  if (!anywhere(lacking, everyone)) return;
+  std::string text = "the ranks of a machine ask for more shared memory than it has";
+  if (lacking)
+    text = "the ranks of this machine ask for " + std::to_string(wanted) + " bytes of shared memory, but only " +
+           std::to_string(std::max<std::int64_t>(available, 0)) + " are left " +
+           (free.capped ? std::string("of ") + limit_variable : std::string("in ") + file_system);
+  throw Error(Exit::failed, text + "; use a smaller grid, more machines, a larger " + file_system +
+                                ", or a strategy that keeps the fields private (shared:packed, p2p)");
+}
+
+/// A window's numbers must agree on all its ranks: one more than any of them has used.
+int next_number(MPI_Comm comm) {
+  static int used = 0;
+  MPI_Allreduce(MPI_IN_PLACE, &used, 1, MPI_INT, MPI_MAX, comm);
+  return ++used;
+}
+
+bool unified(MPI_Win window) {
+  int* model = nullptr;
+  int found = 0;
+  MPI_Win_get_attr(window, MPI_WIN_MODEL, &model, &found);
+  return found && *model == MPI_WIN_UNIFIED;
+}
+
+/// Bytes from `base` to the next page. Open MPI 4.1 returns windows that start anywhere.
+std::int64_t to_page(const void* base) {
+  return static_cast<std::int64_t>((small_page - reinterpret_cast<std::uintptr_t>(base) % small_page) % small_page);
+}
+
+PageRanges pages_of(const std::vector<ByteRange>& ranges) {
+  PageRanges pages;
+  for (const ByteRange& range : ranges) {
+    const ByteRange whole{range.begin / small_page * small_page, round_up(range.end, small_page)};
+    if (!pages.empty() && whole.begin <= pages.back().end)
+      pages.back().end = std::max(pages.back().end, whole.end);
+    else
+      pages.push_back(whole);
+  }
+  return pages;
+}
+
+std::size_t total(const PageRanges& pages) {
+  std::size_t bytes = 0;
+  for (const ByteRange& range : pages) bytes += range.size();
+  return bytes;
+}
+
+/// Addresses for `bytes` bytes with nothing there yet: an access ends the process.
+Memory reserve(std::size_t bytes) {
+  void* at = mmap(nullptr, bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  if (at == MAP_FAILED)
+    throw Error(Exit::failed, "cannot reserve addresses for a neighbour's fields; use a smaller grid");
+  return Memory(static_cast<std::byte*>(at), bytes, std::shared_ptr<void>(at, [bytes](void* p) { munmap(p, bytes); }));
+}
+
+/// Shows pages of a shared mapping at a second address too, where something else may be now.
+bool show(std::byte* at, std::byte* pages, std::size_t bytes) {
+  return mremap(pages, 0, bytes, MREMAP_MAYMOVE | MREMAP_FIXED, at) == at;
+}
+
+/// Collective over node.comm(). The window has the pages one after the other.
+std::shared_ptr<Window> open_window(const Node& node, std::size_t bytes, const PageRanges& pages) {
+#if HALOSCOPE_SIMULATED_MPI
+  throw UnavailableError(
+      "shared memory moves bytes by loads and stores, which take no time where messages are simulated; use p2p or "
+      "persistent, or a build on a real MPI");
+#endif
+  auto window = std::make_shared<Window>();
+  window->bytes = bytes;
+  window->shared = total(pages);
+  MPI_Info info;
+  MPI_Info_create(&info);
+  MPI_Info_set(info, "alloc_shared_noncontig", "true");
+  void* base = nullptr;
+  MPI_Win_allocate_shared(static_cast<MPI_Aint>(window->shared + small_page), 1, info, node.comm(), &base,
+                          &window->handle);
+  MPI_Info_free(&info);
+  if (anywhere(!unified(window->handle), node.everyone()))
+    throw UnavailableError(
+        "this MPI library's shared windows are of the separate memory model, in which plain loads and "
+        "stores between ranks do not work; use a strategy without shared memory");
+  window->number = next_number(node.comm());
+  std::byte* first = static_cast<std::byte*>(base) + to_page(base);
+  std::memset(first, 0, window->shared);  // MPI promises nothing
+  // Padding is the owner's business, for the same window may lie at another place of a page in another process.
+  const std::int64_t padding = to_page(base);
+  std::vector<std::int64_t> paddings(static_cast<std::size_t>(node.size()));
+  MPI_Allgather(&padding, 1, MPI_INT64_T, paddings.data(), 1, MPI_INT64_T, node.comm());
+  for (int r = 0; r < node.size(); ++r) {
+    MPI_Aint theirs_bytes = 0;
+    int unit = 0;
+    void* theirs = nullptr;
+    MPI_Win_shared_query(window->handle, r, &theirs_bytes, &unit, &theirs);
+    window->begins.push_back(static_cast<std::byte*>(theirs) + paddings[static_cast<std::size_t>(r)]);
+  }
+  return window;
+}
+
+/// Finds where every rank's memory begins. Collective over node.comm().
+/// @return whether all pages could be shown where they belong.
+bool show_pages(const Node& node, Window& window, const PageRanges& pages) {
+  std::vector<std::int64_t> mine{static_cast<std::int64_t>(window.bytes)};
+  for (const ByteRange& range : pages)
+    for (std::size_t at : {range.begin, range.end}) mine.push_back(static_cast<std::int64_t>(at));
+  const auto lists = lists_of_all(node.comm(), mine);
+  int rank = 0;
+  MPI_Comm_rank(node.comm(), &rank);
+  bool shown = true;
+  for (int r = 0; r < node.size(); ++r) {
+    const auto& list = lists[static_cast<std::size_t>(r)];
+    std::byte*& begin = window.begins[static_cast<std::size_t>(r)];
+    const bool whole = list.size() == 3 && list[1] == 0 && list[2] >= list[0];
+    if (whole || list[0] == 0) continue;
+    const std::size_t bytes = round_up(static_cast<std::size_t>(list[0]), small_page);
+    window.places.push_back(r == rank ? Memory(bytes) : reserve(bytes));
+    std::byte* from = begin;
+    begin = window.places.back().data();
+    for (std::size_t i = 1; i < list.size(); i += 2) {
+      const auto size = static_cast<std::size_t>(list[i + 1] - list[i]);
+      shown = shown && show(begin + list[i], from, size);
+      from += size;
+    }
+  }
+  window.begin = window.begins[static_cast<std::size_t>(rank)];
+  return shown;
+}
+
+}  // namespace
+
+Node::Node(MPI_Comm comm, const std::vector<int>& nodes) : everyone_(comm) {
+  int rank = 0, size = 0;
+  MPI_Comm_rank(comm, &rank);
+  MPI_Comm_size(comm, &size);
+  if (!nodes.empty() && static_cast<int>(nodes.size()) != size)
+    throw UsageError("nodes are given for " + std::to_string(nodes.size()) + " ranks, but there are " +
+                     std::to_string(size) + "; give one node number per rank");
+  MPI_Comm_split_type(comm, MPI_COMM_TYPE_SHARED, rank, MPI_INFO_NULL, &machine_);
+  if (nodes.empty())
+    MPI_Comm_dup(machine_, &comm_);
+  else
+    MPI_Comm_split(machine_, nodes[static_cast<std::size_t>(rank)], rank, &comm_);
+  MPI_Group all, here;
+  MPI_Comm_group(comm, &all);
+  MPI_Comm_group(comm_, &here);
+  std::vector<int> ranks(static_cast<std::size_t>(size));
+  for (int r = 0; r < size; ++r) ranks[static_cast<std::size_t>(r)] = r;
+  locals_.resize(ranks.size());
+  MPI_Group_translate_ranks(all, size, ranks.data(), here, locals_.data());
+  for (int& local : locals_)
+    if (local == MPI_UNDEFINED) local = -1;
+  MPI_Group_free(&all);
+  MPI_Group_free(&here);
+  bool torn = false;  // a node of several machines
+  for (int r = 0; !nodes.empty() && r < size; ++r)
+    torn = torn || (nodes[static_cast<std::size_t>(r)] == nodes[static_cast<std::size_t>(rank)] && local(r) < 0);
+  if (anywhere(torn, comm)) {
+    MPI_Comm_free(&comm_);
+    MPI_Comm_free(&machine_);
+    throw UsageError(
+        "an emulated node holds ranks of several machines, which share no memory; use more nodes, or place "
+        "the ranks of a node together");
+  }
+}
+
+Node::~Node() {
+  MPI_Comm_free(&comm_);
+  MPI_Comm_free(&machine_);
+}
+
+int Node::size() const {
+  int ranks = 0;
+  MPI_Comm_size(comm_, &ranks);
+  return ranks;
+}
+
+Memory allocate_shared(const Node& node, std::size_t bytes, const std::vector<ByteRange>& reached) {
+  const PageRanges all{{0, round_up(bytes, small_page)}};
+  PageRanges pages = pages_of(reached);
+  if (node.size() == 1) pages.clear();  // there is nobody to reach it
+  if (total(pages) > bytes / 2) pages = all;
+  check_room(node.everyone_, node.machine_, total(pages));
+  std::shared_ptr<Window> window = open_window(node, bytes, pages);
+  // Some kinds of shared mapping cannot be seen at a second address.
+  if (anywhere(!show_pages(node, *window, pages), node.everyone_)) {
+    window.reset();
+    check_room(node.everyone_, node.machine_, total(all));
+    window = open_window(node, bytes, all);
+    show_pages(node, *window, all);
+  }
+  MPI_Barrier(node.comm_);
+  windows().push_back(window.get());
+  return Memory(window->begin, bytes, window);
+}
+
+SharedPlace shared_place(const void* address) {
+  for (const Window* w : windows())
+    if (address >= w->begin && address < w->begin + w->bytes)
+      return {w->number, static_cast<const std::byte*>(address) - w->begin};
+  return {};
+}
+
+std::byte* shared_address(MPI_Comm comm, int owner, const SharedPlace& place) {
+  const Window* window = find(place.window);
+  if (window == nullptr) return nullptr;
+  MPI_Group theirs, ours;
+  MPI_Comm_group(comm, &theirs);
+  MPI_Win_get_group(window->handle, &ours);
+  int rank = MPI_UNDEFINED;
+  MPI_Group_translate_ranks(theirs, 1, &owner, ours, &rank);
+  MPI_Group_free(&theirs);
+  MPI_Group_free(&ours);
+  return rank == MPI_UNDEFINED ? nullptr : window->begins[static_cast<std::size_t>(rank)] + place.offset;
+}
+
+MPI_Win shared_window(int number) {
+  const Window* window = find(number);
+  return window ? window->handle : MPI_WIN_NULL;
+}
+
+std::int64_t shared_bytes() {
+  std::int64_t bytes = 0;
+  for (const Window* w : windows()) bytes += static_cast<std::int64_t>(w->shared);
+  return bytes;
+}
+
+}  // namespace haloscope

@@ -1,0 +1,78 @@
+// Memory that all ranks of a node can reach with plain loads and stores: MPI-3 shared windows.
+#pragma once
+
+#include <mpi.h>
+
+#include <array>
+#include <string>
+#include <vector>
+
+#include "haloscope/field.hpp"
+#include "haloscope/field/memory.hpp"
+
+namespace haloscope {
+
+/// The ranks of a communicator that share memory with this one: those of the same machine, or fewer where nodes are
+/// emulated by splitting a machine's ranks.
+class Node {
+ public:
+  /// Collective over `comm`, which must outlive this object.
+  /// @param nodes  node of each rank; empty: every machine is one node. Ranks of one node must be on one machine.
+  /// @throws UsageError when `nodes` has not one number per rank or puts ranks of several machines on one node.
+  explicit Node(MPI_Comm comm, const std::vector<int>& nodes = {});
+  ~Node();
+  Node(const Node&) = delete;
+  Node& operator=(const Node&) = delete;
+
+  MPI_Comm everyone() const { return everyone_; }  ///< the communicator it was made of
+  MPI_Comm comm() const { return comm_; }          ///< the ranks of this node, in the order of everyone()
+  int size() const;                                ///< ranks of this node
+  /// Number of a rank of everyone() within this node's communicator, -1 when it is on another node.
+  int local(int rank) const { return locals_[static_cast<std::size_t>(rank)]; }
+
+ private:
+  friend Memory allocate_shared(const Node&, std::size_t, const std::vector<ByteRange>&);
+  MPI_Comm everyone_, machine_ = MPI_COMM_NULL, comm_ = MPI_COMM_NULL;
+  std::vector<int> locals_;
+};
+
+/// Zeroed memory in a shared window of the node, registered so that links find where it lies in every process.
+/// Collective over node.everyone(), and so is its end. Ranks may ask for different sizes, 0 included. The memory starts
+/// at a page, whatever the MPI library returns. The calling thread writes every shared page first.
+/// @param reached  what other ranks may touch. Where that is less than half of the memory, the rest is private memory
+///        on huge pages, which shared windows do not get, and only the pages of these ranges are the window's (128^3
+///        doubles split in z: the exchange takes 25 % less time). A rank that touches other bytes of another rank is
+///        ended by a memory fault.
+/// @throws Error (exit code 1) on all ranks alike, when the ranks of some machine together ask for more than its
+///         shared-memory file system has free, or than HALOSCOPE_SHARED_LIMIT (bytes per machine) allows;
+///         UnavailableError when the MPI library's shared windows are not of the unified memory model.
+Memory allocate_shared(const Node& node, std::size_t bytes, const std::vector<ByteRange>& reached);
+/// The same with all of it within reach.
+inline Memory allocate_shared(const Node& node, std::size_t bytes) {
+  return allocate_shared(node, bytes, {{0, bytes}});
+}
+
+/// For Storage: its memory in a shared window. `node` must live until the Storage is made.
+inline Allocator shared_by(const Node& node) {
+  return [&node](std::size_t bytes, const std::vector<ByteRange>& reached) {
+    return allocate_shared(node, bytes, reached);
+  };
+}
+
+/// Where a place in shared memory is, in words that mean the same to all processes of a node.
+struct SharedPlace {
+  int window = -1;          ///< number of the window; -1: not in shared memory
+  std::int64_t offset = 0;  ///< bytes from where the owning rank's memory begins
+};
+
+/// The place of an address in this rank's own part of some shared window.
+SharedPlace shared_place(const void* address);
+/// The address, in this process, of a place that rank `owner` of `comm` has named; nullptr if this process does not
+/// share that window with it. Not to be kept beyond the memory's life.
+std::byte* shared_address(MPI_Comm comm, int owner, const SharedPlace& place);
+/// The MPI window of that number, for fences.
+MPI_Win shared_window(int number);
+/// Bytes of shared memory that this rank holds at the moment, in pages that other ranks can reach.
+std::int64_t shared_bytes();
+
+}  // namespace haloscope

@@ -1,0 +1,150 @@
+// The stencils, each written once: how a tile of JY rows x JZ planes is computed for N neighbouring cells in x.
+// Included through isa_fill.hpp only (see simd.hpp for why).
+//
+// A form fixes the order of operations of a point; tile shape, vector width and instruction set never change it. So
+// every kernel of a form gives the bits of the plain loop with one fma per term. `src.plane(k, x)(j)` points to cell x
+// of the row j rows and k planes away from the tile's first one. `emit(j, k, value)` takes a finished row: as early as
+// possible, so that stores are spread evenly over the work. `rows` and `planes` shape the tile of large boxes;
+// `fetch_bytes` is how far ahead along x a source in memory is asked for (all measured, on one server core).
+#pragma once
+
+#include "haloscope/kernels/simd.hpp"
+
+namespace haloscope::HALOSCOPE_ISA {
+
+/// Five free weights: north (y-1), west (x-1), centre, east, south (y+1), summed in this order.
+template <class T>
+struct Laplace2d {
+  using Real = T;
+  static constexpr int weights = 5, rows = 4, planes = 1, fetch_bytes = 384;
+  T w[weights];
+
+  template <int N, int JY, int JZ, class Source, class Emit>
+  HALOSCOPE_INLINE void apply(const Source& src, std::int64_t x, const Emit& emit) const {
+    using V = Vec<T, N>;
+    const auto u = src.plane(0, x);
+    V north = V::load(u(-1)), centre = V::load(u(0));
+#pragma GCC unroll 8
+    for (int j = 0; j < JY; ++j) {
+      const V south = V::load(u(j + 1));
+      V sum = V::splat(w[0]) * north;
+      sum = fma(V::splat(w[1]), V::load(u(j) - 1), sum);
+      sum = fma(V::splat(w[2]), centre, sum);
+      sum = fma(V::splat(w[3]), V::load(u(j) + 1), sum);
+      emit(j, 0, fma(V::splat(w[4]), south, sum));
+      north = centre, centre = south;
+    }
+  }
+};
+
+/// Seven free weights: z-1, y-1, x-1, centre, x+1, y+1, z+1, summed in this order.
+template <class T>
+struct Laplace3d {
+  using Real = T;
+  static constexpr int weights = 7, rows = 1, planes = 4, fetch_bytes = 384;
+  T w[weights];
+
+  template <int N, int JY, int JZ, class Source, class Emit>
+  HALOSCOPE_INLINE void apply(const Source& src, std::int64_t x, const Emit& emit) const {
+    using V = Vec<T, N>;
+    static_assert(JY == 1);
+    decltype(src.plane(0, x)) u[JZ + 2];
+#pragma GCC unroll 8
+    for (int k = 0; k < JZ + 2; ++k) u[k] = src.plane(k - 1, x);  // all fetches ahead go out before the first load
+    V below = V::load(u[0](0)), centre = V::load(u[1](0));
+#pragma GCC unroll 8
+    for (int k = 0; k < JZ; ++k) {
+      const auto& here = u[k + 1];
+      const V above = V::load(u[k + 2](0));
+      V sum = V::splat(w[0]) * below;
+      sum = fma(V::splat(w[1]), V::load(here(-1)), sum);
+      sum = fma(V::splat(w[2]), V::load(here(0) - 1), sum);
+      sum = fma(V::splat(w[3]), centre, sum);
+      sum = fma(V::splat(w[4]), V::load(here(0) + 1), sum);
+      sum = fma(V::splat(w[5]), V::load(here(1)), sum);
+      emit(0, k, fma(V::splat(w[6]), above, sum));
+      below = centre, centre = above;
+    }
+  }
+};
+
+/// 27 free weights w[(k+1)*9 + (j+1)*3 + (i+1)] for the cell (x+i, y+j, z+k), summed with k slowest, then i, then j.
+/// Each loaded row serves all sums that need it before the next is loaded, or the tile would not fit the registers;
+/// that is why j, not i, is the fastest.
+template <class T>
+struct Dense27 {
+  using Real = T;
+  static constexpr int weights = 27, rows = many_registers ? 4 : 2, planes = rows, fetch_bytes = 192;
+  T w[weights];
+
+  template <int N, int JY, int JZ, class Source, class Emit>
+  HALOSCOPE_INLINE void apply(const Source& src, std::int64_t x, const Emit& emit) const {
+    using V = Vec<T, N>;
+    V sum[JZ][JY];
+    const T* weight = opaque(w);  // read where used: 27 vectors of them would push the sums out of the registers
+#pragma GCC unroll 8
+    for (int plane = -1; plane <= JZ; ++plane) {
+      const auto rows_here = src.plane(plane, x);
+#pragma GCC unroll 3
+      for (int i = 0; i < 3; ++i) {
+        V u[JY + 2];
+#pragma GCC unroll 8
+        for (int row = 0; row < JY + 2; ++row) u[row] = V::load(rows_here(row - 1) + i - 1);
+#pragma GCC unroll 3
+        for (int j = 0; j < 3; ++j) {
+#pragma GCC unroll 8
+          for (int z = 0; z < JZ; ++z) {
+            const int k = plane - z + 1;
+            if (k < 0 || k > 2) continue;
+            const V factor = V::splat(weight[k * 9 + j * 3 + i]);
+#pragma GCC unroll 8
+            for (int y = 0; y < JY; ++y)
+              sum[z][y] = k + i + j == 0 ? factor * u[y + j] : fma(factor, u[y + j], sum[z][y]);
+          }
+        }
+      }
+#pragma GCC unroll 8
+      for (int y = 0; y < JY; ++y) {
+        if (plane > 0) emit(y, plane - 1, sum[plane - 1][y]);
+      }
+    }
+  }
+};
+
+/// The product of three 1D stencils, weights wx[3], wy[3], wz[3]: x pass, then y, then z, each summed upwards.
+template <class T>
+struct Separable27 {
+  using Real = T;
+  static constexpr int weights = 9, rows = 2, planes = 4, fetch_bytes = 320;
+  T w[weights];
+
+  template <class V>
+  HALOSCOPE_INLINE static V pass(const T* w, V low, V mid, V high) {
+    return fma(V::splat(w[2]), high, fma(V::splat(w[1]), mid, V::splat(w[0]) * low));
+  }
+
+  template <int N, int JY, int JZ, class Source, class Emit>
+  HALOSCOPE_INLINE void apply(const Source& src, std::int64_t x, const Emit& emit) const {
+    using V = Vec<T, N>;
+    V sum[JZ][JY];
+#pragma GCC unroll 8
+    for (int plane = -1; plane <= JZ; ++plane) {
+      const auto rows_here = src.plane(plane, x);
+      V u[JY + 2];  // rows of this plane after the x pass
+#pragma GCC unroll 8
+      for (int row = 0; row < JY + 2; ++row) {
+        const T* p = rows_here(row - 1);
+        u[row] = pass(w, V::load(p - 1), V::load(p), V::load(p + 1));
+      }
+#pragma GCC unroll 8
+      for (int y = 0; y < JY; ++y) {
+        const V u_xy = pass(w + 3, u[y], u[y + 1], u[y + 2]);
+        if (plane + 1 < JZ) sum[plane + 1][y] = V::splat(w[6]) * u_xy;
+        if (plane >= 0 && plane < JZ) sum[plane][y] = fma(V::splat(w[7]), u_xy, sum[plane][y]);
+        if (plane >= 1) emit(y, plane - 1, fma(V::splat(w[8]), u_xy, sum[plane - 1][y]));
+      }
+    }
+  }
+};
+
+}  // namespace haloscope::HALOSCOPE_ISA

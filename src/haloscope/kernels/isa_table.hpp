@@ -1,0 +1,32 @@
+// What one instruction set offers. Three translation units fill one each from the same templates, see simd.hpp.
+#pragma once
+
+#include "haloscope/apps/poisson.hpp"
+#include "haloscope/kernels/kernel.hpp"
+
+namespace haloscope {
+
+/// Copies `bytes` (a multiple of 64) between 64-byte aligned arrays that do not overlap.
+using CopyFunction = void (*)(void* out, const void* in, std::size_t bytes);
+
+/// The kernels and the machine probes compiled for one instruction set.
+struct IsaTable {
+  struct Entry {
+    const char* form;
+    Real real;
+    Kernel kernel;
+  };
+  static constexpr int entries = 6;
+  Entry kernel[entries];
+  PoissonKernel poisson;
+  CopyFunction copy_plain, copy_stream, copy_stream4;
+  /// Runs at least `count` independent vector fmas on doubles and returns the scalar fmas done.
+  double (*fma_burst)(std::int64_t count);
+};
+
+/// Null where this build has no such instruction set.
+const IsaTable* isa_table_avx512();
+const IsaTable* isa_table_avx2();
+const IsaTable* isa_table_baseline();
+
+}  // namespace haloscope

@@ -1,0 +1,15 @@
+#include "haloscope/kernels/probe.hpp"
+
+#include "haloscope/kernels/isa_select.hpp"
+
+namespace haloscope {
+
+void copy_bytes(CopyKind kind, void* out, const void* in, std::size_t bytes, const std::string& isa) {
+  const IsaTable& table = isa_table(isa);
+  const CopyFunction copies[] = {table.copy_plain, table.copy_stream, table.copy_stream4};
+  copies[static_cast<int>(kind)](out, in, bytes);
+}
+
+double run_fma(std::int64_t count, const std::string& isa) { return isa_table(isa).fma_burst(count); }
+
+}  // namespace haloscope

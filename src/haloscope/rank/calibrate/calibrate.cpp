@@ -1,0 +1,224 @@
+#include "haloscope/rank/calibrate/calibrate.hpp"
+
+#include <algorithm>
+#include <cstring>
+
+#include "haloscope/comm/cores.hpp"
+#include "haloscope/comm/shared_memory.hpp"
+#include "haloscope/core/clock.hpp"
+#include "haloscope/core/names.hpp"
+#include "haloscope/error.hpp"
+#include "haloscope/pack/region_copy.hpp"
+#include "haloscope/rank/calibrate/parts.hpp"
+#include "haloscope/rank/calibrate/sampler.hpp"
+#include "haloscope/rank/measure/environment.hpp"
+#include "haloscope/run/run.hpp"
+#include "haloscope/schedule.hpp"
+#include "haloscope/transport/composite.hpp"
+
+namespace haloscope {
+
+namespace {
+
+using Json = nlohmann::json;
+using Samples = std::vector<double>;
+
+const std::vector<std::string> parts{"kernel", "pack", "exchange", "allreduce", "device-kernel", "device-copy"};
+
+// ---- kernel ---------------------------------------------------------------------------------------------------------
+
+Json kernel_points(const CalibrateRequest& request, Sampler& sample) {
+  Choice choice = request.plain.choice;
+  choice.ranks = 1;  // every rank by itself
+  SimulationOptions options = request.plain.options;
+  const bool fused = choice.region == "blocked";
+  options.runner.timers = fused;
+  Simulation simulation(MPI_COMM_SELF, choice, request.plain.parameters, options);
+  simulation.initialise("random");  // zeros would make subnormal numbers
+  const auto computing = [&] { return simulation.seconds()[static_cast<std::size_t>(Timer::compute)]; };
+  // Fused sweeps need a periodic grid, whose copied halos are no part of the sweep.
+  const Samples sweep = !fused ? sample([&] { simulation.run(1); }) : sample.parts<1>([&] {
+    const double before = computing();
+    simulation.run(choice.depth);
+    return std::array{(computing() - before) / choice.depth};
+  })[0];
+  return {{{"cells", simulation.plan().owned(0).volume()},
+           {"swept_cells", simulation.swept_points() / simulation.program().steps},
+           {"sweep_s", sweep}}};
+}
+
+// ---- exchange -------------------------------------------------------------------------------------------------------
+
+/// The exchange that a choice asks for, of several fields.
+ExchangeSpec fields_spec(const CalibrateRequest& request) {
+  ExchangeSpec spec = exchange_spec(request.plain.choice);
+  spec.quantities.assign(static_cast<std::size_t>(request.fields), spec.quantities.front());
+  return spec;
+}
+
+/// Rows of memory that a rank sends, bytes of messages with gaps.
+struct Sent {
+  std::int64_t rows = 0, gapped_bytes = 0;
+  Sent(const Plan& plan, const Views& views) {
+    for (const Message& m : plan.messages) {
+      const bool whole = contiguous_span(views, 0, m) != nullptr;
+      if (m.out && whole) rows += 1;
+      if (!m.out || whole) continue;
+      gapped_bytes += m.bytes;
+      for (const Region& r : m.regions) rows += r.box.extent(1) * r.box.extent(2);
+    }
+  }
+};
+
+/// What sweeps do around an exchange: they write the cells that are sent, whose cache lines are then this core's alone,
+/// and read the halos, which another core may have written.
+class Touching {
+ public:
+  Touching(const Plan& plan, const Views& views) {
+    for (const Message& m : plan.messages) {
+      buffers_.emplace_back(static_cast<std::size_t>(m.bytes));
+      if (m.out)
+        writing_.push_back(make_unpack(views, 0, m, buffers_.back().data()));
+      else
+        reading_.push_back(make_pack(views, 0, m, buffers_.back().data()));
+    }
+  }
+  void write() const { run(writing_); }
+  void read() const { run(reading_); }
+
+ private:
+  static void run(const std::vector<CopyList>& lists) {
+    for (const CopyList& list : lists) list.run();
+  }
+  std::vector<Memory> buffers_;
+  std::vector<CopyList> writing_, reading_;
+};
+
+Json exchange_points(Session& s, const CalibrateRequest& request, Sampler& sample) {
+  const Choice& choice = request.plain.choice;
+  const Strategy strategy = parse_strategy(choice.strategy);
+  const Layout layout = make_layout(choice);
+  const Plan plan = make_plan(layout, s.rank, fields_spec(request));
+  const Node node(s.comm);
+  Storage storage(plan, 1, {}, needs_shared_fields(strategy) ? shared_by(node) : Allocator{});
+  const Program program = exchange_program(plan, false, collective_rounds(strategy));
+  const bool yield = more_ranks_than_cores(s.comm);
+  LinkContext context{s.comm, &layout, &plan, &storage.views(), yield};
+  const std::unique_ptr<Link> link = open_link(strategy, context);
+  CommOps ops(program, storage.views(), *link, s.comm, yield);
+  Touching touching(plan, storage.views());
+  Samples exchanged = sample([&] {
+    touching.write();
+    for (const Op& op : program.ops) ops.run(op, 0);
+    touching.read();
+  });
+  Samples touched = sample([&] {
+    touching.write();
+    touching.read();
+  });
+  const double least = *std::min_element(touched.begin(), touched.end());  // a disturbed one would take too much away
+  for (double& e : exchanged) e = std::max(e - least, 0.1 * e);
+  const Sent sent(plan, storage.views());
+  const auto waits =
+      std::count_if(program.ops.begin(), program.ops.end(), [](const Op& op) { return op.kind == OpKind::wait; });
+  return {{{"messages", plan.messages_out()},
+           {"bytes", plan.bytes_out()},
+           {"rows", sent.rows},
+           {"gapped_bytes", sent.gapped_bytes},
+           {"rounds", waits},
+           {"exchange_s", exchanged}}};
+}
+
+// ---- allreduce ------------------------------------------------------------------------------------------------------
+
+Json allreduce_points(Session& s, Sampler& sample, bool& right) {
+  double sum = 1;
+  MPI_Allreduce(MPI_IN_PLACE, &sum, 1, MPI_DOUBLE, MPI_SUM, s.comm);
+  right &= sum == s.size;
+  return {{{"allreduce_s", sample([&] {
+              double mine = 1;
+              MPI_Allreduce(MPI_IN_PLACE, &mine, 1, MPI_DOUBLE, MPI_SUM, s.comm);
+            })}}};
+}
+
+Json request_json(const Session& s, const CalibrateRequest& request) {
+  const Choice& c = request.plain.choice;
+  Json json{{"part", request.part},
+            {"app", c.app},
+            {"form", c.form.empty() ? find_app(c.app).forms.front() : c.form},
+            {"real", c.real},
+            {"ranks", s.size},
+            {"threads", c.threads},
+            {"depth", c.depth},
+            {"region", c.region},
+            {"strategy", c.strategy},
+            {"fields", request.fields},
+            {"seconds", request.plain.seconds},
+            {"repetitions", request.plain.repetitions}};
+  if (!c.device.empty()) {
+    json["device"] = c.device;
+    describe(request.plain.options.device, json);
+  }
+  for (int d = 0; d < c.grid.dims; ++d) {
+    json["cells"].push_back(c.grid.cells[d]);
+    json["periodic"].push_back(c.grid.periodic[d]);
+  }
+  return json;
+}
+
+}  // namespace
+
+CalibrateRequest parse_calibrate(const std::vector<std::string>& words, int ranks) {
+  CalibrateRequest r;
+  std::vector<std::string> rest = words;
+  const auto take = [&] {
+    if (rest.empty())
+      throw UsageError("calibrate needs what to measure: " + join(parts, ", ") + "; then APP and options");
+    const std::string word = rest.front();
+    rest.erase(rest.begin());
+    return word;
+  };
+  r.part = take();
+  if (std::find(parts.begin(), parts.end(), r.part) == parts.end())
+    throw UsageError(unknown_name("part", r.part, parts));
+  if (!rest.empty() && rest.front() == "--fields") {
+    take();
+    const std::string fields = take();
+    const bool digits = !fields.empty() && fields.find_first_not_of("0123456789") == std::string::npos;
+    r.fields = digits && fields.size() < 5 ? std::stoi(fields) : 0;
+    if (r.fields < 1) throw UsageError("--fields '" + fields + "' is not a number of fields from 1 to 9999");
+  }
+  r.plain = parse_request(rest, ranks);
+  if (r.plain.seconds <= 0) throw UsageError("calibrate needs --seconds, the length of a sample; for example 0.001");
+  const bool on_device = r.part.rfind("device-", 0) == 0;
+  if (on_device == r.plain.choice.device.empty())
+    throw UsageError("calibrate " + r.part + (on_device ? " needs --device, such as auto" : " knows no --device"));
+  if (r.part == "pack" && r.plain.choice.app == "poisson2d")
+    throw UsageError("calibrate pack does not work with poisson2d; use laplace2d, laplace3d or advection3d");
+  return r;
+}
+
+Json calibrate(Session& s, const CalibrateRequest& request) {
+  s.board->mine().set(Phase::setup);
+  pin_threads(s.comm, request.plain.choice.threads);
+  Sampler sample(s, request.plain.seconds, request.plain.repetitions);
+  Json record{{"id", request.plain.id}, {"kind", "calibration"}, {"request", request_json(s, request)}};
+  record["environment"] = s.environment;
+  record["environment"]["oversubscribed"] = more_ranks_than_cores(s.comm, request.plain.choice.threads);
+  bool mine = true;
+  record["points"] = request.part == "kernel"          ? kernel_points(request, sample)
+                     : request.part == "pack"          ? pack_points(request, sample, mine)
+                     : request.part == "exchange"      ? exchange_points(s, request, sample)
+                     : request.part == "device-kernel" ? device_kernel_points(s, request, sample)
+                     : request.part == "device-copy"   ? device_copy_points(s, request, sample, mine)
+                                                       : allreduce_points(s, sample, mine);
+  if (const std::string& name = request.plain.choice.device; !name.empty())
+    record["environment"]["device"] = device_json(name, *device::find_backend(name).open(0));
+  int right = mine;
+  MPI_Allreduce(MPI_IN_PLACE, &right, 1, MPI_INT, MPI_MIN, s.comm);
+  const bool checked = request.part == "pack" || request.part == "allreduce" || request.part == "device-copy";
+  record["verification"] = {{"status", !checked ? "off" : right ? "passed" : "failed"}};
+  return record;
+}
+
+}  // namespace haloscope

@@ -1,0 +1,41 @@
+// Calibration: what single pieces of a step cost, through the code that steps are made of. One point per configuration.
+#pragma once
+
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "haloscope/rank/measure/request.hpp"
+
+namespace haloscope {
+
+struct Session;
+
+/// One point. `part` says what is measured, `plain` of what:
+///   kernel     a time step's sweep of a block of --cells by every rank at once, each on a block of its own: sweep_s
+///   pack       packing and unpacking one message of a block of --cells, by dimension, after a sweep of it; copying
+///              between the block's own two sides: pack_s, unpack_s, copy_s. By every rank at once, --threads each
+///   exchange   the whole exchange of `fields` fields between all ranks. What is sent has just been written, what has
+///   come
+///              is read; exchange_s is without the time that both take by themselves
+///   allreduce  a sum of one number over all ranks: allreduce_s
+///   device-kernel  a step's sweep of a block of --cells on --device by every rank at once: sweep_s; two of them on two
+///              streams: two_sweeps_s
+///   device-copy  the messages of one round of such a block: packing, unpacking, copies to and from host memory, what
+///              the host spends on handing an operation to the device, and how much later it knows of its end
+struct CalibrateRequest {
+  std::string part;
+  int fields = 1;
+  Request plain;
+};
+
+/// @param words  PART, [--fields N], then APP and options as for a measurement, without the leading "calibrate".
+/// @throws UsageError.
+CalibrateRequest parse_calibrate(const std::vector<std::string>& words, int ranks);
+
+/// Collective. @return the record (meaningful on rank 0), without launch data: `points`, each with its counts and the
+/// samples of each thing measured, seconds, the slowest rank's.
+/// @throws Error as the transport does when it is opened.
+nlohmann::json calibrate(Session& session, const CalibrateRequest& request);
+
+}  // namespace haloscope

@@ -1,0 +1,236 @@
+// Calibration of a device: what its kernels, its copies and handing work to it cost, by the device's own clock.
+#include <algorithm>
+#include <cstring>
+
+#include "haloscope/core/clock.hpp"
+#include "haloscope/pack/region_copy.hpp"
+#include "haloscope/rank/calibrate/parts.hpp"
+#include "haloscope/run/device_fields.hpp"
+#include "haloscope/run/run.hpp"
+
+namespace haloscope {
+namespace {
+
+using Json = nlohmann::json;
+using device::Space;
+
+/// A block with neighbours on all sides in the memory of a device, which the ranks of a node share as in a run.
+class DeviceBlock {
+ public:
+  /// Collective. @param slots  of the field.
+  DeviceBlock(MPI_Comm comm, const Request& request, int slots)
+      : choice_(alone(request.choice)),
+        plan_(make_plan(neighboured(choice_), 0, exchange_spec(choice_))),
+        storage_(plan_, slots),
+        fields_(comm, choice_, kernel_weights(choice_, request.parameters), request.options.device, plan_, storage_),
+        begin_(fields_.device().event()),
+        end_(fields_.device().event()),
+        fork_(fields_.device().event(false)),
+        join_(fields_.device().event(false)) {
+    for (int slot = 0; slot < slots; ++slot)
+      for (std::byte& b : storage_.bytes(0, slot)) b = std::byte{0x3f};  // ordinary numbers, f32 and f64
+    fields_.upload(storage_);
+  }
+
+  const Plan& plan() const { return plan_; }
+  const Views& views() const { return fields_.views(); }
+  Storage& storage() { return storage_; }
+  DeviceFields& fields() { return fields_; }
+  device::Device& device() const { return fields_.device(); }
+  device::Stream& stream(int number) const { return *fields_.streams().streams[number]; }
+  int levels() const { return choice_.region == "blocked" ? choice_.depth : 1; }
+
+  /// Seconds that the device takes for what `work` gives to its first stream.
+  template <class F>
+  double seconds(F work) const {
+    stream(0).record(*begin_);
+    work(stream(0));
+    stream(0).record(*end_);
+    end_->wait();
+    return device().seconds(*begin_, *end_);
+  }
+
+  /// The same of sweeps on both streams at once.
+  double seconds_of_two() const {
+    return seconds([this](device::Stream& stream) {
+      stream.record(*fork_);
+      this->stream(1).wait(*fork_);
+      sweep(stream, 0, 1);
+      sweep(this->stream(1), 0, 2);
+      this->stream(1).record(*join_);
+      stream.wait(*join_);
+    });
+  }
+
+  /// A step's sweep, or as many as are done at once.
+  void sweep(device::Stream& stream, int slot, int into) const {
+    fields_.sweeps().run(stream, views()[0][slot], views()[0][into], plan_.owned(0), levels());
+  }
+
+ private:
+  static Choice alone(Choice choice) {
+    choice.ranks = 1;
+    return choice;
+  }
+  /// As if the block had a neighbour beyond every side: the halos of all are messages.
+  static Layout neighboured(const Choice& choice) {
+    GridSpec grid = choice.grid;
+    ProcessGrid processes{1, 1, 1};
+    for (int d = 0; d < grid.dims; ++d) {
+      grid.periodic[d] = true;
+      grid.cells[d] *= 2;
+      processes[d] = 2;
+    }
+    return Layout(grid, processes);
+  }
+
+  Choice choice_;
+  Plan plan_;
+  Storage storage_;
+  DeviceFields fields_;
+  std::unique_ptr<device::Event> begin_, end_, fork_, join_;
+};
+
+/// The messages of one round and direction on their way: packed by one launch, copied by one call, and back.
+class Staging {
+ public:
+  Staging(DeviceBlock& block, int round) : block_(block) {
+    for (const Message& m : block.plan().messages)
+      if (m.round == round) (m.out ? out_ : in_).push_back(&m);
+    for (const Message* m : out_) bytes_ += static_cast<std::size_t>(m->bytes);
+    buffer_ = device::Buffer(block.device(), Space::device, bytes_);
+    pinned_ = device::Buffer(block.device(), Space::pinned, bytes_);
+    pageable_ = device::Buffer(block.device(), Space::pageable, bytes_);
+    pack_ = pieces(out_);
+    unpack_ = pieces(in_);
+  }
+  bool empty() const { return out_.empty(); }
+  std::int64_t bytes() const { return static_cast<std::int64_t>(bytes_); }
+  std::int64_t row_bytes() const {
+    return out_[0]->regions[0].box.extent(0) * block_.plan().spec.quantities[0].element_bytes;
+  }
+  void pack(device::Stream& stream) const { block_.device().kernels().copy(stream, pack_.all()); }
+  void unpack(device::Stream& stream) const { block_.device().kernels().copy(stream, unpack_.all()); }
+  void to_host(device::Stream& stream, Space space) const { stream.copy(host(space), buffer_.data(), bytes_); }
+  void to_device(device::Stream& stream, Space space) const { stream.copy(buffer_.data(), host(space), bytes_); }
+
+  /// Whether what is sent so arrives, byte for byte.
+  bool right() const {
+    scramble(block_.storage().bytes(0, 0));
+    const std::vector<std::byte> sent = values(out_);
+    block_.fields().upload(block_.storage());
+    device::Stream& stream = block_.stream(0);
+    pack(stream), to_host(stream, Space::pinned);
+    stream.finish();
+    std::memcpy(pageable_.data(), pinned_.data(), bytes_);
+    to_device(stream, Space::pageable), unpack(stream);
+    block_.fields().download(block_.storage());
+    const bool good = sent == values(in_);
+    for (std::byte& b : block_.storage().bytes(0, 0)) b = std::byte{0x3f};
+    block_.fields().upload(block_.storage());
+    return good;
+  }
+
+ private:
+  std::byte* host(Space space) const { return (space == Space::pinned ? pinned_ : pageable_).data(); }
+  device::PieceList pieces(const std::vector<const Message*>& messages) const {
+    std::vector<BlockCopy> copies;
+    std::byte* at = buffer_.data();
+    for (const Message* m : messages)
+      for (const Region& r : m->regions) {
+        const SlotView& view = block_.views()[r.quantity][0];
+        copies.push_back(m->out ? region_to_buffer(view, r.box, at) : buffer_to_region(view, r.box, at));
+        at += r.box.volume() * view.stride[0];
+      }
+    return {block_.device(), device::cut_copies(copies)};
+  }
+  std::vector<std::byte> values(const std::vector<const Message*>& messages) const {
+    std::vector<std::byte> found(bytes_);
+    std::byte* at = found.data();
+    for (const Message* m : messages) {
+      make_pack(block_.storage().views(), 0, *m, at).run();
+      at += m->bytes;
+    }
+    return found;
+  }
+
+  DeviceBlock& block_;
+  std::vector<const Message*> out_, in_;
+  std::size_t bytes_ = 0;
+  device::Buffer buffer_, pinned_, pageable_;
+  device::PieceList pack_, unpack_;
+};
+
+/// What the host spends on handing over work with the events of a timed operation, and how much later than the device
+/// it knows that the work is done.
+std::array<double, 2> handing_over(DeviceBlock& block, const Staging& staging,
+                                   std::vector<std::unique_ptr<device::Event>>& events) {
+  device::Stream& stream = block.stream(0);
+  const double begin = now_s();
+  for (std::size_t e = 0; e + 1 < events.size(); e += 2) {
+    stream.record(*events[e]);
+    staging.pack(stream);
+    stream.record(*events[e + 1]);
+  }
+  const double handed = (now_s() - begin) / static_cast<double>(events.size() / 2);
+  stream.finish();
+  const double start = now_s();
+  stream.record(*events[0]);
+  staging.pack(stream);
+  stream.record(*events[1]);
+  while (!events[1]->reached()) {
+  }
+  const double all = now_s() - start;
+  return {handed, std::max(all - handed - block.device().seconds(*events[0], *events[1]), 1e-9)};
+}
+
+}  // namespace
+
+Json device_kernel_points(Session& s, const CalibrateRequest& request, Sampler& sample) {
+  DeviceBlock block(s.comm, request.plain, 3);
+  const int levels = block.levels();
+  const auto one = [&](device::Stream& stream) { block.sweep(stream, 0, 1); };
+  const auto [alone, beside] = sample.parts<2>([&] {
+    return std::array{block.seconds(one) / levels, block.seconds_of_two() / levels};
+  });
+  return {{{"cells", block.plan().owned(0).volume()}, {"sweep_s", alone}, {"two_sweeps_s", beside}}};
+}
+
+Json device_copy_points(Session& s, const CalibrateRequest& request, Sampler& sample, bool& right) {
+  DeviceBlock block(s.comm, request.plain, 1);
+  std::vector<std::unique_ptr<device::Event>> events;
+  for (int i = 0; i < 16; ++i) events.push_back(block.device().event());
+  Json points = Json::array();
+  for (int round = 0; round < request.plain.choice.grid.dims; ++round) {
+    const Staging staging(block, round);
+    if (staging.empty()) continue;
+    right &= staging.right();
+    const auto [pack, unpack, d2h, h2d, slow_d2h, slow_h2d, hand, notice] = sample.parts<8>([&] {
+      const auto took = [&](auto work) { return block.seconds(work); };
+      using S = device::Stream;
+      const auto handed = handing_over(block, staging, events);
+      return std::array{took([&](S& on) { staging.pack(on); }),
+                        took([&](S& on) { staging.unpack(on); }),
+                        took([&](S& on) { staging.to_host(on, Space::pinned); }),
+                        took([&](S& on) { staging.to_device(on, Space::pinned); }),
+                        took([&](S& on) { staging.to_host(on, Space::pageable); }),
+                        took([&](S& on) { staging.to_device(on, Space::pageable); }),
+                        handed[0],
+                        handed[1]};
+    });
+    points.push_back({{"dimension", round},
+                      {"bytes", staging.bytes()},
+                      {"row_bytes", staging.row_bytes()},
+                      {"pack_s", pack},
+                      {"unpack_s", unpack},
+                      {"d2h_pinned_s", d2h},
+                      {"d2h_pageable_s", slow_d2h},
+                      {"h2d_pinned_s", h2d},
+                      {"h2d_pageable_s", slow_h2d},
+                      {"operation_s", hand},
+                      {"notice_s", notice}});
+  }
+  return points;
+}
+
+}  // namespace haloscope

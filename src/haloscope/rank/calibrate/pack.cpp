@@ -1,0 +1,212 @@
+// Calibration of packing: gathering and scattering one message of a block, and copying between its own two sides.
+#include <algorithm>
+#include <cstring>
+
+#include "haloscope/apps/app.hpp"
+#include "haloscope/core/clock.hpp"
+#include "haloscope/field/field.hpp"
+#include "haloscope/pack/region_copy.hpp"
+#include "haloscope/rank/calibrate/parts.hpp"
+#include "haloscope/run/run.hpp"
+
+namespace haloscope {
+namespace {
+
+using Json = nlohmann::json;
+using Samples = std::vector<double>;
+
+/// A block with neighbours on both sides of one dimension, in memory as a step has it: two slots, swept in turn.
+class Block {
+ public:
+  /// @param ranks  in dimension `d`: 2, so that messages go to a neighbour, or 1, so that the block is its own
+  /// neighbour.
+  Block(const Request& request, int d, int ranks)
+      : threads_(request.choice.threads),
+        weights_(kernel_weights(request.choice, request.parameters)),
+        plan_(make_plan(layout(request.choice, d, ranks), 0, exchange_spec(request.choice))),
+        storage_(plan_, 2),
+        kernel_(find_kernel(kernel_form(request.choice), request.choice.real == "f32" ? Real::f32 : Real::f64)),
+        bytes_(plan_.spec.quantities[0].element_bytes) {
+    for (int slot = 0; slot < 2; ++slot)
+      for (std::byte& b : storage_.bytes(0, slot)) b = std::byte{0x3f};  // ordinary numbers, f32 and f64
+  }
+
+  const Plan& plan() const { return plan_; }
+  const Views& views() const { return storage_.views(); }
+  int slot() const { return slot_; }
+  std::span<std::byte> bytes(int slot) const { return storage_.bytes(0, slot); }
+
+  /// A step's sweep: the other slot becomes the current one.
+  void sweep() {
+    SweepArgs args;
+    const SlotView &in = views()[0][slot_], &out = views()[0][1 - slot_];
+    args.in = in.origin;
+    args.out = out.origin;
+    args.row = in.stride[1] / bytes_;
+    args.plane = in.stride[2] / bytes_;
+    args.weights = weights_.data();
+    args.stream = plan_.allocated(0).volume() * bytes_ >= stream_from_bytes;
+    team([&](Share share) {
+      SweepArgs mine = args;
+      mine.region = part_of(plan_.owned(0), share);
+      if (!mine.region.empty()) kernel_.sweep(mine);
+    });
+    slot_ = 1 - slot_;
+  }
+
+  template <class F>
+  void team(F part) const {
+    if (threads_ == 1) return part(Share{});
+#pragma omp parallel for num_threads(threads_) schedule(static, 1)
+    for (int thread = 0; thread < threads_; ++thread) part(Share{thread, threads_});
+  }
+  /// As CommOps copies: the team meets after each stage.
+  void copy(const CopyList& list) const {
+    for (int stage = 0; stage < list.stages(); ++stage) team([&](Share share) { list.run_stage(stage, share); });
+  }
+
+ private:
+  static Layout layout(const Choice& choice, int d, int ranks) {
+    GridSpec grid = choice.grid;
+    ProcessGrid processes{1, 1, 1};
+    grid.periodic = {};
+    grid.periodic[d] = true;
+    grid.cells[d] *= ranks;
+    processes[d] = ranks;
+    return Layout(grid, processes);
+  }
+
+  int threads_, slot_ = 0;
+  std::vector<double> weights_;
+  Plan plan_;
+  Storage storage_;
+  Kernel kernel_;
+  std::int64_t bytes_;
+};
+
+/// Reading the clock takes time too, which is no part of what lies between two readings.
+double clock_cost() {
+  double least = 1;
+  for (int i = 0; i < 100; ++i) {
+    const double begin = now_s();
+    least = std::min(least, now_s() - begin);
+  }
+  return least;
+}
+
+/// The two messages that leave a block and the two that come back, packed into and unpacked from the same buffers.
+class Packing {
+ public:
+  explicit Packing(Block& block) : block_(block) {
+    for (const Message& m : block.plan().messages) (m.out ? out_ : in_).push_back(&m);
+    for (const Message* m : out_) buffers_.emplace_back(static_cast<std::size_t>(m->bytes));
+    for (int slot = 0; slot < 2; ++slot)
+      for (std::size_t m = 0; m < out_.size(); ++m) {
+        packs_[slot].push_back(make_pack(block.views(), slot, *out_[m], buffers_[m].data()));
+        unpacks_[slot].push_back(make_unpack(block.views(), slot, *in_[m], buffers_[m].data()));
+      }
+  }
+  /// Whether anything is packed at all: one gapless stretch is sent as it is.
+  bool needed() const { return !contiguous_span(block_.views(), 0, *out_[0]); }
+  std::int64_t bytes() const { return out_[0]->bytes; }
+  std::int64_t row_bytes() const {
+    return out_[0]->regions[0].box.extent(0) * block_.plan().spec.quantities[0].element_bytes;
+  }
+  /// Of one slot, halos included: decides whether a sweep leaves it in the cache.
+  std::int64_t block_bytes() const {
+    return block_.plan().allocated(0).volume() * block_.plan().spec.quantities[0].element_bytes;
+  }
+  int messages() const { return static_cast<int>(out_.size()); }
+  void pack() const { run(packs_[block_.slot()]); }
+  void unpack() const { run(unpacks_[block_.slot()]); }
+
+  /// Whether what is packed and unpacked arrives, byte for byte.
+  bool right() {
+    scramble(block_.bytes(block_.slot()));
+    const Samples before = values(out_);
+    pack();
+    unpack();
+    const bool good = before == values(in_);
+    for (std::byte& b : block_.bytes(block_.slot())) b = std::byte{0x3f};
+    return good;
+  }
+
+ private:
+  void run(const std::vector<CopyList>& lists) const {
+    block_.team([&](Share share) {
+      for (const CopyList& list : lists) list.run(share);
+    });
+  }
+  /// The bytes of the messages' regions, cell by cell, as numbers.
+  Samples values(const std::vector<const Message*>& messages) const {
+    Samples found;
+    const SlotView& view = block_.views()[0][block_.slot()];
+    for (const Message* m : messages) {
+      const Box& box = m->regions[0].box;
+      for (std::int64_t z = box.lo[2]; z < box.hi[2]; ++z)
+        for (std::int64_t y = box.lo[1]; y < box.hi[1]; ++y)
+          for (std::int64_t x = box.lo[0]; x < box.hi[0]; ++x)
+            for (std::int64_t b = 0; b < view.stride[0]; ++b)
+              found.push_back(static_cast<double>(view.at({x, y, z})[b]));
+    }
+    return found;
+  }
+
+  Block& block_;
+  std::vector<const Message*> out_, in_;
+  std::vector<Memory> buffers_;
+  std::vector<CopyList> packs_[2], unpacks_[2];
+};
+
+Samples less(Samples samples, double clock, int things) {
+  for (double& s : samples) s = std::max(s - clock, 1e-10) / things;
+  return samples;
+}
+
+/// Own-neighbour halos: copies between the two sides of one block.
+void add_copies(Json& point, const Request& request, int d, Sampler& sample, double clock) {
+  Block block(request, d, 1);
+  const CopyList lists[2] = {make_copies(block.views(), 0, block.plan().copies),
+                             make_copies(block.views(), 1, block.plan().copies)};
+  const auto [copied] = sample.parts<1>([&] {
+    block.sweep();
+    const double begin = now_s();
+    block.copy(lists[block.slot()]);
+    return std::array{now_s() - begin};
+  });
+  point["copy_bytes"] = lists[0].bytes();
+  point["copy_s"] = less(copied, clock, 1);
+}
+
+}  // namespace
+
+Json pack_points(const CalibrateRequest& request, Sampler& sample, bool& right) {
+  Json points = Json::array();
+  const double clock = clock_cost();
+  for (int d = 0; d < request.plain.choice.grid.dims; ++d) {
+    Block block(request.plain, d, 2);
+    Packing packing(block);
+    Json point{{"dimension", d},
+               {"bytes", packing.bytes()},
+               {"row_bytes", packing.row_bytes()},
+               {"block_bytes", packing.block_bytes()}};
+    right &= packing.right();
+    if (packing.needed()) {
+      const auto [packed, unpacked] = sample.parts<2>([&] {
+        block.sweep();
+        const double begin = now_s();
+        packing.pack();
+        const double middle = now_s();
+        packing.unpack();
+        return std::array{middle - begin, now_s() - middle};
+      });
+      point["pack_s"] = less(packed, clock, packing.messages());
+      point["unpack_s"] = less(unpacked, clock, packing.messages());
+    }
+    add_copies(point, request.plain, d, sample, clock);
+    points.push_back(point);
+  }
+  return points;
+}
+
+}  // namespace haloscope

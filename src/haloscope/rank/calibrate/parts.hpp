@@ -1,0 +1,25 @@
+// What a calibration measures in files of their own: see CalibrateRequest. Points of one record each, collective.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <nlohmann/json.hpp>
+#include <span>
+
+#include "haloscope/rank/calibrate/calibrate.hpp"
+#include "haloscope/rank/calibrate/sampler.hpp"
+
+namespace haloscope {
+
+/// Fills a slot with bytes that tell places apart.
+inline void scramble(std::span<std::byte> bytes) {
+  std::uint32_t state = 1;
+  for (std::byte& b : bytes) b = static_cast<std::byte>((state = state * 1664525u + 1013904223u) >> 24);
+}
+
+/// @param right  becomes false when bytes do not arrive as they were sent.
+nlohmann::json pack_points(const CalibrateRequest& request, Sampler& sample, bool& right);
+nlohmann::json device_kernel_points(Session& session, const CalibrateRequest& request, Sampler& sample);
+nlohmann::json device_copy_points(Session& session, const CalibrateRequest& request, Sampler& sample, bool& right);
+
+}  // namespace haloscope

@@ -1,0 +1,218 @@
+#include "haloscope/rank/measure/environment.hpp"
+
+#include <sched.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <fstream>
+#include <set>
+#include <thread>
+
+#include "haloscope/choice.hpp"
+#include "haloscope/comm/cores.hpp"
+#include "haloscope/device/device.hpp"
+#include "haloscope/error.hpp"
+#include "haloscope/kernels/kernel.hpp"
+#include "haloscope/rank/measure/build_config.hpp"
+#include "haloscope/schedule.hpp"
+#include "haloscope/transport.hpp"
+
+#if defined(__x86_64__)
+#include <immintrin.h>
+#endif
+#if defined(_OPENMP)
+#include <omp.h>
+#endif
+
+namespace haloscope {
+
+namespace {
+
+std::string cpu_model() {
+  std::ifstream info("/proc/cpuinfo");
+  for (std::string line; std::getline(info, line);)
+    if (line.starts_with("model name")) return line.substr(line.find(':') + 2);
+  return "unknown";
+}
+
+std::string first_line(const char* path) {
+  std::ifstream file(path);
+  std::string line;
+  std::getline(file, line);
+  return line;
+}
+
+[[maybe_unused]] std::vector<int> allowed_cores() {
+  cpu_set_t set;
+  CPU_ZERO(&set);
+  sched_getaffinity(0, sizeof set, &set);
+  std::vector<int> cores;
+  for (int c = 0; c < CPU_SETSIZE; ++c)
+    if (CPU_ISSET(c, &set)) cores.push_back(c);
+  return cores;
+}
+
+std::string mpi_library() {
+  char text[MPI_MAX_LIBRARY_VERSION_STRING];
+  int length = 0;
+  MPI_Get_library_version(text, &length);
+  std::string line(text, static_cast<std::size_t>(length));
+  return line.substr(0, line.find('\n'));
+}
+
+std::string mpi_standard() {
+  int major = 0, minor = 0;
+  MPI_Get_version(&major, &minor);
+  return std::to_string(major) + "." + std::to_string(minor);
+}
+
+/// Sockets of this node, 1 where Linux does not say.
+int sockets() {
+  std::set<std::string> packages;
+  for (int c = 0; c < cores_of_node(); ++c)
+    packages.insert(
+        first_line(("/sys/devices/system/cpu/cpu" + std::to_string(c) + "/topology/physical_package_id").c_str()));
+  packages.erase("");
+  return std::max(1, static_cast<int>(packages.size()));
+}
+
+/// Of the caller in its team.
+[[maybe_unused]] int thread_number() {
+#if defined(_OPENMP)
+  return omp_get_thread_num();
+#else
+  return 0;
+#endif
+}
+
+bool flush_to_zero() {
+#if defined(__x86_64__)
+  return (_mm_getcsr() & 0x8040u) != 0;
+#else
+  return false;
+#endif
+}
+
+/// One text per rank, on rank 0.
+std::vector<std::string> gather_texts(const std::string& mine, MPI_Comm comm) {
+  constexpr int room = 256;
+  int size = 0, rank = 0;
+  MPI_Comm_size(comm, &size);
+  MPI_Comm_rank(comm, &rank);
+  char cell[room] = {};
+  mine.copy(cell, room - 1);
+  std::vector<char> all(rank == 0 ? static_cast<std::size_t>(room) * size : 0);
+  MPI_Gather(cell, room, MPI_CHAR, all.data(), room, MPI_CHAR, 0, comm);
+  std::vector<std::string> texts;
+  for (std::size_t r = 0; r * room < all.size(); ++r) texts.emplace_back(&all[r * room]);
+  return texts;
+}
+
+/// The back ends of devices, each with its devices or the reason why it is absent. Opens the devices.
+nlohmann::json devices_json() {
+  nlohmann::json list = nlohmann::json::array();
+  for (const device::Backend& backend : device::backends()) {
+    std::string absent;
+    nlohmann::json found = nlohmann::json::array();
+    try {
+      absent = backend.absent();
+      for (int i = 0; absent.empty() && i < backend.count(); ++i) {
+        const device::Info info = backend.open(i)->info();
+        found.push_back({{"name", info.name}, {"total_bytes", info.total_bytes}});
+      }
+    } catch (const Error& error) {
+      absent = error.what();
+    }
+    list.push_back({{"name", backend.name}, {"absent", absent}, {"devices", found}});
+  }
+  return list;
+}
+
+/// What is known without a look at devices.
+nlohmann::json plain_info() {
+  nlohmann::json transports_json = nlohmann::json::array(), schedules_json = nlohmann::json::array();
+  for (const Transport* t : transports())
+    transports_json.push_back(
+        {{"name", t->name()}, {"summary", t->summary()}, {"options", transport_options(t->name())}});
+  for (const auto& s : schedules()) schedules_json.push_back({{"name", s.name}, {"summary", s.summary}});
+  return {{"version", HALOSCOPE_VERSION},
+          {"commit", HALOSCOPE_COMMIT},
+          {"compiler", HALOSCOPE_COMPILER},
+          {"compiler_flags", HALOSCOPE_FLAGS},
+          {"build_type", HALOSCOPE_BUILD_TYPE},
+          {"mpi_library", mpi_library()},
+          {"mpi_standard", mpi_standard()},
+          {"mpi_compiler", HALOSCOPE_MPI_COMPILER},
+          {"isas", kernel_isas()},
+          {"transports", transports_json},
+          {"schedules", schedules_json}};
+}
+
+}  // namespace
+
+void pin_threads([[maybe_unused]] MPI_Comm comm, [[maybe_unused]] int threads) {
+#if !HALOSCOPE_SIMULATED_MPI  // there all ranks are one thread of this machine
+  MPI_Comm node;
+  MPI_Comm_split_type(comm, MPI_COMM_TYPE_SHARED, 0, MPI_INFO_NULL, &node);
+  int rank = 0, ranks = 0;
+  MPI_Comm_rank(node, &rank);
+  MPI_Comm_size(node, &ranks);
+  MPI_Comm_free(&node);
+  // Cores are kept from the first call: a thread pinned by an earlier configuration would hide the others.
+  static const std::vector<int> cores = allowed_cores();
+  const bool all_cores = static_cast<int>(cores.size()) == cores_of_node();
+  const int first = all_cores ? rank * threads : 0;
+  const bool fits =
+      first + threads <= static_cast<int>(cores.size()) && (!all_cores || ranks * threads <= cores_of_node());
+#pragma omp parallel num_threads(threads)
+  {
+    cpu_set_t set;
+    CPU_ZERO(&set);
+    if (fits)
+      CPU_SET(cores[static_cast<std::size_t>(first + thread_number())], &set);
+    else
+      for (int c : cores) CPU_SET(c, &set);
+    sched_setaffinity(0, sizeof set, &set);
+  }
+#endif
+}
+
+nlohmann::json build_info() {
+  nlohmann::json info = plain_info();
+  info["devices"] = devices_json();
+  return info;
+}
+
+nlohmann::json gather_environment(MPI_Comm comm) {
+  char name[MPI_MAX_PROCESSOR_NAME];
+  int length = 0;
+  MPI_Get_processor_name(name, &length);
+  const auto hosts = gather_texts(std::string(name, static_cast<std::size_t>(length)), comm);
+  nlohmann::json environment = plain_info();
+  for (const char* key : {"isas", "transports", "schedules", "mpi_compiler"}) environment.erase(key);
+  environment["hosts"] = hosts;
+  environment["cpu"] = cpu_model();
+  environment["cores"] = cores_of_node();
+  environment["sockets"] = sockets();
+  environment["ftz"] = flush_to_zero();
+  environment["huge_pages"] = first_line("/sys/kernel/mm/transparent_hugepage/enabled");
+  return environment;
+}
+
+void describe(const DeviceOptions& options, nlohmann::json& request) {
+  request["device_kernel"] = options.kernel.empty() ? "stream" : options.kernel;
+  std::string block;
+  for (int n : {options.shape.x, options.shape.y, options.shape.layers})
+    if (n > 0) block += (block.empty() ? "" : "x") + std::to_string(n);
+  if (!block.empty()) request["device_block"] = block;
+}
+
+nlohmann::json device_json(const std::string& backend, const device::Device& device) {
+  const device::Info info = device.info();
+  return {{"name", info.name},
+          {"total_bytes", info.total_bytes},
+          {"multiprocessors", info.multiprocessors},
+          {"on_node", device::find_backend(backend).count()}};
+}
+
+}  // namespace haloscope

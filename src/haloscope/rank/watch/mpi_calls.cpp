@@ -1,0 +1,164 @@
+#include "haloscope/rank/watch/mpi_calls.hpp"
+
+#include <mpi.h>
+
+#include <algorithm>
+#include <atomic>
+
+#include "haloscope/core/clock.hpp"
+
+namespace haloscope {
+
+namespace {
+
+std::atomic<MpiClock*> running{nullptr};  // the one that counts at the moment
+
+}  // namespace
+
+// name, role, parameters, arguments
+// clang-format off
+#define HALOSCOPE_MPI_FUNCTIONS(X) \
+  X(Send, waits, (const void* b, int n, MPI_Datatype t, int p, int tag, MPI_Comm c), (b, n, t, p, tag, c)) \
+  X(Ssend, waits, (const void* b, int n, MPI_Datatype t, int p, int tag, MPI_Comm c), (b, n, t, p, tag, c)) \
+  X(Recv, waits, (void* b, int n, MPI_Datatype t, int p, int tag, MPI_Comm c, MPI_Status* s), (b, n, t, p, tag, c, s)) \
+  X(Sendrecv, waits, (const void* a, int n, MPI_Datatype t, int p, int tag, void* b, int m, MPI_Datatype u, int q, int g, \
+    MPI_Comm c, MPI_Status* s), (a, n, t, p, tag, b, m, u, q, g, c, s)) \
+  X(Isend, starts, (const void* b, int n, MPI_Datatype t, int p, int tag, MPI_Comm c, MPI_Request* r), (b, n, t, p, tag, c, r)) \
+  X(Irecv, starts, (void* b, int n, MPI_Datatype t, int p, int tag, MPI_Comm c, MPI_Request* r), (b, n, t, p, tag, c, r)) \
+  X(Start, starts, (MPI_Request* r), (r)) \
+  X(Startall, starts, (int n, MPI_Request r[]), (n, r)) \
+  X(Wait, waits, (MPI_Request* r, MPI_Status* s), (r, s)) \
+  X(Waitall, waits, (int n, MPI_Request r[], MPI_Status s[]), (n, r, s)) \
+  X(Waitany, waits, (int n, MPI_Request r[], int* i, MPI_Status* s), (n, r, i, s)) \
+  X(Waitsome, waits, (int n, MPI_Request r[], int* m, int i[], MPI_Status s[]), (n, r, m, i, s)) \
+  X(Test, polls, (MPI_Request* r, int* f, MPI_Status* s), (r, f, s)) \
+  X(Testall, polls, (int n, MPI_Request r[], int* f, MPI_Status s[]), (n, r, f, s)) \
+  X(Testany, polls, (int n, MPI_Request r[], int* i, int* f, MPI_Status* s), (n, r, i, f, s)) \
+  X(Testsome, polls, (int n, MPI_Request r[], int* m, int i[], MPI_Status s[]), (n, r, m, i, s)) \
+  X(Probe, waits, (int p, int tag, MPI_Comm c, MPI_Status* s), (p, tag, c, s)) \
+  X(Iprobe, polls, (int p, int tag, MPI_Comm c, int* f, MPI_Status* s), (p, tag, c, f, s)) \
+  X(Barrier, waits, (MPI_Comm c), (c)) \
+  X(Ibarrier, starts, (MPI_Comm c, MPI_Request* r), (c, r)) \
+  X(Bcast, waits, (void* b, int n, MPI_Datatype t, int p, MPI_Comm c), (b, n, t, p, c)) \
+  X(Reduce, waits, (const void* a, void* b, int n, MPI_Datatype t, MPI_Op o, int p, MPI_Comm c), (a, b, n, t, o, p, c)) \
+  X(Allreduce, waits, (const void* a, void* b, int n, MPI_Datatype t, MPI_Op o, MPI_Comm c), (a, b, n, t, o, c)) \
+  X(Iallreduce, starts, (const void* a, void* b, int n, MPI_Datatype t, MPI_Op o, MPI_Comm c, MPI_Request* r), \
+    (a, b, n, t, o, c, r)) \
+  X(Neighbor_alltoallw, waits, (const void* a, const int n[], const MPI_Aint d[], const MPI_Datatype t[], void* b, const int m[], \
+    const MPI_Aint e[], const MPI_Datatype u[], MPI_Comm c), (a, n, d, t, b, m, e, u, c)) \
+  X(Ineighbor_alltoallw, starts, (const void* a, const int n[], const MPI_Aint d[], const MPI_Datatype t[], void* b, \
+    const int m[], const MPI_Aint e[], const MPI_Datatype u[], MPI_Comm c, MPI_Request* r), (a, n, d, t, b, m, e, u, c, r)) \
+  X(Put, starts, (const void* a, int n, MPI_Datatype t, int p, MPI_Aint d, int m, MPI_Datatype u, MPI_Win w), \
+    (a, n, t, p, d, m, u, w)) \
+  X(Get, starts, (void* a, int n, MPI_Datatype t, int p, MPI_Aint d, int m, MPI_Datatype u, MPI_Win w), \
+    (a, n, t, p, d, m, u, w)) \
+  X(Rput, starts, (const void* a, int n, MPI_Datatype t, int p, MPI_Aint d, int m, MPI_Datatype u, MPI_Win w, MPI_Request* r), \
+    (a, n, t, p, d, m, u, w, r)) \
+  X(Rget, starts, (void* a, int n, MPI_Datatype t, int p, MPI_Aint d, int m, MPI_Datatype u, MPI_Win w, MPI_Request* r), \
+    (a, n, t, p, d, m, u, w, r)) \
+  X(Accumulate, starts, (const void* a, int n, MPI_Datatype t, int p, MPI_Aint d, int m, MPI_Datatype u, MPI_Op o, MPI_Win w), \
+    (a, n, t, p, d, m, u, o, w)) \
+  X(Get_accumulate, starts, (const void* a, int n, MPI_Datatype t, void* b, int k, MPI_Datatype v, int p, MPI_Aint d, int m, \
+    MPI_Datatype u, MPI_Op o, MPI_Win w), (a, n, t, b, k, v, p, d, m, u, o, w)) \
+  X(Fetch_and_op, starts, (const void* a, void* b, MPI_Datatype t, int p, MPI_Aint d, MPI_Op o, MPI_Win w), (a, b, t, p, d, o, w)) \
+  X(Win_fence, waits, (int a, MPI_Win w), (a, w)) \
+  X(Win_post, starts, (MPI_Group g, int a, MPI_Win w), (g, a, w)) \
+  X(Win_start, waits, (MPI_Group g, int a, MPI_Win w), (g, a, w)) \
+  X(Win_complete, waits, (MPI_Win w), (w)) \
+  X(Win_wait, waits, (MPI_Win w), (w)) \
+  X(Win_test, polls, (MPI_Win w, int* f), (w, f)) \
+  X(Win_lock, waits, (int k, int p, int a, MPI_Win w), (k, p, a, w)) \
+  X(Win_unlock, waits, (int p, MPI_Win w), (p, w)) \
+  X(Win_lock_all, waits, (int a, MPI_Win w), (a, w)) \
+  X(Win_unlock_all, waits, (MPI_Win w), (w)) \
+  X(Win_flush, waits, (int p, MPI_Win w), (p, w)) \
+  X(Win_flush_all, waits, (MPI_Win w), (w)) \
+  X(Win_flush_local, waits, (int p, MPI_Win w), (p, w)) \
+  X(Win_flush_local_all, waits, (MPI_Win w), (w)) \
+  X(Win_sync, starts, (MPI_Win w), (w))
+// clang-format on
+
+namespace {
+
+enum Function : int {
+#define HALOSCOPE_NUMBER(name, role, parameters, arguments) number_of_##name,
+  HALOSCOPE_MPI_FUNCTIONS(HALOSCOPE_NUMBER)
+#undef HALOSCOPE_NUMBER
+      functions
+};
+
+struct Known {
+  const char* name;
+  MpiRole role;
+};
+constexpr Known known[] = {
+#define HALOSCOPE_ENTRY(name, role, parameters, arguments) {"MPI_" #name, MpiRole::role},
+    HALOSCOPE_MPI_FUNCTIONS(HALOSCOPE_ENTRY)
+#undef HALOSCOPE_ENTRY
+};
+
+template <class F>
+int timed(int index, F f) {
+  MpiClock* clock = running.load(std::memory_order_acquire);
+  if (!clock) return f();
+  const double begin = now_s();
+  const int code = f();
+  clock->note(index, begin, now_s());
+  return code;
+}
+
+}  // namespace
+
+const char* to_string(MpiRole role) {
+  static const char* const names[] = {"starts", "polls", "waits"};
+  return names[static_cast<int>(role)];
+}
+
+MpiClock::MpiClock(std::size_t spans, const RankStatus& status) : status_(status) { spans_.reserve(spans); }
+
+void MpiClock::start() { running.store(this, std::memory_order_release); }
+
+void MpiClock::stop() {
+  MpiClock* self = this;
+  running.compare_exchange_strong(self, nullptr);
+}
+
+void MpiClock::note(int function, double begin_s, double end_s) {
+  const std::int32_t during = status_.phase.load(std::memory_order_relaxed);
+  const std::int64_t step = status_.step.load(std::memory_order_relaxed);
+  const std::lock_guard lock(mutex_);
+  Sum& sum = sums_[{during, function}];
+  ++sum.calls;
+  sum.seconds += end_s - begin_s;
+  if (known[function].role == MpiRole::polls && !spans_.empty()) {  // a million polls would be no trace to look at
+    MpiSpan& last = spans_.back();
+    if (last.function == function && last.during == during && last.step == step) {
+      ++last.calls;
+      last.end_s = end_s;
+      return;
+    }
+  }
+  if (spans_.size() < spans_.capacity()) spans_.push_back({function, step, during, 1, begin_s, end_s});
+}
+
+std::vector<MpiCall> MpiClock::calls() const {
+  const std::lock_guard lock(mutex_);
+  std::vector<MpiCall> found;
+  for (const auto& [key, sum] : sums_)
+    found.push_back({known[key.second].name, known[key.second].role, key.first, sum.calls, sum.seconds});
+  std::stable_sort(found.begin(), found.end(),
+                   [](const MpiCall& a, const MpiCall& b) { return a.seconds > b.seconds; });
+  return found;
+}
+
+const char* MpiClock::name_of(const MpiSpan& span) { return known[span.function].name; }
+
+}  // namespace haloscope
+
+// Weak, so that a program that brings its own profiling functions keeps them.
+#define HALOSCOPE_DEFINE(name, role, parameters, arguments)                                      \
+  extern "C" __attribute__((weak)) int MPI_##name parameters {                                   \
+    return haloscope::timed(haloscope::number_of_##name, [&] { return PMPI_##name arguments; }); \
+  }
+HALOSCOPE_MPI_FUNCTIONS(HALOSCOPE_DEFINE)
+#undef HALOSCOPE_DEFINE

@@ -1,0 +1,185 @@
+#include "haloscope/rank/watch/timeline.hpp"
+
+#include <algorithm>
+#include <fstream>
+#include <limits>
+
+#include "haloscope/core/clock.hpp"
+#include "haloscope/error.hpp"
+
+namespace haloscope {
+
+namespace {
+
+using Json = nlohmann::json;
+
+constexpr int ping_tag = 1, text_tag = 2;
+const std::vector<std::string> rows{"main", "comm", "mpi", "sweep-stream", "halo-stream"};
+
+/// A communicator of its own, so that no message here meets one of a transport.
+class OwnComm {
+ public:
+  explicit OwnComm(MPI_Comm comm) { MPI_Comm_dup(comm, &comm_); }
+  ~OwnComm() { MPI_Comm_free(&comm_); }
+  OwnComm(const OwnComm&) = delete;
+  OwnComm& operator=(const OwnComm&) = delete;
+  MPI_Comm get() const { return comm_; }
+  int rank() const { return (MPI_Comm_rank(comm_, &number_), number_); }
+  int size() const { return (MPI_Comm_size(comm_, &number_), number_); }
+
+ private:
+  MPI_Comm comm_ = MPI_COMM_NULL;
+  mutable int number_ = 0;
+};
+
+/// Hands the texts of all ranks to `take` on rank 0, in rank order, one at a time.
+template <class Take>
+void for_each_text(const OwnComm& comm, const std::string& mine, Take take) {
+  if (comm.rank() != 0) {
+    MPI_Send(mine.data(), static_cast<int>(mine.size()), MPI_CHAR, 0, text_tag, comm.get());
+    return;
+  }
+  take(0, mine);
+  for (int r = 1; r < comm.size(); ++r) {
+    MPI_Status status;
+    MPI_Probe(r, text_tag, comm.get(), &status);
+    int length = 0;
+    MPI_Get_count(&status, MPI_CHAR, &length);
+    std::string text(static_cast<std::size_t>(length), '\0');
+    MPI_Recv(text.data(), length, MPI_CHAR, r, text_tag, comm.get(), MPI_STATUS_IGNORE);
+    take(r, text);
+  }
+}
+
+Json metadata(const char* what, int rank, int row, const std::string& key, const Json& value) {
+  return {{"name", what}, {"ph", "M"}, {"pid", rank}, {"tid", row}, {"args", {{key, value}}}};
+}
+
+std::string processor() {
+  char name[MPI_MAX_PROCESSOR_NAME];
+  int length = 0;
+  MPI_Get_processor_name(name, &length);
+  return {name, static_cast<std::size_t>(length)};
+}
+
+/// This rank's part of the file, each event followed by a comma and a line end.
+std::string trace_text(int rank, const std::vector<TimelineEvent>& events, const ClockOffset& clock, double origin_s) {
+  std::string text;
+  const auto put = [&](const Json& event) { text += event.dump() + ",\n"; };
+  char label[64];
+  std::snprintf(label, sizeof label, "clock %+.3f us +- %.3f us", clock.seconds * 1e6, clock.uncertainty_s * 1e6);
+  put(metadata("process_name", rank, 0, "name", "rank " + std::to_string(rank) + " on " + processor()));
+  put(metadata("process_labels", rank, 0, "labels", label));
+  put(metadata("process_sort_index", rank, 0, "sort_index", rank));
+  for (int row = 0; row < static_cast<int>(rows.size()); ++row)
+    put(metadata("thread_name", rank, row, "name", rows[row]));
+  for (const TimelineEvent& e : events) {
+    Json args{{"step", e.step}};
+    if (e.op >= 0) args["op"] = e.op;
+    if (e.row == "mpi") args["calls"] = e.calls;
+    put({{"name", e.name},
+         {"cat", e.row},
+         {"ph", "X"},
+         {"pid", rank},
+         {"tid", std::find(rows.begin(), rows.end(), e.row) - rows.begin()},
+         {"ts", (e.begin_s - clock.seconds - origin_s) * 1e6},
+         {"dur", (e.end_s - e.begin_s) * 1e6},
+         {"args", args}});
+  }
+  return text;
+}
+
+}  // namespace
+
+std::vector<TimelineEvent> events_of(const Runner& runner) {
+  std::vector<TimelineEvent> events;
+  for (const TraceEvent& e : runner.trace()) {
+    const Op& op = runner.program().ops[static_cast<std::size_t>(e.op)];
+    events.push_back({to_string(op.kind), to_string(op.lane), e.begin_s, e.end_s, e.step, e.op});
+  }
+  return events;
+}
+
+std::vector<TimelineEvent> events_of(const MpiClock& clock) {
+  std::vector<TimelineEvent> events;
+  for (const MpiSpan& s : clock.spans())
+    events.push_back({MpiClock::name_of(s), "mpi", s.begin_s, s.end_s, s.step, -1, s.calls});
+  return events;
+}
+
+ClockOffset clock_offset(MPI_Comm comm, int trips) {
+  const OwnComm own(comm);
+  const int rank = own.rank();
+  ClockOffset offset;
+  for (int r = 1; r < own.size(); ++r) {
+    if (rank != 0 && rank != r) continue;
+    double shortest = std::numeric_limits<double>::max();
+    for (int trip = 0; trip < trips; ++trip) {
+      double theirs = 0;
+      if (rank == 0) {
+        MPI_Recv(&theirs, 1, MPI_DOUBLE, r, ping_tag, own.get(), MPI_STATUS_IGNORE);
+        theirs = now_s();
+        MPI_Send(&theirs, 1, MPI_DOUBLE, r, ping_tag, own.get());
+        continue;
+      }
+      const double begin = now_s();
+      MPI_Send(&begin, 1, MPI_DOUBLE, 0, ping_tag, own.get());
+      MPI_Recv(&theirs, 1, MPI_DOUBLE, 0, ping_tag, own.get(), MPI_STATUS_IGNORE);
+      const double end = now_s();
+      if (end - begin >= shortest) continue;
+      shortest = end - begin;
+      offset = {(begin + end) / 2 - theirs, shortest / 2};
+    }
+  }
+  return offset;
+}
+
+void write_trace(MPI_Comm comm, const std::string& file, const std::vector<TimelineEvent>& mine) {
+  const ClockOffset clock = clock_offset(comm);
+  const OwnComm own(comm);
+  double origin = std::numeric_limits<double>::max();
+  for (const TimelineEvent& e : mine) origin = std::min(origin, e.begin_s - clock.seconds);
+  MPI_Allreduce(MPI_IN_PLACE, &origin, 1, MPI_DOUBLE, MPI_MIN, own.get());
+  std::ofstream out;
+  if (own.rank() == 0) out.open(file, std::ios::trunc);
+  for_each_text(own, trace_text(own.rank(), mine, clock, origin), [&](int rank, std::string text) {
+    if (rank == own.size() - 1) text.erase(text.size() - 2, 1);  // no comma after the last event
+    out << (rank == 0 ? "[\n" : "") << text;
+  });
+  if (own.rank() == 0) out << "]\n" << std::flush;
+  int written = own.rank() != 0 || out.good();
+  MPI_Bcast(&written, 1, MPI_INT, 0, own.get());
+  if (!written)
+    throw Error(Exit::failed,
+                "cannot write the trace file '" + file + "'; give --trace a file in a directory you may write to");
+}
+
+void RankTimes::add(const Runner& runner) {
+  const auto grow = [](Json& sums, const std::string& name, double seconds) {
+    sums[name] = sums.value(name, 0.0) + seconds;
+  };
+  for (int t = 0; t < timer_count; ++t) grow(phases_s, to_string(static_cast<Timer>(t)), runner.seconds()[t]);
+  for (std::size_t i = 0; i < runner.op_seconds().size(); ++i)
+    grow(operations_s, to_string(runner.program().ops[i].kind), runner.op_seconds()[i]);
+}
+
+Json timeline_json(MPI_Comm comm, const RankTimes& mine) {
+  const OwnComm own(comm);
+  Json entry{{"rank", own.rank()},
+             {"host", processor()},
+             {"measured_s", mine.measured_s},
+             {"phases_s", mine.phases_s},
+             {"operations_s", mine.operations_s},
+             {"mpi", Json::array()}};
+  for (const MpiCall& call : mine.mpi)
+    entry["mpi"].push_back({{"call", call.name},
+                            {"role", to_string(call.role)},
+                            {"during", phase_name(call.during)},
+                            {"calls", call.calls},
+                            {"seconds", call.seconds}});
+  Json all = Json::array();
+  for_each_text(own, entry.dump(), [&](int, const std::string& text) { all.push_back(Json::parse(text)); });
+  return {{"ranks", all}};
+}
+
+}  // namespace haloscope

@@ -1,0 +1,54 @@
+// Where the time of every rank went: seconds by phase, operation and MPI call for the record, and a trace for Chrome or
+// Perfetto with one process per rank.
+#pragma once
+
+#include <mpi.h>
+
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "haloscope/rank/watch/mpi_calls.hpp"
+#include "haloscope/runner/runner.hpp"
+
+namespace haloscope {
+
+/// One bar of a trace. Times in seconds of std::chrono::steady_clock.
+struct TimelineEvent {
+  std::string name;
+  std::string row;  ///< a lane, or "mpi"
+  double begin_s = 0, end_s = 0;
+  std::int64_t step = 0;
+  int op = -1;             ///< operation of the program, -1: none
+  std::int64_t calls = 1;  ///< MPI calls that the bar stands for
+};
+
+/// The operations that a runner traced.
+std::vector<TimelineEvent> events_of(const Runner& runner);
+/// The MPI calls that a clock traced.
+std::vector<TimelineEvent> events_of(const MpiClock& clock);
+
+/// Clock of this rank minus that of rank 0, seconds, with half the round trip it was found by as its uncertainty.
+struct ClockOffset {
+  double seconds = 0, uncertainty_s = 0;
+};
+/// By the fastest of `trips` round trips between rank 0 and each rank. Collective over `comm`.
+ClockOffset clock_offset(MPI_Comm comm, int trips = 32);
+
+/// All ranks' events in one file, in Chrome's trace format (an array of events), in the time of rank 0. Collective.
+/// @throws Error on all ranks if rank 0 cannot write the file.
+void write_trace(MPI_Comm comm, const std::string& file, const std::vector<TimelineEvent>& mine);
+
+/// What one rank measured about itself, in seconds over all measured repetitions.
+struct RankTimes {
+  double measured_s = 0;
+  nlohmann::json phases_s = nlohmann::json::object();      ///< by timer
+  nlohmann::json operations_s = nlohmann::json::object();  ///< by kind of operation
+  std::vector<MpiCall> mpi;
+
+  void add(const Runner& runner);
+};
+/// The record's "timeline": one entry per rank, on rank 0. Collective over `comm`.
+nlohmann::json timeline_json(MPI_Comm comm, const RankTimes& mine);
+
+}  // namespace haloscope

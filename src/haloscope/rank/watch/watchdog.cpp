@@ -1,0 +1,84 @@
+#include "haloscope/rank/watch/watchdog.hpp"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <chrono>
+#include <string>
+
+#include "haloscope/program.hpp"
+
+namespace haloscope {
+
+namespace {
+using Clock = std::chrono::steady_clock;
+double since(Clock::time_point t) { return std::chrono::duration<double>(Clock::now() - t).count(); }
+}  // namespace
+
+Watchdog::Watchdog(const StatusBoard& board, RankStatus& mine, int rank, double seconds)
+    : board_(board), mine_(mine), rank_(rank), seconds_(seconds) {
+#if !HALOSCOPE_SIMULATED_MPI  // where nobody can go on, SMPI ends the run; its ranks may have no threads of their own
+  thread_ = std::thread([this] { watch(); });
+#endif
+}
+
+Watchdog::~Watchdog() {
+  stop_.store(true);
+  if (thread_.joinable()) thread_.join();
+}
+
+double Watchdog::limit() const { return seconds_ > 0 ? seconds_ : std::max(10.0, 20 * median_step_.load()); }
+
+/// Grows as long as anyone moves: a rank that waits for a slow but living one is not stuck.
+std::int64_t Watchdog::all_heartbeats() const {
+  if (!board_.shared()) return mine_.heartbeat.load(std::memory_order_relaxed);
+  std::int64_t sum = 0;
+  for (int r = 0; r < board_.ranks(); ++r) sum += board_.of(r).heartbeat.load(std::memory_order_relaxed);
+  return sum;
+}
+
+/// The rank this one waits for: one that itself waits for nobody if the board shows such a one, else the message's
+/// sender.
+int Watchdog::blamed() const {
+  const std::int32_t phase = mine_.phase.load(), peer = mine_.waiting_for.load();
+  const auto waits = [](std::int32_t p) {
+    return p == static_cast<std::int32_t>(OpKind::wait) || p == static_cast<std::int32_t>(OpKind::barrier) ||
+           p == static_cast<std::int32_t>(OpKind::complete);
+  };
+  if (!waits(phase)) return -1;
+  for (int r = 0; board_.shared() && r < board_.ranks(); ++r)
+    if (r != rank_ && !waits(board_.of(r).phase.load())) return r;
+  return peer;
+}
+
+void Watchdog::watch() {
+  std::int64_t last = -1;
+  auto changed = Clock::now();
+  while (!stop_.load()) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(50));
+    const std::int64_t beats = all_heartbeats();
+    // Set-up and idling between configurations have no operations to count.
+    const bool unwatched = mine_.phase.load(std::memory_order_relaxed) >= static_cast<std::int32_t>(Phase::setup);
+    if (beats != last || unwatched) {
+      last = beats;
+      changed = Clock::now();
+    } else if (since(changed) > limit()) {
+      report_and_exit(since(changed));
+    }
+  }
+}
+
+void Watchdog::report_and_exit(double stuck_s) const {
+  const std::int32_t phase = mine_.phase.load();
+  const int peer = blamed();
+  const std::string waiting = peer >= 0 ? ", waiting for rank " + std::to_string(peer) : "";
+  const std::string text = "haloscope: rank " + std::to_string(rank_) + " made no progress for " +
+                           std::to_string(static_cast<int>(stuck_s * 10) / 10.0).substr(0, 4) + " s in phase " +
+                           phase_name(phase) + " of step " + std::to_string(mine_.step.load()) + waiting + "\n";
+  if (write(STDERR_FILENO, text.data(), text.size()) < 0) _exit(1);
+  // The rank that hangs says so too: give it the time before the launcher ends every rank of the run.
+  std::this_thread::sleep_for(std::chrono::milliseconds(700));
+  _exit(1);
+}
+
+}  // namespace haloscope

@@ -1,0 +1,110 @@
+#include "haloscope/run/device_fields.hpp"
+
+#include <algorithm>
+
+#include "haloscope/apps/app.hpp"
+#include "haloscope/comm/shared_memory.hpp"
+#include "haloscope/error.hpp"
+#include "haloscope/pack/region_copy.hpp"
+
+namespace haloscope {
+namespace {
+
+/// What one device must hold, of how many ranks of the node.
+struct Load {
+  std::int64_t bytes = 0;
+  int ranks = 0;
+};
+
+/// Devices are told apart by their identity, whatever number each rank gives them. Collective over the node.
+Load load_of(const Node& node, const std::string& device, std::int64_t bytes) {
+  struct Claim {
+    char device[64] = "";
+    std::int64_t bytes = 0;
+  } mine;
+  device.copy(mine.device, sizeof mine.device - 1);
+  mine.bytes = bytes;
+  std::vector<Claim> all(static_cast<std::size_t>(node.size()));
+  MPI_Allgather(&mine, sizeof mine, MPI_BYTE, all.data(), sizeof mine, MPI_BYTE, node.comm());
+  Load load;
+  for (const Claim& one : all)
+    if (device == one.device) load = {load.bytes + one.bytes, load.ranks + 1};
+  return load;
+}
+
+/// Collective over `comm`: all ranks refuse what does not fit the device of one of them. Called when every rank has
+/// opened its device, which takes memory too.
+void check_room(MPI_Comm comm, const Node& node, const device::Device& device, std::int64_t bytes) {
+  MPI_Barrier(comm);
+  const device::Info info = device.info();
+  const Load load = load_of(node, info.id, bytes);
+  std::int64_t said[3] = {load.bytes - info.free_bytes, load.bytes, load.ranks};
+  struct {
+    double missing;
+    int rank;
+  } mine{static_cast<double>(said[0]), 0}, most;
+  MPI_Comm_rank(comm, &mine.rank);
+  MPI_Allreduce(&mine, &most, 1, MPI_DOUBLE_INT, MPI_MAXLOC, comm);
+  MPI_Bcast(said, 3, MPI_INT64_T, most.rank, comm);
+  if (said[0] <= 0) return;
+  throw UnavailableError("the grid does not fit the device of rank " + std::to_string(most.rank) + ": " +
+                         std::to_string(said[1]) + " bytes are needed there (" + std::to_string(said[2]) +
+                         " rank(s) a device) and " + std::to_string(said[1] - said[0]) +
+                         " are free; use fewer cells, a smaller depth, fewer ranks per device or more devices");
+}
+
+}  // namespace
+
+DeviceFields::DeviceFields(MPI_Comm comm, const Choice& choice, const std::vector<double>& weights,
+                           const DeviceOptions& options, const Plan& plan, const Storage& host) {
+  const device::Backend& backend = device::find_backend(choice.device);
+  std::int64_t needed = static_cast<std::int64_t>(host.all().size());
+  for (const Message& message : plan.messages)
+    needed += host.slots() * static_cast<std::int64_t>(whole_lines(message.bytes));
+  const Node node(comm);
+  int rank = 0;
+  MPI_Comm_rank(comm, &rank);
+  device_ = backend.open(node.local(rank) % backend.count());
+  check_room(comm, node, *device_, needed);
+  const device::Kernels& kernels = device_->kernels();
+  sweeps_.one = device::find_sweep(kernels, kernel_form(choice), choice.real, options.kernel);
+  if (choice.region == "blocked")
+    sweeps_.fused = device::find_sweep(kernels, kernel_form(choice), choice.real, "fused");
+  sweeps_.faces = device::find_faces(kernels, kernel_form(choice), choice.real);
+  sweeps_.base.shape = options.shape;
+  std::copy(weights.begin(), weights.end(), sweeps_.base.weights);
+
+  image_ = device::Buffer(*device_, device::Space::device, host.all().size());
+  views_ = host.views();
+  for (auto& slots : views_)
+    for (SlotView& view : slots) view.origin = image_.data() + (view.origin - host.all().data());
+  streams_ = std::make_unique<DeviceStreams>(*device_);
+}
+
+void DeviceFields::upload(const Storage& host) {
+  streams_->meet();
+  streams_->streams[0]->copy(image_.data(), host.all().data(), image_.size());
+  streams_->meet();
+  streams_->finish();
+}
+
+void DeviceFields::fetch(std::byte* to) {
+  streams_->meet();
+  streams_->streams[0]->copy(to, image_.data(), image_.size());
+  streams_->finish();
+}
+
+void DeviceFields::download(const Storage& host) { fetch(host.all().data()); }
+
+void DeviceFields::download(const Storage& host, const Box& box) {
+  const Memory all(image_.size());
+  fetch(all.data());
+  for (const auto& slots : host.views())
+    for (const SlotView& view : slots) {
+      BlockCopy copy = region_to_region(view, box, {0, 0, 0});
+      copy.from = all.data() + (copy.to - host.all().data());
+      CopyList({copy}).run();
+    }
+}
+
+}  // namespace haloscope

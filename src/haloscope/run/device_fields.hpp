@@ -1,0 +1,54 @@
+// The fields of one rank in the memory of a device, with the streams and kernels that work on them.
+#pragma once
+
+#include <mpi.h>
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "haloscope/choice.hpp"
+#include "haloscope/field/field.hpp"
+#include "haloscope/runner/device_ops.hpp"
+
+namespace haloscope {
+
+/// How a device's kernels are chosen and launched; "" and 0: the defaults.
+struct DeviceOptions {
+  std::string kernel;        ///< naive, stream, shared; what fuses steps is chosen by the region
+  device::BlockShape shape;  ///< threads of a block, layers that it passes through
+  bool pack_first = true;    ///< schedule streams: the interior starts after the first messages are packed
+};
+
+/// An image of the fields in host memory, byte for byte, halos and guards included: initial data, checks and checksums
+/// are the host's business, and the image is what steps work on.
+class DeviceFields {
+ public:
+  /// Collective over `comm`: ranks of a node take its devices in turn.
+  /// @throws UnavailableError where the back end has no device here and, on all ranks, when what the ranks of a
+  ///         device need of it together is not free there, naming both, before anything is allocated.
+  DeviceFields(MPI_Comm comm, const Choice& choice, const std::vector<double>& weights, const DeviceOptions& options,
+               const Plan& plan, const Storage& host);
+
+  /// Copies everything there, or back. Waits for it.
+  void upload(const Storage& host);
+  void download(const Storage& host);
+  /// Copies back a box alone, of every slot.
+  void download(const Storage& host, const Box& box);
+
+  const Views& views() const { return views_; }
+  device::Device& device() const { return *device_; }
+  DeviceStreams& streams() const { return *streams_; }
+  const DeviceSweeps& sweeps() const { return sweeps_; }
+
+ private:
+  void fetch(std::byte* to);
+
+  std::unique_ptr<device::Device> device_;
+  std::unique_ptr<DeviceStreams> streams_;
+  device::Buffer image_;
+  Views views_;
+  DeviceSweeps sweeps_;
+};
+
+}  // namespace haloscope

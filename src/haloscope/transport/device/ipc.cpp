@@ -1,0 +1,198 @@
+// Messages between fields of devices of one machine: the sender's kernel packs straight into the receiver's memory,
+// which its process has mapped; an empty MPI message says that it is there.
+#include <map>
+#include <memory>
+#include <optional>
+
+#include "haloscope/comm/shared_memory.hpp"
+#include "haloscope/device/device.hpp"
+#include "haloscope/error.hpp"
+#include "haloscope/strategy.hpp"
+#include "haloscope/transport/builtin.hpp"
+#include "haloscope/transport/device/message_pieces.hpp"
+#include "haloscope/transport/twosided/message_link.hpp"
+
+namespace haloscope {
+namespace {
+
+using device::Buffer;
+using device::Space;
+
+/// Memory of other processes, unmapped when it goes.
+class Mapped {
+ public:
+  explicit Mapped(device::Device& device) : device_(device) {}
+  ~Mapped() {
+    for (const auto& [rank, memory] : of_) device_.unmap(memory);
+  }
+  std::byte* of(int rank, const device::MemoryHandle& handle) {
+    const auto [at, fresh] = of_.try_emplace(rank, nullptr);
+    if (fresh) at->second = device_.map(handle);
+    return static_cast<std::byte*>(at->second);
+  }
+
+ private:
+  device::Device& device_;
+  std::map<int, void*> of_;
+};
+
+/// Receive buffers come in pairs that exchanges use in turn: a neighbour's message of the next exchange may arrive
+/// while the last one is still being unpacked, but not the one after, because it is packed only after this rank's own
+/// next message, packed after that unpacking, has been received. (Neighbours always send both ways in a round.)
+class IpcLink final : public DeviceLink {
+ public:
+  explicit IpcLink(const LinkContext& context)
+      : device_(*context.device),
+        comm_(context.comm),
+        messages_(static_cast<int>(context.plan->messages.size())),
+        turns_(messages_, 0),
+        mapped_(std::make_unique<Mapped>(device_)) {
+    check_views(context);
+    check_reach(context);
+    const std::vector<std::int64_t> at = lay_out(*context.plan);
+    const std::vector<Target> targets = exchange_targets(*context.plan, at);
+    pieces_.emplace(context, 2, [&](int half, int, int id) {
+      return context.plan->messages[id].out ? targets[id].begin + half * targets[id].half
+                                            : buffers_.data() + at[id] + half * half_;
+    });
+    told_ = open_placed_messages(context, [](int, int) { return nullptr; });
+  }
+  /// Collective: first nobody writes to memory that goes any more, then nobody has it mapped.
+  ~IpcLink() override {
+    told_.reset();
+    MPI_Barrier(comm_);
+    mapped_.reset();
+    MPI_Barrier(comm_);
+  }
+
+  void post(Ids in, int slot) override { told_->post(in, slot); }
+  void send(Ids out, int slot) override { told_->send(out, slot); }
+  bool test(Ids in, int slot) override { return told_->test(in, slot); }
+  void wait(Ids in, int slot) override { told_->wait(in, slot); }
+  bool test_complete(Ids out, int slot) override { return told_->test_complete(out, slot); }
+  void complete(Ids out, int slot) override { told_->complete(out, slot); }
+  int waiting_for(Ids in, int slot) const override { return told_->waiting_for(in, slot); }
+
+  void pack_on(device::Stream& stream, Ids out, int slot) override { move_on(stream, out, slot); }
+  void unpack_on(device::Stream& stream, Ids in, int slot) override { move_on(stream, in, slot); }
+  void to_host(device::Stream&, Ids, int) override {}
+  void to_device(device::Stream&, Ids, int) override {}
+
+ private:
+  static void check_reach(const LinkContext& context) {
+    const Node node(context.comm, context.nodes);
+    int far = -1, farthest = -1;
+    for (const Message& message : context.plan->messages)
+      if (node.local(message.peer) < 0) far = message.peer;
+    MPI_Allreduce(&far, &farthest, 1, MPI_INT, MPI_MAX, context.comm);
+    if (farthest >= 0)
+      throw UnavailableError("transport 'ipc' does not reach from node to node, and rank " + std::to_string(farthest) +
+                             " is a neighbour on another one; use staged");
+  }
+
+  /// Offsets of received messages in this rank's buffer, by id; -1 for sent ones.
+  std::vector<std::int64_t> lay_out(const Plan& plan) {
+    std::vector<std::int64_t> at(static_cast<std::size_t>(messages_), -1);
+    std::int64_t bytes = 0;
+    for (int id = 0; id < messages_; ++id) {
+      const Message& message = plan.messages[id];
+      if (message.out) continue;
+      at[id] = bytes;
+      bytes += static_cast<std::int64_t>(whole_lines(message.bytes));
+    }
+    half_ = bytes;
+    buffers_ = Buffer(device_, Space::device, static_cast<std::size_t>(2 * bytes));
+    return at;
+  }
+
+  /// Where a message is to be written in its receiver's memory: in the first half of its buffer, and how long that is.
+  struct Target {
+    std::byte* begin = nullptr;
+    std::int64_t half = 0;
+  };
+  /// What each receiver says to its senders, by id of the sent messages. Collective.
+  std::vector<Target> exchange_targets(const Plan& plan, const std::vector<std::int64_t>& at) {
+    struct Place {
+      device::MemoryHandle memory;
+      std::int64_t offset = 0, half = 0;
+    };
+    std::vector<Place> mine(static_cast<std::size_t>(messages_)), theirs(static_cast<std::size_t>(messages_));
+    std::vector<MPI_Request> requests(static_cast<std::size_t>(messages_));
+    std::string trouble;
+    device::MemoryHandle handle;
+    try {
+      if (buffers_.size() > 0) handle = device_.share(buffers_.data());
+    } catch (const Error& error) {
+      trouble = error.what();
+    }
+    agree(trouble);
+    for (int id = 0; id < messages_; ++id) {
+      const Message& m = plan.messages[id];
+      if (!m.out) mine[id] = {handle, at[id], half_};
+      m.out ? MPI_Irecv(&theirs[id], sizeof(Place), MPI_BYTE, m.peer, m.tag, comm_, &requests[id])
+            : MPI_Isend(&mine[id], sizeof(Place), MPI_BYTE, m.peer, m.tag, comm_, &requests[id]);
+    }
+    MPI_Waitall(messages_, requests.data(), MPI_STATUSES_IGNORE);
+    std::vector<Target> targets(static_cast<std::size_t>(messages_));
+    try {
+      for (int id = 0; id < messages_; ++id)
+        if (const Message& m = plan.messages[id]; m.out)
+          targets[id] = {mapped_->of(m.peer, theirs[id].memory) + theirs[id].offset, theirs[id].half};
+    } catch (const Error& error) {
+      trouble = error.what();
+    }
+    agree(trouble);
+    return targets;
+  }
+
+  /// Collective: what one rank cannot have none uses.
+  void agree(const std::string& trouble) const {
+    int rank = 0, troubled = trouble.empty() ? -1 : 0, first = -1;
+    MPI_Comm_rank(comm_, &rank);
+    if (troubled == 0) troubled = rank;
+    MPI_Allreduce(&troubled, &first, 1, MPI_INT, MPI_MAX, comm_);
+    if (first >= 0)
+      throw UnavailableError("transport 'ipc' cannot be used here: rank " + std::to_string(first) + " reports " +
+                             (first == rank ? trouble : "that its device's memory cannot be shared") + "; use staged");
+  }
+
+  /// All messages of a set have had as many turns.
+  void move_on(device::Stream& stream, Ids ids, int slot) {
+    if (ids.empty()) return;
+    const int half = turns_[ids.front()] % 2;
+    for (int id : ids) ++turns_[id];
+    pieces_->move_on(stream, ids, half, slot);
+  }
+
+  device::Device& device_;
+  MPI_Comm comm_;
+  int messages_;
+  std::int64_t half_ = 0;   // bytes of one of the two halves of this rank's buffer
+  std::vector<int> turns_;  // exchanges that each message has been in
+  Buffer buffers_;
+  std::unique_ptr<Mapped> mapped_;
+  std::optional<MessagePieces> pieces_;
+  std::unique_ptr<Link> told_;
+};
+
+class Ipc final : public Transport {
+ public:
+  std::string name() const override { return "ipc"; }
+  std::string summary() const override {
+    return "device: packed by the sender's kernel straight into the receiver's memory, on one machine";
+  }
+  std::unique_ptr<Link> open(const LinkContext& context, const std::vector<std::string>& words) const override {
+    check_options(name(), words);
+    need_device(context, name());
+    return std::make_unique<IpcLink>(context);
+  }
+};
+
+}  // namespace
+
+const Transport& ipc_transport() {
+  static const Ipc transport;
+  return transport;
+}
+
+}  // namespace haloscope

@@ -1,0 +1,46 @@
+#include "haloscope/transport/device/message_pieces.hpp"
+
+#include "haloscope/error.hpp"
+#include "haloscope/pack/region_copy.hpp"
+
+namespace haloscope {
+
+void need_device(const LinkContext& context, const std::string& transport) {
+  if (context.device == nullptr)
+    throw UsageError("transport '" + transport + "' moves fields of a device, and these are in host memory; use p2p");
+}
+
+MessagePieces::MessagePieces(const LinkContext& context, int sets,
+                             const std::function<std::byte*(int, int, int)>& buffer)
+    : device_(*context.device),
+      slots_(static_cast<int>(context.views->front().size())),
+      messages_(static_cast<int>(context.plan->messages.size())) {
+  std::vector<device::CopyLaunch::Piece> all;
+  for (int set = 0; set < sets; ++set)
+    for (int slot = 0; slot < slots_; ++slot)
+      for (int id = 0; id < messages_; ++id) {
+        const Message& message = context.plan->messages[id];
+        std::byte* at = buffer(set, slot, id);
+        std::vector<BlockCopy> copies;
+        for (const Region& region : message.regions) {
+          const SlotView& view = (*context.views)[region.quantity][slot];
+          copies.push_back(message.out ? region_to_buffer(view, region.box, at)
+                                       : buffer_to_region(view, region.box, at));
+          at += region.box.volume() * view.stride[0];
+        }
+        const int first = static_cast<int>(all.size());
+        device::cut_copies(copies, all);
+        ranges_.push_back({first, static_cast<int>(all.size())});
+      }
+  pieces_ = device::PieceList(device_, all);
+}
+
+void MessagePieces::move_on(device::Stream& stream, Ids ids, int set, int slot) const {
+  if (ids.empty()) return;
+  if (ids.back() - ids.front() + 1 != static_cast<int>(ids.size()))
+    throw Error(Exit::failed, "messages of a set do not follow each other; packing them at once would take others too");
+  const int first = ranges_[index(set, slot, ids.front())].first, end = ranges_[index(set, slot, ids.back())].second;
+  device_.kernels().copy(stream, pieces_.range(first, end));
+}
+
+}  // namespace haloscope

@@ -1,0 +1,36 @@
+// Packing and unpacking of messages on a device: the regions of all of them as pieces of the copy kernel, in device
+// memory.
+#pragma once
+
+#include <functional>
+#include <utility>
+#include <vector>
+
+#include "haloscope/device/device.hpp"
+#include "haloscope/transport.hpp"
+
+namespace haloscope {
+
+/// @throws UsageError when the fields of a transport for devices are in host memory.
+void need_device(const LinkContext& context, const std::string& transport);
+
+class MessagePieces {
+ public:
+  /// @param sets    sets of buffers that exchanges use in turn, 1 or more.
+  /// @param buffer  where a message is packed to, or unpacked from, in device memory.
+  MessagePieces(const LinkContext& context, int sets,
+                const std::function<std::byte*(int set, int slot, int id)>& buffer);
+  /// One launch for messages whose ids follow each other, as those of a round and direction do.
+  void move_on(device::Stream& stream, Ids ids, int set, int slot) const;
+
+ private:
+  std::size_t index(int set, int slot, int id) const {
+    return (static_cast<std::size_t>(set) * slots_ + slot) * messages_ + id;
+  }
+  device::Device& device_;
+  int slots_, messages_;
+  std::vector<std::pair<int, int>> ranges_;  // of pieces, by set, slot and id
+  device::PieceList pieces_;
+};
+
+}  // namespace haloscope

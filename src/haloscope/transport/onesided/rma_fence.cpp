@@ -1,0 +1,138 @@
+// One-sided transfers between fences. A fence opens an epoch once every target has left the previous exchange behind
+// (has unpacked, or has packed anew); the next closes it. Fences are collective over their window, so every rank takes
+// part in every round.
+#include <algorithm>
+
+#include "haloscope/comm/gather.hpp"
+#include "haloscope/comm/settle.hpp"
+#include "haloscope/transport/builtin.hpp"
+#include "haloscope/transport/onesided/window.hpp"
+
+namespace haloscope {
+namespace {
+
+class FenceLink final : public WindowLink {
+ public:
+  FenceLink(const LinkContext& context, const RmaOptions& options) : WindowLink(context, options) {
+    const Hints hints{{"no_locks", "true"}};
+    if (options.split) {
+      make_windows_of_groups(hints);
+      return;
+    }
+    const auto number = numbers_in_round();
+    const int most = number.empty() ? 0 : *std::max_element(number.begin(), number.end()) + 1;
+    if (options.per_message)
+      make_common_windows(most, hints, [&](int id) { return number[id]; });
+    else
+      make_common_windows(1, hints, [](int) { return 0; });
+  }
+  ~FenceLink() override {
+    finish();
+    wait({}, 0);  // a rank without messages takes part too
+  }
+
+  void post(Ids in, int slot) override {
+    for (int id : in) start(port(id), slot);
+  }
+
+  /// Put: the epoch is opened here and lasts until wait(). Get: nobody can fetch before all have packed, and until a
+  /// fence nobody knows; so both fences are in wait().
+  void send(Ids out, int slot) override {
+    for (int id : out) start(port(id), slot);
+    open_ = true;
+    if (options().get) return;
+    fence(MPI_MODE_NOPRECEDE | MPI_MODE_NOSTORE);
+    for (int id : out) transfer(port(id));
+  }
+
+  /// A fence blocks, so only wait() can find out.
+  bool test(Ids, int) override { return !open_; }
+
+  void wait(Ids in, int) override {
+    if (!open_) return;
+    if (options().get) {
+      fence(MPI_MODE_NOPRECEDE | MPI_MODE_NOPUT);
+      for (int id : in) transfer(port(id));
+    }
+    fence(MPI_MODE_NOSUCCEED | MPI_MODE_NOSTORE | MPI_MODE_NOPUT);
+    open_ = false;
+    for (int id : in) port(id).pending.store(false, std::memory_order_relaxed);
+  }
+
+  bool test_complete(Ids, int) override { return !open_; }
+  /// wait() of the same round has completed the transfers of both directions.
+  void complete(Ids out, int) override {
+    for (int id : out) port(id).pending.store(false, std::memory_order_relaxed);
+  }
+
+ private:
+  /// Window x belongs to rank x and its peers: x reaches them through it, they expose to x what is x's. In its own
+  /// window a rank exposes nothing. Ranks make windows, and fence, in ascending order of x, hence without deadlock.
+  void make_windows_of_groups(const Hints& hints) {
+    std::vector<Exposed> exposed;
+    const auto owners = members();
+    int own = 0;
+    const auto table = lists_of_all(comm(), owners);
+    for (const std::int64_t owner : owners) {
+      if (owner == rank()) own = static_cast<int>(exposed.size());
+      exposed.push_back({group_comm(table[static_cast<std::size_t>(owner)], static_cast<int>(owner)), true, {}});
+      for (int id = 0; id < messages(); ++id)
+        if (moves(id) && !port(id).origin && port(id).peer == owner) exposed.back().ids.push_back(id);
+    }
+    make_windows(exposed, hints, own);
+  }
+
+  /// This rank and its peers, ascending.
+  std::vector<std::int64_t> members() const {
+    std::vector<std::int64_t> list{rank()};
+    for (int id = 0; id < messages(); ++id)
+      if (moves(id)) list.push_back(port(id).peer);
+    std::sort(list.begin(), list.end());
+    list.erase(std::unique(list.begin(), list.end()), list.end());
+    return list;
+  }
+
+  /// Collective over `ranks` only.
+  MPI_Comm group_comm(const std::vector<std::int64_t>& members, int tag) const {
+    const std::vector<int> ranks(members.begin(), members.end());
+    MPI_Group all, some;
+    MPI_Comm_group(comm(), &all);
+    MPI_Group_incl(all, static_cast<int>(ranks.size()), ranks.data(), &some);
+    MPI_Comm made = MPI_COMM_NULL;
+    MPI_Comm_create_group(comm(), some, tag, &made);
+    MPI_Group_free(&some);
+    MPI_Group_free(&all);
+    return made;
+  }
+
+  void fence(int modes) {
+    for (const Window& window : windows()) {
+      // Where ranks share cores, a rank that spins in a fence keeps out the one it waits for.
+      if (yield()) meet(window.comm(), true);
+      MPI_Win_fence(assertion(modes), window.handle());
+    }
+  }
+
+  bool open_ = false;  // between send() and wait() of a round
+};
+
+class RmaFence final : public Transport {
+ public:
+  std::string name() const override { return "rma-fence"; }
+  std::string summary() const override {
+    return "one-sided transfers between two fences per round; put or get; one window for all messages, per-message, or "
+           "split: one per rank and its peers, so that fences are local; plain: no hints, no assertions";
+  }
+  std::unique_ptr<Link> open(const LinkContext& context, const std::vector<std::string>& words) const override {
+    return std::make_unique<FenceLink>(context, RmaOptions::parse(name(), words));
+  }
+};
+
+}  // namespace
+
+const Transport& rma_fence_transport() {
+  static const RmaFence transport;
+  return transport;
+}
+
+}  // namespace haloscope

@@ -1,0 +1,59 @@
+// One-sided transfers inside one epoch to all ranks, from opening to closing: flushes complete them, or requests
+// (rget).
+#include "haloscope/transport/builtin.hpp"
+#include "haloscope/transport/onesided/rma_passive.hpp"
+
+namespace haloscope {
+namespace {
+
+class LockAllLink final : public PassiveLink {
+ public:
+  LockAllLink(const LinkContext& context, const RmaOptions& options)
+      : PassiveLink(context, options), requests_(static_cast<std::size_t>(messages()), MPI_REQUEST_NULL) {
+    open(*context.layout);
+  }
+  ~LockAllLink() override { close(); }
+
+ private:
+  void enlist(const Window& window) override {
+    MPI_Win_lock_all(assertion(MPI_MODE_NOCHECK), window.handle());  // nobody ever locks exclusively
+  }
+  void retire(const Window& window) override { MPI_Win_unlock_all(window.handle()); }
+  void enter(const Window&, int) override {}
+  void leave(const Window& window, int target) override { MPI_Win_flush(target, window.handle()); }
+  void synchronise(const Window& window) override { MPI_Win_sync(window.handle()); }
+
+  void issue(int id) override { transfer(port(id), options().rget ? &requests_[id] : nullptr); }
+  bool completed(int id) override {
+    if (!options().rget) {
+      leave(windows()[static_cast<std::size_t>(port(id).window)], port(id).target);
+      return true;
+    }
+    int done = 0;
+    MPI_Test(&requests_[id], &done, MPI_STATUS_IGNORE);
+    return done;
+  }
+
+  std::vector<MPI_Request> requests_;  // by message
+};
+
+class RmaLockAll final : public Transport {
+ public:
+  std::string name() const override { return "rma-lockall"; }
+  std::string summary() const override {
+    return "one-sided transfers inside one epoch that lasts as long as the link, completed by flushes or, rget, by "
+           "requests; other options as for rma-lock";
+  }
+  std::unique_ptr<Link> open(const LinkContext& context, const std::vector<std::string>& words) const override {
+    return std::make_unique<LockAllLink>(context, RmaOptions::parse(name(), words));
+  }
+};
+
+}  // namespace
+
+const Transport& rma_lockall_transport() {
+  static const RmaLockAll transport;
+  return transport;
+}
+
+}  // namespace haloscope

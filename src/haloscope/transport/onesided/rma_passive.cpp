@@ -1,0 +1,202 @@
+#include "haloscope/transport/onesided/rma_passive.hpp"
+
+#include <algorithm>
+
+#include "haloscope/core/spin.hpp"
+
+namespace haloscope {
+namespace {
+
+/// Signals between an ordered pair of ranks: those of its messages, and the answers to messages of the other direction.
+int signal_tag(int message_tag, bool from_sender) { return 2 * message_tag + (from_sender ? 0 : 1); }
+
+}  // namespace
+
+/// Empty messages, prepared once.
+class MessageSignals final : public Signals {
+ public:
+  /// @param peer  gives the peer of message id, -1 for one that this link does not move.
+  template <class Describe>
+  MessageSignals(MPI_Comm comm, int messages, Describe describe)
+      : out_(static_cast<std::size_t>(messages), MPI_REQUEST_NULL), in_(out_) {
+    for (int id = 0; id < messages; ++id)
+      describe(id, [&](int peer, int tag, bool out) {
+        MPI_Send_init(nullptr, 0, MPI_BYTE, peer, signal_tag(tag, out), comm, &out_[id]);
+        MPI_Recv_init(nullptr, 0, MPI_BYTE, peer, signal_tag(tag, !out), comm, &in_[id]);
+      });
+  }
+  ~MessageSignals() override {
+    MPI_Waitall(static_cast<int>(out_.size()), out_.data(), MPI_STATUSES_IGNORE);
+    for (auto* requests : {&out_, &in_})
+      for (MPI_Request& request : *requests)
+        if (request != MPI_REQUEST_NULL) MPI_Request_free(&request);
+  }
+  void expect(int id) override { MPI_Start(&in_[id]); }
+  bool seen(int id) override {
+    int done = 0;
+    MPI_Test(&in_[id], &done, MPI_STATUS_IGNORE);
+    return done;
+  }
+  void raise(int id) override {
+    MPI_Wait(&out_[id], MPI_STATUS_IGNORE);  // the other end has seen the one before, so this returns at once
+    MPI_Start(&out_[id]);
+  }
+
+ private:
+  std::vector<MPI_Request> out_, in_;
+};
+
+/// Counters in the waiter's own memory, set by one-sided atomics of the other end and polled locally.
+class FlagSignals final : public Signals {
+ public:
+  explicit FlagSignals(PassiveLink& link)
+      : link_(link),
+        window_(link.comm(), false, sizeof(std::int64_t) * (link.messages() + 1), hints(link.options())),
+        sent_(static_cast<std::size_t>(link.messages()), 0),
+        expected_(sent_),
+        theirs_(sent_) {
+    const auto misaligned = reinterpret_cast<std::uintptr_t>(window_.data()) % sizeof(std::int64_t);
+    first_ = misaligned ? sizeof(std::int64_t) - misaligned : 0;
+    for (int id = 0; id < link.messages(); ++id) *cell(id) = 0;
+    link_.enlist(window_);
+    link_.synchronise(window_);
+    exchange_places();
+  }
+  ~FlagSignals() override { link_.retire(window_); }
+
+  void expect(int id) override { ++expected_[id]; }
+  bool seen(int id) override {
+    if (value(id) >= expected_[id]) return true;
+    int there = 0;  // updates of own memory may need this rank to enter MPI
+    MPI_Iprobe(MPI_ANY_SOURCE, MPI_ANY_TAG, link_.comm(), &there, MPI_STATUS_IGNORE);
+    return false;
+  }
+  void raise(int id) override {
+    const int peer = link_.port(id).peer;
+    ++sent_[id];
+    link_.enter(window_, peer);
+    MPI_Accumulate(&sent_[id], 1, MPI_INT64_T, peer, theirs_[id], 1, MPI_INT64_T, MPI_REPLACE, window_.handle());
+    link_.leave(window_, peer);
+  }
+
+ private:
+  static Hints hints(const RmaOptions& options) {
+    if (options.plain) return {};
+    return {{"accumulate_ordering", "none"}, {"accumulate_ops", "same_op_no_op"}, {"same_disp_unit", "true"}};
+  }
+  std::int64_t* cell(int id) const { return reinterpret_cast<std::int64_t*>(window_.data() + first_) + id; }
+
+  /// In the separate model a plain load must not meet an update by another rank, an atomic access may.
+  std::int64_t value(int id) {
+    if (link_.unified()) {
+      link_.synchronise(window_);
+      return std::atomic_ref<std::int64_t>(*cell(id)).load(std::memory_order_acquire);
+    }
+    std::int64_t read = 0;
+    const std::int64_t unused = 0;
+    link_.enter(window_, link_.rank());
+    MPI_Fetch_and_op(&unused, &read, MPI_INT64_T, link_.rank(), place(id), MPI_NO_OP, window_.handle());
+    link_.leave(window_, link_.rank());
+    return read;
+  }
+  std::int64_t place(int id) const { return static_cast<std::int64_t>(first_ + sizeof(std::int64_t) * id); }
+
+  void exchange_places() {
+    const auto count = static_cast<std::size_t>(link_.messages());
+    std::vector<std::int64_t> mine(count);
+    std::vector<MPI_Request> requests(2 * count, MPI_REQUEST_NULL);
+    for (int id = 0; id < link_.messages(); ++id) {
+      const auto& p = link_.port(id);
+      if (!link_.moves(id)) continue;
+      mine[id] = place(id);
+      MPI_Irecv(&theirs_[id], 1, MPI_INT64_T, p.peer, signal_tag(p.tag, !p.out), link_.comm(), &requests[id]);
+      MPI_Isend(&mine[id], 1, MPI_INT64_T, p.peer, signal_tag(p.tag, p.out), link_.comm(), &requests[count + id]);
+    }
+    MPI_Waitall(static_cast<int>(requests.size()), requests.data(), MPI_STATUSES_IGNORE);
+  }
+
+  PassiveLink& link_;
+  Window window_;
+  std::size_t first_ = 0;  // of the flags, in own window memory
+  std::vector<std::int64_t> sent_, expected_, theirs_;
+};
+
+PassiveLink::PassiveLink(const LinkContext& context, const RmaOptions& options)
+    : WindowLink(context, options), stages_(static_cast<std::size_t>(messages()), Stage::idle) {
+  active_.reserve(stages_.size());
+}
+
+void PassiveLink::open(const Layout& layout) {
+  const Hints hints{{"accumulate_ordering", "none"}};
+  if (options().per_message)
+    make_message_windows(layout, hints);
+  else
+    make_common_windows(1, hints, [](int) { return 0; });
+  for (const Window& window : windows()) enlist(window);
+  if (options().flag)
+    signals_ = std::make_unique<FlagSignals>(*this);
+  else
+    signals_ = std::make_unique<MessageSignals>(comm(), messages(), [&](int id, auto prepare) {
+      if (moves(id)) prepare(port(id).peer, port(id).tag, port(id).out);
+    });
+}
+
+void PassiveLink::close() {
+  finish();
+  signals_.reset();
+  for (const Window& window : windows()) retire(window);
+}
+
+void PassiveLink::begin(Ids ids, int slot) {
+  for (int id : ids) {
+    start(port(id), slot);
+    stages_[id] = Stage::awaiting;
+    active_.push_back(id);
+    signals_->expect(id);
+    if (port(id).origin) continue;
+    if (port(id).out) synchronise(window_of(id));  // what was packed
+    signals_->raise(id);
+  }
+}
+
+void PassiveLink::send(Ids out, int slot) {
+  begin(out, slot);
+  advance();
+}
+
+/// Starts all transfers that may start before it completes any, so that they overlap.
+void PassiveLink::advance() {
+  for (int id : active_) {
+    if (stages_[id] != Stage::awaiting || !signals_->seen(id)) continue;
+    if (port(id).origin) {
+      issue(id);
+      stages_[id] = Stage::issued;
+      continue;
+    }
+    if (!port(id).out) synchronise(window_of(id));  // what was put
+    settled_one(id);
+  }
+  for (int id : active_)
+    if (stages_[id] == Stage::issued && completed(id)) {
+      signals_->raise(id);
+      settled_one(id);
+    }
+  std::erase_if(active_, [&](int id) { return stages_[id] == Stage::idle; });
+}
+
+void PassiveLink::settled_one(int id) {
+  stages_[id] = Stage::idle;
+  port(id).pending.store(false, std::memory_order_relaxed);
+}
+
+bool PassiveLink::settled(Ids ids) {
+  advance();
+  return waiting_for(ids, 0) < 0;
+}
+
+void PassiveLink::settle(Ids ids) {
+  Spin spin(yield());
+  while (!settled(ids)) spin.again();
+}
+
+}  // namespace haloscope

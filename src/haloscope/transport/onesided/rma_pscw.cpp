@@ -1,0 +1,154 @@
+// One-sided transfers under general active target synchronisation: each target exposes its segments to exactly the
+// ranks that access them, and each origin opens an epoch to exactly its targets. Pairwise; no collective call and no
+// message besides. Exposure epochs of one window must not overlap, so each round has a window of its own, or each
+// message (per-message), which makes messages independent of each other.
+#include <algorithm>
+
+#include "haloscope/core/spin.hpp"
+#include "haloscope/transport/builtin.hpp"
+#include "haloscope/transport/onesided/window.hpp"
+
+namespace haloscope {
+namespace {
+
+class PscwLink final : public WindowLink {
+ public:
+  PscwLink(const LinkContext& context, const RmaOptions& options)
+      : WindowLink(context, options), epoch_of_(static_cast<std::size_t>(messages()), -1) {
+    const Hints hints{{"no_locks", "true"}};
+    if (options.per_message)
+      make_message_windows(*context.layout, hints);
+    else
+      make_common_windows(context.plan->rounds, hints, [&](int id) { return port(id).round; });
+    for (int id = 0; id < messages(); ++id)
+      if (moves(id)) join_epoch(id);
+    for (Epoch& epoch : epochs_) epoch.group = group_of(epoch.ids);
+  }
+  ~PscwLink() override {
+    finish();
+    for (Epoch& epoch : epochs_) MPI_Group_free(&epoch.group);
+  }
+
+  void post(Ids in, int slot) override {
+    begin(in, slot);
+    if (!options().get) for_each_epoch(in, [&](Epoch& e) { expose(e); });
+  }
+  /// Put: starts once the targets have posted, and ends the access at once. Get: says that the segments are packed.
+  void send(Ids out, int slot) override {
+    begin(out, slot);
+    for_each_epoch(out, [&](Epoch& e) { options().get ? expose(e) : access(e); });
+  }
+
+  /// Get: beginning an access may block until the owner has packed, so only wait() finds out.
+  bool test(Ids in, int) override { return options().get ? none_pending(in) : poll(in); }
+  void wait(Ids in, int) override {
+    for_each_epoch(in, [&](Epoch& e) { options().get ? fetch(e) : await(e); });
+  }
+  bool test_complete(Ids out, int) override { return options().get ? poll(out) : true; }
+  void complete(Ids out, int) override {
+    if (options().get) for_each_epoch(out, [&](Epoch& e) { await(e); });
+  }
+
+ private:
+  /// Messages that begin and end together: those of a round in one direction, or a single one.
+  struct Epoch {
+    int window = 0;
+    bool origin = false;
+    bool exposed = false;  // to a group that has not completed yet
+    MPI_Group group = MPI_GROUP_NULL;
+    std::vector<int> ids;
+  };
+
+  void join_epoch(int id) {
+    const Port& p = port(id);
+    auto found = options().per_message ? epochs_.end() : std::find_if(epochs_.begin(), epochs_.end(), [&](Epoch& e) {
+      return e.window == p.window && e.origin == p.origin;
+    });
+    if (found == epochs_.end()) found = epochs_.insert(found, {p.window, p.origin, false, MPI_GROUP_NULL, {}});
+    found->ids.push_back(id);
+    epoch_of_[id] = static_cast<int>(found - epochs_.begin());
+  }
+  MPI_Group group_of(const std::vector<int>& ids) const {
+    std::vector<int> peers;
+    for (int id : ids) peers.push_back(port(id).peer);
+    std::sort(peers.begin(), peers.end());
+    peers.erase(std::unique(peers.begin(), peers.end()), peers.end());
+    MPI_Group all, some;
+    MPI_Comm_group(comm(), &all);
+    MPI_Group_incl(all, static_cast<int>(peers.size()), peers.data(), &some);
+    MPI_Group_free(&all);
+    return some;
+  }
+
+  /// Every epoch that the messages belong to, once. They are whole epochs: single messages need per-message windows.
+  template <class Visit>
+  void for_each_epoch(Ids ids, Visit visit) {
+    for (int id : ids)
+      if (Epoch& e = epochs_[static_cast<std::size_t>(epoch_of_[id])]; e.ids.front() == id) visit(e);
+  }
+  MPI_Win window(const Epoch& e) const { return windows()[static_cast<std::size_t>(e.window)].handle(); }
+
+  void begin(Ids ids, int slot) {
+    for (int id : ids) start(port(id), slot);
+  }
+  void settled(const Epoch& e) {
+    for (int id : e.ids) port(id).pending.store(false, std::memory_order_relaxed);
+  }
+  bool none_pending(Ids ids) const { return waiting_for(ids, 0) < 0; }
+
+  void expose(Epoch& e) {
+    MPI_Win_post(e.group, assertion(options().get ? MPI_MODE_NOPUT : MPI_MODE_NOSTORE), window(e));
+    e.exposed = true;
+  }
+  void access(Epoch& e) {
+    MPI_Win_start(e.group, 0, window(e));
+    for (int id : e.ids) transfer(port(id));
+    MPI_Win_complete(window(e));
+    settled(e);
+  }
+  void fetch(Epoch& e) {
+    if (port(e.ids.front()).pending.load(std::memory_order_relaxed)) access(e);
+  }
+  bool look(Epoch& e) {
+    int done = 1;
+    if (e.exposed) MPI_Win_test(window(e), &done);
+    if (!done) return false;
+    e.exposed = false;
+    settled(e);
+    return true;
+  }
+  bool poll(Ids ids) {
+    bool all = true;
+    for_each_epoch(ids, [&](Epoch& e) { all = look(e) && all; });
+    return all;
+  }
+  /// Polls, so that the core can be given away where ranks share cores.
+  void await(Epoch& e) {
+    Spin spin(yield());
+    while (!look(e)) spin.again();
+  }
+
+  std::vector<Epoch> epochs_;
+  std::vector<int> epoch_of_;  // by message
+};
+
+class RmaPscw final : public Transport {
+ public:
+  std::string name() const override { return "rma-pscw"; }
+  std::string summary() const override {
+    return "one-sided transfers under post, start, complete and wait, pairwise; put or get; one window per round, or "
+           "per-message, which makes messages independent of each other; plain: no hints, no assertions";
+  }
+  std::unique_ptr<Link> open(const LinkContext& context, const std::vector<std::string>& words) const override {
+    return std::make_unique<PscwLink>(context, RmaOptions::parse(name(), words));
+  }
+};
+
+}  // namespace
+
+const Transport& rma_pscw_transport() {
+  static const RmaPscw transport;
+  return transport;
+}
+
+}  // namespace haloscope

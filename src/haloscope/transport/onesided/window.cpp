@@ -1,0 +1,273 @@
+#include "haloscope/transport/onesided/window.hpp"
+
+#include <algorithm>
+#include <array>
+#include <numeric>
+
+#include "haloscope/comm/gather.hpp"
+#include "haloscope/core/names.hpp"
+#include "haloscope/error.hpp"
+#include "haloscope/pack/region_copy.hpp"
+#include "haloscope/strategy.hpp"
+#include "haloscope/transport/twosided/message_link.hpp"
+
+namespace haloscope {
+namespace {
+
+/// Whether all ranks of `comm` give the same number.
+bool same_everywhere(MPI_Comm comm, std::int64_t number) {
+  std::array<std::int64_t, 2> bounds{number, -number};
+  MPI_Allreduce(MPI_IN_PLACE, bounds.data(), 2, MPI_INT64_T, MPI_MAX, comm);
+  return bounds[0] == -bounds[1];
+}
+
+}  // namespace
+
+RmaOptions RmaOptions::parse(const std::string& transport, const std::vector<std::string>& given) {
+  check_options(transport, given);
+  return {.get = has(given, "get") || has(given, "rget"),
+          .per_message = has(given, "per-message"),
+          .split = has(given, "split"),
+          .flag = has(given, "flag"),
+          .rget = has(given, "rget"),
+          .plain = has(given, "plain"),
+          .separate = has(given, "separate")};
+}
+
+Window::Window(MPI_Comm comm, bool owns_comm, std::size_t bytes, const Hints& hints)
+    : comm_(comm), owns_comm_(owns_comm) {
+  MPI_Info info = MPI_INFO_NULL;
+  if (!hints.empty()) MPI_Info_create(&info);
+  for (const auto& [key, value] : hints) MPI_Info_set(info, key, value);
+  MPI_Win_allocate(static_cast<MPI_Aint>(bytes), 1, info, comm, &data_, &handle_);
+  if (info != MPI_INFO_NULL) MPI_Info_free(&info);
+}
+
+Window::~Window() {
+  if (handle_ != MPI_WIN_NULL) MPI_Win_free(&handle_);
+  if (owns_comm_ && comm_ != MPI_COMM_NULL) MPI_Comm_free(&comm_);
+}
+
+Window::Window(Window&& other) noexcept
+    : comm_(std::exchange(other.comm_, MPI_COMM_NULL)),
+      owns_comm_(other.owns_comm_),
+      data_(other.data_),
+      handle_(std::exchange(other.handle_, MPI_WIN_NULL)) {}
+
+int Window::rank_of(MPI_Comm comm, int rank) const {
+  MPI_Group from, to;
+  MPI_Comm_group(comm, &from);
+  MPI_Comm_group(comm_, &to);
+  int here = MPI_UNDEFINED;
+  MPI_Group_translate_ranks(from, 1, &rank, to, &here);
+  MPI_Group_free(&from);
+  MPI_Group_free(&to);
+  return here;
+}
+
+bool Window::unified() const {
+  int* model = nullptr;
+  int known = 0;
+  MPI_Win_get_attr(handle_, MPI_WIN_MODEL, static_cast<void*>(&model), &known);
+  return known && *model == MPI_WIN_UNIFIED;
+}
+
+WindowLink::WindowLink(const LinkContext& context, const RmaOptions& options)
+    : comm_(context.comm), options_(options), yield_(context.yield), plan_(context.plan), views_(context.views) {
+  check_views(context);
+#if HALOSCOPE_SIMULATED_MPI
+  throw UnavailableError(
+      "one-sided transports ask for a window's memory model, at which SMPI ends the program; use p2p or persistent, or "
+      "a build on a real MPI");
+#endif
+  MPI_Comm_rank(comm_, &rank_);
+  messages_ = static_cast<int>(plan_->messages.size());
+  slots_ = static_cast<int>(views_->front().size());
+  ports_ = std::make_unique<Port[]>(static_cast<std::size_t>(messages_));
+  place_origins(context);
+}
+
+/// The origin's end of each transfer: in place where the regions are one gapless span, else a buffer for all slots.
+void WindowLink::place_origins(const LinkContext& context) {
+  std::size_t needed = 0;
+  for (const Message& m : plan_->messages) needed += m.out != options_.get ? whole_lines(m.bytes) : 0;
+  buffers_ = Memory(needed);
+  std::byte* buffer = buffers_.data();
+  for (int id = 0; id < messages_; ++id) {
+    const Message& m = plan_->messages[static_cast<std::size_t>(id)];
+    if (!context.moves(id)) continue;
+    Port& p = ports_[id];
+    p.peer = m.peer;
+    p.tag = m.tag;
+    p.round = m.round;
+    p.out = m.out;
+    p.origin = m.out != options_.get;
+    p.bytes = m.bytes;
+    p.type = byte_type(m.bytes);
+    p.data.resize(static_cast<std::size_t>(slots_));
+    p.packing.resize(static_cast<std::size_t>(slots_));
+    for (int slot = 0; slot < slots_ && p.origin; ++slot) {
+      p.data[slot] = contiguous_span(*views_, slot, m);
+      if (p.data[slot] != nullptr) continue;
+      p.data[slot] = buffer;
+      p.packing[slot] = p.out ? make_pack(*views_, slot, m, buffer) : make_unpack(*views_, slot, m, buffer);
+    }
+    buffer += p.origin ? whole_lines(m.bytes) : 0;
+  }
+}
+
+std::vector<int> WindowLink::numbers_in_round() const {
+  std::vector<int> numbers(static_cast<std::size_t>(messages_), 0), next(static_cast<std::size_t>(plan_->rounds), 0);
+  for (int id = 0; id < messages_; ++id)
+    if (moves(id) && !ports_[id].origin) numbers[id] = next[ports_[id].round]++;
+  return numbers;
+}
+
+int WindowLink::largest(int count) const {
+  MPI_Allreduce(MPI_IN_PLACE, &count, 1, MPI_INT, MPI_MAX, comm_);
+  return count;
+}
+
+/// The way from sender to receiver in the process grid, together with the tag, names a message at both ends: no rank
+/// has two of a name to send, or to receive. All names of all ranks, in order, are numbered.
+void WindowLink::make_message_windows(const Layout& layout, const Hints& hints) {
+  const auto name = [&](const Port& p) {
+    const auto from = layout.coords(p.out ? rank_ : p.peer), to = layout.coords(p.out ? p.peer : rank_);
+    std::int64_t way = 0;
+    for (int d = 0; d < 3; ++d)
+      way = way * layout.ranks()[d] + (to[d] - from[d] + layout.ranks()[d]) % layout.ranks()[d];
+    return (way << 32) + p.tag;
+  };
+  std::vector<std::int64_t> mine;
+  for (int id = 0; id < messages_; ++id)
+    if (moves(id) && !ports_[id].origin) mine.push_back(name(ports_[id]));
+  std::vector<std::int64_t> all;
+  for (const auto& list : lists_of_all(comm_, mine)) all.insert(all.end(), list.begin(), list.end());
+  std::sort(all.begin(), all.end());
+  all.erase(std::unique(all.begin(), all.end()), all.end());
+  make_common_windows(static_cast<int>(all.size()), hints,
+                      [&](int id) { return std::lower_bound(all.begin(), all.end(), name(ports_[id])) - all.begin(); });
+}
+
+void WindowLink::make_windows(const std::vector<Exposed>& exposed, Hints hints, int own) {
+  if (options_.plain) hints.clear();
+  windows_.reserve(exposed.size());
+  for (std::size_t w = 0; w < exposed.size(); ++w) {
+    std::size_t bytes = 0;
+    for (int id : exposed[w].ids) bytes += whole_lines(ports_[id].bytes);
+    if (bytes > 0) bytes += cache_line;  // MPI's memory may begin anywhere in a cache line
+    Hints all = hints;
+    if (!options_.plain) {
+      all.emplace_back("same_disp_unit", "true");
+      if (same_everywhere(exposed[w].comm, static_cast<std::int64_t>(bytes))) all.emplace_back("same_size", "true");
+    }
+    windows_.emplace_back(exposed[w].comm, exposed[w].owns_comm, bytes, all);
+    const Window& window = windows_.back();
+    all_unified_ = all_unified_ && window.unified();
+    std::byte* base = window.data();
+    std::size_t at =
+        round_up(reinterpret_cast<std::uintptr_t>(base), cache_line) - reinterpret_cast<std::uintptr_t>(base);
+    for (int id : exposed[w].ids) {
+      Port& p = ports_[id];
+      p.window = static_cast<int>(w);
+      p.at = static_cast<MPI_Aint>(at);
+      at += whole_lines(p.bytes);
+    }
+  }
+  unified_ = all_unified_ && !options_.separate;
+  place_segments();
+  tell_origins(own);
+}
+
+void WindowLink::place_segments() {
+  for (int id = 0; id < messages_; ++id) {
+    Port& p = ports_[id];
+    if (!moves(id) || p.origin) continue;
+    std::byte* segment = windows_[static_cast<std::size_t>(p.window)].data() + p.at;
+    for (int slot = 0; slot < slots_; ++slot) {
+      const Message& m = plan_->messages[static_cast<std::size_t>(id)];
+      p.data[slot] = segment;
+      p.packing[slot] = p.out ? make_pack(*views_, slot, m, segment) : make_unpack(*views_, slot, m, segment);
+    }
+  }
+}
+
+void WindowLink::tell_origins(int own) {
+  std::vector<std::array<std::int64_t, 2>> places(static_cast<std::size_t>(messages_));
+  std::vector<MPI_Request> requests(static_cast<std::size_t>(messages_), MPI_REQUEST_NULL);
+  for (int id = 0; id < messages_; ++id) {
+    const Port& p = ports_[id];
+    if (!moves(id)) continue;
+    places[id] = {p.window, p.at};
+    if (p.origin)
+      MPI_Irecv(places[id].data(), 2, MPI_INT64_T, p.peer, p.tag, comm_, &requests[id]);
+    else
+      MPI_Isend(places[id].data(), 2, MPI_INT64_T, p.peer, p.tag, comm_, &requests[id]);
+  }
+  MPI_Waitall(messages_, requests.data(), MPI_STATUSES_IGNORE);
+  for (int id = 0; id < messages_; ++id) {
+    Port& p = ports_[id];
+    if (!moves(id) || !p.origin) continue;
+    p.window = own >= 0 ? own : static_cast<int>(places[id][0]);
+    p.at = static_cast<MPI_Aint>(places[id][1]);
+    p.target = windows_[static_cast<std::size_t>(p.window)].rank_of(comm_, p.peer);
+  }
+}
+
+void WindowLink::pack(Ids out, int slot, Share share) {
+  for (int id : out) ports_[id].packing[slot].run(share);
+}
+
+void WindowLink::unpack(Ids in, int slot, Share share) {
+  for (int id : in) ports_[id].packing[slot].run(share);
+}
+
+std::int64_t WindowLink::packing_lines(Ids ids, int slot) const {
+  std::int64_t lines = 0;
+  for (int id : ids) lines += ports_[id].packing[slot].lines();
+  return lines;
+}
+
+void WindowLink::start(Port& p, int slot) {
+  p.slot = slot;
+  p.pending.store(true, std::memory_order_relaxed);
+}
+
+void WindowLink::transfer(Port& p, MPI_Request* request) {
+  const MPI_Win window = windows_[static_cast<std::size_t>(p.window)].handle();
+  std::byte* data = p.data[p.slot];
+  const int n = p.type.count();
+  const MPI_Datatype type = p.type.type();
+  if (p.out)
+    MPI_Put(data, n, type, p.target, p.at, n, type, window);
+  else if (request == nullptr)
+    MPI_Get(data, n, type, p.target, p.at, n, type, window);
+  else
+    MPI_Rget(data, n, type, p.target, p.at, n, type, window, request);
+}
+
+int WindowLink::waiting_for(Ids in, int) const {
+  for (int id : in)
+    if (ports_[id].pending.load(std::memory_order_relaxed)) return ports_[id].peer;
+  return -1;
+}
+
+std::string WindowLink::report() const {
+  return std::string("memory model ") + (all_unified_ ? "unified" : "separate") + ", " +
+         std::to_string(windows_.size()) + (windows_.size() == 1 ? " window" : " windows") +
+         (options_.plain ? ", no hints or assertions" : ", hints and assertions");
+}
+
+void WindowLink::finish() {
+  for (bool out : {false, true})
+    for (int slot = 0; slot < slots_; ++slot) {
+      std::vector<int> ids;
+      for (int id = 0; id < messages_; ++id) {
+        const Port& p = ports_[id];
+        if (p.pending.load(std::memory_order_relaxed) && p.out == out && p.slot == slot) ids.push_back(id);
+      }
+      if (!ids.empty()) out ? complete(ids, slot) : wait(ids, slot);
+    }
+}
+
+}  // namespace haloscope

@@ -1,0 +1,154 @@
+// What the one-sided transports share: memory that MPI allocates for a window, where each message lies in it, hints,
+// and packing. Whoever starts a transfer is its origin (the sender puts, the receiver gets), the other end its target.
+// Only the target's packed segment lies in a window; the origin works on a buffer of its own, or in place on the field.
+#pragma once
+
+#include <mpi.h>
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "haloscope/pack/block_copy.hpp"
+#include "haloscope/field/memory.hpp"
+#include "haloscope/transport.hpp"
+#include "haloscope/transport/twosided/datatype.hpp"
+
+namespace haloscope {
+
+/// Option words of the family.
+struct RmaOptions {
+  bool get = false;          ///< the receiver fetches; otherwise the sender puts
+  bool per_message = false;  ///< a window per message instead of one for all
+  bool split = false;        ///< fence: one window per rank and its peers, so that fences are local
+  bool flag = false;         ///< locks: readiness by flags in the waiter's memory instead of empty messages
+  bool rget = false;         ///< lock_all: gets with a request, completed one by one
+  bool plain = false;        ///< no info keys, no assertions
+  bool separate = false;     ///< locks: take the precautions of the separate memory model also where MPI says unified
+
+  /// @throws UsageError as check_options() does.
+  static RmaOptions parse(const std::string& transport, const std::vector<std::string>& given);
+};
+
+/// Info keys. Every one given must be true: MPI may rely on it.
+using Hints = std::vector<std::pair<const char*, const char*>>;
+
+/// A window over memory that MPI allocates. Freed collectively, with its communicator if it owns that. Move-only.
+class Window {
+ public:
+  /// Collective over `comm`.
+  Window(MPI_Comm comm, bool owns_comm, std::size_t bytes, const Hints& hints);
+  ~Window();
+  Window(Window&& other) noexcept;
+  Window& operator=(Window&&) = delete;
+
+  MPI_Win handle() const { return handle_; }
+  MPI_Comm comm() const { return comm_; }
+  int rank_of(MPI_Comm comm, int rank) const;  ///< in this window's communicator, of `rank` of `comm`
+  std::byte* data() const { return data_; }
+  bool unified() const;  ///< MPI's memory model for it is "unified"
+
+ private:
+  MPI_Comm comm_;
+  bool owns_comm_;
+  std::byte* data_ = nullptr;
+  MPI_Win handle_ = MPI_WIN_NULL;
+};
+
+/// One exchange at a time: a message's segment serves all slots.
+class WindowLink : public Link {
+ public:
+  void pack(Ids out, int slot, Share share) override;
+  void unpack(Ids in, int slot, Share share) override;
+  std::int64_t packing_lines(Ids ids, int slot) const override;
+  int waiting_for(Ids in, int slot) const override;
+  std::string report() const override;
+
+ protected:
+  /// One end of a message.
+  struct Port {
+    int peer = 0, tag = 0, round = 0;
+    bool out = false, origin = false;
+    std::int64_t bytes = 0;
+    MessageType type;
+    std::vector<std::byte*> data;       ///< per slot: field memory (in place), a buffer, or the segment in the window
+    std::vector<CopyList> packing;      ///< per slot: gathers (out) or scatters (in); empty in place
+    int window = 0;                     ///< the window the transfer goes through
+    int target = 0;                     ///< origin: the peer's rank in it
+    MPI_Aint at = 0;                    ///< offset in the target's memory
+    int slot = 0;                       ///< of the exchange in progress
+    std::atomic<bool> pending = false;  ///< started, not yet finished; a watchdog on another thread may look
+  };
+  /// A window to be made: its communicator, and the messages (ids) whose segments this rank exposes in it.
+  struct Exposed {
+    MPI_Comm comm = MPI_COMM_NULL;
+    bool owns_comm = false;
+    std::vector<int> ids = {};
+  };
+
+  /// @throws UsageError when the views do not fit the plan.
+  WindowLink(const LinkContext& context, const RmaOptions& options);
+
+  /// Make the windows, then tell the origin of each message where its segment lies. Collective over comm(); all ranks
+  /// give the same number of windows, or with `own` >= 0 windows of their own, in an order that cannot deadlock: this
+  /// rank's transfers all go through window number `own`.
+  void make_windows(const std::vector<Exposed>& exposed, Hints hints, int own = -1);
+  /// `count` windows over comm(), where the largest `count` of any rank holds; message id goes to window `place(id)`.
+  template <class Place>
+  void make_common_windows(int count, const Hints& hints, Place place);
+  /// A window per message. In none of them does any rank expose two messages, or access two: MPICH 5.0.2 counts the
+  /// exposures it is told of instead of telling their owners apart, so that MPI_Win_start for one of two would hang.
+  void make_message_windows(const Layout& layout, const Hints& hints);
+  /// The number of each message among those that this rank exposes in the same round.
+  std::vector<int> numbers_in_round() const;
+
+  void start(Port& port, int slot);
+  /// Put or get; completion is the synchronisation's business. Into `request` if given (gets only).
+  void transfer(Port& port, MPI_Request* request = nullptr);
+  /// Wait for everything that is in flight. Derived classes call it first thing in their destructors.
+  void finish();
+
+  Port& port(int id) { return ports_[id]; }
+  const Port& port(int id) const { return ports_[id]; }
+  int messages() const { return messages_; }
+  bool moves(int id) const { return ports_[id].bytes > 0; }
+  const std::vector<Window>& windows() const { return windows_; }
+  MPI_Comm comm() const { return comm_; }
+  int rank() const { return rank_; }
+  bool yield() const { return yield_; }
+  const RmaOptions& options() const { return options_; }
+  /// An assertion of a synchronisation call; none with option `plain`.
+  int assertion(int modes) const { return options_.plain ? 0 : modes; }
+  /// Whether remote updates of window memory reach local loads without further calls.
+  bool unified() const { return unified_; }
+
+ private:
+  void place_origins(const LinkContext& context);
+  void place_segments();
+  void tell_origins(int own);
+  int largest(int count) const;
+
+  MPI_Comm comm_;
+  RmaOptions options_;
+  bool yield_;
+  bool unified_ = true, all_unified_ = true;
+  int rank_ = 0, messages_ = 0, slots_ = 0;
+  const Plan* plan_;    // of the context, while the link is being opened
+  const Views* views_;  // likewise
+  Memory buffers_;
+  std::unique_ptr<Port[]> ports_;
+  std::vector<Window> windows_;
+};
+
+template <class Place>
+void WindowLink::make_common_windows(int count, const Hints& hints, Place place) {
+  std::vector<Exposed> exposed(static_cast<std::size_t>(largest(count)), Exposed{comm_});
+  for (int id = 0; id < messages_; ++id)
+    if (moves(id) && !ports_[id].origin) exposed[static_cast<std::size_t>(place(id))].ids.push_back(id);
+  make_windows(exposed, hints);
+}
+
+}  // namespace haloscope

@@ -1,0 +1,87 @@
+// Messages between ranks of one node by loads and stores: where the two ends of each message lie, and who waits for
+// whom.
+#pragma once
+
+#include <atomic>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "haloscope/pack/block_copy.hpp"
+#include "haloscope/comm/shared_memory.hpp"
+#include "haloscope/transport.hpp"
+#include "haloscope/transport/shared/flags.hpp"
+
+namespace haloscope {
+
+/// How bytes move and what holds the ranks together.
+enum class SharedMode {
+  direct,  ///< the sender stores into the neighbour's halos; flags
+  pull,    ///< the receiver loads from the neighbour's field; flags
+  packed,  ///< the sender packs into the neighbour's buffer; flags; fields may be private
+  fence    ///< direct, but MPI_Win_fence instead of flags: every rank of the node in every round
+};
+
+class SharedLink : public Link {
+ public:
+  /// Collective over `context.comm`.
+  /// @throws UsageError when a mode needs the fields in shared memory and they are not, or views do not fit the plan;
+  ///         UnavailableError for a message to another node; Error without enough shared memory. All ranks alike.
+  SharedLink(const LinkContext& context, SharedMode mode);
+  ~SharedLink() override;
+
+  void post(Ids in, int slot) override;
+  void pack(Ids out, int slot, Share share) override;
+  void send(Ids out, int slot) override;
+  bool test(Ids in, int slot) override;
+  void wait(Ids in, int slot) override;
+  void unpack(Ids in, int slot, Share share) override;
+  std::int64_t packing_lines(Ids ids, int slot) const override;
+  bool test_complete(Ids out, int slot) override;
+  void complete(Ids out, int slot) override;
+  int waiting_for(Ids in, int slot) const override;
+
+  /// Whether test() can ever say yes before wait() has been called.
+  bool waits_by_polling() const { return mode_ != SharedMode::fence; }
+  /// False while a started message has not been stored because the neighbour's halo is not free yet.
+  bool all_sent();
+
+ protected:
+  /// One message in one slot.
+  struct Port {
+    int peer = 0;
+    bool out = false;
+    FlagSender sender;      ///< out
+    FlagReceiver receiver;  ///< in
+    CopyList copies[2];     ///< what this end copies; packed: by buffer, else the first
+    /// Messages posted or sent (fence: the fences there had been by then). A watchdog on another thread may look.
+    std::atomic<std::uint64_t> count = 0;
+    std::atomic<bool> pending = false;  ///< push: not yet stored
+    std::atomic<int> shares = 0;        ///< of the unpacking, done so far
+    bool open = false;                  ///< posted, not yet unpacked
+  };
+  Port& port(int id, int slot) { return ports_[static_cast<std::size_t>(slot) * messages_ + id]; }
+  const Port& port(int id, int slot) const { return ports_[static_cast<std::size_t>(slot) * messages_ + id]; }
+
+ private:
+  struct Peers;
+  void connect(const LinkContext& context, const Node& node, const Peers& peers);
+  void finish();
+  std::uint64_t next(Port& port);
+  void push(Port& port);
+  void fence();
+  bool settled(const Port& port) const;
+  bool all_settled(Ids ids, int slot) const;
+
+  SharedMode mode_;
+  bool yield_;
+  int messages_ = 0, slots_ = 0;
+  Memory control_;  // flags, and buffers of packed messages
+  std::unique_ptr<Port[]> ports_;
+  std::vector<Port*> pending_;             // pushes that wait for a grant; room for all
+  std::vector<MPI_Win> windows_;           // fence: those of the fields
+  int unfenced_ = 0;                       // fence: sends without their wait
+  std::atomic<std::uint64_t> fences_ = 2;  // two more than there were: a message never started counts as over
+};
+
+}  // namespace haloscope

@@ -1,0 +1,107 @@
+#include "haloscope/transport/twosided/datatype.hpp"
+
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "haloscope/error.hpp"
+
+namespace haloscope {
+namespace {
+
+int as_count(std::int64_t points) {
+  if (points > std::numeric_limits<int>::max())
+    throw UsageError("a region of " + std::to_string(points) +
+                     " points in one dimension cannot be described by an MPI datatype; use host packing");
+  return static_cast<int>(points);
+}
+
+/// The predefined type of a quantity's elements: MPI libraries pack those faster than the same number of bytes.
+MPI_Datatype element_type(const Quantity& q) {
+  const bool real = q.type == ScalarType::real;
+  switch (q.element_bytes) {
+    case 2:
+      return real ? MPI_DATATYPE_NULL : MPI_INT16_T;
+    case 4:
+      return real ? MPI_FLOAT : MPI_INT32_T;
+    case 8:
+      return real ? MPI_DOUBLE : MPI_INT64_T;
+    default:
+      return MPI_DATATYPE_NULL;
+  }
+}
+
+/// One region, relative to its first point. The caller frees it. Dimensions without gaps between them become one run:
+/// MPI libraries copy a whole plane far faster than they walk its rows.
+MPI_Datatype box_type(const SlotView& view, const Box& box, const Quantity& quantity) {
+  const MPI_Datatype element = element_type(quantity);
+  const bool typed = element != MPI_DATATYPE_NULL;
+  std::int64_t run = box.extent(0);
+  int d = 1;
+  for (; d < 3 && (box.extent(d) == 1 || view.stride[d] == run * view.stride[0]); ++d) run *= box.extent(d);
+  MPI_Datatype block;
+  MPI_Type_contiguous(as_count(typed ? run : run * view.stride[0]), typed ? element : MPI_BYTE, &block);
+  for (; d < 3; ++d) {
+    MPI_Datatype inner = block;
+    MPI_Type_create_hvector(as_count(box.extent(d)), 1, view.stride[d], inner, &block);
+    MPI_Type_free(&inner);
+  }
+  return block;
+}
+
+}  // namespace
+
+MessageType::~MessageType() {
+  if (owned_) MPI_Type_free(&type_);
+}
+
+MessageType::MessageType(MessageType&& other) noexcept
+    : count_(other.count_), type_(other.type_), owned_(std::exchange(other.owned_, false)) {}
+
+MessageType& MessageType::operator=(MessageType&& other) noexcept {
+  std::swap(count_, other.count_);
+  std::swap(type_, other.type_);
+  std::swap(owned_, other.owned_);
+  return *this;
+}
+
+MessageType MessageType::owning(MPI_Datatype made) {
+  MPI_Type_commit(&made);
+  MessageType result(1, made);
+  result.owned_ = true;
+  return result;
+}
+
+MessageType byte_type(std::int64_t bytes, std::int64_t longest) {
+  if (bytes <= longest) return {static_cast<int>(bytes), MPI_BYTE};
+  // Whole chunks and a rest; MPI-3 has no 64-bit counts of its own.
+  MPI_Datatype chunk, chunks, rest, made;
+  MPI_Type_contiguous(static_cast<int>(longest), MPI_BYTE, &chunk);
+  MPI_Type_contiguous(as_count(bytes / longest), chunk, &chunks);
+  MPI_Type_contiguous(static_cast<int>(bytes % longest), MPI_BYTE, &rest);
+  const int lengths[2] = {1, 1};
+  const MPI_Aint offsets[2] = {0, static_cast<MPI_Aint>(bytes / longest * longest)};
+  const MPI_Datatype parts[2] = {chunks, rest};
+  MPI_Type_create_struct(2, lengths, offsets, parts, &made);
+  for (MPI_Datatype* part : {&chunk, &chunks, &rest}) MPI_Type_free(part);
+  return MessageType::owning(made);
+}
+
+MessageType region_type(const Views& views, int slot, const Plan& plan, const Message& message) {
+  std::vector<int> lengths;
+  std::vector<MPI_Aint> addresses;
+  std::vector<MPI_Datatype> parts;
+  for (const Region& region : message.regions) {
+    const SlotView& view = views[region.quantity][slot];
+    lengths.push_back(1);
+    MPI_Get_address(view.at(region.box.lo), &addresses.emplace_back());
+    parts.push_back(box_type(view, region.box, plan.spec.quantities[region.quantity]));
+  }
+  MPI_Datatype made;
+  MPI_Type_create_struct(as_count(static_cast<std::int64_t>(parts.size())), lengths.data(), addresses.data(),
+                         parts.data(), &made);
+  for (MPI_Datatype& part : parts) MPI_Type_free(&part);
+  return MessageType::owning(made);
+}
+
+}  // namespace haloscope

@@ -1,0 +1,44 @@
+// MPI datatypes of messages: plain bytes of any 64-bit length, or regions straight from field memory.
+#pragma once
+
+#include <mpi.h>
+
+#include <cstdint>
+#include <limits>
+
+#include "haloscope/plan.hpp"
+#include "haloscope/view.hpp"
+
+namespace haloscope {
+
+/// What MPI calls want besides a peer and a tag. Owns the type unless it is a predefined one. Move-only.
+class MessageType {
+ public:
+  MessageType() = default;
+  MessageType(int count, MPI_Datatype predefined) : count_(count), type_(predefined) {}
+  ~MessageType();
+  MessageType(MessageType&& other) noexcept;
+  MessageType& operator=(MessageType&& other) noexcept;
+
+  int count() const { return count_; }
+  MPI_Datatype type() const { return type_; }
+
+ private:
+  friend MessageType byte_type(std::int64_t, std::int64_t);
+  friend MessageType region_type(const Views&, int, const Plan&, const Message&);
+  /// Commits `made` and takes it over.
+  static MessageType owning(MPI_Datatype made);
+
+  int count_ = 0;
+  MPI_Datatype type_ = MPI_BYTE;
+  bool owned_ = false;
+};
+
+/// `bytes` contiguous bytes. More than `longest` of them (MPI counts are int) become one derived contiguous type.
+MessageType byte_type(std::int64_t bytes, std::int64_t longest = std::numeric_limits<int>::max());
+
+/// All regions of a message in one struct type with absolute 64-bit addresses, to be used with MPI_BOTTOM.
+/// @throws UsageError when a region has more than INT_MAX points in one dimension.
+MessageType region_type(const Views& views, int slot, const Plan& plan, const Message& message);
+
+}  // namespace haloscope

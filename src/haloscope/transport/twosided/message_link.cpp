@@ -1,0 +1,204 @@
+#include "haloscope/transport/twosided/message_link.hpp"
+
+#include <sched.h>
+
+#include <algorithm>
+
+#include "haloscope/core/names.hpp"
+#include "haloscope/error.hpp"
+#include "haloscope/pack/region_copy.hpp"
+#include "haloscope/strategy.hpp"
+
+namespace haloscope {
+
+void check_views(const LinkContext& context) {
+  const auto& quantities = context.plan->spec.quantities;
+  const Views& views = *context.views;
+  if (views.size() != quantities.size())
+    throw UsageError("an exchange of " + std::to_string(quantities.size()) + " fields was given the memory of " +
+                     std::to_string(views.size()) + "; pass one view per field");
+  for (std::size_t q = 0; q < views.size(); ++q) {
+    if (views[q].empty() || views[q].size() != views[0].size())
+      throw UsageError("field '" + quantities[q].name + "' has " + std::to_string(views[q].size()) +
+                       " slots; every field of an exchange needs the same number, at least 1");
+    for (const SlotView& view : views[q])
+      if (view.stride[0] != quantities[q].element_bytes)
+        throw UsageError("field '" + quantities[q].name + "' has " + std::to_string(view.stride[0]) +
+                         " bytes between neighbours in x; points must be contiguous in x (" +
+                         std::to_string(quantities[q].element_bytes) + " bytes)");
+  }
+}
+
+MessageOptions MessageOptions::parse(const std::string& transport, const std::vector<std::string>& given) {
+  check_options(transport, given);
+  return {.blocking = has(given, "blocking"), .testany = has(given, "testany"), .datatype = has(given, "datatype")};
+}
+
+MessageLink::MessageLink(const LinkContext& context, const MessageOptions& options, const Placement& placement)
+    : comm_(context.comm), options_(options), yield_(context.yield) {
+  check_views(context);
+  messages_ = static_cast<int>(context.plan->messages.size());
+  slots_ = static_cast<int>(context.views->front().size());
+  ports_ = std::make_unique<Port[]>(static_cast<std::size_t>(messages_) * slots_);
+  scratch_.requests.resize(messages_);
+  scratch_.owners.resize(messages_);
+  scratch_.finished.resize(messages_);
+  place(context, placement);
+}
+
+/// Decides where each message lies: in place, described by a datatype, or in a buffer of its own per slot.
+void MessageLink::place(const LinkContext& context, const Placement& placement) {
+  const Views& views = *context.views;
+  const auto in_place = [&](const Message& m, int slot) { return contiguous_span(views, slot, m); };
+  std::size_t needed = 0;
+  for (int slot = 0; slot < slots_ && !options_.datatype && !placement; ++slot)
+    for (int id = 0; id < messages_; ++id)
+      if (const Message& message = context.plan->messages[id]; context.moves(id) && !in_place(message, slot))
+        needed += whole_lines(message.bytes);
+  buffers_ = Memory(needed);
+  std::byte* buffer = buffers_.data();
+  for (int slot = 0; slot < slots_; ++slot)
+    for (int id = 0; id < messages_; ++id) {
+      if (!context.moves(id)) continue;
+      const Message& message = context.plan->messages[id];
+      Port& p = port(id, slot);
+      p.peer = message.peer;
+      p.tag = message.tag;
+      p.out = message.out;
+      if (placement) {
+        p.data = placement(id, slot);
+        p.type = byte_type(p.data ? message.bytes : 0);
+        continue;
+      }
+      p.data = in_place(message, slot);
+      if (p.data == nullptr && options_.datatype) {
+        p.data = MPI_BOTTOM;
+        p.type = region_type(views, slot, *context.plan, message);
+        continue;
+      }
+      p.type = byte_type(message.bytes);
+      if (p.data != nullptr) continue;
+      p.data = buffer;
+      p.packing = p.out ? make_pack(views, slot, message, buffer) : make_unpack(views, slot, message, buffer);
+      buffer += whole_lines(message.bytes);
+    }
+}
+
+void MessageLink::post(Ids in, int slot) {
+  for (int id : in) {
+    Port& p = port(id, slot);
+    p.scattered = false;
+    p.pending.store(true, std::memory_order_relaxed);
+    start_receive(p);
+  }
+}
+
+void MessageLink::pack(Ids out, int slot, Share share) {
+  for (int id : out) port(id, slot).packing.run(share);
+}
+
+void MessageLink::send(Ids out, int slot) {
+  for (int id : out) {
+    Port& p = port(id, slot);
+    p.pending.store(true, std::memory_order_relaxed);
+    start_send(p);
+    if (p.request == MPI_REQUEST_NULL) p.pending.store(false, std::memory_order_relaxed);  // a blocking send
+  }
+}
+
+/// Collects the requests of `ids` that are still in flight.
+int MessageLink::gather(Ids ids, int slot) {
+  int count = 0;
+  for (int id : ids) {
+    Port& p = port(id, slot);
+    if (!p.pending.load(std::memory_order_relaxed)) continue;
+    scratch_.requests[count] = p.request;
+    scratch_.owners[count++] = &p;
+  }
+  return count;
+}
+
+/// `request` is what MPI left in the place of the port's request: null, or the inactive persistent request.
+void MessageLink::arrived(Port& p, MPI_Request request) {
+  p.request = request;
+  if (options_.testany && !p.out) {
+    p.packing.run();
+    p.scattered = true;
+  }
+  p.pending.store(false, std::memory_order_relaxed);
+}
+
+bool MessageLink::poll_all(Ids ids, int slot) {
+  const int count = gather(ids, slot);
+  if (count == 0) return true;
+  int done = 0;
+  MPI_Testall(count, scratch_.requests.data(), &done, MPI_STATUSES_IGNORE);
+  if (!done) return false;
+  for (int i = 0; i < count; ++i) arrived(*scratch_.owners[i], scratch_.requests[i]);
+  return true;
+}
+
+bool MessageLink::poll_each(Ids ids, int slot) {
+  const int count = gather(ids, slot);
+  if (count == 0) return true;
+  int finished = 0;
+  MPI_Testsome(count, scratch_.requests.data(), &finished, scratch_.finished.data(), MPI_STATUSES_IGNORE);
+  for (int i = 0; i < finished; ++i) {
+    const int which = scratch_.finished[i];
+    arrived(*scratch_.owners[which], scratch_.requests[which]);
+  }
+  return finished == count;
+}
+
+/// Polls rather than blocks: between polls the core can be given away (more ranks than cores), and after a while the
+/// messages are looked at one by one, so that a watchdog on another thread learns which of them is missing.
+void MessageLink::settle(Ids ids, int slot) {
+#if HALOSCOPE_SIMULATED_MPI  // a poll costs simulated time, and the core is given to others by blocking
+  const int count = gather(ids, slot);
+  MPI_Waitall(count, scratch_.requests.data(), MPI_STATUSES_IGNORE);
+  for (int i = 0; i < count; ++i) arrived(*scratch_.owners[i], scratch_.requests[i]);
+  return;
+#endif
+  constexpr int patience = 20000;  // polls: a millisecond or more
+  for (int polls = 0;; ++polls) {
+    const bool each = options_.testany || polls > patience;
+    if (each ? poll_each(ids, slot) : poll_all(ids, slot)) return;
+    if (yield_ || polls > patience) sched_yield();
+    if (polls > patience) polls = patience;
+  }
+}
+
+bool MessageLink::test(Ids in, int slot) { return options_.testany ? poll_each(in, slot) : poll_all(in, slot); }
+
+void MessageLink::wait(Ids in, int slot) {
+  if (!options_.blocking) return settle(in, slot);
+  for (const int& id : in) settle({&id, 1}, slot);
+}
+
+void MessageLink::unpack(Ids in, int slot, Share share) {
+  for (int id : in)
+    if (const Port& p = port(id, slot); !p.scattered) p.packing.run(share);
+}
+
+std::int64_t MessageLink::packing_lines(Ids ids, int slot) const {
+  std::int64_t lines = 0;
+  for (int id : ids)  // what testany scatters on arrival is no work for the team
+    if (const Port& p = port(id, slot); p.out || !options_.testany) lines += p.packing.lines();
+  return lines;
+}
+
+bool MessageLink::test_complete(Ids out, int slot) { return poll_all(out, slot); }
+void MessageLink::complete(Ids out, int slot) { settle(out, slot); }
+
+int MessageLink::waiting_for(Ids in, int slot) const {
+  for (int id : in)
+    if (const Port& p = port(id, slot); p.pending.load(std::memory_order_relaxed)) return p.peer;
+  return -1;
+}
+
+void MessageLink::finish() {
+  for (int slot = 0; slot < slots_; ++slot)
+    for (int id = 0; id < messages_; ++id) settle({&id, 1}, slot);
+}
+
+}  // namespace haloscope

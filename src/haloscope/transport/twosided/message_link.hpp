@@ -1,0 +1,102 @@
+// What all transports share that move each message of a plan by one MPI request: where its bytes lie, packing, waiting.
+// A transport of this family only says how a receive and a send are started.
+#pragma once
+
+#include <atomic>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "haloscope/field/memory.hpp"
+#include "haloscope/pack/block_copy.hpp"
+#include "haloscope/transport.hpp"
+#include "haloscope/transport/twosided/datatype.hpp"
+
+namespace haloscope {
+
+/// Option words of the family.
+struct MessageOptions {
+  bool blocking = false;  ///< MPI_Send instead of MPI_Isend; receives are awaited one by one
+  bool testany = false;   ///< complete receives in order of arrival and scatter each at once
+  bool datatype = false;  ///< MPI datatypes instead of host packing
+
+  /// @throws UsageError as check_options() does.
+  static MessageOptions parse(const std::string& transport, const std::vector<std::string>& given);
+};
+
+/// Where each message of each slot lies, when that is not this family's own business (a device's buffers, say).
+using Placement = std::function<std::byte*(int id, int slot)>;
+
+/// Nonblocking messages from and to given places; nothing is packed. Where a place is null, the message is an empty one
+/// that only tells of itself. As Transport::open() otherwise.
+std::unique_ptr<Link> open_placed_messages(const LinkContext& context, const Placement& placement);
+
+/// @throws UsageError when the views do not fit the plan.
+void check_views(const LinkContext& context);
+
+class MessageLink : public Link {
+ public:
+  void post(Ids in, int slot) override;
+  void pack(Ids out, int slot, Share share) override;
+  void send(Ids out, int slot) override;
+  bool test(Ids in, int slot) override;
+  void wait(Ids in, int slot) override;
+  void unpack(Ids in, int slot, Share share) override;
+  std::int64_t packing_lines(Ids ids, int slot) const override;
+  bool test_complete(Ids out, int slot) override;
+  void complete(Ids out, int slot) override;
+  int waiting_for(Ids in, int slot) const override;
+
+ protected:
+  /// One message in one slot.
+  struct Port {
+    int peer = 0, tag = 0;
+    bool out = false;
+    void* data = nullptr;  ///< field memory (in place), a buffer, or MPI_BOTTOM (datatype)
+    MessageType type;
+    CopyList packing;  ///< gathers (out) or scatters (in); empty in place and with datatypes
+    MPI_Request request = MPI_REQUEST_NULL;
+    std::atomic<bool> pending = false;  ///< started, not yet finished; a watchdog on another thread may look
+    bool scattered = false;             ///< testany: already unpacked
+  };
+
+  /// @throws UsageError when the views do not fit the plan.
+  MessageLink(const LinkContext& context, const MessageOptions& options, const Placement& placement = {});
+  /// Completes what is in flight. Derived classes call it first thing in their destructors (requests are theirs).
+  void finish();
+
+  virtual void start_receive(Port& port) = 0;
+  virtual void start_send(Port& port) = 0;
+
+  /// Every message in every slot.
+  Port& port(int id, int slot) { return ports_[static_cast<std::size_t>(slot) * messages_ + id]; }
+  const Port& port(int id, int slot) const { return ports_[static_cast<std::size_t>(slot) * messages_ + id]; }
+  int messages() const { return messages_; }
+  int slots() const { return slots_; }
+  MPI_Comm comm() const { return comm_; }
+  const MessageOptions& options() const { return options_; }
+
+ private:
+  void place(const LinkContext& context, const Placement& placement);
+  int gather(Ids ids, int slot);
+  bool poll_all(Ids ids, int slot);
+  bool poll_each(Ids ids, int slot);
+  void settle(Ids ids, int slot);
+  void arrived(Port& port, MPI_Request request);
+
+  MPI_Comm comm_;
+  MessageOptions options_;
+  bool yield_;
+  int messages_ = 0, slots_ = 0;
+  Memory buffers_;
+  std::unique_ptr<Port[]> ports_;
+  // Scratch of the calls below, so that none of them allocates: requests still pending, whose they are, what finished.
+  struct Scratch {
+    std::vector<MPI_Request> requests;
+    std::vector<Port*> owners;
+    std::vector<int> finished;
+  } scratch_;
+};
+
+}  // namespace haloscope

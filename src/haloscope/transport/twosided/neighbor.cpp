@@ -1,0 +1,291 @@
+// Neighbourhood collectives: all messages of a round are one MPI_Neighbor_alltoallw on a distributed graph. The graph
+// has one edge per pair of ranks: where a rank is both neighbours of another, as in periodic dimensions of two ranks,
+// several edges would leave it to the library which message is which, and several libraries get that wrong.
+#include <algorithm>
+#include <atomic>
+#include <map>
+
+#include "haloscope/core/names.hpp"
+#include "haloscope/core/spin.hpp"
+#include "haloscope/error.hpp"
+#include "haloscope/field/memory.hpp"
+#include "haloscope/pack/region_copy.hpp"
+#include "haloscope/strategy.hpp"
+#include "haloscope/transport/builtin.hpp"
+#include "haloscope/transport/twosided/datatype.hpp"
+#include "haloscope/transport/twosided/message_link.hpp"
+
+namespace haloscope {
+namespace {
+
+enum class Form { nonblocking, blocking, persistent };
+
+struct NeighborOptions {
+  Form form = Form::nonblocking;
+  bool packed = false;
+};
+
+/// All messages in one direction of transfer between this rank and others in one round, as alltoallw wants them: one
+/// entry per peer, in which the messages are joined by tag at both ends.
+struct Side {
+  std::map<int, std::vector<int>> ids;  ///< by peer, in order of tags
+  void* data = MPI_BOTTOM;
+  std::vector<MessageType> owned;
+  std::vector<int> counts;
+  std::vector<MPI_Aint> offsets;
+  std::vector<MPI_Datatype> types;
+
+  Side(const LinkContext& context, int round, bool out) {
+    const auto& messages = context.plan->messages;
+    for (int id = 0; id < static_cast<int>(messages.size()); ++id)
+      if (messages[id].round == round && messages[id].out == out && context.moves(id))
+        ids[messages[id].peer].push_back(id);
+    for (auto& [peer, list] : ids)
+      std::sort(list.begin(), list.end(), [&](int a, int b) { return messages[a].tag < messages[b].tag; });
+  }
+  void add(MessageType type, MPI_Aint offset) {
+    counts.push_back(type.count());
+    types.push_back(type.type());
+    offsets.push_back(offset);
+    owned.push_back(std::move(type));
+  }
+  std::vector<int> peers() const {
+    std::vector<int> list;
+    for (const auto& [peer, messages] : ids) list.push_back(peer);
+    return list;
+  }
+};
+
+/// One round of one slot.
+struct Round {
+  Side in, out;
+  MPI_Comm graph = MPI_COMM_NULL;  ///< of the ranks that have a message in this round; null on all others
+  MPI_Request request = MPI_REQUEST_NULL;
+  std::atomic<bool> pending = false;  ///< begun, not yet finished; a watchdog on another thread may look
+
+  Round(const LinkContext& context, int round) : in(context, round, false), out(context, round, true) {}
+};
+
+/// Collective over `comm`. Only ranks with a message take part, so that no other rank has to keep step with them; each
+/// slot has a graph of its own, so that exchanges of several slots may begin and end in any order.
+MPI_Comm make_graph(MPI_Comm comm, const Side& in, const Side& out) {
+  int rank = 0;
+  MPI_Comm_rank(comm, &rank);
+  MPI_Comm members = MPI_COMM_NULL, graph = MPI_COMM_NULL;
+  MPI_Comm_split(comm, in.ids.empty() && out.ids.empty() ? MPI_UNDEFINED : 0, rank, &members);
+  if (members == MPI_COMM_NULL) return graph;
+  MPI_Group all, some;
+  MPI_Comm_group(comm, &all);
+  MPI_Comm_group(members, &some);
+  const auto translated = [&](const std::vector<int>& ranks) {
+    std::vector<int> result(ranks.size() + 1);  // never an empty array
+    MPI_Group_translate_ranks(all, static_cast<int>(ranks.size()), ranks.data(), some, result.data());
+    return result;
+  };
+  const auto from = translated(in.peers()), to = translated(out.peers());
+  MPI_Dist_graph_create_adjacent(members, static_cast<int>(in.ids.size()), from.data(), MPI_UNWEIGHTED,
+                                 static_cast<int>(out.ids.size()), to.data(), MPI_UNWEIGHTED, MPI_INFO_NULL, 0, &graph);
+  MPI_Group_free(&all);
+  MPI_Group_free(&some);
+  MPI_Comm_free(&members);
+  return graph;
+}
+
+class NeighborLink final : public Link {
+ public:
+  NeighborLink(const LinkContext& context, const NeighborOptions& options) : options_(options), yield_(context.yield) {
+    check_views(context);
+    for (const Message& m : context.plan->messages) where_.push_back({m.round, m.peer});
+    const int slots = static_cast<int>(context.views->front().size());
+    packing_.resize(slots * where_.size());
+    rounds_per_slot_ = context.plan->rounds;
+    for (int slot = 0; slot < slots; ++slot)
+      for (int round = 0; round < rounds_per_slot_; ++round) {
+        Round& r = *rounds_.emplace_back(std::make_unique<Round>(context, round));
+        r.graph = make_graph(context.comm, r.in, r.out);
+        for (Side* side : {&r.in, &r.out})
+          options.packed ? place_buffer(context, *side, slot) : describe(context, *side, slot);
+        if (options.form == Form::persistent) prepare(r);
+      }
+  }
+  ~NeighborLink() override {
+    for (auto& r : rounds_) {
+      finish(*r);
+      if (r->request != MPI_REQUEST_NULL) MPI_Request_free(&r->request);
+      if (r->graph != MPI_COMM_NULL) MPI_Comm_free(&r->graph);
+    }
+  }
+
+  /// A round in which this rank only receives begins here, any other one with the sends.
+  void post(Ids in, int slot) override {
+    each_round(in, slot, [this](Round& r) {
+      if (r.out.ids.empty()) begin(r);
+    });
+  }
+  void pack(Ids out, int slot, Share share) override { run_lists(out, slot, share); }
+  void send(Ids out, int slot) override {
+    each_round(out, slot, [this](Round& r) { begin(r); });
+  }
+  bool test(Ids in, int slot) override { return test_all(in, slot); }
+  void wait(Ids in, int slot) override {
+    each_round(in, slot, [this](Round& r) { finish(r); });
+  }
+  void unpack(Ids in, int slot, Share share) override { run_lists(in, slot, share); }
+  std::int64_t packing_lines(Ids ids, int slot) const override {
+    std::int64_t lines = 0;
+    for (int id : ids) lines += list(id, slot).lines();
+    return lines;
+  }
+  bool test_complete(Ids out, int slot) override { return test_all(out, slot); }
+  void complete(Ids out, int slot) override {
+    each_round(out, slot, [this](Round& r) { finish(r); });
+  }
+  /// The library does not tell who is late: the first peer of a round that is not complete.
+  int waiting_for(Ids in, int slot) const override {
+    for (int id : in)
+      if (round(id, slot).pending.load(std::memory_order_relaxed)) return where_[id].peer;
+    return -1;
+  }
+
+ private:
+  struct Where {
+    int round, peer;
+  };
+  Round& round(int id, int slot) const { return *rounds_[slot * rounds_per_slot_ + where_[id].round]; }
+  const CopyList& list(int id, int slot) const { return packing_[slot * where_.size() + id]; }
+
+  /// Each round that has some of these messages, once: they are sorted by round, as the plan's are.
+  template <class F>
+  void each_round(Ids ids, int slot, F f) const {
+    for (std::size_t i = 0; i < ids.size(); ++i)
+      if (i == 0 || where_[ids[i]].round != where_[ids[i - 1]].round) f(round(ids[i], slot));
+  }
+
+  /// Straight from and to field memory.
+  static void describe(const LinkContext& context, Side& side, int slot) {
+    for (const auto& [peer, ids] : side.ids) {
+      Message joined;
+      for (int id : ids) {
+        const auto& regions = context.plan->messages[id].regions;
+        joined.regions.insert(joined.regions.end(), regions.begin(), regions.end());
+      }
+      side.add(region_type(*context.views, slot, *context.plan, joined), 0);
+    }
+  }
+
+  /// In one buffer, peer after peer.
+  void place_buffer(const LinkContext& context, Side& side, int slot) {
+    std::int64_t total = 0;
+    for (const auto& [peer, ids] : side.ids) {
+      std::int64_t bytes = 0;
+      for (int id : ids) bytes += context.plan->messages[id].bytes;
+      side.add(byte_type(bytes), total);
+      total += static_cast<std::int64_t>(whole_lines(bytes));
+    }
+    Memory& buffer = buffers_.emplace_back(static_cast<std::size_t>(total));
+    side.data = buffer.data();
+    std::size_t entry = 0;
+    for (const auto& [peer, ids] : side.ids) {
+      std::byte* at = buffer.data() + side.offsets[entry++];
+      for (int id : ids) {
+        const Message& m = context.plan->messages[id];
+        packing_[slot * where_.size() + id] =
+            m.out ? make_pack(*context.views, slot, m, at) : make_unpack(*context.views, slot, m, at);
+        at += m.bytes;
+      }
+    }
+  }
+
+  static void prepare([[maybe_unused]] Round& r) {
+#if HALOSCOPE_HAVE_NEIGHBOR_INIT
+    if (r.graph != MPI_COMM_NULL)
+      MPI_Neighbor_alltoallw_init(r.out.data, r.out.counts.data(), r.out.offsets.data(), r.out.types.data(), r.in.data,
+                                  r.in.counts.data(), r.in.offsets.data(), r.in.types.data(), r.graph, MPI_INFO_NULL,
+                                  &r.request);
+#endif
+  }
+
+  /// The blocking form is called where it has to be waited for,
+  /// so that work can be done before; a rank that only sends never waits, and must not keep its receivers waiting.
+  void begin(Round& r) {
+    r.pending.store(true, std::memory_order_relaxed);
+    if (options_.form == Form::persistent) MPI_Start(&r.request);
+    if (options_.form == Form::nonblocking)
+      MPI_Ineighbor_alltoallw(r.out.data, r.out.counts.data(), r.out.offsets.data(), r.out.types.data(), r.in.data,
+                              r.in.counts.data(), r.in.offsets.data(), r.in.types.data(), r.graph, &r.request);
+    if (options_.form == Form::blocking && r.in.ids.empty()) finish(r);
+  }
+
+  bool test_round(Round& r) const {
+    if (!r.pending.load(std::memory_order_relaxed)) return true;
+    if (options_.form == Form::blocking) return false;
+    int done = 0;
+    MPI_Test(&r.request, &done, MPI_STATUS_IGNORE);
+    if (done) r.pending.store(false, std::memory_order_relaxed);
+    return done;
+  }
+  bool test_all(Ids ids, int slot) const {
+    bool all = true;
+    each_round(ids, slot, [&](Round& r) { all &= test_round(r); });
+    return all;
+  }
+
+  void finish(Round& r) const {
+    if (options_.form == Form::blocking && r.pending.load(std::memory_order_relaxed)) {
+      MPI_Neighbor_alltoallw(r.out.data, r.out.counts.data(), r.out.offsets.data(), r.out.types.data(), r.in.data,
+                             r.in.counts.data(), r.in.offsets.data(), r.in.types.data(), r.graph);
+      r.pending.store(false, std::memory_order_relaxed);
+    }
+    Spin spin(yield_);
+    while (!test_round(r)) spin.again();
+  }
+
+  void run_lists(Ids ids, int slot, Share share) const {
+    for (int id : ids) list(id, slot).run(share);
+  }
+
+  NeighborOptions options_;
+  bool yield_;
+  int rounds_per_slot_ = 1;
+  std::vector<Where> where_;       // by message id
+  std::vector<CopyList> packing_;  // [slot][message id]; empty unless packed
+  std::vector<Memory> buffers_;
+  std::vector<std::unique_ptr<Round>> rounds_;  // [slot][round]
+};
+
+class Neighbor final : public Transport {
+ public:
+  std::string name() const override { return "neighbor"; }
+  std::string summary() const override {
+    return "neighbourhood collectives (MPI_Ineighbor_alltoallw on a distributed graph, straight from field memory); "
+           "blocking: called where it is awaited; persistent: prepared once (MPI 4); packed: through host buffers";
+  }
+  std::unique_ptr<Link> open(const LinkContext& context, const std::vector<std::string>& words) const override {
+    check_options(name(), words);
+#if HALOSCOPE_SIMULATED_MPI
+    throw UnavailableError(
+        "transport neighbor needs neighbourhood collectives, which SMPI declares but does not have; use p2p or "
+        "persistent, or a build on a real MPI");
+#endif
+    NeighborOptions chosen;
+    chosen.packed = has(words, "packed");
+    if (has(words, "blocking")) chosen.form = Form::blocking;
+    if (has(words, "persistent")) chosen.form = Form::persistent;
+#if !HALOSCOPE_HAVE_NEIGHBOR_INIT
+    if (chosen.form == Form::persistent)
+      throw UnavailableError(
+          "option persistent of transport neighbor needs MPI_Neighbor_alltoallw_init, which this "
+          "MPI lacks; drop the option, or build with an MPI 4 library such as MPICH 4 or Open MPI 5");
+#endif
+    return std::make_unique<NeighborLink>(context, chosen);
+  }
+};
+
+}  // namespace
+
+const Transport& neighbor_transport() {
+  static const Neighbor transport;
+  return transport;
+}
+
+}  // namespace haloscope

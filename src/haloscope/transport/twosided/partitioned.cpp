@@ -1,0 +1,212 @@
+// Partitioned messages (MPI 4): each message is one buffer of equal partitions, one per thread of the team. A thread
+// packs its share of every region into its partition and makes it ready at once, while others still pack.
+#include <sched.h>
+
+#include <algorithm>
+#include <atomic>
+
+#include "haloscope/core/spin.hpp"
+#include "haloscope/error.hpp"
+#include "haloscope/field/memory.hpp"
+#include "haloscope/pack/region_copy.hpp"
+#include "haloscope/strategy.hpp"
+#include "haloscope/transport/builtin.hpp"
+#include "haloscope/transport/twosided/message_link.hpp"
+
+namespace haloscope {
+namespace {
+
+#if HALOSCOPE_HAVE_PARTITIONED
+
+/// The regions of one share of a message. Both ends cut alike: boxes of a region have the same extents there.
+Message part_of(const Message& message, Share share, const Plan& plan) {
+  Message part = message;
+  part.regions.clear();
+  part.bytes = 0;
+  for (const Region& region : message.regions) {
+    const Box box = haloscope::part_of(region.box, share);
+    if (box.empty()) continue;
+    part.regions.push_back({region.quantity, box});
+    part.bytes += box.volume() * plan.spec.quantities[region.quantity].element_bytes;
+  }
+  return part;
+}
+
+class PartitionedLink final : public Link {
+ public:
+  /// @param late  the control thread makes all partitions ready, in send().
+  PartitionedLink(const LinkContext& context, bool late)
+      : partitions_(std::max(1, context.threads)), late_(late), yield_(context.yield) {
+    check_views(context);
+    messages_ = context.plan->messages.size();
+    const std::size_t slots = context.views->front().size();
+    ports_ = std::vector<Port>(slots * messages_);
+    for (std::size_t slot = 0; slot < slots; ++slot)
+      for (std::size_t id = 0; id < messages_; ++id)
+        if (context.moves(static_cast<int>(id))) prepare(context, static_cast<int>(id), static_cast<int>(slot));
+  }
+  ~PartitionedLink() override {
+    for (Port& p : ports_) settle(p);
+    for (Port& p : ports_)
+      if (p.request != MPI_REQUEST_NULL) MPI_Request_free(&p.request);
+  }
+
+  void post(Ids in, int slot) override {
+    for (int id : in) start(port(id, slot));
+  }
+  void pack(Ids out, int slot, Share share) override {
+    for (int id : out) {
+      Port& p = port(id, slot);
+      if (!late_) start(p);
+      each_partition(share, [&](int partition) {
+        p.packing[partition].run();
+        if (!late_) MPI_Pready(partition, p.request);
+      });
+    }
+  }
+  void send(Ids out, int slot) override {
+    for (int id : out) {
+      Port& p = port(id, slot);
+      if (!late_) continue;
+      start(p);
+      MPI_Pready_range(0, partitions_ - 1, p.request);
+    }
+  }
+  bool test(Ids in, int slot) override { return test_all(in, slot); }
+  void wait(Ids in, int slot) override {
+    for (int id : in) settle(port(id, slot));
+  }
+  void unpack(Ids in, int slot, Share share) override {
+    for (int id : in) {
+      const Port& p = port(id, slot);
+      each_partition(share, [&](int partition) { p.packing[partition].run(); });
+    }
+  }
+  std::int64_t packing_lines(Ids ids, int slot) const override {
+    std::int64_t lines = 0;
+    for (int id : ids)
+      for (const CopyList& list : port(id, slot).packing) lines += list.lines();
+    return lines;
+  }
+  bool test_complete(Ids out, int slot) override { return test_all(out, slot); }
+  void complete(Ids out, int slot) override {
+    for (int id : out) settle(port(id, slot));
+  }
+  int waiting_for(Ids in, int slot) const override {
+    for (int id : in)
+      if (const Port& p = port(id, slot); p.state.load(std::memory_order_relaxed) != State::idle) return p.peer;
+    return -1;
+  }
+
+ private:
+  enum class State { idle, starting, started };
+  /// One message in one slot.
+  struct Port {
+    int peer = 0;
+    MPI_Request request = MPI_REQUEST_NULL;
+    std::vector<CopyList> packing;  // by partition: gathers (out) or scatters (in)
+    std::atomic<State> state = State::idle;
+  };
+
+  Port& port(int id, int slot) { return ports_[slot * messages_ + id]; }
+  const Port& port(int id, int slot) const { return ports_[slot * messages_ + id]; }
+
+  /// Lays the message out, partition after partition, each with room for the largest and whole cache lines long.
+  void prepare(const LinkContext& context, int id, int slot) {
+    const Message& message = context.plan->messages[id];
+    Port& p = port(id, slot);
+    p.peer = message.peer;
+    std::vector<Message> parts;
+    std::int64_t room = 0;
+    for (int i = 0; i < partitions_; ++i) {
+      parts.push_back(part_of(message, {i, partitions_}, *context.plan));
+      room = std::max(room, static_cast<std::int64_t>(whole_lines(parts.back().bytes)));
+    }
+    std::byte* at = buffers_.emplace_back(static_cast<std::size_t>(room * partitions_)).data();
+    const int peer = message.peer, tag = message.tag;
+    if (message.out)
+      MPI_Psend_init(at, partitions_, room, MPI_BYTE, peer, tag, context.comm, MPI_INFO_NULL, &p.request);
+    else
+      MPI_Precv_init(at, partitions_, room, MPI_BYTE, peer, tag, context.comm, MPI_INFO_NULL, &p.request);
+    for (const Message& part : parts) {
+      p.packing.push_back(message.out ? make_pack(*context.views, slot, part, at)
+                                      : make_unpack(*context.views, slot, part, at));
+      at += room;
+    }
+  }
+
+  /// Once per exchange, by whichever thread comes first; the others wait until it is done.
+  static void start(Port& p) {
+    State expected = State::idle;
+    if (p.state.compare_exchange_strong(expected, State::starting, std::memory_order_acq_rel)) {
+      MPI_Start(&p.request);
+      p.state.store(State::started, std::memory_order_release);
+    }
+    while (p.state.load(std::memory_order_acquire) == State::starting) sched_yield();
+  }
+
+  template <class F>
+  void each_partition(Share share, F f) const {
+    const auto end = share_end(partitions_, share);
+    for (auto partition = share_begin(partitions_, share); partition < end; ++partition) f(static_cast<int>(partition));
+  }
+
+  static bool test_port(Port& p) {
+    if (p.state.load(std::memory_order_relaxed) == State::idle) return true;
+    int done = 0;
+    MPI_Test(&p.request, &done, MPI_STATUS_IGNORE);
+    if (done) p.state.store(State::idle, std::memory_order_relaxed);
+    return done;
+  }
+  bool test_all(Ids ids, int slot) {
+    return std::all_of(ids.begin(), ids.end(), [&](int id) { return test_port(port(id, slot)); });
+  }
+  void settle(Port& p) const {
+    Spin spin(yield_);
+    while (!test_port(p)) spin.again();
+  }
+
+  int partitions_;
+  bool late_, yield_;
+  std::size_t messages_ = 0;
+  std::vector<Memory> buffers_;
+  std::vector<Port> ports_;  // never resized: [slot][message id]
+};
+
+/// Threads may make partitions ready themselves only where all of them may call MPI.
+bool only_one_thread_calls(const LinkContext& context) {
+  int level = 0;
+  MPI_Query_thread(&level);
+  return level < MPI_THREAD_MULTIPLE && context.threads > 1;
+}
+
+#endif
+
+class Partitioned final : public Transport {
+ public:
+  std::string name() const override { return "partitioned"; }
+  std::string summary() const override {
+    return "partitioned messages (MPI 4), one partition per thread, made ready by the thread that has packed it where "
+           "MPI was initialised for that; late: made ready together once all have packed";
+  }
+  std::unique_ptr<Link> open([[maybe_unused]] const LinkContext& context,
+                             const std::vector<std::string>& words) const override {
+    check_options(name(), words);
+#if HALOSCOPE_HAVE_PARTITIONED
+    return std::make_unique<PartitionedLink>(context, !words.empty() || only_one_thread_calls(context));
+#else
+    throw UnavailableError(
+        "transport partitioned needs MPI_Psend_init, which this MPI lacks; use p2p or persistent, or "
+        "build with an MPI 4 library such as MPICH 4 or Open MPI 5");
+#endif
+  }
+};
+
+}  // namespace
+
+const Transport& partitioned_transport() {
+  static const Partitioned transport;
+  return transport;
+}
+
+}  // namespace haloscope

@@ -1,0 +1,60 @@
+// Persistent requests: matched arguments are handed to MPI once per message and slot, then only started.
+#include "haloscope/error.hpp"
+#include "haloscope/transport/builtin.hpp"
+#include "haloscope/transport/twosided/message_link.hpp"
+
+namespace haloscope {
+namespace {
+
+class PersistentLink final : public MessageLink {
+ public:
+  PersistentLink(const LinkContext& context, const MessageOptions& options) : MessageLink(context, options) {
+    for (int slot = 0; slot < slots(); ++slot)
+      for (int id = 0; id < messages(); ++id) {
+        if (!context.moves(id)) continue;
+        Port& p = port(id, slot);
+        const int count = p.type.count();
+        if (p.out)
+          MPI_Send_init(p.data, count, p.type.type(), p.peer, p.tag, this->comm(), &p.request);
+        else
+          MPI_Recv_init(p.data, count, p.type.type(), p.peer, p.tag, this->comm(), &p.request);
+      }
+  }
+  ~PersistentLink() override {
+    finish();
+    for (int slot = 0; slot < slots(); ++slot)
+      for (int id = 0; id < messages(); ++id)
+        if (MPI_Request& request = port(id, slot).request; request != MPI_REQUEST_NULL) MPI_Request_free(&request);
+  }
+
+ private:
+  void start_receive(Port& p) override { MPI_Start(&p.request); }
+  void start_send(Port& p) override { MPI_Start(&p.request); }
+};
+
+class Persistent final : public Transport {
+ public:
+  std::string name() const override { return "persistent"; }
+  std::string summary() const override {
+    return "MPI messages prepared once per slot and restarted in every exchange; testany and datatype as for p2p";
+  }
+  std::unique_ptr<Link> open(const LinkContext& context, const std::vector<std::string>& words) const override {
+    const MessageOptions options = MessageOptions::parse(name(), words);
+#if HALOSCOPE_SIMULATED_MPI
+    if (options.datatype)
+      throw UnavailableError(
+          "option datatype of transport persistent: SMPI gathers the data when a request is made, not when it is "
+          "started; use p2p:datatype or persistent");
+#endif
+    return std::make_unique<PersistentLink>(context, options);
+  }
+};
+
+}  // namespace
+
+const Transport& persistent_transport() {
+  static const Persistent transport;
+  return transport;
+}
+
+}  // namespace haloscope
