@@ -45,6 +45,13 @@ def test_the_bar_is_met_by_the_median_in_the_direction_given(changes, value, hol
     assert found["holds"] is holds
 
 
+def test_a_case_without_a_bar_is_reported_and_not_judged():
+    found = bench.judged([case(bar=None)])
+    assert found["value"] == pytest.approx(2.10) and found["holds"] is None
+    row = bench.table([found | {"environment": {"mpi_library": "MPICH Version: 5.0.2"}}]).splitlines()[-1]
+    assert [cell.strip() for cell in row.split("|")[7:9]] == ["none", ""]
+
+
 def test_of_several_launches_each_counts_once_however_narrow_its_pairs():
     launches = [case(samples_a=[value] * 21, a=name) for value, name in ((1.0, "x"), (2.0, "y"), (9.0, "y"))]
     found = bench.judged(launches)
@@ -105,15 +112,65 @@ def test_a_program_that_fails_is_an_error_and_an_absent_one_is_named(monkeypatch
     assert "bench_that_is_not_built is not built" in capsys.readouterr().out
 
 
+def test_only_cases_with_a_bar_are_counted(monkeypatch, tmp_path, capsys):
+    lines = "".join(f"echo '{json.dumps(case(case=str(bar), bar=bar))}'\n" for bar in (None, 2.0, 3.0))
+    figure(monkeypatch, tmp_path, lines)
+    assert bench.main(["--figure", "f", "--quick"], standalone_mode=False) == 0
+    assert "1 of 2 cases with a bar reach it." in capsys.readouterr().out
+
+
 def test_an_unknown_figure_gets_the_nearest_names():
     with pytest.raises(errors.UsageProblem, match="did you mean exchange"):
         bench.main(["--figure", "exchnge"], standalone_mode=False)
 
 
-def test_the_regret_of_tuning_is_against_the_fastest_of_those_measured_again(monkeypatch, capsys):
-    """Launches of unequal pace pair: in each the pick takes 1.25 times the second of the finalists."""
+@pytest.fixture
+def script(monkeypatch):
+    """Return a function that imports a script of bench/ by its name."""
     monkeypatch.syspath_prepend(Path(bench.__file__).parent)
-    tune = importlib.import_module("tune")
+    return importlib.import_module
+
+
+def printed(capsys) -> list[dict]:
+    """What the lines that a script has printed are judged to be."""
+    return [bench.judged([json.loads(line)]) for line in capsys.readouterr().out.splitlines()]
+
+
+@pytest.mark.parametrize("name", ["plan", "predict"])
+def test_figures_of_whole_processes_run_each_command_as_often_and_in_turn(script, monkeypatch, capsys, name):
+    processes, commands = script("processes"), []
+    monkeypatch.setattr(processes.sys, "argv", [f"{name}.py", "--quick"])
+    monkeypatch.setattr(processes, "seconds", lambda command: commands.append(command) or 2.0)
+    cases = script(name).CASES
+    processes.report(name, cases)
+    assert commands == [command for command, _ in cases.values()] * (1 + processes.QUICK_RUNS)
+    found = printed(capsys)
+    assert [f["case"] for f in found] == list(cases)
+    assert {(f["value"], f["pairs"], f["unit"]) for f in found} == {(2.0, 2, "s")}
+    assert {f["bar"]: f["holds"] for f in found} == {bar: bar >= 2 for _, bar in cases.values()}
+
+
+@pytest.mark.parametrize(("slow", "flushed", "holds"), [(9.0, 1.1, True), (9.0, 1.2, False), (1.1, 1.2, None)])
+def test_flushing_to_zero_is_judged_where_the_cpu_slows_down_without_it(script, capsys, slow, flushed, holds):
+    subnormal = script("subnormal")
+    [short, _] = subnormal.CASES
+
+    def of_work(factor: float):
+        rows = [[1.0] * short.blocks for _ in range(short.steps // short.window)]
+        for block in short.bands[short.steps]:
+            rows[-1][block] = factor
+        return short.of_work({"window": short.window, "seconds": rows}) * 3
+
+    subnormal.report(short, of_work(slow), of_work(flushed))
+    usual, zero = printed(capsys)
+    assert (usual["value"], usual["holds"]) == (pytest.approx(slow), None)
+    assert (zero["value"], zero["holds"]) == (pytest.approx(flushed), holds)
+    assert [f["notes"] == subnormal.NO_SLOWER for f in (usual, zero)] == [holds is None] * 2
+
+
+def test_the_regret_of_tuning_is_against_the_fastest_of_those_measured_again(script, monkeypatch, capsys):
+    """Launches of unequal pace pair: in each the pick takes 1.25 times the second of the finalists."""
+    tune = script("tune")
 
     def row(name: str, seconds: float) -> tables.Row:
         return tables.Row(name, {}, {f"launch-{n}": [seconds * n, seconds * n] for n in range(1, 6)}, [])
@@ -123,14 +180,13 @@ def test_the_regret_of_tuning_is_against_the_fastest_of_those_measured_again(mon
     assert [tune.regret(outcome, rows) for outcome in outcomes] == [pytest.approx(1.25), 1.0]
     monkeypatch.setattr(tune.tables, "rows", lambda found: list(rows.values()))
     tune.report(outcomes, [])
-    found = [bench.judged([json.loads(line)]) for line in capsys.readouterr().out.splitlines()]
+    found = printed(capsys)
     assert [f["value"] for f in found] == [pytest.approx(1.25**0.5), pytest.approx(0.1)]
     assert [f["holds"] for f in found] == [False, True]
 
 
-def test_every_case_of_the_tune_figure_has_candidates(monkeypatch):
-    monkeypatch.syspath_prepend(Path(bench.__file__).parent)
-    tune = importlib.import_module("tune")
+def test_every_case_of_the_tune_figure_has_candidates(script):
+    tune = script("tune")
     for app, side in tune.CASES:
         planned = command.space(app, tune.SPACE | {"cells": str(side)})
         assert len(planned.configurations) > 20

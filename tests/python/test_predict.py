@@ -1,9 +1,8 @@
-"""Predictions from a hand-made profile: hand-computed cases, rules that hold for all inputs, classes, limits."""
+"""Predictions from a hand-made profile: hand-computed cases, rules that hold for all inputs, classes."""
 
 from __future__ import annotations
 
 import dataclasses
-import time
 
 import pytest
 from hypothesis import given, settings
@@ -211,19 +210,19 @@ def test_more_latency_or_less_bandwidth_never_makes_a_step_shorter(toy, choice, 
         assert ask(changed(toy, slower), **choice).time_s >= before * (1 - 1e-9)
 
 
-# ---- limits of time ----------------------------------------------------------------------------------------------------
+# ---- many ranks --------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("strategy", ["ordered/p2p", "direct/p2p"])
-@pytest.mark.parametrize(("ranks", "grid", "limit"), [(2048, "8x16x16", 1.0), (100_000, "40x50x50", 10.0)])
-def test_many_ranks_are_predicted_in_time(toy, ranks, grid, limit, strategy):
+@pytest.mark.parametrize(("ranks", "grid"), [(2048, "8x16x16"), (100_000, "40x50x50")])
+def test_many_ranks_are_few_classes(toy, ranks, grid, strategy):
+    """Which is what makes their prediction quick: figure `predict`."""
     choice = core.Choice(
         cells=(1111, 1001, 999), periodic=(False, True, False), ranks=ranks, process_grid=grid, strategy=strategy
     )
-    start = time.process_time()
     found = model.predict(choice, toy)
-    assert time.process_time() - start < limit
-    assert found.classes > 8
+    assert 8 < found.classes < 200
+    assert found.time_s == pytest.approx(sum(found.terms.values()))
 
 
 # ---- intervals, ranges, refusals ---------------------------------------------------------------------------------------

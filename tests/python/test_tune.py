@@ -228,7 +228,7 @@ def test_a_launch_that_hangs_is_ended_and_recorded(tmp_path, monkeypatch):
     c = sweep.Configuration("laplace2d", (64, 64), ranks=2, settings=(("seconds", "0.01"), ("repetitions", "2")))
     record = isolated.Isolated(tmp_path / "t.jsonl", timeout_s=1.5).once(c, "rung-1")
     assert record["kind"] == "failed" and "1.5 s" in record["reason"]
-    assert 1.4 < record["tuning"]["wall_s"] < 12
+    assert record["tuning"]["wall_s"] > 1.5
     assert records.read(tmp_path / "t.jsonl").records == [record]
 
 

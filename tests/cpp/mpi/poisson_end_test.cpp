@@ -102,24 +102,68 @@ TEST(Poisson, SD2_TheChainSendsOneMessagePerRankAndIteration) {
   EXPECT_EQ(with - without, world_size() > 1 ? 20 : 0);
 }
 
+/// Lets the last rank begin an iteration only when rank 0 has begun the next one.
+struct FollowedByTheLast {
+  static constexpr std::int64_t iterations = 8;
+  std::int64_t latest = -1, held = 0;
+  static void before(void* self, const Op& op, std::int64_t iteration) {
+    auto& mine = *static_cast<FollowedByTheLast*>(self);
+    if (op.kind != OpKind::sweep || iteration == mine.latest) return;
+    mine.latest = iteration;
+    const int last = world_size() - 1;
+    if (world_rank() == 0 && iteration > 0) MPI_Send(nullptr, 0, MPI_BYTE, last, 98, MPI_COMM_WORLD);
+    if (world_rank() != last || iteration == iterations - 1) return;
+    MPI_Recv(nullptr, 0, MPI_BYTE, 0, 98, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+    ++mine.held;
+  }
+};
+
+// In step, ranks would wait for each other here for ever.
 TEST(Poisson, SB2_RanksAreInDifferentIterationsAtOneTime) {
   if (world_size() == 1) GTEST_SKIP() << "one rank has nobody to be ahead of";
+  FollowedByTheLast followed;
   SimulationOptions options;
   options.runner.trace_events = 100000;
-  // Each sweep takes a while, so that who is where does not depend on the scheduler.
-  Fault fault = Fault::parse("delay:rank=0,step=-1,seconds=0.002,op=sweep");
-  options.runner.injection = {&Fault::before, &fault};
+  options.runner.injection = {&FollowedByTheLast::before, &followed};
   const Solved s = solve(choice_of("gauss-seidel", 1), start_from("random"), {8, 0, ""}, options);
+  if (world_rank() == world_size() - 1) {
+    EXPECT_EQ(followed.held, 7);
+  }
   std::vector<double> begin(8, 1e300);  // of this rank's first sweep of each iteration
   for (const Runner* runner : s.simulation->runners())
     for (const TraceEvent& e : runner->trace())
       if (runner->program().ops[e.op].kind == OpKind::sweep) begin[e.step] = std::min(begin[e.step], e.begin_s);
   std::vector<double> all(8 * world_size());
   MPI_Allgather(begin.data(), 8, MPI_DOUBLE, all.data(), 8, MPI_DOUBLE, MPI_COMM_WORLD);
-  int ahead = 0;  // iterations that rank 0 begins before the last rank has begun the one before
-  for (int k = 1; k < 8; ++k) ahead += all[k] < all[8 * (world_size() - 1) + k - 1] + (world_size() == 2 ? 1e-2 : 0);
-  EXPECT_GE(ahead, 5);
   for (int k = 1; k < 8; ++k) EXPECT_LT(all[k], all[8 * (world_size() - 1) + k]) << "the last rank leads in " << k;
+}
+
+TEST(Poisson, SH2_EveryLineIsMeteredInOneOfSoManyEvenBlocks) {
+  for (const std::int64_t lines : {7, 48, 49, 1127})
+    for (const int blocks : {1, 3, 7}) {
+      WorkMeter meter;
+      meter.lines = lines;
+      meter.blocks = blocks;
+      EXPECT_EQ(meter.first_line(0), 0);
+      EXPECT_EQ(meter.first_line(blocks), lines);
+      for (std::int64_t line = 0; line < lines; ++line) {
+        const int block = meter.block_of(line);
+        EXPECT_LE(meter.first_line(block), line);
+        EXPECT_GT(meter.first_line(block + 1), line);
+        EXPECT_LE(meter.first_line(block + 1) - meter.first_line(block), lines / blocks + 1);
+        EXPECT_GE(meter.first_line(block + 1) - meter.first_line(block), lines / blocks);
+      }
+    }
+}
+
+TEST(Poisson, SH2_MeteredSecondsAreAddedUpByWindowAndBlock) {
+  WorkMeter meter;
+  meter.blocks = 3;
+  meter.window = 10;
+  meter.lines = 9;
+  for (std::int64_t iteration = 0; iteration < 25; ++iteration) meter.add(iteration, 1, 0.5);
+  meter.add(0, 2, 4);
+  EXPECT_EQ(meter.seconds, (std::vector<double>{0, 5, 4, 0, 5, 0, 0, 2.5, 0}));
 }
 
 TEST(Poisson, ThreadsDoNotChangeTheBytes) {

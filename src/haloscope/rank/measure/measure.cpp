@@ -1,7 +1,6 @@
 #include "haloscope/rank/measure/measure.hpp"
 
 #include <algorithm>
-#include <cmath>
 #include <cstdio>
 #include <fstream>
 #include <numeric>
@@ -11,6 +10,7 @@
 #include "haloscope/error.hpp"
 #include "haloscope/rank/measure/environment.hpp"
 #include "haloscope/rank/measure/poisson_record.hpp"
+#include "haloscope/rank/measure/steps.hpp"
 #include "haloscope/rank/watch/timeline.hpp"
 
 namespace haloscope {
@@ -131,21 +131,18 @@ Json verify(Session& s, const Request& asked, Simulation& simulation) {
           {"canaries", everywhere}};
 }
 
-/// Steps per repetition: as asked, or enough for `seconds`, found by growing; a multiple of the depth. A fifth more
-/// than the trial needed, so that a quicker repetition still lasts long enough.
+/// Steps per repetition: as asked, or enough for `seconds`, found by trials; a multiple of the depth.
 std::int64_t choose_steps(Session& s, const Request& request, Simulation& simulation) {
   if (request.seconds <= 0) return request.steps;
-  const double wanted_s = 1.2 * request.seconds;
-  std::int64_t steps = request.choice.depth;
-  for (;;) {
+  std::int64_t steps = 0, next = request.choice.depth;
+  while (next != steps) {
+    steps = next;
     const double begin = time_after_barrier(s);
     simulation.run(steps);
     const double took = largest(time_after_barrier(s) - begin, s.comm);
-    if (took >= wanted_s) return steps;
-    const double factor = took > 0.1 * wanted_s ? 1.1 * wanted_s / took : 4;
-    const auto wanted = static_cast<std::int64_t>(std::ceil(static_cast<double>(steps) * factor));
-    steps = (wanted + request.choice.depth - 1) / request.choice.depth * request.choice.depth;
+    next = next_steps(steps, took, request.seconds, request.choice.depth);
   }
+  return steps;
 }
 
 Json request_json(const Request& r, const Simulation& simulation, std::int64_t steps) {

@@ -12,8 +12,8 @@
 #include <utility>
 #include <vector>
 
-#include "haloscope/pack/block_copy.hpp"
 #include "haloscope/field/memory.hpp"
+#include "haloscope/pack/block_copy.hpp"
 #include "haloscope/transport.hpp"
 #include "haloscope/transport/twosided/datatype.hpp"
 

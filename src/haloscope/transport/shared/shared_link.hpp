@@ -7,8 +7,8 @@
 #include <string>
 #include <vector>
 
-#include "haloscope/pack/block_copy.hpp"
 #include "haloscope/comm/shared_memory.hpp"
+#include "haloscope/pack/block_copy.hpp"
 #include "haloscope/transport.hpp"
 #include "haloscope/transport/shared/flags.hpp"
 

@@ -1,0 +1,86 @@
+"""Figure `subnormal`: how much longer the blocks of lines compute whose numbers have left the normal range.
+
+The front of poisson2d's solution moves inwards from the border, and ahead of it numbers are subnormal: there a sweep
+takes longer on many CPUs, not on all, and flushing to zero is to make that end. Where a CPU does not slow down, nothing
+is judged, and the line says so.
+"""
+
+from __future__ import annotations
+
+import json
+import statistics
+import subprocess
+import sys
+import tempfile
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from haloscope.report import records
+from haloscope.studies.schroeter2021 import partdiff
+
+FIGURE = "subnormal"
+NO_SLOWER = "this CPU does not slow down"
+Pairs = list[tuple[float, float]]  # seconds of a slow block (their mean) and of the median block
+
+
+@dataclass(frozen=True)
+class Case:
+    """A problem, and where the front is. bands: the blocks in it, by the last iteration of a window."""
+
+    name: str
+    interlines: int
+    steps: int
+    blocks: int
+    window: int
+    bands: Mapping[int, Sequence[int]]
+    runs: int
+
+    def pairs(self, *words: str) -> Pairs:
+        """Run it once, alone on one core, and return what each of its windows gives. Raises CalledProcessError."""
+        with tempfile.TemporaryDirectory() as folder:
+            file = Path(folder) / "r.jsonl"
+            asked = {"interlines": self.interlines, "steps": self.steps, "work-blocks": self.blocks, "output": file,
+                     "work-window": self.window, "ranks": 1, "launches": 1, "repetitions": 1, "warmup": 0, "verify": 0}  # fmt: skip
+            options = [word for name, value in asked.items() for word in (f"--{name}", str(value))]
+            command = [sys.executable, "-m", "haloscope.cli", "run", "poisson2d", *options, *words]
+            subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
+            (record,) = records.read(file).measurements
+        return self.of_work(record["poisson"]["work"])
+
+    def of_work(self, work: dict) -> Pairs:
+        """Return the pairs of a record's table of work."""
+        rows = {end: work["seconds"][(end - 1) // self.window] for end in self.bands}
+        return [(statistics.mean(row[b] for b in self.bands[end]), statistics.median(row)) for end, row in rows.items()]
+
+
+CASES = (
+    Case("256 interlines, iteration 600", 256, 600, 48, 50, {600: (13, 34)}, 20),
+    # Which ranks of 16 the study found to be slow, and when.
+    Case("512 interlines, iterations 2500 and 5000", 512, 5000, 16, 100, {2500: (5, 10), 5000: (7, 8)}, 3),
+)
+
+
+def report(case: Case, usual: Pairs, flushed: Pairs) -> None:
+    """Print the two lines of a case: as usual, which is the CPU's affair and has no bar, and flushed to zero."""
+    slow = statistics.median(a / b for a, b in usual) > partdiff.SLOW
+    bar = partdiff.SLOW if slow else None
+    for name, pairs, judged in ((case.name, usual, None), (f"{case.name}, flushed to zero", flushed, bar)):
+        line = {"figure": FIGURE, "case": name, "unit": "ratio", "value": "a/b", "direction": "<=", "bar": judged}
+        line |= {"a": "blocks at the front", "b": "median block", "notes": "" if slow else NO_SLOWER}
+        print(json.dumps(line | {"samples_a": [a for a, _ in pairs], "samples_b": [b for _, b in pairs]}), flush=True)
+
+
+def main() -> None:
+    """Measure every case as usual and flushed to zero in turn. With --quick the first one, twice."""
+    quick = "--quick" in sys.argv
+    for case in CASES[: 1 if quick else None]:
+        usual, flushed = [], []
+        for _ in range(2 if quick else case.runs):
+            usual += case.pairs()
+            flushed += case.pairs("--ftz", "on")
+        report(case, usual, flushed)
+
+
+if __name__ == "__main__":
+    main()
