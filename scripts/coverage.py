@@ -1,81 +1,258 @@
 #!/usr/bin/env python3
-"""Write docs/coverage.md: which tests show which row of the studies' checklists to hold, from a JUnit report.
+"""Write docs/coverage.md: which checklist rows of the studies hold, from the checklists and JUnit reports of a test run.
 
     python -m pytest --junitxml=build/tests.xml tests && scripts/coverage.py build/tests.xml
 
-Tests name their rows by a pytest marker (`@pytest.mark.ids("W8")`) or at the start of a GoogleTest name (`W8_...`).
-Runs nothing itself. A row is `passed` when at least one test names it and all that do passed; `failed` when one of
-them did not; else `open`.
+Runs nothing itself. The rows, their acceptance tests and how far the tests reach are in
+python/haloscope/data/checklists/, a file per study. A test names the rows that it shows by a marker
+(`@pytest.mark.ids("W8")`) or at the start of its GoogleTest name (`W8_...`). What the tests found:
+
+- `holds`: assessed as such, a test that names the row passed, and none failed;
+- `weaker`: a test passed, but the tests assert less than the acceptance test, ran at fewer rank counts than it asks for,
+  or left out the case that it asks for;
+- `open`: anything else, whatever the assessment says.
+
+Skipped and deselected cases do not count as run. An id that no checklist has is an error: no page is written.
 """
 
 from __future__ import annotations
 
 import argparse
 import csv
+import re
 import sys
 import xml.etree.ElementTree as xml
 from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
-CHECKLISTS = ROOT / "python" / "haloscope" / "data" / "checklists.csv"
-SCOPES = {"now": "", "gpu": "needs a GPU back end", "later": "needs the model"}
+CHECKLISTS = ROOT / "python" / "haloscope" / "data" / "checklists"
+STATES = ("holds", "weaker", "open")
+HEADINGS = {"holds": "holds", "weaker": "weaker than it says", "open": "open"}
+STUDIES = {
+    "white2011": "White and Dongarra 2011: overlap in 3D advection on hybrid machines. *Equal* means a relative difference "
+    "of at most 1e-14 from implementation A with one thread, or the same bytes where sums have the same order.",
+    "valen2023": "Valen 2023: deep halos, exchanges and overlap in 2D on GPUs. *Bit-exact* means the bytes of one rank with "
+    "one full periodic sweep per iteration, in all own points, from random data.",
+    "schroeter2021": "Schroeter 2021: one-sided, two-sided and shared-memory MPI for a Poisson solver. *Bit-exact* means the "
+    "bytes of the sequential program in the whole field. Parallel rows ask for 1, 2, 3, 4, 7 and 8 ranks at least, with lines "
+    "that do not divide evenly.",
+    "vanecek2020": "Vanecek 2020: blocks of a GPU that tell the CPU when to send. Rows NX1 to NX7 are ideas that the thesis "
+    "proposes and does not implement.",
+    "davis2017": "Davis 2017: a performance model of a hydrodynamics code, its optimisations, and a linear solver. Rows DC, "
+    "DD1, DD3, DF and DH2 need printed data only.",
+}
+INTRODUCTION = """# What the studies' checklists ask for, and what holds
+
+Made by `scripts/coverage.py` from `python/haloscope/data/checklists/` and a test report; not to be edited.
+
+Each row has an acceptance test. Its tests were read against it:
+
+- **holds**: tests that name the row assert what the acceptance test asks for, and passed.
+- **weaker than it says**: they passed, but assert less; the list below the table says what is missing.
+- **open**: nothing shows the row, a test that names it failed, or none of them passed.
+
+*Tests* counts those that passed of those that name the row. *Ranks* are the numbers of MPI ranks at which they ran,
+where the report has any; skipped and deselected cases did not run. A rank count says that a test ran there, not that it
+tried every combination: suite `Strategies` takes a sample, the smaller the more ranks. *Device* says whether a card took
+part or only an imitation of one, for rows of which that matters.
+"""
 
 
-def outcomes(reports: list[Path]) -> dict[str, dict[str, str]]:
-    """Return id -> test -> passed, failed or skipped."""
-    found: dict[str, dict[str, str]] = defaultdict(dict)
-    for case in (case for report in reports for case in xml.parse(report).iter("testcase")):
-        own = f"{case.get('classname', '').split('.')[-1]}::{case.get('name', '').split('[')[0]}"
-        for item in case.iter("property"):
-            if item.get("name") == "ids":
-                for row in item.get("value", "").split():
-                    _add(found[row], own, _state(case))
-            elif item.get("name") == "covers":
-                rows, test, state = item.get("value", "").split("|")
-                for row in rows.split():
-                    _add(found[row], test.split(" (")[0], state)
+@dataclass(frozen=True)
+class Row:
+    """A row of a checklist: what it asks for, and the verdict on what its tests assert."""
+
+    id: str
+    title: str
+    acceptance: str
+    verdict: str
+    missing: str = ""  # what keeps it from holding
+    ranks: frozenset[int] = frozenset()  # rank counts that the acceptance test asks for
+    case: str = ""  # the test that is the acceptance case itself, where others only come near it
+    device: bool = False  # whether it matters that a device took part
+
+
+@dataclass
+class Test:
+    """What one test did, over all its cases (parameters, rank counts)."""
+
+    state: str = "skipped"
+    ranks: set[int] = field(default_factory=set)  # of the cases that passed
+    card: bool = False
+
+    def add(self, state: str, ranks: Iterable[int], card: bool) -> None:
+        """Count a case: the test passed if one did and none failed."""
+        self.state = max(self.state, state, key=("skipped", "passed", "failed").index)
+        if state == "passed":
+            self.ranks.update(ranks)
+            self.card |= card
+
+
+@dataclass(frozen=True)
+class Judged:
+    """A row with its state and what stands behind that."""
+
+    row: Row
+    tests: Mapping[str, Test]
+    state: str
+    reasons: Sequence[str]
+
+    @property
+    def passed(self) -> list[Test]:
+        """Return the tests that passed."""
+        return [test for test in self.tests.values() if test.state == "passed"]
+
+    @property
+    def ranks(self) -> set[int]:
+        """Return the rank counts at which tests of this row passed."""
+        return set().union(*(test.ranks for test in self.passed))
+
+
+def read(folder: Path = CHECKLISTS) -> dict[str, list[Row]]:
+    """Return study -> rows."""
+    found = {}
+    for study in STUDIES:
+        with (folder / f"{study}.csv").open(newline="") as file:
+            found[study] = [
+                Row(**{**line, "ranks": frozenset(map(int, line["ranks"].split())), "device": line["device"] == "yes"})
+                for line in csv.DictReader(file)
+            ]
     return found
 
 
-def _state(case: xml.Element) -> str:
+def outcomes(reports: Sequence[Path]) -> dict[str, dict[str, Test]]:
+    """Return id -> name of a test -> what it did."""
+    found: dict[str, dict[str, Test]] = defaultdict(lambda: defaultdict(Test))
+    for case in (case for report in reports for case in xml.parse(report).iter("testcase")):
+        properties = [(p.get("name"), p.get("value", "")) for p in case.iter("property")]
+        card = ("device", "card") in properties
+        for ids, test, state, ranks in _claims(case, properties):
+            for row in ids:
+                found[row][test].add(state, ranks, card)
+    return found
+
+
+def _claims(case: xml.Element, properties: Sequence[tuple]) -> Iterator[tuple[list[str], str, str, list[int]]]:
+    """Yield (ids, test, state, rank counts) of a test case; of each GoogleTest in it where it runs a suite of them."""
+    values: dict[str, list[str]] = defaultdict(list)
+    for name, value in properties:
+        values[name].append(value)
     children = {child.tag for child in case}
-    return "failed" if children & {"failure", "error"} else "skipped" if "skipped" in children else "passed"
+    state = "failed" if children & {"failure", "error"} else "skipped" if "skipped" in children else "passed"
+    ids, ranks = (" ".join(values[name]).split() for name in ("ids", "ranks"))
+    if ids:
+        own = f"{case.get('classname', '').split('.')[-1]}::{case.get('name', '').split('[')[0]}"
+        yield ids, own, state, [int(n) for n in ranks]
+    for covers in values["covers"]:
+        some, test, its_state = covers.split("|")
+        name, count = re.fullmatch(r"(.*?)(?: \((\d+) ranks\))?", test).groups()
+        bare = re.sub(r"^\w+/|(?<=\w)/.*", "", name)  # All/Suite.Name/parameter
+        yield some.split(), bare, its_state, [int(count)] if count else []
 
 
-def _add(tests: dict[str, str], test: str, state: str) -> None:
-    """A test with several cases (parameters, rank counts) counts as one: it passed if one did and none failed."""
-    order = ("skipped", "passed", "failed")
-    tests[test] = max(tests.get(test, "skipped"), state, key=order.index)
+def judge(row: Row, tests: Mapping[str, Test]) -> Judged:
+    """Return the state of a row and why it does not hold."""
+    passed = {name: test for name, test in tests.items() if test.state == "passed"}
+    failed = sorted(name for name, test in tests.items() if test.state == "failed")
+    state = row.verdict
+    reasons = [row.missing] if row.missing else []
+    reasons += [f"`{name}` failed." for name in failed]
+    if state != "open" and not (passed or failed):
+        reasons.append("No test that names the row passed.")
+    if failed or not passed:
+        state = "open"
+    if state != "open":
+        absent = row.ranks - set().union(*(test.ranks for test in passed.values()))
+        if absent:
+            reasons.append(f"Not run on {ranges(absent)} ranks.")
+        if row.case and row.case not in passed:
+            reasons.append(f"The acceptance case itself, `{row.case}`, was not run.")
+        if reasons:
+            state = "weaker"
+    return Judged(row, tests, state, reasons)
 
 
-def row_state(tests: dict[str, str]) -> str:
-    """Return passed, failed or open."""
-    if "failed" in tests.values():
-        return "failed"
-    return "passed" if "passed" in tests.values() else "open"
+def ranges(numbers: Iterable[int]) -> str:
+    """Return numbers as text, three and more consecutive ones as a range: 1-4, 7, 8."""
+    runs: list[list[int]] = []
+    for n in sorted(numbers):
+        if runs and n == runs[-1][-1] + 1:
+            runs[-1].append(n)
+        else:
+            runs.append([n])
+    return ", ".join(f"{run[0]}-{run[-1]}" if len(run) > 2 else ", ".join(map(str, run)) for run in runs)
 
 
-def document(rows: list[dict[str, str]], found: dict[str, dict[str, str]]) -> str:
+def document(judged: Mapping[str, Sequence[Judged]]) -> str:
     """Return the whole page as Markdown."""
-    lines = ["# What the studies' checklists ask for, and which tests show it", ""]
-    lines += ["Made by `scripts/coverage.py` from a test report; not to be edited.", ""]
-    for study in dict.fromkeys(row["study"] for row in rows):
-        mine = [row for row in rows if row["study"] == study]
-        states = [row_state(found.get(row["id"], {})) for row in mine]
-        lines += [f"## {study}: {states.count('passed')} of {len(mine)} rows passed", ""]
-        lines += ["| id | capability | state | tests |", "|:---|:---|:---|:---|"]
-        for row, state in zip(mine, states, strict=True):
-            tests = found.get(row["id"], {})
-            names = "<br>".join(f"`{name}`" + (f" ({s})" if s != "passed" else "") for name, s in sorted(tests.items()))
-            why = f" ({SCOPES[row['scope']]})" if state == "open" and SCOPES[row["scope"]] else ""
-            lines.append(f"| {row['id']} | {row['capability']} | {state}{why} | {names} |")
-        lines.append("")
-    return "\n".join(lines)
+    parts = [INTRODUCTION, summary(judged)]
+    for study, rows in judged.items():
+        parts += [f"## {study}", STUDIES[study], overview(rows), *_missing(rows), *_tests(rows)]
+    return "\n\n".join(part.strip() for part in parts) + "\n"
+
+
+def summary(judged: Mapping[str, Sequence[Judged]]) -> str:
+    """Return the table of counts per study."""
+    lines = [["study", "rows", *HEADINGS.values()]]
+    for study, rows in judged.items():
+        lines.append([study, len(rows), *([r.state for r in rows].count(state) for state in STATES)])
+    lines.append(["**all**", *(sum(line[i] for line in lines[1:]) for i in range(1, len(STATES) + 2))])
+    return _table(lines, ":---", *["---:"] * (len(STATES) + 1))
+
+
+def overview(rows: Sequence[Judged]) -> str:
+    """Return the table of a study's rows."""
+    devices = any(_device(r) for r in rows)
+    lines = [["id", "row", "acceptance test", "state", "tests", "ranks", *(["device"] if devices else [])]]
+    for r in rows:
+        count = f"{len(r.passed)}" if len(r.passed) == len(r.tests) else f"{len(r.passed)} of {len(r.tests)}"
+        lines.append([r.row.id, r.row.title, r.row.acceptance, HEADINGS[r.state], count if r.tests else "-",
+                      ranges(r.ranks) or "-", *([_device(r)] if devices else [])])  # fmt: skip
+    return _table(lines, *[":---"] * len(lines[0]))
+
+
+def _device(r: Judged) -> str:
+    if not r.row.device or r.state == "open":
+        return ""
+    return "card" if any(test.card for test in r.passed) else "imitated device"
+
+
+def _table(lines: Sequence[Sequence], *alignment: str) -> str:
+    escaped = [[str(cell).replace("|", r"\|") for cell in line] for line in lines]
+    return "\n".join(f"| {' | '.join(line)} |" for line in (escaped[0], alignment, *escaped[1:]))
+
+
+def _missing(rows: Sequence[Judged]) -> list[str]:
+    """What keeps rows from holding: a list for each state, rows with the same reasons together."""
+    parts = []
+    for state, heading in {"weaker": "What the weaker rows lack", "open": "Why rows are open"}.items():
+        ids: dict[str, list[str]] = defaultdict(list)
+        for r in rows:
+            if r.state == state:
+                ids[" ".join(r.reasons)].append(r.row.id)
+        lines = [f"- **{', '.join(some)}**: {why}" for why, some in ids.items()]
+        parts += [f"### {heading}", "\n".join(lines)] if lines else []
+    return parts
+
+
+def _tests(rows: Sequence[Judged]) -> list[str]:
+    """The tests that name each row, folded away."""
+    lines = []
+    for r in rows:
+        lines += [f"- **{r.row.id}**"] if r.tests else []
+        for name, test in sorted(r.tests.items()):
+            facts = [] if test.state == "passed" else [test.state]
+            if test.ranks:
+                facts.append(f"{ranges(test.ranks)} {'rank' if test.ranks == {1} else 'ranks'}")
+            lines.append(f"  - `{name}`" + (f": {', '.join(facts)}" if facts else ""))
+    return ["<details><summary>Tests that name these rows</summary>", "\n".join(lines), "</details>"] if lines else []
 
 
 def main(argv: list[str] | None = None) -> int:
-    """Write the page; return 1 when a test names a W, V, S or D row that the checklists do not have."""
+    """Write the page; return 1 when tests name rows that no checklist has, and 2 when a report is not there."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("reports", type=Path, nargs="+", metavar="REPORT", help="JUnit XML report of a pytest run")
     parser.add_argument("-o", "--output", type=Path, default=ROOT / "docs" / "coverage.md")
@@ -84,14 +261,15 @@ def main(argv: list[str] | None = None) -> int:
         if not report.is_file():
             print(f"coverage: {report} is not there; run pytest with --junitxml={report}", file=sys.stderr)
             return 2
-    with CHECKLISTS.open(newline="") as file:
-        rows = list(csv.DictReader(file))
-    found = outcomes(arguments.reports)
-    unknown = sorted(i for i in found if i[0] in "WVSD" and i not in {row["id"] for row in rows})
-    arguments.output.write_text(document(rows, found))
+    rows, found = read(), outcomes(arguments.reports)
+    unknown = sorted(found.keys() - {row.id for some in rows.values() for row in some})
+    for name in unknown:
+        print(f"coverage: no checklist has {name}, which {', '.join(sorted(found[name]))} names", file=sys.stderr)
     if unknown:
-        print(f"coverage: tests name rows that the checklists do not have: {', '.join(unknown)}", file=sys.stderr)
-    return 1 if unknown else 0
+        return 1
+    judged = {study: [judge(row, found.get(row.id, {})) for row in some] for study, some in rows.items()}
+    arguments.output.write_text(document(judged))
+    return 0
 
 
 if __name__ == "__main__":

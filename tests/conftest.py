@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from dataclasses import dataclass
 from pathlib import Path
+from unittest import mock
 
 import pytest
 
@@ -15,6 +16,7 @@ os.environ["HALOSCOPE_BUILD"] = str(Path(os.environ.get("HALOSCOPE_BUILD", ROOT 
 def pytest_configure(config):
     """Declare the markers."""
     config.addinivalue_line("markers", "ids(*names): rows of the studies' checklists that the test shows to hold")
+    config.addinivalue_line("markers", "card: runs on a GPU, so that its rows count as shown on a card")
     config.addinivalue_line("markers", "long: slow; part of `make check-long` only")
 
 
@@ -24,6 +26,28 @@ def pytest_collection_modifyitems(items):
         ids = [name for mark in item.iter_markers("ids") for name in mark.args]
         if ids:
             item.user_properties.append(("ids", " ".join(ids)))
+        if item.get_closest_marker("card"):
+            item.user_properties.append(("device", "card"))
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_call(item):
+    """Write into the JUnit report on how many ranks a test started programs."""
+    import haloscope.measure.answers  # noqa: F401 (keeps the function itself, or asking for --info would count)
+    from haloscope.measure import launch
+
+    started, words = set(), launch.launcher_words
+
+    def noted(path, ranks, threads):
+        started.add(ranks)
+        return words(path, ranks, threads)
+
+    try:
+        with mock.patch.object(launch, "launcher_words", noted):
+            return (yield)
+    finally:
+        if started:
+            item.user_properties.append(("ranks", " ".join(map(str, sorted(started)))))
 
 
 @dataclass

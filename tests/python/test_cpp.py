@@ -56,12 +56,33 @@ def test_gtest(program, suite, ranks, tmp_path, request):
     words = launch.launcher_words(launch.mpiexec(), ranks, 1) if ranks else []
     command = [*words, path, f"--gtest_filter={suite}.*", f"--gtest_output=json:{report}"]
     code, said = run_group(command, tmp_path)
-    for name, state in states(report):
-        ids = re.match(r"(?:[A-Z]+\d+_)*", name.split(".")[-1])[0].split("_")[:-1]
+    for name, outcome in outcomes(report, code, path, suite):
+        ids = rows_of(name)
         if ids:
             where = f" ({ranks} ranks)" if ranks else ""
-            request.node.user_properties.append(("covers", f"{' '.join(ids)}|{name}{where}|{state}"))
+            request.node.user_properties.append(("covers", f"{' '.join(ids)}|{name}{where}|{outcome}"))
     assert code == 0, said[-6000:]
+
+
+def rows_of(name: str) -> list[str]:
+    """Checklist rows that a GoogleTest names, at the start of its own name or of its parameter's: W8_.../W13_..."""
+    parts = name.split(".")[-1].split("/")
+    return [row for part in parts for row in re.match(r"(?:[A-Z]+\d+_)*", part)[0].split("_")[:-1]]
+
+
+def outcomes(report: Path, code: int, path: Path, suite: str) -> list[tuple[str, str]]:
+    """Name and state of each test; all failed where the program died, or failed on another rank than the reporting one."""
+    found = states(report)
+    if code != 0 and "failed" not in {outcome for _, outcome in found}:
+        return [(name, "failed") for name in names_of(path, suite)]
+    return found
+
+
+def names_of(path: Path, suite: str) -> list[str]:
+    """Names of all tests of a suite."""
+    command = [path, "--gtest_list_tests", f"--gtest_filter={suite}.*"]
+    listed = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+    return [f"{suite}.{name}" for name in re.findall(r"^  ([\w/]+)", listed, re.MULTILINE)]
 
 
 def run_group(command: list, folder: Path) -> tuple[int, str]:

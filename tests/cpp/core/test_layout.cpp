@@ -73,14 +73,14 @@ TEST(Decomposition, V3_TheFirstRanksGetTheRemainder) {
   EXPECT_EQ(layout.owned(2), (Box{{7, 0, 0}, {10, 4, 1}}));
 }
 
-TEST(Decomposition, A1_FiftyThreeCellsOnThreeRanks) {
+TEST(Decomposition, DA1_FiftyThreeCellsOnThreeRanks) {
   const Layout layout(cube(53), {1, 1, 3});
   EXPECT_EQ(layout.local_cells(0)[2], 18);
   EXPECT_EQ(layout.local_cells(1)[2], 18);
   EXPECT_EQ(layout.local_cells(2)[2], 17);
 }
 
-TEST(Decomposition, A1_RowsOfTable42) {
+TEST(Decomposition, DA1_RowsOfTable42) {
   const auto rows = published("davis2017/decomposition.csv");
   ASSERT_EQ(rows.size(), 5u);
   for (const Row& row : rows) {
@@ -101,7 +101,7 @@ TEST(Decomposition, A1_RowsOfTable42) {
   }
 }
 
-TEST(Decomposition, A1_PowersOfTwoAreThoseOfTable58) {
+TEST(Decomposition, DA1_PowersOfTwoAreThoseOfTable58) {
   std::set<int> seen;
   for (const Row& row : published("davis2017/pair_counts.csv")) {
     const int ranks = number(row, "pes");

@@ -153,7 +153,7 @@ std::pair<Layout, int> layout_of(const std::string& name, int direction) {
   return {Layout(grid, ranks), 0};
 }
 
-TEST(MessageSizes, C3_EverySizeOfThe2017StudyIsByteExact) {
+TEST(MessageSizes, DC3_EverySizeOfThe2017StudyIsByteExact) {
   const auto rows = published("davis2017/message_sizes.csv");
   ASSERT_EQ(rows.size(), 72u);
   for (const Row& row : rows) {
@@ -171,7 +171,7 @@ TEST(MessageSizes, C3_EverySizeOfThe2017StudyIsByteExact) {
   }
 }
 
-TEST(MessageSizes, A3_AtMostTwelveMessagesPerStageToFaceNeighboursOnly) {
+TEST(MessageSizes, DA3_AtMostTwelveMessagesPerStageToFaceNeighboursOnly) {
   for (const char* stage : {"Lartvis", "Mlagh1", "Mlagh2", "Madv", "Madvm"}) {
     const Plan plan = make_plan(Layout({3, {300, 300, 300}, {}}, {3, 3, 3}), 13, stage_spec(stage));
     EXPECT_LE(plan.messages_out(), 12);

@@ -140,7 +140,7 @@ TEST(Poisson, SA6_RanksOfOneLineKeepTheOrder) {
   expect_sequential(choice_of("gauss-seidel", 0), 6, 1);  // 7 lines: one per rank at 7 ranks, mixed at 4
 }
 
-TEST(Poisson, SC6_DelaysOfAnyRankDoNotChangeTheBytes) {
+TEST(Poisson, SB2_DelaysOfAnyRankDoNotChangeTheBytes) {
   for (int slow = 0; slow < world_size(); ++slow) {
     Fault fault = Fault::parse("delay:rank=0,step=-1,seconds=0.002");
     SimulationOptions options;
