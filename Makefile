@@ -19,12 +19,13 @@ demo: build
 test: build
 	$(VENV)/python -m pytest -q -m 'not long' tests
 
-# docs/coverage.md and the measured parts of README.md and docs/, from a test run and from results/.
+# docs/coverage.md, the measured parts of README.md and docs/ and the schema, from a test run, results/ and choice.def.
 docs: build
 	$(VENV)/python -m pytest -q -m 'not long' --junitxml=build/tests.xml tests | tee build/tests.txt
 	$(VENV)/python scripts/coverage.py build/tests.xml
 	tail -1 build/tests.txt > results/test.txt
 	$(VENV)/python scripts/pages.py
+	$(VENV)/python scripts/schema.py
 
 bench: build
 	$(VENV)/python -m bench $(if $(FIGURE),--figure $(FIGURE))
@@ -42,7 +43,7 @@ setup:
 
 format:
 	git ls-files '*.cpp' '*.hpp' '*.h' | xargs clang-format -i
-	$(VENV)/ruff format python tests bench && $(VENV)/ruff check --fix python tests bench
+	$(VENV)/ruff format python tests bench scripts && $(VENV)/ruff check --fix python tests bench scripts
 
 clean:
 	rm -rf build

@@ -20,7 +20,8 @@ from statistic import line, resampled
 from haloscope import core
 from haloscope.advice import validate
 from haloscope.measure.campaign import Campaign
-from haloscope.measure.sweep import Configuration, Sweep, choice
+from haloscope.measure.request import Request
+from haloscope.measure.space import Space
 from haloscope.model import profile as profiles
 from haloscope.report import records, stats, tables
 
@@ -30,9 +31,9 @@ KEPT = ROOT / "results" / "accuracy"
 SCRATCH = ROOT / "out" / "accuracy"
 LAUNCHES = 4  # halves of which tell how far a repetition would differ
 CONFIRMED = 5  # launches in which the pick and the fastest are measured again
-SETTINGS = (("seconds", "0.04"), ("repetitions", "2"))
+HOW = {"seconds": 0.04, "repetitions": 2}
 EXCHANGES = ("ordered/p2p", "ordered:merged,self-first/persistent", "ordered/shared", "ordered/rma-pscw")
-# Strategy, schedule, depth, region; what is illegal for an app is left out.
+# Strategy, schedule, depth, substeps; what is illegal for an app is left out.
 CHOICES = (
     *((strategy, "bulk", depth, "full") for strategy in EXCHANGES for depth in (1, 4)),
     *((strategy, "split", 1, "full") for strategy in ("ordered/p2p", "ordered/shared")),
@@ -54,15 +55,15 @@ GRIDS = (
 )
 
 
-def held_out(quick: bool = False) -> Iterator[Configuration]:
-    """Yield every configuration: all choices of every case; quick: of the sides every second."""
+def held_out(quick: bool = False) -> Iterator[Request]:
+    """Yield every request: all choices of every case; quick: of the sides every second."""
     for app, form, real, sides, grid in GRIDS:
         for side in sides[:: 2 if quick else 1]:
-            for strategy, schedule, depth, region in CHOICES:
-                made = Configuration(app, (side,) * len(grid.split("x")), ranks=2, process_grid=grid, form=form, real=real,
-                                     strategy=strategy, schedule=schedule, depth=depth, region=region, settings=SETTINGS)  # fmt: skip
-                if not core.illegal(choice(made)):
-                    yield made
+            for strategy, schedule, depth, substeps in CHOICES:
+                choice = core.Choice(app, (side,) * len(grid.split("x")), ranks=2, process_grid=grid, form=form, real=real,
+                                     strategy=strategy, schedule=schedule, depth=depth, substeps=substeps)  # fmt: skip
+                if not core.illegal(choice):
+                    yield Request(choice, **HOW)
 
 
 def calibrated(quick: bool) -> Path:
@@ -96,12 +97,12 @@ def _part(row: tables.Row, names: Sequence[str]) -> tables.Row:
 
 def again(cases: Sequence[validate.Case], file: Path, measure: bool) -> dict[str, stats.Estimate]:
     """Return the ratio of the pick to the fastest of every case, by the pick's configuration, both measured again together."""
-    by_id = {c.id: c for c in held_out()}
     pairs = {case.pick.row.id: case.best.row.id for case in cases if case.pick is not case.best}
-    wanted = dict.fromkeys(by_id[name] for both in pairs.items() for name in both)
-    if measure and wanted:
-        Campaign(Sweep(list(wanted)), file, launches=CONFIRMED, resume=True, what="confirming").run()
-    rows = {row.id: row for row in tables.rows(records.read(file).records)} if wanted else {}
+    if measure and pairs:
+        wanted = {name for both in pairs.items() for name in both}
+        asked = Space([r for r in held_out() if r.id in wanted])
+        Campaign(asked, file, launches=CONFIRMED, resume=True, what="confirming").run()
+    rows = {row.id: row for row in tables.rows(records.read(file).records)} if pairs else {}
     return {pick: stats.ratio_of_launches(rows[pick].launches, rows[best].launches) for pick, best in pairs.items()}
 
 
@@ -165,7 +166,7 @@ def main() -> None:
         for old in (file, confirmed):
             old.unlink(missing_ok=True)
         measured = Campaign(
-            Sweep(list(held_out(quick))), file, launches=LAUNCHES, what="measuring held-out cases"
+            Space(list(held_out(quick))), file, launches=LAUNCHES, what="measuring held-out cases"
         ).run()
     found = validate.validate(measured, machine)
     report_errors(found.pairs)

@@ -79,7 +79,7 @@ class Block {
   /// `levels` steps from slot `from` to slot `to`, on the block grown by `reach`.
   void step(int from, int to, int levels, int reach) {
     team_.run([&](int member) {
-      SweepArgs args;
+      KernelArgs args;
       const auto [lo, hi] = share(cells + 2 * reach, member, team_.size());
       args.in = slot_[from], args.out = slot_[to], args.row = row_, args.weights = weights.data(), args.stream = true;
       args.region = {{-reach, lo - reach, 0}, {cells + reach, hi - reach, 1}};

@@ -7,7 +7,7 @@
 #include <iostream>
 #include <nlohmann/json.hpp>
 
-#include "haloscope/apps/app.hpp"
+#include "haloscope/choice.hpp"
 #include "haloscope/device/device.hpp"
 #include "haloscope/error.hpp"
 #include "haloscope/field/field.hpp"
@@ -97,7 +97,8 @@ struct Fields {
 };
 
 struct Case {
-  std::string app, form, real;
+  std::string app, form;
+  Real real;
   Index cells;
   Choice choice() const {
     Choice c;
@@ -107,19 +108,22 @@ struct Case {
     c.grid = {find_app(app).dims, cells, {true, true, true}};
     return c;
   }
+  DeviceKernel kernel() const { return find_app(app).device(problem_of(choice())); }
 };
 
 Json describe(const Case& c, const std::string& variant, const BlockShape& shape, int levels) {
-  return {{"app", c.app},       {"form", c.form},
-          {"real", c.real},     {"cells", {c.cells[0], c.cells[1], c.cells[2]}},
-          {"variant", variant}, {"block", {shape.x, shape.y, shape.layers}},
+  return {{"app", c.app},
+          {"form", c.form},
+          {"real", to_word(c.real)},
+          {"cells", {c.cells[0], c.cells[1], c.cells[2]}},
+          {"variant", variant},
+          {"block", {shape.x, shape.y, shape.layers}},
           {"levels", levels}};
 }
 
 /// One kernel in one block shape against the copy of the same bytes.
 void sweep(const Rig& rig, const Fields& fields, const Case& c, const std::string& variant, const BlockShape& shape,
            int levels) {
-  const Choice choice = c.choice();
   device::SweepLaunch launch;
   const auto& slots = fields.views[0];
   launch.in = slots[0].origin;
@@ -129,9 +133,9 @@ void sweep(const Rig& rig, const Fields& fields, const Case& c, const std::strin
   launch.region = fields.plan.owned(0);
   launch.shape = shape;
   launch.levels = levels;
-  const auto weights = kernel_weights(choice, {});
-  std::copy(weights.begin(), weights.end(), launch.weights);
-  const auto function = device::find_sweep(rig.device->kernels(), kernel_form(choice), c.real, variant);
+  const DeviceKernel kernel = c.kernel();
+  std::copy(kernel.weights.begin(), kernel.weights.end(), launch.weights);
+  const auto function = device::find_sweep(rig.device->kernels(), kernel.form, to_word(c.real), variant);
   const std::size_t bytes = static_cast<std::size_t>(launch.region.volume() * slots[0].stride[0]);
   Json line = describe(c, variant, shape, levels);
   line["figure"] = "gpu-sweep";
@@ -149,7 +153,7 @@ void sweep(const Rig& rig, const Fields& fields, const Case& c, const std::strin
 
 void sweeps(const Rig& rig, const Case& c, const std::vector<BlockShape>& shapes) {
   const Choice choice = c.choice();
-  const Fields fields(rig, choice.grid, 8, c.real == "f32" ? 4 : 8);
+  const Fields fields(rig, choice.grid, 8, c.real == Real::f32 ? 4 : 8);
   sweep(rig, fields, c, "naive", {}, 1);
   for (const char* variant : {"stream", "shared"}) {
     sweep(rig, fields, c, variant, {}, 1);
@@ -258,12 +262,12 @@ void run(const std::string& name, bool small) {
                    .dump()
             << std::endl;
   const std::int64_t flat = small ? 128 : 16384, deep = small ? 24 : 640, cube = small ? 20 : 420;
-  sweeps(rig, {"laplace2d", "star", "f32", {flat, flat, 1}},
+  sweeps(rig, {"laplace2d", "star", Real::f32, {flat, flat, 1}},
          {{64, 1, 64}, {128, 1, 32}, {128, 1, 256}, {256, 1, 64}, {256, 1, 512}});
   const std::vector<BlockShape> cubes{{32, 4, 32}, {32, 8, 64}, {64, 4, 32}, {64, 8, 64}, {128, 2, 64}, {32, 16, 64}};
-  sweeps(rig, {"laplace3d", "star", "f32", {deep, deep, deep}}, cubes);
-  sweeps(rig, {"advection3d", "dense", "f64", {cube, cube, cube}}, cubes);
-  sweeps(rig, {"advection3d", "separable", "f64", {cube, cube, cube}}, cubes);
+  sweeps(rig, {"laplace3d", "star", Real::f32, {deep, deep, deep}}, cubes);
+  sweeps(rig, {"advection3d", "dense", Real::f64, {cube, cube, cube}}, cubes);
+  sweeps(rig, {"advection3d", "separable", Real::f64, {cube, cube, cube}}, cubes);
   pack(rig, small ? 16 : 256);
 }
 

@@ -26,14 +26,14 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from gpu_cases import halo_path, verification
+from gpu_cases import LAPLACE2D, halo_path, line, verification
 from gpu_table import table
 
 ROOT = Path(__file__).resolve().parent.parent
 CARRY = ROOT / "build" / "carry"
 MPICH = "mpich==5.0.2"
-CALIBRATION = "calibration.json"  # lines of configurations by number of ranks
-POINTS = ("calibrate ", "microbench ")  # how lines of a calibration begin, which say themselves if they are of a device
+CALIBRATION = "calibration.json"  # lines of requests by number of ranks
+TWO = LAPLACE2D | {"cells": (64, 64), "strategy": "ordered/staged", "steps": 2, "repetitions": 1, "verify": 3}
 HEADERS = {"nlohmann_json": "nlohmann", "CLI11": "CLI"}  # CMake package: folder of headers
 
 
@@ -51,27 +51,32 @@ def carry() -> None:
     print(f"{CARRY.relative_to(ROOT)}: {total / 2**20:.0f} MiB")
 
 
-def calibration_lines(device: str) -> dict[str, list[str]]:
+def calibration_lines(device: str) -> dict[str, list[dict]]:
     """What a quick calibration of messages and of a device measures, by number of ranks."""
     from haloscope.calibration import points
 
-    found: dict[str, list[str]] = {}
+    found: dict[str, list[dict]] = {}
     for point in points.all_points(("network", "device"), 2, 2, points.QUICK, device):
         found.setdefault(str(point.ranks), []).append(point.line())
     return found
 
 
-def calibration(device: str) -> dict[int, list[str]]:
+def calibration(device: str) -> dict[int, list[dict]]:
     """The lines that were carried along, or those of the package where it is installed; none without either."""
     kept = CARRY / CALIBRATION
     try:
         lines = json.loads(kept.read_text()) if kept.exists() else calibration_lines(device)
     except ImportError:
         lines = {}
-    return {
-        int(ranks): [re.sub("--device [a-z]+", f"--device {device}", line) for line in found]
-        for ranks, found in lines.items()
-    }
+    return {int(ranks): [on_device(point, device) for point in found] for ranks, found in lines.items()}
+
+
+def on_device(point: dict, device: str) -> dict:
+    """A line of a calibration for this back end; one of the host alone stays as it is."""
+    if "device" not in point["request"]:
+        return point
+    name = re.sub(r"\bdevice=\w+", f"device={device}", point["id"])
+    return point | {"id": name, "request": point["request"] | {"device": device}}
 
 
 def mpi_prefix() -> Path | None:
@@ -159,10 +164,9 @@ class Ranks:
 
     def try_out(self, shared: dict[str, str]) -> str:
         """Find an environment in which two ranks get the right bytes, `shared` if it can be; say what is wrong, or ""."""
-        line = "laplace2d --cells 64 --strategy ordered/staged --steps 2 --repetitions 1 --verify 3"
-        said = ""
+        asked, said = line(TWO, 2, self.device), ""
         for self.environment in [s | way for s in ([shared] if shared else []) + [{}] for way in MPI_WAYS]:
-            record = (self.run(2, [line], time.monotonic() + 60) or [{"reason": "it took more than a minute"}])[0]
+            record = (self.run(2, [asked], time.monotonic() + 60) or [{"reason": "it took more than a minute"}])[0]
             if record.get("verification", {}).get("status") == "passed":
                 return ""
             said = said or str(record.get("reason", record))
@@ -173,16 +177,16 @@ class Ranks:
         done = self.two([str(self.program), "--probe", "device-aware"], 60)
         return done is not None and '"ok":true' in done.stdout.replace(" ", "")
 
-    def memory_faults(self, lines: list[str]) -> str | None:
-        """What compute-sanitizer finds in a few configurations of two ranks, "" nothing; None where it is not there."""
+    def memory_faults(self, lines: list[dict]) -> str | None:
+        """What compute-sanitizer finds in a few requests of two ranks, "" nothing; None where it is not there."""
         beside = Path(nvcc()).with_name("compute-sanitizer")
         tool = shutil.which("compute-sanitizer") or (str(beside) if beside.exists() else None)
         if tool is None or self.device != "cuda":
             return None
-        file = self.configured("checked.txt", 2, lines)
-        done = self.two(
-            [tool, "--error-exitcode", "77", str(self.program), "--configs", str(file), "--output", os.devnull], 90
-        )
+        file = self.program.with_name("checked.jsonl")
+        write(file, lines)
+        words = [tool, "--error-exitcode", "77", str(self.program), "--requests", str(file), "--output", os.devnull]
+        done = self.two(words, 90)
         if done is None:
             return "it took more than 90 s"
         return "" if done.returncode == 0 else (done.stdout + done.stderr).strip()[-2000:]
@@ -195,20 +199,8 @@ class Ranks:
         except subprocess.TimeoutExpired:
             return None
 
-    def configured(self, name: str, ranks: int, lines: list[str]) -> Path:
-        """A file of configurations, on the device and called by their words unless they say themselves."""
-        file = self.program.parent / name
-        whole = (line if line.startswith(POINTS) else self.whole(line, ranks) for line in lines)
-        file.write_text("".join(f"{line}\n" for line in whole))
-        return file
-
-    def whole(self, line: str, ranks: int) -> str:
-        """A configuration with its device and a name that tells it from others, as readers of records ask for."""
-        words = line.replace("--", "").split()
-        return f"{line} --device {self.device} --id {','.join([*words, f'r{ranks}', self.device])}"
-
-    def run(self, ranks: int, lines: list[str], until: float) -> list[dict]:
-        """Records of the configurations, as many as there is time for. One that ends a launch is not tried again."""
+    def run(self, ranks: int, lines: list[dict], until: float) -> list[dict]:
+        """Records of the requests, as many as there is time for. One that ends a launch is not tried again."""
         records: list[dict] = []
         failures = 0
         while len(records) < len(lines) and time.monotonic() < until and failures < self.most_failures:
@@ -216,22 +208,33 @@ class Ranks:
             failures = 0 if found else failures + 1
             records += found
             if len(records) < len(lines) and time.monotonic() < until:
-                records.append({"kind": "failed", "ranks": ranks, "line": lines[len(records)], "reason": said})
+                records.append(self.failed(lines[len(records)], said))
         return records
 
-    def launch(self, ranks: int, lines: list[str], until: float) -> tuple[list[dict], str]:
+    def failed(self, asked: dict, reason: str) -> dict:
+        """The record of a request that ended the last launch."""
+        launch = {"id": f"launch-{self.launches}"}
+        return asked | {
+            "schema": "haloscope.record",
+            "schema_version": 2,
+            "kind": "failed",
+            "launch": launch,
+            "reason": reason,
+        }
+
+    def launch(self, ranks: int, lines: list[dict], until: float) -> tuple[list[dict], str]:
         """The records of one launch, and the end of what it said to standard error."""
-        configurations = self.configured("configurations.txt", ranks, lines)
-        output = self.program.parent / "records.jsonl"
+        requests, output = (self.program.with_name(name) for name in ("requests.jsonl", "records.jsonl"))
         self.launches += 1
+        write(requests, lines)
         output.unlink(missing_ok=True)
         words = [
             self.mpiexec,
             "-n",
             str(ranks),
             str(self.program),
-            "--configs",
-            str(configurations),
+            "--requests",
+            str(requests),
             "--output",
             str(output),
             "--launch-id",
@@ -287,7 +290,10 @@ def measure(options: argparse.Namespace) -> int:
         write(target / "kernels.jsonl", kernels)
         say(f"kernels measured on {kernels[0]['device']}")
 
-        def run_all(file: str, lists: dict[int, list[str]], until: float) -> tuple[list[dict], int]:
+        def on_card(n: int, requests: list[dict]) -> list[dict]:
+            return [line(request, n, device) for request in requests]
+
+        def run_all(file: str, lists: dict[int, list[dict]], until: float) -> tuple[list[dict], int]:
             """Records of the lists by rank count, written as they come; and how many there was no time for."""
             found: list[dict] = []
             for n, lines in lists.items():
@@ -297,19 +303,18 @@ def measure(options: argparse.Namespace) -> int:
 
         aware = ranks.aware()
         say(f"MPI takes device memory: {'yes' if aware else 'no'}")
-        lists = {n: verification(n, aware) for n in ((1, 2, 4) if small else (1, 2, 8))}
+        lists = {n: on_card(n, verification(n, aware)) for n in ((1, 2, 4) if small else (1, 2, 8))}
         checked, missing = run_all("verified.jsonl", lists, (time.monotonic() + end) / 2)
         wrong = [r for r in checked if r.get("verification", {}).get("status") != "passed"]
         say(f"{len(checked) - len(wrong)} of {len(checked)} configurations byte-identical to the CPU's reference")
         for record in wrong[:5]:
             print("  wrong:", record.get("reason") or record["request"])
-        faults = ranks.memory_faults(verification(2, False)[::40])
+        faults = ranks.memory_faults(on_card(2, verification(2, False)[::40]))
         say(f"compute-sanitizer: {'not here' if faults is None else faults or 'no fault'}")
         learned, skipped = run_all("calibration.jsonl", calibration(device), (time.monotonic() + 2 * end) / 3)
         say(f"{len(learned)} points of a calibration measured, {skipped} not for lack of time")
-        steps, late = run_all(
-            "steps.jsonl", {n: halo_path(n, small, aware) for n in ((1, 2) if small else (2, 4, 1))}, end
-        )
+        paths = {n: on_card(n, halo_path(n, small, aware)) for n in ((1, 2) if small else (2, 4, 1))}
+        steps, late = run_all("steps.jsonl", paths, end)
         say(f"steps measured; not run for lack of time: {missing} to check, {late} to measure")
     lines = table(kernels, steps)
     (target / "table.md").write_text("\n".join(lines) + "\n")

@@ -1,11 +1,20 @@
-"""What bench/gpu.py runs on a card: lines of configurations, to verify and to measure."""
+"""What bench/gpu.py runs on a card: requests as `haloscope-rank` takes them, to verify and to measure."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
-CHECKED = "--steps 2 --repetitions 1 --verify 9"
+LAPLACE2D = {"app": "laplace2d", "real": "f32"}
+DENSE, SEPARABLE = ({"app": "advection3d", "form": form} for form in ("dense", "separable"))
+VERIFIED = (
+    LAPLACE2D | {"cells": (149, 117)},
+    LAPLACE2D | {"cells": (131, 90), "real": "f64"},
+    {"app": "laplace3d", "real": "f32", "cells": (43, 37, 41)},
+    DENSE | {"cells": (38, 33, 35)},
+    SEPARABLE | {"cells": (36, 31, 39)},
+)
+CHECKED = {"steps": 2, "repetitions": 1, "verify": 9}
 STRATEGIES = (
     "ordered/staged",
     "ordered/staged:pageable",
@@ -18,6 +27,13 @@ STRATEGIES = (
 FACES = ("faces", "faces-overlap")
 
 
+def line(request: Mapping, ranks: int, device: str) -> dict:
+    """A request as a line of a requests file: on a device, by so many ranks, with an id that tells it from others."""
+    whole = {**request, "ranks": ranks, "device": device}
+    words = (f"{name}={'x'.join(map(str, v)) if isinstance(v, tuple) else v}" for name, v in whole.items())
+    return {"kind": "measurement", "id": ",".join(words), "request": whole}
+
+
 def schedules(ranks: int) -> tuple[str, ...]:
     """Schedules for every app, strategy and depth."""
     return ("bulk", "streams", "resident") if ranks == 1 else ("bulk", "streams")
@@ -25,51 +41,50 @@ def schedules(ranks: int) -> tuple[str, ...]:
 
 def by_faces(app: str, strategy: str) -> tuple[str, ...]:
     """Those whose kernels read and write messages, where they can: at depth 1."""
-    corners_later = app.startswith("advection3d") and strategy.startswith("ordered")
+    corners_later = app == "advection3d" and strategy.startswith("ordered")
     return () if strategy.endswith("/ipc") or corners_later else FACES
 
 
-def verification(ranks: int, aware: bool) -> list[str]:
+def verification(ranks: int, aware: bool) -> list[dict]:
     """Every app, kernel, schedule, strategy and many depths, each checked against the CPU's reference."""
-    apps = {"laplace2d --real f32": "149x117", "laplace2d --real f64": "131x90", "laplace3d --real f32": "43x37x41",
-            "advection3d --form dense": "38x33x35", "advection3d --form separable": "36x31x39"}  # fmt: skip
     several = (*STRATEGIES, "ordered/aware", "direct/aware") if aware else STRATEGIES
-    lines = []
-    for app, cells in apps.items():
+    found: list[dict] = []
+    for app in VERIFIED:
         for strategy in several if ranks > 1 else STRATEGIES[:1]:  # one rank sends nothing
-            for schedule in (*schedules(ranks), *by_faces(app, strategy)):
-                for depth, region in ((1, "full"), (2, "full"), (3, "shrink"), (4, "blocked")):
-                    if (region == "blocked" and "laplace" not in app) or (depth > 1 and schedule in FACES):
+            for schedule in (*schedules(ranks), *by_faces(app["app"], strategy)):
+                for depth, substeps in ((1, "full"), (2, "full"), (3, "shrink"), (4, "blocked")):
+                    blocked, turn = substeps == "blocked", len(found)
+                    if (blocked and "laplace" not in app["app"]) or (depth > 1 and schedule in FACES):
                         continue
-                    kernel = ("stream", "shared", "naive")[len(lines) % 3]
-                    periodic = "all" if region == "blocked" else ("all", "y", "none", "x")[len(lines) // 3 % 4]
-                    pack = ("first", "beside")[len(lines) // 2 % 2]
-                    lines.append(f"{app} --cells {cells} --strategy {strategy} --schedule {schedule} --depth {depth} "
-                                 f"--region {region} --device-kernel {kernel} --periodic {periodic} --pack {pack} {CHECKED}")  # fmt: skip
-        lines += boxes(app, cells, 1, (1, 2, 3, 6), CHECKED)
-    return lines + deep(several if ranks > 1 else STRATEGIES[:1], ranks)
+                    found.append(dict(
+                        app, strategy=strategy, schedule=schedule, depth=depth, substeps=substeps,
+                        device_kernel=("stream", "shared", "naive")[turn % 3], pack=("first", "beside")[turn // 2 % 2],
+                        periodic="all" if blocked else ("all", "y", "none", "x")[turn // 3 % 4], **CHECKED,
+                    ))  # fmt: skip
+        found += boxes(app, 1, (1, 2, 3, 6), CHECKED)
+    return found + deep(several if ranks > 1 else STRATEGIES[:1], ranks)
 
 
-def deep(strategies: Sequence[str], ranks: int) -> list[str]:
+def deep(strategies: Sequence[str], ranks: int) -> list[dict]:
     """Halos as deep as the 2023 study has them, and all steps of a depth as one graph, which takes a rank by itself."""
-    lines = [f"laplace2d --real f32 --cells 277x263 --strategy {strategy} --schedule {schedule} --depth {depth} "
-             f"--steps {depth} --repetitions 1 --verify {depth + 9}"
+    found = [dict(LAPLACE2D, cells=(277, 263), strategy=strategy, schedule=schedule, depth=depth,
+                  **CHECKED | {"steps": depth, "verify": depth + 9})
              for strategy in strategies for schedule in schedules(ranks) for depth in (16, 64)]  # fmt: skip
-    graphs = [f"{app} --strategy {STRATEGIES[0]} --schedule {schedule} --depth {depth} --graph {CHECKED}"
-              for app in ("laplace2d --real f32 --cells 131x90", "advection3d --form dense --cells 38x33x35")
+    graphs = [dict(app, strategy=STRATEGIES[0], schedule=schedule, depth=depth, capture=True, **CHECKED)
+              for app in (LAPLACE2D | {"cells": (131, 90)}, DENSE | {"cells": (38, 33, 35)})
               for schedule in schedules(1) for depth in (1, 4)]  # fmt: skip
-    return lines + graphs * (ranks == 1)
+    return found + graphs * (ranks == 1)
 
 
-def boxes(app: str, cells: str, threads: int, thickness: tuple[int, ...], measure: str) -> list[str]:
-    """A device's block in a box of the host, both schedules, by thickness."""
-    return [f"{app} --cells {cells} --strategy ordered/p2p --schedule {schedule} --box {layers} --threads {threads} {measure}"
+def boxes(app: Mapping, threads: int, thickness: Sequence[int], how: Mapping) -> list[dict]:
+    """A device's block in a box of the host, both schedules, by thickness of its walls."""
+    return [dict(app, strategy="ordered/p2p", schedule=schedule, walls=layers, threads=threads, **how)
             for layers in thickness for schedule in ("box", "box-overlap")]  # fmt: skip
 
 
-def halo_path(ranks: int, small: bool, aware: bool) -> list[str]:
+def halo_path(ranks: int, small: bool, aware: bool) -> list[dict]:
     """Whole steps: the four programs of the 2023 study by depth, and 3D. The largest grids come first."""
-    measure = "--seconds 0.02 --repetitions 3" if small else "--seconds 0.1 --repetitions 5"
+    how = {"seconds": 0.02, "repetitions": 3} if small else {"seconds": 0.1, "repetitions": 5}
     alone = ranks == 1  # one rank sends nothing: strategies and depths are of no account
     depths = {96: (1, 4)} if small else {16384: (1, 8), 8192: (1, 4, 16), 2048: (1, 2, 4, 8, 16, 32, 64)}
     strategies = (
@@ -77,14 +92,15 @@ def halo_path(ranks: int, small: bool, aware: bool) -> list[str]:
         if alone
         else ("ordered/staged", "direct/staged", *(("ordered/aware",) if aware else ()), "ordered/ipc")
     )
-    side = 24 if small else 420
+    cube = {"cells": (24 if small else 420,) * 3}
     threads = max(1, len(os.sched_getaffinity(0)) // ranks)
-    lines = [f"advection3d --form {form} --cells {side} --strategy {strategy} --schedule {schedule} {measure}"
-             for form in ("dense", "separable") for strategy in dict.fromkeys((strategies[0], strategies[-1], "ordered/staged:pageable"))
-             for schedule in schedules(ranks) if form == "dense" or strategy == strategies[0]]  # fmt: skip
-    lines += [f"advection3d --form dense --cells {side} --strategy direct/staged --schedule {schedule} {measure}" for schedule in FACES
-              if not alone]  # fmt: skip
-    lines += boxes("advection3d --form dense", str(side), threads, (1, 3), measure)
-    return lines + [f"laplace2d --real f32 --cells {cells} --strategy {strategy} --schedule {schedule} --depth {depth} {measure}"
-                    for cells in depths for strategy in strategies for depth in (depths[cells][:1] if alone else depths[cells])
+    found = [dict(form, **cube, strategy=strategy, schedule=schedule, **how)
+             for form in (DENSE, SEPARABLE) for strategy in dict.fromkeys((strategies[0], strategies[-1], "ordered/staged:pageable"))
+             for schedule in schedules(ranks) if form is DENSE or strategy == strategies[0]]  # fmt: skip
+    found += [
+        dict(DENSE, **cube, strategy="direct/staged", schedule=schedule, **how) for schedule in FACES if not alone
+    ]
+    found += boxes(DENSE | cube, threads, (1, 3), how)
+    return found + [dict(LAPLACE2D, cells=(side, side), strategy=strategy, schedule=schedule, depth=depth, **how)
+                    for side in depths for strategy in strategies for depth in (depths[side][:1] if alone else depths[side])
                     for schedule in (*schedules(ranks), *(() if alone or depth > 1 else by_faces("laplace2d", strategy)))]  # fmt: skip

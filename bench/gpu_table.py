@@ -79,8 +79,8 @@ def step_lines(measured: list[dict]) -> list[str]:
     out = ["| steps | ranks | ms a step |", "|---|---|---|"]
     for record in measured:
         r = record["request"]
-        box = f" of {r['box']}" if "box" in r else ""
-        name = f"{problem(record)} {r['strategy']} {r['schedule']}{box} depth {r['depth']}"
+        walls = f" of {r['walls']}" if "walls" in r else ""
+        name = f"{problem(record)} {r['strategy']} {r['schedule']}{walls} depth {r['depth']}"
         out.append(f"| {name} | {r['ranks']} | {step_s(record) * 1e3:.4f} |")
     return out
 

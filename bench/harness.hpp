@@ -124,6 +124,7 @@ struct Variant {
   std::string name;
   std::function<void()> run;
   std::vector<double> seconds = {};
+  std::function<void()> prepare = {};  ///< called before each run, not timed
 };
 
 inline double median(std::vector<double> v) {
@@ -133,10 +134,14 @@ inline double median(std::vector<double> v) {
 
 /// Runs all variants `rounds` times in turn after one untimed round; every other round backwards.
 inline void take_turns(std::vector<Variant>& variants, int rounds) {
-  for (auto& v : variants) v.run();
+  for (auto& v : variants) {
+    if (v.prepare) v.prepare();
+    v.run();
+  }
   for (int round = 0; round < rounds; ++round) {
     for (std::size_t i = 0; i < variants.size(); ++i) {
       auto& v = variants[round % 2 ? variants.size() - 1 - i : i];
+      if (v.prepare) v.prepare();
       const auto start = std::chrono::steady_clock::now();
       v.run();
       v.seconds.push_back(std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count());

@@ -12,14 +12,14 @@ namespace {
 
 using namespace haloscope;
 
-struct Step {
+struct BlockStep {
   Layout layout;
   Plan plan;
   Storage fields;
   Kernel kernel = find_kernel("laplace3d", Real::f64);
   std::vector<double> weights{0.11, 0.13, 0.17, 0.19, 0.15, 0.12, 0.13};
 
-  Step(int rank, int ranks)
+  BlockStep(int rank, int ranks)
       : layout({3, {8, 8, 8 * ranks}, {true, true, true}}, {1, 1, ranks}),
         plan(make_plan(layout, rank, spec())),
         fields(plan, 2) {
@@ -38,7 +38,7 @@ struct Step {
   }
   void sweep(const Box& box, int from, int into) const {
     const SlotView& view = fields.views()[0][from];
-    SweepArgs args;
+    KernelArgs args;
     args.in = view.origin;
     args.out = fields.views()[0][into].origin;
     args.row = view.stride[1] / 8;
@@ -48,14 +48,14 @@ struct Step {
     kernel.sweep(args);
   }
   static void call(void* self, const Sweep&, const Box& box, int from, int into, int) {
-    static_cast<Step*>(self)->sweep(box, from, into);
+    static_cast<BlockStep*>(self)->sweep(box, from, into);
   }
 };
 
 /// The bulk step as a careful programmer would write it, with the library's copies and link.
 class ByHand {
  public:
-  ByHand(Step& step, const Program& program, Link& link) : step_(step), link_(link) {
+  ByHand(BlockStep& step, const Program& program, Link& link) : step_(step), link_(link) {
     for (int slot : {0, 1}) {
       urgent_[slot] = make_copies(step.fields.views(), slot, program.copy_sets[0]);
       if (program.copy_sets.size() > 1) rest_[slot] = make_copies(step.fields.views(), slot, program.copy_sets[1]);
@@ -78,7 +78,7 @@ class ByHand {
   }
 
  private:
-  Step& step_;
+  BlockStep& step_;
   Link& link_;
   CopyList urgent_[2], rest_[2];
   std::vector<int> in_, out_;
@@ -98,11 +98,11 @@ int main(int argc, char** argv) {
     CPU_SET(cpus[static_cast<std::size_t>(rank) % cpus.size()], &set);
     sched_setaffinity(0, sizeof set, &set);
 
-    Step step(rank, ranks);
-    const Program program = find_schedule("bulk").make({1, false}, step.plan, {});
-    auto link = find_transport("persistent").open({MPI_COMM_WORLD, &step.layout, &step.plan, &step.fields.views()}, {});
+    BlockStep step(rank, ranks);
+    const Program program = find_schedule("bulk").make(stencil_step(3, 1, false).stages[0], step.plan, {});
+    auto link = open_transport("persistent", {MPI_COMM_WORLD, &step.layout, &step.plan, &step.fields.views()}, {});
     CommOps comm(program, step.fields.views(), *link, MPI_COMM_WORLD);
-    Runner runner(program, comm, {&Step::call, &step}, {});
+    Runner runner(program, comm, {&BlockStep::call, &step}, {});
     ByHand by_hand(step, program, *link);
 
     constexpr int steps = 2000;

@@ -1,12 +1,11 @@
 // Figure `poisson`: the sweeps of poisson2d, function 1 of the study. Jacobi against the best copy of the same arrays,
 // larger than any cache; Gauss-Seidel, one sweep at a time and many in flight, against the plain row-major loop on one
 // thread. The bytes of both Gauss-Seidel forms are compared with the plain loop's before anything is timed.
-#include "haloscope/apps/poisson.hpp"
-
 #include <cstdlib>
 #include <tuple>
 
 #include "best_copy.hpp"
+#include "haloscope/apps/poisson2d/problem.hpp"
 
 namespace {
 
@@ -16,11 +15,11 @@ using namespace haloscope::bench;
 constexpr std::int64_t jacobi_cells = 8192, gs_cells = 4096;
 constexpr int in_flight = 32;
 
-PoissonArgs whole(const Storage& fields, int from, int to, std::int64_t cells) {
+KernelArgs whole(const Storage& fields, int from, int to, std::int64_t cells) {
   const auto& slots = fields.views()[0];
-  PoissonArgs args;
-  args.in = reinterpret_cast<const double*>(slots[from].origin);
-  args.out = reinterpret_cast<double*>(slots[to].origin);
+  KernelArgs args;
+  args.in = slots[from].origin;
+  args.out = slots[to].origin;
   args.row = slots[to].stride[1] / 8;
   args.region = {{0, 0, 0}, {cells, cells, 1}};
   return args;
@@ -30,13 +29,15 @@ std::string label(const std::string& what, int threads) {
   return what + ", " + std::to_string(threads) + " thread" + (threads > 1 ? "s" : "");
 }
 
-std::function<void()> jacobi_job(const Storage& fields, Team& team, bool residuum) {
-  return [&fields, &team, residuum, sweep = find_poisson_kernel().jacobi] {
+std::function<void()> jacobi_job(const Storage& fields, Team& team, bool residual) {
+  return [&fields, &team, residual, sweep = find_kernel("poisson2d-jacobi", Real::f64).sweep] {
     team.run([&](int member) {
-      PoissonArgs args = whole(fields, 0, 1, jacobi_cells);
-      args.stream = true, args.residuum = residuum;
+      KernelArgs args = whole(fields, 0, 1, jacobi_cells);
+      double change = 0;
+      args.stream = true, args.change = residual ? &change : nullptr;
       std::tie(args.region.lo[1], args.region.hi[1]) = share(jacobi_cells, member, team.size());
-      volatile double found = sweep(args);
+      sweep(args);
+      volatile double found = change;
       (void)found;
     });
   };
@@ -48,13 +49,13 @@ void measure_jacobi(int threads, int rounds) {
   constexpr std::size_t bytes = jacobi_cells * jacobi_cells * 8;
   std::vector<Variant> v;
   v.push_back({"Jacobi sweep", jacobi_job(fields, team, false)});
-  v.push_back({"Jacobi sweep with residuum", jacobi_job(fields, team, true)});
+  v.push_back({"Jacobi sweep with residual", jacobi_job(fields, team, true)});
   add_copies(v, bytes, fields, team);
   take_turns(v, rounds);
   const Variant& best = fastest(v, "copy");
-  for (int residuum : {0, 1})
-    emit({"poisson", label(residuum ? "Jacobi with residuum" : "Jacobi", threads), v[residuum].name,
-          "best copy (" + best.name + ")", v[residuum].seconds, best.seconds, "b/a", 0.88, ">=", threads,
+  for (int residual : {0, 1})
+    emit({"poisson", label(residual ? "Jacobi with residual" : "Jacobi", threads), v[residual].name,
+          "best copy (" + best.name + ")", v[residual].seconds, best.seconds, "b/a", 0.88, ">=", threads,
           copy_notes(v, 2e-9 * static_cast<double>(bytes))});
 }
 
@@ -66,18 +67,17 @@ class GaussSeidel {
     for (int slot : {1, 2})
       std::memcpy(fields_.bytes(0, slot).data(), fields_.bytes(0, 0).data(), fields_.bytes(0, 0).size());
     for (int member = 0; member < team.size(); ++member)
-      scratch_.emplace_back(kernel_.fused_scratch_bytes(whole(fields_, 0, 0, gs_cells).region));
+      scratch_.emplace_back(kernel_.scratch_bytes(whole(fields_, 0, 0, gs_cells).region, in_flight));
   }
 
   void single() {
-    team_.run([&](int member) {
-      kernel_.gauss_seidel(whole(fields_, 0, 0, gs_cells), {member, team_.size(), progress_.data()});
-    });
+    team_.run([&](int member) { kernel_.sweep(part(0, member)); });
   }
   void fused() {
     team_.run([&](int member) {
-      kernel_.gauss_seidel_fused(whole(fields_, 1, 1, gs_cells), {member, team_.size(), progress_.data()}, in_flight,
-                                 nullptr, scratch_[member].data());
+      KernelArgs args = part(1, member);
+      args.levels = in_flight, args.scratch = scratch_[member].data();
+      kernel_.fused(args);
     });
   }
   void plain() { gauss_seidel_plain(whole(fields_, 2, 2, gs_cells)); }
@@ -88,8 +88,10 @@ class GaussSeidel {
     fused();
     for (int slot : {0, 1}) {
       const auto args = whole(fields_, 2, slot, gs_cells);
+      const auto* expected = static_cast<const double*>(args.in);
+      const auto* found = static_cast<const double*>(args.out);
       for (std::int64_t y = 0; y < gs_cells; ++y) {
-        if (std::memcmp(args.in + y * args.row, args.out + y * args.row, gs_cells * sizeof(double)) == 0) continue;
+        if (std::memcmp(expected + y * args.row, found + y * args.row, gs_cells * sizeof(double)) == 0) continue;
         std::fprintf(stderr, "poisson: %s sweeps give other bytes than the plain loop\n", slot ? "fused" : "single");
         std::exit(1);
       }
@@ -97,10 +99,16 @@ class GaussSeidel {
   }
 
  private:
+  KernelArgs part(int slot, int member) {
+    KernelArgs args = whole(fields_, slot, slot, gs_cells);
+    args.team = {member, team_.size(), progress_.data()};
+    return args;
+  }
+
   Team& team_;
-  PoissonKernel kernel_ = find_poisson_kernel();
+  Kernel kernel_ = find_kernel("poisson2d-gauss-seidel", Real::f64);
   Storage fields_;
-  std::vector<PoissonProgress> progress_;
+  std::vector<TeamProgress> progress_;
   std::vector<Memory> scratch_;
 };
 
@@ -114,8 +122,8 @@ void measure_gauss_seidel(int threads, int rounds) {
   v.push_back({"plain loop, 1 thread", [&] { gs.plain(); }});
   take_turns(v, rounds);
   for (auto& s : v[1].seconds) s /= in_flight;
-  const std::string notes =
-      "4096 x 4096, time per sweep, results compared byte for byte, isa " + std::string(find_poisson_kernel().isa);
+  const std::string notes = "4096 x 4096, time per sweep, results compared byte for byte, isa " +
+                            std::string(find_kernel("poisson2d-gauss-seidel", Real::f64).isa);
   emit({"poisson", label("Gauss-Seidel, one sweep", threads), v[0].name, v[2].name, v[0].seconds, v[2].seconds, "b/a",
         threads == 1 ? 4.0 : 7.0, ">=", threads, notes});
   emit({"poisson", label("Gauss-Seidel, sweeps fused", threads), v[1].name, v[2].name, v[1].seconds, v[2].seconds,

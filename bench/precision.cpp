@@ -1,6 +1,8 @@
-// Figure `precision`: what it costs poisson2d's Jacobi method to look for its end by the residuum instead of counting
+// Figure `precision`: what it costs poisson2d's Jacobi method to look for its end by the residual instead of counting
 // iterations. Two ranks, the study's matrix of 4105 x 4105, as many iterations either way.
-#include "haloscope/run/poisson.hpp"
+#include <memory>
+
+#include "haloscope/run/run.hpp"
 #include "swept.hpp"
 
 namespace {
@@ -10,42 +12,55 @@ using namespace haloscope::bench;
 
 constexpr std::int64_t interlines = 512, iterations = 24;
 
-Choice choice() {
+Choice choice(double precision, const std::string& scheme) {
   Choice c;
   c.app = "poisson2d";
   c.grid = {2, {8 * interlines + 7, 8 * interlines + 7, 1}, {false, false, false}};
   c.ranks = world_size();
+  c.set["precision"] = precision;
+  c.set["residual"] = scheme;
   return c;
 }
 
-/// One way to end, as it can be timed again and again: the field goes on from where the others have left it. All use
-/// the same memory, whose place would else tell them apart.
+/// One way to end, as it can be timed again and again. Only one of them has fields at a time, so that the system gives
+/// all the same memory, whose place would else tell them apart.
 class Solution {
  public:
-  Solution(Simulation& simulation, const PoissonGoal& goal) : solver_(MPI_COMM_WORLD, simulation, choice(), goal) {}
+  Solution(std::unique_ptr<Run>& run, const Choice& choice) : run_(run), choice_(choice) {}
+
+  /// Fields anew, and every program executed once.
+  void prepare() {
+    run_.reset();
+    run_ = std::make_unique<Run>(MPI_COMM_WORLD, choice_);
+    run_->initialise();
+    run_->advance(2);
+  }
   void run() {
     MPI_Barrier(MPI_COMM_WORLD);
-    const PoissonResult result = solver_.solve();
+    const Progress done = run_->advance(iterations);
     MPI_Barrier(MPI_COMM_WORLD);
-    if (result.iterations == iterations) return;
-    std::fprintf(stderr, "bench_precision: %ld iterations instead of %ld\n", static_cast<long>(result.iterations),
+    if (done.steps == iterations) return;
+    std::fprintf(stderr, "bench_precision: %ld iterations instead of %ld\n", static_cast<long>(done.steps),
                  static_cast<long>(iterations));
     MPI_Abort(MPI_COMM_WORLD, 1);
   }
 
  private:
-  PoissonSolver solver_;
+  std::unique_ptr<Run>& run_;
+  Choice choice_;
 };
+
+Variant variant(const std::string& name, Solution& solution) {
+  return {.name = name, .run = [&solution] { solution.run(); }, .prepare = [&solution] { solution.prepare(); }};
+}
 
 void measure(int rounds) {
   constexpr double never = 1e-300;
-  Simulation simulation(MPI_COMM_WORLD, choice(), {}, {});
-  simulation.initialise();
-  Solution counted(simulation, {iterations, 0, ""}), deferred(simulation, {iterations, never, "deferred"}),
-      at_once(simulation, {iterations, never, "allreduce"});
-  std::vector<Variant> v{{"counted iterations", [&] { counted.run(); }},
-                         {"residuum deferred", [&] { deferred.run(); }},
-                         {"residuum by allreduce", [&] { at_once.run(); }}};
+  std::unique_ptr<Run> fields;
+  Solution counted(fields, choice(0, "")), deferred(fields, choice(never, "deferred")),
+      at_once(fields, choice(never, "allreduce"));
+  std::vector<Variant> v{variant("counted iterations", counted), variant("residual deferred", deferred),
+                         variant("residual by allreduce", at_once)};
   take_turns(v, rounds);
   if (world_rank() != 0) return;
   for (int scheme : {1, 2})

@@ -24,7 +24,7 @@ def walltime(ranks: int) -> None:
 
     cells = (5000,) * 3
     places = placement.place("fill", ranks, 2, 6)
-    run = model.Run(cells, core.process_grid("davis", ranks, cells), places, hydra_runs.iterations(100))
+    run = model.Run(cells, core.process_grid("prime-factors", ranks, cells), places, hydra_runs.iterations(100))
     model.worst(hydra_runs.validated(), profile.load("minerva"), run)
 
 

@@ -33,7 +33,7 @@ Setup make_setup(const ProcessGrid& grid, Pattern pattern, const char* schedule)
   ExchangeSpec spec;
   spec.pattern = pattern;
   Plan plan = make_plan(layout, 0, spec);
-  Program program = find_schedule(schedule).make(Stage{1, true}, plan, ScheduleOptions{});
+  Program program = find_schedule(schedule).make(stencil_step(3, 1, true).stages.front(), plan, ScheduleOptions{});
   Setup setup{layout, plan, program, {}, {}, {}};
   for (int where = 0; where < simulate::places; ++where) {
     auto& c = setup.network.classes[where];
@@ -55,8 +55,8 @@ double price(const Program& program, const Op& op) {
 
 simulate::Simulator make_simulator(const Setup& setup) {
   simulate::RankClass c;
-  c.plan = &setup.plan;
-  c.body = {&setup.program};
+  c.plans = {&setup.plan};
+  c.body = {{&setup.program}};
   for (const Op& op : setup.program.ops) c.seconds.push_back({0, 0, price(setup.program, op)});
   return simulate::Simulator(setup.layout, setup.network, setup.node, setup.socket, {c},
                              std::vector<std::int32_t>(setup.layout.size(), 0));

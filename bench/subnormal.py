@@ -46,11 +46,11 @@ class Case:
             command = [sys.executable, "-m", "haloscope.cli", "run", "poisson2d", *options, *words]
             subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
             (record,) = records.read(file).measurements
-        return self.of_work(record["poisson"]["work"])
+        return self.of_work(record["app"]["work_seconds"])
 
-    def of_work(self, work: dict) -> Pairs:
-        """Return the pairs of a record's table of work."""
-        rows = {end: work["seconds"][(end - 1) // self.window] for end in self.bands}
+    def of_work(self, seconds: Sequence[Sequence[float]]) -> Pairs:
+        """Return the pairs of a record's seconds by window and block."""
+        rows = {end: seconds[(end - 1) // self.window] for end in self.bands}
         return [(statistics.mean(row[b] for b in self.bands[end]), statistics.median(row)) for end, row in rows.items()]
 
 

@@ -30,8 +30,6 @@ const Group groups[] = {
      {{"laplace3d", Real::f64, 0.78}, {"advection3d-separable", Real::f64, 0.62}, {"advection3d-dense", Real::f64, 0}}},
 };
 
-const char* type_name(Real real) { return real == Real::f64 ? "f64" : "f32"; }
-
 /// A sweep of the whole block, the team sharing its rows or planes.
 std::function<void()> sweep_job(const Case& c, const Group& g, const Storage& fields, Team& team) {
   const Kernel kernel = find_kernel(c.form, c.real);
@@ -40,7 +38,7 @@ std::function<void()> sweep_job(const Case& c, const Group& g, const Storage& fi
   return [=, &team, dims = g.dims, cells = g.cells] {
     static const std::vector<double> weights(27, 1.0 / 27);
     team.run([&](int member) {
-      SweepArgs args;
+      KernelArgs args;
       args.in = in.origin, args.out = out.origin;
       args.row = in.stride[1] / bytes, args.plane = in.stride[2] / bytes;
       args.weights = weights.data(), args.stream = true;
@@ -91,7 +89,7 @@ void measure(const Group& g, int threads, int rounds) {
       continue;
     }
     emit({"sweep",
-          c.form + " " + type_name(c.real) + ", " + std::to_string(threads) + " thread" + (threads > 1 ? "s" : ""),
+          c.form + " " + to_word(c.real) + ", " + std::to_string(threads) + " thread" + (threads > 1 ? "s" : ""),
           "haloscope sweep", "best copy (" + best.name + ")", variants[i].seconds, best.seconds, "b/a", c.bar,
           ">=", threads, notes});
   }

@@ -110,7 +110,7 @@ inline std::function<void(int)> seven_point_sweep(const Block& block, const Stor
     static const double weights[7] = {0.4, 0.1, 0.1, 0.1, 0.1, 0.1, 0.1};
     for (int f = 0; f < block.fields; ++f) {
       const SlotView& in = fields.views()[f][slot];
-      SweepArgs args;
+      KernelArgs args;
       args.in = in.origin;
       args.out = fields.views()[f][1 - slot].origin;
       args.row = in.stride[1] / 8;

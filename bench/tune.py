@@ -21,9 +21,11 @@ import click
 import numpy as np
 from statistic import line, resampled
 
+from haloscope import core
 from haloscope.advice import tune
 from haloscope.commands import tune as command
 from haloscope.measure import isolated
+from haloscope.measure.request import Request
 from haloscope.model import profile as profiles
 from haloscope.report import records, stats, tables
 
@@ -38,8 +40,8 @@ STRATEGIES = (
     "ordered/p2p", "ordered:merged,self-first/persistent", "ordered/shared", "ordered/rma-pscw", "ordered/neighbor",
     "direct:merged/p2p",
 )  # fmt: skip
-SPACE = {"ranks": 2, "strategy": ",".join(STRATEGIES), "schedule": "bulk,split", "depth": "1,2,4,8", "region": "*",
-         "process_grid": "", "threads": "1", "tiles": "0", "sharing": "", "form": "", "real": "f64", "periodic": ""}  # fmt: skip
+SPACE = {"ranks": "2", "strategy": ",".join(STRATEGIES), "schedule": "bulk,split", "depth": "1,2,4,8", "substeps": "*",
+         "given_set": ()}  # fmt: skip
 RUNGS = (tune.Length(0.02, 3), tune.Length(0.05, 3), tune.Length(0.1, 3))  # shorter than usual: all are measured too
 FINALISTS = 3  # fastest of all, measured again with the pick: the fastest once may have been lucky
 CONFIRMED = tune.Length(0.1, 5), 5  # how long that is, and in how many launches
@@ -69,14 +71,19 @@ def calibrated(path: Path) -> Path:
     return path
 
 
+def candidates(app: str, side: int) -> list[Request]:
+    """Return what there is to choose from in one case."""
+    return command.plan_space(core.find_app(app), SPACE | {"cells": str(side)}).requests
+
+
 def decided(app: str, side: int, machine: profiles.Profile) -> Outcome:
     """Search one case, measure all of its candidates, and the pick and the finalists again; records go to SCRATCH."""
     name = f"{app}-{side}"
     measurer = isolated.Isolated(SCRATCH / f"{name}.jsonl")
-    order = tune.order(command.space(app, SPACE | {"cells": str(side)}).configurations, machine)
+    order = tune.order(candidates(app, side), machine)
     race = tune.Race(order.entrants, measurer.once, rungs=RUNGS).run()
     ranking, seconds = tune.exhaustively(order.entrants, measurer.once, RUNGS[-1])
-    pick, best = race.ranking[0].configuration, ranking[:FINALISTS]
+    pick, best = race.ranking[0].request, ranking[:FINALISTS]
     length, launches = CONFIRMED
     tune.rerun(measurer.paired, [pick, *best], launches, "again", length)
     print(f"tune: {name}: {race.spent_s:.1f} s for {pick.id}, {seconds:.1f} s for {best[0].id}", file=sys.stderr)

@@ -1,9 +1,8 @@
 # What `cmake --install` puts where, and the package that `find_package(haloscope)` finds.
 include(CMakePackageConfigHelpers)
 
-set(exported haloscope haloscope_core haloscope_kernels)
+set(exported haloscope haloscope_core)
 set_target_properties(haloscope_core PROPERTIES EXPORT_NAME core)
-set_target_properties(haloscope_kernels PROPERTIES EXPORT_NAME kernels)
 add_library(haloscope::core ALIAS haloscope_core)
 if(TARGET haloscope_c)
   list(APPEND exported haloscope_c)
@@ -11,12 +10,14 @@ if(TARGET haloscope_c)
   target_include_directories(haloscope_c PUBLIC $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}>)
   add_library(haloscope::c ALIAS haloscope_c)
 endif()
-install(TARGETS ${exported} EXPORT haloscopeTargets)
-
-if(TARGET haloscope-rank)
+if(TARGET haloscope_rank)
+  set_target_properties(haloscope_rank PROPERTIES EXPORT_NAME rank)
+  list(APPEND exported haloscope_rank)
+  add_library(haloscope::rank ALIAS haloscope_rank)
   set_target_properties(haloscope-rank PROPERTIES INSTALL_RPATH_USE_LINK_PATH ON)  # the MPI it was built with
   install(TARGETS haloscope-rank)
 endif()
+install(TARGETS ${exported} EXPORT haloscopeTargets)
 
 install(DIRECTORY ${PROJECT_SOURCE_DIR}/include/haloscope DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
 

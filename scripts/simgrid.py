@@ -11,7 +11,7 @@ from pathlib import Path
 import click
 
 from haloscope import core, errors
-from haloscope.measure import sweep
+from haloscope.measure import lists, space
 from haloscope.report import tables
 from haloscope.simulate import simgrid
 
@@ -25,7 +25,7 @@ ROOT = Path(__file__).resolve().parents[1]
 @click.option("--cells", default="64", show_default=True, metavar="LIST", help="Global cells: 64x64x64, 32..128*2.")
 @click.option("--strategy", default="ordered/p2p,direct/p2p,direct:merged/p2p", show_default=True, metavar="LIST")
 @click.option("--depth", "-d", default="1", show_default=True, metavar="LIST", help="Time steps per exchange.")
-@click.option("--process-grid", default="", help="Rule (white, valen, davis, lines) or explicit, 4x4x4.")
+@click.option("--process-grid", default="", help="Rule (cubic, square, prime-factors, slabs) or explicit, 4x4x4.")
 @click.option(
     "--build",
     "place",
@@ -48,22 +48,22 @@ def main(kind, app, ranks, cells, strategy, depth, process_grid, place, write):
         click.echo(" ".join(simgrid.command(platform, place, write, app, "--cells", cells, "--verify", "3")))
         return
     axes = {
-        "cells": sweep.shapes(cells, core.find_app(app).dims),
+        "cells": lists.shapes(cells, core.find_app(app).dims),
         "ranks": [ranks],
-        "strategy": sweep.strategies(strategy),
-        "depth": sweep.numbers(depth, "--depth"),
+        "strategy": lists.strategies(strategy),
+        "depth": lists.numbers(depth, "--depth"),
         "process_grid": [process_grid],
     }
-    planned = sweep.expand(app, axes)
-    for configuration, reason in planned.refused:
-        click.echo(f"haloscope: {configuration.id}: {reason}", err=True)
-    pairs = simgrid.compare(platform, place, planned.configurations)
+    planned = space.expand(app, axes)
+    for request, reason in planned.refused:
+        click.echo(f"haloscope: {request.id}: {reason}", err=True)
+    pairs = simgrid.compare(platform, place, planned.requests)
     click.echo(markdown(platform, app, pairs))
 
 
 def markdown(platform: simgrid.Platform, app: str, pairs: list[simgrid.Pair]) -> str:
     """Return a table of pairs, fastest first within equal cells, and how far the orders agree."""
-    pairs = sorted(pairs, key=lambda p: (p.configuration.cells, p.smpi_s))
+    pairs = sorted(pairs, key=lambda p: (p.request.choice.cells, p.smpi_s))
     headers = [
         "cells",
         "strategy",
@@ -77,9 +77,9 @@ def markdown(platform: simgrid.Platform, app: str, pairs: list[simgrid.Pair]) ->
     ]
     rows = [
         [
-            p.configuration.shape,
-            p.configuration.strategy,
-            p.configuration.depth,
+            p.request.choice.shape,
+            p.request.choice.strategy,
+            p.request.choice.depth,
             *p.counted,
             "yes" if p.counted == p.planned else "NO",
             tables.number(p.smpi_s * 1e6),

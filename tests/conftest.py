@@ -85,5 +85,17 @@ def toy():
 
 @pytest.fixture
 def imitated(monkeypatch):
-    """Return a function that says what back end `host` imitates, as in `devices=2,delay_us=50`."""
+    """Return a function that says what back end `host` imitates, as in `devices=2`."""
     return lambda text: monkeypatch.setenv("HALOSCOPE_HOST_DEVICE", text)
+
+
+@pytest.fixture
+def slow_streams(monkeypatch):
+    """Return a function that has every stream sleep up to so many microseconds before each piece of its work."""
+    from haloscope.core import build
+
+    def slow(most_us: float) -> None:
+        monkeypatch.setattr(build, "_own_program", build.rank_program().parent / "tests" / "cpp" / "rank_with_faults")
+        monkeypatch.setenv("HALOSCOPE_TEST_DEVICE", f"delay_us={most_us}")
+
+    return slow

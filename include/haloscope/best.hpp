@@ -1,4 +1,4 @@
-// The library call: which strategy, schedule, depth and region to use for a grid, by a machine profile.
+// The library call: which strategy, schedule, depth and substeps to use for a grid, by a machine profile.
 //
 // There is one model, in Python. What is here asks the installed program `haloscope` for its answer, once, at start-up.
 #pragma once
@@ -23,7 +23,7 @@ struct BestOptions {
   double seconds_per_cell = 0;  ///< of the program's own sweep, one cell and step on one thread while all ranks work;
                                 ///< > 0 replaces what the profile says of the app's
   bool fused = false;  ///< whether the program can do the sweeps of a deep exchange block by block in the cache
-                       ///< (region blocked), as fast as the app does
+                       ///< (substeps blocked), as fast as the app does
   int threads = 1;     ///< per rank, >= 1
   int nodes = 0;       ///< that the ranks are split over; 0: nodes of the profile, filled one after another
   std::vector<int> depths = {};  ///< time steps per exchange to choose from, each >= 1; empty: 1, 2, 4, 8, 16
@@ -50,7 +50,7 @@ BestRequest best_request(const Layout& layout, const Quantity& quantity, const s
 
 /// The choice that is predicted fastest, and how sure that is.
 struct Best {
-  Choice choice;                                  ///< strategy, schedule, depth, region and what they were chosen for
+  Choice choice;                                  ///< strategy, schedule, depth, substeps and what they were chosen for
   double time_s = 0;                              ///< predicted, per time step
   std::optional<std::array<double, 2>> interval;  ///< 90 % of it; none where the profile gives none
   std::string reason;                             ///< what the time is made of

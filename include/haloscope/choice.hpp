@@ -1,72 +1,89 @@
-// A choice: everything a user picks for one run. Names and strings are the same in C++, Python, CLI, records and plots.
+// A choice: everything a user picks for one run, read once and carried as values. Its fields are in choice.def.
 #pragma once
 
+#include <array>
+#include <map>
 #include <string>
 #include <vector>
 
-#include "haloscope/program.hpp"
+#include "haloscope/app.hpp"
+#include "haloscope/schedule.hpp"
 #include "haloscope/strategy.hpp"
+#include "haloscope/view.hpp"
+#include "haloscope/words.hpp"
 
 namespace haloscope {
 
-const std::vector<std::string>& schedule_names();
-const std::vector<std::string>& region_names();  // full, shrink, blocked
+enum class Placement : std::uint8_t { block, round_robin };
+HALOSCOPE_WORDS(Placement, "placement", "block", "round-robin");
+enum class Stores : std::uint8_t { automatic, cached, streaming };
+HALOSCOPE_WORDS(Stores, "kind of stores", "auto", "cached", "streaming");
+enum class Packing : std::uint8_t { first, beside };
+HALOSCOPE_WORDS(Packing, "time to pack", "first", "beside");
 
-/// What an app is, as far as legality and plans need to know.
-struct AppInfo {
-  std::string name;
-  int dims = 3;
-  int radius = 1;
-  bool box_stencil = false;
-  double flops_per_point = 0;
-  std::string default_rule = "white";
-  std::vector<std::string> forms;          ///< kernel forms, the default first
-  std::vector<std::string> reals;          ///< "f64", "f32"
-  std::vector<std::string> blocked_forms;  ///< forms with a temporally blocked kernel of the CPU
-  int device_levels = 1;  ///< time steps that kernels for devices fuse at most; 0: it has none for them
-};
-const std::vector<AppInfo>& app_infos();
-/// @throws UsageError naming the nearest valid names.
-const AppInfo& find_app(const std::string& name);
+/// Threads of a device's block in x and y, layers that it passes through; 0: the kernel's own.
+using BlockShape = std::array<int, 3>;
+/// Strategies of single stages by their names.
+using StageStrategies = std::map<std::string, Strategy>;
 
 /// One point of the space of choices.
 struct Choice {
   std::string app = "advection3d";
-  std::string form;  ///< "" = the app's default
-  std::string real = "f64";
   GridSpec grid;
-  int ranks = 1;
-  std::string process_grid;  ///< rule or explicit; "" = the app's default rule
-  int threads = 1;
-  std::string strategy = "ordered/p2p";
-  std::string schedule = "bulk";
-  int depth = 1;
-  std::string region = "full";
-  std::string sharing = "guided";
-  int nodes = 0;                    ///< nodes that the ranks are split into; 0: the real ones, whatever they are
-  std::string placement = "block";  ///< ranks to emulated nodes: "block" or "round-robin"
-  int box = 1;                      ///< schedules box and box-overlap: layers of the host around the device's block
-  bool graph = false;               ///< device: each program is launched as one captured piece of work
-  std::string device;               ///< back end whose devices hold the fields: cuda, hip, host; "": none, the CPU
+#define CHOICE_GRID(...)
+#define CHOICE_FIELD(type, name, value, ...) type name = value;
+#include "haloscope/choice.def"
+#undef CHOICE_FIELD
+#undef CHOICE_GRID
+  Parameters::Given set = {};  ///< parameters of the app that are not its defaults
+
+  bool operator==(const Choice&) const = default;
 };
 
+/// A choice with what follows from it: what legality and programs look at.
+struct Candidate {
+  const Choice& choice;
+  const App& app;
+  Problem problem;
+  Step step;
+  Layout layout;
+
+  /// @throws UsageError for an app, form, parameter or grid that cannot be.
+  explicit Candidate(const Choice& choice);
+  /// The strategy of a stage.
+  const Strategy& strategy(int stage) const;
+};
+
+/// The problem that a choice asks for: defaults filled in, parameters checked.
+/// @throws UsageError for what the app does not know.
+Problem problem_of(const Choice& choice);
+
 /// Node of each rank when `ranks` ranks are split into `nodes` nodes as evenly as possible; empty for nodes = 0.
-/// @param placement  "block" (neighbouring ranks together) or "round-robin".
-/// @throws UsageError for another placement, or for fewer ranks than nodes.
-std::vector<int> emulated_nodes(int ranks, int nodes, const std::string& placement);
+/// @throws UsageError for fewer ranks than nodes.
+std::vector<int> emulated_nodes(int ranks, int nodes, Placement placement);
 
 /// The one legality function: empty when the choice can run, else the reason and what to do about it.
 /// Pure and local. Does not know what this machine's MPI lacks (that is UnavailableError when it is opened).
 std::string illegal(const Choice& choice);
 
-/// The exchange that a choice asks for: widths = depth x radius, corners where stencil or depth need them.
+/// The exchange of a stage that a choice asks for: widths as deep as the steps between exchanges need, corners where
+/// stencil or depth need them. Quantities are those exchanged, in the order of the step.
 /// @throws UsageError if the choice is not legal.
-ExchangeSpec exchange_spec(const Choice& choice);
-/// Whether messages move fields of a device; in a block in a box they pass between cells of the host.
+ExchangeSpec exchange_spec(const Choice& choice, int stage = 0);
+ExchangeSpec exchange_spec(const Candidate& candidate, int stage = 0);
+/// Quantities of the step that an exchange of a stage moves, in the order of its spec.
+std::vector<int> exchanged(const Candidate& candidate, int stage = 0);
+/// Whether messages move fields of a device; of a block in walls they pass between cells of the host.
 bool messages_on_device(const Choice& choice);
 /// What a schedule reads of a legal choice, for programs of its whole depth; all else as ScheduleOptions has it.
-ScheduleOptions schedule_options(const Choice& choice);
+ScheduleOptions schedule_options(const Choice& choice, int stage = 0);
+ScheduleOptions schedule_options(const Candidate& candidate, int stage = 0);
 /// @throws UsageError as Layout does.
 Layout make_layout(const Choice& choice);
+
+/// Whether a field has an effect on this choice; by its name.
+bool matters(const Choice& choice, const std::string& field);
+/// The same choice with what has no effect at its default.
+Choice normal(Choice choice);
 
 }  // namespace haloscope

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "haloscope/plan.hpp"
+#include "haloscope/strategy.hpp"
 #include "haloscope/view.hpp"
 
 namespace haloscope {
@@ -22,7 +23,7 @@ class Exchange {
   /// @param views     the fields, one slot or more each; must stay where they are as long as the exchange lives.
   /// @param nodes     node of each rank, to emulate nodes on one machine; empty: the real machines.
   /// @throws UsageError, UnavailableError as make_plan() and the transport do, before any message is sent.
-  Exchange(MPI_Comm comm, const Layout& layout, ExchangeSpec spec, const std::string& strategy, const Views& views,
+  Exchange(MPI_Comm comm, const Layout& layout, ExchangeSpec spec, const Strategy& strategy, const Views& views,
            const std::vector<int>& nodes = {});
   /// Finishes what is in flight.
   ~Exchange();

@@ -11,9 +11,6 @@
 
 namespace haloscope {
 
-/// Where fields live: in memory of the process's own, or in memory that all ranks of its node can reach.
-enum class MemoryKind : std::uint8_t { own, shared };
-
 /// The points that one rank owns of a quantity, with its halo, in one or more slots. Zeroed, placed for fast sweeps.
 class FieldMemory {
  public:

@@ -6,6 +6,8 @@
  *    program keep nothing of the layout, plan or struct they were made from.
  *  - Pointers inside structs that a call fills belong to the handle they came from and live as long as it does.
  *    `const char**` and `hs_spec` results live until the calling thread's next call of the same function.
+ *  - What has many fields, which grow with time, crosses as JSON: choices, apps, the stages of a step, lists of names.
+ *    Numbers that many operations need cross as plain arrays.
  *  - Structs passed in start with `struct_size`; `hs_..._init` sets it and every default. Structs without it are
  *    elements of arrays and change only together with HS_ABI.
  *  - Pure and local: no call communicates, and handles may be read by several threads at once.
@@ -19,7 +21,7 @@
 #include <stdint.h>
 
 /* The version of this interface; a library with another hs_abi() must not be called through this header. */
-#define HS_ABI 2
+#define HS_ABI 3
 
 #ifdef __cplusplus
 extern "C" {
@@ -41,69 +43,60 @@ int32_t hs_abi(void);
 /* What was asked, what is wrong and what to do, for this thread's last call that did not return HS_OK; else "". */
 const char* hs_last_error(void);
 
-/* ---- names and apps ---------------------------------------------------------------------------------------------- */
+/* ---- what there is ----------------------------------------------------------------------------------------------- */
 
-/* The valid names of one kind.
- * kind   "strategies" (for fields in host memory), "device-strategies", "schedules", "regions", "apps", "rules" (of
- *        process grids), or, for the app `of`, "forms", "reals", "blocked-forms"
- * of     an app's name, or NULL for the other kinds
- * names  out: `count` strings, defaults first. Fails with HS_USAGE for an unknown kind or app. */
-hs_status hs_names(const char* kind, const char* of, const char* const** names, int32_t* count);
+/* Everything of one kind, as a JSON array.
+ * kind  objects with name, summary and traits: "apps", "transports", "schedules", "reduction-schemes"; objects with name,
+ *       type, group, meaning, words and default: "fields" (of a choice); names, defaults first: "strategies" (for fields
+ *       in host memory), "device-strategies", "rules" (of process grids), "backends" (of devices)
+ * json  out. Fails with HS_USAGE for an unknown kind. */
+hs_status hs_list(const char* kind, const char** json);
 
-/* What plans and legality need to know of an app. */
-typedef struct hs_app {
-  const char* name;
-  int32_t dims;           /* 1..3 */
-  int32_t radius;         /* cells that the stencil reaches, >= 1 */
-  int32_t box_stencil;    /* 1: reads edges and corners */
-  double flops_per_point; /* per time step */
-  const char* default_rule;
-} hs_app;
+/* One app as JSON: forms, parameters, and for each form the quantities and stages of a step.
+ * set   parameters that are not their defaults, as a JSON object of values or texts; NULL: none
+ * json  out. Fails with HS_USAGE and the nearest valid names. */
+hs_status hs_app_describe(const char* name, const char* set, const char** json);
 
-/* The app called `name`. Fails with HS_USAGE and the nearest valid names. */
-hs_status hs_app_find(const char* name, hs_app* app);
+/* Make an app known that another program has: it can be planned and priced. One declared before by its name goes.
+ * json  as hs_app_describe gives it, and that program when called with --describe
+ * Fails with HS_USAGE for what describes no app, and for the name of an app of this library. Not while other threads
+ * call. */
+hs_status hs_app_declare(const char* json);
 
-/* The canonical form of a strategy string such as "ordered/p2p". Fails with HS_USAGE for a malformed one. */
-hs_status hs_strategy_canonical(const char* text, const char** canonical);
-
-/* Whether a strategy reads or writes neighbours' fields, which must then be in memory that a node's ranks share.
- * shared  out: 1 or 0. Fails with HS_USAGE for a malformed strategy. */
-hs_status hs_strategy_shared_fields(const char* text, int32_t* shared);
+/* A strategy such as "ordered/p2p" as JSON: name (its canonical form), transport, between, pattern, device,
+ * shared_fields (neighbours' fields are read or written, which must then be in memory that a node's ranks share) and
+ * probes (of the MPI library, that it relies on). Fails with HS_USAGE for a malformed one. */
+hs_status hs_strategy_describe(const char* text, const char** json);
 
 /* ---- choices ----------------------------------------------------------------------------------------------------- */
 
-/* Everything a user picks for one run. Strings are read during the call only. */
-typedef struct hs_choice {
-  uint64_t struct_size;
-  const char* app;          /* default "advection3d" */
-  const char* form;         /* "" = the app's default */
-  const char* real;         /* "f64" (default) or "f32" */
-  const char* process_grid; /* rule, or explicit as "2x3x1"; "" = the app's default rule */
-  const char* strategy;     /* default "ordered/p2p" */
-  const char* schedule;     /* default "bulk" */
-  const char* region;       /* "full" (default), "shrink", "blocked" */
-  const char* sharing;      /* "guided" (default) or "dynamic": how comm-thread hands out interior cells */
-  int64_t cells[3];         /* global, >= 1; default 1 */
-  int32_t periodic[3];      /* 0 (default) or 1 */
-  int32_t dims;             /* default 3 */
-  int32_t ranks;            /* default 1 */
-  int32_t threads;          /* per rank; default 1 */
-  int32_t depth;            /* time steps per exchange; default 1 */
-  int32_t nodes;            /* nodes that the ranks are split into; 0 (default): the real ones, whatever they are */
-  const char* placement;    /* ranks to those nodes: "block" (default) or "round-robin" */
-  const char* device;       /* back end whose devices hold the fields: "cuda", "hip", "host"; "" (default): the CPU */
-  int32_t box;   /* schedules "box", "box-overlap": layers of the host around the device's block; default 1 */
-  int32_t graph; /* device: 1: each program is launched as one captured piece of work; default 0 */
-} hs_choice;
+/* Everything a user picks for one run. */
+typedef struct hs_choice hs_choice;
 
-/* Fills in every default. Cannot fail. */
-void hs_choice_init(hs_choice* choice);
+/* A choice from a JSON object: app, cells, any of hs_list("fields"), and set, the app's parameters; what is absent has
+ * its default. Fails with HS_USAGE for an unknown field or value, naming the nearest. */
+hs_status hs_choice_create(const char* json, hs_choice** choice);
+void hs_choice_free(hs_choice* choice);
+/* Its fields that have an effect, defaults filled in. Fails with HS_USAGE for what its app does not know. */
+hs_status hs_choice_json(const hs_choice* choice, const char** json);
 /* Why `choice` cannot run and what to do about it; "" when it can. Local, cost independent of cells and ranks. */
 hs_status hs_illegal(const hs_choice* choice, const char** reason);
 
-/* Node of each rank when `choice` splits its ranks into choice.nodes nodes; all 0 where it does not.
- * nodes  out: choice.ranks numbers. Fails with HS_USAGE for more nodes than ranks or an unknown placement. */
+/* Node of each rank when `choice` splits its ranks into nodes; all 0 where it does not.
+ * nodes  out: as many numbers as it has ranks. Fails with HS_USAGE for more nodes than ranks. */
 hs_status hs_choice_nodes(const hs_choice* choice, int32_t* nodes);
+
+/* ---- steps: what a time step is made of -------------------------------------------------------------------------- */
+
+/* Quantities, and stages: an exchange, sweeps, reductions. */
+typedef struct hs_step hs_step;
+
+/* The step of a choice. Fails with HS_USAGE for what its app does not know. */
+hs_status hs_step_create_of(const hs_choice* choice, hs_step** step);
+/* A step from JSON as hs_step_json gives it; dims: 1 to 3. Fails with HS_USAGE for what cannot be computed. */
+hs_status hs_step_create(int32_t dims, const char* json, hs_step** step);
+void hs_step_free(hs_step* step);
+hs_status hs_step_json(const hs_step* step, const char** json);
 
 /* ---- layouts: how a grid is split -------------------------------------------------------------------------------- */
 
@@ -120,7 +113,7 @@ typedef struct hs_layout_data {
   int32_t dims, size; /* size: ranks in all */
 } hs_layout_data;
 
-/* Ranks per dimension by a rule ("white", "valen", "davis") or explicit ("2x3x1"), whose product is `ranks` >= 1.
+/* Ranks per dimension by a rule ("cubic", "square", "prime-factors", "slabs") or explicit ("2x3x1"), whose product is `ranks` >= 1.
  * Fails with HS_USAGE. Cost O(square of the divisors of `ranks`). */
 hs_status hs_process_grid(const char* rule, int32_t ranks, int32_t dims, const int64_t cells[3], int32_t grid[3]);
 
@@ -162,6 +155,11 @@ typedef struct hs_quantity {
   int32_t centring;      /* HS_CENTRING_...; planes that both ranks hold are never sent */
 } hs_quantity;
 
+/* Ghost layers of one quantity. */
+typedef struct hs_sides {
+  int32_t low[3], high[3];
+} hs_sides;
+
 /* Everything that decides what one exchange moves. */
 typedef struct hs_spec {
   uint64_t struct_size;
@@ -174,11 +172,14 @@ typedef struct hs_spec {
   int32_t merge_peers;    /* 1: one message per distinct peer and round; default 0 */
   int32_t merge;          /* which quantities share a message: HS_MERGE_ALL (default), _TYPE, _NONE */
   int32_t order[3];       /* dimensions in the order of an ordered plan's rounds; default 0, 1, 2 */
+  int32_t reserved;
+  const hs_sides* widths; /* ghost layers by quantity where they differ; NULL (default): low and high for all */
 } hs_spec;
 
 void hs_spec_init(hs_spec* spec);
-/* The exchange that a choice asks for: widths = depth x radius. Fails with HS_USAGE if the choice is not legal. */
-hs_status hs_spec_of(const hs_choice* choice, hs_spec* spec);
+/* The exchange that a choice asks for in one stage of its step: as wide as the steps between exchanges need. Quantities
+ * have the names that they have in the step. Fails with HS_USAGE if the choice is not legal or has no such stage. */
+hs_status hs_spec_of(const hs_choice* choice, int32_t stage, hs_spec* spec);
 
 typedef struct hs_plan hs_plan;
 
@@ -276,26 +277,31 @@ enum {
   HS_OP_H2D,      /* copy messages that have arrived from the host to the device */
   HS_OP_GATHER,   /* collect a ring's cells where they are, on the host or a device */
   HS_OP_TRANSFER, /* bring them to the other memory */
-  HS_OP_SCATTER   /* put them in their places there */
+  HS_OP_SCATTER,  /* put them in their places there */
+  HS_OP_REDUCE,   /* combine a reduction's numbers over threads and begin to over ranks */
+  HS_OP_REDUCED   /* until the numbers of a reduction that is under way are there */
 };
 /* The team of threads; one thread at a time, in program order; two streams of a device, each in program order. */
 enum { HS_LANE_MAIN, HS_LANE_COMM, HS_LANE_SWEEP_STREAM, HS_LANE_HALO_STREAM };
 enum { HS_PART_FULL, HS_PART_INNER, HS_PART_OUTER };
-enum { HS_SHARING_FIXED, HS_SHARING_GUIDED, HS_SHARING_DYNAMIC };
-enum { HS_REGION_FULL, HS_REGION_SHRINK, HS_REGION_BLOCKED };
+enum { HS_SHARING_GUIDED, HS_SHARING_DYNAMIC };
+enum { HS_SUBSTEPS_FULL, HS_SUBSTEPS_SHRINK, HS_SUBSTEPS_BLOCKED };
 enum { HS_SERIES_WHOLE, HS_SERIES_OPENING, HS_SERIES_ENTRY, HS_SERIES_BODY, HS_SERIES_CLOSING };
+
+/* Cells from which on a sweep is shared by a team of threads. */
+enum { HS_SHARED_SWEEP_CELLS = 4096 };
 
 typedef struct hs_program hs_program;
 
 /* One operation. `after`: operations that must have finished first. */
 typedef struct hs_op {
-  int32_t kind, lane;               /* HS_OP_..., HS_LANE_... */
-  int32_t slot;                     /* slot read or exchanged, relative to the slot current at the start */
-  int32_t target;                   /* message set, copy set, sweep or ring, by kind; -1: none */
+  int32_t kind, lane; /* HS_OP_..., HS_LANE_... */
+  int32_t slot;       /* slot read or exchanged, relative to the slot current at the start */
+  int32_t target;     /* message set, copy set, sweep, ring, or reduction of the stage, by kind; -1: none */
   int32_t first_after, after_count; /* in hs_program_data.after */
 } hs_op;
 
-/* One stencil application on `region`, of which `valid` holds right values afterwards. */
+/* One of a stage's sweeps on `region`, of which `valid` holds right values afterwards. */
 typedef struct hs_sweep {
   hs_box region, valid;
   int32_t into;   /* slot written */
@@ -303,7 +309,10 @@ typedef struct hs_sweep {
   int32_t levels; /* time steps fused */
   int32_t part;   /* HS_PART_... */
   hs_box twin;    /* more cells written by the same launch of a device: the opposite face; empty: none */
+  hs_box whole;   /* of the whole sweep, of which `region` may be a part; empty: region and twin */
   int32_t faces;  /* 1: halos are read where messages have arrived; what the next exchange sends is written there too */
+  int32_t number; /* of the stage's sweep */
+  int32_t in_place; /* 1: line by line, new values used at once */
   int32_t reserved;
 } hs_sweep;
 
@@ -331,29 +340,32 @@ typedef struct hs_program_data {
 /* What a schedule may know. */
 typedef struct hs_schedule_options {
   uint64_t struct_size;
-  int32_t radius;            /* of the stencil, in cells; default 1 */
-  int32_t box_stencil;       /* 1: it reads edges and corners; default 0 */
   int32_t depth;             /* time steps per exchange; default 1 */
   int32_t steps;             /* of this program, 1..depth; default 1 */
-  int32_t region;            /* HS_REGION_...; default full */
+  int32_t substeps;          /* HS_SUBSTEPS_...: what the steps between exchanges sweep; default full */
   int32_t tiles;             /* interior tiles of "split"; default 8 */
-  int32_t sharing;           /* HS_SHARING_...; default guided */
+  int32_t sharing;           /* HS_SHARING_...: how comm-thread hands out interior cells; default guided */
   int32_t barrier;           /* 1: barrier before each exchange; default 0 */
   int32_t collective_rounds; /* 1: every rank takes part in every round, as fences need it; default 0 */
   int32_t series;            /* "pipeline" only: HS_SERIES_..., which of its programs; default whole */
   int32_t device;            /* 1: fields live on a device, which sweeps, copies and packs (no "box"); default 0 */
   int32_t staged;            /* 1: ... and messages go through host memory; default 0 */
   int32_t pack_first;        /* "streams": interior sweeps start after the first round is packed; default 1 */
-  int32_t box;               /* "box", "box-overlap": layers of the host around the device's block; default 1 */
+  int32_t walls;             /* "box", "box-overlap": layers of the host around the device's block; default 1 */
+  int32_t last;              /* 1: it ends a run, with the reductions of a last step too; default 0 */
+  int32_t slots;             /* of the step: 2 where a quantity is double-buffered; default 2 */
+  int32_t flips;             /* 1: the stage writes double-buffered quantities; default 1 */
+  int32_t reserved;
 } hs_schedule_options;
 
 void hs_schedule_options_init(hs_schedule_options* options);
-/* The options that a choice asks for; steps = depth. */
-hs_status hs_schedule_options_of(const hs_choice* choice, hs_schedule_options* options);
+/* The options that a choice asks for in one stage; steps = depth. */
+hs_status hs_schedule_options_of(const hs_choice* choice, int32_t stage, hs_schedule_options* options);
 
-/* The program that a schedule makes for one plan. Fails with HS_USAGE for an unknown schedule or impossible options. */
-hs_status hs_program_create(const char* schedule, const hs_plan* plan, const hs_schedule_options* options,
-                            hs_program** program);
+/* The program that a schedule makes for one stage of a step, from its plan. Fails with HS_USAGE for an unknown schedule
+ * or stage and for impossible options. */
+hs_status hs_program_create(const char* schedule, const hs_step* step, int32_t stage, const hs_plan* plan,
+                            const hs_schedule_options* options, hs_program** program);
 /* Only the exchange, no sweep. barrier: 1 puts a barrier first. */
 hs_status hs_program_create_exchange(const hs_plan* plan, int32_t barrier, hs_program** program);
 /* A program from plain arrays, which are copied. Fails with HS_USAGE for a number out of range. */
@@ -366,11 +378,11 @@ hs_status hs_program_get(const hs_program* program, hs_program_data* data);
 hs_status hs_program_traffic(const hs_program* program, const hs_plan* plan, int32_t copy_set, hs_traffic* traffic);
 
 /* Proves that the programs of all ranks never read what is not yet there, and end at the right time step.
- * ranks     the layout's size = length of `plans` and `programs`, which are in rank order
- * options   radius and box_stencil are used
- * finding   out: "" or what is wrong. Small grids only: cost O(ranks x (operations^2 + cells x steps)). */
-hs_status hs_check(const hs_layout* layout, const hs_schedule_options* options, int32_t ranks,
-                   const hs_plan* const* plans, const hs_program* const* programs, const char** finding);
+ * stages    of the step; plans, programs: stages x ranks, by stage, then in rank order. A plan's quantities are those of
+ *           the step with the same names
+ * finding   out: "" or what is wrong. Small grids only: cost O(ranks x (operations^2 + points x steps)). */
+hs_status hs_check(const hs_layout* layout, const hs_step* step, int32_t stages, const hs_plan* const* plans,
+                   const hs_program* const* programs, const char** finding);
 
 /* ---- simulation: programs of all ranks, message by message ------------------------------------------------------- */
 
@@ -399,16 +411,33 @@ typedef struct hs_network {
 
 void hs_network_init(hs_network* network);
 
+/* One program of a class of ranks. */
+typedef struct hs_rank_program {
+  const hs_program* program;
+  int32_t plan;      /* number of its stage's plan in the class */
+  int32_t reduction; /* number in the class of the stage's first reduction */
+} hs_rank_program;
+
+/* A reduction over all ranks: seconds from the last rank's numbers to every rank's having them. */
+typedef struct hs_rank_reduction {
+  double seconds;
+  int32_t waits; /* 1: a rank waits for it where it gives its numbers, else at HS_OP_REDUCED */
+  int32_t reserved;
+} hs_rank_reduction;
+
 /* Ranks with equal plans and prices. Programs: `opening` run once, `body` in every round, `closing` once. */
 typedef struct hs_rank_class {
-  const hs_plan* plan;
-  const hs_program* const* programs; /* opening + body + closing of them */
+  const hs_plan* const* plans; /* one per stage */
+  int32_t plan_count;
+  int32_t comm_thread;             /* 1: a thread of its own runs the comm lane of programs that ask for one */
+  const hs_rank_program* programs; /* opening + body + closing of them */
   int32_t opening, body, closing;
-  int32_t comm_thread;         /* 1: a thread of its own runs the comm lane of programs that ask for one */
+  int32_t reduction_count;
+  const hs_rank_reduction* reductions;
   int64_t op_count;            /* operations of all these programs */
   const double* seconds;       /* 3 per operation: a sweep while the comm thread is busy, waits, helps, or on a device
                                   while the other stream's kernels are at work, or not; else the last */
-  const double* flight_change; /* seconds added to the flight of each message of the plan; NULL: none */
+  const double* flight_change; /* seconds added to the flight of each message of all plans; NULL: none */
   double hand_s, notice_s;     /* of the host: to hand an operation to a device, until it knows that one is done */
 } hs_rank_class;
 
@@ -428,7 +457,7 @@ typedef struct hs_simulation_options {
 void hs_simulation_options_init(hs_simulation_options* options);
 
 typedef struct hs_simulation_result {
-  double seconds[15]; /* by HS_OP_...: sum over ranks and counted rounds, waiting included */
+  double seconds[17]; /* by HS_OP_...: sum over ranks and counted rounds, waiting included */
   int64_t messages, bytes, operations, events;
 } hs_simulation_result;
 
@@ -436,8 +465,7 @@ typedef struct hs_simulation hs_simulation;
 
 /* Ranks of a layout with the programs of their classes; keeps nothing of what it was made from.
  * node, socket, class_of  one number per rank, from 0. class_of: in `classes`; the rank's plan is that of its class but
- * for rank numbers. Fails with HS_USAGE for what does not fit together and for programs of a device, whose streams
- * it does not know. */
+ * for rank numbers. Fails with HS_USAGE for what does not fit together. */
 hs_status hs_simulation_create(const hs_layout* layout, const hs_network* network, const int32_t* node,
                                const int32_t* socket, int32_t class_count, const hs_rank_class* classes,
                                const int32_t* class_of, hs_simulation** simulation);

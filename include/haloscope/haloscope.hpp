@@ -13,14 +13,15 @@
 #include "haloscope/error.hpp"
 #include "haloscope/exchange.hpp"
 #include "haloscope/field.hpp"
+#include "haloscope/sweep.hpp"
 
 namespace haloscope {
 
 template <int D>
 struct GridOptions {
-  std::array<std::int64_t, D> cells{};                    ///< global cells, x first, each >= 1
-  std::array<bool, D> periodic{};                         ///< dimensions that wrap around
-  std::string process_grid = D == 2 ? "valen" : "white";  ///< rule or explicit "2x3"; see process_grid()
+  std::array<std::int64_t, D> cells{};                     ///< global cells, x first, each >= 1
+  std::array<bool, D> periodic{};                          ///< dimensions that wrap around
+  std::string process_grid = D == 2 ? "square" : "cubic";  ///< rule or explicit "2x3"; see process_grid()
   std::vector<int> nodes{};  ///< node of each rank, to emulate nodes on one machine; empty: the real machines
 };
 
@@ -71,16 +72,6 @@ struct FieldRef {
   Quantity quantity;
   Widths low{}, high{};         ///< ghost layers the exchange fills
   std::vector<SlotView> slots;  ///< where the field lives, one view per slot
-};
-
-/// Typed access to one slot: u(i, j, k) with local coordinates, halos at negative and past-the-end ones.
-template <class T, int D>
-struct FieldView {
-  T* origin;
-  std::int64_t row = 0, plane = 0;  ///< elements between neighbours in y and z
-  T& operator()(std::int64_t i, std::int64_t j = 0, std::int64_t k = 0) const {
-    return origin[i + j * row + k * plane];
-  }
 };
 
 struct FieldOptions {
@@ -148,7 +139,7 @@ struct ExchangeOptions {
 /// Open an exchange of `fields` (all with the same number of slots). Collective over the grid's communicator.
 /// @throws UsageError for an unknown strategy, no field, unequal slots, or a halo the fields have no room for.
 template <int D>
-Exchange make_exchange(const Grid<D>& grid, const std::vector<FieldRef>& fields, const std::string& strategy,
+Exchange make_exchange(const Grid<D>& grid, const std::vector<FieldRef>& fields, const Strategy& strategy,
                        const ExchangeOptions& options = {}) {
   if (fields.empty()) throw UsageError("an exchange needs at least one field");
   ExchangeSpec spec;
@@ -174,7 +165,7 @@ Exchange make_exchange(const Grid<D>& grid, const std::vector<FieldRef>& fields,
   return Exchange(grid.comm(), grid.layout(), spec, strategy, views, grid.nodes());
 }
 
-/// The strategy, schedule, depth and region that a machine profile predicts fastest, before there is a field of
+/// The strategy, schedule, depth and substeps that a machine profile predicts fastest, before there is a field of
 /// points T; the answer says what halo and memory to give it. Collective over the grid's communicator.
 /// @param profile  path of a machine profile, as `haloscope calibrate` writes it.
 /// @throws what best(const BestRequest&) does, on all ranks alike; UsageError for points not of 4 or 8 bytes.

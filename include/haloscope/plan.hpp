@@ -10,11 +10,14 @@
 #include <vector>
 
 #include "haloscope/layout.hpp"
+#include "haloscope/words.hpp"
 
 namespace haloscope {
 
 enum class Centring : std::uint8_t { cell, node, face_x, face_y, face_z };
+HALOSCOPE_WORDS(Centring, "centring", "cell", "node", "face_x", "face_y", "face_z");
 enum class ScalarType : std::uint8_t { real, integer };
+HALOSCOPE_WORDS(ScalarType, "scalar type of a quantity", "real", "integer");
 enum class Pattern : std::uint8_t { ordered, direct };
 /// Which quantities share a message: all of them, those of one scalar type, or none (one message per quantity).
 enum class Merge : std::uint8_t { all, type, none };
@@ -31,6 +34,7 @@ struct Quantity {
   int element_bytes = 8;
   ScalarType type = ScalarType::real;
   Centring centring = Centring::cell;
+  int slots = 1;  ///< buffers: 2 where a sweep reads the old one and writes the new one
 };
 
 /// Everything that decides what one exchange moves.
@@ -38,11 +42,22 @@ struct ExchangeSpec {
   std::vector<Quantity> quantities{Quantity{}};
   Widths low{1, 1, 1};   ///< ghost layers filled on the low side, per dimension
   Widths high{1, 1, 1};  ///< ghost layers filled on the high side, per dimension
+  /// Ghost layers of each quantity, where they differ (`low` and `high` of a plan are then the most); empty: `low` and
+  /// `high` for all.
+  struct Sides {
+    Widths low{}, high{};
+    bool operator==(const Sides&) const = default;
+  };
+  std::vector<Sides> widths{};
   Pattern pattern = Pattern::ordered;
   bool corners = true;                ///< fill edges and corners too (box stencils, depth > 1)
   bool merge_peers = false;           ///< one message per distinct peer and round instead of one per direction
   Merge merge = Merge::all;           ///< which quantities share a message
   std::array<int, 3> order{0, 1, 2};  ///< dimension order of an ordered plan's rounds
+
+  /// Ghost layers of quantity q.
+  const Widths& low_of(int q) const { return widths.empty() ? low : widths[static_cast<std::size_t>(q)].low; }
+  const Widths& high_of(int q) const { return widths.empty() ? high : widths[static_cast<std::size_t>(q)].high; }
 };
 
 /// A box of one quantity in local coordinates.
@@ -84,6 +99,8 @@ struct Plan {
   std::vector<Message> messages;  ///< by round; within a round receives before sends
   std::vector<Copy> copies;       ///< by round
 
+  /// Cells owned by this rank, in local coordinates.
+  Box own_cells() const { return {{0, 0, 0}, cells}; }
   /// Points owned by this rank of quantity q, in local coordinates (shared planes included).
   Box owned(int q) const;
   /// Owned points plus every ghost layer of the exchange (also beyond physical edges).

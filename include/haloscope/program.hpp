@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "haloscope/plan.hpp"
+#include "haloscope/stage.hpp"
 
 namespace haloscope {
 
@@ -27,8 +27,10 @@ enum class OpKind : std::uint8_t {
   gather,    ///< collect a ring's cells where they are, on the host or a device; target = ring
   transfer,  ///< bring them to the other memory; target = ring
   scatter,   ///< put them in their places there; target = ring
+  reduce,    ///< combine a reduction's numbers over threads and begin to over ranks; target = reduction of the stage
+  reduced,   ///< until the latest numbers of a reduction that is under way are there; target = reduction
 };
-inline constexpr int op_kinds = static_cast<int>(OpKind::scatter) + 1;
+inline constexpr int op_kinds = static_cast<int>(OpKind::reduced) + 1;
 const char* to_string(OpKind kind);
 
 /// Where an operation may run. `main`: the whole team of threads; `comm`: one thread at a time, in program order;
@@ -52,18 +54,20 @@ struct Op {
   std::vector<std::int32_t> after;
 };
 
-/// One stencil application on `region`: reads slot `op.slot`, writes slot `into` at time `step + levels`. Where both
-/// are the same slot the sweep is in place (Gauss-Seidel): line by line, x rising, new values used as soon as they
-/// exist.
+/// One of a stage's sweeps on `region`: reads slot `op.slot`, writes slot `into` at time `step + levels`. Quantities
+/// with one slot are in it whatever these say. In place (Gauss-Seidel) both slots are the same.
 struct Sweep {
   Box region;  ///< cells written, local coordinates
-  Box valid;   ///< cells of `region` that hold right values afterwards; the rest may be rubbish (full deep halos)
+  Box valid;   ///< cells of `region` that hold right values afterwards; the rest is unspecified (full deep halos)
   std::uint8_t into = 1;  ///< slot written, relative as Op::slot
   int step = 0;           ///< time step read, within the program, 0-based
   int levels = 1;         ///< time steps fused into this operation (temporal blocking)
   Part part = Part::full;
   Box twin{};          ///< more cells written by the same launch of a device: the opposite face of `region`
   bool faces = false;  ///< reads halos where messages have arrived; also writes what the next exchange sends
+  int number = 0;      ///< of the stage's sweep
+  bool in_place = false;
+  Box whole{};  ///< the region of the whole sweep, of which `region` may be a part; empty: `region` and `twin`
 
   std::array<Box, 2> boxes() const { return {region, twin}; }
   std::int64_t cells() const { return region.volume() + twin.volume(); }
@@ -76,9 +80,10 @@ struct Ring {
 };
 
 /// How the team shares the cells of one sweep.
-enum class Sharing : std::uint8_t { fixed, guided, dynamic };
+enum class Sharing : std::uint8_t { guided, dynamic };
+HALOSCOPE_WORDS(Sharing, "sharing", "guided", "dynamic");
 
-/// The operations of `steps` time steps with one exchange before the first.
+/// The operations of `steps` executions of a stage with one exchange before the first.
 struct Program {
   int steps = 1;
   int slots = 2;
@@ -88,7 +93,7 @@ struct Program {
   Box block;                 ///< cells that are a device's where the rest is the host's; empty: all on one side
   std::vector<Ring> rings;   ///< between the two
   bool wraps = false;        ///< sweeps reach own-neighbour cells by wrapping around, not through halos
-  Sharing sharing = Sharing::fixed;
+  Sharing sharing = Sharing::guided;
   std::vector<Op> ops;
   std::vector<std::vector<int>> sets;        ///< message ids of the plan
   std::vector<std::vector<Copy>> copy_sets;  ///< copies, possibly parts of the plan's
@@ -100,13 +105,10 @@ struct Program {
   }
 };
 
-/// What a schedule needs to know of the app: how far its stencil reaches.
-struct Stage {
-  int radius = 1;
-  bool box_stencil = false;  ///< reads edges and corners
-};
-
-enum class DeepRegion : std::uint8_t { full, shrink, blocked };
+/// What the steps between two exchanges sweep: everything that any of them needs, only what its later steps need, or
+/// that fused tile by tile in the cache.
+enum class Substeps : std::uint8_t { full, shrink, blocked };
+HALOSCOPE_WORDS(Substeps, "substeps", "full", "shrink", "blocked");
 
 /// Parts of a series of programs whose messages cross from one program into the next (schedule `pipeline`): opening,
 /// then entry and body for every time step, then closing, after which nothing is in flight. Other schedules have only
@@ -121,18 +123,21 @@ enum class Series : std::uint8_t {
 
 /// The choices a schedule may read.
 struct ScheduleOptions {
-  int depth = 1;                         ///< ghost layers = depth x radius; the exchange serves `depth` steps
-  int steps = 1;                         ///< steps of this program, 1..depth (a last, shorter round)
-  DeepRegion region = DeepRegion::full;  ///< what sub-steps sweep (Valen 2023, section 3.3; shrink: ours)
-  int tiles = 8;                         ///< interior tiles of `split`, `progress` is called between them
-  Sharing sharing = Sharing::guided;     ///< `comm-thread`: how interior cells are handed out
-  bool barrier = false;                  ///< barrier before each exchange (desync timer)
-  bool collective_rounds = false;        ///< TransportTraits: message operations also where a rank has none to do
-  Series series = Series::whole;         ///< `pipeline`: which of its programs
-  bool device = false;                   ///< fields live on a device: sweeps, copies and packing are its work
-  bool staged = false;                   ///< ... and messages go through host memory
-  int box = 1;                           ///< `box`, `box-overlap`: layers of the host around the device's block
-  bool pack_first = true;                ///< `streams`: interior sweeps start after the first round is packed
+  int depth = 1;                       ///< the exchange serves `depth` steps
+  int steps = 1;                       ///< steps of this program, 1..depth (a last, shorter round)
+  Substeps substeps = Substeps::full;  ///< what they sweep (Valen 2023, section 3.3; shrink: ours)
+  int tiles = 8;                       ///< interior tiles of `split`, `progress` is called between them
+  Sharing sharing = Sharing::guided;   ///< `comm-thread`: how interior cells are handed out
+  bool barrier = false;                ///< barrier before each exchange (desync timer)
+  bool collective_rounds = false;      ///< TransportTraits: message operations also where a rank has none to do
+  Series series = Series::whole;       ///< `pipeline`: which of its programs
+  bool device = false;                 ///< fields live on a device: sweeps, copies and packing are its work
+  bool staged = false;                 ///< ... and messages go through host memory
+  int walls = 1;                       ///< `box`, `box-overlap`: layers of the host around the device's block
+  bool pack_first = true;              ///< `streams`: interior sweeps start after the first round is packed
+  bool last = false;                   ///< it ends a run: with the reductions of a last step too
+  int slots = 2;                       ///< of the app, see Step::slots()
+  bool flips = true;                   ///< the stage writes double-buffered quantities, whose slots it changes
 };
 
 }  // namespace haloscope

@@ -1,4 +1,4 @@
-// Schedules: (stage, plan, options) -> program. One file per schedule, one registry line each (registry.cpp).
+// Schedules: *when* things happen. A schedule makes the program of one stage from its sweeps and its plan. No MPI.
 #pragma once
 
 #include <string>
@@ -8,16 +8,46 @@
 
 namespace haloscope {
 
+struct Candidate;
+
+/// A way to order a stage's operations, with everything that legality, help texts and figures must know of it.
 struct Schedule {
   std::string name;
   std::string summary;  ///< one sentence for help texts
+  std::string colour;   ///< in figures
   Program (*make)(const Stage&, const Plan&, const ScheduleOptions&);
+  std::vector<std::string> options = {};  ///< fields of a choice that only schedules look at and this one does
+  bool plain = false;                     ///< exchange and sweeps take turns, so that even `reference` can serve it
+  bool on_host = true;                    ///< for fields in host memory ...
+  bool on_device = false;                 ///< ... for fields on a device
+  bool boxed = false;                     ///< ... for both: a device's block in walls of the host, which sends messages
+  bool deep = true;                       ///< takes depths above 1 ...
+  bool blocked = false;                   ///< ... and fuses their steps, where there are kernels for that
+  bool in_place = false;                  ///< for sweeps in place, and only those
+  bool computes_on_host = true;           ///< threads of a rank have work
+  /// Why it cannot arrange a candidate, and what to do about it; empty when it can. Null: it always can.
+  std::string (*illegal)(const Candidate&) = nullptr;
 };
 
-/// All schedules, in the order of the help text.
-const std::vector<Schedule>& schedules();
+/// All schedules, in the order of help texts: those of this library, then added ones.
+const std::vector<const Schedule*>& schedules();
 /// @throws UsageError naming the nearest valid names.
 const Schedule& find_schedule(const std::string& name);
+/// Make a schedule of one's own known. `schedule` must live until the end. @throws UsageError for a name that is taken.
+void add_schedule(const Schedule& schedule);
+
+/// A schedule by its name, looked up once.
+class ScheduleName {
+ public:
+  ScheduleName(const std::string& name) : schedule_(&find_schedule(name)) {}  // implicit: a name is what users write
+  ScheduleName(const char* name) : ScheduleName(std::string(name)) {}
+  const Schedule* operator->() const { return schedule_; }
+  const Schedule& operator*() const { return *schedule_; }
+  bool operator==(const ScheduleName&) const = default;
+
+ private:
+  const Schedule* schedule_;
+};
 
 /// Only the exchange, no sweep: what the Exchange class runs. All operations are on the `comm` lane.
 Program exchange_program(const Plan& plan, bool barrier = false, bool collective_rounds = false);

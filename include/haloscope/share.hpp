@@ -12,6 +12,9 @@ struct Share {
   int part = 0, parts = 1;
 };
 
+/// Cells from which on a sweep is shared: below, waking the team takes longer than it saves.
+constexpr std::int64_t shared_sweep_cells = 4096;
+
 inline std::int64_t share_begin(std::int64_t whole, Share share) { return whole * share.part / share.parts; }
 inline std::int64_t share_end(std::int64_t whole, Share share) { return whole * (share.part + 1) / share.parts; }
 

@@ -1,4 +1,4 @@
-// Transports: *how* a message gets to its peer. One file per transport; one registry line each (registry.cpp).
+// Transports: *how* a message gets to its peer.
 #pragma once
 
 #include <mpi.h>
@@ -10,6 +10,7 @@
 
 #include "haloscope/plan.hpp"
 #include "haloscope/share.hpp"
+#include "haloscope/transport_traits.hpp"
 #include "haloscope/view.hpp"
 
 namespace haloscope {
@@ -80,22 +81,21 @@ struct LinkContext {
   bool moves(int id) const { return mine.empty() || mine[static_cast<std::size_t>(id)]; }
 };
 
-/// A kind of link. Stateless.
-class Transport {
- public:
-  virtual ~Transport() = default;
-  virtual std::string name() const = 0;
-  /// One sentence for help texts.
-  virtual std::string summary() const = 0;
+/// A kind of link.
+struct Transport {
+  const TransportTraits* traits;
   /// Collective over `context.comm`, even where a rank has no message.
-  /// @param options  words after the colon of a strategy ("p2p:testany,datatype"); see transport_traits().
-  /// @throws UsageError as check_options() does; UnavailableError when this MPI lacks what it needs.
-  virtual std::unique_ptr<Link> open(const LinkContext& context, const std::vector<std::string>& options) const = 0;
+  /// @param options  words after the colon of a strategy ("p2p:testany,datatype"), checked against the traits.
+  /// @throws UnavailableError when this MPI lacks what it needs.
+  std::unique_ptr<Link> (*open)(const LinkContext& context, const std::vector<std::string>& options);
 };
 
-/// All transports of this build, in the order of the help text.
-const std::vector<const Transport*>& transports();
-/// @throws UsageError naming the nearest valid names.
-const Transport& find_transport(const std::string& name);
+/// Open a transport by its name. Collective over `context.comm`.
+/// @throws UsageError as check_options() does; UnavailableError when this MPI lacks what it needs.
+std::unique_ptr<Link> open_transport(const std::string& name, const LinkContext& context,
+                                     const std::vector<std::string>& options);
+/// Make a transport of one's own known, to strategies too. What `traits` points to must live until the end.
+/// @throws UsageError for a name that is taken.
+void add_transport(const Transport& transport);
 
 }  // namespace haloscope

@@ -7,8 +7,13 @@
 #include <vector>
 
 #include "haloscope/box.hpp"
+#include "haloscope/words.hpp"
 
 namespace haloscope {
+
+/// Where fields live: in memory of the process's own, or in memory that all ranks of its node can reach.
+enum class MemoryKind : std::uint8_t { own, shared };
+HALOSCOPE_WORDS(MemoryKind, "kind of memory", "own", "shared");
 
 /// One slot of one quantity. Address of point p: origin + p[0]*element_bytes + p[1]*stride[1] + p[2]*stride[2].
 struct SlotView {

@@ -3,25 +3,23 @@
 from __future__ import annotations
 
 import importlib
-import pkgutil
 import sys
-from pathlib import Path
 
 import click
 
 from haloscope import errors
 
-ORDER = ("demo", "info", "plan", "run", "microbench", "calibrate", "predict", "advise", "tune", "validate", "simulate",
-         "study", "compare")  # fmt: skip
+# Subcommands, those that a newcomer needs first.
+COMMANDS = ("demo", "info", "plan", "run", "microbench", "calibrate", "predict", "advise", "tune", "validate", "simulate",
+            "study", "compare", "best")  # fmt: skip
 
 
 class LazyGroup(click.Group):
     """Subcommands are the modules in `haloscope.commands`; each is imported only when it is asked for."""
 
     def list_commands(self, ctx):
-        """Return the names of all subcommands, the ones a newcomer needs first."""
-        found = {m.name for m in pkgutil.iter_modules([str(Path(__file__).parent / "commands")])}
-        return [name for name in ORDER if name in found] + sorted(found - set(ORDER))
+        """Return the names of all subcommands."""
+        return list(COMMANDS)
 
     def get_command(self, ctx, name):
         """Import a subcommand's module and return its `command`; None for an unknown name."""
@@ -59,8 +57,12 @@ def usage_message(error: click.UsageError) -> str:
     """Turn click's usage error into one line: what was asked, what is wrong, what to do."""
     command = error.ctx.command_path if error.ctx else "haloscope"
     if isinstance(error, click.NoSuchOption):
-        known = [o for p in error.ctx.command.params for o in p.opts + p.secondary_opts] if error.ctx else []
-        return f"{errors.unknown_name('option', error.option_name, known)} ('{command} --help' lists all)"
+        parameters = error.ctx.command.get_params(error.ctx) if error.ctx else []
+        known = [o for p in parameters for o in p.opts + p.secondary_opts]
+        near = errors.nearest(error.option_name, known)
+        meant = f"did you mean {' or '.join(near)}? " if near else ""
+        everything = "--help-all" if "--help-all" in known else "--help"
+        return f"unknown option '{error.option_name}'; {meant}'{command} {everything}' lists all"
     return f"{error.format_message().rstrip('.')} (see '{command} --help')"
 
 

@@ -34,10 +34,14 @@ def nearest(name: str, valid: Iterable[str], count: int = 3) -> list[str]:
     return list(dict.fromkeys(prefixed + similar))[:count]
 
 
+MOST_NAMES = 16  # that a message lists
+
+
 def unknown_name(kind: str, name: str, valid: Iterable[str]) -> str:
-    """Return the text every unknown name gets: "unknown KIND 'NAME'; did you mean A or B?"."""
+    """Return the text every unknown name gets: "unknown KIND 'NAME'; did you mean A or B?", or which names there are."""
     valid = list(valid)
     near = nearest(name, valid)
     if near:
         return f"unknown {kind} '{name}'; did you mean {' or '.join(near)}?"
-    return f"unknown {kind} '{name}'; valid names are {', '.join(valid)}"
+    more = f" and {len(valid) - MOST_NAMES} more" if len(valid) > MOST_NAMES else ""
+    return f"unknown {kind} '{name}'; valid names are {', '.join(valid[:MOST_NAMES])}{more}"

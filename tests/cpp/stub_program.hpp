@@ -45,9 +45,9 @@ cat <<'END'
  "shared_memory": true,
  "choice": {"app": "laplace2d", "form": "", "real": "f64", "cells": [64, 48], "periodic": [true, false], "ranks": 4,
   "process_grid": "2x2", "threads": 1, "strategy": "ordered/shared", "schedule": "split", "depth": 2,
-  "region": "shrink", "sharing": "guided", "nodes": 0, "placement": "block"},
+  "substeps": "shrink", "sharing": "guided", "nodes": 0, "placement": "block"},
  "equals": [{"app": "laplace2d", "form": "", "real": "f64", "cells": [64, 48], "periodic": [true, false], "ranks": 4,
-  "process_grid": "2x2", "threads": 1, "strategy": "ordered/p2p", "schedule": "bulk", "depth": 1, "region": "full",
+  "process_grid": "2x2", "threads": 1, "strategy": "ordered/p2p", "schedule": "bulk", "depth": 1, "substeps": "full",
   "sharing": "guided", "nodes": 0, "placement": "block"}]}
 END)";
 

@@ -46,7 +46,10 @@ any_dims = st.integers(1, 3)
 
 @st.composite
 def cases(draw, dims=any_dims, most_ranks=12, **fixed):
-    """Draw a case of at most `most_ranks` ranks on a grid of few cells; `fixed` sets fields of the exchange."""
+    """Draw a case of at most `most_ranks` ranks on a grid of few cells; `fixed` sets fields of the exchange.
+
+    own_widths: whether quantities have widths of their own.
+    """
     d = draw(dims)
     ranks = draw(
         st.lists(st.sampled_from((1, 2, 1, 3, 2, 4)), min_size=d, max_size=d).filter(
@@ -68,7 +71,14 @@ def cases(draw, dims=any_dims, most_ranks=12, **fixed):
     }
     chosen = {name: fixed.get(name, draw(strategy)) for name, strategy in fields.items()}
     pad = (0,) * (3 - d)
-    spec = core.ExchangeSpec(low=(*low, *pad), high=(*high, *pad), **chosen)
+    widths = ()
+    if fixed.get("own_widths", draw(st.booleans())):  # each quantity has its own, at most low and high
+
+        def at_most(layers):
+            return st.tuples(*(st.integers(0, most) for most in (*layers, *pad)))
+
+        widths = tuple(draw(st.tuples(at_most(low), at_most(high))) for _ in chosen["quantities"])
+    spec = core.ExchangeSpec(low=(*low, *pad), high=(*high, *pad), widths=widths, **chosen)
     periodic = draw(st.lists(st.sampled_from((True, False, True)), min_size=d, max_size=d))
     return Case(tuple(cells), tuple(ranks), tuple(periodic), spec)
 

@@ -10,7 +10,6 @@ import pytest
 
 from bench import __main__ as bench
 from haloscope import errors
-from haloscope.commands import tune as command
 from haloscope.report import tables
 from test_launch import executable
 
@@ -159,7 +158,7 @@ def test_flushing_to_zero_is_judged_where_the_cpu_slows_down_without_it(script, 
         rows = [[1.0] * short.blocks for _ in range(short.steps // short.window)]
         for block in short.bands[short.steps]:
             rows[-1][block] = factor
-        return short.of_work({"window": short.window, "seconds": rows}) * 3
+        return short.of_work(rows) * 3
 
     subnormal.report(short, of_work(slow), of_work(flushed))
     usual, zero = printed(capsys)
@@ -188,5 +187,9 @@ def test_the_regret_of_tuning_is_against_the_fastest_of_those_measured_again(scr
 def test_every_case_of_the_tune_figure_has_candidates(script):
     tune = script("tune")
     for app, side in tune.CASES:
-        planned = command.space(app, tune.SPACE | {"cells": str(side)})
-        assert len(planned.configurations) > 20
+        assert len(tune.candidates(app, side)) > 20
+
+
+def test_no_two_held_out_requests_of_the_accuracy_figure_have_one_id(script):
+    ids = [request.id for request in script("accuracy").held_out()]
+    assert len(set(ids)) == len(ids) > 500

@@ -60,14 +60,16 @@ def test_its_table_shows_every_kernel_and_the_steps(measured):
 
 @pytest.mark.parametrize("ranks", [1, 2])
 def test_deep_halos_and_graphs_are_checked_too(ranks, tmp_path):
-    lines = gpu_cases.deep(("ordered/staged", "direct/ipc"), ranks)
-    (tmp_path / "lines").write_text("".join(f"{line} --device host --id {i}\n" for i, line in enumerate(lines)))
-    words = ["--configs", str(tmp_path / "lines"), "--output", str(tmp_path / "r.jsonl"), "--launch-id", "one"]
+    asked = [
+        gpu_cases.line(request, ranks, "host") for request in gpu_cases.deep(("ordered/staged", "direct/ipc"), ranks)
+    ]
+    (tmp_path / "lines").write_text("".join(json.dumps(line) + "\n" for line in asked))
+    words = ["--requests", str(tmp_path / "lines"), "--output", str(tmp_path / "r.jsonl"), "--launch-id", "one"]
     assert answers.quietly(ranks, words, 300)[0] == 0
     found = records.read(tmp_path / "r.jsonl").records
-    assert [r["verification"]["status"] for r in found] == ["passed"] * len(lines)
+    assert [r["verification"]["status"] for r in found] == ["passed"] * len(asked)
     assert {r["request"]["depth"] for r in found} >= {16, 64}
-    assert any(r["request"].get("graph") for r in found) == (ranks == 1)
+    assert any(r["request"].get("capture") for r in found) == (ranks == 1)
 
 
 def test_validate_can_read_the_steps_that_it_measures(measured):
@@ -81,6 +83,13 @@ def test_it_takes_the_records_of_a_calibration_along(measured):
     _, folder = measured
     found = [r for r in records.read(folder / "calibration.jsonl").records if r["kind"] == "calibration"]
     assert found and all(r["verification"]["status"] != "failed" for r in found)
+
+
+@pytest.mark.parametrize("ranks", [1, 2, 8])
+def test_every_request_has_an_id_of_its_own(ranks):
+    for requests in (gpu_cases.verification(ranks, aware=True), gpu_cases.halo_path(ranks, small=False, aware=True)):
+        lines = [gpu_cases.line(request, ranks, "cuda") for request in requests]
+        assert len({line["id"] for line in lines}) == len({json.dumps(line["request"]) for line in lines}) == len(lines)
 
 
 # ---- the bars of its table -------------------------------------------------------------------------------------------

@@ -34,7 +34,8 @@ int main(int argc, char** argv) {
     haloscope::Grid<2> grid(MPI_COMM_WORLD, {.cells = {64, 64}, .periodic = {true, true}});
 %s
     for (int t = 0; t < 4; ++t) halo.exchange(t %% 2);
-    std::printf("%%s, %%s, depth %%d\\n", best.choice.strategy.c_str(), best.choice.schedule.c_str(), best.choice.depth);
+    const haloscope::Choice& c = best.choice;
+    std::printf("%%s, %%s, depth %%d\\n", to_string(c.strategy).c_str(), c.schedule->name.c_str(), c.depth);
   }
   MPI_Finalize();
 }
@@ -99,9 +100,9 @@ def test_fused_sweeps_are_chosen_only_by_programs_that_have_them(toy):
 
     fast = changed(toy, add)
     two = {"depths": (2,), "samples": 0}
-    assert package.best("laplace2d", 64, 4, fast, fused=True, **two).choice.region == "blocked"
+    assert package.best("laplace2d", 64, 4, fast, fused=True, **two).choice.substeps == "blocked"
     for other in ({}, {"fused": True, "seconds_per_cell": 1e-9}):
-        assert package.best("laplace2d", 64, 4, fast, **other, **two).choice.region != "blocked"
+        assert package.best("laplace2d", 64, 4, fast, **other, **two).choice.substeps != "blocked"
 
 
 def test_without_shared_memory_no_strategy_reaches_into_neighbours_fields(toy):
@@ -129,7 +130,7 @@ def test_the_depth_fits_the_halo(toy):
         ({"periodic": (True,)}, "laplace2d has 2 dimensions"),
         ({"ranks": 10000}, "ranks"),
         ({"process_grid": "3x2"}, "3x2"),
-        ({"real": "f16"}, "unknown scalar type of laplace2d 'f16'"),
+        ({"real": "f16"}, "unknown scalar type 'f16'"),
         ({"form": "stra"}, "unknown form of laplace2d 'stra'"),
         ({"depths": ()}, "depths"),
         ({"depths": (0, 1)}, "depths"),

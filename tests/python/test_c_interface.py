@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import threading
 
 import pytest
@@ -26,21 +27,26 @@ def test_every_declared_function_is_in_the_library(c):
 
 def test_version_and_interface_number(c):
     assert capi.text(c[1].hs_version()).count(".") == 2
-    assert c[1].hs_abi() == 2
+    assert c[1].hs_abi() == 3
 
 
 def test_null_arguments_are_errors_not_crashes(c):
     ffi, lib = c
     null = ffi.NULL
     calls = [
-        lib.hs_names(b"apps", null, null, null),
-        lib.hs_names(null, null, null, null),
-        lib.hs_app_find(null, null),
-        lib.hs_strategy_canonical(null, null),
-        lib.hs_strategy_shared_fields(null, null),
+        lib.hs_list(b"apps", null),
+        lib.hs_list(null, null),
+        lib.hs_app_describe(null, null, null),
+        lib.hs_app_declare(null),
+        lib.hs_strategy_describe(null, null),
+        lib.hs_choice_create(null, null),
+        lib.hs_choice_json(null, null),
         lib.hs_illegal(null, null),
         lib.hs_process_grid(null, 1, 1, null, null),
         lib.hs_choice_nodes(null, null),
+        lib.hs_step_create_of(null, null),
+        lib.hs_step_create(2, null, null),
+        lib.hs_step_json(null, null),
         lib.hs_layout_create(1, null, null, null, null),
         lib.hs_layout_create_of(null, null),
         lib.hs_layout_get(null, null),
@@ -49,25 +55,29 @@ def test_null_arguments_are_errors_not_crashes(c):
         lib.hs_layout_neighbour(null, 0, null, null),
         lib.hs_layout_owner(null, null, null),
         lib.hs_layout_classes(null, null, null),
-        lib.hs_spec_of(null, null),
+        lib.hs_spec_of(null, 0, null),
         lib.hs_plan_create(null, 0, null, null),
         lib.hs_plan_get(null, null),
         lib.hs_plan_boxes(null, 0, null, null),
         lib.hs_plan_traffic(null, 0, null),
         lib.hs_plan_peers(null, null, 0, null, null),
         lib.hs_plan_totals(null, null, null),
-        lib.hs_schedule_options_of(null, null),
-        lib.hs_program_create(b"bulk", null, null, null),
+        lib.hs_schedule_options_of(null, 0, null),
+        lib.hs_program_create(b"bulk", null, 0, null, null, null),
         lib.hs_program_create_exchange(null, 0, null),
         lib.hs_program_create_from(null, null),
         lib.hs_program_get(null, null),
         lib.hs_program_traffic(null, null, 0, null),
         lib.hs_check(null, null, 1, null, null, null),
+        lib.hs_simulation_create(null, null, null, null, 1, null, null, null),
+        lib.hs_simulation_run(null, null, null, null),
     ]
     assert set(calls) == {lib.HS_USAGE}
-    for free in (lib.hs_layout_free, lib.hs_plan_free, lib.hs_program_free):
+    handles = ("choice", "step", "layout", "plan", "program", "simulation")
+    for free in (getattr(lib, f"hs_{kind}_free") for kind in handles):
         free(null)
-    for init in (lib.hs_choice_init, lib.hs_spec_init, lib.hs_schedule_options_init):
+    structs = ("spec", "schedule_options", "network", "simulation_options")
+    for init in (getattr(lib, f"hs_{struct}_init") for struct in structs):
         init(null)
 
 
@@ -85,19 +95,65 @@ def test_structs_of_an_older_caller_keep_defaults_for_what_they_lack(c):
 
 
 def test_choices_and_options_of_a_caller_that_knows_no_devices_are_for_the_cpu(c):
-    ffi, lib = c
-    choice, options = ffi.new("hs_choice*"), ffi.new("hs_schedule_options*")
-    lib.hs_choice_init(choice)
-    device = ffi.new("char[]", b"host")
-    choice.cells, choice.device = (8, 8, 8), device
-    reason = ffi.new("const char**")
-    assert lib.hs_illegal(choice, reason) == lib.HS_OK
-    assert "with --device use" in capi.text(reason[0])
-    choice.struct_size = ffi.offsetof("hs_choice", "device")
-    assert lib.hs_illegal(choice, reason) == lib.HS_OK
-    assert capi.text(reason[0]) == ""
-    assert lib.hs_schedule_options_of(choice, options) == lib.HS_OK
+    ffi, _ = c
+    on_device = {"cells": [8, 8, 8], "device": "host"}
+    assert capi.result_text("hs_illegal", choice_of(on_device)) == ""  # by default messages move what a device has
+    assert "with --device use" in capi.result_text("hs_illegal", choice_of(on_device | {"strategy": "ordered/p2p"}))
+    plain = choice_of({"cells": [8, 8, 8]})
+    assert capi.result_text("hs_illegal", plain) == ""
+    options = capi.filled("hs_schedule_options_of", "hs_schedule_options", plain, 0)
     assert not options.device and not options.staged and options.pack_first
+    step = capi.handle("hs_step_create_of", "hs_step", plain)
+    spec = capi.filled("hs_spec_of", "hs_spec", plain, 0)
+    plan = capi.handle("hs_plan_create", "hs_plan", core.Layout((8, 8, 8), (1, 1, 1))._handle, 0, spec)
+    options.device = 1
+    for known in (True, False):
+        options.struct_size = ffi.sizeof(options[0]) if known else ffi.offsetof("hs_schedule_options", "device")
+        program = capi.handle("hs_program_create", "hs_program", b"bulk", step, 0, plan, options)
+        assert bool(capi.filled("hs_program_get", "hs_program_data", program).device) is known
+
+
+def choice_of(fields: dict):
+    """A choice of advection3d, as the library holds it."""
+    return capi.handle("hs_choice_create", "hs_choice", json.dumps({"app": "advection3d"} | fields).encode())
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("{", "no JSON"),
+        ('{"app": "laplace2d", "cells": [8, 8], "depht": 2}', "did you mean depth"),
+        ('{"app": "laplace2d", "cells": [8, 8], "ranks": "four"}', "ranks"),
+        ('{"app": "laplace2d", "cells": [8, 8], "strategy": "orderd/p2p"}', "did you mean ordered/p2p"),
+    ],
+)
+def test_choices_that_cannot_be_are_refused_with_the_nearest_names(c, text, said):
+    ffi, lib = c
+    assert lib.hs_choice_create(text.encode(), ffi.new("hs_choice**")) == lib.HS_USAGE
+    assert said in capi.text(lib.hs_last_error())
+
+
+def test_a_step_survives_the_way_to_json_and_back():
+    for name in core.app_names():
+        app = core.find_app(name)
+        for form in app.forms:
+            step = core.step_of(core.Choice(name, (24,) * app.dims, form=form))
+            text = capi.result_text("hs_step_json", step._handle)
+            again = capi.handle("hs_step_create", "hs_step", app.dims, text.encode())
+            assert capi.result_text("hs_step_json", again) == text
+
+
+@pytest.mark.parametrize("stage", [-1, 1])
+def test_a_stage_that_a_step_does_not_have_is_refused(stage):
+    choice = core.Choice(app="laplace2d", cells=(16, 16))
+    plan = core.make_plan(core.make_layout(choice), 0, core.exchange_spec(choice))
+    for call in (
+        lambda: core.exchange_spec(choice, stage),
+        lambda: core.schedule_options(choice, stage),
+        lambda: core.make_program("bulk", core.step_of(choice), plan, stage=stage),
+    ):
+        with pytest.raises(UsageProblem, match="stage"):
+            call()
 
 
 @pytest.mark.parametrize("size", [0, 4, 10_000])
@@ -141,7 +197,7 @@ def test_each_thread_has_its_own_error_text():
 def test_plans_outlive_their_layout_and_programs_their_plan():
     choice = core.Choice(app="laplace2d", cells=(16, 16), ranks=4)
     plan = core.make_plan(core.make_layout(choice), 0, core.exchange_spec(choice))
-    program = core.make_program("bulk", plan, core.schedule_options(choice))
+    program = core.make_program("bulk", core.step_of(choice), plan, core.schedule_options(choice))
     assert plan.messages
     del plan
     assert program.ops
@@ -149,18 +205,21 @@ def test_plans_outlive_their_layout_and_programs_their_plan():
 
 def test_names_that_python_offers_are_those_of_the_core():
     assert core.app_names() == ["advection3d", "laplace2d", "laplace3d", "poisson2d"]
-    assert core.process_grid_rules() == ["white", "valen", "davis", "lines"]
-    assert core.forms("advection3d")[0] == "dense"
+    assert core.process_grid_rules() == ["cubic", "square", "prime-factors", "slabs"]
+    older = {"white": "cubic", "valen": "square", "davis": "prime-factors", "lines": "slabs"}
+    for alias, rule in older.items():
+        assert core.process_grid(alias, 12, (60, 36)) == core.process_grid(rule, 12, (60, 36))
+    assert core.find_app("advection3d").forms[0] == "dense"
     assert core.strategy_names()[0] == "reference"
     assert core.device_strategy_names()[0] == "ordered/staged"
     assert not set(core.device_strategy_names()) & set(core.strategy_names())
     names = core.strategy_names() + core.device_strategy_names()
     assert all(core.canonical_strategy(name) == name for name in names)
-    with pytest.raises(UsageProblem, match="kind of names"):
-        core.api._names("colours")
+    with pytest.raises(UsageProblem, match="colours"):
+        capi.list_text("colours")
 
 
-@pytest.mark.parametrize("ask", [core.forms, core.reals, core.blocked_forms, core.find_app])
+@pytest.mark.parametrize("ask", [core.find_app, lambda name: core.step_of(core.Choice(name, (8, 8)))])
 def test_unknown_apps_get_the_nearest_names(ask):
     with pytest.raises(UsageProblem, match="did you mean laplace2d"):
         ask("laplace2")

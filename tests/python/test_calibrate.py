@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from haloscope import core
 from haloscope.calibration import calibrate, laws, points
 from haloscope.errors import UsageProblem
 from haloscope.model import profile
@@ -39,7 +40,7 @@ class Maker:
 
     def add(self, kind: str, name: str, launch: int, request: dict, **rest) -> None:
         """Add one record."""
-        record = {"schema": "haloscope.record", "schema_version": 1, "kind": kind, "id": name,
+        record = {"schema": "haloscope.record", "schema_version": records.SCHEMA_VERSION, "kind": kind, "id": name,
                   "launch": {"id": f"launch-{launch}"}, "request": request, "verification": {"status": "passed"},
                   "environment": self.environment(request["ranks"])}  # fmt: skip
         self.made.append(record | rest)
@@ -251,14 +252,12 @@ def test_one_rank_has_nothing_to_say_of_messages():
 
 
 def test_every_point_has_a_name_of_its_own_and_is_legal():
-    from haloscope.measure import sweep
-
     planned = points.all_points(points.SECTIONS, 4, 4, points.FULL)
     names = [(p.id, p.ranks) for p in planned]
     assert len(set(names)) == len(names)
     for p in planned:
         if isinstance(p, points.Point):
-            assert p.id in p.line() and sweep.why_illegal(p.plain) == "", p.line()
+            assert p.line()["id"] == p.id and core.illegal(p.choice) == "", p.line()
 
 
 # ---- the command -------------------------------------------------------------------------------------------------------

@@ -2,29 +2,70 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
 
 import pytest
 
-from haloscope import cli
+from haloscope import cli, core
 from haloscope.commands import run as run_command
 from haloscope.errors import UsageProblem
+from haloscope.measure.request import Request
+from haloscope.options import Command
+from haloscope.studies.valen2023 import flags
 
 COMMANDS = cli.cli.list_commands(None)
+LINES, COLUMNS = 45, 100  # that the everyday help of a command fits into
 
 
-def options(*words) -> tuple[str, dict]:
-    """What click makes of `haloscope run WORDS...`."""
-    parameters = run_command.command.make_context("run", list(words)).params
-    return parameters.pop("app"), parameters
+def command_of(name: str):
+    return cli.cli.get_command(None, name)
+
+
+def has_choice(name: str) -> bool:
+    """Whether a command has the options of a choice."""
+    command = command_of(name)
+    return isinstance(command, Command) and command.choice is not None
+
+
+def asked(*words) -> Request:
+    """What `haloscope run WORDS...` asks for."""
+    options = run_command.command.make_context("run", list(words)).params
+    app = core.find_app(options.pop("app"))
+    [request] = run_command.plan_space(app, flags.translated(options)).requests
+    return request
 
 
 @pytest.mark.parametrize("command", COMMANDS)
-def test_every_command_has_help_that_starts_with_its_usage(haloscope, command):
+def test_every_command_has_help_that_starts_with_its_usage_and_fits_a_screen(haloscope, monkeypatch, command):
+    monkeypatch.setenv("COLUMNS", str(COLUMNS))
     result = haloscope(command, "--help")
     assert result.code == 0
     assert result.out.startswith(f"Usage: haloscope {command}")
+    lines = result.out.splitlines()
+    assert len(lines) <= LINES and max(map(len, lines)) <= COLUMNS
+    assert ("--help-all" in result.out) == isinstance(command_of(command), Command)
+
+
+@pytest.mark.parametrize("command", [name for name in COMMANDS if has_choice(name)])
+def test_all_help_names_every_field_of_a_choice_and_every_parameter_of_every_app(haloscope, command):
+    everyday, everything = (haloscope(command, word).out.split("Options:", 1)[1] for word in ("--help", "--help-all"))
+    of_command = command_of(command).choice
+    for field in core.fields():
+        if field.name not in of_command.without:
+            shown = re.compile(rf"^  (-\w, )?--{field.name.replace('_', '-')} ", re.MULTILINE)
+            assert shown.search(everything)
+            assert bool(shown.search(everyday)) == (field.group == "everyday")
+    for app in map(core.find_app, core.app_names()):
+        section = everything.split(f"Parameters of {app.name} ", 1)[1].split("\n\n", 1)[0]
+        assert all(f"  {parameter.name} " in section for parameter in app.parameters)
+        assert app.parameters and f"Parameters of {app.name}" not in everyday
+    assert "--set NAME=VALUE" in everyday and "--program PATH" in everyday
+
+
+def test_commands_that_take_a_choice_have_its_options():
+    assert set(filter(has_choice, COMMANDS)) == {"run", "plan", "predict", "advise", "tune", "simulate"}
 
 
 def test_all_commands_are_listed_in_the_help(haloscope):
@@ -49,12 +90,42 @@ def test_without_words_the_help_is_shown(haloscope):
         (["run", "laplac2d", "--cells", "8"], "did you mean laplace2d"),
         (["run", "laplace2d"], "for example --cells 128x128"),
         (["run", "laplace2d", "--cells", "8", "--schedule", "blk"], "unknown schedule 'blk'; did you mean bulk"),
-        (["run", "laplace2d", "--cells", "8", "--real", "f16"], "unknown scalar type of laplace2d 'f16'"),
+        (["run", "laplace2d", "--cells", "8", "--real", "f16"], "unknown --real 'f16'"),
         (["run", "laplace2d", "--cells", "8", "--steps", "0"], "--steps"),
         (["run", "laplace2d", "--cells", "8", "--steps", "2", "--seconds", "1"], "--steps and --seconds"),
         (["run", "laplace2d", "--cells", "8", "--seconds", "-1"], "--seconds -1 is not possible"),
-        (["run", "laplace2d", "--cells", "8", "--ranks", "0"], "--ranks 0 is not possible"),
+        (["run", "laplace2d", "--cells", "8", "--ranks", "0"], "0 ranks; use at least 1"),
         (["run", "laplace2d", "--cells", "8", "--periodic", "q"], "--periodic 'q'"),
+        (
+            ["run", "laplace2d", "--cells", "8", "--barrier", "maybe"],
+            "unknown --barrier 'maybe'; valid names are off, on",
+        ),
+        (
+            ["run", "laplace2d", "--cells", "8", "--substeps", "shrnk"],
+            "unknown --substeps 'shrnk'; did you mean shrink",
+        ),
+        (["run", "laplace2d", "--cells", "8", "--stage-strategies", "step"], "STAGE=STRATEGY"),
+        (["run", "advection3d", "--cells", "8", "--nu", "0.5"], "parameter of advection3d; write --set nu=VALUE"),
+        (
+            ["run", "laplace2d", "--cells", "8", "--weights", "1,1,1,1,1"],
+            "parameter of laplace2d, laplace3d; write --set weights=VALUE",
+        ),
+        (["plan", "poisson2d", "--cells", "15", "--work-blocks", "4"], "write --set work_blocks=VALUE"),
+        (["run", "advection3d", "--cells", "8", "--set", "nu=nan"], "nu = 'nan' is not possible; give a finite number"),
+        (["run", "advection3d", "--cells", "8", "--set", "nu=inf"], "nu = 'inf' is not possible; give a finite number"),
+        (["run", "advection3d", "--cells", "8", "--set", "nu=abc"], "nu = 'abc' is not possible"),
+        (["run", "advection3d", "--cells", "8", "--set", "nu=-1"], "nu = '-1' is not possible"),
+        (["run", "advection3d", "--cells", "8", "--set", "velocity=1,2"], "velocity"),
+        (["run", "advection3d", "--cells", "8", "--set", "initial=gausian"], "did you mean gaussian"),
+        (["run", "laplace2d", "--cells", "8", "--set", "seed=1.5"], "give a whole number"),
+        (
+            ["run", "advection3d", "--cells", "8", "--set", "nosuch=1"],
+            "unknown parameter of app 'advection3d' 'nosuch'",
+        ),
+        (["run", "advection3d", "--cells", "8", "--set", "x"], "--set 'x' is not NAME=VALUE; write for example"),
+        (["run", "advection3d", "--cells", "8", "--set", "=1"], "--set '=1' is not NAME=VALUE"),
+        (["plan", "laplace2d", "--cells", "8,16"], "--cells names several; give one value"),
+        (["plan", "laplace2d", "--cells", "8", "--schedule", "bulk,split"], "--schedule or device names several"),
         (["study", "wite2011"], "did you mean white2011"),
         (["compare", "one.jsonl"], "Missing argument 'B'"),
     ],
@@ -85,12 +156,11 @@ def test_the_help_of_all_commands_imports_nothing_heavy():
 
 @pytest.mark.ids("V13")
 def test_the_thesis_example_means_what_it_says():
-    app, parsed = options("laplace2d", "-h", "20000", "-l", "10000", "-d", "8", "-i", "100", "-s", "1", "-n", "4")
-    run_command._study_flags(app, parsed)
-    [c] = run_command.plan_sweep(app, parsed).configurations
-    assert (c.cells, c.depth, c.ranks, c.real) == ((10000, 20000), 8, 4, "f32")  # x is the length, y the height
-    assert dict(c.settings)["steps"] == "100"
-    assert parsed["sparse"] == 1
+    words = ("-h", "20000", "-l", "10000", "-d", "8", "-i", "100", "-s", "1", "-n", "4")
+    found, choice = asked("laplace2d", *words), asked("laplace2d", *words).choice
+    assert (choice.cells, choice.depth, choice.ranks, choice.real) == ((10000, 20000), 8, 4, "f32")  # x is the length
+    assert found.steps == 100
+    assert run_command.command.make_context("run", ["laplace2d", *words]).params["sparse"] == 1
 
 
 @pytest.mark.ids("V13")
@@ -103,10 +173,45 @@ def test_the_thesis_example_means_what_it_says():
     ],
 )
 def test_schedule_and_exchange_may_be_called_what_the_thesis_calls_them(words, schedule, strategy):
-    app, parsed = options("laplace2d", "-h", "64", "-l", "64", *words)
-    run_command._study_flags(app, parsed)
-    [c] = run_command.plan_sweep(app, parsed).configurations
-    assert (c.schedule, c.strategy) == (schedule, strategy)
+    choice = asked("laplace2d", "-h", "64", "-l", "64", *words).choice
+    assert (choice.schedule, choice.strategy) == (schedule, strategy)
+
+
+@pytest.mark.parametrize(
+    ("words", "expected"),
+    [
+        (["--barrier"], {"barrier": True}),
+        (["--barrier", "on", "--ftz", "off"], {"barrier": True, "ftz": False}),
+        (["--periodic", "x"], {"periodic": (True, False)}),
+        (["--periodic", "none"], {"periodic": (False, False)}),
+        (["--periodic", "all"], {"periodic": (True, True)}),
+        (["--set", "seed=2", "--set", "weights=1,1,-4,1,1"], {"set": (("seed", "2"), ("weights", "1,1,-4,1,1"))}),
+        (["--stage-strategies", "step=direct/p2p"], {"stage_strategies": (("step", "direct/p2p"),)}),
+        (["--process-grid", "lines"], {"process_grid": "lines"}),
+        (["--substeps", "blocked", "-d", "4"], {"substeps": "blocked", "depth": 4}),
+        (["-n", "3", "--threads", "2"], {"ranks": 3, "threads": 2}),
+    ],
+)
+def test_options_of_a_choice_mean_its_fields(words, expected):
+    choice = asked("laplace2d", "--cells", "64", *words).choice
+    assert {name: getattr(choice, name) for name in expected} == expected
+
+
+@pytest.mark.parametrize(
+    ("words", "expected"),
+    [
+        ([], {"steps": 100, "seconds": 0.2, "verify": 3, "timers": True}),
+        (
+            ["--steps", "7", "--repetitions", "2", "--warmup", "0"],
+            {"steps": 7, "seconds": 0, "repetitions": 2, "warmup": 0},
+        ),
+        (["--timers", "off", "--verify", "0"], {"timers": False, "verify": 0}),
+        (["--trace", "t.json", "--timeline"], {"trace": "t.json", "timeline": True}),
+    ],
+)
+def test_options_of_measuring_mean_the_fields_of_a_request(words, expected):
+    request = asked("laplace2d", "--cells", "64", *words)
+    assert {name: getattr(request, name) for name in expected} == expected
 
 
 @pytest.mark.ids("V13")

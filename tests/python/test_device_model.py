@@ -175,21 +175,21 @@ def test_each_way_to_use_a_device_is_priced_by_its_own_program(machine):
     assert mapped.busy["message"] == pytest.approx(1e-6)  # an empty one
     alone = ask(machine, ranks=1, process_grid="1x1", schedule="resident")
     assert alone.terms["compute"] == pytest.approx(alone.time_s) == pytest.approx(4e-6 + 2048 * 2048 * 1e-11)
-    blocked = ask(machine, depth=4, region="blocked")
+    blocked = ask(machine, depth=4, substeps="blocked")
     assert blocked.terms["compute"] < ask(machine, depth=4).terms["compute"]
     faces = ask(machine, schedule="faces")
     assert faces.terms["pack"] == faces.terms["unpack"] == 0
     assert faces.terms["d2h"] == pytest.approx(bulk.terms["d2h"])
     assert faces.terms["compute"] > bulk.terms["compute"]  # two launches, one of which packs
-    box = ask(machine, strategy="ordered/p2p", schedule="box", box=2)
+    box = ask(machine, strategy="ordered/p2p", schedule="box", walls=2)
     assert box.busy["d2h"] > 0 and box.busy["pack"] > 0  # cells that the two sides give each other
 
 
-def test_a_graph_is_handed_over_at_once(machine):
+def test_captured_programs_are_handed_over_at_once(machine):
     small = {"cells": (64, 64), "ranks": 1, "process_grid": "1x1", "schedule": "resident", "depth": 16}
     slow = changed(machine, lambda data: data["device"].update(operation_s=1e-4))  # handing over is all that counts
     assert ask(slow, **small).time_s == pytest.approx(1e-4, rel=0.1)
-    assert ask(slow, **small, graph=True).time_s == pytest.approx(1e-4 / 16, rel=0.1)
+    assert ask(slow, **small, capture=True).time_s == pytest.approx(1e-4 / 16, rel=0.1)
 
 
 WAYS = {
@@ -201,12 +201,19 @@ WAYS = {
     "faces": {"schedule": "faces"},
     "faces-overlap": {"schedule": "faces-overlap"},
     "deep": {"schedule": "streams", "depth": 4},
-    "on chip": {"depth": 4, "region": "blocked"},
-    "box": {"strategy": "ordered/p2p", "schedule": "box", "box": 2},
-    "box-overlap": {"strategy": "ordered/p2p", "schedule": "box-overlap", "box": 40},
+    "on chip": {"depth": 4, "substeps": "blocked"},
+    "box": {"strategy": "ordered/p2p", "schedule": "box", "walls": 2},
+    "box-overlap": {"strategy": "ordered/p2p", "schedule": "box-overlap", "walls": 40},
     "small box": {"strategy": "ordered/p2p", "schedule": "box-overlap", "cells": (64, 64)},
     "resident": {"ranks": 1, "process_grid": "1x1", "schedule": "resident"},
-    "graph": {"cells": (64, 64), "ranks": 1, "process_grid": "1x1", "schedule": "resident", "depth": 16, "graph": True},
+    "captured": {
+        "cells": (64, 64),
+        "ranks": 1,
+        "process_grid": "1x1",
+        "schedule": "resident",
+        "depth": 16,
+        "capture": True,
+    },
 }
 
 
@@ -264,7 +271,7 @@ def test_what_a_profile_does_not_know_is_refused(machine, toy):
             {"app": "laplace3d", "cells": (64, 64, 64), "process_grid": ""},
             "no cost of kernel 'laplace3d/star/f64'",
         ),
-        (machine, {"real": "f32", "depth": 4, "region": "blocked"}, "no cost of kernel 'laplace2d/star/f32'"),
+        (machine, {"real": "f32", "depth": 4, "substeps": "blocked"}, "no cost of kernel 'laplace2d/star/f32'"),
     ):
         with pytest.raises(NotAvailable, match=reason):
             ask(profile, **choice)
@@ -287,7 +294,7 @@ def test_a_faster_shape_of_blocks_is_named_where_every_launch_found_it_so():
             "form": "f",
             "real": "f64",
             "ranks": 1,
-            "region": "full",
+            "substeps": "full",
             **shape,
         }
         return {"launch": {"id": launch}, "request": request, "environment": {"device": {"on_node": 1}},

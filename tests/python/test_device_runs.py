@@ -11,7 +11,7 @@ import pytest
 
 from haloscope import core
 from haloscope.errors import NotAvailable
-from haloscope.measure import devices, sweep
+from haloscope.measure import devices, lists
 from haloscope.report import records, tables
 
 QUICK = ("--steps", 2, "--repetitions", 1, "--warmup", 0, "--launches", 1, "--output", "r.jsonl")
@@ -53,9 +53,9 @@ MIXED = "ordered/staged,direct:merged/staged:pageable,direct/aware"
     ],
 )
 def test_every_schedule_and_strategy_gives_the_bytes_of_the_reference_under_delays(
-    measured, imitated, app, cells, ranks, strategies
+    measured, slow_streams, app, cells, ranks, strategies
 ):
-    imitated("delay_us=5")
+    slow_streams(5)
     schedules = ("bulk", "streams", "faces", "faces-overlap")
     found = measured(app, "--cells", cells, "--ranks", ",".join(map(str, ranks)), "--schedule", ",".join(schedules),
                      "--strategy", strategies)  # fmt: skip
@@ -63,7 +63,7 @@ def test_every_schedule_and_strategy_gives_the_bytes_of_the_reference_under_dela
     plain = core.Choice(app=app, cells=tuple(map(int, cells.split("x"))), device="host")
     wanted = {
         (n, schedule, strategy)
-        for n, schedule, strategy in itertools.product(ranks, schedules, sweep.strategies(strategies, "host"))
+        for n, schedule, strategy in itertools.product(ranks, schedules, lists.strategies(strategies, "host"))
         if not core.illegal(dataclasses.replace(plain, ranks=n, schedule=schedule, strategy=strategy))
     }
     assert {schedule for _, schedule, _ in wanted} == set(schedules)
@@ -73,22 +73,22 @@ def test_every_schedule_and_strategy_gives_the_bytes_of_the_reference_under_dela
 
 
 @pytest.mark.parametrize("schedule", ["bulk", "streams", "resident"])
-def test_a_program_launched_as_a_graph_gives_the_same_bytes(measured, imitated, schedule):
-    imitated("delay_us=20")
+def test_a_program_launched_as_a_graph_gives_the_same_bytes(measured, slow_streams, schedule):
+    slow_streams(20)
     found = measured("laplace2d", "--cells", "15x13", "--ranks", 1, "--schedule", schedule, "--depth", "1,3",
-                     "--graph", "off,on")  # fmt: skip
+                     "--capture", "off,on")  # fmt: skip
     assert passed(found)
     assert len({(r["request"]["depth"], r["verification"]["checksum"]) for r in found}) == 2
-    assert sorted((r["request"]["depth"], r["request"].get("graph", False)) for r in found) == [
+    assert sorted((r["request"]["depth"], r["request"]["capture"]) for r in found) == [
         (1, False), (1, True), (3, False), (3, True)]  # fmt: skip
-    graphed = [r["phases_s"] for r in found if "graph" in r["request"]]
+    graphed = [r["phases_s"] for r in found if r["request"]["capture"]]
     assert all(phases["compute"]["max"] + phases["inner"]["max"] > 0 for phases in graphed)
 
 
 @pytest.mark.ids("W14")
 @pytest.mark.parametrize(("app", "cells"), [("laplace2d", "13x11"), ("advection3d", "9x8x7")])
-def test_a_resident_run_launches_a_sweep_per_step_and_nothing_else(measured, imitated, app, cells):
-    imitated("delay_us=50")
+def test_a_resident_run_launches_a_sweep_per_step_and_nothing_else(measured, slow_streams, app, cells):
+    slow_streams(50)
     [found] = measured(app, "--cells", cells, "--ranks", 1, "--schedule", "resident")
     assert passed([found])
     assert all(found["counts"][name] == 0 for name in ("exchanges", "messages", "copied_bytes"))
@@ -97,7 +97,9 @@ def test_a_resident_run_launches_a_sweep_per_step_and_nothing_else(measured, imi
     choice = core.Choice(app=app, cells=tuple(found["request"]["cells"]), schedule="resident", device="host",
                          strategy="ordered/staged")  # fmt: skip
     plan = core.make_plan(core.make_layout(choice), 0, core.exchange_spec(choice))
-    assert [op.kind for op in core.make_program("resident", plan, core.schedule_options(choice)).ops] == ["sweep"]
+    assert [
+        op.kind for op in core.make_program("resident", core.step_of(choice), plan, core.schedule_options(choice)).ops
+    ] == ["sweep"]
 
 
 @pytest.mark.ids("W15")
@@ -107,7 +109,9 @@ def test_halos_cross_between_device_and_host_at_most_six_times_each_way(schedule
                          strategy="ordered/staged")  # fmt: skip
     layout = core.make_layout(choice)
     plan = core.make_plan(layout, 0, core.exchange_spec(choice))
-    kinds = [op.kind for op in core.make_program(schedule, plan, core.schedule_options(choice)).ops]
+    kinds = [
+        op.kind for op in core.make_program(schedule, core.step_of(choice), plan, core.schedule_options(choice)).ops
+    ]
     assert kinds.count("d2h") == kinds.count("h2d") == 3  # both faces of a dimension at once
 
 
@@ -118,7 +122,7 @@ def test_one_kernel_per_pair_of_faces_reads_and_writes_messages(schedule, first)
                          strategy="direct/staged")  # fmt: skip
     assert core.illegal(choice) == ""
     plan = core.make_plan(core.make_layout(choice), 0, core.exchange_spec(choice))
-    program = core.make_program(schedule, plan, core.schedule_options(choice))
+    program = core.make_program(schedule, core.step_of(choice), plan, core.schedule_options(choice))
     kinds = [op.kind for op in program.ops]
     assert kinds.count("d2h") == kinds.count("h2d") == 1 and "unpack" not in kinds
     assert [s.part for s in program.sweeps].count("outer") == 3
@@ -130,13 +134,13 @@ def test_one_kernel_per_pair_of_faces_reads_and_writes_messages(schedule, first)
 
 @pytest.mark.ids("V11", "V23", "V24")
 @pytest.mark.parametrize(("app", "cells"), [("laplace2d", "29x23"), ("laplace3d", "14x13x12")])
-def test_deep_halos_of_every_region_and_schedule_give_the_same_bytes(measured, imitated, app, cells):
-    imitated("delay_us=5")
+def test_deep_halos_of_all_substeps_and_schedules_give_the_same_bytes(measured, slow_streams, app, cells):
+    slow_streams(5)
     found = measured(app, "--cells", cells, "--ranks", "1,2", "--schedule", "bulk,streams,resident",
-                     "--depth", 3, "--region", "*", "--pack", "first,beside")  # fmt: skip
+                     "--depth", 3, "--substeps", "*", "--pack", "first,beside")  # fmt: skip
     assert passed(found)
     good = [r["request"] for r in found if r["kind"] == "measurement"]
-    assert {r["region"] for r in good} == {"full", "shrink", "blocked"}
+    assert {r["substeps"] for r in good} == {"full", "shrink", "blocked"}
     assert {(r["schedule"], r.get("pack")) for r in good} == {
         ("bulk", None), ("resident", None), ("streams", "first"), ("streams", "beside")
     }  # fmt: skip
@@ -168,18 +172,18 @@ def test_kernels_in_three_dimensions_take_blocks_of_other_shapes(measured):
 def boxed(schedule: str, thickness: int, ranks: int = 8) -> core.Choice:
     """A choice of blocks of 12^3 cells a rank."""
     return core.Choice(
-        app="advection3d", cells=(24, 24, 24), ranks=ranks, schedule=schedule, device="host", box=thickness
+        app="advection3d", cells=(24, 24, 24), ranks=ranks, schedule=schedule, device="host", walls=thickness
     )
 
 
 @pytest.mark.ids("W17", "W18")
 @pytest.mark.parametrize(("app", "cells"), [("laplace2d", "25x23"), ("advection3d", "16x15x14")])
-def test_a_block_in_a_box_of_any_thickness_gives_the_same_bytes_under_delays(measured, imitated, app, cells):
-    imitated("delay_us=20")
-    found = measured(app, "--cells", cells, "--ranks", "1,2", "--schedule", "box,box-overlap", "--box", "1,2,3",
+def test_a_block_in_a_box_of_any_thickness_gives_the_same_bytes_under_delays(measured, slow_streams, app, cells):
+    slow_streams(20)
+    found = measured(app, "--cells", cells, "--ranks", "1,2", "--schedule", "box,box-overlap", "--walls", "1,2,3",
                      "--strategy", "ordered/p2p,direct/persistent")  # fmt: skip
     assert passed(found) and len(found) == 2 * 2 * 3 * 2
-    assert {r["request"]["box"] for r in found} == {1, 2, 3}
+    assert {r["request"]["walls"] for r in found} == {1, 2, 3}
     assert len({r["id"] for r in found}) == len(found)
     assert len({r["verification"]["checksum"] for r in found}) == 1
 
@@ -190,7 +194,7 @@ def test_a_block_in_a_box_of_any_thickness_gives_the_same_bytes_under_delays(mea
 def test_the_cpu_computes_the_cells_of_the_walls_and_no_others(schedule, thickness):
     choice = boxed(schedule, thickness)
     plan = core.make_plan(core.make_layout(choice), 0, core.exchange_spec(choice))
-    program = core.make_program(schedule, plan, core.schedule_options(choice))
+    program = core.make_program(schedule, core.step_of(choice), plan, core.schedule_options(choice))
     on_cpu = [op.lane in ("main", "comm") for op in program.ops]
     swept = {cpu: sum(program.sweeps[op.target].region.volume for op, lane in zip(program.ops, on_cpu, strict=True)
                       if op.kind == "sweep" and lane == cpu) for cpu in (True, False)}  # fmt: skip
@@ -202,7 +206,7 @@ def test_the_cpu_computes_the_cells_of_the_walls_and_no_others(schedule, thickne
 def test_no_work_of_the_device_waits_for_messages_when_all_overlap():
     choice = boxed("box-overlap", 1)
     plan = core.make_plan(core.make_layout(choice), 0, core.exchange_spec(choice))
-    ops = core.make_program("box-overlap", plan, core.schedule_options(choice)).ops
+    ops = core.make_program("box-overlap", core.step_of(choice), plan, core.schedule_options(choice)).ops
     todo = [i for i, op in enumerate(ops) if op.kind == "sweep" and op.lane != "main"]
     assert {ops[i].lane for i in todo} == {"sweep_stream", "halo_stream"}
     needed: set[int] = set()
@@ -217,8 +221,8 @@ def test_no_work_of_the_device_waits_for_messages_when_all_overlap():
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (["--box", 6], "leaves no block for the device"),
-        (["--box", 0], "--box 0 is not possible"),
+        (["--walls", 6], "walls of 6 layers leave no block for the device"),
+        (["--walls", 0], "walls 0 is not possible"),
         (["--depth", 2], "use --depth 1"),
         (["--strategy", "ordered/staged"], "use a strategy for those, as 'ordered/p2p'"),
         (["--strategy", "ordered/shared"], "fields in memory of its own"),
@@ -255,10 +259,10 @@ def test_a_grid_too_large_for_the_device_is_refused_with_both_numbers_and_the_re
     imitated("bytes=50000")
     result = haloscope("run", "laplace2d", "--cells", "16,512", "--ranks", 1, "--device", "host", *QUICK)
     assert result.code == 0
-    found = {tuple(r["request"]["cells"]) if "request" in r else None: r for r in records.read("r.jsonl").records}
+    found = {tuple(r["request"]["cells"]): r for r in records.read("r.jsonl").records}
     assert passed([found[16, 16]])
-    assert "50000 are free" in found[None]["reason"]
-    assert int(found[None]["reason"].split(" bytes are needed")[0].split()[-1]) >= 2 * 8 * 512 * 512
+    assert "50000 are free" in found[512, 512]["reason"]
+    assert int(found[512, 512]["reason"].split(" bytes are needed")[0].split()[-1]) >= 2 * 8 * 512 * 512
 
 
 # ---- what is recorded and told -----------------------------------------------------------------------------------------
@@ -268,7 +272,7 @@ def test_a_record_says_which_device_and_how_long_its_parts_took(measured):
     [found] = measured("laplace2d", "--cells", "32", "--ranks", 2, "--schedule", "streams", "--barrier")
     assert found["request"]["device"] == "host" and found["request"]["strategy"] == "ordered/staged"
     assert found["request"]["device_kernel"] == "stream" and found["request"]["pack"] == "first"
-    assert found["environment"]["device"]["multiprocessors"] >= 1 and "box" not in found["request"]
+    assert found["environment"]["device"]["multiprocessors"] >= 1 and "walls" not in found["request"]
     busy = {name for name, spread in found["phases_s"].items() if spread["max"] > 0}
     assert busy >= {"pack", "d2h", "h2d", "unpack", "inner", "outer", "desync"}
     [row] = tables.rows([found])
@@ -281,8 +285,8 @@ def test_runs_with_and_without_a_device_stand_in_one_table_and_can_be_compared(h
     words = ("run", "laplace2d", "--cells", "24", "--strategy", "ordered/p2p,*/staged")
     assert haloscope(*words[:4], "--device", "none,host", *QUICK).code == 0
     table = tables.rows(records.read("r.jsonl").records)
-    assert {(row.request.get("device"), row.request["strategy"]) for row in table} == {
-        (None, "ordered/p2p"), ("host", "ordered/staged")
+    assert {(row.request["device"], row.request["strategy"]) for row in table} == {
+        ("", "ordered/p2p"), ("host", "ordered/staged")
     }  # fmt: skip
     assert len({row.id for row in table}) == 2 and "device" in tables.varied(table)
     assert tables.baseline(table).request["strategy"] == "ordered/p2p"
@@ -296,14 +300,14 @@ def test_runs_with_and_without_a_device_stand_in_one_table_and_can_be_compared(h
 def test_auto_is_the_first_back_end_that_is_here(monkeypatch):
     here = {"cuda": "no driver", "hip": "", "host": ""}
     monkeypatch.setattr(devices, "backends", lambda: [{"name": n, "absent": a, "devices": []} for n, a in here.items()])
-    assert devices.found("auto") == "hip"
-    assert devices.found("none,auto,hip") == "none,hip"
-    assert devices.found("none") == "none"
+    assert devices.resolve("auto") == "hip"
+    assert devices.resolve("none,auto,hip") == "none,hip"
+    assert devices.resolve("none") == "none"
     with pytest.raises(NotAvailable, match="'cuda' is not available here: no driver"):
-        devices.found("none,cuda")
+        devices.resolve("none,cuda")
     here |= dict.fromkeys(here, "no driver")
     with pytest.raises(NotAvailable, match="no device is available"):
-        devices.found("auto")
+        devices.resolve("auto")
 
 
 def test_the_thesis_words_mean_the_schedules_of_a_device(measured):
@@ -329,7 +333,8 @@ def test_plan_shows_the_program_of_a_device_with_its_streams(haloscope):
     assert "streams of a device (cuda) beside the host" in out
     assert "| sweep-stream | sweep " in out and "| halo-stream  | d2h " in out
     first, beside = (
-        json.loads(haloscope(*words, "--json", "--pack", how).out)["program"] for how in ("first", "beside")
+        json.loads(haloscope(*words, "--json", "--pack", how).out)["stages"][0]["program"]
+        for how in ("first", "beside")
     )
     inner = [next(op for op in p["ops"] if op["lane"] == "sweep_stream") for p in (first, beside)]
     assert len(inner[0]["after"]) == len(inner[1]["after"]) + 1  # waits for the packing too

@@ -14,7 +14,10 @@ from pathlib import Path
 import psutil
 import pytest
 
+from haloscope import core
+from haloscope.core import build
 from haloscope.measure import faults, launch
+from haloscope.measure.request import Request
 from haloscope.report import records
 from test_launch import executable
 from test_records import measurement, write
@@ -47,12 +50,17 @@ def test_what_can_never_work_is_refused_with_the_reason_before_anything_starts(h
 
 @pytest.mark.ids("W6")
 def test_an_unstable_step_is_refused_and_its_record_says_why(haloscope):
-    result = haloscope("run", "advection3d", *SMALL, "--velocity", "2,1,1", "--nu", "1", "--output", "r.jsonl")
-    assert result.code == 2
-    assert re.search("stable", result.out + result.err)
+    unstable = {"velocity": "2,1,1", "nu": "1"}
+    words = [word for name, value in unstable.items() for word in ("--set", f"{name}={value}")]
+    result = haloscope("run", "advection3d", *SMALL, *words, "--output", "r.jsonl")
+    assert result.code == 2 and "unstable" in result.err and "--set nu=0.5 or less" in result.err
+    assert not Path("r.jsonl").exists()
+    asked = Request(core.Choice("advection3d", (24, 24, 24), set=tuple(unstable.items())))
+    launch.run(launch.Job([asked], Path("r.jsonl"), "launch-1"))  # the ranks themselves refuse it too
     [record] = records.read("r.jsonl").records
-    assert (record["kind"], record["exit_code"]) == ("skipped", 2)
-    assert haloscope("run", "advection3d", *SMALL, "--velocity", "2,1,1", "--nu", "0.5").code == 0
+    assert (record["kind"], record["exit_code"], record["id"]) == ("skipped", 2, asked.id)
+    assert "unstable" in record["reason"]
+    assert haloscope("run", "advection3d", *SMALL, "--set", "velocity=2,1,1", "--set", "nu=0.5").code == 0
 
 
 def test_in_a_sweep_the_impossible_is_recorded_and_the_rest_runs(haloscope):
@@ -62,12 +70,6 @@ def test_in_a_sweep_the_impossible_is_recorded_and_the_rest_runs(haloscope):
     kinds = {r["request"]["schedule"]: r["kind"] for r in records.read("r.jsonl").records}
     assert kinds == {"bulk": "measurement", "interleaved": "skipped"}
     assert "1 not run" in result.out
-
-
-def test_a_known_strategy_that_is_not_built_here_is_code_3_with_the_reason(haloscope):
-    result = haloscope("run", "laplace2d", *SMALL, "--strategy", "direct/taskqueue")
-    assert result.code == 3
-    assert "taskqueue" in result.err and "not part of this version" in result.err
 
 
 def test_a_foreign_mpiexec_is_noticed_by_the_ranks(haloscope, monkeypatch, tmp_path):
@@ -249,14 +251,15 @@ def test_a_rank_that_sticks_at_work_for_its_device_is_named_with_it(tmp_path):
     ],
 )
 def test_a_device_that_is_lost_ends_all_ranks_and_says_which_call_of_which_rank(tmp_path, monkeypatch, words):
-    monkeypatch.setenv("HALOSCOPE_HOST_DEVICE", "devices=2,lost=3000")  # the second one is rank 1's
-    run = Run(tmp_path, *ENDLESS, "--device", "host", *words)
+    monkeypatch.setenv("HALOSCOPE_TEST_DEVICE", "devices=2,lost=3000")  # the second one is rank 1's
+    with_faults = build.rank_program().parent / "tests" / "cpp" / "rank_with_faults"
+    run = Run(tmp_path, *ENDLESS, "--device", "host", "--program", with_faults, *words)
     code, text = run.end()
     assert code == 1
-    assert re.search(r"rank 1: call \w+ of back end host failed: the imitated device is lost", text), text
+    assert re.search(r"rank 1: call \w+ of back end host failed: the device is lost", text), text
     record = run.failed_record()
     assert record["rank"] == 1 and record["step"] > 0 and record["phase"] in faults.operations()
-    assert "the imitated device is lost" in record["reason"]
+    assert "the device is lost" in record["reason"]
 
 
 @pytest.mark.ids("V15")
@@ -351,8 +354,6 @@ def test_a_board_that_is_none_has_no_slots(tmp_path, content):
 
 
 def test_the_ranks_are_told_how_many_they_must_be(tmp_path):
-    from haloscope.measure import sweep
-
-    job = launch.Job([sweep.Configuration("laplace2d", (8, 8), ranks=2)], tmp_path / "r.jsonl", "launch-1")
-    words = job.command(tmp_path)
+    asked = Request(core.Choice("laplace2d", (8, 8), ranks=2))
+    words = launch.Job([asked], tmp_path / "r.jsonl", "launch-1").command(tmp_path)
     assert words[words.index("--expect-ranks") + 1] == "2"

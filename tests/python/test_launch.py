@@ -11,7 +11,8 @@ import pytest
 
 from haloscope import core
 from haloscope.errors import NotAvailable
-from haloscope.measure import campaign, launch, sweep
+from haloscope.measure import campaign, launch
+from haloscope.measure.request import Request
 from haloscope.report import records
 from test_records import measurement, write
 
@@ -227,16 +228,15 @@ def test_compare_can_ignore_what_differs_and_refuses_what_then_is_ambiguous(halo
 def test_info_names_mpi_compiler_transports_and_why_others_are_absent(haloscope):
     facts = json.loads(haloscope("info", "--json").out)
     assert facts["machine"]["MPI"] and facts["machine"]["compiler"] and facts["machine"]["CPU"]
-    states = {entry["name"]: entry for entry in facts["transports"] + facts["schedules"]}
-    assert states["p2p"]["state"] == "yes" and states["bulk"]["state"] == "yes"
-    absent = [entry for entry in states.values() if entry["state"] == "no"]
-    assert absent and all(entry["about"] for entry in absent)
+    states = {entry["name"]: entry for kind in ("devices", "transports", "schedules", "apps") for entry in facts[kind]}
+    assert all(states[name]["state"] == "yes" for name in ("p2p", "bulk", "laplace2d", "reference", "auto"))
+    assert all(entry["about"] for entry in states.values())  # of what is absent, why
     assert "| p2p" in haloscope("info").out
 
 
 def test_the_exit_code_says_whether_anything_could_be_measured():
-    c = sweep.Configuration("laplace2d", (8, 8))
-    lacking, wrong = (records.skipped(c, "reason", code, "launch-1") for code in (3, 2))
+    asked = Request(core.Choice("laplace2d", (8, 8)))
+    lacking, wrong = (records.skipped(asked, "reason", code, "launch-1") for code in (3, 2))
     good, bad = measurement(), measurement()
     bad["verification"]["status"] = "failed"
     assert campaign.exit_code([good, lacking]) == 0

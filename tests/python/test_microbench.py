@@ -22,7 +22,7 @@ def sample(transport: str, seconds: float, launch: str = "launch-1", **request) 
         what: [seconds, 1.1 * seconds, 0.9 * seconds] for what in ("latency_s", "exchange_s", "batch_s", "both_batch_s")
     }
     return {
-        "schema": "haloscope.record", "schema_version": 1, "kind": "microbench", "id": f"m,{transport},{asked['ranks']}",
+        "schema": "haloscope.record", "schema_version": records.SCHEMA_VERSION, "kind": "microbench", "id": f"m,{transport},{asked['ranks']}",
         "launch": {"id": launch}, "request": asked,
         "environment": {"oversubscribed": False, "compiler": "GNU", "mpi_library": "MPICH"},
         "sizes": [{"bytes": size, "window": 64} | times for size in (8, 1024)],
@@ -60,7 +60,7 @@ def test_by_default_23_sizes_from_1_byte_to_4_mebibytes_are_measured():
 
 
 @pytest.mark.ids("SG5")
-def test_pairs_and_emulated_nodes_are_configurations_of_their_own(haloscope):
+def test_pairs_and_emulated_nodes_are_requests_of_their_own(haloscope):
     result = haloscope("microbench", "--transport", "p2p", "--ranks", "2,4", "--nodes", "1,2", "--bytes", "8,64",
                        "--seconds", "0.0005", "--repetitions", 1, "--launches", 1, "--output", "m.jsonl")  # fmt: skip
     assert result.code == 0, result.err

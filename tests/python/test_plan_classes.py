@@ -71,7 +71,7 @@ def test_a_face_with_all_its_halos_is_one_stretch_and_needs_no_packing():
 def test_traffic_of_copies_is_that_of_the_halos_they_fill():
     choice = core.Choice(app="advection3d", cells=(10, 10, 40), ranks=2, process_grid="1x1x2")
     plan = core.make_plan(core.make_layout(choice), 0, core.exchange_spec(choice))
-    program = core.make_program("bulk", plan, core.schedule_options(choice))
+    program = core.make_program("bulk", core.step_of(choice), plan, core.schedule_options(choice))
     for number, copies in enumerate(program.copy_sets):
         assert core.copy_traffic(program, plan, number).bytes == 8 * sum(copy.to.volume for copy in copies)
 
@@ -80,7 +80,7 @@ def test_what_a_plan_or_program_does_not_have_is_refused():
     choice = core.Choice(app="laplace2d", cells=(16, 16), ranks=4)
     layout = core.make_layout(choice)
     plan = core.make_plan(layout, 0, core.exchange_spec(choice))
-    program = core.make_program("bulk", plan, core.schedule_options(choice))
+    program = core.make_program("bulk", core.step_of(choice), plan, core.schedule_options(choice))
     for call in (
         lambda: core.message_traffic(plan, len(plan.messages)),
         lambda: core.copy_traffic(program, plan, len(program.copy_sets)),
@@ -101,12 +101,12 @@ def test_nodes_of_a_choice_are_blocks_or_dealt_in_turn():
 def test_a_pipeline_comes_in_programs_of_its_own():
     choice = core.Choice(
         app="poisson2d", form="gauss-seidel", cells=(31, 31), periodic=(False, False), ranks=2, schedule="pipeline",
-        process_grid="lines",
+        process_grid="slabs",
     )  # fmt: skip
     plan = core.make_plan(core.make_layout(choice), 0, core.exchange_spec(choice))
     options = core.schedule_options(choice)
     made = {
-        series: core.make_program("pipeline", plan, dataclasses.replace(options, series=series))
+        series: core.make_program("pipeline", core.step_of(choice), plan, dataclasses.replace(options, series=series))
         for series in ("opening", "entry", "body", "closing")
     }
     assert [program.steps for program in made.values()] == [0, 0, 1, 0]

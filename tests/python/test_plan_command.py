@@ -39,22 +39,22 @@ def test_tables_show_grid_neighbours_messages_and_totals():
 def test_a_program_is_shown_when_a_schedule_is_asked_for():
     result = run("laplace2d", "--cells", "32x32", "--ranks", "4", "--schedule", "split", "--tiles", "3")
     assert "## Program of rank 0: split" in result.output
-    program = document("laplace2d", "--cells", "32x32", "--ranks", "4", "--schedule", "split", "--tiles", "3")[
-        "program"
-    ]
-    assert sum(op["kind"] == "progress" for op in program["ops"]) == 2
-    assert "program" not in document("laplace2d", "--cells", "32x32", "--ranks", "4")
+    words = ("laplace2d", "--cells", "32x32", "--ranks", "4")
+    [stage] = document(*words, "--schedule", "split", "--tiles", "3")["stages"]
+    assert sum(op["kind"] == "progress" for op in stage["program"]["ops"]) == 2
+    assert "program" not in document(*words)["stages"][0]
 
 
 def test_json_and_tables_tell_the_same():
     words = ("advection3d", "--cells", "20x30x40", "--ranks", "6", "--strategy", "direct:merged/p2p", "--rank", "5")
     plan = document(*words)
-    assert plan["schema"] == "haloscope.plan"
-    sent = [m for m in plan["messages"] if m["out"]]
+    assert (plan["schema"], plan["schema_version"]) == ("haloscope.plan", 2)
+    [stage] = plan["stages"]
+    sent = [m for m in stage["messages"] if m["out"]]
     text = run(*words).output
     for m in sent:
         assert f"{m['bytes']:,}" in text
-    assert plan["totals"]["ranks"] == 6
+    assert stage["totals"]["ranks"] == 6
     assert plan["owned"]["hi"][0] - plan["owned"]["lo"][0] in (plan["block_cells_min"][0], plan["block_cells_max"][0])
 
 
@@ -79,7 +79,7 @@ def test_a_rank_alone_copies_and_sends_nothing():
         (("laplace2d", "--cells", "64x64x64"), "2"),
         (("laplace2d", "--cells", "0x64"), "0 cells in x"),
         (("laplace2d", "--cells", "-4x64"), "-4 cells in x"),
-        (("laplace2d", "--cells", "64,128"), "one grid"),
+        (("laplace2d", "--cells", "64,128"), "one choice"),
         (("laplace2d", "--cells", "8x8", "--ranks", "100"), "ranks on 8 cells"),
         (("laplace2d", "--cells", "8x8", "--ranks", "0"), "at least 1"),
         (("laplace2d", "--cells", "8x8", "--ranks", "4", "--depth", "5"), "reduce the depth"),

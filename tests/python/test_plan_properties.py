@@ -139,7 +139,15 @@ def davis_bytes(cells, neighbours, h, direction, group) -> int:
 
 
 @given(
-    cases(dims=st.just(3), pattern="ordered", corners=True, merge_peers=False, merge="type", order=(0, 1, 2)),
+    cases(
+        dims=st.just(3),
+        pattern="ordered",
+        corners=True,
+        merge_peers=False,
+        merge="type",
+        order=(0, 1, 2),
+        own_widths=False,
+    ),
     st.integers(1, 3),
     st.lists(quantities, min_size=1, max_size=4),
 )

@@ -44,7 +44,7 @@ def test_a_bulk_step_on_four_ranks_is_what_the_profile_adds_up_to(toy):
 
 
 def test_a_deep_halo_costs_one_exchange_of_thicker_layers_and_wider_sweeps(toy):
-    """Depth 3, full regions: three sweeps of (128 + 4)^2; columns of 3 x 128 and three rows of 128 + 6 with corners, which
+    """Depth 3, full substeps: three sweeps of (128 + 4)^2; columns of 3 x 128 and three rows of 128 + 6 with corners, which
     are packed too, since a row of the field is longer: it ends with its cache line."""
     found = ask(toy, **PLAIN, depth=3)
     column, row = 3 * 128 * 8, 3 * 134 * 8
@@ -55,8 +55,8 @@ def test_a_deep_halo_costs_one_exchange_of_thicker_layers_and_wider_sweeps(toy):
     assert found.terms["compute"] == pytest.approx(sweeps / 3)
 
 
-def test_shrinking_regions_sweep_less(toy):
-    full, shrink = (ask(toy, **PLAIN, depth=4, region=region) for region in ("full", "shrink"))
+def test_shrinking_substeps_sweep_less(toy):
+    full, shrink = (ask(toy, **PLAIN, depth=4, substeps=substeps) for substeps in ("full", "shrink"))
     saved = sum(134**2 - (128 + 2 * left) ** 2 for left in range(4)) * 2e-9 / 4
     assert full.time_s - shrink.time_s == pytest.approx(saved)
 
@@ -114,7 +114,7 @@ def test_reductions_are_added_per_step(toy):
 
 def test_a_pipeline_runs_all_ranks_side_by_side(toy):
     choice = {"app": "poisson2d", "form": "gauss-seidel", "cells": (519, 519), "periodic": (False, False), "ranks": 4,
-              "schedule": "pipeline", "process_grid": "lines"}  # fmt: skip
+              "schedule": "pipeline", "process_grid": "slabs"}  # fmt: skip
     found = ask(toy, **choice)
     assert found.terms["compute"] == pytest.approx(130 * 519 * 4e-9, rel=0.01)
     assert found.time_s < 1.2 * found.terms["compute"]
@@ -131,7 +131,7 @@ choices = st.builds(
     ranks=st.sampled_from((1, 2, 4, 6, 12, 16)),
     strategy=st.sampled_from(("ordered/p2p", "direct/p2p", "direct:merged/p2p", "ordered:self-first/persistent")),
     depth=st.integers(1, 4),
-    region=st.sampled_from(("full", "shrink")),
+    substeps=st.sampled_from(("full", "shrink")),
     nodes=st.sampled_from((0, 1)),
 )
 
@@ -253,7 +253,7 @@ def test_a_pipeline_has_an_interval_too(toy):
 
     choice = core.Choice(
         app="poisson2d", form="gauss-seidel", cells=(519, 519), periodic=(False, False), ranks=4, schedule="pipeline",
-        process_grid="lines",
+        process_grid="slabs",
     )  # fmt: skip
     found = model.predict(choice, changed(toy, wide), samples=200)
     assert found.interval[1] / found.time_s == pytest.approx(1.1, rel=0.03)
@@ -312,8 +312,8 @@ def test_a_piece_of_a_block_costs_per_cell_what_the_block_does(toy):
 
 def test_large_messages_advance_only_in_calls_where_the_profile_says_so(toy):
     late = changed(toy, lambda d: d.update(overlap={"rendezvous_from_bytes": 512}))
-    setting = model.Setting(tiles=1)
-    assert ask(late, setting, **PLAIN, schedule="split").time_s > ask(toy, setting, **PLAIN, schedule="split").time_s
+    choice = PLAIN | {"schedule": "split", "tiles": 1}
+    assert ask(late, **choice).time_s > ask(toy, **choice).time_s
 
 
 @pytest.mark.parametrize(

@@ -163,14 +163,14 @@ def test_nothing_is_concluded_and_kept_where_ranks_do_not_start(cache, monkeypat
     ],
 )
 def test_a_strategy_needs_the_probes_of_what_it_calls(strategy, expected):
-    assert probes.needs(strategy) == expected
+    assert list(core.find_strategy(strategy).probes) == expected
 
 
-def test_every_probe_and_transport_that_the_table_names_exists():
+def test_every_probe_that_a_strategy_names_exists():
     known = set(probes._names("all"))
-    assert {name for forms in probes.NEEDS.values() for names in forms.values() for name in names} <= known
     strategies = core.strategy_names() + core.device_strategy_names()
-    assert set(probes.NEEDS) <= {name.partition("/")[2].partition(":")[0] for name in strategies}
+    needed = {name for strategy in strategies for name in core.find_strategy(strategy).probes}
+    assert needed and needed <= known
 
 
 @pytest.fixture

@@ -11,14 +11,14 @@ from hypothesis import strategies as st
 
 from haloscope import core
 from haloscope.errors import UsageProblem
-from haloscope.measure import sweep
 
 
 @dataclasses.dataclass(frozen=True)
 class World:
-    """All ranks' plans and programs of one choice."""
+    """All ranks' plans and programs of one choice, whose step has one stage."""
 
     layout: core.Layout
+    step: core.Step
     options: core.ScheduleOptions
     plans: list[core.Plan]
     programs: list[core.Program]
@@ -26,14 +26,15 @@ class World:
     @classmethod
     def of(cls, choice: core.Choice, **options) -> World:
         """Make the plans and programs that a choice asks for; `options` replace some of its schedule's options."""
-        layout, spec = core.make_layout(choice), core.exchange_spec(choice)
+        layout, step, spec = core.make_layout(choice), core.step_of(choice), core.exchange_spec(choice)
         given = dataclasses.replace(core.schedule_options(choice), **options)
         plans = [core.make_plan(layout, rank, spec) for rank in range(layout.size)]
-        return cls(layout, given, plans, [core.make_program(choice.schedule, plan, given) for plan in plans])
+        programs = [core.make_program(choice.schedule, step, plan, given) for plan in plans]
+        return cls(layout, step, given, plans, programs)
 
     def finding(self) -> str:
         """What the checker says."""
-        return core.check_programs(self.layout, self.options, self.plans, self.programs)
+        return core.check_programs(self.layout, self.step, self.plans, self.programs)
 
     def broken(self, change, rank: int = 0) -> World:
         """The same with `change` applied to one rank's program."""
@@ -41,22 +42,30 @@ class World:
         return dataclasses.replace(self, programs=programs)
 
 
+[SUBSTEPS] = (field.words for field in core.fields() if field.name == "substeps")
+
+
+def radius(step: core.Step) -> int:
+    """Return how many layers around a point the sweeps of a step read."""
+    return max(access.layers for stage in step.stages for sweep in stage.sweeps for access in sweep.reads)
+
+
 @st.composite
 def choices(draw):
     """Draw a legal choice on a grid of few cells."""
-    app = draw(st.sampled_from(core.app_names()))
-    info = core.find_app(app)
-    dims = info.dims
+    app = core.find_app(draw(st.sampled_from([name for name in core.app_names() if not core.is_declared(name)])))
+    form = draw(st.sampled_from(app.forms))
+    dims = app.dims
     depth = draw(st.integers(1, 3))
     ranks = draw(st.lists(st.integers(1, 3), min_size=dims, max_size=dims).filter(lambda p: math.prod(p) <= 8))
-    least = depth * info.radius
+    least = depth * radius(app.steps[form])
     cells = tuple(p * draw(st.integers(least, least + 3)) + draw(st.integers(0, p - 1)) for p in ranks)
     device = draw(st.sampled_from(["", "host"]))
     schedule = draw(st.sampled_from(core.schedule_names()))
-    staged = device and schedule not in sweep.BOXES
+    staged = device and not core.find_schedule(schedule).boxed
     choice = core.Choice(
-        app=app,
-        form=draw(st.sampled_from(core.forms(app))),
+        app=app.name,
+        form=form,
         cells=cells,
         periodic=tuple(draw(st.lists(st.booleans(), min_size=dims, max_size=dims))),
         ranks=math.prod(ranks),
@@ -65,9 +74,9 @@ def choices(draw):
         device=device,
         strategy=draw(st.sampled_from(core.device_strategy_names() if staged else core.strategy_names())),
         schedule=schedule,
-        box=draw(st.integers(1, 2)),
+        walls=draw(st.integers(1, 2)),
         depth=depth,
-        region=draw(st.sampled_from(core.region_names())),
+        substeps=draw(st.sampled_from(SUBSTEPS)),
     )
     assume(not core.illegal(choice))
     return choice
@@ -95,7 +104,7 @@ def test_collective_rounds_give_every_rank_the_same_sends_and_waits(choice, data
         assert len({len(indices(program, kind)) for program in world.programs}) == 1
     uneven = dataclasses.replace(core.exchange_spec(choice), high=(0, 0, 0))  # outer ranks only send, or only receive
     plans = [core.make_plan(world.layout, rank, uneven) for rank in range(world.layout.size)]
-    programs = [core.make_program("bulk", plan, world.options) for plan in plans]
+    programs = [core.make_program("bulk", world.step, plan, world.options) for plan in plans]
     assert len({len(indices(program, "send")) for program in programs}) == 1
     assert len({len(indices(program, "wait")) for program in programs}) == 1
 
@@ -153,10 +162,10 @@ BOXED = {"device": "host", "strategy": "ordered/p2p", "threads": 2}
 EVERYWHERE += [(s, BOXED) for s in BOX_SCHEDULES]
 
 
-def world(schedule: str, depth: int = 2, region: str = "full", where: dict = CPU, **options) -> World:
+def world(schedule: str, depth: int = 2, substeps: str = "full", where: dict = CPU, **options) -> World:
     """Four ranks in 2x2 on a 2D grid, all of them with messages in every round."""
     choice = core.Choice(
-        app="laplace2d", cells=(14, 13), ranks=4, schedule=schedule, depth=depth, region=region, **where
+        app="laplace2d", cells=(14, 13), ranks=4, schedule=schedule, depth=depth, substeps=substeps, **where
     )
     assert core.illegal(choice) == ""
     return World.of(choice, **options)
@@ -238,7 +247,7 @@ def test_cells_left_out_are_found():
         less = core.Box(box.lo, (box.hi[0] - 1, *box.hi[1:]))
         return with_sweep(program, 0, region=less, valid=less)
 
-    assert "does not hold time" in world("bulk", depth=1).broken(shortened).finding()
+    assert "does not hold version" in world("bulk", depth=1).broken(shortened).finding()
 
 
 def test_a_cycle_is_found():

@@ -11,15 +11,15 @@ from hypothesis import strategies as st
 from haloscope import core
 
 
-def sweeps(schedule: str, region: str, h: int, l: int, depth: int) -> list[core.Sweep]:
+def sweeps(schedule: str, substeps: str, h: int, l: int, depth: int) -> list[core.Sweep]:
     """Sweeps of one rank of 2x2 that owns h x l points."""
     choice = core.Choice(
-        app="laplace2d", cells=(2 * l, 2 * h), ranks=4, threads=2, schedule=schedule, region=region, depth=depth
+        app="laplace2d", cells=(2 * l, 2 * h), ranks=4, threads=2, schedule=schedule, substeps=substeps, depth=depth
     )
     assert core.illegal(choice) == ""
     plan = core.make_plan(core.make_layout(choice), 0, core.exchange_spec(choice))
     options = dataclasses.replace(core.schedule_options(choice), tiles=3)
-    return list(core.make_program(schedule, plan, options).sweeps)
+    return list(core.make_program(schedule, core.step_of(choice), plan, options).sweeps)
 
 
 sizes = st.tuples(st.integers(3, 60), st.integers(3, 60), st.integers(1, 9)).filter(lambda s: s[2] <= min(s[0], s[1]))

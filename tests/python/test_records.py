@@ -8,8 +8,9 @@ from pathlib import Path
 
 import pytest
 
+from haloscope import core
 from haloscope.errors import HaloscopeError, UsageProblem
-from haloscope.measure import sweep
+from haloscope.measure.request import Request
 from haloscope.report import records
 
 
@@ -20,10 +21,10 @@ def spread(value: float) -> dict:
 def measurement(name: str = "a", launch: str = "launch-1", seconds=(1.0, 1.1, 0.9), **request) -> dict:
     """A complete record, as `haloscope-rank` writes it."""
     asked = {"app": "laplace2d", "cells": [8, 8], "periodic": [True, True], "ranks": 2, "process_grid": [2, 1], "threads": 1,
-             "strategy": "ordered/p2p", "schedule": "bulk", "depth": 1, "region": "full", "steps": 10, "repetitions": 3}  # fmt: skip
+             "strategy": "ordered/p2p", "schedule": "bulk", "depth": 1, "steps": 10, "repetitions": 3}  # fmt: skip
     return {
         "schema": "haloscope.record",
-        "schema_version": 1,
+        "schema_version": records.SCHEMA_VERSION,
         "kind": "measurement",
         "id": name,
         "launch": {"id": launch, "order": 0, "time_utc": "2026-01-01T00:00:00Z"},
@@ -53,7 +54,7 @@ def test_a_measurement_satisfies_the_schema_and_losing_any_part_does_not():
 @pytest.mark.parametrize(
     ("path", "value"),
     [
-        (("schema_version",), 2),
+        (("schema_version",), 3),
         (("request", "ranks"), 0),
         (("request", "cells"), []),
         (("time_s", "repetitions"), []),
@@ -129,16 +130,16 @@ def test_an_output_that_cannot_be_written_is_said_before_measuring(tmp_path):
 
 
 def test_what_is_measured_or_impossible_is_done_and_what_failed_is_not():
-    c = sweep.Configuration("laplace2d", (8, 8))
+    asked = Request(core.Choice("laplace2d", (8, 8)))
     from haloscope.measure.faults import Fault
 
     found = [
         measurement("a", "launch-1"),
-        records.skipped(c, "no such transport", 3, "launch-1"),
-        records.failed(c, Fault("rank 0 died"), "launch-2"),
+        records.skipped(asked, "no such transport", 3, "launch-1"),
+        records.failed(asked, Fault("rank 0 died"), "launch-2"),
     ]
     assert all(records.fault_of(r) == "" for r in found)
-    assert records.done(found) == {("launch-1", "a"), ("launch-1", c.id)}
+    assert records.done(found) == {("launch-1", "a"), ("launch-1", asked.id)}
 
 
 def test_the_tail_hands_out_complete_lines_once(tmp_path):

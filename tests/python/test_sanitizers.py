@@ -3,7 +3,6 @@
 import contextlib
 import json
 import os
-import re
 import shutil
 import subprocess
 from pathlib import Path
@@ -103,13 +102,13 @@ def fixed_addresses(tmp_path_factory) -> list[str]:
 @pytest.fixture(scope="module")
 def on_devices(fixed_addresses) -> Path:
     """The build that ThreadSanitizer looks at where fields lie on a device."""
-    return build("tsan-devices", "test_device", "haloscope-rank")
+    return build("tsan-devices", "test_device", "rank_with_faults")
 
 
 @pytest.mark.ids("W19")
 def test_thread_sanitizer_is_silent_on_streams_and_kernels_and_can_speak(on_devices, fixed_addresses):
     program = [*fixed_addresses, on_devices / "tests" / "cpp" / "test_device"]
-    run(program, HALOSCOPE_HOST_DEVICE="threads=3", **NO_HOOKS)  # blocks of a launch beside each other
+    run(program, HALOSCOPE_TEST_DEVICE="threads=3", **NO_HOOKS)  # blocks of a launch beside each other
     expect_race(program, "StreamRace.*", **NO_HOOKS)  # a stream that does not wait for another
     expect_race(program, "BlockRace.*", **NO_HOOKS)  # blocks that write the same cells
 
@@ -117,15 +116,15 @@ def test_thread_sanitizer_is_silent_on_streams_and_kernels_and_can_speak(on_devi
 @pytest.mark.ids("W19")
 @pytest.mark.parametrize("ranks", [2, *(pytest.param(n, marks=pytest.mark.long) for n in (1, 3))])
 def test_thread_sanitizer_is_silent_on_schedules_of_devices(on_devices, fixed_addresses, tmp_path, ranks):
-    of_schedule: dict[str, list[str]] = {}
-    for line in gpu_cases.verification(ranks, aware=True):
-        of_schedule.setdefault(re.search(r"--schedule (\S+)", line)[1], []).append(f"{line} --device host")
+    of_schedule: dict[str, list[dict]] = {}
+    for request in gpu_cases.verification(ranks, aware=True):
+        of_schedule.setdefault(request["schedule"], []).append(gpu_cases.line(request, ranks, "host"))
     assert len(of_schedule) >= 6
     lines = [line for same in of_schedule.values() for line in same[:: 3 if LONG else 11]]
-    (tmp_path / "lines").write_text("\n".join(lines))
-    words = ["--configs", tmp_path / "lines", "--output", tmp_path / "r.jsonl"]
+    (tmp_path / "lines").write_text("".join(json.dumps(line) + "\n" for line in lines))
+    words = ["--requests", tmp_path / "lines", "--output", tmp_path / "r.jsonl"]
     start = launch.launcher_words(launch.mpiexec(on_devices), ranks, 1)
-    run([*start, *fixed_addresses, on_devices / "haloscope-rank", *words],
-        HALOSCOPE_HOST_DEVICE="delay_us=20,threads=2", **NO_HOOKS)  # fmt: skip
+    run([*start, *fixed_addresses, on_devices / "tests" / "cpp" / "rank_with_faults", *words],
+        HALOSCOPE_TEST_DEVICE="delay_us=20,threads=2", **NO_HOOKS)  # fmt: skip
     found = [json.loads(line) for line in (tmp_path / "r.jsonl").read_text().splitlines()]
     assert [r["verification"]["status"] for r in found] == ["passed"] * len(lines)

@@ -28,12 +28,12 @@ SMALL = Options(sizes=(6, 4), ranks=2, steps=12, repetitions=2, launches=2, node
 
 @pytest.mark.ids("SG2")
 @pytest.mark.parametrize("row", studies.published("schroeter2021", "weak_scaling_precisions"), ids=str)
-def test_the_precision_finder_gives_the_published_residua(row):
+def test_the_precision_finder_gives_the_published_residuals(row):
     if int(row["iteration"]) > 100:
         assert row["interlines"] in ("3000", "512")  # as many iterations as a test has time for are looked at elsewhere
         return
     method = row["method"].replace("_", "-")
-    found = precision.residua(method, int(row["interlines"]), 100)[int(row["iteration"]) - 1]
+    found = precision.residuals(method, int(row["interlines"]), 100)[int(row["iteration"]) - 1]
     assert f"{found:.6e}" == f"{float(row['residuum']):.6e}"
 
 
@@ -44,12 +44,12 @@ def test_the_precision_finder_gives_the_published_residua(row):
     ("gauss-seidel", 100, 100, "3.783478e-03"),
 ])  # fmt: skip
 def test_the_precision_finder_gives_the_reference_values(method, interlines, iterations, expected):
-    assert f"{precision.residua(method, interlines, iterations)[-1]:.6e}" == expected
+    assert f"{precision.residuals(method, interlines, iterations)[-1]:.6e}" == expected
     wanted = precision.target(method, interlines, iterations)
     assert (
-        precision.residua(method, interlines, iterations)[-1]
+        precision.residuals(method, interlines, iterations)[-1]
         < wanted
-        < precision.residua(method, interlines, iterations)[-2]
+        < precision.residuals(method, interlines, iterations)[-2]
     )
 
 
@@ -61,7 +61,7 @@ def test_the_eight_experiments_compare_the_three_final_versions():
     assert all([name for name, _ in c.variants] == ["p2p", "rma", "shared"] for c in made)
     for c in made:
         for _, case in c.variants:
-            assert not schroeter2021_cases.configuration(case, SMALL).refused
+            assert not schroeter2021_cases.request(case, SMALL).refused
 
 
 @pytest.mark.ids("SG1", "SA1")
@@ -86,8 +86,8 @@ def test_every_topic_of_the_study_has_its_comparisons():
     assert {c.variants[0][1].nodes for c in placed} == {1, 2}
     crowded = [c for c in made if c.topic == "Full node"]
     assert {c.variants[0][1].ranks for c in crowded} == {2, 4}
-    configurations = schroeter2021.plan(SMALL).configurations
-    assert len({c.id for c in configurations}) == len(configurations)
+    requests = schroeter2021.plan(SMALL).requests
+    assert len({r.id for r in requests}) == len(requests)
 
 
 def test_published_ratios_are_those_of_the_thesis():
@@ -101,12 +101,14 @@ def test_published_ratios_are_those_of_the_thesis():
 def made_up(seconds: dict[str, list[float]], options: Options) -> list[dict]:
     """Records of the whole study in which each version takes these seconds, one number per launch."""
     found = []
-    for c in schroeter2021.plan(options).configurations:
-        version = next((v for v in ("shared", "rma") if v in c.strategy), "p2p")
+    for r in schroeter2021.plan(options).requests:
+        choice = r.choice
+        version = next((v for v in ("shared", "rma") if v in choice.strategy), "p2p")
         for launch, value in enumerate(seconds[version]):
-            steps = 10 + 3 * ("precision=" in c.id and "gauss" in c.id)
-            record = measurement(c.id, f"launch-{launch + 1}", [value, 1.01 * value, 0.99 * value], steps=steps,
-                                 app=c.app, cells=list(c.cells), strategy=c.strategy, schedule=c.schedule, ranks=c.ranks)  # fmt: skip
+            steps = 10 + 3 * ("precision=" in r.id and "gauss" in r.id)
+            record = measurement(r.id, f"launch-{launch + 1}", [value, 1.01 * value, 0.99 * value], steps=steps,
+                                 app=choice.app, cells=list(choice.cells), strategy=choice.strategy,
+                                 schedule=choice.schedule, ranks=choice.ranks)  # fmt: skip
             found.append(record)
     return found
 
@@ -175,9 +177,10 @@ def test_job_scripts_cover_the_full_study_without_measuring(haloscope, tmp_path)
         "schroeter2021-1x72",
         "schroeter2021-4x9",
     } <= scripts
-    lines = (tmp_path / "jobs" / "schroeter2021-3x32.configurations").read_text().splitlines()
-    assert all("--repetitions 1" in line for line in lines)
-    assert any("--cells 4103x4103" in line and "--steps 5000" in line for line in lines)
+    lines = (tmp_path / "jobs" / "schroeter2021-3x32.requests.jsonl").read_text().splitlines()
+    asked = [json.loads(line)["request"] for line in lines]
+    assert all(request["repetitions"] == 1 and request["ranks"] == 96 for request in asked)
+    assert any(request["cells"] == [4103, 4103] and request["steps"] == 5000 for request in asked)
     refused = haloscope("study", "valen2023", "--slurm", "jobs")
     assert refused.code == 2 and "schroeter2021" in refused.err
 

@@ -9,8 +9,9 @@ from xml.etree import ElementTree
 import pytest
 
 import other_mpi
-from haloscope import errors
-from haloscope.measure import sweep
+from haloscope import core, errors
+from haloscope.measure import space
+from haloscope.measure.request import Request
 from haloscope.simulate import simgrid, simulate
 
 MOST_LIKE = ("ordered/p2p", "direct/p2p", "direct:merged/p2p")
@@ -22,12 +23,12 @@ def place():
     return other_mpi.get("simgrid", "haloscope-rank").folder
 
 
-def configurations(app: str, cells, ranks: int, strategies=MOST_LIKE, depths=(1,), process_grid: str = ""):
-    """Return configurations of one case."""
+def requests(app: str, cells, ranks: int, strategies=MOST_LIKE, depths=(1,), process_grid: str = "") -> list[Request]:
+    """Return the requests of one case."""
     axes = {"cells": [cells], "ranks": [ranks], "strategy": strategies, "depth": depths, "process_grid": [process_grid]}
-    planned = sweep.expand(app, axes)
+    planned = space.expand(app, axes)
     assert not planned.refused
-    return planned.configurations
+    return planned.requests
 
 
 # ---- platforms ---------------------------------------------------------------------------------------------------------
@@ -56,15 +57,15 @@ def test_a_message_costs_by_the_profile_what_its_route_does():
     """One message each way through six links of 0.5 us, 0.1 us at either end, 10 GB/s."""
     platform = simgrid.Platform("fat-tree", 512)
     assert platform.latency_s == pytest.approx(6 * 5e-7 + 2 * 1e-7)
-    (one,) = configurations("laplace2d", (4096, 4096), 2, ["ordered/p2p"], process_grid="1x2")
-    own = simulate.simulate(sweep.choice(one), platform.profile(), how=simulate.How(overhead_s=platform.overhead_s))
+    (one,) = requests("laplace2d", (4096, 4096), 2, ["ordered/p2p"], process_grid="1x2")
+    own = simulate.simulate(one.choice, platform.profile(), how=simulate.How(overhead_s=platform.overhead_s))
     sizes = 2 * 4096 * 8  # two neighbours: the other rank twice
     assert own.time_s == pytest.approx(6 * 5e-7 + 4 * 1e-7 + sizes / 1e10, rel=0.05)
 
 
 def pair(smpi_s: float, own_s: float) -> simgrid.Pair:
     """Return a pair of times; the rest does not matter."""
-    return simgrid.Pair(sweep.Configuration("laplace2d", (8, 8)), smpi_s, own_s, (0, 0), (0, 0))
+    return simgrid.Pair(Request(core.Choice("laplace2d", (8, 8))), smpi_s, own_s, (0, 0), (0, 0))
 
 
 def test_agreement_counts_pairs_of_a_case_that_have_an_order():
@@ -96,10 +97,9 @@ def cube(app: str, side: int) -> tuple[int, ...]:
     return (side,) * (2 if app.endswith("2d") else 3)
 
 
-def checked(configuration: sweep.Configuration, steps: int) -> sweep.Configuration:
-    """Return a configuration that runs one step and is compared with `reference` after so many."""
-    settings = {"steps": 1, "repetitions": 1, "warmup": 0, "verify": steps}
-    return dataclasses.replace(configuration, settings=tuple((k, str(v)) for k, v in settings.items()))
+def checked(request: Request, steps: int) -> Request:
+    """Return a request that runs one step and is compared with `reference` after so many."""
+    return dataclasses.replace(request, steps=1, repetitions=1, warmup=0, verify=steps)
 
 
 @pytest.mark.timeout(900)  # the first test builds
@@ -107,8 +107,8 @@ def checked(configuration: sweep.Configuration, steps: int) -> sweep.Configurati
 def test_eight_simulated_ranks_send_what_is_planned_and_get_it_right(place, kind):
     platform = simgrid.Platform(kind, 8)
     strategies = (*SOME, "direct:merged/p2p:testany", "ordered/p2p:datatype", "direct/p2p:blocking")
-    chosen = configurations("advection3d", (16, 12, 20), 8, strategies)
-    for record in simgrid.run(platform, place, [checked(c, 3) for c in chosen]):
+    chosen = requests("advection3d", (16, 12, 20), 8, strategies)
+    for record in simgrid.run(platform, place, [checked(r, 3) for r in chosen]):
         assert record["verification"]["status"] == "passed", record["id"]
         assert record["environment"]["hosts"] == [f"node-{host}" for host in range(8)]
         assert record["environment"]["mpi_library"].startswith("SMPI")
@@ -121,7 +121,7 @@ def test_eight_simulated_ranks_send_what_is_planned_and_get_it_right(place, kind
 def test_a_simulated_time_is_the_network_s_alone_and_always_the_same(place):
     """Two messages: both sends' overheads, two links of 0.5 us, the bytes of one (the other's go before), one receive's."""
     platform = simgrid.Platform("fat-tree", 8)
-    chosen = configurations("laplace2d", (64, 4096), 8, ["direct/p2p"], process_grid="1x8")
+    chosen = requests("laplace2d", (64, 4096), 8, ["direct/p2p"], process_grid="1x8")
     first, again = simgrid.compare(platform, place, chosen), simgrid.compare(platform, place, chosen)
     assert first == again
     expected = 2 * 1e-7 + 2 * 5e-7 + 64 * 8 / 1e10 + 1e-7
@@ -136,9 +136,9 @@ def test_a_simulated_time_is_the_network_s_alone_and_always_the_same(place):
      "ordered/persistent:datatype"],
 )  # fmt: skip
 def test_what_smpi_lacks_is_refused_with_the_reason(place, strategy):
-    chosen = configurations("laplace2d", (32, 32), 8, [strategy])
+    chosen = requests("laplace2d", (32, 32), 8, [strategy])
     with pytest.raises(errors.NotAvailable, match="SMPI|simulated|lacks"):
-        simgrid.run(simgrid.Platform("torus", 8), place, [checked(c, 0) for c in chosen])
+        simgrid.run(simgrid.Platform("torus", 8), place, [checked(r, 0) for r in chosen])
 
 
 @pytest.mark.long
@@ -146,7 +146,7 @@ def test_what_smpi_lacks_is_refused_with_the_reason(place, strategy):
 @pytest.mark.parametrize("hosts", [64, 512])
 def test_many_simulated_ranks_send_the_bytes_of_the_plan(place, kind, hosts):
     platform = simgrid.Platform(kind, hosts)
-    for one in configurations("advection3d", (64, 64, 64), hosts, [s for s in SOME if s.endswith("/p2p")]):
+    for one in requests("advection3d", (64, 64, 64), hosts, [s for s in SOME if s.endswith("/p2p")]):
         assert simgrid.sent(platform, place, one) == simgrid.planned(one), one.id
 
 
@@ -154,8 +154,8 @@ def test_many_simulated_ranks_send_the_bytes_of_the_plan(place, kind, hosts):
 @pytest.mark.parametrize(("kind", "hosts"), [("torus", 64), ("fat-tree", 64), ("torus", 512)])
 def test_many_simulated_ranks_get_the_bytes_of_the_reference(place, kind, hosts):
     platform = simgrid.Platform(kind, hosts)
-    chosen = configurations("advection3d", (64, 64, 64), hosts, SOME[3:] if hosts == 64 else SOME[:1])
-    for record in simgrid.run(platform, place, [checked(c, 2) for c in chosen]):
+    chosen = requests("advection3d", (64, 64, 64), hosts, SOME[3:] if hosts == 64 else SOME[:1])
+    for record in simgrid.run(platform, place, [checked(r, 2) for r in chosen]):
         assert record["verification"]["status"] == "passed", record["id"]
 
 
@@ -166,13 +166,11 @@ def test_simgrid_and_our_simulation_put_strategies_in_the_same_order(place, kind
     platform = simgrid.Platform(kind, hosts)
     strategies = SOME if hosts == 64 else ("ordered/p2p", "ordered/persistent", "direct/p2p")
     chosen = [
-        c
-        for app, side, grid in CASES[hosts]
-        for c in configurations(app, cube(app, side), hosts, strategies, (1, 2), grid)
+        r for app, side, grid in CASES[hosts] for r in requests(app, cube(app, side), hosts, strategies, (1, 2), grid)
     ]
     pairs = simgrid.compare(platform, place, chosen)
     for p in pairs:
-        assert p.counted == p.planned, p.configuration.id
+        assert p.counted == p.planned, p.request.id
     found = simgrid.agreement(simgrid.cases(pairs))
     ratios = [p.own_s / p.smpi_s for p in pairs]
     print(f"{kind} {hosts}: tau {found.tau:.3f}, {found}, own : SimGrid {min(ratios):.2f} .. {max(ratios):.2f}")

@@ -9,15 +9,15 @@ from pathlib import Path
 import pytest
 
 from haloscope.errors import HaloscopeError, UsageProblem
-from haloscope.measure import slurm, sweep
+from haloscope.measure import slurm, space
 
 GOLDEN = Path(__file__).parent / "golden"
 
 
 def job(**changes) -> slurm.Job:
-    configurations = sweep.expand("laplace2d", {"cells": [(96, 96)], "ranks": [8], "strategy": ["direct/p2p", "ordered/p2p"]},
-                                  {"steps": "10", "repetitions": "1"}).configurations  # fmt: skip
-    plain = {"name": "golden-2x4", "about": "Two nodes with four ranks each", "configurations": tuple(configurations),
+    requests = space.expand("laplace2d", {"cells": [(96, 96)], "ranks": [8], "strategy": ["direct/p2p", "ordered/p2p"]},
+                            {"steps": 10, "repetitions": 1}).requests  # fmt: skip
+    plain = {"name": "golden-2x4", "about": "Two nodes with four ranks each", "requests": tuple(requests),
              "nodes": 2, "minutes": 90}  # fmt: skip
     return slurm.Job(**(plain | changes))
 
@@ -36,14 +36,14 @@ def test_a_job_script_is_the_golden_one(name, changes):
 
 
 @pytest.mark.ids("SG7")
-def test_the_configurations_of_a_job_are_the_golden_ones():
-    assert job().lines() == (GOLDEN / "golden-2x4.configurations").read_text()
+def test_the_requests_of_a_job_are_the_golden_ones():
+    assert job().lines() == (GOLDEN / "golden-2x4.requests.jsonl").read_text()
 
 
 @pytest.mark.ids("SG7")
 def test_written_scripts_are_valid_shell_and_repeat_each_run_with_its_own_launch(tmp_path):
     files = slurm.write([job()], tmp_path)
-    assert sorted(f.name for f in files) == ["golden-2x4.configurations", "golden-2x4.sbatch", "submit.sh"]
+    assert sorted(f.name for f in files) == ["golden-2x4.requests.jsonl", "golden-2x4.sbatch", "submit.sh"]
     for script in ("golden-2x4.sbatch", "submit.sh"):
         assert subprocess.run(["bash", "-n", tmp_path / script], check=False).returncode == 0
     said = tmp_path / "said"
@@ -54,7 +54,7 @@ def test_written_scripts_are_valid_shell_and_repeat_each_run_with_its_own_launch
     lines = said.read_text().splitlines()
     assert [line.split("--launch-id ")[1].split()[0] for line in lines] == ["launch-1", "launch-2", "launch-3"]
     assert all("--cpu-bind=cores" in line and "--ntasks-per-node=4" in line for line in lines)
-    assert all("/opt/haloscope-rank --configs golden-2x4.configurations" in line for line in lines)
+    assert all("/opt/haloscope-rank --requests golden-2x4.requests.jsonl" in line for line in lines)
 
 
 def test_without_the_program_s_path_a_job_ends_with_what_to_set(tmp_path):

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from haloscope import studies
-from haloscope.measure import sweep
+from haloscope.measure import space
 from haloscope.report import records, tables
 from haloscope.studies import Options
 from haloscope.studies.valen2023 import study as valen2023
@@ -93,12 +93,13 @@ def test_valen2023_prints_tables_like_its_appendix_with_spread_and_count(halosco
 
 def test_full_studies_have_the_published_sizes():
     white = white2011.plan(Options(sizes=(420,), seconds=5.0, cores=12))
-    assert {c.shape for c in white.configurations} == {"420x420x420"}
-    assert {(c.ranks, c.threads) for c in white.configurations if c.schedule == "bulk"} >= {(12, 1), (6, 2), (1, 12)}
-    assert not [c for c in white.configurations if c.schedule == "comm-thread" and c.threads < 2]
+    choices = [r.choice for r in white.requests]
+    assert {c.shape for c in choices} == {"420x420x420"}
+    assert {(c.ranks, c.threads) for c in choices if c.schedule == "bulk"} >= {(12, 1), (6, 2), (1, 12)}
+    assert not [c for c in choices if c.schedule == "comm-thread" and c.threads < 2]
     options = valen2023.DEFAULTS["full"]
     assert options.repetitions * options.launches == 35 and options.steps == 2048 and options.ranks == 4
-    assert len(valen2023.plan(options).configurations) == 7 * 7 * 4
+    assert len(valen2023.plan(options).requests) == 7 * 7 * 4
 
 
 def test_every_study_is_found_by_name_and_says_what_it_is():
@@ -151,5 +152,5 @@ def test_an_interrupted_study_can_be_resumed(haloscope):
 
 def test_one_configuration_serves_all_implementations_that_are_the_same_work():
     plan = white2011.plan(Options(sizes=(16,), seconds=0.1, cores=1))
-    assert len(plan.configurations) == len({c.id for c in plan.configurations})
-    assert isinstance(plan, sweep.Sweep)
+    assert len(plan.requests) == len({r.id for r in plan.requests})
+    assert isinstance(plan, space.Space)

@@ -128,7 +128,7 @@ def test_the_trace_has_one_named_process_per_rank_with_operations_steps_and_mpi_
     layout = core.make_layout(choice)
     for rank in names:
         plan = core.make_plan(layout, rank, core.exchange_spec(choice))
-        program = core.make_program("bulk", plan, core.schedule_options(choice))
+        program = core.make_program("bulk", core.step_of(choice), plan, core.schedule_options(choice))
         mine = [e for e in events if e["ph"] == "X" and e["pid"] == rank]
         operations = [e for e in mine if "op" in e["args"]]
         steps = sorted({e["args"]["step"] for e in operations})

@@ -27,7 +27,9 @@ def traced(haloscope, schedule: str, *words, threads: int = 1, depth: int = 1) -
         executions.setdefault(event["args"]["step"], []).append(event)
     choice = core.Choice(cells=CELLS, ranks=2, process_grid="2x1x1", schedule=schedule, threads=threads, depth=depth)
     plan = core.make_plan(core.make_layout(choice), 0, core.exchange_spec(choice))
-    return list(executions.values()), core.make_program(schedule, plan, core.schedule_options(choice))
+    return list(executions.values()), core.make_program(
+        schedule, core.step_of(choice), plan, core.schedule_options(choice)
+    )
 
 
 def part(event: dict, program: core.Program) -> str:
@@ -91,4 +93,4 @@ def test_with_a_communication_thread_no_boundary_point_is_swept_before_a_late_me
 
 def test_a_trace_of_a_sweep_is_refused(haloscope):
     result = haloscope("run", "laplace2d", "--cells", "16", "--depth", "1,2", "--trace", "t.json")
-    assert result.code == 2 and "one configuration" in result.err
+    assert result.code == 2 and "ask for one choice" in result.err

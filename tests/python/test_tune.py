@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import itertools
 import json
 import random
@@ -12,9 +11,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from haloscope import errors
+from haloscope import core, errors
 from haloscope.advice import tune as model
-from haloscope.measure import isolated, sweep
+from haloscope.measure import isolated, space
+from haloscope.measure.request import Request
 from haloscope.model import profile
 from haloscope.report import records
 from toy import TOY
@@ -22,9 +22,9 @@ from toy import TOY
 SHORT = (model.Length(0.01, 2), model.Length(0.02, 2), model.Length(0.04, 2))
 
 
-def candidates(count: int) -> list[sweep.Configuration]:
-    """Distinct configurations; which ones does not matter to a race."""
-    return [sweep.Configuration("laplace2d", (64, 64), ranks=2, depth=1 + n) for n in range(count)]
+def candidates(count: int) -> list[Request]:
+    """Distinct requests; which ones does not matter to a race."""
+    return [Request(core.Choice("laplace2d", (64, 64), ranks=2, depth=1 + n)) for n in range(count)]
 
 
 class Machine:
@@ -37,23 +37,22 @@ class Machine:
         self.times, self.noise, self.random = times, noise, random.Random(seed)
         self.failing, self.wrong, self.asked = failing, wrong, []
 
-    def __call__(self, c: sweep.Configuration, launch_id: str) -> dict:
-        place = c.depth - 1
-        self.asked.append((launch_id, c.id))
-        given = dict(c.settings)
-        wall = 0.3 + float(given["seconds"]) * (int(given["repetitions"]) + 1)
-        about = {"schema": "haloscope.record", "schema_version": 1, "id": c.id, "launch": {"id": launch_id},
+    def __call__(self, r: Request, launch_id: str) -> dict:
+        place = r.choice.depth - 1
+        self.asked.append((launch_id, r.id))
+        wall = 0.3 + r.seconds * (r.repetitions + 1)
+        about = {"schema": "haloscope.record", "schema_version": 2, "id": r.id, "launch": {"id": launch_id},
                  "tuning": {"wall_s": wall}}  # fmt: skip
         if place in self.failing:
             return about | {"kind": "failed", "reason": "rank 1 died"}
         seconds = self.times[place] * (1 + self.random.uniform(-self.noise, self.noise))
-        request = {**c.request(), "steps": 10}
+        request = {**r.request(), "steps": 10}
         return about | {"kind": "measurement", "request": request, "time_s": {"repetitions": [10 * seconds] * 2},
                         "verification": {"status": "failed" if place in self.wrong else "passed"}}  # fmt: skip
 
 
 def race(machine, count, **options) -> model.Race:
-    entrants = [model.Entrant(c) for c in candidates(count)]
+    entrants = [model.Entrant(r) for r in candidates(count)]
     return model.Race(entrants, machine, **{"budget_s": 1e9, "rungs": SHORT, **options}).run()
 
 
@@ -68,7 +67,7 @@ def test_the_true_best_is_never_dropped_while_the_noise_is_bounded(times, noise,
     found = race(Machine(times, noise, seed), len(times), noise=max(noise, 0.001))
     best = found.entrants[min(range(len(times)), key=times.__getitem__)]
     assert best.fate == ""
-    winner = times[found.ranking[0].configuration.depth - 1]
+    winner = times[found.ranking[0].request.choice.depth - 1]
     assert winner <= min(times) * (1 + noise) / (1 - noise) * (1 + 1e-9)
 
 
@@ -92,7 +91,7 @@ def test_failing_candidates_are_reported_and_never_chosen(times, failing, wrong)
             race(machine, len(times))
         return
     found = race(machine, len(times))
-    assert found.ranking[0].configuration.depth - 1 not in bad
+    assert found.ranking[0].request.choice.depth - 1 not in bad
     for place in bad:
         reason = "rank 1 died" if place in failing else "differs from `reference`"
         assert found.entrants[place].fate == f"failed: {reason}" or reason in found.entrants[place].fate
@@ -103,7 +102,7 @@ def test_what_is_clearly_slower_goes_first_and_is_not_measured_for_long():
     found = race(machine, 4)
     assert [e.rungs for e in found.entrants] == [1, 3, 1, 3]
     assert found.entrants[0].fate.startswith("3.00 times the best")
-    assert found.ranking[0].configuration.depth == 2
+    assert found.ranking[0].request.choice.depth == 2
 
 
 def test_without_time_only_the_first_few_are_tried_and_the_rest_says_so():
@@ -123,21 +122,21 @@ def test_a_tenth_of_measuring_everything_is_what_it_takes_unless_told_otherwise(
 
 def test_one_lucky_launch_does_not_win_where_there_is_time_for_more():
     class Lucky(Machine):
-        def __call__(self, c, launch_id):
-            lucky = launch_id == f"rung-{len(SHORT)}" and c.depth == 2
+        def __call__(self, r, launch_id):
+            lucky = launch_id == f"rung-{len(SHORT)}" and r.choice.depth == 2
             self.times = [1e-4, 1.03e-4 * (0.95 if lucky else 1)]
-            return super().__call__(c, launch_id)
+            return super().__call__(r, launch_id)
 
-    assert race(Lucky([0, 0]), 2).ranking[0].configuration.depth == 1
+    assert race(Lucky([0, 0]), 2).ranking[0].request.choice.depth == 1
     enough = sum(length.total + 0.3 for length in SHORT) * 3  # for the rungs and no more
-    assert race(Lucky([0, 0]), 2, budget_s=enough).ranking[0].configuration.depth == 2
+    assert race(Lucky([0, 0]), 2, budget_s=enough).ranking[0].request.choice.depth == 2
 
 
 def test_a_machine_that_drifts_raises_the_noise_and_drops_less():
     class Drifting(Machine):
-        def __call__(self, c, launch_id):
+        def __call__(self, r, launch_id):
             self.times = [t * 1.1 for t in self.times]
-            return super().__call__(c, launch_id)
+            return super().__call__(r, launch_id)
 
     calm, drifting = race(Machine([1e-4, 1.2e-4, 1.3e-4]), 3), race(Drifting([1e-4, 1.2e-4, 1.3e-4]), 3)
     assert calm.seen_noise[0] == model.NOISE and drifting.seen_noise[0] > 0.3
@@ -147,15 +146,15 @@ def test_a_machine_that_drifts_raises_the_noise_and_drops_less():
 # ---- the order -----------------------------------------------------------------------------------------------------------
 
 
-def small_space() -> list[sweep.Configuration]:
+def small_space() -> list[Request]:
     axes = {"cells": [(256, 256)], "ranks": [4], "schedule": ["bulk", "split"], "depth": [1, 4],
             "strategy": ["direct/p2p", "ordered/persistent", "ordered/p2p", "ordered/rma-pscw"]}  # fmt: skip
-    return sweep.expand("laplace2d", axes).configurations
+    return space.expand("laplace2d", axes).requests
 
 
 def test_the_model_says_what_is_tried_first_after_the_default():
     order = model.order(small_space(), profile.load(TOY))
-    assert model.is_default(order.entrants[0].configuration)
+    assert model.is_default(order.entrants[0].request)
     priced = [e.predicted_s for e in order.entrants[1:] if e.predicted_s]
     assert len(priced) == 11 and len(order.entrants) == 16
     assert all(b > a / (1 + 11 * model.ALIKE) for a, b in itertools.pairwise(priced))
@@ -188,10 +187,10 @@ def test_a_tuning_that_is_resumed_measures_nothing_twice(tmp_path_factory, times
     def tuning(machine, resume, limit=10**6):
         measurer = isolated.Isolated(file, resume=resume)
 
-        def ended(configuration, launch_id, timeout_s):
+        def ended(request, launch_id, timeout_s):
             if len(machine.asked) == limit:
                 raise KeyboardInterrupt
-            return machine(configuration, launch_id)
+            return machine(request, launch_id)
 
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(isolated, "_measured", ended)
@@ -225,8 +224,8 @@ def test_a_launch_that_hangs_is_ended_and_recorded(tmp_path, monkeypatch):
 
     command = launch.Job.command
     monkeypatch.setattr(launch.Job, "command", lambda job, folder: [*command(job, folder)[:-2], *stuck(job, folder)])
-    c = sweep.Configuration("laplace2d", (64, 64), ranks=2, settings=(("seconds", "0.01"), ("repetitions", "2")))
-    record = isolated.Isolated(tmp_path / "t.jsonl", timeout_s=1.5).once(c, "rung-1")
+    request = Request(core.Choice("laplace2d", (64, 64), ranks=2), seconds=0.01, repetitions=2)
+    record = isolated.Isolated(tmp_path / "t.jsonl", timeout_s=1.5).once(request, "rung-1")
     assert record["kind"] == "failed" and "1.5 s" in record["reason"]
     assert record["tuning"]["wall_s"] > 1.5
     assert records.read(tmp_path / "t.jsonl").records == [record]
@@ -234,7 +233,7 @@ def test_a_launch_that_hangs_is_ended_and_recorded(tmp_path, monkeypatch):
 
 def stuck(job, folder):
     """Words that make a rank hang, with a watchdog that would notice only later."""
-    return ["--inject", "hang:rank=0,step=1", "--watchdog", "60", "--configs", str(folder / "configurations")]
+    return ["--inject", "hang:rank=0,step=1", "--watchdog", "60", "--requests", str(folder / "requests.jsonl")]
 
 
 # ---- what is decided -------------------------------------------------------------------------------------------------------
@@ -257,20 +256,21 @@ def test_the_re_run_has_the_last_word_but_only_beyond_its_interval():
 
 
 def test_the_default_of_any_choice_is_the_plain_exchange_of_the_same_problem():
-    c = sweep.Configuration("laplace2d", (64, 64), ranks=2, strategy="direct/persistent", schedule="split", depth=4,
-                            region="shrink", tiles=4, settings=(("verify", "9"),))  # fmt: skip
-    plain = model.default_of(c)
-    assert model.is_default(plain) and (plain.region, plain.tiles, plain.cells) == ("full", 0, c.cells)
-    assert dict(plain.settings) == {"verify": "3"}
-    pipeline = dataclasses.replace(c, app="poisson2d", form="gauss-seidel", schedule="pipeline", depth=1, periodic="none",
-                                   process_grid="lines")  # fmt: skip
-    assert model.default_of(pipeline) is None
+    choice = core.Choice("laplace2d", (64, 64), ranks=2, strategy="direct/persistent", schedule="split", depth=4,
+                         substeps="shrink", tiles=4)  # fmt: skip
+    plain = model.default_of(Request(choice, verify=9))
+    assert model.is_default(plain) and plain.verify == 3
+    assert (plain.choice.substeps, plain.choice.tiles, plain.choice.cells) == ("full", core.Choice.tiles, choice.cells)
+    pipeline = core.Choice(
+        "poisson2d", (64, 64), form="gauss-seidel", ranks=2, schedule="pipeline", process_grid="slabs"
+    )
+    assert model.default_of(Request(pipeline)) is None
 
 
 def test_all_candidates_are_measured_once_when_asked(tmp_path):
     machine = Machine([3e-4, 1e-4, 2e-4], failing={2})
-    ranking, seconds = model.exhaustively([model.Entrant(c) for c in candidates(3)], machine)
-    assert [c.depth for c in ranking] == [2, 1] and len(machine.asked) == 3
+    ranking, seconds = model.exhaustively([model.Entrant(r) for r in candidates(3)], machine)
+    assert [r.choice.depth for r in ranking] == [2, 1] and len(machine.asked) == 3
     assert seconds == pytest.approx(3 * (0.3 + model.RUNGS[-1].total))
 
 
@@ -283,7 +283,7 @@ def test_all_candidates_are_measured_once_when_asked(tmp_path):
         (("--cells", "64,128"), "one grid"),
         (("--cells", "64", "--strategy", "reference"), "not a candidate"),
         (("--cells", "64", "--strategy", "orderd/p2p"), "did you mean"),
-        (("--cells", "64", "--schedule", "pipeline"), "poisson2d"),
+        (("--cells", "64", "--schedule", "pipeline"), "for sweeps in place"),
         (("--cells", "64", "--budget", "0"), "--budget"),
         (("--cells", "64", "--strategy", "ordered/p2p", "--threads", "4096"), "fewer --threads"),
         (("--cells", "64", "--profile", "nowhere.json"), "cannot read the profile"),
@@ -298,17 +298,19 @@ def test_bad_input_is_a_clear_error(haloscope, words, expected):
 def test_the_command_to_measure_the_choice_says_all_that_was_varied():
     from haloscope.commands import tune as command
 
-    c = sweep.Configuration("laplace2d", (64, 64), ranks=4, process_grid="4x1", real="f32", tiles=4, schedule="split")
-    last = command._code(c).splitlines()[-1]
-    assert last.endswith("--process-grid 4x1 --tiles 4 --real f32`") and "--schedule split" in last
-    assert "Field<float, 2>" in command._code(c)
+    choice = core.Choice("laplace2d", (64, 64), ranks=4, process_grid="4x1", real="f32", tiles=4, schedule="split")
+    code = command._code(Request(choice))
+    last = code.splitlines()[-1]
+    for words in ("haloscope run laplace2d", "--process-grid 4x1", "--tiles 4", "--real f32", "--schedule split"):
+        assert words in last
+    assert "Field<float, 2>" in code
 
 
 def test_a_real_tuning_on_two_ranks_chooses_confirms_and_resumes(haloscope, tmp_path, monkeypatch):
     monkeypatch.setattr(model, "RUNGS", SHORT)
     file = tmp_path / "t.jsonl"
     words = ("tune", "laplace2d", "--cells", 128, "--strategy", "ordered/p2p,direct/p2p,ordered/persistent", "--schedule",
-             "bulk,comm-thread", "--depth", "1,2", "--region", "full", "--profile", TOY, "--budget", 2, "--confirm", 2,
+             "bulk,comm-thread", "--depth", "1,2", "--substeps", "full", "--profile", TOY, "--budget", 2, "--confirm", 2,
              "--output", file)  # fmt: skip
     result = haloscope(*words)
     assert result.code == 0, result.err

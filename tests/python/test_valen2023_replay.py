@@ -133,7 +133,7 @@ def test_a_measured_study_reports_coverage_best_of_all_and_anomalies():
     found = []
     for (_, program, depth), part in valen2023.points(options).items():
         row = measured_row(program, depth, 0.1 if "phased" in program else 0.05, 0.01, inner=0.02)
-        found.append({**row.records[0], "id": part.configurations[0].id})
+        found.append({**row.records[0], "id": part.requests[0].id})
     text = valen2023.report(found, options)
     assert "### Coverage, ordered, %" in text and "### Coverage, direct, %" in text and "### Anomalies" in text
     assert text.split("### Best depth per program")[1].count("**1**") == 1

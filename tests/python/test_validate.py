@@ -11,8 +11,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from haloscope import core
 from haloscope.advice import validate as model
-from haloscope.measure import sweep
+from haloscope.measure.request import Request
 from haloscope.model import predict, profile
 from toy import TOY
 
@@ -26,22 +27,22 @@ CHOICES = (
 
 
 def predicted(toy, **choice) -> predict.Prediction:
-    c = sweep.Configuration("laplace2d", (256, 256), ranks=4, **choice)
-    return predict.predict(sweep.choice(c), toy, samples=0)
+    return predict.predict(core.Choice("laplace2d", (256, 256), ranks=4, **choice), toy, samples=0)
 
 
 def record(
     seconds: float, launch="launch-1", exchange=None, status="passed", crowded=False, cells=(256, 256), **choice
 ) -> dict:
     """A record of three equal repetitions, `seconds` per step; exchange: seconds in its phases, on average."""
-    c = sweep.Configuration("laplace2d", cells, ranks=4, **choice)
+    c = core.Choice("laplace2d", cells, ranks=4, **choice)
     request = {"app": "laplace2d", "cells": list(cells), "periodic": [True, True], "ranks": 4, "process_grid": [2, 2],
-               "threads": c.threads, "strategy": c.strategy, "schedule": c.schedule, "depth": c.depth, "region": c.region,
+               "threads": c.threads, "strategy": c.strategy, "schedule": c.schedule, "depth": c.depth, "substeps": c.substeps,
                "steps": 10, "repetitions": 3, "tiles": 8, "form": "star", "real": "f64", "timers": True}  # fmt: skip
     phases = {} if exchange is None else {name: dict.fromkeys(("rank0", "min", "median", "mean", "max"), part)
                                           for name, part in (("pack", exchange / 4), ("wait", exchange * 3 / 4), ("compute", 1.0))}  # fmt: skip
     return {
-        "schema": "haloscope.record", "schema_version": 1, "kind": "measurement", "id": c.id, "launch": {"id": launch},
+        "schema": "haloscope.record", "schema_version": 2, "kind": "measurement", "id": Request(c).id,
+        "launch": {"id": launch},
         "request": request, "phases_s": phases, "verification": {"status": status},
         "environment": {"oversubscribed": crowded, "compiler": "GNU", "mpi_library": "none", "cpu": "toy"},
         "time_s": {"repetitions": [10 * seconds] * 3, "step": dict.fromkeys(("min", "median", "mean", "max"), seconds)},
@@ -114,21 +115,20 @@ def test_what_a_step_is_bound_by_follows_from_its_largest_term(toy):
 
 
 def test_nothing_is_dropped_silently(toy):
-    """Every configuration is compared, or counted with a reason; with too many threads it is compared apart."""
+    """Every choice is compared, or counted with a reason; with too many threads it is compared apart."""
     wrong = record(1e-3, status="failed", depth=2)
     crowded = record(1e-3, crowded=True, threads=2)
     unknown = record(1e-3, strategy="ordered/rma-pscw")
-    precise = record(1e-3, strategy="direct:merged/p2p") | {"poisson": {"termination": "precision"}}
-    about = {"schema": "haloscope.record", "schema_version": 1, "launch": {"id": "a"}}
+    precise = record(1e-3, strategy="direct:merged/p2p") | {"outcome": {"steps": [5, 5, 5], "enough": True}}
+    about = {"schema": "haloscope.record", "schema_version": 2, "launch": {"id": "a"}}
     skipped = about | {"kind": "skipped", "id": "s", "reason": "no such MPI", "exit_code": 3}
     bench = about | {"kind": "microbench", "id": "m"}
-    del precise["poisson"]["termination"]
-    precise["poisson"] = {"termination": "precision", "iterations": [10, 10, 10]}
     found = model.validate([record(1e-3), wrong, crowded, unknown, precise, skipped, bench], toy, samples=0)
-    assert (len(found.pairs), len(found.crowded)) == (1, 1)
-    assert sum(found.left_out.values()) == 5
+    assert (len(found.pairs), len(found.crowded)) == (2, 1)
+    assert sorted(p.row.step.value for p in found.pairs) == pytest.approx([1e-3, 2e-3])  # of half as many steps
+    assert sum(found.left_out.values()) == 4
     text = "\n".join(found.left_out)
-    for words in ("differs from `reference`", "no cost of transport 'rma-pscw'", "to a precision", "skipped: no such MPI",
+    for words in ("differs from `reference`", "no cost of transport 'rma-pscw'", "skipped: no such MPI",
                   "kind microbench"):  # fmt: skip
         assert words in text
 
@@ -204,7 +204,7 @@ def test_the_command_reports_and_draws(haloscope, tmp_path, toy):
     assert result.code == 0
     assert "line 6" in result.err
     for words in ("## Time of a step", "## Time of the exchange itself", "| all ", "## Intervals", "the profile gives none",
-                  "geometric mean 1.000, worst 1.000", "the pick", "5 configurations"):  # fmt: skip
+                  "geometric mean 1.000, worst 1.000", "the pick", "5 choices"):  # fmt: skip
         assert words in result.out
     assert (tmp_path / "out" / "v.md").read_text().strip() in result.out
     for suffix in (".svg", ".png"):
@@ -246,10 +246,10 @@ def test_bad_input_is_a_clear_error(haloscope, tmp_path, content, words, expecte
 
 @pytest.mark.ids("SI2")
 def test_the_model_is_checked_against_what_this_machine_measures(haloscope, tmp_path):
-    """The toy profile is of no real machine: that every configuration is compared is what counts, not how well."""
+    """The toy profile is of no real machine: that every choice is compared is what counts, not how well."""
     file = tmp_path / "r.jsonl"
     poisson = haloscope("run", "poisson2d", "--cells", 263, "--form", "gauss-seidel", "--schedule", "pipeline", "--process-grid",
-                        "lines", "--steps", 20, "--repetitions", 2, "--launches", 1, "--output", file)  # fmt: skip
+                        "slabs", "--steps", 20, "--repetitions", 2, "--launches", 1, "--output", file)  # fmt: skip
     assert poisson.code == 0, poisson.err
     from haloscope.commands import validate as command
 

@@ -18,6 +18,7 @@ from haloscope.model import predict, price, sampling, segments, surcharge
 from haloscope.model.profile import Profile
 
 DEPTHS = (1, 2, 4, 8, 16)
+SUBSTEPS = ("full", "shrink", "blocked")
 CONTENDERS = 6  # candidates that are compared with the best
 MARGIN = 0.05  # candidates this near are equal where the profile gives no intervals
 BOXED = f"ordered/{surcharge.PLAIN}"
@@ -74,7 +75,7 @@ class Advice:
 
 
 def candidates(choice: core.Choice, depths: Sequence[int] = DEPTHS) -> Iterator[core.Choice]:
-    """Yield a choice with every strategy, schedule and depth, legal or not; deep ones with every region.
+    """Yield a choice with every strategy, schedule and depth, legal or not; deep ones with every kind of substeps.
 
     Those that move the same between the same ranks follow one another. `reference`, the oracle, is left out. With a device,
     strategies for its memory; beside a block in a box plain messages of the host.
@@ -82,8 +83,8 @@ def candidates(choice: core.Choice, depths: Sequence[int] = DEPTHS) -> Iterator[
     names = [*core.device_strategy_names(), BOXED] if choice.device else core.strategy_names()
     strategies = sorted((s for s in names if "/" in s), key=lambda s: s.partition("/")[0])
     for depth, strategy, schedule in itertools.product(depths, strategies, core.schedule_names()):
-        for region in core.region_names() if depth > 1 else ("full",):
-            yield dataclasses.replace(choice, strategy=strategy, schedule=schedule, depth=depth, region=region)
+        for substeps in SUBSTEPS if depth > 1 else SUBSTEPS[:1]:
+            yield dataclasses.replace(choice, strategy=strategy, schedule=schedule, depth=depth, substeps=substeps)
 
 
 def advise(
@@ -99,7 +100,7 @@ def advise(
     Raises UsageProblem when none is legal, NotAvailable when the profile lacks what all need. Cost: one prediction each.
     """
     if not choice.device:
-        profile.kernel(price.kernel_of(choice))
+        price.require_kernels(profile, choice)
     found, refused, last = [], {}, None
     for candidate in candidates(choice, depths):
         try:
@@ -185,8 +186,8 @@ def _scaled(data: dict, section: str, names: Sequence[str], factor: float) -> di
 
 def name(choice: core.Choice) -> str:
     """Return what distinguishes a candidate, in words of the command line."""
-    region = f" {choice.region}" if choice.depth > 1 else ""
-    return f"{choice.strategy}, {choice.schedule}, depth {choice.depth}{region}"
+    substeps = f" {choice.substeps}" if choice.depth > 1 else ""
+    return f"{choice.strategy}, {choice.schedule}, depth {choice.depth}{substeps}"
 
 
 # ---- reasons -------------------------------------------------------------------------------------------------------------

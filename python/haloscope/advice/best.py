@@ -44,7 +44,7 @@ class Best:
     @property
     def halo(self) -> int:
         """The ghost layers on every side that a field needs for it."""
-        return self.choice.depth * core.find_app(self.choice.app).radius
+        return _layers(self.choice)
 
     @property
     def shared_memory(self) -> bool:
@@ -72,7 +72,7 @@ def best(
     samples: int = predict.SAMPLES,
     here: Mapping[str, str] | None = None,
 ) -> Best:
-    """Return the strategy, schedule, depth and region that are predicted fastest.
+    """Return the strategy, schedule, depth and substeps that are predicted fastest.
 
     app: the app whose sweep is like yours, or the dimensions of the grid (2: laplace2d, 3: laplace3d). cells: global, per
     dimension or one number for all. ranks, threads per rank, nodes to split the ranks over (0: the profile's, filled one
@@ -80,7 +80,7 @@ def best(
     process_grid: rule or "2x3", "" = the app's rule. depths: time steps per exchange to choose from, each >= 1.
     seconds_per_cell: of your own sweep, > 0: one cell and step on one thread while all ranks work; it replaces the
     profile's kernel. fused: whether your program can do the several sweeps of a deep exchange block by block in the cache
-    (region blocked), as fast as the app does. halo: ghost layers that the fields have room for, None = any. shared_memory: whether fields may lie in memory that the ranks of a node share. samples: draws of the
+    (substeps blocked), as fast as the app does. halo: ghost layers that the fields have room for, None = any. shared_memory: whether fields may lie in memory that the ranks of a node share. samples: draws of the
     profile's parameters. here: "cpu" and "mpi_library" of the program that asks; where the profile has others, a note.
     Raises UsageProblem for a request or profile that cannot be right, NotAvailable when the profile lacks what all choices
     need. Cost: a prediction of every legal choice: some seconds, for thousands of ranks some tens.
@@ -146,25 +146,32 @@ def _asked(app: str | int, cells: int | Sequence[int], periodic: Sequence[bool])
 def _check(choice: core.Choice) -> None:
     """Raise UsageProblem for what no strategy, schedule or depth could mend."""
     core.make_layout(choice)
-    if choice.real not in core.reals(choice.app):
-        raise UsageProblem(unknown_name(f"scalar type of {choice.app}", choice.real, core.reals(choice.app)))
-    if choice.form and choice.form not in core.forms(choice.app):
-        raise UsageProblem(unknown_name(f"form of {choice.app}", choice.form, core.forms(choice.app)))
+    app = core.find_app(choice.app)
+    if choice.real not in app.reals:
+        raise UsageProblem(unknown_name(f"scalar type of {choice.app}", choice.real, app.reals))
+    if choice.form and choice.form not in app.forms:
+        raise UsageProblem(unknown_name(f"form of {choice.app}", choice.form, app.forms))
 
 
 def _fitting(choice: core.Choice, depths: Sequence[int], halo: int | None) -> tuple[list[int], list[str]]:
     """Return the depths that a halo has room for, and a note when there are others."""
     if not depths or min(depths) < 1:
         raise UsageProblem(f"depths {list(depths)} are not possible; give time steps per exchange, each >= 1")
-    radius = core.find_app(choice.app).radius
-    fit = [depth for depth in depths if halo is None or depth * radius <= halo]
+    layers = {depth: _layers(replace(choice, depth=depth)) for depth in depths}
+    fit = [depth for depth in depths if halo is None or layers[depth] <= halo]
     if not fit:
         raise UsageProblem(
             f"a halo of {halo} layers has no room for depth {min(depths)} of {choice.app}, which needs "
-            f"{min(depths) * radius}; give the field a wider halo"
+            f"{layers[min(depths)]}; give the field a wider halo"
         )
     few = [f"deeper exchanges were not looked at: the field has {halo} ghost layers"] if len(fit) < len(depths) else []
     return fit, few
+
+
+def _layers(choice: core.Choice) -> int:
+    """Return the ghost layers that the stencils of a choice's app need, the widest of them, for its depth."""
+    layers = (read.layers for stage in core.step_of(choice).stages for sweep in stage.sweeps for read in sweep.reads)
+    return choice.depth * max(layers, default=0)
 
 
 def _without_shared_fields(machine: profiles.Profile) -> profiles.Profile:
@@ -186,7 +193,7 @@ def _with_kernel(machine: profiles.Profile, kernel: str, seconds_per_cell: float
 
 def _require_kernel(machine: profiles.Profile, choice: core.Choice) -> None:
     try:
-        machine.kernel(price.kernel_of(choice))
+        price.require_kernels(machine, choice)
     except NotAvailable as problem:
         raise NotAvailable(
             f"{problem}; or name the app whose sweep is like yours, or give seconds_per_cell of your own"

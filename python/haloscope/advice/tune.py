@@ -15,7 +15,8 @@ from dataclasses import dataclass, field
 
 from haloscope import core
 from haloscope.errors import HaloscopeError, NotAvailable, UsageProblem
-from haloscope.measure import isolated, sweep
+from haloscope.measure import isolated, space
+from haloscope.measure.request import Request
 from haloscope.model import predict
 from haloscope.model.profile import Profile
 from haloscope.report import records, stats, tables
@@ -28,7 +29,7 @@ ALIKE = (
 LEAST = 4  # candidates that the first rung measures even when its time is up; later ones half as many
 DEFAULT = {"strategy": "ordered/p2p", "schedule": "bulk", "depth": 1}
 
-Once = Callable[[sweep.Configuration, str], dict]  # measure a configuration in a launch of that name -> its record
+Once = Callable[[Request, str], dict]  # measure a request in a launch of that name -> its record
 
 
 @dataclass(frozen=True)
@@ -43,14 +44,9 @@ class Length:
         """Seconds that a launch spends in time steps."""
         return self.seconds * (self.repetitions + 1)
 
-    def of(self, configuration: sweep.Configuration) -> sweep.Configuration:
-        """Return a configuration that is measured for so long."""
-        settings = dict(configuration.settings) | {
-            "seconds": f"{self.seconds:g}",
-            "repetitions": str(self.repetitions),
-            "warmup": "1",
-        }
-        return dataclasses.replace(configuration, settings=tuple(settings.items()))
+    def of(self, request: Request) -> Request:
+        """Return a request that is measured for so long."""
+        return dataclasses.replace(request, seconds=self.seconds, repetitions=self.repetitions, warmup=1)
 
 
 MORE = "-more-"  # in the names of launches that repeat a rung
@@ -65,7 +61,7 @@ class Entrant:
     fate: why it is out, "" while it is in. rungs: how many it was measured in.
     """
 
-    configuration: sweep.Configuration
+    request: Request
     predicted_s: float | None = None
     launches: dict[str, list[float]] = field(default_factory=dict)
     rungs: int = 0
@@ -73,8 +69,8 @@ class Entrant:
 
     @property
     def id(self) -> str:
-        """The configuration's name."""
-        return self.configuration.id
+        """The request's name."""
+        return self.request.id
 
     @property
     def time_s(self) -> float:
@@ -102,7 +98,7 @@ class Order:
 
 
 def order(
-    configurations: Sequence[sweep.Configuration],
+    requests: Sequence[Request],
     profile: Profile | None,
     setting: predict.Setting = predict.PLAINLY,
     seed: int = 0,
@@ -114,15 +110,15 @@ def order(
     """
     unpriced: Counter[str] = Counter()
     entrants = []
-    for configuration in sweep.shuffled(configurations, seed, 0):
+    for request in space.shuffled(requests, seed, 0):
         try:
-            seconds = _predicted(configuration, profile, setting) if profile else None
+            seconds = _predicted(request, profile, setting) if profile else None
         except (NotAvailable, UsageProblem) as problem:
             seconds = None
             unpriced[str(problem)] += 1
-        entrants.append(Entrant(configuration, seconds))
+        entrants.append(Entrant(request, seconds))
     turns = {e.id: turn for e, turn in zip(entrants, _turns([e.predicted_s for e in entrants]), strict=True)}
-    entrants.sort(key=lambda e: (not is_default(e.configuration), turns[e.id]))
+    entrants.sort(key=lambda e: (not is_default(e.request), turns[e.id]))
     return Order(tuple(entrants), dict(unpriced.most_common()))
 
 
@@ -137,14 +133,13 @@ def _turns(predicted: Sequence[float | None]) -> list[float]:
     return turns
 
 
-def _predicted(configuration: sweep.Configuration, profile: Profile, setting: predict.Setting) -> float:
-    how = dataclasses.replace(setting, tiles=configuration.tiles, barrier=configuration.barrier)
-    return predict.predict(sweep.choice(configuration), profile, how, samples=0).time_s
+def _predicted(request: Request, profile: Profile, setting: predict.Setting) -> float:
+    return predict.predict(request.choice, profile, setting, samples=0).time_s
 
 
-def is_default(configuration: sweep.Configuration) -> bool:
-    """Whether a configuration is the plain exchange that others are compared with, `ordered/p2p` bulk at depth 1."""
-    return all(getattr(configuration, name) == value for name, value in DEFAULT.items())
+def is_default(request: Request) -> bool:
+    """Whether a request is the plain exchange that others are compared with, `ordered/p2p` bulk at depth 1."""
+    return all(getattr(request.choice, name) == value for name, value in DEFAULT.items())
 
 
 # ---- the race ------------------------------------------------------------------------------------------------------------
@@ -154,10 +149,10 @@ def is_default(configuration: sweep.Configuration) -> bool:
 class Race:
     """Successive halving over candidates in the order given.
 
-    once: measures a configuration in a launch of a given name and returns its record, whose `tuning.wall_s` counts as spent.
+    once: measures a request in a launch of a given name and returns its record, whose `tuning.wall_s` counts as spent.
     budget_s: seconds for all rungs, None: SHARE of what it would take to measure every candidate as long as the last rung
     does, at most MOST_S. noise: least relative difference that counts; what the machine shows more than that is added from launches of the
-    same configuration at both ends of a rung.
+    same request at both ends of a rung.
     """
 
     entrants: Sequence[Entrant]
@@ -246,7 +241,7 @@ class Race:
             entrant.fate = f"failed: {isolated.reason(record)}"
 
     def _shot(self, entrant: Entrant, length: Length, name: str) -> dict:
-        record = self.once(length.of(entrant.configuration), name)
+        record = self.once(length.of(entrant.request), name)
         wall = record["tuning"]["wall_s"]
         self.spent_s += wall
         if isolated.ended_well(record):
@@ -284,59 +279,54 @@ class Race:
 
 @dataclass(frozen=True)
 class Rerun:
-    """Configurations measured again, interleaved: rows by id, and the seconds it took."""
+    """Requests measured again, interleaved: rows by id, and the seconds it took."""
 
     rows: dict[str, tables.Row]
     wall_s: float
 
-    def ratio(self, other: sweep.Configuration, choice: sweep.Configuration) -> stats.Estimate | None:
+    def ratio(self, other: Request, choice: Request) -> stats.Estimate | None:
         """Time of one over that of another, paired by launch: above 1 where `choice` is faster; None if not measured."""
         if other.id not in self.rows or choice.id not in self.rows:
             return None
         return stats.ratio_of_launches(self.rows[other.id].launches, self.rows[choice.id].launches)
 
 
-def rerun(paired: Callable, configurations: Sequence[sweep.Configuration], launches: int, name: str,
+def rerun(paired: Callable, requests: Sequence[Request], launches: int, name: str,
           length: Length = RUNGS[-1]) -> Rerun:  # fmt: skip
-    """Measure some configurations afresh, all in each launch, in random order. paired: as `isolated.Isolated.paired`."""
-    distinct = list({c.id: length.of(c) for c in configurations}.values())
+    """Measure some requests afresh, all in each launch, in random order. paired: as `isolated.Isolated.paired`."""
+    distinct = list({r.id: length.of(r) for r in requests}.values())
     found, wall = paired(distinct, launches, name)
     return Rerun({row.id: row for row in tables.rows(r for r in found if isolated.ended_well(r))}, wall)
 
 
-def decide(winner: sweep.Configuration, others: Sequence[sweep.Configuration], again: Rerun) -> sweep.Configuration:
+def decide(winner: Request, others: Sequence[Request], again: Rerun) -> Request:
     """Return the winner, or the one of the others that its re-run tells to be faster, the fastest of those."""
     ratios = [(other, again.ratio(winner, other)) for other in others if other.id != winner.id]
     faster = [(r.value, other) for other, r in ratios if r and stats.told(r, "faster", "slower", 3) == "faster"]
     return max(faster, key=lambda pair: pair[0])[1] if faster else winner
 
 
-def exhaustively(
-    entrants: Sequence[Entrant], once: Once, length: Length = RUNGS[-1]
-) -> tuple[list[sweep.Configuration], float]:
-    """Measure every candidate once, at full length. Returns the configurations, fastest first, and the seconds that all took.
+def exhaustively(entrants: Sequence[Entrant], once: Once, length: Length = RUNGS[-1]) -> tuple[list[Request], float]:
+    """Measure every candidate once, at full length. Returns the requests, fastest first, and the seconds that all took.
 
     Raises HaloscopeError when none could be measured.
     """
     times, spent = {}, 0.0
     for entrant in entrants:
-        record = once(length.of(entrant.configuration), "exhaustive")
+        record = once(length.of(entrant.request), "exhaustive")
         spent += record["tuning"]["wall_s"]
         if isolated.ended_well(record):
-            times[entrant.id] = (statistics.median(records.step_times(record)), entrant.configuration)
+            times[entrant.id] = (statistics.median(records.step_times(record)), entrant.request)
     if not times:
         raise HaloscopeError("no candidate could be measured")
-    return [configuration for _, configuration in sorted(times.values(), key=lambda pair: pair[0])], spent
+    return [request for _, request in sorted(times.values(), key=lambda pair: pair[0])], spent
 
 
-def default_of(configuration: sweep.Configuration) -> sweep.Configuration | None:
+def default_of(request: Request) -> Request | None:
     """Return the plain exchange of the same grid, ranks and threads; None where it is not legal."""
-    strategy = core.device_strategy_names()[0] if configuration.device else DEFAULT["strategy"]
-    plain = dataclasses.replace(
-        configuration, **DEFAULT | {"strategy": strategy, "box": 0}, region="full", sharing="", tiles=0, memory=""
-    )
-    settings = dict(plain.settings)
-    if "verify" in settings and settings["verify"] != "0":
-        settings["verify"] = "3"  # two whole exchanges and one more step, as for all others
-    plain = dataclasses.replace(plain, settings=tuple(settings.items()))
-    return None if core.illegal(sweep.choice(plain)) else plain
+    choice = request.choice
+    strategy = core.device_strategy_names()[0] if choice.device else DEFAULT["strategy"]
+    plain = dataclasses.replace(choice, **DEFAULT | {"strategy": strategy}, stage_strategies=(), memory="own")
+    plain = space.normal(plain)
+    verify = min(request.verify, 3)  # two whole exchanges and one more step, as for all others
+    return None if core.illegal(plain) else dataclasses.replace(request, choice=plain, verify=verify)

@@ -6,7 +6,6 @@ the reason. Two times are compared: that of a step, and that of the exchange its
 
 from __future__ import annotations
 
-import dataclasses
 import math
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
@@ -136,26 +135,18 @@ def validate(found: Iterable[dict], profile: Profile, samples: int = predict.SAM
 def _pair(row: tables.Row, profile: Profile, samples: int) -> Pair:
     if row.verification == "failed":
         raise HaloscopeError("its result differs from `reference`, so its time means nothing")
-    if any(record.get("poisson", {}).get("termination") == "precision" for record in row.records):
-        raise HaloscopeError("a solution to a precision reduces in each step; predictions are of a number of steps")
     if row.step.value <= 0:
         raise HaloscopeError("its measured time is 0")
-    found = predict.predict(choice_of(row.request), profile, setting_of(row.request), samples)
+    found = predict.predict(core.Choice.from_json(row.request), profile, setting_of(row), samples)
     exposed = {term: s for term, s in found.terms.items() if term not in COMPUTING}
     return Pair(row, found, regime(found, profile, found.terms), regime(found, profile, exposed), exchange_of(row))
 
 
-def choice_of(request: Mapping) -> core.Choice:
-    """Return what the request of a measurement picked."""
-    given = {f.name: request[f.name] for f in dataclasses.fields(core.Choice) if request.get(f.name) not in (None, "")}
-    given |= {"cells": tuple(request["cells"]), "periodic": tuple(request["periodic"])}
-    return core.Choice(**given | {"process_grid": tables.cell(request["process_grid"])})
-
-
-def setting_of(request: Mapping) -> predict.Setting:
-    """Return how the request of a measurement was run, as predictions know it."""
-    return predict.Setting(tiles=request.get("tiles", 0) * (request["schedule"] == "split"),
-                           barrier=bool(request.get("barrier", False)))  # fmt: skip
+def setting_of(row: tables.Row) -> predict.Setting:
+    """Return how a measurement was run, as predictions know it: how often its stages were repeated."""
+    counts = row.records[0]["counts"].get("stages", {}).values()
+    steps = row.records[0]["request"]["steps"]
+    return predict.Setting(repeats=max(1, round(max(counts, default=steps) / steps)))
 
 
 def exchange_of(row: tables.Row) -> float | None:

@@ -251,7 +251,9 @@ def _cache_limit(tables: Sequence[Sequence[tuple[float, Row]]]) -> float:
 def _kernels(made: Calibration, good: Sequence[dict]) -> None:
     rows: dict[tuple[str, int, int], list[Row]] = defaultdict(list)
     for launch, q, point in _points(good, "kernel"):
-        rows[laws.kernel_name(q), q["depth"], q["ranks"]].append(Row(launch, point["cells"], _least(point["sweep_s"])))
+        rows[laws.kernel_name(q, point), q["depth"], q["ranks"]].append(
+            Row(launch, point["cells"], _least(point["sweep_s"]))
+        )
     made.laws += laws.fit_kernels(made.data, rows)
 
 
@@ -277,16 +279,27 @@ def _remarks(made: Calibration, good: Sequence[dict]) -> list[str]:
     crowded = sorted({r["request"]["ranks"] for r in good if r["environment"]["oversubscribed"]})
     if crowded:
         found.append(f"more ranks than cores in the points with {', '.join(map(str, crowded))} ranks: they say little")
-    for law in made.laws:
-        for number, parameter in law.dropped:
-            s, keys = law.segments[number], segments.KEYS[law.unit]
-            name = keys[2] if parameter == "fixed" else keys[3]
-            found.append(f"{law.name}, {law.unit} from {s.start:g}: {name} is not identified, taken as 0")
     exchanges = [t for t in made.transports if "per_exchange_s" in (*t.values, *t.dropped)]
     if exchanges and all("per_exchange_s" in terms.dropped for terms in exchanges):
         found.append("transports: every exchange had as many rounds, so what one costs is in per_round_s")
-    for terms in made.transports:
-        missing = [name for name in terms.dropped if name != "per_exchange_s" or "per_round_s" in terms.dropped]
-        if missing:
-            found.append(f"{terms.name}: {', '.join(missing)} not identified, left out")
+    if unknown := not_identified(made):
+        parameters = sum(len(names) for _, names in unknown)
+        found.append(f"{parameters} parameters of {len(unknown)} fits could not be told from 0 and count as 0; --verbose "
+                     "lists them")  # fmt: skip
     return found
+
+
+def not_identified(made: Calibration) -> list[tuple[str, list[str]]]:
+    """Return the fits with parameters that the data do not determine, which count as 0, and those parameters."""
+    found = []
+    for law in made.laws:
+        keys = segments.KEYS[law.unit]
+        names = [
+            f"{keys[2] if parameter == 'fixed' else keys[3]} from {law.segments[number].start:g} {law.unit}"
+            for number, parameter in law.dropped
+        ]
+        found.append((law.name, names))
+    for terms in made.transports:
+        names = [name for name in terms.dropped if name != "per_exchange_s" or "per_round_s" in terms.dropped]
+        found.append((terms.name, names))
+    return [(name, names) for name, names in found if names]

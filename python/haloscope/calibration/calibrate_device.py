@@ -53,8 +53,8 @@ def _kernels(section: dict, kernels: Sequence[dict]) -> list[Law]:
     rows: dict[tuple, list[Row]] = defaultdict(list)
     for record in kernels:
         q, point = record["request"], record["points"][0]
-        levels = q["depth"] if q["region"] == "blocked" else 1
-        key = (kernel_name(q), levels, _sharing(record))
+        levels = q["depth"] if q.get("substeps") == "blocked" else 1
+        key = (kernel_name(q, point), levels, _sharing(record))
         rows[key].append(Row(record["launch"]["id"], point["cells"], min(point["sweep_s"])))
     return laws.fit_kernels(section, rows, "device/", most=3)
 
@@ -81,13 +81,13 @@ def _copies(section: dict, copies: Sequence[dict]) -> list[Law]:
 
 def shapes(kernels: Sequence[dict], shaped: Sequence[dict]) -> dict[str, dict]:
     """Return the shape of blocks that each kernel is fastest in, where every launch says that it is faster than its own."""
-    own = {(r["launch"]["id"], kernel_name(r["request"]), r["points"][0]["cells"]): min(r["points"][0]["sweep_s"])
-           for r in kernels if r["request"]["region"] != "blocked" and _sharing(r) == 1}  # fmt: skip
+    own = {(r["launch"]["id"], kernel_name(r["request"], {}), r["points"][0]["cells"]): min(r["points"][0]["sweep_s"])
+           for r in kernels if r["request"].get("substeps") != "blocked" and _sharing(r) == 1}  # fmt: skip
     ratios: dict[tuple, list[float]] = defaultdict(list)
     for r in shaped:
         q, point = r["request"], r["points"][0]
-        if base := own.get((r["launch"]["id"], kernel_name(q), point["cells"])):
-            ratios[kernel_name(q), q["device_kernel"], q["device_block"]].append(min(point["sweep_s"]) / base)
+        if base := own.get((r["launch"]["id"], kernel_name(q, {}), point["cells"])):
+            ratios[kernel_name(q, {}), q["device_kernel"], q["device_block"]].append(min(point["sweep_s"]) / base)
     best: dict[str, dict] = {}
     for (name, kernel, block), found in ratios.items():
         ratio = float(np.median(found))
@@ -113,7 +113,7 @@ def _host(copies: Sequence[dict]) -> dict:
 def _conflict(kernels: Sequence[dict]) -> tuple[float, list[float]] | None:
     """Return by how much two sweeps at once last longer than one, 0 not at all, 1 twice as long; of the larger half of blocks,
     which fill a device."""
-    points = [(r["launch"]["id"], r["points"][0]) for r in kernels if r["request"]["region"] != "blocked"]
+    points = [(r["launch"]["id"], r["points"][0]) for r in kernels if r["request"].get("substeps") != "blocked"]
     if not points:
         return None
     middle = float(np.median([p["cells"] for _, p in points]))

@@ -65,7 +65,7 @@ def steps_of(records: Iterable[dict], profile: Profile) -> list[Step]:
         if record["kind"] != "measurement" or record["request"]["ranks"] != 2:
             continue
         if record["id"] not in known:
-            choice = validate.choice_of(record["request"])
+            choice = core.Choice.from_json(record["request"])
             known[record["id"]] = choice, *_counts(choice, profile)
         choice, steps, counts = known[record["id"]]
         seconds = [
@@ -82,7 +82,7 @@ def steps_of(records: Iterable[dict], profile: Profile) -> list[Step]:
 def _counts(choice: core.Choice, profile: Profile) -> tuple[int, dict[str, float]]:
     """Return the time steps of a rank's program, and what it consists of."""
     case = predict.Case(choice, profile, predict.PLAINLY)
-    kind, program = case.kinds[0], case.programs[0].body[0]
+    kind, program = case.kinds[0], case.programs[0].body[0][1]
     out = [(m, t) for m, t in zip(kind.plan.messages, kind.traffic, strict=True) if m.out]
     pieces = [price.piece_counts(s.region, kind.plan, len(choice.cells)) for s in program.sweeps if s.region.volume]
     far = price.slot_bytes(kind.plan) >= profile.cache_limit

@@ -105,9 +105,10 @@ def fit_kernels(
     return made
 
 
-def kernel_name(request: Mapping) -> str:
-    """Return the name of a record's kernel in profiles."""
-    return f"{request['app']}/{request['form']}/{request['real']}"
+def kernel_name(request: Mapping, point: Mapping) -> str:
+    """Return the name in profiles of the kernel that a point of a record is of, as `price.sweeps_of` has it."""
+    name = f"{request['app']}/{request['form']}/{request['real']}"
+    return f"{name}:{point['sweep']}" if "sweep" in point else name
 
 
 def _line(plain: Segment, x, y, launches, free: bool) -> tuple[Segment, list[str]]:

@@ -1,4 +1,4 @@
-"""What a calibration measures: the points of each section of a machine profile, as configurations of `haloscope-rank`."""
+"""What a calibration measures: the points of each section of a machine profile, as requests."""
 
 from __future__ import annotations
 
@@ -9,8 +9,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from haloscope import core
+from haloscope.core.choice import Choice
 from haloscope.measure import microbench
-from haloscope.measure.sweep import Configuration, choice
+from haloscope.measure.request import Request, name_of
 
 SECTIONS = ("network", "pack", "kernels", "steps", "transports", "reductions", "device")
 NEEDS_PEERS = ("network", "steps", "transports", "reductions")  # nothing to measure on one rank
@@ -78,31 +79,31 @@ FULL = Effort(
 
 @dataclass(frozen=True)
 class Point:
-    """One point: what is measured (a `part` of `haloscope-rank calibrate`) of which configuration, of how many fields."""
+    """One point: which `part` of a step of a choice is measured, with how many fields, how long and how often."""
 
     part: str
-    plain: Configuration
+    choice: Choice
     fields: int = 1
+    seconds: float = 0.001
+    repetitions: int = 5
+
+    ranks = property(lambda self: self.choice.ranks)
+    threads = property(lambda self: self.choice.threads)
+    strategies = property(lambda self: (self.choice.strategy,))
 
     @property
     def id(self) -> str:
         """A readable name; how long it is measured has no part in it."""
-        return f"calibrate,{self.part},{self.plain.id}" + (f",fields={self.fields}" if self.fields > 1 else "")
-
-    ranks = property(lambda self: self.plain.ranks)
-    threads = property(lambda self: self.plain.threads)
-    strategy = property(lambda self: self.plain.strategy)
-
-    def line(self) -> str:
-        """The line of a configurations file that makes `haloscope-rank` measure this."""
-        fields = f"--fields {self.fields} " if self.fields > 1 else ""
-        return f"calibrate {self.part} {fields}" + self.plain.line().replace(
-            f"--id {self.plain.id}", f"--id {self.id}", 1
-        )
+        return f"calibrate,{self.part},{name_of(self.choice)}" + (f",fields={self.fields}" if self.fields > 1 else "")
 
     def request(self) -> dict:
-        """What a `skipped` or `failed` record says of the request."""
-        return self.plain.request() | {"part": self.part, "fields": self.fields}
+        """Return what its record says of the request."""
+        how = {"seconds": self.seconds, "repetitions": self.repetitions}
+        return self.choice.to_json() | {"part": self.part, "fields": self.fields} | how
+
+    def line(self) -> dict:
+        """Return the line of a requests file that makes the ranks measure this."""
+        return {"kind": KIND, "id": self.id, "request": self.request()}
 
 
 def points(section: str, ranks: int, cores: int, effort: Effort, device: str = "") -> list:
@@ -112,10 +113,9 @@ def points(section: str, ranks: int, cores: int, effort: Effort, device: str = "
     """
     if (ranks < 2 and section in NEEDS_PEERS) or (section == "device" and not device):
         return []
-    repetitions = ("repetitions", str(effort.repetitions))
     seconds = effort.packing_s if section == "pack" else effort.seconds
-    settings = (("seconds", f"{seconds:g}"), repetitions)
-    whole = (("seconds", f"{effort.steps_s:g}"), repetitions, ("warmup", str(effort.warmup)), ("verify", "0"))
+    how = {"seconds": seconds, "repetitions": effort.repetitions}
+    whole = {"seconds": effort.steps_s, "repetitions": effort.repetitions, "warmup": effort.warmup}
     make = {
         "network": _network,
         "pack": _pack,
@@ -125,15 +125,14 @@ def points(section: str, ranks: int, cores: int, effort: Effort, device: str = "
         "reductions": _reductions,
         "device": functools.partial(_device, device),
     }
-    found = make[section](ranks, cores, effort)
-    return [
-        dataclasses.replace(p, plain=dataclasses.replace(p.plain, settings=(*p.plain.settings, *settings)))
-        if isinstance(p, Point)
-        else dataclasses.replace(p, settings=whole)
-        if isinstance(p, Configuration)
-        else p
-        for p in found
-    ]
+    found = []
+    for point in make[section](ranks, cores, effort):
+        if isinstance(point, Point):
+            point = dataclasses.replace(point, **how)
+        elif isinstance(point, Choice):
+            point = Request(point, **whole)
+        found.append(point)
+    return found
 
 
 def _powers(most: int) -> list[int]:
@@ -158,7 +157,7 @@ def _pack(ranks: int, cores: int, effort: Effort) -> Iterator[Point]:
     """As a step does it, all cores are busy: with fewer threads per rank there are more ranks."""
     for threads in _powers(cores):
         for cells, depth in effort.packed:
-            yield Point("pack", Configuration(
+            yield Point("pack", Choice(
                 f"laplace{len(cells)}d", cells, ranks=max(1, min(ranks, cores) // threads), threads=threads, depth=depth,
             ))  # fmt: skip
 
@@ -170,12 +169,14 @@ def strategies() -> list[str]:
 
 
 def _exchange(app: str, cells: tuple[int, ...], axis: str, depth: int, fields: int, strategy: str) -> Point:
-    grid = "x".join("2" if letter == axis else "1" for letter in "xyz"[: len(cells)])
-    return Point("exchange", Configuration(
-        app, cells, periodic=axis, ranks=2, process_grid=grid, strategy=strategy, depth=depth), fields)  # fmt: skip
+    letters = "xyz"[: len(cells)]
+    grid = "x".join("2" if letter == axis else "1" for letter in letters)
+    wraps = tuple(letter == axis for letter in letters)
+    return Point("exchange", Choice(
+        app, cells, periodic=wraps, ranks=2, process_grid=grid, strategy=strategy, depth=depth), fields)  # fmt: skip
 
 
-def _steps(ranks: int, cores: int, effort: Effort) -> Iterator[Configuration]:
+def _steps(ranks: int, cores: int, effort: Effort) -> Iterator[Choice]:
     """Whole steps with plain messages; in one sweep, and in pieces."""
     yield from (_step(*block, BASE) for block in effort.blocks)
     for block in effort.blocks:
@@ -197,12 +198,12 @@ _PIECES = {"laplace2d": {"1x2": (64, 256, 1024), "2x1": (256,)}, "laplace3d": _C
            "advection3d": _CUBES_IN_PIECES}  # fmt: skip
 
 
-def _step(app: str, side: int, grid: str, strategy: str, **options) -> Configuration:
-    options.setdefault("form", core.forms(app)[0])
-    return Configuration(app, (side,) * len(grid.split("x")), ranks=2, process_grid=grid, strategy=strategy, **options)
+def _step(app: str, side: int, grid: str, strategy: str, **options) -> Choice:
+    options.setdefault("form", core.find_app(app).forms[0])
+    return Choice(app, (side,) * len(grid.split("x")), ranks=2, process_grid=grid, strategy=strategy, **options)
 
 
-def _transports(ranks: int, cores: int, effort: Effort) -> Iterator[Configuration]:
+def _transports(ranks: int, cores: int, effort: Effort) -> Iterator[Choice]:
     """The same steps with every transport, plain messages among them."""
     for strategy in strategies():
         transport = strategy.partition("/")[2]
@@ -211,36 +212,44 @@ def _transports(ranks: int, cores: int, effort: Effort) -> Iterator[Configuratio
 
 def kernel_names() -> list[tuple[str, str, str]]:
     """Return app, form and real of every kernel."""
-    return [(app, form, real) for app in core.app_names() for form in core.forms(app) for real in core.reals(app)]
+    apps = (core.find_app(name) for name in core.app_names())
+    return [(app.name, form, real) for app in apps for form in app.forms for real in app.reals]
 
 
 def _kernels(ranks: int, cores: int, effort: Effort) -> Iterator[Point]:
     for active in _powers(min(ranks, cores)):
-        for app, form, real in kernel_names():
-            dims = core.find_app(app).dims
-            for side in effort.squares if dims == 2 else effort.cubes:
-                side -= app == "poisson2d"  # whose sides are 8 I + 7
-                in_place = form == "gauss-seidel"
-                yield Point("kernel", Configuration(
-                    app, (side,) * dims, periodic="none", ranks=active, form=form, real=real,
-                    schedule="pipeline" if in_place else "bulk", process_grid="lines" if in_place else "",
-                ))  # fmt: skip
-            if form in core.blocked_forms(app):
-                sides = (effort.squares if dims == 2 else effort.cubes)[::3]
-                yield from (_fused(app, (side,) * dims, active, form, real, levels)
-                            for side in sides for levels in effort.fused if side >= 4 * levels)  # fmt: skip
+        for name, form, real in kernel_names():
+            app = core.find_app(name)
+            sides = effort.cubes if app.dims == 3 else effort.squares
+            for side in sides:
+                if choice := _block(app, side, active, form, real):
+                    yield Point("kernel", choice)
+            if form in app.fused_forms:
+                yield from (_fused(name, (side,) * app.dims, active, form, real, levels)
+                            for side in sides[::3] for levels in effort.fused if side >= 4 * levels)  # fmt: skip
+
+
+def _block(app: core.App, side: int, ranks: int, form: str, real: str) -> Choice | None:
+    """Return a block that every rank sweeps by itself, of about so many cells per side (1D: their square), if there is one."""
+    in_place = any(sweep.in_place for stage in app.steps[form].stages for sweep in stage.sweeps)
+    schedule = next(s.name for s in core.schedules() if s.in_place == in_place and s.on_host)
+    borders = ((False,) * app.dims, (True,) * app.dims)
+    for less, periodic in itertools.product(range(min(16, side)), borders):  # apps may take some of them only
+        cells = ((side - less) ** 2,) if app.dims == 1 else (side - less,) * app.dims
+        choice = Choice(app.name, cells, periodic=periodic, form=form, real=real, schedule=schedule)
+        if not core.illegal(choice):
+            return dataclasses.replace(choice, ranks=ranks, process_grid="slabs" if in_place else "")
+    return None
 
 
 def _fused(app: str, cells: tuple[int, ...], active: int, form: str, real: str, levels: int) -> Point:
     """Several sweeps of a block at once."""
-    return Point(
-        "kernel", Configuration(app, cells, ranks=active, form=form, real=real, depth=levels, region="blocked")
-    )
+    return Point("kernel", Choice(app, cells, ranks=active, form=form, real=real, depth=levels, substeps="blocked"))
 
 
 def _reductions(ranks: int, cores: int, effort: Effort) -> Iterator[Point]:
     for count in _powers(ranks)[1:]:
-        yield Point("allreduce", Configuration("laplace2d", (64, 64), ranks=count))
+        yield Point("allreduce", Choice("laplace2d", (64, 64), ranks=count))
 
 
 # Cells of a block in the memory of a device at most: three slots must fit, of all ranks that share it. An imitated one is the
@@ -253,28 +262,26 @@ SHAPES = {2: ("64x1x64", "128x1x256", "256x1x64"), 3: ("32x4x32", "32x8x64", "64
 def _device(device: str, ranks: int, cores: int, effort: Effort) -> Iterator[Point]:
     """By one rank and by all at once, which then share devices."""
     for count in sorted({1, ranks}):
-        for app, form, real in kernel_names():
-            dims, default = core.find_app(app).dims, (core.forms(app)[0], core.reals(app)[0])
+        for name, form, real in kernel_names():
+            app = core.find_app(name)
             blocks = [
-                Configuration(app, (side,) * dims, ranks=count, form=form, real=real, device=device,
-                              strategy=core.device_strategy_names()[0])
-                for side in (effort.device_squares if dims == 2 else effort.device_cubes)
-                if side**dims <= (HOST_CELLS if device == "host" else CELLS)
+                Choice(name, (side,) * app.dims, ranks=count, form=form, real=real, device=device,
+                       strategy=core.device_strategy_names()[0])
+                for side in (effort.device_squares if app.dims == 2 else effort.device_cubes)
+                if side**app.dims <= (HOST_CELLS if device == "host" else CELLS)
             ]  # fmt: skip
-            if core.illegal(choice(blocks[0])):
+            if app.dims not in SHAPES or core.illegal(blocks[0]):
                 continue
             for block in blocks:
                 yield Point("device-kernel", block)
-                if (form, real) == default:
+                if (form, real) == (app.forms[0], app.reals[0]):
                     yield Point("device-copy", block)
-                fused = (dataclasses.replace(block, depth=levels, region="blocked") for levels in effort.fused)
+                fused = (dataclasses.replace(block, depth=levels, substeps="blocked") for levels in effort.fused)
                 yield from (
-                    Point("device-kernel", c)
-                    for c in fused
-                    if c.cells[0] >= 8 * c.depth and not core.illegal(choice(c))
+                    Point("device-kernel", c) for c in fused if c.cells[0] >= 8 * c.depth and not core.illegal(c)
                 )
             if count == 1:
-                for kernel, shape in itertools.product(("stream", "shared"), SHAPES[dims]):
+                for kernel, shape in itertools.product(("stream", "shared"), SHAPES[app.dims]):
                     yield Point(
                         "device-kernel", dataclasses.replace(blocks[-1], device_kernel=kernel, device_block=shape)
                     )

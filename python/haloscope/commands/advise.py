@@ -5,32 +5,27 @@ from __future__ import annotations
 import dataclasses
 import json
 import re
+import shlex
 
 import click
 
 from haloscope.commands import predict
-from haloscope.commands import run as measuring
 from haloscope.errors import UsageProblem
+from haloscope.measure.request import words_of
+from haloscope.options import ChoiceOptions, app_of, one_choice, option
+from haloscope.options import command as command_of
+
+DECIDED = ("strategy", "stage_strategies", "schedule", "substeps", "depth", "tiles", "sharing", "pack", "capture", "barrier",
+           "device_kernel", "device_block")  # fmt: skip
 
 
-@click.command(short_help="Rank all strategies, schedules and depths from a profile, and say why.")
+@command_of(short_help="Rank all strategies, schedules and depths from a profile, and say why.",
+            choice=ChoiceOptions(without=(*predict.HERE, *DECIDED), usual={"ranks": "2"}))  # fmt: skip
 @click.argument("app")
-@click.option("--cells", required=True, help="Global cells: 64x64x64, or one number for a cube.")
-@click.option("--ranks", "-n", type=click.IntRange(1), default=2, show_default=True, help="Number of ranks.")
-@click.option("--threads", type=click.IntRange(1), default=1, show_default=True, help="Threads per rank.")
-@click.option("--real", default="f64", show_default=True, help="Scalar type: f64, f32.")
-@click.option("--form", default="", help="Kernel form. [the app's first]")
-@click.option(
-    "--process-grid", default="", help="Rule (white, valen, davis, lines) or explicit, 2x2x2. [the app's rule]"
-)
-@click.option("--periodic", default="", metavar="DIMS", help="Dimensions that wrap: xyz, xy, ..., none. [all]")
-@click.option("--nodes", type=click.IntRange(0), default=0, help="Split the ranks over so many of the profile's nodes.")
-@click.option("--device", default="", help="Back end whose devices hold the fields: cuda, hip, host. [none: the CPU]")
-@click.option("--box", type=click.IntRange(1), default=1, help="Layers of the CPU's walls around a device's block. [1]")
-@click.option("--depth", "-d", default="1,2,4,8,16", show_default=True, metavar="LIST", help="Time steps per exchange.")
-@click.option("--top", type=click.IntRange(1), default=10, show_default=True, help="Rows of the table.")
+@option("--depth", "-d", default="1,2,4,8,16", metavar="LIST", help="Time steps per exchange to try. [1,2,4,8,16]")
+@option("--top", type=click.IntRange(1), default=10, help="Rows of the table. [10]")
 @predict.MACHINE
-def command(app, cells, depth, top, profile, mapping, active, reductions, samples, as_json, **options):
+def command(app, depth, top, profile, samples, as_json, **options):
     """Advise on the halo exchange of APP: which strategy, schedule and depth, why, and what would change the answer.
 
     \b
@@ -39,21 +34,16 @@ def command(app, cells, depth, top, profile, mapping, active, reductions, sample
 
     Nothing is measured. Rows marked = cannot be told from the first with this profile: measure them with `haloscope run`.
     """
-    from haloscope import core
     from haloscope.advice import advise as model
-    from haloscope.measure import sweep
-    from haloscope.model import predict as predicting
+    from haloscope.measure import lists
     from haloscope.model import profile as profiles
 
-    shapes = sweep.shapes(cells, core.find_app(app).dims)
-    if len(shapes) != 1:
-        raise UsageProblem(f"advice is for one grid, --cells '{cells}' names several; give one size, as 64x64x64")
     machine = profiles.load(profile)
-    options["device"] = predict.device_of(options["device"], machine)
-    configuration = sweep.Configuration(app, shapes[0], **options)
-    setting = predicting.Setting(mapping, active, reductions=reductions)
-    depths = measuring.positive(sweep.numbers(depth, "--depth"), "--depth")
-    advice = model.advise(sweep.choice(configuration), machine, setting, depths, samples)
+    choice = one_choice(app_of(app, options), options | {"device": predict.device_of(options["device"], machine)})
+    depths = lists.numbers(depth, "--depth")
+    if min(depths) < 1:
+        raise UsageProblem(f"--depth {min(depths)} is not possible; use 1 or more")
+    advice = model.advise(choice, machine, predict.setting_of(options), depths, samples)
     click.echo(json.dumps(document(advice), indent=1) if as_json else markdown(advice, machine, top))
 
 
@@ -63,10 +53,15 @@ def document(advice) -> dict:
         "schema": "haloscope.advice",
         "schema_version": 1,
         "candidates": [
-            {**dataclasses.asdict(c.prediction), "reason": c.reason, "equal_to_best": c.equal}
+            {
+                **dataclasses.asdict(c.prediction),
+                "choice": c.prediction.choice.to_json(),
+                "reason": c.reason,
+                "equal_to_best": c.equal,
+            }
             for c in advice.candidates
         ],
-        "best_by_depth": {depth: dataclasses.asdict(c.prediction.choice) for depth, c in advice.by_depth().items()},
+        "best_by_depth": {depth: c.prediction.choice.to_json() for depth, c in advice.by_depth().items()},
         "changes": advice.changes,
         "refused": advice.refused,
     }
@@ -107,7 +102,7 @@ def _ranking(advice, top: int) -> str:
     for place, candidate in enumerate(shown, 1):
         p = candidate.prediction
         rows.append([f"{place}{' =' * (candidate.equal and len(advice.equals) > 1)}", p.choice.strategy, p.choice.schedule,
-                     f"{p.choice.depth}{f' {p.choice.region}' if p.choice.depth > 1 else ''}",
+                     f"{p.choice.depth}{f' {p.choice.substeps}' if p.choice.depth > 1 else ''}",
                      tables.number(p.time_s * factor), f"{p.time_s / best:.2f}", candidate.reason])  # fmt: skip
     headers = ["#", "strategy", "schedule", "depth", f"step ({unit})", "times the best", "why"]
     return tables.markdown(rows, headers, right=(f"step ({unit})", "times the best"))
@@ -128,10 +123,11 @@ def code_for(c) -> str:
     """Return what to write to use a choice: in the user's own program, and to measure it here."""
     from haloscope import core
 
-    if c.device:
-        return f"## To measure it\n\n`{_run(c)}`"
-    dims, radius = len(c.cells), core.find_app(c.app).radius
-    cells, wraps = ", ".join(map(str, c.cells)), ", ".join(str(p).lower() for p in c.periodic or (True,) * dims)
+    step = core.step_of(c)
+    if c.device or len(step.stages) > 1 or len(step.quantities) > 1:
+        return f"## To measure it\n\n`{measuring_command(c)}`"
+    layout, halo = core.make_layout(c), max(core.exchange_spec(c).low)
+    cells, wraps = ", ".join(map(str, c.cells)), ", ".join(str(p).lower() for p in layout.periodic)
     memory = ", .memory = haloscope::MemoryKind::shared" if core.needs_shared_fields(c.strategy) else ""
     real = {"f64": "double", "f32": "float"}[c.real]
     verbs = (
@@ -139,14 +135,19 @@ def code_for(c) -> str:
         if c.schedule == "bulk"
         else "halo.start(slot);  /* interior */  halo.finish();  /* boundary */"
     )
-    steps = f"  // every {c.depth} steps; sub-steps sweep {c.region} regions" if c.depth > 1 else ""
+    steps = f"  // every {c.depth} steps; substeps: {c.substeps}" if c.depth > 1 else ""
     return (
         f"## To use it\n\n```cpp\n"
-        f"haloscope::Grid<{dims}> grid{{comm, {{.cells = {{{cells}}}, .periodic = {{{wraps}}}}}}};\n"
-        f"haloscope::Field<{real}, {dims}> u{{grid, {{.halo = {c.depth * radius}, .slots = 2{memory}}}}};\n"
+        f"haloscope::Grid<{layout.dims}> grid{{comm, {{.cells = {{{cells}}}, .periodic = {{{wraps}}}}}}};\n"
+        f"haloscope::Field<{real}, {layout.dims}> u{{grid, {{.halo = {halo}, .slots = 2{memory}}}}};\n"
         f'auto halo = haloscope::make_exchange(grid, {{u}}, "{c.strategy}");\n{verbs}{steps}\n```\n\n'
-        f"To measure it: `{_run(c)}`"
+        f"To measure it: `{measuring_command(c)}`"
     )
+
+
+def measuring_command(c) -> str:
+    """Return the command that measures a choice."""
+    return f"haloscope run {shlex.join(words_of(c))}"
 
 
 def shape_hint(c, machine) -> str:
@@ -159,21 +160,6 @@ def shape_hint(c, machine) -> str:
     return (
         f"Sweeps took {found['times']:.2f} of their time in other blocks when this machine was calibrated: "
         f"`--device-kernel {found['kernel']} --device-block {found['block']}`."
-    )
-
-
-def _run(c) -> str:
-    """Return the command that measures a choice."""
-    from haloscope.measure.sweep import BOXES
-
-    axes = "xyz"[: len(c.cells)]
-    wrapped = "".join(axis for axis, on in zip(axes, c.periodic or (True,) * len(axes), strict=True) if on) or "none"
-    more = f" --threads {c.threads}" * (c.threads > 1) + f" --region {c.region}" * (c.depth > 1)
-    if c.device:
-        more += f" --device {c.device}" + f" --box {c.box}" * (c.schedule in BOXES)
-    return (
-        f"haloscope run {c.app} --cells {'x'.join(map(str, c.cells))} --ranks {c.ranks} --periodic {wrapped} "
-        f"--strategy {c.strategy} --schedule {c.schedule} --depth {c.depth}{more}"
     )
 
 

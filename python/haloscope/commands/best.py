@@ -78,6 +78,8 @@ def document(best) -> dict:
         "schema": "haloscope.best",
         "schema_version": 1,
         **dataclasses.asdict(best),
+        "choice": best.choice.to_json(),
+        "equals": [choice.to_json() for choice in best.equals],
         "halo": best.halo,
         "shared_memory": best.shared_memory,
     }

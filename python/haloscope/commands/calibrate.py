@@ -8,6 +8,7 @@ from pathlib import Path
 import click
 
 from haloscope import errors
+from haloscope.options import app_of
 
 
 @click.command(short_help="Measure this machine and write its profile.")
@@ -39,31 +40,41 @@ from haloscope import errors
     metavar="RECORDS",
     help="Fit records of an earlier calibration again; nothing is measured.",
 )
-@click.option("--verbose", is_flag=True, help="Show every fitted point too.")
-def command(output, quick, ranks, launches, sections, device, name, recorded, verbose):
+@click.option("--app", "app", metavar="APP", help="App of --program whose sweeps are measured too.")
+@click.option("--program", type=click.Path(path_type=Path), metavar="PATH",
+              help="Program with an app of its own, linked with haloscope::rank_main.")  # fmt: skip
+@click.option("--set", "given_set", multiple=True, metavar="NAME=VALUE", help="A parameter of that app.")
+@click.option("--verbose", is_flag=True, help="Show every fitted point, and what could not be told from 0.")
+def command(output, quick, ranks, launches, sections, device, name, recorded, verbose, app, **program):
     """Measure what messages, packing, transports, kernels and reductions cost here, and fit a machine profile.
 
     \b
     haloscope calibrate -o machine.json --quick
+    haloscope calibrate -o machine.json --program ./gray-scott --app gray-scott
     haloscope predict laplace2d --cells 4096 --ranks 2 --profile machine.json
 
     Each point is measured in every launch, in random order, with all ranks at work. A calibration that was cut off goes on
     where it ended when the same command is given again; one that is complete starts anew.
     """  # fmt: skip
     from haloscope.calibration import calibrate, points
-    from haloscope.measure import devices, sweep
+    from haloscope.measure import devices, lists
     from haloscope.model import profile
-    from haloscope.report import records
+    from haloscope.report import outputs, records
 
+    if (app is None) != (program["program"] is None):
+        raise errors.UsageProblem("--program and --app belong together: the program, and which of its apps is measured")
+    if app:
+        app_of(app, program)
     if output.suffix != ".json":
         raise errors.UsageProblem(f"--output {output} is no .json file; write for example -o machine.json")
-    wanted = sweep.names(sections, points.SECTIONS, "section")
+    outputs.refuse_foreign(output, outputs.PROFILE)
+    wanted = lists.names(sections, points.SECTIONS, "section")
     notes: list[str] = []
     if recorded:
         found, source = records.read(recorded).records, str(recorded)
     else:
         effort = points.QUICK if quick else points.FULL
-        found, notes = _measured(output, wanted, ranks, launches, effort, devices.one(device))
+        found, notes = _measured(output, wanted, ranks, launches, effort, devices.pick(device))
         source = output.with_suffix(".jsonl").name
     made = calibrate.fit_profile(found, name, source, notes)
     profile.save(made.data, output)
@@ -73,7 +84,7 @@ def command(output, quick, ranks, launches, sections, device, name, recorded, ve
 def _measured(output: Path, sections, ranks, launches, effort, device) -> tuple[list[dict], list[str]]:
     """Measure and return the records of the sections, and what must be said of them."""
     from haloscope.calibration import points
-    from haloscope.measure import campaign, launch, sweep
+    from haloscope.measure import campaign, launch, space
     from haloscope.report import records
 
     ranks = ranks or launch.cores()
@@ -86,16 +97,19 @@ def _measured(output: Path, sections, ranks, launches, effort, device) -> tuple[
     if not planned:
         raise errors.UsageProblem(f"{', '.join(alone)}: nothing can be measured with 1 rank; use --ranks 2 or more")
     file = output.with_suffix(".jsonl")
+    records.refuse_foreign(file)
     records.prepare(file)
     if output.exists() and file.stat().st_size:  # complete: keep what it was made from, but do not mix the two
         file.replace(file.with_suffix(".jsonl~"))
         output.replace(output.with_suffix(".json~"))
-    run = campaign.Campaign(sweep.Sweep(planned), file, launches=effort.launches, resume=True, what="calibrating")
+    run = campaign.Campaign(space.Space(planned), file, launches=effort.launches, resume=True, what="calibrating")
     return run.run(), notes
 
 
 def _report(made, verbose: bool) -> str:
     """Return what was fitted as Markdown: segments with borders, intervals and residuals, transports, notes."""
+    from haloscope.calibration import calibrate
+
     m = made.data["machine"]
     cores = f"{m['nodes']} x {m['sockets_per_node']} x {m['cores_per_socket']} cores"
     parts = [
@@ -119,6 +133,8 @@ def _report(made, verbose: bool) -> str:
         )
     if verbose:
         parts += [_points(law) for law in made.laws]
+        unknown = calibrate.not_identified(made)
+        parts.append("\n".join(f"- {name}: {', '.join(names)} not told from 0" for name, names in unknown))
     if made.data["notes"]:
         parts.append("\n".join(f"- {note}" for note in made.data["notes"]))
     return "\n\n".join(parts)

@@ -40,16 +40,17 @@ def command(a, b, ignore):
 
 
 def _by_configuration(file, ignored: list[str]) -> dict:
+    from haloscope import core
     from haloscope.report import tables
 
-    unknown = [name for name in ignored if name not in tables.AXES]
+    axes = tables.axes()
+    unknown = [name for name in ignored if name not in axes]
     if unknown:
-        raise errors.UsageProblem(errors.unknown_name("field for --ignore", unknown[0], tables.AXES))
+        raise errors.UsageProblem(errors.unknown_name("field for --ignore", unknown[0], axes))
     found: dict = {}
     for row in tables.rows(file.records):
-        key = (
-            row.id if not ignored else tuple(str(row.request.get(axis)) for axis in tables.AXES if axis not in ignored)
-        )
+        choice = core.Choice.from_json(row.request)  # a field that has no effect on a row is not in its request
+        key = row.id if not ignored else tuple(str(getattr(choice, axis)) for axis in axes if axis not in ignored)
         if key in found:
             raise errors.UsageProblem(
                 f"{file.path} holds several configurations that are the same without {', '.join(ignored)}, such as "

@@ -28,9 +28,9 @@ from haloscope import errors
 @click.option("--cells3d", default="", metavar="XxYxZ", hidden=True)
 @click.option("--cells2d", default="", metavar="XxY", hidden=True)
 def command(output, recorded, launches, cells3d, cells2d):
-    """Measure about two dozen configurations of two apps on 2 ranks: schedules, patterns, transports, halo depths.
+    """Measure about two dozen choices for two apps on 2 ranks: schedules, patterns, transports, halo depths.
 
-    Every configuration is in every launch, in random order, and its result is compared byte for byte with the simplest
+    Every choice is in every launch, in random order, and its result is compared byte for byte with the simplest
     correct exchange. Leaves the records and a figure (SVG and PNG) in out/demo.
     """
     from haloscope.measure import campaign, launch
@@ -42,7 +42,7 @@ def command(output, recorded, launches, cells3d, cells2d):
         return 0
     begin = time.monotonic()
     cores = launch.cores()
-    planned = demo.configurations(cores, {"advection3d": cells3d, "laplace2d": cells2d})
+    planned = demo.plan(cores, {"advection3d": cells3d, "laplace2d": cells2d})
     file = output / f"records-{time.strftime('%Y%m%d-%H%M%S')}.jsonl"
     run = campaign.Campaign(planned, file, launches=launches or demo.LAUNCHES, seed=int(begin), what="demo")
     found = run.run()
@@ -59,9 +59,7 @@ def _report(found: list[dict], file: Path, folder: Path) -> None:
         table = tables.rows(r for r in found if r["request"]["app"] == app)
         base = tables.baseline(table)
         if base is None:
-            raise errors.HaloscopeError(
-                f"{app}: the configuration that speed-ups refer to was not measured; see {file}"
-            )
+            raise errors.HaloscopeError(f"{app}: the choice that speed-ups refer to was not measured; see {file}")
         groups[app] = (table, base)
         where = f"{app}, {tables.cell(base.request['cells'])} cells, {base.request['ranks']} ranks"
         click.echo(f"\n### {where}, {_checked(table)}\n\n{tables.ranking(table, base)}")
@@ -74,7 +72,7 @@ def _report(found: list[dict], file: Path, folder: Path) -> None:
 
 def _checked(table) -> str:
     passed = sum(row.verification == "passed" for row in table)
-    return f"{passed} of {len(table)} configurations byte-identical to `reference`"
+    return f"{passed} of {len(table)} choices byte-identical to `reference`"
 
 
 def _machine(record: dict) -> str:

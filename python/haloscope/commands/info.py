@@ -9,13 +9,14 @@ import subprocess
 
 import click
 
-from haloscope import absent
+from haloscope import core
 
 
 @click.command(short_help="MPI, compilers, CPU, devices, transports; why something is absent.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 def command(as_json):
-    """Show MPI, compilers, CPU and GPUs, and which devices, transports and schedules work here; for the others, why not."""
+    """Show MPI, compilers, CPU and GPUs, and which devices, transports, schedules and apps work here; for the others, why
+    not."""
     facts = gather()
     if as_json:
         import json
@@ -25,7 +26,7 @@ def command(as_json):
     from haloscope.report import tables
 
     click.echo(tables.markdown([[name, value] for name, value in facts["machine"].items()], ["machine", ""]))
-    for kind in ("devices", "transports", "schedules"):
+    for kind in ("devices", "transports", "schedules", "apps"):
         lines = [[e["name"], e["state"], e["about"]] for e in facts[kind]]
         click.echo("\n" + tables.markdown(lines, [kind[:-1], "here", ""]))
     click.echo("\n" + tables.markdown(facts["probes"], ["what this MPI does as it should", "here", ""]))
@@ -54,8 +55,9 @@ def gather() -> dict:
         "machine": machine,
         "probes": probes.table(probes.findings()),
         "devices": [_back_end(entry) for entry in said["devices"]],
-        "transports": _states(said["transports"], absent.TRANSPORTS),
-        "schedules": _states(said["schedules"], absent.SCHEDULES),
+        "transports": [_transport(transport) for transport in core.transports()],
+        "schedules": [_present(schedule) for schedule in core.schedules()],
+        "apps": [_present(core.find_app(name)) for name in core.app_names()],
     }
 
 
@@ -69,18 +71,18 @@ def _back_end(entry: dict) -> dict:
     }
 
 
-def _states(present: list[dict], known: dict[str, str]) -> list[dict]:
-    """Those of the build first, each with its summary; then the absent ones, each with its reason."""
-    from haloscope.measure import probes
+def _present(one) -> dict:
+    return {"name": one.name, "state": "yes", "about": one.summary}
 
-    found = []
-    for entry in present:
-        lacking = entry.get("absent", "") or probes.lacking(f"direct/{entry['name']}")
-        options = f" (options: {', '.join(entry['options'])})" if entry.get("options") else ""
-        about = lacking or entry.get("summary", "") + options
-        found.append({"name": entry["name"], "state": "no" if lacking else "yes", "about": about})
-    names = {entry["name"] for entry in present}
-    return found + [{"name": n, "state": "no", "about": why} for n, why in known.items() if n not in names]
+
+def _transport(transport) -> dict:
+    """A transport: its summary and options, or what this MPI does not do for it."""
+    from haloscope.measure import lists, probes
+
+    lacking = probes.lacking(transport.name if transport.name in lists.SINGLE else f"direct/{transport.name}")
+    options = f" (options: {', '.join(transport.options)})" if transport.options else ""
+    about = lacking or transport.summary + options
+    return {"name": transport.name, "state": "no" if lacking else "yes", "about": about}
 
 
 def _output(*command: str) -> str:

@@ -46,9 +46,11 @@ def command(transport, ranks, nodes, sizes, quick, seconds, repetitions, launche
     Latency is half a ping-pong; bandwidth and message rate come from a batch of back-to-back messages and one reply;
     "both ways" sends in both directions at once. Every transport moves the same bytes, and all of them are checked.
     """
-    from haloscope.measure import campaign, microbench, sweep
-    from haloscope.report import records
+    from haloscope.measure import campaign, lists, microbench
+    from haloscope.report import outputs, records
 
+    if stem:
+        outputs.refuse_foreign_figure(stem)
     if recorded:
         _report(records.read(recorded).records, recorded, stem)
         return errors.OK
@@ -57,11 +59,11 @@ def command(transport, ranks, nodes, sizes, quick, seconds, repetitions, launche
     chosen = microbench.QUICK_SIZES if quick else microbench.ALL_SIZES
     plain = microbench.Micro(
         "",
-        sizes=tuple(sweep.numbers(sizes, "--bytes")) if sizes else chosen,
+        sizes=tuple(lists.numbers(sizes, "--bytes")) if sizes else chosen,
         seconds=seconds or (0.002 if quick else 0.01),
         repetitions=repetitions or (3 if quick else 5),
     )
-    planned = _plan(plain, transport, sweep.numbers(ranks, "--ranks"), sweep.numbers(nodes, "--nodes"))
+    planned = _plan(plain, transport, lists.numbers(ranks, "--ranks"), lists.numbers(nodes, "--nodes"))
     file = output or records.scratch("microbench")
     run = campaign.Campaign(planned, file, launches=launches or (2 if quick else 3), resume=resume, what="microbench")
     found = run.run()
@@ -70,7 +72,7 @@ def command(transport, ranks, nodes, sizes, quick, seconds, repetitions, launche
 
 
 def _plan(plain, transport: str, ranks: list[int], nodes: list[int]):
-    from haloscope.measure import microbench, sweep
+    from haloscope.measure import microbench, space
 
     for count in ranks:
         if count < 2 or count % 2:
@@ -79,7 +81,7 @@ def _plan(plain, transport: str, ranks: list[int], nodes: list[int]):
             if not 0 <= number <= count:
                 raise errors.UsageProblem(f"--nodes {number} is not possible with {count} ranks; use 0 to {count}")
     names = microbench.transports(transport)
-    return sweep.Sweep(
+    return space.Space(
         [dataclasses.replace(plain, transport=t, ranks=r, nodes=n) for t in names for r in ranks for n in nodes]
     )
 

@@ -8,104 +8,84 @@ import json
 
 import click
 
-from haloscope.errors import UsageProblem
+from haloscope.options import ChoiceOptions, app_of, one_choice, option
+from haloscope.options import command as command_of
 
 
-@click.command(short_help="Neighbours, messages, bytes and program for any rank count.")
+@command_of(short_help="Neighbours, messages, bytes and program for any rank count.",
+            choice=ChoiceOptions(usual={"ranks": "1"}))  # fmt: skip
 @click.argument("app")
-@click.option("--cells", required=True, help="Global cells: 64x64x64, or one number for a cube.")
-@click.option("--ranks", "-n", type=int, default=1, show_default=True, help="Number of ranks.")
-@click.option("--process-grid", default="", help="Rule (white, valen, davis) or explicit, 2x2x2. [the app's rule]")
-@click.option("--periodic", default="", metavar="DIMS", help="Dimensions that wrap: xyz, xy, ..., none. [all]")
-@click.option("--strategy", help="Pattern and transport. [ordered/p2p; with --device ordered/staged]")
-@click.option("--depth", "-d", type=int, default=1, show_default=True, help="Time steps per exchange.")
-@click.option("--real", default="f64", show_default=True, help="Scalar type: f64, f32.")
-@click.option("--form", default="", help="Kernel form. [the app's first]")
-@click.option("--rank", type=int, default=0, show_default=True, help="The rank whose messages are shown.")
-@click.option("--schedule", default="", help="Also show the program of this schedule.")
-@click.option("--region", default="full", show_default=True, help="Deep sub-steps sweep: full, shrink, blocked.")
-@click.option("--sharing", default="guided", show_default=True, help="comm-thread: guided or dynamic.")
-@click.option("--threads", type=int, help="Threads per rank; comm-thread needs two. [2; with --device 1]")
-@click.option("--device", default="", help="Devices that hold the fields (cuda, hip, host); also show the program.")
-@click.option(
-    "--pack", type=click.Choice(["first", "beside"]), help="streams: pack first, or beside the interior. [first]"
-)
-@click.option(
-    "--box", type=int, default=1, show_default=True, help="box, box-overlap: layers around the device's block."
-)
-@click.option("--tiles", type=click.IntRange(1), help="Interior tiles of split.")
-@click.option("--steps", type=click.IntRange(1), help="Steps of the program, if fewer than the depth.")
-@click.option("--barrier", is_flag=True, help="Barrier before each exchange.")
-@click.option("--json", "as_json", is_flag=True, help="One JSON document instead of tables.")
-def command(app, rank, schedule, tiles, steps, barrier, pack, as_json, **options):
-    """Show how APP (advection3d, laplace2d, laplace3d) is split and what every exchange moves.
+@option("--rank", type=int, default=0, help="The rank whose messages are shown. [0]")
+@option("--steps", type=click.IntRange(1), group="schedule", help="Steps of the program, if fewer than the depth.")
+@option("--json", "as_json", is_flag=True, group="output", help="One JSON document instead of tables.")
+def command(app, rank, steps, as_json, **options):
+    """Show how APP is split and what its exchanges move; with --schedule or --device also when.
 
     \b
     haloscope plan advection3d --cells 64 --ranks 8 --depth 2
     haloscope plan laplace2d --cells 8192x8192 --ranks 2048 --rank 17 --schedule split
     haloscope plan laplace2d --cells 64 --ranks 2 --device cuda --schedule streams
     """
-    choice = _choice(app, schedule=schedule or "bulk", **options)
-    given = {"tiles": tiles, "steps": steps, "barrier": barrier or None, "pack_first": pack and pack == "first"}
-    document = describe(
-        choice, rank, bool(schedule or choice.device), **{k: v for k, v in given.items() if v is not None}
-    )
+    given = dict(options)
+    given["ranks"] = given["ranks"] or "1"
+    if not given["device"] and given["threads"] is None:
+        given["threads"] = "2"  # comm-thread cannot do with one
+    choice = one_choice(app_of(app, given), given)
+    with_program = bool(options["schedule"] or choice.device)
+    document = describe(choice, rank, with_program, **({"steps": steps} if steps else {}))
     click.echo(json.dumps(document, indent=1) if as_json else markdown(document))
-
-
-def _choice(app: str, cells: str, periodic: str, device: str, **options):
-    """Return the choice that the options make. Raises UsageProblem with the reason when it cannot run."""
-    from haloscope import core
-    from haloscope.measure import sweep
-
-    staged = device and options["schedule"] not in sweep.BOXES
-    options["strategy"] = options["strategy"] or (core.device_strategy_names()[0] if staged else core.Choice.strategy)
-    options["threads"] = options["threads"] if options["threads"] is not None else 1 if device else 2
-    shapes = sweep.shapes(cells, core.find_app(app).dims)
-    if len(shapes) != 1:
-        raise UsageProblem(f"plan shows one grid, --cells '{cells}' names several; give one size, as 64x64x64")
-    flags = sweep.periodic_flags(sweep.Configuration(app, shapes[0], periodic=periodic))
-    choice = core.Choice(app=app, cells=shapes[0], periodic=flags, device=device, **options)
-    if reason := core.illegal(choice):
-        raise UsageProblem(reason)
-    return choice
 
 
 # ---- the document ----------------------------------------------------------------------------------------------------
 
 
 def describe(choice, rank: int = 0, with_program: bool = False, **schedule_options) -> dict:
-    """Return the plan of one rank, the totals over all ranks and, if asked for, the rank's program, as plain data.
+    """Return the plans of one rank by stage, the totals over all ranks and, if asked for, the rank's programs, as plain data.
 
     choice: a haloscope.core.Choice. schedule_options replace fields of haloscope.core.ScheduleOptions.
     Raises UsageProblem for an illegal choice or a rank outside the layout. Cost O(ranks).
     """
     from haloscope import core
 
-    layout, spec = core.make_layout(choice), core.exchange_spec(choice)
-    plan = core.make_plan(layout, rank, spec)
-    dims = layout.dims
-    document = {
+    layout, step = core.make_layout(choice), core.step_of(choice)
+    return {
         "schema": "haloscope.plan",
-        "schema_version": 1,
-        "request": dataclasses.asdict(choice),
+        "schema_version": 2,
+        "request": choice.to_json() | {"periodic": layout.periodic, "ranks": choice.ranks, "depth": choice.depth,
+                                       "schedule": choice.schedule},
         "process_grid": layout.ranks,
         "block_cells_min": [n // p for n, p in zip(layout.cells, layout.ranks, strict=True)],
         "block_cells_max": [-(-n // p) for n, p in zip(layout.cells, layout.ranks, strict=True)],
         "rank": rank,
-        "coords": layout.coords(rank)[:dims],
+        "coords": layout.coords(rank)[: layout.dims],
         "owned": dataclasses.asdict(layout.owned(rank)),
+        "neighbours": _neighbours(layout, rank),
+        "stages": [_stage(choice, layout, step, s, rank, with_program, schedule_options) for s in range(len(step.stages))],
+    }  # fmt: skip
+
+
+def _stage(choice, layout, step, number: int, rank: int, with_program: bool, schedule_options: dict) -> dict:
+    from haloscope import core
+
+    spec = core.exchange_spec(choice, number)
+    plan = core.make_plan(layout, rank, spec)
+    stage = step.stages[number]
+    found = {
+        "name": stage.name,
+        "strategy": choice.strategy_of(stage.name),
+        "sweeps": [sweep.name for sweep in stage.sweeps],
+        "reductions": [dataclasses.asdict(reduction) for reduction in stage.reductions],
+        "repeats": stage.repeats,
         "exchange": dataclasses.asdict(spec),
         "rounds": plan.rounds,
-        "neighbours": _neighbours(layout, rank),
         "messages": [dataclasses.asdict(m) for m in plan.messages],
         "copies": [dataclasses.asdict(c) for c in plan.copies],
         "totals": dataclasses.asdict(core.plan_totals(layout, spec)),
     }
     if with_program:
-        options = dataclasses.replace(core.schedule_options(choice), **schedule_options)
-        document["program"] = dataclasses.asdict(core.make_program(choice.schedule, plan, options))
-    return document
+        options = dataclasses.replace(core.schedule_options(choice, number), **schedule_options)
+        found["program"] = dataclasses.asdict(core.make_program(choice.schedule, step, plan, options, number))
+    return found
 
 
 def _neighbours(layout, rank: int) -> list[dict]:
@@ -120,9 +100,20 @@ def _neighbours(layout, rank: int) -> list[dict]:
 
 def markdown(document: dict) -> str:
     """Return the document as Markdown tables."""
-    parts = [_title(document), _overview(document), _neighbour_table(document), _message_table(document)]
-    parts += [_copy_table(document), _totals_table(document), _program_table(document)]
+    parts = [_title(document), _overview(document), _neighbour_table(document)]
+    for stage in document["stages"]:
+        if len(document["stages"]) > 1:
+            parts.append(_stage_title(stage))
+        about = document | stage
+        parts += [_exchange_table(about), _message_table(about), _copy_table(about), _totals_table(about)]
+        parts.append(_program_table(about))
     return "\n\n".join(filter(None, parts))
+
+
+def _stage_title(stage: dict) -> str:
+    sweeps, reductions = ", ".join(stage["sweeps"]), ", ".join(f"{r['name']} ({r['op']})" for r in stage["reductions"])
+    words = f"Sweeps: {sweeps}." + f" Reductions: {reductions}." * bool(reductions) + " It repeats." * stage["repeats"]
+    return f"# Stage {stage['name']}, {stage['strategy']}\n\n{words}"
 
 
 AMOUNTS = ("bytes", "cells", "sum", "least per rank", "most per rank")  # columns of amounts get thousands separators
@@ -149,20 +140,34 @@ def _title(document: dict) -> str:
 
 
 def _overview(document: dict) -> str:
-    e, dims = document["exchange"], len(document["process_grid"])
     low, high = document["block_cells_min"], document["block_cells_max"]
     blocks = _sizes(high) if low == high else f"{_sizes(low)} to {_sizes(high)}"
     wraps = "".join(letter for letter, on in zip("xyz", document["request"]["periodic"], strict=False) if on)
-    fields = ", ".join(f"{q['name']} ({q['element_bytes']} bytes)" for q in e["quantities"])
     rows = [
         ["process grid", _sizes(document["process_grid"])],
         ["block per rank", blocks],
         ["periodic in", wraps or "no dimension"],
-        ["halo layers", _sizes(e["low"][:dims]) + (", edges and corners" if e["corners"] else ", faces only")],
-        ["rounds per exchange", str(document["rounds"])],
-        ["fields", fields],
     ]
+    if len(document["stages"]) == 1:
+        rows += _exchange_rows(document | document["stages"][0])
     return _table(rows, ["", "value"])
+
+
+def _exchange_table(about: dict) -> str:
+    return _table(_exchange_rows(about), ["", "value"]) if len(about["stages"]) > 1 else ""
+
+
+def _exchange_rows(about: dict) -> list[list[str]]:
+    e, dims = about["exchange"], len(about["process_grid"])
+    named = [f"{q['name']} ({q['element_bytes']} bytes{'' if q['centring'] == 'cell' else ', ' + q['centring']})"
+             for q in e["quantities"]]  # fmt: skip
+    layers = [sides[0] for sides in e["widths"]] or [e["low"]]
+    widths = ", ".join(dict.fromkeys(_sizes(sides[:dims]) for sides in layers))
+    return [
+        ["halo layers", widths + (", edges and corners" if e["corners"] else ", faces only")],
+        ["rounds per exchange", str(about["rounds"])],
+        ["fields", ", ".join(named)],
+    ]
 
 
 def _who(rank: int, me: int) -> str:
@@ -269,6 +274,8 @@ def _target(program: dict, op: dict, dims: int) -> str:
     """Return what an operation works on: messages by number, boxes of copies, the box of a sweep."""
     if op["kind"] in ("barrier", "progress"):
         return ""
+    if op["kind"] in ("reduce", "reduced"):
+        return f"reduction {op['target']}"
     if op["kind"] in ("gather", "transfer", "scatter"):
         ring = program["rings"][op["target"]]
         return f"cells for the {'device' if ring['to_device'] else 'host'} " + " + ".join(
@@ -283,7 +290,8 @@ def _target(program: dict, op: dict, dims: int) -> str:
     where = _box(sweep["region"], dims)
     if any(sweep["twin"]["lo"]) or any(sweep["twin"]["hi"]):
         where += " + " + _box(sweep["twin"], dims)
-    return f"{sweep['part']} {where}, step {sweep['step']}{fused}, into slot {sweep['into']}"
+    name = f"sweep {sweep['number']}, " if sweep["number"] else ""
+    return f"{name}{sweep['part']} {where}, step {sweep['step']}{fused}, into slot {sweep['into']}"
 
 
 if __name__ == "__main__":

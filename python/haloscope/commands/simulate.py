@@ -9,61 +9,65 @@ from pathlib import Path
 
 import click
 
-from haloscope.commands import predict, run
+from haloscope.commands import predict
+from haloscope.commands.run import refuse_if_none_can_run
 from haloscope.errors import UsageProblem
+from haloscope.options import ChoiceOptions, app_of, option, options_of, space_of
+from haloscope.options import command as command_of
 
-SIMULATED = run.options_of(
-    click.option("--steps", "-i", type=click.IntRange(1), default=10, show_default=True,
-                 help="Time steps, at least two exchanges; the second half counts."),
-    click.option("--noise", default="0", metavar="SECONDS|PERCENT%",
-                 help="Mean of an exponential delay of each operation: 2e-6, or 1% of its own time. [none]"),
-    click.option("--seed", type=click.IntRange(0), default=0, help="Of the noise. [0]"),
-    click.option("--overhead", type=click.FloatRange(0), default=0.0,
-                 help="Seconds that both ends are busy with a message, taken out of its latency. [0]"),
-    click.option("--gap", type=click.FloatRange(0), default=0.0, help="Least seconds between two sends of a rank. [0]"),
-    click.option("--offload", is_flag=True, help="Rendezvous messages travel once posted, without calls."),
-    click.option("--weak", is_flag=True, help="--cells are those of one rank: the grid grows with the ranks."),
-    click.option("--goal", type=click.Path(path_type=Path), metavar="FILE",
-                 help="Write the message schedule as GOAL, for LogGOPSim (one configuration)."),
-    click.option("--extrap", type=click.Path(path_type=Path), metavar="FILE",
-                 help="Write the times as Extra-P JSON Lines."),
-    click.option("--plot", type=click.Path(path_type=Path), metavar="STEM",
-                 help="Draw time over ranks: STEM.svg, STEM.png."),
-    click.option("--json", "as_json", is_flag=True, help="One JSON document instead of a table."),
+SIMULATED = options_of(
+    option("--steps", "-i", type=click.IntRange(1), default=10,
+           help="Time steps, at least two exchanges; the second half counts. [10]"),
+    option("--noise", default="0", metavar="SECONDS|PERCENT%",
+           help="Mean of an exponential delay of each operation: 2e-6, or 1% of its own time. [none]"),
+    option("--weak", is_flag=True, help="--cells are those of one rank: the grid grows with the ranks."),
+    option("--seed", type=click.IntRange(0, 2**63 - 1), default=0, group="machine", help="Of the noise. [0]"),
+    option("--overhead", type=click.FloatRange(0), default=0.0, group="machine",
+           help="Seconds that both ends are busy with a message, taken out of its latency. [0]"),
+    option("--gap", type=click.FloatRange(0), default=0.0, group="machine",
+           help="Least seconds between two sends of a rank. [0]"),
+    option("--offload", is_flag=True, group="machine", help="Rendezvous messages travel once posted, without calls."),
+    option("--goal", type=click.Path(path_type=Path), metavar="FILE", group="output",
+           help="Write the message schedule as GOAL, for LogGOPSim (one choice)."),
+    option("--extrap", type=click.Path(path_type=Path), metavar="FILE", group="output",
+           help="Write the times as Extra-P JSON Lines."),
+    option("--plot", type=click.Path(path_type=Path), metavar="STEM", group="output",
+           help="Draw time over ranks: STEM.svg, STEM.png."),
+    option("--json", "as_json", is_flag=True, group="output", help="One JSON document instead of a table."),
 )  # fmt: skip
 
 
-@click.command(short_help="Time per step on up to 10^6 ranks, simulated message by message.")
-@run.WHAT
+@command_of(short_help="Time per step on up to 10^6 ranks, simulated message by message.",
+            choice=ChoiceOptions(lists=True, without=predict.HERE, usual={"ranks": "2"}))  # fmt: skip
+@click.argument("app")
 @predict.PLACED
 @SIMULATED
-def command(app, profile, mapping, active, reductions, goal, extrap, plot, as_json, weak, **options):
-    """Simulate APP on many ranks, message by message; lists and ranges sweep as in `haloscope run`.
+def command(app, profile, goal, extrap, plot, as_json, weak, **options):
+    """Simulate APP on many ranks, message by message; lists and ranges make a space as in `haloscope run`.
 
     \b
-    haloscope simulate laplace2d --cells 65536 --ranks 1024..131072*2 --profile machine.json --plot strong
-    haloscope simulate advection3d --cells 64 --weak --ranks 1000,10000,100000 --noise 1% --profile machine.json
+    haloscope simulate laplace2d --cells 65536 -n 1024..131072*2 --profile machine.json --plot strong
+    haloscope simulate advection3d --cells 64 --weak -n 1000,100000 --noise 1% --profile machine.json
 
     What an operation costs is what `haloscope predict` says; a simulation adds queues for what ranks share, delays that
     travel from rank to rank, and noise. All times are simulated.
     """
-    from haloscope.measure import sweep
-    from haloscope.model import predict as predicting
     from haloscope.model import profile as profiles
     from haloscope.simulate import simulate
 
     machine = profiles.load(profile)
-    how = _how(options)
-    chosen = configurations(app, options, weak)
-    if goal and len(chosen) > 1:
-        raise UsageProblem("--goal writes one schedule, and this is a sweep; ask for one configuration")
+    how, setting = _how(options), predict.setting_of(options)
+    planned = plan_space(
+        app_of(app, options), options | {"device": predict.device_of(options["device"], machine)}, weak
+    )
+    if goal and len(planned.requests) > 1:
+        raise UsageProblem("--goal writes one schedule, and this is a space; ask for one choice")
+    _refuse_foreign(goal, extrap, plot)
     made = []
-    for configuration in chosen:
-        setting = predicting.Setting(mapping, active, (), configuration.tiles, configuration.barrier, reductions)
-        choice = sweep.choice(configuration)
-        made.append((configuration, simulate.simulate(choice, machine, setting, how)))
+    for request in planned.requests:
+        made.append((request, simulate.simulate(request.choice, machine, setting, how)))
         if goal:
-            _write_goal(goal, choice, machine, setting, made[0][1].rounds)
+            _write_goal(goal, request.choice, machine, setting, made[0][1].rounds)
     click.echo(json.dumps(document(made), indent=1) if as_json else markdown(made, weak))
     if extrap:
         _written(extrap, "".join(f"{json.dumps(line)}\n" for line in measurements(made)))
@@ -93,25 +97,37 @@ def _how(options: dict):
     )
 
 
-def configurations(app: str, options: dict, weak: bool) -> list:
+def plan_space(app, options: dict, weak: bool):
     """Return what to simulate. weak: --cells are those of one rank. Raises UsageProblem when nothing can run."""
-    from haloscope import core
-    from haloscope.measure import sweep
+    from haloscope.measure import lists, space
     from haloscope.simulate.simulate import scaled
 
+    planned = space.Space()
     if not weak:
-        return predict.configurations(app, options)
-    if not options["cells"]:
+        planned = space_of(app, options, {})
+    elif not options["cells"]:
         raise UsageProblem("a weak scaling needs the cells of one rank; for example --cells 64")
-    info = core.find_app(app)
-    found = []
-    for block in sweep.shapes(options["cells"], info.dims):
-        for ranks in run.positive(sweep.numbers(options["ranks"], "--ranks"), "--ranks"):
-            for rule in options["process_grid"].split(","):
-                cells, grid = scaled(block, rule or info.default_rule, ranks)
-                one = {"cells": "x".join(map(str, cells)), "ranks": str(ranks), "process_grid": grid}
-                found += predict.configurations(app, {**options, **one})
-    return found
+    else:
+        rules = (options["process_grid"] or app.process_grid or ("square" if app.dims == 2 else "cubic")).split(",")
+        for block in lists.shapes(options["cells"], app.dims):
+            for ranks in lists.numbers(options["ranks"], "--ranks"):
+                for rule in rules:
+                    cells, grid = scaled(block, rule, ranks)
+                    one = {"cells": "x".join(map(str, cells)), "ranks": str(ranks), "process_grid": grid}
+                    planned += space_of(app, options | one, {})
+    refuse_if_none_can_run(planned)
+    return planned
+
+
+def _refuse_foreign(goal: Path | None, extrap: Path | None, plot: Path | None) -> None:
+    from haloscope.report import outputs
+
+    if goal:
+        outputs.refuse_foreign(goal, outputs.GOAL)
+    if extrap:
+        outputs.refuse_foreign(extrap, outputs.EXTRAP)
+    if plot:
+        outputs.refuse_foreign_figure(plot)
 
 
 def _write_goal(path: Path, choice, machine, setting, rounds: int) -> None:
@@ -133,7 +149,9 @@ def document(made: list) -> dict:
     return {
         "schema": "haloscope.simulations",
         "schema_version": 1,
-        "simulations": [{"id": configuration.id, **dataclasses.asdict(s)} for configuration, s in made],
+        "simulations": [
+            {"id": request.id, **dataclasses.asdict(s), "choice": s.choice.to_json()} for request, s in made
+        ],
     }
 
 
@@ -147,11 +165,12 @@ def measurements(made: list) -> list[dict]:
 
     axes = {"ranks": lambda c: c.ranks, "cells": lambda c: math.prod(c.cells), "threads": lambda c: c.threads,
             "depth": lambda c: c.depth}  # fmt: skip
-    used = {name: of for name, of in axes.items() if name == "ranks" or len({of(c) for c, _ in made}) > 1}
+    used = {name: of for name, of in axes.items() if name == "ranks" or len({of(r.choice) for r, _ in made}) > 1}
     lines = []
-    for configuration, s in made:
-        params = {name: of(configuration) for name, of in used.items()}
-        path = f"{configuration.app} {configuration.schedule} {configuration.strategy}"
+    for request, s in made:
+        choice = request.choice
+        params = {name: of(choice) for name, of in used.items()}
+        path = f"{choice.app} {choice.schedule} {choice.strategy}"
         times = {path: s.time_s} | {f"{path}->{kind}": t for kind, t in s.by_operation.items() if t > 0}
         lines += [{"params": params, "callpath": p, "metric": "simulated_s", "value": t} for p, t in times.items()]
     return lines
@@ -164,21 +183,21 @@ def markdown(made: list, weak: bool) -> str:
 
     axes = [
         a
-        for a in tables.AXES
+        for a in tables.axes()
         if a in ("ranks", "schedule", "strategy")
-        or (a != "process_grid" and len({getattr(c, a, "") for c, _ in made}) > 1)
+        or (a != "process_grid" and len({getattr(r.choice, a) for r, _ in made}) > 1)
     ]
     kinds = [kind for kind in capi.enumeration("HS_OP_") if any(s.by_operation[kind] > 0 for _, s in made)]
     unit, factor = tables.unit(s.time_s for _, s in made)
     timed = f"simulated step ({unit})"
     headers = [*axes, timed, "rank mean", "95 % of ranks", *kinds, "last rank", "events", "took (s)"]
     rows = []
-    for c, s in made:
+    for r, s in made:
         times = [s.time_s, s.mean_s, s.percentiles[95], *(s.by_operation[kind] for kind in kinds)]
-        shown = [predict.cell(getattr(c, axis)) for axis in axes]
+        shown = [predict.cell(getattr(r.choice, axis)) for axis in axes]
         rows.append([*shown, *(tables.number(t * factor) for t in times), s.worst_rank, s.events, f"{s.wall_s:.1f}"])
     how = made[0][1].how
-    title = f"# Simulated: {made[0][0].app}" + (", weak scaling" if weak else "")
+    title = f"# Simulated: {made[0][0].choice.app}" + (", weak scaling" if weak else "")
     text = (
         f"{title}\n\nMachine profile: {made[0][1].profile}. Simulated times in {unit} per step over the second half of "
         f"{how.steps} steps (at least two exchanges), {_noise(how)}. Operations: mean over ranks, waiting included.\n\n"
@@ -209,12 +228,13 @@ def draw(made: list, weak: bool, stem: Path) -> None:
     from haloscope.report import figures
 
     series: dict[str, list[tuple[int, float]]] = {}
-    for c, s in made:
+    for request, s in made:
+        c = request.choice
         cells = "" if weak else f" {c.shape}"
         label = f"{c.schedule} · {c.strategy}" + (f" · depth {c.depth}" if c.depth > 1 else "")
-        series.setdefault(label + (cells if len({m.shape for m, _ in made}) > 1 else ""), []).append(
+        series.setdefault(label + (cells if len({m.choice.shape for m, _ in made}) > 1 else ""), []).append(
             (c.ranks, s.time_s)
         )
-    title = f"Simulated {'weak' if weak else 'strong'} scaling: {made[0][0].app}, profile {made[0][1].profile}"
+    title = f"Simulated {'weak' if weak else 'strong'} scaling: {made[0][0].choice.app}, profile {made[0][1].profile}"
     for file in figures.scaling(series, title, weak, stem):
         click.echo(f"haloscope: wrote {file}", err=True)

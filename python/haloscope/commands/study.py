@@ -88,7 +88,7 @@ def _device(study, asked: str | None, kept: list[dict]) -> str:
     if kept and not asked:
         used = {r["request"].get("device", "") for r in kept if "time_s" in r}
         return used.pop() if len(used) == 1 else ""
-    return devices.one(asked or "")
+    return devices.pick(asked or "")
 
 
 def _replay(study, name: str) -> int:
@@ -120,9 +120,9 @@ def _write_jobs(study, options: studies.Options, folder: Path) -> int:
 
 
 def _options(defaults: studies.Options, changes: dict) -> studies.Options:
-    from haloscope.measure import launch, sweep
+    from haloscope.measure import launch, lists
 
     changes["cores"] = launch.cores()
     for key in ("sizes", "depths"):
-        changes[key] = tuple(sweep.numbers(changes[key], f"--{key}")) if changes[key] else None
+        changes[key] = tuple(lists.numbers(changes[key], f"--{key}")) if changes[key] else None
     return dataclasses.replace(defaults, **{key: value for key, value in changes.items() if value})

@@ -11,46 +11,29 @@ import click
 from haloscope import errors
 from haloscope.commands import advise, run
 from haloscope.measure import isolated
+from haloscope.options import ChoiceOptions, app_of, option, options_of
+from haloscope.options import command as command_of
 
-SPACE = run.options_of(
-    click.argument("app"),
-    click.option("--cells", required=True, help="Global cells: 64x64x64, or one number for a cube."),
-    click.option("--ranks", "-n", type=click.IntRange(1), default=2, show_default=True, help="Number of MPI ranks."),
-    run.sweeping("strategy", "*/*", "Pattern and transport; globs as 'ordered/*'."),
-    run.sweeping("schedule", "*", "bulk, split, interleaved, comm-thread, pipeline; resident, streams, box; globs."),
-    run.sweeping("depth", "1,2,4,8", "Time steps per exchange.", "-d"),
-    run.sweeping("region", "*", "What sub-steps of deep halos sweep: full, shrink, blocked; globs."),
-    run.sweeping("process-grid", "", "Rules (white, valen, davis, lines) or explicit, 2x1x1."),
-    run.sweeping("threads", "1", "Threads per rank."),
-    run.sweeping("tiles", "0", "Interior tiles of split; 0 = its default."),
-    run.sweeping("sharing", "", "How comm-thread hands out the interior: guided, dynamic."),
-    run.sweeping("device", "none", "Where the fields live: none (the CPU), auto, cuda, hip, host."),
-    run.sweeping("device-kernel", "", "Kernels of a device: naive, stream, shared; globs."),
-    run.sweeping("device-block", "", "Threads of a device's block and its layers, 32x8x64."),
-    run.sweeping("graph", "off", "On one rank of a device: launch each program as one captured graph: off, on."),
-    run.sweeping("box", "1", "box, box-overlap: layers of the CPU's walls around a device's block."),
-    click.option("--form", default="", help="Kernel form. [the app's first]"),
-    click.option("--real", default="f64", show_default=True, help="Scalar type: f64, f32."),
-    click.option("--periodic", default="", metavar="DIMS", help="Dimensions that wrap: xyz, xy, ..., none. [all]"),
-)
-SEARCH = run.options_of(
-    click.option("--profile", metavar="FILE|NAME", help="Machine profile that says what to try first. [random order]"),
-    click.option("--budget", type=click.FloatRange(0, min_open=True), metavar="SECONDS",
-                 help="Time for the search. [a tenth of measuring everything, at most 60]"),
-    click.option("--confirm", type=click.IntRange(0), default=5, show_default=True,
-                 help="Launches that the winner, the runner-up and the default are measured in again; 0 = none."),
-    click.option("--exhaustive", is_flag=True, help="Measure all candidates too, and say what the choice lost."),
-    click.option("--timeout", type=click.FloatRange(0, min_open=True), default=isolated.TIMEOUT_S, show_default=True,
-                 help="Seconds after which a candidate's launch is ended."),
-    click.option("--seed", type=int, default=0, show_default=True, help="Seed of the random order."),
-    click.option("--output", type=click.Path(path_type=Path), help="Record file. [results/scratch/tune-APP-TIME.jsonl]"),
-    click.option("--resume", is_flag=True, help="Take from the record file what it already holds."),
-    click.option("--top", type=click.IntRange(1), default=10, show_default=True, help="Rows of the table."),
+USUAL = {"ranks": "2", "strategy": "*/*", "schedule": "*", "depth": "1,2,4,8", "substeps": "*"}
+SEARCH = options_of(
+    option("--profile", metavar="FILE|NAME", help="Machine profile that says what to try first. [random order]"),
+    option("--budget", type=click.FloatRange(0, min_open=True), metavar="SECONDS",
+           help="Time for the search. [a tenth of measuring everything, at most 60]"),
+    option("--confirm", type=click.IntRange(0), default=5, group="measuring",
+           help="Launches that the winner, the runner-up and the default are measured in again; 0 = none. [5]"),
+    option("--exhaustive", is_flag=True, group="measuring", help="Measure all candidates too, and say what the choice lost."),
+    option("--timeout", type=click.FloatRange(0, min_open=True), default=isolated.TIMEOUT_S, group="measuring",
+           help=f"Seconds after which a candidate's launch is ended. [{isolated.TIMEOUT_S:g}]"),
+    option("--seed", type=int, default=0, group="measuring", help="Seed of the random order. [0]"),
+    option("--output", type=click.Path(path_type=Path), help="Record file. [results/scratch/tune-APP-TIME.jsonl]"),
+    option("--resume", is_flag=True, help="Take from the record file what it already holds."),
+    option("--top", type=click.IntRange(1), default=10, group="output", help="Rows of the table. [10]"),
 )  # fmt: skip
 
 
-@click.command(short_help="Find the fastest choice for one grid by measuring few.")
-@SPACE
+@command_of(short_help="Find the fastest choice for one grid by measuring few.",
+            choice=ChoiceOptions(lists=True, usual=USUAL))  # fmt: skip
+@click.argument("app")
 @SEARCH
 def command(app, profile, budget, confirm, exhaustive, timeout, seed, output, resume, top, **options):
     """Find the fastest halo exchange of APP for one grid on this machine.
@@ -71,17 +54,17 @@ def command(app, profile, budget, confirm, exhaustive, timeout, seed, output, re
     from haloscope.report import records
 
     machine = profiles.load(profile) if profile else None
-    options["device"] = devices.found(options["device"])
-    planned = space(app, options)
+    options["device"] = devices.resolve(options["device"])
+    planned = plan_space(app_of(app, options), options)
     build.rank_program()  # is it there? asked before a record file is made
     measurer = isolated.Isolated(output or records.scratch(f"tune-{app}"), timeout, resume)
-    order = model.order(planned.configurations, machine, seed=seed)
+    order = model.order(planned.requests, machine, seed=seed)
     with progress.Line(100, f"tuning {app} (% of the time)") as line:
         race = model.Race(order.entrants, measurer.once, budget, model.RUNGS)
         race.on_step = lambda text: line.reach(100 * race.part, text)
         race.run()
-    winner, length = race.ranking[0].configuration, race.rungs[-1]
-    rivals = [c for c in (model.default_of(winner), *(e.configuration for e in race.ranking[1:2] if e.launches)) if c]
+    winner, length = race.ranking[0].request, race.rungs[-1]
+    rivals = [c for c in (model.default_of(winner), *(e.request for e in race.ranking[1:2] if e.launches)) if c]
     again = model.rerun(measurer.paired, [winner, *rivals], confirm, "confirm", length) if confirm else None
     chosen = model.decide(winner, rivals, again) if again else winner
     parts = [_title(race, chosen, machine), _race(race, top)]
@@ -97,75 +80,61 @@ def command(app, profile, budget, confirm, exhaustive, timeout, seed, output, re
     click.echo("\n\n".join(filter(None, parts)) + f"\n\nrecords: {measurer.output}")
 
 
-def space(app: str, options: dict):
-    """Return the candidates as a sweep, illegal ones set aside. Raises UsageProblem when there are none, or two grids."""
-    from haloscope.measure import sweep
-
-    given = {
-        **dict.fromkeys(run.PASSED_ON),
-        **dict.fromkeys(("isa", "memory", "placement"), ""),
-        "nodes": "0",
-        "device": "none",
-        "device_kernel": "",
-        "device_block": "",
-        "pack": "first",
-        "graph": "off",
-        "box": "1",
-        "barrier": False,
-        "verify": None,
-        **options,
-        "ranks": str(options["ranks"]),
-    }
-    planned = run.plan_sweep(app, given)
-    if len({c.cells for c in planned.configurations}) > 1:
-        raise errors.UsageProblem(f"tuning is for one grid, --cells '{options['cells']}' names several; give one size")
+def plan_space(app, options: dict):
+    """Return the candidates, illegal ones set aside. Raises UsageProblem when there are none, or two grids."""
+    planned = run.plan_space(app, options | {"steps": None, "seconds": None})
+    for field in ("cells", "ranks"):
+        if len({getattr(r.choice, field) for r in planned.requests}) > 1:
+            raise errors.UsageProblem(
+                f"tuning is for one grid, --{field} '{options[field]}' names several; give one value"
+            )
     planned = _without_oracle(planned)
     run.refuse_if_none_can_run(planned)
-    return _on_own_cores(planned) if planned.configurations else sweep.Sweep()
+    return _on_own_cores(planned)
 
 
 def _without_oracle(planned):
     """`reference` exists to be right and is never ranked."""
-    from haloscope.measure import sweep
+    from haloscope.measure import space
 
-    kept = [c for c in planned.configurations if "/" in c.strategy]
-    if not kept and planned.configurations:
+    kept = [r for r in planned.requests if "/" in r.choice.strategy]
+    if not kept and planned.requests:
         raise errors.UsageProblem(
             "`reference` is what results are compared with, not a candidate; give other strategies"
         )
-    return sweep.Sweep(kept, [pair for pair in planned.refused if "/" in pair[0].strategy])
+    return space.Space(kept, [pair for pair in planned.refused if "/" in pair[0].choice.strategy])
 
 
 def _on_own_cores(planned):
     """Set aside what has more threads than there are cores, unless the ranks alone are too many."""
-    from haloscope.measure import launch, sweep
+    from haloscope.measure import launch, space
 
     cores = launch.cores()
-    crowded = [c for c in planned.configurations if c.ranks <= cores < c.ranks * c.threads]
-    kept = [c for c in planned.configurations if c not in crowded]
-    reasons = [(c, f"{c.ranks} ranks of {c.threads} threads are more than the {cores} cores here") for c in crowded]
+    crowded = [r for r in planned.requests if r.ranks <= cores < r.ranks * r.threads]
+    kept = [r for r in planned.requests if r not in crowded]
+    reasons = [(r, f"{r.ranks} ranks of {r.threads} threads are more than the {cores} cores here") for r in crowded]
     if not kept:
         raise errors.UsageProblem(f"{reasons[0][1]}; use fewer --threads")
-    return sweep.Sweep(kept, [*planned.refused, *reasons])
+    return space.Space(kept, [*planned.refused, *reasons])
 
 
 # ---- what is said --------------------------------------------------------------------------------------------------------
 
 
-def _words(configuration) -> str:
+def _words(request) -> str:
     """Return what distinguishes a candidate, in words of the command line."""
     from haloscope.advice import advise as model
-    from haloscope.measure import sweep
 
-    c = configuration
-    words = model.name(sweep.choice(c))
-    for name, usual in (("process_grid", ""), ("threads", 1), ("tiles", 0), ("sharing", "")):
-        words += f", {name.replace('_', '-')} {getattr(c, name)}" * (getattr(c, name) != usual)
+    c = request.choice
+    words = model.name(c)
+    for name in ("process_grid", "threads", "tiles", "sharing"):
+        value = getattr(c, name)
+        words += f", {name.replace('_', '-')} {value}" * (value != getattr(type(c), name))
     return words
 
 
 def _title(race, chosen, machine) -> str:
-    first = f"# Tuned: {chosen.app}, {chosen.shape} cells, {chosen.ranks} ranks\n\n**{_words(chosen)}** is the choice."
+    first = f"# Tuned: {chosen.choice.app}, {chosen.choice.shape} cells, {chosen.ranks} ranks\n\n**{_words(chosen)}** is the choice."
     if machine:
         return f"{first} Candidates were tried in the order that profile '{machine.name}' predicts."
     calibrate = importlib.util.find_spec("haloscope.commands.calibrate")
@@ -181,7 +150,7 @@ def _race(race, top: int) -> str:
     shown = [e for e in race.ranking if e.launches][:top]
     unit, factor = tables.unit(e.time_s for e in shown)
     rows = [
-        [place, _words(e.configuration), tables.number(e.time_s * factor),
+        [place, _words(e.request), tables.number(e.time_s * factor),
          tables.number(e.predicted_s * factor) if e.predicted_s else "", e.rungs, e.fate or "in to the end"]
         for place, e in enumerate(shown, 1)
     ]  # fmt: skip
@@ -239,13 +208,7 @@ def _exhaustive(race, chosen, measurer, launches: int) -> str:
 
 
 def _code(chosen) -> str:
-    """Return the lines of code that advice gives, the command completed by what advice does not vary."""
-    from haloscope.measure import sweep
-
-    flags = {"process-grid": chosen.process_grid, "tiles": chosen.tiles, "sharing": chosen.sharing, "form": chosen.form,
-             "real": chosen.real * (chosen.real != "f64")}  # fmt: skip
-    more = "".join(f" --{name} {value}" for name, value in flags.items() if value)
-    return advise.code_for(sweep.choice(chosen)).removesuffix("`") + more + "`"
+    return advise.code_for(chosen.choice)
 
 
 def _left_out(race, order, planned, machine) -> str:

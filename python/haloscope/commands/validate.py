@@ -17,7 +17,9 @@ from haloscope import errors
               help="Draws of the profile's parameters for the intervals; 0 = none.")  # fmt: skip
 @click.option("-o", "--output", "stem", type=click.Path(path_type=Path), metavar="STEM",
               help="Write STEM.md, and a plot of predicted against measured times as STEM.svg and STEM.png.")  # fmt: skip
-def command(files, profile, samples, stem):
+@click.option("--program", type=click.Path(path_type=Path), metavar="PATH",
+              help="Program with the app that the records are of, linked with haloscope::rank_main.")  # fmt: skip
+def command(files, profile, samples, stem, program):
     """Compare the times in record files with what a machine profile predicts for the same choices.
 
     \b
@@ -29,15 +31,30 @@ def command(files, profile, samples, stem):
     """
     from haloscope.advice import validate as model
     from haloscope.model import profile as profiles
+    from haloscope.report import outputs
 
     machine = profiles.load(profile)
-    found = model.validate(read(files), machine, samples)
+    if stem:
+        outputs.refuse_foreign(stem.with_suffix(".md"), outputs.VALIDATION)
+        outputs.refuse_foreign_figure(stem)
+    measured = read(files)
+    if program:
+        _declare_apps(measured, program)
+    found = model.validate(measured, machine, samples)
     text = markdown(found, machine.name)
     click.echo(text)
     if stem:
         _write(stem, text)
         drawn = plot(found, stem) if found.pairs else []
         click.echo(f"\nwritten: {', '.join(map(str, [stem.with_suffix('.md'), *drawn]))}")
+
+
+def _declare_apps(measured: list[dict], program: Path) -> None:
+    from haloscope import core
+    from haloscope.measure import programs
+
+    for app in {r["request"]["app"] for r in measured if "app" in r["request"]} - set(core.app_names()):
+        programs.use(program, app, {})
 
 
 def read(files: Sequence[str]) -> list[dict]:
@@ -62,7 +79,7 @@ def read(files: Sequence[str]) -> list[dict]:
 
 def markdown(found, profile: str) -> str:
     """Return the whole report of a `model.validate.Validation`."""
-    parts = [f"# Predicted against measured: {len(found.pairs)} configurations\n\nMachine profile: {profile}."]
+    parts = [f"# Predicted against measured: {len(found.pairs)} choices\n\nMachine profile: {profile}."]
     parts += [f"Warning: {text}." for text in found.warnings]
     if found.pairs:
         parts += _figures(found.pairs)

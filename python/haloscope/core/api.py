@@ -6,14 +6,15 @@ They raise `haloscope.errors.UsageProblem` and `NotAvailable`.
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Sequence
 
 from haloscope.core import capi, convert
+from haloscope.core.apps import Step, own_refusal
+from haloscope.core.choice import Choice, handle_of
 from haloscope.core.convert import padded
 from haloscope.core.values import (
-    App,
     Box,
-    Choice,
     ExchangeSpec,
     Plan,
     Program,
@@ -21,6 +22,9 @@ from haloscope.core.values import (
     Totals,
     Traffic,
 )
+from haloscope.errors import UsageProblem
+
+PLAIN = ScheduleOptions()
 
 
 class Layout:
@@ -64,84 +68,16 @@ class Layout:
 # ---- functions -------------------------------------------------------------------------------------------------------
 
 
-def _names(kind: str, of: str | None = None) -> list[str]:
-    ffi, _ = capi.load()
-    names, count = ffi.new("const char* const**"), ffi.new("int32_t*")
-    capi.call("hs_names", kind.encode(), ffi.NULL if of is None else of.encode(), names, count)
-    return [capi.text(names[0][i]) for i in range(count[0])]
-
-
-def strategy_names() -> list[str]:
-    """Return the strategies for fields in host memory that a glob is matched against, `reference` first."""
-    return _names("strategies")
-
-
-def device_strategy_names() -> list[str]:
-    """Return the strategies for fields in device memory that a glob is matched against, the default first."""
-    return _names("device-strategies")
-
-
-def schedule_names() -> list[str]:
-    """Return the names of all schedules."""
-    return _names("schedules")
-
-
-def region_names() -> list[str]:
-    """Return the names of the regions that deep sub-steps sweep."""
-    return _names("regions")
-
-
-def app_names() -> list[str]:
-    """Return the names of all apps."""
-    return _names("apps")
-
-
-def process_grid_rules() -> list[str]:
-    """Return the rules that choose a process grid."""
-    return _names("rules")
-
-
-def forms(app: str) -> list[str]:
-    """Return an app's kernel forms, the default first."""
-    return _names("forms", app)
-
-
-def reals(app: str) -> list[str]:
-    """Return an app's scalar types, the default first."""
-    return _names("reals", app)
-
-
-def blocked_forms(app: str) -> list[str]:
-    """Return the forms of an app that have a temporally blocked kernel."""
-    return _names("blocked-forms", app)
-
-
-def find_app(name: str) -> App:
-    """Return what is known of an app. Raises UsageProblem with the nearest valid names."""
-    data = capi.filled("hs_app_find", "hs_app", name.encode())
-    return App(
-        capi.text(data.name), data.dims, data.radius, bool(data.box_stencil), data.flops_per_point,
-        capi.text(data.default_rule),
-    )  # fmt: skip
-
-
-def canonical_strategy(text: str) -> str:
-    """Return a strategy string in canonical form. Raises UsageProblem with the nearest valid names."""
-    return capi.result_text("hs_strategy_canonical", text.encode())
-
-
-def needs_shared_fields(strategy: str) -> bool:
-    """Whether a strategy needs fields in memory that the ranks of a node share. Raises UsageProblem for a malformed one."""
-    return bool(capi.filled("hs_strategy_shared_fields", "int32_t", strategy.encode())[0])
-
-
 def illegal(choice: Choice) -> str:
     """Return why a choice cannot run and what to do about it; "" when it can. Local and cheap."""
-    return capi.result_text("hs_illegal", convert.choice_to_c(choice))
+    try:
+        return capi.result_text("hs_illegal", handle_of(choice)) or own_refusal(choice)
+    except UsageProblem as problem:  # a name or value that no choice can have
+        return str(problem)
 
 
 def process_grid(rule: str, ranks: int, cells: Sequence[int]) -> tuple[int, ...]:
-    """Return ranks per dimension by a rule (white, valen, davis) or explicit ("2x3x1")."""
+    """Return ranks per dimension by a rule (cubic, square, prime-factors, slabs) or explicit ("2x3x1")."""
     grid = capi.load()[0].new("int32_t[3]")
     capi.call("hs_process_grid", rule.encode(), ranks, len(cells), padded(cells), grid)
     return tuple(grid)[: len(cells)]
@@ -149,12 +85,15 @@ def process_grid(rule: str, ranks: int, cells: Sequence[int]) -> tuple[int, ...]
 
 def make_layout(choice: Choice) -> Layout:
     """Return the layout that a choice asks for."""
-    return Layout.__new__(Layout)._take(capi.handle("hs_layout_create_of", "hs_layout", convert.choice_to_c(choice)))
+    return Layout.__new__(Layout)._take(capi.handle("hs_layout_create_of", "hs_layout", handle_of(choice)))
 
 
-def exchange_spec(choice: Choice) -> ExchangeSpec:
-    """Return the exchange that a choice asks for: widths = depth x radius. Raises UsageProblem if it is not legal."""
-    return convert.spec(capi.filled("hs_spec_of", "hs_spec", convert.choice_to_c(choice)))
+def exchange_spec(choice: Choice, stage: int = 0) -> ExchangeSpec:
+    """Return the exchange that a choice asks for in a stage of its step, as wide as the steps between exchanges need.
+
+    Raises UsageProblem if the choice is not legal.
+    """
+    return convert.spec(capi.filled("hs_spec_of", "hs_spec", handle_of(choice), stage))
 
 
 def make_plan(layout: Layout, rank: int, spec: ExchangeSpec) -> Plan:
@@ -187,7 +126,7 @@ def peers(layout: Layout, plan: Plan, ranks):
 def choice_nodes(choice: Choice):
     """Return, as a NumPy array, the node of each rank that a choice with `nodes` asks for; all 0 without it."""
     nodes, pointer = _int32(choice.ranks)
-    capi.call("hs_choice_nodes", convert.choice_to_c(choice), pointer)
+    capi.call("hs_choice_nodes", handle_of(choice), pointer)
     return nodes
 
 
@@ -214,14 +153,14 @@ def plan_totals(layout: Layout, spec: ExchangeSpec) -> Totals:
     return convert.totals(capi.filled("hs_plan_totals", "hs_totals", layout._handle, convert.spec_to_c(spec)))
 
 
-def schedule_options(choice: Choice) -> ScheduleOptions:
-    """Return the options that a choice gives its schedule; steps = depth."""
-    return convert.options(capi.filled("hs_schedule_options_of", "hs_schedule_options", convert.choice_to_c(choice)))
+def schedule_options(choice: Choice, stage: int = 0) -> ScheduleOptions:
+    """Return the options that a choice gives its schedule for a stage of its step; steps = depth."""
+    return convert.options(capi.filled("hs_schedule_options_of", "hs_schedule_options", handle_of(choice), stage))
 
 
-def make_program(schedule: str, plan: Plan, options: ScheduleOptions) -> Program:
-    """Return the program that a schedule makes for one plan. Raises UsageProblem for an unknown schedule."""
-    arguments = (schedule.encode(), plan._handle, convert.options_to_c(options))
+def make_program(schedule: str, step: Step, plan: Plan, options: ScheduleOptions = PLAIN, stage: int = 0) -> Program:
+    """Return the program that a schedule makes for one plan of a stage. Raises UsageProblem for an unknown schedule."""
+    arguments = (schedule.encode(), step._handle, stage, plan._handle, convert.options_to_c(options))
     return convert.program(capi.handle("hs_program_create", "hs_program", *arguments))
 
 
@@ -230,12 +169,20 @@ def exchange_program(plan: Plan, barrier: bool = False) -> Program:
     return convert.program(capi.handle("hs_program_create_exchange", "hs_program", plan._handle, barrier))
 
 
-def check_programs(layout: Layout, options: ScheduleOptions, plans: Sequence[Plan], programs: Sequence[Program]) -> str:
+def check_programs(layout: Layout, step: Step, plans: Sequence, programs: Sequence) -> str:
     """Prove that the programs of all ranks never read what is not yet there; return "" or what is wrong.
 
-    Plans and programs are in rank order. Small grids only: cost O(ranks x (operations^2 + cells x steps)).
+    plans, programs: in rank order; of a step of several stages, such a list for each. Small grids only: cost
+    O(ranks x (operations^2 + points x steps)).
     """
     ffi, _ = capi.load()
+    if len(step.stages) > 1:
+        plans, programs = list(itertools.chain(*plans)), list(itertools.chain(*programs))
+    wanted = layout.size * len(step.stages)
+    if len(plans) != wanted or len(programs) != wanted:
+        raise UsageProblem(
+            f"{len(programs)} programs and {len(plans)} plans for {layout.size} ranks; give one per rank"
+        )
     handles = [convert.program_to_c(program) for program in programs]
     arguments = (ffi.new("hs_plan*[]", [p._handle for p in plans]), ffi.new("hs_program*[]", handles))
-    return capi.result_text("hs_check", layout._handle, convert.options_to_c(options), len(programs), *arguments)
+    return capi.result_text("hs_check", layout._handle, step._handle, len(step.stages), *arguments)

@@ -46,8 +46,25 @@ def library() -> Path:
     return _find((LIBRARY, f"lib*/{LIBRARY}", f"lib/*/{LIBRARY}"), f"the C library {LIBRARY}")
 
 
+_own_program: Path | None = None  # that brings apps of its own
+
+
+def use_rank_program(path: Path) -> None:
+    """Have `rank_program` return a program that calls `haloscope::rank_main` with apps of its own."""
+    global _own_program
+    _own_program = path
+
+
 def rank_program() -> Path:
-    """Return the path of the MPI program `haloscope-rank`. Raises NotAvailable when nothing is built."""
+    """Return the path of the MPI program that ranks run: `haloscope-rank`, or the one of `use_rank_program`.
+
+    Raises NotAvailable when nothing is built.
+    """
+    return _own_program or built_rank_program()
+
+
+def built_rank_program() -> Path:
+    """Return the path of `haloscope-rank`. Raises NotAvailable when nothing is built."""
     return _find((RANK_PROGRAM, f"bin/{RANK_PROGRAM}"), f"the MPI program {RANK_PROGRAM}")
 
 

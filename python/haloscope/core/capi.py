@@ -56,6 +56,11 @@ def result_text(function: str, *arguments) -> str:
     return text(result[0])
 
 
+def list_text(kind: str) -> str:
+    """Return everything of one kind as JSON text: hs_list."""
+    return result_text("hs_list", kind.encode())
+
+
 def handle(function: str, kind: str, *arguments):
     """Call `hs_..._create...`, whose last argument receives a handle; return it, freed when it is collected."""
     ffi, lib = load()

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+import dataclasses
 import weakref
 from collections.abc import Sequence
 
 from haloscope.core import capi
 from haloscope.core.values import (
     Box,
-    Choice,
     Copy,
     ExchangeSpec,
     Message,
@@ -25,6 +25,10 @@ from haloscope.core.values import (
 )
 from haloscope.errors import UsageProblem
 
+# Members of hs_schedule_options, and the prefix of those that are of an enumeration.
+_OPTIONS = {f.name: "" for f in dataclasses.fields(ScheduleOptions)}
+_OPTIONS |= {"substeps": "HS_SUBSTEPS_", "sharing": "HS_SHARING_", "series": "HS_SERIES_"}
+_FLAGS = {f.name for f in dataclasses.fields(ScheduleOptions) if f.type == "bool"}
 _owners = weakref.WeakKeyDictionary()  # C struct -> what its pointers point into
 
 
@@ -36,26 +40,6 @@ def padded(values: Sequence[int], fill: int = 1) -> list[int]:
 
 
 # ---- to C ------------------------------------------------------------------------------------------------------------
-
-
-def choice_to_c(choice: Choice):
-    """Return an hs_choice; its strings live as long as the result."""
-    ffi, lib = capi.load()
-    c = ffi.new("hs_choice*")
-    lib.hs_choice_init(c)
-    texts = {
-        name: ffi.new("char[]", getattr(choice, name).encode())
-        for name in ("app", "form", "real", "process_grid", "strategy", "schedule", "region", "sharing", "placement", "device")
-    }  # fmt: skip
-    for name, value in texts.items():
-        setattr(c, name, value)
-    c.cells = padded(choice.cells)
-    c.periodic = padded(choice.periodic or [True] * len(choice.cells), 0)
-    c.dims = len(choice.cells)
-    for name in ("ranks", "threads", "depth", "nodes", "box", "graph"):
-        setattr(c, name, getattr(choice, name))
-    _owners[c] = texts
-    return c
 
 
 def spec_to_c(spec: ExchangeSpec):
@@ -75,7 +59,9 @@ def spec_to_c(spec: ExchangeSpec):
     c.low, c.high, c.order = padded(spec.low, 0), padded(spec.high, 0), spec.order
     c.pattern, c.merge = capi.value("HS_PATTERN_", spec.pattern), capi.value("HS_MERGE_", spec.merge)
     c.corners, c.merge_peers = spec.corners, spec.merge_peers
-    _owners[c] = (names, quantities)
+    widths = ffi.new("hs_sides[]", list(spec.widths)) if spec.widths else ffi.NULL
+    c.widths = widths
+    _owners[c] = (names, quantities, widths)
     return c
 
 
@@ -84,11 +70,9 @@ def options_to_c(options: ScheduleOptions):
     ffi, lib = capi.load()
     c = ffi.new("hs_schedule_options*")
     lib.hs_schedule_options_init(c)
-    for name in ("radius", "box_stencil", "depth", "steps", "tiles", "barrier", "collective_rounds", "device", "staged",
-                 "pack_first", "box"):  # fmt: skip
-        setattr(c, name, int(getattr(options, name)))
-    c.region, c.sharing = capi.value("HS_REGION_", options.region), capi.value("HS_SHARING_", options.sharing)
-    c.series = capi.value("HS_SERIES_", options.series)
+    for name, prefix in _OPTIONS.items():
+        value = getattr(options, name)
+        setattr(c, name, capi.value(prefix, value) if prefix else int(value))
     return c
 
 
@@ -119,7 +103,7 @@ def program_to_c(program: Program):
         "after": ffi.new("int32_t[]", [a for op in program.ops for a in op.after]),
         "sweeps": ffi.new("hs_sweep[]", [
             (_box_to_c(s.region), _box_to_c(s.valid), s.into, s.step, s.levels, capi.value("HS_PART_", s.part),
-             _box_to_c(s.twin), s.faces, 0)
+             _box_to_c(s.twin), _box_to_c(s.whole), s.faces, s.number, s.in_place, 0)
             for s in program.sweeps
         ]),
         "set_starts": ffi.new("int32_t[]", _starts(program.sets)),
@@ -160,8 +144,10 @@ def spec(c) -> ExchangeSpec:
         for q in (c.quantities[i] for i in range(c.quantity_count))
     )
     pattern, merge = capi.enumeration("HS_PATTERN_")[c.pattern], capi.enumeration("HS_MERGE_")[c.merge]
-    widths = (tuple(c.low), tuple(c.high))
-    return ExchangeSpec(quantities, *widths, pattern, bool(c.corners), bool(c.merge_peers), merge, tuple(c.order))
+    sides = (c.widths[i] for i in range(c.quantity_count if c.widths else 0))
+    widths = tuple((tuple(side.low), tuple(side.high)) for side in sides)
+    low, high, order = tuple(c.low), tuple(c.high), tuple(c.order)
+    return ExchangeSpec(quantities, low, high, pattern, bool(c.corners), bool(c.merge_peers), merge, order, widths)
 
 
 def plan(handle, exchange: ExchangeSpec) -> Plan:
@@ -203,12 +189,11 @@ def totals(c) -> Totals:
 
 def options(c) -> ScheduleOptions:
     """Return an hs_schedule_options as ScheduleOptions."""
-    region, sharing = capi.enumeration("HS_REGION_")[c.region], capi.enumeration("HS_SHARING_")[c.sharing]
-    return ScheduleOptions(
-        c.radius, bool(c.box_stencil), c.depth, c.steps, region, c.tiles, sharing, bool(c.barrier),
-        bool(c.collective_rounds), capi.enumeration("HS_SERIES_")[c.series], bool(c.device), bool(c.staged),
-        bool(c.pack_first), c.box,
-    )  # fmt: skip
+    given = {
+        name: capi.enumeration(prefix)[getattr(c, name)] if prefix else getattr(c, name)
+        for name, prefix in _OPTIONS.items()
+    }
+    return ScheduleOptions(**given | {name: bool(given[name]) for name in _FLAGS})
 
 
 def traffic(c) -> Traffic:
@@ -236,7 +221,8 @@ def program(handle) -> Program:
             for o in ops
         ),
         sweeps=tuple(
-            Sweep(box(s.region), box(s.valid), s.into, s.step, s.levels, parts[s.part], box(s.twin), bool(s.faces))
+            Sweep(box(s.region), box(s.valid), s.into, s.step, s.levels, parts[s.part], box(s.twin), bool(s.faces),
+                  s.number, bool(s.in_place), box(s.whole))
             for s in sweeps
         ),
         sets=tuple(

@@ -1,4 +1,4 @@
-"""The values of the core: boxes, choices, plans and programs, as frozen dataclasses that mirror the C++ structs.
+"""The values of the core: boxes, plans and programs, as frozen dataclasses that mirror the C++ structs.
 
 Dimension 0 is x; boxes are half-open, in cells; rank-local boxes count from the rank's first owned cell.
 """
@@ -45,63 +45,21 @@ class Box:
 
 
 @dataclass(frozen=True)
-class App:
-    """What plans and legality need to know of an app; `flops_per_point` is per time step."""
-
-    name: str
-    dims: int
-    radius: int
-    box_stencil: bool
-    flops_per_point: float
-    default_rule: str
-
-
-@dataclass(frozen=True)
-class Choice:
-    """Everything a user picks for one run; defaults are those of C++ except that all dimensions wrap.
-
-    cells: global cells per dimension, x first. periodic: one flag per dimension, () = all. form, process_grid: "" = the
-    app's default. nodes: how many the ranks are split into, 0 = the real ones; placement of ranks on those: block,
-    round-robin. device: back end whose devices hold the fields (cuda, hip, host), "" = none, the CPU. box: layers
-    of the host around a device's block, of schedules box and box-overlap. graph: a device launches each program as one
-    captured piece of work.
-    """
-
-    app: str = "advection3d"
-    form: str = ""
-    real: str = "f64"
-    cells: tuple[int, ...] = (1, 1, 1)
-    periodic: tuple[bool, ...] = ()
-    ranks: int = 1
-    process_grid: str = ""
-    threads: int = 1
-    strategy: str = "ordered/p2p"
-    schedule: str = "bulk"
-    depth: int = 1
-    region: str = "full"
-    sharing: str = "guided"
-    nodes: int = 0
-    placement: str = "block"
-    device: str = ""
-    box: int = 1
-    graph: bool = False
-
-
-@dataclass(frozen=True)
 class Quantity:
-    """One field that takes part in an exchange. type: real, integer. centring: cell, node, face_x, face_y, face_z."""
+    """One field. type: real, integer. centring: cell, node, face_x, face_y, face_z. slots: 2 where it is double-buffered."""
 
     name: str = "u"
     element_bytes: int = 8
     type: str = "real"
     centring: str = "cell"
+    slots: int = 1
 
 
 @dataclass(frozen=True)
 class ExchangeSpec:
     """Everything that decides what one exchange moves; low and high are ghost layers per dimension.
 
-    pattern: ordered, direct. merge: which quantities share a message: all, type, none. order: dimensions in the order
+    widths: by quantity (low, high) where they differ, () = low and high for all. pattern: ordered, direct. merge: which quantities share a message: all, type, none. order: dimensions in the order
     of an ordered plan's rounds.
     """
 
@@ -113,6 +71,7 @@ class ExchangeSpec:
     merge_peers: bool = False
     merge: str = "all"
     order: Triple = (0, 1, 2)
+    widths: tuple[tuple[Triple, Triple], ...] = ()
 
 
 @dataclass(frozen=True)
@@ -199,17 +158,19 @@ class Totals:
 
 @dataclass(frozen=True)
 class ScheduleOptions:
-    """What a schedule may know: the stencil, steps per exchange (depth), steps of this program (1..depth), region
-    (full, shrink, blocked), interior tiles of `split`, sharing (fixed, guided, dynamic), a barrier before exchanges,
-    operations for ranks without messages too (collective_rounds), which program of a `pipeline` (series: whole, opening,
-    entry, body, closing), fields on a device (device) whose messages go through host memory (staged), interior sweeps of
-    `streams` after the first round is packed (pack_first), layers of the host around a device's block (box)."""
+    """What a schedule may know.
 
-    radius: int = 1
-    box_stencil: bool = False
+    depth: steps per exchange; steps: of this program, 1 to depth. substeps: full, shrink, blocked. tiles: of `split`.
+    sharing: guided, dynamic. barrier: before exchanges. collective_rounds: operations for ranks without messages too.
+    series: which program of a `pipeline`: whole, opening, entry, body, closing. device: fields live on one; staged: its
+    messages go through host memory; pack_first: interior sweeps of `streams` start after the first round is packed;
+    walls: layers of the host around a device's block. last: with the reductions of a run's last step. slots: of the
+    step; flips: the stage writes double-buffered quantities.
+    """
+
     depth: int = 1
     steps: int = 1
-    region: str = "full"
+    substeps: str = "full"
     tiles: int = 8
     sharing: str = "guided"
     barrier: bool = False
@@ -218,12 +179,16 @@ class ScheduleOptions:
     device: bool = False
     staged: bool = False
     pack_first: bool = True
-    box: int = 1
+    walls: int = 1
+    last: bool = False
+    slots: int = 2
+    flips: bool = True
 
 
 @dataclass(frozen=True)
 class Op:
-    """One operation; `after` names the operations that must have finished, `target` a set, sweep or ring by kind.
+    """One operation; `after` names the operations that must have finished, `target` a set, sweep, ring or
+    reduction by kind.
 
     lane: main (all threads), comm (one at a time), sweep_stream, halo_stream (of a device); all but main in program order.
     """
@@ -237,7 +202,7 @@ class Op:
 
 @dataclass(frozen=True)
 class Sweep:
-    """One stencil application on `region`, of which `valid` holds right values afterwards.
+    """One of a stage's sweeps (its `number`) on `region`, of which `valid` holds right values afterwards.
 
     twin: more cells that the same launch of a device writes, the opposite face. faces: halos are read where messages have
     arrived, and what the next exchange sends is written there too.
@@ -251,6 +216,9 @@ class Sweep:
     part: str
     twin: Box
     faces: bool
+    number: int = 0
+    in_place: bool = False
+    whole: Box = Box((0, 0, 0), (0, 0, 0))
 
     @property
     def cells(self) -> int:

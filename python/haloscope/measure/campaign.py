@@ -1,4 +1,4 @@
-"""Measuring a sweep: several launches, all configurations in each, in random order, into one record file, resumable."""
+"""Measuring a space of requests: several launches, all requests in each, in random order, one record file, resumable."""
 
 from __future__ import annotations
 
@@ -9,14 +9,15 @@ from pathlib import Path
 
 from haloscope import errors
 from haloscope.measure import launch, probes
-from haloscope.measure.sweep import Configuration, Sweep, shuffled
+from haloscope.measure.request import Request
+from haloscope.measure.space import Space, shuffled
 from haloscope.report import records
 
 LAUNCH_NAME = "launch-"
 
 
 class MeasuringFailed(errors.HaloscopeError):
-    """The ranks ended before all configurations were measured; carries the exit code they gave."""
+    """The ranks ended before everything was measured; carries the exit code they gave."""
 
     def __init__(self, message: str, exit_code: int):
         """Keep the ranks' own exit code."""
@@ -28,7 +29,7 @@ class MeasuringFailed(errors.HaloscopeError):
 class Campaign:
     """What to measure, where the records go, how often, and in which (reproducible) random order."""
 
-    sweep: Sweep
+    space: Space
     output: Path
     launches: int = 3
     seed: int = 0
@@ -45,16 +46,17 @@ class Campaign:
         return [f"{LAUNCH_NAME}{first + i + 1}" for i in range(self.launches)]
 
     def run(self) -> list[dict]:
-        """Measure and return the records of this sweep that the file holds now, those of earlier launches included.
+        """Measure and return the records of this space that the file holds now, those of earlier launches included.
 
         Raises MeasuringFailed when a rank dies or sticks; everything measured until then is in the file.
         """
         from haloscope.measure import progress
 
+        records.refuse_foreign(self.output)
         records.prepare(self.output)
         self._set_lacking_aside()
         jobs = self._jobs()
-        total = sum(len(job.configurations) for job in jobs)
+        total = sum(len(job.requests) for job in jobs)
         with progress.Line(total, self.what) as line:
             for job in jobs:
                 self._run_job(job, line)
@@ -66,29 +68,29 @@ class Campaign:
         self._note_refused(ids[0], done)
         jobs = []
         for number, launch_id in enumerate(ids):
-            order = shuffled(self.sweep.configurations, self.seed, number)
-            todo = Sweep([c for c in order if (launch_id, c.id) not in done])
+            order = shuffled(self.space.requests, self.seed, number)
+            todo = Space([r for r in order if (launch_id, r.id) not in done])
             jobs += [self._job(group, launch_id) for group in todo.by_ranks().values()]
         return jobs
 
-    def _job(self, configurations: list[Configuration], launch_id: str) -> launch.Job:
-        return launch.Job(configurations, self.output, launch_id, self.watchdog_s, self.inject, probes.for_records())
+    def _job(self, requests: list[Request], launch_id: str) -> launch.Job:
+        return launch.Job(requests, self.output, launch_id, self.watchdog_s, self.inject, probes.for_records())
 
     def _set_lacking_aside(self) -> None:
-        """Configurations whose strategy fails a probe of this MPI do not run."""
-        reasons = {strategy: probes.lacking(strategy) for strategy in {_strategy(c) for c in self.sweep.configurations}}
-        self.sweep = Sweep(
-            [c for c in self.sweep.configurations if not reasons[_strategy(c)]],
-            self.sweep.refused,
-            [*self.sweep.lacking, *((c, r) for c in self.sweep.configurations if (r := reasons[_strategy(c)]))],
+        """Requests with a strategy that fails a probe of this MPI do not run."""
+        reasons = {names: probes.lacking(*names) for names in {r.strategies for r in self.space.requests}}
+        self.space = Space(
+            [r for r in self.space.requests if not reasons[r.strategies]],
+            self.space.refused,
+            [*self.space.lacking, *((r, why) for r in self.space.requests if (why := reasons[r.strategies]))],
         )
 
     def _note_refused(self, launch_id: str, done: set) -> None:
         """What cannot run is on record too, with its reason."""
-        refused = [(*pair, errors.USAGE) for pair in self.sweep.refused]
-        refused += [(*pair, errors.UNAVAILABLE) for pair in self.sweep.lacking]
-        records.append(self.output, [records.skipped(c, reason, code, launch_id) for c, reason, code in refused
-                                     if (launch_id, c.id) not in done])  # fmt: skip
+        refused = [(*pair, errors.USAGE) for pair in self.space.refused]
+        refused += [(*pair, errors.UNAVAILABLE) for pair in self.space.lacking]
+        records.append(self.output, [records.skipped(r, reason, code, launch_id) for r, reason, code in refused
+                                     if (launch_id, r.id) not in done])  # fmt: skip
 
     def _run_job(self, job: launch.Job, line) -> None:
         outcome = launch.run(job, on_record=lambda record: line.step(record.get("id", "")))
@@ -98,7 +100,7 @@ class Campaign:
             )
         if outcome.returncode == 0 and not self.output.is_file():
             raise errors.UsageProblem(f"records cannot be read back from {self.output}; give --output a regular file")
-        if len(outcome.records) < len(job.configurations):
+        if len(outcome.records) < len(job.requests):
             self._explain(outcome)
         for message in outcome.messages:
             self.on_message(message)
@@ -111,17 +113,12 @@ class Campaign:
         raise MeasuringFailed(f"mpiexec ended with code {outcome.returncode}: {outcome.last_words}", outcome.exit_code)
 
     def results(self) -> list[dict]:
-        """Return all records of this sweep's configurations in the file, good lines only; bad lines are named."""
+        """Return all records of this space in the file, good lines only; bad lines are named."""
         file = records.read(self.output)
         for complaint in file.complaints():
             self.on_message(complaint)
-        ids = {c.id for c in self.sweep.configurations} | {c.id for c, _ in self.sweep.refused + self.sweep.lacking}
+        ids = {r.id for r in self.space.requests} | {r.id for r, _ in self.space.refused + self.space.lacking}
         return [r for r in file.records if r["id"] in ids]
-
-
-def _strategy(configuration) -> str:
-    """A micro-benchmark has a transport and no pattern."""
-    return getattr(configuration, "strategy", "") or f"direct/{configuration.transport}"
 
 
 def _existing(path: Path) -> list[dict]:
@@ -134,9 +131,14 @@ def _launch_number(record: dict) -> int:
 
 
 def exit_code(found: Sequence[dict]) -> int:
-    """Return 1 when a check failed, 0 when anything was measured, else the code that says why nothing was."""
+    """Return 1 when a check failed, 0 when anything was measured, else the code that says why nothing was.
+
+    What failed and was measured later, by a run that resumed, has not failed.
+    """
     measured = [r for r in found if r["kind"] in records.MEASURED]
-    if any(r["verification"]["status"] == "failed" for r in measured) or any(r["kind"] == "failed" for r in found):
+    done = records.done(measured)
+    unmended = any(r["kind"] == "failed" and (r["launch"]["id"], r["id"]) not in done for r in found)
+    if unmended or any(r["verification"]["status"] == "failed" for r in measured):
         return errors.FAILED
     if measured:
         return errors.OK

@@ -28,25 +28,25 @@ def card() -> str:
     return next((b["name"] for b in backends() if not b["absent"] and b["name"] != "host"), "")
 
 
-def one(asked: str) -> str:
+def pick(asked: str) -> str:
     """Return the back end that --device names, or that of a card that is here where it names none; "" for the CPU.
 
-    Raises UsageProblem for several, and as `found` does.
+    Raises UsageProblem for several, and as `resolve` does.
     """
     if not asked:
         return card()
-    word = found(asked)
+    word = resolve(asked)
     if "," in word:
         raise UsageProblem(f"--device '{asked}' names several; give one")
     return "" if word == NONE else word
 
 
-def found(text: str) -> str:
+def resolve(text: str | None) -> str:
     """Return --device with `auto` replaced by the first back end that is here.
 
     Raises UsageProblem for an unknown name, NotAvailable with the reason for a back end that is not here.
     """
-    asked = words(text)
+    asked = words(text or NONE)
     known = {b["name"]: b["absent"] for b in backends()} if any(asked) else {}
     for word in filter(None, asked):
         if word not in (AUTO, *known):

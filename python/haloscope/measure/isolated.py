@@ -1,4 +1,4 @@
-"""Measuring one configuration in a start of the ranks of its own: whatever it does, only its own record says so."""
+"""Measuring one request in a start of the ranks of its own: whatever it does, only its own record says so."""
 
 from __future__ import annotations
 
@@ -9,7 +9,8 @@ from pathlib import Path
 
 from haloscope import errors
 from haloscope.measure import campaign, launch, probes
-from haloscope.measure.sweep import Configuration, Sweep
+from haloscope.measure.request import Request
+from haloscope.measure.space import Space
 from haloscope.report import records
 
 TIMEOUT_S = 60.0
@@ -27,7 +28,7 @@ def reason(record: dict) -> str:
 
 @dataclass
 class Isolated:
-    """Measures configurations one launch each, every record appended to `output` before the next begins.
+    """Measures requests one launch each, every record appended to `output` before the next begins.
 
     timeout_s: wall time after which a launch is ended. resume: what `output` holds already is not measured again, failures
     included; else the file must not exist yet.
@@ -43,37 +44,38 @@ class Isolated:
         """Read what is there. Raises UsageProblem for a file that is not to be resumed, HaloscopeError if not writable."""
         if self.output.is_file() and self.output.stat().st_size and not self.resume:
             raise errors.UsageProblem(f"{self.output} exists; continue it with --resume, or choose another --output")
+        records.refuse_foreign(self.output)
         records.prepare(self.output)
         file = records.read(self.output)
         self.complaints += file.complaints()
         self._done = {(r["launch"]["id"], r["id"]): r for r in file.records if "tuning" in r and "launch" in r}
 
-    def once(self, configuration: Configuration, launch_id: str) -> dict:
-        """Measure one configuration and return its record, of kind measurement, failed or skipped.
+    def once(self, request: Request, launch_id: str) -> dict:
+        """Measure one request and return its record, of kind measurement, failed or skipped.
 
         The record's `tuning.wall_s` is what it cost in all, the start of the ranks included. Raises what does not concern
-        this configuration alone: no program, no mpiexec, no space on the disk.
+        this request alone: no program, no mpiexec, no space on the disk.
         """
-        known = self._done.get((launch_id, configuration.id))
+        known = self._done.get((launch_id, request.id))
         if known:
             return known
         begin = time.monotonic()
-        record = _measured(configuration, launch_id, self.timeout_s)
+        record = _measured(request, launch_id, self.timeout_s)
         record["tuning"] = {"wall_s": time.monotonic() - begin}
         records.append(self.output, [record])
-        self._done[launch_id, configuration.id] = record
+        self._done[launch_id, request.id] = record
         return record
 
-    def paired(self, configurations: list[Configuration], launches: int, name: str) -> tuple[list[dict], float]:
-        """Measure configurations interleaved, all in each of some launches; returns records and wall seconds.
+    def paired(self, requests: list[Request], launches: int, name: str) -> tuple[list[dict], float]:
+        """Measure requests interleaved, all in each of some launches; returns records and wall seconds.
 
         They go to a file of their own beside `output`, called `name`. A rank that dies or sticks ends it: see `failed` records.
         """
         file = self.output.with_name(f"{self.output.stem}-{name}.jsonl")
-        ids = {c.id for c in configurations}
+        ids = {r.id for r in requests}
         held = {r["id"] for r in records.read(file).records} if file.is_file() else set()
-        again = self.resume and held == ids  # launches of other configurations do not pair with these
-        run = campaign.Campaign(Sweep(configurations), file, launches, resume=again, what=name)
+        again = self.resume and held == ids  # launches of other requests do not pair with these
+        run = campaign.Campaign(Space(requests), file, launches, resume=again, what=name)
         wanted, begin = set(run.launch_ids()), time.monotonic()
         try:
             found = run.run()
@@ -83,19 +85,19 @@ class Isolated:
         return [r for r in found if r["launch"]["id"] in wanted], time.monotonic() - begin
 
 
-def _measured(configuration: Configuration, launch_id: str, timeout_s: float) -> dict:
-    lacking = probes.lacking(configuration.strategy)
+def _measured(request: Request, launch_id: str, timeout_s: float) -> dict:
+    lacking = probes.lacking(*request.strategies)
     if lacking:
-        return records.skipped(configuration, lacking, errors.UNAVAILABLE, launch_id)
+        return records.skipped(request, lacking, errors.UNAVAILABLE, launch_id)
     with tempfile.TemporaryDirectory(prefix="haloscope-") as folder:
-        job = launch.Job([configuration], Path(folder) / "records.jsonl", launch_id,
+        job = launch.Job([request], Path(folder) / "records.jsonl", launch_id,
                          findings=probes.for_records(), limit_s=timeout_s)  # fmt: skip
         outcome = launch.run(job)
         left = records.read(job.output).records  # what was measured, or how the ranks ended
-    good = [r for r in left if r["id"] == configuration.id and r["kind"] == "measurement"]
+    good = [r for r in left if r["id"] == request.id and r["kind"] == "measurement"]
     if good and not outcome.fault:
         return good[-1]
     if outcome.fault:
-        return records.failed(configuration, outcome.fault, launch_id)
+        return records.failed(request, outcome.fault, launch_id)
     words = "; ".join(outcome.messages) or outcome.last_words
-    return records.skipped(configuration, words, outcome.exit_code, launch_id)
+    return records.skipped(request, words, outcome.exit_code, launch_id)

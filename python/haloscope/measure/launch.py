@@ -22,7 +22,7 @@ from pathlib import Path
 from haloscope.core import build
 from haloscope.errors import FAILED, UNAVAILABLE, USAGE, NotAvailable, UsageProblem
 from haloscope.measure import faults
-from haloscope.measure.sweep import Configuration
+from haloscope.measure.request import Request
 from haloscope.report import records
 
 ORDERLY_END_S = 1.0  # from the first rank's end to mpiexec's, when all ends well
@@ -37,7 +37,7 @@ def cmake_cache(name: str, folder: Path | None = None) -> str:
 
     An installed program has no such file.
     """
-    cache = (folder or build.rank_program().parent) / "CMakeCache.txt"
+    cache = (folder or build.built_rank_program().parent) / "CMakeCache.txt"
     match = re.search(rf"^{name}:[A-Z]+=(.*)$", cache.read_text(), re.MULTILINE) if cache.exists() else None
     return match[1] if match else ""
 
@@ -127,9 +127,9 @@ def _open_mpi_binding(ranks: int, share: int) -> list[str]:
 
 @dataclass
 class Job:
-    """One start of mpiexec: configurations of one rank count, measured in the order given, into one record file."""
+    """One start of mpiexec: requests for one rank count, served in the order given, into one record file."""
 
-    configurations: Sequence[Configuration]
+    requests: Sequence[Request]
     output: Path
     launch_id: str
     watchdog_s: float = 0.0
@@ -139,14 +139,14 @@ class Job:
 
     @property
     def ranks(self) -> int:
-        """Ranks of every configuration."""
-        return self.configurations[0].ranks
+        """Ranks of every request."""
+        return self.requests[0].ranks
 
     def command(self, folder: Path) -> list[str]:
-        """Write the configurations file into `folder` and return the whole command."""
-        lines = folder / "configurations"
-        lines.write_text("".join(c.line() + "\n" for c in self.configurations))
-        threads = max(c.threads for c in self.configurations)
+        """Write the requests file into `folder` and return the whole command."""
+        lines = folder / "requests.jsonl"
+        lines.write_text("".join(json.dumps(r.line()) + "\n" for r in self.requests))
+        threads = max(r.threads for r in self.requests)
         words = [
             *launcher_words(mpiexec(), self.ranks, threads),
             # Hydra ends the others the moment one rank dies, and may report one of those; here the launcher looks.
@@ -161,7 +161,7 @@ class Job:
         if self.findings:
             (folder / "findings").write_text(json.dumps(self.findings))
             words += ["--findings", str(folder / "findings")]
-        return [*words, "--configs", str(lines)]
+        return [*words, "--requests", str(lines)]
 
 
 @dataclass
@@ -259,7 +259,7 @@ class _Watched:
 
     def _a_rank_died(self) -> bool:
         """Ends mpiexec when a rank's process is gone although mpiexec goes on: the others wait for it in vain."""
-        dead = faults.dead_rank(faults.read_board(self.board_path), build.RANK_PROGRAM)
+        dead = faults.dead_rank(faults.read_board(self.board_path), build.rank_program().name)
         if dead is None:
             return False
         try:
@@ -279,7 +279,7 @@ class _Watched:
                 except subprocess.TimeoutExpired:
                     continue
         self._signal_group(signal.SIGKILL)
-        for rank in faults.still_running(faults.read_board(self.board_path), build.RANK_PROGRAM):
+        for rank in faults.still_running(faults.read_board(self.board_path), build.rank_program().name):
             rank.kill()
 
     def _signal_group(self, number: int):
@@ -335,8 +335,8 @@ def run(job: Job, on_record: Callable[[dict], None] = lambda record: None) -> Ou
 
 
 def _failed_record(job: Job, fault: faults.Fault) -> dict:
-    order = fault.order if fault.order is not None and 0 <= fault.order < len(job.configurations) else 0
-    return records.failed(job.configurations[order], fault, job.launch_id)
+    order = fault.order if fault.order is not None and 0 <= fault.order < len(job.requests) else 0
+    return records.failed(job.requests[order], fault, job.launch_id)
 
 
 def _messages(log: Sequence[str]) -> list[str]:

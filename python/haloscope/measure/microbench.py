@@ -35,6 +35,8 @@ class Micro:
     threads: int = 1
     fresh: bool = False
 
+    strategies = property(lambda self: (f"direct/{self.transport}",))
+
     @property
     def id(self) -> str:
         """A readable name; how long it is measured has no part in it."""
@@ -42,12 +44,10 @@ class Micro:
             f"{KIND},{self.transport},r{self.ranks}" + (f",n{self.nodes}" if self.nodes else "") + ",fresh" * self.fresh
         )
 
-    def line(self) -> str:
-        """The line of a configurations file that makes `haloscope-rank` measure this."""
-        return (
-            f"{KIND} --id {self.id} --transport {self.transport} --nodes {self.nodes} {'--fresh ' * self.fresh}"
-            f"--bytes {','.join(map(str, self.sizes))} --seconds {self.seconds:g} --repetitions {self.repetitions}"
-        )
+    def line(self) -> dict:
+        """Return the line of a requests file that makes the ranks measure this."""
+        how = {"fresh": self.fresh, "bytes": list(self.sizes), "seconds": self.seconds, "repetitions": self.repetitions}
+        return {"kind": KIND, "id": self.id, "request": self.request() | how}
 
     def request(self) -> dict:
         """What a `skipped` or `failed` record says of the request."""

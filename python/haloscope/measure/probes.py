@@ -14,6 +14,7 @@ import subprocess
 import time
 from pathlib import Path
 
+from haloscope import core
 from haloscope.core import build
 from haloscope.errors import USAGE, HaloscopeError
 from haloscope.measure import answers, launch
@@ -28,44 +29,15 @@ FIRST = "start"  # says only that ranks start at all
 CROWDED = "start,neighbor-cart-blocking,neighbor-cart-nonblocking,neighbor-cart-persistent,neighbor-graph-blocking," \
     "neighbor-graph-nonblocking,neighbor-graph-persistent,partitioned"  # fmt: skip
 
-# What a transport needs, by its option words; "" is what it needs in every form.
-NEEDS: dict[str, dict[str, tuple[str, ...]]] = {
-    "rma-fence": {"": ("rma-fence-put",), "get": ("rma-fence-get",)},
-    "rma-pscw": {"": ("rma-pscw-put",), "get": ("rma-pscw-get",)},
-    "rma-lock": {"": ("rma-lock-put",), "get": ("rma-lock-get",)},
-    "rma-lockall": {"": ("rma-lockall-put",), "get": ("rma-lockall-get",), "rget": ("rma-rget",)},
-    "neighbor": {
-        "": (),
-        "blocking": ("neighbor-graph-blocking",),
-        "persistent": ("neighbor-graph-persistent",),
-        None: ("neighbor-graph-nonblocking",),
-    },
-    "partitioned": {"": ("partitioned",)},
-    "shared": {"": ("shared-load-store", "shared-flags")},
-    "auto": {"": ("shared-load-store", "shared-flags")},
-    "aware": {"": ("device-aware",)},  # asked with a card where there is one
-}
 
-
-def needs(strategy: str) -> list[str]:
-    """Return the probes that a strategy relies on, those of both transports of a pair such as `shared+p2p`."""
-    found: list[str] = []
-    for part in strategy.partition("/")[2].split("+"):
-        name, _, words = part.partition(":")
-        table = NEEDS.get(name, {})
-        found += table.get("", ())
-        modes = [word for word in words.split(",") if word and word in table]
-        for mode in modes or ([None] if None in table else []):
-            found += table[mode]
-    return list(dict.fromkeys(found))
-
-
-def lacking(strategy: str) -> str:
-    """Return why this MPI cannot run a strategy, "" when it can or when nothing is known. May start the probes."""
-    wanted = needs(strategy)
-    failed = findings()["failed"] if wanted else {}
-    reasons = [f"{name}: {failed[name]}" for name in wanted if name in failed]
-    return f"this MPI does not do what strategy '{strategy}' relies on ({'; '.join(reasons)})" if reasons else ""
+def lacking(*strategies: str) -> str:
+    """Return why this MPI cannot run some strategies, "" when it can or when nothing is known. May start the probes."""
+    for strategy in dict.fromkeys(strategies):
+        wanted = core.find_strategy(strategy).probes
+        failed = findings()["failed"] if wanted else {}
+        if reasons := [f"{name}: {failed[name]}" for name in wanted if name in failed]:
+            return f"this MPI does not do what strategy '{strategy}' relies on ({'; '.join(reasons)})"
+    return ""
 
 
 def findings(names: str = "all") -> dict:

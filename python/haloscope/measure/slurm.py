@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from haloscope.errors import HaloscopeError, UsageProblem
-from haloscope.measure.sweep import Configuration
+from haloscope.measure.request import Request
 
 REPEATS = 3  # three runs in one job, as the thesis has them (Schroeter 2021, chapter 5)
 
@@ -30,7 +31,7 @@ cd "${{SLURM_SUBMIT_DIR:-.}}"
 export OMP_NUM_THREADS={threads}
 for repeat in {repeats}; do
   srun --ntasks={ranks} --ntasks-per-node={per_node} --cpu-bind={binding} --distribution=block:{distribution}{srun_extra} \\
-    "$HALOSCOPE_RANK" --configs {name}.configurations --output {name}.jsonl \\
+    "$HALOSCOPE_RANK" --requests {name}.requests.jsonl --output {name}.jsonl \\
     --launch-id "launch-$repeat" --expect-ranks {ranks}
 done
 """
@@ -38,11 +39,11 @@ done
 
 @dataclass(frozen=True)
 class Job:
-    """One job: configurations of one rank count on so many nodes. binding: what --cpu-bind gets (cores, threads)."""
+    """One job: requests for one rank count on so many nodes. binding: what --cpu-bind gets (cores, threads)."""
 
     name: str
     about: str
-    configurations: tuple[Configuration, ...]
+    requests: tuple[Request, ...]
     nodes: int
     minutes: int
     binding: str = "cores"
@@ -54,8 +55,8 @@ class Job:
 
     @property
     def ranks(self) -> int:
-        """Ranks of every configuration."""
-        return self.configurations[0].ranks
+        """Ranks of every request."""
+        return self.requests[0].ranks
 
     def script(self) -> str:
         """Return the text of the job script. Raises UsageProblem when the ranks do not fill the nodes evenly."""
@@ -63,8 +64,8 @@ class Job:
             raise UsageProblem(
                 f"{self.name}: {self.ranks} ranks cannot be spread evenly over {self.nodes} nodes; choose a divisor"
             )
-        if any(c.ranks != self.ranks for c in self.configurations):
-            raise UsageProblem(f"{self.name}: a job holds configurations of one rank count")
+        if any(r.ranks != self.ranks for r in self.requests):
+            raise UsageProblem(f"{self.name}: a job holds requests for one rank count")
         extra = [f"#SBATCH --partition={self.partition}"] * bool(self.partition)
         extra += [f"#SBATCH --account={self.account}"] * bool(self.account)
         return TEMPLATE.format(
@@ -73,7 +74,7 @@ class Job:
             nodes=self.nodes,
             ranks=self.ranks,
             per_node=self.ranks // self.nodes,
-            threads=max(c.threads for c in self.configurations),
+            threads=max(r.threads for r in self.requests),
             time=f"{self.minutes // 60:02}:{self.minutes % 60:02}:00",
             extra="\n".join([*extra, ""]) if extra else "",
             repeats=" ".join(str(i + 1) for i in range(self.repeats)),
@@ -83,19 +84,19 @@ class Job:
         )
 
     def lines(self) -> str:
-        """Return the text of the job's configurations file."""
-        return "".join(c.line() + "\n" for c in self.configurations)
+        """Return the text of the job's requests file."""
+        return "".join(json.dumps(r.line()) + "\n" for r in self.requests)
 
 
 def write(jobs: Sequence[Job], folder: Path) -> list[Path]:
-    """Write each job's script and configurations into `folder`, and `submit.sh`, which submits all of them.
+    """Write each job's script and requests into `folder`, and `submit.sh`, which submits all of them.
 
     Returns the files. Raises HaloscopeError when they cannot be written.
     """
     files = {}
     for job in jobs:
         files[f"{job.name}.sbatch"] = job.script()
-        files[f"{job.name}.configurations"] = job.lines()
+        files[f"{job.name}.requests.jsonl"] = job.lines()
     files["submit.sh"] = '#!/bin/bash\nset -e\ncd "$(dirname "$0")"\n' + "".join(
         f"sbatch {j.name}.sbatch\n" for j in jobs
     )

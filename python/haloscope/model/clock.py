@@ -63,6 +63,8 @@ class Clock:
         self.done_at: list[dict] = [{} for _ in tracks]
         self.joined: list[list[_Actor]] = [[] for _ in tracks]
         self.waiting: list[_Actor] = []  # at a barrier
+        self.given: dict[tuple[int, int], int] = defaultdict(int)  # (track, reduction) -> how often it gave its numbers
+        self.meetings: dict[tuple[int, int], list[float]] = defaultdict(list)  # (reduction, number) -> when tracks did
         self.lanes: list[dict[str, _Actor]] = [{} for _ in tracks]
         self.state = ["busy"] * len(tracks)  # of the lane beside sweeps: busy, idle, helping
         self.sweeping: list[list | None] = [None] * len(tracks)  # [actor, seconds by state, part left, since]
@@ -190,6 +192,27 @@ class Clock:
             met.log.append((met.since, now, "wait"))
             self.at(now, met)
         self.waiting = []
+
+    def on_reduce(self, now, actor, action):
+        number = self.given[actor.track, action.reduction]
+        self.given[actor.track, action.reduction] += 1
+        meeting = self.meetings[action.reduction, number]
+        meeting.append(now)
+        if len(meeting) == len(self.tracks):
+            self.wake(now, ("reduced", action.reduction, number))
+        self.at(now, actor)
+
+    def on_reduced(self, now, actor, action):
+        """Until the numbers that the track gave last have come together; at once when it has given none."""
+        number = self.given[actor.track, action.reduction] - 1
+        if number < 0:
+            return self.at(now, actor)
+        meeting = self.meetings[action.reduction, number]
+        if len(meeting) < len(self.tracks):
+            return self.block(actor, ("reduced", action), ("reduced", action.reduction, number))
+        late = max(actor.since, meeting[-1])
+        end = max(actor.since, meeting[-1] + action.collective_s)
+        self.spend(now, actor, [(actor.since, late, "wait"), (late, end, "reduction")], end)
 
     def on_round(self, now, actor, _):
         self.logs[actor.track].ends.append(now)

@@ -29,7 +29,8 @@ class Prediction:
 
     interval: 90 % interval from those of the profile's parameters and its discrepancy, None where it has no intervals. terms: parts along the critical path of the slowest class of ranks, which add up to time_s. busy: the same terms
     hidden or not. worst_rank: the first rank of that class; worst_node: the one that sends most bytes to other nodes.
-    messages, bytes, message_bytes: what the worst rank sends in one exchange, in all and the least and largest. outside: costs asked for beyond what was calibrated.
+    messages, bytes, message_bytes: what the worst rank sends in the exchanges of all stages, in all and the least and
+    largest. outside: costs asked for beyond what was calibrated.
     """
 
     choice: core.Choice
@@ -60,16 +61,15 @@ class Setting:
     """What a choice leaves open about how it is run.
 
     placement: a rule of `placement.RULES`; active: most cores in use per socket (None: all); custom: node and socket of each
-    rank for rule `custom`; tiles: of schedule `split` (0: its default); barrier before each exchange; reductions:
-    all-reduces per time step.
+    rank for rule `custom`; reductions: all-reduces per time step beside those of the app; repeats: how often a stage that
+    repeats is carried out per time step.
     """
 
     placement: str = "fill"
     active: int | None = None
     custom: Sequence[tuple[int, int]] = ()
-    tiles: int = 0
-    barrier: bool = False
     reductions: int = 0
+    repeats: int = 1
 
 
 PLAINLY = Setting()
@@ -111,14 +111,14 @@ class Case:
         if reason := core.illegal(dataclasses.replace(choice, nodes=nodes)):  # now that it is known how many there are
             raise UsageProblem(reason)
         self.kinds = ranks.kinds_of(choice)
-        self.programs = [_programs(choice, kind.plan, setting) for kind in self.kinds]
-        self.steps = sum(program.steps for program in self.programs[0].body)
+        self.programs = [_programs(choice, kind, setting) for kind in self.kinds]
+        self.steps = self.programs[0].steps
         overlap = profile.data.get("overlap", {})
         self.eager = overlap.get("rendezvous_from_bytes", math.inf)
         self.efficiency = overlap.get("efficiency", {}).get(choice.schedule, 1.0)
-        transport, _ = surcharge.transports_of(choice.strategy)
-        self.given_held = overlap.get("held_of", {}).get(transport, overlap.get("held", {}))
-        if not (self.given_held or overlap.keys() - {"held_of"}) and choice.schedule != "bulk":
+        near = [surcharge.transports_of(choice.strategy_of(stage.name))[0] for stage in core.step_of(choice).stages]
+        self.given_held = [overlap.get("held_of", {}).get(t, overlap.get("held", {})) for t in near]  # by stage
+        if not (any(self.given_held) or overlap.keys() - {"held_of"}) and choice.schedule != "bulk":
             self.notes.append(
                 "overlap not measured: messages between nodes are taken to travel by themselves, those inside nodes but for "
                 "their bytes, which the receiver copies"
@@ -130,13 +130,13 @@ class Case:
         return ranks.classes_of(self.kinds, self.place, profile, at_once, self.node, singly)
 
     @functools.cache  # noqa: B019  (a case lives as long as its prediction)
-    def held(self, near: str, flight: float) -> float:
+    def held(self, stage: int, near: str, flight: float) -> float:
         """Return the part of a message's flight (seconds) that its receiver must spend in a call, 0 to 1.
 
         The profile's, else: between nodes nothing, inside a node all but the latency, since cores copy the bytes.
         """
-        if near in self.given_held or near == "network":
-            return self.given_held.get(near, 0.0)
+        if near in self.given_held[stage] or near == "network":
+            return self.given_held[stage].get(near, 0.0)
         return max(0.0, 1 - network.message_time(self.profile, near, 0) / flight) if flight > 0 else 0.0
 
     def slowest(self, found: list[ranks.RankClass], prices: price.Prices) -> list[ranks.RankClass]:
@@ -175,31 +175,57 @@ class Case:
         return dataclasses.replace(c, sources=sources)
 
     def track(self, c: ranks.RankClass, prices: price.Prices, flights: Sequence[float] = (), sources=None) -> Track:
-        """Return a class's priced program. flights, sources: to use instead of its own."""
+        """Return a class's priced programs. flights, sources: to use instead of its own."""
         kind, programs = self.kinds[c.kind], self.programs[c.kind]
-        flights = prices.said(c.near, flights or c.flights)
-        held = [self.held(near, flight) for near, flight in zip(c.near, flights, strict=True)]
-        where = price.Where(c.ranks_on_socket, c.far, flights, held, int(self.ranks_on_device()[c.rank]))
-
-        def priced(program, copies):
-            return price.actions(program, kind.plan, prices, where, kind.traffic, copies)
-
+        flights = prices.flight_times(c.near, flights or c.flights)
+        sharing = int(self.ranks_on_device()[c.rank])
+        wheres = [self._where(c, stage, flights, sharing) for stage in range(len(kind.plans))]
         body: tuple[Action, ...] = ()
-        for program, copies in zip(programs.body, programs.copies, strict=True):
-            body += _shifted(priced(program, copies), len(body))
+        ends: list[int] = []
+        for stage, program, copies in programs.body:
+            body += _shifted(self.priced(kind, stage, program, copies, prices, wheres[stage]), len(body))
+            ends.append(len(body))
         if self.setting.reductions:
             seconds = self.setting.reductions * self.steps * network.allreduce_time(prices.profile, self.choice.ranks)
             last = tuple(i for i, a in enumerate(body) if not a.comm)[-1:]
             body += (Action("barrier", True, last, (("reduction", seconds),)),)
+            ends[-1] += 1
+        first = wheres[0]
+        opening = self.priced(kind, 0, programs.opening, (), prices, first) if programs.opening else ()
         return Track(
             body=body,
-            flights=price.flights(kind.plan, prices, where, kind.traffic, self.eager),
+            ends=tuple(ends),
+            flights=self.flights(kind, prices, wheres),
             sources=c.sources if sources is None else sources,
-            opening=priced(programs.opening, ()) if programs.opening else (),
-            comm_thread=programs.body[0].comm_thread and self.choice.threads > 1,
+            opening=opening,
+            comm_thread=programs.body[0][1].comm_thread and self.choice.threads > 1,
             efficiency=self.efficiency,
             notice_s=prices.device.notice_s if prices.device else 0.0,
         )
+
+    def _where(self, c: ranks.RankClass, stage: int, flights: Sequence[float], sharing: int) -> price.Where:
+        """Return where a rank of a class is, as far as the messages of one stage are concerned."""
+        of_stage = self.kinds[c.kind].messages_of(stage)
+        flights, near = flights[of_stage], c.near[of_stage]
+        held = [self.held(stage, place, flight) for place, flight in zip(near, flights, strict=True)]
+        return price.Where(c.ranks_on_socket, c.far[of_stage], flights, held, sharing)
+
+    def priced(self, kind: ranks.Kind, stage: int, program, copies, prices: price.Prices, where: price.Where):
+        """Return the priced operations of a program of one stage; messages by their numbers among those of all stages."""
+        of_stage = kind.messages_of(stage)
+        found = price.actions(program, kind.plans[stage], prices.stages[stage], where, kind.traffic[of_stage], copies)
+        if not of_stage.start:
+            return found
+        return tuple(dataclasses.replace(a, messages=tuple(m + of_stage.start for m in a.messages)) for a in found)
+
+    def flights(self, kind: ranks.Kind, prices: price.Prices, wheres: Sequence[price.Where]) -> dict:
+        """Return how long each outgoing message of any stage travels."""
+        found = {}
+        for stage, where in enumerate(wheres):
+            of_stage, plan = kind.messages_of(stage), kind.plans[stage]
+            own = price.flights(plan, prices.stages[stage], where, kind.traffic[of_stage], self.eager)
+            found |= {m + of_stage.start: flight for m, flight in own.items()}
+        return found
 
     @functools.cache  # noqa: B019  (a case lives as long as its prediction)
     def ranks_on_device(self) -> np.ndarray:
@@ -291,24 +317,30 @@ class _Programs:
     """The programs that a rank repeats, those of one round one after another, and the one it starts with."""
 
     opening: core.Program | None
-    body: tuple[core.Program, ...]
-    copies: tuple[tuple[core.Traffic, ...], ...]  # by program, of its copy sets
+    body: tuple[tuple[int, core.Program, tuple[core.Traffic, ...]], ...]  # stage, program, traffic of its copy sets
+    steps: int  # time steps of a round
     at_once: float  # largest part of a round's messages that one operation sends
 
 
-def _programs(choice: core.Choice, plan: core.Plan, setting: Setting) -> _Programs:
-    options = dataclasses.replace(core.schedule_options(choice), barrier=setting.barrier)
-    if setting.tiles:
-        options = dataclasses.replace(options, tiles=setting.tiles)
+def _programs(choice: core.Choice, kind: ranks.Kind, setting: Setting) -> _Programs:
+    step, body, opening = core.step_of(choice), [], None
+    for stage, plan in enumerate(kind.plans):
+        options = core.schedule_options(choice, stage)
+        series = ("entry", "body") if core.find_schedule(choice.schedule).in_place else ("whole",)
+        made = [_program(choice, step, stage, plan, options, part) for part in series]
+        if len(made) > 1:
+            opening = _program(choice, step, stage, plan, options, "opening")[1]
+        body += made * (setting.repeats if step.stages[stage].repeats else 1)
+    steps = 1 if len(kind.plans) > 1 or step.stages[0].repeats else sum(program.steps for _, program, _ in body)
+    at_once = max(_at_once(program, kind.plans[stage]) for stage, program, _ in body)
+    return _Programs(opening, tuple(body), steps, at_once)
 
-    def make(series: str) -> core.Program:
-        return core.make_program(choice.schedule, plan, dataclasses.replace(options, series=series))
 
-    opening = make("opening")
-    in_series = opening.steps == 0  # other schedules have one program, whatever is asked for
-    body = (make("entry"), make("body")) if in_series else (opening,)
-    copies = tuple(tuple(core.copy_traffic(p, plan, s) for s in range(len(p.copy_sets))) for p in body)
-    return _Programs(opening if in_series else None, body, copies, max(map(_at_once, body, [plan] * len(body))))
+def _program(
+    choice: core.Choice, step: core.Step, stage: int, plan: core.Plan, options: core.ScheduleOptions, series: str
+):
+    program = core.make_program(choice.schedule, step, plan, dataclasses.replace(options, series=series), stage)
+    return stage, program, tuple(core.copy_traffic(program, plan, s) for s in range(len(program.copy_sets)))
 
 
 def _at_once(program: core.Program, plan: core.Plan) -> float:

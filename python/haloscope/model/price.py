@@ -16,18 +16,31 @@ from dataclasses import dataclass
 
 from haloscope import core
 from haloscope.errors import NotAvailable
-from haloscope.measure.sweep import BOXES
 from haloscope.model import network, price_device, segments
 from haloscope.model.compose import Action, Flight
 from haloscope.model.profile import Profile
 from haloscope.model.surcharge import CONTIGUOUS_FROM, PLAIN, Surcharge, stride_class, surcharge, transports_of
 
-SHARED_FROM = 4096  # cells: smaller sweeps are not shared by a team (Runner::sweep_alone)
-
 
 def kernel_of(choice: core.Choice) -> str:
-    """Return the name of a choice's kernel in profiles, APP/FORM/REAL."""
-    return f"{choice.app}/{choice.form or core.forms(choice.app)[0]}/{choice.real}"
+    """Return the name of a choice's kernels in profiles, APP/FORM/REAL."""
+    return f"{choice.app}/{choice.form or core.find_app(choice.app).forms[0]}/{choice.real}"
+
+
+def sweeps_of(choice: core.Choice, stage: int) -> list[str]:
+    """Return the names in profiles of the sweeps of a stage: its kernel's, and :STAGE/SWEEP where a step has several."""
+    step = core.step_of(choice)
+    if step.single:
+        return [kernel_of(choice)]
+    one = step.stages[stage]
+    return [f"{kernel_of(choice)}:{one.name}/{sweep.name}" for sweep in one.sweeps]
+
+
+def require_kernels(profile: Profile, choice: core.Choice) -> None:
+    """Raise NotAvailable when a profile lacks the cost of a sweep of the choice's app."""
+    for stage in range(len(core.step_of(choice).stages)):
+        for name in sweeps_of(choice, stage):
+            profile.kernel(name)
 
 
 @dataclass(frozen=True)
@@ -79,9 +92,9 @@ class Range:
 
 
 class Prices:
-    """The prices of one choice on one machine.
+    """The prices of one choice on one machine: those that all stages share, and `stages`.
 
-    Raises NotAvailable when the profile lacks the kernel, the transport or, once something is packed, its cost.
+    Raises NotAvailable when the profile lacks a kernel, a transport or, once something is packed, its cost.
     """
 
     def __init__(self, profile: Profile, choice: core.Choice):
@@ -89,23 +102,12 @@ class Prices:
         self.dims = len(choice.cells)
         self.device = choice.device and price_device.DevicePrices(profile, choice, kernel_of(choice), self.range.check)
         # Messages leave from buffers that a device has packed, by plain MPI.
-        self.buffered = on_device = bool(self.device) and choice.schedule not in BOXES
-        near, between = (PLAIN, PLAIN) if on_device else transports_of(choice.strategy)
-        near_cost = surcharge(profile, near)
-        self.surcharges = (near_cost, near_cost if between == near else surcharge(profile, between))
-        self.kernel_name = kernel_of(choice)
-        self.kernel = {} if on_device else profile.kernel(self.kernel_name)
-        self.fused = {} if on_device else profile.fused_kernel(self.kernel_name)
-        if choice.region == "blocked" and choice.depth > 1 and not self.fused and not on_device:
-            raise NotAvailable(
-                f"profile '{profile.name}' has no cost of sweeps of '{self.kernel_name}' that are fused in the cache; "
-                f"calibrate the machine, or choose region full or shrink"
-            )
+        self.buffered = core.messages_on_device(choice)
         self.steps = Steps(**{k: v for k, v in profile.data.get("steps", {}).items() if k != "interval"})
         self._copying: dict = {}
-        self._sweeping: dict = {}
+        self.stages = [StagePrices(self, choice, stage) for stage in range(len(core.step_of(choice).stages))]
 
-    def said(self, near: Sequence[str], flights: Sequence[float]) -> Sequence[float]:
+    def flight_times(self, near: Sequence[str], flights: Sequence[float]) -> Sequence[float]:
         """Return how long messages travel: as given, or as empty ones do where a device writes to its neighbour and they only
         say so. near: locality class of each peer."""
         if not (self.device and self.device.writes_there):
@@ -129,24 +131,62 @@ class Prices:
             self._copying[key] = min(segments.evaluate_at(table, count, amount) for count in counts)
         return self._copying[key]
 
-    def sweep(self, cells: int, block: int, workers: int, active: float, levels: int = 1) -> float:
-        """Return the seconds in which `workers` threads sweep so many cells, with `active` cores of the socket busy.
+
+class StagePrices:
+    """The prices of one stage: of its sweeps, of its strategy's messages, of its reductions."""
+
+    def __init__(self, common: Prices, choice: core.Choice, stage: int):
+        self.common, self.number = common, stage
+        step = core.step_of(choice)
+        one, profile = step.stages[stage], common.profile
+        near, between = (PLAIN, PLAIN) if common.buffered else transports_of(choice.strategy_of(one.name))
+        near_cost = surcharge(profile, near)
+        self.surcharges = (near_cost, near_cost if between == near else surcharge(profile, between))
+        names = [] if common.buffered else sweeps_of(choice, stage)
+        self.kernels = [profile.kernel(name) for name in names]
+        self.fused = [profile.fused_kernel(name) for name in names]
+        if choice.substeps == "blocked" and choice.depth > 1 and not all(self.fused):
+            raise NotAvailable(
+                f"profile '{profile.name}' has no cost of sweeps of '{names[0]}' that are fused in the cache; "
+                f"calibrate the machine, or choose substeps full or shrink"
+            )
+        self.first_reduction = sum(len(other.reductions) for other in step.stages[:stage])
+        # Ranks of a pipeline are in different steps: their numbers go along with the lines, and nobody meets.
+        pipelined = core.find_schedule(choice.schedule).in_place
+        self.meets, self.ranks = not pipelined, choice.ranks
+        self.waits = [r.mode == "blocking" or choice.ranks == 1 for r in one.reductions]
+        self._sweeping: dict = {}
+
+    @functools.cached_property
+    def collective_s(self) -> float:
+        """Seconds of a reduction from the last rank's numbers to every rank's having them."""
+        return network.allreduce_time(self.common.profile, self.ranks) if self.ranks > 1 else 0.0
+
+    def sweep(self, number: int, cells: int, block: int, workers: int, active: float, levels: int = 1) -> float:
+        """Return the seconds in which `workers` threads carry out one of the stage's sweeps on so many cells, with
+        `active` cores of the socket busy.
 
         block: cells of a whole step. levels: sweeps done at once; without a cost of that they cost what as many single
-        ones do, with one for another number what the nearest does. A piece of a block costs per cell what the block does, since the step before has left in
-        the cache what it has of the block, not of the piece; only the fixed time of a call is the piece's own.
+        ones do, with one for another number what the nearest does. A piece of a block costs per cell what the block
+        does, since the step before has left in the cache what it has of the block, not of the piece; only the fixed time
+        of a call is the piece's own.
         """
         if cells == 0:
             return 0.0
-        key = (block, workers, active, levels)
+        key = (number, block, workers, active, levels)
         if key not in self._sweeping:
-            share, kernel = block / workers, self.kernel
-            if levels > 1 and self.fused:
-                self.range.check("sweeps done at once", levels, min(self.fused), max(self.fused) + 1)
-                kernel = self.fused[min(self.fused, key=lambda known: abs(math.log(known / levels)))]
-            self.range.check("active cores per socket", active, min(kernel), max(kernel) + 1)
+            share, kernel, fused, note = (
+                block / workers,
+                self.kernels[number],
+                self.fused[number],
+                self.common.range.check,
+            )
+            if levels > 1 and fused:
+                note("sweeps done at once", levels, min(fused), max(fused) + 1)
+                kernel = fused[min(fused, key=lambda known: abs(math.log(known / levels)))]
+            note("active cores per socket", active, min(kernel), max(kernel) + 1)
             law = kernel[min(kernel, key=lambda count: abs(count - active))]
-            self.range.check("cells per thread", share, law[0].start, law[-1].end)
+            note("cells per thread", share, law[0].start, law[-1].end)
             whole = max(0.0, segments.evaluate_at(kernel, active, share))
             fixed = min(whole, max(0.0, segments.evaluate_at(kernel, active, 0)))
             self._sweeping[key] = fixed, (whole - fixed) / block
@@ -158,15 +198,15 @@ class Prices:
     ) -> MessagePrice:
         """Return the price of one message. flight: seconds it travels; far: it goes to another node; block_bytes: of one
         slot of the block that it leaves."""
-        extra = self.surcharges[far]
-        if self.buffered:
+        extra, copying = self.surcharges[far], self.common.copying
+        if self.common.buffered:
             traffic = core.Traffic(traffic.bytes, traffic.bytes, True)
-        packing = 0.0 if traffic.in_place else self.copying(traffic, threads, block_bytes)
+        packing = 0.0 if traffic.in_place else copying(traffic, threads, block_bytes)
         added = extra.of_message(traffic)
         copies = 0.0
         if extra.copies:
             whole = core.Traffic(traffic.bytes, CONTIGUOUS_FROM, True)
-            copies = extra.copies * self.copying(whole, threads, block_bytes)
+            copies = extra.copies * copying(whole, threads, block_bytes)
         pack, left = _less(packing, added)
         flight, left = _less(flight, left)
         unpack, _ = _less(packing, left)
@@ -205,7 +245,7 @@ class Where:
 def actions(
     program: core.Program,
     plan: core.Plan,
-    prices: Prices,
+    prices: StagePrices,
     where: Where,
     traffic: Sequence[core.Traffic],
     copies: Sequence,
@@ -218,13 +258,15 @@ def actions(
     return tuple(map(pricing.action, program.ops))
 
 
-def flights(plan: core.Plan, prices: Prices, where: Where, traffic: Sequence, eager: float) -> Mapping[int, Flight]:
+def flights(
+    plan: core.Plan, prices: StagePrices, where: Where, traffic: Sequence, eager: float
+) -> Mapping[int, Flight]:
     """Return how long each outgoing message travels; those of `eager` bytes or more advance only inside calls."""
     found = {}
     size = slot_bytes(plan)
     for m, message in enumerate(plan.messages):
         if message.out:
-            price = prices.message(traffic[m], where.flights[m], where.far[m], prices.threads, size)
+            price = prices.message(traffic[m], where.flights[m], where.far[m], prices.common.threads, size)
             found[m] = Flight(price.flight, message.bytes < eager, where.held[m] * price.flight)
     return found
 
@@ -244,23 +286,24 @@ def piece_counts(region: core.Box, plan: core.Plan, dims: int) -> tuple[int, flo
 class _Pricing:
     def __init__(self, program, plan, prices, where, traffic, copies):
         self.program, self.plan, self.prices, self.where = program, plan, prices, where
+        self.common = common = prices.common
         self.copies, self.traffic, self.slot_bytes = copies, traffic, slot_bytes(plan)
-        self.packers = 1 if program.comm_thread else prices.threads
+        self.packers = 1 if program.comm_thread else common.threads
         self.incoming = sum(not m.out for m in plan.messages)
-        steps: dict[int, int] = {}
+        cells: Counter = Counter()  # by step and sweep
         for sweep in program.sweeps:
-            steps[sweep.step] = steps.get(sweep.step, 0) + sweep.cells
-        self.block = max(steps.values(), default=0)
-        self.pieces = Counter(sweep.step for sweep in program.sweeps if sweep.region.volume)
+            cells[sweep.step, sweep.number] += sweep.cells
+        self.block = max(cells.values(), default=0)
+        self.pieces = Counter((sweep.step, sweep.number) for sweep in program.sweeps if sweep.region.volume)
         others = sum(op.kind != "sweep" for op in program.ops)
-        cost = prices.steps
+        cost = common.steps
         self.overhead = (cost.per_program_s + cost.per_operation_s * len(program.ops)) / max(1, others)
         waits = sum(op.kind == "wait" for op in program.ops)
         peers = {m.peer for m in plan.messages if m.out}
-        self.far = self.slot_bytes >= prices.profile.cache_limit
+        self.far = self.slot_bytes >= common.profile.cache_limit
         self.waiting = 0.0 if program.device else cost.waiting(len(peers), self.far) / max(1, waits)
-        self.streams = prices.device and price_device.StreamActions(
-            program, prices.device, where.ranks_on_device, traffic, copies
+        self.streams = common.device and price_device.StreamActions(
+            program, common.device, where.ranks_on_device, traffic, copies
         )
         self.messages = [
             prices.message(t, f, far, self.packers, self.slot_bytes)
@@ -275,29 +318,37 @@ class _Pricing:
         kind = op.kind if op.kind in ("sweep", "send", "wait", "complete", "progress", "barrier") else "work"
         priced = [*getattr(self, op.kind)(op, messages), ("runner", self.overhead)]
         parts = tuple((term, s) for term, s in priced if s > 0)
+        if op.kind in ("reduce", "reduced") and self.prices.meets:
+            return self.reduction(op, parts)
         seconds = self.sweeping(self.program.sweeps[op.target], op) if op.kind == "sweep" else (0.0, 0.0, 0.0)
         return Action(kind, op.lane == "comm", op.after, parts, messages, seconds)
 
     def nothing(self, op, messages):
         return ()
 
-    barrier = complete = sweep = nothing
+    barrier = complete = sweep = reduce = reduced = nothing
+
+    def reduction(self, op, parts) -> Action:
+        """Giving numbers to a reduction, or waiting for them."""
+        number, prices = op.target, self.prices
+        return Action(op.kind, False, op.after, parts, reduction=prices.first_reduction + number,
+                      collective_s=prices.collective_s, waits=prices.waits[number])  # fmt: skip
 
     def progress(self, op, messages):
-        return [("synchronisation", self.prices.profile.data.get("overlap", {}).get("call_s", 0.0))]
+        return [("synchronisation", self.common.profile.data.get("overlap", {}).get("call_s", 0.0))]
 
     def post(self, op, messages):
         share = len(messages) / self.incoming if self.incoming else 1.0
         return [("synchronisation", share * sum(s.per_exchange_s for s in self.used(range(len(self.messages)))))]
 
     def copy(self, op, messages):
-        return [("copy", self.prices.copying(self.copies[op.target], self.packers, self.slot_bytes, "copy"))]
+        return [("copy", self.common.copying(self.copies[op.target], self.packers, self.slot_bytes, "copy"))]
 
     def ring(self, op, messages):
         """The host's part in giving cells to a device's block, or in taking them."""
         size, run_bytes = self.streams.ring(op.target)
         traffic = core.Traffic(round(size), max(1, round(run_bytes)), False)
-        return [("pack" if op.kind == "gather" else "unpack", self.prices.copying(traffic, 1, self.slot_bytes))]
+        return [("pack" if op.kind == "gather" else "unpack", self.common.copying(traffic, 1, self.slot_bytes))]
 
     gather = scatter = ring
 
@@ -334,22 +385,22 @@ class _Pricing:
 
     def piece(self, sweep: core.Sweep) -> float:
         """Return the seconds by which a part of a block takes longer than its share of a sweep of the whole block."""
-        if self.pieces[sweep.step] < 2 or not sweep.region.volume:
+        if self.pieces[sweep.step, sweep.number] < 2 or not sweep.region.volume:
             return 0.0
-        lowest, rows = piece_counts(sweep.region, self.plan, self.prices.dims)
-        cost = self.prices.steps
+        lowest, rows = piece_counts(sweep.region, self.plan, self.common.dims)
+        cost = self.common.steps
         far = cost.per_far_piece_row_s * self.far
         return cost.per_piece_s + cost.per_piece_cell_s * lowest + (cost.per_piece_row_s + far) * rows
 
     def sweeping(self, sweep: core.Sweep, op: core.Op) -> tuple[float, float, float]:
-        threads, ranks, cells = self.prices.threads, self.where.ranks_on_socket, sweep.region.volume * sweep.levels
+        threads, ranks, cells = self.common.threads, self.where.ranks_on_socket, sweep.region.volume * sweep.levels
 
         def by(workers: int, busy: int) -> float:
-            cores = min(ranks * busy, self.prices.profile.machine["cores_per_socket"])
-            alone = self.prices.sweep(cells, self.block, workers, cores, sweep.levels)
+            cores = min(ranks * busy, self.common.profile.machine["cores_per_socket"])
+            alone = self.prices.sweep(sweep.number, cells, self.block, workers, cores, sweep.levels)
             return alone + self.piece(sweep) / workers
 
         if not self.program.comm_thread:
-            alone = sweep.region.volume < SHARED_FROM and sweep.into != op.slot
+            alone = sweep.region.volume < core.shared_sweep_cells() and not sweep.in_place
             return 0.0, 0.0, by(1, 1) if alone else by(threads, threads)
         return by(threads - 1, threads), by(threads - 1, threads - 1), by(threads, threads)

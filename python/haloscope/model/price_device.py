@@ -49,14 +49,14 @@ class DevicePrices:
         self.element = ELEMENT_BYTES[choice.real]
         self.writes_there = transport == "ipc"  # to its neighbour's memory: messages only say so
         self.kernel = segments.by_count(self._of("kernels", kernel), "cells")
-        fused = self._of("fused", kernel) if choice.region == "blocked" and choice.depth > 1 else {}
+        fused = self._of("fused", kernel) if choice.substeps == "blocked" and choice.depth > 1 else {}
         self.fused = {int(levels): segments.by_count(table, "cells") for levels, table in fused.items()}
         where = PAGEABLE if PAGEABLE in words.split(",") else PINNED
         self.copies = {way: segments.by_count(self.data[way][where]) for way in ("d2h", "h2d")}
         self.packing = segments.by_count(self.data["pack"])
         self.conflict = min(self.data.get("conflict", 1.0), MOST_CONFLICT)
         self.hand_s, self.notice_s = self.data.get("operation_s", 0.0), self.data.get("notice_s", 0.0)
-        self.graph = choice.graph
+        self.capture = choice.capture
 
     def _of(self, section: str, kernel: str) -> Mapping:
         if kernel not in self.data.get(section, {}):
@@ -111,7 +111,7 @@ class StreamActions:
     ):
         self.program, self.prices, self.sharing = program, prices, sharing
         self.traffic, self.copies = traffic, copies
-        together = sum(map(on_stream, program.ops)) if prices.graph else 1  # operations that are handed over at once
+        together = sum(map(on_stream, program.ops)) if prices.capture else 1  # operations that are handed over at once
         self.hand_s = prices.hand_s / max(1, together)
 
     def action(self, op: core.Op) -> Action:

@@ -5,6 +5,7 @@ Arrays over all ranks, so that a hundred thousand of them take a second; one pla
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -22,12 +23,19 @@ MOST_APART = 32  # classes that are told apart by their peers' classes alone
 
 @dataclass(frozen=True)
 class Kind:
-    """Ranks with one plan: that of the first, its messages' traffic, the ranks, and their peers (ranks x messages)."""
+    """Ranks with equal plans: those of the first rank by stage, all their messages as of one `plan` with their traffic, the
+    ranks, and their peers (ranks x messages). Rounds of a later stage come after those of the ones before."""
 
+    plans: tuple[core.Plan, ...]
     plan: core.Plan
     traffic: tuple[core.Traffic, ...]
     members: np.ndarray
     peers: np.ndarray
+
+    def messages_of(self, stage: int) -> slice:
+        """Return which messages are those of a stage."""
+        first = sum(len(plan.messages) for plan in self.plans[:stage])
+        return slice(first, first + len(self.plans[stage].messages))
 
 
 @dataclass(frozen=True)
@@ -55,20 +63,34 @@ def kinds_of(choice: core.Choice) -> tuple[Kind, ...]:
     Choices that move the same between the same ranks, such as those of several transports, share the answer.
     """
     layout = core.make_layout(choice)
-    return _kinds(layout.cells, layout.ranks, layout.periodic, core.exchange_spec(choice))
+    stages = range(len(core.step_of(choice).stages))
+    return _kinds(layout.cells, layout.ranks, layout.periodic, tuple(core.exchange_spec(choice, s) for s in stages))
 
 
 @functools.lru_cache(maxsize=4)
-def _kinds(cells, process_grid, periodic, spec: core.ExchangeSpec) -> tuple[Kind, ...]:
+def _kinds(cells, process_grid, periodic, specs: tuple[core.ExchangeSpec, ...]) -> tuple[Kind, ...]:
     layout = core.Layout(cells, process_grid, periodic)
     classes = core.plan_classes(layout)
     order = np.argsort(classes, kind="stable")
     found = []
     for members in np.split(order, np.flatnonzero(np.diff(classes[order])) + 1):
-        plan = core.make_plan(layout, int(members[0]), spec)
-        traffic = tuple(core.message_traffic(plan, m) for m in range(len(plan.messages)))
-        found.append(Kind(plan, traffic, members, core.peers(layout, plan, members)))
+        plans = tuple(core.make_plan(layout, int(members[0]), spec) for spec in specs)
+        traffic = tuple(core.message_traffic(plan, m) for plan in plans for m in range(len(plan.messages)))
+        peers = np.concatenate([core.peers(layout, plan, members) for plan in plans], axis=1)
+        found.append(Kind(plans, _joined(plans), traffic, members, peers))
     return tuple(found)
+
+
+def _joined(plans: Sequence[core.Plan]) -> core.Plan:
+    """Return one plan with the messages of all stages, their rounds one after another."""
+    if len(plans) == 1:
+        return plans[0]
+    messages, rounds = [], 0
+    for stage, plan in enumerate(plans):
+        tags = stage << 20  # messages between two ranks have tags of their own
+        messages += [dataclasses.replace(m, round=m.round + rounds, tag=m.tag + tags) for m in plan.messages]
+        rounds += plan.rounds
+    return dataclasses.replace(plans[0], messages=tuple(messages), rounds=rounds)
 
 
 def classes_of(

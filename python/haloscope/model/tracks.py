@@ -23,11 +23,13 @@ STREAMS = SWEEP_STREAM, HALO_STREAM = "sweep_stream", "halo_stream"  # of a devi
 class Action:
     """One priced operation.
 
-    kind: work, sweep, send, wait, complete, progress, barrier. comm: on the comm lane. after: actions that must have
+    kind: work, sweep, send, wait, complete, progress, barrier, reduce, reduced. comm: on the comm lane. after: actions that must have
     finished. parts: (term, seconds) that it keeps its thread busy. messages: ids that it sends, waits for or completes.
     sweep: seconds while the communication thread is busy, while it waits, and once it helps; without one only the last.
     stream: of a device, one of STREAMS, then `sweep` is by what the other stream does; "" = of the host. copying: it keeps
-    the device's copy engine busy, not its kernels. hand_s: seconds in which the host hands it over.
+    the device's copy engine busy, not its kernels. hand_s: seconds in which the host hands it over. reduction: number of
+    the one that `reduce` gives numbers to and `reduced` waits for; collective_s: seconds from the last rank's numbers to
+    every rank's having them; waits: `reduce` waits for them itself.
     """
 
     kind: str
@@ -39,6 +41,9 @@ class Action:
     stream: str = ""
     copying: bool = False
     hand_s: float = 0.0
+    reduction: int = -1
+    collective_s: float = 0.0
+    waits: bool = True
 
 
 @dataclass(frozen=True)
@@ -55,6 +60,7 @@ class Flight:
 class Track:
     """A class of ranks: `opening` is carried out once, `body` in every round.
 
+    ends: where each program of the body ends, () = it is one; a program begins when both lanes of the one before are done.
     flights: by id of an outgoing message. sources: by id of an incoming one, the (track number, outgoing id) it may come
     from; the last to arrive counts. efficiency: part of a travelling message's progress while the receiver computes.
     notice_s: how much later than a device the host knows that one of its operations is done.
@@ -67,12 +73,19 @@ class Track:
     comm_thread: bool = False
     efficiency: float = 1.0
     notice_s: float = 0.0
+    ends: tuple[int, ...] = ()
+
+    def programs(self) -> list[range]:
+        """Return the places of each program's actions in the body."""
+        ends = self.ends or (len(self.body),)
+        return [range(begin, end) for begin, end in zip((0, *ends), ends, strict=False)]
 
 
 def lanes(track: Track, rounds: int) -> dict:
     """Return a generator per lane that yields requests to the clock: "main", "comm" of a communication thread, STREAMS.
 
-    A request is (kind, what): work, copying, send, wait, complete, test, choose, barrier, sweep, after, done, join, round.
+    A request is (kind, what): work, copying, send, wait, complete, test, choose, barrier, reduce, reduced, sweep, after,
+    done, join, round.
     """
     if any(action.stream for action in track.body):
         return {"main": _feeder(track, rounds), **{name: _stream(track, rounds, name) for name in STREAMS}}
@@ -83,57 +96,84 @@ def lanes(track: Track, rounds: int) -> dict:
 
 def _one_thread(track: Track, rounds: int):
     """Both lanes on one control thread, as Runner::run_fork_join has it."""
-    for number in range(rounds + bool(track.opening)):
-        opens = track.opening and number == 0
-        actions = track.opening if opens else track.body
-        done = [False] * len(actions)
-        comm = [i for i, action in enumerate(actions) if action.comm]
-        place = 0
-        for i, action in enumerate(actions):
-            if action.comm:
-                continue
-            for before in action.after:
-                while not done[before]:
-                    yield from _perform(actions[comm[place]])
-                    done[comm[place]], place = True, place + 1
-            if action.kind == "progress":
-                yield "work", action.parts
-                while place < len(comm) and all(done[b] for b in actions[comm[place]].after):
-                    following = actions[comm[place]]
-                    asks = following.kind in ("wait", "complete")
-                    if following.kind == "barrier" or (asks and not (yield "test", following)):
-                        break
-                    yield from _perform(following)
-                    done[comm[place]], place = True, place + 1
-            else:
-                yield "work", (("compute", action.sweep[2]),)
-            done[i] = True
-        for i in comm[place:]:
-            yield from _perform(actions[i])
-        if not opens:
-            yield "round", None
+    if track.opening:
+        yield from _fork_join(track.opening, range(len(track.opening)))
+    for _ in range(rounds):
+        for program in track.programs():
+            yield from _fork_join(track.body, program)
+        yield "round", None
+
+
+def _fork_join(actions: Sequence[Action], program: range):
+    """One program: those actions with places in `program`."""
+    done: set[int] = set()
+    comm = [i for i in program if actions[i].comm]
+    place = 0
+    for i in program:
+        action = actions[i]
+        if action.comm:
+            continue
+        for before in action.after:
+            while before not in done:
+                yield from _perform(actions[comm[place]])
+                done.add(comm[place])
+                place += 1
+        if action.kind == "progress":
+            yield "work", action.parts
+            while place < len(comm) and done.issuperset(actions[comm[place]].after):
+                following = actions[comm[place]]
+                asks = following.kind in ("wait", "complete")
+                if following.kind == "barrier" or (asks and not (yield "test", following)):
+                    break
+                yield from _perform(following)
+                done.add(comm[place])
+                place += 1
+        elif action.reduction >= 0:
+            yield from _reduce(action)
+        else:
+            yield "work", (("compute", action.sweep[2]),)
+        done.add(i)
+    for i in comm[place:]:
+        yield from _perform(actions[i])
 
 
 def _comm_lane(track: Track, rounds: int):
     for number in range(rounds):
-        for i, action in enumerate(track.body):
-            if action.comm:
-                yield "after", (number, action.after)
-                yield from _perform(action)
-                yield "done", i
-        yield "join", None
+        for program in track.programs():
+            for i in program:
+                action = track.body[i]
+                if action.comm:
+                    yield "after", (number, action.after)
+                    yield from _perform(action)
+                    yield "done", i
+            yield "done", ("comm", program.start)
+            yield "join", None
 
 
 def _main_lane(track: Track, rounds: int):
     for number in range(rounds):
-        for i, action in enumerate(track.body):
-            if not action.comm:
+        for program in track.programs():
+            for i in program:
+                action = track.body[i]
+                if action.comm:
+                    continue
                 yield "after", (number, action.after)
                 if action.kind == "sweep":
                     yield "sweep", action.sweep
+                elif action.reduction >= 0:  # by the thread that communicates, once it has done that
+                    yield "after", (number, (("comm", program.start),))
+                    yield from _reduce(action)
                 yield "done", i
-        yield "join", None
+            yield "join", None
         yield "round", None
+
+
+def _reduce(action: Action):
+    yield "work", action.parts
+    if action.kind == "reduce":
+        yield "reduce", action
+    if action.kind == "reduced" or action.waits:
+        yield "reduced", action
 
 
 def _perform(action: Action):
@@ -160,8 +200,11 @@ def _feeder(track: Track, rounds: int):
             else:
                 own = [(left[name][0], actions[left[name][0]]) for name in ("comm", "main") if left[name]]
                 i = yield "choose", (number, [(i, a) for i, a in own if done.issuperset(a.after)])
-                yield from _perform(actions[i])
-                yield "work", (("compute", actions[i].sweep[2]),)
+                if actions[i].reduction >= 0:
+                    yield from _reduce(actions[i])
+                else:
+                    yield from _perform(actions[i])
+                    yield "work", (("compute", actions[i].sweep[2]),)
                 yield "done", i
                 left[_lane(actions[i])].pop(0)
             done.add(i)

@@ -10,12 +10,12 @@ import matplotlib
 matplotlib.use("Agg")
 import matplotlib.pyplot as plt
 
+from haloscope import core
 from haloscope.report import stats, tables
 
 INK, PALE, GRID = "#1f2933", "#7b8794", "#e4e7eb"
-SCHEDULE_COLOURS = {"bulk": "#4c78a8", "split": "#e4894b", "interleaved": "#54a27a", "comm-thread": "#b279a2"}
-REGION_COLOURS = {"full": "#4c78a8", "shrink": "#54a27a", "blocked": "#d1495b"}
-REGION_WORDS = {
+SUBSTEPS_COLOURS = {"full": "#4c78a8", "shrink": "#54a27a", "blocked": "#d1495b"}
+SUBSTEPS_WORDS = {
     "full": "full: every sub-step sweeps the whole halo",
     "shrink": "shrink: only what is still needed",
     "blocked": "blocked: sub-steps fused in cache",
@@ -105,7 +105,7 @@ def _speedup_bars(axes, rows: Sequence[tables.Row], baseline: tables.Row) -> Non
     labels = []
     for place, row in enumerate(ordered):
         gain = gains[row.id]
-        colour = SCHEDULE_COLOURS[row.request["schedule"]]
+        colour = core.find_schedule(row.request["schedule"]).colour
         faded = {"color": "none", "edgecolor": colour, "hatch": "////"} if row.oversubscribed else {"color": colour}
         axes.barh(place, gain.value, height=0.66, **faded)
         if row is not baseline:
@@ -130,13 +130,13 @@ def _speedup_bars(axes, rows: Sequence[tables.Row], baseline: tables.Row) -> Non
 def _depth_curve(axes, rows: Sequence[tables.Row], baseline: tables.Row) -> None:
     alike = [r for r in rows if all(r.request[k] == baseline.request[k] for k in ("schedule", "strategy", "threads"))]
     depths = sorted({row.request["depth"] for row in alike})
-    for shift, (region, colour) in zip((0.97, 1.0, 1.03), REGION_COLOURS.items(), strict=True):
-        curve = [baseline] + sorted((r for r in alike if r.request["depth"] > 1 and r.request["region"] == region),
+    for shift, (substeps, colour) in zip((0.97, 1.0, 1.03), SUBSTEPS_COLOURS.items(), strict=True):
+        curve = [baseline] + sorted((r for r in alike if r.request["depth"] > 1 and r.request["substeps"] == substeps),
                                     key=lambda r: r.request["depth"])  # fmt: skip
         gains = [tables.speedup(row, baseline) for row in curve[1:]]
         values = [1.0] + [gain.value for gain in gains]
         axes.plot([row.request["depth"] * shift for row in curve], values, color=colour, linewidth=2, marker="o", markersize=5,
-                  label=REGION_WORDS[region])  # fmt: skip
+                  label=SUBSTEPS_WORDS[substeps])  # fmt: skip
         for row, gain in zip(curve[1:], gains, strict=True):
             axes.errorbar(
                 row.request["depth"] * shift, gain.value, yerr=_error(gain), color=colour, elinewidth=1, capsize=3

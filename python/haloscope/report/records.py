@@ -13,8 +13,10 @@ from pathlib import Path
 
 from haloscope.data import DATA
 from haloscope.errors import HaloscopeError, UsageProblem
+from haloscope.report import upgrade
 
 MEASURED = ("measurement", "microbench", "calibration")  # kinds of record that hold times
+SCHEMA_VERSION = 2
 SCHEMA_FILE = DATA / "record.schema.json"
 
 
@@ -55,12 +57,12 @@ class RecordFile:
 def parse_line(line: str) -> dict:
     """Parse and check one line. Raises ValueError with the reason."""
     try:
-        record = json.loads(line)
+        record = upgrade.upgraded(json.loads(line))
     except ValueError as error:
         raise ValueError(f"no complete JSON ({error})") from None
     fault = fault_of(record)
     if fault:
-        raise ValueError(f"no {'haloscope.record'} of version 1 ({fault})")
+        raise ValueError(f"no haloscope.record of version 1 or {SCHEMA_VERSION} ({fault})")
     return record
 
 
@@ -110,6 +112,18 @@ def prepare(path: Path) -> None:
         ) from None
 
 
+def refuse_foreign(path: Path) -> None:
+    """Raise UsageProblem for a file that records would be added to and that holds something else.
+
+    A killed run may leave nothing behind, or half a record.
+    """
+    if not path.is_file() or read(path).records:
+        return
+    text = path.read_bytes()
+    if text.strip() and not (text.startswith(b'{"') and b"\n" not in text):
+        raise UsageProblem(f"{path} holds no records, and records would be added to it; give --output another file")
+
+
 def _last_byte(path: Path) -> bytes:
     with path.open("rb") as file:
         file.seek(-1, os.SEEK_END)
@@ -136,14 +150,14 @@ def _write(path: Path, text: str) -> None:
         ) from None
 
 
-def skipped(configuration, reason: str, exit_code: int, launch_id: str) -> dict:
-    """Return the record of a configuration that was not run, and why."""
-    return _about(configuration, "skipped", launch_id) | {"reason": reason, "exit_code": exit_code}
+def skipped(request, reason: str, exit_code: int, launch_id: str) -> dict:
+    """Return the record of a request that was not run, and why."""
+    return _about(request, "skipped", launch_id) | {"reason": reason, "exit_code": exit_code}
 
 
-def failed(configuration, fault, launch_id: str) -> dict:
-    """Return the record of a configuration during which a rank failed, died or stuck; `fault` is a faults.Fault."""
-    return _about(configuration, "failed", launch_id) | {
+def failed(request, fault, launch_id: str) -> dict:
+    """Return the record of a request during which a rank failed, died or stuck; `fault` is a faults.Fault."""
+    return _about(request, "failed", launch_id) | {
         "reason": fault.reason,
         "rank": fault.rank,
         "phase": fault.phase,
@@ -152,27 +166,27 @@ def failed(configuration, fault, launch_id: str) -> dict:
     }
 
 
-def _about(configuration, kind: str, launch_id: str) -> dict:
+def _about(request, kind: str, launch_id: str) -> dict:
     return {
         "schema": "haloscope.record",
-        "schema_version": 1,
+        "schema_version": SCHEMA_VERSION,
         "kind": kind,
-        "id": configuration.id,
+        "id": request.id,
         "launch": {"id": launch_id},
-        "request": configuration.request(),
+        "request": request.request(),
     }
 
 
 def done(records: Iterable[dict]) -> set[tuple[str, str]]:
-    """Return the pairs (launch id, configuration id) that need not run again: measured, or known not to be possible."""
+    """Return the pairs (launch id, request id) that need not run again: measured, or known not to be possible."""
     return {(r.get("launch", {}).get("id", ""), r["id"]) for r in records if r["kind"] in ("skipped", *MEASURED)}
 
 
 def step_times(record: dict) -> list[float]:
     """Return the seconds per time step of each repetition of a measurement."""
     times = record["time_s"]["repetitions"]
-    # Gauss-Seidel to a precision may take a few more iterations in one repetition than in another.
-    steps = record.get("poisson", {}).get("iterations") or [record["request"]["steps"]] * len(times)
+    # A run that ends early may take a few more steps in one repetition than in another.
+    steps = record.get("outcome", {}).get("steps") or [record["request"]["steps"]] * len(times)
     return [seconds / count for seconds, count in zip(times, steps, strict=True)]
 
 

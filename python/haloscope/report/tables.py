@@ -7,16 +7,20 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
+from haloscope import core
 from haloscope.errors import UsageProblem, unknown_name
 from haloscope.report import records, stats
 
 STATISTICS = ("rank0", "min", "mean", "max")  # over ranks
 STATISTIC_TITLES = {"rank0": "rank 0", "min": "min", "mean": "mean", "max": "max"}
-PHASES = ("pack", "d2h", "send", "wait", "h2d", "unpack", "copy", "inner", "outer", "compute", "desync", "rest")
+PHASES = ("pack", "d2h", "send", "wait", "h2d", "unpack", "copy", "inner", "outer", "compute", "reduce", "desync",
+          "rest")  # fmt: skip
 _ALWAYS = ("schedule", "strategy")
-AXES = ("app", "cells", "ranks", "threads", "form", "real", "schedule", "strategy", "depth", "region", "process_grid",
-         "sharing", "tiles", "isa", "barrier", "periodic", "nodes", "placement", "memory", "device", "device_kernel",
-         "device_block", "pack", "box", "graph")  # fmt: skip
+
+
+def axes() -> list[str]:
+    """Return the parts of a request that say what was run, in the order of columns."""
+    return ["app", *(field.name for field in core.fields()), "set"]
 
 
 @dataclass
@@ -105,14 +109,16 @@ def baseline(table: Sequence[Row], wanted: str | None = None) -> Row | None:
 def varied(table: Sequence[Row], always: Sequence[str] = _ALWAYS) -> list[str]:
     """Return the parts of the request that differ between rows, in a fixed order."""
 
-    def values(axis):
-        return {str(row.request.get(axis)) for row in table}
+    def values(axis):  # a field that has no effect on a row is not in its request
+        return {str(row.request[axis]) for row in table if axis in row.request}
 
-    return [axis for axis in AXES if axis in always or len(values(axis)) > 1]
+    return [axis for axis in axes() if axis in always or len(values(axis)) > 1]
 
 
 def cell(value) -> str:
-    """Format one part of a request: lists of numbers as 64x64x32, flags of dimensions as xyz."""
+    """Format one part of a request: lists of numbers as 64x64x32, flags of dimensions as xyz, parameters as name=value."""
+    if isinstance(value, dict):
+        return " ".join(f"{name}={v}" for name, v in value.items())
     if isinstance(value, list) and value and isinstance(value[0], bool):
         return "".join(letter for letter, on in zip("xyz", value, strict=False) if on) or "none"
     if isinstance(value, list):
@@ -147,13 +153,13 @@ def markdown(lines: Sequence[Sequence], headers: Sequence[str], right: Sequence[
 
 def ranking(table: Sequence[Row], baseline: Row | None = None) -> str:
     """Return the ranked table: place, what differs, median step time with interval, speed-up, rate, check, notes."""
-    axes = varied(table)
+    shown = varied(table)
     name, factor = unit(row.step.value for row in table)
     timed = f"step ({name})"
-    headers = ["#", *axes, timed, "95 %"] + ["speed-up", "95 % "] * (baseline is not None) + ["GF/s", "check", "notes"]
+    headers = ["#", *shown, timed, "95 %"] + ["speed-up", "95 % "] * (baseline is not None) + ["GF/s", "check", "notes"]
     lines = []
     for place, row in enumerate(table, start=1):
-        line = ["-" if row.oversubscribed else place, *(cell(row.request.get(axis)) for axis in axes)]
+        line = ["-" if row.oversubscribed else place, *(cell(row.request.get(axis)) for axis in shown)]
         line += [number(row.step.value * factor), interval(row.step, factor=factor)]
         if baseline is not None:
             gain = speedup(row, baseline)

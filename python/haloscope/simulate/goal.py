@@ -43,7 +43,7 @@ class _Rank:
 
     def __init__(self, cast: Cast, number: int, rounds: int):
         actors = cast.actors[number]
-        self.plan = cast.case.kinds[actors.kind].plan
+        self.kind = cast.case.kinds[actors.kind]
         self.comm_cpu = int(cast.comm_thread)
         self.lines: list[str] = []
         self.messages: list[int] = []
@@ -51,38 +51,40 @@ class _Rank:
         self.received: dict[int, list[str]] = {}  # per incoming message: receives that no wait has taken yet
         self.sent: dict[int, str] = {}
         self.last: dict[str, str] = {}  # label of the last operation per lane
-        both = list(zip(actors.programs, actors.actions, strict=True))
-        for program, actions in both[: cast.opening]:
-            self.add(program, actions)
+        all_of_them = list(zip(actors.stages, actors.programs, actors.actions, strict=True))
+        for one in all_of_them[: cast.opening]:
+            self.add(*one)
         for _ in range(rounds):
-            for program, actions in both[cast.opening :]:
-                self.add(program, actions)
+            for one in all_of_them[cast.opening :]:
+                self.add(*one)
         self.text = "".join(f"{line}\n" for line in self.lines)
 
-    def add(self, program: core.Program, actions) -> None:
+    def add(self, stage: int, program: core.Program, actions) -> None:
         """Add one program: it begins when both lanes of the one before have ended."""
         begin, self.last = tuple(self.last.values()), {}
         both = []  # labels of what begins and what ends each operation
         for op, action in zip(program.ops, actions, strict=True):
-            if op.kind == "barrier":
+            if op.kind in ("barrier", "reduce", "reduced"):
                 raise UsageProblem("GOAL has no barrier and no all-reduce; export a schedule without them")
             before = (self.last[op.lane],) if op.lane in self.last else begin
-            both.append(self.operation(op, program, _seconds(action)[2], before))
+            both.append(self.operation(op, stage, program, _seconds(action)[2], before))
             self.last[op.lane] = both[-1][1]
         for op, (first, _) in zip(program.ops, both, strict=True):  # some wait for one that is listed after them
             self.lines += [f"{first} requires {both[a][1]}" for a in op.after]
 
-    def operation(self, op: core.Op, program: core.Program, seconds: float, before: tuple[str, ...]) -> tuple[str, str]:
+    def operation(self, op: core.Op, stage: int, program: core.Program, seconds: float, before: tuple[str, ...]):
         """Add one operation and return the labels of what begins and what ends it."""
         cpu = self.comm_cpu if op.lane == "comm" else 0
-        messages = program.sets[op.target] if op.kind in ("post", "send", "wait", "complete") else ()
+        first_message = self.kind.messages_of(stage).start
+        of_stage = program.sets[op.target] if op.kind in ("post", "send", "wait", "complete") else ()
+        messages = tuple(first_message + m for m in of_stage)
         if op.kind == "wait":
             before += tuple(self.received[m].pop(0) for m in messages)
         if op.kind == "complete":
             before += tuple(self.sent[m] for m in messages)
         first = last = self.line(f"calc {round(seconds * 1e9)} cpu {cpu}", before)
         for m in messages:
-            message = self.plan.messages[m]
+            message = self.kind.plan.messages[m]
             if op.kind == "post":
                 started = self.line(f"recv {message.bytes}b from %d tag {message.tag} cpu {cpu}", (first,), m)
                 self.received.setdefault(m, []).append(started)

@@ -8,6 +8,7 @@ of a platform are made up, of the size that networks have; none is measured.
 from __future__ import annotations
 
 import itertools
+import json
 import math
 import subprocess
 import tempfile
@@ -18,7 +19,7 @@ from pathlib import Path
 from haloscope import core, errors
 from haloscope.core import build
 from haloscope.measure import launch
-from haloscope.measure.sweep import Configuration, choice
+from haloscope.measure.request import Request
 from haloscope.model import profile as profiles
 from haloscope.report import records
 from haloscope.simulate import simulate
@@ -113,7 +114,8 @@ class Platform:
         its injection rate; sweeping and packing cost nothing."""
         nothing = {"from_bytes": 0, "to_bytes": None, "latency_s": 0.0, "per_byte_s": 0.0}
         no_sweep = {"from_cells": 0, "to_cells": None, "fixed_s": 0.0, "per_cell_s": 0.0}
-        kernels = (f"{a}/{f}/{r}" for a in core.app_names() for f in core.forms(a) for r in core.reals(a))
+        apps = (core.find_app(name) for name in core.app_names())
+        kernels = (f"{app.name}/{form}/{real}" for app in apps for form in app.forms for real in app.reals)
         links = 6 if self.kind == "torus" else 1
         message = nothing | {"latency_s": self.latency_s, "per_byte_s": 1 / self.bytes_per_s}
         data = {
@@ -169,53 +171,50 @@ def command(platform: Platform, place: Path, folder: Path, *words: str, trace: b
     return [*smpirun, *files, *tracing, *platform.settings(), str(program), *words]
 
 
-def _run(
-    platform: Platform, place: Path, folder: Path, configurations: Sequence[Configuration], trace: bool = False
-) -> list[dict]:
-    """Run configurations in one simulation with files in `folder`; return their records."""
+def _run(platform: Platform, place: Path, folder: Path, requests: Sequence[Request], trace: bool = False) -> list[dict]:
+    """Serve requests in one simulation with files in `folder`; return their records."""
     platform.write(folder)
-    lines, output = folder / "configurations", folder / "records.jsonl"
-    lines.write_text("".join(c.line() + "\n" for c in configurations))
-    words = command(platform, place, folder, "--configs", str(lines), "--output", str(output), trace=trace)
+    lines, output = folder / "requests.jsonl", folder / "records.jsonl"
+    lines.write_text("".join(json.dumps(r.line()) + "\n" for r in requests))
+    words = command(platform, place, folder, "--requests", str(lines), "--output", str(output), trace=trace)
     done = subprocess.run(words, check=False, capture_output=True, text=True, errors="replace", cwd=folder)
     found = records.read(output).records if output.exists() else []
     for record in found:
         if record["kind"] != "measurement":
             raise errors.NotAvailable(f"{record['id']}: {record['reason']}")
-    if done.returncode or len(found) < len(configurations):
+    if done.returncode or len(found) < len(requests):
         said = (done.stdout + done.stderr).strip()[-2000:]
         raise errors.HaloscopeError(f"smpirun ended with code {done.returncode}: {said}")
     return found
 
 
-def run(platform: Platform, place: Path, configurations: Sequence[Configuration]) -> list[dict]:
-    """Run configurations of `platform.hosts` ranks in one simulation; return their records, times simulated.
+def run(platform: Platform, place: Path, requests: Sequence[Request]) -> list[dict]:
+    """Serve requests for `platform.hosts` ranks in one simulation; return their records, times simulated.
 
     Raises NotAvailable for what SMPI lacks, HaloscopeError with SimGrid's last words when the simulation does not end
     well. Cost: seconds of start for 512 ranks, then some 10 us a message, more the more of them share links.
     """
     with tempfile.TemporaryDirectory(prefix="haloscope-") as name:
-        return _run(platform, place, Path(name), configurations)
+        return _run(platform, place, Path(name), requests)
 
 
-def sent(platform: Platform, place: Path, configuration: Configuration, exchanges: int = 1) -> tuple[int, int]:
+def sent(platform: Platform, place: Path, request: Request, exchanges: int = 1) -> tuple[int, int]:
     """Return messages and bytes that all ranks hand to MPI_Isend in so many exchanges, as SMPI's own trace has them.
 
-    configuration: of transport p2p, depth 1. Raises as `run` does.
+    request: of transport p2p, depth 1. Raises as `run` does.
     """
     with tempfile.TemporaryDirectory(prefix="haloscope-") as name:
         folder = Path(name)
-        _run(platform, place, folder, [timed(configuration, exchanges)], trace=True)
+        _run(platform, place, folder, [timed(request, exchanges)], trace=True)
         ranks = [folder / line for line in (folder / "trace").read_text().split()]
         calls = (line.split() for file in ranks for line in file.read_text().splitlines())
         sizes = [int(call[4]) for call in calls if call[1] == "isend"]  # rank, call, peer, tag, bytes, type
     return len(sizes), sum(sizes)
 
 
-def timed(configuration: Configuration, steps: int) -> Configuration:
-    """Return a configuration that runs so many steps once, without warm-up or check."""
-    settings = {"steps": steps, "repetitions": 1, "warmup": 0, "verify": 0, "timers": "off"}
-    return replace(configuration, settings=tuple((name, str(value)) for name, value in settings.items()))
+def timed(request: Request, steps: int) -> Request:
+    """Return a request for so many steps once, without warm-up or check."""
+    return replace(request, steps=steps, seconds=0.0, repetitions=1, warmup=0, verify=0, timers=False)
 
 
 # ---- comparing ---------------------------------------------------------------------------------------------------------
@@ -223,41 +222,39 @@ def timed(configuration: Configuration, steps: int) -> Configuration:
 
 @dataclass(frozen=True)
 class Pair:
-    """One configuration, simulated twice: seconds per step by SMPI and by `simulate`; messages and bytes of one exchange
+    """One request, simulated twice: seconds per step by SMPI and by `simulate`; messages and bytes of one exchange
     as the rank program counted them and as the plan says."""
 
-    configuration: Configuration
+    request: Request
     smpi_s: float
     own_s: float
     counted: tuple[int, int]
     planned: tuple[int, int]
 
 
-def planned(configuration: Configuration) -> tuple[int, int]:
+def planned(request: Request) -> tuple[int, int]:
     """Return messages and bytes of one exchange over all ranks, from the plan."""
-    of = choice(configuration)
-    totals = core.plan_totals(core.make_layout(of), core.exchange_spec(of))
+    totals = core.plan_totals(core.make_layout(request.choice), core.exchange_spec(request.choice))
     return totals.messages, totals.bytes
 
 
-def compare(platform: Platform, place: Path, configurations: Sequence[Configuration]) -> list[Pair]:
-    """Run configurations on the platform and simulate them with its profile. Raises as `run` and `simulate` do."""
-    lengths = [steps * c.depth for c in configurations for steps in (SHORT, LONG)]
-    twice = [timed(c, length) for c, length in zip([c for c in configurations for _ in range(2)], lengths, strict=True)]
+def compare(platform: Platform, place: Path, requests: Sequence[Request]) -> list[Pair]:
+    """Serve requests on the platform and simulate them with its profile. Raises as `run` and `simulate` do."""
+    twice = [timed(r, steps * r.choice.depth) for r in requests for steps in (SHORT, LONG)]
     found = run(platform, place, twice)
     how = simulate.How(steps=LONG, overhead_s=platform.overhead_s, by_itself=True)
     profile, pairs = platform.profile(), []
-    for configuration, short, long in zip(configurations, found[::2], found[1::2], strict=True):
-        took = [record["time_s"]["repetitions"][0] for record in (short, long)]
+    for request, short, long in zip(requests, found[::2], found[1::2], strict=True):
+        choice, took = request.choice, [record["time_s"]["repetitions"][0] for record in (short, long)]
         counts, exchanges = long["counts"], long["counts"]["exchanges"]
-        own = simulate.simulate(choice(configuration), profile, how=replace(how, steps=LONG * configuration.depth))
+        own = simulate.simulate(choice, profile, how=replace(how, steps=LONG * choice.depth))
         pairs.append(
             Pair(
-                configuration,
-                (took[1] - took[0]) / ((LONG - SHORT) * configuration.depth),
+                request,
+                (took[1] - took[0]) / ((LONG - SHORT) * choice.depth),
                 own.time_s,
                 (counts["messages"] // exchanges, counts["message_bytes"] // exchanges),
-                planned(configuration),
+                planned(request),
             )
         )
     return pairs
@@ -283,7 +280,7 @@ def cases(pairs: Sequence[Pair]) -> dict[object, list[Pair]]:
     """Return pairs by what they compute: app, cells, ranks and process grid."""
     found: dict[object, list[Pair]] = {}
     for p in pairs:
-        c = p.configuration
+        c = p.request.choice
         found.setdefault((c.app, c.cells, c.ranks, c.process_grid), []).append(p)
     return found
 

@@ -79,11 +79,12 @@ class Simulation:
 
 @dataclass(frozen=True)
 class Actors:
-    """Ranks with equal plans and prices: the number of their plan's kind, their programs, and the priced operations of
-    each."""
+    """Ranks with equal plans and prices: the number of their plans' kind, their programs with the stage of each, and the
+    priced operations of each. Messages are those of the programs' own stages."""
 
     kind: int
     programs: tuple[core.Program, ...]  # opening, if any, then those of a round
+    stages: tuple[int, ...]
     actions: tuple[tuple[Action, ...], ...]
     flight_change: tuple[float, ...]
     hand_s: float  # of the host, to hand an operation to a device
@@ -102,7 +103,7 @@ class Cast:
         self.prices = price.Prices(profile, choice)
         self.layout = core.make_layout(choice)
         self.opening = int(self.case.programs[0].opening is not None)
-        self.comm_thread = self.case.programs[0].body[0].comm_thread and choice.threads > 1
+        self.comm_thread = self.case.programs[0].body[0][1].comm_thread and choice.threads > 1
         self.class_of = np.empty(choice.ranks, np.int32)
         self.actors: list[Actors] = []
         busy, on_device = self.case.place.active(), self.case.ranks_on_device()
@@ -115,8 +116,8 @@ class Cast:
     def _keys(self, kind: ranks.Kind, load: np.ndarray) -> np.ndarray:
         """Return a number per member that is the same for equal prices: where peers are counts if the transport asks
         it. load: of each member's socket and device, as a number."""
-        near, between = self.prices.surcharges
-        plain = near == between and min(dataclasses.astuple(near)) >= 0
+        pairs = [stage.surcharges for stage in self.prices.stages]
+        plain = all(near == between and min(dataclasses.astuple(near)) >= 0 for near, between in pairs)
         if plain:
             return load
         rows = [self._near(kind), self._far(kind), load[:, None]]
@@ -137,21 +138,23 @@ class Cast:
         far = self._far(one)[0].tolist()
         sizes = [m.bytes for m in kind.plan.messages]
         alone = [network.message_time(self.profile, place, size) for place, size in zip(near, sizes, strict=True)]
-        where = price.Where(int(busy), far, self.prices.said(near, alone), [0.0] * len(sizes), int(on_device))
-        flights = price.flights(kind.plan, self.prices, where, kind.traffic, self.case.eager)
+        travel = self.prices.flight_times(near, alone)
+        stages = [kind.messages_of(stage) for stage in range(len(kind.plans))]
+        wheres = [price.Where(int(busy), far[m], travel[m], [0.0] * len(sizes[m]), int(on_device)) for m in stages]
+        flights = self.case.flights(kind, self.prices, wheres)
         alike = mirrored(kind.plan)  # what comes in is taken to change as what goes out against it
         out = [m if message.out else alike[m][0][1] for m, message in enumerate(kind.plan.messages)]
         changes = tuple(flights[m].seconds - alone[m] for m in out)
-
-        def priced(program, copies):
-            return price.actions(program, kind.plan, self.prices, where, kind.traffic, copies)
-
-        made = [(programs.opening, priced(programs.opening, ()))] if programs.opening else []
-        made += [(p, priced(p, c)) for p, c in zip(programs.body, programs.copies, strict=True)]
+        body = [*([(0, programs.opening, ())] if programs.opening else []), *programs.body]
+        made = []
+        for stage, program, copies in body:
+            given = (kind.plans[stage], self.prices.stages[stage], wheres[stage], kind.traffic[stages[stage]], copies)
+            made.append((program, price.actions(program, *given)))
         if self.setting.reductions:
             made[-1] = self._reduced(*made[-1])
         hand_s = next((action.hand_s for _, actions in made for action in actions if action.stream), 0.0)
-        return Actors(k, tuple(p for p, _ in made), tuple(a for _, a in made), changes, hand_s)
+        of_stages = tuple(stage for stage, _, _ in body)
+        return Actors(k, tuple(p for p, _ in made), of_stages, tuple(a for _, a in made), changes, hand_s)
 
     def _reduced(self, program: core.Program, actions: tuple[Action, ...]):
         """Return a program that ends with the setting's all-reduces, as one meeting of all ranks."""
@@ -262,13 +265,28 @@ def _fill(given, cast: Cast, actors: Actors) -> list:
     handles = [convert.program_to_c(program) for program in actors.programs]
     rows = [x for a in itertools.chain(*actors.actions) for x in _seconds(a)]
     seconds, changes = ffi.new("double[]", rows), ffi.new("double[]", list(actors.flight_change))
-    programs = ffi.new("hs_program*[]", handles)
-    given.plan, given.programs = cast.case.kinds[actors.kind].plan._handle, ffi.cast("hs_program**", programs)
+    own, reductions = cast.case.kinds[actors.kind].plans, _reductions(cast)
+    plans = ffi.new("hs_plan*[]", [plan._handle for plan in own])
+    meetings = ffi.new("hs_rank_reduction[]", reductions)
+    firsts = [stage.first_reduction for stage in cast.prices.stages]
+    programs = ffi.new("hs_rank_program[]", [(h, s, firsts[s]) for h, s in zip(handles, actors.stages, strict=True)])
+    given.plans, given.plan_count, given.programs = ffi.cast("hs_plan**", plans), len(own), programs
+    given.reductions, given.reduction_count = meetings, len(reductions)
     given.opening, given.body = cast.opening, len(handles) - cast.opening
     given.comm_thread = cast.comm_thread
     given.hand_s, given.notice_s = actors.hand_s, cast.prices.device.notice_s if cast.prices.device else 0.0
     given.op_count, given.seconds, given.flight_change = len(rows) // 3, seconds, changes
-    return [handles, seconds, changes, programs]
+    return [handles, seconds, changes, programs, plans, meetings]
+
+
+def _reductions(cast: Cast) -> list[tuple[float, bool, int]]:
+    """Return the seconds of every reduction of the step, and whether ranks wait where they give their numbers."""
+    needed = {op.kind == "reduce" for actors in cast.actors for program in actors.programs for op in program.ops}
+    found = []
+    for stage in cast.prices.stages:
+        meets = stage.meets and True in needed  # ranks of a pipeline never do
+        found += [(stage.collective_s if meets else 0.0, meets and waits, 0) for waits in stage.waits]
+    return found
 
 
 def _seconds(action: Action) -> tuple[float, float, float]:
@@ -284,7 +302,7 @@ def _segments(cast: Cast, how: How, place: str) -> list[dict]:
     law = cast.profile.network_class(place)["segments"]
     cuts = sorted({s.start for s in law} | ({cast.case.eager} if math.isfinite(cast.case.eager) else set()))
     inside = place != "network"  # then what goes beyond the latency of no bytes is held, as `Case.held` has it
-    given = cast.case.given_held.get(place)
+    given = cast.case.given_held[0].get(place)  # of the first stage: the network is one for all
 
     def held_latency(fixed: float) -> float:
         if given is not None:

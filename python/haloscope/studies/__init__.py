@@ -1,6 +1,6 @@
 """Published experiments, each a module: what to measure (data), and the report with the published figures beside ours.
 
-A study module has SUMMARY (one sentence), `plan(options)` -> sweep.Sweep, DEFAULTS (`quick` and `full` Options) and
+A study module has SUMMARY (one sentence), `plan(options)` -> space.Space, DEFAULTS (`quick` and `full` Options) and
 `report(records, options)` -> Markdown. It may have `figures(records, options, stem)` -> files and
 `slurm_jobs(options)` -> jobs for a cluster. With `replay()` -> checks.Replay it recomputes, from the published data alone,
 what the paper computed; a module that can only do that says why in ONLY_REPLAY and lacks the rest.
@@ -33,10 +33,10 @@ class Options:
     nodes: int = 1
     device: str = ""
 
-    def settings(self) -> dict[str, str]:
-        """The options of `haloscope-rank` that say how to measure."""
-        length = {"steps": str(self.steps)} if self.steps else {"seconds": f"{self.seconds:g}"}
-        return length | {"repetitions": str(self.repetitions)}
+    def how(self) -> dict:
+        """Return the fields of a request that say how it is measured."""
+        length = {"steps": self.steps} if self.steps else {"seconds": self.seconds}
+        return length | {"repetitions": self.repetitions}
 
 
 def load(name: str):

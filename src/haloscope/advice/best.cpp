@@ -7,6 +7,7 @@
 #include <thread>
 
 #include "haloscope/advice/program.hpp"
+#include "haloscope/core/choice_fields.hpp"
 #include "haloscope/core/names.hpp"
 #include "haloscope/error.hpp"
 
@@ -69,11 +70,7 @@ void check(const BestRequest& request) {
 std::vector<std::string> programs(const BestOptions& options) {
   if (!options.program.empty()) return {options.program};
   if (const char* named = std::getenv("HALOSCOPE_PROGRAM"); named != nullptr && *named != '\0') return {named};
-#ifdef HALOSCOPE_CHECKOUT_PROGRAM
-  return {"haloscope", HALOSCOPE_CHECKOUT_PROGRAM};  // that of the sources which this was built from
-#else
   return {"haloscope"};
-#endif
 }
 
 Ended run_first_of(const std::vector<std::string>& programs, const std::vector<std::string>& words, double limit_s) {
@@ -120,37 +117,14 @@ Outcome ask(const BestRequest& request) try {
   return {Exit::failed, error.what()};
 }
 
-Choice choice_from(const json& j) {
-  Choice c;
-  j.at("app").get_to(c.app);
-  j.at("form").get_to(c.form);
-  j.at("real").get_to(c.real);
-  c.grid.dims = static_cast<int>(j.at("cells").size());
-  for (std::size_t d = 0; d < j.at("cells").size(); ++d) {
-    j.at("cells").at(d).get_to(c.grid.cells.at(d));
-    c.grid.periodic.at(d) = j.at("periodic").at(d).get<bool>();
-  }
-  j.at("ranks").get_to(c.ranks);
-  j.at("process_grid").get_to(c.process_grid);
-  j.at("threads").get_to(c.threads);
-  j.at("strategy").get_to(c.strategy);
-  j.at("schedule").get_to(c.schedule);
-  j.at("depth").get_to(c.depth);
-  j.at("region").get_to(c.region);
-  j.at("sharing").get_to(c.sharing);
-  j.at("nodes").get_to(c.nodes);
-  j.at("placement").get_to(c.placement);
-  return c;
-}
-
 Best best_from(const std::string& text) try {
   const json j = json::parse(text);
   Best b;
-  b.choice = choice_from(j.at("choice"));
+  b.choice = choice_from_json(j.at("choice"));
   j.at("time_s").get_to(b.time_s);
   if (!j.at("interval").is_null()) b.interval = j.at("interval").get<std::array<double, 2>>();
   j.at("reason").get_to(b.reason);
-  for (const json& other : j.at("equals")) b.equals.push_back(choice_from(other));
+  for (const json& other : j.at("equals")) b.equals.push_back(choice_from_json(other));
   j.at("notes").get_to(b.notes);
   j.at("profile").get_to(b.profile);
   j.at("halo").get_to(b.halo);

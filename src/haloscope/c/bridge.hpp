@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstring>
+#include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
 
@@ -9,6 +10,14 @@
 #include "haloscope/error.hpp"
 #include "haloscope/haloscope.h"
 #include "haloscope/program.hpp"
+
+struct hs_choice {
+  haloscope::Choice choice;
+};
+
+struct hs_step {
+  haloscope::Step step;
+};
 
 struct hs_layout {
   haloscope::Layout layout;
@@ -85,6 +94,12 @@ Enum enumerator(std::int32_t value, int count, const char* name) {
   return static_cast<Enum>(value);
 }
 
+/// @throws UsageError for text that is no JSON.
+nlohmann::json parsed(const char* json, const char* name);
+
+/// @throws UsageError for a stage that a step does not have.
+const Stage& stage_of(const Step& step, std::int32_t stage);
+
 /// @throws UsageError for a rank outside the layout.
 void check_rank(const Layout& layout, std::int32_t rank);
 
@@ -92,7 +107,6 @@ hs_box to_c(const Box& box);
 hs_copy to_c(const Copy& copy);
 Box from_c(const hs_box& box);
 Copy from_c(const hs_copy& copy);
-Choice from_c(const hs_choice* choice);
 ExchangeSpec from_c(const hs_spec* spec);
 
 template <class To, class From>

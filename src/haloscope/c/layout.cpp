@@ -64,7 +64,7 @@ hs_status hs_layout_create(int32_t dims, const int64_t cells[3], const int32_t p
 }
 
 hs_status hs_layout_create_of(const hs_choice* choice, hs_layout** layout) {
-  return guarded([&] { needed(layout, "layout") = new hs_layout{make_layout(from_c(choice))}; });
+  return guarded([&] { needed(layout, "layout") = new hs_layout{make_layout(needed(choice, "choice").choice)}; });
 }
 
 void hs_layout_free(hs_layout* layout) { delete layout; }

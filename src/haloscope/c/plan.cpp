@@ -33,6 +33,10 @@ ExchangeSpec from_c(const hs_spec* given) {
     spec.quantities.push_back({text(from.name), from.element_bytes, enumerator<ScalarType>(from.type, 2, "scalar type"),
                                enumerator<Centring>(from.centring, 5, "centring")});
   }
+  for (int q = 0; s.widths && q < s.quantity_count; ++q) {
+    copy3(s.widths[q].low, spec.widths.emplace_back().low);
+    copy3(s.widths[q].high, spec.widths.back().high);
+  }
   copy3(s.low, spec.low);
   copy3(s.high, spec.high);
   copy3(s.order, spec.order);
@@ -45,12 +49,14 @@ ExchangeSpec from_c(const hs_spec* given) {
 
 namespace {
 
-/// `quantities` must outlive the result's use.
-hs_spec spec_to_c(const ExchangeSpec& spec, const std::vector<hs_quantity>& quantities) {
+/// `quantities` and `widths` must outlive the result's use.
+hs_spec spec_to_c(const ExchangeSpec& spec, const std::vector<hs_quantity>& quantities,
+                  const std::vector<hs_sides>& widths) {
   hs_spec result{};
   result.struct_size = sizeof(hs_spec);
   result.quantities = quantities.data();
   result.quantity_count = static_cast<int32_t>(quantities.size());
+  result.widths = widths.empty() ? nullptr : widths.data();
   copy3(spec.low, result.low);
   copy3(spec.high, result.high);
   copy3(spec.order, result.order);
@@ -65,6 +71,15 @@ std::vector<hs_quantity> quantities_to_c(const std::vector<Quantity>& quantities
   std::vector<hs_quantity> result;
   for (const Quantity& q : quantities)
     result.push_back({q.name.c_str(), q.element_bytes, static_cast<int32_t>(q.type), static_cast<int32_t>(q.centring)});
+  return result;
+}
+
+std::vector<hs_sides> widths_to_c(const std::vector<ExchangeSpec::Sides>& widths) {
+  std::vector<hs_sides> result;
+  for (const auto& sides : widths) {
+    copy3(sides.low, result.emplace_back().low);
+    copy3(sides.high, result.back().high);
+  }
   return result;
 }
 
@@ -119,18 +134,22 @@ using namespace haloscope::c;
 void hs_spec_init(hs_spec* spec) {
   static const ExchangeSpec defaults;
   static const std::vector<hs_quantity> quantities = quantities_to_c(defaults.quantities);
-  if (spec) *spec = spec_to_c(defaults, quantities);
+  if (spec) *spec = spec_to_c(defaults, quantities, {});
 }
 
-hs_status hs_spec_of(const hs_choice* choice, hs_spec* spec) {
+hs_status hs_spec_of(const hs_choice* choice, int32_t stage, hs_spec* spec) {
   return guarded([&] {
     thread_local ExchangeSpec owned;
     thread_local std::vector<hs_quantity> quantities;
-    const Choice c = from_c(choice);
+    thread_local std::vector<hs_sides> widths;
+    const Choice& c = needed(choice, "choice").choice;
     if (const std::string reason = illegal(c); !reason.empty()) throw UsageError(reason);
-    owned = exchange_spec(c);
+    const Candidate candidate(c);
+    stage_of(candidate.step, stage);
+    owned = exchange_spec(candidate, stage);
     quantities = quantities_to_c(owned.quantities);
-    needed(spec, "spec") = spec_to_c(owned, quantities);
+    widths = widths_to_c(owned.widths);
+    needed(spec, "spec") = spec_to_c(owned, quantities, widths);
   });
 }
 

@@ -5,16 +5,19 @@
 #include "haloscope/core/check.hpp"
 #include "haloscope/core/names.hpp"
 #include "haloscope/schedule.hpp"
+#include "haloscope/share.hpp"
 
 namespace haloscope::c {
 
 static_assert(HS_OP_BARRIER == int(OpKind::barrier) && HS_OP_WAIT == int(OpKind::wait));
 static_assert(HS_OP_SWEEP == int(OpKind::sweep) && HS_OP_PROGRESS == int(OpKind::progress));
-static_assert(HS_OP_D2H == int(OpKind::d2h) && HS_OP_SCATTER == int(OpKind::scatter));
+static_assert(HS_OP_D2H == int(OpKind::d2h) && HS_OP_REDUCED == int(OpKind::reduced));
 static_assert(HS_LANE_SWEEP_STREAM == int(Lane::sweep_stream) && HS_LANE_HALO_STREAM == int(Lane::halo_stream));
 static_assert(HS_LANE_COMM == int(Lane::comm) && HS_PART_OUTER == int(Part::outer));
 static_assert(HS_SERIES_OPENING == int(Series::opening) && HS_SERIES_CLOSING == int(Series::closing));
-static_assert(HS_SHARING_DYNAMIC == int(Sharing::dynamic) && HS_REGION_BLOCKED == int(DeepRegion::blocked));
+static_assert(HS_SHARING_DYNAMIC == int(Sharing::dynamic) && HS_SUBSTEPS_BLOCKED == int(Substeps::blocked));
+
+static_assert(HS_SHARED_SWEEP_CELLS == shared_sweep_cells);
 
 namespace {
 
@@ -33,7 +36,7 @@ hs_program flatten(Program&& program) {
   }
   for (const Sweep& s : flat.program.sweeps)
     flat.sweeps.push_back({to_c(s.region), to_c(s.valid), s.into, s.step, s.levels, static_cast<int32_t>(s.part),
-                           to_c(s.twin), s.faces, 0});
+                           to_c(s.twin), to_c(s.whole), s.faces, s.number, s.in_place, 0});
   flat.set_starts.push_back(0);
   for (const auto& set : flat.program.sets) {
     flat.set_messages.insert(flat.set_messages.end(), set.begin(), set.end());
@@ -53,9 +56,10 @@ hs_program flatten(Program&& program) {
   return flat;
 }
 
-/// The number of targets that an operation of this kind has to choose from; -1: it has none.
+/// The number of targets that an operation of this kind has to choose from; -1: it has none, or those of a step.
 int targets_of(OpKind kind, const hs_program_data& data) {
   if (kind == OpKind::barrier || kind == OpKind::progress) return -1;
+  if (kind == OpKind::reduce || kind == OpKind::reduced) return -1;
   if (kind == OpKind::copy) return data.copy_set_count;
   if (kind == OpKind::gather || kind == OpKind::transfer || kind == OpKind::scatter) return data.ring_count;
   return kind == OpKind::sweep ? data.sweep_count : data.set_count;
@@ -64,7 +68,7 @@ int targets_of(OpKind kind, const hs_program_data& data) {
 Op op_from(const hs_program_data& data, int i) {
   const hs_op& from = (&needed(data.ops, "ops"))[i];
   Op op;
-  op.kind = enumerator<OpKind>(from.kind, HS_OP_SCATTER + 1, "operation kind");
+  op.kind = enumerator<OpKind>(from.kind, op_kinds, "operation kind");
   op.lane = enumerator<Lane>(from.lane, HS_LANE_HALO_STREAM + 1, "lane");
   op.slot = enumerator<std::uint8_t>(from.slot, data.slots, "slot");
   op.target = from.target;
@@ -77,13 +81,18 @@ Op op_from(const hs_program_data& data, int i) {
 }
 
 Sweep sweep_from(const hs_sweep& from, int slots) {
-  Sweep sweep{from_c(from.region), from_c(from.valid)};
+  Sweep sweep;
+  sweep.region = from_c(from.region);
+  sweep.valid = from_c(from.valid);
   sweep.into = enumerator<std::uint8_t>(from.into, slots, "slot");
   sweep.step = from.step;
   sweep.levels = from.levels;
   sweep.part = enumerator<Part>(from.part, 3, "part");
   sweep.twin = from_c(from.twin);
+  sweep.whole = from_c(from.whole);
   sweep.faces = from.faces != 0;
+  sweep.number = from.number;
+  sweep.in_place = from.in_place != 0;
   return sweep;
 }
 
@@ -100,7 +109,7 @@ Program program_from(const hs_program_data& data) {
   program.slots = data.slots;
   program.final_slot = enumerator<int>(data.final_slot, data.slots, "final slot");
   program.comm_thread = data.comm_thread;
-  program.sharing = enumerator<Sharing>(data.sharing, 3, "sharing");
+  program.sharing = enumerator<Sharing>(data.sharing, 2, "sharing");
   program.device = data.device;
   program.wraps = data.wraps;
   program.block = from_c(data.block);
@@ -131,12 +140,6 @@ hs_schedule_options read(const hs_schedule_options* options) {
   return versioned(options, defaults, "hs_schedule_options");
 }
 
-Stage stage_from(const hs_schedule_options& options) {
-  if (options.radius < 1)
-    throw UsageError("a stencil of radius " + std::to_string(options.radius) + "; use at least 1");
-  return {options.radius, options.box_stencil != 0};
-}
-
 ScheduleOptions options_from(const hs_schedule_options& from) {
   if (from.depth < 1 || from.steps < 1 || from.steps > from.depth)
     throw UsageError("a program of " + std::to_string(from.steps) + " steps at depth " + std::to_string(from.depth) +
@@ -144,21 +147,44 @@ ScheduleOptions options_from(const hs_schedule_options& from) {
   ScheduleOptions options;
   options.depth = from.depth;
   options.steps = from.steps;
-  options.region = enumerator<DeepRegion>(from.region, 3, "region");
+  options.substeps = enumerator<Substeps>(from.substeps, 3, "substeps");
   options.tiles = from.tiles;
-  options.sharing = enumerator<Sharing>(from.sharing, 3, "sharing");
+  options.sharing = enumerator<Sharing>(from.sharing, 2, "sharing");
   options.barrier = from.barrier;
   options.collective_rounds = from.collective_rounds;
   options.series = enumerator<Series>(from.series, 5, "series");
   options.device = from.device;
   options.staged = from.staged;
   options.pack_first = from.pack_first;
-  options.box = from.box;
+  options.walls = from.walls;
+  options.last = from.last;
+  options.slots = enumerator<int>(from.slots - 1, 2, "number of slots less 1") + 1;
+  options.flips = from.flips;
   return options;
 }
 
-/// @throws UsageError where the checker would read beyond a plan: messages and copies must be those of the plan.
-void check_fit(const Plan& plan, const Program& program) {
+hs_schedule_options to_c(const ScheduleOptions& o) {
+  return {sizeof(hs_schedule_options),
+          o.depth,
+          o.steps,
+          static_cast<int32_t>(o.substeps),
+          o.tiles,
+          static_cast<int32_t>(o.sharing),
+          o.barrier,
+          o.collective_rounds,
+          static_cast<int32_t>(o.series),
+          o.device,
+          o.staged,
+          o.pack_first,
+          o.walls,
+          o.last,
+          o.slots,
+          o.flips,
+          0};
+}
+
+/// @throws UsageError where the checker would read beyond a plan or a stage.
+void check_fit(const Stage& stage, const Plan& plan, const Program& program) {
   for (const auto& set : program.sets)
     for (int m : set) enumerator<int>(m, size32(plan.messages), "message");
   for (const auto& set : program.copy_sets)
@@ -169,6 +195,35 @@ void check_fit(const Plan& plan, const Program& program) {
   for (const Ring& ring : program.rings)
     for (const Box& box : ring.boxes)
       if (!plan.allocated(0).contains(box)) throw UsageError("a ring reaches beyond its field");
+  for (const Sweep& sweep : program.sweeps) enumerator<int>(sweep.number, size32(stage.sweeps), "sweep of the stage");
+  for (const Op& op : program.ops)
+    if (op.kind == OpKind::reduce || op.kind == OpKind::reduced)
+      enumerator<int>(op.target, size32(stage.reductions), "reduction");
+}
+
+/// Numbers in the step of the quantities that a plan moves.
+std::vector<int> exchanged(const Step& step, const Plan& plan) {
+  std::vector<int> numbers;
+  for (const Quantity& moved : plan.spec.quantities) {
+    const auto same = [&](const Quantity& q) { return q.name == moved.name; };
+    const auto found = std::find_if(step.quantities.begin(), step.quantities.end(), same);
+    if (found == step.quantities.end())
+      throw UsageError("a plan moves quantity '" + moved.name + "', which the step does not have");
+    numbers.push_back(static_cast<int>(found - step.quantities.begin()));
+  }
+  return numbers;
+}
+
+StagePrograms stage_programs(const Step& step, int number, int ranks, const hs_plan* const* plans,
+                             const hs_program* const* programs) {
+  StagePrograms all{&stage_of(step, number), {}, {}, {}};
+  for (int r = 0; r < ranks; ++r) {
+    all.plans.push_back(needed(plans[number * ranks + r], "plans").plan);
+    all.programs.push_back(needed(programs[number * ranks + r], "programs").program);
+    check_fit(*all.stage, all.plans.back(), all.programs.back());
+  }
+  all.exchanged = exchanged(step, all.plans.front());
+  return all;
 }
 
 }  // namespace
@@ -179,54 +234,27 @@ using namespace haloscope;
 using namespace haloscope::c;
 
 void hs_schedule_options_init(hs_schedule_options* options) {
-  const Stage stage;
-  const ScheduleOptions o;
-  if (!options) return;
-  *options = {sizeof(hs_schedule_options),
-              stage.radius,
-              stage.box_stencil,
-              o.depth,
-              o.steps,
-              static_cast<int32_t>(o.region),
-              o.tiles,
-              static_cast<int32_t>(o.sharing),
-              o.barrier,
-              o.collective_rounds,
-              static_cast<int32_t>(o.series),
-              o.device,
-              o.staged,
-              o.pack_first,
-              o.box};
+  if (options) *options = to_c(ScheduleOptions{});
 }
 
-hs_status hs_schedule_options_of(const hs_choice* choice, hs_schedule_options* options) {
+hs_status hs_schedule_options_of(const hs_choice* choice, int32_t stage, hs_schedule_options* options) {
   return guarded([&] {
-    const Choice c = from_c(choice);
+    const Choice& c = needed(choice, "choice").choice;
     if (const std::string reason = illegal(c); !reason.empty()) throw UsageError(reason);
-    hs_schedule_options result;
-    hs_schedule_options_init(&result);
-    result.radius = find_app(c.app).radius;
-    result.box_stencil = find_app(c.app).box_stencil;
-    const ScheduleOptions o = schedule_options(c);
-    result.depth = o.depth;
-    result.steps = o.steps;
-    result.region = static_cast<int32_t>(o.region);
-    result.sharing = static_cast<int32_t>(o.sharing);
-    result.collective_rounds = o.collective_rounds;
-    result.device = o.device;
-    result.staged = o.staged;
-    result.box = o.box;
-    needed(options, "options") = result;
+    const Candidate candidate(c);
+    stage_of(candidate.step, stage);
+    needed(options, "options") = to_c(schedule_options(candidate, stage));
   });
 }
 
-hs_status hs_program_create(const char* schedule, const hs_plan* plan, const hs_schedule_options* options,
-                            hs_program** program) {
+hs_status hs_program_create(const char* schedule, const hs_step* step, int32_t stage, const hs_plan* plan,
+                            const hs_schedule_options* options, hs_program** program) {
   return guarded([&] {
-    const hs_schedule_options o = read(options);
+    const ScheduleOptions o = options_from(read(options));
     const Schedule& found = find_schedule(text(schedule));
+    const Stage& s = stage_of(needed(step, "step").step, stage);
     const Plan& p = needed(plan, "plan").plan;
-    needed(program, "program") = new hs_program(flatten(found.make(stage_from(o), p, options_from(o))));
+    needed(program, "program") = new hs_program(flatten(found.make(s, p, o)));
   });
 }
 
@@ -273,24 +301,20 @@ hs_status hs_program_get(const hs_program* program, hs_program_data* data) {
   });
 }
 
-hs_status hs_check(const hs_layout* layout, const hs_schedule_options* options, int32_t ranks,
-                   const hs_plan* const* plans, const hs_program* const* programs, const char** finding) {
+hs_status hs_check(const hs_layout* layout, const hs_step* step, int32_t stages, const hs_plan* const* plans,
+                   const hs_program* const* programs, const char** finding) {
   return guarded([&] {
     const Layout& l = needed(layout, "layout").layout;
-    if (ranks != l.size())
-      throw UsageError(std::to_string(ranks) + " programs for a layout of " + std::to_string(l.size()) +
-                       " ranks; give one per rank");
+    const Step& s = needed(step, "step").step;
+    if (stages != size32(s.stages))
+      throw UsageError("programs of " + std::to_string(stages) + " stages for a step of " +
+                       std::to_string(s.stages.size()) + "; give those of all stages");
     needed(plans, "plans");
     needed(programs, "programs");
-    std::vector<Plan> all_plans;
-    std::vector<Program> all_programs;
-    for (int r = 0; r < ranks; ++r) {
-      all_plans.push_back(needed(plans[r], "plans").plan);
-      all_programs.push_back(needed(programs[r], "programs").program);
-      check_fit(all_plans.back(), all_programs.back());
-    }
+    std::vector<StagePrograms> all;
+    for (int stage = 0; stage < stages; ++stage) all.push_back(stage_programs(s, stage, l.size(), plans, programs));
     thread_local std::string result;
-    result = check_programs(l, stage_from(read(options)), all_plans, all_programs);
+    result = check_step(l, s, all);
     needed(finding, "finding") = result.c_str();
   });
 }

@@ -38,22 +38,31 @@ simulate::Network from_c(const hs_network* given) {
 
 simulate::RankClass from_c(const hs_rank_class& given) {
   simulate::RankClass result;
-  result.plan = &needed(given.plan, "plan").plan;
-  if (given.opening < 0 || given.body < 0 || given.closing < 0 || given.op_count < 0)
-    throw UsageError("a class of ranks has a negative number of programs or operations");
-  const hs_program* const* next = &needed(given.programs, "programs");
-  const auto take = [&](std::vector<const Program*>& list, int count) {
-    for (int i = 0; i < count; ++i) list.push_back(&needed(*next++, "programs").program);
+  if (given.opening < 0 || given.body < 0 || given.closing < 0 || given.op_count < 0 || given.plan_count < 0 ||
+      given.reduction_count < 0)
+    throw UsageError("a class of ranks has a negative number of plans, programs, reductions or operations");
+  std::size_t messages = 0;
+  for (int i = 0; i < given.plan_count; ++i) {
+    result.plans.push_back(&needed((&needed(given.plans, "plans"))[i], "plans").plan);
+    messages += result.plans.back()->messages.size();
+  }
+  const hs_rank_program* next = &needed(given.programs, "programs");
+  const auto take = [&](std::vector<simulate::RankProgram>& list, int count) {
+    for (int i = 0; i < count; ++i, ++next)
+      list.push_back({&needed(next->program, "programs").program, next->plan, next->reduction});
   };
   take(result.opening, given.opening);
   take(result.body, given.body);
   take(result.closing, given.closing);
+  for (int i = 0; i < given.reduction_count; ++i) {
+    const hs_rank_reduction& reduction = (&needed(given.reductions, "reductions"))[i];
+    result.reductions.push_back({reduction.seconds, reduction.waits != 0});
+  }
   for (std::int64_t i = 0; i < given.op_count; ++i) {
     const double* seconds = &needed(given.seconds, "seconds") + 3 * i;
     result.seconds.push_back({seconds[0], seconds[1], seconds[2]});
   }
-  if (given.flight_change)
-    result.flight_change.assign(given.flight_change, given.flight_change + result.plan->messages.size());
+  if (given.flight_change) result.flight_change.assign(given.flight_change, given.flight_change + messages);
   result.comm_thread = given.comm_thread != 0;
   result.hand_s = given.hand_s;
   result.notice_s = given.notice_s;

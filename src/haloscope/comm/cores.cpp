@@ -1,15 +1,42 @@
 #include "haloscope/comm/cores.hpp"
 
+#include <sched.h>
 #include <unistd.h>
+
+#include "haloscope/comm/mpi_traits.hpp"
 
 namespace haloscope {
 
-int cores_of_node() { return static_cast<int>(sysconf(_SC_NPROCESSORS_ONLN)); }
+namespace {
 
-bool more_ranks_than_cores([[maybe_unused]] MPI_Comm comm, [[maybe_unused]] int threads) {
-#if HALOSCOPE_SIMULATED_MPI  // every simulated rank computes as if it were alone
-  return false;
-#else
+/// Empty where the system does not say.
+std::vector<int> cores_allowed_to(pid_t process) {
+  cpu_set_t set;
+  CPU_ZERO(&set);
+  std::vector<int> cores;
+  if (sched_getaffinity(process, sizeof set, &set) != 0) return cores;
+  for (int c = 0; c < CPU_SETSIZE; ++c)
+    if (CPU_ISSET(c, &set)) cores.push_back(c);
+  return cores;
+}
+
+// Read before main(), hence before any thread is pinned.
+const std::vector<int> own_cores = cores_allowed_to(0);
+
+}  // namespace
+
+const std::vector<int>& allowed_cores() { return own_cores; }
+
+int cores_of_node() {
+  static const int count = [] {
+    const std::size_t launcher = cores_allowed_to(getppid()).size();
+    return static_cast<int>(launcher > own_cores.size() ? launcher : own_cores.size());
+  }();
+  return count;
+}
+
+bool more_ranks_than_cores(MPI_Comm comm, int threads) {
+  if (mpi_traits.simulated) return false;  // every simulated rank computes as if it were alone
   MPI_Comm node;
   MPI_Comm_split_type(comm, MPI_COMM_TYPE_SHARED, 0, MPI_INFO_NULL, &node);
   int ranks = 0;
@@ -18,7 +45,6 @@ bool more_ranks_than_cores([[maybe_unused]] MPI_Comm comm, [[maybe_unused]] int 
   int shared = ranks * threads > cores_of_node();
   MPI_Allreduce(MPI_IN_PLACE, &shared, 1, MPI_INT, MPI_MAX, comm);
   return shared != 0;
-#endif
 }
 
 }  // namespace haloscope

@@ -3,9 +3,14 @@
 
 #include <mpi.h>
 
+#include <vector>
+
 namespace haloscope {
 
-/// Cores of this node that the scheduler lets any of the node's ranks use (not only this rank's own pinned ones).
+/// Cores that this process was allowed when it started, whatever its threads have been pinned to since. Local.
+const std::vector<int>& allowed_cores();
+/// Cores of this node that its ranks may use together: those allowed to the process that started this one, as
+/// `haloscope` counts them before the launcher pins ranks. Local.
 int cores_of_node();
 /// Collective over `comm`: true if some node runs more ranks x `threads` than it has cores.
 bool more_ranks_than_cores(MPI_Comm comm, int threads = 1);

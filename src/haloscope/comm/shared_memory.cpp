@@ -9,13 +9,14 @@
 #include <memory>
 
 #include "haloscope/comm/gather.hpp"
+#include "haloscope/comm/mpi_traits.hpp"
 #include "haloscope/error.hpp"
 
 namespace haloscope {
 namespace {
 
-constexpr const char* file_system = "/dev/shm";  // where Linux MPI libraries put the files behind shared windows
-constexpr const char* limit_variable = "HALOSCOPE_SHARED_LIMIT";
+constexpr const char* file_system = "/dev/shm";   // where Linux MPI libraries put the files behind shared windows
+std::int64_t most_bytes = std::int64_t{1} << 62;  // see cap_shared_memory()
 
 /// Whole pages, in ascending order and apart from each other.
 using PageRanges = std::vector<ByteRange>;
@@ -52,24 +53,12 @@ const Window* find(int number) {
   return at == windows().end() ? nullptr : *at;
 }
 
-struct Room {
-  std::int64_t bytes = 0;
-  bool capped = false;  // by the environment variable rather than by the file system
-};
-
-Room room() {
+/// Bytes that are left in the file system. @param held  by the ranks of this machine
+std::int64_t room(std::int64_t held) {
   struct statvfs info {};
-  Room room{std::int64_t{1} << 62, false};
-  if (statvfs(file_system, &info) == 0)
-    room.bytes = static_cast<std::int64_t>(info.f_bavail) * static_cast<std::int64_t>(info.f_frsize);
-  if (const char* text = std::getenv(limit_variable)) {
-    char* end = nullptr;
-    const long long limit = std::strtoll(text, &end, 10);
-    if (end == text || *end != '\0' || limit < 0)
-      throw UsageError(std::string(limit_variable) + "='" + text + "' is not a number of bytes; write e.g. 1073741824");
-    if (limit < room.bytes) room = {limit, true};
-  }
-  return room;
+  const std::int64_t most = std::max<std::int64_t>(0, most_bytes - held);
+  if (statvfs(file_system, &info) != 0) return most;
+  return std::min(most, static_cast<std::int64_t>(info.f_bavail) * static_cast<std::int64_t>(info.f_frsize));
 }
 
 std::int64_t sum(std::int64_t value, MPI_Comm comm) {
@@ -81,17 +70,13 @@ std::int64_t sum(std::int64_t value, MPI_Comm comm) {
 /// dies of SIGBUS at the first store.
 void check_room(MPI_Comm everyone, MPI_Comm machine, std::size_t bytes) {
   const std::int64_t wanted = sum(static_cast<std::int64_t>(bytes + small_page), machine);
-  const std::int64_t held = sum(shared_bytes(), machine);
-  const Room free = room();
-  // The limit is on all shared memory of a machine; what the file system says is free, is free.
-  const std::int64_t available = free.capped ? free.bytes - held : free.bytes;
+  const std::int64_t available = room(sum(shared_bytes(), machine));
   const bool lacking = wanted > available;
   if (!anywhere(lacking, everyone)) return;
   std::string text = "the ranks of a machine ask for more shared memory than it has";
   if (lacking)
     text = "the ranks of this machine ask for " + std::to_string(wanted) + " bytes of shared memory, but only " +
-           std::to_string(std::max<std::int64_t>(available, 0)) + " are left " +
-           (free.capped ? std::string("of ") + limit_variable : std::string("in ") + file_system);
+           std::to_string(available) + " are left in " + file_system;
   throw Error(Exit::failed, text + "; use a smaller grid, more machines, a larger " + file_system +
                                 ", or a strategy that keeps the fields private (shared:packed, p2p)");
 }
@@ -148,11 +133,10 @@ bool show(std::byte* at, std::byte* pages, std::size_t bytes) {
 
 /// Collective over node.comm(). The window has the pages one after the other.
 std::shared_ptr<Window> open_window(const Node& node, std::size_t bytes, const PageRanges& pages) {
-#if HALOSCOPE_SIMULATED_MPI
-  throw UnavailableError(
-      "shared memory moves bytes by loads and stores, which take no time where messages are simulated; use p2p or "
-      "persistent, or a build on a real MPI");
-#endif
+  if (mpi_traits.simulated)
+    throw UnavailableError(
+        "shared memory moves bytes by loads and stores, which take no time where messages are simulated; use p2p or "
+        "persistent, or a build on a real MPI");
   auto window = std::make_shared<Window>();
   window->bytes = bytes;
   window->shared = total(pages);
@@ -214,6 +198,8 @@ bool show_pages(const Node& node, Window& window, const PageRanges& pages) {
 }
 
 }  // namespace
+
+void cap_shared_memory(std::int64_t bytes) { most_bytes = bytes; }
 
 Node::Node(MPI_Comm comm, const std::vector<int>& nodes) : everyone_(comm) {
   int rank = 0, size = 0;

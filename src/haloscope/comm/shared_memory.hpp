@@ -74,5 +74,7 @@ std::byte* shared_address(MPI_Comm comm, int owner, const SharedPlace& place);
 MPI_Win shared_window(int number);
 /// Bytes of shared memory that this rank holds at the moment, in pages that other ranks can reach.
 std::int64_t shared_bytes();
+/// From now on a machine's ranks hold at most so many bytes together, for tests of what happens when no more are left.
+void cap_shared_memory(std::int64_t bytes);
 
 }  // namespace haloscope

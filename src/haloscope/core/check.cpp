@@ -1,8 +1,10 @@
 #include "haloscope/core/check.hpp"
 
+#include <algorithm>
 #include <array>
 #include <deque>
 #include <map>
+#include <memory>
 #include <tuple>
 
 #include "haloscope/core/check_order.hpp"
@@ -11,51 +13,61 @@ namespace haloscope {
 
 namespace {
 
-// One interleaving, executed on (global cell, time).
+// One interleaving, executed on (global point, version).
 
-constexpr std::int64_t rubbish = -1;
+constexpr std::int64_t unspecified = -1;
 
 struct Value {
-  std::int64_t cell = rubbish;
-  int time = -1;
+  std::int64_t point = unspecified;
+  int version = -1;
   bool operator==(const Value&) const = default;
 };
 
-/// The cells of one rank, all slots.
-class Cells {
+/// The points of one quantity of one rank, all slots.
+class Points {
  public:
-  Cells(const Layout& layout, const Plan& plan, int slots)
-      : layout_(layout), owned_(layout.owned(plan.rank)), box_(plan.allocated(0)), data_(slots) {
-    for (auto& slot : data_) slot.assign(static_cast<std::size_t>(box_.volume()), Value{});
+  Points(const Layout& layout, int rank, const Quantity& quantity, const Widths& halo)
+      : grid_(layout.grid()), centring_(quantity.centring), first_(layout.owned(rank).lo) {
+    const Index cells = layout.local_cells(rank);
+    for (int d = 0; d < 3; ++d) {
+      owned_.hi[d] = cells[d] + (d < layout.dims() ? staggered(centring_, d) : 0);
+      box_.lo[d] = -halo[d];
+      box_.hi[d] = owned_.hi[d] + halo[d];
+    }
+    data_.assign(static_cast<std::size_t>(quantity.slots), std::vector<Value>(static_cast<std::size_t>(box_.volume())));
   }
-  /// Number of the global cell at local p; -2 outside a non-periodic grid (fixed boundary values, always right).
+  /// Number of the global point at local p; -2 outside a non-periodic grid (fixed boundary values, always right).
   std::int64_t identity(const Index& p) const {
     std::int64_t id = 0;
     for (int d = 2; d >= 0; --d) {
-      const std::int64_t n = layout_.grid().cells[d];
-      std::int64_t g = owned_.lo[d] + p[d];
+      const bool periodic = grid_.periodic[d];
+      const std::int64_t n = grid_.cells[d] + (!periodic && d < grid_.dims ? staggered(centring_, d) : 0);
+      std::int64_t g = first_[d] + p[d];
       if (g < 0 || g >= n) {
-        if (!layout_.grid().periodic[d]) return -2;
+        if (!periodic) return -2;
         g = (g % n + n) % n;
       }
       id = id * n + g;
     }
     return id;
   }
-  bool right(const Index& p, int slot, int time) const {
+  bool right(const Index& p, int slot, int version) const {
     const std::int64_t id = identity(p);
-    return id == -2 || (box_.contains(p) && at(p, slot) == Value{id, time});
+    return id == -2 || (box_.contains(p) && at(p, slot) == Value{id, version});
   }
   const Value& at(const Index& p, int slot) const { return data_[slot][place(p)]; }
   Value& at(const Index& p, int slot) { return data_[slot][place(p)]; }
   const Box& box() const { return box_; }
+  const Box& owned() const { return owned_; }
 
  private:
   std::size_t place(const Index& p) const {
     return static_cast<std::size_t>((p[0] - box_.lo[0]) +
                                     box_.extent(0) * ((p[1] - box_.lo[1]) + box_.extent(1) * (p[2] - box_.lo[2])));
   }
-  const Layout& layout_;
+  GridSpec grid_;
+  Centring centring_;
+  Index first_;
   Box owned_, box_;
   std::vector<std::vector<Value>> data_;
 };
@@ -67,28 +79,41 @@ void for_each(const Box& box, F f) {
       for (std::int64_t x = box.lo[0]; x < box.hi[0]; ++x) f(Index{x, y, z});
 }
 
+std::string text(const Index& p) {
+  return "(" + std::to_string(p[0]) + "," + std::to_string(p[1]) + "," + std::to_string(p[2]) + ")";
+}
+
+bool writes(const SweepSpec& sweep, int q) {
+  return std::find(sweep.writes.begin(), sweep.writes.end(), q) != sweep.writes.end();
+}
+
+/// What one rank has in all stages: the points of every quantity, of the host and of a device beside it, and where it is.
+struct RankState {
+  std::array<std::vector<Points>, 2> memories;  // of the host, or of the only memory; of a device beside it
+  std::vector<int> versions;                    // by quantity
+  int slot = 0;
+};
+
 using Channel = std::map<std::tuple<int, int, int>, std::deque<std::vector<Value>>>;  // (from, to, tag), in order
 
-/// One rank's execution. `step` does what can be done without waiting.
-class RankRun {
+/// One rank's execution of one stage's program. `advance` does what can be done without waiting.
+class StageRun {
  public:
-  RankRun(const Layout& layout, const Stage& stage, const Plan& plan, const Program& program)
-      : stage_(stage),
-        plan_(plan),
-        program_(program),
-        memories_{Cells(layout, plan, program.slots), Cells(layout, plan, program.slots)},
-        order_(sorted_ops(program)),
-        buffers_(plan.messages.size()) {
-    for_each(plan.owned(0), [&](const Index& p) {
-      Cells& home = memories_[in_block(p)];
-      home.at(p, 0) = {home.identity(p), 0};
-    });
-  }
+  StageRun(const Step& step, const StagePrograms& stage, std::size_t rank, RankState& state)
+      : step_(step),
+        stage_(*stage.stage),
+        exchanged_(stage.exchanged),
+        plan_(stage.plans[rank]),
+        program_(stage.programs[rank]),
+        state_(state),
+        order_(sorted_ops(program_)),
+        buffers_(plan_.messages.size()) {}
+
   bool finished() const { return next_ == order_.size(); }
   std::string position() const { return describe(program_, order_[next_]); }
 
   /// Runs until a wait cannot be served. Returns true if anything was done; faults go to `fault`.
-  bool step(Channel& channel, std::string& fault) {
+  bool advance(Channel& channel, std::string& fault) {
     bool moved = false;
     while (!finished() && fault.empty()) {
       if (!execute(program_.ops[order_[next_]], channel, fault)) break;
@@ -98,38 +123,45 @@ class RankRun {
     return moved;
   }
 
-  std::string check_result() const {
-    std::string fault;
-    for_each(plan_.owned(0), [&](const Index& p) {
-      if (fault.empty() && !memories_[in_block(p)].right(p, program_.final_slot, program_.steps))
-        fault = "owned cell " + text(p) + " does not hold time " + std::to_string(program_.steps) + " at the end";
-    });
-    return fault;
+  /// The program is through: slots and versions are those of the next one.
+  void end() {
+    state_.slot = (state_.slot + program_.final_slot) % step_.slots();
+    for (std::size_t q = 0; q < state_.versions.size(); ++q)
+      state_.versions[q] += program_.steps * writes_before(static_cast<int>(q), static_cast<int>(stage_.sweeps.size()));
   }
 
  private:
-  static std::string text(const Index& p) {
-    return "(" + std::to_string(p[0]) + "," + std::to_string(p[1]) + "," + std::to_string(p[2]) + ")";
+  /// Whose a cell is where a device has a block of its own; elsewhere one memory holds all.
+  std::vector<Points>& memory(const Op& op) { return state_.memories[!program_.block.empty() && on_device(op.lane)]; }
+  const Quantity& quantity(int q) const { return step_.quantities[static_cast<std::size_t>(q)]; }
+  int absolute(int q, int slot) const { return quantity(q).slots == 1 ? 0 : (state_.slot + slot) % 2; }
+  int field_of(int region_quantity) const { return exchanged_[static_cast<std::size_t>(region_quantity)]; }
+
+  /// How often a step writes a quantity before its sweep number `sweep`.
+  int writes_before(int q, int sweep) const {
+    int count = 0;
+    for (int s = 0; s < sweep; ++s) count += writes(stage_.sweeps[static_cast<std::size_t>(s)], q);
+    return count;
+  }
+  int version_before(int q, const Sweep& s) const {
+    const int per_step = writes_before(q, static_cast<int>(stage_.sweeps.size()));
+    return state_.versions[static_cast<std::size_t>(q)] + s.step * per_step + writes_before(q, s.number);
   }
 
-  /// Whose a cell is where a device has a block of its own; elsewhere one memory holds all.
-  bool in_block(const Index& p) const { return program_.block.contains(p) && !program_.block.empty(); }
-  /// The cells that an operation works on: without a block there is one memory, wherever that is.
-  Cells& memory(const Op& op) { return memories_[!program_.block.empty() && on_device(op.lane)]; }
-  const Cells& memory(const Op& op) const { return memories_[!program_.block.empty() && on_device(op.lane)]; }
-
   bool execute(const Op& op, Channel& channel, std::string& fault) {
-    Cells& cells = memory(op);
+    std::vector<Points>& fields = memory(op);
     switch (op.kind) {
       case OpKind::copy:
-        for (const Copy& c : program_.copy_sets[op.target])
-          if (c.quantity == 0)
-            for_each(c.to, [&](const Index& p) {
-              cells.at(p, op.slot) = cells.at({p[0] + c.shift[0], p[1] + c.shift[1], p[2] + c.shift[2]}, op.slot);
-            });
+        for (const Copy& c : program_.copy_sets[op.target]) {
+          const int q = field_of(c.quantity), slot = absolute(q, op.slot);
+          Points& points = fields[static_cast<std::size_t>(q)];
+          for_each(c.to, [&](const Index& p) {
+            points.at(p, slot) = points.at({p[0] + c.shift[0], p[1] + c.shift[1], p[2] + c.shift[2]}, slot);
+          });
+        }
         return true;
       case OpKind::pack:
-        for (int m : program_.sets[op.target]) buffers_[m] = gather(m, cells, op.slot);
+        for (int m : program_.sets[op.target]) buffers_[m] = gather(m, fields, op.slot);
         return true;
       case OpKind::send:
         for (int m : program_.sets[op.target])
@@ -144,17 +176,17 @@ class RankRun {
         }
         return true;
       case OpKind::unpack:
-        for (int m : program_.sets[op.target]) scatter(m, cells, op.slot, fault);
+        for (int m : program_.sets[op.target]) scatter(m, fields, op.slot, fault);
         return true;
       case OpKind::gather:
         rings_[op.target].clear();
         for (const Box& box : program_.rings[op.target].boxes)
-          for_each(box, [&](const Index& p) { rings_[op.target].push_back(cells.at(p, op.slot)); });
+          for_each(box, [&](const Index& p) { rings_[op.target].push_back(fields[0].at(p, absolute(0, op.slot))); });
         return true;
       case OpKind::scatter: {
         std::size_t i = 0;
         for (const Box& box : program_.rings[op.target].boxes)
-          for_each(box, [&](const Index& p) { cells.at(p, op.slot) = rings_[op.target].at(i++); });
+          for_each(box, [&](const Index& p) { fields[0].at(p, absolute(0, op.slot)) = rings_[op.target].at(i++); });
         return true;
       }
       case OpKind::sweep:
@@ -169,135 +201,239 @@ class RankRun {
     return channel[{plan_.messages[m].peer, plan_.rank, plan_.messages[m].tag}];
   }
 
-  std::vector<Value> gather(int m, const Cells& cells, int slot) {
+  std::vector<Value> gather(int m, const std::vector<Points>& fields, int slot) const {
     std::vector<Value> buffer;
-    for (const Region& r : plan_.messages[m].regions)
-      if (r.quantity == 0) for_each(r.box, [&](const Index& p) { buffer.push_back(cells.at(p, slot)); });
+    for (const Region& r : plan_.messages[m].regions) {
+      const int q = field_of(r.quantity);
+      for_each(r.box,
+               [&](const Index& p) { buffer.push_back(fields[static_cast<std::size_t>(q)].at(p, absolute(q, slot))); });
+    }
     return buffer;
   }
 
-  void scatter(int m, Cells& cells, int slot, std::string& fault) {
+  void scatter(int m, std::vector<Points>& fields, int slot, std::string& fault) const {
     std::size_t i = 0;
-    for (const Region& r : plan_.messages[m].regions)
-      if (r.quantity == 0)
-        for_each(r.box, [&](const Index& p) {
-          if (i < buffers_[m].size()) cells.at(p, slot) = buffers_[m][i];
-          ++i;
-        });
+    for (const Region& r : plan_.messages[m].regions) {
+      const int q = field_of(r.quantity);
+      for_each(r.box, [&](const Index& p) {
+        if (i < buffers_[m].size()) fields[static_cast<std::size_t>(q)].at(p, absolute(q, slot)) = buffers_[m][i];
+        ++i;
+      });
+    }
     if (i != buffers_[m].size())
-      fault = "message " + std::to_string(m) + " holds " + std::to_string(buffers_[m].size()) + " cells, its halo " +
+      fault = "message " + std::to_string(m) + " holds " + std::to_string(buffers_[m].size()) + " points, its halo " +
               std::to_string(i);
   }
 
-  bool inputs_right(const Cells& cells, const Index& p, int slot, const Sweep& s) const {
-    const int r = stage_.radius * s.levels;
-    const int ry = plan_.dims > 1 ? r : 0, rz = plan_.dims > 2 ? r : 0;
-    for (int z = -rz; z <= rz; ++z)
-      for (int y = -ry; y <= ry; ++y)
-        for (int x = -r; x <= r; ++x) {
-          const int moves = (x != 0) + (y != 0) + (z != 0);
-          const bool in_star = s.levels == 1 ? moves <= 1 : std::abs(x) + std::abs(y) + std::abs(z) <= r;
-          if (!stage_.box_stencil && !in_star) continue;
-          if (!cells.right(reached({p[0] + x, p[1] + y, p[2] + z}), slot, s.step)) return false;
-        }
-    return true;
+  /// Whether everything is right that a sweep reads through one access for a written point.
+  bool access_right(const std::vector<Points>& fields, const Access& access, const Op& op, const Sweep& s,
+                    Centring written, const Index& p) const {
+    const int q = access.quantity, slot = absolute(q, slot_read(step_, stage_, s.number, q, op.slot, s.into));
+    const Points& points = fields[static_cast<std::size_t>(q)];
+    const int layers = access.layers * s.levels, version = version_before(q, s);
+    const bool box = stage_.sweeps[static_cast<std::size_t>(s.number)].box_stencil;
+    Box touching, all;  // the points that touch the written one, and those around them
+    for (int d = 0; d < 3; ++d) {
+      const bool in = d < plan_.dims;
+      const int of_read = in ? staggered(quantity(q).centring, d) : 0, of_written = in ? staggered(written, d) : 0;
+      touching.lo[d] = p[d] - (of_written > of_read);
+      touching.hi[d] = p[d] + 1 + (of_read > of_written);
+      all.lo[d] = touching.lo[d] - (in ? layers : 0);
+      all.hi[d] = touching.hi[d] + (in ? layers : 0);
+    }
+    bool right = true;
+    for_each(all, [&](const Index& at) {
+      int away = 0, moves = 0;
+      for (int d = 0; d < 3; ++d) {
+        const std::int64_t beyond = std::max<std::int64_t>({touching.lo[d] - at[d], at[d] - touching.hi[d] + 1, 0});
+        away += static_cast<int>(beyond);
+        moves += beyond > 0;
+      }
+      const bool in_star = s.levels == 1 ? moves <= 1 : away <= layers;
+      if (box || in_star) right = right && points.right(reached(at), slot, version);
+    });
+    return right;
   }
 
-  /// Where a sweep finds cell `p`: sweeps that wrap around take own-neighbour cells from the other side.
+  /// Where a sweep finds point `p`: sweeps that wrap around take own-neighbour cells from the other side.
   Index reached(Index p) const {
     for (int d = 0; d < plan_.dims && program_.wraps; ++d)
       if (plan_.own_neighbour[d]) p[d] = (p[d] % plan_.cells[d] + plan_.cells[d]) % plan_.cells[d];
     return p;
   }
 
-  /// In place, cells before p in the order of the sweep hold the new time already, those behind it the old one.
-  bool inputs_right_in_place(const Cells& cells, const Index& p, int slot, int time) const {
-    bool right = cells.right(p, slot, time);
+  /// In place, cells before p in the order of the sweep hold the new version already, those behind it the old one.
+  bool right_in_place(const Points& points, const Index& p, int version) const {
+    bool right = points.right(p, 0, version);
     for (int d = 0; d < plan_.dims; ++d) {
       Index before = p, behind = p;
       --before[d];
       ++behind[d];
-      right = right && cells.right(before, slot, time + 1) && cells.right(behind, slot, time);
+      right = right && points.right(before, 0, version + 1) && points.right(behind, 0, version);
     }
     return right;
   }
 
   void sweep_in_place(const Op& op, const Sweep& s, std::string& fault) {
-    Cells& cells = memory(op);
-    for (int time = s.step; time < s.step + s.levels; ++time)
+    const int q = stage_.sweeps[static_cast<std::size_t>(s.number)].writes.front();
+    Points& points = memory(op)[static_cast<std::size_t>(q)];
+    for (int level = 0; level < s.levels; ++level)
       for_each(s.region, [&](const Index& p) {
         if (!fault.empty()) return;
-        if (!cells.box().contains(p) || !inputs_right_in_place(cells, p, op.slot, time))
-          fault = describe(program_, order_[next_]) + " computes cell " + text(p) +
-                  " in place, out of the sequential order";
+        const int version = version_before(q, s) + level;
+        if (!points.box().contains(p) || !right_in_place(points, p, version))
+          fault = here() + " computes cell " + text(p) + " in place, out of the sequential order";
         else
-          cells.at(p, op.slot).time = time + 1;
+          points.at(p, 0).version = version + 1;
       });
   }
 
-  void sweep(const Op& op, const Sweep& s, std::string& fault) {
-    if (s.into == op.slot) return sweep_in_place(op, s, fault);
-    Cells& cells = memory(op);
-    if (s.faces) take_messages(cells, op.slot, fault);
-    for (const Box& box : s.boxes()) sweep(op, s, box, cells, fault);
-  }
+  std::string here() const { return describe(program_, order_[next_]); }
 
   /// A kernel of faces finds in messages what others find in halos. It waits for all of them.
-  void take_messages(Cells& cells, int slot, std::string& fault) {
+  void take_messages(std::vector<Points>& fields, int slot, std::string& fault) const {
     for (std::size_t m = 0; m < plan_.messages.size(); ++m)
-      if (!plan_.messages[m].out) scatter(static_cast<int>(m), cells, slot, fault);
+      if (!plan_.messages[m].out) scatter(static_cast<int>(m), fields, slot, fault);
   }
 
-  void sweep(const Op& op, const Sweep& s, const Box& box, Cells& cells, std::string& fault) {
-    for_each(box, [&](const Index& p) {
+  void sweep(const Op& op, const Sweep& s, std::string& fault) {
+    if (s.in_place) return sweep_in_place(op, s, fault);
+    std::vector<Points>& fields = memory(op);
+    if (s.faces) take_messages(fields, op.slot, fault);
+    std::vector<std::tuple<int, Index, Value>> results;  // written together: a sweep may read what it overwrites
+    for (int w : stage_.sweeps[static_cast<std::size_t>(s.number)].writes)
+      for (const Box& box : s.boxes()) compute(op, s, box, w, fields, results, fault);
+    for (const auto& [w, p, value] : results) fields[static_cast<std::size_t>(w)].at(p, absolute(w, s.into)) = value;
+  }
+
+  void compute(const Op& op, const Sweep& s, const Box& box, int w, const std::vector<Points>& fields,
+               std::vector<std::tuple<int, Index, Value>>& results, std::string& fault) const {
+    const SweepSpec& spec = stage_.sweeps[static_cast<std::size_t>(s.number)];
+    const Points& points = fields[static_cast<std::size_t>(w)];
+    const Centring centring = quantity(w).centring;
+    const Box whole = s.whole.empty() ? box : s.whole, valid = points_of(s.valid, s.valid, centring, plan_.dims);
+    for_each(points_of(box, whole, centring, plan_.dims), [&](const Index& p) {
       if (!fault.empty()) return;
-      const bool good = inputs_right(cells, p, op.slot, s);
-      if (!good && s.valid.contains(p))
-        fault = describe(program_, order_[next_]) + " computes cell " + text(p) + " from values that are not there yet";
-      else if (!cells.box().contains(p))
-        fault = describe(program_, order_[next_]) + " writes cell " + text(p) + " outside the field";
+      const bool good = std::all_of(spec.reads.begin(), spec.reads.end(), [&](const Access& access) {
+        return access_right(fields, access, op, s, centring, p);
+      });
+      if (!good && valid.contains(p))
+        fault =
+            here() + " computes point " + text(p) + " of '" + quantity(w).name + "' from values that are not there yet";
+      else if (!points.box().contains(p))
+        fault = here() + " writes point " + text(p) + " outside the field '" + quantity(w).name + "'";
       else
-        cells.at(p, s.into) = good ? Value{cells.identity(p), s.step + s.levels} : Value{};
+        results.emplace_back(w, p, good ? Value{points.identity(p), version_before(w, s) + s.levels} : Value{});
     });
   }
 
+  const Step& step_;
   const Stage& stage_;
+  const std::vector<int>& exchanged_;
   const Plan& plan_;
   const Program& program_;
-  std::array<Cells, 2> memories_;  // of the host, or whoever has all; of a device beside it
+  RankState& state_;
   std::vector<int> order_;
   std::vector<std::vector<Value>> buffers_;
   std::map<int, std::vector<Value>> rings_;
   std::size_t next_ = 0;
 };
 
-}  // namespace
-
-std::string check_programs(const Layout& layout, const Stage& stage, const std::vector<Plan>& plans,
-                           const std::vector<Program>& programs) {
-  const auto at_rank = [](std::size_t r, const std::string& fault) {
-    return "rank " + std::to_string(r) + ": " + fault;
-  };
-  std::vector<RankRun> runs;
-  runs.reserve(plans.size());
-  for (std::size_t r = 0; r < plans.size(); ++r) {
-    if (auto fault = check_order(stage, plans[r], programs[r]); !fault.empty()) return at_rank(r, fault);
-    runs.emplace_back(layout, stage, plans[r], programs[r]);
+/// The widest halo of each quantity in any stage, as a run gives it to fields.
+std::vector<Widths> widest(const Step& step, const std::vector<StagePrograms>& stages, std::size_t rank) {
+  std::vector<Widths> halos(step.quantities.size());
+  for (const StagePrograms& stage : stages) {
+    const int depth = stage.depth > 0 ? stage.depth : std::max(stage.programs[rank].steps, 1);
+    const auto room = room_of(step, *stage.stage, depth);
+    for (std::size_t q = 0; q < room.size(); ++q)
+      for (int d = 0; d < 3; ++d) halos[q][d] = std::max(halos[q][d], room[q][d]);
+    const ExchangeSpec& spec = stage.plans[rank].spec;
+    for (std::size_t i = 0; i < stage.exchanged.size(); ++i)
+      for (int d = 0; d < 3; ++d) {
+        int& width = halos[static_cast<std::size_t>(stage.exchanged[i])][d];
+        width = std::max({width, spec.low_of(static_cast<int>(i))[d], spec.high_of(static_cast<int>(i))[d]});
+      }
   }
+  return halos;
+}
+
+bool in_block(const Program& program, const Index& p) { return !program.block.empty() && program.block.contains(p); }
+
+RankState start(const Layout& layout, const Step& step, const std::vector<StagePrograms>& stages, std::size_t rank) {
+  RankState state;
+  const auto halos = widest(step, stages, rank);
+  for (auto& memory : state.memories)
+    for (std::size_t q = 0; q < halos.size(); ++q)
+      memory.emplace_back(layout, static_cast<int>(rank), step.quantities[q], halos[q]);
+  for (std::size_t q = 0; q < halos.size(); ++q)
+    for_each(state.memories[0][q].owned(), [&](const Index& p) {
+      Points& home = state.memories[in_block(stages.front().programs[rank], p)][q];
+      home.at(p, 0) = {home.identity(p), 0};
+    });
+  state.versions.assign(step.quantities.size(), 0);
+  return state;
+}
+
+std::string check_result(const Step& step, const Program& program, const RankState& state) {
+  std::string fault;
+  for (std::size_t q = 0; q < step.quantities.size(); ++q) {
+    const int slot = step.quantities[q].slots == 1 ? 0 : state.slot;
+    for_each(state.memories[0][q].owned(), [&](const Index& p) {
+      const Points& points = state.memories[in_block(program, p)][q];
+      if (fault.empty() && !points.right(p, slot, state.versions[q]))
+        fault = "owned point " + text(p) + " of '" + step.quantities[q].name + "' does not hold version " +
+                std::to_string(state.versions[q]) + " at the end";
+    });
+  }
+  return fault;
+}
+
+std::string at_rank(std::size_t r, const std::string& fault) { return "rank " + std::to_string(r) + ": " + fault; }
+
+/// All ranks carry out one stage, taking turns.
+std::string check_stage(const Step& step, const StagePrograms& stage, std::vector<RankState>& states) {
+  std::vector<StageRun> runs;
+  runs.reserve(states.size());
+  for (std::size_t r = 0; r < states.size(); ++r) runs.emplace_back(step, stage, r, states[r]);
   Channel channel;
   for (bool moved = true; moved;) {
     moved = false;
     for (std::size_t r = 0; r < runs.size(); ++r) {
       std::string fault;
-      moved = runs[r].step(channel, fault) || moved;
+      moved = runs[r].advance(channel, fault) || moved;
       if (!fault.empty()) return at_rank(r, fault);
     }
   }
   for (std::size_t r = 0; r < runs.size(); ++r) {
-    if (!runs[r].finished()) return at_rank(r, "deadlock, waits for ever at " + runs[r].position());
-    if (auto fault = runs[r].check_result(); !fault.empty()) return at_rank(r, fault);
+    if (!runs[r].finished()) return at_rank(r, "deadlock, waits forever at " + runs[r].position());
+    runs[r].end();
   }
   return "";
+}
+
+}  // namespace
+
+std::string check_step(const Layout& layout, const Step& step, const std::vector<StagePrograms>& stages) {
+  const std::size_t ranks = stages.front().plans.size();
+  for (const StagePrograms& stage : stages)
+    for (std::size_t r = 0; r < ranks; ++r)
+      if (auto fault = check_order(step, *stage.stage, stage.exchanged, stage.plans[r], stage.programs[r]);
+          !fault.empty())
+        return at_rank(r, fault);
+  std::vector<RankState> states;
+  for (std::size_t r = 0; r < ranks; ++r) states.push_back(start(layout, step, stages, r));
+  for (const StagePrograms& stage : stages)
+    if (auto fault = check_stage(step, stage, states); !fault.empty()) return fault;
+  for (std::size_t r = 0; r < ranks; ++r)
+    if (auto fault = check_result(step, stages.back().programs[r], states[r]); !fault.empty()) return at_rank(r, fault);
+  return "";
+}
+
+std::string check_programs(const Layout& layout, const Step& step, const std::vector<Plan>& plans,
+                           const std::vector<Program>& programs) {
+  std::vector<int> exchanged;
+  for (int q = 0; q < static_cast<int>(step.quantities.size()); ++q) exchanged.push_back(q);
+  return check_step(layout, step, {{&step.stages.front(), exchanged, plans, programs}});
 }
 
 }  // namespace haloscope

@@ -1,4 +1,4 @@
-// The checker: proves on small grids that a program never reads what is not yet there. Pure; used by tests.
+// The checker: proves on small grids that programs never read what is not yet there. Pure; used by tests.
 #pragma once
 
 #include <string>
@@ -8,18 +8,29 @@
 
 namespace haloscope {
 
-/// Check the programs of all ranks of a layout together.
+/// The plans and programs of all ranks for one stage.
+struct StagePrograms {
+  const Stage* stage;
+  std::vector<int> exchanged;  ///< quantities of the step that its plans move, in their order
+  std::vector<Plan> plans;     ///< one per rank
+  std::vector<Program> programs;
+  int depth = 0;  ///< time steps that its exchange serves; 0: those of its programs
+};
+
+/// Check the programs of all ranks of a layout together, stage after stage.
 ///
-/// Two things are shown. (1) Order: any two operations of a rank that touch the same memory (field cells, message
-/// buffers, in-flight receives), at least one writing, are ordered by `after`, by the comm lane or by a stream; so
-/// every legal interleaving gives the same result. (2) Values: one legal interleaving is executed on (global cell,
-/// time) pairs: every cell a sweep declares valid is computed only from right cells of the right time, and the owned
-/// cells hold time `steps` at the end. A sweep in place must find the new time before a cell and the old one behind it,
-/// as the sequential sweep does.
-/// @param plans, programs  one per rank of `layout`, the same length
-/// @return empty, or what is wrong: rank, operation, cell. Cost O(ranks x (operations^2 + cells x steps)); small grids
+/// Two things are shown. (1) Order: any two operations of a rank that touch the same memory (points of a quantity, message
+/// buffers, in-flight receives, numbers of a reduction), at least one writing, are ordered by `after`, by the comm lane
+/// or by a stream; so every legal interleaving gives the same result. (2) Values: one legal interleaving is executed on
+/// (global point, version) pairs: every point a sweep declares valid is computed only from right points of the right
+/// version, and the owned points of every quantity hold its last version at the end. A sweep in place must find the new
+/// version before a cell and the old one behind it, as the sequential sweep does.
+/// @return empty, or what is wrong: rank, operation, point. Cost O(ranks x (operations^2 + points x steps)); small grids
 /// only.
-std::string check_programs(const Layout& layout, const Stage& stage, const std::vector<Plan>& plans,
+std::string check_step(const Layout& layout, const Step& step, const std::vector<StagePrograms>& stages);
+
+/// The same for a step of one stage.
+std::string check_programs(const Layout& layout, const Step& step, const std::vector<Plan>& plans,
                            const std::vector<Program>& programs);
 
 }  // namespace haloscope

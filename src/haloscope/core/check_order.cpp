@@ -11,9 +11,9 @@ namespace haloscope {
 namespace {
 
 /// Memory touched from the start of one operation to the end of another.
-struct Access {
+struct Touched {
   int first, last;
-  int slot;
+  int quantity, slot;
   Box box;
   bool write;
   bool device;  ///< in the memory of a device
@@ -69,16 +69,21 @@ std::vector<std::pair<int, int>> spans_of(const Program& program, int message, O
   return spans;
 }
 
-Box reach(const Box& box, const Stage& stage, int levels, int dims) {
-  Widths w{0, 0, 0};
-  for (int d = 0; d < dims; ++d) w[d] = levels * stage.radius;
-  return grown(box, w, w);
+/// Points of a quantity that are read for a box of written points: those that touch them, and layers around.
+Box touched(const Box& written, Centring of_written, Centring of_read, int layers, int dims) {
+  Box box = written;
+  for (int d = 0; d < dims; ++d) {
+    box.lo[d] -= layers + (staggered(of_written, d) > staggered(of_read, d));
+    box.hi[d] += layers + (staggered(of_read, d) > staggered(of_written, d));
+  }
+  return box;
 }
 
 /// Memory touched by messages: from post to unpack, and from pack to complete; on a device, where messages have buffers
 /// of their own, by unpack and pack alone; not at all by those that sweeps read where they have arrived. Says which
 /// message is not handled.
-std::string message_accesses(const Plan& plan, const Program& program, std::vector<Access>& list) {
+std::string message_accesses(const Step& step, const std::vector<int>& exchanged, const Plan& plan,
+                             const Program& program, std::vector<Touched>& list) {
   const OpKind taken = program.packs_in_sweeps() ? OpKind::wait : OpKind::unpack;
   for (std::size_t m = 0; m < plan.messages.size(); ++m) {
     const Message& message = plan.messages[m];
@@ -93,9 +98,10 @@ std::string message_accesses(const Plan& plan, const Program& program, std::vect
       const bool device = on_device(program.ops[message.out ? span.first : span.second].lane);
       const int first = device && !message.out ? span.second : span.first;
       const int last = device && message.out ? span.first : span.second;
-      for (const Region& region : message.regions)
-        if (region.quantity == 0)
-          list.push_back({first, last, program.ops[first].slot, region.box, !message.out, device});
+      for (const Region& region : message.regions) {
+        const int q = exchanged[static_cast<std::size_t>(region.quantity)];
+        list.push_back({first, last, q, slot_of(step, q, program.ops[first].slot), region.box, !message.out, device});
+      }
     }
   }
   return "";
@@ -144,6 +150,101 @@ std::string check_rings(const Program& program, const Order& before) {
   return "";
 }
 
+/// Operations of one kind on a reduction, in the order of the list.
+std::vector<int> ops_on(const Program& program, OpKind kind, int reduction) {
+  std::vector<int> found;
+  for (int i = 0; i < static_cast<int>(program.ops.size()); ++i)
+    if (program.ops[i].kind == kind && program.ops[i].target == reduction) found.push_back(i);
+  return found;
+}
+
+/// A rank that waits for the numbers of all others moves no message, so its own are through by then. Ranks of a pipeline
+/// do not wait for each other.
+std::string check_waits_moved_all(const Reduction& reduction, const std::string& name, const std::vector<int>& begun,
+                                  const std::vector<int>& awaited, const Program& program, const Order& before) {
+  const auto& waits = reduction.mode == ReduceMode::blocking ? begun : awaited;
+  for (int wait : waits)
+    for (int i = 0; i < static_cast<int>(program.ops.size()); ++i)
+      if (program.ops[i].kind == OpKind::complete && !before[i][wait])
+        return describe(program, wait) + " of " + name + " does not wait for " + describe(program, i);
+  return "";
+}
+
+/// The numbers of a reduction are combined after all sweeps that gather them, in place step by step, else once; and
+/// begun and awaited in an order.
+std::string check_reduction(const Reduction& reduction, int number, bool in_place, const Program& program,
+                            const Order& before) {
+  const std::string name = "reduction '" + reduction.name + "'";
+  std::vector<int> sweeps;
+  for (int i = 0; i < static_cast<int>(program.ops.size()); ++i)
+    if (program.ops[i].kind == OpKind::sweep && program.sweeps[program.ops[i].target].number == reduction.sweep)
+      sweeps.push_back(i);
+  const auto begun = ops_on(program, OpKind::reduce, number), awaited = ops_on(program, OpKind::reduced, number);
+  if (begun.empty() && !sweeps.empty() && !reduction.last_only) return name + " is never begun";
+  if (awaited.empty() && !begun.empty() && reduction.mode != ReduceMode::blocking && !in_place)
+    return name + " is begun and never awaited";
+  for (std::size_t k = 0; k < begun.size(); ++k)
+    for (int s : sweeps) {
+      const Sweep& sweep = program.sweeps[program.ops[s].target];
+      const int done = program.steps - static_cast<int>(begun.size() - 1 - k);
+      if (sweep.step + sweep.levels <= done && !before[s][begun[k]])
+        return describe(program, begun[k]) + " of " + name + " does not wait for " + describe(program, s) +
+               ", which gathers its numbers";
+    }
+  for (int a : begun)
+    for (int b : awaited)
+      if (!before[a][b] && !before[b][a])
+        return describe(program, a) + " and " + describe(program, b) + " touch the numbers of " + name +
+               " and nothing orders them";
+  return in_place ? "" : check_waits_moved_all(reduction, name, begun, awaited, program, before);
+}
+
+std::string check_reductions(const Stage& stage, const Program& program, const Order& before) {
+  for (std::size_t r = 0; r < stage.reductions.size(); ++r) {
+    const Reduction& reduction = stage.reductions[r];
+    const bool in_place = stage.sweeps[static_cast<std::size_t>(reduction.sweep)].in_place;
+    if (auto fault = check_reduction(reduction, static_cast<int>(r), in_place, program, before); !fault.empty())
+      return fault;
+  }
+  return "";
+}
+
+/// Points that copies, rings and sweeps touch.
+void field_accesses(const Step& step, const Stage& stage, const std::vector<int>& exchanged, const Plan& plan,
+                    const Program& program, std::vector<Touched>& list) {
+  const auto centring = [&](int q) { return step.quantities[static_cast<std::size_t>(q)].centring; };
+  for (int i = 0; i < static_cast<int>(program.ops.size()); ++i) {
+    const Op& op = program.ops[i];
+    const bool device = on_device(op.lane);
+    if (op.kind == OpKind::gather || op.kind == OpKind::scatter)
+      for (const Box& box : program.rings[op.target].boxes)
+        list.push_back({i, i, 0, op.slot, box, op.kind == OpKind::scatter, device});
+    if (op.kind == OpKind::copy)
+      for (const Copy& c : program.copy_sets[op.target]) {
+        const int q = exchanged[static_cast<std::size_t>(c.quantity)], slot = slot_of(step, q, op.slot);
+        list.push_back({i, i, q, slot, c.to, true, device});
+        list.push_back({i, i, q, slot, c.from(), false, device});
+      }
+    if (op.kind != OpKind::sweep) continue;
+    const Sweep& s = program.sweeps[op.target];
+    const SweepSpec& spec = stage.sweeps[static_cast<std::size_t>(s.number)];
+    for (const Box& box : s.boxes()) {
+      if (box.empty()) continue;
+      for (int w : spec.writes) {
+        const Box written = points_of(box, s.whole.empty() ? box : s.whole, centring(w), plan.dims);
+        list.push_back({i, i, w, slot_of(step, w, s.into), written, true, device});
+        for (const Access& access : spec.reads) {
+          const int q = access.quantity;
+          const Box read = program.wraps
+                               ? plan.allocated(0)
+                               : touched(written, centring(w), centring(q), access.layers * s.levels, plan.dims);
+          list.push_back({i, i, q, slot_read(step, stage, s.number, q, op.slot, s.into), read, false, device});
+        }
+      }
+    }
+  }
+}
+
 }  // namespace
 
 std::string describe(const Program& program, int op) {
@@ -178,43 +279,37 @@ std::vector<int> sorted_ops(const Program& program) {
   return order;
 }
 
-std::string check_order(const Stage& stage, const Plan& plan, const Program& program) {
+int slot_of(const Step& step, int quantity, int slot) {
+  return step.quantities[static_cast<std::size_t>(quantity)].slots == 1 ? 0 : slot;
+}
+
+int slot_read(const Step& step, const Stage& stage, int sweep, int quantity, int slot, int into) {
+  for (int s = 0; s < sweep; ++s)
+    for (int w : stage.sweeps[static_cast<std::size_t>(s)].writes)
+      if (w == quantity) return slot_of(step, quantity, into);
+  return slot_of(step, quantity, slot);
+}
+
+std::string check_order(const Step& step, const Stage& stage, const std::vector<int>& exchanged, const Plan& plan,
+                        const Program& program) {
   const auto sorted = sorted_ops(program);
   if (sorted.size() != program.ops.size()) return "the dependencies have a cycle";
   const Order before = happens_before(program, sorted);
-  std::vector<Access> list;
-  if (auto fault = message_accesses(plan, program, list); !fault.empty()) return fault;
+  std::vector<Touched> list;
+  if (auto fault = message_accesses(step, exchanged, plan, program, list); !fault.empty()) return fault;
   if (auto fault = check_stages(plan, program, before); !fault.empty()) return fault;
   if (auto fault = check_rings(program, before); !fault.empty()) return fault;
-  for (int i = 0; i < static_cast<int>(program.ops.size()); ++i) {
-    const Op& op = program.ops[i];
-    const bool device = on_device(op.lane);
-    if (op.kind == OpKind::gather || op.kind == OpKind::scatter)
-      for (const Box& box : program.rings[op.target].boxes)
-        list.push_back({i, i, op.slot, box, op.kind == OpKind::scatter, device});
-    if (op.kind == OpKind::copy)
-      for (const Copy& c : program.copy_sets[op.target]) {
-        if (c.quantity != 0) continue;
-        list.push_back({i, i, op.slot, c.to, true, device});
-        list.push_back({i, i, op.slot, c.from(), false, device});
-      }
-    if (op.kind == OpKind::sweep) {
-      const Sweep& s = program.sweeps[op.target];
-      for (const Box& box : s.boxes()) {
-        if (box.empty()) continue;
-        const Box read = program.wraps ? plan.allocated(0) : reach(box, stage, s.levels, plan.dims);
-        list.push_back({i, i, op.slot, read, false, device});
-        list.push_back({i, i, s.into, box, true, device});
-      }
-    }
-  }
-  for (const Access& a : list)
-    for (const Access& b : list) {
-      if (&a >= &b || a.device != b.device || a.slot != b.slot || !(a.write || b.write)) continue;
+  if (auto fault = check_reductions(stage, program, before); !fault.empty()) return fault;
+  field_accesses(step, stage, exchanged, plan, program, list);
+  for (const Touched& a : list)
+    for (const Touched& b : list) {
+      if (&a >= &b || a.device != b.device || a.quantity != b.quantity || a.slot != b.slot || !(a.write || b.write))
+        continue;
       if (a.first == b.first && a.last == b.last) continue;  // parts of one operation run in list order
       if (before[a.last][b.first] || before[b.last][a.first] || intersect(a.box, b.box).empty()) continue;
-      return describe(program, a.first) + " and " + describe(program, b.first) + " touch the same cells of slot " +
-             std::to_string(a.slot) + " and nothing orders them";
+      return describe(program, a.first) + " and " + describe(program, b.first) + " touch the same points of '" +
+             step.quantities[static_cast<std::size_t>(a.quantity)].name + "' in slot " + std::to_string(a.slot) +
+             " and nothing orders them";
     }
   return "";
 }

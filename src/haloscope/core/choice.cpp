@@ -1,10 +1,11 @@
 #include "haloscope/choice.hpp"
 
 #include <algorithm>
-#include <tuple>
 
 #include "haloscope/core/names.hpp"
+#include "haloscope/device/backend_names.hpp"
 #include "haloscope/error.hpp"
+#include "haloscope/transport_traits.hpp"
 
 namespace haloscope {
 
@@ -12,238 +13,299 @@ namespace {
 
 std::string in_dimension(int d) { return std::string(" in ") + "xyz"[d]; }
 
-/// Reasons that concern the pattern, schedule and depth together; empty when there is none.
-std::string illegal_combination(const Choice& c, const AppInfo& app, const Strategy& s) {
-  if (s.transport == "reference" && c.schedule != "bulk")
-    return "strategy 'reference' is the oracle and knows no overlap; use --schedule bulk";
-  if (s.transport == "shared" && s.between.empty() && c.nodes > 1)
-    return "transport 'shared' does not reach from node to node, and these ranks are on " + std::to_string(c.nodes) +
-           "; use 'shared+p2p' (or another transport after the +)";
-  if (s.transport == "reference" && s.pattern != Pattern::direct)
-    return "strategy 'reference' fills all halos at once; write it alone, without a pattern";
-  if (s.self_first && s.pattern == Pattern::direct)
-    return "pattern option 'self-first' orders rounds, and a direct pattern has only one; use 'ordered:self-first'";
-  if (c.schedule == "interleaved" && s.pattern != Pattern::ordered)
-    return "schedule 'interleaved' works between the rounds of an ordered pattern, and 'direct' has one round; use "
-           "'ordered/...' or --schedule split";
-  if (c.schedule == "comm-thread" && c.threads < 2)
-    return "schedule 'comm-thread' needs one thread to communicate and at least one to compute; use --threads 2 or "
-           "more";
-  if (c.region == "blocked") {
-    if (c.device.empty() && !has(app.blocked_forms, c.form.empty() ? app.forms.front() : c.form))
-      return "region 'blocked' fuses time steps on chip, and app '" + c.app +
-             "' has no such kernel; use full or shrink";
-    for (int d = 0; d < app.dims; ++d)
-      if (!c.grid.periodic[d])
-        return "region 'blocked' keeps no physical boundary values between fused steps; make the grid periodic" +
-               in_dimension(d) + ", or use full or shrink";
-    if (!has({"bulk", "split", "streams", "resident"}, c.schedule))
-      return "region 'blocked' is made for schedules bulk and split, not '" + c.schedule + "'";
+std::string quoted_schedule(const Choice& c) { return "schedule '" + c.schedule->name + "'"; }
+
+/// The first reason that one of the functions finds; empty when none does.
+template <class... Rule>
+std::string first_reason(const Candidate& c, Rule... rules) {
+  std::string reason;
+  static_cast<void>(((reason = rules(c), reason.empty()) && ...));
+  return reason;
+}
+
+std::string refuse_numbers(const Candidate& candidate) {
+  const Choice& c = candidate.choice;
+  const struct {
+    const char* name;
+    int value;
+  } counts[]{{"depth", c.depth}, {"threads", c.threads}, {"tiles", c.tiles}, {"walls", c.walls}};
+  for (const auto& count : counts)
+    if (count.value < 1)
+      return std::string(count.name) + " " + std::to_string(count.value) + " is not possible; use 1 or more";
+  if (!c.device.empty() && !has(backend_names(), c.device)) return unknown_name("device", c.device, backend_names());
+  return "";
+}
+
+std::string refuse_strategy(const Candidate& candidate) {
+  const Choice& c = candidate.choice;
+  for (const auto& [stage, strategy] : c.stage_strategies) {
+    std::vector<std::string> stages;
+    for (const Stage& s : candidate.step.stages) stages.push_back(s.name);
+    if (!has(stages, stage)) return unknown_name("stage of app '" + c.app + "'", stage, stages);
+    if (moves_device_memory(strategy) != moves_device_memory(c.strategy) ||
+        strategy.is_reference() != c.strategy.is_reference())
+      return "strategy '" + to_string(strategy) + "' of stage '" + stage + "' and '" + to_string(c.strategy) +
+             "' of the others move fields in different ways; use two for the same kind of memory";
+  }
+  for (int stage = 0; stage < static_cast<int>(candidate.step.stages.size()); ++stage) {
+    const Strategy& s = candidate.strategy(stage);
+    if (s.is_reference() && !c.schedule->plain)
+      return "strategy 'reference' is the oracle and knows no overlap; use --schedule bulk";
+    if (find_traits(s.transport).inside_nodes && s.between.empty() && c.nodes > 1)
+      return "transport '" + s.transport + "' does not reach from node to node, and these ranks are on " +
+             std::to_string(c.nodes) + "; use '" + s.transport + "+p2p' (or another transport after the +)";
+    if (s.self_first && s.pattern == Pattern::direct)
+      return "pattern option 'self-first' orders rounds, and a direct pattern has only one; use 'ordered:self-first'";
   }
   return "";
 }
 
-bool in_box(const Choice& c) { return c.schedule == "box" || c.schedule == "box-overlap"; }
-
-/// Reasons that concern a device's block in a box of the host; empty when there is none.
-std::string illegal_box(const Choice& c, const AppInfo& app, const Strategy& s) {
-  if (moves_device_memory(s) || s.transport == "reference")
-    return "schedule '" + c.schedule +
-           "' sends messages between host cells; use a strategy for those, as 'ordered/p2p'";
-  if (needs_shared_fields(s) || s.transport == "auto")
-    return "schedule '" + c.schedule + "' keeps fields in memory of its own; use a strategy such as 'ordered/p2p'";
-  if (c.depth > 1) return "schedule '" + c.schedule + "' exchanges in every step; use --depth 1";
-  if (c.box < app.radius)
-    return "a box of " + std::to_string(c.box) + " layers is thinner than the stencil's reach of " +
-           std::to_string(app.radius) + "; use --box " + std::to_string(app.radius) + " or more";
-  const Layout layout = make_layout(c);
+std::string refuse_fused_steps(const Candidate& candidate) {
+  const Choice& c = candidate.choice;
+  if (c.substeps != Substeps::blocked) return "";
+  const App& app = candidate.app;
+  const std::string fuses = "substeps 'blocked' fuse time steps on chip, and app '" + c.app + "' has no such kernel";
+  if (c.device.empty() && !has(app.fused_forms, candidate.problem.form)) return fuses + "; use full or shrink";
+  if (!c.device.empty() && app.device_levels == 1) return fuses + " for devices; use full or shrink";
   for (int d = 0; d < app.dims; ++d)
-    if (2 * static_cast<std::int64_t>(c.box) >= layout.smallest_extent(d))
-      return "a box of " + std::to_string(c.box) + " layers leaves no block for the device" + in_dimension(d) +
-             ", where the smallest rank has " + std::to_string(layout.smallest_extent(d)) +
-             " cells; use a thinner box, more cells or fewer ranks";
+    if (!c.grid.periodic[d])
+      return "substeps 'blocked' keep no physical boundary values between fused steps; make the grid periodic" +
+             in_dimension(d) + ", or use full or shrink";
+  if (!c.schedule->blocked)
+    return "substeps 'blocked' are made for schedules bulk and split, not '" + c.schedule->name + "'";
+  if (!c.device.empty() && c.depth > app.device_levels)
+    return "substeps 'blocked' of app '" + c.app + "' fuse at most " + std::to_string(app.device_levels) +
+           " time steps on a device, not " + std::to_string(c.depth) +
+           "; use a smaller depth, or substeps full or shrink";
   return "";
 }
 
-bool by_faces(const Choice& c) { return c.schedule == "faces" || c.schedule == "faces-overlap"; }
-
-/// Reasons that concern kernels of faces, which find halos in messages; empty when there is none.
-std::string illegal_faces(const Choice& c, const AppInfo& app, const Strategy& s) {
-  if (s.transport != "staged" && s.transport != "aware")
-    return "schedule '" + c.schedule + "' reads halos where messages have arrived, and transport '" + s.transport +
-           "' has no such place; use staged or aware";
-  if (c.depth > 1) return "schedule '" + c.schedule + "' exchanges in every step; use --depth 1";
-  if (app.box_stencil && s.pattern == Pattern::ordered && c.ranks > 1)
-    return "schedule '" + c.schedule +
-           "' packs nothing between rounds, and for a stencil that reads corners an ordered pattern's later messages "
-           "hold cells of earlier ones; use 'direct/" +
-           s.transport + "'";
+std::string refuse_depth(const Candidate& candidate) {
+  const Choice& c = candidate.choice;
+  if (c.depth == 1) return "";
+  if (!c.schedule->deep) return quoted_schedule(c) + " exchanges in every step; use --depth 1";
+  const auto asked = [&](const std::string& reason) {
+    return "--depth " + std::to_string(c.depth) + " exchanges once in several steps, and app '" + c.app + "' " +
+           reason + "; use --depth 1";
+  };
+  if (candidate.step.stages.size() > 1) return asked("exchanges in several stages of each");
+  const Stage& stage = candidate.step.stages.front();
+  if (stage.repeats) return asked("repeats a stage until its reduction says so");
+  for (const Reduction& reduction : stage.reductions)
+    if (!reduction.last_only) return asked("looks at '" + reduction.name + "' in each");
   return "";
 }
 
-/// Reasons that concern where the fields live; empty when there is none.
-std::string illegal_device(const Choice& c, const AppInfo& app, const Strategy& s) {
-  const bool streams = in_box(c) || by_faces(c) || c.schedule == "streams" || c.schedule == "resident";
+std::string refuse_order_of_sweeps(const Candidate& candidate) {
+  const Choice& c = candidate.choice;
+  for (const Stage& stage : candidate.step.stages)
+    for (const SweepSpec& sweep : stage.sweeps) {
+      if (sweep.in_place && !c.schedule->in_place)
+        return "app '" + c.app + "' updates in place, line after line, which " + quoted_schedule(c) +
+               " cannot do; use --schedule pipeline";
+      if (!sweep.in_place && c.schedule->in_place)
+        return quoted_schedule(c) + " is for sweeps in place, which this form of app '" + c.app +
+               "' has none of; use --schedule bulk or split";
+    }
+  return "";
+}
+
+/// Where the fields live.
+std::string refuse_device(const Candidate& candidate) {
+  const Choice& c = candidate.choice;
+  const Schedule& schedule = *c.schedule;
+  const Strategy& s = c.strategy;
   if (c.device.empty()) {
-    if (c.graph) return "graphs are captured of a device's work; add --device, or drop --graph";
-    if (streams) return "schedule '" + c.schedule + "' is for devices; add --device, or use --schedule bulk or split";
+    if (c.capture) return "graphs are captured of a device's work; add --device, or drop --capture";
+    if (!schedule.on_host) return quoted_schedule(c) + " is for devices; add --device, or use --schedule bulk or split";
     if (moves_device_memory(s))
       return "transport '" + s.transport + "' moves fields of a device; add --device, or use 'ordered/p2p'";
     return "";
   }
-  if (c.graph && (c.ranks > 1 || in_box(c)))
-    return "a graph takes the host out of a step, and here that has messages or walls to see to; use --ranks 1 with "
-           "schedule bulk, streams or resident, or drop --graph";
-  if (app.device_levels == 0) return "app '" + app.name + "' has no kernels for devices; drop --device";
-  if (in_box(c)) return illegal_box(c, app, s);
+  if (c.capture && c.barrier) return "--capture and --barrier cannot be combined; drop one of them";
+  if (c.capture && (c.ranks > 1 || schedule.boxed))
+    return "--capture needs a step with no host work; this one sends messages or computes walls; use --ranks 1 with "
+           "schedule bulk, streams or resident, or drop --capture";
+  if (candidate.app.device_levels == 0) return "app '" + c.app + "' has no kernels for devices; drop --device";
+  if (!schedule.on_device)
+    return quoted_schedule(c) + " is for CPU threads; with --device use bulk, streams or resident";
+  if (schedule.boxed) {
+    if (moves_device_memory(s) || s.is_reference())
+      return quoted_schedule(c) + " sends messages between host cells; use a strategy for those, as 'ordered/p2p'";
+    if (needs_shared_fields(s) || s.transport == "auto")
+      return quoted_schedule(c) + " keeps fields in memory of its own; use a strategy such as 'ordered/p2p'";
+    return "";
+  }
   if (!moves_device_memory(s))
-    return "strategy '" + c.strategy +
-           "' moves fields in host memory; with --device use 'ordered/staged', "
-           "'ordered/aware' or 'ordered/ipc'";
-  if (!streams && c.schedule != "bulk")
-    return "schedule '" + c.schedule + "' is for CPU threads; with --device use bulk, streams or resident";
-  if (c.schedule == "resident" && c.ranks > 1)
-    return "schedule 'resident' keeps the whole grid on one device and exchanges nothing; use --ranks 1, or bulk or "
-           "streams";
-  if (c.threads > 1) return "schedule '" + c.schedule + "' computes on the device alone; use --threads 1";
-  if (by_faces(c)) return illegal_faces(c, app, s);
-  if (c.region == "blocked" && app.device_levels == 1)
-    return "region 'blocked' fuses time steps on chip, and app '" + c.app +
-           "' has no such kernel for devices; use full or shrink";
-  if (c.region == "blocked" && c.depth > app.device_levels)
-    return "region 'blocked' of app '" + c.app + "' fuses at most " + std::to_string(app.device_levels) +
-           " time steps on a device, not " + std::to_string(c.depth) +
-           "; use a smaller depth, or region full or shrink";
+    return "strategy '" + to_string(s) +
+           "' moves fields in host memory; with --device use 'ordered/staged', 'ordered/aware' or 'ordered/ipc'";
+  if (c.threads > 1) return quoted_schedule(c) + " computes on the device alone; use --threads 1";
   return "";
 }
 
-/// Reasons that concern poisson2d and its in-place method; empty when there is none.
-std::string illegal_poisson(const Choice& c, const AppInfo& app, const Strategy& s) {
-  const bool in_place = app.name == "poisson2d" && c.form == "gauss-seidel";
-  if (c.schedule == "pipeline" && !in_place)
-    return "schedule 'pipeline' is for sweeps in place; use it with app poisson2d and --form gauss-seidel";
-  if (app.name != "poisson2d") return "";
-  if (c.grid.periodic[0] || c.grid.periodic[1])
-    return "app 'poisson2d' has fixed border values on all sides; use --periodic none";
-  if (c.grid.cells[0] != c.grid.cells[1] || c.grid.cells[0] % 8 != 7)
-    return "app 'poisson2d' has a square of 8 I + 7 inner cells per side; use --interlines I, or --cells 7, 15, 23, "
-           "...";
-  if (!in_place) return "";
-  if (c.schedule != "pipeline")
-    return "Gauss-Seidel updates in place, line after line, which schedule '" + c.schedule +
-           "' cannot do; use --schedule pipeline";
-  if (c.depth > 1) return "schedule 'pipeline' passes each line on in each step; use --depth 1";
-  if (make_layout(c).ranks()[0] != 1)
-    return "schedule 'pipeline' needs blocks of whole lines, one behind the other; use --process-grid lines";
-  return refused_single_messages(s);
+std::string refuse_reductions(const Candidate& candidate) {
+  const Choice& c = candidate.choice;
+  if (c.schedule->in_place) return "";  // its ranks stop in one step by themselves, see reduction_schemes()
+  const Step& step = candidate.step;
+  const bool several = step.stages.size() > 1 || step.stages.front().repeats;
+  const bool early = candidate.app.ends_early && candidate.app.ends_early(candidate.problem);
+  const auto keeps_one = [&](int q) { return step.quantities[static_cast<std::size_t>(q)].slots < 2; };
+  bool overwrites = false;
+  for (const Stage& stage : step.stages)
+    for (const SweepSpec& sweep : stage.sweeps)
+      overwrites = overwrites || std::any_of(sweep.writes.begin(), sweep.writes.end(), keeps_one);
+  if (!early || !(several || overwrites)) return "";
+  for (const Stage& stage : step.stages)
+    for (const Reduction& reduction : stage.reductions)
+      if (reduction.mode == ReduceMode::deferred)
+        return "a deferred reduction '" + reduction.name +
+               "' that ends the run needs the fields of the step before, and app '" + c.app + "' " +
+               (several ? "has several stages in a step" : "overwrites them") + "; use another mode";
+  return "";
 }
 
-std::string illegal_names(const Choice& c, const AppInfo& app) {
-  if (!c.form.empty() && !has(app.forms, c.form)) return unknown_name("form of " + app.name, c.form, app.forms);
-  if (!has(app.reals, c.real)) return unknown_name("scalar type of " + app.name, c.real, app.reals);
-  if (!has(schedule_names(), c.schedule)) return unknown_name("schedule", c.schedule, schedule_names());
-  if (!has(region_names(), c.region)) return unknown_name("region", c.region, region_names());
-  const std::vector<std::string> sharings{"guided", "dynamic"};
-  if (!has(sharings, c.sharing)) return unknown_name("sharing", c.sharing, sharings);
-  if (c.grid.dims != app.dims)
-    return "app '" + app.name + "' needs " + std::to_string(app.dims) + " numbers of cells, not " +
-           std::to_string(c.grid.dims) + "; write --cells " + (app.dims == 2 ? "LENGTHxHEIGHT" : "XxYxZ");
-  if (c.depth < 1) return "depth " + std::to_string(c.depth) + " is not possible; use 1 or more";
-  if (!has({"", "cuda", "hip", "host"}, c.device)) return unknown_name("device", c.device, {"cuda", "hip", "host"});
-  if (c.threads < 1) return "threads " + std::to_string(c.threads) + " is not possible; use 1 or more";
-  return "";
+std::string refuse_of_others(const Candidate& candidate) {
+  const Choice& c = candidate.choice;
+  if (c.schedule->illegal)
+    if (auto reason = c.schedule->illegal(candidate); !reason.empty()) return reason;
+  return candidate.app.illegal ? candidate.app.illegal(candidate) : "";
+}
+
+/// Quantities that the exchange of a stage moves and how wide; at least one, perhaps of width 0.
+std::vector<Access> moved(const Candidate& c, int number) {
+  const Stage& stage = c.step.stages[static_cast<std::size_t>(number)];
+  const std::vector<Widths> halos = halos_of(c.step, stage, c.choice.depth);
+  std::vector<Access> found;
+  for (int q = 0; q < static_cast<int>(halos.size()); ++q)
+    if (const Widths& w = halos[static_cast<std::size_t>(q)]; std::max({w[0], w[1], w[2]}) > 0)
+      found.push_back({q, 0, w});
+  if (found.empty()) found.push_back({stage.sweeps.front().writes.front(), 0, {}});
+  return found;
+}
+
+/// Whether a sweep reads beyond edges and corners of the rank's block: box stencils do, and stars around points that
+/// touch cells across one dimension and reach on in another.
+bool reads_corners(const Step& step, const SweepSpec& sweep) {
+  const auto centring = [&](int q) { return step.quantities[static_cast<std::size_t>(q)].centring; };
+  for (const Access& access : sweep.reads)
+    for (int w : sweep.writes) {
+      int across = 0;
+      for (int d = 0; d < 3; ++d) across += staggered(centring(w), d) > staggered(centring(access.quantity), d);
+      if (across > 1 || (across == 1 && access.layers > 0)) return true;
+    }
+  return sweep.box_stencil;
 }
 
 }  // namespace
 
-const std::vector<std::string>& schedule_names() {
-  static const std::vector<std::string> names{"bulk",     "split",         "interleaved", "comm-thread",
-                                              "pipeline", "resident",      "box",         "box-overlap",
-                                              "faces",    "faces-overlap", "streams"};
-  return names;
+Candidate::Candidate(const Choice& given)
+    : choice(given),
+      app(find_app(given.app)),
+      problem(problem_of(given)),
+      step(step_of(app, problem)),
+      layout(make_layout(given)) {}
+
+const Strategy& Candidate::strategy(int stage) const {
+  const auto own = choice.stage_strategies.find(step.stages[static_cast<std::size_t>(stage)].name);
+  return own == choice.stage_strategies.end() ? choice.strategy : own->second;
 }
 
-const std::vector<std::string>& region_names() {
-  static const std::vector<std::string> names{"full", "shrink", "blocked"};
-  return names;
-}
-
-const std::vector<AppInfo>& app_infos() {
-  static const std::vector<AppInfo> apps{
-      {"advection3d", 3, 1, true, 53, "white", {"dense", "separable"}, {"f64"}, {}},
-      {"laplace2d", 2, 1, false, 9, "valen", {"star"}, {"f64", "f32"}, {"star"}, 8},
-      {"laplace3d", 3, 1, false, 13, "white", {"star"}, {"f64", "f32"}, {}, 4},
-      {"poisson2d", 2, 1, false, 4, "lines", {"jacobi", "gauss-seidel"}, {"f64"}, {}, 0},
-  };
-  return apps;
-}
-
-const AppInfo& find_app(const std::string& name) {
-  std::vector<std::string> valid;
-  for (const auto& app : app_infos()) {
-    if (app.name == name) return app;
-    valid.push_back(app.name);
-  }
-  throw UsageError(unknown_name("app", name, valid));
+Problem problem_of(const Choice& choice) {
+  const App& app = find_app(choice.app);
+  if (choice.grid.dims != app.dims)
+    throw UsageError("app '" + app.name + "' needs " + std::to_string(app.dims) + " numbers of cells, not " +
+                     std::to_string(choice.grid.dims) + "; write --cells " +
+                     (app.dims == 1   ? "X"
+                      : app.dims == 2 ? "LENGTHxHEIGHT"
+                                      : "XxYxZ"));
+  Problem problem{choice.grid, choice.form.empty() ? app.forms.front() : choice.form, choice.real, {}};
+  if (!has(app.forms, problem.form)) throw UsageError(unknown_name("form of " + app.name, problem.form, app.forms));
+  if (!has(app.reals, to_word(choice.real)))
+    throw UsageError(unknown_name("scalar type of " + app.name, to_word(choice.real), app.reals));
+  problem.parameters = Parameters(parameters_of(app), choice.set, app.name);
+  return problem;
 }
 
 Layout make_layout(const Choice& choice) {
-  const AppInfo& app = find_app(choice.app);
-  const std::string& rule = choice.process_grid.empty() ? app.default_rule : choice.process_grid;
+  const App& app = find_app(choice.app);
+  const std::string usual = !app.process_grid.empty() ? app.process_grid : app.dims == 2 ? "square" : "cubic";
+  const std::string& rule = choice.process_grid.empty() ? usual : choice.process_grid;
   return Layout(choice.grid, process_grid(rule, choice.ranks, choice.grid));
 }
 
-ExchangeSpec exchange_spec(const Choice& choice) {
-  const AppInfo& app = find_app(choice.app);
-  const Strategy strategy = parse_strategy(choice.strategy);
+std::vector<int> exchanged(const Candidate& c, int stage) {
+  std::vector<int> numbers;
+  for (const Access& access : moved(c, stage)) numbers.push_back(access.quantity);
+  return numbers;
+}
+
+ExchangeSpec exchange_spec(const Candidate& c, int stage) {
   ExchangeSpec spec;
-  spec.quantities = {Quantity{"u", choice.real == "f32" ? 4 : 8, ScalarType::real, Centring::cell}};
-  for (int d = 0; d < 3; ++d) spec.low[d] = spec.high[d] = d < app.dims ? choice.depth * app.radius : 0;
-  spec.corners = app.box_stencil || choice.depth > 1;
-  apply(strategy, make_layout(choice), spec);
+  spec.quantities.clear();
+  for (const Access& access : moved(c, stage)) {
+    spec.quantities.push_back(c.step.quantities[static_cast<std::size_t>(access.quantity)]);
+    spec.widths.push_back({access.reach, access.reach});
+  }
+  const Stage& of = c.step.stages[static_cast<std::size_t>(stage)];
+  const std::vector<Widths> growth = growths(of, 1).front();  // a sweep beyond the block reads beyond its edges
+  spec.corners =
+      c.choice.depth > 1 ||
+      std::any_of(growth.begin(), growth.end(), [](const Widths& w) { return w != Widths{}; }) ||
+      std::any_of(of.sweeps.begin(), of.sweeps.end(), [&](const auto& sweep) { return reads_corners(c.step, sweep); });
+  if (std::all_of(spec.widths.begin(), spec.widths.end(), [&](const auto& w) { return w == spec.widths.front(); })) {
+    spec.low = spec.widths.front().low;
+    spec.high = spec.widths.front().high;
+    spec.widths.clear();
+  }
+  apply(c.strategy(stage), c.layout, spec);
   return spec;
 }
 
-bool messages_on_device(const Choice& choice) { return !choice.device.empty() && !in_box(choice); }
+ExchangeSpec exchange_spec(const Choice& choice, int stage) { return exchange_spec(Candidate(choice), stage); }
 
-ScheduleOptions schedule_options(const Choice& choice) {
-  const Strategy strategy = parse_strategy(choice.strategy);
+bool messages_on_device(const Choice& choice) { return !choice.device.empty() && !choice.schedule->boxed; }
+
+ScheduleOptions schedule_options(const Choice& choice, int stage) { return schedule_options(Candidate(choice), stage); }
+
+ScheduleOptions schedule_options(const Candidate& candidate, int stage) {
+  const Choice& choice = candidate.choice;
+  const Strategy& strategy = candidate.strategy(stage);
   ScheduleOptions options;
   options.depth = options.steps = choice.depth;
-  options.region = choice.region == "shrink"    ? DeepRegion::shrink
-                   : choice.region == "blocked" ? DeepRegion::blocked
-                                                : DeepRegion::full;
-  options.sharing = choice.sharing == "dynamic" ? Sharing::dynamic : Sharing::guided;
+  options.substeps = choice.substeps;
+  options.tiles = choice.tiles;
+  options.sharing = choice.sharing;
+  options.barrier = choice.barrier;
   options.collective_rounds = collective_rounds(strategy);
   options.device = messages_on_device(choice);
-  options.staged = strategy.transport == "staged";
-  options.box = choice.box;
+  options.staged = find_traits(strategy.transport).staged;
+  options.walls = choice.walls;
+  options.pack_first = choice.pack == Packing::first;
+  options.slots = candidate.step.slots();
+  options.flips = flips(candidate.step, stage);
   return options;
 }
 
-std::vector<int> emulated_nodes(int ranks, int nodes, const std::string& placement) {
-  const std::vector<std::string> placements{"block", "round-robin"};
-  if (!has(placements, placement)) throw UsageError(unknown_name("placement", placement, placements));
+std::vector<int> emulated_nodes(int ranks, int nodes, Placement placement) {
   if (nodes < 0 || nodes > ranks)
     throw UsageError(std::to_string(ranks) + " rank(s) cannot be split into " + std::to_string(nodes) +
                      " nodes; use 1 to " + std::to_string(ranks) + " nodes, or 0 for the real ones");
   std::vector<int> node_of;
   for (int r = 0; r < ranks && nodes > 0; ++r)
-    node_of.push_back(placement == "block" ? static_cast<int>(static_cast<std::int64_t>(r) * nodes / ranks)
-                                           : r % nodes);
+    node_of.push_back(placement == Placement::block ? static_cast<int>(static_cast<std::int64_t>(r) * nodes / ranks)
+                                                    : r % nodes);
   return node_of;
 }
 
 std::string illegal(const Choice& choice) {
   try {
-    const AppInfo& app = find_app(choice.app);
-    if (auto reason = illegal_names(choice, app); !reason.empty()) return reason;
-    const Strategy strategy = parse_strategy(choice.strategy);
-    if (auto reason = illegal_combination(choice, app, strategy); !reason.empty()) return reason;
-    if (auto reason = illegal_device(choice, app, strategy); !reason.empty()) return reason;
-    if (auto reason = illegal_poisson(choice, app, strategy); !reason.empty()) return reason;
-    const Layout layout = make_layout(choice);
-    make_plan(layout, 0, exchange_spec(choice));
+    const Candidate candidate(choice);
+    if (auto reason = first_reason(candidate, refuse_numbers, refuse_strategy, refuse_device, refuse_order_of_sweeps,
+                                   refuse_fused_steps, refuse_depth, refuse_reductions, refuse_of_others);
+        !reason.empty())
+      return reason;
+    for (int stage = 0; stage < static_cast<int>(candidate.step.stages.size()); ++stage)
+      make_plan(candidate.layout, 0, exchange_spec(candidate, stage));
     emulated_nodes(choice.ranks, choice.nodes, choice.placement);
     return "";
   } catch (const Error& error) {

@@ -16,8 +16,9 @@ std::string to_text(const ProcessGrid& p, int dims) {
   return text;
 }
 
-/// Least block surface over all factorisations; equal ones resolved towards few ranks in x, then y.
-ProcessGrid white_rule(int ranks, const GridSpec& grid) {
+/// Blocks as near to cubes as possible: least block surface over all factorisations; equal ones resolved towards few
+/// ranks in x, then y (White & Dongarra 2011, IV-B).
+ProcessGrid cubic(int ranks, const GridSpec& grid) {
   ProcessGrid best{1, 1, 1};
   double best_surface = std::numeric_limits<double>::infinity();
   for (int px = 1; px <= ranks; ++px) {
@@ -38,19 +39,21 @@ ProcessGrid white_rule(int ranks, const GridSpec& grid) {
   return best;
 }
 
-/// Table 3.2 is the nearest-to-square pair with height <= length for each of its nine counts, so one rule serves all.
-ProcessGrid valen_rule(int ranks, const GridSpec& grid) {
+/// The process grid itself as near to a square as possible, height <= length. Table 3.2 of Valen 2023 has that pair for
+/// each of its nine rank counts, so one rule serves all.
+ProcessGrid square(int ranks, const GridSpec& grid) {
   if (grid.dims == 1) return {ranks, 1, 1};
-  if (grid.dims != 2) throw UsageError("process grid rule 'valen' is for 2D grids; use white, davis or explicit PxQxR");
+  if (grid.dims != 2)
+    throw UsageError("process grid rule 'square' is for 2D grids; use cubic, prime-factors, slabs or explicit PxQxR");
   int height = static_cast<int>(std::sqrt(static_cast<double>(ranks)));
   while (ranks % height != 0) --height;
   return {ranks / height, height, 1};
 }
 
 /// Prime factors, largest first, each to the dimension with most cells left (ties z, y, x); dimensions of equal
-/// global extent are then sorted so that z has most ranks, which every row of table 4.2 but 2048 ranks and every row
-/// of table 5.8 obey.
-ProcessGrid davis_rule(int ranks, const GridSpec& grid) {
+/// global extent are then sorted so that z has most ranks. Every row of table 4.2 but 2048 ranks and every row of
+/// table 5.8 obeys it (Davis 2017, section 4.2.2).
+ProcessGrid prime_factors(int ranks, const GridSpec& grid) {
   std::vector<int> factors;
   for (int rest = ranks, f = 2; rest > 1; ++f)
     for (; rest % f == 0; rest /= f) factors.push_back(f);
@@ -67,8 +70,8 @@ ProcessGrid davis_rule(int ranks, const GridSpec& grid) {
   return p;
 }
 
-/// Blocks of whole lines (planes in 3D): all ranks in the slowest dimension.
-ProcessGrid lines_rule(int ranks, const GridSpec& grid) {
+/// Blocks of whole lines (planes in 3D): all ranks in the slowest dimension (Schroeter 2021, section 4.2).
+ProcessGrid slabs(int ranks, const GridSpec& grid) {
   ProcessGrid p{1, 1, 1};
   p[grid.dims - 1] = ranks;
   return p;
@@ -93,21 +96,34 @@ ProcessGrid explicit_grid(const std::string& text, int ranks, const GridSpec& gr
   return p;
 }
 
+struct Rule {
+  const char* name;
+  const char* author;  // the same rule under the name of the study that used it
+  ProcessGrid (*split)(int ranks, const GridSpec& grid);
+};
+
+constexpr Rule rules[] = {{"cubic", "white", cubic},
+                          {"square", "valen", square},
+                          {"prime-factors", "davis", prime_factors},
+                          {"slabs", "lines", slabs}};
+
 }  // namespace
 
 const std::vector<std::string>& process_grid_rules() {
-  static const std::vector<std::string> rules{"white", "valen", "davis", "lines"};
-  return rules;
+  static const std::vector<std::string> names = [] {
+    std::vector<std::string> all;
+    for (const Rule& rule : rules) all.push_back(rule.name);
+    return all;
+  }();
+  return names;
 }
 
 ProcessGrid process_grid(const std::string& rule, int ranks, const GridSpec& grid) {
   if (ranks < 1) throw UsageError("a grid cannot be split over " + std::to_string(ranks) + " ranks; use at least 1");
   if (!rule.empty() && rule.find_first_not_of("0123456789x") == std::string::npos)
     return explicit_grid(rule, ranks, grid);
-  if (rule == "white") return white_rule(ranks, grid);
-  if (rule == "valen") return valen_rule(ranks, grid);
-  if (rule == "davis") return davis_rule(ranks, grid);
-  if (rule == "lines") return lines_rule(ranks, grid);
+  for (const Rule& one : rules)
+    if (rule == one.name || rule == one.author) return one.split(ranks, grid);
   throw UsageError(unknown_name("process grid rule", rule, process_grid_rules()));
 }
 

@@ -4,13 +4,12 @@
 #include <string>
 #include <vector>
 
+#include "haloscope/words.hpp"
+
 namespace haloscope {
 
 /// Names of `valid` within a small edit distance of `name`, nearest first; all of `valid` when none is near.
 std::vector<std::string> nearest_names(const std::string& name, const std::vector<std::string>& valid);
-
-/// "unknown KIND 'NAME'; did you mean A or B?", the text every unknown name gets.
-std::string unknown_name(const std::string& kind, const std::string& name, const std::vector<std::string>& valid);
 
 /// Whether `word` is one of `list`.
 bool has(const std::vector<std::string>& list, const std::string& word);

@@ -60,7 +60,7 @@ Box region_box(const Plan& plan, const Round& round, int q, const Offset& v, boo
   for (int d = 0; d < 3; ++d) {
     const std::int64_t n = plan.cells[d];
     const int s = d < plan.dims ? staggered(spec.quantities[q].centring, d) : 0;
-    const std::int64_t low = spec.low[d], high = spec.high[d];
+    const std::int64_t low = spec.low_of(q)[d], high = spec.high_of(q)[d];
     if (v[d] == 0) {
       box.lo[d] = round.with_halo[d] && plan.has_neighbour[d][0] ? -low : 0;
       box.hi[d] = n + s + (round.with_halo[d] && plan.has_neighbour[d][1] ? high : 0);
@@ -141,9 +141,16 @@ void check_spec(const Layout& layout, const ExchangeSpec& spec) {
   std::array<int, 3> order = spec.order;
   std::sort(order.begin(), order.end());
   if (order != std::array<int, 3>{0, 1, 2}) throw UsageError("the dimension order must name 0, 1 and 2 once each");
+  if (!spec.widths.empty() && spec.widths.size() != spec.quantities.size())
+    throw UsageError("an exchange of " + std::to_string(spec.quantities.size()) + " fields has widths for " +
+                     std::to_string(spec.widths.size()) + "; give them for each field, or for none");
   for (int d = 0; d < layout.dims(); ++d) {
-    const int width = std::max(spec.low[d], spec.high[d]);
-    if (std::min(spec.low[d], spec.high[d]) < 0) throw UsageError("a halo width is negative; use 0 or more layers");
+    int width = 0;
+    for (int q = 0; q < static_cast<int>(spec.quantities.size()); ++q) {
+      const int low = spec.low_of(q)[d], high = spec.high_of(q)[d];
+      if (std::min(low, high) < 0) throw UsageError("a halo width is negative; use 0 or more layers");
+      width = std::max({width, low, high});
+    }
     const bool exchanged = layout.grid().periodic[d] || layout.ranks()[d] > 1;
     if (exchanged && width > layout.smallest_extent(d))
       throw UsageError("a halo of " + std::to_string(width) + " layers in " + std::string(1, "xyz"[d]) +
@@ -164,7 +171,7 @@ Box Plan::owned(int q) const {
   return box;
 }
 
-Box Plan::allocated(int q) const { return grown(owned(q), spec.low, spec.high); }
+Box Plan::allocated(int q) const { return grown(owned(q), spec.low_of(q), spec.high_of(q)); }
 
 std::int64_t Plan::bytes_out() const {
   std::int64_t sum = 0;
@@ -183,9 +190,16 @@ Plan make_plan(const Layout& layout, int rank, const ExchangeSpec& spec) {
   plan.dims = layout.dims();
   plan.cells = layout.local_cells(rank);
   plan.spec = spec;
+  for (const ExchangeSpec::Sides& sides : spec.widths)
+    for (int d = 0; d < 3; ++d) {
+      if (&sides == &spec.widths.front()) plan.spec.low[d] = plan.spec.high[d] = 0;
+      plan.spec.low[d] = std::max(plan.spec.low[d], sides.low[d]);
+      plan.spec.high[d] = std::max(plan.spec.high[d], sides.high[d]);
+    }
   for (int d = 0; d < 3; ++d) {
     if (d >= plan.dims) {
       plan.spec.low[d] = plan.spec.high[d] = 0;
+      for (ExchangeSpec::Sides& sides : plan.spec.widths) sides.low[d] = sides.high[d] = 0;
       continue;
     }
     Offset v{};

@@ -3,8 +3,9 @@
 namespace haloscope {
 
 const char* to_string(OpKind kind) {
-  static const char* const names[] = {"barrier", "post",     "copy", "pack", "send",   "wait",     "unpack", "complete",
-                                      "sweep",   "progress", "d2h",  "h2d",  "gather", "transfer", "scatter"};
+  static const char* const names[] = {"barrier", "post",     "copy",    "pack",     "send",   "wait",
+                                      "unpack",  "complete", "sweep",   "progress", "d2h",    "h2d",
+                                      "gather",  "transfer", "scatter", "reduce",   "reduced"};
   return names[static_cast<int>(kind)];
 }
 

@@ -1,4 +1,5 @@
 #include "haloscope/core/names.hpp"
+#include "haloscope/device/backend_names.hpp"
 #include "haloscope/device/builtin.hpp"
 #include "haloscope/error.hpp"
 
@@ -36,9 +37,24 @@ Backend hip_backend() {
 }
 #endif
 
-const std::vector<Backend>& backends() {
-  static const std::vector<Backend> all{cuda_backend(), hip_backend(), host_backend()};
+namespace {
+
+std::vector<Backend>& known_backends() {
+  static std::vector<Backend> all{
+#define BACKEND(name) name##_backend(),
+#include "haloscope/device/backends.def"
+#undef BACKEND
+  };
   return all;
+}
+
+}  // namespace
+
+const std::vector<Backend>& backends() { return known_backends(); }
+
+void add_backend(const Backend& backend) {
+  add_backend_name(backend.name);
+  known_backends().push_back(backend);
 }
 
 const Backend& find_backend(const std::string& name) {

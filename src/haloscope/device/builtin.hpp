@@ -5,9 +5,9 @@
 
 namespace haloscope::device {
 
-Backend cuda_backend();
-Backend hip_backend();
-Backend host_backend();
+#define BACKEND(name) Backend name##_backend();
+#include "haloscope/device/backends.def"
+#undef BACKEND
 
 /// @throws Error: more device memory is asked for than is free.
 [[noreturn]] void throw_too_large(std::size_t bytes, const Info& info);

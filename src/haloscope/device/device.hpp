@@ -139,10 +139,13 @@ struct Backend {
   std::string (*absent)();                     ///< why it cannot be used here and what would help; empty: it can
   int (*count)();                              ///< devices it has, 0 where it is absent
   std::unique_ptr<Device> (*open)(int index);  ///< null where the build lacks it
+  bool on_cpu = false;                         ///< its streams are threads beside the rank's own
 };
 
 /// cuda, hip, host: in the order in which `auto` looks for a device.
 const std::vector<Backend>& backends();
+/// Make a back end of one's own known. @throws UsageError for a name that is taken.
+void add_backend(const Backend& backend);
 /// @param name  cuda, hip, host, or auto: the first of cuda and hip that has a device here, else host.
 /// @throws UsageError for an unknown name, UnavailableError with the reason where the back end is absent.
 const Backend& find_backend(const std::string& name);

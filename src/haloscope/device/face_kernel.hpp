@@ -2,8 +2,8 @@
 // exchange sends (White & Dongarra 2011, IV-F).
 #pragma once
 
-#include "haloscope/device/forms.hpp"
 #include "haloscope/device/geometry.hpp"
+#include "haloscope/device/team.hpp"
 
 namespace haloscope::device::HALOSCOPE_BACKEND {
 

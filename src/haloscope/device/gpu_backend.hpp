@@ -123,7 +123,7 @@ void launch(Stream& stream, int blocks, int threads, std::size_t shared_bytes, c
 
 }  // namespace haloscope::device::HALOSCOPE_BACKEND
 
-#include "haloscope/device/kernels_fill.hpp"
+#include "haloscope/device/apps.hpp"
 
 namespace haloscope::device::HALOSCOPE_BACKEND {
 

@@ -46,7 +46,7 @@ void launch(Stream& given, int blocks, int threads, std::size_t shared_bytes, Bo
 
 }  // namespace haloscope::device::host
 
-#include "haloscope/device/kernels_fill.hpp"
+#include "haloscope/device/apps.hpp"
 
 namespace haloscope::device {
 namespace host {
@@ -54,10 +54,8 @@ namespace {
 
 class HostDevice final : public Device {
  public:
-  explicit HostDevice(int index)
-      : index_(index),
-        imitation_(Imitation::read()),
-        health_(std::make_shared<Health>(index == imitation_.devices - 1 ? imitation_.lost : -1)) {
+  explicit HostDevice(int index) : index_(index), imitation_(imitation()), health_(health_of(index)) {
+    if (imitation_.bytes == 0) imitation_.bytes = sysconf(_SC_PHYS_PAGES) / 2 * sysconf(_SC_PAGESIZE);
     if (index < 0 || index >= imitation_.devices)
       throw UsageError("device " + std::to_string(index) + " of back end host does not exist; it has " +
                        std::to_string(imitation_.devices) + " (HALOSCOPE_HOST_DEVICE=devices=N makes more)");
@@ -130,6 +128,11 @@ class HostDevice final : public Device {
   void use() override {}
 
  private:
+  std::shared_ptr<Health> health_of(int index) const {
+    if (!imitation_.works) return std::make_shared<Health>(nullptr);
+    return std::make_shared<Health>([works = imitation_.works, index] { return works(index); });
+  }
+
   struct SharedFile {  // device memory is a file in memory, so that other processes can map it
     int number = -1;
     std::size_t bytes = 0;
@@ -151,8 +154,8 @@ class HostDevice final : public Device {
 }  // namespace host
 
 Backend host_backend() {
-  return {"host", [] { return std::string(); }, [] { return host::Imitation::read().devices; },
-          [](int index) -> std::unique_ptr<Device> { return std::make_unique<host::HostDevice>(index); }};
+  return {"host", [] { return std::string(); }, [] { return host::imitation().devices; },
+          [](int index) -> std::unique_ptr<Device> { return std::make_unique<host::HostDevice>(index); }, true};
 }
 
 }  // namespace haloscope::device

@@ -1,7 +1,5 @@
 #include "haloscope/device/host_stream.hpp"
 
-#include <unistd.h>
-
 #include <algorithm>
 #include <cstdlib>
 #include <cstring>
@@ -12,46 +10,41 @@
 
 namespace haloscope::device::host {
 
-Imitation Imitation::read() {
+Imitation parse_imitation(const std::string& text) {
   Imitation result;
-  result.bytes = sysconf(_SC_PHYS_PAGES) / 2 * sysconf(_SC_PAGESIZE);
-  const char* text = std::getenv("HALOSCOPE_HOST_DEVICE");
-  if (text == nullptr || *text == '\0') return result;
   for (const std::string& word : split(text, ',')) {
     const auto equals = word.find('=');
     const std::string name = word.substr(0, equals);
     const char* const number = equals == std::string::npos ? "" : word.c_str() + equals + 1;
     char* end = nullptr;
     const double value = std::strtod(number, &end);
-    const bool counts = name == "devices" || name == "threads";
-    const double least = counts ? 1 : 0, most = counts ? 64 : name == "delay_us" ? 1e6 : 1e15;
+    const double least = name == "bytes" ? 0 : 1, most = name == "bytes" ? 1e15 : 64;
     if (end == number || *end != '\0' || !(value >= least && value <= most) ||
-        !has({"devices", "bytes", "delay_us", "threads", "lost"}, name))
-      throw UsageError("HALOSCOPE_HOST_DEVICE has '" + word + "'; write devices=N (1 to 64), bytes=N, delay_us=N, " +
-                       "threads=N (1 to 64) and lost=N, separated by commas");
+        !has({"devices", "bytes", "threads"}, name))
+      throw UsageError("HALOSCOPE_HOST_DEVICE has '" + word +
+                       "'; write devices=N (1 to 64), bytes=N and threads=N (1 to 64), separated by commas");
     if (name == "devices") result.devices = static_cast<int>(value);
     if (name == "bytes") result.bytes = static_cast<std::int64_t>(value);
-    if (name == "delay_us") result.delay_us = value;
     if (name == "threads") result.threads = static_cast<int>(value);
-    if (name == "lost") result.lost = static_cast<std::int64_t>(value);
   }
   return result;
 }
 
+static Imitation current;
+
+void imitate(const Imitation& imitation) { current = imitation; }
+const Imitation& imitation() { return current; }
+
 void Health::check(const char* call) const {
-  if (failed_)
-    throw Error(Exit::failed,
-                std::string("call ") + call +
-                    " of back end host failed: the imitated device is lost (HALOSCOPE_HOST_DEVICE lost=N)");
+  if (failed_) throw Error(Exit::failed, std::string("call ") + call + " of back end host failed: the device is lost");
 }
 
 // ---- streams --------------------------------------------------------------------------------------------------------
 
-HostStream::HostStream(const Imitation& imitation, std::shared_ptr<Health> health, unsigned seed)
-    : delay_us_(imitation.delay_us),
+HostStream::HostStream(const Imitation& imitation, std::shared_ptr<Health> health, unsigned number)
+    : before_work_(imitation.before_work ? imitation.before_work(number) : nullptr),
       threads_(imitation.threads),
       health_(std::move(health)),
-      random_(seed),
       thread_([this] { serve(); }) {}
 
 HostStream::~HostStream() {
@@ -72,10 +65,7 @@ void HostStream::serve() {
     work_.pop_front();
     busy_ = true;
     lock.unlock();
-    if (delay_us_ > 0) {
-      const double us = delay_us_ * static_cast<double>(random_()) / static_cast<double>(std::minstd_rand::max());
-      std::this_thread::sleep_for(std::chrono::duration<double, std::micro>(us));
-    }
+    if (before_work_) before_work_();
     work();
     lock.lock();
     busy_ = false;

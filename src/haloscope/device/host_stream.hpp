@@ -10,7 +10,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
-#include <random>
+#include <string>
 #include <thread>
 #include <vector>
 
@@ -21,34 +21,38 @@ namespace haloscope::device::host {
 class HostStream;
 struct HostCapture;
 
-/// What is imitated of a device, as all its streams and events have it.
+/// What is imitated of devices, as all their streams and events have it.
 struct Imitation {
   int devices = 1;
-  std::int64_t bytes = 0;  ///< memory of one device
-  double delay_us = 0;     ///< before each piece of work a stream sleeps for a random time up to this
+  std::int64_t bytes = 0;  ///< memory of one device; 0: half of the machine's
   int threads = 1;         ///< share the blocks of a launch
-  std::int64_t lost = -1;  ///< the last device fails after so many launches and copies; < 0: never
-  /// As HALOSCOPE_HOST_DEVICE="devices=2,bytes=1000000,delay_us=50" says. @throws UsageError.
-  static Imitation read();
+  /// For tests: makes, of the number of a stream, what its thread calls before each piece of work. Empty: nothing.
+  std::function<std::function<void()>(unsigned stream)> before_work = {};
+  /// For tests: whether device `index` does its next copy or launch; it has failed when not. Empty: it always does.
+  std::function<bool(int index)> works = {};
 };
+
+/// @param text  as `devices=2,bytes=1000000,threads=2`; empty: as if nothing was said. @throws UsageError.
+Imitation parse_imitation(const std::string& text);
+/// Devices that are opened from now on imitate this. Not thread-safe.
+void imitate(const Imitation& imitation);
+const Imitation& imitation();
 
 /// Whether a device still works.
 class Health {
  public:
-  /// @param pieces  copies and launches until it fails; < 0: it never does
-  explicit Health(std::int64_t pieces) : left_(pieces), mortal_(pieces >= 0) {}
+  explicit Health(std::function<bool()> works) : works_(std::move(works)) {}
   /// One more copy or launch begins. @return false: the device has failed, it is not done.
   bool go_on() {
-    if (mortal_ && left_.fetch_sub(1) <= 0) failed_ = true;
+    if (works_ && !works_()) failed_ = true;
     return !failed_;
   }
   /// @throws Error: the device has failed, as a driver says of every later call.
   void check(const char* call) const;
 
  private:
-  std::atomic<std::int64_t> left_;
+  std::function<bool()> works_;
   std::atomic<bool> failed_{false};
-  bool mortal_;  // others leave left_ alone: counting would order streams that nothing else orders, and hide races
 };
 
 /// Marks are numbered: each record() is one more, and the event has come to the highest that a stream got to. What
@@ -123,7 +127,7 @@ struct HostCapture {
 class HostStream final : public Stream {
  public:
   using Work = std::function<void()>;
-  HostStream(const Imitation& imitation, std::shared_ptr<Health> health, unsigned seed);
+  HostStream(const Imitation& imitation, std::shared_ptr<Health> health, unsigned number);
   ~HostStream() override;
   void copy(void* to, const void* from, std::size_t bytes) override;
   void record(Event& event) override;
@@ -146,10 +150,9 @@ class HostStream final : public Stream {
   std::condition_variable changed_;
   std::deque<Work> work_;
   bool busy_ = false, closing_ = false;
-  double delay_us_;
+  std::function<void()> before_work_;
   int threads_;
   std::shared_ptr<Health> health_;
-  std::minstd_rand random_;
   std::shared_ptr<HostCapture> capture_;  // while what comes is kept
   std::thread thread_;
 };

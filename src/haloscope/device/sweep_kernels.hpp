@@ -3,8 +3,8 @@
 // steps in one pass.
 #pragma once
 
-#include "haloscope/device/forms.hpp"
 #include "haloscope/device/geometry.hpp"
+#include "haloscope/device/team.hpp"
 
 namespace haloscope::device::HALOSCOPE_BACKEND {
 

@@ -43,8 +43,9 @@ std::size_t to_huge_page(const std::vector<ByteRange>& reached) {
 
 }  // namespace
 
-Storage::Storage(const Plan& plan, int slots, const Touch& touch, const Allocator& allocate) : slots_(slots) {
-  if (slots < 1) throw UsageError("fields with " + std::to_string(slots) + " slots; use at least 1");
+Storage::Storage(const Plan& plan, const std::vector<int>& slots, const Touch& touch, const Allocator& allocate) {
+  for (int n : slots)
+    if (n < 1) throw UsageError("fields with " + std::to_string(n) + " slots; use at least 1");
   const int quantities = static_cast<int>(plan.spec.quantities.size());
   std::vector<std::size_t> offsets;
   std::vector<ByteRange> within_reach;
@@ -53,7 +54,8 @@ Storage::Storage(const Plan& plan, int slots, const Touch& touch, const Allocato
     const int element_bytes = plan.spec.quantities[q].element_bytes;
     const Index extent{box.extent(0), box.extent(1), box.extent(2)};
     const auto stride = field_strides(extent, element_bytes);
-    for (int s = 0; s < slots; ++s) {
+    first_.push_back(blocks_.size());
+    for (int s = 0; s < slots[q]; ++s) {
       // Point (0, 0, 0) at the start of a cache line, and with it every row of a field whose rows are whole lines.
       const auto lead = -(box.lo[0] * element_bytes + box.lo[1] * stride[1] + box.lo[2] * stride[2]);
       std::size_t at = staggered_offset(used_ + guard, blocks_so_far++) + (64 - lead % 64) % 64;
@@ -70,9 +72,9 @@ Storage::Storage(const Plan& plan, int slots, const Touch& touch, const Allocato
   memory_ = allocate ? allocate(used_, within_reach) : Memory(used_);
   views_.resize(quantities);
   for (int q = 0; q < quantities; ++q)
-    for (int s = 0; s < slots; ++s) {
-      Block& block = blocks_[q * slots + s];
-      block.begin = memory_.data() + offsets[q * slots + s];
+    for (int s = 0; s < slots[q]; ++s) {
+      Block& block = blocks_[first_[q] + s];
+      block.begin = memory_.data() + offsets[first_[q] + s];
       const Index low = plan.allocated(q).lo;
       SlotView view{block.begin, block.stride};
       view.origin = view.at({-low[0], -low[1], -low[2]});
@@ -82,8 +84,14 @@ Storage::Storage(const Plan& plan, int slots, const Touch& touch, const Allocato
 }
 
 std::span<std::byte> Storage::bytes(int quantity, int slot) const {
-  const Block& block = blocks_[quantity * slots_ + slot];
+  const Block& block = blocks_[first_[quantity] + slot];
   return {block.begin, static_cast<std::size_t>(block.size())};
+}
+
+std::int64_t Storage::size() const {
+  std::int64_t sum = 0;
+  for (const Block& block : blocks_) sum += block.size();
+  return sum;
 }
 
 template <class Visit>

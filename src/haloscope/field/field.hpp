@@ -22,12 +22,16 @@ class Storage {
   /// @param touch  first touch; without one, pages are placed by whoever writes the fields first.
   /// @param allocate  where the memory comes from; without one, private memory of this process (see Memory).
   /// @throws UsageError for slots < 1, Error when there is not enough memory.
-  Storage(const Plan& plan, int slots, const Touch& touch = {}, const Allocator& allocate = {});
+  Storage(const Plan& plan, int slots, const Touch& touch = {}, const Allocator& allocate = {})
+      : Storage(plan, std::vector<int>(plan.spec.quantities.size(), slots), touch, allocate) {}
+  /// The same with a number of slots for each quantity.
+  Storage(const Plan& plan, const std::vector<int>& slots, const Touch& touch = {}, const Allocator& allocate = {});
 
-  int slots() const { return slots_; }
   const Views& views() const { return views_; }
   /// All bytes of one slot, halos and padding included, from its first to its last allocated point.
   std::span<std::byte> bytes(int quantity, int slot) const;
+  /// Bytes of all slots of all quantities.
+  std::int64_t size() const;
 
   /// Everything, guards included: what a device holds an image of.
   std::span<std::byte> all() const { return {memory_.data(), used_}; }
@@ -47,10 +51,10 @@ class Storage {
   template <class Visit>
   bool all_gaps(Visit visit) const;
 
-  int slots_;
   Memory memory_;
   std::size_t used_ = 0;
-  std::vector<Block> blocks_;  // by quantity, then slot; in address order
+  std::vector<std::size_t> first_;  // by quantity: its first block
+  std::vector<Block> blocks_;       // by quantity, then slot; in address order
   Views views_;
 };
 

@@ -1,5 +1,5 @@
 // Several time steps of a 2D stencil in one pass over memory: temporal blocking in the second-level cache.
-// Included through isa_fill.hpp only (see simd.hpp for why).
+// Included through kernels/apps.hpp only (see simd.hpp for why).
 //
 // The box is cut into x tiles. In a tile, time level t computes the columns and rows that level t + 1 will read (one
 // more on each side per level) and runs one row behind level t - 1 as a wavefront down y. Each inner level keeps only
@@ -112,7 +112,7 @@ struct FusedTile {
 };
 
 template <int N, class Form>
-void fused_lanes(const Form& form, const SweepArgs& args, const Bounds& b, Store store) {
+void fused_lanes(const Form& form, const KernelArgs& args, const Bounds& b, Store store) {
   using T = typename Form::Real;
   if constexpr (N > 1) {
     if (b.hi[0] - b.lo[0] < N) return fused_lanes<N / 2>(form, args, b, Store::plain);
@@ -143,7 +143,7 @@ std::size_t fused_scratch(const Box& region, int levels) {
 
 /// Kernel::fused.
 template <class Form>
-void fused(const SweepArgs& args) {
+void fused(const KernelArgs& args) {
   constexpr int N = full_lanes<typename Form::Real>;
   const Bounds b(args.region);
   if (b.empty()) return;
@@ -152,6 +152,11 @@ void fused(const SweepArgs& args) {
   const Store store = stream && alike ? Store::stream : stream && can_shift ? Store::shifted : Store::plain;
   fused_lanes<N>(load_form<Form>(args.weights), args, b, store);
   if (store != Store::plain) stream_fence();
+}
+
+template <class Form>
+Kernel sweep_and_fuse(const char* isa) {
+  return {sweep<Form>, fused<Form>, fused_scratch<Form>, isa};
 }
 
 }  // namespace haloscope::HALOSCOPE_ISA

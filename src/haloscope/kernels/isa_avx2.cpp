@@ -2,7 +2,7 @@
 #include "haloscope/kernels/isa_table.hpp"
 #if defined(__AVX2__) && defined(__FMA__)
 #define HALOSCOPE_ISA isa_avx2
-#include "haloscope/kernels/isa_fill.hpp"
+#include "haloscope/kernels/apps.hpp"
 
 namespace haloscope {
 const IsaTable* isa_table_avx2() { return isa_avx2::table("avx2"); }

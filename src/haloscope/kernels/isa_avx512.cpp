@@ -2,7 +2,7 @@
 #include "haloscope/kernels/isa_table.hpp"
 #if defined(__AVX512F__) && defined(__AVX512VL__)
 #define HALOSCOPE_ISA isa_avx512
-#include "haloscope/kernels/isa_fill.hpp"
+#include "haloscope/kernels/apps.hpp"
 
 namespace haloscope {
 const IsaTable* isa_table_avx512() { return isa_avx512::table("avx512"); }

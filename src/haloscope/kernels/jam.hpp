@@ -1,12 +1,12 @@
 // The one sweep: a box cut into tiles of a few rows and planes that advance along x together.
-// Included through isa_fill.hpp only (see simd.hpp for why).
+// Included through kernels/apps.hpp only (see simd.hpp for why).
 //
 // Why tiles: one core is limited by cache lines in flight, so several read and write streams run faster than one, and
 // each source line is fetched about 1.5 times instead of 3 (fast for memory and for L1 alike).
 #pragma once
 
-#include "haloscope/kernels/forms.hpp"
 #include "haloscope/kernels/kernel.hpp"
+#include "haloscope/kernels/simd.hpp"
 
 namespace haloscope::HALOSCOPE_ISA {
 
@@ -253,7 +253,7 @@ struct Bounds {
 
 /// One step of a form on the region of `args`.
 template <class Form>
-void sweep_form(const Form& form, const SweepArgs& args) {
+void sweep_form(const Form& form, const KernelArgs& args) {
   using T = typename Form::Real;
   constexpr int N = full_lanes<T>;
   const Bounds b(args.region);
@@ -276,7 +276,7 @@ void sweep_form(const Form& form, const SweepArgs& args) {
 
 /// Kernel::sweep.
 template <class Form>
-void sweep(const SweepArgs& args) {
+void sweep(const KernelArgs& args) {
   sweep_form(load_form<Form>(args.weights), args);
 }
 

@@ -56,7 +56,8 @@ Kernel find_kernel(const std::string& form, Real real, const std::string& isa) {
   const IsaTable& table = isa_table(isa);
   std::vector<std::string> forms;
   bool known = false;
-  for (const auto& entry : table.kernel) {
+  for (int i = 0; i < table.entries; ++i) {
+    const auto& entry = table.kernel[i];
     if (entry.form == form && entry.real == real) return entry.kernel;
     known = known || entry.form == form;
     if (forms.empty() || forms.back() != entry.form) forms.push_back(entry.form);

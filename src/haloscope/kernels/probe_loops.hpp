@@ -1,4 +1,4 @@
-// Loops that measure what a core can do at best: copies and multiply-adds. Included through isa_fill.hpp only
+// Loops that measure what a core can do at best: copies and multiply-adds. Included through kernels/apps.hpp only
 // (see simd.hpp for why).
 #pragma once
 

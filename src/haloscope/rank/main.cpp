@@ -1,4 +1,5 @@
-// haloscope-rank: the MPI program. Plain options in, records (JSON Lines) out; usable by hand under any launcher.
+#include "haloscope/main.hpp"
+
 #include <fcntl.h>
 #include <mpi.h>
 #include <unistd.h>
@@ -6,12 +7,17 @@
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <chrono>
+#include <cstdlib>
 #include <cstring>
 #include <ctime>
 #include <fstream>
 #include <iostream>
 #include <thread>
 
+#include "haloscope/core/app_json.hpp"
+#include "haloscope/core/choice_fields.hpp"
+#include "haloscope/core/names.hpp"
+#include "haloscope/device/host_stream.hpp"
 #include "haloscope/error.hpp"
 #include "haloscope/rank/calibrate/calibrate.hpp"
 #include "haloscope/rank/calibrate/microbench.hpp"
@@ -26,20 +32,22 @@ namespace {
 using Json = nlohmann::json;
 
 struct Arguments {
-  std::string configs, output, status, launch_id, inject, findings;
+  std::string requests, request, output, status, launch_id, inject, findings, check;
   std::vector<std::string> probe;
   int expect_ranks = 0;
   double watchdog = 0;
-  bool info = false;
-  std::vector<std::string> app;  // APP and its options, when no configurations file is given
+  bool info = false, describe = false;
+  std::vector<std::string> app;  // APP and its options, when no requests are given
 };
 
 Arguments parse_arguments(int argc, char** argv) {
   Arguments a;
-  CLI::App cli("haloscope-rank: measure halo exchange strategies (run it under mpiexec or srun)");
+  CLI::App cli("Measure halo exchange strategies (run it under mpiexec or srun)");
   cli.footer(request_help());
   cli.prefix_command();
-  cli.add_option("--configs", a.configs, "file with one configuration (APP and options) per line");
+  cli.add_option("--requests", a.requests,
+                 "file with one request per line: {\"kind\", \"id\", \"request\"} as in records");
+  cli.add_option("--request", a.request, "one such line");
   cli.add_option("--output", a.output, "append records to this file instead of standard output");
   cli.add_option("--status", a.status, "file on which each rank shows what it is doing");
   cli.add_option("--launch-id", a.launch_id, "name of this launch in its records");
@@ -49,6 +57,9 @@ Arguments parse_arguments(int argc, char** argv) {
   cli.add_option("--probe", a.probe, "ask how this MPI behaves: all, or names of probes; JSON lines")->delimiter(',');
   cli.add_option("--findings", a.findings, "file with what the probes found, kept in every record's environment");
   cli.add_flag("--info", a.info, "print what this build offers as JSON and exit");
+  cli.add_flag("--describe", a.describe, "print APP and its options as JSON, for plans and predictions, and exit");
+  cli.add_option("--check", a.check,
+                 "file of requests, - for standard input: print for each why it cannot be run, as JSON text");
   try {
     cli.parse(argc, argv);
   } catch (const CLI::CallForHelp&) {
@@ -98,53 +109,109 @@ class Output {
   int file_ = STDOUT_FILENO;
 };
 
-std::vector<std::string> read_configurations(const Arguments& a) {
-  std::vector<std::string> lines;
-  if (a.configs.empty()) {
-    std::string line;
-    for (const auto& word : a.app) line += "'" + word + "' ";
-    return {line};
+/// One line of a requests file.
+struct Line {
+  std::string id, kind = "measurement";
+  Json request;
+  std::string fault;  ///< why the line is none
+};
+
+Line line_of(const std::string& text) {
+  Line line;
+  const Json json = Json::parse(text, nullptr, false);
+  if (!json.is_object() || !json.contains("request")) {
+    line.fault = "a request is a line {\"kind\", \"id\", \"request\"}, not " + text.substr(0, 200);
+    return line;
   }
-  std::ifstream file(a.configs);
-  if (!file) throw UsageError("cannot read the configurations file '" + a.configs + "'");
-  for (std::string line; std::getline(file, line);)
-    if (!words_of(line).empty()) lines.push_back(line);
+  if (json.contains("id") && json["id"].is_string()) line.id = json["id"].get<std::string>();
+  if (json.contains("kind") && json["kind"].is_string()) line.kind = json["kind"].get<std::string>();
+  line.request = json["request"];
+  return line;
+}
+
+std::vector<Line> read_lines(const std::string& path) {
+  std::ifstream file(path);
+  if (!file) throw UsageError("cannot read the requests file '" + path + "'");
+  std::vector<Line> lines;
+  for (std::string text; std::getline(file, text);)
+    if (text.find_first_not_of(" \t\r") != std::string::npos) lines.push_back(line_of(text));
   return lines;
 }
 
+std::vector<Line> read_requests(const Arguments& a) {
+  if (!a.requests.empty()) return read_lines(a.requests);
+  if (!a.request.empty()) return {line_of(a.request)};
+  if (a.app.empty()) return {};
+  Line line;
+  line.request = request_from_words(a.app);
+  return {line};
+}
+
 /// Several threads call MPI only where they make partitions of messages ready. Being ready for that costs every other
-/// transport about 1 us per exchange (MPICH 5, 2 ranks), so it is asked for only where a configuration needs it.
-int thread_level(const std::vector<std::string>& lines) {
-  for (const auto& line : lines) {
-    const auto words = words_of(line);
-    const auto threads = std::find(words.begin(), words.end(), "--threads");
-    const bool team = threads != words.end() && threads + 1 != words.end() && threads[1] != "1";
-    if (team && line.find("partitioned") != std::string::npos) return MPI_THREAD_MULTIPLE;
-  }
+/// transport about 1 us per exchange (MPICH 5, 2 ranks), so it is asked for only where a request needs it.
+int thread_level(const std::vector<Line>& lines) {
+  for (const Line& line : lines) try {
+      if (line.kind == "microbench" || !line.fault.empty()) continue;
+      Json choice = line.request;
+      const int threads = choice.value("threads", 1);
+      if (threads > 1 && calls_concurrently(Strategy(choice.value("strategy", "ordered/p2p"))))
+        return MPI_THREAD_MULTIPLE;
+    } catch (const std::exception&) {  // said when its turn comes
+    }
   return MPI_THREAD_FUNNELED;
 }
 
-/// One configuration: its record, or the reason why there is none.
-Json run_one(Session& session, const std::string& line, Exit& worst) {
-  std::string id;
+/// One request: its record, or the reason why there is none.
+Json run_one(Session& session, const Line& line, Exit& worst) {
   try {
-    const auto words = words_of(line);
-    for (std::size_t i = 0; i + 1 < words.size(); ++i)
-      if (words[i] == "--id") id = words[i + 1];
-    const std::string mode = words.empty() ? "" : words.front();
-    const std::vector<std::string> rest{words.begin() + !words.empty(), words.end()};
-    Json record = mode == "microbench"  ? microbench(session, parse_microbench(rest, session.size))
-                  : mode == "calibrate" ? calibrate(session, parse_calibrate(rest, session.size))
-                                        : measure(session, parse_request(words, session.size));
+    if (!line.fault.empty()) throw UsageError(line.fault);
+    const std::vector<std::string> kinds{"measurement", "microbench", "calibration"};
+    if (!has(kinds, line.kind)) throw UsageError(unknown_name("kind of request", line.kind, kinds));
+    Json record =
+        line.kind == "microbench"    ? microbench(session, microbench_request(line.request, line.id, session.size))
+        : line.kind == "calibration" ? calibrate(session, calibrate_request(line.request, line.id, session.size))
+                                     : measure(session, measurement_request(line.request, line.id, session.size));
     if (record["verification"]["status"] == "failed") worst = Exit::failed;
     return record;
   } catch (const Error& error) {
     if (error.exit_code() == Exit::failed) throw;  // met by one rank, and the others may wait for it
     worst = std::max(worst, error.exit_code());
     if (session.rank == 0) std::cerr << "haloscope: " << error.what() << std::endl;
-    return {
-        {"id", id}, {"kind", "skipped"}, {"reason", error.what()}, {"exit_code", static_cast<int>(error.exit_code())}};
+    return {{"id", line.id},
+            {"kind", "skipped"},
+            {"request", line.request},
+            {"reason", error.what()},
+            {"exit_code", static_cast<int>(error.exit_code())}};
   }
+}
+
+/// Why a request cannot be run, "" when it can; of a choice alone, not of this machine.
+std::string why_not(const Line& line) {
+  if (!line.fault.empty()) return line.fault;
+  try {
+    return illegal(choice_from_json(line.request));
+  } catch (const Error& error) {
+    return error.what();
+  }
+}
+
+/// Each answer is out before the next line is read, so that a program can ask and wait for it.
+void print_checks(const std::string& path) {
+  std::ifstream file(path);
+  std::istream& lines = path == "-" ? std::cin : file;
+  if (!lines) throw UsageError("cannot read the requests file '" + path + "'");
+  for (std::string text; std::getline(lines, text);) std::cout << Json(why_not(line_of(text))).dump() << std::endl;
+}
+
+void print_description(const std::vector<std::string>& words) {
+  if (words.empty()) throw UsageError("--describe needs an app");
+  const Json request = request_from_words(words);
+  const App& app = find_app(request["app"].get<std::string>());
+  Parameters::Given set;
+  for (const Parameter& p : parameters_of(app))
+    if (request.contains("set") && request["set"].contains(p.name))
+      set[p.name] = parse_value(p, request["set"][p.name].get<std::string>());
+  std::cout << describe(app, set).dump() << std::endl;
 }
 
 /// A foreign mpiexec starts single ranks that know nothing of each other.
@@ -164,20 +231,23 @@ Json read_findings(const std::string& path) {
   return findings;
 }
 
-Exit run(const Arguments& arguments, const std::vector<std::string>& lines) {
+Exit run(const Arguments& arguments, const std::vector<Line>& lines) {
   Session session;
   MPI_Comm_rank(session.comm, &session.rank);
   MPI_Comm_size(session.comm, &session.size);
   expect_ranks(arguments.expect_ranks);
-  if (arguments.configs.empty() && arguments.app.empty())
-    throw UsageError(
-        "nothing to run; give an app (advection3d, laplace2d, laplace3d, poisson2d), microbench, calibrate, or "
-        "--configs "
-        "FILE");
+  if (lines.empty()) {
+    std::vector<std::string> names;
+    for (const App* app : apps()) names.push_back(app->name);
+    throw UsageError("nothing to run; give an app (" + join(names, ", ") + ") with options, or --requests FILE");
+  }
   StatusBoard board(arguments.status, session.size, session.rank);
   session.board = &board;
   std::optional<Fault> fault;
   if (!arguments.inject.empty()) fault = Fault::parse(arguments.inject);
+  if (fault && (fault->rank < 0 || fault->rank >= session.size))
+    throw UsageError("--inject names rank " + std::to_string(fault->rank) + ", and there are " +
+                     std::to_string(session.size) + "; use 0 to " + std::to_string(session.size - 1));
   session.fault = fault ? &*fault : nullptr;
   std::optional<Output> output;
   if (session.rank == 0) output.emplace(arguments.output);
@@ -193,7 +263,7 @@ Exit run(const Arguments& arguments, const std::vector<std::string>& lines) {
     board.mine().set(Phase::idle);
     if (session.rank != 0) continue;
     record["schema"] = "haloscope.record";
-    record["schema_version"] = 1;
+    record["schema_version"] = 2;
     record["launch"] = {{"id", arguments.launch_id}, {"order", i}, {"time_utc", utc_now()}};
     output->write(record);
   }
@@ -204,14 +274,20 @@ Exit run(const Arguments& arguments, const std::vector<std::string>& lines) {
 }  // namespace
 }  // namespace haloscope
 
-int main(int argc, char** argv) {
-  using namespace haloscope;
+int haloscope::rank_main(int argc, char** argv, const std::vector<App>& own) {
   Arguments arguments;
-  std::vector<std::string> lines;
+  std::vector<Line> lines;
   int level = MPI_THREAD_FUNNELED;
   try {
+    for (const App& app : own) add_app(app);
+    if (const char* text = std::getenv("HALOSCOPE_HOST_DEVICE"))
+      device::host::imitate(device::host::parse_imitation(text));
     arguments = parse_arguments(argc, argv);
-    lines = read_configurations(arguments);
+    if (!arguments.check.empty() || arguments.describe) {  // no MPI: anywhere, at once
+      arguments.describe ? print_description(arguments.app) : print_checks(arguments.check);
+      return 0;
+    }
+    if (!arguments.info && arguments.probe.empty()) lines = read_requests(arguments);
     level = thread_level(lines);
   } catch (const Error& error) {
     std::cerr << "haloscope: " << error.what() << "\n";

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 
-#include "haloscope/apps/app.hpp"
 #include "haloscope/comm/shared_memory.hpp"
 #include "haloscope/error.hpp"
 #include "haloscope/pack/region_copy.hpp"
@@ -55,24 +54,24 @@ void check_room(MPI_Comm comm, const Node& node, const device::Device& device, s
 
 }  // namespace
 
-DeviceFields::DeviceFields(MPI_Comm comm, const Choice& choice, const std::vector<double>& weights,
-                           const DeviceOptions& options, const Plan& plan, const Storage& host) {
+DeviceFields::DeviceFields(MPI_Comm comm, const Candidate& candidate, const Plan& points, const Storage& host) {
+  const Choice& choice = candidate.choice;
   const device::Backend& backend = device::find_backend(choice.device);
+  const Plan plan = make_plan(candidate.layout, points.rank, exchange_spec(candidate));
   std::int64_t needed = static_cast<std::int64_t>(host.all().size());
   for (const Message& message : plan.messages)
-    needed += host.slots() * static_cast<std::int64_t>(whole_lines(message.bytes));
+    needed += candidate.step.slots() * static_cast<std::int64_t>(whole_lines(message.bytes));
   const Node node(comm);
-  int rank = 0;
-  MPI_Comm_rank(comm, &rank);
-  device_ = backend.open(node.local(rank) % backend.count());
+  device_ = backend.open(node.local(points.rank) % backend.count());
   check_room(comm, node, *device_, needed);
   const device::Kernels& kernels = device_->kernels();
-  sweeps_.one = device::find_sweep(kernels, kernel_form(choice), choice.real, options.kernel);
-  if (choice.region == "blocked")
-    sweeps_.fused = device::find_sweep(kernels, kernel_form(choice), choice.real, "fused");
-  sweeps_.faces = device::find_faces(kernels, kernel_form(choice), choice.real);
-  sweeps_.base.shape = options.shape;
-  std::copy(weights.begin(), weights.end(), sweeps_.base.weights);
+  const DeviceKernel kernel = candidate.app.device(candidate.problem);
+  const std::string& real = to_word(choice.real);
+  sweeps_.one = device::find_sweep(kernels, kernel.form, real, choice.device_kernel);
+  if (choice.substeps == Substeps::blocked) sweeps_.fused = device::find_sweep(kernels, kernel.form, real, "fused");
+  sweeps_.faces = device::find_faces(kernels, kernel.form, real);
+  sweeps_.base.shape = {choice.device_block[0], choice.device_block[1], choice.device_block[2]};
+  std::copy(kernel.weights.begin(), kernel.weights.end(), sweeps_.base.weights);
 
   image_ = device::Buffer(*device_, device::Space::device, host.all().size());
   views_ = host.views();

@@ -13,13 +13,6 @@
 
 namespace haloscope {
 
-/// How a device's kernels are chosen and launched; "" and 0: the defaults.
-struct DeviceOptions {
-  std::string kernel;        ///< naive, stream, shared; what fuses steps is chosen by the region
-  device::BlockShape shape;  ///< threads of a block, layers that it passes through
-  bool pack_first = true;    ///< schedule streams: the interior starts after the first messages are packed
-};
-
 /// An image of the fields in host memory, byte for byte, halos and guards included: initial data, checks and checksums
 /// are the host's business, and the image is what steps work on.
 class DeviceFields {
@@ -27,8 +20,7 @@ class DeviceFields {
   /// Collective over `comm`: ranks of a node take its devices in turn.
   /// @throws UnavailableError where the back end has no device here and, on all ranks, when what the ranks of a
   ///         device need of it together is not free there, naming both, before anything is allocated.
-  DeviceFields(MPI_Comm comm, const Choice& choice, const std::vector<double>& weights, const DeviceOptions& options,
-               const Plan& plan, const Storage& host);
+  DeviceFields(MPI_Comm comm, const Candidate& candidate, const Plan& points, const Storage& host);
 
   /// Copies everything there, or back. Waits for it.
   void upload(const Storage& host);

@@ -1,4 +1,4 @@
-// One configuration brought to life on this rank: fields, link, programs and kernel of a Choice.
+// One choice brought to life on this rank: fields, links, programs and kernels, and the steps that they make.
 #pragma once
 
 #include <mpi.h>
@@ -7,140 +7,119 @@
 #include <memory>
 #include <vector>
 
-#include "haloscope/apps/app.hpp"
-#include "haloscope/comm/shared_memory.hpp"
+#include "haloscope/choice.hpp"
 #include "haloscope/field/field.hpp"
-#include "haloscope/kernels/kernel.hpp"
+#include "haloscope/run/bound_stage.hpp"
 #include "haloscope/run/device_fields.hpp"
-#include "haloscope/run/poisson_sweeps.hpp"
 #include "haloscope/runner/runner.hpp"
 
 namespace haloscope {
-
-/// Everything a choice leaves open about how it is executed.
-struct SimulationOptions {
-  bool barrier = false;  ///< barrier before each exchange (desync timer)
-  int tiles = 8;         ///< interior tiles of `split`
-  std::string isa;       ///< "" = the best
-  int stream = -1;       ///< non-temporal stores: 1 on, 0 off, -1 when the block outgrows the cache
-  /// Where the fields live. A strategy that needs them in shared memory puts them there whatever is said here.
-  MemoryKind memory = MemoryKind::own;
-  bool flush_to_zero = false;  ///< sweeps take subnormal numbers as zero
-  DeviceOptions device;
-  RunnerOptions runner;
-};
 
 /// Blocks larger than this gain from stores that go around the cache (two fields of a rank no longer fit a share of
 /// L2).
 inline constexpr std::int64_t stream_from_bytes = 8 << 20;
 
-/// What a global cell with these bits adds to Simulation::checksum().
-std::uint64_t checksum_term(const GridSpec& grid, const Index& cell, std::uint64_t bits);
+/// What a global point of a quantity with these bits adds to Run::checksum().
+std::uint64_t checksum_term(const GridSpec& grid, int quantity, const Index& point, std::uint64_t bits);
 
-class Simulation {
+/// How far a run got.
+struct Progress {
+  std::int64_t steps = 0;  ///< done
+  bool enough = false;     ///< App::enough ended it
+};
+
+class Run {
  public:
   /// Collective over `comm`, which must have choice.ranks ranks.
-  /// @throws UsageError for an illegal choice or parameters, before any MPI call.
-  Simulation(MPI_Comm comm, const Choice& choice, const AppParameters& parameters, const SimulationOptions& options);
-  ~Simulation();
+  /// @throws UsageError for an illegal choice, before any MPI call; UnavailableError for what is not here.
+  Run(MPI_Comm comm, const Choice& choice, const RunnerOptions& options = {});
+  ~Run();
+  Run(const Run&) = delete;
+  Run& operator=(const Run&) = delete;
 
-  /// Fill slot 0 with initial data, fixed boundary values into all slots, and NaN into every halo.
+  /// Fill all quantities with initial data, fixed boundary values into all slots, and NaN into every halo.
   void initialise();
-  /// The same with other initial data, see AppParameters::initial.
-  void initialise(std::string initial);
-  /// Advance by `steps` >= 0 steps. @param poison  overwrite the exchanged halos with NaN before each exchange.
-  void run(std::int64_t steps, bool poison = false);
-
-  // For whoever decides after each step whether there is another: open(), then enter() and step() as often as wanted,
-  // then close(); run() does the same. Schedules other than `pipeline` do everything in step().
-  void open(bool poison = false);
-  /// Wait for what the next step cannot begin without. @param stop  asked while waiting (null: never); once it says so,
-  /// the wait is given up. @return whether the step may begin.
-  bool enter(bool (*stop)(void* context) = nullptr, void* context = nullptr);
-  void step(bool poison = false);
-  void close();
-  /// Take back the last step, of which the second slot still holds the field before. Once per step, at depth 1.
-  void step_back();
-  /// Largest |difference| of the last two steps over this rank's own cells. Local; needs two slots and f64.
-  double last_change() const;
-  /// poisson2d's sweeps; null for other apps.
-  PoissonSweeps* poisson() { return poisson_.get(); }
+  /// The same with other initial data, a word of parameter `initial`.
+  void initialise(const std::string& initial);
+  /// Advance by `steps` >= 1 steps, or until the app has enough. @param poison  overwrite the exchanged halos with NaN
+  /// before each exchange.
+  Progress advance(std::int64_t steps, bool poison = false);
+  /// Carry out one sweep of a stage once, by the team: what calibration measures. Values are unspecified afterwards.
+  void sweep_alone(int stage, int sweep);
   std::int64_t time() const { return time_; }
+  /// The latest numbers of a reduction; empty before there are any.
+  std::span<const double> reduced(int stage, int reduction) const;
 
-  /// Sum over all owned cells of all ranks of hash(global cell, bytes); equal fields give equal sums. Collective.
+  /// Sum over all points of all quantities and ranks of hash(global point, bytes); equal fields give equal sums.
+  /// Collective.
   std::uint64_t checksum() const;
   struct Norms {
     double max = 0, l2 = 0;
   };
-  /// Distance to the exact solution. Collective. Requires has_exact_solution().
+  /// Distance of the first quantity to the exact solution. Collective. Requires has_exact_solution().
   Norms error_norms() const;
+  bool has_exact_solution() const;
+  /// What the app says in records, see App::entries. Collective.
+  std::vector<Entry> entries() const;
+  /// Value of a quantity at the current time at a local point; for tests and readers.
+  double value(const Index& point, int quantity = 0) const;
+  bool canaries_alive() const;
 
-  const Plan& plan() const { return plan_; }
-  const Layout& layout() const { return layout_; }
-  const Program& program() const { return full_->program; }
-  const Runner& runner() const { return *full_->runner; }
+  const Candidate& candidate() const { return candidate_; }
+  const Choice& choice() const { return choice_; }
+  const Layout& layout() const { return candidate_.layout; }
+  int stages() const { return static_cast<int>(stages_.size()); }
+  BoundStage& stage(int number) const { return *stages_[static_cast<std::size_t>(number)]; }
+  /// Of the first stage.
+  const Plan& plan() const { return stages_.front()->plan(); }
+  const Program& program() const { return stages_.front()->program(); }
+
   void reset_timers();
+  /// Forget traces and what was counted.
   void reset_traces();
-  /// The runners in use: of whole programs, and of a last, shorter one where the steps need it.
+  /// The runners in use, of all stages.
   std::vector<const Runner*> runners() const;
   /// Seconds per timer over all programs since reset_timers().
   std::array<double, timer_count> seconds() const;
-  const char* isa() const { return kernel_.isa; }
-  /// Cells written by one program of full depth.
-  std::int64_t swept_points() const;
-  /// Messages that this rank sends in one run() of `steps` steps, and their bytes.
-  struct Traffic {
-    std::int64_t messages = 0, bytes = 0;
-  };
-  Traffic traffic(std::int64_t steps) const;
+  /// What this rank has done since reset_traces().
+  Counts counts() const;
+  std::string isa() const { return sweeper_->isa(); }
   /// Bytes of this rank's fields, halos included.
-  std::int64_t field_bytes() const;
-  /// Value of the current time at local cell p; for tests.
-  double value(const Index& p) const;
+  std::int64_t field_bytes() const { return storage_->size(); }
   /// Where the fields are: as asked for, or as the strategy needs them.
-  MemoryKind memory() const { return options_.memory; }
-  /// Link::report() of this rank's transport.
-  std::string transport_report() const { return link_->report(); }
-  bool canaries_alive() const;
+  MemoryKind memory() const { return memory_; }
+  /// Link::report() of this rank's transports.
+  std::string transport_report() const;
   /// The device that holds the fields; null without one.
   device::Device* device() const { return fields_ ? &fields_->device() : nullptr; }
 
  private:
-  struct Bound {  // a program with what executes it
-    Program program;
-    std::unique_ptr<CommOps> comm;
-    std::unique_ptr<DeviceOps> device;
-    std::unique_ptr<Runner> runner;
-  };
-  void allocate(const Strategy& strategy, const std::vector<int>& nodes);
-  std::unique_ptr<Bound> bind(int steps, Series series = Series::body) const;
-  std::vector<Bound*> bounds() const;
-  bool pipelined() const { return opening_ != nullptr; }
-  void advance(Bound& bound, bool poison);
-  Bound& remainder(int steps);
-  void poison_halos(int slot);
+  friend class Pipeline;
+  void allocate(const std::vector<int>& nodes);
+  void bind_stages(const std::vector<int>& nodes);
+  void run_stage(BoundStage& stage, int steps, bool last, bool poison);
+  Progress advance_single(std::int64_t steps, bool poison);
+  Progress advance_stages(std::int64_t steps, bool poison);
+  bool enough(int stage) const;
+  void step_back();
+  void poison_halos(const BoundStage& stage);
   void finish_device();
   void refresh() const;
-  static void sweep(void* context, const Sweep& sweep, const Box& box, int slot, int into, int thread);
-  template <class T>
-  void fill();
+  template <class Visit>
+  void for_owned_points(int quantity, Visit visit) const;
 
-  MPI_Comm comm_;
+  MPI_Comm comm_ = MPI_COMM_NULL;
   Choice choice_;
-  AppParameters parameters_;
-  SimulationOptions options_;
-  Layout layout_;
-  Plan plan_;
-  std::vector<double> weights_;
-  Kernel kernel_;
-  bool stream_ = false;
+  Candidate candidate_;
+  RunnerOptions options_;
+  int rank_ = 0;
+  MemoryKind memory_ = MemoryKind::own;
+  Plan points_;  // moves nothing: all quantities, with the widest halos
   std::unique_ptr<Storage> storage_;
   std::unique_ptr<DeviceFields> fields_;  // with a device: what steps work on; storage_ is then its copy
-  std::unique_ptr<Link> link_;
-  std::unique_ptr<Bound> full_, rest_;
-  std::unique_ptr<Bound> opening_, entry_, closing_;  // schedule `pipeline` only
-  std::unique_ptr<PoissonSweeps> poisson_;
-  std::vector<Memory> scratch_;  // per thread
+  Views views_;                           // of storage_, by quantity and slot; one-slot quantities in every slot
+  std::unique_ptr<Sweeper> sweeper_;
+  std::vector<std::unique_ptr<BoundStage>> stages_;
   std::int64_t time_ = 0;
   int slot_ = 0;
   int exceptions_ = std::uncaught_exceptions();  // when it was made

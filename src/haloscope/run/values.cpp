@@ -1,4 +1,4 @@
-// What a simulation's fields hold: initial values, poisoned halos, checksums, errors.
+// What a run's fields hold: initial values, poisoned halos, checksums, errors.
 #include <algorithm>
 #include <cmath>
 #include <cstring>
@@ -19,114 +19,143 @@ std::uint64_t hash(std::uint64_t id, std::uint64_t bits) {
 }
 
 template <class F>
-void for_each_cell(const Box& box, F f) {
+void for_each_point(const Box& box, F f) {
   for (std::int64_t z = box.lo[2]; z < box.hi[2]; ++z)
     for (std::int64_t y = box.lo[1]; y < box.hi[1]; ++y)
       for (std::int64_t x = box.lo[0]; x < box.hi[0]; ++x) f(Index{x, y, z});
 }
 
+Index moved(Index p, const Index& by) {
+  for (int d = 0; d < 3; ++d) p[d] += by[d];
+  return p;
+}
+
+/// A value as a quantity's points hold it. The first bytes are used.
+std::uint64_t bits_of(const Quantity& q, double value) {
+  std::uint64_t bits = 0;
+  const auto put = [&](auto typed) { std::memcpy(&bits, &typed, sizeof typed); };
+  if (q.type == ScalarType::integer)
+    q.element_bytes == 4 ? put(static_cast<std::int32_t>(value)) : put(static_cast<std::int64_t>(value));
+  else
+    q.element_bytes == 4 ? put(static_cast<float>(value)) : put(value);
+  return bits;
+}
+
+double value_of(const Quantity& q, const std::byte* at) {
+  const auto get = [&](auto typed) {
+    std::memcpy(&typed, at, sizeof typed);
+    return static_cast<double>(typed);
+  };
+  if (q.type == ScalarType::integer) return q.element_bytes == 4 ? get(std::int32_t{}) : get(std::int64_t{});
+  return q.element_bytes == 4 ? get(float{}) : get(double{});
+}
+
+/// All ones: a NaN, or a number that no field holds.
+constexpr int poison_byte = 0xff;
+
 }  // namespace
 
-std::uint64_t checksum_term(const GridSpec& grid, const Index& cell, std::uint64_t bits) {
+std::uint64_t checksum_term(const GridSpec& grid, int quantity, const Index& point, std::uint64_t bits) {
   std::uint64_t id = 0;
-  for (int d = 2; d >= 0; --d) id = id * grid.cells[d] + cell[d];
-  return hash(id, bits);
+  for (int d = 2; d >= 0; --d) id = id * static_cast<std::uint64_t>(grid.cells[d] + (quantity > 0)) + point[d];
+  return hash(quantity > 0 ? id ^ hash(static_cast<std::uint64_t>(quantity), 0) : id, bits);
 }
 
-double Simulation::last_change() const {
-  const Box owned = plan_.owned(0);
-  const SlotView &now = storage_->views()[0][slot_], &before = storage_->views()[0][1 - slot_];
-  double largest = 0;
-#pragma omp parallel for num_threads(choice_.threads) schedule(static) reduction(max : largest)
-  for (std::int64_t y = owned.lo[1]; y < owned.hi[1]; ++y) {
-    const auto* a = reinterpret_cast<const double*>(now.at({0, y, 0}));
-    const auto* b = reinterpret_cast<const double*>(before.at({0, y, 0}));
-    for (std::int64_t x = 0; x < owned.hi[0]; ++x) largest = std::max(largest, std::abs(b[x] - a[x]));
-  }
-  return largest;
+/// Points that this rank counts: where two ranks hold a plane, it is the higher rank's.
+template <class Visit>
+void Run::for_owned_points(int quantity, Visit visit) const {
+  Box box = points_.owned(quantity);
+  const Centring centring = points_.spec.quantities[static_cast<std::size_t>(quantity)].centring;
+  for (int d = 0; d < points_.dims; ++d)
+    if (staggered(centring, d) && points_.has_neighbour[d][1]) --box.hi[d];
+  const Index first = candidate_.layout.owned(rank_).lo;
+  for_each_point(box, [&](const Index& p) { visit(p, moved(p, first)); });
 }
 
-void Simulation::poison_halos(int slot) {
+void Run::poison_halos(const BoundStage& stage) {
   const bool on_device = messages_on_device(choice_);
   if (on_device) fields_->download(*storage_);
-  const SlotView& view = storage_->views()[0][slot];
-  const std::size_t bytes = static_cast<std::size_t>(view.stride[0]);
-  const auto poison = [&](const Box& box) {
-    for_each_cell(box, [&](const Index& p) { std::memset(view.at(p), 0xff, bytes); });  // all ones is a NaN
+  const std::vector<int> numbers = exchanged(candidate_, stage.number());
+  const auto poison = [&](int quantity, const Box& box) {
+    const auto q = static_cast<std::size_t>(numbers[static_cast<std::size_t>(quantity)]);
+    const SlotView& view = views_[q][static_cast<std::size_t>(slot_)];
+    const auto bytes = static_cast<std::size_t>(candidate_.step.quantities[q].element_bytes);
+    for_each_point(box, [&](const Index& p) { std::memset(view.at(p), poison_byte, bytes); });
   };
-  for (const Message& m : plan_.messages)
+  for (const Message& m : stage.plan().messages)
     if (!m.out)
-      for (const Region& r : m.regions) poison(r.box);
-  for (const Copy& c : plan_.copies) poison(c.to);
+      for (const Region& r : m.regions) poison(r.quantity, r.box);
+  for (const Copy& c : stage.plan().copies) poison(c.quantity, c.to);
   if (on_device) fields_->upload(*storage_);
 }
 
-template <class T>
-void Simulation::fill() {
-  const Box global = layout_.owned(plan_.rank), owned = plan_.owned(0), all = plan_.allocated(0);
-  const auto& views = storage_->views()[0];
-  const bool gaussian = parameters_.initial == "gaussian";
-  const ExactSolution exact(choice_, parameters_, gaussian ? global : Box{}, 0);
-  for_each_cell(all, [&](const Index& p) {
-    const Index cell{global.lo[0] + p[0], global.lo[1] + p[1], global.lo[2] + p[2]};
-    bool boundary = false;  // beyond the edge of a grid that does not wrap around: fixed values
-    for (int d = 0; d < plan_.dims; ++d)
-      boundary = boundary || (!choice_.grid.periodic[d] && (cell[d] < 0 || cell[d] >= choice_.grid.cells[d]));
-    T value = std::numeric_limits<T>::quiet_NaN();
-    if (boundary || owned.contains(p))
-      value = static_cast<T>(gaussian ? exact(cell) : initial_value(choice_, parameters_, cell));
-    std::memcpy(views[0].at(p), &value, sizeof value);
-    if (!boundary) value = std::numeric_limits<T>::quiet_NaN();
-    if (storage_->slots() > 1) std::memcpy(views[1].at(p), &value, sizeof value);
-  });
-}
+void Run::initialise() { initialise(candidate_.problem.parameters.word("initial")); }
 
-void Simulation::initialise() { initialise(parameters_.initial); }
-
-void Simulation::initialise(std::string initial) {
-  const std::string usual = std::exchange(parameters_.initial, std::move(initial));
-  choice_.real == "f32" ? fill<float>() : fill<double>();
+void Run::initialise(const std::string& initial) {
+  Choice other = choice_;
+  other.set["initial"] = initial;
+  const Problem problem = problem_of(other);
+  const GridSpec& grid = problem.grid;
+  const Index first = candidate_.layout.owned(rank_).lo;
+  for (int q = 0; q < static_cast<int>(candidate_.step.quantities.size()); ++q) {
+    const Quantity& quantity = candidate_.step.quantities[static_cast<std::size_t>(q)];
+    const auto bytes = static_cast<std::size_t>(quantity.element_bytes);
+    const auto& slots = storage_->views()[static_cast<std::size_t>(q)];
+    const Box owned = points_.owned(q);
+    const auto start = initial_values(candidate_.app, problem, q, candidate_.layout.owned(rank_));
+    for_each_point(points_.allocated(q), [&](const Index& p) {
+      const Index point = moved(p, first);
+      bool boundary = false;  // beyond the edge of a grid that does not wrap around: fixed values
+      for (int d = 0; d < points_.dims; ++d)
+        boundary = boundary ||
+                   (!grid.periodic[d] && (point[d] < 0 || point[d] >= grid.cells[d] + staggered(quantity.centring, d)));
+      for (std::size_t slot = 0; slot < slots.size(); ++slot) {
+        std::memset(slots[slot].at(p), poison_byte, bytes);
+        if (!boundary && (slot > 0 || !owned.contains(p))) continue;
+        const std::uint64_t bits = bits_of(quantity, start(point));
+        std::memcpy(slots[slot].at(p), &bits, bytes);
+      }
+    });
+  }
   if (fields_) fields_->upload(*storage_);
+  sweeper_->begin();
   stale_ = false;
-  parameters_.initial = usual;
   time_ = 0;
   slot_ = 0;
 }
 
-double Simulation::value(const Index& p) const {
+double Run::value(const Index& p, int quantity) const {
   refresh();
-  const std::byte* at = storage_->views()[0][slot_].at(p);
-  if (choice_.real == "f32") {
-    float v;
-    std::memcpy(&v, at, sizeof v);
-    return v;
-  }
-  double v;
-  std::memcpy(&v, at, sizeof v);
-  return v;
+  const auto q = static_cast<std::size_t>(quantity);
+  return value_of(candidate_.step.quantities[q], views_[q][static_cast<std::size_t>(slot_)].at(p));
 }
 
-std::uint64_t Simulation::checksum() const {
+std::uint64_t Run::checksum() const {
   refresh();
-  const Box global = layout_.owned(plan_.rank);
-  const SlotView& view = storage_->views()[0][slot_];
-  const std::size_t bytes = static_cast<std::size_t>(view.stride[0]);
   std::uint64_t sum = 0;
-  for_each_cell(plan_.owned(0), [&](const Index& p) {
-    std::uint64_t bits = 0;
-    std::memcpy(&bits, view.at(p), bytes);
-    sum += checksum_term(choice_.grid, {global.lo[0] + p[0], global.lo[1] + p[1], global.lo[2] + p[2]}, bits);
-  });
+  for (int q = 0; q < static_cast<int>(views_.size()); ++q) {
+    const SlotView& view = views_[static_cast<std::size_t>(q)][static_cast<std::size_t>(slot_)];
+    const auto bytes = static_cast<std::size_t>(candidate_.step.quantities[static_cast<std::size_t>(q)].element_bytes);
+    for_owned_points(q, [&](const Index& p, const Index& point) {
+      std::uint64_t bits = 0;
+      std::memcpy(&bits, view.at(p), bytes);
+      sum += checksum_term(choice_.grid, q, point, bits);
+    });
+  }
   MPI_Allreduce(MPI_IN_PLACE, &sum, 1, MPI_UINT64_T, MPI_SUM, comm_);
   return sum;
 }
 
-Simulation::Norms Simulation::error_norms() const {
-  const Box global = layout_.owned(plan_.rank);
-  const ExactSolution exact(choice_, parameters_, global, time_);
+bool Run::has_exact_solution() const {
+  const App& app = candidate_.app;
+  return app.exact && app.exact(candidate_.problem, 0, Box{}, 0) != nullptr;
+}
+
+Run::Norms Run::error_norms() const {
+  const auto exact = candidate_.app.exact(candidate_.problem, 0, candidate_.layout.owned(rank_), time_);
   double worst = 0, sum = 0;
-  for_each_cell(plan_.owned(0), [&](const Index& p) {
-    const double e = value(p) - exact({global.lo[0] + p[0], global.lo[1] + p[1], global.lo[2] + p[2]});
+  for_owned_points(0, [&](const Index& p, const Index& point) {
+    const double e = value(p) - exact(point);
     worst = std::max(worst, std::abs(e));
     sum += e * e;
   });
@@ -134,6 +163,48 @@ Simulation::Norms Simulation::error_norms() const {
   MPI_Allreduce(MPI_IN_PLACE, &sum, 1, MPI_DOUBLE, MPI_SUM, comm_);
   const double cells = static_cast<double>(choice_.grid.cells[0] * choice_.grid.cells[1] * choice_.grid.cells[2]);
   return {worst, std::sqrt(sum / cells)};
+}
+
+namespace {
+
+/// A run's fields for an app's entries in records.
+class RunReader final : public FieldReader {
+ public:
+  RunReader(const Run& run, MPI_Comm comm, int rank) : run_(run), comm_(comm), rank_(rank) {}
+
+  std::vector<double> values(int quantity, std::span<const Index> points) const override {
+    const Index first = run_.layout().owned(rank_).lo;
+    std::vector<double> found(points.size());
+    for (std::size_t i = 0; i < points.size(); ++i) {
+      Index cell = points[i], local = points[i];
+      for (int d = 0; d < 3; ++d) {
+        cell[d] = std::min(cell[d], run_.choice().grid.cells[d] - 1);
+        local[d] -= first[d];
+      }
+      if (run_.layout().owner(cell) == rank_) found[i] = run_.value(local, quantity);
+    }
+    sum(found);
+    return found;
+  }
+  void sum(std::span<double> numbers) const override {
+    MPI_Allreduce(MPI_IN_PLACE, numbers.data(), static_cast<int>(numbers.size()), MPI_DOUBLE, MPI_SUM, comm_);
+  }
+  double least(double number) const override {
+    MPI_Allreduce(MPI_IN_PLACE, &number, 1, MPI_DOUBLE, MPI_MIN, comm_);
+    return number;
+  }
+
+ private:
+  const Run& run_;
+  MPI_Comm comm_;
+  int rank_;
+};
+
+}  // namespace
+
+std::vector<Entry> Run::entries() const {
+  if (!candidate_.app.entries) return {};
+  return candidate_.app.entries(candidate_.problem, *sweeper_, RunReader(*this, comm_, rank_));
 }
 
 }  // namespace haloscope

@@ -78,6 +78,8 @@ void CommOps::run(const Op& op, int slot, int threads) {
     case OpKind::gather:
     case OpKind::transfer:
     case OpKind::scatter:
+    case OpKind::reduce:
+    case OpKind::reduced:
       break;  // main lane, streams
   }
 }

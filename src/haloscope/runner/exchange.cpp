@@ -56,11 +56,10 @@ struct Exchange::State {
   }
 };
 
-Exchange::Exchange(MPI_Comm comm, const Layout& layout, ExchangeSpec spec, const std::string& strategy,
-                   const Views& views, const std::vector<int>& nodes) {
-  const Strategy parsed = parse_strategy(strategy);
-  apply(parsed, layout, spec);
-  state_ = std::make_unique<State>(comm, layout, spec, parsed, views, nodes);
+Exchange::Exchange(MPI_Comm comm, const Layout& layout, ExchangeSpec spec, const Strategy& strategy, const Views& views,
+                   const std::vector<int>& nodes) {
+  apply(strategy, layout, spec);
+  state_ = std::make_unique<State>(comm, layout, spec, strategy, views, nodes);
 }
 
 Exchange::~Exchange() = default;

@@ -39,6 +39,9 @@ Timer timer_for(const Program& program, const Op& op) {
       return Timer::d2h;
     case OpKind::h2d:
       return Timer::h2d;
+    case OpKind::reduce:
+    case OpKind::reduced:
+      return Timer::reduce;
     case OpKind::progress:
       return Timer::rest;
   }
@@ -48,8 +51,8 @@ Timer timer_for(const Program& program, const Op& op) {
 }  // namespace
 
 const char* to_string(Timer timer) {
-  static const char* const names[] = {"pack",  "send",    "wait",   "unpack", "copy", "inner",
-                                      "outer", "compute", "desync", "rest",   "d2h",  "h2d"};
+  static const char* const names[] = {"pack",    "send",   "wait", "unpack", "copy", "inner", "outer",
+                                      "compute", "desync", "rest", "d2h",    "h2d",  "reduce"};
   return names[static_cast<int>(timer)];
 }
 
@@ -142,7 +145,7 @@ void Runner::run_fork_join() {
     if (op.kind == OpKind::progress)
       advance_comm();
     else
-      timed(index, [&] { sweep_alone(op); });
+      timed(index, [&] { run_main(op); });
     set_done(index);
   }
   while (next_comm_ < comm_ops_.size()) comm_until(comm_ops_[next_comm_]);
@@ -179,12 +182,20 @@ void Runner::call_sweep(const Op& op, const Box& box, int thread) {
   sweep_.run(sweep_.context, sweep, box, absolute(op.slot), absolute(sweep.into), thread);
 }
 
+/// An operation of the main lane on the control thread: a sweep that the team shares, or a reduction.
+void Runner::run_main(const Op& op) {
+  const ReduceCall& reduce = options_.reduce;
+  if (op.kind == OpKind::reduce) return reduce.start(reduce.context, op.target);
+  if (op.kind == OpKind::reduced) return reduce.wait(reduce.context, op.target);
+  sweep_alone(op);
+}
+
 void Runner::sweep_alone(const Op& op) {
   const Sweep& sweep = program_.sweeps[op.target];
   const Box& region = sweep.region;
   const int threads = options_.threads;
-  const bool in_place = sweep.into == op.slot;  // the kernel's own team: its members depend on each other
-  if (threads == 1 || (region.volume() < 4096 && !in_place)) return call_sweep(op, region, 0);
+  const bool in_place = sweep.in_place;  // the kernel's own team: its members depend on each other
+  if (threads == 1 || (region.volume() < shared_sweep_cells && !in_place)) return call_sweep(op, region, 0);
 #pragma omp parallel for num_threads(threads) schedule(static, 1)
   for (int thread = 0; thread < threads; ++thread) {
     const Box part = in_place ? region : part_of(region, {thread, threads});
@@ -243,7 +254,8 @@ bool Runner::try_main() {
   const Op& op = program_.ops[index];
   if (!ready_on_host(op)) return false;
   const double begin = now_s();
-  timed(index, [&] { op.kind == OpKind::sweep ? sweep_alone(op) : options_.device->on_host(op, absolute(op.slot)); });
+  const bool ring = op.kind == OpKind::gather || op.kind == OpKind::scatter || op.kind == OpKind::transfer;
+  timed(index, [&] { ring ? options_.device->on_host(op, absolute(op.slot)) : run_main(op); });
   main_s_ += now_s() - begin;
   set_done(index);
   ++next_main_;
@@ -314,9 +326,13 @@ void Runner::team_member(int thread) {
       set_done(index);
     }
   for (int index : main_ops_) {
-    wait_for(program_.ops[index].after);
-    if (program_.ops[index].kind != OpKind::sweep) continue;
-    if (thread == 0)
+    const Op& op = program_.ops[index];
+    wait_for(op.after);
+    if (op.kind != OpKind::sweep) {
+      if (thread > 0) continue;
+      if (op.kind != OpKind::progress) timed(index, [&] { run_main(op); });
+      set_done(index);
+    } else if (thread == 0)
       timed(index, [&] { sweep_chunks(index, thread); });
     else
       sweep_chunks(index, thread);

@@ -16,13 +16,34 @@
 namespace haloscope {
 
 /// What the timers tell apart. `rest` is what no operation accounts for.
-enum class Timer : std::uint8_t { pack, send, wait, unpack, copy, inner, outer, compute, desync, rest, d2h, h2d };
-inline constexpr int timer_count = 12, host_timer_count = 10;  ///< the last ones occur with a device only
+enum class Timer : std::uint8_t {
+  pack,
+  send,
+  wait,
+  unpack,
+  copy,
+  inner,
+  outer,
+  compute,
+  desync,
+  rest,
+  d2h,
+  h2d,
+  reduce
+};
+inline constexpr int timer_count = 13;
 const char* to_string(Timer timer);
 
 /// Applies a stencil: `box` is (part of) `sweep.region`, slots are absolute, `thread` in [0, threads).
 struct SweepCall {
   void (*run)(void* context, const Sweep& sweep, const Box& box, int slot, int into, int thread) = nullptr;
+  void* context = nullptr;
+};
+
+/// Carries out the reductions of a stage, by their numbers.
+struct ReduceCall {
+  void (*start)(void* context, int reduction) = nullptr;
+  void (*wait)(void* context, int reduction) = nullptr;
   void* context = nullptr;
 };
 
@@ -39,6 +60,7 @@ struct RunnerOptions {
   RankStatus* status = nullptr;  ///< where to say what is being done
   DeviceOps* device = nullptr;   ///< programs with operations on a device: who enqueues those
   bool graph = false;            ///< programs with no others: capture one execution and launch it as a whole
+  ReduceCall reduce;             ///< programs with reductions: who does them
   Injection injection;
   std::size_t trace_events = 0;  ///< room for this many trace events; later ones are dropped
 };
@@ -84,6 +106,7 @@ class Runner {
   void advance_comm();
   bool all_done_before(const Op& op) const;
   void sweep_alone(const Op& op);
+  void run_main(const Op& op);
   void sweep_chunks(int index, int thread);
   void call_sweep(const Op& op, const Box& box, int thread);
   void wait_for(const std::vector<std::int32_t>& ops) const;

@@ -1,3 +1,6 @@
+#include <algorithm>
+
+#include "haloscope/choice.hpp"
 #include "haloscope/schedule/builder.hpp"
 
 namespace haloscope {
@@ -13,12 +16,12 @@ struct BlockInBox {
   std::vector<Box> early, late;  ///< wall cells that need neither halos of messages nor the block; all others
 
   BlockInBox(const ProgramBuilder& b, const Stage& stage, int thickness) {
-    const Box owned = b.plan().owned(0);
+    const Box owned = b.plan().own_cells();
     Widths wall{0, 0, 0}, reach{0, 0, 0}, back{0, 0, 0};
     for (int d = 0; d < b.plan().dims; ++d) {
       wall[d] = -thickness;
-      reach[d] = stage.radius;
-      back[d] = -stage.radius;
+      for (const Access& access : stage.sweeps.front().reads) reach[d] = std::max(reach[d], access.layers);
+      back[d] = -reach[d];
     }
     block = grown(owned, wall, wall);
     core = grown(block, back, back);
@@ -35,26 +38,26 @@ struct BlockInBox {
 
 /// The host computes a box around the device's block at the same time as the device; messages, and what the two give
 /// each other, come first (White & Dongarra 2011, version H).
-Program make_box(const Stage& stage, const Plan& plan, const ScheduleOptions& options) {
+static Program make_box(const Stage& stage, const Plan& plan, const ScheduleOptions& options) {
   ProgramBuilder b(stage, plan, options);
   b.program().device = true;
-  const BlockInBox part(b, stage, options.box);
+  const BlockInBox part(b, stage, options.walls);
   b.program().block = part.block;
   const int out = b.give_ring(false, part.ring_out), in = b.give_ring(true, part.ring_in);
   const int to_device = b.take_ring(in), to_host = b.take_ring(out);
   const ExchangeOps exchange = b.exchange();
   b.sweep_on(Lane::sweep_stream, part.block, Part::full, {to_device, exchange.ready()});
-  for (const Box& wall : subtract(plan.owned(0), part.block))
+  for (const Box& wall : subtract(plan.own_cells(), part.block))
     b.sweep_on(Lane::main, wall, Part::full, {exchange.ready(), to_device, to_host});
   return b.take();
 }
 
 /// The same with nothing waiting for what it does not need: the block's core starts at once, walls are computed while
 /// messages and the cells for the other side travel (White & Dongarra 2011, version I).
-Program make_box_overlap(const Stage& stage, const Plan& plan, const ScheduleOptions& options) {
+static Program make_box_overlap(const Stage& stage, const Plan& plan, const ScheduleOptions& options) {
   ProgramBuilder b(stage, plan, options);
   b.program().device = true;
-  const BlockInBox part(b, stage, options.box);
+  const BlockInBox part(b, stage, options.walls);
   b.program().block = part.block;
   b.sweep_on(Lane::sweep_stream, part.core, Part::inner, {});
   const int out = b.give_ring(false, part.ring_out);  // first, since walls wait for it
@@ -67,5 +70,49 @@ Program make_box_overlap(const Stage& stage, const Plan& plan, const ScheduleOpt
     b.sweep_on(Lane::main, wall, Part::outer, {exchange.ready(), exchange.local, to_host});
   return b.take();
 }
+
+namespace {
+
+std::string refuse_thin_walls(const Candidate& c) {
+  const std::string name = c.choice.schedule->name;
+  const SweepSpec& sweep = c.step.stages.front().sweeps.front();
+  int reach = 0;
+  for (const Access& access : sweep.reads) reach = std::max(reach, access.layers);
+  if (c.choice.walls < reach)
+    return "walls of " + std::to_string(c.choice.walls) + " layers are thinner than the stencil's reach of " +
+           std::to_string(reach) + "; use --walls " + std::to_string(reach) + " or more";
+  for (int d = 0; d < c.app.dims; ++d)
+    if (2 * static_cast<std::int64_t>(c.choice.walls) >= c.layout.smallest_extent(d))
+      return "walls of " + std::to_string(c.choice.walls) + " layers leave no block for the device in " + "xyz"[d] +
+             ", where the smallest rank has " + std::to_string(c.layout.smallest_extent(d)) +
+             " cells; use thinner walls, more cells or fewer ranks";
+  return "";
+}
+
+}  // namespace
+
+extern const Schedule box_schedule{
+    .name = "box",
+    .summary = "the host computes walls around the device's block, both at once, after the messages",
+    .colour = "#b279a2",
+    .make = make_box,
+    .options = {"walls"},
+    .on_host = false,
+    .on_device = true,
+    .boxed = true,
+    .deep = false,
+    .illegal = refuse_thin_walls};
+
+extern const Schedule box_overlap_schedule{
+    .name = "box-overlap",
+    .summary = "box, with host, device, messages and copies between them all at once",
+    .colour = "#e45756",
+    .make = make_box_overlap,
+    .options = {"walls"},
+    .on_host = false,
+    .on_device = true,
+    .boxed = true,
+    .deep = false,
+    .illegal = refuse_thin_walls};
 
 }  // namespace haloscope

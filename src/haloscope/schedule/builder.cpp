@@ -5,8 +5,9 @@
 namespace haloscope {
 
 ProgramBuilder::ProgramBuilder(const Stage& stage, const Plan& plan, const ScheduleOptions& options)
-    : stage_(stage), plan_(plan), options_(options) {
+    : stage_(stage), plan_(plan), options_(options), growths_(growths(stage, options.depth)) {
   program_.steps = options.steps;
+  program_.slots = options.slots;
   program_.device = options.device;
 }
 
@@ -52,7 +53,7 @@ int ProgramBuilder::add_messages(OpKind kind, int round, bool out) {
   const auto known = std::find(program_.sets.begin(), program_.sets.end(), ids);
   const int set = static_cast<int>(known - program_.sets.begin());
   if (known == program_.sets.end()) program_.sets.push_back(ids);
-  // Messages pass from lane to lane: from the stream that packs to the one who sends, from him who waits to the stream.
+  // Messages pass from lane to lane: from the packing stream to the sender, and from the receiver to the unpacking stream.
   const Lane here = lane(kind);
   if (kind == OpKind::post || kind == OpKind::complete) return add(kind, here, 0, set);
   const bool crosses = last_message_op_ >= 0 && program_.ops[last_message_op_].lane != here;
@@ -67,7 +68,7 @@ int ProgramBuilder::sweep(const Sweep& sweep, int slot, std::vector<int> after) 
 
 int ProgramBuilder::sweep_on(Lane lane, const Box& box, Part part, std::vector<int> after) {
   if (box.empty()) return -1;
-  program_.sweeps.push_back({box, box, 1, 0, 1, part});
+  program_.sweeps.push_back({.region = box, .valid = box, .part = part, .whole = region()});
   return add(OpKind::sweep, lane, 0, static_cast<int>(program_.sweeps.size()) - 1, std::move(after));
 }
 
@@ -88,18 +89,43 @@ int ProgramBuilder::progress(std::vector<int> after) {
   return add(OpKind::progress, Lane::main, 0, -1, std::move(after));
 }
 
-Box ProgramBuilder::grown_to_neighbours(std::int64_t layers) const {
+Box ProgramBuilder::grown_to_neighbours(const Widths& layers) const {
   Box box;
   for (int d = 0; d < 3; ++d) {
-    box.lo[d] = d < plan_.dims && plan_.has_neighbour[d][0] ? -layers : 0;
-    box.hi[d] = plan_.cells[d] + (d < plan_.dims && plan_.has_neighbour[d][1] ? layers : 0);
+    box.lo[d] = d < plan_.dims && plan_.has_neighbour[d][0] ? -layers[d] : 0;
+    box.hi[d] = plan_.cells[d] + (d < plan_.dims && plan_.has_neighbour[d][1] ? layers[d] : 0);
     if (box.hi[d] < box.lo[d]) box.hi[d] = box.lo[d];
   }
   return box;
 }
 
+/// Layers at the rank's edges that messages are sent from and that the first sweep overwrites where they are: those of
+/// quantities that it reads at the written point alone.
+Widths ProgramBuilder::overwritten() const {
+  Widths layers{};
+  const SweepSpec& first = stage_.sweeps.front();
+  for (const Access& access : first.reads) {
+    if (access.layers > 0 || std::find(first.writes.begin(), first.writes.end(), access.quantity) == first.writes.end())
+      continue;
+    int given = 0;
+    for (const Access& moved : stage_.exchange.value_or(std::vector<Access>{}))
+      if (moved.quantity == access.quantity) given = moved.layers;
+    for (int d = 0; d < plan_.dims; ++d) {
+      const int sent = std::max(given, growths_[0][0][d] + access.reach[d]);
+      const bool shared_plane = std::any_of(plan_.spec.quantities.begin(), plan_.spec.quantities.end(),
+                                            [&](const Quantity& q) { return staggered(q.centring, d) > 0; });
+      if (sent > 0) layers[d] = std::max(layers[d], sent + shared_plane);
+    }
+  }
+  return layers;
+}
+
 Box ProgramBuilder::interior(int levels) const {
-  Box box = grown_to_neighbours(-static_cast<std::int64_t>(levels) * stage_.radius);
+  const Widths sent = overwritten();
+  Widths reach{-sent[0], -sent[1], -sent[2]};
+  for (const Access& access : stage_.sweeps.front().reads)
+    for (int d = 0; d < 3; ++d) reach[d] = std::min(reach[d], -levels * access.reach[d]);
+  Box box = grown_to_neighbours(reach);
   for (int d = 0; d < plan_.dims; ++d)
     if (plan_.own_neighbour[d]) {
       box.lo[d] = 0;
@@ -108,41 +134,92 @@ Box ProgramBuilder::interior(int levels) const {
   return box;
 }
 
-Box ProgramBuilder::valid(int step) const {
-  const int left = (options_.region == DeepRegion::full ? options_.depth : options_.steps) - 1 - step;
-  return grown_to_neighbours(static_cast<std::int64_t>(left) * stage_.radius);
+Box ProgramBuilder::valid(int step, int sweep) const {
+  const int unused = options_.substeps == Substeps::full ? 0 : options_.depth - options_.steps;
+  return grown_to_neighbours(growths_[static_cast<std::size_t>(step + unused)][static_cast<std::size_t>(sweep)]);
 }
 
-Box ProgramBuilder::region(int step) const {
-  if (options_.region == DeepRegion::full)
-    return grown_to_neighbours(static_cast<std::int64_t>(options_.depth - 1) * stage_.radius);
-  return valid(step);
+/// Whether numbers of a reduction are gathered, which own cells alone contribute to.
+bool ProgramBuilder::gathers(int step, int sweep) const {
+  return step + 1 == options_.steps &&
+         std::any_of(stage_.reductions.begin(), stage_.reductions.end(),
+                     [&](const Reduction& r) { return r.sweep == sweep && (options_.last || !r.last_only); });
 }
 
-int ProgramBuilder::first_step(const Box& box, Part part, std::vector<int> after) {
+Box ProgramBuilder::region(int step, int sweep) const {
+  if (gathers(step, sweep)) return grown_to_neighbours({});
+  return options_.substeps == Substeps::full ? grown_to_neighbours(growths_[0][static_cast<std::size_t>(sweep)])
+                                             : valid(step, sweep);
+}
+
+int ProgramBuilder::first_sweep(const Box& box, Part part, std::vector<int> after) {
   if (box.empty()) return -1;
+  if (part != Part::inner && overwritten() != Widths{}) after.push_back(complete_);
   const int levels = blocked() ? options_.steps : 1;
-  const Box valid_part = blocked() ? box : intersect(box, valid(0));
-  return sweep({box, valid_part, 1, 0, levels, part}, 0, std::move(after));
+  return sweep({.region = box,
+                .valid = blocked() ? box : intersect(box, valid()),
+                .into = static_cast<std::uint8_t>(next_slot(0)),
+                .levels = levels,
+                .part = part,
+                .whole = blocked() ? grown_to_neighbours({}) : region()},
+               0, std::move(after));
 }
 
 std::vector<Box> ProgramBuilder::shell(const Box& inner) const {
-  return subtract(blocked() ? grown_to_neighbours(0) : region(0), inner);
+  return subtract(blocked() ? grown_to_neighbours({}) : region(), inner);
 }
 
-void ProgramBuilder::later_steps(std::vector<int> after, const ExchangeOps& exchange) {
-  program_.final_slot = 1;
+void ProgramBuilder::later_sweeps(std::vector<int> after, const ExchangeOps& exchange) {
+  program_.final_slot = next_slot(0);
   if (blocked()) return;
-  for (int step = 1; step < options_.steps; ++step) {
-    const int slot = step % 2, into = (step + 1) % 2;
-    after.push_back(exchange.complete);  // the exchanged slot is written from step 1 on
-    after = {sweep(
-        {region(step), intersect(region(step), valid(step)), static_cast<std::uint8_t>(into), step, 1, Part::full},
-        slot, after)};
-    program_.final_slot = into;
+  const int sweeps = static_cast<int>(stage_.sweeps.size());
+  for (int step = 0, slot = 0; step < options_.steps; ++step, slot = next_slot(slot)) {
+    for (int number = step == 0 ? 1 : 0; number < sweeps; ++number) {
+      after.push_back(exchange.complete);  // what was exchanged may be written from here on
+      const Box box = region(step, number);
+      after = {sweep({.region = box,
+                      .valid = intersect(box, valid(step, number)),
+                      .into = static_cast<std::uint8_t>(next_slot(slot)),
+                      .step = step,
+                      .number = number,
+                      .whole = box},
+                     slot, after)};
+    }
+    program_.final_slot = next_slot(slot);
   }
 }
 
-Program ProgramBuilder::take() { return std::move(program_); }
+/// Each after the sweeps that gather its numbers. What ranks wait for later they do so after all sweeps; of the numbers
+/// of the step before, when those of this one are about to take their place. A rank that waits for all others' numbers
+/// moves no messages, so its own have gone before.
+void ProgramBuilder::add_reductions() {
+  std::vector<int> sweeps, started;
+  for (int i = 0; i < static_cast<int>(program_.ops.size()); ++i)
+    if (program_.ops[i].kind == OpKind::sweep) sweeps.push_back(i);
+  const auto count = static_cast<int>(stage_.reductions.size());
+  for (int r = 0; r < count; ++r) {
+    const Reduction& reduction = stage_.reductions[r];
+    if (reduction.last_only && !options_.last) continue;
+    std::vector<int> gathering;
+    for (int op : sweeps) {
+      const Sweep& s = program_.sweeps[program_.ops[op].target];
+      if (s.number == reduction.sweep && s.step + s.levels == options_.steps) gathering.push_back(op);
+    }
+    std::vector<int> before = gathering;
+    if (reduction.mode != ReduceMode::nonblocking) before.push_back(all_sent_);
+    if (reduction.mode == ReduceMode::deferred) before = {add(OpKind::reduced, Lane::main, 0, r, before)};
+    started.push_back(add(OpKind::reduce, Lane::main, 0, r, before));
+    if (reduction.mode != ReduceMode::nonblocking) continue;
+    std::vector<int> all = sweeps;
+    all.push_back(started.back());
+    all.push_back(all_sent_);
+    add(OpKind::reduced, Lane::main, 0, r, all);
+  }
+}
+
+Program ProgramBuilder::take() {
+  add_reductions();
+  return std::move(program_);
+}
 
 }  // namespace haloscope

@@ -40,24 +40,26 @@ class ProgramBuilder {
   std::vector<Op>& ops() { return program_.ops; }
   Program& program() { return program_; }
 
-  /// Owned cells whose stencil over `levels` steps touches no halo that comes in a message. It may touch halos of which
-  /// the rank is its own neighbour, so a sweep of it comes after ExchangeOps::local.
+  /// Cells that the first sweep can compute without any halo that comes in a message, `levels` steps of it fused, and
+  /// without overwriting what is sent. It may touch halos of which the rank is its own neighbour, so a sweep of it comes
+  /// after ExchangeOps::local.
   Box interior(int levels = 1) const;
-  /// Cells written by sub-step `step` of this program, and the ones among them that are right afterwards.
-  Box region(int step) const;
-  Box valid(int step) const;
+  /// Cells written by the stage's sweep `sweep` in step `step` of this program, and the ones among them that are right
+  /// afterwards.
+  Box region(int step = 0, int sweep = 0) const;
+  Box valid(int step = 0, int sweep = 0) const;
 
-  /// Sub-steps 1.. of a deep program, full boxes, each after all operations in `after`.
-  /// The first step must have written slot 1.
-  void later_steps(std::vector<int> after, const ExchangeOps& exchange);
-  /// The first step (or all of them, fused) as sweeps over `box`; returns the op.
-  int first_step(const Box& box, Part part, std::vector<int> after);
-  /// Boxes of the first step outside `inner`.
+  /// Everything after the first sweep: the stage's other sweeps and the later steps, full boxes, each after all
+  /// operations in `after`. The first sweep must have written slot 1.
+  void later_sweeps(std::vector<int> after, const ExchangeOps& exchange);
+  /// The first sweep (or all steps of it, fused) over `box`; returns the op.
+  int first_sweep(const Box& box, Part part, std::vector<int> after);
+  /// Boxes of the first sweep outside `inner`.
   std::vector<Box> shell(const Box& inner) const;
-  /// Finish: slots, steps.
+  /// Finish: slots, steps, reductions.
   Program take();
 
-  bool blocked() const { return options_.region == DeepRegion::blocked && options_.steps > 1; }
+  bool blocked() const { return options_.substeps == Substeps::blocked && options_.steps > 1; }
   const Plan& plan() const { return plan_; }
   const ScheduleOptions& options() const { return options_; }
 
@@ -67,14 +69,21 @@ class ProgramBuilder {
   int add_messages(OpKind kind, int round, bool out);
   bool active(int round) const;
   Lane lane(OpKind kind) const;
-  Box grown_to_neighbours(std::int64_t layers) const;
+  Box grown_to_neighbours(const Widths& layers) const;
+  Widths overwritten() const;
+  int next_slot(int slot) const { return options_.flips ? (slot + 1) % options_.slots : slot; }
+  bool gathers(int step, int sweep) const;
+  void add_reductions();
 
-  Stage stage_;
+  const Stage& stage_;
   const Plan& plan_;
   ScheduleOptions options_;
+  std::vector<std::vector<Widths>> growths_;  // by step of a program of the whole depth, then sweep
   Program program_;
   std::vector<int> waits_;
   int last_message_op_ = -1;
+  int complete_ = -1;  // see ExchangeOps
+  int all_sent_ = -1;  // the operation that completes messages
 };
 
 }  // namespace haloscope

@@ -3,13 +3,21 @@
 namespace haloscope {
 
 /// Nothing overlaps: exchange, then every sub-step (White & Dongarra 2011, version B; Valen 2023, phased).
-Program make_bulk(const Stage& stage, const Plan& plan, const ScheduleOptions& options) {
+static Program make_bulk(const Stage& stage, const Plan& plan, const ScheduleOptions& options) {
   ProgramBuilder b(stage, plan, options);
   const ExchangeOps exchange = b.exchange();
-  const Box all = b.blocked() ? plan.owned(0) : b.region(0);
-  const int first = b.first_step(all, Part::full, {exchange.ready()});
-  b.later_steps({first}, exchange);
+  const Box all = b.blocked() ? plan.own_cells() : b.region();
+  const int first = b.first_sweep(all, Part::full, {exchange.ready()});
+  b.later_sweeps({first}, exchange);
   return b.take();
 }
+
+extern const Schedule bulk_schedule{.name = "bulk",
+                                    .summary = "exchange, then compute; nothing overlaps",
+                                    .colour = "#4c78a8",
+                                    .make = make_bulk,
+                                    .plain = true,
+                                    .on_device = true,
+                                    .blocked = true};
 
 }  // namespace haloscope

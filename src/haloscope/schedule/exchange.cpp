@@ -35,8 +35,8 @@ void append(std::vector<Copy>& to, const std::vector<Copy>& from) { to.insert(to
 void split_before(const Plan& plan, const Copy& copy, int dimension, SplitCopies& split) {
   if (dimension == 0) return append(split.urgent, {copy});  // slabs in x would cut contiguous rows
   const int s = staggered(plan.spec.quantities[copy.quantity].centring, dimension);
-  const std::int64_t low_end = s + plan.spec.high[dimension];
-  const std::int64_t high_begin = std::max(low_end, plan.cells[dimension] - plan.spec.low[dimension]);
+  const std::int64_t low_end = s + plan.spec.high_of(copy.quantity)[dimension];
+  const std::int64_t high_begin = std::max(low_end, plan.cells[dimension] - plan.spec.low_of(copy.quantity)[dimension]);
   Box low = copy.to, middle = copy.to, high = copy.to;
   low.hi[dimension] = std::clamp(low_end, low.lo[dimension], low.hi[dimension]);
   middle.lo[dimension] = low.hi[dimension];
@@ -116,8 +116,9 @@ ExchangeOps ProgramBuilder::exchange(bool unpacked) {
     waits_.push_back(wait >= 0 ? wait : last);
     result.received.push_back(last);
   }
-  result.complete = add_messages(OpKind::complete, -1, true);
+  result.complete = all_sent_ = add_messages(OpKind::complete, -1, true);
   if (options_.device) result.complete = last_packed;  // messages are sent from buffers
+  complete_ = result.complete;
   return result;
 }
 
@@ -125,7 +126,8 @@ Program exchange_program(const Plan& plan, bool barrier, bool collective_rounds)
   ScheduleOptions options;
   options.barrier = barrier;
   options.collective_rounds = collective_rounds;
-  ProgramBuilder builder(Stage{}, plan, options);
+  const Stage nothing;
+  ProgramBuilder builder(nothing, plan, options);
   builder.exchange();
   builder.program().final_slot = 0;
   builder.program().steps = 0;

@@ -1,6 +1,8 @@
 #include <array>
 
+#include "haloscope/choice.hpp"
 #include "haloscope/schedule/builder.hpp"
+#include "haloscope/transport_traits.hpp"
 
 namespace haloscope {
 
@@ -22,10 +24,11 @@ std::vector<std::array<Box, 2>> face_pairs(Box all, const Box& inner, int dims) 
 
 /// @return the last of the faces' sweeps, -1 without any.
 int add_faces(ProgramBuilder& b, const Box& inner, const ExchangeOps& exchange) {
-  const Box owned = b.plan().owned(0);
+  const Box owned = b.plan().own_cells();
   int last = -1;
   for (const auto& [face, twin] : face_pairs(owned, inner, b.plan().dims))
-    last = b.sweep({face, owned, 1, 0, 1, Part::outer, twin, true}, 0, {exchange.ready(), exchange.local});
+    last = b.sweep({.region = face, .valid = owned, .part = Part::outer, .twin = twin, .faces = true, .whole = owned},
+                   0, {exchange.ready(), exchange.local});
   return last;
 }
 
@@ -34,23 +37,64 @@ int add_faces(ProgramBuilder& b, const Box& inner, const ExchangeOps& exchange) 
 /// A kernel per pair of boundary faces takes halos from where messages have arrived and writes its results both to the
 /// field and to where the next exchange sends them from; the interior comes last and nothing overlaps (White & Dongarra
 /// 2011, version F).
-Program make_faces(const Stage& stage, const Plan& plan, const ScheduleOptions& options) {
+static Program make_faces(const Stage& stage, const Plan& plan, const ScheduleOptions& options) {
   ProgramBuilder b(stage, plan, options);
   const ExchangeOps exchange = b.exchange(false);
   const Box inner = b.interior();
   const int faces = add_faces(b, inner, exchange);
-  b.first_step(inner, Part::inner, {faces, exchange.ready(), exchange.local});
+  b.first_sweep(inner, Part::inner, {faces, exchange.ready(), exchange.local});
   return b.take();
 }
 
 /// The same with the interior on a stream of its own, beside everything else (White & Dongarra 2011, version G).
-Program make_faces_overlap(const Stage& stage, const Plan& plan, const ScheduleOptions& options) {
+static Program make_faces_overlap(const Stage& stage, const Plan& plan, const ScheduleOptions& options) {
   ProgramBuilder b(stage, plan, options);
   const ExchangeOps exchange = b.exchange(false);
   const Box inner = b.interior();
-  b.first_step(inner, Part::inner, {exchange.local});
+  b.first_sweep(inner, Part::inner, {exchange.local});
   add_faces(b, inner, exchange);
   return b.take();
 }
+
+namespace {
+
+/// Kernels of faces find halos in messages.
+std::string refuse_hidden_messages(const Candidate& c) {
+  const std::string name = "schedule '" + c.choice.schedule->name + "'";
+  const Strategy& s = c.choice.strategy;
+  if (!find_traits(s.transport).has_places)
+    return name + " reads halos where messages have arrived, and transport '" + s.transport +
+           "' has no such place; use staged or aware";
+  if (c.step.stages.front().sweeps.front().box_stencil && s.pattern == Pattern::ordered && c.choice.ranks > 1)
+    return name +
+           " packs nothing between rounds, and for a stencil that reads corners an ordered pattern's later messages "
+           "hold cells of earlier ones; use 'direct/" +
+           s.transport + "'";
+  return "";
+}
+
+}  // namespace
+
+extern const Schedule faces_schedule{
+    .name = "faces",
+    .summary = "device: kernels of opposite faces also unpack and pack, then the interior",
+    .colour = "#9d755d",
+    .make = make_faces,
+    .on_host = false,
+    .on_device = true,
+    .deep = false,
+    .computes_on_host = false,
+    .illegal = refuse_hidden_messages};
+
+extern const Schedule faces_overlap_schedule{
+    .name = "faces-overlap",
+    .summary = "faces, with the interior beside packing, copies, messages and faces",
+    .colour = "#54a24b",
+    .make = make_faces_overlap,
+    .on_host = false,
+    .on_device = true,
+    .deep = false,
+    .computes_on_host = false,
+    .illegal = refuse_hidden_messages};
 
 }  // namespace haloscope

@@ -1,5 +1,6 @@
 #include <algorithm>
 
+#include "haloscope/choice.hpp"
 #include "haloscope/schedule.hpp"
 
 namespace haloscope {
@@ -10,8 +11,8 @@ namespace {
 /// messages, each a line: to and from the rank before (`up`) and the rank behind (`down`).
 class Pipeline {
  public:
-  Pipeline(const Plan& plan, const ScheduleOptions& options)
-      : plan_(plan), options_(options), line_dimension_(plan.dims - 1) {
+  Pipeline(const Stage& stage, const Plan& plan, const ScheduleOptions& options)
+      : stage_(stage), plan_(plan), options_(options), line_dimension_(plan.dims - 1) {
     program_.slots = 1;
     program_.final_slot = 0;
     const auto set_of = [&](bool out, bool to_low) {
@@ -45,7 +46,7 @@ class Pipeline {
   /// last own line needs the line behind as it was after the step before. Receives for the next step start as soon as
   /// the last reader of a halo is through.
   void body(int step, int levels) {
-    const Box all = plan_.owned(0);
+    const Box all = plan_.own_cells();
     const std::int64_t lines = all.extent(line_dimension_);
     const std::int64_t first = from_before_ >= 0 && lines > 1 ? 1 : 0;  // lines of the three parts
     const std::int64_t last = from_behind_ >= 0 || lines == 1 ? 1 : 0;
@@ -65,6 +66,18 @@ class Pipeline {
     send(to_behind_);
   }
 
+  void reduce(bool last) {
+    for (std::size_t r = 0; r < stage_.reductions.size(); ++r)
+      if (!stage_.reductions[r].last_only || last) main(OpKind::reduce, static_cast<int>(r), true);
+  }
+
+  /// After the last step, whose numbers are reduced when no line is under way: a rank that waits for all others moves
+  /// none.
+  void last_step_ends() {
+    closing();
+    reduce(true);
+  }
+
   /// The posted receive of a line that no step will send is served by the line of the last step once more.
   void closing() {
     comm(OpKind::complete, to_behind_);
@@ -82,7 +95,7 @@ class Pipeline {
 
  private:
   Box part(std::int64_t from, std::int64_t to) const {
-    Box box = plan_.owned(0);
+    Box box = plan_.own_cells();
     box.lo[line_dimension_] = from;
     box.hi[line_dimension_] = to;
     return box;
@@ -116,7 +129,14 @@ class Pipeline {
   }
   void progress() { main(OpKind::progress, -1, false); }
   void sweep(const Box& box, int step, int levels, Part part) {
-    program_.sweeps.push_back({box, box, 0, step, levels, part});
+    program_.sweeps.push_back({.region = box,
+                               .valid = box,
+                               .into = 0,
+                               .step = step,
+                               .levels = levels,
+                               .part = part,
+                               .in_place = true,
+                               .whole = plan_.own_cells()});
     main(OpKind::sweep, static_cast<int>(program_.sweeps.size()) - 1, part != Part::inner);
   }
   /// In tiles, with the transport's progress between them: a long line needs both ends to move.
@@ -132,6 +152,7 @@ class Pipeline {
     }
   }
 
+  const Stage& stage_;
   const Plan& plan_;
   const ScheduleOptions& options_;
   int line_dimension_;
@@ -144,8 +165,8 @@ class Pipeline {
 
 /// Gauss-Seidel in the order of the sequential sweep, ranks in different steps at one time (Schroeter 2021, 4.3). A
 /// rank without neighbours fuses its `steps` steps into one sweep.
-Program make_pipeline(const Stage&, const Plan& plan, const ScheduleOptions& options) {
-  Pipeline pipeline(plan, options);
+static Program make_pipeline(const Stage& stage, const Plan& plan, const ScheduleOptions& options) {
+  Pipeline pipeline(stage, plan, options);
   const bool alone = plan.messages.empty();
   switch (options.series) {
     case Series::opening:
@@ -156,6 +177,7 @@ Program make_pipeline(const Stage&, const Plan& plan, const ScheduleOptions& opt
       return pipeline.take(0);
     case Series::body:
       pipeline.body(0, alone ? options.steps : 1);
+      options.last ? pipeline.last_step_ends() : pipeline.reduce(false);
       return pipeline.take(alone ? options.steps : 1);
     case Series::closing:
       pipeline.closing();
@@ -167,9 +189,37 @@ Program make_pipeline(const Stage&, const Plan& plan, const ScheduleOptions& opt
   for (int step = 0; step < options.steps; ++step) {
     pipeline.entry();
     pipeline.body(step, 1);
+    if (!options.last || step + 1 < options.steps) pipeline.reduce(false);
   }
-  pipeline.closing();
+  options.last ? pipeline.last_step_ends() : pipeline.closing();
   return pipeline.take(options.steps);
 }
+
+namespace {
+
+std::string refuse_columns(const Candidate& c) {
+  if (c.step.stages.size() > 1)
+    return "schedule 'pipeline' passes lines on from step to step, and app '" + c.app.name +
+           "' has several stages in a step; use another schedule";
+  for (int d = 0; d + 1 < c.layout.dims(); ++d)
+    if (c.layout.ranks()[d] != 1)
+      return "schedule 'pipeline' needs blocks of whole lines, one behind the other; use --process-grid slabs";
+  for (int d = 0; d < c.layout.dims(); ++d)
+    if (c.layout.grid().periodic[d])
+      return "schedule 'pipeline' begins at one edge of the grid and ends at the other; use --periodic none";
+  return refused_single_messages(c.choice.strategy);
+}
+
+}  // namespace
+
+extern const Schedule pipeline_schedule{
+    .name = "pipeline",
+    .summary = "in place, line after line: ranks one behind the other in different steps (Gauss-Seidel)",
+    .colour = "#9d755d",
+    .make = make_pipeline,
+    .options = {"tiles"},
+    .deep = false,
+    .in_place = true,
+    .illegal = refuse_columns};
 
 }  // namespace haloscope

@@ -16,7 +16,7 @@ std::int64_t cut(std::int64_t extent, int t, int tiles) {
 
 /// Interior while messages are in flight, then the boundary (Valen 2023, overlapped; Davis 2017, G and H).
 /// `progress` is called between interior tiles: otherwise rounds after the first would start only after the interior.
-Program make_split(const Stage& stage, const Plan& plan, const ScheduleOptions& options) {
+static Program make_split(const Stage& stage, const Plan& plan, const ScheduleOptions& options) {
   ProgramBuilder b(stage, plan, options);
   const ExchangeOps exchange = b.exchange();
   const Box inner = b.interior(b.blocked() ? options.steps : 1);
@@ -28,12 +28,19 @@ Program make_split(const Stage& stage, const Plan& plan, const ScheduleOptions& 
     Box tile = inner;
     tile.lo[d] = inner.lo[d] + cut(extent, t, tiles);
     tile.hi[d] = inner.lo[d] + cut(extent, t + 1, tiles);
-    done.push_back(b.first_step(tile, Part::inner, {exchange.in_flight, exchange.local}));
+    done.push_back(b.first_sweep(tile, Part::inner, {exchange.in_flight, exchange.local}));
     if (t + 1 < tiles) b.progress({});
   }
-  for (const Box& box : b.shell(inner)) done.push_back(b.first_step(box, Part::outer, {exchange.ready()}));
-  b.later_steps(done, exchange);
+  for (const Box& box : b.shell(inner)) done.push_back(b.first_sweep(box, Part::outer, {exchange.ready()}));
+  b.later_sweeps(done, exchange);
   return b.take();
 }
+
+extern const Schedule split_schedule{.name = "split",
+                                     .summary = "interior while messages are in flight, then the boundary",
+                                     .colour = "#e4894b",
+                                     .make = make_split,
+                                     .options = {"tiles"},
+                                     .blocked = true};
 
 }  // namespace haloscope

@@ -22,8 +22,7 @@ double uniform(std::uint64_t seed, std::uint64_t rank, std::uint64_t number) {
 
 }  // namespace
 
-// ---- order
-// -----------------------------------------------------------------------------------------------------------
+// ---- order ----------------------------------------------------------------------------------------------------------
 
 double Simulator::Engine::delay(int r, double seconds) {
   const double mean = options_.noise_s + options_.noise_share * seconds;
@@ -32,7 +31,7 @@ double Simulator::Engine::delay(int r, double seconds) {
 }
 
 /// The seconds of an operation, its delay included, entered in the account.
-double Simulator::Engine::spend(int r, const Step& step) {
+double Simulator::Engine::spend(int r, const PricedOp& step) {
   ++result_.operations;
   const double seconds = step.cost.seconds + delay(r, step.cost.seconds);
   count(r, step.kind, seconds);
@@ -68,7 +67,7 @@ void Simulator::Engine::advance(int r) {
   for (;;) {
     const Lanes& now = lanes(rank);  // of the current program
     if (rank.comm < rank.target) {
-      const Step& s = now.comm[rank.comm];
+      const PricedOp& s = now.comm[rank.comm];
       if (interacts(s)) {
         if (pays_first(s)) rank.clock += spend(r, s);
         return push(rank.clock, r);
@@ -76,12 +75,16 @@ void Simulator::Engine::advance(int r) {
       rank.clock += spend(r, s);
       ++rank.comm;
     } else if (rank.main < static_cast<int>(now.main.size())) {
-      const Step& s = now.main[rank.main];
+      const PricedOp& s = now.main[rank.main];
       if (s.needs > rank.comm) {
         rank.target = s.needs;
         continue;
       }
       rank.clock += spend(r, s);
+      if (reduces(s)) {
+        rank.reducing = true;
+        return push(rank.clock, r);
+      }
       const bool more = rank.comm < static_cast<int>(now.comm.size()) && now.comm[rank.comm].needs <= rank.main;
       if (s.kind == OpKind::progress && more) {
         rank.asking = true;
@@ -101,14 +104,20 @@ void Simulator::Engine::on_event(int r) {
   Rank& rank = ranks_[r];
   if (lanes(rank).comm_thread) return on_comm_event(r);
   if (rank.asking) return ask(r);
-  const Step& s = step(rank);
+  if (rank.reducing) {
+    rank.reducing = false;
+    if (!perform_main(r, main_op(rank))) return;
+    ++rank.main;
+    return advance(r);
+  }
+  const PricedOp& s = comm_op(rank);
   if (!perform(r, s)) return;
   performed(r, s);
   advance(r);
 }
 
 /// The rank has done an operation of the comm lane that others see; what waits cost passes after them.
-void Simulator::Engine::performed(int r, const Step& s) {
+void Simulator::Engine::performed(int r, const PricedOp& s) {
   if (!pays_first(s)) ranks_[r].clock += spend(r, s);
   ++ranks_[r].comm;
 }
@@ -119,7 +128,7 @@ void Simulator::Engine::ask(int r) {
   const Lanes& now = lanes(rank);
   const double begin = rank.clock;
   while (rank.comm < static_cast<int>(now.comm.size())) {
-    const Step& s = now.comm[rank.comm];
+    const PricedOp& s = now.comm[rank.comm];
     if (s.needs > rank.main || s.kind == OpKind::barrier) break;
     if (!interacts(s)) {
       rank.clock += spend(r, s);
@@ -142,7 +151,7 @@ void Simulator::Engine::ask(int r) {
 }
 
 /// Carry out an operation that others see, from the rank's clock on. False: the rank is blocked until resume().
-bool Simulator::Engine::perform(int r, const Step& s) {
+bool Simulator::Engine::perform(int r, const PricedOp& s) {
   if (s.kind != OpKind::send && s.kind != OpKind::wait) ++result_.events;
   switch (s.kind) {
     case OpKind::send:
@@ -160,8 +169,14 @@ bool Simulator::Engine::perform(int r, const Step& s) {
   }
 }
 
+/// Give numbers to a reduction, or wait for it. False: the rank is blocked until resume_main().
+bool Simulator::Engine::perform_main(int r, const PricedOp& s) {
+  ++result_.events;
+  return s.kind == OpKind::reduce ? reduce(r, s) : reduced(r, s);
+}
+
 /// An operation has what it waited for, at `end`.
-void Simulator::Engine::release(int r, const Step& s, double end) {
+void Simulator::Engine::release(int r, const PricedOp& s, double end) {
   Rank& rank = ranks_[r];
   count(r, s.kind, end - rank.clock);
   rank.clock = end;
@@ -171,7 +186,7 @@ void Simulator::Engine::release(int r, const Step& s, double end) {
 /// A blocked rank goes on at `end`.
 void Simulator::Engine::resume(int r, double end) {
   Rank& rank = ranks_[r];
-  const Step& s = step(rank);
+  const PricedOp& s = comm_op(rank);
   release(r, s, end);
   if (lanes(rank).device) return pay(r);
   if (lanes(rank).comm_thread) {
@@ -182,10 +197,24 @@ void Simulator::Engine::resume(int r, double end) {
   advance(r);
 }
 
-// ---- operations
-// ------------------------------------------------------------------------------------------------------
+/// A rank whose main lane waited for a reduction goes on at `end`.
+void Simulator::Engine::resume_main(int r, double end) {
+  Rank& rank = ranks_[r];
+  release(r, main_op(rank), end);
+  ++rank.main;
+  if (lanes(rank).device) return feed(r);
+  if (lanes(rank).comm_thread) {
+    team_[r].reducing = false;
+    begin_main(r, end);
+    if (team_[r].done) join(r, end);
+    return;
+  }
+  advance(r);
+}
 
-void Simulator::Engine::send(int r, const Step& s) {
+// ---- operations -----------------------------------------------------------------------------------------------------
+
+void Simulator::Engine::send(int r, const PricedOp& s) {
   Rank& rank = ranks_[r];
   const Script& script = scripts_[rank.script];
   const auto& boxes = boxes_[kind_of_[rank.script]];
@@ -236,7 +265,7 @@ void Simulator::Engine::deliver(int from, int to, const Route& route, const Flig
   in.tail = parcel;
   if (waited_for && ranks_[to].blocked == Blocked::choice) return host_looks(to, depart);
   if (!waited_for || --ranks_[to].missing > 0) return;
-  resume(to, received(to, step(ranks_[to])));
+  resume(to, received(to, comm_op(ranks_[to])));
 }
 
 /// A rendezvous message that arrives at `r` begins to travel.
@@ -247,7 +276,7 @@ void Simulator::Engine::start_flight(int r, const Route& route, Parcel& parcel, 
   parcel.arrival = wires_.arrival(from, r, where, route.flights[static_cast<int>(where)], route.bytes, parcel.sent);
 }
 
-void Simulator::Engine::post(int r, const Step& s) {
+void Simulator::Engine::post(int r, const PricedOp& s) {
   if (!posting_) return;
   const Script& script = scripts_[ranks_[r].script];
   for (std::int32_t i = s.first; i < s.first + s.count; ++i) {
@@ -261,7 +290,7 @@ void Simulator::Engine::post(int r, const Step& s) {
 }
 
 /// Until the first message of every box has arrived; those that have left are known to arrive.
-bool Simulator::Engine::wait(int r, const Step& s) {
+bool Simulator::Engine::wait(int r, const PricedOp& s) {
   Rank& rank = ranks_[r];
   const Script& script = scripts_[rank.script];
   rank.missing = 0;
@@ -282,7 +311,7 @@ bool Simulator::Engine::wait(int r, const Step& s) {
 }
 
 /// Take the messages of a wait that began at the rank's clock, all of which have left; return when the last is there.
-double Simulator::Engine::received(int r, const Step& s) {
+double Simulator::Engine::received(int r, const PricedOp& s) {
   const Script& script = scripts_[ranks_[r].script];
   const double begin = ranks_[r].clock;
   double end = begin;
@@ -317,13 +346,13 @@ void Simulator::Engine::fetched(int sender, int box, double time) {
   out.last = std::max(out.last, time);
   if (ranks_[sender].blocked == Blocked::choice) return host_looks(sender, time);
   if (ranks_[sender].blocked != Blocked::complete) return;
-  const double end = all_fetched(sender, step(ranks_[sender]));
+  const double end = all_fetched(sender, comm_op(ranks_[sender]));
   if (end >= 0) resume(sender, end);
 }
 
 /// Since when all of the rank's rendezvous messages of a set have been received, at the earliest its clock; < 0: not
 /// yet.
-double Simulator::Engine::all_fetched(int r, const Step& s) const {
+double Simulator::Engine::all_fetched(int r, const PricedOp& s) const {
   const Script& script = scripts_[ranks_[r].script];
   double end = ranks_[r].clock;
   for (std::int32_t i = s.first; i < s.first + s.count; ++i) {
@@ -335,7 +364,7 @@ double Simulator::Engine::all_fetched(int r, const Step& s) const {
 }
 
 /// Until rendezvous messages have been received; others were copied away when they were sent.
-bool Simulator::Engine::complete(int r, const Step& s) {
+bool Simulator::Engine::complete(int r, const PricedOp& s) {
   ranks_[r].blocked = Blocked::complete;
   const double end = all_fetched(r, s);
   if (end < 0) return false;
@@ -345,7 +374,7 @@ bool Simulator::Engine::complete(int r, const Step& s) {
 
 /// Whether a wait or complete could end now, but for what is held; the asking is a call in which rendezvous messages
 /// may start.
-bool Simulator::Engine::test(int r, const Step& s) {
+bool Simulator::Engine::test(int r, const PricedOp& s) {
   const Rank& rank = ranks_[r];
   const Script& script = scripts_[rank.script];
   if (s.kind == OpKind::complete) return all_fetched(r, s) == rank.clock;
@@ -378,7 +407,40 @@ bool Simulator::Engine::meet(int r) {
   met_.reserve(all.size());
   for (const std::int32_t other : all)
     if (other != r) resume(other, now);
-  release(r, step(ranks_[r]), now);
+  release(r, comm_op(ranks_[r]), now);
+  return true;
+}
+
+/// The rank's numbers of the next execution of a reduction. The last rank's bring the result to all who wait.
+bool Simulator::Engine::reduce(int r, const PricedOp& s) {
+  const RankReduction& reduction = scripts_[ranks_[r].script].reductions[static_cast<std::size_t>(s.first)];
+  auto& meetings = meetings_[static_cast<std::size_t>(s.first)];
+  std::int32_t& mine = given_[static_cast<std::size_t>(r) * reductions_ + s.first];
+  if (mine == static_cast<std::int32_t>(meetings.size())) meetings.emplace_back();
+  Meeting& meeting = meetings[static_cast<std::size_t>(mine++)];
+  meeting.last = ranks_[r].clock;  // events come in order of time
+  if (++meeting.given == static_cast<std::int32_t>(ranks_.size())) {
+    std::vector<std::int32_t> all;
+    all.swap(meeting.waiting);
+    const double end = meeting.last + reduction.seconds;
+    for (const std::int32_t other : all) resume_main(other, std::max(end, ranks_[other].clock));
+  }
+  return !reduction.waits || reduced(r, s);
+}
+
+/// Until the numbers that the rank gave last have come together; at once when it has given none.
+bool Simulator::Engine::reduced(int r, const PricedOp& s) {
+  Rank& rank = ranks_[r];
+  const std::int32_t mine = given_[static_cast<std::size_t>(r) * reductions_ + s.first];
+  if (mine == 0) return true;
+  Meeting& meeting = meetings_[static_cast<std::size_t>(s.first)][static_cast<std::size_t>(mine - 1)];
+  if (meeting.given < static_cast<std::int32_t>(ranks_.size())) {
+    rank.blocked = Blocked::reduction;
+    meeting.waiting.push_back(r);
+    return false;
+  }
+  const double seconds = scripts_[rank.script].reductions[static_cast<std::size_t>(s.first)].seconds;
+  release(r, s, std::max(rank.clock, meeting.last + seconds));
   return true;
 }
 

@@ -21,7 +21,7 @@ class Simulator::Engine {
   Result run(const Options& options);
 
  private:
-  enum class Blocked : std::uint8_t { no, wait, complete, barrier, main_lane, choice };
+  enum class Blocked : std::uint8_t { no, wait, complete, barrier, main_lane, choice, reduction };
   /// What a communication thread does, as far as sweeps beside it are concerned.
   enum class Beside : std::uint8_t { busy, idle, helping };
   /// Of one operation of the comm lane beside a team: to begin, its seconds to spend once it has what it waits for,
@@ -37,6 +37,7 @@ class Simulator::Engine {
     Blocked blocked = Blocked::no;
     Phase phase = Phase::begin;
     bool asking = false, charged = false;
+    bool reducing = false;  ///< the next event is the main lane's reduction
   };
   /// A sweep that goes on at another pace (seconds for all of it) whenever what is beside it changes.
   struct Paced {
@@ -56,7 +57,7 @@ class Simulator::Engine {
     double begun = 0;  ///< of the sweep
     std::uint32_t version = 0;
     Beside beside = Beside::busy;
-    bool sweeping = false, blocked = false, done = false, comm_done = false;
+    bool sweeping = false, reducing = false, blocked = false, done = false, comm_done = false;
   };
   /// What the host's thread beside a device is in the middle of.
   enum class Feeding : std::uint8_t { nothing, handing_over, paying, comm, main };
@@ -81,6 +82,12 @@ class Simulator::Engine {
     std::int32_t next = none;
     Where where = Where::socket;
   };
+  /// One execution of a reduction: how many ranks have given their numbers, when the last one did, who waits.
+  struct Meeting {
+    std::int32_t given = 0;
+    double last = 0;
+    std::vector<std::int32_t> waiting;
+  };
   static constexpr std::int32_t none = -1, awaited = -2;
   static constexpr int actors_of_a_rank = 3;
   struct Inbox {
@@ -102,9 +109,9 @@ class Simulator::Engine {
   void advance(int r);
   void ask(int r);
   void on_event(int r);
-  bool perform(int r, const Step& step);
-  void performed(int r, const Step& step);
-  void release(int r, const Step& step, double end);
+  bool perform(int r, const PricedOp& op);
+  void performed(int r, const PricedOp& op);
+  void release(int r, const PricedOp& step, double end);
   void resume(int r, double end);
   void start_team(int r);
   void begin_comm(int r);
@@ -121,8 +128,8 @@ class Simulator::Engine {
   void choose(int r);
   bool next_fed(int r);
   bool may_begin(int r, const Needs& needs) const;
-  double known_ready(int r, const Step& step, const Needs& needs, bool ask);
-  double known_arrival(int r, const Step& step);
+  double known_ready(int r, const PricedOp& step, const Needs& needs, bool ask);
+  double known_arrival(int r, const PricedOp& op);
   void stop_asking(int r);
   void begin_on_host(int r, Lane lane);
   void pay(int r);
@@ -139,27 +146,33 @@ class Simulator::Engine {
   }
 
   // Operations.
-  void send(int r, const Step& step);
-  void post(int r, const Step& step);
-  bool wait(int r, const Step& step);
-  double received(int r, const Step& step);
-  bool complete(int r, const Step& step);
-  double all_fetched(int r, const Step& step) const;
-  bool test(int r, const Step& step);
+  void send(int r, const PricedOp& op);
+  void post(int r, const PricedOp& op);
+  bool wait(int r, const PricedOp& op);
+  double received(int r, const PricedOp& op);
+  bool complete(int r, const PricedOp& op);
+  double all_fetched(int r, const PricedOp& op) const;
+  bool test(int r, const PricedOp& op);
   bool meet(int r);
+  bool reduce(int r, const PricedOp& op);
+  bool reduced(int r, const PricedOp& op);
+  bool perform_main(int r, const PricedOp& op);
+  void resume_main(int r, double end);
   void deliver(int from, int to, const Route& route, const Flight& flight, Where where, int box, double depart);
   void start_flight(int r, const Route& route, Parcel& parcel, double time);
   void fetched(int sender, int box, double time);
 
   const Lanes& lanes(const Rank& rank) const { return scripts_[rank.script].programs[rank.program]; }
-  const Step& step(const Rank& rank) const { return lanes(rank).comm[rank.comm]; }
+  const PricedOp& comm_op(const Rank& rank) const { return lanes(rank).comm[rank.comm]; }
+  const PricedOp& main_op(const Rank& rank) const { return lanes(rank).main[rank.main]; }
   /// Whether an operation of the comm lane must happen in order of time over all ranks.
-  bool interacts(const Step& s) const {
+  bool interacts(const PricedOp& s) const {
     return s.kind == OpKind::send || s.kind == OpKind::wait || s.kind == OpKind::barrier ||
            (s.kind == OpKind::complete && rendezvous_) || (s.kind == OpKind::post && posting_);
   }
+  static bool reduces(const PricedOp& s) { return s.kind == OpKind::reduce || s.kind == OpKind::reduced; }
   /// Whether its seconds pass before it is seen by others; those of waits pass afterwards.
-  static bool pays_first(const Step& s) { return s.kind == OpKind::send || s.kind == OpKind::post; }
+  static bool pays_first(const PricedOp& s) { return s.kind == OpKind::send || s.kind == OpKind::post; }
   /// The rank at the other end of a message of the rank at `place` in the process grid.
   int peer(const std::array<int, 3>& place, const Route& route) const {
     const ProcessGrid& n = layout_.ranks();
@@ -172,7 +185,7 @@ class Simulator::Engine {
   }
   std::size_t inbox(int r, int box) const { return static_cast<std::size_t>(r) * incoming_ + box; }
   std::size_t outbox(int r, int box) const { return static_cast<std::size_t>(r) * outgoing_ + box; }
-  double spend(int r, const Step& step);
+  double spend(int r, const PricedOp& op);
   double delay(int r, double seconds);
   void count(int r, OpKind kind, double seconds) {
     if (ranks_[r].round >= options_.counted_from) result_.seconds[static_cast<int>(kind)] += seconds;
@@ -205,7 +218,10 @@ class Simulator::Engine {
   std::vector<std::uint8_t> posted_;  ///< per inbox, only where posting is an event
   std::vector<Parcel> parcels_;
   std::int32_t free_ = none;
-  std::vector<std::int32_t> met_;  ///< at the barrier
+  std::vector<std::int32_t> met_;               ///< at the barrier
+  int reductions_ = 0;                          ///< most of a rank
+  std::vector<std::vector<Meeting>> meetings_;  ///< by reduction: its executions so far
+  std::vector<std::int32_t> given_;             ///< by rank and reduction: how often it has given its numbers
   int finished_ = 0;
   EventQueue queue_;
 };

@@ -48,28 +48,45 @@ int needs_of(const Program& program, const std::vector<int>& place, std::size_t 
   return needs;
 }
 
-void add_messages(Script& script, const std::vector<int>& set, Step& step) {
+/// @param first, count  routes of the program's plan.
+void add_messages(Script& script, const std::vector<int>& set, int first, int count, PricedOp& step) {
   step.first = static_cast<std::int32_t>(script.messages.size());
   step.count = static_cast<std::int32_t>(set.size());
   const bool out = step.kind == OpKind::send || step.kind == OpKind::complete || step.kind == OpKind::pack;
   for (const int m : set) {
-    if (m < 0 || m >= static_cast<int>(script.routes.size()) || script.routes[m].out != out)
+    if (m < 0 || m >= count || script.routes[static_cast<std::size_t>(first + m)].out != out)
       throw UsageError("a program uses message " + std::to_string(m) + ", which its plan does not have that way");
-    script.messages.push_back(m);
+    script.messages.push_back(first + m);
   }
 }
 
-Lanes lanes_of(Script& script, const Program& program, const OpSeconds* seconds, bool comm_thread) {
+int routes_before(const RankClass& given, int plan) {
+  std::size_t count = 0;
+  for (int p = 0; p < plan; ++p) count += given.plans[static_cast<std::size_t>(p)]->messages.size();
+  return static_cast<int>(count);
+}
+
+bool reduces(OpKind kind) { return kind == OpKind::reduce || kind == OpKind::reduced; }
+
+Lanes lanes_of(Script& script, const RankClass& given, const RankProgram& one, const OpSeconds* seconds) {
+  const Program& program = *one.program;
+  const int first_route = routes_before(given, one.plan);
+  const auto routes = static_cast<int>(given.plans[static_cast<std::size_t>(one.plan)]->messages.size());
   Lanes lanes;
-  lanes.comm_thread = comm_thread && program.comm_thread;
+  lanes.comm_thread = given.comm_thread && program.comm_thread;
   lanes.device = program.device;
   const std::vector<int> place = places_of(program);
   for (std::size_t i = 0; i < program.ops.size(); ++i) {
     const Op& op = program.ops[i];
-    Step step{op.kind, seconds[i], needs_of(program, place, i)};
+    PricedOp step{op.kind, seconds[i], needs_of(program, place, i)};
     for (double s : {step.cost.busy, step.cost.idle, step.cost.seconds})
       if (!std::isfinite(s) || s < 0) throw UsageError("an operation takes negative seconds, or no number of them");
-    if (has_messages(op.kind)) add_messages(script, program.sets.at(op.target), step);
+    if (has_messages(op.kind)) add_messages(script, program.sets.at(op.target), first_route, routes, step);
+    if (reduces(op.kind)) {
+      step.first = one.reduction + op.target;
+      if (op.target < 0 || step.first >= static_cast<std::int32_t>(given.reductions.size()))
+        throw UsageError("a program uses reduction " + std::to_string(op.target) + ", which its class does not have");
+    }
     (on_device(op.lane)      ? lanes.streams[static_cast<std::size_t>(stream_of(op.lane))]
      : op.lane == Lane::comm ? lanes.comm
                              : lanes.main)
@@ -79,56 +96,75 @@ Lanes lanes_of(Script& script, const Program& program, const OpSeconds* seconds,
   return lanes;
 }
 
-void add_routes(Script& script, const Layout& layout, const RankClass& given, const Network& network) {
-  const auto from = layout.coords(given.plan->rank);
-  for (std::size_t m = 0; m < given.plan->messages.size(); ++m) {
-    const Message& message = given.plan->messages[m];
+void add_routes(Script& script, const Layout& layout, const RankClass& given, int number, const Network& network) {
+  const Plan& plan = *given.plans[static_cast<std::size_t>(number)];
+  const auto from = layout.coords(plan.rank);
+  for (const Message& message : plan.messages) {
     const auto to = layout.coords(message.peer);
     Route route;
     route.out = message.out;
     route.box = message.out ? script.outgoing++ : script.incoming++;
+    route.plan = number;
     route.tag = message.tag;
     route.round = message.round;
     route.bytes = message.bytes;
     for (int d = 0; d < 3; ++d) route.offset[d] = (to[d] - from[d] + layout.ranks()[d]) % layout.ranks()[d];
-    const double change = given.flight_change.empty() ? 0.0 : given.flight_change[m];
+    const double change = given.flight_change.empty() ? 0.0 : given.flight_change[script.routes.size()];
     for (int where = 0; where < places; ++where)
       route.flights[where] = flight(network.classes[where], message.bytes, change);
     script.routes.push_back(route);
   }
 }
 
-}  // namespace
-
-Script make_script(const Layout& layout, const RankClass& given, const Network& network) {
-  if (!given.plan || given.body.empty()) throw UsageError("a class of ranks needs a plan and a program to repeat");
-  if (!given.flight_change.empty() && given.flight_change.size() != given.plan->messages.size())
-    throw UsageError("a class of ranks needs one change of flight per message of its plan, or none");
-  std::vector<const Program*> programs = given.opening;
+std::vector<RankProgram> programs_of(const RankClass& given) {
+  std::vector<RankProgram> programs = given.opening;
   programs.insert(programs.end(), given.body.begin(), given.body.end());
   programs.insert(programs.end(), given.closing.begin(), given.closing.end());
+  return programs;
+}
+
+void check(const RankClass& given, const std::vector<RankProgram>& programs) {
+  if (given.plans.empty() || given.body.empty())
+    throw UsageError("a class of ranks needs a plan and a program to repeat");
+  const auto plans = static_cast<int>(given.plans.size());
+  if (const int messages = routes_before(given, plans);
+      !given.flight_change.empty() && given.flight_change.size() != static_cast<std::size_t>(messages))
+    throw UsageError("a class of ranks needs one change of flight per message of its plans, or none");
   std::size_t ops = 0;
-  for (const Program* program : programs) ops += program->ops.size();
+  for (const RankProgram& one : programs) {
+    ops += one.program->ops.size();
+    if (one.plan < 0 || one.plan >= plans || one.reduction < 0)
+      throw UsageError("a program is of plan " + std::to_string(one.plan) + ", which its class does not have");
+    if (one.program->device != programs.front().program->device)
+      throw UsageError("some programs of a class of ranks have a device and some have none");
+  }
   if (ops != given.seconds.size())
     throw UsageError(std::to_string(given.seconds.size()) + " prices for " + std::to_string(ops) +
                      " operations; give one per operation");
-  for (double s : {given.hand_s, given.notice_s})
+  std::vector<double> seconds{given.hand_s, given.notice_s};
+  for (const RankReduction& reduction : given.reductions) seconds.push_back(reduction.seconds);
+  for (const double s : seconds)
     if (!std::isfinite(s) || s < 0)
-      throw UsageError("a device takes negative seconds to hand work to, or no number of them");
-  const bool device = given.body.front()->device;
-  for (const Program* program : programs)
-    if (program->device != device)
-      throw UsageError("some programs of a class of ranks have a device and some have none");
+      throw UsageError("a device or a reduction takes negative seconds, or no number of them");
+}
+
+}  // namespace
+
+Script make_script(const Layout& layout, const RankClass& given, const Network& network) {
+  const std::vector<RankProgram> programs = programs_of(given);
+  check(given, programs);
   Script script;
   script.opening = static_cast<int>(given.opening.size());
   script.body = static_cast<int>(given.body.size());
+  script.reductions = given.reductions;
   script.hand_s = given.hand_s;
   script.notice_s = given.notice_s;
-  add_routes(script, layout, given, network);
+  for (int plan = 0; plan < static_cast<int>(given.plans.size()); ++plan)
+    add_routes(script, layout, given, plan, network);
   const OpSeconds* seconds = given.seconds.data();
-  for (const Program* program : programs) {
-    script.programs.push_back(lanes_of(script, *program, seconds, given.comm_thread));
-    seconds += program->ops.size();
+  for (const RankProgram& one : programs) {
+    script.programs.push_back(lanes_of(script, given, one, seconds));
+    seconds += one.program->ops.size();
   }
   return script;
 }

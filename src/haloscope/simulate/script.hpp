@@ -20,23 +20,38 @@ struct OpSeconds {
   double busy = 0, idle = 0, seconds = 0;
 };
 
-/// Ranks that do the same: one plan, and the programs that they run one after another, `opening` and `closing` once,
-/// `body` in every round.
+/// A program of one stage. plan: its number in RankClass::plans; reduction: that of the stage's first reduction.
+struct RankProgram {
+  const Program* program = nullptr;
+  int plan = 0;
+  int reduction = 0;
+};
+
+/// A reduction over all ranks: seconds from the last rank's numbers to every rank's having them. waits: ranks wait for it
+/// where they give their numbers, else at `reduced`.
+struct RankReduction {
+  double seconds = 0;
+  bool waits = true;
+};
+
+/// Ranks that do the same: the plans of their stages, and the programs that they run one after another, `opening` and
+/// `closing` once, `body` in every round.
 struct RankClass {
-  const Plan* plan = nullptr;
-  std::vector<const Program*> opening, body, closing;
+  std::vector<const Plan*> plans;
+  std::vector<RankProgram> opening, body, closing;
+  std::vector<RankReduction> reductions;
   std::vector<OpSeconds> seconds;     ///< of each operation of opening, body, closing, in this order
-  std::vector<double> flight_change;  ///< seconds that the transport adds to each message of the plan; empty: none
+  std::vector<double> flight_change;  ///< seconds that transports add to each message of all plans; empty: none
   bool comm_thread = false;           ///< a thread of its own runs the comm lane of programs that ask for one
   double hand_s = 0, notice_s = 0;  ///< of the host: to hand an operation to a device, until it knows that one is done
 };
 
 /// One operation. needs: operations of the other lane that must have finished, counted in that lane's order.
-struct Step {
+struct PricedOp {
   OpKind kind = OpKind::progress;
   OpSeconds cost;
   int needs = 0;
-  std::int32_t first = 0, count = 0;  ///< messages, in Script::messages
+  std::int32_t first = 0, count = 0;  ///< messages, in Script::messages; of reduce and reduced, first: the reduction
 };
 
 /// Of an operation beside a device: how many of each lane, by Lane, must have finished, or on a stream been handed
@@ -44,18 +59,18 @@ struct Step {
 using Needs = std::array<std::int32_t, lane_count>;
 
 struct Lanes {
-  std::vector<Step> main, comm;
+  std::vector<PricedOp> main, comm;
   bool comm_thread = false;
   bool device = false;
-  std::array<std::vector<Step>, stream_count> streams;
+  std::array<std::vector<PricedOp>, stream_count> streams;
   std::array<std::vector<Needs>, lane_count> needs;  ///< of programs of a device, by lane
 };
 
-/// A message of the plan. offset: from the rank to its peer in the process grid, 0 <= offset < ranks per dimension.
+/// A message of one of the plans. offset: from the rank to its peer in the process grid, 0 <= offset < ranks per dimension.
 /// box: its number among the incoming, or the outgoing, messages.
 struct Route {
   bool out = false;
-  std::int32_t box = 0, tag = 0, round = 0;
+  std::int32_t box = 0, plan = 0, tag = 0, round = 0;
   std::array<int, 3> offset{};
   std::int64_t bytes = 0;
   std::array<Flight, places> flights;
@@ -65,7 +80,8 @@ struct Script {
   std::vector<Lanes> programs;
   int opening = 0, body = 0;
   std::vector<std::int32_t> messages;  ///< numbers of routes, set after set
-  std::vector<Route> routes;
+  std::vector<Route> routes;           ///< of all plans, one after another
+  std::vector<RankReduction> reductions;
   int incoming = 0, outgoing = 0;
   double hand_s = 0, notice_s = 0;
 
@@ -81,9 +97,8 @@ struct Script {
   int total(int rounds) const { return static_cast<int>(programs.size()) + body * (rounds - 1); }
 };
 
-/// @throws UsageError when the class does not fit together: no body, seconds or changes of another number than there
-/// are
-///         operations or messages, negative seconds, messages that the plan does not have, a comm lane that waits for
+/// @throws UsageError when the class does not fit together: no body, seconds or changes of another number than there are
+///         operations or messages, plans or reductions that it does not have, negative seconds, messages that the plan does not have, a comm lane that waits for
 ///         a later operation of itself.
 Script make_script(const Layout& layout, const RankClass& rank_class, const Network& network);
 

@@ -63,6 +63,7 @@ Simulator::Engine::Engine(const Layout& layout, const Network& network, std::vec
   for (const Script& script : scripts_) {
     incoming_ = std::max(incoming_, script.incoming);
     outgoing_ = std::max(outgoing_, script.outgoing);
+    reductions_ = std::max(reductions_, static_cast<int>(script.reductions.size()));
     for (const Lanes& lanes : script.programs) {
       teams_ = teams_ || lanes.comm_thread;
       devices_ = devices_ || lanes.device;
@@ -75,12 +76,12 @@ Simulator::Engine::Engine(const Layout& layout, const Network& network, std::vec
   match(classes);
 }
 
-/// For each message of each plan, its place at a peer of each plan.
+/// For each message of each kind of ranks, those with the same plans, its place at a peer of each kind.
 void Simulator::Engine::match(const std::vector<RankClass>& classes) {
-  std::map<const Plan*, std::int32_t> known;
+  std::map<std::vector<const Plan*>, std::int32_t> known;
   std::vector<const Script*> first;
   for (std::size_t c = 0; c < classes.size(); ++c) {
-    const auto found = known.try_emplace(classes[c].plan, static_cast<std::int32_t>(known.size()));
+    const auto found = known.try_emplace(classes[c].plans, static_cast<std::int32_t>(known.size()));
     if (found.second) first.push_back(&scripts_[c]);
     kind_of_.push_back(found.first->second);
   }
@@ -104,7 +105,8 @@ void Simulator::Engine::match(const std::vector<RankClass>& classes) {
 /// Box of a message at its other end, a rank with script `to`; none where such a peer cannot be.
 int Simulator::Engine::counterpart(const Route& sent, const Script& to) const {
   for (const Route& other : to.routes) {
-    if (other.out == sent.out || other.tag != sent.tag || other.round != sent.round || other.bytes != sent.bytes)
+    if (other.out == sent.out || other.plan != sent.plan || other.tag != sent.tag || other.round != sent.round ||
+        other.bytes != sent.bytes)
       continue;
     bool opposite = true;
     for (int d = 0; d < 3; ++d) opposite = opposite && (other.offset[d] + sent.offset[d]) % layout_.ranks()[d] == 0;
@@ -132,6 +134,8 @@ void Simulator::Engine::reset(const Options& options) {
   free_ = none;
   met_.clear();
   met_.reserve(count);
+  meetings_.assign(static_cast<std::size_t>(reductions_), {});
+  given_.assign(count * static_cast<std::size_t>(reductions_), 0);
   finished_ = 0;
   queue_ = EventQueue{};
   queue_.reserve(2 * count);
@@ -160,7 +164,9 @@ void Simulator::Engine::stuck() const {
   for (int r = 0; r < layout_.size(); ++r) {
     const Rank& rank = ranks_[r];
     if (rank.blocked == Blocked::no) continue;
-    const std::string what = rank.comm < static_cast<int>(lanes(rank).comm.size()) ? to_string(step(rank).kind) : "end";
+    const std::string what = rank.blocked == Blocked::reduction                      ? to_string(main_op(rank).kind)
+                             : rank.comm < static_cast<int>(lanes(rank).comm.size()) ? to_string(comm_op(rank).kind)
+                                                                                     : "end";
     throw Error(Exit::failed, "rank " + std::to_string(r) + " waits for ever in round " + std::to_string(rank.round) +
                                   " at operation '" + what + "': the programs of these ranks do not fit together");
   }

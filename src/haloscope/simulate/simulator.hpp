@@ -35,7 +35,7 @@ struct Result {
 /// flight; one script per class.
 class Simulator {
  public:
-  /// node, socket: of each rank, numbered from 0. class_of: number in `classes` of each rank, which must have the plan
+  /// node, socket: of each rank, numbered from 0. class_of: number in `classes` of each rank, which must have the plans
   /// of that class but for rank numbers. Plans and programs are copied.
   /// @throws UsageError when lengths do not fit, as make_script does, and when a message has no counterpart at its
   /// peer.

@@ -35,7 +35,7 @@ void Simulator::Engine::feed(int r) {
   const Rank& rank = ranks_[r];
   const auto& streams = device_[r].streams;
   if (rank.blocked == Blocked::choice) stop_asking(r);
-  const auto all = [](int count, const std::vector<Step>& lane) { return count == static_cast<int>(lane.size()); };
+  const auto all = [](int count, const std::vector<PricedOp>& lane) { return count == static_cast<int>(lane.size()); };
   do {
     if (hand_over(r)) return;
     const Lanes& now = lanes(rank);
@@ -77,7 +77,7 @@ void Simulator::Engine::choose(int r) {
   for (const Lane lane : {Lane::comm, Lane::main}) {
     if (!(lane == Lane::comm ? comm : main)) continue;
     const int at = lane == Lane::comm ? rank.comm : rank.main;
-    const Step& s = (lane == Lane::comm ? now.comm : now.main)[at];
+    const PricedOp& s = (lane == Lane::comm ? now.comm : now.main)[at];
     const double ready = known_ready(r, s, now.needs[place(lane)][at], comm && main);
     if (ready <= rank.clock) {
       stop_asking(r);
@@ -110,7 +110,7 @@ bool Simulator::Engine::next_fed(int r) {
 
 /// From when on an operation of the host can begin, as far as that is known now. @param ask  messages must be there
 /// too, since there is something else to do; else the operation itself waits for them.
-double Simulator::Engine::known_ready(int r, const Step& s, const Needs& needs, bool ask) {
+double Simulator::Engine::known_ready(int r, const PricedOp& s, const Needs& needs, bool ask) {
   const Device& device = device_[r];
   double ready = 0;
   for (int stream = 0; stream < stream_count; ++stream) {
@@ -131,7 +131,7 @@ double Simulator::Engine::known_ready(int r, const Step& s, const Needs& needs, 
 
 /// When all messages of a wait will have come as far as they do by themselves; asking is a call in which rendezvous
 /// messages may start. Boxes without one are marked, so that the host looks again when one leaves.
-double Simulator::Engine::known_arrival(int r, const Step& s) {
+double Simulator::Engine::known_arrival(int r, const PricedOp& s) {
   const Script& script = scripts_[ranks_[r].script];
   double all = 0;
   for (std::int32_t i = s.first; i < s.first + s.count; ++i) {
@@ -155,7 +155,7 @@ void Simulator::Engine::stop_asking(int r) {
   rank.blocked = Blocked::no;
   const auto& comm = lanes(rank).comm;
   if (rank.comm == static_cast<int>(comm.size()) || comm[rank.comm].kind != OpKind::wait) return;
-  const Step& s = comm[rank.comm];
+  const PricedOp& s = comm[rank.comm];
   const Script& script = scripts_[rank.script];
   for (std::int32_t i = s.first; i < s.first + s.count; ++i)
     if (Inbox& in = inboxes_[inbox(r, script.routes[script.messages[i]].box)]; in.head == none) in.tail = none;
@@ -165,7 +165,7 @@ void Simulator::Engine::begin_on_host(int r, Lane lane) {
   Rank& rank = ranks_[r];
   Device& device = device_[r];
   const Lanes& now = lanes(rank);
-  const Step& s = lane == Lane::comm ? now.comm[rank.comm] : now.main[rank.main];
+  const PricedOp& s = lane == Lane::comm ? now.comm[rank.comm] : now.main[rank.main];
   if (lane == Lane::comm && interacts(s) && !pays_first(s)) {
     if (perform(r, s)) pay(r);
     return;
@@ -193,15 +193,16 @@ void Simulator::Engine::on_host_event(int r, double now, std::uint32_t version) 
       return feed(r);
     case Feeding::paying:
       device.feeding = Feeding::comm;
-      rank.clock += spend(r, step(rank));
+      rank.clock += spend(r, comm_op(rank));
       return push(rank.clock, r, 0, ++device.version);
     case Feeding::comm: {
-      const Step& s = step(rank);
+      const PricedOp& s = comm_op(rank);
       if (interacts(s) && pays_first(s)) perform(r, s);
       ++rank.comm;
       return feed(r);
     }
     case Feeding::main:
+      if (const PricedOp& s = main_op(rank); reduces(s) && !perform_main(r, s)) return;
       ++rank.main;
       return feed(r);
     case Feeding::nothing:
@@ -235,7 +236,7 @@ void Simulator::Engine::begin_on_stream(int r, int s, double now) {
   if (stream.done == static_cast<int>(program.streams[s].size())) return;
   const int other = 1 - s;
   if (device.streams[other].done < program.needs[place(lane_of(s))][stream.done][place(lane_of(other))]) return;
-  const Step& step = program.streams[s][stream.done];
+  const PricedOp& step = program.streams[s][stream.done];
   stream.working = true;
   stream.begun = now;
   const double late = delay(r, step.cost.seconds);

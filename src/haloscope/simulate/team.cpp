@@ -8,14 +8,13 @@ namespace haloscope::simulate {
 
 void Simulator::Engine::start_team(int r) {
   Team& team = team_[r];
-  team.done = team.comm_done = team.blocked = team.sweeping = false;
+  team.done = team.comm_done = team.blocked = team.sweeping = team.reducing = false;
   team.beside = Beside::busy;
   begin_main(r, ranks_[r].clock);
   begin_comm(r);
 }
 
-// ---- the communication thread
-// ----------------------------------------------------------------------------------------
+// ---- the communication thread ---------------------------------------------------------------------------------------
 
 void Simulator::Engine::begin_comm(int r) {
   Rank& rank = ranks_[r];
@@ -23,9 +22,10 @@ void Simulator::Engine::begin_comm(int r) {
   if (rank.comm == static_cast<int>(lanes(rank).comm.size())) {
     team_[r].comm_done = true;
     beside(r, rank.clock, Beside::helping);
+    if (team_[r].blocked) begin_main(r, rank.clock);
     return join(r, rank.clock);
   }
-  const Step& s = step(rank);
+  const PricedOp& s = comm_op(rank);
   if (s.needs > rank.main) {
     rank.blocked = Blocked::main_lane;
     return beside(r, rank.clock, Beside::idle);
@@ -45,7 +45,7 @@ void Simulator::Engine::begin_comm(int r) {
 void Simulator::Engine::on_comm_event(int r) {
   Rank& rank = ranks_[r];
   if (rank.phase == Phase::begin) return begin_comm(r);
-  const Step& s = step(rank);
+  const PricedOp& s = comm_op(rank);
   if (rank.phase == Phase::spend) {
     beside(r, rank.clock, Beside::busy);
     rank.phase = Phase::finish;
@@ -65,8 +65,7 @@ void Simulator::Engine::finish_comm(int r) {
   begin_comm(r);
 }
 
-// ---- the others
-// ------------------------------------------------------------------------------------------------------
+// ---- the others -----------------------------------------------------------------------------------------------------
 
 void Simulator::Engine::begin_main(int r, double now) {
   Rank& rank = ranks_[r];
@@ -74,10 +73,15 @@ void Simulator::Engine::begin_main(int r, double now) {
   const Lanes& both = lanes(rank);
   team.blocked = false;
   while (rank.main < static_cast<int>(both.main.size())) {
-    const Step& s = both.main[rank.main];
-    if (s.needs > rank.comm) {
+    const PricedOp& s = both.main[rank.main];
+    // The thread that communicates is the one that reduces.
+    if (s.needs > rank.comm || (reduces(s) && !team.comm_done)) {
       team.blocked = true;
       return;
+    }
+    if (reduces(s)) {
+      team.reducing = true;
+      return push(now + spend(r, s), r, 1, ++team.version);
     }
     if (s.kind == OpKind::sweep) {
       ++result_.operations;
@@ -101,11 +105,18 @@ double Simulator::Engine::pace(int r) const {
 void Simulator::Engine::on_main_event(int r, double now) {
   Rank& rank = ranks_[r];
   Team& team = team_[r];
-  team.sweeping = false;
-  count(r, OpKind::sweep, now - team.begun);
+  if (team.reducing) {
+    rank.clock = now;
+    if (!perform_main(r, main_op(rank))) return;
+    team.reducing = false;
+    now = rank.clock;
+  } else {
+    team.sweeping = false;
+    count(r, OpKind::sweep, now - team.begun);
+  }
   ++rank.main;
   begin_main(r, now);
-  if (rank.blocked == Blocked::main_lane && step(rank).needs <= rank.main) {
+  if (rank.blocked == Blocked::main_lane && comm_op(rank).needs <= rank.main) {
     rank.blocked = Blocked::no;
     rank.clock = now;
     begin_comm(r);

@@ -104,8 +104,7 @@ class CompositeLink final : public Link {
 }  // namespace
 
 std::unique_ptr<Link> open_link(const Strategy& strategy, const LinkContext& context) {
-  const Transport& transport = find_transport(strategy.transport);
-  if (strategy.between.empty()) return transport.open(context, strategy.transport_options);
+  if (strategy.between.empty()) return open_transport(strategy.transport, context, strategy.transport_options);
   const Node node(context.comm, context.nodes);
   LinkContext near = context, far = context;
   near.mine.clear();
@@ -117,8 +116,8 @@ std::unique_ptr<Link> open_link(const Strategy& strategy, const LinkContext& con
   Strategy between;
   between.transport = strategy.between;
   between.transport_options = strategy.between_options;
-  auto inside = transport.open(near, strategy.transport_options);
-  auto outside = find_transport(strategy.between).open(far, strategy.between_options);
+  auto inside = open_transport(strategy.transport, near, strategy.transport_options);
+  auto outside = open_transport(strategy.between, far, strategy.between_options);
   return std::make_unique<CompositeLink>(std::move(inside), std::move(outside), near.mine, collective_rounds(between),
                                          context.yield);
 }

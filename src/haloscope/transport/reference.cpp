@@ -6,7 +6,8 @@
 #include <numeric>
 
 #include "haloscope/error.hpp"
-#include "haloscope/transport/builtin.hpp"
+#include "haloscope/transport.hpp"
+#include "haloscope/transport_traits.hpp"
 
 namespace haloscope {
 namespace {
@@ -161,27 +162,12 @@ class ReferenceLink final : public Link {
   bool filled_ = false;
 };
 
-class Reference final : public Transport {
- public:
-  std::string name() const override { return "reference"; }
-  std::string summary() const override {
-    return "the oracle: every ghost point fetched from its owner in one collective call, independent of the plan's "
-           "messages; direct pattern only, no options";
-  }
-  std::unique_ptr<Link> open(const LinkContext& context, const std::vector<std::string>& words) const override {
-    if (!words.empty())
-      throw UsageError("transport reference has no options, but was given '" + words[0] + "'; write 'reference' alone");
-    if (context.plan->spec.pattern != Pattern::direct)
-      throw UsageError("transport reference fills all halos at once; make its plan with the direct pattern");
-    return std::make_unique<ReferenceLink>(context);
-  }
-};
-
 }  // namespace
 
-const Transport& reference_transport() {
-  static const Reference transport;
-  return transport;
+std::unique_ptr<Link> open_reference(const LinkContext& context, const std::vector<std::string>&) {
+  if (context.plan->spec.pattern != Pattern::direct)
+    throw UsageError("transport reference fills all halos at once; make its plan with the direct pattern");
+  return std::make_unique<ReferenceLink>(context);
 }
 
 }  // namespace haloscope

@@ -1,25 +1,39 @@
 #include "haloscope/core/names.hpp"
 #include "haloscope/error.hpp"
-#include "haloscope/transport/builtin.hpp"
+#include "haloscope/transport.hpp"
 
 namespace haloscope {
 
-const std::vector<const Transport*>& transports() {
-  static const std::vector<const Transport*> all{
-      &reference_transport(),   &p2p_transport(),      &persistent_transport(),  &rma_fence_transport(),
-      &rma_pscw_transport(),    &rma_lock_transport(), &rma_lockall_transport(), &neighbor_transport(),
-      &partitioned_transport(), &shared_transport(),   &auto_transport(),        &staged_transport(),
-      &aware_transport(),       &ipc_transport()};
+#define TRANSPORT(name)                       \
+  extern const TransportTraits name##_traits; \
+  std::unique_ptr<Link> open_##name(const LinkContext& context, const std::vector<std::string>& options);
+#include "haloscope/transport/transports.def"
+#undef TRANSPORT
+
+namespace {
+
+std::vector<Transport>& known_transports() {
+  static std::vector<Transport> all{
+#define TRANSPORT(name) {&name##_traits, open_##name},
+#include "haloscope/transport/transports.def"
+#undef TRANSPORT
+  };
   return all;
 }
 
-const Transport& find_transport(const std::string& name) {
-  std::vector<std::string> names;
-  for (const Transport* transport : transports()) {
-    if (transport->name() == name) return *transport;
-    names.push_back(transport->name());
-  }
-  throw UsageError(unknown_name("transport", name, names));
+}  // namespace
+
+std::unique_ptr<Link> open_transport(const std::string& name, const LinkContext& context,
+                                     const std::vector<std::string>& options) {
+  check_options(name, options);
+  for (const Transport& transport : known_transports())
+    if (transport.traits->name == name) return transport.open(context, options);
+  throw UsageError("transport '" + name + "' is described but nobody opens it; give it to add_transport()");
+}
+
+void add_transport(const Transport& transport) {
+  add_traits(*transport.traits);
+  known_transports().push_back(transport);
 }
 
 }  // namespace haloscope

@@ -38,8 +38,8 @@ struct Case {
     classes.clear();
     for (std::size_t r = 0; r < plans.size(); ++r) {
       RankClass c;
-      c.plan = &plans[r];
-      c.body = {&programs[r]};
+      c.plans = {&plans[r]};
+      c.body = {{&programs[r]}};
       c.comm_thread = programs[r].comm_thread;
       for (const Op& op : programs[r].ops) {
         const auto found = seconds.find(op.kind);
@@ -70,10 +70,11 @@ Case exchange_case(const Layout& layout, const std::string& schedule, Pattern pa
   spec.corners = false;
   ScheduleOptions options;
   options.tiles = tiles;
+  const Step stencil = stencil_step(layout.dims(), 1, false);
   c.plans.reserve(layout.size());
   for (int r = 0; r < layout.size(); ++r) {
     c.plans.push_back(make_plan(layout, r, spec));
-    c.programs.push_back(find_schedule(schedule).make(Stage{}, c.plans.back(), options));
+    c.programs.push_back(find_schedule(schedule).make(stencil.stages.front(), c.plans.back(), options));
   }
   return c;
 }
@@ -103,8 +104,8 @@ Case one_message() {
   c.programs[1].ops = {{OpKind::post, Lane::comm, 0, 0, {}},
                        {OpKind::sweep, Lane::main, 0, 0, {0}},
                        {OpKind::wait, Lane::comm, 0, 0, {1}}};
-  c.classes = {{&c.plans[0], {}, {&c.programs[0]}, {}, {{0, 0, 3}, {}, {}}, {}, false},
-               {&c.plans[1], {}, {&c.programs[1]}, {}, {{}, {0, 0, 20}, {}}, {}, false}};
+  c.classes = {{{&c.plans[0]}, {}, {{&c.programs[0]}}, {}, {}, {{0, 0, 3}, {}, {}}, {}, false},
+               {{&c.plans[1]}, {}, {{&c.programs[1]}}, {}, {}, {{}, {0, 0, 20}, {}}, {}, false}};
   return c;
 }
 
@@ -194,7 +195,7 @@ TEST(Simulate, ADelayTravelsOneNeighbourARound) {
   Program late;  // rank 0 begins 20 seconds after the others
   late.sweeps = {Sweep{}};
   late.ops = {{OpKind::sweep, Lane::main, 0, 0, {}}};
-  c.classes[0].opening = {&late};
+  c.classes[0].opening = {{&late}};
   c.classes[0].seconds.insert(c.classes[0].seconds.begin(), OpSeconds{0, 0, 20});
   const Result found = c.run(network(), rounds(count));
   // A rank goes on when it is ready and what its neighbours sent has arrived.
@@ -252,7 +253,7 @@ TEST(Simulate, ABarrierHoldsEveryRankUntilTheLastComes) {
   for (int r = 0; r < 3; ++r) {
     ScheduleOptions options;
     options.barrier = true;
-    c.programs[r] = find_schedule("bulk").make(Stage{}, c.plans[r], options);
+    c.programs[r] = find_schedule("bulk").make(stencil_step(1, 1, false).stages.front(), c.plans[r], options);
   }
   c.price({{OpKind::sweep, 10}, {OpKind::barrier, 1}});
   for (std::size_t i = 0; i < c.programs[0].ops.size(); ++i)
@@ -261,6 +262,103 @@ TEST(Simulate, ABarrierHoldsEveryRankUntilTheLastComes) {
   const double exchange = 1 + L + 8 * G;
   EXPECT_DOUBLE_EQ(found.ends[3], 2 * (exchange + 50));
   EXPECT_DOUBLE_EQ(found.ends[4], exchange + 50 + exchange + 10);
+}
+
+/// A step of the ring whose sweep ends in a reduction that takes `seconds`; rank 0 sweeps for 50, the others for 10.
+Case reducing_case(const std::string& schedule, ReduceMode mode, double seconds) {
+  Case c = exchange_case(ring(3), schedule);
+  Step step = stencil_step(1, 1, false);
+  step.stages[0].reductions = {{.name = "norm", .mode = mode, .sweep = 0}};
+  for (int r = 0; r < 3; ++r)
+    c.programs[r] = find_schedule(schedule).make(step.stages[0], c.plans[r], ScheduleOptions{.tiles = 1});
+  c.price({{OpKind::sweep, 10}, {OpKind::reduce, 2}}, 10, 10);
+  for (RankClass& one : c.classes) one.reductions = {{seconds, mode == ReduceMode::blocking}};
+  for (std::size_t i = 0; i < c.programs[0].ops.size(); ++i)
+    if (c.programs[0].ops[i].kind == OpKind::sweep) c.classes[0].seconds[i] = {50, 50, 50};
+  return c;
+}
+
+TEST(Simulate, ABlockingReductionEndsForAllRanksAfterTheLastOnesNumbers) {
+  Case c = reducing_case("bulk", ReduceMode::blocking, 7);
+  const double exchange = L + 8 * G;
+  const Result found = c.run(network(), rounds(2));
+  for (int r = 0; r < 3; ++r) EXPECT_DOUBLE_EQ(found.ends[r], exchange + 50 + 2 + 7) << r;
+  for (int r = 0; r < 3; ++r) EXPECT_DOUBLE_EQ(found.ends[3 + r], 2 * (exchange + 50 + 2 + 7)) << r;
+  // Each of the two others gives its numbers 40 before the last one does.
+  EXPECT_DOUBLE_EQ(found.seconds[static_cast<int>(OpKind::reduce)], 2 * (3 * (2 + 7) + 2 * 40));
+}
+
+TEST(Simulate, ADeferredReductionIsWaitedForOneStepLater) {
+  // Its 30 seconds pass beside the next step's exchange and sweep, which take rank 1 only 18.
+  Case c = reducing_case("bulk", ReduceMode::deferred, 30);
+  for (auto& one : c.classes[0].seconds)
+    if (one.busy == 50) one = {10, 10, 10};
+  const double exchange = L + 8 * G, step = exchange + 10 + 2;
+  const Result found = c.run(network(), rounds(2));
+  EXPECT_DOUBLE_EQ(found.ends[1], step);  // nothing is under way before the first
+  EXPECT_DOUBLE_EQ(found.ends[4], step + 30 + 2);
+}
+
+TEST(Simulate, ANonblockingReductionIsWaitedForAtTheEndOfItsProgram) {
+  Case c = reducing_case("bulk", ReduceMode::nonblocking, 7);
+  const Result found = c.run(network(), rounds(1));
+  EXPECT_DOUBLE_EQ(found.ends[2], L + 8 * G + 50 + 2 + 7);
+}
+
+TEST(Simulate, AThreadThatCommunicatesReducesOnceItHasDoneThat) {
+  Case c = reducing_case("comm-thread", ReduceMode::blocking, 7);
+  c.price({{OpKind::sweep, 10}, {OpKind::complete, 100}, {OpKind::reduce, 2}}, 10, 10);
+  for (RankClass& one : c.classes) one.reductions = {{7, true}};
+  const Result found = c.run(network(), rounds(1));
+  EXPECT_DOUBLE_EQ(found.ends[0], L + 8 * G + 100 + 2 + 7);
+}
+
+/// Two stages with exchanges of different widths, by the same plan class each: rank r sends what both plans say.
+Case staged_case(const Layout& layout, const std::string& schedule) {
+  Case c{layout};
+  const Step wide = stencil_step(layout.dims(), 2, true), narrow = stencil_step(layout.dims(), 1, false);
+  c.plans.reserve(2 * static_cast<std::size_t>(layout.size()));
+  c.programs.reserve(2 * static_cast<std::size_t>(layout.size()));
+  for (int r = 0; r < layout.size(); ++r) {
+    RankClass one;
+    for (const Step* step : {&wide, &narrow}) {
+      ExchangeSpec spec;
+      spec.low = spec.high = {step == &wide ? 2 : 1, step == &wide ? 2 : 1, 1};
+      spec.corners = step == &wide;
+      const Plan& plan = c.plans.emplace_back(make_plan(layout, r, spec));
+      const Program& program = c.programs.emplace_back(find_schedule(schedule).make(step->stages[0], plan, {}));
+      one.body.push_back({&program, static_cast<int>(one.plans.size()), 0});
+      one.plans.push_back(&plan);
+      for (const Op& op : program.ops) one.seconds.push_back({0, 0, op.kind == OpKind::sweep ? 5.0 : 0.0});
+    }
+    c.classes.push_back(one);
+  }
+  return c;
+}
+
+TEST(Simulate, StagesHaveMessagesOfTheirOwn) {
+  Case one_rank_a_side = staged_case(ring(3, 8), "bulk");
+  const Result found = one_rank_a_side.run(network(), rounds(2));
+  EXPECT_DOUBLE_EQ(found.ends.back(), 2 * (L + 16 * G + 5 + L + 8 * G + 5));
+  for (const char* schedule : {"bulk", "split", "interleaved"}) {
+    Case c = staged_case(Layout(GridSpec{2, {19, 17, 1}, {true, false, false}}, ProcessGrid{3, 2, 1}), schedule);
+    const Result all = c.run(network(), rounds(4));
+    std::int64_t messages = 0, bytes = 0;
+    for (const Plan& plan : c.plans) messages += plan.messages_out(), bytes += plan.bytes_out();
+    EXPECT_EQ(all.messages, 4 * messages) << schedule;
+    EXPECT_EQ(all.bytes, 4 * bytes) << schedule;
+  }
+}
+
+TEST(Simulate, ReductionsAndPlansThatAClassLacksAreRefused) {
+  Case c = reducing_case("bulk", ReduceMode::blocking, 7);
+  c.classes[1].reductions.clear();
+  EXPECT_THROW(c.run(network(), rounds(1)), UsageError);
+  c = reducing_case("bulk", ReduceMode::blocking, -1);
+  EXPECT_THROW(c.run(network(), rounds(1)), UsageError);
+  c = reducing_case("bulk", ReduceMode::blocking, 7);
+  c.classes[2].body[0].plan = 1;
+  EXPECT_THROW(c.run(network(), rounds(1)), UsageError);
 }
 
 TEST(Simulate, NothingIsLostWhateverTheSchedule) {

@@ -37,12 +37,12 @@ void expect_even_partition(const Layout& layout) {
 TEST(Decomposition, W8_BlocksAreAsNearToCubesAsPossible) {
   const std::map<int, Index> expected{
       {8, {210, 210, 210}}, {27, {140, 140, 140}}, {7, {420, 420, 60}}, {6, {420, 210, 140}}};
-  for (const auto& [ranks, block] : expected) EXPECT_EQ(split_by("white", ranks, cube(420)).local_cells(0), block);
+  for (const auto& [ranks, block] : expected) EXPECT_EQ(split_by("cubic", ranks, cube(420)).local_cells(0), block);
 }
 
 TEST(Decomposition, W8_NoBlockIsEmptyAndXIsLongestForEveryTaskCount) {
   for (int ranks = 1; ranks <= 420; ++ranks) {
-    const Layout layout = split_by("white", ranks, cube(420));
+    const Layout layout = split_by("cubic", ranks, cube(420));
     ASSERT_EQ(layout.size(), ranks);
     expect_even_partition(layout);
     ASSERT_LE(layout.ranks()[0], layout.ranks()[1]) << ranks;
@@ -55,15 +55,35 @@ TEST(Decomposition, V2_RankGridsAreThoseOfTable32) {
   ASSERT_EQ(rows.size(), 9u);
   for (const Row& row : rows) {
     const ProcessGrid expected{number(row, "ranks_in_length"), number(row, "ranks_in_height"), 1};
-    EXPECT_EQ(process_grid("valen", number(row, "ranks"), plane(100, 100)), expected) << row.at("ranks");
+    EXPECT_EQ(process_grid("square", number(row, "ranks"), plane(100, 100)), expected) << row.at("ranks");
   }
 }
 
 TEST(Decomposition, V2_AnyOtherRankCountAndAnExplicitGridWork) {
-  EXPECT_EQ(process_grid("valen", 7, plane(100, 100)), (ProcessGrid{7, 1, 1}));
-  EXPECT_EQ(process_grid("valen", 18, plane(100, 100)), (ProcessGrid{6, 3, 1}));
+  EXPECT_EQ(process_grid("square", 7, plane(100, 100)), (ProcessGrid{7, 1, 1}));
+  EXPECT_EQ(process_grid("square", 18, plane(100, 100)), (ProcessGrid{6, 3, 1}));
   EXPECT_EQ(process_grid("2x4", 8, plane(100, 100)), (ProcessGrid{2, 4, 1}));
-  expect_even_partition(split_by("valen", 7, plane(100, 30)));
+  expect_even_partition(split_by("square", 7, plane(100, 30)));
+}
+
+TEST(Decomposition, ASquareOfALineIsTheLine) {
+  EXPECT_EQ(process_grid("square", 6, GridSpec{1, {50, 1, 1}, {}}), (ProcessGrid{6, 1, 1}));
+}
+
+TEST(Decomposition, SlabsAreBlocksOfWholeLinesOrPlanes) {
+  EXPECT_EQ(process_grid("slabs", 6, GridSpec{1, {50, 1, 1}, {}}), (ProcessGrid{6, 1, 1}));
+  EXPECT_EQ(process_grid("slabs", 6, plane(40, 50)), (ProcessGrid{1, 6, 1}));
+  EXPECT_EQ(process_grid("slabs", 6, cube(50)), (ProcessGrid{1, 1, 6}));
+}
+
+TEST(Decomposition, RulesAreKnownByTheNamesOfTheStudiesToo) {
+  const std::map<std::string, std::string> studies{
+      {"cubic", "white"}, {"square", "valen"}, {"prime-factors", "davis"}, {"slabs", "lines"}};
+  ASSERT_EQ(process_grid_rules().size(), studies.size());
+  for (const std::string& rule : process_grid_rules())
+    for (int ranks : {1, 2, 6, 7, 12, 36})
+      EXPECT_EQ(process_grid(rule, ranks, plane(90, 100)), process_grid(studies.at(rule), ranks, plane(90, 100)))
+          << rule << " of " << ranks;
 }
 
 TEST(Decomposition, V3_TheFirstRanksGetTheRemainder) {
@@ -86,7 +106,7 @@ TEST(Decomposition, DA1_RowsOfTable42) {
   for (const Row& row : rows) {
     const int ranks = number(row, "pes");
     const ProcessGrid expected{number(row, "px"), number(row, "py"), number(row, "pz")};
-    const Layout layout = split_by("davis", ranks, cube(number(row, "global_cells_per_side")));
+    const Layout layout = split_by("prime-factors", ranks, cube(number(row, "global_cells_per_side")));
     if (ranks == 2048) {  // printed as 16x8x16, which the study's own rule and its table 5.8 contradict
       EXPECT_EQ(layout.ranks(), (ProcessGrid{8, 16, 16}));
       EXPECT_NE(layout.ranks(), expected);
@@ -106,7 +126,7 @@ TEST(Decomposition, DA1_PowersOfTwoAreThoseOfTable58) {
   for (const Row& row : published("davis2017/pair_counts.csv")) {
     const int ranks = number(row, "pes");
     const ProcessGrid expected{number(row, "px"), number(row, "py"), number(row, "pz")};
-    EXPECT_EQ(process_grid("davis", ranks, cube(400)), expected) << ranks;
+    EXPECT_EQ(process_grid("prime-factors", ranks, cube(400)), expected) << ranks;
     seen.insert(ranks);
   }
   EXPECT_EQ(seen, (std::set<int>{2, 4, 8, 16, 32, 64, 128, 256}));
@@ -188,13 +208,16 @@ TEST(BadInput, ImpossibleGridsAreRefusedWithTheReason) {
 }
 
 TEST(BadInput, ProcessGridsThatCannotBeAreRefusedWithTheRemedy) {
-  EXPECT_NE(usage_error([] { process_grid("whiet", 4, cube(8)); }).find("did you mean white"), std::string::npos);
+  EXPECT_NE(usage_error([] { process_grid("cubci", 4, cube(8)); }).find("did you mean cubic"), std::string::npos);
   EXPECT_NE(usage_error([] { process_grid("2x3x1", 8, cube(8)); }).find("product is the rank count"),
             std::string::npos);
   EXPECT_NE(usage_error([] { process_grid("2x4", 8, cube(8)); }).find("3 factors"), std::string::npos);
-  EXPECT_NE(usage_error([] { process_grid("white", 0, cube(8)); }).find("at least 1"), std::string::npos);
-  EXPECT_NE(usage_error([] { process_grid("valen", 4, cube(8)); }).find("2D"), std::string::npos);
-  EXPECT_NE(usage_error([] { split_by("white", 1000, plane(4, 4)); }).find("fewer ranks"), std::string::npos);
+  EXPECT_NE(usage_error([] { process_grid("cubic", 0, cube(8)); }).find("at least 1"), std::string::npos);
+  EXPECT_NE(usage_error([] { process_grid("square", 4, cube(8)); }).find("2D"), std::string::npos);
+  EXPECT_NE(usage_error([] { split_by("cubic", 1000, plane(4, 4)); }).find("fewer ranks"), std::string::npos);
+  for (const char* text : {"x", "2x", "x4", "2xx4", "99999999999x2", "0x0", "2x4x1"})
+    EXPECT_NE(usage_error([&] { process_grid(text, 8, plane(8, 8)); }).find("2 factors of 8 ranks"), std::string::npos)
+        << text;
 }
 
 }  // namespace

@@ -3,25 +3,28 @@
 
 #include "haloscope/choice.hpp"
 #include "haloscope/core/check.hpp"
+#include "haloscope/error.hpp"
 #include "haloscope/schedule.hpp"
 
 namespace haloscope {
 namespace {
 
-struct StagedCase {
+/// The programs of all ranks for a stencil that reaches one cell far.
+struct StencilCase {
   std::vector<Plan> plans;
   std::vector<Program> programs;
-  Stage stage;
+  Step step;
+  std::string finding(const Layout& layout) const { return check_programs(layout, step, plans, programs); }
 };
 
-StagedCase make_case(const Layout& layout, ExchangeSpec spec, const Stage& stage, const std::string& schedule,
-                     ScheduleOptions options) {
-  for (int d = 0; d < layout.dims(); ++d) spec.low[d] = spec.high[d] = options.depth * stage.radius;
-  spec.corners = stage.box_stencil || options.depth > 1;
-  StagedCase c{{}, {}, stage};
+StencilCase make_case(const Layout& layout, ExchangeSpec spec, bool box, const std::string& schedule,
+                      ScheduleOptions options) {
+  for (int d = 0; d < layout.dims(); ++d) spec.low[d] = spec.high[d] = options.depth;
+  spec.corners = box || options.depth > 1;
+  StencilCase c{{}, {}, stencil_step(layout.dims(), 1, box)};
   for (int r = 0; r < layout.size(); ++r) {
     c.plans.push_back(make_plan(layout, r, spec));
-    c.programs.push_back(find_schedule(schedule).make(stage, c.plans.back(), options));
+    c.programs.push_back(find_schedule(schedule).make(c.step.stages[0], c.plans.back(), options));
   }
   return c;
 }
@@ -52,7 +55,7 @@ void check_all(Pattern pattern, bool merged, std::array<int, 3> order, const std
   for (const Layout& layout : layouts())
     for (bool box : {false, true})
       for (int depth : {1, 2, 3})
-        for (DeepRegion region : {DeepRegion::full, DeepRegion::shrink, DeepRegion::blocked})
+        for (Substeps substeps : {Substeps::full, Substeps::shrink, Substeps::blocked})
           for (int steps = 1; steps <= depth; ++steps) {
             bool periodic = true, fits = true;
             for (int d = 0; d < layout.dims(); ++d) {
@@ -60,17 +63,17 @@ void check_all(Pattern pattern, bool merged, std::array<int, 3> order, const std
               fits = fits && depth <= layout.smallest_extent(d);
             }
             const bool may_block = periodic && schedule != "interleaved" && schedule != "comm-thread";
-            if (!fits || (region == DeepRegion::blocked && !may_block)) continue;
+            if (!fits || (substeps == Substeps::blocked && !may_block)) continue;
             if (schedule == "resident" && layout.size() > 1) continue;
             ScheduleOptions options = given;
             options.depth = depth;
             options.steps = steps;
-            options.region = region;
+            options.substeps = substeps;
             options.tiles = 3;
-            const StagedCase c = make_case(layout, spec, Stage{1, box}, schedule, options);
-            ASSERT_EQ(check_programs(layout, c.stage, c.plans, c.programs), "")
+            const StencilCase c = make_case(layout, spec, box, schedule, options);
+            ASSERT_EQ(c.finding(layout), "")
                 << schedule << " dims " << layout.dims() << " ranks " << layout.size() << " box " << box << " depth "
-                << depth << " region " << int(region) << " steps " << steps;
+                << depth << " substeps " << to_word(substeps) << " steps " << steps;
           }
 }
 
@@ -116,14 +119,14 @@ TEST(Schedules, W15_KernelsOfFacesNeverReadWhatIsNotThere) {
           ScheduleOptions options;
           options.device = true;
           options.staged = staged;
-          StagedCase c = make_case(layout, spec, Stage{1, spec.corners}, schedule, options);
-          ASSERT_EQ(check_programs(layout, c.stage, c.plans, c.programs), "")
+          StencilCase c = make_case(layout, spec, spec.corners, schedule, options);
+          ASSERT_EQ(c.finding(layout), "")
               << schedule << " dims " << layout.dims() << " ranks " << layout.size() << " corners " << spec.corners;
           for (Program& program : c.programs)
             for (Op& op : program.ops)
               if (op.kind == OpKind::sweep && program.sweeps[op.target].faces) op.after.clear();
           if (!staged && c.plans[0].messages_out() > 0) {
-            EXPECT_NE(check_programs(layout, c.stage, c.plans, c.programs), "") << "messages were not waited for";
+            EXPECT_NE(c.finding(layout), "") << "messages were not waited for";
           }
         }
 }
@@ -140,19 +143,18 @@ TEST(Schedules, W17_W18_ABlockInABoxNeverReadsWhatIsNotThere) {
             ExchangeSpec spec;
             spec.pattern = pattern;
             ScheduleOptions options;
-            options.box = thickness;
-            const StagedCase c = make_case(layout, spec, Stage{1, box}, schedule, options);
-            ASSERT_EQ(check_programs(layout, c.stage, c.plans, c.programs), "")
-                << schedule << " dims " << layout.dims() << " ranks " << layout.size() << " box " << box << " walls "
-                << thickness;
+            options.walls = thickness;
+            const StencilCase c = make_case(layout, spec, box, schedule, options);
+            ASSERT_EQ(c.finding(layout), "") << schedule << " dims " << layout.dims() << " ranks " << layout.size()
+                                             << " box " << box << " walls " << thickness;
           }
 }
 
 TEST(Schedules, W18_WithABoxMessagesAndTheDevicesCellsDoNotWaitForEachOther) {
   const Layout layout(GridSpec{3, {24, 24, 24}, {true, true, true}}, ProcessGrid{1, 2, 2});
   ScheduleOptions options;
-  options.box = 3;
-  const StagedCase c = make_case(layout, ExchangeSpec{}, Stage{1, true}, "box-overlap", options);
+  options.walls = 3;
+  const StencilCase c = make_case(layout, ExchangeSpec{}, true, "box-overlap", options);
   const Program& p = c.programs[0];
   for (const Op& op : p.ops) {
     const bool of_messages = op.kind == OpKind::wait || op.kind == OpKind::send || op.kind == OpKind::unpack;
@@ -169,7 +171,7 @@ TEST(Schedules, OnADeviceTheInteriorWaitsForNoMessage) {
   const Layout layout(GridSpec{2, {40, 30, 1}, {true, true, false}}, ProcessGrid{2, 2, 1});
   ScheduleOptions options;
   options.device = options.staged = true;
-  const StagedCase c = make_case(layout, ExchangeSpec{}, Stage{1, false}, "streams", options);
+  const StencilCase c = make_case(layout, ExchangeSpec{}, false, "streams", options);
   const Program& p = c.programs[0];
   int interiors = 0;
   for (const Op& op : p.ops) {
@@ -187,10 +189,10 @@ TEST(Schedules, TheCheckerFindsAMissingWaitBetweenHostAndDevice) {
   options.device = options.staged = true;
   options.depth = options.steps = 2;
   for (OpKind kind : {OpKind::send, OpKind::h2d, OpKind::sweep}) {
-    StagedCase c = make_case(layout, ExchangeSpec{}, Stage{1, false}, "streams", options);
+    StencilCase c = make_case(layout, ExchangeSpec{}, false, "streams", options);
     for (Op& op : c.programs[0].ops)
       if (op.kind == kind) op.after.clear();
-    EXPECT_NE(check_programs(layout, c.stage, c.plans, c.programs), "") << to_string(kind);
+    EXPECT_NE(c.finding(layout), "") << to_string(kind);
   }
 }
 
@@ -199,7 +201,7 @@ TEST(Schedules, V9_InnerAndOuterWriteExactlyTheFullRegion) {
   for (int depth : {1, 2, 5}) {
     ScheduleOptions options;
     options.depth = options.steps = depth;
-    const StagedCase c = make_case(layout, ExchangeSpec{}, Stage{1, false}, "split", options);
+    const StencilCase c = make_case(layout, ExchangeSpec{}, false, "split", options);
     const Program& p = c.programs[0];
     std::int64_t inner = 0, outer = 0;
     for (const Sweep& s : p.sweeps) {
@@ -214,16 +216,16 @@ TEST(Schedules, V9_InnerAndOuterWriteExactlyTheFullRegion) {
 
 TEST(Schedules, V23_V25_SweptPointsEqualTheFormulas) {
   const Layout layout(GridSpec{2, {50, 50, 1}, {true, true, false}}, ProcessGrid{2, 2, 1});
-  for (auto region : {DeepRegion::full, DeepRegion::shrink})
+  for (auto substeps : {Substeps::full, Substeps::shrink})
     for (int D : {1, 2, 4, 8}) {
       ScheduleOptions options;
       options.depth = options.steps = D;
-      options.region = region;
-      const StagedCase c = make_case(layout, ExchangeSpec{}, Stage{1, false}, "bulk", options);
+      options.substeps = substeps;
+      const StencilCase c = make_case(layout, ExchangeSpec{}, false, "bulk", options);
       std::int64_t points = 0, expected = 0;
       for (const Sweep& s : c.programs[0].sweeps) points += s.region.volume();
       for (int j = 0; j < D; ++j) {
-        const std::int64_t grow = region == DeepRegion::full ? D - 1 : D - 1 - j;
+        const std::int64_t grow = substeps == Substeps::full ? D - 1 : D - 1 - j;
         expected += (25 + 2 * grow) * (25 + 2 * grow);
       }
       EXPECT_EQ(points, expected);
@@ -233,19 +235,19 @@ TEST(Schedules, V23_V25_SweptPointsEqualTheFormulas) {
 class BrokenPrograms : public testing::TestWithParam<std::string> {
  protected:
   Layout layout{GridSpec{3, {6, 6, 6}, {true, true, true}}, ProcessGrid{1, 2, 2}};
-  StagedCase good() {
+  StencilCase good() {
     ScheduleOptions options;
     options.depth = options.steps = 2;
-    return make_case(layout, ExchangeSpec{}, Stage{1, true}, GetParam(), options);
+    return make_case(layout, ExchangeSpec{}, true, GetParam(), options);
   }
-  std::string verdict(const StagedCase& c) { return check_programs(layout, c.stage, c.plans, c.programs); }
+  std::string verdict(const StencilCase& c) { return c.finding(layout); }
 };
 
 TEST_P(BrokenPrograms, DroppedOperationIsFound) {
   const std::size_t count = good().programs[0].ops.size();
   int dropped = 0;
   for (std::size_t i = 0; i < count; ++i) {
-    StagedCase c = good();
+    StencilCase c = good();
     Op& op = c.programs[0].ops[i];
     if (op.kind == OpKind::progress) continue;
     op.kind = OpKind::progress;  // does nothing, keeps the order
@@ -258,7 +260,7 @@ TEST_P(BrokenPrograms, DroppedOperationIsFound) {
 TEST_P(BrokenPrograms, SweepWithoutItsDependenciesIsFound) {
   const std::size_t count = good().programs[0].ops.size();
   for (std::size_t i = 0; i < count; ++i) {
-    StagedCase c = good();
+    StencilCase c = good();
     Op& op = c.programs[0].ops[i];
     if (op.kind != OpKind::sweep || c.programs[0].sweeps[op.target].part == Part::inner) continue;
     op.after.clear();
@@ -277,21 +279,60 @@ TEST(Choices, IllegalCombinationsSayWhyAndWhatToDo) {
   c.grid = {2, {64, 64, 1}, {true, true, false}};
   c.ranks = 4;
   EXPECT_EQ(illegal(c), "");
-  const auto with = [&](auto change) {
+  const auto expect_reason = [&](auto change, const std::string& part) {
     Choice other = c;
     change(other);
-    return illegal(other);
+    EXPECT_NE(illegal(other).find(part), std::string::npos) << part << " is not in: " << illegal(other);
   };
-  EXPECT_NE(with([](Choice& o) { o.strategy = "direct/p2p", o.schedule = "interleaved"; }).find("ordered"),
-            std::string::npos);
-  EXPECT_NE(with([](Choice& o) { o.schedule = "comm-thread"; }).find("--threads"), std::string::npos);
-  EXPECT_NE(with([](Choice& o) { o.strategy = "orderd/p2p"; }).find("ordered/p2p"), std::string::npos);
-  EXPECT_NE(with([](Choice& o) { o.schedule = "splt"; }).find("split"), std::string::npos);
-  EXPECT_NE(with([](Choice& o) { o.depth = 40; }).find("wider than the smallest block"), std::string::npos);
-  EXPECT_NE(with([](Choice& o) { o.ranks = 5000; }).find("use fewer ranks"), std::string::npos);
-  EXPECT_NE(with([](Choice& o) { o.grid.cells[0] = 0; }).find("at least 1"), std::string::npos);
-  EXPECT_NE(with([](Choice& o) { o.region = "blocked", o.grid.periodic[0] = false; }).find("periodic"),
-            std::string::npos);
+  expect_reason([](Choice& o) { o.strategy = "direct/p2p", o.schedule = "interleaved"; }, "ordered");
+  expect_reason([](Choice& o) { o.schedule = "comm-thread"; }, "--threads");
+  expect_reason([](Choice& o) { o.depth = 40; }, "wider than the smallest block");
+  expect_reason([](Choice& o) { o.ranks = 5000; }, "use fewer ranks");
+  expect_reason([](Choice& o) { o.grid.cells[0] = 0; }, "at least 1");
+  expect_reason([](Choice& o) { o.substeps = Substeps::blocked, o.grid.periodic[0] = false; }, "periodic");
+  expect_reason([](Choice& o) { o.schedule = "comm-thread", o.threads = 2, o.substeps = Substeps::blocked; },
+                "bulk and split, not 'comm-thread'");
+  expect_reason([](Choice& o) { o.strategy = "reference", o.schedule = "split"; }, "knows no overlap");
+  expect_reason([](Choice& o) { o.strategy = "direct:self-first/p2p"; }, "ordered:self-first");
+  expect_reason([](Choice& o) { o.strategy = "ordered/shared", o.nodes = 2; }, "shared+p2p");
+  expect_reason([](Choice& o) { o.nodes = 5; }, "cannot be split into 5 nodes");
+  expect_reason([](Choice& o) { o.tiles = 0; }, "tiles 0 is not possible");
+  expect_reason([](Choice& o) { o.device = "hots"; }, "did you mean host");
+  expect_reason([](Choice& o) { o.strategy = "ordered/staged"; }, "add --device");
+  expect_reason([](Choice& o) { o.device = "host"; }, "ordered/staged");
+  expect_reason([](Choice& o) { o.capture = true; }, "add --device");
+  expect_reason([](Choice& o) { o.form = "stra"; }, "star");
+  expect_reason([](Choice& o) { o.grid.dims = 3; }, "LENGTHxHEIGHT");
+}
+
+TEST(Choices, NamesAreReadOnceAndTheNearestOnesNamed) {
+  Choice c;
+  const auto said = [&](auto change) -> std::string {
+    try {
+      change();
+    } catch (const UsageError& error) {
+      return error.what();
+    }
+    return "no UsageError";
+  };
+  EXPECT_NE(said([&] { c.strategy = "orderd/p2p"; }).find("ordered/p2p"), std::string::npos);
+  EXPECT_NE(said([&] { c.schedule = "splt"; }).find("did you mean split"), std::string::npos);
+  EXPECT_EQ(to_string(c.strategy), "ordered/p2p");
+  EXPECT_EQ(c.schedule->name, "bulk");
+}
+
+TEST(Choices, StrategiesOfSingleStagesBelongToStagesOfTheApp) {
+  Choice c;
+  c.app = "laplace2d";
+  c.grid = {2, {64, 64, 1}, {true, true, false}};
+  c.ranks = 4;
+  c.stage_strategies = {{"step", "direct/p2p"}};
+  EXPECT_EQ(illegal(c), "");
+  EXPECT_EQ(exchange_spec(c).pattern, Pattern::direct);
+  c.stage_strategies = {{"stepp", "direct/p2p"}};
+  EXPECT_NE(illegal(c).find("step"), std::string::npos) << illegal(c);
+  c.stage_strategies = {{"step", "ordered/staged"}};
+  EXPECT_NE(illegal(c).find("in different ways"), std::string::npos) << illegal(c);
 }
 
 TEST(Choices, AppsFuseAsManyStepsAsTheirKernelsDoOnTheCpuAndOnDevices) {
@@ -300,8 +341,8 @@ TEST(Choices, AppsFuseAsManyStepsAsTheirKernelsDoOnTheCpuAndOnDevices) {
     c.app = app;
     c.device = device;
     c.depth = depth;
-    c.region = "blocked";
-    c.strategy = c.device.empty() ? "ordered/p2p" : "ordered/staged";
+    c.substeps = Substeps::blocked;
+    c.strategy = *device == 0 ? "ordered/p2p" : "ordered/staged";
     c.grid = {find_app(app).dims, {64, 64, find_app(app).dims == 3 ? 64 : 1}, {true, true, true}};
     return illegal(c);
   };
@@ -315,7 +356,7 @@ TEST(Choices, AppsFuseAsManyStepsAsTheirKernelsDoOnTheCpuAndOnDevices) {
 }
 
 TEST(Choices, StrategyStringsRoundTrip) {
-  for (const auto& name : strategy_names()) EXPECT_EQ(to_string(parse_strategy(name)), name);
+  for (const auto& name : strategy_names()) EXPECT_EQ(to_string(Strategy(name)), name);
 }
 
 }  // namespace

@@ -30,11 +30,12 @@ struct NoMessages final : DeviceLink {
 
 TEST(DeviceFaces, ArePackedByALaunchOfTheirOwnInTheFirstStepOfARunAlone) {
   device::Device& device = device::test::here();
+  const Step step = stencil_step(2, 1, false);
   const Plan plan = make_plan(Layout(GridSpec{2, {8, 6, 1}, {true, true, false}}, {1, 1, 1}), 0,
                               ExchangeSpec{.high = {1, 1, 0}, .pattern = Pattern::direct});
   ScheduleOptions options;
   options.device = true;
-  Program program = find_schedule("faces").make({1, false}, plan, options);
+  Program program = find_schedule("faces").make(step.stages[0], plan, options);
   program.sweeps.front().faces = true;  // as where there are neighbours
   const Storage host(plan, 2);
   device::Buffer image(device, device::Space::device, host.all().size());
@@ -47,10 +48,10 @@ TEST(DeviceFaces, ArePackedByALaunchOfTheirOwnInTheFirstStepOfARunAlone) {
   NoMessages link;
   DeviceOps ops(program, plan, host.views(), views, &link, streams, sweeps, false);
   const auto run = [&](int steps) {
-    for (int step = 0; step < steps; ++step) {
-      ops.begin(step, step);
+    for (int done = 0; done < steps; ++done) {
+      ops.begin(done, done);
       for (std::size_t i = 0; i < program.ops.size(); ++i)
-        if (on_device(program.ops[i].lane)) ops.enqueue(static_cast<int>(i), step % 2, 1 - step % 2);
+        if (on_device(program.ops[i].lane)) ops.enqueue(static_cast<int>(i), done % 2, 1 - done % 2);
       ops.end();
     }
     ops.finish();

@@ -1,12 +1,12 @@
 // The device that the tests run on, and imitated ones.
 #pragma once
 
-#include <cstdlib>
 #include <memory>
 #include <random>
 #include <string>
 #include <vector>
 
+#include "faulty_device.hpp"
 #include "haloscope/device/device.hpp"
 
 namespace haloscope::device::test {
@@ -18,13 +18,15 @@ inline Device& here() {
   return *device;
 }
 
-/// Devices of back end host as HALOSCOPE_HOST_DEVICE describes them, as long as this lives.
-class Imitated {
+/// Imitated devices as this test asks for, as long as this lives.
+class Imitated : public haloscope::test::Imitated {
  public:
-  explicit Imitated(const std::string& description) { setenv("HALOSCOPE_HOST_DEVICE", description.c_str(), 1); }
-  ~Imitated() { unsetenv("HALOSCOPE_HOST_DEVICE"); }
+  using haloscope::test::Imitated::Imitated;
   static std::unique_ptr<Device> open(int index = 0) { return find_backend("host").open(index); }
 };
+
+/// All tests, where the environment says so.
+inline const bool imitated = (haloscope::test::imitate_as_environment_says(), true);
 
 /// start, start + 1, ...
 inline std::vector<int> counted(int size, int start = 0) {

@@ -1,7 +1,5 @@
-// Every poisson2d kernel gives the bytes of the plain loop and exact residua; the plain loop gives the published
+// Every poisson2d kernel gives the bytes of the plain loop and exact residuals; the plain loop gives the published
 // values.
-#include "haloscope/apps/poisson.hpp"
-
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -11,6 +9,7 @@
 #include <random>
 #include <thread>
 
+#include "haloscope/apps/poisson2d/problem.hpp"
 #include "haloscope/error.hpp"
 #include "haloscope/kernels/denormals.hpp"
 #include "haloscope/kernels/kernel.hpp"
@@ -32,12 +31,11 @@ struct Field {
     for (std::int64_t y = 0; y < lines; ++y) row_factors.push_back(uniform(rng));
     for (std::int64_t x = 0; x < columns; ++x) column_factors.push_back(uniform(rng));
   }
-  PoissonArgs args(int function, bool residuum) {
-    PoissonArgs a;
+  KernelArgs args(int function) {
+    KernelArgs a;
     a.in = in.data() + first, a.out = out.data() + first, a.row = row;
     a.region = {{0, 0, 0}, {columns, lines, 1}};
     if (function == 2) a.row_factor = row_factors.data(), a.column_factor = column_factors.data();
-    a.residuum = residuum;
     return a;
   }
 };
@@ -58,23 +56,30 @@ class Team {
   void run(const F& f) {
     std::vector<std::thread> threads;
     for (int member = 1; member < size(); ++member)
-      threads.emplace_back([&, member] { f(PoissonShare{member, size(), progress_.data()}); });
-    f(PoissonShare{0, size(), progress_.data()});
+      threads.emplace_back([&, member] { f(TeamShare{member, size(), progress_.data()}); });
+    f(TeamShare{0, size(), progress_.data()});
     for (auto& t : threads) t.join();
   }
-  double gauss_seidel(const PoissonKernel& kernel, const PoissonArgs& args) {
+  double gauss_seidel(const Kernel& kernel, const KernelArgs& args) {
     std::vector<double> parts(progress_.size());
-    run([&](const PoissonShare& share) { parts[share.member] = kernel.gauss_seidel(args, share); });
+    run([&](const TeamShare& share) {
+      KernelArgs own = args;
+      own.team = share, own.change = args.change ? &parts[share.member] : nullptr;
+      kernel.sweep(own);
+    });
     return *std::max_element(parts.begin(), parts.end());
   }
-  std::vector<double> fused(const PoissonKernel& kernel, const PoissonArgs& args, int sweeps, bool residua) {
+  std::vector<double> fused(const Kernel& kernel, const KernelArgs& args, int sweeps, bool residuals) {
     std::vector<std::vector<double>> parts(progress_.size(), std::vector<double>(sweeps, -1));
-    run([&](const PoissonShare& share) {
-      const std::size_t bytes = kernel.fused_scratch_bytes(args.region);
+    run([&](const TeamShare& share) {
+      const std::size_t bytes = kernel.scratch_bytes(args.region, sweeps);
       std::vector<double> block(bytes / 8 + 40, canary);
       double* scratch = block.data();
       while (reinterpret_cast<std::uintptr_t>(scratch) % 64 != 0) ++scratch;
-      kernel.gauss_seidel_fused(args, share, sweeps, residua ? parts[share.member].data() : nullptr, scratch);
+      KernelArgs own = args;
+      own.team = share, own.levels = sweeps, own.scratch = scratch;
+      own.change = residuals ? parts[share.member].data() : nullptr;
+      kernel.fused(own);
       const auto kept = [](double x) { return x == canary; };
       EXPECT_TRUE(std::all_of(block.data(), scratch, kept)) << "wrote before the scratch space";
       EXPECT_TRUE(std::all_of(scratch + bytes / 8, block.data() + block.size(), kept)) << "wrote beyond it";
@@ -85,7 +90,7 @@ class Team {
   }
 
  private:
-  std::vector<PoissonProgress> progress_;
+  std::vector<TeamProgress> progress_;
 };
 
 std::string where(std::int64_t columns, std::int64_t lines, int function, int members = 1) {
@@ -95,15 +100,19 @@ std::string where(std::int64_t columns, std::int64_t lines, int function, int me
 
 class Poisson : public testing::TestWithParam<std::string> {
  protected:
-  const PoissonKernel kernel = find_poisson_kernel(GetParam());
+  const Kernel jacobi = find_kernel("poisson2d-jacobi", Real::f64, GetParam());
+  const Kernel gauss_seidel = find_kernel("poisson2d-gauss-seidel", Real::f64, GetParam());
 
   void expect_jacobi(std::int64_t columns, std::int64_t lines, int pad, int function, bool stream,
                      std::mt19937_64& rng) {
     Field field(columns, lines, pad, rng), plain = field;
-    for (const bool residuum : {false, true}) {
-      auto args = field.args(function, residuum), expected = plain.args(function, residuum);
+    for (const bool residual : {false, true}) {
+      double found = 0, unused = 0;
+      auto args = field.args(function), expected = plain.args(function);
       args.stream = stream;
-      EXPECT_EQ(kernel.jacobi(args), jacobi_plain(expected)) << where(columns, lines, function);
+      if (residual) args.change = &found, expected.change = &unused;
+      jacobi.sweep(args);
+      EXPECT_EQ(found, jacobi_plain(expected)) << where(columns, lines, function);
       EXPECT_TRUE(same(field.out, plain.out)) << where(columns, lines, function) << ", stream " << stream;
       field.out = plain.out = field.in;
     }
@@ -111,19 +120,25 @@ class Poisson : public testing::TestWithParam<std::string> {
   void expect_gauss_seidel(std::int64_t columns, std::int64_t lines, int pad, int function, Team& team,
                            std::mt19937_64& rng) {
     Field field(columns, lines, pad, rng), plain = field;
-    for (const bool residuum : {false, true}) {
-      const double found = team.gauss_seidel(kernel, field.args(function, residuum));
-      EXPECT_EQ(found, gauss_seidel_plain(plain.args(function, residuum)));
+    for (const bool residual : {false, true}) {
+      double wanted = 0;
+      auto args = field.args(function), expected = plain.args(function);
+      if (residual) args.change = expected.change = &wanted;
+      const double found = team.gauss_seidel(gauss_seidel, args);
+      EXPECT_EQ(found, gauss_seidel_plain(expected));
       EXPECT_TRUE(same(field.out, plain.out)) << where(columns, lines, function, team.size());
     }
   }
-  void expect_fused(std::int64_t columns, std::int64_t lines, int pad, int sweeps, int function, bool residua,
+  void expect_fused(std::int64_t columns, std::int64_t lines, int pad, int sweeps, int function, bool residuals,
                     Team& team, std::mt19937_64& rng) {
     Field field(columns, lines, pad, rng), plain = field;
-    const auto found = team.fused(kernel, field.args(function, false), sweeps, residua);
+    const auto found = team.fused(gauss_seidel, field.args(function), sweeps, residuals);
     for (int k = 0; k < sweeps; ++k) {
-      const double expected = gauss_seidel_plain(plain.args(function, residua));
-      if (!residua) continue;
+      double wanted = 0;
+      auto args = plain.args(function);
+      if (residuals) args.change = &wanted;
+      const double expected = gauss_seidel_plain(args);
+      if (!residuals) continue;
       EXPECT_EQ(found[k], expected) << "sweep " << k << " of " << sweeps << ", "
                                     << where(columns, lines, function, team.size());
     }
@@ -149,11 +164,14 @@ TEST_P(Poisson, SA3_JacobiWritesOnlyItsRegion) {
   std::mt19937_64 rng(2);
   for (int round = 0; round < 40; ++round) {
     Field field(70, 20, round % 5, rng), plain = field;
-    auto args = field.args(1 + round % 2, true), expected = plain.args(1 + round % 2, true);
+    double found = 0, unused = 0;
+    auto args = field.args(1 + round % 2), expected = plain.args(1 + round % 2);
+    args.change = &found, expected.change = &unused;
     const auto x = static_cast<std::int64_t>(rng() % 60), y = static_cast<std::int64_t>(rng() % 20);
     args.region = expected.region = {{x, y, 0}, {70 - x / 4, y + 1 + x % 7 * (y < 13), 1}};
     args.stream = round % 3 == 0;
-    EXPECT_EQ(kernel.jacobi(args), jacobi_plain(expected));
+    jacobi.sweep(args);
+    EXPECT_EQ(found, jacobi_plain(expected));
     EXPECT_TRUE(same(field.out, plain.out)) << "round " << round;
   }
 }
@@ -174,19 +192,22 @@ TEST_P(Poisson, SB2_SweepingTheFirstMiddleAndLastLinesGivesTheBytesOfOneSweep) {
   Team team(2);
   for (const int function : {1, 2}) {
     Field field(57, 23, 2, rng), plain = field;
-    double found = 0;
+    double found = 0, wanted = 0;
     const std::int64_t from[] = {0, 1, 22, 23};
     for (int part = 0; part < 3; ++part) {
-      auto args = field.args(function, true);
+      auto args = field.args(function);
+      args.change = &wanted;
       args.region.lo[1] = from[part], args.region.hi[1] = from[part + 1];
-      found = std::max(found, team.gauss_seidel(kernel, args));
+      found = std::max(found, team.gauss_seidel(gauss_seidel, args));
     }
-    EXPECT_EQ(found, gauss_seidel_plain(plain.args(function, true)));
+    auto expected = plain.args(function);
+    expected.change = &wanted;
+    EXPECT_EQ(found, gauss_seidel_plain(expected));
     EXPECT_TRUE(same(field.out, plain.out));
   }
 }
 
-TEST_P(Poisson, SA3_FusedGaussSeidelGivesTheBytesAndResiduaOfSingleSweeps) {
+TEST_P(Poisson, SA3_FusedGaussSeidelGivesTheBytesAndResidualsOfSingleSweeps) {
   std::mt19937_64 rng(5);
   Team alone(1);
   for (std::int64_t columns = 1; columns <= 40; columns += 3)
@@ -194,8 +215,8 @@ TEST_P(Poisson, SA3_FusedGaussSeidelGivesTheBytesAndResiduaOfSingleSweeps) {
       expect_fused(columns, lines, static_cast<int>(rng() % 5), static_cast<int>(rng() % 40), 1 + (columns + lines) % 2,
                    rng() % 2, alone, rng);
   for (const int function : {1, 2})
-    for (const bool residua : {false, true})
-      for (const int sweeps : {0, 1, 7, 8, 16, 37}) expect_fused(301, 157, 4, sweeps, function, residua, alone, rng);
+    for (const bool residuals : {false, true})
+      for (const int sweeps : {0, 1, 7, 8, 16, 37}) expect_fused(301, 157, 4, sweeps, function, residuals, alone, rng);
 }
 
 TEST_P(Poisson, SA3_FusedGaussSeidelSharedByTwoOrThreeGivesTheBytesOfSingleSweeps) {
@@ -213,26 +234,33 @@ TEST_P(Poisson, EmptyRegionsAreLeftAlone) {
   Field field(20, 9, 3, rng);
   const auto before = field.out;
   for (const Box region : {Box{{3, 3, 0}, {3, 9, 1}}, Box{{0, 5, 0}, {20, 4, 1}}}) {
-    auto args = field.args(2, true);
-    args.region = region;
+    auto args = field.args(2);
+    double found = -1;
+    args.region = region, args.change = &found;
     Team team(2);
-    EXPECT_EQ(kernel.jacobi(args), 0);
-    EXPECT_EQ(team.gauss_seidel(kernel, args), 0);
-    EXPECT_EQ(team.fused(kernel, args, 17, true), std::vector<double>(17, 0.0));
+    jacobi.sweep(args);
+    EXPECT_EQ(found, 0);
+    EXPECT_EQ(team.gauss_seidel(gauss_seidel, args), 0);
+    EXPECT_EQ(team.fused(gauss_seidel, args, 17, true), std::vector<double>(17, 0.0));
     EXPECT_TRUE(same(field.out, before));
   }
 }
 
 INSTANTIATE_TEST_SUITE_P(All, Poisson, testing::ValuesIn(kernel_isas()), [](const auto& info) { return info.param; });
 
-TEST(PoissonChoice, RefusesAnUnknownInstructionSet) { EXPECT_THROW(find_poisson_kernel("mmx"), UsageError); }
+TEST(PoissonChoice, RefusesAnUnknownInstructionSetAndSinglePrecision) {
+  for (const char* form : {"poisson2d-jacobi", "poisson2d-gauss-seidel"}) {
+    EXPECT_THROW(find_kernel(form, Real::f64, "mmx"), UsageError);
+    EXPECT_THROW(find_kernel(form, Real::f32), UsageError);
+  }
+}
 
 /// The sequential program: both methods, both terminations.
 struct Sequential {
   PoissonProblem problem;
   bool jacobi;
   std::int64_t iterations = 0;
-  double residuum = 0;
+  double residual = 0;
   std::vector<double> field, other;
 
   Sequential(bool jacobi_, std::int64_t interlines, int function) : problem{interlines, function}, jacobi(jacobi_) {
@@ -242,16 +270,16 @@ struct Sequential {
   }
   Sequential& run(std::int64_t most, double precision = 0) {
     const auto rows = problem.row_factors(), columns = problem.column_factors();
-    const PoissonKernel kernel = find_poisson_kernel();
-    PoissonArgs args;
-    args.row = problem.lines(), args.residuum = true;
+    const Kernel kernel = find_kernel(jacobi ? "poisson2d-jacobi" : "poisson2d-gauss-seidel", Real::f64);
+    KernelArgs args;
+    args.row = problem.lines(), args.change = &residual;
     args.region = {{1, 1, 0}, {problem.lines() - 1, problem.lines() - 1, 1}};
     args.row_factor = rows.empty() ? nullptr : rows.data();
     args.column_factor = columns.empty() ? nullptr : columns.data();
-    for (residuum = 1; iterations < most && !(residuum < precision); ++iterations) {
+    for (residual = 1; iterations < most && !(residual < precision); ++iterations) {
       if (jacobi) field.swap(other);
       args.in = other.data(), args.out = field.data();
-      residuum = jacobi ? kernel.jacobi(args) : kernel.gauss_seidel(args, {});
+      kernel.sweep(args);
     }
     return *this;
   }
@@ -294,20 +322,20 @@ TEST(PoissonProblem, SA1_HasEightInterlinesPlusNineLinesAndTheBorderOfThePaper) 
 TEST(PoissonProblem, SA2_FunctionTwoConvergesToTheExactSolution) {
   const auto jacobi = Sequential(true, 10, 2).run(200000, 1e-8), gs = Sequential(false, 10, 2).run(200000, 1e-8);
   EXPECT_EQ(jacobi.iterations, 17357);
-  EXPECT_EQ(digits(jacobi.residuum), "9.999971e-09");
+  EXPECT_EQ(digits(jacobi.residual), "9.999971e-09");
   EXPECT_NEAR(jacobi.error(), 9.05e-5, 0.005e-5);
   EXPECT_EQ(gs.iterations, 9223);
-  EXPECT_EQ(digits(gs.residuum), "9.997805e-09");
+  EXPECT_EQ(digits(gs.residual), "9.997805e-09");
   EXPECT_NEAR(gs.error(), 9.84e-5, 0.005e-5);
 }
 
-TEST(PoissonProblem, SA3_ResiduaAfterSoManyIterationsAreThePublishedOnes) {
+TEST(PoissonProblem, SA3_ResidualsAfterSoManyIterationsAreThePublishedOnes) {
   const struct {
     bool jacobi;
     std::int64_t interlines;
     int function;
     std::int64_t iterations;
-    const char* residuum;
+    const char* residual;
   } cases[] = {
       {true, 0, 1, 10, "2.581787e-02"},    {true, 0, 2, 10, "3.781185e-02"},     {false, 0, 1, 10, "2.984447e-02"},
       {false, 0, 2, 10, "3.752985e-02"},   {true, 10, 1, 1000, "2.332824e-04"},  {false, 10, 1, 1000, "2.832813e-04"},
@@ -315,7 +343,7 @@ TEST(PoissonProblem, SA3_ResiduaAfterSoManyIterationsAreThePublishedOnes) {
       {true, 50, 1, 500, "6.758782e-04"},  {false, 30, 1, 500, "6.378240e-04"},  {false, 50, 1, 500, "6.790967e-04"},
       {true, 100, 1, 100, "3.544251e-03"}};
   for (const auto& c : cases)
-    EXPECT_EQ(digits(Sequential(c.jacobi, c.interlines, c.function).run(c.iterations).residuum), c.residuum)
+    EXPECT_EQ(digits(Sequential(c.jacobi, c.interlines, c.function).run(c.iterations).residual), c.residual)
         << (c.jacobi ? "Jacobi" : "Gauss-Seidel") << ", I = " << c.interlines << ", function " << c.function;
 }
 
@@ -325,14 +353,14 @@ TEST(PoissonProblem, SA3_PrecisionRunsStopAtThePublishedIteration) {
     int function;
     double precision;
     std::int64_t iterations;
-    const char* residuum;
+    const char* residual;
   } cases[] = {{true, 1, 1e-4, 2570, "9.991622e-05"},  {false, 1, 1e-4, 1833, "9.997393e-05"},
                {true, 1, 1e-8, 17028, "9.990392e-09"}, {false, 1, 1e-8, 9059, "9.989966e-09"},
                {true, 2, 1e-4, 2907, "9.997606e-05"},  {false, 2, 1e-4, 1998, "9.995439e-05"}};
   for (const auto& c : cases) {
     const auto run = Sequential(c.jacobi, 10, c.function).run(200000, c.precision);
     EXPECT_EQ(run.iterations, c.iterations);
-    EXPECT_EQ(digits(run.residuum), c.residuum);
+    EXPECT_EQ(digits(run.residual), c.residual);
   }
 }
 

@@ -94,8 +94,8 @@ struct Grid {
     for (auto& x : in) x = uniform(rng);
     for (auto& x : out) x = uniform(rng);
   }
-  SweepArgs args(const Box& region, const std::vector<double>& weights, bool stream) {
-    SweepArgs a;
+  KernelArgs args(const Box& region, const std::vector<double>& weights, bool stream) {
+    KernelArgs a;
     a.in = in.data() + first, a.out = out.data() + first;
     a.row = row, a.plane = plane, a.region = region, a.weights = weights.data(), a.stream = stream;
     return a;

@@ -1,4 +1,6 @@
 // The 27 coefficients against their exact values, and what must hold of them (White & Dongarra 2011, section II).
+#include "haloscope/apps/advection3d/weights.hpp"
+
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -6,8 +8,7 @@
 #include <map>
 #include <sstream>
 
-#include "haloscope/apps/app.hpp"
-#include "haloscope/error.hpp"
+#include "haloscope/choice.hpp"
 
 namespace haloscope {
 namespace {
@@ -35,14 +36,17 @@ std::map<std::string, Vector> exact_vectors() {
   return cases;
 }
 
-std::vector<double> dense_weights(const std::array<double, 3>& courant) {
+/// The scheme with a time step as long as the grid spacing: the velocity is the Courant number.
+Choice advection(const std::array<double, 3>& courant) {
   Choice c;
   c.form = "dense";
   c.grid = {3, {8, 8, 8}, {true, true, true}};
-  AppParameters p;
-  p.velocity = courant;
-  p.nu = 1;
-  return kernel_weights(c, p);
+  c.set = {{"velocity", std::vector<double>(courant.begin(), courant.end())}, {"nu", 1.0}};
+  return c;
+}
+
+std::vector<double> dense_weights(const std::array<double, 3>& courant) {
+  return advection_weights(problem_of(advection(courant)));
 }
 
 double at(const std::vector<double>& w, int i, int j, int k) { return w[(k + 1) * 9 + (j + 1) * 3 + (i + 1)]; }
@@ -78,19 +82,36 @@ TEST(Coefficients, W1_SumToOneAndMatchTheMomentsUpToOrderTwo) {
 TEST(Coefficients, W6_StableUpToOneOverTheFastestComponent) {
   EXPECT_DOUBLE_EQ(largest_stable_nu({2, 1, 1}), 0.5);
   EXPECT_DOUBLE_EQ(largest_stable_nu({0.5, 0.25, -0.25}), 2);
-  EXPECT_THROW(dense_weights({1.01, 0, 0}), UsageError);
-  EXPECT_NO_THROW(dense_weights({1, -1, 1}));
+  const std::string reason = illegal(advection({1.01, 0, 0}));
+  EXPECT_NE(reason.find("nu = 1 is unstable"), std::string::npos) << reason;
+  EXPECT_NE(reason.find("--set nu=0.990099"), std::string::npos) << reason;
+  EXPECT_EQ(illegal(advection({1, -1, 1})), "");
+}
+
+TEST(Coefficients, W6_WithoutATimeStepTheLargestStableOneIsTaken) {
+  Choice c = advection({2, 1, 1});
+  EXPECT_NE(illegal(c), "");
+  c.set.erase("nu");
+  EXPECT_EQ(illegal(c), "");
+  EXPECT_DOUBLE_EQ(step_over_spacing(problem_of(c).parameters), 0.5);
+}
+
+TEST(Coefficients, AVelocityHasThreeNumbers) {
+  Choice c = advection({1, 1, 1});
+  c.set["velocity"] = std::vector<double>{1, 1};
+  EXPECT_NE(illegal(c).find("velocity of 3 numbers, not 2"), std::string::npos) << illegal(c);
 }
 
 TEST(Coefficients, StarWeightsMustFitTheStencil) {
   Choice c;
   c.app = "laplace2d";
   c.grid = {2, {8, 8, 1}, {true, true, false}};
-  AppParameters p;
-  p.weights = {1, 2, 3};
-  EXPECT_THROW(kernel_weights(c, p), UsageError);
-  p.weights = {0.1, 0.2, 0.3, 0.2, 0.1};
-  EXPECT_EQ(kernel_weights(c, p), p.weights);
+  c.set["weights"] = std::vector<double>{1, 2, 3};
+  EXPECT_NE(illegal(c).find("takes 5 weights, not 3"), std::string::npos) << illegal(c);
+  const std::vector<double> weights{0.1, 0.2, 0.3, 0.2, 0.1};
+  c.set["weights"] = weights;
+  EXPECT_EQ(illegal(c), "");
+  EXPECT_EQ(problem_of(c).parameters.reals("weights"), weights);
 }
 
 }  // namespace

@@ -6,12 +6,13 @@
 
 namespace haloscope::test {
 
-struct Problem {
-  const char *app, *form, *real;
+struct AppProblem {
+  const char *app, *form;
+  Real real;
   Index cells;
 };
 
-inline Choice choice_for(const Problem& p, bool periodic) {
+inline Choice choice_for(const AppProblem& p, bool periodic) {
   Choice c;
   c.app = p.app;
   c.form = p.form;

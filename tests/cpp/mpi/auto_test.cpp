@@ -1,9 +1,8 @@
 // Choosing a transport at run time: right halos before, during and after the decision, which is the same everywhere.
-#include "haloscope/transport/auto.hpp"
-
 #include "allocation_counter.hpp"
 #include "haloscope/error.hpp"
 #include "haloscope/haloscope.hpp"
+#include "haloscope/transport/automatic.hpp"
 #include "random_case.hpp"
 
 namespace haloscope::test {
@@ -19,7 +18,7 @@ std::vector<Case> forms() {
       c.transport = "auto";
       c.options = {"quick"};
       c.shared_fields = shared_fields;
-      if (emulated) c.nodes = emulated_nodes(world_size(), 2, "block");
+      if (emulated) c.nodes = emulated_nodes(world_size(), 2, Placement::block);
       list.push_back(c);
     }
   return list;
@@ -31,12 +30,12 @@ bool has_messages(const Rig& rig) { return !rig.plan.messages.empty(); }
 /// Exchanges that are more than enough for the decision to be in use.
 std::int64_t enough(Rig& rig, const Case& c) { return automatic(rig).deadline() + 3 * c.slots; }
 
-void expect_right(Rig& rig, int slot, int epoch) {
+void expect_halos(Rig& rig, int slot, int epoch) {
   EXPECT_EQ(rig.wrong_points(slot, epoch), 0) << "exchange " << epoch;
   EXPECT_TRUE(rig.fields.canaries_alive());
 }
 
-void check(const Case& c) {
+void check_auto(const Case& c) {
   SCOPED_TRACE(describe(c));
   Rig rig(c);
   const std::int64_t end = enough(rig, c);
@@ -44,7 +43,7 @@ void check(const Case& c) {
     const int slot = epoch % c.slots;
     rig.fill(slot, epoch);
     rig.exchange(slot);
-    expect_right(rig, slot, epoch);
+    expect_halos(rig, slot, epoch);
     EXPECT_EQ(rig.link->waiting_for(rig.in(0), slot), -1);
   }
   EXPECT_EQ(automatic(rig).chosen() >= 0, has_messages(rig)) << automatic(rig).report();
@@ -58,7 +57,7 @@ TEST(Auto, EveryGhostPointHoldsTheIdOfThePointItMirrorsWhateverHasBeenDecided) {
       Case c = random_case(random, form);
       c.threads = i == 0 && form.shared_fields ? 2 : 1;
       c.yield = true;  // a hundred exchanges each: not to depend on what else the machine does
-      check(c);
+      check_auto(c);
     }
 }
 
@@ -67,7 +66,7 @@ TEST(Auto, DelaysOfAnyRankAnywhereDoNotChangeTheHalos) {
   for (const Case& form : forms()) {
     Case c = random_case(random, form);
     c.delay_us = 100;
-    check(c);
+    check_auto(c);
   }
 }
 
@@ -85,12 +84,12 @@ TEST(Auto, WorksBetweenNodesWithSharedMemoryInsideThem) {
     for (int epoch = 0; epoch < 100; ++epoch) {
       rig.fill(epoch % c.slots, epoch);
       rig.exchange(epoch % c.slots);
-      expect_right(rig, epoch % c.slots, epoch);
+      expect_halos(rig, epoch % c.slots, epoch);
     }
   }
 }
 
-/// Candidates by the form and what becomes of them: losers are closed unless that is a collective call.
+/// Trials by the form and what becomes of them: losers are closed unless that is a collective call.
 TEST(Auto, TriesWhatIsPossibleKeepsOneOnAllRanksAndClosesTheOthers) {
   if (world_size() < 2) GTEST_SKIP() << "a lone rank has no message";
   for (const Case& form : forms())
@@ -148,7 +147,7 @@ TEST(Auto, BothSlotsCanBeInFlightAtOnceAllTheTime) {
           for (int slot : {0, 1}) rig.start(r, slot);
           for (int slot : {first, 1 - first}) rig.finish(r, slot);
         }
-        for (int slot : {0, 1}) expect_right(rig, slot, epoch + slot);
+        for (int slot : {0, 1}) expect_halos(rig, slot, epoch + slot);
       }
       EXPECT_EQ(automatic(rig).chosen() >= 0, has_messages(rig));
     }
@@ -170,7 +169,7 @@ TEST(Auto, LinkDestroyedInFlightCompletesItsMessagesAtAnyTime) {
       rig.link.reset();
       MPI_Barrier(MPI_COMM_WORLD);
     }
-    check(c);  // nothing is left over that could be mistaken for a later message
+    check_auto(c);  // nothing is left over that could be mistaken for a later message
   }
 }
 
@@ -205,10 +204,10 @@ class SlowLink final : public Link {
 std::unique_ptr<Rig> rig_of(const Case& c, const std::vector<int>& delays, int slow_rank) {
   auto rig = std::make_unique<Rig>(c);
   LinkContext context{MPI_COMM_WORLD, &rig->layout, &rig->plan, &rig->fields.views(), c.yield};
-  std::vector<Candidate> candidates;
+  std::vector<Trial> candidates;
   for (int us : delays)
     candidates.push_back({"late by " + std::to_string(us) + " us",
-                          std::make_unique<SlowLink>(find_transport("p2p").open(context, {}), slow_rank, us), true});
+                          std::make_unique<SlowLink>(open_transport("p2p", context, {}), slow_rank, us), true});
   rig->link = std::make_unique<AutoLink>(context, std::move(candidates), 2, "", slow_clock);
   return rig;
 }
@@ -223,7 +222,7 @@ Case ring() {
 }
 
 /// One slow rank is enough to lose, and it need not be the one that is first to know.
-TEST(Auto, KeepsTheCandidateWhoseSlowestRankIsFastest) {
+TEST(Auto, KeepsTheTrialWhoseSlowestRankIsFastest) {
   if (world_size() < 2) GTEST_SKIP() << "a lone rank has no message";
   const Case c = ring();
   for (int slow_rank : {0, world_size() - 1})
@@ -270,7 +269,7 @@ TEST(Auto, RanksThatNoMessageJoinsDoNotWaitForEachOther) {
     for (int epoch = 0; epoch < enough(rig, c); ++epoch) {
       rig.fill(epoch % 2, epoch);
       rig.exchange(epoch % 2);
-      expect_right(rig, epoch % 2, epoch);
+      expect_halos(rig, epoch % 2, epoch);
     }
     EXPECT_GE(automatic(rig).chosen(), 0);
     if (row == 0) MPI_Send(nullptr, 0, MPI_BYTE, other, 99, MPI_COMM_WORLD);
@@ -297,10 +296,10 @@ TEST(Auto, StartWaitsForNobodyWhoIsInAnotherExchange) {
 }
 
 TEST(Auto, BadRequestsAreRefusedWithTheReason) {
-  EXPECT_THROW(parse_strategy("ordered/auto:quik"), UsageError);
-  EXPECT_THROW(parse_strategy("ordered/auto+p2p"), UsageError);
-  EXPECT_EQ(to_string(parse_strategy("direct:merged/auto:quick")), "direct:merged/auto:quick");
-  EXPECT_NE(refused_single_messages(parse_strategy("ordered/auto")).find("timed as a whole"), std::string::npos);
+  EXPECT_THROW(Strategy("ordered/auto:quik"), UsageError);
+  EXPECT_THROW(Strategy("ordered/auto+p2p"), UsageError);
+  EXPECT_EQ(to_string(Strategy("direct:merged/auto:quick")), "direct:merged/auto:quick");
+  EXPECT_NE(refused_single_messages(Strategy("ordered/auto")).find("timed as a whole"), std::string::npos);
   EXPECT_TRUE(has(strategy_names(), "ordered/auto"));
 }
 

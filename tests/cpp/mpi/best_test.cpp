@@ -54,9 +54,9 @@ void expect_usable(const Grid<D>& grid, const FieldRef& field, const Best& found
 TEST(Best, IsTheSameOnAllRanksAndOnlyRankZeroAsks) {
   const Asked asked(answering);
   const Best found = best<double>(small_grid(), "machine.json", asked.options);
-  EXPECT_EQ(found.choice.strategy, "ordered/shared");
+  EXPECT_EQ(to_string(found.choice.strategy), "ordered/shared");
   EXPECT_EQ(found.equals.size(), 1u);
-  expect_same(found.choice.schedule + found.reason + std::to_string(found.time_s));
+  expect_same(found.choice.schedule->name + found.reason + std::to_string(found.time_s));
 }
 
 TEST(Best, AsksWhatGridAndFieldSay) {
@@ -119,7 +119,7 @@ TEST(Best, ErrorsAreThrownOnAllRanksAlike) {
 TEST(Best, TheModelsChoiceOpensOnAFieldMadeForIt) {
   const Grid<2> grid = small_grid();
   const Best found = best<double>(grid, toy_profile(), {.depths = {1, 2}});
-  expect_same(found.choice.strategy + found.choice.schedule + std::to_string(found.time_s));
+  expect_same(to_string(found.choice.strategy) + found.choice.schedule->name + std::to_string(found.time_s));
   const Field<double, 2> u(grid, {.halo = found.halo, .slots = 2, .memory = found.memory});
   expect_usable(grid, u, found);
 }

@@ -15,7 +15,7 @@ constexpr bool has_persistent = false;
 #endif
 
 /// Every form, from field memory and packed, that this MPI has.
-std::vector<Case> variants() {
+std::vector<Case> neighbor_variants() {
   std::vector<Case> list;
   for (const char* form : {"", "blocking", "persistent"})
     for (bool packed : {false, true}) {
@@ -35,7 +35,7 @@ TEST(Neighbor, EveryGhostPointHoldsTheIdOfThePointItMirrors) {
   std::mt19937 random(40 + world_size());
   const int rounds = world_size() <= 2 ? 20 : world_size() <= 4 ? 8 : 3;
   for (int i = 0; i < rounds && !HasFailure(); ++i)
-    for (const Case& variant : variants()) {
+    for (const Case& variant : neighbor_variants()) {
       Case c = random_case(random, variant);
       c.poll = c.poll && !blocking(c);  // the blocking form arrives in wait() only
       expect_right_halos(c);
@@ -45,7 +45,7 @@ TEST(Neighbor, EveryGhostPointHoldsTheIdOfThePointItMirrors) {
 TEST(Neighbor, DelaysOfAnyRankAnywhereDoNotChangeTheHalos) {
   std::mt19937 random(50 + world_size());
   for (int i = 0; i < (world_size() <= 4 ? 6 : 2); ++i)
-    for (const Case& variant : variants()) {
+    for (const Case& variant : neighbor_variants()) {
       Case c = random_case(random, variant);
       c.poll = false;
       c.delay_us = 400;
@@ -55,7 +55,7 @@ TEST(Neighbor, DelaysOfAnyRankAnywhereDoNotChangeTheHalos) {
 
 /// Two ranks, or rows of one: the low and the high neighbour are the same rank. Blocks must not be swapped.
 TEST(Neighbor, PeerThatIsSeveralNeighboursGetsEachBlockWhereItBelongs) {
-  for (const Case& variant : variants())
+  for (const Case& variant : neighbor_variants())
     for (int split : {0, 1, 2})
       for (Pattern pattern : {Pattern::ordered, Pattern::direct})
         for (bool merged : {false, true}) {
@@ -71,7 +71,7 @@ TEST(Neighbor, PeerThatIsSeveralNeighboursGetsEachBlockWhereItBelongs) {
 
 /// Ghosts on one side only of a grid with edges: the last rank only sends, the first only receives, the others both.
 TEST(Neighbor, RanksThatOnlySendOrOnlyReceiveKeepUp) {
-  for (const Case& variant : variants())
+  for (const Case& variant : neighbor_variants())
     for (int low : {0, 1})
       for (int delay_us : {0, 300}) {
         Case c = periodic_cube(0, variant);
@@ -84,7 +84,7 @@ TEST(Neighbor, RanksThatOnlySendOrOnlyReceiveKeepUp) {
 }
 
 TEST(Neighbor, ExchangesOfSeveralSlotsMayBeInFlightAndEndInAnyOrder) {
-  for (const Case& variant : variants()) {
+  for (const Case& variant : neighbor_variants()) {
     Case c = periodic_cube(0, variant);
     c.spec.pattern = Pattern::direct;
     c.slots = 3;
@@ -103,7 +103,7 @@ TEST(Neighbor, ExchangesOfSeveralSlotsMayBeInFlightAndEndInAnyOrder) {
 }
 
 TEST(Neighbor, LinkDestroyedInFlightCompletesItsMessages) {
-  for (const Case& variant : variants()) {
+  for (const Case& variant : neighbor_variants()) {
     Case c = periodic_cube(0, variant);
     Rig rig(c);
     rig.fill(0, 3);
@@ -114,7 +114,7 @@ TEST(Neighbor, LinkDestroyedInFlightCompletesItsMessages) {
 }
 
 TEST(Neighbor, SteadyStateAllocatesNothingOutsideMpi) {
-  for (const Case& variant : variants()) {
+  for (const Case& variant : neighbor_variants()) {
     Rig rig(periodic_cube(0, variant));
     for (int slot : {0, 1}) rig.exchange(slot);
     const std::int64_t before = allocations();
@@ -125,7 +125,7 @@ TEST(Neighbor, SteadyStateAllocatesNothingOutsideMpi) {
 
 TEST(Neighbor, PeerOfAnIncompleteRoundIsNamed) {
   if (world_size() < 2) GTEST_SKIP() << "needs a peer";
-  for (const Case& variant : variants()) {
+  for (const Case& variant : neighbor_variants()) {
     Case c = periodic_cube(0, variant);
     Rig rig(c);
     rig.fill(0, 0);

@@ -8,7 +8,7 @@ namespace {
 
 #ifdef HALOSCOPE_HAVE_PARTITIONED
 
-std::vector<Case> variants() {
+std::vector<Case> partitioned_variants() {
   std::vector<Case> list;
   for (const bool late : {false, true})
     for (const int threads : {1, 2, 3}) {
@@ -24,7 +24,7 @@ std::vector<Case> variants() {
 void check_random_exchanges(int rounds, int delay_us) {
   std::mt19937 random(60 + world_size() + delay_us);
   for (int i = 0; i < rounds && !testing::Test::HasFailure(); ++i)
-    for (const Case& variant : variants()) {
+    for (const Case& variant : partitioned_variants()) {
       Case c = random_case(random, variant);
       c.delay_us = delay_us;
       c.poll = c.poll && delay_us == 0;
@@ -34,7 +34,7 @@ void check_random_exchanges(int rounds, int delay_us) {
 
 /// Both ends know a peer by several messages, in rounds or at once, in two slots.
 void check_periodic_cubes() {
-  for (const Case& variant : variants())
+  for (const Case& variant : partitioned_variants())
     for (int split : {0, 1, 2})
       for (Pattern pattern : {Pattern::ordered, Pattern::direct}) {
         if (world_size() > 4 && split != 1) continue;  // oversubscribed: keep it short
@@ -47,7 +47,7 @@ void check_periodic_cubes() {
 }
 
 void check_two_slots_in_flight() {
-  for (const Case& variant : variants()) {
+  for (const Case& variant : partitioned_variants()) {
     Case c = periodic_cube(0, variant);
     c.spec.pattern = Pattern::direct;
     SCOPED_TRACE(describe(c));
@@ -72,7 +72,7 @@ TEST(Partitioned, PeerThatIsSeveralNeighboursGetsEachBlockWhereItBelongs) { chec
 TEST(Partitioned, ExchangesOfTwoSlotsMayBeInFlightAndEndInAnyOrder) { check_two_slots_in_flight(); }
 
 TEST(Partitioned, LinkDestroyedInFlightCompletesItsMessages) {
-  for (const Case& variant : variants()) {
+  for (const Case& variant : partitioned_variants()) {
     const Case c = periodic_cube(0, variant);
     Rig rig(c);
     rig.fill(0, 3);
@@ -83,7 +83,7 @@ TEST(Partitioned, LinkDestroyedInFlightCompletesItsMessages) {
 }
 
 TEST(Partitioned, SteadyStateAllocatesNothingOutsideMpi) {
-  for (const Case& variant : variants()) {
+  for (const Case& variant : partitioned_variants()) {
     Rig rig(periodic_cube(0, variant));
     for (int slot : {0, 1}) rig.exchange(slot);
     const std::int64_t before = allocations();

@@ -5,9 +5,9 @@
 #include <cmath>
 #include <numbers>
 
+#include "haloscope/apps/poisson2d/work_meter.hpp"
 #include "haloscope/error.hpp"
 #include "haloscope/rank/watch/inject.hpp"
-#include "haloscope/residuum/residuum.hpp"
 #include "link_rig.hpp"
 #include "pmpi_counter.hpp"
 #include "poisson_rig.hpp"
@@ -18,46 +18,44 @@ namespace {
 using namespace test;
 
 TEST(Poisson, SB3_JacobiStopsWhereTheSequentialProgramStops) {
-  const Choice c = choice_of("jacobi", world_size() <= 2 ? 4 : 1);
-  const AppParameters p = start_from("zero");
+  const Choice c = start_from(choice_of("jacobi", world_size() <= 2 ? 4 : 1), "zero");
   for (double precision : {5e-2, 8e-3, 3e-3})
     for (const char* scheme : {"deferred", "allreduce"}) {
-      Sequential expected(c, p);
+      Sequential expected(c);
       std::int64_t count = 1;
-      double residuum = expected.iterate();
-      for (; residuum >= precision; ++count) residuum = expected.iterate();
-      const Solved s = solve(c, p, {100000, precision, scheme});
-      EXPECT_EQ(s.result.iterations, count) << scheme << " " << precision;
-      EXPECT_EQ(s.result.residuum, residuum) << scheme << " " << precision;
-      EXPECT_TRUE(s.result.reached);
-      expect_same_field(*s.simulation, expected, scheme);
+      double residual = expected.iterate();
+      for (; residual >= precision; ++count) residual = expected.iterate();
+      const Solved s = solve(until(c, precision, scheme), 100000);
+      EXPECT_EQ(s.progress.steps, count) << scheme << " " << precision;
+      EXPECT_EQ(s.residual, residual) << scheme << " " << precision;
+      EXPECT_TRUE(s.progress.enough);
+      expect_same_field(*s.run, expected, scheme);
     }
 }
 
 /// Gauss-Seidel to a precision: every rank ends with the field of iteration k', not far beyond the sequential k.
-void expect_pipeline_stop(const Choice& c, const std::string& scheme, double precision,
-                          SimulationOptions options = {}) {
-  const AppParameters p = start_from("zero");
-  Sequential expected(c, p);
+void expect_pipeline_stop(const Choice& choice, const std::string& scheme, double precision,
+                          const RunnerOptions& options = {}) {
+  const Choice c = start_from(choice, "zero");
+  Sequential expected(c);
   std::int64_t sequential = 1;
-  double residuum = expected.iterate();
-  for (; residuum >= precision; ++sequential) residuum = expected.iterate();
-  const Solved s = solve(c, p, {100000, precision, scheme}, options);
-  EXPECT_GE(s.result.iterations, sequential) << scheme;
-  EXPECT_LE(s.result.iterations, sequential + 2 * (world_size() - 1) + 2) << scheme;
-  EXPECT_TRUE(s.result.reached);
-  for (std::int64_t k = sequential; k < s.result.iterations; ++k) residuum = expected.iterate();
-  EXPECT_EQ(s.result.residuum, residuum) << scheme << " after " << s.result.iterations;
-  expect_same_field(*s.simulation, expected, scheme);
+  double residual = expected.iterate();
+  for (; residual >= precision; ++sequential) residual = expected.iterate();
+  const Solved s = solve(until(c, precision, scheme), 100000, options);
+  EXPECT_GE(s.progress.steps, sequential) << scheme;
+  EXPECT_LE(s.progress.steps, sequential + 2 * (world_size() - 1) + 2) << scheme;
+  EXPECT_TRUE(s.progress.enough);
+  for (std::int64_t k = sequential; k < s.progress.steps; ++k) residual = expected.iterate();
+  EXPECT_EQ(s.residual, residual) << scheme << " after " << s.progress.steps;
+  expect_same_field(*s.run, expected, scheme);
 }
 
 TEST(Poisson, SB4_SD1_SD2_SD3_EverySchemeStopsThePipelineInOneIteration) {
-  for (const auto& scheme : residuum_schemes())
-    if (scheme.open)
-      for (double precision : {3e-2, 5e-3}) expect_pipeline_stop(choice_of("gauss-seidel", 1), scheme.name, precision);
+  for (const auto& scheme : reduction_schemes())
+    for (double precision : {3e-2, 5e-3}) expect_pipeline_stop(choice_of("gauss-seidel", 1), scheme.name, precision);
 }
 
-TEST(Poisson, SE5_LinksInSharedMemoryGoWithResiduaInMessages) {
+TEST(Poisson, SE5_LinksInSharedMemoryGoWithResidualsInMessages) {
   for (const char* strategy : {"ordered/shared", "ordered/shared:packed", "ordered/shared+rma-lockall"})
     for (const char* scheme : {"chain", "all-to-last"}) {
       Choice c = choice_of("gauss-seidel", 1);
@@ -68,33 +66,32 @@ TEST(Poisson, SE5_LinksInSharedMemoryGoWithResiduaInMessages) {
 
 TEST(Poisson, SB4_TheStopHoldsUnderDelaysOfAnyRank) {
   for (int slow = 0; slow < world_size(); ++slow)
-    for (const auto& scheme : residuum_schemes()) {
-      if (!scheme.open || world_size() > 7 || (world_size() > 4 && scheme.name != "chain")) continue;
+    for (const auto& scheme : reduction_schemes()) {
+      if (world_size() > 7 || (world_size() > 4 && scheme.name != "chain")) continue;
       Fault fault = Fault::parse("delay:rank=0,step=-1,seconds=0.001,op=sweep");
-      SimulationOptions options;
-      if (world_rank() == slow) options.runner.injection = {&Fault::before, &fault};
+      RunnerOptions options;
+      if (world_rank() == slow) options.injection = {&Fault::before, &fault};
       expect_pipeline_stop(choice_of("gauss-seidel", 0), scheme.name, 1e-2, options);
     }
 }
 
 TEST(Poisson, SD3_SlotsAreReusedSafelyOverManyIterations) {
   const std::int64_t iterations = 4 * world_size() + 9;
-  const Choice c = choice_of("gauss-seidel", 1);
-  const AppParameters p = start_from("random");
-  Sequential expected(c, p);
-  const double residuum = expected.residuum_after(iterations);
-  const Solved s = solve(c, p, {iterations, 1e-300, "accumulate"});  // never reached: every iteration's is collected
-  EXPECT_EQ(s.result.iterations, iterations);
-  EXPECT_EQ(s.result.residuum, residuum);
-  EXPECT_FALSE(s.result.reached);
-  expect_same_field(*s.simulation, expected, "accumulate");
+  const Choice c = start_from(choice_of("gauss-seidel", 1), "random");
+  Sequential expected(c);
+  const double residual = expected.residual_after(iterations);
+  const Solved s = solve(until(c, 1e-300, "accumulate"), iterations);  // never reached: every iteration's is collected
+  EXPECT_EQ(s.progress.steps, iterations);
+  EXPECT_EQ(s.residual, residual);
+  EXPECT_FALSE(s.progress.enough);
+  expect_same_field(*s.run, expected, "accumulate");
 }
 
 TEST(Poisson, SD2_TheChainSendsOneMessagePerRankAndIteration) {
-  const Choice c = choice_of("gauss-seidel", 1);
+  const Choice c = start_from(choice_of("gauss-seidel", 1), "random");
   const auto messages = [&](std::int64_t iterations, double precision) {
     test::sent() = {};
-    solve(c, start_from("random"), {iterations, precision, "chain"});
+    solve(until(c, precision, "chain"), iterations);
     return test::sent().messages;
   };
   const std::int64_t without = messages(30, 0) - messages(10, 0);
@@ -122,15 +119,15 @@ struct FollowedByTheLast {
 TEST(Poisson, SB2_RanksAreInDifferentIterationsAtOneTime) {
   if (world_size() == 1) GTEST_SKIP() << "one rank has nobody to be ahead of";
   FollowedByTheLast followed;
-  SimulationOptions options;
-  options.runner.trace_events = 100000;
-  options.runner.injection = {&FollowedByTheLast::before, &followed};
-  const Solved s = solve(choice_of("gauss-seidel", 1), start_from("random"), {8, 0, ""}, options);
+  RunnerOptions options;
+  options.trace_events = 100000;
+  options.injection = {&FollowedByTheLast::before, &followed};
+  const Solved s = solve(start_from(choice_of("gauss-seidel", 1), "random"), 8, options);
   if (world_rank() == world_size() - 1) {
     EXPECT_EQ(followed.held, 7);
   }
   std::vector<double> begin(8, 1e300);  // of this rank's first sweep of each iteration
-  for (const Runner* runner : s.simulation->runners())
+  for (const Runner* runner : s.run->runners())
     for (const TraceEvent& e : runner->trace())
       if (runner->program().ops[e.op].kind == OpKind::sweep) begin[e.step] = std::min(begin[e.step], e.begin_s);
   std::vector<double> all(8 * world_size());
@@ -183,7 +180,7 @@ struct Reference {
   std::int64_t interlines;
   int function;
   std::int64_t iterations;
-  double precision, residuum;
+  double precision, residual;
   bool slow;
 };
 
@@ -217,15 +214,15 @@ TEST(Poisson, SA3_SA5_ReferenceValuesToSevenDigits) {
     if ((v.slow && world_size() > 2) || (v.interlines == 0 && world_size() > 7)) continue;
     const Choice c = choice_of(v.method, v.interlines);
     const std::int64_t limit = v.precision > 0 ? 200000 : v.iterations;
-    const Solved s = solve(c, start_from("zero", v.function), {limit, v.precision, ""});
+    const Solved s = solve(until(start_from(c, "zero", v.function), v.precision, ""), limit);
     const bool exact = v.precision == 0 || c.form == "jacobi" || world_size() == 1;
     if (exact) {
-      EXPECT_EQ(s.result.iterations, v.iterations) << v.method << " " << v.interlines;
-      EXPECT_NEAR(s.result.residuum, v.residuum, 0.6e-6 * v.residuum) << v.method << " " << v.interlines;
+      EXPECT_EQ(s.progress.steps, v.iterations) << v.method << " " << v.interlines;
+      EXPECT_NEAR(s.residual, v.residual, 0.6e-6 * v.residual) << v.method << " " << v.interlines;
     } else {
-      EXPECT_GE(s.result.iterations, v.iterations);
-      EXPECT_LE(s.result.iterations, v.iterations + 2 * (world_size() - 1) + 2);
-      EXPECT_LT(s.result.residuum, v.precision);
+      EXPECT_GE(s.progress.steps, v.iterations);
+      EXPECT_LE(s.progress.steps, v.iterations + 2 * (world_size() - 1) + 2);
+      EXPECT_LT(s.residual, v.precision);
     }
   }
 }
@@ -237,13 +234,13 @@ TEST(Poisson, SA2_Function2ConvergesToTheExactSolution) {
     double error;
   } cases[] = {{"jacobi", 9.05e-5}, {"gauss-seidel", 9.84e-5}};
   for (const auto& one : cases) {
-    const Solved s = solve(choice_of(one.method, 10), start_from("zero", 2), {200000, 1e-8, ""});
-    const Box owned = s.simulation->layout().owned(world_rank());
+    const Solved s = solve(until(start_from(choice_of(one.method, 10), "zero", 2), 1e-8, ""), 200000);
+    const Box owned = s.run->layout().owned(world_rank());
     double worst = 0;
     const double h = 1.0 / 88;
     for (std::int64_t y = owned.lo[1]; y < owned.hi[1]; ++y)
       for (std::int64_t x = owned.lo[0]; x < owned.hi[0]; ++x)
-        worst = std::max(worst, std::abs(s.simulation->value({x - owned.lo[0], y - owned.lo[1], 0}) -
+        worst = std::max(worst, std::abs(s.run->value({x - owned.lo[0], y - owned.lo[1], 0}) -
                                          std::sin(std::numbers::pi * h * static_cast<double>(x + 1)) *
                                              std::sin(std::numbers::pi * h * static_cast<double>(y + 1))));
     MPI_Allreduce(MPI_IN_PLACE, &worst, 1, MPI_DOUBLE, MPI_MAX, MPI_COMM_WORLD);
@@ -252,24 +249,23 @@ TEST(Poisson, SA2_Function2ConvergesToTheExactSolution) {
   }
 }
 
-TEST(Poisson, SH3_FlushToZeroLeavesTheResiduumAndMovesTheFieldByLessThan1e300) {
+TEST(Poisson, SH3_FlushToZeroLeavesTheResidualAndMovesTheFieldByLessThan1e300) {
   if (world_size() > 2) GTEST_SKIP() << "a large grid: left to few ranks";
   for (const std::string method : {"jacobi", "gauss-seidel"}) {
     // Each point further is a quarter: subnormal numbers are 512 points and more from the border. Jacobi gets one point
     // further in an iteration, Gauss-Seidel a whole line.
-    const Choice c = choice_of(method, 140);
+    const Choice c = start_from(choice_of(method, 140), "zero");
     const std::int64_t iterations = method == "jacobi" ? 530 : 10;
-    SimulationOptions flushed;
-    flushed.flush_to_zero = true;
-    const Solved usual = solve(c, start_from("zero"), {iterations, 0, ""});
-    const Solved zero = solve(c, start_from("zero"), {iterations, 0, ""}, flushed);
-    EXPECT_EQ(usual.result.residuum, zero.result.residuum) << method;
+    Choice flushed = c;
+    flushed.ftz = true;
+    const Solved usual = solve(c, iterations), zero = solve(flushed, iterations);
+    EXPECT_EQ(usual.residual, zero.residual) << method;
     double worst = 0;
     std::int64_t subnormal = 0, left = 0;
-    const Box all = usual.simulation->plan().owned(0);
+    const Box all = usual.run->plan().owned(0);
     for (std::int64_t y = 0; y < all.hi[1]; ++y)
       for (std::int64_t x = 0; x < all.hi[0]; ++x) {
-        const double a = usual.simulation->value({x, y, 0}), b = zero.simulation->value({x, y, 0});
+        const double a = usual.run->value({x, y, 0}), b = zero.run->value({x, y, 0});
         worst = std::max(worst, std::abs(a - b));
         subnormal += std::fpclassify(a) == FP_SUBNORMAL;
         left += std::fpclassify(b) == FP_SUBNORMAL;
@@ -284,11 +280,10 @@ TEST(Poisson, SH3_FlushToZeroLeavesTheResiduumAndMovesTheFieldByLessThan1e300) {
 TEST(Poisson, PrecisionWithDeepHalosIsRefusedWithTheReason) {
   Choice c = choice_of("jacobi", 3);
   c.depth = 2;
-  EXPECT_NE(illegal_goal(c, {100, 1e-4, ""}).find("--depth 1"), std::string::npos);
-  EXPECT_EQ(illegal_goal(c, {100, 0, ""}), "");
-  EXPECT_NE(illegal_goal(choice_of("jacobi", 3), {100, 1e-4, "chain"}).find("Jacobi"), std::string::npos);
-  EXPECT_NE(illegal_goal(choice_of("gauss-seidel", 3), {100, 1e-4, "allreduce"}).find("Gauss-Seidel"),
-            std::string::npos);
+  EXPECT_NE(illegal(until(c, 1e-4, "")).find("--depth 1"), std::string::npos) << illegal(until(c, 1e-4, ""));
+  EXPECT_EQ(illegal(until(c, 0, "")), "");
+  EXPECT_NE(illegal(until(choice_of("jacobi", 3), 1e-4, "chain")).find("Jacobi"), std::string::npos);
+  EXPECT_NE(illegal(until(choice_of("gauss-seidel", 3), 1e-4, "allreduce")).find("Gauss-Seidel"), std::string::npos);
 }
 
 }  // namespace

@@ -10,7 +10,8 @@
 #include <utility>
 #include <vector>
 
-#include "haloscope/run/poisson.hpp"
+#include "haloscope/apps/poisson2d/problem.hpp"
+#include "haloscope/run/run.hpp"
 #include "link_rig.hpp"
 
 namespace haloscope::test {
@@ -25,11 +26,17 @@ inline Choice choice_of(const std::string& method, std::int64_t interlines) {
   return c;
 }
 
-inline AppParameters start_from(const std::string& initial, int function = 1) {
-  AppParameters p;
-  p.initial = initial;
-  p.function = function;
-  return p;
+inline Choice start_from(Choice c, const char* initial, int function = 1) {
+  c.set["initial"] = initial;
+  c.set["function"] = std::int64_t{function};
+  return c;
+}
+
+/// Until the residual is below `precision`; how it is found is a scheme's name.
+inline Choice until(Choice c, double precision, const std::string& scheme) {
+  c.set["precision"] = precision;
+  c.set["residual"] = scheme;
+  return c;
 }
 
 /// The whole matrix of one rank, by the plain loops alone.
@@ -39,29 +46,31 @@ struct Sequential {
   std::vector<double> now, before, rows, columns;
   bool in_place;
 
-  Sequential(const Choice& c, const AppParameters& p)
-      : problem(poisson_problem(c, p)),
-        row(problem.lines()),
-        rows(problem.row_factors()),
-        columns(problem.column_factors()),
-        in_place(c.form == "gauss-seidel") {
+  explicit Sequential(const Choice& c) : in_place(c.form == "gauss-seidel") {
+    const haloscope::Problem asked = problem_of(c);
+    problem = {(c.grid.cells[0] - 7) / 8, static_cast<int>(asked.parameters.integer("function"))};
+    row = problem.lines();
+    rows = problem.row_factors();
+    columns = problem.column_factors();
+    const auto value = initial_values(find_app(c.app), asked, 0, Box{{0, 0, 0}, c.grid.cells});
     for (std::int64_t y = 0; y < row; ++y)
-      for (std::int64_t x = 0; x < row; ++x) now.push_back(initial_value(c, p, {x - 1, y - 1, 0}));
+      for (std::int64_t x = 0; x < row; ++x) now.push_back(value({x - 1, y - 1, 0}));
     before = now;
   }
   double iterate() {
     if (!in_place) std::swap(now, before);
-    PoissonArgs a;
+    double residual = 0;
+    KernelArgs a;
     a.in = before.data();
     a.out = now.data();
     a.row = row;
     a.region = {{1, 1, 0}, {row - 1, row - 1, 1}};
-    a.residuum = true;
+    a.change = &residual;
     if (!rows.empty()) a.row_factor = rows.data();
     if (!columns.empty()) a.column_factor = columns.data();
     return in_place ? gauss_seidel_plain(a) : jacobi_plain(a);
   }
-  double residuum_after(std::int64_t iterations) {
+  double residual_after(std::int64_t iterations) {
     double r = 0;
     for (std::int64_t k = 0; k < iterations; ++k) r = iterate();
     return r;
@@ -69,38 +78,43 @@ struct Sequential {
   double at(std::int64_t line, std::int64_t column) const { return now[static_cast<std::size_t>(line * row + column)]; }
 };
 
-inline void expect_same_field(const Simulation& simulation, const Sequential& expected, const std::string& what) {
-  const Box owned = simulation.layout().owned(world_rank());
+inline void expect_same_field(const Run& run, const Sequential& expected, const std::string& what) {
+  const Box owned = run.layout().owned(world_rank());
   std::int64_t wrong = 0;
   for (std::int64_t y = owned.lo[1]; y < owned.hi[1]; ++y)
     for (std::int64_t x = owned.lo[0]; x < owned.hi[0]; ++x)
-      wrong += simulation.value({x - owned.lo[0], y - owned.lo[1], 0}) != expected.at(y + 1, x + 1);
+      wrong += run.value({x - owned.lo[0], y - owned.lo[1], 0}) != expected.at(y + 1, x + 1);
   EXPECT_EQ(wrong, 0) << what;
 }
 
 struct Solved {
-  PoissonResult result;
-  std::unique_ptr<Simulation> simulation;
+  Progress progress;
+  double residual = 0;  ///< of the last iteration, over all ranks
+  std::unique_ptr<Run> run;
 };
 
-inline Solved solve(const Choice& c, const AppParameters& p, const PoissonGoal& goal, SimulationOptions options = {}) {
-  Solved s{{}, std::make_unique<Simulation>(MPI_COMM_WORLD, c, p, options)};
-  PoissonSolver solver(MPI_COMM_WORLD, *s.simulation, c, goal);
-  s.simulation->initialise();
-  s.result = solver.solve();
+/// So many iterations, or fewer where a precision ends them.
+inline Solved solve(const Choice& c, std::int64_t iterations, const RunnerOptions& options = {}) {
+  Solved s;
+  s.run = std::make_unique<Run>(MPI_COMM_WORLD, c, options);
+  s.run->initialise();
+  s.progress = s.run->advance(iterations);
+  s.residual = s.run->reduced(0, 0)[0];
   return s;
 }
 
-/// Iteration mode on random data: same bytes and residuum as the sequential loop.
-inline void expect_sequential(const Choice& c, std::int64_t iterations, int function, SimulationOptions options = {}) {
-  const AppParameters p = start_from("random", function);
-  Sequential expected(c, p);
-  const double residuum = expected.residuum_after(iterations);
-  const Solved s = solve(c, p, {iterations, 0, ""}, options);
-  const std::string what = c.form + " " + c.strategy + " " + c.schedule + " function " + std::to_string(function);
-  EXPECT_EQ(s.result.residuum, residuum) << what;
-  expect_same_field(*s.simulation, expected, what);
-  EXPECT_TRUE(s.simulation->canaries_alive());
+/// Iteration mode on random data: same bytes and residual as the sequential loop.
+inline void expect_sequential(const Choice& choice, std::int64_t iterations, int function,
+                              const RunnerOptions& options = {}) {
+  const Choice c = start_from(choice, "random", function);
+  Sequential expected(c);
+  const double residual = expected.residual_after(iterations);
+  const Solved s = solve(c, iterations, options);
+  const std::string what =
+      c.form + " " + to_string(c.strategy) + " " + c.schedule->name + " function " + std::to_string(function);
+  EXPECT_EQ(s.residual, residual) << what;
+  expect_same_field(*s.run, expected, what);
+  EXPECT_TRUE(s.run->canaries_alive());
 }
 
 }  // namespace haloscope::test

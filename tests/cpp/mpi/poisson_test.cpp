@@ -1,4 +1,4 @@
-// poisson2d in iteration mode: bytes and residua of the plain sequential loops, over every way to move lines.
+// poisson2d in iteration mode: bytes and residuals of the plain sequential loops, over every way to move lines.
 #include <gtest/gtest.h>
 #include <mpi.h>
 
@@ -6,7 +6,6 @@
 
 #include "haloscope/error.hpp"
 #include "haloscope/rank/watch/inject.hpp"
-#include "haloscope/residuum/residuum.hpp"
 #include "link_rig.hpp"
 #include "pmpi_counter.hpp"
 #include "poisson_rig.hpp"
@@ -32,13 +31,13 @@ TEST(Poisson, SB1_SC1_SC2_SC3_SC4_EveryLegalStrategyScheduleAndDepthGivesTheByte
   const int stride = thorough() || world_size() == 1 ? 1 : world_size() <= 4 ? 7 : 31;
   int number = 0, ran = 0;
   for (const auto& strategy : strategy_names())
-    for (const auto& schedule : schedule_names())
+    for (const Schedule* schedule : schedules())
       for (int depth : {1, 2}) {
         Choice c = choice_of("jacobi", 2);
         c.strategy = strategy;
-        c.schedule = schedule;
+        c.schedule = schedule->name;
         c.depth = depth;
-        c.threads = schedule == "comm-thread" ? 2 : 1;
+        c.threads = schedule->name == "comm-thread" ? 2 : 1;
         if (!illegal(c).empty() || number++ % stride != 0) continue;
         try {
           expect_sequential(c, 5, 2);
@@ -52,16 +51,16 @@ TEST(Poisson, SB1_SC1_SC2_SC3_SC4_EveryLegalStrategyScheduleAndDepthGivesTheByte
 
 TEST(Poisson, SB1_JacobiOnA2dProcessGridGivesTheSameBytes) {
   Choice c = choice_of("jacobi", 2);
-  c.process_grid = "valen";
+  c.process_grid = "square";
   expect_sequential(c, 9, 1);
   expect_sequential(c, 9, 2);
 }
 
-TEST(Poisson, JacobiWithDeepHalosGivesTheSameBytesAndResiduum) {
+TEST(Poisson, JacobiWithDeepHalosGivesTheSameBytesAndResidual) {
   Choice c = choice_of("jacobi", 3);
   c.depth = 2;
-  for (const char* region : {"full", "shrink"}) {
-    c.region = region;
+  for (Substeps substeps : {Substeps::full, Substeps::shrink}) {
+    c.substeps = substeps;
     expect_sequential(c, 7, 2);
   }
 }
@@ -106,8 +105,8 @@ TEST(Poisson, SC6_SC7_DelaysDoNotBreakTheReadinessOfLines) {
   for (const char* strategy : {"ordered/rma-lock:get,flag", "ordered/rma-lock:get,message", "ordered/shared"})
     for (int slow = 0; slow < std::min(world_size(), 4); ++slow) {
       Fault fault = Fault::parse("delay:rank=0,step=-1,seconds=0.001,op=sweep");
-      SimulationOptions options;
-      if (world_rank() == slow) options.runner.injection = {&Fault::before, &fault};
+      RunnerOptions options;
+      if (world_rank() == slow) options.injection = {&Fault::before, &fault};
       Choice c = choice_of("gauss-seidel", 1);
       c.strategy = strategy;
       expect_sequential(c, 4, 1, options);
@@ -120,7 +119,7 @@ TEST(Poisson, SC5_SC8_ThePipelineOverOneSidedLinesNeedsNoMessageAndNoCollective)
     c.strategy = strategy;
     test::sent() = {};
     test::calls() = {};
-    solve(c, start_from("random"), {iterations, 0, ""});
+    solve(start_from(c, "random"), iterations);
     return std::pair(test::sent().messages, test::calls());
   };
   const auto few = count("ordered/rma-pscw:per-message", 10), many = count("ordered/rma-pscw:per-message", 30);
@@ -143,8 +142,8 @@ TEST(Poisson, SA6_RanksOfOneLineKeepTheOrder) {
 TEST(Poisson, SB2_DelaysOfAnyRankDoNotChangeTheBytes) {
   for (int slow = 0; slow < world_size(); ++slow) {
     Fault fault = Fault::parse("delay:rank=0,step=-1,seconds=0.002");
-    SimulationOptions options;
-    if (world_rank() == slow) options.runner.injection = {&Fault::before, &fault};
+    RunnerOptions options;
+    if (world_rank() == slow) options.injection = {&Fault::before, &fault};
     expect_sequential(choice_of("gauss-seidel", 1), 3, 1, options);
   }
 }

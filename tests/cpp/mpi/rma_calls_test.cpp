@@ -118,7 +118,7 @@ TEST(RmaLockAll, SC9_RequestBasedGetsRunUnderLockAllAndNeverBetweenFences) {
   EXPECT_EQ(loop(&Calls::request_gets), world_size() > 1 ? 2 * exchanges : 0);
   EXPECT_EQ(loop(&Calls::gets) + loop(&Calls::puts) + loop(&Calls::fences), 0);
   try {
-    parse_strategy("ordered/rma-fence:rget");
+    Strategy("ordered/rma-fence:rget");
     FAIL() << "accepted";
   } catch (const UsageError& error) {
     EXPECT_NE(std::string(error.what()).find("rma-lockall:rget"), std::string::npos) << error.what();

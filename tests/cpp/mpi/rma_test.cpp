@@ -154,7 +154,7 @@ TEST(RmaPipeline, SC4_SC8_SC9_SingleMessagesCarryTheLineOfTheirIteration) {
 }
 
 TEST(RmaPipeline, TransportsThatCannotMoveSingleMessagesSayWhatCan) {
-  const auto refusal = [](const char* strategy) { return refused_single_messages(parse_strategy(strategy)); };
+  const auto refusal = [](const char* strategy) { return refused_single_messages(Strategy(strategy)); };
   EXPECT_NE(refusal("ordered/rma-fence").find("rma-pscw:per-message"), std::string::npos);
   EXPECT_NE(refusal("ordered/rma-pscw").find("add option 'per-message'"), std::string::npos);
   for (const char* fine : {"ordered/rma-pscw:per-message", "ordered/rma-lock", "direct/rma-lockall:rget"})
@@ -267,7 +267,7 @@ TEST(RmaFence, SC1_SC2_RanksThatOnlySendOrOnlyReceiveInARoundTakePart) {
 
 std::string refusal(const std::string& strategy) {
   try {
-    parse_strategy(strategy);
+    Strategy{strategy};
   } catch (const UsageError& error) {
     return error.what();
   }

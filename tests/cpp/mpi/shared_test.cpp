@@ -2,6 +2,7 @@
 #include <cstdlib>
 
 #include "allocation_counter.hpp"
+#include "haloscope/comm/shared_memory.hpp"
 #include "haloscope/error.hpp"
 #include "haloscope/haloscope.hpp"
 #include "haloscope/run/run.hpp"
@@ -14,10 +15,10 @@ namespace {
 std::vector<int> node_counts() { return world_size() > 1 ? std::vector<int>{0, 2} : std::vector<int>{0}; }
 
 /// Every form of shared memory; between nodes, where there are several, `between`.
-std::vector<Case> forms(int nodes, const std::string& placement = "block", const std::string& between = "p2p",
+std::vector<Case> forms(int nodes, Placement placement = Placement::block, const std::string& between = "p2p",
                         const std::vector<std::string>& between_options = {}) {
   std::vector<Case> list;
-  for (const char* mode : {"direct", "pull", "packed", "fence"}) {
+  for (const char* mode : {"push", "pull", "packed", "fence"}) {
     Case c;
     c.transport = "shared";
     c.options = {mode};
@@ -82,7 +83,7 @@ TEST(Shared, SE2_EmulatedNodesSendOnlyAcrossTheirBorders) {
   std::mt19937 random(70 + world_size());
   const int rounds = world_size() <= 2 ? 8 : world_size() <= 4 ? 3 : 1;
   for (int nodes = 1; nodes <= std::min(3, world_size()); ++nodes)
-    for (const char* placement : {"block", "round-robin"})
+    for (Placement placement : {Placement::block, Placement::round_robin})
       for (int i = 0; i < rounds && !HasFailure(); ++i)
         for (const Case& form : forms(nodes, placement)) {
           Case c = random_case(random, form);
@@ -94,10 +95,10 @@ TEST(Shared, SE2_EmulatedNodesSendOnlyAcrossTheirBorders) {
 TEST(Shared, SE3_AnyTransportOfTheBuildWorksBetweenNodes) {
   if (world_size() < 2) GTEST_SKIP() << "needs 2 nodes";
   std::mt19937 random(80 + world_size());
-  for (const TransportTraits& transport : transport_traits()) {
-    if (transport.device) continue;  // for fields in other memory
-    if (transport.name == "shared" || HasFailure()) continue;
-    for (const Case& form : forms(2, "block", transport.name)) {
+  for (const TransportTraits* transport : transport_traits()) {
+    if (transport->device || transport->name == "reference") continue;  // for other memory, for all halos at once
+    if (transport->name == "shared" || HasFailure()) continue;
+    for (const Case& form : forms(2, Placement::block, transport->name)) {
       Case c = random_case(random, form);
       c.poll = false;
       try {
@@ -252,11 +253,10 @@ TEST(Shared, NeighboursOnOtherNodesAreRefusedWithTheRemedy) {
   EXPECT_NE(illegal(choice).find("cannot be split"), std::string::npos);
 }
 
-/// Sets an environment variable as long as it lives.
-struct Setting {
-  Setting(const char* name, const std::string& value) : name_(name) { setenv(name, value.c_str(), 1); }
-  ~Setting() { unsetenv(name_); }
-  const char* name_;
+/// Grants shared memory up to a number of bytes as long as it lives.
+struct Cap {
+  explicit Cap(std::int64_t bytes) { cap_shared_memory(bytes); }
+  ~Cap() { cap_shared_memory(std::int64_t{1} << 62); }
 };
 
 TEST(Shared, SE6_TooLittleSharedMemoryIsAClearErrorBeforeTheRun) {
@@ -266,21 +266,18 @@ TEST(Shared, SE6_TooLittleSharedMemoryIsAClearErrorBeforeTheRun) {
   choice.ranks = world_size();
   choice.process_grid = std::to_string(world_size()) + "x1x1";  // every page has cells that a neighbour reaches
   choice.strategy = "ordered/shared";
-  AppParameters parameters;
-  parameters.initial = "random";
-  const Setting limit("HALOSCOPE_SHARED_LIMIT", "3000000");
+  const Cap cap(3000000);
   std::string said;
   try {
-    Simulation simulation(MPI_COMM_WORLD, choice, parameters, {});
+    haloscope::Run run(MPI_COMM_WORLD, choice);
   } catch (const Error& error) {
     EXPECT_EQ(error.exit_code(), Exit::failed);
     said = error.what();
   }
-  EXPECT_NE(said.find("of HALOSCOPE_SHARED_LIMIT"), std::string::npos) << said;
   EXPECT_NE(said.find("only 3000000 are left"), std::string::npos) << said;
   EXPECT_EQ(shared_bytes(), 0);
   choice.strategy = "ordered/shared:packed";  // needs far less
-  Simulation(MPI_COMM_WORLD, choice, parameters, {}).initialise();
+  haloscope::Run(MPI_COMM_WORLD, choice).initialise();
 }
 
 TEST(Shared, SE6_MoreThanTheFileSystemHasIsRefusedToo) {
@@ -354,9 +351,10 @@ TEST(SharedMemory, OnlyLayersNextToOtherRanksAreShared) {
 TEST(SharedMemory, FieldsOfTheUserClassesExchangeThroughIt) {
   struct Nodes {
     int count;
-    const char* placement;
+    Placement placement;
   };
-  for (const auto& [nodes, placement] : {Nodes{1, "block"}, Nodes{2, "block"}, Nodes{2, "round-robin"}}) {
+  for (const auto& [nodes, placement] :
+       {Nodes{1, Placement::block}, Nodes{2, Placement::block}, Nodes{2, Placement::round_robin}}) {
     if (world_size() < nodes) continue;
     const Grid<3> grid(MPI_COMM_WORLD, {.cells = {12, 13, 16},
                                         .periodic = {true, true, true},
@@ -386,18 +384,18 @@ TEST(SharedMemory, FieldsOfTheUserClassesExchangeThroughIt) {
       each([&](auto i, auto j, auto k) {
         wrong += u[0](i, j, k) != value(i, j, k) || v[0](i, j, k) != static_cast<float>(value(i, j, k));
       });
-      EXPECT_EQ(wrong, 0) << strategy << " on " << nodes << " node(s), " << placement;
+      EXPECT_EQ(wrong, 0) << strategy << " on " << nodes << " node(s), " << to_word(placement);
     }
   }
 }
 
 TEST(Nodes, PlacementsSplitTheRanksAsEvenlyAsPossible) {
-  EXPECT_EQ(emulated_nodes(6, 2, "block"), (std::vector<int>{0, 0, 0, 1, 1, 1}));
-  EXPECT_EQ(emulated_nodes(5, 2, "round-robin"), (std::vector<int>{0, 1, 0, 1, 0}));
-  EXPECT_EQ(emulated_nodes(5, 2, "block"), (std::vector<int>{0, 0, 0, 1, 1}));
-  EXPECT_TRUE(emulated_nodes(5, 0, "block").empty());
-  EXPECT_THROW(emulated_nodes(2, 3, "block"), UsageError);
-  EXPECT_THROW(emulated_nodes(2, 1, "blok"), UsageError);
+  EXPECT_EQ(emulated_nodes(6, 2, Placement::block), (std::vector<int>{0, 0, 0, 1, 1, 1}));
+  EXPECT_EQ(emulated_nodes(5, 2, Placement::round_robin), (std::vector<int>{0, 1, 0, 1, 0}));
+  EXPECT_EQ(emulated_nodes(5, 2, Placement::block), (std::vector<int>{0, 0, 0, 1, 1}));
+  EXPECT_TRUE(emulated_nodes(5, 0, Placement::block).empty());
+  EXPECT_THROW(emulated_nodes(2, 3, Placement::block), UsageError);
+  EXPECT_THROW(from_word<Placement>("blok"), UsageError);
 }
 
 }  // namespace

@@ -19,19 +19,17 @@ Choice cube(std::int64_t n, const char* form = "dense") {
   return c;
 }
 
-AppParameters moving(std::array<double, 3> velocity, double nu, const char* initial = "gaussian") {
-  AppParameters p;
-  p.velocity = velocity;
-  p.nu = nu;
-  p.initial = initial;
-  return p;
+Choice moving(Choice c, std::vector<double> velocity, double nu, const char* initial = "gaussian") {
+  c.set["velocity"] = std::move(velocity);
+  c.set["nu"] = nu;
+  c.set["initial"] = initial;
+  return c;
 }
 
 double l2_error(std::int64_t n, const char* form) {
-  SimulationOptions options;
-  Simulation s(MPI_COMM_WORLD, cube(n, form), moving({1, 0.5, 0.25}, 0.8), options);
+  haloscope::Run s(MPI_COMM_WORLD, moving(cube(n, form), {1, 0.5, 0.25}, 0.8));
   s.initialise();
-  s.run(static_cast<std::int64_t>(std::llround(0.5 * n / 0.8)));
+  s.advance(static_cast<std::int64_t>(std::llround(0.5 * n / 0.8)));
   return s.error_norms().l2;
 }
 
@@ -45,32 +43,29 @@ TEST(Advection, W5_ConvergesWithSecondOrder) {
 }
 
 TEST(Advection, W4_ExactAtCourantNumberOne) {
-  SimulationOptions options;
-  Simulation s(MPI_COMM_WORLD, cube(20), moving({1, 1, 1}, 1), options);
+  haloscope::Run s(MPI_COMM_WORLD, moving(cube(20), {1, 1, 1}, 1));
   s.initialise();
-  s.run(100);
+  s.advance(100);
   EXPECT_LT(s.error_norms().max, 1e-13);
 }
 
 /// Random data after `steps` steps equals the initial data moved by (shift) cells per step, bit for bit.
-void expect_shift(std::array<double, 3> courant, const char* form) {
+void expect_shift(const std::vector<double>& courant, const char* form) {
   const std::int64_t n = 12, steps = 5;
-  const Choice c = cube(n, form);
-  const AppParameters p = moving(courant, 1, "random");
-  SimulationOptions options;
-  Simulation s(MPI_COMM_WORLD, c, p, options);
+  const Choice c = moving(cube(n, form), courant, 1, "random");
+  haloscope::Run s(MPI_COMM_WORLD, c);
   s.initialise();
-  s.run(steps);
+  s.advance(steps);
   const Box owned = s.layout().owned(s.plan().rank);
   for (std::int64_t z = owned.lo[2]; z < owned.hi[2]; ++z)
     for (std::int64_t y = owned.lo[1]; y < owned.hi[1]; ++y)
       for (std::int64_t x = owned.lo[0]; x < owned.hi[0]; ++x) {
         Index from{x, y, z};
         for (int d = 0; d < 3; ++d) {
-          from[d] -= static_cast<std::int64_t>(courant[d]) * steps;
+          from[d] -= static_cast<std::int64_t>(courant[static_cast<std::size_t>(d)]) * steps;
           from[d] = ((from[d] % n) + n) % n;
         }
-        ASSERT_EQ(s.value({x - owned.lo[0], y - owned.lo[1], z - owned.lo[2]}), initial_value(c, p, from));
+        ASSERT_EQ(s.value({x - owned.lo[0], y - owned.lo[1], z - owned.lo[2]}), random_value(1, 0, c.grid, from));
       }
 }
 
@@ -84,12 +79,9 @@ TEST(Advection, W3_ShiftsExactlyWhenCourantNumbersAreWhole) {
 }
 
 TEST(Advection, W2_PositiveVelocityMovesTheMaximumTowardsPlus) {
-  const Choice c = cube(24);
-  const AppParameters p = moving({1, 0, 0}, 0.5);
-  SimulationOptions options;
-  Simulation s(MPI_COMM_WORLD, c, p, options);
+  haloscope::Run s(MPI_COMM_WORLD, moving(cube(24), {1, 0, 0}, 0.5));
   s.initialise();
-  s.run(12);  // six cells
+  s.advance(12);  // six cells
   const Box owned = s.layout().owned(s.plan().rank);
   struct {
     double value;
@@ -104,26 +96,23 @@ TEST(Advection, W2_PositiveVelocityMovesTheMaximumTowardsPlus) {
 }
 
 TEST(Advection, W6_RefusesAnUnstableStep) {
-  SimulationOptions options;
   try {
-    Simulation s(MPI_COMM_WORLD, cube(16), moving({2, 1, 1}, 1), options);
+    haloscope::Run s(MPI_COMM_WORLD, moving(cube(16), {2, 1, 1}, 1));
     FAIL() << "an unstable step was accepted";
   } catch (const UsageError& error) {
     EXPECT_NE(std::string(error.what()).find("0.5"), std::string::npos) << error.what();
   }
-  Simulation stable(MPI_COMM_WORLD, cube(16), moving({2, 1, 1}, 0.5), options);
-  Simulation slow(MPI_COMM_WORLD, cube(16), moving({0.5, 0.25, 0.25}, 2), options);
+  haloscope::Run stable(MPI_COMM_WORLD, moving(cube(16), {2, 1, 1}, 0.5));
+  haloscope::Run slow(MPI_COMM_WORLD, moving(cube(16), {0.5, 0.25, 0.25}, 2));
 }
 
 TEST(Advection, DenseAndSeparableAgreeToRoundOff) {
-  const AppParameters p = moving({1, 0.5, 0.25}, 0.9);
-  SimulationOptions options;
-  Simulation dense(MPI_COMM_WORLD, cube(18, "dense"), p, options),
-      separable(MPI_COMM_WORLD, cube(18, "separable"), p, options);
+  const auto wave = [](const char* form) { return moving(cube(18, form), {1, 0.5, 0.25}, 0.9); };
+  haloscope::Run dense(MPI_COMM_WORLD, wave("dense")), separable(MPI_COMM_WORLD, wave("separable"));
   dense.initialise();
   separable.initialise();
-  dense.run(20);
-  separable.run(20);
+  dense.advance(20);
+  separable.advance(20);
   const Index n = dense.plan().cells;
   for (std::int64_t z = 0; z < n[2]; ++z)
     for (std::int64_t y = 0; y < n[1]; ++y)

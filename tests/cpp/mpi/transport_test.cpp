@@ -180,7 +180,7 @@ std::string refusal(const Case& c, const Views* views = nullptr) {
   const Plan plan = make_plan(layout, world_rank(), c.spec);
   const Storage fields(plan, 1);
   try {
-    find_transport(c.transport).open({MPI_COMM_WORLD, &layout, &plan, views ? views : &fields.views()}, c.options);
+    open_transport(c.transport, {MPI_COMM_WORLD, &layout, &plan, views ? views : &fields.views()}, c.options);
   } catch (const UsageError& error) {
     return error.what();
   }

@@ -137,7 +137,7 @@ TEST(BestBeforeMpi, GivesTheWholeChoiceOfTheModel) {
   EXPECT_EQ(found.choice.app, "laplace2d");
   EXPECT_EQ(found.choice.ranks, 4);
   EXPECT_EQ(illegal(found.choice), "");
-  EXPECT_FALSE(needs_shared_fields(parse_strategy(found.choice.strategy)));
+  EXPECT_FALSE(needs_shared_fields(found.choice.strategy));
   EXPECT_EQ(found.halo, found.choice.depth);
   EXPECT_EQ(found.memory, MemoryKind::own);
   EXPECT_EQ(found.profile, "toy");
@@ -152,9 +152,9 @@ TEST(BestBeforeMpi, GivesTheWholeChoiceOfTheModel) {
 TEST(BestBeforeMpi, ReadsEveryPartOfTheAnswer) {
   const StubProgram stub(test::answering);
   const Best found = best(asking(stub));
-  EXPECT_EQ(found.choice.strategy, "ordered/shared");
-  EXPECT_EQ(found.choice.schedule, "split");
-  EXPECT_EQ(found.choice.region, "shrink");
+  EXPECT_EQ(to_string(found.choice.strategy), "ordered/shared");
+  EXPECT_EQ(found.choice.schedule->name, "split");
+  EXPECT_EQ(found.choice.substeps, Substeps::shrink);
   EXPECT_EQ(found.choice.depth, 2);
   EXPECT_EQ(found.choice.grid.dims, 2);
   EXPECT_EQ(found.choice.grid.cells[1], 48);
@@ -167,7 +167,7 @@ TEST(BestBeforeMpi, ReadsEveryPartOfTheAnswer) {
   EXPECT_EQ(found.memory, MemoryKind::shared);
   EXPECT_FALSE(found.wins());
   ASSERT_EQ(found.equals.size(), 1u);
-  EXPECT_EQ(found.equals[0].strategy, "ordered/p2p");
+  EXPECT_EQ(to_string(found.equals[0].strategy), "ordered/p2p");
   EXPECT_EQ(found.notes, std::vector<std::string>{"one"});
 }
 

@@ -20,7 +20,8 @@ namespace {
 /// A stencil on 64-bit integers, every neighbour with its own factor: any wrong or stale cell changes the result.
 class IntegerSweep {
  public:
-  IntegerSweep(const Views& views, const Stage& stage, int dims) : views_(views), stage_(stage), dims_(dims) {}
+  IntegerSweep(const Views& views, const Step& step, int dims)
+      : views_(views), box_(step.stages[0].sweeps[0].box_stencil), dims_(dims) {}
   static void call(void* self, const Sweep&, const Box& box, int slot, int into, int) {
     static_cast<IntegerSweep*>(self)->sweep(box, slot, into);
   }
@@ -37,14 +38,14 @@ class IntegerSweep {
             for (int j = -1; j <= 1; ++j)
               for (int i = -1; i <= 1; ++i) {
                 factor = factor * 6364136223846793005ull + 1442695040888963407ull;
-                if (!stage_.box_stencil && (i != 0) + (j != 0) + (k != 0) > 1) continue;
+                if (!box_ && (i != 0) + (j != 0) + (k != 0) > 1) continue;
                 sum += factor * *reinterpret_cast<const std::uint64_t*>(from.at({x + i, y + j, z + k}));
               }
           *reinterpret_cast<std::uint64_t*>(to.at({x, y, z})) = sum;
         }
   }
   const Views& views_;
-  Stage stage_;
+  bool box_;
   int dims_;
 };
 
@@ -52,13 +53,13 @@ struct Setting {
   std::string schedule;
   Pattern pattern = Pattern::ordered;
   int depth = 1, threads = 1;
-  DeepRegion region = DeepRegion::full;
+  Substeps substeps = Substeps::full;
   Sharing sharing = Sharing::guided;
   void (*spoil)(Program&) = nullptr;  ///< changes every rank's program before it runs
 };
 
 /// Owned cells of all ranks after `cycles` programs, by global cell number.
-std::vector<std::uint64_t> run_all(const Layout& layout, const Stage& stage, const Setting& setting, int cycles) {
+std::vector<std::uint64_t> run_all(const Layout& layout, const Step& step, const Setting& setting, int cycles) {
   const Index& n = layout.grid().cells;
   std::vector<std::uint64_t> result(static_cast<std::size_t>(n[0] * n[1] * n[2]));
   Mailboxes boxes;
@@ -66,7 +67,7 @@ std::vector<std::uint64_t> run_all(const Layout& layout, const Stage& stage, con
     ExchangeSpec spec;
     for (int d = 0; d < 3; ++d) spec.low[d] = spec.high[d] = setting.depth;
     spec.pattern = setting.pattern;
-    spec.corners = stage.box_stencil || setting.depth > 1;
+    spec.corners = step.stages[0].sweeps[0].box_stencil || setting.depth > 1;
     const Plan plan = make_plan(layout, rank, spec);
     Storage fields(plan, 2);
     const Box global = layout.owned(rank);
@@ -82,14 +83,14 @@ std::vector<std::uint64_t> run_all(const Layout& layout, const Stage& stage, con
     });
     ScheduleOptions options;
     options.depth = options.steps = setting.depth;
-    options.region = setting.region;
+    options.substeps = setting.substeps;
     options.sharing = setting.sharing;
     options.tiles = 3;
-    Program program = find_schedule(setting.schedule).make(stage, plan, options);
+    Program program = find_schedule(setting.schedule).make(step.stages[0], plan, options);
     if (setting.spoil) setting.spoil(program);
     MailboxLink link(boxes, plan, fields.views(), 17u + rank);
     CommOps comm(program, fields.views(), link, MPI_COMM_NULL);
-    IntegerSweep sweep(fields.views(), stage, layout.dims());
+    IntegerSweep sweep(fields.views(), step, layout.dims());
     RunnerOptions runner_options;
     runner_options.threads = setting.threads;
     runner_options.yield = true;
@@ -115,16 +116,18 @@ TEST_P(Threads, V11_ResultsAreThoseOfOneRankUnderInjectedDelays) {
     for (const int dims : {2, 3})
       for (const int depth : {1, 2})
         for (const Pattern pattern : {Pattern::ordered, Pattern::direct})
-          for (const DeepRegion region : {DeepRegion::full, DeepRegion::shrink}) {
+          for (const Substeps substeps : {Substeps::full, Substeps::shrink}) {
             if (schedule == "interleaved" && pattern == Pattern::direct) continue;
             const GridSpec grid{dims, {13, 11, dims == 3 ? 9 : 1}, {true, true, dims == 3}};
             const ProcessGrid ranks = dims == 3 ? ProcessGrid{1, 2, 2} : ProcessGrid{2, 2, 1};
-            const Setting setting{
-                schedule, pattern, depth, comm_thread ? 3 : 2, region, depth == 1 ? Sharing::guided : Sharing::dynamic};
+            const Setting setting{schedule, pattern,
+                                  depth,    comm_thread ? 3 : 2,
+                                  substeps, depth == 1 ? Sharing::guided : Sharing::dynamic};
+            const Step step = stencil_step(dims, 1, box);
             const int cycles = 4;
             const auto expected =
-                run_all(Layout(grid, {1, 1, 1}), {1, box}, {"bulk", Pattern::ordered, 1, 1}, cycles * depth);
-            ASSERT_EQ(run_all(Layout(grid, ranks), {1, box}, setting, cycles), expected)
+                run_all(Layout(grid, {1, 1, 1}), step, {"bulk", Pattern::ordered, 1, 1}, cycles * depth);
+            ASSERT_EQ(run_all(Layout(grid, ranks), step, setting, cycles), expected)
                 << schedule << " box " << box << " dims " << dims << " depth " << depth;
           }
 }
@@ -132,7 +135,7 @@ TEST_P(Threads, V11_ResultsAreThoseOfOneRankUnderInjectedDelays) {
 // Faces large enough for the team: x faces are packed, y and z faces wrap around, z ones after a barrier.
 TEST_P(Threads, W11_TeamThatFillsAndEmptiesBuffersGivesTheSameResults) {
   const std::string schedule = GetParam();
-  const Stage box{1, true};
+  const Step box = stencil_step(3, 1, true);
   const GridSpec grid{3, {17, 61, 58}, {true, true, true}};
   for (const Pattern pattern : {Pattern::ordered, Pattern::direct})
     for (const int depth : {1, 2}) {
@@ -159,18 +162,19 @@ void forget_the_halo(Program& program) {
 // HALOSCOPE_RUN_THE_RACE and look for the report.
 TEST(RunnerRace, BoundarySweptWithoutItsHaloIsFound) {
   const Layout layout({2, {13, 11, 1}, {true, true, false}}, {2, 1, 1});
+  const Step box = stencil_step(2, 1, true);
   std::vector<Plan> plans;
   std::vector<Program> programs;
   for (int rank : {0, 1}) {
     plans.push_back(make_plan(layout, rank, ExchangeSpec{}));
-    programs.push_back(find_schedule("comm-thread").make({1, true}, plans.back(), {}));
+    programs.push_back(find_schedule("comm-thread").make(box.stages[0], plans.back(), {}));
     forget_the_halo(programs.back());
   }
-  EXPECT_NE(check_programs(layout, {1, true}, plans, programs), "");
+  EXPECT_NE(check_programs(layout, box, plans, programs), "");
   if (std::getenv("HALOSCOPE_RUN_THE_RACE")) {
     Setting setting{"comm-thread", Pattern::ordered, 1, 3};
     setting.spoil = forget_the_halo;
-    run_all(layout, {1, true}, setting, 20);
+    run_all(layout, box, setting, 20);
   }
 }
 
@@ -183,17 +187,19 @@ struct Log {
 /// Rank 0 of a layout alone in the process: the messages of the other ranks are in its boxes already.
 struct LoneRank {
   Layout layout;
-  Stage stage;
+  Step step;
   Plan plan{make_plan(layout, 0, ExchangeSpec{})};
   Program program;
   Mailboxes boxes{};
   Storage fields{plan, 2};
   MailboxLink link{boxes, plan, fields.views(), 1};
   CommOps comm{program, fields.views(), link, MPI_COMM_NULL};
-  IntegerSweep sweep{fields.views(), stage, layout.dims()};
+  IntegerSweep sweep{fields.views(), step, layout.dims()};
 
-  LoneRank(const Layout& grid, const Stage& stencil, const std::string& schedule)
-      : layout(grid), stage(stencil), program(find_schedule(schedule).make(stage, plan, {})) {
+  LoneRank(const Layout& grid, bool box, const std::string& schedule)
+      : layout(grid),
+        step(stencil_step(grid.dims(), 1, box)),
+        program(find_schedule(schedule).make(step.stages[0], plan, {})) {
     for (const Message& m : plan.messages)
       if (!m.out) boxes.put({m.peer, 0, m.tag}, std::vector<std::byte>(static_cast<std::size_t>(m.bytes)));
   }
@@ -202,7 +208,7 @@ struct LoneRank {
 
 TEST(RunnerTrace, W12_InterleavedComputesBetweenStartAndCompletionOfEveryRound) {
   // Two ranks per dimension: every round has messages. The order in the program's own execution is what counts.
-  LoneRank rank(Layout({3, {16, 16, 16}, {true, true, true}}, {2, 2, 2}), {1, true}, "interleaved");
+  LoneRank rank(Layout({3, {16, 16, 16}, {true, true, true}}, {2, 2, 2}), true, "interleaved");
   Log log;
   RunnerOptions options;
   options.injection = {&Log::before, &log};
@@ -220,7 +226,7 @@ TEST(RunnerTrace, W12_InterleavedComputesBetweenStartAndCompletionOfEveryRound) 
 
 TEST(RunnerTrace, W11_BuffersAreFilledAndEmptiedByTheTeamWhereThatPays) {
   const auto teams = [](const char* schedule, const Index& cells, int threads) {
-    LoneRank rank(Layout({3, cells, {true, true, true}}, {2, 1, 1}), {1, true}, schedule);
+    LoneRank rank(Layout({3, cells, {true, true, true}}, {2, 1, 1}), true, schedule);
     RunnerOptions options;
     options.threads = threads;
     rank.runner(options).run(0, 0);
@@ -234,7 +240,7 @@ TEST(RunnerTrace, W11_BuffersAreFilledAndEmptiedByTheTeamWhereThatPays) {
 }
 
 TEST(RunnerTrace, V11_PackComesBeforeInnerAndOuterAfterUnpack) {
-  LoneRank rank(Layout({2, {12, 12, 1}, {true, true, false}}, {2, 2, 1}), {1, false}, "split");
+  LoneRank rank(Layout({2, {12, 12, 1}, {true, true, false}}, {2, 2, 1}), false, "split");
   int first_inner = -1, first_outer = -1, last_unpack = -1, first_pack = -1;
   RunnerOptions options;
   options.trace_events = 100;
@@ -257,7 +263,7 @@ TEST(RunnerTrace, V11_PackComesBeforeInnerAndOuterAfterUnpack) {
 // Whatever else the machine does: a timer holds what the trace has of its operations, and all of them, with the rest,
 // last from before the first operation of each run until after its last.
 TEST(RunnerTimers, V14_PartsAddUpToTheWhole) {
-  LoneRank rank(Layout({2, {64, 64, 1}, {true, true, false}}, {1, 1, 1}), {1, false}, "bulk");
+  LoneRank rank(Layout({2, {64, 64, 1}, {true, true, false}}, {1, 1, 1}), false, "bulk");
   RunnerOptions options;
   options.trace_events = 1000;
   Runner runner = rank.runner(options);

@@ -36,7 +36,7 @@ def run(scaling: str, processes: int, side: int | None = None, rule: str = "fill
     `placement.place` takes them. Source: chapters 4 and 5, table 5.8.
     """
     side = side or (150 if scaling == "strong" else 100)
-    grid = core.process_grid("davis", processes, (1000,) * 3)
+    grid = core.process_grid("prime-factors", processes, (1000,) * 3)
     cells = tuple(side * p for p in grid) if scaling == "weak" else (side,) * 3
     where = placement.place(rule, processes, SOCKETS, CORES, active)
     histogram = iterations(100 if scaling == "weak" else side)

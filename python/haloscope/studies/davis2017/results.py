@@ -101,7 +101,7 @@ def _validation(name: str) -> list[dict[str, str]]:
 
 def weak_run(p: profile.Profile, ranks: int, side: int) -> Run:
     """Return a weak-scaling run on any machine, nodes filled one after another."""
-    grid = core.process_grid("davis", ranks, (1000,) * 3)
+    grid = core.process_grid("prime-factors", ranks, (1000,) * 3)
     where = placement.place("fill", ranks, p.machine["sockets_per_node"], p.machine["cores_per_socket"])
     return Run(tuple(side * n for n in grid), grid, where, hydra_runs.iterations(100))
 

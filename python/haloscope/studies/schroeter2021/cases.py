@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from haloscope.measure import sweep
+from haloscope.measure import space
 from haloscope.studies import Options
 from haloscope.studies.schroeter2021 import precision
 
@@ -19,7 +19,7 @@ VERSIONS = {  # the three final versions (chapter 6): what moves a line, by meth
     "rma": {"jacobi": "direct/rma-pscw", "gauss-seidel": "direct/rma-pscw:per-message"},
     "shared": {"jacobi": "direct/shared+rma-fence", "gauss-seidel": "direct/shared+rma-lock:get"},
 }
-RESIDUUM = {"jacobi": "allreduce", "gauss-seidel": "chain"}
+RESIDUAL = {"jacobi": "allreduce", "gauss-seidel": "chain"}
 PUBLISHED_TARGETS = {("jacobi", 512, 5000): 7.0637e-5, ("gauss-seidel", 512, 5000): 7.0754e-5}  # of strong scaling
 LONGEST_WEAK = 100  # iterations of weak scaling
 FULL_RANKS = (4, 8, 16, 24, 48, 72, 96)  # figures 6.5 to 6.12, with the number of nodes that the thesis used
@@ -38,7 +38,7 @@ class Case:
     strategy: str = "direct/p2p"
     ranks: int = 2
     nodes: int = 1
-    residuum: str = ""
+    residual: str = ""
     interlines: int = 0
 
 
@@ -58,7 +58,7 @@ TOPICS = {  # heading: what the thesis says
     "Readiness of lines": "section 5.3: flags and empty messages equally fast",
     "Lock strategy": "section 5.3: no difference between a lock per access and lock_all with flush",
     "Windows and communicators": "figure 5.12: one combined window slightly better; split communicators 6.3 % less at 200 ranks",
-    "Residuum scheme": "figure 5.11: the chain clearly better than all-to-last one-sided, within 1 % two-sided",
+    "Residual scheme": "figure 5.11: the chain clearly better than all-to-last one-sided, within 1 % two-sided",
     "Placement": "figures 6.13, 6.14, 6.24: nodes emulated here by splitting the ranks",
     "Full node": "table 6.1: on one full node shared takes 7.7 % less than p2p, on two nodes p2p 26.7 % less",
 }
@@ -85,17 +85,18 @@ def target(case: Case, options: Options) -> float:
     return PUBLISHED_TARGETS.get((case.method, size, steps)) or precision.target(case.method, size, steps)
 
 
-def configuration(case: Case, options: Options) -> sweep.Sweep:
+def request(case: Case, options: Options) -> space.Space:
     """A case as what is measured; refused with the reason where it cannot run."""
     side = precision.lines(interlines(case, options)) - 2
     axes = {"cells": (side, side), "ranks": case.ranks, "strategy": case.strategy, "form": case.method,
             "schedule": "bulk" if case.method == "jacobi" else "pipeline", "process_grid": "lines",
-            "periodic": "none", "nodes": case.nodes if case.nodes > 1 else 0}  # fmt: skip
-    settings = {"steps": str(iterations(case, options)), "repetitions": str(options.repetitions)}
+            "nodes": case.nodes if case.nodes > 1 else 0}  # fmt: skip
+    how = {"steps": iterations(case, options), "repetitions": options.repetitions}
     if case.end == "precision":  # Gauss-Seidel runs on until all ranks know of the end
-        settings["steps"] = str(2 * iterations(case, options) + 4 * case.ranks)
-        settings |= {"precision": f"{target(case, options):.6e}", "residuum": case.residuum or RESIDUUM[case.method]}
-    return sweep.expand(APP, {name: [value] for name, value in axes.items()}, settings)
+        how["steps"] = 2 * iterations(case, options) + 4 * case.ranks
+        scheme = case.residual or RESIDUAL[case.method]
+        axes["set"] = (("precision", f"{target(case, options):.6e}"), ("residual", scheme))
+    return space.expand(APP, {name: [value] for name, value in axes.items()}, how)
 
 
 # ---- what is compared ------------------------------------------------------------------------------------------------
@@ -157,8 +158,8 @@ def parts(options: Options) -> list[Comparison]:
             seidel = Case(
                 "gauss-seidel", "precision", strategy=VERSIONS[version]["gauss-seidel"], ranks=ranks, nodes=nodes
             )
-            schemes = tuple((s, replace(seidel, residuum=s)) for s in ("all-to-last", "chain", "accumulate"))
-            found.append(Comparison("Residuum scheme", f"gauss-seidel, strong, {ranks} ranks, {version}", schemes))
+            schemes = tuple((s, replace(seidel, residual=s)) for s in ("all-to-last", "chain", "accumulate"))
+            found.append(Comparison("Residual scheme", f"gauss-seidel, strong, {ranks} ranks, {version}", schemes))
     return found
 
 

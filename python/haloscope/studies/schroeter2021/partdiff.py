@@ -9,6 +9,7 @@ from dataclasses import dataclass
 import click
 
 from haloscope.errors import UsageProblem
+from haloscope.options import option, options_of
 
 APP = "poisson2d"
 METHODS = {1: "gauss-seidel", 2: "jacobi"}
@@ -21,21 +22,35 @@ USAGE = (
 PRESETS = ("p2p", "rma", "shared")
 SLOW = 1.15  # a block that computes this many times as long as the median block is slowed by its data
 
-OPTIONS = (
-    click.option("--partdiff", metavar="'T M I F E V'", help="poisson2d: partdiff's six positions; prints its report."),
-    click.option("--interlines", metavar="LIST", help="poisson2d: I instead of --cells; the matrix has 8I+9 lines."),
-    click.option("--function", type=click.IntRange(1, 2), help="poisson2d: 1 (f = 0), 2 (2 pi^2 sin sin). [1]"),
-    click.option("--precision", type=float, help="poisson2d: stop when the residuum is below it (--steps: at most)."),
-    click.option("--residuum", metavar="SCHEME", help="poisson2d: deferred, allreduce; Gauss-Seidel: chain, chain-pscw, "
-                                                      "all-to-last, accumulate."),
-    click.option("--preset", type=click.Choice(PRESETS), help="poisson2d: a final version of the 2021 study: transport "
-                                                             "and residuum scheme."),
-    click.option("--find-precision", type=click.IntRange(1, MOST_ITERATIONS), metavar="K",
-                 help="poisson2d: print the residuum of the sequential iteration K and end."),
-    click.option("--ftz", type=click.Choice(["on", "off"]), help="Subnormal numbers are taken as zero. [off]"),
-    click.option("--work-blocks", type=click.IntRange(1), help="poisson2d: compute times of so many blocks of lines."),
-    click.option("--work-window", type=click.IntRange(1), help="Iterations that --work-blocks sums up. [100]"),
+OPTIONS = options_of(
+    option("--partdiff", metavar="'T M I F E V'", group="study",
+           help="poisson2d: partdiff's six positions; prints its report."),
+    option("--interlines", metavar="LIST", group="study", help="poisson2d: I instead of --cells; the matrix has 8I+9 lines."),
+    option("--function", type=click.IntRange(1, 2), group="study", help="poisson2d: 1 (f = 0), 2 (2 pi^2 sin sin). [1]"),
+    option("--precision", type=float, group="study",
+           help="poisson2d: stop when the residual is below it (--steps: at most)."),
+    option("--residual", "--residuum", "residual", metavar="SCHEME", group="study",
+           help="poisson2d: deferred, allreduce; Gauss-Seidel: chain, chain-pscw, all-to-last, accumulate."),
+    option("--preset", type=click.Choice(PRESETS), group="study",
+           help="poisson2d: a final version of the 2021 study: transport and residual scheme."),
+    option("--find-precision", type=click.IntRange(1, MOST_ITERATIONS), metavar="K", group="study",
+           help="poisson2d: print the residual of the sequential iteration K and end."),
+    option("--work-blocks", type=click.IntRange(1), group="study",
+           help="poisson2d: compute times of so many blocks of lines."),
+    option("--work-window", type=click.IntRange(1), group="study", help="Iterations that --work-blocks sums up. [100]"),
 )  # fmt: skip
+OWN = (
+    "partdiff",
+    "interlines",
+    "function",
+    "precision",
+    "residual",
+    "preset",
+    "find_precision",
+    "work_blocks",
+    "work_window",
+)
+PARAMETERS = ("function", "precision", "residual", "work_blocks", "work_window")  # of the app, by the flags' names
 
 
 @dataclass(frozen=True)
@@ -78,27 +93,31 @@ def parse(text: str) -> Arguments:
     return Arguments(threads, method, interlines, function, precision, None)
 
 
-def translate(app: str, options: dict, given: Sequence[str]) -> None:
-    """Turn the words of this app into those of every run. `given`: options on the command line, not defaulted.
+def translated(app: str, options: dict, given: Sequence[str]) -> dict:
+    """Return a run's options with this study's flags in the words of every run. `given`: those of the command line.
 
-    Raises UsageProblem for words that belong to poisson2d and another app, and for contradictions.
+    Raises UsageProblem for flags that belong to poisson2d and another app, and for contradictions.
     """
+    found = dict(options)
     if app != APP:
-        own = [name for name in ("partdiff", "interlines", "function", "precision", "residuum", "preset",
-                                 "find_precision", "work_blocks", "work_window") if options[name] is not None]  # fmt: skip
+        own = [name for name in OWN if options[name] is not None]
         if own:
             raise UsageProblem(f"--{own[0].replace('_', '-')} belongs to app {APP}, not to {app}")
-        return
+        return found
     if options["partdiff"]:
-        _take(parse(options["partdiff"]), options, given)
-    if options["interlines"] is not None:
-        _take_interlines(options)
-    if options["form"] == "gauss-seidel" and "schedule" not in given:
-        options["schedule"] = "pipeline"
-    if options["preset"]:
-        _take_preset(options, given)
-    if options["precision"] is not None:
-        _take_precision(options)
+        _take(parse(options["partdiff"]), found, given)
+    if found["interlines"] is not None:
+        _take_interlines(found)
+    if found["form"] == "gauss-seidel" and "schedule" not in given:
+        found["schedule"] = "pipeline"
+    if found["preset"]:
+        _take_preset(found, given)
+    if found["precision"] is not None:
+        _take_precision(found)
+    if found["find_precision"]:
+        _take_sequential(found)
+    words = [f"{name}={found[name]}" for name in PARAMETERS if found[name] is not None]
+    return found | {"given_set": (*found["given_set"], *words)}
 
 
 def _take(asked: Arguments, options: dict, given: Sequence[str]) -> None:
@@ -115,11 +134,11 @@ def _take(asked: Arguments, options: dict, given: Sequence[str]) -> None:
 
 
 def _take_interlines(options: dict) -> None:
-    from haloscope.measure import sweep
+    from haloscope.measure import lists
 
     if options["cells"]:
         raise UsageProblem("--cells and --interlines both give the grid; use one of them")
-    values = sweep.numbers(options["interlines"], "--interlines")
+    values = lists.numbers(options["interlines"], "--interlines")
     if any(not 0 <= value <= 100000 for value in values):
         raise UsageProblem(f"--interlines {options['interlines']} is not possible; use 0 to 100000")
     options["cells"] = ",".join(str(8 * value + 7) for value in values)
@@ -129,15 +148,15 @@ def _take_preset(options: dict, given: Sequence[str]) -> None:
     """The study's final versions: Allreduce for Jacobi; the chain for Gauss-Seidel, one-sided in version `rma`."""
     from haloscope.studies.schroeter2021 import cases as schroeter2021_cases
 
-    if "strategy" in given or "residuum" in given:
-        raise UsageProblem("--preset chooses the strategy and the residuum scheme; drop --strategy and --residuum")
+    if "strategy" in given or "residual" in given:
+        raise UsageProblem("--preset chooses the strategy and the residual scheme; drop --strategy and --residual")
     method = options["form"] or "jacobi"
     if method not in METHODS.values():
         raise UsageProblem("--preset depends on the method; give one --form: jacobi or gauss-seidel")
     options["strategy"] = schroeter2021_cases.VERSIONS[options["preset"]][method]
     chain = "chain-pscw" if options["preset"] == "rma" else "chain"
     if options["precision"] is not None:
-        options["residuum"] = chain if method == "gauss-seidel" else "allreduce"
+        options["residual"] = chain if method == "gauss-seidel" else "allreduce"
 
 
 def _take_precision(options: dict) -> None:
@@ -149,51 +168,57 @@ def _take_precision(options: dict) -> None:
     options["steps"] = options["steps"] or MOST_ITERATIONS
 
 
-def sequential(options: dict) -> None:
-    """Turn a run's options into those of one sequential run of `--find-precision` iterations."""
+def _take_sequential(options: dict) -> None:
+    """One sequential run of `--find-precision` iterations."""
     if not options["cells"]:
         raise UsageProblem("--find-precision needs the size; give --interlines I")
     options |= {"ranks": "1", "threads": "1", "strategy": "ordered/p2p", "steps": options["find_precision"],
-                "precision": None, "residuum": None, "launches": 1, "repetitions": 1, "warmup": 0, "verify": 0}  # fmt: skip
+                "precision": None, "residual": None, "launches": 1, "repetitions": 1, "warmup": 0, "verify": 0}  # fmt: skip
+
+
+def own_report(record: dict, options: dict) -> str:
+    """Return what these flags ask to be printed of a measurement instead of a table; "" where they ask for none."""
+    if record["request"]["app"] != APP:
+        return ""
+    return found_precision(record) if options["find_precision"] else report(record) if options["partdiff"] else ""
 
 
 def found_precision(record: dict) -> str:
-    """Return what `--find-precision` prints: the residuum after the iterations of a sequential record."""
-    done = record["poisson"]
+    """Return what `--find-precision` prints: the residual after the iterations of a sequential record."""
+    solved, outcome = record["app"], record["outcome"]
     return (
-        f"{done['method']}, {done['interlines']} interlines, function {done['function']}: residuum of iteration "
-        f"{done['iterations'][0]} is {done['residuum'][0]:.6e}; any precision above it and not above that of the "
+        f"{solved['method']}, {solved['interlines']} interlines, function {solved['function']}: residual of iteration "
+        f"{outcome['steps'][0]} is {outcome['reduced']['residual'][0]:.6e}; any precision above it and not above that of the "
         "iteration before stops there"
     )
 
 
 def report(record: dict) -> str:
-    """Return partdiff's report of a measurement: times, memory, what was solved, the residuum, the 9 x 9 excerpt."""
-    done, seconds = record["poisson"], record["time_s"]["repetitions"][-1]
-    method = {"jacobi": "Jacobi", "gauss-seidel": "Gauss-Seidel"}[done["method"]]
-    function = {1: "f(x,y) = 0", 2: "f(x,y) = 2 * pi^2 * sin(pi * x) * sin(pi * y)"}[done["function"]]
-    end = "number of iterations" if done["termination"] == "iterations" else f"precision {done['precision']:e}"
+    """Return partdiff's report of a measurement: times, memory, what was solved, the residual, the 9 x 9 excerpt."""
+    solved, outcome, seconds = record["app"], record["outcome"], record["time_s"]["repetitions"][-1]
+    method = {"jacobi": "Jacobi", "gauss-seidel": "Gauss-Seidel"}[solved["method"]]
+    function = {1: "f(x,y) = 0", 2: "f(x,y) = 2 * pi^2 * sin(pi * x) * sin(pi * y)"}[solved["function"]]
+    end = "number of iterations" if solved["termination"] == "iterations" else f"precision {solved['precision']:e}"
     lines = [
         f"Computation time:     {seconds:.6f} s",
-        f"Memory use:           {done['field_bytes'] / 2**20:.6f} MiB",
+        f"Memory use:           {record['counts']['field_bytes'] / 2**20:.6f} MiB",
         f"Method:               {method}",
-        f"Interlines:           {done['interlines']}",
+        f"Interlines:           {solved['interlines']}",
         f"Function:             {function}",
         f"Termination:          {end}",
-        f"Number of iterations: {done['iterations'][-1]}",
-        f"Residuum:             {done['residuum'][-1]:e}",
+        f"Number of iterations: {outcome['steps'][-1]}",
+        f"Residual:             {outcome['reduced']['residual'][-1]:e}",
         "",
         "Matrix:",
     ]
-    return "\n".join(lines + ["".join(f"{value:8.4f}" for value in row) for row in done["excerpt"]])
+    return "\n".join(lines + ["".join(f"{value:8.4f}" for value in row) for row in solved["excerpt"]])
 
 
-def slow_blocks(work: dict, window: int, factor: float = SLOW) -> list[int]:
-    """Return the blocks of lines, counted from 0, that computed `factor` times as long as the median block in a window.
+def slow_blocks(seconds: Sequence[float], factor: float = SLOW) -> list[int]:
+    """Return the blocks of lines, counted from 0, that computed `factor` times as long as the median block.
 
-    work: a record's `poisson.work`. Subnormal numbers make such blocks, see `--ftz`.
+    seconds: of each block in one window of iterations. Subnormal numbers make such blocks, see `--ftz`.
     """
-    seconds = work["seconds"][window]
     usual = statistics.median(seconds)
     return [block for block, value in enumerate(seconds) if value > factor * usual]
 
@@ -202,13 +227,12 @@ def slow_table(record: dict) -> str:
     """Return one line per window of iterations: the median block's seconds and the blocks that took much longer."""
     from haloscope.report import tables
 
-    work = record["poisson"]["work"]
+    work = record["app"]
     lines = []
-    for number, seconds in enumerate(work["seconds"]):
-        slow = slow_blocks(work, number)
+    for number, seconds in enumerate(work["work_seconds"]):
         usual = statistics.median(seconds)
-        text = ", ".join(f"{block} ({seconds[block] / usual:.1f}x)" for block in slow) or "none"
-        lines.append([f"{number * work['window'] + 1} ..", f"{usual:.4f}", text])
+        text = ", ".join(f"{block} ({seconds[block] / usual:.1f}x)" for block in slow_blocks(seconds)) or "none"
+        lines.append([f"{number * work['work_window'] + 1} ..", f"{usual:.4f}", text])
     return tables.markdown(
-        lines, ["iterations", "median block (s)", f"blocks of {work['blocks']} slower than {SLOW:g}x"]
+        lines, ["iterations", "median block (s)", f"blocks of {work['work_blocks']} slower than {SLOW:g}x"]
     )

@@ -1,7 +1,7 @@
-"""Precision finder of poisson2d: the residuum that a sequential run reaches in an iteration, without the whole grid.
+"""Precision finder of poisson2d: the residual that a sequential run reaches in an iteration, without the whole grid.
 
 For function 1 the largest change is at the corner where the borders are 1 and the old interior is 0, and the rest of the
-grid is still zero there: a corner of some hundred lines gives the residuum of a grid of any size (Schroeter 2021, 5.2).
+grid is still zero there: a corner of some hundred lines gives the residual of a grid of any size (Schroeter 2021, 5.2).
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ def lines(interlines: int) -> int:
 
 
 @functools.cache
-def residua(method: str, interlines: int, iterations: int) -> tuple[float, ...]:
-    """Return the residua of iterations 1 to `iterations` for function 1, right to seven digits.
+def residuals(method: str, interlines: int, iterations: int) -> tuple[float, ...]:
+    """Return the residuals of iterations 1 to `iterations` for function 1, right to seven digits.
 
     Raises UsageProblem for an unknown method. Cost: iterations x (20 sqrt(iterations))^2 points, numpy.
     """
@@ -66,7 +66,7 @@ def _gauss_seidel(u: np.ndarray) -> float:
 def target(method: str, interlines: int, iterations: int) -> float:
     """Return a precision that the sequential program reaches in just so many iterations (two or more).
 
-    It lies halfway, by factors, between the residua of the last two of them.
+    It lies halfway, by factors, between the residuals of the last two of them.
     """
-    found = residua(method, interlines, iterations)
+    found = residuals(method, interlines, iterations)
     return math.sqrt(found[-2] * found[-1])

@@ -70,9 +70,9 @@ def measured(found: Sequence[dict], options: Options) -> list[tuple[cases.Compar
     for comparison in cases.comparisons(options):
         runs = []
         for name, case in comparison.variants:
-            for c in cases.configuration(case, options).configurations:
-                if c.id in rows:
-                    runs.append(Run(name, case, rows[c.id]))
+            for r in cases.request(case, options).requests:
+                if r.id in rows:
+                    runs.append(Run(name, case, rows[r.id]))
         result.append((comparison, runs))
     return result
 
@@ -187,8 +187,8 @@ def _find(everything, topic: str, has: Sequence[str], name: str) -> Run | None:
 def _figures_of_the_thesis(everything, options: Options) -> str:
     theirs = published_ratios()
     pairs = {
-        "rma over p2p, all-to-last": ("Gauss-Seidel to a precision, 16 ranks, WR", ("Residuum scheme", ["rma"], "all-to-last"),
-                                      ("Residuum scheme", ["p2p"], "all-to-last")),
+        "rma over p2p, all-to-last": ("Gauss-Seidel to a precision, 16 ranks, WR", ("Residual scheme", ["rma"], "all-to-last"),
+                                      ("Residual scheme", ["p2p"], "all-to-last")),
         "split over one communicator": ("Jacobi, 200 ranks, WR", ("Windows and communicators", [], "rma-fence:split"),
                                         ("Windows and communicators", [], "rma-fence")),
         "shared over p2p, one full node": ("Gauss-Seidel, 72 ranks, Mistral", ("Full node", [], "shared"), ("Full node", [], "p2p")),

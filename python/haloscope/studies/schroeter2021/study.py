@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from haloscope.measure import slurm, sweep
+from haloscope.measure import slurm, space
 from haloscope.studies import Options
 from haloscope.studies.schroeter2021 import report as schroeter2021_report
-from haloscope.studies.schroeter2021.cases import comparisons, configuration
+from haloscope.studies.schroeter2021.cases import comparisons, request
 
 SUMMARY = (
     "Schroeter 2021: two-sided, one-sided or shared-memory MPI? Eight experiments on the Poisson problem, and what their "
@@ -21,16 +21,16 @@ DEFAULTS = {
 }
 
 
-def plan(options: Options) -> sweep.Sweep:
+def plan(options: Options) -> space.Space:
     """Everything to measure, each piece of work once."""
-    whole, known = sweep.Sweep(), set()
+    whole, known = space.Space(), set()
     for comparison in comparisons(options):
         for _, case in comparison.variants:
-            part = configuration(case, options)
-            whole.configurations += [c for c in part.configurations if c.id not in known]
-            whole.refused += [(c, reason) for c, reason in part.refused if c.id not in known]
-            known |= {c.id for c in part.configurations} | {c.id for c, _ in part.refused}
-    return sweep.with_verification(whole, None)
+            part = request(case, options)
+            whole.requests += [r for r in part.requests if r.id not in known]
+            whole.refused += [(r, reason) for r, reason in part.refused if r.id not in known]
+            known |= {r.id for r in part.requests} | {r.id for r, _ in part.refused}
+    return space.with_verification(whole, None)
 
 
 def report(found: Sequence[dict], options: Options) -> str:
@@ -44,17 +44,17 @@ def figures(found: Sequence[dict], options: Options, stem) -> list:
 
 
 def slurm_jobs(options: Options) -> list[slurm.Job]:
-    """The runs as Slurm jobs, one per number of ranks and nodes. Blocks of ranks are nodes there as in the configurations."""
+    """The runs as Slurm jobs, one per number of ranks and nodes. Blocks of ranks are nodes there as in the requests."""
     groups: dict[tuple[int, int], dict] = {}
     for comparison in comparisons(options):
         for _, case in comparison.variants:
-            for c in configuration(case, options).configurations:
-                groups.setdefault((case.ranks, case.nodes), {})[c.id] = c
+            for r in request(case, options).requests:
+                groups.setdefault((case.ranks, case.nodes), {})[r.id] = r
     jobs = []
-    for (ranks, nodes), configurations in sorted(groups.items()):
+    for (ranks, nodes), requests in sorted(groups.items()):
         name = f"schroeter2021-{nodes}x{ranks // nodes}"
-        about = f"{SUMMARY.partition(':')[0]}: {ranks} ranks on {nodes} node{'s' * (nodes > 1)}, {len(configurations)} configurations"
-        jobs.append(
-            slurm.Job(name, about, tuple(configurations.values()), nodes, minutes=480, repeats=options.launches)
+        about = (
+            f"{SUMMARY.partition(':')[0]}: {ranks} ranks on {nodes} node{'s' * (nodes > 1)}, {len(requests)} requests"
         )
+        jobs.append(slurm.Job(name, about, tuple(requests.values()), nodes, minutes=480, repeats=options.launches))
     return jobs

@@ -5,7 +5,7 @@ from __future__ import annotations
 import statistics
 from collections.abc import Sequence
 
-from haloscope.measure import sweep
+from haloscope.measure import space
 from haloscope.report import tables
 from haloscope.studies import Options, checks
 from haloscope.studies.valen2023 import findings
@@ -29,41 +29,41 @@ ON_DEVICE = {"ordered": "ordered/staged:pageable", "direct": "direct:corners/sta
              "phased": "bulk", "overlapped": "streams"}  # fmt: skip
 
 
-def configuration(side: int, program: str, depth: int, options: Options) -> sweep.Sweep:
+def request(side: int, program: str, depth: int, options: Options) -> space.Space:
     """One cell of the thesis' tables."""
     exchange, timing = program.split()
     words = ON_DEVICE if options.device else STRATEGIES | SCHEDULES
     axes = {"cells": (side, side), "ranks": options.ranks or 4, "schedule": words[timing], "device": options.device,
-            "strategy": words[exchange], "depth": depth, "region": "full", "real": "f32", "process_grid": "valen", "barrier": True}  # fmt: skip
-    return sweep.expand(APP, {name: [value] for name, value in axes.items()}, options.settings())
+            "strategy": words[exchange], "depth": depth, "real": "f32", "process_grid": "square", "barrier": True}  # fmt: skip
+    return space.expand(APP, {name: [value] for name, value in axes.items()}, options.how())
 
 
-def points(options: Options) -> dict[tuple[int, str, int], sweep.Sweep]:
-    """All cells: (side, program, depth) -> its configuration."""
+def points(options: Options) -> dict[tuple[int, str, int], space.Space]:
+    """All cells: (side, program, depth) -> its request."""
     return {
-        (side, program, depth): configuration(side, program, depth, options)
+        (side, program, depth): request(side, program, depth, options)
         for side in options.sizes
         for program in PROGRAMS
         for depth in options.depths
     }
 
 
-def plan(options: Options) -> sweep.Sweep:
+def plan(options: Options) -> space.Space:
     """Everything to measure."""
-    whole = sweep.Sweep()
+    whole = space.Space()
     for part in points(options).values():
-        whole.configurations += part.configurations
+        whole.requests += part.requests
         whole.refused += part.refused
-    return sweep.with_verification(whole, None)
+    return space.with_verification(whole, None)
 
 
 def report(found: Sequence[dict], options: Options) -> str:
     """Tables like appendix C, then best depths with the published ones beside ours."""
     by_id = {row.id: row for row in tables.rows(found)}
     rows = {
-        key: by_id[part.configurations[0].id]
+        key: by_id[part.requests[0].id]
         for key, part in points(options).items()
-        if part.configurations and part.configurations[0].id in by_id
+        if part.requests and part.requests[0].id in by_id
     }
     texts = []
     for side in options.sizes:

@@ -7,7 +7,7 @@ import re
 from collections.abc import Sequence
 from pathlib import Path
 
-from haloscope.measure import sweep
+from haloscope.measure import space
 from haloscope.report import stats, tables
 from haloscope.studies import Options, checks, published
 
@@ -59,20 +59,19 @@ def splits(letter: str, cores: int) -> list[tuple[int, int]]:
     return found
 
 
-def configuration(letter: str, cells: int, tasks: int, threads: int, options: Options) -> sweep.Sweep:
+def request(letter: str, cells: int, tasks: int, threads: int, options: Options) -> space.Space:
     """One point of the tuning grid."""
     axes = {"cells": (cells,) * 3, "ranks": tasks, "threads": threads, "schedule": VERSIONS[letter][1],
             "strategy": STRATEGY, "form": FORM}  # fmt: skip
     if letter in ON_DEVICE:  # the walls count in schedules that have some
-        axes |= {"device": options.device, "strategy": ON_DEVICE[letter][-1], "box": WALLS}
-    settings = options.settings()
-    return sweep.expand(APP, {name: [value] for name, value in axes.items()}, settings)
+        axes |= {"device": options.device, "strategy": ON_DEVICE[letter][-1], "walls": WALLS}
+    return space.expand(APP, {name: [value] for name, value in axes.items()}, options.how())
 
 
-def points(options: Options) -> dict[tuple[int, int, str, int, int], sweep.Sweep]:
-    """All points: (cells, cores, implementation, tasks, threads) -> its configuration."""
+def points(options: Options) -> dict[tuple[int, int, str, int, int], space.Space]:
+    """All points: (cells, cores, implementation, tasks, threads) -> its request."""
     return {
-        (cells, cores, letter, tasks, threads): configuration(letter, cells, tasks, threads, options)
+        (cells, cores, letter, tasks, threads): request(letter, cells, tasks, threads, options)
         for cells in options.sizes
         for cores in core_counts(options.cores)
         for letter in (VERSIONS if options.device else IMPLEMENTATIONS)
@@ -80,22 +79,22 @@ def points(options: Options) -> dict[tuple[int, int, str, int, int], sweep.Sweep
     }
 
 
-def plan(options: Options) -> sweep.Sweep:
+def plan(options: Options) -> space.Space:
     """Everything to measure, each piece of work once: A is B with one task."""
-    whole = sweep.Sweep()
+    whole = space.Space()
     for part in points(options).values():
-        whole.configurations += [c for c in part.configurations if c not in whole.configurations]
+        whole.requests += [r for r in part.requests if r not in whole.requests]
         whole.refused += part.refused
-    return sweep.with_verification(whole, None)
+    return space.with_verification(whole, None)
 
 
 def report(found: Sequence[dict], options: Options) -> str:
     """All points, best per core count, gains of overlap, code size."""
     by_id = {row.id: row for row in tables.rows(found)}
     measured = {
-        key: by_id[part.configurations[0].id]
+        key: by_id[part.requests[0].id]
         for key, part in points(options).items()
-        if part.configurations and part.configurations[0].id in by_id
+        if part.requests and part.requests[0].id in by_id
     }
     best = best_of(measured)
     return "\n\n".join(

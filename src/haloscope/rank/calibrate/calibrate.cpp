@@ -5,6 +5,7 @@
 
 #include "haloscope/comm/cores.hpp"
 #include "haloscope/comm/shared_memory.hpp"
+#include "haloscope/core/choice_fields.hpp"
 #include "haloscope/core/clock.hpp"
 #include "haloscope/core/names.hpp"
 #include "haloscope/error.hpp"
@@ -27,24 +28,50 @@ const std::vector<std::string> parts{"kernel", "pack", "exchange", "allreduce", 
 
 // ---- kernel ---------------------------------------------------------------------------------------------------------
 
+Json swept_point(const Run& run, std::int64_t swept, const Samples& samples) {
+  return {{"cells", run.plan().own_cells().volume()}, {"swept_cells", swept}, {"sweep_s", samples}};
+}
+
+/// One sweep per step: as steps are made, but for the copied halos of fused ones, which need a periodic grid.
+Json stencil_points(const Choice& choice, Sampler& sample) {
+  const bool fused = choice.substeps == Substeps::blocked;
+  RunnerOptions options;
+  options.timers = fused;
+  Run run(MPI_COMM_SELF, choice, options);
+  run.initialise("random");  // zeros would make subnormal numbers
+  const auto computing = [&] { return run.seconds()[static_cast<std::size_t>(Timer::compute)]; };
+  const Samples sweep = !fused ? sample([&] { run.advance(1); }) : sample.parts<1>([&] {
+    const double before = computing();
+    run.advance(choice.depth);
+    return std::array{(computing() - before) / choice.depth};
+  })[0];
+  std::int64_t swept = 0;
+  for (const Sweep& s : run.program().sweeps) swept += s.cells() * s.levels;
+  return {swept_point(run, swept / run.program().steps, sweep)};
+}
+
+/// Several sweeps per step: each by itself, by its stage and name.
+Json sweep_points(const Choice& choice, Sampler& sample) {
+  Run run(MPI_COMM_SELF, choice);
+  run.initialise("random");
+  Json points = Json::array();
+  for (int stage = 0; stage < run.stages(); ++stage) {
+    const Stage& spec = run.candidate().step.stages[static_cast<std::size_t>(stage)];
+    for (int sweep = 0; sweep < static_cast<int>(spec.sweeps.size()); ++sweep) {
+      Json point = swept_point(run, run.plan().own_cells().volume(), sample([&] { run.sweep_alone(stage, sweep); }));
+      point["sweep"] = spec.name + "/" + spec.sweeps[static_cast<std::size_t>(sweep)].name;
+      points.push_back(point);
+    }
+  }
+  return points;
+}
+
 Json kernel_points(const CalibrateRequest& request, Sampler& sample) {
   Choice choice = request.plain.choice;
   choice.ranks = 1;  // every rank by itself
-  SimulationOptions options = request.plain.options;
-  const bool fused = choice.region == "blocked";
-  options.runner.timers = fused;
-  Simulation simulation(MPI_COMM_SELF, choice, request.plain.parameters, options);
-  simulation.initialise("random");  // zeros would make subnormal numbers
-  const auto computing = [&] { return simulation.seconds()[static_cast<std::size_t>(Timer::compute)]; };
-  // Fused sweeps need a periodic grid, whose copied halos are no part of the sweep.
-  const Samples sweep = !fused ? sample([&] { simulation.run(1); }) : sample.parts<1>([&] {
-    const double before = computing();
-    simulation.run(choice.depth);
-    return std::array{(computing() - before) / choice.depth};
-  })[0];
-  return {{{"cells", simulation.plan().owned(0).volume()},
-           {"swept_cells", simulation.swept_points() / simulation.program().steps},
-           {"sweep_s", sweep}}};
+  const Step step = Candidate(choice).step;
+  const bool plain = step.stages.size() == 1 && step.stages.front().sweeps.size() == 1;
+  return plain ? stencil_points(choice, sample) : sweep_points(choice, sample);
 }
 
 // ---- exchange -------------------------------------------------------------------------------------------------------
@@ -96,7 +123,7 @@ class Touching {
 
 Json exchange_points(Session& s, const CalibrateRequest& request, Sampler& sample) {
   const Choice& choice = request.plain.choice;
-  const Strategy strategy = parse_strategy(choice.strategy);
+  const Strategy& strategy = choice.strategy;
   const Layout layout = make_layout(choice);
   const Plan plan = make_plan(layout, s.rank, fields_spec(request));
   const Node node(s.comm);
@@ -142,66 +169,45 @@ Json allreduce_points(Session& s, Sampler& sample, bool& right) {
 }
 
 Json request_json(const Session& s, const CalibrateRequest& request) {
-  const Choice& c = request.plain.choice;
-  Json json{{"part", request.part},
-            {"app", c.app},
-            {"form", c.form.empty() ? find_app(c.app).forms.front() : c.form},
-            {"real", c.real},
-            {"ranks", s.size},
-            {"threads", c.threads},
-            {"depth", c.depth},
-            {"region", c.region},
-            {"strategy", c.strategy},
-            {"fields", request.fields},
-            {"seconds", request.plain.seconds},
-            {"repetitions", request.plain.repetitions}};
-  if (!c.device.empty()) {
-    json["device"] = c.device;
-    describe(request.plain.options.device, json);
-  }
-  for (int d = 0; d < c.grid.dims; ++d) {
-    json["cells"].push_back(c.grid.cells[d]);
-    json["periodic"].push_back(c.grid.periodic[d]);
-  }
+  Json json = to_json(request.plain.choice);
+  json["part"] = request.part;
+  json["ranks"] = s.size;
+  json["fields"] = request.fields;
+  json["seconds"] = request.plain.seconds;
+  json["repetitions"] = request.plain.repetitions;
+  if (!request.plain.choice.device.empty() && request.plain.choice.device_kernel.empty())
+    json["device_kernel"] = "stream";
   return json;
 }
 
 }  // namespace
 
-CalibrateRequest parse_calibrate(const std::vector<std::string>& words, int ranks) {
+CalibrateRequest calibrate_request(const Json& json, const std::string& id, int ranks) {
   CalibrateRequest r;
-  std::vector<std::string> rest = words;
-  const auto take = [&] {
-    if (rest.empty())
-      throw UsageError("calibrate needs what to measure: " + join(parts, ", ") + "; then APP and options");
-    const std::string word = rest.front();
-    rest.erase(rest.begin());
-    return word;
-  };
-  r.part = take();
+  Json plain = json;
+  r.part = json.value("part", "");
   if (std::find(parts.begin(), parts.end(), r.part) == parts.end())
-    throw UsageError(unknown_name("part", r.part, parts));
-  if (!rest.empty() && rest.front() == "--fields") {
-    take();
-    const std::string fields = take();
-    const bool digits = !fields.empty() && fields.find_first_not_of("0123456789") == std::string::npos;
-    r.fields = digits && fields.size() < 5 ? std::stoi(fields) : 0;
-    if (r.fields < 1) throw UsageError("--fields '" + fields + "' is not a number of fields from 1 to 9999");
-  }
-  r.plain = parse_request(rest, ranks);
-  if (r.plain.seconds <= 0) throw UsageError("calibrate needs --seconds, the length of a sample; for example 0.001");
+    throw UsageError(unknown_name("part of a calibration", r.part, parts));
+  const Json fields = json.value("fields", Json(1));
+  if (!fields.is_number_integer() || fields.get<double>() < 1 || fields.get<double>() > 9999)
+    throw UsageError("a calibration of " + fields.dump() + " fields is not possible; give 1 to 9999");
+  r.fields = fields.get<int>();
+  plain.erase("part");
+  plain.erase("fields");
+  r.plain = measurement_request(plain, id, ranks);
+  if (r.plain.seconds <= 0) throw UsageError("calibrate needs seconds, the length of a sample; for example 0.001");
   const bool on_device = r.part.rfind("device-", 0) == 0;
   if (on_device == r.plain.choice.device.empty())
-    throw UsageError("calibrate " + r.part + (on_device ? " needs --device, such as auto" : " knows no --device"));
-  if (r.part == "pack" && r.plain.choice.app == "poisson2d")
-    throw UsageError("calibrate pack does not work with poisson2d; use laplace2d, laplace3d or advection3d");
+    throw UsageError("calibrate " + r.part + (on_device ? " needs a device, such as auto" : " knows no device"));
+  if (r.part == "pack" && r.plain.choice.schedule->in_place)
+    throw UsageError("calibrate pack does not work with sweeps in place; use laplace2d, laplace3d or advection3d");
   return r;
 }
 
 Json calibrate(Session& s, const CalibrateRequest& request) {
   s.board->mine().set(Phase::setup);
   pin_threads(s.comm, request.plain.choice.threads);
-  Sampler sample(s, request.plain.seconds, request.plain.repetitions);
+  Sampler sample(s, request.plain.seconds, static_cast<int>(request.plain.repetitions));
   Json record{{"id", request.plain.id}, {"kind", "calibration"}, {"request", request_json(s, request)}};
   record["environment"] = s.environment;
   record["environment"]["oversubscribed"] = more_ranks_than_cores(s.comm, request.plain.choice.threads);

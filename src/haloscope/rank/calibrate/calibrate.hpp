@@ -12,12 +12,11 @@ namespace haloscope {
 struct Session;
 
 /// One point. `part` says what is measured, `plain` of what:
-///   kernel     a time step's sweep of a block of --cells by every rank at once, each on a block of its own: sweep_s
+///   kernel     each sweep of a block of --cells by every rank at once, each on a block of its own: sweep_s
 ///   pack       packing and unpacking one message of a block of --cells, by dimension, after a sweep of it; copying
 ///              between the block's own two sides: pack_s, unpack_s, copy_s. By every rank at once, --threads each
 ///   exchange   the whole exchange of `fields` fields between all ranks. What is sent has just been written, what has
-///   come
-///              is read; exchange_s is without the time that both take by themselves
+///              come is read; exchange_s is without the time that both take by themselves
 ///   allreduce  a sum of one number over all ranks: allreduce_s
 ///   device-kernel  a step's sweep of a block of --cells on --device by every rank at once: sweep_s; two of them on two
 ///              streams: two_sweeps_s
@@ -29,9 +28,8 @@ struct CalibrateRequest {
   Request plain;
 };
 
-/// @param words  PART, [--fields N], then APP and options as for a measurement, without the leading "calibrate".
-/// @throws UsageError.
-CalibrateRequest parse_calibrate(const std::vector<std::string>& words, int ranks);
+/// @param json  {"part", "fields", ...}, the rest as for a measurement. @throws UsageError.
+CalibrateRequest calibrate_request(const nlohmann::json& json, const std::string& id, int ranks);
 
 /// Collective. @return the record (meaningful on rank 0), without launch data: `points`, each with its counts and the
 /// samples of each thing measured, seconds, the slowest rank's.

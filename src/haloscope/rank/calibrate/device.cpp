@@ -20,9 +20,10 @@ class DeviceBlock {
   /// Collective. @param slots  of the field.
   DeviceBlock(MPI_Comm comm, const Request& request, int slots)
       : choice_(alone(request.choice)),
-        plan_(make_plan(neighboured(choice_), 0, exchange_spec(choice_))),
+        candidate_(choice_),
+        plan_(make_plan(neighboured(choice_), 0, exchange_spec(candidate_))),
         storage_(plan_, slots),
-        fields_(comm, choice_, kernel_weights(choice_, request.parameters), request.options.device, plan_, storage_),
+        fields_(comm, candidate_, plan_, storage_),
         begin_(fields_.device().event()),
         end_(fields_.device().event()),
         fork_(fields_.device().event(false)),
@@ -38,7 +39,7 @@ class DeviceBlock {
   DeviceFields& fields() { return fields_; }
   device::Device& device() const { return fields_.device(); }
   device::Stream& stream(int number) const { return *fields_.streams().streams[number]; }
-  int levels() const { return choice_.region == "blocked" ? choice_.depth : 1; }
+  int levels() const { return choice_.substeps == Substeps::blocked ? choice_.depth : 1; }
 
   /// Seconds that the device takes for what `work` gives to its first stream.
   template <class F>
@@ -64,7 +65,7 @@ class DeviceBlock {
 
   /// A step's sweep, or as many as are done at once.
   void sweep(device::Stream& stream, int slot, int into) const {
-    fields_.sweeps().run(stream, views()[0][slot], views()[0][into], plan_.owned(0), levels());
+    fields_.sweeps().run(stream, views()[0][slot], views()[0][into], plan_.own_cells(), levels());
   }
 
  private:
@@ -85,6 +86,7 @@ class DeviceBlock {
   }
 
   Choice choice_;
+  Candidate candidate_;
   Plan plan_;
   Storage storage_;
   DeviceFields fields_;
@@ -193,7 +195,7 @@ Json device_kernel_points(Session& s, const CalibrateRequest& request, Sampler& 
   const auto [alone, beside] = sample.parts<2>([&] {
     return std::array{block.seconds(one) / levels, block.seconds_of_two() / levels};
   });
-  return {{{"cells", block.plan().owned(0).volume()}, {"sweep_s", alone}, {"two_sweeps_s", beside}}};
+  return {{{"cells", block.plan().own_cells().volume()}, {"sweep_s", alone}, {"two_sweeps_s", beside}}};
 }
 
 Json device_copy_points(Session& s, const CalibrateRequest& request, Sampler& sample, bool& right) {

@@ -1,6 +1,5 @@
 #include "haloscope/rank/calibrate/microbench.hpp"
 
-#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cstring>
 
@@ -39,7 +38,7 @@ struct Pair {
     MPI_Comm_split(s.comm, s.rank % half, side, &comm);
     yield = more_ranks_than_cores(s.comm);
     if (emulated == 0) return;
-    const std::vector<int> all = emulated_nodes(s.size, emulated, "block");
+    const std::vector<int> all = emulated_nodes(s.size, emulated, Placement::block);
     const int first = s.rank % half;
     nodes = {0, all[first] == all[first + half] ? 0 : 1};
   }
@@ -203,33 +202,23 @@ std::vector<std::int64_t> all_sizes() {
 
 }  // namespace
 
-MicrobenchRequest parse_microbench(const std::vector<std::string>& words, int ranks) {
+MicrobenchRequest microbench_request(const Json& json, const std::string& id, int ranks) try {
   MicrobenchRequest r;
-  CLI::App cli;
-  std::string bytes;
-  cli.add_option("--id", r.id, "name of the configuration in its record");
-  cli.add_option("--transport", r.transport, "transport and options, e.g. p2p:testany");
-  cli.add_option("--nodes", r.nodes, "emulated nodes; 0: as MPI says");
-  cli.add_flag("--fresh", r.fresh, "senders write what they send before each transfer, which is not counted");
-  cli.add_option("--bytes", bytes, "message sizes, comma separated");
-  cli.add_option("--seconds", r.seconds, "length of one sample");
-  cli.add_option("--repetitions", r.samples, "samples per size");
-  std::vector<std::string> reversed(words.rbegin(), words.rend());
-  try {
-    cli.parse(reversed);
-  } catch (const CLI::ParseError& error) {
-    throw UsageError(std::string(error.what()) + " (in: microbench " + join(words, " ") + ")");
-  }
-  for (const std::string& word : split(bytes, ',')) {
-    std::size_t used = 0;
-    try {
-      r.bytes.push_back(std::stoll(word, &used));
-    } catch (const std::exception&) {
-    }
-    if (used == 0 || used != word.size() || r.bytes.back() < 1 || r.bytes.back() > 16 * largest_bytes)
-      throw UsageError("--bytes '" + bytes + "' is not a list of sizes from 1 to " +
+  r.id = id;
+  const std::vector<std::string> known{"transport", "ranks", "pairs",   "nodes",
+                                       "fresh",     "bytes", "seconds", "repetitions"};
+  for (const auto& [name, value] : json.items())
+    if (!has(known, name)) throw UsageError(unknown_name("field of a micro-benchmark", name, known));
+  r.transport = json.value("transport", r.transport);
+  r.nodes = json.value("nodes", r.nodes);
+  r.fresh = json.value("fresh", r.fresh);
+  r.bytes = json.value("bytes", r.bytes);
+  r.seconds = json.value("seconds", r.seconds);
+  r.samples = json.value("repetitions", r.samples);
+  for (std::int64_t bytes : r.bytes)
+    if (bytes < 1 || bytes > 16 * largest_bytes)
+      throw UsageError("messages of " + std::to_string(bytes) + " bytes are not possible; give sizes from 1 to " +
                        std::to_string(16 * largest_bytes));
-  }
   if (r.bytes.empty()) r.bytes = all_sizes();
   if (ranks < 2 || ranks % 2 != 0)
     throw UsageError("micro-benchmarks run between pairs of ranks, and " + std::to_string(ranks) +
@@ -238,13 +227,15 @@ MicrobenchRequest parse_microbench(const std::vector<std::string>& words, int ra
     throw UsageError("--nodes " + std::to_string(r.nodes) + " is not possible with " + std::to_string(ranks) +
                      " ranks; use 1 to " + std::to_string(ranks));
   if (r.seconds <= 0 || r.samples < 1) throw UsageError("--seconds and --repetitions must be above 0");
-  parse_strategy("direct/" + r.transport);  // refuses unknown names
+  Strategy("direct/" + r.transport);  // refuses unknown names
   return r;
+} catch (const Json::exception& error) {
+  throw UsageError("a micro-benchmark cannot be made of " + json.dump() + ": " + error.what());
 }
 
 Json microbench(Session& s, const MicrobenchRequest& request) {
   s.board->mine().set(Phase::setup);
-  const Strategy strategy = parse_strategy("direct/" + request.transport);
+  const Strategy strategy = Strategy("direct/" + request.transport);
   const Pair pair(s, request.nodes);
   Sampler sample(s, request.seconds, request.samples, (s.rank + s.size / 2) % s.size);
   Timing time(sample, request.fresh);

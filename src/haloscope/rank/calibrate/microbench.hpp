@@ -20,8 +20,9 @@ struct MicrobenchRequest {
   int samples = 5;                  ///< per size and kind of transfer
 };
 
-/// @param words  the options, without the leading "microbench". @throws UsageError.
-MicrobenchRequest parse_microbench(const std::vector<std::string>& words, int ranks);
+/// @param json  {"transport", "nodes", "fresh", "bytes", "seconds", "repetitions"}, each with the default above.
+/// @throws UsageError.
+MicrobenchRequest microbench_request(const nlohmann::json& json, const std::string& id, int ranks);
 
 /// Rank i of the first half is paired with rank i of the second; all pairs run at once. Collective.
 /// @return the record (meaningful on rank 0), without launch data. Per message size, each as a list of samples:

@@ -2,7 +2,6 @@
 #include <algorithm>
 #include <cstring>
 
-#include "haloscope/apps/app.hpp"
 #include "haloscope/core/clock.hpp"
 #include "haloscope/field/field.hpp"
 #include "haloscope/pack/region_copy.hpp"
@@ -15,50 +14,60 @@ namespace {
 using Json = nlohmann::json;
 using Samples = std::vector<double>;
 
-/// A block with neighbours on both sides of one dimension, in memory as a step has it: two slots, swept in turn.
+/// A block with neighbours on both sides of one dimension, in memory as a step has it: swept in turn.
 class Block {
  public:
   /// @param ranks  in dimension `d`: 2, so that messages go to a neighbour, or 1, so that the block is its own
   /// neighbour.
-  Block(const Request& request, int d, int ranks)
-      : threads_(request.choice.threads),
-        weights_(kernel_weights(request.choice, request.parameters)),
-        plan_(make_plan(layout(request.choice, d, ranks), 0, exchange_spec(request.choice))),
-        storage_(plan_, 2),
-        kernel_(find_kernel(kernel_form(request.choice), request.choice.real == "f32" ? Real::f32 : Real::f64)),
-        bytes_(plan_.spec.quantities[0].element_bytes) {
-    for (int slot = 0; slot < 2; ++slot)
-      for (std::byte& b : storage_.bytes(0, slot)) b = std::byte{0x3f};  // ordinary numbers, f32 and f64
+  Block(const Choice& choice, int d, int ranks)
+      : candidate_(choice),
+        layout_(layout(choice, d, ranks)),
+        plan_(make_plan(layout_, 0, exchange_spec(candidate_))),
+        storage_(points(), candidate_.step.slots()) {
+    for (int q : exchanged(candidate_)) views_.push_back(storage_.views()[static_cast<std::size_t>(q)]);
+    for (const auto& slots : storage_.views())
+      for (std::size_t slot = 0; slot < slots.size(); ++slot) by_slot_[slot].push_back(slots[slot]);
+    for (const Quantity& q : candidate_.step.quantities) centrings_.push_back(q.centring);
+    if (candidate_.app.open)
+      sweeper_ =
+          candidate_.app.open({candidate_.problem, candidate_.step, {}, plan_.cells, choice.isa, choice.threads});
+    for (int q = 0; q < static_cast<int>(candidate_.step.quantities.size()); ++q)
+      for (int slot = 0; slot < slots(); ++slot)
+        for (std::byte& b : storage_.bytes(q, slot)) b = std::byte{0x3f};  // ordinary numbers, f32 and f64
   }
 
   const Plan& plan() const { return plan_; }
-  const Views& views() const { return storage_.views(); }
+  const Views& views() const { return views_; }
   int slot() const { return slot_; }
-  std::span<std::byte> bytes(int slot) const { return storage_.bytes(0, slot); }
+  int slots() const { return candidate_.step.slots(); }
+  /// Of the first quantity that messages hold.
+  std::span<std::byte> bytes(int slot) const { return storage_.bytes(exchanged(candidate_).front(), slot); }
 
-  /// A step's sweep: the other slot becomes the current one.
+  /// The stage's first sweep: the other slot becomes the current one.
   void sweep() {
+    const int into = slots() == 2 ? 1 - slot_ : 0;
     SweepArgs args;
-    const SlotView &in = views()[0][slot_], &out = views()[0][1 - slot_];
-    args.in = in.origin;
-    args.out = out.origin;
-    args.row = in.stride[1] / bytes_;
-    args.plane = in.stride[2] / bytes_;
-    args.weights = weights_.data();
-    args.stream = plan_.allocated(0).volume() * bytes_ >= stream_from_bytes;
+    args.problem = &candidate_.problem;
+    args.in = by_slot_[slot_].data();
+    args.out = by_slot_[into].data();
+    args.centrings = centrings_.data();
+    args.whole = plan_.own_cells();
+    args.dims = plan_.dims;
+    args.stream = plan_.allocated(0).volume() * plan_.spec.quantities[0].element_bytes >= stream_from_bytes;
+    const SweepSpec& spec = candidate_.step.stages.front().sweeps.front();
     team([&](Share share) {
       SweepArgs mine = args;
-      mine.region = part_of(plan_.owned(0), share);
-      if (!mine.region.empty()) kernel_.sweep(mine);
+      mine.region = part_of(plan_.own_cells(), share);
+      if (!mine.region.empty()) sweeper_ ? sweeper_->sweep(mine) : spec.run(mine);
     });
-    slot_ = 1 - slot_;
+    slot_ = into;
   }
 
   template <class F>
   void team(F part) const {
-    if (threads_ == 1) return part(Share{});
-#pragma omp parallel for num_threads(threads_) schedule(static, 1)
-    for (int thread = 0; thread < threads_; ++thread) part(Share{thread, threads_});
+    if (threads() == 1) return part(Share{});
+#pragma omp parallel for num_threads(threads()) schedule(static, 1)
+    for (int thread = 0; thread < threads(); ++thread) part(Share{thread, threads()});
   }
   /// As CommOps copies: the team meets after each stage.
   void copy(const CopyList& list) const {
@@ -76,12 +85,25 @@ class Block {
     return Layout(grid, processes);
   }
 
-  int threads_, slot_ = 0;
-  std::vector<double> weights_;
+  int threads() const { return candidate_.choice.threads; }
+  /// Every quantity of the step, with the halos that the exchange fills.
+  Plan points() const {
+    ExchangeSpec all;
+    all.quantities = candidate_.step.quantities;
+    for (const Widths& w : halos_of(candidate_.step, candidate_.step.stages.front(), candidate_.choice.depth))
+      all.widths.push_back({w, w});
+    return make_plan(layout_, 0, all);
+  }
+
+  Candidate candidate_;
+  Layout layout_;
   Plan plan_;
   Storage storage_;
-  Kernel kernel_;
-  std::int64_t bytes_;
+  Views views_;                       // of what is exchanged
+  std::vector<SlotView> by_slot_[2];  // of all quantities
+  std::vector<Centring> centrings_;
+  std::unique_ptr<Sweeper> sweeper_;
+  int slot_ = 0;
 };
 
 /// Reading the clock takes time too, which is no part of what lies between two readings.
@@ -95,12 +117,12 @@ double clock_cost() {
 }
 
 /// The two messages that leave a block and the two that come back, packed into and unpacked from the same buffers.
-class Packing {
+class PackedPair {
  public:
-  explicit Packing(Block& block) : block_(block) {
+  explicit PackedPair(Block& block) : block_(block) {
     for (const Message& m : block.plan().messages) (m.out ? out_ : in_).push_back(&m);
     for (const Message* m : out_) buffers_.emplace_back(static_cast<std::size_t>(m->bytes));
-    for (int slot = 0; slot < 2; ++slot)
+    for (int slot = 0; slot < block.slots(); ++slot)
       for (std::size_t m = 0; m < out_.size(); ++m) {
         packs_[slot].push_back(make_pack(block.views(), slot, *out_[m], buffers_[m].data()));
         unpacks_[slot].push_back(make_unpack(block.views(), slot, *in_[m], buffers_[m].data()));
@@ -164,10 +186,10 @@ Samples less(Samples samples, double clock, int things) {
 }
 
 /// Own-neighbour halos: copies between the two sides of one block.
-void add_copies(Json& point, const Request& request, int d, Sampler& sample, double clock) {
-  Block block(request, d, 1);
+void add_copies(Json& point, const Choice& choice, int d, Sampler& sample, double clock) {
+  Block block(choice, d, 1);
   const CopyList lists[2] = {make_copies(block.views(), 0, block.plan().copies),
-                             make_copies(block.views(), 1, block.plan().copies)};
+                             make_copies(block.views(), block.slots() - 1, block.plan().copies)};
   const auto [copied] = sample.parts<1>([&] {
     block.sweep();
     const double begin = now_s();
@@ -184,8 +206,8 @@ Json pack_points(const CalibrateRequest& request, Sampler& sample, bool& right) 
   Json points = Json::array();
   const double clock = clock_cost();
   for (int d = 0; d < request.plain.choice.grid.dims; ++d) {
-    Block block(request.plain, d, 2);
-    Packing packing(block);
+    Block block(request.plain.choice, d, 2);
+    PackedPair packing(block);
     Json point{{"dimension", d},
                {"bytes", packing.bytes()},
                {"row_bytes", packing.row_bytes()},
@@ -203,7 +225,7 @@ Json pack_points(const CalibrateRequest& request, Sampler& sample, bool& right) 
       point["pack_s"] = less(packed, clock, packing.messages());
       point["unpack_s"] = less(unpacked, clock, packing.messages());
     }
-    add_copies(point, request.plain, d, sample, clock);
+    add_copies(point, request.plain.choice, d, sample, clock);
     points.push_back(point);
   }
   return points;

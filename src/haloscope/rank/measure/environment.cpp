@@ -10,12 +10,11 @@
 
 #include "haloscope/choice.hpp"
 #include "haloscope/comm/cores.hpp"
+#include "haloscope/comm/mpi_traits.hpp"
 #include "haloscope/device/device.hpp"
 #include "haloscope/error.hpp"
 #include "haloscope/kernels/kernel.hpp"
 #include "haloscope/rank/measure/build_config.hpp"
-#include "haloscope/schedule.hpp"
-#include "haloscope/transport.hpp"
 
 #if defined(__x86_64__)
 #include <immintrin.h>
@@ -42,22 +41,12 @@ std::string first_line(const char* path) {
   return line;
 }
 
-[[maybe_unused]] std::vector<int> allowed_cores() {
-  cpu_set_t set;
-  CPU_ZERO(&set);
-  sched_getaffinity(0, sizeof set, &set);
-  std::vector<int> cores;
-  for (int c = 0; c < CPU_SETSIZE; ++c)
-    if (CPU_ISSET(c, &set)) cores.push_back(c);
-  return cores;
-}
-
 std::string mpi_library() {
   char text[MPI_MAX_LIBRARY_VERSION_STRING];
   int length = 0;
   MPI_Get_library_version(text, &length);
-  std::string line(text, static_cast<std::size_t>(length));
-  return line.substr(0, line.find('\n'));
+  const std::string line(text, static_cast<std::size_t>(length));
+  return line.substr(0, line.find_first_of(std::string("\n\0", 2)));  // Open MPI counts the end of its text
 }
 
 std::string mpi_standard() {
@@ -69,7 +58,7 @@ std::string mpi_standard() {
 /// Sockets of this node, 1 where Linux does not say.
 int sockets() {
   std::set<std::string> packages;
-  for (int c = 0; c < cores_of_node(); ++c)
+  for (int c = 0; c < static_cast<int>(sysconf(_SC_NPROCESSORS_CONF)); ++c)
     packages.insert(
         first_line(("/sys/devices/system/cpu/cpu" + std::to_string(c) + "/topology/physical_package_id").c_str()));
   packages.erase("");
@@ -130,11 +119,6 @@ nlohmann::json devices_json() {
 
 /// What is known without a look at devices.
 nlohmann::json plain_info() {
-  nlohmann::json transports_json = nlohmann::json::array(), schedules_json = nlohmann::json::array();
-  for (const Transport* t : transports())
-    transports_json.push_back(
-        {{"name", t->name()}, {"summary", t->summary()}, {"options", transport_options(t->name())}});
-  for (const auto& s : schedules()) schedules_json.push_back({{"name", s.name}, {"summary", s.summary}});
   return {{"version", HALOSCOPE_VERSION},
           {"commit", HALOSCOPE_COMMIT},
           {"compiler", HALOSCOPE_COMPILER},
@@ -143,23 +127,20 @@ nlohmann::json plain_info() {
           {"mpi_library", mpi_library()},
           {"mpi_standard", mpi_standard()},
           {"mpi_compiler", HALOSCOPE_MPI_COMPILER},
-          {"isas", kernel_isas()},
-          {"transports", transports_json},
-          {"schedules", schedules_json}};
+          {"isas", kernel_isas()}};
 }
 
 }  // namespace
 
-void pin_threads([[maybe_unused]] MPI_Comm comm, [[maybe_unused]] int threads) {
-#if !HALOSCOPE_SIMULATED_MPI  // there all ranks are one thread of this machine
+void pin_threads(MPI_Comm comm, int threads) {
+  if (mpi_traits.simulated) return;  // there all ranks are one thread of this machine
   MPI_Comm node;
   MPI_Comm_split_type(comm, MPI_COMM_TYPE_SHARED, 0, MPI_INFO_NULL, &node);
   int rank = 0, ranks = 0;
   MPI_Comm_rank(node, &rank);
   MPI_Comm_size(node, &ranks);
   MPI_Comm_free(&node);
-  // Cores are kept from the first call: a thread pinned by an earlier configuration would hide the others.
-  static const std::vector<int> cores = allowed_cores();
+  const std::vector<int>& cores = allowed_cores();
   const bool all_cores = static_cast<int>(cores.size()) == cores_of_node();
   const int first = all_cores ? rank * threads : 0;
   const bool fits =
@@ -174,11 +155,12 @@ void pin_threads([[maybe_unused]] MPI_Comm comm, [[maybe_unused]] int threads) {
       for (int c : cores) CPU_SET(c, &set);
     sched_setaffinity(0, sizeof set, &set);
   }
-#endif
 }
 
 nlohmann::json build_info() {
   nlohmann::json info = plain_info();
+  info["apps"] = nlohmann::json::array();
+  for (const App* app : apps()) info["apps"].push_back(app->name);
   info["devices"] = devices_json();
   return info;
 }
@@ -189,7 +171,7 @@ nlohmann::json gather_environment(MPI_Comm comm) {
   MPI_Get_processor_name(name, &length);
   const auto hosts = gather_texts(std::string(name, static_cast<std::size_t>(length)), comm);
   nlohmann::json environment = plain_info();
-  for (const char* key : {"isas", "transports", "schedules", "mpi_compiler"}) environment.erase(key);
+  for (const char* key : {"isas", "mpi_compiler"}) environment.erase(key);
   environment["hosts"] = hosts;
   environment["cpu"] = cpu_model();
   environment["cores"] = cores_of_node();
@@ -197,14 +179,6 @@ nlohmann::json gather_environment(MPI_Comm comm) {
   environment["ftz"] = flush_to_zero();
   environment["huge_pages"] = first_line("/sys/kernel/mm/transparent_hugepage/enabled");
   return environment;
-}
-
-void describe(const DeviceOptions& options, nlohmann::json& request) {
-  request["device_kernel"] = options.kernel.empty() ? "stream" : options.kernel;
-  std::string block;
-  for (int n : {options.shape.x, options.shape.y, options.shape.layers})
-    if (n > 0) block += (block.empty() ? "" : "x") + std::to_string(n);
-  if (!block.empty()) request["device_block"] = block;
 }
 
 nlohmann::json device_json(const std::string& backend, const device::Device& device) {

@@ -13,11 +13,8 @@ namespace haloscope {
 /// Collective over `comm`; the result is meaningful on rank 0.
 nlohmann::json gather_environment(MPI_Comm comm);
 
-/// Everything `haloscope info` shows of this build: MPI, compiler, kernels, devices, transports, schedules. Local.
+/// What `haloscope info` shows of this build: MPI, compiler, kernels, devices, apps. Local.
 nlohmann::json build_info();
-
-/// What a record's request says of a device's kernels.
-void describe(const DeviceOptions& options, nlohmann::json& request);
 
 /// What a record says of a device. @param backend  whose it is.
 nlohmann::json device_json(const std::string& backend, const device::Device& device);

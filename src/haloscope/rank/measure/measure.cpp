@@ -4,14 +4,16 @@
 #include <cstdio>
 #include <fstream>
 #include <numeric>
-#include <optional>
 
 #include "haloscope/comm/cores.hpp"
+#include "haloscope/comm/shared_memory.hpp"
+#include "haloscope/core/choice_fields.hpp"
 #include "haloscope/error.hpp"
 #include "haloscope/rank/measure/environment.hpp"
-#include "haloscope/rank/measure/poisson_record.hpp"
+#include "haloscope/rank/measure/sequential.hpp"
 #include "haloscope/rank/measure/steps.hpp"
 #include "haloscope/rank/watch/timeline.hpp"
+#include "haloscope/run/run.hpp"
 
 namespace haloscope {
 
@@ -71,141 +73,114 @@ std::string hex(std::uint64_t value) {
 }
 
 /// Everything that decides the result of `verify` steps, as a key.
-std::string problem_key(const Request& r) {
-  Json key{{"app", r.choice.app},
-           {"form", kernel_form(r.choice)},
-           {"real", r.choice.real},
-           {"cells", r.choice.grid.cells},
-           {"periodic", r.choice.grid.periodic},
-           {"steps", r.verify},
-           {"initial", r.parameters.initial},
-           {"seed", r.parameters.seed},
-           {"velocity", r.parameters.velocity},
-           {"nu", r.parameters.nu},
-           {"sigma", r.parameters.sigma},
-           {"function", r.parameters.function},
-           {"weights", r.parameters.weights}};
+std::string problem_key(const Problem& problem, const std::string& app, std::int64_t steps) {
+  Json key{{"app", app},
+           {"form", problem.form},
+           {"real", to_word(problem.real)},
+           {"cells", problem.grid.cells},
+           {"periodic", problem.grid.periodic},
+           {"steps", steps}};
+  for (const auto& [name, value] : problem.parameters.all()) key[name] = to_json(value);
   return key.dump();
 }
 
-/// Checksum of the same problem by the simplest correct code: `reference`, bulk, depth 1, one thread.
-std::uint64_t reference_checksum(Session& s, const Request& request) {
-  const auto [known, fresh] = s.reference_checksums.try_emplace(problem_key(request), 0);
-  if (fresh && request.choice.schedule == "pipeline") {
-    known->second = sequential_checksum(s.comm, request);
-  } else if (fresh) {
-    Request plain = request;
-    plain.choice.strategy = "reference";
-    plain.choice.schedule = "bulk";
-    plain.choice.region = "full";
-    plain.choice.depth = 1;
-    plain.choice.threads = 1;
-    plain.choice.device.clear();
-    plain.choice.graph = false;
-    SimulationOptions options;
-    options.runner.timers = false;
-    options.runner.status = &s.board->mine();
-    Simulation simulation(s.comm, plain.choice, plain.parameters, options);
-    simulation.initialise();
-    simulation.run(request.verify);
-    known->second = simulation.checksum();
-  }
-  return known->second;
+/// The same problem by the simplest correct code: `reference`, bulk, depth 1, one thread, fields of the host.
+Choice reference_of(const Choice& choice) {
+  Choice plain;
+  plain.app = choice.app;
+  plain.grid = choice.grid;
+  plain.form = choice.form;
+  plain.real = choice.real;
+  plain.ranks = choice.ranks;
+  plain.process_grid = choice.process_grid;
+  plain.set = choice.set;
+  plain.strategy = "reference";
+  return plain;
 }
 
-Json verify(Session& s, const Request& asked, Simulation& simulation) {
-  if (asked.verify == 0) return {{"status", "off"}};
-  Request request = asked;
-  if (request.parameters.initial == "zero") request.parameters.initial = "random";  // zeros would hide faults
-  simulation.initialise(request.parameters.initial);
-  simulation.run(request.verify, true);
-  const std::uint64_t sum = simulation.checksum();
-  const std::uint64_t expected = reference_checksum(s, request);
-  const bool whole = simulation.canaries_alive();
-  const bool everywhere = total(whole ? 0 : 1, s.comm) == 0;
+std::uint64_t reference_checksum(Session& s, const Choice& choice, std::int64_t steps) {
+  const auto [known, fresh] = s.reference_checksums.try_emplace(problem_key(problem_of(choice), choice.app, steps), 0);
+  if (!fresh) return known->second;
+  if (choice.schedule->in_place) return known->second = sequential_checksum(s.comm, choice, steps);
+  RunnerOptions options;
+  options.timers = false;
+  options.status = &s.board->mine();
+  Run run(s.comm, reference_of(choice), options);
+  run.initialise();
+  run.advance(steps, false);
+  return known->second = run.checksum();
+}
+
+/// Data for a check: those of the run, but for an app's usual ones that are alike everywhere and would hide faults.
+std::string initial_for_check(const App& app, const Problem& problem) {
+  const std::string& word = problem.parameters.word("initial");
+  return !app.starts_random && word == app.initials.front() ? "random" : word;
+}
+
+Json verify(Session& s, const Request& request, Run& run) {
+  if (request.verify == 0) return {{"status", "off"}};
+  Choice choice = request.choice;
+  const std::string initial = initial_for_check(run.candidate().app, run.candidate().problem);
+  choice.set["initial"] = initial;
+  run.initialise(initial);
+  const std::int64_t steps = run.advance(request.verify, true).steps;
+  const std::uint64_t sum = run.checksum();
+  const std::uint64_t expected = reference_checksum(s, choice, steps);
+  const bool everywhere = total(run.canaries_alive() ? 0 : 1, s.comm) == 0;
   return {{"status", sum == expected && everywhere ? "passed" : "failed"},
           {"steps", request.verify},
-          {"against", request.choice.schedule == "pipeline" ? "sequential loop" : "reference"},
+          {"against", choice.schedule->in_place ? "sequential loop" : "reference"},
           {"checksum", hex(sum)},
           {"expected", hex(expected)},
           {"canaries", everywhere}};
 }
 
-/// Steps per repetition: as asked, or enough for `seconds`, found by trials; a multiple of the depth.
-std::int64_t choose_steps(Session& s, const Request& request, Simulation& simulation) {
+/// Steps per repetition: as asked, or enough for `seconds`, found by growing; a multiple of the depth.
+std::int64_t choose_steps(Session& s, const Request& request, Run& run) {
   if (request.seconds <= 0) return request.steps;
-  std::int64_t steps = 0, next = request.choice.depth;
-  while (next != steps) {
-    steps = next;
+  for (std::int64_t steps = request.choice.depth;;) {
     const double begin = time_after_barrier(s);
-    simulation.run(steps);
+    run.advance(steps);
     const double took = largest(time_after_barrier(s) - begin, s.comm);
-    next = next_steps(steps, took, request.seconds, request.choice.depth);
+    const std::int64_t next = next_steps(steps, took, request.seconds, request.choice.depth);
+    if (next == steps) return steps;
+    steps = next;
   }
-  return steps;
 }
 
-Json request_json(const Request& r, const Simulation& simulation, std::int64_t steps) {
-  const Choice& c = r.choice;
-  Json j{{"app", c.app},
-         {"form", c.form.empty() ? find_app(c.app).forms.front() : c.form},
-         {"real", c.real},
-         {"ranks", c.ranks},
-         {"threads", c.threads},
-         {"strategy", c.strategy},
-         {"schedule", c.schedule},
-         {"depth", c.depth},
-         {"region", c.region},
-         {"sharing", c.sharing},
-         {"steps", steps},
-         {"seconds", r.seconds},
-         {"repetitions", r.repetitions},
-         {"warmup", r.warmup},
-         {"barrier", r.options.barrier},
-         {"nodes", c.nodes},
-         {"placement", c.placement},
-         {"memory", simulation.memory() == MemoryKind::shared ? "shared" : "own"},
-         {"tiles", r.options.tiles},
-         {"initial", r.parameters.initial},
-         {"seed", r.parameters.seed},
-         {"timers", r.options.runner.timers}};
-  for (int d = 0; d < c.grid.dims; ++d) {
-    j["cells"].push_back(c.grid.cells[d]);
-    j["periodic"].push_back(c.grid.periodic[d]);
-    j["process_grid"].push_back(simulation.layout().ranks()[d]);
-  }
-  if (r.options.flush_to_zero) j["ftz"] = true;
-  if (!c.device.empty()) {
-    j["device"] = c.device;
-    describe(r.options.device, j);
-    if (!messages_on_device(c)) j["box"] = c.box;
-    if (c.graph) j["graph"] = true;
-    if (c.schedule == "streams") j["pack"] = r.options.device.pack_first ? "first" : "beside";
-  }
-  if (c.app == "advection3d") {
-    j["velocity"] = r.parameters.velocity;
-    j["nu"] = r.parameters.nu > 0 ? r.parameters.nu : largest_stable_nu(r.parameters.velocity);
-  }
-  return j;
+Json request_json(const Request& r, const Run& run, std::int64_t steps) {
+  Json json = to_json(r.choice);
+  json.update(how_json(r));
+  for (const char* here : {"verify", "timeline", "trace"}) json.erase(here);
+  json["steps"] = steps;
+  json["memory"] = to_word(run.memory());
+  json["process_grid"] = Json::array();
+  for (int d = 0; d < r.choice.grid.dims; ++d) json["process_grid"].push_back(run.layout().ranks()[d]);
+  if (!r.choice.device.empty() && r.choice.device_kernel.empty()) json["device_kernel"] = "stream";
+  return json;
 }
 
-Json counts_json(Session& s, const Request& r, const Simulation& simulation, std::int64_t steps) {
-  const Plan& plan = simulation.plan();
-  const bool exchanging = !simulation.program().wraps;
-  const std::int64_t exchanges = exchanging ? (steps + r.choice.depth - 1) / r.choice.depth : 0;
-  std::int64_t copied = 0;
-  for (const Copy& c : plan.copies) copied += c.to.volume() * plan.spec.quantities[c.quantity].element_bytes;
-  const Simulation::Traffic traffic = simulation.traffic(steps);
+/// What all ranks did in the last repetition.
+Json counts_json(Session& s, const Request& r, const Run& run, std::int64_t steps) {
+  const Counts counts = run.counts();
   const Index& n = r.choice.grid.cells;
   const std::int64_t points = n[0] * n[1] * n[2] * steps;
-  return {{"exchanges", exchanges},
-          {"messages", total(traffic.messages, s.comm)},
-          {"message_bytes", total(traffic.bytes, s.comm)},
-          {"copied_bytes", exchanges * total(copied, s.comm)},
-          {"shared_bytes", total(shared_bytes(), s.comm)},
-          {"points", points},
-          {"swept_points", total(steps * simulation.swept_points() / simulation.program().steps, s.comm)},
-          {"flops", static_cast<double>(points) * find_app(r.choice.app).flops_per_point}};
+  double flops = 0;
+  for (const Stage& stage : run.candidate().step.stages)
+    for (const SweepSpec& sweep : stage.sweeps) flops += sweep.flops_per_point;
+  Json json{{"exchanges", run.program().wraps ? 0 : counts.exchanges},
+            {"messages", total(counts.messages, s.comm)},
+            {"message_bytes", total(counts.message_bytes, s.comm)},
+            {"copied_bytes", total(counts.copied_bytes, s.comm)},
+            {"shared_bytes", total(shared_bytes(), s.comm)},
+            {"field_bytes", total(run.field_bytes(), s.comm)},
+            {"points", points},
+            {"swept_points", total(counts.swept_points, s.comm)},
+            {"flops", static_cast<double>(points) * flops}};
+  if (counts.reductions > 0) json["reductions"] = counts.reductions;
+  for (int stage = 0; stage < run.stages() && (run.stages() > 1 || run.stage(0).stage().repeats); ++stage)
+    json["stages"][run.stage(stage).stage().name] = run.stage(stage).executions();
+  return json;
 }
 
 /// Cores each rank's threads may run on: [rank][...], on rank 0.
@@ -228,123 +203,173 @@ Json placement(MPI_Comm comm) {
 }
 
 /// What the runners and the clock of MPI calls saw in the last repetition.
-void save_trace(Session& s, const Request& request, const Simulation& simulation, const MpiClock& clock) {
+void save_trace(Session& s, const Request& request, const Run& run, const MpiClock& clock) {
   std::vector<TimelineEvent> events = events_of(clock);
-  for (const Runner* runner : simulation.runners())
+  for (const Runner* runner : run.runners())
     for (TimelineEvent& event : events_of(*runner)) events.push_back(std::move(event));
   write_trace(s.comm, request.trace, events);
 }
 
-Json timeline_of(Session& s, const Simulation& simulation, const MpiClock& clock, double measured_s) {
+Json timeline_of(Session& s, const Run& run, const MpiClock& clock, double measured_s) {
   RankTimes mine;
   mine.measured_s = measured_s;
   mine.mpi = clock.calls();
-  for (const Runner* runner : simulation.runners()) mine.add(*runner);
+  for (const Runner* runner : run.runners()) mine.add(*runner);
   return timeline_json(s.comm, mine);
 }
 
-WorkMeter request_meter(const Request& request) {
-  WorkMeter meter;
-  meter.blocks = request.work_blocks;
-  meter.window = request.work_window;
-  meter.lines = request.choice.grid.cells[1];
-  return meter;
+/// How a repetition ended, and the latest numbers of the reductions.
+Json outcome_json(const Run& run, const std::vector<Progress>& done, const std::vector<Json>& reduced) {
+  Json json{{"steps", Json::array()}, {"reduced", Json::object()}};
+  bool enough = true;
+  for (const Progress& progress : done) {
+    json["steps"].push_back(progress.steps);
+    enough = enough && progress.enough;
+  }
+  for (const Json& one : reduced)
+    for (const auto& [name, numbers] : one.items()) json["reduced"][name].push_back(numbers);
+  if (const App& app = run.candidate().app; app.ends_early && app.ends_early(run.candidate().problem))
+    json["enough"] = enough;
+  return json;
+}
+
+/// One number of a reduction by itself, several as a list.
+Json reduced_json(const Run& run) {
+  Json json = Json::object();
+  for (int stage = 0; stage < run.stages(); ++stage) {
+    const auto& reductions = run.candidate().step.stages[static_cast<std::size_t>(stage)].reductions;
+    for (std::size_t r = 0; r < reductions.size(); ++r) {
+      const auto numbers = run.reduced(stage, static_cast<int>(r));
+      if (numbers.empty()) continue;
+      json[reductions[r].name] =
+          numbers.size() == 1 ? Json(numbers[0]) : Json(std::vector(numbers.begin(), numbers.end()));
+    }
+  }
+  return json;
+}
+
+Json entries_json(const Run& run) {
+  Json json = Json::object();
+  for (const Entry& entry : run.entries())
+    json[entry.name] = std::visit([](const auto& value) { return Json(value); }, entry.value);
+  return json;
+}
+
+bool reduces(const Run& run) {
+  const auto& stages = run.candidate().step.stages;
+  return std::any_of(stages.begin(), stages.end(), [](const Stage& stage) { return !stage.reductions.empty(); });
+}
+
+Json phases_json(Session& s, const Run& run, double steps) {
+  Json json;
+  const auto seconds = run.seconds();
+  for (int t = 0; t < timer_count; ++t) {
+    const auto timer = static_cast<Timer>(t);
+    const bool of_device = timer == Timer::d2h || timer == Timer::h2d;
+    if ((of_device && !run.device()) || (timer == Timer::reduce && !reduces(run))) continue;
+    json[to_string(timer)] = over_ranks(seconds[t] / steps, s.comm);
+  }
+  return json;
+}
+
+/// All repetitions of one configuration, and what came of them.
+struct Repetitions {
+  std::vector<double> times;  // seconds of each
+  std::vector<Progress> done;
+  std::vector<Json> reduced;
+  double measured_s = 0;  // by this rank, without the barriers around a repetition
+};
+
+Repetitions repeat(Session& s, const Request& request, Run& run, MpiClock& clock, std::int64_t steps) {
+  const App& app = run.candidate().app;
+  const bool solves = app.ends_early != nullptr;  // every solution starts anew; other apps go on
+  for (std::int64_t w = 0; w < request.warmup; ++w) {
+    if (solves) run.initialise();
+    run.advance(steps);
+  }
+  run.reset_timers();
+  Repetitions all;
+  for (std::int64_t r = 0; r < request.repetitions; ++r) {
+    if (solves) run.initialise();
+    run.reset_traces();
+    clock.reset_spans();
+    const double begin = time_after_barrier(s);
+    if (request.timeline) clock.start();
+    all.done.push_back(run.advance(steps));
+    clock.stop();
+    all.measured_s += MPI_Wtime() - begin;
+    s.board->mine().set(Phase::idle);
+    all.times.push_back(largest(time_after_barrier(s) - begin, s.comm));
+    all.reduced.push_back(reduced_json(run));
+    std::vector<double> sorted = all.times;
+    std::sort(sorted.begin(), sorted.end());
+    if (s.watchdog) s.watchdog->median_step(quantile(sorted, 0.5) / static_cast<double>(steps) * request.choice.depth);
+  }
+  return all;
+}
+
+Json environment_json(Session& s, const Request& request, const Run& run) {
+  Json json = s.environment;
+  json["isa"] = run.isa();
+  if (run.device()) json["device"] = device_json(request.choice.device, *run.device());
+  json["placement"] = placement(s.comm);
+  json["oversubscribed"] = more_ranks_than_cores(s.comm, request.choice.threads);
+  if (request.choice.ftz) json["ftz"] = true;
+  return json;
 }
 
 }  // namespace
 
 Json measure(Session& s, const Request& request) {
   s.board->mine().set(Phase::setup);
-  SimulationOptions options = request.options;
-  options.runner.status = &s.board->mine();
-  if (s.fault && s.fault->rank == s.rank) options.runner.injection = {&Fault::before, s.fault};
-  if (!request.trace.empty()) options.runner.trace_events = most_trace_events;
+  RunnerOptions options;
+  options.timers = request.timers;
+  options.status = &s.board->mine();
+  if (s.fault && s.fault->rank == s.rank) options.injection = {&Fault::before, s.fault};
+  if (!request.trace.empty()) options.trace_events = most_trace_events;
   MpiClock clock(request.trace.empty() ? 0 : most_trace_events, s.board->mine());
-  Simulation simulation(s.comm, request.choice, request.parameters, options);
+  Run run(s.comm, request.choice, options);
   // Pinned by the runtime's own threads once they exist, that is after the first touch.
   pin_threads(s.comm, request.choice.threads);
 
-  const Json verification = verify(s, request, simulation);
-  simulation.initialise();
-  const std::int64_t asked_steps = choose_steps(s, request, simulation);
-  std::optional<PoissonSolver> solver;
-  std::vector<PoissonResult> solutions;
-  if (request.choice.app == "poisson2d") {
-    PoissonGoal goal = request.goal;
-    goal.iterations = asked_steps;
-    solver.emplace(s.comm, simulation, request.choice, goal);
-  }
-  const auto repeat = [&] { solver ? solutions.push_back(solver->solve()) : simulation.run(asked_steps); };
-  const auto restart = [&] {  // every solution starts anew; other apps go on
-    if (solver) simulation.initialise();
-    if (solver) simulation.poisson()->meter() = request_meter(request);
-  };
-  for (int w = 0; w < request.warmup; ++w) {
-    restart();
-    repeat();
-  }
-  solutions.clear();
-
-  simulation.reset_timers();
-  double measured_s = 0;  // by this rank, without the barriers around a repetition
-  std::vector<double> times;
-  for (int r = 0; r < request.repetitions; ++r) {
-    restart();
-    simulation.reset_traces();
-    clock.reset_spans();
-    const double begin = time_after_barrier(s);
-    if (request.timeline) clock.start();
-    repeat();
-    clock.stop();
-    measured_s += MPI_Wtime() - begin;
-    s.board->mine().set(Phase::idle);
-    times.push_back(largest(time_after_barrier(s) - begin, s.comm));
-    std::vector<double> sorted = times;
-    std::sort(sorted.begin(), sorted.end());
-    if (s.watchdog)
-      s.watchdog->median_step(quantile(sorted, 0.5) / static_cast<double>(asked_steps) * request.choice.depth);
-  }
-
+  const Json verification = verify(s, request, run);
+  run.initialise();
+  const std::int64_t asked_steps = choose_steps(s, request, run);
+  const Repetitions all = repeat(s, request, run, clock, asked_steps);
+  const std::int64_t steps = all.done.back().steps;
   std::vector<double> step_times;
-  for (std::size_t r = 0; r < times.size(); ++r)
-    step_times.push_back(times[r] / static_cast<double>(solver ? solutions[r].iterations : asked_steps));
+  for (std::size_t r = 0; r < all.times.size(); ++r)
+    step_times.push_back(all.times[r] / static_cast<double>(all.done[r].steps));
   std::sort(step_times.begin(), step_times.end());
-  const std::int64_t steps = solver ? solutions.back().iterations : asked_steps;
+
   Json record{{"id", request.id}, {"kind", "measurement"}};
-  record["request"] = request_json(request, simulation, steps);
-  record["environment"] = s.environment;
-  record["environment"]["isa"] = simulation.isa();
-  if (simulation.device()) record["environment"]["device"] = device_json(request.choice.device, *simulation.device());
-  record["environment"]["placement"] = placement(s.comm);
-  record["environment"]["oversubscribed"] = more_ranks_than_cores(s.comm, request.choice.threads);
-  record["time_s"] = {{"repetitions", times},
+  record["request"] = request_json(request, run, steps);
+  record["environment"] = environment_json(s, request, run);
+  record["time_s"] = {{"repetitions", all.times},
                       {"step",
                        {{"min", step_times.front()},
                         {"median", quantile(step_times, 0.5)},
                         {"mean", std::accumulate(step_times.begin(), step_times.end(), 0.0) / step_times.size()},
                         {"max", step_times.back()}}}};
-  const auto seconds = simulation.seconds();
-  if (request.options.runner.timers)
-    for (int t = 0; t < (simulation.device() ? timer_count : host_timer_count); ++t)
-      record["phases_s"][to_string(static_cast<Timer>(t))] =
-          over_ranks(seconds[t] / static_cast<double>(steps * request.repetitions), s.comm);
-  record["counts"] = counts_json(s, request, simulation, steps);
-  if (const std::string report = simulation.transport_report(); !report.empty()) record["transport_report"] = report;
+  if (request.timers) record["phases_s"] = phases_json(s, run, static_cast<double>(steps * request.repetitions));
+  record["counts"] = counts_json(s, request, run, steps);
+  if (const std::string report = run.transport_report(); !report.empty()) record["transport_report"] = report;
   record["gflops"] = record["counts"]["flops"].get<double>() / (quantile(step_times, 0.5) * steps) * 1e-9;
   record["verification"] = verification;
-  if (has_exact_solution(request.choice, request.parameters)) {
-    const auto norms = simulation.error_norms();
-    record["norms"] = {{"max", norms.max}, {"l2", norms.l2}, {"steps", simulation.time()}};
+  if (run.has_exact_solution()) {
+    const auto norms = run.error_norms();
+    record["norms"] = {{"max", norms.max}, {"l2", norms.l2}, {"steps", run.time()}};
   }
   record["warnings"] = Json::array();
-  if (solver) record["poisson"] = poisson_json(s.comm, request, simulation, *solver, solutions);
-  if (solver && !record["poisson"]["reached"])
-    record["warnings"].push_back("the precision was not reached in " + std::to_string(asked_steps) + " iterations");
-  if (request.options.flush_to_zero) record["environment"]["ftz"] = true;
+  if (reduces(run)) record["outcome"] = outcome_json(run, all.done, all.reduced);
+  if (Json entries = entries_json(run); !entries.empty()) record["app"] = entries;
+  if (reduces(run) && !record["outcome"].value("enough", true))
+    record["warnings"].push_back("what should have ended the run did not come true in " + std::to_string(asked_steps) +
+                                 " steps");
   if (step_times.back() > 1.5 * step_times.front())
     record["warnings"].push_back("noisy: repetitions differ by more than 50 %");
-  if (request.timeline) record["timeline"] = timeline_of(s, simulation, clock, measured_s);
-  if (!request.trace.empty()) save_trace(s, request, simulation, clock);
+  if (request.timeline) record["timeline"] = timeline_of(s, run, clock, all.measured_s);
+  if (!request.trace.empty()) save_trace(s, request, run, clock);
   return record;
 }
 

@@ -1,38 +1,39 @@
-// One configuration as written on a command line or a line of a configurations file.
+// What the ranks are asked to do: the `request` of a record. A line of a requests file is {"kind", "id", "request"}.
 #pragma once
 
+#include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
 
-#include "haloscope/run/poisson.hpp"
+#include "haloscope/choice.hpp"
 
 namespace haloscope {
 
+/// A measurement: a choice, and how it is measured.
 struct Request {
   std::string id;
   Choice choice;
-  AppParameters parameters;
-  SimulationOptions options;
-  std::int64_t steps = 100;  ///< per repetition
-  double seconds = 0;        ///< > 0: choose steps so that a repetition lasts at least this long
-  int repetitions = 5;
-  int warmup = 1;                  ///< repetitions before the measured ones
-  int verify = 0;                  ///< steps compared byte for byte with `reference`; 0: off
-  std::string trace;               ///< file for a trace of the last repetition (Chrome JSON), "" for none
-  PoissonGoal goal;                ///< poisson2d; its iterations are `steps`
-  int work_blocks = 0;             ///< poisson2d: record the seconds of computing of so many blocks of lines; 0: do not
-  std::int64_t work_window = 100;  ///< ... per so many iterations
-  bool timeline = false;           ///< each rank's seconds by phase, operation and MPI call into the record
+#define HOW_FIELD(type, name, value, meaning) type name = value;
+#include "haloscope/rank/measure/measure.def"
+#undef HOW_FIELD
 };
 
-/// @param words  APP and options, without a program name. @param ranks  size of the run.
-/// @throws UsageError with the parser's explanation.
-Request parse_request(const std::vector<std::string>& words, int ranks);
+/// @param json  the request of a record: fields of choice.def and measure.def, app, set. @param ranks  size of the run.
+/// @throws UsageError for an unknown field, a value that cannot be, an illegal choice; UnavailableError for what this
+///         build or CPU lacks.
+Request measurement_request(const nlohmann::json& json, const std::string& id, int ranks);
 
-/// Help text of the options of one configuration.
+/// How a request is measured, as it was asked for.
+nlohmann::json how_json(const Request& request);
+
+/// The fields of measure.def: name and meaning.
+std::vector<std::pair<std::string, std::string>> how_fields();
+
+/// The request that APP and options on a command line stand for: `laplace2d --cells 64x64 --set weights=...`.
+/// @throws UsageError for an unknown option or a value that cannot be.
+nlohmann::json request_from_words(const std::vector<std::string>& words);
+
+/// Help text of those options.
 std::string request_help();
-
-/// Text cut into words at blanks; quotes group words.
-std::vector<std::string> words_of(const std::string& line);
 
 }  // namespace haloscope

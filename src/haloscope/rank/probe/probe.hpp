@@ -33,7 +33,7 @@ const std::vector<Probe>& probes();
 /// @throws UsageError for an unknown name.
 void run_probes(MPI_Comm comm, const std::vector<std::string>& names);
 
-/// Helpers of the probe_*.cpp.
+/// Helpers of the files beside this one.
 namespace probing {
 
 inline constexpr int rounds = 3;  ///< what is right once must be so when it is asked for again

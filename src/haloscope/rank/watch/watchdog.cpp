@@ -6,6 +6,7 @@
 #include <chrono>
 #include <string>
 
+#include "haloscope/comm/mpi_traits.hpp"
 #include "haloscope/program.hpp"
 
 namespace haloscope {
@@ -17,9 +18,8 @@ double since(Clock::time_point t) { return std::chrono::duration<double>(Clock::
 
 Watchdog::Watchdog(const StatusBoard& board, RankStatus& mine, int rank, double seconds)
     : board_(board), mine_(mine), rank_(rank), seconds_(seconds) {
-#if !HALOSCOPE_SIMULATED_MPI  // where nobody can go on, SMPI ends the run; its ranks may have no threads of their own
+  if (mpi_traits.simulated) return;  // SMPI itself ends a run that is stuck; its ranks may have no threads of their own
   thread_ = std::thread([this] { watch(); });
-#endif
 }
 
 Watchdog::~Watchdog() {
@@ -43,7 +43,8 @@ int Watchdog::blamed() const {
   const std::int32_t phase = mine_.phase.load(), peer = mine_.waiting_for.load();
   const auto waits = [](std::int32_t p) {
     return p == static_cast<std::int32_t>(OpKind::wait) || p == static_cast<std::int32_t>(OpKind::barrier) ||
-           p == static_cast<std::int32_t>(OpKind::complete);
+           p == static_cast<std::int32_t>(OpKind::complete) || p == static_cast<std::int32_t>(OpKind::reduce) ||
+           p == static_cast<std::int32_t>(OpKind::reduced);
   };
   if (!waits(phase)) return -1;
   for (int r = 0; board_.shared() && r < board_.ranks(); ++r)

@@ -8,9 +8,10 @@
 #include "haloscope/device/device.hpp"
 #include "haloscope/error.hpp"
 #include "haloscope/strategy.hpp"
-#include "haloscope/transport/builtin.hpp"
+#include "haloscope/transport.hpp"
 #include "haloscope/transport/device/message_pieces.hpp"
 #include "haloscope/transport/twosided/message_link.hpp"
+#include "haloscope/transport_traits.hpp"
 
 namespace haloscope {
 namespace {
@@ -175,24 +176,11 @@ class IpcLink final : public DeviceLink {
   std::unique_ptr<Link> told_;
 };
 
-class Ipc final : public Transport {
- public:
-  std::string name() const override { return "ipc"; }
-  std::string summary() const override {
-    return "device: packed by the sender's kernel straight into the receiver's memory, on one machine";
-  }
-  std::unique_ptr<Link> open(const LinkContext& context, const std::vector<std::string>& words) const override {
-    check_options(name(), words);
-    need_device(context, name());
-    return std::make_unique<IpcLink>(context);
-  }
-};
-
 }  // namespace
 
-const Transport& ipc_transport() {
-  static const Ipc transport;
-  return transport;
+std::unique_ptr<Link> open_ipc(const LinkContext& context, const std::vector<std::string>&) {
+  need_device(context, "ipc");
+  return std::make_unique<IpcLink>(context);
 }
 
 }  // namespace haloscope

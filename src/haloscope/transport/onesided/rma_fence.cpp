@@ -5,8 +5,9 @@
 
 #include "haloscope/comm/gather.hpp"
 #include "haloscope/comm/settle.hpp"
-#include "haloscope/transport/builtin.hpp"
+#include "haloscope/transport.hpp"
 #include "haloscope/transport/onesided/window.hpp"
+#include "haloscope/transport_traits.hpp"
 
 namespace haloscope {
 namespace {
@@ -116,23 +117,10 @@ class FenceLink final : public WindowLink {
   bool open_ = false;  // between send() and wait() of a round
 };
 
-class RmaFence final : public Transport {
- public:
-  std::string name() const override { return "rma-fence"; }
-  std::string summary() const override {
-    return "one-sided transfers between two fences per round; put or get; one window for all messages, per-message, or "
-           "split: one per rank and its peers, so that fences are local; plain: no hints, no assertions";
-  }
-  std::unique_ptr<Link> open(const LinkContext& context, const std::vector<std::string>& words) const override {
-    return std::make_unique<FenceLink>(context, RmaOptions::parse(name(), words));
-  }
-};
-
 }  // namespace
 
-const Transport& rma_fence_transport() {
-  static const RmaFence transport;
-  return transport;
+std::unique_ptr<Link> open_rma_fence(const LinkContext& context, const std::vector<std::string>& words) {
+  return std::make_unique<FenceLink>(context, RmaOptions::parse("rma-fence", words));
 }
 
 }  // namespace haloscope

@@ -2,8 +2,9 @@
 // conflicts with another, and MPI may be told not to check.
 #include <atomic>
 
-#include "haloscope/transport/builtin.hpp"
+#include "haloscope/transport.hpp"
 #include "haloscope/transport/onesided/rma_passive.hpp"
+#include "haloscope/transport_traits.hpp"
 
 namespace haloscope {
 namespace {
@@ -39,24 +40,10 @@ class LockLink final : public PassiveLink {
   bool completed(int) override { return true; }
 };
 
-class RmaLock final : public Transport {
- public:
-  std::string name() const override { return "rma-lock"; }
-  std::string summary() const override {
-    return "one-sided transfers, each under its own lock; put or get; told of readiness by empty messages or polled "
-           "flags; one window, or per-message; plain: no hints, no assertions; separate: precautions of MPI's separate "
-           "memory model";
-  }
-  std::unique_ptr<Link> open(const LinkContext& context, const std::vector<std::string>& words) const override {
-    return std::make_unique<LockLink>(context, RmaOptions::parse(name(), words));
-  }
-};
-
 }  // namespace
 
-const Transport& rma_lock_transport() {
-  static const RmaLock transport;
-  return transport;
+std::unique_ptr<Link> open_rma_lock(const LinkContext& context, const std::vector<std::string>& words) {
+  return std::make_unique<LockLink>(context, RmaOptions::parse("rma-lock", words));
 }
 
 }  // namespace haloscope

@@ -1,7 +1,8 @@
 // One-sided transfers inside one epoch to all ranks, from opening to closing: flushes complete them, or requests
 // (rget).
-#include "haloscope/transport/builtin.hpp"
+#include "haloscope/transport.hpp"
 #include "haloscope/transport/onesided/rma_passive.hpp"
+#include "haloscope/transport_traits.hpp"
 
 namespace haloscope {
 namespace {
@@ -37,23 +38,10 @@ class LockAllLink final : public PassiveLink {
   std::vector<MPI_Request> requests_;  // by message
 };
 
-class RmaLockAll final : public Transport {
- public:
-  std::string name() const override { return "rma-lockall"; }
-  std::string summary() const override {
-    return "one-sided transfers inside one epoch that lasts as long as the link, completed by flushes or, rget, by "
-           "requests; other options as for rma-lock";
-  }
-  std::unique_ptr<Link> open(const LinkContext& context, const std::vector<std::string>& words) const override {
-    return std::make_unique<LockAllLink>(context, RmaOptions::parse(name(), words));
-  }
-};
-
 }  // namespace
 
-const Transport& rma_lockall_transport() {
-  static const RmaLockAll transport;
-  return transport;
+std::unique_ptr<Link> open_rma_lockall(const LinkContext& context, const std::vector<std::string>& words) {
+  return std::make_unique<LockAllLink>(context, RmaOptions::parse("rma-lockall", words));
 }
 
 }  // namespace haloscope

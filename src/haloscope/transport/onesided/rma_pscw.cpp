@@ -5,8 +5,9 @@
 #include <algorithm>
 
 #include "haloscope/core/spin.hpp"
-#include "haloscope/transport/builtin.hpp"
+#include "haloscope/transport.hpp"
 #include "haloscope/transport/onesided/window.hpp"
+#include "haloscope/transport_traits.hpp"
 
 namespace haloscope {
 namespace {
@@ -132,23 +133,10 @@ class PscwLink final : public WindowLink {
   std::vector<int> epoch_of_;  // by message
 };
 
-class RmaPscw final : public Transport {
- public:
-  std::string name() const override { return "rma-pscw"; }
-  std::string summary() const override {
-    return "one-sided transfers under post, start, complete and wait, pairwise; put or get; one window per round, or "
-           "per-message, which makes messages independent of each other; plain: no hints, no assertions";
-  }
-  std::unique_ptr<Link> open(const LinkContext& context, const std::vector<std::string>& words) const override {
-    return std::make_unique<PscwLink>(context, RmaOptions::parse(name(), words));
-  }
-};
-
 }  // namespace
 
-const Transport& rma_pscw_transport() {
-  static const RmaPscw transport;
-  return transport;
+std::unique_ptr<Link> open_rma_pscw(const LinkContext& context, const std::vector<std::string>& words) {
+  return std::make_unique<PscwLink>(context, RmaOptions::parse("rma-pscw", words));
 }
 
 }  // namespace haloscope

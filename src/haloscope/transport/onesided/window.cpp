@@ -5,6 +5,7 @@
 #include <numeric>
 
 #include "haloscope/comm/gather.hpp"
+#include "haloscope/comm/mpi_traits.hpp"
 #include "haloscope/core/names.hpp"
 #include "haloscope/error.hpp"
 #include "haloscope/pack/region_copy.hpp"
@@ -75,11 +76,10 @@ bool Window::unified() const {
 WindowLink::WindowLink(const LinkContext& context, const RmaOptions& options)
     : comm_(context.comm), options_(options), yield_(context.yield), plan_(context.plan), views_(context.views) {
   check_views(context);
-#if HALOSCOPE_SIMULATED_MPI
-  throw UnavailableError(
-      "one-sided transports ask for a window's memory model, at which SMPI ends the program; use p2p or persistent, or "
-      "a build on a real MPI");
-#endif
+  if (mpi_traits.simulated)
+    throw UnavailableError(
+        "one-sided transports ask for a window's memory model, at which SMPI ends the program; use p2p or persistent, "
+        "or a build on a real MPI");
   MPI_Comm_rank(comm_, &rank_);
   messages_ = static_cast<int>(plan_->messages.size());
   slots_ = static_cast<int>(views_->front().size());

@@ -181,7 +181,7 @@ void SharedLink::connect(const LinkContext& context, const Node& node, const Pee
         buffer += b * ControlMap::buffer_bytes(message);
         p.copies[b] = message.out ? make_pack(own, slot, message, buffer) : make_unpack(own, slot, message, buffer);
       }
-      if (message.out && (mode_ == SharedMode::direct || mode_ == SharedMode::fence))
+      if (message.out && (mode_ == SharedMode::push || mode_ == SharedMode::fence))
         p.copies[0] = make_transfer(own, message, others, peer_message, slot);
       if (!message.out && mode_ == SharedMode::pull)
         p.copies[0] = make_transfer(others, peer_message, own, message, slot);
@@ -204,7 +204,7 @@ void SharedLink::post(Ids in, int slot) {
     Port& p = port(id, slot);
     const std::uint64_t n = next(p);
     p.open = true;
-    if (mode_ == SharedMode::direct) p.receiver.grant(n);
+    if (mode_ == SharedMode::push) p.receiver.grant(n);
   }
 }
 
@@ -230,7 +230,7 @@ void SharedLink::send(Ids out, int slot) {
     const std::uint64_t n = next(p);
     if (mode_ == SharedMode::fence) p.copies[0].run();
     if (mode_ == SharedMode::pull || mode_ == SharedMode::packed) p.sender.announce(n);
-    if (mode_ != SharedMode::direct) continue;
+    if (mode_ != SharedMode::push) continue;
     constexpr int looks = 100;  // about two microseconds
     for (int i = 0; i < looks && !yield_ && !p.sender.may_push(n); ++i) relax();
     p.pending.store(true, std::memory_order_relaxed);

@@ -16,7 +16,7 @@ namespace haloscope {
 
 /// How bytes move and what holds the ranks together.
 enum class SharedMode {
-  direct,  ///< the sender stores into the neighbour's halos; flags
+  push,    ///< the sender stores into the neighbour's halos; flags
   pull,    ///< the receiver loads from the neighbour's field; flags
   packed,  ///< the sender packs into the neighbour's buffer; flags; fields may be private
   fence    ///< direct, but MPI_Win_fence instead of flags: every rank of the node in every round

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "haloscope/comm/mpi_traits.hpp"
 #include "haloscope/core/names.hpp"
 #include "haloscope/error.hpp"
 #include "haloscope/pack/region_copy.hpp"
@@ -34,7 +35,7 @@ MessageOptions MessageOptions::parse(const std::string& transport, const std::ve
   return {.blocking = has(given, "blocking"), .testany = has(given, "testany"), .datatype = has(given, "datatype")};
 }
 
-MessageLink::MessageLink(const LinkContext& context, const MessageOptions& options, const Placement& placement)
+MessageLink::MessageLink(const LinkContext& context, const MessageOptions& options, const MessagePlaces& placement)
     : comm_(context.comm), options_(options), yield_(context.yield) {
   check_views(context);
   messages_ = static_cast<int>(context.plan->messages.size());
@@ -47,7 +48,7 @@ MessageLink::MessageLink(const LinkContext& context, const MessageOptions& optio
 }
 
 /// Decides where each message lies: in place, described by a datatype, or in a buffer of its own per slot.
-void MessageLink::place(const LinkContext& context, const Placement& placement) {
+void MessageLink::place(const LinkContext& context, const MessagePlaces& placement) {
   const Views& views = *context.views;
   const auto in_place = [&](const Message& m, int slot) { return contiguous_span(views, slot, m); };
   std::size_t needed = 0;
@@ -153,12 +154,12 @@ bool MessageLink::poll_each(Ids ids, int slot) {
 /// Polls rather than blocks: between polls the core can be given away (more ranks than cores), and after a while the
 /// messages are looked at one by one, so that a watchdog on another thread learns which of them is missing.
 void MessageLink::settle(Ids ids, int slot) {
-#if HALOSCOPE_SIMULATED_MPI  // a poll costs simulated time, and the core is given to others by blocking
-  const int count = gather(ids, slot);
-  MPI_Waitall(count, scratch_.requests.data(), MPI_STATUSES_IGNORE);
-  for (int i = 0; i < count; ++i) arrived(*scratch_.owners[i], scratch_.requests[i]);
-  return;
-#endif
+  if (mpi_traits.simulated) {  // a poll costs simulated time, and the core is given to others by blocking
+    const int count = gather(ids, slot);
+    MPI_Waitall(count, scratch_.requests.data(), MPI_STATUSES_IGNORE);
+    for (int i = 0; i < count; ++i) arrived(*scratch_.owners[i], scratch_.requests[i]);
+    return;
+  }
   constexpr int patience = 20000;  // polls: a millisecond or more
   for (int polls = 0;; ++polls) {
     const bool each = options_.testany || polls > patience;

@@ -26,11 +26,11 @@ struct MessageOptions {
 };
 
 /// Where each message of each slot lies, when that is not this family's own business (a device's buffers, say).
-using Placement = std::function<std::byte*(int id, int slot)>;
+using MessagePlaces = std::function<std::byte*(int id, int slot)>;
 
 /// Nonblocking messages from and to given places; nothing is packed. Where a place is null, the message is an empty one
 /// that only tells of itself. As Transport::open() otherwise.
-std::unique_ptr<Link> open_placed_messages(const LinkContext& context, const Placement& placement);
+std::unique_ptr<Link> open_placed_messages(const LinkContext& context, const MessagePlaces& placement);
 
 /// @throws UsageError when the views do not fit the plan.
 void check_views(const LinkContext& context);
@@ -62,7 +62,7 @@ class MessageLink : public Link {
   };
 
   /// @throws UsageError when the views do not fit the plan.
-  MessageLink(const LinkContext& context, const MessageOptions& options, const Placement& placement = {});
+  MessageLink(const LinkContext& context, const MessageOptions& options, const MessagePlaces& placement = {});
   /// Completes what is in flight. Derived classes call it first thing in their destructors (requests are theirs).
   void finish();
 
@@ -78,7 +78,7 @@ class MessageLink : public Link {
   const MessageOptions& options() const { return options_; }
 
  private:
-  void place(const LinkContext& context, const Placement& placement);
+  void place(const LinkContext& context, const MessagePlaces& placement);
   int gather(Ids ids, int slot);
   bool poll_all(Ids ids, int slot);
   bool poll_each(Ids ids, int slot);

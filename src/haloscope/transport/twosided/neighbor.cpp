@@ -5,15 +5,17 @@
 #include <atomic>
 #include <map>
 
+#include "haloscope/comm/mpi_traits.hpp"
 #include "haloscope/core/names.hpp"
 #include "haloscope/core/spin.hpp"
 #include "haloscope/error.hpp"
 #include "haloscope/field/memory.hpp"
 #include "haloscope/pack/region_copy.hpp"
 #include "haloscope/strategy.hpp"
-#include "haloscope/transport/builtin.hpp"
+#include "haloscope/transport.hpp"
 #include "haloscope/transport/twosided/datatype.hpp"
 #include "haloscope/transport/twosided/message_link.hpp"
+#include "haloscope/transport_traits.hpp"
 
 namespace haloscope {
 namespace {
@@ -253,39 +255,22 @@ class NeighborLink final : public Link {
   std::vector<std::unique_ptr<Round>> rounds_;  // [slot][round]
 };
 
-class Neighbor final : public Transport {
- public:
-  std::string name() const override { return "neighbor"; }
-  std::string summary() const override {
-    return "neighbourhood collectives (MPI_Ineighbor_alltoallw on a distributed graph, straight from field memory); "
-           "blocking: called where it is awaited; persistent: prepared once (MPI 4); packed: through host buffers";
-  }
-  std::unique_ptr<Link> open(const LinkContext& context, const std::vector<std::string>& words) const override {
-    check_options(name(), words);
-#if HALOSCOPE_SIMULATED_MPI
+}  // namespace
+
+std::unique_ptr<Link> open_neighbor(const LinkContext& context, const std::vector<std::string>& words) {
+  if (mpi_traits.simulated)
     throw UnavailableError(
         "transport neighbor needs neighbourhood collectives, which SMPI declares but does not have; use p2p or "
         "persistent, or a build on a real MPI");
-#endif
-    NeighborOptions chosen;
-    chosen.packed = has(words, "packed");
-    if (has(words, "blocking")) chosen.form = Form::blocking;
-    if (has(words, "persistent")) chosen.form = Form::persistent;
-#if !HALOSCOPE_HAVE_NEIGHBOR_INIT
-    if (chosen.form == Form::persistent)
-      throw UnavailableError(
-          "option persistent of transport neighbor needs MPI_Neighbor_alltoallw_init, which this "
-          "MPI lacks; drop the option, or build with an MPI 4 library such as MPICH 4 or Open MPI 5");
-#endif
-    return std::make_unique<NeighborLink>(context, chosen);
-  }
-};
-
-}  // namespace
-
-const Transport& neighbor_transport() {
-  static const Neighbor transport;
-  return transport;
+  NeighborOptions chosen;
+  chosen.packed = has(words, "packed");
+  if (has(words, "blocking")) chosen.form = Form::blocking;
+  if (has(words, "persistent")) chosen.form = Form::persistent;
+  if (!mpi_traits.neighbor_init && chosen.form == Form::persistent)
+    throw UnavailableError(
+        "option persistent of transport neighbor needs MPI_Neighbor_alltoallw_init, which this "
+        "MPI lacks; drop the option, or build with an MPI 4 library such as MPICH 4 or Open MPI 5");
+  return std::make_unique<NeighborLink>(context, chosen);
 }
 
 }  // namespace haloscope

@@ -1,13 +1,14 @@
 // Point-to-point messages, started anew in every exchange.
-#include "haloscope/transport/builtin.hpp"
+#include "haloscope/transport.hpp"
 #include "haloscope/transport/twosided/message_link.hpp"
+#include "haloscope/transport_traits.hpp"
 
 namespace haloscope {
 namespace {
 
 class P2pLink final : public MessageLink {
  public:
-  P2pLink(const LinkContext& context, const MessageOptions& options, const Placement& placement = {})
+  P2pLink(const LinkContext& context, const MessageOptions& options, const MessagePlaces& placement = {})
       : MessageLink(context, options, placement) {}
   ~P2pLink() override { finish(); }
 
@@ -24,27 +25,14 @@ class P2pLink final : public MessageLink {
   }
 };
 
-class P2p final : public Transport {
- public:
-  std::string name() const override { return "p2p"; }
-  std::string summary() const override {
-    return "nonblocking MPI messages, awaited together; blocking: MPI_Send, receives awaited one by one; testany: "
-           "receives unpacked as they arrive; datatype: MPI gathers and scatters";
-  }
-  std::unique_ptr<Link> open(const LinkContext& context, const std::vector<std::string>& words) const override {
-    return std::make_unique<P2pLink>(context, MessageOptions::parse(name(), words));
-  }
-};
-
 }  // namespace
 
-std::unique_ptr<Link> open_placed_messages(const LinkContext& context, const Placement& placement) {
+std::unique_ptr<Link> open_placed_messages(const LinkContext& context, const MessagePlaces& placement) {
   return std::make_unique<P2pLink>(context, MessageOptions{}, placement);
 }
 
-const Transport& p2p_transport() {
-  static const P2p transport;
-  return transport;
+std::unique_ptr<Link> open_p2p(const LinkContext& context, const std::vector<std::string>& words) {
+  return std::make_unique<P2pLink>(context, MessageOptions::parse("p2p", words));
 }
 
 }  // namespace haloscope

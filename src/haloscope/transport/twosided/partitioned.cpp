@@ -10,8 +10,9 @@
 #include "haloscope/field/memory.hpp"
 #include "haloscope/pack/region_copy.hpp"
 #include "haloscope/strategy.hpp"
-#include "haloscope/transport/builtin.hpp"
+#include "haloscope/transport.hpp"
 #include "haloscope/transport/twosided/message_link.hpp"
+#include "haloscope/transport_traits.hpp"
 
 namespace haloscope {
 namespace {
@@ -182,31 +183,17 @@ bool only_one_thread_calls(const LinkContext& context) {
 
 #endif
 
-class Partitioned final : public Transport {
- public:
-  std::string name() const override { return "partitioned"; }
-  std::string summary() const override {
-    return "partitioned messages (MPI 4), one partition per thread, made ready by the thread that has packed it where "
-           "MPI was initialised for that; late: made ready together once all have packed";
-  }
-  std::unique_ptr<Link> open([[maybe_unused]] const LinkContext& context,
-                             const std::vector<std::string>& words) const override {
-    check_options(name(), words);
-#if HALOSCOPE_HAVE_PARTITIONED
-    return std::make_unique<PartitionedLink>(context, !words.empty() || only_one_thread_calls(context));
-#else
-    throw UnavailableError(
-        "transport partitioned needs MPI_Psend_init, which this MPI lacks; use p2p or persistent, or "
-        "build with an MPI 4 library such as MPICH 4 or Open MPI 5");
-#endif
-  }
-};
-
 }  // namespace
 
-const Transport& partitioned_transport() {
-  static const Partitioned transport;
-  return transport;
+std::unique_ptr<Link> open_partitioned([[maybe_unused]] const LinkContext& context,
+                                       const std::vector<std::string>& words) {
+#if HALOSCOPE_HAVE_PARTITIONED
+  return std::make_unique<PartitionedLink>(context, !words.empty() || only_one_thread_calls(context));
+#else
+  throw UnavailableError(
+      "transport partitioned needs MPI_Psend_init, which this MPI lacks; use p2p or persistent, or "
+      "build with an MPI 4 library such as MPICH 4 or Open MPI 5");
+#endif
 }
 
 }  // namespace haloscope

@@ -1,7 +1,9 @@
 // Persistent requests: matched arguments are handed to MPI once per message and slot, then only started.
+#include "haloscope/comm/mpi_traits.hpp"
 #include "haloscope/error.hpp"
-#include "haloscope/transport/builtin.hpp"
+#include "haloscope/transport.hpp"
 #include "haloscope/transport/twosided/message_link.hpp"
+#include "haloscope/transport_traits.hpp"
 
 namespace haloscope {
 namespace {
@@ -32,29 +34,15 @@ class PersistentLink final : public MessageLink {
   void start_send(Port& p) override { MPI_Start(&p.request); }
 };
 
-class Persistent final : public Transport {
- public:
-  std::string name() const override { return "persistent"; }
-  std::string summary() const override {
-    return "MPI messages prepared once per slot and restarted in every exchange; testany and datatype as for p2p";
-  }
-  std::unique_ptr<Link> open(const LinkContext& context, const std::vector<std::string>& words) const override {
-    const MessageOptions options = MessageOptions::parse(name(), words);
-#if HALOSCOPE_SIMULATED_MPI
-    if (options.datatype)
-      throw UnavailableError(
-          "option datatype of transport persistent: SMPI gathers the data when a request is made, not when it is "
-          "started; use p2p:datatype or persistent");
-#endif
-    return std::make_unique<PersistentLink>(context, options);
-  }
-};
-
 }  // namespace
 
-const Transport& persistent_transport() {
-  static const Persistent transport;
-  return transport;
+std::unique_ptr<Link> open_persistent(const LinkContext& context, const std::vector<std::string>& words) {
+  const MessageOptions options = MessageOptions::parse("persistent", words);
+  if (mpi_traits.simulated && options.datatype)
+    throw UnavailableError(
+        "option datatype of transport persistent: SMPI gathers the data when a request is made, not when it is "
+        "started; use p2p:datatype or persistent");
+  return std::make_unique<PersistentLink>(context, options);
 }
 
 }  // namespace haloscope

@@ -1,0 +1,13 @@
+// Scalar types that kernels compute in.
+#pragma once
+
+#include <cstdint>
+
+#include "haloscope/words.hpp"
+
+namespace haloscope {
+
+enum class Real : std::uint8_t { f64, f32 };
+HALOSCOPE_WORDS(Real, "scalar type", "f64", "f32");
+
+}  // namespace haloscope

@@ -1,0 +1,69 @@
+// What an app's sweep is called with: where the fields are, which cells to compute, and the problem's parameters.
+#pragma once
+
+#include <array>
+
+#include "haloscope/parameters.hpp"
+#include "haloscope/plan.hpp"
+#include "haloscope/real.hpp"
+#include "haloscope/view.hpp"
+
+namespace haloscope {
+
+/// One problem of an app: everything that decides its result.
+struct Problem {
+  GridSpec grid;
+  std::string form;  ///< of the kernels, one of App::forms
+  Real real = Real::f64;
+  Parameters parameters;
+};
+
+/// Typed access to one slot of a field: u(i, j, k) with local coordinates, halos at negative and past-the-end ones.
+template <class T, int D>
+struct FieldView {
+  T* origin;
+  std::int64_t row = 0, plane = 0;  ///< elements between neighbours in y and z
+  T& operator()(std::int64_t i, std::int64_t j = 0, std::int64_t k = 0) const {
+    return origin[i + j * row + k * plane];
+  }
+};
+
+/// One thread's part of one sweep.
+struct SweepArgs {
+  const Problem* problem = nullptr;
+  int stage = 0, sweep = 0;       ///< numbers of the stage, and of the sweep in it
+  std::int64_t step = 0;          ///< time step that is computed from
+  Box region;                     ///< cells to compute, rank-local
+  Box whole;                      ///< the region of the whole sweep, of which this is a part
+  Index first{};                  ///< global coordinates of the rank's first cell
+  const SlotView* in = nullptr;   ///< by quantity of the step: where it is read
+  const SlotView* out = nullptr;  ///< ... and written
+  const Centring* centrings = nullptr;
+  double* reduced = nullptr;  ///< this thread's part of the sweep's reduction, k numbers; null: not wanted now
+  int dims = 3;
+  int levels = 1;       ///< time steps fused
+  bool stream = false;  ///< fields outgrow the cache: stores may go around it
+  int thread = 0;       ///< in [0, threads)
+  int threads = 1;
+  void* scratch = nullptr;  ///< see Sweeper::scratch_bytes()
+
+  /// Points of quantity q that this part is to write.
+  Box points(int q) const;
+  template <class T, int D>
+  FieldView<const T, D> read(int q) const {
+    return view<const T, D>(in[q]);
+  }
+  template <class T, int D>
+  FieldView<T, D> write(int q) const {
+    return view<T, D>(out[q]);
+  }
+
+ private:
+  template <class T, int D>
+  static FieldView<T, D> view(const SlotView& v) {
+    const auto size = static_cast<std::int64_t>(sizeof(T));
+    return {reinterpret_cast<T*>(v.origin), v.stride[1] / size, v.stride[2] / size};
+  }
+};
+
+}  // namespace haloscope

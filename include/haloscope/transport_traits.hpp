@@ -1,0 +1,61 @@
+// What programs, legality and help texts know of a transport; how it works is its own business. No MPI.
+#pragma once
+
+#include <functional>
+#include <map>
+#include <string>
+#include <vector>
+
+namespace haloscope {
+
+/// Options that a transport cannot be given together (or, if it is one word, at all), and what to do about it.
+struct OptionRule {
+  std::vector<std::string> words;
+  std::string reason;
+};
+/// Rules by which any two of these words exclude each other.
+std::vector<OptionRule> one_of(const std::vector<std::string>& words, const std::string& reason);
+
+/// What a transport needs this MPI to do right, as names of probes (`haloscope-rank --probe list`).
+struct ProbeNeeds {
+  std::vector<std::string> always = {};
+  std::map<std::string, std::vector<std::string>> with = {};  ///< by option word: needed with it
+  std::vector<std::string> without = {};                      ///< ... and with none of those words
+};
+
+struct TransportTraits {
+  std::string name;
+  std::string summary;                     ///< one sentence for help texts
+  std::string colour = "#777777";          ///< in figures
+  std::vector<std::string> options = {};   ///< words after the colon, each may be given
+  std::vector<std::string> listed = {""};  ///< option lists that appear in strategy_names()
+  std::vector<OptionRule> rules = {};
+  /// Every rank takes part in every round (fences, neighbourhood collectives), also one that has no message in it.
+  bool collective_rounds = false;
+  std::vector<std::string> collective_options = {};  ///< ... as it does with any of these options
+  /// Can move one message of a round at a time, in an order that differs per rank, as a pipeline does ...
+  bool single_messages = true;
+  std::string single_option = {};  ///< ... but only with this option; empty: with any
+  bool device = false;             ///< moves fields in device memory, others those in host memory
+  bool staged = false;             ///< ... through host memory
+  bool has_places = false;         ///< ... and messages have a place there that sweeps can read and write
+  /// Reads or writes neighbours' fields, which then must be in memory that a node's ranks share ...
+  bool shared_fields = false;
+  std::string private_option = {};  ///< ... but not with this option
+  bool inside_nodes = false;        ///< reaches ranks of the same node only; joined with another as `NAME+OTHER`
+  bool concurrent_calls = false;    ///< several threads of a rank call MPI
+  ProbeNeeds needs = {};
+};
+
+/// All transports, in the order of help texts: those of this library, then added ones.
+const std::vector<const TransportTraits*>& transport_traits();
+/// @throws UsageError naming the nearest valid names.
+const TransportTraits& find_traits(const std::string& name);
+/// Make a transport known to strategies; add_transport() of transport.hpp does this. `traits` must live until the end.
+/// @throws UsageError for a name that is taken.
+void add_traits(const TransportTraits& traits);
+
+/// @throws UsageError for an unknown transport, for a word that it does not have and for words that exclude each other.
+void check_options(const std::string& transport, const std::vector<std::string>& given);
+
+}  // namespace haloscope

@@ -1,0 +1,43 @@
+// Enumerations whose values users write as words: on the command line, in JSON, in records.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "haloscope/error.hpp"
+
+namespace haloscope {
+
+/// What an enumeration is called in messages, and the words for its values in their order. Specialised by
+/// HALOSCOPE_WORDS.
+template <class Enum>
+struct Words;
+
+#define HALOSCOPE_WORDS(Enum, called, ...)                      \
+  template <>                                                   \
+  struct Words<Enum> {                                          \
+    static constexpr const char* kind = called;                 \
+    static const std::vector<std::string>& all() {              \
+      static const std::vector<std::string> words{__VA_ARGS__}; \
+      return words;                                             \
+    }                                                           \
+  }
+
+/// "unknown KIND 'NAME'; did you mean A or B?", the text every unknown name gets.
+std::string unknown_name(const std::string& kind, const std::string& name, const std::vector<std::string>& valid);
+
+template <class Enum>
+const std::string& to_word(Enum value) {
+  return Words<Enum>::all()[static_cast<std::size_t>(value)];
+}
+
+/// @throws UsageError naming the nearest valid words.
+template <class Enum>
+Enum from_word(const std::string& word) {
+  const auto& all = Words<Enum>::all();
+  for (std::size_t i = 0; i < all.size(); ++i)
+    if (all[i] == word) return static_cast<Enum>(i);
+  throw UsageError(unknown_name(Words<Enum>::kind, word, all));
+}
+
+}  // namespace haloscope

@@ -1,0 +1,210 @@
+"""Apps as the library describes them: forms, parameters, and the quantities and stages of a time step."""
+
+from __future__ import annotations
+
+import functools
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+from haloscope.core import capi
+from haloscope.core import choice as choices
+from haloscope.core.choice import Choice, Value
+from haloscope.core.values import Quantity
+from haloscope.errors import UsageProblem, unknown_name
+
+
+@dataclass(frozen=True)
+class Parameter:
+    """What a user may set: its default `value`, help, the range of numbers (None = no end), the valid words if any."""
+
+    name: str
+    value: Value
+    help: str
+    words: tuple[str, ...] = ()
+    least: float | None = None
+    most: float | None = None
+
+    @property
+    def kind(self) -> str:
+        """What values are, in words of help texts."""
+        if self.words:
+            return ", ".join(word or "''" for word in self.words)
+        kinds = {bool: "on or off", int: "a whole number", float: "a number", str: "text"}
+        return kinds.get(type(self.value), "numbers, comma-separated")
+
+
+@dataclass(frozen=True)
+class Access:
+    """That a sweep reads a quantity (its number), and so many further layers around the points that touch a written one."""
+
+    quantity: int
+    layers: int
+
+
+@dataclass(frozen=True)
+class SweepSpec:
+    """One pass over the points of a box; `writes` are numbers of quantities."""
+
+    name: str
+    reads: tuple[Access, ...]
+    writes: tuple[int, ...]
+    box_stencil: bool = False
+    in_place: bool = False
+    flops_per_point: float = 0.0
+
+
+@dataclass(frozen=True)
+class Reduction:
+    """Numbers that sweep number `sweep` of a stage gathers over all ranks; op: sum, max, min; mode: blocking, nonblocking,
+    deferred. last_only: in the last step of a run alone."""
+
+    name: str
+    op: str = "sum"
+    numbers: int = 1
+    mode: str = "blocking"
+    sweep: int = -1
+    last_only: bool = False
+    scheme: str = ""
+
+
+@dataclass(frozen=True)
+class Stage:
+    """An exchange, the sweeps that need it, the reductions that end them. repeats: until the reductions say so."""
+
+    name: str
+    sweeps: tuple[SweepSpec, ...]
+    reductions: tuple[Reduction, ...] = ()
+    repeats: bool = False
+    exchange: tuple[Access, ...] | None = None
+
+
+@dataclass(frozen=True)
+class Step:
+    """All quantities of an app and the stages of one time step. Made by `step_of` and `stencil_step`."""
+
+    quantities: tuple[Quantity, ...]
+    stages: tuple[Stage, ...]
+
+    @property
+    def single(self) -> bool:
+        """Whether it is one sweep, as in a plain stencil code."""
+        return len(self.stages) == 1 and len(self.stages[0].sweeps) == 1
+
+
+@dataclass(frozen=True)
+class App:
+    """What plans, legality, prices and help texts know of an app; `steps` by form.
+
+    own_legality: it refuses choices for reasons of its own, which its program alone knows (`measure.programs`).
+    """
+
+    name: str
+    summary: str
+    dims: int
+    forms: tuple[str, ...]
+    reals: tuple[str, ...]
+    process_grid: str
+    periodic: bool
+    initials: tuple[str, ...]
+    starts_random: bool
+    fused_forms: tuple[str, ...]
+    device_levels: int
+    own_legality: bool
+    parameters: tuple[Parameter, ...]
+    steps: Mapping[str, Step]
+
+
+def _accesses(found) -> tuple[Access, ...]:
+    return tuple(Access(a["quantity"], a["layers"]) for a in found)
+
+
+def _stage(found: dict) -> Stage:
+    sweeps = tuple(
+        SweepSpec(**s | {"reads": _accesses(s["reads"]), "writes": tuple(s["writes"])}) for s in found["sweeps"]
+    )
+    exchange = _accesses(found["exchange"]) if "exchange" in found else None
+    return Stage(found["name"], sweeps, tuple(Reduction(**r) for r in found["reductions"]), found["repeats"], exchange)
+
+
+def step_from_json(found: dict) -> Step:
+    """Return a step that the library or a program has described."""
+    return Step(tuple(Quantity(**q) for q in found["quantities"]), tuple(map(_stage, found["stages"])))
+
+
+def _app(found: dict) -> App:
+    lists = {name: tuple(value) for name, value in found.items() if isinstance(value, list) and name != "parameters"}
+    parameters = tuple(
+        Parameter(**p | {"words": tuple(p["words"]), "value": tuple(p["value"]) if isinstance(p["value"], list) else p["value"]})
+        for p in found["parameters"]
+    )  # fmt: skip
+    steps = {form: step_from_json(step) for form, step in found["steps"].items()}
+    return App(**found | lists | {"parameters": parameters, "steps": steps})
+
+
+@functools.cache
+def _apps() -> dict[str, App]:
+    return {found["name"]: _app(found) for found in json.loads(capi.list_text("apps"))}
+
+
+def app_names() -> list[str]:
+    """Return the names of all apps."""
+    return list(_apps())
+
+
+def find_app(name: str) -> App:
+    """Return an app. Raises UsageProblem with the nearest valid names."""
+    if name not in _apps():
+        raise UsageProblem(unknown_name("app", name, _apps()))
+    return _apps()[name]
+
+
+_declared: dict[str, Callable[[Choice], str] | None] = {}  # apps of other programs, and what they refuse themselves
+
+
+def is_declared(name: str) -> bool:
+    """Whether an app is another program's."""
+    return name in _declared
+
+
+def own_refusal(choice: Choice) -> str:
+    """Return why an app of another program refuses a choice that is legal otherwise, "" where it does not."""
+    asked = _declared.get(choice.app)
+    return asked(choice) if asked else ""
+
+
+def declare_app(description: dict, refusal: Callable[[Choice], str] | None = None) -> App:
+    """Make an app known that another program has; from then on it can be planned and priced like any other.
+
+    description: what the program prints with --describe. refusal: returns why the app itself refuses a choice, "" where it
+    does not; None = it never does. Raises UsageProblem for what describes no app, and for the name
+    of an app of the library.
+    """
+    capi.call("hs_app_declare", json.dumps(description).encode())
+    _declared[description["name"]] = refusal
+    _apps.cache_clear()
+    choices.handle_of.cache_clear()
+    step_of.cache_clear()
+    return find_app(description["name"])
+
+
+@functools.lru_cache(maxsize=1024)
+def step_of(choice: Choice) -> Step:
+    """Return the step of a choice. Raises UsageProblem for what its app does not know."""
+    return _step(capi.handle("hs_step_create_of", "hs_step", choices.handle_of(choice)))
+
+
+def stencil_step(dims: int, radius: int = 1, box_stencil: bool = False) -> Step:
+    """Return a step of one double-buffered field and one sweep, which a stencil of so many cells around makes."""
+    sweep = {"name": "sweep", "reads": [{"quantity": 0, "layers": radius}], "writes": [0], "box_stencil": box_stencil,
+             "in_place": False, "flops_per_point": 0.0}  # fmt: skip
+    stage = {"name": "step", "sweeps": [sweep], "reductions": [], "repeats": False}
+    quantity = {"name": "u", "element_bytes": 8, "type": "real", "centring": "cell", "slots": 2}
+    text = json.dumps({"quantities": [quantity], "stages": [stage]}).encode()
+    return _step(capi.handle("hs_step_create", "hs_step", dims, text))
+
+
+def _step(handle) -> Step:
+    step = step_from_json(json.loads(capi.result_text("hs_step_json", handle)))
+    object.__setattr__(step, "_handle", handle)  # no field: equal steps stay equal
+    return step

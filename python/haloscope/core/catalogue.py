@@ -1,0 +1,141 @@
+"""What there is to choose from: transports, schedules, strategies, rules of process grids; with what is known of each."""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import json
+from dataclasses import dataclass
+
+from haloscope.core import capi
+from haloscope.core.choice import Choice
+from haloscope.errors import UsageProblem, unknown_name
+
+
+@dataclass(frozen=True)
+class Transport:
+    """What is known of a transport. device: it moves fields in device memory. shared_fields: it reads or writes neighbours'
+    fields. inside_nodes: it reaches ranks of the same node only."""
+
+    name: str
+    summary: str
+    colour: str
+    options: tuple[str, ...]
+    device: bool
+    shared_fields: bool
+    inside_nodes: bool
+
+
+@dataclass(frozen=True)
+class Schedule:
+    """What is known of a schedule.
+
+    options: fields of a choice that only some schedules look at and this one does. plain: exchange and sweeps take turns.
+    on_host, on_device: where fields may live; boxed: in both. deep: takes depths above 1; blocked: fuses their steps.
+    in_place: for sweeps in place, and only those. computes_on_host: threads have work.
+    """
+
+    name: str
+    summary: str
+    colour: str
+    options: tuple[str, ...]
+    plain: bool
+    on_host: bool
+    on_device: bool
+    boxed: bool
+    deep: bool
+    blocked: bool
+    in_place: bool
+    computes_on_host: bool
+
+
+@dataclass(frozen=True)
+class Strategy:
+    """What a strategy's text says: its canonical name, its transports, and the probes of the MPI library that it relies on.
+
+    shared_fields: neighbours' fields are read or written, which must then be in memory that a node's ranks share.
+    """
+
+    name: str
+    transport: str
+    between: str
+    pattern: str
+    device: bool
+    shared_fields: bool
+    probes: tuple[str, ...]
+
+
+def _of(kind: type, found: dict):
+    wanted = (f.name for f in dataclasses.fields(kind))
+    return kind(**{name: tuple(found[name]) if isinstance(found[name], list) else found[name] for name in wanted})
+
+
+@functools.cache
+def transports() -> tuple[Transport, ...]:
+    """Return all transports."""
+    return tuple(_of(Transport, found) for found in json.loads(capi.list_text("transports")))
+
+
+@functools.cache
+def schedules() -> tuple[Schedule, ...]:
+    """Return all schedules."""
+    return tuple(_of(Schedule, found) for found in json.loads(capi.list_text("schedules")))
+
+
+def schedule_names() -> list[str]:
+    """Return the names of all schedules."""
+    return [schedule.name for schedule in schedules()]
+
+
+def find_schedule(name: str) -> Schedule:
+    """Return a schedule. Raises UsageProblem with the nearest valid names."""
+    found = [schedule for schedule in schedules() if schedule.name == name]
+    if not found:
+        raise UsageProblem(unknown_name("schedule", name, schedule_names()))
+    return found[0]
+
+
+@functools.cache
+def _names(kind: str) -> tuple[str, ...]:
+    return tuple(json.loads(capi.list_text(kind)))
+
+
+def strategy_names() -> list[str]:
+    """Return the strategies for fields in host memory that a glob is matched against, `reference` first."""
+    return list(_names("strategies"))
+
+
+def device_strategy_names() -> list[str]:
+    """Return the strategies for fields in device memory that a glob is matched against, the default first."""
+    return list(_names("device-strategies"))
+
+
+def process_grid_rules() -> list[str]:
+    """Return the rules that choose a process grid."""
+    return list(_names("rules"))
+
+
+@functools.cache
+def find_strategy(text: str) -> Strategy:
+    """Return what a strategy's text says. Raises UsageProblem for a malformed one, with the nearest valid names."""
+    return _of(Strategy, json.loads(capi.result_text("hs_strategy_describe", text.encode())))
+
+
+def canonical_strategy(text: str) -> str:
+    """Return a strategy string in canonical form. Raises UsageProblem with the nearest valid names."""
+    return find_strategy(text).name
+
+
+def needs_shared_fields(strategy: str) -> bool:
+    """Whether a strategy needs fields in memory that the ranks of a node share. Raises UsageProblem for a malformed one."""
+    return find_strategy(strategy).shared_fields
+
+
+def messages_on_device(choice: Choice) -> bool:
+    """Whether messages move fields of a device; of a block in walls they pass between cells of the host."""
+    return bool(choice.device) and not find_schedule(choice.schedule).boxed
+
+
+def shared_sweep_cells() -> int:
+    """Return the cells from which on a sweep is shared by a team of threads."""
+    return capi.load()[1].HS_SHARED_SWEEP_CELLS

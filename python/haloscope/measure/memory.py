@@ -1,0 +1,79 @@
+"""Memory of this machine: what the fields of a request take, and why a request that needs more cannot run."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+
+from haloscope import core
+from haloscope.core.choice import Choice
+from haloscope.measure.request import Request
+from haloscope.measure.space import Space
+
+_LIMITS = (
+    ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory.current"),
+    ("/sys/fs/cgroup/memory/memory.limit_in_bytes", "/sys/fs/cgroup/memory/memory.usage_in_bytes"),
+)
+
+
+def free_bytes() -> int:
+    """Return the bytes that new processes can have here: of the machine, or of the control group if that has fewer."""
+    import psutil
+
+    free = psutil.virtual_memory().available
+    for limit, used in _LIMITS:
+        try:
+            free = min(free, int(Path(limit).read_text()) - int(Path(used).read_text()))
+        except (OSError, ValueError):  # no such group, or "max"
+            continue
+    return max(free, 0)
+
+
+def field_bytes(choice: Choice) -> int:
+    """Return the bytes of the fields of all ranks, halos and slots included."""
+    step, layout = core.step_of(choice), core.make_layout(choice)
+    specs = [core.exchange_spec(choice, stage) for stage in range(len(step.stages))]
+    halo = [max(s.low[d] + s.high[d] for s in specs) for d in range(len(choice.cells))]
+    extents = zip(choice.cells, layout.ranks, halo, strict=False)
+    points = math.prod(cells + ranks * layers for cells, ranks, layers in extents)
+    return points * sum(q.element_bytes * q.slots for q in step.quantities)
+
+
+def needed_bytes(request: Request) -> int:
+    """Return the bytes of fields that the ranks of a request hold at once: twice as many while a result is verified."""
+    return field_bytes(request.choice) * (2 if request.verify else 1)
+
+
+def refusal(request: Request, free: int) -> str:
+    """Return why a request does not fit in `free` bytes, and what would; "" when it does."""
+    needed = needed_bytes(request)
+    if needed <= free:
+        return ""
+    fits = "x".join(
+        str(_rounded(cells * (free / needed) ** (1 / len(request.choice.cells)))) for cells in request.choice.cells
+    )
+    other = ", or --verify 0, which halves it" if request.verify and needed <= 2 * free else ""
+    return (
+        f"the fields of {request.choice.shape} cells take {_size(needed)} with what verifies them, and "
+        if request.verify
+        else f"the fields of {request.choice.shape} cells take {_size(needed)}, and "
+    ) + f"{_size(free)} are free here; use --cells {fits} or fewer{other}"
+
+
+def set_aside(space: Space) -> Space:
+    """Return the space without what does not fit in the memory that is free here, each with its reason."""
+    free = free_bytes()
+    reasons = [(request, refusal(request, free)) for request in space.requests]
+    return Space(
+        [r for r, why in reasons if not why], space.refused + [(r, why) for r, why in reasons if why], space.lacking
+    )
+
+
+def _rounded(cells: float) -> int:
+    """Return the number cut to two leading digits."""
+    digits = 10 ** max(0, math.floor(math.log10(max(cells, 1))) - 1)
+    return max(1, int(cells // digits * digits))
+
+
+def _size(count: int) -> str:
+    return f"{count / 2**30:.3g} GiB" if count >= 2**30 else f"{count / 2**20:.3g} MiB"

@@ -1,0 +1,94 @@
+"""Programs that bring apps of their own: `--program PATH`, linked with Haloscope's `rank_main`.
+
+Such a program describes its apps, which can then be planned and priced like any other, and takes the place of
+`haloscope-rank` where ranks are started.
+"""
+
+from __future__ import annotations
+
+import functools
+import json
+import subprocess
+from collections.abc import Mapping
+from pathlib import Path
+
+from haloscope import core
+from haloscope.core import build
+from haloscope.errors import HaloscopeError, NotAvailable, UsageProblem
+
+LIMIT_S = 20.0  # for a description, which computes nothing
+
+
+def use(path: Path, app: str, parameters: Mapping[str, str]) -> core.App:
+    """Have ranks run `path` from now on, and make its app known.
+
+    parameters: by name, as a command line writes them; the stages of a step may depend on them. Raises UsageProblem when
+    the program does not describe the app, NotAvailable when it cannot be started.
+    """
+    words = [word for name, value in parameters.items() for word in ("--set", f"{name}={value}")]
+    description = _describe(path.absolute(), app, words)
+    build.use_rank_program(path.absolute())
+    if core.is_declared(app) or app not in core.app_names():
+        core.declare_app(description, _Legality(path.absolute()).reason if description["own_legality"] else None)
+        _programs[app] = path
+    return core.find_app(app)
+
+
+_programs: dict[str, Path] = {}  # by app
+
+
+def program_of(app: str) -> Path | None:
+    """Return the program that brings an app, None for the library's own."""
+    return _programs.get(app)
+
+
+def _describe(path: Path, app: str, words: list[str]) -> dict:
+    command = [str(path), "--describe", app, *words]
+    try:
+        ended = subprocess.run(command, check=False, capture_output=True, text=True, timeout=LIMIT_S)
+    except OSError as error:
+        raise NotAvailable(
+            f"--program {path} cannot be started: {error.strerror}; build it, or give its path"
+        ) from None
+    except subprocess.TimeoutExpired:
+        raise HaloscopeError(
+            f"'{' '.join(command)}' gave no answer within {LIMIT_S:g} s; its main() should call haloscope::rank_main"
+        ) from None
+    if ended.returncode:
+        said = ended.stderr.strip().removeprefix("haloscope: ") or f"it ended with code {ended.returncode}"
+        raise UsageProblem(f"--program {path}: {said}")
+    try:
+        found = json.loads(ended.stdout)
+        return found | {"own_legality": bool(found["own_legality"])}
+    except (ValueError, KeyError, TypeError):
+        raise UsageProblem(
+            f"--program {path} does not describe its app; its main() should call haloscope::rank_main"
+        ) from None
+
+
+class _Legality:
+    """Asks a program why a choice of its app cannot run: one process for all questions, which ends with this one."""
+
+    def __init__(self, path: Path):
+        self._path = path
+
+    @functools.cached_property
+    def _process(self) -> subprocess.Popen:
+        return subprocess.Popen(
+            [self._path, "--check", "-"],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            text=True,
+        )
+
+    def reason(self, choice: core.Choice) -> str:
+        """Return why a choice cannot run, "" when it can."""
+        try:
+            self._process.stdin.write(json.dumps({"request": choice.to_json()}) + "\n")
+            self._process.stdin.flush()
+            return json.loads(self._process.stdout.readline())
+        except (OSError, ValueError):
+            raise HaloscopeError(
+                f"{self._path} --check ended early; its main() should call haloscope::rank_main"
+            ) from None

@@ -1,0 +1,108 @@
+"""A request: one measurement, as the ranks are asked for it and as its record keeps it."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from haloscope import core
+from haloscope.core.choice import Choice
+from haloscope.measure import programs
+
+KIND = "measurement"
+_FIRST = ("app", "cells", "ranks", "threads", "schedule", "strategy", "depth", "substeps", "real", "form", "process_grid",
+          "sharing", "isa")  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Request:
+    """A choice, and how it is measured: the fields of measure.def.
+
+    steps per repetition, or as many as last `seconds` (> 0). verify: steps to compare with `reference`, 0 = none.
+    trace: file for one, "" = none.
+    """
+
+    choice: Choice
+    steps: int = 100
+    seconds: float = 0.0
+    repetitions: int = 5
+    warmup: int = 1
+    verify: int = 0
+    timers: bool = True
+    timeline: bool = False
+    trace: str = ""
+
+    ranks = property(lambda self: self.choice.ranks)
+    threads = property(lambda self: self.choice.threads)
+
+    @property
+    def strategies(self) -> tuple[str, ...]:
+        """The strategies of all stages."""
+        return (self.choice.strategy, *(strategy for _, strategy in self.choice.stage_strategies))
+
+    @property
+    def id(self) -> str:
+        """A readable name that is the same for the same work in any launch; how long it is measured has no part in it."""
+        return name_of(self.choice)
+
+    def request(self) -> dict:
+        """Return what its record says of the request: what is not at its default."""
+        found = self.choice.to_json()
+        return found | {name: getattr(self, name) for name in _HOW if getattr(self, name) != _HOW[name]}
+
+    def line(self) -> dict:
+        """Return the line of a requests file that makes the ranks measure this."""
+        return {"kind": KIND, "id": self.id, "request": self.request()}
+
+    @classmethod
+    def from_json(cls, request: Mapping) -> Request:
+        """Return what the request of a record asked for."""
+        how = {name: request[name] for name in _HOW if request.get(name) is not None}
+        return cls(Choice.from_json(request), **how)
+
+
+_HOW = {f.name: f.default for f in dataclasses.fields(Request) if f.name != "choice"}
+
+
+def name_of(choice: Choice) -> str:
+    """Return a readable name of a choice: what everybody asks for, then what is not at its default."""
+    parts = [choice.app, choice.shape, f"r{choice.ranks}", f"t{choice.threads}", choice.schedule, choice.strategy,
+             f"d{choice.depth}"]  # fmt: skip
+    parts += [choice.substeps] * (choice.depth > 1) + [choice.real, choice.form, choice.process_grid]
+    parts += [choice.sharing] * (choice.sharing != Choice.sharing) + [choice.isa]
+    for field in core.fields():
+        value = getattr(choice, field.name)
+        if field.name not in _FIRST and value != getattr(Choice, field.name):
+            parts.append(field.name if value is True else f"{field.name}={_text(field, value)}")
+    return ",".join(filter(None, parts + [f"{name}={_text(None, value)}" for name, value in choice.set]))
+
+
+def _text(field: core.Field | None, value) -> str:
+    if field and field.type == "dimensions":
+        return letters(value)
+    if field and field.type == "stage-strategies":
+        return ";".join(f"{stage}={strategy}" for stage, strategy in value)
+    if isinstance(value, bool):
+        return "on" if value else "off"
+    return ",".join(map(str, value)) if isinstance(value, tuple) else str(value)
+
+
+def letters(periodic: tuple[bool, ...]) -> str:
+    """Return flags of dimensions as users write them: xyz, xy, ..., none."""
+    return "".join(letter for letter, on in zip("xyz", periodic, strict=False) if on) or "none"
+
+
+def words_of(choice: Choice) -> list[str]:
+    """Return the words that make `haloscope run` measure a choice: APP, and the options that are not at their defaults."""
+    words = [choice.app, "--cells", choice.shape]
+    for field in core.fields():
+        value = getattr(choice, field.name)
+        wanted = field.name in ("ranks", "strategy") or value != getattr(Choice, field.name)
+        if wanted and field.name != "cells":
+            words += [f"--{field.name.replace('_', '-')}", _text(field, value)]
+    if program := programs.program_of(choice.app):
+        words += ["--program", str(program)]
+    for name, value in choice.set:
+        words += ["--set", f"{name}={_text(None, value)}"]
+    return words

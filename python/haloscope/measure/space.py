@@ -1,0 +1,77 @@
+"""Spaces of requests: a cross product of choices, each piece of work once, what cannot run set aside with its reason."""
+
+from __future__ import annotations
+
+import itertools
+import random
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, fields, replace
+from typing import Any
+
+from haloscope import core
+from haloscope.core.choice import Choice
+from haloscope.errors import UsageProblem
+from haloscope.measure.request import Request
+
+
+@dataclass
+class Space:
+    """What to measure, and what cannot be, each with its reason."""
+
+    requests: list[Request] = field(default_factory=list)
+    refused: list[tuple[Request, str]] = field(default_factory=list)
+    lacking: list[tuple[Request, str]] = field(default_factory=list)  # legal, but not on this MPI
+
+    def __add__(self, other: Space) -> Space:
+        """Return both together."""
+        return Space(*(getattr(self, f.name) + getattr(other, f.name) for f in fields(self)))
+
+    def by_ranks(self) -> dict[int, list[Request]]:
+        """Requests grouped by rank count: each group is one start of mpiexec."""
+        ordered = sorted(self.requests, key=lambda r: r.ranks)
+        return {ranks: list(group) for ranks, group in itertools.groupby(ordered, key=lambda r: r.ranks)}
+
+
+def expand(app: str, axes: Mapping[str, Sequence], how: Mapping[str, Any] | None = None) -> Space:
+    """Return the cross product of all axes for one app, each piece of work once, illegal ones set aside with their reason.
+
+    axes maps fields of Choice to the values to try; how: fields of Request.
+    """
+    space, seen = Space(), set()
+    for values in itertools.product(*axes.values()):
+        choice = normal(Choice(app=app, **dict(zip(axes, values, strict=True))))
+        if choice in seen:
+            continue
+        seen.add(choice)
+        request = Request(choice, **(how or {}))
+        if reason := core.illegal(choice):
+            space.refused.append((request, reason))
+        else:
+            space.requests.append(request)
+    return space
+
+
+def normal(choice: Choice) -> Choice:
+    """Return a choice without what has no effect on it, so that a cross product holds each piece of work once."""
+    try:
+        return core.normal(choice)
+    except UsageProblem:  # which is said where its legality is asked
+        return choice
+
+
+def with_verification(space: Space, steps: int | None) -> Space:
+    """Have every request compared with `reference` after `steps` steps (0: not at all).
+
+    None: 2 x depth + 1 steps, which hold two whole exchanges and a last, shorter round.
+    """
+    space.requests = [
+        replace(r, verify=2 * r.choice.depth + 1 if steps is None else steps) for r in space.requests
+    ]  # fmt: skip
+    return space
+
+
+def shuffled(requests: Sequence[Request], seed: int, launch: int) -> list[Request]:
+    """Return the requests in a random order that only `seed` and the launch's number decide."""
+    order = list(requests)
+    random.Random(f"{seed}/{launch}").shuffle(order)
+    return order

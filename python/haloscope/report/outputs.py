@@ -1,0 +1,35 @@
+"""Files that a command was told to write: none takes the place of a file that Haloscope did not write."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from haloscope.errors import UsageProblem
+
+_LOOKED_AT = 4096  # bytes
+
+# What the beginning of each kind of file holds.
+FIGURE = b"atplotlib"  # Matplotlib signs the SVG and PNG files that it writes
+GOAL = b"num_ranks "
+EXTRAP = b'{"params"'
+PROFILE = b'"haloscope-profile"'
+TRACE = b'"ph"'
+VALIDATION = b"# Predicted against measured"
+
+
+def refuse_foreign(path: Path, kind: bytes) -> None:
+    """Raise UsageProblem when a file is there that is not of the kind that would take its place."""
+    if not path.exists():
+        return
+    if not path.is_file():
+        raise UsageProblem(f"{path} is no regular file; choose another name")
+    with path.open("rb") as file:
+        beginning = file.read(_LOOKED_AT)
+    if beginning.strip() and kind not in beginning:
+        raise UsageProblem(f"{path} is there and was not written by haloscope; choose another name, or move it away")
+
+
+def refuse_foreign_figure(stem: Path) -> None:
+    """Raise UsageProblem when a figure's SVG or PNG would take the place of something else."""
+    for suffix in (".svg", ".png"):
+        refuse_foreign(stem.with_suffix(suffix), FIGURE)

@@ -1,0 +1,24 @@
+// Where a poisson2d sweep spends its time: blocks of lines that their data slow down (Schroeter 2021, section 5.4).
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+namespace haloscope {
+
+/// Processor seconds of computing by block of lines and window of iterations: finds ranks slowed by their data.
+struct WorkMeter {
+  int blocks = 0;               ///< even blocks of the grid's lines, as many ranks would own them; 0: no metering
+  std::int64_t window = 100;    ///< iterations
+  std::int64_t lines = 1;       ///< of the whole grid
+  std::vector<double> seconds;  ///< [window][block], this rank's part
+
+  int block_of(std::int64_t line) const;
+  std::int64_t first_line(int block) const;
+  void add(std::int64_t iteration, int block, double seconds);
+};
+
+/// Processor time of the calling thread, seconds: what others on the same core take is no work of a block.
+double work_s();
+
+}  // namespace haloscope

@@ -1,0 +1,241 @@
+#include "haloscope/stage.hpp"
+
+#include <algorithm>
+
+#include "haloscope/sweep.hpp"
+
+namespace haloscope {
+
+namespace {
+
+/// Cells around a region that a sweep of it touches when it reads `layers` around what touches a written point.
+Widths reach_of(const Access& access, const SweepSpec& sweep, const std::vector<Quantity>& quantities, int dims) {
+  Widths reach{};
+  const Centring read = quantities[static_cast<std::size_t>(access.quantity)].centring;
+  for (int d = 0; d < dims; ++d)
+    for (int w : sweep.writes) {
+      const Centring written = quantities[static_cast<std::size_t>(w)].centring;
+      const bool cells_of_a_face = staggered(written, d) && !staggered(read, d);
+      reach[d] = std::max(reach[d], access.layers + cells_of_a_face);
+    }
+  return reach;
+}
+
+bool has_number(int number, std::size_t count) { return number >= 0 && number < static_cast<int>(count); }
+
+class Resolver {
+ public:
+  Resolver(Step& step, int dims, const std::string& app) : step_(step), dims_(dims), app_(app) {}
+
+  void resolve() {
+    check(!step_.quantities.empty(), "it has no quantities; give it at least one");
+    check(!step_.stages.empty(), "its step has no stages; give it at least one");
+    check_names(step_.quantities, "quantities");
+    check_names(step_.stages, "stages");
+    for (const Quantity& q : step_.quantities)
+      check(q.slots == 1 || q.slots == 2,
+            "quantity '" + q.name + "' has " + std::to_string(q.slots) + " slots; give it 1, or 2 for old and new");
+    for (Stage& stage : step_.stages) resolve(stage);
+  }
+
+ private:
+  void check(bool good, const std::string& fault) const {
+    if (!good) throw UsageError("app '" + app_ + "' cannot be run: " + fault);
+  }
+  /// Users, records and descriptions tell them apart by their names.
+  template <class List>
+  void check_names(const List& list, const std::string& kind) const {
+    for (auto one = list.begin(); one != list.end(); ++one)
+      check(std::none_of(list.begin(), one, [&](const auto& other) { return other.name == one->name; }),
+            "two " + kind + " are called '" + one->name + "'; give each a name of its own");
+  }
+  const Quantity& quantity(int number) const { return step_.quantities[static_cast<std::size_t>(number)]; }
+
+  void resolve(Stage& stage) {
+    check(!stage.sweeps.empty(), "stage '" + stage.name + "' has no sweeps; give it at least one");
+    check_names(stage.sweeps, "sweeps in stage '" + stage.name + "'");
+    std::vector<int> doubled;
+    for (SweepSpec& sweep : stage.sweeps) {
+      const std::string name = "sweep '" + sweep.name + "' of stage '" + stage.name + "'";
+      check(!sweep.writes.empty(), name + " writes nothing; name a quantity in `writes`");
+      for (int w : sweep.writes) {
+        check(has_number(w, step_.quantities.size()),
+              name + " writes quantity " + std::to_string(w) + ", which is none of the app's");
+        if (quantity(w).slots < 2) continue;
+        check(std::find(doubled.begin(), doubled.end(), w) == doubled.end(),
+              "quantity '" + quantity(w).name + "' has two slots and is written twice in stage '" + stage.name +
+                  "'; give it one slot, or a quantity of its own for the second result");
+        doubled.push_back(w);
+      }
+      for (Access& access : sweep.reads) resolve(access, sweep, name);
+    }
+    if (stage.exchange)
+      for (const Access& access : *stage.exchange)
+        check(has_number(access.quantity, step_.quantities.size()) && access.layers >= 0,
+              "stage '" + stage.name + "' exchanges quantity " + std::to_string(access.quantity) +
+                  ", which is none of the app's, or a negative number of layers");
+    std::vector<int> gathering;
+    for (Reduction& reduction : stage.reductions) {
+      if (reduction.sweep < 0) reduction.sweep = static_cast<int>(stage.sweeps.size()) - 1;
+      check(has_number(reduction.sweep, stage.sweeps.size()) && reduction.numbers >= 1,
+            "reduction '" + reduction.name + "' of stage '" + stage.name + "' has no sweep or no numbers");
+      check(
+          std::find(gathering.begin(), gathering.end(), reduction.sweep) == gathering.end(),
+          "two reductions of stage '" + stage.name +
+              "' are of one sweep, which gathers the numbers of one; give that one more numbers, or the other a sweep "
+              "of its own");
+      gathering.push_back(reduction.sweep);
+      check(
+          growths(stage, 1)[0][static_cast<std::size_t>(reduction.sweep)] == Widths{},
+          "reduction '" + reduction.name + "' of stage '" + stage.name +
+              "' is of a sweep that goes beyond the rank's own cells, because later ones of the stage read its results "
+              "around theirs; make those sweeps a stage of their own");
+      reductions_.push_back(reduction);
+    }
+    check_names(reductions_, "reductions");
+    if (doubled.empty()) return;
+    check(!flips_,
+          "double-buffered quantities are written by several stages, which would change slots twice in a "
+          "step; give those of one stage one slot each");
+    flips_ = true;
+  }
+
+  void resolve(Access& access, const SweepSpec& sweep, const std::string& name) const {
+    check(has_number(access.quantity, step_.quantities.size()) && access.layers >= 0,
+          name + " reads quantity " + std::to_string(access.quantity) +
+              ", which is none of the app's, or a negative number of layers");
+    access.reach = reach_of(access, sweep, step_.quantities, dims_);
+    const bool written = std::find(sweep.writes.begin(), sweep.writes.end(), access.quantity) != sweep.writes.end();
+    check(!written || access.layers == 0 || sweep.in_place || quantity(access.quantity).slots == 2,
+          name + " reads neighbours of quantity '" + quantity(access.quantity).name +
+              "', which it overwrites; give it two slots, or say in_place");
+  }
+
+  Step& step_;
+  int dims_;
+  const std::string& app_;
+  std::vector<Reduction> reductions_;
+  bool flips_ = false;
+};
+
+Widths wider(Widths a, const Widths& b) {
+  for (int d = 0; d < 3; ++d) a[d] = std::max(a[d], b[d]);
+  return a;
+}
+
+Widths sum(Widths a, const Widths& b) {
+  for (int d = 0; d < 3; ++d) a[d] += b[d];
+  return a;
+}
+
+/// Walks the sweeps of some steps backwards. needed[q]: layers around the own points that quantity q must have before
+/// the sweep at hand; touched[q]: the most that any sweep so far reads or writes.
+struct Backwards {
+  std::vector<Widths> needed, touched;
+  std::vector<std::vector<Widths>> growth;
+
+  Backwards(const Stage& stage, int steps) : growth(static_cast<std::size_t>(steps)) {
+    int most = 0;
+    for (const SweepSpec& sweep : stage.sweeps) {
+      for (const Access& access : sweep.reads) most = std::max(most, access.quantity);
+      for (int w : sweep.writes) most = std::max(most, w);
+    }
+    needed.assign(static_cast<std::size_t>(most) + 1, Widths{});
+    touched = needed;
+    for (int step = steps - 1; step >= 0; --step) {
+      auto& of_step = growth[static_cast<std::size_t>(step)];
+      of_step.resize(stage.sweeps.size());
+      for (std::size_t s = stage.sweeps.size(); s-- > 0;) of_step[s] = before(stage.sweeps[s]);
+    }
+  }
+
+ private:
+  /// @return by how much the sweep's region is grown.
+  Widths before(const SweepSpec& sweep) {
+    Widths growth{};
+    for (int w : sweep.writes) growth = wider(growth, needed[static_cast<std::size_t>(w)]);
+    for (int w : sweep.writes) {
+      needed[static_cast<std::size_t>(w)] = Widths{};
+      touch(w, growth);
+    }
+    for (const Access& access : sweep.reads) {
+      Widths& most = needed[static_cast<std::size_t>(access.quantity)];
+      most = wider(most, sum(growth, access.reach));
+      touch(access.quantity, most);
+    }
+    return growth;
+  }
+  void touch(int q, const Widths& layers) {
+    Widths& most = touched[static_cast<std::size_t>(q)];
+    most = wider(most, layers);
+  }
+};
+
+}  // namespace
+
+const std::vector<ReductionScheme>& reduction_schemes() {
+  static const std::vector<ReductionScheme> schemes{
+#define REDUCER(name, word, summary) {word, summary},
+#include "haloscope/reduce/reducers.def"
+#undef REDUCER
+  };
+  return schemes;
+}
+
+int Step::slots() const {
+  return std::any_of(quantities.begin(), quantities.end(), [](const Quantity& q) { return q.slots == 2; }) ? 2 : 1;
+}
+
+bool flips(const Step& step, int stage) {
+  for (const SweepSpec& sweep : step.stages[static_cast<std::size_t>(stage)].sweeps)
+    for (int w : sweep.writes)
+      if (step.quantities[static_cast<std::size_t>(w)].slots == 2) return true;
+  return false;
+}
+
+Step resolved(Step step, int dims, const std::string& app) {
+  Resolver(step, dims, app).resolve();
+  return step;
+}
+
+Step stencil_step(int dims, int radius, bool box_stencil, double flops_per_point) {
+  Step step;
+  step.quantities = {Quantity{.name = "u", .element_bytes = 0, .slots = 2}};
+  step.stages = {{.sweeps = {{.name = "sweep",
+                              .reads = {{0, radius}},
+                              .writes = {0},
+                              .box_stencil = box_stencil,
+                              .flops_per_point = flops_per_point}}}};
+  return resolved(step, dims, "stencil");
+}
+
+Box points_of(const Box& box, const Box& whole, Centring centring, int dims) {
+  Box points = box;
+  for (int d = 0; d < dims; ++d)
+    if (staggered(centring, d) && box.hi[d] == whole.hi[d] && !box.empty()) ++points.hi[d];
+  return points;
+}
+
+std::vector<std::vector<Widths>> growths(const Stage& stage, int steps) { return Backwards(stage, steps).growth; }
+
+std::vector<Widths> halos_of(const Step& step, const Stage& stage, int steps) {
+  std::vector<Widths> halos(step.quantities.size());
+  if (stage.exchange && steps == 1) {
+    for (const Access& access : *stage.exchange) halos[static_cast<std::size_t>(access.quantity)].fill(access.layers);
+    return halos;
+  }
+  const auto needed = Backwards(stage, steps).needed;
+  std::copy(needed.begin(), needed.end(), halos.begin());
+  return halos;
+}
+
+std::vector<Widths> room_of(const Step& step, const Stage& stage, int steps) {
+  std::vector<Widths> room = halos_of(step, stage, steps);
+  const auto touched = Backwards(stage, steps).touched;
+  for (std::size_t q = 0; q < touched.size(); ++q) room[q] = wider(room[q], touched[q]);
+  return room;
+}
+
+Box SweepArgs::points(int q) const { return points_of(region, whole, centrings[q], dims); }
+
+}  // namespace haloscope

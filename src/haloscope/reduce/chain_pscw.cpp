@@ -1,0 +1,100 @@
+// The chain carried by one-sided communication with general active target synchronisation: no message of its own.
+#include <sched.h>
+
+#include <algorithm>
+#include <array>
+
+#include "haloscope/reduce/reducer.hpp"
+
+namespace haloscope {
+namespace {
+
+/// Two windows take turns: a rank may then be as far ahead of the next one as the pipeline lets it be, and is not held
+/// up until the next one has taken the number before.
+class ChainPscw final : public PipelineReducer {
+ public:
+  explicit ChainPscw(const PipelineContext& context)
+      : yield_(context.yield), op_(context.op), numbers_(context.numbers), result_(context.numbers) {
+    MPI_Comm comm = context.comm;
+    MPI_Comm_rank(comm, &rank_);
+    MPI_Comm_size(comm, &size_);
+    MPI_Group all;
+    MPI_Comm_group(comm, &all);
+    const int before = rank_ - 1, next = rank_ + 1;
+    if (has_before()) MPI_Group_incl(all, 1, &before, &before_);
+    if (has_next()) MPI_Group_incl(all, 1, &next, &next_);
+    MPI_Group_free(&all);
+    MPI_Info info;
+    MPI_Info_create(&info);
+    MPI_Info_set(info, "no_locks", "true");
+    for (Place& place : places_) {
+      MPI_Win_allocate(static_cast<MPI_Aint>(numbers_ * sizeof(double)), sizeof(double), info, comm, &place.value,
+                       &place.window);
+      if (has_before()) MPI_Win_post(before_, 0, place.window);
+    }
+    MPI_Info_free(&info);
+  }
+  ~ChainPscw() override {
+    for (Place& place : places_) MPI_Win_free(&place.window);
+    if (has_before()) MPI_Group_free(&before_);
+    if (has_next()) MPI_Group_free(&next_);
+  }
+
+  void contribute(std::span<const double> mine) override {
+    Place& place = places_[turn_];
+    turn_ = 1 - turn_;
+    result_.assign(mine.begin(), mine.end());
+    if (has_before()) {
+      wait(place.window);
+      for (std::size_t i = 0; i < result_.size(); ++i) result_[i] = combined(op_, result_[i], place.value[i]);
+      MPI_Win_post(before_, 0, place.window);
+    }
+    if (!has_next()) return;
+    MPI_Win_start(next_, 0, place.window);
+    MPI_Put(result_.data(), numbers_, MPI_DOUBLE, rank_ + 1, 0, numbers_, MPI_DOUBLE, place.window);
+    MPI_Win_complete(place.window);
+  }
+  void collect(std::span<double> into) override { std::copy(result_.begin(), result_.end(), into.begin()); }
+
+  /// Exposures for iterations that do not come end with accesses that transfer nothing.
+  void close() override {
+    for (int i = 0; i < 2; ++i, turn_ = 1 - turn_) {
+      Place& place = places_[turn_];
+      if (has_next()) MPI_Win_start(next_, 0, place.window);
+      if (has_next()) MPI_Win_complete(place.window);
+      if (has_before()) wait(place.window);
+    }
+  }
+
+ private:
+  struct Place {
+    MPI_Win window = MPI_WIN_NULL;
+    double* value = nullptr;
+  };
+  bool has_before() const { return rank_ > 0; }
+  bool has_next() const { return rank_ + 1 < size_; }
+  void wait(MPI_Win window) const {
+    if (!yield_) {
+      MPI_Win_wait(window);
+      return;
+    }
+    int done = 0;
+    for (MPI_Win_test(window, &done); !done; MPI_Win_test(window, &done)) sched_yield();
+  }
+
+  bool yield_;
+  int rank_ = 0, size_ = 1, turn_ = 0;
+  MPI_Group before_ = MPI_GROUP_NULL, next_ = MPI_GROUP_NULL;
+  std::array<Place, 2> places_;
+  ReduceOp op_;
+  int numbers_;
+  std::vector<double> result_;
+};
+
+}  // namespace
+
+std::unique_ptr<PipelineReducer> open_chain_pscw(const PipelineContext& context) {
+  return std::make_unique<ChainPscw>(context);
+}
+
+}  // namespace haloscope

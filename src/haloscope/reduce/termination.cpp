@@ -1,0 +1,67 @@
+#include "haloscope/reduce/termination.hpp"
+
+namespace haloscope {
+
+namespace {
+constexpr int answer_tag = 1, announcement_tag = 2;
+}
+
+Termination::Termination(MPI_Comm comm, std::int64_t limit, bool yield) : comm_(comm), yield_(yield), limit_(limit) {
+  MPI_Comm_rank(comm, &rank_);
+  MPI_Comm_size(comm, &size_);
+  if (last() && !first()) answer_ = std::make_unique<Outbox>(comm, 0, answer_tag, margin() + 2, yield);
+  if (!first()) MPI_Irecv(&announcement_, 1, MPI_DOUBLE, 0, announcement_tag, comm, &incoming_request_);
+}
+
+void Termination::decide(bool enough) {
+  if (first())
+    take_answer(enough);
+  else
+    answer_->send(enough);
+}
+
+void Termination::take_answer(double answer) {
+  ++answers_;
+  enough_ = enough_ || answer != 0;
+}
+
+/// Takes the next answer, if need be only when it is there already. @return whether one was taken.
+bool Termination::next_answer(bool wait) {
+  if (incoming_request_ == MPI_REQUEST_NULL)
+    MPI_Irecv(&incoming_, 1, MPI_DOUBLE, size_ - 1, answer_tag, comm_, &incoming_request_);
+  int arrived = 1;
+  if (wait)
+    settle(incoming_request_, yield_);
+  else
+    MPI_Test(&incoming_request_, &arrived, MPI_STATUS_IGNORE);
+  if (arrived) take_answer(incoming_);
+  return arrived != 0;
+}
+
+bool Termination::finished(std::int64_t done) {
+  if (!last())
+    while (answers_ < done)
+      if (!next_answer(answers_ < done - margin())) break;
+  if (!enough_ && done < limit_) return false;
+  announcement_ = static_cast<double>(done);
+  for (int r = 1; r < size_; ++r) MPI_Send(&announcement_, 1, MPI_DOUBLE, r, announcement_tag, comm_);
+  return true;
+}
+
+bool Termination::announced(std::int64_t done) {
+  if (incoming_request_ != MPI_REQUEST_NULL) {
+    int arrived = 0;
+    MPI_Test(&incoming_request_, &arrived, MPI_STATUS_IGNORE);
+    if (!arrived) return false;
+  }
+  return announcement_ == static_cast<double>(done);
+}
+
+void Termination::close(std::int64_t done) {
+  if (first() && !last())
+    while (answers_ < done) next_answer(true);
+  if (answer_) answer_->finish();
+  if (!first()) settle(incoming_request_, yield_);
+}
+
+}  // namespace haloscope

@@ -1,0 +1,49 @@
+// How a pipeline stops: ranks are in different steps, so one of them has to say which is everybody's last.
+#pragma once
+
+#include <mpi.h>
+
+#include <cstdint>
+#include <memory>
+
+#include "haloscope/reduce/mail.hpp"
+
+namespace haloscope {
+
+/// The last rank tells rank 0 after each step whether its numbers are enough. Rank 0, which is ahead of all
+/// others, then makes the last step that it has finished itself everybody's last and announces its number
+/// (Schroeter 2021, section 4.3). It never runs further than `margin()` steps past the oldest answer it lacks:
+/// that bounds the surplus without holding the pipeline up, since rank 0 cannot be so far ahead of the last rank.
+class Termination {
+ public:
+  /// Collective. @param limit  most steps.
+  Termination(MPI_Comm comm, std::int64_t limit, bool yield);
+
+  int margin() const { return 2 * (size_ - 1) + 1; }
+  bool first() const { return rank_ == 0; }
+  bool last() const { return rank_ + 1 == size_; }
+
+  /// Last rank, once per step, in order.
+  void decide(bool enough);
+  /// Rank 0, after `done` steps: whether they were the last; if so all others are told.
+  bool finished(std::int64_t done);
+  /// Other ranks: whether the announcement has come and says that `done` steps are all.
+  bool announced(std::int64_t done);
+  /// After the `done` steps that were all, for each of which the last rank has decided.
+  void close(std::int64_t done);
+
+ private:
+  void take_answer(double answer);
+  bool next_answer(bool wait);
+
+  MPI_Comm comm_;
+  bool yield_;
+  int rank_ = 0, size_ = 1;
+  std::int64_t limit_, answers_ = 0;
+  bool enough_ = false;
+  std::unique_ptr<Outbox> answer_;  // last rank
+  double incoming_ = 0, announcement_ = -1;
+  MPI_Request incoming_request_ = MPI_REQUEST_NULL;
+};
+
+}  // namespace haloscope

@@ -1,0 +1,315 @@
+#include "haloscope/run/bound_stage.hpp"
+
+#include <algorithm>
+
+#include "haloscope/kernels/denormals.hpp"
+#include "haloscope/transport/composite.hpp"
+
+namespace haloscope {
+
+namespace {
+
+/// Sweeps in place that a rank without neighbours fuses.
+constexpr int fused_in_place = 32;
+
+bool writes(const SweepSpec& sweep, int q) {
+  return std::find(sweep.writes.begin(), sweep.writes.end(), q) != sweep.writes.end();
+}
+
+std::int64_t copied_bytes(const Program& program, const Plan& plan) {
+  std::int64_t bytes = 0;
+  for (const Op& op : program.ops)
+    if (op.kind == OpKind::copy)
+      for (const Copy& c : program.copy_sets[static_cast<std::size_t>(op.target)])
+        bytes += c.to.volume() * plan.spec.quantities[static_cast<std::size_t>(c.quantity)].element_bytes;
+  return bytes;
+}
+
+}  // namespace
+
+Counts& Counts::operator+=(const Counts& other) {
+  exchanges += other.exchanges;
+  messages += other.messages;
+  message_bytes += other.message_bytes;
+  copied_bytes += other.copied_bytes;
+  swept_points += other.swept_points;
+  reductions += other.reductions;
+  return *this;
+}
+
+BoundStage::BoundStage(const StageContext& context, int number)
+    : context_(context), number_(number), scratch_(static_cast<std::size_t>(context.candidate.choice.threads)) {
+  const Candidate& c = context_.candidate;
+  int rank = 0, size = 1;
+  MPI_Comm_rank(context_.comm, &rank);
+  MPI_Comm_size(context_.comm, &size);
+  plan_ = make_plan(c.layout, rank, exchange_spec(c, number));
+  const bool on_device = messages_on_device(c.choice);
+  const Views& fields = on_device ? context_.device->views() : context_.views;
+  for (int q : exchanged(c, number)) views_.push_back(fields[static_cast<std::size_t>(q)]);
+  for (const Quantity& q : c.step.quantities) centrings_.push_back(q.centring);
+  const int slots = c.step.slots();
+  for (std::size_t s = 0; s < stage().sweeps.size(); ++s) {
+    in_.emplace_back(slots);
+    out_.emplace_back(slots);
+    for (int slot = 0; slot < slots; ++slot)
+      for (int q = 0; q < static_cast<int>(context_.views.size()); ++q) {
+        const auto earlier = stage().sweeps.begin() + static_cast<std::ptrdiff_t>(s);
+        const bool written =
+            std::any_of(stage().sweeps.begin(), earlier, [&](const auto& one) { return writes(one, q); });
+        const auto& own = context_.views[static_cast<std::size_t>(q)];
+        in_[s][slot].push_back(own[static_cast<std::size_t>(written ? (slot + 1) % slots : slot)]);
+        out_[s][slot].push_back(own[static_cast<std::size_t>(slot)]);
+      }
+  }
+  LinkContext link{context_.comm, &c.layout, &plan_, &views_, context_.options.yield};
+  link.device = on_device ? &context_.device->device() : nullptr;
+  link.threads = c.choice.threads;
+  link.nodes = context_.nodes;
+  link_ = open_link(c.strategy(number), link);
+  for (const Reduction& reduction : stage().reductions) {
+    MPI_Comm_dup(context_.comm, &reduce_comms_.emplace_back());
+    Reduction mine = reduction;
+    if (size == 1) mine.mode = ReduceMode::blocking;
+    reducers_.push_back(
+        std::make_unique<Reducer>(mine, reduce_comms_.back(), c.choice.threads, context_.options.yield));
+  }
+  const bool pipelined = c.choice.schedule->in_place;
+  whole_ = &bound(
+      {pipelined && size == 1 ? fused_in_place : c.choice.depth, false, pipelined ? Series::body : Series::whole});
+}
+
+BoundStage::~BoundStage() {
+  bounds_.clear();
+  const bool abandoned = link_ == nullptr;
+  link_.reset();
+  if (abandoned) {  // others may never answer
+    for (auto& reducer : reducers_) static_cast<void>(reducer.release());
+    return;
+  }
+  reducers_.clear();
+  for (MPI_Comm& comm : reduce_comms_) MPI_Comm_free(&comm);
+}
+
+BoundStage::Bound& BoundStage::bound(const Key& key) {
+  for (auto& known : bounds_)
+    if (known->key == key) return *known;
+  bounds_.push_back(bind(key));
+  return *bounds_.back();
+}
+
+std::unique_ptr<BoundStage::Bound> BoundStage::bind(const Key& key) {
+  const Choice& choice = context_.candidate.choice;
+  ScheduleOptions o = schedule_options(context_.candidate, number_);
+  o.steps = key.steps;
+  o.series = key.series;
+  o.last = key.last;
+  auto bound = std::make_unique<Bound>();
+  bound->key = key;
+  bound->stage = this;
+  bound->program = choice.schedule->make(stage(), plan_, o);
+  const Program& program = bound->program;
+  bound->gathered.assign(stage().sweeps.size(), -1);
+  for (const Op& op : program.ops)
+    if (op.kind == OpKind::reduce)
+      bound->gathered[static_cast<std::size_t>(stage().reductions[static_cast<std::size_t>(op.target)].sweep)] =
+          op.target;
+  place_numbers(*bound);
+  for (const Sweep& sweep : program.sweeps)
+    for (Memory& scratch : scratch_)
+      if (const std::size_t bytes = context_.sweeper.scratch_bytes(sweep.region, sweep.levels); bytes > scratch.size())
+        scratch = Memory(bytes);
+  bound->once = count(program);
+  const Views none;  // copies are the device's work where there is one
+  bound->comm =
+      std::make_unique<CommOps>(program, o.device ? none : views_, *link_, context_.comm, context_.options.yield);
+  RunnerOptions runner = context_.options;
+  runner.threads = choice.threads;
+  runner.reduce = {&BoundStage::start_reduction, &BoundStage::wait_reduction, this};
+  if (context_.device) {
+    bound->device = std::make_unique<DeviceOps>(program, plan_, context_.views, context_.device->views(),
+                                                o.device ? static_cast<DeviceLink*>(link_.get()) : nullptr,
+                                                context_.device->streams(), context_.device->sweeps(), runner.timers,
+                                                runner.trace_events);
+    runner.device = bound->device.get();
+    runner.graph = choice.capture;
+  }
+  bound->runner = std::make_unique<Runner>(program, *bound->comm, SweepCall{&BoundStage::sweep, bound.get()}, runner);
+  return bound;
+}
+
+/// Sums of pieces that threads take as they come are kept by the layer at which a piece begins: pieces are always the
+/// same, their threads are not.
+void BoundStage::place_numbers(Bound& bound) {
+  const Program& program = bound.program;
+  bound.places.assign(program.sweeps.size(), -1);
+  if (!program.comm_thread) return;
+  for (int r = 0; r < reductions(); ++r) {
+    if (stage().reductions[static_cast<std::size_t>(r)].op != ReduceOp::sum) continue;
+    std::int64_t places = 0;
+    for (std::size_t s = 0; s < program.sweeps.size(); ++s) {
+      const Sweep& sweep = program.sweeps[s];
+      if (bound.gathered[static_cast<std::size_t>(sweep.number)] != r) continue;
+      bound.places[s] = static_cast<int>(places);
+      places += std::max({sweep.region.extent(0), sweep.region.extent(1), sweep.region.extent(2)});
+    }
+    reducer(r).partials().reserve(static_cast<int>(places));
+  }
+}
+
+/// Where a part of a sweep gathers its numbers; null: none are wanted of it.
+double* BoundStage::numbers_of(const Bound& bound, const Sweep& sweep, const Box& box, int thread) const {
+  const int gathered = bound.gathered[static_cast<std::size_t>(sweep.number)];
+  if (gathered < 0 || sweep.step + sweep.levels != bound.program.steps) return nullptr;
+  int place = bound.places[static_cast<std::size_t>(&sweep - bound.program.sweeps.data())];
+  if (place < 0) return reducers_[static_cast<std::size_t>(gathered)]->partials().of(thread);
+  for (int d = 0; d < 3; ++d) place += static_cast<int>(box.lo[d] - sweep.region.lo[d]);
+  return reducers_[static_cast<std::size_t>(gathered)]->partials().of(place);
+}
+
+int BoundStage::execute(Bound& bound, int slot, std::int64_t time) {
+  time_ = time;
+  ++bound.executions;
+  return bound.runner->run(slot, time);
+}
+
+int BoundStage::run(int slot, std::int64_t time, int steps, bool last) {
+  Bound& one = !last && steps == whole_->key.steps ? *whole_ : bound({steps, last, whole_->key.series});
+  return execute(one, slot, time);
+}
+
+int BoundStage::run(int slot, std::int64_t time, Series series, bool last) {
+  return execute(bound({1, last, series}), slot, time);
+}
+
+bool BoundStage::enter(int slot, std::int64_t time, bool (*stop)(void* context), void* context) {
+  Bound& entry = bound({1, false, Series::entry});
+  time_ = time;
+  if (!entry.runner->run_unless(slot, time, stop, context)) return false;
+  ++entry.executions;
+  return true;
+}
+
+void BoundStage::finish() {
+  for (auto& one : bounds_) one->runner->finish();
+}
+
+SweepArgs BoundStage::sweep_args(int number, int slot, int into) const {
+  const Candidate& c = context_.candidate;
+  SweepArgs args;
+  args.problem = &c.problem;
+  args.stage = number_;
+  args.sweep = number;
+  args.first = c.layout.owned(plan_.rank).lo;
+  args.in = in_[static_cast<std::size_t>(number)][static_cast<std::size_t>(slot)].data();
+  args.out = out_[static_cast<std::size_t>(number)][static_cast<std::size_t>(into)].data();
+  args.centrings = centrings_.data();
+  args.dims = plan_.dims;
+  args.stream = context_.stream;
+  args.threads = c.choice.threads;
+  return args;
+}
+
+void BoundStage::sweep(void* context, const Sweep& sweep, const Box& box, int slot, int into, int thread) {
+  const Bound& bound = *static_cast<const Bound*>(context);
+  BoundStage& self = *bound.stage;
+  const FlushToZero mode(self.context_.candidate.choice.ftz);
+  SweepArgs args = self.sweep_args(sweep.number, slot, into);
+  args.step = self.time_ + sweep.step;
+  args.region = box;
+  args.whole = sweep.whole;
+  args.levels = sweep.levels;
+  args.thread = thread;
+  args.scratch = self.scratch_[static_cast<std::size_t>(thread)].data();
+  args.reduced = self.numbers_of(bound, sweep, box, thread);
+  self.context_.sweeper.sweep(args);
+}
+
+void BoundStage::sweep_alone(int number, int slot) {
+  const Candidate& c = context_.candidate;
+  const int slots = c.step.slots(), threads = c.choice.threads;
+  const SweepSpec& spec = stage().sweeps[static_cast<std::size_t>(number)];
+  const Box own = plan_.own_cells();
+#pragma omp parallel for num_threads(threads) schedule(static, 1)
+  for (int thread = 0; thread < threads; ++thread) {
+    const FlushToZero mode(c.choice.ftz);
+    SweepArgs args = sweep_args(number, slot, flips(c.step, number_) ? (slot + 1) % slots : slot);
+    args.region = spec.in_place ? own : part_of(own, {thread, threads});
+    args.whole = own;
+    args.thread = thread;
+    args.scratch = scratch_[static_cast<std::size_t>(thread)].data();
+    if (!args.region.empty()) context_.sweeper.sweep(args);
+  }
+}
+
+void BoundStage::start_reduction(void* context, int reduction) {
+  auto& self = *static_cast<BoundStage*>(context);
+  if (self.contribute_) return self.contribute_(self.contribute_context_, reduction);
+  self.reducer(reduction).start();
+}
+
+void BoundStage::wait_reduction(void* context, int reduction) {
+  static_cast<BoundStage*>(context)->reducer(reduction).wait();
+}
+
+void BoundStage::await_reductions() {
+  for (auto& reducer : reducers_) reducer->wait();
+}
+
+void BoundStage::drop_reductions() {
+  for (auto& reducer : reducers_) reducer->drop();
+}
+
+void BoundStage::divert_reductions(void (*contribute)(void*, int), void* context) {
+  contribute_ = contribute;
+  contribute_context_ = context;
+}
+
+std::vector<Runner*> BoundStage::runners() const {
+  std::vector<Runner*> found;
+  for (const auto& one : bounds_) found.push_back(one->runner.get());
+  return found;
+}
+
+Counts BoundStage::count(const Program& program) const {
+  Counts counts;
+  bool exchanges = false;
+  for (const Op& op : program.ops) {
+    exchanges |= op.kind == OpKind::post || op.kind == OpKind::copy;
+    counts.reductions += op.kind == OpKind::reduce;
+    if (op.kind != OpKind::send) continue;
+    for (int m : program.sets[static_cast<std::size_t>(op.target)]) {
+      counts.messages += 1;
+      counts.message_bytes += plan_.messages[static_cast<std::size_t>(m)].bytes;
+    }
+  }
+  counts.exchanges = exchanges;
+  counts.copied_bytes = copied_bytes(program, plan_);
+  for (const Sweep& s : program.sweeps) counts.swept_points += s.cells() * s.levels;
+  return counts;
+}
+
+Counts BoundStage::counts() const {
+  Counts sum;
+  for (const auto& one : bounds_) {
+    Counts all;
+    for (auto member : {&Counts::exchanges, &Counts::messages, &Counts::message_bytes, &Counts::copied_bytes,
+                        &Counts::swept_points, &Counts::reductions})
+      all.*member = one->once.*member * one->executions;
+    sum += all;
+  }
+  return sum;
+}
+
+std::int64_t BoundStage::executions() const {
+  std::int64_t sum = 0;
+  for (const auto& one : bounds_)
+    if (one->key.series == Series::whole || one->key.series == Series::body) sum += one->executions;
+  return sum;
+}
+
+void BoundStage::reset_counts() {
+  for (auto& one : bounds_) one->executions = 0;
+}
+
+}  // namespace haloscope

@@ -1,0 +1,131 @@
+// One stage of a run: its plan, link, reductions and programs, bound to fields and kernels.
+#pragma once
+
+#include <mpi.h>
+
+#include <memory>
+#include <vector>
+
+#include "haloscope/choice.hpp"
+#include "haloscope/field/memory.hpp"
+#include "haloscope/reduce/reducer.hpp"
+#include "haloscope/run/device_fields.hpp"
+#include "haloscope/runner/comm_ops.hpp"
+#include "haloscope/runner/runner.hpp"
+
+namespace haloscope {
+
+/// What a rank has done.
+struct Counts {
+  std::int64_t exchanges = 0, messages = 0, message_bytes = 0, copied_bytes = 0, swept_points = 0, reductions = 0;
+  Counts& operator+=(const Counts& other);
+};
+
+/// What all stages of a run share.
+struct StageContext {
+  MPI_Comm comm;
+  const Candidate& candidate;
+  const RunnerOptions& options;
+  const Views& views;  ///< of all quantities, by slot
+  DeviceFields* device;
+  Sweeper& sweeper;
+  bool stream;  ///< stores may go around the cache
+  std::vector<int> nodes;
+};
+
+class BoundStage {
+ public:
+  /// Collective over context.comm. Everything in the context must outlive the stage.
+  BoundStage(const StageContext& context, int number);
+  ~BoundStage();
+  BoundStage(const BoundStage&) = delete;
+  BoundStage& operator=(const BoundStage&) = delete;
+
+  int number() const { return number_; }
+  const Stage& stage() const { return context_.candidate.step.stages[static_cast<std::size_t>(number_)]; }
+  const Plan& plan() const { return plan_; }
+  /// Views of what is exchanged, in the order of the plan's quantities.
+  const Views& views() const { return views_; }
+  /// The program of the whole depth.
+  const Program& program() const { return whole_->program; }
+  int steps() const { return whole_->program.steps; }
+  const Link& link() const { return *link_; }
+  /// Leave what is in flight alone: others may never answer.
+  void abandon() { static_cast<void>(link_.release()); }
+
+  /// Execute the program of so many steps. @return the slot that holds the result.
+  int run(int slot, std::int64_t time, int steps, bool last);
+  /// Programs of a series (schedule `pipeline`), see Series.
+  int run(int slot, std::int64_t time, Series series, bool last = false);
+  /// The entry of a step; asks `stop` while it waits and gives up once that says so. @return whether it was finished.
+  bool enter(int slot, std::int64_t time, bool (*stop)(void* context), void* context);
+  void finish();
+
+  /// One of its sweeps once, over the rank's own cells.
+  void sweep_alone(int sweep, int slot);
+
+  Reducer& reducer(int number) { return *reducers_[static_cast<std::size_t>(number)]; }
+  int reductions() const { return static_cast<int>(reducers_.size()); }
+  /// Deferred reductions still under way are awaited.
+  void await_reductions();
+  /// The same, of a step that is taken back: the latest numbers stay.
+  void drop_reductions();
+
+  /// Called for the pipeline's reductions instead of their reducers.
+  void divert_reductions(void (*contribute)(void* context, int reduction), void* context);
+
+  std::vector<Runner*> runners() const;
+  Counts counts() const;
+  /// How often its programs ran since then, opening and closing apart.
+  std::int64_t executions() const;
+  void reset_counts();
+
+ private:
+  struct Key {
+    int steps;
+    bool last;
+    Series series;
+    bool operator==(const Key&) const = default;
+  };
+  struct Bound {  // a program with what executes it
+    Key key;
+    Program program;
+    BoundStage* stage = nullptr;
+    std::vector<int> gathered;  // by sweep of the stage: a reduction whose numbers it gathers, or -1
+    std::vector<int> places;    // by sweep of the program: where numbers of its first layer go; -1: by thread
+    std::unique_ptr<CommOps> comm;
+    std::unique_ptr<DeviceOps> device;
+    std::unique_ptr<Runner> runner;
+    Counts once;
+    std::int64_t executions = 0;
+  };
+  Bound& bound(const Key& key);
+  std::unique_ptr<Bound> bind(const Key& key);
+  void place_numbers(Bound& bound);
+  double* numbers_of(const Bound& bound, const Sweep& sweep, const Box& box, int thread) const;
+  int execute(Bound& bound, int slot, std::int64_t time);
+  Counts count(const Program& program) const;
+  SweepArgs sweep_args(int number, int slot, int into) const;
+  static void sweep(void* context, const Sweep& sweep, const Box& box, int slot, int into, int thread);
+  static void start_reduction(void* context, int reduction);
+  static void wait_reduction(void* context, int reduction);
+
+  StageContext context_;
+  int number_;
+  Plan plan_;
+  Views views_;
+  std::vector<Centring> centrings_;                      // of all quantities
+  std::vector<std::vector<std::vector<SlotView>>> in_;   // by sweep and slot: where each quantity is read ...
+  std::vector<std::vector<std::vector<SlotView>>> out_;  // ... and written
+  std::unique_ptr<Link> link_;
+  std::vector<MPI_Comm> reduce_comms_;
+  std::vector<std::unique_ptr<Reducer>> reducers_;
+  void (*contribute_)(void*, int) = nullptr;
+  void* contribute_context_ = nullptr;
+  std::vector<Memory> scratch_;  // per thread
+  std::vector<std::unique_ptr<Bound>> bounds_;
+  Bound* whole_ = nullptr;
+  std::int64_t time_ = 0;
+};
+
+}  // namespace haloscope

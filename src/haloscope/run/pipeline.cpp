@@ -1,0 +1,120 @@
+#include "haloscope/run/pipeline.hpp"
+
+#include "haloscope/comm/settle.hpp"
+
+namespace haloscope {
+
+Pipeline::Pipeline(Run& run, std::int64_t steps, bool poison)
+    : run_(run), stage_(run.stage(0)), steps_(steps), poison_(poison) {
+  MPI_Comm_rank(run.comm_, &rank_);
+  MPI_Comm_size(run.comm_, &size_);
+  comms_.resize(3);
+  for (MPI_Comm& comm : comms_) MPI_Comm_dup(run.comm_, &comm);
+}
+
+Pipeline::~Pipeline() {
+  stage_.divert_reductions(nullptr, nullptr);
+  if (std::uncaught_exceptions() == run_.exceptions_)  // else others may never answer
+    for (MPI_Comm& comm : comms_) MPI_Comm_free(&comm);
+}
+
+void Pipeline::open() {
+  if (poison_) run_.poison_halos(stage_);
+  stage_.run(run_.slot_, run_.time_, Series::opening);
+}
+void Pipeline::enter() { stage_.run(run_.slot_, run_.time_, Series::entry); }
+void Pipeline::step(bool last) {
+  stage_.run(run_.slot_, run_.time_, 1, last);
+  ++run_.time_;
+}
+void Pipeline::close() { stage_.run(run_.slot_, run_.time_, Series::closing); }
+
+Progress Pipeline::advance() {
+  const App& app = run_.candidate_.app;
+  const bool early = app.ends_early && app.ends_early(run_.candidate_.problem);
+  return early ? until_enough() : until_counted();
+}
+
+void Pipeline::ignore(void* context, int reduction) {
+  auto& self = *static_cast<Pipeline*>(context);
+  self.mine_.resize(self.stage_.reducer(reduction).size());
+  self.stage_.reducer(reduction).partials().take(self.mine_);
+}
+
+/// The numbers of the last step alone are needed, which is not fused with others and closes the series itself.
+Progress Pipeline::until_counted() {
+  const bool gathers = stage_.reductions() > 0;
+  std::int64_t left = steps_;
+  stage_.divert_reductions(&Pipeline::ignore, this);
+  open();
+  while (left > gathers) {
+    const int steps = static_cast<int>(std::min<std::int64_t>(left - gathers, stage_.steps()));
+    enter();
+    stage_.run(run_.slot_, run_.time_, steps, false);
+    run_.time_ += steps;
+    left -= steps;
+  }
+  if (gathers) {
+    stage_.divert_reductions(nullptr, nullptr);
+    enter();
+    step(true);
+  } else {
+    close();
+  }
+  return {steps_, false};
+}
+
+void Pipeline::contribute(void* context, int reduction) { static_cast<Pipeline*>(context)->take_numbers(reduction); }
+
+void Pipeline::take_numbers(int reduction) {
+  stage_.reducer(reduction).partials().take(mine_);
+  reducer_->contribute(mine_);
+}
+
+/// Rank 0 stops all others; see Termination.
+Progress Pipeline::until_enough() {
+  const Reduction& reduction = stage_.stage().reductions.front();
+  const bool yield = run_.options_.yield;
+  mine_.resize(static_cast<std::size_t>(reduction.numbers));
+  const auto reducer = open_pipeline_reducer(reduction.scheme, {comms_[1], reduction.op, reduction.numbers, yield});
+  reducer_ = reducer.get();
+  stage_.divert_reductions(&Pipeline::contribute, this);
+  Termination termination(comms_[2], steps_, yield);
+  std::vector<double> last(mine_.size());
+  const auto is_enough = [&] { return run_.candidate_.app.enough(run_.candidate_.problem, -1, last); };
+  const auto decide = [&] {
+    reducer->collect(last);
+    termination.decide(is_enough());
+  };
+  struct Stop {
+    Termination& termination;
+    std::int64_t done = 0;
+  } stop{termination};
+  const auto told_to_stop = [](void* context) {
+    const auto& at = *static_cast<Stop*>(context);
+    return at.termination.announced(at.done);
+  };
+  open();
+  for (;; ++stop.done) {
+    if (termination.first() ? termination.finished(stop.done)
+                            : !stage_.enter(run_.slot_, run_.time_, told_to_stop, &stop))
+      break;
+    if (termination.first()) enter();
+    if (termination.last() && reducer->late() && stop.done > 0) decide();
+    step();
+    if (termination.last() && !reducer->late()) decide();
+  }
+  // Closing sends lines too: nobody may take one for the first line of a step that is not to come.
+  MPI_Request all_know;
+  MPI_Ibarrier(comms_[0], &all_know);
+  settle(all_know, yield);
+  close();
+  reducer->close();
+  if (termination.last() && reducer->late()) decide();
+  termination.close(stop.done);
+  MPI_Bcast(last.data(), static_cast<int>(last.size()), MPI_DOUBLE, size_ - 1, comms_[0]);
+  stage_.reducer(0).set(last);
+  return {stop.done, is_enough()};
+}
+
+}  // namespace haloscope

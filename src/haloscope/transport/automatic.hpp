@@ -1,0 +1,131 @@
+// Run-time choice of a transport: several are tried in turn during the first exchanges, then the fastest is kept.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "haloscope/core/clock.hpp"
+#include "haloscope/transport.hpp"
+
+namespace haloscope {
+
+/// A transport that may be chosen.
+struct Trial {
+  std::string name;  ///< as a strategy names it: "shared:packed+p2p"
+  std::unique_ptr<Link> link;
+  bool closes_alone = false;  ///< its destructor calls nothing collective
+};
+
+/// Which candidate to keep, and how fast it and the first one were (medians, in seconds).
+struct Verdict {
+  int candidate = 0;
+  double seconds = 0, first_seconds = 0;
+};
+
+/// The candidate with the lowest median of those that are faster than the first beyond the noise: three quarters of
+/// their times lie below three quarters of the first's. The first, where there is none.
+/// @param times  as many of each candidate, the first's first; those of an exchange that never ended are infinite, and
+///               with more than half of its times infinite a candidate is out. Sorted in place; nothing is allocated.
+Verdict judge(std::span<double> times, int candidates);
+
+/// How the choice is made.
+///
+/// Trials. Exchanges are numbered as they begin, over all slots; all ranks must begin them in the same order, as they
+/// must for messages to match. The number alone says which candidate moves an exchange, so no rank has to ask. The
+/// candidates take turns of consecutive exchanges; the first of a turn, one per slot, are not timed, so that buffers
+/// are in the cache as they will be later. The time is that from the first post() to the last unpack().
+///
+/// Decision. After the trials everything goes by the first candidate, while a nonblocking reduction finds the slowest
+/// rank's time of each exchange. Every rank judges the same numbers. No call but those that may wait anyway waits for
+/// the reduction, and only in one exchange, the deadline; the first exchange after it that begins in the same slot,
+/// which therefore finds the deadline over, is the first of the winner. Slots being numbered alike on all ranks, all
+/// switch together; where that slot is never used again, the first candidate stays.
+///
+/// Why nobody is blocked that others need. A rank ends an exchange only after its neighbours have begun it (a program
+/// that counts on less counts on MPI's buffering). A rank that begins exchange n has at most slots - 1 others in
+/// flight, so it has ended one of the `slots` numbers before n. So ranks h hops apart are at most (h + 1) x slots
+/// exchanges apart, and the deadline is that far behind the start of the reduction: whoever waits for it, waits for
+/// ranks that have all started it, and only for its messages. These move while any rank polls, and all waits poll
+/// until the reduction is over. Ranks that no chain of messages joins do not reduce together.
+///
+/// Ends. What has lost is closed when no slot is in its hands any more, except where that is a collective call (shared
+/// memory): a rank may be needed elsewhere before others come that far, so this waits until the link itself ends.
+class AutoLink final : public Link {
+ public:
+  /// Collective over `context.comm`.
+  /// @param candidates  1 or more, the same on all ranks, opened on `context`. None may need a collective call in a
+  ///                    round.
+  /// @param turns       that each candidate has, 1 or more.
+  /// @param left_out    what could not be opened and why, for report().
+  /// @param clock       what times are taken with, in seconds.
+  AutoLink(const LinkContext& context, std::vector<Trial> candidates, int turns, std::string left_out = {},
+           double (*clock)() = now_s);
+  ~AutoLink() override;
+
+  void post(Ids in, int slot) override;
+  void pack(Ids out, int slot, Share share) override;
+  void send(Ids out, int slot) override;
+  bool test(Ids in, int slot) override;
+  void wait(Ids in, int slot) override;
+  void unpack(Ids in, int slot, Share share) override;
+  std::int64_t packing_lines(Ids ids, int slot) const override { return link(slot).packing_lines(ids, slot); }
+  bool test_complete(Ids out, int slot) override;
+  void complete(Ids out, int slot) override;
+  int waiting_for(Ids in, int slot) const override { return link(slot).waiting_for(in, slot); }
+  std::string report() const override;
+
+  /// Exchanges that trials take.
+  std::int64_t trials() const { return trials_; }
+  /// The exchange that is not over before the decision is known.
+  std::int64_t deadline() const { return deadline_; }
+  /// Position of the candidate that is kept; -1 as long as it is not in use.
+  int chosen() const { return switched_at_ >= 0 ? verdict_.candidate : -1; }
+  /// Trials still open.
+  int open() const;
+
+ private:
+  /// The exchange of one slot.
+  struct Slot {
+    std::atomic<Link*> link = nullptr;  ///< what moves it; a watchdog on another thread may look
+    std::int64_t number = -1;           ///< -1: none yet
+    std::int64_t to_start = 0;          ///< messages neither posted nor sent yet; 0: the next call begins an exchange
+    std::int64_t to_unpack = 0;
+    double began = 0;
+    double* time = nullptr;  ///< where its time goes; null: not timed
+  };
+  Link& link(int slot) const { return *slots_[slot].link.load(std::memory_order_relaxed); }
+  void begin(int slot);
+  Link* trial(std::int64_t number, Slot& s);
+  void started(Ids ids, int slot);
+  void tend();
+  bool may_end(int slot);
+  bool deciding() const { return reducing_ && !decided_; }
+  void retire();
+
+  std::vector<Trial> candidates_;
+  std::string left_out_;
+  bool yield_;
+  double (*clock_)();
+  std::unique_ptr<Slot[]> slots_;
+  int slot_count_ = 0;
+  std::int64_t messages_ = 0, incoming_ = 0;  // of one exchange
+  std::int64_t turn_ = 0, trials_ = 0, deadline_ = 0;
+
+  bool trying_ = false;  // false: one candidate is left, for all slots and for good
+  bool reducing_ = false, decided_ = false;
+  std::int64_t next_ = 0;  // number of the next exchange
+  std::int64_t switched_at_ = -1;
+  int deadline_slot_ = -1;
+  std::mutex beginning_;  // shares of pack() may come on several threads, and first of all
+  std::vector<double> times_, slowest_;
+  MPI_Comm comm_ = MPI_COMM_NULL;  // the ranks that decide together; null: this one has no message
+  MPI_Request reduction_ = MPI_REQUEST_NULL;
+  Verdict verdict_;
+};
+
+}  // namespace haloscope

@@ -1,0 +1,97 @@
+#include "haloscope/transport/device/buffered_link.hpp"
+
+#include <memory>
+#include <optional>
+
+#include "haloscope/strategy.hpp"
+#include "haloscope/transport/device/message_pieces.hpp"
+#include "haloscope/transport/twosided/message_link.hpp"
+
+namespace haloscope {
+namespace {
+
+using device::Buffer;
+using device::Space;
+
+/// Buffers of all messages, by slot and then id: messages of one round and direction, whose ids follow each other, are
+/// packed by one launch and copied by one call.
+class BufferedLink final : public DeviceLink {
+ public:
+  /// @param host  where messages wait for MPI; Space::device: MPI takes them from device memory.
+  BufferedLink(const LinkContext& context, Space host)
+      : device_(*context.device), messages_(static_cast<int>(context.plan->messages.size())) {
+    check_views(context);
+    lay_out(context, host);
+    pieces_.emplace(context, 1, [&](int, int slot, int id) { return buffers_.data() + span_of(id, slot).begin; });
+    for (int slot = 0; slot < slots(context); ++slot) arrived_.push_back(device_.event(false));
+    std::byte* const base = host_.size() > 0 ? host_.data() : buffers_.data();
+    mpi_ = open_placed_messages(context, [&](int id, int slot) { return base + span_of(id, slot).begin; });
+  }
+
+  /// A buffer may be written again only after its last message has been taken from it.
+  void post(Ids in, int slot) override {
+    arrived_[static_cast<std::size_t>(slot)]->wait();
+    mpi_->post(in, slot);
+  }
+  void send(Ids out, int slot) override { mpi_->send(out, slot); }
+  bool test(Ids in, int slot) override { return mpi_->test(in, slot); }
+  void wait(Ids in, int slot) override { mpi_->wait(in, slot); }
+  bool test_complete(Ids out, int slot) override { return mpi_->test_complete(out, slot); }
+  void complete(Ids out, int slot) override { mpi_->complete(out, slot); }
+  int waiting_for(Ids in, int slot) const override { return mpi_->waiting_for(in, slot); }
+
+  void pack_on(device::Stream& stream, Ids out, int slot) override { pieces_->move_on(stream, out, 0, slot); }
+  void unpack_on(device::Stream& stream, Ids in, int slot) override {
+    pieces_->move_on(stream, in, 0, slot);
+    taken_on(stream, slot);
+  }
+  std::byte* place(int id, int slot) override { return buffers_.data() + span_of(id, slot).begin; }
+  void taken_on(device::Stream& stream, int slot) override { stream.record(*arrived_[static_cast<std::size_t>(slot)]); }
+  void to_host(device::Stream& stream, Ids out, int slot) override {
+    const ByteRange range = span_of(out, slot);
+    if (range.size() > 0) stream.copy(host_.data() + range.begin, buffers_.data() + range.begin, range.size());
+  }
+  void to_device(device::Stream& stream, Ids in, int slot) override {
+    const ByteRange range = span_of(in, slot);
+    if (range.size() > 0) stream.copy(buffers_.data() + range.begin, host_.data() + range.begin, range.size());
+  }
+
+ private:
+  static int slots(const LinkContext& context) { return static_cast<int>(context.views->front().size()); }
+  ByteRange& span_of(int id, int slot) { return spans_[static_cast<std::size_t>(slot) * messages_ + id]; }
+  /// Ids of a set follow each other, and so do their buffers.
+  ByteRange span_of(Ids ids, int slot) {
+    if (ids.empty()) return {};
+    return {span_of(ids.front(), slot).begin, span_of(ids.back(), slot).end};
+  }
+
+  void lay_out(const LinkContext& context, Space host) {
+    spans_.resize(static_cast<std::size_t>(messages_) * slots(context));
+    std::size_t at = 0;
+    for (int slot = 0; slot < slots(context); ++slot)
+      for (int id = 0; id < messages_; ++id) {
+        const auto bytes = whole_lines(context.plan->messages[id].bytes);
+        span_of(id, slot) = {at, at + bytes};
+        at += bytes;
+      }
+    buffers_ = Buffer(device_, Space::device, at);
+    if (host != Space::device) host_ = Buffer(device_, host, at);
+  }
+
+  device::Device& device_;
+  int messages_;
+  std::vector<ByteRange> spans_;  // by slot and id, in either kind of memory
+  Buffer buffers_, host_;
+  std::optional<MessagePieces> pieces_;
+  std::vector<std::unique_ptr<device::Event>> arrived_;  // by slot: its received messages have been taken
+  std::unique_ptr<Link> mpi_;
+};
+
+}  // namespace
+
+std::unique_ptr<Link> open_buffered(const LinkContext& context, const std::string& transport, device::Space host) {
+  need_device(context, transport);
+  return std::make_unique<BufferedLink>(context, host);
+}
+
+}  // namespace haloscope

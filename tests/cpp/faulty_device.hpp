@@ -1,0 +1,71 @@
+// Devices of back end host with faults, which the back end itself does not have.
+#pragma once
+
+#include <atomic>
+#include <chrono>
+#include <memory>
+#include <random>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "haloscope/core/names.hpp"
+#include "haloscope/device/host_stream.hpp"
+
+namespace haloscope::test {
+
+/// A stream sleeps for a random time up to `most_us` before each piece of work.
+inline std::function<std::function<void()>(unsigned)> slow_streams(double most_us) {
+  return [most_us](unsigned stream) {
+    return [random = std::minstd_rand(stream), us = std::uniform_real_distribution<>(0, most_us)]() mutable {
+      std::this_thread::sleep_for(std::chrono::duration<double, std::micro>(us(random)));
+    };
+  };
+}
+
+/// Device `mortal` fails after so many copies and launches.
+inline std::function<bool(int)> lost_device(int mortal, std::int64_t pieces) {
+  return [mortal, left = std::make_shared<std::atomic<std::int64_t>>(pieces)](int device) {
+    return device != mortal || left->fetch_sub(1) > 0;
+  };
+}
+
+/// @param text  what parse_imitation() takes, and `delay_us=20` (slow streams), `lost=3` (the last device is lost).
+inline device::host::Imitation faulty(const std::string& text) {
+  double delay_us = 0;
+  std::int64_t lost = -1;
+  std::vector<std::string> plain;
+  for (const std::string& word : split(text, ',')) {
+    if (word.starts_with("delay_us="))
+      delay_us = std::stod(word.substr(9));
+    else if (word.starts_with("lost="))
+      lost = std::stoll(word.substr(5));
+    else
+      plain.push_back(word);
+  }
+  device::host::Imitation result = device::host::parse_imitation(join(plain, ","));
+  if (delay_us > 0) result.before_work = slow_streams(delay_us);
+  if (lost >= 0) result.works = lost_device(result.devices - 1, lost);
+  return result;
+}
+
+/// What back end host imitates as long as this lives.
+class Imitated {
+ public:
+  explicit Imitated(const std::string& text) : before_(device::host::imitation()) {
+    device::host::imitate(faulty(text));
+  }
+  ~Imitated() { device::host::imitate(before_); }
+  Imitated(const Imitated&) = delete;
+  Imitated& operator=(const Imitated&) = delete;
+
+ private:
+  device::host::Imitation before_;
+};
+
+/// As environment variable HALOSCOPE_TEST_DEVICE says, if it is there.
+inline void imitate_as_environment_says() {
+  if (const char* text = std::getenv("HALOSCOPE_TEST_DEVICE")) device::host::imitate(faulty(text));
+}
+
+}  // namespace haloscope::test

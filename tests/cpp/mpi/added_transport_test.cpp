@@ -1,0 +1,168 @@
+// A transport that is not of this library: plain blocking calls, made known by its traits and found by its name.
+#include <cstring>
+#include <deque>
+
+#include "haloscope/exchange.hpp"
+#include "haloscope/transport.hpp"
+#include "link_rig.hpp"
+#include "step_rig.hpp"
+
+namespace haloscope::test {
+namespace {
+
+/// Messages in buffers, received by MPI_Recv in the order of the plan.
+class BlockingLink final : public Link {
+ public:
+  explicit BlockingLink(const LinkContext& context)
+      : comm_(context.comm), plan_(*context.plan), views_(*context.views) {
+    ++opened;
+    for (const Message& m : plan_.messages) buffers_.emplace_back(static_cast<std::size_t>(m.bytes));
+    requests_.assign(plan_.messages.size(), MPI_REQUEST_NULL);
+  }
+  ~BlockingLink() override { MPI_Waitall(static_cast<int>(requests_.size()), requests_.data(), MPI_STATUSES_IGNORE); }
+
+  void post(Ids, int) override {}
+  void pack(Ids out, int slot, Share share) override {
+    if (share.part > 0) return;
+    for (int id : out)
+      move(id, slot, [](std::byte* packed, std::byte* field, std::size_t n) { std::memcpy(packed, field, n); });
+  }
+  void send(Ids out, int) override {
+    for (int id : out) {
+      const Message& m = plan_.messages[static_cast<std::size_t>(id)];
+      MPI_Isend(buffer(id).data(), static_cast<int>(m.bytes), MPI_BYTE, m.peer, m.tag, comm_, &request(id));
+      ++sent_messages;
+    }
+  }
+  bool test(Ids, int) override { return false; }  // messages arrive in wait()
+  void wait(Ids in, int) override {
+    for (int id : in) {
+      const Message& m = plan_.messages[static_cast<std::size_t>(id)];
+      MPI_Recv(buffer(id).data(), static_cast<int>(m.bytes), MPI_BYTE, m.peer, m.tag, comm_, MPI_STATUS_IGNORE);
+    }
+  }
+  void unpack(Ids in, int slot, Share share) override {
+    if (share.part > 0) return;
+    for (int id : in)
+      move(id, slot, [](std::byte* packed, std::byte* field, std::size_t n) { std::memcpy(field, packed, n); });
+  }
+  bool test_complete(Ids out, int) override {
+    int all = 1;
+    for (int id : out) {
+      int done = 0;
+      MPI_Test(&request(id), &done, MPI_STATUS_IGNORE);
+      all &= done;
+    }
+    return all == 1;
+  }
+  void complete(Ids out, int) override {
+    for (int id : out) MPI_Wait(&request(id), MPI_STATUS_IGNORE);
+  }
+  int waiting_for(Ids in, int) const override {
+    return in.empty() ? -1 : plan_.messages[static_cast<std::size_t>(in.front())].peer;
+  }
+  std::string report() const override { return "blocking calls"; }
+
+  static inline int opened = 0, sent_messages = 0;
+
+ private:
+  std::vector<std::byte>& buffer(int id) { return buffers_[static_cast<std::size_t>(id)]; }
+  MPI_Request& request(int id) { return requests_[static_cast<std::size_t>(id)]; }
+
+  /// Row by row of a message's regions.
+  template <class Move>
+  void move(int id, int slot, Move copy) {
+    std::byte* packed = buffer(id).data();
+    for (const Region& region : plan_.messages[static_cast<std::size_t>(id)].regions) {
+      const auto q = static_cast<std::size_t>(region.quantity);
+      const auto bytes = static_cast<std::size_t>(region.box.extent(0) * plan_.spec.quantities[q].element_bytes);
+      for (std::int64_t z = region.box.lo[2]; z < region.box.hi[2]; ++z)
+        for (std::int64_t y = region.box.lo[1]; y < region.box.hi[1]; ++y, packed += bytes)
+          copy(packed, views_[q][static_cast<std::size_t>(slot)].at({region.box.lo[0], y, z}), bytes);
+    }
+  }
+
+  MPI_Comm comm_;
+  Plan plan_;
+  Views views_;
+  std::deque<std::vector<std::byte>> buffers_;
+  std::vector<MPI_Request> requests_;
+};
+
+const TransportTraits traits{.name = "test-blocking",
+                             .summary = "messages by blocking calls",
+                             .options = {"loud"},
+                             .listed = {},
+                             .single_messages = false};
+
+std::unique_ptr<Link> open_blocking(const LinkContext& context, const std::vector<std::string>&) {
+  return std::make_unique<BlockingLink>(context);
+}
+
+class AddedTransport : public testing::Test {
+ protected:
+  static void SetUpTestSuite() { add_transport({&traits, open_blocking}); }
+};
+
+TEST_F(AddedTransport, RunsAppsBySchedulesDepthsAndThreadsLikeReference) {
+  for (const auto& periodic : periodicities)
+    for (int depth : {1, 2}) {
+      Choice c = flat_choice("laplace2d", periodic, {29, 23, 1});
+      c.depth = depth;
+      c.strategy = "reference";
+      const std::uint64_t expected = checksum_of(c);
+      for (const char* strategy :
+           {"ordered/test-blocking", "direct:merged/test-blocking", "direct/test-blocking:loud"}) {
+        c.strategy = strategy;
+        const std::vector<Choice> all = by_schedules(c);
+        EXPECT_GE(all.size(), 3u);
+        for (const Choice& choice : all) EXPECT_EQ(checksum_of(choice), expected) << describe(choice);
+      }
+    }
+}
+
+TEST_F(AddedTransport, MovesWhatThePlanSaysAndNothingElse) {
+  Choice c = flat_choice("laplace2d", {true, true});
+  c.strategy = "ordered/test-blocking";
+  haloscope::Run run(MPI_COMM_WORLD, c);
+  run.initialise();
+  const int opened = BlockingLink::opened, before = BlockingLink::sent_messages;
+  run.advance(7);
+  EXPECT_EQ(BlockingLink::opened, opened);
+  EXPECT_EQ(BlockingLink::sent_messages - before, 7 * run.plan().messages_out());
+  EXPECT_EQ(run.counts().messages, 7 * run.plan().messages_out());
+  EXPECT_EQ(run.transport_report(), "blocking calls");
+}
+
+TEST_F(AddedTransport, FillsHalosOfEveryCentringAndWidth) {
+  Case c;
+  c.transport = "test-blocking";
+  c.ranks = {1, world_size(), 1};
+  c.grid = {3, {7, 4 * world_size() + 1, 6}, {true, false, true}};
+  c.spec.low = {1, 2, 1};
+  c.spec.high = {2, 1, 1};
+  c.spec.quantities = {{.name = "u"},
+                       {.name = "v", .element_bytes = 4, .centring = Centring::face_y},
+                       {.name = "w", .centring = Centring::node}};
+  c.threads = 2;
+  for (Pattern pattern : {Pattern::ordered, Pattern::direct}) {
+    c.spec.pattern = pattern;
+    Rig rig(c);
+    for (int epoch = 0; epoch < 4; ++epoch) {
+      rig.fill(epoch % 2, epoch);
+      rig.exchange(epoch % 2);
+      EXPECT_EQ(rig.wrong_points(epoch % 2, epoch), 0);
+    }
+  }
+}
+
+TEST_F(AddedTransport, IsKnownToStrategiesAndItsOptionsAreChecked) {
+  EXPECT_EQ(to_string(Strategy("direct/test-blocking:loud")), "direct/test-blocking:loud");
+  EXPECT_EQ(&find_traits("test-blocking"), &traits);
+  EXPECT_THROW(Strategy("direct/test-blocking:quiet"), UsageError);
+  EXPECT_THROW(add_transport({&traits, open_blocking}), UsageError);
+  EXPECT_NE(refused_single_messages("ordered/test-blocking"), "");
+}
+
+}  // namespace
+}  // namespace haloscope::test

@@ -1,0 +1,8 @@
+// haloscope-rank on imitated devices that have the faults HALOSCOPE_TEST_DEVICE names.
+#include "faulty_device.hpp"
+#include "haloscope/main.hpp"
+
+int main(int argc, char** argv) {
+  haloscope::test::imitate_as_environment_says();
+  return haloscope::rank_main(argc, argv);
+}
