@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -29,6 +30,24 @@ RENAMED = {"--region": "--substeps", "--box": "--walls", "--graph": "--capture"}
 SHORT = {"ranks": "-n", "depth": "-d"}
 METAVARS = {"cells": "XxYxZ", "integer": "N", "word": "WORD", "schedule": "NAME", "strategy": "STRATEGY", "flag": "on|off",
             "dimensions": "DIMS", "shape": "XxYxZ", "stage-strategies": "STAGE=STRATEGY;..."}  # fmt: skip
+
+
+class FiniteRange(click.FloatRange):
+    """A range of numbers that no NaN and no infinity is in."""
+
+    def convert(self, value, param, ctx):
+        """Return the number. Raises BadParameter for one that is not finite or out of range."""
+        number = super().convert(value, param, ctx)
+        return number if math.isfinite(number) else self.fail(f"{value!r} is not a finite number.", param, ctx)
+
+
+class Stem(click.Path):
+    """The name of files without its suffix."""
+
+    def convert(self, value, param, ctx):
+        """Return it as a Path. Raises BadParameter for one without a name."""
+        path = Path(super().convert(value, param, ctx))
+        return path if path.name else self.fail(f"{value!r} names no file.", param, ctx)
 
 
 class Option(click.Option):

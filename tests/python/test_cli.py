@@ -93,7 +93,7 @@ def test_without_words_the_help_is_shown(haloscope):
         (["run", "laplace2d", "--cells", "8", "--real", "f16"], "unknown --real 'f16'"),
         (["run", "laplace2d", "--cells", "8", "--steps", "0"], "--steps"),
         (["run", "laplace2d", "--cells", "8", "--steps", "2", "--seconds", "1"], "--steps and --seconds"),
-        (["run", "laplace2d", "--cells", "8", "--seconds", "-1"], "--seconds -1 is not possible"),
+        (["run", "laplace2d", "--cells", "8", "--seconds", "-1"], "--seconds': -1.0 is not in the range x>0"),
         (["run", "laplace2d", "--cells", "8", "--ranks", "0"], "0 ranks; use at least 1"),
         (["run", "laplace2d", "--cells", "8", "--periodic", "q"], "--periodic 'q'"),
         (

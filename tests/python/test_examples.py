@@ -166,7 +166,22 @@ def test_measurements_can_be_held_against_predictions(example, profiles):
 
 
 def test_tune_finds_the_fastest(example, profiles):
-    words = ("--cells", "64x64", "--ranks", "2", "--strategy", "ordered/p2p,ordered/persistent", "--depth", "1", "--schedule", "bulk", "--budget", "2", "--confirm", "1")
+    words = (
+        "--cells",
+        "64x64",
+        "--ranks",
+        "2",
+        "--strategy",
+        "ordered/p2p,ordered/persistent",
+        "--depth",
+        "1",
+        "--schedule",
+        "bulk",
+        "--budget",
+        "2",
+        "--confirm",
+        "1",
+    )
     assert "is the choice" in example.haloscope("tune", *words, "--profile", profiles[example.app])
 
 

@@ -21,8 +21,8 @@ from haloscope.options import app_of
     help="The profile; its records are kept beside it, in FILE.jsonl.",
 )
 @click.option("--quick", is_flag=True, help="Fewer sizes and shorter samples: under a minute on 2 cores.")
-@click.option("--ranks", type=click.IntRange(1), help="Most ranks that measure at once. [cores]")
-@click.option("--launches", type=click.IntRange(1), help="Starts of the ranks, the outer sample. [5; quick 3]")
+@click.option("--ranks", type=click.IntRange(1, 100_000), help="Most ranks that measure at once. [cores]")
+@click.option("--launches", type=click.IntRange(1, 1000), help="Starts of the ranks, the outer sample. [5; quick 3]")
 @click.option(
     "--sections",
     default="*",

@@ -24,7 +24,7 @@ from haloscope import errors
     type=click.Path(path_type=Path, exists=True, dir_okay=False),
     help="Show the records of an earlier demo instead of measuring.",
 )
-@click.option("--launches", type=click.IntRange(1), help="Starts of the ranks. [4]")
+@click.option("--launches", type=click.IntRange(1, 1000), help="Starts of the ranks. [4]")
 @click.option("--cells3d", default="", metavar="XxYxZ", hidden=True)
 @click.option("--cells2d", default="", metavar="XxY", hidden=True)
 def command(output, recorded, launches, cells3d, cells2d):

@@ -8,6 +8,7 @@ from pathlib import Path
 import click
 
 from haloscope import errors
+from haloscope.options import FiniteRange, Stem
 
 
 @click.command(short_help="Latency, bandwidth and message rate of the transports.")
@@ -22,15 +23,15 @@ from haloscope import errors
 @click.option("--nodes", default="0", metavar="LIST", help="Emulated nodes, ranks in blocks; 0 = as MPI says. [0]")
 @click.option("--bytes", "sizes", metavar="LIST", help="Message sizes. [1..4194304*2]")
 @click.option("--quick", is_flag=True, help="Six sizes, short samples, 2 launches.")
-@click.option("--seconds", type=float, help="Length of one sample. [0.01; quick 0.002]")
-@click.option("--repetitions", type=click.IntRange(1), help="Samples per launch. [5; quick 3]")
-@click.option("--launches", type=click.IntRange(1), help="Starts of the ranks. [3; quick 2]")
+@click.option("--seconds", type=FiniteRange(0, min_open=True), help="Length of one sample. [0.01; quick 0.002]")
+@click.option("--repetitions", type=click.IntRange(1, 10**9), help="Samples per launch. [5; quick 3]")
+@click.option("--launches", type=click.IntRange(1, 1000), help="Starts of the ranks. [3; quick 2]")
 @click.option("--output", type=click.Path(path_type=Path), help="Record file. [results/scratch/microbench-TIME.jsonl]")
 @click.option("--resume", is_flag=True, help="Skip what the record file already holds.")
 @click.option(
     "--figure",
     "stem",
-    type=click.Path(path_type=Path),
+    type=Stem(),
     metavar="STEM",
     help="Figure files without ending. [beside the records]",
 )
@@ -54,8 +55,6 @@ def command(transport, ranks, nodes, sizes, quick, seconds, repetitions, launche
     if recorded:
         _report(records.read(recorded).records, recorded, stem)
         return errors.OK
-    if seconds is not None and seconds <= 0:
-        raise errors.UsageProblem(f"--seconds {seconds:g} is not possible; use a time above 0")
     chosen = microbench.QUICK_SIZES if quick else microbench.ALL_SIZES
     plain = microbench.Micro(
         "",

@@ -15,7 +15,7 @@ from haloscope.options import command as command_of
 @command_of(short_help="Neighbours, messages, bytes and program for any rank count.",
             choice=ChoiceOptions(usual={"ranks": "1"}))  # fmt: skip
 @click.argument("app")
-@option("--rank", type=int, default=0, help="The rank whose messages are shown. [0]")
+@option("--rank", type=click.IntRange(0, 2**31 - 1), default=0, help="The rank whose messages are shown. [0]")
 @option("--steps", type=click.IntRange(1), group="schedule", help="Steps of the program, if fewer than the depth.")
 @option("--json", "as_json", is_flag=True, group="output", help="One JSON document instead of tables.")
 def command(app, rank, steps, as_json, **options):

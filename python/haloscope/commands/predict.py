@@ -17,15 +17,15 @@ PLACED = options_of(
     option("--profile", required=True, metavar="FILE|NAME", help="Machine profile: a JSON file or a shipped one."),
     option("--mapping", default="fill", group="machine", metavar="RULE",
            help="Ranks to the profile's nodes and sockets: fill, balanced, by-socket, round-robin. [fill]"),
-    option("--active", type=click.IntRange(1), group="machine", help="Most cores in use per socket. [all]"),
-    option("--reductions", type=click.IntRange(0), default=0, group="machine",
+    option("--active", type=click.IntRange(1, 100_000), group="machine", help="Most cores in use per socket. [all]"),
+    option("--reductions", type=click.IntRange(0, 1_000_000), default=0, group="machine",
            help="All-reduces per time step beside the app's own. [0]"),
-    option("--repeats", type=click.IntRange(1), default=1, group="machine",
+    option("--repeats", type=click.IntRange(1, 1_000_000), default=1, group="machine",
            help="Executions per time step of a stage that repeats. [1]"),
 )  # fmt: skip
 MACHINE = options_of(
     PLACED,
-    option("--samples", type=click.IntRange(0), default=100, group="machine",
+    option("--samples", type=click.IntRange(0, 10_000), default=100, group="machine",
            help="Draws of the profile's parameters for the interval; 0 = none. [100]"),
     option("--json", "as_json", is_flag=True, group="output", help="One JSON document instead of a table."),
 )  # fmt: skip

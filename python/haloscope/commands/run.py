@@ -2,29 +2,31 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from pathlib import Path
 
 import click
 
 from haloscope import errors
-from haloscope.options import ChoiceOptions, app_of, command, option, options_of, space_of
+from haloscope.options import ChoiceOptions, FiniteRange, app_of, command, option, options_of, space_of
 from haloscope.studies.schroeter2021 import partdiff
 from haloscope.studies.valen2023 import flags as valen2023
 
+MOST = 10**9  # of steps and repetitions
 HOW = ("steps", "seconds", "repetitions", "warmup", "timeline", "trace")  # fields of a request as options have them
 
 MEASURING = options_of(
-    option("--steps", "-i", type=click.IntRange(1), help="Time steps per repetition."),
-    option("--seconds", type=float, help="Length of a repetition instead of --steps. [0.2]"),
-    option("--launches", type=click.IntRange(1), default=3, help="Starts of the ranks. [3]"),
-    option("--repetitions", type=click.IntRange(1), group="measuring", help="Repetitions per launch. [5]"),
-    option("--warmup", type=click.IntRange(0), group="measuring", help="Repetitions before the measured ones. [1]"),
-    option("--verify", type=click.IntRange(0), group="measuring",
+    option("--steps", "-i", type=click.IntRange(1, MOST), help="Time steps per repetition."),
+    option("--seconds", type=FiniteRange(0, min_open=True), help="Length of a repetition instead of --steps. [0.2]"),
+    option("--launches", type=click.IntRange(1, 1000), default=3, help="Starts of the ranks. [3]"),
+    option("--repetitions", type=click.IntRange(1, MOST), group="measuring", help="Repetitions per launch. [5]"),
+    option("--warmup", type=click.IntRange(0, MOST), group="measuring", help="Repetitions before the measured ones. [1]"),
+    option("--verify", type=click.IntRange(0, MOST), group="measuring",
            help="Steps compared with `reference`; 0 = off. [2 depth + 1]"),
     option("--timers", type=click.Choice(["on", "off"]), group="measuring", help="Timers of single phases. [on]"),
     option("--order-seed", type=int, default=0, group="measuring", help="Seed of the random order. [0]"),
-    option("--watchdog", type=click.FloatRange(0), default=0.0, group="measuring",
+    option("--watchdog", type=FiniteRange(0), default=0.0, group="measuring",
            help="Seconds without progress that end the run. [max(10, 20 steps)]"),
     option("--inject", default="", metavar="KIND:rank=R,step=S[,seconds=X]", group="measuring",
            help="Fault for tests: delay, hang, kill."),
@@ -79,6 +81,7 @@ def command(context, app, **options):
     if options["trace"]:
         outputs.refuse_foreign(Path(options["trace"]), outputs.TRACE)
     refuse_if_none_can_run(planned)
+    _check_injection(options["inject"], planned)
     build.rank_program()  # is it there? asked before a record file is made
     _refuse_lacking(options["strategy"] or "")
     output = options["output"] or records.scratch(app)
@@ -111,8 +114,6 @@ def plan_space(app, options: Mapping):
     how["timers"] = options.get("timers") != "off"
     if "steps" in how and "seconds" in how:
         raise errors.UsageProblem("--steps and --seconds both give the length of a repetition; use one of them")
-    if not how.get("seconds", 1) > 0:
-        raise errors.UsageProblem(f"--seconds {how['seconds']:g} is not possible; use a time above 0")
     if "steps" not in how:
         how.setdefault("seconds", 0.2)
     return memory.set_aside(space.with_verification(space_of(app, options, how), options.get("verify")))
@@ -124,6 +125,14 @@ def refuse_if_none_can_run(planned) -> None:
         return
     reasons = list(dict.fromkeys(reason for _, reason in planned.refused))
     raise errors.UsageProblem(reasons[0] + (f" (and {len(reasons) - 1} more reasons)" if len(reasons) > 1 else ""))
+
+
+def _check_injection(inject: str, planned) -> None:
+    """Raise UsageProblem for a fault in a rank that some request does not have."""
+    rank = re.search(r"\brank=(\d+)", inject)
+    fewest = min(request.ranks for request in planned.requests)
+    if rank and int(rank[1]) >= fewest:
+        raise errors.UsageProblem(f"--inject names rank {rank[1]}, and ranks are 0 to {fewest - 1}; name one of these")
 
 
 def _refuse_lacking(strategies: str) -> None:

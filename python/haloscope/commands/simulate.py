@@ -12,26 +12,26 @@ import click
 from haloscope.commands import predict
 from haloscope.commands.run import refuse_if_none_can_run
 from haloscope.errors import UsageProblem
-from haloscope.options import ChoiceOptions, app_of, option, options_of, space_of
+from haloscope.options import ChoiceOptions, FiniteRange, Stem, app_of, option, options_of, space_of
 from haloscope.options import command as command_of
 
 SIMULATED = options_of(
-    option("--steps", "-i", type=click.IntRange(1), default=10,
+    option("--steps", "-i", type=click.IntRange(1, 1_000_000), default=10,
            help="Time steps, at least two exchanges; the second half counts. [10]"),
     option("--noise", default="0", metavar="SECONDS|PERCENT%",
            help="Mean of an exponential delay of each operation: 2e-6, or 1% of its own time. [none]"),
     option("--weak", is_flag=True, help="--cells are those of one rank: the grid grows with the ranks."),
     option("--seed", type=click.IntRange(0, 2**63 - 1), default=0, group="machine", help="Of the noise. [0]"),
-    option("--overhead", type=click.FloatRange(0), default=0.0, group="machine",
+    option("--overhead", type=FiniteRange(0), default=0.0, group="machine",
            help="Seconds that both ends are busy with a message, taken out of its latency. [0]"),
-    option("--gap", type=click.FloatRange(0), default=0.0, group="machine",
+    option("--gap", type=FiniteRange(0), default=0.0, group="machine",
            help="Least seconds between two sends of a rank. [0]"),
     option("--offload", is_flag=True, group="machine", help="Rendezvous messages travel once posted, without calls."),
     option("--goal", type=click.Path(path_type=Path), metavar="FILE", group="output",
            help="Write the message schedule as GOAL, for LogGOPSim (one choice)."),
     option("--extrap", type=click.Path(path_type=Path), metavar="FILE", group="output",
            help="Write the times as Extra-P JSON Lines."),
-    option("--plot", type=click.Path(path_type=Path), metavar="STEM", group="output",
+    option("--plot", type=Stem(), metavar="STEM", group="output",
            help="Draw time over ranks: STEM.svg, STEM.png."),
     option("--json", "as_json", is_flag=True, group="output", help="One JSON document instead of a table."),
 )  # fmt: skip

@@ -17,16 +17,18 @@ from haloscope import errors, studies
     "--sizes", default="", metavar="LIST", help="Cells per side instead of the study's (schroeter2021: interlines)."
 )
 @click.option("--depths", default="", metavar="LIST", help="Halo depths instead of the study's.")
-@click.option("--nodes", type=click.IntRange(1), help="Nodes to spread the ranks over, emulated here (schroeter2021).")
-@click.option("--ranks", type=click.IntRange(1), help="Ranks, where the study leaves the choice.")
+@click.option(
+    "--nodes", type=click.IntRange(1, 10**6), help="Nodes to spread the ranks over, emulated here (schroeter2021)."
+)
+@click.option("--ranks", type=click.IntRange(1, 10**7), help="Ranks, where the study leaves the choice.")
 @click.option(
     "--device",
     metavar="NAME",
     help="Where the fields live (white2011, valen2023): none, cuda, hip, host. [a card if there is one]",
 )
-@click.option("--steps", type=click.IntRange(1), help="Time steps per repetition.")
-@click.option("--repetitions", type=click.IntRange(1), help="Repetitions per launch.")
-@click.option("--launches", type=click.IntRange(1), help="Starts of the ranks.")
+@click.option("--steps", type=click.IntRange(1, 10**9), help="Time steps per repetition.")
+@click.option("--repetitions", type=click.IntRange(1, 10**9), help="Repetitions per launch.")
+@click.option("--launches", type=click.IntRange(1, 1000), help="Starts of the ranks.")
 @click.option("--output", type=click.Path(path_type=Path), help="Record file. [results/scratch/NAME-TIME.jsonl]")
 @click.option("--resume", is_flag=True, help="Skip what the record file already holds.")
 @click.option(
@@ -49,6 +51,7 @@ def command(name, quick, output, resume, recorded, slurm, replay, **changes):
     Without --quick the study's own sizes and repetitions are used, which takes hours. --replay needs neither a cluster
     nor MPI; it ends with code 1 when a result misses the bar set for it.
     """
+    from haloscope.commands.run import refuse_if_none_can_run
     from haloscope.measure import campaign
     from haloscope.report import records
 
@@ -70,8 +73,10 @@ def command(name, quick, output, resume, recorded, slurm, replay, **changes):
         return _write_jobs(study, options, slurm)
     if recorded:
         return _report(study, kept, options, recorded[0])
+    planned = study.plan(options)
+    refuse_if_none_can_run(planned)
     file = output or records.scratch(name)
-    run = campaign.Campaign(study.plan(options), file, launches=options.launches, resume=resume, what=name)
+    run = campaign.Campaign(planned, file, launches=options.launches, resume=resume, what=name)
     return _report(study, run.run(), options, file)
 
 

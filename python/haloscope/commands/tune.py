@@ -11,18 +11,18 @@ import click
 from haloscope import errors
 from haloscope.commands import advise, run
 from haloscope.measure import isolated
-from haloscope.options import ChoiceOptions, app_of, option, options_of
+from haloscope.options import ChoiceOptions, FiniteRange, app_of, option, options_of
 from haloscope.options import command as command_of
 
 USUAL = {"ranks": "2", "strategy": "*/*", "schedule": "*", "depth": "1,2,4,8", "substeps": "*"}
 SEARCH = options_of(
     option("--profile", metavar="FILE|NAME", help="Machine profile that says what to try first. [random order]"),
-    option("--budget", type=click.FloatRange(0, min_open=True), metavar="SECONDS",
+    option("--budget", type=FiniteRange(0, min_open=True), metavar="SECONDS",
            help="Time for the search. [a tenth of measuring everything, at most 60]"),
-    option("--confirm", type=click.IntRange(0), default=5, group="measuring",
+    option("--confirm", type=click.IntRange(0, 1000), default=5, group="measuring",
            help="Launches that the winner, the runner-up and the default are measured in again; 0 = none. [5]"),
     option("--exhaustive", is_flag=True, group="measuring", help="Measure all candidates too, and say what the choice lost."),
-    option("--timeout", type=click.FloatRange(0, min_open=True), default=isolated.TIMEOUT_S, group="measuring",
+    option("--timeout", type=FiniteRange(0, min_open=True), default=isolated.TIMEOUT_S, group="measuring",
            help=f"Seconds after which a candidate's launch is ended. [{isolated.TIMEOUT_S:g}]"),
     option("--seed", type=int, default=0, group="measuring", help="Seed of the random order. [0]"),
     option("--output", type=click.Path(path_type=Path), help="Record file. [results/scratch/tune-APP-TIME.jsonl]"),

@@ -8,14 +8,15 @@ from pathlib import Path
 import click
 
 from haloscope import errors
+from haloscope.options import Stem
 
 
 @click.command(short_help="Predicted against measured: errors, coverage, order, regret of the pick.")
 @click.argument("files", nargs=-1, required=True, type=click.Path(), metavar="RECORDS...")
 @click.option("--profile", required=True, metavar="FILE|NAME", help="Machine profile: a JSON file or a shipped one.")
-@click.option("--samples", type=click.IntRange(0), default=100, show_default=True,
+@click.option("--samples", type=click.IntRange(0, 10_000), default=100, show_default=True,
               help="Draws of the profile's parameters for the intervals; 0 = none.")  # fmt: skip
-@click.option("-o", "--output", "stem", type=click.Path(path_type=Path), metavar="STEM",
+@click.option("-o", "--output", "stem", type=Stem(), metavar="STEM",
               help="Write STEM.md, and a plot of predicted against measured times as STEM.svg and STEM.png.")  # fmt: skip
 @click.option("--program", type=click.Path(path_type=Path), metavar="PATH",
               help="Program with the app that the records are of, linked with haloscope::rank_main.")  # fmt: skip

@@ -8,6 +8,8 @@ namespace haloscope {
 
 namespace {
 
+constexpr std::size_t most_names = 16;  // that a message lists
+
 int edit_distance(const std::string& a, const std::string& b) {
   std::vector<int> previous(b.size() + 1), current(b.size() + 1);
   std::iota(previous.begin(), previous.end(), 0);
@@ -39,9 +41,11 @@ std::vector<std::string> nearest_names(const std::string& name, const std::vecto
 
 std::string unknown_name(const std::string& kind, const std::string& name, const std::vector<std::string>& valid) {
   const auto near = nearest_names(name, valid);
-  const std::string list = join(near, ", ");
-  return "unknown " + kind + " '" + name + "'; " +
-         (near.size() == valid.size() ? "valid names are " + list : "did you mean " + list + "?");
+  const std::string unknown = "unknown " + kind + " '" + name + "'; ";
+  if (near.size() < valid.size()) return unknown + "did you mean " + join(near, ", ") + "?";
+  const std::size_t shown = std::min(valid.size(), most_names);
+  return unknown + "valid names are " + join({valid.begin(), valid.begin() + static_cast<std::ptrdiff_t>(shown)}, ", ") +
+         (shown < valid.size() ? " and " + std::to_string(valid.size() - shown) + " more" : "");
 }
 
 bool has(const std::vector<std::string>& list, const std::string& word) {

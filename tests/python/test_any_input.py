@@ -1,0 +1,159 @@
+"""Whatever is typed: an exit code from 0 to 3, one line that says what to do, no traceback, no file touched that is not ours."""
+
+from __future__ import annotations
+
+import os
+import signal
+from contextlib import contextmanager
+from pathlib import Path
+
+import click
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from haloscope import cli, errors
+from haloscope.advice import advise
+from haloscope.measure import launch
+from test_records import measurement, write
+from toy import TOY
+
+LONG = os.environ.get("HALOSCOPE_LONG", "0") not in ("", "0")
+LIMIT_S = 60  # far more than any of these takes
+GRID = ("laplace2d", "--cells", "64")
+ONE = ("--strategy", "ordered/p2p", "--schedule", "bulk", "--depth", "1", "--substeps", "full")
+PRICED = ("--profile", TOY)
+
+# A command line for each command that works, to which one option is added.
+WORKING = {
+    "demo": (), "info": (), "plan": GRID, "run": GRID, "microbench": (), "calibrate": ("-o", "new.json"),
+    "predict": (*GRID, *PRICED), "advise": (*GRID, *PRICED), "tune": (*GRID, *ONE, *PRICED),
+    "validate": ("r.jsonl", *PRICED), "simulate": (*GRID, *PRICED), "study": ("valen2023", "--quick"),
+    "compare": ("r.jsonl", "r.jsonl"), "best": ("{}",),
+}  # fmt: skip
+TEXTS = ("nan", "inf", "-inf", "-1", "0", "1e30", "1000000000000", "10000000000000000000000000", "", " ", ",", "x", "ä", "1,,2",
+         "1..", "8..4", "1..9+0", "1..9*1", "*", "on,off", "none", "=", "a=b=c", "1x2x3x4", "0x0", "-5x3", "ordered/nope",
+         "kill:rank=99", ".", "/", "README.md", "notes.json", "picture.svg", "r.jsonl", "/dev/null", "/proc/nope", "no/such/x")  # fmt: skip
+
+
+def options(name: str) -> list[click.Option]:
+    command = cli.cli.get_command(None, name)
+    found = command.get_params(click.Context(command))
+    return [p for p in found if isinstance(p, click.Option) and p.name not in ("help", "help_all")]
+
+
+def lines_for(name: str):
+    """Command lines of a command: one that works, and one more option with any value."""
+    made = []
+    for option in options(name):
+        values = st.just([]) if option.is_flag else st.sampled_from(TEXTS).map(lambda text: [text])
+        made.append(values.map(lambda value, option=option: [name, *map(str, WORKING[name]), option.opts[-1], *value]))
+    return st.one_of(made)
+
+
+@contextmanager
+def time_limit():
+    def give_up(*_):
+        raise AssertionError(f"no answer within {LIMIT_S} s")
+
+    before = signal.signal(signal.SIGALRM, give_up)
+    signal.alarm(LIMIT_S)
+    try:
+        yield
+    finally:
+        signal.alarm(0)
+        signal.signal(signal.SIGALRM, before)
+
+
+def furnish(folder: Path) -> dict[Path, bytes]:
+    """Put files of a user's into a folder, one with a record, and nothing else; returns what they hold."""
+    for file in sorted(folder.rglob("*"), reverse=True):
+        file.rmdir() if file.is_dir() else file.unlink()
+    for name, text in {"README.md": "# Mine\n", "notes.json": '{"mine": 1}\n', "picture.svg": "<svg/>", "new.md": "mine",
+                       "README.svg": "<svg/>", "x": "mine\n"}.items():  # fmt: skip
+        (folder / name).write_text(text)
+    write(folder / "r.jsonl", measurement())
+    return {file: file.read_bytes() for file in folder.iterdir() if file.name != "r.jsonl"}
+
+
+@pytest.fixture
+def nothing_starts(monkeypatch, tmp_path):
+    """No ranks are started and no ranking is made, so that each line takes little time."""
+
+    def stop(*_, **__):
+        raise errors.HaloscopeError("it would go on from here")
+
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(launch, "run", stop)
+    monkeypatch.setattr(advise, "advise", stop)
+    return tmp_path
+
+
+def check(words: list[str], folder: Path, capsys) -> None:
+    mine = furnish(folder)
+    capsys.readouterr()
+    with time_limit():
+        code = cli.main(words)
+    said = capsys.readouterr()
+    assert code in (0, 1, 2, 3)
+    assert "Traceback" not in said.err + said.out
+    if code:
+        [line] = [text for text in said.err.splitlines() if text.startswith("haloscope: ")][-1:]
+        assert len(line) < 600
+    assert {file: file.read_bytes() for file in mine} == mine, "a file of the user's has changed"
+
+
+def test_every_command_has_a_line_that_works_as_far_as_it_goes_here(nothing_starts, capsys):
+    assert set(WORKING) == set(cli.COMMANDS)
+    for name, words in WORKING.items():
+        furnish(nothing_starts)
+        code = cli.main([name, *map(str, words)])
+        said = capsys.readouterr()
+        assert code == 0 or "it would go on from here" in said.err or name == "best", said.err
+
+
+@pytest.mark.parametrize("name", cli.COMMANDS)
+def test_any_value_of_any_option_gets_an_answer_and_touches_nothing(name, nothing_starts, capsys):
+    if not options(name):
+        pytest.skip(f"{name} has no options")
+
+    @settings(max_examples=400 if LONG else 20, deadline=None, suppress_health_check=list(HealthCheck), database=None)
+    @given(words=lines_for(name))
+    def holds(words):
+        check(words, nothing_starts, capsys)
+
+    holds()
+
+
+@settings(max_examples=300 if LONG else 60, deadline=None, suppress_health_check=list(HealthCheck), database=None)
+@given(words=st.lists(st.one_of(st.sampled_from(TEXTS), st.sampled_from(("laplace2d", "--cells", "--ranks", "-n", "--set", "--json", "--")),
+                                st.text(max_size=5)), max_size=6), name=st.sampled_from(cli.COMMANDS))  # fmt: skip
+def test_any_words_get_an_answer_and_touch_nothing(words, name, nothing_starts, capsys):
+    words = [word.replace("\0", "") for word in words]
+    if name == "study" and "--replay" in words:
+        return
+    check([name, *words], nothing_starts, capsys)
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (("simulate", *GRID, *PRICED, "--ranks", "10000000000"), "--ranks '10000000000' is not possible"),
+        (("run", "advection3d", "--cells", "8", "--set", "nu=nan"), "parameter nu = 'nan' is not possible"),
+        (("run", *GRID, "--inject", "kill:rank=9"), "rank"),
+        (("run", *GRID, "--resume", "--output", "README.md"), "README.md holds no records"),
+        (("run", *GRID, "--trace", "notes.json"), "notes.json is there and was not written by haloscope"),
+        (("run", "laplace2d", "--cells", "1000000x1000000"), "use --cells"),
+        (("calibrate", "-o", "notes.json"), "notes.json is there and was not written by haloscope"),
+        (("validate", "r.jsonl", *PRICED, "-o", "README"), "README.md is there and was not written by haloscope"),
+        (("simulate", *GRID, *PRICED, "--goal", "README.md"), "README.md is there and was not written by haloscope"),
+        (("run", *GRID, "--region", "full"), "--region is called --substeps now"),
+        (("run", *GRID, "--strategy", "zzz"), "more"),
+    ],
+)  # fmt: skip
+def test_what_cannot_be_is_refused_with_a_remedy_before_anything_starts(words, said, nothing_starts, capsys):
+    mine = furnish(nothing_starts)
+    code = cli.main(list(map(str, words)))
+    text = capsys.readouterr().err
+    assert code == 2 and said in text, text
+    assert {file: file.read_bytes() for file in mine} == mine

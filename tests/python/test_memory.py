@@ -1,0 +1,68 @@
+"""What fields take of a machine's memory, found before anything starts."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from haloscope.core.choice import Choice
+from haloscope.measure import campaign, memory
+from haloscope.measure.request import Request
+from haloscope.measure.space import Space
+from haloscope.report import records
+
+
+def request(cells=(64, 48), verify=0, **more) -> Request:
+    return Request(Choice("laplace2d", cells, **{"ranks": 2, "process_grid": "2x1"} | more), verify=verify)
+
+
+def test_fields_are_all_points_with_halos_of_all_slots():
+    assert memory.field_bytes(request().choice) == (64 + 2 * 2) * (48 + 2) * 2 * 8
+    assert memory.field_bytes(request(depth=3, real="f32").choice) == (64 + 2 * 6) * (48 + 6) * 2 * 4
+
+
+def test_what_is_verified_needs_the_fields_twice():
+    assert memory.needed_bytes(request(verify=5)) == 2 * memory.needed_bytes(request())
+
+
+def test_the_ranks_hold_at_least_that(haloscope):
+    result = haloscope("run", "laplace2d", "--cells", "64x48", "--process-grid", "2x1", "--steps", "1", "--launches", "1",
+                       "--output", "r.jsonl")  # fmt: skip
+    assert result.code == 0, result.err
+    [record] = records.read("r.jsonl").records
+    assert record["counts"]["field_bytes"] >= memory.field_bytes(request().choice)
+
+
+@given(st.integers(1000, 10**6), st.integers(1000, 10**6), st.integers(10**8, 10**12), st.booleans())
+def test_what_is_said_to_fit_does(x, y, free, verified):
+    asked = request((x, y), verify=3 * verified)
+    said = memory.refusal(asked, free)
+    assert bool(said) == (memory.needed_bytes(asked) > free)
+    if said and (found := re.search(r"--cells (\d+)x(\d+)", said)):
+        smaller = request((max(2, int(found[1])), max(2, int(found[2]))), verify=3 * verified)
+        assert memory.refusal(smaller, int(free * 1.3)) == ""
+
+
+def test_what_does_not_fit_is_set_aside_and_the_rest_stays(monkeypatch):
+    monkeypatch.setattr(memory, "free_bytes", lambda: 10**6)
+    space = memory.set_aside(Space([request(), request((4096, 4096))]))
+    assert [r.choice.cells for r in space.requests] == [(64, 48)]
+    [(refused, reason)] = space.refused
+    assert refused.choice.cells == (4096, 4096) and "are free here; use --cells" in reason
+
+
+def test_a_grid_too_large_for_this_machine_is_refused_before_anything_starts(haloscope, monkeypatch):
+    monkeypatch.setattr(memory, "free_bytes", lambda: 10**6)
+    result = haloscope("run", "laplace2d", "--cells", "4096", "--output", "r.jsonl")
+    assert result.code == 2 and re.search(r"take \d+ MiB with what verifies them, and 0\.954 MiB are free", result.err)
+
+
+@pytest.mark.parametrize(("measured", "code"), [(True, 0), (False, 1)])
+def test_what_failed_and_was_measured_by_a_resumed_run_has_not_failed(measured, code):
+    failed = {"kind": "failed", "id": "a", "launch": {"id": "launch-1"}}
+    right = {"kind": "measurement", "id": "a" if measured else "b", "launch": {"id": "launch-1"},
+             "verification": {"status": "passed"}}  # fmt: skip
+    assert campaign.exit_code([failed, right]) == code
