@@ -9,9 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from haloscope.calibration import fit
 from haloscope.errors import UsageProblem
-from haloscope.model import segments
+from haloscope.model import fit, segments
 from haloscope.model.segments import Segment
 from haloscope.studies import published as table
 from haloscope.studies.davis2017 import hydra_kernels

@@ -20,9 +20,6 @@ from haloscope.model import predict
 from haloscope.model.profile import Profile
 from haloscope.report import stats, tables
 
-# The phases of what `Prediction.exchange_s` predicts, with the statistic over ranks: it is predicted for the rank that sets the
-# pace, and that is the one that waits least for others.
-EXCHANGE_PHASES = {"pack": "mean", "send": "mean", "unpack": "mean", "copy": "mean", "wait": "min", "desync": "min"}
 COMPUTING = ("compute", "reduction", "runner")
 NOMINAL = 0.9  # share of measurements that the intervals are tested to hold
 CASE = (
@@ -46,7 +43,7 @@ class Pair:
     """One configuration measured and predicted; seconds per time step.
 
     regime: what the predicted step is bound by; exchange_regime: the same of the exchange alone. exchange_s: measured, see
-    EXCHANGE_PHASES; None where the records do not hold it.
+    predict.EXCHANGE_PHASES; None where the records do not hold it.
     """
 
     row: tables.Row
@@ -159,7 +156,7 @@ def exchange_of(row: tables.Row) -> float | None:
     hidden = request["schedule"] == "comm-thread" and request["threads"] > 1
     if hidden or not request.get("timers", True) or request["ranks"] == 1:
         return None
-    return sum(row.phase(name, statistic) for name, statistic in EXCHANGE_PHASES.items()) or None
+    return sum(row.phase(name, statistic) for name, statistic in predict.EXCHANGE_PHASES.items()) or None
 
 
 def regime(prediction: predict.Prediction, profile: Profile, terms: Mapping[str, float]) -> str:

@@ -17,7 +17,6 @@ from dataclasses import dataclass
 import numpy as np
 
 from haloscope import core
-from haloscope.advice import validate
 from haloscope.calibration import laws, overlap
 from haloscope.calibration.laws import Terms
 from haloscope.errors import HaloscopeError
@@ -73,7 +72,7 @@ def steps_of(records: Iterable[dict], profile: Profile) -> list[Step]:
             * sum(
                 record["phases_s"][name][statistic] for name, statistic in phases.items() if name in record["phases_s"]
             )
-            for phases in (validate.EXCHANGE_PHASES, COMPUTING, {"rest": "mean"})
+            for phases in (predict.EXCHANGE_PHASES, COMPUTING, {"rest": "mean"})
         ]
         found.append(Step(record["launch"]["id"], choice, *seconds, counts))
     return found

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from haloscope.calibration import fit
+from haloscope.model import fit
 from haloscope.model.segments import Segment, evaluate, to_json
 
 RESAMPLES = 200

@@ -20,6 +20,9 @@ from haloscope.model.compose import Action, Pace, Stuck, Track, compose
 from haloscope.model.profile import Profile
 
 SAMPLES = 100  # of the profile's parameters, for the interval
+# The phases of what `Prediction.exchange_s` predicts, with the statistic over ranks: it is predicted for the rank that sets the
+# pace, and that is the one that waits least for others.
+EXCHANGE_PHASES = {"pack": "mean", "send": "mean", "unpack": "mean", "copy": "mean", "wait": "min", "desync": "min"}
 SLOWEST = 32  # classes of ranks that are carried out together with their peers; faster ones do not set the pace
 
 

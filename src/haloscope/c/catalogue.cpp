@@ -1,9 +1,9 @@
 // What there is, for the C interface: apps, transports, schedules, fields of a choice, names.
 #include "haloscope/c/bridge.hpp"
 #include "haloscope/core/app_json.hpp"
+#include "haloscope/core/backend_names.hpp"
 #include "haloscope/core/choice_fields.hpp"
 #include "haloscope/core/names.hpp"
-#include "haloscope/device/backend_names.hpp"
 #include "haloscope/schedule.hpp"
 #include "haloscope/transport_traits.hpp"
 

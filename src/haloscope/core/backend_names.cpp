@@ -1,4 +1,4 @@
-#include "haloscope/device/backend_names.hpp"
+#include "haloscope/core/backend_names.hpp"
 
 #include "haloscope/core/names.hpp"
 #include "haloscope/error.hpp"

@@ -1,5 +1,5 @@
+#include "haloscope/core/backend_names.hpp"
 #include "haloscope/core/names.hpp"
-#include "haloscope/device/backend_names.hpp"
 #include "haloscope/device/builtin.hpp"
 #include "haloscope/error.hpp"
 

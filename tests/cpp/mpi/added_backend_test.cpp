@@ -1,5 +1,5 @@
 // A device back end that is not of this library, made known by its name: its devices count how often they are opened.
-#include "haloscope/device/backend_names.hpp"
+#include "haloscope/core/backend_names.hpp"
 #include "haloscope/device/device.hpp"
 #include "step_rig.hpp"
 

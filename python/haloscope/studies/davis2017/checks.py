@@ -7,8 +7,7 @@ from collections import Counter, defaultdict
 import numpy as np
 
 from haloscope import core
-from haloscope.calibration import fit
-from haloscope.model import network, placement, profile
+from haloscope.model import fit, network, placement, profile
 from haloscope.studies import checks
 from haloscope.studies import published as table
 from haloscope.studies.checks import Check

@@ -17,8 +17,7 @@ from collections.abc import Mapping
 import numpy as np
 
 from haloscope import studies
-from haloscope.calibration import fit
-from haloscope.model import segments
+from haloscope.model import fit, segments
 from haloscope.studies.davis2017 import terms
 from haloscope.studies.davis2017.hydra_runs import iterations
 

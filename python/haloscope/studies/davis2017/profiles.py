@@ -12,9 +12,8 @@ from pathlib import Path
 import numpy as np
 
 from haloscope import studies
-from haloscope.calibration import fit
 from haloscope.data import DATA
-from haloscope.model import network, profile, segments
+from haloscope.model import fit, network, profile, segments
 from haloscope.studies.davis2017.hydra_kernels import kernels as hydra_kernels
 from haloscope.studies.davis2017.hydra_runs import stage_factors
 

@@ -9,10 +9,9 @@ from collections import Counter, defaultdict
 from dataclasses import replace
 
 from haloscope import core
-from haloscope.calibration import fit
 from haloscope.data import DATA
 from haloscope.errors import NotAvailable
-from haloscope.model import placement, profile
+from haloscope.model import fit, placement, profile
 from haloscope.studies import checks
 from haloscope.studies import published as table
 from haloscope.studies.checks import Check

@@ -65,7 +65,7 @@ def crossover(first: Callable[[int], float], second: Callable[[int], float], lea
 
 def logarithmic(ranks: Sequence[int], seconds: Sequence[float]) -> Callable[[int], float]:
     """Return the curve a + b log2(ranks) through measured or modelled times (least relative error), for extrapolation."""
-    from haloscope.calibration import fit
+    from haloscope.model import fit
 
     fixed, slope = fit.line([math.log2(p) for p in ranks], seconds, positive=False)
     return lambda p: fixed + slope * math.log2(p)
