@@ -23,7 +23,7 @@ class Box:
     @functools.cached_property
     def shape(self) -> Triple:
         """Cells per dimension, 0 where it is empty."""
-        return tuple(max(0, h - l) for l, h in zip(self.lo, self.hi, strict=True))
+        return tuple(max(0, hi - lo) for lo, hi in zip(self.lo, self.hi, strict=True))
 
     @functools.cached_property
     def volume(self) -> int:
@@ -32,7 +32,7 @@ class Box:
 
     def cells(self) -> Iterator[Triple]:
         """Yield every cell, x fastest. Cost O(volume)."""
-        ranges = [range(l, h) for l, h in zip(self.lo, self.hi, strict=True)]
+        ranges = [range(lo, hi) for lo, hi in zip(self.lo, self.hi, strict=True)]
         return ((x, y, z) for z, y, x in itertools.product(*reversed(ranges)))
 
     def shifted(self, by: Sequence[int]) -> Box:
@@ -41,7 +41,7 @@ class Box:
 
     def __str__(self) -> str:
         """`[0,4)x[0,4)x[2,3)`; dimensions that a grid lacks are [0,1)."""
-        return "x".join(f"[{l},{h})" for l, h in zip(self.lo, self.hi, strict=True))
+        return "x".join(f"[{lo},{hi})" for lo, hi in zip(self.lo, self.hi, strict=True))
 
 
 @dataclass(frozen=True)
@@ -59,7 +59,8 @@ class Quantity:
 class ExchangeSpec:
     """Everything that decides what one exchange moves; low and high are ghost layers per dimension.
 
-    widths: by quantity (low, high) where they differ, () = low and high for all. pattern: ordered, direct. merge: which quantities share a message: all, type, none. order: dimensions in the order
+    widths: by quantity (low, high) where they differ, () = low and high for all. pattern: ordered, direct.
+    merge: which quantities share a message: all, type, none. order: dimensions in the order
     of an ordered plan's rounds.
     """
 

@@ -78,6 +78,7 @@ class Clock:
                 self.at(0.0, self.lanes[number][name])
 
     def at(self, time: float, actor: _Actor, answer=None) -> None:
+        """Let an actor go on at a time, with the answer to what it asked."""
         heapq.heappush(self.events, (time, next(self.count), actor, actor.version, answer))
 
     def run(self) -> None:
@@ -108,10 +109,12 @@ class Clock:
         getattr(self, f"on_{kind}")(now, actor, what)
 
     def block(self, actor: _Actor, request: tuple, key) -> None:
+        """Leave an actor blocked until what `key` says has happened; then its request is served again."""
         actor.request = request
         self.blocked[key].append((actor, actor.version))
 
     def wake(self, now: float, key) -> None:
+        """Let all go on that are blocked on `key`."""
         for actor, version in self.blocked.pop(key, ()):
             if version == actor.version:  # else it has gone on meanwhile
                 self.at(now, actor)
@@ -119,6 +122,7 @@ class Clock:
     # -- requests
 
     def on_work(self, now, actor, parts):
+        """Be busy for (term, seconds), one after another."""
         for term, seconds in parts:
             if seconds > 0:
                 actor.log.append((now, now + seconds, term))
@@ -126,19 +130,22 @@ class Clock:
         self.at(now, actor)
 
     def on_send(self, now, actor, action):
+        """Let messages leave."""
         for m in action.messages:
             self.sent[actor.track, m].append(now)
             self.wake(now, ("sent", actor.track, m))
         self.at(now, actor)
 
     def on_wait(self, now, actor, action):
+        """Until the messages of an operation have arrived from every source."""
         track, routes, taken = actor.track, self.routes[actor.track], self.taken
         for m in action.messages:
             number = taken[track, m]
             for departures, _, source in routes[m]:
                 if len(departures) <= number:
                     self.thread_state(now, actor, "idle")
-                    return self.block(actor, ("wait", action), ("sent", *source))
+                    self.block(actor, ("wait", action), ("sent", *source))
+                    return
         arrival = late = actor.since
         longest = 0.0
         for m in action.messages:
@@ -165,13 +172,15 @@ class Clock:
                 times = self.delivered[track, m].get(receiver, ())
                 if len(times) <= number:
                     self.thread_state(now, actor, "idle")
-                    return self.block(actor, ("complete", action), ("delivered", track, m))
+                    self.block(actor, ("complete", action), ("delivered", track, m))
+                    return
                 end = max(end, times[number])
         for m in needed:
             self.completed[track, m] += 1
         self.spend(now, actor, [(actor.since, end, "message")], end)
 
     def spend(self, now, actor, intervals, end):
+        """Go on at `end`; the time until then is put down as the intervals say."""
         if end > actor.since:
             self.thread_state(now, actor, "idle")
         actor.log += [interval for interval in intervals if interval[1] > interval[0]]
@@ -180,11 +189,13 @@ class Clock:
     def on_test(self, now, actor, action):
         """Whether an operation can run without waiting; messages that need calls get one."""
         if action.kind == "complete":
-            return self.at(now, actor, self.fetched(now, actor.track, action.messages))
+            self.at(now, actor, self.fetched(now, actor.track, action.messages))
+            return
         here = [self.here(actor.track, m, now) for m in action.messages]  # asks for every one: that is the call
         self.at(now, actor, all(here))
 
     def on_barrier(self, now, actor, action):
+        """Until every track is here."""
         self.waiting.append(actor)
         if len(self.waiting) < len(self.tracks):
             return
@@ -194,6 +205,7 @@ class Clock:
         self.waiting = []
 
     def on_reduce(self, now, actor, action):
+        """Give numbers to a reduction."""
         number = self.given[actor.track, action.reduction]
         self.given[actor.track, action.reduction] += 1
         meeting = self.meetings[action.reduction, number]
@@ -206,33 +218,40 @@ class Clock:
         """Until the numbers that the track gave last have come together; at once when it has given none."""
         number = self.given[actor.track, action.reduction] - 1
         if number < 0:
-            return self.at(now, actor)
+            self.at(now, actor)
+            return
         meeting = self.meetings[action.reduction, number]
         if len(meeting) < len(self.tracks):
-            return self.block(actor, ("reduced", action), ("reduced", action.reduction, number))
+            self.block(actor, ("reduced", action), ("reduced", action.reduction, number))
+            return
         late = max(actor.since, meeting[-1])
         end = max(actor.since, meeting[-1] + action.collective_s)
         self.spend(now, actor, [(actor.since, late, "wait"), (late, end, "reduction")], end)
 
     def on_round(self, now, actor, _):
+        """Put down that a round has ended."""
         self.logs[actor.track].ends.append(now)
         self.at(now, actor)
 
     def on_after(self, now, actor, request):
+        """Until some actions of the track's other lanes are done in this round."""
         number, needed = request
         missing = [i for i in needed if self.finished[actor.track][i] <= number]
         if missing:
             self.thread_state(now, actor, "idle")
-            return self.block(actor, ("after", request), ("done", actor.track, missing[0]))
+            self.block(actor, ("after", request), ("done", actor.track, missing[0]))
+            return
         self.at(now, actor)
 
     def on_done(self, now, actor, i):
+        """Tell the other lanes that an action is done."""
         self.finished[actor.track][i] += 1
         self.done_at[actor.track][i] = now
         self.wake(now, ("done", actor.track, i))
         self.at(now, actor)
 
     def on_join(self, now, actor, _):
+        """Until the other lane is here too; meanwhile a communication thread helps."""
         self.thread_state(now, actor, "helping")
         self.joined[actor.track].append(actor)
         if len(self.joined[actor.track]) == 2:
@@ -243,6 +262,7 @@ class Clock:
     # -- the host beside a device
 
     def on_copying(self, now, actor, parts):
+        """Be busy with copies of a device, which leave its kernels alone."""
         self.thread_state(now, actor, "idle")
         self.on_work(now, actor, parts)
 
@@ -254,7 +274,8 @@ class Clock:
             missing, when = self.ready(now, actor.track, number, action, len(options) > 1)
             if not missing and when <= now:
                 actor.request, actor.version = None, actor.version + 1
-                return self.at(now, actor, i)
+                self.at(now, actor, i)
+                return
             for key in missing:
                 self.block(actor, ("choose", request), key)
             soonest = min(soonest, math.inf if missing else when)
@@ -288,11 +309,13 @@ class Clock:
     # -- sweeps beside a communication thread, or beside the other stream of a device
 
     def on_sweep(self, now, actor, seconds):
+        """Sweep, at a pace by what the lane beside does; seconds: for each of its states."""
         by_state = dict(zip(("busy", "idle", "helping"), seconds, strict=True))
         self.sweeping[actor.track] = [actor, by_state, 1.0, now]
         self.at(now + by_state[self.state[actor.track]], actor)
 
     def end_sweep(self, now, actor):
+        """Put a sweep down that is through."""
         self.sweeping[actor.track] = None
         if now > actor.since:
             actor.log.append((actor.since, now, "compute"))

@@ -27,7 +27,8 @@ SLOWEST = 32  # classes of ranks that are carried out together with their peers;
 class Prediction:
     """What a choice is expected to cost; times in seconds per time step.
 
-    interval: 90 % interval from those of the profile's parameters and its discrepancy, None where it has no intervals. terms: parts along the critical path of the slowest class of ranks, which add up to time_s. busy: the same terms
+    interval: 90 % interval from those of the profile's parameters and its discrepancy, None where it has no intervals.
+    terms: parts along the critical path of the slowest class of ranks, which add up to time_s. busy: the same terms
     hidden or not. worst_rank: the first rank of that class; worst_node: the one that sends most bytes to other nodes.
     messages, bytes, message_bytes: what the worst rank sends in the exchanges of all stages, in all and the least and
     largest. outside: costs asked for beyond what was calibrated.

@@ -198,7 +198,7 @@ def _flights(kinds, near, placement: Placement, profile: Profile, at_once: float
         sizes = np.broadcast_to([float(m.bytes) for m in kind.plan.messages], places.shape)
         np.maximum.at(longest.reshape(-1), places, times)
         for array, weights in ((total, times), (count, np.ones_like(times)), (volume, sizes)):
-            array += np.bincount(places.ravel(), weights.ravel(), array.size).reshape(shape)
+            np.add(array, np.bincount(places.ravel(), weights.ravel(), array.size).reshape(shape), out=array)
         index.append(places)
     batch = _batches(profile, total, longest, count, volume, at_once).reshape(-1)
     both = np.stack([batch, batch]).reshape(-1)  # a message travels as long whichever end is asked

@@ -23,8 +23,8 @@ STREAMS = SWEEP_STREAM, HALO_STREAM = "sweep_stream", "halo_stream"  # of a devi
 class Action:
     """One priced operation.
 
-    kind: work, sweep, send, wait, complete, progress, barrier, reduce, reduced. comm: on the comm lane. after: actions that must have
-    finished. parts: (term, seconds) that it keeps its thread busy. messages: ids that it sends, waits for or completes.
+    kind: work, sweep, send, wait, complete, progress, barrier, reduce, reduced. comm: on the comm lane. after: actions that
+    must have finished. parts: (term, seconds) that it keeps its thread busy. messages: ids that it sends, waits for or completes.
     sweep: seconds while the communication thread is busy, while it waits, and once it helps; without one only the last.
     stream: of a device, one of STREAMS, then `sweep` is by what the other stream does; "" = of the host. copying: it keeps
     the device's copy engine busy, not its kernels. hand_s: seconds in which the host hands it over. reduction: number of

@@ -249,8 +249,7 @@ ExchangeSpec exchange_spec(const Candidate& c, int stage) {
   const Stage& of = c.step.stages[static_cast<std::size_t>(stage)];
   const std::vector<Widths> growth = growths(of, 1).front();  // a sweep beyond the block reads beyond its edges
   spec.corners =
-      c.choice.depth > 1 ||
-      std::any_of(growth.begin(), growth.end(), [](const Widths& w) { return w != Widths{}; }) ||
+      c.choice.depth > 1 || std::any_of(growth.begin(), growth.end(), [](const Widths& w) { return w != Widths{}; }) ||
       std::any_of(of.sweeps.begin(), of.sweeps.end(), [&](const auto& sweep) { return reads_corners(c.step, sweep); });
   if (std::all_of(spec.widths.begin(), spec.widths.end(), [&](const auto& w) { return w == spec.widths.front(); })) {
     spec.low = spec.widths.front().low;
