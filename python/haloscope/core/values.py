@@ -10,7 +10,15 @@ import itertools
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
+from haloscope.core.capi import CData
+
 Triple = tuple[int, int, int]
+
+
+class FromC:
+    """What the C library has made. Its handle is no field: equal values stay equal."""
+
+    _handle: CData
 
 
 @dataclass(frozen=True)
@@ -23,7 +31,8 @@ class Box:
     @functools.cached_property
     def shape(self) -> Triple:
         """Cells per dimension, 0 where it is empty."""
-        return tuple(max(0, hi - lo) for lo, hi in zip(self.lo, self.hi, strict=True))
+        x, y, z = (max(0, hi - lo) for lo, hi in zip(self.lo, self.hi, strict=True))
+        return x, y, z
 
     @functools.cached_property
     def volume(self) -> int:
@@ -37,7 +46,8 @@ class Box:
 
     def shifted(self, by: Sequence[int]) -> Box:
         """Return the box moved by `by` cells."""
-        return Box(*(tuple(a + b for a, b in zip(side, by, strict=True)) for side in (self.lo, self.hi)))
+        x, y, z = by
+        return Box(*((side[0] + x, side[1] + y, side[2] + z) for side in (self.lo, self.hi)))
 
     def __str__(self) -> str:
         """`[0,4)x[0,4)x[2,3)`; dimensions that a grid lacks are [0,1)."""
@@ -106,7 +116,7 @@ class Copy:
 
 
 @dataclass(frozen=True)
-class Plan:
+class Plan(FromC):
     """What one rank sends, receives and copies in one exchange. Made by `make_plan`."""
 
     rank: int
@@ -236,7 +246,7 @@ class Ring:
 
 
 @dataclass(frozen=True)
-class Program:
+class Program(FromC):
     """When things happen in the steps between two exchanges. Sets hold message numbers of the plan.
 
     device: some operations run on a device. wraps: sweeps reach own-neighbour cells by wrapping around, not through halos.
