@@ -5,6 +5,7 @@
 #   make check-long   the slow tests: full strategy matrix, sanitizers, more MPI libraries
 #   make docs         docs/coverage.md and the measured parts of README.md and docs/
 #   make format       clang-format and ruff
+#   make lint         ruff and mypy, changing nothing
 SHELL := /bin/bash
 BUILD ?= build/release
 VENV  := .venv/bin
@@ -12,7 +13,9 @@ VENV  := .venv/bin
 export PATH := $(PATH):$(CURDIR)/.venv/bin
 export HALOSCOPE_BUILD := $(CURDIR)/$(BUILD)
 
-.PHONY: demo test docs bench check-long build setup format clean
+PYTHON := python tests bench scripts
+
+.PHONY: demo test docs bench check-long build setup format lint clean
 demo: build
 	$(VENV)/haloscope demo
 
@@ -42,8 +45,13 @@ setup:
 	@scripts/setup.sh
 
 format:
-	git ls-files '*.cpp' '*.hpp' '*.h' | xargs clang-format -i
-	$(VENV)/ruff format python tests bench scripts && $(VENV)/ruff check --fix python tests bench scripts
+	git ls-files '*.cpp' '*.hpp' '*.h' '*.cu' '*.hip' | xargs clang-format -i
+	$(VENV)/ruff format $(PYTHON) && $(VENV)/ruff check --fix $(PYTHON)
+
+lint: setup
+	$(VENV)/ruff format --check $(PYTHON)
+	$(VENV)/ruff check $(PYTHON)
+	$(VENV)/mypy
 
 clean:
 	rm -rf build

@@ -95,7 +95,8 @@ def halo_path(ranks: int, small: bool, aware: bool) -> list[dict]:
     cube = {"cells": (24 if small else 420,) * 3}
     threads = max(1, len(os.sched_getaffinity(0)) // ranks)
     found = [dict(form, **cube, strategy=strategy, schedule=schedule, **how)
-             for form in (DENSE, SEPARABLE) for strategy in dict.fromkeys((strategies[0], strategies[-1], "ordered/staged:pageable"))
+             for form in (DENSE, SEPARABLE)
+             for strategy in dict.fromkeys((strategies[0], strategies[-1], "ordered/staged:pageable"))
              for schedule in schedules(ranks) if form is DENSE or strategy == strategies[0]]  # fmt: skip
     found += [
         dict(DENSE, **cube, strategy="direct/staged", schedule=schedule, **how) for schedule in FACES if not alone
@@ -103,4 +104,5 @@ def halo_path(ranks: int, small: bool, aware: bool) -> list[dict]:
     found += boxes(DENSE | cube, threads, (1, 3), how)
     return found + [dict(LAPLACE2D, cells=(side, side), strategy=strategy, schedule=schedule, depth=depth, **how)
                     for side in depths for strategy in strategies for depth in (depths[side][:1] if alone else depths[side])
-                    for schedule in (*schedules(ranks), *(() if alone or depth > 1 else by_faces("laplace2d", strategy)))]  # fmt: skip
+                    for schedule in (*schedules(ranks),
+                                     *(() if alone or depth > 1 else by_faces("laplace2d", strategy)))]  # fmt: skip

@@ -133,7 +133,8 @@ def main(kept: bool, quick: bool, count: int) -> None:
     if kept:
         text = lzma.decompress((KEPT / "cases.jsonl.xz").read_bytes()).decode()
         outcomes = [Outcome(**json.loads(each)) for each in text.splitlines()]
-        return report(outcomes, records.read(KEPT / "again.jsonl.xz").records)
+        report(outcomes, records.read(KEPT / "again.jsonl.xz").records)
+        return
     SCRATCH.mkdir(parents=True, exist_ok=True)
     for old in SCRATCH.glob("*.jsonl"):
         old.unlink()

@@ -114,7 +114,8 @@ def accuracy() -> str:
     said = (
         f"Measured, not simulated: {where['cpu']}, {where['cores']} cores, 2 ranks, {mpi_name(where)}; calibration in full, then "
         f"{len(found.pairs)} configurations that it never ran, each in {judged[0]['launches']} launches, and the pick and the "
-        f"fastest of each case again; `make bench FIGURE=accuracy`, records in results/accuracy. A case that misses its bar says NO."
+        f"fastest of each case again; `make bench FIGURE=accuracy`, records in results/accuracy. "
+        "A case that misses its bar says NO."
     )
     step, exchange = (report.errors_table(found.pairs, exchange=which) for which in (False, True))
     plot = "![Predicted against measured](figures/model.svg)"

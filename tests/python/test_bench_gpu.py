@@ -127,7 +127,7 @@ def test_a_bar_holds_from_what_was_asked_and_says_when_it_was_not_measured():
     assert found.pop("laplace2d star 16384x16384, 2 ranks: share of the exchange hidden") == "yes"  # 0.8 of 1 s
     assert found.pop("laplace2d star 16384x16384, 2 ranks: plain over best") == "yes"  # 2 / 1.2
     assert set(found.values()) == {"not measured"} and len(found) == 2  # the other two kernels
-    slow = verdicts(good[:1] + [sweep_line("laplace2d", "star", 0.3, 4)], [*steps[:1], step_record("streams", 1, 1.8)])
+    slow = verdicts([*good[:1], sweep_line("laplace2d", "star", 0.3, 4)], [*steps[:1], step_record("streams", 1, 1.8)])
     assert [slow[what] for what in slow if "ranks" in what or "fused" in what] == ["no", "no", "no"]
 
 

@@ -42,9 +42,8 @@ def cases():
         for suite in suites(program) or [""]:
             for ranks in rank_counts if suite else rank_counts[:1]:
                 name = f"{program}-{suite or 'is-built'}" + (f"-{ranks}-ranks" if ranks else "")
-                rare = (
-                    ranks == RARE_RANKS or ranks > FEWER_RANKS.get(suite, FEW_RANKS) and suite not in MANY_RANKED_SUITES
-                )
+                many = ranks > FEWER_RANKS.get(suite, FEW_RANKS) and suite not in MANY_RANKED_SUITES
+                rare = ranks == RARE_RANKS or many
                 yield pytest.param(program, suite, ranks, id=name, marks=[pytest.mark.long] if rare else [])
 
 
@@ -66,7 +65,7 @@ def test_gtest(program, suite, ranks, tmp_path, request):
 
 def rows_of(name: str) -> list[str]:
     """Checklist rows that a GoogleTest names, at the start of its own name or of its parameter's: W8_.../W13_..."""
-    parts = name.split(".")[-1].split("/")
+    parts = name.rpartition(".")[2].split("/")
     return [row for part in parts for row in re.match(r"(?:[A-Z]+\d+_)*", part)[0].split("_")[:-1]]
 
 

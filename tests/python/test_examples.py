@@ -84,7 +84,7 @@ def example(request) -> Example:
 
 
 @pytest.fixture(scope="module")
-def profiles(tmp_path_factory, gray_scott, wave) -> dict[str, Path]:
+def profiles(gray_scott, wave) -> dict[str, Path]:
     """A machine profile for each example: made by hand but for its sweeps, which are measured here."""
     found = {}
     for made in (gray_scott, wave):
@@ -166,22 +166,8 @@ def test_measurements_can_be_held_against_predictions(example, profiles):
 
 
 def test_tune_finds_the_fastest(example, profiles):
-    words = (
-        "--cells",
-        "64x64",
-        "--ranks",
-        "2",
-        "--strategy",
-        "ordered/p2p,ordered/persistent",
-        "--depth",
-        "1",
-        "--schedule",
-        "bulk",
-        "--budget",
-        "2",
-        "--confirm",
-        "1",
-    )
+    words = ("--cells", "64x64", "--ranks", "2", "--strategy", "ordered/p2p,ordered/persistent", "--depth", "1",
+             "--schedule", "bulk", "--budget", "2", "--confirm", "1")  # fmt: skip
     assert "is the choice" in example.haloscope("tune", *words, "--profile", profiles[example.app])
 
 

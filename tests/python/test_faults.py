@@ -119,11 +119,11 @@ def test_an_output_that_cannot_be_written_is_refused_before_measuring(haloscope,
 
 def ranks_of(output: Path) -> list[psutil.Process]:
     """The running ranks that write to `output`."""
-    found = []
-    for process in psutil.process_iter(["name", "cmdline"]):
-        if (process.info["name"] or "").startswith("haloscope-rank") and str(output) in (process.info["cmdline"] or []):
-            found.append(process)
-    return found
+    return [
+        process
+        for process in psutil.process_iter(["name", "cmdline"])
+        if (process.info["name"] or "").startswith("haloscope-rank") and str(output) in (process.info["cmdline"] or [])
+    ]
 
 
 class Run:

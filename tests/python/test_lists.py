@@ -58,7 +58,7 @@ def test_commas_inside_a_strategy_do_not_cut_it():
 
 @pytest.mark.parametrize("text", ["orderd/p2p", "ordered/p2", "ordered/p2p:tesany", "nothing/*"])
 def test_an_unknown_strategy_is_refused_with_the_nearest_names(text):
-    with pytest.raises(UsageProblem, match="did you mean|valid names"):
+    with pytest.raises(UsageProblem, match=r"did you mean|valid names"):
         lists.strategies(text)
 
 

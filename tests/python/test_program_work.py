@@ -11,10 +11,10 @@ from hypothesis import strategies as st
 from haloscope import core
 
 
-def sweeps(schedule: str, substeps: str, h: int, l: int, depth: int) -> list[core.Sweep]:
-    """Sweeps of one rank of 2x2 that owns h x l points."""
+def sweeps(schedule: str, substeps: str, h: int, w: int, depth: int) -> list[core.Sweep]:
+    """Sweeps of one rank of 2x2 that owns h x w points."""
     choice = core.Choice(
-        app="laplace2d", cells=(2 * l, 2 * h), ranks=4, threads=2, schedule=schedule, substeps=substeps, depth=depth
+        app="laplace2d", cells=(2 * w, 2 * h), ranks=4, threads=2, schedule=schedule, substeps=substeps, depth=depth
     )
     assert core.illegal(choice) == ""
     plan = core.make_plan(core.make_layout(choice), 0, core.exchange_spec(choice))
@@ -34,8 +34,8 @@ def points_by_step(found: list[core.Sweep], depth: int) -> list[int]:
 @given(sizes)
 @settings(max_examples=100, deadline=None)
 def test_full_sub_steps_sweep_all_but_the_outermost_ring(size):
-    h, l, depth = size
-    points = (h + 2 * depth - 2) * (l + 2 * depth - 2)
+    h, w, depth = size
+    points = (h + 2 * depth - 2) * (w + 2 * depth - 2)
     assert points_by_step(sweeps("bulk", "full", *size), depth) == [points] * depth
 
 
@@ -43,8 +43,8 @@ def test_full_sub_steps_sweep_all_but_the_outermost_ring(size):
 @given(sizes)
 @settings(max_examples=100, deadline=None)
 def test_shrinking_sub_steps_sweep_a_ring_less_each(size):
-    h, l, depth = size
-    expected = [(h + 2 * (depth - 1 - j)) * (l + 2 * (depth - 1 - j)) for j in range(depth)]
+    h, w, depth = size
+    expected = [(h + 2 * (depth - 1 - j)) * (w + 2 * (depth - 1 - j)) for j in range(depth)]
     assert points_by_step(sweeps("bulk", "shrink", *size), depth) == expected
 
 
@@ -53,10 +53,10 @@ def test_shrinking_sub_steps_sweep_a_ring_less_each(size):
 @settings(max_examples=100, deadline=None)
 @pytest.mark.parametrize("schedule", ["split", "comm-thread", "interleaved"])
 def test_inner_and_outer_points_are_those_of_the_full_sweep(schedule, size):
-    h, l, depth = size
+    h, w, depth = size
     found = sweeps(schedule, "full", *size)
     inner = sum(s.region.volume for s in found if s.part == "inner")
     outer = sum(s.region.volume for s in found if s.part == "outer")
-    assert inner == (h - 2) * (l - 2)
-    assert inner + outer == (h + 2 * depth - 2) * (l + 2 * depth - 2)
+    assert inner == (h - 2) * (w - 2)
+    assert inner + outer == (h + 2 * depth - 2) * (w + 2 * depth - 2)
     assert points_by_step(found, depth) == [inner + outer] * depth

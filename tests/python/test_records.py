@@ -15,7 +15,7 @@ from haloscope.report import records
 
 
 def spread(value: float) -> dict:
-    return {name: value for name in ("rank0", "min", "q1", "median", "q3", "mean", "max")}
+    return dict.fromkeys(("rank0", "min", "q1", "median", "q3", "mean", "max"), value)
 
 
 def measurement(name: str = "a", launch: str = "launch-1", seconds=(1.0, 1.1, 0.9), **request) -> dict:
@@ -107,7 +107,7 @@ def test_preparing_changes_nothing_in_a_sound_file_and_makes_missing_folders(tmp
 
 
 def test_no_space_left_is_said_with_a_remedy():
-    with pytest.raises(HaloscopeError, match="No space left.*--output"):
+    with pytest.raises(HaloscopeError, match=r"No space left.*--output"):
         records.append(Path("/dev/full"), [measurement()])
     with pytest.raises(HaloscopeError, match="No space left"):
         records.try_to_write(Path("/dev/full"))
@@ -123,7 +123,7 @@ def test_trying_to_write_leaves_a_file_as_readable_as_before(tmp_path):
 
 def test_an_output_that_cannot_be_written_is_said_before_measuring(tmp_path):
     (tmp_path / "file").write_text("")
-    with pytest.raises(HaloscopeError, match="cannot write records.*--output"):
+    with pytest.raises(HaloscopeError, match=r"cannot write records.*--output"):
         records.prepare(tmp_path / "file" / "r.jsonl")
     with pytest.raises(HaloscopeError, match="cannot write records"):
         records.prepare(tmp_path)

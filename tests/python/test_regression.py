@@ -24,7 +24,7 @@ def test_exact_data_give_the_coefficients_back(latency, per_byte):
     features = latency_and_bytes(BYTES)
     made = regression.fit(features, latency + per_byte * BYTES)
     assert np.allclose(made.predict(features), latency + per_byte * BYTES, rtol=1e-9)
-    if 1e-8 < latency / (per_byte * BYTES[-1]) and latency / (per_byte * BYTES[0]) < 1e8:
+    if latency / (per_byte * BYTES[-1]) > 1e-8 and latency / (per_byte * BYTES[0]) < 1e8:
         assert made.coefficients["message"].value == pytest.approx(latency, rel=1e-5)
         assert made.coefficients["byte"].value == pytest.approx(per_byte, rel=1e-5)
 

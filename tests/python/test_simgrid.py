@@ -49,7 +49,7 @@ def test_a_platform_has_as_many_hosts_as_asked(kind, hosts, tmp_path):
 
 @pytest.mark.parametrize(("kind", "hosts"), [("torus", 100), ("fat-tree", 1), ("hypercube", 64)])
 def test_a_platform_that_cannot_be_is_refused(kind, hosts):
-    with pytest.raises(errors.UsageProblem, match="possible|unknown"):
+    with pytest.raises(errors.UsageProblem, match=r"possible|unknown"):
         simgrid.Platform(kind, hosts)
 
 
@@ -137,7 +137,7 @@ def test_a_simulated_time_is_the_network_s_alone_and_always_the_same(place):
 )  # fmt: skip
 def test_what_smpi_lacks_is_refused_with_the_reason(place, strategy):
     chosen = requests("laplace2d", (32, 32), 8, [strategy])
-    with pytest.raises(errors.NotAvailable, match="SMPI|simulated|lacks"):
+    with pytest.raises(errors.NotAvailable, match=r"SMPI|simulated|lacks"):
         simgrid.run(simgrid.Platform("torus", 8), place, [checked(r, 0) for r in chosen])
 
 

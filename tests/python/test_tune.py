@@ -267,7 +267,7 @@ def test_the_default_of_any_choice_is_the_plain_exchange_of_the_same_problem():
     assert model.default_of(Request(pipeline)) is None
 
 
-def test_all_candidates_are_measured_once_when_asked(tmp_path):
+def test_all_candidates_are_measured_once_when_asked():
     machine = Machine([3e-4, 1e-4, 2e-4], failing={2})
     ranking, seconds = model.exhaustively([model.Entrant(r) for r in candidates(3)], machine)
     assert [r.choice.depth for r in ranking] == [2, 1] and len(machine.asked) == 3

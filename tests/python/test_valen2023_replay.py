@@ -94,7 +94,7 @@ def test_anomalies_are_the_7_and_12_cells_of_the_digest():
     assert (worst[0].machine, worst[0].side, worst[0].depth, round(worst[1], 1)) == ("V100", 35000, 64, 9.5)
 
 
-def measured_row(program: str, depth: int, step: float, message: float, inner: float = 0.0) -> tables.Row:
+def measured_row(depth: int, step: float, message: float, inner: float = 0.0) -> tables.Row:
     from test_records import measurement, spread
 
     record = measurement(seconds=[10 * step], depth=depth, steps=10, cells=[8, 8], process_grid=[2, 1])
@@ -105,12 +105,12 @@ def measured_row(program: str, depth: int, step: float, message: float, inner: f
 @pytest.mark.ids("V18", "V19", "V22")
 def test_coverage_best_depths_and_anomalies_work_on_measured_records():
     rows = {
-        (8, "ordered phased", 1): measured_row("ordered phased", 1, 0.10, 0.019),
-        (8, "ordered overlapped", 1): measured_row("ordered overlapped", 1, 0.09, 0.019, inner=0.05),
-        (8, "ordered phased", 2): measured_row("ordered phased", 2, 0.08, 0.009),
-        (8, "ordered overlapped", 2): measured_row("ordered overlapped", 2, 0.081, 0.009, inner=0.005),
-        (8, "direct phased", 1): measured_row("direct phased", 1, 0.07, 0.030),
-        (8, "direct phased", 2): measured_row("direct phased", 2, 0.12, 0.010),
+        (8, "ordered phased", 1): measured_row(1, 0.10, 0.019),
+        (8, "ordered overlapped", 1): measured_row(1, 0.09, 0.019, inner=0.05),
+        (8, "ordered phased", 2): measured_row(2, 0.08, 0.009),
+        (8, "ordered overlapped", 2): measured_row(2, 0.081, 0.009, inner=0.005),
+        (8, "direct phased", 1): measured_row(1, 0.07, 0.030),
+        (8, "direct phased", 2): measured_row(2, 0.12, 0.010),
     }
     cells = findings.measured_cells(rows)
     assert {c.local for c in cells} == {(8, 4)}
@@ -132,7 +132,7 @@ def test_a_measured_study_reports_coverage_best_of_all_and_anomalies():
     options = studies.Options(sizes=(8,), ranks=2, steps=10, depths=(1,))
     found = []
     for (_, program, depth), part in valen2023.points(options).items():
-        row = measured_row(program, depth, 0.1 if "phased" in program else 0.05, 0.01, inner=0.02)
+        row = measured_row(depth, 0.1 if "phased" in program else 0.05, 0.01, inner=0.02)
         found.append({**row.records[0], "id": part.requests[0].id})
     text = valen2023.report(found, options)
     assert "### Coverage, ordered, %" in text and "### Coverage, direct, %" in text and "### Anomalies" in text
@@ -321,7 +321,7 @@ def test_the_replay_command_prints_tables_and_bars(haloscope):
     assert "unpredictable at 16, 32, 64" in result.out and "unidentified" in result.out
 
 
-def test_a_missed_bar_is_told_and_makes_the_replay_fail(monkeypatch, haloscope):
+def test_a_missed_bar_is_told_and_makes_the_replay_fail(monkeypatch):
     monkeypatch.setattr(replay, "fitted", lambda machine, split: model.fit(replay.cells("V100"), 2))
     told = replay.replay()
     assert any(c.what.startswith("ordered phased, A100") for c in told.missed)

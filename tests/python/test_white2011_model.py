@@ -18,7 +18,7 @@ from haloscope.studies.white2011 import replay as white2011_replay
 PARTS = {"pack": 1.0, "mpi x": 2.0, "mpi y": 3.0, "mpi z": 5.0, "cpu x": 4.0, "cpu y": 1.0, "cpu z": 5.0, "cpu boundary": 2.0,
          "gpu interior": 20.0, "gpu faces": 3.0, "copy to gpu": 6.0, "copy from gpu": 7.0}  # fmt: skip
 seconds = st.floats(0, 1e3)
-some_parts = st.fixed_dictionaries({name: seconds for name in PARTS})
+some_parts = st.fixed_dictionaries(dict.fromkeys(PARTS, seconds))
 
 
 def test_parts_in_sequence_add_up_and_side_by_side_the_longest_counts():

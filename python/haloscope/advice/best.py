@@ -80,7 +80,8 @@ def best(
     process_grid: rule or "2x3", "" = the app's rule. depths: time steps per exchange to choose from, each >= 1.
     seconds_per_cell: of your own sweep, > 0: one cell and step on one thread while all ranks work; it replaces the
     profile's kernel. fused: whether your program can do the several sweeps of a deep exchange block by block in the cache
-    (substeps blocked), as fast as the app does. halo: ghost layers that the fields have room for, None = any. shared_memory: whether fields may lie in memory that the ranks of a node share. samples: draws of the
+    (substeps blocked), as fast as the app does. halo: ghost layers that the fields have room for, None = any.
+    shared_memory: whether fields may lie in memory that the ranks of a node share. samples: draws of the
     profile's parameters. here: "cpu" and "mpi_library" of the program that asks; where the profile has others, a note.
     Raises UsageProblem for a request or profile that cannot be right, NotAvailable when the profile lacks what all choices
     need. Cost: a prediction of every legal choice: some seconds, for thousands of ranks some tens.

@@ -151,8 +151,8 @@ class Race:
 
     once: measures a request in a launch of a given name and returns its record, whose `tuning.wall_s` counts as spent.
     budget_s: seconds for all rungs, None: SHARE of what it would take to measure every candidate as long as the last rung
-    does, at most MOST_S. noise: least relative difference that counts; what the machine shows more than that is added from launches of the
-    same request at both ends of a rung.
+    does, at most MOST_S. noise: least relative difference that counts; what the machine shows more than that is
+    added from launches of the same request at both ends of a rung.
     """
 
     entrants: Sequence[Entrant]

@@ -205,7 +205,8 @@ def fit_terms(
 ) -> Terms:
     """Fit seconds = base + sum of coefficient x feature; coefficients may be negative unless they must be `positive`.
 
-    Errors are relative to the geometric mean of base and seconds, so that half and twice the base weigh alike. Rows are equally long lists; launches: of each row. Features that are constant multiples of an earlier one or 0
+    Errors are relative to the geometric mean of base and seconds, so that half and twice the base weigh alike. Rows are
+    equally long lists; launches: of each row. Features that are constant multiples of an earlier one or 0
     everywhere, and those whose interval reaches 0, are dropped, the least sure first.
     """
     base, seconds, launches = np.asarray(base), np.asarray(seconds), np.asarray(launches)

@@ -64,7 +64,8 @@ _BLOCKS = (
     *(("laplace3d", side, "2x1x1") for side in (16, 32, 64)),
 )
 QUICK = Effort(0.0005, 0.00025, 0.002, 0, 3, 3, _message_sizes(1), (16, 32, 64, 128, 256, 512, 1024, 2048),
-               (8, 12, 16, 24, 32, 48, 64, 96, 128), (2, 8), _PACKED, _BLOCKS[::2], (64, 512, 2048, 8192), (16, 64, 128, 256))  # fmt: skip
+               (8, 12, 16, 24, 32, 48, 64, 96, 128), (2, 8), _PACKED, _BLOCKS[::2], (64, 512, 2048, 8192),
+               (16, 64, 128, 256))  # fmt: skip
 FULL = Effort(
     0.002, 0.002, 0.003, 1, 5, 5, _message_sizes(2),
     (16, 24, 32, 48, 64, 96, 128, 192, 256, 384, 512, 768, 1024, 1448, 2048, 2896, 4096),
@@ -128,10 +129,9 @@ def points(section: str, ranks: int, cores: int, effort: Effort, device: str = "
     found = []
     for point in make[section](ranks, cores, effort):
         if isinstance(point, Point):
-            point = dataclasses.replace(point, **how)
-        elif isinstance(point, Choice):
-            point = Request(point, **whole)
-        found.append(point)
+            found.append(dataclasses.replace(point, **how))
+        else:
+            found.append(Request(point, **whole) if isinstance(point, Choice) else point)
     return found
 
 

@@ -216,7 +216,7 @@ def _shifted(box: dict, shift) -> dict:
 
 
 def _volume(box: dict) -> int:
-    sides = [h - l for l, h in zip(box["lo"], box["hi"], strict=True)]
+    sides = [hi - lo for lo, hi in zip(box["lo"], box["hi"], strict=True)]
     return sides[0] * sides[1] * sides[2]
 
 

@@ -150,7 +150,8 @@ def _report(found: list[dict], options: Mapping, output: Path) -> None:
 
     measured = [record for record in found if record["kind"] == "measurement"]
     if measured and (text := partdiff.own_report(measured[-1], options)):
-        return click.echo(text if options["find_precision"] else f"{text}\n\nrecords: {output}")
+        click.echo(text if options["find_precision"] else f"{text}\n\nrecords: {output}")
+        return
     table = tables.rows(found)
     if options["sparse"]:
         click.echo(tables.terse(table))

@@ -67,14 +67,14 @@ def command(app, profile, budget, confirm, exhaustive, timeout, seed, output, re
     rivals = [c for c in (model.default_of(winner), *(e.request for e in race.ranking[1:2] if e.launches)) if c]
     again = model.rerun(measurer.paired, [winner, *rivals], confirm, "confirm", length) if confirm else None
     chosen = model.decide(winner, rivals, again) if again else winner
-    parts = [_title(race, chosen, machine), _race(race, top)]
+    parts = [_title(chosen, machine), _race(race, top)]
     parts.append(_confirmed(chosen, [winner, *rivals], again) if again else "")
     parts.append(_spent(race, again))
     if exhaustive:
         parts.append(_exhaustive(race, chosen, measurer, max(confirm, 5)))
     parts += [
         _code(chosen),
-        _left_out(race, order, planned, machine),
+        _left_out(race, order, planned),
         *(f"Note: {text}." for text in measurer.complaints),
     ]
     click.echo("\n\n".join(filter(None, parts)) + f"\n\nrecords: {measurer.output}")
@@ -133,8 +133,9 @@ def _words(request) -> str:
     return words
 
 
-def _title(race, chosen, machine) -> str:
-    first = f"# Tuned: {chosen.choice.app}, {chosen.choice.shape} cells, {chosen.ranks} ranks\n\n**{_words(chosen)}** is the choice."
+def _title(chosen, machine) -> str:
+    case = f"{chosen.choice.app}, {chosen.choice.shape} cells, {chosen.ranks} ranks"
+    first = f"# Tuned: {case}\n\n**{_words(chosen)}** is the choice."
     if machine:
         return f"{first} Candidates were tried in the order that profile '{machine.name}' predicts."
     calibrate = importlib.util.find_spec("haloscope.commands.calibrate")
@@ -185,7 +186,8 @@ def _spent(race, again) -> str:
     spent, whole = race.spent_s + confirming, race.exhaustive_s
     return (
         f"Measured for {race.spent_s:.1f} s to choose and {confirming:.1f} s to confirm: {spent / whole:.0%} of the {whole:.0f} s "
-        f"that one launch of each of the {len(race.entrants)} candidates would take ({race.spent_s / whole:.0%} without confirming)."
+        f"that one launch of each of the {len(race.entrants)} candidates would take "
+        f"({race.spent_s / whole:.0%} without confirming)."
     )
 
 
@@ -211,7 +213,7 @@ def _code(chosen) -> str:
     return advise.code_for(chosen.choice)
 
 
-def _left_out(race, order, planned, machine) -> str:
+def _left_out(race, order, planned) -> str:
     """Say how many candidates are out for which reason: illegal, failed, without a price."""
     lines = [f"- {count} cannot be: {reason}" for reason, count in Counter(r for _, r in planned.refused).most_common()]
     failed = Counter(e.fate for e in race.entrants if e.fate.startswith("failed"))

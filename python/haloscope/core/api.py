@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from haloscope.core import capi, convert
 from haloscope.core.apps import Step, own_refusal
@@ -24,6 +25,9 @@ from haloscope.core.values import (
 )
 from haloscope.errors import UsageProblem
 
+if TYPE_CHECKING:  # importing NumPy takes long
+    import numpy as np
+
 PLAIN = ScheduleOptions()
 
 
@@ -38,7 +42,7 @@ class Layout:
         arguments = (len(cells), padded(cells), padded(periodic or [True] * len(cells), 0), padded(ranks))
         self._take(capi.handle("hs_layout_create", "hs_layout", *arguments))
 
-    def _take(self, handle) -> Layout:
+    def _take(self, handle: capi.CData) -> Layout:
         data = capi.filled("hs_layout_get", "hs_layout_data", handle)
         self._handle, self.dims, self.size = handle, data.dims, data.size
         self.cells = tuple(data.cells)[: data.dims]
@@ -58,11 +62,11 @@ class Layout:
 
     def neighbour(self, rank: int, offset: Sequence[int]) -> int:
         """Return the rank at `offset` (-1, 0, 1 per dimension); -1 beyond an edge; may be `rank` itself."""
-        return capi.filled("hs_layout_neighbour", "int32_t", self._handle, rank, padded(offset, 0))[0]
+        return int(capi.filled("hs_layout_neighbour", "int32_t", self._handle, rank, padded(offset, 0))[0])
 
     def owner(self, cell: Sequence[int]) -> int:
         """Return the rank that owns a global cell."""
-        return capi.filled("hs_layout_owner", "int32_t", self._handle, padded(cell, 0))[0]
+        return int(capi.filled("hs_layout_owner", "int32_t", self._handle, padded(cell, 0))[0])
 
 
 # ---- functions -------------------------------------------------------------------------------------------------------
@@ -104,8 +108,8 @@ def make_plan(layout: Layout, rank: int, spec: ExchangeSpec) -> Plan:
     return convert.plan(capi.handle("hs_plan_create", "hs_plan", layout._handle, rank, convert.spec_to_c(spec)), spec)
 
 
-def plan_classes(layout: Layout):
-    """Return, as a NumPy array, the class of each rank: ranks of one have the same plans but for rank numbers.
+def plan_classes(layout: Layout) -> np.ndarray:
+    """Return the class of each rank: ranks of one have the same plans but for rank numbers.
 
     Classes count from 0 in the order of their first ranks. Cost O(ranks).
     """
@@ -114,7 +118,7 @@ def plan_classes(layout: Layout):
     return classes
 
 
-def peers(layout: Layout, plan: Plan, ranks):
+def peers(layout: Layout, plan: Plan, ranks: Sequence[int] | np.ndarray) -> np.ndarray:
     """Return the peers of ranks of the plan's class, as an array: ranks x messages of the plan, in its order."""
     given, pointer = _int32(len(ranks))
     given[:] = ranks
@@ -123,14 +127,14 @@ def peers(layout: Layout, plan: Plan, ranks):
     return found.reshape(len(ranks), len(plan.messages))
 
 
-def choice_nodes(choice: Choice):
-    """Return, as a NumPy array, the node of each rank that a choice with `nodes` asks for; all 0 without it."""
+def choice_nodes(choice: Choice) -> np.ndarray:
+    """Return the node of each rank that a choice with `nodes` asks for; all 0 without it."""
     nodes, pointer = _int32(choice.ranks)
     capi.call("hs_choice_nodes", handle_of(choice), pointer)
     return nodes
 
 
-def _int32(count: int):
+def _int32(count: int) -> tuple[np.ndarray, capi.CData]:
     """Return a NumPy array of so many 0s, and a C pointer to it."""
     import numpy as np
 

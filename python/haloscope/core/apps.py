@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import functools
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 
 from haloscope.core import capi
 from haloscope.core import choice as choices
 from haloscope.core.choice import Choice, Value
-from haloscope.core.values import Quantity
+from haloscope.core.values import FromC, Quantity
 from haloscope.errors import UsageProblem, unknown_name
 
 
@@ -80,7 +80,7 @@ class Stage:
 
 
 @dataclass(frozen=True)
-class Step:
+class Step(FromC):
     """All quantities of an app and the stages of one time step. Made by `step_of` and `stencil_step`."""
 
     quantities: tuple[Quantity, ...]
@@ -115,7 +115,7 @@ class App:
     steps: Mapping[str, Step]
 
 
-def _accesses(found) -> tuple[Access, ...]:
+def _accesses(found: Iterable[dict]) -> tuple[Access, ...]:
     return tuple(Access(a["quantity"], a["layers"]) for a in found)
 
 
@@ -204,7 +204,7 @@ def stencil_step(dims: int, radius: int = 1, box_stencil: bool = False) -> Step:
     return _step(capi.handle("hs_step_create", "hs_step", dims, text))
 
 
-def _step(handle) -> Step:
+def _step(handle: capi.CData) -> Step:
     step = step_from_json(json.loads(capi.result_text("hs_step_json", handle)))
     object.__setattr__(step, "_handle", handle)  # no field: equal steps stay equal
     return step

@@ -51,7 +51,7 @@ _own_program: Path | None = None  # that brings apps of its own
 
 def use_rank_program(path: Path) -> None:
     """Have `rank_program` return a program that calls `haloscope::rank_main` with apps of its own."""
-    global _own_program
+    global _own_program  # noqa: PLW0603 (set once, before anything runs)
     _own_program = path
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import re
+from typing import Any
 
 import cffi
 
@@ -11,6 +12,8 @@ from haloscope.core import build
 from haloscope.errors import HaloscopeError, NotAvailable, UsageProblem
 
 _ERRORS = {2: UsageProblem, 3: NotAvailable}
+
+CData = Any  # a handle, struct, array or pointer: what cffi makes of the header has no types of its own
 
 
 def declarations(header: str) -> str:
@@ -30,13 +33,13 @@ def load() -> tuple:
         lib = ffi.dlopen(str(path))
     except OSError as error:
         raise NotAvailable(f"{path} cannot be loaded ({error}); build it again with 'make build'") from None
-    wanted, found = int(re.search(r"#define HS_ABI (\d+)", header)[1]), lib.hs_abi()
+    wanted, found = int(re.findall(r"#define HS_ABI (\d+)", header)[0]), lib.hs_abi()
     if wanted != found:
         raise NotAvailable(f"{path} has interface version {found}, {build.header()} {wanted}; build it again")
     return ffi, lib
 
 
-def call(function: str, *arguments) -> None:
+def call(function: str, *arguments: object) -> None:
     """Call a C function that returns a status; raise the error it reports."""
     lib = load()[1]
     status = getattr(lib, function)(*arguments)
@@ -44,12 +47,13 @@ def call(function: str, *arguments) -> None:
         raise _ERRORS.get(status, HaloscopeError)(text(lib.hs_last_error()))
 
 
-def text(pointer) -> str:
+def text(pointer: CData) -> str:
     """Return a C string as text."""
-    return load()[0].string(pointer).decode()
+    found: bytes = load()[0].string(pointer)
+    return found.decode()
 
 
-def result_text(function: str, *arguments) -> str:
+def result_text(function: str, *arguments: object) -> str:
     """Call a C function whose last argument is `const char** result`; return the result."""
     result = load()[0].new("const char**")
     call(function, *arguments, result)
@@ -61,7 +65,7 @@ def list_text(kind: str) -> str:
     return result_text("hs_list", kind.encode())
 
 
-def handle(function: str, kind: str, *arguments):
+def handle(function: str, kind: str, *arguments: object) -> CData:
     """Call `hs_..._create...`, whose last argument receives a handle; return it, freed when it is collected."""
     ffi, lib = load()
     result = ffi.new(f"{kind}**")
@@ -69,7 +73,7 @@ def handle(function: str, kind: str, *arguments):
     return ffi.gc(result[0], getattr(lib, f"{kind}_free"))
 
 
-def filled(function: str, struct: str, *arguments):
+def filled(function: str, struct: str, *arguments: object) -> CData:
     """Call a function whose last argument is a struct to fill; return the struct."""
     result = load()[0].new(f"{struct}*")
     call(function, *arguments, result)

@@ -6,6 +6,7 @@ import dataclasses
 import functools
 import json
 from dataclasses import dataclass
+from typing import Any, TypeVar
 
 from haloscope.core import capi
 from haloscope.core.choice import Choice
@@ -65,9 +66,13 @@ class Strategy:
     probes: tuple[str, ...]
 
 
-def _of(kind: type, found: dict):
+Kind = TypeVar("Kind", Transport, Schedule, Strategy)
+
+
+def _of(kind: type[Kind], found: dict) -> Kind:
     wanted = (f.name for f in dataclasses.fields(kind))
-    return kind(**{name: tuple(found[name]) if isinstance(found[name], list) else found[name] for name in wanted})
+    given: dict[str, Any] = {n: tuple(found[n]) if isinstance(found[n], list) else found[n] for n in wanted}
+    return kind(**given)
 
 
 @functools.cache
@@ -138,4 +143,5 @@ def messages_on_device(choice: Choice) -> bool:
 
 def shared_sweep_cells() -> int:
     """Return the cells from which on a sweep is shared by a team of threads."""
-    return capi.load()[1].HS_SHARED_SWEEP_CELLS
+    cells: int = capi.load()[1].HS_SHARED_SWEEP_CELLS
+    return cells

@@ -100,7 +100,7 @@ _DEFAULTS: dict[str, Any] = {f.name: f.default for f in dataclasses.fields(Choic
 _PAIRS = ("stage_strategies", "set")
 
 
-def _frozen(value):
+def _frozen(value: Any) -> Any:
     if isinstance(value, Mapping):
         return tuple((name, _frozen(v)) for name, v in value.items())
     return tuple(value) if isinstance(value, list) else value
@@ -113,7 +113,7 @@ def fields() -> tuple[Field, ...]:
 
 
 @functools.lru_cache(maxsize=4096)
-def handle_of(choice: Choice):
+def handle_of(choice: Choice) -> capi.CData:
     """Return a choice as the C library holds it. Raises UsageProblem for an unknown name or a value that cannot be."""
     return capi.handle("hs_choice_create", "hs_choice", json.dumps(choice.to_json()).encode())
 

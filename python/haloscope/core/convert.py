@@ -29,7 +29,8 @@ from haloscope.errors import UsageProblem
 _OPTIONS = {f.name: "" for f in dataclasses.fields(ScheduleOptions)}
 _OPTIONS |= {"substeps": "HS_SUBSTEPS_", "sharing": "HS_SHARING_", "series": "HS_SERIES_"}
 _FLAGS = {f.name for f in dataclasses.fields(ScheduleOptions) if f.type == "bool"}
-_owners = weakref.WeakKeyDictionary()  # C struct -> what its pointers point into
+# C struct -> what its pointers point into
+_owners: weakref.WeakKeyDictionary[capi.CData, tuple] = weakref.WeakKeyDictionary()
 
 
 def padded(values: Sequence[int], fill: int = 1) -> list[int]:
@@ -42,7 +43,7 @@ def padded(values: Sequence[int], fill: int = 1) -> list[int]:
 # ---- to C ------------------------------------------------------------------------------------------------------------
 
 
-def spec_to_c(spec: ExchangeSpec):
+def spec_to_c(spec: ExchangeSpec) -> capi.CData:
     """Return an hs_spec; its quantities live as long as the result."""
     ffi, lib = capi.load()
     c = ffi.new("hs_spec*")
@@ -65,7 +66,7 @@ def spec_to_c(spec: ExchangeSpec):
     return c
 
 
-def options_to_c(options: ScheduleOptions):
+def options_to_c(options: ScheduleOptions) -> capi.CData:
     """Return an hs_schedule_options."""
     ffi, lib = capi.load()
     c = ffi.new("hs_schedule_options*")
@@ -91,7 +92,7 @@ def _copy_to_c(copy: Copy) -> tuple:
     return (_box_to_c(copy.to), copy.shift, copy.quantity, copy.round)
 
 
-def program_to_c(program: Program):
+def program_to_c(program: Program) -> capi.CData:
     """Return a handle to a copy of the program in C."""
     ffi, _ = capi.load()
     afters = _starts([op.after for op in program.ops])
@@ -126,17 +127,17 @@ def program_to_c(program: Program):
 # ---- from C ----------------------------------------------------------------------------------------------------------
 
 
-def box(c) -> Box:
+def box(c: capi.CData) -> Box:
     """Return an hs_box as a Box."""
     return Box(tuple(c.lo), tuple(c.hi))
 
 
-def copy(c) -> Copy:
+def copy(c: capi.CData) -> Copy:
     """Return an hs_copy as a Copy."""
     return Copy(c.quantity, c.round, box(c.to), tuple(c.shift))
 
 
-def spec(c) -> ExchangeSpec:
+def spec(c: capi.CData) -> ExchangeSpec:
     """Return an hs_spec as an ExchangeSpec."""
     types, centrings = capi.enumeration("HS_TYPE_"), capi.enumeration("HS_CENTRING_")
     quantities = tuple(
@@ -150,7 +151,7 @@ def spec(c) -> ExchangeSpec:
     return ExchangeSpec(quantities, low, high, pattern, bool(c.corners), bool(c.merge_peers), merge, order, widths)
 
 
-def plan(handle, exchange: ExchangeSpec) -> Plan:
+def plan(handle: capi.CData, exchange: ExchangeSpec) -> Plan:
     """Return the plan behind a handle, which the result keeps."""
     ffi, _ = capi.load()
     c = capi.filled("hs_plan_get", "hs_plan_data", handle)
@@ -166,8 +167,8 @@ def plan(handle, exchange: ExchangeSpec) -> Plan:
         dims=c.dims,
         rounds=c.rounds,
         cells=tuple(c.cells),
-        has_neighbour=tuple(tuple(map(bool, sides)) for sides in c.has_neighbour),
-        own_neighbour=tuple(map(bool, c.own_neighbour)),
+        has_neighbour=tuple((bool(low), bool(high)) for low, high in c.has_neighbour),
+        own_neighbour=(bool(c.own_neighbour[0]), bool(c.own_neighbour[1]), bool(c.own_neighbour[2])),
         spec=exchange,
         messages=tuple(
             Message(bool(m.out), m.peer, m.tag, m.round, m.bytes,
@@ -182,12 +183,12 @@ def plan(handle, exchange: ExchangeSpec) -> Plan:
     return result
 
 
-def totals(c) -> Totals:
+def totals(c: capi.CData) -> Totals:
     """Return an hs_totals as Totals."""
     return Totals(**{name: getattr(c, name) for name in Totals.__dataclass_fields__})
 
 
-def options(c) -> ScheduleOptions:
+def options(c: capi.CData) -> ScheduleOptions:
     """Return an hs_schedule_options as ScheduleOptions."""
     given = {
         name: capi.enumeration(prefix)[getattr(c, name)] if prefix else getattr(c, name)
@@ -196,12 +197,12 @@ def options(c) -> ScheduleOptions:
     return ScheduleOptions(**given | {name: bool(given[name]) for name in _FLAGS})
 
 
-def traffic(c) -> Traffic:
+def traffic(c: capi.CData) -> Traffic:
     """Return an hs_traffic as Traffic."""
     return Traffic(c.bytes, c.run_bytes, bool(c.in_place))
 
 
-def program(handle) -> Program:
+def program(handle: capi.CData) -> Program:
     """Return the program behind a handle."""
     c = capi.filled("hs_program_get", "hs_program_data", handle)
     kinds, lanes, parts = (capi.enumeration(prefix) for prefix in ("HS_OP_", "HS_LANE_", "HS_PART_"))

@@ -10,7 +10,15 @@ import itertools
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
+from haloscope.core.capi import CData
+
 Triple = tuple[int, int, int]
+
+
+class FromC:
+    """What the C library has made. Its handle is no field: equal values stay equal."""
+
+    _handle: CData
 
 
 @dataclass(frozen=True)
@@ -23,7 +31,8 @@ class Box:
     @functools.cached_property
     def shape(self) -> Triple:
         """Cells per dimension, 0 where it is empty."""
-        return tuple(max(0, h - l) for l, h in zip(self.lo, self.hi, strict=True))
+        x, y, z = (max(0, hi - lo) for lo, hi in zip(self.lo, self.hi, strict=True))
+        return x, y, z
 
     @functools.cached_property
     def volume(self) -> int:
@@ -32,16 +41,17 @@ class Box:
 
     def cells(self) -> Iterator[Triple]:
         """Yield every cell, x fastest. Cost O(volume)."""
-        ranges = [range(l, h) for l, h in zip(self.lo, self.hi, strict=True)]
+        ranges = [range(lo, hi) for lo, hi in zip(self.lo, self.hi, strict=True)]
         return ((x, y, z) for z, y, x in itertools.product(*reversed(ranges)))
 
     def shifted(self, by: Sequence[int]) -> Box:
         """Return the box moved by `by` cells."""
-        return Box(*(tuple(a + b for a, b in zip(side, by, strict=True)) for side in (self.lo, self.hi)))
+        x, y, z = by
+        return Box(*((side[0] + x, side[1] + y, side[2] + z) for side in (self.lo, self.hi)))
 
     def __str__(self) -> str:
         """`[0,4)x[0,4)x[2,3)`; dimensions that a grid lacks are [0,1)."""
-        return "x".join(f"[{l},{h})" for l, h in zip(self.lo, self.hi, strict=True))
+        return "x".join(f"[{lo},{hi})" for lo, hi in zip(self.lo, self.hi, strict=True))
 
 
 @dataclass(frozen=True)
@@ -59,7 +69,8 @@ class Quantity:
 class ExchangeSpec:
     """Everything that decides what one exchange moves; low and high are ghost layers per dimension.
 
-    widths: by quantity (low, high) where they differ, () = low and high for all. pattern: ordered, direct. merge: which quantities share a message: all, type, none. order: dimensions in the order
+    widths: by quantity (low, high) where they differ, () = low and high for all. pattern: ordered, direct.
+    merge: which quantities share a message: all, type, none. order: dimensions in the order
     of an ordered plan's rounds.
     """
 
@@ -105,7 +116,7 @@ class Copy:
 
 
 @dataclass(frozen=True)
-class Plan:
+class Plan(FromC):
     """What one rank sends, receives and copies in one exchange. Made by `make_plan`."""
 
     rank: int
@@ -235,7 +246,7 @@ class Ring:
 
 
 @dataclass(frozen=True)
-class Program:
+class Program(FromC):
     """When things happen in the steps between two exchanges. Sets hold message numbers of the plan.
 
     device: some operations run on a device. wraps: sweeps reach own-neighbour cells by wrapping around, not through halos.

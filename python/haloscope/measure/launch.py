@@ -283,10 +283,8 @@ class _Watched:
             rank.kill()
 
     def _signal_group(self, number: int):
-        try:
+        with contextlib.suppress(ProcessLookupError, PermissionError):
             os.killpg(self.process.pid, number)
-        except (ProcessLookupError, PermissionError):
-            pass
 
     def finish(self) -> int:
         """Collect the last output and make sure that nothing is left running. Returns mpiexec's exit code."""

@@ -6,10 +6,14 @@ import heapq
 import itertools
 import math
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from typing import Any
 
 from haloscope.errors import HaloscopeError
-from haloscope.model.tracks import HALO_STREAM, Track, lanes
+from haloscope.model.tracks import HALO_STREAM, Action, Flight, Lane, Track, lanes
+
+Done = int | tuple[str, int]  # an action of the body; handing it over, or the comm lane's part of a program
+Intervals = list[tuple[float, float, str]]  # begin, end, term
 
 
 class Stuck(HaloscopeError):
@@ -19,8 +23,8 @@ class Stuck(HaloscopeError):
 class Log:
     """When a track did what: intervals by term of each lane, lengths of received flights, ends of rounds."""
 
-    def __init__(self):
-        self.lanes: dict[str, list[tuple[float, float, str]]] = defaultdict(list)
+    def __init__(self) -> None:
+        self.lanes: dict[str, Intervals] = defaultdict(list)
         self.flights: list[tuple[float, float]] = []  # when received, how long it travelled
         self.ends: list[float] = []
 
@@ -28,9 +32,9 @@ class Log:
 class _Actor:
     """One lane of one track (both lanes, without a communication thread)."""
 
-    def __init__(self, track: int, steps, log: list):
+    def __init__(self, track: int, steps: Lane, log: Intervals):
         self.track, self.steps, self.log = track, steps, log
-        self.request = None  # what it is blocked on
+        self.request: tuple[str, Any] | None = None  # what it is blocked on
         self.since = 0.0
         self.version = 0  # of its next event; earlier ones are void
 
@@ -47,7 +51,8 @@ class Clock:
         self.taken: dict[tuple[int, int], int] = defaultdict(int)  # (track, in id) -> messages received
         self.completed: dict[tuple[int, int], int] = defaultdict(int)  # (track, out id) -> sends completed
         self.started: dict[tuple[int, int, int], float] = {}  # (track, in id, number) -> first call that saw it
-        self.delivered: dict[tuple[int, int], dict] = defaultdict(dict)  # source -> receiver -> times
+        # source -> receiver -> times
+        self.delivered: dict[tuple[int, int], dict[tuple[int, int], list[float]]] = defaultdict(dict)
         self.receivers: dict[tuple[int, int], set[tuple[int, int]]] = defaultdict(set)
         # Per track and incoming message: of every source its departures so far, its flight, and the source itself.
         self.routes = [
@@ -57,17 +62,17 @@ class Clock:
             }
             for track in tracks
         ]
-        self.blocked: dict[object, list[_Actor]] = defaultdict(list)
+        self.blocked: dict[tuple, list[tuple[_Actor, int]]] = defaultdict(list)  # with the version that is
         # Of tracks with several lanes: rounds in which an action, or handing one over, is done, and when it was last.
-        self.finished: list[dict] = [defaultdict(int) for _ in tracks]
-        self.done_at: list[dict] = [{} for _ in tracks]
+        self.finished: list[dict[Done, int]] = [defaultdict(int) for _ in tracks]
+        self.done_at: list[dict[Done, float]] = [{} for _ in tracks]
         self.joined: list[list[_Actor]] = [[] for _ in tracks]
         self.waiting: list[_Actor] = []  # at a barrier
         self.given: dict[tuple[int, int], int] = defaultdict(int)  # (track, reduction) -> how often it gave its numbers
         self.meetings: dict[tuple[int, int], list[float]] = defaultdict(list)  # (reduction, number) -> when tracks did
         self.lanes: list[dict[str, _Actor]] = [{} for _ in tracks]
         self.state = ["busy"] * len(tracks)  # of the lane beside sweeps: busy, idle, helping
-        self.sweeping: list[list | None] = [None] * len(tracks)  # [actor, seconds by state, part left, since]
+        self.sweeping: list[list[Any] | None] = [None] * len(tracks)  # [actor, seconds by state, part left, since]
         for number, track in enumerate(tracks):
             for m, sources in track.sources.items():
                 for source in sources:
@@ -77,7 +82,8 @@ class Clock:
                 self.lanes[number][name] = _Actor(number, steps, log.lanes[name])
                 self.at(0.0, self.lanes[number][name])
 
-    def at(self, time: float, actor: _Actor, answer=None) -> None:
+    def at(self, time: float, actor: _Actor, answer: object = None) -> None:
+        """Let an actor go on at a time, with the answer to what it asked."""
         heapq.heappush(self.events, (time, next(self.count), actor, actor.version, answer))
 
     def run(self) -> None:
@@ -90,7 +96,7 @@ class Clock:
             if actor.request is not None:  # woken: look again
                 self.serve(now, actor, *actor.request)
                 continue
-            if self.sweeping[actor.track] is not None and self.sweeping[actor.track][0] is actor:
+            if (sweep := self.sweeping[actor.track]) is not None and sweep[0] is actor:
                 self.end_sweep(now, actor)
             self.thread_state(now, actor, "busy")
             try:
@@ -102,43 +108,49 @@ class Clock:
         if any(actor.request is not None for both in self.lanes for actor in both.values()):
             raise Stuck("the ranks wait for each other for ever; this is a fault in the program, please report it")
 
-    def serve(self, now: float, actor: _Actor, kind: str, what) -> None:
+    def serve(self, now: float, actor: _Actor, kind: str, what: object) -> None:
         """Answer a request now, or leave the actor blocked on what it needs."""
         actor.request = None
         getattr(self, f"on_{kind}")(now, actor, what)
 
-    def block(self, actor: _Actor, request: tuple, key) -> None:
+    def block(self, actor: _Actor, request: tuple[str, object], key: tuple) -> None:
+        """Leave an actor blocked until what `key` says has happened; then its request is served again."""
         actor.request = request
         self.blocked[key].append((actor, actor.version))
 
-    def wake(self, now: float, key) -> None:
+    def wake(self, now: float, key: tuple) -> None:
+        """Let all go on that are blocked on `key`."""
         for actor, version in self.blocked.pop(key, ()):
             if version == actor.version:  # else it has gone on meanwhile
                 self.at(now, actor)
 
     # -- requests
 
-    def on_work(self, now, actor, parts):
+    def on_work(self, now: float, actor: _Actor, parts: Iterable[tuple[str, float]]) -> None:
+        """Be busy for (term, seconds), one after another."""
         for term, seconds in parts:
             if seconds > 0:
                 actor.log.append((now, now + seconds, term))
                 now += seconds
         self.at(now, actor)
 
-    def on_send(self, now, actor, action):
+    def on_send(self, now: float, actor: _Actor, action: Action) -> None:
+        """Let messages leave."""
         for m in action.messages:
             self.sent[actor.track, m].append(now)
             self.wake(now, ("sent", actor.track, m))
         self.at(now, actor)
 
-    def on_wait(self, now, actor, action):
+    def on_wait(self, now: float, actor: _Actor, action: Action) -> None:
+        """Until the messages of an operation have arrived from every source."""
         track, routes, taken = actor.track, self.routes[actor.track], self.taken
         for m in action.messages:
             number = taken[track, m]
             for departures, _, source in routes[m]:
                 if len(departures) <= number:
                     self.thread_state(now, actor, "idle")
-                    return self.block(actor, ("wait", action), ("sent", *source))
+                    self.block(actor, ("wait", action), ("sent", *source))
+                    return
         arrival = late = actor.since
         longest = 0.0
         for m in action.messages:
@@ -155,7 +167,7 @@ class Clock:
         self.logs[track].flights.append((max(now, arrival), longest))
         self.spend(now, actor, [(actor.since, late, "wait"), (late, arrival, "message")], arrival)
 
-    def on_complete(self, now, actor, action):
+    def on_complete(self, now: float, actor: _Actor, action: Action) -> None:
         """Until messages that advance only inside calls have been fetched; others were copied away when sent."""
         track, end = actor.track, actor.since
         needed = [m for m in action.messages if not self.tracks[track].flights[m].by_itself]
@@ -165,26 +177,30 @@ class Clock:
                 times = self.delivered[track, m].get(receiver, ())
                 if len(times) <= number:
                     self.thread_state(now, actor, "idle")
-                    return self.block(actor, ("complete", action), ("delivered", track, m))
+                    self.block(actor, ("complete", action), ("delivered", track, m))
+                    return
                 end = max(end, times[number])
         for m in needed:
             self.completed[track, m] += 1
         self.spend(now, actor, [(actor.since, end, "message")], end)
 
-    def spend(self, now, actor, intervals, end):
+    def spend(self, now: float, actor: _Actor, intervals: Intervals, end: float) -> None:
+        """Go on at `end`; the time until then is put down as the intervals say."""
         if end > actor.since:
             self.thread_state(now, actor, "idle")
         actor.log += [interval for interval in intervals if interval[1] > interval[0]]
         self.at(max(now, end), actor)
 
-    def on_test(self, now, actor, action):
+    def on_test(self, now: float, actor: _Actor, action: Action) -> None:
         """Whether an operation can run without waiting; messages that need calls get one."""
         if action.kind == "complete":
-            return self.at(now, actor, self.fetched(now, actor.track, action.messages))
+            self.at(now, actor, self.fetched(now, actor.track, action.messages))
+            return
         here = [self.here(actor.track, m, now) for m in action.messages]  # asks for every one: that is the call
         self.at(now, actor, all(here))
 
-    def on_barrier(self, now, actor, action):
+    def on_barrier(self, now: float, actor: _Actor, action: Action) -> None:
+        """Until every track is here."""
         self.waiting.append(actor)
         if len(self.waiting) < len(self.tracks):
             return
@@ -193,7 +209,8 @@ class Clock:
             self.at(now, met)
         self.waiting = []
 
-    def on_reduce(self, now, actor, action):
+    def on_reduce(self, now: float, actor: _Actor, action: Action) -> None:
+        """Give numbers to a reduction."""
         number = self.given[actor.track, action.reduction]
         self.given[actor.track, action.reduction] += 1
         meeting = self.meetings[action.reduction, number]
@@ -202,37 +219,44 @@ class Clock:
             self.wake(now, ("reduced", action.reduction, number))
         self.at(now, actor)
 
-    def on_reduced(self, now, actor, action):
+    def on_reduced(self, now: float, actor: _Actor, action: Action) -> None:
         """Until the numbers that the track gave last have come together; at once when it has given none."""
         number = self.given[actor.track, action.reduction] - 1
         if number < 0:
-            return self.at(now, actor)
+            self.at(now, actor)
+            return
         meeting = self.meetings[action.reduction, number]
         if len(meeting) < len(self.tracks):
-            return self.block(actor, ("reduced", action), ("reduced", action.reduction, number))
+            self.block(actor, ("reduced", action), ("reduced", action.reduction, number))
+            return
         late = max(actor.since, meeting[-1])
         end = max(actor.since, meeting[-1] + action.collective_s)
         self.spend(now, actor, [(actor.since, late, "wait"), (late, end, "reduction")], end)
 
-    def on_round(self, now, actor, _):
+    def on_round(self, now: float, actor: _Actor, _: None) -> None:
+        """Put down that a round has ended."""
         self.logs[actor.track].ends.append(now)
         self.at(now, actor)
 
-    def on_after(self, now, actor, request):
+    def on_after(self, now: float, actor: _Actor, request: tuple[int, Iterable[Done]]) -> None:
+        """Until some actions of the track's other lanes are done in this round."""
         number, needed = request
         missing = [i for i in needed if self.finished[actor.track][i] <= number]
         if missing:
             self.thread_state(now, actor, "idle")
-            return self.block(actor, ("after", request), ("done", actor.track, missing[0]))
+            self.block(actor, ("after", request), ("done", actor.track, missing[0]))
+            return
         self.at(now, actor)
 
-    def on_done(self, now, actor, i):
+    def on_done(self, now: float, actor: _Actor, i: Done) -> None:
+        """Tell the other lanes that an action is done."""
         self.finished[actor.track][i] += 1
         self.done_at[actor.track][i] = now
         self.wake(now, ("done", actor.track, i))
         self.at(now, actor)
 
-    def on_join(self, now, actor, _):
+    def on_join(self, now: float, actor: _Actor, _: None) -> None:
+        """Until the other lane is here too; meanwhile a communication thread helps."""
         self.thread_state(now, actor, "helping")
         self.joined[actor.track].append(actor)
         if len(self.joined[actor.track]) == 2:
@@ -242,11 +266,12 @@ class Clock:
 
     # -- the host beside a device
 
-    def on_copying(self, now, actor, parts):
+    def on_copying(self, now: float, actor: _Actor, parts: Iterable[tuple[str, float]]) -> None:
+        """Be busy with copies of a device, which leave its kernels alone."""
         self.thread_state(now, actor, "idle")
         self.on_work(now, actor, parts)
 
-    def on_choose(self, now, actor, request):
+    def on_choose(self, now: float, actor: _Actor, request: tuple[int, Sequence[tuple[int, Action]]]) -> None:
         """The first of some operations that can go on; else the host looks again when it knows that one may."""
         number, options = request
         soonest, actor.version = math.inf, actor.version + 1
@@ -254,7 +279,8 @@ class Clock:
             missing, when = self.ready(now, actor.track, number, action, len(options) > 1)
             if not missing and when <= now:
                 actor.request, actor.version = None, actor.version + 1
-                return self.at(now, actor, i)
+                self.at(now, actor, i)
+                return
             for key in missing:
                 self.block(actor, ("choose", request), key)
             soonest = min(soonest, math.inf if missing else when)
@@ -262,14 +288,14 @@ class Clock:
         if soonest < math.inf:
             self.at(soonest, actor)
 
-    def ready(self, now, track, number, action, ask: bool):
+    def ready(self, now: float, track: int, number: int, action: Action, ask: bool) -> tuple[list[tuple], float]:
         """What is to happen before the host can begin an operation, and from when on it can, as far as that is known.
 
         ask: messages must be there too; else the operation itself waits for them.
         """
         one, when = self.tracks[track], 0.0
         streams = [b for b in action.after if one.body[b].stream]
-        missing = [("done", track, b) for b in streams if self.finished[track][b] <= number]
+        missing: list[tuple] = [("done", track, b) for b in streams if self.finished[track][b] <= number]
         if not missing:
             when = max((self.done_at[track][b] + one.notice_s for b in streams), default=0.0)
         if ask and action.kind == "wait":
@@ -287,17 +313,19 @@ class Clock:
 
     # -- sweeps beside a communication thread, or beside the other stream of a device
 
-    def on_sweep(self, now, actor, seconds):
+    def on_sweep(self, now: float, actor: _Actor, seconds: Sequence[float]) -> None:
+        """Sweep, at a pace by what the lane beside does; seconds: for each of its states."""
         by_state = dict(zip(("busy", "idle", "helping"), seconds, strict=True))
         self.sweeping[actor.track] = [actor, by_state, 1.0, now]
         self.at(now + by_state[self.state[actor.track]], actor)
 
-    def end_sweep(self, now, actor):
+    def end_sweep(self, now: float, actor: _Actor) -> None:
+        """Put a sweep down that is through."""
         self.sweeping[actor.track] = None
         if now > actor.since:
             actor.log.append((actor.since, now, "compute"))
 
-    def thread_state(self, now, actor, state):
+    def thread_state(self, now: float, actor: _Actor, state: str) -> None:
         """The communication thread, or the other stream, changes what it does: a sweep beside it goes on at another pace."""
         track = actor.track
         beside = self.lanes[track].get("comm") or self.lanes[track].get(HALO_STREAM)
@@ -314,14 +342,14 @@ class Clock:
 
     # -- messages
 
-    def arrival(self, track, m, number, departed, flight, waits_from):
+    def arrival(self, track: int, m: int, number: int, departed: float, flight: Flight, waits_from: float) -> float:
         """When a message that has been sent is there, if its receiver does nothing but wait from `waits_from` on."""
         start = departed if flight.by_itself else max(departed, self.started.get((track, m, number), waits_from))
         if start >= waits_from:
             return start + flight.seconds
         return waits_from + max(flight.held, flight.seconds - self.tracks[track].efficiency * (waits_from - start))
 
-    def here(self, track, m, now):
+    def here(self, track: int, m: int, now: float) -> bool:
         """Whether a message has arrived by now but for what is held; the asking is a call in which it may start to advance."""
         number, there = self.taken[track, m], True
         for departures, flight, _ in self.routes[track][m]:
@@ -333,7 +361,7 @@ class Clock:
             there = there and self.tracks[track].efficiency * (now - start) >= left
         return there
 
-    def fetched(self, now, track, messages):
+    def fetched(self, now: float, track: int, messages: Iterable[int]) -> bool:
         """Whether every receiver has fetched those of these messages that advance only inside calls."""
         for m in messages:
             if self.tracks[track].flights[m].by_itself:

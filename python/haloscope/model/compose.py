@@ -12,7 +12,7 @@ import itertools
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from haloscope.model.clock import Clock, Log, Stuck
+from haloscope.model.clock import Clock, Intervals, Log, Stuck
 from haloscope.model.tracks import HALO_STREAM, SWEEP_STREAM, Action, Flight, Track
 
 __all__ = ["TERMS", "Action", "Flight", "Pace", "Stuck", "Track", "compose"]
@@ -46,19 +46,19 @@ def compose(tracks: Sequence[Track]) -> list[Pace]:
 
     Raises Stuck when tracks wait for each other for ever. Cost O(tracks x actions x rounds).
     """
-    paces = _carried_out(tracks, FEW_ROUNDS)
-    return paces if paces is not None else _carried_out(tracks, MANY_ROUNDS, settle=True)
-
-
-def _carried_out(tracks, rounds: int, settle: bool = False) -> list[Pace] | None:
-    """Carry out so many rounds; None when they have not settled and need not (`settle` false)."""
-    clock = Clock(tracks, rounds)
-    clock.run()
-    longest = [max(log.ends[r + 1] - log.ends[r] for log in clock.logs) for r in range(rounds // 2 - 1, rounds - 1)]
-    slowest = [min(log.ends[r + 1] - log.ends[r] for log in clock.logs) for r in range(rounds // 2 - 1, rounds - 1)]
-    if not settle and max(longest) - min(slowest) > IN_STEP * max(longest):
-        return None
+    for rounds in (FEW_ROUNDS, MANY_ROUNDS):
+        clock = Clock(tracks, rounds)
+        clock.run()
+        if _settled(clock.logs, rounds):
+            break
     return [_pace(log, rounds // 2) for log in clock.logs]
+
+
+def _settled(logs: Sequence[Log], rounds: int) -> bool:
+    """Whether all rounds of the second half take as long as each other."""
+    longest = [max(log.ends[r + 1] - log.ends[r] for log in logs) for r in range(rounds // 2 - 1, rounds - 1)]
+    slowest = [min(log.ends[r + 1] - log.ends[r] for log in logs) for r in range(rounds // 2 - 1, rounds - 1)]
+    return max(longest) - min(slowest) <= IN_STEP * max(longest)
 
 
 def _pace(log: Log, first: int) -> Pace:
@@ -74,11 +74,11 @@ def _pace(log: Log, first: int) -> Pace:
     return Pace(sum(terms.values()), terms, busy)
 
 
-def _within(intervals, begin: float, end: float) -> list[tuple[float, float, str]]:
+def _within(intervals: Intervals, begin: float, end: float) -> Intervals:
     return [(max(low, begin), min(high, end), term) for low, high, term in intervals if high > begin and low < end]
 
 
-def _critical(lanes, begin: float, end: float) -> Iterable[tuple[float, float, str]]:
+def _critical(lanes: Sequence[Intervals], begin: float, end: float) -> Iterable[tuple[float, float, str]]:
     """Yield what the first lane did, and in its gaps what the next one did: that is what it waited for; "wait" in the rest."""
     if not lanes:
         if end > begin:

@@ -50,7 +50,7 @@ def batch_time(profile: Profile, where: str, one_way: Sequence[float], other_way
     return long + (duplex - 1) * short
 
 
-def _direction(law, shared: float, sizes: Sequence[float]) -> float:
+def _direction(law: Sequence[segments.Segment], shared: float, sizes: Sequence[float]) -> float:
     if not len(sizes):
         return 0.0
     times = segments.evaluate(law, np.asarray(sizes, float))
@@ -103,5 +103,5 @@ def allreduce_time(profile: Profile, ranks: int) -> float:
         raise NotAvailable(
             f"profile '{profile.name}' has no reductions/allreduce, which this needs; calibrate the machine"
         )
-    known = sorted((math.log2(r["ranks"]), r["time_s"]) for r in rows)
-    return 0.0 if ranks == 1 else float(np.interp(math.log2(ranks), *zip(*known, strict=True)))
+    counts, times = zip(*sorted((math.log2(r["ranks"]), r["time_s"]) for r in rows), strict=True)
+    return 0.0 if ranks == 1 else float(np.interp(math.log2(ranks), counts, times))

@@ -15,14 +15,15 @@ import numpy as np
 
 from haloscope import core
 from haloscope.errors import UsageProblem
-from haloscope.model import network, placement, price, ranks, sampling, surcharge
-from haloscope.model.compose import Action, Pace, Stuck, Track, compose
+from haloscope.model import network, placement, price, ranks, sampling, segments, surcharge
+from haloscope.model.compose import Action, Flight, Pace, Stuck, Track, compose
 from haloscope.model.profile import Profile
 
 SAMPLES = 100  # of the profile's parameters, for the interval
 # The phases of what `Prediction.exchange_s` predicts, with the statistic over ranks: it is predicted for the rank that sets the
 # pace, and that is the one that waits least for others.
 EXCHANGE_PHASES = {"pack": "mean", "send": "mean", "unpack": "mean", "copy": "mean", "wait": "min", "desync": "min"}
+Sources = Mapping[int, tuple[tuple[int, int], ...]]  # of incoming messages, as ranks.RankClass has them
 SLOWEST = 32  # classes of ranks that are carried out together with their peers; faster ones do not set the pace
 
 
@@ -30,7 +31,8 @@ SLOWEST = 32  # classes of ranks that are carried out together with their peers;
 class Prediction:
     """What a choice is expected to cost; times in seconds per time step.
 
-    interval: 90 % interval from those of the profile's parameters and its discrepancy, None where it has no intervals. terms: parts along the critical path of the slowest class of ranks, which add up to time_s. busy: the same terms
+    interval: 90 % interval from those of the profile's parameters and its discrepancy, None where it has no intervals.
+    terms: parts along the critical path of the slowest class of ranks, which add up to time_s. busy: the same terms
     hidden or not. worst_rank: the first rank of that class; worst_node: the one that sends most bytes to other nodes.
     messages, bytes, message_bytes: what the worst rank sends in the exchanges of all stages, in all and the least and
     largest. outside: costs asked for beyond what was calibrated.
@@ -139,7 +141,8 @@ class Case:
         The profile's, else: between nodes nothing, inside a node all but the latency, since cores copy the bytes.
         """
         if near in self.given_held[stage] or near == "network":
-            return self.given_held[stage].get(near, 0.0)
+            held: float = self.given_held[stage].get(near, 0.0)
+            return held
         return max(0.0, 1 - network.message_time(self.profile, near, 0) / flight) if flight > 0 else 0.0
 
     def slowest(self, found: list[ranks.RankClass], prices: price.Prices) -> list[ranks.RankClass]:
@@ -149,7 +152,7 @@ class Case:
         """
         if len(found) <= SLOWEST:
             return found
-        busy: dict = {}
+        busy: dict[tuple, float] = {}
 
         def alone(c: ranks.RankClass) -> float:
             key = (c.kind, c.ranks_on_socket, c.far)
@@ -177,7 +180,9 @@ class Case:
         }
         return dataclasses.replace(c, sources=sources)
 
-    def track(self, c: ranks.RankClass, prices: price.Prices, flights: Sequence[float] = (), sources=None) -> Track:
+    def track(
+        self, c: ranks.RankClass, prices: price.Prices, flights: Sequence[float] = (), sources: Sources | None = None
+    ) -> Track:
         """Return a class's priced programs. flights, sources: to use instead of its own."""
         kind, programs = self.kinds[c.kind], self.programs[c.kind]
         flights = prices.flight_times(c.near, flights or c.flights)
@@ -213,7 +218,15 @@ class Case:
         held = [self.held(stage, place, flight) for place, flight in zip(near, flights, strict=True)]
         return price.Where(c.ranks_on_socket, c.far[of_stage], flights, held, sharing)
 
-    def priced(self, kind: ranks.Kind, stage: int, program, copies, prices: price.Prices, where: price.Where):
+    def priced(
+        self,
+        kind: ranks.Kind,
+        stage: int,
+        program: core.Program,
+        copies: Sequence[core.Traffic],
+        prices: price.Prices,
+        where: price.Where,
+    ) -> tuple[Action, ...]:
         """Return the priced operations of a program of one stage; messages by their numbers among those of all stages."""
         of_stage = kind.messages_of(stage)
         found = price.actions(program, kind.plans[stage], prices.stages[stage], where, kind.traffic[of_stage], copies)
@@ -221,9 +234,9 @@ class Case:
             return found
         return tuple(dataclasses.replace(a, messages=tuple(m + of_stage.start for m in a.messages)) for a in found)
 
-    def flights(self, kind: ranks.Kind, prices: price.Prices, wheres: Sequence[price.Where]) -> dict:
+    def flights(self, kind: ranks.Kind, prices: price.Prices, wheres: Sequence[price.Where]) -> dict[int, Flight]:
         """Return how long each outgoing message of any stage travels."""
-        found = {}
+        found: dict[int, Flight] = {}
         for stage, where in enumerate(wheres):
             of_stage, plan = kind.messages_of(stage), kind.plans[stage]
             own = price.flights(plan, prices.stages[stage], where, kind.traffic[of_stage], self.eager)
@@ -237,7 +250,8 @@ class Case:
         if not self.choice.device:
             return np.ones(len(node), int)
         per_node = self.profile.section("device").get("per_node", 1)
-        return -(-np.bincount(node)[node] // per_node)
+        sharing: np.ndarray = -(-np.bincount(node)[node] // per_node)
+        return sharing
 
     def alone(self, c: ranks.RankClass, prices: price.Prices) -> float:
         """Return the seconds of a round if all ranks were like those of one class: peers then send when it does.
@@ -249,9 +263,7 @@ class Case:
         law = {name: prices.profile.network_class(name)["segments"] for name in set(c.near)}
         usual = {name: self.profile.network_class(name)["segments"] for name in set(c.near)}
         flights = [
-            flight
-            * price.segments.evaluate(law[near], m.bytes)
-            / max(price.segments.evaluate(usual[near], m.bytes), 1e-30)
+            flight * segments.evaluate(law[near], m.bytes) / max(segments.evaluate(usual[near], m.bytes), 1e-30)
             for flight, near, m in zip(c.flights, c.near, plan.messages, strict=True)
         ]
         track = self.track(c, prices, flights, mirrored(plan))
@@ -260,17 +272,27 @@ class Case:
         except Stuck:
             return _busy(track)
 
-    def report(self, found, classes: int, worst: int, pace: Pace, spread, prices: price.Prices) -> Prediction:
+    def report(
+        self,
+        found: Sequence[ranks.RankClass],
+        classes: int,
+        worst: int,
+        pace: Pace,
+        spread: tuple[float, float] | None,
+        prices: price.Prices,
+    ) -> Prediction:
         """Return the prediction of the slowest class."""
         sizes = [m.bytes for m in self.kinds[found[worst].kind].plan.sent()]
         node, node_bytes = _worst_node(self.kinds, self.place)
+        interval = None
+        if spread is not None:
+            low, high = self.widened(spread, pace)
+            interval = (pace.seconds / self.steps * low, pace.seconds / self.steps * high)
         return Prediction(
             choice=self.choice,
             profile=self.profile.name,
             time_s=pace.seconds / self.steps,
-            interval=None
-            if spread is None
-            else tuple(pace.seconds / self.steps * end for end in self.widened(spread, pace)),
+            interval=interval,
             terms={term: seconds / self.steps for term, seconds in pace.terms.items()},
             busy={term: seconds / self.steps for term, seconds in pace.busy.items()},
             worst_rank=found[worst].rank,
@@ -300,8 +322,8 @@ class Case:
             law = prices.profile.network_class(near)["segments"]
             for message in self.kinds[kind].plan.messages:
                 prices.range.check(f"message bytes ({near})", message.bytes, law[0].start, law[-1].end)
-        near = {name for c in found for name in c.near}
-        absent = sorted(near - set(prices.profile.section("network")["classes"])) if near else []
+        asked = {name for c in found for name in c.near}
+        absent = sorted(asked - set(prices.profile.section("network")["classes"])) if asked else []
         return prices.range.texts() + [
             f"messages of class {name}, which the profile lacks; the nearest class counts" for name in absent
         ]
@@ -341,7 +363,7 @@ def _programs(choice: core.Choice, kind: ranks.Kind, setting: Setting) -> _Progr
 
 def _program(
     choice: core.Choice, step: core.Step, stage: int, plan: core.Plan, options: core.ScheduleOptions, series: str
-):
+) -> tuple[int, core.Program, tuple[core.Traffic, ...]]:
     program = core.make_program(choice.schedule, step, plan, dataclasses.replace(options, series=series), stage)
     return stage, program, tuple(core.copy_traffic(program, plan, s) for s in range(len(program.copy_sets)))
 
@@ -362,9 +384,9 @@ def _shifted(actions: Sequence[Action], by: int) -> tuple[Action, ...]:
     )
 
 
-def mirrored(plan: core.Plan) -> dict[int, tuple[tuple[int, int], ...]]:
+def mirrored(plan: core.Plan) -> Sources:
     """Return sources as if every peer did what the rank does: each message is answered by one of the same round."""
-    found = {}
+    found: dict[int, tuple[tuple[int, int], ...]] = {}
     for m, message in enumerate(plan.messages):
         if not message.out:
             same = [o for o, sent in enumerate(plan.messages) if sent.out and sent.round == message.round]
@@ -376,7 +398,9 @@ def mirrored(plan: core.Plan) -> dict[int, tuple[tuple[int, int], ...]]:
 # ---- places ------------------------------------------------------------------------------------------------------------
 
 
-def placed(choice: core.Choice, profile: Profile, setting: Setting):
+def placed(
+    choice: core.Choice, profile: Profile, setting: Setting
+) -> tuple[placement.Placement, np.ndarray, list[str]]:
     """Return where the ranks run, their nodes as transports see them, and what a reader must know of that.
 
     A choice with more nodes than the profile's machine has is one that splits the ranks of real nodes as if each part were a

@@ -11,7 +11,7 @@ import functools
 import math
 import statistics
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from haloscope import core
@@ -72,7 +72,7 @@ def _expected_largest(count: int) -> float:
 class Range:
     """The amounts that costs were asked for beyond what a profile was calibrated for, by what was asked."""
 
-    def __init__(self):
+    def __init__(self) -> None:
         self.outside: dict[str, tuple[float, float, str]] = {}
 
     def check(self, what: str, amount: float, low: float, high: float) -> None:
@@ -100,11 +100,13 @@ class Prices:
     def __init__(self, profile: Profile, choice: core.Choice):
         self.profile, self.threads, self.range = profile, choice.threads, Range()
         self.dims = len(choice.cells)
-        self.device = choice.device and price_device.DevicePrices(profile, choice, kernel_of(choice), self.range.check)
+        self.device = (
+            price_device.DevicePrices(profile, choice, kernel_of(choice), self.range.check) if choice.device else None
+        )
         # Messages leave from buffers that a device has packed, by plain MPI.
         self.buffered = core.messages_on_device(choice)
         self.steps = Steps(**{k: v for k, v in profile.data.get("steps", {}).items() if k != "interval"})
-        self._copying: dict = {}
+        self._copying: dict[tuple, float] = {}
         self.stages = [StagePrices(self, choice, stage) for stage in range(len(core.step_of(choice).stages))]
 
     def flight_times(self, near: Sequence[str], flights: Sequence[float]) -> Sequence[float]:
@@ -155,7 +157,7 @@ class StagePrices:
         pipelined = core.find_schedule(choice.schedule).in_place
         self.meets, self.ranks = not pipelined, choice.ranks
         self.waits = [r.mode == "blocking" or choice.ranks == 1 for r in one.reductions]
-        self._sweeping: dict = {}
+        self._sweeping: dict[tuple, tuple[float, float]] = {}
 
     @functools.cached_property
     def collective_s(self) -> float:
@@ -283,8 +285,19 @@ def piece_counts(region: core.Box, plan: core.Plan, dims: int) -> tuple[int, flo
     return (x * y if dims == 3 else x), max(0.0, y * z - region.volume / plan.owned[0].shape[0])
 
 
+Parts = Sequence[tuple[str, float]]  # term, seconds
+
+
 class _Pricing:
-    def __init__(self, program, plan, prices, where, traffic, copies):
+    def __init__(
+        self,
+        program: core.Program,
+        plan: core.Plan,
+        prices: StagePrices,
+        where: Where,
+        traffic: Sequence[core.Traffic],
+        copies: Sequence[core.Traffic],
+    ):
         self.program, self.plan, self.prices, self.where = program, plan, prices, where
         self.common = common = prices.common
         self.copies, self.traffic, self.slot_bytes = copies, traffic, slot_bytes(plan)
@@ -302,13 +315,21 @@ class _Pricing:
         peers = {m.peer for m in plan.messages if m.out}
         self.far = self.slot_bytes >= common.profile.cache_limit
         self.waiting = 0.0 if program.device else cost.waiting(len(peers), self.far) / max(1, waits)
-        self.streams = common.device and price_device.StreamActions(
-            program, common.device, where.ranks_on_device, traffic, copies
+        self._streams = (
+            price_device.StreamActions(program, common.device, where.ranks_on_device, traffic, copies)
+            if common.device
+            else None
         )
         self.messages = [
             prices.message(t, f, far, self.packers, self.slot_bytes)
             for t, f, far in zip(traffic, where.flights, where.far, strict=True)
         ]
+
+    @property
+    def streams(self) -> price_device.StreamActions:
+        """The device's part; only programs of a choice with a device ask for it."""
+        assert self._streams is not None
+        return self._streams
 
     def action(self, op: core.Op) -> Action:
         if price_device.on_stream(op):
@@ -323,28 +344,28 @@ class _Pricing:
         seconds = self.sweeping(self.program.sweeps[op.target], op) if op.kind == "sweep" else (0.0, 0.0, 0.0)
         return Action(kind, op.lane == "comm", op.after, parts, messages, seconds)
 
-    def nothing(self, op, messages):
+    def nothing(self, op: core.Op, messages: Sequence[int]) -> Parts:
         return ()
 
     barrier = complete = sweep = reduce = reduced = nothing
 
-    def reduction(self, op, parts) -> Action:
+    def reduction(self, op: core.Op, parts: tuple[tuple[str, float], ...]) -> Action:
         """Giving numbers to a reduction, or waiting for them."""
         number, prices = op.target, self.prices
         return Action(op.kind, False, op.after, parts, reduction=prices.first_reduction + number,
                       collective_s=prices.collective_s, waits=prices.waits[number])  # fmt: skip
 
-    def progress(self, op, messages):
+    def progress(self, op: core.Op, messages: Sequence[int]) -> Parts:
         return [("synchronisation", self.common.profile.data.get("overlap", {}).get("call_s", 0.0))]
 
-    def post(self, op, messages):
+    def post(self, op: core.Op, messages: Sequence[int]) -> Parts:
         share = len(messages) / self.incoming if self.incoming else 1.0
         return [("synchronisation", share * sum(s.per_exchange_s for s in self.used(range(len(self.messages)))))]
 
-    def copy(self, op, messages):
+    def copy(self, op: core.Op, messages: Sequence[int]) -> Parts:
         return [("copy", self.common.copying(self.copies[op.target], self.packers, self.slot_bytes, "copy"))]
 
-    def ring(self, op, messages):
+    def ring(self, op: core.Op, messages: Sequence[int]) -> Parts:
         """The host's part in giving cells to a device's block, or in taking them."""
         size, run_bytes = self.streams.ring(op.target)
         traffic = core.Traffic(round(size), max(1, round(run_bytes)), False)
@@ -352,26 +373,26 @@ class _Pricing:
 
     gather = scatter = ring
 
-    def pack(self, op, messages):
+    def pack(self, op: core.Op, messages: Sequence[int]) -> Parts:
         return [("pack", sum(self.messages[m].pack for m in messages))]
 
-    def send(self, op, messages):
+    def send(self, op: core.Op, messages: Sequence[int]) -> Parts:
         return [
             ("synchronisation", sum(self.messages[m].synchronisation for m in messages)),
             ("copy", sum(self.messages[m].copy for m in messages)),
         ]
 
-    def wait(self, op, messages):
+    def wait(self, op: core.Op, messages: Sequence[int]) -> Parts:
         waiting = self.waiting * self.uneven_s if self.waiting else 0.0
         return [("synchronisation", sum(s.per_round_s for s in self.used(messages))), ("wait", waiting)]
 
-    def unpack(self, op, messages):
+    def unpack(self, op: core.Op, messages: Sequence[int]) -> Parts:
         # What another core wrote into a block beyond the cache has left that core's cache too, once it is read.
         near = () if self.far else messages
         reading = sum(self.prices.surcharges[bool(self.where.far[m])].of_reading(self.traffic[m]) for m in near)
         return [("unpack", sum(self.messages[m].unpack for m in messages)), ("compute", reading)]
 
-    def used(self, messages) -> list[Surcharge]:
+    def used(self, messages: Iterable[int]) -> list[Surcharge]:
         """Descriptions of the transports that move some of these messages; without messages, of the one inside nodes."""
         near, between = self.prices.surcharges
         far = {bool(self.where.far[m]) for m in messages}

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from haloscope import core
 from haloscope.errors import NotAvailable
@@ -22,6 +22,8 @@ PINNED, PAGEABLE = "pinned", "pageable"
 ELEMENT_BYTES = {"f64": 8, "f32": 4}
 MOST_CONFLICT = 0.98  # a sweep that stands still while the other stream works would never end
 
+Laws = Mapping[int, Sequence[segments.Segment]]  # costs by the ranks that share the device
+
 
 def touched(size: float, run_bytes: float) -> float:
     """Return the bytes of all sectors that `size` bytes in stretches of `run_bytes` lie in, each stretch from a sector's begin."""
@@ -34,7 +36,9 @@ class DevicePrices:
     Raises NotAvailable when the profile has no device, one of another back end, or not the cost of this kernel or transport.
     """
 
-    def __init__(self, profile: Profile, choice: core.Choice, kernel: str, note):
+    def __init__(
+        self, profile: Profile, choice: core.Choice, kernel: str, note: Callable[[str, float, float, float], None]
+    ):
         self.data, self.name, self.note = profile.section("device"), profile.name, note
         if self.data["backend"] != choice.device:
             raise NotAvailable(
@@ -64,7 +68,8 @@ class DevicePrices:
                 f"profile '{self.name}' has no cost of {'several steps at once of ' * (section == 'fused')}kernel '{kernel}' "
                 f"on {self.data['name']}; calibrate with --device {self.data['backend']}"
             )
-        return self.data[section][kernel]
+        found: Mapping = self.data[section][kernel]
+        return found
 
     def sweep(self, region: core.Box, levels: int, sharing: float) -> float:
         """Return the seconds of one launch that sweeps a region `levels` times."""
@@ -92,14 +97,14 @@ class DevicePrices:
         """Return the seconds of one copy to the host (`d2h`) or from it (`h2d`)."""
         return self._at(self.copies[way], sharing, size, f"bytes to copy ({way})") if size else 0.0
 
-    def _at(self, table, sharing: float, amount: float, what: str) -> float:
+    def _at(self, table: Laws, sharing: float, amount: float, what: str) -> float:
         self.note("ranks of a device", sharing, min(table), max(table) + 1)
         law = _nearest(table, sharing)
         self.note(what, amount, law[0].start, law[-1].end)
         return max(0.0, segments.evaluate_at(table, sharing, amount))
 
 
-def _nearest(table: Mapping, count: float):
+def _nearest(table: Laws, count: float) -> Sequence[segments.Segment]:
     return table[min(table, key=lambda known: abs(known - count))]
 
 
@@ -124,7 +129,7 @@ class StreamActions:
         term = {"gather": "pack", "scatter": "unpack", "transfer": self._way(op)}.get(op.kind, op.kind)
         return Action("work", parts=((term, seconds),), copying=op.kind in ("d2h", "h2d", "transfer"), **base)
 
-    def sweep(self, op) -> float:
+    def sweep(self, op: core.Op) -> float:
         """One launch of one or several time steps; of faces it takes as long as sweeping, packing and unpacking them would,
         but for a launch."""
         sweep = self.program.sweeps[op.target]
@@ -136,35 +141,35 @@ class StreamActions:
         moved = share * sum(t.bytes + touched(t.bytes, t.run_bytes) for t in self.traffic)
         return self.prices.faces(cells / self.prices.element, moved, self.sharing)
 
-    def pack(self, op) -> float:
+    def pack(self, op: core.Op) -> float:
         """All messages of a set in one launch; what sweeps have packed already costs nothing."""
         return 0.0 if self.program.packs_in_sweeps else self.unpack(op)
 
-    def unpack(self, op) -> float:
+    def unpack(self, op: core.Op) -> float:
         """All messages of a set in one launch."""
         moved = [self.traffic[m] for m in self.program.sets[op.target]]
         size = sum(t.bytes for t in moved)
         rows = sum(t.bytes / t.run_bytes for t in moved)
         return self.prices.pack(size, size / max(rows, 1), self.sharing)
 
-    def copy(self, op) -> float:
+    def copy(self, op: core.Op) -> float:
         """Own-neighbour halos: from one side of the block to the other, so strided at both ends."""
         moved = self.copies[op.target]
         return self.prices.pack(touched(moved.bytes, moved.run_bytes), SECTOR, self.sharing)
 
-    def _staged(self, op) -> float:
+    def _staged(self, op: core.Op) -> float:
         return self.prices.copy(op.kind, sum(self.traffic[m].bytes for m in self.program.sets[op.target]), self.sharing)
 
     d2h = h2d = _staged
 
-    def _way(self, op) -> str:
+    def _way(self, op: core.Op) -> str:
         return "h2d" if op.kind == "transfer" and self.program.rings[op.target].to_device else "d2h"
 
-    def transfer(self, op) -> float:
+    def transfer(self, op: core.Op) -> float:
         """The cells of a ring to the other memory."""
         return self.prices.copy(self._way(op), self.ring(op.target)[0], self.sharing)
 
-    def gather(self, op) -> float:
+    def gather(self, op: core.Op) -> float:
         """The cells of a ring into one stretch, or back into their places, on the device."""
         return self.prices.pack(*self.ring(op.target), self.sharing)
 

@@ -13,10 +13,14 @@ import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 from haloscope.data import DATA
 from haloscope.errors import NotAvailable, UsageProblem, unknown_name
 from haloscope.model import segments
+
+if TYPE_CHECKING:
+    from jsonschema import Draft202012Validator
 
 SCHEMA, SCHEMA_VERSION = "haloscope-profile", 1
 CLASSES = ("self", "socket", "node", "network")  # where the two ends of a message are, nearest first
@@ -31,17 +35,20 @@ class Profile:
     @property
     def name(self) -> str:
         """The profile's name."""
-        return self.data["name"]
+        name: str = self.data["name"]
+        return name
 
     @property
     def machine(self) -> dict:
         """host, cpu, nodes, sockets_per_node, cores_per_socket."""
-        return self.data["machine"]
+        machine: dict = self.data["machine"]
+        return machine
 
     @property
     def cores_per_node(self) -> int:
         """Cores of one node."""
-        return self.machine["sockets_per_node"] * self.machine["cores_per_socket"]
+        cores: int = self.machine["sockets_per_node"] * self.machine["cores_per_socket"]
+        return cores
 
     def foreign(self, cpus: Iterable[str], mpi_libraries: Iterable[str], whose: str) -> list[str]:
         """Say in which ways the profile is of another CPU or MPI than `whose`, such as "the records"."""
@@ -55,7 +62,7 @@ class Profile:
                 texts.append(f"the profile '{self.name}' is of another {what} ({own}) than {whose} ({others[0]})")
         return texts
 
-    def section(self, name: str):
+    def section(self, name: str) -> Any:
         """Return one part of the profile ("network", "pack", "transports", "kernels", "reductions", "overlap").
 
         Raises NotAvailable, naming the part, when the profile lacks it.
@@ -79,7 +86,7 @@ class Profile:
 
     @functools.cached_property
     def _classes(self) -> dict[str, dict]:
-        given = {
+        given: dict[str, dict] = {
             name: {"segments": segments.from_json(c["segments"]), "contention": c.get("contention", {})}
             for name, c in self.section("network")["classes"].items()
         }
@@ -106,7 +113,8 @@ class Profile:
     @property
     def cache_limit(self) -> float:
         """Bytes of one slot of a block from which its sweeps leave nothing in the cache; infinite where that is not known."""
-        return self.data.get("beyond_cache", {}).get("from_block_bytes", math.inf)
+        limit: float = self.data.get("beyond_cache", {}).get("from_block_bytes", math.inf)
+        return limit
 
     def fused_kernel(self, name: str) -> dict[int, dict[int, list[segments.Segment]]]:
         """Return the cost of one of several sweeps done at once, by how many, then as `kernel` does; empty if not known."""
@@ -136,7 +144,7 @@ class Profile:
 
 
 @functools.cache
-def _validator():
+def _validator() -> Draft202012Validator:
     from jsonschema import Draft202012Validator
 
     return Draft202012Validator(json.loads((DATA / "profile.schema.json").read_text()))

@@ -68,7 +68,12 @@ def kinds_of(choice: core.Choice) -> tuple[Kind, ...]:
 
 
 @functools.lru_cache(maxsize=4)
-def _kinds(cells, process_grid, periodic, specs: tuple[core.ExchangeSpec, ...]) -> tuple[Kind, ...]:
+def _kinds(
+    cells: tuple[int, ...],
+    process_grid: tuple[int, ...],
+    periodic: tuple[bool, ...],
+    specs: tuple[core.ExchangeSpec, ...],
+) -> tuple[Kind, ...]:
     layout = core.Layout(cells, process_grid, periodic)
     classes = core.plan_classes(layout)
     order = np.argsort(classes, kind="stable")
@@ -145,7 +150,8 @@ def _numbered(kinds: Sequence[Kind], keys: Sequence[np.ndarray]) -> tuple[np.nda
     """Return classes of ranks of one kind with equal keys, by number: the class of each rank, and of each class its kind and
     first member, and how many it has."""
     number = np.empty(sum(len(kind.members) for kind in kinds), int)
-    firsts, counts = [], []
+    firsts: list[tuple[int, int]] = []
+    counts: list[int] = []
     for k, kind in enumerate(kinds):
         _, first, inverse, count = np.unique(keys[k], return_index=True, return_inverse=True, return_counts=True)
         place = np.argsort(np.argsort(first))  # in the order of first ranks
@@ -160,7 +166,8 @@ def hashed(rows: np.ndarray) -> np.ndarray:
     odd = np.random.default_rng(0).integers(0, 2**63, rows.shape[1], dtype=np.uint64) * np.uint64(2) + np.uint64(1)
     mixed = rows * odd
     mixed ^= mixed >> np.uint64(29)
-    return (mixed * np.uint64(0x9E3779B97F4A7C15)).sum(axis=1, dtype=np.uint64)
+    found: np.ndarray = (mixed * np.uint64(0x9E3779B97F4A7C15)).sum(axis=1, dtype=np.uint64)
+    return found
 
 
 def nearness(kind: Kind, placement: Placement) -> np.ndarray:
@@ -171,7 +178,9 @@ def nearness(kind: Kind, placement: Placement) -> np.ndarray:
     return np.where(same_socket, SOCKET, np.where(same_node, NODE, NETWORK))
 
 
-def _flights(kinds, near, placement: Placement, profile: Profile, at_once: float) -> list[np.ndarray]:
+def _flights(
+    kinds: Sequence[Kind], near: Sequence[np.ndarray], placement: Placement, profile: Profile, at_once: float
+) -> list[np.ndarray]:
     """Return the seconds that each message travels, given what else is under way in the same round on the same resource.
 
     Ranks of a socket share its memory, those of a node the way between its sockets and the one to other nodes. All messages
@@ -183,29 +192,36 @@ def _flights(kinds, near, placement: Placement, profile: Profile, at_once: float
     total, longest, count, volume = (np.zeros(shape) for _ in range(4))
     index = []  # per kind: place of each message in these arrays
     for kind, classes in zip(kinds, near, strict=True):
-        places, times = [], []
+        of_places, of_times = [], []  # by message
         for m, message in enumerate(kind.plan.messages):
             c = classes[:, m]
             where = np.where(c == SOCKET, placement.socket[kind.members], placement.node[kind.members])
-            places.append(
+            of_places.append(
                 np.ravel_multi_index(
                     (np.full(len(c), int(message.out)), c, np.full(len(c), message.round), where), shape
                 )
             )
-            times.append(np.array([network.message_time(profile, name, message.bytes) for name in CLASSES])[c])
-        places = np.array(places, int).reshape(-1, len(kind.members)).T
-        times = np.array(times).reshape(-1, len(kind.members)).T
+            of_times.append(np.array([network.message_time(profile, name, message.bytes) for name in CLASSES])[c])
+        places = np.array(of_places, int).reshape(-1, len(kind.members)).T
+        times = np.array(of_times).reshape(-1, len(kind.members)).T
         sizes = np.broadcast_to([float(m.bytes) for m in kind.plan.messages], places.shape)
         np.maximum.at(longest.reshape(-1), places, times)
         for array, weights in ((total, times), (count, np.ones_like(times)), (volume, sizes)):
-            array += np.bincount(places.ravel(), weights.ravel(), array.size).reshape(shape)
+            np.add(array, np.bincount(places.ravel(), weights.ravel(), array.size).reshape(shape), out=array)
         index.append(places)
     batch = _batches(profile, total, longest, count, volume, at_once).reshape(-1)
     both = np.stack([batch, batch]).reshape(-1)  # a message travels as long whichever end is asked
     return [both[places] for places in index]
 
 
-def _batches(profile, total, longest, count, volume, at_once) -> np.ndarray:
+def _batches(
+    profile: Profile,
+    total: np.ndarray,
+    longest: np.ndarray,
+    count: np.ndarray,
+    volume: np.ndarray,
+    at_once: float,
+) -> np.ndarray:
     """Seconds of the messages of each class, round and resource when they travel together."""
     result = np.zeros(total.shape[1:])
     for c, name in enumerate(CLASSES):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 import statistics
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 import numpy as np
 
@@ -46,7 +46,7 @@ def spread(
     return min(1.0, float(low)), max(1.0, float(high))
 
 
-def _uncertain(node):
+def _uncertain(node: object) -> Iterator[dict]:
     """Yield every object of a profile that has an interval of some of its own parameters."""
     if isinstance(node, dict):
         interval = node.get("interval")

@@ -6,6 +6,7 @@ import itertools
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import overload
 
 import numpy as np
 
@@ -61,7 +62,11 @@ def to_json(segments: Sequence[Segment], unit: str = "bytes") -> list[dict]:
     ]
 
 
-def evaluate(segments: Sequence[Segment], amount):
+@overload
+def evaluate(segments: Sequence[Segment], amount: float) -> float: ...
+@overload
+def evaluate(segments: Sequence[Segment], amount: np.ndarray) -> np.ndarray: ...
+def evaluate(segments: Sequence[Segment], amount: float | np.ndarray) -> float | np.ndarray:
     """Return the cost in seconds of `amount` units (a number >= 0 or an array of them).
 
     Below the first range its first segment is continued, above the last its last. An amount of 0 costs the fixed time:
@@ -80,7 +85,11 @@ def by_count(table: Mapping[str, Sequence[dict]], unit: str = "bytes") -> dict[i
     return {int(count): from_json(rows, unit) for count, rows in table.items()}
 
 
-def evaluate_at(table: Mapping[int, Sequence[Segment]], count: float, amount):
+@overload
+def evaluate_at(table: Mapping[int, Sequence[Segment]], count: float, amount: float) -> float: ...
+@overload
+def evaluate_at(table: Mapping[int, Sequence[Segment]], count: float, amount: np.ndarray) -> np.ndarray: ...
+def evaluate_at(table: Mapping[int, Sequence[Segment]], count: float, amount: float | np.ndarray) -> float | np.ndarray:
     """Return the cost when segments are given for several counts (threads, active cores) and one between is asked for.
 
     Between two given counts the costs are interpolated linearly; outside them the nearest is taken.

@@ -13,18 +13,21 @@ Rules (those of runner.cpp):
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Generator, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 STREAMS = SWEEP_STREAM, HALO_STREAM = "sweep_stream", "halo_stream"  # of a device, as programs name these lanes
+
+Lane = Generator[tuple[str, object], Any, None]  # yields requests to the clock, is sent its answers
 
 
 @dataclass(frozen=True)
 class Action:
     """One priced operation.
 
-    kind: work, sweep, send, wait, complete, progress, barrier, reduce, reduced. comm: on the comm lane. after: actions that must have
-    finished. parts: (term, seconds) that it keeps its thread busy. messages: ids that it sends, waits for or completes.
+    kind: work, sweep, send, wait, complete, progress, barrier, reduce, reduced. comm: on the comm lane. after: actions that
+    must have finished. parts: (term, seconds) that it keeps its thread busy. messages: ids that it sends, waits for or completes.
     sweep: seconds while the communication thread is busy, while it waits, and once it helps; without one only the last.
     stream: of a device, one of STREAMS, then `sweep` is by what the other stream does; "" = of the host. copying: it keeps
     the device's copy engine busy, not its kernels. hand_s: seconds in which the host hands it over. reduction: number of
@@ -81,7 +84,7 @@ class Track:
         return [range(begin, end) for begin, end in zip((0, *ends), ends, strict=False)]
 
 
-def lanes(track: Track, rounds: int) -> dict:
+def lanes(track: Track, rounds: int) -> dict[str, Lane]:
     """Return a generator per lane that yields requests to the clock: "main", "comm" of a communication thread, STREAMS.
 
     A request is (kind, what): work, copying, send, wait, complete, test, choose, barrier, reduce, reduced, sweep, after,
@@ -94,7 +97,7 @@ def lanes(track: Track, rounds: int) -> dict:
     return {"main": _main_lane(track, rounds), "comm": _comm_lane(track, rounds)}
 
 
-def _one_thread(track: Track, rounds: int):
+def _one_thread(track: Track, rounds: int) -> Lane:
     """Both lanes on one control thread, as Runner::run_fork_join has it."""
     if track.opening:
         yield from _fork_join(track.opening, range(len(track.opening)))
@@ -104,7 +107,7 @@ def _one_thread(track: Track, rounds: int):
         yield "round", None
 
 
-def _fork_join(actions: Sequence[Action], program: range):
+def _fork_join(actions: Sequence[Action], program: range) -> Lane:
     """One program: those actions with places in `program`."""
     done: set[int] = set()
     comm = [i for i in program if actions[i].comm]
@@ -137,7 +140,7 @@ def _fork_join(actions: Sequence[Action], program: range):
         yield from _perform(actions[i])
 
 
-def _comm_lane(track: Track, rounds: int):
+def _comm_lane(track: Track, rounds: int) -> Lane:
     for number in range(rounds):
         for program in track.programs():
             for i in program:
@@ -150,7 +153,7 @@ def _comm_lane(track: Track, rounds: int):
             yield "join", None
 
 
-def _main_lane(track: Track, rounds: int):
+def _main_lane(track: Track, rounds: int) -> Lane:
     for number in range(rounds):
         for program in track.programs():
             for i in program:
@@ -168,7 +171,7 @@ def _main_lane(track: Track, rounds: int):
         yield "round", None
 
 
-def _reduce(action: Action):
+def _reduce(action: Action) -> Lane:
     yield "work", action.parts
     if action.kind == "reduce":
         yield "reduce", action
@@ -176,7 +179,7 @@ def _reduce(action: Action):
         yield "reduced", action
 
 
-def _perform(action: Action):
+def _perform(action: Action) -> Lane:
     if action.kind in ("wait", "complete", "barrier"):
         yield action.kind, action
     if action.parts:
@@ -185,7 +188,7 @@ def _perform(action: Action):
         yield "send", action
 
 
-def _feeder(track: Track, rounds: int):
+def _feeder(track: Track, rounds: int) -> Lane:
     """The host's thread beside a device, as Runner::run_with_device has it."""
     actions = track.body
     for number in range(rounds):
@@ -214,7 +217,7 @@ def _lane(action: Action) -> str:
     return action.stream or ("comm" if action.comm else "main")
 
 
-def _stream(track: Track, rounds: int, name: str):
+def _stream(track: Track, rounds: int, name: str) -> Lane:
     """One stream: its operations in order, each once it has been handed over and those before it on the other are done."""
     for number in range(rounds):
         for i, action in enumerate(track.body):

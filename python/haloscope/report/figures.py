@@ -131,8 +131,8 @@ def _depth_curve(axes, rows: Sequence[tables.Row], baseline: tables.Row) -> None
     alike = [r for r in rows if all(r.request[k] == baseline.request[k] for k in ("schedule", "strategy", "threads"))]
     depths = sorted({row.request["depth"] for row in alike})
     for shift, (substeps, colour) in zip((0.97, 1.0, 1.03), SUBSTEPS_COLOURS.items(), strict=True):
-        curve = [baseline] + sorted((r for r in alike if r.request["depth"] > 1 and r.request["substeps"] == substeps),
-                                    key=lambda r: r.request["depth"])  # fmt: skip
+        deep = [r for r in alike if r.request["depth"] > 1 and r.request["substeps"] == substeps]
+        curve = [baseline, *sorted(deep, key=lambda r: r.request["depth"])]
         gains = [tables.speedup(row, baseline) for row in curve[1:]]
         values = [1.0] + [gain.value for gain in gains]
         axes.plot([row.request["depth"] * shift for row in curve], values, color=colour, linewidth=2, marker="o", markersize=5,

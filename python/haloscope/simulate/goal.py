@@ -20,7 +20,8 @@ def write(cast: Cast, rounds: int, file: TextIO) -> int:
     Calculations are in nanoseconds, as LogGOPSim takes them; messages cost what its own parameters say. Each lane keeps
     its order; the comm lane is cpu 0 with the main lane, or cpu 1 where a thread of its own runs it. `progress` says
     nothing in GOAL: there messages advance by themselves.
-    Raises NotAvailable for devices, whose streams GOAL does not know, UsageProblem for programs with barriers or all-reduces, and for more than 50 million lines.
+    Raises NotAvailable for devices, whose streams GOAL does not know, UsageProblem for programs with barriers or all-reduces,
+    and for more than 50 million lines.
     """
     if cast.choice.device:
         raise NotAvailable(f"GOAL has no streams, and '{cast.choice.device}' is a device; export the choice without it")

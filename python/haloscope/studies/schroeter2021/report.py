@@ -70,9 +70,8 @@ def measured(found: Sequence[dict], options: Options) -> list[tuple[cases.Compar
     for comparison in cases.comparisons(options):
         runs = []
         for name, case in comparison.variants:
-            for r in cases.request(case, options).requests:
-                if r.id in rows:
-                    runs.append(Run(name, case, rows[r.id]))
+            asked = cases.request(case, options).requests
+            runs += [Run(name, case, rows[r.id]) for r in asked if r.id in rows]
         result.append((comparison, runs))
     return result
 
@@ -171,7 +170,8 @@ def published_ratios() -> dict[str, float]:
         "rma over p2p, all-to-last": headline(**gs, variant="pscw, residuum all-to-last") / headline(**gs, variant="p2p"),
         "split over one communicator": headline(**run, variant="fence, split communicators")
         / headline(**run, variant="fence, global communicator"),
-        "shared over p2p, one full node": headline(**node, variant="shared", nodes="1") / headline(**node, variant="p2p", nodes="1"),
+        "shared over p2p, one full node": headline(**node, variant="shared", nodes="1")
+        / headline(**node, variant="p2p", nodes="1"),
         "shared over p2p, two nodes": headline(**node, variant="shared", nodes="2") / headline(**node, variant="p2p", nodes="2"),
         "shared over rma, traced": headline(**traced, variant="shared") / headline(**traced, variant="rma (pscw)"),
     }  # fmt: skip
@@ -191,7 +191,11 @@ def _figures_of_the_thesis(everything, options: Options) -> str:
                                       ("Residual scheme", ["p2p"], "all-to-last")),
         "split over one communicator": ("Jacobi, 200 ranks, WR", ("Windows and communicators", [], "rma-fence:split"),
                                         ("Windows and communicators", [], "rma-fence")),
-        "shared over p2p, one full node": ("Gauss-Seidel, 72 ranks, Mistral", ("Full node", [], "shared"), ("Full node", [], "p2p")),
+        "shared over p2p, one full node": (
+            "Gauss-Seidel, 72 ranks, Mistral",
+            ("Full node", [], "shared"),
+            ("Full node", [], "p2p"),
+        ),
         "shared over p2p, two nodes": ("Gauss-Seidel, 72 ranks, Mistral", ("Placement", ["gauss-seidel", "2 nodes"], "shared"),
                                        ("Placement", ["gauss-seidel", "2 nodes"], "p2p")),
         "shared over rma, traced": ("Jacobi, 16 ranks on 2 nodes, Mistral", ("Placement", ["jacobi", "2 nodes"], "shared"),

@@ -86,7 +86,10 @@ def replay() -> checks.Replay:
 
 
 def _appendix_table(side: int, program: str, table: dict[int, tables.Row]) -> str:
-    """Times per run of `steps` iterations: execution as mean, standard deviation and count over all repetitions; timers as mean over ranks."""
+    """Return times per run of `steps` iterations.
+
+    Execution as mean, standard deviation and count over all repetitions; timers as mean over ranks.
+    """
     timers = [name for name in tables.TERSE if name != "execution"] + ["rest"]
     theirs = {depth: published_times(side, program, depth) for depth in table}
     gpus = sorted({gpu for times in theirs.values() for gpu in times})
@@ -149,7 +152,8 @@ def _best_depths(rows: dict, cells: Sequence[findings.Cell]) -> str:
     ]
     program, depth = findings.BASE
     note = (
-        f"\n\nSpeed-ups are over {program} depth {depth} of the same side; bold: fastest of all programs. Published: 4 ranks with a GPU each, "
+        f"\n\nSpeed-ups are over {program} depth {depth} of the same side; bold: fastest of all programs. "
+        "Published: 4 ranks with a GPU each, "
         f"{findings.PUBLISHED_ITERATIONS} iterations, sides 5000 to 35000, best over depths 1 to 64, from smallest to "
         "largest value."
     )

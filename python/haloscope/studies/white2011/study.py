@@ -11,7 +11,10 @@ from haloscope.measure import space
 from haloscope.report import stats, tables
 from haloscope.studies import Options, checks, published
 
-SUMMARY = "White & Dongarra 2011: does overlap pay? Implementations A to D of 3D advection, E to I with a GPU, threads per task tuned"
+SUMMARY = (
+    "White & Dongarra 2011: does overlap pay? Implementations A to D of 3D advection, E to I with a GPU, threads per "
+    "task tuned"
+)
 APP, FORM = "advection3d", "dense"
 DEFAULTS = {
     "quick": Options(sizes=(128,), seconds=0.2, repetitions=3, launches=3),
