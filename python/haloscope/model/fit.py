@@ -8,16 +8,21 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from haloscope.errors import UsageProblem
 from haloscope.model.segments import Segment
 
+Array = npt.NDArray[np.float64]
 LOSSES = ("linear", "soft_l1", "huber", "cauchy")  # scipy's names; all but the first forgive outliers
 
 
-def line(amounts, times, *, relative: bool = True, positive: bool = True, loss: str = "linear") -> tuple[float, float]:
+def line(
+    amounts: npt.ArrayLike, times: npt.ArrayLike, *, relative: bool = True, positive: bool = True, loss: str = "linear"
+) -> tuple[float, float]:
     """Return fixed time and time per unit of one straight line.
 
     amounts (>= 0), times (> 0, seconds): equally long. relative: weigh by 1/time, else plain least squares. positive:
@@ -41,7 +46,7 @@ def line(amounts, times, *, relative: bool = True, positive: bool = True, loss: 
     return float(found[0]), float(found[1])
 
 
-def lines(amounts, times, counts: np.ndarray, *, positive: bool = True) -> np.ndarray:
+def lines(amounts: npt.ArrayLike, times: npt.ArrayLike, counts: Array, *, positive: bool = True) -> Array:
     """Return what `line` does of many choices from the same measurements, by relative errors, all at once.
 
     amounts (>= 0), times (> 0, seconds): n of each. counts: shape (choices, n), how often a choice has each measurement, at
@@ -64,10 +69,11 @@ def lines(amounts, times, counts: np.ndarray, *, positive: bool = True) -> np.nd
             found = np.where((many > 2) & (keep.sum(axis=0) == 1), np.where(keep, alone, 0.0), found)
     single = (counts @ (x[:, None] == np.unique(x)) > 0).sum(axis=1) == 1
     found = np.where(single, np.where([vv == 0, vv > 0], alone, 0.0), found)
-    return found.T / (1, unit)
+    scaled: Array = found.T / (1, unit)
+    return scaled
 
 
-def _checked(amounts, times) -> tuple[np.ndarray, np.ndarray]:
+def _checked(amounts: npt.ArrayLike, times: npt.ArrayLike) -> tuple[Array, Array]:
     x, y = np.asarray(amounts, float), np.asarray(times, float)
     if not len(x) or len(x) != len(y):
         raise UsageProblem(f"a fit needs as many times as amounts, at least one; here are {len(y)} and {len(x)}")
@@ -76,7 +82,7 @@ def _checked(amounts, times) -> tuple[np.ndarray, np.ndarray]:
     return x, y
 
 
-def _solve(parts, y, weights, positive: bool, loss: str) -> np.ndarray:
+def _solve(parts: Array, y: Array, weights: Array, positive: bool, loss: str) -> Array:
     from scipy import optimize
 
     # Columns are scaled to one size: bytes are in the millions, latencies in microseconds.
@@ -92,20 +98,22 @@ def _solve(parts, y, weights, positive: bool, loss: str) -> np.ndarray:
         found = optimize.least_squares(
             lambda p: design @ p - wanted, found, bounds=bounds, loss=loss, f_scale=deviation
         ).x
-    return found / scale
+    solved: Array = found / scale
+    return solved
 
 
-def _determined(parts, y, weights, found) -> np.ndarray:
+def _determined(parts: Array, y: Array, weights: Array, found: Array) -> npt.NDArray[np.bool_]:
     """Return which parameters are larger than their standard error."""
     design = parts * weights[:, None]
     rest = design @ found - y * weights
     variance = rest @ rest / max(1, len(y) - len(found))
     scale = np.abs(design).max(axis=0)
     error = np.sqrt(variance * np.diag(np.linalg.pinv((design / scale).T @ (design / scale)))) / scale
-    return np.abs(found) > error
+    determined: npt.NDArray[np.bool_] = np.abs(found) > error
+    return determined
 
 
-def pieces(amounts, times, breaks: Sequence[float] = (), **how) -> list[Segment]:
+def pieces(amounts: npt.ArrayLike, times: npt.ArrayLike, breaks: Sequence[float] = (), **how: Any) -> list[Segment]:
     """Fit one line per range between `breaks` (amounts at which a range begins); ranges are [lower, upper).
 
     how: relative, positive, loss of `line`. The first segment starts at 0, the last has no end; ranges without data are
@@ -125,7 +133,7 @@ def pieces(amounts, times, breaks: Sequence[float] = (), **how) -> list[Segment]
     ]
 
 
-def breaks_by_rule(amounts, times, threshold: float = 0.3, **how) -> list[float]:
+def breaks_by_rule(amounts: npt.ArrayLike, times: npt.ArrayLike, threshold: float = 0.3, **how: Any) -> list[float]:
     """Return where ranges begin by the rule of the 2017 study.
 
     In rising order of amounts a line is fitted to the points so far; a next point that is off by more than `threshold`
@@ -146,7 +154,7 @@ def breaks_by_rule(amounts, times, threshold: float = 0.3, **how) -> list[float]
     return found
 
 
-def find_breaks(amounts, times, most: int = 3, least_points: int = 4) -> list[float]:
+def find_breaks(amounts: npt.ArrayLike, times: npt.ArrayLike, most: int = 3, least_points: int = 4) -> list[float]:
     """Return where ranges begin, chosen so that squared relative errors plus a charge per range (BIC) are least.
 
     most: ranges at most. least_points: measurements per range at least. Exact by dynamic programming, O(points^2). It
@@ -158,7 +166,8 @@ def find_breaks(amounts, times, most: int = 3, least_points: int = 4) -> list[fl
     n = len(x)
     cost = _costs_of_ranges(x, y, least_points)
     best, choice = cost[0].copy(), []
-    scores, ways = [_bic(best[n], n, 1)], [[]]
+    scores = [_bic(best[n], n, 1)]
+    ways: list[list[float]] = [[]]
     for count in range(2, most + 1):
         through = best[:, None] + cost  # best way to reach i, then one range i..j
         last = np.argmin(through, axis=0)
@@ -175,7 +184,7 @@ def find_breaks(amounts, times, most: int = 3, least_points: int = 4) -> list[fl
     return ways[int(np.argmin(scores))]
 
 
-def _costs_of_ranges(x, y, least_points: int) -> np.ndarray:
+def _costs_of_ranges(x: Array, y: Array, least_points: int) -> Array:
     """Return, for every range of points i..j, the least sum of squared relative errors of a line; infinite if short."""
     scaled = x / max(x.max(), 1e-300)
     terms = np.column_stack((1 / y**2, scaled / y**2, scaled**2 / y**2, 1 / y, scaled / y))
@@ -199,7 +208,14 @@ def _bic(error: float, points: int, ranges: int) -> float:
     return points * math.log(error / points + 1e-6) + (3 * ranges - 1) * math.log(points)
 
 
-def with_intervals(amounts, times, segments: Sequence[Segment], resamples: int = 200, seed: int = 1, **how):
+def with_intervals(
+    amounts: npt.ArrayLike,
+    times: npt.ArrayLike,
+    segments: Sequence[Segment],
+    resamples: int = 200,
+    seed: int = 1,
+    **how: Any,
+) -> list[Segment]:
     """Return the segments with 95 % intervals of both parameters, from `resamples` bootstrap samples of each range's data.
 
     how: as the segments were fitted. A range with fewer than three measurements gets no interval.
@@ -219,9 +235,10 @@ def with_intervals(amounts, times, segments: Sequence[Segment], resamples: int =
     return made
 
 
-def relative_errors(segments: Sequence[Segment], amounts, times) -> np.ndarray:
+def relative_errors(segments: Sequence[Segment], amounts: npt.ArrayLike, times: npt.ArrayLike) -> Array:
     """Return (fitted - measured) / measured for each measurement."""
     from haloscope.model.segments import evaluate
 
     x, y = _checked(amounts, times)
-    return (evaluate(segments, x) - y) / y
+    errors: Array = (evaluate(segments, x) - y) / y
+    return errors
