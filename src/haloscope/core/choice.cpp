@@ -145,7 +145,7 @@ std::string refuse_device(const Candidate& candidate) {
 
 std::string refuse_reductions(const Candidate& candidate) {
   const Choice& c = candidate.choice;
-  if (c.schedule->in_place) return "";  // its ranks stop in one step by themselves, see reduction_schemes()
+  if (c.schedule->in_place) return "";  // its ranks all stop at the same step, see reduction_schemes()
   const Step& step = candidate.step;
   const bool several = step.stages.size() > 1 || step.stages.front().repeats;
   const bool early = candidate.app.ends_early && candidate.app.ends_early(candidate.problem);
@@ -171,7 +171,7 @@ std::string refuse_of_others(const Candidate& candidate) {
   return candidate.app.illegal ? candidate.app.illegal(candidate) : "";
 }
 
-/// Quantities that the exchange of a stage moves and how wide; at least one, perhaps of width 0.
+/// The quantities that the exchange of a stage moves, and how wide; at least one, perhaps of width 0.
 std::vector<Access> moved(const Candidate& c, int number) {
   const Stage& stage = c.step.stages[static_cast<std::size_t>(number)];
   const std::vector<Widths> halos = halos_of(c.step, stage, c.choice.depth);
@@ -249,8 +249,7 @@ ExchangeSpec exchange_spec(const Candidate& c, int stage) {
   const Stage& of = c.step.stages[static_cast<std::size_t>(stage)];
   const std::vector<Widths> growth = growths(of, 1).front();  // a sweep beyond the block reads beyond its edges
   spec.corners =
-      c.choice.depth > 1 ||
-      std::any_of(growth.begin(), growth.end(), [](const Widths& w) { return w != Widths{}; }) ||
+      c.choice.depth > 1 || std::any_of(growth.begin(), growth.end(), [](const Widths& w) { return w != Widths{}; }) ||
       std::any_of(of.sweeps.begin(), of.sweeps.end(), [&](const auto& sweep) { return reads_corners(c.step, sweep); });
   if (std::all_of(spec.widths.begin(), spec.widths.end(), [&](const auto& w) { return w == spec.widths.front(); })) {
     spec.low = spec.widths.front().low;
