@@ -14,7 +14,7 @@ _ERRORS = {2: UsageProblem, 3: NotAvailable}
 
 
 def declarations(header: str) -> str:
-    """Return the text of the C header as cffi reads it: without preprocessor lines and what only C++ sees."""
+    """Return the text of the C header as cffi reads it: without preprocessor lines and C++ parts."""
     header = re.sub(r"^#ifdef __cplusplus\n.*?^#endif\n", "", header, flags=re.MULTILINE | re.DOTALL)
     return re.sub(r"^#.*\n", "", header, flags=re.MULTILINE)
 

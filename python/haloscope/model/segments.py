@@ -81,7 +81,7 @@ def by_count(table: Mapping[str, Sequence[dict]], unit: str = "bytes") -> dict[i
 
 
 def evaluate_at(table: Mapping[int, Sequence[Segment]], count: float, amount):
-    """Return the cost when segments are given for several counts (threads, active cores) and one between is asked for.
+    """Return the cost for a count (threads, active cores) from segments given for several counts.
 
     Between two given counts the costs are interpolated linearly; outside them the nearest is taken.
     """
