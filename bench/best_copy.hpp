@@ -1,5 +1,5 @@
 // The best copy of two arrays: the fastest of a plain copy, one with non-temporal stores, and one with non-temporal
-// stores in four streams, all timed in turn with what they are compared to.
+// stores in four streams, all timed in turn with the code they are compared to.
 #pragma once
 
 #include "haloscope/kernels/kernel.hpp"

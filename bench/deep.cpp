@@ -21,7 +21,7 @@ const std::vector<double> weights{0.21, 0.19, 0.22, 0.17, 0.21};
 using PlainSweep = void (*)(const double* in, double* out, std::int64_t row, const double* w, std::int64_t y_lo,
                             std::int64_t y_hi, std::int64_t x_hi);
 
-/// What a user would write: one loop nest, the multiply-adds spelt out so that the bits agree.
+/// The loop nest that a user would write, the multiply-adds spelt out so that the bits agree.
 [[gnu::always_inline]] inline void plain_loop(const double* __restrict in, double* __restrict out, std::int64_t row,
                                               const double* w, std::int64_t y_lo, std::int64_t y_hi,
                                               std::int64_t x_hi) {

@@ -27,7 +27,7 @@ Forms forms(const Block& block) {
 
 bool only_reported(const Block& block) { return block.ranks[2] != 2 && block.n == 128; }
 
-/// What is only reported is held against being no slower than the expert.
+/// Results that are only reported have the bar of being no slower than the expert.
 double bar(const Block& block) {
   const int size = block.n == 32 ? 0 : block.n == 64 ? 1 : 2;
   if (block.ranks[2] == 2) return 0.40 + 0.05 * size + (block.fields > 1 ? 0.05 : 0);

@@ -1,7 +1,7 @@
 // Kernels of a device against its own copy: `bench_gpu --device cuda`. One JSON line per case, all samples in it.
 //
 // The bound of a sweep is a device-to-device copy of as many bytes, timed in turn with it. Sizes are those of the
-// studies; --small shrinks them for a device made of the CPU, where only running to the end means something.
+// studies; --small shrinks them for an imitated device on the CPU, where only running to the end means something.
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <iostream>
@@ -28,7 +28,7 @@ struct Rig {
   std::unique_ptr<device::Device> device;
   std::unique_ptr<device::Stream> stream;
   std::unique_ptr<device::Event> begin, end;
-  double least_s;  ///< a sample lasts at least so long
+  double least_s;  ///< a sample lasts at least this long
 
   /// Seconds of one of `repeats` launches.
   template <class F>
@@ -178,8 +178,8 @@ std::int64_t sectors(const SlotView& view, const Box& box) {
   return count;
 }
 
-/// Launches that gather six faces of four fields, each of other cells into another buffer: no cache holds what the one
-/// before has read and written.
+/// Launches that gather six faces of four fields, each from other cells into another buffer: no cache holds the data of
+/// the previous launch.
 struct PackLaunches {
   PackLaunches(const Rig& rig, std::int64_t n)
       : fields(rig, {3, {n, n, n}, {true, true, true}}, 1, 8, 4),

@@ -3,11 +3,12 @@
 
 Builds the C++ part, checks every device strategy and schedule against the CPU's reference byte for byte, measures kernels
 against the device's own copy, and the halo path by whole steps; writes records to results/gpu/<card>/ as it goes and
-prints a short table. It ends by itself after --minutes, with what it has by then. What such a machine may lack travels
-along: `bench/gpu.py --carry`, run where there is a network, puts MPICH and the two header-only libraries into
-build/carry, and the list of what a calibration of a device measures. Only the standard library is used, because nothing
-else is there; back home `haloscope calibrate --from results/gpu/<card>/calibration.jsonl -o card.json` fits the profile and
-`haloscope validate results/gpu/<card>/steps.jsonl --profile card.json` says how far off it is for steps it has not seen.
+prints a short table. It ends after --minutes at the latest, with the results so far. To bring along what such a machine
+may lack, run `bench/gpu.py --carry` where there is a network: it puts MPICH, the two header-only libraries and the list
+of measurements of a device calibration into build/carry. Only the standard library is used, because such a machine has
+nothing else. Back home, `haloscope calibrate --from results/gpu/<card>/calibration.jsonl -o card.json` fits the
+profile, and `haloscope validate results/gpu/<card>/steps.jsonl --profile card.json` reports its error for steps that
+the fit has not seen.
 """
 
 from __future__ import annotations
@@ -127,7 +128,7 @@ def architecture() -> str:
         return "90"
 
 
-# Without a network, MPICH or its launcher may not find out by themselves that all ranks are on this machine.
+# Without a network, MPICH or its launcher may not detect that all ranks are on this machine.
 ALONE = {"HYDRA_IFACE": "lo"}
 MPI_WAYS = ({}, ALONE | {"MPIR_CVAR_CH4_NETMOD": "ucx", "UCX_TLS": "sm,self"}, ALONE | {"MPIR_CVAR_CH4_NETMOD": "ofi"})
 
@@ -262,7 +263,7 @@ def write(path: Path, lines: list[dict]) -> None:
 
 
 def measure(options: argparse.Namespace) -> int:
-    """Everything in turn; 0 when all that was asked for was done and is right."""
+    """Run everything in turn; return 0 when all requested measurements were done and verified."""
     begin = time.monotonic()
     end = begin + 60 * options.minutes
     device, small = options.device, options.small or options.device == "host"

@@ -28,7 +28,7 @@ FACES = ("faces", "faces-overlap")
 
 
 def line(request: Mapping, ranks: int, device: str) -> dict:
-    """A request as a line of a requests file: on a device, by so many ranks, with an id that tells it from others."""
+    """A request as a line of a requests file: on a device, by `ranks` ranks, with an id that tells it from others."""
     whole = {**request, "ranks": ranks, "device": device}
     words = (f"{name}={'x'.join(map(str, v)) if isinstance(v, tuple) else v}" for name, v in whole.items())
     return {"kind": "measurement", "id": ",".join(words), "request": whole}
@@ -66,7 +66,7 @@ def verification(ranks: int, aware: bool) -> list[dict]:
 
 
 def deep(strategies: Sequence[str], ranks: int) -> list[dict]:
-    """Halos as deep as the 2023 study has them, and all steps of a depth as one graph, which takes a rank by itself."""
+    """Halos as deep as in the 2023 study, and all steps of a depth captured as one graph, which needs a lone rank."""
     found = [dict(LAPLACE2D, cells=(277, 263), strategy=strategy, schedule=schedule, depth=depth,
                   **CHECKED | {"steps": depth, "verify": depth + 9})
              for strategy in strategies for schedule in schedules(ranks) for depth in (16, 64)]  # fmt: skip

@@ -110,7 +110,7 @@ class Comparison:
 
 
 def compare(same: list[dict]) -> Comparison:
-    """Measurements of one problem on so many ranks."""
+    """Measurements of one problem on `ranks` ranks."""
     step: dict[tuple, float] = {}
     swept: dict[tuple, float] = {}
     for record in same:

@@ -1,4 +1,4 @@
-// Measuring in pairs: variants take turns in one process, so that whatever slows the machine slows all of them.
+// Measuring in pairs: variants take turns in one process, so that a disturbance of the machine slows all of them.
 #pragma once
 
 #include <sched.h>

@@ -1,4 +1,4 @@
-// The counterpart of the `exchange` figure: what an expert writes by hand for periodic blocks with 26 neighbours. One
+// The counterpart of the `exchange` figure: an expert's handwritten code for periodic blocks with 26 neighbours. One
 // packed message per peer, nonblocking; regions whose neighbour is the rank itself are copied while messages travel.
 // Shares nothing with the library.
 #pragma once
@@ -26,7 +26,7 @@ class PlainExchange {
       for (int y = -1; y <= 1; ++y)
         for (int x = -1; x <= 1; ++x) {
           if (x == 0 && y == 0 && z == 0) continue;
-          // Both ends list the regions by direction of travel; what leaves in this direction arrives from the opposite.
+          // Both ends list the regions by direction of travel: what leaves one way arrives from the opposite side.
           const std::array<int, 3> v{x, y, z};
           const int to = neighbour(here, ranks, v, +1), from = neighbour(here, ranks, v, -1);
           if (to == rank) {
@@ -113,7 +113,7 @@ class PlainExchange {
     for (int d = 0; d < 3; ++d) r.size[d] = v[d] == 0 ? n_[d] : 1;
     return r;
   }
-  /// Owned cells that travel in direction v, and the ghosts filled by what travels in direction v.
+  /// Owned cells sent in direction v, and the ghosts filled by messages in direction v.
   Region edge(const std::array<int, 3>& v) const {
     std::array<int, 3> first;
     for (int d = 0; d < 3; ++d) first[d] = v[d] > 0 ? n_[d] : 1;

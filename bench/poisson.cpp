@@ -82,7 +82,7 @@ class GaussSeidel {
   }
   void plain() { gauss_seidel_plain(whole(fields_, 2, 2, gs_cells)); }
 
-  /// Ends the program if the forms differ after as many sweeps.
+  /// Ends the program if the forms differ after the same number of sweeps.
   void verify() {
     for (int sweep = 0; sweep < in_flight; ++sweep) single(), plain();
     fused();

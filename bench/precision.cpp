@@ -1,5 +1,5 @@
-// Figure `precision`: what it costs poisson2d's Jacobi method to look for its end by the residual instead of counting
-// iterations. Two ranks, the study's matrix of 4105 x 4105, as many iterations either way.
+// Figure `precision`: the cost of ending poisson2d's Jacobi method by the residual instead of a number of iterations.
+// Two ranks, the study's matrix of 4105 x 4105, the same number of iterations either way.
 #include <memory>
 
 #include "haloscope/run/run.hpp"
@@ -22,13 +22,13 @@ Choice choice(double precision, const std::string& scheme) {
   return c;
 }
 
-/// One way to end, as it can be timed again and again. Only one of them has fields at a time, so that the system gives
-/// all the same memory, whose place would else tell them apart.
+/// One way to end, timed repeatedly. Only one of them has fields at a time, so that the system gives all of them the
+/// same memory: different places would bias the times.
 class Solution {
  public:
   Solution(std::unique_ptr<Run>& run, const Choice& choice) : run_(run), choice_(choice) {}
 
-  /// Fields anew, and every program executed once.
+  /// Makes new fields and executes every program once.
   void prepare() {
     run_.reset();
     run_ = std::make_unique<Run>(MPI_COMM_WORLD, choice_);

@@ -1,7 +1,7 @@
 // Figure `simulate`: events of the message-level simulator per second on one core, with 10^4 to 10^6 ranks.
 //
-// An event is a message that leaves, a message that is received, or another operation that looks at other ranks (a call
-// for progress, a barrier); what a rank does by itself in between is not counted. Prices are made up: they decide when
+// An event is a message that leaves, a message that is received, or another operation that involves other ranks (a call
+// for progress, a barrier); a rank's own operations in between are not counted. Prices are made up: they decide when
 // things happen, not how much there is to do.
 #include <cstdlib>
 #include <ctime>
@@ -18,7 +18,7 @@ using namespace haloscope::bench;
 constexpr double bar = 1e6;
 constexpr int ranks_per_socket = 12, sockets_per_node = 2;
 
-/// Everything a simulation is made from: a periodic cube of equal blocks, one class of ranks.
+/// The input of a simulation: a periodic cube of equal blocks, one class of ranks.
 struct Setup {
   Layout layout;
   Plan plan;
@@ -62,7 +62,7 @@ simulate::Simulator make_simulator(const Setup& setup) {
                              std::vector<std::int32_t>(setup.layout.size(), 0));
 }
 
-/// Seconds that this process has had a core: it waits for nothing, so others on the machine do not count.
+/// CPU seconds of this process. It waits for nothing, so other load on the machine does not count.
 double core_seconds() { return static_cast<double>(std::clock()) / CLOCKS_PER_SEC; }
 
 void measure(const char* name, const ProcessGrid& grid, Pattern pattern, const char* schedule, double noise, int rounds,

@@ -25,7 +25,7 @@ def line(figure: str, case: str, estimate: stats.Estimate, direction: str, bar: 
 
 
 def resampled(values: Sequence[float], statistic: Callable, launches: int) -> stats.Estimate:
-    """Return a statistic of some values, each measured in so many launches, with its 95 % bootstrap interval."""
+    """Return a statistic of some values, each measured in `launches` launches, with its 95 % bootstrap interval."""
     from scipy.stats import bootstrap
 
     values = np.asarray(values)

@@ -1,6 +1,6 @@
 // The swept protocol: a seven-point sweep of every field before each exchange, ranks aligned by flags in shared memory,
-// only the exchange timed, the slowest rank counts. Exchanging unchanged data again and again would flatter: its cache
-// lines stay with whoever read them last.
+// only the exchange timed, the slowest rank counts. Repeated exchanges of unchanged data would look too fast: their
+// cache lines stay with the last reader.
 #pragma once
 
 #include <mpi.h>
@@ -31,7 +31,7 @@ inline int world_size() {
   return MPI_Comm_size(MPI_COMM_WORLD, &n), n;
 }
 
-/// Puts each rank on a core of its own where there are enough.
+/// Pins each rank to its own core where there are enough.
 inline void pin_rank() {
   const auto cpus = usable_cpus();
   if (static_cast<int>(cpus.size()) < world_size()) return;
@@ -177,7 +177,7 @@ void for_each_point(const Block& block, const Layout& layout, const Storage& fie
   }
 }
 
-/// A wrong exchange is not worth timing: ends the program if a ghost holds anything but what it mirrors.
+/// A wrong exchange is not worth timing: ends the program if a ghost differs from the point it mirrors.
 inline void check(const Contender& contender, const Block& block, const Layout& layout, const Storage& fields) {
   long wrong = 0;
   for (int slot : {0, 1}) {
@@ -194,7 +194,7 @@ inline void check(const Contender& contender, const Block& block, const Layout& 
   MPI_Abort(MPI_COMM_WORLD, 1);
 }
 
-/// The strategies whose best is the figure.
+/// The strategies; the fastest of them gives the figure.
 inline std::vector<std::string> two_sided_strategies(int fields) {
   std::vector<std::string> patterns{"ordered", "ordered:merged", "ordered:self-first", "ordered:merged,self-first",
                                     "direct:merged"};
@@ -258,7 +258,7 @@ inline std::vector<std::vector<double*>> corners(const Block& block, const Stora
   return list;
 }
 
-/// Whether this is the number of ranks that figures of two need; says so where it is not.
+/// Whether there are two ranks, as figures of two ranks need; prints a message if not.
 inline bool two_ranks(const char* program) {
   if (world_size() != 2 && world_rank() == 0)
     std::fprintf(stderr, "%s needs 2 ranks, but has %d: mpiexec -n 2 %s\n", program, world_size(), program);

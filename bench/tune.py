@@ -3,7 +3,7 @@
 For every case all candidates are enumerated and a search goes through them as `haloscope tune` does, without its last
 re-run; then each candidate is measured, and the pick and the three fastest again, interleaved; the regret is the time of the pick
 over that of the one that is then the fastest, so it is never below 1. Records and decisions are kept in
-results/tune/: `python bench/tune.py --kept` prints the figures of that again. `--cases N`: only so many cases.
+results/tune/: `python bench/tune.py --kept` prints the figures of that again. `--cases N`: only N cases.
 """
 
 from __future__ import annotations

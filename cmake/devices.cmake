@@ -1,4 +1,4 @@
-# Back ends of real devices: one source each, compiled only where its compiler is asked for. No contraction of
+# Back ends of real devices: one source each, compiled only with its option on. No contraction of
 # multiplications and additions, so that a device gives the bits of the CPU. CUDA 13 needs CMake 3.28 or newer.
 if(HALOSCOPE_CUDA)
   if(NOT CMAKE_CUDA_ARCHITECTURES)

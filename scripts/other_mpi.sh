@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Other MPI libraries beside the default one, each in a prefix of its own; no root, nothing outside the checkout changes.
+# Other MPI libraries beside the default one, each in its own prefix; no root, nothing outside the checkout changes.
 #   usage: scripts/other_mpi.sh NAME [TARGET...]     (safe to run again; with targets, builds them in build/NAME)
 #     openmpi5   Open MPI 5 from PyPI
 #     openmpi4   the distribution's Open MPI (4.1.4 in Debian 12)
@@ -27,7 +27,7 @@ root=$prefix/root
 
 say() { printf 'other_mpi: %s\n' "$*" >&2; }
 absent() {
-  say "$name is not to be had here: $*"
+  say "$name is not available here: $*"
   exit 3
 }
 

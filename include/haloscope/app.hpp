@@ -21,10 +21,10 @@ struct Candidate;
 class Sweeper {
  public:
   virtual ~Sweeper() = default;
-  /// Compute one part. Called by the threads of a team at once, each with a part of its own; of sweeps in place every
-  /// thread gets the whole region, and the threads divide it among themselves.
+  /// Compute one part. All threads of a team call it at once, each with its own part; for a sweep in place every thread
+  /// gets the whole region, and the threads divide it among themselves.
   virtual void sweep(const SweepArgs& args) = 0;
-  /// The fields have got their initial data: what was gathered about a run before is forgotten.
+  /// The fields have just received initial data: forget what was gathered about an earlier run.
   virtual void begin() {}
   /// Bytes of scratch, private to a thread and aligned to 64, for `levels` fused steps of a region; 0: none.
   virtual std::size_t scratch_bytes(const Box&, int) const { return 0; }
@@ -54,7 +54,7 @@ class FieldReader {
   virtual ~FieldReader() = default;
   /// Values of a quantity at global points, the same on all ranks.
   virtual std::vector<double> values(int quantity, std::span<const Index> points) const = 0;
-  /// Sums over all ranks, in place; every rank gives as many numbers.
+  /// Sums over all ranks, in place; every rank passes the same number of numbers.
   virtual void sum(std::span<double> numbers) const = 0;
   /// The least of all ranks' numbers.
   virtual double least(double number) const = 0;
@@ -69,7 +69,7 @@ struct Entry {
 /// Value at a global point, if there is one.
 using InitialValue = std::function<std::optional<double>(const Index& point)>;
 
-/// An app. What is left empty has the default that its comment names.
+/// An app. A member left empty has the default that its comment names.
 struct App {
   std::string name;
   std::string summary = {};  ///< one sentence for help texts
@@ -80,13 +80,13 @@ struct App {
   std::vector<std::string> forms = {"plain"};  ///< of its kernels, the default first
   std::vector<std::string> reals = {"f64"};    ///< scalar types of quantities without an element size, default first
   std::string process_grid = {};               ///< rule; empty: square in 2D, else cubic
-  bool periodic = true;                        ///< whether dimensions wrap around when nothing else is asked for
+  bool periodic = true;                        ///< whether dimensions wrap around unless the user says otherwise
   /// Words for initial data besides `random` and `id`, which every app has; the first one is the default if
   /// `starts_random` is false.
   std::vector<std::string> initials = {};
   bool starts_random = true;
   std::vector<std::string> fused_forms = {};  ///< forms with kernels of the CPU that fuse time steps
-  int device_levels = 0;                      ///< time steps that kernels of devices fuse at most; 0: it has none
+  int device_levels = 0;                      ///< most time steps that its device kernels fuse; 0: it has none
 
   /// Quantities and stages of a problem, where they depend on its form or parameters; empty: those above.
   std::function<Step(const Problem&)> step = {};
@@ -98,20 +98,18 @@ struct App {
       exact = {};
   /// Kernels; empty: those of SweepSpec::run.
   std::function<std::unique_ptr<Sweeper>(const Opening&)> open = {};
-  /// Of sweeps in place: the same sweep as the plain loop, on the whole grid on one rank, which a run must equal bit for
-  /// bit.
+  /// For sweeps in place: the sweep as a plain loop over the whole grid on one rank; runs must match it bit for bit.
   std::function<void(const SweepArgs&)> plain = {};
   /// Kernels of devices.
   std::function<DeviceKernel(const Problem&)> device = {};
-  /// Whether a repeated stage, or with `stage` -1 the run, has done enough: told the latest numbers of the reductions of
-  /// that stage, or of all stages, one after the other.
-  /// Null: a run ends with its number of steps.
+  /// Whether a repeated stage, or with `stage` -1 the run, has done enough. `reduced` holds the latest numbers of the
+  /// reductions of that stage, or of all stages, one after the other. Null: a run ends after its number of steps.
   std::function<bool(const Problem&, int stage, std::span<const double> reduced)> enough = {};
   /// Whether `enough` can end a run of this problem before its steps are done.
   std::function<bool(const Problem&)> ends_early = {};
   /// Why a candidate cannot be, beyond what follows from its stages; empty when it can.
   std::function<std::string(const Candidate&)> illegal = {};
-  /// What a record says beside what it says of every app.
+  /// Entries that this app adds to a record.
   std::function<std::vector<Entry>(const Problem&, const Sweeper&, const FieldReader&)> entries = {};
 };
 
@@ -123,9 +121,10 @@ Step step_of(const App& app, const Problem& problem);
 const std::vector<const App*>& apps();
 /// @throws UsageError naming the nearest valid names.
 const App& find_app(const std::string& name);
-/// Make an app known by its name. It is copied. @throws UsageError for a name that is taken or an app that cannot be run.
+/// Make an app known by its name. It is copied.
+/// @throws UsageError for a name that is taken or an app that cannot be run.
 void add_app(const App& app);
-/// Make an app known that another program has; one declared before by its name goes. Not while others use it.
+/// Make an app of another program known, in place of one declared earlier under its name. Not while others use it.
 /// @throws UsageError as add_app() does.
 void declare_app(const App& app);
 

@@ -1,6 +1,7 @@
 // The library call: which strategy, schedule, depth and substeps to use for a grid, by a machine profile.
 //
-// There is one model, in Python. What is here asks the installed program `haloscope` for its answer, once, at start-up.
+// There is one model, in Python. These functions ask the installed program `haloscope` for its answer, once, at
+// start-up.
 #pragma once
 
 #include <mpi.h>
@@ -22,16 +23,16 @@ struct BestOptions {
   std::string form = {};        ///< kernel form of the app; empty: its first
   double seconds_per_cell = 0;  ///< of the program's own sweep, one cell and step on one thread while all ranks work;
                                 ///< > 0 replaces what the profile says of the app's
-  bool fused = false;  ///< whether the program can do the sweeps of a deep exchange block by block in the cache
-                       ///< (substeps blocked), as fast as the app does
-  int threads = 1;     ///< per rank, >= 1
-  int nodes = 0;       ///< that the ranks are split over; 0: nodes of the profile, filled one after another
+  bool fused = false;  ///< whether the program can apply all sub-steps of a deep halo tile by tile in the cache
+  ///< (substeps blocked), as fast as the app does
+  int threads = 1;               ///< per rank, >= 1
+  int nodes = 0;                 ///< that the ranks are split over; 0: nodes of the profile, filled one after another
   std::vector<int> depths = {};  ///< time steps per exchange to choose from, each >= 1; empty: 1, 2, 4, 8, 16
   std::string program = {};      ///< that answers; empty: HALOSCOPE_PROGRAM, else `haloscope` on PATH
-  double limit_s = 60;           ///< seconds that it may take, > 0
+  double limit_s = 60;           ///< seconds that the answer may take, > 0
 };
 
-/// All that the choice depends on.
+/// Everything that the choice depends on.
 struct BestRequest {
   GridSpec grid = {};
   int ranks = 1;
@@ -43,8 +44,8 @@ struct BestRequest {
   BestOptions options = {};
 };
 
-/// The request that a grid and the type of a field's points make; Grid and Field have shorter forms of best().
-/// @throws UsageError for points that are no single numbers of 4 or 8 bytes: the model has no costs of others.
+/// The request for a grid and the type of a field's points; Grid and Field have shorter forms of best().
+/// @throws UsageError for points other than single numbers of 4 or 8 bytes: the model has no costs for them.
 BestRequest best_request(const Layout& layout, const Quantity& quantity, const std::string& profile,
                          const BestOptions& options = {});
 
@@ -54,13 +55,13 @@ struct Best {
   double time_s = 0;                              ///< predicted, per time step
   std::optional<std::array<double, 2>> interval;  ///< 90 % of it; none where the profile gives none
   std::string reason;                             ///< what the time is made of
-  std::vector<Choice> equals;                     ///< that cannot be told from it with this profile, fastest first
+  std::vector<Choice> equals;                     ///< that this profile cannot tell from it, fastest first
   std::vector<std::string> notes;                 ///< what a reader must know: assumptions, costs out of range
   std::string profile;                            ///< the profile's name
   int halo = 1;                                   ///< ghost layers on every side that a field needs for it
   MemoryKind memory = MemoryKind::own;            ///< that a field needs for it
 
-  /// Whether it can be told from the runner-up. If not, measure it and its equals with `haloscope run`.
+  /// Whether the profile tells it from the runner-up. If not, measure it and its equals with `haloscope run`.
   bool wins() const { return equals.empty(); }
 };
 
@@ -68,11 +69,11 @@ struct Best {
 /// @throws UsageError for a request or a profile that cannot be right; UnavailableError when the program cannot be
 ///         started, or the profile lacks what every choice needs (the app's kernel: name another app, or give
 ///         seconds_per_cell); Error (exit code 1) when it fails or takes longer than `limit_s`.
-/// Cost: one process, which prices every legal choice: some seconds, for thousands of ranks some tens.
+/// Cost: one process, which prices every legal choice: a few seconds, or tens of seconds for thousands of ranks.
 Best best(const BestRequest& request);
 
-/// The same for all ranks of a communicator: rank 0 asks, the others sleep until it knows; its request counts.
-/// Collective over `comm`. All ranks get the same, errors too.
+/// The same for all ranks of a communicator: rank 0 asks with its request, the others sleep until it has the answer.
+/// Collective over `comm`. All ranks get the same answer, or the same error.
 Best best(MPI_Comm comm, const BestRequest& request);
 
 }  // namespace haloscope

@@ -40,7 +40,7 @@ struct Choice {
   bool operator==(const Choice&) const = default;
 };
 
-/// A choice with what follows from it: what legality and programs look at.
+/// A choice with everything that follows from it. Legality and programs look at it.
 struct Candidate {
   const Choice& choice;
   const App& app;
@@ -54,7 +54,7 @@ struct Candidate {
   const Strategy& strategy(int stage) const;
 };
 
-/// The problem that a choice asks for: defaults filled in, parameters checked.
+/// The problem of a choice: defaults filled in, parameters checked.
 /// @throws UsageError for what the app does not know.
 Problem problem_of(const Choice& choice);
 
@@ -63,25 +63,25 @@ Problem problem_of(const Choice& choice);
 std::vector<int> emulated_nodes(int ranks, int nodes, Placement placement);
 
 /// The one legality function: empty when the choice can run, else the reason and what to do about it.
-/// Pure and local. Does not know what this machine's MPI lacks (that is UnavailableError when it is opened).
+/// Pure and local. Knows nothing of what this machine's MPI lacks: opening the transport throws UnavailableError.
 std::string illegal(const Choice& choice);
 
-/// The exchange of a stage that a choice asks for: widths as deep as the steps between exchanges need, corners where
-/// stencil or depth need them. Quantities are those exchanged, in the order of the step.
+/// The exchange of a stage under a choice: as wide as the steps between exchanges need, with corners where stencil or
+/// depth need them. Quantities are those exchanged, in the order of the step.
 /// @throws UsageError if the choice is not legal.
 ExchangeSpec exchange_spec(const Choice& choice, int stage = 0);
 ExchangeSpec exchange_spec(const Candidate& candidate, int stage = 0);
 /// Quantities of the step that an exchange of a stage moves, in the order of its spec.
 std::vector<int> exchanged(const Candidate& candidate, int stage = 0);
-/// Whether messages move fields of a device; of a block in walls they pass between cells of the host.
+/// Whether messages move fields of a device; with walls they move host cells.
 bool messages_on_device(const Choice& choice);
-/// What a schedule reads of a legal choice, for programs of its whole depth; all else as ScheduleOptions has it.
+/// The options of a schedule for a legal choice, for programs of its whole depth; the rest are defaults.
 ScheduleOptions schedule_options(const Choice& choice, int stage = 0);
 ScheduleOptions schedule_options(const Candidate& candidate, int stage = 0);
 /// @throws UsageError as Layout does.
 Layout make_layout(const Choice& choice);
 
-/// Whether a field has an effect on this choice; by its name.
+/// Whether the field of that name has an effect on this choice.
 bool matters(const Choice& choice, const std::string& field);
 /// The same choice with what has no effect at its default.
 Choice normal(Choice choice);

@@ -9,7 +9,7 @@ namespace haloscope {
 /// Exit codes of every program of the project.
 enum class Exit : int { ok = 0, failed = 1, usage = 2, unavailable = 3 };
 
-/// An error a user can act on. `what()` names the request, the fault and the remedy in one or two sentences.
+/// An error that a user can act on. `what()` names the request, the fault and the remedy in one or two sentences.
 class Error : public std::runtime_error {
  public:
   Error(Exit exit_code, const std::string& message) : std::runtime_error(message), exit_code_(exit_code) {}

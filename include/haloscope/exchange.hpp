@@ -20,7 +20,7 @@ class Exchange {
   /// @param layout    how the grid is split; its size must be that of `comm`.
   /// @param spec      what moves; pattern, merging and order are taken from `strategy`.
   /// @param strategy  e.g. "ordered/persistent"; see strategy_names().
-  /// @param views     the fields, one slot or more each; must stay where they are as long as the exchange lives.
+  /// @param views     the fields, one slot or more each; must stay in place as long as the exchange lives.
   /// @param nodes     node of each rank, to emulate nodes on one machine; empty: the real machines.
   /// @throws UsageError, UnavailableError as make_plan() and the transport do, before any message is sent.
   Exchange(MPI_Comm comm, const Layout& layout, ExchangeSpec spec, const Strategy& strategy, const Views& views,

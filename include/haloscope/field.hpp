@@ -1,4 +1,4 @@
-// Memory of a field on a grid, and the views through which exchanges and programs look at fields, whoever owns them.
+// Memory of a field on a grid, and the views through which exchanges and programs access fields, owned or foreign.
 #pragma once
 
 #include <mpi.h>

@@ -1,4 +1,4 @@
-/* Haloscope's C interface: layouts, plans and programs, without MPI. The one binding surface for C, Fortran and Python.
+/* Haloscope's C interface: layouts, plans and programs, without MPI. C, Fortran and Python all bind to it.
  *
  * Rules that hold for every call:
  *  - A call that can fail returns an hs_status; hs_last_error() then holds the text, for the calling thread.
@@ -6,7 +6,7 @@
  *    program keep nothing of the layout, plan or struct they were made from.
  *  - Pointers inside structs that a call fills belong to the handle they came from and live as long as it does.
  *    `const char**` and `hs_spec` results live until the calling thread's next call of the same function.
- *  - What has many fields, which grow with time, crosses as JSON: choices, apps, the stages of a step, lists of names.
+ *  - Things with many fields, which grow with time, cross as JSON: choices, apps, the stages of a step, lists of names.
  *    Numbers that many operations need cross as plain arrays.
  *  - Structs passed in start with `struct_size`; `hs_..._init` sets it and every default. Structs without it are
  *    elements of arrays and change only together with HS_ABI.
@@ -46,9 +46,9 @@ const char* hs_last_error(void);
 /* ---- what there is ----------------------------------------------------------------------------------------------- */
 
 /* Everything of one kind, as a JSON array.
- * kind  objects with name, summary and traits: "apps", "transports", "schedules", "reduction-schemes"; objects with name,
- *       type, group, meaning, words and default: "fields" (of a choice); names, defaults first: "strategies" (for fields
- *       in host memory), "device-strategies", "rules" (of process grids), "backends" (of devices)
+ * kind  objects with name, summary and traits: "apps", "transports", "schedules", "reduction-schemes"; objects with
+ *       name, type, group, meaning, words and default: "fields" (of a choice); names, defaults first: "strategies"
+ *       (for fields in host memory), "device-strategies", "rules" (of process grids), "backends" (of devices)
  * json  out. Fails with HS_USAGE for an unknown kind. */
 hs_status hs_list(const char* kind, const char** json);
 
@@ -57,10 +57,10 @@ hs_status hs_list(const char* kind, const char** json);
  * json  out. Fails with HS_USAGE and the nearest valid names. */
 hs_status hs_app_describe(const char* name, const char* set, const char** json);
 
-/* Make an app known that another program has: it can be planned and priced. One declared before by its name goes.
+/* Make an app of another program known, to be planned and priced, in place of one declared earlier under its name.
  * json  as hs_app_describe gives it, and that program when called with --describe
- * Fails with HS_USAGE for what describes no app, and for the name of an app of this library. Not while other threads
- * call. */
+ * Fails with HS_USAGE for JSON that describes no app, and for the name of an app of this library. Not while other
+ * threads call. */
 hs_status hs_app_declare(const char* json);
 
 /* A strategy such as "ordered/p2p" as JSON: name (its canonical form), transport, between, pattern, device,
@@ -113,8 +113,8 @@ typedef struct hs_layout_data {
   int32_t dims, size; /* size: ranks in all */
 } hs_layout_data;
 
-/* Ranks per dimension by a rule ("cubic", "square", "prime-factors", "slabs") or explicit ("2x3x1"), whose product is `ranks` >= 1.
- * Fails with HS_USAGE. Cost O(square of the divisors of `ranks`). */
+/* Ranks per dimension by a rule ("cubic", "square", "prime-factors", "slabs") or explicit ("2x3x1"); their product is
+* `ranks` >= 1. Fails with HS_USAGE. Cost O(square of the divisors of `ranks`). */
 hs_status hs_process_grid(const char* rule, int32_t ranks, int32_t dims, const int64_t cells[3], int32_t grid[3]);
 
 /* A grid of `cells` over `ranks` ranks per dimension. Rank numbers run x fastest; the first (cells mod ranks) ranks of
@@ -122,7 +122,7 @@ hs_status hs_process_grid(const char* rule, int32_t ranks, int32_t dims, const i
  */
 hs_status hs_layout_create(int32_t dims, const int64_t cells[3], const int32_t periodic[3], const int32_t ranks[3],
                            hs_layout** layout);
-/* The layout that a choice asks for. */
+/* The layout of a choice. */
 hs_status hs_layout_create_of(const hs_choice* choice, hs_layout** layout);
 void hs_layout_free(hs_layout* layout);
 hs_status hs_layout_get(const hs_layout* layout, hs_layout_data* data);
@@ -177,7 +177,7 @@ typedef struct hs_spec {
 } hs_spec;
 
 void hs_spec_init(hs_spec* spec);
-/* The exchange that a choice asks for in one stage of its step: as wide as the steps between exchanges need. Quantities
+/* The exchange of a choice in one stage of its step: as wide as the steps between exchanges need. Quantities
  * have the names that they have in the step. Fails with HS_USAGE if the choice is not legal or has no such stage. */
 hs_status hs_spec_of(const hs_choice* choice, int32_t stage, hs_spec* spec);
 
@@ -232,7 +232,7 @@ hs_status hs_plan_boxes(const hs_plan* plan, int32_t quantity, hs_box* owned, hs
 typedef struct hs_traffic {
   int64_t bytes;
   int64_t run_bytes; /* mean length of a stretch without gaps */
-  int32_t in_place;  /* 1: a message that is one stretch, so that nobody needs to pack it */
+  int32_t in_place;  /* 1: the message is one stretch and needs no packing */
   int32_t reserved;
 } hs_traffic;
 
@@ -359,7 +359,7 @@ typedef struct hs_schedule_options {
 } hs_schedule_options;
 
 void hs_schedule_options_init(hs_schedule_options* options);
-/* The options that a choice asks for in one stage; steps = depth. */
+/* The schedule options of a choice for one stage; steps = depth. */
 hs_status hs_schedule_options_of(const hs_choice* choice, int32_t stage, hs_schedule_options* options);
 
 /* The program that a schedule makes for one stage of a step, from its plan. Fails with HS_USAGE for an unknown schedule
@@ -429,7 +429,7 @@ typedef struct hs_rank_reduction {
 typedef struct hs_rank_class {
   const hs_plan* const* plans; /* one per stage */
   int32_t plan_count;
-  int32_t comm_thread;             /* 1: a thread of its own runs the comm lane of programs that ask for one */
+  int32_t comm_thread;             /* 1: programs that want one get a separate thread for the comm lane */
   const hs_rank_program* programs; /* opening + body + closing of them */
   int32_t opening, body, closing;
   int32_t reduction_count;
@@ -465,14 +465,14 @@ typedef struct hs_simulation hs_simulation;
 
 /* Ranks of a layout with the programs of their classes; keeps nothing of what it was made from.
  * node, socket, class_of  one number per rank, from 0. class_of: in `classes`; the rank's plan is that of its class but
- * for rank numbers. Fails with HS_USAGE for what does not fit together. */
+ * for rank numbers. Fails with HS_USAGE for arguments that do not fit together. */
 hs_status hs_simulation_create(const hs_layout* layout, const hs_network* network, const int32_t* node,
                                const int32_t* socket, int32_t class_count, const hs_rank_class* classes,
                                const int32_t* class_of, hs_simulation** simulation);
 void hs_simulation_free(hs_simulation* simulation);
 /* Carries out all rounds; may be called again, by one thread at a time.
  * ends  out: rounds x ranks, when each rank ended each round, seconds from the start
- * Fails with HS_USAGE for options out of range, HS_FAILED when ranks wait for each other for ever.
+ * Fails with HS_USAGE for options out of range, HS_FAILED when ranks deadlock.
  * Cost O(events x log(ranks)): about a second per million events. */
 hs_status hs_simulation_run(hs_simulation* simulation, const hs_simulation_options* options, double* ends,
                             hs_simulation_result* result);

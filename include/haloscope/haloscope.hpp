@@ -67,7 +67,7 @@ class Grid {
   int rank_ = 0;
 };
 
-/// One field of an exchange, whoever owns its memory.
+/// One field of an exchange, in memory of the library or of the caller.
 struct FieldRef {
   Quantity quantity;
   Widths low{}, high{};         ///< ghost layers the exchange fills
@@ -177,9 +177,9 @@ Best best(const Grid<D>& grid, const std::string& profile, const BestOptions& op
   return best(grid.comm(), best_request(grid.layout(), quantity, profile, options));
 }
 
-/// The same for a field that is there: of the depths that its halo has room for, and without strategies that need
-/// shared memory where it has none. So make_exchange(grid, {field}, best.choice.strategy, {.width = best.halo}) works.
-/// What is looked at is its type, halo and memory; the sweep is that of an app (see BestOptions).
+/// The same for an existing field: only depths that its halo has room for, and no strategy that needs shared memory
+/// where it has none. So make_exchange(grid, {field}, best.choice.strategy, {.width = best.halo}) works.
+/// Only its type, halo and memory matter; the sweep is that of an app (see BestOptions).
 template <int D>
 Best best(const Grid<D>& grid, const FieldRef& field, const std::string& profile, const BestOptions& options = {}) {
   BestRequest request = best_request(grid.layout(), field.quantity, profile, options);

@@ -7,10 +7,10 @@
 
 namespace haloscope {
 
-/// The whole of a rank's main(): MPI_Init to MPI_Finalize. Knows the library's own apps and those given; plain options
-/// in, records (JSON Lines) out, usable by hand under any launcher. A program of one's own app is
+/// The whole of a rank's main(): MPI_Init to MPI_Finalize. Knows the library's apps and the given ones; plain options
+/// in, records (JSON Lines) out, usable by hand under any launcher. A program for your own app is
 ///     int main(int argc, char** argv) { return haloscope::rank_main(argc, argv, {my_app()}); }
-/// @return the exit code: 0 ok, 1 failed, 2 usage, 3 not available here. Faults are said on standard error.
+/// @return the exit code: 0 ok, 1 failed, 2 usage, 3 not available here. Errors are printed on standard error.
 int rank_main(int argc, char** argv, const std::vector<App>& apps = {});
 
 }  // namespace haloscope

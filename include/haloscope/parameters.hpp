@@ -24,8 +24,8 @@ struct Parameter {
   std::vector<std::string> words = {};  ///< the valid words; empty: any text
 };
 
-/// What users write after `--set NAME=`, and what JSON holds: the value of one parameter, as its type reads it.
-/// @throws UsageError for text that is no such value, a number that is not finite or out of range, an unknown word.
+/// The value of one parameter from the text after `--set NAME=`, read as its type.
+/// @throws UsageError for text that is not such a value, a number that is not finite or out of range, an unknown word.
 ParameterValue parse_value(const Parameter& parameter, const std::string& text);
 /// @throws UsageError as parse_value() does, for a value of another type too (integers count as real numbers).
 ParameterValue checked_value(const Parameter& parameter, const ParameterValue& given);

@@ -27,8 +27,8 @@ enum class OpKind : std::uint8_t {
   gather,    ///< collect a ring's cells where they are, on the host or a device; target = ring
   transfer,  ///< bring them to the other memory; target = ring
   scatter,   ///< put them in their places there; target = ring
-  reduce,    ///< combine a reduction's numbers over threads and begin to over ranks; target = reduction of the stage
-  reduced,   ///< until the latest numbers of a reduction that is under way are there; target = reduction
+  reduce,    ///< combine a reduction's numbers over threads, start doing so over ranks; target = reduction of the stage
+  reduced,   ///< until the latest numbers of a started reduction have arrived; target = reduction
 };
 inline constexpr int op_kinds = static_cast<int>(OpKind::reduced) + 1;
 const char* to_string(OpKind kind);
@@ -55,7 +55,7 @@ struct Op {
 };
 
 /// One of a stage's sweeps on `region`: reads slot `op.slot`, writes slot `into` at time `step + levels`. Quantities
-/// with one slot are in it whatever these say. In place (Gauss-Seidel) both slots are the same.
+/// with one slot ignore both. In place (Gauss-Seidel) both slots are the same.
 struct Sweep {
   Box region;  ///< cells written, local coordinates
   Box valid;   ///< cells of `region` that hold right values afterwards; the rest is unspecified (full deep halos)
@@ -73,7 +73,7 @@ struct Sweep {
   std::int64_t cells() const { return region.volume() + twin.volume(); }
 };
 
-/// Cells that one patch of a rank has and the other, in the other memory, needs.
+/// Cells that one patch of a rank owns and the other patch, in the other memory, needs.
 struct Ring {
   bool to_device = true;
   std::vector<Box> boxes;  ///< disjoint
@@ -99,7 +99,7 @@ struct Program {
   std::vector<std::vector<Copy>> copy_sets;  ///< copies, possibly parts of the plan's
   std::vector<Sweep> sweeps;
 
-  /// Whether its sweeps also pack: what the execution before has swept needs no packing, in buffers of that slot.
+  /// Whether its sweeps also pack: the previous execution's sweeps have then packed the buffers of that slot already.
   bool packs_in_sweeps() const {
     return std::any_of(sweeps.begin(), sweeps.end(), [](const Sweep& s) { return s.faces; });
   }
@@ -116,9 +116,9 @@ HALOSCOPE_WORDS(Substeps, "substeps", "full", "shrink", "blocked");
 enum class Series : std::uint8_t {
   whole,    ///< opening, `steps` times entry and body, closing, as one program
   opening,  ///< the messages that the first step needs
-  entry,    ///< wait for the message without which no work of a step can begin
+  entry,    ///< wait for the message that all work of a step depends on
   body,     ///< everything else of one step
-  closing,  ///< what the last step has left in flight
+  closing,  ///< completes what the last step has left in flight
 };
 
 /// The choices a schedule may read.
@@ -129,13 +129,13 @@ struct ScheduleOptions {
   int tiles = 8;                       ///< interior tiles of `split`, `progress` is called between them
   Sharing sharing = Sharing::guided;   ///< `comm-thread`: how interior cells are handed out
   bool barrier = false;                ///< barrier before each exchange (desync timer)
-  bool collective_rounds = false;      ///< TransportTraits: message operations also where a rank has none to do
+  bool collective_rounds = false;      ///< TransportTraits: message operations also on ranks without messages
   Series series = Series::whole;       ///< `pipeline`: which of its programs
   bool device = false;                 ///< fields live on a device: sweeps, copies and packing are its work
   bool staged = false;                 ///< ... and messages go through host memory
   int walls = 1;                       ///< `box`, `box-overlap`: layers of the host around the device's block
   bool pack_first = true;              ///< `streams`: interior sweeps start after the first round is packed
-  bool last = false;                   ///< it ends a run: with the reductions of a last step too
+  bool last = false;                   ///< it ends a run and includes the reductions of the last step
   int slots = 2;                       ///< of the app, see Step::slots()
   bool flips = true;                   ///< the stage writes double-buffered quantities, whose slots it changes
 };

@@ -10,13 +10,13 @@ namespace haloscope {
 
 struct Candidate;
 
-/// A way to order a stage's operations, with everything that legality, help texts and figures must know of it.
+/// A way to order a stage's operations, with everything that legality, help texts and figures must know about it.
 struct Schedule {
   std::string name;
   std::string summary;  ///< one sentence for help texts
   std::string colour;   ///< in figures
   Program (*make)(const Stage&, const Plan&, const ScheduleOptions&);
-  std::vector<std::string> options = {};  ///< fields of a choice that only schedules look at and this one does
+  std::vector<std::string> options = {};  ///< schedule-only fields of a choice that this schedule reads
   bool plain = false;                     ///< exchange and sweeps take turns, so that even `reference` can serve it
   bool on_host = true;                    ///< for fields in host memory ...
   bool on_device = false;                 ///< ... for fields on a device
@@ -33,7 +33,7 @@ struct Schedule {
 const std::vector<const Schedule*>& schedules();
 /// @throws UsageError naming the nearest valid names.
 const Schedule& find_schedule(const std::string& name);
-/// Make a schedule of one's own known. `schedule` must live until the end. @throws UsageError for a name that is taken.
+/// Make your own schedule known. `schedule` must live until the end. @throws UsageError for a name that is taken.
 void add_schedule(const Schedule& schedule);
 
 /// A schedule by its name, looked up once.

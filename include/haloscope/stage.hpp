@@ -14,13 +14,13 @@ namespace haloscope {
 
 struct SweepArgs;
 
-/// That a quantity is read: at the points that touch a written one, and `layers` >= 0 further layers around them. Of
-/// two quantities with the same centring that is the point itself; a cell touches two faces in a dimension, and a face
-/// two cells.
+/// A sweep reads a quantity at the points that touch a written one, and in `layers` >= 0 further layers around them.
+/// For two quantities with the same centring the touching point is the point itself; a cell touches two faces in a
+/// dimension, and a face two cells.
 struct Access {
   int quantity = 0;  ///< number in the step
   int layers = 0;
-  Widths reach{};  ///< per dimension, cells around a region of cells that reading for it touches; resolve() fills it in
+  Widths reach{};  ///< per dimension, cells read around a region of written cells; resolved() fills it in
 };
 
 /// One pass over the points of a box.
@@ -31,7 +31,7 @@ struct SweepSpec {
   bool box_stencil = false;    ///< reads edges and corners of its neighbourhood, else a star
   bool in_place = false;       ///< line by line, x rising, new values used as soon as they exist (Gauss-Seidel)
   double flops_per_point = 0;  ///< for rates in records
-  /// Computes part of the sweep on one thread; empty where the app brings its kernels otherwise (App::open).
+  /// Computes part of the sweep on one thread; empty where App::open provides the kernels.
   std::function<void(const SweepArgs&)> run = {};
 };
 
@@ -54,7 +54,7 @@ struct Reduction {
   std::string scheme = {};  ///< of pipelines: how numbers get to the last rank, see reduction_schemes(); "": the first
 };
 
-/// How the ranks of a pipeline, which are in different steps at one time, bring a reduction's numbers together.
+/// How the ranks of a pipeline, which are in different steps at any one time, combine a reduction's numbers.
 struct ReductionScheme {
   std::string name;
   std::string summary;  ///< one sentence for help texts
@@ -66,8 +66,8 @@ struct Stage {
   std::string name = "step";
   std::vector<SweepSpec> sweeps;
   std::vector<Reduction> reductions = {};
-  /// What is exchanged first, and how wide. Empty optional: everything that the sweeps read beyond the rank's own
-  /// points, as wide as they need it.
+  /// The quantities exchanged first, and how wide. Empty optional: everything that the sweeps read beyond the rank's
+  /// own points, as wide as they need it.
   std::optional<std::vector<Access>> exchange = {};
   bool repeats = false;  ///< again and again until App::enough says so, at most `most` times a step
   std::int64_t most = 1000000;
@@ -85,27 +85,28 @@ struct Step {
 bool flips(const Step& step, int stage);
 
 /// A step whose accesses know their reach.
-/// @throws UsageError for what cannot be: two things of one name, a quantity that does not exist, a stage without sweeps, a sweep that writes
-///         nothing or reads neighbours of what it overwrites (unless in place), double-buffered quantities written by
-///         several stages or twice in one, a reduction of a sweep that is not there.
+/// @throws UsageError for a step that cannot run: two things of one name, a quantity that does not exist, a stage
+///         without sweeps, a sweep that writes nothing or reads neighbours of what it overwrites (unless in place),
+///         double-buffered quantities written by several stages or twice in one, a reduction of a sweep that does not
+///         exist.
 Step resolved(Step step, int dims, const std::string& app);
 
 /// A step of one double-buffered quantity and one sweep: what a plain stencil code is.
 Step stencil_step(int dims, int radius, bool box_stencil, double flops_per_point = 0);
 
-/// Points of a quantity that a sweep of a box of cells writes. A point that two cells share belongs to the higher one.
+/// Points of a quantity that a sweep writes for a box of cells. A point that two cells share belongs to the higher one.
 /// @param whole  the region of the whole sweep, of which `box` may be a part: its upper end has one plane more.
 Box points_of(const Box& box, const Box& whole, Centring centring, int dims);
 
-/// How many cells beyond the rank's own points each sweep of a stage is carried out over, so that what later ones read
-/// is there: by step of a program of `steps` steps, then by sweep. Only sides with a neighbour are meant.
+/// How many cells beyond the rank's own points each sweep of a stage must cover, so that later sweeps find what they
+/// read: by step of a program of `steps` steps, then by sweep. Applies only to sides with a neighbour.
 std::vector<std::vector<Widths>> growths(const Stage& stage, int steps);
 
 /// Layers that an exchange must fill, by quantity of the step, for `steps` steps of a stage; 0: not exchanged.
 std::vector<Widths> halos_of(const Step& step, const Stage& stage, int steps);
 
-/// Layers around the own points that fields must have room for: what is exchanged, and what sweeps read or write, those
-/// of quantities included that they compute beyond the own points for later sweeps.
+/// Layers around the own points that fields must have room for: those exchanged and those that sweeps read or write,
+/// including quantities that they compute beyond the own points for later sweeps.
 std::vector<Widths> room_of(const Step& step, const Stage& stage, int steps);
 
 }  // namespace haloscope

@@ -8,9 +8,9 @@
 
 namespace haloscope {
 
-/// A strategy `PATTERN[:option,...]/TRANSPORT[:option,...][+TRANSPORT[:option,...]]`, or `reference`, or `auto`, which is
-/// short for `ordered/auto`. With `shared+OTHER`, messages inside a node go by shared memory and those between nodes by
-/// the other transport. Pattern options: "merged" (one message per peer), "fields=all|type|none", "self-first"
+/// A strategy `PATTERN[:option,...]/TRANSPORT[:option,...][+TRANSPORT[:option,...]]`, or `reference`, or `auto` (short
+/// for `ordered/auto`). With `shared+OTHER`, messages inside a node go by shared memory and those between nodes by the
+/// other transport. Pattern options: "merged" (one message per peer), "fields=all|type|none", "self-first"
 /// (own-neighbour dimensions first), "corners" (always send edges and corners). Transport options belong to the
 /// transport.
 struct Strategy {
@@ -40,11 +40,11 @@ void apply(const Strategy& strategy, const Layout& layout, ExchangeSpec& spec);
 
 /// Whether programs for this strategy need ScheduleOptions::collective_rounds.
 bool collective_rounds(const Strategy& strategy);
-/// Whether the strategy reads or writes neighbours' fields, which then must be in memory that a node's ranks share.
+/// Whether the strategy accesses neighbours' fields directly, which must then be in memory that a node's ranks share.
 bool needs_shared_fields(const Strategy& strategy);
 /// Whether the strategy is for fields in device memory.
 bool moves_device_memory(const Strategy& strategy);
-/// Whether several threads of a rank call MPI at once, where it has several.
+/// Whether the threads of a rank call MPI at once.
 bool calls_concurrently(const Strategy& strategy);
 /// Why this strategy cannot move single messages (TransportTraits::single_messages); empty when it can.
 std::string refused_single_messages(const Strategy& strategy);

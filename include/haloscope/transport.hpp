@@ -43,12 +43,13 @@ class Link {
   virtual void complete(Ids out, int slot) = 0;       ///< until sent messages' memory may be changed
   /// Peer of the first message of `in` not yet arrived, -1 when none: what a watchdog reports.
   virtual int waiting_for(Ids in, int slot) const = 0;
-  /// What opening it found out and decided, for records and logs ("memory model unified, 1 window"); may be empty.
+  /// Findings and decisions made when it was opened, for records and logs ("memory model unified, 1 window"); may be
+  /// empty.
   virtual std::string report() const { return ""; }
 };
 
-/// A link between fields in device memory. What touches them is work for a stream; pack() and unpack() do nothing.
-/// The calls return at once; messages may be sent, and halos swept, when the stream has got there.
+/// A link between fields in device memory. A stream does all work on them; pack() and unpack() do nothing.
+/// The calls return at once; messages may be sent, and halos swept, once the stream has done that work.
 class DeviceLink : public Link {
  public:
   void pack(Ids, int, Share) final {}
@@ -58,9 +59,9 @@ class DeviceLink : public Link {
   virtual void to_host(device::Stream& stream, Ids out, int slot) = 0;   ///< packed messages, OpKind::d2h
   virtual void to_device(device::Stream& stream, Ids in, int slot) = 0;  ///< arrived messages, OpKind::h2d
   /// Where a message lies in device memory between packing and sending, or arriving and unpacking; null: nowhere that
-  /// others could read or write.
+  /// sweeps could read or write.
   virtual std::byte* place(int, int) { return nullptr; }
-  /// Work of the stream up to here has read what arrived in a slot, which is not unpacked then.
+  /// Instead of unpacking: work of the stream up to here has read what arrived in a slot.
   virtual void taken_on(device::Stream&, int) {}
 };
 
@@ -71,8 +72,8 @@ struct LinkContext {
   const Plan* plan = nullptr;
   const Views* views = nullptr;
   bool yield = false;  ///< more ranks than cores: give the core away while waiting
-  int threads = 1;     ///< shares that pack() and unpack() are called with at most
-  /// Node of each rank, counted from 0; empty: whatever MPI says. Ranks of one node must share memory.
+  int threads = 1;     ///< most shares that pack() and unpack() are called with
+  /// Node of each rank, counted from 0; empty: as MPI reports. Ranks of one node must share memory.
   std::vector<int> nodes = {};
   /// Messages (by id) that this link moves; empty: all. A composite transport gives each of its parts some of them.
   std::vector<bool> mine = {};
@@ -94,7 +95,7 @@ struct Transport {
 /// @throws UsageError as check_options() does; UnavailableError when this MPI lacks what it needs.
 std::unique_ptr<Link> open_transport(const std::string& name, const LinkContext& context,
                                      const std::vector<std::string>& options);
-/// Make a transport of one's own known, to strategies too. What `traits` points to must live until the end.
+/// Make your own transport known, to strategies too. What `traits` points to must live until the end.
 /// @throws UsageError for a name that is taken.
 void add_transport(const Transport& transport);
 

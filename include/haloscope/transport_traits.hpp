@@ -1,4 +1,4 @@
-// What programs, legality and help texts know of a transport; how it works is its own business. No MPI.
+// What programs, legality and help texts know about a transport; how it works is its own business. No MPI.
 #pragma once
 
 #include <functional>
@@ -8,7 +8,7 @@
 
 namespace haloscope {
 
-/// Options that a transport cannot be given together (or, if it is one word, at all), and what to do about it.
+/// Options that exclude each other (or, if it is one word, that cannot be given at all), and what to do about it.
 struct OptionRule {
   std::vector<std::string> words;
   std::string reason;
@@ -16,7 +16,7 @@ struct OptionRule {
 /// Rules by which any two of these words exclude each other.
 std::vector<OptionRule> one_of(const std::vector<std::string>& words, const std::string& reason);
 
-/// What a transport needs this MPI to do right, as names of probes (`haloscope-rank --probe list`).
+/// The probes (`haloscope-rank --probe list`) that this MPI must pass for a transport to work.
 struct ProbeNeeds {
   std::vector<std::string> always = {};
   std::map<std::string, std::vector<std::string>> with = {};  ///< by option word: needed with it
@@ -39,7 +39,7 @@ struct TransportTraits {
   bool device = false;             ///< moves fields in device memory, others those in host memory
   bool staged = false;             ///< ... through host memory
   bool has_places = false;         ///< ... and messages have a place there that sweeps can read and write
-  /// Reads or writes neighbours' fields, which then must be in memory that a node's ranks share ...
+  /// Accesses neighbours' fields directly, which must then be in memory that a node's ranks share ...
   bool shared_fields = false;
   std::string private_option = {};  ///< ... but not with this option
   bool inside_nodes = false;        ///< reaches ranks of the same node only; joined with another as `NAME+OTHER`

@@ -11,7 +11,7 @@
 
 namespace haloscope {
 
-/// Where fields live: in memory of the process's own, or in memory that all ranks of its node can reach.
+/// Where fields live: in private memory of the process, or in memory that all ranks of its node can reach.
 enum class MemoryKind : std::uint8_t { own, shared };
 HALOSCOPE_WORDS(MemoryKind, "kind of memory", "own", "shared");
 

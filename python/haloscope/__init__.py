@@ -5,7 +5,7 @@
 
 
 def __getattr__(name: str):
-    if name == "best":  # on first use: what it needs takes a while to import
+    if name == "best":  # on first use: its imports take a while
         from haloscope.advice.best import best
 
         return best

@@ -15,7 +15,7 @@ COMMANDS = ("demo", "info", "plan", "run", "microbench", "calibrate", "predict",
 
 
 class LazyGroup(click.Group):
-    """Subcommands are the modules in `haloscope.commands`; each is imported only when it is asked for."""
+    """Subcommands are the modules in `haloscope.commands`; each is imported on first use."""
 
     def list_commands(self, ctx):
         """Return the names of all subcommands."""

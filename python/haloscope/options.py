@@ -61,7 +61,7 @@ class Option(click.Option):
         self.group = group
 
     def get_help_extra(self, ctx):
-        """Ranges are said where they are refused."""
+        """Help texts leave out ranges; refusals name them."""
         return {}
 
 
@@ -85,8 +85,8 @@ def options_of(*decorators):
 class ChoiceOptions:
     """Which options of a choice a command has.
 
-    lists: they take lists, ranges and globs, whose cross product is meant; else one value each. without: fields that it
-    does not have. usual: texts that replace the table's defaults.
+    lists: they take lists, ranges and globs, and the command works on the cross product; else one value each. without:
+    fields that it does not have. usual: texts that replace the table's defaults.
     """
 
     lists: bool = False
@@ -101,7 +101,7 @@ class ChoiceOptions:
         made.append(Option(["--set", "given_set"], multiple=True, metavar="NAME=VALUE",
                            help="A parameter of the app; --help-all lists them."))  # fmt: skip
         made.append(Option(["--program"], type=click.Path(path_type=Path), metavar="PATH",
-                           help="Program with an app of its own, linked with haloscope::rank_main."))  # fmt: skip
+                           help="Program with its own app, linked with haloscope::rank_main."))  # fmt: skip
         return made
 
     def _option(self, f) -> Option:
@@ -205,7 +205,7 @@ def _parameter_hint(option_name: str) -> str:
     return f"{option_name} is a parameter of {', '.join(owners)}; write --set {name}=VALUE" if owners else ""
 
 
-# ---- what was asked for ----------------------------------------------------------------------------------------------
+# ---- what was requested ----------------------------------------------------------------------------------------------
 
 
 def parameters_of(options: Mapping) -> dict[str, str]:
@@ -231,7 +231,7 @@ def app_of(name: str, options: Mapping):
 
 
 def axes_of(app, options: Mapping, lists: bool = True) -> list[dict[str, Sequence]]:
-    """Return cross products of values by field of a choice, one for each device and schedule; together, what was asked for.
+    """Return cross products of values by field of a choice, one for each device and schedule.
 
     lists: several values are allowed. Raises UsageProblem for values that no choice can have.
     """
@@ -259,7 +259,7 @@ def axes_of(app, options: Mapping, lists: bool = True) -> list[dict[str, Sequenc
 
 
 def one_choice(app, options: Mapping):
-    """Return the choice that options of one value each make. Raises UsageProblem when it cannot be, or several are asked."""
+    """Return the choice of options with one value each. Raises UsageProblem for bad or several values."""
     from haloscope import core
 
     [axes] = axes_of(app, options, lists=False)
@@ -270,7 +270,7 @@ def one_choice(app, options: Mapping):
 
 
 def space_of(app, options: Mapping, how: Mapping[str, Any]):
-    """Return what lists and ranges ask for as a space of requests; how: fields of Request."""
+    """Return the space of requests from lists and ranges; how: fields of Request."""
     from haloscope.measure import space
 
     return sum((space.expand(app.name, axes, how) for axes in axes_of(app, options)), space.Space())

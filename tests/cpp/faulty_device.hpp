@@ -23,7 +23,7 @@ inline std::function<std::function<void()>(unsigned)> slow_streams(double most_u
   };
 }
 
-/// Device `mortal` fails after so many copies and launches.
+/// Device `mortal` fails after this many copies and launches.
 inline std::function<bool(int)> lost_device(int mortal, std::int64_t pieces) {
   return [mortal, left = std::make_shared<std::atomic<std::int64_t>>(pieces)](int device) {
     return device != mortal || left->fetch_sub(1) > 0;

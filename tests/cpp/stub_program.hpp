@@ -1,4 +1,4 @@
-// A program made for one test: a shell script in a folder of its own.
+// A program made for one test: a shell script in its own folder.
 #pragma once
 
 #include <sys/stat.h>

@@ -183,7 +183,7 @@ def test_words_of_poisson2d_are_refused_for_other_apps(haloscope):
 def test_a_precision_out_of_reach_is_said_and_recorded(haloscope):
     record = solve(haloscope, "--interlines", 1, "--precision", "1e-19", "--steps", 20, *ONE)
     assert not record["outcome"]["enough"] and record["outcome"]["steps"] == [20]
-    assert any("did not come true in 20 steps" in warning for warning in record["warnings"])
+    assert any("did not hold within 20 steps" in warning for warning in record["warnings"])
 
 
 # ---- precision finder ------------------------------------------------------------------------------------------------

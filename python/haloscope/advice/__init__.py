@@ -1,1 +1,1 @@
-"""What to use here: ranked choices, searches by measuring, and how far predictions are from measurements."""
+"""What to use here: ranked choices, searches by measuring, and errors of predictions."""

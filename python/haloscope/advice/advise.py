@@ -1,7 +1,7 @@
-"""Advice: every legal way to exchange the halos of one grid, priced, ranked, and explained; no winner where none can be told.
+"""Advice: every legal way to exchange the halos of one grid, priced, ranked, explained; no winner where none is clear.
 
-All candidates are priced from the same profile, so its errors are theirs together: two are compared under the same draws of
-the uncertain parameters, and differ when 95 % of the draws agree on which is faster.
+All candidates are priced from the same profile and share its errors. So two candidates are compared under the same
+draws of the uncertain parameters, and differ when 95 % of the draws agree on which is faster.
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ SUBSTEPS = ("full", "shrink", "blocked")
 CONTENDERS = 6  # candidates that are compared with the best
 MARGIN = 0.05  # candidates this near are equal where the profile gives no intervals
 BOXED = f"ordered/{surcharge.PLAIN}"
-FACTORS = (2.0, 0.5)  # by which costs are changed to see whether the answer does
+FACTORS = (2.0, 0.5)  # factors applied to costs, to see whether the answer changes
 
-# What could be otherwise on the machine: words, the section of the profile, the parameters in it that are scaled.
+# What could differ on the machine: words, the section of the profile, the parameters in it that are scaled.
 CHANGES = (
     ("latency of messages", "network", ("latency_s",)),
     ("time per byte of messages", "network", ("per_byte_s",)),
@@ -38,7 +38,7 @@ CHANGES = (
 
 @dataclass(frozen=True)
 class Candidate:
-    """A prediction, why it is as fast or slow as it is, and whether it can be told from the best."""
+    """A prediction, what bounds it, and whether it can be told from the best."""
 
     prediction: predict.Prediction
     reason: str
@@ -47,7 +47,7 @@ class Candidate:
 
 @dataclass(frozen=True)
 class Advice:
-    """All candidates, fastest first; the fastest of each depth; what would change the answer; why some are not there.
+    """All candidates, fastest first; the fastest of each depth; what would change the answer; why some are missing.
 
     refused: reasons with the number of candidates, legality and lacking costs alike.
     """
@@ -77,8 +77,8 @@ class Advice:
 def candidates(choice: core.Choice, depths: Sequence[int] = DEPTHS) -> Iterator[core.Choice]:
     """Yield a choice with every strategy, schedule and depth, legal or not; deep ones with every kind of substeps.
 
-    Those that move the same between the same ranks follow one another. `reference`, the oracle, is left out. With a device,
-    strategies for its memory; beside a block in a box plain messages of the host.
+    Choices that move the same data between the same ranks follow one another. `reference`, the oracle, is left out.
+    With a device: strategies for its memory; with walls: plain messages of the host.
     """
     names = [*core.device_strategy_names(), BOXED] if choice.device else core.strategy_names()
     strategies = sorted((s for s in names if "/" in s), key=lambda s: s.partition("/")[0])
@@ -120,7 +120,7 @@ def advise(
 
 
 def _rivals(found: Sequence[predict.Prediction]) -> list[int]:
-    """Return the places of those that may become the fastest: the first few, and the first of each depth and schedule."""
+    """Return the places of possible winners: the first few, and the first of each depth and schedule."""
     kept = set(range(min(CONTENDERS, len(found))))
     for key in ("depth", "schedule"):
         firsts: dict = {}
@@ -185,7 +185,7 @@ def _scaled(data: dict, section: str, names: Sequence[str], factor: float) -> di
 
 
 def name(choice: core.Choice) -> str:
-    """Return what distinguishes a candidate, in words of the command line."""
+    """Return a candidate's distinguishing fields, in words of the command line."""
     substeps = f" {choice.substeps}" if choice.depth > 1 else ""
     return f"{choice.strategy}, {choice.schedule}, depth {choice.depth}{substeps}"
 
@@ -194,7 +194,7 @@ def name(choice: core.Choice) -> str:
 
 
 def reason(prediction: predict.Prediction, profile: Profile) -> str:
-    """Return in one clause what the time of a prediction is made of: what the exchange is bound by, and its share."""
+    """Return in one clause what bounds the exchange of a prediction, and its share of the step."""
     share = prediction.exchange_s / prediction.time_s
     if prediction.messages == 0:
         return "no messages: the rank has all it needs"

@@ -1,7 +1,7 @@
 """The library call `haloscope.best`: the fastest exchange for a grid by a machine profile, as one value. No MPI, no clock.
 
-What it chooses from and how is `haloscope advise`; C++ programs get the same answer from `haloscope::best`, which asks
-`haloscope best`.
+It chooses as `haloscope advise` does. C++ programs get the same answer from `haloscope::best`, which asks `haloscope
+best`.
 """
 
 from __future__ import annotations
@@ -17,15 +17,15 @@ from haloscope.errors import NotAvailable, UsageProblem, unknown_name
 from haloscope.model import predict, price
 from haloscope.model import profile as profiles
 
-STANDARD = {2: "laplace2d", 3: "laplace3d"}  # the app that stands for a program which names none, by dimensions
+STANDARD = {2: "laplace2d", 3: "laplace3d"}  # the app that stands for a program that names none, by dimensions
 
 
 @dataclass(frozen=True)
 class Best:
-    """The choice that is predicted fastest, and how sure that is; times in seconds per time step.
+    """The choice predicted fastest, and how sure that is; times in seconds per time step.
 
-    interval: 90 % of time_s, None where the profile gives none. reason: what the time is made of. equals: choices that
-    cannot be told from it with this profile, fastest first; () when it is a winner. notes: what a reader must know.
+    interval: 90 % of time_s, None where the profile gives none. reason: what the time consists of. equals: choices that
+    this profile cannot tell from it, fastest first; () when it is a clear winner. notes: what a reader must know.
     """
 
     choice: core.Choice
@@ -79,12 +79,12 @@ def best(
     after another). profile: a shipped name, the path of a JSON file, or a loaded one. periodic: per dimension, () = all.
     process_grid: rule or "2x3", "" = the app's rule. depths: time steps per exchange to choose from, each >= 1.
     seconds_per_cell: of your own sweep, > 0: one cell and step on one thread while all ranks work; it replaces the
-    profile's kernel. fused: whether your program can do the several sweeps of a deep exchange block by block in the cache
-    (substeps blocked), as fast as the app does. halo: ghost layers that the fields have room for, None = any.
-    shared_memory: whether fields may lie in memory that the ranks of a node share. samples: draws of the
-    profile's parameters. here: "cpu" and "mpi_library" of the program that asks; where the profile has others, a note.
+    profile's kernel. fused: your program can apply all sub-steps of a deep halo tile by tile in the cache (substeps
+    blocked), as fast as the app does. halo: ghost layers that the fields have room for, None = any. shared_memory:
+    whether fields may lie in memory that the ranks of a node share. samples: draws of the profile's parameters. here:
+    "cpu" and "mpi_library" of the program that asks; where the profile has others, a note says so.
     Raises UsageProblem for a request or profile that cannot be right, NotAvailable when the profile lacks what all choices
-    need. Cost: a prediction of every legal choice: some seconds, for thousands of ranks some tens.
+    need. Cost: a prediction of every legal choice: a few seconds, or tens of seconds for thousands of ranks.
     """
     machine = profile if isinstance(profile, profiles.Profile) else profiles.load(profile)
     choice, notes = _asked(app, cells, periodic)
@@ -125,7 +125,7 @@ def best(
 
 
 def _asked(app: str | int, cells: int | Sequence[int], periodic: Sequence[bool]) -> tuple[core.Choice, list[str]]:
-    """Return a choice of the app and grid that were asked for, and what was assumed."""
+    """Return a choice for the requested app and grid, and what was assumed."""
     notes = []
     if isinstance(app, int):
         if app not in STANDARD:
@@ -145,7 +145,7 @@ def _asked(app: str | int, cells: int | Sequence[int], periodic: Sequence[bool])
 
 
 def _check(choice: core.Choice) -> None:
-    """Raise UsageProblem for what no strategy, schedule or depth could mend."""
+    """Raise UsageProblem for faults that no strategy, schedule or depth could mend."""
     core.make_layout(choice)
     app = core.find_app(choice.app)
     if choice.real not in app.reals:
@@ -176,14 +176,14 @@ def _layers(choice: core.Choice) -> int:
 
 
 def _without_shared_fields(machine: profiles.Profile) -> profiles.Profile:
-    """Return a profile without the transports that reach into neighbours' fields."""
+    """Return a profile without the transports that access neighbours' fields directly."""
     known = machine.data.get("transports", {})
     kept = {name: cost for name, cost in known.items() if not core.needs_shared_fields(f"ordered/{name}")}
     return profiles.Profile({**machine.data, "transports": kept})
 
 
 def _with_kernel(machine: profiles.Profile, kernel: str, seconds_per_cell: float) -> profiles.Profile:
-    """Return a profile in which a sweep costs so much per cell, whatever the block and the busy cores."""
+    """Return a profile in which a sweep has this cost per cell, whatever the block and the number of busy cores."""
     if not 0 < seconds_per_cell < math.inf:
         raise UsageProblem(f"seconds_per_cell {seconds_per_cell} is not possible; give the seconds of one cell, > 0")
     row = {"from_cells": 0, "to_cells": None, "fixed_s": 0.0, "per_cell_s": float(seconds_per_cell)}

@@ -1,8 +1,8 @@
-"""Tuning: the model says what to try first, short measurements sort out, longer ones decide.
+"""Tuning: the model orders the candidates, short measurements sort out the slow ones, longer ones decide.
 
-Successive halving (Jamieson, Talwalkar 2016, algorithm 1) in rungs of equal time: each rung measures longer and therefore
-fewer candidates, the fastest of the rung before first. What is dropped is dropped for one of three reasons: it is slower than
-the best by more than the noise, it failed, or the time was up before it was its turn; the reason is kept.
+Successive halving (Jamieson, Talwalkar 2016, algorithm 1) in rungs of equal time: each rung measures longer and
+therefore fewer candidates, the fastest of the rung before first. A candidate is dropped for one of three reasons, which
+is kept: it is slower than the best by more than the noise, it failed, or the time was up before its turn.
 """
 
 from __future__ import annotations
@@ -21,11 +21,9 @@ from haloscope.model import predict
 from haloscope.model.profile import Profile
 from haloscope.report import records, stats, tables
 
-SHARE, MOST_S = 0.1, 60.0  # of the exhaustive time, and in seconds, which tuning may take unless told otherwise
+SHARE, MOST_S = 0.1, 60.0  # default limits of tuning: a share of the exhaustive time, and seconds
 NOISE = 0.02  # two launches that differ less are not told apart, however well their repetitions agree
-ALIKE = (
-    0.1  # how much later the next of several candidates with one prediction has its turn: they may be the same thing
-)
+ALIKE = 0.1  # delay of the turn of each further candidate with the same prediction: they may be the same thing
 LEAST = 4  # candidates that the first rung measures even when its time is up; later ones half as many
 DEFAULT = {"strategy": "ordered/p2p", "schedule": "bulk", "depth": 1}
 
@@ -45,7 +43,7 @@ class Length:
         return self.seconds * (self.repetitions + 1)
 
     def of(self, request: Request) -> Request:
-        """Return a request that is measured for so long."""
+        """Return a request that is measured for this length."""
         return dataclasses.replace(request, seconds=self.seconds, repetitions=self.repetitions, warmup=1)
 
 
@@ -56,7 +54,7 @@ RUNGS = (Length(0.02, 3), Length(0.05, 5), Length(0.2, 5))  # the last is what `
 
 @dataclass
 class Entrant:
-    """One candidate: what is predicted (seconds per step, None: nothing), what was measured by launch, and how it ended.
+    """One candidate: its prediction (seconds per step or None), its measurements by launch, and how it ended.
 
     fate: why it is out, "" while it is in. rungs: how many it was measured in.
     """
@@ -103,8 +101,8 @@ def order(
     setting: predict.Setting = predict.PLAINLY,
     seed: int = 0,
 ) -> Order:
-    """Put candidates in order: DEFAULT, then by predicted time with those that are alike spread out, then at random those
-    without a prediction.
+    """Put candidates in order: DEFAULT, then by predicted time with equal ones spread out, then at random those without
+    a prediction.
 
     profile: None orders all at random. Cost: one prediction each, milliseconds.
     """
@@ -123,7 +121,7 @@ def order(
 
 
 def _turns(predicted: Sequence[float | None]) -> list[float]:
-    """Return by what to sort: the time; for the k-th of equal times one that is k x ALIKE longer; infinite for none."""
+    """Return the sorting key: the time; for the k-th of equal times one that is k x ALIKE longer; infinite for none."""
     seen: Counter[str] = Counter()
     turns = []
     for seconds in predicted:
@@ -138,7 +136,7 @@ def _predicted(request: Request, profile: Profile, setting: predict.Setting) -> 
 
 
 def is_default(request: Request) -> bool:
-    """Whether a request is the plain exchange that others are compared with, `ordered/p2p` bulk at depth 1."""
+    """Whether a request is the default: the plain exchange `ordered/p2p`, bulk, at depth 1."""
     return all(getattr(request.choice, name) == value for name, value in DEFAULT.items())
 
 
@@ -150,9 +148,9 @@ class Race:
     """Successive halving over candidates in the order given.
 
     once: measures a request in a launch of a given name and returns its record, whose `tuning.wall_s` counts as spent.
-    budget_s: seconds for all rungs, None: SHARE of what it would take to measure every candidate as long as the last rung
-    does, at most MOST_S. noise: least relative difference that counts; what the machine shows more than that is
-    added from launches of the same request at both ends of a rung.
+    budget_s: seconds for all rungs, None: SHARE of the time to measure every candidate as long as the last rung does,
+    at most MOST_S. noise: least relative difference that counts; larger noise is found from launches of the same
+    request at both ends of a rung.
     """
 
     entrants: Sequence[Entrant]
@@ -182,7 +180,7 @@ class Race:
 
     @property
     def ranking(self) -> list[Entrant]:
-        """Those still in, fastest first; then those that came far, by their last times; those never measured last."""
+        """Candidates still in, fastest first; then dropped ones, the latest first; last the unmeasured ones."""
         return sorted(self.entrants, key=lambda e: (bool(e.fate), -e.rungs, e.time_s))
 
     @property
@@ -195,7 +193,7 @@ class Race:
         return statistics.mean(self.starting_s) + length.total if self.starting_s else 0.0
 
     def _rung(self, number: int, length: Length, alive: Sequence[Entrant]) -> list[Entrant]:
-        """Measure what the time allows, then the first one again; the rest is out. Returns those tried."""
+        """Measure as many as time allows, then the first one again; the rest are out. Returns those tried."""
         name, tried, least = f"rung-{number}", [], LEAST if number == 1 else LEAST // 2
         for entrant in alive:
             needed = 2 * self._each(length)  # for it, and for the first one again
@@ -210,7 +208,7 @@ class Race:
         return tried
 
     def _again(self, alive: Sequence[Entrant]) -> None:
-        """What is left of the budget goes to the fastest few in turn: a single launch may have been a lucky one."""
+        """Spend the rest of the budget on the fastest few in turn: a single launch may have been lucky."""
         length, rung = self.rungs[-1], f"rung-{len(self.rungs)}"
         for number in range(1, FURTHER + 1):
             few = sorted((e for e in alive if not e.fate), key=lambda e: e.time_s)[:FEW]
@@ -220,7 +218,7 @@ class Race:
                 self._measure(entrant, length, f"{rung}{MORE}{number}")
 
     def _until(self, number: int) -> float:
-        """Seconds that may be spent by the end of a rung; what one leaves the next may use."""
+        """Seconds that may be spent by the end of a rung; the next rung may use what one leaves over."""
         return self._budget * number / len(self.rungs)
 
     @property
@@ -250,7 +248,7 @@ class Race:
         return record
 
     def _repeat(self, tried: Sequence[Entrant], length: Length, name: str) -> float:
-        """Return by how much two launches of the same differ, one at each end of the rung; at least `noise`."""
+        """Return by how much two launches of the same request differ, one at each end of the rung; at least `noise`."""
         first = next((e for e in tried if not e.fate), None)
         if first is None or len(tried) == 1:
             return self.noise
@@ -262,7 +260,7 @@ class Race:
         return min(0.9, max(self.noise, abs(ratio - 1), abs(1 / ratio - 1)))
 
     def _drop(self, best: Entrant, good: Sequence[Entrant], noise: float) -> None:
-        """Take out what is slower than the best beyond doubt: even if its launches were unlucky and the best's lucky."""
+        """Drop candidates that are slower than the best even if their launches were unlucky and the best's lucky."""
         for entrant in good:
             ratio = stats.ratio_of_launches(entrant.launches, best.launches)
             if entrant is not best and ratio.low > (1 + noise) / (1 - noise):
@@ -274,7 +272,7 @@ class Race:
         return f"no candidate could be measured; {count} {text}"
 
 
-# ---- what is re-run, and what it says ------------------------------------------------------------------------------------
+# ---- confirmation ----------------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
@@ -300,7 +298,7 @@ def rerun(paired: Callable, requests: Sequence[Request], launches: int, name: st
 
 
 def decide(winner: Request, others: Sequence[Request], again: Rerun) -> Request:
-    """Return the winner, or the one of the others that its re-run tells to be faster, the fastest of those."""
+    """Return the winner, or the fastest of the others if the re-run shows that one to be faster."""
     ratios = [(other, again.ratio(winner, other)) for other in others if other.id != winner.id]
     faster = [(r.value, other) for other, r in ratios if r and stats.told(r, "faster", "slower", 3) == "faster"]
     return max(faster, key=lambda pair: pair[0])[1] if faster else winner

@@ -1,7 +1,7 @@
 """Predictions against measurements: signed errors, coverage of the intervals, order, and what the model's pick would cost.
 
-Every measured configuration is predicted once, from what its records say was run. What cannot be compared is counted with
-the reason. Two times are compared: that of a step, and that of the exchange itself where the records hold it.
+Every measured configuration is predicted once, from the request in its records. Records that cannot be compared are
+counted by reason. Two times are compared: that of a step, and that of the exchange alone where the records hold it.
 """
 
 from __future__ import annotations
@@ -99,7 +99,7 @@ class Case:
 
 @dataclass(frozen=True)
 class Validation:
-    """What was compared, apart from that the configurations with more threads than cores, and why others were not."""
+    """The compared configurations, separately those with more threads than cores, and why others were left out."""
 
     pairs: tuple[Pair, ...]
     crowded: tuple[Pair, ...]
@@ -111,8 +111,8 @@ def validate(found: Iterable[dict], profile: Profile, samples: int = predict.SAM
     """Predict every measured configuration of some records.
 
     found: records as `records.read` returns them; launches of several files must have different ids. samples: draws of the
-    profile's parameters for the intervals, 0 = none. A configuration that failed its check, that the profile has no costs
-    for or that a prediction does not describe is counted in `left_out` by its reason.
+    profile's parameters for the intervals, 0 = none. `left_out` counts by reason the configurations that failed their
+    check, that the profile has no costs for, or that a prediction does not describe.
     """
     found = list(found)
     left_out = Counter(f"{r['kind']}: {r['reason']}" for r in found if r["kind"] in ("skipped", "failed"))
@@ -140,17 +140,17 @@ def _pair(row: tables.Row, profile: Profile, samples: int) -> Pair:
 
 
 def setting_of(row: tables.Row) -> predict.Setting:
-    """Return how a measurement was run, as predictions know it: how often its stages were repeated."""
+    """Return the setting of a measurement for its prediction: how often its stages were repeated."""
     counts = row.records[0]["counts"].get("stages", {}).values()
     steps = row.records[0]["request"]["steps"]
     return predict.Setting(repeats=max(1, round(max(counts, default=steps) / steps)))
 
 
 def exchange_of(row: tables.Row) -> float | None:
-    """Return the seconds per step that the exchange takes by itself, on the rank that sets the pace; None where phases do not say.
+    """Return the seconds per step of the exchange alone, on the rank that sets the pace; None where phases lack it.
 
-    Phases are those of the control thread, so a communication thread's are not all in them; nor are there any without
-    timers, nor with one rank, whose exchange is but copies.
+    Phases are those of the control thread, so they do not cover a communication thread. There are none without timers,
+    nor with one rank, whose exchange consists of copies.
     """
     request = row.request
     hidden = request["schedule"] == "comm-thread" and request["threads"] > 1
@@ -160,7 +160,7 @@ def exchange_of(row: tables.Row) -> float | None:
 
 
 def regime(prediction: predict.Prediction, profile: Profile, terms: Mapping[str, float]) -> str:
-    """Return what a prediction is bound by: the largest of some of its terms; messages by latency or by bytes."""
+    """Return what bounds a prediction: the largest of some of its terms; messages are split into latency and bytes."""
     largest = max(terms, key=terms.get)
     return REGIMES[largest] if largest in REGIMES else advise.bound_by(prediction, profile)
 
@@ -172,7 +172,7 @@ def foreign(table: Sequence[tables.Row], profile: Profile) -> list[str]:
     return profile.foreign(cpus, libraries, "the records")
 
 
-# ---- what the pairs amount to ------------------------------------------------------------------------------------------
+# ---- summaries of the pairs ------------------------------------------------------------------------------------------
 
 
 def errors(group: str, values: Sequence[float]) -> Errors:
@@ -199,7 +199,7 @@ def grouped(pairs: Sequence[Pair], exchange: bool = False) -> list[Errors]:
 
 @dataclass(frozen=True)
 class Coverage:
-    """How many measurements lie in their predicted intervals, and how likely so few or many are if NOMINAL of all did."""
+    """How many measurements lie in their predicted intervals, and how likely that is if NOMINAL is right."""
 
     inside: int
     count: int
@@ -221,7 +221,7 @@ def coverage(pairs: Sequence[Pair]) -> Coverage | None:
 def cases(pairs: Sequence[Pair]) -> list[Case]:
     """Return for each case with at least two choices the order, the pick and its regret, the largest regret first.
 
-    The fastest by measurement is lucky too, so a regret from records is rather too large than too small.
+    The fastest by measurement was also lucky, so a regret from records tends to be too large.
     """
     groups: dict[tuple, list[Pair]] = {}
     for pair in pairs:

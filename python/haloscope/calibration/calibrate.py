@@ -1,4 +1,4 @@
-"""A machine profile from the records of a calibration: fits with intervals, and what the data could not tell in notes."""
+"""A machine profile from the records of a calibration: fits with intervals, and notes on what remains undetermined."""
 
 from __future__ import annotations
 
@@ -39,8 +39,8 @@ def fit_profile(
     """Fit a profile to records of `haloscope calibrate`.
 
     found: records of any kinds; only passed micro-benchmarks of p2p and calibration points count. name: of the profile,
-    default the host's. source: said in it. notes: put before the notes of the fits. Sections without data are left out.
-    Raises UsageProblem when nothing is usable, and for records of several machines or MPI libraries.
+    default the host's. source: as the profile states it. notes: put before those of the fits. Sections without data are
+    left out. Raises UsageProblem when nothing is usable, and for records of several machines or MPI libraries.
     """
     measured = [r for r in found if r["kind"] in (microbench.KIND, KIND, "measurement")]
     good = [r for r in measured if r["verification"]["status"] != "failed"]
@@ -61,7 +61,7 @@ def fit_profile(
 
 
 def _head(good: Sequence[dict], name: str, source: str) -> dict:
-    """Return the parts of a profile that say of what machine it is."""
+    """Return the parts of a profile that identify its machine."""
     most = max(r["request"]["ranks"] for r in good)
     machines = {
         (
@@ -107,7 +107,7 @@ def _points(good: Sequence[dict], part: str):
 
 
 def _least(samples: Sequence[float]) -> float:
-    """Return the sample that was disturbed least; each is a mean over many repeats, and disturbances only lengthen it."""
+    """Return the least disturbed sample; each is a mean over many repeats, and disturbances only lengthen it."""
     return float(min(samples))
 
 
@@ -143,7 +143,7 @@ def _samples(curve: microbench.Curve, what: str) -> list[Row]:
 
 
 def _contention(good: Sequence[dict], curve: microbench.Curve, law: Law) -> Terms:
-    """Fit how messages at the same time slow each other down: m each way take duplex (1 + shared (m - 1)) times one."""
+    """Fit how concurrent messages slow each other down: m each way take duplex (1 + shared (m - 1)) times one."""
     rows = [(r.launch, 1, r.amount, r.seconds) for r in _samples(curve, "exchange_s")]
     for launch, request, point in _points(good, "exchange"):
         if request["strategy"].endswith("/" + microbench.BASE) and point["gapped_bytes"] == 0:
@@ -193,7 +193,7 @@ def _pairs(curves: dict[int, microbench.Curve]) -> list[dict]:
 
 
 def _packing(made: Calibration, good: Sequence[dict]) -> None:
-    """Blocks that a sweep leaves in the cache and larger ones are fitted apart, where that explains more."""
+    """Fit blocks that a sweep leaves in the cache apart from larger ones, where that explains more."""
     rows: dict[tuple, list[tuple[float, Row]]] = defaultdict(list)
     for launch, request, point in _points(good, "pack"):
         what, threads = stride_class(point["row_bytes"]), request["threads"]
@@ -226,7 +226,7 @@ def _packing(made: Calibration, good: Sequence[dict]) -> None:
 
 
 def _cache_limit(tables: Sequence[Sequence[tuple[float, Row]]]) -> float:
-    """Return the size of blocks from which copying costs more: where the spread of cost per byte within both parts is least.
+    """Return the block size from which copying costs more: least spread of cost per byte within both parts.
 
     Infinite where no limit lowers the spread by a fifth.
     """
@@ -274,11 +274,11 @@ def _reductions(made: Calibration, good: Sequence[dict]) -> None:
 
 
 def _remarks(made: Calibration, good: Sequence[dict]) -> list[str]:
-    """Say what is missing and what could not be told."""
+    """Add notes on missing sections and undetermined parameters."""
     found = [f"section '{name}' is left out: nothing was measured for it" for name in SECTIONS if name not in made.data]
     crowded = sorted({r["request"]["ranks"] for r in good if r["environment"]["oversubscribed"]})
     if crowded:
-        found.append(f"more ranks than cores in the points with {', '.join(map(str, crowded))} ranks: they say little")
+        found.append(f"more ranks than cores in the points with {', '.join(map(str, crowded))} ranks: they tell little")
     exchanges = [t for t in made.transports if "per_exchange_s" in (*t.values, *t.dropped)]
     if exchanges and all("per_exchange_s" in terms.dropped for terms in exchanges):
         found.append("transports: every exchange had as many rounds, so what one costs is in per_round_s")

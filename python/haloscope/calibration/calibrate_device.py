@@ -21,7 +21,7 @@ HOST_COSTS = ("operation_s", "notice_s")
 def fit(data: dict, good: Sequence[dict]) -> list[Law]:
     """Add section `device` to a profile where records measured one; return the laws it came from.
 
-    good: records of any kind that are not failed. Tables are by ranks of a device, as many as measured at once on each.
+    good: records of any kind that did not fail. Tables are by ranks per device, as many as measured at once on each.
     """
     found = [r for r in good if r["kind"] == KIND and r["request"]["part"].startswith("device-")]
     kernels = [r for r in found if r["request"]["part"] == "device-kernel"]
@@ -80,7 +80,7 @@ def _copies(section: dict, copies: Sequence[dict]) -> list[Law]:
 
 
 def shapes(kernels: Sequence[dict], shaped: Sequence[dict]) -> dict[str, dict]:
-    """Return the shape of blocks that each kernel is fastest in, where every launch says that it is faster than its own."""
+    """Return for each kernel its fastest block shape, where every launch shows that it beats the kernel's own."""
     own = {(r["launch"]["id"], kernel_name(r["request"], {}), r["points"][0]["cells"]): min(r["points"][0]["sweep_s"])
            for r in kernels if r["request"].get("substeps") != "blocked" and _sharing(r) == 1}  # fmt: skip
     ratios: dict[tuple, list[float]] = defaultdict(list)
@@ -97,7 +97,7 @@ def shapes(kernels: Sequence[dict], shaped: Sequence[dict]) -> dict[str, dict]:
 
 
 def _host(copies: Sequence[dict]) -> dict:
-    """Return what handing over and noticing cost the host, with intervals over launches; by the least busy records."""
+    """Return the host's costs of handing over and noticing, with intervals over launches; by the least busy records."""
     fewest = min(_sharing(r) for r in copies)
     made: dict = {"interval": {}}
     for name in HOST_COSTS:

@@ -1,9 +1,9 @@
-"""What a calibration learns from whole time steps: what they cost beyond their sweeps, packing and messages by themselves.
+"""What a calibration learns from whole time steps: their cost beyond that of sweeps, packing and messages alone.
 
-Alone, a message is sent again and again from the same warm memory; in a step its cells have just been swept, its peer is late
-now and then, and each operation has to be looked up and timed. The same holds for sweeps: a part of a block costs more than its
-share of the whole. Fitted here, from phases of the steps of two ranks, are the sections `overlap`, `steps`, `transports`
-and `discrepancy` of a profile, in this order, each on top of what is known before.
+A message measured alone is sent repeatedly from the same warm memory. In a step its cells have just been swept, its
+peer is sometimes late, and each operation has to be looked up and timed. The same holds for sweeps: a part of a block
+costs more than its share of the whole. From phases of the steps of two ranks, this module fits the sections `overlap`,
+`steps`, `transports` and `discrepancy` of a profile, in this order, each on top of the ones before.
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ from haloscope.model import predict, price, surcharge
 from haloscope.model.profile import Profile
 
 COMPUTING = dict.fromkeys(("compute", "inner", "outer"), "mean")
-SHORT_S = 1e-4  # of longer steps, interrupts and the like hide what the program itself costs
+SHORT_S = 1e-4  # in longer steps, interrupts and the like hide the cost of the program itself
 FEW = 4  # steps below which nothing is fitted
-# Parameters, and what of a step each is multiplied by.
+# Parameters, and the property of a step that each is multiplied by.
 RUNNING = {"per_program_s": "one", "per_operation_s": "operations"}
 EXCHANGE = {"per_message_s": "messages", "per_round_s": "rounds", "per_byte_s": "bytes", "per_gapped_byte_s": "gapped_bytes",
             "per_row_s": "rows", "per_exchange_s": "one"}  # fmt: skip
@@ -38,7 +38,7 @@ PIECES = {"per_piece_s": "pieces", "per_piece_cell_s": "lowest", "per_piece_row_
 
 @dataclass(frozen=True)
 class Step:
-    """What one launch measured of one program (all time steps that it does): seconds by kind, and what it consists of."""
+    """One program in one launch (all its time steps): measured seconds by kind, and what it consists of."""
 
     launch: str
     choice: core.Choice
@@ -53,7 +53,7 @@ class Step:
         return surcharge.transports_of(self.choice.strategy)[0]
 
     def like(self, **changes) -> tuple:
-        """Return a key that is equal for another step of the same launch that differs in nothing but some changes."""
+        """Return a key that is equal for steps of the same launch that differ only in some changes."""
         return self.launch, dataclasses.replace(self.choice, **changes)
 
 
@@ -114,7 +114,7 @@ def fit(data: dict, records: Sequence[dict]) -> list[Terms]:
     plain = {key: value for key, value in data.items() if key not in ("steps", "transports", "overlap", "discrepancy")}
     if not {"network", "pack", "kernels"} <= set(data) or len(found := steps_of(records, Profile(plain))) < FEW:
         return []
-    held = overlap.fit(plain, found)  # first: what overlaps with what decides what all else is added to
+    held = overlap.fit(plain, found)  # first: what overlaps decides what all else is added to
     data |= plain
     predicted = _predictor(Profile(plain))
     bulk = [s for s in found if s.choice.schedule == "bulk"]
@@ -132,7 +132,7 @@ def fit(data: dict, records: Sequence[dict]) -> list[Terms]:
 
 
 def _predictor(profile: Profile) -> Callable[[core.Choice], tuple[float, float] | None]:
-    """Return what predicts the seconds of a program's exchange and sweeps, None where the profile cannot tell."""
+    """Return a function that predicts the seconds of a program's exchange and sweeps, None where the profile cannot."""
     known: dict = {}
 
     def times(choice: core.Choice):
@@ -163,12 +163,12 @@ def _running(base: Sequence[Step]) -> Terms | None:
 
 
 def _plain_exchange(base: Sequence[Step], predicted) -> Terms:
-    """What exchanges with plain messages cost beside messages and packing alone; ranks wait for each other's sweeps."""
+    """The cost of plain exchanges beyond messages and packing alone: ranks wait for their peers' sweeps."""
     sweeps = [predicted(s.choice)[1] / math.sqrt(s.choice.depth) for s in base]
     waiting = {name: [seconds * (s.counts["far"] == far) for s, seconds in zip(base, sweeps, strict=True)]
                for name, far in WAITING.items()}  # fmt: skip
     alone = [predicted(s.choice)[0] for s in base]
-    while True:  # nobody waits a negative time: such a share is none
+    while True:  # no rank waits a negative time: such a share counts as 0
         fit = laws.fit_terms(f"transports/{surcharge.PLAIN}", _features(EXCHANGE, base) | waiting, alone,
                              [s.exchange_s for s in base], [s.launch for s in base])  # fmt: skip
         negative = [name for name in waiting if fit.values.get(name, 0.0) < 0]
@@ -178,7 +178,7 @@ def _plain_exchange(base: Sequence[Step], predicted) -> Terms:
 
 
 def _pieces(found: Sequence[Step], predicted) -> Terms | None:
-    """How much longer a block takes in pieces than in one sweep of the same launch, beyond what more calls are known to cost."""
+    """How much longer a block takes in pieces than in one sweep of the same launch, beyond the cost of more calls."""
     whole = {s.like(): s for s in found if s.choice.schedule == "bulk" and s.choice.depth == 1}
     split = [
         s for s in found if s.choice.schedule == "split" and s.like(schedule="bulk") in whole and predicted(s.choice)
@@ -194,7 +194,7 @@ def _pieces(found: Sequence[Step], predicted) -> Terms | None:
 
 
 def _transport(name: str, steps: Sequence[Step], base: Sequence[Step]) -> list[Terms]:
-    """What a transport costs beside plain messages of the same blocks in the same launch: in its exchange, and in sweeps."""
+    """The cost of a transport, in exchange and sweeps, beyond plain messages of the same blocks and launch."""
     plain = {s.like(): s for s in base}
     pairs = [(s, plain[key]) for s in steps if (key := s.like(strategy=f"ordered/{surcharge.PLAIN}")) in plain]
     if len(pairs) < FEW:
@@ -230,8 +230,9 @@ def discrepancy(
 ) -> dict[str, float]:
     """Return how far measured sweeps and exchanges are from predicted ones, as a deviation of their logarithms.
 
-    predicted: seconds of a choice's exchange and sweeps. Of several launches the median counts, as in what predictions are
-    compared with; of one block with several transports too for its sweeps, which are the same in all of them.
+    predicted: seconds of a choice's exchange and sweeps. The median over launches counts, as in validation. For sweeps
+    of one block with several transports, the median over those counts too, since its sweeps are the same with all of
+    them.
     """
     launches: dict[core.Choice, list[Step]] = defaultdict(list)
     for s in bulk:

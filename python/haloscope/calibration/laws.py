@@ -1,7 +1,7 @@
-"""Costs fitted to what several launches measured: segments and named terms, with intervals, what is unidentified left out.
+"""Costs fitted to the points of several launches: segments and named terms, with intervals; unidentified ones left out.
 
 Launches are the outer sample: points of one launch share placement and addresses. A bootstrap sample draws launches, then
-points within each. A parameter whose interval reaches 0 is no fact about the machine and is set to 0.
+points within each. A parameter whose interval reaches 0 says nothing about the machine and is set to 0.
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ RESAMPLES = 200
 CONFIDENCE = 0.95
 LOSS = "soft_l1"
 PARAMETERS = ("fixed", "slope")
-ROUNDING = 1e-9  # parts of a time below this fraction are none
+ROUNDING = 1e-9  # parts of a time below this fraction count as 0
 
 
 @dataclass(frozen=True)
 class Row:
-    """What one launch measured of one point: an amount (bytes, cells) and the least of its samples in seconds."""
+    """One point of one launch: an amount (bytes, cells) and the least of its samples in seconds."""
 
     launch: str
     amount: float
@@ -52,8 +52,8 @@ class Law:
 def fit_law(name: str, rows: Iterable[Row], unit: str = "bytes", most: int = 3, steeper: bool = False) -> Law:
     """Fit segments to rows by relative errors, breaks found automatically, positive parameters, outliers forgiven.
 
-    most: segments at most. steeper: later segments may have a negative fixed time, where a steeper regime begins; such borders
-    lie in the middle, in logarithms, of the amounts that they separate, others at the later one. Raises
+    most: most segments. steeper: later segments may have a negative fixed time, where a steeper regime begins; such
+    borders lie in the middle, in logarithms, of the amounts that they separate, others at the later one. Raises
     UsageProblem without rows. Source: Davis 2017, section 5.4 (segments); the search for breaks is ours.
     """
     rows = tuple(rows)
@@ -73,9 +73,9 @@ def fit_law(name: str, rows: Iterable[Row], unit: str = "bytes", most: int = 3, 
 
 
 def _apart(made: list[Segment], x: np.ndarray) -> list[Segment]:
-    """Move borders from the first amount of a segment to the middle, in logarithms, of the gap before it: nothing tells where
-    in there a block outgrows a cache (messages change protocol at round numbers, as those measured are). Not below where the
-    two lines meet."""
+    """Move borders from the first amount of a segment to the middle, in logarithms, of the gap before it: no data tell
+    where in the gap a block outgrows a cache (messages change protocol at round numbers, which are the measured ones).
+    Not below the point where the two lines meet."""
     for k in range(1, len(made)):
         before, after = made[k - 1], made[k]
         border = math.sqrt(x[x < after.start].max() * after.start)
@@ -106,7 +106,7 @@ def fit_kernels(
 
 
 def kernel_name(request: Mapping, point: Mapping) -> str:
-    """Return the name in profiles of the kernel that a point of a record is of, as `price.sweeps_of` has it."""
+    """Return the name in profiles of the kernel of a record's point, as `price.sweeps_of` gives it."""
     name = f"{request['app']}/{request['form']}/{request['real']}"
     return f"{name}:{point['sweep']}" if "sweep" in point else name
 
@@ -126,7 +126,7 @@ def _line(plain: Segment, x, y, launches, free: bool) -> tuple[Segment, list[str
     ends = _interval(values, counts, fit.lines(x, y, counts, positive=positive))
     nothing = np.abs(values * (1, x.max())) < ROUNDING * y.max()
     unsure = [k for k in range(2) if nothing[k] or ends[0, k] <= 0 <= ends[1, k]]
-    if unsure:  # beyond the first segment what grows with the amount is kept: costs must not stop to grow
+    if unsure:  # beyond the first segment the slope is kept: costs must not stop growing
         alone = [_only(plain, kept, x, y, counts) for kept in range(2)]
         off = [np.abs(fit.relative_errors([whole(s)], x, y)).mean() for s in alone]
         kept = 1 if plain.start > 0 else int(np.argmin(off))
@@ -151,7 +151,7 @@ def _only(plain: Segment, kept: int, x, y, counts) -> Segment:
 
 
 def _interval(values: np.ndarray, counts: np.ndarray, found: np.ndarray) -> np.ndarray:
-    """Return the ends of the 95 % intervals of some parameters, widened as few points demand (Student's t).
+    """Return the ends of the 95 % intervals of some parameters, widened for few points (Student's t).
 
     counts: the bootstrap samples that the values in `found` were fitted to, one line per sample.
     """
@@ -206,8 +206,8 @@ def fit_terms(
     """Fit seconds = base + sum of coefficient x feature; coefficients may be negative unless they must be `positive`.
 
     Errors are relative to the geometric mean of base and seconds, so that half and twice the base weigh alike. Rows are
-    equally long lists; launches: of each row. Features that are constant multiples of an earlier one or 0
-    everywhere, and those whose interval reaches 0, are dropped, the least sure first.
+    equally long lists; launches: of each row. Features that are constant multiples of an earlier one or 0 everywhere,
+    and those whose interval reaches 0, are dropped, the least certain first.
     """
     base, seconds, launches = np.asarray(base), np.asarray(seconds), np.asarray(launches)
     weight = 1 / np.sqrt(base * seconds)

@@ -1,6 +1,7 @@
-"""Imperfect overlap: which part of a plain message's flight its receiver must spend in calls, however much it computes meanwhile.
+"""Imperfect overlap: the part of a plain message's flight that its receiver must spend in calls even while it computes.
 
-Found from steps that overlap, each against the bulk step of the same block in the same launch, so that what both cost cancels.
+Found from steps that overlap, each against the bulk step of the same block in the same launch, so that common costs
+cancel.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from haloscope.calibration.laws import Terms
 from haloscope.model import predict, surcharge
 from haloscope.model.profile import Profile
 
-PARTS = np.linspace(0, 1, 11)  # that are tried: predictions are not linear in it
+PARTS = np.linspace(0, 1, 11)  # values that are tried: predictions are not linear in it
 FEW = 4  # pairs below which nothing is fitted
 NAME = "held_share"
 
@@ -22,8 +23,9 @@ NAME = "held_share"
 def fit(data: dict, steps: Sequence) -> Terms | None:
     """Add section `overlap` to a profile with its other sections, from `in_step.Step`s of two ranks; return what was found.
 
-    The part that explains best how much less of the exchange shows in `split` than in `bulk`, as a share of the step. Nothing is
-    added where the data cannot tell it from any other. Cost: one prediction for each part of PARTS and overlapping choice.
+    It is the part that best explains how much less of the exchange shows in `split` than in `bulk`, as a share of the
+    step. Nothing is added where the data fit all parts alike. Cost: one prediction for each part of PARTS and
+    overlapping choice.
     """
     bulk = {s.like(): s for s in steps if s.choice.schedule == "bulk"}
     pairs = [(s, bulk[key]) for s in steps if s.choice.schedule == "split" and s.transport == surcharge.PLAIN

@@ -39,7 +39,7 @@ class Effort:
 
 
 def _message_sizes(steps: int) -> tuple[int, ...]:
-    """1 B to 4 MB, `steps` per power of two from 256 B to 1 MB, where message libraries change their ways."""
+    """1 B to 4 MB, `steps` per power of two from 256 B to 1 MB, where message libraries switch protocols."""
     fine = {round(256 * 2 ** (k / steps)) // 8 * 8 for k in range(12 * steps + 1)}
     return tuple(sorted({1, 16, 64, 2 << 20, 4 << 20} | fine))
 
@@ -80,7 +80,7 @@ FULL = Effort(
 
 @dataclass(frozen=True)
 class Point:
-    """One point: which `part` of a step of a choice is measured, with how many fields, how long and how often."""
+    """One point: the measured `part` of a step of a choice, the number of fields, and how long and how often."""
 
     part: str
     choice: Choice
@@ -94,11 +94,11 @@ class Point:
 
     @property
     def id(self) -> str:
-        """A readable name; how long it is measured has no part in it."""
+        """A readable name, independent of how long it is measured."""
         return f"calibrate,{self.part},{name_of(self.choice)}" + (f",fields={self.fields}" if self.fields > 1 else "")
 
     def request(self) -> dict:
-        """Return what its record says of the request."""
+        """Return the request as its record holds it."""
         how = {"seconds": self.seconds, "repetitions": self.repetitions}
         return self.choice.to_json() | {"part": self.part, "fields": self.fields} | how
 
@@ -110,7 +110,7 @@ class Point:
 def points(section: str, ranks: int, cores: int, effort: Effort, device: str = "") -> list:
     """Return what is measured for one of SECTIONS; nothing where one rank is too few, or the section lacks its device.
 
-    ranks: at most so many, >= 1. cores: of this machine. effort: QUICK, FULL or another. device: back end, "" = none.
+    ranks: the most to use, >= 1. cores: of this machine. effort: QUICK, FULL or another. device: back end, "" = none.
     """
     if (ranks < 2 and section in NEEDS_PEERS) or (section == "device" and not device):
         return []
@@ -154,7 +154,7 @@ _ROWS = (16, 256, 1024, 4096, 16384, 65536)  # cells, sent in place: 2 messages 
 
 
 def _pack(ranks: int, cores: int, effort: Effort) -> Iterator[Point]:
-    """As a step does it, all cores are busy: with fewer threads per rank there are more ranks."""
+    """As in a step, all cores are busy: with fewer threads per rank there are more ranks."""
     for threads in _powers(cores):
         for cells, depth in effort.packed:
             yield Point("pack", Choice(
@@ -163,7 +163,7 @@ def _pack(ranks: int, cores: int, effort: Effort) -> Iterator[Point]:
 
 
 def strategies() -> list[str]:
-    """Return a strategy for every transport with every option list that it is known by, plain messages first."""
+    """Return a strategy for every transport with every listed set of options, plain messages first."""
     names = sorted(microbench.transport_names(), key=lambda name: name != microbench.BASE)
     return [core.canonical_strategy(f"ordered:fields=none/{name}") for name in names]
 
@@ -230,11 +230,11 @@ def _kernels(ranks: int, cores: int, effort: Effort) -> Iterator[Point]:
 
 
 def _block(app: core.App, side: int, ranks: int, form: str, real: str) -> Choice | None:
-    """Return a block that every rank sweeps by itself, of about so many cells per side (1D: their square), if there is one."""
+    """Return a block for a rank to sweep alone, of about `side` cells per side (1D: their square), if there is one."""
     in_place = any(sweep.in_place for stage in app.steps[form].stages for sweep in stage.sweeps)
     schedule = next(s.name for s in core.schedules() if s.in_place == in_place and s.on_host)
     borders = ((False,) * app.dims, (True,) * app.dims)
-    for less, periodic in itertools.product(range(min(16, side)), borders):  # apps may take some of them only
+    for less, periodic in itertools.product(range(min(16, side)), borders):  # apps may accept only some of them
         cells = ((side - less) ** 2,) if app.dims == 1 else (side - less,) * app.dims
         choice = Choice(app.name, cells, periodic=periodic, form=form, real=real, schedule=schedule)
         if not core.illegal(choice):
@@ -252,8 +252,8 @@ def _reductions(ranks: int, cores: int, effort: Effort) -> Iterator[Point]:
         yield Point("allreduce", Choice("laplace2d", (64, 64), ranks=count))
 
 
-# Cells of a block in the memory of a device at most: three slots must fit, of all ranks that share it. An imitated one is the
-# CPU, and larger blocks say nothing more.
+# Most cells of a block in the memory of a device: three slots of all ranks that share it must fit. An imitated device
+# is the CPU, where larger blocks show nothing new.
 CELLS, HOST_CELLS = 1 << 28, 1 << 20
 # Shapes of a device's blocks of threads, in x and y and layers, that the largest sweeps are tried in beside the kernel's own.
 SHAPES = {2: ("64x1x64", "128x1x256", "256x1x64"), 3: ("32x4x32", "32x8x64", "64x8x64")}

@@ -120,7 +120,7 @@ def _depths(advice) -> str:
 
 
 def code_for(c) -> str:
-    """Return what to write to use a choice: in the user's own program, and to measure it here."""
+    """Return the code that uses a choice in the user's own program, and the command that measures it here."""
     from haloscope import core
 
     step = core.step_of(c)
@@ -151,7 +151,7 @@ def measuring_command(c) -> str:
 
 
 def shape_hint(c, machine) -> str:
-    """Return the shape of a device's blocks that the profile found to be faster than the kernel's own, if there is one."""
+    """Return the device block shape that the profile found to be faster than the kernel's own, if there is one."""
     from haloscope.model.price import kernel_of
 
     found = machine.data.get("device", {}).get("shapes", {}).get(kernel_of(c)) if c.device else None
@@ -164,7 +164,7 @@ def shape_hint(c, machine) -> str:
 
 
 def _left_out(advice) -> str:
-    """Say which candidates have no price, most first."""
+    """List the candidates without a price, the most frequent first."""
     lacking = {reason: count for reason, count in advice.refused.items() if reason.startswith("profile ")}
     if not lacking:
         return ""

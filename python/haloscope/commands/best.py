@@ -1,4 +1,4 @@
-"""`haloscope best`: what a C++ program asks when it calls `haloscope::best`. JSON in, JSON out."""
+"""`haloscope best`: answers C++ programs that call `haloscope::best`. JSON in, JSON out."""
 
 from __future__ import annotations
 

@@ -42,7 +42,7 @@ from haloscope.options import app_of
 )
 @click.option("--app", "app", metavar="APP", help="App of --program whose sweeps are measured too.")
 @click.option("--program", type=click.Path(path_type=Path), metavar="PATH",
-              help="Program with an app of its own, linked with haloscope::rank_main.")  # fmt: skip
+              help="Program with its own app, linked with haloscope::rank_main.")  # fmt: skip
 @click.option("--set", "given_set", multiple=True, metavar="NAME=VALUE", help="A parameter of that app.")
 @click.option("--verbose", is_flag=True, help="Show every fitted point, and what could not be told from 0.")
 def command(output, quick, ranks, launches, sections, device, name, recorded, verbose, app, **program):
@@ -82,7 +82,7 @@ def command(output, quick, ranks, launches, sections, device, name, recorded, ve
 
 
 def _measured(output: Path, sections, ranks, launches, effort, device) -> tuple[list[dict], list[str]]:
-    """Measure and return the records of the sections, and what must be said of them."""
+    """Measure and return the records of the sections, and notes on them."""
     from haloscope.calibration import points
     from haloscope.measure import campaign, launch, space
     from haloscope.report import records
@@ -99,7 +99,7 @@ def _measured(output: Path, sections, ranks, launches, effort, device) -> tuple[
     file = output.with_suffix(".jsonl")
     records.refuse_foreign(file)
     records.prepare(file)
-    if output.exists() and file.stat().st_size:  # complete: keep what it was made from, but do not mix the two
+    if output.exists() and file.stat().st_size:  # complete: keep the old records, but do not mix the two
         file.replace(file.with_suffix(".jsonl~"))
         output.replace(output.with_suffix(".json~"))
     run = campaign.Campaign(space.Space(planned), file, launches=effort.launches, resume=True, what="calibrating")
@@ -201,7 +201,7 @@ def _terms(title: str, fits) -> str:
 
 
 def _unit(parameter: str) -> tuple[float, str]:
-    """Return by what to multiply a parameter to show it, and the unit."""
+    """Return the factor that scales a parameter for display, and the unit."""
     if parameter.endswith("_share"):
         return 100, "%"
     return (

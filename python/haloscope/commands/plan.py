@@ -40,7 +40,7 @@ def command(app, rank, steps, as_json, **options):
 
 
 def describe(choice, rank: int = 0, with_program: bool = False, **schedule_options) -> dict:
-    """Return the plans of one rank by stage, the totals over all ranks and, if asked for, the rank's programs, as plain data.
+    """Return, as plain data, one rank's plans by stage, the totals over all ranks and, if requested, its programs.
 
     choice: a haloscope.core.Choice. schedule_options replace fields of haloscope.core.ScheduleOptions.
     Raises UsageProblem for an illegal choice or a rank outside the layout. Cost O(ranks).
@@ -271,7 +271,7 @@ def _program_table(document: dict) -> str:
 
 
 def _target(program: dict, op: dict, dims: int) -> str:
-    """Return what an operation works on: messages by number, boxes of copies, the box of a sweep."""
+    """Return the target of an operation: messages by number, boxes of copies, the box of a sweep."""
     if op["kind"] in ("barrier", "progress"):
         return ""
     if op["kind"] in ("reduce", "reduced"):

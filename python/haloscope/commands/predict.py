@@ -1,4 +1,4 @@
-"""`haloscope predict`: the time of a step, what it is made of and how sure that is, from a machine profile. No MPI."""
+"""`haloscope predict`: the time of a step with breakdown and uncertainty, from a machine profile. No MPI."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def command(app, profile, samples, as_json, **options):
 
 
 def setting_of(options: dict):
-    """Return what the options say of how a choice is run."""
+    """Return the setting of the model from the options."""
     from haloscope.model import predict
 
     return predict.Setting(
@@ -128,7 +128,7 @@ def cell(value) -> str:
 
 
 def remarks(made: list) -> list[str]:
-    """Say once what holds for several rows, and for which."""
+    """List notes that hold for several rows once, with their rows."""
     rows: dict[str, list[int]] = {}
     for place, (_, prediction) in enumerate(made, 1):
         for text in [f"outside the calibrated range: {o}" for o in prediction.outside] + list(prediction.notes):

@@ -107,7 +107,7 @@ def command(context, app, **options):
 
 
 def plan_space(app, options: Mapping):
-    """Return what the options ask for as a space of requests, each verified. Raises UsageProblem for what cannot be."""
+    """Return the space of requests of the options, each verified. Raises UsageProblem for impossible options."""
     from haloscope.measure import memory, space
 
     how = {name: options[name] for name in HOW if options.get(name) is not None}
@@ -120,7 +120,7 @@ def plan_space(app, options: Mapping):
 
 
 def refuse_if_none_can_run(planned) -> None:
-    """Raise UsageProblem with the reasons when nothing asked for can run, instead of a file of refusals."""
+    """Raise UsageProblem with the reasons when no request can run, instead of writing a file of refusals."""
     if planned.requests:
         return
     reasons = list(dict.fromkeys(reason for _, reason in planned.refused))
@@ -136,7 +136,7 @@ def _check_injection(inject: str, planned) -> None:
 
 
 def _refuse_lacking(strategies: str) -> None:
-    """A strategy that was asked for by name must run; one that a glob found is left out by the campaign."""
+    """A strategy requested by name must run; the campaign leaves out one that a glob found."""
     from haloscope.measure import lists, probes
 
     for strategy in lists.named_strategies(strategies) if strategies else ():

@@ -1,5 +1,4 @@
-"""`haloscope simulate`: the time of a step on 10^3 to 10^6 ranks, every message simulated at a profile's prices. No
-MPI."""
+"""`haloscope simulate`: a step's time on 10^3 to 10^6 ranks, each message simulated at a profile's prices. No MPI."""
 
 from __future__ import annotations
 
@@ -158,7 +157,7 @@ def document(made: list) -> dict:
 def measurements(made: list) -> list[dict]:
     """Return simulated seconds per step as Extra-P reads them: one line per point and operation.
 
-    Parameters are the ranks and what else of cells, threads and depth varies; what is no number is part of the call
+    Parameters are the ranks and those of cells, threads and depth that vary; anything but a number is part of the call
     path.
     """
     import math

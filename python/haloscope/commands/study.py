@@ -81,7 +81,7 @@ def command(name, quick, output, resume, recorded, slurm, replay, **changes):
 
 
 def _device(study, asked: str | None, kept: list[dict]) -> str:
-    """Return the back end of a study that knows devices: as asked, or that of the records kept, or a card that is here."""
+    """Return the back end of a study that knows devices: as requested, or that of existing records, or a card here."""
     from haloscope.measure import devices
 
     if not hasattr(study, "ON_DEVICE"):

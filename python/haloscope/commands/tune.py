@@ -1,4 +1,4 @@
-"""`haloscope tune`: find the fastest choice for one grid by measuring few of them, those first that the model ranks first."""
+"""`haloscope tune`: find the fastest choice for one grid by measuring few of them, in the order of the model."""
 
 from __future__ import annotations
 
@@ -44,8 +44,8 @@ def command(app, profile, budget, confirm, exhaustive, timeout, seed, output, re
     haloscope tune laplace2d --cells 1024 --strategy 'ordered/*' --output tune.jsonl --resume
 
     Candidates are tried in the order of the model, many for a short time, then the fastest for longer. Each runs in a
-    launch of its own with a time-out, and its result is compared with `reference`; one that fails is left out with the reason.
-    At last the winner, the runner-up and plain `ordered/p2p` bulk depth 1 are measured again, interleaved.
+    launch of its own with a time-out, and its result is compared with `reference`; one that fails is left out with the
+    reason. Finally the winner, the runner-up and plain `ordered/p2p` bulk depth 1 are measured again, interleaved.
     """
     from haloscope.advice import tune as model
     from haloscope.core import build
@@ -106,7 +106,7 @@ def _without_oracle(planned):
 
 
 def _on_own_cores(planned):
-    """Set aside what has more threads than there are cores, unless the ranks alone are too many."""
+    """Set aside requests with more threads than cores, unless the ranks alone are too many."""
     from haloscope.measure import launch, space
 
     cores = launch.cores()
@@ -118,11 +118,11 @@ def _on_own_cores(planned):
     return space.Space(kept, [*planned.refused, *reasons])
 
 
-# ---- what is said --------------------------------------------------------------------------------------------------------
+# ---- the report ------------------------------------------------------------------------------------------------------
 
 
 def _words(request) -> str:
-    """Return what distinguishes a candidate, in words of the command line."""
+    """Return a candidate's distinguishing fields, in words of the command line."""
     from haloscope.advice import advise as model
 
     c = request.choice
@@ -214,7 +214,7 @@ def _code(chosen) -> str:
 
 
 def _left_out(race, order, planned) -> str:
-    """Say how many candidates are out for which reason: illegal, failed, without a price."""
+    """Count the dropped candidates by reason: illegal, failed, without a price."""
     lines = [f"- {count} cannot be: {reason}" for reason, count in Counter(r for _, r in planned.refused).most_common()]
     failed = Counter(e.fate for e in race.entrants if e.fate.startswith("failed"))
     lines += [f"- {count} {reason}" for reason, count in failed.most_common()]

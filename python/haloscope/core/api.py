@@ -88,12 +88,12 @@ def process_grid(rule: str, ranks: int, cells: Sequence[int]) -> tuple[int, ...]
 
 
 def make_layout(choice: Choice) -> Layout:
-    """Return the layout that a choice asks for."""
+    """Return the layout of a choice."""
     return Layout.__new__(Layout)._take(capi.handle("hs_layout_create_of", "hs_layout", handle_of(choice)))
 
 
 def exchange_spec(choice: Choice, stage: int = 0) -> ExchangeSpec:
-    """Return the exchange that a choice asks for in a stage of its step, as wide as the steps between exchanges need.
+    """Return the exchange of a choice in a stage of its step, as wide as the steps between exchanges need.
 
     Raises UsageProblem if the choice is not legal.
     """
@@ -128,14 +128,14 @@ def peers(layout: Layout, plan: Plan, ranks: Sequence[int] | np.ndarray) -> np.n
 
 
 def choice_nodes(choice: Choice) -> np.ndarray:
-    """Return the node of each rank that a choice with `nodes` asks for; all 0 without it."""
+    """Return, as a NumPy array, the node of each rank for a choice with `nodes`; all 0 without it."""
     nodes, pointer = _int32(choice.ranks)
     capi.call("hs_choice_nodes", handle_of(choice), pointer)
     return nodes
 
 
 def _int32(count: int) -> tuple[np.ndarray, capi.CData]:
-    """Return a NumPy array of so many 0s, and a C pointer to it."""
+    """Return a NumPy array of `count` 0s, and a C pointer to it."""
     import numpy as np
 
     array = np.zeros(count, np.int32)
@@ -158,7 +158,7 @@ def plan_totals(layout: Layout, spec: ExchangeSpec) -> Totals:
 
 
 def schedule_options(choice: Choice, stage: int = 0) -> ScheduleOptions:
-    """Return the options that a choice gives its schedule for a stage of its step; steps = depth."""
+    """Return the schedule options of a choice for a stage of its step; steps = depth."""
     return convert.options(capi.filled("hs_schedule_options_of", "hs_schedule_options", handle_of(choice), stage))
 
 

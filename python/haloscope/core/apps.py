@@ -16,7 +16,7 @@ from haloscope.errors import UsageProblem, unknown_name
 
 @dataclass(frozen=True)
 class Parameter:
-    """What a user may set: its default `value`, help, the range of numbers (None = no end), the valid words if any."""
+    """A parameter: its default `value`, help, range of numbers (None = no end), and valid words if any."""
 
     name: str
     value: Value
@@ -36,7 +36,7 @@ class Parameter:
 
 @dataclass(frozen=True)
 class Access:
-    """That a sweep reads a quantity (its number), and so many further layers around the points that touch a written one."""
+    """A sweep reads a quantity (its number) in `layers` further layers around the points that touch a written one."""
 
     quantity: int
     layers: int
@@ -57,7 +57,7 @@ class SweepSpec:
 @dataclass(frozen=True)
 class Reduction:
     """Numbers that sweep number `sweep` of a stage gathers over all ranks; op: sum, max, min; mode: blocking, nonblocking,
-    deferred. last_only: in the last step of a run alone."""
+    deferred. last_only: only in the last step of a run."""
 
     name: str
     op: str = "sum"
@@ -94,9 +94,9 @@ class Step(FromC):
 
 @dataclass(frozen=True)
 class App:
-    """What plans, legality, prices and help texts know of an app; `steps` by form.
+    """What plans, legality, prices and help texts know about an app; `steps` by form.
 
-    own_legality: it refuses choices for reasons of its own, which its program alone knows (`measure.programs`).
+    own_legality: it refuses choices for its own reasons, which only its program knows (`measure.programs`).
     """
 
     name: str
@@ -168,17 +168,17 @@ def is_declared(name: str) -> bool:
 
 
 def own_refusal(choice: Choice) -> str:
-    """Return why an app of another program refuses a choice that is legal otherwise, "" where it does not."""
+    """Return why an app of another program refuses an otherwise legal choice, "" where it does not."""
     asked = _declared.get(choice.app)
     return asked(choice) if asked else ""
 
 
 def declare_app(description: dict, refusal: Callable[[Choice], str] | None = None) -> App:
-    """Make an app known that another program has; from then on it can be planned and priced like any other.
+    """Make an app of another program known; from then on it can be planned and priced like any other.
 
     description: what the program prints with --describe. refusal: returns why the app itself refuses a choice, "" where it
-    does not; None = it never does. Raises UsageProblem for what describes no app, and for the name
-    of an app of the library.
+    does not; None = it never does. Raises UsageProblem for a description of no app, and for the name of an app of the
+    library.
     """
     capi.call("hs_app_declare", json.dumps(description).encode())
     _declared[description["name"]] = refusal
@@ -195,7 +195,7 @@ def step_of(choice: Choice) -> Step:
 
 
 def stencil_step(dims: int, radius: int = 1, box_stencil: bool = False) -> Step:
-    """Return a step of one double-buffered field and one sweep, which a stencil of so many cells around makes."""
+    """Return a step of one double-buffered field and one sweep, whose stencil reaches `radius` cells far."""
     sweep = {"name": "sweep", "reads": [{"quantity": 0, "layers": radius}], "writes": [0], "box_stencil": box_stencil,
              "in_place": False, "flops_per_point": 0.0}  # fmt: skip
     stage = {"name": "step", "sweeps": [sweep], "reductions": [], "repeats": False}

@@ -46,11 +46,11 @@ def library() -> Path:
     return _find((LIBRARY, f"lib*/{LIBRARY}", f"lib/*/{LIBRARY}"), f"the C library {LIBRARY}")
 
 
-_own_program: Path | None = None  # that brings apps of its own
+_own_program: Path | None = None  # a program with its own apps
 
 
 def use_rank_program(path: Path) -> None:
-    """Have `rank_program` return a program that calls `haloscope::rank_main` with apps of its own."""
+    """Have `rank_program` return a program that calls `haloscope::rank_main` with its own apps."""
     global _own_program  # noqa: PLW0603 (set once, before anything runs)
     _own_program = path
 

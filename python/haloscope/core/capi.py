@@ -17,7 +17,7 @@ CData = Any  # a handle, struct, array or pointer: what cffi makes of the header
 
 
 def declarations(header: str) -> str:
-    """Return the text of the C header as cffi reads it: without preprocessor lines and what only C++ sees."""
+    """Return the text of the C header as cffi reads it: without preprocessor lines and C++ parts."""
     header = re.sub(r"^#ifdef __cplusplus\n.*?^#endif\n", "", header, flags=re.MULTILINE | re.DOTALL)
     return re.sub(r"^#.*\n", "", header, flags=re.MULTILINE)
 

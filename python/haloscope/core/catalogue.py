@@ -1,4 +1,4 @@
-"""What there is to choose from: transports, schedules, strategies, rules of process grids; with what is known of each."""
+"""Everything to choose from, with traits: transports, schedules, strategies, rules of process grids."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from haloscope.errors import UsageProblem, unknown_name
 
 @dataclass(frozen=True)
 class Transport:
-    """What is known of a transport. device: it moves fields in device memory. shared_fields: it reads or writes neighbours'
-    fields. inside_nodes: it reaches ranks of the same node only."""
+    """Traits of a transport. device: it moves fields in device memory. shared_fields: it reads or writes neighbours'
+    fields. inside_nodes: it reaches only ranks of the same node."""
 
     name: str
     summary: str
@@ -29,9 +29,9 @@ class Transport:
 
 @dataclass(frozen=True)
 class Schedule:
-    """What is known of a schedule.
+    """Traits of a schedule.
 
-    options: fields of a choice that only some schedules look at and this one does. plain: exchange and sweeps take turns.
+    options: schedule-only fields of a choice that this schedule reads. plain: exchange and sweeps take turns.
     on_host, on_device: where fields may live; boxed: in both. deep: takes depths above 1; blocked: fuses their steps.
     in_place: for sweeps in place, and only those. computes_on_host: threads have work.
     """
@@ -52,7 +52,7 @@ class Schedule:
 
 @dataclass(frozen=True)
 class Strategy:
-    """What a strategy's text says: its canonical name, its transports, and the probes of the MPI library that it relies on.
+    """A parsed strategy: its canonical name, its transports, and the probes of the MPI library that it relies on.
 
     shared_fields: neighbours' fields are read or written, which must then be in memory that a node's ranks share.
     """
@@ -122,7 +122,7 @@ def process_grid_rules() -> list[str]:
 
 @functools.cache
 def find_strategy(text: str) -> Strategy:
-    """Return what a strategy's text says. Raises UsageProblem for a malformed one, with the nearest valid names."""
+    """Parse a strategy. Raises UsageProblem for a malformed one, with the nearest valid names."""
     return _of(Strategy, json.loads(capi.result_text("hs_strategy_describe", text.encode())))
 
 
@@ -137,7 +137,7 @@ def needs_shared_fields(strategy: str) -> bool:
 
 
 def messages_on_device(choice: Choice) -> bool:
-    """Whether messages move fields of a device; of a block in walls they pass between cells of the host."""
+    """Whether messages move fields of a device; with walls they move host cells."""
     return bool(choice.device) and not find_schedule(choice.schedule).boxed
 
 

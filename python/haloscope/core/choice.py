@@ -89,7 +89,7 @@ class Choice:
 
     @classmethod
     def from_json(cls, request: Mapping) -> Choice:
-        """Return the choice of a record's request; what else it says is passed over."""
+        """Return the choice of a record's request; its other fields are ignored."""
         given = {name: _frozen(request[name]) for name in _DEFAULTS if request.get(name) is not None}
         if isinstance(given.get("process_grid"), tuple):
             given["process_grid"] = "x".join(map(str, given["process_grid"]))

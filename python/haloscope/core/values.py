@@ -69,9 +69,8 @@ class Quantity:
 class ExchangeSpec:
     """Everything that decides what one exchange moves; low and high are ghost layers per dimension.
 
-    widths: by quantity (low, high) where they differ, () = low and high for all. pattern: ordered, direct.
-    merge: which quantities share a message: all, type, none. order: dimensions in the order
-    of an ordered plan's rounds.
+    widths: by quantity (low, high) where they differ, () = low and high for all. pattern: ordered, direct. merge: which
+    quantities share a message: all, type, none. order: dimensions in the order of an ordered plan's rounds.
     """
 
     quantities: tuple[Quantity, ...] = (Quantity(),)
@@ -139,7 +138,7 @@ class Plan(FromC):
 @dataclass(frozen=True)
 class Traffic:
     """How the bytes of a message, or of copies, lie in a field: the mean length of a stretch without gaps (run_bytes), and
-    whether they are one stretch, which nobody needs to pack (in_place, messages only)."""
+    whether they are one stretch, which needs no packing (in_place, messages only)."""
 
     bytes: int
     run_bytes: int
@@ -269,5 +268,5 @@ class Program(FromC):
 
     @property
     def packs_in_sweeps(self) -> bool:
-        """Whether its sweeps also pack: what the execution before has swept needs no packing."""
+        """Whether its sweeps also pack: the previous execution's sweeps have then packed already."""
         return any(sweep.faces for sweep in self.sweeps)

@@ -1,4 +1,4 @@
-"""Short answers of the rank program: what it says of itself, what a probe finds. Nothing is measured or left running."""
+"""Short queries of the rank program: what it offers, what a probe finds. Nothing is measured or left running."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from haloscope.measure.launch import GRACE_S, START_LIMIT_S, end_with_parent, la
 
 
 def information(folder: Path | None = None) -> dict:
-    """Return what the program says of itself: MPI, compiler, transports, schedules. Raises HaloscopeError if it fails.
+    """Return what the program offers: MPI, compiler, transports, schedules. Raises HaloscopeError if it fails.
 
     folder: the build that holds it; by default the one Haloscope runs from.
     """
@@ -62,7 +62,7 @@ def _ended_after(limit_s: float, command: Sequence[str]) -> tuple[int | None, st
 
 
 def _end_group(process: subprocess.Popen) -> None:
-    """End a process group: first asked, so that mpiexec can end ranks elsewhere, then forced."""
+    """End a process group: first by SIGTERM, so that mpiexec can end ranks elsewhere, then by force."""
     for number in (signal.SIGTERM, signal.SIGKILL):
         with contextlib.suppress(ProcessLookupError, PermissionError):
             os.killpg(process.pid, number)

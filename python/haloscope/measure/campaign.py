@@ -27,7 +27,7 @@ class MeasuringFailed(errors.HaloscopeError):
 
 @dataclass
 class Campaign:
-    """What to measure, where the records go, how often, and in which (reproducible) random order."""
+    """A space to measure: where its records go, how often, and in which (reproducible) random order."""
 
     space: Space
     output: Path
@@ -86,7 +86,7 @@ class Campaign:
         )
 
     def _note_refused(self, launch_id: str, done: set) -> None:
-        """What cannot run is on record too, with its reason."""
+        """Record requests that cannot run too, with their reasons."""
         refused = [(*pair, errors.USAGE) for pair in self.space.refused]
         refused += [(*pair, errors.UNAVAILABLE) for pair in self.space.lacking]
         records.append(self.output, [records.skipped(r, reason, code, launch_id) for r, reason, code in refused
@@ -106,7 +106,7 @@ class Campaign:
             self.on_message(message)
 
     def _explain(self, outcome: launch.Outcome) -> None:
-        """Raise what the ranks said; mpiexec may have swallowed it, so look for the likeliest cause before giving up."""
+        """Raise the ranks' error; mpiexec may have swallowed it, so look for the likeliest cause before giving up."""
         if outcome.messages:
             raise MeasuringFailed("; ".join(outcome.messages), outcome.exit_code)
         records.try_to_write(self.output)
@@ -131,9 +131,9 @@ def _launch_number(record: dict) -> int:
 
 
 def exit_code(found: Sequence[dict]) -> int:
-    """Return 1 when a check failed, 0 when anything was measured, else the code that says why nothing was.
+    """Return 1 when a check failed, 0 when anything was measured, else the code of the reason why nothing was.
 
-    What failed and was measured later, by a run that resumed, has not failed.
+    A request that failed and was measured later, by a resumed run, has not failed.
     """
     measured = [r for r in found if r["kind"] in records.MEASURED]
     done = records.done(measured)

@@ -1,4 +1,5 @@
-"""Back ends whose devices can hold the fields: which are here, why others are not, and what `--device auto` means."""
+"""Back ends whose devices can hold the fields: which are available, why others are not, and the meaning of
+`--device auto`."""
 
 from __future__ import annotations
 
@@ -24,12 +25,12 @@ def backends() -> list[dict]:
 
 
 def card() -> str:
-    """Return the first back end that has a real device here, "" without one: the CPU's imitation is none."""
+    """Return the first back end that has a real device here, "" without one: the CPU's imitation does not count."""
     return next((b["name"] for b in backends() if not b["absent"] and b["name"] != "host"), "")
 
 
 def pick(asked: str) -> str:
-    """Return the back end that --device names, or that of a card that is here where it names none; "" for the CPU.
+    """Return the back end that --device names or, where it names none, that of a card found here; "" for the CPU.
 
     Raises UsageProblem for several, and as `resolve` does.
     """

@@ -1,7 +1,7 @@
-"""Why a run ended early: reads the ranks' status board and mpiexec's last words, and says who, where, waiting for whom.
+"""Why a run ended early: finds the culprit by the ranks' status board and mpiexec's last words.
 
-The board is a small file that every rank maps into memory and keeps up to date, so it still speaks when its rank is
-dead: which process, in which phase of which step of which configuration, waiting for which rank.
+The board is a small file that every rank maps into memory and keeps up to date, so it outlives its ranks. For each it
+shows the process, the phase, the step, the configuration and the rank that it waits for.
 """
 
 from __future__ import annotations
@@ -84,7 +84,7 @@ def read_board(path: Path) -> list[Slot]:
 
 
 def end_of_waiting(board: list[Slot], start: Slot) -> Slot:
-    """Follow who waits for whom from `start` to the rank that waits for nobody (or to where a circle closes)."""
+    """Follow the chain of waiting ranks from `start` to one that waits for no other, or to where a circle closes."""
     seen = {start.rank}
     slot = start
     while slot.waiting_for is not None and slot.waiting_for < len(board) and slot.waiting_for not in seen:
@@ -103,7 +103,7 @@ def _waiters(board: list[Slot], culprit: Slot) -> str:
 
 
 def _fault(board: list[Slot], culprit: Slot, what: str, said: str = "") -> Fault:
-    """what: happened to the rank, in words. said: its own, if it had any."""
+    """what: happened to the rank, in words. said: its own words, if any."""
     name = f"rank {culprit.rank}: {said}; it" if said else f"rank {culprit.rank}"
     for_whom = f", waiting for rank {culprit.waiting_for}" if culprit.waiting_for is not None else ""
     reason = f"{name} (process {culprit.pid}) {what} {culprit.place()}{for_whom}{_waiters(board, culprit)}"
@@ -111,7 +111,7 @@ def _fault(board: list[Slot], culprit: Slot, what: str, said: str = "") -> Fault
 
 
 def diagnose(board: list[Slot], log: list[str], returncode: int, dead: Slot | None = None) -> Fault | None:
-    """Say which rank failed, died or stuck. None when all ended in an orderly way (they have then said why themselves).
+    """Return the rank that failed, died or stuck. None when all ended in an orderly way (they have then reported why).
 
     board: the slots as they were last; log: what mpiexec and the ranks printed; returncode: mpiexec's; dead: a rank whose
     process was found gone while the others went on.
@@ -131,7 +131,7 @@ def diagnose(board: list[Slot], log: list[str], returncode: int, dead: Slot | No
         return _fault(board, killed, f"was ended by {_signal_name(number)}" if number else "ended without a word")
     if returncode not in (0, 1, 2, 3):
         waiting = [s for s in board if s.waiting_for is not None]
-        if waiting:  # hydra sometimes fails itself when a rank dies; the board still shows who was waited for
+        if waiting:  # hydra sometimes fails itself when a rank dies; the board still shows which rank others awaited
             return _fault(board, _first_dead(board, waiting[0]), "died or was killed")
         return Fault(f"mpiexec ended with code {returncode} and named no rank; its last words: {_last_words(log)}")
     return None
@@ -153,7 +153,7 @@ def _killed(board: list[Slot], text: str) -> tuple[Slot | None, int]:
 def _first_dead(board: list[Slot], reported: Slot) -> Slot:
     """The rank that died first: hydra ends the others at once and may report one of those.
 
-    A rank that waits was alive until its partner failed to answer, so the one at the end of the waiting is meant. Where
+    A waiting rank was alive until its partner failed to answer, so the one at the end of the chain is meant. Where
     ranks wait in a circle it is the one furthest behind: the others had its messages and went on.
     """
     end = end_of_waiting(board, reported)

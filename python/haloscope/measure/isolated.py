@@ -1,4 +1,4 @@
-"""Measuring one request in a start of the ranks of its own: whatever it does, only its own record says so."""
+"""Measuring each request in its own launch: a failure affects only the record of that request."""
 
 from __future__ import annotations
 
@@ -30,8 +30,8 @@ def reason(record: dict) -> str:
 class Isolated:
     """Measures requests one launch each, every record appended to `output` before the next begins.
 
-    timeout_s: wall time after which a launch is ended. resume: what `output` holds already is not measured again, failures
-    included; else the file must not exist yet.
+    timeout_s: wall time after which a launch is ended. resume: requests that `output` holds already are not measured
+    again, failures included; else the file must not exist yet.
     """
 
     output: Path
@@ -41,7 +41,7 @@ class Isolated:
     _done: dict[tuple[str, str], dict] = field(default_factory=dict)
 
     def __post_init__(self):
-        """Read what is there. Raises UsageProblem for a file that is not to be resumed, HaloscopeError if not writable."""
+        """Read existing records. Raises UsageProblem for a file not to be resumed, HaloscopeError if not writable."""
         if self.output.is_file() and self.output.stat().st_size and not self.resume:
             raise errors.UsageProblem(f"{self.output} exists; continue it with --resume, or choose another --output")
         records.refuse_foreign(self.output)
@@ -53,8 +53,8 @@ class Isolated:
     def once(self, request: Request, launch_id: str) -> dict:
         """Measure one request and return its record, of kind measurement, failed or skipped.
 
-        The record's `tuning.wall_s` is what it cost in all, the start of the ranks included. Raises what does not concern
-        this request alone: no program, no mpiexec, no space on the disk.
+        The record's `tuning.wall_s` is the whole cost, the start of the ranks included. Raises errors that do not
+        concern this request alone: no program, no mpiexec, no space on the disk.
         """
         known = self._done.get((launch_id, request.id))
         if known:
@@ -69,7 +69,8 @@ class Isolated:
     def paired(self, requests: list[Request], launches: int, name: str) -> tuple[list[dict], float]:
         """Measure requests interleaved, all in each of some launches; returns records and wall seconds.
 
-        They go to a file of their own beside `output`, called `name`. A rank that dies or sticks ends it: see `failed` records.
+        Records go to a separate file beside `output`, called `name`. A rank that dies or sticks ends it: see `failed`
+        records.
         """
         file = self.output.with_name(f"{self.output.stem}-{name}.jsonl")
         ids = {r.id for r in requests}

@@ -29,7 +29,7 @@ ORDERLY_END_S = 1.0  # from the first rank's end to mpiexec's, when all ends wel
 POLL_S = 0.2  # long, so that watching does not disturb what is measured
 START_LIMIT_S = 60.0  # for all ranks to appear
 _PR_SET_PDEATHSIG = 1
-GRACE_S = 3.0  # between asking processes to end and ending them
+GRACE_S = 3.0  # between SIGTERM and SIGKILL
 
 
 def cmake_cache(name: str, folder: Path | None = None) -> str:
@@ -99,7 +99,7 @@ def physical_cores() -> int:
 
 
 def launcher_words(path: Path, ranks: int, threads: int) -> list[str]:
-    """Return mpiexec's command words for `ranks` ranks of `threads` threads, each rank pinned to cores of its own.
+    """Return mpiexec's command words for `ranks` ranks of `threads` threads, each rank pinned to its own cores.
 
     Where cores are too few for all threads a rank still keeps its equal share; where they are too few for the ranks,
     nothing is pinned and the operating system schedules.
@@ -170,13 +170,13 @@ class Outcome:
 
     returncode: int
     records: list[dict] = field(default_factory=list)
-    messages: list[str] = field(default_factory=list)  # what the ranks said to the user
+    messages: list[str] = field(default_factory=list)  # the ranks' messages for the user
     log: list[str] = field(default_factory=list)  # everything printed
     fault: faults.Fault | None = None
 
     @property
     def exit_code(self) -> int:
-        """What the ranks ended with as one of our exit codes: failed, where it is none that says more."""
+        """The ranks' exit code as one of ours; `failed` for any other."""
         known = self.returncode in (USAGE, UNAVAILABLE)
         return self.returncode if known else FAILED
 
@@ -193,7 +193,7 @@ def end_with_parent() -> None:
 
 @contextlib.contextmanager
 def _terminated_is_interrupted():
-    """Let SIGTERM and SIGHUP end the ranks as Ctrl-C does, instead of leaving them alone."""
+    """Treat SIGTERM and SIGHUP like Ctrl-C, so that ranks are not orphaned."""
 
     def interrupt(*_):
         raise KeyboardInterrupt
@@ -210,7 +210,7 @@ def _terminated_is_interrupted():
 
 
 class _Watched:
-    """A running mpiexec in a process group of its own, its output gathered by a thread."""
+    """A running mpiexec in its own process group; a thread gathers its output."""
 
     def __init__(self, command: list[str], board: Path):
         self.board_path = board
@@ -258,7 +258,7 @@ class _Watched:
         return not self._a_rank_died()
 
     def _a_rank_died(self) -> bool:
-        """Ends mpiexec when a rank's process is gone although mpiexec goes on: the others wait for it in vain."""
+        """End mpiexec when a rank's process is gone although mpiexec goes on: the others would wait for it in vain."""
         dead = faults.dead_rank(faults.read_board(self.board_path), build.rank_program().name)
         if dead is None:
             return False
@@ -270,7 +270,7 @@ class _Watched:
         return True
 
     def end(self):
-        """End mpiexec and every rank: first asked, then forced."""
+        """End mpiexec and every rank: first by SIGTERM, then by force."""
         for number in (signal.SIGINT, signal.SIGTERM, signal.SIGKILL):
             if self.process.poll() is None:
                 self._signal_group(number)

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Sequence
 from haloscope import core
 from haloscope.errors import UsageProblem, unknown_name
 
-MOST_VALUES = 1000  # of one range: a longer one is a slip of the finger
+MOST_VALUES = 1000  # of one range: a longer one is a typing error
 SINGLE = ("reference", "auto")  # strategies of one word
 
 _RANGE = re.compile(r"^(?P<first>[^.]+)\.\.(?P<last>[^.*+]+)(?P<step>[*+]\d+)?$")

@@ -1,4 +1,4 @@
-"""Memory of this machine: what the fields of a request take, and why a request that needs more cannot run."""
+"""Memory of this machine: the bytes that a request's fields take, and why a request that needs more cannot run."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def refusal(request: Request, free: int) -> str:
 
 
 def set_aside(space: Space) -> Space:
-    """Return the space without what does not fit in the memory that is free here, each with its reason."""
+    """Return the space with requests that do not fit into free memory set aside, each with its reason."""
     free = free_bytes()
     reasons = [(request, refusal(request, free)) for request in space.requests]
     return Space(

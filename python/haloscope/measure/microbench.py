@@ -1,4 +1,4 @@
-"""Micro-benchmarks of the transports: what to measure, and tables and a figure of latency, bandwidth and message rate."""
+"""Micro-benchmarks of the transports: requests, and tables and a figure of latency, bandwidth and message rate."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class Micro:
 
     @property
     def id(self) -> str:
-        """A readable name; how long it is measured has no part in it."""
+        """A readable name, independent of how long it is measured."""
         return (
             f"{KIND},{self.transport},r{self.ranks}" + (f",n{self.nodes}" if self.nodes else "") + ",fresh" * self.fresh
         )
@@ -50,7 +50,7 @@ class Micro:
         return {"kind": KIND, "id": self.id, "request": self.request() | how}
 
     def request(self) -> dict:
-        """What a `skipped` or `failed` record says of the request."""
+        """The request as a `skipped` or `failed` record holds it."""
         return {"transport": self.transport, "ranks": self.ranks, "nodes": self.nodes}
 
 
@@ -89,7 +89,7 @@ def _words(text: str) -> list[str]:
 
 @dataclass
 class Curve:
-    """What one micro-benchmark gave, over all its launches: per message size the samples of each launch."""
+    """Results of one micro-benchmark over all its launches: per message size the samples of each launch."""
 
     id: str
     request: dict

@@ -1,4 +1,4 @@
-"""How this MPI behaves, asked by `haloscope-rank --probe` in jobs of its own, and which strategies that rules out.
+"""How this MPI behaves, as `haloscope-rank --probe` finds out in separate jobs, and which strategies that rules out.
 
 Findings are kept under $XDG_CACHE_HOME/haloscope (~/.cache/haloscope), one file per MPI library and build.
 """
@@ -21,11 +21,11 @@ from haloscope.measure import answers, launch
 
 RANKS = (1, 2, 4)  # defects show at process grids of extent 1 and 2
 ALL_LIMIT_S = 60.0  # for all probes together; crowded ranks are slow
-ONE_LIMIT_S = 15.0  # for one that was asked alone
+ONE_LIMIT_S = 15.0  # for a probe run alone
 TIMED_OUT = "it gave no answer within"
-DOUBT_S = 3600.0  # a time-out may be due to a busy machine: such findings are asked again after this time
+DOUBT_S = 3600.0  # a time-out may be due to a busy machine: such probes are run again after this time
 FIRST = "start"  # says only that ranks start at all
-# All that is asked where ranks must share cores, which is slow: what depends on the shape of the process grid.
+# The only probes run where ranks must share cores, which is slow: those that depend on the shape of the process grid.
 CROWDED = "start,neighbor-cart-blocking,neighbor-cart-nonblocking,neighbor-cart-persistent,neighbor-graph-blocking," \
     "neighbor-graph-nonblocking,neighbor-graph-persistent,partitioned"  # fmt: skip
 
@@ -43,8 +43,8 @@ def lacking(*strategies: str) -> str:
 def findings(names: str = "all") -> dict:
     """Return {"mpi_library", "passed": [names], "failed": {name: reason}, "notes": {name: text}}.
 
-    From the cache when this MPI library and build were asked before. Empty, and not kept, when no rank could be started
-    (a foreign mpiexec, say): what is measured next then says why.
+    From the cache when this MPI library and build were probed before. Empty, and not kept, when no rank could be
+    started (a foreign mpiexec, say): the next measurement then reports why.
     """
     file = _cache_file(names)
     try:
@@ -61,7 +61,7 @@ def findings(names: str = "all") -> dict:
 
 
 def for_records() -> dict | None:
-    """Return what every record keeps of the findings: failures with their reason, notes, and how many passed."""
+    """Return the part of the findings that every record keeps: failures with reasons, notes, and how many passed."""
     found = findings()
     return (
         {"passed": len(found["passed"]), "failed": found["failed"], "notes": found["notes"]}
@@ -129,7 +129,7 @@ def _ask(names: str) -> dict:
 
 
 def _answers(ranks: int, names: str) -> list[dict]:
-    """All probes in one job; where that dies, each one without an answer in a job of its own."""
+    """Run all probes in one job; where that dies, run each one without an answer in a separate job."""
     together, ended = _job(ranks, names, ALL_LIMIT_S)
     if not ended or not any(line["probe"] == FIRST for line in together):
         return together

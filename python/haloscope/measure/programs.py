@@ -1,4 +1,4 @@
-"""Programs that bring apps of their own: `--program PATH`, linked with Haloscope's `rank_main`.
+"""Programs with their own apps: `--program PATH`, linked with Haloscope's `rank_main`.
 
 Such a program describes its apps, which can then be planned and priced like any other, and takes the place of
 `haloscope-rank` where ranks are started.

@@ -54,7 +54,7 @@ class Line:
         self.reach(self._done + 1, text)
 
     def reach(self, done: float, text: str = "") -> None:
-        """So many are done now; `text` names the last."""
+        """Set how many are done; `text` names the last."""
         self._done = round(done)
         if self._console.is_terminal:
             self._bar.update(self._task, completed=self._done, description=f"{self._what} {text[:48]}", refresh=True)

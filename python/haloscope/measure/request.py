@@ -1,4 +1,4 @@
-"""A request: one measurement, as the ranks are asked for it and as its record keeps it."""
+"""A request: one measurement, as the ranks receive it and as its record keeps it."""
 
 from __future__ import annotations
 
@@ -43,11 +43,11 @@ class Request:
 
     @property
     def id(self) -> str:
-        """A readable name that is the same for the same work in any launch; how long it is measured has no part in it."""
+        """A readable name, the same for the same work in any launch, independent of how long it is measured."""
         return name_of(self.choice)
 
     def request(self) -> dict:
-        """Return what its record says of the request: what is not at its default."""
+        """Return the request as its record holds it: the fields that are not at their defaults."""
         found = self.choice.to_json()
         return found | {name: getattr(self, name) for name in _HOW if getattr(self, name) != _HOW[name]}
 
@@ -57,7 +57,7 @@ class Request:
 
     @classmethod
     def from_json(cls, request: Mapping) -> Request:
-        """Return what the request of a record asked for."""
+        """Return the request of a record."""
         how = {name: request[name] for name in _HOW if request.get(name) is not None}
         return cls(Choice.from_json(request), **how)
 
@@ -66,7 +66,7 @@ _HOW = {f.name: f.default for f in dataclasses.fields(Request) if f.name != "cho
 
 
 def name_of(choice: Choice) -> str:
-    """Return a readable name of a choice: what everybody asks for, then what is not at its default."""
+    """Return a readable name of a choice: the everyday fields, then those that are not at their defaults."""
     parts = [choice.app, choice.shape, f"r{choice.ranks}", f"t{choice.threads}", choice.schedule, choice.strategy,
              f"d{choice.depth}"]  # fmt: skip
     parts += [choice.substeps] * (choice.depth > 1) + [choice.real, choice.form, choice.process_grid]

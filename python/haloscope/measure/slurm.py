@@ -39,7 +39,7 @@ done
 
 @dataclass(frozen=True)
 class Job:
-    """One job: requests for one rank count on so many nodes. binding: what --cpu-bind gets (cores, threads)."""
+    """One job: requests for one rank count on `nodes` nodes. binding: the value of --cpu-bind (cores, threads)."""
 
     name: str
     about: str

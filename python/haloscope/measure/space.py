@@ -1,4 +1,4 @@
-"""Spaces of requests: a cross product of choices, each piece of work once, what cannot run set aside with its reason."""
+"""Spaces of requests: a cross product of choices, each piece of work once, impossible ones set aside with reasons."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from haloscope.measure.request import Request
 
 @dataclass
 class Space:
-    """What to measure, and what cannot be, each with its reason."""
+    """Requests to measure, and those that cannot run, each with its reason."""
 
     requests: list[Request] = field(default_factory=list)
     refused: list[tuple[Request, str]] = field(default_factory=list)
@@ -52,7 +52,7 @@ def expand(app: str, axes: Mapping[str, Sequence], how: Mapping[str, Any] | None
 
 
 def normal(choice: Choice) -> Choice:
-    """Return a choice without what has no effect on it, so that a cross product holds each piece of work once."""
+    """Return a choice without fields that have no effect on it, so that a cross product holds each work once."""
     try:
         return core.normal(choice)
     except UsageProblem:  # which is said where its legality is asked
@@ -71,7 +71,7 @@ def with_verification(space: Space, steps: int | None) -> Space:
 
 
 def shuffled(requests: Sequence[Request], seed: int, launch: int) -> list[Request]:
-    """Return the requests in a random order that only `seed` and the launch's number decide."""
+    """Return the requests in a random order that depends only on `seed` and the launch's number."""
     order = list(requests)
     random.Random(f"{seed}/{launch}").shuffle(order)
     return order

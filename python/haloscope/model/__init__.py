@@ -1,1 +1,1 @@
-"""What exchanges and kernels cost: machine profiles, the laws fitted to measurements, and the predictions made of them."""
+"""Costs of exchanges and kernels: machine profiles, laws fitted to measurements, and predictions made from them."""

@@ -1,4 +1,4 @@
-"""The clock that carries out tracks: events in order of time, so that what has been sent by a moment is known then."""
+"""The clock that carries out tracks: events in order of time, so that at any moment all earlier sends are known."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ Intervals = list[tuple[float, float, str]]  # begin, end, term
 
 
 class Stuck(HaloscopeError):
-    """Every track waits for a message: the tracks describe ranks that take turns and cannot stand for one another."""
+    """Every track waits for a message: the tracks describe ranks that take turns and cannot represent one another."""
 
 
 class Log:
@@ -87,7 +87,7 @@ class Clock:
         heapq.heappush(self.events, (time, next(self.count), actor, actor.version, answer))
 
     def run(self) -> None:
-        """Carry out everything. Raises Stuck when something is left that waits for ever."""
+        """Carry out everything. Raises Stuck on a deadlock."""
         events = self.events
         while events:
             now, _, actor, version, answer = heapq.heappop(events)
@@ -106,7 +106,7 @@ class Clock:
             actor.since = now
             self.serve(now, actor, kind, what)
         if any(actor.request is not None for both in self.lanes for actor in both.values()):
-            raise Stuck("the ranks wait for each other for ever; this is a fault in the program, please report it")
+            raise Stuck("the ranks wait for each other forever; this is a fault in the program, please report it")
 
     def serve(self, now: float, actor: _Actor, kind: str, what: object) -> None:
         """Answer a request now, or leave the actor blocked on what it needs."""
@@ -196,7 +196,7 @@ class Clock:
         if action.kind == "complete":
             self.at(now, actor, self.fetched(now, actor.track, action.messages))
             return
-        here = [self.here(actor.track, m, now) for m in action.messages]  # asks for every one: that is the call
+        here = [self.here(actor.track, m, now) for m in action.messages]  # tests every one: that is the call
         self.at(now, actor, all(here))
 
     def on_barrier(self, now: float, actor: _Actor, action: Action) -> None:
@@ -272,7 +272,7 @@ class Clock:
         self.on_work(now, actor, parts)
 
     def on_choose(self, now: float, actor: _Actor, request: tuple[int, Sequence[tuple[int, Action]]]) -> None:
-        """The first of some operations that can go on; else the host looks again when it knows that one may."""
+        """The first of some operations that can proceed; else the host tries again when it knows that one may."""
         number, options = request
         soonest, actor.version = math.inf, actor.version + 1
         for i, action in options:
@@ -289,9 +289,9 @@ class Clock:
             self.at(soonest, actor)
 
     def ready(self, now: float, track: int, number: int, action: Action, ask: bool) -> tuple[list[tuple], float]:
-        """What is to happen before the host can begin an operation, and from when on it can, as far as that is known.
+        """Events that the host awaits before it begins an operation, and the time from which it can, as far as known.
 
-        ask: messages must be there too; else the operation itself waits for them.
+        ask: messages must have arrived too; else the operation itself waits for them.
         """
         one, when = self.tracks[track], 0.0
         streams = [b for b in action.after if one.body[b].stream]
@@ -326,7 +326,7 @@ class Clock:
             actor.log.append((actor.since, now, "compute"))
 
     def thread_state(self, now: float, actor: _Actor, state: str) -> None:
-        """The communication thread, or the other stream, changes what it does: a sweep beside it goes on at another pace."""
+        """The communication thread, or the other stream, changes its work: a sweep beside it changes pace."""
         track = actor.track
         beside = self.lanes[track].get("comm") or self.lanes[track].get(HALO_STREAM)
         if actor is not beside or self.state[track] == state:
@@ -343,14 +343,14 @@ class Clock:
     # -- messages
 
     def arrival(self, track: int, m: int, number: int, departed: float, flight: Flight, waits_from: float) -> float:
-        """When a message that has been sent is there, if its receiver does nothing but wait from `waits_from` on."""
+        """When a sent message arrives, if its receiver only waits from `waits_from` on."""
         start = departed if flight.by_itself else max(departed, self.started.get((track, m, number), waits_from))
         if start >= waits_from:
             return start + flight.seconds
         return waits_from + max(flight.held, flight.seconds - self.tracks[track].efficiency * (waits_from - start))
 
     def here(self, track: int, m: int, now: float) -> bool:
-        """Whether a message has arrived by now but for what is held; the asking is a call in which it may start to advance."""
+        """Whether a message has arrived but for its held part; the test is a call in which it may start to advance."""
         number, there = self.taken[track, m], True
         for departures, flight, _ in self.routes[track][m]:
             if len(departures) <= number or departures[number] > now:

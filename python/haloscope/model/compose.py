@@ -1,4 +1,4 @@
-"""The time of repeated programs: priced operations, carried out on a clock as the runner carries them out.
+"""The time of repeated programs: priced operations, carried out on a clock by the runner's rules.
 
 A track is one class of ranks with equal programs: its actions in order, how long its messages travel, and which tracks its
 own messages come from. Tracks start each round when they have finished the one before, so delays spread as they do between
@@ -19,7 +19,7 @@ __all__ = ["TERMS", "Action", "Flight", "Pace", "Stuck", "Track", "compose"]
 
 TERMS = ("compute", "pack", "d2h", "message", "h2d", "unpack", "copy", "synchronisation", "launch", "wait", "runner",
          "reduction")  # fmt: skip
-PRECEDENCE = (SWEEP_STREAM, HALO_STREAM, "main", "comm")  # lanes: what one does counts while those before it do nothing
+PRECEDENCE = (SWEEP_STREAM, HALO_STREAM, "main", "comm")  # lanes: one counts only while those before it are idle
 FEW_ROUNDS, MANY_ROUNDS = 6, 24  # rounds carried out; the first half lets tracks fall into step
 IN_STEP = 1e-6  # relative difference between rounds that counts as none
 
@@ -37,14 +37,14 @@ class Pace:
 
     @property
     def working(self) -> float:
-        """Seconds per round not spent waiting for a peer that is late."""
+        """Seconds per round not spent waiting for a late peer."""
         return self.seconds - self.terms["wait"]
 
 
 def compose(tracks: Sequence[Track]) -> list[Pace]:
     """Return the pace of every track.
 
-    Raises Stuck when tracks wait for each other for ever. Cost O(tracks x actions x rounds).
+    Raises Stuck when tracks deadlock. Cost O(tracks x actions x rounds).
     """
     for rounds in (FEW_ROUNDS, MANY_ROUNDS):
         clock = Clock(tracks, rounds)
@@ -79,7 +79,7 @@ def _within(intervals: Intervals, begin: float, end: float) -> Intervals:
 
 
 def _critical(lanes: Sequence[Intervals], begin: float, end: float) -> Iterable[tuple[float, float, str]]:
-    """Yield what the first lane did, and in its gaps what the next one did: that is what it waited for; "wait" in the rest."""
+    """Yield the intervals of the first lane and, in its gaps, those of the next; "wait" elsewhere."""
     if not lanes:
         if end > begin:
             yield begin, end, "wait"

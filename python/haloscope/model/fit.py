@@ -1,7 +1,7 @@
 """Fit piecewise linear costs to measured times.
 
-Plain least squares follows the largest times and is badly off at small ones, so the default weighs every measurement by
-its own time: the sum of squared *relative* errors is least. Source: Davis 2017, sections 5.4 and 6.8.
+Plain least squares follows the largest times and fits small ones badly, so the default weighs every measurement by its
+own time: it minimises the sum of squared *relative* errors. Source: Davis 2017, sections 5.4 and 6.8.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ def line(
 
 
 def lines(amounts: npt.ArrayLike, times: npt.ArrayLike, counts: Array, *, positive: bool = True) -> Array:
-    """Return what `line` does of many choices from the same measurements, by relative errors, all at once.
+    """Return what `line` returns for many samples of the same measurements, by relative errors, all at once.
 
     amounts (>= 0), times (> 0, seconds): n of each. counts: shape (choices, n), how often a choice has each measurement, at
     least one of them. Returns fixed time and time per unit, shape (choices, 2). Raises UsageProblem as `line` does.
@@ -57,11 +57,11 @@ def lines(amounts: npt.ArrayLike, times: npt.ArrayLike, counts: Array, *, positi
     parts = np.stack((1 / y, x / (unit * y)))  # of a measured 1: fixed time, time per unit
     (uu, uv), (_, vv) = (parts[:, None] * parts[None]) @ counts.T
     to_u, to_v = parts @ counts.T
-    with np.errstate(divide="ignore", invalid="ignore"):  # where there is but one amount; replaced at the end
+    with np.errstate(divide="ignore", invalid="ignore"):  # where there is only one amount; replaced at the end
         alone = np.stack((to_u / uu, to_v / vv))
         found = np.stack((vv * to_u - uv * to_v, uu * to_v - uv * to_u)) / (uu * vv - uv**2)
         if positive:
-            first = alone[0] * to_u >= alone[1] * to_v  # which explains more alone
+            first = alone[0] * to_u >= alone[1] * to_v  # the one that alone explains more
             found = np.where((found < 0).any(axis=0), np.where([first, ~first], alone, 0.0), found)
             many, rest = counts.sum(axis=1), ((found.T @ parts - 1) ** 2 * counts).sum(axis=1)
             variance = rest / np.maximum(1, many - 2) * np.stack((vv, uu)) / (uu * vv - uv**2)
@@ -155,10 +155,10 @@ def breaks_by_rule(amounts: npt.ArrayLike, times: npt.ArrayLike, threshold: floa
 
 
 def find_breaks(amounts: npt.ArrayLike, times: npt.ArrayLike, most: int = 3, least_points: int = 4) -> list[float]:
-    """Return where ranges begin, chosen so that squared relative errors plus a charge per range (BIC) are least.
+    """Return where ranges begin: minimises squared relative errors plus a charge per range (BIC).
 
-    most: ranges at most. least_points: measurements per range at least. Exact by dynamic programming, O(points^2). It
-    finds jumps far below 30 %, such as protocol switches of message libraries, which the rule of the 2017 study misses.
+    most: most ranges. least_points: fewest measurements per range. Exact by dynamic programming, O(points^2). It finds
+    jumps far below 30 %, such as protocol switches of message libraries, which the rule of the 2017 study misses.
     """
     x, y = _checked(amounts, times)
     order = np.argsort(x, kind="stable")
@@ -185,7 +185,7 @@ def find_breaks(amounts: npt.ArrayLike, times: npt.ArrayLike, most: int = 3, lea
 
 
 def _costs_of_ranges(x: Array, y: Array, least_points: int) -> Array:
-    """Return, for every range of points i..j, the least sum of squared relative errors of a line; infinite if short."""
+    """Return for every range of points i..j the least sum of squared relative errors of a line; infinite if short."""
     scaled = x / max(x.max(), 1e-300)
     terms = np.column_stack((1 / y**2, scaled / y**2, scaled**2 / y**2, 1 / y, scaled / y))
     total = np.vstack((np.zeros(5), np.cumsum(terms, axis=0)))

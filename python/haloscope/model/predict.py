@@ -1,4 +1,4 @@
-"""Predictions: the time of a step from a choice and a machine profile, with what it is made of. Pure: no MPI, no clock.
+"""Predictions: the time of a step and its breakdown from a choice and a machine profile. Pure: no MPI, no clock.
 
 Ranks are put into classes (`ranks`), one of each class is priced (`price`), and all are carried out together (`compose`).
 """
@@ -20,8 +20,8 @@ from haloscope.model.compose import Action, Flight, Pace, Stuck, Track, compose
 from haloscope.model.profile import Profile
 
 SAMPLES = 100  # of the profile's parameters, for the interval
-# The phases of what `Prediction.exchange_s` predicts, with the statistic over ranks: it is predicted for the rank that sets the
-# pace, and that is the one that waits least for others.
+# The phases that `Prediction.exchange_s` predicts, with the statistic over ranks: the prediction is for the rank that
+# sets the pace, which waits least for others.
 EXCHANGE_PHASES = {"pack": "mean", "send": "mean", "unpack": "mean", "copy": "mean", "wait": "min", "desync": "min"}
 Sources = Mapping[int, tuple[tuple[int, int], ...]]  # of incoming messages, as ranks.RankClass has them
 SLOWEST = 32  # classes of ranks that are carried out together with their peers; faster ones do not set the pace
@@ -29,13 +29,13 @@ SLOWEST = 32  # classes of ranks that are carried out together with their peers;
 
 @dataclass(frozen=True)
 class Prediction:
-    """What a choice is expected to cost; times in seconds per time step.
+    """The expected cost of a choice; times in seconds per time step.
 
     interval: 90 % interval from those of the profile's parameters and its discrepancy, None where it has no intervals.
-    terms: parts along the critical path of the slowest class of ranks, which add up to time_s. busy: the same terms
+    terms: parts along the critical path of the slowest class of ranks, which add up to time_s. busy: the same terms,
     hidden or not. worst_rank: the first rank of that class; worst_node: the one that sends most bytes to other nodes.
-    messages, bytes, message_bytes: what the worst rank sends in the exchanges of all stages, in all and the least and
-    largest. outside: costs asked for beyond what was calibrated.
+    messages, bytes, message_bytes: sent by the worst rank in the exchanges of all stages, in all and the least and
+    largest. outside: costs needed beyond the calibrated range.
     """
 
     choice: core.Choice
@@ -57,7 +57,7 @@ class Prediction:
 
     @property
     def exchange_s(self) -> float:
-        """What of the exchange is not hidden: no computing, no reduction, and not what carrying out a program costs by itself."""
+        """The exposed part of the exchange: no computing, no reduction, no overhead of carrying out a program."""
         return self.time_s - sum(self.terms[term] for term in ("compute", "reduction", "runner"))
 
 
@@ -85,8 +85,8 @@ def predict(
 ) -> Prediction:
     """Return the predicted time of a step, in step with all other ranks, long after the start.
 
-    samples: draws of the profile's parameters for the interval, 0 = none. singly: price every rank by itself instead of one
-    per class (slow; for checks). Raises UsageProblem when the choice cannot run, NotAvailable when the profile lacks a cost
+    samples: draws of the profile's parameters for the interval, 0 = none. singly: price every rank instead of one per
+    class (slow; for checks). Raises UsageProblem when the choice cannot run, NotAvailable when the profile lacks a cost
     that it needs. Cost: milliseconds per class of ranks, a second for 10^5 ranks.
     """
     case = Case(choice, profile, setting)
@@ -97,7 +97,7 @@ def predict(
         if not singly:
             found = case.slowest(found, prices)
         paces = compose([case.track(c, prices) for c in found])
-    except Stuck:  # ranks that take turns: one cannot stand for the others
+    except Stuck:  # ranks that take turns: one cannot represent the others
         found = case.classes(profile, singly=True)
         classes = len(found)
         paces = compose([case.track(c, prices) for c in found])
@@ -107,7 +107,7 @@ def predict(
 
 
 class Case:
-    """A choice with its plans, programs and places; nothing in it depends on costs but those of `classes`."""
+    """A choice with its plans, programs and places; only `classes` depends on costs."""
 
     def __init__(self, choice: core.Choice, profile: Profile, setting: Setting):
         self.choice, self.setting, self.profile = choice, setting, profile
@@ -125,8 +125,8 @@ class Case:
         self.given_held = [overlap.get("held_of", {}).get(t, overlap.get("held", {})) for t in near]  # by stage
         if not (any(self.given_held) or overlap.keys() - {"held_of"}) and choice.schedule != "bulk":
             self.notes.append(
-                "overlap not measured: messages between nodes are taken to travel by themselves, those inside nodes but for "
-                "their bytes, which the receiver copies"
+                "overlap not measured: messages between nodes are assumed to travel on their own, those inside nodes "
+                "except for their bytes, which the receiver copies"
             )
 
     def classes(self, profile: Profile, singly: bool = False) -> list[ranks.RankClass]:
@@ -146,9 +146,10 @@ class Case:
         return max(0.0, 1 - network.message_time(self.profile, near, 0) / flight) if flight > 0 else 0.0
 
     def slowest(self, found: list[ranks.RankClass], prices: price.Prices) -> list[ranks.RankClass]:
-        """Return the classes that take longest by themselves and those that their messages come from, all if few.
+        """Return the slowest classes and the classes they receive from (all, if there are few).
 
-        What is left out is early wherever it is waited for. Its messages are taken to come from ranks like the receiver.
+        The classes left out are early wherever others wait for them. Their messages are assumed to come from ranks like
+        the receiver.
         """
         if len(found) <= SLOWEST:
             return found
@@ -172,7 +173,7 @@ class Case:
         return [self._among(found[i], place, place[i]) for i in kept]
 
     def _among(self, c: ranks.RankClass, place: Mapping[int, int], own: int) -> ranks.RankClass:
-        """Return a class with the sources that are kept, by their new numbers."""
+        """Return a class with only the kept sources, by their new numbers."""
         alike = mirrored(self.kinds[c.kind].plan)
         sources = {
             m: tuple((place[peer], out) for peer, out in given if peer in place) or ((own, alike[m][0][1]),)
@@ -212,7 +213,7 @@ class Case:
         )
 
     def _where(self, c: ranks.RankClass, stage: int, flights: Sequence[float], sharing: int) -> price.Where:
-        """Return where a rank of a class is, as far as the messages of one stage are concerned."""
+        """Return the place of a rank of a class, restricted to the messages of one stage."""
         of_stage = self.kinds[c.kind].messages_of(stage)
         flights, near = flights[of_stage], c.near[of_stage]
         held = [self.held(stage, place, flight) for place, flight in zip(near, flights, strict=True)]
@@ -245,7 +246,7 @@ class Case:
 
     @functools.cache  # noqa: B019  (a case lives as long as its prediction)
     def ranks_on_device(self) -> np.ndarray:
-        """Return of each rank how many share its device; 1 without one."""
+        """Return for each rank how many ranks share its device; 1 without one."""
         node = self.place.node
         if not self.choice.device:
             return np.ones(len(node), int)
@@ -256,8 +257,8 @@ class Case:
     def alone(self, c: ranks.RankClass, prices: price.Prices) -> float:
         """Return the seconds of a round if all ranks were like those of one class: peers then send when it does.
 
-        Of ranks that take turns, which cannot all be alike, the seconds that they are busy: others work meanwhile.
-        Flights keep the contention that they have in the profile, whatever other prices say.
+        For ranks that take turns, which cannot all be alike, return the seconds that they are busy: others work
+        meanwhile. Flights keep the contention that they have in the profile, whatever other prices are.
         """
         plan = self.kinds[c.kind].plan
         law = {name: prices.profile.network_class(name)["segments"] for name in set(c.near)}
@@ -317,7 +318,7 @@ class Case:
         return max(0.0, 1 - math.hypot(low, 1 - math.exp(-away))), 1 + math.hypot(high, math.exp(away) - 1)
 
     def outside(self, found: Sequence[ranks.RankClass], prices: price.Prices) -> list[str]:
-        """Say which costs were asked for beyond the calibrated range."""
+        """List the costs needed beyond the calibrated range."""
         for kind, near in sorted({(c.kind, name) for c in found for name in c.near}):
             law = prices.profile.network_class(near)["segments"]
             for message in self.kinds[kind].plan.messages:
@@ -401,7 +402,7 @@ def mirrored(plan: core.Plan) -> Sources:
 def placed(
     choice: core.Choice, profile: Profile, setting: Setting
 ) -> tuple[placement.Placement, np.ndarray, list[str]]:
-    """Return where the ranks run, their nodes as transports see them, and what a reader must know of that.
+    """Return where the ranks run, their nodes as transports see them, and notes on that for the reader.
 
     A choice with more nodes than the profile's machine has is one that splits the ranks of real nodes as if each part were a
     node: transports between nodes are then used inside them.

@@ -1,8 +1,9 @@
-"""What each operation of a program costs on one rank: seconds by term, from a machine profile and the plan's own messages.
+"""The cost of each operation of a program on one rank: seconds by term, from a machine profile and the plan's messages.
 
-Bytes, boxes and stretches of memory come from plans and programs; nothing here counts a cell or a byte of its own. Transports
-are known by their cost description only: what they add to plain messages, per message, byte, round and exchange. A negative
-sum (fields that neighbours read in place need no packing) shortens packing, then travelling, then unpacking.
+Bytes, boxes and stretches of memory come from plans and programs; this module counts no cells or bytes itself.
+Transports are known only by their cost description: what they add to plain messages, per message, byte, round and
+exchange. A negative sum (fields that neighbours read in place need no packing) shortens packing, then travelling, then
+unpacking.
 """
 
 from __future__ import annotations
@@ -45,7 +46,7 @@ def require_kernels(profile: Profile, choice: core.Choice) -> None:
 
 @dataclass(frozen=True)
 class Steps:
-    """What carrying out a program costs beside its operations' own work; see the profile's section."""
+    """The cost of carrying out a program beyond its operations' own work; see the profile's section."""
 
     per_program_s: float = 0.0
     per_operation_s: float = 0.0
@@ -57,7 +58,7 @@ class Steps:
     per_far_piece_row_s: float = 0.0
 
     def waiting(self, neighbours: int, far: bool = False) -> float:
-        """Return the part of a sweep that a rank waits for the slowest of so many neighbours whose pace varies by chance.
+        """Return the part of a sweep that a rank waits for the slowest of its neighbours, whose pace varies by chance.
 
         far: the block is beyond the cache. Grows as the expected largest of independent normal numbers does (Blom 1958).
         """
@@ -70,7 +71,7 @@ def _expected_largest(count: int) -> float:
 
 
 class Range:
-    """The amounts that costs were asked for beyond what a profile was calibrated for, by what was asked."""
+    """Amounts beyond the calibrated range of a profile whose costs were needed, by kind of cost."""
 
     def __init__(self) -> None:
         self.outside: dict[str, tuple[float, float, str]] = {}
@@ -84,7 +85,7 @@ class Range:
         self.outside[what] = (min(least, amount), max(most, amount), f"{low:g}{end}")
 
     def texts(self) -> list[str]:
-        """Say for every cost what was asked and what the profile covers."""
+        """Report for every cost the amounts needed and the range that the profile covers."""
         return [
             f"{what} of {least:g}{f' to {most:g}' if most > least else ''}; calibrated: {known}"
             for what, (least, most, known) in self.outside.items()
@@ -110,14 +111,14 @@ class Prices:
         self.stages = [StagePrices(self, choice, stage) for stage in range(len(core.step_of(choice).stages))]
 
     def flight_times(self, near: Sequence[str], flights: Sequence[float]) -> Sequence[float]:
-        """Return how long messages travel: as given, or as empty ones do where a device writes to its neighbour and they only
-        say so. near: locality class of each peer."""
+        """Return how long messages travel: as given, or as empty ones do where a device writes to its neighbour and
+        messages only notify it. near: locality class of each peer."""
         if not (self.device and self.device.writes_there):
             return flights
         return [network.message_time(self.profile, place, 0) for place in near]
 
     def copying(self, traffic: core.Traffic, threads: int, block_bytes: int = 0, what: str = "pack") -> float:
-        """Return the seconds of gathering, scattering or copying so many bytes: by the team only where that pays.
+        """Return the seconds of gathering, scattering or copying bytes: by the team only where that pays.
 
         block_bytes: of one slot of the block they lie in. what: "pack", or "copy" between two sides of the block.
         """
@@ -153,7 +154,8 @@ class StagePrices:
                 f"calibrate the machine, or choose substeps full or shrink"
             )
         self.first_reduction = sum(len(other.reductions) for other in step.stages[:stage])
-        # Ranks of a pipeline are in different steps: their numbers go along with the lines, and nobody meets.
+        # Ranks of a pipeline are in different steps: their numbers travel with the lines, and no rank waits for all
+        # others.
         pipelined = core.find_schedule(choice.schedule).in_place
         self.meets, self.ranks = not pipelined, choice.ranks
         self.waits = [r.mode == "blocking" or choice.ranks == 1 for r in one.reductions]
@@ -165,13 +167,13 @@ class StagePrices:
         return network.allreduce_time(self.common.profile, self.ranks) if self.ranks > 1 else 0.0
 
     def sweep(self, number: int, cells: int, block: int, workers: int, active: float, levels: int = 1) -> float:
-        """Return the seconds in which `workers` threads carry out one of the stage's sweeps on so many cells, with
+        """Return the seconds in which `workers` threads carry out one of the stage's sweeps on `cells` cells, with
         `active` cores of the socket busy.
 
-        block: cells of a whole step. levels: sweeps done at once; without a cost of that they cost what as many single
-        ones do, with one for another number what the nearest does. A piece of a block costs per cell what the block
-        does, since the step before has left in the cache what it has of the block, not of the piece; only the fixed time
-        of a call is the piece's own.
+        block: cells of a whole step. levels: sweeps done at once; without a cost for several they cost the same number
+        of single ones; where only other numbers have a cost, the nearest counts. A piece of a block has the block's
+        cost per cell, since the previous step has left in the cache its share of the block, not of the piece; only the
+        fixed time of a call is the piece's own.
         """
         if cells == 0:
             return 0.0
@@ -279,8 +281,8 @@ def slot_bytes(plan: core.Plan) -> int:
 
 
 def piece_counts(region: core.Box, plan: core.Plan, dims: int) -> tuple[int, float]:
-    """Return by what a piece of a block costs more than its share: the cells of its lowest plane (2D: row), and the rows that
-    it has more than the block has for as many cells."""
+    """Return the extra cost units of a piece of a block over its share: the cells of its lowest plane (2D: row), and
+    the rows that it has in excess of the block's for the same number of cells."""
     x, y, z = region.shape
     return (x * y if dims == 3 else x), max(0.0, y * z - region.volume / plan.owned[0].shape[0])
 
@@ -387,7 +389,7 @@ class _Pricing:
         return [("synchronisation", sum(s.per_round_s for s in self.used(messages))), ("wait", waiting)]
 
     def unpack(self, op: core.Op, messages: Sequence[int]) -> Parts:
-        # What another core wrote into a block beyond the cache has left that core's cache too, once it is read.
+        # Data that another core wrote into a block beyond the cache has left that core's cache by the time it is read.
         near = () if self.far else messages
         reading = sum(self.prices.surcharges[bool(self.where.far[m])].of_reading(self.traffic[m]) for m in near)
         return [("unpack", sum(self.messages[m].unpack for m in messages)), ("compute", reading)]
@@ -400,7 +402,7 @@ class _Pricing:
 
     @functools.cached_property
     def uneven_s(self) -> float:
-        """What the waiting for neighbours is a part of: sweeps vary independently, so their variances add, not their times."""
+        """The base of the waiting share: sweeps vary independently, so their variances add, not their times."""
         sweeps = (op for op in self.program.ops if op.kind == "sweep")
         return math.hypot(*(self.sweeping(self.program.sweeps[op.target], op)[2] for op in sweeps))
 

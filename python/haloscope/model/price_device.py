@@ -1,4 +1,4 @@
-"""What a device's operations cost: sweeps, packing and copies on its streams, and handing them over, from a machine profile.
+"""Costs of a device's operations by a machine profile: sweeps, packing and copies on its streams, and hand-over.
 
 All tables are by the number of ranks that share the device, linear between given ones. Packing is priced by the 32-byte sectors
 of memory that it touches, and so are sweeps of regions whose rows are shorter than those.
@@ -17,7 +17,7 @@ from haloscope.model.compose import Action
 from haloscope.model.profile import Profile
 from haloscope.model.tracks import STREAMS, SWEEP_STREAM
 
-SECTOR = 32  # bytes that a device reads or writes at least (NVIDIA and AMD alike)
+SECTOR = 32  # least bytes that a device reads or writes at once (NVIDIA and AMD alike)
 PINNED, PAGEABLE = "pinned", "pageable"
 ELEMENT_BYTES = {"f64": 8, "f32": 4}
 MOST_CONFLICT = 0.98  # a sweep that stands still while the other stream works would never end
@@ -51,7 +51,7 @@ class DevicePrices:
                 f"profile '{self.name}' has no cost of messages that MPI takes from device memory; use staged or ipc"
             )
         self.element = ELEMENT_BYTES[choice.real]
-        self.writes_there = transport == "ipc"  # to its neighbour's memory: messages only say so
+        self.writes_there = transport == "ipc"  # to its neighbour's memory: messages only notify
         self.kernel = segments.by_count(self._of("kernels", kernel), "cells")
         fused = self._of("fused", kernel) if choice.substeps == "blocked" and choice.depth > 1 else {}
         self.fused = {int(levels): segments.by_count(table, "cells") for levels, table in fused.items()}
@@ -83,13 +83,13 @@ class DevicePrices:
         return levels * self._at(table, sharing, cells, "cells of a device's sweep")
 
     def faces(self, cells: float, moved: float, sharing: float) -> float:
-        """Return the seconds of one launch that sweeps so many cells and moves so many bytes (touched, both ends) besides."""
+        """Return the seconds of one launch that sweeps cells and also moves bytes (touched, both ends)."""
         swept = self._at(self.kernel, sharing, cells, "cells of a device's sweep")
         law = _nearest(self.packing, sharing)
         return swept + max(0.0, self._at(self.packing, sharing, moved, "bytes to pack on a device") - law[0].fixed)
 
     def pack(self, size: float, run_bytes: float, sharing: float) -> float:
-        """Return the seconds of one launch that gathers or scatters so many bytes."""
+        """Return the seconds of one launch that gathers or scatters bytes."""
         amount = size + touched(size, run_bytes)
         return self._at(self.packing, sharing, amount, "bytes to pack on a device") if size else 0.0
 

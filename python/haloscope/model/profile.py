@@ -1,4 +1,4 @@
-"""Machine profiles: what the network, packing, transports and kernels of a machine cost, in one JSON file.
+"""Machine profiles: the costs of a machine's network, packing, transports and kernels, in one JSON file.
 
 The format is data/profile.schema.json. Profiles of published machines ship with the package; `haloscope calibrate`
 writes those of others.
@@ -77,7 +77,7 @@ class Profile:
     def network_class(self, wanted: str) -> dict:
         """Return segments (as `segments.Segment`) and contention of a class of CLASSES; the nearest given one if absent.
 
-        Of two equally near classes the farther apart one counts: a message is then rather too dear than too cheap.
+        Of two equally near classes the one farther apart counts, so that a message is too dear rather than too cheap.
         Raises NotAvailable without a network section, UsageProblem for an unknown class.
         """
         if wanted not in CLASSES:
@@ -112,7 +112,7 @@ class Profile:
 
     @property
     def cache_limit(self) -> float:
-        """Bytes of one slot of a block from which its sweeps leave nothing in the cache; infinite where that is not known."""
+        """Bytes of one slot of a block from which its sweeps leave nothing in the cache; infinite where unknown."""
         limit: float = self.data.get("beyond_cache", {}).get("from_block_bytes", math.inf)
         return limit
 
@@ -139,7 +139,7 @@ class Profile:
         raise NotAvailable(f"profile '{self.name}' has no cost of packing {stride} data; calibrate the machine")
 
     def row_scale(self, row_bytes: float) -> float:
-        """Return by what to multiply bytes in rows of so many each before `strided` costs are looked up."""
+        """Return the factor for bytes in rows of this length before `strided` costs are looked up."""
         return self.data["strided_row_bytes"] / max(row_bytes, 1) if "strided_row_bytes" in self.data else 1.0
 
 

@@ -33,14 +33,14 @@ class Kind:
     peers: np.ndarray
 
     def messages_of(self, stage: int) -> slice:
-        """Return which messages are those of a stage."""
+        """Return which messages belong to a stage."""
         first = sum(len(plan.messages) for plan in self.plans[:stage])
         return slice(first, first + len(self.plans[stage].messages))
 
 
 @dataclass(frozen=True)
 class RankClass:
-    """Ranks that one track stands for.
+    """Ranks that one track represents.
 
     kind: number of their plan's kind. rank: the first of them. near: locality class of each message's peer. far: whether the
     peer is on another node. flights: seconds that each message travels. sources: per incoming message, the (class number,
@@ -60,7 +60,7 @@ class RankClass:
 def kinds_of(choice: core.Choice) -> tuple[Kind, ...]:
     """Return the kinds of ranks of a choice. Raises UsageProblem when it is not legal. Cost O(ranks x messages).
 
-    Choices that move the same between the same ranks, such as those of several transports, share the answer.
+    Choices that move the same data between the same ranks, such as those of several transports, share the answer.
     """
     layout = core.make_layout(choice)
     stages = range(len(core.step_of(choice).stages))
@@ -109,7 +109,7 @@ def classes_of(
     """Return the classes of all ranks, in the order of their first ranks within each kind.
 
     at_once: part of a round's messages that are under way together. node: the node of each rank as transports see it
-    (default: the placement's), which decides what is `far`. singly: every rank is a class of its own.
+    (default: the placement's), which decides what is `far`. singly: every rank is a separate class.
     """
     node = placement.node if node is None else node
     near = [nearness(kind, placement) for kind in kinds]
@@ -124,7 +124,7 @@ def classes_of(
         for k, kind in enumerate(kinds)
     ]  # fmt: skip
     number, firsts, counts = _numbered(kinds, [np.arange(len(r)) if singly else hashed(r) for r in rows])
-    # Ranks of a class should have peers of the same classes: the one they stand for waits for what any of them waits for.
+    # Ranks of a class should have peers of the same classes: their representative waits for what any of them waits for.
     while len(firsts) < MOST_APART and not singly:
         finer = _numbered(kinds, [hashed(number[np.c_[kind.members, kind.peers]].astype(np.uint64)) for kind in kinds])
         if not len(firsts) < len(finer[1]) <= MOST_APART:
@@ -181,7 +181,7 @@ def nearness(kind: Kind, placement: Placement) -> np.ndarray:
 def _flights(
     kinds: Sequence[Kind], near: Sequence[np.ndarray], placement: Placement, profile: Profile, at_once: float
 ) -> list[np.ndarray]:
-    """Return the seconds that each message travels, given what else is under way in the same round on the same resource.
+    """Return the seconds that each message travels, given the other messages of the round on the same resource.
 
     Ranks of a socket share its memory, those of a node the way between its sockets and the one to other nodes. All messages
     of a batch take as long as the batch. Sources: contention as in `network.batch_time`; max-rate: Gropp et al. 2016.
@@ -245,7 +245,7 @@ def _batches(
 
 
 def _sources(kinds: Sequence[Kind], number: np.ndarray, classes: int) -> list[dict[int, tuple[tuple[int, int], ...]]]:
-    """Return for every class where each of its incoming messages comes from."""
+    """Return for every class the sources of each of its incoming messages."""
     kind_of, place_of = np.empty(len(number), int), np.empty(len(number), int)
     for k, kind in enumerate(kinds):
         kind_of[kind.members], place_of[kind.members] = k, np.arange(len(kind.members))

@@ -20,8 +20,8 @@ def spread(
 ) -> tuple[float, float] | None:
     """Return the ends of the 90 % interval of a time over its value, such as (0.95, 1.08).
 
-    profile: parameters with an "interval" beside them are drawn from a normal distribution, each by itself, and stay at
-    least 0 where they are; others stay fixed. time_of: the time that a profile gives. samples: draws, 0 = none.
+    profile: parameters with an "interval" beside them are drawn independently from normal distributions, and stay >= 0
+    where they are; others stay fixed. time_of: the time that a profile gives. samples: draws, 0 = none.
     Returns None without samples or without intervals.
     """
     if not samples:
@@ -37,7 +37,7 @@ def spread(
     usual = time_of(profile)
     draws = np.random.default_rng(seed).normal(size=(samples, len(uncertain))).tolist()
     times = []
-    for drawn in draws:  # all in one copy of the profile: whatever is derived from it belongs to one draw's Profile
+    for drawn in draws:  # all in one copy of the profile: everything derived from it belongs to one draw's Profile
         for (parameters, name, value, width), away in zip(uncertain, drawn, strict=True):
             moved = value + away * width / SIGMAS
             parameters[name] = max(0.0, moved) if value >= 0 else moved

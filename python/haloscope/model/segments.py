@@ -90,7 +90,7 @@ def evaluate_at(table: Mapping[int, Sequence[Segment]], count: float, amount: fl
 @overload
 def evaluate_at(table: Mapping[int, Sequence[Segment]], count: float, amount: np.ndarray) -> np.ndarray: ...
 def evaluate_at(table: Mapping[int, Sequence[Segment]], count: float, amount: float | np.ndarray) -> float | np.ndarray:
-    """Return the cost when segments are given for several counts (threads, active cores) and one between is asked for.
+    """Return the cost for a count (threads, active cores) from segments given for several counts.
 
     Between two given counts the costs are interpolated linearly; outside them the nearest is taken.
     """

@@ -1,4 +1,4 @@
-"""What a transport costs beside plain messages: the cost description that is all a prediction knows of it."""
+"""The cost of a transport beyond plain messages: all that a prediction knows about it."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ CONTIGUOUS_FROM, LINES_FROM = 4096, 64  # bytes without a gap: a page streams, a
 
 
 def stride_class(run_bytes: float) -> str:
-    """Return the class of the profile's `pack` section for stretches of so many bytes without a gap."""
+    """Return the class of the profile's `pack` section for stretches of this many bytes without a gap."""
     return "contiguous" if run_bytes >= CONTIGUOUS_FROM else "lines" if run_bytes >= LINES_FROM else "strided"
 
 
@@ -24,7 +24,7 @@ def short_rows(traffic: core.Traffic) -> float:
 
 @dataclass(frozen=True)
 class Surcharge:
-    """What a transport costs beside plain messages, in seconds; copies: how often each byte is copied beside packing."""
+    """The cost of a transport beyond plain messages, in seconds; copies: of each byte, beside packing."""
 
     per_message_s: float = 0.0
     per_round_s: float = 0.0

@@ -8,7 +8,7 @@ Rules (those of runner.cpp):
   message advances only inside calls (`by_itself` false), slower while the receiver computes (`efficiency` < 1), or not to its
   end (`held` > 0);
 - with a device the control thread hands operations to its two streams as soon as the host's part before them is done, and
-  else does whatever can go on of its own lanes; the streams work in order beside it and meet at the end of a program.
+  otherwise advances its own lanes; the streams work in order beside it and meet at the end of a program.
 """
 
 from __future__ import annotations
@@ -26,13 +26,13 @@ Lane = Generator[tuple[str, object], Any, None]  # yields requests to the clock,
 class Action:
     """One priced operation.
 
-    kind: work, sweep, send, wait, complete, progress, barrier, reduce, reduced. comm: on the comm lane. after: actions that
-    must have finished. parts: (term, seconds) that it keeps its thread busy. messages: ids that it sends, waits for or completes.
-    sweep: seconds while the communication thread is busy, while it waits, and once it helps; without one only the last.
-    stream: of a device, one of STREAMS, then `sweep` is by what the other stream does; "" = of the host. copying: it keeps
-    the device's copy engine busy, not its kernels. hand_s: seconds in which the host hands it over. reduction: number of
-    the one that `reduce` gives numbers to and `reduced` waits for; collective_s: seconds from the last rank's numbers to
-    every rank's having them; waits: `reduce` waits for them itself.
+    kind: work, sweep, send, wait, complete, progress, barrier, reduce, reduced. comm: on the comm lane. after: actions
+    that must have finished. parts: (term, seconds) that it keeps its thread busy. messages: ids that it sends, waits
+    for or completes. sweep: seconds while the communication thread is busy, while it waits, and once it helps; without
+    one only the last. stream: of a device, one of STREAMS, then `sweep` is by what the other stream does; "" = of the
+    host. copying: it keeps the device's copy engine busy, not its kernels. hand_s: seconds in which the host hands it
+    over. reduction: number of the one that `reduce` gives numbers to and `reduced` waits for; collective_s: seconds
+    from the last rank's numbers until every rank has the result; waits: `reduce` waits for it itself.
     """
 
     kind: str
@@ -66,7 +66,7 @@ class Track:
     ends: where each program of the body ends, () = it is one; a program begins when both lanes of the one before are done.
     flights: by id of an outgoing message. sources: by id of an incoming one, the (track number, outgoing id) it may come
     from; the last to arrive counts. efficiency: part of a travelling message's progress while the receiver computes.
-    notice_s: how much later than a device the host knows that one of its operations is done.
+    notice_s: delay after which the host knows that an operation of its device is done.
     """
 
     body: tuple[Action, ...]

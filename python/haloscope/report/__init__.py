@@ -1,1 +1,1 @@
-"""Records and what is made of them: statistics, tables, timelines, figures."""
+"""Records, and statistics, tables, timelines and figures made from them."""

@@ -18,7 +18,7 @@ VALIDATION = b"# Predicted against measured"
 
 
 def refuse_foreign(path: Path, kind: bytes) -> None:
-    """Raise UsageProblem when a file is there that is not of the kind that would take its place."""
+    """Raise UsageProblem when an existing file is not of the kind that would replace it."""
     if not path.exists():
         return
     if not path.is_file():
@@ -30,6 +30,6 @@ def refuse_foreign(path: Path, kind: bytes) -> None:
 
 
 def refuse_foreign_figure(stem: Path) -> None:
-    """Raise UsageProblem when a figure's SVG or PNG would take the place of something else."""
+    """Raise UsageProblem when a figure's SVG or PNG would replace something else."""
     for suffix in (".svg", ".png"):
         refuse_foreign(stem.with_suffix(suffix), FIGURE)

@@ -92,7 +92,7 @@ def read(path: str | Path) -> RecordFile:
 
 
 def scratch(name: str) -> Path:
-    """Return the record file of a run that was given none: results/scratch/NAME-TIME.jsonl."""
+    """Return the default record file of a run: results/scratch/NAME-TIME.jsonl."""
     return Path("results/scratch") / f"{name}-{time.strftime('%Y%m%d-%H%M%S')}.jsonl"
 
 
@@ -113,7 +113,7 @@ def prepare(path: Path) -> None:
 
 
 def refuse_foreign(path: Path) -> None:
-    """Raise UsageProblem for a file that records would be added to and that holds something else.
+    """Raise UsageProblem when the file to which records would be added holds something else.
 
     A killed run may leave nothing behind, or half a record.
     """

@@ -19,7 +19,7 @@ _ALWAYS = ("schedule", "strategy")
 
 
 def axes() -> list[str]:
-    """Return the parts of a request that say what was run, in the order of columns."""
+    """Return the parts of a request that identify the run, in the order of columns."""
     return ["app", *(field.name for field in core.fields()), "set"]
 
 
@@ -43,7 +43,7 @@ class Row:
 
     @property
     def gflops(self) -> float:
-        """Median over launches of the rate that the app's own work measure gives, 0 when it was not recorded."""
+        """Median over launches of the rate by the app's own measure of work, 0 when it was not recorded."""
         return statistics.median(r.get("gflops", 0.0) for r in self.records)
 
     @property

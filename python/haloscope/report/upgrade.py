@@ -55,7 +55,7 @@ def _words(text: str) -> str:
 
 
 def _solution(solved: dict) -> tuple[dict, dict, dict]:
-    """Return outcome, entries of the app, and what is a count now."""
+    """Return the outcome, the entries of the app, and the fields that are counts now."""
     outcome = {"steps": solved.get("iterations", []), "reduced": {"residual": solved.get("residuum", [])}}
     if solved.get("termination") == "precision":
         outcome["enough"] = bool(solved.get("reached"))

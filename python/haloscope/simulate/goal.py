@@ -15,13 +15,13 @@ MOST_LINES = 50_000_000  # about 2 GB of text
 
 
 def write(cast: Cast, rounds: int, file: TextIO) -> int:
-    """Write the message schedule of all ranks over so many rounds; return the number of lines.
+    """Write the message schedule of all ranks over `rounds` rounds; return the number of lines.
 
     Calculations are in nanoseconds, as LogGOPSim takes them; messages cost what its own parameters say. Each lane keeps
-    its order; the comm lane is cpu 0 with the main lane, or cpu 1 where a thread of its own runs it. `progress` says
-    nothing in GOAL: there messages advance by themselves.
-    Raises NotAvailable for devices, whose streams GOAL does not know, UsageProblem for programs with barriers or all-reduces,
-    and for more than 50 million lines.
+    its order; the comm lane is cpu 0 with the main lane, or cpu 1 where a separate thread runs it. `progress` means
+    nothing in GOAL, where messages advance on their own.
+    Raises NotAvailable for devices, whose streams GOAL does not know, UsageProblem for programs with barriers or
+    all-reduces, and for more than 50 million lines.
     """
     if cast.choice.device:
         raise NotAvailable(f"GOAL has no streams, and '{cast.choice.device}' is a device; export the choice without it")

@@ -1,7 +1,7 @@
 """SimGrid: the rank program on a simulated torus or fat tree of 8 to 4096 hosts, and the profile of the same machine.
 
-SimGrid's SMPI runs real ranks, whose messages share the links on their routes; `model/simulate` knows no routes. What
-both say of the same plans is therefore a check of one simulation by another. Computing takes no time in either. Figures
+SimGrid's SMPI runs real ranks, whose messages share the links on their routes; `haloscope.simulate` knows no routes.
+Comparing both on the same plans therefore checks one simulation by another. Computing takes no time in either. Figures
 of a platform are made up, of the size that networks have; none is measured.
 """
 
@@ -49,7 +49,7 @@ class Platform:
     eager_below: int = 16384
 
     def __post_init__(self):
-        """Refuse what cannot be built. Raises UsageProblem."""
+        """Raise UsageProblem for a platform that cannot be built."""
         if self.kind not in KINDS:
             raise errors.UsageProblem(errors.unknown_name("platform", self.kind, KINDS))
         if self.hosts not in SIZES:
@@ -199,7 +199,7 @@ def run(platform: Platform, place: Path, requests: Sequence[Request]) -> list[di
 
 
 def sent(platform: Platform, place: Path, request: Request, exchanges: int = 1) -> tuple[int, int]:
-    """Return messages and bytes that all ranks hand to MPI_Isend in so many exchanges, as SMPI's own trace has them.
+    """Return messages and bytes that all ranks hand to MPI_Isend in some exchanges, as SMPI's own trace has them.
 
     request: of transport p2p, depth 1. Raises as `run` does.
     """
@@ -213,7 +213,7 @@ def sent(platform: Platform, place: Path, request: Request, exchanges: int = 1) 
 
 
 def timed(request: Request, steps: int) -> Request:
-    """Return a request for so many steps once, without warm-up or check."""
+    """Return a request for `steps` steps once, without warm-up or check."""
     return replace(request, steps=steps, seconds=0.0, repetitions=1, warmup=0, verify=0, timers=False)
 
 

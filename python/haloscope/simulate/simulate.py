@@ -1,7 +1,7 @@
 """Simulations: programs of up to a million ranks, carried out message by message by the C++ core at a profile's prices.
 
-Operations cost what a prediction makes them cost (`price`); what a simulation adds is every single rank and message:
-queues for shared resources, delays that travel, noise. Results are simulated, never measured.
+Operations cost the same as in a prediction (`price`). A simulation adds every single rank and message: queues for
+shared resources, delays that travel, noise. Results are simulated, never measured.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ class Simulation:
 
     time_s: of all ranks together, between the ends of the last rank. mean_s, percentiles: over ranks and rounds, from
     one end of a round to the next. by_operation: mean over ranks, waiting included. worst_rank: the last to end.
-    messages, bytes, operations, events: in all steps. wall_s: what simulating took.
+    messages, bytes, operations, events: in all steps. wall_s: the simulator's own time.
     """
 
     choice: core.Choice
@@ -165,7 +165,7 @@ class Cast:
         return dataclasses.replace(program, ops=(*program.ops, op)), (*actions, priced)
 
     def outside(self) -> list[str]:
-        """Say which costs were asked for beyond what the profile was calibrated for."""
+        """List the costs needed beyond the calibrated range."""
         for place in PLACES:
             law = self.profile.network_class(place)["segments"]
             code = ranks.CLASSES.index(place)
@@ -224,8 +224,7 @@ def simulate(choice: core.Choice, profile: Profile, setting: Setting = PLAINLY, 
 
 
 def run(cast: Cast, how: How, rounds: int):
-    """Carry out so many rounds; return when each rank ended each round (rounds x ranks, seconds) and the core's
-    counts."""
+    """Carry out the rounds; return when each rank ended each round (rounds x ranks, seconds) and the core's counts."""
     ffi, lib = capi.load()
     simulation, _alive = _create(cast, how)
     options = ffi.new("hs_simulation_options*")

@@ -19,8 +19,8 @@ NAMES = ("white2011", "valen2023", "schroeter2021", "davis2017")
 
 @dataclass(frozen=True)
 class Options:
-    """What a study may be told: sizes (cells per side, or the study's own measure), ranks (0 = the study's own), how long,
-    how often, most nodes to spread ranks over, the back end whose device holds the fields ("": none)."""
+    """Options of a study: sizes (cells per side, or the study's own measure), ranks (0 = the study's), how long, how
+    often, most nodes to spread ranks over, the back end whose device holds the fields ("": none)."""
 
     sizes: tuple[int, ...]
     ranks: int = 0
@@ -34,7 +34,7 @@ class Options:
     device: str = ""
 
     def how(self) -> dict:
-        """Return the fields of a request that say how it is measured."""
+        """Return the fields of a request that define its measurement."""
         length = {"steps": self.steps} if self.steps else {"seconds": self.seconds}
         return length | {"repetitions": self.repetitions}
 

@@ -1,4 +1,4 @@
-"""What `haloscope demo` measures: some two dozen choices for two apps, as data."""
+"""The choices that `haloscope demo` measures: about two dozen for two apps, as data."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def threads(schedule: str, cores: int) -> int:
 
 
 def plan(cores: int, sizes: dict[str, str] | None = None) -> space.Space:
-    """Return what the demo measures on a machine with so many cores; each result is verified.
+    """Return the requests of the demo on a machine with `cores` cores; each result is verified.
 
     sizes: other grids than the usual ones, by app (the tests use small ones).
     """

@@ -1,4 +1,4 @@
-"""Times made of parts: what happens in sequence adds up, of what happens side by side the longest counts."""
+"""Times made of parts: sequential parts add up, of concurrent parts the longest counts."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from haloscope.errors import UsageProblem
 
 @dataclass(frozen=True)
 class Composition:
-    """Parts, each a name or a composition of its own; `side_by_side` ones overlap fully, others follow one another."""
+    """Parts, each a name or a composition; `side_by_side` ones overlap fully, others follow one another."""
 
     parts: tuple[str | Composition, ...]
     side_by_side: bool

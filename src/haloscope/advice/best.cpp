@@ -17,7 +17,7 @@ namespace {
 
 using nlohmann::json;
 
-/// What the ranks share: an exit code, and an answer or the text of an error.
+/// What rank 0 tells the others: an exit code, and an answer or the text of an error.
 struct Outcome {
   Exit exit = Exit::ok;
   std::string text;
@@ -61,8 +61,7 @@ void check(const BestRequest& request) {
   if (request.profile.empty())
     throw UsageError("best() needs a machine profile; make one with `haloscope calibrate -o machine.json`");
   if (request.grid.dims < 1 || request.grid.dims > 3)
-    throw UsageError("best() was asked about a grid of " + std::to_string(request.grid.dims) +
-                     " dimensions; give 1 to 3");
+    throw UsageError("best() got a grid of " + std::to_string(request.grid.dims) + " dimensions; give 1 to 3");
   if (!(request.options.limit_s > 0)) throw UsageError("best() needs a time limit > 0 s");
 }
 
@@ -108,7 +107,7 @@ Outcome ask(const BestRequest& request) try {
   if (ended.code == 0)
     return {Exit::failed,
             "the program that best() asked gave no answer that this library understands; install the "
-            "version of Haloscope that the library is of, or set HALOSCOPE_PROGRAM"};
+            "same version of Haloscope as the library's, or set HALOSCOPE_PROGRAM"};
   const bool known = ended.code == static_cast<int>(Exit::usage) || ended.code == static_cast<int>(Exit::unavailable);
   return {known ? static_cast<Exit>(ended.code) : Exit::failed, complaint(ended)};
 } catch (const Error& error) {
@@ -132,7 +131,7 @@ Best best_from(const std::string& text) try {
   return b;
 } catch (const std::exception& error) {
   throw Error(Exit::failed, std::string("the answer to best() lacks something (") + error.what() +
-                                "); install the version of Haloscope that this library is of");
+                                "); install the same version of Haloscope as this library's");
 }
 
 Best result(const Outcome& outcome) {
@@ -142,7 +141,7 @@ Best result(const Outcome& outcome) {
   return best_from(outcome.text);
 }
 
-/// Give rank 0's outcome to all. It may be long in coming, and the program needs the cores: ranks sleep until then.
+/// Give rank 0's outcome to all. It may take long, and the program needs the cores, so the ranks sleep until then.
 void share(MPI_Comm comm, Outcome& outcome) {
   std::array<int, 2> head{static_cast<int>(outcome.exit), static_cast<int>(outcome.text.size())};
   MPI_Request request;
@@ -163,7 +162,7 @@ BestRequest best_request(const Layout& layout, const Quantity& quantity, const s
   const int bytes = quantity.element_bytes;
   if (bytes != 4 && bytes != 8)
     throw UsageError("best() knows fields of 4 or 8 bytes a point, not of " + std::to_string(bytes) +
-                     "; ask about one of those, or let strategy auto find the transport");
+                     "; use one of those sizes, or let strategy auto find the transport");
   std::vector<std::string> ranks;
   for (int d = 0; d < layout.dims(); ++d) ranks.push_back(std::to_string(layout.ranks()[static_cast<std::size_t>(d)]));
   BestRequest request;

@@ -27,7 +27,7 @@ namespace {
 
 constexpr int poll_ms = 20;
 
-/// With these a program believes to be a rank: of this process's launcher, whose socket it would talk to.
+/// A program that finds these takes itself for a rank of this process's launcher and would talk to its socket.
 constexpr std::array<std::string_view, 9> launcher_prefixes{"PMI_",  "PMIX_",  "PMI2_", "OMPI_",    "PRTE_",
                                                             "HYDI_", "HYDRA_", "MPIR_", "MPI_LOCAL"};
 
@@ -42,7 +42,7 @@ std::vector<char*> environment_without_launcher() {
   return kept;
 }
 
-/// Both ends are closed in every program that this process starts; what it shall keep is copied by dup2.
+/// Both ends are closed in every program that this process starts; dup2 copies the ends that a program shall keep.
 class Pipe {
  public:
   Pipe() {
@@ -62,7 +62,7 @@ class Pipe {
     if (file >= 0) ::close(file);
     file = -1;
   }
-  /// Append what is there to read; closes the end of reading when nothing will come any more.
+  /// Append what can be read; closes the reading end once nothing more will come.
   void drain(std::string& text) {
     std::array<char, 65536> buffer;
     while (ends_[0] >= 0) {
@@ -77,7 +77,7 @@ class Pipe {
   std::array<int, 2> ends_{-1, -1};
 };
 
-/// How the program is to be started: files, signals as if this process had never touched them, a group of its own.
+/// How to start the program: its files, signals as if this process had never touched them, its own process group.
 class Start {
  public:
   Start(const Pipe& out, const Pipe& err) {
@@ -164,7 +164,7 @@ Ended run_program(const std::string& path, const std::vector<std::string>& words
   for (Pipe* pipe : {&out, &err}) pipe->close(1);
   Ended ended;
   for (bool last = false; !last;) {
-    last = child.ended();  // what it wrote is read once more after its end; programs that it leaves may hold the pipes
+    last = child.ended();  // read once more after its end; programs that it leaves behind may hold the pipes
     std::array<pollfd, 2> files{pollfd{out[0], POLLIN, 0}, pollfd{err[0], POLLIN, 0}};
     if (out[0] < 0 && err[0] < 0)
       std::this_thread::sleep_for(std::chrono::milliseconds(1));

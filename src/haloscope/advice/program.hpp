@@ -1,4 +1,4 @@
-// Another program, run to its end from inside an MPI process, which it must neither disturb nor outlive.
+// Runs another program to its end from inside an MPI process, which that program must neither disturb nor outlive.
 #pragma once
 
 #include <string>
@@ -6,14 +6,14 @@
 
 namespace haloscope {
 
-/// What a program that has ended left.
+/// What an ended program left behind.
 struct Ended {
   int code = 0;          ///< exit code; 128 + the signal that ended it; -1 where someone else has collected it
   std::string out, err;  ///< what it wrote
 };
 
-/// Run a program to its end. It reads nothing, and gets the environment without what MPI launchers put there, and no
-/// open file of this process; it, and what it has started, is killed when it takes too long.
+/// Run a program to its end. It has no input, no open file of this process, and an environment without the variables of
+/// MPI launchers. When it takes too long, it and the processes that it started are killed.
 /// @param path     a file, or a name to be looked for in PATH.
 /// @param words    its arguments.
 /// @param limit_s  seconds it may take, > 0.

@@ -64,7 +64,7 @@ hs_status guarded(const Body& body) noexcept {
   return HS_FAILED;
 }
 
-/// @throws UsageError naming the argument when a pointer that must be given is not.
+/// @throws UsageError naming the argument when a required pointer is NULL.
 template <class T>
 T& needed(T* pointer, const char* name) {
   if (!pointer) throw UsageError(std::string("argument '") + name + "' is NULL; pass a valid address");

@@ -1,4 +1,4 @@
-// How messages and copies lie in memory, and who the peers of ranks with equal plans are: what models need of plans.
+// What models need of plans: how messages and copies lie in memory, and the peers of ranks with equal plans.
 #include "haloscope/c/bridge.hpp"
 #include "haloscope/field/memory.hpp"
 #include "haloscope/pack/region_copy.hpp"

@@ -1,4 +1,4 @@
-// What every rank says, known to all.
+// Gathering a value of every rank on all ranks.
 #pragma once
 
 #include <mpi.h>

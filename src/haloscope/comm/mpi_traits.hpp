@@ -1,4 +1,4 @@
-// What the MPI library has that this was compiled with; cmake/mpi_features.cmake finds it out.
+// What the MPI library has that this was compiled with, as cmake/mpi_features.cmake detects it.
 #pragma once
 
 #if !defined(HALOSCOPE_HAVE_PARTITIONED)

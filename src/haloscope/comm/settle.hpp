@@ -1,4 +1,4 @@
-// Completing what MPI would wait for by spinning, on cores that ranks may share.
+// Completing requests without MPI's spinning, on cores that ranks may share.
 #pragma once
 
 #include <mpi.h>
@@ -7,7 +7,7 @@
 namespace haloscope {
 
 /// Completes a request.
-/// @param yield  poll, so that the core can be given away.
+/// @param yield  poll, so that the core can be yielded.
 inline void settle(MPI_Request& request, bool yield) {
   if (!yield) {
     MPI_Wait(&request, MPI_STATUS_IGNORE);

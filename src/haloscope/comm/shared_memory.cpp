@@ -29,7 +29,7 @@ struct Window {
   std::size_t bytes = 0;           // of the rank's memory, whether in the window or private
   std::size_t shared = 0;          // of the window
   std::vector<std::byte*> begins;  // by rank of the window's group
-  std::vector<Memory> places;      // where memory is shown that is only partly in the window
+  std::vector<Memory> places;      // where memory is mapped that is only partly in the window
 
   ~Window();
 };
@@ -66,7 +66,7 @@ std::int64_t sum(std::int64_t value, MPI_Comm comm) {
   return value;
 }
 
-/// Asked before the window is made: an MPI library that finds its file system full ends the program, or worse, a rank
+/// Checked before the window is made: an MPI library that finds its file system full ends the program or, worse, a rank
 /// dies of SIGBUS at the first store.
 void check_room(MPI_Comm everyone, MPI_Comm machine, std::size_t bytes) {
   const std::int64_t wanted = sum(static_cast<std::int64_t>(bytes + small_page), machine);
@@ -126,7 +126,7 @@ Memory reserve(std::size_t bytes) {
   return Memory(static_cast<std::byte*>(at), bytes, std::shared_ptr<void>(at, [bytes](void* p) { munmap(p, bytes); }));
 }
 
-/// Shows pages of a shared mapping at a second address too, where something else may be now.
+/// Maps pages of a shared mapping at a second address too, in place of what is mapped there now.
 bool show(std::byte* at, std::byte* pages, std::size_t bytes) {
   return mremap(pages, 0, bytes, MREMAP_MAYMOVE | MREMAP_FIXED, at) == at;
 }
@@ -169,7 +169,7 @@ std::shared_ptr<Window> open_window(const Node& node, std::size_t bytes, const P
 }
 
 /// Finds where every rank's memory begins. Collective over node.comm().
-/// @return whether all pages could be shown where they belong.
+/// @return whether all pages could be mapped where they belong.
 bool show_pages(const Node& node, Window& window, const PageRanges& pages) {
   std::vector<std::int64_t> mine{static_cast<std::int64_t>(window.bytes)};
   for (const ByteRange& range : pages)

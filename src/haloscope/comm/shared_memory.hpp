@@ -37,13 +37,13 @@ class Node {
 };
 
 /// Zeroed memory in a shared window of the node, registered so that links find where it lies in every process.
-/// Collective over node.everyone(), and so is its end. Ranks may ask for different sizes, 0 included. The memory starts
+/// Collective over node.everyone(), and so is its end. Ranks may request different sizes, 0 included. The memory starts
 /// at a page, whatever the MPI library returns. The calling thread writes every shared page first.
-/// @param reached  what other ranks may touch. Where that is less than half of the memory, the rest is private memory
-///        on huge pages, which shared windows do not get, and only the pages of these ranges are the window's (128^3
-///        doubles split in z: the exchange takes 25 % less time). A rank that touches other bytes of another rank is
-///        ended by a memory fault.
-/// @throws Error (exit code 1) on all ranks alike, when the ranks of some machine together ask for more than its
+/// @param reached  the ranges that other ranks may touch. Where they are less than half of the memory, only their pages
+///        are in the window; the rest is private memory on huge pages, which shared windows do not get (128^3 doubles
+///        split in z: the exchange takes 25 % less time). A rank that touches other bytes of another rank dies of a
+///        memory fault.
+/// @throws Error (exit code 1) on all ranks alike, when the ranks of some machine together request more than its
 ///         shared-memory file system has free, or than HALOSCOPE_SHARED_LIMIT (bytes per machine) allows;
 ///         UnavailableError when the MPI library's shared windows are not of the unified memory model.
 Memory allocate_shared(const Node& node, std::size_t bytes, const std::vector<ByteRange>& reached);
@@ -59,7 +59,7 @@ inline Allocator shared_by(const Node& node) {
   };
 }
 
-/// Where a place in shared memory is, in words that mean the same to all processes of a node.
+/// A place in shared memory, expressed so that all processes of a node can resolve it.
 struct SharedPlace {
   int window = -1;          ///< number of the window; -1: not in shared memory
   std::int64_t offset = 0;  ///< bytes from where the owning rank's memory begins
@@ -74,7 +74,7 @@ std::byte* shared_address(MPI_Comm comm, int owner, const SharedPlace& place);
 MPI_Win shared_window(int number);
 /// Bytes of shared memory that this rank holds at the moment, in pages that other ranks can reach.
 std::int64_t shared_bytes();
-/// From now on a machine's ranks hold at most so many bytes together, for tests of what happens when no more are left.
+/// From now on a machine's ranks together hold at most `bytes` bytes: lets tests run out of shared memory.
 void cap_shared_memory(std::int64_t bytes);
 
 }  // namespace haloscope

@@ -78,7 +78,7 @@ const App& find_app(const std::string& name) {
 void add_app(const App& app) {
   static std::deque<App> added;
   for (const App* known : known_apps())
-    if (known->name == app.name) throw UsageError("app '" + app.name + "' is there already; give yours another name");
+    if (known->name == app.name) throw UsageError("app '" + app.name + "' already exists; give yours another name");
   check_app(app);
   known_apps().push_back(&added.emplace_back(app));
 }

@@ -22,7 +22,7 @@ const std::vector<std::string>& backend_names() { return known_names(); }
 
 void add_backend_name(const std::string& name) {
   if (has(known_names(), name))
-    throw UsageError("device back end '" + name + "' is there already; give yours another name");
+    throw UsageError("device back end '" + name + "' already exists; give yours another name");
   known_names().push_back(name);
 }
 

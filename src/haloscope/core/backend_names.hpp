@@ -1,4 +1,4 @@
-// Names of the back ends, known where no device and no MPI is: legality and help texts need them.
+// Names of the back ends, available without devices and MPI: legality and help texts need them.
 #pragma once
 
 #include <string>

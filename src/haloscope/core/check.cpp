@@ -87,7 +87,8 @@ bool writes(const SweepSpec& sweep, int q) {
   return std::find(sweep.writes.begin(), sweep.writes.end(), q) != sweep.writes.end();
 }
 
-/// What one rank has in all stages: the points of every quantity, of the host and of a device beside it, and where it is.
+/// One rank's state through all stages: the points of every quantity, on the host and on a device beside it, and where
+/// it is.
 struct RankState {
   std::array<std::vector<Points>, 2> memories;  // of the host, or of the only memory; of a device beside it
   std::vector<int> versions;                    // by quantity
@@ -96,7 +97,7 @@ struct RankState {
 
 using Channel = std::map<std::tuple<int, int, int>, std::deque<std::vector<Value>>>;  // (from, to, tag), in order
 
-/// One rank's execution of one stage's program. `advance` does what can be done without waiting.
+/// One rank's execution of one stage's program. `advance` does all work that needs no waiting.
 class StageRun {
  public:
   StageRun(const Step& step, const StagePrograms& stage, std::size_t rank, RankState& state)
@@ -123,7 +124,7 @@ class StageRun {
     return moved;
   }
 
-  /// The program is through: slots and versions are those of the next one.
+  /// The program is finished: slots and versions are those of the next one.
   void end() {
     state_.slot = (state_.slot + program_.final_slot) % step_.slots();
     for (std::size_t q = 0; q < state_.versions.size(); ++q)
@@ -131,7 +132,7 @@ class StageRun {
   }
 
  private:
-  /// Whose a cell is where a device has a block of its own; elsewhere one memory holds all.
+  /// The memory that owns a cell where a device has a block; elsewhere one memory holds all.
   std::vector<Points>& memory(const Op& op) { return state_.memories[!program_.block.empty() && on_device(op.lane)]; }
   const Quantity& quantity(int q) const { return step_.quantities[static_cast<std::size_t>(q)]; }
   int absolute(int q, int slot) const { return quantity(q).slots == 1 ? 0 : (state_.slot + slot) % 2; }
@@ -225,7 +226,7 @@ class StageRun {
               std::to_string(i);
   }
 
-  /// Whether everything is right that a sweep reads through one access for a written point.
+  /// Whether every value that a sweep reads through one access for a written point is right.
   bool access_right(const std::vector<Points>& fields, const Access& access, const Op& op, const Sweep& s,
                     Centring written, const Index& p) const {
     const int q = access.quantity, slot = absolute(q, slot_read(step_, stage_, s.number, q, op.slot, s.into));
@@ -290,7 +291,7 @@ class StageRun {
 
   std::string here() const { return describe(program_, order_[next_]); }
 
-  /// A kernel of faces finds in messages what others find in halos. It waits for all of them.
+  /// A face kernel reads from messages what others read from halos. It waits for all of them.
   void take_messages(std::vector<Points>& fields, int slot, std::string& fault) const {
     for (std::size_t m = 0; m < plan_.messages.size(); ++m)
       if (!plan_.messages[m].out) scatter(static_cast<int>(m), fields, slot, fault);

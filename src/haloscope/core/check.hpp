@@ -19,14 +19,14 @@ struct StagePrograms {
 
 /// Check the programs of all ranks of a layout together, stage after stage.
 ///
-/// Two things are shown. (1) Order: any two operations of a rank that touch the same memory (points of a quantity, message
-/// buffers, in-flight receives, numbers of a reduction), at least one writing, are ordered by `after`, by the comm lane
-/// or by a stream; so every legal interleaving gives the same result. (2) Values: one legal interleaving is executed on
+/// It proves two things. (1) Order: any two operations of a rank that touch the same memory (points of a quantity,
+/// message buffers, in-flight receives, numbers of a reduction), at least one of them writing, are ordered by `after`,
+/// by the comm lane or by a stream; so every legal interleaving gives the same result. (2) Values: it executes one on
 /// (global point, version) pairs: every point a sweep declares valid is computed only from right points of the right
 /// version, and the owned points of every quantity hold its last version at the end. A sweep in place must find the new
 /// version before a cell and the old one behind it, as the sequential sweep does.
-/// @return empty, or what is wrong: rank, operation, point. Cost O(ranks x (operations^2 + points x steps)); small grids
-/// only.
+/// @return empty, or what is wrong: rank, operation, point.
+/// Cost O(ranks x (operations^2 + points x steps)); small grids only.
 std::string check_step(const Layout& layout, const Step& step, const std::vector<StagePrograms>& stages);
 
 /// The same for a step of one stage.

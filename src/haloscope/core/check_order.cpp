@@ -79,8 +79,8 @@ Box touched(const Box& written, Centring of_written, Centring of_read, int layer
   return box;
 }
 
-/// Memory touched by messages: from post to unpack, and from pack to complete; on a device, where messages have buffers
-/// of their own, by unpack and pack alone; not at all by those that sweeps read where they have arrived. Says which
+/// Memory touched by messages: from post to unpack, and from pack to complete; on a device, where messages have their
+/// own buffers, only by unpack and pack; not at all by messages that sweeps read where they have arrived. Says which
 /// message is not handled.
 std::string message_accesses(const Step& step, const std::vector<int>& exchanged, const Plan& plan,
                              const Program& program, std::vector<Touched>& list) {
@@ -108,7 +108,7 @@ std::string message_accesses(const Step& step, const std::vector<int>& exchanged
 }
 
 /// Each message goes through its stages in this order; an operation of another lane must wait for the one before. A
-/// sweep of faces is the last stage of all that arrive.
+/// sweep of faces is the last stage of all arriving messages.
 std::string check_stages(const Plan& plan, const Program& program, const Order& before) {
   constexpr OpKind outwards[]{OpKind::pack, OpKind::d2h, OpKind::send};
   constexpr OpKind inwards[]{OpKind::wait, OpKind::h2d, OpKind::unpack};
@@ -158,8 +158,8 @@ std::vector<int> ops_on(const Program& program, OpKind kind, int reduction) {
   return found;
 }
 
-/// A rank that waits for the numbers of all others moves no message, so its own are through by then. Ranks of a pipeline
-/// do not wait for each other.
+/// A rank that waits for the numbers of all others moves no messages, so its own must have completed by then. Ranks of
+/// a pipeline do not wait for each other.
 std::string check_waits_moved_all(const Reduction& reduction, const std::string& name, const std::vector<int>& begun,
                                   const std::vector<int>& awaited, const Program& program, const Order& before) {
   const auto& waits = reduction.mode == ReduceMode::blocking ? begun : awaited;
@@ -170,8 +170,8 @@ std::string check_waits_moved_all(const Reduction& reduction, const std::string&
   return "";
 }
 
-/// The numbers of a reduction are combined after all sweeps that gather them, in place step by step, else once; and
-/// begun and awaited in an order.
+/// The numbers of a reduction are combined after all sweeps that gather them, for sweeps in place step by step, else
+/// once. Every begin and every wait of one reduction are ordered.
 std::string check_reduction(const Reduction& reduction, int number, bool in_place, const Program& program,
                             const Order& before) {
   const std::string name = "reduction '" + reduction.name + "'";

@@ -145,7 +145,7 @@ std::string refuse_device(const Candidate& candidate) {
 
 std::string refuse_reductions(const Candidate& candidate) {
   const Choice& c = candidate.choice;
-  if (c.schedule->in_place) return "";  // its ranks stop in one step by themselves, see reduction_schemes()
+  if (c.schedule->in_place) return "";  // its ranks all stop at the same step, see reduction_schemes()
   const Step& step = candidate.step;
   const bool several = step.stages.size() > 1 || step.stages.front().repeats;
   const bool early = candidate.app.ends_early && candidate.app.ends_early(candidate.problem);
@@ -171,7 +171,7 @@ std::string refuse_of_others(const Candidate& candidate) {
   return candidate.app.illegal ? candidate.app.illegal(candidate) : "";
 }
 
-/// Quantities that the exchange of a stage moves and how wide; at least one, perhaps of width 0.
+/// The quantities that the exchange of a stage moves, and how wide; at least one, perhaps of width 0.
 std::vector<Access> moved(const Candidate& c, int number) {
   const Stage& stage = c.step.stages[static_cast<std::size_t>(number)];
   const std::vector<Widths> halos = halos_of(c.step, stage, c.choice.depth);

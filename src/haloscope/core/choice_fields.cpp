@@ -272,7 +272,7 @@ Json to_json(const Choice& choice) {
 Choice choice_from_json(const Json& json) {
   if (!json.is_object()) throw UsageError("a choice is a JSON object with an app and its cells, not " + json.dump());
   if (!json.contains("app") || !json["app"].is_string() || !json.contains("cells"))
-    throw UsageError("a choice needs at least an app and its cells; this one has neither or one: " + json.dump());
+    throw UsageError("a choice needs at least an app and its cells; this one lacks one or both: " + json.dump());
   Choice choice;
   choice.app = json["app"].get<std::string>();
   const App& app = find_app(choice.app);

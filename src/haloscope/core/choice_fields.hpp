@@ -1,4 +1,4 @@
-// The fields of a choice as data: their JSON in both directions, and what help texts say of them. See choice.def.
+// The fields of a choice as data: their JSON in both directions, and their help texts. See choice.def.
 #pragma once
 
 #include <nlohmann/json.hpp>
@@ -33,7 +33,7 @@ nlohmann::json to_json(const Choice& choice);
 /// @throws UsageError for an unknown field (naming the nearest) and a value that cannot be.
 Choice choice_from_json(const nlohmann::json& json);
 
-/// The value that a command line's word for a field stands for.
+/// The value of a field from its text on a command line.
 /// @throws UsageError for text that is no such value.
 nlohmann::json field_from_text(const ChoiceField& field, const std::string& text);
 
@@ -41,7 +41,7 @@ nlohmann::json to_json(const ParameterValue& value);
 /// @throws UsageError for JSON that is no value of any parameter.
 ParameterValue parameter_from_json(const std::string& name, const nlohmann::json& json);
 
-/// The value that is meant for a parameter: JSON as it is, text as the parameter's type reads it.
+/// The value of a parameter: JSON as it is, text read as the parameter's type.
 /// @throws UsageError as parse_value() and parameter_from_json() do.
 ParameterValue given_value(const std::vector<Parameter>& schema, const std::string& name, const nlohmann::json& json);
 

@@ -5,8 +5,8 @@
 
 namespace haloscope {
 
-/// Seconds of a clock that never goes back; the same origin for all processes of one machine. The system's clock by its
-/// POSIX name, which a simulated MPI replaces by its own.
+/// Seconds of a monotonic clock with the same origin for all processes of one machine. Called by its POSIX name, so
+/// that a simulated MPI can replace it.
 inline double now_s() {
   timespec now;
   clock_gettime(CLOCK_MONOTONIC, &now);

@@ -53,7 +53,7 @@ std::vector<Round> make_rounds(const Plan& plan) {
   return {all};
 }
 
-/// Cells of quantity q sent when travelling along v (out), or the halo filled by what travels along v (in).
+/// Cells of quantity q that are sent along v (out), or the halo that messages along v fill (in).
 Box region_box(const Plan& plan, const Round& round, int q, const Offset& v, bool out) {
   const ExchangeSpec& spec = plan.spec;
   Box box;
@@ -137,7 +137,7 @@ void check_spec(const Layout& layout, const ExchangeSpec& spec) {
   for (const Quantity& q : spec.quantities)
     if (q.element_bytes < 1)
       throw UsageError("field '" + q.name + "' has elements of " + std::to_string(q.element_bytes) +
-                       " bytes; at least 1");
+                       " bytes; use at least 1");
   std::array<int, 3> order = spec.order;
   std::sort(order.begin(), order.end());
   if (order != std::array<int, 3>{0, 1, 2}) throw UsageError("the dimension order must name 0, 1 and 2 once each");

@@ -1,4 +1,4 @@
-// Waiting by looking again and again.
+// Waiting by polling.
 #pragma once
 
 #include <sched.h>
@@ -14,8 +14,7 @@ inline void relax() {
 #endif
 }
 
-/// What to do between two looks: pauses first, and gives the core away at once where ranks share cores, else after a
-/// while.
+/// What to do between two polls: pauses first; yields the core at once where ranks share cores, else after a while.
 class Spin {
  public:
   explicit Spin(bool yield) : left_(yield ? 0 : patience) {}

@@ -8,7 +8,7 @@ namespace haloscope {
 
 namespace {
 
-/// Cells around a region that a sweep of it touches when it reads `layers` around what touches a written point.
+/// Cells around a region that its sweep touches when it reads `layers` around the points that touch a written one.
 Widths reach_of(const Access& access, const SweepSpec& sweep, const std::vector<Quantity>& quantities, int dims) {
   Widths reach{};
   const Centring read = quantities[static_cast<std::size_t>(access.quantity)].centring;
@@ -47,7 +47,7 @@ class Resolver {
   void check_names(const List& list, const std::string& kind) const {
     for (auto one = list.begin(); one != list.end(); ++one)
       check(std::none_of(list.begin(), one, [&](const auto& other) { return other.name == one->name; }),
-            "two " + kind + " are called '" + one->name + "'; give each a name of its own");
+            "two " + kind + " are called '" + one->name + "'; give each its own name");
   }
   const Quantity& quantity(int number) const { return step_.quantities[static_cast<std::size_t>(number)]; }
 
@@ -129,7 +129,7 @@ Widths sum(Widths a, const Widths& b) {
 }
 
 /// Walks the sweeps of some steps backwards. needed[q]: layers around the own points that quantity q must have before
-/// the sweep at hand; touched[q]: the most that any sweep so far reads or writes.
+/// the current sweep; touched[q]: the most layers that any sweep so far reads or writes.
 struct Backwards {
   std::vector<Widths> needed, touched;
   std::vector<std::vector<Widths>> growth;

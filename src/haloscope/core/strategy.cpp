@@ -30,7 +30,7 @@ void apply_pattern_option(Strategy& strategy, const std::string& option) {
   if (option == "fields=none") strategy.fields = Merge::none;
 }
 
-/// Whatever has no slash is a misspelt strategy, or a transport without its pattern.
+/// A text without a slash is a misspelt strategy, or a transport without its pattern.
 [[noreturn]] void refuse(const std::string& text) {
   for (const TransportTraits* traits : transport_traits())
     if (text.substr(0, text.find_first_of(":+")) == traits->name)

@@ -45,7 +45,7 @@ const TransportTraits& find_traits(const std::string& name) {
 void add_traits(const TransportTraits& traits) {
   for (const TransportTraits* t : known_traits())
     if (t->name == traits.name)
-      throw UsageError("transport '" + traits.name + "' is there already; give yours another name");
+      throw UsageError("transport '" + traits.name + "' already exists; give yours another name");
   known_traits().push_back(&traits);
 }
 

@@ -1,12 +1,12 @@
 // The table of a back end's kernels, those of all apps. Included once per back end, after its launch().
 //
 // A form gives a stencil layer by layer of the last dimension, with the operations of a point in the order that defines
-// its bits (kernels/kernel.hpp): a layer's part of a sum does not depend on who adds the other layers'.
+// its bits (kernels/kernel.hpp): a layer's part of a sum does not depend on which thread adds the others.
 //
 // Every form: `sum` plus what layer K (-1, 0, +1) adds to a point; K = -1 begins the sum. at(i, j) is the cell i
 // further in x (and, in three dimensions, j further in y) of that layer, for the (i, j) that reads() has. `ahead`:
-// layers of them that a thread can hold in registers and leave room for a thousand threads beside it. `fused`: time
-// steps that one launch fuses at most, 1 where a stencil reads too much for that.
+// layers that a thread can hold in registers while a thousand threads still fit. `fused`: most time steps that one
+// launch fuses, 1 where a stencil reads too much for that.
 #pragma once
 
 #include "haloscope/apps/device.hpp"  // made by cmake/app_kernels.cmake

@@ -9,7 +9,7 @@ namespace haloscope::device {
 #include "haloscope/device/backends.def"
 #undef BACKEND
 
-/// @throws Error: more device memory is asked for than is free.
+/// @throws Error: more device memory is requested than is free.
 [[noreturn]] void throw_too_large(std::size_t bytes, const Info& info);
 
 }  // namespace haloscope::device

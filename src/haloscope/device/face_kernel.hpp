@@ -1,5 +1,5 @@
-// Boundary faces on a device: halos are read where messages have arrived, results go to the field and to what the next
-// exchange sends (White & Dongarra 2011, IV-F).
+// Boundary faces on a device: kernels read halos where messages have arrived, and write results both to the field and
+// to the buffers of the next exchange (White & Dongarra 2011, IV-F).
 #pragma once
 
 #include "haloscope/device/geometry.hpp"
@@ -7,7 +7,7 @@
 
 namespace haloscope::device::HALOSCOPE_BACKEND {
 
-/// Number of an element, from where a place's data begin.
+/// Number of an element, counted from where a place's data begin.
 HALOSCOPE_FUNCTION std::int64_t offset(const FaceTable::Place& place, std::int32_t x, std::int32_t y, std::int32_t z) {
   return place.first + x + y * place.row + z * place.plane;
 }

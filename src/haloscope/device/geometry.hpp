@@ -50,8 +50,8 @@ struct Geometry {
   }
 };
 
-/// Reads a cell's neighbours in one layer straight from memory: the cache serves what neighbouring threads read too.
-/// Where nothing wraps, all of them are at distances from the cell that the compiler knows but for the row.
+/// Reads a cell's neighbours in one layer straight from memory: the cache serves what neighbouring threads also read.
+/// Where nothing wraps, the compiler knows the distances from the cell to all of them but for the row length.
 template <class T, bool Wraps = true>
 struct Column {
   std::int64_t own, x[3], y[3];  // offsets of the cell in its layer, and from there of the neighbours at -1, 0, +1
@@ -67,7 +67,7 @@ struct Column {
   HALOSCOPE_FUNCTION T operator()(int i, int j) const { return load(here + (x[i + 1] + y[j + 1])); }
 };
 
-/// @throws UsageError for what would not fit the numbers that kernels count with.
+/// @throws UsageError for a position that does not fit the integers that kernels count with.
 inline std::int32_t narrow(std::int64_t position) {
   if (std::abs(position) > (1 << 30)) throw UsageError("a device sweeps at most 2^30 cells in a dimension");
   return static_cast<std::int32_t>(position);

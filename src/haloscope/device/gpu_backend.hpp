@@ -96,7 +96,7 @@ __global__ void run_body(const Body body) {
   body(Team());
 }
 
-/// More shared memory than a block has by default must be asked for, kernel by kernel.
+/// More shared memory than a block has by default must be requested, kernel by kernel.
 template <class Body>
 void launch(Stream& stream, int blocks, int threads, std::size_t shared_bytes, const Body& body) {
   static std::size_t granted = 48u << 10;  // of this kernel
@@ -114,7 +114,7 @@ void launch(Stream& stream, int blocks, int threads, std::size_t shared_bytes, c
     throw UsageError("a block of " + std::to_string(threads) +
                      " threads needs more registers than this device has; this "
                      "kernel runs with at most " +
-                     std::to_string(most) + ", use a smaller --device-block");
+                     std::to_string(most) + " threads, use a smaller --device-block");
   const auto native = static_cast<GpuStream&>(stream).stream();
   run_body<Body>
       <<<dim3(static_cast<unsigned>(blocks)), dim3(static_cast<unsigned>(threads)), shared_bytes, native>>>(body);

@@ -22,8 +22,8 @@
 
 namespace haloscope::device::host {
 
-/// What a GPU does not promise is not there either: blocks run in one order and at the next launch in the other, beside
-/// each other where several OS threads share them, and each finds its shared memory full of NaN.
+/// Breaks what a GPU does not promise: blocks run in one order and at the next launch in the reverse order, several at
+/// once where OS threads share them, and each finds its shared memory full of NaN.
 template <class Body>
 void launch(Stream& given, int blocks, int threads, std::size_t shared_bytes, Body body) {
   static std::atomic<unsigned> launches{0};

@@ -165,7 +165,7 @@ std::unique_ptr<Graph> HostStream::end_capture() {
     whole &= stream == this || capture->awaited[stream] == given;
     stream->capture_ = nullptr;
   }
-  if (!whole) throw Error(Exit::failed, "a capture ends before a stream that took part in it was waited for");
+  if (!whole) throw Error(Exit::failed, "a capture ends before its stream has waited for every stream that took part");
   return std::make_unique<HostGraph>(std::move(capture->calls));
 }
 

@@ -1,4 +1,4 @@
-// The host back end's stream: a thread that does what it is given, in order.
+// The host back end's stream: a thread that does its work in order.
 #pragma once
 
 #include <atomic>
@@ -21,18 +21,18 @@ namespace haloscope::device::host {
 class HostStream;
 struct HostCapture;
 
-/// What is imitated of devices, as all their streams and events have it.
+/// The imitated devices' properties, shared by all their streams and events.
 struct Imitation {
   int devices = 1;
   std::int64_t bytes = 0;  ///< memory of one device; 0: half of the machine's
   int threads = 1;         ///< share the blocks of a launch
-  /// For tests: makes, of the number of a stream, what its thread calls before each piece of work. Empty: nothing.
+  /// For tests: makes, for a stream's number, the function that its thread calls before each piece of work. Empty: none
   std::function<std::function<void()>(unsigned stream)> before_work = {};
-  /// For tests: whether device `index` does its next copy or launch; it has failed when not. Empty: it always does.
+  /// For tests: whether device `index` does its next copy or launch; false: it has failed. Empty: it always does.
   std::function<bool(int index)> works = {};
 };
 
-/// @param text  as `devices=2,bytes=1000000,threads=2`; empty: as if nothing was said. @throws UsageError.
+/// @param text  as `devices=2,bytes=1000000,threads=2`; empty: all defaults. @throws UsageError.
 Imitation parse_imitation(const std::string& text);
 /// Devices that are opened from now on imitate this. Not thread-safe.
 void imitate(const Imitation& imitation);
@@ -42,7 +42,7 @@ const Imitation& imitation();
 class Health {
  public:
   explicit Health(std::function<bool()> works) : works_(std::move(works)) {}
-  /// One more copy or launch begins. @return false: the device has failed, it is not done.
+  /// One more copy or launch begins. @return false: the device has failed, skip it.
   bool go_on() {
     if (works_ && !works_()) failed_ = true;
     return !failed_;
@@ -55,8 +55,8 @@ class Health {
   std::atomic<bool> failed_{false};
 };
 
-/// Marks are numbered: each record() is one more, and the event has come to the highest that a stream got to. What
-/// streams refer to is shared with them, so that an event may go while they still do.
+/// Marks are numbered: each record() makes a new one, and the event has reached the highest one that a stream got to.
+/// Streams share ownership of what they refer to, so that an event may be destroyed before them.
 class HostEvent final : public Event {
  public:
   class Marks {
@@ -106,7 +106,7 @@ class HostEvent final : public Event {
   }
   const std::shared_ptr<Marks>& marks() const { return marks_; }
 
-  // Of its last record, if a capture kept that: which one, of which stream, after how much of its work.
+  // Its last record, if a capture recorded it: the capture, the stream, and how much of the stream's work came before.
   std::weak_ptr<HostCapture> capture;
   HostStream* stream = nullptr;
   int given = 0;
@@ -116,12 +116,12 @@ class HostEvent final : public Event {
   std::shared_ptr<const Health> health_;
 };
 
-/// Calls of streams, kept to be made again.
+/// Calls of streams, recorded to be repeated.
 struct HostCapture {
   HostStream* origin;
   std::vector<std::function<void()>> calls;
-  std::map<HostStream*, int> given;    ///< how much the streams that take part were given
-  std::map<HostStream*, int> awaited;  ///< of that, what the origin has waited for
+  std::map<HostStream*, int> given;    ///< calls recorded from each stream that takes part
+  std::map<HostStream*, int> awaited;  ///< of those, how many the origin has waited for
 };
 
 class HostStream final : public Stream {
@@ -153,7 +153,7 @@ class HostStream final : public Stream {
   std::function<void()> before_work_;
   int threads_;
   std::shared_ptr<Health> health_;
-  std::shared_ptr<HostCapture> capture_;  // while what comes is kept
+  std::shared_ptr<HostCapture> capture_;  // set while work is recorded
   std::thread thread_;
 };
 

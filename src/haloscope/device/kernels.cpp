@@ -58,7 +58,7 @@ void cut_copies(const std::vector<BlockCopy>& copies, std::vector<CopyLaunch::Pi
 BlockShape shape_of(const SweepLaunch& launch, const BlockShape& usual, int dims, int levels) {
   if (launch.levels < 1 || launch.levels > levels)
     throw UsageError(std::to_string(launch.levels) +
-                     " time steps in one sweep were asked for; this device kernel has 1" +
+                     " time steps in one sweep were requested; this device kernel has 1" +
                      (levels > 1 ? " to " + std::to_string(levels) : "; variant 'fused' has more"));
   BlockShape shape = launch.shape;
   if (shape.x <= 0) shape.x = usual.x;

@@ -68,7 +68,7 @@ struct CopyLaunch {
   const Piece* pieces = nullptr;  ///< device memory
   int count = 0;
 };
-/// Units that one block of threads copies at most.
+/// Most units that one block of threads copies.
 inline constexpr int units_per_piece = 2048;
 
 using SweepFunction = void (*)(Stream&, const SweepLaunch&);
@@ -97,7 +97,7 @@ SweepFunction find_sweep(const Kernels& kernels, const std::string& form, const 
 SweepFunction find_faces(const Kernels& kernels, const std::string& form, const std::string& real);
 
 /// The block shape of a launch, with `usual` where it names none.
-/// @param levels  time steps that the variant fuses at most
+/// @param levels  most time steps that the variant fuses
 /// @throws UsageError for levels beyond those, for more threads than a block has, for a block so narrow that the cells
 ///         which fused levels need around it leave none to write, and for a wrapped dimension of fewer cells than
 ///         levels.
@@ -105,7 +105,7 @@ BlockShape shape_of(const SweepLaunch& launch, const BlockShape& usual, int dims
 
 /// The pieces of `copies`, to be put into device memory. @throws nothing; empty copies are left out.
 std::vector<CopyLaunch::Piece> cut_copies(const std::vector<BlockCopy>& copies);
-/// The same, put behind those that `pieces` holds already.
+/// The same, appended to `pieces`.
 void cut_copies(const std::vector<BlockCopy>& copies, std::vector<CopyLaunch::Piece>& pieces);
 
 }  // namespace haloscope::device

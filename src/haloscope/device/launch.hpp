@@ -21,7 +21,7 @@ void launch_plain(Stream& stream, const SweepLaunch& s) {
   if (!s.region.empty()) launch(stream, blocks_of(g), g.sx * g.sy, shared, Sweep{weighted<Form>(s), g});
 }
 
-/// Most sweeps wrap nothing around; a kernel that cannot saves a good part of its instructions.
+/// Most sweeps wrap nothing around; a kernel that cannot wrap saves a good part of its instructions.
 template <class Form>
 void launch_stream(Stream& stream, const SweepLaunch& s) {
   if (s.wrap == Index{0, 0, 0}) return launch_plain<StreamSweep<Form, false>, Form>(stream, s);

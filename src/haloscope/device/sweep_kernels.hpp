@@ -49,8 +49,8 @@ struct Neighbours {
   HALOSCOPE_FUNCTION T operator()(int i, int j) const { return value[j + 1][i + 1]; }
 };
 
-/// Each layer is read once and serves the sums of three: one begun, one going on, one finished. It is read several
-/// layers before it is needed, so that memory is never waited for one layer at a time.
+/// Each layer is read once and serves the sums of three layers: one begun, one going on, one finished. It is read
+/// several layers ahead of its use, so that threads never wait for memory layer by layer.
 template <class Form, bool Wraps>
 struct StreamSweep {
   using T = typename Form::Real;

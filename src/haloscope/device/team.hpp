@@ -38,9 +38,9 @@ class Team {
   HALOSCOPE_FUNCTION void each(F f) const {
     f(static_cast<int>(threadIdx.x));
   }
-  /// What was written before is seen by all threads of the block after.
+  /// After it, all threads of the block see what was written before it.
   HALOSCOPE_FUNCTION void sync() const { __syncthreads(); }
-  /// The block's shared memory, as many bytes as the launch asked for.
+  /// The block's shared memory, with the number of bytes that the launch requested.
   template <class T>
   HALOSCOPE_FUNCTION T* shared() const {
     extern __shared__ __align__(16) unsigned char haloscope_shared_memory[];
@@ -48,7 +48,7 @@ class Team {
   }
 };
 
-/// A variable that each thread of a block has for itself, from one each() to the next: registers.
+/// A variable private to each thread of a block, from one each() to the next: registers.
 template <class T>
 class PerThread {
  public:
@@ -91,8 +91,8 @@ class PerThread {
 
 #endif
 
-/// Reads what nobody writes while the kernel runs. Saying so lets the compiler read once what is used twice, and early,
-/// before stores that come first in the program: several layers' reads are then on their way at once.
+/// Reads data that nothing writes while the kernel runs. Saying so lets the compiler load twice-used data once, and
+/// move loads ahead of earlier stores: several layers' loads are then in flight at once.
 template <class T>
 HALOSCOPE_FUNCTION T load(const T* p) {
 #if defined(__CUDACC__)
@@ -102,7 +102,7 @@ HALOSCOPE_FUNCTION T load(const T* p) {
 #endif
 }
 
-/// Fetches from memory to the device's last cache what will be read soon.
+/// Prefetches data from memory to the device's last-level cache.
 HALOSCOPE_FUNCTION void prefetch(const void* p) {
 #if defined(__CUDACC__) && !defined(__HIP__)
   asm volatile("prefetch.global.L2 [%0];" ::"l"(p));

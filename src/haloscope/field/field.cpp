@@ -15,8 +15,8 @@ constexpr std::byte canary{0xC5};
 // Counts blocks of the whole process, so that fields of different Storages do not start alike either.
 std::atomic<std::uint64_t> blocks_so_far{0};
 
-/// What other ranks may read or write of a block with that many bytes between its planes (rows in 2D, points in 1D):
-/// the layers of the slowest dimension next to another rank, where that is the only dimension that is split.
+/// The part of a block that other ranks may read or write, given the bytes between its planes (rows in 2D, points in
+/// 1D): the layers of the slowest dimension next to another rank if only that dimension is split, else all of it.
 std::vector<ByteRange> reached(const Plan& plan, int q, std::size_t begin, std::size_t end, std::int64_t pitch) {
   const auto remote = [&](int d) {
     return (plan.has_neighbour[d][0] || plan.has_neighbour[d][1]) && !plan.own_neighbour[d];
@@ -34,7 +34,8 @@ std::vector<ByteRange> reached(const Plan& plan, int q, std::size_t begin, std::
           {begin + static_cast<std::size_t>(high * pitch), end}};
 }
 
-/// How many bytes further on a block's private middle begins on a huge page, where it fills one; whole small pages.
+/// The bytes by which to shift a block so that its private middle, where it fills a huge page, begins on one; whole
+/// small pages.
 std::size_t to_huge_page(const std::vector<ByteRange>& reached) {
   if (reached.size() != 2 || reached[1].begin - reached[0].end < huge_page) return 0;
   const std::size_t middle = round_up(reached[0].end, small_page);

@@ -14,12 +14,12 @@ namespace haloscope {
 /// Owns the memory of all fields of a plan. Movable; views stay right when it is moved.
 class Storage {
  public:
-  /// Called once per field slot with its untouched (zero) bytes: whoever writes a page first decides its NUMA node.
+  /// Called once per field slot with its untouched (zero) bytes: the first writer of a page decides its NUMA node.
   using Touch = std::function<void(std::span<std::byte>)>;
 
   /// @param plan   gives the points of each quantity, `plan.allocated(q)`.
   /// @param slots  buffers per quantity, >= 1.
-  /// @param touch  first touch; without one, pages are placed by whoever writes the fields first.
+  /// @param touch  first touch; without one, the first writer of a page places it.
   /// @param allocate  where the memory comes from; without one, private memory of this process (see Memory).
   /// @throws UsageError for slots < 1, Error when there is not enough memory.
   Storage(const Plan& plan, int slots, const Touch& touch = {}, const Allocator& allocate = {})

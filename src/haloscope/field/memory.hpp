@@ -16,14 +16,14 @@ constexpr std::size_t cache_line = 64, small_page = 4096, huge_page = std::size_
 
 /// The smallest multiple of `to` that is not less than `bytes`.
 constexpr std::size_t round_up(std::size_t bytes, std::size_t to) { return (bytes + to - 1) / to * to; }
-/// Bytes of the cache lines that `bytes` need, so that what follows them begins on a line of its own.
+/// `bytes` rounded up to whole cache lines, so that whatever follows begins on a new line.
 constexpr std::size_t whole_lines(std::int64_t bytes) { return round_up(static_cast<std::size_t>(bytes), cache_line); }
 
 /// Zeroed memory that nobody has touched yet, so the first thread to write a page decides where it lives. Move-only.
 class Memory {
  public:
   Memory() = default;
-  /// @param bytes  size; from 128 KiB on, the memory is aligned to 2 MiB and huge pages are asked for.
+  /// @param bytes  size; from 128 KiB on, the memory is aligned to 2 MiB and huge pages are requested.
   /// @throws Error when the system refuses.
   explicit Memory(std::size_t bytes);
   /// Memory that `keeper` owns (a shared window, say) and gives back when it is destroyed.
@@ -52,16 +52,16 @@ struct ByteRange {
 /// or write during an exchange, in ascending order; returns zeroed memory at the start of a page.
 using Allocator = std::function<Memory(std::size_t, const std::vector<ByteRange>&)>;
 
-/// The first offset >= `at` for block number `number`: successive blocks start at different places of a page, because a
-/// load whose address equals that of a recent store modulo 4096 is held up (a sweep over two such fields runs 2.5
-/// times slower).
+/// The first offset >= `at` for block number `number`. Successive blocks start at different places of a page: a load
+/// stalls when its address equals that of a recent store modulo 4096 (a sweep over two such fields runs 2.5 times
+/// slower).
 std::size_t staggered_offset(std::size_t at, std::uint64_t number);
 
-/// Bytes between points neighbouring in x, y, z of a block of `extent` points: dense (fewest cache lines per halo),
-/// except that a row or plane pitch that is 0 modulo 4096 gets one cache line more, and that rows of 2D blocks, and of
-/// blocks of 64 MiB or more, are an odd number of whole lines. In 2D stores then cross no line, which makes sweeps in
-/// the cache up to 1.6 times faster; in 3D that gains little there, and planes would have gaps. Non-temporal stores of
-/// several rows at once need no joining, which makes 3D sweeps from memory a fifth faster.
+/// Bytes between points neighbouring in x, y, z of a block of `extent` points. Dense (fewest cache lines per halo),
+/// with two exceptions: a row or plane pitch that is 0 modulo 4096 gets one more cache line, and rows of 2D blocks, and
+/// of blocks of 64 MiB or more, are an odd number of whole lines. In 2D, stores then cross no line, which makes sweeps
+/// in the cache up to 1.6 times faster; in 3D that gains little, and planes would have gaps. Non-temporal stores of
+/// several rows at once then need no joining, which makes 3D sweeps from memory a fifth faster.
 std::array<std::int64_t, 3> field_strides(const Index& extent, int element_bytes);
 
 }  // namespace haloscope

@@ -1,11 +1,11 @@
 // The kernels of all apps, for the instruction set that the including translation unit is compiled for (see simd.hpp).
 //
-// A form of a stencil says how a tile of JY rows x JZ planes is computed for N neighbouring cells in x, and so fixes the
-// order of operations of a point; tile shape, vector width and instruction set never change it. So every kernel of a form
-// gives the bits of the plain loop with one fma per term. `src.plane(k, x)(j)` points to cell x of the row j rows and k
-// planes away from the tile's first one. `emit(j, k, value)` takes a finished row: as early as possible, so that stores
-// are spread evenly over the work. `rows` and `planes` shape the tile of large boxes; `fetch_bytes` is how far ahead along
-// x a source in memory is asked for (all measured, on one server core).
+// A form of a stencil says how to compute a tile of JY rows x JZ planes for N neighbouring cells in x. It thereby fixes
+// the order of operations of a point: tile shape, vector width and instruction set never change it, so every kernel of
+// a form gives the bits of the plain loop with one fma per term. `src.plane(k, x)(j)` points to cell x of the row j
+// rows and k planes away from the tile's first one. `emit(j, k, value)` takes a finished row: as early as possible, so
+// that stores are spread evenly over the work. `rows` and `planes` shape the tile of large boxes; `fetch_bytes` is the
+// prefetch distance along x for a source in memory (all measured, on one server core).
 #pragma once
 
 #include "haloscope/apps/kernels.hpp"  // made by cmake/app_kernels.cmake

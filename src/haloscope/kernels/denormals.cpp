@@ -32,7 +32,7 @@ FlushToZero::~FlushToZero() = default;
 #endif
 
 bool flushes_to_zero() {
-  volatile double smallest = std::numeric_limits<double>::min();  // volatile: at run time, under this thread's mode
+  volatile double smallest = std::numeric_limits<double>::min();  // volatile: at run time, in this thread's mode
   volatile double half = smallest * 0.5;
   return half == 0;
 }

@@ -1,4 +1,4 @@
-// Subnormal numbers: flushing them to zero, where the CPU can. They compute many times slower than others.
+// Flushing subnormal numbers to zero, where the CPU can: arithmetic on them is many times slower.
 #pragma once
 
 namespace haloscope {

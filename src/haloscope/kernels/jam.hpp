@@ -60,8 +60,8 @@ HALOSCOPE_INLINE void tile_plain(const Form& form, const Source& src, const Targ
   }
 }
 
-/// A source in memory that also asks for the rows which this tile is the first to read, a few vectors ahead: the core's
-/// own prefetchers follow fewer streams than a tile has (measured: 5-20 % of the whole sweep).
+/// A source in memory that also prefetches, a few vectors ahead, the rows that this tile is the first to read: the
+/// core's own prefetchers follow fewer streams than a tile has (measured: 5-20 % of the whole sweep).
 template <class Form, int JY, class T>
 struct FetchedAhead {
   static constexpr std::int64_t distance = Form::fetch_bytes / sizeof(T);

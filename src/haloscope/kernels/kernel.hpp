@@ -40,8 +40,7 @@ struct KernelArgs {
   TeamShare team = {};              ///< sweeps in place
   /// poisson2d: a term row_factor[y] * column_factor[x], entry y for line y of the region; null: none.
   const double *row_factor = nullptr, *column_factor = nullptr;
-  /// poisson2d: where the largest |old - new| of each of the `levels` steps goes, of this member's part; null: not
-  /// wanted.
+  /// poisson2d: receives the largest |old - new| of this member's part for each of the `levels` steps; null: unwanted.
   double* change = nullptr;
 };
 

@@ -1,4 +1,4 @@
-// What one core can do at best: the bounds that kernels are measured against.
+// The best that one core can do: the bounds that kernels are measured against.
 #pragma once
 
 #include <cstddef>

@@ -24,8 +24,8 @@ struct BlockCopy {
 /// that follow each other within one field run plane by plane, and two short-row copies of equal shape in one row pass
 /// (both x faces touch each cache line once).
 ///
-/// A team may share a list. Its copies form stages: what different threads do within one stage does not depend on each
-/// other, a stage may depend on the ones before it (y halos that read x halos across planes, for instance).
+/// A team may share a list. Its copies form stages: shares of one stage do not depend on each other; a stage may depend
+/// on the ones before it (y halos that read x halos across planes, for instance).
 class CopyList {
  public:
   CopyList() = default;
@@ -33,15 +33,15 @@ class CopyList {
   explicit CopyList(std::vector<BlockCopy> copies);
   /// Run everything on the calling thread. No allocation; cost: bytes() read and written.
   void run() const;
-  /// Run one share; all shares together, in any order and on any threads, are run(). A list of several stages is run
-  /// whole by share 0: use run_stage() with a barrier between stages to share it.
+  /// Run one share; all shares together, in any order and on any threads, are run(). Share 0 runs a list of several
+  /// stages whole: use run_stage() with a barrier between stages to share it.
   void run(Share share) const;
   int stages() const { return static_cast<int>(stages_.size()); }
   /// Run one share of one stage; all shares of all stages, with stages in order, are run(). Equal shares: of the planes
   /// where there are enough, else of the rows, else of the bytes of a row.
   void run_stage(int stage, Share share) const;
   std::int64_t bytes() const { return bytes_; }
-  /// Cache lines read, every row by itself: what the time goes with, be rows long or short.
+  /// Cache lines read, counted row by row: time is proportional to them, whether rows are long or short.
   std::int64_t lines() const { return lines_; }
   bool empty() const { return bytes_ == 0; }
 

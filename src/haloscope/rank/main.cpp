@@ -147,8 +147,8 @@ std::vector<Line> read_requests(const Arguments& a) {
   return {line};
 }
 
-/// Several threads call MPI only where they make partitions of messages ready. Being ready for that costs every other
-/// transport about 1 us per exchange (MPICH 5, 2 ranks), so it is asked for only where a request needs it.
+/// Several threads call MPI only where they make partitions of messages ready. That thread level costs every other
+/// transport about 1 us per exchange (MPICH 5, 2 ranks), so it is requested only where a request needs it.
 int thread_level(const std::vector<Line>& lines) {
   for (const Line& line : lines) try {
       if (line.kind == "microbench" || !line.fault.empty()) continue;
@@ -174,7 +174,7 @@ Json run_one(Session& session, const Line& line, Exit& worst) {
     if (record["verification"]["status"] == "failed") worst = Exit::failed;
     return record;
   } catch (const Error& error) {
-    if (error.exit_code() == Exit::failed) throw;  // met by one rank, and the others may wait for it
+    if (error.exit_code() == Exit::failed) throw;  // perhaps only this rank failed, and the others wait for it
     worst = std::max(worst, error.exit_code());
     if (session.rank == 0) std::cerr << "haloscope: " << error.what() << std::endl;
     return {{"id", line.id},
@@ -185,7 +185,7 @@ Json run_one(Session& session, const Line& line, Exit& worst) {
   }
 }
 
-/// Why a request cannot be run, "" when it can; of a choice alone, not of this machine.
+/// Why a request cannot be run, "" when it can; judges the choice alone, not this machine.
 std::string why_not(const Line& line) {
   if (!line.fault.empty()) return line.fault;
   try {
@@ -195,7 +195,7 @@ std::string why_not(const Line& line) {
   }
 }
 
-/// Each answer is out before the next line is read, so that a program can ask and wait for it.
+/// Each answer is written before the next line is read, so that a program can ask and wait for it.
 void print_checks(const std::string& path) {
   std::ifstream file(path);
   std::istream& lines = path == "-" ? std::cin : file;
@@ -308,13 +308,13 @@ int haloscope::rank_main(int argc, char** argv, const std::vector<App>& own) {
       code = run(arguments, lines);
     }
   } catch (const Error& error) {
-    // What one rank alone meets (a full disk) must end all; what all meet alike is said once and ends in order.
+    // An error of one rank alone (a full disk) must end all ranks; one that all ranks meet is reported once, in order.
     if (error.exit_code() == Exit::failed)
       std::cerr << "haloscope: rank " + std::to_string(rank) + ": " + error.what() + "\n";
     else if (rank == 0)
       std::cerr << std::string("haloscope: ") + error.what() + "\n";
     if (error.exit_code() == Exit::failed) {
-      std::this_thread::sleep_for(std::chrono::milliseconds(300));  // launchers drop what is said just before an abort
+      std::this_thread::sleep_for(std::chrono::milliseconds(300));  // launchers drop output just before an abort
       MPI_Abort(MPI_COMM_WORLD, static_cast<int>(Exit::failed));
     }
     code = error.exit_code();

@@ -7,8 +7,8 @@ namespace haloscope {
 namespace {
 
 /// A rank's contribution is complete at the last rank before it sends its next line, so once a line of step k + 1 has
-/// come down the pipeline, all contributions to step k are there. The last rank then takes the slot's numbers and leaves
-/// an empty slot. Nobody is 2P steps ahead of it (2(P - 1) at most), so the slot is empty when its turn comes again.
+/// come down the pipeline, all contributions to step k have arrived. The last rank then takes the slot's numbers and
+/// empties the slot. No rank is 2P steps ahead of it (2(P - 1) at most), so the slot is empty when it is used again.
 class Accumulate final : public PipelineReducer {
  public:
   explicit Accumulate(const PipelineContext& context)

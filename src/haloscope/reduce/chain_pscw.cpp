@@ -1,4 +1,4 @@
-// The chain carried by one-sided communication with general active target synchronisation: no message of its own.
+// The chain carried by one-sided communication with general active target synchronisation: no messages.
 #include <sched.h>
 
 #include <algorithm>
@@ -9,8 +9,8 @@
 namespace haloscope {
 namespace {
 
-/// Two windows take turns: a rank may then be as far ahead of the next one as the pipeline lets it be, and is not held
-/// up until the next one has taken the number before.
+/// Two windows take turns: a rank may then be as far ahead of the next one as the pipeline allows, without waiting
+/// until the next one has taken the previous number.
 class ChainPscw final : public PipelineReducer {
  public:
   explicit ChainPscw(const PipelineContext& context)

@@ -1,6 +1,6 @@
-// Reductions: numbers that a stage's sweeps gather, brought together over threads and ranks. For ranks in step by one
-// collective call; for pipelines, whose ranks are in different steps at one time, by a scheme per file (Schroeter 2021,
-// section 5.3).
+// Reductions: numbers that a stage's sweeps gather, combined over threads and ranks. Ranks in step use one collective
+// call; pipelines, whose ranks are in different steps at any one time, use a scheme per file (Schroeter 2021, section
+// 5.3).
 #pragma once
 
 #include <mpi.h>
@@ -24,7 +24,7 @@ MPI_Op mpi_op(ReduceOp op);
 class Partials {
  public:
   Partials(const Reduction& reduction, int threads);
-  /// Room for so many places at least.
+  /// Room for at least `places` places.
   void reserve(int places);
   double* of(int place) { return numbers_.data() + static_cast<std::size_t>(place) * stride_; }
   /// The numbers of all places together, in their order; they begin anew. @param into  as many as the reduction has.
@@ -51,14 +51,14 @@ class Reducer {
   Partials& partials() { return partials_; }
   /// Combine over threads and begin to over ranks; with mode `blocking`, end it too. Collective.
   void start();
-  /// Until the numbers that were started last are there; at once when none were.
+  /// Waits for the numbers that were started last; returns at once when there are none.
   void wait();
   /// The same, but the latest numbers stay those of before.
   void drop();
-  /// The latest numbers that were waited for; empty before there are any.
+  /// The latest awaited numbers; empty before there are any.
   std::span<const double> numbers() const { return {done_.data(), has_numbers_ ? done_.size() : 0}; }
   void forget() { has_numbers_ = false; }
-  /// Numbers that were found otherwise.
+  /// Sets the numbers, found by other means.
   void set(std::span<const double> numbers);
 
  private:
@@ -79,7 +79,7 @@ class PipelineReducer {
   /// This rank has finished its next step with numbers `mine`.
   virtual void contribute(std::span<const double> mine) = 0;
   /// Last rank only, once per step, in order: the numbers over all ranks of the next step not yet collected. Allowed
-  /// after its own contribute(), where late() also the line of the step after it must have come.
+  /// after its own contribute(); where late(), the line of the following step must have come too.
   virtual void collect(std::span<double> into) = 0;
   /// Contributions are known to have arrived only when the rank before has sent a line of the step after.
   virtual bool late() const { return false; }
@@ -88,7 +88,7 @@ class PipelineReducer {
   virtual void close() = 0;
 };
 
-/// What a pipeline's reducers are opened on. `comm` is used by one of them alone.
+/// What a pipeline's reducers are opened on. Only one of them uses `comm`.
 struct PipelineContext {
   MPI_Comm comm;
   ReduceOp op;

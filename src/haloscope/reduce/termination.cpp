@@ -25,7 +25,7 @@ void Termination::take_answer(double answer) {
   enough_ = enough_ || answer != 0;
 }
 
-/// Takes the next answer, if need be only when it is there already. @return whether one was taken.
+/// Takes the next answer; optionally only if it has arrived already. @return whether one was taken.
 bool Termination::next_answer(bool wait) {
   if (incoming_request_ == MPI_REQUEST_NULL)
     MPI_Irecv(&incoming_, 1, MPI_DOUBLE, size_ - 1, answer_tag, comm_, &incoming_request_);

@@ -1,4 +1,4 @@
-// How a pipeline stops: ranks are in different steps, so one of them has to say which is everybody's last.
+// How a pipeline stops: ranks are in different steps, so one of them decides which step is the last for all.
 #pragma once
 
 #include <mpi.h>
@@ -10,10 +10,10 @@
 
 namespace haloscope {
 
-/// The last rank tells rank 0 after each step whether its numbers are enough. Rank 0, which is ahead of all
-/// others, then makes the last step that it has finished itself everybody's last and announces its number
-/// (Schroeter 2021, section 4.3). It never runs further than `margin()` steps past the oldest answer it lacks:
-/// that bounds the surplus without holding the pipeline up, since rank 0 cannot be so far ahead of the last rank.
+/// After each step, the last rank tells rank 0 whether its numbers are enough. Rank 0, which is ahead of all others,
+/// then announces the last step that it has finished itself: all ranks stop after that one (Schroeter 2021, section
+/// 4.3). It never runs further than `margin()` steps past the oldest missing answer. That bounds the surplus without
+/// stalling the pipeline, since rank 0 cannot be that far ahead of the last rank.
 class Termination {
  public:
   /// Collective. @param limit  most steps.

@@ -120,7 +120,7 @@ std::unique_ptr<BoundStage::Bound> BoundStage::bind(const Key& key) {
       if (const std::size_t bytes = context_.sweeper.scratch_bytes(sweep.region, sweep.levels); bytes > scratch.size())
         scratch = Memory(bytes);
   bound->once = count(program);
-  const Views none;  // copies are the device's work where there is one
+  const Views none;  // where there is a device, it does the copies
   bound->comm =
       std::make_unique<CommOps>(program, o.device ? none : views_, *link_, context_.comm, context_.options.yield);
   RunnerOptions runner = context_.options;
@@ -138,7 +138,7 @@ std::unique_ptr<BoundStage::Bound> BoundStage::bind(const Key& key) {
   return bound;
 }
 
-/// Sums of pieces that threads take as they come are kept by the layer at which a piece begins: pieces are always the
+/// Where threads take pieces as they come, sums are kept by the layer at which a piece begins: pieces are always the
 /// same, their threads are not.
 void BoundStage::place_numbers(Bound& bound) {
   const Program& program = bound.program;
@@ -157,7 +157,7 @@ void BoundStage::place_numbers(Bound& bound) {
   }
 }
 
-/// Where a part of a sweep gathers its numbers; null: none are wanted of it.
+/// Where a part of a sweep gathers its numbers; null: it gathers none.
 double* BoundStage::numbers_of(const Bound& bound, const Sweep& sweep, const Box& box, int thread) const {
   const int gathered = bound.gathered[static_cast<std::size_t>(sweep.number)];
   if (gathered < 0 || sweep.step + sweep.levels != bound.program.steps) return nullptr;

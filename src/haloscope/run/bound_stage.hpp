@@ -50,25 +50,25 @@ class BoundStage {
   const Program& program() const { return whole_->program; }
   int steps() const { return whole_->program.steps; }
   const Link& link() const { return *link_; }
-  /// Leave what is in flight alone: others may never answer.
+  /// Abandon what is in flight: other ranks may never answer.
   void abandon() { static_cast<void>(link_.release()); }
 
-  /// Execute the program of so many steps. @return the slot that holds the result.
+  /// Execute the program of `steps` steps. @return the slot that holds the result.
   int run(int slot, std::int64_t time, int steps, bool last);
   /// Programs of a series (schedule `pipeline`), see Series.
   int run(int slot, std::int64_t time, Series series, bool last = false);
-  /// The entry of a step; asks `stop` while it waits and gives up once that says so. @return whether it was finished.
+  /// The entry of a step; polls `stop` while it waits and gives up once that returns true. @return whether it finished.
   bool enter(int slot, std::int64_t time, bool (*stop)(void* context), void* context);
   void finish();
 
-  /// One of its sweeps once, over the rank's own cells.
+  /// Carry out one of its sweeps once, over the rank's own cells.
   void sweep_alone(int sweep, int slot);
 
   Reducer& reducer(int number) { return *reducers_[static_cast<std::size_t>(number)]; }
   int reductions() const { return static_cast<int>(reducers_.size()); }
-  /// Deferred reductions still under way are awaited.
+  /// Wait for deferred reductions still under way.
   void await_reductions();
-  /// The same, of a step that is taken back: the latest numbers stay.
+  /// The same for a step that is taken back: the latest numbers stay.
   void drop_reductions();
 
   /// Called for the pipeline's reductions instead of their reducers.

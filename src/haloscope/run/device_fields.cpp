@@ -9,7 +9,7 @@
 namespace haloscope {
 namespace {
 
-/// What one device must hold, of how many ranks of the node.
+/// The bytes that one device must hold, and for how many ranks of the node.
 struct Load {
   std::int64_t bytes = 0;
   int ranks = 0;
@@ -31,8 +31,8 @@ Load load_of(const Node& node, const std::string& device, std::int64_t bytes) {
   return load;
 }
 
-/// Collective over `comm`: all ranks refuse what does not fit the device of one of them. Called when every rank has
-/// opened its device, which takes memory too.
+/// Collective over `comm`: all ranks throw when the fields do not fit the device of one of them. Called after every
+/// rank has opened its device, which takes memory too.
 void check_room(MPI_Comm comm, const Node& node, const device::Device& device, std::int64_t bytes) {
   MPI_Barrier(comm);
   const device::Info info = device.info();

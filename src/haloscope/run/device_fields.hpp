@@ -13,13 +13,13 @@
 
 namespace haloscope {
 
-/// An image of the fields in host memory, byte for byte, halos and guards included: initial data, checks and checksums
-/// are the host's business, and the image is what steps work on.
+/// An image of the fields in host memory, byte for byte, halos and guards included. Steps work on the image; initial
+/// data, checks and checksums use the host's copy.
 class DeviceFields {
  public:
   /// Collective over `comm`: ranks of a node take its devices in turn.
-  /// @throws UnavailableError where the back end has no device here and, on all ranks, when what the ranks of a
-  ///         device need of it together is not free there, naming both, before anything is allocated.
+  /// @throws UnavailableError where the back end has no device here and, on all ranks, when the ranks of one device
+  ///         together need more memory than is free on it: names both amounts, before anything is allocated.
   DeviceFields(MPI_Comm comm, const Candidate& candidate, const Plan& points, const Storage& host);
 
   /// Copies everything there, or back. Waits for it.

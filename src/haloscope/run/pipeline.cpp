@@ -41,7 +41,7 @@ void Pipeline::ignore(void* context, int reduction) {
   self.stage_.reducer(reduction).partials().take(self.mine_);
 }
 
-/// The numbers of the last step alone are needed, which is not fused with others and closes the series itself.
+/// Only the numbers of the last step are needed; that step is not fused with others and closes the series itself.
 Progress Pipeline::until_counted() {
   const bool gathers = stage_.reductions() > 0;
   std::int64_t left = steps_;
@@ -104,7 +104,7 @@ Progress Pipeline::until_enough() {
     step();
     if (termination.last() && !reducer->late()) decide();
   }
-  // Closing sends lines too: nobody may take one for the first line of a step that is not to come.
+  // Closing sends lines too: no rank may take one for the first line of a step that will not come.
   MPI_Request all_know;
   MPI_Ibarrier(comms_[0], &all_know);
   settle(all_know, yield);

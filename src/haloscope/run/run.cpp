@@ -103,11 +103,12 @@ void Run::bind_stages(const std::vector<int>& nodes) {
     stages_.push_back(std::make_unique<BoundStage>(context, number));
 }
 
-/// When a step failed, on this rank alone perhaps, others may never answer: what is in flight is given up, not awaited.
+/// After a step failed, perhaps on this rank alone, others may never answer: messages in flight are abandoned, not
+/// awaited.
 Run::~Run() {
   if (std::uncaught_exceptions() > exceptions_) {
     for (auto& stage : stages_) stage->abandon();
-    try {  // work under way still uses what goes now
+    try {  // work under way still uses what is about to be destroyed
       if (fields_) fields_->streams().finish();
     } catch (const Error&) {  // the device has failed, so nothing is under way
     }
@@ -148,8 +149,8 @@ Progress Run::advance(std::int64_t steps, bool poison) {
   return progress;
 }
 
-/// A step of one stage. A deferred reduction tells of the step before: where that was enough, the step after it is taken
-/// back, of which the other slot still holds the fields before.
+/// A step of one stage. A deferred reduction reports on the previous step: if that one was enough, the current step is
+/// taken back; the other slot still holds the fields before it.
 Progress Run::advance_single(std::int64_t steps, bool poison) {
   BoundStage& stage = *stages_.front();
   const bool early = candidate_.app.ends_early && candidate_.app.ends_early(candidate_.problem);

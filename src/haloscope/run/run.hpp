@@ -31,7 +31,7 @@ struct Progress {
 class Run {
  public:
   /// Collective over `comm`, which must have choice.ranks ranks.
-  /// @throws UsageError for an illegal choice, before any MPI call; UnavailableError for what is not here.
+  /// @throws UsageError for an illegal choice, before any MPI call; UnavailableError for features not available here.
   Run(MPI_Comm comm, const Choice& choice, const RunnerOptions& options = {});
   ~Run();
   Run(const Run&) = delete;
@@ -86,7 +86,7 @@ class Run {
   std::string isa() const { return sweeper_->isa(); }
   /// Bytes of this rank's fields, halos included.
   std::int64_t field_bytes() const { return storage_->size(); }
-  /// Where the fields are: as asked for, or as the strategy needs them.
+  /// Where the fields are: as requested, or as the strategy needs them.
   MemoryKind memory() const { return memory_; }
   /// Link::report() of this rank's transports.
   std::string transport_report() const;

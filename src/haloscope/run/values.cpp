@@ -61,7 +61,7 @@ std::uint64_t checksum_term(const GridSpec& grid, int quantity, const Index& poi
   return hash(quantity > 0 ? id ^ hash(static_cast<std::uint64_t>(quantity), 0) : id, bits);
 }
 
-/// Points that this rank counts: where two ranks hold a plane, it is the higher rank's.
+/// Points that this rank counts: a plane that two ranks hold belongs to the higher rank.
 template <class Visit>
 void Run::for_owned_points(int quantity, Visit visit) const {
   Box box = points_.owned(quantity);

@@ -7,9 +7,9 @@ namespace haloscope {
 
 namespace {
 
-/// Cache lines per thread that make calling the team worth while. It costs about 2 us (4 us with a stage in between),
-/// one thread copies about 300 lines a us. Measured with 2 threads: half as many lines, 0.9 to 1.7 times the time of
-/// one thread; these, 0.6 times; four times as many, 0.4 to 0.5.
+/// Cache lines per thread from which calling the team pays. A call costs about 2 us (4 us with a stage in between); one
+/// thread copies about 300 lines per us. Measured with 2 threads against one: half as many lines take 0.9 to 1.7 times
+/// as long, these 0.6 times, four times as many 0.4 to 0.5 times.
 constexpr std::int64_t worth_sharing = 512;
 
 int team(std::int64_t lines, int threads) { return lines >= worth_sharing * threads ? threads : 1; }
@@ -36,7 +36,7 @@ void CommOps::copy(const CopyList& list, int threads) const {
   }
 }
 
-/// Every share of packing or unpacking, by the team or, of few bytes, as one.
+/// Every share of packing or unpacking: by the team or, for few bytes, by one thread.
 template <class Move>
 void CommOps::move(const Op& op, int slot, int threads, Move part) const {
   if (threads > 1) threads = team(link_.packing_lines(ids(op), slot), threads);  // a link may change its mind

@@ -21,7 +21,7 @@ class CommOps {
   /// @param threads  the team that may share copying, packing and unpacking, 1 or more; small operations stay with the
   ///                 caller (White & Dongarra 2011, IV-B: all threads fill and empty the buffers).
   void run(const Op& op, int slot, int threads = 1);
-  /// Run it only if that needs no waiting; false: try again later. Lets the transport progress.
+  /// Run it only if it need not wait; false: try again later. Lets the transport progress.
   bool try_run(const Op& op, int slot, int threads = 1);
   /// A rank whose message the operation waits for, or -1.
   int awaited(const Op& op, int slot) const;

@@ -132,7 +132,7 @@ void DeviceOps::begin(std::int64_t number, std::int64_t step) {
   executions_[set_] = {number, step};
 }
 
-/// What the next execution's events were last used for is read while the device works on this one.
+/// Reads the old times of the next execution's events while the device works on this one.
 void DeviceOps::end() {
   streams_.meet();
   if (const int next = (set_ + 1) % in_flight; used_[next]) harvest(next);

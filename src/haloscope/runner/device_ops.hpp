@@ -15,7 +15,7 @@
 
 namespace haloscope {
 
-/// The kernels of an app and what they are launched with, but for slots and regions.
+/// The kernels of an app and their launch arguments except slots and regions.
 struct DeviceSweeps {
   device::SweepFunction one = nullptr;    ///< one time step
   device::SweepFunction fused = nullptr;  ///< several; null where there is no such kernel
@@ -23,12 +23,12 @@ struct DeviceSweeps {
   device::SweepLaunch base;               ///< weights and block shape
 
   device::SweepLaunch launch(const SlotView& from, const SlotView& into, const Box& region) const;
-  /// One launch. @param levels  time steps that it does. @param wrap  see SweepLaunch.
+  /// One launch. @param levels  time steps that it computes. @param wrap  see SweepLaunch.
   void run(device::Stream& stream, const SlotView& from, const SlotView& into, const Box& region, int levels,
            const Index& wrap = {0, 0, 0}) const;
 };
 
-/// A device with the streams that programs run on. All programs of a simulation share it.
+/// A device with the streams that programs run on. All programs of a Run share it.
 struct DeviceStreams {
   explicit DeviceStreams(device::Device& owner);
   /// Later work of every stream starts after all present work of all of them.
@@ -51,11 +51,11 @@ struct DeviceStreams {
 
 class DeviceOps {
  public:
-  /// Local; puts the program's copies for every slot into device memory. Everything given must outlive this object.
+  /// Local; puts the program's copies for every slot into device memory. All arguments must outlive this object.
   /// @param host   the fields in host memory, for the cells around a device's block.
   /// @param views  the fields in device memory. @param timers  take the time of every operation.
-  /// @param trace_events  keep so many events until collect().
-  /// @param link   null where messages are the host's business.
+  /// @param trace_events  keep this many events until collect().
+  /// @param link   null where the host moves messages.
   DeviceOps(const Program& program, const Plan& plan, const Views& host, const Views& views, DeviceLink* link,
             DeviceStreams& streams, const DeviceSweeps& sweeps, bool timers, std::size_t trace_events = 0);
 
@@ -67,11 +67,11 @@ class DeviceOps {
   void on_host(const Op& op, int slot);
   /// Whether an operation enqueued in this execution has finished.
   bool reached(int index) { return end(index).reached(); }
-  /// The execution is enqueued as a whole: what comes later starts after it.
+  /// The execution is enqueued as a whole: later work starts after it.
   void end();
-  /// A program that is the device's alone may run as one piece of work, which costs the host one call instead of
-  /// several per operation. What is enqueued between these two is kept for executions that begin with `slot`, and not
-  /// done.
+  /// A program that runs on the device alone may run as one piece of work, which costs the host one call instead of
+  /// several per operation. Work enqueued between these two calls is not done but recorded, for executions that begin
+  /// with `slot`.
   void begin_capture();
   void end_capture(int slot);
   /// @return whether there was one; it is under way then. Its seconds count as the first sweep's.
@@ -83,7 +83,7 @@ class DeviceOps {
   void collect(std::vector<double>& op_seconds, std::vector<TraceEvent>& trace);
 
  private:
-  /// Executions whose events are not read yet: so many may be in flight before the host waits for the oldest.
+  /// Most executions with unread events that may be in flight before the host waits for the oldest.
   static constexpr int in_flight = 4;
   struct Marks {
     std::unique_ptr<device::Event> begin, end;
@@ -111,7 +111,7 @@ class DeviceOps {
   device::PieceList pieces_;
   std::vector<std::vector<std::vector<device::CopyLaunch>>> copies_;  // [copy set][slot][stage]
   device::Buffer faces_;  // a FaceTable per slot, of programs whose sweeps pack
-  int packed_ = -1;       // slot whose messages such sweeps have packed; fields change between runs, so none then
+  int packed_ = -1;       // slot whose messages such sweeps have packed; none between runs, since fields may change
   std::array<std::vector<Marks>, in_flight> marks_;
   std::array<bool, in_flight> used_{};
   std::map<int, std::unique_ptr<device::Graph>> graphs_;  // by the slot that an execution begins with

@@ -1,4 +1,4 @@
-// What a device's block and the host's cells around it give each other: buffers and copies, prepared per ring and slot.
+// The rings between a device's block and the host's cells around it: buffers and copies, prepared per ring and slot.
 #pragma once
 
 #include <memory>
@@ -16,7 +16,7 @@ class DeviceRings {
   /// Local. @param host, device  the fields in either memory; must outlive this object.
   DeviceRings(const Program& program, const Views& host, const Views& device, device::Device& owner);
 
-  /// Operations of the host's lanes. A buffer that the device still reads is waited for.
+  /// Operations of the host's lanes. They wait for a buffer that the device still reads.
   void gather(int ring, int slot);
   void scatter(int ring, int slot);
   // Operations of a stream.

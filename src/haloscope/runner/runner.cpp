@@ -203,7 +203,7 @@ void Runner::sweep_alone(const Op& op) {
   }
 }
 
-// ---- device: one thread feeds the streams and drives the comm lane, whichever can go on ---------------------------
+// ---- device: one thread feeds the streams and drives the comm lane, whichever can proceed -------------------------
 
 bool Runner::ready_on_host(const Op& op) const {
   return std::all_of(op.after.begin(), op.after.end(), [this](std::int32_t before) {
@@ -211,7 +211,7 @@ bool Runner::ready_on_host(const Op& op) const {
   });
 }
 
-/// For a device's operations, done means enqueued: within the device they wait for each other there.
+/// For a device's operations, done means enqueued: the streams order them among themselves.
 void Runner::enqueue(int index) {
   const Op& op = program_.ops[index];
   if (options_.status) options_.status->set(static_cast<std::int32_t>(op.kind));

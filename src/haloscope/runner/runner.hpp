@@ -47,7 +47,7 @@ struct ReduceCall {
   void* context = nullptr;
 };
 
-/// A fault or delay put in on purpose, for tests: called before every operation.
+/// A fault or delay injected for tests: called before every operation.
 struct Injection {
   void (*before)(void* context, const Op& op, std::int64_t step) = nullptr;
   void* context = nullptr;
@@ -58,9 +58,9 @@ struct RunnerOptions {
   bool timers = true;
   bool yield = false;            ///< more threads or ranks than cores: give the core away while waiting
   RankStatus* status = nullptr;  ///< where to say what is being done
-  DeviceOps* device = nullptr;   ///< programs with operations on a device: who enqueues those
-  bool graph = false;            ///< programs with no others: capture one execution and launch it as a whole
-  ReduceCall reduce;             ///< programs with reductions: who does them
+  DeviceOps* device = nullptr;   ///< programs with operations on a device: enqueues those
+  bool graph = false;            ///< programs with device operations alone: capture one execution, launch it as a whole
+  ReduceCall reduce;             ///< programs with reductions: carries them out
   Injection injection;
   std::size_t trace_events = 0;  ///< room for this many trace events; later ones are dropped
 };
@@ -74,13 +74,13 @@ class Runner {
   /// @return the slot that holds the result. Messages and bytes are exactly the plan's. What runs on a device may still
   /// be under way; later executions come after it.
   int run(int slot, std::int64_t step);
-  /// Execute a program of communication alone, never blocking in an operation; asks `stop` while it waits and gives up
-  /// as soon as that says so. The operation given up has had no effect. @return whether the program was finished.
+  /// Execute a program of communication alone, never blocking in an operation; polls `stop` while it waits and gives up
+  /// as soon as that returns true. An abandoned operation has had no effect. @return whether the program finished.
   bool run_unless(int slot, std::int64_t step, bool (*stop)(void* context), void* context);
 
   /// Wait for the device; its operations' seconds are in the timers then.
   void finish();
-  /// Seconds per timer since the last reset, on the control thread; of a device's operations by its own clock.
+  /// Seconds per timer since the last reset, on the control thread; for a device's operations by the device's clock.
   const std::array<double, timer_count>& seconds() const { return seconds_; }
   /// The same by operation of the program: a wait apart from the completion of sends, say.
   const std::vector<double>& op_seconds() const { return op_seconds_; }

@@ -36,8 +36,8 @@ struct BlockInBox {
 
 }  // namespace
 
-/// The host computes a box around the device's block at the same time as the device; messages, and what the two give
-/// each other, come first (White & Dongarra 2011, version H).
+/// The host computes the walls around the device's block at the same time as the device computes the block; messages
+/// and the rings between host and device happen first (White & Dongarra 2011, version H).
 static Program make_box(const Stage& stage, const Plan& plan, const ScheduleOptions& options) {
   ProgramBuilder b(stage, plan, options);
   b.program().device = true;
@@ -52,8 +52,8 @@ static Program make_box(const Stage& stage, const Plan& plan, const ScheduleOpti
   return b.take();
 }
 
-/// The same with nothing waiting for what it does not need: the block's core starts at once, walls are computed while
-/// messages and the cells for the other side travel (White & Dongarra 2011, version I).
+/// The same with no needless waiting: the block's core starts at once, and walls are computed while messages and rings
+/// travel (White & Dongarra 2011, version I).
 static Program make_box_overlap(const Stage& stage, const Plan& plan, const ScheduleOptions& options) {
   ProgramBuilder b(stage, plan, options);
   b.program().device = true;

@@ -11,7 +11,7 @@ ProgramBuilder::ProgramBuilder(const Stage& stage, const Plan& plan, const Sched
   program_.device = options.device;
 }
 
-/// Everything that touches a field is work for a device where the fields live on one.
+/// Where the fields live on a device, everything that touches a field is work for the device.
 Lane ProgramBuilder::lane(OpKind kind) const {
   if (kind == OpKind::sweep) return options_.device ? Lane::sweep_stream : Lane::main;
   const bool moves = kind == OpKind::copy || kind == OpKind::pack || kind == OpKind::d2h || kind == OpKind::h2d ||
@@ -99,8 +99,8 @@ Box ProgramBuilder::grown_to_neighbours(const Widths& layers) const {
   return box;
 }
 
-/// Layers at the rank's edges that messages are sent from and that the first sweep overwrites where they are: those of
-/// quantities that it reads at the written point alone.
+/// Layers at the rank's edges that messages are sent from and that the first sweep overwrites: those of quantities that
+/// it reads only at the written point.
 Widths ProgramBuilder::overwritten() const {
   Widths layers{};
   const SweepSpec& first = stage_.sweeps.front();
@@ -139,7 +139,7 @@ Box ProgramBuilder::valid(int step, int sweep) const {
   return grown_to_neighbours(growths_[static_cast<std::size_t>(step + unused)][static_cast<std::size_t>(sweep)]);
 }
 
-/// Whether numbers of a reduction are gathered, which own cells alone contribute to.
+/// Whether the sweep gathers numbers of a reduction; only own cells contribute.
 bool ProgramBuilder::gathers(int step, int sweep) const {
   return step + 1 == options_.steps &&
          std::any_of(stage_.reductions.begin(), stage_.reductions.end(),
@@ -175,7 +175,7 @@ void ProgramBuilder::later_sweeps(std::vector<int> after, const ExchangeOps& exc
   const int sweeps = static_cast<int>(stage_.sweeps.size());
   for (int step = 0, slot = 0; step < options_.steps; ++step, slot = next_slot(slot)) {
     for (int number = step == 0 ? 1 : 0; number < sweeps; ++number) {
-      after.push_back(exchange.complete);  // what was exchanged may be written from here on
+      after.push_back(exchange.complete);  // exchanged cells may be written from here on
       const Box box = region(step, number);
       after = {sweep({.region = box,
                       .valid = intersect(box, valid(step, number)),
@@ -189,9 +189,9 @@ void ProgramBuilder::later_sweeps(std::vector<int> after, const ExchangeOps& exc
   }
 }
 
-/// Each after the sweeps that gather its numbers. What ranks wait for later they do so after all sweeps; of the numbers
-/// of the step before, when those of this one are about to take their place. A rank that waits for all others' numbers
-/// moves no messages, so its own have gone before.
+/// Each reduction begins after the sweeps that gather its numbers. A nonblocking one is awaited after all sweeps, a
+/// deferred one just before this step's numbers replace those of the step before. A rank that waits for all others'
+/// numbers moves no messages, so its own are sent before.
 void ProgramBuilder::add_reductions() {
   std::vector<int> sweeps, started;
   for (int i = 0; i < static_cast<int>(program_.ops.size()); ++i)

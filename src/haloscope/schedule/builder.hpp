@@ -13,7 +13,7 @@ struct ExchangeOps {
   std::vector<int> received;  ///< per round: last operation of its receiving half (unpack, or copies)
   int in_flight = -1;         ///< the first messages travel from here on
   int first_packed = -1;      ///< the first messages have been gathered
-  int local = -1;             ///< own-neighbour halos that need no message are filled after this operation
+  int local = -1;             ///< own-neighbour halos that need no message are full after this operation
   int complete = -1;          ///< sent memory may change after this operation; -1: nothing is sent
   int ready() const { return received.back(); }
 };
@@ -23,28 +23,27 @@ class ProgramBuilder {
   ProgramBuilder(const Stage& stage, const Plan& plan, const ScheduleOptions& options);
 
   /// All operations of the exchange of slot 0, on the comm lane.
-  /// @param unpacked  false: messages stay where they have arrived, for sweeps to find them there.
+  /// @param unpacked  false: messages stay where they have arrived, and sweeps read them there.
   ExchangeOps exchange(bool unpacked = true);
   /// The op index of round r's wait (or of its copies where it has no message).
   int wait_of(int round) const { return waits_[round]; }
 
   int sweep(const Sweep& sweep, int slot, std::vector<int> after);
-  /// A sweep of the first step on a lane of one's own choice; -1 for an empty box.
+  /// A sweep of the first step on the given lane; -1 for an empty box.
   int sweep_on(Lane lane, const Box& box, Part part, std::vector<int> after);
-  /// Cells go from a device's block to the host's cells around it, or back: gathered and brought to the other memory.
-  /// @return the operation that take_ring() is to be given.
+  /// Gather cells of a device's block for the host's cells around it, or the reverse, and transfer them to the other
+  /// memory. @return the operation to pass to take_ring().
   int give_ring(bool to_device, const std::vector<Box>& boxes);
-  /// They are put in their places there. @return the operation after which they are.
+  /// Scatter them there. @return the operation after which they are in place.
   int take_ring(int given);
   int progress(std::vector<int> after);
   std::vector<Op>& ops() { return program_.ops; }
   Program& program() { return program_; }
 
-  /// Cells that the first sweep can compute without any halo that comes in a message, `levels` steps of it fused, and
-  /// without overwriting what is sent. It may touch halos of which the rank is its own neighbour, so a sweep of it comes
-  /// after ExchangeOps::local.
+  /// Cells that the first sweep, `levels` steps of it fused, can compute without halos from messages and without
+  /// overwriting what is sent. It may read own-neighbour halos, so its sweep comes after ExchangeOps::local.
   Box interior(int levels = 1) const;
-  /// Cells written by the stage's sweep `sweep` in step `step` of this program, and the ones among them that are right
+  /// Cells that the stage's sweep `sweep` writes in step `step` of this program, and those of them that are right
   /// afterwards.
   Box region(int step = 0, int sweep = 0) const;
   Box valid(int step = 0, int sweep = 0) const;

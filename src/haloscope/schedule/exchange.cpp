@@ -46,7 +46,7 @@ void split_before(const Plan& plan, const Copy& copy, int dimension, SplitCopies
   append(split.in_flight, pieces(copy, {middle}));
 }
 
-/// A copy after a round with messages: what does not come from that round's halos need not wait for it.
+/// A copy after a round with messages: its part that does not read that round's halos need not wait for them.
 void split_after(const Plan& plan, const Copy& copy, const std::vector<int>& remote_before, SplitCopies& split) {
   Box early = copy.to;
   for (int d : remote_before) {

@@ -8,7 +8,7 @@ namespace haloscope {
 
 namespace {
 
-/// What `inner` leaves of `all`, as pairs of opposite faces; the last dimension's have edges and corners.
+/// `all` without `inner`, as pairs of opposite faces; the last dimension's faces include edges and corners.
 std::vector<std::array<Box, 2>> face_pairs(Box all, const Box& inner, int dims) {
   if (inner.empty()) return {{all, Box{}}};
   std::vector<std::array<Box, 2>> pairs;
@@ -34,8 +34,8 @@ int add_faces(ProgramBuilder& b, const Box& inner, const ExchangeOps& exchange) 
 
 }  // namespace
 
-/// A kernel per pair of boundary faces takes halos from where messages have arrived and writes its results both to the
-/// field and to where the next exchange sends them from; the interior comes last and nothing overlaps (White & Dongarra
+/// A kernel per pair of boundary faces reads halos where messages have arrived, and writes its results both to the
+/// field and to the send buffers of the next exchange; the interior comes last and nothing overlaps (White & Dongarra
 /// 2011, version F).
 static Program make_faces(const Stage& stage, const Plan& plan, const ScheduleOptions& options) {
   ProgramBuilder b(stage, plan, options);
@@ -46,7 +46,7 @@ static Program make_faces(const Stage& stage, const Plan& plan, const ScheduleOp
   return b.take();
 }
 
-/// The same with the interior on a stream of its own, beside everything else (White & Dongarra 2011, version G).
+/// The same with the interior on its own stream, beside everything else (White & Dongarra 2011, version G).
 static Program make_faces_overlap(const Stage& stage, const Plan& plan, const ScheduleOptions& options) {
   ProgramBuilder b(stage, plan, options);
   const ExchangeOps exchange = b.exchange(false);

@@ -17,7 +17,7 @@ static Program make_interleaved(const Stage& stage, const Plan& plan, const Sche
     slab.hi[d] = inner.lo[d] + inner.extent(d) * (r + 1) / plan.rounds;
     const int swept = b.first_sweep(slab, Part::inner, {exchange.sent[r], exchange.local});
     done.push_back(swept);
-    // A wait whose slab comes first in time, though later in the list: the comm lane stops there until it is swept.
+    // A wait whose slab comes first in time, though later in the list: the comm lane stops until the slab is swept.
     if (swept >= 0 && exchange.received[r] != exchange.sent[r]) b.ops()[b.wait_of(r)].after.push_back(swept);
   }
   for (const Box& box : b.shell(inner)) done.push_back(b.first_sweep(box, Part::outer, {exchange.ready()}));

@@ -44,7 +44,7 @@ class Pipeline {
 
   /// Step `step` after its entry: the first own line, which the rank before waits for, is finished and sent early; the
   /// last own line needs the line behind as it was after the step before. Receives for the next step start as soon as
-  /// the last reader of a halo is through.
+  /// the last reader of a halo has finished.
   void body(int step, int levels) {
     const Box all = plan_.own_cells();
     const std::int64_t lines = all.extent(line_dimension_);
@@ -71,14 +71,14 @@ class Pipeline {
       if (!stage_.reductions[r].last_only || last) main(OpKind::reduce, static_cast<int>(r), true);
   }
 
-  /// After the last step, whose numbers are reduced when no line is under way: a rank that waits for all others moves
-  /// none.
+  /// After the last step, whose numbers are reduced when no line is in flight: a rank that waits for all others moves
+  /// no lines.
   void last_step_ends() {
     closing();
     reduce(true);
   }
 
-  /// The posted receive of a line that no step will send is served by the line of the last step once more.
+  /// The receive posted for a line that no step will send gets the line of the last step once more.
   void closing() {
     comm(OpKind::complete, to_behind_);
     send(to_behind_);
@@ -106,7 +106,7 @@ class Pipeline {
     program_.ops.push_back({kind, lane, 0, target, std::move(after)});
     return static_cast<int>(program_.ops.size()) - 1;
   }
-  /// The comm lane keeps its own order; what exposes cells to messages also follows the sweep before it.
+  /// The comm lane keeps its own order; operations that expose cells to messages also follow the sweep before them.
   void comm(OpKind kind, int set) {
     if (set < 0) return;
     const bool exposes = kind == OpKind::post || kind == OpKind::pack;

@@ -35,7 +35,7 @@ const Schedule& find_schedule(const std::string& name) {
 void add_schedule(const Schedule& schedule) {
   for (const Schedule* s : known_schedules())
     if (s->name == schedule.name)
-      throw UsageError("schedule '" + schedule.name + "' is there already; give yours another name");
+      throw UsageError("schedule '" + schedule.name + "' already exists; give yours another name");
   known_schedules().push_back(&schedule);
 }
 

@@ -8,7 +8,7 @@ namespace haloscope::simulate {
 
 namespace {
 
-/// A number in (0, 1] that only the three given ones decide. Source: splitmix64, Steele et al. 2014.
+/// A number in (0, 1] that depends only on the three arguments. Source: splitmix64, Steele et al. 2014.
 double uniform(std::uint64_t seed, std::uint64_t rank, std::uint64_t number) {
   std::uint64_t z = seed * 0xD1342543DE82EF95u + (rank << 32 | number) + 1;
   for (int pass = 0; pass < 2; ++pass) {
@@ -30,7 +30,7 @@ double Simulator::Engine::delay(int r, double seconds) {
   return -mean * std::log(uniform(options_.seed, static_cast<std::uint64_t>(r), ranks_[r].drawn++));
 }
 
-/// The seconds of an operation, its delay included, entered in the account.
+/// The seconds of an operation, its delay included; adds them to the totals.
 double Simulator::Engine::spend(int r, const PricedOp& step) {
   ++result_.operations;
   const double seconds = step.cost.seconds + delay(r, step.cost.seconds);
@@ -61,7 +61,7 @@ bool Simulator::Engine::next_program(int r) {
   return false;
 }
 
-/// Go on from the rank's clock to where others must be looked at.
+/// Advance from the rank's clock to the next operation that involves other ranks.
 void Simulator::Engine::advance(int r) {
   Rank& rank = ranks_[r];
   for (;;) {
@@ -116,7 +116,7 @@ void Simulator::Engine::on_event(int r) {
   advance(r);
 }
 
-/// The rank has done an operation of the comm lane that others see; what waits cost passes after them.
+/// The rank has done an operation of the comm lane that others see; the cost of a wait passes after it.
 void Simulator::Engine::performed(int r, const PricedOp& s) {
   if (!pays_first(s)) ranks_[r].clock += spend(r, s);
   ++ranks_[r].comm;
@@ -350,8 +350,8 @@ void Simulator::Engine::fetched(int sender, int box, double time) {
   if (end >= 0) resume(sender, end);
 }
 
-/// Since when all of the rank's rendezvous messages of a set have been received, at the earliest its clock; < 0: not
-/// yet.
+/// Since when all of the rank's rendezvous messages of a set have been received, at the earliest its clock; < 0: some
+/// have not.
 double Simulator::Engine::all_fetched(int r, const PricedOp& s) const {
   const Script& script = scripts_[ranks_[r].script];
   double end = ranks_[r].clock;
@@ -372,8 +372,8 @@ bool Simulator::Engine::complete(int r, const PricedOp& s) {
   return true;
 }
 
-/// Whether a wait or complete could end now, but for what is held; the asking is a call in which rendezvous messages
-/// may start.
+/// Whether a wait or complete could end now, apart from held parts of flights; the test itself is a call in which
+/// rendezvous messages may start.
 bool Simulator::Engine::test(int r, const PricedOp& s) {
   const Rank& rank = ranks_[r];
   const Script& script = scripts_[rank.script];
@@ -411,7 +411,7 @@ bool Simulator::Engine::meet(int r) {
   return true;
 }
 
-/// The rank's numbers of the next execution of a reduction. The last rank's bring the result to all who wait.
+/// The rank gives its numbers to the next execution of a reduction. The last rank's numbers release all waiting ranks.
 bool Simulator::Engine::reduce(int r, const PricedOp& s) {
   const RankReduction& reduction = scripts_[ranks_[r].script].reductions[static_cast<std::size_t>(s.first)];
   auto& meetings = meetings_[static_cast<std::size_t>(s.first)];

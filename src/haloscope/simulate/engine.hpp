@@ -1,7 +1,7 @@
 // What a run of the simulator keeps and does; used by simulator.cpp, engine.cpp, team.cpp and streams.cpp only.
 //
-// A rank goes on by itself through operations that nobody else sees (its clock runs ahead of the queue). It comes back
-// as an event where it sends, waits, meets, asks or, if messages need it, posts: these happen in order of time over all
+// A rank advances alone through operations that no other rank sees (its clock runs ahead of the queue). It becomes an
+// event where it sends, waits, meets, polls or, if messages need it, posts: these happen in order of time over all
 // ranks. A wait whose messages have all left ends at a known time and needs no further event.
 #pragma once
 
@@ -22,7 +22,7 @@ class Simulator::Engine {
 
  private:
   enum class Blocked : std::uint8_t { no, wait, complete, barrier, main_lane, choice, reduction };
-  /// What a communication thread does, as far as sweeps beside it are concerned.
+  /// What a communication thread does, as far as it affects sweeps beside it.
   enum class Beside : std::uint8_t { busy, idle, helping };
   /// Of one operation of the comm lane beside a team: to begin, its seconds to spend once it has what it waits for,
   /// to finish.
@@ -59,7 +59,7 @@ class Simulator::Engine {
     Beside beside = Beside::busy;
     bool sweeping = false, reducing = false, blocked = false, done = false, comm_done = false;
   };
-  /// What the host's thread beside a device is in the middle of.
+  /// What the host's thread beside a device is doing.
   enum class Feeding : std::uint8_t { nothing, handing_over, paying, comm, main };
   /// The two streams of a rank's device, and the host's thread that hands them work.
   struct Device {
@@ -74,7 +74,7 @@ class Simulator::Engine {
     std::int32_t fed = 0, met = 0;  ///< programs: all handed over, through on both streams
     std::uint32_t version = 0;      ///< of the host's next event
     Feeding feeding = Feeding::nothing;
-    std::uint8_t stream = 0;  ///< that is being handed something
+    std::uint8_t stream = 0;  ///< the stream that the host is handing an operation
     bool beside = false;      ///< a kernel of the halo stream is at work
   };
   struct Parcel {

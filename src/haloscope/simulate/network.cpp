@@ -86,7 +86,7 @@ double Wires::arrival(int from, int to, Where where, const Flight& flight, std::
   return result;
 }
 
-/// Inside a node both ways are the same memory: one way is held up by the other as far as it is half duplex.
+/// Inside a node both directions share the memory: each delays the other as far as it is half duplex.
 double Wires::inside(double& own, double& opposite, const NetworkClass& c, double seconds, double depart) {
   const double start = std::max(depart, own), hold = c.shared * seconds;
   own = start + hold;

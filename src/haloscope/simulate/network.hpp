@@ -50,8 +50,8 @@ Flight flight(const NetworkClass& network_class, std::int64_t bytes, double chan
 /// @throws UsageError for no segment, segments that do not rise, negative or infinite numbers, parts outside 0 to 1.
 void check(const Network& network);
 
-/// Resources that messages queue for, first come, first served: memory of sockets and nodes, the two ways between a
-/// node and the others, its injection.
+/// Resources that messages queue for, first come, first served: memory of sockets and nodes, the two directions between
+/// a node and the others, its injection.
 class Wires {
  public:
   /// node, socket: of each rank, numbered from 0; must outlive the object, as must `network`.

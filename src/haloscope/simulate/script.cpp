@@ -33,7 +33,8 @@ Needs needs_by_lane(const Program& program, const std::vector<int>& place, const
   return needs;
 }
 
-/// The comm lane runs in order by itself, so what counts of `after` is the other lane, and that nothing comes later.
+/// The comm lane keeps its own order, so only the other lane's entries of `after` count; none may come later in the
+/// list.
 int needs_of(const Program& program, const std::vector<int>& place, std::size_t index) {
   const Op& op = program.ops[index];
   int needs = 0;

@@ -1,5 +1,4 @@
-// Scripts: priced programs of one class of ranks, flattened so that the simulator walks them without a look at the
-// core.
+// Scripts: priced programs of one class of ranks, flattened so that the simulator walks them without calling the core.
 #pragma once
 
 #include <algorithm>
@@ -13,9 +12,9 @@
 
 namespace haloscope::simulate {
 
-/// Seconds of one operation on one rank. A sweep beside a communication thread has three: while that thread is busy,
-/// while it waits, and once it helps; one on a device's sweep stream has two, while kernels of the other stream are at
-/// work (`busy`) and while none is (`idle`). Everything else takes `seconds`.
+/// Seconds of one operation on one rank. A sweep beside a communication thread has three values: while that thread is
+/// busy, while it waits, and once it helps. A sweep on a device's sweep stream has two: while kernels of the other
+/// stream run (`busy`) and while none does (`idle`). Everything else takes `seconds`.
 struct OpSeconds {
   double busy = 0, idle = 0, seconds = 0;
 };
@@ -27,7 +26,7 @@ struct RankProgram {
   int reduction = 0;
 };
 
-/// A reduction over all ranks: seconds from the last rank's numbers to every rank's having them. waits: ranks wait for it
+/// A reduction over all ranks: seconds from the last rank's numbers until every rank has the result. waits: ranks wait
 /// where they give their numbers, else at `reduced`.
 struct RankReduction {
   double seconds = 0;
@@ -42,7 +41,7 @@ struct RankClass {
   std::vector<RankReduction> reductions;
   std::vector<OpSeconds> seconds;     ///< of each operation of opening, body, closing, in this order
   std::vector<double> flight_change;  ///< seconds that transports add to each message of all plans; empty: none
-  bool comm_thread = false;           ///< a thread of its own runs the comm lane of programs that ask for one
+  bool comm_thread = false;           ///< programs that want one get a separate thread for the comm lane
   double hand_s = 0, notice_s = 0;  ///< of the host: to hand an operation to a device, until it knows that one is done
 };
 
@@ -66,8 +65,8 @@ struct Lanes {
   std::array<std::vector<Needs>, lane_count> needs;  ///< of programs of a device, by lane
 };
 
-/// A message of one of the plans. offset: from the rank to its peer in the process grid, 0 <= offset < ranks per dimension.
-/// box: its number among the incoming, or the outgoing, messages.
+/// A message of one of the plans. offset: from the rank to its peer in the process grid, 0 <= offset < ranks per
+/// dimension. box: its number among the incoming, or the outgoing, messages.
 struct Route {
   bool out = false;
   std::int32_t box = 0, plan = 0, tag = 0, round = 0;
@@ -97,9 +96,9 @@ struct Script {
   int total(int rounds) const { return static_cast<int>(programs.size()) + body * (rounds - 1); }
 };
 
-/// @throws UsageError when the class does not fit together: no body, seconds or changes of another number than there are
-///         operations or messages, plans or reductions that it does not have, negative seconds, messages that the plan does not have, a comm lane that waits for
-///         a later operation of itself.
+/// @throws UsageError when the class does not fit together: no body; another number of seconds than operations, or of
+///         changes than messages; plans, reductions or messages that do not exist; negative seconds; a comm lane that
+///         waits for a later operation of its own.
 Script make_script(const Layout& layout, const RankClass& rank_class, const Network& network);
 
 }  // namespace haloscope::simulate

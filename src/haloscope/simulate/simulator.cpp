@@ -76,7 +76,7 @@ Simulator::Engine::Engine(const Layout& layout, const Network& network, std::vec
   match(classes);
 }
 
-/// For each message of each kind of ranks, those with the same plans, its place at a peer of each kind.
+/// For each message of each kind of ranks (those with the same plans), its place at a peer of each kind.
 void Simulator::Engine::match(const std::vector<RankClass>& classes) {
   std::map<std::vector<const Plan*>, std::int32_t> known;
   std::vector<const Script*> first;
@@ -167,10 +167,10 @@ void Simulator::Engine::stuck() const {
     const std::string what = rank.blocked == Blocked::reduction                      ? to_string(main_op(rank).kind)
                              : rank.comm < static_cast<int>(lanes(rank).comm.size()) ? to_string(comm_op(rank).kind)
                                                                                      : "end";
-    throw Error(Exit::failed, "rank " + std::to_string(r) + " waits for ever in round " + std::to_string(rank.round) +
+    throw Error(Exit::failed, "rank " + std::to_string(r) + " waits forever in round " + std::to_string(rank.round) +
                                   " at operation '" + what + "': the programs of these ranks do not fit together");
   }
-  throw Error(Exit::failed, "ranks wait for each other for ever: their programs do not fit together");
+  throw Error(Exit::failed, "ranks wait for each other forever: their programs do not fit together");
 }
 
 }  // namespace haloscope::simulate

@@ -28,7 +28,7 @@ struct Result {
   std::array<double, op_kinds> seconds{};  ///< by OpKind: sum over ranks and counted rounds, waiting included
   std::int64_t messages = 0, bytes = 0;    ///< sent, in all rounds
   std::int64_t operations = 0;             ///< carried out
-  std::int64_t events = 0;  ///< messages that leave, messages that are received, other looks at other ranks
+  std::int64_t events = 0;  ///< messages that leave, messages that are received, other operations on other ranks
 };
 
 /// Ranks of a layout with their scripts. Memory: per rank 64 bytes, 8 per incoming message and 24 per message in
@@ -37,15 +37,14 @@ class Simulator {
  public:
   /// node, socket: of each rank, numbered from 0. class_of: number in `classes` of each rank, which must have the plans
   /// of that class but for rank numbers. Plans and programs are copied.
-  /// @throws UsageError when lengths do not fit, as make_script does, and when a message has no counterpart at its
-  /// peer.
+  /// @throws UsageError as make_script does, when lengths do not fit, and when a message has no match at its peer.
   Simulator(const Layout& layout, const Network& network, std::vector<std::int32_t> node,
             std::vector<std::int32_t> socket, const std::vector<RankClass>& classes,
             std::vector<std::int32_t> class_of);
   ~Simulator();
   Simulator(const Simulator&) = delete;
 
-  /// @throws UsageError for options out of range, Error when ranks wait for each other for ever.
+  /// @throws UsageError for options out of range, Error when ranks deadlock.
   /// Cost O(events x log(ranks)); allocates before the first event, later only when more messages are in flight than
   /// ever before.
   Result run(const Options& options);

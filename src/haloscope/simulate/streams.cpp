@@ -1,5 +1,5 @@
-// A rank with a device: its two streams beside the host's thread, which hands them what it may and else does whatever
-// can go on of its own lanes, as Runner::run_with_device has it. Every operation ends with an event, since all of them
+// A rank with a device: its two streams beside the host's thread, which hands them work where it can and otherwise
+// advances its own lanes, as Runner::run_with_device does. Every operation ends with an event, since streams and host
 // wait for each other.
 #include <algorithm>
 #include <limits>
@@ -30,7 +30,7 @@ bool Simulator::Engine::may_begin(int r, const Needs& needs) const {
   return may;
 }
 
-/// What the host does next, from the rank's clock on.
+/// The next action of the host, from the rank's clock on.
 void Simulator::Engine::feed(int r) {
   const Rank& rank = ranks_[r];
   const auto& streams = device_[r].streams;
@@ -63,7 +63,7 @@ bool Simulator::Engine::hand_over(int r) {
   return false;
 }
 
-/// Begin the first operation of the host that can go on, messages before computing; else look again when one may.
+/// Begin the first operation of the host that can proceed, messages before computing; else try again when one may.
 void Simulator::Engine::choose(int r) {
   Rank& rank = ranks_[r];
   Device& device = device_[r];
@@ -108,8 +108,8 @@ bool Simulator::Engine::next_fed(int r) {
   return true;
 }
 
-/// From when on an operation of the host can begin, as far as that is known now. @param ask  messages must be there
-/// too, since there is something else to do; else the operation itself waits for them.
+/// When an operation of the host can begin, as far as that is known now. @param ask  messages must have arrived too,
+/// since the host has other work; else the operation itself waits for them.
 double Simulator::Engine::known_ready(int r, const PricedOp& s, const Needs& needs, bool ask) {
   const Device& device = device_[r];
   double ready = 0;
@@ -129,8 +129,8 @@ double Simulator::Engine::known_ready(int r, const PricedOp& s, const Needs& nee
   return ready;
 }
 
-/// When all messages of a wait will have come as far as they do by themselves; asking is a call in which rendezvous
-/// messages may start. Boxes without one are marked, so that the host looks again when one leaves.
+/// When all messages of a wait will have come as far as they can without further calls; asking is a call in which
+/// rendezvous messages may start. Boxes without a message are marked, so that the host tries again when one leaves.
 double Simulator::Engine::known_arrival(int r, const PricedOp& s) {
   const Script& script = scripts_[ranks_[r].script];
   double all = 0;
@@ -175,7 +175,7 @@ void Simulator::Engine::begin_on_host(int r, Lane lane) {
   push(rank.clock, r, 0, ++device.version);
 }
 
-/// The host has what it waited for, at the rank's clock; what that costs it comes next.
+/// The host has what it waited for, at the rank's clock; its cost comes next.
 void Simulator::Engine::pay(int r) {
   device_[r].feeding = Feeding::paying;
   push(ranks_[r].clock, r, 0, ++device_[r].version);
@@ -210,7 +210,7 @@ void Simulator::Engine::on_host_event(int r, double now, std::uint32_t version) 
   }
 }
 
-/// Something has happened that the host may wait for.
+/// Something has happened that the host may be waiting for.
 void Simulator::Engine::host_looks(int r, double time) {
   Rank& rank = ranks_[r];
   if (rank.blocked != Blocked::choice) return;

@@ -1,5 +1,5 @@
-// A rank with a communication thread: both lanes side by side, sweeps at the pace that what that thread does allows, as
-// Runner::run_comm_thread has it. Here every operation ends with an event, since the lanes wait for each other.
+// A rank with a communication thread: both lanes side by side, as in Runner::run_comm_thread. The work of that thread
+// sets the pace of sweeps. Here every operation ends with an event, since the lanes wait for each other.
 #include <algorithm>
 
 #include "haloscope/simulate/engine.hpp"

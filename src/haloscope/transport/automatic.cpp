@@ -16,8 +16,8 @@
 namespace haloscope {
 namespace {
 
-/// Timed exchanges of a turn: enough that those which restore the cache are not most of the trials, few enough that a
-/// disturbance of some exchanges spoils one turn and not a candidate.
+/// Timed exchanges of a turn: enough that untimed ones, which restore the cache, are not most of the trials; few enough
+/// that a short disturbance spoils one turn and not a candidate.
 constexpr int timed = 4;
 /// Turns of a candidate: 24 times, whose quartiles six disturbed exchanges do not move beyond the fastest quarter.
 constexpr int usual_turns = 6;
@@ -101,7 +101,7 @@ AutoLink::~AutoLink() {
   if (comm_ != MPI_COMM_NULL) MPI_Comm_free(&comm_);
 }
 
-/// Numbers the exchange that begins now in a slot, if one does, and says who moves it.
+/// Numbers the exchange that begins now in a slot, if one does, and decides which link moves it.
 void AutoLink::begin(int slot) {
   const std::lock_guard lock(beginning_);
   Slot& s = slots_[slot];
@@ -117,7 +117,7 @@ void AutoLink::begin(int slot) {
   s.began = clock_();
 }
 
-/// Who moves an exchange of the trials, and where its time goes.
+/// The link that moves an exchange of the trials, and the place of its time.
 Link* AutoLink::trial(std::int64_t number, Slot& s) {
   const auto count = static_cast<std::int64_t>(candidates_.size());
   const std::int64_t turn = number / turn_ / count, candidate = number / turn_ % count;

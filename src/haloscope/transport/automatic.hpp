@@ -27,42 +27,42 @@ struct Verdict {
   double seconds = 0, first_seconds = 0;
 };
 
-/// The candidate with the lowest median of those that are faster than the first beyond the noise: three quarters of
-/// their times lie below three quarters of the first's. The first, where there is none.
-/// @param times  as many of each candidate, the first's first; those of an exchange that never ended are infinite, and
-///               with more than half of its times infinite a candidate is out. Sorted in place; nothing is allocated.
+/// Of the candidates that are faster than the first beyond the noise (three quarters of their times lie below three
+/// quarters of the first's), the one with the lowest median; if there is none, the first.
+/// @param times  equally many per candidate, the first's first. An exchange that never ended has an infinite time; a
+///               candidate with more than half of its times infinite is out. Sorted in place; nothing is allocated.
 Verdict judge(std::span<double> times, int candidates);
 
 /// How the choice is made.
 ///
 /// Trials. Exchanges are numbered as they begin, over all slots; all ranks must begin them in the same order, as they
-/// must for messages to match. The number alone says which candidate moves an exchange, so no rank has to ask. The
-/// candidates take turns of consecutive exchanges; the first of a turn, one per slot, are not timed, so that buffers
-/// are in the cache as they will be later. The time is that from the first post() to the last unpack().
+/// must for messages to match. The number alone decides which candidate moves an exchange, so no rank has to ask. The
+/// candidates take turns of consecutive exchanges. The first ones of a turn, one per slot, are not timed, so that
+/// buffers are in the cache as they will be later. Times run from the first post() to the last unpack().
 ///
-/// Decision. After the trials everything goes by the first candidate, while a nonblocking reduction finds the slowest
-/// rank's time of each exchange. Every rank judges the same numbers. No call but those that may wait anyway waits for
-/// the reduction, and only in one exchange, the deadline; the first exchange after it that begins in the same slot,
-/// which therefore finds the deadline over, is the first of the winner. Slots being numbered alike on all ranks, all
-/// switch together; where that slot is never used again, the first candidate stays.
+/// Decision. After the trials the first candidate moves all exchanges, while a nonblocking reduction finds the slowest
+/// rank's time of each exchange. Every rank judges the same numbers. Only calls that may wait anyway wait for the
+/// reduction, and only in one exchange, the deadline. The winner takes over with the next exchange that begins in the
+/// deadline's slot, when the deadline is over. Slots are numbered alike on all ranks, so all switch together; where
+/// that slot is never used again, the first candidate stays.
 ///
-/// Why nobody is blocked that others need. A rank ends an exchange only after its neighbours have begun it (a program
-/// that counts on less counts on MPI's buffering). A rank that begins exchange n has at most slots - 1 others in
-/// flight, so it has ended one of the `slots` numbers before n. So ranks h hops apart are at most (h + 1) x slots
-/// exchanges apart, and the deadline is that far behind the start of the reduction: whoever waits for it, waits for
-/// ranks that have all started it, and only for its messages. These move while any rank polls, and all waits poll
-/// until the reduction is over. Ranks that no chain of messages joins do not reduce together.
+/// Why it cannot deadlock. A rank ends an exchange only after its neighbours have begun it (a program that counts on
+/// less counts on MPI's buffering). A rank that begins exchange n has at most slots - 1 others in flight, so it has
+/// ended one of the `slots` numbers before n. So ranks h hops apart are at most (h + 1) x slots exchanges apart, and
+/// the deadline is that far behind the start of the reduction: a rank that waits for the reduction waits for ranks
+/// that have all started it, and only for its messages. These move while any rank polls, and all waits poll until the
+/// reduction is over. Ranks that no chain of messages joins do not reduce together.
 ///
-/// Ends. What has lost is closed when no slot is in its hands any more, except where that is a collective call (shared
-/// memory): a rank may be needed elsewhere before others come that far, so this waits until the link itself ends.
+/// Ends. A loser is closed once it moves no slot any more, except where closing is a collective call (shared memory): a
+/// rank may be needed elsewhere before others come that far, so such losers are closed when the link itself ends.
 class AutoLink final : public Link {
  public:
   /// Collective over `context.comm`.
   /// @param candidates  1 or more, the same on all ranks, opened on `context`. None may need a collective call in a
   ///                    round.
-  /// @param turns       that each candidate has, 1 or more.
-  /// @param left_out    what could not be opened and why, for report().
-  /// @param clock       what times are taken with, in seconds.
+  /// @param turns       turns per candidate, 1 or more.
+  /// @param left_out    candidates that could not be opened and why, for report().
+  /// @param clock       the clock for times, in seconds.
   AutoLink(const LinkContext& context, std::vector<Trial> candidates, int turns, std::string left_out = {},
            double (*clock)() = now_s);
   ~AutoLink() override;
@@ -79,9 +79,9 @@ class AutoLink final : public Link {
   int waiting_for(Ids in, int slot) const override { return link(slot).waiting_for(in, slot); }
   std::string report() const override;
 
-  /// Exchanges that trials take.
+  /// Number of exchanges in the trials.
   std::int64_t trials() const { return trials_; }
-  /// The exchange that is not over before the decision is known.
+  /// The deadline: the exchange that does not end before the decision is known.
   std::int64_t deadline() const { return deadline_; }
   /// Position of the candidate that is kept; -1 as long as it is not in use.
   int chosen() const { return switched_at_ >= 0 ? verdict_.candidate : -1; }

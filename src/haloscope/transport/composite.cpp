@@ -10,8 +10,8 @@
 namespace haloscope {
 namespace {
 
-/// Every operation goes to both parts, each with the messages that are its own: collective parts count on being called
-/// by all ranks, also by those that have no such message.
+/// Every operation goes to both parts, each with its own messages: collective parts count on calls by all ranks, also
+/// by those without such a message.
 class CompositeLink final : public Link {
  public:
   CompositeLink(std::unique_ptr<Link> near, std::unique_ptr<Link> far, std::vector<bool> is_near, bool far_collective,
@@ -42,8 +42,8 @@ class CompositeLink final : public Link {
     const bool near = near_->test(scratch_.near, slot);
     return far_->test(scratch_.far, slot) && near;
   }
-  /// Both parts are polled in turn, for a part that blocks would keep the other from serving its neighbours. A
-  /// collective part can only block: before that, neighbours must have got all they need to come this far.
+  /// Both parts are polled in turn: a blocking part would keep the other from serving its neighbours. A collective part
+  /// can only block, so before that, neighbours must have received all they need to come this far.
   void wait(Ids in, int slot) override {
     split(in);
     for (Spin spin(yield_);; spin.again()) {

@@ -12,10 +12,10 @@
 namespace haloscope {
 namespace {
 
-/// One ghost point to fill, or one owned point asked for.
+/// One ghost point to fill, or one owned point requested.
 struct Point {
   std::int64_t quantity = 0;
-  Index at{0, 0, 0};  ///< owner's local coordinates when asked for, own ones when to be filled
+  Index at{0, 0, 0};  ///< the owner's local coordinates if requested, own ones if to be filled
 };
 
 /// Points to or from all ranks, rank by rank.

@@ -28,7 +28,7 @@ std::unique_ptr<Link> open_transport(const std::string& name, const LinkContext&
   check_options(name, options);
   for (const Transport& transport : known_transports())
     if (transport.traits->name == name) return transport.open(context, options);
-  throw UsageError("transport '" + name + "' is described but nobody opens it; give it to add_transport()");
+  throw UsageError("transport '" + name + "' has traits but no function to open it; register it with add_transport()");
 }
 
 void add_transport(const Transport& transport) {

@@ -419,7 +419,7 @@ TEST(Simulate, RanksThatWaitForWhatNobodySendsAreAnError) {
     c.run(network(), rounds(1));
     FAIL();
   } catch (const Error& error) {
-    EXPECT_NE(std::string(error.what()).find("rank 1 waits for ever in round 0 at operation 'wait'"), std::string::npos)
+    EXPECT_NE(std::string(error.what()).find("rank 1 waits forever in round 0 at operation 'wait'"), std::string::npos)
         << error.what();
   }
 }

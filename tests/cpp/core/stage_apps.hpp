@@ -118,7 +118,7 @@ inline App wide_faces(int dims) {
                  stage_of("to cells", {sweep_spec("to cells", {{1, 1}}, {0})})});
 }
 
-/// Registers the app unless it is there already.
+/// Registers the app unless it is known already.
 inline const App& known(const App& app) {
   for (const App* one : apps())
     if (one->name == app.name) return *one;

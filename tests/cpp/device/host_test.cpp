@@ -193,7 +193,7 @@ TEST(HostDevice, OnceLostDoesNoWorkHoldsUpNobodyAndEveryCallSaysSo) {
   for (std::size_t i = 0; i < to.size(); ++i) {
     try {
       stream->copy(&to[i], &from[i], sizeof to[i]);
-    } catch (const Error&) {  // by now it knows
+    } catch (const Error&) {  // by now the failure may be known
     }
   }
   stream->record(*event);

@@ -17,7 +17,7 @@
 namespace haloscope {
 namespace {
 
-/// A field of random numbers with a border of one cell, something around it that nobody may write, and factors.
+/// A field of random numbers with a border of one cell, guards around it that no kernel may write, and factors.
 struct Field {
   std::int64_t columns, lines, row, first;
   std::vector<double> in, out, row_factors, column_factors;
@@ -44,7 +44,7 @@ bool same(const std::vector<double>& a, const std::vector<double>& b) {
   return a.size() == b.size() && std::memcmp(a.data(), b.data(), a.size() * sizeof(double)) == 0;
 }
 
-constexpr double canary = 1e300;  // in and around scratch space: whoever uses it unset spoils the results
+constexpr double canary = 1e300;  // in and around scratch space: reading it unset spoils the results
 
 /// Threads that call a shared sweep; the same progress for all calls, as a team has it.
 class Team {

@@ -56,7 +56,7 @@ TEST(Auto, EveryGhostPointHoldsTheIdOfThePointItMirrorsWhateverHasBeenDecided) {
     for (const Case& form : forms()) {
       Case c = random_case(random, form);
       c.threads = i == 0 && form.shared_fields ? 2 : 1;
-      c.yield = true;  // a hundred exchanges each: not to depend on what else the machine does
+      c.yield = true;  // a hundred exchanges each, whatever the load of the machine
       check_auto(c);
     }
 }
@@ -173,7 +173,7 @@ TEST(Auto, LinkDestroyedInFlightCompletesItsMessagesAtAnyTime) {
   }
 }
 
-/// A clock that nothing but a slow link moves: what else the machine does is not seen.
+/// A clock that only a slow link moves: load on the machine does not show.
 double slow_seconds = 0;
 double slow_clock() { return slow_seconds; }
 
@@ -200,7 +200,7 @@ class SlowLink final : public Link {
   int us_;
 };
 
-/// A rig whose candidates are all p2p, each late by so many microseconds on one rank.
+/// A rig whose candidates are all p2p, each late by the given microseconds on one rank.
 std::unique_ptr<Rig> rig_of(const Case& c, const std::vector<int>& delays, int slow_rank) {
   auto rig = std::make_unique<Rig>(c);
   LinkContext context{MPI_COMM_WORLD, &rig->layout, &rig->plan, &rig->fields.views(), c.yield};

@@ -1,5 +1,5 @@
-// Every device strategy x schedule x depth x kind of substeps gives the bytes of `reference`, on devices made of the CPU whose
-// streams sleep for random times before each piece of work, with halos poisoned before each exchange.
+// Every device strategy x schedule x depth x kind of substeps gives the bytes of `reference`, on devices imitated by
+// the CPU whose streams sleep for random times before each piece of work, with halos poisoned before each exchange.
 #include <gtest/gtest.h>
 #include <mpi.h>
 
@@ -65,8 +65,8 @@ TEST(Devices, Laplace2dFloatIsByteIdentical) { check_on_devices({"laplace2d", "s
 TEST(Devices, Laplace2dDoubleIsByteIdentical) { check_on_devices({"laplace2d", "star", Real::f64, {29, 17, 1}}); }
 TEST(Devices, Laplace3dDoubleIsByteIdentical) { check_on_devices({"laplace3d", "star", Real::f64, {10, 12, 11}}); }
 
-/// All of these that are legal, on periodic and other grids, give the bytes of `reference`. @param walls  1 to so many
-/// layers, with one thread and two in turn; 0: no box. @return how many ran.
+/// All of these that are legal, on periodic and other grids, give the bytes of `reference`. @param walls  the thickest
+/// walls; all from 1 layer on are tried, with one thread and two in turn; 0: no box. @return how many ran.
 int check_all(const std::vector<AppProblem>& problems, const std::vector<std::string>& schedules,
               const std::vector<std::string>& strategies, int walls = 0) {
   const Imitated slow("delay_us=20");

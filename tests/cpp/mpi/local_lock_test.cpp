@@ -27,7 +27,7 @@ void own(MPI_Win window, double* line) {
   }
 }
 
-/// What a reader that is faster than the owner takes for the lines of successive iterations.
+/// The lines that a reader faster than the owner takes for those of successive iterations.
 std::vector<double> read(MPI_Win window, bool& whole) {
   std::vector<double> seen;
   MPI_Barrier(MPI_COMM_WORLD);

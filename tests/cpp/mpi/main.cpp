@@ -32,7 +32,7 @@ class InStep : public testing::EmptyTestEventListener {
 int main(int argc, char** argv) {
   int level = 0, rank = 0;
   testing::InitGoogleTest(&argc, argv);
-  // Suites of which several threads call MPI say so in their name; all others run as haloscope-rank does.
+  // Suites in which several threads call MPI say so in their name; all others run as haloscope-rank does.
   const bool by_threads = GTEST_FLAG_GET(filter).find("ByThreads") != std::string::npos;
   MPI_Init_thread(&argc, &argv, by_threads ? MPI_THREAD_MULTIPLE : MPI_THREAD_FUNNELED, &level);
   MPI_Comm_rank(MPI_COMM_WORLD, &rank);

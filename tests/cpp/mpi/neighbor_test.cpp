@@ -1,5 +1,4 @@
-// Neighbourhood collectives on random exchanges and where libraries go wrong: a rank that is every neighbour of
-// another.
+// Neighbourhood collectives on random exchanges, and where libraries go wrong: one rank is every neighbour of another.
 #include "allocation_counter.hpp"
 #include "haloscope/choice.hpp"
 #include "haloscope/error.hpp"

@@ -98,7 +98,7 @@ class PartitionedByThreads : public testing::Test {
   void SetUp() override {
     int level = 0;
     MPI_Query_thread(&level);
-    if (level < MPI_THREAD_MULTIPLE) GTEST_SKIP() << "run this suite by itself: --gtest_filter=PartitionedByThreads.*";
+    if (level < MPI_THREAD_MULTIPLE) GTEST_SKIP() << "run this suite alone: --gtest_filter=PartitionedByThreads.*";
   }
 };
 

@@ -115,7 +115,7 @@ struct FollowedByTheLast {
   }
 };
 
-// In step, ranks would wait for each other here for ever.
+// In step, ranks would deadlock here.
 TEST(Poisson, SB2_RanksAreInDifferentIterationsAtOneTime) {
   if (world_size() == 1) GTEST_SKIP() << "one rank has nobody to be ahead of";
   FollowedByTheLast followed;
@@ -172,8 +172,7 @@ TEST(Poisson, ThreadsDoNotChangeTheBytes) {
     }
 }
 
-// ---- reference values (7 digits)
-// -------------------------------------------------------------------------------------
+// ---- reference values (7 digits) ------------------------------------------------------------------------------------
 
 struct Reference {
   const char* method;

@@ -93,7 +93,7 @@ struct Solved {
   std::unique_ptr<Run> run;
 };
 
-/// So many iterations, or fewer where a precision ends them.
+/// At most this many iterations; a precision may end them earlier.
 inline Solved solve(const Choice& c, std::int64_t iterations, const RunnerOptions& options = {}) {
   Solved s;
   s.run = std::make_unique<Run>(MPI_COMM_WORLD, c, options);

@@ -48,7 +48,7 @@ inline Case rma_case(const std::string& transport, const Words& options) {
   Case c;
   c.transport = transport;
   c.options = options;
-  c.yield = true;  // whatever else the machine does, no rank keeps another from its core
+  c.yield = true;  // whatever the load of the machine, no rank keeps another from its core
   return c;
 }
 

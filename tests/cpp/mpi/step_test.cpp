@@ -45,7 +45,7 @@ void by_real(const SweepArgs& a) {
   return a.problem->real == Real::f64 ? F64(a) : F32(a);
 }
 
-/// Two stages, each with an exchange of its own. Form `wider` exchanges more layers than are read; form `joined` has one
+/// Two stages, each with its own exchange. Form `wider` exchanges more layers than are read; form `joined` has one
 /// stage and one exchange, so that ranks compute some of their neighbours' pressures too.
 Step wave_step(const Problem& problem) {
   Step step;
@@ -133,7 +133,7 @@ std::vector<double> expect_waves_of(const Choice& c) {
   return c.real == Real::f64 ? expect_waves<double>(c) : expect_waves<float>(c);
 }
 
-/// One choice in so many, others at each rank count: ranks that share cores are slow. All in the long tests.
+/// One choice in every few, others at each rank count: ranks that share cores are slow. All in the long tests.
 class Every {
  public:
   Every(int few, int more) : stride_(thorough() ? 1 : world_size() <= 2 ? few : more) {}
@@ -195,7 +195,7 @@ bool comes_after(const Program& program, int op, OpKind kind) {
   });
 }
 
-/// Else a neighbour that needs the messages, and so comes late, is waited for and waits.
+/// Otherwise this rank would wait for a neighbour that is late because it waits for these messages.
 TEST(Steps, RanksThatWaitForNumbersHaveSentTheirMessages) {
   for (const std::string& mode : modes()) {
     Choice c = flat_choice(waves(), {true, true});

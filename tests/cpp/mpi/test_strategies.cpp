@@ -1,7 +1,7 @@
-// Every strategy x schedule x depth x kind of substeps of every app gives the bytes of `reference`, with halos poisoned before
-// each exchange. Run at several rank counts: a fixed sample, another one for each problem. When HALOSCOPE_LONG is set,
-// all at up to 3 ranks, and at more, where ranks share cores and take long, every strategy x schedule x app once, each
-// with another depth, region and periodicity.
+// Every strategy x schedule x depth x kind of substeps of every app gives the bytes of `reference`, with halos poisoned
+// before each exchange. Run at several rank counts: a fixed sample, another one for each problem. With HALOSCOPE_LONG
+// set: all of them at up to 3 ranks; at more, where ranks share cores and take long, every strategy x schedule x app
+// once, each with another depth, kind of substeps and periodicity.
 #include <gtest/gtest.h>
 #include <mpi.h>
 

@@ -129,7 +129,7 @@ class LateNeighbour : public testing::Test {
   }
 };
 
-/// Calls `poll` until it says that it has seen what has to come. Only a message that is lost takes a minute.
+/// Calls `poll` until it reports that the message has come. Only a lost message takes a minute.
 template <class Poll>
 void poll_until_seen(Poll poll) {
   const double end = now_s() + 60;

@@ -1,4 +1,4 @@
-// The flag protocols of shared memory between ranks that are threads: what lies between the flags is plain memory, so a
+// The flag protocols of shared memory between ranks that are threads. The data between the flags is plain memory, so a
 // missing release or acquire is a race that ThreadSanitizer reports, and a wrong count gives wrong values.
 #include "haloscope/transport/shared/flags.hpp"
 

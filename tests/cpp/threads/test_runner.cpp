@@ -1,5 +1,5 @@
 // The runner with ranks as threads of one process, real thread teams inside, random delays everywhere: results must be
-// those of one rank, and ThreadSanitizer must have nothing to say.
+// those of one rank, and ThreadSanitizer must stay silent.
 #include <gtest/gtest.h>
 
 #include <cstdlib>
@@ -260,8 +260,8 @@ TEST(RunnerTrace, V11_PackComesBeforeInnerAndOuterAfterUnpack) {
   EXPECT_LT(last_unpack, first_outer);
 }
 
-// Whatever else the machine does: a timer holds what the trace has of its operations, and all of them, with the rest,
-// last from before the first operation of each run until after its last.
+// Whatever the load of the machine: a timer equals the trace's seconds of its operations, and all timers, with `rest`,
+// span each run from before its first operation until after its last.
 TEST(RunnerTimers, V14_PartsAddUpToTheWhole) {
   LoneRank rank(Layout({2, {64, 64, 1}, {true, true, false}}, {1, 1, 1}), false, "bulk");
   RunnerOptions options;

@@ -1,4 +1,4 @@
-"""The 2017 study's runs on its cluster Minerva, as the model takes them, and what their printed times say of an exchange."""
+"""The 2017 study's runs on its cluster Minerva, as the model takes them, and exchange costs by their printed times."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Applications as trees of terms: what one iteration consists of, read from a file that names no machine.
+"""Applications as trees of terms: the content of one iteration, read from a file that names no machine.
 
 A file has functions, each a list of terms: `kernel`, `boundary`, `exchange`, `gather`, `allocate`, `free` and `call` (of
 another function), each with `times`, or groups `{"times": "n", "of": [...]}`. Source: Davis 2017, eq. 5.1 to 5.14.
@@ -100,7 +100,7 @@ class Application:
         return self.data["exchanges"][name].get("packed", True)
 
     def network_only(self) -> Application:
-        """Return the exchanges and gathers alone, unpacked: what needs nothing of a profile but its network."""
+        """Return only the exchanges and gathers, unpacked: the part that needs only the network of a profile."""
         names: dict[str, set[str]] = {}
         for term, _, _ in self.walk(2):
             names.setdefault(term.kind, set()).add(term.name)

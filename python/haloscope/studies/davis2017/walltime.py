@@ -24,7 +24,7 @@ COMBINE = ("sum", "max")  # of the times inside a node and across its border, pe
 
 @dataclass(frozen=True)
 class Run:
-    """What is to be predicted.
+    """A run to predict.
 
     cells: global, three numbers. process_grid: ranks per dimension. placement: where the ranks run. iterations:
     iterations[n] of them have n inner loops. rank: whose path is summed. combine: one of COMBINE.

@@ -86,7 +86,7 @@ def target(case: Case, options: Options) -> float:
 
 
 def request(case: Case, options: Options) -> space.Space:
-    """A case as what is measured; refused with the reason where it cannot run."""
+    """The request of a case; refused with the reason where it cannot run."""
     side = precision.lines(interlines(case, options)) - 2
     axes = {"cells": (side, side), "ranks": case.ranks, "strategy": case.strategy, "form": case.method,
             "schedule": "bulk" if case.method == "jacobi" else "pipeline", "process_grid": "lines",
@@ -99,16 +99,16 @@ def request(case: Case, options: Options) -> space.Space:
     return space.expand(APP, {name: [value] for name, value in axes.items()}, how)
 
 
-# ---- what is compared ------------------------------------------------------------------------------------------------
+# ---- comparisons -----------------------------------------------------------------------------------------------------
 
 
 def rank_counts(options: Options) -> tuple[int, ...]:
-    """Ranks of the eight experiments: as asked, else the thesis'."""
+    """Ranks of the eight experiments: as requested, else the thesis'."""
     return (options.ranks,) if options.ranks else FULL_RANKS
 
 
 def nodes_of(ranks: int, options: Options) -> int:
-    """Nodes of so many ranks: the thesis' where it has them, else one."""
+    """Nodes for `ranks` ranks: the thesis' where it has them, else one."""
     return NODES_OF.get(ranks, 1) if not options.ranks else 1
 
 
@@ -132,7 +132,7 @@ def eight_experiments(options: Options) -> list[Comparison]:
 
 
 def parts(options: Options) -> list[Comparison]:
-    """Chapter 5: what the RMA versions are made of."""
+    """Chapter 5: building blocks of the RMA versions."""
     found = []
     for ranks in rank_counts(options):
         nodes = nodes_of(ranks, options)

@@ -36,7 +36,7 @@ OPTIONS = options_of(
     option("--find-precision", type=click.IntRange(1, MOST_ITERATIONS), metavar="K", group="study",
            help="poisson2d: print the residual of the sequential iteration K and end."),
     option("--work-blocks", type=click.IntRange(1), group="study",
-           help="poisson2d: compute times of so many blocks of lines."),
+           help="poisson2d: compute times of N blocks of lines."),
     option("--work-window", type=click.IntRange(1), group="study", help="Iterations that --work-blocks sums up. [100]"),
 )  # fmt: skip
 OWN = (

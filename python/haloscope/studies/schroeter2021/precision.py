@@ -64,7 +64,7 @@ def _gauss_seidel(u: np.ndarray) -> float:
 
 
 def target(method: str, interlines: int, iterations: int) -> float:
-    """Return a precision that the sequential program reaches in just so many iterations (two or more).
+    """Return a precision that the sequential program reaches in exactly `iterations` iterations (two or more).
 
     It lies halfway, by factors, between the residuals of the last two of them.
     """

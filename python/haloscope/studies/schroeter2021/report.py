@@ -50,12 +50,12 @@ def ratio(a: Run, b: Run) -> stats.Estimate:
 
 
 def verdict(r: stats.Estimate) -> str:
-    """What a ratio to the first variant means; no winner inside the noise or from too few launches."""
+    """The verdict on a ratio to the first variant; no winner inside the noise or from too few launches."""
     return stats.told(r, "slower", "faster", LEAST_LAUNCHES)
 
 
 def fastest(runs: Sequence[Run]) -> str:
-    """Name the fastest variant, together with all that cannot be told apart from it."""
+    """Name the fastest variant and all that cannot be told from it."""
     if not runs:
         return ""
     best = min(runs, key=lambda run: run.estimate.value)

@@ -14,7 +14,7 @@ PROGRAMS = ("ordered phased", "ordered overlapped", "direct phased", "direct ove
 BASE = ("ordered phased", 1)  # program and depth that speed-ups refer to (section 9.1)
 STUMBLE = 1.5  # direct over ordered message time beyond which a cell is an anomaly
 PUBLISHED_ITERATIONS = 2048
-HERE = "measured"  # what measured cells call their machine
+HERE = "measured"  # name of the machine of measured cells
 
 
 @functools.cache

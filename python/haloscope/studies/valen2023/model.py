@@ -16,7 +16,7 @@ from haloscope.studies.valen2023 import regression
 from haloscope.studies.valen2023.regression import Features, Fit
 
 BREAKS = (1e5, 2e5, 4e5, 8e5, 1.6e6)  # bytes per round where a message's cost per byte may change
-MISS = 1.5  # a direct message so many times off the ordered one's cost follows no law of bytes and depth
+MISS = 1.5  # a direct message off the ordered one's cost by this factor follows no law of bytes and depth
 VALUE_BYTES = 4
 
 # What runs beside the inner sweep, and what waits for it. `waiting` and `imbalance` are the two parts of desync.

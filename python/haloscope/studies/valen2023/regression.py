@@ -18,7 +18,7 @@ CONFIDENCE = 0.95
 
 @dataclass(frozen=True)
 class Coefficient:
-    """Seconds per unit of a feature, with the ends of its 95 % interval where one was asked for (else NaN)."""
+    """Seconds per unit of a feature, with the ends of its 95 % interval where one was requested (else NaN)."""
 
     value: float
     low: float = math.nan

@@ -53,7 +53,7 @@ def core_counts(cores: int) -> list[int]:
 
 
 def splits(letter: str, cores: int) -> list[tuple[int, int]]:
-    """Ways (tasks, threads per task) to use so many cores; D also 2 x 2 where no fitting way has two tasks."""
+    """Ways (tasks, threads per task) to use `cores` cores; D also 2 x 2 where no fitting way has two tasks."""
     _, _, fewest, most, threads, most_threads, *_ = VERSIONS[letter]
     found = [(n, min(cores // n, most_threads)) for n in range(1, cores + 1) if cores % n == 0]
     found = [(tasks, t) for tasks, t in found if fewest <= tasks <= most and t >= threads]

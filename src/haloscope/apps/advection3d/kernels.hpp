@@ -8,8 +8,8 @@
 namespace haloscope::HALOSCOPE_ISA {
 
 /// 27 free weights w[(k+1)*9 + (j+1)*3 + (i+1)] for the cell (x+i, y+j, z+k), summed with k slowest, then i, then j.
-/// Each loaded row serves all sums that need it before the next is loaded, or the tile would not fit the registers;
-/// that is why j, not i, is the fastest.
+/// Each loaded row serves all sums that need it before the next is loaded: otherwise the tile would not fit the
+/// registers. Hence j, not i, is the fastest.
 template <class T>
 struct Dense27 {
   using Real = T;

@@ -89,7 +89,7 @@ Step poisson_step(const Problem& problem) {
   return step;
 }
 
-/// The border's values, which stay; inside, zeros unless asked for otherwise.
+/// The border's values, which stay; zeros inside unless parameter `initial` says otherwise.
 InitialValue initial(const Problem& problem, int) {
   const PoissonProblem poisson = poisson_of(problem);
   const bool zero = problem.parameters.word("initial") == "zero";
@@ -214,7 +214,7 @@ std::vector<Parameter> parameters() {
        .words = schemes},
       {.name = "work_blocks",
        .value = std::int64_t{0},
-       .help = "Record the seconds of computing of so many blocks of lines; 0: do not.",
+       .help = "Record the compute seconds of this many blocks of lines; 0: do not.",
        .least = 0},
       {.name = "work_window", .value = std::int64_t{100}, .help = "Iterations that work_blocks sums up.", .least = 1}};
 }

@@ -1,7 +1,7 @@
 // Many Gauss-Seidel sweeps of poisson2d in one pass over memory. Included through kernels/apps.hpp only (see simd.hpp).
 //
 // A flight is N sweeps in the N lanes of a vector. In wave w at step s, sweep t (from 0) computes line w - t, column
-// s - t; so all it needs is at hand:
+// s - t. It finds its four neighbours at hand:
 //   W  what it found itself one step ago
 //   N  what it found itself at this step of the last wave: `trail[s]`
 //   E  what sweep t - 1 found at this step of the last wave; for sweep 0 from memory, line w, column s + 1
@@ -10,9 +10,9 @@
 // advance together, each a step behind the one before, and so do two flights, the second N + J lines behind: their
 // chains of additions are independent of each other.
 //
-// Before wave N - 1 not every sweep has a line: sweep t first computes the lines [0, N - 1 - t) by single sweeps, and
-// after the last wave it computes the lines [lines - t, lines). Both times memory holds line by line just the sweep
-// that the flight needs there or leaves there.
+// Before wave N - 1 some sweeps have no line yet: single sweeps first compute the lines [0, N - 1 - t) of sweep t, and
+// after the last wave the lines [lines - t, lines). In both cases every line in memory holds exactly the sweep that the
+// flight expects there or leaves there.
 #pragma once
 
 #include "haloscope/apps/poisson2d/skewed.hpp"
@@ -184,7 +184,7 @@ struct Pass {
 
   HALOSCOPE_INLINE Flight<N>& last() { return flights[count - 1]; }
 
-  /// Takes one flight a piece further. `ready(lines)` returns when the pass before has finished so many lines.
+  /// Advances one flight by one piece. `ready(lines)` returns once the pass before has finished that many lines.
   template <class Ready>
   void advance(Flight<N>& f, const Ready& ready) {
     if (f.state == State::waiting) {

@@ -1,4 +1,5 @@
-// Jacobi for poisson2d: a form of the one sweep (jam.hpp). Included through kernels/apps.hpp only (see simd.hpp for why).
+// Jacobi for poisson2d: a form of the one sweep (jam.hpp).
+// Included through kernels/apps.hpp only (see simd.hpp for why).
 #pragma once
 
 #include "haloscope/apps/poisson2d/lanes.hpp"

@@ -8,7 +8,7 @@ namespace haloscope {
 
 /// Processor seconds of computing by block of lines and window of iterations: finds ranks slowed by their data.
 struct WorkMeter {
-  int blocks = 0;               ///< even blocks of the grid's lines, as many ranks would own them; 0: no metering
+  int blocks = 0;               ///< even blocks of the grid's lines, as that many ranks would own them; 0: no metering
   std::int64_t window = 100;    ///< iterations
   std::int64_t lines = 1;       ///< of the whole grid
   std::vector<double> seconds;  ///< [window][block], this rank's part
@@ -18,7 +18,7 @@ struct WorkMeter {
   void add(std::int64_t iteration, int block, double seconds);
 };
 
-/// Processor time of the calling thread, seconds: what others on the same core take is no work of a block.
+/// Processor time of the calling thread, seconds: leaves out what other threads take on the same core.
 double work_s();
 
 }  // namespace haloscope

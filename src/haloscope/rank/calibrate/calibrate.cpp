@@ -50,7 +50,7 @@ Json stencil_points(const Choice& choice, Sampler& sample) {
   return {swept_point(run, swept / run.program().steps, sweep)};
 }
 
-/// Several sweeps per step: each by itself, by its stage and name.
+/// Several sweeps per step: each one alone, named by stage and sweep.
 Json sweep_points(const Choice& choice, Sampler& sample) {
   Run run(MPI_COMM_SELF, choice);
   run.initialise("random");
@@ -68,7 +68,7 @@ Json sweep_points(const Choice& choice, Sampler& sample) {
 
 Json kernel_points(const CalibrateRequest& request, Sampler& sample) {
   Choice choice = request.plain.choice;
-  choice.ranks = 1;  // every rank by itself
+  choice.ranks = 1;  // every rank alone
   const Step step = Candidate(choice).step;
   const bool plain = step.stages.size() == 1 && step.stages.front().sweeps.size() == 1;
   return plain ? stencil_points(choice, sample) : sweep_points(choice, sample);
@@ -76,7 +76,7 @@ Json kernel_points(const CalibrateRequest& request, Sampler& sample) {
 
 // ---- exchange -------------------------------------------------------------------------------------------------------
 
-/// The exchange that a choice asks for, of several fields.
+/// The exchange of a choice, for several fields.
 ExchangeSpec fields_spec(const CalibrateRequest& request) {
   ExchangeSpec spec = exchange_spec(request.plain.choice);
   spec.quantities.assign(static_cast<std::size_t>(request.fields), spec.quantities.front());
@@ -97,7 +97,7 @@ struct Sent {
   }
 };
 
-/// What sweeps do around an exchange: they write the cells that are sent, whose cache lines are then this core's alone,
+/// The cache effects of sweeps around an exchange: sweeps write the cells to be sent, whose lines this core then owns,
 /// and read the halos, which another core may have written.
 class Touching {
  public:

@@ -1,4 +1,4 @@
-// Calibration of a device: what its kernels, its copies and handing work to it cost, by the device's own clock.
+// Calibration of a device: the cost of its kernels, its copies and handing work to it, by the device's own clock.
 #include <algorithm>
 #include <cstring>
 
@@ -116,7 +116,7 @@ class Staging {
   void to_host(device::Stream& stream, Space space) const { stream.copy(host(space), buffer_.data(), bytes_); }
   void to_device(device::Stream& stream, Space space) const { stream.copy(buffer_.data(), host(space), bytes_); }
 
-  /// Whether what is sent so arrives, byte for byte.
+  /// Whether messages sent this way arrive, byte for byte.
   bool right() const {
     scramble(block_.storage().bytes(0, 0));
     const std::vector<std::byte> sent = values(out_);
@@ -163,8 +163,8 @@ class Staging {
   device::PieceList pack_, unpack_;
 };
 
-/// What the host spends on handing over work with the events of a timed operation, and how much later than the device
-/// it knows that the work is done.
+/// The host's time to hand over work with the events of a timed operation, and how much later than the device it
+/// learns that the work is done.
 std::array<double, 2> handing_over(DeviceBlock& block, const Staging& staging,
                                    std::vector<std::unique_ptr<device::Event>>& events) {
   device::Stream& stream = block.stream(0);

@@ -71,7 +71,7 @@ class Transfer {
       }
   }
 
-  /// Write what this rank sends, as computing does: then the bytes are in its own cache only.
+  /// Write what this rank sends, as computing does: the bytes are then only in its own cache.
   void rewrite() const {
     for (const CopyList& list : rewriting_) list.run();
   }

@@ -17,8 +17,7 @@ using Samples = std::vector<double>;
 /// A block with neighbours on both sides of one dimension, in memory as a step has it: swept in turn.
 class Block {
  public:
-  /// @param ranks  in dimension `d`: 2, so that messages go to a neighbour, or 1, so that the block is its own
-  /// neighbour.
+  /// @param ranks  in dimension `d`: 2, so that messages go to a neighbour, or 1: the block is its own neighbour.
   Block(const Choice& choice, int d, int ranks)
       : candidate_(choice),
         layout_(layout(choice, d, ranks)),
@@ -106,7 +105,7 @@ class Block {
   int slot_ = 0;
 };
 
-/// Reading the clock takes time too, which is no part of what lies between two readings.
+/// Time that reading the clock takes, to be subtracted from what lies between two readings.
 double clock_cost() {
   double least = 1;
   for (int i = 0; i < 100; ++i) {
@@ -134,7 +133,7 @@ class PackedPair {
   std::int64_t row_bytes() const {
     return out_[0]->regions[0].box.extent(0) * block_.plan().spec.quantities[0].element_bytes;
   }
-  /// Of one slot, halos included: decides whether a sweep leaves it in the cache.
+  /// Bytes of one slot, halos included: they decide whether a sweep leaves it in the cache.
   std::int64_t block_bytes() const {
     return block_.plan().allocated(0).volume() * block_.plan().spec.quantities[0].element_bytes;
   }
@@ -142,7 +141,7 @@ class PackedPair {
   void pack() const { run(packs_[block_.slot()]); }
   void unpack() const { run(unpacks_[block_.slot()]); }
 
-  /// Whether what is packed and unpacked arrives, byte for byte.
+  /// Whether packed messages arrive, byte for byte.
   bool right() {
     scramble(block_.bytes(block_.slot()));
     const Samples before = values(out_);

@@ -1,4 +1,4 @@
-// What a calibration measures in files of their own: see CalibrateRequest. Points of one record each, collective.
+// The parts of a calibration that have their own files: see CalibrateRequest. Points of one record each, collective.
 #pragma once
 
 #include <cstddef>

@@ -16,13 +16,13 @@ namespace haloscope {
 /// Runs one piece of work again and again, all ranks of the session at once; a sample is the slowest rank's.
 class Sampler {
  public:
-  /// @param seconds  length of a sample, > 0. @param samples  how many, >= 1. @param partner  the rank that a watchdog
-  /// is
-  ///                 told is awaited; -1: none.
+  /// @param seconds  length of a sample, > 0.
+  /// @param samples  how many, >= 1.
+  /// @param partner  the rank awaited, as a watchdog is told; -1: none.
   Sampler(Session& session, double seconds, int samples, int partner = -1)
       : session_(session), seconds_(seconds), samples_(samples), partner_(partner) {}
 
-  /// Collective. @return the samples: seconds of one `work()`, each over enough of them to last as long as asked.
+  /// Collective. @return the samples: seconds of one `work()`, each averaged over enough calls to last `seconds`.
   template <class F>
   std::vector<double> operator()(F work) {
     const auto run = [&](std::int64_t repeats) {
@@ -33,8 +33,8 @@ class Sampler {
     return timed_parts<1>(run)[0];
   }
 
-  /// Collective. @param work  does several things and returns the seconds of each, an array of `Parts`; what it does
-  /// between them is not counted, but a sample ends early once it has taken ten times as long as asked.
+  /// Collective. @param work  does several things and returns the seconds of each, an array of `Parts`. Time between
+  /// them is not counted, but a sample ends early once it has taken ten times `seconds`.
   /// @return by part, the samples: seconds per `work()`.
   template <std::size_t Parts, class F>
   std::array<std::vector<double>, Parts> parts(F work) {

@@ -111,7 +111,7 @@ std::uint64_t reference_checksum(Session& s, const Choice& choice, std::int64_t 
   return known->second = run.checksum();
 }
 
-/// Data for a check: those of the run, but for an app's usual ones that are alike everywhere and would hide faults.
+/// Initial data for a check: those of the run, unless they are the app's default and uniform, which would hide faults.
 std::string initial_for_check(const App& app, const Problem& problem) {
   const std::string& word = problem.parameters.word("initial");
   return !app.starts_random && word == app.initials.front() ? "random" : word;
@@ -135,7 +135,7 @@ Json verify(Session& s, const Request& request, Run& run) {
           {"canaries", everywhere}};
 }
 
-/// Steps per repetition: as asked, or enough for `seconds`, found by growing; a multiple of the depth.
+/// Steps per repetition: as requested, or enough for `seconds`, found by growing; a multiple of the depth.
 std::int64_t choose_steps(Session& s, const Request& request, Run& run) {
   if (request.seconds <= 0) return request.steps;
   for (std::int64_t steps = request.choice.depth;;) {
@@ -160,7 +160,7 @@ Json request_json(const Request& r, const Run& run, std::int64_t steps) {
   return json;
 }
 
-/// What all ranks did in the last repetition.
+/// Totals over all ranks of the last repetition.
 Json counts_json(Session& s, const Request& r, const Run& run, std::int64_t steps) {
   const Counts counts = run.counts();
   const Index& n = r.choice.grid.cells;
@@ -202,7 +202,7 @@ Json placement(MPI_Comm comm) {
   return list;
 }
 
-/// What the runners and the clock of MPI calls saw in the last repetition.
+/// Traces of the runners and of the MPI clock from the last repetition.
 void save_trace(Session& s, const Request& request, const Run& run, const MpiClock& clock) {
   std::vector<TimelineEvent> events = events_of(clock);
   for (const Runner* runner : run.runners())
@@ -233,7 +233,7 @@ Json outcome_json(const Run& run, const std::vector<Progress>& done, const std::
   return json;
 }
 
-/// One number of a reduction by itself, several as a list.
+/// A reduction's result: a plain number, or a list when there are several.
 Json reduced_json(const Run& run) {
   Json json = Json::object();
   for (int stage = 0; stage < run.stages(); ++stage) {
@@ -364,8 +364,8 @@ Json measure(Session& s, const Request& request) {
   if (reduces(run)) record["outcome"] = outcome_json(run, all.done, all.reduced);
   if (Json entries = entries_json(run); !entries.empty()) record["app"] = entries;
   if (reduces(run) && !record["outcome"].value("enough", true))
-    record["warnings"].push_back("what should have ended the run did not come true in " + std::to_string(asked_steps) +
-                                 " steps");
+    record["warnings"].push_back("the condition that should have ended the run did not hold within " +
+                                 std::to_string(asked_steps) + " steps");
   if (step_times.back() > 1.5 * step_times.front())
     record["warnings"].push_back("noisy: repetitions differ by more than 50 %");
   if (request.timeline) record["timeline"] = timeline_of(s, run, clock, all.measured_s);

@@ -37,7 +37,7 @@ void take(const std::string& name, std::string& value, const Json& json) {
   value = json.get<std::string>();
 }
 
-/// What cannot be measured, whatever the choice is.
+/// Refuses what cannot be measured for any choice.
 void check_how(const Request& r) {
   check(r.steps >= 1, "--steps " + std::to_string(r.steps) + " is not possible; use 1 or more");
   check(r.repetitions >= 1, "--repetitions must be 1 or more");
@@ -45,7 +45,7 @@ void check_how(const Request& r) {
   check(!r.timeline || r.timers, "--timeline and --trace need --timers on");
 }
 
-/// What this build or this CPU lacks.
+/// Refuses what this build or this CPU lacks.
 void check_here(const Choice& choice) {
   if (choice.ftz && !can_flush_to_zero())
     throw UnavailableError("--ftz: this CPU has no such mode, or the build does not know it; run without");
@@ -83,7 +83,7 @@ Request measurement_request(const Json& json, const std::string& id, int ranks) 
   const Problem problem = problem_of(r.choice);
   const App& app = find_app(r.choice.app);
   check(r.seconds <= 0 || !app.ends_early || !app.ends_early(problem),
-        "--seconds says when a repetition ends, and so do the parameters of app '" + app.name + "'; use --steps");
+        "--seconds decides when a repetition ends, and so do the parameters of app '" + app.name + "'; use --steps");
   return r;
 }
 

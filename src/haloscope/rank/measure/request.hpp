@@ -1,4 +1,4 @@
-// What the ranks are asked to do: the `request` of a record. A line of a requests file is {"kind", "id", "request"}.
+// What the ranks shall do: the `request` of a record. A line of a requests file is {"kind", "id", "request"}.
 #pragma once
 
 #include <nlohmann/json.hpp>
@@ -23,13 +23,13 @@ struct Request {
 ///         build or CPU lacks.
 Request measurement_request(const nlohmann::json& json, const std::string& id, int ranks);
 
-/// How a request is measured, as it was asked for.
+/// How a request is measured, as requested.
 nlohmann::json how_json(const Request& request);
 
 /// The fields of measure.def: name and meaning.
 std::vector<std::pair<std::string, std::string>> how_fields();
 
-/// The request that APP and options on a command line stand for: `laplace2d --cells 64x64 --set weights=...`.
+/// The request from APP and options on a command line: `laplace2d --cells 64x64 --set weights=...`.
 /// @throws UsageError for an unknown option or a value that cannot be.
 nlohmann::json request_from_words(const std::vector<std::string>& words);
 

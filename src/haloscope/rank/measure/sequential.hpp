@@ -1,4 +1,4 @@
-// What sweeps in place must give: the plain loop over the whole grid on one rank.
+// The expected result of sweeps in place: the plain loop over the whole grid on one rank.
 #pragma once
 
 #include <mpi.h>

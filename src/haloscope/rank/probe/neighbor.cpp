@@ -1,6 +1,5 @@
 // Neighbourhood alltoallw in its three forms, and the plain alltoall once. On periodic Cartesian dimensions of one or
-// two ranks both neighbours are the same rank, and several libraries hand over the two blocks the wrong way round
-// there.
+// two ranks both neighbours are the same rank, and several libraries swap the two blocks there.
 #include <algorithm>
 #include <array>
 

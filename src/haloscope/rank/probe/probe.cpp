@@ -42,7 +42,7 @@ std::vector<const Probe*> chosen(const std::vector<std::string>& names) {
   return found;
 }
 
-/// The finding of the lowest rank that found something wrong, else that of rank 0; on rank 0.
+/// On rank 0: the finding of the lowest rank that found something wrong, else rank 0's own.
 Finding agree(const Finding& mine, MPI_Comm comm) {
   int rank = 0, size = 0;
   MPI_Comm_rank(comm, &rank);

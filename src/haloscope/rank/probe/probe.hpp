@@ -1,6 +1,6 @@
-// Conformance probes: does this MPI do what the transports rely on? Asked by doing it with data whose right answer is
-// known, since version numbers tell neither of defects nor of what a library has ahead of the standard it reports.
-// A probe may crash or hang: they run in a job of their own, which the launcher ends after a time-out.
+// Conformance probes: does this MPI do what the transports rely on? They try it with data whose right answer is known,
+// since version numbers reveal neither defects nor features ahead of the standard that a library reports. A probe may
+// crash or hang, so probes run in a job of their own, which the launcher ends after a time-out.
 #pragma once
 
 #include <mpi.h>
@@ -21,7 +21,7 @@ struct Finding {
 struct Probe {
   std::string name;
   Finding (*run)(MPI_Comm comm);
-  bool on_request = false;  ///< only when named: it fails on purpose, to test what watches over the probes
+  bool on_request = false;  ///< only when named: it fails on purpose, to test the code that watches the probes
 };
 
 /// All probes, in the order in which they run.
@@ -36,9 +36,9 @@ void run_probes(MPI_Comm comm, const std::vector<std::string>& names);
 /// Helpers of the files beside this one.
 namespace probing {
 
-inline constexpr int rounds = 3;  ///< what is right once must be so when it is asked for again
+inline constexpr int rounds = 3;  ///< a right answer must stay right when the operation is repeated
 
-/// "" is right; anything else what went wrong.
+/// "" is right; any other text says what went wrong.
 inline Finding wrong_if(const std::string& reason) { return {reason.empty(), reason}; }
 
 /// "" when the two are equal, else "WHAT is GOT instead of WANTED"; keeps the first complaint.

@@ -1,4 +1,4 @@
-// Shared-memory windows: what one rank stores its neighbours load, and how the memory is aligned.
+// Shared-memory windows: neighbours load what a rank stores; and how the memory is aligned.
 #include <atomic>
 #include <cstdint>
 
@@ -17,7 +17,7 @@ struct SharedWindow {
     MPI_Info info;
     MPI_Info_create(&info);
     if (apart) MPI_Info_set(info, "alloc_shared_noncontig", "true");
-    // A size of its own for every rank, none of them a multiple of a cache line.
+    // A different size for every rank, none of them a multiple of a cache line.
     MPI_Win_allocate_shared(bytes(rank), 1, info, node, &base, &window);
     MPI_Info_free(&info);
   }
@@ -87,7 +87,7 @@ Finding flags(MPI_Comm comm) {
   return wrong_if(complaint);
 }
 
-/// Whether every rank's part begins on a cache line; where not, a transport must align by itself.
+/// Whether every rank's part begins on a cache line; if not, transports must align it themselves.
 Finding aligned(MPI_Comm comm) {
   SharedWindow shared(comm, true);
   if (shared.size == 1) return {true, "nothing is shared by one rank"};

@@ -17,8 +17,8 @@ struct Fault {
   std::optional<OpKind> op;  ///< only before operations of this kind
   bool spent = false;
 
-  /// @param text  "KIND:rank=R,step=S,seconds=X[,op=NAME]" with KIND delay, hang, kill or fail (an exception). @throws
-  /// UsageError.
+  /// @param text  "KIND:rank=R,step=S,seconds=X[,op=NAME]" with KIND delay, hang, kill or fail (an exception).
+  /// @throws UsageError.
   static Fault parse(const std::string& text);
   /// What the runner calls; `context` is the Fault.
   static void before(void* context, const Op& op, std::int64_t step);

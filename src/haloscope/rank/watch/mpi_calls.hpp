@@ -1,5 +1,5 @@
-// Time inside MPI, call by call: the program's own MPI functions, put before the library's through its profiling
-// interface (PMPI). Costs one look at a flag per call while no MpiClock runs.
+// Time inside MPI, call by call: wrappers of the MPI functions through the profiling interface (PMPI). While no
+// MpiClock runs, each call costs one test of a flag.
 #pragma once
 
 #include <cstdint>
@@ -12,7 +12,7 @@
 
 namespace haloscope {
 
-/// What a call does about other ranks: nothing, ask whether they are ready, or wait until they are.
+/// How a call depends on other ranks: not at all, it asks whether they are ready, or it waits until they are.
 enum class MpiRole : std::uint8_t { starts, polls, waits };
 const char* to_string(MpiRole role);
 
@@ -37,7 +37,7 @@ struct MpiSpan {
 /// Counts while it runs; one may run at a time. Any thread may call MPI meanwhile.
 class MpiClock {
  public:
-  /// @param spans   room for so many entries of a trace, later ones are only counted.
+  /// @param spans   room for this many entries of a trace; later ones are only counted.
   /// @param status  where this rank says what it is doing.
   MpiClock(std::size_t spans, const RankStatus& status);
   ~MpiClock() { stop(); }

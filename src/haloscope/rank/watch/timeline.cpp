@@ -16,7 +16,7 @@ using Json = nlohmann::json;
 constexpr int ping_tag = 1, text_tag = 2;
 const std::vector<std::string> rows{"main", "comm", "mpi", "sweep-stream", "halo-stream"};
 
-/// A communicator of its own, so that no message here meets one of a transport.
+/// A separate communicator, so that no message here matches one of a transport.
 class OwnComm {
  public:
   explicit OwnComm(MPI_Comm comm) { MPI_Comm_dup(comm, &comm_); }

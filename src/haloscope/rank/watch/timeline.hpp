@@ -28,7 +28,7 @@ std::vector<TimelineEvent> events_of(const Runner& runner);
 /// The MPI calls that a clock traced.
 std::vector<TimelineEvent> events_of(const MpiClock& clock);
 
-/// Clock of this rank minus that of rank 0, seconds, with half the round trip it was found by as its uncertainty.
+/// Clock of this rank minus that of rank 0, in seconds; its uncertainty is half the round trip that measured it.
 struct ClockOffset {
   double seconds = 0, uncertainty_s = 0;
 };

@@ -29,7 +29,7 @@ Watchdog::~Watchdog() {
 
 double Watchdog::limit() const { return seconds_ > 0 ? seconds_ : std::max(10.0, 20 * median_step_.load()); }
 
-/// Grows as long as anyone moves: a rank that waits for a slow but living one is not stuck.
+/// Grows as long as any rank moves: a rank that waits for a slow but living one is not stuck.
 std::int64_t Watchdog::all_heartbeats() const {
   if (!board_.shared()) return mine_.heartbeat.load(std::memory_order_relaxed);
   std::int64_t sum = 0;
@@ -37,7 +37,7 @@ std::int64_t Watchdog::all_heartbeats() const {
   return sum;
 }
 
-/// The rank this one waits for: one that itself waits for nobody if the board shows such a one, else the message's
+/// The rank this one waits for: one that itself waits for no other if the board shows such a rank, else the message's
 /// sender.
 int Watchdog::blamed() const {
   const std::int32_t phase = mine_.phase.load(), peer = mine_.waiting_for.load();
@@ -77,7 +77,7 @@ void Watchdog::report_and_exit(double stuck_s) const {
                            std::to_string(static_cast<int>(stuck_s * 10) / 10.0).substr(0, 4) + " s in phase " +
                            phase_name(phase) + " of step " + std::to_string(mine_.step.load()) + waiting + "\n";
   if (write(STDERR_FILENO, text.data(), text.size()) < 0) _exit(1);
-  // The rank that hangs says so too: give it the time before the launcher ends every rank of the run.
+  // The hanging rank reports too: give it time before the launcher ends every rank of the run.
   std::this_thread::sleep_for(std::chrono::milliseconds(700));
   _exit(1);
 }

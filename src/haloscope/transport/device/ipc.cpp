@@ -1,5 +1,5 @@
-// Messages between fields of devices of one machine: the sender's kernel packs straight into the receiver's memory,
-// which its process has mapped; an empty MPI message says that it is there.
+// Messages between fields of devices of one machine: the sender's process has mapped the receiver's memory, and its
+// kernel packs straight into it; an empty MPI message announces the data.
 #include <map>
 #include <memory>
 #include <optional>
@@ -38,8 +38,9 @@ class Mapped {
 };
 
 /// Receive buffers come in pairs that exchanges use in turn: a neighbour's message of the next exchange may arrive
-/// while the last one is still being unpacked, but not the one after, because it is packed only after this rank's own
-/// next message, packed after that unpacking, has been received. (Neighbours always send both ways in a round.)
+/// while the last one is still being unpacked. The message after that cannot: its sender packs it only after it has
+/// received this rank's next message, which is packed after that unpacking. (Neighbours always send both ways in a
+/// round.)
 class IpcLink final : public DeviceLink {
  public:
   explicit IpcLink(const LinkContext& context)
@@ -58,7 +59,7 @@ class IpcLink final : public DeviceLink {
     });
     told_ = open_placed_messages(context, [](int, int) { return nullptr; });
   }
-  /// Collective: first nobody writes to memory that goes any more, then nobody has it mapped.
+  /// Collective: first all ranks stop writing to memory that will be freed, then all unmap it.
   ~IpcLink() override {
     told_.reset();
     MPI_Barrier(comm_);
@@ -111,7 +112,7 @@ class IpcLink final : public DeviceLink {
     std::byte* begin = nullptr;
     std::int64_t half = 0;
   };
-  /// What each receiver says to its senders, by id of the sent messages. Collective.
+  /// The replies of receivers to their senders, by id of the sent messages. Collective.
   std::vector<Target> exchange_targets(const Plan& plan, const std::vector<std::int64_t>& at) {
     struct Place {
       device::MemoryHandle memory;
@@ -146,7 +147,7 @@ class IpcLink final : public DeviceLink {
     return targets;
   }
 
-  /// Collective: what one rank cannot have none uses.
+  /// Collective: if one rank cannot use the transport, none does.
   void agree(const std::string& trouble) const {
     int rank = 0, troubled = trouble.empty() ? -1 : 0, first = -1;
     MPI_Comm_rank(comm_, &rank);

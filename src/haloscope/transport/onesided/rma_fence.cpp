@@ -1,5 +1,5 @@
-// One-sided transfers between fences. A fence opens an epoch once every target has left the previous exchange behind
-// (has unpacked, or has packed anew); the next closes it. Fences are collective over their window, so every rank takes
+// One-sided transfers between fences. A fence opens an epoch once every target is done with the previous exchange (has
+// unpacked, or has packed anew); the next one closes it. Fences are collective over their window, so every rank takes
 // part in every round.
 #include <algorithm>
 
@@ -36,8 +36,8 @@ class FenceLink final : public WindowLink {
     for (int id : in) start(port(id), slot);
   }
 
-  /// Put: the epoch is opened here and lasts until wait(). Get: nobody can fetch before all have packed, and until a
-  /// fence nobody knows; so both fences are in wait().
+  /// Put: the epoch is opened here and lasts until wait(). Get: no rank can fetch before all have packed, which only a
+  /// fence can tell; so both fences are in wait().
   void send(Ids out, int slot) override {
     for (int id : out) start(port(id), slot);
     open_ = true;
@@ -67,8 +67,8 @@ class FenceLink final : public WindowLink {
   }
 
  private:
-  /// Window x belongs to rank x and its peers: x reaches them through it, they expose to x what is x's. In its own
-  /// window a rank exposes nothing. Ranks make windows, and fence, in ascending order of x, hence without deadlock.
+  /// Window x belongs to rank x and its peers: x reaches them through it, and they expose x's segments in it. A rank
+  /// exposes nothing in its own window. Ranks make windows, and fence, in ascending order of x, hence without deadlock.
   void make_windows_of_groups(const Hints& hints) {
     std::vector<Exposed> exposed;
     const auto owners = members();
@@ -108,7 +108,7 @@ class FenceLink final : public WindowLink {
 
   void fence(int modes) {
     for (const Window& window : windows()) {
-      // Where ranks share cores, a rank that spins in a fence keeps out the one it waits for.
+      // Where ranks share cores, a rank that spins in a fence keeps the rank it waits for from running.
       if (yield()) meet(window.comm(), true);
       MPI_Win_fence(assertion(modes), window.handle());
     }

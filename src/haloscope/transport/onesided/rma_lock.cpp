@@ -1,4 +1,4 @@
-// One-sided transfers, each under a lock of its own. All locks are shared: the signals keep accesses apart, so none
+// One-sided transfers, each under its own lock. All locks are shared ones: the signals keep accesses apart, so none
 // conflicts with another, and MPI may be told not to check.
 #include <atomic>
 

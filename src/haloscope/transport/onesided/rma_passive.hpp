@@ -1,6 +1,6 @@
-// What the passive-target transports share. Only the origin of a transfer synchronises, so the ends tell each other by
-// signals: the target that its segment may be accessed, the origin that it has been. Each message has one signal per
-// direction and exchange, in turn:
+// What the passive-target transports share. Only the origin of a transfer synchronises, so the two ends exchange
+// signals: the target signals that its segment may be accessed, the origin that it has been. Each message has one
+// signal per direction and exchange, in turn:
 //   put: receiver "my segment is free"  -> sender puts   -> "the bytes are there"
 //   get: sender "the bytes are packed"  -> receiver gets -> "they have been read"
 // No call but wait() and complete() waits for another rank, and each of them moves all messages that are in flight, so
@@ -18,7 +18,7 @@ namespace haloscope {
 class Signals {
  public:
   virtual ~Signals() = default;
-  virtual void expect(int id) = 0;  ///< the next signal of the other end will be asked for
+  virtual void expect(int id) = 0;  ///< prepare for the next signal of the other end
   virtual bool seen(int id) = 0;    ///< true, once, when it is there; lets MPI progress
   virtual void raise(int id) = 0;   ///< the next signal to the other end
 };

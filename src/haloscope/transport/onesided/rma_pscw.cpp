@@ -1,7 +1,7 @@
 // One-sided transfers under general active target synchronisation: each target exposes its segments to exactly the
-// ranks that access them, and each origin opens an epoch to exactly its targets. Pairwise; no collective call and no
-// message besides. Exposure epochs of one window must not overlap, so each round has a window of its own, or each
-// message (per-message), which makes messages independent of each other.
+// ranks that access them, and each origin opens an epoch to exactly its targets. Pairwise: no collective calls, no
+// extra messages. Exposure epochs of one window must not overlap, so each round has its own window, or each message
+// (per-message), which makes messages independent of each other.
 #include <algorithm>
 
 #include "haloscope/core/spin.hpp"
@@ -34,7 +34,7 @@ class PscwLink final : public WindowLink {
     begin(in, slot);
     if (!options().get) for_each_epoch(in, [&](Epoch& e) { expose(e); });
   }
-  /// Put: starts once the targets have posted, and ends the access at once. Get: says that the segments are packed.
+  /// Put: starts once the targets have posted, and ends the access at once. Get: tells that the segments are packed.
   void send(Ids out, int slot) override {
     begin(out, slot);
     for_each_epoch(out, [&](Epoch& e) { options().get ? expose(e) : access(e); });

@@ -128,8 +128,8 @@ int WindowLink::largest(int count) const {
   return count;
 }
 
-/// The way from sender to receiver in the process grid, together with the tag, names a message at both ends: no rank
-/// has two of a name to send, or to receive. All names of all ranks, in order, are numbered.
+/// The offset from sender to receiver in the process grid, together with the tag, names a message at both ends: names
+/// are unique per sender and per receiver. All names of all ranks, in order, are numbered.
 void WindowLink::make_message_windows(const Layout& layout, const Hints& hints) {
   const auto name = [&](const Port& p) {
     const auto from = layout.coords(p.out ? rank_ : p.peer), to = layout.coords(p.out ? p.peer : rank_);

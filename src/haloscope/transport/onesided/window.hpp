@@ -1,6 +1,6 @@
 // What the one-sided transports share: memory that MPI allocates for a window, where each message lies in it, hints,
-// and packing. Whoever starts a transfer is its origin (the sender puts, the receiver gets), the other end its target.
-// Only the target's packed segment lies in a window; the origin works on a buffer of its own, or in place on the field.
+// and packing. The end that starts a transfer is its origin (the sender puts, the receiver gets), the other its target.
+// Only the target's packed segment lies in a window; the origin uses a private buffer, or works in place on the field.
 #pragma once
 
 #include <mpi.h>
@@ -92,15 +92,15 @@ class WindowLink : public Link {
   /// @throws UsageError when the views do not fit the plan.
   WindowLink(const LinkContext& context, const RmaOptions& options);
 
-  /// Make the windows, then tell the origin of each message where its segment lies. Collective over comm(); all ranks
-  /// give the same number of windows, or with `own` >= 0 windows of their own, in an order that cannot deadlock: this
-  /// rank's transfers all go through window number `own`.
+  /// Make the windows, then tell the origin of each message where its segment lies. Collective over comm(). All ranks
+  /// pass the same number of windows or, with `own` >= 0, different windows in an order that cannot deadlock; all
+  /// transfers of this rank then go through window number `own`.
   void make_windows(const std::vector<Exposed>& exposed, Hints hints, int own = -1);
   /// `count` windows over comm(), where the largest `count` of any rank holds; message id goes to window `place(id)`.
   template <class Place>
   void make_common_windows(int count, const Hints& hints, Place place);
-  /// A window per message. In none of them does any rank expose two messages, or access two: MPICH 5.0.2 counts the
-  /// exposures it is told of instead of telling their owners apart, so that MPI_Win_start for one of two would hang.
+  /// A window per message. No rank exposes two messages in one of them, or accesses two: MPICH 5.0.2 counts announced
+  /// exposures instead of telling their owners apart, so MPI_Win_start for one of two would hang.
   void make_message_windows(const Layout& layout, const Hints& hints);
   /// The number of each message among those that this rank exposes in the same round.
   std::vector<int> numbers_in_round() const;
@@ -108,7 +108,7 @@ class WindowLink : public Link {
   void start(Port& port, int slot);
   /// Put or get; completion is the synchronisation's business. Into `request` if given (gets only).
   void transfer(Port& port, MPI_Request* request = nullptr);
-  /// Wait for everything that is in flight. Derived classes call it first thing in their destructors.
+  /// Wait for everything in flight. Derived classes call it first in their destructors.
   void finish();
 
   Port& port(int id) { return ports_[id]; }

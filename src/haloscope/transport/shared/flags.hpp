@@ -1,8 +1,8 @@
 // The flag protocol of shared memory, without MPI: two counters per one-way message, each written by one side only.
 //
 // The receiver's counter is a grant ("my halo is free", "I have read"), the sender's an announcement ("the bytes are
-// there"). Whoever raises a counter does so with release after its loads and stores; whoever looks does so with acquire
-// before its own. What lies between is plain memory.
+// there"). Raising a counter is a release after the raiser's loads and stores; reading it is an acquire before the
+// reader's own. The data between them is plain memory.
 #pragma once
 
 #include <atomic>

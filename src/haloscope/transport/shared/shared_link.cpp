@@ -11,15 +11,15 @@
 
 namespace haloscope {
 
-/// A view in words that mean the same to all ranks of a node.
+/// A view in a form that all ranks of a node can resolve.
 struct Published {
   std::int64_t window = -1, offset = 0, row = 0, plane = 0;
 };
 
 namespace {
 
-/// Where things lie in the control memory of one rank. Every rank can work it out for every other.
-/// All flags that one peer raises lie together, apart from those that others raise.
+/// The layout of one rank's control memory. Every rank can compute it for every other.
+/// All flags that one peer raises lie together, apart from those of other peers.
 struct ControlMap {
   std::vector<std::size_t> flags, buffers;  // by slot, then message
   std::size_t bytes = 0;
@@ -222,7 +222,7 @@ void SharedLink::push(Port& p) {
   p.pending.store(false, std::memory_order_relaxed);
 }
 
-/// A neighbour in step grants while this rank fills its own halos; one that is late is not waited for.
+/// A neighbour in step grants while this rank fills its own halos; this rank does not wait for a late one.
 void SharedLink::send(Ids out, int slot) {
   if (mode_ == SharedMode::fence) fence();
   for (int id : out) {

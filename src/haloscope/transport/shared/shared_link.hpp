@@ -1,5 +1,5 @@
-// Messages between ranks of one node by loads and stores: where the two ends of each message lie, and who waits for
-// whom.
+// Messages between ranks of one node by loads and stores: where the two ends of each message lie, and which end waits
+// for the other.
 #pragma once
 
 #include <atomic>
@@ -14,7 +14,7 @@
 
 namespace haloscope {
 
-/// How bytes move and what holds the ranks together.
+/// How bytes move and what synchronises the ranks.
 enum class SharedMode {
   push,    ///< the sender stores into the neighbour's halos; flags
   pull,    ///< the receiver loads from the neighbour's field; flags

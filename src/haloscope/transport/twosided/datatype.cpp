@@ -74,7 +74,7 @@ MessageType MessageType::owning(MPI_Datatype made) {
 
 MessageType byte_type(std::int64_t bytes, std::int64_t longest) {
   if (bytes <= longest) return {static_cast<int>(bytes), MPI_BYTE};
-  // Whole chunks and a rest; MPI-3 has no 64-bit counts of its own.
+  // Whole chunks and a rest; MPI-3 has no 64-bit counts.
   MPI_Datatype chunk, chunks, rest, made;
   MPI_Type_contiguous(static_cast<int>(longest), MPI_BYTE, &chunk);
   MPI_Type_contiguous(as_count(bytes / longest), chunk, &chunks);

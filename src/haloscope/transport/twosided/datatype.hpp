@@ -11,7 +11,7 @@
 
 namespace haloscope {
 
-/// What MPI calls want besides a peer and a tag. Owns the type unless it is a predefined one. Move-only.
+/// The buffer arguments of MPI calls. Owns the type unless it is a predefined one. Move-only.
 class MessageType {
  public:
   MessageType() = default;
@@ -26,7 +26,7 @@ class MessageType {
  private:
   friend MessageType byte_type(std::int64_t, std::int64_t);
   friend MessageType region_type(const Views&, int, const Plan&, const Message&);
-  /// Commits `made` and takes it over.
+  /// Commits `made` and takes ownership of it.
   static MessageType owning(MPI_Datatype made);
 
   int count_ = 0;

@@ -47,7 +47,7 @@ MessageLink::MessageLink(const LinkContext& context, const MessageOptions& optio
   place(context, placement);
 }
 
-/// Decides where each message lies: in place, described by a datatype, or in a buffer of its own per slot.
+/// Decides where each message lies: in place, described by a datatype, or in its own buffer per slot.
 void MessageLink::place(const LinkContext& context, const MessagePlaces& placement) {
   const Views& views = *context.views;
   const auto in_place = [&](const Message& m, int slot) { return contiguous_span(views, slot, m); };
@@ -151,8 +151,8 @@ bool MessageLink::poll_each(Ids ids, int slot) {
   return finished == count;
 }
 
-/// Polls rather than blocks: between polls the core can be given away (more ranks than cores), and after a while the
-/// messages are looked at one by one, so that a watchdog on another thread learns which of them is missing.
+/// Polls rather than blocks: between polls the core can be yielded (more ranks than cores), and after a while messages
+/// are tested one by one, so that a watchdog on another thread learns which of them is missing.
 void MessageLink::settle(Ids ids, int slot) {
   if (mpi_traits.simulated) {  // a poll costs simulated time, and the core is given to others by blocking
     const int count = gather(ids, slot);
@@ -183,7 +183,7 @@ void MessageLink::unpack(Ids in, int slot, Share share) {
 
 std::int64_t MessageLink::packing_lines(Ids ids, int slot) const {
   std::int64_t lines = 0;
-  for (int id : ids)  // what testany scatters on arrival is no work for the team
+  for (int id : ids)  // testany scatters on arrival, which leaves the team no work
     if (const Port& p = port(id, slot); p.out || !options_.testany) lines += p.packing.lines();
   return lines;
 }

@@ -1,5 +1,5 @@
-// What all transports share that move each message of a plan by one MPI request: where its bytes lie, packing, waiting.
-// A transport of this family only says how a receive and a send are started.
+// Shared by all transports that move each message of a plan by one MPI request: where its bytes lie, packing, waiting.
+// A transport of this family only defines how a receive and a send are started.
 #pragma once
 
 #include <atomic>
@@ -28,8 +28,8 @@ struct MessageOptions {
 /// Where each message of each slot lies, when that is not this family's own business (a device's buffers, say).
 using MessagePlaces = std::function<std::byte*(int id, int slot)>;
 
-/// Nonblocking messages from and to given places; nothing is packed. Where a place is null, the message is an empty one
-/// that only tells of itself. As Transport::open() otherwise.
+/// Nonblocking messages from and to given places; nothing is packed. Where a place is null, the message is empty: a
+/// mere notification. As Transport::open() otherwise.
 std::unique_ptr<Link> open_placed_messages(const LinkContext& context, const MessagePlaces& placement);
 
 /// @throws UsageError when the views do not fit the plan.
@@ -63,7 +63,7 @@ class MessageLink : public Link {
 
   /// @throws UsageError when the views do not fit the plan.
   MessageLink(const LinkContext& context, const MessageOptions& options, const MessagePlaces& placement = {});
-  /// Completes what is in flight. Derived classes call it first thing in their destructors (requests are theirs).
+  /// Completes what is in flight. Derived classes call it first in their destructors (requests are theirs).
   void finish();
 
   virtual void start_receive(Port& port) = 0;

@@ -1,6 +1,6 @@
 // Neighbourhood collectives: all messages of a round are one MPI_Neighbor_alltoallw on a distributed graph. The graph
-// has one edge per pair of ranks: where a rank is both neighbours of another, as in periodic dimensions of two ranks,
-// several edges would leave it to the library which message is which, and several libraries get that wrong.
+// has one edge per pair of ranks. Where a rank is both neighbours of another, as in periodic dimensions of two ranks,
+// with several edges the library decides which message is which, and several libraries get that wrong.
 #include <algorithm>
 #include <atomic>
 #include <map>
@@ -68,8 +68,8 @@ struct Round {
   Round(const LinkContext& context, int round) : in(context, round, false), out(context, round, true) {}
 };
 
-/// Collective over `comm`. Only ranks with a message take part, so that no other rank has to keep step with them; each
-/// slot has a graph of its own, so that exchanges of several slots may begin and end in any order.
+/// Collective over `comm`. Only ranks with a message take part, so that no other rank has to keep step with them. Each
+/// slot has its own graph, so that exchanges of several slots may begin and end in any order.
 MPI_Comm make_graph(MPI_Comm comm, const Side& in, const Side& out) {
   int rank = 0;
   MPI_Comm_rank(comm, &rank);
@@ -142,7 +142,7 @@ class NeighborLink final : public Link {
   void complete(Ids out, int slot) override {
     each_round(out, slot, [this](Round& r) { finish(r); });
   }
-  /// The library does not tell who is late: the first peer of a round that is not complete.
+  /// The library does not tell which peer is late: report the first peer of a round that is not complete.
   int waiting_for(Ids in, int slot) const override {
     for (int id : in)
       if (round(id, slot).pending.load(std::memory_order_relaxed)) return where_[id].peer;
@@ -207,8 +207,8 @@ class NeighborLink final : public Link {
 #endif
   }
 
-  /// The blocking form is called where it has to be waited for,
-  /// so that work can be done before; a rank that only sends never waits, and must not keep its receivers waiting.
+  /// The blocking form is called where it must be awaited, so that work can be done before. A rank that only sends
+  /// never waits, and must not keep its receivers waiting.
   void begin(Round& r) {
     r.pending.store(true, std::memory_order_relaxed);
     if (options_.form == Form::persistent) MPI_Start(&r.request);

@@ -19,7 +19,7 @@ namespace {
 
 #if HALOSCOPE_HAVE_PARTITIONED
 
-/// The regions of one share of a message. Both ends cut alike: boxes of a region have the same extents there.
+/// The regions of one share of a message. Both ends cut alike, since a region's box has the same extents at both.
 Message part_of(const Message& message, Share share, const Plan& plan) {
   Message part = message;
   part.regions.clear();
@@ -136,7 +136,7 @@ class PartitionedLink final : public Link {
     }
   }
 
-  /// Once per exchange, by whichever thread comes first; the others wait until it is done.
+  /// Once per exchange, by the first thread to come; the others wait until it is done.
   static void start(Port& p) {
     State expected = State::idle;
     if (p.state.compare_exchange_strong(expected, State::starting, std::memory_order_acq_rel)) {
