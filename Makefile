@@ -12,8 +12,9 @@ VENV  := .venv/bin
 export PATH := $(PATH):$(CURDIR)/.venv/bin
 export HALOSCOPE_BUILD := $(CURDIR)/$(BUILD)
 
-.PHONY: demo test docs bench check-long build setup format clean
-demo: build
+.NOTPARALLEL:
+.PHONY: demo test docs bench check-long build programs configure setup format clean
+demo: programs
 	$(VENV)/haloscope demo
 
 test: build
@@ -34,9 +35,15 @@ check-long: build
 	scripts/setup.sh long
 	HALOSCOPE_LONG=1 $(VENV)/python -m pytest -q -o timeout=3600 tests
 
-build: setup
-	@test -e $(BUILD)/build.ninja || $(VENV)/cmake --preset $(notdir $(BUILD)) -DCMAKE_MAKE_PROGRAM=$(CURDIR)/$(VENV)/ninja >&2
+build: configure
 	@$(VENV)/cmake --build $(BUILD) -- --quiet >&2
+
+# What `haloscope` itself runs: no tests, no benchmarks.
+programs: configure
+	@$(VENV)/cmake --build $(BUILD) --target haloscope-rank haloscope_c -- --quiet >&2
+
+configure: setup
+	@test -e $(BUILD)/build.ninja || $(VENV)/cmake --preset $(notdir $(BUILD)) -DCMAKE_MAKE_PROGRAM=$(CURDIR)/$(VENV)/ninja >&2
 
 setup:
 	@scripts/setup.sh
