@@ -1,5 +1,5 @@
 # Everything starts here; each goal does its own set-up on a fresh machine.
-#   make demo         run and compare the exchange strategies on this machine, about a minute after the build
+#   make demo         compare the exchange strategies on this machine and say what to use, about a minute after the build
 #   make test         all tests (also what continuous integration runs)
 #   make bench        the performance figures; FIGURE=name for one
 #   make check-long   the slow tests: full strategy matrix, sanitizers, more MPI libraries
@@ -12,7 +12,7 @@ VENV  := .venv/bin
 export PATH := $(PATH):$(CURDIR)/.venv/bin
 export HALOSCOPE_BUILD := $(CURDIR)/$(BUILD)
 
-.NOTPARALLEL:
+.NOTPARALLEL:  # two goals would build in one folder at once
 .PHONY: demo test docs bench check-long build programs configure setup format clean
 demo: programs
 	$(VENV)/haloscope demo
