@@ -1,5 +1,5 @@
 # Everything starts here; each goal does its own set-up on a fresh machine.
-#   make demo         run and compare the exchange strategies on this machine, about a minute after the build
+#   make demo         compare the exchange strategies on this machine and say what to use, about a minute after the build
 #   make test         all tests (also what continuous integration runs)
 #   make bench        the performance figures; FIGURE=name for one
 #   make check-long   the slow tests: full strategy matrix, sanitizers, more MPI libraries
@@ -15,8 +15,9 @@ export HALOSCOPE_BUILD := $(CURDIR)/$(BUILD)
 
 PYTHON := python tests bench scripts
 
-.PHONY: demo test docs bench check-long build setup format lint clean
-demo: build
+.NOTPARALLEL:  # two goals would build in one folder at once
+.PHONY: demo test docs bench check-long build programs configure setup format lint clean
+demo: programs
 	$(VENV)/haloscope demo
 
 test: build
@@ -37,9 +38,15 @@ check-long: build
 	scripts/setup.sh long
 	HALOSCOPE_LONG=1 $(VENV)/python -m pytest -q -o timeout=3600 tests
 
-build: setup
-	@test -e $(BUILD)/build.ninja || $(VENV)/cmake --preset $(notdir $(BUILD)) -DCMAKE_MAKE_PROGRAM=$(CURDIR)/$(VENV)/ninja >&2
+build: configure
 	@$(VENV)/cmake --build $(BUILD) -- --quiet >&2
+
+# What `haloscope` itself runs: no tests, no benchmarks.
+programs: configure
+	@$(VENV)/cmake --build $(BUILD) --target haloscope-rank haloscope_c -- --quiet >&2
+
+configure: setup
+	@test -e $(BUILD)/build.ninja || $(VENV)/cmake --preset $(notdir $(BUILD)) -DCMAKE_MAKE_PROGRAM=$(CURDIR)/$(VENV)/ninja >&2
 
 setup:
 	@scripts/setup.sh

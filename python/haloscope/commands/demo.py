@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
+import math
 import time
+from collections import defaultdict
 from pathlib import Path
 
 import click
 
 from haloscope import errors
+
+NEXT = (
+    "Next: `haloscope run APP --cells ...` measures your grid; after `haloscope calibrate -o machine.json`, "
+    "`haloscope advise` predicts the best choice for any number of ranks and `haloscope tune` searches for it."
+)
 
 
 @click.command(short_help="Compare the strategies on this machine, about a minute.")
@@ -24,11 +31,11 @@ from haloscope import errors
     type=click.Path(path_type=Path, exists=True, dir_okay=False),
     help="Show the records of an earlier demo instead of measuring.",
 )
-@click.option("--launches", type=click.IntRange(1, 1000), help="Starts of the ranks. [4]")
-@click.option("--cells3d", default="", metavar="XxYxZ", hidden=True)
-@click.option("--cells2d", default="", metavar="XxY", hidden=True)
-def command(output, recorded, launches, cells3d, cells2d):
-    """Measure about two dozen choices for two apps on 2 ranks: schedules, patterns, transports, halo depths.
+@click.option("--launches", type=click.IntRange(1, 1000), help="Starts of the ranks. [8]")
+@click.option("--cells", default="", metavar="XxYxZ,XxY,XxY", hidden=True)
+def command(output, recorded, launches, cells):
+    """Measure about two dozen choices on 2 ranks: patterns, transports, schedules and halo depths, on a small 3D grid,
+    a small 2D grid and a large 2D grid. Ends with what to use here, as far as the measurements can tell.
 
     Every choice is in every launch, in random order, and its result is compared byte for byte with the simplest
     correct exchange. Leaves the records and a figure (SVG and PNG) in out/demo.
@@ -40,9 +47,10 @@ def command(output, recorded, launches, cells3d, cells2d):
     if recorded:
         _report(records.read(recorded).records, recorded, output)
         return 0
-    begin = time.monotonic()
-    cores = launch.cores()
-    planned = demo.plan(cores, {"advection3d": cells3d, "laplace2d": cells2d})
+    cores, begin = launch.cores(), time.monotonic()
+    if cores < demo.RANKS:
+        raise errors.NotAvailable(f"the demo gives each of {demo.RANKS} ranks a core, and this process may use {cores}")
+    planned = demo.plan(cores, cells.split(",") if cells else ())
     file = output / f"records-{time.strftime('%Y%m%d-%H%M%S')}.jsonl"
     run = campaign.Campaign(planned, file, launches=launches or demo.LAUNCHES, seed=int(begin), what="demo")
     found = run.run()
@@ -52,22 +60,37 @@ def command(output, recorded, launches, cells3d, cells2d):
 
 
 def _report(found: list[dict], file: Path, folder: Path) -> None:
-    from haloscope.report import figures, tables
+    from haloscope.report import conclusion, figures, tables
 
-    groups = {}
-    for app in ("advection3d", "laplace2d"):
-        table = tables.rows(r for r in found if r["request"]["app"] == app)
+    groups = []
+    if not any(r["kind"] == "measurement" for r in found):
+        raise errors.HaloscopeError(f"{file} holds no measurements")
+    for table in _tables_by_grid(found):
         base = tables.baseline(table)
         if base is None:
-            raise errors.HaloscopeError(f"{app}: the choice that speed-ups refer to was not measured; see {file}")
-        groups[app] = (table, base)
-        where = f"{app}, {tables.cell(base.request['cells'])} cells, {base.request['ranks']} ranks"
+            grid = tables.cell(table[0].request["cells"])
+            raise errors.HaloscopeError(f"{grid}: the choice that speed-ups refer to was not measured; see {file}")
+        groups.append((table, base))
+        where = f"{base.request['app']}, {tables.cell(base.request['cells'])} cells, {base.request['ranks']} ranks"
         click.echo(f"\n### {where}, {_checked(table)}\n\n{tables.ranking(table, base)}")
     for line in tables.refusals(found):
         click.echo(f"\n{line}")
     title = _machine(next(r for r in found if r["kind"] == "measurement"))
     files = figures.demo(groups, title, folder / "demo")
+    click.echo(f"\n{conclusion.conclude(groups)}\n\n{NEXT}")
     click.echo(f"\nrecords: {file}\nfigure:  {files[0]}, {files[1]}")
+
+
+def _tables_by_grid(found: list[dict]) -> list:
+    """Return a table for each app and grid: 3D before 2D, the small grid before the large one."""
+    from haloscope.report import tables
+
+    groups = defaultdict(list)
+    for record in found:
+        if record["kind"] == "measurement":
+            cells = record["request"]["cells"]
+            groups[-len(cells), math.prod(cells), record["request"]["app"]].append(record)
+    return [tables.rows(groups[key]) for key in sorted(groups)]
 
 
 def _checked(table) -> str:
@@ -76,6 +99,6 @@ def _checked(table) -> str:
 
 
 def _machine(record: dict) -> str:
-    e, launches = record["environment"], "medians over launches; comm-thread needs two threads per rank"
+    e = record["environment"]
     mpi = " ".join(e["mpi_library"].split()).replace("Version: ", "")
-    return f"{e.get('cpu', 'CPU')}, {e.get('cores', '?')} cores, {mpi}, {e['compiler']}; {launches}"
+    return f"{e.get('cpu', 'CPU')}, {e.get('cores', '?')} cores, {mpi}, {e['compiler']}; medians over launches"

@@ -11,7 +11,7 @@ matplotlib.use("Agg")
 import matplotlib.pyplot as plt
 
 from haloscope import core
-from haloscope.report import stats, tables
+from haloscope.report import conclusion, stats, tables
 
 INK, PALE, GRID = "#1f2933", "#7b8794", "#e4e7eb"
 SUBSTEPS_COLOURS = {"full": "#4c78a8", "shrink": "#54a27a", "blocked": "#d1495b"}
@@ -35,15 +35,21 @@ STYLE = {
 }
 
 
-def demo(groups: dict[str, tuple[Sequence[tables.Row], tables.Row]], title: str, stem: Path) -> list[Path]:
-    """Draw the demo's figure: speed-up over bulk per configuration, and the depth curve. Returns the files written.
+def demo(groups: Sequence[conclusion.Group], title: str, stem: Path) -> list[Path]:
+    """Draw the demo's figure: speed-ups as bars for each grid, the depth curve of the one with most depths beside them.
 
-    groups: per app its rows and the row that speed-ups refer to, for advection3d and laplace2d.
+    groups: per grid its rows and the row that speed-ups refer to. Returns the files written.
     """
+    deepest = max(groups, key=lambda group: len({row.request["depth"] for row in group[0]}))
+    others = [group for group in groups if group is not deepest]
     with plt.rc_context(STYLE):
-        figure, (left, right) = plt.subplots(1, 2, figsize=(12.5, 5.0), width_ratios=(1.15, 1), layout="constrained")
-        _speedup_bars(left, *groups["advection3d"])
-        _depth_curve(right, *groups["laplace2d"])
+        figure = plt.figure(figsize=(12.5, 6.4), layout="constrained")
+        left, right = figure.subfigures(1, 2, width_ratios=(1.15, 1))
+        bars = left.subplots(len(others), height_ratios=[len(rows) + 2 for rows, _ in others], squeeze=False)[:, 0]
+        for axes, group in zip(bars, others, strict=True):
+            _speedup_bars(axes, *group)
+        bars[-1].set_xlabel("speed-up over plain ordered/p2p, with 95 % intervals; bold: differs from 1")
+        _depth_curve(right.subplots(), *deepest)
         figure.suptitle(title, x=0.01, ha="left", fontsize=9, color=PALE)
         return save(figure, stem)
 
@@ -93,10 +99,12 @@ def _error(e: stats.Estimate) -> list[list[float]]:
     return [[e.value - e.low], [e.high - e.value]]
 
 
-def _label(row: tables.Row) -> str:
+def _label(row: tables.Row, baseline: tables.Row) -> str:
     request = row.request
+    split = f" · {tables.cell(request['process_grid'])}" * (request["process_grid"] != baseline.request["process_grid"])
     depth = f" · depth {request['depth']}" if request["depth"] > 1 else ""
-    return f"{request['schedule']} · {request['strategy']}{depth}"
+    schedule = f"{request['schedule']} · " if request["schedule"] != "bulk" else ""
+    return f"{schedule}{request['strategy']}{split}{depth}"
 
 
 def _speedup_bars(axes, rows: Sequence[tables.Row], baseline: tables.Row) -> None:
@@ -116,15 +124,14 @@ def _speedup_bars(axes, rows: Sequence[tables.Row], baseline: tables.Row) -> Non
         axes.text(end + 0.02, place, note, va="center", fontsize=9, color=PALE if unsure else INK,
                   fontweight="normal" if unsure else "bold",
                   bbox={"facecolor": "white", "edgecolor": "none", "pad": 1})  # fmt: skip
-        labels.append(_label(row))
+        labels.append(_label(row, baseline))
     axes.axvline(1, color=INK, linewidth=1)
     axes.set_yticks(range(len(ordered)), labels, fontsize=9)
     axes.tick_params(axis="y", length=0)
     axes.set_xlim(0, axes.get_xlim()[1] * 1.08)
     axes.xaxis.grid(True, color=GRID)
     axes.set_axisbelow(True)
-    axes.set_xlabel("speed-up over bulk, with 95 % intervals; bold: differs from 1")
-    axes.set_title(f"{_headline(baseline)}: which schedule and strategy?", loc="left", fontweight="bold", fontsize=11)
+    axes.set_title(f"{_headline(baseline)}: which exchange?", loc="left", fontweight="bold", fontsize=11)
 
 
 def _depth_curve(axes, rows: Sequence[tables.Row], baseline: tables.Row) -> None:

@@ -57,14 +57,16 @@ def median_over_launches(launches: Sequence[Sequence[float]], seed: int = 0, res
     return Estimate(value, min(low, value), max(high, value), sum(a.size for a in arrays), len(arrays))
 
 
-def _interval(values: np.ndarray) -> tuple[float, float]:
-    tail = 50 * (1 - CONFIDENCE)
+def _interval(values: np.ndarray, confidence: float = CONFIDENCE) -> tuple[float, float]:
+    tail = 50 * (1 - confidence)
     low, high = np.percentile(values, [tail, 100 - tail])
     return float(low), float(high)
 
 
-def ratio_of_launches(a: dict[str, Sequence[float]], b: dict[str, Sequence[float]], seed: int = 0) -> Estimate:
-    """Median of a/b with a 95 % interval; a and b hold repetitions by launch.
+def ratio_of_launches(
+    a: dict[str, Sequence[float]], b: dict[str, Sequence[float]], seed: int = 0, confidence: float = CONFIDENCE
+) -> Estimate:
+    """Median of a/b with its interval, of 95 % unless told otherwise; a and b hold repetitions by launch.
 
     Launches that both have are paired, so that what a launch did to both cancels. Without a common launch, the two
     are resampled independently.
@@ -72,7 +74,7 @@ def ratio_of_launches(a: dict[str, Sequence[float]], b: dict[str, Sequence[float
     rng = np.random.default_rng(seed)
     common = [key for key in a if key in b]
     if not common:
-        return _independent_ratio(list(a.values()), list(b.values()), rng)
+        return _independent_ratio(list(a.values()), list(b.values()), rng, confidence)
     pairs = [(np.asarray(a[k], dtype=float), np.asarray(b[k], dtype=float)) for k in common]
     value = float(np.median([np.median(x) / np.median(y) for x, y in pairs]))
     ratios = np.empty((RESAMPLES, len(pairs)))
@@ -82,14 +84,14 @@ def ratio_of_launches(a: dict[str, Sequence[float]], b: dict[str, Sequence[float
             top = np.median(x[rng.integers(x.size, size=(len(rows), x.size))], axis=1)
             bottom = np.median(y[rng.integers(y.size, size=(len(rows), y.size))], axis=1)
             ratios[rows, column] = top / bottom
-    low, high = _interval(np.median(ratios, axis=1))
+    low, high = _interval(np.median(ratios, axis=1), confidence)
     return Estimate(value, min(low, value), max(high, value), sum(x.size for x, _ in pairs), len(pairs))
 
 
-def _independent_ratio(a: list, b: list, rng: np.random.Generator) -> Estimate:
+def _independent_ratio(a: list, b: list, rng: np.random.Generator, confidence: float) -> Estimate:
     a, b = [np.asarray(x, dtype=float) for x in a], [np.asarray(x, dtype=float) for x in b]
     value = float(np.median([np.median(x) for x in a]) / np.median([np.median(x) for x in b]))
-    low, high = _interval(_resampled_medians(a, rng, RESAMPLES) / _resampled_medians(b, rng, RESAMPLES))
+    low, high = _interval(_resampled_medians(a, rng, RESAMPLES) / _resampled_medians(b, rng, RESAMPLES), confidence)
     return Estimate(value, min(low, value), max(high, value), sum(x.size for x in a + b), min(len(a), len(b)))
 
 

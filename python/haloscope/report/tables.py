@@ -84,9 +84,9 @@ def rows(found: Iterable[dict]) -> list[Row]:
     return sorted(made, key=lambda row: (row.oversubscribed, row.step.value))
 
 
-def speedup(row: Row, baseline: Row) -> stats.Estimate:
+def speedup(row: Row, baseline: Row, confidence: float = stats.CONFIDENCE) -> stats.Estimate:
     """Return how many times faster than the baseline a row is, paired by launch."""
-    return stats.ratio_of_launches(baseline.launches, row.launches)
+    return stats.ratio_of_launches(baseline.launches, row.launches, confidence=confidence)
 
 
 def baseline(table: Sequence[Row], wanted: str | None = None) -> Row | None:

@@ -1,0 +1,75 @@
+"""One sentence of advice from measured choices: what is surely faster than the plainest exchange, grid by grid."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+from haloscope.report import stats, tables
+
+LEAST_LAUNCHES = 8  # of nine equal choices one is taken for faster in some 15 % of cases with 6, in some 7 % with 8
+LARGE_POINTS = 1 << 20
+
+Group = tuple[Sequence[tables.Row], tables.Row]  # choices measured on one grid, and the one that speed-ups refer to
+
+
+def conclude(groups: Sequence[Group]) -> str:
+    """Return one sentence that says which choice to use on which grid, and where the plainest one will do."""
+    launches = min(len(row.launches) for rows, _ in groups for row in rows)
+    if launches < LEAST_LAUNCHES:
+        return f"{launches} launch{'es' * (launches > 1)} cannot tell choices apart for sure: {LEAST_LAUNCHES} can."
+    simplest = f"the simplest exchange, {groups[0][1].request['strategy']}, is as good as any"
+    winners, undecided = sort_out(groups)
+    if not winners:
+        return f"Here, {simplest} that was measured."
+    advice = _listed([f"{choice} for {_listed(places)}" for choice, places in winners.items()])
+    rest = f"; for {_listed(undecided)} {simplest}" if undecided else ""
+    return f"Here, use {advice}{rest}."
+
+
+def sort_out(groups: Sequence[Group]) -> tuple[dict[str, list[str]], list[str]]:
+    """Return where each winner won, with how much it gained, and the grids where none did."""
+    winners: dict[str, list[str]] = {}
+    undecided = []
+    for rows, base in groups:
+        if found := find_faster(rows, base):
+            row, gain = found
+            than = "" if winners else f" as {base.request['strategy']}"
+            place = f"{name_grid(base)} ({gain.value:.2f} times as fast{than})"
+            winners.setdefault(name_difference(row, base), []).append(place)
+        else:
+            undecided.append(name_grid(base))
+    return winners, undecided
+
+
+def find_faster(rows: Sequence[tables.Row], base: tables.Row) -> tuple[tables.Row, stats.Estimate] | None:
+    """Return the choice with the largest speed-up over `base` of those that are faster for sure, None when none is.
+
+    The intervals are widened by the number of choices compared: the largest of many speed-ups is often large by chance.
+    """
+    rivals = [row for row in rows if row is not base and row.verification == "passed" and not row.oversubscribed]
+    confidence = 1 - (1 - stats.CONFIDENCE) / max(len(rivals), 1)
+    gains = [(row, tables.speedup(row, base, confidence)) for row in rivals]
+    faster = [(row, gain) for row, gain in gains if stats.told(gain, "faster", "slower") == "faster"]
+    return max(faster, key=lambda pair: pair[1].value, default=None)
+
+
+def name_difference(row: tables.Row, base: tables.Row) -> str:
+    """Return what a choice has and the plain one has not: the strategy by its name, the rest as options."""
+    asked, plain = row.request, base.request
+    words = [asked["strategy"]] if asked["strategy"] != plain["strategy"] else []
+    for axis in ("process_grid", "schedule", "depth", "substeps"):
+        if asked.get(axis) not in (None, plain.get(axis)):
+            words.append(f"--{axis.replace('_', '-')} {tables.cell(asked[axis])}")
+    return " ".join(words)
+
+
+def name_grid(row: tables.Row) -> str:
+    """Return words for a grid of this kind: `large 2D grids like 2048x2048`."""
+    cells = row.request["cells"]
+    size = "large" if math.prod(cells) >= LARGE_POINTS else "small"
+    return f"{size} {len(cells)}D grids like {tables.cell(cells)}"
+
+
+def _listed(words: Sequence[str]) -> str:
+    return " and ".join([", ".join(words[:-1]), words[-1]] if len(words) > 1 else words)
