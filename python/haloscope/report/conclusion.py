@@ -58,10 +58,9 @@ def name_difference(row: tables.Row, base: tables.Row) -> str:
     """Return what a choice has and the plain one has not: the strategy by its name, the rest as options."""
     asked, plain = row.request, base.request
     words = [asked["strategy"]] if asked["strategy"] != plain["strategy"] else []
-    for axis in ("process_grid", "schedule", "depth", "substeps"):
-        if asked.get(axis) not in (None, plain.get(axis)):
-            words.append(f"--{axis.replace('_', '-')} {tables.cell(asked[axis])}")
-    return " ".join(words)
+    axes = ("process_grid", "schedule", "depth", "substeps")
+    given = [axis for axis in axes if asked.get(axis) not in (None, plain.get(axis))]
+    return " ".join(words + [f"--{axis.replace('_', '-')} {tables.cell(asked[axis])}" for axis in given])
 
 
 def name_grid(row: tables.Row) -> str:
