@@ -44,7 +44,8 @@ std::string unknown_name(const std::string& kind, const std::string& name, const
   const std::string unknown = "unknown " + kind + " '" + name + "'; ";
   if (near.size() < valid.size()) return unknown + "did you mean " + join(near, ", ") + "?";
   const std::size_t shown = std::min(valid.size(), most_names);
-  return unknown + "valid names are " + join({valid.begin(), valid.begin() + static_cast<std::ptrdiff_t>(shown)}, ", ") +
+  return unknown + "valid names are " +
+         join({valid.begin(), valid.begin() + static_cast<std::ptrdiff_t>(shown)}, ", ") +
          (shown < valid.size() ? " and " + std::to_string(valid.size() - shown) + " more" : "");
 }
 
