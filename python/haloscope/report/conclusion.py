@@ -18,10 +18,10 @@ def conclude(groups: Sequence[Group]) -> str:
     launches = min(len(row.launches) for rows, _ in groups for row in rows)
     if launches < LEAST_LAUNCHES:
         return f"{launches} launch{'es' * (launches > 1)} cannot tell choices apart for sure: {LEAST_LAUNCHES} can."
-    simplest = f"the simplest exchange, {groups[0][1].request['strategy']}, is as good as any"
+    simplest = f"the simplest exchange, {groups[0][1].request['strategy']}, is as good as any, as far as this can tell"
     winners, undecided = sort_out(groups)
     if not winners:
-        return f"Here, {simplest} that was measured."
+        return f"Here, {simplest}."
     advice = _listed([f"{choice} for {_listed(places)}" for choice, places in winners.items()])
     rest = f"; for {_listed(undecided)} {simplest}" if undecided else ""
     return f"Here, use {advice}{rest}."
