@@ -69,3 +69,16 @@ def test_commands_of_devices_run(haloscope, card, tmp_path, command):
     result = ended_well(haloscope, words, tmp_path, "--steps", "2", "--repetitions", "1")
     if words[0] == "run":
         assert "passed" in result.out and "failed" not in result.out
+
+
+# ---- docs/extending.md -------------------------------------------------------------------------------------------------
+
+
+def test_code_on_the_page_about_extending_is_the_code_of_the_repository():
+    sources = [f.read_text() for top in ("include", "src", "examples", "tests", "python", "bench")
+               for f in (DOCS.parent / top).rglob("*") if f.suffix in (".hpp", ".cpp", ".h", ".py", ".def", ".txt")]  # fmt: skip
+    blocks = re.findall(r"```(?:cpp|cmake|python)\n(.*?)```", (DOCS / "extending.md").read_text(), re.DOTALL)
+    several = [block for block in blocks if block.count("\n") > 1]
+    assert len(several) > 10
+    for block in several:
+        assert any(block.strip() in text for text in sources), f"not in any file:\n{block}"
