@@ -11,6 +11,8 @@ from pathlib import Path
 
 import pytest
 
+from haloscope.core import build
+
 ROOT = Path(__file__).resolve().parents[2]
 SOURCES = ROOT / "src" / "haloscope" / "device"
 VENV = ROOT / ".venv" / "bin"
@@ -58,7 +60,18 @@ def variants(kernels: list[str]) -> Counter:
 
 @pytest.mark.timeout(600)
 def test_cuda_kernels_compile_for_two_generations_without_a_warning_or_a_spill(tmp_path):
-    flags = ["-std=c++20", "-O3", "-fmad=false", "-Iinclude", "-Isrc", "-Xptxas", "-v", "-Werror", "all-warnings"]
+    flags = [
+        "-std=c++20",
+        "-O3",
+        "-fmad=false",
+        "-Iinclude",
+        "-Isrc",
+        f"-I{build.library().parent / 'generated'}",
+        "-Xptxas",
+        "-v",
+        "-Werror",
+        "all-warnings",
+    ]
     codes = [f"-gencode=arch={arch.replace('sm', 'compute')},code={arch}" for arch in CUDA_ARCHITECTURES]
     said = run(nvcc(), *flags, *codes, "-c", SOURCES / "cuda.cu", "-o", tmp_path / "cuda.o")
     compiled = re.findall(
@@ -83,6 +96,7 @@ def test_hip_kernels_compile_without_a_warning_or_a_spill(tmp_path):
         "-ffp-contract=off",
         "-Iinclude",
         "-Isrc",
+        f"-I{build.library().parent / 'generated'}",
         "-Wall",
         "-Werror",
         "-Rpass-analysis=kernel-resource-usage",

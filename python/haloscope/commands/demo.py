@@ -40,6 +40,7 @@ def command(output, recorded, launches, cells):
     Every choice is in every launch, in random order, and its result is compared byte for byte with the simplest
     correct exchange. Leaves the records and a figure (SVG and PNG) in out/demo.
     """
+    from haloscope.commands.run import refuse_if_none_can_run
     from haloscope.measure import campaign, launch
     from haloscope.report import records
     from haloscope.studies import demo
@@ -50,7 +51,11 @@ def command(output, recorded, launches, cells):
     cores, begin = launch.cores(), time.monotonic()
     if cores < demo.RANKS:
         raise errors.NotAvailable(f"the demo gives each of {demo.RANKS} ranks a core, and this process may use {cores}")
-    planned = demo.plan(cores, cells.split(",") if cells else ())
+    sizes = cells.split(",") if cells else ()
+    if sizes and len(sizes) != len(demo.GROUPS):
+        raise errors.UsageProblem(f"--cells '{cells}' is not one grid for each of the {len(demo.GROUPS)} comparisons")
+    planned = demo.plan(cores, sizes)
+    refuse_if_none_can_run(planned)
     file = output / f"records-{time.strftime('%Y%m%d-%H%M%S')}.jsonl"
     run = campaign.Campaign(planned, file, launches=launches or demo.LAUNCHES, seed=int(begin), what="demo")
     found = run.run()

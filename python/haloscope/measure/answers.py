@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from haloscope.core import build
-from haloscope.errors import HaloscopeError, NotAvailable
+from haloscope.errors import USAGE, HaloscopeError, NotAvailable, UsageProblem
 from haloscope.measure.launch import GRACE_S, START_LIMIT_S, end_with_parent, launcher_words, mpiexec
 
 
@@ -26,6 +26,8 @@ def information(folder: Path | None = None) -> dict:
     code, said, complaint = _ended_after(START_LIMIT_S, command)
     if code is None:
         raise HaloscopeError(f"'{' '.join(command)}' gave no answer within {START_LIMIT_S:g} s")
+    if code == USAGE and (mark := complaint.rfind("haloscope: ")) >= 0:
+        raise UsageProblem(complaint[mark:].removeprefix("haloscope: ").strip())
     if code:
         raise HaloscopeError(f"'{' '.join(command)}' ended with code {code}: {complaint.strip()}")
     return json.loads(said[said.index("{") :])
