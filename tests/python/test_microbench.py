@@ -112,7 +112,7 @@ def test_wrong_input_is_refused_with_what_to_do(haloscope):
         (("--transport", "p3p"), "did you mean"),
         (("--transport", "x*"), "unknown transport"),
         (("--nodes", "3"), "use 0 to 2"),
-        (("--seconds", "0"), "above 0"),
+        (("--seconds", "0"), "not in the range x>0"),
     ):
         result = haloscope("microbench", *words)
         assert result.code == 2 and text in result.err, (words, result.err)
