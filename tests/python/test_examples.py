@@ -164,6 +164,7 @@ def test_measurements_can_be_held_against_predictions(example, profiles):
     assert "# Predicted against measured: 2 choices" in text
 
 
+@pytest.mark.parametrize("example", ["wave", pytest.param("gray_scott", marks=pytest.mark.long)], indirect=True)
 def test_tune_finds_the_fastest(example, profiles):
     words = ("--cells", "64x64", "--ranks", "2", "--strategy", "ordered/p2p,ordered/persistent", "--depth", "1",
              "--schedule", "bulk", "--budget", "2", "--confirm", "1")  # fmt: skip
