@@ -35,6 +35,8 @@ METAVARS = {"cells": "XxYxZ", "integer": "N", "word": "WORD", "schedule": "NAME"
 class FiniteRange(click.FloatRange):
     """A range of numbers that no NaN and no infinity is in."""
 
+    name = "number"
+
     def convert(self, value, param, ctx):
         """Return the number. Raises BadParameter for one that is not finite or out of range."""
         number = super().convert(value, param, ctx)
