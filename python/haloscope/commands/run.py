@@ -55,7 +55,7 @@ OUTPUT = options_of(
 @partdiff.OPTIONS
 @click.pass_context
 def command(context, app, **options):
-    """Measure APP (advection3d, laplace2d, laplace3d, poisson2d, or one of --program) and rank what was measured.
+    """Measure APP, one of the library (--help-all shows them) or of --program, and rank what was measured.
 
     \b
     haloscope run laplace2d --cells 2048x2048 --depth 1,2,4,8 --schedule bulk,split

@@ -200,7 +200,8 @@ CalibrateRequest calibrate_request(const Json& json, const std::string& id, int 
   if (on_device == r.plain.choice.device.empty())
     throw UsageError("calibrate " + r.part + (on_device ? " needs a device, such as auto" : " knows no device"));
   if (r.part == "pack" && r.plain.choice.schedule->in_place)
-    throw UsageError("calibrate pack does not work with sweeps in place; use laplace2d, laplace3d or advection3d");
+    throw UsageError(
+        "calibrate pack does not work with sweeps in place; use an app with two slots, or a form without them");
   return r;
 }
 
