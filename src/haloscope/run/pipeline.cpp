@@ -4,22 +4,17 @@
 
 namespace haloscope {
 
-Pipeline::Pipeline(Run& run, std::int64_t steps, bool poison)
-    : run_(run), stage_(run.stage(0)), steps_(steps), poison_(poison) {
-  MPI_Comm_rank(run.comm_, &rank_);
-  MPI_Comm_size(run.comm_, &size_);
-  comms_.resize(3);
+Pipeline::Pipeline(Run& run) : run_(run), stage_(run.stage(0)) {
   for (MPI_Comm& comm : comms_) MPI_Comm_dup(run.comm_, &comm);
 }
 
 Pipeline::~Pipeline() {
-  stage_.divert_reductions(nullptr, nullptr);
   if (std::uncaught_exceptions() == run_.exceptions_)  // else others may never answer
     for (MPI_Comm& comm : comms_) MPI_Comm_free(&comm);
 }
 
-void Pipeline::open() {
-  if (poison_) run_.poison_halos(stage_);
+void Pipeline::open(bool poison) {
+  if (poison) run_.poison_halos(stage_);
   stage_.run(run_.slot_, run_.time_, Series::opening);
 }
 void Pipeline::enter() { stage_.run(run_.slot_, run_.time_, Series::entry); }
@@ -29,10 +24,12 @@ void Pipeline::step(bool last) {
 }
 void Pipeline::close() { stage_.run(run_.slot_, run_.time_, Series::closing); }
 
-Progress Pipeline::advance() {
+Progress Pipeline::advance(std::int64_t steps, bool poison) {
   const App& app = run_.candidate_.app;
   const bool early = app.ends_early && app.ends_early(run_.candidate_.problem);
-  return early ? until_enough() : until_counted();
+  const Progress progress = early ? until_enough(steps, poison) : until_counted(steps, poison);
+  stage_.divert_reductions(nullptr, nullptr);
+  return progress;
 }
 
 void Pipeline::ignore(void* context, int reduction) {
@@ -42,17 +39,17 @@ void Pipeline::ignore(void* context, int reduction) {
 }
 
 /// Only the numbers of the last step are needed; that step is not fused with others and closes the series itself.
-Progress Pipeline::until_counted() {
+Progress Pipeline::until_counted(std::int64_t steps, bool poison) {
   const bool gathers = stage_.reductions() > 0;
-  std::int64_t left = steps_;
+  std::int64_t left = steps;
   stage_.divert_reductions(&Pipeline::ignore, this);
-  open();
+  open(poison);
   while (left > gathers) {
-    const int steps = static_cast<int>(std::min<std::int64_t>(left - gathers, stage_.steps()));
+    const int fused = static_cast<int>(std::min<std::int64_t>(left - gathers, stage_.steps()));
     enter();
-    stage_.run(run_.slot_, run_.time_, steps, false);
-    run_.time_ += steps;
-    left -= steps;
+    stage_.run(run_.slot_, run_.time_, fused, false);
+    run_.time_ += fused;
+    left -= fused;
   }
   if (gathers) {
     stage_.divert_reductions(nullptr, nullptr);
@@ -61,7 +58,7 @@ Progress Pipeline::until_counted() {
   } else {
     close();
   }
-  return {steps_, false};
+  return {steps, false};
 }
 
 void Pipeline::contribute(void* context, int reduction) { static_cast<Pipeline*>(context)->take_numbers(reduction); }
@@ -72,14 +69,14 @@ void Pipeline::take_numbers(int reduction) {
 }
 
 /// Rank 0 stops all others; see Termination.
-Progress Pipeline::until_enough() {
+Progress Pipeline::until_enough(std::int64_t steps, bool poison) {
   const Reduction& reduction = stage_.stage().reductions.front();
   const bool yield = run_.options_.yield;
   mine_.resize(static_cast<std::size_t>(reduction.numbers));
   const auto reducer = open_pipeline_reducer(reduction.scheme, {comms_[1], reduction.op, reduction.numbers, yield});
   reducer_ = reducer.get();
   stage_.divert_reductions(&Pipeline::contribute, this);
-  Termination termination(comms_[2], steps_, yield);
+  Termination termination(comms_[2], steps, yield);
   std::vector<double> last(mine_.size());
   const auto is_enough = [&] { return run_.candidate_.app.enough(run_.candidate_.problem, -1, last); };
   const auto decide = [&] {
@@ -94,7 +91,7 @@ Progress Pipeline::until_enough() {
     const auto& at = *static_cast<Stop*>(context);
     return at.termination.announced(at.done);
   };
-  open();
+  open(poison);
   for (;; ++stop.done) {
     if (termination.first() ? termination.finished(stop.done)
                             : !stage_.enter(run_.slot_, run_.time_, told_to_stop, &stop))
@@ -112,7 +109,7 @@ Progress Pipeline::until_enough() {
   reducer->close();
   if (termination.last() && reducer->late()) decide();
   termination.close(stop.done);
-  MPI_Bcast(last.data(), static_cast<int>(last.size()), MPI_DOUBLE, size_ - 1, comms_[0]);
+  MPI_Bcast(last.data(), static_cast<int>(last.size()), MPI_DOUBLE, run_.choice_.ranks - 1, comms_[0]);
   stage_.reducer(0).set(last);
   return {stop.done, is_enough()};
 }

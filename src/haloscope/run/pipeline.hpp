@@ -1,6 +1,7 @@
 // Runs whose ranks are in different steps at one time: Gauss-Seidel in the order of the sequential sweep.
 #pragma once
 
+#include <array>
 #include <vector>
 
 #include "haloscope/reduce/reducer.hpp"
@@ -9,21 +10,22 @@
 
 namespace haloscope {
 
-/// One series of steps of a run with schedule `pipeline`, from opening to closing (Schroeter 2021, sections 4.3, 5.3).
+/// The steps of a run with schedule `pipeline`, in series from opening to closing (Schroeter 2021, sections 4.3, 5.3).
 class Pipeline {
  public:
-  Pipeline(Run& run, std::int64_t steps, bool poison);
+  /// Collective. `run` and its stages must outlive it.
+  explicit Pipeline(Run& run);
   ~Pipeline();
   Pipeline(const Pipeline&) = delete;
   Pipeline& operator=(const Pipeline&) = delete;
 
-  /// Collective. Every rank ends with the fields of the same step.
-  Progress advance();
+  /// One series. Collective. Every rank ends with the fields of the same step.
+  Progress advance(std::int64_t steps, bool poison);
 
  private:
-  Progress until_counted();
-  Progress until_enough();
-  void open();
+  Progress until_counted(std::int64_t steps, bool poison);
+  Progress until_enough(std::int64_t steps, bool poison);
+  void open(bool poison);
   void enter();
   void step(bool last = false);
   void close();
@@ -33,11 +35,8 @@ class Pipeline {
 
   Run& run_;
   BoundStage& stage_;
-  std::int64_t steps_;
-  bool poison_;
-  int rank_ = 0, size_ = 1;
   std::vector<double> mine_;
-  std::vector<MPI_Comm> comms_;
+  std::array<MPI_Comm, 3> comms_;
   PipelineReducer* reducer_ = nullptr;
 };
 

@@ -101,6 +101,7 @@ void Run::bind_stages(const std::vector<int>& nodes) {
   const StageContext context{comm_, candidate_, options_, views_, fields_.get(), *sweeper_, stream, nodes};
   for (int number = 0; number < static_cast<int>(candidate_.step.stages.size()); ++number)
     stages_.push_back(std::make_unique<BoundStage>(context, number));
+  if (choice_.schedule->in_place) pipeline_ = std::make_unique<Pipeline>(*this);
 }
 
 /// After a step failed, perhaps on this rank alone, others may never answer: messages in flight are abandoned, not
@@ -115,6 +116,7 @@ Run::~Run() {
     return;
   }
   if (fields_) fields_->streams().finish();
+  pipeline_.reset();
   stages_.clear();
   storage_.reset();
   MPI_Comm_free(&comm_);
@@ -140,8 +142,8 @@ Progress Run::advance(std::int64_t steps, bool poison) {
   for (auto& stage : stages_)
     for (int r = 0; r < stage->reductions(); ++r) stage->reducer(r).forget();
   Progress progress;
-  if (choice_.schedule->in_place)
-    progress = Pipeline(*this, steps, poison).advance();
+  if (pipeline_)
+    progress = pipeline_->advance(steps, poison);
   else
     progress = stages_.size() == 1 && !stages_.front()->stage().repeats ? advance_single(steps, poison)
                                                                         : advance_stages(steps, poison);

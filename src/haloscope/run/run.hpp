@@ -28,6 +28,8 @@ struct Progress {
   bool enough = false;     ///< App::enough ended it
 };
 
+class Pipeline;
+
 class Run {
  public:
   /// Collective over `comm`, which must have choice.ranks ranks.
@@ -120,6 +122,7 @@ class Run {
   Views views_;                           // of storage_, by quantity and slot; one-slot quantities in every slot
   std::unique_ptr<Sweeper> sweeper_;
   std::vector<std::unique_ptr<BoundStage>> stages_;
+  std::unique_ptr<Pipeline> pipeline_;  // of sweeps in place
   std::int64_t time_ = 0;
   int slot_ = 0;
   int exceptions_ = std::uncaught_exceptions();  // when it was made
