@@ -200,3 +200,19 @@ def test_the_words_of_a_choice_ask_for_it_on_the_command_line(choice):
 @pytest.mark.parametrize(("value", "text"), [(2, "2"), (0.25, "0.25"), (True, "on"), ((1.0, -2.5), "1.0,-2.5")])
 def test_values_of_parameters_are_words_as_a_command_line_writes_them(value, text):
     assert words_of(core.Choice("laplace2d", (8, 8), set=(("any", value),)))[-2:] == ["--set", f"any={text}"]
+
+
+@pytest.mark.parametrize(
+    ("request_json", "said"),
+    [
+        ({"app": "laplace2d", "cells": [8, 8], "steps": 2, "repetitions": 3}, ""),
+        ({"app": "laplace2d", "cells": [8, 8], "schedule": "overlap", "depth": 3}, "overlap"),
+        ({"app": "laplace2d", "cells": [8, 8], "stepz": 2}, "unknown field of a choice 'stepz'"),
+    ],
+)
+def test_a_program_says_of_a_whole_request_whether_it_can_run(request_json, said):
+    asked = json.dumps({"request": request_json})
+    command = [build.rank_program(), "--check", "-"]
+    done = subprocess.run(command, input=asked, capture_output=True, text=True, check=True)
+    answer = json.loads(done.stdout)
+    assert said in answer and (answer == "") == (said == "")

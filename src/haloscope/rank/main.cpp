@@ -154,8 +154,10 @@ int thread_level(const std::vector<Line>& lines) {
       if (line.kind == "microbench" || !line.fault.empty()) continue;
       Json choice = line.request;
       const int threads = choice.value("threads", 1);
-      if (threads > 1 && calls_concurrently(Strategy(choice.value("strategy", "ordered/p2p"))))
-        return MPI_THREAD_MULTIPLE;
+      Json strategies = choice.value("stage_strategies", Json::object());
+      strategies[""] = choice.value("strategy", "ordered/p2p");
+      for (const Json& strategy : strategies)
+        if (threads > 1 && calls_concurrently(Strategy(strategy.get<std::string>()))) return MPI_THREAD_MULTIPLE;
     } catch (const std::exception&) {  // said when its turn comes
     }
   return MPI_THREAD_FUNNELED;
@@ -189,7 +191,7 @@ Json run_one(Session& session, const Line& line, Exit& worst) {
 std::string why_not(const Line& line) {
   if (!line.fault.empty()) return line.fault;
   try {
-    return illegal(choice_from_json(line.request));
+    return illegal(requested_choice(line.request));
   } catch (const Error& error) {
     return error.what();
   }

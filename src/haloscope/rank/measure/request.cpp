@@ -61,21 +61,25 @@ void check_here(const Choice& choice) {
 
 }  // namespace
 
+Choice requested_choice(const Json& request) {
+  Json choice = request;
+  for (const auto& [name, meaning] : how_fields())
+    if (choice.is_object()) choice.erase(name);
+  return choice_from_json(choice);
+}
+
 Request measurement_request(const Json& json, const std::string& id, int ranks) {
   check(json.is_object(), "a request is a JSON object, not " + json.dump());
   Request r;
   r.id = id;
   Json choice = json;
 #define HOW_FIELD(type, name, value, meaning) \
-  if (json.contains(#name)) {                 \
-    take(#name, r.name, json[#name]);         \
-    choice.erase(#name);                      \
-  }
+  if (json.contains(#name)) take(#name, r.name, json[#name]);
 #include "haloscope/rank/measure/measure.def"
 #undef HOW_FIELD
   choice["ranks"] = ranks;
   if (choice.value("device", "") == "auto") choice["device"] = device::find_backend("auto").name;
-  r.choice = choice_from_json(choice);
+  r.choice = requested_choice(choice);
   r.timeline = r.timeline || !r.trace.empty();
   check_how(r);
   check_here(r.choice);
