@@ -52,12 +52,12 @@ def refusal(request: Request, free: int) -> str:
     fits = "x".join(
         str(_rounded(cells * (free / needed) ** (1 / len(request.choice.cells)))) for cells in request.choice.cells
     )
+    verified = " with what verifies them" if request.verify else ""
     other = ", or --verify 0, which halves it" if request.verify and needed <= 2 * free else ""
     return (
-        f"the fields of {request.choice.shape} cells take {_size(needed)} with what verifies them, and "
-        if request.verify
-        else f"the fields of {request.choice.shape} cells take {_size(needed)}, and "
-    ) + f"{_size(free)} are free here; use --cells {fits} or fewer{other}"
+        f"the fields of {request.choice.shape} cells take {_size(needed)}{verified}, and {_size(free)} are free here; "
+        f"use --cells {fits} or fewer{other}"
+    )
 
 
 def set_aside(space: Space) -> Space:

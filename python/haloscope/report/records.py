@@ -72,16 +72,8 @@ def read(path: str | Path) -> RecordFile:
     path: JSON Lines, or the same compressed (.xz). Raises UsageProblem if unreadable.
     """
     path = Path(path)
-    try:
-        if path.exists() and not path.is_file():
-            raise OSError(0, "it is no regular file")  # reading a device might never end
-        data = path.read_bytes()
-        text = (lzma.decompress(data) if path.suffix == ".xz" else data).decode(errors="replace")
-    except (OSError, lzma.LZMAError) as error:
-        reason = getattr(error, "strerror", None) or f"it is no xz file ({error})"
-        raise UsageProblem(f"cannot read the record file {path}: {reason}; give the path of a .jsonl file") from None
     result = RecordFile(path)
-    for number, line in enumerate(text.split("\n"), start=1):
+    for number, line in enumerate(_text_of(path).split("\n"), start=1):
         if not line.strip():
             continue
         try:
@@ -89,6 +81,17 @@ def read(path: str | Path) -> RecordFile:
         except ValueError as error:
             result.bad_lines.append((number, str(error)))
     return result
+
+
+def _text_of(path: Path) -> str:
+    try:
+        if path.exists() and not path.is_file():
+            raise OSError(0, "it is no regular file")  # reading a device might never end
+        data = path.read_bytes()
+        return (lzma.decompress(data) if path.suffix == ".xz" else data).decode(errors="replace")
+    except (OSError, lzma.LZMAError) as error:
+        reason = getattr(error, "strerror", None) or f"it is no xz file ({error})"
+        raise UsageProblem(f"cannot read the record file {path}: {reason}; give the path of a .jsonl file") from None
 
 
 def scratch(name: str) -> Path:
@@ -117,11 +120,18 @@ def refuse_foreign(path: Path) -> None:
 
     A killed run may leave nothing behind, or half a record.
     """
-    if not path.is_file() or read(path).records:
-        return
-    text = path.read_bytes()
-    if text.strip() and not (text.startswith(b'{"') and b"\n" not in text):
+    text = _text_of(path) if path.is_file() else ""
+    unfinished = text.startswith('{"') and "\n" not in text
+    if text.strip() and not unfinished and not any(map(_is_record, text.split("\n"))):
         raise UsageProblem(f"{path} holds no records, and records would be added to it; give --output another file")
+
+
+def _is_record(line: str) -> bool:
+    try:
+        parse_line(line)
+    except ValueError:
+        return False
+    return True
 
 
 def _last_byte(path: Path) -> bytes:

@@ -40,7 +40,7 @@ struct Kind<int> : NoWords {
   static Json get(int value) { return value; }
   static void put(const std::string& field, int& value, const Json& json) {
     if (!json.is_number_integer() || json.get<double>() > 2e9 || json.get<double>() < -2e9)
-      refuse(field, json, "a whole number below 2147483648");
+      refuse(field, json, "a whole number up to 2000000000");
     value = json.get<int>();
   }
 };
@@ -212,7 +212,7 @@ std::int64_t integer_from(const ChoiceField& field, const std::string& text) {
   std::int64_t number = 0;
   const auto [end, fault] = std::from_chars(text.data(), text.data() + text.size(), number);
   if (fault != std::errc{} || end != text.data() + text.size() || text.empty())
-    refuse(field.name, text, "a whole number below 2147483648");
+    refuse(field.name, text, "whole numbers");
   return number;
 }
 
