@@ -12,6 +12,11 @@ import pytest
 ROOT = Path(__file__).resolve().parent.parent
 os.environ["HALOSCOPE_BUILD"] = str(Path(os.environ.get("HALOSCOPE_BUILD", ROOT / "build" / "release")).resolve())
 
+# Tests run more ranks and threads than there are cores, where one that spins keeps another from what it waits for: ten
+# times slower. So threads sleep while they wait, and MPICH's collectives stay with those that let others run.
+os.environ.setdefault("OMP_WAIT_POLICY", "passive")
+os.environ.setdefault("MPIR_CVAR_POSIX_NUM_COLLS_THRESHOLD", "1000000000")
+
 
 def pytest_configure(config):
     """Declare the markers."""
