@@ -66,6 +66,15 @@ struct Entry {
   std::variant<bool, std::int64_t, double, std::string, std::vector<double>, std::vector<std::vector<double>>> value;
 };
 
+/// When scalars are brought up to date: before a stage is carried out.
+struct StageStart {
+  int stage = 0;
+  std::int64_t step = 0;   ///< time step that is computed from
+  std::int64_t times = 0;  ///< how often a repeated stage was carried out in this step already
+  /// The latest numbers of all reductions of the step, stage by stage, one after the other; zeros before there are any.
+  std::span<const double> reduced;
+};
+
 /// Value at a global point, if there is one.
 using InitialValue = std::function<std::optional<double>(const Index& point)>;
 
@@ -102,9 +111,15 @@ struct App {
   std::function<void(const SweepArgs&)> plain = {};
   /// Kernels of devices.
   std::function<DeviceKernel(const Problem&)> device = {};
+  /// Names of numbers that all ranks have alike, as a time step or the coefficients of a Krylov method. Zeros at time 0;
+  /// sweeps read them in SweepArgs::scalars. `update` brings them up to date before each stage; it has no other state.
+  std::vector<std::string> scalars = {};
+  std::function<void(const Problem&, const StageStart&, std::span<double> scalars)> update = {};
   /// Whether a repeated stage, or with `stage` -1 the run, has done enough. `reduced` holds the latest numbers of the
-  /// reductions of that stage, or of all stages, one after the other. Null: a run ends after its number of steps.
-  std::function<bool(const Problem&, int stage, std::span<const double> reduced)> enough = {};
+  /// reductions of that stage, or of all stages, one after the other; the scalars are those of the last stage. Null: a
+  /// run ends after its number of steps.
+  std::function<bool(const Problem&, int stage, std::span<const double> reduced, std::span<const double> scalars)>
+      enough = {};
   /// Whether `enough` can end a run of this problem before its steps are done.
   std::function<bool(const Problem&)> ends_early = {};
   /// Why a candidate cannot be, beyond what follows from its stages; empty when it can.

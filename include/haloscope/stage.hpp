@@ -27,7 +27,8 @@ struct Access {
 struct SweepSpec {
   std::string name;
   std::vector<Access> reads;
-  std::vector<int> writes;     ///< quantities; one with two slots is read in one and written in the other
+  std::vector<int> writes;     ///< quantities; one with two slots is read in one and written in the other. Empty only
+                               ///< for a sweep that a reduction gathers numbers of
   bool box_stencil = false;    ///< reads edges and corners of its neighbourhood, else a star
   bool in_place = false;       ///< line by line, x rising, new values used as soon as they exist (Gauss-Seidel)
   double flops_per_point = 0;  ///< for rates in records

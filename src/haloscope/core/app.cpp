@@ -55,8 +55,11 @@ void check_app(const App& app) {
     for (const SweepSpec& sweep : stage.sweeps) {
       check(sweep.run || app.open,
             "sweep '" + sweep.name + "' of stage '" + stage.name + "' has no code; give it `run`");
+      check(!sweep.in_place || app.scalars.empty(),
+            "ranks that sweep in place are in different steps, so it has no scalars");
       check(!sweep.in_place || app.plain, "sweeps in place need `plain`, the loop that results are compared with");
     }
+  check(app.scalars.empty() == !app.update, "scalars need `update`, and `update` needs scalars");
   for (int stage = 0; stage < static_cast<int>(step.stages.size()); ++stage)
     check(!step.stages[static_cast<std::size_t>(stage)].repeats || app.enough,
           "stage '" + step.stages[static_cast<std::size_t>(stage)].name + "' repeats, and `enough` never ends it");

@@ -302,22 +302,38 @@ class StageRun {
     std::vector<Points>& fields = memory(op);
     if (s.faces) take_messages(fields, op.slot, fault);
     std::vector<std::tuple<int, Index, Value>> results;  // written together: a sweep may read what it overwrites
-    for (int w : stage_.sweeps[static_cast<std::size_t>(s.number)].writes)
-      for (const Box& box : s.boxes()) compute(op, s, box, w, fields, results, fault);
+    const SweepSpec& spec = stage_.sweeps[static_cast<std::size_t>(s.number)];
+    for (const Box& box : s.boxes()) {
+      for (int w : spec.writes) compute(op, s, box, w, fields, results, fault);
+      if (spec.writes.empty()) gather(op, s, box, fields, fault);
+    }
     for (const auto& [w, p, value] : results) fields[static_cast<std::size_t>(w)].at(p, absolute(w, s.into)) = value;
+  }
+
+  bool reads_right(const Op& op, const Sweep& s, const std::vector<Points>& fields, Centring centring,
+                   const Index& p) const {
+    const std::vector<Access>& reads = stage_.sweeps[static_cast<std::size_t>(s.number)].reads;
+    return std::all_of(reads.begin(), reads.end(),
+                       [&](const Access& access) { return access_right(fields, access, op, s, centring, p); });
+  }
+
+  /// A sweep that writes nothing: numbers of each cell.
+  void gather(const Op& op, const Sweep& s, const Box& box, const std::vector<Points>& fields,
+              std::string& fault) const {
+    for_each(box, [&](const Index& p) {
+      if (fault.empty() && s.valid.contains(p) && !reads_right(op, s, fields, Centring::cell, p))
+        fault = here() + " gathers numbers of cell " + text(p) + " from values that are not there yet";
+    });
   }
 
   void compute(const Op& op, const Sweep& s, const Box& box, int w, const std::vector<Points>& fields,
                std::vector<std::tuple<int, Index, Value>>& results, std::string& fault) const {
-    const SweepSpec& spec = stage_.sweeps[static_cast<std::size_t>(s.number)];
     const Points& points = fields[static_cast<std::size_t>(w)];
     const Centring centring = quantity(w).centring;
     const Box whole = s.whole.empty() ? box : s.whole, valid = points_of(s.valid, s.valid, centring, plan_.dims);
     for_each(points_of(box, whole, centring, plan_.dims), [&](const Index& p) {
       if (!fault.empty()) return;
-      const bool good = std::all_of(spec.reads.begin(), spec.reads.end(), [&](const Access& access) {
-        return access_right(fields, access, op, s, centring, p);
-      });
+      const bool good = reads_right(op, s, fields, centring, p);
       if (!good && valid.contains(p))
         fault =
             here() + " computes point " + text(p) + " of '" + quantity(w).name + "' from values that are not there yet";

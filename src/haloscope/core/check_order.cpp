@@ -230,17 +230,22 @@ void field_accesses(const Step& step, const Stage& stage, const std::vector<int>
     const SweepSpec& spec = stage.sweeps[static_cast<std::size_t>(s.number)];
     for (const Box& box : s.boxes()) {
       if (box.empty()) continue;
-      for (int w : spec.writes) {
-        const Box written = points_of(box, s.whole.empty() ? box : s.whole, centring(w), plan.dims);
-        list.push_back({i, i, w, slot_of(step, w, s.into), written, true, device});
+      const Box& whole = s.whole.empty() ? box : s.whole;
+      const auto read = [&](Centring at) {
         for (const Access& access : spec.reads) {
           const int q = access.quantity;
-          const Box read = program.wraps
-                               ? plan.allocated(0)
-                               : touched(written, centring(w), centring(q), access.layers * s.levels, plan.dims);
+          const Box points = points_of(box, whole, at, plan.dims);
+          const Box read =
+              program.wraps ? plan.allocated(0) : touched(points, at, centring(q), access.layers * s.levels, plan.dims);
           list.push_back({i, i, q, slot_read(step, stage, s.number, q, op.slot, s.into), read, false, device});
         }
+      };
+      for (int w : spec.writes) {
+        list.push_back(
+            {i, i, w, slot_of(step, w, s.into), points_of(box, whole, centring(w), plan.dims), true, device});
+        read(centring(w));
       }
+      if (spec.writes.empty()) read(Centring::cell);
     }
   }
 }

@@ -154,14 +154,19 @@ std::string refuse_reductions(const Candidate& candidate) {
   for (const Stage& stage : step.stages)
     for (const SweepSpec& sweep : stage.sweeps)
       overwrites = overwrites || std::any_of(sweep.writes.begin(), sweep.writes.end(), keeps_one);
-  if (!early || !(several || overwrites)) return "";
-  for (const Stage& stage : step.stages)
-    for (const Reduction& reduction : stage.reductions)
-      if (reduction.mode == ReduceMode::deferred)
-        return "a deferred reduction '" + reduction.name +
-               "' that ends the run needs the fields of the step before, and app '" + c.app + "' " +
-               (several ? "has several stages in a step" : "overwrites them") + "; use another mode";
-  return "";
+  const auto deferred = [&]() -> const Reduction* {
+    for (const Stage& stage : step.stages)
+      for (const Reduction& reduction : stage.reductions)
+        if (reduction.mode == ReduceMode::deferred) return &reduction;
+    return nullptr;
+  }();
+  if (deferred && !candidate.app.scalars.empty())
+    return "the numbers of the deferred reduction '" + deferred->name + "' come after the scalars of app '" + c.app +
+           "' are brought up to date; use another mode";
+  if (!early || !deferred || !(several || overwrites)) return "";
+  return "a deferred reduction '" + deferred->name +
+         "' that ends the run needs the fields of the step before, and app '" + c.app + "' " +
+         (several ? "has several stages in a step" : "overwrites them") + "; use another mode";
 }
 
 std::string refuse_of_others(const Candidate& candidate) {
@@ -179,7 +184,9 @@ std::vector<Access> moved(const Candidate& c, int number) {
   for (int q = 0; q < static_cast<int>(halos.size()); ++q)
     if (const Widths& w = halos[static_cast<std::size_t>(q)]; std::max({w[0], w[1], w[2]}) > 0)
       found.push_back({q, 0, w});
-  if (found.empty()) found.push_back({stage.sweeps.front().writes.front(), 0, {}});
+  const SweepSpec& first = stage.sweeps.front();
+  if (found.empty())
+    found.push_back({first.writes.empty() ? first.reads.front().quantity : first.writes.front(), 0, {}});
   return found;
 }
 

@@ -11,6 +11,8 @@ namespace {
 /// Cells around a region that its sweep touches when it reads `layers` around the points that touch a written one.
 Widths reach_of(const Access& access, const SweepSpec& sweep, const std::vector<Quantity>& quantities, int dims) {
   Widths reach{};
+  if (sweep.writes.empty())  // it goes over cells
+    for (int d = 0; d < dims; ++d) reach[d] = access.layers;
   const Centring read = quantities[static_cast<std::size_t>(access.quantity)].centring;
   for (int d = 0; d < dims; ++d)
     for (int w : sweep.writes) {
@@ -49,6 +51,12 @@ class Resolver {
       check(std::none_of(list.begin(), one, [&](const auto& other) { return other.name == one->name; }),
             "two " + kind + " are called '" + one->name + "'; give each its own name");
   }
+  static bool gathers(const Stage& stage, const SweepSpec& sweep) {
+    const auto number = static_cast<int>(&sweep - stage.sweeps.data()),
+               last = static_cast<int>(stage.sweeps.size()) - 1;
+    return std::any_of(stage.reductions.begin(), stage.reductions.end(),
+                       [&](const Reduction& r) { return (r.sweep < 0 ? last : r.sweep) == number; });
+  }
   const Quantity& quantity(int number) const { return step_.quantities[static_cast<std::size_t>(number)]; }
 
   void resolve(Stage& stage) {
@@ -57,7 +65,8 @@ class Resolver {
     std::vector<int> doubled;
     for (SweepSpec& sweep : stage.sweeps) {
       const std::string name = "sweep '" + sweep.name + "' of stage '" + stage.name + "'";
-      check(!sweep.writes.empty(), name + " writes nothing; name a quantity in `writes`");
+      check(!sweep.writes.empty() || (gathers(stage, sweep) && !sweep.reads.empty()),
+            name + " writes nothing and gathers no numbers; name a quantity in `writes`, or the sweep in a reduction");
       for (int w : sweep.writes) {
         check(has_number(w, step_.quantities.size()),
               name + " writes quantity " + std::to_string(w) + ", which is none of the app's");

@@ -205,6 +205,7 @@ SweepArgs BoundStage::sweep_args(int number, int slot, int into) const {
   args.out = out_[static_cast<std::size_t>(number)][static_cast<std::size_t>(into)].data();
   args.centrings = centrings_.data();
   args.dims = plan_.dims;
+  args.scalars = context_.scalars;
   args.stream = context_.stream;
   args.threads = c.choice.threads;
   return args;

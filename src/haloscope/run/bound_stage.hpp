@@ -29,7 +29,8 @@ struct StageContext {
   const Views& views;  ///< of all quantities, by slot
   DeviceFields* device;
   Sweeper& sweeper;
-  bool stream;  ///< stores may go around the cache
+  const double* scalars;  ///< of the run
+  bool stream;            ///< stores may go around the cache
   std::vector<int> nodes;
 };
 

@@ -98,9 +98,16 @@ void Run::bind_stages(const std::vector<int>& nodes) {
   const std::int64_t bytes = points_.allocated(0).volume() * candidate_.step.quantities.front().element_bytes;
   const bool stream =
       choice_.stores == Stores::automatic ? bytes >= stream_from_bytes : choice_.stores == Stores::streaming;
-  const StageContext context{comm_, candidate_, options_, views_, fields_.get(), *sweeper_, stream, nodes};
-  for (int number = 0; number < static_cast<int>(candidate_.step.stages.size()); ++number)
+  scalars_.resize(candidate_.app.scalars.size());
+  const StageContext context{comm_,     candidate_,      options_, views_, fields_.get(),
+                             *sweeper_, scalars_.data(), stream,   nodes};
+  first_number_ = {0};
+  for (int number = 0; number < static_cast<int>(candidate_.step.stages.size()); ++number) {
     stages_.push_back(std::make_unique<BoundStage>(context, number));
+    first_number_.push_back(first_number_.back());
+    for (int r = 0; r < stages_.back()->reductions(); ++r) first_number_.back() += stages_.back()->reducer(r).size();
+  }
+  latest_.resize(first_number_.back());
   if (choice_.schedule->in_place) pipeline_ = std::make_unique<Pipeline>(*this);
 }
 
@@ -122,23 +129,44 @@ Run::~Run() {
   MPI_Comm_free(&comm_);
 }
 
-void Run::run_stage(BoundStage& stage, int steps, bool last, bool poison) {
+/// Numbers of before stay where there are no newer ones.
+void Run::collect_numbers() {
+  auto at = latest_.begin();
+  for (const auto& stage : stages_)
+    for (int r = 0; r < stage->reductions(); ++r) {
+      const std::span<const double> numbers = stage->reducer(r).numbers();
+      std::copy(numbers.begin(), numbers.end(), at);
+      at += static_cast<std::ptrdiff_t>(stage->reducer(r).size());
+    }
+}
+
+void Run::update_scalars(int stage, std::int64_t times) {
+  if (!candidate_.app.update) return;
+  collect_numbers();
+  candidate_.app.update(candidate_.problem, {stage, time_, times, latest_}, scalars_);
+}
+
+void Run::run_stage(BoundStage& stage, int steps, std::int64_t times, bool last, bool poison) {
+  update_scalars(stage.number(), times);
   if (poison) poison_halos(stage);
   slot_ = stage.run(slot_, time_, steps, last);
 }
 
-bool Run::enough(int stage) const {
-  if (!candidate_.app.enough) return false;
-  std::vector<double> numbers;
-  for (const auto& bound : stages_)
-    for (int r = 0; r < bound->reductions() && (stage < 0 || bound->number() == stage); ++r) {
-      const auto some = bound->reducer(r).numbers();
-      numbers.insert(numbers.end(), some.begin(), some.end());
-    }
-  return !numbers.empty() && candidate_.app.enough(candidate_.problem, stage, numbers);
+/// Of one stage, or with -1 of all. Not before all its reductions have numbers.
+bool Run::enough(int stage) {
+  const std::size_t from = stage < 0 ? 0 : static_cast<std::size_t>(stage);
+  const std::size_t to = stage < 0 ? stages_.size() : from + 1;
+  const std::size_t first = first_number_[from], count = first_number_[to] - first;
+  if (!candidate_.app.enough || count == 0) return false;
+  for (std::size_t s = from; s < to; ++s)
+    for (int r = 0; r < stages_[s]->reductions(); ++r)
+      if (stages_[s]->reducer(r).numbers().empty()) return false;
+  collect_numbers();
+  return candidate_.app.enough(candidate_.problem, stage, std::span(latest_).subspan(first, count), scalars_);
 }
 
 Progress Run::advance(std::int64_t steps, bool poison) {
+  collect_numbers();
   for (auto& stage : stages_)
     for (int r = 0; r < stage->reductions(); ++r) stage->reducer(r).forget();
   Progress progress;
@@ -164,7 +192,7 @@ Progress Run::advance_single(std::int64_t steps, bool poison) {
   while (progress.steps < steps) {
     const int count = static_cast<int>(std::min<std::int64_t>(steps - progress.steps, choice_.depth));
     const bool last = progress.steps + count == steps && stage.reductions() > 0;
-    run_stage(stage, count, last, poison);
+    run_stage(stage, count, 0, last, poison);
     time_ += count;
     if (early && enough(-1)) {
       progress.enough = true;
@@ -190,7 +218,7 @@ Progress Run::advance_stages(std::int64_t steps, bool poison) {
     const bool last = progress.steps + 1 == steps;
     for (auto& stage : stages_) {
       std::int64_t times = 0;
-      do run_stage(*stage, 1, last, poison);
+      do run_stage(*stage, 1, times, last, poison);
       while (stage->stage().repeats && ++times < stage->stage().most && !enough(stage->number()));
     }
     ++time_;

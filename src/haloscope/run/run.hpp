@@ -52,6 +52,9 @@ class Run {
   /// The latest numbers of a reduction; empty before there are any.
   std::span<const double> reduced(int stage, int reduction) const;
 
+  /// The app's scalars, see App::scalars.
+  std::span<const double> scalars() const { return scalars_; }
+
   /// Sum over all points of all quantities and ranks of hash(global point, bytes); equal fields give equal sums.
   /// Collective.
   std::uint64_t checksum() const;
@@ -99,10 +102,12 @@ class Run {
   friend class Pipeline;
   void allocate(const std::vector<int>& nodes);
   void bind_stages(const std::vector<int>& nodes);
-  void run_stage(BoundStage& stage, int steps, bool last, bool poison);
+  void collect_numbers();
+  void update_scalars(int stage, std::int64_t times);
+  void run_stage(BoundStage& stage, int steps, std::int64_t times, bool last, bool poison);
   Progress advance_single(std::int64_t steps, bool poison);
   Progress advance_stages(std::int64_t steps, bool poison);
-  bool enough(int stage) const;
+  bool enough(int stage);
   void step_back();
   void poison_halos(const BoundStage& stage);
   void finish_device();
@@ -122,7 +127,10 @@ class Run {
   Views views_;                           // of storage_, by quantity and slot; one-slot quantities in every slot
   std::unique_ptr<Sweeper> sweeper_;
   std::vector<std::unique_ptr<BoundStage>> stages_;
-  std::unique_ptr<Pipeline> pipeline_;  // of sweeps in place
+  std::unique_ptr<Pipeline> pipeline_;     // of sweeps in place
+  std::vector<double> latest_;             // numbers of all reductions, stage by stage
+  std::vector<std::size_t> first_number_;  // by stage, where its own begin in latest_; and one past the last stage
+  std::vector<double> scalars_;            // see App::scalars
   std::int64_t time_ = 0;
   int slot_ = 0;
   int exceptions_ = std::uncaught_exceptions();  // when it was made

@@ -110,6 +110,19 @@ TEST_P(Reductions, DeferredOnesTakeThePlaceOfThoseOfTheExecutionBefore) {
   EXPECT_EQ(c.finding(), "");
 }
 
+/// One that reads halos, so that nothing but its numbers depends on them.
+TEST_P(Reductions, ASweepThatOnlyGathersIsProvedLikeOthers) {
+  const App app =
+      reducing(test::app_of("reduces-only", 2, {{.name = "u", .element_bytes = 0}, {.name = "v", .element_bytes = 0}},
+                            {test::stage_of("look", {test::sweep_spec("change", {{1, 0}}, {0}),
+                                                     test::sweep_spec("gather", {{1, 1}, {0, 0}}, {})})}),
+               "reduces-only", {{.name = "largest", .op = ReduceOp::max}});
+  StepCase c(choice_of(app, GetParam()));
+  EXPECT_EQ(c.finding(), "");
+  for (int i : sweeps_of(c.program(), 1)) c.program().ops[static_cast<std::size_t>(i)].after.clear();
+  EXPECT_NE(c.finding(), "");
+}
+
 TEST_P(Reductions, OfTheLastStepAloneAreInProgramsThatEndARunAlone) {
   const App app = smoother("reduces-last", {{.name = "sum", .last_only = true}});
   Choice choice = choice_of(app, GetParam());
@@ -331,7 +344,7 @@ TEST(ReductionLegality, NumbersOfEachStepForbidDeepExchanges) {
 
 TEST(ReductionLegality, ADeferredOneThatEndsTheRunNeedsTheFieldsOfTheStepBefore) {
   const auto ending = [](App app) {
-    app.enough = [](const Problem&, int, std::span<const double>) { return false; };
+    app.enough = [](const Problem&, int, std::span<const double>, std::span<const double>) { return false; };
     app.ends_early = [](const Problem&) { return true; };
     return choice_of(app, "bulk");
   };

@@ -254,8 +254,15 @@ TEST(BadSteps, LayersAreNotNegative) {
   expect_fault([](Step& s) { s.stages[0].exchange = std::vector<Access>{{0, -1}}; }, "a negative number of layers");
 }
 
-TEST(BadSteps, ASweepWritesSomething) {
-  expect_fault([](Step& s) { s.stages[1].sweeps[0].writes.clear(); }, "sweep 'b' of stage 'second' writes nothing");
+TEST(BadSteps, ASweepWritesSomethingOrGathersNumbersOfWhatItReads) {
+  expect_fault([](Step& s) { s.stages[0].sweeps[0].writes.clear(); },
+               "sweep 'a' of stage 'first' writes nothing and gathers no numbers");
+  expect_fault(
+      [](Step& s) {
+        s.stages[1].sweeps[0].writes.clear();
+        s.stages[1].sweeps[0].reads.clear();
+      },
+      "sweep 'b' of stage 'second' writes nothing and gathers no numbers");
 }
 
 TEST(BadSteps, ASweepDoesNotReadNeighboursOfWhatItOverwrites) {

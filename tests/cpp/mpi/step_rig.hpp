@@ -147,4 +147,14 @@ inline std::vector<Choice> by_schedules(const Choice& choice) {
   return legal;
 }
 
+/// One choice in every few, others at each rank count: ranks that share cores are slow. All in the long tests.
+class Every {
+ public:
+  Every(int few, int more) : stride_(thorough() ? 1 : world_size() <= 2 ? few : more) {}
+  bool skips() { return number_++ % stride_ != 0; }
+
+ private:
+  int stride_, number_ = world_size();
+};
+
 }  // namespace haloscope::test

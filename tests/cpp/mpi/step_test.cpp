@@ -133,16 +133,6 @@ std::vector<double> expect_waves_of(const Choice& c) {
   return c.real == Real::f64 ? expect_waves<double>(c) : expect_waves<float>(c);
 }
 
-/// One choice in every few, others at each rank count: ranks that share cores are slow. All in the long tests.
-class Every {
- public:
-  Every(int few, int more) : stride_(thorough() ? 1 : world_size() <= 2 ? few : more) {}
-  bool skips() { return number_++ % stride_ != 0; }
-
- private:
-  int stride_, number_ = world_size();
-};
-
 const char* const transports[] = {
     "ordered/p2p",           "direct:merged/p2p",       "ordered/persistent",  "ordered/shared",
     "ordered/rma-fence",     "direct/neighbor",         "ordered/partitioned", "direct/shared:pull",
@@ -514,7 +504,7 @@ const std::string& implicit() {
       .dims = 2,
       .parameters = {mode_parameter(), {.name = "residual", .value = 1e-3, .help = "Small enough.", .least = 0}},
       .step = implicit_step,
-      .enough = [](const Problem& p, int stage, std::span<const double> reduced) {
+      .enough = [](const Problem& p, int stage, std::span<const double> reduced, std::span<const double>) {
         return stage == 1 && reduced[0] < p.parameters.real("residual");
       }};
   return known(app);

@@ -237,7 +237,7 @@ const App& poisson2d_app() {
     a.initial = initial;
     a.open = [](const Opening& o) { return std::make_unique<PoissonSweeper>(o); };
     a.plain = plain_sweep;
-    a.enough = [](const Problem& p, int, std::span<const double> residual) {
+    a.enough = [](const Problem& p, int, std::span<const double> residual, std::span<const double>) {
       return precision_of(p) > 0 && residual[0] < precision_of(p);
     };
     a.ends_early = [](const Problem& p) { return precision_of(p) > 0; };

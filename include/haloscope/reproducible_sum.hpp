@@ -1,0 +1,41 @@
+// Sums whose bits do not depend on the order of their terms. Sweeps need them for sums that later sweeps use: threads,
+// ranks and schedules add in other orders.
+#pragma once
+
+#include <array>
+#include <cmath>
+
+namespace haloscope {
+
+/// Splits each term into parts, multiples of fixed powers of two, whose sums are exact (Demmel and Nguyen 2013,
+/// Algorithms 5 and 6, with a bound that is known beforehand). A reduction of such a sum has `parts` numbers.
+struct ReproducibleSum {
+  static constexpr int parts = 3;
+  std::array<double, parts> split;  ///< adding and subtracting it rounds to the part's multiple
+
+  /// @param largest  no term is larger in magnitude. If one is, the sum is as exact as others, but depends on the order
+  /// @param terms    that all threads and ranks add together, at most 2^40
+  ReproducibleSum(double largest, double terms) {
+    int bits = 0, count = 0;
+    std::frexp(largest, &bits);
+    std::frexp(terms, &count);
+    for (double& one : split) {
+      one = std::ldexp(1.5, bits + count + 2);
+      bits += count + 2 - 53;  // the rest is at most half a unit in the last place of `one`
+    }
+  }
+
+  /// @param sums  `parts` numbers, zeros before the first term
+  void add(double term, double* sums) const {
+    for (int i = 0; i < parts; ++i) {
+      const double part = (term + split[i]) - split[i];
+      sums[i] += part;
+      term -= part;
+    }
+  }
+
+  /// The sum of all terms, from the sums of the parts.
+  static double total(const double* sums) { return sums[0] + (sums[1] + sums[2]); }
+};
+
+}  // namespace haloscope
