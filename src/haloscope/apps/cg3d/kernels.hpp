@@ -161,26 +161,15 @@ void cg_dot(const KernelArgs& args) {
   if constexpr (Both) self.finish(args.reduced + cg_sum_parts);
 }
 
-/// Operands: v, u. v = u + f v, with the factor f that `Factor` says.
-template <int Factor>
-void cg_add_to_scaled(const KernelArgs& args) {
+/// Operands: v, u. v += f u, or with ScalesTarget v = u + f v; f is what entry Factor of the weights says.
+template <int Factor, bool ScalesTarget>
+void cg_add(const KernelArgs& args) {
+  constexpr int scaled = ScalesTarget ? 0 : 1;
   const double factor = args.weights[Factor];
   each_row_of<2>(args, [&](const auto* at, std::int64_t n) HALOSCOPE_LAMBDA {
     along(n, [&](auto lanes, std::int64_t x) HALOSCOPE_LAMBDA {
       using V = Vec<double, decltype(lanes)::count>;
-      (V::load(at[1].from + x) + V::splat(factor) * V::load(at[0].from + x)).store(at[0].to + x);
-    });
-  });
-}
-
-/// Operands: v, u. v += f u.
-template <int Factor>
-void cg_add_scaled(const KernelArgs& args) {
-  const double factor = args.weights[Factor];
-  each_row_of<2>(args, [&](const auto* at, std::int64_t n) HALOSCOPE_LAMBDA {
-    along(n, [&](auto lanes, std::int64_t x) HALOSCOPE_LAMBDA {
-      using V = Vec<double, decltype(lanes)::count>;
-      (V::load(at[0].from + x) + V::splat(factor) * V::load(at[1].from + x)).store(at[0].to + x);
+      (V::load(at[1 - scaled].from + x) + V::splat(factor) * V::load(at[scaled].from + x)).store(at[0].to + x);
     });
   });
 }
@@ -309,9 +298,9 @@ inline void add_cg3d(IsaTable& table, const char* isa) {
   add("cg3d-product-and-dots", cg_product<true>);
   add("cg3d-dot", cg_dot<false>);
   add("cg3d-dots", cg_dot<true>);
-  add("cg3d-add-to-scaled", cg_add_to_scaled<cg_beta>);
-  add("cg3d-add-scaled", cg_add_scaled<cg_alpha>);
-  add("cg3d-subtract-scaled", cg_add_scaled<cg_less_alpha>);
+  add("cg3d-add-to-scaled", cg_add<cg_beta, true>);
+  add("cg3d-add-scaled", cg_add<cg_alpha, false>);
+  add("cg3d-subtract-scaled", cg_add<cg_less_alpha, false>);
   add("cg3d-update", cg_update);
   add("cg3d-update-all", cg_update_all);
   add("cg3d-direction", cg_direction);

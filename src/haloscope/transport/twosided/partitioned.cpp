@@ -186,7 +186,7 @@ bool only_one_thread_calls(const LinkContext& context) {
 }  // namespace
 
 std::unique_ptr<Link> open_partitioned([[maybe_unused]] const LinkContext& context,
-                                       const std::vector<std::string>& words) {
+                                       [[maybe_unused]] const std::vector<std::string>& words) {
 #if HALOSCOPE_HAVE_PARTITIONED
   return std::make_unique<PartitionedLink>(context, !words.empty() || only_one_thread_calls(context));
 #else
