@@ -60,6 +60,7 @@ def figures() -> str:
 
 WHAT = {
     "accuracy": "predictions against measurements of what calibration never ran (relative errors; p; regret)",
+    "cg": "an iteration of conjugate gradients, against PETSc's and against separate kernels",
     "deep": "fused time steps of a cache-blocked 2D sweep, over one step at a time",
     "exchange": "best two-sided exchange against an expert's plain one, and against PETSc",
     "exchange-shared": "exchange through shared memory, against the same expert",
