@@ -254,25 +254,18 @@ std::string compare_iterations(PetscSolver& petsc, std::int64_t side) {
   return "; to 1e-8 " + std::to_string(ours) + " iterations, PETSc " + std::to_string(theirs);
 }
 
-struct Contender {
-  std::string name;
-  std::function<void()> prepare, run;
-  std::vector<double> seconds = {};
-};
-
-/// Seconds per iteration of the slower rank, turn by turn.
-void take_turns(std::vector<Contender>& contenders, int rounds, int iterations) {
-  for (int round = -1; round < rounds; ++round)
-    for (std::size_t i = 0; i < contenders.size(); ++i) {
-      Contender& c = contenders[round % 2 == 0 ? i : contenders.size() - 1 - i];
-      c.prepare();
+/// Rounds of turns, all ranks beginning together. Leaves seconds per iteration of the slower rank.
+void take_turns_together(std::vector<Variant>& variants, int rounds, int iterations) {
+  for (Variant& v : variants)
+    v.prepare = [prepare = v.prepare] {
+      if (prepare) prepare();
       MPI_Barrier(MPI_COMM_WORLD);
-      const auto begin = std::chrono::steady_clock::now();
-      c.run();
-      double took = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count() / iterations;
-      MPI_Allreduce(MPI_IN_PLACE, &took, 1, MPI_DOUBLE, MPI_MAX, MPI_COMM_WORLD);
-      if (round >= 0) c.seconds.push_back(took);
-    }
+    };
+  take_turns(variants, rounds);
+  for (Variant& v : variants) {
+    MPI_Allreduce(MPI_IN_PLACE, v.seconds.data(), rounds, MPI_DOUBLE, MPI_MAX, MPI_COMM_WORLD);
+    for (double& took : v.seconds) took /= iterations;
+  }
 }
 
 void measure(std::int64_t side, int rounds, int iterations, bool count_iterations) {
@@ -287,13 +280,13 @@ void measure(std::int64_t side, int rounds, int iterations, bool count_iteration
                 static_cast<int>(major), static_cast<int>(minor), static_cast<int>(patch), compared_iterations,
                 difference);
   const std::string said = notes + (count_iterations ? compare_iterations(assembled, side) : "");
-  const auto nothing = [] {};
-  std::vector<Contender> all{
-      {"cg3d, fused", [&] { fused.initialise(); }, [&] { fused.advance(iterations); }},
-      {"KSPCG, AIJ", nothing, [&] { assembled.iterate(iterations); }},
-      {"KSPCG, shell matrix", nothing, [&] { shell.iterate(iterations); }},
-      {"cg3d, separate kernels", [&] { plain.initialise(); }, [&] { plain.advance(iterations); }}};
-  take_turns(all, rounds, iterations);
+  std::vector<Variant> all{{"cg3d, fused", [&] { fused.advance(iterations); }},
+                           {"KSPCG, AIJ", [&] { assembled.iterate(iterations); }},
+                           {"KSPCG, shell matrix", [&] { shell.iterate(iterations); }},
+                           {"cg3d, separate kernels", [&] { plain.advance(iterations); }}};
+  all.front().prepare = [&] { fused.initialise(); };
+  all.back().prepare = [&] { plain.initialise(); };
+  take_turns_together(all, rounds, iterations);
   int rank = 0;
   MPI_Comm_rank(MPI_COMM_WORLD, &rank);
   if (rank != 0) return;

@@ -231,7 +231,10 @@ void field_accesses(const Step& step, const Stage& stage, const std::vector<int>
     for (const Box& box : s.boxes()) {
       if (box.empty()) continue;
       const Box& whole = s.whole.empty() ? box : s.whole;
-      const auto read = [&](Centring at) {
+      for (int w : spec.writes)
+        list.push_back(
+            {i, i, w, slot_of(step, w, s.into), points_of(box, whole, centring(w), plan.dims), true, device});
+      for (const Centring at : swept_centrings(spec, step.quantities))
         for (const Access& access : spec.reads) {
           const int q = access.quantity;
           const Box points = points_of(box, whole, at, plan.dims);
@@ -239,13 +242,6 @@ void field_accesses(const Step& step, const Stage& stage, const std::vector<int>
               program.wraps ? plan.allocated(0) : touched(points, at, centring(q), access.layers * s.levels, plan.dims);
           list.push_back({i, i, q, slot_read(step, stage, s.number, q, op.slot, s.into), read, false, device});
         }
-      };
-      for (int w : spec.writes) {
-        list.push_back(
-            {i, i, w, slot_of(step, w, s.into), points_of(box, whole, centring(w), plan.dims), true, device});
-        read(centring(w));
-      }
-      if (spec.writes.empty()) read(Centring::cell);
     }
   }
 }

@@ -195,9 +195,9 @@ std::vector<Access> moved(const Candidate& c, int number) {
 bool reads_corners(const Step& step, const SweepSpec& sweep) {
   const auto centring = [&](int q) { return step.quantities[static_cast<std::size_t>(q)].centring; };
   for (const Access& access : sweep.reads)
-    for (int w : sweep.writes) {
+    for (const Centring swept : swept_centrings(sweep, step.quantities)) {
       int across = 0;
-      for (int d = 0; d < 3; ++d) across += staggered(centring(w), d) > staggered(centring(access.quantity), d);
+      for (int d = 0; d < 3; ++d) across += staggered(swept, d) > staggered(centring(access.quantity), d);
       if (across > 1 || (across == 1 && access.layers > 0)) return true;
     }
   return sweep.box_stencil;

@@ -11,13 +11,10 @@ namespace {
 /// Cells around a region that its sweep touches when it reads `layers` around the points that touch a written one.
 Widths reach_of(const Access& access, const SweepSpec& sweep, const std::vector<Quantity>& quantities, int dims) {
   Widths reach{};
-  if (sweep.writes.empty())  // it goes over cells
-    for (int d = 0; d < dims; ++d) reach[d] = access.layers;
   const Centring read = quantities[static_cast<std::size_t>(access.quantity)].centring;
-  for (int d = 0; d < dims; ++d)
-    for (int w : sweep.writes) {
-      const Centring written = quantities[static_cast<std::size_t>(w)].centring;
-      const bool cells_of_a_face = staggered(written, d) && !staggered(read, d);
+  for (const Centring swept : swept_centrings(sweep, quantities))
+    for (int d = 0; d < dims; ++d) {
+      const bool cells_of_a_face = staggered(swept, d) && !staggered(read, d);
       reach[d] = std::max(reach[d], access.layers + cells_of_a_face);
     }
   return reach;
@@ -216,6 +213,13 @@ Step stencil_step(int dims, int radius, bool box_stencil, double flops_per_point
                               .box_stencil = box_stencil,
                               .flops_per_point = flops_per_point}}}};
   return resolved(step, dims, "stencil");
+}
+
+std::vector<Centring> swept_centrings(const SweepSpec& sweep, const std::vector<Quantity>& quantities) {
+  if (sweep.writes.empty()) return {Centring::cell};
+  std::vector<Centring> found;
+  for (int w : sweep.writes) found.push_back(quantities[static_cast<std::size_t>(w)].centring);
+  return found;
 }
 
 Box points_of(const Box& box, const Box& whole, Centring centring, int dims) {

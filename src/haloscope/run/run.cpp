@@ -140,6 +140,11 @@ void Run::collect_numbers() {
     }
 }
 
+void Run::forget_numbers() {
+  for (auto& stage : stages_)
+    for (int r = 0; r < stage->reductions(); ++r) stage->reducer(r).forget();
+}
+
 void Run::update_scalars(int stage, std::int64_t times) {
   if (!candidate_.app.update) return;
   collect_numbers();
@@ -167,8 +172,7 @@ bool Run::enough(int stage) {
 
 Progress Run::advance(std::int64_t steps, bool poison) {
   collect_numbers();
-  for (auto& stage : stages_)
-    for (int r = 0; r < stage->reductions(); ++r) stage->reducer(r).forget();
+  forget_numbers();
   Progress progress;
   if (pipeline_)
     progress = pipeline_->advance(steps, poison);

@@ -103,6 +103,7 @@ class Run {
   void allocate(const std::vector<int>& nodes);
   void bind_stages(const std::vector<int>& nodes);
   void collect_numbers();
+  void forget_numbers();
   void update_scalars(int stage, std::int64_t times);
   void run_stage(BoundStage& stage, int steps, std::int64_t times, bool last, bool poison);
   Progress advance_single(std::int64_t steps, bool poison);

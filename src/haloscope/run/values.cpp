@@ -119,8 +119,7 @@ void Run::initialise(const std::string& initial) {
   }
   if (fields_) fields_->upload(*storage_);
   sweeper_->begin();
-  for (auto& stage : stages_)
-    for (int r = 0; r < stage->reductions(); ++r) stage->reducer(r).forget();
+  forget_numbers();
   std::fill(latest_.begin(), latest_.end(), 0.0);
   std::fill(scalars_.begin(), scalars_.end(), 0.0);
   stale_ = false;

@@ -28,6 +28,7 @@ constexpr double rounding_margin = 1 + 1e-6;
 
 bool single_reduction(const Problem& p) { return p.parameters.word("method") == "single-reduction"; }
 bool fused(const Problem& p) { return p.form == "fused"; }
+double cells_in(const Problem& p) { return static_cast<double>(Box{{0, 0, 0}, p.grid.cells}.volume()); }
 
 // ---- kernels ------------------------------------------------------------------------------------------------------------
 
@@ -91,8 +92,7 @@ std::vector<std::vector<CgSweep>> sweeps_of(const Problem& problem) {
 
 class CgSweeper final : public Sweeper {
  public:
-  explicit CgSweeper(const Opening& o)
-      : terms_(static_cast<double>(o.problem.grid.cells[0]) * o.problem.grid.cells[1] * o.problem.grid.cells[2]) {
+  explicit CgSweeper(const Opening& o) : terms_(cells_in(o.problem)) {
     for (const auto& stage : sweeps_of(o.problem)) {
       std::vector<Call>& calls = calls_.emplace_back();
       for (const CgSweep& one : stage) calls.push_back({find_kernel(one.kernel, o.problem.real, o.isa), one.operands});
@@ -163,8 +163,7 @@ Step cg_step(const Problem& problem) {
 
 /// A bound of the Euclidean norm of the initial residual.
 double initial_bound(const Problem& p) {
-  double cells = 1;
-  for (std::int64_t n : p.grid.cells) cells *= static_cast<double>(n);
+  const double cells = cells_in(p);
   return std::sqrt(cells) * (p.parameters.word("initial") == "id" ? cells : 1.0);
 }
 

@@ -55,6 +55,28 @@ class DotProduct {
   double single_[parts]{};
 };
 
+/// The products u v and u u, whose parts follow each other in a reduction's numbers.
+class TwoProducts {
+ public:
+  explicit TwoProducts(const KernelArgs& args)
+      : product_(args.weights + cg_split), self_(args.weights + cg_split + cg_sum_parts), sums_(args.reduced) {}
+
+  template <int N>
+  HALOSCOPE_INLINE void add(Vec<double, N> u, Vec<double, N> v) {
+    product_.add(u * v);
+    self_.add(u * u);
+  }
+  void finish() const {
+    if (!sums_) return;
+    product_.finish(sums_);
+    self_.finish(sums_ + cg_sum_parts);
+  }
+
+ private:
+  DotProduct product_, self_;
+  double* sums_;
+};
+
 /// Writes a row of results: past the caches where that is asked for and the row is long.
 class RowWriter {
  public:
@@ -106,7 +128,7 @@ HALOSCOPE_INLINE Vec<double, N> seven_points(P centre, P south, P north, P below
   return V::splat(6) * V::load(centre) - around;
 }
 
-/// Rows of a block whose `rows_in_flight` x 3 planes stay in the second-level cache.
+/// Rows of a block of which three planes, with a row more on each side, take at most `cache_bytes`; at least one.
 inline std::int64_t block_rows(std::int64_t rows, std::int64_t row_bytes, std::int64_t cache_bytes) {
   const std::int64_t fit = cache_bytes / (3 * row_bytes) - 2;
   return fit >= rows ? rows : fit < 1 ? 1 : fit;
@@ -118,7 +140,7 @@ void cg_product(const KernelArgs& args) {
   const Bounds b(args.region);
   const Operand in = args.operands[0], out = args.operands[1];
   const std::int64_t n = b.hi[0] - b.lo[0];
-  DotProduct product(args.weights + cg_split), self(args.weights + cg_split + cg_sum_parts);
+  TwoProducts products(args);
   const RowWriter writer(args.stream, n);
   const std::int64_t block = block_rows(b.hi[1] - b.lo[1], in.row * 8, cg_ring_bytes);
   for (std::int64_t y0 = b.lo[1]; y0 < b.hi[1]; y0 += block)
@@ -130,35 +152,37 @@ void cg_product(const KernelArgs& args) {
                        constexpr int N = decltype(lanes)::count;
                        const double* c = v + x;
                        const auto result = seven_points<N>(c, c - in.row, c + in.row, c - in.plane, c + in.plane);
-                       if constexpr (Dots) {
-                         const auto centre = Vec<double, N>::load(c);
-                         self.template add<N>(centre * centre);
-                         product.template add<N>(centre * result);
-                       }
+                       if constexpr (Dots) products.add(Vec<double, N>::load(c), result);
                        return result;
                      });
       }
   if (writer.streams()) stream_fence();
-  if (!Dots || !args.reduced) return;
-  product.finish(args.reduced);
-  self.finish(args.reduced + cg_sum_parts);
+  if constexpr (Dots) products.finish();
 }
 
-/// Operands: u, v. The product u v; with Both u u after it.
-template <bool Both>
-void cg_dot(const KernelArgs& args) {
-  DotProduct product(args.weights + cg_split), self(args.weights + cg_split + cg_sum_parts);
+/// f(u, v) for the vectors of two operands.
+template <class F>
+HALOSCOPE_INLINE void each_pair(const KernelArgs& args, const F& f) {
   each_row_of<2>(args, [&](const auto* at, std::int64_t n) HALOSCOPE_LAMBDA {
     along(n, [&](auto lanes, std::int64_t x) HALOSCOPE_LAMBDA {
-      constexpr int N = decltype(lanes)::count;
-      const auto u = Vec<double, N>::load(at[0].from + x), v = Vec<double, N>::load(at[1].from + x);
-      product.template add<N>(u * v);
-      if constexpr (Both) self.template add<N>(u * u);
+      using V = Vec<double, decltype(lanes)::count>;
+      f(V::load(at[0].from + x), V::load(at[1].from + x));
     });
   });
-  if (!args.reduced) return;
-  product.finish(args.reduced);
-  if constexpr (Both) self.finish(args.reduced + cg_sum_parts);
+}
+
+/// Operands: u, v. The product u v.
+inline void cg_dot(const KernelArgs& args) {
+  DotProduct product(args.weights + cg_split);
+  each_pair(args, [&](auto u, auto v) HALOSCOPE_LAMBDA { product.add(u * v); });
+  if (args.reduced) product.finish(args.reduced);
+}
+
+/// Operands: u, v. The products u v and u u.
+inline void cg_dots(const KernelArgs& args) {
+  TwoProducts products(args);
+  each_pair(args, [&](auto u, auto v) HALOSCOPE_LAMBDA { products.add(u, v); });
+  products.finish();
 }
 
 /// Operands: v, u. v += f u, or with ScalesTarget v = u + f v; f is what entry Factor of the weights says.
@@ -225,7 +249,7 @@ class DirectionRing {
     return cells_ + ((z + 3) % 3) * plane_ + (y + 1) * pitch_ + 8;
   }
   std::int64_t pitch() const { return pitch_; }
-  /// Compute a row from the old direction and the residual at `first`; own rows are written to memory too.
+  /// Compute a row from the old direction and the residual; own rows are written to memory too.
   HALOSCOPE_INLINE void fill(double* to, std::int64_t x, std::int64_t y, std::int64_t z, bool own) const {
     const double* p = p_.from + x + y * p_.row + z * p_.plane;
     const double* r = r_.from + x + y * r_.row + z * r_.plane;
@@ -260,7 +284,7 @@ inline void cg_direction(const KernelArgs& args) {
   const Operand q = args.operands[2];
   const DirectionRing ring(args, n, block);
   const RowWriter writer(args.stream, n);
-  DotProduct product(args.weights + cg_split), self(args.weights + cg_split + cg_sum_parts);
+  TwoProducts products(args);
   for (std::int64_t y0 = b.lo[1]; y0 < b.hi[1]; y0 += block) {
     const std::int64_t rows = b.hi[1] - y0 < block ? b.hi[1] - y0 : block;
     for (std::int64_t z = b.lo[2] - 1; z <= b.hi[2]; ++z) {
@@ -276,18 +300,14 @@ inline void cg_direction(const KernelArgs& args) {
                        constexpr int N = decltype(lanes)::count;
                        const auto result =
                            seven_points<N>(c + x, c + x - ring.pitch(), c + x + ring.pitch(), below + x, above + x);
-                       const auto centre = Vec<double, N>::load(c + x);
-                       product.template add<N>(centre * result);
-                       self.template add<N>(centre * centre);
+                       products.add(Vec<double, N>::load(c + x), result);
                        return result;
                      });
       }
     }
   }
   if (writer.streams()) stream_fence();
-  if (!args.reduced) return;
-  product.finish(args.reduced);
-  self.finish(args.reduced + cg_sum_parts);
+  products.finish();
 }
 
 inline void add_cg3d(IsaTable& table, const char* isa) {
@@ -296,8 +316,8 @@ inline void add_cg3d(IsaTable& table, const char* isa) {
   };
   add("cg3d-product", cg_product<false>);
   add("cg3d-product-and-dots", cg_product<true>);
-  add("cg3d-dot", cg_dot<false>);
-  add("cg3d-dots", cg_dot<true>);
+  add("cg3d-dot", cg_dot);
+  add("cg3d-dots", cg_dots);
   add("cg3d-add-to-scaled", cg_add<cg_beta, true>);
   add("cg3d-add-scaled", cg_add<cg_alpha, false>);
   add("cg3d-subtract-scaled", cg_add<cg_less_alpha, false>);
