@@ -70,7 +70,7 @@ struct Entry {
 struct StageStart {
   int stage = 0;
   std::int64_t step = 0;   ///< time step that is computed from
-  std::int64_t times = 0;  ///< how often a repeated stage was carried out in this step already
+  std::int64_t times = 0;  ///< how often its loop was carried out in this step already
   /// The latest numbers of all reductions of the step, stage by stage, one after the other; zeros before there are any.
   std::span<const double> reduced;
 };
@@ -115,9 +115,9 @@ struct App {
   /// sweeps read them in SweepArgs::scalars. `update` brings them up to date before each stage; it has no other state.
   std::vector<std::string> scalars = {};
   std::function<void(const Problem&, const StageStart&, std::span<double> scalars)> update = {};
-  /// Whether a repeated stage, or with `stage` -1 the run, has done enough. `reduced` holds the latest numbers of the
-  /// reductions of that stage, or of all stages, one after the other; the scalars are those of the last stage. Null: a
-  /// run ends after its number of steps.
+  /// Whether the loop that a stage opens, or with `stage` -1 the run, has done enough. `reduced` holds the latest numbers
+  /// of the reductions of the loop's stages, or of all, one after the other; the scalars are those of the last stage.
+  /// Null: a run ends after its number of steps.
   std::function<bool(const Problem&, int stage, std::span<const double> reduced, std::span<const double> scalars)>
       enough = {};
   /// Whether `enough` can end a run of this problem before its steps are done.

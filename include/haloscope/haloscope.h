@@ -143,6 +143,8 @@ hs_status hs_layout_classes(const hs_layout* layout, int32_t* classes, int32_t* 
 /* ---- plans: what moves in one exchange --------------------------------------------------------------------------- */
 
 enum { HS_CENTRING_CELL, HS_CENTRING_NODE, HS_CENTRING_FACE_X, HS_CENTRING_FACE_Y, HS_CENTRING_FACE_Z };
+/* What ghost points beyond an edge hold: values that stay, inner ones mirrored, or those negated. */
+enum { HS_EDGE_FIXED, HS_EDGE_EVEN, HS_EDGE_ODD };
 enum { HS_TYPE_REAL, HS_TYPE_INTEGER };
 enum { HS_PATTERN_ORDERED, HS_PATTERN_DIRECT };
 enum { HS_MERGE_ALL, HS_MERGE_TYPE, HS_MERGE_NONE };
@@ -153,6 +155,7 @@ typedef struct hs_quantity {
   int32_t element_bytes; /* >= 1 */
   int32_t type;          /* HS_TYPE_... */
   int32_t centring;      /* HS_CENTRING_...; planes that both ranks hold are never sent */
+  int32_t edges[3];      /* HS_EDGE_..., per dimension that does not wrap around */
 } hs_quantity;
 
 /* Ghost layers of one quantity. */
@@ -200,11 +203,12 @@ typedef struct hs_message {
   int32_t first_region, region_count; /* in hs_plan_data.regions */
 } hs_message;
 
-/* A halo box `to` filled from the same rank's cells at `to` + `shift`. */
+/* A halo box `to` filled from the same rank's points at `to` + `shift`, negated or not. */
 typedef struct hs_copy {
   hs_box to;
   int64_t shift[3];
   int32_t quantity, round;
+  int32_t negate, reserved;
 } hs_copy;
 
 typedef struct hs_plan_data {

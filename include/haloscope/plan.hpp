@@ -5,6 +5,7 @@
 // the shared plane, which is therefore never sent, and ghost layers lie beyond it.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -18,6 +19,10 @@ enum class Centring : std::uint8_t { cell, node, face_x, face_y, face_z };
 HALOSCOPE_WORDS(Centring, "centring", "cell", "node", "face_x", "face_y", "face_z");
 enum class ScalarType : std::uint8_t { real, integer };
 HALOSCOPE_WORDS(ScalarType, "scalar type of a quantity", "real", "integer");
+/// What the ghost points beyond an edge of a grid that does not wrap around hold: values that stay, or those of the
+/// inner points mirrored at the edge, as they are or negated (a reflecting wall, whose normal velocity is odd).
+enum class Edge : std::uint8_t { fixed, even, odd };
+HALOSCOPE_WORDS(Edge, "edge", "fixed", "even", "odd");
 enum class Pattern : std::uint8_t { ordered, direct };
 /// Which quantities share a message: all of them, those of one scalar type, or none (one message per quantity).
 enum class Merge : std::uint8_t { all, type, none };
@@ -34,7 +39,9 @@ struct Quantity {
   int element_bytes = 8;
   ScalarType type = ScalarType::real;
   Centring centring = Centring::cell;
-  int slots = 1;  ///< buffers: 2 where a sweep reads the old one and writes the new one
+  int slots = 1;                ///< buffers: 2 where a sweep reads the old one and writes the new one
+  std::array<Edge, 3> edges{};  ///< per dimension
+  bool mirrored() const { return edges != std::array<Edge, 3>{}; }
 };
 
 /// Everything that decides what one exchange moves.
@@ -80,9 +87,10 @@ struct Message {
 /// A halo whose source is this rank itself: `to` is filled from `shifted(to, shift)` of the same quantity.
 struct Copy {
   int quantity = 0;
-  int round = 0;
+  int round = 0;  ///< Plan::rounds: beyond the grid's edge, after all messages
   Box to;
   Index shift{0, 0, 0};
+  bool negate = false;
   Box from() const { return shifted(to, shift); }
   bool operator==(const Copy&) const = default;
 };
@@ -97,7 +105,7 @@ struct Plan {
   std::array<bool, 3> own_neighbour{};                 ///< the neighbour in this dimension is the rank itself
   ExchangeSpec spec;
   std::vector<Message> messages;  ///< by round; within a round receives before sends
-  std::vector<Copy> copies;       ///< by round
+  std::vector<Copy> copies;       ///< by round, those of edges last
 
   /// Cells owned by this rank, in local coordinates.
   Box own_cells() const { return {{0, 0, 0}, cells}; }

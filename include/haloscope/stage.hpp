@@ -70,8 +70,10 @@ struct Stage {
   /// The quantities exchanged first, and how wide. Empty optional: everything that the sweeps read beyond the rank's
   /// own points, as wide as they need it.
   std::optional<std::vector<Access>> exchange = {};
-  bool repeats = false;  ///< again and again until App::enough says so, at most `most` times a step
-  std::int64_t most = 1000000;
+  /// Stages that are carried out again and again, this one and those after it, until App::enough says so, `least` to
+  /// `most` times a step; 0: it opens no such loop.
+  int repeats = 0;
+  std::int64_t least = 1, most = 1000000;
 };
 
 /// All quantities of an app and the stages of one time step.
@@ -82,6 +84,13 @@ struct Step {
   /// Slots of a double-buffered app, else 1: the stage that writes double-buffered quantities changes their slots.
   int slots() const;
 };
+/// The stages that are carried out together, once a step or, in a loop, several times: [first, end), in order.
+struct StageGroup {
+  int first = 0, end = 1;
+};
+std::vector<StageGroup> groups_of(const Step& step);
+/// Whether some of a step's stages are carried out several times.
+bool has_loops(const Step& step);
 /// Whether a stage writes double-buffered quantities.
 bool flips(const Step& step, int stage);
 

@@ -38,7 +38,8 @@ quantities = st.builds(
     element_bytes=st.sampled_from((1, 4, 8, 24)),
     type=st.sampled_from(("real", "integer")),
     centring=st.sampled_from(CENTRINGS),
-)
+    edges=st.tuples(*[st.sampled_from(("fixed", "fixed", "even", "odd"))] * 3),
+).filter(lambda q: "odd" not in q.edges or (q.type == "real" and q.element_bytes in (4, 8)))
 
 
 any_dims = st.integers(1, 3)
@@ -88,26 +89,39 @@ def staggered(centring: str, d: int) -> int:
     return int(centring == "node" or centring == "face_" + "xyz"[d])
 
 
-def identity(layout: core.Layout, rank: int, point) -> tuple:
-    """Return the global point at a rank-local one: periodic images are the same point."""
-    origin = layout.owned(rank).lo
-    wraps = (*layout.periodic, False, False)
-    sizes = (*layout.cells, 1, 1)
-    places = [o + p for o, p in zip(origin, point, strict=True)]
-    return tuple(g % n if w else g for g, n, w in zip(places, sizes, wraps, strict=False))
+def identity(layout: core.Layout, rank: int, point, quantity: core.Quantity) -> tuple:
+    """Return the global point at a rank-local one, and whether it is negated.
+
+    Periodic images are the same point, and so are mirror images at edges.
+    """
+    places, negated = [], False
+    for d in range(3):
+        at = layout.owned(rank).lo[d] + point[d]
+        if d < layout.dims and layout.periodic[d]:
+            at %= layout.cells[d]
+        elif d < layout.dims and quantity.edges[d] != "fixed":
+            on_edge = staggered(quantity.centring, d)
+            last = layout.cells[d] - 1 + on_edge
+            negated ^= quantity.edges[d] == "odd" and not 0 <= at <= last
+            at = on_edge - 1 - at if at < 0 else at if at <= last else 2 * last + 1 - on_edge - at
+        places.append(at)
+    return (*places, negated)
 
 
 def halo(plan: core.Plan, q: int) -> set:
     """Return the local points that an exchange must fill: ghost points, in one dimension or several, whose every ghost
-    direction has a neighbour."""
+    direction has a neighbour or is mirrored."""
     owned, allocated = plan.owned[q], plan.allocated[q]
+    mirrors = [edge != "fixed" for edge in plan.spec.quantities[q].edges]
 
     def wanted(point) -> bool:
         low = [p < lo for p, lo in zip(point, owned.lo, strict=True)]
         high = [p >= hi for p, hi in zip(point, owned.hi, strict=True)]
         ghosts = sum(low) + sum(high)
         there = all(
-            (not low[d] or plan.has_neighbour[d][0]) and (not high[d] or plan.has_neighbour[d][1]) for d in range(3)
+            (not low[d] or mirrors[d] or plan.has_neighbour[d][0])
+            and (not high[d] or mirrors[d] or plan.has_neighbour[d][1])
+            for d in range(3)
         )
         return there and (ghosts >= 1 if plan.spec.corners else ghosts == 1)
 
@@ -118,7 +132,7 @@ def exchange(layout: core.Layout, plans: list[core.Plan]) -> list[dict]:
     """Carry out one exchange, round by round; return per rank a map (quantity, local point) -> global identity."""
     fields = [
         {
-            (q, point): identity(layout, plan.rank, point)
+            (q, point): identity(layout, plan.rank, point, plan.spec.quantities[q])
             for q in range(len(plan.spec.quantities))
             for point in plan.owned[q].cells()
         }
@@ -148,4 +162,15 @@ def exchange(layout: core.Layout, plans: list[core.Plan]) -> list[dict]:
         assert not mail, "sent, but received by nobody"
         for field, values in filled:
             field.update(values)
+    for plan in plans:
+        mirror_edges(plan, fields[plan.rank])
     return fields
+
+
+def mirror_edges(plan: core.Plan, field: dict) -> None:
+    """Carry out the copies beyond edges, each of which may read what an earlier one wrote."""
+    for c in plan.copies:
+        if c.round == plan.rounds:
+            for to, at in zip(c.to.cells(), c.to.shifted(c.shift).cells(), strict=True):
+                *point, negated = field[c.quantity, at]
+                field[c.quantity, to] = (*point, negated ^ c.negate)

@@ -37,7 +37,8 @@ def test_what_one_rank_sends_is_what_its_peer_receives(case):
             for mine, theirs in zip(m.regions, twins[0].regions, strict=True):
                 for corner in ("lo", "hi"):
                     a, b = getattr(mine.box, corner), getattr(theirs.box, corner)
-                    assert identity(layout, plan.rank, a) == identity(layout, m.peer, b)
+                    quantity = plan.spec.quantities[mine.quantity]
+                    assert identity(layout, plan.rank, a, quantity) == identity(layout, m.peer, b, quantity)
     assert sum(m.out for p in plans for m in p.messages) == sum(not m.out for p in plans for m in p.messages)
 
 
@@ -67,7 +68,8 @@ def test_messages_and_copies_fill_every_halo_point_once(case):
 def test_every_halo_point_gets_the_global_point_that_it_mirrors(case):
     layout, plans = case.layout, case.plans()
     for plan, field in zip(plans, exchange(layout, plans), strict=True):
-        assert all(value == identity(layout, plan.rank, point) for (_, point), value in field.items())
+        fields = plan.spec.quantities
+        assert all(value == identity(layout, plan.rank, point, fields[q]) for (q, point), value in field.items())
 
 
 @given(cases())

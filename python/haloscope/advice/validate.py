@@ -140,10 +140,11 @@ def _pair(row: tables.Row, profile: Profile, samples: int) -> Pair:
 
 
 def setting_of(row: tables.Row) -> predict.Setting:
-    """Return the setting of a measurement for its prediction: how often its stages were repeated."""
-    counts = row.records[0]["counts"].get("stages", {}).values()
-    steps = row.records[0]["request"]["steps"]
-    return predict.Setting(repeats=max(1, round(max(counts, default=steps) / steps)))
+    """Return the setting of a measurement for its prediction: how often its loops were carried out."""
+    record = row.records[0]
+    counts, step = record["counts"].get("stages", {}), core.step_of(core.Choice.from_json(row.request))
+    loops = [counts[step.stages[loop[0]].name] for loop in step.loops]
+    return predict.Setting(repeats=round(max(loops) / record["request"]["steps"]) if loops else 1)
 
 
 def exchange_of(row: tables.Row) -> float | None:

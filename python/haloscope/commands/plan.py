@@ -112,8 +112,12 @@ def markdown(document: dict) -> str:
 
 def _stage_title(stage: dict) -> str:
     sweeps, reductions = ", ".join(stage["sweeps"]), ", ".join(f"{r['name']} ({r['op']})" for r in stage["reductions"])
-    words = f"Sweeps: {sweeps}." + f" Reductions: {reductions}." * bool(reductions) + " It repeats." * stage["repeats"]
+    words = f"Sweeps: {sweeps}." + f" Reductions: {reductions}." * bool(reductions) + _repeating(stage["repeats"])
     return f"# Stage {stage['name']}, {stage['strategy']}\n\n{words}"
+
+
+def _repeating(stages: int) -> str:
+    return f" It repeats, with the {stages - 1} after it." if stages > 1 else " It repeats." * stages
 
 
 AMOUNTS = ("bytes", "cells", "sum", "least per rank", "most per rank")  # columns of amounts get thousands separators

@@ -20,8 +20,8 @@ PLACED = options_of(
     option("--active", type=click.IntRange(1, 100_000), group="machine", help="Most cores in use per socket. [all]"),
     option("--reductions", type=click.IntRange(0, 1_000_000), default=0, group="machine",
            help="All-reduces per time step beside the app's own. [0]"),
-    option("--repeats", type=click.IntRange(1, 1_000_000), default=1, group="machine",
-           help="Executions per time step of a stage that repeats. [1]"),
+    option("--repeats", type=click.IntRange(0, 1_000_000), default=1, group="machine",
+           help="Executions per time step of a loop of stages. [1]"),
 )  # fmt: skip
 MACHINE = options_of(
     PLACED,

@@ -70,12 +70,17 @@ class Reduction:
 
 @dataclass(frozen=True)
 class Stage:
-    """An exchange, the sweeps that need it, the reductions that end them. repeats: until the reductions say so."""
+    """An exchange, the sweeps that need it, the reductions that end them.
+
+    repeats: stages, this one and those after it, that are carried out `least` times a step and then until the app has
+    enough; 0 = it opens no such loop.
+    """
 
     name: str
     sweeps: tuple[SweepSpec, ...]
     reductions: tuple[Reduction, ...] = ()
-    repeats: bool = False
+    repeats: int = 0
+    least: int = 1
     exchange: tuple[Access, ...] | None = None
 
 
@@ -85,6 +90,20 @@ class Step(FromC):
 
     quantities: tuple[Quantity, ...]
     stages: tuple[Stage, ...]
+
+    @property
+    def groups(self) -> tuple[range, ...]:
+        """Numbers of the stages that are carried out together, once a step or, in a loop, several times."""
+        found: list[range] = []
+        while not found or found[-1].stop < len(self.stages):
+            first = found[-1].stop if found else 0
+            found.append(range(first, first + max(1, self.stages[first].repeats)))
+        return tuple(found)
+
+    @property
+    def loops(self) -> tuple[range, ...]:
+        """Those of the loops."""
+        return tuple(group for group in self.groups if self.stages[group[0]].repeats)
 
     @property
     def single(self) -> bool:
@@ -124,12 +143,16 @@ def _stage(found: dict) -> Stage:
         SweepSpec(**s | {"reads": _accesses(s["reads"]), "writes": tuple(s["writes"])}) for s in found["sweeps"]
     )
     exchange = _accesses(found["exchange"]) if "exchange" in found else None
-    return Stage(found["name"], sweeps, tuple(Reduction(**r) for r in found["reductions"]), found["repeats"], exchange)
+    reductions = tuple(Reduction(**r) for r in found["reductions"])
+    return Stage(found["name"], sweeps, reductions, found["repeats"], found["least"], exchange)
 
 
 def step_from_json(found: dict) -> Step:
     """Return a step that the library or a program has described."""
-    return Step(tuple(Quantity(**q) for q in found["quantities"]), tuple(map(_stage, found["stages"])))
+    return Step(
+        tuple(Quantity(**q | {"edges": tuple(q["edges"])}) for q in found["quantities"]),
+        tuple(map(_stage, found["stages"])),
+    )
 
 
 def _app(found: dict) -> App:
@@ -198,8 +221,9 @@ def stencil_step(dims: int, radius: int = 1, box_stencil: bool = False) -> Step:
     """Return a step of one double-buffered field and one sweep, whose stencil reaches `radius` cells far."""
     sweep = {"name": "sweep", "reads": [{"quantity": 0, "layers": radius}], "writes": [0], "box_stencil": box_stencil,
              "in_place": False, "flops_per_point": 0.0}  # fmt: skip
-    stage = {"name": "step", "sweeps": [sweep], "reductions": [], "repeats": False}
-    quantity = {"name": "u", "element_bytes": 8, "type": "real", "centring": "cell", "slots": 2}
+    stage = {"name": "step", "sweeps": [sweep], "reductions": [], "repeats": 0, "least": 1}
+    quantity = {"name": "u", "element_bytes": 8, "type": "real", "centring": "cell", "slots": 2,
+                "edges": ["fixed"] * 3}  # fmt: skip
     text = json.dumps({"quantities": [quantity], "stages": [stage]}).encode()
     return _step(capi.handle("hs_step_create", "hs_step", dims, text))
 

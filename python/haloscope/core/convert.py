@@ -52,7 +52,13 @@ def spec_to_c(spec: ExchangeSpec) -> capi.CData:
     quantities = ffi.new(
         "hs_quantity[]",
         [
-            (name, q.element_bytes, capi.value("HS_TYPE_", q.type), capi.value("HS_CENTRING_", q.centring))
+            (
+                name,
+                q.element_bytes,
+                capi.value("HS_TYPE_", q.type),
+                capi.value("HS_CENTRING_", q.centring),
+                [capi.value("HS_EDGE_", edge) for edge in q.edges],
+            )
             for name, q in zip(names, spec.quantities, strict=True)
         ],
     )
@@ -89,7 +95,7 @@ def _box_to_c(box: Box) -> tuple:
 
 
 def _copy_to_c(copy: Copy) -> tuple:
-    return (_box_to_c(copy.to), copy.shift, copy.quantity, copy.round)
+    return (_box_to_c(copy.to), copy.shift, copy.quantity, copy.round, copy.negate)
 
 
 def program_to_c(program: Program) -> capi.CData:
@@ -134,14 +140,20 @@ def box(c: capi.CData) -> Box:
 
 def copy(c: capi.CData) -> Copy:
     """Return an hs_copy as a Copy."""
-    return Copy(c.quantity, c.round, box(c.to), tuple(c.shift))
+    return Copy(c.quantity, c.round, box(c.to), tuple(c.shift), bool(c.negate))
 
 
 def spec(c: capi.CData) -> ExchangeSpec:
     """Return an hs_spec as an ExchangeSpec."""
-    types, centrings = capi.enumeration("HS_TYPE_"), capi.enumeration("HS_CENTRING_")
+    types, centrings, edges = (capi.enumeration(f"HS_{kind}_") for kind in ("TYPE", "CENTRING", "EDGE"))
     quantities = tuple(
-        Quantity(capi.text(q.name), q.element_bytes, types[q.type], centrings[q.centring])
+        Quantity(
+            capi.text(q.name),
+            q.element_bytes,
+            types[q.type],
+            centrings[q.centring],
+            edges=tuple(edges[e] for e in q.edges),
+        )
         for q in (c.quantities[i] for i in range(c.quantity_count))
     )
     pattern, merge = capi.enumeration("HS_PATTERN_")[c.pattern], capi.enumeration("HS_MERGE_")[c.merge]

@@ -56,13 +56,17 @@ class Box:
 
 @dataclass(frozen=True)
 class Quantity:
-    """One field. type: real, integer. centring: cell, node, face_x, face_y, face_z. slots: 2 where it is double-buffered."""
+    """One field. type: real, integer. centring: cell, node, face_x, face_y, face_z. slots: 2 where it is double-buffered.
+
+    edges: per dimension, what ghost points beyond an edge hold: fixed values, or inner ones mirrored (even) or negated (odd).
+    """
 
     name: str = "u"
     element_bytes: int = 8
     type: str = "real"
     centring: str = "cell"
     slots: int = 1
+    edges: tuple[str, str, str] = ("fixed", "fixed", "fixed")
 
 
 @dataclass(frozen=True)
@@ -106,12 +110,13 @@ class Message:
 
 @dataclass(frozen=True)
 class Copy:
-    """A halo box `to` filled from the same rank's cells at `to` + `shift`."""
+    """A halo box `to` filled from the same rank's points at `to` + `shift`, negated or not."""
 
     quantity: int
     round: int
     to: Box
     shift: Triple
+    negate: bool = False
 
 
 @dataclass(frozen=True)

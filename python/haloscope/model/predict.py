@@ -66,8 +66,8 @@ class Setting:
     """What a choice leaves open about how it is run.
 
     placement: a rule of `placement.RULES`; active: most cores in use per socket (None: all); custom: node and socket of each
-    rank for rule `custom`; reductions: all-reduces per time step beside those of the app; repeats: how often a stage that
-    repeats is carried out per time step.
+    rank for rule `custom`; reductions: all-reduces per time step beside those of the app; repeats: how often a loop of
+    stages is carried out per time step.
     """
 
     placement: str = "fill"
@@ -349,15 +349,18 @@ class _Programs:
 
 
 def _programs(choice: core.Choice, kind: ranks.Kind, setting: Setting) -> _Programs:
-    step, body, opening = core.step_of(choice), [], None
+    step, by_stage, body, opening = core.step_of(choice), [], [], None
     for stage, plan in enumerate(kind.plans):
         options = core.schedule_options(choice, stage)
         series = ("entry", "body") if core.find_schedule(choice.schedule).in_place else ("whole",)
         made = [_program(choice, step, stage, plan, options, part) for part in series]
         if len(made) > 1:
             opening = _program(choice, step, stage, plan, options, "opening")[1]
-        body += made * (setting.repeats if step.stages[stage].repeats else 1)
-    steps = 1 if len(kind.plans) > 1 or step.stages[0].repeats else sum(program.steps for _, program, _ in body)
+        by_stage.append(made)
+    for group in step.groups:
+        times = setting.repeats if step.stages[group[0]].repeats else 1
+        body += [program for stage in group for program in by_stage[stage]] * times
+    steps = 1 if len(kind.plans) > 1 or step.loops else sum(program.steps for _, program, _ in body)
     at_once = max(_at_once(program, kind.plans[stage]) for stage, program, _ in body)
     return _Programs(opening, tuple(body), steps, at_once)
 

@@ -7,17 +7,18 @@
 namespace haloscope::c {
 
 static_assert(HS_CENTRING_NODE == int(Centring::node) && HS_CENTRING_FACE_Z == int(Centring::face_z));
+static_assert(HS_EDGE_ODD == int(Edge::odd));
 static_assert(HS_TYPE_INTEGER == int(ScalarType::integer) && HS_PATTERN_DIRECT == int(Pattern::direct));
 static_assert(HS_MERGE_TYPE == int(Merge::type) && HS_MERGE_NONE == int(Merge::none));
 
 hs_copy to_c(const Copy& copy) {
-  hs_copy result{to_c(copy.to), {}, copy.quantity, copy.round};
+  hs_copy result{to_c(copy.to), {}, copy.quantity, copy.round, copy.negate, 0};
   copy3(copy.shift, result.shift);
   return result;
 }
 
 Copy from_c(const hs_copy& copy) {
-  Copy result{copy.quantity, copy.round, from_c(copy.to), {}};
+  Copy result{copy.quantity, copy.round, from_c(copy.to), {}, copy.negate != 0};
   copy3(copy.shift, result.shift);
   return result;
 }
@@ -32,6 +33,7 @@ ExchangeSpec from_c(const hs_spec* given) {
     const hs_quantity& from = (&needed(s.quantities, "quantities"))[q];
     spec.quantities.push_back({text(from.name), from.element_bytes, enumerator<ScalarType>(from.type, 2, "scalar type"),
                                enumerator<Centring>(from.centring, 5, "centring")});
+    for (int d = 0; d < 3; ++d) spec.quantities.back().edges[d] = enumerator<Edge>(from.edges[d], 3, "edge");
   }
   for (int q = 0; s.widths && q < s.quantity_count; ++q) {
     copy3(s.widths[q].low, spec.widths.emplace_back().low);
@@ -69,8 +71,11 @@ hs_spec spec_to_c(const ExchangeSpec& spec, const std::vector<hs_quantity>& quan
 
 std::vector<hs_quantity> quantities_to_c(const std::vector<Quantity>& quantities) {
   std::vector<hs_quantity> result;
-  for (const Quantity& q : quantities)
-    result.push_back({q.name.c_str(), q.element_bytes, static_cast<int32_t>(q.type), static_cast<int32_t>(q.centring)});
+  for (const Quantity& q : quantities) {
+    result.push_back(
+        {q.name.c_str(), q.element_bytes, static_cast<int32_t>(q.type), static_cast<int32_t>(q.centring), {}});
+    copy3(q.edges, result.back().edges);
+  }
   return result;
 }
 

@@ -61,7 +61,7 @@ void check_app(const App& app) {
     }
   check(app.scalars.empty() == !app.update, "scalars need `update`, and `update` needs scalars");
   for (int stage = 0; stage < static_cast<int>(step.stages.size()); ++stage)
-    check(!step.stages[static_cast<std::size_t>(stage)].repeats || app.enough,
+    check(step.stages[static_cast<std::size_t>(stage)].repeats == 0 || app.enough,
           "stage '" + step.stages[static_cast<std::size_t>(stage)].name + "' repeats, and `enough` never ends it");
 }
 

@@ -26,7 +26,11 @@ std::vector<Access> accesses_from(const Json& json) {
 }
 
 Json stage_json(const Stage& stage) {
-  Json json{{"name", stage.name}, {"sweeps", Json::array()}, {"reductions", Json::array()}, {"repeats", stage.repeats}};
+  Json json{{"name", stage.name},
+            {"sweeps", Json::array()},
+            {"reductions", Json::array()},
+            {"repeats", stage.repeats},
+            {"least", stage.least}};
   for (const SweepSpec& sweep : stage.sweeps)
     json["sweeps"].push_back({{"name", sweep.name},
                               {"reads", accesses(sweep.reads)},
@@ -51,7 +55,8 @@ void no_code(const SweepArgs&) { throw Error(Exit::failed, "a described app has 
 Stage stage_from(const Json& json) {
   Stage stage;
   stage.name = json.at("name").get<std::string>();
-  stage.repeats = json.at("repeats").get<bool>();
+  stage.repeats = json.at("repeats").get<int>();
+  stage.least = json.at("least").get<std::int64_t>();
   for (const Json& s : json.at("sweeps"))
     stage.sweeps.push_back({.name = s.at("name").get<std::string>(),
                             .reads = accesses_from(s.at("reads")),
@@ -90,6 +95,13 @@ Parameter parameter_from(const Json& json) {
   return p;
 }
 
+std::array<Edge, 3> edges_from(const Json& quantity) {
+  std::array<Edge, 3> edges{};
+  const auto words = quantity.at("edges").get<std::vector<std::string>>();
+  for (std::size_t d = 0; d < std::min(words.size(), edges.size()); ++d) edges[d] = from_word<Edge>(words[d]);
+  return edges;
+}
+
 Step step_from(const Json& json) {
   Step step;
   for (const Json& q : json.at("quantities"))
@@ -97,7 +109,8 @@ Step step_from(const Json& json) {
                                .element_bytes = q.at("element_bytes").get<int>(),
                                .type = from_word<ScalarType>(q.at("type").get<std::string>()),
                                .centring = from_word<Centring>(q.at("centring").get<std::string>()),
-                               .slots = q.at("slots").get<int>()});
+                               .slots = q.at("slots").get<int>(),
+                               .edges = edges_from(q)});
   for (const Json& stage : json.at("stages")) step.stages.push_back(stage_from(stage));
   return step;
 }
@@ -111,7 +124,8 @@ Json to_json(const Step& step) {
                                   {"element_bytes", q.element_bytes},
                                   {"type", to_word(q.type)},
                                   {"centring", to_word(q.centring)},
-                                  {"slots", q.slots}});
+                                  {"slots", q.slots},
+                                  {"edges", {to_word(q.edges[0]), to_word(q.edges[1]), to_word(q.edges[2])}}});
   for (const Stage& stage : step.stages) json["stages"].push_back(stage_json(stage));
   return json;
 }

@@ -20,6 +20,7 @@ constexpr std::int64_t unspecified = -1;
 struct Value {
   std::int64_t point = unspecified;
   int version = -1;
+  bool negated = false;
   bool operator==(const Value&) const = default;
 };
 
@@ -27,7 +28,7 @@ struct Value {
 class Points {
  public:
   Points(const Layout& layout, int rank, const Quantity& quantity, const Widths& halo)
-      : grid_(layout.grid()), centring_(quantity.centring), first_(layout.owned(rank).lo) {
+      : grid_(layout.grid()), centring_(quantity.centring), edges_(quantity.edges), first_(layout.owned(rank).lo) {
     const Index cells = layout.local_cells(rank);
     for (int d = 0; d < 3; ++d) {
       owned_.hi[d] = cells[d] + (d < layout.dims() ? staggered(centring_, d) : 0);
@@ -36,24 +37,29 @@ class Points {
     }
     data_.assign(static_cast<std::size_t>(quantity.slots), std::vector<Value>(static_cast<std::size_t>(box_.volume())));
   }
-  /// Number of the global point at local p; -2 outside a non-periodic grid (fixed boundary values, always right).
-  std::int64_t identity(const Index& p) const {
-    std::int64_t id = 0;
+  /// What local p holds in a version: the number of its global point, or of that which it mirrors beyond an edge; point
+  /// -2 beyond a fixed edge, where any value is right.
+  Value value_of(const Index& p, int version) const {
+    Value value{0, version};
     for (int d = 2; d >= 0; --d) {
       const bool periodic = grid_.periodic[d];
-      const std::int64_t n = grid_.cells[d] + (!periodic && d < grid_.dims ? staggered(centring_, d) : 0);
+      const int on_edge = !periodic && d < grid_.dims ? staggered(centring_, d) : 0;
+      const std::int64_t n = grid_.cells[d] + on_edge;
       std::int64_t g = first_[d] + p[d];
-      if (g < 0 || g >= n) {
-        if (!periodic) return -2;
+      if (periodic) {
         g = (g % n + n) % n;
+      } else if (g < 0 || g >= n) {
+        if (edges_[d] == Edge::fixed) return {-2, version};
+        g = g < 0 ? -g - 1 + on_edge : 2 * n - 1 - on_edge - g;
+        value.negated = value.negated != (edges_[d] == Edge::odd);
       }
-      id = id * n + g;
+      value.point = value.point * n + g;
     }
-    return id;
+    return value;
   }
   bool right(const Index& p, int slot, int version) const {
-    const std::int64_t id = identity(p);
-    return id == -2 || (box_.contains(p) && at(p, slot) == Value{id, version});
+    const Value value = value_of(p, version);
+    return value.point == -2 || (box_.contains(p) && at(p, slot) == value);
   }
   const Value& at(const Index& p, int slot) const { return data_[slot][place(p)]; }
   Value& at(const Index& p, int slot) { return data_[slot][place(p)]; }
@@ -67,6 +73,7 @@ class Points {
   }
   GridSpec grid_;
   Centring centring_;
+  std::array<Edge, 3> edges_;
   Index first_;
   Box owned_, box_;
   std::vector<std::vector<Value>> data_;
@@ -157,7 +164,9 @@ class StageRun {
           const int q = field_of(c.quantity), slot = absolute(q, op.slot);
           Points& points = fields[static_cast<std::size_t>(q)];
           for_each(c.to, [&](const Index& p) {
-            points.at(p, slot) = points.at({p[0] + c.shift[0], p[1] + c.shift[1], p[2] + c.shift[2]}, slot);
+            Value value = points.at({p[0] + c.shift[0], p[1] + c.shift[1], p[2] + c.shift[2]}, slot);
+            value.negated = value.negated != c.negate;
+            points.at(p, slot) = value;
           });
         }
         return true;
@@ -340,7 +349,7 @@ class StageRun {
       else if (!points.box().contains(p))
         fault = here() + " writes point " + text(p) + " outside the field '" + quantity(w).name + "'";
       else
-        results.emplace_back(w, p, good ? Value{points.identity(p), version_before(w, s) + s.levels} : Value{});
+        results.emplace_back(w, p, good ? points.value_of(p, version_before(w, s) + s.levels) : Value{});
     });
   }
 
@@ -385,7 +394,7 @@ RankState start(const Layout& layout, const Step& step, const std::vector<StageP
   for (std::size_t q = 0; q < halos.size(); ++q)
     for_each(state.memories[0][q].owned(), [&](const Index& p) {
       Points& home = state.memories[in_block(stages.front().programs[rank], p)][q];
-      home.at(p, 0) = {home.identity(p), 0};
+      home.at(p, 0) = home.value_of(p, 0);
     });
   state.versions.assign(step.quantities.size(), 0);
   return state;

@@ -90,9 +90,11 @@ std::string refuse_depth(const Candidate& candidate) {
   };
   if (candidate.step.stages.size() > 1) return asked("exchanges in several stages of each");
   const Stage& stage = candidate.step.stages.front();
-  if (stage.repeats) return asked("repeats a stage until its reduction says so");
+  if (stage.repeats > 0) return asked("repeats a stage until its reduction says so");
   for (const Reduction& reduction : stage.reductions)
     if (!reduction.last_only) return asked("looks at '" + reduction.name + "' in each");
+  for (const Quantity& q : candidate.step.quantities)
+    if (q.mirrored()) return asked("mirrors '" + q.name + "' at the grid's edges in each");
   return "";
 }
 
@@ -126,6 +128,9 @@ std::string refuse_device(const Candidate& candidate) {
   if (c.capture && (c.ranks > 1 || schedule.boxed))
     return "--capture needs a step with no host work; this one sends messages or computes walls; use --ranks 1 with "
            "schedule bulk, streams or resident, or drop --capture";
+  for (const Quantity& q : candidate.step.quantities)
+    if (q.mirrored())
+      return "app '" + c.app + "' mirrors '" + q.name + "' at the grid's edges, which devices cannot; drop --device";
   if (candidate.app.device_levels == 0) return "app '" + c.app + "' has no kernels for devices; drop --device";
   if (!schedule.on_device)
     return quoted_schedule(c) + " is for CPU threads; with --device use bulk, streams or resident";
@@ -147,7 +152,7 @@ std::string refuse_reductions(const Candidate& candidate) {
   const Choice& c = candidate.choice;
   if (c.schedule->in_place) return "";  // its ranks all stop at the same step, see reduction_schemes()
   const Step& step = candidate.step;
-  const bool several = step.stages.size() > 1 || step.stages.front().repeats;
+  const bool several = step.stages.size() > 1 || has_loops(step);
   const bool early = candidate.app.ends_early && candidate.app.ends_early(candidate.problem);
   const auto keeps_one = [&](int q) { return step.quantities[static_cast<std::size_t>(q)].slots < 2; };
   bool overwrites = false;

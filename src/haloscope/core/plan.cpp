@@ -132,12 +132,45 @@ void add_copies(Plan& plan, const Layout& layout, const Round& round, int number
     }
 }
 
+/// The ghost layers beyond edges, one after the other: each mirrors an inner one. Dimension by dimension, so that those
+/// beyond an edge of two or three dimensions mirror ghost points.
+void add_edges(Plan& plan, const Layout& layout) {
+  const ExchangeSpec& spec = plan.spec;
+  for (int q = 0; q < static_cast<int>(spec.quantities.size()); ++q)
+    for (int d = 0; d < plan.dims; ++d) {
+      const Quantity& quantity = spec.quantities[q];
+      if (quantity.edges[d] == Edge::fixed || layout.grid().periodic[d]) continue;
+      Copy copy{.quantity = q, .round = plan.rounds, .to = plan.owned(q), .negate = quantity.edges[d] == Edge::odd};
+      for (int e = 0; e < plan.dims && spec.corners; ++e) {
+        const bool filled = e < d && quantity.edges[e] != Edge::fixed;
+        if (e != d && (filled || plan.has_neighbour[e][0])) copy.to.lo[e] -= spec.low_of(q)[e];
+        if (e != d && (filled || plan.has_neighbour[e][1])) copy.to.hi[e] += spec.high_of(q)[e];
+      }
+      const int on_edge = staggered(quantity.centring, d);
+      for (const int side : {0, 1}) {
+        if (plan.has_neighbour[d][side]) continue;
+        const int layers = side == 0 ? spec.low_of(q)[d] : spec.high_of(q)[d];
+        for (int layer = 1; layer <= layers; ++layer) {
+          copy.to.lo[d] = side == 0 ? -layer : plan.owned(q).hi[d] + layer - 1;
+          copy.to.hi[d] = copy.to.lo[d] + 1;
+          copy.shift[d] = (1 - 2 * side) * (2 * layer - 1 + on_edge);
+          plan.copies.push_back(copy);
+        }
+        copy.shift[d] = 0;
+      }
+    }
+}
+
 void check_spec(const Layout& layout, const ExchangeSpec& spec) {
   if (spec.quantities.empty()) throw UsageError("an exchange needs at least one field");
   for (const Quantity& q : spec.quantities)
     if (q.element_bytes < 1)
       throw UsageError("field '" + q.name + "' has elements of " + std::to_string(q.element_bytes) +
                        " bytes; use at least 1");
+  for (const Quantity& q : spec.quantities)
+    if (std::find(q.edges.begin(), q.edges.end(), Edge::odd) != q.edges.end() &&
+        (q.type == ScalarType::integer || (q.element_bytes != 4 && q.element_bytes != 8)))
+      throw UsageError("field '" + q.name + "' has an odd edge, and only reals of 4 or 8 bytes can be negated");
   std::array<int, 3> order = spec.order;
   std::sort(order.begin(), order.end());
   if (order != std::array<int, 3>{0, 1, 2}) throw UsageError("the dimension order must name 0, 1 and 2 once each");
@@ -151,7 +184,9 @@ void check_spec(const Layout& layout, const ExchangeSpec& spec) {
       if (std::min(low, high) < 0) throw UsageError("a halo width is negative; use 0 or more layers");
       width = std::max({width, low, high});
     }
-    const bool exchanged = layout.grid().periodic[d] || layout.ranks()[d] > 1;
+    const bool exchanged = layout.grid().periodic[d] || layout.ranks()[d] > 1 ||
+                           std::any_of(spec.quantities.begin(), spec.quantities.end(),
+                                       [&](const Quantity& q) { return q.edges[d] != Edge::fixed; });
     if (exchanged && width > layout.smallest_extent(d))
       throw UsageError("a halo of " + std::to_string(width) + " layers in " + std::string(1, "xyz"[d]) +
                        " is wider than the smallest block it is filled from (" +
@@ -216,6 +251,7 @@ Plan make_plan(const Layout& layout, int rank, const ExchangeSpec& spec) {
     add_messages(plan, layout, rounds[r], r, true);
     add_copies(plan, layout, rounds[r], r);
   }
+  add_edges(plan, layout);
   return plan;
 }
 

@@ -35,6 +35,7 @@ class Resolver {
       check(q.slots == 1 || q.slots == 2,
             "quantity '" + q.name + "' has " + std::to_string(q.slots) + " slots; give it 1, or 2 for old and new");
     for (Stage& stage : step_.stages) resolve(stage);
+    check_loops();
   }
 
  private:
@@ -48,6 +49,20 @@ class Resolver {
       check(std::none_of(list.begin(), one, [&](const auto& other) { return other.name == one->name; }),
             "two " + kind + " are called '" + one->name + "'; give each its own name");
   }
+  void check_loops() const {
+    const int count = static_cast<int>(step_.stages.size());
+    for (int first = 0; first < count; ++first) {
+      const Stage& stage = step_.stages[static_cast<std::size_t>(first)];
+      check(stage.repeats >= 0 && first + stage.repeats <= count && stage.least >= 0 && stage.most >= stage.least,
+            "stage '" + stage.name + "' repeats " + std::to_string(stage.repeats) + " stages " +
+                std::to_string(stage.least) + " to " + std::to_string(stage.most) +
+                " times; give it stages that there are, and no fewer times at most than at least");
+      for (int inner = first + 1; inner < first + stage.repeats; ++inner)
+        check(step_.stages[static_cast<std::size_t>(inner)].repeats == 0,
+              "stage '" + step_.stages[static_cast<std::size_t>(inner)].name + "' opens a loop inside that of stage '" +
+                  stage.name + "'; loops cannot be nested");
+    }
+  }
   static bool gathers(const Stage& stage, const SweepSpec& sweep) {
     const auto number = static_cast<int>(&sweep - stage.sweeps.data()),
                last = static_cast<int>(stage.sweeps.size()) - 1;
@@ -59,7 +74,7 @@ class Resolver {
   void resolve(Stage& stage) {
     check(!stage.sweeps.empty(), "stage '" + stage.name + "' has no sweeps; give it at least one");
     check_names(stage.sweeps, "sweeps in stage '" + stage.name + "'");
-    std::vector<int> doubled;
+    std::vector<int> doubled, written;
     for (SweepSpec& sweep : stage.sweeps) {
       const std::string name = "sweep '" + sweep.name + "' of stage '" + stage.name + "'";
       check(!sweep.writes.empty() || (gathers(stage, sweep) && !sweep.reads.empty()),
@@ -73,7 +88,15 @@ class Resolver {
                   "'; give it one slot, or a quantity of its own for the second result");
         doubled.push_back(w);
       }
-      for (Access& access : sweep.reads) resolve(access, sweep, name);
+      for (Access& access : sweep.reads) {
+        resolve(access, sweep, name);
+        const bool stale = access.reach != Widths{} && quantity(access.quantity).mirrored() &&
+                           std::find(written.begin(), written.end(), access.quantity) != written.end();
+        check(!stale, name + " reads around its points what an earlier sweep of the stage writes, '" +
+                          quantity(access.quantity).name +
+                          "', which exchanges mirror at the grid's edges; make it a stage of its own");
+      }
+      written.insert(written.end(), sweep.writes.begin(), sweep.writes.end());
     }
     if (stage.exchange)
       for (const Access& access : *stage.exchange)
@@ -190,6 +213,18 @@ const std::vector<ReductionScheme>& reduction_schemes() {
 
 int Step::slots() const {
   return std::any_of(quantities.begin(), quantities.end(), [](const Quantity& q) { return q.slots == 2; }) ? 2 : 1;
+}
+
+std::vector<StageGroup> groups_of(const Step& step) {
+  std::vector<StageGroup> groups;
+  const int count = static_cast<int>(step.stages.size());
+  for (int first = 0; first < count; first = groups.back().end)
+    groups.push_back({first, first + std::max(1, step.stages[static_cast<std::size_t>(first)].repeats)});
+  return groups;
+}
+
+bool has_loops(const Step& step) {
+  return std::any_of(step.stages.begin(), step.stages.end(), [](const Stage& stage) { return stage.repeats > 0; });
 }
 
 bool flips(const Step& step, int stage) {

@@ -86,7 +86,7 @@ bool same_field(const BlockCopy& a, const BlockCopy& b) {
 }
 
 bool row_by_row(const BlockCopy& first, const BlockCopy& second) {
-  return first.rows == second.rows && first.row_bytes == second.row_bytes &&
+  return first.rows == second.rows && first.row_bytes == second.row_bytes && first.negated + second.negated == 0 &&
          interleave(first, second, {first.rows, first.planes}, row_track);
 }
 
@@ -161,6 +161,15 @@ void lone_row(const BlockCopy& c, std::int64_t plane) {
   std::memcpy(to, from, static_cast<std::size_t>(c.row_bytes));
 }
 
+template <class T>
+void negate_rows(const BlockCopy& c, std::int64_t plane) {
+  for (std::int64_t r = 0; r < c.rows; ++r) {
+    const auto* from = reinterpret_cast<const T*>(c.from + plane * c.from_plane + r * c.from_row);
+    auto* to = reinterpret_cast<T*>(c.to + plane * c.to_plane + r * c.to_row);
+    for (std::int64_t i = 0; i < c.row_bytes / static_cast<std::int64_t>(sizeof(T)); ++i) to[i] = -from[i];
+  }
+}
+
 template <int Bytes, Ahead ahead>
 void rows_of(const BlockCopy* copies, bool pair, std::int64_t plane) {
   if (pair)
@@ -178,6 +187,8 @@ void short_rows(const BlockCopy* copies, bool pair, std::int64_t plane) {
 }
 
 void run_plane(const BlockCopy* copies, bool pair, std::int64_t plane) {
+  if (copies->negated != 0)
+    return copies->negated == 8 ? negate_rows<double>(*copies, plane) : negate_rows<float>(*copies, plane);
   if (copies->rows == 1 && !pair) return lone_row(*copies, plane);
   switch (copies->row_bytes) {
     case 4:

@@ -18,6 +18,7 @@ struct BlockCopy {
   std::int64_t row_bytes = 0, rows = 1, planes = 1;
   std::int64_t from_row = 0, from_plane = 0;
   std::int64_t to_row = 0, to_plane = 0;
+  int negated = 0;  ///< bytes of reals whose sign changes, 4 or 8; 0: bytes as they are
 };
 
 /// A compiled list of block copies. The result is that of running it in list order; where that cannot change it, copies

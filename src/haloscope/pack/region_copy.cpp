@@ -51,10 +51,11 @@ CopyList by_field(std::vector<FieldBlock> blocks) {
 
 }  // namespace
 
-BlockCopy region_to_region(const SlotView& view, const Box& to, const Index& shift) {
+BlockCopy region_to_region(const SlotView& view, const Box& to, const Index& shift, bool negate) {
   BlockCopy copy = shape(view, to);
   read_field(copy, view, shifted(to, shift));
   write_field(copy, view, to);
+  copy.negated = negate ? static_cast<int>(view.stride[0]) : 0;
   return copy;
 }
 
@@ -79,7 +80,7 @@ BlockCopy buffer_to_region(const SlotView& view, const Box& box, const std::byte
 CopyList make_copies(const Views& views, int slot, std::span<const Copy> copies) {
   std::vector<FieldBlock> blocks;
   for (const Copy& c : copies)
-    blocks.emplace_back(c.quantity, region_to_region(views[c.quantity][slot], c.to, c.shift));
+    blocks.emplace_back(c.quantity, region_to_region(views[c.quantity][slot], c.to, c.shift, c.negate));
   return by_field(std::move(blocks));
 }
 

@@ -11,7 +11,8 @@
 namespace haloscope {
 
 /// The transfer that fills `to` from `shifted(to, shift)` of the same view. The two boxes must not overlap.
-BlockCopy region_to_region(const SlotView& view, const Box& to, const Index& shift);
+/// @param negate  change the signs of its reals
+BlockCopy region_to_region(const SlotView& view, const Box& to, const Index& shift, bool negate = false);
 /// The transfer that gathers `box` into `buffer`, x fastest, without gaps.
 BlockCopy region_to_buffer(const SlotView& view, const Box& box, std::byte* buffer);
 /// The transfer that scatters `buffer`, laid out as region_to_buffer() does, into `box`.

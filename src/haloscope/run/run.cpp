@@ -157,17 +157,29 @@ void Run::run_stage(BoundStage& stage, int steps, std::int64_t times, bool last,
   slot_ = stage.run(slot_, time_, steps, last);
 }
 
-/// Of one stage, or with -1 of all. Not before all its reductions have numbers.
-bool Run::enough(int stage) {
-  const std::size_t from = stage < 0 ? 0 : static_cast<std::size_t>(stage);
-  const std::size_t to = stage < 0 ? stages_.size() : from + 1;
-  const std::size_t first = first_number_[from], count = first_number_[to] - first;
-  if (!candidate_.app.enough || count == 0) return false;
-  for (std::size_t s = from; s < to; ++s)
-    for (int r = 0; r < stages_[s]->reductions(); ++r)
-      if (stages_[s]->reducer(r).numbers().empty()) return false;
+/// Whether the reductions of a range of stages have numbers, or there are scalars to decide by. Deferred ones have none
+/// the first time; a loop that was not entered has none, which says nothing.
+bool Run::has_results(int stage, int end) {
+  bool any = !scalars_.empty();
+  for (int s = stage; s < end; ++s)
+    for (int r = 0; r < this->stage(s).reductions(); ++r) {
+      const bool none = this->stage(s).reducer(r).numbers().empty();
+      if (none && this->stage(s).stage().reductions[static_cast<std::size_t>(r)].mode == ReduceMode::deferred)
+        return false;
+      any = any || !none;
+    }
+  return any;
+}
+
+/// Of the loop that a stage opens, or with -1 of all stages.
+bool Run::enough(int stage, int end) {
+  const int from = std::max(stage, 0);
+  if (!candidate_.app.enough || !has_results(from, end)) return false;
+  const std::size_t first = first_number_[static_cast<std::size_t>(from)];
   collect_numbers();
-  return candidate_.app.enough(candidate_.problem, stage, std::span(latest_).subspan(first, count), scalars_);
+  return candidate_.app.enough(candidate_.problem, stage,
+                               std::span(latest_).subspan(first, first_number_[static_cast<std::size_t>(end)] - first),
+                               scalars_);
 }
 
 Progress Run::advance(std::int64_t steps, bool poison) {
@@ -177,8 +189,8 @@ Progress Run::advance(std::int64_t steps, bool poison) {
   if (pipeline_)
     progress = pipeline_->advance(steps, poison);
   else
-    progress = stages_.size() == 1 && !stages_.front()->stage().repeats ? advance_single(steps, poison)
-                                                                        : advance_stages(steps, poison);
+    progress = stages_.size() == 1 && !has_loops(candidate_.step) ? advance_single(steps, poison)
+                                                                  : advance_stages(steps, poison);
   finish_device();
   return progress;
 }
@@ -198,7 +210,7 @@ Progress Run::advance_single(std::int64_t steps, bool poison) {
     const bool last = progress.steps + count == steps && stage.reductions() > 0;
     run_stage(stage, count, 0, last, poison);
     time_ += count;
-    if (early && enough(-1)) {
+    if (early && enough(-1, stages())) {
       progress.enough = true;
       if (deferred) {
         stage.drop_reductions();  // of the step that is taken back
@@ -211,23 +223,29 @@ Progress Run::advance_single(std::int64_t steps, bool poison) {
     progress.steps += count;
   }
   stage.await_reductions();
-  progress.enough = early && enough(-1);
+  progress.enough = early && enough(-1, stages());
   return progress;
+}
+
+/// A group of stages: once, or as a loop.
+void Run::run_group(const StageGroup& group, bool last, bool poison) {
+  const Stage& opening = stage(group.first).stage();
+  for (std::int64_t times = 0; times < (opening.repeats > 0 ? opening.most : 1); ++times) {
+    if (opening.repeats > 0 && times >= opening.least && enough(group.first, group.end)) return;
+    for (int s = group.first; s < group.end; ++s) run_stage(stage(s), 1, times, last, poison);
+  }
 }
 
 Progress Run::advance_stages(std::int64_t steps, bool poison) {
   const bool early = candidate_.app.ends_early && candidate_.app.ends_early(candidate_.problem);
+  const std::vector<StageGroup> groups = groups_of(candidate_.step);
   Progress progress;
   while (progress.steps < steps && !progress.enough) {
     const bool last = progress.steps + 1 == steps;
-    for (auto& stage : stages_) {
-      std::int64_t times = 0;
-      do run_stage(*stage, 1, times, last, poison);
-      while (stage->stage().repeats && ++times < stage->stage().most && !enough(stage->number()));
-    }
+    for (const StageGroup& group : groups) run_group(group, last, poison);
     ++time_;
     ++progress.steps;
-    progress.enough = early && enough(-1);
+    progress.enough = early && enough(-1, stages());
   }
   for (auto& stage : stages_) stage->await_reductions();
   return progress;

@@ -108,7 +108,9 @@ class Run {
   void run_stage(BoundStage& stage, int steps, std::int64_t times, bool last, bool poison);
   Progress advance_single(std::int64_t steps, bool poison);
   Progress advance_stages(std::int64_t steps, bool poison);
-  bool enough(int stage);
+  bool enough(int stage, int end);
+  bool has_results(int stage, int end);
+  void run_group(const StageGroup& group, bool last, bool poison);
   void step_back();
   void poison_halos(const BoundStage& stage);
   void finish_device();

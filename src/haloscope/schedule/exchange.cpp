@@ -10,9 +10,10 @@ namespace {
 
 /// Own-neighbour copies of an ordered plan, sorted by when they can run.
 struct SplitCopies {
-  std::vector<Copy> urgent;             ///< before the first round's messages are packed
-  std::vector<Copy> in_flight;          ///< while they travel
-  std::vector<std::vector<Copy>> late;  ///< per round: at its place, after earlier rounds have been unpacked
+  std::vector<Copy> urgent;     ///< before the first round's messages are packed
+  std::vector<Copy> in_flight;  ///< while they travel
+  std::vector<std::vector<Copy>>
+      late;  ///< per round: at its place, after earlier rounds have been unpacked; and after all
 };
 
 bool has_messages(const Plan& plan, int round) {
@@ -29,7 +30,10 @@ std::vector<Copy> pieces(const Copy& copy, const std::vector<Box>& boxes) {
   return list;
 }
 
-void append(std::vector<Copy>& to, const std::vector<Copy>& from) { to.insert(to.end(), from.begin(), from.end()); }
+template <class T>
+void append(std::vector<T>& to, const std::vector<T>& from) {
+  to.insert(to.end(), from.begin(), from.end());
+}
 
 /// A copy before the first round with messages: the slabs that those messages contain come first.
 void split_before(const Plan& plan, const Copy& copy, int dimension, SplitCopies& split) {
@@ -46,13 +50,13 @@ void split_before(const Plan& plan, const Copy& copy, int dimension, SplitCopies
   append(split.in_flight, pieces(copy, {middle}));
 }
 
-/// A copy after a round with messages: its part that does not read that round's halos need not wait for them.
+/// A copy after rounds with messages: its part that does not read those rounds' halos need not wait for them.
 void split_after(const Plan& plan, const Copy& copy, const std::vector<int>& remote_before, SplitCopies& split) {
   Box early = copy.to;
   for (int d : remote_before) {
     const int s = staggered(plan.spec.quantities[copy.quantity].centring, d);
-    early.lo[d] = std::clamp<std::int64_t>(early.lo[d], 0, plan.cells[d] + s);
-    early.hi[d] = std::clamp<std::int64_t>(early.hi[d], 0, plan.cells[d] + s);
+    if (plan.has_neighbour[d][0]) early.lo[d] = std::max<std::int64_t>(early.lo[d], 0);
+    if (plan.has_neighbour[d][1]) early.hi[d] = std::min<std::int64_t>(early.hi[d], plan.cells[d] + s);
   }
   append(split.in_flight, pieces(copy, {early}));
   append(split.late[copy.round], pieces(copy, subtract(copy.to, early)));
@@ -60,24 +64,21 @@ void split_after(const Plan& plan, const Copy& copy, const std::vector<int>& rem
 
 SplitCopies split_copies(const Plan& plan) {
   SplitCopies split;
-  split.late.resize(plan.rounds);
-  if (plan.spec.pattern == Pattern::direct) {
-    split.in_flight = plan.copies;
-    return split;
-  }
-  std::vector<int> dimension_of_round;
+  split.late.resize(plan.rounds + 1);
+  std::vector<std::vector<int>> dimensions_of_round;
   for (int d : plan.spec.order)
-    if (d < plan.dims) dimension_of_round.push_back(d);
+    if (d < plan.dims) dimensions_of_round.push_back({d});
+  if (plan.spec.pattern == Pattern::direct) dimensions_of_round = {{0, 1, 2}};
   int first = 0;
   while (first < plan.rounds && !has_messages(plan, first)) ++first;
   for (const Copy& copy : plan.copies) {
     std::vector<int> remote_before;
     for (int r = 0; r < copy.round; ++r)
-      if (has_messages(plan, r)) remote_before.push_back(dimension_of_round[r]);
+      if (has_messages(plan, r)) append(remote_before, dimensions_of_round[r]);
     if (first == plan.rounds)
       append(split.urgent, {copy});
     else if (copy.round < first)
-      split_before(plan, copy, dimension_of_round[first], split);
+      split_before(plan, copy, dimensions_of_round[first].front(), split);
     else
       split_after(plan, copy, remote_before, split);
   }
@@ -114,6 +115,7 @@ ExchangeOps ProgramBuilder::exchange(bool unpacked) {
     if (options_.staged) keep(add_messages(OpKind::h2d, r, false));
     if (unpacked) keep(add_messages(OpKind::unpack, r, false));
     waits_.push_back(wait >= 0 ? wait : last);
+    if (r + 1 == plan_.rounds) keep(add_copies(copies.late[plan_.rounds]));
     result.received.push_back(last);
   }
   result.complete = all_sent_ = add_messages(OpKind::complete, -1, true);

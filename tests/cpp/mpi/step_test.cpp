@@ -493,7 +493,7 @@ Step implicit_step(const Problem& problem) {
       {.name = "relax",
        .sweeps = {{.name = "relax", .reads = {{wanted, 0}, {found, 1}}, .writes = {found}, .run = sweep_relax}},
        .reductions = {{.name = "residual", .op = ReduceOp::max, .mode = mode_of(problem)}},
-       .repeats = true,
+       .repeats = 1,
        .most = most_relaxations}};
   return step;
 }

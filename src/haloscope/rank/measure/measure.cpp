@@ -178,7 +178,7 @@ Json counts_json(Session& s, const Request& r, const Run& run, std::int64_t step
             {"swept_points", total(counts.swept_points, s.comm)},
             {"flops", static_cast<double>(points) * flops}};
   if (counts.reductions > 0) json["reductions"] = counts.reductions;
-  for (int stage = 0; stage < run.stages() && (run.stages() > 1 || run.stage(0).stage().repeats); ++stage)
+  for (int stage = 0; stage < run.stages() && (run.stages() > 1 || has_loops(run.candidate().step)); ++stage)
     json["stages"][run.stage(stage).stage().name] = run.stage(stage).executions();
   return json;
 }
