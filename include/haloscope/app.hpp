@@ -58,6 +58,11 @@ class FieldReader {
   virtual void sum(std::span<double> numbers) const = 0;
   /// The least of all ranks' numbers.
   virtual double least(double number) const = 0;
+  /// The sum of term(global point, value) over all points of a quantity; those of planes that ranks share count once.
+  virtual double sum_of(int quantity, const std::function<double(const Index& point, double value)>& term) const = 0;
+  virtual std::span<const double> scalars() const = 0;
+  /// The latest numbers of all reductions, as StageStart::reduced.
+  virtual std::span<const double> reduced() const = 0;
 };
 
 /// A number, text or list of a record, and where it goes: `name` in the record's `app` object.

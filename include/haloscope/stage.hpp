@@ -21,6 +21,8 @@ struct Access {
   int quantity = 0;  ///< number in the step
   int layers = 0;
   Widths reach{};  ///< per dimension, cells read around a region of written cells; resolved() fills it in
+  std::optional<Centring> of = {};  ///< only for written points of this centring; empty: for all
+  bool concerns(Centring written) const { return !of || *of == written; }
 };
 
 /// One pass over the points of a box.

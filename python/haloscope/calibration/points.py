@@ -36,6 +36,7 @@ class Effort:
     blocks: tuple[tuple[str, int, str], ...]  # app, side and process grid of two blocks that exchange in every step
     device_squares: tuple[int, ...]  # sides of blocks in the memory of a device
     device_cubes: tuple[int, ...]
+    app: str = ""  # whose sweeps are measured although they are many
 
 
 def _message_sizes(steps: int) -> tuple[int, ...]:
@@ -210,15 +211,23 @@ def _transports(ranks: int, cores: int, effort: Effort) -> Iterator[Choice]:
         yield from (_step(*block, f"ordered/{transport}") for block in effort.blocks)
 
 
-def kernel_names() -> list[tuple[str, str, str]]:
-    """Return app, form and real of every kernel."""
+FEW_SWEEPS = 8  # in a step: apps of more are measured when asked for
+
+
+def kernel_names(asked: str = "") -> list[tuple[str, str, str]]:
+    """Return app, form and real of every kernel; of apps of many sweeps only those of `asked`."""
     apps = (core.find_app(name) for name in core.app_names())
-    return [(app.name, form, real) for app in apps for form in app.forms for real in app.reals]
+    measured = [app for app in apps if app.name == asked or _sweeps(app) <= FEW_SWEEPS]
+    return [(app.name, form, real) for app in measured for form in app.forms for real in app.reals]
+
+
+def _sweeps(app: core.App) -> int:
+    return max(sum(len(stage.sweeps) for stage in step.stages) for step in app.steps.values())
 
 
 def _kernels(ranks: int, cores: int, effort: Effort) -> Iterator[Point]:
     for active in _powers(min(ranks, cores)):
-        for name, form, real in kernel_names():
+        for name, form, real in kernel_names(effort.app):
             app = core.find_app(name)
             sides = effort.cubes if app.dims == 3 else effort.squares
             for side in sides:

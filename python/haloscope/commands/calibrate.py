@@ -40,7 +40,7 @@ from haloscope.options import app_of
     metavar="RECORDS",
     help="Fit records of an earlier calibration again; nothing is measured.",
 )
-@click.option("--app", "app", metavar="APP", help="App of --program whose sweeps are measured too.")
+@click.option("--app", "app", metavar="APP", help="App of --program, or of many sweeps, that is measured too.")
 @click.option("--program", type=click.Path(path_type=Path), metavar="PATH",
               help="Program with its own app, linked with haloscope::rank_main.")  # fmt: skip
 @click.option("--set", "given_set", multiple=True, metavar="NAME=VALUE", help="A parameter of that app.")
@@ -61,8 +61,8 @@ def command(output, quick, ranks, launches, sections, device, name, recorded, ve
     from haloscope.model import profile
     from haloscope.report import outputs, records
 
-    if (app is None) != (program["program"] is None):
-        raise errors.UsageProblem("--program and --app belong together: the program, and which of its apps is measured")
+    if app is None and program["program"] is not None:
+        raise errors.UsageProblem("--program needs --app: which of its apps is measured")
     if app:
         app_of(app, program)
     if output.suffix != ".json":
@@ -73,7 +73,7 @@ def command(output, quick, ranks, launches, sections, device, name, recorded, ve
     if recorded:
         found, source = records.read(recorded).records, str(recorded)
     else:
-        effort = points.QUICK if quick else points.FULL
+        effort = dataclasses.replace(points.QUICK if quick else points.FULL, app=app or "")
         found, notes = _measured(output, wanted, ranks, launches, effort, devices.pick(device))
         source = output.with_suffix(".jsonl").name
     made = calibrate.fit_profile(found, name, source, notes)

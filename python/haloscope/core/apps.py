@@ -36,10 +36,14 @@ class Parameter:
 
 @dataclass(frozen=True)
 class Access:
-    """A sweep reads a quantity (its number) in `layers` further layers around the points that touch a written one."""
+    """A sweep reads a quantity (its number) in `layers` further layers around the points that touch a written one.
+
+    of: only for written points of this centring; None = for all.
+    """
 
     quantity: int
     layers: int
+    of: str | None = None
 
 
 @dataclass(frozen=True)
@@ -135,7 +139,7 @@ class App:
 
 
 def _accesses(found: Iterable[dict]) -> tuple[Access, ...]:
-    return tuple(Access(a["quantity"], a["layers"]) for a in found)
+    return tuple(Access(a["quantity"], a["layers"], a.get("of")) for a in found)
 
 
 def _stage(found: dict) -> Stage:

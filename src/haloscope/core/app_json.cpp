@@ -15,13 +15,19 @@ using Json = nlohmann::json;
 
 Json accesses(const std::vector<Access>& list) {
   Json json = Json::array();
-  for (const Access& access : list) json.push_back({{"quantity", access.quantity}, {"layers", access.layers}});
+  for (const Access& access : list) {
+    json.push_back({{"quantity", access.quantity}, {"layers", access.layers}});
+    if (access.of) json.back()["of"] = to_word(*access.of);
+  }
   return json;
 }
 
 std::vector<Access> accesses_from(const Json& json) {
   std::vector<Access> list;
-  for (const Json& one : json) list.push_back({one.at("quantity").get<int>(), one.at("layers").get<int>()});
+  for (const Json& one : json) {
+    list.push_back({one.at("quantity").get<int>(), one.at("layers").get<int>()});
+    if (one.contains("of")) list.back().of = from_word<Centring>(one["of"].get<std::string>());
+  }
   return list;
 }
 

@@ -322,8 +322,9 @@ class StageRun {
   bool reads_right(const Op& op, const Sweep& s, const std::vector<Points>& fields, Centring centring,
                    const Index& p) const {
     const std::vector<Access>& reads = stage_.sweeps[static_cast<std::size_t>(s.number)].reads;
-    return std::all_of(reads.begin(), reads.end(),
-                       [&](const Access& access) { return access_right(fields, access, op, s, centring, p); });
+    return std::all_of(reads.begin(), reads.end(), [&](const Access& access) {
+      return !access.concerns(centring) || access_right(fields, access, op, s, centring, p);
+    });
   }
 
   /// A sweep that writes nothing: numbers of each cell.

@@ -236,6 +236,7 @@ void field_accesses(const Step& step, const Stage& stage, const std::vector<int>
             {i, i, w, slot_of(step, w, s.into), points_of(box, whole, centring(w), plan.dims), true, device});
       for (const Centring at : swept_centrings(spec, step.quantities))
         for (const Access& access : spec.reads) {
+          if (!access.concerns(at)) continue;
           const int q = access.quantity;
           const Box points = points_of(box, whole, at, plan.dims);
           const Box read =

@@ -201,6 +201,7 @@ bool reads_corners(const Step& step, const SweepSpec& sweep) {
   const auto centring = [&](int q) { return step.quantities[static_cast<std::size_t>(q)].centring; };
   for (const Access& access : sweep.reads)
     for (const Centring swept : swept_centrings(sweep, step.quantities)) {
+      if (!access.concerns(swept)) continue;
       int across = 0;
       for (int d = 0; d < 3; ++d) across += staggered(swept, d) > staggered(centring(access.quantity), d);
       if (across > 1 || (across == 1 && access.layers > 0)) return true;

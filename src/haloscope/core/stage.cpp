@@ -13,7 +13,7 @@ Widths reach_of(const Access& access, const SweepSpec& sweep, const std::vector<
   Widths reach{};
   const Centring read = quantities[static_cast<std::size_t>(access.quantity)].centring;
   for (const Centring swept : swept_centrings(sweep, quantities))
-    for (int d = 0; d < dims; ++d) {
+    for (int d = 0; d < dims && access.concerns(swept); ++d) {
       const bool cells_of_a_face = staggered(swept, d) && !staggered(read, d);
       reach[d] = std::max(reach[d], access.layers + cells_of_a_face);
     }

@@ -41,11 +41,13 @@ struct KernelArgs {
   std::int64_t row = 0;               ///< elements between cells neighbouring in y (in and out alike)
   std::int64_t plane = 0;             ///< elements between cells neighbouring in z
   Box region;                         ///< cells written
+  Box points;                         ///< of kernels that write nodes or faces: these
   const double* weights = nullptr;    ///< the form's coefficients, see find_kernel; rounded to the field's type
   bool stream = false;                ///< non-temporal stores: the field does not fit the cache
   int levels = 1;                     ///< time steps fused (only by Kernel::fused)
   void* scratch = nullptr;            ///< `scratch_bytes` bytes, 64-byte aligned, private to the calling thread
   TeamShare team = {};                ///< sweeps in place
+  int number = 0;                     ///< of the kernel, where several share an entry
   const Operand* operands = nullptr;  ///< of kernels of several quantities, in an order of their own
   double* reduced = nullptr;          ///< of kernels that gather numbers: added to
   /// poisson2d: a term row_factor[y] * column_factor[x], entry y for line y of the region; null: none.

@@ -97,6 +97,56 @@ HALOSCOPE_INLINE Vec<T, N> operator-(Vec<T, N> a, Vec<T, N> b) {
   return {a.v - b.v};
 }
 
+template <class T, int N>
+HALOSCOPE_INLINE Vec<T, N> operator/(Vec<T, N> a, Vec<T, N> b) {
+  return {a.v / b.v};
+}
+
+/// a where x > 0, else b.
+template <class T, int N>
+HALOSCOPE_INLINE Vec<T, N> where_positive(Vec<T, N> x, Vec<T, N> a, Vec<T, N> b) {
+  return {x.v > 0 ? a.v : b.v};
+}
+template <class T, int N>
+HALOSCOPE_INLINE Vec<T, N> larger_of(Vec<T, N> a, Vec<T, N> b) {
+  return {a.v > b.v ? a.v : b.v};
+}
+template <class T, int N>
+HALOSCOPE_INLINE Vec<T, N> smaller_of(Vec<T, N> a, Vec<T, N> b) {
+  return {a.v < b.v ? a.v : b.v};
+}
+template <class T, int N>
+HALOSCOPE_INLINE Vec<T, N> magnitude(Vec<T, N> a) {
+  return {a.v < 0 ? -a.v : a.v};
+}
+
+template <int N>
+HALOSCOPE_INLINE Vec<double, N> square_root(Vec<double, N> a) {
+  if constexpr (N == 1) {
+#if defined(__SSE2__)
+    return {_mm_cvtsd_f64(_mm_sqrt_sd(_mm_setzero_pd(), _mm_set_sd(a.v)))};
+#else
+    return {__builtin_sqrt(a.v)};
+#endif
+#if defined(__AVX512F__)
+  } else if constexpr (N == 8) {
+    return {_mm512_maskz_sqrt_pd(0xff, a.v)};
+#endif
+#if defined(__AVX2__)
+  } else if constexpr (N == 4) {
+    return {_mm256_sqrt_pd(a.v)};
+#endif
+#if defined(__SSE2__)
+  } else if constexpr (N == 2) {
+    return {_mm_sqrt_pd(a.v)};
+#endif
+  } else {
+    Vec<double, N> r;
+    for (int i = 0; i < N; ++i) r.v[i] = __builtin_sqrt(a.v[i]);
+    return r;
+  }
+}
+
 HALOSCOPE_INLINE double scalar_fma(double a, double b, double c) { return __builtin_fma(a, b, c); }
 HALOSCOPE_INLINE float scalar_fma(float a, float b, float c) { return __builtin_fmaf(a, b, c); }
 

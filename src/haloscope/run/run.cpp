@@ -183,7 +183,6 @@ bool Run::enough(int stage, int end) {
 }
 
 Progress Run::advance(std::int64_t steps, bool poison) {
-  collect_numbers();
   forget_numbers();
   Progress progress;
   if (pipeline_)
@@ -192,6 +191,7 @@ Progress Run::advance(std::int64_t steps, bool poison) {
     progress = stages_.size() == 1 && !has_loops(candidate_.step) ? advance_single(steps, poison)
                                                                   : advance_stages(steps, poison);
   finish_device();
+  collect_numbers();
   return progress;
 }
 

@@ -4,6 +4,7 @@
 #include <mpi.h>
 
 #include <exception>
+#include <functional>
 #include <memory>
 #include <vector>
 
@@ -54,6 +55,10 @@ class Run {
 
   /// The app's scalars, see App::scalars.
   std::span<const double> scalars() const { return scalars_; }
+  /// The latest numbers of all reductions, stage by stage, of the last series of steps.
+  std::span<const double> reduced() const { return latest_; }
+  /// The sum of term(global point, value) over the points of a quantity that this rank counts.
+  double sum_of(int quantity, const std::function<double(const Index& point, double value)>& term) const;
 
   /// Sum over all points of all quantities and ranks of hash(global point, bytes); equal fields give equal sums.
   /// Collective.

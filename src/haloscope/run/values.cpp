@@ -127,6 +127,12 @@ void Run::initialise(const std::string& initial) {
   slot_ = 0;
 }
 
+double Run::sum_of(int quantity, const std::function<double(const Index& point, double value)>& term) const {
+  double sum = 0;
+  for_owned_points(quantity, [&](const Index& p, const Index& point) { sum += term(point, value(p, quantity)); });
+  return sum;
+}
+
 double Run::value(const Index& p, int quantity) const {
   refresh();
   const auto q = static_cast<std::size_t>(quantity);
@@ -196,6 +202,13 @@ class RunReader final : public FieldReader {
     MPI_Allreduce(MPI_IN_PLACE, &number, 1, MPI_DOUBLE, MPI_MIN, comm_);
     return number;
   }
+  double sum_of(int quantity, const std::function<double(const Index& point, double value)>& term) const override {
+    double all = run_.sum_of(quantity, term);
+    sum({&all, 1});
+    return all;
+  }
+  std::span<const double> scalars() const override { return run_.scalars(); }
+  std::span<const double> reduced() const override { return run_.reduced(); }
 
  private:
   const Run& run_;

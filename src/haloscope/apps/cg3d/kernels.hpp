@@ -3,24 +3,11 @@
 #pragma once
 
 #include "haloscope/apps/cg3d/operands.hpp"
+#include "haloscope/kernels/along.hpp"
 #include "haloscope/kernels/isa_table.hpp"
 #include "haloscope/kernels/jam.hpp"
 
 namespace haloscope::HALOSCOPE_ISA {
-
-template <int N>
-struct Lanes {
-  static constexpr int count = N;
-};
-
-/// f(Lanes<N>, x) for n elements: full vectors, then single elements.
-template <class F>
-HALOSCOPE_INLINE void along(std::int64_t n, const F& f) {
-  constexpr int N = full_lanes<double>;
-  std::int64_t x = 0;
-  for (; x + N <= n; x += N) f(Lanes<N>{}, x);
-  for (; x < n; ++x) f(Lanes<1>{}, x);
-}
 
 /// The sums of a dot product's parts, see ReproducibleSum.
 class DotProduct {

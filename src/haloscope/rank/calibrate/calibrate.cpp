@@ -50,17 +50,31 @@ Json stencil_points(const Choice& choice, Sampler& sample) {
   return {swept_point(run, swept / run.program().steps, sweep)};
 }
 
-/// Several sweeps per step: each one alone, named by stage and sweep.
+/// Whether two sweeps are the same code on the same fields.
+bool alike(const SweepSpec& a, const SweepSpec& b) {
+  const auto same = [](const Access& x, const Access& y) { return x.quantity == y.quantity && x.layers == y.layers; };
+  return a.name == b.name && a.writes == b.writes &&
+         std::equal(a.reads.begin(), a.reads.end(), b.reads.begin(), b.reads.end(), same);
+}
+
+/// Several sweeps per step: each one alone, named by stage and sweep; those of several stages once.
 Json sweep_points(const Choice& choice, Sampler& sample) {
   Run run(MPI_COMM_SELF, choice);
   run.initialise("random");
   Json points = Json::array();
+  std::vector<const SweepSpec*> measured;
   for (int stage = 0; stage < run.stages(); ++stage) {
     const Stage& spec = run.candidate().step.stages[static_cast<std::size_t>(stage)];
     for (int sweep = 0; sweep < static_cast<int>(spec.sweeps.size()); ++sweep) {
-      Json point = swept_point(run, run.plan().own_cells().volume(), sample([&] { run.sweep_alone(stage, sweep); }));
-      point["sweep"] = spec.name + "/" + spec.sweeps[static_cast<std::size_t>(sweep)].name;
+      const SweepSpec& one = spec.sweeps[static_cast<std::size_t>(sweep)];
+      const auto known =
+          std::find_if(measured.begin(), measured.end(), [&](const SweepSpec* m) { return alike(*m, one); });
+      Json point = known != measured.end() ? points[static_cast<std::size_t>(known - measured.begin())]
+                                           : swept_point(run, run.plan().own_cells().volume(),
+                                                         sample([&] { run.sweep_alone(stage, sweep); }));
+      point["sweep"] = spec.name + "/" + one.name;
       points.push_back(point);
+      measured.push_back(&one);
     }
   }
   return points;

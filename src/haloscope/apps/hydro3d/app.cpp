@@ -1,0 +1,456 @@
+// hydro3d: compressible gas on a staggered grid, a Lagrangian step of sub-cycles and a remap dimension by dimension. Its
+// stages, exchanges and collectives are those of the hydrodynamics code that Davis 2017 models (chapter 4).
+#include "haloscope/app.hpp"
+
+#include <algorithm>
+#include <array>
+
+#include "haloscope/apps/hydro3d/clock.hpp"
+#include "haloscope/apps/hydro3d/states.hpp"
+#include "haloscope/choice.hpp"
+#include "haloscope/kernels/kernel.hpp"
+
+namespace haloscope {
+
+namespace hydro {
+namespace {
+
+// ---- quantities -----------------------------------------------------------------------------------------------------------
+
+Quantity cell_of(const std::string& name) { return {.name = name, .edges = {Edge::even, Edge::even, Edge::even}}; }
+
+/// A component of a vector changes its sign in the mirror of a wall that is normal to it.
+Quantity component(const std::string& name, int d, Centring centring) {
+  Quantity q{.name = name + "_" + "xyz"[d], .centring = centring, .edges = {Edge::even, Edge::even, Edge::even}};
+  q.edges[static_cast<std::size_t>(d)] = Edge::odd;
+  return q;
+}
+
+Centring face_of(int d) { return static_cast<Centring>(static_cast<int>(Centring::face_x) + d); }
+
+std::vector<Quantity> quantities() {
+  std::vector<Quantity> all;
+  for (const char* name : {"density", "energy", "fraction", "volume", "other_density", "other_energy", "other_fraction",
+                           "other_volume", "pressure", "viscosity", "sound"})
+    all.push_back(cell_of(name));
+  all.push_back(cell_of("material"));
+  all.back().element_bytes = 4;
+  all.back().type = ScalarType::integer;
+  for (const char* name : {"velocity", "acceleration", "other_velocity", "other_acceleration", "displacement"})
+    for (int d = 0; d < 3; ++d) all.push_back(component(name, d, Centring::node));
+  for (const char* name : {"node_mass", "node_loss"}) all.push_back({.name = name, .centring = Centring::node});
+  for (const char* name : {"volume_flux", "mass_flux"})
+    for (int d = 0; d < 3; ++d) all.push_back(component(name, d, face_of(d)));
+  return all;
+}
+
+// ---- stages ---------------------------------------------------------------------------------------------------------------
+
+using Accesses = std::vector<Access>;
+
+Accesses each(std::vector<int> fields, int layers, Accesses others = {}) {
+  for (int field : fields) others.push_back({field, layers});
+  return others;
+}
+std::vector<int> vector_of(int field, int components = 3) {
+  std::vector<int> all;
+  for (int d = 0; d < components; ++d) all.push_back(field + d);
+  return all;
+}
+std::vector<int> joined(std::vector<int> a, const std::vector<int>& b) {
+  a.insert(a.end(), b.begin(), b.end());
+  return a;
+}
+
+SweepSpec viscosity_sweep() {
+  return {.name = "viscosity",
+          .reads = each(joined({density, sound}, vector_of(velocity)), 0, {{pressure, 1}}),
+          .writes = {viscosity},
+          .flops_per_point = 140};
+}
+SweepSpec state_sweep(bool predicted) {
+  return {.name = "state",
+          .reads = each(predicted ? std::vector<int>{other_density, other_energy, material}
+                                  : std::vector<int>{density, energy, material},
+                        0),
+          .writes = {pressure, sound},
+          .flops_per_point = 5};
+}
+SweepSpec predict_sweep() {
+  return {.name = "predict",
+          .reads = each(joined({density, energy, volume, pressure, viscosity}, vector_of(velocity, 6)), 0),
+          .writes = {other_density, other_energy},
+          .flops_per_point = 65};
+}
+SweepSpec totals_sweep() {
+  return {.name = "totals",
+          .reads = each(joined({density, energy, fraction}, vector_of(velocity)), 0),
+          .writes = {},
+          .flops_per_point = 65};
+}
+
+Stage limits_stage() {
+  return {.name = "limits",
+          .sweeps = {viscosity_sweep(),
+                     {.name = "rates",
+                      .reads = each(joined({density, energy, pressure, viscosity, sound}, vector_of(velocity, 6)), 0),
+                      .writes = {},
+                      .flops_per_point = 190},
+                     totals_sweep()},
+          .reductions = {{.name = "rates", .op = ReduceOp::max, .numbers = rate_count, .sweep = 1},
+                         {.name = "totals", .numbers = total_count, .sweep = 2}}};
+}
+
+/// Sub-cycles: the first begins with the nodes' masses, the others with the viscosity.
+Stage predict_stage(bool again) {
+  const std::string name = again ? "predict-again" : "predict";
+  const SweepSpec nodes{.name = "gather-nodes",
+                        .reads = {{density, 0}},
+                        .writes = joined({node_mass}, vector_of(displacement)),
+                        .flops_per_point = 8};
+  Stage stage{.name = name,
+              .sweeps = {again ? viscosity_sweep() : nodes, predict_sweep(), state_sweep(true)},
+              .reductions = {{.name = name + "-faults", .op = ReduceOp::max, .sweep = 1}}};
+  if (again) {
+    stage.repeats = 2;
+    stage.least = 0;
+    stage.most = most_cycles - 1;
+  }
+  return stage;
+}
+
+Stage accelerate_stage(bool again) {
+  const std::string name = again ? "accelerate-again" : "accelerate";
+  const SweepSpec nodes{
+      .name = "accelerate",
+      .reads = each(joined(joined({pressure, viscosity, node_mass}, vector_of(velocity)), vector_of(displacement)), 0),
+      .writes = joined(vector_of(velocity, 6), vector_of(displacement)),
+      .flops_per_point = 50};
+  const SweepSpec cells{
+      .name = "correct",
+      .reads = each(joined({density, energy, volume, pressure, viscosity}, vector_of(velocity, 6)), 0),
+      .writes = {density, energy, volume},
+      .flops_per_point = 65};
+  return {.name = name,
+          .sweeps = {nodes, cells, state_sweep(false)},
+          .reductions = {{.name = name + "-faults", .op = ReduceOp::max, .sweep = 1}}};
+}
+
+/// The fields of the set that a sweep of the remap reads, in the order of those that it writes.
+std::vector<int> set_of_cells(bool other) {
+  return other ? std::vector<int>{other_density, other_energy, other_fraction, other_volume}
+               : std::vector<int>{density, energy, fraction, volume};
+}
+
+Stage cells_stage(int turn) {
+  const bool back = turn == 1;
+  SweepSpec faces{.name = "sweep-faces",
+                  .reads = each(vector_of(displacement), 0),
+                  .writes = vector_of(volume_flux),
+                  .flops_per_point = 12};
+  SweepSpec cells{.name = "remap-cells-" + std::to_string(turn + 1),
+                  .reads = {},
+                  .writes = joined(set_of_cells(!back), vector_of(mass_flux)),
+                  .flops_per_point = 110};
+  for (int field : set_of_cells(back)) cells.reads.push_back({field, 2, {}, Centring::cell});
+  for (int field : vector_of(volume_flux)) cells.reads.push_back({field, 0, {}, Centring::cell});
+  for (int d = 0; d < 3; ++d) {  // the two cells that touch a face, and one more on each side
+    const Centring face = face_of(d);
+    for (int field : set_of_cells(back)) cells.reads.push_back({field, 1, {}, face});
+    cells.reads.push_back({volume_flux + d, 0, {}, face});
+  }
+  Stage stage{.name = "cells-" + std::to_string(turn + 1), .sweeps = {cells}};
+  if (turn == 0) stage.sweeps.insert(stage.sweeps.begin(), faces);
+  return stage;
+}
+
+Stage nodes_stage(int turn, bool heats) {
+  const bool back = turn == 1;
+  const std::vector<int> masses{density, volume, other_density, other_volume};
+  const SweepSpec nodes{
+      .name = "remap-nodes-" + std::to_string(turn + 1),
+      .reads = each(vector_of(back ? other_velocity : velocity, 6), 3, each(joined(masses, vector_of(mass_flux)), 1)),
+      .writes = joined(vector_of(back ? velocity : other_velocity, 6), {node_loss}),
+      .flops_per_point = 250};
+  Stage stage{.name = "nodes-" + std::to_string(turn + 1), .sweeps = {nodes}};
+  const std::vector<int> target = set_of_cells(!back);
+  if (heats)
+    stage.sweeps.push_back(
+        {.name = "heat", .reads = each(joined({node_loss}, target), 0), .writes = {target[1]}, .flops_per_point = 11});
+  if (turn < 2) return stage;
+  stage.sweeps.push_back({.name = "return-cells",
+                          .reads = each(set_of_cells(true), 0),
+                          .writes = joined(set_of_cells(false), {material}),
+                          .flops_per_point = 2});
+  stage.sweeps.push_back(
+      {.name = "return-nodes", .reads = each(vector_of(other_velocity, 6), 0), .writes = vector_of(velocity, 6)});
+  stage.sweeps.push_back(state_sweep(false));
+  stage.sweeps.push_back(totals_sweep());
+  stage.reductions = {{.name = "last-totals", .numbers = total_count}};
+  return stage;
+}
+
+/// What the modelled code exchanges (Davis 2017, table 5.6), which is more than the sweeps read.
+void exchange_as_studied(std::vector<Stage>& stages) {
+  const Accesses of_viscosity{{pressure, 1}};
+  const Accesses of_pressures = each({pressure, viscosity, density, material}, 1);
+  stages[stage_limits].exchange = stages[stage_predict_again].exchange = of_viscosity;
+  stages[stage_predict].exchange = each(joined({density, material}, vector_of(velocity, 6)), 1);
+  stages[stage_accelerate].exchange = stages[stage_accelerate_again].exchange = of_pressures;
+  for (int turn = 0; turn < 3; ++turn) {
+    const bool back = turn == 1;
+    stages[static_cast<std::size_t>(stage_cells + 2 * turn)].exchange =
+        each(joined(set_of_cells(back), {pressure, material}), 2);
+    stages[static_cast<std::size_t>(stage_nodes + 2 * turn)].exchange = each(
+        joined(joined({density, volume, other_density, other_volume}, vector_of(back ? other_velocity : velocity, 6)),
+               vector_of(mass_flux)),
+        3);
+  }
+}
+
+Step step_of_problem(const Problem& problem) {
+  Step step{
+      quantities(),
+      {limits_stage(), predict_stage(false), accelerate_stage(false), predict_stage(true), accelerate_stage(true)}};
+  for (int turn = 0; turn < 3; ++turn) {
+    step.stages.push_back(cells_stage(turn));
+    step.stages.push_back(nodes_stage(turn, problem.parameters.word("lost_motion") == "heat"));
+  }
+  if (problem.parameters.word("exchange") == "studied") exchange_as_studied(step.stages);
+  return step;
+}
+
+// ---- kernels --------------------------------------------------------------------------------------------------------------
+
+/// The dimension of a turn of the remap: x, y, z in even steps, z, y, x in odd ones.
+int dimension_of(int turn, std::int64_t step) { return step % 2 == 0 ? turn : 2 - turn; }
+
+class HydroSweeper final : public Sweeper {
+ public:
+  explicit HydroSweeper(const Opening& o)
+      : kernel_(find_kernel("hydro3d-" + o.problem.form, o.problem.real, o.isa)),
+        size_(cell_size(o.problem)),
+        heats_(o.problem.parameters.word("lost_motion") == "heat") {
+    const Parameters& p = o.problem.parameters;
+    for (int d = 0; d < 3; ++d) {
+      const auto e = static_cast<std::size_t>(d);
+      weights_[static_cast<std::size_t>(inverse_size + d)] = 1 / size_[e];
+      weights_[static_cast<std::size_t>(area + d)] = size_[(e + 1) % 3] * size_[(e + 2) % 3];
+    }
+    weights_[cell_volume] = size_[0] * size_[1] * size_[2];
+    weights_[quadratic] = p.real("quadratic_viscosity");
+    weights_[linear] = p.real("linear_viscosity");
+    weights_[gamma_less_one] = p.real("gamma") - 1;
+    weights_[gamma_less_one + 1] = p.real("other_gamma") - 1;
+    const auto row = static_cast<double>(o.problem.grid.cells[0]),
+               plane = row * static_cast<double>(o.problem.grid.cells[1]);
+    weights_[code_row] = row;
+    weights_[code_plane] = plane;
+    weights_[code_first] = 1 + static_cast<double>(o.first[0]) + row * static_cast<double>(o.first[1]) +
+                           plane * static_cast<double>(o.first[2]);
+  }
+
+  void sweep(const SweepArgs& args) override {
+    std::array<Operand, field_count> operands;
+    for (std::size_t q = 0; q < operands.size(); ++q) {
+      const SlotView& view = args.out[q];
+      auto* origin = reinterpret_cast<double*>(view.origin);
+      operands[q] = {origin, origin, view.stride[1] / view.stride[0], view.stride[2] / view.stride[0]};
+    }
+    std::array<double, weight_count> weights = weights_;
+    weights[sub_step] = args.scalars[time_of_cycle];
+    KernelArgs k;
+    k.operands = operands.data();
+    k.weights = weights.data();
+    k.reduced = args.reduced;
+    k.region = k.points = args.region;
+    k.scratch = args.scratch;
+    call(k, args);
+  }
+  std::size_t scratch_bytes(const Box& region, int) const override {
+    return static_cast<std::size_t>(kept_rows * kept_pitch(region.extent(0) + 1)) * sizeof(double);
+  }
+  std::string isa() const override { return kernel_.isa; }
+
+ private:
+  void call(KernelArgs& k, const SweepArgs& args) const {
+    const bool again = args.stage == stage_predict_again;
+    switch (args.stage) {
+      case stage_limits:
+        return run(k, kernel_viscosity + args.sweep);
+      case stage_predict:
+      case stage_predict_again:
+        if (args.sweep > 0) return run(k, args.sweep == 1 ? kernel_predict : kernel_state_predicted);
+        if (again) return run(k, kernel_viscosity);
+        k.points = args.points(node_mass);
+        return run(k, kernel_gather_nodes);
+      case stage_accelerate:
+      case stage_accelerate_again:
+        k.points = args.points(velocity);
+        return run(k, kernel_accelerate + args.sweep);
+      default:
+        return call_remap(k, args);
+    }
+  }
+  void call_remap(KernelArgs& k, const SweepArgs& args) const {
+    const int turn = (args.stage - stage_cells) / 2, d = dimension_of(turn, args.step);
+    if ((args.stage - stage_cells) % 2 == 0) {
+      if (turn == 0 && args.sweep == 0) {
+        for (int face = 0; face < 3; ++face) {
+          k.points = args.points(volume_flux + face);
+          run(k, kernel_faces + face);
+        }
+        return;
+      }
+      k.points = args.points(mass_flux + d);
+      return run(k, (turn == 1 ? kernel_cells_back : kernel_cells) + d);
+    }
+    k.points = args.points(velocity);
+    static constexpr int after[]{kernel_return_cells, kernel_return_nodes, kernel_state, kernel_totals};
+    if (args.sweep == 0) return run(k, (turn == 1 ? kernel_nodes_back : kernel_nodes) + d);
+    if (heats_ && args.sweep == 1) return run(k, turn == 1 ? kernel_heat : kernel_heat_other);
+    run(k, after[args.sweep - 1 - heats_]);
+  }
+  void run(KernelArgs& k, int number) const {
+    k.number = number;
+    kernel_.sweep(k);
+  }
+
+  haloscope::Kernel kernel_;
+  std::array<double, 3> size_;
+  bool heats_;
+  std::array<double, weight_count> weights_{};
+};
+
+// ---- the app --------------------------------------------------------------------------------------------------------------
+
+std::string refuse(const Candidate& c) {
+  const Parameters& p = c.problem.parameters;
+  const std::vector<double>& replay = p.reals("replay");
+  if (replay.size() > static_cast<std::size_t>(p.integer("most_cycles")))
+    return "replay has steps of up to " + std::to_string(replay.size()) + " sub-cycles, and most_cycles is " +
+           std::to_string(p.integer("most_cycles")) + "; use a larger most_cycles or a shorter list";
+  if (!replay.empty() && *std::max_element(replay.begin(), replay.end()) <= 0)
+    return "replay has no steps; say how many steps have 1, 2, ... sub-cycles, as 157,18,10,32";
+  for (double count : replay)
+    if (count != static_cast<double>(static_cast<std::int64_t>(count)))
+      return "replay counts steps, in whole numbers; use a list such as 157,18,10,32";
+  if (const auto size = p.reals("cell_size").size(); size != 0 && size != 3)
+    return "cell_size has " + std::to_string(size) + " numbers; give the extents of a cell in x, y and z, or none";
+  return "";
+}
+
+std::vector<Parameter> parameters() {
+  return {
+      {.name = "gamma", .value = 1.4, .help = "Ratio of specific heats.", .least = 1.0001, .most = 10},
+      {.name = "other_gamma", .value = 1.4, .help = "The same of material 1.", .least = 1.0001, .most = 10},
+      {.name = "axis", .value = std::int64_t{0}, .help = "Dimension along Sod's tube.", .least = 0, .most = 2},
+      {.name = "blast_radius", .value = 0.1, .help = "Width of Sedov's initial energy; 0: in one cell.", .least = 0},
+      {.name = "cell_size",
+       .value = std::vector<double>{},
+       .help = "Extents of a cell in x, y, z; empty: 1 / the cells in x.",
+       .least = 1e-12},
+      {.name = "end",
+       .value = 0.0,
+       .help = "Time at which the run ends, after --steps at the latest; 0: after --steps.",
+       .least = 0},
+      {.name = "courant",
+       .value = 0.5,
+       .help = "Part of a cell that sound crosses in a sub-cycle.",
+       .least = 1e-6,
+       .most = 1},
+      {.name = "first_step",
+       .value = 0.1,
+       .help = "The first time step, in longest sub-cycles.",
+       .least = 1e-12,
+       .most = 1},
+      {.name = "growth",
+       .value = 1.3,
+       .help = "Most growth of the time step from step to step.",
+       .least = 1,
+       .most = 100},
+      {.name = "least_step", .value = 1e-12, .help = "A time step of so many seconds has collapsed.", .least = 0},
+      {.name = "most_cycles",
+       .value = std::int64_t{4},
+       .help = "Most sub-cycles of a Lagrangian step.",
+       .least = 1,
+       .most = most_cycles},
+      {.name = "replay",
+       .value = std::vector<double>{},
+       .help = "Steps with 1, 2, ... sub-cycles, as 157,18,10,32, in place of those that the state asks for.",
+       .least = 0},
+      {.name = "quadratic_viscosity",
+       .value = 0.6,
+       .help = "Factor of the velocity jump\'s square; (gamma + 1) / 4 is that of a strong shock.",
+       .least = 0,
+       .most = 100},
+      {.name = "linear_viscosity",
+       .value = 0.0,
+       .help = "Factor of velocity jump times sound speed.",
+       .least = 0,
+       .most = 100},
+      {.name = "lost_motion",
+       .value = std::string("heat"),
+       .help = "Kinetic energy that the remap loses: added to the internal energy, or dropped.",
+       .words = {"heat", "dropped"}},
+      {.name = "exchange",
+       .value = std::string("studied"),
+       .help = "What is exchanged: as the studied code does, or what the sweeps need.",
+       .words = {"studied", "needed"}}};
+}
+
+std::vector<double> list_of(std::span<const double> numbers) { return {numbers.begin(), numbers.end()}; }
+
+std::vector<Entry> entries(const Problem& p, const Sweeper&, const FieldReader& reader) {
+  const auto s = reader.scalars();
+  const double now = s[time_now] + s[time_step];
+  const auto steps = s.subspan(histogram, most_cycles);
+  const std::int64_t most = p.parameters.integer("most_cycles");
+  std::vector<Entry> list{{"time", now},
+                          {"steps_by_cycles", list_of(steps.first(static_cast<std::size_t>(most)))},
+                          {"first_totals", list_of(s.subspan(first_totals, total_count))},
+                          {"last_totals", list_of(reader.reduced().subspan(number_last_totals, total_count))}};
+  for (int d = 0; d < 3; ++d) {  // of the cells at the edge
+    std::vector<Index> line(static_cast<std::size_t>(p.grid.cells[d]));
+    for (std::size_t i = 0; i < line.size(); ++i) line[i][d] = static_cast<std::int64_t>(i);
+    list.push_back({std::string("density_along_") + "xyz"[d], reader.values(density, line)});
+  }
+  if (const auto exact = exact_density(p, now)) {
+    const double cells = static_cast<double>(Box{{0, 0, 0}, p.grid.cells}.volume());
+    const auto error = [&](const Index& cell, double value) { return std::abs(value - exact(cell)); };
+    list.push_back({"density_error", reader.sum_of(density, error) / cells});
+  }
+  return list;
+}
+
+}  // namespace
+}  // namespace hydro
+
+const App& hydro3d_app() {
+  static const App app = [] {
+    App a;
+    a.name = "hydro3d";
+    a.summary = "compressible gas in 3D: Lagrangian step with sub-cycles, then a remap dimension by dimension";
+    a.parameters = hydro::parameters();
+    a.forms = {"vector", "scalar"};
+    a.process_grid = "prime-factors";
+    a.periodic = false;
+    a.initials = hydro::initial_states();
+    a.starts_random = false;
+    a.step = hydro::step_of_problem;
+    a.initial = hydro::initial_value;
+    a.open = [](const Opening& o) { return std::make_unique<hydro::HydroSweeper>(o); };
+    a.scalars = hydro::scalar_names();
+    a.update = hydro::update_clock;
+    a.enough = [](const Problem& p, int stage, std::span<const double>, std::span<const double> s) {
+      return hydro::has_enough(p, stage, s);
+    };
+    a.ends_early = hydro::ends_by_itself;
+    a.illegal = hydro::refuse;
+    a.entries = hydro::entries;
+    return a;
+  }();
+  return app;
+}
+
+}  // namespace haloscope

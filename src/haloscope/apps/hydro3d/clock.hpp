@@ -1,0 +1,57 @@
+// The time-step control of hydro3d: its scalars, from what the sweeps have gathered.
+#pragma once
+
+#include <span>
+#include <string>
+#include <vector>
+
+#include "haloscope/app.hpp"
+#include "haloscope/apps/hydro3d/fields.hpp"
+
+namespace haloscope::hydro {
+
+/// Stages of a step.
+enum StageNumber : int {
+  stage_limits,
+  stage_predict,
+  stage_accelerate,
+  stage_predict_again,  ///< with the next, as often as there are further sub-cycles
+  stage_accelerate_again,
+  stage_cells,  ///< of the first dimension; nodes follow, then both of the other dimensions
+  stage_nodes,
+  stage_last = stage_cells + 5,
+  stage_count
+};
+
+/// Numbers of the reductions of a step, one after the other.
+enum Number : int {
+  number_rates,
+  number_totals = number_rates + rate_count,
+  number_faults = number_totals + total_count,  ///< of the stages from stage_predict to stage_accelerate_again
+  number_last_totals = number_faults + 4,
+  number_count = number_last_totals + total_count
+};
+
+constexpr int most_cycles = 16;
+
+enum Scalar : int {
+  time_now,
+  time_step,
+  time_of_cycle,
+  cycles,
+  cycle,
+  first_totals,
+  histogram = first_totals + total_count,  ///< steps by their number of sub-cycles
+  scalar_count = histogram + most_cycles
+};
+
+std::vector<std::string> scalar_names();
+
+/// @throws Error for a cell without a physical state and for a time step that collapses, naming cell, step and time step.
+void update_clock(const Problem& problem, const StageStart& at, std::span<double> scalars);
+
+bool has_enough(const Problem& problem, int stage, std::span<const double> scalars);
+/// Whether a time or a replay ends the run.
+bool ends_by_itself(const Problem& problem);
+
+}  // namespace haloscope::hydro

@@ -1,0 +1,93 @@
+// What the kernels of hydro3d and the app that calls them agree on.
+#pragma once
+
+#include <cstdint>
+
+namespace haloscope::hydro {
+
+/// Quantities, by number in the step. Those that the remap moves exist twice: each of its sweeps reads one set and
+/// writes the other. Vectors have a quantity for each dimension.
+enum Field : int {
+  density,
+  energy,    ///< specific internal
+  fraction,  ///< of the mass that is material 1
+  volume,
+  other_density,
+  other_energy,
+  other_fraction,
+  other_volume,
+  pressure,
+  viscosity,  ///< the artificial pressure
+  sound,      ///< speed
+  material,   ///< 0 or 1, an integer
+  velocity,
+  acceleration = velocity + 3,
+  other_velocity = acceleration + 3,
+  other_acceleration = other_velocity + 3,
+  displacement = other_acceleration + 3,
+  node_mass = displacement + 3,
+  node_loss,  ///< kinetic energy that the remap of velocities has lost
+  volume_flux,
+  mass_flux = volume_flux + 3,
+  field_count = mass_flux + 3
+};
+
+/// Entries of KernelArgs::weights.
+enum Weight : int {
+  inverse_size,             ///< 1 / the cell's extent, by dimension
+  area = inverse_size + 3,  ///< of a face
+  cell_volume = area + 3,
+  sub_step,   ///< seconds of a sub-cycle
+  quadratic,  ///< coefficients of the artificial viscosity
+  linear,
+  gamma_less_one,                   ///< by material
+  code_first = gamma_less_one + 2,  ///< 1 + number of the rank's first cell, and how far rows and planes are apart
+  code_row,
+  code_plane,
+  weight_count
+};
+
+/// Rates in 1/s that limit the time step, as the sweep `rates` gathers their largest values.
+enum Rate : int {
+  deformation,                   ///< |du_i/dx_j|, nine
+  sound_rate = deformation + 9,  ///< by dimension, as the following ones
+  advection_rate = sound_rate + 3,
+  acceleration_rate = advection_rate + 3,
+  viscous_rate = acceleration_rate + 3,
+  compression_rate = viscous_rate + 3,
+  work_rate,
+  rate_count
+};
+static_assert(rate_count == 23);
+
+/// Sums over the grid.
+enum Total : int { mass, internal_energy, kinetic_energy, momentum, fraction_mass = momentum + 3, total_count };
+
+/// The kernels, as KernelArgs::number counts them. Those of a dimension follow each other; `_back` reads the other set.
+enum Kernel : int {
+  kernel_viscosity,
+  kernel_rates,
+  kernel_totals,
+  kernel_gather_nodes,
+  kernel_predict,
+  kernel_state_predicted,
+  kernel_accelerate,
+  kernel_correct,
+  kernel_state,
+  kernel_return_cells,
+  kernel_return_nodes,
+  kernel_faces,
+  kernel_cells = kernel_faces + 3,
+  kernel_cells_back = kernel_cells + 3,
+  kernel_nodes = kernel_cells_back + 3,
+  kernel_nodes_back = kernel_nodes + 3,
+  kernel_heat_other = kernel_nodes_back + 3,
+  kernel_heat,
+  kernel_count
+};
+
+/// Rows that a kernel keeps, and how many elements those of n points are apart.
+constexpr int kept_rows = 17;
+constexpr std::int64_t kept_pitch(std::int64_t n) { return (n + 4 + 7) / 8 * 8 + 8; }
+
+}  // namespace haloscope::hydro

@@ -1,0 +1,318 @@
+// Kernels of hydro3d's remap: what the faces have swept carries mass, energy, fractions and momentum with it, one
+// dimension at a time. Donor cells and nodes have limited slopes (van Leer 1977); those of nodes are of fourth order where
+// smooth (Colella & Woodward 1984).
+// Included through kernels/apps.hpp only (see simd.hpp for why).
+#pragma once
+
+#include "haloscope/apps/hydro3d/rows.hpp"
+
+namespace haloscope::HALOSCOPE_ISA::hydro {
+
+/// The fields of a set that the remap reads or writes.
+template <bool Other>
+struct Set {
+  static constexpr int rho = Other ? other_density : density, e = Other ? other_energy : energy,
+                       share = Other ? other_fraction : fraction, size = Other ? other_volume : volume,
+                       v = Other ? other_velocity : velocity;  // accelerations follow
+};
+
+template <int N>
+HALOSCOPE_INLINE Vec<double, N> with_sign(Vec<double, N> sign, Vec<double, N> size) {
+  return where_positive(sign, size, splat<N>(0) - size);
+}
+
+/// A slope from upwind to downwind: no steeper than twice either difference, 0 at an extremum.
+template <int N>
+HALOSCOPE_INLINE Vec<double, N> limited(Vec<double, N> up, Vec<double, N> here, Vec<double, N> down,
+                                        Vec<double, N> central) {
+  using V = Vec<double, N>;
+  const V back = here - up, forward = down - here;
+  const V most = splat<N>(2) * smaller_of(magnitude(back), magnitude(forward));
+  const V wanted = larger_of(with_sign(back, central), splat<N>(0));
+  return where_positive(back * forward, with_sign(back, smaller_of(wanted, most)), splat<N>(0));
+}
+
+/// The values around a face along the flow: two of the upwind side and one of the downwind side, or one more of each.
+template <int N>
+struct Upwind {
+  Vec<double, N> up, here, down;
+  HALOSCOPE_INLINE Upwind(Vec<double, N> flow, const double* right, std::int64_t s)
+      : up(where_positive(flow, load<N>(right - 2 * s), load<N>(right + s))),
+        here(where_positive(flow, load<N>(right - s), load<N>(right))),
+        down(where_positive(flow, load<N>(right), load<N>(right - s))) {}
+  HALOSCOPE_INLINE Vec<double, N> slope() const { return limited(up, here, down, splat<N>(0.5) * (down - up)); }
+  HALOSCOPE_INLINE Vec<double, N> smooth_slope(Vec<double, N> flow, const double* right, std::int64_t s) const {
+    const auto farther = where_positive(flow, load<N>(right - 3 * s), load<N>(right + 2 * s));
+    const auto beyond = where_positive(flow, load<N>(right + s), load<N>(right - 2 * s));
+    return limited(up, here, down, splat<N>(1.0 / 12) * (splat<N>(8) * (down - up) - (beyond - farther)));
+  }
+};
+
+/// What flows through the faces of one row.
+struct FaceRow {
+  double *mass, *energy, *fraction;
+};
+
+template <int Most, int D, bool FromOther>
+class CellRemap {
+ public:
+  explicit CellRemap(const KernelArgs& args) : f_(args), points_(args.points), region_(args.region) {}
+
+  /// Through the lower faces of n cells, of which the first `owned` are the rank's to write.
+  HALOSCOPE_INLINE void flow(std::int64_t x0, std::int64_t y, std::int64_t z, std::int64_t n, std::int64_t owned,
+                             const FaceRow& to) const {
+    const double* swept = f_.from(volume_flux + D, x0, y, z);
+    const double *rho = f_.from(From::rho, x0, y, z), *e = f_.from(From::e, x0, y, z);
+    const double *share = f_.from(From::share, x0, y, z), *size = f_.from(From::size, x0, y, z);
+    const std::int64_t s_rho = f_.stride(From::rho, D), s_e = f_.stride(From::e, D);
+    const std::int64_t s_share = f_.stride(From::share, D), s_size = f_.stride(From::size, D);
+    along<Most>(n, [&](auto lanes, std::int64_t x) HALOSCOPE_LAMBDA {
+      constexpr int N = decltype(lanes)::count;
+      using V = Vec<double, N>;
+      const V flow = load<N>(swept + x), one = splat<N>(1), half = splat<N>(0.5);
+      const Upwind<N> of_rho(flow, rho + x, s_rho), of_e(flow, e + x, s_e), of_share(flow, share + x, s_share);
+      const V from_volume = where_positive(flow, load<N>(size + x - s_size), load<N>(size + x));
+      const V gone = magnitude(flow) / from_volume;
+      const V mass = flow * (of_rho.here + half * (one - gone) * of_rho.slope());
+      const V gone_mass = magnitude(mass) / (of_rho.here * from_volume);
+      mass.store(to.mass + x);
+      (mass * (of_e.here + half * (one - gone_mass) * of_e.slope())).store(to.energy + x);
+      (mass * (of_share.here + half * (one - gone_mass) * of_share.slope())).store(to.fraction + x);
+    });
+    double* kept = f_.to(mass_flux + D, x0, y, z);
+    along<Most>(owned, [&](auto lanes, std::int64_t x)
+                           HALOSCOPE_LAMBDA { load<decltype(lanes)::count>(to.mass + x).store(kept + x); });
+  }
+
+  HALOSCOPE_INLINE void update(std::int64_t x0, std::int64_t y, std::int64_t z, std::int64_t n, const FaceRow& low,
+                               const FaceRow& high) const {
+    const double* swept = f_.from(volume_flux + D, x0, y, z);
+    const std::int64_t s = f_.stride(volume_flux + D, D);
+    const double *rho = f_.from(From::rho, x0, y, z), *e = f_.from(From::e, x0, y, z);
+    const double *share = f_.from(From::share, x0, y, z), *size = f_.from(From::size, x0, y, z);
+    double *new_rho = f_.to(To::rho, x0, y, z), *new_e = f_.to(To::e, x0, y, z);
+    double *new_share = f_.to(To::share, x0, y, z), *new_size = f_.to(To::size, x0, y, z);
+    along<Most>(n, [&](auto lanes, std::int64_t x) HALOSCOPE_LAMBDA {
+      constexpr int N = decltype(lanes)::count;
+      using V = Vec<double, N>;
+      const V before = load<N>(rho + x) * load<N>(size + x);
+      const V after = before - (load<N>(high.mass + x) - load<N>(low.mass + x));
+      const V left = load<N>(size + x) - (load<N>(swept + x + s) - load<N>(swept + x));
+      left.store(new_size + x);
+      (after / left).store(new_rho + x);
+      ((before * load<N>(e + x) - (load<N>(high.energy + x) - load<N>(low.energy + x))) / after).store(new_e + x);
+      ((before * load<N>(share + x) - (load<N>(high.fraction + x) - load<N>(low.fraction + x))) / after)
+          .store(new_share + x);
+    });
+  }
+
+  /// Whether the upper faces of the last cells are this part's to write.
+  HALOSCOPE_INLINE bool has_end() const { return points_.hi[D] > region_.hi[D]; }
+  const Bounds& region() const { return region_; }
+
+ private:
+  using From = Set<FromOther>;
+  using To = Set<!FromOther>;
+  const Fields f_;
+  const Bounds points_, region_;
+};
+
+/// One dimension of the remap of cells: rows of faces, each computed once and kept until both its cells have used it.
+template <int Most, int D, bool FromOther>
+void remap_cells(const KernelArgs& args) {
+  const CellRemap<Most, D, FromOther> remap(args);
+  const Bounds& b = remap.region();
+  const std::int64_t n = b.hi[0] - b.lo[0], pitch = kept_pitch(n);
+  auto* kept = static_cast<double*>(args.scratch);
+  FaceRow low{kept, kept + pitch, kept + 2 * pitch}, high{kept + 3 * pitch, kept + 4 * pitch, kept + 5 * pitch};
+  if constexpr (D == 0) {
+    each_row(args.region, [&](auto x0, auto y, auto z, std::int64_t) HALOSCOPE_LAMBDA {
+      remap.flow(x0, y, z, n + 1, n + remap.has_end(), low);
+      remap.update(x0, y, z, n, low, {low.mass + 1, low.energy + 1, low.fraction + 1});
+    });
+  } else {
+    constexpr int across = D == 1 ? 2 : 1;
+    for (std::int64_t t = b.lo[across]; t < b.hi[across]; ++t) {
+      const auto row_of = [&](std::int64_t r) HALOSCOPE_LAMBDA { return D == 1 ? r : t; };
+      const auto plane_of = [&](std::int64_t r) HALOSCOPE_LAMBDA { return D == 1 ? t : r; };
+      for (std::int64_t r = b.lo[D]; r <= b.hi[D]; ++r) {
+        remap.flow(b.lo[0], row_of(r), plane_of(r), n, r < b.hi[D] || remap.has_end() ? n : 0, high);
+        if (r > b.lo[D]) remap.update(b.lo[0], row_of(r - 1), plane_of(r - 1), n, low, high);
+        const FaceRow next = low;
+        low = high;
+        high = next;
+      }
+    }
+  }
+}
+
+/// What flows between the nodes of one row and those before them: each component times mass, and kinetic energy.
+struct NodeFlow {
+  static constexpr int components = 6, count = components + 1;
+  double* masses;  ///< of the nodes themselves
+  double* of[count];
+};
+
+template <int Most, int D, bool FromOther>
+class NodeRemap {
+ public:
+  explicit NodeRemap(const KernelArgs& args) : f_(args) {}
+
+  HALOSCOPE_INLINE void weigh(std::int64_t x0, std::int64_t y, std::int64_t z, std::int64_t n, double* to) const {
+    along<Most>(n, [&](auto lanes, std::int64_t x)
+                       HALOSCOPE_LAMBDA { mass_of<decltype(lanes)::count, From>(x0 + x, y, z).store(to + x); });
+  }
+
+  /// Between each of n nodes and the one before it in dimension D, whose masses are `before`.
+  HALOSCOPE_INLINE void flow(std::int64_t x0, std::int64_t y, std::int64_t z, std::int64_t n, const double* before,
+                             const NodeFlow& to) const {
+    const CornerRow carried(f_, mass_flux + D, x0 - 1, y - 1, z - 1);
+    const double* v[6];
+    std::int64_t s[6];
+    for (int k = 0; k < 6; ++k) v[k] = f_.from(From::v + k, x0, y, z), s[k] = f_.stride(From::v + k, D);
+    along<Most>(n, [&](auto lanes, std::int64_t x) HALOSCOPE_LAMBDA {
+      constexpr int N = decltype(lanes)::count;
+      using V = Vec<double, N>;
+      const V flow = splat<N>(0.125) * carried.at<N>(x).sum();
+      const V gone = magnitude(flow) / where_positive(flow, load<N>(before + x), load<N>(to.masses + x));
+      const V keep = splat<N>(0.5) * (splat<N>(1) - gone);
+      V squares = splat<N>(0);
+#pragma GCC unroll 6
+      for (int k = 0; k < 6; ++k) {
+        const Upwind<N> of(flow, v[k] + x, s[k]);
+        const V carried_value = of.here + keep * of.smooth_slope(flow, v[k] + x, s[k]);
+        if (k < 3) squares = squares + carried_value * carried_value;
+        (flow * carried_value).store(to.of[k] + x);
+      }
+      (splat<N>(0.5) * flow * squares).store(to.of[NodeFlow::components] + x);
+    });
+  }
+
+  HALOSCOPE_INLINE void update(std::int64_t x0, std::int64_t y, std::int64_t z, std::int64_t n, const NodeFlow& low,
+                               const NodeFlow& high) const {
+    const double* v[6];
+    double *next[6], *loss = f_.to(node_loss, x0, y, z);
+    for (int k = 0; k < 6; ++k) v[k] = f_.from(From::v + k, x0, y, z), next[k] = f_.to(To::v + k, x0, y, z);
+    along<Most>(n, [&](auto lanes, std::int64_t x) HALOSCOPE_LAMBDA {
+      constexpr int N = decltype(lanes)::count;
+      using V = Vec<double, N>;
+      const V before = load<N>(low.masses + x), after = mass_of<N, To>(x0 + x, y, z);
+      V squares_before = splat<N>(0), squares = squares_before;
+#pragma GCC unroll 6
+      for (int k = 0; k < 6; ++k) {
+        const V old = load<N>(v[k] + x);
+        const V now = (before * old - (load<N>(high.of[k] + x) - load<N>(low.of[k] + x))) / after;
+        if (k < 3) squares_before = squares_before + old * old, squares = squares + now * now;
+        now.store(next[k] + x);
+      }
+      const V gone = load<N>(high.of[NodeFlow::components] + x) - load<N>(low.of[NodeFlow::components] + x);
+      (splat<N>(0.5) * (before * squares_before - after * squares) - gone).store(loss + x);
+    });
+  }
+
+ private:
+  using From = Set<FromOther>;
+  using To = Set<!FromOther>;
+
+  template <int N, class Of>
+  HALOSCOPE_INLINE Vec<double, N> mass_of(std::int64_t x, std::int64_t y, std::int64_t z) const {
+    Corners<N> cells = CornerRow(f_, Of::rho, x - 1, y - 1, z - 1).template at<N>(0);
+    const Corners<N> sizes = CornerRow(f_, Of::size, x - 1, y - 1, z - 1).template at<N>(0);
+    for (int i = 0; i < 8; ++i) cells.v[i] = cells.v[i] * sizes.v[i];
+    return splat<N>(0.125) * cells.sum();
+  }
+
+  const Fields f_;
+};
+
+/// One dimension of the remap of velocities and accelerations, as remap_cells().
+template <int Most, int D, bool FromOther>
+void remap_nodes(const KernelArgs& args) {
+  const NodeRemap<Most, D, FromOther> remap(args);
+  const Bounds b(args.points);
+  const std::int64_t n = b.hi[0] - b.lo[0], pitch = kept_pitch(n);
+  auto* kept = static_cast<double*>(args.scratch) + 8;
+  NodeFlow low, high;
+  for (NodeFlow* flow : {&low, &high}) {
+    flow->masses = kept;
+    for (int k = 0; k < NodeFlow::count; ++k) flow->of[k] = kept + (k + 1) * pitch;
+    kept += (NodeFlow::count + 1) * pitch;
+  }
+  if constexpr (D == 0) {
+    each_row(args.points, [&](auto x0, auto y, auto z, std::int64_t) HALOSCOPE_LAMBDA {
+      remap.weigh(x0 - 1, y, z, n + 2, low.masses - 1);
+      remap.flow(x0, y, z, n + 1, low.masses - 1, low);
+      NodeFlow next = low;
+      for (double*& flow : next.of) ++flow;
+      remap.update(x0, y, z, n, low, next);
+    });
+  } else {
+    constexpr int across = D == 1 ? 2 : 1;
+    for (std::int64_t t = b.lo[across]; t < b.hi[across]; ++t) {
+      const auto row_of = [&](std::int64_t r) HALOSCOPE_LAMBDA { return D == 1 ? r : t; };
+      const auto plane_of = [&](std::int64_t r) HALOSCOPE_LAMBDA { return D == 1 ? t : r; };
+      remap.weigh(b.lo[0], row_of(b.lo[D] - 1), plane_of(b.lo[D] - 1), n, low.masses);
+      for (std::int64_t r = b.lo[D]; r <= b.hi[D]; ++r) {
+        remap.weigh(b.lo[0], row_of(r), plane_of(r), n, high.masses);
+        remap.flow(b.lo[0], row_of(r), plane_of(r), n, low.masses, high);
+        if (r > b.lo[D]) remap.update(b.lo[0], row_of(r - 1), plane_of(r - 1), n, low, high);
+        const NodeFlow next = low;
+        low = high;
+        high = next;
+      }
+    }
+  }
+}
+
+/// Kinetic energy that nodes have lost becomes internal energy of the cells around them (DeBar 1974).
+template <int Most, bool Other>
+void heat_cells(const KernelArgs& args) {
+  const Fields f(args);
+  each_row(args.region, [&](auto x0, auto y, auto z, std::int64_t n) HALOSCOPE_LAMBDA {
+    const CornerRow loss(f, node_loss, x0, y, z);
+    const double *rho = f.from(Set<Other>::rho, x0, y, z), *size = f.from(Set<Other>::size, x0, y, z);
+    double* e = f.to(Set<Other>::e, x0, y, z);
+    along<Most>(n, [&](auto lanes, std::int64_t x) HALOSCOPE_LAMBDA {
+      constexpr int N = decltype(lanes)::count;
+      const auto gained = splat<N>(0.125) * loss.at<N>(x).sum();
+      (load<N>(e + x) + gained / (load<N>(rho + x) * load<N>(size + x))).store(e + x);
+    });
+  });
+}
+
+/// Cells are back in their places: the other set becomes the first one.
+template <int Most>
+void return_cells(const KernelArgs& args) {
+  const Fields f(args);
+  const double whole = args.weights[cell_volume];
+  each_row(args.region, [&](auto x0, auto y, auto z, std::int64_t n) HALOSCOPE_LAMBDA {
+    const double *rho = f.from(other_density, x0, y, z), *size = f.from(other_volume, x0, y, z);
+    const double *e = f.from(other_energy, x0, y, z), *share = f.from(other_fraction, x0, y, z);
+    double *to_rho = f.to(density, x0, y, z), *to_size = f.to(volume, x0, y, z);
+    double *to_e = f.to(energy, x0, y, z), *to_share = f.to(fraction, x0, y, z);
+    std::int32_t* of = f.to_integers(material, x0, y, z);
+    along<Most>(n, [&](auto lanes, std::int64_t x) HALOSCOPE_LAMBDA {
+      constexpr int N = decltype(lanes)::count;
+      (load<N>(rho + x) * load<N>(size + x) / splat<N>(whole)).store(to_rho + x);
+      splat<N>(whole).store(to_size + x);
+      load<N>(e + x).store(to_e + x);
+      load<N>(share + x).store(to_share + x);
+      for (int i = 0; i < N; ++i) of[x + i] = share[x + i] > 0.5 ? 1 : 0;
+    });
+  });
+}
+
+template <int Most>
+void return_nodes(const KernelArgs& args) {
+  const Fields f(args);
+  each_row(args.points, [&](auto x0, auto y, auto z, std::int64_t n) HALOSCOPE_LAMBDA {
+    for (int k = 0; k < 6; ++k) {
+      const double* from = f.from(other_velocity + k, x0, y, z);
+      double* to = f.to(velocity + k, x0, y, z);
+      along<Most>(n, [&](auto lanes, std::int64_t x)
+                         HALOSCOPE_LAMBDA { load<decltype(lanes)::count>(from + x).store(to + x); });
+    }
+  });
+}
+
+}  // namespace haloscope::HALOSCOPE_ISA::hydro

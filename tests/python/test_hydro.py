@@ -1,0 +1,233 @@
+"""hydro3d: physics against known solutions, what it exchanges against the modelled code's numbers, replays, bad states."""
+
+from __future__ import annotations
+
+import collections
+import math
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from haloscope import core
+from haloscope.report import records
+
+MASS, INTERNAL, KINETIC = 0, 1, 2  # places in the totals
+
+
+@pytest.fixture
+def gas(haloscope):
+    """Return the record of one run of hydro3d."""
+
+    def run(cells: str, initial: str, *settings: str, steps: int = 2000, words: tuple[str, ...] = ("--ranks", "1")):
+        given = [word for setting in (f"initial={initial}", *settings) for word in ("--set", setting)]
+        result = haloscope("run", "hydro3d", "--cells", cells, "--steps", str(steps), "--repetitions", "1", "--launches",
+                           "1", *given, *words, "--output", "r.jsonl")  # fmt: skip
+        assert result.code == 0, result.err
+        found = [r for r in records.read("r.jsonl").records if r["kind"] == "measurement"]
+        assert {r["verification"]["status"] for r in found} == {"passed"}
+        return found[-1]
+
+    return run
+
+
+def order(coarse: dict, fine: dict) -> float:
+    """Return the order of convergence of the density between two grids, one twice as fine."""
+    return math.log2(coarse["app"]["density_error"] / fine["app"]["density_error"])
+
+
+def energy(totals: list[float]) -> float:
+    return totals[INTERNAL] + totals[KINETIC]
+
+
+def drift(record: dict) -> float:
+    first, last = energy(record["app"]["first_totals"]), energy(record["app"]["last_totals"])
+    return abs(last / first - 1)
+
+
+def assert_mass_is_kept(record: dict) -> None:
+    first, last = record["app"]["first_totals"], record["app"]["last_totals"]
+    assert last[MASS] == pytest.approx(first[MASS], rel=1e-12)
+    assert last[-1] == pytest.approx(first[-1], rel=1e-12)  # of material 1 alone
+
+
+@pytest.mark.ids("DA10")
+def test_sods_tube_converges_to_the_exact_solution_with_first_order(gas):
+    found = [gas(f"{n}x4x4", "sod", "end=0.2") for n in (50, 100)]
+    for record in found:
+        assert record["app"]["time"] == pytest.approx(0.2)
+        assert_mass_is_kept(record)
+        assert drift(record) < 1e-12
+    assert found[-1]["app"]["density_error"] < 0.006
+    assert order(*found) > 0.8
+
+
+def test_a_tube_gives_the_same_along_every_dimension(gas):
+    errors = []
+    for axis, cells in enumerate(("60x4x4", "4x60x4", "4x4x60")):
+        record = gas(cells, "sod", "end=0.2", f"axis={axis}", f"cell_size={','.join([str(1 / 60)] * 3)}")
+        errors.append(record["app"]["density_error"])
+    assert errors == pytest.approx([errors[0]] * 3, rel=1e-10)
+
+
+def test_a_standing_wave_converges_with_second_order(gas):
+    found = [gas(str(n), "wave", "end=1") for n in (12, 24)]
+    assert order(*found) > 1.9
+
+
+def test_sedovs_blast_approaches_the_self_similar_solution_and_stays_symmetric(gas):
+    found = [gas(str(n), "sedov", "end=0.5") for n in (16, 32)]
+    assert order(*found) > 0.4
+    for record in found:
+        assert_mass_is_kept(record)
+        assert drift(record) < 1e-9
+        along = [record["app"][f"density_along_{d}"] for d in "xyz"]
+        assert along[1] == pytest.approx(along[0], rel=0.02) and along[2] == pytest.approx(along[0], rel=0.02)
+        peak = max(range(len(along[0])), key=along[0].__getitem__)
+        assert (peak + 0.5) / len(along[0]) == pytest.approx(0.5**0.4, abs=1.5 / len(along[0]))
+
+
+def test_energy_that_the_remap_loses_is_missing_where_it_is_dropped_and_less_on_finer_grids(gas):
+    drifts = [drift(gas(f"{n}x4x4", "sod", "end=0.2", "lost_motion=dropped")) for n in (50, 100)]
+    assert 2e-3 > drifts[0] > drifts[1] > 1e-6
+
+
+@pytest.mark.ids("DA6")
+def test_a_replay_makes_as_many_steps_and_sub_cycles_as_were_recorded(gas):
+    record = gas("6x6x6", "sod", "replay=157,18,10,32", words=("--ranks", "2"))
+    assert record["outcome"]["steps"] == [217] and record["app"]["steps_by_cycles"] == [157, 18, 10, 32]
+    stages = record["counts"]["stages"]
+    assert stages["accelerate"] + stages["accelerate-again"] == 351
+    assert record["counts"]["exchanges"] == 2 * 351 + 7 * 217
+
+
+# ---- what is exchanged: Davis 2017, table 5.6 and equation 5.41 -----------------------------------------------------------
+
+
+def sent_in_a_step(choice: core.Choice, rank: int, cycles: int) -> tuple[int, int, int]:
+    """Return how many exchanges, messages and bytes a rank has in a step."""
+    layout, step = core.make_layout(choice), core.step_of(choice)
+    again = {stage for loop in step.loops for stage in loop}
+    total = collections.Counter()
+    for number in range(len(step.stages)):
+        plan = core.make_plan(layout, rank, core.exchange_spec(choice, number))
+        times = cycles - 1 if number in again else 1
+        total += collections.Counter(
+            stages=times, sends=times * len(plan.sent()), bytes=times * sum(m.bytes for m in plan.sent())
+        )
+    return total["stages"], total["sends"], total["bytes"]
+
+
+STUDIED = {"strategy": "ordered:corners,fields=type/p2p", "process_grid": "3x3x3", "ranks": 27}
+
+
+@pytest.mark.ids("DA3", "DA5")
+@pytest.mark.parametrize("cycles", [1, 2, 3, 4])
+def test_an_interior_process_sends_what_the_modelled_code_sends(cycles):
+    choice = core.Choice("hydro3d", (300, 300, 300), **STUDIED)
+    stages, sends, size = sent_in_a_step(choice, 13, cycles)
+    assert stages == 2 * cycles + 7
+    assert sends == 18 * cycles + 66
+    assert size == 2_203_488 * cycles + 80_435_520
+
+
+@pytest.mark.ids("DA3")
+def test_bytes_that_a_run_sends_are_those_of_its_plans(gas):
+    words = ("--ranks", "4", "--strategy", STUDIED["strategy"])
+    record = gas("13x11x10", "random", "replay=0,0,4", words=words)
+    choice = core.Choice.from_json(record["request"])
+    sent = [sent_in_a_step(choice, rank, 3) for rank in range(4)]
+    assert record["counts"]["messages"] == 4 * sum(messages for _, messages, _ in sent)
+    assert record["counts"]["message_bytes"] == 4 * sum(size for *_, size in sent)
+
+
+def test_less_is_sent_where_only_what_the_sweeps_need_is_exchanged():
+    choice = core.Choice("hydro3d", (300, 300, 300), **STUDIED)
+    needed = core.Choice("hydro3d", (300, 300, 300), **STUDIED, set=(("exchange", "needed"),))
+    assert sent_in_a_step(needed, 13, 2)[2] < 0.8 * sent_in_a_step(choice, 13, 2)[2]
+
+
+@pytest.mark.ids("DA4")
+def test_only_processes_at_the_grids_edges_update_boundaries():
+    choice = core.Choice("hydro3d", (30, 30, 30), **STUDIED)
+    layout = core.make_layout(choice)
+    for number in range(len(core.step_of(choice).stages)):
+        spec = core.exchange_spec(choice, number)
+        assert not core.make_plan(layout, 13, spec).copies
+        if any(max(side) for sides in spec.widths or ((spec.low, spec.high),) for side in sides):
+            assert core.make_plan(layout, 0, spec).copies
+
+
+@pytest.mark.ids("DA1")
+def test_blocks_are_those_of_the_studied_runs():
+    grids = {2: "1x1x2", 4: "1x2x2", 8: "2x2x2", 16: "2x2x4", 32: "2x4x4", 64: "4x4x4", 128: "4x4x8", 256: "4x8x8"}
+    for ranks, grid in grids.items():
+        layout = core.make_layout(core.Choice("hydro3d", (150, 150, 150), ranks=ranks))
+        assert "x".join(map(str, layout.ranks)) == grid
+    given = core.make_layout(core.Choice("hydro3d", (53, 20, 20), process_grid="3x2x4", ranks=24))
+    assert given.ranks == (3, 2, 4)
+    assert [given.owned(rank).shape[0] for rank in range(3)] == [18, 18, 17]
+
+
+@pytest.mark.ids("DA2")
+def test_stages_exchange_as_many_layers_as_the_modelled_code():
+    choice = core.Choice("hydro3d", (30, 30, 30), **STUDIED)
+    layers = []
+    for number in range(len(core.step_of(choice).stages)):
+        spec = core.exchange_spec(choice, number)
+        [sides] = {tuple(side) for one in spec.widths or ((spec.low, spec.high),) for side in one}
+        layers.append(sides[0])
+        assert len(set(sides)) == 1
+    assert layers == [1, 1, 1, 1, 1, 2, 3, 2, 3, 2, 3]
+
+
+@pytest.mark.ids("DA2")
+@given(cells=st.tuples(*[st.integers(8, 40)] * 3))
+@settings(max_examples=10)
+def test_arrays_have_the_sizes_of_their_centrings(cells):
+    choice = core.Choice("hydro3d", cells, process_grid="2x1x1", ranks=2)
+    quantities = core.step_of(choice).quantities
+    layout = core.make_layout(choice)
+    spec = core.ExchangeSpec(quantities=quantities, low=(0, 0, 0), high=(0, 0, 0))
+    plan = core.make_plan(layout, 1, spec)
+    more = {"cell": (0, 0, 0), "node": (1, 1, 1), "face_x": (1, 0, 0), "face_y": (0, 1, 0), "face_z": (0, 0, 1)}
+    for quantity, owned in zip(quantities, plan.owned, strict=True):
+        expected = tuple(n + m for n, m in zip((cells[0] // 2, *cells[1:]), more[quantity.centring], strict=True))
+        assert owned.shape == expected, quantity.name
+    assert {q.centring for q in quantities} == set(more)
+
+
+# ---- bad input -------------------------------------------------------------------------------------------------------------
+
+
+def test_a_state_that_is_not_physical_names_cell_step_and_time_step_and_keeps_what_was_measured(haloscope):
+    words = ("run", "hydro3d", "--cells", "16", "--ranks", "1,2", "--repetitions", "1", "--launches", "1", "--set",
+             "initial=sedov", "--set", "blast_radius=0", "--output", "r.jsonl")  # fmt: skip
+    assert haloscope(*words, "--steps", "3").code == 0
+    result = haloscope(*words, "--steps", "400", "--set", "linear_viscosity=100", "--set", "courant=1", "--resume")
+    assert result.code == 1
+    for part in ("not physical", "of cell (", "in step", "with a time step of"):
+        assert part in result.err, result.err
+    assert sum(r["kind"] == "measurement" for r in records.read("r.jsonl").records) == 2
+
+
+@pytest.mark.parametrize(
+    ("settings", "code", "message"),
+    [
+        (("least_step=1",), 1, "collapses"),
+        (("replay=1,1,1,1,1",), 2, "most_cycles"),
+        (("replay=1.5",), 2, "whole numbers"),
+        (("replay=0,0",), 2, "no steps"),
+        (("cell_size=1,2",), 2, "x, y and z"),
+        (("gamma=1",), 2, "gamma"),
+    ],
+)
+def test_settings_that_cannot_be_are_refused(haloscope, settings, code, message):
+    words = [word for setting in settings for word in ("--set", setting)]
+    result = haloscope("run", "hydro3d", "--cells", "8", "--ranks", "1", "--steps", "2", "--launches", "1", *words)
+    assert result.code == code and message in result.err, result.err
+
+
+def test_a_grid_smaller_than_the_halo_is_refused(haloscope):
+    result = haloscope("run", "hydro3d", "--cells", "2x8x8", "--ranks", "1")
+    assert result.code == 2 and "3 layers in x" in result.err
