@@ -40,7 +40,18 @@ def test_a_single_reduction_takes_one_where_the_standard_method_takes_two(halosc
 
 def test_its_sweeps_are_calibrated_and_priced_like_those_of_other_apps(haloscope, tmp_path):
     measured = haloscope(
-        "calibrate", "-o", "k.json", "--quick", "--ranks", "2", "--launches", "1", "--sections", "kernels"
+        "calibrate",
+        "-o",
+        "k.json",
+        "--quick",
+        "--ranks",
+        "2",
+        "--launches",
+        "1",
+        "--sections",
+        "kernels",
+        "--apps",
+        "cg3d",
     )
     assert measured.code == 0, measured.err
     kernels = json.loads((tmp_path / "k.json").read_text())["kernels"]

@@ -90,7 +90,7 @@ def profiles(gray_scott, wave) -> dict[str, Path]:
     for made in (gray_scott, wave):
         measured, profile = made.folder / "kernels.json", made.folder / "machine.json"
         words = ("-o", measured, "--quick", "--ranks", "2", "--launches", "1", "--sections", "kernels",
-                 "--program", made.program, "--app", made.app)  # fmt: skip
+                 "--program", made.program, "--app", made.app, "--apps", made.app)  # fmt: skip
         run(sys.executable, "-m", "haloscope.cli", "calibrate", *words)
         kernels = json.loads(measured.read_text())["kernels"]
         profile.write_text(json.dumps(json.loads(TOY.read_text()) | {"kernels": kernels}))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import math
 import re
 import subprocess
 from pathlib import Path
@@ -55,9 +56,11 @@ def strategies() -> st.SearchStrategy:
 
 def parameters(app: core.App) -> st.SearchStrategy:
     """Some of an app's parameters, as a command line writes them."""
-    numbers = st.integers(1, 2000).map(lambda v: f"{v / 1000:g}")
 
     def one(p: core.Parameter) -> st.SearchStrategy:
+        least = max(1, math.ceil(1000 * (p.least or 0)))
+        most = min(2000, math.floor(1000 * (2 if p.most is None else p.most)))
+        numbers = st.integers(least, most).map(lambda v: f"{v / 1000:g}")
         if p.words:
             return st.sampled_from([word for word in p.words if word])
         if isinstance(p.value, tuple):

@@ -36,7 +36,7 @@ class Effort:
     blocks: tuple[tuple[str, int, str], ...]  # app, side and process grid of two blocks that exchange in every step
     device_squares: tuple[int, ...]  # sides of blocks in the memory of a device
     device_cubes: tuple[int, ...]
-    app: str = ""  # whose sweeps are measured although they are many
+    apps: tuple[str, ...] = ()  # whose kernels are measured; () = all of few sweeps
 
 
 def _message_sizes(steps: int) -> tuple[int, ...]:
@@ -214,10 +214,10 @@ def _transports(ranks: int, cores: int, effort: Effort) -> Iterator[Choice]:
 FEW_SWEEPS = 8  # in a step: apps of more are measured when asked for
 
 
-def kernel_names(asked: str = "") -> list[tuple[str, str, str]]:
-    """Return app, form and real of every kernel; of apps of many sweeps only those of `asked`."""
+def kernel_names(asked: tuple[str, ...] = ()) -> list[tuple[str, str, str]]:
+    """Return app, form and real of every kernel of the apps asked for; () = of all apps of few sweeps."""
     apps = (core.find_app(name) for name in core.app_names())
-    measured = [app for app in apps if app.name == asked or _sweeps(app) <= FEW_SWEEPS]
+    measured = [app for app in apps if (app.name in asked if asked else _sweeps(app) <= FEW_SWEEPS)]
     return [(app.name, form, real) for app in measured for form in app.forms for real in app.reals]
 
 
@@ -227,7 +227,7 @@ def _sweeps(app: core.App) -> int:
 
 def _kernels(ranks: int, cores: int, effort: Effort) -> Iterator[Point]:
     for active in _powers(min(ranks, cores)):
-        for name, form, real in kernel_names(effort.app):
+        for name, form, real in kernel_names(effort.apps):
             app = core.find_app(name)
             sides = effort.cubes if app.dims == 3 else effort.squares
             for side in sides:

@@ -40,12 +40,13 @@ from haloscope.options import app_of
     metavar="RECORDS",
     help="Fit records of an earlier calibration again; nothing is measured.",
 )
-@click.option("--app", "app", metavar="APP", help="App of --program, or of many sweeps, that is measured too.")
+@click.option("--apps", metavar="LIST", help="Apps whose kernels are measured; globs. [those of few sweeps a step]")
+@click.option("--app", "app", metavar="APP", help="App of --program whose sweeps are measured too.")
 @click.option("--program", type=click.Path(path_type=Path), metavar="PATH",
               help="Program with its own app, linked with haloscope::rank_main.")  # fmt: skip
 @click.option("--set", "given_set", multiple=True, metavar="NAME=VALUE", help="A parameter of that app.")
 @click.option("--verbose", is_flag=True, help="Show every fitted point, and what could not be told from 0.")
-def command(output, quick, ranks, launches, sections, device, name, recorded, verbose, app, **program):
+def command(output, quick, ranks, launches, sections, device, name, recorded, verbose, apps, app, **program):
     """Measure what messages, packing, transports, kernels and reductions cost here, and fit a machine profile.
 
     \b
@@ -56,13 +57,14 @@ def command(output, quick, ranks, launches, sections, device, name, recorded, ve
     Each point is measured in every launch, in random order, with all ranks at work. A calibration that was cut off goes on
     where it ended when the same command is given again; one that is complete starts anew.
     """  # fmt: skip
+    from haloscope import core
     from haloscope.calibration import calibrate, points
     from haloscope.measure import devices, lists
     from haloscope.model import profile
     from haloscope.report import outputs, records
 
-    if app is None and program["program"] is not None:
-        raise errors.UsageProblem("--program needs --app: which of its apps is measured")
+    if (app is None) != (program["program"] is None):
+        raise errors.UsageProblem("--program and --app belong together: the program, and which of its apps is measured")
     if app:
         app_of(app, program)
     if output.suffix != ".json":
@@ -73,7 +75,8 @@ def command(output, quick, ranks, launches, sections, device, name, recorded, ve
     if recorded:
         found, source = records.read(recorded).records, str(recorded)
     else:
-        effort = dataclasses.replace(points.QUICK if quick else points.FULL, app=app or "")
+        measured = lists.names(apps, core.app_names(), "app") if apps else ()
+        effort = dataclasses.replace(points.QUICK if quick else points.FULL, apps=tuple(measured))
         found, notes = _measured(output, wanted, ranks, launches, effort, devices.pick(device))
         source = output.with_suffix(".jsonl").name
     made = calibrate.fit_profile(found, name, source, notes)

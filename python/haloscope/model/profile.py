@@ -106,7 +106,7 @@ class Profile:
             apps = sorted({kernel.split("/")[0].split(".")[0] for kernel in known})
             raise NotAvailable(
                 f"profile '{self.name}' has no cost of kernel '{name}' (it has kernels of {', '.join(apps) or 'none'}); "
-                f"calibrate with this kernel (--app for apps of many sweeps), or choose another profile"
+                f"calibrate with this kernel (--apps), or choose another profile"
             )
         return segments.by_count(known[name], "cells")
 

@@ -54,6 +54,7 @@ void split_before(const Plan& plan, const Copy& copy, int dimension, SplitCopies
 void split_after(const Plan& plan, const Copy& copy, const std::vector<int>& remote_before, SplitCopies& split) {
   Box early = copy.to;
   for (int d : remote_before) {
+    if (plan.own_neighbour[d]) continue;
     const int s = staggered(plan.spec.quantities[copy.quantity].centring, d);
     if (plan.has_neighbour[d][0]) early.lo[d] = std::max<std::int64_t>(early.lo[d], 0);
     if (plan.has_neighbour[d][1]) early.hi[d] = std::min<std::int64_t>(early.hi[d], plan.cells[d] + s);
@@ -114,8 +115,8 @@ ExchangeOps ProgramBuilder::exchange(bool unpacked) {
     keep(wait);
     if (options_.staged) keep(add_messages(OpKind::h2d, r, false));
     if (unpacked) keep(add_messages(OpKind::unpack, r, false));
-    waits_.push_back(wait >= 0 ? wait : last);
     if (r + 1 == plan_.rounds) keep(add_copies(copies.late[plan_.rounds]));
+    waits_.push_back(wait >= 0 ? wait : last);
     result.received.push_back(last);
   }
   result.complete = all_sent_ = add_messages(OpKind::complete, -1, true);

@@ -31,7 +31,7 @@ TEST(Hydro, DA9_RanksFormsSchedulesAndTransportsChangeNoBit) {
     alone.form = "scalar";
     const std::uint64_t expected = checksum_of_gas(MPI_COMM_SELF, alone, 3);
     Every one(9, 37);
-    for (const char* form : {"vector", "scalar"})
+    for (const char* form : {"vector", "scalar", "lines"})
       for (const char* strategy :
            {"reference", "ordered/p2p", "direct:merged/persistent", "ordered/shared", "ordered:fields=type/p2p"})
         for (const char* exchange : {"studied", "needed"}) {

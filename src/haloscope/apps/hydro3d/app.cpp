@@ -432,7 +432,7 @@ const App& hydro3d_app() {
     a.name = "hydro3d";
     a.summary = "compressible gas in 3D: Lagrangian step with sub-cycles, then a remap dimension by dimension";
     a.parameters = hydro::parameters();
-    a.forms = {"vector", "scalar"};
+    a.forms = {"vector", "scalar", "lines"};
     a.process_grid = "prime-factors";
     a.periodic = false;
     a.initials = hydro::initial_states();

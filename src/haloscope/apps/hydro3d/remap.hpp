@@ -9,11 +9,18 @@
 namespace haloscope::HALOSCOPE_ISA::hydro {
 
 /// The fields of a set that the remap reads or writes.
-template <bool Other>
 struct Set {
-  static constexpr int rho = Other ? other_density : density, e = Other ? other_energy : energy,
-                       share = Other ? other_fraction : fraction, size = Other ? other_volume : volume,
-                       v = Other ? other_velocity : velocity;  // accelerations follow
+  int rho, e, share, size, v;  // accelerations follow velocities
+};
+HALOSCOPE_INLINE Set set_of(bool other) {
+  return other ? Set{other_density, other_energy, other_fraction, other_volume, other_velocity}
+               : Set{density, energy, fraction, volume, velocity};
+}
+
+/// What a kernel of the remap does: the dimension, and whether it reads the other set and writes the first one.
+struct Turn {
+  int d;
+  bool back;
 };
 
 template <int N>
@@ -53,19 +60,25 @@ struct FaceRow {
   double *mass, *energy, *fraction;
 };
 
-template <int Most, int D, bool FromOther>
+template <int Most>
 class CellRemap {
  public:
-  explicit CellRemap(const KernelArgs& args) : f_(args), points_(args.points), region_(args.region) {}
+  CellRemap(const KernelArgs& args, Turn turn)
+      : f_(args),
+        d_(turn.d),
+        from_(set_of(turn.back)),
+        to_(set_of(!turn.back)),
+        points_(args.points),
+        region_(args.region) {}
 
   /// Through the lower faces of n cells, of which the first `owned` are the rank's to write.
   HALOSCOPE_INLINE void flow(std::int64_t x0, std::int64_t y, std::int64_t z, std::int64_t n, std::int64_t owned,
                              const FaceRow& to) const {
-    const double* swept = f_.from(volume_flux + D, x0, y, z);
-    const double *rho = f_.from(From::rho, x0, y, z), *e = f_.from(From::e, x0, y, z);
-    const double *share = f_.from(From::share, x0, y, z), *size = f_.from(From::size, x0, y, z);
-    const std::int64_t s_rho = f_.stride(From::rho, D), s_e = f_.stride(From::e, D);
-    const std::int64_t s_share = f_.stride(From::share, D), s_size = f_.stride(From::size, D);
+    const double* swept = f_.from(volume_flux + d_, x0, y, z);
+    const double *rho = f_.from(from_.rho, x0, y, z), *e = f_.from(from_.e, x0, y, z);
+    const double *share = f_.from(from_.share, x0, y, z), *size = f_.from(from_.size, x0, y, z);
+    const std::int64_t s_rho = f_.stride(from_.rho, d_), s_e = f_.stride(from_.e, d_);
+    const std::int64_t s_share = f_.stride(from_.share, d_), s_size = f_.stride(from_.size, d_);
     along<Most>(n, [&](auto lanes, std::int64_t x) HALOSCOPE_LAMBDA {
       constexpr int N = decltype(lanes)::count;
       using V = Vec<double, N>;
@@ -79,19 +92,19 @@ class CellRemap {
       (mass * (of_e.here + half * (one - gone_mass) * of_e.slope())).store(to.energy + x);
       (mass * (of_share.here + half * (one - gone_mass) * of_share.slope())).store(to.fraction + x);
     });
-    double* kept = f_.to(mass_flux + D, x0, y, z);
+    double* kept = f_.to(mass_flux + d_, x0, y, z);
     along<Most>(owned, [&](auto lanes, std::int64_t x)
                            HALOSCOPE_LAMBDA { load<decltype(lanes)::count>(to.mass + x).store(kept + x); });
   }
 
   HALOSCOPE_INLINE void update(std::int64_t x0, std::int64_t y, std::int64_t z, std::int64_t n, const FaceRow& low,
                                const FaceRow& high) const {
-    const double* swept = f_.from(volume_flux + D, x0, y, z);
-    const std::int64_t s = f_.stride(volume_flux + D, D);
-    const double *rho = f_.from(From::rho, x0, y, z), *e = f_.from(From::e, x0, y, z);
-    const double *share = f_.from(From::share, x0, y, z), *size = f_.from(From::size, x0, y, z);
-    double *new_rho = f_.to(To::rho, x0, y, z), *new_e = f_.to(To::e, x0, y, z);
-    double *new_share = f_.to(To::share, x0, y, z), *new_size = f_.to(To::size, x0, y, z);
+    const double* swept = f_.from(volume_flux + d_, x0, y, z);
+    const std::int64_t s = f_.stride(volume_flux + d_, d_);
+    const double *rho = f_.from(from_.rho, x0, y, z), *e = f_.from(from_.e, x0, y, z);
+    const double *share = f_.from(from_.share, x0, y, z), *size = f_.from(from_.size, x0, y, z);
+    double *new_rho = f_.to(to_.rho, x0, y, z), *new_e = f_.to(to_.e, x0, y, z);
+    double *new_share = f_.to(to_.share, x0, y, z), *new_size = f_.to(to_.size, x0, y, z);
     along<Most>(n, [&](auto lanes, std::int64_t x) HALOSCOPE_LAMBDA {
       constexpr int N = decltype(lanes)::count;
       using V = Vec<double, N>;
@@ -107,42 +120,61 @@ class CellRemap {
   }
 
   /// Whether the upper faces of the last cells are this part's to write.
-  HALOSCOPE_INLINE bool has_end() const { return points_.hi[D] > region_.hi[D]; }
+  HALOSCOPE_INLINE bool has_end() const { return points_.hi[d_] > region_.hi[d_]; }
   const Bounds& region() const { return region_; }
 
  private:
-  using From = Set<FromOther>;
-  using To = Set<!FromOther>;
   const Fields f_;
+  const int d_;
+  const Set from_, to_;
   const Bounds points_, region_;
 };
 
+/// Loop orders of a remap along y or z: by rows, x innermost, or line by line along the remap's own dimension.
+enum class Order { rows, lines };
+
+/// visit(x, t, n) for what a remap along d is divided into: whole rows of an outer loop over the third dimension t, or
+/// lines, in the order of the modelled code's variant A (y: z, x; z: x, y).
+template <Order order, class Visit>
+HALOSCOPE_INLINE void each_strip(int d, const Bounds& b, const Visit& visit) {
+  const int across = d == 1 ? 2 : 1;
+  if constexpr (order == Order::rows) {
+    for (std::int64_t t = b.lo[across]; t < b.hi[across]; ++t) visit(b.lo[0], t, b.hi[0] - b.lo[0]);
+  } else if (d == 1) {
+    for (std::int64_t t = b.lo[across]; t < b.hi[across]; ++t)
+      for (std::int64_t x = b.lo[0]; x < b.hi[0]; ++x) visit(x, t, 1);
+  } else {
+    for (std::int64_t x = b.lo[0]; x < b.hi[0]; ++x)
+      for (std::int64_t t = b.lo[across]; t < b.hi[across]; ++t) visit(x, t, 1);
+  }
+}
+
 /// One dimension of the remap of cells: rows of faces, each computed once and kept until both its cells have used it.
-template <int Most, int D, bool FromOther>
-void remap_cells(const KernelArgs& args) {
-  const CellRemap<Most, D, FromOther> remap(args);
+template <int Most, Order order>
+void remap_cells(const KernelArgs& args, Turn turn) {
+  const CellRemap<Most> remap(args, turn);
+  const int d = turn.d;
   const Bounds& b = remap.region();
   const std::int64_t n = b.hi[0] - b.lo[0], pitch = kept_pitch(n);
   auto* kept = static_cast<double*>(args.scratch);
   FaceRow low{kept, kept + pitch, kept + 2 * pitch}, high{kept + 3 * pitch, kept + 4 * pitch, kept + 5 * pitch};
-  if constexpr (D == 0) {
+  if (d == 0) {
     each_row(args.region, [&](auto x0, auto y, auto z, std::int64_t) HALOSCOPE_LAMBDA {
       remap.flow(x0, y, z, n + 1, n + remap.has_end(), low);
       remap.update(x0, y, z, n, low, {low.mass + 1, low.energy + 1, low.fraction + 1});
     });
   } else {
-    constexpr int across = D == 1 ? 2 : 1;
-    for (std::int64_t t = b.lo[across]; t < b.hi[across]; ++t) {
-      const auto row_of = [&](std::int64_t r) HALOSCOPE_LAMBDA { return D == 1 ? r : t; };
-      const auto plane_of = [&](std::int64_t r) HALOSCOPE_LAMBDA { return D == 1 ? t : r; };
-      for (std::int64_t r = b.lo[D]; r <= b.hi[D]; ++r) {
-        remap.flow(b.lo[0], row_of(r), plane_of(r), n, r < b.hi[D] || remap.has_end() ? n : 0, high);
-        if (r > b.lo[D]) remap.update(b.lo[0], row_of(r - 1), plane_of(r - 1), n, low, high);
+    each_strip<order>(d, b, [&](std::int64_t x, std::int64_t t, std::int64_t length) HALOSCOPE_LAMBDA {
+      const auto row_of = [&](std::int64_t r) HALOSCOPE_LAMBDA { return d == 1 ? r : t; };
+      const auto plane_of = [&](std::int64_t r) HALOSCOPE_LAMBDA { return d == 1 ? t : r; };
+      for (std::int64_t r = b.lo[d]; r <= b.hi[d]; ++r) {
+        remap.flow(x, row_of(r), plane_of(r), length, r < b.hi[d] || remap.has_end() ? length : 0, high);
+        if (r > b.lo[d]) remap.update(x, row_of(r - 1), plane_of(r - 1), length, low, high);
         const FaceRow next = low;
         low = high;
         high = next;
       }
-    }
+    });
   }
 }
 
@@ -153,23 +185,24 @@ struct NodeFlow {
   double* of[count];
 };
 
-template <int Most, int D, bool FromOther>
+template <int Most>
 class NodeRemap {
  public:
-  explicit NodeRemap(const KernelArgs& args) : f_(args) {}
+  NodeRemap(const KernelArgs& args, Turn turn)
+      : f_(args), d_(turn.d), from_(set_of(turn.back)), to_(set_of(!turn.back)) {}
 
   HALOSCOPE_INLINE void weigh(std::int64_t x0, std::int64_t y, std::int64_t z, std::int64_t n, double* to) const {
     along<Most>(n, [&](auto lanes, std::int64_t x)
-                       HALOSCOPE_LAMBDA { mass_of<decltype(lanes)::count, From>(x0 + x, y, z).store(to + x); });
+                       HALOSCOPE_LAMBDA { mass_of<decltype(lanes)::count>(from_, x0 + x, y, z).store(to + x); });
   }
 
-  /// Between each of n nodes and the one before it in dimension D, whose masses are `before`.
+  /// Between each of n nodes and the one before it in dimension d, whose masses are `before`.
   HALOSCOPE_INLINE void flow(std::int64_t x0, std::int64_t y, std::int64_t z, std::int64_t n, const double* before,
                              const NodeFlow& to) const {
-    const CornerRow carried(f_, mass_flux + D, x0 - 1, y - 1, z - 1);
+    const CornerRow carried(f_, mass_flux + d_, x0 - 1, y - 1, z - 1);
     const double* v[6];
     std::int64_t s[6];
-    for (int k = 0; k < 6; ++k) v[k] = f_.from(From::v + k, x0, y, z), s[k] = f_.stride(From::v + k, D);
+    for (int k = 0; k < 6; ++k) v[k] = f_.from(from_.v + k, x0, y, z), s[k] = f_.stride(from_.v + k, d_);
     along<Most>(n, [&](auto lanes, std::int64_t x) HALOSCOPE_LAMBDA {
       constexpr int N = decltype(lanes)::count;
       using V = Vec<double, N>;
@@ -192,11 +225,11 @@ class NodeRemap {
                                const NodeFlow& high) const {
     const double* v[6];
     double *next[6], *loss = f_.to(node_loss, x0, y, z);
-    for (int k = 0; k < 6; ++k) v[k] = f_.from(From::v + k, x0, y, z), next[k] = f_.to(To::v + k, x0, y, z);
+    for (int k = 0; k < 6; ++k) v[k] = f_.from(from_.v + k, x0, y, z), next[k] = f_.to(to_.v + k, x0, y, z);
     along<Most>(n, [&](auto lanes, std::int64_t x) HALOSCOPE_LAMBDA {
       constexpr int N = decltype(lanes)::count;
       using V = Vec<double, N>;
-      const V before = load<N>(low.masses + x), after = mass_of<N, To>(x0 + x, y, z);
+      const V before = load<N>(low.masses + x), after = mass_of<N>(to_, x0 + x, y, z);
       V squares_before = splat<N>(0), squares = squares_before;
 #pragma GCC unroll 6
       for (int k = 0; k < 6; ++k) {
@@ -211,24 +244,24 @@ class NodeRemap {
   }
 
  private:
-  using From = Set<FromOther>;
-  using To = Set<!FromOther>;
-
-  template <int N, class Of>
-  HALOSCOPE_INLINE Vec<double, N> mass_of(std::int64_t x, std::int64_t y, std::int64_t z) const {
-    Corners<N> cells = CornerRow(f_, Of::rho, x - 1, y - 1, z - 1).template at<N>(0);
-    const Corners<N> sizes = CornerRow(f_, Of::size, x - 1, y - 1, z - 1).template at<N>(0);
+  template <int N>
+  HALOSCOPE_INLINE Vec<double, N> mass_of(const Set& of, std::int64_t x, std::int64_t y, std::int64_t z) const {
+    Corners<N> cells = CornerRow(f_, of.rho, x - 1, y - 1, z - 1).template at<N>(0);
+    const Corners<N> sizes = CornerRow(f_, of.size, x - 1, y - 1, z - 1).template at<N>(0);
     for (int i = 0; i < 8; ++i) cells.v[i] = cells.v[i] * sizes.v[i];
     return splat<N>(0.125) * cells.sum();
   }
 
   const Fields f_;
+  const int d_;
+  const Set from_, to_;
 };
 
 /// One dimension of the remap of velocities and accelerations, as remap_cells().
-template <int Most, int D, bool FromOther>
-void remap_nodes(const KernelArgs& args) {
-  const NodeRemap<Most, D, FromOther> remap(args);
+template <int Most, Order order>
+void remap_nodes(const KernelArgs& args, Turn turn) {
+  const NodeRemap<Most> remap(args, turn);
+  const int d = turn.d;
   const Bounds b(args.points);
   const std::int64_t n = b.hi[0] - b.lo[0], pitch = kept_pitch(n);
   auto* kept = static_cast<double*>(args.scratch) + 8;
@@ -238,7 +271,7 @@ void remap_nodes(const KernelArgs& args) {
     for (int k = 0; k < NodeFlow::count; ++k) flow->of[k] = kept + (k + 1) * pitch;
     kept += (NodeFlow::count + 1) * pitch;
   }
-  if constexpr (D == 0) {
+  if (d == 0) {
     each_row(args.points, [&](auto x0, auto y, auto z, std::int64_t) HALOSCOPE_LAMBDA {
       remap.weigh(x0 - 1, y, z, n + 2, low.masses - 1);
       remap.flow(x0, y, z, n + 1, low.masses - 1, low);
@@ -247,31 +280,31 @@ void remap_nodes(const KernelArgs& args) {
       remap.update(x0, y, z, n, low, next);
     });
   } else {
-    constexpr int across = D == 1 ? 2 : 1;
-    for (std::int64_t t = b.lo[across]; t < b.hi[across]; ++t) {
-      const auto row_of = [&](std::int64_t r) HALOSCOPE_LAMBDA { return D == 1 ? r : t; };
-      const auto plane_of = [&](std::int64_t r) HALOSCOPE_LAMBDA { return D == 1 ? t : r; };
-      remap.weigh(b.lo[0], row_of(b.lo[D] - 1), plane_of(b.lo[D] - 1), n, low.masses);
-      for (std::int64_t r = b.lo[D]; r <= b.hi[D]; ++r) {
-        remap.weigh(b.lo[0], row_of(r), plane_of(r), n, high.masses);
-        remap.flow(b.lo[0], row_of(r), plane_of(r), n, low.masses, high);
-        if (r > b.lo[D]) remap.update(b.lo[0], row_of(r - 1), plane_of(r - 1), n, low, high);
+    each_strip<order>(d, b, [&](std::int64_t x, std::int64_t t, std::int64_t length) HALOSCOPE_LAMBDA {
+      const auto row_of = [&](std::int64_t r) HALOSCOPE_LAMBDA { return d == 1 ? r : t; };
+      const auto plane_of = [&](std::int64_t r) HALOSCOPE_LAMBDA { return d == 1 ? t : r; };
+      remap.weigh(x, row_of(b.lo[d] - 1), plane_of(b.lo[d] - 1), length, low.masses);
+      for (std::int64_t r = b.lo[d]; r <= b.hi[d]; ++r) {
+        remap.weigh(x, row_of(r), plane_of(r), length, high.masses);
+        remap.flow(x, row_of(r), plane_of(r), length, low.masses, high);
+        if (r > b.lo[d]) remap.update(x, row_of(r - 1), plane_of(r - 1), length, low, high);
         const NodeFlow next = low;
         low = high;
         high = next;
       }
-    }
+    });
   }
 }
 
 /// Kinetic energy that nodes have lost becomes internal energy of the cells around them (DeBar 1974).
-template <int Most, bool Other>
-void heat_cells(const KernelArgs& args) {
+template <int Most>
+void heat_cells(const KernelArgs& args, bool other) {
   const Fields f(args);
+  const Set set = set_of(other);
   each_row(args.region, [&](auto x0, auto y, auto z, std::int64_t n) HALOSCOPE_LAMBDA {
     const CornerRow loss(f, node_loss, x0, y, z);
-    const double *rho = f.from(Set<Other>::rho, x0, y, z), *size = f.from(Set<Other>::size, x0, y, z);
-    double* e = f.to(Set<Other>::e, x0, y, z);
+    const double *rho = f.from(set.rho, x0, y, z), *size = f.from(set.size, x0, y, z);
+    double* e = f.to(set.e, x0, y, z);
     along<Most>(n, [&](auto lanes, std::int64_t x) HALOSCOPE_LAMBDA {
       constexpr int N = decltype(lanes)::count;
       const auto gained = splat<N>(0.125) * loss.at<N>(x).sum();
