@@ -62,7 +62,7 @@ Stage stage_from(const Json& json) {
   Stage stage;
   stage.name = json.at("name").get<std::string>();
   stage.repeats = json.at("repeats").get<int>();
-  stage.least = json.at("least").get<std::int64_t>();
+  stage.least = json.value("least", std::int64_t{1});
   for (const Json& s : json.at("sweeps"))
     stage.sweeps.push_back({.name = s.at("name").get<std::string>(),
                             .reads = accesses_from(s.at("reads")),
@@ -103,7 +103,7 @@ Parameter parameter_from(const Json& json) {
 
 std::array<Edge, 3> edges_from(const Json& quantity) {
   std::array<Edge, 3> edges{};
-  const auto words = quantity.at("edges").get<std::vector<std::string>>();
+  const auto words = quantity.value("edges", std::vector<std::string>{});
   for (std::size_t d = 0; d < std::min(words.size(), edges.size()); ++d) edges[d] = from_word<Edge>(words[d]);
   return edges;
 }
