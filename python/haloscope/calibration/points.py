@@ -271,7 +271,7 @@ SHAPES = {2: ("64x1x64", "128x1x256", "256x1x64"), 3: ("32x4x32", "32x8x64", "64
 def _device(device: str, ranks: int, cores: int, effort: Effort) -> Iterator[Point]:
     """By one rank and by all at once, which then share devices."""
     for count in sorted({1, ranks}):
-        for name, form, real in kernel_names():
+        for name, form, real in kernel_names(effort.apps):
             app = core.find_app(name)
             blocks = [
                 Choice(name, (side,) * app.dims, ranks=count, form=form, real=real, device=device,

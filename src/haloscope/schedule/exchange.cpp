@@ -8,12 +8,12 @@ namespace haloscope {
 
 namespace {
 
-/// Own-neighbour copies of an ordered plan, sorted by when they can run.
+/// Copies of own neighbours and of edges, sorted by when they can run. `late` has one list for each round, at its place
+/// after earlier rounds have been unpacked, and one for after all rounds.
 struct SplitCopies {
   std::vector<Copy> urgent;     ///< before the first round's messages are packed
   std::vector<Copy> in_flight;  ///< while they travel
-  std::vector<std::vector<Copy>>
-      late;  ///< per round: at its place, after earlier rounds have been unpacked; and after all
+  std::vector<std::vector<Copy>> late;
 };
 
 bool has_messages(const Plan& plan, int round) {

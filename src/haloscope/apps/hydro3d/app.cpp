@@ -208,13 +208,15 @@ void exchange_as_studied(std::vector<Stage>& stages) {
   }
 }
 
+bool heats(const Problem& problem) { return problem.parameters.word("lost_motion") == "heat"; }
+
 Step step_of_problem(const Problem& problem) {
   Step step{
       quantities(),
       {limits_stage(), predict_stage(false), accelerate_stage(false), predict_stage(true), accelerate_stage(true)}};
   for (int turn = 0; turn < 3; ++turn) {
     step.stages.push_back(cells_stage(turn));
-    step.stages.push_back(nodes_stage(turn, problem.parameters.word("lost_motion") == "heat"));
+    step.stages.push_back(nodes_stage(turn, heats(problem)));
   }
   if (problem.parameters.word("exchange") == "studied") exchange_as_studied(step.stages);
   return step;
@@ -228,16 +230,15 @@ int dimension_of(int turn, std::int64_t step) { return step % 2 == 0 ? turn : 2 
 class HydroSweeper final : public Sweeper {
  public:
   explicit HydroSweeper(const Opening& o)
-      : kernel_(find_kernel("hydro3d-" + o.problem.form, o.problem.real, o.isa)),
-        size_(cell_size(o.problem)),
-        heats_(o.problem.parameters.word("lost_motion") == "heat") {
+      : kernel_(find_kernel("hydro3d-" + o.problem.form, o.problem.real, o.isa)), heats_(heats(o.problem)) {
     const Parameters& p = o.problem.parameters;
+    const auto size = cell_size(o.problem);
     for (int d = 0; d < 3; ++d) {
       const auto e = static_cast<std::size_t>(d);
-      weights_[static_cast<std::size_t>(inverse_size + d)] = 1 / size_[e];
-      weights_[static_cast<std::size_t>(area + d)] = size_[(e + 1) % 3] * size_[(e + 2) % 3];
+      weights_[static_cast<std::size_t>(inverse_size + d)] = 1 / size[e];
+      weights_[static_cast<std::size_t>(area + d)] = size[(e + 1) % 3] * size[(e + 2) % 3];
     }
-    weights_[cell_volume] = size_[0] * size_[1] * size_[2];
+    weights_[cell_volume] = size[0] * size[1] * size[2];
     weights_[quadratic] = p.real("quadratic_viscosity");
     weights_[linear] = p.real("linear_viscosity");
     weights_[gamma_less_one] = p.real("gamma") - 1;
@@ -317,7 +318,6 @@ class HydroSweeper final : public Sweeper {
   }
 
   haloscope::Kernel kernel_;
-  std::array<double, 3> size_;
   bool heats_;
   std::array<double, weight_count> weights_{};
 };

@@ -51,9 +51,8 @@ void gather_rates(const KernelArgs& args) {
   const double* w = args.weights;
   Gathered<Most, rate_count> found;
   each_row(args.region, [&](auto x0, auto y, auto z, std::int64_t n) HALOSCOPE_LAMBDA {
-    const CornerRow v[3] = {{f, velocity, x0, y, z}, {f, velocity + 1, x0, y, z}, {f, velocity + 2, x0, y, z}};
-    const CornerRow a[3] = {
-        {f, acceleration, x0, y, z}, {f, acceleration + 1, x0, y, z}, {f, acceleration + 2, x0, y, z}};
+    const VectorRow v(f, velocity, x0, y, z);
+    const VectorRow a(f, acceleration, x0, y, z);
     const double *p = f.from(pressure, x0, y, z), *q = f.from(viscosity, x0, y, z), *rho = f.from(density, x0, y, z);
     const double *e = f.from(energy, x0, y, z), *c = f.from(sound, x0, y, z);
     along<Most>(n, [&](auto lanes, std::int64_t x) HALOSCOPE_LAMBDA {
@@ -66,7 +65,7 @@ void gather_rates(const KernelArgs& args) {
       for (int d = 0; d < 3; ++d) {
         const V per_cell = splat<N>(w[inverse_size + d]);
         V fastest = splat<N>(0), pushed = fastest;
-        const Corners<N> of_v = v[d].template at<N>(x), of_a = a[d].template at<N>(x);
+        const Corners<N> of_v = v.of[d].template at<N>(x), of_a = a.of[d].template at<N>(x);
         for (int i = 0; i < 8; ++i) {
           fastest = larger_of(fastest, magnitude(of_v.v[i]));
           pushed = larger_of(pushed, magnitude(of_a.v[i]));
@@ -92,7 +91,7 @@ void gather_totals(const KernelArgs& args) {
   const double whole = args.weights[cell_volume];
   Gathered<Most, total_count> found;
   each_row(args.region, [&](auto x0, auto y, auto z, std::int64_t n) HALOSCOPE_LAMBDA {
-    const CornerRow v[3] = {{f, velocity, x0, y, z}, {f, velocity + 1, x0, y, z}, {f, velocity + 2, x0, y, z}};
+    const VectorRow v(f, velocity, x0, y, z);
     const double *rho = f.from(density, x0, y, z), *e = f.from(energy, x0, y, z), *share = f.from(fraction, x0, y, z);
     along<Most>(n, [&](auto lanes, std::int64_t x) HALOSCOPE_LAMBDA {
       constexpr int N = decltype(lanes)::count;
@@ -104,7 +103,7 @@ void gather_totals(const KernelArgs& args) {
       found.take(fraction_mass, cell_mass * load<N>(share + x), plus);
       V squares = splat<N>(0);
       for (int d = 0; d < 3; ++d) {
-        Corners<N> corners = v[d].template at<N>(x);
+        Corners<N> corners = v.of[d].template at<N>(x);
         found.take(momentum + d, of_node * corners.sum(), plus);
         for (int i = 0; i < 8; ++i) corners.v[i] = corners.v[i] * corners.v[i];
         squares = squares + corners.sum();

@@ -11,10 +11,10 @@ template <int N>
 struct Gradient {
   Vec<double, N> d[3][3];  // [component][dimension]
 
-  HALOSCOPE_INLINE Gradient(const CornerRow (&rows)[3], const double* inverse_sizes, std::int64_t x) {
+  HALOSCOPE_INLINE Gradient(const VectorRow& rows, const double* inverse_sizes, std::int64_t x) {
 #pragma GCC unroll 3
     for (int i = 0; i < 3; ++i) {
-      const Corners<N> c = rows[i].template at<N>(x);
+      const Corners<N> c = rows.of[i].template at<N>(x);
       d[i][0] = splat<N>(0.25 * inverse_sizes[0]) * c.template difference<0>();
       d[i][1] = splat<N>(0.25 * inverse_sizes[1]) * c.template difference<1>();
       d[i][2] = splat<N>(0.25 * inverse_sizes[2]) * c.template difference<2>();
@@ -33,7 +33,7 @@ void viscosity_of_cells(const KernelArgs& args) {
   for (int d = 1; d < 3; ++d)
     if (1 / w[inverse_size + d] < least_width) least_width = 1 / w[inverse_size + d];
   each_row(args.region, [&](auto x0, auto y, auto z, std::int64_t n) HALOSCOPE_LAMBDA {
-    const CornerRow v[3] = {{f, velocity, x0, y, z}, {f, velocity + 1, x0, y, z}, {f, velocity + 2, x0, y, z}};
+    const VectorRow v(f, velocity, x0, y, z);
     const double *p = f.from(pressure, x0, y, z), *rho = f.from(density, x0, y, z), *c = f.from(sound, x0, y, z);
     double* q = f.to(viscosity, x0, y, z);
     const std::int64_t row = f.stride(pressure, 1), plane = f.stride(pressure, 2);
@@ -111,9 +111,8 @@ void predict_cells(const KernelArgs& args) {
   const double* w = args.weights;
   Faults faults(args);
   each_row(args.region, [&](auto x0, auto y, auto z, std::int64_t n) HALOSCOPE_LAMBDA {
-    const CornerRow v[3] = {{f, velocity, x0, y, z}, {f, velocity + 1, x0, y, z}, {f, velocity + 2, x0, y, z}};
-    const CornerRow a[3] = {
-        {f, acceleration, x0, y, z}, {f, acceleration + 1, x0, y, z}, {f, acceleration + 2, x0, y, z}};
+    const VectorRow v(f, velocity, x0, y, z);
+    const VectorRow a(f, acceleration, x0, y, z);
     const double *p = f.from(pressure, x0, y, z), *q = f.from(viscosity, x0, y, z), *rho = f.from(density, x0, y, z);
     const double *e = f.from(energy, x0, y, z), *size = f.from(volume, x0, y, z);
     double *half_rho = f.to(other_density, x0, y, z), *half_e = f.to(other_energy, x0, y, z);
@@ -215,9 +214,8 @@ void correct_cells(const KernelArgs& args) {
   const double* w = args.weights;
   Faults faults(args);
   each_row(args.region, [&](auto x0, auto y, auto z, std::int64_t n) HALOSCOPE_LAMBDA {
-    const CornerRow v[3] = {{f, velocity, x0, y, z}, {f, velocity + 1, x0, y, z}, {f, velocity + 2, x0, y, z}};
-    const CornerRow a[3] = {
-        {f, acceleration, x0, y, z}, {f, acceleration + 1, x0, y, z}, {f, acceleration + 2, x0, y, z}};
+    const VectorRow v(f, velocity, x0, y, z);
+    const VectorRow a(f, acceleration, x0, y, z);
     const double *p = f.from(pressure, x0, y, z), *q = f.from(viscosity, x0, y, z);
     double *rho = f.to(density, x0, y, z), *e = f.to(energy, x0, y, z), *size = f.to(volume, x0, y, z);
     along<Most>(n, [&](auto lanes, std::int64_t x) HALOSCOPE_LAMBDA {

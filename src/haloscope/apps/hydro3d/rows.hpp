@@ -89,12 +89,19 @@ struct CornerRow {
   }
 };
 
+/// The same of a vector's three fields.
+struct VectorRow {
+  CornerRow of[3];
+  HALOSCOPE_INLINE VectorRow(const Fields& f, int field, std::int64_t x, std::int64_t y, std::int64_t z)
+      : of{{f, field, x, y, z}, {f, field + 1, x, y, z}, {f, field + 2, x, y, z}} {}
+};
+
 /// The volume that a cell gains per second: areas times the differences of a vector at its nodes.
 template <int N>
-HALOSCOPE_INLINE Vec<double, N> growth_of(const CornerRow (&vector)[3], const double* areas, std::int64_t x) {
-  const auto gx = splat<N>(0.25 * areas[0]) * vector[0].at<N>(x).template difference<0>();
-  const auto gy = splat<N>(0.25 * areas[1]) * vector[1].at<N>(x).template difference<1>();
-  const auto gz = splat<N>(0.25 * areas[2]) * vector[2].at<N>(x).template difference<2>();
+HALOSCOPE_INLINE Vec<double, N> growth_of(const VectorRow& vector, const double* areas, std::int64_t x) {
+  const auto gx = splat<N>(0.25 * areas[0]) * vector.of[0].at<N>(x).template difference<0>();
+  const auto gy = splat<N>(0.25 * areas[1]) * vector.of[1].at<N>(x).template difference<1>();
+  const auto gz = splat<N>(0.25 * areas[2]) * vector.of[2].at<N>(x).template difference<2>();
   return (gx + gy) + gz;
 }
 

@@ -4,6 +4,7 @@
 #include <array>
 #include <cmath>
 #include <numbers>
+#include <numeric>
 
 #include "haloscope/apps/hydro3d/fields.hpp"
 
@@ -39,27 +40,35 @@ double wave_at(const Problem& p, const Index& cell) {
   return value;
 }
 
-/// The energy of a blast in a cell per its volume: all of it in the first cell, or a Gaussian of a given width.
-double part_of_blast(const Problem& p, const Index& cell) {
+/// Shares of a blast's energy by place in each dimension: all in the first cell, or a Gaussian of a given width. Empty
+/// for other initial states.
+using BlastShares = std::array<std::vector<double>, 3>;
+
+BlastShares blast_shares(const Problem& p) {
+  BlastShares shares;
+  if (p.parameters.word("initial") != "sedov") return shares;
   const auto size = cell_size(p);
   const double radius = p.parameters.real("blast_radius");
-  double part = 1 / (size[0] * size[1] * size[2]);
   for (std::size_t d = 0; d < 3; ++d) {
-    const auto value = [&](std::int64_t i) {
-      return std::exp(-std::pow((static_cast<double>(i) + 0.5) * size[d] / radius, 2));
-    };
-    if (radius <= 0) {
-      part *= cell[d] == 0 ? 1 : 0;
-      continue;
-    }
-    double sum = 0;
-    for (std::int64_t i = 0; i < p.grid.cells[d]; ++i) sum += value(i);
-    part *= value(cell[d]) / sum;
+    for (std::int64_t i = 0; i < p.grid.cells[d]; ++i)
+      shares[d].push_back(radius > 0 ? std::exp(-std::pow((static_cast<double>(i) + 0.5) * size[d] / radius, 2))
+                                     : (i == 0 ? 1.0 : 0.0));
+    const double sum = std::accumulate(shares[d].begin(), shares[d].end(), 0.0);
+    for (double& share : shares[d]) share /= sum;
   }
+  return shares;
+}
+
+/// The energy of a blast in a cell per its volume; none beyond the grid.
+double part_of_blast(const Problem& p, const BlastShares& shares, const Index& cell) {
+  const auto size = cell_size(p);
+  double part = 1 / (size[0] * size[1] * size[2]);
+  for (std::size_t d = 0; d < 3; ++d)
+    part *= cell[d] >= 0 && cell[d] < p.grid.cells[d] ? shares[d][static_cast<std::size_t>(cell[d])] : 0;
   return part;
 }
 
-State state_of(const Problem& p, const Index& cell) {
+State state_of(const Problem& p, const BlastShares& shares, const Index& cell) {
   const double gamma = gamma_of(p);
   const std::string& word = p.parameters.word("initial");
   if (word == "sod") {
@@ -68,7 +77,7 @@ State state_of(const Problem& p, const Index& cell) {
     return {gas.density, gas.pressure / ((gamma - 1) * gas.density), right ? 1.0 : 0.0};
   }
   if (word == "sedov") {
-    const double part = part_of_blast(p, cell);
+    const double part = part_of_blast(p, shares, cell);
     return {1, cold + part * blast_energy / 8, part > 0.5 ? 1.0 : 0.0};
   }
   if (word == "wave") {  // of sound speed 1 and pressure 1 / gamma: isentropic
@@ -96,8 +105,8 @@ double gamma_of_material(const Problem& p, double of) {
   return of > 0.5 ? p.parameters.real("other_gamma") : gamma_of(p);
 }
 
-double value_of_cell(const Problem& p, int quantity, const Index& cell) {
-  const State s = state_of(p, cell);
+double value_of_cell(const Problem& p, const BlastShares& shares, int quantity, const Index& cell) {
+  const State s = state_of(p, shares, cell);
   const double gamma = gamma_of_material(p, s.fraction);
   const auto size = cell_size(p);
   switch (quantity) {
@@ -234,9 +243,9 @@ std::array<double, 3> cell_size(const Problem& problem) {
 InitialValue initial_value(const Problem& problem, int quantity) {
   const bool of_node = quantity >= velocity && quantity < other_velocity;
   if (!of_node && quantity > material) return [](const Index&) { return std::optional<double>(0.0); };
-  return [=](const Index& point) {
+  return [=, shares = blast_shares(problem)](const Index& point) {
     return std::optional<double>(of_node ? noise_of_node(problem, quantity, point)
-                                         : value_of_cell(problem, quantity, point));
+                                         : value_of_cell(problem, shares, quantity, point));
   };
 }
 
