@@ -52,8 +52,9 @@ struct Reduction {
   ReduceOp op = ReduceOp::sum;
   int numbers = 1;  ///< k >= 1
   ReduceMode mode = ReduceMode::blocking;
-  int sweep = -1;           ///< the sweep of the stage that gathers them; -1: its last
-  bool last_only = false;   ///< only in the last step of a run, where nothing else depends on it
+  int sweep = -1;          ///< the sweep of the stage that gathers them; -1: its last
+  int collectives = 1;     ///< calls that the numbers are divided among evenly, as in codes that reduce them one by one
+  bool last_only = false;  ///< only in the last step of a run, where nothing else depends on it
   std::string scheme = {};  ///< of pipelines: how numbers get to the last rank, see reduction_schemes(); "": the first
 };
 
@@ -93,6 +94,17 @@ struct StageGroup {
 std::vector<StageGroup> groups_of(const Step& step);
 /// Whether some of a step's stages are carried out several times.
 bool has_loops(const Step& step);
+/// Where in a step each quantity holds something: the stages from its first use to its last, loops as a whole. Empty
+/// for one whose values outlive the step. A *temporary* is one that each step writes before it reads it, that has one
+/// slot and no fixed values beyond the grid's edges that a sweep could read.
+/// @param periodic  of the grid.
+std::vector<std::optional<StageGroup>> lifetimes_of(const Step& step, const std::array<bool, 3>& periodic);
+
+/// What becomes of temporaries between their last use and their first: they stay, or their memory goes back to the
+/// system, and they begin as zeros.
+enum class Temporaries : std::uint8_t { kept, freed };
+HALOSCOPE_WORDS(Temporaries, "handling of temporaries", "kept", "freed");
+
 /// Whether a stage writes double-buffered quantities.
 bool flips(const Step& step, int stage);
 

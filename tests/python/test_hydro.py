@@ -101,6 +101,37 @@ def test_a_replay_makes_as_many_steps_and_sub_cycles_as_were_recorded(gas):
     assert record["counts"]["exchanges"] == 2 * 351 + 7 * 217
 
 
+@pytest.mark.ids("DA8")
+def test_temporaries_that_are_freed_leave_the_same_bits_and_less_memory_in_use(gas):
+    found = [
+        gas("40x36x32", "random", "replay=0,3", words=("--ranks", "2", "--temporaries", how, "--process-grid", "1x1x2"))
+        for how in ("kept", "freed")
+    ]
+    kept, freed = (r["counts"]["resident_bytes"] for r in found)
+    fields = found[0]["counts"]["field_bytes"]
+    assert found[0]["verification"]["checksum"] == found[1]["verification"]["checksum"]
+    assert kept - freed > 0.05 * fields
+    memory = {(t["stage"], t["name"]): t["calls"] for t in found[1]["timers"] if t["component"] == "memory"}
+    assert memory["limits", "allocate"] == memory["cells-1", "allocate"] == memory["nodes-3", "free"] == 1
+    assert found[1]["components_s"]["memory"]["min"] > 0 == found[0]["components_s"]["memory"]["max"]
+
+
+@pytest.mark.ids("DA8", "DA9")
+@pytest.mark.parametrize("words", [("--threads", "2"), ("--schedule", "split", "--strategy", "direct/persistent")])
+def test_freed_temporaries_work_with_threads_and_overlap(gas, words):
+    gas("15x14x13", "random", "replay=0,0,2", words=("--ranks", "2", "--temporaries", "freed", *words))
+
+
+@pytest.mark.ids("DA5")
+def test_numbers_are_reduced_one_by_one_as_in_the_studied_code_or_together(gas):
+    counts = [
+        gas("9x8x7", "random", "replay=0,4", f"collectives={how}", words=("--ranks", "2"))["counts"]["reductions"]
+        for how in ("merged", "studied")
+    ]
+    faults = 2 * 2  # a number in each of the two stages of a sub-cycle
+    assert counts == [4 * (3 + faults), 4 * (23 + 7 + 7 + faults)]
+
+
 # ---- what is exchanged: Davis 2017, table 5.6 and equation 5.41 -----------------------------------------------------------
 
 

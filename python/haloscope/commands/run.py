@@ -14,7 +14,15 @@ from haloscope.studies.schroeter2021 import partdiff
 from haloscope.studies.valen2023 import flags as valen2023
 
 MOST = 10**9  # of steps and repetitions
-HOW = ("steps", "seconds", "repetitions", "warmup", "timeline", "trace")  # fields of a request as options have them
+HOW = (
+    "steps",
+    "seconds",
+    "repetitions",
+    "warmup",
+    "events",
+    "timeline",
+    "trace",
+)  # fields of a request as options have them
 
 MEASURING = options_of(
     option("--steps", "-i", type=click.IntRange(1, MOST), help="Time steps per repetition."),
@@ -25,6 +33,9 @@ MEASURING = options_of(
     option("--verify", type=click.IntRange(0, MOST), group="measuring",
            help="Steps compared with `reference`; 0 = off. [2 depth + 1]"),
     option("--timers", type=click.Choice(["on", "off"]), group="measuring", help="Timers of single phases. [on]"),
+    option("--events", is_flag=True, group="measuring",
+           help="Count cycles, cache misses, ... in each timer, where this machine can, and sample the clock; shown by "
+                "--components."),
     option("--order-seed", type=int, default=0, group="measuring", help="Seed of the random order. [0]"),
     option("--watchdog", type=FiniteRange(0), default=0.0, group="measuring",
            help="Seconds without progress that end the run. [max(10, 20 steps)]"),
@@ -39,6 +50,8 @@ OUTPUT = options_of(
                 "(one choice)."),
     option("--timeline", is_flag=True, group="output",
            help="Show each rank's seconds by phase and MPI call, and blocked seconds."),
+    option("--components", is_flag=True, group="output",
+           help="Show compute, memory, boundary, exchange and collectives over ranks, and every named timer."),
     option("--statistic", type=click.Choice(["rank0", "min", "mean", "max", "all"]), group="output",
            help="Also show the phases, by this statistic over ranks."),
     option("--baseline", metavar="ID", group="output", help="What speed-ups refer to. [bulk ordered/p2p depth 1]"),
@@ -145,6 +158,20 @@ def _refuse_lacking(strategies: str) -> None:
             raise errors.NotAvailable(f"{reason}; 'haloscope info' shows what works here")
 
 
+def _show_components(table) -> None:
+    from haloscope.report import components
+
+    timed = [row for row in table if all("timers" in record for record in row.records)]
+    if not timed:
+        return click.echo("\nNothing was timed; use --timers on.")
+    click.echo(f"\n### Components, ms per step\n\n{components.overview(timed)}")
+    for row in timed:
+        click.echo(f"\n### Timers of {row.id}, ms per step over ranks\n\n{components.timers(row.records)}")
+        for line in components.counted(row.records):
+            click.echo(f"\n{line}")
+    return None
+
+
 def _report(found: list[dict], options: Mapping, output: Path) -> None:
     from haloscope.report import tables, timeline
 
@@ -159,6 +186,8 @@ def _report(found: list[dict], options: Mapping, output: Path) -> None:
         click.echo(tables.ranking(table, tables.baseline(table, options["baseline"])))
         if options["statistic"]:
             click.echo("\n" + tables.phases(table, options["statistic"]))
+        if options["components"]:
+            _show_components(table)
         if options["timeline"]:
             for row in table:
                 click.echo(f"\n### Timeline of {row.id}\n\n{timeline.summary(row.records)}")

@@ -61,13 +61,14 @@ class SweepSpec:
 @dataclass(frozen=True)
 class Reduction:
     """Numbers that sweep number `sweep` of a stage gathers over all ranks; op: sum, max, min; mode: blocking, nonblocking,
-    deferred. last_only: only in the last step of a run."""
+    deferred. collectives: calls that the numbers are divided among. last_only: only in the last step of a run."""
 
     name: str
     op: str = "sum"
     numbers: int = 1
     mode: str = "blocking"
     sweep: int = -1
+    collectives: int = 1
     last_only: bool = False
     scheme: str = ""
 

@@ -57,6 +57,7 @@ class Choice:
     barrier: bool = False
     isa: str = ""
     stores: str = "auto"
+    temporaries: str = "kept"
     ftz: bool = False
     nodes: int = 0
     placement: str = "block"

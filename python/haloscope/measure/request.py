@@ -30,6 +30,7 @@ class Request:
     warmup: int = 1
     verify: int = 0
     timers: bool = True
+    events: bool = False
     timeline: bool = False
     trace: str = ""
 

@@ -159,11 +159,12 @@ class StagePrices:
         pipelined = core.find_schedule(choice.schedule).in_place
         self.meets, self.ranks = not pipelined, choice.ranks
         self.waits = [r.mode == "blocking" or choice.ranks == 1 for r in one.reductions]
+        self.collectives = [r.collectives for r in one.reductions]
         self._sweeping: dict[tuple, tuple[float, float]] = {}
 
     @functools.cached_property
     def collective_s(self) -> float:
-        """Seconds of a reduction from the last rank's numbers to every rank's having them."""
+        """Seconds of one collective call from the last rank's numbers to every rank's having them."""
         return network.allreduce_time(self.common.profile, self.ranks) if self.ranks > 1 else 0.0
 
     def sweep(self, number: int, cells: int, block: int, workers: int, active: float, levels: int = 1) -> float:
@@ -355,7 +356,7 @@ class _Pricing:
         """Giving numbers to a reduction, or waiting for them."""
         number, prices = op.target, self.prices
         return Action(op.kind, False, op.after, parts, reduction=prices.first_reduction + number,
-                      collective_s=prices.collective_s, waits=prices.waits[number])  # fmt: skip
+                      collective_s=prices.collectives[number] * prices.collective_s, waits=prices.waits[number])  # fmt: skip
 
     def progress(self, op: core.Op, messages: Sequence[int]) -> Parts:
         return [("synchronisation", self.common.profile.data.get("overlap", {}).get("call_s", 0.0))]

@@ -174,6 +174,22 @@ std::string refuse_reductions(const Candidate& candidate) {
          (several ? "has several stages in a step" : "overwrites them") + "; use another mode";
 }
 
+std::string refuse_temporaries(const Candidate& candidate) {
+  const Choice& c = candidate.choice;
+  if (c.temporaries == Temporaries::kept) return "";
+  const std::string asked = "temporaries 'freed' ";
+  if (!c.device.empty()) return asked + "are fields of the CPU; drop --device, or use temporaries 'kept'";
+  const auto lives = lifetimes_of(candidate.step, c.grid.periodic);
+  if (std::none_of(lives.begin(), lives.end(), [](const auto& life) { return life.has_value(); }))
+    return asked + "need fields that live within a step, and app '" + c.app + "' has none; use temporaries 'kept'";
+  bool shared = c.memory == MemoryKind::shared;
+  for (int stage = 0; stage < static_cast<int>(candidate.step.stages.size()); ++stage)
+    shared = shared || needs_shared_fields(candidate.strategy(stage));
+  if (shared) return asked + "are a rank's own memory, and these fields are shared; use temporaries 'kept'";
+  if (c.depth > 1) return asked + "are used in each step; use --depth 1, or temporaries 'kept'";
+  return "";
+}
+
 std::string refuse_of_others(const Candidate& candidate) {
   const Choice& c = candidate.choice;
   if (c.schedule->illegal)
@@ -312,8 +328,9 @@ std::vector<int> emulated_nodes(int ranks, int nodes, Placement placement) {
 std::string illegal(const Choice& choice) {
   try {
     const Candidate candidate(choice);
-    if (auto reason = first_reason(candidate, refuse_numbers, refuse_strategy, refuse_device, refuse_order_of_sweeps,
-                                   refuse_fused_steps, refuse_depth, refuse_reductions, refuse_of_others);
+    if (auto reason =
+            first_reason(candidate, refuse_numbers, refuse_strategy, refuse_device, refuse_order_of_sweeps,
+                         refuse_fused_steps, refuse_depth, refuse_reductions, refuse_temporaries, refuse_of_others);
         !reason.empty())
       return reason;
     for (int stage = 0; stage < static_cast<int>(candidate.step.stages.size()); ++stage)

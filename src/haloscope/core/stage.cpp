@@ -108,6 +108,11 @@ class Resolver {
       if (reduction.sweep < 0) reduction.sweep = static_cast<int>(stage.sweeps.size()) - 1;
       check(has_number(reduction.sweep, stage.sweeps.size()) && reduction.numbers >= 1,
             "reduction '" + reduction.name + "' of stage '" + stage.name + "' has no sweep or no numbers");
+      check(reduction.collectives >= 1 && reduction.numbers % reduction.collectives == 0 &&
+                (reduction.collectives == 1 || reduction.mode == ReduceMode::blocking),
+            "reduction '" + reduction.name + "' of stage '" + stage.name + "' has " +
+                std::to_string(reduction.numbers) + " numbers for " + std::to_string(reduction.collectives) +
+                " collectives; let those divide the numbers evenly, and only a blocking reduction have several");
       check(
           std::find(gathering.begin(), gathering.end(), reduction.sweep) == gathering.end(),
           "two reductions of stage '" + stage.name +
@@ -200,6 +205,45 @@ struct Backwards {
   }
 };
 
+/// How a group of stages first uses a quantity.
+enum class Use { none, reads, writes };
+
+Use first_use(const Stage& stage, int q) {
+  const auto is_q = [q](const Access& access) { return access.quantity == q; };
+  if (stage.exchange && std::any_of(stage.exchange->begin(), stage.exchange->end(), is_q)) return Use::reads;
+  for (const SweepSpec& sweep : stage.sweeps) {
+    if (std::any_of(sweep.reads.begin(), sweep.reads.end(), is_q)) return Use::reads;
+    if (std::find(sweep.writes.begin(), sweep.writes.end(), q) != sweep.writes.end()) return Use::writes;
+  }
+  return Use::none;
+}
+
+/// Whether sweeps may read values of a quantity beyond the edge of the grid that nothing but initial data puts there.
+bool has_fixed_values(const Step& step, int q, const std::array<bool, 3>& periodic) {
+  Widths room{};
+  for (const Stage& stage : step.stages) room = wider(room, room_of(step, stage, 1)[static_cast<std::size_t>(q)]);
+  for (std::size_t d = 0; d < 3; ++d)
+    if (!periodic[d] && room[d] > 0 && step.quantities[static_cast<std::size_t>(q)].edges[d] == Edge::fixed)
+      return true;
+  return false;
+}
+
+/// From the first group of stages that uses a quantity to the last one; empty if its values outlive the step.
+std::optional<StageGroup> lifetime_of(const Step& step, int q) {
+  std::optional<StageGroup> life;
+  for (const StageGroup& group : groups_of(step)) {
+    Use use = Use::none;
+    for (int s = group.first; s < group.end && use == Use::none; ++s)
+      use = first_use(step.stages[static_cast<std::size_t>(s)], q);
+    if (use == Use::none) continue;
+    const Stage& opening = step.stages[static_cast<std::size_t>(group.first)];
+    const bool may_be_left_out = opening.repeats > 0 && opening.least == 0;
+    if (!life && (use == Use::reads || may_be_left_out)) return std::nullopt;
+    life = {life ? life->first : group.first, group.end};
+  }
+  return life;
+}
+
 }  // namespace
 
 const std::vector<ReductionScheme>& reduction_schemes() {
@@ -225,6 +269,14 @@ std::vector<StageGroup> groups_of(const Step& step) {
 
 bool has_loops(const Step& step) {
   return std::any_of(step.stages.begin(), step.stages.end(), [](const Stage& stage) { return stage.repeats > 0; });
+}
+
+std::vector<std::optional<StageGroup>> lifetimes_of(const Step& step, const std::array<bool, 3>& periodic) {
+  std::vector<std::optional<StageGroup>> lives(step.quantities.size());
+  for (int q = 0; q < static_cast<int>(lives.size()); ++q)
+    if (step.quantities[static_cast<std::size_t>(q)].slots == 1 && !has_fixed_values(step, q, periodic))
+      lives[static_cast<std::size_t>(q)] = lifetime_of(step, q);
+  return lives;
 }
 
 bool flips(const Step& step, int stage) {

@@ -98,14 +98,26 @@ std::int64_t Storage::size() const {
 template <class Visit>
 bool Storage::all_gaps(Visit visit) const {
   std::byte* at = memory_.data();
-  for (const Block& b : blocks_)
+  for (const Block& b : blocks_) {
+    if (!b.gaps) {
+      if (!visit(std::span(at, b.begin))) return false;
+      at = b.begin + b.size();
+      continue;
+    }
     for (std::int64_t z = 0; z < b.planes; ++z)
       for (std::int64_t y = 0; y < b.rows; ++y) {
         std::byte* row = b.begin + z * b.stride[2] + y * b.stride[1];
         if (!visit(std::span(at, row))) return false;
         at = row + b.row_bytes;
       }
+  }
   return visit(std::span(at, memory_.data() + used_));
+}
+
+void Storage::drop_canaries_within(int quantity) {
+  const std::size_t q = static_cast<std::size_t>(quantity),
+                    end = q + 1 < first_.size() ? first_[q + 1] : blocks_.size();
+  for (std::size_t b = first_[q]; b < end; ++b) blocks_[b].gaps = false;
 }
 
 void Storage::set_canaries() {

@@ -41,11 +41,15 @@ class Storage {
   /// Whether every canary is as set_canaries() left it.
   bool canaries_alive() const;
 
+  /// From now on the gaps between a quantity's rows hold no canaries: its bytes are zeroed and freed as a whole.
+  void drop_canaries_within(int quantity);
+
  private:
   struct Block {
     std::byte* begin;
     std::int64_t row_bytes, rows, planes;
     std::array<std::int64_t, 3> stride;
+    bool gaps = true;  ///< its rows have canaries between them
     std::int64_t size() const { return (planes - 1) * stride[2] + (rows - 1) * stride[1] + row_bytes; }
   };
   template <class Visit>

@@ -1,10 +1,12 @@
 #include "haloscope/field/memory.hpp"
 
 #include <sys/mman.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <fstream>
 #include <string>
 #include <utility>
 
@@ -59,6 +61,18 @@ Memory& Memory::operator=(Memory&& other) noexcept {
   std::swap(size_, other.size_);
   std::swap(keeper_, other.keeper_);
   return *this;
+}
+
+void free_pages(std::span<std::byte> bytes) {
+  const auto first = round_up(reinterpret_cast<std::uintptr_t>(bytes.data()), small_page);
+  const auto end = reinterpret_cast<std::uintptr_t>(bytes.data() + bytes.size()) / small_page * small_page;
+  if (first < end) madvise(reinterpret_cast<void*>(first), end - first, MADV_DONTNEED);
+}
+
+std::int64_t resident_bytes() {
+  std::ifstream file("/proc/self/statm");
+  std::int64_t all = 0, resident = 0;
+  return file >> all >> resident ? resident * sysconf(_SC_PAGESIZE) : 0;
 }
 
 std::size_t staggered_offset(std::size_t at, std::uint64_t number) {

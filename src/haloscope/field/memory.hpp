@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <span>
 #include <vector>
 
 #include "haloscope/box.hpp"
@@ -41,6 +42,12 @@ class Memory {
   std::size_t size_ = 0;
   std::shared_ptr<void> keeper_;
 };
+
+/// Give the whole pages among some bytes of private memory back to the system. The addresses stay usable; what lay there
+/// is zeros when it is next touched.
+void free_pages(std::span<std::byte> bytes);
+/// Bytes of this process that are in memory now; 0 where the system does not say.
+std::int64_t resident_bytes();
 
 /// Bytes `begin` to `end` of some memory, `end` not included.
 struct ByteRange {

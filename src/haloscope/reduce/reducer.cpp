@@ -47,6 +47,7 @@ void Partials::take(std::span<double> into) {
 Reducer::Reducer(const Reduction& reduction, MPI_Comm comm, int threads, bool yield)
     : op_(reduction.op),
       mode_(reduction.mode),
+      collectives_(reduction.collectives),
       comm_(comm),
       yield_(yield),
       partials_(reduction, threads),
@@ -60,7 +61,9 @@ void Reducer::start() {
     MPI_Iallreduce(MPI_IN_PLACE, started_.data(), count, MPI_DOUBLE, mpi_op(op_), comm_, &request_);
     return;
   }
-  MPI_Allreduce(MPI_IN_PLACE, started_.data(), count, MPI_DOUBLE, mpi_op(op_), comm_);
+  const int each = count / collectives_;
+  for (int first = 0; first < count; first += each)
+    MPI_Allreduce(MPI_IN_PLACE, started_.data() + first, each, MPI_DOUBLE, mpi_op(op_), comm_);
   done_ = started_;
   has_numbers_ = true;
 }

@@ -64,6 +64,7 @@ class Reducer {
  private:
   ReduceOp op_;
   ReduceMode mode_;
+  int collectives_;
   MPI_Comm comm_;
   bool yield_;
   Partials partials_;

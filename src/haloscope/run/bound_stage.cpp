@@ -272,12 +272,19 @@ std::vector<Runner*> BoundStage::runners() const {
   return found;
 }
 
+std::vector<std::pair<const Runner*, std::int64_t>> BoundStage::executed() const {
+  std::vector<std::pair<const Runner*, std::int64_t>> found;
+  for (const auto& one : bounds_) found.emplace_back(one->runner.get(), one->executions);
+  return found;
+}
+
 Counts BoundStage::count(const Program& program) const {
   Counts counts;
   bool exchanges = false;
   for (const Op& op : program.ops) {
     exchanges |= op.kind == OpKind::post || op.kind == OpKind::copy;
-    counts.reductions += op.kind == OpKind::reduce;
+    if (op.kind == OpKind::reduce)
+      counts.reductions += stage().reductions[static_cast<std::size_t>(op.target)].collectives;
     if (op.kind != OpKind::send) continue;
     for (int m : program.sets[static_cast<std::size_t>(op.target)]) {
       counts.messages += 1;

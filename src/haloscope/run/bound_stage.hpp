@@ -76,6 +76,8 @@ class BoundStage {
   void divert_reductions(void (*contribute)(void* context, int reduction), void* context);
 
   std::vector<Runner*> runners() const;
+  /// The same with how often each ran since reset_counts().
+  std::vector<std::pair<const Runner*, std::int64_t>> executed() const;
   Counts counts() const;
   /// How often its programs ran since then, opening and closing apart.
   std::int64_t executions() const;

@@ -68,6 +68,9 @@ Run::Run(MPI_Comm comm, const Choice& choice, const RunnerOptions& options)
   options_.yield = options_.yield || on_cpu || more_ranks_than_cores(comm_, choice.threads);
   const std::vector<int> nodes = emulated_nodes(size, choice.nodes, choice.placement);
   allocate(nodes);
+  lives_ = lifetimes_of(candidate_.step, candidate_.problem.grid.periodic);
+  if (choice.temporaries == Temporaries::freed)
+    temporaries_ = std::make_unique<FreedTemporaries>(lives_, *storage_, choice.threads);
   storage_->set_canaries();
   if (!choice.device.empty()) fields_ = std::make_unique<DeviceFields>(comm_, candidate_, points_, *storage_);
   bind_stages(nodes);
@@ -188,8 +191,8 @@ Progress Run::advance(std::int64_t steps, bool poison) {
   if (pipeline_)
     progress = pipeline_->advance(steps, poison);
   else
-    progress = stages_.size() == 1 && !has_loops(candidate_.step) ? advance_single(steps, poison)
-                                                                  : advance_stages(steps, poison);
+    progress = stages_.size() == 1 && !has_loops(candidate_.step) && !temporaries_ ? advance_single(steps, poison)
+                                                                                   : advance_stages(steps, poison);
   finish_device();
   collect_numbers();
   return progress;
@@ -242,7 +245,11 @@ Progress Run::advance_stages(std::int64_t steps, bool poison) {
   Progress progress;
   while (progress.steps < steps && !progress.enough) {
     const bool last = progress.steps + 1 == steps;
-    for (const StageGroup& group : groups) run_group(group, last, poison);
+    for (const StageGroup& group : groups) {
+      if (temporaries_) temporaries_->allocate_for(group);
+      run_group(group, last, poison);
+      if (temporaries_) temporaries_->free_after(group);
+    }
     ++time_;
     ++progress.steps;
     progress.enough = early && enough(-1, stages());
@@ -282,6 +289,7 @@ std::span<const double> Run::reduced(int stage, int reduction) const {
 void Run::reset_timers() {
   for (auto& stage : stages_)
     for (Runner* runner : stage->runners()) runner->reset_timers();
+  if (temporaries_) temporaries_->reset_timers();
 }
 
 void Run::reset_traces() {
@@ -289,6 +297,7 @@ void Run::reset_traces() {
     stage->reset_counts();
     for (Runner* runner : stage->runners()) runner->reset_trace();
   }
+  if (temporaries_) temporaries_->reset_counts();
 }
 
 std::vector<const Runner*> Run::runners() const {
@@ -303,6 +312,10 @@ std::array<double, timer_count> Run::seconds() const {
   for (const Runner* runner : runners())
     for (int i = 0; i < timer_count; ++i) sum[i] += runner->seconds()[i];
   return sum;
+}
+
+std::int64_t Run::most_resident() const {
+  return std::max(resident_bytes(), temporaries_ ? temporaries_->most_resident() : 0);
 }
 
 Counts Run::counts() const {

@@ -12,6 +12,7 @@
 #include "haloscope/field/field.hpp"
 #include "haloscope/run/bound_stage.hpp"
 #include "haloscope/run/device_fields.hpp"
+#include "haloscope/run/temporaries.hpp"
 #include "haloscope/runner/runner.hpp"
 
 namespace haloscope {
@@ -60,8 +61,11 @@ class Run {
   /// The sum of term(global point, value) over the points of a quantity that this rank counts.
   double sum_of(int quantity, const std::function<double(const Index& point, double value)>& term) const;
 
-  /// Sum over all points of all quantities and ranks of hash(global point, bytes); equal fields give equal sums.
-  /// Collective.
+  /// @throws UsageError for a quantity that is freed within each step.
+  void require_lasting(int quantity) const;
+
+  /// Sum over all points and ranks of hash(global point, bytes), of all quantities whose values outlive a step; equal
+  /// fields give equal sums. Collective.
   std::uint64_t checksum() const;
   struct Norms {
     double max = 0, l2 = 0;
@@ -94,6 +98,11 @@ class Run {
   /// What this rank has done since reset_traces().
   Counts counts() const;
   std::string isa() const { return sweeper_->isa(); }
+  /// What temporaries cost where they are freed; null where they are kept.
+  const FreedTemporaries* temporaries() const { return temporaries_.get(); }
+  /// The most bytes of this process that were in memory, seen at the end of steps or where temporaries were allocated,
+  /// since reset_traces().
+  std::int64_t most_resident() const;
   /// Bytes of this rank's fields, halos included.
   std::int64_t field_bytes() const { return storage_->size(); }
   /// Where the fields are: as requested, or as the strategy needs them.
@@ -131,6 +140,8 @@ class Run {
   MemoryKind memory_ = MemoryKind::own;
   Plan points_;  // moves nothing: all quantities, with the widest halos
   std::unique_ptr<Storage> storage_;
+  std::vector<std::optional<StageGroup>> lives_;  // of quantities, where they do not outlive a step
+  std::unique_ptr<FreedTemporaries> temporaries_;
   std::unique_ptr<DeviceFields> fields_;  // with a device: what steps work on; storage_ is then its copy
   Views views_;                           // of storage_, by quantity and slot; one-slot quantities in every slot
   std::unique_ptr<Sweeper> sweeper_;

@@ -117,6 +117,7 @@ void Run::initialise(const std::string& initial) {
       }
     });
   }
+  if (temporaries_) temporaries_->free_all();
   if (fields_) fields_->upload(*storage_);
   sweeper_->begin();
   forget_numbers();
@@ -128,9 +129,17 @@ void Run::initialise(const std::string& initial) {
 }
 
 double Run::sum_of(int quantity, const std::function<double(const Index& point, double value)>& term) const {
+  require_lasting(quantity);
   double sum = 0;
   for_owned_points(quantity, [&](const Index& p, const Index& point) { sum += term(point, value(p, quantity)); });
   return sum;
+}
+
+void Run::require_lasting(int quantity) const {
+  if (temporaries_ && lives_[static_cast<std::size_t>(quantity)])
+    throw UsageError("app '" + choice_.app + "' reads '" +
+                     candidate_.step.quantities[static_cast<std::size_t>(quantity)].name +
+                     "' after a step, and it was freed within; use temporaries 'kept'");
 }
 
 double Run::value(const Index& p, int quantity) const {
@@ -143,6 +152,7 @@ std::uint64_t Run::checksum() const {
   refresh();
   std::uint64_t sum = 0;
   for (int q = 0; q < static_cast<int>(views_.size()); ++q) {
+    if (lives_[static_cast<std::size_t>(q)]) continue;
     const SlotView& view = views_[static_cast<std::size_t>(q)][static_cast<std::size_t>(slot_)];
     const auto bytes = static_cast<std::size_t>(candidate_.step.quantities[static_cast<std::size_t>(q)].element_bytes);
     for_owned_points(q, [&](const Index& p, const Index& point) {
@@ -182,6 +192,7 @@ class RunReader final : public FieldReader {
   RunReader(const Run& run, MPI_Comm comm, int rank) : run_(run), comm_(comm), rank_(rank) {}
 
   std::vector<double> values(int quantity, std::span<const Index> points) const override {
+    run_.require_lasting(quantity);
     const Index first = run_.layout().owned(rank_).lo;
     std::vector<double> found(points.size());
     for (std::size_t i = 0; i < points.size(); ++i) {

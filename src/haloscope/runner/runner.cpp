@@ -73,12 +73,20 @@ Runner::Runner(const Program& program, CommOps& comm, const SweepCall& sweep, co
     done_[i].store(0);
   }
   op_seconds_.assign(program.ops.size(), 0);
+  op_events_.assign(program.ops.size() * options.events.count, 0);
+  events_then_.resize(options.events.count);
+  events_now_.resize(options.events.count);
   trace_.reserve(options.trace_events);
 }
 
 void Runner::reset_timers() {
   seconds_.fill(0);
   std::fill(op_seconds_.begin(), op_seconds_.end(), 0.0);
+  std::fill(op_events_.begin(), op_events_.end(), 0.0);
+}
+
+void Runner::read_events(std::vector<double>& into) {
+  if (options_.events.read) options_.events.read(options_.events.context, into.data());
 }
 
 template <class F>
@@ -87,9 +95,13 @@ void Runner::timed(int index, F f) {
   if (options_.status) options_.status->set(static_cast<std::int32_t>(op.kind), comm_.awaited(op, absolute(op.slot)));
   if (options_.injection.before) options_.injection.before(options_.injection.context, op, step_);
   if (!options_.timers) return static_cast<void>(f());
+  read_events(events_then_);
   const double begin = now_s();
   f();
   const double end = now_s();
+  read_events(events_now_);
+  for (std::size_t i = 0; i < events_now_.size(); ++i)
+    op_events_[static_cast<std::size_t>(index) * events_now_.size() + i] += events_now_[i] - events_then_[i];
   seconds_[static_cast<int>(timer_of_[index])] += end - begin;
   op_seconds_[static_cast<std::size_t>(index)] += end - begin;
   if (trace_.size() < options_.trace_events) trace_.push_back({index, run_, step_, begin, end});

@@ -6,6 +6,7 @@
 #include <atomic>
 #include <cstdint>
 #include <memory>
+#include <span>
 #include <vector>
 
 #include "haloscope/runner/comm_ops.hpp"
@@ -53,6 +54,13 @@ struct Injection {
   void* context = nullptr;
 };
 
+/// Counts so far of events on the control thread; read before and after every timed operation.
+struct EventReader {
+  std::size_t count = 0;
+  void (*read)(void* context, double* into) = nullptr;
+  void* context = nullptr;
+};
+
 struct RunnerOptions {
   int threads = 1;
   bool timers = true;
@@ -62,6 +70,7 @@ struct RunnerOptions {
   bool graph = false;            ///< programs with device operations alone: capture one execution, launch it as a whole
   ReduceCall reduce;             ///< programs with reductions: carries them out
   Injection injection;
+  EventReader events;            ///< with timers: what else to count in each operation
   std::size_t trace_events = 0;  ///< room for this many trace events; later ones are dropped
 };
 
@@ -84,6 +93,10 @@ class Runner {
   const std::array<double, timer_count>& seconds() const { return seconds_; }
   /// The same by operation of the program: a wait apart from the completion of sends, say.
   const std::vector<double>& op_seconds() const { return op_seconds_; }
+  /// Events in an operation since the last reset, as many as the reader has; only those of the control thread.
+  std::span<const double> op_events(std::size_t op) const {
+    return {op_events_.data() + op * options_.events.count, options_.events.count};
+  }
   void reset_timers();
   const std::vector<TraceEvent>& trace() const { return trace_; }
   void reset_trace() { trace_.clear(); }
@@ -110,6 +123,7 @@ class Runner {
   void sweep_chunks(int index, int thread);
   void call_sweep(const Op& op, const Box& box, int thread);
   void wait_for(const std::vector<std::int32_t>& ops) const;
+  void read_events(std::vector<double>& into);
   bool done(int op) const { return done_[op].load(std::memory_order_acquire) == run_; }
   void set_done(int op) { done_[op].store(run_, std::memory_order_release); }
   int absolute(int slot) const { return (base_ + slot) % program_.slots; }
@@ -126,7 +140,7 @@ class Runner {
   std::unique_ptr<std::atomic<std::int64_t>[]> done_;  // number of the run in which the operation finished last
   std::unique_ptr<Chunks[]> chunks_;
   std::array<double, timer_count> seconds_{};
-  std::vector<double> op_seconds_;
+  std::vector<double> op_seconds_, op_events_, events_then_, events_now_;
   std::vector<TraceEvent> trace_;
   std::int64_t run_ = 0, step_ = 0;
   std::size_t next_comm_ = 0, next_main_ = 0;

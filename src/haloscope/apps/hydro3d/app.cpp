@@ -208,6 +208,12 @@ void exchange_as_studied(std::vector<Stage>& stages) {
   }
 }
 
+/// A collective for each number, as the modelled code calls them.
+void reduce_one_by_one(std::vector<Stage>& stages) {
+  for (Stage& stage : stages)
+    for (Reduction& reduction : stage.reductions) reduction.collectives = reduction.numbers;
+}
+
 bool heats(const Problem& problem) { return problem.parameters.word("lost_motion") == "heat"; }
 
 Step step_of_problem(const Problem& problem) {
@@ -219,6 +225,7 @@ Step step_of_problem(const Problem& problem) {
     step.stages.push_back(nodes_stage(turn, heats(problem)));
   }
   if (problem.parameters.word("exchange") == "studied") exchange_as_studied(step.stages);
+  if (problem.parameters.word("collectives") == "studied") reduce_one_by_one(step.stages);
   return step;
 }
 
@@ -396,7 +403,11 @@ std::vector<Parameter> parameters() {
       {.name = "exchange",
        .value = std::string("studied"),
        .help = "What is exchanged: as the studied code does, or what the sweeps need.",
-       .words = {"studied", "needed"}}};
+       .words = {"studied", "needed"}},
+      {.name = "collectives",
+       .value = std::string("merged"),
+       .help = "The 23 rates, and the totals: in one collective call each, or one by one as the studied code does.",
+       .words = {"merged", "studied"}}};
 }
 
 std::vector<double> list_of(std::span<const double> numbers) { return {numbers.begin(), numbers.end()}; }

@@ -1,9 +1,11 @@
 #include "haloscope/rank/measure/measure.hpp"
 
 #include <algorithm>
+#include <cmath>
 #include <cstdio>
 #include <fstream>
 #include <numeric>
+#include <optional>
 
 #include "haloscope/comm/cores.hpp"
 #include "haloscope/comm/shared_memory.hpp"
@@ -12,6 +14,9 @@
 #include "haloscope/rank/measure/environment.hpp"
 #include "haloscope/rank/measure/sequential.hpp"
 #include "haloscope/rank/measure/steps.hpp"
+#include "haloscope/rank/measure/timers.hpp"
+#include "haloscope/rank/watch/clock_sampler.hpp"
+#include "haloscope/rank/watch/events.hpp"
 #include "haloscope/rank/watch/timeline.hpp"
 #include "haloscope/run/run.hpp"
 
@@ -40,30 +45,6 @@ double largest(double value, MPI_Comm comm) {
 std::int64_t total(std::int64_t value, MPI_Comm comm) {
   MPI_Allreduce(MPI_IN_PLACE, &value, 1, MPI_INT64_T, MPI_SUM, comm);
   return value;
-}
-
-double quantile(const std::vector<double>& sorted, double q) {
-  const double at = q * static_cast<double>(sorted.size() - 1);
-  const auto below = static_cast<std::size_t>(at);
-  const std::size_t above = std::min(below + 1, sorted.size() - 1);
-  return sorted[below] + (at - static_cast<double>(below)) * (sorted[above] - sorted[below]);
-}
-
-/// rank0, min, quartiles, mean, max over ranks.
-Json over_ranks(double value, MPI_Comm comm) {
-  int size = 0;
-  MPI_Comm_size(comm, &size);
-  std::vector<double> all(static_cast<std::size_t>(size));
-  MPI_Gather(&value, 1, MPI_DOUBLE, all.data(), 1, MPI_DOUBLE, 0, comm);
-  const double rank0 = all[0];
-  std::sort(all.begin(), all.end());
-  return {{"rank0", rank0},
-          {"min", all.front()},
-          {"q1", quantile(all, 0.25)},
-          {"median", quantile(all, 0.5)},
-          {"q3", quantile(all, 0.75)},
-          {"mean", std::accumulate(all.begin(), all.end(), 0.0) / size},
-          {"max", all.back()}};
 }
 
 std::string hex(std::uint64_t value) {
@@ -168,15 +149,12 @@ Json counts_json(Session& s, const Request& r, const Run& run, std::int64_t step
   double flops = 0;
   for (const Stage& stage : run.candidate().step.stages)
     for (const SweepSpec& sweep : stage.sweeps) flops += sweep.flops_per_point;
-  Json json{{"exchanges", run.program().wraps ? 0 : counts.exchanges},
-            {"messages", total(counts.messages, s.comm)},
-            {"message_bytes", total(counts.message_bytes, s.comm)},
-            {"copied_bytes", total(counts.copied_bytes, s.comm)},
-            {"shared_bytes", total(shared_bytes(), s.comm)},
-            {"field_bytes", total(run.field_bytes(), s.comm)},
-            {"points", points},
-            {"swept_points", total(counts.swept_points, s.comm)},
-            {"flops", static_cast<double>(points) * flops}};
+  Json json{
+      {"exchanges", run.program().wraps ? 0 : counts.exchanges}, {"messages", total(counts.messages, s.comm)},
+      {"message_bytes", total(counts.message_bytes, s.comm)},    {"copied_bytes", total(counts.copied_bytes, s.comm)},
+      {"shared_bytes", total(shared_bytes(), s.comm)},           {"field_bytes", total(run.field_bytes(), s.comm)},
+      {"resident_bytes", total(run.most_resident(), s.comm)},    {"points", points},
+      {"swept_points", total(counts.swept_points, s.comm)},      {"flops", static_cast<double>(points) * flops}};
   if (counts.reductions > 0) json["reductions"] = counts.reductions;
   for (int stage = 0; stage < run.stages() && (run.stages() > 1 || has_loops(run.candidate().step)); ++stage)
     json["stages"][run.stage(stage).stage().name] = run.stage(stage).executions();
@@ -216,6 +194,22 @@ Json timeline_of(Session& s, const Run& run, const MpiClock& clock, double measu
   mine.mpi = clock.calls();
   for (const Runner* runner : run.runners()) mine.add(*runner);
   return timeline_json(s.comm, mine);
+}
+
+/// The clock of rank 0's core, and a warning where it fell: by the study's measure, by more than 5 % in the mean.
+void note_clock(Json& record, ClockSampler& sampler) {
+  const std::vector<double>& mhz = sampler.stop();
+  if (mhz.empty()) {
+    record["environment"]["clock_mhz"] = {{"absent", "neither cpufreq nor /proc/cpuinfo says how fast the core runs"}};
+    return;
+  }
+  const auto [least, most] = std::minmax_element(mhz.begin(), mhz.end());
+  const double mean = std::accumulate(mhz.begin(), mhz.end(), 0.0) / static_cast<double>(mhz.size());
+  record["environment"]["clock_mhz"] = {
+      {"mean", mean}, {"least", *least}, {"most", *most}, {"samples", mhz.size()}, {"source", sampler.source()}};
+  if (mean < 0.95 * *most)
+    record["warnings"].push_back("the clock fell: " + std::to_string(std::lround(mean)) + " MHz in the mean, " +
+                                 std::to_string(std::lround(*most)) + " at most");
 }
 
 /// How a repetition ended, and the latest numbers of the reductions.
@@ -258,18 +252,6 @@ Json entries_json(const Run& run) {
 bool reduces(const Run& run) {
   const auto& stages = run.candidate().step.stages;
   return std::any_of(stages.begin(), stages.end(), [](const Stage& stage) { return !stage.reductions.empty(); });
-}
-
-Json phases_json(Session& s, const Run& run, double steps) {
-  Json json;
-  const auto seconds = run.seconds();
-  for (int t = 0; t < timer_count; ++t) {
-    const auto timer = static_cast<Timer>(t);
-    const bool of_device = timer == Timer::d2h || timer == Timer::h2d;
-    if ((of_device && !run.device()) || (timer == Timer::reduce && !reduces(run))) continue;
-    json[to_string(timer)] = over_ranks(seconds[t] / steps, s.comm);
-  }
-  return json;
 }
 
 /// All repetitions of one configuration, and what came of them.
@@ -327,6 +309,11 @@ Json measure(Session& s, const Request& request) {
   options.status = &s.board->mine();
   if (s.fault && s.fault->rank == s.rank) options.injection = {&Fault::before, s.fault};
   if (!request.trace.empty()) options.trace_events = most_trace_events;
+  std::optional<EventCounters> events;
+  if (request.events) {
+    events.emplace();
+    options.events = {events->names().size(), EventCounters::read_into, &*events};
+  }
   MpiClock clock(request.trace.empty() ? 0 : most_trace_events, s.board->mine());
   Run run(s.comm, request.choice, options);
   // Pinned by the runtime's own threads once they exist, that is after the first touch.
@@ -335,7 +322,10 @@ Json measure(Session& s, const Request& request) {
   const Json verification = verify(s, request, run);
   run.initialise();
   const std::int64_t asked_steps = choose_steps(s, request, run);
+  std::optional<ClockSampler> clock_speed;
+  if (request.events && s.rank == 0) clock_speed.emplace();
   const Repetitions all = repeat(s, request, run, clock, asked_steps);
+  if (clock_speed) clock_speed->stop();
   const std::int64_t steps = all.done.back().steps;
   std::vector<double> step_times;
   for (std::size_t r = 0; r < all.times.size(); ++r)
@@ -351,7 +341,10 @@ Json measure(Session& s, const Request& request) {
                         {"median", quantile(step_times, 0.5)},
                         {"mean", std::accumulate(step_times.begin(), step_times.end(), 0.0) / step_times.size()},
                         {"max", step_times.back()}}}};
-  if (request.timers) record["phases_s"] = phases_json(s, run, static_cast<double>(steps * request.repetitions));
+  if (request.timers)
+    record.update(times_json(s.comm, run, static_cast<double>(steps * request.repetitions), static_cast<double>(steps),
+                             all.measured_s, events ? events->names() : std::vector<std::string>{}));
+  if (events) record["environment"]["events_absent"] = events->absent();
   record["counts"] = counts_json(s, request, run, steps);
   if (const std::string report = run.transport_report(); !report.empty()) record["transport_report"] = report;
   record["gflops"] = record["counts"]["flops"].get<double>() / (quantile(step_times, 0.5) * steps) * 1e-9;
@@ -361,6 +354,7 @@ Json measure(Session& s, const Request& request) {
     record["norms"] = {{"max", norms.max}, {"l2", norms.l2}, {"steps", run.time()}};
   }
   record["warnings"] = Json::array();
+  if (clock_speed) note_clock(record, *clock_speed);
   if (reduces(run)) record["outcome"] = outcome_json(run, all.done, all.reduced);
   if (Json entries = entries_json(run); !entries.empty()) record["app"] = entries;
   if (reduces(run) && !record["outcome"].value("enough", true))

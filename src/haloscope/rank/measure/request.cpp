@@ -43,6 +43,7 @@ void check_how(const Request& r) {
   check(r.repetitions >= 1, "--repetitions must be 1 or more");
   check(r.warmup >= 0 && r.verify >= 0 && r.seconds >= 0, "--warmup, --verify and --seconds cannot be negative");
   check(!r.timeline || r.timers, "--timeline and --trace need --timers on");
+  check(!r.events || r.timers, "--events are counted in timed operations; they need --timers on");
 }
 
 /// Refuses what this build or this CPU lacks.
@@ -132,7 +133,7 @@ void declare(CLI::App& cli, OptionTexts& texts) {
 
 Json how_from_text(const std::string& name, const std::string& text) {
   if (name == "trace") return text;
-  if (name == "timers" || name == "timeline") {
+  if (name == "timers" || name == "timeline" || name == "events") {
     check(text == "on" || text == "off", "--" + name + " is on or off");
     return text == "on";
   }

@@ -1,0 +1,103 @@
+"""Where a step's time went: components over ranks, named timers, and the rule that makes a walltime of them.
+
+The processes that compute longest wait least. So the largest of what a rank does alone and the least of what includes
+waiting for others add up to the walltime (Davis 2017, section 5.2).
+"""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Mapping, Sequence
+
+from haloscope.report import records, tables
+
+LARGEST = ("compute", "memory", "update_boundary", "rest")  # what a rank does alone
+LEAST = ("point_to_point", "collectives", "barrier")  # what includes waiting for other ranks
+COMPONENTS = LARGEST[:3] + LEAST + LARGEST[3:]
+OVER_RANKS = ("min", "q1", "mean", "q3", "max")
+
+
+def component(found: Sequence[Mapping], name: str, statistic: str) -> float:
+    """Return seconds per step of a component, by a statistic over ranks; the median over launches, 0 where not timed."""
+    return statistics.median(r.get("components_s", {}).get(name, {}).get(statistic, 0.0) for r in found)
+
+
+def step_time(found: Sequence[Mapping]) -> float:
+    """Return the mean seconds per step of the repetitions that the timers counted; the median over launches."""
+    return statistics.median(statistics.fmean(records.step_times(r)) for r in found)
+
+
+def composed(found: Sequence[Mapping]) -> float:
+    """Return seconds per step by the rule: the largest over ranks of what each does alone, the least of what includes
+    waiting. Source: section 5.2."""
+    alone = sum(component(found, name, "max") for name in LARGEST)
+    return alone + sum(component(found, name, "min") for name in LEAST)
+
+
+def named_share(found: Sequence[Mapping]) -> float:
+    """Return the part of the walltime that named timers account for, in the mean over ranks, 0 to 1."""
+    whole = sum(component(found, name, "mean") for name in COMPONENTS)
+    return 1 - component(found, "rest", "mean") / whole if whole else 0.0
+
+
+def overview(table: Sequence[tables.Row]) -> str:
+    """Return a table of rows: components in ms per step, least to largest over ranks, and the composed walltime."""
+    used = [name for name in COMPONENTS if any(component(row.records, name, "max") > 0 for row in table)]
+    headers = ["configuration", "step (ms)", *(name.replace("_", " ") for name in used), "composed", "off", "named"]
+    lines = []
+    for row in table:
+        measured, whole = step_time(row.records), composed(row.records)
+        spans = [
+            f"{tables.number(1e3 * component(row.records, name, 'min'))} .. "
+            f"{tables.number(1e3 * component(row.records, name, 'max'))}"
+            for name in used
+        ]
+        lines.append([row.id, tables.number(1e3 * measured), *spans, tables.number(1e3 * whole),
+                      f"{whole / measured - 1:+.1%}", f"{named_share(row.records):.2%}"])  # fmt: skip
+    note = (
+        "Least .. largest over ranks. Composed: the largest of what a rank does alone, the least of what includes waiting "
+        "(Davis 2017, section 5.2). Named: the part of the time that timers account for."
+    )
+    return f"{tables.markdown(lines, headers, right=headers[1:])}\n\n{note}"
+
+
+def timers(found: Sequence[Mapping]) -> str:
+    """Return a table of one row's named timers that ran: calls per step, milliseconds per step over ranks, and events
+    per step, the mean over ranks, where they were counted."""
+    first = found[0]["timers"]
+    events = list(first[0].get("events", {}))
+    headers = [
+        "stage",
+        "timer",
+        "component",
+        "calls",
+        *OVER_RANKS,
+        "of the step",
+        *(f"{name} (1000)" for name in events),
+    ]
+    whole = step_time(found)
+    lines = []
+    for number, timer in enumerate(first):
+        spread = {s: statistics.median(r["timers"][number]["seconds"][s] for r in found) for s in OVER_RANKS}
+        if spread["max"] == 0:
+            continue
+        lines.append([timer["stage"], timer["name"], timer["component"].replace("_", " "), tables.number(timer["calls"]),
+                      *(tables.number(1e3 * spread[s]) for s in OVER_RANKS), f"{spread['mean'] / whole:.1%}",
+                      *(tables.number(1e-3 * timer["events"][name]) for name in events)])  # fmt: skip
+    return tables.markdown(lines, headers, right=headers[3:])
+
+
+def counted(found: Sequence[Mapping]) -> list[str]:
+    """Return sentences about the events that this machine does not count, and about the clock; none where not asked."""
+    environment = found[0]["environment"]
+    reasons: dict[str, list[str]] = {}
+    for name, reason in environment.get("events_absent", {}).items():
+        reasons.setdefault(reason, []).append(name)
+    lines = [f"Not counted: {', '.join(names)}: {reason}." for reason, names in reasons.items()]
+    clock = environment.get("clock_mhz", {})
+    if "mean" in clock:
+        lines.append(f"Clock of rank 0: {clock['mean']:.0f} MHz in the mean, {clock['least']:.0f} to {clock['most']:.0f} in "
+                     f"{clock['samples']} samples of {clock['source']}.")  # fmt: skip
+    elif clock:
+        lines.append(f"Clock: {clock['absent']}.")
+    return lines

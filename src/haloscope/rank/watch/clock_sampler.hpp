@@ -1,0 +1,44 @@
+// The processor's clock while something is measured, sampled by a thread of its own (Davis 2017, section 5.8).
+#pragma once
+
+#include <condition_variable>
+#include <cstddef>
+#include <mutex>
+#include <string>
+#include <thread>
+#include <vector>
+
+namespace haloscope {
+
+/// Where the clock of a core can be read: a file of cpufreq, or the core's line in /proc/cpuinfo; "" where neither is.
+/// @param root  of the file system, for tests.
+std::string clock_source(int core, const std::string& root = "");
+/// The clock of a core now, in MHz; 0 where it cannot be read.
+double clock_mhz(int core, const std::string& root = "");
+
+class ClockSampler {
+ public:
+  /// Samples the core that the calling thread runs on, every `interval_s` seconds from now on.
+  explicit ClockSampler(double interval_s = 0.07);
+  ~ClockSampler() { stop(); }
+  ClockSampler(const ClockSampler&) = delete;
+  ClockSampler& operator=(const ClockSampler&) = delete;
+
+  /// End sampling. @return the samples, in MHz.
+  const std::vector<double>& stop();
+  const std::string& source() const { return source_; }
+  std::size_t count();
+
+ private:
+  void sample(double interval_s);
+
+  int core_;
+  std::string source_;
+  std::vector<double> samples_;
+  std::mutex mutex_;
+  std::condition_variable ended_;
+  bool end_ = false;
+  std::thread thread_;
+};
+
+}  // namespace haloscope

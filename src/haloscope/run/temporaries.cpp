@@ -1,0 +1,70 @@
+#include "haloscope/run/temporaries.hpp"
+
+#include <algorithm>
+#include <cstring>
+
+#include "haloscope/core/clock.hpp"
+
+namespace haloscope {
+
+FreedTemporaries::FreedTemporaries(const std::vector<std::optional<StageGroup>>& lives, Storage& storage, int threads)
+    : storage_(storage), threads_(threads) {
+  int stages = 0;
+  for (int q = 0; q < static_cast<int>(lives.size()); ++q) {
+    const auto& life = lives[static_cast<std::size_t>(q)];
+    if (!life) continue;
+    fields_.push_back({q, *life});
+    stages = std::max(stages, life->end);
+    storage_.drop_canaries_within(q);
+  }
+  spent_.resize(static_cast<std::size_t>(stages));
+}
+
+void FreedTemporaries::free_all() {
+  for (const Field& field : fields_) free_pages(storage_.bytes(field.quantity, 0));
+}
+
+void FreedTemporaries::allocate_for(const StageGroup& group) {
+  const double begin = now_s();
+  bool any = false;
+  for (const Field& field : fields_) {
+    if (field.life.first != group.first) continue;
+    any = true;
+    const std::span<std::byte> bytes = storage_.bytes(field.quantity, 0);
+    const std::size_t pages = (bytes.size() + small_page - 1) / small_page;
+#pragma omp parallel for num_threads(threads_) schedule(static)
+    for (std::size_t page = 0; page < pages; ++page) {
+      const std::size_t from = page * small_page;
+      std::memset(bytes.data() + from, 0, std::min(small_page, bytes.size() - from));
+    }
+  }
+  if (!any) return;
+  Spent& spent = spent_[static_cast<std::size_t>(group.first)];
+  spent.allocating_s += now_s() - begin;
+  if (spent.allocated++ == 0) most_resident_ = std::max(most_resident_, resident_bytes());  // the same in every step
+}
+
+void FreedTemporaries::free_after(const StageGroup& group) {
+  const double begin = now_s();
+  bool any = false;
+  for (const Field& field : fields_) {
+    if (field.life.end != group.end) continue;
+    any = true;
+    free_pages(storage_.bytes(field.quantity, 0));
+  }
+  if (!any) return;
+  Spent& spent = spent_[static_cast<std::size_t>(group.first)];
+  spent.freeing_s += now_s() - begin;
+  ++spent.freed;
+}
+
+void FreedTemporaries::reset_timers() {
+  for (Spent& spent : spent_) spent.allocating_s = spent.freeing_s = 0;
+}
+
+void FreedTemporaries::reset_counts() {
+  for (Spent& spent : spent_) spent.allocated = spent.freed = 0;
+  most_resident_ = 0;
+}
+
+}  // namespace haloscope
