@@ -11,7 +11,7 @@ from haloscope import studies
 from haloscope.model import network, placement, profile
 from haloscope.studies import DATA, checks
 from haloscope.studies.davis2017 import checks as davis2017_checks
-from haloscope.studies.davis2017 import hydra_runs, whatif
+from haloscope.studies.davis2017 import components, hydra_runs, whatif
 from haloscope.studies.davis2017 import results as davis2017_results
 from haloscope.studies.davis2017 import study as davis2017
 from haloscope.studies.davis2017.walltime import predict
@@ -24,24 +24,32 @@ def replayed() -> checks.Replay:
     return davis2017.replay()
 
 
-@pytest.mark.ids(*(f"D{row}" for row in ROWS))
-def test_every_row_is_replayed_and_reaches_its_bar(replayed):
+# Bars that the model does not reach: strong scaling, where blocks are small.
+MISSES = {"D1": ["compute, strong, 9 runs beyond one node"], "D3": ["walltime, strong, 32 ranks"]}
+
+
+def test_the_replay_has_checks_of_every_row(replayed):
     assert list(dict.fromkeys(c.id for c in replayed.checks)) == ROWS
-    assert [c for c in replayed.checks if c.state == checks.MISSED] == []
 
 
-def test_exceptions_are_only_the_documented_defects_and_say_why(replayed):
-    found = [c for c in replayed.checks if c.state == checks.EXCEPTION]
-    assert all(c.note for c in found)
-    assert {re.sub(r"\d+ ranks", "", c.what).strip() for c in found} == {
-        "model's exchange, weak,",
-        "model's exchange, strong,",
-        "printed components, weak,",
-        "error, dawndev 50^3 weak,",
-        "sockets, , node balanced",
-    }
-    ranks = [int(re.search(r"(\d+) ranks", c.what)[1]) for c in found if c.what.startswith("model's")]
-    assert ranks == [16, 32, 64, 128, 256] * 2
+@pytest.mark.parametrize("row", [pytest.param(row, marks=pytest.mark.ids(f"D{row}")) for row in ROWS])
+def test_the_results_of_a_row_reach_their_bars_but_for_the_documented_misses(row, replayed):
+    found = [c for c in replayed.checks if c.id == row]
+    assert all(c.bar for c in found)
+    assert [c.what for c in found if c.state == checks.MISSED] == MISSES.get(row, [])
+    assert any(c.state == checks.MET for c in found)
+
+
+def test_a_missed_bar_says_what_explains_it(replayed):
+    assert len(replayed.missed) == sum(map(len, MISSES.values()))
+    assert all(c.note for c in replayed.missed)
+
+
+def test_results_without_a_bar_say_why(replayed):
+    assert all(r.why and r.ours for r in replayed.reports)
+    assert not {r.what for r in replayed.reports} & {c.what for c in replayed.checks}
+    text = replayed.text.split("## Reports", 1)[1].split("\n## ", 1)[0]
+    assert all(r.what in text for r in replayed.reports)
 
 
 @pytest.mark.ids("DD1")
@@ -63,18 +71,57 @@ def test_collectives_have_the_derived_values():
 
 
 @pytest.mark.ids("DC7")
-def test_the_models_exchange_is_replayed_within_seven_percent_up_to_eight_processes():
-    p, app = profile.load("minerva"), hydra_runs.validated()
-    for scaling in ("weak", "strong"):
-        for ranks in (2, 4, 8):
-            found = predict(app, p, hydra_runs.run(scaling, ranks)).components["point_to_point"]
-            assert found == pytest.approx(hydra_runs.model_column(scaling, ranks, "point_to_point"), rel=0.07)
+def test_the_models_exchange_of_each_run_on_one_node_follows_from_the_five_others():
+    wanted, alone = davis2017_checks.modelled_exchange()
+    assert list(wanted) == [(scaling, ranks) for scaling in ("weak", "strong") for ranks in (2, 4, 8)]
+    for case in wanted:
+        others = [c for c in wanted if c != case]
+        factor = hydra_runs.stage_factor([alone[c] for c in others], [wanted[c] for c in others])
+        assert alone[case] * factor == pytest.approx(wanted[case], rel=0.07)
+
+
+@pytest.mark.ids("DC7")
+@pytest.mark.parametrize(("place", "pairs", "sharing"), davis2017_checks.PAIRS)
+def test_pairs_on_one_link_share_its_bytes_whatever_the_profile_says_of_contention(place, pairs, sharing, monkeypatch):
+    errors = davis2017_checks.pair_errors(place, pairs, sharing)
+    assert max(abs(e) for size, e in errors.items() if size >= davis2017_checks.LARGE) < 0.1
+    monkeypatch.setattr(network, "contention", lambda p, where: (0.0, 1.0))
+    assert davis2017_checks.pair_errors(place, pairs, sharing) == errors
 
 
 @pytest.mark.ids("DD3")
-def test_costs_of_one_node_predict_more_nodes_within_fifteen_percent():
-    for c in davis2017_results.held_out():
-        assert abs(float(re.search(r"([+-][\d.]+)%", c.ours)[1])) < 15
+def test_the_costs_of_exchanges_come_from_one_node():
+    """Another number for any run on more nodes, measured or modelled, leaves the profile as it is."""
+    assert {ranks for _, ranks in hydra_runs.ON_ONE_NODE} == {2, 4, 8, 12}
+    assert all(ranks <= hydra_runs.SOCKETS * hydra_runs.CORES for _, ranks in hydra_runs.ON_ONE_NODE)
+    classes = profile.load("minerva").data["network"]["classes"]
+    assert "stage_factor" in classes["node"]["contention"] and "stage_factor" not in classes["network"]["contention"]
+
+
+@pytest.mark.ids("DD3")
+def test_one_node_predicts_more_nodes_within_fifteen_percent_but_for_one_run():
+    found = {c.what: float(re.search(r"([+-][\d.]+)%", c.ours)[1]) for c in davis2017_results.held_out()}
+    assert len(found) == 10
+    assert {what for what, error in found.items() if abs(error) >= 15} == set(MISSES["D3"])
+    assert all(abs(error) < 5 for what, error in found.items() if "weak" in what)
+
+
+@pytest.mark.ids("DD1")
+def test_components_stand_beside_the_measured_and_the_published_ones(replayed):
+    found = components.minerva()
+    assert {(c.scaling, c.ranks) for c in found if c.model is not None} == {
+        (s, p) for s in ("weak", "strong") for p in hydra_runs.PROCESSES if (s, p) != ("weak", 1)
+    }
+    assert {c.name for c in found} == {"compute", "point_to_point", "collectives", "update_bounds", "memory"}
+    eight = next(c for c in found if (c.scaling, c.ranks, c.name) == ("weak", 8, "compute"))
+    assert (eight.measured, eight.model) == (548.77, 556.58)
+    run = hydra_runs.run("weak", 8)
+    assert eight.ours == predict(hydra_runs.validated(), profile.load("minerva"), run).components["compute"]
+    assert eight.error == pytest.approx(eight.ours / 548.77 - 1)
+    text = replayed.text.split("## Components", 1)[1].split("\n## ", 1)[0]
+    rows = [line for line in text.splitlines() if line.startswith(("| weak", "| strong"))]
+    assert len(rows) == len(found)
+    assert "DawnDev and Hera" in text and "not predicted" in text
 
 
 @pytest.mark.ids("DF2")
@@ -83,12 +130,13 @@ def test_node_hours_weigh_time_by_nodes():
 
 
 @pytest.mark.ids("DF4")
-def test_crossings_are_found_to_the_rank_or_denied():
+def test_crossings_are_found_between_neighbouring_counts_or_denied():
     rising, flat = (lambda p: 10.0 + p), (lambda p: 1000.0)
     for least in (1, 3, 989):
-        assert whatif.crossover(rising, flat, least, 10**6) == 990
-        assert whatif.crossover(flat, rising, least, 10**6) in (990, 991)
-    assert whatif.crossover(rising, flat, 1, 989) is None
+        assert whatif.crossover(rising, flat, range(least, 2000)) == (989, 990)
+    assert whatif.crossover(flat, rising, range(1, 2000)) == (990, 991)
+    assert whatif.crossover(rising, flat, (2**n for n in range(12))) == (512, 1024)
+    assert whatif.crossover(rising, flat, range(1, 989)) is None
     curve = whatif.logarithmic([2, 8, 32], [1.0, 3.0, 5.0])
     assert curve(128) == pytest.approx(7.0)
 
@@ -115,10 +163,11 @@ def test_a_missed_bar_ends_the_command_with_code_1(haloscope, monkeypatch):
     assert result.code == 1 and "MISSED" in result.out
 
 
-def test_the_command_prints_the_tables_and_ends_well(haloscope):
+def test_the_command_prints_the_tables_and_says_how_many_bars_are_missed(haloscope, replayed, monkeypatch):
+    monkeypatch.setattr(davis2017, "replay", lambda: replayed)
     result = haloscope("study", "davis2017", "--replay")
-    assert result.code == 0 and "| C13 " in result.out and "| H2 " in result.out
-    assert re.search(r"\d+ of \d+ results reach their bar, 0 miss it, 14 are exceptions", result.out)
+    assert result.code == 1 and "| C13 " in result.out and "| H2 " in result.out
+    assert re.search(r"\d+ of \d+ results reach their bar, 2 miss it", result.out)
 
 
 def test_without_replay_it_says_that_the_app_is_missing(haloscope):
@@ -140,6 +189,17 @@ def _one_gather_less(monkeypatch):
     monkeypatch.setattr(davis2017_checks.terms, "load", lambda name: less)
 
 
+def _latencies_wait(monkeypatch):
+    def slower(p, where, one_way, other_way=()):
+        return sum(network.message_time(p, where, size) for size in (*one_way, *other_way))
+
+    monkeypatch.setattr(davis2017_checks, "batch_time", slower)
+
+
+def _half_duplex(monkeypatch):
+    monkeypatch.setattr(network, "contention", lambda p, where: (1.0, 2.0))
+
+
 def _one_pair_more(monkeypatch):
     monkeypatch.setattr(placement.PairCounts, "worst", ((9, 9, 9), (9, 9, 9)))
 
@@ -151,6 +211,8 @@ def _one_pair_more(monkeypatch):
         (_one_gather_less, davis2017_checks.terms_of_an_iteration),
         (_one_pair_more, davis2017_checks.pair_counts),
         (_one_pair_more, davis2017_checks.recovered_exchange),
+        (_latencies_wait, davis2017_checks.contention),
+        (_half_duplex, davis2017_checks.contention),
     ],
 )
 def test_a_wrong_model_misses_its_bars(wrong, seen_by, monkeypatch):

@@ -15,7 +15,7 @@ from haloscope import core
 from haloscope.errors import NotAvailable, UsageProblem
 from haloscope.model import network, placement, profile
 from haloscope.model.profile import Profile
-from haloscope.studies.davis2017 import hydra_runs, terms, walltime
+from haloscope.studies.davis2017 import contention, hydra_runs, terms, walltime
 
 MINERVA = profile.load("minerva")
 FREE = {"from_bytes": 0, "to_bytes": None, "latency_s": 0.0, "per_byte_s": 0.0}
@@ -30,24 +30,26 @@ def toy(latency=1.0, per_byte=0.0, **contention) -> Profile:
 
 
 @pytest.mark.ids("DC7")
-def test_messages_in_a_node_follow_one_another_and_between_nodes_directions_overlap():
+def test_bytes_take_turns_and_latencies_overlap():
     for where, crossing in (("node", 2.0), ("network", 1.15)):
-        alone = network.message_time(MINERVA, where, 400000)
+        latency = network.message_time(MINERVA, where, 400000) - 400000 * _slope(where, 400000)
+        alone = 400000 * _slope(where, 400000)
         for many in (1, 2):  # PingPing, Exchange
-            both = network.batch_time(MINERVA, where, [400000] * many, [400000] * many)
-            assert both == pytest.approx(crossing * many * alone)
+            both = contention.batch_time(MINERVA, where, [400000] * many, [400000] * many)
+            assert both == pytest.approx(latency + crossing * many * alone)
+        small = contention.batch_time(MINERVA, where, [1] * 4)
+        assert small == pytest.approx(network.message_time(MINERVA, where, 1), rel=0.01)
+
+
+def _slope(where: str, size: int) -> float:
+    return network.message_time(MINERVA, where, size + 1) - network.message_time(MINERVA, where, size)
 
 
 @pytest.mark.ids("DC7")
 def test_contention_is_calibrated_by_runs_with_several_pairs():
     factors = {2: 1.9, 4: 3.7, 8: 7.3}
     shared = network.fit_shared(factors)
-    p = toy(shared=shared)
-    for pairs, factor in factors.items():
-        assert network.batch_time(p, "network", [8] * pairs) == pytest.approx(factor, rel=0.02)
-    dawndev = profile.load("dawndev")
-    four = network.batch_time(dawndev, "network", [16384] * 4)
-    assert 3.5 <= four / network.message_time(dawndev, "network", 16384) <= 3.9
+    assert all(1 + shared * (pairs - 1) == pytest.approx(factor, rel=0.02) for pairs, factor in factors.items())
     with pytest.raises(UsageProblem, match="two or more pairs"):
         network.fit_shared({1: 1.0})
 
@@ -56,10 +58,10 @@ def test_contention_is_calibrated_by_runs_with_several_pairs():
 @settings(max_examples=50, deadline=None)
 def test_more_messages_never_take_less_time_and_directions_are_alike(there, back):
     for where in ("node", "network"):
-        both = network.batch_time(MINERVA, where, there, back)
-        assert both == pytest.approx(network.batch_time(MINERVA, where, back, there))
-        assert both >= network.batch_time(MINERVA, where, there) - 1e-15
-        assert network.batch_time(MINERVA, where, [*there, 1000], back) > both - 1e-15
+        both = contention.batch_time(MINERVA, where, there, back)
+        assert both == pytest.approx(contention.batch_time(MINERVA, where, back, there))
+        assert both >= contention.batch_time(MINERVA, where, there) - 1e-15
+        assert contention.batch_time(MINERVA, where, [*there, 1000], back) > both - 1e-15
 
 
 def test_a_nodes_injection_rate_bounds_its_messages():

@@ -1,7 +1,7 @@
-"""What messages cost: alone, at the same time on one resource, sharing a node's injection rate, and as an all-gather.
+"""What messages cost: alone, sharing a node's injection rate, and as an all-gather; how many at once slow each other down.
 
 A locality class of a profile (self, socket, node, network) has the time of a single message by segments, and a contention
-law with two numbers:
+law with two numbers, which `ranks` applies to messages at the same time on one resource:
 
 - `shared` (default 1): m messages the same way at once take 1 + shared (m - 1) times one of them. 1 = one after another.
 - `duplex` (default 2 inside a node, 1 between nodes): two opposite messages over one of them. 1 = full duplex, 2 = half.
@@ -12,7 +12,7 @@ Source: Davis 2017, sections 5.3.4 and 5.3.5 (which print observations, no formu
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 
 import numpy as np
 
@@ -33,28 +33,6 @@ def contention(profile: Profile, where: str) -> tuple[float, float]:
     """Return `shared` and `duplex` of a locality class, the defaults where the profile does not give them."""
     given = profile.network_class(where)["contention"]
     return given.get("shared", 1.0), given.get("duplex", 1.0 if where == "network" else 2.0)
-
-
-def batch_time(profile: Profile, where: str, one_way: Sequence[float], other_way: Sequence[float] = ()) -> float:
-    """Return the seconds that messages at the same time on one shared resource (a node's memory, its link) take.
-
-    one_way, other_way: bytes of each message in the two directions; either may be empty.
-    One of m messages in a direction waits for `shared` of the others' time; the shorter direction adds duplex - 1 of its
-    time to the longer one's. With the defaults inside a node this is the number of messages times a single one, as the
-    study's PingPing (2) and Exchange (4 messages) show; between nodes directions do not disturb each other.
-    Raises as `message_time` does.
-    """
-    shared, duplex = contention(profile, where)
-    law = profile.network_class(where)["segments"]
-    long, short = sorted((_direction(law, shared, one_way), _direction(law, shared, other_way)), reverse=True)
-    return long + (duplex - 1) * short
-
-
-def _direction(law: Sequence[segments.Segment], shared: float, sizes: Sequence[float]) -> float:
-    if not len(sizes):
-        return 0.0
-    times = segments.evaluate(law, np.asarray(sizes, float))
-    return float(times.max() + shared * (times.sum() - times.max()))
 
 
 def injection_time(profile: Profile, latency: float, node_bytes: float) -> float:

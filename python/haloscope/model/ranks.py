@@ -184,7 +184,7 @@ def _flights(
     """Return the seconds that each message travels, given the other messages of the round on the same resource.
 
     Ranks of a socket share its memory, those of a node the way between its sockets and the one to other nodes. All messages
-    of a batch take as long as the batch. Sources: contention as in `network.batch_time`; max-rate: Gropp et al. 2016.
+    of a batch take as long as the batch. Sources: contention as the module `network` says; max-rate: Gropp et al. 2016.
     """
     rounds = max((kind.plan.rounds for kind in kinds), default=1)
     resources = int(max(placement.socket.max(), placement.node.max())) + 1

@@ -62,6 +62,11 @@ def to_json(segments: Sequence[Segment], unit: str = "bytes") -> list[dict]:
     ]
 
 
+def segment_at(segments: Sequence[Segment], amount: float) -> Segment:
+    """Return the segment whose range holds `amount` (>= 0); the first one below all ranges, the last one above them."""
+    return next((s for s in reversed(segments) if s.start <= amount), segments[0])
+
+
 @overload
 def evaluate(segments: Sequence[Segment], amount: float) -> float: ...
 @overload
@@ -73,7 +78,7 @@ def evaluate(segments: Sequence[Segment], amount: float | np.ndarray) -> float |
     whether there is a message at all is for the caller to know. Source: Davis 2017, sections 5.4 and 6.8 (table 5.9).
     """
     if not np.ndim(amount):  # by far the most frequent case, and much faster without arrays
-        here = next((s for s in reversed(segments) if s.start <= amount), segments[0])
+        here = segment_at(segments, float(amount))
         return float(here.fixed + here.slope * amount)
     place = np.searchsorted([s.start for s in segments], amount, side="right") - 1
     place = np.clip(place, 0, None)

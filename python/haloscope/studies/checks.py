@@ -7,14 +7,14 @@ from dataclasses import dataclass
 
 from haloscope.report import tables
 
-MET, MISSED, EXCEPTION = "met", "MISSED", "exception"
+MET, MISSED = "met", "MISSED"
 
 
 @dataclass(frozen=True)
 class Check:
     """One result: the checklist row it belongs to, what it is, the published value, ours, the bar, and the outcome.
 
-    state: MET, MISSED, or EXCEPTION where the paper contradicts itself or does not print what is needed; `note` says why.
+    state: MET or MISSED. note: what the result rests on, or why it misses.
     """
 
     id: str
@@ -27,11 +27,22 @@ class Check:
 
 
 @dataclass(frozen=True)
+class Report:
+    """A result without a bar, which shows no row of a checklist: what it is, the published value, ours, and why no bar."""
+
+    what: str
+    published: str
+    ours: str
+    why: str
+
+
+@dataclass(frozen=True)
 class Replay:
-    """What `haloscope study NAME --replay` prints, and the checks behind it."""
+    """What `haloscope study NAME --replay` prints, the checks behind it, and the results without a bar."""
 
     text: str
     checks: tuple[Check, ...]
+    reports: tuple[Report, ...] = ()
 
     @property
     def missed(self) -> tuple[Check, ...]:
@@ -50,10 +61,13 @@ def table(checks: Sequence[Check]) -> str:
     return tables.markdown([[getattr(c, name) for name in Check.__dataclass_fields__] for c in checks], headers)
 
 
+def report_table(reports: Sequence[Report]) -> str:
+    """Return the results without a bar as a Markdown table, one row each."""
+    headers = ("what", "published", "ours", "why no bar")
+    return tables.markdown([[getattr(r, name) for name in Report.__dataclass_fields__] for r in reports], headers)
+
+
 def summary(checks: Sequence[Check]) -> str:
-    """Return one sentence: how many bars were met, how many missed, how many the paper's own defects leave open."""
-    counts = {name: sum(c.state == name for c in checks) for name in (MET, MISSED, EXCEPTION)}
-    return (
-        f"{counts[MET]} of {len(checks)} results reach their bar, {counts[MISSED]} miss it, {counts[EXCEPTION]} are "
-        f"exceptions that defects of the source leave open."
-    )
+    """Return one sentence: how many bars were met and how many missed."""
+    missed = sum(c.state == MISSED for c in checks)
+    return f"{len(checks) - missed} of {len(checks)} results reach their bar, {missed} miss it."

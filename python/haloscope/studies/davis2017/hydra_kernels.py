@@ -19,7 +19,7 @@ import numpy as np
 from haloscope import studies
 from haloscope.model import fit, segments
 from haloscope.studies.davis2017 import terms
-from haloscope.studies.davis2017.hydra_runs import iterations
+from haloscope.studies.davis2017.hydra_runs import iterations, measured
 
 SIDES = (30, 50, 80, 100, 120, 150)
 # Processes on one node -> most active cores per socket, filling one socket first. Of the two runs that fill a socket,
@@ -73,24 +73,14 @@ def _json(law: list[segments.Segment], factor: float) -> list[dict]:
     ]
 
 
-@functools.cache
-def _measured(scaling: str, processes: int, component: str) -> float:
-    return next(
-        float(r["time_s"])
-        for r in studies.published("davis2017", "scaling_components")
-        if (r["machine"], r["scaling"], r["component"]) == ("minerva", scaling, component)
-        and int(r["pes"]) == processes
-    )
-
-
 def _slowdown(component: str) -> dict[int, float]:
     """Return time per unit over the serial one by active cores per socket, weak scaling 100^3 per process.
 
     Boundaries: rank 0 of 1, 2, 4 and 12 processes has 6, 5, 4 and 3 external faces.
     """
     faces = {1: 6, 2: 5, 4: 4, 12: 3} if component == "update_bounds" else dict.fromkeys(ONE_NODE, 1)
-    alone = _measured("weak", 1, component) / faces[1]
-    return {active: _measured("weak", p, component) / faces[p] / alone for p, active in ONE_NODE.items()}
+    alone = measured("weak", 1, component) / faces[1]
+    return {active: measured("weak", p, component) / faces[p] / alone for p, active in ONE_NODE.items()}
 
 
 def _serial(app: terms.Application) -> dict[terms.Term, list[segments.Segment]]:
@@ -118,7 +108,7 @@ def _boundary(app: terms.Application) -> segments.Segment:
     rates = []
     for scaling, side in (("weak", 100), ("strong", 150)):
         stages = sum(n for t, n in app.run_counts(iterations(side)).items() if t.kind == "boundary")
-        rates.append(_measured(scaling, 1, "update_bounds") / stages / 6 / side**2)
+        rates.append(measured(scaling, 1, "update_bounds") / stages / 6 / side**2)
     return segments.Segment(0.0, math.inf, 0.0, float(np.mean(rates)))
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import math
+from collections.abc import Sequence
 
 import numpy as np
 
@@ -13,6 +13,7 @@ from haloscope.studies.davis2017.walltime import Run, predict
 
 SOCKETS, CORES = 2, 6  # of a node of Minerva
 PROCESSES = (1, 2, 4, 8, 16, 32, 64, 128, 256)
+ON_ONE_NODE = tuple((scaling, processes) for scaling in ("weak", "strong") for processes in (2, 4, 8, 12))
 
 
 def iterations(side: int) -> dict[int, int]:
@@ -43,6 +44,13 @@ def run(scaling: str, processes: int, side: int | None = None, rule: str = "fill
     return Run(cells, grid, where, histogram)
 
 
+def weak_run(p: profile.Profile, processes: int, side: int) -> Run:
+    """Return a run with side^3 cells per process on any machine, nodes filled one after another."""
+    grid = core.process_grid("prime-factors", processes, (1000,) * 3)
+    where = placement.place("fill", processes, p.machine["sockets_per_node"], p.machine["cores_per_socket"])
+    return Run(tuple(side * n for n in grid), grid, where, iterations(100))
+
+
 def model_column(scaling: str, processes: int, component: str) -> float:
     """Return what the study's own model gave for a component, in seconds. Source: tables A.25, A.26.
 
@@ -57,39 +65,30 @@ def model_column(scaling: str, processes: int, component: str) -> float:
     )
 
 
-def stage_factors(classes: dict) -> dict[str, float]:
-    """Return how much longer an exchange stage took than its messages alone, inside a node and across its border.
+def measured(scaling: str, processes: int, component: str) -> float:
+    """Return what a component took on Minerva, in seconds: the most of all processes, the least for communication.
 
-    classes: network classes of Minerva without stage factors. Inside: least relative error against the model's own
-    column for 2, 4 and 8 processes, which one factor reproduces. Across, with that: 16 to 256 processes, where it stays up
-    to 35 % off, and two free factors would still be 18 % off. Source: tables A.25, A.26; the rule itself is not printed.
+    Raises StopIteration for a run that is not printed. Source: tables A.14, A.20.
     """
-    wanted = {(s, p): model_column(s, p, "point_to_point") for s in ("weak", "strong") for p in PROCESSES[1:]}
-    split = {case: _inside_and_across(classes, *case) for case in wanted}
-    near = [(split[c][0], t) for c, t in wanted.items() if c[1] <= 8]
-    inside = _ratio(*np.array(near).T)
-    far = [(split[c][1], t - inside * split[c][0], t) for c, t in wanted.items() if c[1] > 8]
-    across, rest, weight = np.array(far).T
-    return {"node": inside, "network": max(_ratio(across, rest, weight), 0.01)}
+    return next(
+        float(r["time_s"])
+        for r in studies.published("davis2017", "scaling_components")
+        if (r["machine"], r["scaling"], r["component"]) == ("minerva", scaling, component)
+        and int(r["pes"]) == processes
+    )
 
 
-def _ratio(parts, times, weights=None) -> float:
-    weights = times if weights is None else weights
-    return float(np.sum(parts * times / weights**2) / np.sum((parts / weights) ** 2))
+def stage_factor(alone: Sequence[float], wanted: Sequence[float]) -> float:
+    """Return how much longer exchange stages took than their messages alone, over several runs (least relative error).
+
+    alone: seconds by `messages_alone`. wanted: seconds of the stages. The factor contains packing, which is not printed.
+    """
+    share = np.array(alone) / np.array(wanted)
+    return float(share.sum() / (share**2).sum())
 
 
-def _inside_and_across(classes: dict, scaling: str, processes: int) -> tuple[float, float]:
-    """Return the seconds of point-to-point messages with both factors 1, by where they go."""
-
-    def seconds(factor: float) -> float:
-        tried = {
-            name: {**c, "contention": {**c["contention"], "stage_factor": factor if name == "node" else 1.0}}
-            for name, c in classes.items()
-        }
-        machine = {"host": "", "cpu": "", "nodes": 1, "sockets_per_node": SOCKETS, "cores_per_socket": CORES}
-        trial = profile.Profile({"name": "trial", "machine": machine, "network": {"classes": tried}})
-        found = predict(terms.load("hydra").network_only(), trial, run(scaling, processes))
-        return math.fsum(found.parts["point_to_point"].values())
-
-    once, twice = seconds(1.0), seconds(2.0)
-    return twice - once, 2 * once - twice
+def messages_alone(classes: dict, scaling: str, processes: int) -> float:
+    """Return the seconds of a run's point-to-point messages, nothing packed, by network classes without stage factors."""
+    machine = {"host": "", "cpu": "", "nodes": 1, "sockets_per_node": SOCKETS, "cores_per_socket": CORES}
+    trial = profile.Profile({"name": "trial", "machine": machine, "network": {"classes": classes}})
+    return predict(terms.load("hydra").network_only(), trial, run(scaling, processes)).components["point_to_point"]

@@ -9,23 +9,27 @@ from __future__ import annotations
 from haloscope.report import tables
 from haloscope.studies import checks, published
 from haloscope.studies.davis2017 import checks as davis2017_checks
-from haloscope.studies.davis2017 import hydra_runs
+from haloscope.studies.davis2017 import components, hydra_runs, reports
 from haloscope.studies.davis2017 import results as davis2017_results
-from haloscope.studies.davis2017.walltime import COMPONENTS
 
 SUMMARY = "Davis 2017: analytical model of a 3D hydrocode with near-neighbour exchange"
 ONLY_REPLAY = "davis2017 cannot be measured yet: the app hydro3d does not exist"
 
 
 def replay() -> checks.Replay:
-    """Recompute what the paper's printed data allow. Returns Markdown text and the checks. Takes some seconds."""
+    """Recompute what the paper's printed data allow. Returns Markdown text, the checks and the results without a bar.
+
+    Takes some seconds.
+    """
     found = (*davis2017_checks.all_checks(), *davis2017_results.all_checks())
+    without = reports.all_reports()
     sections = {
         "Results against their bars": f"{checks.table(found)}\n\n{checks.summary(found)}",
+        "Reports: results without a bar": checks.report_table(without),
         "Walltime: measured, the study's model, our costs from one node": walltimes(),
-        "Components of our predictions (s)": components(),
+        "Components: measured, the study's model, our costs from one node": components.markdown(),
     }
-    return checks.Replay("\n\n".join(f"## {title}\n\n{body}" for title, body in sections.items()), found)
+    return checks.Replay("\n\n".join(f"## {title}\n\n{body}" for title, body in sections.items()), found, without)
 
 
 def walltimes() -> str:
@@ -55,14 +59,3 @@ def walltimes() -> str:
         "error ",
     ]
     return tables.markdown(lines, headers, right=headers[3:])
-
-
-def components() -> str:
-    """Return our prediction by component for the study's weak and strong runs on Minerva."""
-    lines = []
-    for scaling in ("weak", "strong"):
-        for ranks in hydra_runs.PROCESSES:
-            found = davis2017_results.minerva(hydra_runs.run(scaling, ranks)).components
-            lines.append([scaling, ranks, *(f"{found[name]:.2f}" for name in COMPONENTS)])
-    titles = [name.replace("_", " ") for name in COMPONENTS]
-    return tables.markdown(lines, ["scaling", "ranks", *titles], right=["ranks", *titles])

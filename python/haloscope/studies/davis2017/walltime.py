@@ -1,6 +1,7 @@
 """The walltime of an application on a machine, summed over its terms along one rank's path. Source: Davis 2017, ch. 5.
 
 Message sizes come from the plans of the core; pairs per node from the placement; all times from the machine profile.
+Messages at the same time follow the rule of `contention`.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from haloscope import core
 from haloscope.errors import UsageProblem, unknown_name
 from haloscope.model import network, placement, segments
 from haloscope.model.profile import Profile
+from haloscope.studies.davis2017 import contention
 from haloscope.studies.davis2017.terms import CATEGORIES, Application, Term
 
 COMPONENTS = tuple(dict.fromkeys(CATEGORIES.values()))
@@ -185,7 +187,7 @@ class _Costs:
         """Return the seconds of one dimension's messages: those of all pairs of the worst node at the same time."""
         intra, inter = (pairs[d] for pairs in self._run.pairs)
         times = [
-            self._stage_factor(where) * network.batch_time(self._profile, where, sizes * pairs, sizes * pairs)
+            self._stage_factor(where) * contention.batch_time(self._profile, where, sizes * pairs, sizes * pairs)
             for where, pairs in (("node", intra), ("network", inter))
         ]
         return max(times) if self._run.combine == "max" else sum(times)

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 
-from haloscope.model import placement
+from haloscope.model import fit, placement
 from haloscope.model.profile import Profile
 from haloscope.studies.davis2017.terms import Application
 from haloscope.studies.davis2017.walltime import Prediction, Run, predict
@@ -41,31 +41,25 @@ def cost_ratio(seconds: float, nodes: float, base_seconds: float, base_nodes: fl
     return seconds * nodes / (base_seconds * base_nodes)
 
 
-def crossover(first: Callable[[int], float], second: Callable[[int], float], least: int, most: int) -> int | None:
-    """Return the smallest rank count from which the order of two curves differs from that at `least`.
+def crossover(
+    first: Callable[[int], float], second: Callable[[int], float], counts: Iterable[int]
+) -> tuple[int, int] | None:
+    """Return between which neighbours of rising rank counts two curves change their order; None when they keep it.
 
-    first, second: seconds by rank count; looked at powers of two times `least`, then by bisection. None when they keep
-    their order up to `most`. Cost O(log(most)) evaluations. Source: Davis 2017, section 5.6.3 (Hera and DawnDev).
+    first, second: seconds by rank count. counts: at least one; as a process grid depends on the factors of a count,
+    powers of two are a good choice. Cost: an evaluation of both per count, up to the crossing.
+    Source: Davis 2017, section 5.6.3 (Hera and DawnDev).
     """
-
-    def ahead(ranks: int) -> bool:
-        return first(ranks) < second(ranks)
-
-    start, low = ahead(least), least
-    while low < most:
-        high = min(2 * low, most)
-        if ahead(high) != start:
-            while high - low > 1:
-                middle = (low + high) // 2
-                low, high = (low, middle) if ahead(middle) != start else (middle, high)
-            return high
-        low = high
+    before, ahead = 0, None
+    for ranks in counts:
+        now = first(ranks) < second(ranks)
+        if ahead is not None and now != ahead:
+            return before, ranks
+        before, ahead = ranks, now
     return None
 
 
 def logarithmic(ranks: Sequence[int], seconds: Sequence[float]) -> Callable[[int], float]:
     """Return the curve a + b log2(ranks) through measured or modelled times (least relative error), for extrapolation."""
-    from haloscope.model import fit
-
     fixed, slope = fit.line([math.log2(p) for p in ranks], seconds, positive=False)
     return lambda p: fixed + slope * math.log2(p)

@@ -1,0 +1,28 @@
+"""Messages at the same time, for the 2017 study's walltimes: latencies overlap, bytes take turns.
+
+The study prints observations and no formula: in a node large messages follow one another, tiny ones do not; between nodes
+the two directions barely disturb each other. The rule says all of that and has no number to fit but `duplex`, what a
+crossing message costs, which a profile's contention law has too. It holds on DawnDev, where the study printed what pairs
+on one link cost (table A.12). Source: Davis 2017, section 5.3.4.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from haloscope.model import network, segments
+from haloscope.model.profile import Profile
+
+
+def batch_time(profile: Profile, where: str, one_way: Sequence[float], other_way: Sequence[float] = ()) -> float:
+    """Return the seconds that messages at the same time on one shared resource (a node's memory, its link) take.
+
+    where: locality class. one_way, other_way: bytes of each message in the two directions; either may be empty.
+    The longest latency counts once. The bytes of a direction take turns; those of the direction with less to do add
+    duplex - 1 of their time. Raises as `network.message_time` does.
+    """
+    law, (_, duplex) = profile.network_class(where)["segments"], network.contention(profile, where)
+    found = [segments.segment_at(law, size) for size in (*one_way, *other_way)]
+    turns = [segment.slope * size for segment, size in zip(found, (*one_way, *other_way), strict=True)]
+    short, long = sorted((sum(turns[: len(one_way)]), sum(turns[len(one_way) :])))
+    return max((segment.fixed for segment in found), default=0.0) + long + (duplex - 1) * short
