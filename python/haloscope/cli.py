@@ -10,7 +10,7 @@ import click
 from haloscope import errors
 
 # Subcommands, those that a newcomer needs first.
-COMMANDS = ("demo", "info", "plan", "run", "microbench", "calibrate", "predict", "advise", "tune", "validate", "simulate",
+COMMANDS = ("demo", "info", "plan", "run", "microbench", "calibrate", "predict", "whatif", "advise", "tune", "validate", "simulate",
             "study", "compare", "best")  # fmt: skip
 
 

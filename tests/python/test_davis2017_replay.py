@@ -8,6 +8,7 @@ import re
 import pytest
 
 from haloscope import studies
+from haloscope.advice import whatif as advice
 from haloscope.model import network, placement, profile
 from haloscope.studies import DATA, checks
 from haloscope.studies.davis2017 import checks as davis2017_checks
@@ -126,17 +127,17 @@ def test_components_stand_beside_the_measured_and_the_published_ones(replayed):
 
 @pytest.mark.ids("DF2")
 def test_node_hours_weigh_time_by_nodes():
-    assert whatif.cost_ratio(427.39, 6, 700.35, 1) == pytest.approx(3.66, abs=0.005)
+    assert advice.cost_ratio(427.39, 6, 700.35, 1) == pytest.approx(3.66, abs=0.005)
 
 
 @pytest.mark.ids("DF4")
 def test_crossings_are_found_between_neighbouring_counts_or_denied():
     rising, flat = (lambda p: 10.0 + p), (lambda p: 1000.0)
     for least in (1, 3, 989):
-        assert whatif.crossover(rising, flat, range(least, 2000)) == (989, 990)
-    assert whatif.crossover(flat, rising, range(1, 2000)) == (990, 991)
-    assert whatif.crossover(rising, flat, (2**n for n in range(12))) == (512, 1024)
-    assert whatif.crossover(rising, flat, range(1, 989)) is None
+        assert advice.crossover(rising, flat, range(least, 2000)) == (989, 990)
+    assert advice.crossover(flat, rising, range(1, 2000)) == (990, 991)
+    assert advice.crossover(rising, flat, (2**n for n in range(12))) == (512, 1024)
+    assert advice.crossover(rising, flat, range(1, 989)) is None
     curve = whatif.logarithmic([2, 8, 32], [1.0, 3.0, 5.0])
     assert curve(128) == pytest.approx(7.0)
 

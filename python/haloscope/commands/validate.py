@@ -28,7 +28,8 @@ def command(files, profile, samples, stem, program):
     haloscope validate records.jsonl --profile machine.json -o out/validation
 
     Errors are predicted over measured, less 1. Regret is the measured time of the model's pick over the measured best of
-    the same case. Records without a prediction are counted with the reason; the exit code stays 0.
+    the same case. Records without a prediction are counted with the reason; the exit code stays 0. Kernels that were
+    measured at three sizes or more are held against one line: where a time leaves it, the kernel is worth a look.
     """
     from haloscope.advice import validate as model
     from haloscope.model import profile as profiles
@@ -42,7 +43,7 @@ def command(files, profile, samples, stem, program):
     if program:
         _declare_apps(measured, program)
     found = model.validate(measured, machine, samples)
-    text = markdown(found, machine.name)
+    text = "\n\n".join(filter(None, (markdown(found, machine.name), anomalies(measured))))
     click.echo(text)
     if stem:
         _write(stem, text)
@@ -180,6 +181,23 @@ def _each(pairs) -> str:
                      f"{p.error:+.1%}", *exchange, _parts(p)])  # fmt: skip
     table = tables.markdown(rows, headers, right=headers[1:-1])
     return f"## Each configuration, largest error first\n\nWith the two largest predicted terms.\n\n{table}"
+
+
+def anomalies(measured: Sequence[dict]) -> str:
+    """Return the sweeps whose time leaves the line through smaller blocks; "" where no kernel has enough sizes."""
+    from haloscope.advice import anomalies as model
+    from haloscope.report import tables
+
+    known = model.points(tables.rows(measured))
+    if not known:
+        return ""
+    found = {name: model.leaving(list(by_size), list(by_size.values())) for name, by_size in known.items()}
+    rows = [[name, f"{a.last_on:.0f}", f"{a.first_off:.0f}", f"{a.ratio:.2f}"] for name, a in found.items() if a]
+    headers = ["kernel", "on the line up to (points)", "off it from", "measured over the line"]
+    kernels = f"{len(known)} kernel{'s' * (len(known) > 1)} measured at {model.FEWEST} sizes or more"
+    text = f"Points a rank sweeps per step; {kernels}, off by more than {model.THRESHOLD:.0%}."
+    listed = tables.markdown(rows, headers, right=headers[1:]) if rows else "None leaves its line."
+    return f"## Sweeps that leave their line\n\n{text}\n\n{listed}"
 
 
 def _parts(pair) -> str:

@@ -408,13 +408,16 @@ def placed(
     """Return where the ranks run, their nodes as transports see them, and notes on that for the reader.
 
     A choice with more nodes than the profile's machine has is one that splits the ranks of real nodes as if each part were a
-    node: transports between nodes are then used inside them.
+    node: transports between nodes are then used inside them. Raises UsageProblem for more cores in use than there are.
     """
     machine, threads, notes = profile.machine, choice.threads, []
-    cores = machine["cores_per_socket"] if setting.active is None else setting.active
+    most = machine["cores_per_socket"]
+    cores = most if setting.active is None else setting.active
+    if not 1 <= cores <= most:
+        raise UsageProblem(f"{cores} cores of a socket cannot be in use where it has {most}; choose 1 to {most}")
     per_socket = max(1, cores // threads)
-    if threads > machine["cores_per_socket"]:
-        notes.append(f"{threads} threads per rank on sockets of {machine['cores_per_socket']} cores")
+    if threads > most:
+        notes.append(f"{threads} threads per rank on sockets of {most} cores")
     asked = core.choice_nodes(choice)
     sockets = machine["sockets_per_node"]
     if 0 < choice.nodes <= machine["nodes"] and setting.placement != "custom":

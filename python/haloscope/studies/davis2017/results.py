@@ -9,9 +9,11 @@ from collections import Counter, defaultdict
 from collections.abc import Callable
 from dataclasses import replace
 
+from haloscope.advice import anomalies as anomaly
+from haloscope.advice.whatif import cost_ratio, crossover
 from haloscope.data import DATA
 from haloscope.errors import NotAvailable
-from haloscope.model import fit, placement, profile
+from haloscope.model import placement, profile
 from haloscope.studies import checks
 from haloscope.studies import published as table
 from haloscope.studies.checks import Check
@@ -204,9 +206,9 @@ def node_hours() -> list[Check]:
     printed, found = _printed_occupancy(), _occupancies()
     made = []
     for case, derived in zip(found[:-1], (3.66, 2.06, 1.25), strict=True):
-        ratio = whatif.cost_ratio(printed[case.active], 6 / case.active, printed[6], 1)
-        whole = whatif.cost_ratio(printed[case.active], case.nodes, printed[6], found[-1].nodes)
-        ours = whatif.cost_ratio(case.prediction.total, case.nodes, found[-1].prediction.total, found[-1].nodes)
+        ratio = cost_ratio(printed[case.active], 6 / case.active, printed[6], 1)
+        whole = cost_ratio(printed[case.active], case.nodes, printed[6], found[-1].nodes)
+        ours = cost_ratio(case.prediction.total, case.nodes, found[-1].prediction.total, found[-1].nodes)
         what, good = f"node-hours, {case.active} per socket over 6", abs(ratio - derived) <= 0.01
         texts = (f"{derived:.2f}", f"{ratio:.2f}", "0.01")
         made.append(Check("F2", f"{what}, printed times", *texts, checks.state(good), f"in whole nodes {whole:.2f}"))
@@ -219,26 +221,23 @@ def node_hours() -> list[Check]:
 
 def anomalies() -> list[Check]:
     """F3: kernels that leave the line through their smaller sizes by more than 30 %."""
-    flagged = {}
-    for name, (cells, times) in hydra_kernels.printed().items():
-        breaks = fit.breaks_by_rule(cells, times, positive=False)
-        if breaks:
-            flagged[name] = f"{name} above {round(max(c for c in cells if c < breaks[0]) ** (1 / 3))}^3"
-    text = ", ".join(flagged.values())
+    found = {name: anomaly.leaving(*known) for name, known in hydra_kernels.printed().items()}
+    flagged = [f"{name} above {round(f.last_on ** (1 / 3))}^3" for name, f in found.items() if f]
+    text = ", ".join(flagged)
     return [Check("F3", "kernels that leave their line", "Madvmz1 above 100^3", text, "equal",
                   checks.state(text == "Madvmz1 above 100^3"), "twelve kernels, Lartvis1 among them")]  # fmt: skip
 
 
 def crossovers() -> list[Check]:
     """F4: where two machines change places. No crossing is printed, so the method is tried where the answer is known."""
-    known = whatif.crossover(lambda p: 10 + p, lambda p: 1000.0, range(1, 2000))
-    never = whatif.crossover(lambda p: 1.0, lambda p: 2.0, range(1, 2000))
+    known = crossover(lambda p: 10 + p, lambda p: 1000.0, range(1, 2000))
+    never = crossover(lambda p: 1.0, lambda p: 2.0, range(1, 2000))
     texts = ("P = 990, none", f"P = {known[1] if known else 'none'}, {never or 'none'}")
     made = [Check("F4", "crossing of 10 + P and 1000; of 1 and 2", *texts, "equal",
                   checks.state((known, never) == ((989, 990), None)))]  # fmt: skip
     for side in (50, 75):
         curves = {name: _extrapolated(name, side) for name in ("dawndev", "hera")}
-        place = whatif.crossover(curves["dawndev"], curves["hera"], POWERS)
+        place = crossover(curves["dawndev"], curves["hera"], POWERS)
         texts = ("above 2048", f"{_between(place)} by a + b log2 P", "above 2048")
         good = place is not None and place[0] >= 2048
         note = "printed model columns extrapolated far beyond their data"
@@ -269,7 +268,7 @@ def exchange_crossover() -> tuple[tuple[int, int] | None, bool]:
         return predict(app, machine(name), hydra_runs.weak_run(machine(name), ranks, 75)).total
 
     hera, dawndev = (functools.partial(seconds, name) for name in ("hera", "dawndev"))
-    place = whatif.crossover(hera, dawndev, [ranks for ranks in POWERS if ranks <= MOST])
+    place = crossover(hera, dawndev, [ranks for ranks in POWERS if ranks <= MOST])
     return place, hera(64) < dawndev(64)
 
 

@@ -1,9 +1,9 @@
-"""Questions put to the model: fewer cores per socket, what that costs in nodes, and where two machines change places."""
+"""Questions put to the study's model: fewer cores per socket, and curves of machines beyond their printed runs."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 from haloscope.model import fit, placement
@@ -34,29 +34,6 @@ def cores_per_socket(application: Application, profile: Profile, run: Run, count
         )
         found.append(Occupancy(active, where.nodes, predict(application, profile, replace(run, placement=where))))
     return found
-
-
-def cost_ratio(seconds: float, nodes: float, base_seconds: float, base_nodes: float) -> float:
-    """Return node-hours over those of a base case: what a faster run on more nodes costs."""
-    return seconds * nodes / (base_seconds * base_nodes)
-
-
-def crossover(
-    first: Callable[[int], float], second: Callable[[int], float], counts: Iterable[int]
-) -> tuple[int, int] | None:
-    """Return between which neighbours of rising rank counts two curves change their order; None when they keep it.
-
-    first, second: seconds by rank count. counts: at least one; as a process grid depends on the factors of a count,
-    powers of two are a good choice. Cost: an evaluation of both per count, up to the crossing.
-    Source: Davis 2017, section 5.6.3 (Hera and DawnDev).
-    """
-    before, ahead = 0, None
-    for ranks in counts:
-        now = first(ranks) < second(ranks)
-        if ahead is not None and now != ahead:
-            return before, ranks
-        before, ahead = ranks, now
-    return None
 
 
 def logarithmic(ranks: Sequence[int], seconds: Sequence[float]) -> Callable[[int], float]:
