@@ -11,7 +11,7 @@ from haloscope.model import fit, network, placement, profile
 from haloscope.studies import checks
 from haloscope.studies import published as table
 from haloscope.studies.checks import Check
-from haloscope.studies.davis2017 import hydra_kernels, hydra_runs, terms
+from haloscope.studies.davis2017 import hydra_kernels, hydra_runs, observations, terms
 from haloscope.studies.davis2017 import profiles as published
 from haloscope.studies.davis2017.contention import batch_time
 from haloscope.studies.davis2017.walltime import predict
@@ -63,6 +63,9 @@ def terms_of_an_iteration() -> list[Check]:
     ]  # fmt: skip
 
 
+OTHER_ORDER = 2048  # ranks whose process grid in table 4.2 contradicts the order of dimensions in table 5.8
+
+
 def layout() -> list[Check]:
     """C2: local cells, socket loads and neighbours."""
     split = core.Layout((53, 1, 1), (3, 1, 1), (False,) * 3)
@@ -75,7 +78,10 @@ def layout() -> list[Check]:
         for offset in np.vstack((np.eye(3, dtype=int), -np.eye(3, dtype=int))).tolist()
         for rank in range(60)
     )
+    grids = [(printed, ours) for ranks, printed, ours in observations.decompositions() if ranks != OTHER_ORDER]
     return [
+        Check("C2", "process grids of table 4.2", *(", ".join(each) for each in zip(*grids, strict=True)), "equal",
+              checks.state(all(printed == ours for printed, ours in grids))),
         Check("C2", "53 cells on 3 ranks", "18, 18, 17", ", ".join(map(str, cells)), "equal", _same(cells, [18, 18, 17])),
         Check("C2", "ranks on each rank's socket, 8 ranks", "6 x 6, 2 x 2", _runs(eight), "equal",
               _same(eight, [6] * 6 + [2] * 2)),
@@ -102,7 +108,23 @@ def message_sizes() -> list[Check]:
         sizes = {m.bytes for m in plan.sent() if m.round == d and _type(plan, m) == row["data_type"]}
         wrong += sizes != {int(row["message_bytes"])}
     what = "bytes per message, five stages"
-    return [Check("C3", what, f"{len(rows)} sizes", f"{wrong} differ", "byte-exact", checks.state(not wrong))]
+    made = [Check("C3", what, f"{len(rows)} sizes", f"{wrong} differ", "byte-exact", checks.state(not wrong))]
+    stages = table("davis2017", "exchange_stages")
+    wrong = sum(not _has_quantities(app.data["exchanges"][row["stage"]], row) for row in stages)
+    return [*made, Check("C3", "quantities and halos of the stages, table 5.6", f"{len(stages)} rows", f"{wrong} differ",
+                         "equal", checks.state(not wrong))]  # fmt: skip
+
+
+CENTRINGS = {"cell": "cell_centred", "node": "nodal", "face_x": "face_x", "face_y": "face_y", "face_z": "face_z"}
+
+
+def _has_quantities(stage: dict, row: dict[str, str]) -> bool:
+    """Return whether a stage of the description has the quantities of a row of table 5.6, and its halo."""
+    of_type = [q for q in stage["quantities"] if q["type"] == row["data_type"]]
+    counts = {name: sum(q["count"] for q in of_type if q["centring"] == name) for name in CENTRINGS}
+    return stage["halo"] == int(row["halo"]) and counts == {
+        name: int(row[column]) for name, column in CENTRINGS.items()
+    }
 
 
 def _case(name: str, direction: int) -> tuple[core.Layout, int]:

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from haloscope.model import placement, profile
 from haloscope.studies.checks import Report
-from haloscope.studies.davis2017 import checks, hydra_runs, results
+from haloscope.studies.davis2017 import checks, hydra_runs, observations, results
 from haloscope.studies.davis2017.walltime import predict
 
 
@@ -28,6 +28,10 @@ def defects() -> list[Report]:
                "the printed point-to-point time 16.98 contradicts the total, which needs 8.34"),
         Report(f"error, {run}", f"{printed:+.2f} %", f"{error:+.2f} %", "the printed error contradicts its own times"),
     ]  # fmt: skip
+    for ranks, grid, ours in observations.decompositions():
+        if ranks == checks.OTHER_ORDER:
+            why = "tables 4.2 and 5.8 give powers of two in another order of dimensions"
+            made.append(Report(f"process grid of {ranks} ranks", grid, ours, why))
     for (ranks, mapping), loads in results.printed_loads().items():
         if (ranks, mapping) in results.TEN_A_NODE:
             ours = placement.place(results.RULES[mapping], ranks, hydra_runs.SOCKETS, hydra_runs.CORES).sockets()

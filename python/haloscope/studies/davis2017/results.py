@@ -310,12 +310,8 @@ def loads_text(loads: Counter) -> str:
 
 
 def data_sets() -> list[Check]:
-    """H2: the printed tables ship with the package and load."""
-    files = sorted((DATA / "davis2017").glob("*.csv"))
-    rows = [len(table("davis2017", file.stem)) for file in files]
-    text = f"{len(files)} tables, {sum(rows)} rows"
-    return [
-        Check(
-            "H2", "replay data", "35 tables, 4630 rows", text, "all load", checks.state(text == "35 tables, 4630 rows")
-        )
-    ]
+    """H2: the printed tables ship with the package and load, each row as long as its heading."""
+    found = {file.stem: table("davis2017", file.stem) for file in sorted((DATA / "davis2017").glob("*.csv"))}
+    broken = [name for name, rows in found.items() if not rows or any(None in (*row, *row.values()) for row in rows)]
+    text = f"{len(found)} tables, {sum(map(len, found.values()))} rows, {len(broken)} broken"
+    return [Check("H2", "replay data", "", text, "all load", checks.state(not broken))]

@@ -1,7 +1,8 @@
 """The analytical model of Davis 2017 replayed: every result that its printed data allow to recompute, without a cluster.
 
-Rows C1 to C13, D1, D3, F1 to F5 and H2 of the checklist stand beside the printed values; a table then sets our predictions,
-whose costs come from runs on one node, beside measured walltimes and the study's own model.
+Rows C1 to C13, D1, D3, F1 to F5 and H2 of the checklist stand beside the printed values; results without a bar are reports.
+Tables then set our predictions, whose costs come from runs on one node, beside measured times and the study's own model, and
+show what follows from the study's other measurements: its variants, waiting, memory and clock.
 """
 
 from __future__ import annotations
@@ -9,7 +10,7 @@ from __future__ import annotations
 from haloscope.report import tables
 from haloscope.studies import checks, published
 from haloscope.studies.davis2017 import checks as davis2017_checks
-from haloscope.studies.davis2017 import components, hydra_runs, reports
+from haloscope.studies.davis2017 import components, hydra_runs, observations, reports, variants
 from haloscope.studies.davis2017 import results as davis2017_results
 
 SUMMARY = "Davis 2017: analytical model of a 3D hydrocode with near-neighbour exchange"
@@ -28,6 +29,8 @@ def replay() -> checks.Replay:
         "Reports: results without a bar": checks.report_table(without),
         "Walltime: measured, the study's model, our costs from one node": walltimes(),
         "Components: measured, the study's model, our costs from one node": components.markdown(),
+        "Variants A to L": variants.markdown(),
+        "Observations besides walltimes": observations.markdown(),
     }
     return checks.Replay("\n\n".join(f"## {title}\n\n{body}" for title, body in sections.items()), found, without)
 
