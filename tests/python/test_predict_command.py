@@ -38,6 +38,7 @@ def test_the_command_gives_json_in_seconds(haloscope):
         (["--cells", "256", "--profile", TOY, "--schedule", "comm-thread"], 2, "thread"),
         (["--cells", "256", "--profile", TOY, "--isa", "avx2"], 2, "unknown option '--isa'"),
         (["--cells", "256", "--profile", TOY, "--mapping", "fil"], 2, "fill"),
+        (["--cells", "256", "--profile", TOY, "--active", "5"], 2, "choose 1 to 4"),
         (["--cells", "256", "--profile", TOY, "--real", "f32"], 3, "laplace2d/star/f32"),
     ],
 )

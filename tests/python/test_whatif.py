@@ -140,6 +140,7 @@ def test_the_table_says_what_differs_and_what_it_is_compared_with(haloscope):
         (("--active", "1,2,3,4", "--cells", "1000..1500"), "more than 2000"),
         (("--weak", "-n", "1..999", "--cells", "64,65,66"), "more than 2000"),
         (("--weak", "-n", "0"), "ranks"),
+        (("--weak", "--process-grid", "4x4"), "--weak needs a process grid for any number of ranks"),
     ],
 )
 def test_requests_that_cannot_work_say_what_to_do(haloscope, words, says):

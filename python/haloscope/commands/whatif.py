@@ -61,8 +61,9 @@ def choices_of(app, options: dict, weak: bool) -> list:
     from haloscope.commands.run import refuse_if_none_can_run
     from haloscope.measure import lists
 
-    asked = lists.numbers(options["ranks"] or "2", "--ranks") if weak else []
+    asked = lists.numbers(options["ranks"], "--ranks") if weak else []
     if weak:  # one rank has all --cells; the others follow from it
+        _refuse_fixed_grid(options["process_grid"] or "")
         options = options | {"ranks": "1"}
     elif options["process_grid"] == ALL:
         options = options | {"process_grid": all_grids(app, options["ranks"])}
@@ -75,6 +76,13 @@ def choices_of(app, options: dict, weak: bool) -> list:
         for reason in filter(None, map(core.illegal, choices)):
             raise UsageProblem(reason)
     return choices
+
+
+def _refuse_fixed_grid(process_grid: str) -> None:
+    if process_grid == ALL or any(letter.isdigit() for letter in process_grid):
+        raise UsageProblem(
+            f"--weak needs a process grid for any number of ranks, not --process-grid {process_grid}; name a rule, or leave it out"
+        )
 
 
 def all_grids(app, ranks: str) -> str:
