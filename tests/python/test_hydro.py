@@ -122,6 +122,44 @@ def test_freed_temporaries_work_with_threads_and_overlap(gas, words):
     gas("15x14x13", "random", "replay=0,0,2", words=("--ranks", "2", "--temporaries", "freed", *words))
 
 
+@pytest.mark.ids("DA9", "DE3", "DE4", "DE5", "DE6")
+def test_variants_of_exchange_overlap_and_threads_give_the_same_bits(haloscope):
+    result = haloscope("run", "hydro3d", "--cells", "14x13x12", "--ranks", "2", "--threads", "1,2", "--schedule",
+                       "bulk,divided,split,comm-thread", "--piece", "0,1,3", "--strategy",
+                       "direct:corners,fields=type/p2p", "--set", "initial=random", "--steps", "2", "--launches", "1",
+                       "--repetitions", "1", "--output", "r.jsonl")  # fmt: skip
+    assert result.code == 0, result.err
+    found = [r for r in records.read("r.jsonl").records if r["kind"] == "measurement"]
+    assert len(found) == 3 + 4 * 3  # one thread has no pieces, and comm-thread needs two
+    assert {r["verification"]["status"] for r in found} == {"passed"}
+    assert len({r["verification"]["checksum"] for r in found}) == 1
+    # sums are added piece by piece, in the order of the pieces whoever takes them
+    sums = {r["request"].get("piece", 0): set() for r in found}
+    for r in found:
+        if r["request"]["schedule"] != "comm-thread" and r["request"]["threads"] == 2:
+            sums[r["request"].get("piece", 0)].add((r["request"]["schedule"], tuple(r["app"]["last_totals"])))
+    again = haloscope("run", "hydro3d", "--cells", "14x13x12", "--ranks", "2", "--threads", "2", "--schedule",
+                      "bulk,divided,split", "--piece", "0,1,3", "--strategy", "direct:corners,fields=type/p2p", "--set",
+                      "initial=random", "--steps", "2", "--launches", "1", "--repetitions", "1", "--output",
+                      "s.jsonl")  # fmt: skip
+    assert again.code == 0, again.err
+    for r in records.read("s.jsonl").records:
+        assert (r["request"]["schedule"], tuple(r["app"]["last_totals"])) in sums[r["request"].get("piece", 0)]
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (("--piece", "-1", "--threads", "2"), "use 1 or more, or 0"),
+        (("--temporaries", "freed", "--memory", "shared"), "these fields are shared"),
+        (("--temporaries", "freed", "--strategy", "ordered/shared"), "these fields are shared"),
+    ],
+)
+def test_choices_that_cannot_be_are_refused_with_a_remedy(haloscope, words, message):
+    result = haloscope("run", "hydro3d", "--cells", "8", "--ranks", "2", "--steps", "2", *words)
+    assert result.code == 2 and message in result.err, result.err
+
+
 @pytest.mark.ids("DA5")
 def test_numbers_are_reduced_one_by_one_as_in_the_studied_code_or_together(gas):
     counts = [

@@ -23,7 +23,7 @@ def ask(toy, setting=PLAINLY, singly=False, **choice) -> model.Prediction:
 
 
 PLAIN = {"app": "laplace2d", "cells": (256, 256), "ranks": 4, "process_grid": "2x2"}
-SCHEDULES = ("bulk", "split", "interleaved", "comm-thread")
+SCHEDULES = ("bulk", "split", "divided", "interleaved", "comm-thread")
 
 
 # ---- cases computed by hand ------------------------------------------------------------------------------------------

@@ -166,7 +166,7 @@ def _needs(sweep: core.Sweep) -> bool:
     return sweep.part != "inner" or sweep.step > 0
 
 
-SCHEDULES = ("bulk", "split", "interleaved", "comm-thread")
+SCHEDULES = ("bulk", "split", "divided", "interleaved", "comm-thread")
 DEVICE_SCHEDULES = ("bulk", "streams")
 BOX_SCHEDULES = ("box", "box-overlap")
 CPU = {"threads": 2}

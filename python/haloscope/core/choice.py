@@ -53,6 +53,7 @@ class Choice:
     process_grid: str = ""
     periodic: tuple[bool, ...] = ()
     sharing: str = "guided"
+    piece: int = 0
     tiles: int = 8
     barrier: bool = False
     isa: str = ""

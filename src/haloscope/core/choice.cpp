@@ -174,6 +174,15 @@ std::string refuse_reductions(const Candidate& candidate) {
          (several ? "has several stages in a step" : "overwrites them") + "; use another mode";
 }
 
+std::string refuse_pieces(const Candidate& candidate) {
+  const Choice& c = candidate.choice;
+  if (c.piece < 0) return "piece " + std::to_string(c.piece) + " is not possible; use 1 or more, or 0 for even shares";
+  if (c.piece > 0 && (!c.device.empty() || c.schedule->in_place))
+    return "pieces are layers that threads take as they come, which " +
+           (c.device.empty() ? quoted_schedule(c) : std::string("a device")) + " does not do; use --piece 0";
+  return "";
+}
+
 std::string refuse_temporaries(const Candidate& candidate) {
   const Choice& c = candidate.choice;
   if (c.temporaries == Temporaries::kept) return "";
@@ -328,9 +337,9 @@ std::vector<int> emulated_nodes(int ranks, int nodes, Placement placement) {
 std::string illegal(const Choice& choice) {
   try {
     const Candidate candidate(choice);
-    if (auto reason =
-            first_reason(candidate, refuse_numbers, refuse_strategy, refuse_device, refuse_order_of_sweeps,
-                         refuse_fused_steps, refuse_depth, refuse_reductions, refuse_temporaries, refuse_of_others);
+    if (auto reason = first_reason(candidate, refuse_numbers, refuse_strategy, refuse_device, refuse_order_of_sweeps,
+                                   refuse_fused_steps, refuse_depth, refuse_reductions, refuse_pieces,
+                                   refuse_temporaries, refuse_of_others);
         !reason.empty())
       return reason;
     for (int stage = 0; stage < static_cast<int>(candidate.step.stages.size()); ++stage)

@@ -125,6 +125,7 @@ std::unique_ptr<BoundStage::Bound> BoundStage::bind(const Key& key) {
       std::make_unique<CommOps>(program, o.device ? none : views_, *link_, context_.comm, context_.options.yield);
   RunnerOptions runner = context_.options;
   runner.threads = choice.threads;
+  runner.piece = choice.piece;
   runner.reduce = {&BoundStage::start_reduction, &BoundStage::wait_reduction, this};
   if (context_.device) {
     bound->device = std::make_unique<DeviceOps>(program, plan_, context_.views, context_.device->views(),
@@ -143,7 +144,7 @@ std::unique_ptr<BoundStage::Bound> BoundStage::bind(const Key& key) {
 void BoundStage::place_numbers(Bound& bound) {
   const Program& program = bound.program;
   bound.places.assign(program.sweeps.size(), -1);
-  if (!program.comm_thread) return;
+  if (!program.comm_thread && context_.candidate.choice.piece == 0) return;
   for (int r = 0; r < reductions(); ++r) {
     if (stage().reductions[static_cast<std::size_t>(r)].op != ReduceOp::sum) continue;
     std::int64_t places = 0;

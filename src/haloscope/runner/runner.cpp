@@ -157,7 +157,7 @@ void Runner::run_fork_join() {
     if (op.kind == OpKind::progress)
       advance_comm();
     else
-      timed(index, [&] { run_main(op); });
+      timed(index, [&] { run_main(index); });
     set_done(index);
   }
   while (next_comm_ < comm_ops_.size()) comm_until(comm_ops_[next_comm_]);
@@ -195,19 +195,28 @@ void Runner::call_sweep(const Op& op, const Box& box, int thread) {
 }
 
 /// An operation of the main lane on the control thread: a sweep that the team shares, or a reduction.
-void Runner::run_main(const Op& op) {
+void Runner::run_main(int index) {
+  const Op& op = program_.ops[index];
   const ReduceCall& reduce = options_.reduce;
   if (op.kind == OpKind::reduce) return reduce.start(reduce.context, op.target);
   if (op.kind == OpKind::reduced) return reduce.wait(reduce.context, op.target);
-  sweep_alone(op);
+  sweep_alone(index);
 }
 
-void Runner::sweep_alone(const Op& op) {
+void Runner::sweep_alone(int index) {
+  const Op& op = program_.ops[index];
   const Sweep& sweep = program_.sweeps[op.target];
   const Box& region = sweep.region;
   const int threads = options_.threads;
   const bool in_place = sweep.in_place;  // the kernel's own team: its members depend on each other
   if (threads == 1 || (region.volume() < shared_sweep_cells && !in_place)) return call_sweep(op, region, 0);
+  if (options_.piece > 0 && !in_place) {
+    chunks_[index].next.store(0, std::memory_order_relaxed);
+    chunks_[index].finished.store(0, std::memory_order_relaxed);
+#pragma omp parallel for num_threads(threads) schedule(static, 1)
+    for (int thread = 0; thread < threads; ++thread) sweep_chunks(index, thread);
+    return;
+  }
 #pragma omp parallel for num_threads(threads) schedule(static, 1)
   for (int thread = 0; thread < threads; ++thread) {
     const Box part = in_place ? region : part_of(region, {thread, threads});
@@ -267,7 +276,7 @@ bool Runner::try_main() {
   if (!ready_on_host(op)) return false;
   const double begin = now_s();
   const bool ring = op.kind == OpKind::gather || op.kind == OpKind::scatter || op.kind == OpKind::transfer;
-  timed(index, [&] { ring ? options_.device->on_host(op, absolute(op.slot)) : run_main(op); });
+  timed(index, [&] { ring ? options_.device->on_host(op, absolute(op.slot)) : run_main(index); });
   main_s_ += now_s() - begin;
   set_done(index);
   ++next_main_;
@@ -342,7 +351,7 @@ void Runner::team_member(int thread) {
     wait_for(op.after);
     if (op.kind != OpKind::sweep) {
       if (thread > 0) continue;
-      if (op.kind != OpKind::progress) timed(index, [&] { run_main(op); });
+      if (op.kind != OpKind::progress) timed(index, [&] { run_main(index); });
       set_done(index);
     } else if (thread == 0)
       timed(index, [&] { sweep_chunks(index, thread); });
@@ -352,7 +361,7 @@ void Runner::team_member(int thread) {
 }
 
 /// Take pieces of one sweep until none is left: layers along the cut dimension, fewer per piece as work runs out
-/// (guided) or a fixed small number (dynamic).
+/// (guided) or a fixed number (dynamic, or as many as the user says).
 void Runner::sweep_chunks(int index, int thread) {
   const Op& op = program_.ops[index];
   const Box& region = program_.sweeps[op.target].region;
@@ -365,7 +374,9 @@ void Runner::sweep_chunks(int index, int thread) {
     std::int64_t begin = chunks.next.load(std::memory_order_relaxed), size;
     do {
       if (begin >= layers) break;
-      size = program_.sharing == Sharing::guided ? std::max(smallest, (layers - begin) / (2 * threads)) : smallest;
+      size = options_.piece > 0                    ? options_.piece
+             : program_.sharing == Sharing::guided ? std::max(smallest, (layers - begin) / (2 * threads))
+                                                   : smallest;
       size = std::min(size, layers - begin);
     } while (!chunks.next.compare_exchange_weak(begin, begin + size, std::memory_order_relaxed));
     if (begin >= layers) break;

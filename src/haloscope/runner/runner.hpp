@@ -63,6 +63,7 @@ struct EventReader {
 
 struct RunnerOptions {
   int threads = 1;
+  int piece = 0;  ///< layers of a sweep that a thread takes at a time; 0: even shares, or as the program says
   bool timers = true;
   bool yield = false;            ///< more threads or ranks than cores: give the core away while waiting
   RankStatus* status = nullptr;  ///< where to say what is being done
@@ -118,8 +119,8 @@ class Runner {
   void comm_until(int op);
   void advance_comm();
   bool all_done_before(const Op& op) const;
-  void sweep_alone(const Op& op);
-  void run_main(const Op& op);
+  void sweep_alone(int index);
+  void run_main(int index);
   void sweep_chunks(int index, int thread);
   void call_sweep(const Op& op, const Box& box, int thread);
   void wait_for(const std::vector<std::int32_t>& ops) const;
