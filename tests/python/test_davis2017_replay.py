@@ -216,11 +216,6 @@ def test_the_command_prints_the_tables_and_says_how_many_bars_are_missed(halosco
     assert re.search(r"\d+ of \d+ results reach their bar, 2 miss it", result.out)
 
 
-def test_without_replay_it_says_that_the_app_is_missing(haloscope):
-    result = haloscope("study", "davis2017")
-    assert result.code == 3 and "hydro3d" in result.err and "--replay works" in result.err
-
-
 def test_a_study_that_has_nothing_to_replay_names_those_that_have(haloscope):
     result = haloscope("study", "schroeter2021", "--replay")
     assert result.code == 2 and "davis2017" in result.err

@@ -64,8 +64,6 @@ def command(name, quick, output, resume, recorded, slurm, replay, **changes):
     study = studies.load(name)
     if replay:
         return _replay(study, name)
-    if hasattr(study, "ONLY_REPLAY"):
-        raise errors.NotAvailable(f"{study.ONLY_REPLAY}; haloscope study {name} --replay works")
     kept = [r for path in recorded for r in records.read(path).records]
     changes["device"] = _device(study, changes["device"], kept)
     options = _options(study.DEFAULTS["quick" if quick else "full"], changes)

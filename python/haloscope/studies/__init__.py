@@ -3,7 +3,7 @@
 A study module has SUMMARY (one sentence), `plan(options)` -> space.Space, DEFAULTS (`quick` and `full` Options) and
 `report(records, options)` -> Markdown. It may have `figures(records, options, stem)` -> files and
 `slurm_jobs(options)` -> jobs for a cluster. With `replay()` -> checks.Replay it recomputes, from the published data alone,
-what the paper computed; a module that can only do that says why in ONLY_REPLAY and lacks the rest.
+what the paper computed.
 """
 
 from __future__ import annotations
@@ -20,7 +20,8 @@ NAMES = ("white2011", "valen2023", "schroeter2021", "davis2017")
 @dataclass(frozen=True)
 class Options:
     """Options of a study: sizes (cells per side, or the study's own measure), ranks (0 = the study's), how long, how
-    often, most nodes to spread ranks over, the back end whose device holds the fields ("": none)."""
+    often, most nodes to spread ranks over, the back end whose device holds the fields ("": none), whether runs are short
+    ones where the study prints their length."""
 
     sizes: tuple[int, ...]
     ranks: int = 0
@@ -32,6 +33,7 @@ class Options:
     cores: int = 1
     nodes: int = 1
     device: str = ""
+    short: bool = False
 
     def how(self) -> dict:
         """Return the fields of a request that define its measurement."""

@@ -1,20 +1,52 @@
-"""The analytical model of Davis 2017 replayed: every result that its printed data allow to recompute, without a cluster.
+"""Davis 2017: a hydrodynamics code measured, modelled and improved; and its model replayed from its printed data.
 
-Rows C1 to C13, D1, D3, F1 to F5 and H2 of the checklist stand beside the printed values; results without a bar are reports.
-Tables then set our predictions, whose costs come from runs on one node, beside measured times and the study's own model, and
-show what follows from the study's other measurements: its variants, waiting, memory and clock.
+Measured: `hydro3d` as the studied code runs it, serial, weak and strong scaling by component, the walltime composed of
+components, a model fitted to some sizes and held against others, and the variants of chapter 6.
+
+Replayed: rows C1 to C13, D1, D3, F1 to F5 and H2 of the checklist stand beside the printed values; results without a bar are
+reports. Tables then set our predictions, whose costs come from runs on one node, beside measured times and the study's own
+model, and show what follows from the study's other measurements: its variants, waiting, memory and clock.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
+from haloscope.measure import space
 from haloscope.report import tables
-from haloscope.studies import checks, published
+from haloscope.studies import Options, checks, published
 from haloscope.studies.davis2017 import checks as davis2017_checks
-from haloscope.studies.davis2017 import components, hydra_runs, observations, reports, variants
+from haloscope.studies.davis2017 import components, experiments, hydra_runs, observations, reports, scaling, variants
 from haloscope.studies.davis2017 import results as davis2017_results
 
-SUMMARY = "Davis 2017: analytical model of a 3D hydrocode with near-neighbour exchange"
-ONLY_REPLAY = "davis2017 cannot be measured yet: the app hydro3d does not exist"
+SUMMARY = "Davis 2017: a 3D hydrocode with near-neighbour exchange, measured, modelled and improved"
+DEFAULTS = {
+    "quick": Options(sizes=(16, 24, 32, 40, 48), repetitions=2, launches=3, short=True),
+    "full": Options(sizes=(30, 50, 80, 100, 120, 150), repetitions=1, launches=5),
+}
+
+
+def plan(options: Options) -> space.Space:
+    """Everything to measure, each piece of work once."""
+    return experiments.plan(options)
+
+
+def report(found: Sequence[dict], options: Options) -> str:
+    """Return the tables of the study's own form, with its printed figures where sizes and ranks are the same."""
+    by_id = {row.id: row for row in tables.rows(found)}
+    measured = {point: by_id[run.id] for point, run in experiments.planned(options).items() if run.id in by_id}
+    sections = {
+        "Serial runs": scaling.serial(measured),
+        "Weak scaling, ms per step": scaling.by_component(measured, "weak"),
+        "Strong scaling, ms per step": scaling.by_component(measured, "strong"),
+        "The model against runs that it was not fitted to": scaling.validation(measured),
+        "Parts that leave their line": scaling.anomalies(measured),
+        "Variants": scaling.variants(measured),
+        "Pieces of a threaded sweep": scaling.pieces(measured),
+        "A barrier before each exchange": scaling.barriers(measured),
+        "Memory management": scaling.memory(measured),
+    }
+    return "\n\n".join(f"### {title}\n\n{body}" for title, body in sections.items())
 
 
 def replay() -> checks.Replay:

@@ -1,0 +1,163 @@
+"""What `haloscope study davis2017` measures: hydro3d as the studied code runs it, its variants, and both scalings.
+
+Every run of a set makes the same replay of sub-cycles, as the studied code does in weak scaling (table 4.3).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+
+from haloscope import core
+from haloscope.core.choice import Choice
+from haloscope.measure import space
+from haloscope.measure.request import Request
+from haloscope.studies import Options, published
+
+APP = "hydro3d"
+ORDERED, DIRECT = "ordered:corners,fields=type/p2p", "direct:corners,fields=type/p2p"
+STUDIED = {"strategy": ORDERED, "temporaries": "freed", "set": (("collectives", "studied"),)}
+QUICK_REPLAY = "2,1,1"  # steps with 1, 2, 3 sub-cycles
+MOST_STEPS = 10**6  # a replay ends by itself
+
+
+@dataclass(frozen=True)
+class Variant:
+    """A version of the code. `choice`: fields of Choice on top of the studied set-up. baseline: what a user would compare it
+    with. control: the version that differs by the one thing to be judged. pes: how its processing elements are made,
+    `ranks` or `threads`. Source: Davis 2017, chapter 6."""
+
+    letter: str
+    what: str
+    choice: Mapping = field(default_factory=dict)
+    baseline: str = ""
+    control: str = ""
+    pes: str = "ranks"
+
+
+VARIANTS = (
+    Variant("A", "as studied: loops in the order of the dimension", {"form": "lines"}),
+    Variant("B", "x innermost, rows of temporaries", {"form": "scalar"}, "A", "A"),
+    Variant("C", "a full loop for each part, 3D temporaries", {"form": "arrays"}, "A", "A"),
+    Variant("D", "B as the control of E", {"form": "scalar"}, "A", "B"),
+    Variant("E", "vectors", {"form": "vector"}, "B", "D"),
+    Variant("F", "E, messages to all 26 neighbours at once", {"form": "vector", "strategy": DIRECT}, "E", "E"),
+    Variant("G", "F, interior and boundary apart", {"form": "vector", "strategy": DIRECT, "schedule": "divided"}, "E", "F"),
+    Variant("H", "G, interior while messages travel", {"form": "vector", "strategy": DIRECT, "schedule": "split"}, "E", "G"),
+    Variant("I", "E in threads, even shares", {"form": "vector"}, "E", "E", "threads"),
+    Variant("J", "I, a layer at a time as they come", {"form": "vector", "piece": 1}, "E", "I", "threads"),
+    Variant("K", "J, interior and boundary apart", {"form": "vector", "piece": 1, "schedule": "divided"}, "E", "J", "threads"),
+    Variant("L", "K, one thread communicates meanwhile", {"form": "vector", "piece": 1, "schedule": "comm-thread"}, "E", "K",
+            "threads"),
+    Variant("M", "the best here: fused, nothing freed or zeroed, needed halos only",
+            {"form": "fused", "strategy": "ordered/p2p", "temporaries": "kept", "set": (("exchange", "needed"),)}, "B", "E"),
+)  # fmt: skip
+PIECES = (1, 2, 4, 8, 16)  # of the block-size sweep (table A.64)
+
+
+@dataclass(frozen=True)
+class Point:
+    """One run: which experiment it belongs to, its variant, cells per side (of a rank's block in weak scaling), processing
+    elements."""
+
+    experiment: str
+    letter: str
+    side: int
+    pes: int
+    piece: int = 0
+    barrier: bool = False
+    kept: bool = False
+
+
+def pe_counts(cores: int) -> list[int]:
+    """Return the numbers of processing elements to report: powers of two up to this machine's cores."""
+    return [2**k for k in range(cores.bit_length()) if 2**k <= cores]
+
+
+def variants() -> list[Variant]:
+    """Return those variants whose kernels this build has."""
+    forms = core.find_app(APP).forms
+    return [v for v in VARIANTS if v.choice.get("form", forms[0]) in forms]
+
+
+def replay_of(side: int, short: bool) -> str:
+    """Return the histogram of sub-cycles that the study prints for a size, else that of its weak-scaling runs; a few steps
+    for a short run."""
+    if short:
+        return QUICK_REPLAY
+    rows = {int(r["cells_per_side"]): r for r in published("davis2017", "iterations") if r["use"] == "serial_or_strong"}
+    row = rows.get(side, rows[100])
+    return ",".join(row[f"n{n}"] for n in (1, 2, 3, 4))
+
+
+def request(point: Point, options: Options) -> Request:
+    """Return the run of a point."""
+    variant = next(v for v in VARIANTS if v.letter == point.letter)
+    fields = {**STUDIED, **variant.choice}
+    piece = fields.pop("piece", 0)
+    ranks, threads = split_pes(variant, point.pes)
+    grid = process_grid(ranks)
+    cells = [point.side * (n if point.experiment == "weak" else 1) for n in grid]
+    if point.kept:
+        fields["temporaries"] = "kept"
+    settings = dict(fields.pop("set")) | {"initial": "sod", "replay": replay_of(point.side, options.short)}
+    fields |= {"piece": point.piece or piece, "barrier": point.barrier, "set": tuple(settings.items())}
+    choice = Choice(APP, tuple(cells), ranks=ranks, threads=threads, process_grid="x".join(map(str, grid)), **fields)
+    return Request(core.normal(choice), steps=MOST_STEPS, repetitions=options.repetitions, warmup=1)
+
+
+def split_pes(variant: Variant, pes: int) -> tuple[int, int]:
+    """Return ranks and threads of each: one process up to four threads, then two (section 8.5)."""
+    if variant.pes == "ranks":
+        return pes, 1
+    ranks = 1 if pes <= 4 else 2
+    return ranks, pes // ranks
+
+
+def process_grid(ranks: int) -> tuple[int, ...]:
+    """Return the study's decomposition of a cube: prime factors to the dimension with most cells, ties to z, y, x."""
+    return core.make_layout(Choice(APP, (2 * math.lcm(*range(1, 9)),) * 3, ranks=ranks)).ranks
+
+
+def points(options: Options) -> Iterator[Point]:
+    """Yield everything to measure: serial, weak and strong scaling of A, the variants, barriers, memory, pieces."""
+    counts = pe_counts(options.cores)
+    largest, middle = options.sizes[-1], options.sizes[len(options.sizes) // 2]
+    for side in options.sizes:
+        yield Point("serial", "A", side, 1)
+        for pes in counts[1:]:
+            yield Point("strong", "A", side, pes)
+            yield Point("weak", "A", side, pes)
+    for pes in dict.fromkeys((1, counts[-1])):
+        for variant in variants():
+            if pes == 1 and (variant.pes == "threads" or variant.choice.get("schedule") or variant.letter == "F"):
+                continue  # nothing to share or to send
+            yield Point("variants", variant.letter, middle, pes)
+    for side in options.sizes:
+        yield Point("serial", "B", side, 1)
+        yield Point("serial", "E", side, 1)
+        if "fused" in core.find_app(APP).forms:
+            yield Point("serial", "M", side, 1)
+    for pes in counts:
+        yield Point("barrier", "A", middle, pes, barrier=True)
+    yield Point("memory", "A", largest, 1, kept=True)
+    for piece in PIECES if counts[-1] > 1 else ():
+        yield Point("pieces", "J", middle, counts[-1], piece=piece)
+
+
+def planned(options: Options) -> dict[Point, Request]:
+    """Return the run of each point."""
+    return {point: request(point, options) for point in points(options)}
+
+
+def plan(options: Options) -> space.Space:
+    """Everything to measure, each piece of work once."""
+    whole, seen = space.Space(), set()
+    for run in planned(options).values():
+        if run.choice in seen:
+            continue
+        seen.add(run.choice)
+        reason = core.illegal(run.choice)
+        whole.refused.append((run, reason)) if reason else whole.requests.append(run)
+    return space.with_verification(whole, 1)

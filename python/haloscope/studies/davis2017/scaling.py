@@ -1,0 +1,259 @@
+"""Tables of the 2017 study's own form from runs of hydro3d: scaling by component, the model against measurements, variants,
+barriers, memory. Published figures stand beside runs of the same size and number of processing elements only."""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Mapping, Sequence
+
+from haloscope.report import components, stats, tables
+from haloscope.report.tables import Row, number
+from haloscope.studies import published
+from haloscope.studies.davis2017 import timed
+from haloscope.studies.davis2017.experiments import PIECES, VARIANTS, Point
+
+Measured = Mapping[Point, Row]
+MS = 1e3
+
+
+def of(measured: Measured, experiment: str, letter: str = "A") -> dict[Point, Row]:
+    """Return the runs of an experiment and variant; scalings start from the serial run."""
+    serial = experiment in ("weak", "strong")
+    return {
+        p: row
+        for p, row in measured.items()
+        if p.letter == letter and (p.experiment == experiment or (serial and p.experiment == "serial"))
+    }
+
+
+def published_walltime(variant: str, scaling: str, side: int, pes: int) -> float | None:
+    """Return the printed seconds of a run of that size and number of processing elements; None where there is none."""
+    for row in published("davis2017", "variant_walltimes"):
+        if (row["variant"], row["scaling"], int(row["cells_per_side"]), int(row["pes"])) == (
+            variant,
+            scaling,
+            side,
+            pes,
+        ):
+            return float(row["time_s"])
+    return None
+
+
+def walltime(row: Row) -> float:
+    """Return seconds of a whole run: of all steps of its replay."""
+    return row.step.value * row.request["steps"]
+
+
+def serial(measured: Measured) -> str:
+    """Return walltimes and time per cell of serial runs of each variant, by size."""
+    found = [(p, row) for p, row in measured.items() if p.experiment == "serial"]
+    lines = []
+    for p, row in found:
+        per_cell = row.step.value / p.side**3 * 1e9
+        printed = published_walltime(p.letter, "serial", p.side, 1)
+        lines.append([p.letter, f"{p.side}^3", number(walltime(row)), number(per_cell),
+                      tables.interval(row.step, factor=1e9 / p.side**3), number(printed) if printed else ""])  # fmt: skip
+    headers = ["variant", "cells", "run (s)", "step per cell (ns)", "95 %", "published run (s)"]
+    return tables.markdown(lines, headers, right=headers[2:])
+
+
+def by_component(measured: Measured, scaling: str) -> str:
+    """Return walltime, components and the composed walltime of a scaling, as tables 4.4 and 4.7 print them (ms a step)."""
+    lines = []
+    for p, row in sorted(of(measured, scaling).items(), key=lambda item: (item[0].side, item[0].pes)):
+        parts = timed.measured_components(row)
+        whole, composed = timed.measured(row), components.composed(row.records)
+        printed = published_walltime("A", scaling, p.side, p.pes)
+        lines.append([f"{p.side}^3", p.pes, *(number(MS * parts[name]) for name in components.COMPONENTS if name != "barrier"),
+                      number(MS * composed), number(MS * whole), f"{composed / whole - 1:+.1%}",
+                      f"{components.named_share(row.records):.2%}", number(walltime(row)),
+                      number(printed) if printed else ""])  # fmt: skip
+    titles = [
+        f"{'min' if name in components.LEAST else 'max'} {name.replace('_', ' ')}"
+        for name in components.COMPONENTS
+        if name != "barrier"
+    ]
+    headers = ["cells a rank" if scaling == "weak" else "cells", "PEs", *titles, "composed", "step", "off", "named",
+               "run (s)", "published (s)"]  # fmt: skip
+    return tables.markdown(lines, headers, right=headers[1:])
+
+
+def held_out(measured: Measured) -> tuple[list[Row], list[tuple[Point, Row]]]:
+    """Return runs of A to fit costs to, and others to predict: of the sizes, every second one, the ends fitted."""
+    scaled = [(p, r) for p, r in measured.items() if p.letter == "A" and p.experiment in ("serial", "weak", "strong")]
+    sizes = sorted({p.side for p, _ in scaled})
+    tested = set(sizes[1:-1:2])
+    return [row for p, row in scaled if p.side not in tested], [(p, row) for p, row in scaled if p.side in tested]
+
+
+def errors(measured: Measured, threshold: float = timed.THRESHOLD) -> list[tuple[Point, Row, timed.Prediction]]:
+    """Return the predictions of all runs whose size no cost was fitted to."""
+    fitted, tested = held_out(measured)
+    if not fitted or not tested:
+        return []
+    model = timed.Model(fitted, threshold)
+    return [(p, row, model.predict(row)) for p, row in tested]
+
+
+def validation(measured: Measured) -> str:
+    """Return measured and predicted step times with signed errors, and by component (tables 5.12 to 5.14, A.25)."""
+    found = errors(measured)
+    if not found:
+        return "Costs are fitted to every second size and the others predicted; that needs three sizes at least."
+    names = [name for name in components.COMPONENTS if name not in ("barrier", "rest")]
+    lines = []
+    for p, row, prediction in found:
+        real, parts = timed.measured(row), timed.measured_components(row)
+        cells = [f"{number(MS * parts[n])} / {number(MS * prediction.by_component.get(n, 0.0))}" for n in names]
+        lines.append([p.experiment, f"{p.side}^3", p.pes, number(MS * real), number(MS * prediction.total),
+                      f"{prediction.total / real - 1:+.1%}", f"{timed.repeatability(row):.1%}", *cells])  # fmt: skip
+    headers = ["scaling", "cells", "PEs", "measured (ms)", "model (ms)", "error", "repeatability",
+               *(n.replace("_", " ") for n in names)]  # fmt: skip
+    return f"{tables.markdown(lines, headers, right=headers[2:])}\n\n{_medians(found)}"
+
+
+def median_errors(found: Sequence[tuple[Point, Row, timed.Prediction]]) -> dict[str, float]:
+    """Return medians of absolute relative errors: of serial and of parallel step times, of components that make up more than
+    2 % of a step, and of the measurement's own repeatability."""
+    total: dict[str, list[float]] = {"serial": [], "parallel": [], "components": [], "repeatability": []}
+    for p, row, prediction in found:
+        real = timed.measured(row)
+        total["serial" if p.pes == 1 else "parallel"].append(abs(prediction.total / real - 1))
+        total["repeatability"].append(timed.repeatability(row))
+        for name, seconds in timed.measured_components(row).items():
+            if seconds > 0.02 * real:
+                total["components"].append(abs(prediction.by_component.get(name, 0.0) / seconds - 1))
+    return {name: statistics.median(values) for name, values in total.items() if values}
+
+
+def _medians(found) -> str:
+    said = {"serial": "step times of one PE", "parallel": "of several", "components": "components above 2 % of a step"}
+    medians = median_errors(found)
+    texts = [f"{said[name]} {medians[name]:.1%}" for name in said if name in medians]
+    return (
+        f"Medians of absolute errors: {', '.join(texts)}; halves of the launches differ by {medians['repeatability']:.1%}. "
+        "Components: measured / model, ms per step. No cost was fitted to these sizes."
+    )
+
+
+def variants(measured: Measured) -> str:
+    """Return every variant against its baseline and its control, paired by launch, and the published ratio to the baseline at
+    the same size and number of PEs."""
+    known = {(p.letter, p.pes): (p, row) for p, row in measured.items() if p.experiment == "variants"}
+    lines = []
+    for variant in VARIANTS:
+        for pes in sorted({pes for letter, pes in known if letter == variant.letter}):
+            point, row = known[variant.letter, pes]
+            line = [f"{variant.letter} {variant.what}", f"{point.side}^3", pes, number(MS * row.step.value)]
+            for other in (variant.baseline, variant.control):
+                line += _against(row, known.get((other, pes)), other)
+            lines.append([*line, _published_ratio(variant, point), row.verification, row.notes()])
+    headers = ["variant", "cells", "PEs", "step (ms)", "baseline", "x as fast", "control", "x as fast ", "published",
+               "check", "notes"]  # fmt: skip
+    absent = [v.letter for v in VARIANTS if not any(letter == v.letter for letter, _ in known)]
+    note = f"\n\nNot measured here: {', '.join(absent)}." if absent else ""
+    return tables.markdown(lines, headers, right=("PEs", "step (ms)")) + f"\n\n{_overlap(known)}{note}"
+
+
+def _against(row: Row, other: tuple[Point, Row] | None, letter: str) -> list[str]:
+    if other is None:
+        return [letter, ""]
+    ratio = tables.speedup(row, other[1])
+    return [letter, f"{ratio.value:.2f} ({tables.interval(ratio, '{:.2f}'.format)})"]
+
+
+def _published_ratio(variant, point: Point) -> str:
+    own, base = (
+        published_walltime(letter, "strong" if point.pes > 1 else "serial", point.side, point.pes)
+        for letter in (variant.letter, variant.baseline)
+    )
+    return f"{base / own:.2f}" if own and base else ""
+
+
+def _overlap(known) -> str:
+    """Say what part of the shorter of communication and computing H hides, G being its control (checklist row E4)."""
+    pairs = [(pes, row, known["G", pes][1]) for (letter, pes), (_, row) in known.items() if letter == "H"]
+    texts = []
+    for pes, row, control in pairs:
+        parts = timed.measured_components(control)
+        shorter = min(parts["point_to_point"], parts["compute"])
+        if shorter > 0:
+            texts.append(f"{(timed.measured(control) - timed.measured(row)) / shorter:+.0%} at {pes} PEs")
+    if not texts:
+        return "Overlap was not measured: it needs two processing elements."
+    return f"H hides {', '.join(texts)} of the shorter of communication and computing of G; less than 0 costs time."
+
+
+def pieces(measured: Measured) -> str:
+    """Return step times of variant J by layers per piece, against I's even shares (table A.64)."""
+    shares = next((row for p, row in measured.items() if p.letter == "I"), None)
+    lines = []
+    for piece in PIECES:
+        row = next((row for p, row in measured.items() if p.experiment == "pieces" and p.piece == piece), None)
+        if row:
+            lines.append(
+                [piece, number(MS * row.step.value), *_against(row, (None, shares) if shares else None, "I")[1:]]
+            )
+    if not lines:
+        return "Threads take pieces where there are two of them at least."
+    return tables.markdown(lines, ["layers a piece", "step (ms)", "x as fast as even shares"], right=("step (ms)",))
+
+
+def barriers(measured: Measured) -> str:
+    """Return what a barrier before each exchange costs, and the time in it beside the ranks' range of compute (table 5.7)."""
+    lines = []
+    for p, row in measured.items():
+        if p.experiment != "barrier":
+            continue
+        plain = next((r for q, r in measured.items() if q.letter == "A" and q.experiment in ("serial", "strong")
+                      and (q.side, q.pes) == (p.side, p.pes)), None)  # fmt: skip
+        spread = [components.component(row.records, "compute", s) for s in ("min", "max")]
+        ratio = tables.speedup(plain, row) if plain else None
+        lines.append([p.pes, number(MS * row.step.value),
+                      f"{ratio.value:.3f} ({tables.interval(ratio, '{:.3f}'.format)})" if ratio else "",
+                      number(MS * (spread[1] - spread[0])),
+                      number(MS * components.component(row.records, "barrier", "max"))])  # fmt: skip
+    headers = ["PEs", "step (ms)", "over no barrier", "range of compute (ms)", "most time in barriers (ms)"]
+    return tables.markdown(lines, headers, right=headers)
+
+
+def memory(measured: Measured) -> str:
+    """Return what freeing temporaries costs and saves (checklist row A8)."""
+    lines = []
+    for p, kept in measured.items():
+        if p.experiment != "memory":
+            continue
+        freed = next(r for q, r in measured.items() if (q.letter, q.experiment, q.side) == ("A", "serial", p.side))
+        for name, row in (("kept", kept), ("freed", freed)):
+            used = statistics.median(r["counts"]["resident_bytes"] for r in row.records)
+            spent = components.component(row.records, "memory", "max")
+            lines.append([f"{p.side}^3", name, number(MS * row.step.value), number(MS * spent), f"{used / 1e6:.1f}"])
+    headers = ["cells", "temporaries", "step (ms)", "in memory management (ms)", "most memory in use (MB)"]
+    return tables.markdown(lines, headers, right=headers[2:])
+
+
+def anomalies(measured: Measured, threshold: float = 0.3) -> str:
+    """Return parts whose time per unit of work leaves the single line through the smaller sizes (checklist row F3)."""
+    rows = [row for p, row in measured.items() if p.letter == "A" and p.experiment == "serial"]
+    rows.sort(key=lambda row: row.request["cells"])
+    if len(rows) < 3:
+        return "Three sizes at least are needed."
+    model, last = timed.Model(rows[:-1], threshold=float("inf")), rows[-1]
+    real = {part: calls * s for part, (calls, s) in timed.parts_of(last.records).items()}
+    found = [(part, s, model.predict(last).parts[part]) for part, s in real.items()]
+    step = timed.measured(last)
+    off = [(p, s, e) for p, s, e in found if abs(s / e - 1) > threshold and max(s, e) > 0.005 * step] if step else []
+    lines = [[p.stage, p.name, number(MS * s), number(MS * e), f"{s / e - 1:+.0%}"]
+             for p, s, e in sorted(off, key=lambda item: -item[1])]  # fmt: skip
+    if not lines:
+        cells = "x".join(map(str, last.request["cells"]))
+        return f"At {cells} every part is within {threshold:.0%} of the line through the smaller sizes."
+    headers = ["stage", "timer", "measured (ms)", "line (ms)", "off"]
+    return tables.markdown(lines, headers, right=headers[2:])
+
+
+def gains(measured: Measured) -> dict[str, stats.Estimate]:
+    """Return serial speed-ups that the study asks for, paired by launch: B over A, E over D, M over B."""
+    known = {p.letter: row for p, row in measured.items() if p.experiment == "variants" and p.pes == 1}
+    pairs = {"B over A": ("B", "A"), "E over D": ("E", "D"), "M over B": ("M", "B")}
+    return {name: tables.speedup(known[a], known[b]) for name, (a, b) in pairs.items() if a in known and b in known}

@@ -1,0 +1,181 @@
+"""The 2017 study's model for an app whose parts are timed: a cost law for each named timer, by runs on one node.
+
+A timer's seconds per call follow the work of a call: cells of the block, points mirrored at edges, bytes packed or sent. Each law
+is piecewise linear in that work (section 5.4), one for each number of processing elements on a socket. Calls per step follow
+from the recorded histogram of sub-cycles. What a rank does alone counts by the largest over ranks, what includes waiting by the
+least; their sum is the walltime (section 5.2).
+"""
+
+from __future__ import annotations
+
+import functools
+import statistics
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from haloscope import core
+from haloscope.core.choice import Choice
+from haloscope.errors import UsageProblem
+from haloscope.model import fit, segments
+from haloscope.report import components, records
+from haloscope.report.tables import Row
+
+THRESHOLD = 0.3  # of the study's rule: a point farther off begins a new range
+PACKS = ("pack", "unpack")
+
+
+@dataclass(frozen=True)
+class Part:
+    """A named timer of a step."""
+
+    stage: str
+    name: str
+    component: str
+
+    @property
+    def over_ranks(self) -> str:
+        """The statistic over ranks that counts."""
+        return "min" if self.component in components.LEAST else "max"
+
+
+@dataclass(frozen=True)
+class Work:
+    """What a call of a stage's timers works on, the most of any rank: cells, points mirrored at edges, bytes that its
+    messages carry."""
+
+    cells: float
+    mirrored: float
+    sent: float
+
+    def of(self, part: Part) -> float:
+        """Return the amount of a part's work."""
+        if part.component in ("compute", "memory"):
+            return self.cells
+        if part.component == "update_boundary":
+            return self.mirrored
+        return self.sent if part.component == "point_to_point" else 0.0
+
+
+def works(choice: Choice) -> dict[str, Work]:
+    """Return the work of each stage, from the plans of all ranks."""
+    return _works(choice)
+
+
+@functools.lru_cache(maxsize=256)
+def _works(choice: Choice) -> dict[str, Work]:
+    layout, step = core.make_layout(choice), core.step_of(choice)
+    found = {}
+    for number, stage in enumerate(step.stages):
+        spec = core.exchange_spec(choice, number)
+        plans = [core.make_plan(layout, rank, spec) for rank in range(choice.ranks)]
+        found[stage.name] = Work(
+            max(layout.owned(rank).volume for rank in range(choice.ranks)),
+            max(sum(c.to.volume for c in plan.copies if c.round == plan.rounds) for plan in plans),
+            max(sum(m.bytes for m in plan.sent()) for plan in plans),
+        )
+    return found
+
+
+def parts_of(found: Sequence[Mapping]) -> dict[Part, tuple[float, float]]:
+    """Return calls per step and seconds per call of each timer that ran, medians over launches, by the statistic that
+    counts. `rest` has one call per step."""
+    result = {}
+    for number, timer in enumerate(found[0]["timers"]):
+        part = Part(timer["stage"], timer["name"], timer["component"])
+        calls = timer["calls"] or float(part.component == "rest")
+        seconds = statistics.median(r["timers"][number]["seconds"][part.over_ranks] for r in found)
+        if calls and seconds > 0:
+            result[part] = (calls, seconds / calls)
+    return result
+
+
+@dataclass(frozen=True)
+class Prediction:
+    """Seconds per step: of each part, by component, in all."""
+
+    parts: Mapping[Part, float]
+
+    @property
+    def by_component(self) -> dict[str, float]:
+        """Seconds per step of each component."""
+        sums: dict[str, float] = defaultdict(float)
+        for part, seconds in self.parts.items():
+            sums[part.component] += seconds
+        return dict(sums)
+
+    @property
+    def total(self) -> float:
+        """Seconds per step in all."""
+        return sum(self.parts.values())
+
+
+class Model:
+    """Laws of all parts of one form of an app, by processing elements on a socket."""
+
+    def __init__(self, rows: Iterable[Row], threshold: float = THRESHOLD):
+        """Fit the laws to measured runs. rows: of one form and set-up, sizes and rank counts varied.
+
+        Raises UsageProblem without runs that were timed.
+        """
+        points: dict[tuple[Part, int], list[tuple[float, float]]] = defaultdict(list)
+        for row in rows:
+            choice = Choice.from_json(row.request)
+            for part, (_, seconds) in parts_of(row.records).items():
+                amount = works(choice)[part.stage].of(part) if part.stage else 0.0
+                points[part, choice.ranks * choice.threads].append((amount, seconds))
+        if not points:
+            raise UsageProblem("there is no timed run to fit costs to; measure some with --timers on")
+        self.laws = {key: _law(found, threshold) for key, found in points.items()}
+
+    def predict(self, row: Row) -> Prediction:
+        """Return the prediction for a run: its work and how often its parts are called are known, its times not used.
+
+        Raises UsageProblem for a number of processing elements or a part without a law.
+        """
+        choice = Choice.from_json(row.request)
+        pes = choice.ranks * choice.threads
+        seconds = {}
+        for part, (calls, _) in parts_of(row.records).items():
+            if (part, pes) not in self.laws:
+                raise UsageProblem(
+                    f"no run with {pes} processing elements has timed '{part.name}' of stage '{part.stage}'; measure one"
+                )
+            amount = works(choice)[part.stage].of(part) if part.stage else 0.0
+            seconds[part] = calls * max(0.0, segments.evaluate(self.laws[part, pes], amount))
+        return Prediction(seconds)
+
+
+def _law(points: Sequence[tuple[float, float]], threshold: float) -> list[segments.Segment]:
+    """Fit one part's law. Runs with the same amount of work count once, by their mean; a single amount has no slope."""
+    by_amount: dict[float, list[float]] = defaultdict(list)
+    for amount, value in points:
+        by_amount[amount].append(value)
+    amounts = sorted(by_amount)
+    seconds = [statistics.fmean(by_amount[amount]) for amount in amounts]
+    if len(amounts) < 2:
+        return [segments.Segment(0.0, float("inf"), seconds[0], 0.0)]
+    breaks = fit.breaks_by_rule(amounts, seconds, threshold=threshold)
+    return fit.pieces(amounts, seconds, breaks)
+
+
+def measured(row: Row) -> float:
+    """Return the measured seconds per step, which a prediction's total is compared with."""
+    return components.step_time(row.records)
+
+
+def measured_components(row: Row) -> dict[str, float]:
+    """Return the measured seconds per step by component, by the statistic over ranks that counts."""
+    return {
+        name: components.component(row.records, name, "min" if name in components.LEAST else "max")
+        for name in components.COMPONENTS
+    }
+
+
+def repeatability(row: Row) -> float:
+    """Return by how much halves of a run's launches differ, relative to their mean; 0 with one launch."""
+    by_launch = [statistics.fmean(records.step_times(r)) for r in row.records]
+    if len(by_launch) < 2:
+        return 0.0
+    first, second = (statistics.median(by_launch[k::2]) for k in (0, 1))
+    return abs(first - second) / statistics.fmean((first, second))

@@ -1,0 +1,147 @@
+"""`haloscope study davis2017`: what it measures, its model fitted to some runs and held against others, its tables."""
+
+from __future__ import annotations
+
+import dataclasses
+import re
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from haloscope import core
+from haloscope.errors import UsageProblem
+from haloscope.report import components, records, tables
+from haloscope.studies import Options
+from haloscope.studies.davis2017 import experiments, scaling, study, timed
+from test_study import SHORT, section
+
+SMALL = dataclasses.replace(study.DEFAULTS["quick"], sizes=(8, 10, 12), cores=2)
+
+
+def made_up(choice: core.Choice, law, noise: float = 1.0, launches: int = 2) -> tables.Row:
+    """Return a row as if measured: every part takes law(part, amount of its work) seconds a call."""
+    timers, sums = [], dict.fromkeys(components.COMPONENTS, 0.0)
+    for stage in core.step_of(choice).stages:
+        work = timed.works(choice)[stage.name]
+        names = [(s.name, "compute") for s in stage.sweeps] + [("edges", "update_boundary"), ("wait", "point_to_point")]
+        for name, component in names + [(r.name, "collectives") for r in stage.reductions]:
+            part = timed.Part(stage.name, name, component)
+            seconds = noise * law(part, work.of(part))
+            sums[component] += seconds
+            spread = dict.fromkeys(("rank0", "min", "mean", "max"), seconds)
+            timers.append({"stage": stage.name, "name": name, "component": component, "calls": 1.0, "seconds": spread})
+    record = {
+        "kind": "measurement", "id": str(choice), "request": choice.to_json() | {"steps": 1}, "timers": timers,
+        "components_s": {name: dict.fromkeys(("min", "mean", "max"), s) for name, s in sums.items()},
+        "time_s": {"repetitions": [sum(sums.values())]}, "environment": {"oversubscribed": False},
+        "verification": {"status": "passed"}, "counts": {"resident_bytes": 1},
+    }  # fmt: skip
+    return tables.rows([record | {"launch": {"id": f"launch-{i}"}} for i in range(launches)])[0]
+
+
+def linear(part: timed.Part, amount: float) -> float:
+    """A fixed time and a time per unit, different for every part."""
+    seed = sum(map(ord, part.stage + part.name))
+    return 1e-5 * (1 + seed % 7) + 1e-9 * (1 + seed % 5) * amount
+
+
+def runs_of(options: Options, law) -> dict[experiments.Point, tables.Row]:
+    wanted = ("serial", "weak", "strong")
+    return {p: made_up(r.choice, law) for p, r in experiments.planned(options).items() if p.experiment in wanted}
+
+
+@pytest.mark.ids("DD3")
+def test_a_model_fitted_to_every_second_size_predicts_the_others_where_costs_are_linear():
+    measured = runs_of(SMALL, linear)
+    found = scaling.errors(measured)
+    assert {p.side for p, *_ in found} == {10} and {p.pes for p, *_ in found} == {1, 2}
+    for _, row, prediction in found:
+        assert prediction.total == pytest.approx(timed.measured(row), rel=1e-6)
+        for name, seconds in timed.measured_components(row).items():
+            assert prediction.by_component.get(name, 0.0) == pytest.approx(seconds, rel=1e-6)
+
+
+@pytest.mark.ids("DD3")
+@given(st.floats(0.5, 2.0))
+@settings(max_examples=5)
+def test_times_of_a_held_out_run_do_not_enter_its_prediction(factor):
+    measured = runs_of(SMALL, linear)
+    before = {p: prediction.total for p, _, prediction in scaling.errors(measured)}
+    tested = {p: made_up(core.Choice.from_json(measured[p].request), linear, noise=factor) for p in before}
+    after = {p: prediction.total for p, _, prediction in scaling.errors({**measured, **tested})}
+    assert after == before
+
+
+def test_a_part_that_was_never_timed_has_no_prediction():
+    measured = runs_of(SMALL, linear)
+    serial = [row for p, row in measured.items() if p.pes == 1]
+    two = next(row for p, row in measured.items() if p.pes == 2)
+    with pytest.raises(UsageProblem, match="2 processing elements"):
+        timed.Model(serial).predict(two)
+    with pytest.raises(UsageProblem, match="no timed run"):
+        timed.Model([])
+
+
+@pytest.mark.ids("DF3")
+def test_a_part_that_leaves_its_line_is_named_and_others_are_not():
+    def steep(part, amount):
+        late = part.name == "remap-nodes-2" and amount > 1500
+        return linear(part, amount) * (2 if late else 1)
+
+    options = dataclasses.replace(SMALL, cores=1)
+    assert "every part is within" in scaling.anomalies(runs_of(options, linear))
+    found = scaling.anomalies(runs_of(options, steep))
+    assert "remap-nodes-2" in found and "remap-nodes-1" not in found
+
+
+@pytest.mark.ids("DE7")
+def test_every_variant_names_an_earlier_baseline_and_control():
+    letters = [v.letter for v in experiments.VARIANTS]
+    assert letters == list("ABCDEFGHIJKLM")
+    for variant in experiments.VARIANTS[1:]:
+        assert variant.baseline in letters[: letters.index(variant.letter)]
+        assert variant.control in letters[: letters.index(variant.letter)]
+
+
+@pytest.mark.ids("DA11")
+def test_weak_runs_grow_the_grid_with_the_ranks_and_strong_ones_keep_it():
+    planned = experiments.planned(dataclasses.replace(SMALL, cores=8, sizes=(16,)))
+    cells = {(p.experiment, p.pes): r.choice.cells for p, r in planned.items() if p.letter == "A"}
+    assert cells["weak", 2] == (16, 16, 32) and cells["weak", 8] == (32, 32, 32)
+    assert cells["strong", 2] == cells["strong", 8] == (16, 16, 16)
+
+
+@pytest.mark.ids("DA11")
+def test_full_runs_replay_the_printed_histograms():
+    full = dataclasses.replace(study.DEFAULTS["full"], cores=2)
+    replays = {
+        r.choice.cells[0]: dict(r.choice.set)["replay"] for p, r in experiments.planned(full).items() if p.pes == 1
+    }
+    assert replays[150] == "136,18,10,94" and replays[30] == "209,0,0,0"
+    assert full.sizes == (30, 50, 80, 100, 120, 150)
+
+
+@pytest.mark.ids("DD1")
+def test_published_walltimes_stand_beside_runs_of_the_same_size_and_number_only():
+    assert scaling.published_walltime("A", "weak", 100, 2) == 468.52
+    assert scaling.published_walltime("B", "serial", 150, 1) == 1355.32
+    assert scaling.published_walltime("A", "weak", 48, 2) is None
+
+
+@pytest.mark.ids("DB2", "DB6", "DD1", "DD2", "DE7")
+def test_the_study_measures_verifies_and_prints_its_tables(haloscope):
+    result = haloscope("study", "davis2017", "--quick", "--sizes", "8,10,12", *SHORT)
+    assert result.code == 0, result.err
+    found = [r for r in records.read("r.jsonl").records if r["kind"] == "measurement"]
+    assert all(r["verification"]["status"] == "passed" for r in found)
+    serial = section(result.out, "Serial runs")
+    assert {row[0] for row in serial} >= {"A", "B", "E"} and {row[1] for row in serial} == {"8^3", "10^3", "12^3"}
+    for title in ("Weak scaling, ms per step", "Strong scaling, ms per step"):
+        for row in section(result.out, title):
+            assert re.fullmatch(r"[+-][\d.]+%", row[-4]), row  # composed against measured
+    variants = section(result.out, "Variants")
+    assert {row[0][0] for row in variants} >= {"A", "B", "D", "E"}
+    assert all(row[5] and row[7] for row in variants if row[0][0] != "A")  # against baseline and control
+    assert {row[1] for row in section(result.out, "Memory management")} == {"kept", "freed"}
+    assert section(result.out, "The model against runs that it was not fitted to")
