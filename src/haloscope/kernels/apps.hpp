@@ -22,6 +22,8 @@ inline IsaTable fill_table(const char* isa) {
   table.copy_plain = copy<1, false>;
   table.copy_stream = copy<1, true>;
   table.copy_stream4 = copy<4, true>;
+  const MemoryPass passes[memory_passes] = {pass_scale, pass_add, pass_triad, pass_read, pass_write, pass_update};
+  for (int p = 0; p < memory_passes; ++p) table.pass[p] = passes[p];
   table.fma_burst = fma_burst;
   return table;
 }

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "haloscope/kernels/kernel.hpp"
+#include "haloscope/kernels/probe.hpp"
 
 namespace haloscope {
 
@@ -20,6 +21,7 @@ struct IsaTable {
   Entry kernel[most_entries];
   int entries = 0;
   CopyFunction copy_plain, copy_stream, copy_stream4;
+  MemoryPass pass[memory_passes];  ///< by Pass
   /// Runs at least `count` independent vector fmas on doubles and returns the scalar fmas done.
   double (*fma_burst)(std::int64_t count);
 

@@ -10,6 +10,8 @@ void copy_bytes(CopyKind kind, void* out, const void* in, std::size_t bytes, con
   copies[static_cast<int>(kind)](out, in, bytes);
 }
 
+MemoryPass find_memory_pass(Pass pass, const std::string& isa) { return isa_table(isa).pass[static_cast<int>(pass)]; }
+
 double run_fma(std::int64_t count, const std::string& isa) { return isa_table(isa).fma_burst(count); }
 
 }  // namespace haloscope

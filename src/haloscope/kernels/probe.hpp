@@ -19,6 +19,27 @@ enum class CopyKind : std::uint8_t {
 /// @throws UsageError for an unknown instruction set. Cost: memory bandwidth.
 void copy_bytes(CopyKind kind, void* out, const void* in, std::size_t bytes, const std::string& isa = "");
 
+/// Passes over arrays of doubles in ordinary vector loads and stores. With copy_bytes(CopyKind::plain), the first three
+/// are the kernels of STREAM, the last three those of CacheBench.
+enum class Pass : std::uint8_t {
+  scale,  ///< a = q b
+  add,    ///< a = b + c
+  triad,  ///< a = b + q c
+  read,   ///< the sum of a, in no particular order
+  write,  ///< a = q
+  update  ///< a = a + q: read, modify, write
+};
+constexpr int memory_passes = 6;
+constexpr std::size_t pass_doubles = 32;  ///< the length of arrays is a multiple of it
+
+/// One pass over arrays of n doubles, 64-byte aligned and apart; those that it does not use may be null.
+/// @return the sum of Pass::read, else 0.
+using MemoryPass = double (*)(double* a, const double* b, const double* c, double q, std::size_t n);
+
+/// @param isa  one of kernel_isas(), or "" for the best
+/// @throws UsageError for an unknown instruction set.
+MemoryPass find_memory_pass(Pass pass, const std::string& isa = "");
+
 /// Runs independent multiply-adds on doubles in registers, for timing the peak rate of one core.
 /// @param count  vector operations to run, >= 1 (rounded up a little)
 /// @param isa    one of kernel_isas(), or "" for the best

@@ -1,5 +1,5 @@
-// Loops that measure what a core can do at best: copies and multiply-adds. Included through kernels/apps.hpp only
-// (see simd.hpp for why).
+// Loops that measure what a core can do at best: copies, passes over arrays, multiply-adds. Included through
+// kernels/apps.hpp only (see simd.hpp for why).
 #pragma once
 
 #include "haloscope/kernels/simd.hpp"
@@ -34,6 +34,50 @@ void copy(void* out, const void* in, std::size_t bytes) {
   }
   for (; x < n; x += step) move(x);
   if constexpr (Stream) stream_fence();
+}
+
+/// Calls `each(i)` for every vector of n doubles, four at a time; n is a multiple of `pass_doubles`.
+template <class F>
+HALOSCOPE_INLINE void for_each_vector(std::size_t n, F each) {
+  constexpr std::size_t step = full_lanes<double>;
+  for (std::size_t i = 0; i < n; i += 4 * step) {
+#pragma GCC unroll 4
+    for (std::size_t k = 0; k < 4; ++k) each(i + k * step, k);
+  }
+}
+
+inline double pass_scale(double* a, const double* b, const double*, double q, std::size_t n) {
+  for_each_vector(
+      n, [&](std::size_t i, std::size_t) HALOSCOPE_LAMBDA { (Line::splat(q) * Line::load(b + i)).store(a + i); });
+  return 0;
+}
+inline double pass_add(double* a, const double* b, const double* c, double, std::size_t n) {
+  for_each_vector(
+      n, [&](std::size_t i, std::size_t) HALOSCOPE_LAMBDA { (Line::load(b + i) + Line::load(c + i)).store(a + i); });
+  return 0;
+}
+inline double pass_triad(double* a, const double* b, const double* c, double q, std::size_t n) {
+  for_each_vector(n, [&](std::size_t i, std::size_t)
+                         HALOSCOPE_LAMBDA { (Line::load(b + i) + Line::splat(q) * Line::load(c + i)).store(a + i); });
+  return 0;
+}
+/// Four sums hide the latency of additions; the caller gets the total, so that no load can be left out.
+inline double pass_read(double* a, const double*, const double*, double, std::size_t n) {
+  Line sum[4] = {Line::splat(0), Line::splat(0), Line::splat(0), Line::splat(0)};
+  for_each_vector(n, [&](std::size_t i, std::size_t k) HALOSCOPE_LAMBDA { sum[k] = sum[k] + Line::load(a + i); });
+  const Line all = (sum[0] + sum[1]) + (sum[2] + sum[3]);
+  double total = 0;
+  for (int lane = 0; lane < full_lanes<double>; ++lane) total += all.lane(lane);
+  return total;
+}
+inline double pass_write(double* a, const double*, const double*, double q, std::size_t n) {
+  for_each_vector(n, [&](std::size_t i, std::size_t) HALOSCOPE_LAMBDA { Line::splat(q).store(a + i); });
+  return 0;
+}
+inline double pass_update(double* a, const double*, const double*, double q, std::size_t n) {
+  for_each_vector(
+      n, [&](std::size_t i, std::size_t) HALOSCOPE_LAMBDA { (Line::load(a + i) + Line::splat(q)).store(a + i); });
+  return 0;
 }
 
 /// Sixteen independent chains hide the latency of any current core's multiply-add.
