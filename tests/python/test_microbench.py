@@ -9,10 +9,16 @@ import pytest
 
 from haloscope import core
 from haloscope.errors import UsageProblem
-from haloscope.measure import microbench
-from haloscope.report import records
+from haloscope.measure import microbench as requests
+from haloscope.report import microbench, patterns, records
 
 SHORT = ("--bytes", "8,4096,1048576", "--seconds", "0.002", "--repetitions", 2, "--launches", 2, "--output", "m.jsonl")
+
+
+def write(found: list[dict], name: str = "m.jsonl") -> str:
+    assert all(records.fault_of(r) == "" for r in found)
+    Path(name).write_text("".join(json.dumps(r) + "\n" for r in found))
+    return name
 
 
 def sample(transport: str, seconds: float, launch: str = "launch-1", **request) -> dict:
@@ -39,7 +45,7 @@ def test_every_transport_is_measured_in_every_way_with_right_bytes(haloscope):
     curves = {c.request["transport"]: c for c in microbench.curves(file.records)}
     refused = {r["id"] for r in file.records if r["kind"] == "skipped"}
     assert {"p2p", "persistent"} <= set(curves)
-    assert {microbench.Micro(name).id for name in set(microbench.transport_names()) - set(curves)} == refused
+    assert {requests.Micro(name).id for name in set(requests.transport_names()) - set(curves)} == refused
     for name, curve in curves.items():
         assert curve.sizes() == [8, 4096, 1048576] and curve.verification == "passed", name
         assert len(curve.records) == 2
@@ -54,7 +60,7 @@ def test_every_transport_is_measured_in_every_way_with_right_bytes(haloscope):
 
 @pytest.mark.ids("SG5")
 def test_by_default_23_sizes_from_1_byte_to_4_mebibytes_are_measured():
-    plain = microbench.Micro("p2p")
+    plain = requests.Micro("p2p")
     assert len(plain.sizes) == 23 and plain.sizes[0] == 1 and plain.sizes[-1] == 4 << 20
     assert all(b == 2 * a for a, b in zip(plain.sizes, plain.sizes[1:], strict=False))
 
@@ -73,9 +79,7 @@ def test_records_can_be_shown_again_without_measuring(haloscope):
     found = [sample("p2p", 1e-6, f"launch-{k}") for k in range(4)] + [
         sample("persistent", 2e-6, f"launch-{k}") for k in range(4)
     ]
-    assert all(records.fault_of(r) == "" for r in found)
-    Path("m.jsonl").write_text("".join(json.dumps(r) + "\n" for r in found))
-    result = haloscope("microbench", "--from", "m.jsonl", "--figure", "f/curves")
+    result = haloscope("microbench", "--from", write(found), "--figure", "f/curves")
     assert result.code == 0, result.err
     assert "slower" in result.out and Path("f/curves.svg").exists()
 
@@ -92,7 +96,7 @@ def test_rates_and_bandwidths_count_all_pairs_and_both_directions():
     [curve] = microbench.curves([sample("p2p", 1e-3, ranks=4, pairs=2)])
     assert curve.message_rate(8) == pytest.approx(2 * 64 / 1e-3)
     assert curve.bandwidth(1024) == pytest.approx(2 * 64 * 1024 / 1e-3)
-    assert curve.bandwidth(1024, both=True) == pytest.approx(2 * curve.bandwidth(1024))
+    assert curve.bandwidth(1024, "both_batch_s") == pytest.approx(2 * curve.bandwidth(1024))
 
 
 @pytest.mark.parametrize("key", ["sizes", "environment", "verification", "request", "launch"])
@@ -106,6 +110,63 @@ def test_times_of_zero_do_not_satisfy_the_schema():
     assert "0" in records.fault_of(sample("p2p", 0.0))
 
 
+@pytest.mark.ids("DB4")
+def test_every_pattern_is_measured_and_checked_and_shown(haloscope):
+    result = haloscope("microbench", "--pattern", "*", "--transport", "p2p", "--ranks", "4", "--gap", "1", "--threads",
+                       "1,2", "--bytes", "4096,65536", "--seconds", "0.0001", "--repetitions", 1, "--launches", 1,
+                       "--output", "m.jsonl")  # fmt: skip
+    assert result.code == 0, result.err
+    file = records.read("m.jsonl")
+    assert not file.bad_lines and all(r["verification"]["status"] == "passed" for r in file.records)
+    found = microbench.curves(file.records)
+    for name, pattern in patterns.BY_NAME.items():
+        having = [c for c in found if name in c.request["patterns"]]
+        assert having and all({m.key for m in pattern.measures} <= set(c.measures()) for c in having), name
+        assert all(c.sizes(m.key) == [4096, 65536] for c in having for m in pattern.measures), name
+    assert sorted(c.request["threads"] for c in found if c.kind == patterns.MEMORY) == [1, 1, 2, 2]
+    for heading in ("4 ranks in 2 pairs, 1 apart", "1 of 2 pairs of ranks, 1 apart", "4 ranks in a ring", "Contention",
+                    "Allreduce, us", "Allgather, us", "STREAM, GB/s: arrays of 0.0625 MiB",
+                    "read, 2 threads"):  # fmt: skip
+        assert heading in result.out, heading
+    assert Path("m.svg").stat().st_size > 10000
+
+
+@pytest.mark.ids("DB4")
+def test_several_pairs_are_measured_by_powers_of_two_and_all_of_them():
+    space = requests.plan(requests.Wanted(names=["multi-pair"], ranks=[12], gap=2), 0.1, 1).requests
+    assert [(m.pairs, m.gap, m.patterns) for m in space] == [(n, 2, ("pingpong",)) for n in (1, 2, 4, 6)]
+    space = requests.plan(requests.Wanted(names=["pingpong", "multi-pair"], ranks=[4]), 0.1, 1).requests
+    assert [m.pairs for m in space] == [0, 1]  # 0: all of them, measured once
+
+
+@pytest.mark.ids("DB4")
+def test_without_sizes_memory_is_measured_from_4_kibibytes_to_far_beyond_its_caches(monkeypatch):
+    monkeypatch.setattr(requests.memory, "free_bytes", lambda: 1 << 40)
+    monkeypatch.setattr(requests, "largest_cache", lambda: 100 << 20)
+    cache, *stream = requests.plan(requests.Wanted(names=["cache", "stream"], threads=[1, 2]), 0.1, 1).requests[::-1]
+    assert cache.patterns == ("cache",) and (cache.sizes[0], cache.sizes[-1]) == (4096, 512 << 20)
+    assert [m.sizes for m in stream if m.patterns == ("stream",)] == [(400 << 20,)] * 2
+    monkeypatch.setattr(requests.memory, "free_bytes", lambda: 1 << 20)
+    [cache] = requests.plan(requests.Wanted(names=["cache"]), 0.1, 1).requests
+    assert cache.sizes[-1] == 512 << 10  # half of what is free
+    with pytest.raises(UsageProblem, match="are free"):
+        requests.plan(requests.Wanted(names=["stream"], sizes=[1 << 20]), 0.1, 1)
+
+
+@pytest.mark.ids("DB4")
+def test_bandwidths_of_memory_count_bytes_as_stream_does():
+    def measured(name: str, *keys: str) -> microbench.Curve:
+        record = sample("p2p", 1.0, patterns=[name], ranks=1, threads=2)
+        record["sizes"] = [{"bytes": 800} | {key: [1.0] for key in keys}]  # 100 doubles
+        assert records.fault_of(record) == ""
+        return microbench.curves([record])[0]
+
+    stream = measured("stream", "copy_s", "scale_s", "add_s", "triad_s")
+    assert [stream.bandwidth(800, key) for key in stream.measures()] == [1600, 1600, 2400, 2400]
+    cache = measured("cache", "read_s", "write_s", "update_s")  # of each of 2 threads
+    assert [cache.bandwidth(800, key) for key in cache.measures()] == [1600, 1600, 3200]
+
+
 def test_wrong_input_is_refused_with_what_to_do(haloscope):
     for words, text in (
         (("--ranks", "3"), "pairs"),
@@ -113,14 +174,21 @@ def test_wrong_input_is_refused_with_what_to_do(haloscope):
         (("--transport", "x*"), "unknown transport"),
         (("--nodes", "3"), "use 0 to 2"),
         (("--seconds", "0"), "not in the range x>0"),
+        (("--pattern", "pingpung"), "did you mean pingpong"),
+        (("--pattern", "multi-pair"), "--ranks 4"),
+        (("--ranks", "4", "--gap", "3"), "does not pair 4 ranks"),
+        (("--pattern", "exchange", "--ranks", "1"), "2 ranks or more"),
+        (("--pattern", "allreduce", "--bytes", "6"), "multiples"),
+        (("--pattern", "stream", "--threads", "0"), "use 1 or more"),
+        (("--pattern", "cache", "--bytes", str(1 << 50)), "are free"),
     ):
         result = haloscope("microbench", *words)
         assert result.code == 2 and text in result.err, (words, result.err)
 
 
 def test_option_words_stay_with_their_transport():
-    assert microbench.transports("p2p:testany,datatype,persistent") == ["p2p:testany,datatype", "persistent"]
-    assert set(microbench.transports("p2p*")) == {n for n in microbench.transport_names() if n.startswith("p2p")}
+    assert requests.transports("p2p:testany,datatype,persistent") == ["p2p:testany,datatype", "persistent"]
+    assert set(requests.transports("p2p*")) == {n for n in requests.transport_names() if n.startswith("p2p")}
     with pytest.raises(UsageProblem):
-        microbench.transports("p2p:nonsense")
-    assert set(microbench.transports("*")) == {n.removeprefix("direct/") for n in core.strategy_names() if n.startswith("direct/")}  # fmt: skip
+        requests.transports("p2p:nonsense")
+    assert set(requests.transports("*")) == {n.removeprefix("direct/") for n in core.strategy_names() if n.startswith("direct/")}  # fmt: skip

@@ -1,8 +1,7 @@
-"""`haloscope microbench`: latency, bandwidth and message rate of every transport, message by message."""
+"""`haloscope microbench`: messages of every transport, collective operations, memory."""
 
 from __future__ import annotations
 
-import dataclasses
 from pathlib import Path
 
 import click
@@ -11,17 +10,31 @@ from haloscope import errors
 from haloscope.options import FiniteRange, Stem
 
 
-@click.command(short_help="Latency, bandwidth and message rate of the transports.")
-@click.option("--transport", default="*", metavar="LIST", help="Transports with options; globs as 'rma-*'. [all]")
+@click.command(short_help="Messages of every transport, collectives, memory.")
 @click.option(
-    "--ranks",
-    "-n",
-    default="2",
+    "--pattern",
+    "names",
     metavar="LIST",
-    help="Numbers of ranks, even: rank i is paired with rank i + half. [2]",
+    help="pingpong, pingping, batch, batches, exchange, multi-pair, allreduce, allgather, stream, cache; globs. "
+    "[the first four]",
+)
+@click.option("--transport", default="*", metavar="LIST", help="Transports with options; globs as 'rma-*'. [all]")
+@click.option("--ranks", "-n", default="2", metavar="LIST", help="Numbers of ranks, even where they work in pairs. [2]")
+@click.option(
+    "--gap",
+    type=click.IntRange(1, 10**9),
+    metavar="N",
+    help="Rank i is paired with rank i + N; ranks per node here pair whole nodes. [half of the ranks]",
 )
 @click.option("--nodes", default="0", metavar="LIST", help="Emulated nodes, ranks in blocks; 0 = as MPI says. [0]")
-@click.option("--bytes", "sizes", metavar="LIST", help="Message sizes. [1..4194304*2]")
+@click.option("--threads", metavar="LIST", help="Threads of stream and cache. [stream: 1, 2, ... all cores; cache: 1]")
+@click.option(
+    "--bytes",
+    "sizes",
+    metavar="LIST",
+    help="Sizes of messages, of what a rank gives to a collective, of arrays (stream), of working sets (cache). "
+    "[1..4194304*2; arrays: 4 x the largest cache; working sets: 4096..536870912*2]",
+)
 @click.option("--quick", is_flag=True, help="Six sizes, short samples, 2 launches.")
 @click.option("--seconds", type=FiniteRange(0, min_open=True), help="Length of one sample. [0.01; quick 0.002]")
 @click.option("--repetitions", type=click.IntRange(1, 10**9), help="Samples per launch. [5; quick 3]")
@@ -41,13 +54,24 @@ from haloscope.options import FiniteRange, Stem
     type=click.Path(path_type=Path, exists=True, dir_okay=False),
     help="Show records of an earlier run.",
 )
-def command(transport, ranks, nodes, sizes, quick, seconds, repetitions, launches, output, resume, stem, recorded):
-    """Measure single messages between pairs of ranks through the transports that exchanges use.
+def command(names, transport, ranks, gap, nodes, threads, sizes, quick, seconds, repetitions, launches, output, resume,
+            stem, recorded):  # fmt: skip
+    """Measure single messages through the transports that exchanges use, collective operations, and memory.
 
-    Latency is half a ping-pong; bandwidth and message rate come from a batch of back-to-back messages and one reply;
-    "both ways" sends in both directions at once. Every transport moves the same bytes, and all of them are checked.
+    \b
+    pingpong    half a round trip of one message: its latency
+    pingping    one message each way at once
+    batch       back-to-back messages and one reply: bandwidth, message rate
+    batches     the same in both directions at once
+    exchange    every rank with both neighbours of a ring at once
+    multi-pair  pingpong of 1, 2, 4, ... pairs at once
+    allreduce, allgather  without anything around them
+    stream      copy, scale, add and triad over large arrays, by threads
+    cache       reading, writing and updating working sets of growing size
+
+    Every transport moves the same bytes, and everything that arrives or is computed is checked. Where one message alone is
+    measured too, a table says how much longer several at once take.
     """
-    from haloscope.measure import campaign, lists, microbench
     from haloscope.report import outputs, records
 
     if stem:
@@ -55,50 +79,56 @@ def command(transport, ranks, nodes, sizes, quick, seconds, repetitions, launche
     if recorded:
         _report(records.read(recorded).records, recorded, stem)
         return errors.OK
-    chosen = microbench.QUICK_SIZES if quick else microbench.ALL_SIZES
-    plain = microbench.Micro(
-        "",
-        sizes=tuple(lists.numbers(sizes, "--bytes")) if sizes else chosen,
-        seconds=seconds or (0.002 if quick else 0.01),
-        repetitions=repetitions or (3 if quick else 5),
-    )
-    planned = _plan(plain, transport, lists.numbers(ranks, "--ranks"), lists.numbers(nodes, "--nodes"))
     file = output or records.scratch("microbench")
-    run = campaign.Campaign(planned, file, launches=launches or (2 if quick else 3), resume=resume, what="microbench")
+    space = _plan(names, transport, ranks, gap, nodes, threads, sizes, quick, seconds, repetitions)
+    return _measure(space, file, launches or (2 if quick else 3), resume, stem)
+
+
+def _plan(names, transport, ranks, gap, nodes, threads, sizes, quick, seconds, repetitions):
+    from haloscope.measure import lists, microbench
+
+    wanted = microbench.Wanted(
+        names=lists.names(names, microbench.NAMES, "pattern") if names else microbench.Wanted.names,
+        transports=microbench.transports(transport),
+        ranks=lists.numbers(ranks, "--ranks"),
+        nodes=lists.numbers(nodes, "--nodes"),
+        threads=lists.numbers(threads, "--threads") if threads else (),
+        sizes=lists.numbers(sizes, "--bytes") if sizes else (),
+        gap=gap or 0,
+        quick=quick,
+    )
+    return microbench.plan(wanted, seconds or (0.002 if quick else 0.01), repetitions or (3 if quick else 5))
+
+
+def _measure(space, file: Path, launches: int, resume: bool, stem: Path | None) -> int:
+    from haloscope.measure import campaign
+
+    run = campaign.Campaign(space, file, launches=launches, resume=resume, what="microbench")
     found = run.run()
     _report(found, file, stem)
     return campaign.exit_code(found)
 
 
-def _plan(plain, transport: str, ranks: list[int], nodes: list[int]):
-    from haloscope.measure import microbench, space
-
-    for count in ranks:
-        if count < 2 or count % 2:
-            raise errors.UsageProblem(f"--ranks {count} is not possible: ranks work in pairs; use 2, 4, ...")
-        for number in nodes:
-            if not 0 <= number <= count:
-                raise errors.UsageProblem(f"--nodes {number} is not possible with {count} ranks; use 0 to {count}")
-    names = microbench.transports(transport)
-    return space.Space(
-        [dataclasses.replace(plain, transport=t, ranks=r, nodes=n) for t in names for r in ranks for n in nodes]
-    )
-
-
 def _report(found: list[dict], file: Path, stem: Path | None) -> None:
-    from haloscope.measure import microbench
-    from haloscope.report import tables
+    from haloscope.report import microbench, microbench_report, tables
 
-    groups = microbench.groups_of(microbench.curves(found))
-    for key, group in groups.items():
-        click.echo(f"\n### {microbench.heading(key)}\n\n{microbench.overview(group)}")
-        for what, words in (("latency", "Latency, us"), ("bandwidth", "Bandwidth one way, GB/s")):
-            click.echo(f"\n#### {words}: {microbench.heading(key)}\n\n{microbench.by_size(group, what)}")
+    measured = microbench.curves(found)
+    for section in microbench_report.sections(measured):
+        click.echo(f"\n{section}")
     for line in tables.refusals(found):
         click.echo(f"\n{line}")
     click.echo(f"\nrecords: {file}")
-    if groups:
-        environment = next(r for r in found if r["kind"] == microbench.KIND)["environment"]
-        title = f"{environment.get('cpu', 'CPU')}, {' '.join(environment['mpi_library'].split())[:60]}; medians over launches"
-        files = microbench.figure(groups, title, stem or file.with_suffix(""))
+    if charts := microbench_report.charts(measured):
+        files = microbench_report.figure(charts, _title(measured), stem or file.with_suffix(""))
         click.echo(f"figure:  {files[0]}, {files[1]}")
+
+
+def _title(measured) -> str:
+    """Say what was measured where: the programs whose output was imported, else CPU and MPI library."""
+    about = [curve.records[0]["environment"] for curve in measured]
+    programs = list(dict.fromkeys(e["program"] for e in about if "program" in e))
+    own = next((e for e in about if "program" not in e), None)
+    words = (
+        [f"{own.get('cpu', 'CPU')}, {' '.join(own['mpi_library'].split())[:60]}; medians over launches"] if own else []
+    )
+    return "; ".join(words + programs)

@@ -1,32 +1,41 @@
-"""Micro-benchmarks of the transports: requests, and tables and a figure of latency, bandwidth and message rate."""
+"""Micro-benchmarks as requests: which patterns, of which transports, ranks and threads, at which sizes."""
 
 from __future__ import annotations
 
+import dataclasses
 import fnmatch
-from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from haloscope import core
 from haloscope.errors import UsageProblem, unknown_name
-from haloscope.report import stats, tables
+from haloscope.measure import launch, memory
+from haloscope.measure.space import Space
+from haloscope.report import patterns
+from haloscope.report.microbench import BASE, KIND
 
-KIND = "microbench"
 ALL_SIZES = tuple(2**k for k in range(23))  # 1 B to 4 MiB
 QUICK_SIZES = (1, 8, 256, 8192, 262144, 4194304)
-MESSAGE_RATE_BYTES = 8
-BASE = "p2p"  # what ratios refer to
+WORKING_SETS = tuple(4096 * 2**k for k in range(18))  # 4 KiB to 512 MiB
+QUICK_WORKING_SETS = WORKING_SETS[::3]
+SEVERAL = "multi-pair"  # the pattern that is pingpong by 1, 2, 4, ... pairs at once
+NAMES = (*patterns.BY_NAME, SEVERAL)
+REDUCED_BYTES = 4  # of a number that allreduce adds
+_CACHES = Path("/sys/devices/system/cpu/cpu0/cache")
+_EVERY_THREAD_COUNT = 16  # up to here stream takes every number of threads, beyond it powers of two
 
 
 @dataclass(frozen=True)
 class Micro:
-    """One micro-benchmark: a transport with its options, ranks (in pairs), emulated nodes (0: as MPI says).
+    """One micro-benchmark: patterns of one kind, and who carries them out.
 
+    transport: with its options, "" where a pattern has no messages. nodes: emulated, 0 = as MPI says. sizes: bytes.
     fresh: senders write what they send before each transfer, as computing does; the writing is not counted.
+    gap: distance of the two ranks of a pair, 0 = half the ranks. pairs: busy at once, 0 = all.
     """
 
-    transport: str
+    transport: str = ""
     ranks: int = 2
     nodes: int = 0
     sizes: tuple[int, ...] = ALL_SIZES
@@ -34,15 +43,23 @@ class Micro:
     repetitions: int = 5
     threads: int = 1
     fresh: bool = False
+    patterns: tuple[str, ...] = patterns.USUAL
+    gap: int = 0
+    pairs: int = 0
 
-    strategies = property(lambda self: (f"direct/{self.transport}",))
+    @property
+    def strategies(self) -> tuple[str, ...]:
+        """Strategies that the MPI library has to support."""
+        return (f"direct/{self.transport}",) if self.transport else ()
 
     @property
     def id(self) -> str:
         """A readable name, independent of how long it is measured."""
-        return (
-            f"{KIND},{self.transport},r{self.ranks}" + (f",n{self.nodes}" if self.nodes else "") + ",fresh" * self.fresh
-        )
+        words = [KIND, *([self.transport] if self.transport else []), f"r{self.ranks}"]
+        words += [f"n{self.nodes}"] * bool(self.nodes) + ["fresh"] * self.fresh
+        words += [f"gap{self.gap}"] * bool(self.gap) + [f"pairs{self.pairs}"] * bool(self.pairs)
+        words += [f"t{self.threads}"] * (self.threads > 1)
+        return ",".join(words + ["+".join(self.patterns)] * (self.patterns != patterns.USUAL))
 
     def line(self) -> dict:
         """Return the line of a requests file that makes the ranks measure this."""
@@ -51,7 +68,132 @@ class Micro:
 
     def request(self) -> dict:
         """The request as a `skipped` or `failed` record holds it."""
-        return {"transport": self.transport, "ranks": self.ranks, "nodes": self.nodes}
+        about: dict = {"patterns": list(self.patterns), "ranks": self.ranks, "nodes": self.nodes}
+        about |= {"transport": self.transport} if self.transport else {}
+        return about | {"gap": self.gap, "pairs": self.pairs, "threads": self.threads}
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """What to measure, as lists; each empty one means its default. quick: fewer sizes."""
+
+    names: Sequence[str] = patterns.USUAL
+    transports: Sequence[str] = (BASE,)
+    ranks: Sequence[int] = (2,)
+    nodes: Sequence[int] = (0,)
+    threads: Sequence[int] = ()
+    sizes: Sequence[int] = ()
+    gap: int = 0
+    quick: bool = False
+
+
+def plan(wanted: Wanted, seconds: float, repetitions: int) -> Space:
+    """Return the micro-benchmarks of some patterns.
+
+    seconds: length of a sample. Raises UsageProblem for ranks that cannot be paired, for nodes or threads that are not
+    there, and for sizes that a pattern does not have or memory does not hold, with what is possible.
+    """
+    found = [*_messages(wanted), *_collectives(wanted), *_memory(wanted)]
+    return Space([dataclasses.replace(micro, seconds=seconds, repetitions=repetitions) for micro in found])
+
+
+def _of_kind(names: Sequence[str], kind: str) -> tuple[str, ...]:
+    return tuple(name for name, p in patterns.BY_NAME.items() if name in names and p.kind == kind)
+
+
+def _messages(wanted: Wanted) -> list[Micro]:
+    paired, ring = _of_kind(wanted.names, patterns.PAIRS), _of_kind(wanted.names, patterns.RING)
+    several = SEVERAL in wanted.names
+    if not (paired or ring or several):
+        return []
+    if several and max(wanted.ranks) < 4:
+        raise UsageProblem(f"pattern {SEVERAL} needs two pairs or more; use --ranks 4 or more")
+    sizes = tuple(wanted.sizes) or (QUICK_SIZES if wanted.quick else ALL_SIZES)
+    found = []
+    for ranks in wanted.ranks:
+        _check_ranks(ranks, wanted, bool(paired or several))
+        for transport in wanted.transports:
+            for nodes in wanted.nodes:
+                micro = Micro(transport, ranks, nodes, sizes)
+                found += [dataclasses.replace(micro, patterns=ring)] if ring else []
+                in_pairs = dataclasses.replace(micro, gap=wanted.gap)
+                found += [dataclasses.replace(in_pairs, patterns=paired)] if paired else []
+                counts = _counts_of_pairs(ranks, "pingpong" in paired) if several else []
+                found += [dataclasses.replace(in_pairs, patterns=("pingpong",), pairs=count) for count in counts]
+    return found
+
+
+def _counts_of_pairs(ranks: int, all_measured: bool) -> list[int]:
+    """1, 2, 4, ... pairs; all of them last, unless those are measured already."""
+    most = ranks // 2
+    return [2**k for k in range(most.bit_length()) if 2**k < most] + ([] if all_measured else [most])
+
+
+def _check_ranks(ranks: int, wanted: Wanted, paired: bool) -> None:
+    if ranks < 2 or (paired and ranks % 2):
+        needs = "ranks work in pairs; use 2, 4, ..." if paired else "messages need 2 ranks or more"
+        raise UsageProblem(f"--ranks {ranks} is not possible: {needs}")
+    if paired and wanted.gap and ranks % (2 * wanted.gap):
+        raise UsageProblem(
+            f"--gap {wanted.gap} does not pair {ranks} ranks: i goes with i + gap in each {2 * wanted.gap} of them; "
+            f"use a gap of which twice divides {ranks}, as {ranks // 2}"
+        )
+    for nodes in wanted.nodes:
+        if not 0 <= nodes <= ranks:
+            raise UsageProblem(f"--nodes {nodes} is not possible with {ranks} ranks; use 0 to {ranks}")
+
+
+def _collectives(wanted: Wanted) -> list[Micro]:
+    found = []
+    for name in _of_kind(wanted.names, patterns.COLLECTIVE):
+        sizes = tuple(wanted.sizes) or (QUICK_SIZES if wanted.quick else ALL_SIZES)
+        if name == "allreduce":
+            whole = tuple(size for size in sizes if size % REDUCED_BYTES == 0)
+            if wanted.sizes and whole != sizes:
+                raise UsageProblem(
+                    f"allreduce adds numbers of {REDUCED_BYTES} bytes; give --bytes in multiples of them"
+                )
+            sizes = whole
+        found += [Micro(ranks=ranks, sizes=sizes, patterns=(name,)) for ranks in wanted.ranks]
+    return found
+
+
+def _memory(wanted: Wanted) -> list[Micro]:
+    found, free = [], memory.free_bytes()
+    for name in _of_kind(wanted.names, patterns.MEMORY):
+        arrays = 3 if name == "stream" else 1
+        sizes = tuple(wanted.sizes) or _memory_sizes(name, free, wanted.quick)
+        for threads in wanted.threads or (_thread_counts(launch.cores()) if name == "stream" else [1]):
+            needed = arrays * max(sizes) * (threads if name == "cache" else 1)
+            if threads < 1 or needed > free:
+                what = f"--threads {threads}" if threads < 1 else f"pattern {name} with {max(sizes)} bytes"
+                why = "use 1 or more" if threads < 1 else f"{needed} bytes are needed, {free} are free; use fewer"
+                raise UsageProblem(f"{what} is not possible: {why}")
+            found.append(Micro(ranks=1, sizes=sizes, threads=threads, patterns=(name,)))
+    return found
+
+
+def _thread_counts(cores: int) -> list[int]:
+    powers = {2**k for k in range(cores.bit_length()) if 2**k <= cores}
+    return sorted({*range(1, min(cores, _EVERY_THREAD_COUNT) + 1), *powers, cores})
+
+
+def _memory_sizes(name: str, free: int, quick: bool) -> tuple[int, ...]:
+    """Return working sets that fit in half of what is free; for STREAM, by its rules, four times the largest cache."""
+    if name == "stream":
+        return (min(max(4 * largest_cache(), 64 << 20), free // 8 // 4096 * 4096),)
+    return tuple(size for size in (QUICK_WORKING_SETS if quick else WORKING_SETS) if size <= free // 2)
+
+
+def largest_cache() -> int:
+    """Return the bytes of this machine's largest cache, 0 where the system does not say."""
+    units = {"K": 1 << 10, "M": 1 << 20, "G": 1 << 30}
+    found = [0]
+    for file in _CACHES.glob("index*/size"):
+        text = file.read_text().strip()
+        if text[:-1].isdigit() and text[-1:] in units:
+            found.append(int(text[:-1]) * units[text[-1]])
+    return max(found)
 
 
 def transport_names() -> list[str]:
@@ -85,155 +227,3 @@ def _words(text: str) -> list[str]:
         else:
             words.append(piece)
     return words
-
-
-@dataclass
-class Curve:
-    """Results of one micro-benchmark over all its launches: per message size the samples of each launch."""
-
-    id: str
-    request: dict
-    records: list[dict]
-
-    def sizes(self) -> list[int]:
-        """The message sizes, bytes."""
-        return sorted({entry["bytes"] for record in self.records for entry in record["sizes"]})
-
-    def samples(self, size: int, what: str) -> dict[str, list[float]]:
-        """Samples in seconds by launch: latency_s, exchange_s, batch_s or both_batch_s."""
-        found: dict[str, list[float]] = defaultdict(list)
-        for record in self.records:
-            for entry in record["sizes"]:
-                if entry["bytes"] == size:
-                    found[record["launch"]["id"]] += entry[what]
-        return dict(found)
-
-    def time(self, size: int, what: str = "latency_s") -> stats.Estimate:
-        """Median time over launches, seconds, with its interval."""
-        return stats.median_over_launches(list(self.samples(size, what).values()))
-
-    def window(self, size: int) -> int:
-        """Messages in one batch of this size."""
-        return next(e["window"] for e in self.records[0]["sizes"] if e["bytes"] == size)
-
-    def bandwidth(self, size: int, both: bool = False) -> float:
-        """Bytes per second of all pairs together, by the median batch; both: both directions at once, added up."""
-        moved = self.request["pairs"] * self.window(size) * size * (2 if both else 1)
-        return moved / self.time(size, "both_batch_s" if both else "batch_s").value
-
-    def message_rate(self, size: int, both: bool = False) -> float:
-        """Messages per second of all pairs together."""
-        return self.bandwidth(size, both) / size
-
-    @property
-    def oversubscribed(self) -> bool:
-        """True when some launch had more ranks than cores."""
-        return any(r["environment"]["oversubscribed"] for r in self.records)
-
-    @property
-    def verification(self) -> str:
-        """The worst state of all launches."""
-        return "failed" if any(r["verification"]["status"] == "failed" for r in self.records) else "passed"
-
-
-def curves(found: Iterable[dict]) -> list[Curve]:
-    """Group micro-benchmarks by configuration, in the order in which they were first measured."""
-    groups: dict[str, list[dict]] = defaultdict(list)
-    for record in found:
-        if record["kind"] == KIND:
-            groups[record["id"]].append(record)
-    return [Curve(name, group[0]["request"], group) for name, group in groups.items()]
-
-
-def groups_of(table: Sequence[Curve]) -> dict[tuple[int, int], list[Curve]]:
-    """Curves that may be compared: those of the same ranks and nodes, the fastest small message first."""
-    groups: dict[tuple[int, int], list[Curve]] = defaultdict(list)
-    for curve in table:
-        groups[curve.request["ranks"], curve.request["nodes"]].append(curve)
-    return {key: sorted(group, key=lambda c: c.time(min(c.sizes())).value) for key, group in groups.items()}
-
-
-def heading(key: tuple[int, int]) -> str:
-    """Words for the ranks and nodes of a group."""
-    ranks, nodes = key
-    return f"{ranks} ranks in {ranks // 2} pair{'s' * (ranks > 2)}" + (
-        f" on {nodes} emulated node{'s' * (nodes > 1)}" if nodes else ""
-    )
-
-
-def overview(group: Sequence[Curve]) -> str:
-    """Return the table of a group: small messages against p2p, message rate, best bandwidth, both directions."""
-    size = min(group[0].sizes(), key=lambda s: abs(s - MESSAGE_RATE_BYTES))
-    base = next((c for c in group if c.request["transport"] == BASE), None)
-    headers = ["transport", f"latency {size} B (us)", "95 %", f"x {BASE}", "95 % ", "verdict", "both ways (us)",
-               f"rate {size} B (million/s)", "both ways (million/s)", "best (GB/s)", "at (B)", "both ways, best (GB/s)",
-               "check"]  # fmt: skip
-    lines = []
-    for curve in group:
-        latency = curve.time(size)
-        line = [curve.request["transport"], tables.number(latency.value * 1e6), tables.interval(latency, factor=1e6)]
-        line += ["1 (base)", "", ""] if curve is base else _against(curve, base, size)
-        peak = max(curve.sizes(), key=curve.bandwidth)
-        both = max(curve.bandwidth(s, both=True) for s in curve.sizes())
-        line += [tables.number(curve.time(size, "exchange_s").value * 1e6), tables.number(curve.message_rate(size) / 1e6),
-                 tables.number(curve.message_rate(size, both=True) / 1e6), tables.number(curve.bandwidth(peak) / 1e9), peak,
-                 tables.number(both / 1e9), curve.verification + (", oversubscribed" if curve.oversubscribed else "")]  # fmt: skip
-        lines.append(line)
-    return tables.markdown(lines, headers, right=[h for h in headers if h not in ("transport", "verdict", "check")])
-
-
-def _against(curve: Curve, base: Curve | None, size: int) -> list[str]:
-    if base is None:
-        return ["", "", ""]
-    ratio = stats.ratio_of_launches(curve.samples(size, "latency_s"), base.samples(size, "latency_s"))
-    words = stats.told(ratio, "slower", "faster")
-    return [f"{ratio.value:.2f}", tables.interval(ratio, "{:.2f}".format), words]
-
-
-def by_size(group: Sequence[Curve], what: str) -> str:
-    """Return a table of all sizes: `what` is latency (us), exchange (us), bandwidth or both (GB/s)."""
-    value = {
-        "latency": lambda c, s: c.time(s).value * 1e6,
-        "exchange": lambda c, s: c.time(s, "exchange_s").value * 1e6,
-        "bandwidth": lambda c, s: c.bandwidth(s) / 1e9,
-        "both": lambda c, s: c.bandwidth(s, both=True) / 1e9,
-    }[what]
-    headers = ["bytes", *(c.request["transport"] for c in group)]
-    lines = [
-        [size, *(tables.number(value(c, size)) if size in c.sizes() else "" for c in group)]
-        for size in group[0].sizes()
-    ]
-    return tables.markdown(lines, headers, right=headers)
-
-
-def figure(groups: dict[tuple[int, int], list[Curve]], title: str, stem: Path) -> list[Path]:
-    """Draw latency and bandwidth over message size, one row of panels per group. Returns the files written."""
-    from haloscope.report import figures
-    from haloscope.report.figures import plt
-
-    with plt.rc_context(figures.STYLE):
-        fig, panels = plt.subplots(
-            len(groups), 2, figsize=(12.5, 4.8 * len(groups)), layout="constrained", squeeze=False
-        )
-        for (key, group), (left, right) in zip(groups.items(), panels, strict=True):
-            for number, curve in enumerate(group):
-                look = {
-                    "color": plt.cm.tab20(number % 20),
-                    "marker": "os^v"[number // 20 % 4],
-                    "markersize": 3,
-                    "linewidth": 1.3,
-                }
-                sizes = curve.sizes()
-                left.plot(sizes, [curve.time(s).value * 1e6 for s in sizes], label=curve.request["transport"], **look)
-                right.plot(sizes, [curve.bandwidth(s) / 1e9 for s in sizes], **look)
-            for axes, label, what in ((left, "latency (us)", "half a round trip"), (right, "GB/s", "batches, one way")):
-                axes.set_xscale("log", base=2)
-                axes.set_yscale("log")
-                axes.grid(True, color=figures.GRID)
-                axes.set_axisbelow(True)
-                axes.set_xlabel("message (bytes)")
-                axes.set_ylabel(label)
-                axes.set_title(f"{heading(key)}: {what}", loc="left", fontweight="bold", fontsize=11)
-            left.legend(frameon=False, fontsize=8, ncols=2)
-        fig.suptitle(title, x=0.01, ha="left", fontsize=9, color=figures.PALE)
-        return figures.save(fig, stem)

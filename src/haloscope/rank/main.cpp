@@ -20,9 +20,9 @@
 #include "haloscope/device/host_stream.hpp"
 #include "haloscope/error.hpp"
 #include "haloscope/rank/calibrate/calibrate.hpp"
-#include "haloscope/rank/calibrate/microbench.hpp"
 #include "haloscope/rank/measure/environment.hpp"
 #include "haloscope/rank/measure/measure.hpp"
+#include "haloscope/rank/microbench/microbench.hpp"
 #include "haloscope/rank/probe/probe.hpp"
 
 namespace haloscope {

@@ -1,0 +1,280 @@
+"""Micro-benchmarks as curves over sizes, and the tables of them: times, bandwidths, message rates."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from haloscope.report import patterns, stats, tables
+
+KIND = "microbench"
+MESSAGE_RATE_BYTES = 8
+BASE = "p2p"  # what ratios refer to
+FACTORS = {"us": 1e6, "GB/s": 1e-9}  # of units
+
+
+@dataclass
+class Curve:
+    """Results of one micro-benchmark over all its launches: per size the samples of each launch."""
+
+    id: str
+    request: dict
+    records: list[dict]
+
+    def measures(self) -> list[str]:
+        """What was measured: keys of `patterns.MEASURES`, in their order."""
+        found = {key for record in self.records for entry in record["sizes"] for key in entry}
+        return [key for key in patterns.MEASURES if key in found]
+
+    def sizes(self, key: str = "") -> list[int]:
+        """The sizes, bytes; those at which `key` was measured, if one is given."""
+        entries = (entry for record in self.records for entry in record["sizes"])
+        return sorted({entry["bytes"] for entry in entries if not key or key in entry})
+
+    def samples(self, size: int, key: str) -> dict[str, list[float]]:
+        """Samples in seconds by launch."""
+        found: dict[str, list[float]] = defaultdict(list)
+        for record in self.records:
+            for entry in record["sizes"]:
+                if entry["bytes"] == size and key in entry:
+                    found[record["launch"]["id"]] += entry[key]
+        return dict(found)
+
+    def time(self, size: int, key: str = "latency_s") -> stats.Estimate:
+        """Median time over launches, seconds, with its interval."""
+        return stats.median_over_launches(list(self.samples(size, key).values()))
+
+    def window(self, size: int) -> int:
+        """Messages in one batch of this size."""
+        return next(e["window"] for e in self.records[0]["sizes"] if e["bytes"] == size)
+
+    def bandwidth(self, size: int, key: str = "batch_s") -> float:
+        """Bytes per second that all pairs, or all threads, move together, by the median time of `key`."""
+        at_once = self.pairs * self.window(size) if self.kind == patterns.PAIRS else self.own_sets
+        return at_once * size * patterns.MEASURES[key].moved / self.time(size, key).value
+
+    def message_rate(self, size: int, key: str = "batch_s") -> float:
+        """Messages per second of all pairs together."""
+        return self.bandwidth(size, key) / size
+
+    def value(self, size: int, key: str) -> tuple[float, str]:
+        """Return what a table shows of a measure, and its unit: GB/s where a bandwidth says most, else us."""
+        if patterns.MEASURES[key].moved:
+            return self.bandwidth(size, key) * FACTORS["GB/s"], "GB/s"
+        return self.time(size, key).value * FACTORS["us"], "us"
+
+    @property
+    def kind(self) -> str:
+        """What works at once: pairs of ranks, a ring, all ranks of a collective, threads on memory."""
+        return patterns.KIND_OF[self.measures()[0]]
+
+    @property
+    def transport(self) -> str:
+        """What moves messages, "" where a benchmark sends none of its own."""
+        return self.request.get("transport", "")
+
+    @property
+    def pairs(self) -> int:
+        """Pairs of ranks that were busy at once."""
+        return self.request.get("pairs", 1)
+
+    @property
+    def own_sets(self) -> int:
+        """Working sets of one size that were in use: one per thread; the arrays of `stream` are shared."""
+        return self.request.get("threads", 1) if "cache" in self.request.get("patterns", ()) else 1
+
+    @property
+    def oversubscribed(self) -> bool:
+        """True when some launch had more ranks than cores."""
+        return any(r["environment"]["oversubscribed"] for r in self.records)
+
+    @property
+    def verification(self) -> str:
+        """The worst state of all launches: failed, off (measured by another program), passed."""
+        states = {r["verification"]["status"] for r in self.records}
+        return next(state for state in ("failed", "off", "passed") if state in states)
+
+    @property
+    def check(self) -> str:
+        """The verification, and whether cores were too few."""
+        return self.verification + ", oversubscribed" * self.oversubscribed
+
+
+def curves(found: Iterable[dict]) -> list[Curve]:
+    """Group micro-benchmarks by configuration, in the order in which they were first measured."""
+    groups: dict[str, list[dict]] = defaultdict(list)
+    for record in found:
+        if record["kind"] == KIND:
+            groups[record["id"]].append(record)
+    return [Curve(name, group[0]["request"], group) for name, group in groups.items()]
+
+
+@dataclass(frozen=True)
+class Group:
+    """What messages that may be compared have in common. nodes: emulated ones, 0 = as MPI says."""
+
+    kind: str
+    ranks: int
+    nodes: int
+    pairs: int
+    gap: int
+
+    @staticmethod
+    def of(curve: Curve) -> Group:
+        """Return the group of a curve."""
+        ranks, nodes = curve.request["ranks"], curve.request.get("nodes", 0)
+        if curve.kind == patterns.RING:
+            return Group(curve.kind, ranks, nodes, 0, 0)
+        return Group(curve.kind, ranks, nodes, curve.pairs, curve.request.get("gap", ranks // 2))
+
+    def __str__(self) -> str:
+        """Words for the ranks and nodes."""
+        if self.kind == patterns.RING:
+            words = f"{self.ranks} ranks in a ring"
+        else:
+            words = f"{self.ranks} ranks in {self.pairs} pair{'s' * (self.pairs > 1)}"
+            words = words if 2 * self.pairs == self.ranks else f"{self.pairs} of {self.ranks // 2} pairs of ranks"
+            words += f", {self.gap} apart" if 2 * self.gap != self.ranks else ""
+        return words + (f" on {self.nodes} emulated node{'s' * (self.nodes > 1)}" if self.nodes else "")
+
+
+def groups_of(table: Sequence[Curve]) -> dict[Group, list[Curve]]:
+    """Return the curves of messages that may be compared, the fastest small message first."""
+    groups: dict[Group, list[Curve]] = defaultdict(list)
+    for curve in table:
+        if curve.kind in (patterns.PAIRS, patterns.RING):
+            groups[Group.of(curve)].append(curve)
+    return {group: sorted(members, key=_first_time) for group, members in groups.items()}
+
+
+def _first_time(curve: Curve) -> float:
+    key = curve.measures()[0]
+    return curve.time(min(curve.sizes(key)), key).value
+
+
+def overview(group: Sequence[Curve]) -> str:
+    """Return the table of a group: small messages against p2p, message rates, best bandwidths, as far as measured."""
+    lines = [_overview_line(group, curve) for curve in group]
+    headers = list(dict.fromkeys(header for line in lines for header in line))
+    words = ("transport", "verdict", "check")
+    return tables.markdown([[line.get(header, "") for header in headers] for line in lines], headers,
+                           right=[header for header in headers if header not in words])  # fmt: skip
+
+
+def _overview_line(group: Sequence[Curve], curve: Curve) -> dict[str, str]:
+    base = next((c for c in group if c.transport == BASE), None)
+    line = {"transport": curve.transport}
+    keys = curve.measures()
+    main = next((key for key in keys if not patterns.MEASURES[key].moved), "")
+    if main:
+        size = _nearest(curve, main)
+        time = curve.time(size, main)
+        line |= {f"{patterns.MEASURES[main].words} {size} B (us)": tables.number(time.value * 1e6),
+                 "95 %": tables.interval(time, factor=1e6)}  # fmt: skip
+        line |= _against(curve, base, size, main)
+    if "exchange_s" in keys and main != "exchange_s":
+        line["both ways (us)"] = tables.number(curve.time(_nearest(curve, "exchange_s"), "exchange_s").value * 1e6)
+    rate = f"rate {_nearest(curve, 'batch_s')} B (million/s)"
+    for key, title in (("batch_s", rate), ("both_batch_s", "both ways (million/s)")):
+        if key in keys:
+            line[title] = tables.number(curve.message_rate(_nearest(curve, key), key) / 1e6)
+    if "batch_s" in keys:
+        peak = max(curve.sizes("batch_s"), key=curve.bandwidth)
+        line |= {"best (GB/s)": tables.number(curve.bandwidth(peak) / 1e9), "at (B)": str(peak)}
+    if "both_batch_s" in keys:
+        best = max(curve.bandwidth(size, "both_batch_s") for size in curve.sizes("both_batch_s"))
+        line["both ways, best (GB/s)"] = tables.number(best / 1e9)
+    return line | {"check": curve.check}
+
+
+def _nearest(curve: Curve, key: str) -> int:
+    """Return the measured size that is nearest to a small message, 0 if there is none."""
+    return min(curve.sizes(key), key=lambda s: abs(s - MESSAGE_RATE_BYTES), default=0)
+
+
+def _against(curve: Curve, base: Curve | None, size: int, key: str) -> dict[str, str]:
+    titles = (f"x {BASE}", "95 % ", "verdict")
+    if curve is base:
+        return dict(zip(titles, ("1 (base)", "", ""), strict=True))
+    if base is None or size not in base.sizes(key):
+        return dict.fromkeys(titles, "")
+    ratio = stats.ratio_of_launches(curve.samples(size, key), base.samples(size, key))
+    words = (f"{ratio.value:.2f}", tables.interval(ratio, "{:.2f}".format), stats.told(ratio, "slower", "faster"))
+    return dict(zip(titles, words, strict=True))
+
+
+@dataclass(frozen=True)
+class Chart:
+    """Lines over a common axis, shown as a table and as a panel of the figure. x: what the axis counts."""
+
+    title: str
+    of: str
+    x: str
+    unit: str
+    lines: dict[str, dict[int, float]]
+
+    def markdown(self) -> str:
+        """Return the table: a row per value of x, a column per line."""
+        headers = [self.x, *self.lines]
+        xs = sorted({x for line in self.lines.values() for x in line})
+        rows = [[x, *(tables.number(line[x]) if x in line else "" for line in self.lines.values())] for x in xs]
+        return tables.markdown(rows, headers, right=headers)
+
+
+def message_charts(group: Group, members: Sequence[Curve]) -> list[Chart]:
+    """Return the charts of a group: a line per transport. What goes both ways is left out beside what goes one way."""
+    keys = [key for key in patterns.MEASURES if any(key in curve.measures() for curve in members)]
+    beside = {"exchange_s": "latency_s", "both_batch_s": "batch_s"}
+    lines = {curve.transport: curve for curve in members}
+    return [_chart(key, str(group), lines) for key in keys if beside.get(key) not in keys]
+
+
+def _chart(key: str, where: str, members: dict[str, Curve]) -> Chart:
+    measure = patterns.MEASURES[key]
+    lines = {name: {size: curve.value(size, key)[0] for size in curve.sizes(key)} for name, curve in members.items()}
+    return Chart(f"{measure.words.capitalize()}, {'GB/s' if measure.moved else 'us'}: {where}",
+                 f"{where}: {measure.of}", "bytes", "GB/s" if measure.moved else "us", lines)  # fmt: skip
+
+
+def collective_charts(table: Sequence[Curve]) -> list[Chart]:
+    """Return a chart per collective operation, a line per number of ranks."""
+    found = [curve for curve in table if curve.kind == patterns.COLLECTIVE]
+    keys = dict.fromkeys(key for curve in found for key in curve.measures())
+    return [
+        _chart(key, "alone", {_ranks_of(curve): curve for curve in found if key in curve.measures()}) for key in keys
+    ]
+
+
+def _ranks_of(curve: Curve) -> str:
+    words = f"{curve.request['ranks']} ranks" + ", oversubscribed" * curve.oversubscribed
+    return f"{curve.transport}, {words}" if curve.transport else words
+
+
+def memory_charts(table: Sequence[Curve]) -> list[Chart]:
+    """Return the bandwidths of STREAM's kernels by threads, and of caches by working set."""
+    memory = [curve for curve in table if curve.kind == patterns.MEMORY]
+    stream = [curve for curve in memory if "copy_s" in curve.measures()]
+    cache = [curve for curve in memory if "read_s" in curve.measures()]
+    charts = []
+    for size in sorted({size for curve in stream for size in curve.sizes()}):
+        lines: dict[str, dict[int, float]] = defaultdict(dict)
+        for curve in stream:
+            for key in curve.measures() if size in curve.sizes() else ():
+                lines[patterns.MEASURES[key].words][curve.request["threads"]] = curve.value(size, key)[0]
+        where = f"arrays of {size / 2**20:.4g} MiB"
+        charts.append(Chart(f"STREAM, GB/s: {where}", f"STREAM, {where}", "threads", "GB/s", dict(lines)))
+    if cache:
+        words = "caches and memory, by the working set of each thread"
+        charts.append(Chart(f"{words.capitalize()}, GB/s", words, "bytes", "GB/s", _cache_lines(cache)))
+    return charts
+
+
+def _cache_lines(cache: Sequence[Curve]) -> dict[str, dict[int, float]]:
+    lines = {}
+    for curve in cache:
+        threads = curve.request["threads"]
+        for key in curve.measures():
+            name = f"{patterns.MEASURES[key].words}, {threads} thread{'s' * (threads > 1)}"
+            lines[name] = {size: curve.value(size, key)[0] for size in curve.sizes(key)}
+    return lines

@@ -1,0 +1,63 @@
+"""The report of micro-benchmarks: sections of Markdown, and one figure with a panel per chart."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from haloscope.report import contention, microbench
+from haloscope.report.microbench import Chart, Curve
+
+MOST_LINES = 20  # of a panel in colours of their own
+
+
+def charts(table: Sequence[Curve]) -> list[Chart]:
+    """Return all charts of some micro-benchmarks, those of messages first."""
+    found = [chart for group, members in microbench.groups_of(table).items()
+             for chart in microbench.message_charts(group, members)]  # fmt: skip
+    return found + microbench.collective_charts(table) + microbench.memory_charts(table)
+
+
+def sections(table: Sequence[Curve]) -> list[str]:
+    """Return the report as pieces of Markdown, each with its heading."""
+    made = []
+    for group, members in microbench.groups_of(table).items():
+        made.append(f"### {group}\n\n{microbench.overview(members)}")
+        made += [f"#### {chart.title}\n\n{chart.markdown()}" for chart in microbench.message_charts(group, members)]
+    if found := contention.measured(table):
+        made.append(f"### Contention: time over that of one message alone\n\n{contention.table(found)}")
+        if laws := contention.laws(found):
+            made.append("As a profile has it (docs/model.md): " + "; ".join(laws) + ".")
+    others = microbench.collective_charts(table) + microbench.memory_charts(table)
+    return made + [f"### {chart.title}\n\n{chart.markdown()}" for chart in others]
+
+
+def figure(found: Sequence[Chart], title: str, stem: Path) -> list[Path]:
+    """Draw a panel per chart, two in a row. Returns the files written."""
+    from haloscope.report import figures
+    from haloscope.report.figures import plt
+
+    rows = (len(found) + 1) // 2
+    with plt.rc_context(figures.STYLE):
+        fig, panels = plt.subplots(rows, 2, figsize=(12.5, 4.8 * rows), layout="constrained", squeeze=False)
+        for chart, axes in zip(found, panels.flat, strict=False):
+            _draw(chart, axes, figures.GRID, plt.cm.tab20)
+        for axes in panels.flat[len(found) :]:
+            axes.set_axis_off()
+        fig.suptitle(title, x=0.01, ha="left", fontsize=9, color=figures.PALE)
+        return figures.save(fig, stem)
+
+
+def _draw(chart: Chart, axes, grid: str, colours) -> None:
+    for number, (name, line) in enumerate(chart.lines.items()):
+        points = [(x, y) for x, y in line.items() if x > 0]  # messages of 0 bytes have no place on the axis
+        look = {"color": colours(number % MOST_LINES), "marker": "os^v"[number // MOST_LINES % 4]}
+        axes.plot(*zip(*points, strict=True), label=name, markersize=3, linewidth=1.3, **look)
+    axes.set_xscale("log", base=2)
+    axes.set_yscale("log")
+    axes.grid(True, color=grid)
+    axes.set_axisbelow(True)
+    axes.set_xlabel(chart.x)
+    axes.set_ylabel(chart.unit)
+    axes.set_title(chart.of, loc="left", fontweight="bold", fontsize=11)
+    axes.legend(frameon=False, fontsize=8, ncols=2)

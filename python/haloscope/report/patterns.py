@@ -1,0 +1,61 @@
+"""What micro-benchmarks measure: patterns, the keys of their samples in records, and what those mean.
+
+`src/haloscope/rank/microbench/patterns.def` has the same patterns.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+PAIRS, RING, COLLECTIVE, MEMORY = "pairs", "ring", "collective", "memory"
+
+
+@dataclass(frozen=True)
+class Measure:
+    """One list of samples: its key in records, a heading, and what one sample is the time of.
+
+    moved: bytes that are read or written per byte of the size; 0 where a time says more than a bandwidth.
+    """
+
+    key: str
+    words: str
+    of: str
+    moved: int = 0
+
+
+@dataclass(frozen=True)
+class Pattern:
+    """One pattern by the name that `--pattern` takes: what works at once (`kind`), and what is measured of it."""
+
+    name: str
+    kind: str
+    measures: tuple[Measure, ...]
+
+
+def _pattern(name: str, kind: str, *measures: Measure) -> Pattern:
+    return Pattern(name, kind, measures)
+
+
+ALL = (
+    _pattern("pingpong", PAIRS, Measure("latency_s", "latency", "half a round trip")),
+    _pattern("pingping", PAIRS, Measure("exchange_s", "both ways", "one message each way at once")),
+    _pattern("batch", PAIRS, Measure("batch_s", "bandwidth one way", "batches, one way", 1)),
+    _pattern("batches", PAIRS, Measure("both_batch_s", "bandwidth both ways", "batches, both ways", 2)),
+    _pattern("exchange", RING, Measure("ring_s", "exchange with both neighbours", "one message to and from each at once")),
+    _pattern("allreduce", COLLECTIVE, Measure("allreduce_s", "allreduce", "a sum of that many bytes")),
+    _pattern("allgather", COLLECTIVE, Measure("allgather_s", "allgather", "as many bytes of every rank to every rank")),
+    _pattern(
+        "stream", MEMORY,
+        Measure("copy_s", "copy", "a = b", 2), Measure("scale_s", "scale", "a = q b", 2),
+        Measure("add_s", "add", "a = b + c", 3), Measure("triad_s", "triad", "a = b + q c", 3),
+    ),
+    _pattern(
+        "cache", MEMORY,
+        Measure("read_s", "read", "every element", 1), Measure("write_s", "write", "every element", 1),
+        Measure("update_s", "update", "read, modify, write", 2),
+    ),
+)  # fmt: skip
+BY_NAME = {pattern.name: pattern for pattern in ALL}
+MEASURES = {measure.key: measure for pattern in ALL for measure in pattern.measures}
+KIND_OF = {measure.key: pattern.kind for pattern in ALL for measure in pattern.measures}
+USUAL = ("pingpong", "pingping", "batch", "batches")
