@@ -1,4 +1,4 @@
-"""`haloscope microbench`: messages of every transport, collective operations, memory."""
+"""`haloscope microbench`: messages of every transport, collective operations, memory; or what other programs measured."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from haloscope import errors
 from haloscope.options import FiniteRange, Stem
 
 
-@click.command(short_help="Messages of every transport, collectives, memory.")
+@click.command(short_help="Messages of every transport, collectives, memory; imports IMB, SKaMPI, STREAM.")
 @click.option(
     "--pattern",
     "names",
@@ -54,8 +54,16 @@ from haloscope.options import FiniteRange, Stem
     type=click.Path(path_type=Path, exists=True, dir_okay=False),
     help="Show records of an earlier run.",
 )
+@click.option(
+    "--import",
+    "imported",
+    multiple=True,
+    type=click.Path(path_type=Path, exists=True, dir_okay=False),
+    metavar="FILE",
+    help="Turn the output of IMB, SKaMPI or STREAM into records and show them; may be repeated.",
+)
 def command(names, transport, ranks, gap, nodes, threads, sizes, quick, seconds, repetitions, launches, output, resume,
-            stem, recorded):  # fmt: skip
+            stem, recorded, imported):  # fmt: skip
     """Measure single messages through the transports that exchanges use, collective operations, and memory.
 
     \b
@@ -76,10 +84,15 @@ def command(names, transport, ranks, gap, nodes, threads, sizes, quick, seconds,
 
     if stem:
         outputs.refuse_foreign_figure(stem)
+    if recorded and imported:
+        raise errors.UsageProblem("--from and --import both say what to show; give one of them")
     if recorded:
         _report(records.read(recorded).records, recorded, stem)
         return errors.OK
     file = output or records.scratch("microbench")
+    if imported:
+        _report(_import(imported, file), file, stem)
+        return errors.OK
     space = _plan(names, transport, ranks, gap, nodes, threads, sizes, quick, seconds, repetitions)
     return _measure(space, file, launches or (2 if quick else 3), resume, stem)
 
@@ -107,6 +120,22 @@ def _measure(space, file: Path, launches: int, resume: bool, stem: Path | None) 
     found = run.run()
     _report(found, file, stem)
     return campaign.exit_code(found)
+
+
+def _import(files: tuple[Path, ...], output: Path) -> list[dict]:
+    from haloscope.measure import foreign
+    from haloscope.report import records
+
+    found = []
+    for file in files:
+        made = foreign.read(file)
+        for note in made.notes:
+            click.echo(f"haloscope: {file}: {note}", err=True)
+        found += made.records
+    records.refuse_foreign(output)
+    records.prepare(output)
+    records.append(output, found)
+    return found
 
 
 def _report(found: list[dict], file: Path, stem: Path | None) -> None:

@@ -1,0 +1,85 @@
+"""Outputs of other micro-benchmarks, read as records: IMB, SKaMPI, STREAM. What a text is, is told from the text."""
+
+from __future__ import annotations
+
+import hashlib
+from collections import defaultdict
+from dataclasses import dataclass
+from pathlib import Path
+
+from haloscope.errors import UsageProblem
+from haloscope.measure.foreign import imb, skampi, stream
+from haloscope.measure.foreign.text import Output, Sample
+from haloscope.report import records
+from haloscope.report.microbench import KIND
+
+FORMATS = (imb, skampi, stream)  # each has NAME, HOLDS, recognise(text) and parse(text)
+
+
+@dataclass(frozen=True)
+class Imported:
+    """The records of one text. notes: what of it was left out, and why."""
+
+    records: list[dict]
+    notes: tuple[str, ...]
+
+
+def read(file: Path) -> Imported:
+    """Return the records of a file: one per number of ranks, pairs or threads, with all that was measured of it.
+
+    Raises UsageProblem for a file that cannot be read, for text of no known program, for text without a benchmark that
+    is understood, and for a table with something else than numbers.
+    """
+    try:
+        text = file.read_text(errors="replace")
+    except OSError as error:
+        raise UsageProblem(f"cannot read {file}: {error.strerror}") from None
+    known = next((form for form in FORMATS if form.recognise(text)), None)
+    understood = "; ".join(f"{form.NAME}: {form.HOLDS}" for form in FORMATS)
+    if known is None:
+        raise UsageProblem(f"{file} is the output of no benchmark that is understood ({understood})")
+    try:
+        output = known.parse(text)
+    except ValueError as error:
+        raise UsageProblem(f"{file}: {error}; give the whole, unchanged output of {known.NAME}") from None
+    if not output.samples:
+        why = "; ".join(output.notes) or "there is no table"
+        raise UsageProblem(f"{file} holds nothing of {known.NAME} that is understood ({known.HOLDS}): {why}")
+    return Imported(_records(output, known.NAME, text), output.notes)
+
+
+def _records(output: Output, name: str, text: str) -> list[dict]:
+    groups: dict[tuple, list[Sample]] = defaultdict(list)
+    for sample in output.samples:
+        groups[sample.group].append(sample)
+    digest = hashlib.sha256(text.encode()).hexdigest()[:8]  # two files are two micro-benchmarks
+    return [_record(output, name, digest, samples) for samples in groups.values()]
+
+
+def _record(output: Output, name: str, digest: str, samples: list[Sample]) -> dict:
+    sizes: dict[int, dict] = defaultdict(dict)
+    for sample in samples:
+        sizes[sample.bytes].setdefault(sample.key, []).append(sample.seconds)
+    first = samples[0]
+    who = [f"r{first.ranks}", f"groups{first.groups}"] if not first.threads else [f"t{first.threads}"]
+    request: dict = {"patterns": list(dict.fromkeys(s.pattern for s in samples)), "ranks": first.ranks}
+    if first.threads:
+        request["threads"] = first.threads
+    else:
+        request |= {"transport": name, "pairs": first.groups, "nodes": 0}
+    return {
+        "schema": "haloscope.record",
+        "schema_version": records.SCHEMA_VERSION,
+        "kind": KIND,
+        "id": ",".join([KIND, name, digest, first.pattern if first.threads or first.apart else "messages", *who]),
+        "launch": {"id": f"import-{digest}"},
+        "request": request,
+        "environment": {
+            "oversubscribed": False,
+            "compiler": "not known",
+            "mpi_library": "not known",
+            "program": output.program,
+        },
+        "sizes": [{"bytes": size} | found for size, found in sorted(sizes.items())],
+        "verification": {"status": output.verification},
+    }
