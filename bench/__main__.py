@@ -88,6 +88,7 @@ FIGURES = {
     "plan": [Program("plan.py")],
     "predict": [Program("predict.py")],
     "accuracy": [Program("accuracy.py")],
+    "davis2017": [Program("davis2017.py")],
     "tune": [Program("tune.py")],
     "simulate": [Program("bench_simulate")],
     "overhead": [Program("bench_overhead"), Program("bench_overhead", ranks=2)],

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from haloscope import core
 from haloscope.errors import UsageProblem
+from haloscope.model import segments
 from haloscope.report import components, records, tables
 from haloscope.studies import Options
 from haloscope.studies.davis2017 import experiments, scaling, study, timed
@@ -52,9 +53,10 @@ def runs_of(options: Options, law) -> dict[experiments.Point, tables.Row]:
 
 
 @pytest.mark.ids("DD3")
-def test_a_model_fitted_to_every_second_size_predicts_the_others_where_costs_are_linear():
+@pytest.mark.parametrize("make_law", [timed.joined, timed.by_rule])
+def test_a_model_fitted_to_every_second_size_predicts_the_others_where_costs_are_linear(make_law):
     measured = runs_of(SMALL, linear)
-    found = scaling.errors(measured)
+    found = scaling.errors(measured, make_law)
     assert {p.side for p, *_ in found} == {10} and {p.pes for p, *_ in found} == {1, 2}
     for _, row, prediction in found:
         assert prediction.total == pytest.approx(timed.measured(row), rel=1e-6)
@@ -73,14 +75,19 @@ def test_times_of_a_held_out_run_do_not_enter_its_prediction(factor):
     assert after == before
 
 
+def test_a_joined_law_meets_every_measured_point_and_goes_on_beyond_them():
+    law = timed.joined([1.0, 2.0, 4.0], [1.0, 3.0, 4.0])
+    assert [segments.evaluate(law, x) for x in (0.5, 1.0, 1.5, 2.0, 3.0, 4.0, 6.0)] == [0, 1, 2, 3, 3.5, 4, 5]
+
+
 def test_a_part_that_was_never_timed_has_no_prediction():
     measured = runs_of(SMALL, linear)
     serial = [row for p, row in measured.items() if p.pes == 1]
     two = next(row for p, row in measured.items() if p.pes == 2)
     with pytest.raises(UsageProblem, match="2 processing elements"):
-        timed.Model(serial).predict(two)
+        timed.Model(serial, timed.joined).predict(two)
     with pytest.raises(UsageProblem, match="no timed run"):
-        timed.Model([])
+        timed.Model([], timed.joined)
 
 
 @pytest.mark.ids("DF3")

@@ -1,18 +1,21 @@
 """The 2017 study's model for an app whose parts are timed: a cost law for each named timer, by runs on one node.
 
-A timer's seconds per call follow the work of a call: cells of the block, points mirrored at edges, bytes packed or sent. Each law
-is piecewise linear in that work (section 5.4), one for each number of processing elements on a socket. Calls per step follow
-from the recorded histogram of sub-cycles. What a rank does alone counts by the largest over ranks, what includes waiting by the
-least; their sum is the walltime (section 5.2).
+A timer's seconds per call follow the work of a call: cells of the block, points mirrored at edges, bytes packed or sent. Each
+law is piecewise linear in that work, one for each number of processing elements on a socket: by the study's rule of segments
+(section 5.4), or joined, from one measured amount to the next. The rule's segments do not meet, so that a size between the last
+of one and the first of the next is extrapolated. Calls per step follow from the recorded histogram of sub-cycles. What a rank
+does alone counts by the largest over ranks, what includes waiting by the least; their sum is the walltime (section 5.2).
 """
 
 from __future__ import annotations
 
 import functools
+import math
 import statistics
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 from haloscope import core
 from haloscope.core.choice import Choice
@@ -22,7 +25,7 @@ from haloscope.report import components, records
 from haloscope.report.tables import Row
 
 THRESHOLD = 0.3  # of the study's rule: a point farther off begins a new range
-PACKS = ("pack", "unpack")
+Law = Sequence[segments.Segment]
 
 
 @dataclass(frozen=True)
@@ -113,8 +116,9 @@ class Prediction:
 class Model:
     """Laws of all parts of one form of an app, by processing elements on a socket."""
 
-    def __init__(self, rows: Iterable[Row], threshold: float = THRESHOLD):
-        """Fit the laws to measured runs. rows: of one form and set-up, sizes and rank counts varied.
+    def __init__(self, rows: Iterable[Row], make_law: Callable[[Sequence[float], Sequence[float]], Law]):
+        """Fit the laws to measured runs. rows: of one form and set-up, sizes and rank counts varied. make_law: `by_rule` or
+        `joined`.
 
         Raises UsageProblem without runs that were timed.
         """
@@ -126,7 +130,7 @@ class Model:
                 points[part, choice.ranks * choice.threads].append((amount, seconds))
         if not points:
             raise UsageProblem("there is no timed run to fit costs to; measure some with --timers on")
-        self.laws = {key: _law(found, threshold) for key, found in points.items()}
+        self.laws = {key: make_law(*_means(found)) for key, found in points.items()}
 
     def predict(self, row: Row) -> Prediction:
         """Return the prediction for a run: its work and how often its parts are called are known, its times not used.
@@ -146,17 +150,39 @@ class Model:
         return Prediction(seconds)
 
 
-def _law(points: Sequence[tuple[float, float]], threshold: float) -> list[segments.Segment]:
-    """Fit one part's law. Runs with the same amount of work count once, by their mean; a single amount has no slope."""
+def _means(points: Sequence[tuple[float, float]]) -> tuple[list[float], list[float]]:
+    """Return amounts of work in rising order and seconds of each: runs with the same amount count once, by their mean."""
     by_amount: dict[float, list[float]] = defaultdict(list)
     for amount, value in points:
         by_amount[amount].append(value)
     amounts = sorted(by_amount)
-    seconds = [statistics.fmean(by_amount[amount]) for amount in amounts]
+    return amounts, [statistics.fmean(by_amount[amount]) for amount in amounts]
+
+
+def by_rule(amounts: Sequence[float], seconds: Sequence[float]) -> Law:
+    """Return the law by the study's rule: lines fitted by relative errors, a new one where a point is 30 % off."""
     if len(amounts) < 2:
-        return [segments.Segment(0.0, float("inf"), seconds[0], 0.0)]
-    breaks = fit.breaks_by_rule(amounts, seconds, threshold=threshold)
-    return fit.pieces(amounts, seconds, breaks)
+        return one_line(amounts, seconds)
+    return fit.pieces(amounts, seconds, fit.breaks_by_rule(amounts, seconds, threshold=THRESHOLD))
+
+
+def joined(amounts: Sequence[float], seconds: Sequence[float]) -> Law:
+    """Return the law that joins measured points; the first and the last line go on."""
+    if len(amounts) < 3:
+        return one_line(amounts, seconds)
+    slopes = [(t - s) / (b - a) for (a, b), (s, t) in zip(pairwise(amounts), pairwise(seconds), strict=True)]
+    starts, ends = [0.0, *amounts[1:-1]], [*amounts[1:-1], math.inf]
+    return [
+        segments.Segment(start, end, s - slope * a, slope)
+        for start, end, a, s, slope in zip(starts, ends, amounts, seconds, slopes, strict=False)
+    ]
+
+
+def one_line(amounts: Sequence[float], seconds: Sequence[float]) -> Law:
+    """Return the law of a single line, by relative errors; a single amount has no slope."""
+    if len(amounts) < 2:
+        return [segments.Segment(0.0, math.inf, seconds[0], 0.0)]
+    return [segments.Segment(0.0, math.inf, *fit.line(amounts, seconds))]
 
 
 def measured(row: Row) -> float:

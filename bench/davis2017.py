@@ -1,0 +1,87 @@
+"""Figure `davis2017`: what the measured study of a hydrodynamics code reaches: how much of the time its timers name, how well the
+walltime is composed of components, and what its model says of sizes that no cost was fitted to.
+
+Measures the study's scaling runs and keeps the records in results/davis2017.jsonl.xz: `python bench/davis2017.py --kept` prints
+the figures of those again.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import lzma
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+from statistic import line, resampled
+
+from haloscope.measure import launch
+from haloscope.measure.campaign import Campaign
+from haloscope.measure.space import Space
+from haloscope.report import components, records, tables
+from haloscope.studies import Options
+from haloscope.studies.davis2017 import experiments, scaling, study
+
+FIGURE = "davis2017"
+ROOT = Path(__file__).resolve().parent.parent
+KEPT = ROOT / "results" / "davis2017.jsonl.xz"
+SCRATCH = ROOT / "out" / "davis2017.jsonl"
+SIZES = (24, 32, 40, 48, 56, 64, 72, 80, 96)
+SCALINGS = ("serial", "weak", "strong")
+LARGE = 64  # cells per side from which timers and composition are judged: smaller steps last a few milliseconds
+
+
+def options(quick: bool) -> Options:
+    """Return the study's options: short runs of more sizes than `--quick` has."""
+    return dataclasses.replace(
+        study.DEFAULTS["quick"], sizes=SIZES[::2] if quick else SIZES, launches=2 if quick else 4, cores=launch.cores()
+    )
+
+
+def wanted(chosen: Options) -> dict:
+    """Return the scaling runs of the studied set-up."""
+    found = experiments.planned(chosen).items()
+    return {p: r for p, r in found if p.experiment in SCALINGS and p.letter == "A"}
+
+
+def report_timers(rows: Sequence[tables.Row], launches: int) -> None:
+    """Print the share of the time that named timers account for, and how far the composed walltime is off."""
+    serial = [r for r in rows if r.request.get("ranks", 1) == 1]
+    unnamed = [1 - components.named_share(r.records) for r in serial]
+    said = f"{len(serial)} serial sizes from {LARGE}^3 on; part of the walltime that no timer names"
+    line(FIGURE, "time without a name", resampled(unnamed, np.median, launches), "<=", 0.005, said)
+    off = [abs(components.composed(r.records) / components.step_time(r.records) - 1) for r in rows]
+    said = f"{len(rows)} runs; largest work and least waiting over ranks against the walltime"
+    line(FIGURE, "composed walltime, median error", resampled(off, np.median, launches), "<=", 0.015, said)
+
+
+def report_errors(found: Sequence, launches: int) -> None:
+    """Print medians of the model's errors on held-out sizes."""
+    lists = scaling.error_lists(found)
+    least = float(np.median(lists["repeatability"]))
+    for name, bar in (("serial", 0.03), ("parallel", 0.08), ("components", 0.15)):
+        said = f"{len(lists[name])} values of held-out sizes; halves of the launches differ by {least:.1%} (median)"
+        case = f"{name}, median error of the model"
+        line(FIGURE, case, resampled(lists[name], np.median, launches), "<=", max(bar, 1.5 * least), said)
+
+
+def main() -> None:
+    """Measure (or with --kept take what is in results/), keep the records and print one JSON line per figure."""
+    quick, kept = "--quick" in sys.argv, "--kept" in sys.argv
+    chosen = options(quick)
+    runs = wanted(chosen)
+    if not kept:
+        SCRATCH.parent.mkdir(parents=True, exist_ok=True)
+        SCRATCH.unlink(missing_ok=True)
+        Campaign(Space(list(runs.values())), SCRATCH, launches=chosen.launches, what="measuring hydro3d").run()
+    rows = {row.id: row for row in tables.rows(records.read(KEPT if kept else SCRATCH).records)}
+    measured = {p: rows[r.id] for p, r in runs.items() if r.id in rows}
+    report_timers([row for p, row in measured.items() if p.side >= LARGE], chosen.launches)
+    report_errors(scaling.errors(measured), chosen.launches)
+    if not (quick or kept):
+        KEPT.write_bytes(lzma.compress(SCRATCH.read_bytes(), preset=9))
+
+
+if __name__ == "__main__":
+    main()
