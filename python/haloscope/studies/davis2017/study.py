@@ -11,6 +11,7 @@ model, and show what follows from the study's other measurements: its variants, 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from pathlib import Path
 
 from haloscope.measure import space
 from haloscope.report import tables
@@ -31,10 +32,23 @@ def plan(options: Options) -> space.Space:
     return experiments.plan(options)
 
 
+def measured_points(found: Sequence[dict], options: Options) -> dict[experiments.Point, tables.Row]:
+    """Return the row of each point that the records hold."""
+    by_id = {row.id: row for row in tables.rows(found)}
+    return {point: by_id[run.id] for point, run in experiments.planned(options).items() if run.id in by_id}
+
+
+def figures(found: Sequence[dict], options: Options, stem: Path) -> list[Path]:
+    """Draw the study's figure. Returns the files written, none without measurements."""
+    from haloscope.studies.davis2017 import figures as davis2017_figures
+
+    measured = measured_points(found, options)
+    return davis2017_figures.draw(measured, stem) if measured else []
+
+
 def report(found: Sequence[dict], options: Options) -> str:
     """Return the tables of the study's own form, with its printed figures where sizes and ranks are the same."""
-    by_id = {row.id: row for row in tables.rows(found)}
-    measured = {point: by_id[run.id] for point, run in experiments.planned(options).items() if run.id in by_id}
+    measured = measured_points(found, options)
     sections = {
         "Serial runs": scaling.serial(measured),
         "Weak scaling, ms per step": scaling.by_component(measured, "weak"),
