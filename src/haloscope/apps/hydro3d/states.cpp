@@ -183,25 +183,32 @@ class Blast {
  public:
   explicit Blast(double gamma) : g_(gamma) {
     // The energy behind the shock, by Simpson's rule in the parameter: xi^4 d xi = d(xi^5) / 5.
-    constexpr int pieces = 20000;
     double sum = 0;
+    for (int i = 0; i <= pieces; ++i) table_.push_back({fifth_power(speed_at(i)), compression(speed_at(i))});
     for (int i = 0; i < pieces; ++i) {
-      const double low = speed_at(i, pieces), high = speed_at(i + 1, pieces), middle = 0.5 * (low + high);
+      const double low = speed_at(i), high = speed_at(i + 1), middle = 0.5 * (low + high);
       sum += (fifth_power(high) - fifth_power(low)) / 5 * (work(low) + 4 * work(middle) + work(high)) / 6;
     }
     constant_ = 16 * std::numbers::pi / 25 * sum;
   }
   double radius(double energy, double time) const { return std::pow(energy * time * time / constant_, 0.2); }
-  /// Relative to the density in front, at r / radius.
+  /// Relative to the density in front, at r / radius. Linear between the points of the table.
   double density(double xi) const {
     if (xi >= 1) return 1;
-    double low = 1 / g_, high = 2 / (g_ + 1);
-    for (int i = 0; i < 100; ++i) (fifth_power(0.5 * (low + high)) < std::pow(xi, 5) ? low : high) = 0.5 * (low + high);
-    return compression(0.5 * (low + high));
+    const double power = xi * xi * xi * xi * xi;
+    const auto above = std::upper_bound(table_.begin() + 1, table_.end() - 1, power,
+                                        [](double value, const Point& point) { return value < point.power; });
+    const Point &low = above[-1], &high = *above;
+    return low.density + (high.density - low.density) * (power - low.power) / (high.power - low.power);
   }
 
  private:
-  double speed_at(int piece, int pieces) const {
+  static constexpr int pieces = 20000;
+  struct Point {
+    double power, density;  ///< xi^5, and relative to the density in front
+  };
+
+  double speed_at(int piece) const {
     const double part = static_cast<double>(piece) / pieces;
     return 1 / g_ + (2 / (g_ + 1) - 1 / g_) * part * part;
   }
@@ -223,6 +230,7 @@ class Blast {
   }
 
   double g_, constant_ = 0;
+  std::vector<Point> table_;  // from the centre to the shock
 };
 
 }  // namespace
