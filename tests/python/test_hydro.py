@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import collections
 import math
+import re
+from pathlib import Path
 
 import pytest
 from hypothesis import given, settings
@@ -12,6 +14,7 @@ from hypothesis import strategies as st
 from haloscope import core
 from haloscope.report import records
 
+DOCS = Path(__file__).resolve().parents[2] / "docs"
 MASS, INTERNAL, KINETIC = 0, 1, 2  # places in the totals
 
 
@@ -264,6 +267,25 @@ def test_arrays_have_the_sizes_of_their_centrings(cells):
         expected = tuple(n + m for n, m in zip((cells[0] // 2, *cells[1:]), more[quantity.centring], strict=True))
         assert owned.shape == expected, quantity.name
     assert {q.centring for q in quantities} == set(more)
+
+
+# ---- forms ----------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.ids("DE7")
+def test_every_variant_names_its_baseline_and_its_control():
+    lines = (DOCS / "hydro.md").read_text().split("| form | variant |")[1].split("\n\n")[0].splitlines()[2:]
+    rows = [[cell.strip() for cell in line.strip("|").split("|")] for line in lines]
+    assert {re.match(r"`(\w+)`", form)[1] for form, *_ in rows} == set(core.find_app("hydro3d").forms)
+    assert [variant for _, variant, *_ in rows] == ["A", "B", "C", "D", "E", "M"]
+    assert all(baseline and control for _, variant, _, baseline, control in rows if variant != "A")
+
+
+def test_the_fused_form_exchanges_the_same_and_makes_fewer_sweeps():
+    fused, vector = (core.Choice("hydro3d", (300, 300, 300), form=form, **STUDIED) for form in ("fused", "vector"))
+    assert sent_in_a_step(fused, 13, 2) == sent_in_a_step(vector, 13, 2)
+    sweeps = [sum(len(stage.sweeps) for stage in core.step_of(choice).stages) for choice in (fused, vector)]
+    assert sweeps[0] < 0.7 * sweeps[1]
 
 
 # ---- bad input -------------------------------------------------------------------------------------------------------------

@@ -6,9 +6,29 @@
 
 namespace haloscope::HALOSCOPE_ISA {
 
+/// N elements along a row, of which the first `again` were there before: see cover().
 template <int N>
 struct Lanes {
   static constexpr int count = N;
+  int again = 0;
+
+  /// v with zeros for what was there before.
+  template <class T>
+  HALOSCOPE_INLINE Vec<T, N> fresh(Vec<T, N> v) const {
+    if (again == 0) return v;
+    T kept[N];
+    v.store(kept);
+    for (int i = 0; i < again; ++i) kept[i] = 0;
+    return Vec<T, N>::load(kept);
+  }
+  /// Stores what was not there before.
+  template <class T>
+  HALOSCOPE_INLINE void put(Vec<T, N> value, T* to) const {
+    if (again == 0)
+      value.store(to);
+    else
+      store_lanes(to, value, again, N);
+  }
 };
 
 /// f(Lanes<N>, x) for n elements of doubles: vectors of `Most` lanes, then single elements. With one lane the compiler
@@ -21,6 +41,17 @@ HALOSCOPE_INLINE void along(std::int64_t n, const F& f) {
   for (; x < n; ++x) {
     if constexpr (Most == 1) asm volatile("");
     f(Lanes<1>{}, x);
+  }
+}
+
+/// The same in vectors alone where n >= Most: the last one begins before the end of the one before it. f may write what it
+/// reads with Lanes::put() only.
+template <int Most = full_lanes<double>, class F>
+HALOSCOPE_INLINE void cover(std::int64_t n, const F& f) {
+  if (n < Most) return along<1>(n, f);
+  for (std::int64_t x = 0; x < n; x += Most) {
+    const int again = x + Most > n ? static_cast<int>(x + Most - n) : 0;
+    f(Lanes<Most>{again}, x - again);
   }
 }
 

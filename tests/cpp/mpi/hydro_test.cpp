@@ -24,14 +24,14 @@ std::uint64_t checksum_of_gas(MPI_Comm comm, const Choice& choice, int steps) {
   return run.checksum();
 }
 
-TEST(Hydro, DA9_RanksFormsSchedulesAndTransportsChangeNoBit) {
+TEST(Hydro, DA9_DE1_DE2_RanksFormsSchedulesAndTransportsChangeNoBit) {
   for (const char* initial : {"random", "sedov"}) {
     Choice alone = hydro_choice(initial);
     alone.ranks = 1;
     alone.form = "scalar";
     const std::uint64_t expected = checksum_of_gas(MPI_COMM_SELF, alone, 3);
     Every one(9, 37);
-    for (const char* form : {"vector", "scalar", "lines"})
+    for (const char* form : {"vector", "fused", "scalar", "lines", "arrays"})
       for (const char* strategy :
            {"reference", "ordered/p2p", "direct:merged/persistent", "ordered/shared", "ordered:fields=type/p2p"})
         for (const char* exchange : {"studied", "needed"}) {

@@ -4,10 +4,12 @@
 
 #include <algorithm>
 #include <array>
+#include <map>
 
 #include "haloscope/apps/hydro3d/clock.hpp"
 #include "haloscope/apps/hydro3d/states.hpp"
 #include "haloscope/choice.hpp"
+#include "haloscope/field/memory.hpp"
 #include "haloscope/kernels/kernel.hpp"
 
 namespace haloscope {
@@ -89,28 +91,46 @@ SweepSpec totals_sweep() {
           .flops_per_point = 65};
 }
 
-Stage limits_stage() {
-  return {.name = "limits",
-          .sweeps = {viscosity_sweep(),
-                     {.name = "rates",
-                      .reads = each(joined({density, energy, pressure, viscosity, sound}, vector_of(velocity, 6)), 0),
-                      .writes = {},
-                      .flops_per_point = 190},
-                     totals_sweep()},
-          .reductions = {{.name = "rates", .op = ReduceOp::max, .numbers = rate_count, .sweep = 1},
-                         {.name = "totals", .numbers = total_count, .sweep = 2}}};
+/// Form `fused` joins sweeps: as few passes over the fields as stages allow.
+bool fuses(const Problem& problem) { return problem.form == "fused"; }
+
+Stage limits_stage(bool fused) {
+  const Accesses of_rates = each(joined({density, energy, pressure, viscosity, sound}, vector_of(velocity, 6)), 0);
+  const SweepSpec limits{.name = "limits",
+                         .reads = each(joined({density, energy, sound}, vector_of(velocity, 6)), 0, {{pressure, 1}}),
+                         .writes = {viscosity},
+                         .flops_per_point = 240};
+  const SweepSpec rates{.name = "rates", .reads = of_rates, .writes = {}, .flops_per_point = 190};
+  Stage stage{
+      .name = "limits",
+      .sweeps = fused ? std::vector{limits, totals_sweep()} : std::vector{viscosity_sweep(), rates, totals_sweep()}};
+  const int last = static_cast<int>(stage.sweeps.size()) - 1;
+  stage.reductions = {{.name = "rates", .op = ReduceOp::max, .numbers = rate_count, .sweep = last - 1},
+                      {.name = "totals", .numbers = total_count, .sweep = last}};
+  return stage;
 }
 
-/// Sub-cycles: the first begins with the nodes' masses, the others with the viscosity.
-Stage predict_stage(bool again) {
+/// Sub-cycles: the first begins with the nodes' masses, the others with the viscosity. Fused, those masses are gathered
+/// where they are first used.
+Stage predict_stage(bool again, bool fused) {
   const std::string name = again ? "predict-again" : "predict";
   const SweepSpec nodes{.name = "gather-nodes",
                         .reads = {{density, 0}},
                         .writes = joined({node_mass}, vector_of(displacement)),
                         .flops_per_point = 8};
-  Stage stage{.name = name,
-              .sweeps = {again ? viscosity_sweep() : nodes, predict_sweep(), state_sweep(true)},
-              .reductions = {{.name = name + "-faults", .op = ReduceOp::max, .sweep = 1}}};
+  SweepSpec cells = predict_sweep();
+  if (fused) {
+    cells.name = "predict-pressure";
+    cells.reads.push_back({material, 0});
+    cells.writes = {pressure};
+  }
+  Stage stage{.name = name, .sweeps = {}};
+  if (again) stage.sweeps.push_back(viscosity_sweep());
+  if (!again && !fused) stage.sweeps.push_back(nodes);
+  stage.sweeps.push_back(cells);
+  const int number = static_cast<int>(stage.sweeps.size()) - 1;
+  if (!fused) stage.sweeps.push_back(state_sweep(true));
+  stage.reductions = {{.name = name + "-faults", .op = ReduceOp::max, .sweep = number}};
   if (again) {
     stage.repeats = 2;
     stage.least = 0;
@@ -119,21 +139,31 @@ Stage predict_stage(bool again) {
   return stage;
 }
 
-Stage accelerate_stage(bool again) {
+Stage accelerate_stage(bool again, bool fused) {
   const std::string name = again ? "accelerate-again" : "accelerate";
-  const SweepSpec nodes{
+  SweepSpec nodes{
       .name = "accelerate",
       .reads = each(joined(joined({pressure, viscosity, node_mass}, vector_of(velocity)), vector_of(displacement)), 0),
       .writes = joined(vector_of(velocity, 6), vector_of(displacement)),
       .flops_per_point = 50};
-  const SweepSpec cells{
-      .name = "correct",
-      .reads = each(joined({density, energy, volume, pressure, viscosity}, vector_of(velocity, 6)), 0),
-      .writes = {density, energy, volume},
-      .flops_per_point = 65};
-  return {.name = name,
-          .sweeps = {nodes, cells, state_sweep(false)},
-          .reductions = {{.name = name + "-faults", .op = ReduceOp::max, .sweep = 1}}};
+  if (fused && !again) {
+    nodes.name = "accelerate-first";
+    nodes.reads = each(joined({pressure, viscosity, density}, vector_of(velocity)), 0);
+    nodes.writes.push_back(node_mass);
+  }
+  SweepSpec cells{.name = "correct",
+                  .reads = each(joined({density, energy, volume, pressure, viscosity}, vector_of(velocity, 6)), 0),
+                  .writes = {density, energy, volume},
+                  .flops_per_point = 65};
+  if (fused) {
+    cells.name = "correct-pressure";
+    cells.reads.push_back({material, 0});
+    cells.writes = {density, energy, volume, pressure, sound};
+  }
+  Stage stage{.name = name, .sweeps = {nodes, cells}};
+  if (!fused) stage.sweeps.push_back(state_sweep(false));
+  stage.reductions = {{.name = name + "-faults", .op = ReduceOp::max, .sweep = 1}};
+  return stage;
 }
 
 /// The fields of the set that a sweep of the remap reads, in the order of those that it writes.
@@ -142,29 +172,55 @@ std::vector<int> set_of_cells(bool other) {
                : std::vector<int>{density, energy, fraction, volume};
 }
 
-Stage cells_stage(int turn) {
+Stage cells_stage(int turn, bool fused) {
   const bool back = turn == 1;
-  SweepSpec faces{.name = "sweep-faces",
-                  .reads = each(vector_of(displacement), 0),
-                  .writes = vector_of(volume_flux),
-                  .flops_per_point = 12};
+  const SweepSpec faces{.name = "sweep-faces",
+                        .reads = each(vector_of(displacement), 0),
+                        .writes = vector_of(volume_flux),
+                        .flops_per_point = 12};
   SweepSpec cells{.name = "remap-cells-" + std::to_string(turn + 1),
                   .reads = {},
                   .writes = joined(set_of_cells(!back), vector_of(mass_flux)),
                   .flops_per_point = 110};
   for (int field : set_of_cells(back)) cells.reads.push_back({field, 2, {}, Centring::cell});
-  for (int field : vector_of(volume_flux)) cells.reads.push_back({field, 0, {}, Centring::cell});
+  if (fused) {
+    cells.reads = each(vector_of(displacement), 0, cells.reads);
+    cells.writes = joined(cells.writes, vector_of(volume_flux));
+  } else {
+    for (int field : vector_of(volume_flux)) cells.reads.push_back({field, 0, {}, Centring::cell});
+  }
   for (int d = 0; d < 3; ++d) {  // the two cells that touch a face, and one more on each side
     const Centring face = face_of(d);
     for (int field : set_of_cells(back)) cells.reads.push_back({field, 1, {}, face});
-    cells.reads.push_back({volume_flux + d, 0, {}, face});
+    if (!fused) cells.reads.push_back({volume_flux + d, 0, {}, face});
   }
   Stage stage{.name = "cells-" + std::to_string(turn + 1), .sweeps = {cells}};
-  if (turn == 0) stage.sweeps.insert(stage.sweeps.begin(), faces);
+  if (turn == 0 && !fused) stage.sweeps.insert(stage.sweeps.begin(), faces);
   return stage;
 }
 
-Stage nodes_stage(int turn, bool heats) {
+/// After the last turn: cells and nodes are back in their places.
+std::vector<SweepSpec> return_sweeps(bool heats, bool fused) {
+  const SweepSpec cells{.name = "return-cells",
+                        .reads = each(set_of_cells(true), 0),
+                        .writes = joined(set_of_cells(false), {material}),
+                        .flops_per_point = 2};
+  const SweepSpec nodes{
+      .name = "return-nodes", .reads = each(vector_of(other_velocity, 6), 0), .writes = vector_of(velocity, 6)};
+  if (!fused) return {cells, nodes, state_sweep(false), totals_sweep()};
+  SweepSpec gas{.name = "return-gas",
+                .reads = each(joined(set_of_cells(true), vector_of(other_velocity)), 0),
+                .writes = joined(set_of_cells(false), {material, pressure, sound}),
+                .flops_per_point = 72};
+  if (heats) {
+    gas.reads.push_back({node_loss, 0});
+    gas.writes.push_back(other_energy);
+    gas.flops_per_point += 9;
+  }
+  return {nodes, gas};
+}
+
+Stage nodes_stage(int turn, bool heats, bool fused) {
   const bool back = turn == 1;
   const std::vector<int> masses{density, volume, other_density, other_volume};
   const SweepSpec nodes{
@@ -174,18 +230,11 @@ Stage nodes_stage(int turn, bool heats) {
       .flops_per_point = 250};
   Stage stage{.name = "nodes-" + std::to_string(turn + 1), .sweeps = {nodes}};
   const std::vector<int> target = set_of_cells(!back);
-  if (heats)
+  if (heats && !(fused && turn == 2))
     stage.sweeps.push_back(
         {.name = "heat", .reads = each(joined({node_loss}, target), 0), .writes = {target[1]}, .flops_per_point = 11});
   if (turn < 2) return stage;
-  stage.sweeps.push_back({.name = "return-cells",
-                          .reads = each(set_of_cells(true), 0),
-                          .writes = joined(set_of_cells(false), {material}),
-                          .flops_per_point = 2});
-  stage.sweeps.push_back(
-      {.name = "return-nodes", .reads = each(vector_of(other_velocity, 6), 0), .writes = vector_of(velocity, 6)});
-  stage.sweeps.push_back(state_sweep(false));
-  stage.sweeps.push_back(totals_sweep());
+  for (const SweepSpec& sweep : return_sweeps(heats, fused)) stage.sweeps.push_back(sweep);
   stage.reductions = {{.name = "last-totals", .numbers = total_count}};
   return stage;
 }
@@ -217,12 +266,13 @@ void reduce_one_by_one(std::vector<Stage>& stages) {
 bool heats(const Problem& problem) { return problem.parameters.word("lost_motion") == "heat"; }
 
 Step step_of_problem(const Problem& problem) {
-  Step step{
-      quantities(),
-      {limits_stage(), predict_stage(false), accelerate_stage(false), predict_stage(true), accelerate_stage(true)}};
+  const bool fused = fuses(problem);
+  Step step{quantities(),
+            {limits_stage(fused), predict_stage(false, fused), accelerate_stage(false, fused),
+             predict_stage(true, fused), accelerate_stage(true, fused)}};
   for (int turn = 0; turn < 3; ++turn) {
-    step.stages.push_back(cells_stage(turn));
-    step.stages.push_back(nodes_stage(turn, heats(problem)));
+    step.stages.push_back(cells_stage(turn, fused));
+    step.stages.push_back(nodes_stage(turn, heats(problem), fused));
   }
   if (problem.parameters.word("exchange") == "studied") exchange_as_studied(step.stages);
   if (problem.parameters.word("collectives") == "studied") reduce_one_by_one(step.stages);
@@ -237,7 +287,14 @@ int dimension_of(int turn, std::int64_t step) { return step % 2 == 0 ? turn : 2 
 class HydroSweeper final : public Sweeper {
  public:
   explicit HydroSweeper(const Opening& o)
-      : kernel_(find_kernel("hydro3d-" + o.problem.form, o.problem.real, o.isa)), heats_(heats(o.problem)) {
+      : kernel_(find_kernel("hydro3d-" + o.problem.form, o.problem.real, o.isa)),
+        in_arrays_(o.problem.form == "arrays"),
+        arrays_(static_cast<std::size_t>(o.threads)) {
+    for (std::size_t stage = 0; stage < o.step.stages.size(); ++stage) {
+      calls_.emplace_back();
+      for (const SweepSpec& sweep : o.step.stages[stage].sweeps)
+        calls_.back().push_back(call_of(static_cast<int>(stage), sweep.name, fuses(o.problem)));
+    }
     const Parameters& p = o.problem.parameters;
     const auto size = cell_size(o.problem);
     for (int d = 0; d < 3; ++d) {
@@ -252,6 +309,7 @@ class HydroSweeper final : public Sweeper {
     weights_[gamma_less_one + 1] = p.real("other_gamma") - 1;
     const auto row = static_cast<double>(o.problem.grid.cells[0]),
                plane = row * static_cast<double>(o.problem.grid.cells[1]);
+    weights_[heated] = heats(o.problem) ? 1 : 0;
     weights_[code_row] = row;
     weights_[code_plane] = plane;
     weights_[code_first] = 1 + static_cast<double>(o.first[0]) + row * static_cast<double>(o.first[1]) +
@@ -272,8 +330,14 @@ class HydroSweeper final : public Sweeper {
     k.weights = weights.data();
     k.reduced = args.reduced;
     k.region = k.points = args.region;
-    k.scratch = args.scratch;
-    call(k, args);
+    k.scratch = in_arrays_ ? arrays_for(args) : args.scratch;
+    const Call& call = calls_[static_cast<std::size_t>(args.stage)][static_cast<std::size_t>(args.sweep)];
+    if (call.kernel == kernel_faces) return run_faces(k, args);
+    if (call.first_step_only && args.step > 0) return;
+    const int d = call.turns ? dimension_of((args.stage - stage_cells) / 2, args.step) : 0;
+    if (call.points >= 0) k.points = args.points(call.points + (call.points == mass_flux ? d : 0));
+    k.number = call.kernel + d;
+    kernel_.sweep(k);
   }
   std::size_t scratch_bytes(const Box& region, int) const override {
     return static_cast<std::size_t>(kept_rows * kept_pitch(region.extent(0) + 1)) * sizeof(double);
@@ -281,51 +345,63 @@ class HydroSweeper final : public Sweeper {
   std::string isa() const override { return kernel_.isa; }
 
  private:
-  void call(KernelArgs& k, const SweepArgs& args) const {
-    const bool again = args.stage == stage_predict_again;
-    switch (args.stage) {
-      case stage_limits:
-        return run(k, kernel_viscosity + args.sweep);
-      case stage_predict:
-      case stage_predict_again:
-        if (args.sweep > 0) return run(k, args.sweep == 1 ? kernel_predict : kernel_state_predicted);
-        if (again) return run(k, kernel_viscosity);
-        k.points = args.points(node_mass);
-        return run(k, kernel_gather_nodes);
-      case stage_accelerate:
-      case stage_accelerate_again:
-        k.points = args.points(velocity);
-        return run(k, kernel_accelerate + args.sweep);
-      default:
-        return call_remap(k, args);
-    }
+  /// What a sweep runs: a kernel, and the quantity whose points it goes over, if they are not the region's cells.
+  struct Call {
+    int kernel;
+    int points = -1;
+    bool turns = false;  ///< the kernel, and the component of `points`, are those of the turn's dimension
+    /// Totals that only the first step asks for: each later one begins with those that the one before ended with.
+    bool first_step_only = false;
+  };
+
+  static Call call_of(int stage, const std::string& sweep, bool fused) {
+    const int turn = (stage - stage_cells) / 2;
+    const bool back = turn == 1, predicts = stage == stage_predict || stage == stage_predict_again;
+    const std::map<std::string, Call> calls{
+        {"viscosity", {kernel_viscosity}},
+        {"rates", {kernel_rates}},
+        {"limits", {kernel_limits}},
+        {"totals", {kernel_totals, -1, false, fused && stage == stage_limits}},
+        {"gather-nodes", {kernel_gather_nodes, node_mass}},
+        {"predict", {kernel_predict}},
+        {"predict-pressure", {kernel_predict_pressure}},
+        {"state", {predicts ? kernel_state_predicted : kernel_state}},
+        {"accelerate", {kernel_accelerate, velocity}},
+        {"accelerate-first", {kernel_accelerate_first, velocity}},
+        {"correct", {kernel_correct}},
+        {"correct-pressure", {kernel_correct_pressure}},
+        {"sweep-faces", {kernel_faces, volume_flux}},
+        {"remap-cells-" + std::to_string(turn + 1), {back ? kernel_cells_back : kernel_cells, mass_flux, true}},
+        {"remap-nodes-" + std::to_string(turn + 1), {back ? kernel_nodes_back : kernel_nodes, velocity, true}},
+        {"heat", {back ? kernel_heat : kernel_heat_other}},
+        {"return-cells", {kernel_return_cells}},
+        {"return-nodes", {kernel_return_nodes, velocity}},
+        {"return-gas", {kernel_return_gas}}};
+    return calls.at(sweep);
   }
-  void call_remap(KernelArgs& k, const SweepArgs& args) const {
-    const int turn = (args.stage - stage_cells) / 2, d = dimension_of(turn, args.step);
-    if ((args.stage - stage_cells) % 2 == 0) {
-      if (turn == 0 && args.sweep == 0) {
-        for (int face = 0; face < 3; ++face) {
-          k.points = args.points(volume_flux + face);
-          run(k, kernel_faces + face);
-        }
-        return;
-      }
-      k.points = args.points(mass_flux + d);
-      return run(k, (turn == 1 ? kernel_cells_back : kernel_cells) + d);
-    }
-    k.points = args.points(velocity);
-    static constexpr int after[]{kernel_return_cells, kernel_return_nodes, kernel_state, kernel_totals};
-    if (args.sweep == 0) return run(k, (turn == 1 ? kernel_nodes_back : kernel_nodes) + d);
-    if (heats_ && args.sweep == 1) return run(k, turn == 1 ? kernel_heat : kernel_heat_other);
-    run(k, after[args.sweep - 1 - heats_]);
+
+  /// Kept from stage to stage, so that a thread has them once: enough for the largest part that it has computed.
+  void* arrays_for(const SweepArgs& args) {
+    const Box& part = args.region;
+    const auto bytes =
+        static_cast<std::size_t>(kept_arrays * array_points(part.extent(0), part.extent(1), part.extent(2))) *
+        sizeof(double);
+    Memory& mine = arrays_[static_cast<std::size_t>(args.thread)];
+    if (mine.size() < bytes) mine = Memory(bytes);
+    return mine.data();
   }
-  void run(KernelArgs& k, int number) const {
-    k.number = number;
-    kernel_.sweep(k);
+  void run_faces(KernelArgs& k, const SweepArgs& args) const {
+    for (int d = 0; d < 3; ++d) {
+      k.points = args.points(volume_flux + d);
+      k.number = kernel_faces + d;
+      kernel_.sweep(k);
+    }
   }
 
   haloscope::Kernel kernel_;
-  bool heats_;
+  std::vector<std::vector<Call>> calls_;  // by stage and sweep
+  bool in_arrays_;
+  std::vector<Memory> arrays_;  // by thread
   std::array<double, weight_count> weights_{};
 };
 
@@ -443,7 +519,7 @@ const App& hydro3d_app() {
     a.name = "hydro3d";
     a.summary = "compressible gas in 3D: Lagrangian step with sub-cycles, then a remap dimension by dimension";
     a.parameters = hydro::parameters();
-    a.forms = {"vector", "scalar", "lines"};
+    a.forms = {"fused", "vector", "scalar", "lines", "arrays"};
     a.process_grid = "prime-factors";
     a.periodic = false;
     a.initials = hydro::initial_states();

@@ -44,6 +44,7 @@ enum Weight : int {
   code_first = gamma_less_one + 2,  ///< 1 + number of the rank's first cell, and how far rows and planes are apart
   code_row,
   code_plane,
+  heated,  ///< 1: kinetic energy that the remap has lost becomes internal energy
   weight_count
 };
 
@@ -83,11 +84,22 @@ enum Kernel : int {
   kernel_nodes_back = kernel_nodes + 3,
   kernel_heat_other = kernel_nodes_back + 3,
   kernel_heat,
+  kernel_limits,
+  kernel_predict_pressure,
+  kernel_accelerate_first,
+  kernel_correct_pressure,
+  kernel_return_gas,
   kernel_count
 };
 
 /// Rows that a kernel keeps, and how many elements those of n points are apart.
 constexpr int kept_rows = 17;
 constexpr std::int64_t kept_pitch(std::int64_t n) { return (n + 4 + 7) / 8 * 8 + 8; }
+
+/// Arrays as large as a region and the points around it, that form `arrays` keeps: each dimension has so many more points.
+constexpr int kept_arrays = 15, array_margin = 3;
+constexpr std::int64_t array_points(std::int64_t x, std::int64_t y, std::int64_t z) {
+  return (x + array_margin) * (y + array_margin) * (z + array_margin);
+}
 
 }  // namespace haloscope::hydro

@@ -45,17 +45,17 @@ struct Plus {
 };
 
 /// The largest of each Rate.
-template <int Most>
+template <class Way>
 void gather_rates(const KernelArgs& args) {
   const Fields f(args);
   const double* w = args.weights;
-  Gathered<Most, rate_count> found;
+  Gathered<Way::lanes, rate_count> found;
   each_row(args.region, [&](auto x0, auto y, auto z, std::int64_t n) HALOSCOPE_LAMBDA {
     const VectorRow v(f, velocity, x0, y, z);
     const VectorRow a(f, acceleration, x0, y, z);
     const double *p = f.from(pressure, x0, y, z), *q = f.from(viscosity, x0, y, z), *rho = f.from(density, x0, y, z);
     const double *e = f.from(energy, x0, y, z), *c = f.from(sound, x0, y, z);
-    along<Most>(n, [&](auto lanes, std::int64_t x) HALOSCOPE_LAMBDA {
+    Way::along(n, [&](auto lanes, std::int64_t x) HALOSCOPE_LAMBDA {
       constexpr int N = decltype(lanes)::count;
       using V = Vec<double, N>;
       const Larger larger;
@@ -84,31 +84,38 @@ void gather_rates(const KernelArgs& args) {
   found.finish(args.reduced, Larger{});
 }
 
-/// Each Total of the first set of fields. A cell has an eighth of each of its nodes.
-template <int Most>
+/// A cell's part of each Total. It has an eighth of each of its nodes.
+template <int Most, int N>
+HALOSCOPE_INLINE void take_totals(Gathered<Most, total_count>& found, Vec<double, N> cell_mass,
+                                  Vec<double, N> cell_energy, Vec<double, N> share, const VectorRow& v,
+                                  std::int64_t x) {
+  const Plus plus;
+  const auto of_node = splat<N>(0.125) * cell_mass;
+  found.take(mass, cell_mass, plus);
+  found.take(internal_energy, cell_mass * cell_energy, plus);
+  found.take(fraction_mass, cell_mass * share, plus);
+  auto squares = splat<N>(0);
+  for (int d = 0; d < 3; ++d) {
+    Corners<N> corners = v.of[d].template at<N>(x);
+    found.take(momentum + d, of_node * corners.sum(), plus);
+    for (int i = 0; i < 8; ++i) corners.v[i] = corners.v[i] * corners.v[i];
+    squares = squares + corners.sum();
+  }
+  found.take(kinetic_energy, splat<N>(0.5) * of_node * squares, plus);
+}
+
+/// Each Total of the first set of fields.
+template <class Way>
 void gather_totals(const KernelArgs& args) {
   const Fields f(args);
   const double whole = args.weights[cell_volume];
-  Gathered<Most, total_count> found;
+  Gathered<Way::lanes, total_count> found;
   each_row(args.region, [&](auto x0, auto y, auto z, std::int64_t n) HALOSCOPE_LAMBDA {
     const VectorRow v(f, velocity, x0, y, z);
     const double *rho = f.from(density, x0, y, z), *e = f.from(energy, x0, y, z), *share = f.from(fraction, x0, y, z);
-    along<Most>(n, [&](auto lanes, std::int64_t x) HALOSCOPE_LAMBDA {
+    Way::along(n, [&](auto lanes, std::int64_t x) HALOSCOPE_LAMBDA {
       constexpr int N = decltype(lanes)::count;
-      using V = Vec<double, N>;
-      const Plus plus;
-      const V cell_mass = load<N>(rho + x) * splat<N>(whole), of_node = splat<N>(0.125) * cell_mass;
-      found.take(mass, cell_mass, plus);
-      found.take(internal_energy, cell_mass * load<N>(e + x), plus);
-      found.take(fraction_mass, cell_mass * load<N>(share + x), plus);
-      V squares = splat<N>(0);
-      for (int d = 0; d < 3; ++d) {
-        Corners<N> corners = v.of[d].template at<N>(x);
-        found.take(momentum + d, of_node * corners.sum(), plus);
-        for (int i = 0; i < 8; ++i) corners.v[i] = corners.v[i] * corners.v[i];
-        squares = squares + corners.sum();
-      }
-      found.take(kinetic_energy, splat<N>(0.5) * of_node * squares, plus);
+      take_totals(found, lanes.fresh(load<N>(rho + x) * splat<N>(whole)), load<N>(e + x), load<N>(share + x), v, x);
     });
   });
   found.finish(args.reduced, Plus{});

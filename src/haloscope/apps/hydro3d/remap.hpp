@@ -23,6 +23,8 @@ struct Turn {
   bool back;
 };
 
+HALOSCOPE_INLINE void fetch(const double* from) { __builtin_prefetch(from); }
+
 template <int N>
 HALOSCOPE_INLINE Vec<double, N> with_sign(Vec<double, N> sign, Vec<double, N> size) {
   return where_positive(sign, size, splat<N>(0) - size);
@@ -57,32 +59,49 @@ struct Upwind {
 
 /// What flows through the faces of one row.
 struct FaceRow {
-  double *mass, *energy, *fraction;
+  double *mass, *energy, *fraction, *volume;
+  HALOSCOPE_INLINE FaceRow next() const { return {mass + 1, energy + 1, fraction + 1, volume + 1}; }
 };
 
-template <int Most>
+template <class Way>
 class CellRemap {
  public:
   CellRemap(const KernelArgs& args, Turn turn)
       : f_(args),
+        weights_(args.weights),
         d_(turn.d),
         from_(set_of(turn.back)),
         to_(set_of(!turn.back)),
         points_(args.points),
         region_(args.region) {}
 
-  /// Through the lower faces of n cells, of which the first `owned` are the rank's to write.
+  /// What faces have swept, as a field.
+  HALOSCOPE_INLINE double* volumes(std::int64_t x0, std::int64_t y, std::int64_t z) const {
+    return f_.to(volume_flux + d_, x0, y, z);
+  }
+
+  /// Through the lower faces of n cells, of which the first `owned` are the rank's to write. Without a sweep over faces
+  /// before, their volumes are computed here.
   HALOSCOPE_INLINE void flow(std::int64_t x0, std::int64_t y, std::int64_t z, std::int64_t n, std::int64_t owned,
-                             const FaceRow& to) const {
-    const double* swept = f_.from(volume_flux + d_, x0, y, z);
+                             FaceRow& to) const {
+    double* swept_field = volumes(x0, y, z);
+    if constexpr (!Way::fetches) to.volume = swept_field;
+    const SweptRow swept(f_, weights_, d_, x0, y, z);
     const double *rho = f_.from(from_.rho, x0, y, z), *e = f_.from(from_.e, x0, y, z);
     const double *share = f_.from(from_.share, x0, y, z), *size = f_.from(from_.size, x0, y, z);
     const std::int64_t s_rho = f_.stride(from_.rho, d_), s_e = f_.stride(from_.e, d_);
     const std::int64_t s_share = f_.stride(from_.share, d_), s_size = f_.stride(from_.size, d_);
-    along<Most>(n, [&](auto lanes, std::int64_t x) HALOSCOPE_LAMBDA {
+    Way::along(n, [&](auto lanes, std::int64_t x) HALOSCOPE_LAMBDA {
       constexpr int N = decltype(lanes)::count;
       using V = Vec<double, N>;
-      const V flow = load<N>(swept + x), one = splat<N>(1), half = splat<N>(0.5);
+      if constexpr (Way::fetches) {
+        swept.at<N>(x).store(to.volume + x);
+        if (d_ > 0) {
+          fetch(rho + x + 2 * s_rho), fetch(e + x + 2 * s_e), fetch(share + x + 2 * s_share), fetch(size + x + s_size);
+          fetch(f_.from(displacement + d_, x0 + x, y, z) + f_.stride(displacement + d_, d_));
+        }
+      }
+      const V flow = load<N>(to.volume + x), one = splat<N>(1), half = splat<N>(0.5);
       const Upwind<N> of_rho(flow, rho + x, s_rho), of_e(flow, e + x, s_e), of_share(flow, share + x, s_share);
       const V from_volume = where_positive(flow, load<N>(size + x - s_size), load<N>(size + x));
       const V gone = magnitude(flow) / from_volume;
@@ -93,24 +112,30 @@ class CellRemap {
       (mass * (of_share.here + half * (one - gone_mass) * of_share.slope())).store(to.fraction + x);
     });
     double* kept = f_.to(mass_flux + d_, x0, y, z);
-    along<Most>(owned, [&](auto lanes, std::int64_t x)
-                           HALOSCOPE_LAMBDA { load<decltype(lanes)::count>(to.mass + x).store(kept + x); });
+    Way::along(owned, [&](auto lanes, std::int64_t x) HALOSCOPE_LAMBDA {
+      constexpr int N = decltype(lanes)::count;
+      load<N>(to.mass + x).store(kept + x);
+      if constexpr (Way::fetches) load<N>(to.volume + x).store(swept_field + x);
+    });
   }
 
+  static constexpr int updated = 4;  ///< fields
+  /// Where update() writes: the other set.
+  HALOSCOPE_INLINE void targets(std::int64_t x0, std::int64_t y, std::int64_t z, double** to) const {
+    const int fields[updated]{to_.rho, to_.e, to_.share, to_.size};
+    for (int k = 0; k < updated; ++k) to[k] = f_.to(fields[k], x0, y, z);
+  }
   HALOSCOPE_INLINE void update(std::int64_t x0, std::int64_t y, std::int64_t z, std::int64_t n, const FaceRow& low,
-                               const FaceRow& high) const {
-    const double* swept = f_.from(volume_flux + d_, x0, y, z);
-    const std::int64_t s = f_.stride(volume_flux + d_, d_);
+                               const FaceRow& high, double* const* to) const {
     const double *rho = f_.from(from_.rho, x0, y, z), *e = f_.from(from_.e, x0, y, z);
     const double *share = f_.from(from_.share, x0, y, z), *size = f_.from(from_.size, x0, y, z);
-    double *new_rho = f_.to(to_.rho, x0, y, z), *new_e = f_.to(to_.e, x0, y, z);
-    double *new_share = f_.to(to_.share, x0, y, z), *new_size = f_.to(to_.size, x0, y, z);
-    along<Most>(n, [&](auto lanes, std::int64_t x) HALOSCOPE_LAMBDA {
+    double *new_rho = to[0], *new_e = to[1], *new_share = to[2], *new_size = to[3];
+    Way::along(n, [&](auto lanes, std::int64_t x) HALOSCOPE_LAMBDA {
       constexpr int N = decltype(lanes)::count;
       using V = Vec<double, N>;
       const V before = load<N>(rho + x) * load<N>(size + x);
       const V after = before - (load<N>(high.mass + x) - load<N>(low.mass + x));
-      const V left = load<N>(size + x) - (load<N>(swept + x + s) - load<N>(swept + x));
+      const V left = load<N>(size + x) - (load<N>(high.volume + x) - load<N>(low.volume + x));
       left.store(new_size + x);
       (after / left).store(new_rho + x);
       ((before * load<N>(e + x) - (load<N>(high.energy + x) - load<N>(low.energy + x))) / after).store(new_e + x);
@@ -119,19 +144,28 @@ class CellRemap {
     });
   }
 
+  HALOSCOPE_INLINE void update(std::int64_t x0, std::int64_t y, std::int64_t z, std::int64_t n, const FaceRow& low,
+                               const FaceRow& high) const {
+    double* to[updated];
+    targets(x0, y, z, to);
+    update(x0, y, z, n, low, high, to);
+  }
+
   /// Whether the upper faces of the last cells are this part's to write.
   HALOSCOPE_INLINE bool has_end() const { return points_.hi[d_] > region_.hi[d_]; }
   const Bounds& region() const { return region_; }
 
  private:
   const Fields f_;
+  const double* weights_;
   const int d_;
   const Set from_, to_;
   const Bounds points_, region_;
 };
 
-/// Loop orders of a remap along y or z: by rows, x innermost, or line by line along the remap's own dimension.
-enum class Order { rows, lines };
+/// Loop orders of a remap: by rows, x innermost; along y or z line by line along the remap's own dimension; or each part of
+/// it over all rows before the next part, see arrays.hpp.
+enum class Order { rows, lines, arrays };
 
 /// visit(x, t, n) for what a remap along d is divided into: whole rows of an outer loop over the third dimension t, or
 /// lines, in the order of the modelled code's variant A (y: z, x; z: x, y).
@@ -150,18 +184,19 @@ HALOSCOPE_INLINE void each_strip(int d, const Bounds& b, const Visit& visit) {
 }
 
 /// One dimension of the remap of cells: rows of faces, each computed once and kept until both its cells have used it.
-template <int Most, Order order>
+template <class Way, Order order>
 void remap_cells(const KernelArgs& args, Turn turn) {
-  const CellRemap<Most> remap(args, turn);
+  const CellRemap<Way> remap(args, turn);
   const int d = turn.d;
   const Bounds& b = remap.region();
   const std::int64_t n = b.hi[0] - b.lo[0], pitch = kept_pitch(n);
   auto* kept = static_cast<double*>(args.scratch);
-  FaceRow low{kept, kept + pitch, kept + 2 * pitch}, high{kept + 3 * pitch, kept + 4 * pitch, kept + 5 * pitch};
+  FaceRow low{kept, kept + pitch, kept + 2 * pitch, kept + 3 * pitch};
+  FaceRow high{kept + 4 * pitch, kept + 5 * pitch, kept + 6 * pitch, kept + 7 * pitch};
   if (d == 0) {
     each_row(args.region, [&](auto x0, auto y, auto z, std::int64_t) HALOSCOPE_LAMBDA {
       remap.flow(x0, y, z, n + 1, n + remap.has_end(), low);
-      remap.update(x0, y, z, n, low, {low.mass + 1, low.energy + 1, low.fraction + 1});
+      remap.update(x0, y, z, n, low, low.next());
     });
   } else {
     each_strip<order>(d, b, [&](std::int64_t x, std::int64_t t, std::int64_t length) HALOSCOPE_LAMBDA {
@@ -183,17 +218,24 @@ struct NodeFlow {
   static constexpr int components = 6, count = components + 1;
   double* masses;  ///< of the nodes themselves
   double* of[count];
+  HALOSCOPE_INLINE NodeFlow next() const {
+    NodeFlow flow = *this;
+    for (double*& one : flow.of) ++one;
+    return flow;
+  }
 };
 
-template <int Most>
+template <class Way>
 class NodeRemap {
  public:
   NodeRemap(const KernelArgs& args, Turn turn)
       : f_(args), d_(turn.d), from_(set_of(turn.back)), to_(set_of(!turn.back)) {}
 
   HALOSCOPE_INLINE void weigh(std::int64_t x0, std::int64_t y, std::int64_t z, std::int64_t n, double* to) const {
-    along<Most>(n, [&](auto lanes, std::int64_t x)
-                       HALOSCOPE_LAMBDA { mass_of<decltype(lanes)::count>(from_, x0 + x, y, z).store(to + x); });
+    Way::along(n, [&](auto lanes, std::int64_t x) HALOSCOPE_LAMBDA {
+      fetch_next(x0 + x, y, z, from_.rho, from_.size, mass_flux + d_);
+      mass_of<decltype(lanes)::count>(from_, x0 + x, y, z).store(to + x);
+    });
   }
 
   /// Between each of n nodes and the one before it in dimension d, whose masses are `before`.
@@ -203,7 +245,7 @@ class NodeRemap {
     const double* v[6];
     std::int64_t s[6];
     for (int k = 0; k < 6; ++k) v[k] = f_.from(from_.v + k, x0, y, z), s[k] = f_.stride(from_.v + k, d_);
-    along<Most>(n, [&](auto lanes, std::int64_t x) HALOSCOPE_LAMBDA {
+    Way::along(n, [&](auto lanes, std::int64_t x) HALOSCOPE_LAMBDA {
       constexpr int N = decltype(lanes)::count;
       using V = Vec<double, N>;
       const V flow = splat<N>(0.125) * carried.at<N>(x).sum();
@@ -212,6 +254,8 @@ class NodeRemap {
       V squares = splat<N>(0);
 #pragma GCC unroll 6
       for (int k = 0; k < 6; ++k) {
+        if constexpr (Way::fetches)
+          if (d_ > 0) fetch(v[k] + x + 3 * s[k]);
         const Upwind<N> of(flow, v[k] + x, s[k]);
         const V carried_value = of.here + keep * of.smooth_slope(flow, v[k] + x, s[k]);
         if (k < 3) squares = squares + carried_value * carried_value;
@@ -221,14 +265,28 @@ class NodeRemap {
     });
   }
 
+  static constexpr int updated = NodeFlow::components + 1;  ///< fields
+  /// Where update() writes: the other set, and what was lost.
+  HALOSCOPE_INLINE void targets(std::int64_t x0, std::int64_t y, std::int64_t z, double** to) const {
+    for (int k = 0; k < NodeFlow::components; ++k) to[k] = f_.to(to_.v + k, x0, y, z);
+    to[NodeFlow::components] = f_.to(node_loss, x0, y, z);
+  }
   HALOSCOPE_INLINE void update(std::int64_t x0, std::int64_t y, std::int64_t z, std::int64_t n, const NodeFlow& low,
                                const NodeFlow& high) const {
+    double* to[updated];
+    targets(x0, y, z, to);
+    update(x0, y, z, n, low, high, to);
+  }
+  HALOSCOPE_INLINE void update(std::int64_t x0, std::int64_t y, std::int64_t z, std::int64_t n, const NodeFlow& low,
+                               const NodeFlow& high, double* const* to) const {
     const double* v[6];
-    double *next[6], *loss = f_.to(node_loss, x0, y, z);
-    for (int k = 0; k < 6; ++k) v[k] = f_.from(from_.v + k, x0, y, z), next[k] = f_.to(to_.v + k, x0, y, z);
-    along<Most>(n, [&](auto lanes, std::int64_t x) HALOSCOPE_LAMBDA {
+    double *next[6], *loss = to[NodeFlow::components];
+    for (int k = 0; k < 6; ++k) v[k] = f_.from(from_.v + k, x0, y, z), next[k] = to[k];
+    Way::along(n, [&](auto lanes, std::int64_t x) HALOSCOPE_LAMBDA {
       constexpr int N = decltype(lanes)::count;
       using V = Vec<double, N>;
+      fetch_next(x0 + x, y, z, to_.rho, to_.size, node_loss);
+      for (int k = 0; k < 6; ++k) fetch_next(x0 + x, y, z, to_.v + k);
       const V before = load<N>(low.masses + x), after = mass_of<N>(to_, x0 + x, y, z);
       V squares_before = splat<N>(0), squares = squares_before;
 #pragma GCC unroll 6
@@ -244,6 +302,13 @@ class NodeRemap {
   }
 
  private:
+  /// Fields at the same place of the next row.
+  template <class... Field>
+  HALOSCOPE_INLINE void fetch_next(std::int64_t x, std::int64_t y, std::int64_t z, Field... fields) const {
+    if constexpr (Way::fetches)
+      if (d_ > 0) (fetch(f_.from(fields, x, y, z) + f_.stride(fields, d_)), ...);
+  }
+
   template <int N>
   HALOSCOPE_INLINE Vec<double, N> mass_of(const Set& of, std::int64_t x, std::int64_t y, std::int64_t z) const {
     Corners<N> cells = CornerRow(f_, of.rho, x - 1, y - 1, z - 1).template at<N>(0);
@@ -258,9 +323,9 @@ class NodeRemap {
 };
 
 /// One dimension of the remap of velocities and accelerations, as remap_cells().
-template <int Most, Order order>
+template <class Way, Order order>
 void remap_nodes(const KernelArgs& args, Turn turn) {
-  const NodeRemap<Most> remap(args, turn);
+  const NodeRemap<Way> remap(args, turn);
   const int d = turn.d;
   const Bounds b(args.points);
   const std::int64_t n = b.hi[0] - b.lo[0], pitch = kept_pitch(n);
@@ -275,9 +340,7 @@ void remap_nodes(const KernelArgs& args, Turn turn) {
     each_row(args.points, [&](auto x0, auto y, auto z, std::int64_t) HALOSCOPE_LAMBDA {
       remap.weigh(x0 - 1, y, z, n + 2, low.masses - 1);
       remap.flow(x0, y, z, n + 1, low.masses - 1, low);
-      NodeFlow next = low;
-      for (double*& flow : next.of) ++flow;
-      remap.update(x0, y, z, n, low, next);
+      remap.update(x0, y, z, n, low, low.next());
     });
   } else {
     each_strip<order>(d, b, [&](std::int64_t x, std::int64_t t, std::int64_t length) HALOSCOPE_LAMBDA {
@@ -297,7 +360,7 @@ void remap_nodes(const KernelArgs& args, Turn turn) {
 }
 
 /// Kinetic energy that nodes have lost becomes internal energy of the cells around them (DeBar 1974).
-template <int Most>
+template <class Way>
 void heat_cells(const KernelArgs& args, bool other) {
   const Fields f(args);
   const Set set = set_of(other);
@@ -305,16 +368,16 @@ void heat_cells(const KernelArgs& args, bool other) {
     const CornerRow loss(f, node_loss, x0, y, z);
     const double *rho = f.from(set.rho, x0, y, z), *size = f.from(set.size, x0, y, z);
     double* e = f.to(set.e, x0, y, z);
-    along<Most>(n, [&](auto lanes, std::int64_t x) HALOSCOPE_LAMBDA {
+    Way::along(n, [&](auto lanes, std::int64_t x) HALOSCOPE_LAMBDA {
       constexpr int N = decltype(lanes)::count;
       const auto gained = splat<N>(0.125) * loss.at<N>(x).sum();
-      (load<N>(e + x) + gained / (load<N>(rho + x) * load<N>(size + x))).store(e + x);
+      lanes.put(load<N>(e + x) + gained / (load<N>(rho + x) * load<N>(size + x)), e + x);
     });
   });
 }
 
 /// Cells are back in their places: the other set becomes the first one.
-template <int Most>
+template <class Way>
 void return_cells(const KernelArgs& args) {
   const Fields f(args);
   const double whole = args.weights[cell_volume];
@@ -324,7 +387,7 @@ void return_cells(const KernelArgs& args) {
     double *to_rho = f.to(density, x0, y, z), *to_size = f.to(volume, x0, y, z);
     double *to_e = f.to(energy, x0, y, z), *to_share = f.to(fraction, x0, y, z);
     std::int32_t* of = f.to_integers(material, x0, y, z);
-    along<Most>(n, [&](auto lanes, std::int64_t x) HALOSCOPE_LAMBDA {
+    Way::along(n, [&](auto lanes, std::int64_t x) HALOSCOPE_LAMBDA {
       constexpr int N = decltype(lanes)::count;
       (load<N>(rho + x) * load<N>(size + x) / splat<N>(whole)).store(to_rho + x);
       splat<N>(whole).store(to_size + x);
@@ -335,15 +398,15 @@ void return_cells(const KernelArgs& args) {
   });
 }
 
-template <int Most>
+template <class Way>
 void return_nodes(const KernelArgs& args) {
   const Fields f(args);
   each_row(args.points, [&](auto x0, auto y, auto z, std::int64_t n) HALOSCOPE_LAMBDA {
     for (int k = 0; k < 6; ++k) {
       const double* from = f.from(other_velocity + k, x0, y, z);
       double* to = f.to(velocity + k, x0, y, z);
-      along<Most>(n, [&](auto lanes, std::int64_t x)
-                         HALOSCOPE_LAMBDA { load<decltype(lanes)::count>(from + x).store(to + x); });
+      Way::along(n, [&](auto lanes, std::int64_t x)
+                        HALOSCOPE_LAMBDA { load<decltype(lanes)::count>(from + x).store(to + x); });
     }
   });
 }

@@ -39,12 +39,36 @@ class Fields {
   const Operand* operands_;
 };
 
+/// How a form goes along rows: `Most` elements at a time, then one by one.
+template <int Most>
+struct Plainly {
+  static constexpr int lanes = Most;
+  static constexpr bool fetches = false;
+  template <class F>
+  HALOSCOPE_INLINE static void along(std::int64_t n, const F& f) {
+    HALOSCOPE_ISA::along<Most>(n, f);
+  }
+};
+
+/// Or in vectors alone; and what comes after the present row is fetched into the cache meanwhile.
+struct Ahead {
+  static constexpr int lanes = full_lanes<double>;
+  static constexpr bool fetches = true;
+  template <class F>
+  HALOSCOPE_INLINE static void along(std::int64_t n, const F& f) {
+    cover<lanes>(n, f);
+  }
+};
+
 /// f(x, y, z, n) for each row of a box: its first point and its length.
 template <class F>
-HALOSCOPE_INLINE void each_row(const Box& box, const F& f) {
-  const Bounds b(box);
+HALOSCOPE_INLINE void each_row(const Bounds& b, const F& f) {
   for (std::int64_t z = b.lo[2]; z < b.hi[2]; ++z)
     for (std::int64_t y = b.lo[1]; y < b.hi[1]; ++y) f(b.lo[0], y, z, b.hi[0] - b.lo[0]);
+}
+template <class F>
+HALOSCOPE_INLINE void each_row(const Box& box, const F& f) {
+  each_row(Bounds(box), f);
 }
 
 template <int N>
@@ -104,5 +128,28 @@ HALOSCOPE_INLINE Vec<double, N> growth_of(const VectorRow& vector, const double*
   const auto gz = splat<N>(0.25 * areas[2]) * vector.of[2].at<N>(x).template difference<2>();
   return (gx + gy) + gz;
 }
+
+/// The volume that each face of a row has swept in its dimension d: its area times the mean displacement of its nodes.
+class SweptRow {
+ public:
+  HALOSCOPE_INLINE SweptRow(const Fields& f, const double* weights, int d, std::int64_t x0, std::int64_t y,
+                            std::int64_t z)
+      : quarter_(0.25 * weights[area + d]),
+        moved_(f.from(displacement + d, x0, y, z)),
+        right_(f.stride(displacement + d, d == 0 ? 1 : 0)),
+        above_(f.stride(displacement + d, d == 2 ? 1 : 2)) {}
+
+  template <int N>
+  HALOSCOPE_INLINE Vec<double, N> at(std::int64_t x) const {
+    const double* node = moved_ + x;
+    return splat<N>(quarter_) *
+           ((load<N>(node) + load<N>(node + right_)) + (load<N>(node + above_) + load<N>(node + right_ + above_)));
+  }
+
+ private:
+  double quarter_;
+  const double* moved_;
+  std::int64_t right_, above_;
+};
 
 }  // namespace haloscope::HALOSCOPE_ISA::hydro
