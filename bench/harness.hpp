@@ -9,6 +9,7 @@
 #include <cstdio>
 #include <cstring>
 #include <functional>
+#include <limits>
 #include <span>
 #include <string>
 #include <thread>
@@ -157,13 +158,15 @@ inline const Variant& fastest(const std::vector<Variant>& variants, const std::s
   return *best;
 }
 
+constexpr double no_bar = std::numeric_limits<double>::quiet_NaN();
+
 /// One figure: a against b, in seconds per round.
 struct Result {
   std::string figure, name;
   std::string a, b;
   std::vector<double> samples_a, samples_b;
   std::string value;  ///< "a/b" or "b/a": the quotient of the samples that is the figure
-  double bar = 0;
+  double bar = 0;     ///< no_bar: it is not judged
   std::string direction = ">=";
   int threads = 1;
   std::string notes = {};
@@ -185,15 +188,21 @@ inline void emit(const Result& r) {
   std::vector<double> ratios;
   for (std::size_t i = 0; i < r.samples_a.size(); ++i)
     ratios.push_back(r.value == "b/a" ? r.samples_b[i] / r.samples_a[i] : r.samples_a[i] / r.samples_b[i]);
+  const auto bar = [&](const char* none) {
+    char number[32];
+    std::snprintf(number, sizeof number, "%g", r.bar);
+    return r.bar == r.bar ? std::string(number) : std::string(none);
+  };
   std::printf(
       "{\"figure\":\"%s\",\"case\":\"%s\",\"unit\":\"ratio\",\"a\":\"%s\",\"b\":\"%s\",\"samples_a\":%s,"
-      "\"samples_b\":%s,\"value\":\"%s\",\"bar\":%g,\"direction\":\"%s\",\"threads\":%d,\"ranks\":%d,"
+      "\"samples_b\":%s,\"value\":\"%s\",\"bar\":%s,\"direction\":\"%s\",\"threads\":%d,\"ranks\":%d,"
       "\"notes\":\"%s\"}\n",
       r.figure.c_str(), r.name.c_str(), r.a.c_str(), r.b.c_str(), json_list(r.samples_a).c_str(),
-      json_list(r.samples_b).c_str(), r.value.c_str(), r.bar, r.direction.c_str(), r.threads, r.ranks, r.notes.c_str());
+      json_list(r.samples_b).c_str(), r.value.c_str(), bar("null").c_str(), r.direction.c_str(), r.threads, r.ranks,
+      r.notes.c_str());
   std::fflush(stdout);
-  std::fprintf(stderr, "%-8s %-44s %.3f (bar %s %g)\n", r.figure.c_str(), r.name.c_str(), median(ratios),
-               r.direction.c_str(), r.bar);
+  std::fprintf(stderr, "%-8s %-44s %.3f (bar %s %s)\n", r.figure.c_str(), r.name.c_str(), median(ratios),
+               r.direction.c_str(), bar("none").c_str());
 }
 
 inline bool has_flag(int argc, char** argv, const char* flag) {

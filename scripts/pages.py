@@ -60,8 +60,9 @@ def figures() -> str:
 
 WHAT = {
     "accuracy": "predictions against measurements of what calibration never ran (relative errors; p; regret)",
-    "hydro": "forms of the hydrodynamics code `hydro3d` against each other: loop order, vectors",
     "davis2017": "timers, composed walltime and predictions of held-out sizes of the measured study (relative errors)",
+    "hydro": "forms of the hydrodynamics code `hydro3d` against each other: loop order, vectors, fusion",
+    "hydro-bytes": "sweeps of `hydro3d` over the time of their bytes at the bandwidth of a triad",
     "cg": "an iteration of conjugate gradients, against PETSc's and against separate kernels",
     "deep": "fused time steps of a cache-blocked 2D sweep, over one step at a time",
     "exchange": "best two-sided exchange against an expert's plain one, and against PETSc",
