@@ -20,26 +20,6 @@ struct State {
   double density = 1, energy = 1, fraction = 0;
 };
 
-double gamma_of(const Problem& p) { return p.parameters.real("gamma"); }
-
-/// Density, velocity and pressure of a gas.
-struct Gas {
-  double density, velocity, pressure;
-};
-constexpr Gas sod_left{1, 0, 1}, sod_right{0.125, 0, 0.1};
-
-double along_tube(const Problem& p, const Index& cell) {
-  const auto axis = static_cast<std::size_t>(p.parameters.integer("axis"));
-  return (static_cast<double>(cell[axis]) + 0.5) / static_cast<double>(p.grid.cells[axis]);
-}
-
-double wave_at(const Problem& p, const Index& cell) {
-  double value = wave_height;
-  for (int d = 0; d < 3; ++d)
-    value *= std::cos(std::numbers::pi * (static_cast<double>(cell[d]) + 0.5) / static_cast<double>(p.grid.cells[d]));
-  return value;
-}
-
 /// Shares of a blast's energy by place in each dimension: all in the first cell, or a Gaussian of a given width. Empty
 /// for other initial states.
 using BlastShares = std::array<std::vector<double>, 3>;
@@ -59,56 +39,84 @@ BlastShares blast_shares(const Problem& p) {
   return shares;
 }
 
+/// A problem's start, with its parameters at hand: looking one up takes longer than computing a cell.
+struct Start {
+  GridSpec grid;
+  std::string word;
+  std::array<double, 2> gammas;  ///< by material
+  std::array<double, 3> size;    ///< of a cell
+  std::size_t axis;
+  std::uint64_t seed;
+  BlastShares shares;
+
+  explicit Start(const Problem& p)
+      : grid(p.grid),
+        word(p.parameters.word("initial")),
+        gammas{p.parameters.real("gamma"), p.parameters.real("other_gamma")},
+        size(cell_size(p)),
+        axis(static_cast<std::size_t>(p.parameters.integer("axis"))),
+        seed(static_cast<std::uint64_t>(p.parameters.integer("seed"))),
+        shares(blast_shares(p)) {}
+};
+
+/// Density, velocity and pressure of a gas.
+struct Gas {
+  double density, velocity, pressure;
+};
+constexpr Gas sod_left{1, 0, 1}, sod_right{0.125, 0, 0.1};
+
+double along_tube(const Start& p, const Index& cell) {
+  return (static_cast<double>(cell[p.axis]) + 0.5) / static_cast<double>(p.grid.cells[p.axis]);
+}
+
+double wave_at(const Start& p, const Index& cell) {
+  double value = wave_height;
+  for (int d = 0; d < 3; ++d)
+    value *= std::cos(std::numbers::pi * (static_cast<double>(cell[d]) + 0.5) / static_cast<double>(p.grid.cells[d]));
+  return value;
+}
+
 /// The energy of a blast in a cell per its volume; none beyond the grid.
-double part_of_blast(const Problem& p, const BlastShares& shares, const Index& cell) {
-  const auto size = cell_size(p);
-  double part = 1 / (size[0] * size[1] * size[2]);
+double part_of_blast(const Start& p, const Index& cell) {
+  double part = 1 / (p.size[0] * p.size[1] * p.size[2]);
   for (std::size_t d = 0; d < 3; ++d)
-    part *= cell[d] >= 0 && cell[d] < p.grid.cells[d] ? shares[d][static_cast<std::size_t>(cell[d])] : 0;
+    part *= cell[d] >= 0 && cell[d] < p.grid.cells[d] ? p.shares[d][static_cast<std::size_t>(cell[d])] : 0;
   return part;
 }
 
-State state_of(const Problem& p, const BlastShares& shares, const Index& cell) {
-  const double gamma = gamma_of(p);
-  const std::string& word = p.parameters.word("initial");
-  if (word == "sod") {
+State state_of(const Start& p, const Index& cell) {
+  const double gamma = p.gammas[0];
+  if (p.word == "sod") {
     const bool right = along_tube(p, cell) > 0.5;
     const Gas& gas = right ? sod_right : sod_left;
     return {gas.density, gas.pressure / ((gamma - 1) * gas.density), right ? 1.0 : 0.0};
   }
-  if (word == "sedov") {
-    const double part = part_of_blast(p, shares, cell);
+  if (p.word == "sedov") {
+    const double part = part_of_blast(p, cell);
     return {1, cold + part * blast_energy / 8, part > 0.5 ? 1.0 : 0.0};
   }
-  if (word == "wave") {  // of sound speed 1 and pressure 1 / gamma: isentropic
+  if (p.word == "wave") {  // of sound speed 1 and pressure 1 / gamma: isentropic
     const double rho = 1 + wave_at(p, cell), pressure = std::pow(rho, gamma) / gamma;
     return {rho, pressure / ((gamma - 1) * rho), 0};
   }
   const double count = static_cast<double>(Box{{0, 0, 0}, p.grid.cells}.volume());
   const auto noise = [&](int q) {
-    return word == "id" ? id_value(p.grid, cell) / count
-                        : random_value(static_cast<std::uint64_t>(p.parameters.integer("seed")), q, p.grid, cell);
+    return p.word == "id" ? id_value(p.grid, cell) / count : random_value(p.seed, q, p.grid, cell);
   };
   return {1 + 0.3 * noise(density), 1 + 0.3 * noise(energy), 0.5 + 0.5 * noise(fraction)};
 }
 
 /// Nodes of walls are at rest.
-double noise_of_node(const Problem& p, int quantity, const Index& node) {
-  const std::string& word = p.parameters.word("initial");
-  if (word != "random" || quantity >= velocity + 3) return 0;
+double noise_of_node(const Start& p, int quantity, const Index& node) {
+  if (p.word != "random" || quantity >= velocity + 3) return 0;
   for (int d = 0; d < 3; ++d)
     if (!p.grid.periodic[d] && (node[d] <= 0 || node[d] >= p.grid.cells[d])) return 0;
-  return 0.1 * random_value(static_cast<std::uint64_t>(p.parameters.integer("seed")), quantity, p.grid, node);
+  return 0.1 * random_value(p.seed, quantity, p.grid, node);
 }
 
-double gamma_of_material(const Problem& p, double of) {
-  return of > 0.5 ? p.parameters.real("other_gamma") : gamma_of(p);
-}
-
-double value_of_cell(const Problem& p, const BlastShares& shares, int quantity, const Index& cell) {
-  const State s = state_of(p, shares, cell);
-  const double gamma = gamma_of_material(p, s.fraction);
-  const auto size = cell_size(p);
+double value_of_cell(const Start& p, int quantity, const Index& cell) {
+  const State s = state_of(p, cell);
+  const double gamma = p.gammas[s.fraction > 0.5];
   switch (quantity) {
     case density:
       return s.density;
@@ -117,7 +125,7 @@ double value_of_cell(const Problem& p, const BlastShares& shares, int quantity, 
     case fraction:
       return s.fraction;
     case volume:
-      return size[0] * size[1] * size[2];
+      return p.size[0] * p.size[1] * p.size[2];
     case pressure:
       return (gamma - 1) * s.density * s.energy;
     case sound:
@@ -251,21 +259,21 @@ std::array<double, 3> cell_size(const Problem& problem) {
 InitialValue initial_value(const Problem& problem, int quantity) {
   const bool of_node = quantity >= velocity && quantity < other_velocity;
   if (!of_node && quantity > material) return [](const Index&) { return std::optional<double>(0.0); };
-  return [=, shares = blast_shares(problem)](const Index& point) {
-    return std::optional<double>(of_node ? noise_of_node(problem, quantity, point)
-                                         : value_of_cell(problem, shares, quantity, point));
+  return [=, start = Start(problem)](const Index& point) {
+    return std::optional<double>(of_node ? noise_of_node(start, quantity, point)
+                                         : value_of_cell(start, quantity, point));
   };
 }
 
 std::function<double(const Index&)> exact_density(const Problem& problem, double time) {
   const std::string& word = problem.parameters.word("initial");
-  const double gamma = gamma_of(problem);
-  const auto size = cell_size(problem);
-  if (word == "sod" && problem.parameters.real("other_gamma") == gamma) {
-    const auto axis = static_cast<std::size_t>(problem.parameters.integer("axis"));
-    const double extent = size[axis] * static_cast<double>(problem.grid.cells[axis]);
+  const Start start(problem);
+  const double gamma = start.gammas[0];
+  const auto size = start.size;
+  if (word == "sod" && start.gammas[1] == gamma) {
+    const double extent = size[start.axis] * static_cast<double>(problem.grid.cells[start.axis]);
     return [=, tube = Riemann(gamma)](const Index& cell) {
-      return tube.density((along_tube(problem, cell) - 0.5) * extent / std::max(time, 1e-300));
+      return tube.density((along_tube(start, cell) - 0.5) * extent / std::max(time, 1e-300));
     };
   }
   if (word == "sedov") {
@@ -279,7 +287,7 @@ std::function<double(const Index&)> exact_density(const Problem& problem, double
   double squares = 0;
   for (std::size_t d = 0; d < 3; ++d)
     squares += std::pow(std::numbers::pi / (size[d] * static_cast<double>(problem.grid.cells[d])), 2);
-  return [=](const Index& cell) { return 1 + wave_at(problem, cell) * std::cos(std::sqrt(squares) * time); };
+  return [=](const Index& cell) { return 1 + wave_at(start, cell) * std::cos(std::sqrt(squares) * time); };
 }
 
 }  // namespace haloscope::hydro
