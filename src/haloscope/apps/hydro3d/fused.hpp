@@ -115,7 +115,7 @@ void return_gas(const KernelArgs& args) {
       splat<N>(whole).store(to_size + x);
       lanes.put(now_e, to_e + x);
       load<N>(share + x).store(to_share + x);
-      for (int i = 0; i < N; ++i) of[x + i] = share[x + i] > 0.5 ? 1 : 0;
+      store(where_positive(load<N>(share + x) - splat<N>(0.5), splat<N>(1), splat<N>(0)), of + x);
       gas.set(lanes, x, now_rho, now_e, true);
       take_totals(found, lanes.fresh(now_rho * splat<N>(whole)), now_e, load<N>(share + x), v, x);
     });

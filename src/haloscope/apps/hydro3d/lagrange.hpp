@@ -152,9 +152,8 @@ class GasRow {
 
   template <class Lanes, int N>
   HALOSCOPE_INLINE void set(Lanes lanes, std::int64_t x, Vec<double, N> rho, Vec<double, N> e, bool with_sound) const {
-    double chosen[N];
-    for (int i = 0; i < N; ++i) chosen[i] = of_[x + i] > 0 ? gammas_[1] : gammas_[0];
-    const Vec<double, N> less_one = load<N>(chosen), per_mass = less_one * e;  // p / rho
+    const auto less_one = where_positive(load<N>(of_ + x), splat<N>(gammas_[1]), splat<N>(gammas_[0]));
+    const auto per_mass = less_one * e;  // p / rho
     lanes.put(rho * per_mass, p_ + x);
     if (with_sound) lanes.put(square_root((less_one + splat<N>(1)) * per_mass), c_ + x);
   }

@@ -393,7 +393,7 @@ void return_cells(const KernelArgs& args) {
       splat<N>(whole).store(to_size + x);
       load<N>(e + x).store(to_e + x);
       load<N>(share + x).store(to_share + x);
-      for (int i = 0; i < N; ++i) of[x + i] = share[x + i] > 0.5 ? 1 : 0;
+      store(where_positive(load<N>(share + x) - splat<N>(0.5), splat<N>(1), splat<N>(0)), of + x);
     });
   });
 }

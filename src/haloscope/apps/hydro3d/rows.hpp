@@ -80,6 +80,26 @@ HALOSCOPE_INLINE Vec<double, N> load(const double* at) {
   return Vec<double, N>::load(at);
 }
 
+/// Integers as doubles, and back.
+template <int N>
+HALOSCOPE_INLINE Vec<double, N> load(const std::int32_t* at) {
+  typename RawVector<std::int32_t, N>::type v;
+  __builtin_memcpy(&v, at, sizeof v);
+  if constexpr (N == 1)
+    return {static_cast<double>(v)};
+  else
+    return {__builtin_convertvector(v, typename RawVector<double, N>::type)};
+}
+template <int N>
+HALOSCOPE_INLINE void store(Vec<double, N> value, std::int32_t* to) {
+  typename RawVector<std::int32_t, N>::type v;
+  if constexpr (N == 1)
+    v = static_cast<std::int32_t>(value.v);
+  else
+    v = __builtin_convertvector(value.v, typename RawVector<std::int32_t, N>::type);
+  __builtin_memcpy(to, &v, sizeof v);
+}
+
 /// The eight values around a cell of a nodal field, or around a node of a cell field: from the lowest one on.
 template <int N>
 struct Corners {
