@@ -301,7 +301,8 @@ typedef struct hs_program hs_program;
 typedef struct hs_op {
   int32_t kind, lane; /* HS_OP_..., HS_LANE_... */
   int32_t slot;       /* slot read or exchanged, relative to the slot current at the start */
-  int32_t target;     /* message set, copy set, sweep, ring, or reduction of the stage, by kind; -1: none */
+  int32_t target;     /* message set, copy set, sweep, ring, or reduction counted from the stage's first, by kind; -1:
+                         none, or of HS_OP_REDUCED the last reduction of an earlier stage */
   int32_t first_after, after_count; /* in hs_program_data.after */
 } hs_op;
 

@@ -28,7 +28,8 @@ enum class OpKind : std::uint8_t {
   transfer,  ///< bring them to the other memory; target = ring
   scatter,   ///< put them in their places there; target = ring
   reduce,    ///< combine a reduction's numbers over threads, start doing so over ranks; target = reduction of the stage
-  reduced,   ///< until the latest numbers of a started reduction have arrived; target = reduction
+  reduced,   ///< until the latest numbers of a started reduction have arrived; target = reduction, counted from the
+             ///< stage's first: a negative one is an earlier stage's
 };
 inline constexpr int op_kinds = static_cast<int>(OpKind::reduced) + 1;
 const char* to_string(OpKind kind);

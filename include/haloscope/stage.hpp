@@ -41,8 +41,8 @@ struct SweepSpec {
 enum class ReduceOp : std::uint8_t { sum, max, min };
 HALOSCOPE_WORDS(ReduceOp, "operation of a reduction", "sum", "max", "min");
 
-/// When ranks wait for the result: at once; at the end of the stage's program, other sweeps running meanwhile; or at
-/// the end of the next execution of the stage.
+/// When ranks wait for the result: at once; at the end of the stage's program or that of a later stage of the step,
+/// sweeps and exchanges running meanwhile; or at the end of the next execution of the stage.
 enum class ReduceMode : std::uint8_t { blocking, nonblocking, deferred };
 HALOSCOPE_WORDS(ReduceMode, "mode of a reduction", "blocking", "nonblocking", "deferred");
 
@@ -52,9 +52,10 @@ struct Reduction {
   ReduceOp op = ReduceOp::sum;
   int numbers = 1;  ///< k >= 1
   ReduceMode mode = ReduceMode::blocking;
-  int sweep = -1;          ///< the sweep of the stage that gathers them; -1: its last
-  int collectives = 1;     ///< calls that the numbers are divided among evenly, as in codes that reduce them one by one
-  bool last_only = false;  ///< only in the last step of a run, where nothing else depends on it
+  int sweep = -1;           ///< the sweep of the stage that gathers them; -1: its last
+  int collectives = 1;      ///< calls that the numbers are divided among evenly, as in codes that reduce them one by one
+  std::string until = {};   ///< nonblocking: the later stage at whose end it is awaited; "": its own
+  bool last_only = false;   ///< only in the last step of a run, where nothing else depends on it
   std::string scheme = {};  ///< of pipelines: how numbers get to the last rank, see reduction_schemes(); "": the first
 };
 
@@ -70,6 +71,9 @@ struct Stage {
   std::string name = "step";
   std::vector<SweepSpec> sweeps;
   std::vector<Reduction> reductions = {};
+  /// Reductions of earlier stages that end with this one, counted from this stage's first and so negative; resolved()
+  /// fills it in.
+  std::vector<int> awaited = {};
   /// The quantities exchanged first, and how wide. Empty optional: everything that the sweeps read beyond the rank's
   /// own points, as wide as they need it.
   std::optional<std::vector<Access>> exchange = {};
@@ -112,7 +116,7 @@ bool flips(const Step& step, int stage);
 /// @throws UsageError for a step that cannot run: two things of one name, a quantity that does not exist, a stage
 ///         without sweeps, a sweep that writes nothing or reads neighbours of what it overwrites (unless in place),
 ///         double-buffered quantities written by several stages or twice in one, a reduction of a sweep that does not
-///         exist.
+///         exist or until a stage that does not follow in the same loop.
 Step resolved(Step step, int dims, const std::string& app);
 
 /// A step of one double-buffered quantity and one sweep: what a plain stencil code is.

@@ -20,7 +20,10 @@ def outcomes(haloscope, *words) -> list[dict]:
     return found
 
 
-@pytest.mark.parametrize("method", ["standard", "single-reduction"])
+METHODS = ("standard", "single-reduction", "pipelined")
+
+
+@pytest.mark.parametrize("method", METHODS)
 def test_iterations_do_not_depend_on_ranks_forms_or_schedules(haloscope, method):
     words = ("--set", f"method={method}", "--set", "tolerance=1e-9")
     found = outcomes(haloscope, "--ranks", "1,2,3", "--form", "plain,fused", "--schedule", "bulk,split", *words)
@@ -30,12 +33,12 @@ def test_iterations_do_not_depend_on_ranks_forms_or_schedules(haloscope, method)
     assert len({r["verification"]["checksum"] for r in found}) == 1
 
 
-def test_a_single_reduction_takes_one_where_the_standard_method_takes_two(haloscope):
+def test_other_methods_take_one_reduction_where_the_standard_one_takes_two(haloscope):
     per_step = {}
-    for method in ("standard", "single-reduction"):
+    for method in METHODS:
         [record] = outcomes(haloscope, "--ranks", "2", "--set", f"method={method}")[-1:]
         per_step[method] = record["counts"]["reductions"] / record["outcome"]["steps"][-1]
-    assert per_step == {"standard": 2, "single-reduction": 1}
+    assert per_step == {"standard": 2, "single-reduction": 1, "pipelined": 1}
 
 
 def test_its_sweeps_are_calibrated_and_priced_like_those_of_other_apps(haloscope, tmp_path):

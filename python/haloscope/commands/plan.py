@@ -279,7 +279,7 @@ def _target(program: dict, op: dict, dims: int) -> str:
     if op["kind"] in ("barrier", "progress"):
         return ""
     if op["kind"] in ("reduce", "reduced"):
-        return f"reduction {op['target']}"
+        return f"reduction {op['target']}" if op["target"] >= 0 else "reduction of an earlier stage"
     if op["kind"] in ("gather", "transfer", "scatter"):
         ring = program["rings"][op["target"]]
         return f"cells for the {'device' if ring['to_device'] else 'host'} " + " + ".join(

@@ -60,8 +60,11 @@ class SweepSpec:
 
 @dataclass(frozen=True)
 class Reduction:
-    """Numbers that sweep number `sweep` of a stage gathers over all ranks; op: sum, max, min; mode: blocking, nonblocking,
-    deferred. collectives: calls that the numbers are divided among. last_only: only in the last step of a run."""
+    """Numbers that sweep number `sweep` of a stage gathers over all ranks.
+
+    op: sum, max, min. mode: blocking, nonblocking, deferred. collectives: calls that the numbers are divided among. until:
+    the later stage at whose end a nonblocking one is awaited, "" = its own. last_only: only in the last step of a run.
+    """
 
     name: str
     op: str = "sum"
@@ -69,6 +72,7 @@ class Reduction:
     mode: str = "blocking"
     sweep: int = -1
     collectives: int = 1
+    until: str = ""
     last_only: bool = False
     scheme: str = ""
 

@@ -356,7 +356,8 @@ class _Pricing:
         """Giving numbers to a reduction, or waiting for them."""
         number, prices = op.target, self.prices
         return Action(op.kind, False, op.after, parts, reduction=prices.first_reduction + number,
-                      collective_s=prices.collectives[number] * prices.collective_s, waits=prices.waits[number])  # fmt: skip
+                      collective_s=(prices.collectives[number] if op.kind == "reduce" else 1) * prices.collective_s,
+                      waits=op.kind == "reduce" and prices.waits[number])  # fmt: skip
 
     def progress(self, op: core.Op, messages: Sequence[int]) -> Parts:
         return [("synchronisation", self.common.profile.data.get("overlap", {}).get("call_s", 0.0))]

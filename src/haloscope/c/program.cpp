@@ -196,9 +196,12 @@ void check_fit(const Stage& stage, const Plan& plan, const Program& program) {
     for (const Box& box : ring.boxes)
       if (!plan.allocated(0).contains(box)) throw UsageError("a ring reaches beyond its field");
   for (const Sweep& sweep : program.sweeps) enumerator<int>(sweep.number, size32(stage.sweeps), "sweep of the stage");
-  for (const Op& op : program.ops)
+  for (const Op& op : program.ops) {
+    const auto& earlier = stage.awaited;
+    if (op.kind == OpKind::reduced && std::find(earlier.begin(), earlier.end(), op.target) != earlier.end()) continue;
     if (op.kind == OpKind::reduce || op.kind == OpKind::reduced)
       enumerator<int>(op.target, size32(stage.reductions), "reduction");
+  }
 }
 
 /// Numbers in the step of the quantities that a plan moves.

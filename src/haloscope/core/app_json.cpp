@@ -51,6 +51,7 @@ Json stage_json(const Stage& stage) {
                                   {"mode", to_word(r.mode)},
                                   {"sweep", r.sweep},
                                   {"collectives", r.collectives},
+                                  {"until", r.until},
                                   {"last_only", r.last_only},
                                   {"scheme", r.scheme}});
   if (stage.exchange) json["exchange"] = accesses(*stage.exchange);
@@ -79,6 +80,7 @@ Stage stage_from(const Json& json) {
                                 .mode = from_word<ReduceMode>(r.at("mode").get<std::string>()),
                                 .sweep = r.at("sweep").get<int>(),
                                 .collectives = r.value("collectives", 1),
+                                .until = r.value("until", std::string()),
                                 .last_only = r.at("last_only").get<bool>(),
                                 .scheme = r.at("scheme").get<std::string>()});
   if (json.contains("exchange")) stage.exchange = accesses_from(json["exchange"]);

@@ -160,9 +160,8 @@ std::vector<int> ops_on(const Program& program, OpKind kind, int reduction) {
 
 /// A rank that waits for the numbers of all others moves no messages, so its own must have completed by then. Ranks of
 /// a pipeline do not wait for each other.
-std::string check_waits_moved_all(const Reduction& reduction, const std::string& name, const std::vector<int>& begun,
-                                  const std::vector<int>& awaited, const Program& program, const Order& before) {
-  const auto& waits = reduction.mode == ReduceMode::blocking ? begun : awaited;
+std::string check_waits_moved_all(const std::string& name, const std::vector<int>& waits, const Program& program,
+                                  const Order& before) {
   for (int wait : waits)
     for (int i = 0; i < static_cast<int>(program.ops.size()); ++i)
       if (program.ops[i].kind == OpKind::complete && !before[i][wait])
@@ -181,8 +180,8 @@ std::string check_reduction(const Reduction& reduction, int number, bool in_plac
       sweeps.push_back(i);
   const auto begun = ops_on(program, OpKind::reduce, number), awaited = ops_on(program, OpKind::reduced, number);
   if (begun.empty() && !sweeps.empty() && !reduction.last_only) return name + " is never begun";
-  if (awaited.empty() && !begun.empty() && reduction.mode != ReduceMode::blocking && !in_place)
-    return name + " is begun and never awaited";
+  const bool ends_here = reduction.mode != ReduceMode::blocking && reduction.until.empty();
+  if (awaited.empty() && !begun.empty() && ends_here && !in_place) return name + " is begun and never awaited";
   for (std::size_t k = 0; k < begun.size(); ++k)
     for (int s : sweeps) {
       const Sweep& sweep = program.sweeps[program.ops[s].target];
@@ -196,7 +195,15 @@ std::string check_reduction(const Reduction& reduction, int number, bool in_plac
       if (!before[a][b] && !before[b][a])
         return describe(program, a) + " and " + describe(program, b) + " touch the numbers of " + name +
                " and nothing orders them";
-  return in_place ? "" : check_waits_moved_all(reduction, name, begun, awaited, program, before);
+  const auto& waits = reduction.mode == ReduceMode::blocking ? begun : awaited;
+  return in_place ? "" : check_waits_moved_all(name, waits, program, before);
+}
+
+/// A reduction of an earlier stage ends in this one's program.
+std::string check_end(int number, const Program& program, const Order& before) {
+  const std::string name = "reduction " + std::to_string(number) + " of an earlier stage";
+  const auto awaited = ops_on(program, OpKind::reduced, number);
+  return awaited.empty() ? name + " is never awaited" : check_waits_moved_all(name, awaited, program, before);
 }
 
 std::string check_reductions(const Stage& stage, const Program& program, const Order& before) {
@@ -206,6 +213,8 @@ std::string check_reductions(const Stage& stage, const Program& program, const O
     if (auto fault = check_reduction(reduction, static_cast<int>(r), in_place, program, before); !fault.empty())
       return fault;
   }
+  for (int number : stage.awaited)
+    if (auto fault = check_end(number, program, before); !fault.empty()) return fault;
   return "";
 }
 

@@ -36,6 +36,7 @@ class Resolver {
             "quantity '" + q.name + "' has " + std::to_string(q.slots) + " slots; give it 1, or 2 for old and new");
     for (Stage& stage : step_.stages) resolve(stage);
     check_loops();
+    resolve_ends();
   }
 
  private:
@@ -143,6 +144,33 @@ class Resolver {
     check(!written || access.layers == 0 || sweep.in_place || quantity(access.quantity).slots == 2,
           name + " reads neighbours of quantity '" + quantity(access.quantity).name +
               "', which it overwrites; give it two slots, or say in_place");
+  }
+
+  /// The stage that opens the loop which a stage is in; -1: it is in none.
+  int loop_of(int number) const {
+    for (int first = number; first >= 0; --first)
+      if (step_.stages[static_cast<std::size_t>(first)].repeats > number - first) return first;
+    return -1;
+  }
+  /// Tells each stage which reductions of those before it end with it.
+  void resolve_ends() {
+    const int count = static_cast<int>(step_.stages.size());
+    for (Stage& stage : step_.stages) stage.awaited.clear();
+    for (int s = 0; s < count; ++s) {
+      const auto& begun = step_.stages[static_cast<std::size_t>(s)].reductions;
+      for (std::size_t r = 0; r < begun.size(); ++r) {
+        if (begun[r].until.empty()) continue;
+        int last = s, place = static_cast<int>(r);  // of the reduction, counted from the first of stage `last`
+        do {
+          place -= static_cast<int>(step_.stages[static_cast<std::size_t>(last)].reductions.size());
+        } while (++last < count && step_.stages[static_cast<std::size_t>(last)].name != begun[r].until);
+        check(last < count && loop_of(last) == loop_of(s) && begun[r].mode == ReduceMode::nonblocking &&
+                  !begun[r].last_only,
+              "reduction '" + begun[r].name + "' lasts until stage '" + begun[r].until +
+                  "'; make it nonblocking and of every step, and name a later stage, in the same loop if there is one");
+        step_.stages[static_cast<std::size_t>(last)].awaited.push_back(place);
+      }
+    }
   }
 
   Step& step_;

@@ -244,6 +244,12 @@ void BoundStage::sweep_alone(int number, int slot) {
   }
 }
 
+Reducer& BoundStage::reducer(int number) {
+  if (number >= 0) return *reducers_[static_cast<std::size_t>(number)];
+  BoundStage& before = *context_.stages[static_cast<std::size_t>(number_ - 1)];
+  return before.reducer(number + before.reductions());
+}
+
 void BoundStage::start_reduction(void* context, int reduction) {
   auto& self = *static_cast<BoundStage*>(context);
   if (self.contribute_) return self.contribute_(self.contribute_context_, reduction);

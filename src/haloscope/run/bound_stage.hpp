@@ -21,6 +21,8 @@ struct Counts {
   Counts& operator+=(const Counts& other);
 };
 
+class BoundStage;
+
 /// What all stages of a run share.
 struct StageContext {
   MPI_Comm comm;
@@ -32,6 +34,8 @@ struct StageContext {
   const double* scalars;  ///< of the run
   bool stream;            ///< stores may go around the cache
   std::vector<int> nodes;
+  const std::vector<std::unique_ptr<BoundStage>>&
+      stages;  ///< in their order; those before a stage end reductions in it
 };
 
 class BoundStage {
@@ -65,7 +69,8 @@ class BoundStage {
   /// Carry out one of its sweeps once, over the rank's own cells.
   void sweep_alone(int sweep, int slot);
 
-  Reducer& reducer(int number) { return *reducers_[static_cast<std::size_t>(number)]; }
+  /// Counted from this stage's first: a negative one is an earlier stage's.
+  Reducer& reducer(int number);
   int reductions() const { return static_cast<int>(reducers_.size()); }
   /// Wait for deferred reductions still under way.
   void await_reductions();

@@ -103,7 +103,7 @@ void Run::bind_stages(const std::vector<int>& nodes) {
       choice_.stores == Stores::automatic ? bytes >= stream_from_bytes : choice_.stores == Stores::streaming;
   scalars_.resize(candidate_.app.scalars.size());
   const StageContext context{comm_,     candidate_,      options_, views_, fields_.get(),
-                             *sweeper_, scalars_.data(), stream,   nodes};
+                             *sweeper_, scalars_.data(), stream,   nodes,  stages_};
   first_number_ = {0};
   for (int number = 0; number < static_cast<int>(candidate_.step.stages.size()); ++number) {
     stages_.push_back(std::make_unique<BoundStage>(context, number));

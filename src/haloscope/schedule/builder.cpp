@@ -189,11 +189,11 @@ void ProgramBuilder::later_sweeps(std::vector<int> after, const ExchangeOps& exc
   }
 }
 
-/// Each reduction begins after the sweeps that gather its numbers. A nonblocking one is awaited after all sweeps, a
-/// deferred one just before this step's numbers replace those of the step before. A rank that waits for all others'
-/// numbers moves no messages, so its own are sent before.
+/// Each reduction begins after the sweeps that gather its numbers. A nonblocking one is awaited after all sweeps, of this
+/// stage or a later one, a deferred one just before this step's numbers replace those of the step before. A rank that
+/// waits for all others' numbers moves no messages, so its own are sent before.
 void ProgramBuilder::add_reductions() {
-  std::vector<int> sweeps, started;
+  std::vector<int> sweeps;
   for (int i = 0; i < static_cast<int>(program_.ops.size()); ++i)
     if (program_.ops[i].kind == OpKind::sweep) sweeps.push_back(i);
   const auto count = static_cast<int>(stage_.reductions.size());
@@ -208,13 +208,16 @@ void ProgramBuilder::add_reductions() {
     std::vector<int> before = gathering;
     if (reduction.mode != ReduceMode::nonblocking) before.push_back(all_sent_);
     if (reduction.mode == ReduceMode::deferred) before = {add(OpKind::reduced, Lane::main, 0, r, before)};
-    started.push_back(add(OpKind::reduce, Lane::main, 0, r, before));
-    if (reduction.mode != ReduceMode::nonblocking) continue;
-    std::vector<int> all = sweeps;
-    all.push_back(started.back());
-    all.push_back(all_sent_);
-    add(OpKind::reduced, Lane::main, 0, r, all);
+    const int started = add(OpKind::reduce, Lane::main, 0, r, before);
+    if (reduction.mode == ReduceMode::nonblocking && reduction.until.empty()) await_reduction(r, sweeps, started);
   }
+  for (int r : stage_.awaited) await_reduction(r, sweeps, -1);
+}
+
+void ProgramBuilder::await_reduction(int reduction, std::vector<int> after, int started) {
+  after.push_back(started);
+  after.push_back(all_sent_);
+  add(OpKind::reduced, Lane::main, 0, reduction, std::move(after));
 }
 
 Program ProgramBuilder::take() {

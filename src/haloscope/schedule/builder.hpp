@@ -73,6 +73,7 @@ class ProgramBuilder {
   int next_slot(int slot) const { return options_.flips ? (slot + 1) % options_.slots : slot; }
   bool gathers(int step, int sweep) const;
   void add_reductions();
+  void await_reduction(int reduction, std::vector<int> after, int started);
 
   const Stage& stage_;
   const Plan& plan_;

@@ -85,7 +85,7 @@ Lanes lanes_of(Script& script, const RankClass& given, const RankProgram& one, c
     if (has_messages(op.kind)) add_messages(script, program.sets.at(op.target), first_route, routes, step);
     if (reduces(op.kind)) {
       step.first = one.reduction + op.target;
-      if (op.target < 0 || step.first >= static_cast<std::int32_t>(given.reductions.size()))
+      if (step.first < 0 || step.first >= static_cast<std::int32_t>(given.reductions.size()))
         throw UsageError("a program uses reduction " + std::to_string(op.target) + ", which its class does not have");
     }
     (on_device(op.lane)      ? lanes.streams[static_cast<std::size_t>(stream_of(op.lane))]

@@ -176,6 +176,23 @@ TEST_P(Reductions, OfSeveralSweepsAndStagesAreInTheProgramsOfTheirStages) {
   EXPECT_EQ(c.finding(), "");
 }
 
+TEST_P(Reductions, ThatLastUntilALaterStageEndWithItsSweeps) {
+  const Reduction sum{.name = "sum", .sweep = 0};
+  const Reduction lasting{.name = "lasting", .mode = ReduceMode::nonblocking, .until = "pressure"};
+  const App app = reducing(test::acoustics(2), "reduces-until", {sum, lasting});
+  StepCase c(choice_of(app, GetParam()));
+  EXPECT_EQ(ops_of(c.program(0), OpKind::reduce).size(), 2u);
+  EXPECT_TRUE(ops_of(c.program(0), OpKind::reduced).empty()) << "its stage does not wait for it";
+  Program& later = c.program(1);
+  const auto ended = ops_of(later, OpKind::reduced);
+  ASSERT_EQ(ended.size(), 1u);
+  EXPECT_EQ(later.ops[static_cast<std::size_t>(ended[0])].target, -1) << "the last of the stage before";
+  EXPECT_EQ(after(later, ended[0]), and_sent(sweeps_of(later, 0), later));
+  EXPECT_EQ(c.finding(), "");
+  later.ops[static_cast<std::size_t>(ended[0])].kind = OpKind::progress;
+  EXPECT_NE(c.finding().find("never awaited"), std::string::npos) << c.finding();
+}
+
 TEST_P(Reductions, ThatDoNotWaitForTheirSweepsAreFound) {
   for (const ReduceMode mode : {ReduceMode::blocking, ReduceMode::nonblocking, ReduceMode::deferred}) {
     const App app =
@@ -340,6 +357,35 @@ TEST(ReductionLegality, NumbersOfEachStepForbidDeepExchanges) {
   EXPECT_NE(illegal(choice).find("looks at 'sum' in each; use --depth 1"), std::string::npos) << illegal(choice);
   choice.app = test::known(smoother("reduces-at-last", {{.name = "sum", .last_only = true}})).name;
   EXPECT_EQ(illegal(choice), "");
+}
+
+TEST(ReductionLegality, OneThatLastsUntilALaterStageIsNonblockingAndNamesOneThatFollows) {
+  const auto fault = [](const Reduction& reduction, int loop = 0) {
+    App app = test::acoustics(2);
+    app.stages[0].reductions = {reduction};
+    app.stages[1].repeats = loop;
+    try {
+      const Step step = resolved({app.quantities, app.stages}, 2, "lasting");
+      EXPECT_EQ(step.stages[1].awaited, std::vector<int>{-1});
+    } catch (const UsageError& error) {
+      return std::string(error.what());
+    }
+    return std::string();
+  };
+  Reduction good{.name = "sum", .mode = ReduceMode::nonblocking, .until = "pressure"};
+  EXPECT_EQ(fault(good), "");
+  const std::string remedy = "name a later stage";
+  EXPECT_NE(fault(good, 1).find(remedy), std::string::npos) << "it is in a loop";
+  for (const char* until : {"velocities", "density"}) {
+    Reduction bad = good;
+    bad.until = until;
+    EXPECT_NE(fault(bad).find(remedy), std::string::npos) << until;
+  }
+  Reduction blocking = good, last = good;
+  blocking.mode = ReduceMode::blocking;
+  last.last_only = true;
+  EXPECT_NE(fault(blocking).find(remedy), std::string::npos);
+  EXPECT_NE(fault(last).find(remedy), std::string::npos);
 }
 
 TEST(ReductionLegality, ADeferredOneThatEndsTheRunNeedsTheFieldsOfTheStepBefore) {

@@ -64,6 +64,28 @@ class TwoProducts {
   double* sums_;
 };
 
+/// The products u v, u u and v v, in the same order.
+class ThreeProducts {
+ public:
+  explicit ThreeProducts(const KernelArgs& args)
+      : first_(args), other_(args.weights + cg_split + 2 * cg_sum_parts), sums_(args.reduced) {}
+
+  template <int N>
+  HALOSCOPE_INLINE void add(Vec<double, N> u, Vec<double, N> v) {
+    first_.add(u, v);
+    other_.add(v * v);
+  }
+  void finish() const {
+    first_.finish();
+    if (sums_) other_.finish(sums_ + 2 * cg_sum_parts);
+  }
+
+ private:
+  TwoProducts first_;
+  DotProduct other_;
+  double* sums_;
+};
+
 /// Writes a row of results: past the caches where that is asked for and the row is long.
 class RowWriter {
  public:
@@ -165,9 +187,10 @@ inline void cg_dot(const KernelArgs& args) {
   if (args.reduced) product.finish(args.reduced);
 }
 
-/// Operands: u, v. The products u v and u u.
-inline void cg_dots(const KernelArgs& args) {
-  TwoProducts products(args);
+/// Operands: u, v. TwoProducts or ThreeProducts of them.
+template <class Products>
+void cg_dots(const KernelArgs& args) {
+  Products products(args);
   each_pair(args, [&](auto u, auto v) HALOSCOPE_LAMBDA { products.add(u, v); });
   products.finish();
 }
@@ -216,6 +239,30 @@ inline void cg_update_all(const KernelArgs& args) {
       (r + V::splat(less) * q).store(at[1].to + x);
     });
   });
+}
+
+/// Operands: x, r, p, q, w, z, v. p = r + beta p, q = w + beta q, z = v + beta z, x += alpha p, r -= alpha q,
+/// w -= alpha z, and r w, r r and w w.
+inline void cg_update_ahead(const KernelArgs& args) {
+  const double alpha = args.weights[cg_alpha], less = args.weights[cg_less_alpha], beta = args.weights[cg_beta];
+  ThreeProducts products(args);
+  each_row_of<7>(args, [&](const auto* at, std::int64_t n) HALOSCOPE_LAMBDA {
+    along(n, [&](auto lanes, std::int64_t i) HALOSCOPE_LAMBDA {
+      using V = Vec<double, decltype(lanes)::count>;
+      const V p = V::load(at[1].from + i) + V::splat(beta) * V::load(at[2].from + i);
+      const V q = V::load(at[4].from + i) + V::splat(beta) * V::load(at[3].from + i);
+      const V z = V::load(at[6].from + i) + V::splat(beta) * V::load(at[5].from + i);
+      const V r = V::load(at[1].from + i) + V::splat(less) * q, w = V::load(at[4].from + i) + V::splat(less) * z;
+      p.store(at[2].to + i);
+      q.store(at[3].to + i);
+      z.store(at[5].to + i);
+      (V::load(at[0].from + i) + V::splat(alpha) * p).store(at[0].to + i);
+      r.store(at[1].to + i);
+      w.store(at[4].to + i);
+      products.add(r, w);
+    });
+  });
+  products.finish();
 }
 
 /// The new direction on three planes of a block of rows, one cell more on each side.
@@ -304,12 +351,14 @@ inline void add_cg3d(IsaTable& table, const char* isa) {
   add("cg3d-product", cg_product<false>);
   add("cg3d-product-and-dots", cg_product<true>);
   add("cg3d-dot", cg_dot);
-  add("cg3d-dots", cg_dots);
+  add("cg3d-dots", cg_dots<TwoProducts>);
+  add("cg3d-three-dots", cg_dots<ThreeProducts>);
   add("cg3d-add-to-scaled", cg_add<cg_beta, true>);
   add("cg3d-add-scaled", cg_add<cg_alpha, false>);
   add("cg3d-subtract-scaled", cg_add<cg_less_alpha, false>);
   add("cg3d-update", cg_update);
   add("cg3d-update-all", cg_update_all);
+  add("cg3d-update-ahead", cg_update_ahead);
   add("cg3d-direction", cg_direction);
 }
 

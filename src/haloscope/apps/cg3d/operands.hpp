@@ -5,8 +5,9 @@
 
 namespace haloscope {
 
-/// Entries of KernelArgs::weights: the coefficients, then the split points of two sums (ReproducibleSum::split).
-enum { cg_alpha, cg_less_alpha, cg_beta, cg_split, cg_sum_parts = 3, cg_weights = cg_split + 2 * cg_sum_parts };
+/// Entries of KernelArgs::weights: the coefficients, then the split points of up to three sums (ReproducibleSum::split).
+enum { cg_alpha, cg_less_alpha, cg_beta, cg_split, cg_sum_parts = 3, cg_most_sums = 3 };
+constexpr int cg_weights = cg_split + cg_most_sums * cg_sum_parts;
 
 /// Planes that a kernel keeps take at most so many bytes: a part of a second-level cache.
 constexpr std::int64_t cg_ring_bytes = 384 << 10;
