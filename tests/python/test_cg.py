@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 
 import pytest
 
+from haloscope.calibration import calibrate, points
+from haloscope.measure import campaign, space
 from haloscope.report import records
 from toy import TOY
 
@@ -41,28 +44,44 @@ def test_other_methods_take_one_reduction_where_the_standard_one_takes_two(halos
     assert per_step == {"standard": 2, "single-reduction": 1, "pipelined": 1}
 
 
-def test_its_sweeps_are_calibrated_and_priced_like_those_of_other_apps(haloscope, tmp_path):
-    measured = haloscope(
-        "calibrate",
-        "-o",
-        "k.json",
-        "--quick",
-        "--ranks",
-        "2",
-        "--launches",
-        "1",
-        "--sections",
-        "kernels",
-        "--apps",
-        "cg3d",
+def calibrated_kernels(folder) -> dict:
+    """Return the costs of cg3d's sweeps from a calibration of three sizes."""
+    effort = dataclasses.replace(
+        points.QUICK, seconds=1e-5, repetitions=1, launches=1, cubes=(8, 16, 32), apps=("cg3d",)
     )
-    assert measured.code == 0, measured.err
-    kernels = json.loads((tmp_path / "k.json").read_text())["kernels"]
+    planned = points.points("kernels", 1, 1, effort)
+    found = campaign.Campaign(space.Space(planned), folder / "k.jsonl", launches=1).run()
+    return calibrate.fit_profile(found).data["kernels"]
+
+
+def test_the_sweeps_of_all_methods_are_calibrated_and_priced(haloscope, tmp_path):
+    kernels = calibrated_kernels(tmp_path)
+    assert {name.partition(":")[0] for name in kernels} == {
+        f"cg3d/{form}/f64{given}"
+        for form in ("plain", "fused")
+        for given in ("", ",method=pipelined", ",method=single-reduction")
+    }
     (tmp_path / "m.json").write_text(json.dumps(json.loads(TOY.read_text()) | {"kernels": kernels}))
-    words = ("cg3d", "--cells", "64", "--ranks", "2", "--profile", "m.json")
-    predicted = json.loads(haloscope("predict", *words, "--form", "plain,fused", "--json").out)["predictions"]
-    assert len(predicted) == 2 and all(p["time_s"] > 0 for p in predicted)
-    refused = haloscope("predict", *words, "--set", "method=single-reduction")
+    words = ("cg3d", "--cells", "64", "--ranks", "2", "--profile", "m.json", "--form", "plain,fused", "--json")
+    times, waiting = {}, {}
+    for method in METHODS:
+        predicted = json.loads(haloscope("predict", *words, "--set", f"method={method}").out)["predictions"]
+        times |= {(method, p["choice"]["form"]): p["time_s"] for p in predicted}
+        waiting[method] = {p["terms"]["reduction"] for p in predicted}
+        simulated = json.loads(haloscope("simulate", *words, "--set", f"method={method}").out)["simulations"]
+        assert sorted(s["time_s"] for s in simulated) == pytest.approx(sorted(p["time_s"] for p in predicted))
+    assert len(set(times.values())) == len(times) == 6
+    assert min(times.values()) > 0
+    assert waiting["pipelined"] == {0}, "its sums arrive while the product is computed"
+    assert 0 < max(waiting["single-reduction"]) < min(waiting["standard"])
+
+
+def test_sweeps_without_a_price_are_refused_with_the_remedy(haloscope, tmp_path):
+    kernels = {name: cost for name, cost in calibrated_kernels(tmp_path).items() if "method=" not in name}
+    (tmp_path / "m.json").write_text(json.dumps(json.loads(TOY.read_text()) | {"kernels": kernels}))
+    words = ("predict", "cg3d", "--cells", "64", "--ranks", "2", "--profile", "m.json", "--set")
+    assert haloscope(*words, "method=standard").code == 0
+    refused = haloscope(*words, "method=single-reduction")
     assert refused.code == 3 and "calibrate" in refused.err
 
 

@@ -12,7 +12,9 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
+from haloscope.core.choice import Choice
 from haloscope.model import fit
+from haloscope.model.price import kernel_of
 from haloscope.model.segments import Segment, evaluate, to_json
 
 RESAMPLES = 200
@@ -107,7 +109,7 @@ def fit_kernels(
 
 def kernel_name(request: Mapping, point: Mapping) -> str:
     """Return the name in profiles of the kernel of a record's point, as `price.sweeps_of` gives it."""
-    name = f"{request['app']}/{request['form']}/{request['real']}"
+    name = kernel_of(Choice.from_json(request))
     return f"{name}:{point['sweep']}" if "sweep" in point else name
 
 

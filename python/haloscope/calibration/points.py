@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from haloscope import core
-from haloscope.core.choice import Choice
+from haloscope.core.choice import Choice, Value
 from haloscope.measure import microbench
 from haloscope.measure.request import Request, name_of
 
@@ -36,7 +36,7 @@ class Effort:
     blocks: tuple[tuple[str, int, str], ...]  # app, side and process grid of two blocks that exchange in every step
     device_squares: tuple[int, ...]  # sides of blocks in the memory of a device
     device_cubes: tuple[int, ...]
-    apps: tuple[str, ...] = ()  # whose kernels are measured; () = all of few sweeps
+    apps: tuple[str, ...] = ()  # whose kernels are measured, with parameters that change them; () = all of few sweeps
 
 
 def _message_sizes(steps: int) -> tuple[int, ...]:
@@ -225,27 +225,37 @@ def _sweeps(app: core.App) -> int:
     return max(sum(len(stage.sweeps) for stage in step.stages) for step in app.steps.values())
 
 
+def variants(app: core.App, form: str) -> list[tuple[tuple[str, Value], ...]]:
+    """Return the parameters of an app that give it other sweeps: none, then every word that does so alone."""
+    words = [(p.name, word) for p in app.parameters for word in p.words]
+    changed = (core.sweep_parameters(Choice(app.name, (1,) * app.dims, form=form, set=(one,))) for one in words)
+    return [(), *filter(None, changed)]
+
+
 def _kernels(ranks: int, cores: int, effort: Effort) -> Iterator[Point]:
     for active in _powers(min(ranks, cores)):
         for name, form, real in kernel_names(effort.apps):
             app = core.find_app(name)
             sides = effort.cubes if app.dims == 3 else effort.squares
-            for side in sides:
-                if choice := _block(app, side, active, form, real):
+            for side, given in itertools.product(sides, variants(app, form) if effort.apps else [()]):
+                if choice := _block(app, side, active, form, real, given):
                     yield Point("kernel", choice)
             if form in app.fused_forms:
                 yield from (_fused(name, (side,) * app.dims, active, form, real, levels)
                             for side in sides[::3] for levels in effort.fused if side >= 4 * levels)  # fmt: skip
 
 
-def _block(app: core.App, side: int, ranks: int, form: str, real: str) -> Choice | None:
+def _block(
+    app: core.App, side: int, ranks: int, form: str, real: str, given: tuple[tuple[str, Value], ...] = ()
+) -> Choice | None:
     """Return a block for a rank to sweep alone, of about `side` cells per side (1D: their square), if there is one."""
-    in_place = any(sweep.in_place for stage in app.steps[form].stages for sweep in stage.sweeps)
+    step = core.step_of(Choice(app.name, (1,) * app.dims, form=form, real=real, set=given))
+    in_place = any(sweep.in_place for stage in step.stages for sweep in stage.sweeps)
     schedule = next(s.name for s in core.schedules() if s.in_place == in_place and s.on_host)
     borders = ((False,) * app.dims, (True,) * app.dims)
     for less, periodic in itertools.product(range(min(16, side)), borders):  # apps may accept only some of them
         cells = ((side - less) ** 2,) if app.dims == 1 else (side - less,) * app.dims
-        choice = Choice(app.name, cells, periodic=periodic, form=form, real=real, schedule=schedule)
+        choice = Choice(app.name, cells, periodic=periodic, form=form, real=real, schedule=schedule, set=given)
         if not core.illegal(choice):
             return dataclasses.replace(choice, ranks=ranks, process_grid="slabs" if in_place else "")
     return None

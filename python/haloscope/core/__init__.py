@@ -32,6 +32,7 @@ from haloscope.core.apps import (
     is_declared,
     stencil_step,
     step_of,
+    sweep_parameters,
 )
 from haloscope.core.catalogue import (
     Schedule,
@@ -135,5 +136,6 @@ __all__ = [
     "stencil_step",
     "step_of",
     "strategy_names",
+    "sweep_parameters",
     "transports",
 ]

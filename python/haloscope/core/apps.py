@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 import json
 from collections.abc import Callable, Iterable, Mapping
@@ -224,6 +225,25 @@ def declare_app(description: dict, refusal: Callable[[Choice], str] | None = Non
 def step_of(choice: Choice) -> Step:
     """Return the step of a choice. Raises UsageProblem for what its app does not know."""
     return _step(capi.handle("hs_step_create_of", "hs_step", choices.handle_of(choice)))
+
+
+@functools.lru_cache(maxsize=1024)
+def sweep_parameters(choice: Choice) -> tuple[tuple[str, Value], ...]:
+    """Return the parameters of a choice that make its sweeps others than the app's usual ones.
+
+    Exchanges and reductions do not count, nor do parameters that kernels only read. Raises UsageProblem as `step_of` does.
+    """
+    if not choice.set:
+        return ()
+    sweeps = _sweeps(choice)
+    if sweeps == _sweeps(dataclasses.replace(choice, set=())):
+        return ()
+    others = ((one, dataclasses.replace(choice, set=tuple(p for p in choice.set if p != one))) for one in choice.set)
+    return tuple(sorted(one for one, without in others if _sweeps(without) != sweeps))
+
+
+def _sweeps(choice: Choice) -> tuple[tuple[str, tuple[SweepSpec, ...]], ...]:
+    return tuple((stage.name, stage.sweeps) for stage in step_of(choice).stages)
 
 
 def stencil_step(dims: int, radius: int = 1, box_stencil: bool = False) -> Step:

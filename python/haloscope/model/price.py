@@ -24,8 +24,9 @@ from haloscope.model.surcharge import CONTIGUOUS_FROM, PLAIN, Surcharge, stride_
 
 
 def kernel_of(choice: core.Choice) -> str:
-    """Return the name of a choice's kernels in profiles, APP/FORM/REAL."""
-    return f"{choice.app}/{choice.form or core.find_app(choice.app).forms[0]}/{choice.real}"
+    """Return the name of a choice's kernels in profiles: APP/FORM/REAL, then ,NAME=VALUE of parameters with other sweeps."""
+    name = f"{choice.app}/{choice.form or core.find_app(choice.app).forms[0]}/{choice.real}"
+    return name + "".join(f",{parameter}={value}" for parameter, value in core.sweep_parameters(choice))
 
 
 def sweeps_of(choice: core.Choice, stage: int) -> list[str]:
