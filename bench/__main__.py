@@ -58,20 +58,11 @@ class Program:
         folder = self.folder()
         path = folder / "bench" / self.name
         if self.preset:
-            _build(self.preset, self.name, build.RANK_PROGRAM)
+            build.build_preset(self.preset, self.name, build.RANK_PROGRAM)
         if not path.exists():
             raise errors.NotAvailable(f"{path} is not built; run 'make build'")
         words = launch.launcher_words(launch.mpiexec(folder), self.ranks, self.threads) if self.ranks else []
         return [*words, str(path)]
-
-
-def _build(preset: str, *targets: str) -> None:
-    """Fetch the libraries of a preset and build there; the first time takes minutes. Raises NotAvailable if it cannot."""
-    done = subprocess.run(["scripts/other_mpi.sh", preset, *targets], check=False, cwd=ROOT, stdout=sys.stderr)
-    if done.returncode == errors.UNAVAILABLE:
-        raise errors.NotAvailable(f"'scripts/other_mpi.sh {preset}' cannot get what it needs; its reason is above")
-    if done.returncode:
-        raise errors.HaloscopeError(f"'scripts/other_mpi.sh {preset} {' '.join(targets)}' did not build")
 
 
 FIGURES = {

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import os
 import shutil
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
+from haloscope import errors
 from haloscope.errors import NotAvailable
 
 LIBRARY = "libhaloscope_c.so"
@@ -75,3 +78,24 @@ def header() -> Path:
         if path.exists():
             return path
     raise NotAvailable(f"{HEADER} was not found near {library()}; install Haloscope again, or set HALOSCOPE_BUILD")
+
+
+def preset_folder(preset: str) -> Path:
+    """Return the build folder of one of the checkout's CMake presets, built or not."""
+    return _CHECKOUT / "build" / preset
+
+
+def build_preset(preset: str, *targets: str) -> Path:
+    """Fetch the libraries of one of the checkout's CMake presets, build targets there and return the build's folder.
+
+    The first time takes minutes. Raises NotAvailable where the libraries cannot be had, or there is no checkout.
+    """
+    script = _CHECKOUT / "scripts" / "other_mpi.sh"
+    if not script.exists():
+        raise NotAvailable(f"there is no {script}, which fetches what '{preset}' needs; use a checkout of Haloscope")
+    done = subprocess.run([script, preset, *targets], check=False, cwd=_CHECKOUT, stdout=sys.stderr)
+    if done.returncode == errors.UNAVAILABLE:
+        raise NotAvailable(f"'scripts/other_mpi.sh {preset}' cannot get what it needs; its reason is above")
+    if done.returncode:
+        raise errors.HaloscopeError(f"'scripts/other_mpi.sh {preset} {' '.join(targets)}' did not build")
+    return preset_folder(preset)

@@ -1,0 +1,415 @@
+"""The solver case of the 2017 study (chapter 7): PETSc's own log of conjugate gradients, cg3d's methods beside it.
+
+Rows G1 to G5 of the checklist. Blocks of 50^3 cells a rank, the study's weak scaling; a published number stands beside
+ours only where rank count and block are the same. Without PETSc, cg3d's methods are measured alone.
+"""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from haloscope import core, errors
+from haloscope.core import build
+from haloscope.measure import campaign, launch, space
+from haloscope.measure.request import Request
+from haloscope.report import records as record_files
+from haloscope.report import stats
+from haloscope.report.tables import interval, markdown, number
+from haloscope.studies import published
+
+SIDE = 50  # cells of a rank's block per side
+PROGRAM, PRESET = "bench_cg_log_petsc", "petsc"
+PACKAGE = "PETSc (Debian's libpetsc-real-dev, which 'scripts/other_mpi.sh petsc' fetches)"
+LIMIT_S = 900
+METHODS = ("standard", "single-reduction", "pipelined")
+PUBLISHED = {"standard": "base", "single-reduction": "coalesced"}
+SOLVE, ALLREDUCE, MISSING = "cg-solve", "cg-allreduce", "cg-missing"
+
+# Eq. 7.7 with VecAYPX(max), as text and tables have it; the printed equation says min. VecMDot: of a single reduction.
+COMPOSITION = {"MatMult": "max", "VecNorm": "min", "VecTDot": "min", "VecMDot": "min", "VecAXPY": "max",
+               "VecAYPX": "max", "PCApply": "max"}  # fmt: skip
+BAR = 0.02  # of the composition, against the solve
+
+
+@dataclass(frozen=True)
+class Effort:
+    """How much is measured."""
+
+    iterations: int  # of a solve
+    rounds: int  # solves of each method in a launch
+    launches: int
+
+
+QUICK, FULL = Effort(20, 5, 1), Effort(50, 20, 3)
+
+
+# ---- measuring -------------------------------------------------------------------------------------------------------
+
+
+def run(output: Path, quick: bool) -> list[dict]:
+    """Measure on 1, 2, 4 ... ranks up to the cores; write the records to `output` as JSON lines and return them.
+
+    quick: few short solves in one launch, and PETSc only where its program is built. Records: `cg-solve` (a method of
+    PETSc or cg3d in one launch: seconds of each solve; of PETSc also calls and seconds by function), `cg-allreduce`,
+    and `cg-missing` where PETSc is not to be had. Takes seconds once PETSc is built, which takes minutes.
+    Raises HaloscopeError when a program fails.
+    """
+    effort = QUICK if quick else FULL
+    try:
+        folder = _petsc_build(quick)
+    except errors.NotAvailable as error:
+        found = [{"kind": MISSING, "what": PACKAGE, "reason": str(error)}, *_native(output, effort)]
+    else:
+        found = [record for ranks in _rank_counts() for record in _launches(folder, ranks, effort)]
+    record_files.prepare(output)
+    with output.open("a") as file:
+        file.writelines(json.dumps(record) + "\n" for record in found)
+    return found
+
+
+def _rank_counts() -> list[int]:
+    return [2**k for k in range(launch.cores().bit_length()) if 2**k <= launch.cores()]
+
+
+def _petsc_build(quick: bool) -> Path:
+    """Return the build that holds the program. Raises NotAvailable where PETSc cannot be had."""
+    if quick and not (build.preset_folder(PRESET) / "bench" / PROGRAM).exists():
+        raise errors.NotAvailable(f"{PROGRAM} is not built, which takes minutes; measure without --quick")
+    return build.build_preset(PRESET, PROGRAM)
+
+
+def _launches(folder: Path, ranks: int, effort: Effort) -> Iterator[dict]:
+    """Yield the records of some launches of the program that holds both solvers."""
+    grid = "x".join(map(str, core.process_grid("cubic", ranks, (SIDE,) * 3)))
+    words = ["--side", SIDE, "--grid", grid, "--iterations", effort.iterations, "--rounds", effort.rounds]
+    start = launch.launcher_words(launch.mpiexec(folder), ranks, 1)
+    command = [*start, str(folder / "bench" / PROGRAM), *map(str, words)]
+    for order in range(effort.launches):
+        try:
+            done = subprocess.run(command, check=False, stdout=subprocess.PIPE, text=True, timeout=LIMIT_S)
+        except subprocess.TimeoutExpired:
+            raise errors.HaloscopeError(f"'{' '.join(command)}' did not end within {LIMIT_S} s") from None
+        lines = [line for line in done.stdout.splitlines() if line.startswith("{")]
+        if done.returncode or not lines:
+            raise errors.HaloscopeError(f"'{' '.join(command)}' ended with code {done.returncode}")
+        yield from (json.loads(line) | {"launch": f"{campaign.LAUNCH_NAME}{order + 1}"} for line in lines)
+
+
+def _native(output: Path, effort: Effort) -> Iterator[dict]:
+    """Yield the same records of cg3d's methods alone, measured by the rank program."""
+    requests = []
+    for ranks in _rank_counts():
+        grid = core.process_grid("cubic", ranks, (SIDE,) * 3)
+        for method in METHODS:
+            for form in ("plain", "fused") if method == METHODS[0] else ("fused",):
+                choice = core.Choice(
+                    "cg3d", tuple(SIDE * g for g in grid), ranks=ranks, form=form, set=(("method", method),),
+                    process_grid="x".join(map(str, grid)),
+                )  # fmt: skip
+                requests.append(Request(choice, steps=effort.iterations, repetitions=effort.rounds))
+    file = output.with_name(f"{output.stem}-runs.jsonl")
+    measured = campaign.Campaign(space.Space(requests), file, effort.launches, resume=True).run()
+    for record in measured:
+        if record["kind"] != "measurement":
+            continue
+        request = record["request"]
+        yield {
+            "kind": SOLVE, "code": "haloscope", "method": request.get("set", {}).get("method", METHODS[0]), "form": request["form"],
+            "ranks": request["ranks"], "side": SIDE, "iterations": effort.iterations,
+            "solve_s": record["time_s"]["repetitions"], "launch": record["launch"]["id"],
+            "mpi_library": record["environment"]["mpi_library"],
+        }  # fmt: skip
+
+
+# ---- what the records say --------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Log:
+    """PETSc's log of one method in one launch.
+
+    calls: by function, of one solve. seconds: by function, then min, mean and max over ranks, of one solve. reduces,
+    reducing: the same of the all-reduces inside a function.
+    """
+
+    ranks: int
+    side: int
+    method: str
+    launch: str
+    iterations: int
+    solves: int
+    calls: Mapping[str, int]
+    seconds: Mapping[str, Mapping[str, float]]
+    reduces: Mapping[str, int]
+    reducing: Mapping[str, Mapping[str, float]]
+
+    @property
+    def composed(self) -> float:
+        """Seconds of a solve by eq. 7.7."""
+        return sum(self.seconds[name][which] for name, which in COMPOSITION.items() if name in self.seconds)
+
+    @property
+    def solve(self) -> float:
+        """Seconds of a solve, of the slowest rank."""
+        return self.seconds["KSPSolve"]["max"]
+
+    @property
+    def error(self) -> float:
+        """(composed - solve) / solve."""
+        return self.composed / self.solve - 1
+
+
+def logs(records: Iterable[Mapping]) -> list[Log]:
+    """Return PETSc's logs, by rank count, method and launch."""
+    found = [_log(record) for record in records if record["kind"] == SOLVE and "functions" in record]
+    return sorted(found, key=lambda log: (log.ranks, log.side, METHODS.index(log.method), log.launch))
+
+
+def _log(record: Mapping) -> Log:
+    functions, solves = record["functions"], len(record["solve_s"])
+    reduces = {name: f["allreduce"] for name, f in functions.items() if "allreduce" in f}
+
+    def of_a_solve(found: Mapping[str, Mapping]) -> dict[str, dict[str, float]]:
+        return {name: {which: s / solves for which, s in f["time_s"].items()} for name, f in found.items()}
+
+    return Log(
+        *(record[name] for name in ("ranks", "side", "method", "launch", "iterations")),
+        solves=solves,
+        calls={name: f["calls"] // solves for name, f in functions.items()},
+        seconds=of_a_solve(functions),
+        reduces={name: f["calls"] // solves for name, f in reduces.items()},
+        reducing=of_a_solve(reduces),
+    )
+
+
+def typical(found: Iterable[Log]) -> list[Log]:
+    """Return of every method on every rank count the launch with the median time, whose parts belong together."""
+    groups: dict[tuple, list[Log]] = {}
+    for log in found:
+        groups.setdefault((log.ranks, log.side, log.method), []).append(log)
+    return [sorted(group, key=lambda log: log.solve)[(len(group) - 1) // 2] for group in groups.values()]
+
+
+def expected_calls(method: str, iterations: int) -> dict[str, int]:
+    """Return the calls of table 7.2 for a solve of `iterations`."""
+    rows = [row for row in published("davis2017", "cg_call_counts") if row["solver"] == PUBLISHED[method]]
+    return {r["function"]: int(r["calls_per_iteration_slope"]) * iterations + int(r["calls_offset"]) for r in rows}
+
+
+def expected_reductions(method: str, iterations: int) -> int:
+    """Return the all-reduces of a solve that follow from table 7.2: 3 i + 1, or 2 i + 3."""
+    calls = expected_calls(method, iterations)
+    return sum(calls[name] for name in ("VecNorm", "VecTDot", "VecMDot"))
+
+
+def iteration_s(records: Iterable[Mapping], **wanted) -> dict[str, list[float]]:
+    """Return the seconds of an iteration, by launch, of the solves whose record has these entries."""
+    found: dict[str, list[float]] = {}
+    for r in records:
+        if r["kind"] == SOLVE and all(r[name] == value for name, value in wanted.items()):
+            found.setdefault(r["launch"], []).extend(s / r["iterations"] for s in r["solve_s"])
+    return found
+
+
+# ---- tables ----------------------------------------------------------------------------------------------------------
+
+
+def tables(records: Sequence[Mapping]) -> str:
+    """Return what the records of `run` say as Markdown tables, published numbers beside ours, and what is missing."""
+    found = [log for log in logs(records) if log.method in PUBLISHED]
+    middle = typical(found)
+    parallel = [log for log in middle if log.reducing]
+    sections = {
+        "Time of an iteration": iterations(records),
+        "Sum of the functions against the solve (eq. 7.7, table 7.1)": found and composition(found),
+        "Calls in a solve (table 7.2)": middle and calls(middle),
+        "Shares of an iteration, % (table A.73)": middle and shares(middle),
+        "MatMult, ms a call (table A.74)": parallel and products(parallel),
+        "Dot products, us a call (tables A.75 and A.76)": parallel and dots(parallel, records),
+    }
+    missing = [f"Not measured: {r['what']}; {r['reason']}." for r in records if r["kind"] == MISSING]
+    bodies = [f"## {title}\n\n{body}" for title, body in sections.items() if body]
+    return "\n\n".join([*bodies, *dict.fromkeys(missing)])
+
+
+def iterations(records: Sequence[Mapping]) -> str:
+    """Return the time of an iteration, over that of the standard method (table A.77), and PETSc's over it."""
+    keys = sorted({_solver(r) for r in records if r["kind"] == SOLVE}, key=_order)
+    lines = []
+    for key in keys:
+        ranks, side, code, method, form = key
+        where = {"ranks": ranks, "side": side}
+        mine = iteration_s(records, **where, code=code, method=method, form=form)
+        usual = iteration_s(records, **where, code=code, method="standard", form=form)
+        petsc = iteration_s(records, **where, code="petsc", method=method)
+        time = stats.median_over_launches(list(mine.values()))
+        theirs = stats.ratio_of_launches(petsc, mine) if petsc and code != "petsc" else None
+        over = stats.ratio_of_launches(mine, usual) if usual and method != "standard" else None
+        printed = _published_ratio(ranks, side, method) if code == "petsc" else ""
+        lines.append([ranks, f"{side}^3", code, method, form, number(time.value * 1e3), interval(time, factor=1e3),
+                      _ratio(over), printed, _ratio(theirs), _difference(records, key)])  # fmt: skip
+    headers = ["ranks", "block", "code", "method", "form", "ms", "95 %", "over standard", "published", "PETSc over it",
+               "residuals differ"]  # fmt: skip
+    return markdown(lines, headers, right=headers[5:])
+
+
+def _solver(record: Mapping) -> tuple[int, int, str, str, str]:
+    return record["ranks"], record["side"], record["code"], record["method"], record["form"]
+
+
+def _order(key: tuple[int, int, str, str, str]) -> tuple:
+    ranks, side, code, method, form = key
+    return ranks, side, code != "petsc", METHODS.index(method), form == "fused"
+
+
+def _difference(records: Iterable[Mapping], key: tuple[int, int, str, str, str]) -> str:
+    """Return by which part the residuals of 20 iterations differ at most from those of PETSc's standard method."""
+    found = [
+        r["residuals_differ"] for r in records if r["kind"] == SOLVE and _solver(r) == key and "residuals_differ" in r
+    ]
+    return f"{max(found):.0e}" if found else ""
+
+
+def _ratio(estimate: stats.Estimate | None) -> str:
+    return f"{estimate.value:.2f} ({interval(estimate, '{:.2f}'.format)})" if estimate else ""
+
+
+def _published_ratio(ranks: int, side: int, method: str) -> str:
+    """Return the study's time of an iteration over that of its base method, by machine."""
+    if side != SIDE or method not in PUBLISHED or method == "standard":
+        return ""
+    time = {
+        (row["machine"], row["solver"]): float(row["time_per_iteration_s"])
+        for row in published("davis2017", "cg_iteration_time")
+        if int(row["pes"]) == ranks
+    }
+    machines = sorted({machine for machine, _ in time})
+    return ", ".join(f"{m} {time[m, PUBLISHED[method]] / time[m, 'base']:.2f}" for m in machines)
+
+
+def composition(found: Sequence[Log]) -> str:
+    """Return table 7.1: iterations, seconds of all solves, the sum of eq. 7.7, its error, the study's error."""
+    printed = {int(row["pes"]): row["error_printed_percent"] for row in published("davis2017", "cg_validation")}
+    lines = []
+    for log in found:
+        theirs = printed.get(log.ranks) if log.side == SIDE and log.method == "standard" else None
+        lines.append([log.ranks, log.method, log.launch, log.iterations * log.solves, number(log.solve * log.solves),
+                      number(log.composed * log.solves), f"{log.error:+.2%}", f"{theirs} %" if theirs else "",
+                      f"{BAR:.0%}", "yes" if abs(log.error) <= BAR else "NO"])  # fmt: skip
+    headers = [
+        "ranks",
+        "method",
+        "launch",
+        "iterations",
+        "solve (s)",
+        "sum (s)",
+        "error",
+        "published",
+        "bar",
+        "reached",
+    ]
+    return markdown(lines, headers, right=headers[3:9])
+
+
+def calls(found: Sequence[Log]) -> str:
+    """Return table 7.2: calls of a solve as printed and as counted, all-reduces, and what PETSc calls besides."""
+    lines = []
+    for log in found:
+        want = expected_calls(log.method, log.iterations)
+        lines += [_count_line(log, name, count, log.calls.get(name, 0)) for name, count in want.items()]
+        if log.reduces:  # one rank needs none
+            asked = expected_reductions(log.method, log.iterations)
+            lines.append(_count_line(log, "all-reduces", asked, sum(log.reduces.values())))
+    headers = ["ranks", "method", "iterations", "function", "expected", "counted", "equal"]
+    besides = sorted({name for log in found for name in log.calls} - {*COMPOSITION, "KSPSolve"})
+    note = f"Also logged, without a row in table 7.2: {', '.join(besides)}. PCApply is a VecCopy inside."
+    return f"{markdown(lines, headers, right=headers[4:6])}\n\n{note}"
+
+
+def _count_line(log: Log, function: str, expected: int, counted: int) -> list:
+    return [log.ranks, log.method, log.iterations, function, expected, counted, "yes" if counted == expected else "NO"]
+
+
+def shares(found: Sequence[Log]) -> str:
+    """Return table A.73: the part of each function in the sum of eq. 7.7, the study's beside it."""
+    lines = []
+    for log in found:
+        theirs = _published_shares(log)
+        for name, which in COMPOSITION.items():
+            if name in log.seconds:
+                share = f"{100 * log.seconds[name][which] / log.composed:.2f}"
+                lines.append([log.ranks, log.method, name, which, share, theirs.get(name, "")])
+    return markdown(
+        lines, ["ranks", "method", "function", "of ranks", "ours", "published"], right=["ours", "published"]
+    )
+
+
+def _published_shares(log: Log) -> dict[str, str]:
+    if log.side != SIDE or log.method != "standard":
+        return {}
+    rows = (row for row in published("davis2017", "cg_shares") if int(row["pes"]) == log.ranks)
+    return {{"ApplyPC": "PCApply"}.get(row["function"], row["function"]): row["share_percent"] for row in rows}
+
+
+def products(found: Sequence[Log]) -> str:
+    """Return table A.74: multiplying and the two ends of the exchange, means over ranks.
+
+    PETSc logs no parts of multiplying: the study's Multiply and MultiplyAdd are what MatMult has beside the exchange.
+    """
+    lines = []
+    for log in found:
+        mean = {
+            name: log.seconds[name]["mean"] / log.calls[name]
+            for name in ("MatMult", "VecScatterBegin", "VecScatterEnd")
+        }
+        mean["Multiply + MultiplyAdd"] = mean["MatMult"] - mean["VecScatterBegin"] - mean["VecScatterEnd"]
+        del mean["MatMult"]
+        theirs = _published_products(log)
+        lines += [[log.ranks, log.method, part, number(s * 1e3), theirs.get(part, "")] for part, s in mean.items()]
+    return markdown(lines, ["ranks", "method", "part", "ours", "published"], right=["ours", "published"])
+
+
+def _published_products(log: Log) -> dict[str, str]:
+    if log.side != SIDE or log.method != "standard":
+        return {}
+    rows = published("davis2017", "cg_matmult_parts")
+    time = {row["part"]: float(row["time_s"]) * 1e3 for row in rows if int(row["pes"]) == log.ranks}
+    both = {"Multiply + MultiplyAdd": time.get("Multiply", 0) + time.get("MultiplyAdd", 0)} if time else {}
+    return {part: number(value) for part, value in (both | time).items()}
+
+
+def dots(found: Sequence[Log], records: Sequence[Mapping]) -> str:
+    """Return tables A.75 and A.76: own work and all-reduces of dot products, beside an all-reduce by itself.
+
+    What an all-reduce takes longer inside a solve, where ranks come to it at different times, is synchronisation.
+    """
+    singles: dict[int, list[float]] = {}
+    for r in records:
+        if r["kind"] == ALLREDUCE:
+            singles.setdefault(r["ranks"], []).append(r["time_s"]["mean"])
+    lines = []
+    for log in found:
+        for name in log.reducing:
+            waits = {which: s / log.reduces[name] * 1e6 for which, s in log.reducing[name].items()}
+            work = log.seconds[name]["mean"] / log.calls[name] * 1e6 - waits["mean"]
+            alone = stats.median_of(singles[log.ranks]).value * 1e6
+            gathered = [waits["min"], waits["mean"], waits["max"], alone, waits["mean"] - alone]
+            lines.append([log.ranks, log.method, name, *map(number, (work, *gathered)), _published_dots(log, name)])
+    headers = ["ranks", "method", "function", "own work", "all-reduce min", "mean", "max", "alone", "synchronisation",
+               "published: work, all-reduce, alone"]  # fmt: skip
+    return markdown(lines, headers, right=headers[3:])
+
+
+def _published_dots(log: Log, name: str) -> str:
+    """Return the study's means, us: own work and all-reduce in a solve, and the all-reduce by itself."""
+    if log.side != SIDE:
+        return ""
+    solvers = (PUBLISHED[log.method], "none")
+    rows = [r for r in published("davis2017", "cg_calls") if int(r["pes"]) == log.ranks and r["solver"] in solvers]
+    time = {(r["function"], r["part"], r["statistic"]): float(r["time_s"]) * 1e6 for r in rows}
+    wanted = [(name, "compute", "mean"), (name, "allreduce", "mean"), ("IMB AllReduce 8 B", "allreduce", "isolated")]
+    return ", ".join(number(time[key]) for key in wanted) if wanted[0] in time else ""
