@@ -52,10 +52,10 @@ struct Reduction {
   ReduceOp op = ReduceOp::sum;
   int numbers = 1;  ///< k >= 1
   ReduceMode mode = ReduceMode::blocking;
-  int sweep = -1;           ///< the sweep of the stage that gathers them; -1: its last
-  int collectives = 1;      ///< calls that the numbers are divided among evenly, as in codes that reduce them one by one
-  std::string until = {};   ///< nonblocking: the later stage at whose end it is awaited; "": its own
-  bool last_only = false;   ///< only in the last step of a run, where nothing else depends on it
+  int sweep = -1;          ///< the sweep of the stage that gathers them; -1: its last
+  int collectives = 1;     ///< calls that the numbers are divided among evenly, as in codes that reduce them one by one
+  std::string until = {};  ///< nonblocking: the later stage at whose end it is awaited; "": its own
+  bool last_only = false;  ///< only in the last step of a run, where nothing else depends on it
   std::string scheme = {};  ///< of pipelines: how numbers get to the last rank, see reduction_schemes(); "": the first
 };
 

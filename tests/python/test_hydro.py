@@ -107,7 +107,7 @@ def test_a_replay_makes_as_many_steps_and_sub_cycles_as_were_recorded(gas):
 @pytest.mark.ids("DA8")
 def test_temporaries_that_are_freed_leave_the_same_bits_and_less_memory_in_use(gas):
     found = [
-        gas("40x36x32", "random", "replay=0,3", words=("--ranks", "2", "--temporaries", how, "--process-grid", "1x1x2"))
+        gas("40x36x32", "random", "replay=0,3", words=("--ranks", "2", "--temporaries", how, "--form", "vector"))
         for how in ("kept", "freed")
     ]
     kept, freed = (r["counts"]["resident_bytes"] for r in found)

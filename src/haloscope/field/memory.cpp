@@ -1,12 +1,10 @@
 #include "haloscope/field/memory.hpp"
 
 #include <sys/mman.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
-#include <fstream>
 #include <string>
 #include <utility>
 
@@ -69,10 +67,13 @@ void free_pages(std::span<std::byte> bytes) {
   if (first < end) madvise(reinterpret_cast<void*>(first), end - first, MADV_DONTNEED);
 }
 
-std::int64_t resident_bytes() {
-  std::ifstream file("/proc/self/statm");
-  std::int64_t all = 0, resident = 0;
-  return file >> all >> resident ? resident * sysconf(_SC_PAGESIZE) : 0;
+std::int64_t resident_bytes(std::span<const std::byte> bytes) {
+  const auto first = reinterpret_cast<std::uintptr_t>(bytes.data()) / small_page * small_page;
+  const auto length = reinterpret_cast<std::uintptr_t>(bytes.data() + bytes.size()) - first;
+  std::vector<unsigned char> pages((length + small_page - 1) / small_page);
+  if (mincore(reinterpret_cast<void*>(first), length, pages.data()) != 0) return 0;
+  const auto resident = std::count_if(pages.begin(), pages.end(), [](unsigned char page) { return page & 1; });
+  return static_cast<std::int64_t>(resident) * static_cast<std::int64_t>(small_page);
 }
 
 std::size_t staggered_offset(std::size_t at, std::uint64_t number) {

@@ -46,8 +46,8 @@ class Memory {
 /// Give the whole pages among some bytes of private memory back to the system. The addresses stay usable; what lay there
 /// is zeros when it is next touched.
 void free_pages(std::span<std::byte> bytes);
-/// Bytes of this process that are in memory now; 0 where the system does not say.
-std::int64_t resident_bytes();
+/// How many of some bytes are in memory now, by whole pages; 0 where the system does not say.
+std::int64_t resident_bytes(std::span<const std::byte> bytes);
 
 /// Bytes `begin` to `end` of some memory, `end` not included.
 struct ByteRange {

@@ -250,6 +250,12 @@ Reducer& BoundStage::reducer(int number) {
   return before.reducer(number + before.reductions());
 }
 
+const Reduction& BoundStage::reduction(int number) const {
+  if (number >= 0) return stage().reductions[static_cast<std::size_t>(number)];
+  const BoundStage& before = *context_.stages[static_cast<std::size_t>(number_ - 1)];
+  return before.reduction(number + before.reductions());
+}
+
 void BoundStage::start_reduction(void* context, int reduction) {
   auto& self = *static_cast<BoundStage*>(context);
   if (self.contribute_) return self.contribute_(self.contribute_context_, reduction);

@@ -71,6 +71,7 @@ class BoundStage {
 
   /// Counted from this stage's first: a negative one is an earlier stage's.
   Reducer& reducer(int number);
+  const Reduction& reduction(int number) const;
   int reductions() const { return static_cast<int>(reducers_.size()); }
   /// Wait for deferred reductions still under way.
   void await_reductions();

@@ -315,7 +315,7 @@ std::array<double, timer_count> Run::seconds() const {
 }
 
 std::int64_t Run::most_resident() const {
-  return std::max(resident_bytes(), temporaries_ ? temporaries_->most_resident() : 0);
+  return std::max(resident_bytes(storage_->all()), temporaries_ ? temporaries_->most_resident() : 0);
 }
 
 Counts Run::counts() const {

@@ -100,8 +100,8 @@ class Run {
   std::string isa() const { return sweeper_->isa(); }
   /// What temporaries cost where they are freed; null where they are kept.
   const FreedTemporaries* temporaries() const { return temporaries_.get(); }
-  /// The most bytes of this process that were in memory, seen at the end of steps or where temporaries were allocated,
-  /// since reset_traces().
+  /// The most bytes of this rank's fields that were in memory, now or where temporaries were allocated since
+  /// reset_traces().
   std::int64_t most_resident() const;
   /// Bytes of this rank's fields, halos included.
   std::int64_t field_bytes() const { return storage_->size(); }

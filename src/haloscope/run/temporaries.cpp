@@ -41,7 +41,8 @@ void FreedTemporaries::allocate_for(const StageGroup& group) {
   if (!any) return;
   Spent& spent = spent_[static_cast<std::size_t>(group.first)];
   spent.allocating_s += now_s() - begin;
-  if (spent.allocated++ == 0) most_resident_ = std::max(most_resident_, resident_bytes());  // the same in every step
+  if (spent.allocated++ == 0)
+    most_resident_ = std::max(most_resident_, resident_bytes(storage_.all()));  // the same in every step
 }
 
 void FreedTemporaries::free_after(const StageGroup& group) {

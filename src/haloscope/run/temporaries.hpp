@@ -29,7 +29,7 @@ class FreedTemporaries {
   const std::vector<Spent>& spent() const { return spent_; }
   void reset_timers();
   void reset_counts();
-  /// The most bytes of this process that were in memory since reset_counts().
+  /// The most bytes of the storage that were in memory since reset_counts().
   std::int64_t most_resident() const { return most_resident_; }
 
  private:

@@ -235,7 +235,7 @@ def memory(measured: Measured) -> str:
             used = statistics.median(r["counts"]["resident_bytes"] for r in row.records)
             spent = components.component(row.records, "memory", "max")
             lines.append([f"{p.side}^3", name, number(MS * row.step.value), number(MS * spent), f"{used / 1e6:.1f}"])
-    headers = ["cells", "temporaries", "step (ms)", "in memory management (ms)", "most memory in use (MB)"]
+    headers = ["cells", "temporaries", "step (ms)", "in memory management (ms)", "most memory of fields (MB)"]
     return tables.markdown(lines, headers, right=headers[2:])
 
 

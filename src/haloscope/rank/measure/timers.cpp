@@ -38,8 +38,7 @@ std::string name_of(const BoundStage& stage, const Program& program, const Op& o
     const auto number = static_cast<std::size_t>(program.sweeps[static_cast<std::size_t>(op.target)].number);
     return spec.sweeps[number].name.empty() ? "sweep" : spec.sweeps[number].name;
   }
-  if (op.kind == OpKind::reduce || op.kind == OpKind::reduced)
-    return spec.reductions[static_cast<std::size_t>(op.target)].name;
+  if (op.kind == OpKind::reduce || op.kind == OpKind::reduced) return stage.reduction(op.target).name;
   if (op.kind == OpKind::copy && at_edges(program, stage.plan(), op)) return "edges";
   return to_string(op.kind);
 }
