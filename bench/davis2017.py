@@ -28,7 +28,6 @@ ROOT = Path(__file__).resolve().parent.parent
 KEPT = ROOT / "results" / "davis2017.jsonl.xz"
 SCRATCH = ROOT / "out" / "davis2017.jsonl"
 SIZES = (24, 32, 40, 48, 56, 64, 72, 80, 96)
-SCALINGS = ("serial", "weak", "strong")
 LARGE = 64  # cells per side from which timers and composition are judged: smaller steps last a few milliseconds
 
 
@@ -40,9 +39,9 @@ def options(quick: bool) -> Options:
 
 
 def wanted(chosen: Options) -> dict:
-    """Return the scaling runs of the studied set-up."""
-    found = experiments.planned(chosen).items()
-    return {p: r for p, r in found if p.experiment in SCALINGS and p.letter == "A"}
+    """Return the scaling runs of the studied set-up, and those of conjugate gradients."""
+    points = [*experiments.scalings(chosen), *experiments.scalings(chosen, experiments.CG)]
+    return {point: experiments.request(point, chosen) for point in points}
 
 
 def report_timers(rows: Sequence[tables.Row], launches: int) -> None:
@@ -54,6 +53,15 @@ def report_timers(rows: Sequence[tables.Row], launches: int) -> None:
     off = [abs(components.composed(r.records) / components.step_time(r.records) - 1) for r in rows]
     said = f"{len(rows)} runs; largest work and least waiting over ranks against the walltime"
     line(FIGURE, "composed walltime, median error", resampled(off, np.median, launches), "<=", 0.015, said)
+
+
+def report_iterations(found: Sequence, launches: int) -> None:
+    """Print the median error of the model's iterations of conjugate gradients on held-out sizes."""
+    lists = scaling.error_lists(found)
+    steps, least = lists["serial"] + lists["parallel"], float(np.median(lists["repeatability"]))
+    said = f"{len(steps)} values of held-out sizes; halves of the launches differ by {least:.1%} (median)"
+    case = "iteration of cg3d, median error of the model"
+    line(FIGURE, case, resampled(steps, np.median, launches), "<=", max(0.08, 1.5 * least), said)
 
 
 def report_errors(found: Sequence, launches: int) -> None:
@@ -77,8 +85,10 @@ def main() -> None:
         Campaign(Space(list(runs.values())), SCRATCH, launches=chosen.launches, what="measuring hydro3d").run()
     rows = {row.id: row for row in tables.rows(records.read(KEPT if kept else SCRATCH).records)}
     measured = {p: rows[r.id] for p, r in runs.items() if r.id in rows}
-    report_timers([row for p, row in measured.items() if p.side >= LARGE], chosen.launches)
+    large = [row for p, row in measured.items() if p.app == experiments.APP and p.side >= LARGE]
+    report_timers(large, chosen.launches)
     report_errors(scaling.errors(measured), chosen.launches)
+    report_iterations(scaling.errors(measured, app=experiments.CG), chosen.launches)
     if not (quick or kept):
         KEPT.write_bytes(lzma.compress(SCRATCH.read_bytes(), preset=9))
 

@@ -21,7 +21,7 @@ from haloscope.studies.davis2017.walltime import predict
 ROWS = [f"C{i}" for i in range(1, 14)] + ["D1", "D3", "F1", "F2", "F3", "F4", "F5", "H2"]
 
 
-UNREAD = ("cg_",)  # tables of chapter 7, on conjugate gradients
+UNREAD = ("cg_",)  # tables of chapter 7, which stand beside measurements of conjugate gradients
 
 
 @pytest.fixture(scope="module")

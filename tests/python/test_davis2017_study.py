@@ -48,15 +48,15 @@ def linear(part: timed.Part, amount: float) -> float:
 
 
 def runs_of(options: Options, law) -> dict[experiments.Point, tables.Row]:
-    wanted = ("serial", "weak", "strong")
-    return {p: made_up(r.choice, law) for p, r in experiments.planned(options).items() if p.experiment in wanted}
+    points = [*experiments.scalings(options), *experiments.scalings(options, experiments.CG)]
+    return {p: made_up(experiments.request(p, options).choice, law) for p in points}
 
 
 @pytest.mark.ids("DD3")
 @pytest.mark.parametrize("make_law", [timed.joined, timed.by_rule])
 def test_a_model_fitted_to_every_second_size_predicts_the_others_where_costs_are_linear(make_law):
     measured = runs_of(SMALL, linear)
-    found = scaling.errors(measured, make_law)
+    found = scaling.errors(measured, make_law) + scaling.errors(measured, make_law, experiments.CG)
     assert {p.side for p, *_ in found} == {10} and {p.pes for p, *_ in found} == {1, 2}
     for _, row, prediction in found:
         assert prediction.total == pytest.approx(timed.measured(row), rel=1e-6)
@@ -114,7 +114,7 @@ def test_every_variant_names_an_earlier_baseline_and_control():
 @pytest.mark.ids("DA11")
 def test_weak_runs_grow_the_grid_with_the_ranks_and_strong_ones_keep_it():
     planned = experiments.planned(dataclasses.replace(SMALL, cores=8, sizes=(16,)))
-    cells = {(p.experiment, p.pes): r.choice.cells for p, r in planned.items() if p.letter == "A"}
+    cells = {(p.experiment, p.pes): r.choice.cells for p, r in planned.items() if (p.app, p.letter) == ("hydro3d", "A")}
     assert cells["weak", 2] == (16, 16, 32) and cells["weak", 8] == (32, 32, 32)
     assert cells["strong", 2] == cells["strong", 8] == (16, 16, 16)
 
@@ -122,9 +122,8 @@ def test_weak_runs_grow_the_grid_with_the_ranks_and_strong_ones_keep_it():
 @pytest.mark.ids("DA11")
 def test_full_runs_replay_the_printed_histograms():
     full = dataclasses.replace(study.DEFAULTS["full"], cores=2)
-    replays = {
-        r.choice.cells[0]: dict(r.choice.set)["replay"] for p, r in experiments.planned(full).items() if p.pes == 1
-    }
+    runs = [r.choice for p, r in experiments.planned(full).items() if (p.app, p.pes) == ("hydro3d", 1)]
+    replays = {choice.cells[0]: dict(choice.set)["replay"] for choice in runs}
     assert replays[150] == "136,18,10,94" and replays[30] == "209,0,0,0"
     assert full.sizes == (30, 50, 80, 100, 120, 150)
 
@@ -136,7 +135,7 @@ def test_published_walltimes_stand_beside_runs_of_the_same_size_and_number_only(
     assert scaling.published_walltime("A", "weak", 48, 2) is None
 
 
-@pytest.mark.ids("DB2", "DB6", "DD1", "DD2", "DE7")
+@pytest.mark.ids("DB1", "DB2", "DB6", "DD1", "DD2", "DE3", "DE4", "DE5", "DE6", "DE7")
 def test_the_study_measures_verifies_and_prints_its_tables(haloscope):
     result = haloscope("study", "davis2017", "--quick", "--sizes", "8,10,12", *SHORT)
     assert result.code == 0, result.err

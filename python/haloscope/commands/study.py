@@ -75,7 +75,7 @@ def command(name, quick, output, resume, recorded, slurm, replay, **changes):
     refuse_if_none_can_run(planned)
     file = output or records.scratch(name)
     run = campaign.Campaign(planned, file, launches=options.launches, resume=resume, what=name)
-    return _report(study, run.run(), options, file)
+    return _report(study, run.run(), options, file, measured=True)
 
 
 def _device(study, asked: str | None, kept: list[dict]) -> str:
@@ -103,12 +103,14 @@ def _replay(study, name: str) -> int:
     return errors.FAILED if replayed.missed else errors.OK
 
 
-def _report(study, found: list[dict], options: studies.Options, file: Path) -> int:
+def _report(study, found: list[dict], options: studies.Options, file: Path, measured: bool = False) -> int:
     from haloscope.measure import campaign
 
     click.echo(f"# {study.SUMMARY}\n\n{study.report(found, options)}\n\nrecords: {file}")
     if hasattr(study, "figures") and (drawn := study.figures(found, options, file.with_suffix(""))):
         click.echo(f"figure:  {', '.join(map(str, drawn))}")
+    if hasattr(study, "beside") and (text := study.beside(file, options, measured)):
+        click.echo(f"\n{text}")
     return campaign.exit_code(found)
 
 

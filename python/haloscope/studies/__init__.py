@@ -1,9 +1,9 @@
 """Published experiments, each a module: what to measure (data), and the report with the published figures beside ours.
 
 A study module has SUMMARY (one sentence), `plan(options)` -> space.Space, DEFAULTS (`quick` and `full` Options) and
-`report(records, options)` -> Markdown. It may have `figures(records, options, stem)` -> files and
-`slurm_jobs(options)` -> jobs for a cluster. With `replay()` -> checks.Replay it recomputes, from the published data alone,
-what the paper computed.
+`report(records, options)` -> Markdown. It may have `figures(records, options, stem)` -> files,
+`slurm_jobs(options)` -> jobs for a cluster, `beside(file, options, measure)` -> Markdown of what other programs measure, and
+`replay()` -> checks.Replay, which recomputes, from the published data alone, what the paper computed.
 """
 
 from __future__ import annotations

@@ -224,15 +224,15 @@ def tables(records: Sequence[Mapping]) -> str:
     middle = typical(found)
     parallel = [log for log in middle if log.reducing]
     sections = {
-        "Time of an iteration": iterations(records),
-        "Sum of the functions against the solve (eq. 7.7, table 7.1)": found and composition(found),
-        "Calls in a solve (table 7.2)": middle and calls(middle),
-        "Shares of an iteration, % (table A.73)": middle and shares(middle),
+        "time of an iteration": iterations(records),
+        "sum of the functions against the solve (eq. 7.7, table 7.1)": found and composition(found),
+        "calls in a solve (table 7.2)": middle and calls(middle),
+        "shares of an iteration, % (table A.73)": middle and shares(middle),
         "MatMult, ms a call (table A.74)": parallel and products(parallel),
-        "Dot products, us a call (tables A.75 and A.76)": parallel and dots(parallel, records),
+        "dot products, us a call (tables A.75 and A.76)": parallel and dots(parallel, records),
     }
     missing = [f"Not measured: {r['what']}; {r['reason']}." for r in records if r["kind"] == MISSING]
-    bodies = [f"## {title}\n\n{body}" for title, body in sections.items() if body]
+    bodies = [f"### Conjugate gradients: {title}\n\n{body}" for title, body in sections.items() if body]
     return "\n\n".join([*bodies, *dict.fromkeys(missing)])
 
 

@@ -15,7 +15,8 @@ from haloscope.measure import space
 from haloscope.measure.request import Request
 from haloscope.studies import Options, published
 
-APP = "hydro3d"
+APP, CG = "hydro3d", "cg3d"
+CG_SECONDS = 0.05  # of a repetition
 ORDERED, DIRECT = "ordered:corners,fields=type/p2p", "direct:corners,fields=type/p2p"
 STUDIED = {"strategy": ORDERED, "temporaries": "freed", "set": (("collectives", "studied"),)}
 QUICK_REPLAY = "2,1,1"  # steps with 1, 2, 3 sub-cycles
@@ -59,7 +60,7 @@ PIECES = (1, 2, 4, 8, 16)  # of the block-size sweep (table A.64)
 @dataclass(frozen=True)
 class Point:
     """One run: which experiment it belongs to, its variant, cells per side (of a rank's block in weak scaling), processing
-    elements."""
+    elements. Conjugate gradients have the scalings alone, of one variant."""
 
     experiment: str
     letter: str
@@ -68,6 +69,7 @@ class Point:
     piece: int = 0
     barrier: bool = False
     kept: bool = False
+    app: str = APP
 
 
 def pe_counts(cores: int) -> list[int]:
@@ -91,8 +93,18 @@ def replay_of(side: int, short: bool) -> str:
     return ",".join(row[f"n{n}"] for n in (1, 2, 3, 4))
 
 
+def request_cg(point: Point, options: Options) -> Request:
+    """Return the run of a point of conjugate gradients: iterations for a fixed time."""
+    grid = process_grid(point.pes)
+    cells = tuple(point.side * (n if point.experiment == "weak" else 1) for n in grid)
+    choice = Choice(CG, cells, ranks=point.pes, process_grid="x".join(map(str, grid)))
+    return Request(core.normal(choice), seconds=CG_SECONDS, repetitions=options.repetitions, warmup=1)
+
+
 def request(point: Point, options: Options) -> Request:
     """Return the run of a point."""
+    if point.app == CG:
+        return request_cg(point, options)
     variant = next(v for v in VARIANTS if v.letter == point.letter)
     fields = {**STUDIED, **variant.choice}
     piece = fields.pop("piece", 0)
@@ -120,15 +132,22 @@ def process_grid(ranks: int) -> tuple[int, ...]:
     return core.make_layout(Choice(APP, (2 * math.lcm(*range(1, 9)),) * 3, ranks=ranks)).ranks
 
 
-def points(options: Options) -> Iterator[Point]:
-    """Yield everything to measure: serial, weak and strong scaling of A, the variants, barriers, memory, pieces."""
-    counts = pe_counts(options.cores)
-    largest, middle = options.sizes[-1], options.sizes[len(options.sizes) // 2]
+def scalings(options: Options, app: str = APP) -> Iterator[Point]:
+    """Yield the serial runs of A and its weak and strong scaling, or those of conjugate gradients."""
     for side in options.sizes:
-        yield Point("serial", "A", side, 1)
-        for pes in counts[1:]:
-            yield Point("strong", "A", side, pes)
-            yield Point("weak", "A", side, pes)
+        yield Point("serial", "A", side, 1, app=app)
+        for pes in pe_counts(options.cores)[1:]:
+            yield Point("strong", "A", side, pes, app=app)
+            yield Point("weak", "A", side, pes, app=app)
+
+
+def points(options: Options) -> Iterator[Point]:
+    """Yield everything to measure: serial, weak and strong scaling of A and of conjugate gradients, the variants, barriers,
+    memory, pieces."""
+    counts = pe_counts(options.cores)
+    yield from scalings(options)
+    yield from scalings(options, CG)
+    largest, middle = options.sizes[-1], options.sizes[len(options.sizes) // 2]
     for pes in dict.fromkeys((1, counts[-1])):
         for variant in variants():
             if pes == 1 and (variant.pes == "threads" or variant.choice.get("schedule") or variant.letter == "F"):

@@ -10,7 +10,7 @@ from haloscope.report import components, stats, tables
 from haloscope.report.tables import Row, number
 from haloscope.studies import published
 from haloscope.studies.davis2017 import timed
-from haloscope.studies.davis2017.experiments import PIECES, VARIANTS, Point
+from haloscope.studies.davis2017.experiments import APP, PIECES, VARIANTS, Point
 
 Measured = Mapping[Point, Row]
 MS = 1e3
@@ -18,12 +18,12 @@ WORTH = 0.02  # of a step: smaller components are not judged
 
 
 def of(measured: Measured, experiment: str, letter: str = "A") -> dict[Point, Row]:
-    """Return the runs of an experiment and variant; scalings start from the serial run."""
+    """Return the runs of an experiment and variant of hydro3d; scalings start from the serial run."""
     serial = experiment in ("weak", "strong")
     return {
         p: row
         for p, row in measured.items()
-        if p.letter == letter and (p.experiment == experiment or (serial and p.experiment == "serial"))
+        if (p.app, p.letter) == (APP, letter) and (p.experiment == experiment or (serial and p.experiment == "serial"))
     }
 
 
@@ -47,7 +47,7 @@ def walltime(row: Row) -> float:
 
 def serial(measured: Measured) -> str:
     """Return walltimes and time per cell of serial runs of each variant, by size."""
-    found = [(p, row) for p, row in measured.items() if p.experiment == "serial"]
+    found = [(p, row) for p, row in measured.items() if (p.app, p.experiment) == (APP, "serial")]
     lines = []
     for p, row in found:
         per_cell = row.step.value / p.side**3 * 1e9
@@ -79,26 +79,31 @@ def by_component(measured: Measured, scaling: str) -> str:
     return tables.markdown(lines, headers, right=headers[1:])
 
 
-def held_out(measured: Measured) -> tuple[list[Row], list[tuple[Point, Row]]]:
-    """Return runs of A to fit costs to, and others to predict: of the sizes, every second one, the ends fitted."""
-    scaled = [(p, r) for p, r in measured.items() if p.letter == "A" and p.experiment in ("serial", "weak", "strong")]
+def held_out(measured: Measured, app: str = APP) -> tuple[list[Row], list[tuple[Point, Row]]]:
+    """Return runs of A (or of conjugate gradients) to fit costs to, and others to predict: of the sizes, every second one, the
+    ends fitted."""
+    scaled = [
+        (p, r)
+        for p, r in measured.items()
+        if (p.app, p.letter) == (app, "A") and p.experiment in ("serial", "weak", "strong")
+    ]
     sizes = sorted({p.side for p, _ in scaled})
     tested = set(sizes[1:-1:2])
     return [row for p, row in scaled if p.side not in tested], [(p, row) for p, row in scaled if p.side in tested]
 
 
-def errors(measured: Measured, make_law=timed.joined) -> list[tuple[Point, Row, timed.Prediction]]:
+def errors(measured: Measured, make_law=timed.joined, app: str = APP) -> list[tuple[Point, Row, timed.Prediction]]:
     """Return the predictions of all runs whose size no cost was fitted to. make_law: `timed.joined` or `timed.by_rule`."""
-    fitted, tested = held_out(measured)
+    fitted, tested = held_out(measured, app)
     if not fitted or not tested:
         return []
     model = timed.Model(fitted, make_law)
     return [(p, row, model.predict(row)) for p, row in tested]
 
 
-def validation(measured: Measured) -> str:
+def validation(measured: Measured, app: str = APP) -> str:
     """Return measured and predicted step times with signed errors, and by component (tables 5.12 to 5.14, A.25)."""
-    found = errors(measured)
+    found = errors(measured, app=app)
     if not found:
         return "Costs are fitted to every second size and the others predicted; that needs three sizes at least."
     names = [name for name in components.COMPONENTS if name not in ("barrier", "rest")]
@@ -110,7 +115,7 @@ def validation(measured: Measured) -> str:
                       f"{prediction.total / real - 1:+.1%}", f"{timed.repeatability(row):.1%}", *cells])  # fmt: skip
     headers = ["scaling", "cells", "PEs", "measured (ms)", "model (ms)", "error", "repeatability",
                *(n.replace("_", " ") for n in names)]  # fmt: skip
-    return f"{tables.markdown(lines, headers, right=headers[2:])}\n\n{_medians(found, errors(measured, timed.by_rule))}"
+    return f"{tables.markdown(lines, headers, right=headers[2:])}\n\n{_medians(found, errors(measured, timed.by_rule, app))}"
 
 
 def error_lists(found: Sequence[tuple[Point, Row, timed.Prediction]]) -> dict[str, list[float]]:
@@ -212,8 +217,8 @@ def barriers(measured: Measured) -> str:
     for p, row in measured.items():
         if p.experiment != "barrier":
             continue
-        plain = next((r for q, r in measured.items() if q.letter == "A" and q.experiment in ("serial", "strong")
-                      and (q.side, q.pes) == (p.side, p.pes)), None)  # fmt: skip
+        scalings = of(measured, "strong")
+        plain = next((r for q, r in scalings.items() if (q.side, q.pes) == (p.side, p.pes)), None)
         spread = [components.component(row.records, "compute", s) for s in ("min", "max")]
         ratio = tables.speedup(plain, row) if plain else None
         lines.append([p.pes, number(MS * row.step.value),
@@ -230,7 +235,7 @@ def memory(measured: Measured) -> str:
     for p, kept in measured.items():
         if p.experiment != "memory":
             continue
-        freed = next(r for q, r in measured.items() if (q.letter, q.experiment, q.side) == ("A", "serial", p.side))
+        freed = next(r for q, r in of(measured, "serial").items() if q.side == p.side)
         for name, row in (("kept", kept), ("freed", freed)):
             used = statistics.median(r["counts"]["resident_bytes"] for r in row.records)
             spent = components.component(row.records, "memory", "max")
@@ -241,7 +246,7 @@ def memory(measured: Measured) -> str:
 
 def anomalies(measured: Measured, threshold: float = 0.3) -> str:
     """Return parts whose time per unit of work leaves the single line through the smaller sizes (checklist row F3)."""
-    rows = [row for p, row in measured.items() if p.letter == "A" and p.experiment == "serial"]
+    rows = list(of(measured, "serial").values())
     rows.sort(key=lambda row: row.request["cells"])
     if len(rows) < 3:
         return "Three sizes at least are needed."

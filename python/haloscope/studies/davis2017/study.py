@@ -10,14 +10,24 @@ model, and show what follows from the study's other measurements: its variants, 
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from pathlib import Path
 
 from haloscope.measure import space
 from haloscope.report import tables
 from haloscope.studies import Options, checks, published
+from haloscope.studies.davis2017 import (
+    cg,
+    components,
+    experiments,
+    hydra_runs,
+    observations,
+    reports,
+    scaling,
+    variants,
+)
 from haloscope.studies.davis2017 import checks as davis2017_checks
-from haloscope.studies.davis2017 import components, experiments, hydra_runs, observations, reports, scaling, variants
 from haloscope.studies.davis2017 import results as davis2017_results
 
 SUMMARY = "Davis 2017: a 3D hydrocode with near-neighbour exchange, measured, modelled and improved"
@@ -54,6 +64,7 @@ def report(found: Sequence[dict], options: Options) -> str:
         "Weak scaling, ms per step": scaling.by_component(measured, "weak"),
         "Strong scaling, ms per step": scaling.by_component(measured, "strong"),
         "The model against runs that it was not fitted to": scaling.validation(measured),
+        "The same for iterations of conjugate gradients": scaling.validation(measured, experiments.CG),
         "Parts that leave their line": scaling.anomalies(measured),
         "Variants": scaling.variants(measured),
         "Pieces of a threaded sweep": scaling.pieces(measured),
@@ -61,6 +72,19 @@ def report(found: Sequence[dict], options: Options) -> str:
         "Memory management": scaling.memory(measured),
     }
     return "\n\n".join(f"### {title}\n\n{body}" for title, body in sections.items())
+
+
+def beside(file: Path, options: Options, measure: bool) -> str:
+    """Return the tables of chapter 7, measured by PETSc's program and ours; without `measure`, from the records beside the
+    study's own, "" where there are none."""
+    records_of_cg = file.with_name(f"{file.name.partition('.')[0]}-cg.jsonl")
+    if measure:
+        found = cg.run(records_of_cg, options.short)
+    elif records_of_cg.exists():
+        found = [json.loads(line) for line in records_of_cg.read_text().splitlines()]
+    else:
+        return ""
+    return f"{cg.tables(found)}\n\nrecords: {records_of_cg}"
 
 
 def replay() -> checks.Replay:
