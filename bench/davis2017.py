@@ -21,7 +21,8 @@ from haloscope.measure.campaign import Campaign
 from haloscope.measure.space import Space
 from haloscope.report import components, records, tables
 from haloscope.studies import Options
-from haloscope.studies.davis2017 import experiments, scaling, study
+from haloscope.studies.davis2017 import study
+from haloscope.studies.davis2017.measured import experiments, scaling
 
 FIGURE = "davis2017"
 ROOT = Path(__file__).resolve().parent.parent

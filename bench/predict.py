@@ -19,8 +19,8 @@ def walltime(ranks: int) -> None:
     """Predict the longest walltime of any rank in a run of the 2017 study's application on its own cluster."""
     from haloscope import core
     from haloscope.model import placement, profile
-    from haloscope.studies.davis2017 import hydra_runs
-    from haloscope.studies.davis2017 import walltime as model
+    from haloscope.studies.davis2017.replay import hydra_runs
+    from haloscope.studies.davis2017.replay import walltime as model
 
     cells = (5000,) * 3
     places = placement.place("fill", ranks, 2, 6)

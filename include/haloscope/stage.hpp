@@ -36,6 +36,8 @@ struct SweepSpec {
   double flops_per_point = 0;  ///< for rates in records
   /// Computes part of the sweep on one thread; empty where App::open provides the kernels.
   std::function<void(const SweepArgs&)> run = {};
+  /// What a trace adds to its name in a time step, as the dimension that it goes along; empty: nothing.
+  std::function<std::string(std::int64_t step)> in_step = {};
 };
 
 enum class ReduceOp : std::uint8_t { sum, max, min };

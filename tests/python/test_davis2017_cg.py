@@ -9,7 +9,7 @@ import pytest
 
 from haloscope import errors
 from haloscope.core import build
-from haloscope.studies.davis2017 import cg
+from haloscope.studies.davis2017.measured import cg
 
 KEPT = Path(__file__).resolve().parents[2] / "results" / "davis2017-cg.jsonl"
 

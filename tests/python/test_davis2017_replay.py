@@ -12,11 +12,11 @@ from haloscope import studies
 from haloscope.advice import whatif as advice
 from haloscope.model import network, placement, profile
 from haloscope.studies import DATA, checks
-from haloscope.studies.davis2017 import checks as davis2017_checks
-from haloscope.studies.davis2017 import components, hydra_kernels, hydra_runs, profiles, whatif
-from haloscope.studies.davis2017 import results as davis2017_results
 from haloscope.studies.davis2017 import study as davis2017
-from haloscope.studies.davis2017.walltime import predict
+from haloscope.studies.davis2017.replay import checks as davis2017_checks
+from haloscope.studies.davis2017.replay import components, hydra_kernels, hydra_runs, profiles, whatif
+from haloscope.studies.davis2017.replay import results as davis2017_results
+from haloscope.studies.davis2017.replay.walltime import predict
 
 ROWS = [f"C{i}" for i in range(1, 14)] + ["D1", "D3", "F1", "F2", "F3", "F4", "F5", "H2"]
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import collections
+import json
 import math
 import re
 from pathlib import Path
@@ -161,6 +162,18 @@ def test_variants_of_exchange_overlap_and_threads_give_the_same_bits(haloscope):
 def test_choices_that_cannot_be_are_refused_with_a_remedy(haloscope, words, message):
     result = haloscope("run", "hydro3d", "--cells", "8", "--ranks", "2", "--steps", "2", *words)
     assert result.code == 2 and message in result.err, result.err
+
+
+@pytest.mark.ids("DA7")
+def test_a_trace_shows_the_remap_along_x_y_z_in_even_steps_and_z_y_x_in_odd_ones(gas):
+    gas("8x8x8", "random", steps=4, words=("--ranks", "1", "--trace", "t.json"))
+    along = collections.defaultdict(list)
+    for event in json.loads(Path("t.json").read_text()):
+        what = event.get("args", {}).get("what", "")
+        if what.startswith("remap-nodes"):
+            along[event["args"]["step"]].append((event["ts"], what[-1]))
+    found = {step: "".join(d for _, d in sorted(events)) for step, events in along.items()}
+    assert found == {step: "xyz" if step % 2 == 0 else "zyx" for step in found} and len(found) == 4
 
 
 @pytest.mark.ids("DA5")

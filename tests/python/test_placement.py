@@ -14,7 +14,7 @@ from haloscope import core
 from haloscope.errors import UsageProblem
 from haloscope.model import placement
 from haloscope.studies import published as table
-from haloscope.studies.davis2017 import results as davis2017_results
+from haloscope.studies.davis2017.replay import results as davis2017_results
 
 grids = st.tuples(*[st.integers(1, 5)] * 3)
 
@@ -110,7 +110,7 @@ def test_wrong_requests_say_what_is_wrong():
         placement.pair_counts((2, 2, 2), placement.place("fill", 4, 2, 6))
 
 
-@pytest.mark.ids("DF5")
+@pytest.mark.ids("DB7", "DF5")
 def test_socket_loads_of_the_mapping_study_are_reproduced_except_two_contradictory_rows():
     found = [c for c in davis2017_results.mappings() if c.what.startswith("sockets")]
     assert len(found) == 16 and all(c.state == "met" for c in found)

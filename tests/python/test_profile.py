@@ -9,7 +9,7 @@ import pytest
 
 from haloscope.errors import NotAvailable, UsageProblem
 from haloscope.model import network, profile, segments
-from haloscope.studies.davis2017 import profiles as published
+from haloscope.studies.davis2017.replay import profiles as published
 
 SEGMENT = {"from_bytes": 0, "to_bytes": None, "latency_s": 1e-6, "per_byte_s": 1e-9}
 LEAST = {

@@ -13,8 +13,8 @@ from haloscope.errors import UsageProblem
 from haloscope.model import fit, segments
 from haloscope.model.segments import Segment
 from haloscope.studies import published as table
-from haloscope.studies.davis2017 import hydra_kernels
-from haloscope.studies.davis2017 import profiles as published
+from haloscope.studies.davis2017.replay import hydra_kernels
+from haloscope.studies.davis2017.replay import profiles as published
 
 TWO = [Segment(0, 100, 1.0, 0.5), Segment(100, math.inf, 10.0, 0.25)]
 

@@ -102,6 +102,7 @@ def checked(request: Request, steps: int) -> Request:
     return dataclasses.replace(request, steps=1, repetitions=1, warmup=0, verify=steps)
 
 
+@pytest.mark.long
 @pytest.mark.timeout(900)  # the first test builds
 @pytest.mark.parametrize("kind", simgrid.KINDS)
 def test_eight_simulated_ranks_send_what_is_planned_and_get_it_right(place, kind):
@@ -117,6 +118,7 @@ def test_eight_simulated_ranks_send_what_is_planned_and_get_it_right(place, kind
     assert simgrid.sent(platform, place, one, exchanges=2) == (2 * messages, 2 * sizes)
 
 
+@pytest.mark.long
 @pytest.mark.timeout(900)
 def test_a_simulated_time_is_the_network_s_alone_and_always_the_same(place):
     """Two messages: both sends' overheads, two links of 0.5 us, the bytes of one (the other's go before), one receive's."""
@@ -129,6 +131,7 @@ def test_a_simulated_time_is_the_network_s_alone_and_always_the_same(place):
     assert first[0].smpi_s == pytest.approx(expected, rel=0.03)
 
 
+@pytest.mark.long
 @pytest.mark.timeout(900)
 @pytest.mark.parametrize(
     "strategy",

@@ -41,7 +41,14 @@ TEST(Clock, IsReadFromCpufreqElseFromCpuinfoElseNotAtAll) {
   EXPECT_EQ(clock_mhz(0, root.path()), 1200.5);
 }
 
-TEST(Clock, IsSampledUntilToldToStop) {
+TEST(Clock, DB5_ARunWhoseMeanFallsByMoreThanFivePercentIsFlagged) {
+  EXPECT_EQ(summary_of({3000, 2990, 2900}).warning, "");
+  const ClockSummary fallen = summary_of({3000, 2600, 2600});
+  EXPECT_NE(fallen.warning.find("2733 MHz in the mean, 3000 at most"), std::string::npos) << fallen.warning;
+  EXPECT_EQ(fallen.least, 2600);
+}
+
+TEST(Clock, DB5_IsSampledUntilToldToStop) {
   ClockSampler sampler(0.001);
   if (sampler.source().empty()) return;  // no machine known lacks both
   while (sampler.count() < 3) std::this_thread::yield();

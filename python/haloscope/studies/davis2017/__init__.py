@@ -1,1 +1,1 @@
-"""Davis 2017: the analytic model of a 3D hydrodynamics code, replayed from its published data."""
+"""Davis 2017, a hydrodynamics code and a CG solver: `measured` here, and `replay`, its model on its printed data."""

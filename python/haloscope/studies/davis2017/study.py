@@ -17,18 +17,10 @@ from pathlib import Path
 from haloscope.measure import space
 from haloscope.report import tables
 from haloscope.studies import Options, checks, published
-from haloscope.studies.davis2017 import (
-    cg,
-    components,
-    experiments,
-    hydra_runs,
-    observations,
-    reports,
-    scaling,
-    variants,
-)
-from haloscope.studies.davis2017 import checks as davis2017_checks
-from haloscope.studies.davis2017 import results as davis2017_results
+from haloscope.studies.davis2017.measured import cg, experiments, scaling
+from haloscope.studies.davis2017.replay import checks as davis2017_checks
+from haloscope.studies.davis2017.replay import components, hydra_runs, observations, reports, variants
+from haloscope.studies.davis2017.replay import results as davis2017_results
 
 SUMMARY = "Davis 2017: a 3D hydrocode with near-neighbour exchange, measured, modelled and improved"
 DEFAULTS = {
@@ -50,7 +42,7 @@ def measured_points(found: Sequence[dict], options: Options) -> dict[experiments
 
 def figures(found: Sequence[dict], options: Options, stem: Path) -> list[Path]:
     """Draw the study's figure. Returns the files written, none without measurements."""
-    from haloscope.studies.davis2017 import figures as davis2017_figures
+    from haloscope.studies.davis2017.measured import figures as davis2017_figures
 
     measured = measured_points(found, options)
     return davis2017_figures.draw(measured, stem) if measured else []

@@ -172,6 +172,14 @@ std::vector<int> set_of_cells(bool other) {
                : std::vector<int>{density, energy, fraction, volume};
 }
 
+/// The dimension of a turn of the remap: x, y, z in even steps, z, y, x in odd ones.
+int dimension_of(int turn, std::int64_t step) { return step % 2 == 0 ? turn : 2 - turn; }
+
+/// What traces add to the name of a turn's sweep.
+std::function<std::string(std::int64_t)> along_of(int turn) {
+  return [turn](std::int64_t step) { return std::string("along ") + "xyz"[dimension_of(turn, step)]; };
+}
+
 Stage cells_stage(int turn, bool fused) {
   const bool back = turn == 1;
   const SweepSpec faces{.name = "sweep-faces",
@@ -181,7 +189,8 @@ Stage cells_stage(int turn, bool fused) {
   SweepSpec cells{.name = "remap-cells-" + std::to_string(turn + 1),
                   .reads = {},
                   .writes = joined(set_of_cells(!back), vector_of(mass_flux)),
-                  .flops_per_point = 110};
+                  .flops_per_point = 110,
+                  .in_step = along_of(turn)};
   for (int field : set_of_cells(back)) cells.reads.push_back({field, 2, {}, Centring::cell});
   if (fused) {
     cells.reads = each(vector_of(displacement), 0, cells.reads);
@@ -227,7 +236,8 @@ Stage nodes_stage(int turn, bool heats, bool fused) {
       .name = "remap-nodes-" + std::to_string(turn + 1),
       .reads = each(vector_of(back ? other_velocity : velocity, 6), 3, each(joined(masses, vector_of(mass_flux)), 1)),
       .writes = joined(vector_of(back ? velocity : other_velocity, 6), {node_loss}),
-      .flops_per_point = 250};
+      .flops_per_point = 250,
+      .in_step = along_of(turn)};
   Stage stage{.name = "nodes-" + std::to_string(turn + 1), .sweeps = {nodes}};
   const std::vector<int> target = set_of_cells(!back);
   if (heats && !(fused && turn == 2))
@@ -280,9 +290,6 @@ Step step_of_problem(const Problem& problem) {
 }
 
 // ---- kernels --------------------------------------------------------------------------------------------------------------
-
-/// The dimension of a turn of the remap: x, y, z in even steps, z, y, x in odd ones.
-int dimension_of(int turn, std::int64_t step) { return step % 2 == 0 ? turn : 2 - turn; }
 
 class HydroSweeper final : public Sweeper {
  public:

@@ -1,7 +1,6 @@
 #include "haloscope/rank/measure/measure.hpp"
 
 #include <algorithm>
-#include <cmath>
 #include <cstdio>
 #include <fstream>
 #include <numeric>
@@ -180,11 +179,28 @@ Json placement(MPI_Comm comm) {
   return list;
 }
 
+/// The traced operations of a stage, each with its name.
+void add_stage_events(std::vector<TimelineEvent>& events, const BoundStage& stage) {
+  for (const auto& [runner, executions] : stage.executed()) {
+    const Program& program = runner->program();
+    for (TimelineEvent& event : events_of(*runner)) {
+      const Op& op = program.ops[static_cast<std::size_t>(event.op)];
+      event.stage = stage.stage().name;
+      event.what = timer_name(stage, program, op);
+      if (op.kind == OpKind::sweep) {
+        const Sweep& sweep = program.sweeps[static_cast<std::size_t>(op.target)];
+        const auto& in_step = stage.stage().sweeps[static_cast<std::size_t>(sweep.number)].in_step;
+        if (in_step) event.what += " " + in_step(event.step + sweep.step);
+      }
+      events.push_back(std::move(event));
+    }
+  }
+}
+
 /// Traces of the runners and of the MPI clock from the last repetition.
 void save_trace(Session& s, const Request& request, const Run& run, const MpiClock& clock) {
   std::vector<TimelineEvent> events = events_of(clock);
-  for (const Runner* runner : run.runners())
-    for (TimelineEvent& event : events_of(*runner)) events.push_back(std::move(event));
+  for (int stage = 0; stage < run.stages(); ++stage) add_stage_events(events, run.stage(stage));
   write_trace(s.comm, request.trace, events);
 }
 
@@ -196,20 +212,20 @@ Json timeline_of(Session& s, const Run& run, const MpiClock& clock, double measu
   return timeline_json(s.comm, mine);
 }
 
-/// The clock of rank 0's core, and a warning where it fell: by the study's measure, by more than 5 % in the mean.
+/// The clock of rank 0's core, and a warning where it fell.
 void note_clock(Json& record, ClockSampler& sampler) {
   const std::vector<double>& mhz = sampler.stop();
   if (mhz.empty()) {
     record["environment"]["clock_mhz"] = {{"absent", "neither cpufreq nor /proc/cpuinfo says how fast the core runs"}};
     return;
   }
-  const auto [least, most] = std::minmax_element(mhz.begin(), mhz.end());
-  const double mean = std::accumulate(mhz.begin(), mhz.end(), 0.0) / static_cast<double>(mhz.size());
-  record["environment"]["clock_mhz"] = {
-      {"mean", mean}, {"least", *least}, {"most", *most}, {"samples", mhz.size()}, {"source", sampler.source()}};
-  if (mean < 0.95 * *most)
-    record["warnings"].push_back("the clock fell: " + std::to_string(std::lround(mean)) + " MHz in the mean, " +
-                                 std::to_string(std::lround(*most)) + " at most");
+  const ClockSummary clock = summary_of(mhz);
+  record["environment"]["clock_mhz"] = {{"mean", clock.mean},
+                                        {"least", clock.least},
+                                        {"most", clock.most},
+                                        {"samples", mhz.size()},
+                                        {"source", sampler.source()}};
+  if (!clock.warning.empty()) record["warnings"].push_back(clock.warning);
 }
 
 /// How a repetition ended, and the latest numbers of the reductions.

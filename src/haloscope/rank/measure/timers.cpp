@@ -32,17 +32,6 @@ Component component_of(const Program& program, const Plan& plan, const Op& op) {
   }
 }
 
-std::string name_of(const BoundStage& stage, const Program& program, const Op& op) {
-  const Stage& spec = stage.stage();
-  if (op.kind == OpKind::sweep) {
-    const auto number = static_cast<std::size_t>(program.sweeps[static_cast<std::size_t>(op.target)].number);
-    return spec.sweeps[number].name.empty() ? "sweep" : spec.sweeps[number].name;
-  }
-  if (op.kind == OpKind::reduce || op.kind == OpKind::reduced) return stage.reduction(op.target).name;
-  if (op.kind == OpKind::copy && at_edges(program, stage.plan(), op)) return "edges";
-  return to_string(op.kind);
-}
-
 /// The place of a stage's timer among those from `first` on.
 std::size_t find_or_add(std::vector<NamedTimer>& timers, std::size_t first, const NamedTimer& wanted) {
   for (std::size_t i = first; i < timers.size(); ++i)
@@ -60,7 +49,7 @@ void add_timers(std::vector<NamedTimer>& timers, const BoundStage& stage) {
       const Op& op = program.ops[i];
       if (op.kind == OpKind::progress) continue;
       const std::size_t at = find_or_add(
-          timers, first, {stage.stage().name, name_of(stage, program, op), component_of(program, stage.plan(), op)});
+          timers, first, {stage.stage().name, timer_name(stage, program, op), component_of(program, stage.plan(), op)});
       timers[at].seconds += runner->op_seconds()[i];
       const std::span<const double> events = runner->op_events(i);
       timers[at].events.resize(events.size());
@@ -112,6 +101,17 @@ void add_events(MPI_Comm comm, Json& json, const std::vector<NamedTimer>& timers
 }
 
 }  // namespace
+
+std::string timer_name(const BoundStage& stage, const Program& program, const Op& op) {
+  const Stage& spec = stage.stage();
+  if (op.kind == OpKind::sweep) {
+    const auto number = static_cast<std::size_t>(program.sweeps[static_cast<std::size_t>(op.target)].number);
+    return spec.sweeps[number].name.empty() ? "sweep" : spec.sweeps[number].name;
+  }
+  if (op.kind == OpKind::reduce || op.kind == OpKind::reduced) return stage.reduction(op.target).name;
+  if (op.kind == OpKind::copy && at_edges(program, stage.plan(), op)) return "edges";
+  return to_string(op.kind);
+}
 
 std::vector<NamedTimer> timers_of(const Run& run, double measured_s) {
   std::vector<NamedTimer> timers;

@@ -24,6 +24,9 @@ struct NamedTimer {
   std::vector<double> events = {};  ///< the same, where they are counted
 };
 
+/// What the timer of an operation is called: a sweep, a reduction, or the kind of operation.
+std::string timer_name(const BoundStage& stage, const Program& program, const Op& op);
+
 /// The timers of a run, stage by stage, in the order of its operations; the last one is the rest of `measured_s`.
 /// Operations of one name in a stage are one timer. Local.
 std::vector<NamedTimer> timers_of(const Run& run, double measured_s);

@@ -4,7 +4,9 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cmath>
 #include <fstream>
+#include <numeric>
 
 namespace haloscope {
 
@@ -36,6 +38,16 @@ double clock_mhz(int core, const std::string& root) {
   double khz = 0;
   if (std::ifstream file(cpufreq_file(core, root)); file >> khz) return khz / 1000;
   return cpuinfo_mhz(core, root);
+}
+
+ClockSummary summary_of(const std::vector<double>& mhz) {
+  const auto [least, most] = std::minmax_element(mhz.begin(), mhz.end());
+  ClockSummary summary{std::accumulate(mhz.begin(), mhz.end(), 0.0) / static_cast<double>(mhz.size()), *least, *most,
+                       ""};
+  if (summary.mean < 0.95 * summary.most)
+    summary.warning = "the clock fell: " + std::to_string(std::lround(summary.mean)) + " MHz in the mean, " +
+                      std::to_string(std::lround(summary.most)) + " at most";
+  return summary;
 }
 
 ClockSampler::ClockSampler(double interval_s) : core_(sched_getcpu()), source_(clock_source(core_)) {

@@ -16,6 +16,14 @@ std::string clock_source(int core, const std::string& root = "");
 /// The clock of a core now, in MHz; 0 where it cannot be read.
 double clock_mhz(int core, const std::string& root = "");
 
+/// The mean, least and most of some samples, and a warning where the mean is more than 5 % below the most; else "".
+struct ClockSummary {
+  double mean = 0, least = 0, most = 0;
+  std::string warning;
+};
+/// @param mhz  at least one sample.
+ClockSummary summary_of(const std::vector<double>& mhz);
+
 class ClockSampler {
  public:
   /// Samples the core that the calling thread runs on, every `interval_s` seconds from now on.

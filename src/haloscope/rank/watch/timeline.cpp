@@ -76,6 +76,7 @@ std::string trace_text(int rank, const std::vector<TimelineEvent>& events, const
   for (const TimelineEvent& e : events) {
     Json args{{"step", e.step}};
     if (e.op >= 0) args["op"] = e.op;
+    if (!e.stage.empty()) args.update({{"stage", e.stage}, {"what", e.what}});
     if (e.row == "mpi") args["calls"] = e.calls;
     put({{"name", e.name},
          {"cat", e.row},

@@ -9,8 +9,8 @@ from haloscope.report import components, figures, tables
 from haloscope.report.figures import plt
 from haloscope.report.tables import Row
 from haloscope.studies import published
-from haloscope.studies.davis2017 import scaling, timed
-from haloscope.studies.davis2017.experiments import VARIANTS, Point
+from haloscope.studies.davis2017.measured import scaling, timed
+from haloscope.studies.davis2017.measured.experiments import VARIANTS, Point
 
 COLOURS = ("#4c78a8", "#e4894b", "#54a27a", "#d1495b", "#b279a2", "#8c6d31", "#9d9da1")
 

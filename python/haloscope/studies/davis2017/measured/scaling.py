@@ -9,8 +9,8 @@ from collections.abc import Mapping, Sequence
 from haloscope.report import components, stats, tables
 from haloscope.report.tables import Row, number
 from haloscope.studies import published
-from haloscope.studies.davis2017 import timed
-from haloscope.studies.davis2017.experiments import APP, PIECES, VARIANTS, Point
+from haloscope.studies.davis2017.measured import timed
+from haloscope.studies.davis2017.measured.experiments import APP, PIECES, VARIANTS, Point
 
 Measured = Mapping[Point, Row]
 MS = 1e3

@@ -1,7 +1,7 @@
 """The machine profiles of the 2017 study's four clusters, made from its printed tables.
 
-`python -m haloscope.studies.davis2017.profiles [FOLDER]` writes them; the files that ship with the package are its output. What is
-printed, what is derived from it and what is missing stands in each profile's notes.
+`python -m haloscope.studies.davis2017.replay.profiles [FOLDER]` writes them; the files that ship with the package are its
+output. What is printed, what is derived from it and what is missing stands in each profile's notes.
 """
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ import numpy as np
 from haloscope import studies
 from haloscope.data import DATA
 from haloscope.model import fit, network, profile, segments
-from haloscope.studies.davis2017.hydra_kernels import kernels as hydra_kernels
-from haloscope.studies.davis2017.hydra_runs import ON_ONE_NODE, measured, messages_alone, stage_factor
+from haloscope.studies.davis2017.replay.hydra_kernels import kernels as hydra_kernels
+from haloscope.studies.davis2017.replay.hydra_runs import ON_ONE_NODE, measured, messages_alone, stage_factor
 
 MACHINES = ("minerva", "hector", "dawndev", "hera")
 # Table 3 leaves the sockets of DawnDev open: four cores share one memory. HECToR's four NUMA regions of 8 cores are what
@@ -148,7 +148,7 @@ _TABLES = {
 }
 _NOTES = {
     "all": [
-        "Made by haloscope.studies.davis2017.profiles; the study prints no costs of packing, so there is no section pack."
+        "Made by haloscope.studies.davis2017.replay.profiles; the study prints no costs of packing, so there is no section pack."
     ],
     "minerva": [
         "network: table 5.9 as printed; contention: section 5.3.4 (PingPing).",

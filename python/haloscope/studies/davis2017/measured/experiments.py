@@ -116,7 +116,7 @@ def request(point: Point, options: Options) -> Request:
     settings = dict(fields.pop("set")) | {"initial": "sod", "replay": replay_of(point.side, options.short)}
     fields |= {"piece": point.piece or piece, "barrier": point.barrier, "set": tuple(settings.items())}
     choice = Choice(APP, tuple(cells), ranks=ranks, threads=threads, process_grid="x".join(map(str, grid)), **fields)
-    return Request(core.normal(choice), steps=MOST_STEPS, repetitions=options.repetitions, warmup=1)
+    return Request(core.normal(choice), steps=options.steps or MOST_STEPS, repetitions=options.repetitions, warmup=1)
 
 
 def split_pes(variant: Variant, pes: int) -> tuple[int, int]:

@@ -17,8 +17,8 @@ from haloscope.model import placement, profile
 from haloscope.studies import checks
 from haloscope.studies import published as table
 from haloscope.studies.checks import Check
-from haloscope.studies.davis2017 import components, hydra_kernels, hydra_runs, terms, whatif
-from haloscope.studies.davis2017.walltime import COMPONENTS, Prediction, Run, predict, worst
+from haloscope.studies.davis2017.replay import components, hydra_kernels, hydra_runs, terms, whatif
+from haloscope.studies.davis2017.replay.walltime import COMPONENTS, Prediction, Run, predict, worst
 
 MISPRINTED = ("dawndev", "weak", 50, 128)  # run whose printed error contradicts its own times
 CONTRADICTED = ("weak", 4)  # run whose printed components contradict their total
