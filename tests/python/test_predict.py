@@ -148,6 +148,18 @@ def test_classes_of_ranks_give_what_all_ranks_priced_singly_give(toy, choice, sc
     assert classes.time_s == pytest.approx(singly.time_s, rel=tolerance)
 
 
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"app": "hydro3d", "cells": (32,) * 3, "process_grid": "1x2x2", "temporaries": "freed"},
+        {"piece": 2, "threads": 2},
+    ],
+)
+def test_what_no_profile_has_a_price_for_is_refused(toy, changes):
+    with pytest.raises(NotAvailable, match="freed temporaries, nor of pieces"):
+        ask(toy, **PLAIN | changes)
+
+
 @pytest.mark.parametrize(("schedule", "tolerance"), [("bulk", 1e-3), ("split", 0.02)])
 def test_classes_that_are_left_out_would_not_change_the_time(toy, monkeypatch, schedule, tolerance):
     """Nodes of 36 cores whose messages contend: nearly every rank has a load of its own."""

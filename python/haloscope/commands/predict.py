@@ -11,7 +11,8 @@ from haloscope.commands.run import refuse_if_none_can_run
 from haloscope.options import ChoiceOptions, app_of, option, options_of, space_of
 from haloscope.options import command as command_of
 
-HERE = ("isa", "stores", "ftz", "memory")  # fields that a profile decides
+# Fields that a profile decides, or has no prices for.
+HERE = ("isa", "stores", "ftz", "memory", "temporaries", "piece")
 
 PLACED = options_of(
     option("--profile", required=True, metavar="FILE|NAME", help="Machine profile: a JSON file or a shipped one."),

@@ -96,10 +96,16 @@ class Range:
 class Prices:
     """The prices of one choice on one machine: those that all stages share, and `stages`.
 
-    Raises NotAvailable when the profile lacks a kernel, a transport or, once something is packed, its cost.
+    Raises NotAvailable when the profile lacks a kernel, a transport or, once something is packed, its cost, and for freed
+    temporaries and pieces, which no profile has.
     """
 
     def __init__(self, profile: Profile, choice: core.Choice):
+        if choice.temporaries != "kept" or choice.piece:
+            raise NotAvailable(
+                "profiles have no costs of freed temporaries, nor of pieces that threads take as they come; use temporaries "
+                "'kept' and piece 0"
+            )
         self.profile, self.threads, self.range = profile, choice.threads, Range()
         self.dims = len(choice.cells)
         self.device = (
