@@ -150,6 +150,6 @@ def test_the_study_measures_verifies_and_prints_its_tables(haloscope):
             assert re.fullmatch(r"[+-][\d.]+%", row[-4]), row  # composed against measured
     variants = section(result.out, "Variants")
     assert {row[0][0] for row in variants} >= {"A", "B", "D", "E"}
-    assert all(row[5] and row[7] for row in variants if row[0][0] != "A")  # against baseline and control
+    assert all(row[7] and row[9] for row in variants if row[0][0] != "A")  # against baseline and control
     assert {row[1] for row in section(result.out, "Memory management")} == {"kept", "freed"}
     assert section(result.out, "The model against runs that it was not fitted to")

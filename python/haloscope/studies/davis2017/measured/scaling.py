@@ -156,15 +156,17 @@ def variants(measured: Measured) -> str:
     for variant in VARIANTS:
         for pes in sorted({pes for letter, pes in known if letter == variant.letter}):
             point, row = known[variant.letter, pes]
-            line = [f"{variant.letter} {variant.what}", f"{point.side}^3", pes, number(MS * row.step.value)]
+            spent = [components.component(row.records, name, "max") for name in ("compute", "memory")]
+            line = [f"{variant.letter} {variant.what}", f"{point.side}^3", pes,
+                    *(number(MS * seconds) for seconds in (row.step.value, *spent))]  # fmt: skip
             for other in (variant.baseline, variant.control):
                 line += _against(row, known.get((other, pes)), other)
             lines.append([*line, _published_ratio(variant, point), row.verification, row.notes()])
-    headers = ["variant", "cells", "PEs", "step (ms)", "baseline", "x as fast", "control", "x as fast ", "published",
-               "check", "notes"]  # fmt: skip
+    headers = ["variant", "cells", "PEs", "step (ms)", "compute (ms)", "memory (ms)", "baseline", "x as fast", "control",
+               "x as fast ", "published", "check", "notes"]  # fmt: skip
     absent = [v.letter for v in VARIANTS if not any(letter == v.letter for letter, _ in known)]
     note = f"\n\nNot measured here: {', '.join(absent)}." if absent else ""
-    return tables.markdown(lines, headers, right=("PEs", "step (ms)")) + f"\n\n{_overlap(known)}{note}"
+    return tables.markdown(lines, headers, right=headers[2:6]) + f"\n\n{_overlap(known)}{note}"
 
 
 def _against(row: Row, other: tuple[Point, Row] | None, letter: str) -> list[str]:
