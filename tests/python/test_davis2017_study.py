@@ -60,8 +60,8 @@ def test_a_model_fitted_to_every_second_size_predicts_the_others_where_costs_are
     found = scaling.errors(measured, make_law) + scaling.errors(measured, make_law, experiments.CG)
     assert {p.side for p, *_ in found} == {10} and {p.pes for p, *_ in found} == {1, 2}
     for _, row, prediction in found:
-        assert prediction.total == pytest.approx(timed.measured(row), rel=1e-6)
-        for name, seconds in timed.measured_components(row).items():
+        assert prediction.total == pytest.approx(components.step_time(row.records), rel=1e-6)
+        for name, seconds in components.counting(row.records).items():
             assert prediction.by_component.get(name, 0.0) == pytest.approx(seconds, rel=1e-6)
 
 

@@ -27,11 +27,20 @@ def step_time(found: Sequence[Mapping]) -> float:
     return statistics.median(statistics.fmean(records.step_times(r)) for r in found)
 
 
-def composed(found: Sequence[Mapping]) -> float:
-    """Return seconds per step by the rule: the largest over ranks of what each does alone, the least of what includes
+def statistic_of(name: str) -> str:
+    """Return the statistic over ranks by which a component counts: `max` of what each rank does alone, `min` of what includes
     waiting. Source: section 5.2."""
-    alone = sum(component(found, name, "max") for name in LARGEST)
-    return alone + sum(component(found, name, "min") for name in LEAST)
+    return "min" if name in LEAST else "max"
+
+
+def counting(found: Sequence[Mapping]) -> dict[str, float]:
+    """Return seconds per step of every component, each by the statistic over ranks that counts."""
+    return {name: component(found, name, statistic_of(name)) for name in COMPONENTS}
+
+
+def composed(found: Sequence[Mapping]) -> float:
+    """Return seconds per step by the rule: the sum of all components, each by the statistic over ranks that counts."""
+    return sum(counting(found).values())
 
 
 def named_share(found: Sequence[Mapping]) -> float:

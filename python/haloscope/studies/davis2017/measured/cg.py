@@ -20,6 +20,7 @@ from haloscope.report import records as record_files
 from haloscope.report import stats
 from haloscope.report.tables import interval, markdown, number
 from haloscope.studies import published
+from haloscope.studies.davis2017.measured.experiments import pe_counts
 
 SIDE = 50  # cells of a rank's block per side
 PROGRAM, PRESET = "bench_cg_log_petsc", "petsc"
@@ -72,7 +73,7 @@ def run(output: Path, quick: bool) -> list[dict]:
 
 
 def _rank_counts() -> list[int]:
-    return [2**k for k in range(launch.cores().bit_length()) if 2**k <= launch.cores()]
+    return pe_counts(launch.cores())
 
 
 def _petsc_build(quick: bool) -> Path:

@@ -77,12 +77,6 @@ def pe_counts(cores: int) -> list[int]:
     return [2**k for k in range(cores.bit_length()) if 2**k <= cores]
 
 
-def variants() -> list[Variant]:
-    """Return those variants whose kernels this build has."""
-    forms = core.find_app(APP).forms
-    return [v for v in VARIANTS if v.choice.get("form", forms[0]) in forms]
-
-
 def replay_of(side: int, short: bool) -> str:
     """Return the histogram of sub-cycles that the study prints for a size, else that of its weak-scaling runs; a few steps
     for a short run."""
@@ -93,30 +87,30 @@ def replay_of(side: int, short: bool) -> str:
     return ",".join(row[f"n{n}"] for n in (1, 2, 3, 4))
 
 
-def request_cg(point: Point, options: Options) -> Request:
-    """Return the run of a point of conjugate gradients: iterations for a fixed time."""
-    grid = process_grid(point.pes)
-    cells = tuple(point.side * (n if point.experiment == "weak" else 1) for n in grid)
-    choice = Choice(CG, cells, ranks=point.pes, process_grid="x".join(map(str, grid)))
-    return Request(core.normal(choice), seconds=CG_SECONDS, repetitions=options.repetitions, warmup=1)
-
-
 def request(point: Point, options: Options) -> Request:
-    """Return the run of a point."""
+    """Return the run of a point: a replay of hydro3d, or iterations of cg3d for a fixed time."""
     if point.app == CG:
-        return request_cg(point, options)
+        fields, how = {"ranks": point.pes}, {"seconds": CG_SECONDS}
+    else:
+        fields, how = hydro_fields(point, options), {"steps": options.steps or MOST_STEPS}
+    grid = process_grid(fields["ranks"])
+    cells = tuple(point.side * (n if point.experiment == "weak" else 1) for n in grid)
+    choice = Choice(point.app, cells, process_grid="x".join(map(str, grid)), **fields)
+    return Request(core.normal(choice), repetitions=options.repetitions, warmup=1, **how)
+
+
+def hydro_fields(point: Point, options: Options) -> dict:
+    """Return what the choice of a point of hydro3d has besides its grid: the studied set-up, changed by the variant, then by
+    the point."""
     variant = next(v for v in VARIANTS if v.letter == point.letter)
-    fields = {**STUDIED, **variant.choice}
-    piece = fields.pop("piece", 0)
     ranks, threads = split_pes(variant, point.pes)
-    grid = process_grid(ranks)
-    cells = [point.side * (n if point.experiment == "weak" else 1) for n in grid]
+    fields = {**STUDIED, **variant.choice, "ranks": ranks, "threads": threads, "barrier": point.barrier}
     if point.kept:
         fields["temporaries"] = "kept"
-    settings = dict(fields.pop("set")) | {"initial": "sod", "replay": replay_of(point.side, options.short)}
-    fields |= {"piece": point.piece or piece, "barrier": point.barrier, "set": tuple(settings.items())}
-    choice = Choice(APP, tuple(cells), ranks=ranks, threads=threads, process_grid="x".join(map(str, grid)), **fields)
-    return Request(core.normal(choice), steps=options.steps or MOST_STEPS, repetitions=options.repetitions, warmup=1)
+    if point.piece:
+        fields["piece"] = point.piece
+    replay = {"initial": "sod", "replay": replay_of(point.side, options.short)}
+    return fields | {"set": tuple((dict(fields["set"]) | replay).items())}
 
 
 def split_pes(variant: Variant, pes: int) -> tuple[int, int]:
@@ -149,15 +143,13 @@ def points(options: Options) -> Iterator[Point]:
     yield from scalings(options, CG)
     largest, middle = options.sizes[-1], options.sizes[len(options.sizes) // 2]
     for pes in dict.fromkeys((1, counts[-1])):
-        for variant in variants():
+        for variant in VARIANTS:
             if pes == 1 and (variant.pes == "threads" or variant.choice.get("schedule") or variant.letter == "F"):
                 continue  # nothing to share or to send
             yield Point("variants", variant.letter, middle, pes)
     for side in options.sizes:
-        yield Point("serial", "B", side, 1)
-        yield Point("serial", "E", side, 1)
-        if "fused" in core.find_app(APP).forms:
-            yield Point("serial", "M", side, 1)
+        for letter in "BEM":
+            yield Point("serial", letter, side, 1)
     for pes in counts:
         yield Point("barrier", "A", middle, pes, barrier=True)
     yield Point("memory", "A", largest, 1, kept=True)

@@ -68,10 +68,12 @@ def _components(axes, measured: Mapping[Point, Row]) -> None:
     bottom = [0.0] * len(points)
     names = [str(pes) for pes, _ in points]
     for name, colour in zip(components.COMPONENTS, COLOURS, strict=True):
-        heights = [1e3 * timed.measured_components(row)[name] for _, row in points]
+        heights = [1e3 * components.counting(row.records)[name] for _, row in points]
         axes.bar(names, heights, 0.5, bottom, color=colour, label=name.replace("_", " "))
         bottom = [b + h for b, h in zip(bottom, heights, strict=True)]
-    axes.plot(names, [1e3 * timed.measured(row) for _, row in points], "k_", markersize=28, label="walltime")
+    axes.plot(
+        names, [1e3 * components.step_time(row.records) for _, row in points], "k_", markersize=28, label="walltime"
+    )
     axes.set_xlabel("processing elements")
     axes.set_ylabel("ms per step")
     axes.legend(frameon=False, fontsize=8)
@@ -82,19 +84,17 @@ def _variants(axes, measured: Mapping[Point, Row]) -> None:
     """Speed of every variant over A at the same number of processing elements, with intervals."""
     known = {(p.letter, p.pes): row for p, row in measured.items() if p.experiment == "variants"}
     counts = sorted({pes for _, pes in known})
+    names = [v.letter for v in VARIANTS if v.letter != "A"]  # what all others are compared with
     for number, pes in enumerate(counts):
-        letters = [v.letter for v in VARIANTS if (v.letter, pes) in known and v.letter != "A"]
+        letters = [letter for letter in names if (letter, pes) in known]
         gains = [tables.speedup(known[letter, pes], known["A", pes]) for letter in letters]
-        places = [i + 0.8 * (number - (len(counts) - 1) / 2) / len(counts) for i, _ in enumerate(letters)]
-        places = [
-            [v.letter for v in VARIANTS[1:]].index(letter) + p - i
-            for i, (letter, p) in enumerate(zip(letters, places, strict=True))
-        ]
+        aside = 0.8 * (number - (len(counts) - 1) / 2) / len(counts)
+        places = [names.index(letter) + aside for letter in letters]
         ends = [[g.value - g.low for g in gains], [g.high - g.value for g in gains]]
         axes.bar(places, [g.value for g in gains], 0.8 / len(counts), yerr=ends, color=COLOURS[number],
                  error_kw={"linewidth": 0.8}, label=f"{pes} PE{'s' * (pes > 1)}")  # fmt: skip
     axes.axhline(1, color=figures.INK, linewidth=0.8)
-    axes.set_xticks(range(len(VARIANTS) - 1), [v.letter for v in VARIANTS[1:]])
+    axes.set_xticks(range(len(names)), names)
     axes.set_ylabel("times as fast as A")
     axes.legend(frameon=False, fontsize=8)
     _caption(axes, "Variants")
@@ -108,7 +108,7 @@ def _errors(axes, measured: Mapping[Point, Row]) -> None:
     ):
         found: Sequence = scaling.errors(measured, make_law)
         sides = [p.side for p, *_ in found]
-        axes.plot(sides, [100 * (m.total / timed.measured(row) - 1) for _, row, m in found], marker, label=label,
+        axes.plot(sides, [100 * (m.total / components.step_time(row.records) - 1) for _, row, m in found], marker, label=label,
                   color=COLOURS[0] if marker == "o" else COLOURS[3])  # fmt: skip
     axes.axhline(0, color=figures.INK, linewidth=0.8)
     axes.set_xlabel("cells per side")

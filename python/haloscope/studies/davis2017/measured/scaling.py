@@ -6,7 +6,7 @@ from __future__ import annotations
 import statistics
 from collections.abc import Mapping, Sequence
 
-from haloscope.report import components, stats, tables
+from haloscope.report import components, tables
 from haloscope.report.tables import Row, number
 from haloscope.studies import published
 from haloscope.studies.davis2017.measured import timed
@@ -62,15 +62,15 @@ def by_component(measured: Measured, scaling: str) -> str:
     """Return walltime, components and the composed walltime of a scaling, as tables 4.4 and 4.7 print them (ms a step)."""
     lines = []
     for p, row in sorted(of(measured, scaling).items(), key=lambda item: (item[0].side, item[0].pes)):
-        parts = timed.measured_components(row)
-        whole, composed = timed.measured(row), components.composed(row.records)
+        parts = components.counting(row.records)
+        whole, composed = components.step_time(row.records), components.composed(row.records)
         printed = published_walltime("A", scaling, p.side, p.pes)
         lines.append([f"{p.side}^3", p.pes, *(number(MS * parts[name]) for name in components.COMPONENTS if name != "barrier"),
                       number(MS * composed), number(MS * whole), f"{composed / whole - 1:+.1%}",
                       f"{components.named_share(row.records):.2%}", number(walltime(row)),
                       number(printed) if printed else ""])  # fmt: skip
     titles = [
-        f"{'min' if name in components.LEAST else 'max'} {name.replace('_', ' ')}"
+        f"{components.statistic_of(name)} {name.replace('_', ' ')}"
         for name in components.COMPONENTS
         if name != "barrier"
     ]
@@ -109,7 +109,7 @@ def validation(measured: Measured, app: str = APP) -> str:
     names = [name for name in components.COMPONENTS if name not in ("barrier", "rest")]
     lines = []
     for p, row, prediction in found:
-        real, parts = timed.measured(row), timed.measured_components(row)
+        real, parts = components.step_time(row.records), components.counting(row.records)
         cells = [f"{number(MS * parts[n])} / {number(MS * prediction.by_component.get(n, 0.0))}" for n in names]
         lines.append([p.experiment, f"{p.side}^3", p.pes, number(MS * real), number(MS * prediction.total),
                       f"{prediction.total / real - 1:+.1%}", f"{timed.repeatability(row):.1%}", *cells])  # fmt: skip
@@ -123,10 +123,10 @@ def error_lists(found: Sequence[tuple[Point, Row, timed.Prediction]]) -> dict[st
     step; and by how much halves of the launches differ (`repeatability`). Empty lists are left out."""
     lists: dict[str, list[float]] = {"serial": [], "parallel": [], "components": [], "repeatability": []}
     for p, row, prediction in found:
-        real = timed.measured(row)
+        real = components.step_time(row.records)
         lists["serial" if p.pes == 1 else "parallel"].append(abs(prediction.total / real - 1))
         lists["repeatability"].append(timed.repeatability(row))
-        for name, seconds in timed.measured_components(row).items():
+        for name, seconds in components.counting(row.records).items():
             if seconds > WORTH * real:
                 lists["components"].append(abs(prediction.by_component.get(name, 0.0) / seconds - 1))
     return {name: values for name, values in lists.items() if values}
@@ -189,10 +189,12 @@ def _overlap(known) -> str:
     pairs = [(pes, row, known["G", pes][1]) for (letter, pes), (_, row) in known.items() if letter == "H"]
     texts = []
     for pes, row, control in pairs:
-        parts = timed.measured_components(control)
+        parts = components.counting(control.records)
         shorter = min(parts["point_to_point"], parts["compute"])
         if shorter > 0:
-            texts.append(f"{(timed.measured(control) - timed.measured(row)) / shorter:+.0%} at {pes} PEs")
+            texts.append(
+                f"{(components.step_time(control.records) - components.step_time(row.records)) / shorter:+.0%} at {pes} PEs"
+            )
     if not texts:
         return "Overlap was not measured: it needs two processing elements."
     return f"H hides {', '.join(texts)} of the shorter of communication and computing of G; less than 0 costs time."
@@ -255,7 +257,7 @@ def anomalies(measured: Measured, threshold: float = 0.3) -> str:
     model, last = timed.Model(rows[:-1], timed.one_line), rows[-1]
     real = {part: calls * s for part, (calls, s) in timed.parts_of(last.records).items()}
     found = [(part, s, model.predict(last).parts[part]) for part, s in real.items()]
-    step = timed.measured(last)
+    step = components.step_time(last.records)
     off = [(p, s, e) for p, s, e in found if abs(s / e - 1) > threshold and max(s, e) > 0.005 * step] if step else []
     lines = [[p.stage, p.name, number(MS * s), number(MS * e), f"{s / e - 1:+.0%}"]
              for p, s, e in sorted(off, key=lambda item: -item[1])]  # fmt: skip
@@ -264,10 +266,3 @@ def anomalies(measured: Measured, threshold: float = 0.3) -> str:
         return f"At {cells} every part is within {threshold:.0%} of the line through the smaller sizes."
     headers = ["stage", "timer", "measured (ms)", "line (ms)", "off"]
     return tables.markdown(lines, headers, right=headers[2:])
-
-
-def gains(measured: Measured) -> dict[str, stats.Estimate]:
-    """Return serial speed-ups that the study asks for, paired by launch: B over A, E over D, M over B."""
-    known = {p.letter: row for p, row in measured.items() if p.experiment == "variants" and p.pes == 1}
-    pairs = {"B over A": ("B", "A"), "E over D": ("E", "D"), "M over B": ("M", "B")}
-    return {name: tables.speedup(known[a], known[b]) for name, (a, b) in pairs.items() if a in known and b in known}

@@ -36,11 +36,6 @@ class Part:
     name: str
     component: str
 
-    @property
-    def over_ranks(self) -> str:
-        """The statistic over ranks that counts."""
-        return "min" if self.component in components.LEAST else "max"
-
 
 @dataclass(frozen=True)
 class Work:
@@ -60,13 +55,9 @@ class Work:
         return self.sent if part.component == "point_to_point" else 0.0
 
 
+@functools.lru_cache(maxsize=256)
 def works(choice: Choice) -> dict[str, Work]:
     """Return the work of each stage, from the plans of all ranks."""
-    return _works(choice)
-
-
-@functools.lru_cache(maxsize=256)
-def _works(choice: Choice) -> dict[str, Work]:
     layout, step = core.make_layout(choice), core.step_of(choice)
     found = {}
     for number, stage in enumerate(step.stages):
@@ -80,6 +71,11 @@ def _works(choice: Choice) -> dict[str, Work]:
     return found
 
 
+def amount_of(choice: Choice, part: Part) -> float:
+    """Return the amount of a part's work; the rest of a step, which is of no stage, has none."""
+    return works(choice)[part.stage].of(part) if part.stage else 0.0
+
+
 def parts_of(found: Sequence[Mapping]) -> dict[Part, tuple[float, float]]:
     """Return calls per step and seconds per call of each timer that ran, medians over launches, by the statistic that
     counts. `rest` has one call per step."""
@@ -87,7 +83,8 @@ def parts_of(found: Sequence[Mapping]) -> dict[Part, tuple[float, float]]:
     for number, timer in enumerate(found[0]["timers"]):
         part = Part(timer["stage"], timer["name"], timer["component"])
         calls = timer["calls"] or float(part.component == "rest")
-        seconds = statistics.median(r["timers"][number]["seconds"][part.over_ranks] for r in found)
+        statistic = components.statistic_of(part.component)
+        seconds = statistics.median(r["timers"][number]["seconds"][statistic] for r in found)
         if calls and seconds > 0:
             result[part] = (calls, seconds / calls)
     return result
@@ -126,7 +123,7 @@ class Model:
         for row in rows:
             choice = Choice.from_json(row.request)
             for part, (_, seconds) in parts_of(row.records).items():
-                amount = works(choice)[part.stage].of(part) if part.stage else 0.0
+                amount = amount_of(choice, part)
                 points[part, choice.ranks * choice.threads].append((amount, seconds))
         if not points:
             raise UsageProblem("there is no timed run to fit costs to; measure some with --timers on")
@@ -145,7 +142,7 @@ class Model:
                 raise UsageProblem(
                     f"no run with {pes} processing elements has timed '{part.name}' of stage '{part.stage}'; measure one"
                 )
-            amount = works(choice)[part.stage].of(part) if part.stage else 0.0
+            amount = amount_of(choice, part)
             seconds[part] = calls * max(0.0, segments.evaluate(self.laws[part, pes], amount))
         return Prediction(seconds)
 
@@ -183,19 +180,6 @@ def one_line(amounts: Sequence[float], seconds: Sequence[float]) -> Law:
     if len(amounts) < 2:
         return [segments.Segment(0.0, math.inf, seconds[0], 0.0)]
     return [segments.Segment(0.0, math.inf, *fit.line(amounts, seconds))]
-
-
-def measured(row: Row) -> float:
-    """Return the measured seconds per step, which a prediction's total is compared with."""
-    return components.step_time(row.records)
-
-
-def measured_components(row: Row) -> dict[str, float]:
-    """Return the measured seconds per step by component, by the statistic over ranks that counts."""
-    return {
-        name: components.component(row.records, name, "min" if name in components.LEAST else "max")
-        for name in components.COMPONENTS
-    }
 
 
 def repeatability(row: Row) -> float:
