@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import shutil
 import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -15,6 +14,7 @@ from haloscope.errors import NotAvailable
 LIBRARY = "libhaloscope_c.so"
 RANK_PROGRAM = "haloscope-rank"
 HEADER = Path("haloscope/haloscope.h")
+ERROR_OUTPUT = 2  # file descriptor: sys.stderr need not be a file
 
 _CHECKOUT = Path(__file__).resolve().parents[3]
 
@@ -93,7 +93,7 @@ def build_preset(preset: str, *targets: str) -> Path:
     script = _CHECKOUT / "scripts" / "other_mpi.sh"
     if not script.exists():
         raise NotAvailable(f"there is no {script}, which fetches what '{preset}' needs; use a checkout of Haloscope")
-    done = subprocess.run([script, preset, *targets], check=False, cwd=_CHECKOUT, stdout=sys.stderr)
+    done = subprocess.run([script, preset, *targets], check=False, cwd=_CHECKOUT, stdout=ERROR_OUTPUT)
     if done.returncode == errors.UNAVAILABLE:
         raise NotAvailable(f"'scripts/other_mpi.sh {preset}' cannot get what it needs; its reason is above")
     if done.returncode:
