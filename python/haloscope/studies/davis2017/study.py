@@ -16,11 +16,9 @@ from pathlib import Path
 
 from haloscope.measure import space
 from haloscope.report import tables
-from haloscope.studies import Options, checks, published
+from haloscope.studies import Options, checks
 from haloscope.studies.davis2017.measured import cg, experiments, scaling
-from haloscope.studies.davis2017.replay import checks as davis2017_checks
-from haloscope.studies.davis2017.replay import components, hydra_runs, observations, reports, variants
-from haloscope.studies.davis2017.replay import results as davis2017_results
+from haloscope.studies.davis2017.replay import replay as davis2017_replay
 
 SUMMARY = "Davis 2017: a 3D hydrocode with near-neighbour exchange, measured, modelled and improved"
 DEFAULTS = {
@@ -80,47 +78,5 @@ def beside(file: Path, options: Options, measure: bool) -> str:
 
 
 def replay() -> checks.Replay:
-    """Recompute what the paper's printed data allow. Returns Markdown text, the checks and the results without a bar.
-
-    Takes some seconds.
-    """
-    found = (*davis2017_checks.all_checks(), *davis2017_results.all_checks())
-    without = reports.all_reports()
-    sections = {
-        "Results against their bars": f"{checks.table(found)}\n\n{checks.summary(found)}",
-        "Reports: results without a bar": checks.report_table(without),
-        "Walltime: measured, the study's model, our costs from one node": walltimes(),
-        "Components: measured, the study's model, our costs from one node": components.markdown(),
-        "Variants A to L": variants.markdown(),
-        "Observations besides walltimes": observations.markdown(),
-    }
-    return checks.Replay("\n\n".join(f"## {title}\n\n{body}" for title, body in sections.items()), found, without)
-
-
-def walltimes() -> str:
-    """Return the validation tables 5.12 to 5.14 with recomputed signed errors and our predictions."""
-    lines = []
-    for row in published("davis2017", "validation"):
-        measured, model = float(row["measured_s"]), float(row["model_s"])
-        line = [row["machine"], row["scaling"], f"{row['cells_per_side']}^3", row["pes"], measured, model]
-        line += [row["error_printed_percent"] + "%", f"{(model / measured - 1):+.2%}"]
-        if row["machine"] == "minerva":
-            run = hydra_runs.run(row["scaling"], int(row["pes"]), int(row["cells_per_side"]))
-            ours = davis2017_results.minerva(run).total
-            line += [f"{ours:.2f}", f"{(ours / measured - 1):+.2%}"]
-        else:
-            line += ["", ""]  # no kernel costs of the other machines are printed
-        lines.append(line)
-    headers = [
-        "machine",
-        "scaling",
-        "cells",
-        "ranks",
-        "measured (s)",
-        "model (s)",
-        "printed",
-        "error",
-        "ours (s)",
-        "error ",
-    ]
-    return tables.markdown(lines, headers, right=headers[3:])
+    """Recompute what the paper's printed data allow. Takes some seconds."""
+    return davis2017_replay.replay()
