@@ -141,5 +141,7 @@ std::vector<Widths> halos_of(const Step& step, const Stage& stage, int steps);
 /// Layers around the own points that fields must have room for: those exchanged and those that sweeps read or write,
 /// including quantities that they compute beyond the own points for later sweeps.
 std::vector<Widths> room_of(const Step& step, const Stage& stage, int steps);
+/// The same for all stages: the widest by quantity.
+std::vector<Widths> room_of(const Step& step, int steps);
 
 }  // namespace haloscope

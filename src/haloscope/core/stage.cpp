@@ -247,12 +247,10 @@ Use first_use(const Stage& stage, int q) {
 }
 
 /// Whether sweeps may read values of a quantity beyond the edge of the grid that nothing but initial data puts there.
-bool has_fixed_values(const Step& step, int q, const std::array<bool, 3>& periodic) {
-  Widths room{};
-  for (const Stage& stage : step.stages) room = wider(room, room_of(step, stage, 1)[static_cast<std::size_t>(q)]);
+/// @param room  that the quantity has around the grid.
+bool has_fixed_values(const Quantity& quantity, const Widths& room, const std::array<bool, 3>& periodic) {
   for (std::size_t d = 0; d < 3; ++d)
-    if (!periodic[d] && room[d] > 0 && step.quantities[static_cast<std::size_t>(q)].edges[d] == Edge::fixed)
-      return true;
+    if (!periodic[d] && room[d] > 0 && quantity.edges[d] == Edge::fixed) return true;
   return false;
 }
 
@@ -301,9 +299,10 @@ bool has_loops(const Step& step) {
 
 std::vector<std::optional<StageGroup>> lifetimes_of(const Step& step, const std::array<bool, 3>& periodic) {
   std::vector<std::optional<StageGroup>> lives(step.quantities.size());
-  for (int q = 0; q < static_cast<int>(lives.size()); ++q)
-    if (step.quantities[static_cast<std::size_t>(q)].slots == 1 && !has_fixed_values(step, q, periodic))
-      lives[static_cast<std::size_t>(q)] = lifetime_of(step, q);
+  const std::vector<Widths> room = room_of(step, 1);
+  for (std::size_t q = 0; q < lives.size(); ++q)
+    if (step.quantities[q].slots == 1 && !has_fixed_values(step.quantities[q], room[q], periodic))
+      lives[q] = lifetime_of(step, static_cast<int>(q));
   return lives;
 }
 
@@ -362,6 +361,15 @@ std::vector<Widths> room_of(const Step& step, const Stage& stage, int steps) {
   const auto touched = Backwards(stage, steps).touched;
   for (std::size_t q = 0; q < touched.size(); ++q) room[q] = wider(room[q], touched[q]);
   return room;
+}
+
+std::vector<Widths> room_of(const Step& step, int steps) {
+  std::vector<Widths> widest(step.quantities.size());
+  for (const Stage& stage : step.stages) {
+    const std::vector<Widths> room = room_of(step, stage, steps);
+    for (std::size_t q = 0; q < room.size(); ++q) widest[q] = wider(widest[q], room[q]);
+  }
+  return widest;
 }
 
 Box SweepArgs::points(int q) const { return points_of(region, whole, centrings[q], dims); }

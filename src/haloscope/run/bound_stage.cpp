@@ -244,16 +244,20 @@ void BoundStage::sweep_alone(int number, int slot) {
   }
 }
 
+std::pair<const BoundStage*, std::size_t> BoundStage::place_of(int number) const {
+  if (number >= 0) return {this, static_cast<std::size_t>(number)};
+  const BoundStage& before = *context_.stages[static_cast<std::size_t>(number_ - 1)];
+  return before.place_of(number + before.reductions());
+}
+
 Reducer& BoundStage::reducer(int number) {
-  if (number >= 0) return *reducers_[static_cast<std::size_t>(number)];
-  BoundStage& before = *context_.stages[static_cast<std::size_t>(number_ - 1)];
-  return before.reducer(number + before.reductions());
+  const auto [stage, place] = place_of(number);
+  return *stage->reducers_[place];
 }
 
 const Reduction& BoundStage::reduction(int number) const {
-  if (number >= 0) return stage().reductions[static_cast<std::size_t>(number)];
-  const BoundStage& before = *context_.stages[static_cast<std::size_t>(number_ - 1)];
-  return before.reduction(number + before.reductions());
+  const auto [stage, place] = place_of(number);
+  return stage->stage().reductions[place];
 }
 
 void BoundStage::start_reduction(void* context, int reduction) {

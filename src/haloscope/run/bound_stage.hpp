@@ -4,6 +4,7 @@
 #include <mpi.h>
 
 #include <memory>
+#include <utility>
 #include <vector>
 
 #include "haloscope/choice.hpp"
@@ -111,6 +112,8 @@ class BoundStage {
   Bound& bound(const Key& key);
   std::unique_ptr<Bound> bind(const Key& key);
   void place_numbers(Bound& bound);
+  /// The stage of a reduction that is counted from this stage's first, and the reduction's number there.
+  std::pair<const BoundStage*, std::size_t> place_of(int number) const;
   double* numbers_of(const Bound& bound, const Sweep& sweep, const Box& box, int thread) const;
   int execute(Bound& bound, int slot, std::int64_t time);
   Counts count(const Program& program) const;

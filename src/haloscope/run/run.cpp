@@ -34,12 +34,9 @@ Plan points_of_all(const Candidate& c, int rank) {
   ExchangeSpec all;
   all.quantities = c.step.quantities;
   all.widths.resize(all.quantities.size());
-  for (const Stage& stage : c.step.stages) {
-    const std::vector<Widths> room = room_of(c.step, stage, c.choice.depth);
-    for (std::size_t q = 0; q < room.size(); ++q)
-      for (int d = 0; d < c.layout.dims(); ++d)
-        all.widths[q].low[d] = all.widths[q].high[d] = std::max(all.widths[q].low[d], room[q][d]);
-  }
+  const std::vector<Widths> room = room_of(c.step, c.choice.depth);
+  for (std::size_t q = 0; q < room.size(); ++q)
+    for (int d = 0; d < c.layout.dims(); ++d) all.widths[q].low[d] = all.widths[q].high[d] = room[q][d];
   return make_plan(c.layout, rank, all);
 }
 

@@ -24,21 +24,22 @@ void FreedTemporaries::free_all() {
   for (const Field& field : fields_) free_pages(storage_.bytes(field.quantity, 0));
 }
 
+/// Write zeros with the threads that touched the pages first.
+void FreedTemporaries::zero(std::span<std::byte> bytes) const {
+  const std::size_t pages = (bytes.size() + small_page - 1) / small_page;
+#pragma omp parallel for num_threads(threads_) schedule(static)
+  for (std::size_t page = 0; page < pages; ++page) {
+    const std::size_t from = page * small_page;
+    std::memset(bytes.data() + from, 0, std::min(small_page, bytes.size() - from));
+  }
+}
+
 void FreedTemporaries::allocate_for(const StageGroup& group) {
   const double begin = now_s();
-  bool any = false;
-  for (const Field& field : fields_) {
-    if (field.life.first != group.first) continue;
-    any = true;
-    const std::span<std::byte> bytes = storage_.bytes(field.quantity, 0);
-    const std::size_t pages = (bytes.size() + small_page - 1) / small_page;
-#pragma omp parallel for num_threads(threads_) schedule(static)
-    for (std::size_t page = 0; page < pages; ++page) {
-      const std::size_t from = page * small_page;
-      std::memset(bytes.data() + from, 0, std::min(small_page, bytes.size() - from));
-    }
-  }
-  if (!any) return;
+  int zeroed = 0;
+  for (const Field& field : fields_)
+    if (field.life.first == group.first) ++zeroed, zero(storage_.bytes(field.quantity, 0));
+  if (zeroed == 0) return;
   Spent& spent = spent_[static_cast<std::size_t>(group.first)];
   spent.allocating_s += now_s() - begin;
   if (spent.allocated++ == 0)
@@ -47,13 +48,10 @@ void FreedTemporaries::allocate_for(const StageGroup& group) {
 
 void FreedTemporaries::free_after(const StageGroup& group) {
   const double begin = now_s();
-  bool any = false;
-  for (const Field& field : fields_) {
-    if (field.life.end != group.end) continue;
-    any = true;
-    free_pages(storage_.bytes(field.quantity, 0));
-  }
-  if (!any) return;
+  int given_back = 0;
+  for (const Field& field : fields_)
+    if (field.life.end == group.end) ++given_back, free_pages(storage_.bytes(field.quantity, 0));
+  if (given_back == 0) return;
   Spent& spent = spent_[static_cast<std::size_t>(group.first)];
   spent.freeing_s += now_s() - begin;
   ++spent.freed;

@@ -1,6 +1,7 @@
 // Fields that live within a step, with memory only while they are used.
 #pragma once
 
+#include <span>
 #include <vector>
 
 #include "haloscope/field/field.hpp"
@@ -37,6 +38,8 @@ class FreedTemporaries {
     int quantity;
     StageGroup life;
   };
+  void zero(std::span<std::byte> bytes) const;
+
   Storage& storage_;
   int threads_;
   std::vector<Field> fields_;
