@@ -6,7 +6,8 @@
 namespace haloscope::device {
 
 const char* to_string(Space space) {
-  return space == Space::device ? "device" : space == Space::pinned ? "pinned" : "pageable";
+  constexpr std::array names{"device", "pinned", "pageable", "mapped", "incoherent"};
+  return names[static_cast<std::size_t>(space)];
 }
 
 PieceList::PieceList(Device& device, const std::vector<CopyLaunch::Piece>& pieces)

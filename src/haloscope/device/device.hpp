@@ -15,9 +15,11 @@
 
 namespace haloscope::device {
 
-/// Where memory lives: on the device; in pinned host memory, which the device accesses directly; in ordinary host
-/// memory, whose copies go through a buffer of the driver while the calling thread waits.
-enum class Space : std::uint8_t { device, pinned, pageable };
+/// Where memory lives: on the device; in pinned host memory, for copies; in ordinary host memory, whose copies go through
+/// a buffer of the driver while the calling thread waits; in host memory that kernels access themselves, `mapped` with
+/// each side seeing at once what the other writes, `incoherent` only once the kernel has ended (the same as mapped on
+/// NVIDIA's GPUs).
+enum class Space : std::uint8_t { device, pinned, pageable, mapped, incoherent };
 const char* to_string(Space space);
 
 struct Info {
@@ -26,6 +28,7 @@ struct Info {
   std::int64_t free_bytes = 0;    ///< of it, not in use by anyone
   int multiprocessors = 0;        ///< blocks of 1024 threads that are sure to run at once
   std::int64_t shared_bytes = 0;  ///< shared memory that one block may have
+  double clock_hz = 1e9;          ///< ticks a second of the clock that kernels read
   std::string id;                 ///< the same for all processes that use this device, and only for this one
 };
 

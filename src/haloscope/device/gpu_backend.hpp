@@ -2,6 +2,7 @@
 // HALOSCOPE_BACKEND (the namespace) first.
 #pragma once
 
+#include <cstdlib>
 #include <cstring>
 #include <utility>
 
@@ -121,11 +122,40 @@ void launch(Stream& stream, int blocks, int threads, std::size_t shared_bytes, c
   check(HALOSCOPE_GPU(GetLastError)(), "<<<>>> (a kernel's launch)");
 }
 
+/// Refused by the driver where the blocks do not fit on the device all at once.
+template <class Body>
+void launch_resident(Stream& stream, int blocks, int threads, Body body) {
+  void* arguments[] = {&body};
+  HALOSCOPE_CHECK(LaunchCooperativeKernel, reinterpret_cast<const void*>(&run_body<Body>),
+                  dim3(static_cast<unsigned>(blocks)), dim3(static_cast<unsigned>(threads)), arguments, 0,
+                  static_cast<GpuStream&>(stream).stream());
+}
+
+template <class Body>
+int most_resident(int threads) {
+  int device = 0, multiprocessors = 0, blocks = 0;
+  HALOSCOPE_CHECK(GetDevice, &device);
+  HALOSCOPE_CHECK(DeviceGetAttribute, &multiprocessors, HALOSCOPE_GPU_MULTIPROCESSORS, device);
+  HALOSCOPE_CHECK(OccupancyMaxActiveBlocksPerMultiprocessor, &blocks, run_body<Body>, threads, 0);
+  return blocks * multiprocessors;
+}
+
 }  // namespace haloscope::device::HALOSCOPE_BACKEND
 
 #include "haloscope/device/apps.hpp"
 
 namespace haloscope::device::HALOSCOPE_BACKEND {
+
+/// The global timer of NVIDIA's GPUs counts nanoseconds; AMD's says how fast its clock ticks.
+inline double clock_hz([[maybe_unused]] int index) {
+#if defined(__HIPCC__)
+  int khz = 0;
+  HALOSCOPE_CHECK(DeviceGetAttribute, &khz, hipDeviceAttributeWallClockRate, index);
+  return 1e3 * khz;
+#else
+  return 1e9;
+#endif
+}
 
 class GpuDevice final : public Device {
  public:
@@ -146,14 +176,18 @@ class GpuDevice final : public Device {
             static_cast<std::int64_t>(free),
             properties_.multiProcessorCount,
             shared,
+            clock_hz(index_),
             std::string(bus)};
   }
   void* allocate(Space space, std::size_t bytes) override {
     void* memory = nullptr;
     select();
     if (space == Space::pageable) return ::operator new(bytes);
-    if (space == Space::pinned) {
-      HALOSCOPE_CHECK(HostMalloc, &memory, bytes, 0);
+    if (space != Space::device) {
+      const auto kind = space == Space::mapped       ? HALOSCOPE_GPU_MAPPED
+                        : space == Space::incoherent ? HALOSCOPE_GPU_INCOHERENT
+                                                     : 0;
+      HALOSCOPE_CHECK(HostMalloc, &memory, bytes, kind);
       return memory;
     }
     if (const Info now = info(); static_cast<std::int64_t>(bytes) > now.free_bytes) throw_too_large(bytes, now);
@@ -161,9 +195,10 @@ class GpuDevice final : public Device {
     return memory;
   }
   void release(Space space, void* memory) override {
-    if (space == Space::pageable) ::operator delete(memory);
-    if (space == Space::pinned) (void)HALOSCOPE_GPU(HostFree)(memory);
-    if (space == Space::device) (void)HALOSCOPE_GPU(Free)(memory);
+    if (space == Space::pageable)
+      ::operator delete(memory);
+    else
+      (void)(space == Space::device ? HALOSCOPE_GPU(Free)(memory) : HALOSCOPE_GPU(HostFree)(memory));
   }
   MemoryHandle share(void* memory) override {
     HALOSCOPE_GPU(IpcMemHandle_t) native;
@@ -206,12 +241,18 @@ class GpuDevice final : public Device {
   HALOSCOPE_GPU_PROPERTIES properties_{};
 };
 
+/// Kernels are loaded at once, not when they are first launched: loading waits for kernels that run, and those that wait
+/// for the CPU would then wait for ever.
+inline void load_early() { setenv("CUDA_MODULE_LOADING", "EAGER", 0); }
+
 inline int count() {
+  load_early();
   int devices = 0;
   return HALOSCOPE_GPU(GetDeviceCount)(&devices) == HALOSCOPE_GPU(Success) ? devices : 0;
 }
 
 inline std::string absent() {
+  load_early();
   int devices = 0;
   const Status status = HALOSCOPE_GPU(GetDeviceCount)(&devices);
   if (status != HALOSCOPE_GPU(Success))

@@ -7,12 +7,18 @@
 #define HALOSCOPE_GPU_NAME "HIP"
 #define HALOSCOPE_GPU_PROPERTIES hipDeviceProp_t
 #define HALOSCOPE_GPU_MOST_SHARED hipDeviceAttributeMaxSharedMemoryPerBlock
+#define HALOSCOPE_GPU_MULTIPROCESSORS hipDeviceAttributeMultiprocessorCount
+#define HALOSCOPE_GPU_MAPPED (hipHostMallocMapped | hipHostMallocCoherent)
+#define HALOSCOPE_GPU_INCOHERENT (hipHostMallocMapped | hipHostMallocNonCoherent)
 #else
 #include <cuda_runtime.h>
 #define HALOSCOPE_GPU(call) cuda##call
 #define HALOSCOPE_GPU_NAME "CUDA"
 #define HALOSCOPE_GPU_PROPERTIES cudaDeviceProp
 #define HALOSCOPE_GPU_MOST_SHARED cudaDevAttrMaxSharedMemoryPerBlockOptin
+#define HALOSCOPE_GPU_MULTIPROCESSORS cudaDevAttrMultiProcessorCount
+#define HALOSCOPE_GPU_MAPPED cudaHostAllocMapped
+#define HALOSCOPE_GPU_INCOHERENT cudaHostAllocMapped
 #define cudaHostMalloc cudaHostAlloc
 #define cudaHostFree cudaFreeHost
 #endif

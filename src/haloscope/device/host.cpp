@@ -44,6 +44,27 @@ void launch(Stream& given, int blocks, int threads, std::size_t shared_bytes, Bo
   });
 }
 
+/// A thread of the system for each block: blocks wait for the CPU, and for each other.
+template <class Body>
+void launch_resident(Stream& given, int blocks, int threads, Body body) {
+  auto& stream = static_cast<HostStream&>(given);
+  stream.enqueue([=, before = imitation().before_block] {
+    const auto run = [&](int block) {
+      if (before) before(block);
+      body(Team(block, threads, nullptr));
+    };
+    std::vector<std::thread> others;
+    for (int block = 1; block < blocks; ++block) others.emplace_back(run, block);
+    run(0);
+    for (std::thread& other : others) other.join();
+  });
+}
+
+template <class Body>
+int most_resident(int) {
+  return imitation().resident;
+}
+
 }  // namespace haloscope::device::host
 
 #include "haloscope/device/apps.hpp"
@@ -67,6 +88,7 @@ class HostDevice final : public Device {
             imitation_.bytes - used_,
             1,
             160 << 10,
+            imitated_clock_hz,
             "host " + std::to_string(index_)};
   }
   void* allocate(Space space, std::size_t bytes) override {

@@ -20,12 +20,13 @@ Imitation parse_imitation(const std::string& text) {
     const double value = std::strtod(number, &end);
     const double least = name == "bytes" ? 0 : 1, most = name == "bytes" ? 1e15 : 64;
     if (end == number || *end != '\0' || !(value >= least && value <= most) ||
-        !has({"devices", "bytes", "threads"}, name))
+        !has({"devices", "bytes", "threads", "resident"}, name))
       throw UsageError("HALOSCOPE_HOST_DEVICE has '" + word +
-                       "'; write devices=N (1 to 64), bytes=N and threads=N (1 to 64), separated by commas");
+                       "'; write devices=N, threads=N, resident=N (1 to 64) and bytes=N, separated by commas");
     if (name == "devices") result.devices = static_cast<int>(value);
     if (name == "bytes") result.bytes = static_cast<std::int64_t>(value);
     if (name == "threads") result.threads = static_cast<int>(value);
+    if (name == "resident") result.resident = static_cast<int>(value);
   }
   return result;
 }
@@ -34,6 +35,12 @@ static Imitation current;
 
 void imitate(const Imitation& imitation) { current = imitation; }
 const Imitation& imitation() { return current; }
+
+std::uint64_t imitated_clock() {
+  constexpr std::int64_t ns_per_tick = 1'000'000'000 / static_cast<std::int64_t>(imitated_clock_hz), origin = 7'000'000;
+  const auto ns = std::chrono::steady_clock::now().time_since_epoch() / std::chrono::nanoseconds(1);
+  return static_cast<std::uint64_t>(ns / ns_per_tick + origin);
+}
 
 void Health::check(const char* call) const {
   if (failed_) throw Error(Exit::failed, std::string("call ") + call + " of back end host failed: the device is lost");

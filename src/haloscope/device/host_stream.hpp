@@ -26,11 +26,18 @@ struct Imitation {
   int devices = 1;
   std::int64_t bytes = 0;  ///< memory of one device; 0: half of the machine's
   int threads = 1;         ///< share the blocks of a launch
+  int resident = 64;       ///< most blocks of a kernel that waits for the CPU
   /// For tests: makes, for a stream's number, the function that its thread calls before each piece of work. Empty: none
   std::function<std::function<void()>(unsigned stream)> before_work = {};
   /// For tests: whether device `index` does its next copy or launch; false: it has failed. Empty: it always does.
   std::function<bool(int index)> works = {};
+  /// For tests: called by each block of a kernel that waits for the CPU, as it begins. Empty: nothing.
+  std::function<void(int block)> before_block = {};
 };
+
+/// What kernels read as the device's clock: other ticks than the CPU's clock, from another origin.
+std::uint64_t imitated_clock();
+inline constexpr double imitated_clock_hz = 4e7;
 
 /// @param text  as `devices=2,bytes=1000000,threads=2`; empty: all defaults. @throws UsageError.
 Imitation parse_imitation(const std::string& text);

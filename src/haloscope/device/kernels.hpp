@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "haloscope/box.hpp"
+#include "haloscope/device/blocks.hpp"
 #include "haloscope/pack/block_copy.hpp"
 
 namespace haloscope::device {
@@ -83,6 +84,7 @@ struct Kernels {
   };
   std::vector<Entry> sweeps;
   std::vector<Entry> faces;  ///< of boundary faces, one of each form and type; see FaceTable
+  BlocksKernels blocks;
 };
 
 /// A sweep by name; the forms and their bits are those of the CPU's kernels (apps/kernel.hpp).

@@ -1,5 +1,7 @@
 // How the kernels of a form are launched. Included once per back end, after its launch():
 //   template <class Body> void launch(Stream&, int blocks, int threads, std::size_t shared_bytes, Body);
+//   template <class Body> void launch_resident(Stream&, int blocks, int threads, Body);  // all blocks at once
+//   template <class Body> int most_resident(int threads);                                // ... of which so many can be
 #pragma once
 
 #include "haloscope/device/copy_kernel.hpp"

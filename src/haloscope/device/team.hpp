@@ -40,6 +40,16 @@ class Team {
   }
   /// After it, all threads of the block see what was written before it.
   HALOSCOPE_FUNCTION void sync() const { __syncthreads(); }
+  /// f() on one thread of the block.
+  template <class F>
+  HALOSCOPE_FUNCTION void one(F f) const {
+    if (threadIdx.x == 0) f();
+  }
+  /// What f() returns on one thread, for all threads; a sync().
+  template <class F>
+  HALOSCOPE_FUNCTION bool agree(F f) const {
+    return __syncthreads_or(threadIdx.x == 0 && f()) != 0;
+  }
   /// The block's shared memory, with the number of bytes that the launch requested.
   template <class T>
   HALOSCOPE_FUNCTION T* shared() const {
@@ -70,6 +80,14 @@ class Team {
     for (int thread = 0; thread < threads_; ++thread) f(thread);
   }
   void sync() const {}
+  template <class F>
+  void one(F f) const {
+    f();
+  }
+  template <class F>
+  bool agree(F f) const {
+    return f();
+  }
   template <class T>
   T* shared() const {
     return static_cast<T*>(shared_);
@@ -99,6 +117,23 @@ HALOSCOPE_FUNCTION T load(const T* p) {
   return __ldg(p);
 #else
   return *p;
+#endif
+}
+
+/// Reads data that others may write while the kernel runs, and whose arrival a word has announced.
+template <class T>
+HALOSCOPE_FUNCTION T load_fresh(const T* p) {
+#if HALOSCOPE_ON_GPU
+  return *const_cast<const volatile T*>(p);
+#else
+  return *p;
+#endif
+}
+
+/// What this thread has written is seen, by the CPU too, before what it writes later.
+HALOSCOPE_FUNCTION void fence() {
+#if HALOSCOPE_ON_GPU
+  __threadfence_system();
 #endif
 }
 

@@ -1,0 +1,13 @@
+// How long a kernel waits for the CPU. Plain values, no device code.
+#pragma once
+
+#include <cstdint>
+
+namespace haloscope::device {
+
+struct Patience {
+  const std::uint32_t* stop = nullptr;  ///< in mapped memory; not 0: end now
+  std::uint64_t ticks = 0;              ///< of the device's clock; whoever would set `stop` may have died
+};
+
+}  // namespace haloscope::device

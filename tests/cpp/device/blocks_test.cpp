@@ -1,0 +1,163 @@
+// Kernels of blocks: what they pack, what they find wrong, and a kernel that goes on beside the CPU.
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <thread>
+
+#include "device/here.hpp"
+#include "haloscope/core/clock.hpp"
+
+namespace haloscope::device {
+namespace {
+
+/// Blocks that send to themselves, as the CPU copies what they have packed.
+struct Blocks {
+  Device& device;
+  std::vector<Buffer> out, in;
+  Buffer entries, faults;
+  BlocksLaunch launch;
+
+  Blocks(Device& on, const std::vector<std::int64_t>& elements, int threads) : device(on) {
+    std::vector<BlockEntry> all;
+    for (std::int64_t count : elements) {
+      const auto bytes = static_cast<std::size_t>(count) * sizeof(double);
+      out.emplace_back(device, Space::mapped, bytes);
+      in.emplace_back(device, Space::mapped, bytes);
+      all.push_back({reinterpret_cast<double*>(out.back().data()), reinterpret_cast<double*>(in.back().data()), count,
+                     0, 0, static_cast<int>(all.size())});
+    }
+    entries = test::on_device(device, all);
+    faults = Buffer(device, Space::mapped, elements.size() * sizeof(BlockFault));
+    const int count = static_cast<int>(elements.size());
+    launch = {.entries = reinterpret_cast<const BlockEntry*>(entries.data()), .count = count, .threads = threads};
+    launch.numbers = count;
+    launch.faults = reinterpret_cast<BlockFault*>(faults.data());
+    forget_faults();
+  }
+  void forget_faults() {
+    for (int b = 0; b < launch.count; ++b) launch.faults[b] = {};
+  }
+  std::span<double> packed(int b) { return values(out, b); }
+  std::span<double> received(int b) { return values(in, b); }
+  void deliver() {
+    for (int b = 0; b < launch.count; ++b) std::copy(packed(b).begin(), packed(b).end(), received(b).begin());
+  }
+  void pack() { run(device.kernels().blocks.pack); }
+  void unpack() { run(device.kernels().blocks.unpack); }
+
+ private:
+  static std::span<double> values(std::vector<Buffer>& of, int b) {
+    Buffer& buffer = of[static_cast<std::size_t>(b)];
+    return {reinterpret_cast<double*>(buffer.data()), buffer.size() / sizeof(double)};
+  }
+  void run(void (*kernel)(Stream&, const BlocksLaunch&)) {
+    const auto stream = device.stream();
+    kernel(*stream, launch);
+    stream->finish();
+  }
+};
+
+TEST(NC5_NC7_Blocks, PackTheValueOfIterationSideAndBlockWithAnyNumberOfThreads) {
+  for (int threads : {1, 16, 128, 1024}) {
+    Blocks blocks(test::here(), {1, 1500, 77}, threads);
+    blocks.launch.iteration = 4;
+    blocks.pack();
+    for (int b = 0; b < 3; ++b)
+      for (double value : blocks.packed(b)) ASSERT_EQ(value, 5 * 3 + b) << threads << " threads, block " << b;
+  }
+}
+
+TEST(NC6_Blocks, UnpackingFindsAWrongElementWhereAThreadLooks) {
+  Blocks blocks(test::here(), {1, 1600, 77}, 16);
+  blocks.pack();
+  blocks.deliver();
+  blocks.unpack();
+  for (int b = 0; b < 3; ++b) EXPECT_EQ(blocks.launch.faults[b].element, -1);
+  blocks.received(1)[1] = -1;  // between two places
+  blocks.unpack();
+  EXPECT_EQ(blocks.launch.faults[1].element, -1);
+  blocks.received(1)[300] = -1;
+  blocks.unpack();
+  EXPECT_EQ(blocks.launch.faults[1].element, 300);
+  EXPECT_EQ(blocks.launch.faults[1].expected, 4);
+  EXPECT_EQ(blocks.launch.faults[1].found, -1);
+  EXPECT_EQ(blocks.launch.faults[2].element, -1);
+}
+
+TEST(NC6_Blocks, AFullCheckFindsAnyWrongElementAndAnyWrongPlace) {
+  Blocks blocks(test::here(), {900}, 16);
+  blocks.launch.every = true;
+  blocks.launch.slope = 0x1p-21;
+  blocks.pack();
+  blocks.deliver();
+  blocks.unpack();
+  EXPECT_EQ(blocks.launch.faults[0].element, -1);
+  std::swap(blocks.received(0)[5], blocks.received(0)[6]);
+  blocks.unpack();
+  EXPECT_TRUE(blocks.launch.faults[0].element == 5 || blocks.launch.faults[0].element == 6);
+}
+
+std::uint32_t word_now(std::uint32_t& word) { return std::atomic_ref(word).load(std::memory_order_acquire); }
+
+TEST(NT1_NT4_Blocks, AKernelPacksWaitsForTheCpuAndUnpacks) {
+  Device& device = test::here();
+  Blocks blocks(device, {1, 300, 40}, 8);
+  ASSERT_GE(device.kernels().blocks.resident(8), 3);
+  const Buffer words(device, Space::mapped, 7 * sizeof(std::uint32_t));
+  auto* word = reinterpret_cast<std::uint32_t*>(words.data());
+  std::fill_n(word, 7, 0u);
+  BlocksQueue queue;
+  queue.posted = word, queue.told = word + 3;
+  queue.patience = {word + 6, static_cast<std::uint64_t>(20 * device.info().clock_hz)};
+  const auto stream = device.stream();
+  const auto end = device.event();
+  device.kernels().blocks.queue(*stream, blocks.launch, queue);
+  stream->record(*end);
+  for (int b : {2, 0, 1}) {
+    while (word_now(word[b]) == 0) std::this_thread::yield();
+    EXPECT_FALSE(end->reached());
+    std::copy(blocks.packed(b).begin(), blocks.packed(b).end(), blocks.received(b).begin());
+    std::atomic_ref(word[3 + b]).store(arrived(0), std::memory_order_release);
+  }
+  stream->finish();
+  for (int b = 0; b < 3; ++b) EXPECT_EQ(blocks.launch.faults[b].element, -1);
+}
+
+TEST(NT6_Blocks, AKernelThatWaitsEndsWhenItIsToldTo) {
+  Device& device = test::here();
+  Blocks blocks(device, {10}, 8);
+  const Buffer words(device, Space::mapped, 3 * sizeof(std::uint32_t));
+  auto* word = reinterpret_cast<std::uint32_t*>(words.data());
+  std::fill_n(word, 3, 0u);
+  BlocksQueue queue;
+  queue.posted = word, queue.told = word + 1;
+  queue.patience = {word + 2, static_cast<std::uint64_t>(100 * device.info().clock_hz)};
+  const auto stream = device.stream();
+  device.kernels().blocks.queue(*stream, blocks.launch, queue);
+  std::atomic_ref(word[2]).store(1u, std::memory_order_release);
+  stream->finish();
+}
+
+TEST(NI1_NI2_Blocks, TheDevicesClockRunsOnBetweenTwoAnswers) {
+  Device& device = test::here();
+  const Buffer words(device, Space::mapped, 2 * sizeof(std::uint64_t));
+  auto* word = reinterpret_cast<std::uint64_t*>(words.data());
+  word[0] = word[1] = 0;
+  const auto stream = device.stream();
+  const auto answer = [&] {
+    std::uint64_t ticks = 0;
+    while ((ticks = std::atomic_ref(word[0]).load(std::memory_order_acquire)) == 0) std::this_thread::yield();
+    return ticks;
+  };
+  const double before = now_s();
+  device.kernels().blocks.clock(*stream, word, {reinterpret_cast<std::uint32_t*>(word + 1), std::uint64_t{1} << 40});
+  const std::uint64_t first = answer();
+  std::atomic_ref(word[0]).store(0, std::memory_order_release);
+  const std::uint64_t second = answer();
+  stream->finish();
+  EXPECT_GE(second, first);
+  EXPECT_LE(static_cast<double>(second - first) / device.info().clock_hz, now_s() - before + 1e-6);
+}
+
+}  // namespace
+}  // namespace haloscope::device
