@@ -6,7 +6,7 @@
 namespace haloscope::device {
 
 const char* to_string(Space space) {
-  constexpr std::array names{"device", "pinned", "pageable", "mapped", "incoherent"};
+  constexpr std::array names{"device", "pinned", "pageable", "mapped", "noncoherent"};
   return names[static_cast<std::size_t>(space)];
 }
 

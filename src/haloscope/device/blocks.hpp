@@ -60,13 +60,15 @@ struct BlocksQueue {
   /// Mapped. A word a block, chunks packed so far; or, with a lock, tasks in their order: block x most_chunks + chunk + 1.
   std::uint32_t* posted = nullptr;
   const std::uint32_t* told = nullptr;  ///< mapped, a word a block: `copied` and `arrived` bits
-  int stride = 1;                       ///< words from one block's to the next, in both
-  std::uint32_t* lock = nullptr;        ///< device memory; null: a channel for each block
-  std::uint32_t* tail = nullptr;        ///< device memory: tasks in the list
-  std::uint32_t* packed = nullptr;      ///< device memory: blocks that have packed
-  int at_once = 0;                      ///< blocks that pack at the same time; 0: all
-  int chunks = 1;                       ///< of each buffer, at most
-  bool copies = false;                  ///< a block packs once its input has been copied
+  int stride = 1;                       ///< words from one block's, or task's, to the next
+  /// Device memory, 0 between two launches; null: a channel for each block.
+  std::uint32_t* lock = nullptr;
+  std::uint32_t* tail = nullptr;    ///< the same: tasks in the list
+  std::uint32_t tasks = 0;          ///< that the list takes in a launch
+  std::uint32_t* packed = nullptr;  ///< the same: blocks that have packed
+  int at_once = 0;                  ///< blocks that pack at the same time; 0: all
+  int chunks = 1;                   ///< of each buffer, at most
+  bool copies = false;              ///< a block packs once its input has been copied
   Patience patience;
 };
 

@@ -80,8 +80,12 @@ struct QueueBlocks {
     const std::uint32_t at = read_word<Reader::device>(q.tail);
     const auto task = static_cast<std::uint32_t>(block * most_chunks + chunk + 1);
     write_word<Reader::anyone>(q.posted + at * static_cast<std::uint32_t>(q.stride), task);
-    write_word<Reader::device>(q.tail, at + 1);
+    write_word<Reader::device>(q.tail, at + 1 == q.tasks ? 0 : at + 1);
     write_word<Reader::device>(q.lock, 0u);
+  }
+  /// No block waits for the others once all have packed.
+  HALOSCOPE_FUNCTION void count_packed() const {
+    if (add_to_word(q.packed, 1) + 1 == static_cast<std::uint32_t>(l.count)) write_word<Reader::device>(q.packed, 0u);
   }
   HALOSCOPE_FUNCTION void post(const Team& team, int block, int chunk) const {
     announce(team, [&] {
@@ -107,7 +111,7 @@ struct QueueBlocks {
       post(team, block, c);
     }
     stamp(team, l, block, &BlockStamps::packed);
-    if (q.at_once > 0) team.one([&] { add_to_word(q.packed, 1); });
+    if (q.at_once > 0) team.one([&] { count_packed(); });
     for (int c = 0; c < chunks; ++c) {
       if (!await_bit(team, block, arrived(c))) return;
       if (c == 0) stamp(team, l, block, &BlockStamps::arrived);

@@ -17,9 +17,9 @@ namespace haloscope::device {
 
 /// Where memory lives: on the device; in pinned host memory, for copies; in ordinary host memory, whose copies go through
 /// a buffer of the driver while the calling thread waits; in host memory that kernels access themselves, `mapped` with
-/// each side seeing at once what the other writes, `incoherent` only once the kernel has ended (the same as mapped on
+/// each side seeing at once what the other writes, `noncoherent` only once the kernel has ended (the same as mapped on
 /// NVIDIA's GPUs).
-enum class Space : std::uint8_t { device, pinned, pageable, mapped, incoherent };
+enum class Space : std::uint8_t { device, pinned, pageable, mapped, noncoherent };
 const char* to_string(Space space);
 
 struct Info {

@@ -185,7 +185,7 @@ class GpuDevice final : public Device {
     if (space == Space::pageable) return ::operator new(bytes);
     if (space != Space::device) {
       const auto kind = space == Space::mapped       ? HALOSCOPE_GPU_MAPPED
-                        : space == Space::incoherent ? HALOSCOPE_GPU_INCOHERENT
+                        : space == Space::noncoherent ? HALOSCOPE_GPU_NONCOHERENT
                                                      : 0;
       HALOSCOPE_CHECK(HostMalloc, &memory, bytes, kind);
       return memory;

@@ -9,7 +9,7 @@
 #define HALOSCOPE_GPU_MOST_SHARED hipDeviceAttributeMaxSharedMemoryPerBlock
 #define HALOSCOPE_GPU_MULTIPROCESSORS hipDeviceAttributeMultiprocessorCount
 #define HALOSCOPE_GPU_MAPPED (hipHostMallocMapped | hipHostMallocCoherent)
-#define HALOSCOPE_GPU_INCOHERENT (hipHostMallocMapped | hipHostMallocNonCoherent)
+#define HALOSCOPE_GPU_NONCOHERENT (hipHostMallocMapped | hipHostMallocNonCoherent)
 #else
 #include <cuda_runtime.h>
 #define HALOSCOPE_GPU(call) cuda##call
@@ -18,7 +18,7 @@
 #define HALOSCOPE_GPU_MOST_SHARED cudaDevAttrMaxSharedMemoryPerBlockOptin
 #define HALOSCOPE_GPU_MULTIPROCESSORS cudaDevAttrMultiProcessorCount
 #define HALOSCOPE_GPU_MAPPED cudaHostAllocMapped
-#define HALOSCOPE_GPU_INCOHERENT cudaHostAllocMapped
+#define HALOSCOPE_GPU_NONCOHERENT cudaHostAllocMapped
 #define cudaHostMalloc cudaHostAlloc
 #define cudaHostFree cudaFreeHost
 #endif

@@ -34,8 +34,9 @@ template <Reader reader, class T>
 HALOSCOPE_FUNCTION void write_word(T* word, T value) {
   __hip_atomic_store(word, value, __ATOMIC_RELEASE, memory_scope<reader>);
 }
-HALOSCOPE_FUNCTION void add_to_word(std::uint32_t* word, std::uint32_t value) {
-  __hip_atomic_fetch_add(word, value, __ATOMIC_ACQ_REL, __HIP_MEMORY_SCOPE_AGENT);
+/// @return the value before.
+HALOSCOPE_FUNCTION std::uint32_t add_to_word(std::uint32_t* word, std::uint32_t value) {
+  return __hip_atomic_fetch_add(word, value, __ATOMIC_ACQ_REL, __HIP_MEMORY_SCOPE_AGENT);
 }
 /// Take a lock in device memory if it is free. @return whether it was.
 HALOSCOPE_FUNCTION bool take(std::uint32_t* lock, std::uint32_t owner) {
@@ -61,8 +62,9 @@ template <Reader reader, class T>
 HALOSCOPE_FUNCTION void write_word(T* word, T value) {
   ::cuda::atomic_ref<T, memory_scope<reader> >(*word).store(value, ::cuda::memory_order_release);
 }
-HALOSCOPE_FUNCTION void add_to_word(std::uint32_t* word, std::uint32_t value) {
-  ::cuda::atomic_ref<std::uint32_t, ::cuda::thread_scope_device>(*word).fetch_add(value, ::cuda::memory_order_acq_rel);
+HALOSCOPE_FUNCTION std::uint32_t add_to_word(std::uint32_t* word, std::uint32_t value) {
+  const ::cuda::atomic_ref<std::uint32_t, ::cuda::thread_scope_device> shared(*word);
+  return shared.fetch_add(value, ::cuda::memory_order_acq_rel);
 }
 HALOSCOPE_FUNCTION bool take(std::uint32_t* lock, std::uint32_t owner) {
   std::uint32_t free = 0;
@@ -86,8 +88,8 @@ template <Reader, class T>
 void write_word(T* word, T value) {
   std::atomic_ref<T>(*word).store(value, std::memory_order_release);
 }
-inline void add_to_word(std::uint32_t* word, std::uint32_t value) {
-  std::atomic_ref<std::uint32_t>(*word).fetch_add(value, std::memory_order_acq_rel);
+inline std::uint32_t add_to_word(std::uint32_t* word, std::uint32_t value) {
+  return std::atomic_ref<std::uint32_t>(*word).fetch_add(value, std::memory_order_acq_rel);
 }
 inline bool take(std::uint32_t* lock, std::uint32_t owner) {
   std::uint32_t free = 0;

@@ -19,6 +19,7 @@
 #include "haloscope/core/names.hpp"
 #include "haloscope/device/host_stream.hpp"
 #include "haloscope/error.hpp"
+#include "haloscope/rank/blocks/blocks.hpp"
 #include "haloscope/rank/calibrate/calibrate.hpp"
 #include "haloscope/rank/measure/environment.hpp"
 #include "haloscope/rank/measure/measure.hpp"
@@ -152,6 +153,10 @@ std::vector<Line> read_requests(const Arguments& a) {
 int thread_level(const std::vector<Line>& lines) {
   for (const Line& line : lines) try {
       if (line.kind == "microbench" || !line.fault.empty()) continue;
+      if (line.kind == "blocks") {
+        if (blocks_request(line.request, line.id).context.variant.cpu_threads > 1) return MPI_THREAD_MULTIPLE;
+        continue;
+      }
       Json choice = line.request;
       const int threads = choice.value("threads", 1);
       Json strategies = choice.value("stage_strategies", Json::object());
@@ -167,10 +172,11 @@ int thread_level(const std::vector<Line>& lines) {
 Json run_one(Session& session, const Line& line, Exit& worst) {
   try {
     if (!line.fault.empty()) throw UsageError(line.fault);
-    const std::vector<std::string> kinds{"measurement", "microbench", "calibration"};
+    const std::vector<std::string> kinds{"measurement", "microbench", "calibration", "blocks"};
     if (!has(kinds, line.kind)) throw UsageError(unknown_name("kind of request", line.kind, kinds));
     Json record =
         line.kind == "microbench"    ? microbench(session, microbench_request(line.request, line.id, session.size))
+        : line.kind == "blocks"      ? run_blocks(session, blocks_request(line.request, line.id))
         : line.kind == "calibration" ? calibrate(session, calibrate_request(line.request, line.id, session.size))
                                      : measure(session, measurement_request(line.request, line.id, session.size));
     if (record["verification"]["status"] == "failed") worst = Exit::failed;

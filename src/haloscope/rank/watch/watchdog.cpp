@@ -69,13 +69,24 @@ void Watchdog::watch() {
   }
 }
 
+void Watchdog::explain(std::function<std::string()> say) {
+  const std::lock_guard lock(saying_);
+  say_ = std::move(say);
+}
+
+std::string Watchdog::said() const {
+  const std::lock_guard lock(saying_);
+  return say_ ? "; " + say_() : "";
+}
+
 void Watchdog::report_and_exit(double stuck_s) const {
   const std::int32_t phase = mine_.phase.load();
   const int peer = blamed();
   const std::string waiting = peer >= 0 ? ", waiting for rank " + std::to_string(peer) : "";
   const std::string text = "haloscope: rank " + std::to_string(rank_) + " made no progress for " +
                            std::to_string(static_cast<int>(stuck_s * 10) / 10.0).substr(0, 4) + " s in phase " +
-                           phase_name(phase) + " of step " + std::to_string(mine_.step.load()) + waiting + "\n";
+                           phase_name(phase) + " of step " + std::to_string(mine_.step.load()) + waiting + said() +
+                           "\n";
   if (write(STDERR_FILENO, text.data(), text.size()) < 0) _exit(1);
   // The hanging rank reports too: give it time before the launcher ends every rank of the run.
   std::this_thread::sleep_for(std::chrono::milliseconds(700));

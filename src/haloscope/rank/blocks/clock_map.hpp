@@ -1,0 +1,52 @@
+// The device's clock in the CPU's time: a line through two points, each measured by a ping-pong through one word (Vanecek
+// 2020, section 4.3).
+#pragma once
+
+#include <cstdint>
+
+#include "haloscope/device/device.hpp"
+
+namespace haloscope {
+
+/// The two clocks at the same moment.
+struct ClockPoint {
+  double cpu_s = 0;        ///< of now_s()
+  double ticks = 0;        ///< of the device
+  double precision_s = 0;  ///< most that the two can differ
+};
+
+/// Asks a kernel that does nothing else for its clock, several times; the answer that came fastest counts.
+class ClockReader {
+ public:
+  /// @param yield  more threads than cores: give the core away while waiting.
+  ClockReader(device::Device& device, bool yield);
+  /// No other kernel of this process may wait for the CPU meanwhile. @throws Error where the kernel does not answer.
+  ClockPoint read(int times = 20);
+
+ private:
+  ClockPoint read_once();
+  std::uint64_t answer();
+
+  device::Device& device_;
+  bool yield_;
+  device::Buffer words_;  // the word, and one that ends the kernel
+  std::unique_ptr<device::Stream> stream_;
+};
+
+class ClockMap {
+ public:
+  /// @param first, last  the further apart, the better.
+  ClockMap(const ClockPoint& first, const ClockPoint& last);
+  /// now_s() when the device's clock read `ticks`.
+  double seconds(std::uint64_t ticks) const {
+    return origin_.cpu_s + (static_cast<double>(ticks) - origin_.ticks) * rate_;
+  }
+  double seconds_per_tick() const { return rate_; }
+  double precision_s() const { return precision_s_; }
+
+ private:
+  ClockPoint origin_;
+  double rate_, precision_s_;
+};
+
+}  // namespace haloscope

@@ -1,0 +1,37 @@
+// What is exchanged by `blocks`: each block of a GPU's threads has a buffer for another side's block of the same number
+// (Vanecek 2020, sections 2.5 and 4.1). A side is what the thesis gives a process and a GPU of its own; here one process
+// may have several sides on one device.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace haloscope {
+
+/// Blocks of a side with their threads and buffer sizes.
+struct Workload {
+  std::string name;
+  int grid[3] = {1, 1, 1};             ///< of blocks; number b = x + y grid[0] + z grid[0] grid[1]
+  int threads = 128;                   ///< of a block
+  std::vector<std::int64_t> elements;  ///< of 8 bytes, by number of the block; 1 or more
+  int blocks() const { return static_cast<int>(elements.size()); }
+};
+
+/// @param name  XS, S, M, L or XL (table 4.1 and chapter 4). @throws UsageError for another.
+Workload find_workload(const std::string& name);
+
+/// Who sends to whom; the destination of a block is found as the side whose source it is.
+enum class Scheme {
+  pairs,  ///< side 2 i with side 2 i + 1; a last single one with itself
+  ring,   ///< to the next side, from the one before
+  mixed   ///< figure 2.6: block 0 as pairs, block 1 to the next side, the others to the one before
+};
+/// @throws UsageError for an unknown name.
+Scheme find_scheme(const std::string& name);
+std::string to_string(Scheme scheme);
+
+int destination_of(Scheme scheme, int side, int sides, int block);
+int source_of(Scheme scheme, int side, int sides, int block);
+
+}  // namespace haloscope
