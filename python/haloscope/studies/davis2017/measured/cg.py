@@ -388,21 +388,31 @@ def dots(found: Sequence[Log], records: Sequence[Mapping]) -> str:
 
     What an all-reduce takes longer inside a solve, where ranks come to it at different times, is synchronisation.
     """
-    singles: dict[int, list[float]] = {}
-    for r in records:
-        if r["kind"] == ALLREDUCE:
-            singles.setdefault(r["ranks"], []).append(r["time_s"]["mean"])
+    singles = alone(records)
     lines = []
     for log in found:
         for name in log.reducing:
-            waits = {which: s / log.reduces[name] * 1e6 for which, s in log.reducing[name].items()}
-            work = log.seconds[name]["mean"] / log.calls[name] * 1e6 - waits["mean"]
-            alone = stats.median_of(singles[log.ranks]).value * 1e6
-            gathered = [waits["min"], waits["mean"], waits["max"], alone, waits["mean"] - alone]
-            lines.append([log.ranks, log.method, name, *map(number, (work, *gathered)), _published_dots(log, name)])
+            work, waits = dot_parts(log, name)
+            us = [s * 1e6 for s in (work, waits["min"], waits["mean"], waits["max"], singles[log.ranks])]
+            lines.append([log.ranks, log.method, name, *map(number, (*us, us[2] - us[4])), _published_dots(log, name)])
     headers = ["ranks", "method", "function", "own work", "all-reduce min", "mean", "max", "alone", "synchronisation",
                "published: work, all-reduce, alone"]  # fmt: skip
     return markdown(lines, headers, right=headers[3:])
+
+
+def dot_parts(log: Log, name: str) -> tuple[float, dict[str, float]]:
+    """Return seconds a call of a dot product: of its own work, the mean over ranks, and of its all-reduce by statistic."""
+    waits = {which: s / log.reduces[name] for which, s in log.reducing[name].items()}
+    return log.seconds[name]["mean"] / log.calls[name] - waits["mean"], waits
+
+
+def alone(records: Iterable[Mapping]) -> dict[int, float]:
+    """Return seconds of an all-reduce by itself, by rank count: the median over launches."""
+    found: dict[int, list[float]] = {}
+    for r in records:
+        if r["kind"] == ALLREDUCE:
+            found.setdefault(r["ranks"], []).append(r["time_s"]["mean"])
+    return {ranks: stats.median_of(seconds).value for ranks, seconds in found.items()}
 
 
 def _published_dots(log: Log, name: str) -> str:
