@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import re
+from pathlib import Path
 
 import pytest
 from hypothesis import given, settings
@@ -153,3 +154,10 @@ def test_the_study_measures_verifies_and_prints_its_tables(haloscope):
     assert all(row[7] and row[9] for row in variants if row[0][0] != "A")  # against baseline and control
     assert {row[1] for row in section(result.out, "Memory management")} == {"kept", "freed"}
     assert section(result.out, "The model against runs that it was not fitted to")
+    for stem in ("r", "r-scaling", "r-model", "r-variants", "r-solver"):
+        assert all(Path(f"{stem}.{ending}").stat().st_size > 20000 for ending in ("svg", "png"))
+        assert f"{stem}.svg" in result.out
+    text = Path("r.svg").read_text()
+    for title in ("Serial runs", "Weak scaling of A", "Variants", "Pieces of a threaded", "A barrier before each"):
+        assert title in text
+    assert "measured here" not in Path("r-scaling.svg").read_text()  # no printed size was measured

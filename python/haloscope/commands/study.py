@@ -107,10 +107,10 @@ def _report(study, found: list[dict], options: studies.Options, file: Path, meas
     from haloscope.measure import campaign
 
     click.echo(f"# {study.SUMMARY}\n\n{study.report(found, options)}\n\nrecords: {file}")
-    if hasattr(study, "figures") and (drawn := study.figures(found, options, file.with_suffix(""))):
-        click.echo(f"figure:  {', '.join(map(str, drawn))}")
     if hasattr(study, "beside") and (text := study.beside(file, options, measured)):
         click.echo(f"\n{text}")
+    if hasattr(study, "figures") and (drawn := study.figures(found, options, file.with_suffix(""))):
+        click.echo(f"figure:  {', '.join(map(str, drawn))}")
     return campaign.exit_code(found)
 
 

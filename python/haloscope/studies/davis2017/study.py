@@ -39,11 +39,12 @@ def measured_points(found: Sequence[dict], options: Options) -> dict[experiments
 
 
 def figures(found: Sequence[dict], options: Options, stem: Path) -> list[Path]:
-    """Draw the study's figure. Returns the files written, none without measurements."""
+    """Draw what was measured, and the study's figures redrawn with it, conjugate gradients by the records beside the study's
+    own. Returns the files written, none without measurements."""
     from haloscope.studies.davis2017.measured import figures as davis2017_figures
 
     measured = measured_points(found, options)
-    return davis2017_figures.draw(measured, stem) if measured else []
+    return davis2017_figures.draw(measured, _solves(stem), stem) if measured else []
 
 
 def report(found: Sequence[dict], options: Options) -> str:
@@ -67,14 +68,18 @@ def report(found: Sequence[dict], options: Options) -> str:
 def beside(file: Path, options: Options, measure: bool) -> str:
     """Return the tables of chapter 7, measured by PETSc's program and ours; without `measure`, from the records beside the
     study's own, "" where there are none."""
-    records_of_cg = file.with_name(f"{file.name.partition('.')[0]}-cg.jsonl")
-    if measure:
-        found = cg.run(records_of_cg, options.short)
-    elif records_of_cg.exists():
-        found = [json.loads(line) for line in records_of_cg.read_text().splitlines()]
-    else:
-        return ""
-    return f"{cg.tables(found)}\n\nrecords: {records_of_cg}"
+    found = cg.run(_records_of_cg(file), options.short) if measure else _solves(file)
+    return f"{cg.tables(found)}\n\nrecords: {_records_of_cg(file)}" if found else ""
+
+
+def _records_of_cg(file: Path) -> Path:
+    return file.with_name(f"{file.name.partition('.')[0]}-cg.jsonl")
+
+
+def _solves(file: Path) -> list[dict]:
+    """Return the records of conjugate gradients beside the study's own; none where there is no such file."""
+    kept = _records_of_cg(file)
+    return [json.loads(line) for line in kept.read_text().splitlines()] if kept.exists() else []
 
 
 def replay() -> checks.Replay:

@@ -1,4 +1,5 @@
-"""The measured study in one figure: time per cell by size, components by processing elements, variants, errors of the model."""
+"""What was measured here in one figure: time per cell by size, components by processing elements, errors of the model, variants,
+pieces, barriers. The study's own figures, with runs of the same size in them, are further files."""
 
 from __future__ import annotations
 
@@ -8,26 +9,35 @@ from pathlib import Path
 from haloscope.report import components, figures, tables
 from haloscope.report.figures import plt
 from haloscope.report.tables import Row
-from haloscope.studies import published
-from haloscope.studies.davis2017.measured import scaling, timed
-from haloscope.studies.davis2017.measured.experiments import VARIANTS, Point
+from haloscope.studies.davis2017.measured import paired, scaling, timed
+from haloscope.studies.davis2017.measured.experiments import PIECES, VARIANTS, Point
+from haloscope.studies.davis2017.replay import figures as redrawn
+from haloscope.studies.davis2017.replay.figures import COLOURS
 
-COLOURS = ("#4c78a8", "#e4894b", "#54a27a", "#d1495b", "#b279a2", "#8c6d31", "#9d9da1")
 
+def draw(measured: Mapping[Point, Row], solves: Sequence[Mapping], stem: Path) -> list[Path]:
+    """Draw what was measured, and the study's figures redrawn with it. solves: the records of `cg.run`.
 
-def draw(measured: Mapping[Point, Row], stem: Path) -> list[Path]:
-    """Draw the figure. Returns the files written."""
+    Returns the files written. Takes some seconds.
+    """
     environment = next(iter(measured.values())).records[0]["environment"]
-    title = (
-        f"hydro3d on {environment.get('cpu', 'CPU')}, {environment['cores']} cores, "
-        f"{' '.join(environment['mpi_library'].split())[:40]}; published: Davis 2017, other machines"
-    )
+    machine = f"{environment.get('cpu', 'CPU')}, {environment['cores']} cores"
+    with_mpi = f"hydro3d with {_short(environment['mpi_library'])}"
+    drawn = _draw_measured(measured, f"{machine}, {with_mpi}", stem)
+    libraries = dict.fromkeys(f"PETSc {r['petsc']} with {_short(r['mpi_library'])}" for r in solves if "petsc" in r)
+    return drawn + redrawn.draw(paired.lines(measured, solves), ", ".join([machine, with_mpi, *libraries]), stem)
+
+
+def _short(library: str) -> str:
+    return " ".join(library.partition(", package")[0].split())[:40]
+
+
+def _draw_measured(measured: Mapping[Point, Row], title: str, stem: Path) -> list[Path]:
     with plt.rc_context(figures.STYLE):
-        figure, panels = plt.subplots(2, 2, figsize=(12.5, 9), layout="constrained")
-        _time_per_cell(panels[0][0], measured)
-        _components(panels[0][1], measured)
-        _variants(panels[1][0], measured)
-        _errors(panels[1][1], measured)
+        figure, panels = plt.subplots(2, 3, figsize=(17, 9), layout="constrained")
+        drawn = (_time_per_cell, _components, _errors, _variants, _pieces, _barriers)
+        for axes, draw_panel in zip(panels.flat, drawn, strict=True):
+            draw_panel(axes, measured)
         figure.suptitle(title, x=0.01, ha="left", fontsize=9, color=figures.PALE)
         return figures.save(figure, stem)
 
@@ -38,26 +48,22 @@ def _caption(axes, text: str) -> None:
     axes.set_axisbelow(True)
 
 
+def _legend(axes) -> None:
+    if axes.get_legend_handles_labels()[0]:
+        axes.legend(frameon=False, fontsize=8)
+
+
 def _time_per_cell(axes, measured: Mapping[Point, Row]) -> None:
-    """Serial time per cell and step; the published one beside it, from walltimes and printed numbers of iterations."""
+    """Serial time per cell and step."""
     letters = sorted({p.letter for p in measured if p.experiment == "serial"})
     for letter, colour in zip(letters, COLOURS, strict=False):
         points = sorted(scaling.of(measured, "serial", letter).items(), key=lambda item: item[0].side)
         sides = [p.side for p, _ in points]
         axes.plot(sides, [row.step.value / p.side**3 * 1e9 for p, row in points], "o-", color=colour, label=letter)
-    steps = {int(r["cells_per_side"]): int(r["iterations"]) for r in published("davis2017", "iterations")}
-    for letter, colour in zip(letters, COLOURS, strict=False):
-        rows = [
-            r for r in published("davis2017", "variant_walltimes") if (r["variant"], r["scaling"]) == (letter, "serial")
-        ]
-        sides = [int(r["cells_per_side"]) for r in rows]
-        times = [float(r["time_s"]) / steps[n] / n**3 * 1e9 for r, n in zip(rows, sides, strict=True)]
-        if rows:
-            axes.plot(sides, times, "x--", color=colour, linewidth=0.8, label=f"{letter}, published (Minerva)")
     axes.set_yscale("log")
     axes.set_xlabel("cells per side")
     axes.set_ylabel("ns per cell and step")
-    axes.legend(frameon=False, fontsize=8)
+    _legend(axes)
     _caption(axes, "Serial runs")
 
 
@@ -67,7 +73,7 @@ def _components(axes, measured: Mapping[Point, Row]) -> None:
     points = sorted((p.pes, row) for p, row in scaling.of(measured, "weak").items() if p.side == side)
     bottom = [0.0] * len(points)
     names = [str(pes) for pes, _ in points]
-    for name, colour in zip(components.COMPONENTS, COLOURS, strict=True):
+    for name, colour in zip(components.COMPONENTS, COLOURS, strict=False):
         heights = [1e3 * components.counting(row.records)[name] for _, row in points]
         axes.bar(names, heights, 0.5, bottom, color=colour, label=name.replace("_", " "))
         bottom = [b + h for b, h in zip(bottom, heights, strict=True)]
@@ -76,7 +82,7 @@ def _components(axes, measured: Mapping[Point, Row]) -> None:
     )
     axes.set_xlabel("processing elements")
     axes.set_ylabel("ms per step")
-    axes.legend(frameon=False, fontsize=8)
+    _legend(axes)
     _caption(axes, f"Weak scaling of A, {side}^3 cells each")
 
 
@@ -96,8 +102,40 @@ def _variants(axes, measured: Mapping[Point, Row]) -> None:
     axes.axhline(1, color=figures.INK, linewidth=0.8)
     axes.set_xticks(range(len(names)), names)
     axes.set_ylabel("times as fast as A")
-    axes.legend(frameon=False, fontsize=8)
+    _legend(axes)
     _caption(axes, "Variants")
+
+
+def _pieces(axes, measured: Mapping[Point, Row]) -> None:
+    """Step times of J by the layers that a thread takes at a time, beside I's even shares."""
+    found = {p.piece: row for p, row in measured.items() if p.experiment == "pieces"}
+    even = next((row for p, row in measured.items() if p.letter == "I"), None)
+    pieces = [piece for piece in PIECES if piece in found]
+    axes.plot(pieces, [1e3 * found[n].step.value for n in pieces], "o-", color=COLOURS[0], label="J, as they come")
+    if even:
+        axes.axhline(1e3 * even.step.value, color=COLOURS[1], label="I, even shares")
+    axes.set_ylim(bottom=0)
+    axes.set_xlabel("layers a piece")
+    axes.set_ylabel("ms per step")
+    _legend(axes)
+    _caption(axes, "Pieces of a threaded sweep")
+
+
+def _barriers(axes, measured: Mapping[Point, Row]) -> None:
+    """Time in barriers before each exchange, and the range of compute over ranks that makes the ranks wait."""
+    found = sorted((p.pes, row) for p, row in measured.items() if p.experiment == "barrier")
+    spread = [[components.component(row.records, "compute", s) for s in ("min", "max")] for _, row in found]
+    waited = [components.component(row.records, "barrier", "max") for _, row in found]
+    names = [str(pes) for pes, _ in found]
+    axes.plot(
+        names, [1e3 * (high - low) for low, high in spread], "o", color=COLOURS[0], label="range of compute over ranks"
+    )
+    axes.plot(names, [1e3 * s for s in waited], "x", color=COLOURS[3], label="most time in barriers")
+    axes.set_ylim(bottom=0)
+    axes.set_xlabel("processing elements")
+    axes.set_ylabel("ms per step")
+    _legend(axes)
+    _caption(axes, "A barrier before each exchange")
 
 
 def _errors(axes, measured: Mapping[Point, Row]) -> None:
@@ -113,5 +151,5 @@ def _errors(axes, measured: Mapping[Point, Row]) -> None:
     axes.axhline(0, color=figures.INK, linewidth=0.8)
     axes.set_xlabel("cells per side")
     axes.set_ylabel("model over measured, %")
-    axes.legend(frameon=False, fontsize=8)
+    _legend(axes)
     _caption(axes, "Sizes that no cost was fitted to")
