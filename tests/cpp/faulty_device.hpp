@@ -30,14 +30,26 @@ inline std::function<bool(int)> lost_device(int mortal, std::int64_t pieces) {
   };
 }
 
-/// @param text  what parse_imitation() takes, and `delay_us=20` (slow streams), `lost=3` (the last device is lost).
+/// A block of a kernel that waits for the CPU sleeps for a random time up to `most_us` before it begins.
+inline std::function<void(int)> slow_blocks(double most_us) {
+  return [most_us](int block) {
+    thread_local std::minstd_rand random(static_cast<unsigned>(block) + std::random_device{}());
+    std::this_thread::sleep_for(
+        std::chrono::duration<double, std::micro>(std::uniform_real_distribution<>(0, most_us)(random)));
+  };
+}
+
+/// @param text  what parse_imitation() takes, and `delay_us=20` (slow streams), `block_delay_us=20` (slow blocks),
+///              `lost=3` (the last device is lost).
 inline device::host::Imitation faulty(const std::string& text) {
-  double delay_us = 0;
+  double delay_us = 0, block_delay_us = 0;
   std::int64_t lost = -1;
   std::vector<std::string> plain;
   for (const std::string& word : split(text, ',')) {
     if (word.starts_with("delay_us="))
       delay_us = std::stod(word.substr(9));
+    else if (word.starts_with("block_delay_us="))
+      block_delay_us = std::stod(word.substr(15));
     else if (word.starts_with("lost="))
       lost = std::stoll(word.substr(5));
     else
@@ -45,6 +57,7 @@ inline device::host::Imitation faulty(const std::string& text) {
   }
   device::host::Imitation result = device::host::parse_imitation(join(plain, ","));
   if (delay_us > 0) result.before_work = slow_streams(delay_us);
+  if (block_delay_us > 0) result.before_block = slow_blocks(block_delay_us);
   if (lost >= 0) result.works = lost_device(result.devices - 1, lost);
   return result;
 }

@@ -20,8 +20,16 @@ RARE_RANKS = 7  # of all suites in `make check-long` only
 # With many more ranks than cores a spinning MPI takes seconds for what takes milliseconds otherwise; the suites of single
 # transports run on so many in `make check-long` only.
 FEW_RANKS = 3
-FEWER_RANKS = {"Auto": 2}  # hundreds of exchanges a test
-MANY_RANKED_SUITES = {"Advection", "Strategies", "Transport", "UserExchange", "LateNeighbour"}
+ALONE = (
+    "BlockSetup",
+    "BlockVariant",
+    "BlockClock",
+    "BlockFaults",
+    "BlockRequest",
+    "HitProfile",
+)  # other ranks add nothing
+FEWER_RANKS = {"Auto": 2, "BlockOrder": 2, **dict.fromkeys(ALONE, 1)}  # Auto: hundreds of exchanges a test
+MANY_RANKED_SUITES = {"Advection", "Strategies", "Transport", "UserExchange", "LateNeighbour", "BlockSchemes"}
 PROGRAMS = {f"test_{f.name}": RANK_COUNTS.get(f"test_{f.name}", (0,)) for f in sorted(SOURCES.iterdir()) if f.is_dir()}
 # Of one suite. `make check-long` runs every combination instead of a sample of them.
 LIMIT_S = 3500 if os.environ.get("HALOSCOPE_LONG", "0") not in ("", "0") else 240

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+import test_blocks_runs as blocks
 from bench import gpu_cases
 from haloscope.measure import launch
 
@@ -111,6 +112,7 @@ def test_thread_sanitizer_is_silent_on_streams_and_kernels_and_can_speak(on_devi
     run(program, HALOSCOPE_TEST_DEVICE="threads=3", **NO_HOOKS)  # blocks of a launch beside each other
     expect_race(program, "StreamRace.*", **NO_HOOKS)  # a stream that does not wait for another
     expect_race(program, "BlockRace.*", **NO_HOOKS)  # blocks that write the same cells
+    expect_race(program, "WordRace.*", **NO_HOOKS)  # a CPU that reads what no word has announced
 
 
 @pytest.mark.ids("W19")
@@ -126,5 +128,19 @@ def test_thread_sanitizer_is_silent_on_schedules_of_devices(on_devices, fixed_ad
     start = launch.launcher_words(launch.mpiexec(on_devices), ranks, 1)
     run([*start, *fixed_addresses, on_devices / "tests" / "cpp" / "rank_with_faults", *words],
         HALOSCOPE_TEST_DEVICE="delay_us=20,threads=2", **NO_HOOKS)  # fmt: skip
+    found = [json.loads(line) for line in (tmp_path / "r.jsonl").read_text().splitlines()]
+    assert [r["verification"]["status"] for r in found] == ["passed"] * len(lines)
+
+
+@pytest.mark.ids("NT2", "NX1")
+@pytest.mark.parametrize("ranks", [1, 2])
+def test_thread_sanitizer_is_silent_on_blocks_that_tell_the_cpu(on_devices, fixed_addresses, tmp_path, ranks):
+    variants = [*blocks.BASELINES, *blocks.TASKQUEUES, *blocks.PROPOSED]
+    lines = [blocks.request(variant, iterations=500 if LONG else 10) for variant in variants]
+    (tmp_path / "lines").write_text("".join(json.dumps(line) + "\n" for line in lines))
+    words = ["--requests", tmp_path / "lines", "--output", tmp_path / "r.jsonl"]
+    start = launch.launcher_words(launch.mpiexec(on_devices), ranks, 1)
+    run([*start, *fixed_addresses, on_devices / "tests" / "cpp" / "rank_with_faults", *words],
+        HALOSCOPE_TEST_DEVICE="block_delay_us=50", **NO_HOOKS)  # fmt: skip
     found = [json.loads(line) for line in (tmp_path / "r.jsonl").read_text().splitlines()]
     assert [r["verification"]["status"] for r in found] == ["passed"] * len(lines)

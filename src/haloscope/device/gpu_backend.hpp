@@ -184,9 +184,9 @@ class GpuDevice final : public Device {
     select();
     if (space == Space::pageable) return ::operator new(bytes);
     if (space != Space::device) {
-      const auto kind = space == Space::mapped       ? HALOSCOPE_GPU_MAPPED
+      const auto kind = space == Space::mapped        ? HALOSCOPE_GPU_MAPPED
                         : space == Space::noncoherent ? HALOSCOPE_GPU_NONCOHERENT
-                                                     : 0;
+                                                      : 0;
       HALOSCOPE_CHECK(HostMalloc, &memory, bytes, kind);
       return memory;
     }

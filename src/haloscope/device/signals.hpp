@@ -7,9 +7,9 @@
 #if HALOSCOPE_ON_GPU && !defined(__HIPCC__)
 #include <cuda/atomic>
 #elif !HALOSCOPE_ON_GPU
-#include <sched.h>
-
 #include <atomic>
+#include <chrono>
+#include <thread>
 #endif
 
 #include "haloscope/device/patience.hpp"
@@ -96,7 +96,8 @@ inline bool take(std::uint32_t* lock, std::uint32_t owner) {
   return std::atomic_ref<std::uint32_t>(*lock).compare_exchange_strong(free, owner, std::memory_order_acquire,
                                                                        std::memory_order_relaxed);
 }
-inline void rest() { sched_yield(); }
+/// Many blocks share a core: those that wait leave it to those that work.
+inline void rest() { std::this_thread::sleep_for(std::chrono::microseconds(1)); }
 inline std::uint64_t clock_ticks() { return imitated_clock(); }
 
 #endif

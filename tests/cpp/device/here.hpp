@@ -1,6 +1,7 @@
 // The device that the tests run on, and imitated ones.
 #pragma once
 
+#include <cstdlib>
 #include <memory>
 #include <random>
 #include <string>
@@ -27,6 +28,18 @@ class Imitated : public haloscope::test::Imitated {
 
 /// All tests, where the environment says so.
 inline const bool imitated = (haloscope::test::imitate_as_environment_says(), true);
+
+#if defined(__SANITIZE_THREAD__)
+inline constexpr bool races_are_reported = true;
+#elif defined(__has_feature)
+inline constexpr bool races_are_reported = __has_feature(thread_sanitizer);
+#else
+inline constexpr bool races_are_reported = false;
+#endif
+
+/// Races by intent: ThreadSanitizer is to see them only when it is asked to, by tests that set
+/// HALOSCOPE_RUN_THE_RACE and look for the reports.
+inline bool may_race() { return !races_are_reported || std::getenv("HALOSCOPE_RUN_THE_RACE") != nullptr; }
 
 /// start, start + 1, ...
 inline std::vector<int> counted(int size, int start = 0) {

@@ -134,21 +134,9 @@ int stale_reads(bool wait) {
 
 TEST(DelayedStreams, AConsumerThatWaitsAlwaysSeesNewData) { EXPECT_EQ(stale_reads(true), 0); }
 
-#if defined(__SANITIZE_THREAD__)
-constexpr bool races_are_reported = true;
-#elif defined(__has_feature)
-constexpr bool races_are_reported = __has_feature(thread_sanitizer);
-#else
-constexpr bool races_are_reported = false;
-#endif
-
-/// Races by intent: ThreadSanitizer is to see them only when it is asked to, by tests that set
-/// HALOSCOPE_RUN_THE_RACE and look for the reports.
-bool may_race() { return !races_are_reported || std::getenv("HALOSCOPE_RUN_THE_RACE") != nullptr; }
-
 // A missing wait shows in the data.
 TEST(StreamRace, AConsumerThatDoesNotWaitIsFoundOut) {
-  if (!may_race()) return;
+  if (!test::may_race()) return;
   EXPECT_GT(stale_reads(false), 0);
 }
 
@@ -179,7 +167,7 @@ TEST(HostLaunch, BlocksThatThreadsShareAreAllRun) {
 // Nothing orders the blocks of a launch: a sanitizer must see that they write the same cells.
 TEST(BlockRace, BlocksThatWriteTheSameCellsAreFoundOut) {
   std::array<int, 2> cells{};
-  if (may_race()) two_blocks_write(cells, cells);
+  if (test::may_race()) two_blocks_write(cells, cells);
 }
 
 // ---- a device that is lost -----------------------------------------------------------------------------------------

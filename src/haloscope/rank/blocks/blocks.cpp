@@ -191,6 +191,12 @@ Json run_blocks(Session& s, const BlocksRequest& r) {
   context.comm = s.comm;
   context.device = device.get();
   context.yield = backend.on_cpu || more_ranks_than_cores(s.comm, context.variant.cpu_threads);
+  if (s.fault && s.fault->rank == s.rank)
+    context.on_posted = [&s] {
+      Op send;
+      send.kind = OpKind::send;
+      Fault::before(s.fault, send, s.board->mine().step.load());
+    };
   ClockReader clock(*device, context.yield);
   const auto flow = make_flow(context);
   Json record{{"id", r.id}, {"kind", "blocks"}, {"request", described(r, s.size)}, {"environment", s.environment}};

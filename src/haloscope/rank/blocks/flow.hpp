@@ -32,7 +32,7 @@ struct BlocksContext {
   bool yield = false;
   /// For tests: called when a chunk has arrived, before its block is told; false: the block is never told.
   std::function<bool(BlocksFlow&, int block, int chunk)> on_arrival = {};
-  /// For tests: called when all receives have been posted.
+  /// For tests and injected faults: called when all receives have been posted.
   std::function<void()> on_posted = {};
 };
 
