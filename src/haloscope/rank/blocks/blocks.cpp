@@ -201,6 +201,8 @@ Json run_blocks(Session& s, const BlocksRequest& r) {
   const auto flow = make_flow(context);
   Json record{{"id", r.id}, {"kind", "blocks"}, {"request", described(r, s.size)}, {"environment", s.environment}};
   record["environment"]["device"] = device_json(r.device, *device);
+  for_each_text(OwnComm(s.comm), device->info().id,
+                [&](int, const std::string& id) { record["environment"]["device"]["of_ranks"].push_back(id); });
   const ClockPoint first = clock.read();
   const WatchdogHint hint(s.watchdog, [&] { return flow->state(); });
   std::int64_t iteration = 0;
