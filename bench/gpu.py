@@ -27,7 +27,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from gpu_cases import LAPLACE2D, halo_path, line, verification
+from gpu_cases import LAPLACE2D, blocks, halo_path, line, verification
 from gpu_table import table
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -302,6 +302,11 @@ def measure(options: argparse.Namespace) -> int:
                 write(target / file, found)
             return found, sum(len(lines[:: options.every]) for lines in lists.values()) - len(found)
 
+        exchanges = {n: blocks(n, small, device) for n in (1, 2)}
+        exchanged, unasked = run_all("blocks.jsonl", exchanges, (3 * time.monotonic() + end) / 4)
+        say(
+            f"{sum(r['kind'] == 'blocks' for r in exchanged)} exchanges of blocks measured, {unasked} not for lack of time"
+        )
         aware = ranks.aware()
         say(f"MPI takes device memory: {'yes' if aware else 'no'}")
         lists = {n: on_card(n, verification(n, aware)) for n in ((1, 2, 4) if small else (1, 2, 8))}
@@ -317,7 +322,7 @@ def measure(options: argparse.Namespace) -> int:
         paths = {n: on_card(n, halo_path(n, small, aware)) for n in ((1, 2) if small else (2, 4, 1))}
         steps, late = run_all("steps.jsonl", paths, end)
         say(f"steps measured; not run for lack of time: {missing} to check, {late} to measure")
-    lines = table(kernels, steps)
+    lines = table(kernels, steps, exchanged)
     (target / "table.md").write_text("\n".join(lines) + "\n")
     print("\n".join(lines))
     return 1 if wrong or missing or faults else 0

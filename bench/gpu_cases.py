@@ -106,3 +106,31 @@ def halo_path(ranks: int, small: bool, aware: bool) -> list[dict]:
                     for side in depths for strategy in strategies for depth in (depths[side][:1] if alone else depths[side])
                     for schedule in (*schedules(ranks),
                                      *(() if alone or depth > 1 else by_faces("laplace2d", strategy)))]  # fmt: skip
+
+
+# ---- blocks that exchange buffers of their own ---------------------------------------------------------------------------
+
+BASELINES = tuple(f"baseline:{wait},{send}" for wait in ("waitall", "testany") for send in ("nonblocking", "blocking"))
+TASKQUEUES = tuple(f"taskqueue:{tasks},{buffer},{send}" for tasks in ("channel", "queue")
+                   for buffer in ("pinned", "device") for send in ("nonblocking", "blocking"))  # fmt: skip
+PROPOSED = ("kernels", "taskqueue:padded", "taskqueue:throttle=4", "taskqueue:dummy", "taskqueue:device,chunks=4",
+            "taskqueue:chunks=4")  # fmt: skip
+EQUAL = (1_000_000,) * 27  # bytes: where chunks can show what they bring
+CHUNKED = tuple(f"taskqueue:{buffer},chunks={n}" for buffer in ("pinned", "device") for n in (1, 4, 8))
+ROUNDS = 3  # tests of all variants in turn, so that those compared are close in time
+
+
+def blocks(ranks: int, small: bool, device: str) -> list[dict]:
+    """Lines of requests: every variant for each workload, the largest first; one rank has both sides of every pair."""
+    workloads = ("XS",) if small else ("XL", "L", "M", "S", "XS")
+    cases = [({"workload": name}, (*BASELINES, *TASKQUEUES, *PROPOSED)) for name in workloads]
+    cases.insert(1, ({"workload": "L", "bytes": (EQUAL[:4] if small else EQUAL)}, CHUNKED))
+    return [block_line({**work, "variant": variant, "sides": 2 if ranks == 1 else 1, "device": device}, ranks, turn)
+            for work, variants in cases for turn in range(1 if small else ROUNDS) for variant in variants]  # fmt: skip
+
+
+def block_line(request: Mapping, ranks: int, turn: int) -> dict:
+    """A request of blocks as a line of a requests file: a test of 3 iterations that warm up and 10 that count."""
+    words = [str(request[name]) for name in ("workload", "variant", "device")]
+    name = f"blocks {' '.join(words)}{' equal' if 'bytes' in request else ''}, {ranks} ranks, round {turn + 1}"
+    return {"kind": "blocks", "id": name, "request": {**request, "repetitions": 1}}

@@ -7,13 +7,15 @@ from __future__ import annotations
 
 import math
 import statistics
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 # Least share of a device-to-device copy's rate that the best kernel of a form must reach, one step a launch.
 SWEEP_BARS = {("laplace2d", "star"): 0.90, ("laplace3d", "star"): 0.90,
               ("advection3d", "dense"): 0.80, ("advection3d", "separable"): 0.90}  # fmt: skip
 FUSED_BAR, PACK_BAR, HIDDEN_BAR, BEST_BAR = 1.7, 0.5, 0.8, 1.17
+# Best task queue over best baseline, by workload; task queues in chunks over the same whole, on equal blocks.
+QUEUE_BARS, CHUNK_BAR = {"XL": 1.25, "L": 1.09, "M": 1.09}, 1.1
 LAUNCH_FLOOR = 0.9  # a launch that one of its pieces alone takes this share of is at its floor
 
 
@@ -29,14 +31,15 @@ def launch_floor(line: dict) -> float:
     return statistics.median(line["one_piece_seconds"]) / statistics.median(line["seconds"])
 
 
-def table(kernels: list[dict], steps: list[dict]) -> list[str]:
+def table(kernels: list[dict], steps: list[dict], exchanged: list[dict]) -> list[str]:
     """All of it, best block shapes only."""
     best = best_shapes(kernels)
     packs = [line for line in kernels if line["figure"] == "gpu-pack"]
     measured = [record for record in steps if record.get("kind") == "measurement"]
     compared = comparisons(measured)
+    queues = queue_gains(exchanged)
     return [*kernel_lines(best, packs), "", *step_lines(measured), "", *comparison_lines(compared), "",
-            *bar_lines(bars(best, packs, compared))]  # fmt: skip
+            *queue_lines(queues), "", *bar_lines([*bars(best, packs, compared), *queue_bars(queues)])]  # fmt: skip
 
 
 # ---- kernels -----------------------------------------------------------------------------------------------------------
@@ -151,6 +154,80 @@ def comparison_lines(compared: list[Comparison]) -> list[str]:
     return out + [
         f"| {c.problem} | {c.ranks} | {shown(c.hidden)} | {shown(c.best)} | {shown(c.boxed)} |" for c in compared
     ]
+
+
+# ---- blocks ------------------------------------------------------------------------------------------------------------
+
+
+@dataclass
+class QueueGain:
+    """Median and ends of the ratios, test by test, of two variants' times; `which`: the workload, or "equal" blocks in chunks."""
+
+    which: str
+    ranks: int
+    slower: str
+    faster: str
+    ratios: Sequence[float]
+
+    @property
+    def median(self) -> float:
+        """Median of the ratios."""
+        return statistics.median(self.ratios)
+
+
+def tests_of(exchanged: Sequence[dict]) -> dict[tuple, dict[str, list[float]]]:
+    """(workload or "equal", ranks) -> variant -> seconds of an iteration by test, in turn."""
+    found: dict[tuple, dict[str, list[float]]] = {}
+    for record in (r for r in exchanged if r["kind"] == "blocks"):
+        r = record["request"]
+        means = [statistics.fmean(test[r["warmup"] :]) for test in record["iterations_s"]]
+        variants = found.setdefault((r["workload"] or "equal", r["ranks"]), {})
+        variants.setdefault(r["variant"], []).extend(means)
+    return found
+
+
+def gain_of(which: str, ranks: int, slower: dict[str, list[float]], faster: dict[str, list[float]]) -> QueueGain | None:
+    """The fastest of some variants over the fastest of others; None where one was not measured."""
+    if not (slower and faster):
+        return None
+    first, second = (min(group, key=lambda name: statistics.median(group[name])) for group in (slower, faster))
+    ratios = [a / b for a, b in zip(slower[first], faster[second], strict=False)]
+    return QueueGain(which, ranks, first, second, ratios)
+
+
+def queue_gains(exchanged: Sequence[dict]) -> list[QueueGain]:
+    """Of task queues over baselines by workload, and of chunks over whole buffers."""
+    found = []
+    for (which, ranks), times in tests_of(exchanged).items():
+
+        def some(keep: Callable[[str], bool], times: dict = times) -> dict[str, list[float]]:
+            return {name: tests for name, tests in times.items() if keep(name)}
+
+        if which == "equal":
+            found.append(gain_of(which, ranks, some(lambda n: "chunks=" not in n), some(lambda n: "chunks=" in n)))
+        else:
+            found.append(
+                gain_of(
+                    which, ranks, some(lambda n: n.startswith("baseline")), some(lambda n: n.startswith("taskqueue"))
+                )
+            )
+    return [gain for gain in found if gain]
+
+
+def queue_lines(gains: Sequence[QueueGain]) -> list[str]:
+    """A line per workload and number of ranks; one rank has both sides, its messages stay in the process."""
+    out = ["| blocks | ranks | best baseline, or whole | best task queue, or in chunks | ratio | least to most |",
+           "|---|---|---|---|---|---|"]  # fmt: skip
+    return out + [f"| {g.which} | {g.ranks} | {g.slower} | {g.faster} | {g.median:.3f} | "
+                  f"{min(g.ratios):.3f} to {max(g.ratios):.3f} |" for g in gains]  # fmt: skip
+
+
+def queue_bars(gains: Sequence[QueueGain]) -> list[Bar]:
+    """Bars are those of two ranks; a workload that only one rank has exchanged is named so."""
+    asked = {**QUEUE_BARS, "equal": CHUNK_BAR}
+    return [Bar(f"blocks {g.which}, {'in chunks over whole' if g.which == 'equal' else 'task queue over baseline'}, "
+                f"{'2 ranks' if g.ranks == 2 else 'both sides in one rank'}", asked[g.which], g.median)
+            for g in gains if g.which in asked]  # fmt: skip
 
 
 # ---- bars --------------------------------------------------------------------------------------------------------------

@@ -42,6 +42,8 @@ def test_its_table_shows_every_kernel_and_the_steps(measured):
     text, folder = measured
     kernels = [json.loads(line) for line in (folder / "kernels.jsonl").read_text().splitlines()]
     assert not [line for line in kernels if "error" in line]
+    exchanged = [json.loads(line) for line in (folder / "blocks.jsonl").read_text().splitlines()]
+    assert exchanged and all(record["kind"] == "blocks" for record in exchanged)
     for form in ("laplace2d star", "laplace3d star", "advection3d dense", "advection3d separable"):
         assert f"| {form}" in text
     assert "| laplace3d star f32 | fused, 4 steps" in text
@@ -111,7 +113,7 @@ def step_record(schedule: str, depth: int, step: float, cells: int = 16384) -> d
 
 def verdicts(kernels: list[dict], steps: list[dict]) -> dict[str, str]:
     """Last cell of each bar's line, by its first."""
-    lines = gpu_table.table(kernels, steps)
+    lines = gpu_table.table(kernels, steps, [])
     rows = [line.strip("| ").split(" | ") for line in lines[lines.index("| bar | asked | reached | holds |") + 2 :]]
     return {row[0]: row[-1] for row in rows}
 
@@ -129,6 +131,35 @@ def test_a_bar_holds_from_what_was_asked_and_says_when_it_was_not_measured():
     assert set(found.values()) == {"not measured"} and len(found) == 2  # the other two kernels
     slow = verdicts([*good[:1], sweep_line("laplace2d", "star", 0.3, 4)], [*steps[:1], step_record("streams", 1, 1.8)])
     assert [slow[what] for what in slow if "ranks" in what or "fused" in what] == ["no", "no", "no"]
+
+
+def block_record(variant: str, means: list[float], workload: str = "XL", ranks: int = 2) -> dict:
+    """A record of blocks with some tests, each of one iteration that warms up and two that take the mean."""
+    request = {"workload": workload, "ranks": ranks, "variant": variant, "warmup": 1}
+    return {"kind": "blocks", "request": request, "iterations_s": [[9.0, mean, mean] for mean in means]}
+
+
+def test_task_queues_are_compared_with_the_best_baseline_test_by_test():
+    exchanged = [block_record("baseline:a", [1.3, 1.5]), block_record("baseline:b", [2.0, 2.0]),
+                 block_record("taskqueue:c", [1.0, 1.0]), block_record("kernels:d", [0.1, 0.1]),
+                 block_record("taskqueue:e", [4.0], workload="M"), {"kind": "failed"},
+                 block_record("taskqueue:w", [3.0], ""), block_record("taskqueue:chunks=4", [2.0], "")]  # fmt: skip
+    gains = {g.which: g for g in gpu_table.queue_gains(exchanged)}
+    assert set(gains) == {"XL", "equal"}  # of M no baseline was measured
+    assert (gains["XL"].slower, gains["XL"].faster) == ("baseline:a", "taskqueue:c")
+    assert gains["XL"].ratios == [1.3, 1.5] and gains["equal"].median == 1.5
+    rows = [
+        line.split(" | ")
+        for line in gpu_table.table([], [], exchanged)
+        if "blocks XL" in line or "blocks equal" in line
+    ]
+    assert [row[-1].rstrip(" |") for row in rows] == ["yes", "yes"]
+
+
+def test_the_largest_workload_is_exchanged_first():
+    lines = gpu_cases.blocks(1, False, "cuda")
+    assert lines[0]["request"]["workload"] == "XL" and lines[-1]["request"]["workload"] == "XS"
+    assert len({line["id"] for line in lines}) == len(lines)
 
 
 @pytest.mark.parametrize(("share", "floor", "holds"), [(0.5, 0.1, "yes"), (0.4, 0.95, "yes"), (0.4, 0.5, "no")])

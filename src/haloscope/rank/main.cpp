@@ -197,6 +197,7 @@ Json run_one(Session& session, const Line& line, Exit& worst) {
 std::string why_not(const Line& line) {
   if (!line.fault.empty()) return line.fault;
   try {
+    if (line.kind == "blocks") return (blocks_request(line.request, line.id), "");
     return illegal(requested_choice(line.request));
   } catch (const Error& error) {
     return error.what();
