@@ -26,7 +26,7 @@ PRICED = ("--profile", TOY)
 
 # A command line for each command that works, to which one option is added.
 WORKING = {
-    "demo": (), "info": (), "plan": GRID, "run": GRID, "microbench": (), "calibrate": ("-o", "new.json"),
+    "demo": (), "info": (), "plan": GRID, "run": GRID, "microbench": (), "blocks": ("XS", "--device", "host"), "calibrate": ("-o", "new.json"),
     "predict": (*GRID, *PRICED), "whatif": (*GRID, *PRICED), "advise": (*GRID, *PRICED), "tune": (*GRID, *ONE, *PRICED),
     "validate": ("r.jsonl", *PRICED), "simulate": (*GRID, *PRICED), "study": ("valen2023", "--quick"),
     "compare": ("r.jsonl", "r.jsonl"), "best": ("{}",),

@@ -71,6 +71,13 @@ def test_commands_of_devices_run(haloscope, card, tmp_path, command):
         assert "passed" in result.out and "failed" not in result.out
 
 
+@pytest.mark.parametrize("command", commands("blocks.md"))
+def test_commands_of_blocks_run(haloscope, tmp_path, command):
+    shorter = ("--launches", "1", "--repetitions", "1", "--iterations", "1", "--output", str(tmp_path / "r.jsonl"))
+    result = ended_well(haloscope, [*shlex.split(command), *shorter], tmp_path)
+    assert "| passed " in result.out and ("blocks.svg" in result.out) == ("--timeline" in command)
+
+
 # ---- docs/extending.md -------------------------------------------------------------------------------------------------
 
 

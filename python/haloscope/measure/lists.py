@@ -15,14 +15,19 @@ SINGLE = ("reference", "auto")  # strategies of one word
 _RANGE = re.compile(r"^(?P<first>[^.]+)\.\.(?P<last>[^.*+]+)(?P<step>[*+]\d+)?$")
 
 
-def numbers(text: str, option: str) -> list[int]:
-    """Parse a list of integers: `1,2,4`, `1..8`, `64..512*2` (factor), `64..256+64` (step), mixed by commas."""
-    return [value[0] for value in _values(text, option, widths=(1,))]
+def numbers(text: str, option: str, repeated: bool = False) -> list[int]:
+    """Parse a list of integers: `1,2,4`, `1..8`, `64..512*2` (factor), `64..256+64` (step), mixed by commas.
+
+    repeated: a number may occur several times, else all but the first are left out.
+    """
+    values = [value[0] for value in _values(text, option, widths=(1,))]
+    return values if repeated else list(dict.fromkeys(values))
 
 
 def shapes(text: str, dims: int, option: str = "--cells") -> list[tuple[int, ...]]:
     """Parse grid sizes: `128x128x64`, or one number for a cube, with the lists and ranges that `numbers` takes."""
-    return [v * dims if len(v) == 1 else v for v in _values(text, option, widths=(1, 1, 2, 3))]
+    values = dict.fromkeys(_values(text, option, widths=(1, 1, 2, 3)))
+    return [v * dims if len(v) == 1 else v for v in values]
 
 
 def _values(text: str, option: str, widths: Sequence[int]) -> list[tuple[int, ...]]:
@@ -31,7 +36,7 @@ def _values(text: str, option: str, widths: Sequence[int]) -> list[tuple[int, ..
         raise UsageProblem(
             f"{option} '{text}': write {'up to three numbers as 64x64x32' if 3 in widths else 'plain integers'}"
         )
-    return list(dict.fromkeys(values))
+    return values
 
 
 def _integers(word: str, option: str) -> tuple[int, ...]:

@@ -1,0 +1,108 @@
+"""Exchanges of blocks as requests: which variants, of which workload, on which sides of which device."""
+
+from __future__ import annotations
+
+import fnmatch
+import itertools
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from haloscope.errors import UsageProblem, unknown_name
+from haloscope.measure import devices, launch
+from haloscope.report import variants
+from haloscope.report.blocks import KIND
+
+WORKLOADS = ("XS", "S", "M", "L", "XL")
+SCHEMES = ("pairs", "ring", "mixed")
+SAMPLED, OFF = "sampled", "off"  # the usual check; no detail
+ELEMENT_BYTES = 8
+
+
+@dataclass(frozen=True)
+class Blocks:
+    """One variant that exchanges the blocks of one workload.
+
+    sizes: bytes of each block instead of the workload's. block_threads: 0 = the workload's. sides: of each rank, on its one
+    device. detail: what is logged; a timeline needs some. warmup, iterations: of each of `repetitions` tests.
+    """
+
+    variant: str
+    workload: str = "M"
+    sizes: tuple[int, ...] = ()
+    block_threads: int = 0
+    scheme: str = SCHEMES[0]
+    ranks: int = 1
+    sides: int = 1
+    device: str = "auto"
+    check: str = SAMPLED
+    detail: str = OFF
+    timeline: bool = False
+    warmup: int = 3
+    iterations: int = 10
+    repetitions: int = 5
+
+    strategies = ()  # blocks are sent without one
+
+    @property
+    def threads(self) -> int:
+        """Cores that a rank would use: all, since an imitated device computes on them."""
+        return launch.cores()
+
+    @property
+    def id(self) -> str:
+        """A readable name, independent of how long it is measured."""
+        words = [KIND, "+".join(map(str, self.sizes)) or self.workload, f"r{self.ranks}", f"s{self.sides}", self.device]
+        words += [f"t{self.block_threads}"] * bool(self.block_threads) + [self.scheme] * (self.scheme != SCHEMES[0])
+        words += [self.check] * (self.check != SAMPLED) + [f"detail={self.detail}"] * (self.detail != OFF)
+        return ",".join([*words, *["timeline"] * self.timeline, self.variant])
+
+    def request(self) -> dict:
+        """Return the request as the ranks receive it, and as a `skipped` or `failed` record holds it."""
+        own = {"bytes": list(self.sizes)} if self.sizes else {}
+        own |= {"threads": self.block_threads} if self.block_threads else {}
+        names = ("variant", "workload", "scheme", "ranks", "sides", "device", "check", "detail", "timeline", "warmup",
+                 "iterations", "repetitions")  # fmt: skip
+        return own | {name: getattr(self, name) for name in names}
+
+    def line(self) -> dict:
+        """Return the line of a requests file that makes the ranks measure this."""
+        return {"kind": KIND, "id": self.id, "request": self.request()}
+
+
+def variant_list(texts: Sequence[str]) -> list[str]:
+    """Return the variants, each once, of texts with lists: variants and globs of their full names, cut at semicolons; `all`.
+
+    Raises UsageProblem for one that is unknown.
+    """
+    items = [item.strip() for text in texts for item in text.split(";") if item.strip()]
+    if not items:
+        raise UsageProblem(f"--variant names none; write for example --variant '{variants.all_variants()[0]}', or all")
+    return list(dict.fromkeys(itertools.chain.from_iterable(map(_matching, items))))
+
+
+def _matching(item: str) -> list[str]:
+    pattern = "*" if item == "all" else item
+    if not any(c in pattern for c in "*?["):
+        return [variants.canonical(item)]
+    valid = variants.all_variants()
+    found = fnmatch.filter(valid, pattern)
+    if not found:
+        raise UsageProblem(unknown_name("variant of blocks", item, valid))
+    return found
+
+
+def check_sizes(sizes: Sequence[int]) -> None:
+    """Raise UsageProblem for a buffer that is not made of whole elements."""
+    for size in sizes:
+        if size < ELEMENT_BYTES or size % ELEMENT_BYTES:
+            raise UsageProblem(f"--bytes {size} is not possible: buffers hold numbers of {ELEMENT_BYTES} bytes; use "
+                               f"multiples of {ELEMENT_BYTES}")  # fmt: skip
+
+
+def usual_ranks(device: str) -> int:
+    """Return 2 where two ranks have a device each, or cores for an imitated one; else 1, a rank that has both sides.
+
+    device: a back end. Ranks that share a card take turns, and a kernel that waits keeps the other rank's from running.
+    """
+    here = next(len(b["devices"]) for b in devices.backends() if b["name"] == device)
+    return 2 if here > 1 or (device == "host" and launch.cores() > 1) else 1

@@ -1,0 +1,137 @@
+"""Timelines of one iteration of exchanged blocks: a trace for Perfetto, and a figure (as figures 4.4 and 4.8 of Vanecek 2020)."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+
+from haloscope.report import tables
+from haloscope.report.blocks import Row, heading
+
+CPU_KINDS = ("send", "receive", "notify")  # events of a block that are the CPU's
+COLOURS = {"pack": "#4c78a8", "post": "#b279a2", "send": "#d1495b", "receive": "#1f2933", "notify": "#e0a030",
+           "unpack": "#54a27a"}  # fmt: skip
+LEAST_LABELLED = 0.03  # of the iteration: shorter segments have no room for their name
+
+
+def with_timeline(table: Iterable[Row]) -> list[Row]:
+    """Return the rows that have a timeline."""
+    return [row for row in table if any("timeline" in record for record in row.records)]
+
+
+def timeline(row: Row) -> list[dict]:
+    """Return the events of the last iteration of the last launch, seconds from its beginning."""
+    events = next(record["timeline"] for record in reversed(row.records) if "timeline" in record)
+    origin = min(event["begin_s"] for event in events)
+    shifted = [event | {name: event[name] - origin for name in ("begin_s", "end_s")} for event in events]
+    return sorted(shifted, key=lambda event: event["begin_s"])
+
+
+def block_name(row: Row, block: int) -> str:
+    """Return the name of a rank's block; blocks of its sides are numbered one side after the other."""
+    side, number = divmod(block, len(row.request["bytes"]))
+    return f"block {number}" if row.request["sides"] == 1 else f"side {side}, block {number}"
+
+
+def trace(table: Sequence[Row]) -> dict:
+    """Return all timelines as one trace, for Perfetto or chrome://tracing: a process for each variant and rank."""
+    made, processes = [], 0
+    for row in table:
+        events = timeline(row)
+        for rank in sorted({event["rank"] for event in events}):
+            mine = [event for event in events if event["rank"] == rank]
+            made += [_named("process_name", processes, 0, f"{row.variant}, rank {rank}")]
+            made += [_named("thread_name", processes, *lane) for lane in _lanes(row, mine).items()]
+            made += [_traced(event, processes) for event in mine]
+            processes += 1
+    return {"displayTimeUnit": "ns", "traceEvents": made}
+
+
+def write_trace(table: Sequence[Row], file: Path) -> None:
+    """Write the trace of some rows. Makes the folder."""
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_text(json.dumps(trace(table)) + "\n")
+
+
+def _lane(event: Mapping) -> int:
+    """0: segments of the CPU's time; 2 b + 1 and 2 b + 2: what the CPU and what the device does for block b."""
+    return 0 if event["block"] < 0 else 2 * event["block"] + (1 if _who(event) == "CPU" else 2)
+
+
+def _lanes(row: Row, events: Iterable[Mapping]) -> dict[int, str]:
+    return {
+        _lane(e): "CPU" if e["block"] < 0 else f"{block_name(row, e['block'])}, {_who(e)}"
+        for e in sorted(events, key=_lane)
+    }
+
+
+def _who(event: Mapping) -> str:
+    return "CPU" if event["kind"] in CPU_KINDS else "device"
+
+
+def _named(what: str, process: int, lane: int, name: str) -> dict:
+    return {"name": what, "ph": "M", "pid": process, "tid": lane, "args": {"name": name}}
+
+
+def _traced(event: Mapping, process: int) -> dict:
+    return {"name": event["kind"], "ph": "X", "pid": process, "tid": _lane(event), "ts": 1e6 * event["begin_s"],
+            "dur": 1e6 * (event["end_s"] - event["begin_s"]), "args": {"chunk": event["chunk"]}}  # fmt: skip
+
+
+def figure(shown: Sequence[Row], stem: Path) -> list[Path]:
+    """Draw the timelines below each other, a line for each block of each rank. Returns the files written."""
+    from haloscope.report import figures
+    from haloscope.report.figures import plt
+
+    heights = [2 + len({(e["rank"], e["block"]) for e in timeline(row)}) for row in shown]
+    with plt.rc_context(figures.STYLE):
+        drawn, panels = plt.subplots(len(shown), 1, figsize=(11, min(1.5 + 0.28 * sum(heights), 60)), layout="constrained",
+                                     squeeze=False, height_ratios=heights)  # fmt: skip
+        for row, axes in zip(shown, panels[:, 0], strict=True):
+            _draw(row, axes)
+        panels[0, 0].legend(frameon=False, fontsize=8, ncols=len(COLOURS), loc="lower right", bbox_to_anchor=(1, 1))
+        drawn.suptitle(heading(shown[0].request), x=0.01, ha="left", fontsize=9, color=figures.PALE)
+        return figures.save(drawn, stem)
+
+
+def _draw(row: Row, axes) -> None:
+    from haloscope.report import figures
+
+    events = timeline(row)
+    lines = sorted({(event["rank"], event["block"]) for event in events}, reverse=True)
+    places = {line: place for place, line in enumerate(lines)}
+    whole = max(event["end_s"] for event in events)
+    unit, factor = tables.unit([whole / 10])
+    for number, event in enumerate(e for e in events if e["block"] < 0):
+        _segment(
+            axes, event, places[event["rank"], -1], factor, factor * whole, figures.GRID if number % 2 else "#cbd2d9"
+        )
+    for kind, colour in COLOURS.items():
+        for event in (e for e in events if e["kind"] == kind and e["block"] >= 0):
+            _mark(axes, event, places[event["rank"], event["block"]], factor, colour)
+        axes.plot([], [], "s", color=colour, label=kind)
+    ranks = len({event["rank"] for event in events})
+    names = ["CPU" if block < 0 else block_name(row, block) for _, block in lines]
+    axes.set_yticks(range(len(lines)), [f"{rank}: {name}" if ranks > 1 else name
+                                        for (rank, _), name in zip(lines, names, strict=True)], fontsize=7)  # fmt: skip
+    axes.tick_params(axis="y", length=0)
+    axes.set_xlabel(unit)
+    axes.set_title(row.variant, loc="left", fontweight="bold", fontsize=10)
+
+
+def _segment(axes, event: Mapping, place: int, factor: float, whole: float, colour: str) -> None:
+    begin, end = factor * event["begin_s"], factor * event["end_s"]
+    axes.barh(place, end - begin, left=begin, height=0.8, color=colour)
+    if end - begin > LEAST_LABELLED * whole:
+        axes.text((begin + end) / 2, place, event["kind"], ha="center", va="center", fontsize=6)
+
+
+def _mark(axes, event: Mapping, place: int, factor: float, colour: str) -> None:
+    """A bar of the device above, of the CPU below; a point where no time passes."""
+    begin, end = factor * event["begin_s"], factor * event["end_s"]
+    shift = 0.2 if _who(event) == "device" else -0.2
+    if end > begin:
+        axes.barh(place + shift, end - begin, left=begin, height=0.36, color=colour)
+    else:
+        axes.plot([begin], [place + shift], "|", color=colour, markersize=8 if event["kind"] == "receive" else 4)
