@@ -14,7 +14,10 @@ from haloscope import errors, studies
 @click.argument("name", required=False)
 @click.option("--quick", is_flag=True, help="A minute or two on this machine instead of the study's own sizes.")
 @click.option(
-    "--sizes", default="", metavar="LIST", help="Cells per side instead of the study's (schroeter2021: interlines)."
+    "--sizes",
+    default="",
+    metavar="LIST",
+    help="Cells per side instead of the study's (schroeter2021: interlines; vanecek2020: 1 to 5 for XS to XL).",
 )
 @click.option("--depths", default="", metavar="LIST", help="Halo depths instead of the study's.")
 @click.option(
@@ -24,7 +27,7 @@ from haloscope import errors, studies
 @click.option(
     "--device",
     metavar="NAME",
-    help="Where the fields live (white2011, valen2023): none, cuda, hip, host. [a card if there is one]",
+    help="Where fields or blocks live (white2011, valen2023, vanecek2020): none, cuda, hip, host. [a card if there is one]",
 )
 @click.option("--steps", type=click.IntRange(1, 10**9), help="Time steps per repetition.")
 @click.option("--repetitions", type=click.IntRange(1, 10**9), help="Repetitions per launch.")
@@ -46,7 +49,7 @@ from haloscope import errors, studies
 )
 @click.option("--replay", is_flag=True, help="Recompute the paper's results from its published data; measure nothing.")
 def command(name, quick, output, resume, recorded, slurm, replay, **changes):
-    """Run the study NAME (white2011, valen2023, schroeter2021, davis2017): measure, verify, and print its tables.
+    """Run the study NAME (white2011, valen2023, schroeter2021, davis2017, vanecek2020): measure, verify, and print its tables.
 
     Without --quick the study's own sizes and repetitions are used, which takes hours. --replay needs neither a cluster
     nor MPI; it ends with code 1 when a result misses the bar set for it.
@@ -81,15 +84,16 @@ def command(name, quick, output, resume, recorded, slurm, replay, **changes):
 def _device(study, asked: str | None, kept: list[dict]) -> str:
     """Return the back end of a study that knows devices: as requested, or that of existing records, or a card here."""
     from haloscope.measure import devices
+    from haloscope.report import records
 
     if not hasattr(study, "ON_DEVICE"):
         if asked:
             raise errors.UsageProblem(
-                "this study has no versions for devices; --device works with white2011, valen2023"
+                "this study has no versions for devices; --device works with white2011, valen2023, vanecek2020"
             )
         return ""
     if kept and not asked:
-        used = {r["request"].get("device", "") for r in kept if "time_s" in r}
+        used = {r["request"].get("device", "") for r in kept if r["kind"] in records.MEASURED}
         return used.pop() if len(used) == 1 else ""
     return devices.pick(asked or "")
 

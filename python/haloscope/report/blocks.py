@@ -105,15 +105,16 @@ def rows(found: Iterable[Mapping]) -> list[Row]:
 def groups(table: Sequence[Row]) -> dict[str, list[Row]]:
     """Return rows that can be compared by a heading that says what they share; the order of variants is that of their words."""
     found: dict[str, list[Row]] = defaultdict(list)
-    for row in sorted(table, key=lambda row: _place(row.variant)):
+    for row in sorted(table, key=place):
         found[json.dumps([row.request[name] for name in _SAME])].append(row)
     return {heading(members[0].request): members for members in found.values()}
 
 
-def _place(variant: str) -> tuple:
+def place(row: Row) -> tuple:
+    """Return what rows are sorted by: the order of all variants, their own ideas behind each."""
     known = variants.all_variants()
-    plain = variants.without(variant, "padded", "dummy", *(n.name for n in variants.NUMBERS))
-    return known.index(plain) if plain in known else len(known), variant
+    plain = variants.without(row.variant, "padded", "dummy", *(n.name for n in variants.NUMBERS))
+    return known.index(plain) if plain in known else len(known), row.variant
 
 
 def heading(request: Mapping) -> str:

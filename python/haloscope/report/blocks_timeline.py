@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
 from haloscope.report import tables
-from haloscope.report.blocks import Row, heading
+from haloscope.report.blocks import Row, heading, place
 
 CPU_KINDS = ("send", "receive", "notify")  # events of a block that are the CPU's
 COLOURS = {"pack": "#4c78a8", "post": "#b279a2", "send": "#d1495b", "receive": "#1f2933", "notify": "#e0a030",
@@ -16,8 +16,8 @@ LEAST_LABELLED = 0.03  # of the iteration: shorter segments have no room for the
 
 
 def with_timeline(table: Iterable[Row]) -> list[Row]:
-    """Return the rows that have a timeline."""
-    return [row for row in table if any("timeline" in record for record in row.records)]
+    """Return the rows that have a timeline, in the order of tables."""
+    return [row for row in sorted(table, key=place) if any("timeline" in record for record in row.records)]
 
 
 def timeline(row: Row) -> list[dict]:
@@ -100,16 +100,16 @@ def _draw(row: Row, axes) -> None:
 
     events = timeline(row)
     lines = sorted({(event["rank"], event["block"]) for event in events}, reverse=True)
-    places = {line: place for place, line in enumerate(lines)}
+    lane_of = {line: number for number, line in enumerate(lines)}
     whole = max(event["end_s"] for event in events)
     unit, factor = tables.unit([whole / 10])
     for number, event in enumerate(e for e in events if e["block"] < 0):
         _segment(
-            axes, event, places[event["rank"], -1], factor, factor * whole, figures.GRID if number % 2 else "#cbd2d9"
+            axes, event, lane_of[event["rank"], -1], factor, factor * whole, figures.GRID if number % 2 else "#cbd2d9"
         )
     for kind, colour in COLOURS.items():
         for event in (e for e in events if e["kind"] == kind and e["block"] >= 0):
-            _mark(axes, event, places[event["rank"], event["block"]], factor, colour)
+            _mark(axes, event, lane_of[event["rank"], event["block"]], factor, colour)
         axes.plot([], [], "s", color=colour, label=kind)
     ranks = len({event["rank"] for event in events})
     names = ["CPU" if block < 0 else block_name(row, block) for _, block in lines]
@@ -132,6 +132,6 @@ def _mark(axes, event: Mapping, place: int, factor: float, colour: str) -> None:
     begin, end = factor * event["begin_s"], factor * event["end_s"]
     shift = 0.2 if _who(event) == "device" else -0.2
     if end > begin:
-        axes.barh(place + shift, end - begin, left=begin, height=0.36, color=colour)
+        axes.barh(place + shift, end - begin, left=begin, height=0.36, color=colour, edgecolor=colour, linewidth=0.8)
     else:
         axes.plot([begin], [place + shift], "|", color=colour, markersize=8 if event["kind"] == "receive" else 4)

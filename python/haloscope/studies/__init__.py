@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 from haloscope.data import DATA
 
-NAMES = ("white2011", "valen2023", "schroeter2021", "davis2017")
+NAMES = ("white2011", "valen2023", "schroeter2021", "davis2017", "vanecek2020")
 
 
 @dataclass(frozen=True)

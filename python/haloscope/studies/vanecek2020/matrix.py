@@ -1,0 +1,75 @@
+"""What the study measures: all variants of each workload, the same in detail, and block 0 raised to a rendezvous message."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator
+
+from haloscope.errors import UsageProblem
+from haloscope.measure import blocks
+from haloscope.measure.blocks import Blocks
+from haloscope.measure.space import Space
+from haloscope.report import variants
+from haloscope.studies import Options
+from haloscope.studies.vanecek2020.printed import RAISED_BYTES
+
+SMALL = ("XS", "S")  # what an imitated device is asked in a short run
+NONCOHERENT = ("hip",)  # back ends where memory of the two kinds differs
+PLAIN = "taskqueue:channel,pinned,nonblocking"  # the thesis' best; its ideas are measured beside it
+STAGED = "taskqueue:channel,device,nonblocking"
+IDEAS = (*(f"{PLAIN},{word}" for word in ("padded", "dummy", "chunks=4", "throttle=2", "threads=2", "backoff=1")),
+         *(f"{STAGED},{word}" for word in ("chunks=4", "threads=2", "threads=3")))  # fmt: skip
+DRAWN = ("baseline:waitall,nonblocking,coherent", PLAIN)  # figures 4.4 and 4.8
+POSTING = (PLAIN, "taskqueue:queue,pinned,nonblocking")
+FIRST_SEND = "baseline:testany,blocking,coherent"  # whose sends have durations of their own (section 4.6.1)
+LOOKED_AT = ("M", "S")  # workloads of that experiment, the first one that is measured
+
+
+def workloads(options: Options) -> list[str]:
+    """Return the names of the workloads. Raises UsageProblem for numbers that none has."""
+    if bad := [n for n in options.sizes if not 1 <= n <= len(blocks.WORKLOADS)]:
+        names = ", ".join(f"{n} {name}" for n, name in enumerate(blocks.WORKLOADS, 1))
+        raise UsageProblem(f"--sizes {bad[0]} is no workload of vanecek2020; use {names}")
+    if options.sizes:
+        return [blocks.WORKLOADS[n - 1] for n in options.sizes]
+    return list(SMALL if options.short and device(options) == "host" else blocks.WORKLOADS)
+
+
+def device(options: Options) -> str:
+    """Return the back end: a card's, else the one that imitates devices."""
+    return options.device or "host"
+
+
+def of_thesis(back_end: str) -> list[str]:
+    """Return the variants of tables 3.1 and 3.2 and the kernels per block, in one kind of memory where there is one."""
+    kinds = variants.all_variants()
+    return [name for name in kinds if back_end in NONCOHERENT or "noncoherent" not in name]
+
+
+def plan(options: Options) -> Space:
+    """Everything to measure, each piece of work once."""
+    return Space(list(dict.fromkeys(_requests(options))))
+
+
+def _requests(options: Options) -> Iterator[Blocks]:
+    where, ranks = device(options), options.ranks or blocks.usual_ranks(device(options))
+    how = {"device": where, "ranks": ranks, "sides": 2 if ranks == 1 else 1}
+    tests = how | {"repetitions": options.repetitions}
+    names = workloads(options)
+    for name, variant in itertools.product(names, (*of_thesis(where), *IDEAS)):
+        yield Blocks(variant, name, **tests)
+    for name, variant in itertools.product(names, of_thesis(where)):
+        yield Blocks(variant, name, detail="on", timeline=variant in DRAWN, **how, repetitions=1)
+    for name, variant in itertools.product(names, POSTING):
+        yield Blocks(variant, name, detail="posting", **how, repetitions=1)
+    for name in [name for name in LOOKED_AT if name in names][:1]:
+        yield from _first_sends(name, tests)
+
+
+def _first_sends(name: str, how: dict) -> Iterator[Blocks]:
+    from haloscope.studies.vanecek2020 import printed
+
+    usual = tuple(printed.sizes(name))
+    threads = {"S": 16, "M": 128}[name]
+    for sizes, variant in itertools.product((usual, (RAISED_BYTES, *usual[1:])), (FIRST_SEND, f"{FIRST_SEND},dummy")):
+        yield Blocks(variant, name, sizes, block_threads=threads, detail="on", **how)
