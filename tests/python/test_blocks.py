@@ -136,6 +136,15 @@ def test_speed_ups_are_over_the_fastest_baseline_and_the_fastest_with_the_same_s
     assert cells["baseline:waitall,nonblocking,noncoherent"][4] == f"{101 / 51:.3f}"  # it is no reference itself
 
 
+def test_a_single_test_has_no_interval_and_no_deviation():
+    lines = blocks.table(blocks.rows([record(BASE, around(9)), record(QUEUE, around(6))])).splitlines()[2:]
+    cells = [[cell.strip() for cell in line.split("|")[1:-1]] for line in lines]
+    assert [line[1:7] for line in cells] == [
+        ["9.000", "", "", "1 (base)", "", "1 (base)"],
+        ["6.000", "", "", "1.500", "", "1.500"],
+    ]
+
+
 def test_shares_of_hits_and_their_longest_run_come_from_all_launches():
     found = [record(QUEUE, around(9), launch=f"launch-{k}", profile={"hits": 8, "after_a_hit": share, "longest_run": run})
              for k, (share, run) in enumerate([(0.25, 3), (0.5, 7), (0.75, 4)])]  # fmt: skip

@@ -165,7 +165,7 @@ def table(members: Sequence[Row]) -> str:
         line = [
             row.variant,
             tables.number(row.time.value * factor),
-            tables.interval(row.time, factor=factor),
+            interval(row.time, factor),
             deviation,
         ]
         line += _gain(row, best)
@@ -192,7 +192,17 @@ def _gain(row: Row, base: Row | None) -> list[str]:
     if row is base:
         return ["1 (base)", ""]
     gain = speedup(row, base)
-    return [f"{gain.value:.3f}", tables.interval(gain, "{:.3f}".format)]
+    return gain_cells(gain)
+
+
+def gain_cells(gain: stats.Estimate) -> list[str]:
+    """Return a speed-up and its interval as a table shows them."""
+    return [f"{gain.value:.3f}", tables.interval(gain, "{:.3f}".format) if gain.samples > 1 else ""]
+
+
+def interval(e: stats.Estimate, factor: float) -> str:
+    """Return an interval as a table shows it, "" where a single test gives none."""
+    return tables.interval(e, factor=factor) if e.samples > 1 else ""
 
 
 def profile_cells(row: Row) -> list[str]:

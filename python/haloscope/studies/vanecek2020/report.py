@@ -103,10 +103,9 @@ def _beside(name: str, here: Measured) -> str:
             continue
         mine = ours[row.variant]
         base = blocks.reference(list(ours.values()), None if row.table == "4.3" else row.blocking)
-        gain = blocks.speedup(mine, base) if base else None
+        gain = blocks.gain_cells(blocks.speedup(mine, base)) if base else ["", ""]
         lines.append([row.variant, row.table, f"{1e6 * row.seconds:.1f}", f"{row.speedup:.3f}", f"{1e6 * mine.time.value:.1f}",
-                      f"{gain.value:.3f}" if gain else "", tables.interval(gain, "{:.3f}".format) if gain else "",
-                      printed.MISPRINT if row.misprinted else ""])  # fmt: skip
+                      *gain, printed.MISPRINT if row.misprinted else ""])  # fmt: skip
     headers = ["variant", "table", "V100 (us)", "V100 speed-up", "here (us)", "here", "95 %", "note"]
     return f"\n\n{tables.markdown(lines, headers, right=headers[2:6])}" if lines else ""
 
@@ -180,7 +179,7 @@ def _ideas(here: Measured) -> str:
             )
             if variant in known and base is not None:
                 gain = blocks.speedup(known[variant], base)
-                lines.append([name, variant, f"{gain.value:.3f}", tables.interval(gain, "{:.3f}".format),
+                lines.append([name, variant, *blocks.gain_cells(gain),
                               *blocks.profile_cells(known[variant]), *blocks.profile_cells(base)])  # fmt: skip
     headers = ["workload", "variant", "speed-up", "95 %", "P1", "P2", "P1 plain", "P2 plain"]
     return tables.markdown(lines, headers, right=("speed-up", *headers[4:])) if lines else ""
