@@ -167,10 +167,16 @@ EVENTS = [
 def test_a_trace_has_a_process_for_each_variant_and_lines_for_each_block_from_the_beginning_on():
     events = [{"kind": kind, "block": block, "chunk": 0, "begin_s": 50 + 1e-6 * a, "end_s": 50 + 1e-6 * b, "rank": rank}
               for rank in (0, 1) for kind, block, a, b in EVENTS]  # fmt: skip
-    table = blocks.rows([record(name, around(9), detail="on", timeline=events) for name in (BASE, QUEUE)])
+    table = blocks.rows(
+        [
+            record(name, around(9), detail="on", timeline=events, clock={"ticks_per_s": 1e9, "precision_s": 1.5e-6})
+            for name in (BASE, QUEUE)
+        ]
+    )
     made = blocks_timeline.trace(table)["traceEvents"]
+    assert {e["args"]["labels"] for e in made if e["name"] == "process_labels"} == {"device +- 1.5 us"}
     assert [e["args"]["name"] for e in made if e["name"] == "process_name"] == [
-        f"{name}, rank {rank}" for name in (BASE, QUEUE) for rank in (0, 1)
+        f"{name}, workload XS, rank {rank}" for name in (BASE, QUEUE) for rank in (0, 1)
     ]
     lanes = {e["tid"]: e["args"]["name"] for e in made if e["name"] == "thread_name"}
     assert lanes == {0: "CPU", 1: "side 0, block 0, CPU", 2: "side 0, block 0, device"}

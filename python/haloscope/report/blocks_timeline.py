@@ -16,8 +16,9 @@ LEAST_LABELLED = 0.03  # of the iteration: shorter segments have no room for the
 
 
 def with_timeline(table: Iterable[Row]) -> list[Row]:
-    """Return the rows that have a timeline, in the order of tables."""
-    return [row for row in sorted(table, key=place) if any("timeline" in record for record in row.records)]
+    """Return the rows that have a timeline, smaller workloads first."""
+    ordered = sorted(table, key=lambda row: (sum(row.request["bytes"]), place(row)))
+    return [row for row in ordered if any("timeline" in record for record in row.records)]
 
 
 def timeline(row: Row) -> list[dict]:
@@ -26,6 +27,18 @@ def timeline(row: Row) -> list[dict]:
     origin = min(event["begin_s"] for event in events)
     shifted = [event | {name: event[name] - origin for name in ("begin_s", "end_s")} for event in events]
     return sorted(shifted, key=lambda event: event["begin_s"])
+
+
+def name(row: Row) -> str:
+    """Return the variant, and the workload where it has a name."""
+    workload = row.request["workload"]
+    return f"{row.variant}, workload {workload}" if workload else row.variant
+
+
+def precision(row: Row) -> str:
+    """Say how well the device's times are known in the CPU's: events of both within it may be drawn the wrong way round."""
+    clock = next(record["clock"] for record in reversed(row.records) if "timeline" in record)
+    return f"device +- {1e6 * clock['precision_s']:.1f} us"
 
 
 def block_name(row: Row, block: int) -> str:
@@ -41,7 +54,8 @@ def trace(table: Sequence[Row]) -> dict:
         events = timeline(row)
         for rank in sorted({event["rank"] for event in events}):
             mine = [event for event in events if event["rank"] == rank]
-            made += [_named("process_name", processes, 0, f"{row.variant}, rank {rank}")]
+            made += [_named("process_name", processes, 0, f"{name(row)}, rank {rank}")]
+            made += [_named("process_labels", processes, 0, precision(row), "labels")]
             made += [_named("thread_name", processes, *lane) for lane in _lanes(row, mine).items()]
             made += [_traced(event, processes) for event in mine]
             processes += 1
@@ -70,8 +84,8 @@ def _who(event: Mapping) -> str:
     return "CPU" if event["kind"] in CPU_KINDS else "device"
 
 
-def _named(what: str, process: int, lane: int, name: str) -> dict:
-    return {"name": what, "ph": "M", "pid": process, "tid": lane, "args": {"name": name}}
+def _named(what: str, process: int, lane: int, name: str, key: str = "name") -> dict:
+    return {"name": what, "ph": "M", "pid": process, "tid": lane, "args": {key: name}}
 
 
 def _traced(event: Mapping, process: int) -> dict:
@@ -91,7 +105,8 @@ def figure(shown: Sequence[Row], stem: Path) -> list[Path]:
         for row, axes in zip(shown, panels[:, 0], strict=True):
             _draw(row, axes)
         panels[0, 0].legend(frameon=False, fontsize=8, ncols=len(COLOURS), loc="lower right", bbox_to_anchor=(1, 1))
-        drawn.suptitle(heading(shown[0].request), x=0.01, ha="left", fontsize=9, color=figures.PALE)
+        about = dict.fromkeys(heading(row.request) for row in shown)
+        drawn.suptitle("\n".join(about), x=0.01, ha="left", fontsize=9, color=figures.PALE)
         return figures.save(drawn, stem)
 
 
@@ -112,12 +127,13 @@ def _draw(row: Row, axes) -> None:
             _mark(axes, event, lane_of[event["rank"], event["block"]], factor, colour)
         axes.plot([], [], "s", color=colour, label=kind)
     ranks = len({event["rank"] for event in events})
-    names = ["CPU" if block < 0 else block_name(row, block) for _, block in lines]
-    axes.set_yticks(range(len(lines)), [f"{rank}: {name}" if ranks > 1 else name
-                                        for (rank, _), name in zip(lines, names, strict=True)], fontsize=7)  # fmt: skip
+    labels = ["CPU" if block < 0 else block_name(row, block) for _, block in lines]
+    axes.set_yticks(range(len(lines)), [f"{rank}: {label}" if ranks > 1 else label
+                                        for (rank, _), label in zip(lines, labels, strict=True)], fontsize=7)  # fmt: skip
     axes.tick_params(axis="y", length=0)
     axes.set_xlabel(unit)
-    axes.set_title(row.variant, loc="left", fontweight="bold", fontsize=10)
+    axes.set_title(name(row), loc="left", fontweight="bold", fontsize=10)
+    axes.text(0.01, 0.99, precision(row), transform=axes.transAxes, va="top", fontsize=7, color=figures.PALE)
 
 
 def _segment(axes, event: Mapping, place: int, factor: float, whole: float, colour: str) -> None:
