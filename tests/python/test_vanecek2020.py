@@ -44,7 +44,7 @@ def test_all_variants_of_all_workloads_are_planned_for_40_tests_of_13_iterations
         ]
         assert {flow: flows.count(flow) for flow in flows} == {"baseline": 4, "taskqueue": 8, "kernels": 2}
         detailed = [r.variant for r in planned if r.workload == name and r.detail == "on" and not r.sizes]
-        assert detailed == matrix.of_thesis("cuda")
+        assert detailed == [*matrix.of_thesis("cuda"), matrix.THROTTLED]
     raised = [(r.sizes[:2], "dummy" in r.variant) for r in planned if r.sizes]
     assert sorted(raised) == [
         ((8, 120000), False),
@@ -102,9 +102,9 @@ def test_the_study_measures_a_workload_and_prints_its_tables_beside_the_publishe
         line[1] and line[4] and line[9] == "passed" for line in timed
     )
     packing = section(result.out, "Packing a block, us")
-    assert [line[0] for line in packing[:14]] == matrix.of_thesis("host") and all(
-        len(line) == 5 for line in packing[:14]
-    )
+    assert sorted(line[0] for line in packing[:15]) == sorted([*matrix.of_thesis("host"), matrix.THROTTLED])
+    assert all(len(line) == 5 for line in packing[:15])
+    assert [line[1] for line in section(result.out, "First send of an iteration")] == list(matrix.DRAWN)
     assert all(len(line) == 3 + 13 for line in section(result.out, "Iterations of a test, us"))
     sends = section(result.out, "Sends of each block, us")
     assert [line[0] for line in sends[:4]] == ["block 0 of 8 B", "block 0 of 8 B, dummy message", "block 0 of 40 kB",
@@ -160,6 +160,18 @@ def test_iterations_of_all_tests_make_thirteen_boxes_the_first_of_a_launch_apart
     assert report.iterations(rows[BASE]).shape == (6, 13)
     line = next(line for line in section(report.report(made), "Iterations of a test") if line[1] == BASE)
     assert line[2:] == ["900.0"] * 4 + ["99.00", "101.0"] * 5
+
+
+def test_first_sends_are_counted_from_the_beginning_of_each_ranks_iteration():
+    def events(rank, *sends):
+        begin = {"kind": "launch", "block": -1, "chunk": 0, "rank": rank, "begin_s": 10.0 + rank, "end_s": 20.0}
+        return [begin, *(begin | {"kind": "send", "block": block, "begin_s": at} for block, at in sends)]
+
+    timeline = events(0, (0, 11.0), (5, 13.0), (4, 12.0)) + events(1, (0, 14.0), (3, 16.0))
+    [row] = blocks.rows(
+        [record(QUEUE, around(9), detail="on", timeline=timeline)]
+    )  # blocks 4 to 7 are the second side's
+    assert report.first_sends_of(row) == (2.0, 4.0)
 
 
 def test_set_ups_are_not_mixed(made):

@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from haloscope.report import blocks, tables, variants
+from haloscope.report import blocks, blocks_timeline, tables, variants
 from haloscope.report.blocks import Row
 from haloscope.studies import published
 from haloscope.studies.vanecek2020 import matrix, printed
@@ -69,6 +69,7 @@ def _report(here: Measured) -> str:
         "Best of each kind over the fastest baseline": by_workload_table(here),
         "What the thesis proposes, over the plain task queue": _ideas(here),
         "How busy the CPU was": _busy(here),
+        "First send of an iteration, us": _first_of_iteration(here),
         "Packing a block, us": _packing(here),
         "Packing with its posting, and posting alone, us": _posting(here),
         "Iterations of a test, us": _iterations(here),
@@ -204,6 +205,32 @@ def _share(variant: str) -> str:
         return ""
     buffer = "memcpy" if "device" in words else "pinned"
     return printed.range_text(*printed.observed("v100", "L", f"CPU hit share P1, {buffer}"), "%")
+
+
+def first_sends_of(row: Row) -> tuple[float, float]:
+    """Return seconds from an iteration's beginning to its first send, and to the first of a block other than 0; medians over
+    launches and ranks. Only of rows with timelines."""
+    found = []
+    for events in (record["timeline"] for record in row.records):
+        for rank in {event["rank"] for event in events}:
+            mine = [event for event in events if event["rank"] == rank]
+            begin = min(event["begin_s"] for event in mine if event["block"] < 0)
+            sent = [(e["block"] % len(row.request["bytes"]), e["begin_s"] - begin) for e in mine if _is_send(e)]
+            found.append((min(s for _, s in sent), min(s for block, s in sent if block > 0)))
+    first, other = (statistics.median(values) for values in zip(*found, strict=True))
+    return first, other
+
+
+def _is_send(event: Mapping) -> bool:
+    return event["kind"] == "send" and event["block"] >= 0
+
+
+def _first_of_iteration(here: Measured) -> str:
+    """What throttling is for (section 5.4)."""
+    lines = [[name, row.variant, *(tables.number(1e6 * seconds) for seconds in first_sends_of(row))]
+             for name, rows in here.detailed.items() for row in blocks_timeline.with_timeline(rows)]  # fmt: skip
+    headers = ["workload", "variant", "any block", "blocks other than 0"]
+    return tables.markdown(lines, headers, right=headers[2:]) if lines else ""
 
 
 def _shown(sizes: Sequence[int]) -> list[int]:
