@@ -10,8 +10,8 @@ from haloscope.report import tables
 from haloscope.report.blocks import Row, heading, place
 
 CPU_KINDS = ("send", "receive", "notify")  # events of a block that are the CPU's
-COLOURS = {"pack": "#4c78a8", "post": "#b279a2", "send": "#d1495b", "receive": "#1f2933", "notify": "#e0a030",
-           "unpack": "#54a27a"}  # fmt: skip
+COLOURS = {"copy-in": "#9ecae9", "pack": "#4c78a8", "post": "#b279a2", "copy-out": "#8c6d31", "send": "#d1495b",
+           "receive": "#1f2933", "notify": "#e0a030", "unpack": "#54a27a"}  # fmt: skip
 LEAST_LABELLED = 0.03  # of the iteration: shorter segments have no room for their name
 
 
@@ -104,7 +104,13 @@ def figure(shown: Sequence[Row], stem: Path) -> list[Path]:
                                      squeeze=False, height_ratios=heights)  # fmt: skip
         for row, axes in zip(shown, panels[:, 0], strict=True):
             _draw(row, axes)
-        panels[0, 0].legend(frameon=False, fontsize=8, ncols=len(COLOURS), loc="lower right", bbox_to_anchor=(1, 1))
+        kinds = {e["kind"] for row in shown for e in timeline(row) if e["block"] >= 0}
+        keys = [
+            plt.Line2D([], [], marker="s", linestyle="", color=c, label=kind)
+            for kind, c in COLOURS.items()
+            if kind in kinds
+        ]
+        drawn.legend(handles=keys, frameon=False, fontsize=8, ncols=len(keys), loc="outside lower center")
         about = dict.fromkeys(heading(row.request) for row in shown)
         drawn.suptitle("\n".join(about), x=0.01, ha="left", fontsize=9, color=figures.PALE)
         return figures.save(drawn, stem)
@@ -125,7 +131,6 @@ def _draw(row: Row, axes) -> None:
     for kind, colour in COLOURS.items():
         for event in (e for e in events if e["kind"] == kind and e["block"] >= 0):
             _mark(axes, event, lane_of[event["rank"], event["block"]], factor, colour)
-        axes.plot([], [], "s", color=colour, label=kind)
     ranks = len({event["rank"] for event in events})
     labels = ["CPU" if block < 0 else block_name(row, block) for _, block in lines]
     axes.set_yticks(range(len(lines)), [f"{rank}: {label}" if ranks > 1 else label

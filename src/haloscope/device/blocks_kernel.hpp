@@ -127,7 +127,7 @@ struct AnswerWithClock {
   Patience patience;
   HALOSCOPE_FUNCTION void operator()(const Team& team) const {
     team.one([&] { write_word<Reader::anyone>(word, clock_ticks()); });
-    if (!await(team, patience, [&] { return read_word<Reader::anyone>(word) == 0; })) return;
+    if (!await<look_again>(team, patience, [&] { return read_word<Reader::anyone>(word) == 0; })) return;
     team.one([&] { write_word<Reader::anyone>(word, clock_ticks()); });
   }
 };

@@ -45,6 +45,7 @@ HALOSCOPE_FUNCTION bool take(std::uint32_t* lock, std::uint32_t owner) {
                                               __HIP_MEMORY_SCOPE_AGENT);
 }
 HALOSCOPE_FUNCTION void rest() { __builtin_amdgcn_s_sleep(1); }
+HALOSCOPE_FUNCTION void look_again() {}
 /// Ticks of the device's clock, see Info::clock_hz.
 HALOSCOPE_FUNCTION std::uint64_t clock_ticks() { return static_cast<std::uint64_t>(wall_clock64()); }
 
@@ -72,6 +73,7 @@ HALOSCOPE_FUNCTION bool take(std::uint32_t* lock, std::uint32_t owner) {
       free, owner, ::cuda::memory_order_acquire, ::cuda::memory_order_relaxed);
 }
 HALOSCOPE_FUNCTION void rest() { __nanosleep(100); }
+HALOSCOPE_FUNCTION void look_again() {}
 HALOSCOPE_FUNCTION std::uint64_t clock_ticks() {
   std::uint64_t ticks;
   asm volatile("mov.u64 %0, %%globaltimer;" : "=l"(ticks));
@@ -98,20 +100,22 @@ inline bool take(std::uint32_t* lock, std::uint32_t owner) {
 }
 /// Many blocks share a core: those that wait leave it to those that work.
 inline void rest() { std::this_thread::sleep_for(std::chrono::microseconds(1)); }
+inline void look_again() { std::this_thread::yield(); }
 inline std::uint64_t clock_ticks() { return imitated_clock(); }
 
 #endif
 
-/// One thread of the block polls until `ready()`; the others wait for it. @return false, for all threads, where it was
-/// told to stop, or waited for too long.
-template <class Ready>
+/// One thread of the block polls until `ready()`; the others wait for it.
+/// @tparam pause  between two looks: rest, or look_again for an answer that comes at once.
+/// @return false, for all threads, where it was told to stop, or waited for too long.
+template <void (*pause)() = rest, class Ready>
 HALOSCOPE_FUNCTION bool await(const Team& team, const Patience& patience, Ready ready) {
   return team.agree([&]() -> bool {
     if (ready()) return true;
     const std::uint64_t since = clock_ticks();
     while (!ready()) {
       if (read_word<Reader::anyone>(patience.stop) != 0 || clock_ticks() - since > patience.ticks) return false;
-      rest();
+      pause();
     }
     return true;
   });

@@ -43,6 +43,7 @@ class Kernels final : public BlocksFlow {
 
   void serve() {
     Lookout lookout(context_.limit_s, context_.yield, context_.variant.backoff_us);
+    profile_.begin_iteration();
     for (int left = 2 * blocks(); left > 0;) {
       if (take_packed() || take_arrived()) {
         profile_.hit();

@@ -70,6 +70,8 @@ class HitProfile {
     longest_ = std::max(longest_, ++run_);
   }
   void miss() { run_ = 0; }
+  /// Runs of hits do not go on from one iteration to the next.
+  void begin_iteration() { run_ = 0; }
   void add(const HitProfile& other);
   std::int64_t hits() const { return hits_; }
   /// Part of the hits that came directly after another one.

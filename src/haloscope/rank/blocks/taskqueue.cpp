@@ -74,6 +74,8 @@ class TaskQueue final : public BlocksFlow {
   std::vector<Desk> desks_;
   std::atomic<bool> given_up_{false};
   int front_ = 0;
+  double copying_since_ = 0;              // to the device
+  std::vector<double> copied_out_since_;  // by block x chunks + chunk
 };
 
 TaskQueue::TaskQueue(const BlocksContext& context)
@@ -82,7 +84,8 @@ TaskQueue::TaskQueue(const BlocksContext& context)
       end_(device_.event(false)),
       taken_(static_cast<std::size_t>(blocks())),
       issued_(static_cast<std::size_t>(blocks())),
-      copy_state_(static_cast<std::size_t>(blocks())) {
+      copy_state_(static_cast<std::size_t>(blocks())),
+      copied_out_since_(static_cast<std::size_t>(blocks() * context.variant.chunks)) {
   const int most = device_.kernels().blocks.resident(context.workload.threads);
   if (blocks() > most)
     throw UsageError("the task queue needs all " + std::to_string(blocks()) + " blocks of " +
@@ -198,6 +201,7 @@ void TaskQueue::launch() {
 
 /// Packing overwrites all of it; the copy stands for real input (section 3.5).
 void TaskQueue::copy_in() {
+  copying_since_ = log_.now();
   for (int b = 0; context_.variant.device && b < blocks(); ++b) {
     copies(b).copy(staging_[static_cast<std::size_t>(b)].data(), packed(b),
                    static_cast<std::size_t>(elements(b)) * sizeof(double));
@@ -220,6 +224,7 @@ void TaskQueue::serve_all() {
 
 void TaskQueue::serve(Desk& desk) try {
   Lookout lookout(context_.limit_s, context_.yield, context_.variant.backoff_us);
+  desk.profile.begin_iteration();
   for (int left = desk.events; left > 0;) {
     if (std::any_of(desk.services.begin(), desk.services.end(), [&](Service take) { return (this->*take)(); })) {
       desk.profile.hit();
@@ -278,6 +283,7 @@ bool TaskQueue::take_copied_in() {
   for (int b = 0; b < blocks(); ++b) {
     if (!queried(b, copying_in, copied_event(b, -1))) continue;
     ++counts_.copies_in;
+    log_.event("copy-in", b, 0, copying_since_, log_.now());
     move(b, {copying_in}, packing);
     tell(b, device::copied);
     return true;
@@ -322,6 +328,7 @@ void TaskQueue::copy_out(int block, int chunk) {
   copies(block).copy(packed(block) + begin, reinterpret_cast<double*>(staging_[at].data()) + begin,
                      static_cast<std::size_t>(end - begin) * sizeof(double));
   copies(block).record(copied_event(block, chunk));
+  copied_out_since_[static_cast<std::size_t>(block * context_.variant.chunks + chunk)] = log_.now();
   move(block, {packing, copying_out}, copying_out);
   ++issued_[at];
 }
@@ -331,6 +338,8 @@ bool TaskQueue::take_copied_out() {
     const int next = progress(b).sent, issued = issued_[static_cast<std::size_t>(b)];
     if (next == issued || !queried(b, copying_out, copied_event(b, next))) continue;
     ++counts_.copies_out;
+    log_.event("copy-out", b, next, copied_out_since_[static_cast<std::size_t>(b * context_.variant.chunks + next)],
+               log_.now());
     if (next + 1 == chunks(b)) move(b, {copying_out}, copied_all);
     send(b, next);
     return true;
