@@ -23,6 +23,9 @@ STRATEGIES = (
     "ordered:self-first/staged",
     "ordered/ipc",
     "direct:merged/ipc",
+    "ordered/taskqueue",
+    "direct/taskqueue:queue,chunks=4",
+    "direct:merged/taskqueue:device,chunks=3",
 )
 FACES = ("faces", "faces-overlap")
 
@@ -42,7 +45,7 @@ def schedules(ranks: int) -> tuple[str, ...]:
 def by_faces(app: str, strategy: str) -> tuple[str, ...]:
     """Those whose kernels read and write messages, where they can: at depth 1."""
     corners_later = app == "advection3d" and strategy.startswith("ordered")
-    return () if strategy.endswith("/ipc") or corners_later else FACES
+    return () if any(name in strategy for name in ("/ipc", "/taskqueue")) or corners_later else FACES
 
 
 def verification(ranks: int, aware: bool) -> list[dict]:

@@ -336,7 +336,8 @@ typedef struct hs_program_data {
   const int32_t* copy_set_starts; /* copy_set_count + 1 */
   const hs_copy* set_copies;
   hs_box block; /* cells that are a device's where the rest is the host's; empty: all on one side */
-  int32_t ring_count, reserved;
+  int32_t ring_count;
+  int32_t signals; /* 1: one kernel packs a round's messages, waits for those of its peers and unpacks them */
   const int32_t* ring_to_device; /* ring_count; 0: from the device to the host */
   const int32_t* ring_starts;    /* ring_count + 1 */
   const hs_box* ring_boxes;
@@ -360,7 +361,7 @@ typedef struct hs_schedule_options {
   int32_t last;              /* 1: it ends a run, with the reductions of a last step too; default 0 */
   int32_t slots;             /* of the step: 2 where a quantity is double-buffered; default 2 */
   int32_t flips;             /* 1: the stage writes double-buffered quantities; default 1 */
-  int32_t reserved;
+  int32_t signals;           /* 1: on a device, one kernel a round moves all its messages; default 0 */
 } hs_schedule_options;
 
 void hs_schedule_options_init(hs_schedule_options* options);

@@ -93,7 +93,11 @@ struct Program {
   bool device = false;       ///< some operations run on a device; all their streams meet at the program's end
   Box block;                 ///< cells that are a device's where the rest is the host's; empty: all on one side
   std::vector<Ring> rings;   ///< between the two
-  bool wraps = false;        ///< sweeps reach own-neighbour cells by wrapping around, not through halos
+  /// One kernel packs a round's messages, waits for those of its peers and unpacks them: `pack` begins it, `send` and
+  /// `wait` of the round go on while it runs, and it has ended where the round's `unpack` has. A round that sends nothing
+  /// has it in `unpack`.
+  bool signals = false;
+  bool wraps = false;  ///< sweeps reach own-neighbour cells by wrapping around, not through halos
   Sharing sharing = Sharing::guided;
   std::vector<Op> ops;
   std::vector<std::vector<int>> sets;        ///< message ids of the plan
@@ -134,6 +138,7 @@ struct ScheduleOptions {
   Series series = Series::whole;       ///< `pipeline`: which of its programs
   bool device = false;                 ///< fields live on a device: sweeps, copies and packing are its work
   bool staged = false;                 ///< ... and messages go through host memory
+  bool signals = false;                ///< ... or are moved by one kernel a round, see Program
   int walls = 1;                       ///< `box`, `box-overlap`: layers of the host around the device's block
   bool pack_first = true;              ///< `streams`: interior sweeps start after the first round is packed
   bool last = false;                   ///< it ends a run and includes the reductions of the last step

@@ -44,6 +44,8 @@ bool collective_rounds(const Strategy& strategy);
 bool needs_shared_fields(const Strategy& strategy);
 /// Whether the strategy is for fields in device memory.
 bool moves_device_memory(const Strategy& strategy);
+/// Whether one kernel of a device moves all messages of a round, see Program::signals.
+bool signals(const Strategy& strategy);
 /// Whether the threads of a rank call MPI at once.
 bool calls_concurrently(const Strategy& strategy);
 /// Why this strategy cannot move single messages (TransportTraits::single_messages); empty when it can.

@@ -43,13 +43,16 @@ class Link {
   virtual void complete(Ids out, int slot) = 0;       ///< until sent messages' memory may be changed
   /// Peer of the first message of `in` not yet arrived, -1 when none: what a watchdog reports.
   virtual int waiting_for(Ids in, int slot) const = 0;
+  /// It will not be used any more, nor destroyed, since peers may never answer: whatever runs on its own must end.
+  virtual void abandon() {}
   /// Findings and decisions made when it was opened, for records and logs ("memory model unified, 1 window"); may be
   /// empty.
   virtual std::string report() const { return ""; }
 };
 
 /// A link between fields in device memory. A stream does all work on them; pack() and unpack() do nothing.
-/// The calls return at once; messages may be sent, and halos swept, once the stream has done that work.
+/// The calls return at once; messages may be sent, and halos swept, once the stream has done that work. Where
+/// TransportTraits::signals, pack_on() gives the stream a kernel that also unpacks, and send() comes while it runs.
 class DeviceLink : public Link {
  public:
   void pack(Ids, int, Share) final {}
@@ -79,6 +82,7 @@ struct LinkContext {
   std::vector<bool> mine = {};
   /// The device whose memory `views` point into; null: host memory.
   device::Device* device = nullptr;
+  double patience_s = 8;  ///< a kernel that waits for messages gives up after this long without any progress
   bool moves(int id) const { return mine.empty() || mine[static_cast<std::size_t>(id)]; }
 };
 

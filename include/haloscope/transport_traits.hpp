@@ -23,11 +23,18 @@ struct ProbeNeeds {
   std::vector<std::string> without = {};                      ///< ... and with none of those words
 };
 
+/// An option that takes a number: `chunks=4`.
+struct NumberOption {
+  std::string name;
+  int least = 1, most = 1;
+};
+
 struct TransportTraits {
   std::string name;
   std::string summary;                     ///< one sentence for help texts
   std::string colour = "#777777";          ///< in figures
   std::vector<std::string> options = {};   ///< words after the colon, each may be given
+  std::vector<NumberOption> numbers = {};  ///< ... and these with a number
   std::vector<std::string> listed = {""};  ///< option lists that appear in strategy_names()
   std::vector<OptionRule> rules = {};
   /// Every rank takes part in every round (fences, neighbourhood collectives), also one that has no message in it.
@@ -39,6 +46,7 @@ struct TransportTraits {
   bool device = false;             ///< moves fields in device memory, others those in host memory
   bool staged = false;             ///< ... through host memory
   bool has_places = false;         ///< ... and messages have a place there that sweeps can read and write
+  bool signals = false;            ///< ... by one kernel a round, see Program::signals
   /// Accesses neighbours' fields directly, which must then be in memory that a node's ranks share ...
   bool shared_fields = false;
   std::string private_option = {};  ///< ... but not with this option
@@ -57,5 +65,9 @@ void add_traits(const TransportTraits& traits);
 
 /// @throws UsageError for an unknown transport, for a word that it does not have and for words that exclude each other.
 void check_options(const std::string& transport, const std::vector<std::string>& given);
+/// The number that checked options give to one of them, `usual` where they do not name it.
+int number_of(const std::vector<std::string>& given, const std::string& option, int usual);
+/// A transport's options as help texts list them: `pinned`, `chunks=1..16`.
+std::vector<std::string> option_texts(const TransportTraits& traits);
 
 }  // namespace haloscope

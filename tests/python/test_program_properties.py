@@ -308,8 +308,33 @@ def test_work_of_a_device_that_does_not_wait_for_another_lane_is_found(schedule)
         assert good.broken(lambda p, i=i: with_op(p, i, after=())).finding() != "", f"operation {i} need not wait"
 
 
+TASKQUEUE = {"device": "host", "strategy": "ordered/taskqueue"}
+
+
+@pytest.mark.ids("NT1")
+@pytest.mark.parametrize("schedule", DEVICE_SCHEDULES)
+@pytest.mark.parametrize("kind", ["post", "pack", "send", "wait", "unpack", "complete", "sweep"])
+def test_an_operation_of_a_program_with_one_kernel_a_round_that_is_dropped_is_found(schedule, kind):
+    good = world(schedule, where=TASKQUEUE)
+    assert good.finding() == ""
+    assert good.programs[0].signals
+    places = indices(good.programs[0], kind)
+    assert places
+    for index in places:
+        assert good.broken(lambda p, i=index: without(p, i)).finding() != "", f"operation {index} is not missed"
+
+
+@pytest.mark.ids("NT1")
+@pytest.mark.parametrize("kind", ["send", "unpack"])
+def test_messages_that_do_not_wait_for_their_kernel_to_begin_or_to_end_are_found(kind):
+    good = world("streams", where=TASKQUEUE)
+    program = good.programs[0]
+    for i in indices(program, kind):
+        assert good.broken(lambda p, i=i: with_op(p, i, after=())).finding() != "", f"operation {i} need not wait"
+
+
 def test_a_program_survives_the_way_to_c_and_back():
-    for schedule, where in EVERYWHERE:
+    for schedule, where in [*EVERYWHERE, ("streams", TASKQUEUE)]:
         good = world(schedule, depth=1, where=where)
         assert good.broken(dataclasses.replace).finding() == ""
 

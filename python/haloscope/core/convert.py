@@ -123,7 +123,8 @@ def program_to_c(program: Program) -> capi.CData:
     }  # fmt: skip
     data = ffi.new("hs_program_data*", arrays)
     data.steps, data.slots, data.final_slot = program.steps, program.slots, program.final_slot
-    data.device, data.wraps, data.block = program.device, program.wraps, _box_to_c(program.block)
+    data.device, data.wraps, data.signals = program.device, program.wraps, program.signals
+    data.block = _box_to_c(program.block)
     data.comm_thread, data.sharing = program.comm_thread, capi.value("HS_SHARING_", program.sharing)
     data.op_count, data.after_count, data.sweep_count = len(program.ops), afters[-1], len(program.sweeps)
     data.set_count, data.copy_set_count, data.ring_count = map(len, (program.sets, program.copy_sets, program.rings))
@@ -228,6 +229,7 @@ def program(handle: capi.CData) -> Program:
         sharing=capi.enumeration("HS_SHARING_")[c.sharing],
         device=bool(c.device),
         wraps=bool(c.wraps),
+        signals=bool(c.signals),
         ops=tuple(
             Op(kinds[o.kind], lanes[o.lane], o.slot, o.target,
                tuple(c.after[k] for k in range(o.first_after, o.first_after + o.after_count)))

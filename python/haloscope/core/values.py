@@ -180,7 +180,7 @@ class ScheduleOptions:
     series: which program of a `pipeline`: whole, opening, entry, body, closing. device: fields live on one; staged: its
     messages go through host memory; pack_first: interior sweeps of `streams` start after the first round is packed;
     walls: layers of the host around a device's block. last: with the reductions of a run's last step. slots: of the
-    step; flips: the stage writes double-buffered quantities.
+    step; flips: the stage writes double-buffered quantities. signals: one kernel a round moves all its messages.
     """
 
     depth: int = 1
@@ -198,6 +198,7 @@ class ScheduleOptions:
     last: bool = False
     slots: int = 2
     flips: bool = True
+    signals: bool = False
 
 
 @dataclass(frozen=True)
@@ -254,6 +255,7 @@ class Program(FromC):
     """When things happen in the steps between two exchanges. Sets hold message numbers of the plan.
 
     device: some operations run on a device. wraps: sweeps reach own-neighbour cells by wrapping around, not through halos.
+    signals: one kernel packs a round's messages, waits for those of its peers and unpacks them.
     block: cells that are a device's where the rest is the host's, empty = all on one side; rings: what the two exchange.
     """
 
@@ -264,6 +266,7 @@ class Program(FromC):
     sharing: str
     device: bool
     wraps: bool
+    signals: bool
     ops: tuple[Op, ...]
     sweeps: tuple[Sweep, ...]
     sets: tuple[tuple[int, ...], ...]

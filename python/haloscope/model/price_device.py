@@ -18,6 +18,10 @@ from haloscope.model.profile import Profile
 from haloscope.model.tracks import STREAMS, SWEEP_STREAM
 
 SECTOR = 32  # least bytes that a device reads or writes at once (NVIDIA and AMD alike)
+UNPRICED = {
+    "aware": "messages that MPI takes from device memory",
+    "taskqueue": "kernels that wait for messages",
+}
 PINNED, PAGEABLE = "pinned", "pageable"
 ELEMENT_BYTES = {"f64": 8, "f32": 4}
 MOST_CONFLICT = 0.98  # a sweep that stands still while the other stream works would never end
@@ -46,10 +50,8 @@ class DevicePrices:
                 f"'{choice.device}'; calibrate with --device {choice.device}"
             )
         transport, _, words = surcharge.transports_of(choice.strategy)[0].partition(":")
-        if transport == "aware":
-            raise NotAvailable(
-                f"profile '{self.name}' has no cost of messages that MPI takes from device memory; use staged or ipc"
-            )
+        if transport in UNPRICED:
+            raise NotAvailable(f"profile '{self.name}' has no cost of {UNPRICED[transport]}; use staged or ipc")
         self.element = ELEMENT_BYTES[choice.real]
         self.writes_there = transport == "ipc"  # to its neighbour's memory: messages only notify
         self.kernel = segments.by_count(self._of("kernels", kernel), "cells")

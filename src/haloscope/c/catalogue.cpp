@@ -24,7 +24,7 @@ Json transport_json(const TransportTraits* t) {
   return {{"name", t->name},
           {"summary", t->summary},
           {"colour", t->colour},
-          {"options", t->options},
+          {"options", option_texts(*t)},
           {"device", t->device},
           {"shared_fields", t->shared_fields},
           {"inside_nodes", t->inside_nodes},

@@ -112,6 +112,7 @@ Program program_from(const hs_program_data& data) {
   program.sharing = enumerator<Sharing>(data.sharing, 2, "sharing");
   program.device = data.device;
   program.wraps = data.wraps;
+  program.signals = data.signals;
   program.block = from_c(data.block);
   for (int i = 0; i < data.op_count; ++i) program.ops.push_back(op_from(data, i));
   for (int i = 0; i < data.sweep_count; ++i) program.sweeps.push_back(sweep_from(data.sweeps[i], data.slots));
@@ -160,6 +161,7 @@ ScheduleOptions options_from(const hs_schedule_options& from) {
   options.last = from.last;
   options.slots = enumerator<int>(from.slots - 1, 2, "number of slots less 1") + 1;
   options.flips = from.flips;
+  options.signals = from.signals;
   return options;
 }
 
@@ -180,7 +182,7 @@ hs_schedule_options to_c(const ScheduleOptions& o) {
           o.last,
           o.slots,
           o.flips,
-          0};
+          o.signals};
 }
 
 /// @throws UsageError where the checker would read beyond a plan or a stage.
@@ -297,7 +299,7 @@ hs_status hs_program_get(const hs_program* program, hs_program_data* data) {
                             p.set_copies.data(),
                             to_c(p.program.block),
                             size32(p.program.rings),
-                            0,
+                            p.program.signals,
                             p.ring_to_device.data(),
                             p.ring_starts.data(),
                             p.ring_boxes.data()};

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <iterator>
 #include <map>
+#include <set>
 #include <sstream>
 #include <utility>
 
@@ -19,15 +20,25 @@ struct Touched {
   bool device;  ///< in the memory of a device
 };
 
-/// before[a][b]: operation a has finished when b starts, in every legal interleaving.
+/// before[a][b]: operation a has finished when b starts, in every legal interleaving; or, where asked, begun.
 using Order = std::vector<std::vector<char>>;
 
+/// What an operation's predecessors have done when it starts.
+enum class Until : std::uint8_t { begun, finished };
+
+/// Whether an operation starts while an earlier one that it names still runs.
+bool starts_within(const Program& program, const Op& op, const Op& earlier) {
+  return program.signals && op.kind == OpKind::send && earlier.kind == OpKind::pack;
+}
+
 /// Direct predecessors of every operation: `after` plus the order of the comm lane and of each stream.
-std::vector<std::vector<int>> predecessors(const Program& program) {
+std::vector<std::vector<int>> predecessors(const Program& program, Until until = Until::begun) {
   std::vector<std::vector<int>> result(program.ops.size());
   std::map<Lane, int> last;
   for (std::size_t i = 0; i < program.ops.size(); ++i) {
-    result[i].assign(program.ops[i].after.begin(), program.ops[i].after.end());
+    for (std::int32_t before : program.ops[i].after)
+      if (until == Until::begun || !starts_within(program, program.ops[i], program.ops[before]))
+        result[i].push_back(before);
     const Lane lane = program.ops[i].lane;
     if (lane == Lane::main) continue;
     if (last.count(lane)) result[i].push_back(last[lane]);
@@ -36,8 +47,8 @@ std::vector<std::vector<int>> predecessors(const Program& program) {
   return result;
 }
 
-Order happens_before(const Program& program, const std::vector<int>& sorted) {
-  const auto direct = predecessors(program);
+Order happens_before(const Program& program, const std::vector<int>& sorted, Until until) {
+  const auto direct = predecessors(program, until);
   Order before(direct.size(), std::vector<char>(direct.size(), 0));
   for (int b : sorted)
     for (int a : direct[b]) {
@@ -79,6 +90,15 @@ Box touched(const Box& written, Centring of_written, Centring of_read, int layer
   return box;
 }
 
+/// The last operation before `end` that packs messages of a round, or `end`: a kernel that signals unpacks from there on.
+int kernel_of(const Plan& plan, const Program& program, int round, int end) {
+  for (int i = end; program.signals && i >= 0; --i)
+    if (program.ops[i].kind == OpKind::pack)
+      for (int m : program.sets[program.ops[i].target])
+        if (plan.messages[m].round == round) return i;
+  return end;
+}
+
 /// Memory touched by messages: from post to unpack, and from pack to complete; on a device, where messages have their
 /// own buffers, only by unpack and pack; not at all by messages that sweeps read where they have arrived. Says which
 /// message is not handled.
@@ -96,7 +116,7 @@ std::string message_accesses(const Step& step, const std::vector<int>& exchanged
     if (!message.out && taken == OpKind::wait) continue;
     for (const auto& span : spans) {
       const bool device = on_device(program.ops[message.out ? span.first : span.second].lane);
-      const int first = device && !message.out ? span.second : span.first;
+      const int first = device && !message.out ? kernel_of(plan, program, message.round, span.second) : span.first;
       const int last = device && message.out ? span.first : span.second;
       for (const Region& region : message.regions) {
         const int q = exchanged[static_cast<std::size_t>(region.quantity)];
@@ -129,6 +149,25 @@ std::string check_stages(const Plan& plan, const Program& program, const Order& 
     for (std::size_t m = 0; m < plan.messages.size(); ++m)
       if (const int last = previous[m]; !plan.messages[m].out && (last < 0 || !before[last][i]))
         return describe(program, i) + " does not wait for message " + std::to_string(m);
+  }
+  return "";
+}
+
+/// A kernel that signals ends once its round's messages have been sent and have arrived; neither may wait for that.
+std::string check_signals(const Plan& plan, const Program& program, const Order& before) {
+  const auto rounds = [&](const Op& op) {
+    std::set<int> found;
+    for (int m : program.sets[op.target]) found.insert(plan.messages[m].round);
+    return found;
+  };
+  for (int a = 0; program.signals && a < static_cast<int>(program.ops.size()); ++a) {
+    if (program.ops[a].kind != OpKind::pack) continue;
+    for (int b = 0; b < static_cast<int>(program.ops.size()); ++b) {
+      const OpKind kind = program.ops[b].kind;
+      if ((kind == OpKind::send || kind == OpKind::wait) && before[a][b] &&
+          rounds(program.ops[a]) == rounds(program.ops[b]))
+        return describe(program, b) + " waits for the end of " + describe(program, a) + ", which waits for it";
+    }
   }
   return "";
 }
@@ -305,10 +344,12 @@ std::string check_order(const Step& step, const Stage& stage, const std::vector<
                         const Program& program) {
   const auto sorted = sorted_ops(program);
   if (sorted.size() != program.ops.size()) return "the dependencies have a cycle";
-  const Order before = happens_before(program, sorted);
+  const Order begun = happens_before(program, sorted, Until::begun);
+  const Order before = program.signals ? happens_before(program, sorted, Until::finished) : begun;
   std::vector<Touched> list;
   if (auto fault = message_accesses(step, exchanged, plan, program, list); !fault.empty()) return fault;
-  if (auto fault = check_stages(plan, program, before); !fault.empty()) return fault;
+  if (auto fault = check_stages(plan, program, begun); !fault.empty()) return fault;
+  if (auto fault = check_signals(plan, program, before); !fault.empty()) return fault;
   if (auto fault = check_rings(program, before); !fault.empty()) return fault;
   if (auto fault = check_reductions(stage, program, before); !fault.empty()) return fault;
   field_accesses(step, stage, exchanged, plan, program, list);

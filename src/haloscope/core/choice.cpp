@@ -143,7 +143,8 @@ std::string refuse_device(const Candidate& candidate) {
   }
   if (!moves_device_memory(s))
     return "strategy '" + to_string(s) +
-           "' moves fields in host memory; with --device use 'ordered/staged', 'ordered/aware' or 'ordered/ipc'";
+           "' moves fields in host memory; with --device use 'ordered/staged', 'ordered/aware', 'ordered/ipc' or "
+           "'ordered/taskqueue'";
   if (c.threads > 1) return quoted_schedule(c) + " computes on the device alone; use --threads 1";
   return "";
 }
@@ -316,6 +317,7 @@ ScheduleOptions schedule_options(const Candidate& candidate, int stage) {
   options.collective_rounds = collective_rounds(strategy);
   options.device = messages_on_device(choice);
   options.staged = find_traits(strategy.transport).staged;
+  options.signals = signals(strategy);
   options.walls = choice.walls;
   options.pack_first = choice.pack == Packing::first;
   options.slots = candidate.step.slots();

@@ -139,6 +139,8 @@ bool needs_shared_fields(const Strategy& strategy) {
 
 bool moves_device_memory(const Strategy& strategy) { return find_traits(strategy.transport).device; }
 
+bool signals(const Strategy& strategy) { return find_traits(strategy.transport).signals; }
+
 bool calls_concurrently(const Strategy& strategy) {
   const auto parts = parts_of(strategy);
   return std::any_of(parts.begin(), parts.end(),

@@ -1,6 +1,8 @@
 #include "haloscope/transport_traits.hpp"
 
 #include <algorithm>
+#include <charconv>
+#include <cstdlib>
 
 #include "haloscope/core/names.hpp"
 #include "haloscope/error.hpp"
@@ -49,9 +51,47 @@ void add_traits(const TransportTraits& traits) {
   known_traits().push_back(&traits);
 }
 
+namespace {
+
+/// The digits of `word` if it gives a number to `option`; else null.
+const char* digits_for(const std::string& option, const std::string& word) {
+  return word.starts_with(option) && word[option.size()] == '=' ? word.c_str() + option.size() + 1 : nullptr;
+}
+
+/// Whether a word is an option with a number. @throws UsageError where the number is none or out of range.
+bool check_number(const TransportTraits& traits, const std::string& word) {
+  for (const NumberOption& option : traits.numbers)
+    if (const char* const digits = digits_for(option.name, word)) {
+      int number = 0;
+      const char* const end = word.c_str() + word.size();
+      const auto read = std::from_chars(digits, end, number);
+      if (read.ec != std::errc() || read.ptr != end || number < option.least || number > option.most)
+        throw UsageError("option '" + word + "' of transport " + traits.name + " needs a number from " +
+                         std::to_string(option.least) + " to " + std::to_string(option.most));
+      return true;
+    }
+  return false;
+}
+
+}  // namespace
+
+int number_of(const std::vector<std::string>& given, const std::string& option, int usual) {
+  for (const std::string& word : given)
+    if (const char* const digits = digits_for(option, word)) return std::atoi(digits);
+  return usual;
+}
+
+std::vector<std::string> option_texts(const TransportTraits& traits) {
+  std::vector<std::string> texts = traits.options;
+  for (const NumberOption& option : traits.numbers)
+    texts.push_back(option.name + "=" + std::to_string(option.least) + ".." + std::to_string(option.most));
+  return texts;
+}
+
 void check_options(const std::string& transport, const std::vector<std::string>& given) {
   const TransportTraits& traits = find_traits(transport);
-  if (traits.options.empty() && !given.empty())
+  const std::vector<std::string> known = option_texts(traits);
+  if (known.empty() && !given.empty())
     throw UsageError("transport " + transport + " has no options, but was given '" + given.front() + "'; drop it");
   for (const OptionRule& rule : traits.rules)
     if (std::all_of(rule.words.begin(), rule.words.end(), [&](const std::string& word) { return has(given, word); }))
@@ -61,9 +101,12 @@ void check_options(const std::string& transport, const std::vector<std::string>&
                : "transport " + transport + " cannot have option '" + rule.words[0] + "'") +
           ": " + rule.reason);
   for (const std::string& word : given)
-    if (!has(traits.options, word))
-      throw UsageError(unknown_name("option of transport " + transport, word, traits.options) + " (options of " +
-                       transport + ": " + join(traits.options, ", ") + ")");
+    if (!has(traits.options, word) && !check_number(traits, word))
+      throw UsageError(unknown_name("option of transport " + transport, word, known) + " (options of " + transport +
+                       ": " + join(known, ", ") + ")");
+  for (const NumberOption& option : traits.numbers)
+    if (std::count_if(given.begin(), given.end(), [&](const auto& word) { return digits_for(option.name, word); }) > 1)
+      throw UsageError("transport " + transport + " was given option '" + option.name + "' twice; drop one");
 }
 
 }  // namespace haloscope

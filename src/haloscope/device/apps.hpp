@@ -11,6 +11,7 @@
 
 #include "haloscope/apps/device.hpp"  // made by cmake/app_kernels.cmake
 #include "haloscope/device/blocks_kernel.hpp"
+#include "haloscope/device/exchange_kernel.hpp"
 #include "haloscope/device/launch.hpp"
 
 namespace haloscope::device::HALOSCOPE_BACKEND {
@@ -22,6 +23,7 @@ inline const Kernels& kernel_table() {
       if (c.count > 0) launch(stream, c.count, CopyBlocks::threads, 0, CopyBlocks{c.pieces});
     };
     k.blocks = blocks_kernels();
+    k.exchange = exchange_kernels();
 #define ADD(name) add_##name(k);
     HALOSCOPE_APPS_WITH_DEVICE(ADD)
 #undef ADD

@@ -85,7 +85,7 @@ struct QueueBlocks {
   }
   /// No block waits for the others once all have packed.
   HALOSCOPE_FUNCTION void count_packed() const {
-    if (add_to_word(q.packed, 1) + 1 == static_cast<std::uint32_t>(l.count)) write_word<Reader::device>(q.packed, 0u);
+    if (add_to_word(q.packed, 1) == static_cast<std::uint32_t>(l.count)) write_word<Reader::device>(q.packed, 0u);
   }
   HALOSCOPE_FUNCTION void post(const Team& team, int block, int chunk) const {
     announce(team, [&] {

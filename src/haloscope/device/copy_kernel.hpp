@@ -14,31 +14,49 @@ struct alignas(16) Unit16 {
 };
 #endif
 
+#if HALOSCOPE_ON_GPU
+HALOSCOPE_FUNCTION Unit16 load_fresh(const Unit16* p) {
+  Unit16 unit;
+  unit.x = load_fresh(&p->x);
+  unit.y = load_fresh(&p->y);
+  return unit;
+}
+#endif
+
+/// What a piece is copied from: memory that nothing writes while the kernel runs, or what has just arrived.
+enum class Source { steady, fresh };
+
+/// The threads of a block copy a piece.
+template <Source source, class Unit>
+HALOSCOPE_FUNCTION void copy_units(const Team& team, const CopyLaunch::Piece& p) {
+  team.each([&](int thread) {
+    HALOSCOPE_UNROLL(4)
+    for (std::int32_t i = thread; i < p.units; i += team.threads()) {
+      const std::int32_t line = (p.x + i) / p.units_per_row, x = p.x + i - line * p.units_per_row;
+      const std::int32_t z = (p.y + line) / p.rows, y = p.y + line - z * p.rows;
+      const auto* from = reinterpret_cast<const Unit*>(p.from + z * p.from_plane + y * p.from_row);
+      auto* to = reinterpret_cast<Unit*>(p.to + z * p.to_plane + y * p.to_row);
+      if constexpr (source == Source::fresh)
+        to[x] = load_fresh(from + x);
+      else
+        to[x] = load(from + x);
+    }
+  });
+}
+
+template <Source source>
+HALOSCOPE_FUNCTION void copy_piece(const Team& team, const CopyLaunch::Piece& p) {
+  if (p.unit_bytes == 16) return copy_units<source, Unit16>(team, p);
+  if (p.unit_bytes == 8) return copy_units<source, long long>(team, p);
+  if (p.unit_bytes == 4) return copy_units<source, int>(team, p);
+  copy_units<source, char>(team, p);
+}
+
 struct CopyBlocks {
   static constexpr int threads = 256;
   const CopyLaunch::Piece* pieces;
 
-  template <class Unit>
-  HALOSCOPE_FUNCTION static void move(const Team& team, const CopyLaunch::Piece& p) {
-    team.each([&](int thread) {
-      HALOSCOPE_UNROLL(4)
-      for (std::int32_t i = thread; i < p.units; i += team.threads()) {
-        const std::int32_t line = (p.x + i) / p.units_per_row, x = p.x + i - line * p.units_per_row;
-        const std::int32_t z = (p.y + line) / p.rows, y = p.y + line - z * p.rows;
-        const auto* from = reinterpret_cast<const Unit*>(p.from + z * p.from_plane + y * p.from_row);
-        auto* to = reinterpret_cast<Unit*>(p.to + z * p.to_plane + y * p.to_row);
-        to[x] = load(from + x);
-      }
-    });
-  }
-
-  HALOSCOPE_FUNCTION void operator()(const Team& team) const {
-    const CopyLaunch::Piece p = pieces[team.block()];
-    if (p.unit_bytes == 16) return move<Unit16>(team, p);
-    if (p.unit_bytes == 8) return move<long long>(team, p);
-    if (p.unit_bytes == 4) return move<int>(team, p);
-    move<char>(team, p);
-  }
+  HALOSCOPE_FUNCTION void operator()(const Team& team) const { copy_piece<Source::steady>(team, pieces[team.block()]); }
 };
 
 }  // namespace haloscope::device::HALOSCOPE_BACKEND

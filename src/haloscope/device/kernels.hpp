@@ -8,7 +8,8 @@
 
 #include "haloscope/box.hpp"
 #include "haloscope/device/blocks.hpp"
-#include "haloscope/pack/block_copy.hpp"
+#include "haloscope/device/copy.hpp"
+#include "haloscope/device/exchange.hpp"
 
 namespace haloscope::device {
 
@@ -54,24 +55,6 @@ struct SweepLaunch {
   double weights[most_weights] = {};   ///< as find_kernel() of the CPU's kernels has them
 };
 
-/// A list of block copies that do not depend on each other, cut into pieces of about equal work: one launch.
-struct CopyLaunch {
-  /// What one block of threads copies: `units` units in row order, from unit x of row y of the first plane on. Counts
-  /// are of 32 bits because a GPU divides those several times faster than 64.
-  struct Piece {
-    const std::byte* from;  ///< the first plane
-    std::byte* to;
-    std::int64_t from_row, from_plane, to_row, to_plane;  ///< strides in bytes
-    std::int32_t units_per_row, rows;                     ///< rows of one plane
-    std::int32_t x, y;
-    std::int32_t unit_bytes, units;  ///< 1, 4, 8 or 16
-  };
-  const Piece* pieces = nullptr;  ///< device memory
-  int count = 0;
-};
-/// Most units that one block of threads copies.
-inline constexpr int units_per_piece = 2048;
-
 using SweepFunction = void (*)(Stream&, const SweepLaunch&);
 
 struct Kernels {
@@ -85,6 +68,7 @@ struct Kernels {
   std::vector<Entry> sweeps;
   std::vector<Entry> faces;  ///< of boundary faces, one of each form and type; see FaceTable
   BlocksKernels blocks;
+  ExchangeKernels exchange;
 };
 
 /// A sweep by name; the forms and their bits are those of the CPU's kernels (apps/kernel.hpp).
@@ -104,10 +88,5 @@ SweepFunction find_faces(const Kernels& kernels, const std::string& form, const 
 ///         which fused levels need around it leave none to write, and for a wrapped dimension of fewer cells than
 ///         levels.
 BlockShape shape_of(const SweepLaunch& launch, const BlockShape& usual, int dims, int levels);
-
-/// The pieces of `copies`, to be put into device memory. @throws nothing; empty copies are left out.
-std::vector<CopyLaunch::Piece> cut_copies(const std::vector<BlockCopy>& copies);
-/// The same, appended to `pieces`.
-void cut_copies(const std::vector<BlockCopy>& copies, std::vector<CopyLaunch::Piece>& pieces);
 
 }  // namespace haloscope::device

@@ -34,9 +34,9 @@ template <Reader reader, class T>
 HALOSCOPE_FUNCTION void write_word(T* word, T value) {
   __hip_atomic_store(word, value, __ATOMIC_RELEASE, memory_scope<reader>);
 }
-/// @return the value before.
+/// @return the sum. Who gets it sees what those saw that added before.
 HALOSCOPE_FUNCTION std::uint32_t add_to_word(std::uint32_t* word, std::uint32_t value) {
-  return __hip_atomic_fetch_add(word, value, __ATOMIC_ACQ_REL, __HIP_MEMORY_SCOPE_AGENT);
+  return __hip_atomic_fetch_add(word, value, __ATOMIC_ACQ_REL, __HIP_MEMORY_SCOPE_AGENT) + value;
 }
 /// Take a lock in device memory if it is free. @return whether it was.
 HALOSCOPE_FUNCTION bool take(std::uint32_t* lock, std::uint32_t owner) {
@@ -64,8 +64,8 @@ HALOSCOPE_FUNCTION void write_word(T* word, T value) {
   ::cuda::atomic_ref<T, memory_scope<reader> >(*word).store(value, ::cuda::memory_order_release);
 }
 HALOSCOPE_FUNCTION std::uint32_t add_to_word(std::uint32_t* word, std::uint32_t value) {
-  const ::cuda::atomic_ref<std::uint32_t, ::cuda::thread_scope_device> shared(*word);
-  return shared.fetch_add(value, ::cuda::memory_order_acq_rel);
+  using Word = ::cuda::atomic_ref<std::uint32_t, ::cuda::thread_scope_device>;
+  return Word(*word).fetch_add(value, ::cuda::memory_order_acq_rel) + value;
 }
 HALOSCOPE_FUNCTION bool take(std::uint32_t* lock, std::uint32_t owner) {
   std::uint32_t free = 0;
@@ -91,7 +91,7 @@ void write_word(T* word, T value) {
   std::atomic_ref<T>(*word).store(value, std::memory_order_release);
 }
 inline std::uint32_t add_to_word(std::uint32_t* word, std::uint32_t value) {
-  return std::atomic_ref<std::uint32_t>(*word).fetch_add(value, std::memory_order_acq_rel);
+  return std::atomic_ref<std::uint32_t>(*word).fetch_add(value, std::memory_order_acq_rel) + value;
 }
 inline bool take(std::uint32_t* lock, std::uint32_t owner) {
   std::uint32_t free = 0;

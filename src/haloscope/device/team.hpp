@@ -50,6 +50,16 @@ class Team {
   HALOSCOPE_FUNCTION bool agree(F f) const {
     return __syncthreads_or(threadIdx.x == 0 && f()) != 0;
   }
+  /// The same for a number.
+  template <class F>
+  HALOSCOPE_FUNCTION int tell(F f) const {
+    __shared__ int told;
+    if (threadIdx.x == 0) told = f();
+    __syncthreads();
+    const int result = told;
+    __syncthreads();
+    return result;
+  }
   /// The block's shared memory, with the number of bytes that the launch requested.
   template <class T>
   HALOSCOPE_FUNCTION T* shared() const {
@@ -86,6 +96,10 @@ class Team {
   }
   template <class F>
   bool agree(F f) const {
+    return f();
+  }
+  template <class F>
+  int tell(F f) const {
     return f();
   }
   template <class T>

@@ -57,7 +57,10 @@ class BoundStage {
   int steps() const { return whole_->program.steps; }
   const Link& link() const { return *link_; }
   /// Abandon what is in flight: other ranks may never answer.
-  void abandon() { static_cast<void>(link_.release()); }
+  void abandon() {
+    if (link_) link_->abandon();
+    static_cast<void>(link_.release());
+  }
 
   /// Execute the program of `steps` steps. @return the slot that holds the result.
   int run(int slot, std::int64_t time, int steps, bool last);

@@ -2,41 +2,19 @@
 
 #include <algorithm>
 
-#include "haloscope/comm/shared_memory.hpp"
+#include "haloscope/comm/device_load.hpp"
 #include "haloscope/error.hpp"
 #include "haloscope/pack/region_copy.hpp"
 
 namespace haloscope {
 namespace {
 
-/// The bytes that one device must hold, and for how many ranks of the node.
-struct Load {
-  std::int64_t bytes = 0;
-  int ranks = 0;
-};
-
-/// Devices are told apart by their identity, whatever number each rank gives them. Collective over the node.
-Load load_of(const Node& node, const std::string& device, std::int64_t bytes) {
-  struct Claim {
-    char device[64] = "";
-    std::int64_t bytes = 0;
-  } mine;
-  device.copy(mine.device, sizeof mine.device - 1);
-  mine.bytes = bytes;
-  std::vector<Claim> all(static_cast<std::size_t>(node.size()));
-  MPI_Allgather(&mine, sizeof mine, MPI_BYTE, all.data(), sizeof mine, MPI_BYTE, node.comm());
-  Load load;
-  for (const Claim& one : all)
-    if (device == one.device) load = {load.bytes + one.bytes, load.ranks + 1};
-  return load;
-}
-
 /// Collective over `comm`: all ranks throw when the fields do not fit the device of one of them. Called after every
 /// rank has opened its device, which takes memory too.
 void check_room(MPI_Comm comm, const Node& node, const device::Device& device, std::int64_t bytes) {
   MPI_Barrier(comm);
   const device::Info info = device.info();
-  const Load load = load_of(node, info.id, bytes);
+  const DeviceLoad load = load_of(node, info.id, bytes);
   std::int64_t said[3] = {load.bytes - info.free_bytes, load.bytes, load.ranks};
   struct {
     double missing;

@@ -226,9 +226,12 @@ void Runner::sweep_alone(int index) {
 
 // ---- device: one thread feeds the streams and drives the comm lane, whichever can proceed -------------------------
 
+/// Messages of a kernel that signals are sent while it runs: their link knows which are ready.
 bool Runner::ready_on_host(const Op& op) const {
-  return std::all_of(op.after.begin(), op.after.end(), [this](std::int32_t before) {
-    return done(before) && (!on_device(program_.ops[before].lane) || options_.device->reached(before));
+  return std::all_of(op.after.begin(), op.after.end(), [&](std::int32_t before) {
+    const Op& earlier = program_.ops[before];
+    const bool still_runs = program_.signals && op.kind == OpKind::send && earlier.kind == OpKind::pack;
+    return done(before) && (!on_device(earlier.lane) || still_runs || options_.device->reached(before));
   });
 }
 

@@ -9,6 +9,7 @@ ProgramBuilder::ProgramBuilder(const Stage& stage, const Plan& plan, const Sched
   program_.steps = options.steps;
   program_.slots = options.slots;
   program_.device = options.device;
+  program_.signals = options.signals;
 }
 
 /// Where the fields live on a device, everything that touches a field is work for the device.

@@ -1,6 +1,7 @@
 // The operations of one exchange. Own-neighbour halos that outgoing messages contain are filled first, all others
 // while messages are in flight.
 #include <algorithm>
+#include <utility>
 
 #include "haloscope/schedule/builder.hpp"
 
@@ -90,7 +91,7 @@ SplitCopies split_copies(const Plan& plan) {
 
 ExchangeOps ProgramBuilder::exchange(bool unpacked) {
   ExchangeOps result;
-  const SplitCopies copies = split_copies(plan_);
+  SplitCopies copies = split_copies(plan_);
   int first = 0;
   while (first < plan_.rounds && !has_messages(plan_, first)) ++first;
 
@@ -98,13 +99,14 @@ ExchangeOps ProgramBuilder::exchange(bool unpacked) {
   const auto keep = [&last](int op) { last = op >= 0 ? op : last; };
   if (options_.barrier) keep(add(OpKind::barrier, Lane::comm, 0, -1));
   keep(add_messages(OpKind::post, -1, false));
+  if (options_.signals) append(copies.urgent, std::exchange(copies.in_flight, {}));  // its stream waits with the kernel
   keep(result.local = add_copies(copies.urgent));
   for (int r = 0; r < plan_.rounds; ++r) {
     keep(add_copies(copies.late[r]));
     const int pack = add_messages(OpKind::pack, r, true);
     keep(pack);
     last_packed = std::max(last_packed, pack);
-    if (r == std::min(first, plan_.rounds - 1)) result.first_packed = pack;
+    if (r == std::min(first, plan_.rounds - 1) && !options_.signals) result.first_packed = pack;
     if (options_.staged) keep(add_messages(OpKind::d2h, r, true));
     keep(add_messages(OpKind::send, r, true));
     if (r == std::min(first, plan_.rounds - 1)) result.in_flight = last;

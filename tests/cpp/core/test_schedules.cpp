@@ -1,10 +1,13 @@
 // Every schedule's program passes the checker on every kind of layout; the checker finds broken programs.
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include "haloscope/choice.hpp"
 #include "haloscope/core/check.hpp"
 #include "haloscope/error.hpp"
 #include "haloscope/schedule.hpp"
+#include "haloscope/transport_traits.hpp"
 
 namespace haloscope {
 namespace {
@@ -106,6 +109,54 @@ TEST(Schedules, OnADeviceTheyNeverReadWhatIsNotThere) {
         check_all(Pattern::direct, true, {0, 1, 2}, schedule, options);
       }
     }
+}
+
+TEST(Schedules, NT1_WithOneKernelARoundTheyNeverReadWhatIsNotThere) {
+  ScheduleOptions options;
+  options.device = options.signals = true;
+  for (const char* schedule : {"bulk", "streams", "resident"}) {
+    check_all(Pattern::ordered, false, {0, 1, 2}, schedule, options);
+    check_all(Pattern::direct, true, {0, 1, 2}, schedule, options);
+  }
+}
+
+TEST(Schedules, NT1_TheCheckerFindsWhatWaitsForAKernelThatWaitsForIt) {
+  const Layout layout(GridSpec{2, {12, 10, 1}, {true, true, false}}, ProcessGrid{2, 1, 1});
+  ScheduleOptions options;
+  options.device = options.signals = true;
+  for (OpKind kind : {OpKind::post, OpKind::wait}) {
+    StencilCase c = make_case(layout, ExchangeSpec{}, false, "streams", options);
+    ASSERT_EQ(c.finding(layout), "");
+    std::vector<Op>& ops = c.programs[0].ops;
+    const auto is = [](OpKind wanted) { return [wanted](const Op& op) { return op.kind == wanted; }; };
+    const auto pack = std::find_if(ops.begin(), ops.end(), is(OpKind::pack));
+    std::find_if(ops.begin(), ops.end(), is(kind))->after.push_back(static_cast<int>(pack - ops.begin()));
+    EXPECT_NE(c.finding(layout).find("which waits for it"), std::string::npos) << c.finding(layout);
+  }
+}
+
+/// Halos may be filled from the kernel's beginning on, not only where `unpack` stands.
+TEST(Schedules, NT1_TheCheckerFindsACopyBesideTheKernelThatFillsTheSameHalos) {
+  const Layout layout(GridSpec{2, {12, 10, 1}, {true, true, false}}, ProcessGrid{2, 1, 1});
+  for (const bool signals : {false, true}) {
+    ScheduleOptions options;
+    options.device = true;
+    options.signals = signals;
+    StencilCase c = make_case(layout, ExchangeSpec{}, false, "bulk", options);
+    Program& program = c.programs[0];
+    const auto first = [&](OpKind kind) {
+      return static_cast<int>(
+          std::find_if(program.ops.begin(), program.ops.end(), [&](const Op& op) { return op.kind == kind; }) -
+          program.ops.begin());
+    };
+    program.copy_sets.push_back({Copy{.to = {{-1, 0, 0}, {0, 10, 1}}, .shift = {1, 0, 0}}});  // overwritten later
+    const int place = first(OpKind::unpack), copies = static_cast<int>(program.copy_sets.size()) - 1;
+    for (Op& op : program.ops)
+      for (std::int32_t& before : op.after) before += before >= place;
+    program.ops.insert(program.ops.begin() + place, {OpKind::copy, Lane::sweep_stream, 0, copies, {}});
+    program.ops[static_cast<std::size_t>(place) + 1].after.push_back(place);
+    EXPECT_EQ(c.finding(layout).empty(), !signals) << c.finding(layout);
+  }
 }
 
 TEST(Schedules, W15_KernelsOfFacesNeverReadWhatIsNotThere) {
@@ -300,6 +351,9 @@ TEST(Choices, IllegalCombinationsSayWhyAndWhatToDo) {
   expect_reason([](Choice& o) { o.device = "hots"; }, "did you mean host");
   expect_reason([](Choice& o) { o.strategy = "ordered/staged"; }, "add --device");
   expect_reason([](Choice& o) { o.device = "host"; }, "ordered/staged");
+  expect_reason([](Choice& o) { o.strategy = "ordered/taskqueue"; }, "add --device");
+  expect_reason([](Choice& o) { o.device = "host", o.strategy = "direct/taskqueue", o.schedule = "faces"; },
+                "has no such place");
   expect_reason([](Choice& o) { o.capture = true; }, "add --device");
   expect_reason([](Choice& o) { o.form = "stra"; }, "star");
   expect_reason([](Choice& o) { o.grid.dims = 3; }, "LENGTHxHEIGHT");
@@ -317,6 +371,20 @@ TEST(Choices, NamesAreReadOnceAndTheNearestOnesNamed) {
   };
   EXPECT_NE(said([&] { c.strategy = "orderd/p2p"; }).find("ordered/p2p"), std::string::npos);
   EXPECT_NE(said([&] { c.schedule = "splt"; }).find("did you mean split"), std::string::npos);
+  for (const auto& [options, part] : {std::pair{"chunks=0", "needs a number from 1 to 16"},
+                                      {"chunks=17", "needs a number from 1 to 16"},
+                                      {"chunks=2x", "needs a number from 1 to 16"},
+                                      {"chunks=", "needs a number from 1 to 16"},
+                                      {"chunks", "did you mean chunks=1..16"},
+                                      {"chunks=2,chunks=3", "'chunks' twice"},
+                                      {"pinned,device", "exclude each other"},
+                                      {"queue,channel", "exclude each other"}}) {
+    const std::string text = said([&] { c.strategy = std::string("ordered/taskqueue:") + options; });
+    EXPECT_NE(text.find(part), std::string::npos) << text;
+  }
+  EXPECT_EQ(to_string(Strategy("direct/taskqueue:queue,chunks=4")), "direct/taskqueue:queue,chunks=4");
+  EXPECT_EQ(number_of({"queue", "chunks=12"}, "chunks", 1), 12);
+  EXPECT_EQ(number_of({"queue"}, "chunks", 1), 1);
   EXPECT_EQ(to_string(c.strategy), "ordered/p2p");
   EXPECT_EQ(c.schedule->name, "bulk");
 }

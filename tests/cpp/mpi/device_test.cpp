@@ -32,7 +32,7 @@ void check_on_devices(const AppProblem& problem) {
     expected[periodic] = result(reference);
   }
   int ran = 0, turn = static_cast<int>(problem.cells[0]);
-  const int stride = thorough() ? 1 : world_size() == 1 ? 5 : world_size() <= 3 ? 13 : 29;
+  const int stride = thorough() ? 1 : world_size() == 1 ? 11 : world_size() <= 3 ? 23 : 53;
   for (const auto& strategy : device_strategy_names())
     for (const char* schedule : {"bulk", "streams", "resident", "faces", "faces-overlap"})
       for (bool periodic : {true, false})

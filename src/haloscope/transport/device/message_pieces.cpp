@@ -10,6 +10,18 @@ void need_device(const LinkContext& context, const std::string& transport) {
     throw UsageError("transport '" + transport + "' moves fields of a device, and these are in host memory; use p2p");
 }
 
+std::vector<BlockCopy> message_copies(const LinkContext& context, int id, int slot, std::byte* buffer) {
+  const Message& message = context.plan->messages[id];
+  std::vector<BlockCopy> copies;
+  for (const Region& region : message.regions) {
+    const SlotView& view = (*context.views)[region.quantity][slot];
+    copies.push_back(message.out ? region_to_buffer(view, region.box, buffer)
+                                 : buffer_to_region(view, region.box, buffer));
+    buffer += region.box.volume() * view.stride[0];
+  }
+  return copies;
+}
+
 MessagePieces::MessagePieces(const LinkContext& context, int sets,
                              const std::function<std::byte*(int, int, int)>& buffer)
     : device_(*context.device),
@@ -19,17 +31,8 @@ MessagePieces::MessagePieces(const LinkContext& context, int sets,
   for (int set = 0; set < sets; ++set)
     for (int slot = 0; slot < slots_; ++slot)
       for (int id = 0; id < messages_; ++id) {
-        const Message& message = context.plan->messages[id];
-        std::byte* at = buffer(set, slot, id);
-        std::vector<BlockCopy> copies;
-        for (const Region& region : message.regions) {
-          const SlotView& view = (*context.views)[region.quantity][slot];
-          copies.push_back(message.out ? region_to_buffer(view, region.box, at)
-                                       : buffer_to_region(view, region.box, at));
-          at += region.box.volume() * view.stride[0];
-        }
         const int first = static_cast<int>(all.size());
-        device::cut_copies(copies, all);
+        device::cut_copies(message_copies(context, id, slot, buffer(set, slot, id)), all);
         ranges_.push_back({first, static_cast<int>(all.size())});
       }
   pieces_ = device::PieceList(device_, all);

@@ -14,6 +14,9 @@ namespace haloscope {
 /// @throws UsageError when the fields of a transport for devices are in host memory.
 void need_device(const LinkContext& context, const std::string& transport);
 
+/// The copies between a message's regions and its buffer, in the order of the buffer.
+std::vector<BlockCopy> message_copies(const LinkContext& context, int id, int slot, std::byte* buffer);
+
 class MessagePieces {
  public:
   /// @param sets    sets of buffers that exchanges use in turn, 1 or more.

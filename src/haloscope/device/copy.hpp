@@ -1,0 +1,41 @@
+// Launches of the copy kernel, and how copies are cut for it. Plain values, no device code.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <utility>
+#include <vector>
+
+#include "haloscope/pack/block_copy.hpp"
+
+namespace haloscope::device {
+
+/// A list of block copies that do not depend on each other, cut into pieces of about equal work: one launch.
+struct CopyLaunch {
+  /// What one block of threads copies: `units` units in row order, from unit x of row y of the first plane on. Counts
+  /// are of 32 bits because a GPU divides those several times faster than 64.
+  struct Piece {
+    const std::byte* from;  ///< the first plane
+    std::byte* to;
+    std::int64_t from_row, from_plane, to_row, to_plane;  ///< strides in bytes
+    std::int32_t units_per_row, rows;                     ///< rows of one plane
+    std::int32_t x, y;
+    std::int32_t unit_bytes, units;  ///< 1, 4, 8 or 16
+  };
+  const Piece* pieces = nullptr;  ///< device memory
+  int count = 0;
+};
+/// Most units that one block of threads copies.
+inline constexpr int units_per_piece = 2048;
+
+/// The pieces of `copies`, to be put into device memory. @throws nothing; empty copies are left out.
+std::vector<CopyLaunch::Piece> cut_copies(const std::vector<BlockCopy>& copies);
+/// The same, appended to `pieces`.
+void cut_copies(const std::vector<BlockCopy>& copies, std::vector<CopyLaunch::Piece>& pieces);
+/// Cuts the pieces from `first` on where parts of what they copy begin, so that each part has pieces of its own.
+/// @param begins  bytes before each part, rising from 0; multiples of 16 if what they copy begins at one.
+/// @return the first piece of each part, and the number of all pieces.
+std::vector<int> cut_parts(std::vector<CopyLaunch::Piece>& pieces, std::size_t first,
+                           const std::vector<std::int64_t>& begins);
+
+}  // namespace haloscope::device

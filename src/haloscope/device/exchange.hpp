@@ -1,0 +1,61 @@
+// Launches of the kernel that packs messages, tells the CPU part by part what is ready, and unpacks what arrives while it
+// runs. Plain values, no device code.
+#pragma once
+
+#include <cstdint>
+
+#include "haloscope/device/copy.hpp"
+#include "haloscope/device/patience.hpp"
+
+#if defined(__CUDACC__) || defined(__HIPCC__)
+#define HALOSCOPE_ON_BOTH_SIDES __host__ __device__
+#else
+#define HALOSCOPE_ON_BOTH_SIDES
+#endif
+
+namespace haloscope::device {
+
+class Stream;
+
+/// What a word says of an exchange: a part that is ready, or how far a block has come. Words of other exchanges say
+/// nothing, so none is ever reset.
+HALOSCOPE_ON_BOTH_SIDES constexpr std::uint64_t signal(std::uint32_t exchange, int of) {
+  return std::uint64_t{exchange} << 32 | static_cast<std::uint32_t>(of);
+}
+HALOSCOPE_ON_BOTH_SIDES constexpr int of_signal(std::uint64_t word) { return static_cast<int>(word & 0xffffffffu); }
+HALOSCOPE_ON_BOTH_SIDES constexpr std::uint32_t exchange_of(std::uint64_t word) {
+  return static_cast<std::uint32_t>(word >> 32);
+}
+
+inline constexpr int most_parts = 16;  ///< of one message
+
+/// How far a block has come.
+enum class Progress : std::int32_t { packs, waits, ended, gave_up };
+
+inline constexpr int signal_words = 16;  ///< from one word of 8 bytes to the next: a cache line each
+
+struct ExchangeLaunch {
+  /// Pieces [first, end) of a part of a message, which travels alone.
+  struct Part {
+    std::int32_t first, end;
+  };
+  const CopyLaunch::Piece* pieces = nullptr;  ///< device memory
+  const Part* parts = nullptr;                ///< device memory: those sent, then those received
+  int sent = 0, received = 0;                 ///< parts
+  int blocks = 1;                             ///< they all run at once
+  std::uint32_t exchange = 0;                 ///< its number, from 1 on
+  std::uint32_t* moved = nullptr;             ///< device memory, by sent part: pieces packed in all exchanges so far
+  std::uint32_t* tasks = nullptr;             ///< device memory: of all exchanges so far; null: a word for each part
+  std::uint64_t* packed = nullptr;            ///< mapped: parts that are ready, in their order or by part
+  const std::uint64_t* arrived = nullptr;     ///< mapped: parts that have arrived, in their order
+  std::uint64_t* progress = nullptr;          ///< mapped, by block
+  Patience patience;
+};
+
+struct ExchangeKernels {
+  void (*run)(Stream&, const ExchangeLaunch&) = nullptr;
+  /// Most blocks that are sure to run at once on the current device. Loads the kernel.
+  int (*resident)() = nullptr;
+};
+
+}  // namespace haloscope::device

@@ -1,0 +1,77 @@
+// The kernel of an exchange. Included once per back end, after its launches.
+#pragma once
+
+#include "haloscope/device/copy_kernel.hpp"
+#include "haloscope/device/exchange.hpp"
+#include "haloscope/device/signals.hpp"
+
+namespace haloscope::device::HALOSCOPE_BACKEND {
+
+/// Blocks share the pieces of all parts evenly, whichever part they are of. Each packs all its pieces before it waits for
+/// anything, so ranks cannot wait for each other's packing.
+struct ExchangeBlocks {
+  static constexpr int threads = CopyBlocks::threads;
+  ExchangeLaunch l;
+
+  HALOSCOPE_FUNCTION void tell_progress(const Team& team, Progress how) const {
+    team.one([&] {
+      write_word<Reader::anyone>(l.progress + team.block() * signal_words, signal(l.exchange, static_cast<int>(how)));
+    });
+  }
+  /// The block's first piece from piece `first` on.
+  HALOSCOPE_FUNCTION int own_piece(const Team& team, int first) const {
+    const int ahead = (team.block() - first) % l.blocks;
+    return first + (ahead < 0 ? ahead + l.blocks : ahead);
+  }
+  /// The block's pieces of a part. @return how many.
+  template <Source source>
+  HALOSCOPE_FUNCTION int move(const Team& team, const ExchangeLaunch::Part& part) const {
+    int count = 0;
+    for (int p = own_piece(team, part.first); p < part.end; p += l.blocks, ++count)
+      copy_piece<source>(team, l.pieces[p]);
+    return count;
+  }
+  /// The block that packs a part's last piece tells the CPU.
+  HALOSCOPE_FUNCTION void report(const Team& team, int part, int count) const {
+    announce(team, [&] {
+      const auto all = static_cast<std::uint32_t>(l.parts[part].end - l.parts[part].first);
+      if (add_to_word(l.moved + part, static_cast<std::uint32_t>(count)) != all * l.exchange) return;
+      int place = part;
+      if (l.tasks != nullptr)
+        place = static_cast<int>(add_to_word(l.tasks, 1) - 1 - static_cast<std::uint32_t>(l.sent) * (l.exchange - 1));
+      write_word<Reader::anyone>(l.packed + place * signal_words, signal(l.exchange, part));
+    });
+  }
+  /// The part that has arrived as number `turn`; -1: waited in vain.
+  HALOSCOPE_FUNCTION int await_part(const Team& team, int turn) const {
+    std::uint64_t word = 0;
+    const bool there = await(team, l.patience, [&] {
+      word = read_word<Reader::anyone>(l.arrived + turn * signal_words);
+      return exchange_of(word) == l.exchange;
+    });
+    return there ? team.tell([&] { return of_signal(word); }) : -1;
+  }
+  HALOSCOPE_FUNCTION void operator()(const Team& team) const {
+    tell_progress(team, Progress::packs);
+    for (int part = 0; part < l.sent; ++part)
+      if (const int count = move<Source::steady>(team, l.parts[part]); count > 0) report(team, part, count);
+    tell_progress(team, Progress::waits);
+    for (int turn = 0; turn < l.received; ++turn) {
+      const int part = await_part(team, turn);
+      if (part < 0) return tell_progress(team, Progress::gave_up);
+      move<Source::fresh>(team, l.parts[l.sent + part]);
+    }
+    tell_progress(team, Progress::ended);
+  }
+};
+
+inline ExchangeKernels exchange_kernels() {
+  ExchangeKernels k;
+  k.run = [](Stream& stream, const ExchangeLaunch& l) {
+    launch_resident(stream, l.blocks, ExchangeBlocks::threads, ExchangeBlocks{l});
+  };
+  k.resident = [] { return most_resident<ExchangeBlocks>(ExchangeBlocks::threads); };
+  return k;
+}
+
+}  // namespace haloscope::device::HALOSCOPE_BACKEND

@@ -1,0 +1,63 @@
+// What a kernel that moves a round's messages works on: their parts, its launch, and the words between it and the CPU.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "haloscope/device/device.hpp"
+#include "haloscope/transport.hpp"
+#include "haloscope/transport/device/task_link.hpp"
+#include "haloscope/transport/twosided/datatype.hpp"
+
+namespace haloscope {
+
+/// A part of a message, which travels alone.
+struct TaskPart {
+  int id = 0, peer = 0, tag = 0;
+  std::byte* host = nullptr;          ///< where MPI takes it from, or puts it
+  const std::byte* packed = nullptr;  ///< in device memory, to be copied to `host`; null: packed there
+  std::int64_t bytes = 0;
+  MessageType type;
+};
+
+/// The messages of one round and slot that go one way.
+struct TaskSide {
+  std::vector<int> ids;
+  std::vector<TaskPart> parts;  ///< in the order of `ids`
+};
+
+/// One round in one slot. `launch` lacks nothing but the exchange's number.
+struct TaskRound {
+  TaskSide out, in;
+  device::ExchangeLaunch launch;
+};
+
+/// All rounds in all slots, with their memory. Allocates nothing later.
+class TaskRounds {
+ public:
+  /// @param blocks  of a kernel, at most.
+  TaskRounds(const LinkContext& context, const TaskOptions& options, int blocks);
+  std::vector<TaskRound>& all() { return rounds_; }
+  TaskRound& of(int round, int slot) { return rounds_[static_cast<std::size_t>(slot) * rounds_of_slot_ + round]; }
+  /// Every kernel ends as soon as it looks.
+  void stop();
+
+ private:
+  struct Lists {  // of all rounds, to be put into device memory
+    std::vector<device::CopyLaunch::Piece> pieces;
+    std::vector<device::ExchangeLaunch::Part> parts;
+  };
+  void place_messages(const LinkContext& context);
+  void add_message(const LinkContext& context, int slot, int id, Lists& lists);
+  void launch_with(const LinkContext& context, const Lists& lists, int blocks);
+  device::Buffer on_device(const void* data, std::size_t bytes) const;
+
+  device::Device& device_;
+  TaskOptions options_;
+  std::size_t rounds_of_slot_, messages_;
+  std::vector<TaskRound> rounds_;
+  std::vector<std::size_t> begins_;  // of messages in their memory, by slot and id
+  device::Buffer host_, packed_, pieces_, parts_, counters_, words_;
+};
+
+}  // namespace haloscope

@@ -1,0 +1,193 @@
+// Transport taskqueue: the same bytes whatever the options and delays, and how it ends when a message does not come.
+#include <gtest/gtest.h>
+#include <mpi.h>
+
+#include <random>
+#include <thread>
+
+#include "app_problem.hpp"
+#include "faulty_device.hpp"
+#include "haloscope/core/clock.hpp"
+#include "haloscope/error.hpp"
+#include "haloscope/run/run.hpp"
+#include "link_rig.hpp"
+
+namespace haloscope::test {
+namespace {
+
+/// Streams and blocks sleep for random times; a kernel has up to `blocks` blocks a rank.
+struct SlowBlocks {
+  explicit SlowBlocks(double us, int blocks)
+      : imitated("devices=8,delay_us=20,resident=" + std::to_string(8 * blocks)) {
+    device::host::Imitation now = device::host::imitation();
+    now.before_block = [us](int) {
+      thread_local std::minstd_rand random(static_cast<unsigned>(world_rank()) + 1);
+      std::this_thread::sleep_for(
+          std::chrono::duration<double, std::micro>(std::uniform_real_distribution<>(0, us)(random)));
+    };
+    device::host::imitate(now);
+  }
+  Imitated imitated;
+};
+
+std::uint64_t bytes_of(const Choice& choice) {
+  haloscope::Run run(MPI_COMM_WORLD, choice);
+  run.initialise();
+  run.advance(5, true);
+  EXPECT_TRUE(run.canaries_alive());
+  return run.checksum();
+}
+
+TEST(NT1_NT2_NT3_NT4_Taskqueue, EveryWayToTellGivesTheSameBytesUnderRandomDelays) {
+  const SlowBlocks slow(30, 3);
+  int ran = 0, turn = world_size();
+  const int stride = thorough() ? 1 : 7;
+  for (const AppProblem& problem : {AppProblem{"advection3d", "dense", Real::f64, {9, 8, 11}},
+                                    AppProblem{"laplace2d", "star", Real::f32, {31, 27, 1}},
+                                    AppProblem{"laplace3d", "star", Real::f64, {11, 7, 13}}})
+    for (const bool periodic : {true, false}) {
+      Choice c = choice_for(problem, periodic);
+      c.strategy = "reference";
+      const std::uint64_t expected = bytes_of(c);
+      c.device = "host";
+      for (const char* strategy :
+           {"ordered/taskqueue", "direct/taskqueue:device,chunks=16", "direct:merged/taskqueue:queue,chunks=3",
+            "ordered:self-first/taskqueue:device,queue", "direct:corners/taskqueue:chunks=5"})
+        for (const char* schedule : {"bulk", "streams"}) {
+          c.strategy = strategy;
+          c.schedule = schedule;
+          c.depth = turn % 3 == 2 ? 2 : 1;
+          if (!illegal(c).empty()) c.depth = 1;
+          if (turn++ % stride != 0) continue;
+          ASSERT_EQ(bytes_of(c), expected) << problem.app << " " << strategy << " " << schedule << " depth " << c.depth;
+          ++ran;
+        }
+    }
+  EXPECT_GE(ran, 8);
+}
+
+/// A ring of ranks whose fields lie on an imitated device.
+struct DeviceRig {
+  Case c;
+  Layout layout;
+  Plan plan;
+  std::unique_ptr<device::Device> device = open_device();
+  Storage fields;
+  std::unique_ptr<device::Stream> stream = device->stream();
+  std::vector<int> in, out;
+  std::unique_ptr<Link> link;
+
+  static std::unique_ptr<device::Device> open_device() {
+    return device::find_backend("host").open(world_rank() % device::host::imitation().devices);
+  }
+  static Case ring() {
+    Case c;
+    c.grid = {2, {8 * world_size(), 600, 1}, {true, false, false}};
+    c.ranks = {world_size(), 1, 1};
+    c.spec.pattern = Pattern::direct;
+    c.spec.corners = false;
+    return c;
+  }
+  explicit DeviceRig(const std::string& strategy, double patience_s = 8)
+      : c(ring()), layout(c.grid, c.ranks), plan(make_plan(layout, world_rank(), c.spec)), fields(plan, 2) {
+    for (int id = 0; id < static_cast<int>(plan.messages.size()); ++id)
+      (plan.messages[id].out ? out : in).push_back(id);
+    LinkContext context{MPI_COMM_WORLD, &layout, &plan, &fields.views(), true};
+    context.device = device.get();
+    context.patience_s = patience_s;
+    link = open_link(Strategy(strategy), context);
+  }
+  DeviceLink& moves() { return static_cast<DeviceLink&>(*link); }
+  void begin() {
+    moves().post(in, 0);
+    moves().pack_on(*stream, out, 0);
+  }
+  void unpack() {
+    moves().unpack_on(*stream, in, 0);
+    stream->finish();
+  }
+};
+
+std::string error_of(const std::function<void()>& f) {
+  try {
+    f();
+  } catch (const Error& error) {
+    return error.what();
+  }
+  return "no error";
+}
+
+TEST(Taskqueue, AMessageThatDoesNotComeEndsTheWaitWithTheStateOfMessagesAndBlocks) {
+  if (world_size() < 2) GTEST_SKIP() << "needs a neighbour";
+  const SlowBlocks slow(0, 2);
+  const bool crowded = world_size() > 3;  // slow, but alive
+  for (const char* strategy : {"direct/taskqueue:device,queue,chunks=2", "direct/taskqueue:chunks=2"}) {
+    DeviceRig rig(strategy, crowded ? 1.5 : 0.3);
+    const int rank = world_rank(), last = world_size() - 1;
+    const bool stuck = rank == 1 || rank == last;  // rank 0 sends nothing
+    rig.begin();
+    if (rank > 0) rig.moves().send(rig.out, 0);
+    if (stuck) {
+      const double begun = now_s();
+      while (rig.link->waiting_for(rig.in, 0) != 0 && now_s() < begun + 5) error_of([&] { rig.link->test(rig.in, 0); });
+      const std::string text = error_of([&] { rig.link->wait(rig.in, 0); });
+      EXPECT_NE(text.find("transport 'taskqueue' is stuck"), std::string::npos) << text;
+      EXPECT_NE(text.find("from rank 0: 0 of 2 parts here"), std::string::npos) << text;
+      EXPECT_NE(text.find("waiting: blocks 0 1"), std::string::npos) << text;
+      rig.stream->finish();  // the kernel has been told to stop
+    } else if (rank > 0) {
+      rig.link->wait(rig.in, 0);
+      rig.link->complete(rig.out, 0);
+    }
+    MPI_Barrier(MPI_COMM_WORLD);
+    if (rank == 0) rig.link->abandon();
+    rig.stream->finish();
+    rig.link.reset();
+    MPI_Barrier(MPI_COMM_WORLD);
+    if (crowded) return;
+  }
+}
+
+TEST(Taskqueue, ALinkThatIsAbandonedHasNoKernelRunning) {
+  DeviceRig rig("direct/taskqueue");
+  rig.begin();
+  rig.link->abandon();
+  rig.stream->finish();
+  MPI_Barrier(MPI_COMM_WORLD);
+}
+
+TEST(Taskqueue, ALinkDestroyedInFlightCompletesItsMessages) {
+  for (const char* strategy : {"direct/taskqueue:queue,chunks=3", "direct/taskqueue:device"}) {
+    DeviceRig rig(strategy);
+    rig.begin();
+    rig.moves().send(rig.out, 0);
+    rig.link.reset();
+    rig.stream->finish();
+    MPI_Barrier(MPI_COMM_WORLD);
+  }
+}
+
+TEST(NT7_Taskqueue, PartsAreSentBeforeTheLastOneIsPacked) {
+  if (world_size() < 2) GTEST_SKIP() << "needs a neighbour";
+  const Imitated one_device("devices=8");
+  DeviceRig rig("direct/taskqueue:chunks=4");
+  ASSERT_FALSE(rig.out.empty());
+  rig.begin();
+  const Sent before = sent();
+  rig.moves().send(rig.out, 0);
+  rig.link->wait(rig.in, 0);
+  rig.link->complete(rig.out, 0);
+  rig.unpack();
+  EXPECT_EQ(sent().messages - before.messages, 4 * rig.plan.messages_out());
+  EXPECT_EQ(sent().bytes - before.bytes, rig.plan.bytes_out());
+}
+
+TEST(Taskqueue, WhereNotEvenABlockForEachRankFitsItIsRefusedWithBothNumbers) {
+  if (world_size() < 2) GTEST_SKIP() << "needs ranks that share a device";
+  const Imitated small("resident=1");
+  const std::string text = error_of([] { DeviceRig rig("direct/taskqueue"); });
+  EXPECT_NE(text.find("here " + std::to_string(world_size()) + ", and 1 are possible"), std::string::npos) << text;
+}
+
+}  // namespace
+}  // namespace haloscope::test
