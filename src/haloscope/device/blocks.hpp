@@ -6,12 +6,6 @@
 
 #include "haloscope/device/patience.hpp"
 
-#if defined(__CUDACC__) || defined(__HIPCC__)
-#define HALOSCOPE_ON_BOTH_SIDES __host__ __device__
-#else
-#define HALOSCOPE_ON_BOTH_SIDES
-#endif
-
 namespace haloscope::device {
 
 class Stream;

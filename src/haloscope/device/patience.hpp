@@ -1,7 +1,14 @@
-// How long a kernel waits for the CPU. Plain values, no device code.
+// What launches of kernels that wait for the CPU share: how long they wait. Plain values, no device code.
 #pragma once
 
 #include <cstdint>
+
+/// Of functions that kernels call too.
+#if defined(__CUDACC__) || defined(__HIPCC__)
+#define HALOSCOPE_ON_BOTH_SIDES __host__ __device__
+#else
+#define HALOSCOPE_ON_BOTH_SIDES
+#endif
 
 namespace haloscope::device {
 

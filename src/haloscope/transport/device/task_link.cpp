@@ -359,7 +359,9 @@ class TaskLink final : public DeviceLink {
     for (int block = 0; block < round.launch.blocks; ++block) {
       const std::uint64_t word = read(round.launch.progress + block * device::signal_words);
       const bool begun = device::exchange_of(word) == round.launch.exchange && round.launch.exchange > 0;
-      blocks[begun ? words[device::of_signal(word)] : "not begun"] += " " + std::to_string(block);
+      std::string& numbers = blocks[begun ? words[device::of_signal(word)] : "not begun"];
+      numbers += ' ';
+      numbers += std::to_string(block);
     }
     std::string text = "exchange " + std::to_string(round.launch.exchange);
     for (const auto& [state, numbers] : blocks) text += ", " + state + ": blocks" + numbers;
