@@ -1,7 +1,9 @@
 // Transport taskqueue: the same bytes whatever the options and delays, and how it ends when a message does not come.
 #include <gtest/gtest.h>
 #include <mpi.h>
+#include <sched.h>
 
+#include <atomic>
 #include <random>
 #include <thread>
 
@@ -41,7 +43,7 @@ std::uint64_t bytes_of(const Choice& choice) {
 TEST(NT1_NT2_NT3_NT4_Taskqueue, EveryWayToTellGivesTheSameBytesUnderRandomDelays) {
   const SlowBlocks slow(30, 3);
   int ran = 0, turn = world_size();
-  const int stride = thorough() ? 1 : 7;
+  const int stride = thorough() ? 1 : 13;
   for (const AppProblem& problem : {AppProblem{"advection3d", "dense", Real::f64, {9, 8, 11}},
                                     AppProblem{"laplace2d", "star", Real::f32, {31, 27, 1}},
                                     AppProblem{"laplace3d", "star", Real::f64, {11, 7, 13}}})
@@ -63,7 +65,7 @@ TEST(NT1_NT2_NT3_NT4_Taskqueue, EveryWayToTellGivesTheSameBytesUnderRandomDelays
           ++ran;
         }
     }
-  EXPECT_GE(ran, 8);
+  EXPECT_GE(ran, 4);
 }
 
 /// A ring of ranks whose fields lie on an imitated device.
@@ -80,16 +82,18 @@ struct DeviceRig {
   static std::unique_ptr<device::Device> open_device() {
     return device::find_backend("host").open(world_rank() % device::host::imitation().devices);
   }
-  static Case ring() {
+  static Case ring(bool one_way) {
     Case c;
     c.grid = {2, {8 * world_size(), 600, 1}, {true, false, false}};
     c.ranks = {world_size(), 1, 1};
     c.spec.pattern = Pattern::direct;
     c.spec.corners = false;
+    if (one_way) c.spec.high = {0, 0, 0}, c.grid.periodic = {false, false, false};
     return c;
   }
-  explicit DeviceRig(const std::string& strategy, double patience_s = 8)
-      : c(ring()), layout(c.grid, c.ranks), plan(make_plan(layout, world_rank(), c.spec)), fields(plan, 2) {
+  /// @param one_way  a line of ranks, the first of which only sends and the last only receives.
+  explicit DeviceRig(const std::string& strategy, double patience_s = 8, bool one_way = false)
+      : c(ring(one_way)), layout(c.grid, c.ranks), plan(make_plan(layout, world_rank(), c.spec)), fields(plan, 2) {
     for (int id = 0; id < static_cast<int>(plan.messages.size()); ++id)
       (plan.messages[id].out ? out : in).push_back(id);
     LinkContext context{MPI_COMM_WORLD, &layout, &plan, &fields.views(), true};
@@ -118,11 +122,10 @@ std::string error_of(const std::function<void()>& f) {
 }
 
 TEST(Taskqueue, AMessageThatDoesNotComeEndsTheWaitWithTheStateOfMessagesAndBlocks) {
-  if (world_size() < 2) GTEST_SKIP() << "needs a neighbour";
+  if (world_size() < 2 || world_size() > 3) GTEST_SKIP() << "needs a neighbour, and a core for it";
   const SlowBlocks slow(0, 2);
-  const bool crowded = world_size() > 3;  // slow, but alive
   for (const char* strategy : {"direct/taskqueue:device,queue,chunks=2", "direct/taskqueue:chunks=2"}) {
-    DeviceRig rig(strategy, crowded ? 1.5 : 0.3);
+    DeviceRig rig(strategy, 0.3);
     const int rank = world_rank(), last = world_size() - 1;
     const bool stuck = rank == 1 || rank == last;  // rank 0 sends nothing
     rig.begin();
@@ -144,7 +147,30 @@ TEST(Taskqueue, AMessageThatDoesNotComeEndsTheWaitWithTheStateOfMessagesAndBlock
     rig.stream->finish();
     rig.link.reset();
     MPI_Barrier(MPI_COMM_WORLD);
-    if (crowded) return;
+  }
+}
+
+TEST(Taskqueue, RanksThatOnlySendOrOnlyReceiveHaveAKernelToo) {
+  if (world_size() < 2) GTEST_SKIP() << "needs a neighbour";
+  const SlowBlocks slow(20, 2);
+  DeviceRig rig("direct/taskqueue:queue,chunks=2", 8, true);
+  const bool first = world_rank() == 0, last = world_rank() == world_size() - 1;
+  ASSERT_EQ(rig.in.size(), first ? 0u : 1u);
+  ASSERT_EQ(rig.out.size(), last ? 0u : 1u);
+  for (int exchange = 0; exchange < 4; ++exchange) {
+    const int slot = exchange % 2;
+    const SlotView& field = rig.fields.views()[0][static_cast<std::size_t>(slot)];
+    const auto value = [&](int x, int y) { return reinterpret_cast<double*>(field.at({x, y, 0})); };
+    for (int y = 0; y < 600; ++y) *value(7, y) = 1000.0 * (world_rank() + 10 * exchange) + y;
+    if (!first) rig.moves().post(rig.in, slot);
+    rig.moves().pack_on(*rig.stream, rig.out, slot);
+    rig.moves().send(rig.out, slot);
+    rig.link->wait(rig.in, slot);
+    rig.moves().unpack_on(*rig.stream, rig.in, slot);
+    rig.link->complete(rig.out, slot);
+    rig.stream->finish();
+    for (int y = 0; y < 600 && !first; ++y)
+      ASSERT_EQ(*value(-1, y), 1000.0 * (world_rank() - 1 + 10 * exchange) + y) << "exchange " << exchange;
   }
 }
 
@@ -167,18 +193,28 @@ TEST(Taskqueue, ALinkDestroyedInFlightCompletesItsMessages) {
   }
 }
 
-TEST(NT7_Taskqueue, PartsAreSentBeforeTheLastOneIsPacked) {
+TEST(NT7_NX2_Taskqueue, PartsAreSentWhileOthersAreNotYetPacked) {
   if (world_size() < 2) GTEST_SKIP() << "needs a neighbour";
-  const Imitated one_device("devices=8");
+  const Imitated imitated("devices=8,resident=16");  // two blocks a rank
+  std::atomic<bool> held{true};
+  device::host::Imitation now = device::host::imitation();
+  now.before_block = [&held](int block) {
+    while (block == 1 && held) sched_yield();
+  };
+  device::host::imitate(now);
   DeviceRig rig("direct/taskqueue:chunks=4");
-  ASSERT_FALSE(rig.out.empty());
-  rig.begin();
   const Sent before = sent();
+  const auto parts_sent = [&] { return sent().messages - before.messages; };
+  rig.begin();
   rig.moves().send(rig.out, 0);
+  for (const double end = now_s() + 60; parts_sent() < 4 && now_s() < end;) EXPECT_FALSE(rig.link->test(rig.in, 0));
+  EXPECT_EQ(parts_sent(), 4);  // every second one of the two messages' parts
+  MPI_Barrier(MPI_COMM_WORLD);
+  held = false;
   rig.link->wait(rig.in, 0);
   rig.link->complete(rig.out, 0);
   rig.unpack();
-  EXPECT_EQ(sent().messages - before.messages, 4 * rig.plan.messages_out());
+  EXPECT_EQ(parts_sent(), 8);
   EXPECT_EQ(sent().bytes - before.bytes, rig.plan.bytes_out());
 }
 

@@ -2,13 +2,13 @@
 
 #include <algorithm>
 #include <atomic>
-#include <cstdio>
 #include <exception>
 #include <map>
 #include <string>
 
 #include "haloscope/comm/device_load.hpp"
 #include "haloscope/core/clock.hpp"
+#include "haloscope/core/names.hpp"
 #include "haloscope/core/spin.hpp"
 #include "haloscope/device/device.hpp"
 #include "haloscope/error.hpp"
@@ -325,20 +325,20 @@ class TaskLink final : public DeviceLink {
 
   /// Every message that is not through, and every block of the rounds that have one.
   std::string describe() const {
-    std::string text;
+    std::vector<std::string> found;
     for (std::size_t i = 0; i < rounds_.size(); ++i) {
       const Round& round = rounds_[i];
-      const int slot = static_cast<int>(i) / rounds_of_slot_;
       if (round.out.left + round.in.left == 0) continue;
+      const int slot = static_cast<int>(i) / rounds_of_slot_;
       for (const Traffic* traffic : {&round.out, &round.in})
-        for (int id : traffic->side->ids) text += describe_message(round, *traffic, id, slot);
-      text += describe_blocks(round);
+        for (int id : traffic->side->ids)
+          if (left_[place(id, slot)] > 0) found.push_back(describe_message(round, *traffic, id, slot));
+      found.push_back(describe_blocks(round));
     }
-    return text;
+    return join(found, "; ");
   }
 
   std::string describe_message(const Round& round, const Traffic& traffic, int id, int slot) const {
-    if (left_[place(id, slot)] == 0) return "";
     const bool out = &traffic == &round.out;
     int parts = 0, packed = 0;
     for (std::size_t i = 0; i < traffic.side->parts.size(); ++i) {
@@ -350,7 +350,7 @@ class TaskLink final : public DeviceLink {
     return "message " + std::to_string(id) + (out ? " to" : " from") + " rank " +
            std::to_string(messages_[static_cast<std::size_t>(id)].peer) + ": " +
            (out ? of_parts(packed) + " packed, " : "") + of_parts(parts - left_[place(id, slot)]) +
-           (out ? " sent; " : " here; ");
+           (out ? " sent" : " here");
   }
 
   static std::string describe_blocks(const Round& round) {
@@ -365,7 +365,7 @@ class TaskLink final : public DeviceLink {
     }
     std::string text = "exchange " + std::to_string(round.launch.exchange);
     for (const auto& [state, numbers] : blocks) text += ", " + state + ": blocks" + numbers;
-    return text + "; ";
+    return text;
   }
 
   device::Device& device_;
