@@ -291,7 +291,8 @@ void Runner::run_graph() {
   device.begin(run_, step_);
   if (!device.replay(base_)) {
     device.begin_capture();
-    for (std::size_t i = 0; i < program_.ops.size(); ++i) enqueue(static_cast<int>(i));
+    for (std::size_t i = 0; i < program_.ops.size(); ++i)
+      if (on_device(program_.ops[i].lane)) enqueue(static_cast<int>(i));  // messages of a lone rank are none
     device.end_capture(base_);
     device.replay(base_);
   }

@@ -127,6 +127,21 @@ TEST(Devices, W17_W18_ABlockInABoxIsByteIdentical) {
   EXPECT_GE(ran, 12);
 }
 
+TEST(Devices, AGraphIsCapturedWhateverThePattern) {
+  if (world_size() > 1) GTEST_SKIP() << "graphs are of a lone rank";
+  Choice c = choice_for({"laplace2d", "star", Real::f64, {12, 11, 1}}, true);
+  c.strategy = "reference";
+  const std::uint64_t expected = result(c);
+  c.device = "host";
+  c.capture = true;
+  for (const char* strategy : {"ordered/staged", "direct/staged", "direct/taskqueue"})
+    for (const char* schedule : {"bulk", "streams"}) {
+      c.strategy = strategy;
+      c.schedule = schedule;
+      EXPECT_EQ(result(c), expected) << strategy << " " << schedule;
+    }
+}
+
 TEST(Devices, ABoxThickerThanHalfTheBlockIsRefused) {
   Choice c = choice_for({"laplace2d", "star", Real::f64, {40, 8, 1}}, true);
   c.ranks = 1;
