@@ -132,7 +132,8 @@ def machine(toy):
     """The toy machine with two devices a node; two ranks on one take twice as long."""
     copies = {memory: {"1": line(1e-5, 1e-10)} for memory in ("pinned", "pageable")}
     device = {
-        "backend": "host", "name": "toy device", "per_node": 2, "operation_s": 1e-6, "notice_s": 2e-6, "conflict": 0.5,
+        "backend": "host", "name": "toy device", "per_node": 2, "operation_s": 1e-6, "notice_s": 2e-6,
+        "signal_s": 1.5e-6, "conflict": 0.5,
         "pack": {"1": line(5e-6, 1e-12)}, "d2h": copies, "h2d": {**copies, "pageable": {"1": line(4e-5, 4e-10)}},
         "kernels": {"laplace2d/star/f64": {"1": line(4e-6, 1e-11, True), "2": line(8e-6, 2e-11, True)}},
         "fused": {"laplace2d/star/f64": {"4": {"1": line(4e-6, 5e-12, True)}}},
@@ -185,6 +186,26 @@ def test_each_way_to_use_a_device_is_priced_by_its_own_program(machine):
     assert box.busy["d2h"] > 0 and box.busy["pack"] > 0  # cells that the two sides give each other
 
 
+@pytest.mark.ids("NT1")
+def test_a_kernel_that_waits_costs_a_launch_and_signals_instead_of_copies(machine):
+    row, bulk = 2048 * 8, ask(machine)
+    tasks = ask(machine, strategy="ordered/taskqueue")
+    assert tasks.terms["d2h"] == tasks.terms["h2d"] == 0 and tasks.time_s < bulk.time_s
+    assert tasks.terms["pack"] == pytest.approx(5e-6 + 2 * row * 1e-10)  # into the host's memory, over a slower way
+    assert tasks.terms["unpack"] == pytest.approx(1.5e-6 + 2 * row * 1e-10 - 1e-6)  # no launch
+    slow = changed(machine, lambda data: data["device"].update(signal_s=1e-4))
+    assert ask(slow, strategy="ordered/taskqueue").time_s == pytest.approx(tasks.time_s + 2 * (1e-4 - 1.5e-6))
+
+
+@pytest.mark.ids("NX2")
+def test_parts_of_messages_hide_copies_and_flights_behind_packing_where_these_are_long(machine):
+    wide = {"cells": (2**21, 64)}
+    whole, parts = (ask(machine, strategy=f"ordered/taskqueue:device{n}", **wide) for n in ("", ",chunks=4"))
+    assert parts.time_s < whole.time_s and parts.busy["message"] < whole.busy["message"]
+    small, cut = (ask(machine, strategy=f"ordered/taskqueue:device{n}") for n in ("", ",chunks=16"))
+    assert cut.time_s > small.time_s  # a copy a part costs more than it hides
+
+
 def test_captured_programs_are_handed_over_at_once(machine):
     small = {"cells": (64, 64), "ranks": 1, "process_grid": "1x1", "schedule": "resident", "depth": 16}
     slow = changed(machine, lambda data: data["device"].update(operation_s=1e-4))  # handing over is all that counts
@@ -198,6 +219,8 @@ WAYS = {
     "written there": {"strategy": "ordered/ipc", "schedule": "streams"},
     "streams": {"schedule": "streams", "cells": (512, 512)},
     "four ranks, two a device": {"schedule": "streams", "ranks": 4, "process_grid": "2x2"},
+    "one kernel a round": {"strategy": "ordered/taskqueue", "schedule": "streams"},
+    "one kernel, messages in parts": {"strategy": "direct/taskqueue:device,chunks=4", "cells": (65536, 256)},
     "faces": {"schedule": "faces"},
     "faces-overlap": {"schedule": "faces-overlap"},
     "deep": {"schedule": "streams", "depth": 4},
@@ -267,6 +290,11 @@ def test_what_a_profile_does_not_know_is_refused(machine, toy):
         (machine, {"device": "cuda"}, "of back end 'host' \\(toy device\\), not 'cuda'"),
         (machine, {"strategy": "ordered/aware"}, "MPI takes from device memory"),
         (
+            changed(machine, lambda data: data["device"].pop("signal_s")),
+            {"strategy": "ordered/taskqueue"},
+            "no cost of signals",
+        ),
+        (
             machine,
             {"app": "laplace3d", "cells": (64, 64, 64), "process_grid": ""},
             "no cost of kernel 'laplace3d/star/f64'",
@@ -281,7 +309,13 @@ def test_advice_ranks_the_ways_of_a_device_only(machine):
     advice = advise.advise(core.Choice(**PLAIN, strategy="ordered/staged"), machine, depths=(1, 4), samples=10)
     assert {c.prediction.choice.device for c in advice.candidates} == {"host"}
     used = {c.prediction.choice.strategy.partition("/")[2] for c in advice.candidates}
-    assert {"staged", "staged:pageable", "ipc", "p2p"} <= used  # p2p: between the host's cells around a block
+    assert {
+        "staged",
+        "staged:pageable",
+        "ipc",
+        "taskqueue",
+        "p2p",
+    } <= used  # p2p: between the host's cells around a block
     assert advice.best.prediction.time_s == min(c.prediction.time_s for c in advice.candidates)
     assert any("on the device" in text for text in advice.changes) or len(advice.equals) > 1
 
@@ -319,7 +353,8 @@ def test_a_calibration_measures_a_device_and_predictions_use_it(haloscope, tmp_p
                      "--ranks", "2", "--launches", "1")  # fmt: skip
     assert made.code == 0, made.err
     device = json.loads((tmp_path / "m.json").read_text())["device"]
-    assert device["backend"] == "host" and device["operation_s"] > 0 and set(device["pack"]) == {"1", "2"}
+    assert device["backend"] == "host" and device["operation_s"] > 0 and device["signal_s"] > 0
+    assert set(device["pack"]) == {"1", "2"}
     assert set(device["kernels"]) >= {"laplace2d/star/f32", "laplace3d/star/f64", "advection3d/dense/f64"}
     asked = ("laplace2d", "--cells", "500", "--device", "auto", "--profile", "m.json")
     found = haloscope("predict", *asked, "--schedule", "bulk,streams", "--json")

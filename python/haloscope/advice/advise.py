@@ -32,7 +32,7 @@ CHANGES = (
     ("time to sweep", "kernels", ("fixed_s", "per_cell_s")),
     ("time to pack on the device and to copy to and from it", "device", ("latency_s", "per_byte_s")),
     ("time to sweep on the device", "device", ("fixed_s", "per_cell_s")),
-    ("time to hand work to the device", "device", ("operation_s", "notice_s")),
+    ("time to hand work to the device", "device", ("operation_s", "notice_s", "signal_s")),
 )
 
 

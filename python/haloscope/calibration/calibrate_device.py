@@ -15,7 +15,7 @@ from haloscope.model import segments
 from haloscope.model.price_device import PAGEABLE, PINNED, touched
 from haloscope.report import stats
 
-HOST_COSTS = ("operation_s", "notice_s")
+HOST_COSTS = ("operation_s", "notice_s", "signal_s")
 
 
 def fit(data: dict, good: Sequence[dict]) -> list[Law]:
@@ -104,7 +104,9 @@ def _host(copies: Sequence[dict]) -> dict:
         launches: dict[str, list[float]] = defaultdict(list)
         for record in copies:
             if _sharing(record) == fewest:
-                launches[record["launch"]["id"]] += [min(point[name]) for point in record["points"]]
+                launches[record["launch"]["id"]] += [min(point[name]) for point in record["points"] if name in point]
+        if not any(launches.values()):
+            continue  # recorded before it was measured
         estimate = stats.median_over_launches(list(launches.values()))
         made[name], made["interval"][name] = estimate.value, [estimate.low, estimate.high]
     return made

@@ -279,7 +279,10 @@ def flights(
     for m, message in enumerate(plan.messages):
         if message.out:
             price = prices.message(traffic[m], where.flights[m], where.far[m], prices.common.threads, size)
-            found[m] = Flight(price.flight, message.bytes < eager, where.held[m] * price.flight)
+            seconds = price.flight
+            if tasks := prices.common.device and prices.common.device.tasks:
+                seconds = tasks.flight(seconds, message.bytes, traffic[m].run_bytes, where.ranks_on_device)
+            found[m] = Flight(seconds, message.bytes < eager, where.held[m] * seconds)
     return found
 
 

@@ -18,10 +18,7 @@ from haloscope.model.profile import Profile
 from haloscope.model.tracks import STREAMS, SWEEP_STREAM
 
 SECTOR = 32  # least bytes that a device reads or writes at once (NVIDIA and AMD alike)
-UNPRICED = {
-    "aware": "messages that MPI takes from device memory",
-    "taskqueue": "kernels that wait for messages",
-}
+PART_LINE = 128  # bytes: parts of a message are whole ones of these
 PINNED, PAGEABLE = "pinned", "pageable"
 ELEMENT_BYTES = {"f64": 8, "f32": 4}
 MOST_CONFLICT = 0.98  # a sweep that stands still while the other stream works would never end
@@ -50,8 +47,10 @@ class DevicePrices:
                 f"'{choice.device}'; calibrate with --device {choice.device}"
             )
         transport, _, words = surcharge.transports_of(choice.strategy)[0].partition(":")
-        if transport in UNPRICED:
-            raise NotAvailable(f"profile '{self.name}' has no cost of {UNPRICED[transport]}; use staged or ipc")
+        if transport == "aware":
+            raise NotAvailable(
+                f"profile '{self.name}' has no cost of messages that MPI takes from device memory; use staged or ipc"
+            )
         self.element = ELEMENT_BYTES[choice.real]
         self.writes_there = transport == "ipc"  # to its neighbour's memory: messages only notify
         self.kernel = segments.by_count(self._of("kernels", kernel), "cells")
@@ -63,6 +62,9 @@ class DevicePrices:
         self.conflict = min(self.data.get("conflict", 1.0), MOST_CONFLICT)
         self.hand_s, self.notice_s = self.data.get("operation_s", 0.0), self.data.get("notice_s", 0.0)
         self.capture = choice.capture
+        self.tasks = TaskKernel(self, words.split(",")) if transport == "taskqueue" else None
+        if self.tasks:
+            self.notice_s = self.tasks.signal_s  # the host looks at words of the kernel, not at events
 
     def _of(self, section: str, kernel: str) -> Mapping:
         if kernel not in self.data.get(section, {}):
@@ -106,6 +108,69 @@ class DevicePrices:
         return max(0.0, segments.evaluate_at(table, sharing, amount))
 
 
+class TaskKernel:
+    """The prices of transport `taskqueue`: one kernel packs a round's messages part by part, each part is sent when it is
+    ready, and the kernel unpacks what arrives. Raises NotAvailable when the profile has no cost of a signal.
+    """
+
+    def __init__(self, device: DevicePrices, words: Sequence[str]):
+        if "signal_s" not in device.data:
+            raise NotAvailable(
+                f"profile '{device.name}' has no cost of signals between a running kernel and the host; calibrate it again, or "
+                f"use staged"
+            )
+        self.device = device
+        self.signal_s: float = device.data["signal_s"]
+        self.copied = "device" in words
+        given = [int(word.partition("=")[2]) for word in words if word.startswith("chunks=")]
+        self.most_parts = given[0] if given else 1
+
+    def parts(self, size: float) -> int:
+        """Return the parts of a message of `size` bytes."""
+        return int(min(self.most_parts, max(1, math.ceil(size / PART_LINE))))
+
+    def pack(self, sizes: Sequence[float], run_bytes: float, sharing: float) -> float:
+        """Return the seconds until the last part of a round's messages can be sent.
+
+        A kernel that packs into the host's memory is as slow as the slower of packing and the way there. Copies fetch a
+        part while the next one is packed.
+        """
+        size, count = sum(sizes), sum(map(self.parts, sizes))
+        launch, packing = self._packing(size, run_bytes, sharing)
+        if not self.copied:
+            return launch + max(packing, self._travel("d2h", size, sharing))
+        copies = sum(self.parts(s) * self.device.copy("d2h", s / self.parts(s), sharing) for s in sizes)
+        return launch + (packing + copies + (count - 1) * max(packing, copies)) / max(1, count)
+
+    def unpack(self, sizes: Sequence[float], run_bytes: float, sharing: float) -> float:
+        """Return the seconds from the host's notice that the last part has arrived until it is in its place, less those of the
+        host's call for the operation, which the kernel does not wait for."""
+        if not sizes:
+            return 0.0
+        size, count = sum(sizes), max(map(self.parts, sizes))
+        _, packing = self._packing(size, run_bytes, sharing)
+        last = max(packing, self._travel("h2d", size, sharing)) / count
+        called: float = self.device.hand_s
+        return max(0.0, self.signal_s + last - called)
+
+    def flight(self, seconds: float, size: float, run_bytes: float, sharing: float) -> float:
+        """Return how long a message is still on its way once its last part is: the others have left while it was packed."""
+        _, packing = self._packing(size, run_bytes, sharing)
+        packed = max(packing, self._travel("d2h", size, sharing))
+        return seconds - min(seconds, packed) * (1 - 1 / self.parts(size))
+
+    def _packing(self, size: float, run_bytes: float, sharing: float) -> tuple[float, float]:
+        """Split the seconds of packing into those of a launch and those of the bytes."""
+        whole = self.device.pack(size, run_bytes, sharing)
+        launch = min(whole, max(0.0, _nearest(self.device.packing, sharing)[0].fixed))
+        return launch, whole - launch
+
+    def _travel(self, way: str, size: float, sharing: float) -> float:
+        """Return the seconds of bytes on the way between device and host, without those of a copy's start."""
+        start = max(0.0, _nearest(self.device.copies[way], sharing)[0].fixed)
+        return max(0.0, self.device.copy(way, size, sharing) - start)
+
+
 def _nearest(table: Laws, count: float) -> Sequence[segments.Segment]:
     return table[min(table, key=lambda known: abs(known - count))]
 
@@ -145,14 +210,22 @@ class StreamActions:
 
     def pack(self, op: core.Op) -> float:
         """All messages of a set in one launch; what sweeps have packed already costs nothing."""
+        if self.prices.tasks:
+            return self.prices.tasks.pack(*self._moved(op), self.sharing)
         return 0.0 if self.program.packs_in_sweeps else self.unpack(op)
 
     def unpack(self, op: core.Op) -> float:
-        """All messages of a set in one launch."""
+        """All messages of a set in one launch, or by the kernel that has packed."""
+        sizes, run_bytes = self._moved(op)
+        if self.prices.tasks:
+            return self.prices.tasks.unpack(sizes, run_bytes, self.sharing)
+        return self.prices.pack(sum(sizes), run_bytes, self.sharing)
+
+    def _moved(self, op: core.Op) -> tuple[list[float], float]:
+        """Return the bytes of each message of a set and the mean length of a stretch of them."""
         moved = [self.traffic[m] for m in self.program.sets[op.target]]
-        size = sum(t.bytes for t in moved)
         rows = sum(t.bytes / t.run_bytes for t in moved)
-        return self.prices.pack(size, size / max(rows, 1), self.sharing)
+        return [t.bytes for t in moved], sum(t.bytes for t in moved) / max(rows, 1)
 
     def copy(self, op: core.Op) -> float:
         """Own-neighbour halos: from one side of the block to the other, so strided at both ends."""

@@ -1,8 +1,10 @@
 // Calibration of a device: the cost of its kernels, its copies and handing work to it, by the device's own clock.
 #include <algorithm>
+#include <atomic>
 #include <cstring>
 
 #include "haloscope/core/clock.hpp"
+#include "haloscope/core/spin.hpp"
 #include "haloscope/pack/region_copy.hpp"
 #include "haloscope/rank/calibrate/parts.hpp"
 #include "haloscope/run/device_fields.hpp"
@@ -186,6 +188,26 @@ std::array<double, 2> handing_over(DeviceBlock& block, const Staging& staging,
   return {handed, std::max(all - handed - block.device().seconds(*events[0], *events[1]), 1e-9)};
 }
 
+/// Seconds of a word between a running kernel and this thread: half a round trip.
+double signal_seconds(DeviceBlock& block, const device::Buffer& memory) {
+  const std::atomic_ref words(*reinterpret_cast<std::uint64_t*>(memory.data()));
+  const std::atomic_ref stop(*reinterpret_cast<std::uint32_t*>(memory.data() + sizeof(std::uint64_t)));
+  const device::Patience patience{reinterpret_cast<const std::uint32_t*>(memory.data() + sizeof(std::uint64_t)),
+                                  static_cast<std::uint64_t>(10 * block.device().info().clock_hz)};
+  words.store(0), stop.store(0);
+  block.device().kernels().blocks.clock(block.stream(0), reinterpret_cast<std::uint64_t*>(memory.data()), patience);
+  const auto await_answer = [&] {
+    while (words.load(std::memory_order_acquire) == 0) relax();
+  };
+  await_answer();
+  const double begin = now_s();
+  words.store(0, std::memory_order_release);
+  await_answer();
+  const double end = now_s();
+  block.stream(0).finish();
+  return (end - begin) / 2;
+}
+
 }  // namespace
 
 Json device_kernel_points(Session& s, const CalibrateRequest& request, Sampler& sample) {
@@ -202,12 +224,13 @@ Json device_copy_points(Session& s, const CalibrateRequest& request, Sampler& sa
   DeviceBlock block(s.comm, request.plain, 1);
   std::vector<std::unique_ptr<device::Event>> events;
   for (int i = 0; i < 16; ++i) events.push_back(block.device().event());
+  const device::Buffer words(block.device(), Space::mapped, 2 * sizeof(std::uint64_t));
   Json points = Json::array();
   for (int round = 0; round < request.plain.choice.grid.dims; ++round) {
     const Staging staging(block, round);
     if (staging.empty()) continue;
     right &= staging.right();
-    const auto [pack, unpack, d2h, h2d, slow_d2h, slow_h2d, hand, notice] = sample.parts<8>([&] {
+    const auto [pack, unpack, d2h, h2d, slow_d2h, slow_h2d, hand, notice, signal] = sample.parts<9>([&] {
       const auto took = [&](auto work) { return block.seconds(work); };
       using S = device::Stream;
       const auto handed = handing_over(block, staging, events);
@@ -218,7 +241,8 @@ Json device_copy_points(Session& s, const CalibrateRequest& request, Sampler& sa
                         took([&](S& on) { staging.to_host(on, Space::pageable); }),
                         took([&](S& on) { staging.to_device(on, Space::pageable); }),
                         handed[0],
-                        handed[1]};
+                        handed[1],
+                        signal_seconds(block, words)};
     });
     points.push_back({{"dimension", round},
                       {"bytes", staging.bytes()},
@@ -230,7 +254,8 @@ Json device_copy_points(Session& s, const CalibrateRequest& request, Sampler& sa
                       {"h2d_pinned_s", h2d},
                       {"h2d_pageable_s", slow_h2d},
                       {"operation_s", hand},
-                      {"notice_s", notice}});
+                      {"notice_s", notice},
+                      {"signal_s", signal}});
   }
   return points;
 }
