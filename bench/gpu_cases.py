@@ -93,13 +93,20 @@ def halo_path(ranks: int, small: bool, aware: bool) -> list[dict]:
     strategies = (
         ("ordered/staged",)
         if alone
-        else ("ordered/staged", "direct/staged", *(("ordered/aware",) if aware else ()), "ordered/ipc")
+        else (
+            "ordered/staged",
+            "direct/staged",
+            "ordered/taskqueue",
+            *(("ordered/aware",) if aware else ()),
+            "ordered/ipc",
+        )
     )
     cube = {"cells": (24 if small else 420,) * 3}
     threads = max(1, len(os.sched_getaffinity(0)) // ranks)
     found = [dict(form, **cube, strategy=strategy, schedule=schedule, **how)
              for form in (DENSE, SEPARABLE)
-             for strategy in dict.fromkeys((strategies[0], strategies[-1], "ordered/staged:pageable"))
+             for strategy in dict.fromkeys((strategies[0], strategies[-1], "ordered/staged:pageable",
+                                            *(() if alone else ("ordered/taskqueue", "ordered/taskqueue:device,chunks=4"))))
              for schedule in schedules(ranks) if form is DENSE or strategy == strategies[0]]  # fmt: skip
     found += [
         dict(DENSE, **cube, strategy="direct/staged", schedule=schedule, **how) for schedule in FACES if not alone
