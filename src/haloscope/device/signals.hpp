@@ -100,6 +100,7 @@ inline bool take(std::uint32_t* lock, std::uint32_t owner) {
 }
 /// Many blocks share a core: those that wait leave it to those that work.
 inline void rest() { std::this_thread::sleep_for(std::chrono::microseconds(1)); }
+/// Blocks share cores with the CPU's thread that they tell something, too.
 inline void look_again() { std::this_thread::yield(); }
 inline std::uint64_t clock_ticks() { return imitated_clock(); }
 
@@ -127,6 +128,7 @@ HALOSCOPE_FUNCTION void announce(const Team& team, Announce announce_it) {
   team.each([](int) { fence(); });
   team.sync();
   team.one(announce_it);
+  look_again();
 }
 
 }  // namespace haloscope::device::HALOSCOPE_BACKEND
