@@ -58,6 +58,7 @@ def variants(kernels: list[str]) -> Counter:
     return Counter(match.group(0) for match in found if match)
 
 
+@pytest.mark.ids("NP1")
 @pytest.mark.timeout(600)
 def test_cuda_kernels_compile_for_two_generations_without_a_warning_or_a_spill(tmp_path):
     flags = [

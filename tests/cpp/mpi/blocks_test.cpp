@@ -133,7 +133,7 @@ std::vector<std::string> all_variants() {
 
 class BlockVariants : public ::testing::TestWithParam<std::string> {};
 
-TEST_P(BlockVariants, NC6_NC9_NT2_NT9_AThousandExchangesUnderRandomDelaysDeliverEveryElement) {
+TEST_P(BlockVariants, NB5_NC6_NC9_NM1_NT2_NT9_NX3_NX4_AThousandExchangesUnderRandomDelaysDeliverEveryElement) {
   Rig rig(GetParam(), "block_delay_us=30");
   rig.context.scheme = Scheme::mixed;
   const int iterations = world_size() == 1 ? 1000 : world_size() == 2 ? 100 : 10;
