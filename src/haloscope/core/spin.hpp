@@ -3,6 +3,8 @@
 
 #include <sched.h>
 
+#include <ctime>
+
 namespace haloscope {
 
 /// Tells the core that it is waiting, for a few nanoseconds.
@@ -14,22 +16,28 @@ inline void relax() {
 #endif
 }
 
-/// What to do between two polls: pauses first; yields the core at once where ranks share cores, else after a while.
+/// What to do between two polls: pauses first; yields the core at once where ranks share cores, else after a while. Now
+/// and then it sleeps: Linux 6.18 has been seen not to run new threads for seconds beside those that only yield.
 class Spin {
  public:
   explicit Spin(bool yield) : left_(yield ? 0 : patience) {}
   void again() {
-    if (left_ == 0) {
+    if (left_ > 0) {
+      --left_;
+      relax();
+    } else if (++yields_ % yields_a_sleep == 0) {
+      const timespec shortest{0, 1};
+      nanosleep(&shortest, nullptr);
+    } else {
       sched_yield();
-      return;
     }
-    --left_;
-    relax();
   }
 
  private:
   static constexpr int patience = 20000;  // looks: a millisecond
+  static constexpr unsigned yields_a_sleep = 256;
   int left_;
+  unsigned yields_ = 0;
 };
 
 }  // namespace haloscope

@@ -4,7 +4,6 @@
 #include <sstream>
 #include <thread>
 
-#include "haloscope/core/spin.hpp"
 #include "haloscope/error.hpp"
 
 namespace haloscope {
@@ -227,7 +226,7 @@ std::vector<BlockEvent> BlocksFlow::device_events(const ClockMap& clock) const {
 // ---- looking ----------------------------------------------------------------------------------------------------------
 
 Lookout::Lookout(double limit_s, bool yield, int backoff_us)
-    : limit_s_(limit_s), since_(now_s()), yield_(yield), backoff_us_(backoff_us) {}
+    : limit_s_(limit_s), since_(now_s()), yield_(yield), spin_(yield), backoff_us_(backoff_us) {}
 
 void Lookout::found() {
   looks_ = 0;
@@ -238,7 +237,7 @@ bool Lookout::rest() {
   if (backoff_us_ > 0)
     std::this_thread::sleep_for(std::chrono::microseconds(backoff_us_));
   else if (yield_)
-    sched_yield();
+    spin_.again();
   constexpr int looks_per_clock = 256;
   if (++looks_ % looks_per_clock != 0 && backoff_us_ == 0) return true;
   const double now = now_s();

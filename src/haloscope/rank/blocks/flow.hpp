@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "haloscope/core/spin.hpp"
 #include "haloscope/device/device.hpp"
 #include "haloscope/rank/blocks/clock_map.hpp"
 #include "haloscope/rank/blocks/log.hpp"
@@ -133,6 +134,7 @@ class Lookout {
  private:
   double limit_s_, since_;
   bool yield_;
+  Spin spin_;
   int backoff_us_, looks_ = 0;
 };
 
