@@ -22,7 +22,6 @@ def pytest_configure(config):
     """Declare the markers."""
     config.addinivalue_line("markers", "ids(*names): rows of the studies' checklists that the test shows to hold")
     config.addinivalue_line("markers", "card: runs on a GPU, so that its rows count as shown on a card")
-    config.addinivalue_line("markers", "built_early(name, *words): needs what a command builds, beside earlier tests")
     config.addinivalue_line("markers", "long: slow; part of `make check-long` only")
 
 
@@ -34,22 +33,6 @@ def pytest_collection_modifyitems(items):
             item.user_properties.append(("ids", " ".join(ids)))
         if item.get_closest_marker("card"):
             item.user_properties.append(("device", "card"))
-
-
-def pytest_collection_finish(session):
-    """Begin the builds that the chosen tests need."""
-    import early
-
-    marks = [mark for item in session.items for mark in item.iter_markers("built_early")]
-    if marks and not session.config.option.collectonly:
-        early.start({mark.args[0]: mark.args[1:] for mark in marks})
-
-
-def pytest_sessionfinish():
-    """End builds that nobody waits for."""
-    import early
-
-    early.stop()
 
 
 @pytest.hookimpl(wrapper=True)

@@ -11,8 +11,6 @@ from pathlib import Path
 
 import pytest
 
-import early
-
 ROOT = Path(__file__).resolve().parents[2]
 UNAVAILABLE = 3
 NEEDED = ("haloscope-rank", "haloscope_c")  # what the command line needs
@@ -40,7 +38,6 @@ class OtherMpi:
 @functools.cache
 def get(name: str, *targets: str) -> OtherMpi:
     """Return the build on an MPI that scripts/other_mpi.sh knows, with `targets`; skips where it is not to be had."""
-    early.wait_for(name)
     words = ["scripts/other_mpi.sh", name, *(targets or NEEDED)]
     done = subprocess.run(words, cwd=ROOT, check=False, capture_output=True, text=True)
     said = done.stderr.strip().splitlines() or ["nothing"]

@@ -9,10 +9,7 @@ import pytest
 import other_mpi
 from haloscope.measure import launch
 
-pytestmark = [
-    pytest.mark.timeout(1500),  # the first test may have to build
-    pytest.mark.built_early("openmpi5", "scripts/other_mpi.sh", "openmpi5", *other_mpi.NEEDED),
-]
+pytestmark = pytest.mark.timeout(1500)  # the first test builds
 SMALL = ("--cells", "24", "--launches", "1", "--steps", "4", "--repetitions", "2", "--output", "r.jsonl")
 ON_BOTH = ("test_cpp.py", "test_launch.py", "test_faults.py")
 

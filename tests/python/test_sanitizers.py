@@ -9,7 +9,6 @@ from pathlib import Path
 
 import pytest
 
-import early
 import test_blocks_runs as blocks
 from bench import gpu_cases
 from haloscope.measure import launch
@@ -20,8 +19,6 @@ LONG = os.environ.get("HALOSCOPE_LONG", "0") not in ("", "0")
 TOOLS = os.pathsep.join([os.environ["PATH"], str(VENV)])
 
 pytestmark = pytest.mark.timeout(3600)
-
-ON_DEVICES = ("tsan-devices", "test_device", "rank_with_faults")  # preset and targets
 
 # UCX watches memory by hooks that run where a thread ends, too late for gcc's ThreadSanitizer.
 NO_HOOKS = {"UCX_MEM_MMAP_HOOK_MODE": "none"}
@@ -39,18 +36,15 @@ def expect_race(program: list, name: str, **environment: str) -> None:
     assert "data race" in done.stderr, f"ThreadSanitizer did not see {name}, a race put in on purpose"
 
 
-def building(preset: str, *targets: str) -> list[str]:
-    """Words of a command that configures and builds `targets` of a preset."""
-    cmake = VENV / "cmake"
-    configure = f"{cmake} --preset {preset} -DCMAKE_MAKE_PROGRAM={VENV / 'ninja'}"
-    return ["sh", "-c", f"{configure} && {cmake} --build {ROOT / 'build' / preset} --target {' '.join(targets)}"]
-
-
 def build(preset: str, *targets: str) -> Path:
     """Configure and build `targets` of a preset; returns its directory."""
-    early.wait_for(preset)
-    subprocess.run(building(preset, *targets), cwd=ROOT, check=True, env={**os.environ, "PATH": TOOLS})
-    return ROOT / "build" / preset
+    cmake = VENV / "cmake"
+    directory = ROOT / "build" / preset
+    environment = {**os.environ, "PATH": TOOLS}
+    configure = [cmake, "--preset", preset, f"-DCMAKE_MAKE_PROGRAM={VENV / 'ninja'}"]
+    subprocess.run(configure, cwd=ROOT, check=True, env=environment)
+    subprocess.run([cmake, "--build", directory, "--target", *targets], cwd=ROOT, check=True, env=environment)
+    return directory
 
 
 def run(command: list, **environment: str) -> str:
@@ -106,16 +100,12 @@ def fixed_addresses(tmp_path_factory) -> list[str]:
     pytest.skip("ThreadSanitizer does not run here: its memory is taken")
 
 
-built_early = pytest.mark.built_early(ON_DEVICES[0], *building(*ON_DEVICES))
-
-
 @pytest.fixture(scope="module")
 def on_devices(fixed_addresses) -> Path:
     """The build that ThreadSanitizer looks at where fields lie on a device."""
-    return build(*ON_DEVICES)
+    return build("tsan-devices", "test_device", "rank_with_faults")
 
 
-@built_early
 @pytest.mark.ids("W19")
 def test_thread_sanitizer_is_silent_on_streams_and_kernels_and_can_speak(on_devices, fixed_addresses):
     program = [*fixed_addresses, on_devices / "tests" / "cpp" / "test_device"]
@@ -125,7 +115,6 @@ def test_thread_sanitizer_is_silent_on_streams_and_kernels_and_can_speak(on_devi
     expect_race(program, "WordRace.*", **NO_HOOKS)  # a CPU that reads what no word has announced
 
 
-@built_early
 @pytest.mark.ids("W19")
 @pytest.mark.parametrize("ranks", [2, *(pytest.param(n, marks=pytest.mark.long) for n in (1, 3))])
 def test_thread_sanitizer_is_silent_on_schedules_of_devices(on_devices, fixed_addresses, tmp_path, ranks):
@@ -143,7 +132,6 @@ def test_thread_sanitizer_is_silent_on_schedules_of_devices(on_devices, fixed_ad
     assert [r["verification"]["status"] for r in found] == ["passed"] * len(lines)
 
 
-@built_early
 @pytest.mark.ids("NT2", "NX1")
 @pytest.mark.parametrize("ranks", [1, 2])
 def test_thread_sanitizer_is_silent_on_blocks_that_tell_the_cpu(on_devices, fixed_addresses, tmp_path, ranks):
