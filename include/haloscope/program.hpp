@@ -108,6 +108,10 @@ struct Program {
   bool packs_in_sweeps() const {
     return std::any_of(sweeps.begin(), sweeps.end(), [](const Sweep& s) { return s.faces; });
   }
+  /// Whether an operation starts while an earlier one that it names still runs.
+  bool starts_within(const Op& op, const Op& earlier) const {
+    return signals && op.kind == OpKind::send && earlier.kind == OpKind::pack;
+  }
 };
 
 /// What the steps between two exchanges sweep: everything that any of them needs, only what its later steps need, or

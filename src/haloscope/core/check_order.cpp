@@ -26,18 +26,13 @@ using Order = std::vector<std::vector<char>>;
 /// What an operation's predecessors have done when it starts.
 enum class Until : std::uint8_t { begun, finished };
 
-/// Whether an operation starts while an earlier one that it names still runs.
-bool starts_within(const Program& program, const Op& op, const Op& earlier) {
-  return program.signals && op.kind == OpKind::send && earlier.kind == OpKind::pack;
-}
-
 /// Direct predecessors of every operation: `after` plus the order of the comm lane and of each stream.
 std::vector<std::vector<int>> predecessors(const Program& program, Until until = Until::begun) {
   std::vector<std::vector<int>> result(program.ops.size());
   std::map<Lane, int> last;
   for (std::size_t i = 0; i < program.ops.size(); ++i) {
     for (std::int32_t before : program.ops[i].after)
-      if (until == Until::begun || !starts_within(program, program.ops[i], program.ops[before]))
+      if (until == Until::begun || !program.starts_within(program.ops[i], program.ops[before]))
         result[i].push_back(before);
     const Lane lane = program.ops[i].lane;
     if (lane == Lane::main) continue;

@@ -230,8 +230,8 @@ void Runner::sweep_alone(int index) {
 bool Runner::ready_on_host(const Op& op) const {
   return std::all_of(op.after.begin(), op.after.end(), [&](std::int32_t before) {
     const Op& earlier = program_.ops[before];
-    const bool still_runs = program_.signals && op.kind == OpKind::send && earlier.kind == OpKind::pack;
-    return done(before) && (!on_device(earlier.lane) || still_runs || options_.device->reached(before));
+    return done(before) &&
+           (!on_device(earlier.lane) || program_.starts_within(op, earlier) || options_.device->reached(before));
   });
 }
 
