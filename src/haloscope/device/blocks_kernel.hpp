@@ -76,7 +76,7 @@ struct QueueBlocks {
   }
   /// Tasks of the one list, in the order in which blocks take the lock.
   HALOSCOPE_FUNCTION void append(int block, int chunk) const {
-    while (!take(q.lock, static_cast<std::uint32_t>(block) + 1)) rest();
+    for (int looks = 0; !take(q.lock, static_cast<std::uint32_t>(block) + 1); ++looks) rest(looks);
     const std::uint32_t at = read_word<Reader::device>(q.tail);
     const auto task = static_cast<std::uint32_t>(block * most_chunks + chunk + 1);
     write_word<Reader::anyone>(q.posted + at * static_cast<std::uint32_t>(q.stride), task);

@@ -7,6 +7,7 @@
 #if HALOSCOPE_ON_GPU && !defined(__HIPCC__)
 #include <cuda/atomic>
 #elif !HALOSCOPE_ON_GPU
+#include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <thread>
@@ -44,8 +45,8 @@ HALOSCOPE_FUNCTION bool take(std::uint32_t* lock, std::uint32_t owner) {
   return __hip_atomic_compare_exchange_strong(lock, &free, owner, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED,
                                               __HIP_MEMORY_SCOPE_AGENT);
 }
-HALOSCOPE_FUNCTION void rest() { __builtin_amdgcn_s_sleep(1); }
-HALOSCOPE_FUNCTION void look_again() {}
+HALOSCOPE_FUNCTION void rest(int) { __builtin_amdgcn_s_sleep(1); }
+HALOSCOPE_FUNCTION void look_again(int) {}
 /// Ticks of the device's clock, see Info::clock_hz.
 HALOSCOPE_FUNCTION std::uint64_t clock_ticks() { return static_cast<std::uint64_t>(wall_clock64()); }
 
@@ -72,8 +73,8 @@ HALOSCOPE_FUNCTION bool take(std::uint32_t* lock, std::uint32_t owner) {
   return ::cuda::atomic_ref<std::uint32_t, ::cuda::thread_scope_device>(*lock).compare_exchange_strong(
       free, owner, ::cuda::memory_order_acquire, ::cuda::memory_order_relaxed);
 }
-HALOSCOPE_FUNCTION void rest() { __nanosleep(100); }
-HALOSCOPE_FUNCTION void look_again() {}
+HALOSCOPE_FUNCTION void rest(int) { __nanosleep(100); }
+HALOSCOPE_FUNCTION void look_again(int) {}
 HALOSCOPE_FUNCTION std::uint64_t clock_ticks() {
   std::uint64_t ticks;
   asm volatile("mov.u64 %0, %%globaltimer;" : "=l"(ticks));
@@ -98,10 +99,11 @@ inline bool take(std::uint32_t* lock, std::uint32_t owner) {
   return std::atomic_ref<std::uint32_t>(*lock).compare_exchange_strong(free, owner, std::memory_order_acquire,
                                                                        std::memory_order_relaxed);
 }
-/// Many blocks share a core: those that wait leave it to those that work.
-inline void rest() { std::this_thread::sleep_for(std::chrono::microseconds(1)); }
+/// Many blocks share a core: those that wait leave it to those that work, and longer the longer they wait. Dozens of
+/// threads that wake every 50 us have been seen to keep all others from running for seconds.
+inline void rest(int looks) { std::this_thread::sleep_for(std::chrono::microseconds(1 << std::min(looks, 10))); }
 /// Blocks share cores with the CPU's thread that they tell something, too.
-inline void look_again() { std::this_thread::yield(); }
+inline void look_again(int) { std::this_thread::yield(); }
 inline std::uint64_t clock_ticks() { return imitated_clock(); }
 
 #endif
@@ -109,14 +111,14 @@ inline std::uint64_t clock_ticks() { return imitated_clock(); }
 /// One thread of the block polls until `ready()`; the others wait for it.
 /// @tparam pause  between two looks: rest, or look_again for an answer that comes at once.
 /// @return false, for all threads, where it was told to stop, or waited for too long.
-template <void (*pause)() = rest, class Ready>
+template <void (*pause)(int looks) = rest, class Ready>
 HALOSCOPE_FUNCTION bool await(const Team& team, const Patience& patience, Ready ready) {
   return team.agree([&]() -> bool {
     if (ready()) return true;
     const std::uint64_t since = clock_ticks();
-    while (!ready()) {
+    for (int looks = 0; !ready(); ++looks) {
       if (read_word<Reader::anyone>(patience.stop) != 0 || clock_ticks() - since > patience.ticks) return false;
-      pause();
+      pause(looks);
     }
     return true;
   });
@@ -128,7 +130,7 @@ HALOSCOPE_FUNCTION void announce(const Team& team, Announce announce_it) {
   team.each([](int) { fence(); });
   team.sync();
   team.one(announce_it);
-  look_again();
+  look_again(0);
 }
 
 }  // namespace haloscope::device::HALOSCOPE_BACKEND
