@@ -115,6 +115,18 @@ def test_thread_sanitizer_is_silent_on_streams_and_kernels_and_can_speak(on_devi
     expect_race(program, "WordRace.*", **NO_HOOKS)  # a CPU that reads what no word has announced
 
 
+def recorded(lines: list[dict], ranks: int, program: list, folder: Path, imitation: str) -> list[dict]:
+    """Records of requests that ThreadSanitizer has looked at, on devices with these delays. program: the build, and what to put
+    before its program."""
+    built, *before = program
+    (folder / "lines").write_text("".join(json.dumps(line) + "\n" for line in lines))
+    words = ["--requests", folder / "lines", "--output", folder / "r.jsonl"]
+    start = launch.launcher_words(launch.mpiexec(built), ranks, 1)
+    run([*start, *before, built / "tests" / "cpp" / "rank_with_faults", *words],
+        HALOSCOPE_TEST_DEVICE=imitation, **NO_HOOKS)  # fmt: skip
+    return [json.loads(line) for line in (folder / "r.jsonl").read_text().splitlines()]
+
+
 @pytest.mark.ids("W19")
 @pytest.mark.parametrize("ranks", [2, *(pytest.param(n, marks=pytest.mark.long) for n in (1, 3))])
 def test_thread_sanitizer_is_silent_on_schedules_of_devices(on_devices, fixed_addresses, tmp_path, ranks):
@@ -123,12 +135,7 @@ def test_thread_sanitizer_is_silent_on_schedules_of_devices(on_devices, fixed_ad
         of_schedule.setdefault(request["schedule"], []).append(gpu_cases.line(request, ranks, "host"))
     assert len(of_schedule) >= 6
     lines = [line for same in of_schedule.values() for line in same[:: 3 if LONG else 17]]
-    (tmp_path / "lines").write_text("".join(json.dumps(line) + "\n" for line in lines))
-    words = ["--requests", tmp_path / "lines", "--output", tmp_path / "r.jsonl"]
-    start = launch.launcher_words(launch.mpiexec(on_devices), ranks, 1)
-    run([*start, *fixed_addresses, on_devices / "tests" / "cpp" / "rank_with_faults", *words],
-        HALOSCOPE_TEST_DEVICE="delay_us=20,threads=2", **NO_HOOKS)  # fmt: skip
-    found = [json.loads(line) for line in (tmp_path / "r.jsonl").read_text().splitlines()]
+    found = recorded(lines, ranks, [on_devices, *fixed_addresses], tmp_path, "delay_us=20,threads=2")
     assert [r["verification"]["status"] for r in found] == ["passed"] * len(lines)
 
 
@@ -137,10 +144,5 @@ def test_thread_sanitizer_is_silent_on_schedules_of_devices(on_devices, fixed_ad
 def test_thread_sanitizer_is_silent_on_blocks_that_tell_the_cpu(on_devices, fixed_addresses, tmp_path, ranks):
     variants = [*blocks.BASELINES, *blocks.TASKQUEUES, *blocks.PROPOSED]
     lines = [blocks.request(variant, iterations=500 if LONG else 10) for variant in variants]
-    (tmp_path / "lines").write_text("".join(json.dumps(line) + "\n" for line in lines))
-    words = ["--requests", tmp_path / "lines", "--output", tmp_path / "r.jsonl"]
-    start = launch.launcher_words(launch.mpiexec(on_devices), ranks, 1)
-    run([*start, *fixed_addresses, on_devices / "tests" / "cpp" / "rank_with_faults", *words],
-        HALOSCOPE_TEST_DEVICE="block_delay_us=50", **NO_HOOKS)  # fmt: skip
-    found = [json.loads(line) for line in (tmp_path / "r.jsonl").read_text().splitlines()]
+    found = recorded(lines, ranks, [on_devices, *fixed_addresses], tmp_path, "block_delay_us=50")
     assert [r["verification"]["status"] for r in found] == ["passed"] * len(lines)

@@ -2,7 +2,10 @@
 #pragma once
 
 #include <mpi.h>
-#include <sched.h>
+
+#include <vector>
+
+#include "haloscope/core/spin.hpp"
 
 namespace haloscope {
 
@@ -14,7 +17,18 @@ inline void settle(MPI_Request& request, bool yield) {
     return;
   }
   int done = 0;
-  for (MPI_Test(&request, &done, MPI_STATUS_IGNORE); !done; MPI_Test(&request, &done, MPI_STATUS_IGNORE)) sched_yield();
+  for (Spin spin(true); MPI_Test(&request, &done, MPI_STATUS_IGNORE), !done;) spin.again();
+}
+
+/// Completes all requests.
+inline void settle(std::vector<MPI_Request>& requests, bool yield) {
+  const auto count = static_cast<int>(requests.size());
+  if (!yield) {
+    MPI_Waitall(count, requests.data(), MPI_STATUSES_IGNORE);
+    return;
+  }
+  int done = 0;
+  for (Spin spin(true); MPI_Testall(count, requests.data(), &done, MPI_STATUSES_IGNORE), !done;) spin.again();
 }
 
 /// A barrier. Collective over `comm`.

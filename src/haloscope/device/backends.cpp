@@ -10,12 +10,16 @@ const char* to_string(Space space) {
   return names[static_cast<std::size_t>(space)];
 }
 
-PieceList::PieceList(Device& device, const std::vector<CopyLaunch::Piece>& pieces)
-    : memory_(device, Space::device, pieces.size() * sizeof(CopyLaunch::Piece)) {
+Buffer copied_to(Device& device, const void* data, std::size_t bytes) {
+  Buffer buffer(device, Space::device, bytes);
   const auto stream = device.stream();
-  stream->copy(memory_.data(), pieces.data(), memory_.size());
+  stream->copy(buffer.data(), data, bytes);
   stream->finish();
+  return buffer;
 }
+
+PieceList::PieceList(Device& device, const std::vector<CopyLaunch::Piece>& pieces)
+    : memory_(copied_to(device, pieces.data(), pieces.size() * sizeof(CopyLaunch::Piece))) {}
 
 void throw_too_large(std::size_t bytes, const Info& info) {
   throw Error(Exit::failed, "the grid does not fit the device: " + std::to_string(bytes) + " bytes are needed and " +

@@ -120,6 +120,9 @@ class Buffer {
   void* data_ = nullptr;
 };
 
+/// Device memory that holds a copy of `bytes` bytes. Waits until it does.
+Buffer copied_to(Device& device, const void* data, std::size_t bytes);
+
 /// Pieces of copies (cut_copies()) in the memory of a device, ready to be launched in parts.
 class PieceList {
  public:

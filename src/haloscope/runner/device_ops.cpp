@@ -120,10 +120,7 @@ void DeviceOps::compile_faces() {
   for (std::size_t slot = 0; slot < views_[0].size(); ++slot)
     tables.push_back(
         face_table(plan_, views_[0][slot].stride[0], [&](int id) { return link_->place(id, static_cast<int>(slot)); }));
-  const std::size_t bytes = tables.size() * sizeof(device::FaceTable);
-  faces_ = device::Buffer(streams_.device, device::Space::device, bytes);
-  streams_.streams[0]->copy(faces_.data(), tables.data(), bytes);
-  streams_.streams[0]->finish();
+  faces_ = device::copied_to(streams_.device, tables.data(), tables.size() * sizeof(device::FaceTable));
 }
 
 void DeviceOps::begin(std::int64_t number, std::int64_t step) {

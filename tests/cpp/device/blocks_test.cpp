@@ -99,21 +99,34 @@ TEST(Blocks, NC6_AFullCheckFindsAnyWrongElementAndAnyWrongPlace) {
   EXPECT_TRUE(blocks.launch.faults[0].element == 5 || blocks.launch.faults[0].element == 6);
 }
 
+/// The words of a queue with a channel for each block.
+struct QueueWords {
+  Buffer memory;
+  std::uint32_t* posted;
+  std::uint32_t* stop;
+  BlocksQueue queue;
+
+  QueueWords(Device& device, int blocks)
+      : memory(device, Space::mapped, static_cast<std::size_t>(2 * blocks + 1) * sizeof(std::uint32_t)),
+        posted(reinterpret_cast<std::uint32_t*>(memory.data())),
+        stop(posted + 2 * blocks) {
+    std::fill_n(posted, 2 * blocks + 1, 0u);
+    queue.posted = posted, queue.told = posted + blocks;
+    queue.patience = {stop, static_cast<std::uint64_t>(100 * device.info().clock_hz)};
+  }
+};
+
 std::uint32_t word_now(std::uint32_t& word) { return std::atomic_ref(word).load(std::memory_order_acquire); }
 
 TEST(Blocks, NT1_NT4_AKernelPacksWaitsForTheCpuAndUnpacks) {
   Device& device = test::here();
   Blocks blocks(device, {1, 300, 40}, 8);
   ASSERT_GE(device.kernels().blocks.resident(8), 3);
-  const Buffer words(device, Space::mapped, 7 * sizeof(std::uint32_t));
-  auto* word = reinterpret_cast<std::uint32_t*>(words.data());
-  std::fill_n(word, 7, 0u);
-  BlocksQueue queue;
-  queue.posted = word, queue.told = word + 3;
-  queue.patience = {word + 6, static_cast<std::uint64_t>(20 * device.info().clock_hz)};
+  const QueueWords words(device, 3);
+  std::uint32_t* const word = words.posted;
   const auto stream = device.stream();
   const auto end = device.event();
-  device.kernels().blocks.queue(*stream, blocks.launch, queue);
+  device.kernels().blocks.queue(*stream, blocks.launch, words.queue);
   stream->record(*end);
   for (int b : {2, 0, 1}) {
     while (word_now(word[b]) == 0) std::this_thread::yield();
@@ -130,32 +143,22 @@ TEST(WordRace, ACpuThatDoesNotAcquireWhatATaskAnnouncesIsFoundOut) {
   const Imitated imitated("");
   const auto device = Imitated::open();
   Blocks blocks(*device, {10}, 8);
-  const Buffer words(*device, Space::mapped, 3 * sizeof(std::uint32_t));
-  auto* word = reinterpret_cast<std::uint32_t*>(words.data());
-  std::fill_n(word, 3, 0u);
-  BlocksQueue queue;
-  queue.posted = word, queue.told = word + 1;
-  queue.patience = {word + 2, static_cast<std::uint64_t>(100 * device->info().clock_hz)};
+  const QueueWords words(*device, 1);
   const auto stream = device->stream();
-  device->kernels().blocks.queue(*stream, blocks.launch, queue);
-  while (std::atomic_ref(word[0]).load(std::memory_order_relaxed) == 0) std::this_thread::yield();
+  device->kernels().blocks.queue(*stream, blocks.launch, words.queue);
+  while (std::atomic_ref(*words.posted).load(std::memory_order_relaxed) == 0) std::this_thread::yield();
   EXPECT_EQ(blocks.packed(0)[3], 1);  // x86 orders the two loads; the language does not
-  std::atomic_ref(word[2]).store(1u, std::memory_order_release);
+  std::atomic_ref(*words.stop).store(1u, std::memory_order_release);
   stream->finish();
 }
 
 TEST(Blocks, NT6_AKernelThatWaitsEndsWhenItIsToldTo) {
   Device& device = test::here();
   Blocks blocks(device, {10}, 8);
-  const Buffer words(device, Space::mapped, 3 * sizeof(std::uint32_t));
-  auto* word = reinterpret_cast<std::uint32_t*>(words.data());
-  std::fill_n(word, 3, 0u);
-  BlocksQueue queue;
-  queue.posted = word, queue.told = word + 1;
-  queue.patience = {word + 2, static_cast<std::uint64_t>(100 * device.info().clock_hz)};
+  const QueueWords words(device, 1);
   const auto stream = device.stream();
-  device.kernels().blocks.queue(*stream, blocks.launch, queue);
-  std::atomic_ref(word[2]).store(1u, std::memory_order_release);
+  device.kernels().blocks.queue(*stream, blocks.launch, words.queue);
+  std::atomic_ref(*words.stop).store(1u, std::memory_order_release);
   stream->finish();
 }
 

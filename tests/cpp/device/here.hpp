@@ -56,11 +56,7 @@ inline std::int64_t below(std::int64_t n, std::mt19937_64& rng) {
 /// Device memory that holds a copy of `values`.
 template <class T>
 Buffer on_device(Device& device, const std::vector<T>& values) {
-  Buffer buffer(device, Space::device, values.size() * sizeof(T));
-  const auto stream = device.stream();
-  stream->copy(buffer.data(), values.data(), buffer.size());
-  stream->finish();
-  return buffer;
+  return copied_to(device, values.data(), values.size() * sizeof(T));
 }
 
 /// What device memory holds.

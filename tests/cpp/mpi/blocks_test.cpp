@@ -26,7 +26,7 @@ TEST(BlockSetup, NC1_EverySideReceivesFromTheOneThatSendsToIt) {
         for (int side = 0; side < sides; ++side) {
           const int to = destination_of(scheme, side, sides, block);
           ASSERT_TRUE(to >= 0 && to < sides);
-          ASSERT_EQ(source_of(scheme, to, sides, block), side) << to_string(scheme) << " " << sides << " " << block;
+          ASSERT_EQ(source_of(scheme, to, sides, block), side) << to_word(scheme) << " " << sides << " " << block;
         }
 }
 

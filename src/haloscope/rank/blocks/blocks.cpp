@@ -16,14 +16,13 @@ namespace {
 
 using Json = nlohmann::json;
 
-const std::vector<std::string> details{"off", "on", "posting"}, checks{"sampled", "full"};
 constexpr int most_blocks = 1024, most_threads = device::most_threads;
 constexpr std::int64_t most_elements = std::int64_t{1} << 21;  // a full check tells so many places apart
 
-int place_of(const std::string& what, const std::string& word, const std::vector<std::string>& words) {
-  const auto found = std::find(words.begin(), words.end(), word);
-  if (found == words.end()) throw UsageError(unknown_name(what, word, words));
-  return static_cast<int>(found - words.begin());
+/// The word of a field, or the usual one.
+template <class Enum>
+Enum word_of(const Json& json, const std::string& name, Enum usual) {
+  return from_word<Enum>(json.value(name, to_word(usual)));
 }
 
 int number_of(const Json& json, const std::string& name, int usual, int least, int most) {
@@ -60,12 +59,12 @@ Json described(const BlocksRequest& r, int ranks) {
           {"bytes", bytes},
           {"grid", c.workload.grid},
           {"threads", c.workload.threads},
-          {"scheme", to_string(c.scheme)},
+          {"scheme", to_word(c.scheme)},
           {"sides", c.sides},
           {"variant", to_string(c.variant)},
           {"device", r.device},
-          {"check", checks[c.every ? 1 : 0]},
-          {"detail", details[static_cast<std::size_t>(c.detail)]},
+          {"check", to_word(c.every ? Check::full : Check::sampled)},
+          {"detail", to_word(c.detail)},
           {"warmup", r.warmup},
           {"iterations", r.iterations},
           {"repetitions", r.repetitions}};
@@ -162,13 +161,12 @@ BlocksRequest blocks_request(const Json& json, const std::string& id) try {
   r.id = id;
   r.device = device::find_backend(json.value("device", std::string("auto"))).name;
   r.context.workload = workload_of(json);
-  r.context.scheme = find_scheme(json.value("scheme", std::string("pairs")));
+  r.context.scheme = word_of(json, "scheme", r.context.scheme);
   r.context.sides = number_of(json, "sides", 1, 1, most_blocks / r.context.workload.blocks());
   r.context.variant = parse_variant(json.value("variant", std::string("baseline")));
-  r.context.every = place_of("check", json.value("check", checks[0]), checks) == 1;
+  r.context.every = word_of(json, "check", Check::sampled) == Check::full;
   r.timeline = json.value("timeline", false);
-  r.context.detail =
-      static_cast<Detail>(place_of("detail", json.value("detail", details[r.timeline ? 1 : 0]), details));
+  r.context.detail = word_of(json, "detail", r.timeline ? Detail::on : Detail::off);
   if (r.timeline && r.context.detail == Detail::off)
     throw UsageError("blocks: a timeline needs detail 'on' or 'posting'");
   r.context.limit_s = json.value("limit_s", r.context.limit_s);
@@ -203,7 +201,8 @@ Json run_blocks(Session& s, const BlocksRequest& r) {
   record["environment"]["device"] = device_json(r.device, *device);
   for_each_text(OwnComm(s.comm), device->info().id,
                 [&](int, const std::string& id) { record["environment"]["device"]["of_ranks"].push_back(id); });
-  const ClockPoint first = clock.read();
+  const bool logged = flow->log().on();
+  const ClockPoint first = logged ? clock.read() : ClockPoint{};
   const WatchdogHint hint(s.watchdog, [&] { return flow->state(); });
   std::int64_t iteration = 0;
   for (int test = 0; test < r.repetitions; ++test) record["iterations_s"].push_back(run_test(s, *flow, r, iteration));
@@ -211,7 +210,7 @@ Json run_blocks(Session& s, const BlocksRequest& r) {
   const HitProfile profile = flow->profile();
   record["profile"] = {
       {"hits", profile.hits()}, {"after_a_hit", profile.after_a_hit()}, {"longest_run", profile.longest_run()}};
-  if (flow->log().on()) record.update(look_in_detail(s.comm, *flow, r, first, clock.read()));
+  if (logged) record.update(look_in_detail(s.comm, *flow, r, first, clock.read()));
   record["verification"] = {{"status", "passed"},
                             {"against", r.context.every ? "every element" : "an element for each thread"}};
   return record;

@@ -14,6 +14,7 @@ constexpr double patience_s = 5;
 ClockReader::ClockReader(device::Device& device, bool yield)
     : device_(device),
       yield_(yield),
+      hz_(device.info().clock_hz),
       words_(device, device::Space::mapped, 2 * sizeof(std::uint64_t)),
       stream_(device.stream()) {}
 
@@ -42,16 +43,16 @@ std::uint64_t ClockReader::answer() {
 ClockPoint ClockReader::read_once() {
   auto* words = reinterpret_cast<std::uint64_t*>(words_.data());
   words[0] = words[1] = 0;
-  const double hz = device_.info().clock_hz;
   device_.kernels().blocks.clock(
-      *stream_, words, {reinterpret_cast<std::uint32_t*>(words + 1), static_cast<std::uint64_t>(2 * patience_s * hz)});
+      *stream_, words, {reinterpret_cast<std::uint32_t*>(words + 1), static_cast<std::uint64_t>(2 * patience_s * hz_)});
   const std::uint64_t first = answer();
   std::atomic_ref(words[0]).store(0, std::memory_order_release);
   const double cpu_s = now_s();
   const std::uint64_t second = answer();
+  const double round_trip_s = now_s() - cpu_s;
   stream_->finish();
   const double half = static_cast<double>(second - first) / 2;
-  return {cpu_s, static_cast<double>(first) + half, (half + 1) / hz};
+  return {cpu_s, static_cast<double>(first) + half, (half + 1) / hz_, round_trip_s};
 }
 
 ClockMap::ClockMap(const ClockPoint& first, const ClockPoint& last)

@@ -10,9 +10,10 @@ namespace haloscope {
 
 /// The two clocks at the same moment.
 struct ClockPoint {
-  double cpu_s = 0;        ///< of now_s()
-  double ticks = 0;        ///< of the device
-  double precision_s = 0;  ///< most that the two can differ
+  double cpu_s = 0;         ///< of now_s()
+  double ticks = 0;         ///< of the device
+  double precision_s = 0;   ///< most that the two can differ
+  double round_trip_s = 0;  ///< of a word to the device and its answer, by the CPU
 };
 
 /// Asks a kernel that does nothing else for its clock, several times; the answer that came fastest counts.
@@ -22,13 +23,14 @@ class ClockReader {
   ClockReader(device::Device& device, bool yield);
   /// No other kernel of this process may wait for the CPU meanwhile. @throws Error where the kernel does not answer.
   ClockPoint read(int times = 20);
+  ClockPoint read_once();
 
  private:
-  ClockPoint read_once();
   std::uint64_t answer();
 
   device::Device& device_;
   bool yield_;
+  double hz_;
   device::Buffer words_;  // the word, and one that ends the kernel
   std::unique_ptr<device::Stream> stream_;
 };

@@ -16,14 +16,6 @@ int tag_of(int side, int numbers, int number, int chunk) {
   return 2 + (side * numbers + number) * device::most_chunks + chunk;
 }
 
-device::Buffer copied_to(device::Device& device, const std::vector<device::BlockEntry>& entries) {
-  device::Buffer buffer(device, device::Space::device, entries.size() * sizeof(device::BlockEntry));
-  const auto stream = device.stream();
-  stream->copy(buffer.data(), entries.data(), buffer.size());
-  stream->finish();
-  return buffer;
-}
-
 /// Distinct ranks, in the order in which they first appear.
 void add_rank(std::vector<int>& ranks, int rank) {
   if (std::find(ranks.begin(), ranks.end(), rank) == ranks.end()) ranks.push_back(rank);
@@ -35,7 +27,8 @@ BlocksFlow::BlocksFlow(const BlocksContext& context)
     : context_(context),
       device_(*context.device),
       log_(context.sides * context.workload.blocks(), context.detail),
-      progress_(static_cast<std::size_t>(context.sides * context.workload.blocks())) {
+      progress_(static_cast<std::size_t>(context.sides * context.workload.blocks())),
+      tick_s_(1 / context.device->info().clock_hz) {
   int rank = 0, ranks = 1;
   MPI_Comm_rank(context_.comm, &rank);
   MPI_Comm_size(context_.comm, &ranks);
@@ -70,7 +63,7 @@ void BlocksFlow::lay_out(int rank, int ranks) {
       add_rank(dummy_to_, peers_.back().to);
       add_rank(dummy_from_, peers_.back().from);
     }
-  entries_ = copied_to(device_, entries);
+  entries_ = device::copied_to(device_, entries.data(), entries.size() * sizeof entries[0]);
   faults_ = Buffer(device_, Space::mapped, entries.size() * sizeof(device::BlockFault));
   if (log_.on()) stamps_ = Buffer(device_, Space::mapped, entries.size() * sizeof(device::BlockStamps));
   if (context_.variant.dummy) dummy_ = Buffer(device_, pinned, dummy_bytes * (dummy_to_.size() + dummy_from_.size()));
@@ -98,7 +91,7 @@ double BlocksFlow::iterate(std::int64_t iteration, bool counts) {
   const double begin = now_s();
   exchange();
   log_.segment("barrier");
-  MPI_Barrier(context_.comm);
+  meet(context_.comm, context_.yield);
   const double took = now_s() - begin;
   log_.segment("");
   refuse_faults(iteration);
@@ -166,8 +159,8 @@ bool BlocksFlow::note_arrival(int task) {
 }
 
 void BlocksFlow::wait_for_sends() {
-  if (!context_.variant.blocking) MPI_Waitall(static_cast<int>(sends_.size()), sends_.data(), MPI_STATUSES_IGNORE);
-  if (context_.variant.dummy) MPI_Waitall(static_cast<int>(dummies_.size()), dummies_.data(), MPI_STATUSES_IGNORE);
+  if (!context_.variant.blocking) settle(sends_, context_.yield);
+  if (context_.variant.dummy) settle(dummies_, context_.yield);
 }
 
 // ---- what went wrong, and when things happened ------------------------------------------------------------------------
@@ -203,10 +196,9 @@ void BlocksFlow::refuse_faults(std::int64_t iteration) const {
 
 void BlocksFlow::add_stamps() {
   if (!log_.on()) return;
-  const double tick = 1 / device_.info().clock_hz;
   for (int b = 0; b < blocks(); ++b) {
     const device::BlockStamps& s = launch_.stamps[b];
-    const auto seconds = [&](std::uint64_t from, std::uint64_t to) { return static_cast<double>(to - from) * tick; };
+    const auto seconds = [&](std::uint64_t from, std::uint64_t to) { return static_cast<double>(to - from) * tick_s_; };
     log_.device_times(b, seconds(s.begin, s.packed), s.posting > 0 ? seconds(s.posting, s.packed) : 0,
                       seconds(s.arrived, s.unpacked));
   }

@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "haloscope/comm/settle.hpp"
 #include "haloscope/core/spin.hpp"
 #include "haloscope/device/device.hpp"
 #include "haloscope/rank/blocks/clock_map.hpp"
@@ -19,6 +20,10 @@
 namespace haloscope {
 
 class BlocksFlow;
+
+/// What blocks look at where they unpack: an element for each thread, or every one and where it lies.
+enum class Check : std::uint8_t { sampled, full };
+HALOSCOPE_WORDS(Check, "check", "sampled", "full");
 
 struct BlocksContext {
   MPI_Comm comm = MPI_COMM_NULL;
@@ -89,6 +94,10 @@ class BlocksFlow {
   /// Called once for each chunk that has arrived. @return whether its block is to be told.
   bool note_arrival(int task);
   void wait_for_sends();
+  /// Call `take()`, which looks for an event and says whether it found one, until `events` have been found, or another
+  /// thread has given up. @throws Error where none was found for too long.
+  template <class Take>
+  void take_events(int events, HitProfile& profile, const char* missing, Take take);
   /// @throws Error with the state of all blocks.
   [[noreturn]] void give_up(const std::string& why) const;
 
@@ -99,6 +108,7 @@ class BlocksFlow {
   device::BlocksLaunch launch_;
   std::vector<MPI_Request> receives_, sends_;  // by block x chunks + chunk
   std::vector<device::Buffer> staging_;        // device memory that is packed into; empty: kernels pack into send_
+  std::atomic<bool> given_up_{false};
 
  private:
   template <class T>
@@ -121,6 +131,7 @@ class BlocksFlow {
   std::vector<MPI_Request> dummies_;
   std::vector<Progress> progress_;
   std::int64_t iteration_ = 0;
+  double tick_s_;  // of the device's clock
 };
 
 /// Looks again and again, until too much time has passed since something was found.
@@ -137,6 +148,23 @@ class Lookout {
   Spin spin_;
   int backoff_us_, looks_ = 0;
 };
+
+template <class Take>
+void BlocksFlow::take_events(int events, HitProfile& profile, const char* missing, Take take) {
+  Lookout lookout(context_.limit_s, context_.yield, context_.variant.backoff_us);
+  profile.begin_iteration();
+  while (events > 0) {
+    if (take()) {
+      profile.hit();
+      lookout.found();
+      --events;
+      continue;
+    }
+    profile.miss();
+    if (given_up_) return;
+    if (!lookout.rest()) give_up(std::string(missing) + " for " + std::to_string(context_.limit_s) + " s");
+  }
+}
 
 /// Collective. @throws as the flow.
 std::unique_ptr<BlocksFlow> make_flow(const BlocksContext& context);

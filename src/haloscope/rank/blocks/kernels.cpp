@@ -34,26 +34,11 @@ class Kernels final : public BlocksFlow {
     log_.segment("post");
     post_receives();
     log_.segment("events");
-    serve();
+    take_events(2 * blocks(), profile_, "nothing happened", [&] { return take_packed() || take_arrived(); });
     log_.segment("finish");
     for (auto& one : streams_) one->finish();
     wait_for_sends();
     counts_.launches += 2 * blocks();
-  }
-
-  void serve() {
-    Lookout lookout(context_.limit_s, context_.yield, context_.variant.backoff_us);
-    profile_.begin_iteration();
-    for (int left = 2 * blocks(); left > 0;) {
-      if (take_packed() || take_arrived()) {
-        profile_.hit();
-        lookout.found();
-        --left;
-      } else {
-        profile_.miss();
-        if (!lookout.rest()) give_up("nothing happened for " + std::to_string(context_.limit_s) + " s");
-      }
-    }
   }
 
   bool take_packed() {

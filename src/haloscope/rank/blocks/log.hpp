@@ -10,11 +10,13 @@
 #include <vector>
 
 #include "haloscope/core/clock.hpp"
+#include "haloscope/words.hpp"
 
 namespace haloscope {
 
 /// What is logged; timed runs log nothing.
-enum class Detail { off, on, posting };
+enum class Detail : std::uint8_t { off, on, posting };
+HALOSCOPE_WORDS(Detail, "detail", "off", "on", "posting");
 
 struct BlockEvent {
   std::string kind;  ///< pack, post, copy-in, copy-out, send, receive, notify, unpack; or a segment, block -1

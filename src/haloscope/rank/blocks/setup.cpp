@@ -27,8 +27,6 @@ constexpr std::array<Row, 5> rows{{{"XS", {4, 1, 1}, 16, 1e-3},
                                    {"L", {3, 3, 3}, 128, 1},
                                    {"XL", {3, 3, 3}, 128, 10}}};
 
-const std::vector<std::string> schemes{"pairs", "ring", "mixed"};
-
 int next(int side, int by, int sides) { return (side + by + sides) % sides; }
 
 int partner(int side, int sides) {
@@ -56,14 +54,6 @@ Workload find_workload(const std::string& name) {
   }
   throw UsageError(unknown_name("workload", name, names));
 }
-
-Scheme find_scheme(const std::string& name) {
-  const auto found = std::find(schemes.begin(), schemes.end(), name);
-  if (found == schemes.end()) throw UsageError(unknown_name("scheme", name, schemes));
-  return static_cast<Scheme>(found - schemes.begin());
-}
-
-std::string to_string(Scheme scheme) { return schemes[static_cast<std::size_t>(scheme)]; }
 
 int destination_of(Scheme scheme, int side, int sides, int block) { return moved(scheme, side, sides, block, 1); }
 int source_of(Scheme scheme, int side, int sides, int block) { return moved(scheme, side, sides, block, -1); }

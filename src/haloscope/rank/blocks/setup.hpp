@@ -7,6 +7,8 @@
 #include <string>
 #include <vector>
 
+#include "haloscope/words.hpp"
+
 namespace haloscope {
 
 /// Blocks of a side with their threads and buffer sizes.
@@ -27,9 +29,7 @@ enum class Scheme {
   ring,   ///< to the next side, from the one before
   mixed   ///< figure 2.6: block 0 as pairs, block 1 to the next side, the others to the one before
 };
-/// @throws UsageError for an unknown name.
-Scheme find_scheme(const std::string& name);
-std::string to_string(Scheme scheme);
+HALOSCOPE_WORDS(Scheme, "scheme", "pairs", "ring", "mixed");
 
 int destination_of(Scheme scheme, int side, int sides, int block);
 int source_of(Scheme scheme, int side, int sides, int block);

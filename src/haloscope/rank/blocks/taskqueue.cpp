@@ -72,7 +72,6 @@ class TaskQueue final : public BlocksFlow {
   std::vector<std::atomic<int>> issued_;      // copies to the host
   std::vector<std::atomic<int>> copy_state_;  // a CopyState
   std::vector<Desk> desks_;
-  std::atomic<bool> given_up_{false};
   int front_ = 0;
   double copying_since_ = 0;              // to the device
   std::vector<double> copied_out_since_;  // by block x chunks + chunk
@@ -113,9 +112,7 @@ void TaskQueue::lay_out_words() {
   words_ = reinterpret_cast<std::uint32_t*>(memory_.data());
   std::fill_n(words_, words, 0u);
   constexpr std::array<std::uint32_t, 3 * device::line_words> zeros{};
-  counters_ = device::Buffer(device_, device::Space::device, sizeof zeros);
-  compute_->copy(counters_.data(), zeros.data(), sizeof zeros);
-  compute_->finish();
+  counters_ = device::copied_to(device_, zeros.data(), sizeof zeros);
   auto* counters = reinterpret_cast<std::uint32_t*>(counters_.data());
   queue_ = {.posted = words_,
             .told = told(0),
@@ -223,19 +220,9 @@ void TaskQueue::serve_all() {
 }
 
 void TaskQueue::serve(Desk& desk) try {
-  Lookout lookout(context_.limit_s, context_.yield, context_.variant.backoff_us);
-  desk.profile.begin_iteration();
-  for (int left = desk.events; left > 0;) {
-    if (std::any_of(desk.services.begin(), desk.services.end(), [&](Service take) { return (this->*take)(); })) {
-      desk.profile.hit();
-      lookout.found();
-      --left;
-      continue;
-    }
-    desk.profile.miss();
-    if (given_up_) return;
-    if (!lookout.rest()) give_up("nothing happened for " + std::to_string(context_.limit_s) + " s");
-  }
+  take_events(desk.events, desk.profile, "nothing happened", [&] {
+    return std::any_of(desk.services.begin(), desk.services.end(), [&](Service take) { return (this->*take)(); });
+  });
 } catch (...) {
   given_up_ = true;
   desk.failure = std::current_exception();

@@ -11,8 +11,6 @@ namespace haloscope {
 namespace {
 
 using Flow = Variant::Flow;
-const std::vector<std::string> flows{"baseline", "taskqueue", "kernels"};
-
 /// Two words of which a variant has one.
 struct Switch {
   const char* off;
@@ -91,9 +89,7 @@ Variant parse_variant(const std::string& text) {
   const auto colon = text.find(':');
   const std::string name = text.substr(0, colon);
   Variant variant;
-  if (!has(flows, name)) throw UsageError(unknown_name("flow of blocks", name, flows));
-  while (flows[static_cast<std::size_t>(variant.flow)] != name)
-    variant.flow = static_cast<Flow>(static_cast<int>(variant.flow) + 1);
+  variant.flow = from_word<Flow>(name);
   std::vector<std::string> seen;
   for (const std::string& word : split(colon == std::string::npos ? "" : text.substr(colon + 1), ','))
     if (!set_word(variant, word, seen))
@@ -110,7 +106,7 @@ std::string to_string(const Variant& variant) {
   for (const Number& n : numbers)
     if (in(n.flows, variant.flow) && variant.*n.value != usual.*n.value)
       words.push_back(std::string(n.name) + "=" + std::to_string(variant.*n.value));
-  return flows[static_cast<std::size_t>(variant.flow)] + ":" + join(words, ",");
+  return to_word(variant.flow) + ":" + join(words, ",");
 }
 
 }  // namespace haloscope

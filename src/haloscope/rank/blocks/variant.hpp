@@ -4,6 +4,8 @@
 #include <string>
 #include <vector>
 
+#include "haloscope/words.hpp"
+
 namespace haloscope {
 
 struct Variant {
@@ -25,6 +27,8 @@ struct Variant {
   bool dummy = false;        ///< a message of the rendezvous protocol as soon as receives are posted
   int backoff_us = 0;        ///< taskqueue and kernels: rest after each look that found nothing
 };
+
+HALOSCOPE_WORDS(Variant::Flow, "flow of blocks", "baseline", "taskqueue", "kernels");
 
 /// @param text  the flow and, after a colon, words and numbers: "taskqueue:queue,device,chunks=4". Words that are not
 ///              given are as the defaults above say. @throws UsageError.

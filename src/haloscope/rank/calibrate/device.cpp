@@ -1,11 +1,10 @@
 // Calibration of a device: the cost of its kernels, its copies and handing work to it, by the device's own clock.
 #include <algorithm>
-#include <atomic>
 #include <cstring>
 
 #include "haloscope/core/clock.hpp"
-#include "haloscope/core/spin.hpp"
 #include "haloscope/pack/region_copy.hpp"
+#include "haloscope/rank/blocks/clock_map.hpp"
 #include "haloscope/rank/calibrate/parts.hpp"
 #include "haloscope/run/device_fields.hpp"
 #include "haloscope/run/run.hpp"
@@ -188,26 +187,6 @@ std::array<double, 2> handing_over(DeviceBlock& block, const Staging& staging,
   return {handed, std::max(all - handed - block.device().seconds(*events[0], *events[1]), 1e-9)};
 }
 
-/// Seconds of a word between a running kernel and this thread: half a round trip.
-double signal_seconds(DeviceBlock& block, const device::Buffer& memory) {
-  const std::atomic_ref words(*reinterpret_cast<std::uint64_t*>(memory.data()));
-  const std::atomic_ref stop(*reinterpret_cast<std::uint32_t*>(memory.data() + sizeof(std::uint64_t)));
-  const device::Patience patience{reinterpret_cast<const std::uint32_t*>(memory.data() + sizeof(std::uint64_t)),
-                                  static_cast<std::uint64_t>(10 * block.device().info().clock_hz)};
-  words.store(0), stop.store(0);
-  block.device().kernels().blocks.clock(block.stream(0), reinterpret_cast<std::uint64_t*>(memory.data()), patience);
-  const auto await_answer = [&] {
-    while (words.load(std::memory_order_acquire) == 0) relax();
-  };
-  await_answer();
-  const double begin = now_s();
-  words.store(0, std::memory_order_release);
-  await_answer();
-  const double end = now_s();
-  block.stream(0).finish();
-  return (end - begin) / 2;
-}
-
 }  // namespace
 
 Json device_kernel_points(Session& s, const CalibrateRequest& request, Sampler& sample) {
@@ -224,7 +203,7 @@ Json device_copy_points(Session& s, const CalibrateRequest& request, Sampler& sa
   DeviceBlock block(s.comm, request.plain, 1);
   std::vector<std::unique_ptr<device::Event>> events;
   for (int i = 0; i < 16; ++i) events.push_back(block.device().event());
-  const device::Buffer words(block.device(), Space::mapped, 2 * sizeof(std::uint64_t));
+  ClockReader clock(block.device(), false);
   Json points = Json::array();
   for (int round = 0; round < request.plain.choice.grid.dims; ++round) {
     const Staging staging(block, round);
@@ -242,7 +221,7 @@ Json device_copy_points(Session& s, const CalibrateRequest& request, Sampler& sa
                         took([&](S& on) { staging.to_device(on, Space::pageable); }),
                         handed[0],
                         handed[1],
-                        signal_seconds(block, words)};
+                        clock.read_once().round_trip_s / 2};
     });
     points.push_back({{"dimension", round},
                       {"bytes", staging.bytes()},

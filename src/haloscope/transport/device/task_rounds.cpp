@@ -99,10 +99,10 @@ void TaskRounds::launch_with(const LinkContext& context, const Lists& lists, int
     }
   };
   each([](device::ExchangeLaunch&) {});
-  pieces_ = on_device(lists.pieces.data(), lists.pieces.size() * sizeof lists.pieces[0]);
-  parts_ = on_device(lists.parts.data(), lists.parts.size() * sizeof lists.parts[0]);
+  pieces_ = device::copied_to(device_, lists.pieces.data(), lists.pieces.size() * sizeof lists.pieces[0]);
+  parts_ = device::copied_to(device_, lists.parts.data(), lists.parts.size() * sizeof lists.parts[0]);
   const std::vector<std::uint32_t> zeros(counters, 0);
-  counters_ = on_device(zeros.data(), counters * sizeof zeros[0]);
+  counters_ = device::copied_to(device_, zeros.data(), counters * sizeof zeros[0]);
   words_ = Buffer(device_, Space::mapped, words * device::signal_words * sizeof(std::uint64_t));
   std::memset(words_.data(), 0, words_.size());
   const auto word = [&](std::size_t number) {
@@ -121,14 +121,6 @@ void TaskRounds::launch_with(const LinkContext& context, const Lists& lists, int
     // The CPU gives up first; this is for one that has stopped looking.
     l.patience.ticks = static_cast<std::uint64_t>(4 * context.patience_s * hz);
   });
-}
-
-Buffer TaskRounds::on_device(const void* data, std::size_t bytes) const {
-  Buffer buffer(device_, Space::device, bytes);
-  const auto stream = device_.stream();
-  stream->copy(buffer.data(), data, bytes);
-  stream->finish();
-  return buffer;
 }
 
 void TaskRounds::stop() {

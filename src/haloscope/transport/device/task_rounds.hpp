@@ -50,7 +50,6 @@ class TaskRounds {
   void place_messages(const LinkContext& context);
   void add_message(const LinkContext& context, int slot, int id, Lists& lists);
   void launch_with(const LinkContext& context, const Lists& lists, int blocks);
-  device::Buffer on_device(const void* data, std::size_t bytes) const;
 
   device::Device& device_;
   TaskOptions options_;
