@@ -14,14 +14,25 @@
 #include "haloscope/exchange.hpp"
 #include "haloscope/field.hpp"
 #include "haloscope/sweep.hpp"
+#include "haloscope/topology.hpp"
 
 namespace haloscope {
+
+/// {0, 1, ...}
+template <int D>
+constexpr std::array<int, D> first_dimensions() {
+  std::array<int, D> all{};
+  for (int d = 0; d < D; ++d) all[d] = d;
+  return all;
+}
 
 template <int D>
 struct GridOptions {
   std::array<std::int64_t, D> cells{};                     ///< global cells, x first, each >= 1
   std::array<bool, D> periodic{};                          ///< dimensions that wrap around
   std::string process_grid = D == 2 ? "square" : "cubic";  ///< rule or explicit "2x3"; see process_grid()
+  /// The dimensions, the one along which rank numbers run fastest first. Default: x fastest.
+  std::array<int, D> rank_order = first_dimensions<D>();
   std::vector<int> nodes{};  ///< node of each rank, to emulate nodes on one machine; empty: the real machines
 };
 
@@ -29,10 +40,29 @@ struct GridOptions {
 template <int D>
 class Grid {
  public:
-  /// Local. @throws UsageError as process_grid() and Layout do.
-  Grid(MPI_Comm comm, const GridOptions<D>& options)
-      : comm_(comm), layout_(make(comm, options)), nodes_(options.nodes) {
-    MPI_Comm_rank(comm, &rank_);
+  /// Local. @throws UsageError as process_grid() and Layout do, and for a Cartesian communicator whose process grid,
+  /// order of ranks or periods are others than those of `options`: see of_cartesian().
+  Grid(MPI_Comm comm, const GridOptions<D>& options) : Grid(comm, make(comm, options), options.nodes) {
+    refuse_other_topology(comm, layout_);
+  }
+  /// A grid of `cells` cells, split as a communicator of MPI_Cart_create is, into blocks as even as can be: place, order
+  /// of ranks and periods are the communicator's. Local.
+  /// @param axes  the communicator's dimension that is x, then y, then z. Default: dimension 0 is x.
+  /// @throws UsageError for a communicator without Cartesian topology or with another number of dimensions than D, for
+  ///         axes that do not name each dimension once, and as Layout does.
+  static Grid of_cartesian(MPI_Comm cartesian, const std::array<std::int64_t, D>& cells,
+                           const std::array<int, D>& axes = first_dimensions<D>(), const std::vector<int>& nodes = {}) {
+    return Grid(cartesian, cartesian_layout(cartesian, spec_of(cells, {}), whole(axes)), nodes);
+  }
+  /// A grid of which each rank of `comm` says what it owns: uneven blocks, any order of ranks, and holes (as over land).
+  /// Collective over `comm`; 48 bytes from each rank to all.
+  /// @param own    this rank's cells in global coordinates, without halos.
+  /// @param holes  whether cells may belong to no rank. Halos towards a hole are left alone, as those beyond the grid's
+  ///               edge; exchanges that fill corners then have to be direct.
+  /// @throws UsageError on all ranks alike, as Layout of boxes does.
+  static Grid of_boxes(MPI_Comm comm, const std::array<std::int64_t, D>& cells, const std::array<bool, D>& periodic,
+                       const Box& own, bool holes = false, const std::vector<int>& nodes = {}) {
+    return Grid(comm, Layout(spec_of(cells, periodic), boxes_of_all(comm, own), holes), nodes);
   }
   MPI_Comm comm() const { return comm_; }
   const Layout& layout() const { return layout_; }
@@ -43,23 +73,33 @@ class Grid {
   /// Owned cells in global coordinates.
   Box owned() const { return layout_.owned(rank_); }
   /// True if halos on this side (0 low, 1 high) of dimension d are filled by an exchange.
-  bool has_neighbour(int d, int side) const {
-    std::array<int, 3> offset{};
-    offset[d] = side == 0 ? -1 : 1;
-    return layout_.neighbour(rank_, offset) >= 0;
-  }
+  bool has_neighbour(int d, int side) const { return layout_.has_neighbour(rank_, d, side); }
 
  private:
-  static Layout make(MPI_Comm comm, const GridOptions<D>& options) {
-    int size = 1;
-    MPI_Comm_size(comm, &size);
+  Grid(MPI_Comm comm, Layout layout, const std::vector<int>& nodes)
+      : comm_(comm), layout_(std::move(layout)), nodes_(nodes) {
+    MPI_Comm_rank(comm, &rank_);
+  }
+  static GridSpec spec_of(const std::array<std::int64_t, D>& cells, const std::array<bool, D>& periodic) {
     GridSpec spec;
     spec.dims = D;
     for (int d = 0; d < D; ++d) {
-      spec.cells[d] = options.cells[d];
-      spec.periodic[d] = options.periodic[d];
+      spec.cells[d] = cells[d];
+      spec.periodic[d] = periodic[d];
     }
-    return Layout(spec, haloscope::process_grid(options.process_grid, size, spec));
+    return spec;
+  }
+  static Layout make(MPI_Comm comm, const GridOptions<D>& options) {
+    int size = 1;
+    MPI_Comm_size(comm, &size);
+    const GridSpec spec = spec_of(options.cells, options.periodic);
+    return Layout(spec, haloscope::process_grid(options.process_grid, size, spec), whole(options.rank_order));
+  }
+  /// Of all three dimensions.
+  static std::array<int, 3> whole(const std::array<int, D>& some) {
+    std::array<int, 3> all{0, 1, 2};
+    std::copy(some.begin(), some.end(), all.begin());
+    return all;
   }
   MPI_Comm comm_;
   Layout layout_;

@@ -2,7 +2,9 @@
 #pragma once
 
 #include <array>
+#include <cstdint>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "haloscope/box.hpp"
@@ -32,33 +34,65 @@ const std::vector<std::string>& process_grid_rules();
 /// Local; O(divisors of ranks squared).
 ProcessGrid process_grid(const std::string& rule, int ranks, const GridSpec& grid);
 
-/// A grid split over a process grid. Rank numbers run x fastest, then y, then z. Remainder rule: with r = cells mod
-/// ranks in a dimension, the first r ranks of that dimension own one cell more.
+/// The dimensions of a process grid, the one along which rank numbers run fastest first.
+using RankOrder = std::array<int, 3>;
+
+/// A grid split over a process grid: each place of it holds the block of one rank, or a hole (land, say).
 class Layout {
  public:
-  /// @throws UsageError for cells < 1, ranks < 1, more ranks than cells in a dimension, dims outside 1..3.
-  Layout(const GridSpec& grid, const ProcessGrid& ranks);
+  /// Blocks as even as can be, no holes. Remainder rule: with r = cells mod ranks in a dimension, the first r ranks of
+  /// that dimension own one cell more.
+  /// @param order  {0, 1, 2}: rank numbers run x fastest, then y, then z; {2, 1, 0}: z fastest, as MPI_Cart_create has it.
+  /// @throws UsageError for cells < 1, ranks < 1, more ranks than cells in a dimension, dims outside 1..3, an order that
+  ///         does not name 0, 1 and 2 once each.
+  Layout(const GridSpec& grid, const ProcessGrid& ranks, const RankOrder& order = {0, 1, 2});
+  /// Rank r owns the cells `owned[r]`, in global coordinates. Blocks may be uneven but must line up: no plane that ends
+  /// one of them cuts another.
+  /// @param holes  whether cells may belong to no rank.
+  /// @throws UsageError naming the cell that belongs to two ranks, to none, or is outside the grid; the plane that cuts a
+  ///         block; the rank that owns no cell. Cost: O(ranks log ranks), local.
+  Layout(const GridSpec& grid, const std::vector<Box>& owned, bool holes = false);
 
   const GridSpec& grid() const { return grid_; }
   const ProcessGrid& ranks() const { return ranks_; }
   int dims() const { return grid_.dims; }
-  int size() const { return ranks_[0] * ranks_[1] * ranks_[2]; }
+  int size() const { return size_; }
+  bool has_holes() const { return size_ != places(); }
   std::array<int, 3> coords(int rank) const;
+  /// -1: a hole.
   int rank_at(const std::array<int, 3>& coords) const;
   /// Cells owned by `rank` in global coordinates.
   Box owned(int rank) const;
   /// Cells owned by `rank`, per dimension.
   Index local_cells(int rank) const;
   /// Smallest local extent of any rank in dimension d.
-  std::int64_t smallest_extent(int d) const { return grid_.cells[d] / ranks_[d]; }
-  /// The rank at `offset` (each -1, 0, +1) from `rank`, or -1 beyond a non-periodic edge. May be `rank` itself.
+  std::int64_t smallest_extent(int d) const { return smallest_[static_cast<std::size_t>(d)]; }
+  /// The rank at `offset` (each -1, 0, +1) from `rank`; -1 beyond a non-periodic edge and in a hole. May be `rank` itself.
   int neighbour(int rank, const std::array<int, 3>& offset) const;
-  /// The rank that owns global cell `cell` (inside the grid).
+  /// Whether a rank borders on `rank` on this side (0 low, 1 high) of dimension d, if only at an edge or corner: beside a
+  /// hole. May be `rank` itself.
+  bool has_neighbour(int rank, int d, int side) const;
+  /// The rank that owns global cell `cell` (inside the grid); -1 in a hole.
   int owner(const Index& cell) const;
 
  private:
+  std::int64_t places() const { return std::int64_t{1} * ranks_[0] * ranks_[1] * ranks_[2]; }
+  std::int64_t place_at(const std::array<int, 3>& coords) const;
+  std::array<int, 3> coords_of(std::int64_t place) const;
+  std::array<int, 3> coords_at(const Index& cell) const;
+  Box box_at(const std::array<int, 3>& coords) const;
+  void settle(const std::vector<Box>& owned);
+  void find_smallest();
+
   GridSpec grid_;
-  ProcessGrid ranks_;
+  ProcessGrid ranks_{1, 1, 1};
+  int size_ = 1;
+  std::array<std::vector<std::int64_t>, 3> cuts_;  // per dimension: the first cell of each place, and the end
+  std::array<int, 3> apart_{};                     // numbers of ranks that are neighbours in a dimension
+  // Of a layout of given boxes, whose ranks have any numbers; places are numbered x fastest:
+  std::vector<std::int64_t> place_of_;                 // by rank
+  std::vector<std::pair<std::int64_t, int>> rank_of_;  // place and rank, by place
+  Index smallest_{};
 };
 
 }  // namespace haloscope

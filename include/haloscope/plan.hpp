@@ -100,9 +100,10 @@ struct Plan {
   int rank = 0;
   int dims = 3;
   int rounds = 1;
-  Index cells{1, 1, 1};                                ///< owned cells per dimension
-  std::array<std::array<bool, 2>, 3> has_neighbour{};  ///< [dimension][low, high]; own-neighbours count
-  std::array<bool, 3> own_neighbour{};                 ///< the neighbour in this dimension is the rank itself
+  Index cells{1, 1, 1};  ///< owned cells per dimension
+  /// [dimension][low, high]: an exchange fills halos there. Own-neighbours count.
+  std::array<std::array<bool, 2>, 3> has_neighbour{};
+  std::array<bool, 3> own_neighbour{};  ///< the neighbour in this dimension is the rank itself
   ExchangeSpec spec;
   std::vector<Message> messages;  ///< by round; within a round receives before sends
   std::vector<Copy> copies;       ///< by round, those of edges last

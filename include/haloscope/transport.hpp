@@ -4,6 +4,7 @@
 #include <mpi.h>
 
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -78,12 +79,12 @@ struct LinkContext {
   int threads = 1;     ///< most shares that pack() and unpack() are called with
   /// Node of each rank, counted from 0; empty: as MPI reports. Ranks of one node must share memory.
   std::vector<int> nodes = {};
-  /// Messages (by id) that this link moves; empty: all. A composite transport gives each of its parts some of them.
-  std::vector<bool> mine = {};
+  /// Messages (by id) that this link moves, where it is a part of a composite; else it moves all.
+  std::optional<std::vector<bool>> mine = {};
   /// The device whose memory `views` point into; null: host memory.
   device::Device* device = nullptr;
   double patience_s = 8;  ///< a kernel that waits for messages gives up after this long without any progress
-  bool moves(int id) const { return mine.empty() || mine[static_cast<std::size_t>(id)]; }
+  bool moves(int id) const { return !mine || (*mine)[static_cast<std::size_t>(id)]; }
 };
 
 /// A kind of link.

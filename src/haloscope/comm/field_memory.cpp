@@ -13,6 +13,7 @@ Plan plan_of(const Layout& layout, int rank, const FieldMemory::Options& options
     throw UsageError("a field cannot have a halo of " + std::to_string(options.halo) + " layers; use 0 or more");
   ExchangeSpec nothing;
   nothing.quantities = {options.quantity};
+  nothing.pattern = Pattern::direct;  // that any layout allows
   nothing.low = nothing.high = {0, 0, 0};
   Plan plan = make_plan(layout, rank, nothing);
   for (int d = 0; d < layout.dims(); ++d) plan.spec.low[d] = plan.spec.high[d] = options.halo;

@@ -1,5 +1,6 @@
 #include "haloscope/layout.hpp"
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
 
@@ -127,39 +128,189 @@ ProcessGrid process_grid(const std::string& rule, int ranks, const GridSpec& gri
   throw UsageError(unknown_name("process grid rule", rule, process_grid_rules()));
 }
 
-Layout::Layout(const GridSpec& grid, const ProcessGrid& ranks) : grid_(grid), ranks_(ranks) {
+// ---- layouts ----------------------------------------------------------------------------------------------------------
+
+namespace {
+
+std::string name_of(int d) { return std::string(1, "xyz"[d]); }
+
+void check_grid(const GridSpec& grid) {
   if (grid.dims < 1 || grid.dims > 3)
     throw UsageError("a grid has 1 to 3 dimensions, not " + std::to_string(grid.dims));
   for (int d = 0; d < 3; ++d) {
-    const std::string dimension(1, "xyz"[d]);
     if (grid.cells[d] < 1)
-      throw UsageError("the grid has " + std::to_string(grid.cells[d]) + " cells in " + dimension +
+      throw UsageError("the grid has " + std::to_string(grid.cells[d]) + " cells in " + name_of(d) +
                        "; every dimension needs at least 1");
-    if (d >= grid.dims && (grid.cells[d] != 1 || ranks[d] != 1))
-      throw UsageError("a " + std::to_string(grid.dims) + "D grid cannot have cells or ranks in " + dimension);
-    if (ranks[d] < 1 || ranks[d] > grid.cells[d])
-      throw UsageError("process grid " + to_text(ranks, grid.dims) + " puts " + std::to_string(ranks[d]) +
-                       " ranks on " + std::to_string(grid.cells[d]) + " cells in " + dimension +
-                       "; use fewer ranks, more cells, or another process grid");
+    if (d >= grid.dims && grid.cells[d] != 1)
+      throw UsageError("a " + std::to_string(grid.dims) + "D grid cannot have cells or ranks in " + name_of(d));
   }
 }
 
-std::array<int, 3> Layout::coords(int rank) const {
-  return {rank % ranks_[0], rank / ranks_[0] % ranks_[1], rank / ranks_[0] / ranks_[1]};
+void check_ranks(const GridSpec& grid, const ProcessGrid& ranks, const RankOrder& order) {
+  for (int d = 0; d < 3; ++d) {
+    if (d >= grid.dims && ranks[d] != 1)
+      throw UsageError("a " + std::to_string(grid.dims) + "D grid cannot have cells or ranks in " + name_of(d));
+    if (ranks[d] < 1 || ranks[d] > grid.cells[d])
+      throw UsageError("process grid " + to_text(ranks, grid.dims) + " puts " + std::to_string(ranks[d]) +
+                       " ranks on " + std::to_string(grid.cells[d]) + " cells in " + name_of(d) +
+                       "; use fewer ranks, more cells, or another process grid");
+  }
+  RankOrder sorted = order;
+  std::sort(sorted.begin(), sorted.end());
+  if (sorted != RankOrder{0, 1, 2})
+    throw UsageError("the order of ranks must name dimensions 0, 1 and 2 once each, as {2, 1, 0}");
 }
 
-int Layout::rank_at(const std::array<int, 3>& c) const { return c[0] + ranks_[0] * (c[1] + ranks_[1] * c[2]); }
+std::string cell_text(const Index& cell, int dims) {
+  std::string text = "(" + std::to_string(cell[0]);
+  for (int d = 1; d < dims; ++d) text += ", " + std::to_string(cell[d]);
+  return text + ")";
+}
 
-Box Layout::owned(int rank) const {
-  const auto c = coords(rank);
+void check_inside(const GridSpec& grid, const Box& box, int rank) {
+  if (box.empty())
+    throw UsageError("rank " + std::to_string(rank) +
+                     " owns no cells; give it some, or leave it out of the communicator");
+  for (int d = 0; d < 3; ++d) {
+    if (box.lo[d] >= 0 && box.hi[d] <= grid.cells[d]) continue;
+    Index cell = box.lo;
+    if (box.lo[d] >= 0) cell[d] = std::max(box.lo[d], grid.cells[d]);
+    throw UsageError("rank " + std::to_string(rank) + " owns cell " + cell_text(cell, grid.dims) +
+                     ", which the grid of " + cell_text(grid.cells, grid.dims) +
+                     " cells does not have; give global cells, counted from 0, without halos");
+  }
+}
+
+void refuse_shared(int first, int second, const Index& cell, int dims) {
+  throw UsageError("ranks " + std::to_string(std::min(first, second)) + " and " +
+                   std::to_string(std::max(first, second)) + " both own cell " + cell_text(cell, dims) +
+                   "; give each cell to one rank, without halos");
+}
+
+/// `cut` ends a block and lies within that of `rank` in dimension d.
+void refuse_cut(const GridSpec& grid, const std::vector<Box>& owned, int rank, int d, std::int64_t cut) {
+  const Box& box = owned[rank];
+  for (int other = 0; other < static_cast<int>(owned.size()); ++other)
+    if (const Box both = intersect(box, owned[other]); other != rank && !both.empty())
+      refuse_shared(rank, other, both.lo, grid.dims);
+  int cutting = 0;
+  while (owned[cutting].lo[d] != cut && owned[cutting].hi[d] != cut) ++cutting;
+  throw UsageError("the block of rank " + std::to_string(rank) + ", from cell " + cell_text(box.lo, grid.dims) +
+                   ", does not line up with that of rank " + std::to_string(cutting) + ", which ends or begins at " +
+                   name_of(d) + " = " + std::to_string(cut) + "; let blocks share whole sides");
+}
+
+/// Where blocks begin and end in dimension d, from 0 to `cells`.
+std::vector<std::int64_t> cuts_of(const std::vector<Box>& owned, int d, std::int64_t cells) {
+  std::vector<std::int64_t> cuts{0, cells};
+  for (const Box& box : owned) {
+    cuts.push_back(box.lo[d]);
+    cuts.push_back(box.hi[d]);
+  }
+  std::sort(cuts.begin(), cuts.end());
+  cuts.erase(std::unique(cuts.begin(), cuts.end()), cuts.end());
+  return cuts;
+}
+
+}  // namespace
+
+Layout::Layout(const GridSpec& grid, const ProcessGrid& ranks, const RankOrder& order) : grid_(grid), ranks_(ranks) {
+  check_grid(grid);
+  check_ranks(grid, ranks, order);
+  for (int d = 0; d < 3; ++d) {
+    const std::int64_t base = grid.cells[d] / ranks[d], rest = grid.cells[d] % ranks[d];
+    for (std::int64_t c = 0; c <= ranks[d]; ++c) cuts_[d].push_back(c * base + std::min(c, rest));
+  }
+  for (int d : order) {
+    apart_[d] = size_;
+    size_ *= ranks[d];
+  }
+  find_smallest();
+}
+
+Layout::Layout(const GridSpec& grid, const std::vector<Box>& owned, bool holes)
+    : grid_(grid), size_(static_cast<int>(owned.size())) {
+  check_grid(grid);
+  if (owned.empty()) throw UsageError("a grid cannot be split over 0 ranks; use at least 1");
+  for (int rank = 0; rank < size_; ++rank) check_inside(grid, owned[rank], rank);
+  for (int d = 0; d < 3; ++d) {
+    cuts_[d] = cuts_of(owned, d, grid.cells[d]);
+    ranks_[d] = static_cast<int>(cuts_[d].size()) - 1;
+  }
+  settle(owned);
+  if (has_holes() && !holes) {
+    std::int64_t hole = 0;
+    while (hole < size_ && rank_of_[static_cast<std::size_t>(hole)].first == hole) ++hole;
+    throw UsageError("no rank owns cell " + cell_text(box_at(coords_of(hole)).lo, grid.dims) +
+                     "; give it to one, or say that the grid has holes");
+  }
+  find_smallest();
+}
+
+/// Each rank in its place.
+void Layout::settle(const std::vector<Box>& owned) {
+  for (int rank = 0; rank < size_; ++rank) {
+    const auto at = coords_at(owned[rank].lo);
+    const Box whole = box_at(at);
+    for (int d = 0; d < 3; ++d)
+      if (whole.hi[d] != owned[rank].hi[d]) refuse_cut(grid_, owned, rank, d, whole.hi[d]);
+    place_of_.push_back(place_at(at));
+    rank_of_.emplace_back(place_of_.back(), rank);
+  }
+  std::sort(rank_of_.begin(), rank_of_.end());
+  for (std::size_t i = 1; i < rank_of_.size(); ++i)
+    if (const int rank = rank_of_[i].second; rank_of_[i - 1].first == rank_of_[i].first)
+      refuse_shared(rank_of_[i - 1].second, rank, owned[rank].lo, grid_.dims);
+}
+
+void Layout::find_smallest() {
+  smallest_ = grid_.cells;
+  if (place_of_.empty()) {
+    for (int d = 0; d < 3; ++d) smallest_[d] /= ranks_[d];
+    return;
+  }
+  for (int rank = 0; rank < size_; ++rank)
+    for (int d = 0; d < 3; ++d) smallest_[d] = std::min(smallest_[d], local_cells(rank)[d]);
+}
+
+std::int64_t Layout::place_at(const std::array<int, 3>& c) const {
+  return c[0] + ranks_[0] * (c[1] + std::int64_t{1} * ranks_[1] * c[2]);
+}
+
+std::array<int, 3> Layout::coords_of(std::int64_t place) const {
+  const std::int64_t row = place / ranks_[0];
+  return {static_cast<int>(place % ranks_[0]), static_cast<int>(row % ranks_[1]), static_cast<int>(row / ranks_[1])};
+}
+
+std::array<int, 3> Layout::coords_at(const Index& cell) const {
+  std::array<int, 3> c{};
+  for (int d = 0; d < 3; ++d)
+    c[d] = static_cast<int>(std::upper_bound(cuts_[d].begin(), cuts_[d].end(), cell[d]) - cuts_[d].begin()) - 1;
+  return c;
+}
+
+Box Layout::box_at(const std::array<int, 3>& c) const {
   Box box;
   for (int d = 0; d < 3; ++d) {
-    const std::int64_t base = grid_.cells[d] / ranks_[d], rest = grid_.cells[d] % ranks_[d];
-    box.lo[d] = c[d] * base + std::min<std::int64_t>(c[d], rest);
-    box.hi[d] = box.lo[d] + base + (c[d] < rest);
+    box.lo[d] = cuts_[d][c[d]];
+    box.hi[d] = cuts_[d][c[d] + 1];
   }
   return box;
 }
+
+std::array<int, 3> Layout::coords(int rank) const {
+  if (!place_of_.empty()) return coords_of(place_of_[rank]);
+  return {rank / apart_[0] % ranks_[0], rank / apart_[1] % ranks_[1], rank / apart_[2] % ranks_[2]};
+}
+
+int Layout::rank_at(const std::array<int, 3>& c) const {
+  if (place_of_.empty()) return c[0] * apart_[0] + c[1] * apart_[1] + c[2] * apart_[2];
+  const std::pair<std::int64_t, int> first{place_at(c), 0};
+  const auto found = std::lower_bound(rank_of_.begin(), rank_of_.end(), first);
+  return found != rank_of_.end() && found->first == first.first ? found->second : -1;
+}
+
+Box Layout::owned(int rank) const { return box_at(coords(rank)); }
 
 Index Layout::local_cells(int rank) const {
   const Box box = owned(rank);
@@ -177,14 +328,17 @@ int Layout::neighbour(int rank, const std::array<int, 3>& offset) const {
   return rank_at(c);
 }
 
-int Layout::owner(const Index& cell) const {
-  std::array<int, 3> c{};
-  for (int d = 0; d < 3; ++d) {
-    const std::int64_t base = grid_.cells[d] / ranks_[d], rest = grid_.cells[d] % ranks_[d];
-    const std::int64_t wide = rest * (base + 1);
-    c[d] = static_cast<int>(cell[d] < wide ? cell[d] / (base + 1) : rest + (cell[d] - wide) / base);
-  }
-  return rank_at(c);
+bool Layout::has_neighbour(int rank, int d, int side) const {
+  std::array<int, 3> offset{};
+  offset[d] = 2 * side - 1;
+  if (!has_holes()) return neighbour(rank, offset) >= 0;
+  const int e = (d + 1) % 3, f = (d + 2) % 3;
+  for (offset[e] = -1; offset[e] <= 1; ++offset[e])
+    for (offset[f] = -1; offset[f] <= 1; ++offset[f])
+      if (neighbour(rank, offset) >= 0) return true;
+  return false;
 }
+
+int Layout::owner(const Index& cell) const { return rank_at(coords_at(cell)); }
 
 }  // namespace haloscope

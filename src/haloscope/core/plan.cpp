@@ -177,6 +177,17 @@ void check_spec(const Layout& layout, const ExchangeSpec& spec) {
   if (!spec.widths.empty() && spec.widths.size() != spec.quantities.size())
     throw UsageError("an exchange of " + std::to_string(spec.quantities.size()) + " fields has widths for " +
                      std::to_string(spec.widths.size()) + "; give them for each field, or for none");
+  if (layout.has_holes() && spec.corners && layout.dims() > 1) {
+    if (spec.pattern == Pattern::ordered)
+      throw UsageError(
+          "an ordered exchange cannot fill corners beside a hole of the grid, since they travel through its "
+          "place; use a direct strategy, or corners = false");
+    for (const Quantity& q : spec.quantities)
+      if (q.mirrored())
+        throw UsageError("field '" + q.name +
+                         "' has a mirrored edge, which corners beside a hole of the grid do not go "
+                         "with; use corners = false, or fixed edges");
+  }
   for (int d = 0; d < layout.dims(); ++d) {
     int width = 0;
     for (int q = 0; q < static_cast<int>(spec.quantities.size()); ++q) {
@@ -240,7 +251,7 @@ Plan make_plan(const Layout& layout, int rank, const ExchangeSpec& spec) {
     Offset v{};
     for (int side : {0, 1}) {
       v[d] = 2 * side - 1;
-      plan.has_neighbour[d][side] = layout.neighbour(rank, v) >= 0;
+      plan.has_neighbour[d][side] = spec.corners ? layout.has_neighbour(rank, d, side) : layout.neighbour(rank, v) >= 0;
     }
     plan.own_neighbour[d] = layout.grid().periodic[d] && layout.ranks()[d] == 1;
   }

@@ -181,7 +181,7 @@ class Simulator::Engine {
       at[d] = place[d] + route.offset[d];
       if (at[d] >= n[d]) at[d] -= n[d];
     }
-    return at[0] + n[0] * (at[1] + n[1] * at[2]);
+    return layout_.rank_at(at);
   }
   std::size_t inbox(int r, int box) const { return static_cast<std::size_t>(r) * incoming_ + box; }
   std::size_t outbox(int r, int box) const { return static_cast<std::size_t>(r) * outgoing_ + box; }

@@ -30,14 +30,16 @@ bool connected(const Plan& plan, int d) { return d < plan.dims && plan.spec.low[
 
 /// The same number for ranks that a chain of messages may join.
 int component(const LinkContext& context) {
-  std::array<int, 3> coords = context.layout->coords(context.plan->rank);
+  const auto coords = context.layout->coords(context.plan->rank);
+  int number = 0;
   for (int d = 0; d < 3; ++d)
-    if (connected(*context.plan, d)) coords[d] = 0;
-  return context.layout->rank_at(coords);
+    if (!connected(*context.plan, d)) number = number * context.layout->ranks()[d] + coords[d];
+  return number;
 }
 
 /// Hops between the ranks of a component at most.
 int diameter(const LinkContext& context) {
+  if (context.layout->has_holes()) return context.layout->size() - 1;  // around them
   int hops = 0;
   for (int d = 0; d < 3; ++d)
     if (connected(*context.plan, d)) hops += context.layout->ranks()[d] - 1;
@@ -238,7 +240,7 @@ namespace {
 /// would hold up an exchange of several rounds in another slot.
 std::vector<std::string> candidate_names(const LinkContext& context) {
   std::vector<std::string> names{"p2p", "p2p:datatype", "persistent"};
-  if (!context.mine.empty()) return names;  // one part of a composite, which has chosen how the other part goes
+  if (context.mine) return names;  // one part of a composite, which has chosen how the other part goes
   const Node node(context.comm, context.nodes);
   std::array<int, 2> present{};  // neighbours on this node, on others
   for (const Message& m : context.plan->messages) present[node.local(m.peer) < 0] = 1;

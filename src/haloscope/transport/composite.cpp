@@ -107,18 +107,17 @@ std::unique_ptr<Link> open_link(const Strategy& strategy, const LinkContext& con
   if (strategy.between.empty()) return open_transport(strategy.transport, context, strategy.transport_options);
   const Node node(context.comm, context.nodes);
   LinkContext near = context, far = context;
-  near.mine.clear();
-  far.mine.clear();
-  for (const Message& message : context.plan->messages) {
-    near.mine.push_back(node.local(message.peer) >= 0);
-    far.mine.push_back(!near.mine.back());
-  }
+  std::vector<bool> is_near;
+  for (const Message& message : context.plan->messages) is_near.push_back(node.local(message.peer) >= 0);
+  near.mine = is_near;
+  is_near.flip();
+  far.mine = is_near;
   Strategy between;
   between.transport = strategy.between;
   between.transport_options = strategy.between_options;
   auto inside = open_transport(strategy.transport, near, strategy.transport_options);
   auto outside = open_transport(strategy.between, far, strategy.between_options);
-  return std::make_unique<CompositeLink>(std::move(inside), std::move(outside), near.mine, collective_rounds(between),
+  return std::make_unique<CompositeLink>(std::move(inside), std::move(outside), *near.mine, collective_rounds(between),
                                          context.yield);
 }
 

@@ -33,20 +33,21 @@ struct Source {
 
 Source source_of(const Layout& layout, int rank, Centring centring, const Index& ghost) {
   const GridSpec& grid = layout.grid();
-  const Index first = layout.owned(rank).lo;
-  Index global, cell;
+  const Box own = layout.owned(rank);
+  Index cell, behind{0, 0, 0};  // of the point: it lies on the cell's low side, or on its high side
   for (int d = 0; d < 3; ++d) {
-    const std::int64_t cells = grid.cells[d];
-    const bool extra_point = d < grid.dims && staggered(centring, d) && !grid.periodic[d];
-    global[d] = first[d] + ghost[d];
-    if (grid.periodic[d]) global[d] = ((global[d] % cells) + cells) % cells;
-    if (global[d] < 0 || global[d] >= cells + extra_point) return {};
-    cell[d] = std::min(global[d], cells - 1);  // point g belongs to cell g, the last plane to the last cell
+    const std::int64_t cells = grid.cells[d], extent = own.extent(d);
+    const int s = d < grid.dims ? staggered(centring, d) : 0;
+    if (s != 0 && ghost[d] >= extent) behind[d] = 1;  // of what two ranks share, the nearer one's
+    cell[d] = own.lo[d] + ghost[d] - behind[d];
+    if (grid.periodic[d]) cell[d] = ((cell[d] % cells) + cells) % cells;
+    if (cell[d] < 0 || cell[d] >= cells) return {};
   }
   Source source;
   source.owner = layout.owner(cell);
+  if (source.owner < 0) return {};
   const Index origin = layout.owned(source.owner).lo;
-  for (int d = 0; d < 3; ++d) source.at[d] = global[d] - origin[d];
+  for (int d = 0; d < 3; ++d) source.at[d] = cell[d] + behind[d] - origin[d];
   return source;
 }
 

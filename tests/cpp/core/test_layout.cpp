@@ -147,6 +147,78 @@ TEST(Decomposition, EveryCellHasTheOwnerWhoseBoxHoldsIt) {
       for (int x = 0; x < 7; ++x) ASSERT_TRUE(layout.owned(layout.owner({x, y, z})).contains(Index{x, y, z}));
 }
 
+TEST(Decomposition, RankNumbersRunAlongTheDimensionsInTheOrderGiven) {
+  const Layout last_fastest({3, {8, 9, 10}, {}}, {2, 3, 2}, {2, 1, 0});
+  EXPECT_EQ(last_fastest.coords(1), (std::array<int, 3>{0, 0, 1}));
+  EXPECT_EQ(last_fastest.coords(2), (std::array<int, 3>{0, 1, 0}));
+  EXPECT_EQ(last_fastest.coords(6), (std::array<int, 3>{1, 0, 0}));
+  RankOrder order{0, 1, 2};
+  do {
+    const Layout layout(cube(53), {2, 3, 4}, order);
+    expect_even_partition(layout);
+    for (int rank = 0; rank < layout.size(); ++rank) ASSERT_EQ(layout.rank_at(layout.coords(rank)), rank);
+  } while (std::next_permutation(order.begin(), order.end()));
+}
+
+/// What each rank of a layout owns.
+std::vector<Box> boxes_of(const Layout& layout) {
+  std::vector<Box> boxes;
+  for (int rank = 0; rank < layout.size(); ++rank) boxes.push_back(layout.owned(rank));
+  return boxes;
+}
+
+/// Neighbours are the owners of the cells beyond a block's sides, edges and corners; boxes are those given.
+void expect_layout_of(const GridSpec& grid, const std::vector<Box>& boxes, bool holes) {
+  const Layout layout(grid, boxes, holes);
+  ASSERT_EQ(boxes_of(layout), boxes);
+  const auto owner = [&](Index cell) {
+    for (int d = 0; d < 3; ++d) {
+      if (grid.periodic[d]) cell[d] = (cell[d] + grid.cells[d]) % grid.cells[d];
+      if (cell[d] < 0 || cell[d] >= grid.cells[d]) return -1;
+    }
+    for (std::size_t rank = 0; rank < boxes.size(); ++rank)
+      if (boxes[rank].contains(cell)) return static_cast<int>(rank);
+    return -1;
+  };
+  for (int rank = 0; rank < layout.size(); ++rank)
+    for (int way = 0; way < 27; ++way) {
+      const std::array<int, 3> offset{way % 3 - 1, way / 3 % 3 - 1, way / 9 - 1};
+      Index beyond = boxes[rank].lo;
+      for (int d = 0; d < 3; ++d)
+        beyond[d] = offset[d] < 0 ? boxes[rank].lo[d] - 1 : offset[d] > 0 ? boxes[rank].hi[d] : boxes[rank].lo[d];
+      ASSERT_EQ(layout.neighbour(rank, offset), owner(beyond));
+    }
+  EXPECT_EQ(layout.owner(boxes.back().lo), static_cast<int>(boxes.size()) - 1);
+}
+
+TEST(Boxes, EvenBlocksOfBoxesAreThoseOfTheProcessGrid) {
+  const Layout layout({3, {11, 10, 9}, {true, false, true}}, {2, 3, 2}, {1, 2, 0});
+  expect_layout_of(layout.grid(), boxes_of(layout), false);
+  for (int d : {0, 1, 2})
+    EXPECT_EQ(Layout(layout.grid(), boxes_of(layout)).smallest_extent(d), layout.smallest_extent(d));
+}
+
+TEST(Boxes, UnevenBlocksOfRanksInAnyOrderHaveTheNeighboursThatTouchThem) {
+  const GridSpec grid{2, {10, 7, 1}, {true, false, false}};
+  expect_layout_of(
+      grid, {{{1, 3, 0}, {10, 7, 1}}, {{0, 0, 0}, {1, 3, 1}}, {{0, 3, 0}, {1, 7, 1}}, {{1, 0, 0}, {10, 3, 1}}}, false);
+}
+
+TEST(Boxes, HolesHaveNoOwnerAndAreNoNeighbour) {
+  const GridSpec grid{2, {6, 6, 1}, {true, false, false}};
+  const std::vector<Box> ring{{{0, 0, 0}, {2, 2, 1}}, {{2, 0, 0}, {4, 2, 1}}, {{4, 0, 0}, {6, 2, 1}},
+                              {{0, 2, 0}, {2, 4, 1}}, {{4, 2, 0}, {6, 4, 1}}, {{0, 4, 0}, {2, 6, 1}},
+                              {{2, 4, 0}, {4, 6, 1}}, {{4, 4, 0}, {6, 6, 1}}};
+  expect_layout_of(grid, ring, true);
+  const Layout layout(grid, ring, true);
+  EXPECT_TRUE(layout.has_holes());
+  EXPECT_EQ(layout.owner({3, 2, 0}), -1);
+  EXPECT_EQ(layout.rank_at({1, 1, 0}), -1);
+  EXPECT_TRUE(layout.has_neighbour(1, 1, 1)) << "at its corners";
+  expect_layout_of(grid, {ring[0], ring[7]}, true);
+  EXPECT_EQ(Layout(grid, {ring[0], ring[7]}, true).ranks(), (ProcessGrid{3, 3, 1}));
+}
+
 TEST(Neighbours, V4_TwoByTwoHasOneNeighbourPerAxisAndOneDiagonal) {
   const Layout layout(plane(20, 20), {2, 2, 1});
   for (int rank = 0; rank < 4; ++rank) {
@@ -205,6 +277,34 @@ TEST(BadInput, ImpossibleGridsAreRefusedWithTheReason) {
   EXPECT_NE(usage_error([] { Layout(plane(4, 4), {2, 0, 1}); }).find("0 ranks"), std::string::npos);
   EXPECT_NE(usage_error([] { Layout(GridSpec{4, {4, 4, 4}, {}}, {1, 1, 1}); }).find("1 to 3"), std::string::npos);
   EXPECT_NE(usage_error([] { Layout(GridSpec{2, {4, 4, 4}, {}}, {1, 1, 1}); }).find("2D"), std::string::npos);
+}
+
+TEST(BadInput, BoxesThatAreNoSplitOfTheGridAreRefusedWithTheCell) {
+  const GridSpec grid = plane(8, 6);
+  const auto refusal = [&](std::vector<Box> boxes) { return usage_error([&] { Layout(grid, boxes); }); };
+  const Box left{{0, 0, 0}, {4, 6, 1}}, right{{4, 0, 0}, {8, 6, 1}};
+  EXPECT_EQ(refusal({left, {{3, 0, 0}, {8, 6, 1}}}),
+            "ranks 0 and 1 both own cell (3, 0); give each cell to one rank, without halos");
+  EXPECT_EQ(refusal({left, right, right}),
+            "ranks 1 and 2 both own cell (4, 0); give each cell to one rank, without halos");
+  EXPECT_EQ(refusal({left, {{5, 0, 0}, {8, 6, 1}}}),
+            "no rank owns cell (4, 0); give it to one, or say that the grid has holes");
+  EXPECT_NE(
+      refusal({left, {{4, 0, 0}, {9, 6, 1}}}).find("rank 1 owns cell (8, 0), which the grid of (8, 6) cells does not"),
+      std::string::npos);
+  EXPECT_NE(refusal({{{-1, 0, 0}, {4, 6, 1}}, right}).find("rank 0 owns cell (-1, 0)"), std::string::npos);
+  EXPECT_NE(refusal({left, right, {{8, 0, 0}, {8, 6, 1}}}).find("rank 2 owns no cells"), std::string::npos);
+  EXPECT_NE(refusal({}).find("at least 1"), std::string::npos);
+  const std::string bricks = refusal({left, {{4, 0, 0}, {8, 3, 1}}, {{4, 3, 0}, {8, 6, 1}}});
+  EXPECT_NE(
+      bricks.find("the block of rank 0, from cell (0, 0), does not line up with that of rank 1, which ends or begins "
+                  "at y = 3"),
+      std::string::npos)
+      << bricks;
+}
+
+TEST(BadInput, AnOrderOfRanksNamesEachDimensionOnce) {
+  EXPECT_NE(usage_error([] { Layout(cube(8), {2, 1, 1}, {0, 0, 1}); }).find("once each"), std::string::npos);
 }
 
 TEST(BadInput, ProcessGridsThatCannotBeAreRefusedWithTheRemedy) {

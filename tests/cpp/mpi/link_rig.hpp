@@ -42,13 +42,18 @@ struct Case {
   std::vector<int> nodes = {};  ///< emulated; empty: the real ones
   std::string between = {};     ///< transport between nodes, joined with `transport`
   std::vector<std::string> between_options = {};
+  std::vector<Box> boxes = {};  ///< that the ranks own; empty: those of `ranks`
+  RankOrder order{0, 1, 2};
   int delay_us = 0;  ///< at most, before each call of a link; of random length, different on each rank
 };
 
 class Rig {
  public:
   explicit Rig(const Case& c)
-      : case_(c), layout(c.grid, c.ranks), plan(make_plan(layout, world_rank(), c.spec)), fields(allocate(plan, c)) {
+      : case_(c),
+        layout(c.boxes.empty() ? Layout(c.grid, c.ranks, c.order) : Layout(c.grid, c.boxes, true)),
+        plan(make_plan(layout, world_rank(), c.spec)),
+        fields(allocate(plan, c)) {
     fields.set_canaries();
     for (int s = 0; s < c.slots; ++s)
       for (int r = 0; r < plan.rounds; ++r) copies_.push_back(make_copies(fields.views(), s, copies_of(r)));
@@ -157,6 +162,7 @@ class Rig {
 
   Point classify(int q, const Index& p, const Box& owned) const {
     Point point{q, plan.spec.quantities[q].element_bytes, owned.contains(p), true, {}};
+    std::array<int, 3> way{};
     int displaced = 0;
     for (int d = 0; d < 3; ++d) {
       const std::int64_t n = layout.grid().cells[d];
@@ -167,8 +173,10 @@ class Rig {
       if (periodic) g = (g + 4 * n) % n;
       point.mirrors &= g >= 0 && g <= last;
       point.global[d] = g;
-      displaced += p[d] < owned.lo[d] || p[d] >= owned.hi[d];
+      way[d] = p[d] < owned.lo[d] ? -1 : p[d] >= owned.hi[d];
+      displaced += way[d] != 0;
     }
+    point.mirrors = point.mirrors && layout.neighbour(plan.rank, way) >= 0;  // else towards a hole
     point.mirrors &= displaced < 2 || plan.spec.corners;
     return point;
   }
@@ -232,7 +240,8 @@ inline std::string describe(const Case& c) {
   for (int node : c.nodes) text += " node " + std::to_string(node);
   text += " cells " + three(c.grid.cells) + " dims " + std::to_string(c.grid.dims) + " periodic " +
           three(c.grid.periodic) + " ranks " + three(c.ranks) + " low " + three(c.spec.low) + " high " +
-          three(c.spec.high) + " order " + three(c.spec.order);
+          three(c.spec.high) + " order " + three(c.spec.order) + " rank order " + three(c.order);
+  for (const Box& box : c.boxes) text += " " + three(box.lo) + ".." + three(box.hi);
   text += c.spec.pattern == Pattern::direct ? " direct" : " ordered";
   text += c.spec.merge_peers ? " merged" : "";
   text += c.spec.corners ? " corners" : "";

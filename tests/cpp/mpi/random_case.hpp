@@ -37,6 +37,39 @@ inline std::vector<Quantity> random_quantities(std::mt19937& random) {
   return chosen;
 }
 
+/// Uneven blocks of `grid`, at least `least` cells wide, for ranks in a random order; where `holes`, some blocks beside
+/// theirs belong to nobody.
+inline std::vector<Box> random_boxes(std::mt19937& random, GridSpec& grid, int ranks, const Widths& least, bool holes) {
+  ProcessGrid places = random_grid(random, ranks, grid.dims);
+  if (holes) ++places[pick(random, 0, grid.dims - 1)];
+  std::array<std::vector<std::int64_t>, 3> cuts;
+  for (int d = 0; d < 3; ++d) {
+    cuts[d] = {0};
+    for (int c = 0; c < places[d]; ++c)
+      cuts[d].push_back(cuts[d].back() + (d < grid.dims ? std::max(least[d], 1) + pick(random, 0, 3) : 1));
+    grid.cells[d] = cuts[d].back();
+  }
+  std::vector<Box> boxes;
+  for (int z = 0; z < places[2]; ++z)
+    for (int y = 0; y < places[1]; ++y)
+      for (int x = 0; x < places[0]; ++x)
+        boxes.push_back({{cuts[0][x], cuts[1][y], cuts[2][z]}, {cuts[0][x + 1], cuts[1][y + 1], cuts[2][z + 1]}});
+  std::shuffle(boxes.begin(), boxes.end(), random);
+  boxes.resize(static_cast<std::size_t>(ranks));
+  return boxes;
+}
+
+/// Another split of the grid than the usual one: another order of ranks, uneven blocks, holes.
+inline void split_otherwise(std::mt19937& random, Case& c) {
+  std::shuffle(c.order.begin(), c.order.end(), random);
+  const int kind = pick(random, 0, 3);
+  if (kind < 2) return;
+  Widths least;
+  for (int d = 0; d < 3; ++d) least[d] = std::max(c.spec.low[d], c.spec.high[d]);
+  c.boxes = random_boxes(random, c.grid, world_size(), least, kind == 3);
+  if (kind == 3 && c.spec.pattern == Pattern::ordered) c.spec.corners = false;
+}
+
 /// The same case on every rank.
 inline Case random_case(std::mt19937& random, const Case& variant) {
   Case c = variant;
@@ -57,6 +90,7 @@ inline Case random_case(std::mt19937& random, const Case& variant) {
   c.spec.merge_peers = pick(random, 0, 1);
   c.spec.merge = static_cast<Merge>(pick(random, 0, 2));
   std::shuffle(c.spec.order.begin(), c.spec.order.end(), random);
+  split_otherwise(random, c);
   c.slots = pick(random, 1, 3);
   c.yield = world_size() > 2 || pick(random, 0, 1);
   c.poll = pick(random, 0, 1);

@@ -1,0 +1,27 @@
+// Layouts from what a code already has: a Cartesian communicator, or the cells that each rank owns.
+#pragma once
+
+#include <mpi.h>
+
+#include <array>
+#include <vector>
+
+#include "haloscope/layout.hpp"
+
+namespace haloscope {
+
+/// The layout of a communicator of MPI_Cart_create, whose ranks are numbered along its last dimension first. Local.
+/// @param grid  its periods are not looked at: they are the communicator's.
+/// @param axes  the communicator's dimension that is x, y and z; those beyond grid.dims are not looked at.
+/// @throws UsageError for a communicator without Cartesian topology or with another number of dimensions, for axes that
+///         do not name each of its dimensions once, and as Layout does.
+Layout cartesian_layout(MPI_Comm cartesian, GridSpec grid, const std::array<int, 3>& axes);
+
+/// @throws UsageError where `comm` has a Cartesian topology of as many dimensions as the grid, and it says otherwise than
+///         the layout where a rank is or what is periodic. On all ranks alike. Local, one look per rank.
+void refuse_other_topology(MPI_Comm comm, const Layout& layout);
+
+/// What each rank owns, by rank. Collective over `comm`.
+std::vector<Box> boxes_of_all(MPI_Comm comm, const Box& own);
+
+}  // namespace haloscope

@@ -1,0 +1,189 @@
+// Grids from what a code already has: an order of ranks, a Cartesian communicator, boxes that ranks own.
+#include <gtest/gtest.h>
+#include <mpi.h>
+
+#include <set>
+
+#include "haloscope/haloscope.hpp"
+#include "world.hpp"
+
+namespace haloscope {
+namespace {
+
+using namespace test;
+
+/// A communicator of MPI_Cart_create over all ranks.
+class Cartesian {
+ public:
+  Cartesian(std::vector<int> ranks, std::vector<int> periodic) : ranks_(std::move(ranks)) {
+    MPI_Dims_create(world_size(), static_cast<int>(ranks_.size()), ranks_.data());
+    MPI_Cart_create(MPI_COMM_WORLD, static_cast<int>(ranks_.size()), ranks_.data(), periodic.data(), 0, &comm_);
+  }
+  ~Cartesian() { MPI_Comm_free(&comm_); }
+  Cartesian(const Cartesian&) = delete;
+  Cartesian& operator=(const Cartesian&) = delete;
+  operator MPI_Comm() const { return comm_; }
+  const std::vector<int>& ranks() const { return ranks_; }
+  /// The rank beside this one, or -1.
+  int beside(int dimension, int step) const {
+    int source = 0, to = 0;
+    MPI_Cart_shift(comm_, dimension, step, &source, &to);
+    return to == MPI_PROC_NULL ? -1 : to;
+  }
+
+ private:
+  std::vector<int> ranks_;
+  MPI_Comm comm_ = MPI_COMM_NULL;
+};
+
+template <class F>
+std::string error_of(F f) {
+  try {
+    f();
+  } catch (const UsageError& error) {
+    return error.what();
+  }
+  return "no error";
+}
+
+/// Every halo cell holds the global number of its cell after an exchange, or what it held where no rank owns that.
+template <int D>
+void expect_right_halos(const Grid<D>& grid, const std::string& strategy, int width) {
+  Field<std::int64_t, D> u{grid, {.halo = width}};
+  auto halo = make_exchange(grid, {u}, strategy);
+  const GridSpec& spec = grid.layout().grid();
+  const Box own{{0, 0, 0}, grid.cells()};
+  Widths layers{};
+  for (int d = 0; d < D; ++d) layers[d] = width;
+  const Box all = grown(own, layers, layers);
+  const auto visit = [&](auto see) {
+    Index p;
+    for (p[2] = all.lo[2]; p[2] < all.hi[2]; ++p[2])
+      for (p[1] = all.lo[1]; p[1] < all.hi[1]; ++p[1])
+        for (p[0] = all.lo[0]; p[0] < all.hi[0]; ++p[0]) {
+          std::int64_t number = 0;
+          Index global;
+          for (int d = 2; d >= 0; --d) {
+            global[d] = grid.owned().lo[d] + p[d];
+            if (spec.periodic[d]) global[d] = (global[d] + spec.cells[d]) % spec.cells[d];
+            number = number * 1000 + global[d];
+          }
+          const bool inside = Box{{0, 0, 0}, spec.cells}.contains(global);
+          if constexpr (D == 2)
+            see(p, u[0](p[0], p[1]), inside && grid.layout().owner(global) >= 0 ? number : -1);
+          else
+            see(p, u[0](p[0], p[1], p[2]), inside && grid.layout().owner(global) >= 0 ? number : -1);
+        }
+  };
+  visit([&](const Index& p, std::int64_t& at, std::int64_t number) { at = own.contains(p) ? number : -1; });
+  halo.exchange();
+  visit([&](const Index& p, std::int64_t at, std::int64_t number) {
+    ASSERT_EQ(at, number) << strategy << ", cell " << p[0] << "," << p[1] << "," << p[2];
+  });
+}
+
+TEST(Decomposition, ACartesianCommunicatorsLastDimensionIsFastest) {
+  const Cartesian cart({0, 0}, {1, 0});
+  const auto grid = Grid<2>::of_cartesian(cart, {12, 14});
+  for (int d : {0, 1})
+    for (int side : {0, 1}) {
+      std::array<int, 3> offset{};
+      offset[d] = 2 * side - 1;
+      EXPECT_EQ(grid.layout().neighbour(grid.rank(), offset), cart.beside(d, 2 * side - 1));
+    }
+  EXPECT_TRUE(grid.layout().grid().periodic[0]);
+  EXPECT_FALSE(grid.layout().grid().periodic[1]);
+  expect_right_halos(grid, "ordered/p2p", 2);
+}
+
+TEST(Decomposition, AnyDimensionOfACartesianCommunicatorMayBeX) {
+  const Cartesian cart({0, 0, 0}, {0, 1, 1});
+  std::array<int, 3> axes{0, 1, 2};
+  do {
+    const auto grid = Grid<3>::of_cartesian(cart, {9, 10, 11}, axes);
+    for (int d : {0, 1, 2}) {
+      std::array<int, 3> offset{};
+      offset[d] = 1;
+      EXPECT_EQ(grid.layout().ranks()[d], cart.ranks()[static_cast<std::size_t>(axes[d])]);
+      EXPECT_EQ(grid.layout().neighbour(grid.rank(), offset), cart.beside(axes[d], 1));
+    }
+    expect_right_halos(grid, "ordered/p2p", 1);
+  } while (std::next_permutation(axes.begin(), axes.end()));
+}
+
+TEST(Decomposition, AGridThatContradictsItsCommunicatorIsRefused) {
+  const Cartesian cart({0, 0}, {1, 1});
+  const std::string process_grid = std::to_string(cart.ranks()[0]) + "x" + std::to_string(cart.ranks()[1]);
+  const GridOptions<2> same{
+      .cells = {12, 12}, .periodic = {true, true}, .process_grid = process_grid, .rank_order = {1, 0}};
+  expect_right_halos(Grid<2>(cart, same), "direct/p2p", 1);
+  GridOptions<2> other = same;
+  other.periodic[1] = false;
+  EXPECT_NE(error_of([&] { Grid<2>(cart, other); }).find("of_cartesian"), std::string::npos);
+  other = same;
+  other.rank_order = {0, 1};
+  const bool differs = cart.ranks()[0] > 1 && cart.ranks()[1] > 1;
+  EXPECT_EQ(error_of([&] { Grid<2>(cart, other); }) != "no error", differs);
+}
+
+TEST(Decomposition, ACommunicatorThatIsNoPlaneIsRefusedForAPlane) {
+  EXPECT_NE(error_of([] { Grid<2>::of_cartesian(MPI_COMM_WORLD, {8, 8}); }).find("MPI_Cart_create"), std::string::npos);
+  const Cartesian cart({0, 0, 0}, {0, 0, 0});
+  EXPECT_NE(error_of([&] { Grid<2>::of_cartesian(cart, {8, 8}); }).find("3 Cartesian dimensions"), std::string::npos);
+  EXPECT_NE(error_of([&] { Grid<3>::of_cartesian(cart, {8, 8, 8}, {0, 1, 1}); }).find("once"), std::string::npos);
+}
+
+/// The place of a rank among columns of cells 0..2, 2..5, 5..9, ..., rows the other way round.
+Box uneven_box(int place, int columns) {
+  const auto begin = [](std::int64_t n) { return n * (n + 3) / 2; };
+  const int x = place % columns, y = place / columns;
+  return {{begin(x), begin(y), 0}, {begin(x + 1), begin(y + 1), 1}};
+}
+
+TEST(Decomposition, EachRankMaySayWhatItOwns) {
+  int rank = 0;
+  MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+  const int last = world_size() - 1;
+  for (bool periodic : {false, true}) {
+    const Index end = uneven_box(last, world_size()).hi;
+    const auto grid = Grid<2>::of_boxes(MPI_COMM_WORLD, {end[0], end[1]}, {periodic, periodic},
+                                        uneven_box(last - rank, world_size()));
+    EXPECT_EQ(grid.owned(), uneven_box(last - rank, world_size()));
+    for (const char* strategy : {"ordered/p2p", "direct/auto", "direct:merged/persistent"})
+      expect_right_halos(grid, strategy, 2);
+  }
+}
+
+TEST(Decomposition, HalosTowardsAHoleAreLeftAlone) {
+  int rank = 0;
+  MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+  const int columns = 2, rows = (world_size() + 2) / 2;  // the last places, one or two, are land
+  const Index end = uneven_box(columns * rows - 1, columns).hi;
+  const auto grid = Grid<2>::of_boxes(MPI_COMM_WORLD, {end[0], end[1]}, {true, false}, uneven_box(rank, columns), true);
+  EXPECT_TRUE(grid.layout().has_holes());
+  expect_right_halos(grid, "direct/p2p", 2);
+  Field<double, 2> u{grid, {}};
+  EXPECT_NE(error_of([&] { make_exchange(grid, {u}, "ordered/p2p"); }).find("hole"), std::string::npos);
+  make_exchange(grid, {u}, "ordered/p2p", {.corners = false}).exchange();
+  EXPECT_NE(error_of([&] { best(grid, u, "machine.json"); }).find("without holes"), std::string::npos);
+}
+
+TEST(Decomposition, BoxesThatDoNotTileAreRefusedOnAllRanksAlike) {
+  int rank = 0;
+  MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+  const std::int64_t ranks = world_size();
+  const auto refusal = [&](std::int64_t cells, std::int64_t lo, std::int64_t hi) {
+    return error_of([&] { Grid<2>::of_boxes(MPI_COMM_WORLD, {cells, 4}, {true, true}, {{lo, 0, 0}, {hi, 4, 1}}); });
+  };
+  EXPECT_EQ(refusal(4 * ranks, 4 * rank, 4 * rank + 4), "no error");
+  EXPECT_NE(
+      refusal(4 * ranks + 1, 4 * rank, 4 * rank + 4).find("no rank owns cell (" + std::to_string(4 * ranks) + ", 0)"),
+      std::string::npos);
+  if (ranks > 1) {
+    EXPECT_NE(refusal(4 * ranks, 4 * rank, 4 * rank + 4 + (rank == 0)).find("ranks 0 and 1 both own cell (4, 0)"),
+              std::string::npos);
+  }
+}
+
+}  // namespace
+}  // namespace haloscope
