@@ -19,7 +19,8 @@ class Exchange {
   /// Collective over `comm`.
   /// @param layout    how the grid is split; its size must be that of `comm`.
   /// @param spec      what moves; pattern, merging and order are taken from `strategy`.
-  /// @param strategy  e.g. "ordered/persistent"; see strategy_names().
+  /// @param strategy  e.g. "ordered/persistent"; see strategy_names(). Where HALOSCOPE_STRATEGY is set in the environment
+  ///                  of rank 0, all ranks use that instead, and rank 0 says so on standard error, once per strategy.
   /// @param views     the fields, one slot or more each; must stay in place as long as the exchange lives.
   /// @param nodes     node of each rank, to emulate nodes on one machine; empty: the real machines.
   /// @throws UsageError, UnavailableError as make_plan() and the transport do, before any message is sent.
@@ -45,6 +46,9 @@ class Exchange {
     finish();
   }
   const Plan& plan() const;
+  /// Which strategy moves the halos, what this rank sends in one exchange, and what a transport that chooses, as `auto`,
+  /// has chosen. One line.
+  std::string report() const;
 
  private:
   struct State;

@@ -171,12 +171,33 @@ FieldRef view(const Grid<D>&, const std::vector<T*>& first, std::int64_t row, st
 }
 
 struct ExchangeOptions {
-  bool corners = true;                       ///< fill edges and corners (needed by box stencils and by depth > 1)
-  int width = -1;                            ///< layers to fill on every side; -1: the fields' whole halo
-  Widths low{-1, -1, -1}, high{-1, -1, -1};  ///< layers per dimension and side; override `width` where >= 0
+  bool corners = true;                        ///< fill edges and corners (needed by box stencils and by depth > 1)
+  int width = -1;                             ///< layers to fill on every side; -1: each field's whole halo
+  Widths low{-1, -1, -1}, high{-1, -1, -1};   ///< layers per dimension and side; override `width` where >= 0
+  std::vector<ExchangeSpec::Sides> widths{};  ///< of each field, in their order; override the rest. Empty: none
 };
 
+/// The layers of field `number` that an exchange fills. @throws UsageError where the field has no room for them.
+inline ExchangeSpec::Sides layers_of(const FieldRef& field, std::size_t number, int dims,
+                                     const ExchangeOptions& options) {
+  ExchangeSpec::Sides sides;
+  const auto chosen = [&](int of_side, int whole) {
+    return of_side >= 0 ? of_side : options.width >= 0 ? options.width : whole;
+  };
+  for (int d = 0; d < dims; ++d) {
+    sides.low[d] = options.widths.empty() ? chosen(options.low[d], field.low[d]) : options.widths[number].low[d];
+    sides.high[d] = options.widths.empty() ? chosen(options.high[d], field.high[d]) : options.widths[number].high[d];
+    for (const auto& [layers, room] : {std::pair{sides.low[d], field.low[d]}, std::pair{sides.high[d], field.high[d]}})
+      if (layers > room)
+        throw UsageError("field '" + field.quantity.name + "' has room for " + std::to_string(room) +
+                         " ghost layers in " + std::string(1, "xyz"[d]) + ", and the exchange fills " +
+                         std::to_string(layers) + "; give it a wider halo or the exchange a smaller width");
+  }
+  return sides;
+}
+
 /// Open an exchange of `fields` (all with the same number of slots). Collective over the grid's communicator.
+/// @param strategy  HALOSCOPE_STRATEGY in the environment of rank 0 overrides it, see Exchange.
 /// @throws UsageError for an unknown strategy, no field, unequal slots, or a halo the fields have no room for.
 template <int D>
 Exchange make_exchange(const Grid<D>& grid, const std::vector<FieldRef>& fields, const Strategy& strategy,
@@ -186,19 +207,13 @@ Exchange make_exchange(const Grid<D>& grid, const std::vector<FieldRef>& fields,
   spec.quantities.clear();
   spec.corners = options.corners;
   Views views;
-  for (int d = 0; d < D; ++d) {
-    const int whole = options.width >= 0 ? options.width : fields.front().low[d];
-    spec.low[d] = options.low[d] >= 0 ? options.low[d] : whole;
-    spec.high[d] = options.high[d] >= 0 ? options.high[d] : whole;
-  }
+  if (!options.widths.empty() && options.widths.size() != fields.size())
+    throw UsageError("an exchange of " + std::to_string(fields.size()) + " fields has widths for " +
+                     std::to_string(options.widths.size()) + "; give them for each field, or for none");
   for (const FieldRef& f : fields) {
     if (f.slots.size() != fields.front().slots.size() || f.slots.empty())
       throw UsageError("the fields of one exchange need the same number of slots, at least 1");
-    for (int d = 0; d < D; ++d)
-      if (spec.low[d] > f.low[d] || spec.high[d] > f.high[d])
-        throw UsageError(
-            "field '" + f.quantity.name + "' has room for " + std::to_string(f.low[d]) +
-            " ghost layers, fewer than the exchange fills; give it a wider halo or the exchange a smaller width");
+    spec.widths.push_back(layers_of(f, spec.quantities.size(), D, options));
     spec.quantities.push_back(f.quantity);
     views.push_back(f.slots);
   }

@@ -1,5 +1,9 @@
 #include "haloscope/exchange.hpp"
 
+#include <cstdlib>
+#include <iostream>
+#include <set>
+
 #include "haloscope/comm/cores.hpp"
 #include "haloscope/error.hpp"
 #include "haloscope/runner/comm_ops.hpp"
@@ -9,8 +13,47 @@
 
 namespace haloscope {
 
+namespace {
+
+/// HALOSCOPE_STRATEGY of rank 0; "" where it is not set. Collective.
+std::string strategy_of_environment(MPI_Comm comm) {
+  const char* const set = std::getenv("HALOSCOPE_STRATEGY");
+  std::string text = set != nullptr ? set : "";
+  int rank = 0, length = static_cast<int>(text.size());
+  MPI_Comm_rank(comm, &rank);
+  MPI_Bcast(&length, 1, MPI_INT, 0, comm);
+  text.resize(static_cast<std::size_t>(length));
+  if (length > 0) MPI_Bcast(text.data(), length, MPI_CHAR, 0, comm);
+  return text;
+}
+
+/// Once for each strategy that is overridden, on rank 0.
+void say_overridden(MPI_Comm comm, const std::string& by, const Strategy& strategy) {
+  static std::set<std::string> said;
+  int rank = 0;
+  MPI_Comm_rank(comm, &rank);
+  if (rank == 0 && said.insert(to_string(strategy)).second)
+    std::cerr << "haloscope: HALOSCOPE_STRATEGY=" << by << " instead of " << to_string(strategy) << std::endl;
+}
+
+/// `given`, or what the environment says instead. Collective.
+Strategy chosen_strategy(MPI_Comm comm, const Strategy& given) {
+  const std::string text = strategy_of_environment(comm);
+  if (text.empty()) return given;
+  try {
+    const Strategy strategy(text);
+    say_overridden(comm, text, given);
+    return strategy;
+  } catch (const UsageError& error) {
+    throw UsageError("HALOSCOPE_STRATEGY: " + std::string(error.what()));
+  }
+}
+
+}  // namespace
+
 struct Exchange::State {
   MPI_Comm comm = MPI_COMM_NULL;
+  Strategy strategy;
   Layout layout;
   Plan plan;
   Views views;
@@ -20,9 +63,9 @@ struct Exchange::State {
   std::size_t next = 0;  // next operation; program.ops.size(): nothing is in flight
   int slot = 0;
 
-  State(MPI_Comm parent, const Layout& grid_layout, const ExchangeSpec& spec, const Strategy& strategy, const Views& v,
+  State(MPI_Comm parent, const Layout& grid_layout, const ExchangeSpec& spec, const Strategy& chosen, const Views& v,
         const std::vector<int>& nodes)
-      : layout(grid_layout), views(v) {
+      : strategy(chosen), layout(grid_layout), views(v) {
     int size = 0, rank = 0;
     MPI_Comm_size(parent, &size);
     MPI_Comm_rank(parent, &rank);
@@ -56,8 +99,9 @@ struct Exchange::State {
   }
 };
 
-Exchange::Exchange(MPI_Comm comm, const Layout& layout, ExchangeSpec spec, const Strategy& strategy, const Views& views,
+Exchange::Exchange(MPI_Comm comm, const Layout& layout, ExchangeSpec spec, const Strategy& given, const Views& views,
                    const std::vector<int>& nodes) {
+  const Strategy strategy = chosen_strategy(comm, given);
   apply(strategy, layout, spec);
   state_ = std::make_unique<State>(comm, layout, spec, strategy, views, nodes);
 }
@@ -81,5 +125,13 @@ void Exchange::start(int slot) {
 bool Exchange::progress() { return state_->progress(); }
 void Exchange::finish() { state_->finish(); }
 const Plan& Exchange::plan() const { return state_->plan; }
+
+std::string Exchange::report() const {
+  const Plan& p = state_->plan;
+  const std::string more = state_->link->report();
+  return to_string(state_->strategy) + ": " + std::to_string(p.messages_out()) + " messages and " +
+         std::to_string(p.bytes_out()) + " bytes out of rank " + std::to_string(p.rank) + " an exchange" +
+         (more.empty() ? "" : "; " + more);
+}
 
 }  // namespace haloscope

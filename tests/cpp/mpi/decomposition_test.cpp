@@ -36,16 +36,6 @@ class Cartesian {
   MPI_Comm comm_ = MPI_COMM_NULL;
 };
 
-template <class F>
-std::string error_of(F f) {
-  try {
-    f();
-  } catch (const UsageError& error) {
-    return error.what();
-  }
-  return "no error";
-}
-
 /// Every halo cell holds the global number of its cell after an exchange, or what it held where no rank owns that.
 template <int D>
 void expect_right_halos(const Grid<D>& grid, const std::string& strategy, int width) {

@@ -5,9 +5,12 @@
 #include <optional>
 
 #include "haloscope/haloscope.hpp"
+#include "world.hpp"
 
 namespace haloscope {
 namespace {
+
+using test::error_of;
 
 Grid<2> square(std::int64_t n = 24) { return Grid<2>{MPI_COMM_WORLD, {.cells = {n, n + 3}, .periodic = {true, true}}}; }
 
@@ -103,16 +106,6 @@ TEST(UserExchange, AsymmetricWidthsFillOnlyTheirSide) {
   EXPECT_EQ(u[0](0, -1), -1);
 }
 
-template <class F>
-std::string error_of(F f) {
-  try {
-    f();
-  } catch (const UsageError& error) {
-    return error.what();
-  }
-  return "no error";
-}
-
 TEST(UserExchange, MisuseIsExplained) {
   const auto grid = square();
   Field<double, 2> u{grid, {.halo = 1}}, two{grid, {.halo = 1, .slots = 2}};
@@ -127,6 +120,78 @@ TEST(UserExchange, MisuseIsExplained) {
   EXPECT_NE(error_of([&] { Field<double, 2>{grid, {.halo = -1}}; }).find("0 or more"), std::string::npos);
   auto halo = make_exchange(grid, {u}, "ordered/p2p");
   EXPECT_NE(error_of([&] { halo.start(1); }).find("slot 1"), std::string::npos);
+}
+
+TEST(UserExchange, EachFieldsWholeHaloIsFilledWhereNothingElseIsSaid) {
+  const auto grid = square();
+  Field<double, 2> u{grid, {.halo = 3}};
+  Field<float, 2> v{grid, {.halo = 1}};
+  auto halo = make_exchange(grid, {u, v}, "direct/p2p");
+  number_cells(grid, u[0], 3, 0);
+  number_cells(grid, v[0], 1, 5);
+  halo.exchange();
+  expect_numbered(grid, u[0], 3, 0);
+  expect_numbered(grid, v[0], 1, 5);
+}
+
+TEST(UserExchange, WidthsMayDifferByFieldDimensionAndSide) {
+  const auto grid = square();
+  const Index n = grid.cells();
+  Field<double, 2> u{grid, {.halo = 2}}, v{grid, {.halo = 2}};
+  auto halo = make_exchange(grid, {u, v}, "ordered/p2p", {.widths = {{{2, 0, 0}, {0, 1, 0}}, {{0, 1, 0}, {1, 2, 0}}}});
+  for (auto* field : {&u, &v}) number_cells(grid, (*field)[0], 2, 0);
+  halo.exchange();
+  EXPECT_EQ(u[0](-2, n[1]), number(grid, -2, n[1], 0));
+  EXPECT_EQ(u[0](0, -1), -1);
+  EXPECT_EQ(u[0](n[0], 0), -1);
+  EXPECT_EQ(v[0](n[0], n[1] + 1), number(grid, n[0], n[1] + 1, 0));
+  EXPECT_EQ(v[0](0, -1), number(grid, 0, -1, 0));
+  EXPECT_EQ(v[0](-1, 0), -1);
+  EXPECT_NE(error_of([&] {
+              make_exchange(grid, {u, v}, "ordered/p2p", {.widths = {{}}});
+            }).find("widths for 1"),
+            std::string::npos);
+}
+
+/// Sets an environment variable while it lives.
+class Environment {
+ public:
+  Environment(const char* name, const char* value) : name_(name) { setenv(name, value, 1); }
+  ~Environment() { unsetenv(name_); }
+  Environment(const Environment&) = delete;
+  Environment& operator=(const Environment&) = delete;
+
+ private:
+  const char* name_;
+};
+
+TEST(UserExchange, TheEnvironmentOfRankZeroOverridesTheStrategyAndTheReportSaysWhich) {
+  const auto grid = square();
+  Field<double, 2> u{grid, {.halo = 1}};
+  const std::string usual = make_exchange(grid, {u}, "ordered/p2p").report();
+  EXPECT_EQ(usual.rfind("ordered/p2p: ", 0), 0u) << usual;
+  testing::internal::CaptureStderr();
+  {
+    const Environment only(grid.rank() == 0 ? "HALOSCOPE_STRATEGY" : "HALOSCOPE_OTHER", "direct:merged/persistent");
+    for (int i = 0; i < 2; ++i) {
+      auto halo = make_exchange(grid, {u}, "ordered/p2p");
+      EXPECT_EQ(halo.report().rfind("direct:merged/persistent: ", 0), 0u) << halo.report();
+      EXPECT_EQ(halo.plan().spec.pattern, Pattern::direct);
+      number_cells(grid, u[0], 1, 0);
+      halo.exchange();
+      expect_numbered(grid, u[0], 1, 0);
+    }
+  }
+  EXPECT_EQ(testing::internal::GetCapturedStderr(),
+            grid.rank() == 0 ? "haloscope: HALOSCOPE_STRATEGY=direct:merged/persistent instead of ordered/p2p\n" : "");
+  const Environment wrong("HALOSCOPE_STRATEGY", "direct/p2q");
+  EXPECT_NE(error_of([&] { make_exchange(grid, {u}, "ordered/p2p"); }).find("HALOSCOPE_STRATEGY: "), std::string::npos);
+}
+
+TEST(UserExchange, TheReportOfAutoSaysWhatItHasChosen) {
+  const auto grid = square();
+  Field<double, 2> u{grid, {.halo = 1}};
+  EXPECT_NE(make_exchange(grid, {u}, "auto").report().find("; auto: "), std::string::npos);
 }
 
 TEST(UserExchange, StartingTwiceIsRefused) {

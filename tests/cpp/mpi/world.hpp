@@ -4,6 +4,9 @@
 #include <mpi.h>
 
 #include <cstdlib>
+#include <string>
+
+#include "haloscope/error.hpp"
 
 namespace haloscope::test {
 
@@ -17,6 +20,17 @@ inline int world_size() {
 inline bool thorough() {
   const char* text = std::getenv("HALOSCOPE_LONG");
   return text != nullptr && *text != '\0' && *text != '0';
+}
+
+/// The text of the UsageError that `f` throws.
+template <class F>
+std::string error_of(F f) {
+  try {
+    f();
+  } catch (const UsageError& error) {
+    return error.what();
+  }
+  return "no error";
 }
 
 }  // namespace haloscope::test
