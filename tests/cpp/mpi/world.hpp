@@ -22,12 +22,12 @@ inline bool thorough() {
   return text != nullptr && *text != '\0' && *text != '0';
 }
 
-/// The text of the UsageError that `f` throws.
+/// The text of the error that `f` throws.
 template <class F>
 std::string error_of(F f) {
   try {
     f();
-  } catch (const UsageError& error) {
+  } catch (const Error& error) {
     return error.what();
   }
   return "no error";
