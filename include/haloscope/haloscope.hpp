@@ -56,12 +56,17 @@ class Grid {
   }
   /// A grid of which each rank of `comm` says what it owns: uneven blocks, any order of ranks, and holes (as over land).
   /// Collective over `comm`; 48 bytes from each rank to all.
-  /// @param own    this rank's cells in global coordinates, without halos.
+  /// @param own    this rank's cells in global coordinates, without halos; dimensions that the grid does not have are not
+  ///               looked at.
   /// @param holes  whether cells may belong to no rank. Halos towards a hole are left alone, as those beyond the grid's
   ///               edge; exchanges that fill corners then have to be direct.
   /// @throws UsageError on all ranks alike, as Layout of boxes does.
   static Grid of_boxes(MPI_Comm comm, const std::array<std::int64_t, D>& cells, const std::array<bool, D>& periodic,
-                       const Box& own, bool holes = false, const std::vector<int>& nodes = {}) {
+                       Box own, bool holes = false, const std::vector<int>& nodes = {}) {
+    for (int d = D; d < 3; ++d) {
+      own.lo[d] = 0;
+      own.hi[d] = 1;
+    }
     return Grid(comm, Layout(spec_of(cells, periodic), boxes_of_all(comm, own), holes), nodes);
   }
   MPI_Comm comm() const { return comm_; }

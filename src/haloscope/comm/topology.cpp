@@ -11,7 +11,7 @@ namespace haloscope {
 namespace {
 
 struct Topology {
-  std::vector<int> ranks, periodic, coords;  // per dimension; coords of this rank
+  std::vector<int> ranks, periodic;  // per dimension
 };
 
 std::optional<Topology> topology_of(MPI_Comm comm) {
@@ -19,10 +19,11 @@ std::optional<Topology> topology_of(MPI_Comm comm) {
   MPI_Topo_test(comm, &kind);
   if (kind != MPI_CART) return std::nullopt;
   MPI_Cartdim_get(comm, &dims);
-  const auto count = static_cast<std::size_t>(dims);
-  Topology t{std::vector<int>(count), std::vector<int>(count), std::vector<int>(count)};
-  MPI_Cart_get(comm, dims, t.ranks.data(), t.periodic.data(), t.coords.data());
-  return t;
+  const std::vector<int> zeros(static_cast<std::size_t>(dims));
+  Topology found{zeros, zeros};
+  std::vector<int> own = zeros;
+  MPI_Cart_get(comm, dims, found.ranks.data(), found.periodic.data(), own.data());
+  return found;
 }
 
 std::string text_of(const std::vector<int>& numbers) {
