@@ -146,9 +146,12 @@ int most_resident(int threads) {
 
 namespace haloscope::device::HALOSCOPE_BACKEND {
 
-/// The global timer of NVIDIA's GPUs counts nanoseconds; AMD's says how fast its clock ticks.
+/// The global timer of NVIDIA's GPUs counts nanoseconds; AMD's says how fast its clock ticks, since HIP 5.4. Before, all
+/// that HIP ran on was of the GFX9 family, whose clock has 100 MHz.
 inline double clock_hz([[maybe_unused]] int index) {
-#if defined(__HIPCC__)
+#if defined(__HIPCC__) && HIP_VERSION < 50400000
+  return 1e8;
+#elif defined(__HIPCC__)
   int khz = 0;
   HALOSCOPE_CHECK(DeviceGetAttribute, &khz, hipDeviceAttributeWallClockRate, index);
   return 1e3 * khz;

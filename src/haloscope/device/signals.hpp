@@ -48,7 +48,13 @@ HALOSCOPE_FUNCTION bool take(std::uint32_t* lock, std::uint32_t owner) {
 HALOSCOPE_FUNCTION void rest(int) { __builtin_amdgcn_s_sleep(1); }
 HALOSCOPE_FUNCTION void look_again(int) {}
 /// Ticks of the device's clock, see Info::clock_hz.
-HALOSCOPE_FUNCTION std::uint64_t clock_ticks() { return static_cast<std::uint64_t>(wall_clock64()); }
+HALOSCOPE_FUNCTION std::uint64_t clock_ticks() {
+#if defined(__HIP_DEVICE_COMPILE__)
+  return static_cast<std::uint64_t>(wall_clock64());
+#else
+  return 0;  // the host's pass of the compiler, to which old versions do not declare it
+#endif
+}
 
 #elif HALOSCOPE_ON_GPU
 
