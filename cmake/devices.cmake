@@ -22,7 +22,7 @@ if(HALOSCOPE_HIP)
   set(hip_object ${PROJECT_BINARY_DIR}/hip.o)
   add_custom_command(
     OUTPUT ${hip_object} DEPFILE ${hip_object}.d DEPENDS ${hip_source} VERBATIM
-    COMMAND ${HALOSCOPE_HIPCC} ${hip_architectures} -std=c++20 -O3 -fPIC -ffp-contract=off -I${PROJECT_SOURCE_DIR}/include -I${PROJECT_SOURCE_DIR}/src
+    COMMAND ${HALOSCOPE_HIPCC} ${hip_architectures} -std=c++20 -O3 -fPIC -ffp-contract=off -I${PROJECT_SOURCE_DIR}/include -I${PROJECT_SOURCE_DIR}/src -I${PROJECT_BINARY_DIR}/generated
             -MD -MF ${hip_object}.d -x hip -c ${hip_source} -o ${hip_object})
   target_sources(haloscope PRIVATE ${hip_object})
   target_compile_definitions(haloscope PRIVATE HALOSCOPE_HIP=1)
