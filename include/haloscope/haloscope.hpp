@@ -182,23 +182,27 @@ struct ExchangeOptions {
   std::vector<ExchangeSpec::Sides> widths{};  ///< of each field, in their order; override the rest. Empty: none
 };
 
-/// The layers of field `number` that an exchange fills. @throws UsageError where the field has no room for them.
-inline ExchangeSpec::Sides layers_of(const FieldRef& field, std::size_t number, int dims,
-                                     const ExchangeOptions& options) {
+/// The layers of a field that an exchange fills where the options give no widths of fields.
+inline ExchangeSpec::Sides layers_of(const FieldRef& field, int dims, const ExchangeOptions& options) {
   ExchangeSpec::Sides sides;
   const auto chosen = [&](int of_side, int whole) {
     return of_side >= 0 ? of_side : options.width >= 0 ? options.width : whole;
   };
   for (int d = 0; d < dims; ++d) {
-    sides.low[d] = options.widths.empty() ? chosen(options.low[d], field.low[d]) : options.widths[number].low[d];
-    sides.high[d] = options.widths.empty() ? chosen(options.high[d], field.high[d]) : options.widths[number].high[d];
+    sides.low[d] = chosen(options.low[d], field.low[d]);
+    sides.high[d] = chosen(options.high[d], field.high[d]);
+  }
+  return sides;
+}
+
+/// @throws UsageError where a field has no room for the layers that an exchange fills.
+inline void check_room(const FieldRef& field, int dims, const ExchangeSpec::Sides& sides) {
+  for (int d = 0; d < dims; ++d)
     for (const auto& [layers, room] : {std::pair{sides.low[d], field.low[d]}, std::pair{sides.high[d], field.high[d]}})
       if (layers > room)
         throw UsageError("field '" + field.quantity.name + "' has room for " + std::to_string(room) +
                          " ghost layers in " + std::string(1, "xyz"[d]) + ", and the exchange fills " +
                          std::to_string(layers) + "; give it a wider halo or the exchange a smaller width");
-  }
-  return sides;
 }
 
 /// Open an exchange of `fields` (all with the same number of slots). Collective over the grid's communicator.
@@ -212,16 +216,16 @@ Exchange make_exchange(const Grid<D>& grid, const std::vector<FieldRef>& fields,
   spec.quantities.clear();
   spec.corners = options.corners;
   Views views;
-  if (!options.widths.empty() && options.widths.size() != fields.size())
-    throw UsageError("an exchange of " + std::to_string(fields.size()) + " fields has widths for " +
-                     std::to_string(options.widths.size()) + "; give them for each field, or for none");
   for (const FieldRef& f : fields) {
     if (f.slots.size() != fields.front().slots.size() || f.slots.empty())
       throw UsageError("the fields of one exchange need the same number of slots, at least 1");
-    spec.widths.push_back(layers_of(f, spec.quantities.size(), D, options));
+    spec.widths.push_back(layers_of(f, D, options));
     spec.quantities.push_back(f.quantity);
     views.push_back(f.slots);
   }
+  if (!options.widths.empty()) spec.widths = options.widths;
+  for (std::size_t q = 0; q < std::min(fields.size(), spec.widths.size()); ++q)
+    check_room(fields[q], D, spec.widths[q]);
   return Exchange(grid.comm(), grid.layout(), spec, strategy, views, grid.nodes());
 }
 

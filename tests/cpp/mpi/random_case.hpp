@@ -62,12 +62,12 @@ inline std::vector<Box> random_boxes(std::mt19937& random, GridSpec& grid, int r
 /// Another split of the grid than the usual one: another order of ranks, uneven blocks, holes.
 inline void split_otherwise(std::mt19937& random, Case& c) {
   std::shuffle(c.order.begin(), c.order.end(), random);
-  const int kind = pick(random, 0, 3);
-  if (kind < 2) return;
+  const bool uneven = pick(random, 0, 1), holes = pick(random, 0, 1);
+  if (!uneven) return;
   Widths least;
   for (int d = 0; d < 3; ++d) least[d] = std::max(c.spec.low[d], c.spec.high[d]);
-  c.boxes = random_boxes(random, c.grid, world_size(), least, kind == 3);
-  if (kind == 3 && c.spec.pattern == Pattern::ordered) c.spec.corners = false;
+  c.boxes = random_boxes(random, c.grid, world_size(), least, holes);
+  if (holes && c.spec.pattern == Pattern::ordered) c.spec.corners = false;
 }
 
 /// The same case on every rank.

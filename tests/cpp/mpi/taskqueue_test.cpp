@@ -123,8 +123,9 @@ TEST(Taskqueue, AMessageThatDoesNotComeEndsTheWaitWithTheStateOfMessagesAndBlock
     if (rank > 0) rig.moves().send(rig.out, 0);
     if (stuck) {
       const double begun = now_s();
-      while (rig.link->waiting_for(rig.in, 0) != 0 && now_s() < begun + 5) error_of([&] { rig.link->test(rig.in, 0); });
-      const std::string text = error_of([&] { rig.link->wait(rig.in, 0); });
+      while (rig.link->waiting_for(rig.in, 0) != 0 && now_s() < begun + 5)
+        error_of<Error>([&] { rig.link->test(rig.in, 0); });
+      const std::string text = error_of<Error>([&] { rig.link->wait(rig.in, 0); });
       EXPECT_NE(text.find("transport 'taskqueue' is stuck"), std::string::npos) << text;
       EXPECT_NE(text.find("from rank 0: 0 of 2 parts here"), std::string::npos) << text;
       EXPECT_NE(text.find("waiting: blocks 0 1"), std::string::npos) << text;
@@ -212,7 +213,7 @@ TEST(NT7_NX2_Taskqueue, PartsAreSentWhileOthersAreNotYetPacked) {
 TEST(Taskqueue, WhereNotEvenABlockForEachRankFitsItIsRefusedWithBothNumbers) {
   if (world_size() < 2) GTEST_SKIP() << "needs ranks that share a device";
   const Imitated small("resident=1");
-  const std::string text = error_of([] { DeviceRig rig("direct/taskqueue"); });
+  const std::string text = error_of<Error>([] { DeviceRig rig("direct/taskqueue"); });
   EXPECT_NE(text.find("here " + std::to_string(world_size()) + ", and 1 are possible"), std::string::npos) << text;
 }
 

@@ -22,12 +22,12 @@ inline bool thorough() {
   return text != nullptr && *text != '\0' && *text != '0';
 }
 
-/// The text of the error that `f` throws.
-template <class F>
+/// The text of the error of this kind that `f` throws.
+template <class Kind = UsageError, class F>
 std::string error_of(F f) {
   try {
     f();
-  } catch (const Error& error) {
+  } catch (const Kind& error) {
     return error.what();
   }
   return "no error";
