@@ -15,10 +15,12 @@ namespace haloscope {
 enum class MemoryKind : std::uint8_t { own, shared };
 HALOSCOPE_WORDS(MemoryKind, "kind of memory", "own", "shared");
 
-/// One slot of one quantity. Address of point p: origin + p[0]*element_bytes + p[1]*stride[1] + p[2]*stride[2].
+/// One slot of one quantity. Address of point p: origin + p[0]*stride[0] + p[1]*stride[1] + p[2]*stride[2].
 struct SlotView {
   std::byte* origin = nullptr;                  ///< point (0, 0, 0), the first owned one
-  std::array<std::int64_t, 3> stride{8, 0, 0};  ///< bytes between neighbours in x, y, z; stride[0] == element_bytes
+  std::array<std::int64_t, 3> stride{8, 0, 0};  ///< bytes between neighbours in x, y, z, of any sign
+  std::int64_t element = 0;                     ///< bytes of a point; 0: stride[0], points follow each other in x
+  std::int64_t element_bytes() const { return element > 0 ? element : stride[0]; }
   std::byte* at(const Index& p) const { return origin + p[0] * stride[0] + p[1] * stride[1] + p[2] * stride[2]; }
 };
 

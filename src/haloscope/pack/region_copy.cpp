@@ -1,34 +1,77 @@
 #include "haloscope/pack/region_copy.hpp"
 
 #include <algorithm>
+#include <array>
+#include <cstdlib>
 #include <utility>
 
 namespace haloscope {
 namespace {
 
-BlockCopy shape(const SlotView& view, const Box& box) {
+/// One end of a transfer: where its first point is, and how far apart its points are.
+struct End {
+  std::byte* at;
+  std::array<std::int64_t, 3> stride;
+};
+
+End end_at(const SlotView& view, const Box& box) { return {view.at(box.lo), view.stride}; }
+
+/// A buffer with the points of `extent`, x fastest.
+End end_in(const std::byte* buffer, const Index& extent, std::int64_t element) {
+  return {const_cast<std::byte*>(buffer), {element, element * extent[0], element * extent[0] * extent[1]}};
+}
+
+Index extent_of(const Box& box) { return {box.extent(0), box.extent(1), box.extent(2)}; }
+
+/// The dimensions in the order in which a transfer goes over them: {within a row, over rows, over planes}.
+struct Walk {
+  std::array<int, 3> dims{0, 1, 2};
+  bool rows = true;  ///< the points of a row follow each other at both ends
+};
+
+/// Rows go along a dimension whose points follow each other at both ends, x if it is one. Else the shortest dimension
+/// goes first: it takes a transfer for each of its points.
+Walk walk(const End& from, const End& to, const Index& extent, std::int64_t element) {
+  const auto follow = [&](int d) { return extent[d] == 1 || (from.stride[d] == element && to.stride[d] == element); };
+  Walk walk;
+  const auto along = std::find_if(walk.dims.begin(), walk.dims.end(), follow);
+  walk.rows = along != walk.dims.end();
+  const int first =
+      walk.rows ? *along : static_cast<int>(std::min_element(extent.begin(), extent.end()) - extent.begin());
+  std::rotate(walk.dims.begin(), std::find(walk.dims.begin(), walk.dims.end(), first),
+              std::find(walk.dims.begin(), walk.dims.end(), first) + 1);
+  const auto apart = [&](int d) { return std::abs(from.stride[d]) + std::abs(to.stride[d]); };
+  if (first != 0 && apart(walk.dims[1]) > apart(walk.dims[2])) std::swap(walk.dims[1], walk.dims[2]);
+  return walk;
+}
+
+/// The transfers that bring `extent` points of `element` bytes from one end to the other.
+template <class Take>
+void each_block(const End& from, const End& to, const Index& extent, std::int64_t element, Take take) {
+  const auto [dims, rows] = walk(from, to, extent, element);
+  const auto [x, y, z] = dims;
   BlockCopy copy;
-  copy.row_bytes = box.extent(0) * view.stride[0];
-  copy.rows = box.extent(1);
-  copy.planes = box.extent(2);
-  return copy;
+  copy.row_bytes = rows ? extent[x] * element : element;
+  copy.rows = extent[y];
+  copy.planes = extent[z];
+  copy.from_row = from.stride[y], copy.from_plane = from.stride[z];
+  copy.to_row = to.stride[y], copy.to_plane = to.stride[z];
+  for (std::int64_t i = 0; i < (rows ? 1 : extent[x]); ++i) {
+    copy.from = from.at + i * from.stride[x];
+    copy.to = to.at + i * to.stride[x];
+    take(copy);
+  }
 }
 
-void read_field(BlockCopy& copy, const SlotView& view, const Box& box) {
-  copy.from = view.at(box.lo);
-  copy.from_row = view.stride[1];
-  copy.from_plane = view.stride[2];
-}
-
-void write_field(BlockCopy& copy, const SlotView& view, const Box& box) {
-  copy.to = view.at(box.lo);
-  copy.to_row = view.stride[1];
-  copy.to_plane = view.stride[2];
+BlockCopy only_block(const End& from, const End& to, const Index& extent, std::int64_t element) {
+  BlockCopy only;
+  each_block(from, to, extent, element, [&](const BlockCopy& copy) { only = copy; });
+  return only;
 }
 
 /// Bytes of `box` when it lies in memory without gaps, else -1.
 std::int64_t gapless_bytes(const SlotView& view, const Box& box) {
-  std::int64_t bytes = view.stride[0];
+  std::int64_t bytes = view.element_bytes();
   for (int d = 0; d < 3; ++d) {
     if (box.extent(d) > 1 && view.stride[d] != bytes) return -1;
     bytes *= box.extent(d);
@@ -51,36 +94,29 @@ CopyList by_field(std::vector<FieldBlock> blocks) {
 
 }  // namespace
 
-BlockCopy region_to_region(const SlotView& view, const Box& to, const Index& shift, bool negate) {
-  BlockCopy copy = shape(view, to);
-  read_field(copy, view, shifted(to, shift));
-  write_field(copy, view, to);
-  copy.negated = negate ? static_cast<int>(view.stride[0]) : 0;
-  return copy;
+BlockCopy region_to_region(const SlotView& view, const Box& to, const Index& shift) {
+  return only_block(end_at(view, shifted(to, shift)), end_at(view, to), extent_of(to), view.element_bytes());
 }
 
 BlockCopy region_to_buffer(const SlotView& view, const Box& box, std::byte* buffer) {
-  BlockCopy copy = shape(view, box);
-  read_field(copy, view, box);
-  copy.to = buffer;
-  copy.to_row = copy.row_bytes;
-  copy.to_plane = copy.row_bytes * copy.rows;
-  return copy;
+  const Index extent = extent_of(box);
+  return only_block(end_at(view, box), end_in(buffer, extent, view.element_bytes()), extent, view.element_bytes());
 }
 
 BlockCopy buffer_to_region(const SlotView& view, const Box& box, const std::byte* buffer) {
-  BlockCopy copy = shape(view, box);
-  copy.from = buffer;
-  copy.from_row = copy.row_bytes;
-  copy.from_plane = copy.row_bytes * copy.rows;
-  write_field(copy, view, box);
-  return copy;
+  const Index extent = extent_of(box);
+  return only_block(end_in(buffer, extent, view.element_bytes()), end_at(view, box), extent, view.element_bytes());
 }
 
 CopyList make_copies(const Views& views, int slot, std::span<const Copy> copies) {
   std::vector<FieldBlock> blocks;
-  for (const Copy& c : copies)
-    blocks.emplace_back(c.quantity, region_to_region(views[c.quantity][slot], c.to, c.shift, c.negate));
+  for (const Copy& c : copies) {
+    const SlotView& view = views[c.quantity][slot];
+    each_block(end_at(view, c.from()), end_at(view, c.to), extent_of(c.to), view.element_bytes(), [&](BlockCopy copy) {
+      copy.negated = c.negate ? static_cast<int>(view.element_bytes()) : 0;
+      blocks.emplace_back(c.quantity, copy);
+    });
+  }
   return by_field(std::move(blocks));
 }
 
@@ -88,8 +124,10 @@ CopyList make_pack(const Views& views, int slot, const Message& message, std::by
   std::vector<FieldBlock> blocks;
   for (const Region& region : message.regions) {
     const SlotView& view = views[region.quantity][slot];
-    blocks.emplace_back(region.quantity, region_to_buffer(view, region.box, buffer));
-    buffer += region.box.volume() * view.stride[0];
+    const Index extent = extent_of(region.box);
+    each_block(end_at(view, region.box), end_in(buffer, extent, view.element_bytes()), extent, view.element_bytes(),
+               [&](const BlockCopy& copy) { blocks.emplace_back(region.quantity, copy); });
+    buffer += region.box.volume() * view.element_bytes();
   }
   return by_field(std::move(blocks));
 }
@@ -98,8 +136,10 @@ CopyList make_unpack(const Views& views, int slot, const Message& message, const
   std::vector<FieldBlock> blocks;
   for (const Region& region : message.regions) {
     const SlotView& view = views[region.quantity][slot];
-    blocks.emplace_back(region.quantity, buffer_to_region(view, region.box, buffer));
-    buffer += region.box.volume() * view.stride[0];
+    const Index extent = extent_of(region.box);
+    each_block(end_in(buffer, extent, view.element_bytes()), end_at(view, region.box), extent, view.element_bytes(),
+               [&](const BlockCopy& copy) { blocks.emplace_back(region.quantity, copy); });
+    buffer += region.box.volume() * view.element_bytes();
   }
   return by_field(std::move(blocks));
 }
@@ -108,10 +148,9 @@ CopyList make_transfer(const Views& from, const Message& out, const Views& to, c
   std::vector<FieldBlock> blocks;
   for (std::size_t r = 0; r < out.regions.size(); ++r) {
     const Region &source = out.regions[r], &target = in.regions[r];
-    BlockCopy copy = shape(from[source.quantity][slot], source.box);
-    read_field(copy, from[source.quantity][slot], source.box);
-    write_field(copy, to[target.quantity][slot], target.box);
-    blocks.emplace_back(source.quantity, copy);
+    const SlotView &here = from[source.quantity][slot], &there = to[target.quantity][slot];
+    each_block(end_at(here, source.box), end_at(there, target.box), extent_of(source.box), here.element_bytes(),
+               [&](const BlockCopy& copy) { blocks.emplace_back(source.quantity, copy); });
   }
   return by_field(std::move(blocks));
 }

@@ -10,13 +10,15 @@
 
 namespace haloscope {
 
-/// The transfer that fills `to` from `shifted(to, shift)` of the same view. The two boxes must not overlap.
-/// @param negate  change the signs of its reals
-BlockCopy region_to_region(const SlotView& view, const Box& to, const Index& shift, bool negate = false);
-/// The transfer that gathers `box` into `buffer`, x fastest, without gaps.
+/// The transfer that fills `to` from `shifted(to, shift)` of the same view, whose points follow each other in x. The two
+/// boxes must not overlap.
+BlockCopy region_to_region(const SlotView& view, const Box& to, const Index& shift);
+/// The transfer that gathers `box` of such a view into `buffer`, x fastest, without gaps.
 BlockCopy region_to_buffer(const SlotView& view, const Box& box, std::byte* buffer);
 /// The transfer that scatters `buffer`, laid out as region_to_buffer() does, into `box`.
 BlockCopy buffer_to_region(const SlotView& view, const Box& box, const std::byte* buffer);
+
+// The rest takes views of any strides.
 
 /// Own-neighbour halos of one slot, in list order (a copy may read what an earlier one wrote).
 CopyList make_copies(const Views& views, int slot, std::span<const Copy> copies);

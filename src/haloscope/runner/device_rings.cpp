@@ -11,7 +11,7 @@ std::vector<BlockCopy> copies(const std::vector<Box>& boxes, const SlotView& vie
   std::vector<BlockCopy> list;
   for (const Box& box : boxes) {
     list.push_back(collect ? region_to_buffer(view, box, buffer) : buffer_to_region(view, box, buffer));
-    buffer += whole_lines(box.volume() * view.stride[0]);
+    buffer += whole_lines(box.volume() * view.element_bytes());
   }
   return list;
 }

@@ -11,9 +11,9 @@
 
 #include "haloscope/comm/shared_memory.hpp"
 #include "haloscope/core/names.hpp"
-#include "haloscope/field/field.hpp"
 #include "haloscope/pack/region_copy.hpp"
 #include "haloscope/transport/composite.hpp"
+#include "rig_fields.hpp"
 #include "world.hpp"
 
 namespace haloscope::test {
@@ -44,7 +44,8 @@ struct Case {
   std::vector<std::string> between_options = {};
   std::vector<Box> boxes = {};  ///< that the ranks own; empty: those of `ranks`
   RankOrder order{0, 1, 2};
-  int delay_us = 0;  ///< at most, before each call of a link; of random length, different on each rank
+  unsigned strided = 0;  ///< fields are arrays of random strides, by this seed; 0: as those of a run
+  int delay_us = 0;      ///< at most, before each call of a link; of random length, different on each rank
 };
 
 class Rig {
@@ -119,10 +120,12 @@ class Rig {
   }
 
  private:
-  static Storage allocate(const Plan& plan, const Case& c) {
-    if (!c.shared_fields) return Storage(plan, c.slots);
+  static RigFields allocate(const Plan& plan, const Case& c) {
+    if (c.strided > 0 && !c.shared_fields)
+      return RigFields(StridedArrays(plan, c.slots, c.strided + static_cast<unsigned>(world_rank())));
+    if (!c.shared_fields) return RigFields(Storage(plan, c.slots));
     const Node node(MPI_COMM_WORLD, c.nodes);
-    return Storage(plan, c.slots, {}, shared_by(node));
+    return RigFields(Storage(plan, c.slots, {}, shared_by(node)));
   }
   template <class Work>
   void by_team(Work work) {
@@ -199,7 +202,7 @@ class Rig {
  public:
   Layout layout;
   Plan plan;
-  Storage fields;
+  RigFields fields;
   std::unique_ptr<Link> link;
 
  private:
@@ -242,6 +245,7 @@ inline std::string describe(const Case& c) {
           three(c.grid.periodic) + " ranks " + three(c.ranks) + " low " + three(c.spec.low) + " high " +
           three(c.spec.high) + " order " + three(c.spec.order) + " rank order " + three(c.order);
   for (const Box& box : c.boxes) text += " " + three(box.lo) + ".." + three(box.hi);
+  text += " strided " + std::to_string(c.strided);
   text += c.spec.pattern == Pattern::direct ? " direct" : " ordered";
   text += c.spec.merge_peers ? " merged" : "";
   text += c.spec.corners ? " corners" : "";

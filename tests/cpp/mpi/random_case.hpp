@@ -94,6 +94,7 @@ inline Case random_case(std::mt19937& random, const Case& variant) {
   c.slots = pick(random, 1, 3);
   c.yield = world_size() > 2 || pick(random, 0, 1);
   c.poll = pick(random, 0, 1);
+  c.strided = pick(random, 0, 2) == 0 ? static_cast<unsigned>(pick(random, 1, 1000000)) : 0;
   return c;
 }
 

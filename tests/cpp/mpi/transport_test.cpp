@@ -206,9 +206,10 @@ TEST(Transport, BadRequestsAreRefusedWithWhatToDoInstead) {
 }
 
 TEST(Transport, ViewsThatDoNotFitThePlanAreRefused) {
-  const Views none, strided{{SlotView{nullptr, {16, 160, 1600}}}};
+  const Views none, other_size{{SlotView{nullptr, {16, 160, 1600}}}}, one_plane{{SlotView{nullptr, {8, 80, 0}}}};
   EXPECT_NE(refusal(refused("p2p", {}), &none).find("one view per field"), std::string::npos);
-  EXPECT_NE(refusal(refused("p2p", {}), &strided).find("contiguous in x"), std::string::npos);
+  EXPECT_NE(refusal(refused("p2p", {}), &other_size).find("points of 16"), std::string::npos);
+  EXPECT_NE(refusal(refused("p2p", {}), &one_plane).find("share memory"), std::string::npos);
 }
 
 }  // namespace

@@ -17,7 +17,7 @@ std::vector<BlockCopy> message_copies(const LinkContext& context, int id, int sl
     const SlotView& view = (*context.views)[region.quantity][slot];
     copies.push_back(message.out ? region_to_buffer(view, region.box, buffer)
                                  : buffer_to_region(view, region.box, buffer));
-    buffer += region.box.volume() * view.stride[0];
+    buffer += region.box.volume() * view.element_bytes();
   }
   return copies;
 }

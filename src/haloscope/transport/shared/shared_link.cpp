@@ -13,7 +13,8 @@ namespace haloscope {
 
 /// A view in a form that all ranks of a node can resolve.
 struct Published {
-  std::int64_t window = -1, offset = 0, row = 0, plane = 0;
+  std::int64_t window = -1, offset = 0;
+  std::array<std::int64_t, 3> stride{};
 };
 
 namespace {
@@ -53,7 +54,7 @@ std::vector<Published> published(const Views& views) {
   for (const auto& slots : views)
     for (const SlotView& view : slots) {
       const SharedPlace place = shared_place(view.origin);
-      list.push_back({place.window, place.offset, view.stride[1], view.stride[2]});
+      list.push_back({place.window, place.offset, view.stride});
     }
   return list;
 }
@@ -113,8 +114,7 @@ struct SharedLink::Peers {
     for (auto& slots : list)
       for (SlotView& view : slots) {
         view.origin = shared_address(context_.comm, peer, {static_cast<int>(p->window), p->offset});
-        view.stride[1] = p->row;
-        view.stride[2] = p->plane;
+        view.stride = p->stride;
         ++p;
       }
     return list;

@@ -36,11 +36,12 @@ MPI_Datatype element_type(const Quantity& q) {
 MPI_Datatype box_type(const SlotView& view, const Box& box, const Quantity& quantity) {
   const MPI_Datatype element = element_type(quantity);
   const bool typed = element != MPI_DATATYPE_NULL;
-  std::int64_t run = box.extent(0);
-  int d = 1;
-  for (; d < 3 && (box.extent(d) == 1 || view.stride[d] == run * view.stride[0]); ++d) run *= box.extent(d);
+  const std::int64_t bytes = view.element_bytes();
+  std::int64_t run = 1;
+  int d = 0;
+  for (; d < 3 && (box.extent(d) == 1 || view.stride[d] == run * bytes); ++d) run *= box.extent(d);
   MPI_Datatype block;
-  MPI_Type_contiguous(as_count(typed ? run : run * view.stride[0]), typed ? element : MPI_BYTE, &block);
+  MPI_Type_contiguous(as_count(typed ? run : run * bytes), typed ? element : MPI_BYTE, &block);
   for (; d < 3; ++d) {
     MPI_Datatype inner = block;
     MPI_Type_create_hvector(as_count(box.extent(d)), 1, view.stride[d], inner, &block);
