@@ -13,6 +13,20 @@
 
 namespace haloscope {
 
+/// One field of an exchange, in memory of the library or of the caller.
+struct FieldRef {
+  Quantity quantity;
+  Widths low{}, high{};  ///< ghost layers that there is room for, and that an exchange fills unless told otherwise
+  std::vector<SlotView> slots;  ///< where the field lives, one view per slot
+};
+
+struct ExchangeOptions {
+  bool corners = true;                        ///< fill edges and corners (needed by box stencils and by depth > 1)
+  int width = -1;                             ///< layers to fill on every side; -1: each field's whole halo
+  Widths low{-1, -1, -1}, high{-1, -1, -1};   ///< layers per dimension and side; override `width` where >= 0
+  std::vector<ExchangeSpec::Sides> widths{};  ///< of each field, in their order; override the rest. Empty: none
+};
+
 /// An opened exchange of some fields. Several may be in flight at once: each has its own communicator.
 class Exchange {
  public:
@@ -23,9 +37,14 @@ class Exchange {
   ///                  of rank 0, all ranks use that instead, and rank 0 says so on standard error, once per strategy.
   /// @param views     the fields, one slot or more each; must stay in place as long as the exchange lives.
   /// @param nodes     node of each rank, to emulate nodes on one machine; empty: the real machines.
-  /// @throws UsageError, UnavailableError as make_plan() and the transport do, before any message is sent.
-  Exchange(MPI_Comm comm, const Layout& layout, ExchangeSpec spec, const Strategy& strategy, const Views& views,
+  /// @throws on all ranks alike, before any halo is sent: UsageError as make_plan() does, for views that do not fit, and
+  ///         where ranks ask for different exchanges; UnavailableError as the transport does.
+  Exchange(MPI_Comm comm, const Layout& layout, const ExchangeSpec& spec, const Strategy& strategy, const Views& views,
            const std::vector<int>& nodes = {});
+  /// The same for fields, all with the same number of slots.
+  /// @throws also UsageError for no field, unequal slots, and more layers than a field has room for.
+  Exchange(MPI_Comm comm, const Layout& layout, const std::vector<FieldRef>& fields, const Strategy& strategy,
+           const ExchangeOptions& options = {}, const std::vector<int>& nodes = {});
   /// Finishes what is in flight.
   ~Exchange();
   Exchange(Exchange&&) noexcept;

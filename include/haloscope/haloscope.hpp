@@ -112,13 +112,6 @@ class Grid {
   int rank_ = 0;
 };
 
-/// One field of an exchange, in memory of the library or of the caller.
-struct FieldRef {
-  Quantity quantity;
-  Widths low{}, high{};         ///< ghost layers the exchange fills
-  std::vector<SlotView> slots;  ///< where the field lives, one view per slot
-};
-
 struct FieldOptions {
   int halo = 1;   ///< ghost layers on every side, >= 0
   int slots = 1;  ///< buffers, e.g. 2 for old and new, >= 1
@@ -159,74 +152,60 @@ class Field {
   FieldRef ref_;
 };
 
-/// Your own arrays as a field, one pointer per slot.
-/// @param first   address of the first owned point of each slot (not of the halo).
-/// @param row     elements between points neighbouring in y; @param plane  in z.
-/// @param halo    ghost layers on every side that the arrays have room for.
+/// How your own arrays lie in memory.
+template <int D>
+struct ViewOptions {
+  std::array<std::int64_t, D> stride{};  ///< bytes between points that are neighbours in x, y, z; of any sign and order
+  std::array<int, D> low{}, high{};      ///< ghost layers that the arrays have room for, by dimension
+  std::string name = "view";             ///< for messages
+  Centring centring = Centring::cell;
+};
+
+/// Your own arrays as a field, one pointer per slot: the axes in any order, members of structs, with any gaps.
+/// @param first  address of the first owned point of each slot (not of the halo).
+/// The more points follow each other in x, the faster: make the axis that is contiguous in memory x.
 template <class T, int D>
-FieldRef view(const Grid<D>&, const std::vector<T*>& first, std::int64_t row, std::int64_t plane, int halo,
-              Centring centring = Centring::cell) {
+FieldRef view(const Grid<D>&, const std::vector<T*>& first, const ViewOptions<D>& options) {
+  static_assert(std::is_trivially_copyable_v<T>, "halos are moved as bytes");
   FieldRef ref;
-  ref.quantity = {"view", static_cast<int>(sizeof(T)), std::is_integral_v<T> ? ScalarType::integer : ScalarType::real,
-                  centring};
-  const auto size = static_cast<std::int64_t>(sizeof(T));
-  for (int d = 0; d < D; ++d) ref.low[d] = ref.high[d] = halo;
-  for (T* p : first) ref.slots.push_back({reinterpret_cast<std::byte*>(p), {size, row * size, plane * size}});
+  ref.quantity = {options.name, static_cast<int>(sizeof(T)),
+                  std::is_integral_v<T> ? ScalarType::integer : ScalarType::real, options.centring};
+  SlotView slot{nullptr, {}, static_cast<std::int64_t>(sizeof(T))};
+  for (int d = 0; d < D; ++d) {
+    slot.stride[d] = options.stride[d];
+    ref.low[d] = options.low[d];
+    ref.high[d] = options.high[d];
+  }
+  for (T* p : first) {
+    slot.origin = reinterpret_cast<std::byte*>(p);
+    ref.slots.push_back(slot);
+  }
   return ref;
 }
 
-struct ExchangeOptions {
-  bool corners = true;                        ///< fill edges and corners (needed by box stencils and by depth > 1)
-  int width = -1;                             ///< layers to fill on every side; -1: each field's whole halo
-  Widths low{-1, -1, -1}, high{-1, -1, -1};   ///< layers per dimension and side; override `width` where >= 0
-  std::vector<ExchangeSpec::Sides> widths{};  ///< of each field, in their order; override the rest. Empty: none
-};
-
-/// The layers of a field that an exchange fills where the options give no widths of fields.
-inline ExchangeSpec::Sides layers_of(const FieldRef& field, int dims, const ExchangeOptions& options) {
-  ExchangeSpec::Sides sides;
-  const auto chosen = [&](int of_side, int whole) {
-    return of_side >= 0 ? of_side : options.width >= 0 ? options.width : whole;
-  };
-  for (int d = 0; d < dims; ++d) {
-    sides.low[d] = chosen(options.low[d], field.low[d]);
-    sides.high[d] = chosen(options.high[d], field.high[d]);
+/// The same for arrays whose points follow each other in x.
+/// @param row   elements between points neighbouring in y; @param plane  in z.
+/// @param halo  ghost layers on every side that the arrays have room for.
+template <class T, int D>
+FieldRef view(const Grid<D>& grid, const std::vector<T*>& first, std::int64_t row, std::int64_t plane, int halo,
+              Centring centring = Centring::cell) {
+  const std::array<std::int64_t, 3> elements{1, row, plane};
+  ViewOptions<D> options;
+  options.centring = centring;
+  for (int d = 0; d < D; ++d) {
+    options.stride[d] = elements[d] * static_cast<std::int64_t>(sizeof(T));
+    options.low[d] = options.high[d] = halo;
   }
-  return sides;
-}
-
-/// @throws UsageError where a field has no room for the layers that an exchange fills.
-inline void check_room(const FieldRef& field, int dims, const ExchangeSpec::Sides& sides) {
-  for (int d = 0; d < dims; ++d)
-    for (const auto& [layers, room] : {std::pair{sides.low[d], field.low[d]}, std::pair{sides.high[d], field.high[d]}})
-      if (layers > room)
-        throw UsageError("field '" + field.quantity.name + "' has room for " + std::to_string(room) +
-                         " ghost layers in " + std::string(1, "xyz"[d]) + ", and the exchange fills " +
-                         std::to_string(layers) + "; give it a wider halo or the exchange a smaller width");
+  return view(grid, first, options);
 }
 
 /// Open an exchange of `fields` (all with the same number of slots). Collective over the grid's communicator.
 /// @param strategy  HALOSCOPE_STRATEGY in the environment of rank 0 overrides it, see Exchange.
-/// @throws UsageError for an unknown strategy, no field, unequal slots, or a halo the fields have no room for.
+/// @throws on all ranks alike, as Exchange does.
 template <int D>
 Exchange make_exchange(const Grid<D>& grid, const std::vector<FieldRef>& fields, const Strategy& strategy,
                        const ExchangeOptions& options = {}) {
-  if (fields.empty()) throw UsageError("an exchange needs at least one field");
-  ExchangeSpec spec;
-  spec.quantities.clear();
-  spec.corners = options.corners;
-  Views views;
-  for (const FieldRef& f : fields) {
-    if (f.slots.size() != fields.front().slots.size() || f.slots.empty())
-      throw UsageError("the fields of one exchange need the same number of slots, at least 1");
-    spec.widths.push_back(layers_of(f, D, options));
-    spec.quantities.push_back(f.quantity);
-    views.push_back(f.slots);
-  }
-  if (!options.widths.empty()) spec.widths = options.widths;
-  for (std::size_t q = 0; q < std::min(fields.size(), spec.widths.size()); ++q)
-    check_room(fields[q], D, spec.widths[q]);
-  return Exchange(grid.comm(), grid.layout(), spec, strategy, views, grid.nodes());
+  return Exchange(grid.comm(), grid.layout(), fields, strategy, options, grid.nodes());
 }
 
 /// The strategy, schedule, depth and substeps that a machine profile predicts fastest, before there is a field of

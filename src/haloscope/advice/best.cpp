@@ -7,9 +7,9 @@
 #include <thread>
 
 #include "haloscope/advice/program.hpp"
+#include "haloscope/agree.hpp"
 #include "haloscope/core/choice_fields.hpp"
 #include "haloscope/core/names.hpp"
-#include "haloscope/error.hpp"
 
 namespace haloscope {
 
@@ -135,9 +135,7 @@ Best best_from(const std::string& text) try {
 }
 
 Best result(const Outcome& outcome) {
-  if (outcome.exit == Exit::usage) throw UsageError(outcome.text);
-  if (outcome.exit == Exit::unavailable) throw UnavailableError(outcome.text);
-  if (outcome.exit != Exit::ok) throw Error(outcome.exit, outcome.text);
+  if (outcome.exit != Exit::ok) fail(outcome.exit, outcome.text);
   return best_from(outcome.text);
 }
 

@@ -1,55 +1,15 @@
 #include "haloscope/exchange.hpp"
 
-#include <cstdlib>
-#include <iostream>
-#include <set>
-
+#include "haloscope/agree.hpp"
 #include "haloscope/comm/cores.hpp"
-#include "haloscope/error.hpp"
 #include "haloscope/runner/comm_ops.hpp"
+#include "haloscope/runner/exchange_request.hpp"
 #include "haloscope/schedule.hpp"
 #include "haloscope/strategy.hpp"
 #include "haloscope/transport/composite.hpp"
+#include "haloscope/transport/twosided/message_link.hpp"
 
 namespace haloscope {
-
-namespace {
-
-/// HALOSCOPE_STRATEGY of rank 0; "" where it is not set. Collective.
-std::string strategy_of_environment(MPI_Comm comm) {
-  const char* const set = std::getenv("HALOSCOPE_STRATEGY");
-  std::string text = set != nullptr ? set : "";
-  int rank = 0, length = static_cast<int>(text.size());
-  MPI_Comm_rank(comm, &rank);
-  MPI_Bcast(&length, 1, MPI_INT, 0, comm);
-  text.resize(static_cast<std::size_t>(length));
-  if (length > 0) MPI_Bcast(text.data(), length, MPI_CHAR, 0, comm);
-  return text;
-}
-
-/// Once for each strategy that is overridden, on rank 0.
-void say_overridden(MPI_Comm comm, const std::string& by, const Strategy& strategy) {
-  static std::set<std::string> said;
-  int rank = 0;
-  MPI_Comm_rank(comm, &rank);
-  if (rank == 0 && said.insert(to_string(strategy)).second)
-    std::cerr << "haloscope: HALOSCOPE_STRATEGY=" << by << " instead of " << to_string(strategy) << std::endl;
-}
-
-/// `given`, or what the environment says instead. Collective.
-Strategy chosen_strategy(MPI_Comm comm, const Strategy& given) {
-  const std::string text = strategy_of_environment(comm);
-  if (text.empty()) return given;
-  try {
-    const Strategy strategy(text);
-    say_overridden(comm, text, given);
-    return strategy;
-  } catch (const UsageError& error) {
-    throw UsageError("HALOSCOPE_STRATEGY: " + std::string(error.what()));
-  }
-}
-
-}  // namespace
 
 struct Exchange::State {
   MPI_Comm comm = MPI_COMM_NULL;
@@ -66,16 +26,15 @@ struct Exchange::State {
   State(MPI_Comm parent, const Layout& grid_layout, const ExchangeSpec& spec, const Strategy& chosen, const Views& v,
         const std::vector<int>& nodes)
       : strategy(chosen), layout(grid_layout), views(v) {
-    int size = 0, rank = 0;
-    MPI_Comm_size(parent, &size);
-    MPI_Comm_rank(parent, &rank);
-    if (size != layout.size())
-      throw UsageError("the layout has " + std::to_string(layout.size()) + " ranks but the communicator " +
-                       std::to_string(size) + "; make the layout for the communicator's size");
-    plan = make_plan(layout, rank, spec);
-    if (views.size() != plan.spec.quantities.size())
-      throw UsageError("the exchange names " + std::to_string(plan.spec.quantities.size()) +
-                       " fields but got views of " + std::to_string(views.size()));
+    agree(parent, [&] {
+      plan = plan_of(parent, layout, spec, strategy);
+      check_views({parent, &layout, &plan, &views});
+    });
+    if (!same_everywhere(parent, fingerprint(plan, layout, strategy, views.front().size())))
+      throw UsageError(
+          "the ranks ask for different exchanges; give all of them the same grid, strategy, options and number of "
+          "slots, "
+          "and the same fields in the same order");
     MPI_Comm_dup(parent, &comm);
     const bool yield = more_ranks_than_cores(comm);
     program = exchange_program(plan, false, collective_rounds(strategy));
@@ -99,11 +58,15 @@ struct Exchange::State {
   }
 };
 
-Exchange::Exchange(MPI_Comm comm, const Layout& layout, ExchangeSpec spec, const Strategy& given, const Views& views,
-                   const std::vector<int>& nodes) {
-  const Strategy strategy = chosen_strategy(comm, given);
-  apply(strategy, layout, spec);
-  state_ = std::make_unique<State>(comm, layout, spec, strategy, views, nodes);
+Exchange::Exchange(MPI_Comm comm, const Layout& layout, const ExchangeSpec& spec, const Strategy& given,
+                   const Views& views, const std::vector<int>& nodes)
+    : state_(std::make_unique<State>(comm, layout, spec, chosen_strategy(comm, given), views, nodes)) {}
+
+Exchange::Exchange(MPI_Comm comm, const Layout& layout, const std::vector<FieldRef>& fields, const Strategy& given,
+                   const ExchangeOptions& options, const std::vector<int>& nodes) {
+  ExchangeSpec spec;
+  agree(comm, [&] { spec = spec_of(fields, layout.dims(), options); });
+  *this = Exchange(comm, layout, spec, given, views_of(fields), nodes);
 }
 
 Exchange::~Exchange() = default;

@@ -61,6 +61,59 @@ TEST(UserExchange, WorksOnTheUsersOwnArrays) {
   expect_numbered(grid, u, 1, 0);
 }
 
+TEST(UserExchange, WorksOnAMemberOfStructsWhoseSecondAxisIsContiguous) {
+  struct Cell {
+    char material;
+    double density, energy;
+  };
+  const auto grid = square();
+  const Index n = grid.cells();
+  std::vector<Cell> cells(static_cast<std::size_t>((n[0] + 2) * (n[1] + 3)));
+  const std::int64_t row = n[1] + 3;
+  const auto at = [&](std::int64_t i, std::int64_t j) -> Cell& { return cells[(i + 1) * row + j + 1]; };
+  constexpr std::int64_t size = sizeof(Cell);
+  auto halo = make_exchange(
+      grid,
+      {view<double, 2>(grid, {&at(0, 0).density}, {.stride = {row * size, size}, .low = {1, 1}, .high = {1, 2}}),
+       view<char, 2>(grid, {&at(0, 0).material}, {.stride = {row * size, size}, .high = {1, 1}})},
+      "ordered/p2p");
+  for (Cell& cell : cells) cell = {'?', -1, 7};
+  for (std::int64_t i = 0; i < n[0]; ++i)
+    for (std::int64_t j = 0; j < n[1]; ++j) at(i, j).density = number(grid, i, j, 0), at(i, j).material = 'a';
+  halo.exchange();
+  for (std::int64_t i = -1; i <= n[0]; ++i)
+    for (std::int64_t j = -1; j < n[1] + 2; ++j) {
+      ASSERT_EQ(at(i, j).density, number(grid, i, j, 0)) << i << "," << j;
+      ASSERT_EQ(at(i, j).material, i >= 0 && j >= 0 && j <= n[1] ? 'a' : '?') << i << "," << j;
+      ASSERT_EQ(at(i, j).energy, 7);
+    }
+}
+
+TEST(UserExchange, WhatOneRankDoesWrongFailsOnAll) {
+  const auto grid = square();
+  Field<double, 2> u{grid, {.halo = 2}}, thin{grid, {.halo = grid.rank() == 0 ? 1 : 2}};
+  const std::string error = error_of([&] { make_exchange(grid, {u, thin}, "ordered/p2p", {.width = 2}); });
+  EXPECT_NE(error.find("room for 1"), std::string::npos) << error;
+  EXPECT_EQ(error.rfind("rank 0: ", 0) == 0, grid.rank() != 0) << error;
+}
+
+TEST(UserExchange, RanksThatAskForDifferentThingsAllFail) {
+  if (test::world_size() == 1) return;
+  const auto grid = square();
+  const bool first = grid.rank() == 0;
+  Field<double, 2> u{grid, {.halo = 2}};
+  Field<float, 2> v{grid, {.halo = 2}};
+  const auto refused = [&](const std::vector<FieldRef>& fields, const Strategy& strategy,
+                           const ExchangeOptions& options) {
+    const std::string error = error_of([&] { make_exchange(grid, fields, strategy, options); });
+    EXPECT_NE(error.find("different exchanges"), std::string::npos) << error;
+  };
+  refused({first ? FieldRef(u) : FieldRef(v)}, "ordered/p2p", {});
+  refused({u}, first ? "ordered/p2p" : "direct/p2p", {});
+  refused({u}, "ordered/p2p", {.width = first ? 1 : 2});
+  refused({u}, "ordered/p2p", {.corners = first});
+}
+
 TEST(UserExchange, SeveralExchangesMayBeInFlight) {
   const auto grid = square();
   Field<double, 2> u{grid, {.halo = 1}}, v{grid, {.halo = 1}};

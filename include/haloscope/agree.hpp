@@ -1,0 +1,25 @@
+// Errors that all ranks learn of: nobody waits for a rank that has refused.
+#pragma once
+
+#include <mpi.h>
+
+#include <cstdint>
+#include <functional>
+#include <string>
+
+#include "haloscope/error.hpp"
+
+namespace haloscope {
+
+/// Throws what `exit` says: UsageError, UnavailableError, Error.
+[[noreturn]] void fail(Exit exit, const std::string& message);
+
+/// Carry out local work on every rank of `comm`. If it throws on any of them, all throw: a rank whose own work failed its
+/// own error, the others that of the first such rank, with its number.
+/// Collective; cost: one reduction to all.
+void agree(MPI_Comm comm, const std::function<void()>& work);
+
+/// Whether all ranks of `comm` have the same number. Collective; cost: one reduction to all.
+bool same_everywhere(MPI_Comm comm, std::uint64_t number);
+
+}  // namespace haloscope

@@ -1,0 +1,66 @@
+#include "haloscope/agree.hpp"
+
+#include <array>
+
+namespace haloscope {
+namespace {
+
+struct Outcome {
+  Exit exit = Exit::ok;
+  std::string text;
+};
+
+Outcome outcome_of(const std::function<void()>& work) try {
+  work();
+  return {};
+} catch (const Error& error) {
+  return {error.exit_code(), error.what()};
+} catch (const std::exception& error) {
+  return {Exit::failed, error.what()};
+}
+
+/// The first rank where something failed; the number of ranks if there is none.
+int first_failed(MPI_Comm comm, bool failed) {
+  int rank = 0, size = 1;
+  MPI_Comm_rank(comm, &rank);
+  MPI_Comm_size(comm, &size);
+  int first = failed ? rank : size;
+  MPI_Allreduce(MPI_IN_PLACE, &first, 1, MPI_INT, MPI_MIN, comm);
+  return first;
+}
+
+Outcome outcome_of_rank(MPI_Comm comm, int rank, Outcome outcome) {
+  std::array<int, 2> head{static_cast<int>(outcome.exit), static_cast<int>(outcome.text.size())};
+  MPI_Bcast(head.data(), 2, MPI_INT, rank, comm);
+  outcome.exit = static_cast<Exit>(head[0]);
+  outcome.text.resize(static_cast<std::size_t>(head[1]));
+  MPI_Bcast(outcome.text.data(), head[1], MPI_CHAR, rank, comm);
+  return outcome;
+}
+
+}  // namespace
+
+void fail(Exit exit, const std::string& message) {
+  if (exit == Exit::usage) throw UsageError(message);
+  if (exit == Exit::unavailable) throw UnavailableError(message);
+  throw Error(exit, message);
+}
+
+void agree(MPI_Comm comm, const std::function<void()>& work) {
+  const Outcome mine = outcome_of(work);
+  int size = 1;
+  MPI_Comm_size(comm, &size);
+  const int first = first_failed(comm, mine.exit != Exit::ok);
+  if (first == size) return;
+  const Outcome theirs = outcome_of_rank(comm, first, mine);
+  if (mine.exit != Exit::ok) fail(mine.exit, mine.text);
+  fail(theirs.exit, "rank " + std::to_string(first) + ": " + theirs.text);
+}
+
+bool same_everywhere(MPI_Comm comm, std::uint64_t number) {
+  std::array<std::uint64_t, 2> both{number, ~number};
+  MPI_Allreduce(MPI_IN_PLACE, both.data(), 2, MPI_UINT64_T, MPI_MAX, comm);
+  return both[0] == ~both[1];
+}
+
+}  // namespace haloscope

@@ -1,0 +1,127 @@
+#include "haloscope/runner/exchange_request.hpp"
+
+#include <algorithm>
+#include <cstdlib>
+#include <functional>
+#include <iostream>
+#include <set>
+#include <sstream>
+#include <utility>
+
+#include "haloscope/error.hpp"
+
+namespace haloscope {
+namespace {
+
+/// HALOSCOPE_STRATEGY of rank 0; "" where it is not set. Collective.
+std::string strategy_of_environment(MPI_Comm comm) {
+  const char* const set = std::getenv("HALOSCOPE_STRATEGY");
+  std::string text = set != nullptr ? set : "";
+  int rank = 0, length = static_cast<int>(text.size());
+  MPI_Comm_rank(comm, &rank);
+  MPI_Bcast(&length, 1, MPI_INT, 0, comm);
+  text.resize(static_cast<std::size_t>(length));
+  if (length > 0) MPI_Bcast(text.data(), length, MPI_CHAR, 0, comm);
+  return text;
+}
+
+/// Once for each strategy that is overridden, on rank 0.
+void say_overridden(MPI_Comm comm, const std::string& by, const Strategy& strategy) {
+  static std::set<std::string> said;
+  int rank = 0;
+  MPI_Comm_rank(comm, &rank);
+  if (rank == 0 && said.insert(to_string(strategy)).second)
+    std::cerr << "haloscope: HALOSCOPE_STRATEGY=" << by << " instead of " << to_string(strategy) << std::endl;
+}
+
+/// The layers of a field that an exchange fills where the options give no widths of fields.
+ExchangeSpec::Sides layers_of(const FieldRef& field, int dims, const ExchangeOptions& options) {
+  ExchangeSpec::Sides sides;
+  const auto chosen = [&](int of_side, int whole) {
+    return of_side >= 0 ? of_side : options.width >= 0 ? options.width : whole;
+  };
+  for (int d = 0; d < dims; ++d) {
+    sides.low[d] = chosen(options.low[d], field.low[d]);
+    sides.high[d] = chosen(options.high[d], field.high[d]);
+  }
+  return sides;
+}
+
+/// @throws UsageError where a field has no room for the layers that an exchange fills.
+void check_room(const FieldRef& field, int dims, const ExchangeSpec::Sides& sides) {
+  for (int d = 0; d < dims; ++d)
+    for (const auto& [layers, room] : {std::pair{sides.low[d], field.low[d]}, std::pair{sides.high[d], field.high[d]}})
+      if (layers > room)
+        throw UsageError("field '" + field.quantity.name + "' has room for " + std::to_string(room) +
+                         " ghost layers in " + std::string(1, "xyz"[d]) + ", and the exchange fills " +
+                         std::to_string(layers) + "; give it a wider halo or the exchange a smaller width");
+}
+
+}  // namespace
+
+Strategy chosen_strategy(MPI_Comm comm, const Strategy& given) {
+  const std::string text = strategy_of_environment(comm);
+  if (text.empty()) return given;
+  try {
+    const Strategy strategy(text);
+    say_overridden(comm, text, given);
+    return strategy;
+  } catch (const UsageError& error) {
+    throw UsageError("HALOSCOPE_STRATEGY: " + std::string(error.what()));
+  }
+}
+
+ExchangeSpec spec_of(const std::vector<FieldRef>& fields, int dims, const ExchangeOptions& options) {
+  if (fields.empty()) throw UsageError("an exchange needs at least one field");
+  ExchangeSpec spec;
+  spec.quantities.clear();
+  spec.corners = options.corners;
+  for (const FieldRef& field : fields) {
+    if (field.slots.size() != fields.front().slots.size() || field.slots.empty())
+      throw UsageError("the fields of one exchange need the same number of slots, at least 1");
+    spec.widths.push_back(layers_of(field, dims, options));
+    spec.quantities.push_back(field.quantity);
+  }
+  if (!options.widths.empty()) spec.widths = options.widths;
+  for (std::size_t q = 0; q < std::min(fields.size(), spec.widths.size()); ++q)
+    check_room(fields[q], dims, spec.widths[q]);
+  return spec;
+}
+
+Views views_of(const std::vector<FieldRef>& fields) {
+  Views views;
+  for (const FieldRef& field : fields) views.push_back(field.slots);
+  return views;
+}
+
+Plan plan_of(MPI_Comm comm, const Layout& layout, ExchangeSpec spec, const Strategy& strategy) {
+  int size = 0, rank = 0;
+  MPI_Comm_size(comm, &size);
+  MPI_Comm_rank(comm, &rank);
+  if (size != layout.size())
+    throw UsageError("the layout has " + std::to_string(layout.size()) + " ranks but the communicator " +
+                     std::to_string(size) + "; make the layout for the communicator's size");
+  apply(strategy, layout, spec);
+  return make_plan(layout, rank, spec);
+}
+
+std::uint64_t fingerprint(const Plan& plan, const Layout& layout, const Strategy& strategy, std::size_t slots) {
+  std::ostringstream text;
+  const auto three = [&](const auto& numbers) {
+    for (const auto number : numbers) text << number << ' ';
+  };
+  three(layout.grid().cells);
+  three(layout.grid().periodic);
+  three(layout.ranks());
+  text << to_string(strategy) << ' ' << plan.spec.corners << ' ' << slots;
+  for (std::size_t q = 0; q < plan.spec.quantities.size(); ++q) {
+    const Quantity& quantity = plan.spec.quantities[q];
+    text << ';' << quantity.element_bytes << ' ' << static_cast<int>(quantity.type) << ' '
+         << static_cast<int>(quantity.centring) << ' ';
+    three(plan.spec.low_of(static_cast<int>(q)));
+    three(plan.spec.high_of(static_cast<int>(q)));
+  }
+  return std::hash<std::string>{}(text.str());
+}
+
+}  // namespace haloscope

@@ -1,0 +1,28 @@
+// What an exchange is asked for: from fields and options to a plan, the same on all ranks.
+#pragma once
+
+#include <mpi.h>
+
+#include <cstdint>
+#include <vector>
+
+#include "haloscope/exchange.hpp"
+
+namespace haloscope {
+
+/// `given`, or what HALOSCOPE_STRATEGY of rank 0 says instead; rank 0 says so once. Collective.
+/// @throws UsageError on all ranks alike for a strategy that there is not.
+Strategy chosen_strategy(MPI_Comm comm, const Strategy& given);
+
+/// What an exchange of `fields` moves. Local.
+/// @throws UsageError for no field, unequal slots, and fields without room for the layers.
+ExchangeSpec spec_of(const std::vector<FieldRef>& fields, int dims, const ExchangeOptions& options);
+Views views_of(const std::vector<FieldRef>& fields);
+
+/// The plan of this rank. Local. @throws UsageError as make_plan() does, and for a layout of another number of ranks.
+Plan plan_of(MPI_Comm comm, const Layout& layout, ExchangeSpec spec, const Strategy& strategy);
+
+/// What must be the same on all ranks, as one number.
+std::uint64_t fingerprint(const Plan& plan, const Layout& layout, const Strategy& strategy, std::size_t slots);
+
+}  // namespace haloscope
