@@ -43,7 +43,7 @@ build: configure
 
 # What `haloscope` itself runs: no tests, no benchmarks.
 programs: configure
-	@$(VENV)/cmake --build $(BUILD) --target haloscope-rank haloscope_c -- --quiet >&2
+	@$(VENV)/cmake --build $(BUILD) --target haloscope-rank haloscope_c haloscope_exchange -- --quiet >&2
 
 configure: setup
 	@test -e $(BUILD)/build.ninja || $(VENV)/cmake --preset $(notdir $(BUILD)) -DCMAKE_MAKE_PROGRAM=$(CURDIR)/$(VENV)/ninja >&2

@@ -1,12 +1,20 @@
 """Haloscope: runs, measures, predicts and hands over halo exchange for structured grids.
 
-`haloscope.best(app, cells, ranks, profile)` is the library call; everything else is in the modules of this package.
+`haloscope.best(app, cells, ranks, profile)` says what to use. `haloscope.Grid`, `haloscope.Field` and
+`haloscope.Exchange` fill the halos of your own arrays (module `haloscope.exchange`).
 """
+
+_PUBLIC = {
+    "best": "haloscope.advice.best",
+    "Grid": "haloscope.exchange",
+    "Field": "haloscope.exchange",
+    "Exchange": "haloscope.exchange",
+}
 
 
 def __getattr__(name: str):
-    if name == "best":  # on first use: its imports take a while
-        from haloscope.advice.best import best
+    if name in _PUBLIC:  # on first use: their imports take a while
+        import importlib
 
-        return best
+        return getattr(importlib.import_module(_PUBLIC[name]), name)
     raise AttributeError(f"module 'haloscope' has no attribute '{name}'")

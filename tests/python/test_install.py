@@ -62,6 +62,12 @@ def test_another_project_exchanges_halos(consumer):
     assert sorted(lines) == ["rank 0: right", "rank 1: right"]
 
 
+def test_another_project_exchanges_halos_through_the_c_interface(consumer):
+    """A wrong request is a status and a text; the program goes on."""
+    lines = run("mpiexec", "-n", "3", consumer / "exchange_c", timeout=60).splitlines()
+    assert sorted(lines) == [f"rank {rank}: right" for rank in range(3)]
+
+
 def test_python_works_on_an_installed_tree(prefix):
     code = "from haloscope import core; from haloscope.core import build; print(build.library(), build.header(), len(core.strategy_names()))"
     environment = {**ENVIRONMENT, "HALOSCOPE_BUILD": str(prefix)}

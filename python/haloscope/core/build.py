@@ -12,6 +12,7 @@ from haloscope import errors
 from haloscope.errors import NotAvailable
 
 LIBRARY = "libhaloscope_c.so"
+EXCHANGE_LIBRARY = "libhaloscope_exchange.so"
 RANK_PROGRAM = "haloscope-rank"
 HEADER = Path("haloscope/haloscope.h")
 ERROR_OUTPUT = 2  # file descriptor: sys.stderr need not be a file
@@ -44,9 +45,9 @@ def _find(patterns: tuple[str, ...], what: str) -> Path:
     )
 
 
-def library() -> Path:
-    """Return the path of the C library. Raises NotAvailable when nothing is built."""
-    return _find((LIBRARY, f"lib*/{LIBRARY}", f"lib/*/{LIBRARY}"), f"the C library {LIBRARY}")
+def library(name: str = LIBRARY) -> Path:
+    """Return the path of a C library: that of plans or EXCHANGE_LIBRARY. Raises NotAvailable when it is not built."""
+    return _find((name, f"lib*/{name}", f"lib/*/{name}"), f"the C library {name}")
 
 
 _own_program: Path | None = None  # a program with its own apps

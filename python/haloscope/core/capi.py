@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import re
+from pathlib import Path
 from typing import Any
 
 import cffi
@@ -22,29 +23,38 @@ def declarations(header: str) -> str:
     return re.sub(r"^#.*\n", "", header, flags=re.MULTILINE)
 
 
-@functools.cache
-def load() -> tuple:
-    """Load the library once; return (ffi, library). Raises NotAvailable when it is missing or of another version."""
-    header = build.header().read_text()
+def open_library(path: Path, cdef: str, header: Path) -> tuple:
+    """Return (ffi, library) of a shared library. Raises NotAvailable when it cannot be loaded or is of another version."""
     ffi = cffi.FFI()
-    ffi.cdef(declarations(header))
-    path = build.library()
+    ffi.cdef(cdef)
     try:
         lib = ffi.dlopen(str(path))
     except OSError as error:
         raise NotAvailable(f"{path} cannot be loaded ({error}); build it again with 'make build'") from None
-    wanted, found = int(re.findall(r"#define HS_ABI (\d+)", header)[0]), lib.hs_abi()
+    wanted, found = int(re.findall(r"#define HS_ABI (\d+)", header.read_text())[0]), lib.hs_abi()
     if wanted != found:
-        raise NotAvailable(f"{path} has interface version {found}, {build.header()} {wanted}; build it again")
+        raise NotAvailable(f"{path} has interface version {found}, {header} {wanted}; build it again")
     return ffi, lib
+
+
+@functools.cache
+def load() -> tuple:
+    """Load the library once; return (ffi, library). Raises NotAvailable when it is missing or of another version."""
+    header = build.header()
+    return open_library(build.library(), declarations(header.read_text()), header)
+
+
+def check(library: tuple, status: int) -> None:
+    """Raise the error that the last call into a library reports."""
+    ffi, lib = library
+    if status != lib.HS_OK:
+        raise _ERRORS.get(status, HaloscopeError)(ffi.string(lib.hs_last_error()).decode())
 
 
 def call(function: str, *arguments: object) -> None:
     """Call a C function that returns a status; raise the error it reports."""
-    lib = load()[1]
-    status = getattr(lib, function)(*arguments)
-    if status != lib.HS_OK:
-        raise _ERRORS.get(status, HaloscopeError)(text(lib.hs_last_error()))
+    library = load()
+    check(library, getattr(library[1], function)(*arguments))
 
 
 def text(pointer: CData) -> str:

@@ -1,0 +1,111 @@
+/* Haloscope's C interface to exchanges: grids of the ranks of a communicator, and halo exchanges of your own arrays.
+ *
+ * Rules that hold for every call, besides those of haloscope.h:
+ *  - `..._create` and `..._free` are collective over the communicator; every rank passes the same options and, of its
+ *    arrays, the same types, widths and number in the same order. A request that is wrong on one rank fails on all of
+ *    them, so that nobody waits. Other calls on an exchange are made by all ranks in the same order too; those on a grid
+ *    are local.
+ *  - Local cell (0, 0, 0) is the rank's first owned one. Dimension 0 is x: exchanges are fastest where it is the axis
+ *    whose points follow each other in memory, the last one of arrays in C, the first one of arrays in Fortran.
+ *  - The library is bound to the MPI that it was built with. MPI must have been initialised before, and not yet have been
+ *    finalised; an exchange that is freed after that is left as it is.
+ */
+#ifndef HALOSCOPE_EXCHANGE_H
+#define HALOSCOPE_EXCHANGE_H
+
+#include <haloscope/haloscope.h>
+#include <mpi.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* ---- grids ------------------------------------------------------------------------------------------------------- */
+
+enum {
+  HS_SPLIT_EVEN,      /* blocks as even as can be, by `process_grid` and `rank_order` */
+  HS_SPLIT_CARTESIAN, /* even blocks; places, periods and order of ranks of a communicator of MPI_Cart_create, by `axes` */
+  HS_SPLIT_BOXES      /* each rank says what it owns: `owned` */
+};
+
+typedef struct hs_grid_options {
+  uint64_t struct_size;
+  int64_t cells[3];         /* global, each >= 1; default 1 */
+  int32_t dims;             /* 1 to 3; default 3 */
+  int32_t split;            /* HS_SPLIT_...; default EVEN */
+  int32_t periodic[3];      /* 1: the dimension wraps around; default 0. Not looked at for CARTESIAN */
+  int32_t rank_order[3];    /* EVEN: the dimensions, the one along which rank numbers run fastest first; default 0, 1, 2 */
+  int32_t axes[3];          /* CARTESIAN: the communicator's dimension that is x, y, z; default 0, 1, 2 */
+  int32_t holes;            /* BOXES: 1: cells may belong to no rank; default 0 */
+  hs_box owned;             /* BOXES: this rank's cells, global */
+  const char* process_grid; /* EVEN: a rule of hs_process_grid or "2x3x1"; NULL (default): "square" in 2D, else "cubic" */
+} hs_grid_options;
+
+typedef struct hs_grid hs_grid;
+
+void hs_grid_init(hs_grid_options* options);
+/* A grid split over the ranks of `comm`, which must live as long as exchanges are created on it.
+ * Fails with HS_USAGE for cells or ranks that do not fit each other, boxes that overlap, leave a gap or do not line up
+ * (naming the cell), a communicator whose topology is another one. Cost: a reduction; BOXES: 48 bytes from each to all. */
+hs_status hs_grid_create(MPI_Comm comm, const hs_grid_options* options, hs_grid** grid);
+/* The same for a communicator of Fortran: comm%MPI_VAL of mpi_f08, an integer of mpi; comm.py2f() of mpi4py. */
+hs_status hs_grid_create_f(MPI_Fint comm, const hs_grid_options* options, hs_grid** grid);
+/* Local. */
+void hs_grid_free(hs_grid* grid);
+/* What this rank owns, in global coordinates. */
+hs_status hs_grid_owned(const hs_grid* grid, hs_box* owned);
+/* How it is split, for the calls of hs_layout: neighbours, places, other ranks' cells. It belongs to the grid. NULL for a
+ * grid that is NULL. */
+const hs_layout* hs_grid_layout(const hs_grid* grid);
+
+/* ---- exchanges --------------------------------------------------------------------------------------------------- */
+
+/* One array of one rank, with its halo. */
+typedef struct hs_field {
+  void* const* first;    /* address of the first owned point (not of the halo), for each slot */
+  int64_t stride[3];     /* bytes between points that are neighbours in x, y, z; of any sign and order */
+  int32_t element_bytes; /* of a point, >= 1: 16 for a double complex, 24 for a struct of three doubles */
+  int32_t type;          /* HS_TYPE_...; matters to strategies with fields=type alone */
+  int32_t centring;      /* HS_CENTRING_...; planes that both ranks hold are never sent */
+  int32_t low[3];        /* ghost layers that are filled on the low side, >= 0 */
+  int32_t high[3];       /* ... and on the high side */
+  int32_t reserved;
+  const char* name; /* for messages; NULL: "field 1", ... */
+} hs_field;
+
+typedef struct hs_exchange_options {
+  uint64_t struct_size;
+  const char* strategy; /* as "ordered/p2p", see hs_list("strategies"); NULL (default): "auto", which tries them */
+  int32_t corners;      /* 1 (default): fill edges and corners too; 0: only what a star needs */
+  int32_t slots;        /* addresses of each array, >= 1: buffers that take turns; default 1 */
+} hs_exchange_options;
+
+typedef struct hs_exchange hs_exchange;
+
+void hs_exchange_init(hs_exchange_options* options);
+/* Open an exchange of `count` >= 1 arrays, of any mixture of types. Their memory must stay where it is.
+ * options  NULL: the defaults. HALOSCOPE_STRATEGY in the environment of rank 0 overrides the strategy; rank 0 says so.
+ * Fails with HS_USAGE for a halo wider than the blocks it is filled from, an unknown strategy, arrays whose points share
+ * memory, ranks that ask for different things; HS_UNAVAILABLE for a strategy that this MPI cannot serve.
+ * Cost: some reductions and what the transport opens; plans are made once, here. */
+hs_status hs_exchange_create(const hs_grid* grid, const hs_field* fields, int32_t count,
+                             const hs_exchange_options* options, hs_exchange** exchange);
+/* Send what can be sent. Boundary points of the slot must not change before hs_exchange_finish().
+ * Fails with HS_USAGE while another slot is under way, and for a slot that there is not. */
+hs_status hs_exchange_start(hs_exchange* exchange, int32_t slot);
+/* Let messages move on; never waits. done  out, may be NULL: 1 when everything has arrived. */
+hs_status hs_exchange_progress(hs_exchange* exchange, int32_t* done);
+/* Wait until the halos of the started slot are filled and sent points may change. */
+hs_status hs_exchange_finish(hs_exchange* exchange);
+/* hs_exchange_start() and hs_exchange_finish(). */
+hs_status hs_exchange_run(hs_exchange* exchange, int32_t slot);
+/* Which strategy moves the halos, what this rank sends, what `auto` has chosen: one line. It lives until the next call. */
+hs_status hs_exchange_report(hs_exchange* exchange, const char** text);
+/* Finishes what is under way. */
+void hs_exchange_free(hs_exchange* exchange);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

@@ -1,0 +1,504 @@
+"""Halo exchange of your own arrays: NumPy, or anything that shows its memory in the same way.
+
+>>> from mpi4py import MPI
+>>> import haloscope
+>>> grid = haloscope.Grid(MPI.COMM_WORLD, (512, 512), periodic=True)
+>>> u = grid.zeros(halo=1)
+>>> halo = haloscope.Exchange(grid, [u], strategy="ordered/p2p")
+>>> u[grid.inner()] = 1.0
+>>> halo()
+>>> float(u.min())
+1.0
+>>> halo.free()
+
+Axes of grids are those of the arrays. All calls but properties of a grid are made by all ranks in the same order.
+Errors are `haloscope.errors.UsageProblem` and `NotAvailable`, raised on all ranks alike.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+
+from haloscope.core import build, capi
+from haloscope.errors import HaloscopeError, UsageProblem
+
+if TYPE_CHECKING:
+    from mpi4py import MPI
+
+Array = Any  # NumPy's, or with its memory shown by __dlpack__, __array_interface__ or the buffer protocol
+Halo = int | Sequence[int | tuple[int, int]]
+Centring = Literal["cell", "node", "face"] | str
+
+_HEADER = "exchange.h"
+_MPI_TYPES = "typedef void* MPI_Comm; typedef int MPI_Fint;\n"  # no call below passes an MPI_Comm
+
+
+@functools.cache
+def _library() -> tuple:
+    """Load the library of exchanges once; return (ffi, library)."""
+    header = build.header()
+    texts = [header.read_text(), header.with_name(_HEADER).read_text()]
+    return capi.open_library(
+        build.library(build.EXCHANGE_LIBRARY), _MPI_TYPES + "\n".join(map(capi.declarations, texts)), header
+    )
+
+
+def _call(function: str, *arguments: object) -> None:
+    library = _library()
+    capi.check(library, getattr(library[1], function)(*arguments))
+
+
+def _agree(comm: MPI.Comm, work: Callable[[], Any]) -> Any:
+    """Return what local work returns; where it fails on a rank, raise on all: nobody waits for the one that failed."""
+    result, problem = None, None
+    try:
+        result = work()
+    except HaloscopeError as error:
+        problem = error
+    problems = [(rank, other) for rank, other in enumerate(comm.allgather(problem)) if other]
+    if problem:
+        raise problem
+    if problems:
+        rank, first = problems[0]
+        raise type(first)(f"rank {rank}: {first}")
+    return result
+
+
+def _communicator(comm: Any) -> Any:
+    if not hasattr(comm, "py2f"):
+        raise UsageProblem(f"{comm!r} is no communicator; pass one of mpi4py, as MPI.COMM_WORLD")
+    return comm
+
+
+class Grid:
+    """A grid of cells, split over the ranks of a communicator.
+
+    Attributes: `comm`; `cells`, `periodic`, `ranks` (the process grid) and `shape` (this rank's cells) per axis; `owned`,
+    this rank's cells as global slices; `order`.
+    """
+
+    def __init__(
+        self,
+        comm: MPI.Comm,
+        cells: Sequence[int],
+        *,
+        periodic: bool | Sequence[bool] = False,
+        process_grid: str | Sequence[int] | None = None,
+        owned: Sequence[slice] | None = None,
+        holes: bool = False,
+        order: Literal["C", "F"] = "C",
+    ):
+        """Split `cells` (global, per axis, 1 to 3 axes) over `comm`. Collective.
+
+        A communicator with a Cartesian topology of as many dimensions as there are axes says itself how it is split, and
+        what is periodic: its dimensions are the axes. Others are split into blocks as even as can be, rank numbers run
+        along the last axis first (with order "F": the first).
+
+        periodic: per axis or for all; not looked at where the communicator says it.
+        process_grid: ranks per axis, or a rule: "cubic", "square", "prime-factors", "slabs". Default: as near to cubes or
+            squares as can be.
+        owned: this rank's own cells, a slice of global indices per axis: blocks may be uneven but must line up.
+        holes: with `owned`, whether cells may belong to no rank.
+        order: how arrays lie in memory, the last axis ("C") or the first one ("F") contiguous. Other arrays work too, only
+            slower.
+
+        Raises UsageProblem on all ranks for what does not fit: ranks and cells, boxes that overlap or leave a gap (naming
+        the cell), a topology with other periods. Cost: a reduction; with `owned`, 48 bytes from each rank to all.
+        """
+        self.comm = _communicator(comm)
+        options = _agree(comm, lambda: self._options(cells, periodic, process_grid, owned, holes, order))
+        ffi, lib = _library()
+        handle = ffi.new("hs_grid**")
+        _call("hs_grid_create_f", comm.py2f(), options, handle)
+        self._handle = ffi.gc(handle[0], lib.hs_grid_free)
+        self._read()
+
+    def _options(
+        self, cells: Sequence[int], periodic: Any, process_grid: Any, owned: Any, holes: bool, order: str
+    ) -> Any:
+        ffi, lib = _library()
+        try:
+            axes = [int(c) for c in cells]
+        except (TypeError, ValueError):
+            raise UsageProblem(f"cells are {cells!r}; pass a number for each axis, as (512, 512)") from None
+        if not 1 <= len(axes) <= 3:
+            raise UsageProblem(f"the grid has {len(axes)} axes; 1 to 3 can be split")
+        if order not in ("C", "F"):
+            raise UsageProblem(f"order is {order!r}; it is 'C' (the last axis contiguous) or 'F' (the first)")
+        self.order: Literal["C", "F"] = "F" if order == "F" else "C"
+        self._dims = len(axes)
+        options = ffi.new("hs_grid_options*")
+        lib.hs_grid_init(options)
+        options.dims, options.holes = len(axes), holes
+        every = [bool(periodic)] * len(axes) if np.ndim(periodic) == 0 else [bool(p) for p in periodic]
+        if len(every) != len(axes):
+            raise UsageProblem(
+                f"periodic has {len(every)} flags for {len(axes)} axes; pass one for each, or one for all"
+            )
+        for axis, (count, wraps) in enumerate(zip(axes, every, strict=True)):
+            options.cells[self._dimension(axis)] = count
+            options.periodic[self._dimension(axis)] = wraps
+        if owned is not None:
+            options.split = lib.HS_SPLIT_BOXES
+            self._set_owned(options, owned, axes)
+        elif self._cartesian(process_grid):
+            options.split = lib.HS_SPLIT_CARTESIAN
+            for axis in range(len(axes)):
+                options.axes[self._dimension(axis)] = axis
+        elif process_grid is not None:
+            self._rule = ffi.new("char[]", self._rule_of(process_grid).encode())
+            options.process_grid = self._rule
+        return options
+
+    def _cartesian(self, process_grid: Any) -> bool:
+        dims = getattr(self.comm, "dims", None)
+        if dims is None or len(dims) != self._dims:
+            return False
+        if process_grid is not None:
+            raise UsageProblem(
+                f"the communicator has a Cartesian topology of {dims} ranks; leave process_grid out, or pass a "
+                "communicator without topology (comm.Split())"
+            )
+        return True
+
+    def _set_owned(self, options: Any, owned: Sequence[slice], cells: list[int]) -> None:
+        if len(owned) != len(cells):
+            raise UsageProblem(f"owned has {len(owned)} slices for {len(cells)} axes; pass one for each")
+        for axis, (part, count) in enumerate(zip(owned, cells, strict=True)):
+            lo, hi, step = part.indices(count)
+            if step != 1:
+                raise UsageProblem(f"owned has a step of {step} in axis {axis}; a rank owns every cell of its box")
+            options.owned.lo[self._dimension(axis)], options.owned.hi[self._dimension(axis)] = lo, hi
+
+    def _rule_of(self, process_grid: str | Sequence[int]) -> str:
+        if isinstance(process_grid, str):
+            return process_grid
+        if len(process_grid) != self._dims:
+            raise UsageProblem(f"process_grid is {tuple(process_grid)} for {self._dims} axes; pass a number for each")
+        return "x".join(str(n) for n in self._by_axis(process_grid))
+
+    def _dimension(self, axis: int) -> int:
+        """Return the library's dimension of an axis: x is the one that is contiguous in memory."""
+        return axis if self.order == "F" else self._dims - 1 - axis
+
+    def _by_axis(self, numbers: Sequence[int]) -> tuple[int, ...]:
+        """Turn numbers by dimension into numbers by axis, or back."""
+        return tuple(int(numbers[self._dimension(axis)]) for axis in range(self._dims))
+
+    def _read(self) -> None:
+        ffi, lib = _library()
+        data, box = ffi.new("hs_layout_data*"), ffi.new("hs_box*")
+        self._layout = lib.hs_grid_layout(self._handle)
+        _call("hs_layout_get", self._layout, data)
+        _call("hs_grid_owned", self._handle, box)
+        self.cells, self.ranks = self._by_axis(data.cells), self._by_axis(data.ranks)
+        self.periodic = tuple(map(bool, self._by_axis(data.periodic)))
+        self.owned = tuple(map(slice, self._by_axis(box.lo), self._by_axis(box.hi)))
+        self.shape = tuple(part.stop - part.start for part in self.owned)
+
+    def neighbour(self, offset: Sequence[int]) -> int:
+        """Return the rank at `offset` (-1, 0 or 1 per axis); -1 beyond an edge and in a hole; may be the own one. Local."""
+        ffi, _ = _library()
+        found, by_dimension = ffi.new("int32_t*"), [0, 0, 0]
+        for axis, step in enumerate(offset):
+            by_dimension[self._dimension(axis)] = step
+        _call("hs_layout_neighbour", self._layout, self.comm.rank, by_dimension, found)
+        return int(found[0])
+
+    def zeros(self, halo: Halo = 1, dtype: Any = float, centring: Centring = "cell") -> np.ndarray:
+        """Return an array of zeros for this rank's points and their halo. Local."""
+        sides = _sides(halo, self._dims)
+        wanted = [n + low + high for n, (low, high) in zip(self.points(centring), sides, strict=True)]
+        return np.zeros(wanted, dtype, order=self.order)
+
+    def inner(self, halo: Halo = 1) -> tuple[slice, ...]:
+        """Return the slices of an array with this halo that hold the rank's own points, as in u[grid.inner()]. Local."""
+        return tuple(slice(low, -high or None) for low, high in _sides(halo, self._dims))
+
+    def points(self, centring: Centring = "cell") -> tuple[int, ...]:
+        """Return this rank's points per axis: its cells, one more in each axis where points lie between them."""
+        between = self._between(centring)
+        return tuple(n + more for n, more in zip(self.shape, between, strict=True))
+
+    def _between(self, centring: Centring) -> list[int]:
+        """Return 1 for each axis in which points of this centring lie between cells."""
+        if centring == "cell":
+            return [0] * self._dims
+        if centring == "node":
+            return [1] * self._dims
+        axis = centring.removeprefix("face-")
+        if axis.isdigit() and int(axis) < self._dims:
+            return [int(a == int(axis)) for a in range(self._dims)]
+        faces = ", ".join(f"face-{a}" for a in range(self._dims))
+        raise UsageProblem(
+            f"centring is {centring!r}; it is cell, node, or by the axis that faces are normal to: {faces}"
+        )
+
+    def _centring(self, centring: Centring) -> int:
+        _, lib = _library()
+        if centring in ("cell", "node"):
+            return int(lib.HS_CENTRING_CELL if centring == "cell" else lib.HS_CENTRING_NODE)
+        return int(lib.HS_CENTRING_FACE_X) + self._dimension(self._between(centring).index(1))
+
+
+def _sides(halo: Halo, dims: int) -> list[tuple[int, int]]:
+    """Return (low, high) per axis."""
+    each: Sequence[Any] = [halo] * dims if isinstance(halo, int | np.integer) else halo
+    if len(each) != dims:
+        raise UsageProblem(f"halo is {halo!r} for {dims} axes; pass a number, or a number or (low, high) for each axis")
+    sides = [(int(side), int(side)) if np.ndim(side) == 0 else (int(side[0]), int(side[1])) for side in each]
+    if any(width < 0 for side in sides for width in side):
+        raise UsageProblem(f"halo is {halo!r}; widths are 0 or more")
+    return sides
+
+
+@dataclass(frozen=True)
+class Field:
+    """One field of an exchange.
+
+    arrays: an array, or one for each slot, buffers that take turns; axes beyond the grid's are components of a point and
+        must be contiguous in memory.
+    halo: ghost layers on every side, or per axis a number or (low, high); None: those of the exchange.
+    centring: "cell", "node", or "face-0", "face-1", "face-2" for faces that are normal to this axis.
+    name: for messages.
+    """
+
+    arrays: Array | tuple[Array, ...]
+    halo: Halo | None = None
+    centring: Centring = "cell"
+    name: str = ""
+
+
+def _memory(array: Array, name: str) -> np.ndarray:
+    """Return the same memory as a NumPy array."""
+    if hasattr(array, "__cuda_array_interface__"):
+        raise UsageProblem(
+            f"{name} lies on a device; this exchange needs host memory. Exchange a copy (cupy.asnumpy), or let the "
+            "library hold the fields (haloscope run --device)"
+        )
+    if isinstance(array, np.ndarray):
+        found = array
+    elif hasattr(array, "__array_interface__"):
+        found = np.asarray(array)
+    elif hasattr(array, "__dlpack__"):
+        found = np.from_dlpack(array)
+    else:
+        try:
+            found = np.asarray(memoryview(array))
+        except TypeError:
+            raise UsageProblem(
+                f"{name} is of type {type(array).__name__}, which does not show its memory; pass an array of NumPy, or one "
+                "with the buffer protocol or DLPack"
+            ) from None
+    if not found.flags.writeable:
+        raise UsageProblem(f"{name} cannot be written to; an exchange fills its halo in place: pass a copy")
+    return found
+
+
+class _Described:
+    """The C form of one field, with what it points to."""
+
+    def __init__(self, grid: Grid, field: Field, number: int, halo: Halo, slots: int):
+        self.name = field.name or f"array {number}"
+        given = field.arrays if isinstance(field.arrays, tuple) else (field.arrays,)
+        if len(given) != slots:
+            raise UsageProblem(f"{self.name} has {len(given)} slots and array 0 has {slots}; give all fields as many")
+        self.arrays = [_memory(array, self.name) for array in given]
+        self.sides = _sides(halo if field.halo is None else field.halo, grid._dims)
+        for array in self.arrays:
+            self._check(grid, field, array)
+        ffi, _ = _library()
+        self.encoded = ffi.new("char[]", self.name.encode())
+        self.first = ffi.new("void*[]", [ffi.cast("void*", self._first(array)) for array in self.arrays])
+
+    def _check(self, grid: Grid, field: Field, array: np.ndarray) -> None:
+        dims, one = grid._dims, self.arrays[0]
+        wanted = tuple(n + low + high for n, (low, high) in zip(grid.points(field.centring), self.sides, strict=True))
+        if array.shape[:dims] != wanted:
+            raise UsageProblem(
+                f"{self.name} has shape {array.shape[:dims]}; {wanted} are this rank's {grid.points(field.centring)} points "
+                f"and a halo of {self.sides}. Make it with grid.zeros(), or give its halo"
+            )
+        if (array.strides, array.dtype, array.shape) != (one.strides, one.dtype, one.shape):
+            raise UsageProblem(f"{self.name} has slots of different types, shapes or strides; make them alike")
+        if array.dtype.hasobject:
+            raise UsageProblem(
+                f"{self.name} holds Python objects; halos are moved as bytes: pass numbers or structs of them"
+            )
+        step = array.itemsize
+        for count, stride in reversed(list(zip(array.shape[dims:], array.strides[dims:], strict=True))):
+            if count > 1 and stride != step:
+                raise UsageProblem(
+                    f"{self.name} has axes beyond the grid's {dims} that are not contiguous; pass each component as an "
+                    "array of its own"
+                )
+            step *= count
+        self.element_bytes = step
+
+    def _first(self, array: np.ndarray) -> int:
+        """Return the address of the first owned point."""
+        start: int = array.__array_interface__["data"][0]
+        return start + sum(low * stride for (low, _), stride in zip(self.sides, array.strides, strict=False))
+
+    def fill(self, grid: Grid, field: Field, into: Any) -> None:
+        _, lib = _library()
+        into.first, into.name, into.element_bytes = self.first, self.encoded, self.element_bytes
+        into.centring = grid._centring(field.centring)
+        into.type = lib.HS_TYPE_INTEGER if self.arrays[0].dtype.kind in "iub" else lib.HS_TYPE_REAL
+        for axis, (low, high) in enumerate(self.sides):
+            d = grid._dimension(axis)
+            into.low[d], into.high[d], into.stride[d] = low, high, self.arrays[0].strides[axis]
+
+
+class Exchange:
+    """An exchange of some arrays, prepared once, then carried out as often as needed: call it, or start() and finish()."""
+
+    def __init__(
+        self,
+        grid: Grid | MPI.Comm,
+        arrays: Sequence[Array | Field],
+        halo: Halo = 1,
+        *,
+        strategy: str | None = None,
+        corners: bool = True,
+    ):
+        """Open an exchange of `arrays`, of any mixture of types. Collective; they must stay where they are.
+
+        grid: or a communicator with a Cartesian topology, where the arrays say how many cells each rank owns.
+        arrays: with their halos; a Field says more about one of them.
+        halo: ghost layers on every side, or per axis a number or (low, high).
+        strategy: as "ordered/p2p"; `haloscope advise` names good ones. None: "auto", which tries them while it runs.
+            HALOSCOPE_STRATEGY in the environment of rank 0 overrides it.
+        corners: also fill edges and corners; a star does not read them.
+
+        Raises UsageProblem for arrays that do not fit the grid, or cannot be written to; NotAvailable for a strategy that
+        this MPI cannot serve. Cost: some small collective calls and what the transport opens.
+        """
+        fields = _fields(arrays)
+        self.grid = grid if isinstance(grid, Grid) else _grid_of_arrays(_communicator(grid), fields, halo)
+        described, options = _agree(self.grid.comm, lambda: self._describe(fields, halo, strategy, corners))
+        ffi, _ = _library()
+        structs = ffi.new("hs_field[]", len(described))
+        for field, one, struct in zip(fields, described, structs, strict=True):
+            one.fill(self.grid, field, struct)
+        handle = ffi.new("hs_exchange**")
+        _call("hs_exchange_create", self.grid._handle, structs, len(described), options, handle)
+        self._handle, self._described = handle[0], described
+        self._start, self._finish, self._run, self._progress = (
+            getattr(_library()[1], f"hs_exchange_{name}") for name in ("start", "finish", "run", "progress")
+        )
+        self._done = ffi.new("int32_t*")
+
+    def _describe(self, fields: list[Field], halo: Halo, strategy: str | None, corners: bool) -> tuple:
+        ffi, lib = _library()
+        if not fields:
+            raise UsageProblem("an exchange of no arrays; pass at least one")
+        slots = len(fields[0].arrays) if isinstance(fields[0].arrays, tuple) else 1
+        described = [_Described(self.grid, field, number, halo, slots) for number, field in enumerate(fields)]
+        options = ffi.new("hs_exchange_options*")
+        lib.hs_exchange_init(options)
+        options.corners, options.slots = corners, slots
+        if strategy is not None:
+            self._strategy = ffi.new("char[]", str(strategy).encode())
+            options.strategy = self._strategy
+        return described, options
+
+    def start(self, slot: int = 0) -> None:
+        """Send what can be sent. The outermost owned points must not change before finish().
+
+        Raises UsageProblem while another slot is under way, and for a slot that there is not.
+        """
+        status = self._start(self._open(), slot)
+        if status:
+            capi.check(_library(), status)
+
+    def progress(self) -> bool:
+        """Let messages move on; return whether everything has arrived. Never waits."""
+        capi.check(_library(), self._progress(self._open(), self._done))
+        return bool(self._done[0])
+
+    def finish(self) -> None:
+        """Wait until all halos of the started slot are filled."""
+        capi.check(_library(), self._finish(self._open()))
+
+    def __call__(self, slot: int = 0) -> None:
+        """Fill the halos of a slot: start() and finish()."""
+        status = self._run(self._open(), slot)
+        if status:
+            capi.check(_library(), status)
+
+    def report(self) -> str:
+        """Return in one line which strategy moves the halos, what this rank sends, and what `auto` has chosen."""
+        ffi, _ = _library()
+        result = ffi.new("const char**")
+        _call("hs_exchange_report", self._open(), result)
+        return str(ffi.string(result[0]).decode())
+
+    def free(self) -> None:
+        """Give back what the exchange holds. Collective; without it, that stays until the program ends."""
+        if self._handle is not None:
+            _library()[1].hs_exchange_free(self._handle)
+        self._handle = None
+
+    def __enter__(self) -> Exchange:
+        """Return itself; it is freed at the end of the block."""
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """Free it."""
+        self.free()
+
+    def _open(self) -> Any:
+        if self._handle is None:
+            raise UsageProblem("the exchange was freed; open another one")
+        return self._handle
+
+
+def _fields(arrays: Any) -> list[Field]:
+    """Return the arrays as fields; one array alone is a list of one."""
+    one = isinstance(arrays, Field | np.ndarray) or not isinstance(arrays, Sequence)
+    return [each if isinstance(each, Field) else Field(each) for each in ([arrays] if one else arrays)]
+
+
+def _grid_of_arrays(comm: Any, fields: list[Field], halo: Halo) -> Grid:
+    """Return the grid whose blocks the ranks of a Cartesian communicator hold in their arrays. Collective."""
+
+    def own_shape() -> tuple[tuple[int, ...], str]:
+        if getattr(comm, "dims", None) is None or not fields:
+            raise UsageProblem(
+                "the communicator has no Cartesian topology, so nothing says how its ranks are neighbours; make it with "
+                "comm.Create_cart(), or pass a haloscope.Grid"
+            )
+        field = fields[0]
+        array = _memory(field.arrays[0] if isinstance(field.arrays, tuple) else field.arrays, field.name or "array 0")
+        sides = _sides(halo if field.halo is None else field.halo, len(comm.dims))
+        between = [int(field.centring in ("node", f"face-{axis}")) for axis in range(len(comm.dims))]
+        shape = tuple(n - sum(side) - more for n, side, more in zip(array.shape, sides, between, strict=False))
+        if len(shape) != len(comm.dims) or min(shape) < 1:
+            raise UsageProblem(
+                f"the array has shape {array.shape}, the communicator {len(comm.dims)} dimensions and the halo {sides}; "
+                "pass an array with as many axes, larger than its halo"
+            )
+        return shape, "F" if array.flags.f_contiguous and not array.flags.c_contiguous else "C"
+
+    shape, order = _agree(comm, own_shape)
+    order = comm.bcast(order)
+    blocks = comm.allgather(shape)
+    coords = [comm.Get_coords(rank) for rank in range(comm.size)]
+    mine = coords[comm.rank]
+    low, cells = [], []
+    for axis in range(len(shape)):
+        line = {
+            place[axis]: block[axis]
+            for place, block in zip(coords, blocks, strict=True)
+            if all(p == m for a, (p, m) in enumerate(zip(place, mine, strict=True)) if a != axis)
+        }
+        low.append(sum(extent for place, extent in line.items() if place < mine[axis]))
+        cells.append(sum(line.values()))
+    owned = [slice(start, start + extent) for start, extent in zip(low, shape, strict=True)]
+    return Grid(comm, comm.bcast(cells), periodic=[bool(p) for p in comm.periods], owned=owned, order=order)

@@ -1,0 +1,96 @@
+// Exchanges of the C interface.
+#include "haloscope/agree.hpp"
+#include "haloscope/c/mpi/bridge.hpp"
+
+namespace haloscope::c {
+namespace {
+
+FieldRef field_of(const hs_field& from, int number, int slots) {
+  const std::string name = from.name ? from.name : "field " + std::to_string(number + 1);
+  FieldRef field;
+  field.quantity = {name, from.element_bytes, enumerator<ScalarType>(from.type, 2, "scalar type"),
+                    enumerator<Centring>(from.centring, 5, "centring")};
+  if (from.element_bytes < 1)
+    throw UsageError("field '" + name + "' has points of " + std::to_string(from.element_bytes) +
+                     " bytes; a point has at least 1");
+  copy3(from.low, field.low);
+  copy3(from.high, field.high);
+  needed(from.first, "first");
+  for (int s = 0; s < slots; ++s) {
+    if (from.first[s] == nullptr)
+      throw UsageError("field '" + name + "' has no memory in slot " + std::to_string(s) +
+                       "; pass the address of its first owned point");
+    field.slots.push_back({static_cast<std::byte*>(from.first[s]), {}, from.element_bytes});
+    copy3(from.stride, field.slots.back().stride);
+  }
+  return field;
+}
+
+hs_exchange* make(const hs_grid& grid, const hs_field* fields, int32_t count, const hs_exchange_options* given) {
+  hs_exchange_options options;
+  hs_exchange_init(&options);
+  std::vector<FieldRef> list;
+  Strategy strategy;
+  agree(grid.comm, [&] {
+    if (given) options = versioned(given, options, "options");
+    if (count < 1) throw UsageError("an exchange of " + std::to_string(count) + " fields; it needs at least one");
+    if (options.slots < 1)
+      throw UsageError("fields of " + std::to_string(options.slots) + " slots; they need at least one");
+    needed(fields, "fields");
+    for (int f = 0; f < count; ++f) list.push_back(field_of(fields[f], f, options.slots));
+    strategy = Strategy(options.strategy ? options.strategy : "auto");
+  });
+  ExchangeOptions how;
+  how.corners = options.corners != 0;
+  return new hs_exchange{Exchange(grid.comm, grid.layout.layout, list, strategy, how), {}};
+}
+
+}  // namespace
+}  // namespace haloscope::c
+
+using namespace haloscope;
+using namespace haloscope::c;
+
+void hs_exchange_init(hs_exchange_options* options) { *options = {sizeof *options, nullptr, 1, 1}; }
+
+hs_status hs_exchange_create(const hs_grid* grid, const hs_field* fields, int32_t count,
+                             const hs_exchange_options* options, hs_exchange** exchange) {
+  return guarded([&] {
+    needed(exchange, "exchange") = nullptr;
+    require_mpi();
+    *exchange = make(needed(grid, "grid"), fields, count, options);
+  });
+}
+
+hs_status hs_exchange_start(hs_exchange* exchange, int32_t slot) {
+  return guarded([&] { needed(exchange, "exchange").exchange.start(slot); });
+}
+
+hs_status hs_exchange_progress(hs_exchange* exchange, int32_t* done) {
+  return guarded([&] {
+    const bool all = needed(exchange, "exchange").exchange.progress();
+    if (done) *done = all;
+  });
+}
+
+hs_status hs_exchange_finish(hs_exchange* exchange) {
+  return guarded([&] { needed(exchange, "exchange").exchange.finish(); });
+}
+
+hs_status hs_exchange_run(hs_exchange* exchange, int32_t slot) {
+  return guarded([&] { needed(exchange, "exchange").exchange.exchange(slot); });
+}
+
+hs_status hs_exchange_report(hs_exchange* exchange, const char** text) {
+  return guarded([&] {
+    hs_exchange& from = needed(exchange, "exchange");
+    from.report = from.exchange.report();
+    needed(text, "text") = from.report.c_str();
+  });
+}
+
+void hs_exchange_free(hs_exchange* exchange) {
+  int ended = 0;
+  MPI_Finalized(&ended);
+  if (!ended) delete exchange;
+}

@@ -1,0 +1,126 @@
+// Grids of the C interface with MPI.
+#include <algorithm>
+#include <optional>
+
+#include "haloscope/agree.hpp"
+#include "haloscope/c/mpi/bridge.hpp"
+#include "haloscope/topology.hpp"
+
+namespace haloscope::c {
+
+void require_mpi() {
+  int begun = 0, ended = 0;
+  MPI_Initialized(&begun);
+  MPI_Finalized(&ended);
+  if (begun && !ended) return;
+  char name[MPI_MAX_LIBRARY_VERSION_STRING] = "";
+  int length = 0;
+  MPI_Get_library_version(name, &length);
+  const std::string library(name, static_cast<std::size_t>(length));
+  throw UsageError(
+      "MPI is not running in " + library.substr(0, library.find('\n')) +
+      ", which this library was built with; call MPI_Init first and MPI_Finalize last, and use the same MPI "
+      "everywhere in the program");
+}
+
+namespace {
+
+enum class Split : std::uint8_t { even, cartesian, boxes };
+static_assert(HS_SPLIT_EVEN == 0 && HS_SPLIT_CARTESIAN == 1 && HS_SPLIT_BOXES == 2);
+
+RankOrder three_of(const int32_t (&numbers)[3]) { return {numbers[0], numbers[1], numbers[2]}; }
+
+GridSpec spec_of(const hs_grid_options& options) {
+  GridSpec spec;
+  spec.dims = options.dims;
+  for (int d = 0; d < 3; ++d) {
+    spec.cells[d] = options.cells[d];
+    spec.periodic[d] = options.periodic[d] != 0;
+  }
+  return spec;
+}
+
+Layout even_layout(MPI_Comm comm, const hs_grid_options& options) {
+  int size = 1;
+  MPI_Comm_size(comm, &size);
+  const GridSpec spec = spec_of(options);
+  const std::string rule = options.process_grid ? options.process_grid : spec.dims == 2 ? "square" : "cubic";
+  const Layout layout(spec, process_grid(rule, size, spec), three_of(options.rank_order));
+  refuse_other_topology(comm, layout);
+  return layout;
+}
+
+/// What this rank owns; dimensions that the grid does not have are not looked at.
+Box owned_box(const hs_grid_options& options) {
+  Box own = from_c(options.owned);
+  for (int d = std::max(0, options.dims); d < 3; ++d) own.lo[d] = 0, own.hi[d] = 1;
+  return own;
+}
+
+/// Collective: the ranks agree on the way to split the grid before any of them says what it owns.
+hs_grid* make_grid(MPI_Comm comm, const hs_grid_options* given) {
+  hs_grid_options options;
+  hs_grid_init(&options);
+  Split split{};
+  agree(comm, [&] {
+    options = versioned(given, options, "options");
+    split = enumerator<Split>(options.split, 3, "split of a grid");
+  });
+  if (!same_everywhere(comm, static_cast<std::uint64_t>(split)))
+    throw UsageError("the ranks split the grid in different ways; pass the same 'split' on all of them");
+  std::vector<Box> boxes;
+  if (split == Split::boxes) boxes = boxes_of_all(comm, owned_box(options));
+  std::optional<Layout> layout;
+  agree(comm, [&] {
+    layout = split == Split::boxes       ? Layout(spec_of(options), boxes, options.holes != 0)
+             : split == Split::cartesian ? cartesian_layout(comm, spec_of(options), three_of(options.axes))
+                                         : even_layout(comm, options);
+  });
+  int rank = 0;
+  MPI_Comm_rank(comm, &rank);
+  return new hs_grid{comm, {*layout}, rank};
+}
+
+}  // namespace
+}  // namespace haloscope::c
+
+using namespace haloscope;
+using namespace haloscope::c;
+
+void hs_grid_init(hs_grid_options* options) {
+  *options = {};
+  options->struct_size = sizeof *options;
+  options->dims = 3;
+  for (int d = 0; d < 3; ++d) {
+    options->cells[d] = 1;
+    options->rank_order[d] = options->axes[d] = d;
+    options->owned.hi[d] = 1;
+  }
+}
+
+hs_status hs_grid_create(MPI_Comm comm, const hs_grid_options* options, hs_grid** grid) {
+  return guarded([&] {
+    needed(grid, "grid") = nullptr;
+    require_mpi();
+    *grid = make_grid(comm, options);
+  });
+}
+
+hs_status hs_grid_create_f(MPI_Fint comm, const hs_grid_options* options, hs_grid** grid) {
+  return guarded([&] {
+    needed(grid, "grid") = nullptr;
+    require_mpi();
+    *grid = make_grid(MPI_Comm_f2c(comm), options);
+  });
+}
+
+void hs_grid_free(hs_grid* grid) { delete grid; }
+
+hs_status hs_grid_owned(const hs_grid* grid, hs_box* owned) {
+  return guarded([&] {
+    const hs_grid& from = needed(grid, "grid");
+    needed(owned, "owned") = to_c(from.layout.layout.owned(from.rank));
+  });
+}
+
+const hs_layout* hs_grid_layout(const hs_grid* grid) { return grid ? &grid->layout : nullptr; }

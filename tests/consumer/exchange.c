@@ -1,0 +1,84 @@
+/* Halos through the C interface: a C array on a Cartesian communicator, whose last dimension is x; and what is refused. */
+#include <haloscope/exchange.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+static void check(hs_status status) {
+  if (status == HS_OK) return;
+  fprintf(stderr, "%s\n", hs_last_error());
+  MPI_Abort(MPI_COMM_WORLD, status);
+}
+
+int main(int argc, char** argv) {
+  int ranks[2] = {0, 0}, size, rank;
+  const int wrap[2] = {1, 1};
+  MPI_Comm cart;
+  hs_grid_options split;
+  hs_exchange_options how;
+  hs_grid* grid = NULL;
+  hs_exchange* halo = NULL;
+  hs_box own;
+
+  if (hs_grid_create(MPI_COMM_WORLD, NULL, &grid) != HS_USAGE) return 1; /* before MPI_Init */
+  MPI_Init(&argc, &argv);
+  MPI_Comm_size(MPI_COMM_WORLD, &size);
+  MPI_Dims_create(size, 2, ranks);
+  MPI_Cart_create(MPI_COMM_WORLD, 2, ranks, wrap, 0, &cart);
+  MPI_Comm_rank(cart, &rank);
+  hs_grid_init(&split);
+  split.dims = 2;
+  split.split = HS_SPLIT_CARTESIAN;
+  split.cells[0] = 30; /* x: the communicator's last dimension, the array's last axis */
+  split.cells[1] = 20;
+  split.axes[0] = 1;
+  split.axes[1] = 0;
+  check(hs_grid_create(cart, &split, &grid));
+  check(hs_grid_owned(grid, &own));
+  {
+    const int64_t nx = own.hi[0] - own.lo[0], ny = own.hi[1] - own.lo[1], row = nx + 2;
+    double* u = calloc((size_t)((ny + 2) * row), sizeof *u);
+    void* first = u + row + 1;
+    hs_field field = {0};
+    const char* report;
+    int64_t i, j;
+    int wrong = 0;
+    field.first = &first;
+    field.stride[0] = sizeof *u;
+    field.stride[1] = row * (int64_t)sizeof *u;
+    field.element_bytes = sizeof *u;
+    field.low[0] = field.low[1] = field.high[0] = field.high[1] = 1;
+    hs_exchange_init(&how);
+    how.strategy = "ordered/p2p";
+    check(hs_exchange_create(grid, &field, 1, &how, &halo));
+    for (j = 0; j < ny; ++j)
+      for (i = 0; i < nx; ++i) u[(j + 1) * row + i + 1] = (double)(100 * (own.lo[1] + j) + own.lo[0] + i);
+    check(hs_exchange_run(halo, 0));
+    for (j = -1; j <= ny; ++j)
+      for (i = -1; i <= nx; ++i)
+        wrong += u[(j + 1) * row + i + 1] != (double)(100 * ((own.lo[1] + j + 20) % 20) + (own.lo[0] + i + 30) % 30);
+    printf("rank %d: %s\n", rank, wrong ? "wrong" : "right");
+    check(hs_exchange_report(halo, &report));
+    hs_exchange_free(halo);
+
+    field.low[0] = 31; /* wider than any block */
+    if (hs_exchange_create(grid, &field, 1, &how, &halo) != HS_USAGE || halo != NULL) return 1;
+    field.low[0] = 1;
+    how.strategy = "ordered/p2q";
+    if (hs_exchange_create(grid, &field, 1, &how, &halo) != HS_USAGE || halo != NULL) return 1;
+    if (hs_exchange_create(grid, NULL, 1, NULL, &halo) != HS_USAGE) return 1;
+    if (hs_exchange_create(NULL, &field, 1, NULL, &halo) != HS_USAGE) return 1;
+    if (hs_exchange_start(NULL, 0) != HS_USAGE) return 1;
+    field.first = NULL;
+    if (hs_exchange_create(grid, &field, 1, NULL, &halo) != HS_USAGE) return 1;
+    split.struct_size = 4;
+    {
+      hs_grid* other = NULL;
+      if (hs_grid_create(cart, &split, &other) != HS_USAGE || other != NULL) return 1;
+    }
+    free(u);
+  }
+  hs_grid_free(grid);
+  MPI_Comm_free(&cart);
+  MPI_Finalize();
+  return 0;
+}

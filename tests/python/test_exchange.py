@@ -1,0 +1,39 @@
+"""The exchange of the Python package, on several ranks: right to the byte, and bad requests are refused."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from haloscope.measure import launch
+
+RANKS = Path(__file__).with_name("ranks")
+ROUNDS = 80
+
+
+def on_ranks(ranks: int, *words) -> list[str]:
+    """Run a Python program on some ranks; return the lines that they print. An exception on one of them ends them all."""
+    start = launch.launcher_words(launch.mpiexec(), ranks, 1)
+    command = [*start, sys.executable, "-m", "mpi4py", *map(str, words)]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=240, check=False)
+    assert done.returncode == 0, f"{command}\n{done.stdout}\n{done.stderr}"
+    return done.stdout.split()
+
+
+@pytest.mark.parametrize(
+    "ranks", [1, 2, 3, pytest.param(4, marks=pytest.mark.long), pytest.param(6, marks=pytest.mark.long)]
+)
+def test_random_arrays_get_right_halos_and_nothing_else_changes(ranks):
+    assert on_ranks(ranks, RANKS / "random_exchanges.py", 10 + ranks, ROUNDS) == ["right"]
+
+
+@pytest.mark.parametrize("ranks", [1, 3])
+def test_bad_requests_are_refused_on_all_ranks(ranks):
+    assert on_ranks(ranks, RANKS / "bad_exchanges.py") == ["refused"]
+
+
+def test_examples_in_docstrings_hold():
+    assert on_ranks(1, "-m", "doctest", RANKS.parents[2] / "python" / "haloscope" / "exchange.py") == []
