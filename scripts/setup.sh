@@ -15,6 +15,9 @@ need() { # need PACKAGE TEST...: remember PACKAGE when TEST fails
   shift
   "$@" >/dev/null 2>&1 || missing+=("$package")
 }
+want() { # want PACKAGE TEST...: install PACKAGE as root when TEST fails; without it a part of the project is not built
+  [[ $(id -u) != 0 ]] || need "$@"
+}
 header() { printf '#include <%s>\n' "$1" | "${CXX:-g++}" -E -x c++ - ; }
 venv_works() { python3 -c 'import sys, ensurepip, venv; sys.exit(sys.version_info < (3, 11))'; }
 
@@ -24,6 +27,7 @@ need python3-venv venv_works
 need libgtest-dev header gtest/gtest.h
 need nlohmann-json3-dev header nlohmann/json.hpp
 need libcli11-dev header CLI/CLI.hpp
+want gfortran command -v gfortran # the module for Fortran
 if [[ ${1:-} == long ]]; then
   need clang-19 command -v clang++-19
   need libomp-19-dev test -e /usr/lib/llvm-19/lib/libarcher.so

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import os
+import shutil
+import subprocess
+import sys
 from dataclasses import dataclass
 from pathlib import Path
 from unittest import mock
@@ -86,6 +89,18 @@ def toy():
     from toy import TOY
 
     return profile.load(TOY)
+
+
+@pytest.fixture(scope="session")
+def prefix(tmp_path_factory) -> Path:
+    """Return an installed tree made from the build under test, which is all that another project knows."""
+    from haloscope.core import build
+
+    place = tmp_path_factory.mktemp("prefix")
+    tools = os.pathsep.join([os.environ["PATH"], str(Path(sys.executable).parent)])
+    words = [shutil.which("cmake", path=tools) or "cmake", "--install", build.library().parent, "--prefix", place]
+    subprocess.run(words, check=True, stdout=subprocess.DEVNULL)
+    return place
 
 
 @pytest.fixture

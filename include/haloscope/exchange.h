@@ -30,15 +30,16 @@ enum {
 
 typedef struct hs_grid_options {
   uint64_t struct_size;
-  int64_t cells[3];         /* global, each >= 1; default 1 */
-  int32_t dims;             /* 1 to 3; default 3 */
-  int32_t split;            /* HS_SPLIT_...; default EVEN */
-  int32_t periodic[3];      /* 1: the dimension wraps around; default 0. Not looked at for CARTESIAN */
-  int32_t rank_order[3];    /* EVEN: the dimensions, the one along which rank numbers run fastest first; default 0, 1, 2 */
-  int32_t axes[3];          /* CARTESIAN: the communicator's dimension that is x, y, z; default 0, 1, 2 */
-  int32_t holes;            /* BOXES: 1: cells may belong to no rank; default 0 */
-  hs_box owned;             /* BOXES: this rank's cells, global */
-  const char* process_grid; /* EVEN: a rule of hs_process_grid or "2x3x1"; NULL (default): "square" in 2D, else "cubic" */
+  int64_t cells[3];      /* global, each >= 1; default 1 */
+  int32_t dims;          /* 1 to 3; default 3 */
+  int32_t split;         /* HS_SPLIT_...; default EVEN */
+  int32_t periodic[3];   /* 1: the dimension wraps around; default 0. Not looked at for CARTESIAN */
+  int32_t rank_order[3]; /* EVEN: the dimensions, the one along which rank numbers run fastest first; default 0, 1, 2 */
+  int32_t axes[3];       /* CARTESIAN: the communicator's dimension that is x, y, z; default 0, 1, 2 */
+  int32_t holes;         /* BOXES: 1: cells may belong to no rank; default 0 */
+  hs_box owned;          /* BOXES: this rank's cells, global */
+  const char*
+      process_grid; /* EVEN: a rule of hs_process_grid or "2x3x1"; NULL (default): "square" in 2D, else "cubic" */
 } hs_grid_options;
 
 typedef struct hs_grid hs_grid;
@@ -57,6 +58,10 @@ hs_status hs_grid_owned(const hs_grid* grid, hs_box* owned);
 /* How it is split, for the calls of hs_layout: neighbours, places, other ranks' cells. It belongs to the grid. NULL for a
  * grid that is NULL. */
 const hs_layout* hs_grid_layout(const hs_grid* grid);
+/* For what a binding checks itself: HS_OK where every rank passes HS_OK, else on each rank its own failure or, with its
+ * number, that of the first rank that has one. Collective; cost: a reduction.
+ * text  what is wrong on this rank; NULL with HS_OK. */
+hs_status hs_grid_agree(const hs_grid* grid, hs_status status, const char* text);
 
 /* ---- exchanges --------------------------------------------------------------------------------------------------- */
 

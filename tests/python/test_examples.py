@@ -13,7 +13,6 @@ from pathlib import Path
 
 import pytest
 
-from haloscope.core import build
 from haloscope.report import records
 from toy import TOY
 
@@ -51,14 +50,6 @@ class Example:
         found = records.read(file)
         assert not found.bad_lines
         return [r for r in found.records if r["kind"] == "measurement"]
-
-
-@pytest.fixture(scope="module")
-def prefix(tmp_path_factory) -> Path:
-    """An installed tree, which is all that the examples know of this library."""
-    place = tmp_path_factory.mktemp("prefix")
-    run("cmake", "--install", build.library().parent, "--prefix", place)
-    return place
 
 
 def build_example(name: str, prefix: Path, place: Path) -> Example:

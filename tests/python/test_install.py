@@ -13,6 +13,7 @@ import pytest
 from haloscope.core import build
 
 REPOSITORY = Path(__file__).resolve().parents[2]
+HEAT = REPOSITORY / "examples" / "heat2d"
 CONSUMER = REPOSITORY / "tests" / "consumer"
 TOOLS = os.pathsep.join([os.environ["PATH"], str(Path(sys.executable).parent)])
 PLANNED = f"6 messages, {8 * 2 * (32 * 32 + 34 * 32 + 34 * 34)} bytes"  # blocks of 32 cubed, a halo of one layer
@@ -25,14 +26,6 @@ def run(*words, **more) -> str:
     done = subprocess.run(command, env=ENVIRONMENT, capture_output=True, text=True, check=False, **more)
     assert done.returncode == 0, f"{words}\n{done.stdout}\n{done.stderr}"
     return done.stdout
-
-
-@pytest.fixture(scope="module")
-def prefix(tmp_path_factory) -> Path:
-    """An installed tree made from the build directory under test."""
-    place = tmp_path_factory.mktemp("prefix")
-    run("cmake", "--install", build.library().parent, "--prefix", place)
-    return place
 
 
 @pytest.fixture(scope="module")
@@ -66,6 +59,34 @@ def test_another_project_exchanges_halos_through_the_c_interface(consumer):
     """A wrong request is a status and a text; the program goes on."""
     lines = run("mpiexec", "-n", "3", consumer / "exchange_c", timeout=60).splitlines()
     assert sorted(lines) == [f"rank {rank}: right" for rank in range(3)]
+
+
+@pytest.mark.skipif(not shutil.which("gfortran"), reason="no Fortran compiler")
+def test_another_project_exchanges_halos_through_the_fortran_module(consumer):
+    """Arrays of any bounds, types and widths; a wrong request is a status and a text."""
+    for ranks in (1, 2, 3):
+        lines = run("mpiexec", "-n", str(ranks), consumer / "exchange_f", timeout=60).splitlines()
+        assert sorted(line.strip() for line in lines) == [f"rank {rank}: right" for rank in range(ranks)]
+
+
+def heat(*words) -> str:
+    return run("mpiexec", "-n", *map(str, words), timeout=60)
+
+
+def test_heat_is_the_same_in_every_language_and_on_any_number_of_ranks(prefix, tmp_path):
+    run("cmake", "-S", HEAT, "-B", tmp_path, "-G", "Ninja", f"-DCMAKE_PREFIX_PATH={prefix}")
+    run("cmake", "--build", tmp_path)
+    alone = heat(1, sys.executable, HEAT / "heat.py")
+    assert alone.startswith("after 100 steps the hottest cell has 0.58")
+    programs = [[sys.executable, HEAT / "heat.py"], *([found] for found in tmp_path.glob("heat_?"))]
+    assert len(programs) >= 2
+    for program in programs:
+        assert [heat(ranks, *program) for ranks in (2, 3)] == [alone, alone], program
+
+
+def test_examples_of_the_exchange_have_60_lines_at_most():
+    for name in ("heat.c", "heat.f90", "heat.py"):
+        assert len((HEAT / name).read_text().splitlines()) <= 60
 
 
 def test_python_works_on_an_installed_tree(prefix):

@@ -124,3 +124,11 @@ hs_status hs_grid_owned(const hs_grid* grid, hs_box* owned) {
 }
 
 const hs_layout* hs_grid_layout(const hs_grid* grid) { return grid ? &grid->layout : nullptr; }
+
+hs_status hs_grid_agree(const hs_grid* grid, hs_status status, const char* reason) {
+  return guarded([&] {
+    agree(needed(grid, "grid").comm, [&] {
+      if (status != HS_OK) fail(static_cast<Exit>(status), text(reason));
+    });
+  });
+}

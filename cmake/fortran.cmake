@@ -1,0 +1,15 @@
+# The module haloscope for Fortran. Its .mod file is of the compiler that builds it.
+include(CheckLanguage)
+if(HALOSCOPE_FORTRAN)
+  check_language(Fortran)
+endif()
+if(CMAKE_Fortran_COMPILER)
+  enable_language(C Fortran)
+  find_package(MPI REQUIRED COMPONENTS C)
+  add_library(haloscope_fortran SHARED src/haloscope/fortran/haloscope.f90 src/haloscope/fortran/array.c)
+  set_target_properties(haloscope_fortran PROPERTIES Fortran_MODULE_DIRECTORY ${PROJECT_BINARY_DIR}/fortran
+                                                     INSTALL_RPATH_USE_LINK_PATH ON INSTALL_RPATH "$ORIGIN")
+  target_include_directories(haloscope_fortran PUBLIC $<BUILD_INTERFACE:${PROJECT_BINARY_DIR}/fortran>
+                             $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}/haloscope/fortran>)
+  target_link_libraries(haloscope_fortran PUBLIC haloscope_exchange PRIVATE MPI::MPI_C)
+endif()

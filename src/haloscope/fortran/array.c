@@ -1,0 +1,45 @@
+/* From an array of Fortran, as compilers describe it to C, to a field of an exchange. */
+#include <ISO_Fortran_binding.h>
+#include <stdio.h>
+
+#include "haloscope/exchange.h"
+
+/* Describe `array`, whose last `dims` axes are those of the grid; axes before them are components of a point.
+ * extent  out: points in x, y, z, halo included
+ * first   out: address of the first owned point. `field` points to it.
+ * text    out: what is wrong, of `size` characters. Returns HS_OK or HS_USAGE. */
+hs_status hs_fortran_field(const CFI_cdesc_t* array, int32_t dims, const int32_t low[3], const int32_t high[3],
+                           int32_t centring, void** first, hs_field* field, int64_t extent[3], char* text, int32_t size) {
+  const int components = array->rank - dims;
+  int64_t step = (int64_t)array->elem_len;
+  int d;
+  if (components < 0) {
+    snprintf(text, (size_t)size, "an array of rank %d was added to an exchange on a grid of %d dimensions; its rank is %d, "
+             "or more where its first axes are components of a point", (int)array->rank, (int)dims, (int)dims);
+    return HS_USAGE;
+  }
+  for (d = 0; d < components; ++d) {
+    if (array->dim[d].extent > 1 && array->dim[d].sm != step) {
+      snprintf(text, (size_t)size, "axis %d of an array holds components of a point and is not contiguous; add each component "
+               "as an array of its own", d + 1);
+      return HS_USAGE;
+    }
+    step *= array->dim[d].extent;
+  }
+  field->element_bytes = (int32_t)step;
+  field->type = (array->type & 0xff) == CFI_type_Integer ? HS_TYPE_INTEGER : HS_TYPE_REAL;
+  field->centring = centring;
+  field->name = NULL;
+  field->reserved = 0;
+  *first = array->base_addr;
+  field->first = first;
+  for (d = 0; d < 3; ++d) {
+    const int used = d < dims;
+    extent[d] = used ? array->dim[components + d].extent : 1;
+    field->stride[d] = used ? array->dim[components + d].sm : step;
+    field->low[d] = used ? low[d] : 0;
+    field->high[d] = used ? high[d] : 0;
+    *first = (char*)*first + field->low[d] * field->stride[d];
+  }
+  return HS_OK;
+}

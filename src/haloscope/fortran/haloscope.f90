@@ -1,0 +1,504 @@
+!> Haloscope for Fortran: grids of the ranks of a communicator, and halo exchanges of your own arrays.
+!!
+!!     type(halo_grid) :: grid
+!!     type(halo_exchange) :: halo
+!!     real(8), allocatable, target :: u(:, :)
+!!     call grid%create(comm, [512, 384], periodic=[.true., .true.])
+!!     associate (n => grid%shape())
+!!       allocate (u(0:n(1) + 1, 0:n(2) + 1))
+!!     end associate
+!!     call halo%add(u, halo=1)
+!!     call halo%open(grid)
+!!     call halo%run()
+!!
+!! Communicators are integers, as module `mpi` has them; with `mpi_f08` pass comm%mpi_val. Dimension 1 of a grid is the
+!! first axis of arrays, whose lower bounds may be any. Arrays that are exchanged have the attribute TARGET and stay
+!! where they are; sections of arrays work too.
+!!
+!! Every procedure that can fail takes `stat` (0: no failure, 1: something broke, 2: the request can never work, 3: this
+!! build cannot serve it) and `errmsg`; without `stat` it ends the program and says why. All of them are called by all
+!! ranks in the same order, and fail on all of them where one rank asks for what cannot be.
+module haloscope
+  use, intrinsic :: iso_c_binding
+  use, intrinsic :: iso_fortran_env, only: error_unit
+  implicit none
+  private
+  public :: halo_grid, halo_exchange, halo_cell, halo_node, halo_face_1, halo_face_2, halo_face_3
+
+  !> Where the points of a quantity lie: in cells, on nodes, on faces normal to a dimension.
+  enum, bind(c)
+    enumerator :: halo_cell, halo_node, halo_face_1, halo_face_2, halo_face_3
+  end enum
+
+  integer, parameter :: ok = 0, usage = 2, longest_text = 400
+
+  type, bind(c) :: hs_box
+    integer(c_int64_t) :: lo(3), hi(3)
+  end type
+
+  type, bind(c) :: hs_grid_options
+    integer(c_int64_t) :: struct_size, cells(3)
+    integer(c_int32_t) :: dims, split, periodic(3), rank_order(3), axes(3), holes
+    type(hs_box) :: owned
+    type(c_ptr) :: process_grid
+  end type
+
+  type, bind(c) :: hs_field
+    type(c_ptr) :: first
+    integer(c_int64_t) :: stride(3)
+    integer(c_int32_t) :: element_bytes, type, centring, low(3), high(3), reserved
+    type(c_ptr) :: name
+  end type
+
+  type, bind(c) :: hs_exchange_options
+    integer(c_int64_t) :: struct_size
+    type(c_ptr) :: strategy
+    integer(c_int32_t) :: corners, slots
+  end type
+
+  !> A grid split over the ranks of a communicator.
+  type :: halo_grid
+    private
+    type(c_ptr) :: handle = c_null_ptr
+    integer :: dims = 0
+    integer(c_int64_t) :: low(3) = 0, high(3) = 1
+  contains
+    procedure :: create => grid_create
+    procedure :: create_cartesian => grid_create_cartesian
+    procedure :: create_of_boxes => grid_create_of_boxes
+    procedure :: shape => grid_shape
+    procedure :: first => grid_first
+    procedure :: free => grid_free
+    procedure, private :: make
+  end type
+
+  !> An array that was added to an exchange.
+  type :: added
+    type(hs_field) :: field
+    type(c_ptr), pointer :: first => null()
+    integer(c_int64_t) :: extent(3) = 0
+  end type
+
+  !> An exchange of some arrays: add() them, open() it, then run() it, or start() and finish(), as often as needed.
+  type :: halo_exchange
+    private
+    type(c_ptr) :: handle = c_null_ptr
+    type(added), allocatable :: arrays(:)
+    integer :: dims = 0
+    character(longest_text) :: problem = ''
+  contains
+    procedure :: add => exchange_add
+    procedure :: open => exchange_open
+    procedure :: start => exchange_start
+    procedure :: progress => exchange_progress
+    procedure :: finish => exchange_finish
+    procedure :: run => exchange_run
+    procedure :: report => exchange_report
+    procedure :: free => exchange_free
+  end type
+
+  interface
+    subroutine hs_grid_init(options) bind(c)
+      import :: hs_grid_options
+      type(hs_grid_options), intent(out) :: options
+    end subroutine
+    integer(c_int32_t) function hs_grid_create_f(comm, options, grid) bind(c)
+      import :: c_int, c_int32_t, c_ptr, hs_grid_options
+      integer(c_int), value :: comm
+      type(hs_grid_options), intent(in) :: options
+      type(c_ptr), intent(out) :: grid
+    end function
+    integer(c_int32_t) function hs_grid_owned(grid, owned) bind(c)
+      import :: c_int32_t, c_ptr, hs_box
+      type(c_ptr), value :: grid
+      type(hs_box), intent(out) :: owned
+    end function
+    integer(c_int32_t) function hs_grid_agree(grid, status, text) bind(c)
+      import :: c_int32_t, c_ptr, c_char
+      type(c_ptr), value :: grid
+      integer(c_int32_t), value :: status
+      character(kind=c_char), intent(in) :: text(*)
+    end function
+    subroutine hs_grid_free(grid) bind(c)
+      import :: c_ptr
+      type(c_ptr), value :: grid
+    end subroutine
+    integer(c_int32_t) function hs_fortran_field(array, dims, low, high, centring, first, field, extent, text, size) bind(c)
+      import :: c_int32_t, c_int64_t, c_ptr, c_char, hs_field
+      type(*), dimension(..), intent(in) :: array
+      integer(c_int32_t), value :: dims, centring, size
+      integer(c_int32_t), intent(in) :: low(3), high(3)
+      type(c_ptr), intent(inout) :: first
+      type(hs_field), intent(inout) :: field
+      integer(c_int64_t), intent(out) :: extent(3)
+      character(kind=c_char), intent(inout) :: text(*)
+    end function
+    subroutine hs_exchange_init(options) bind(c)
+      import :: hs_exchange_options
+      type(hs_exchange_options), intent(out) :: options
+    end subroutine
+    integer(c_int32_t) function hs_exchange_create(grid, fields, count, options, exchange) bind(c)
+      import :: c_int32_t, c_ptr, hs_field, hs_exchange_options
+      type(c_ptr), value :: grid
+      type(hs_field), intent(in) :: fields(*)
+      integer(c_int32_t), value :: count
+      type(hs_exchange_options), intent(in) :: options
+      type(c_ptr), intent(out) :: exchange
+    end function
+    integer(c_int32_t) function hs_exchange_start(exchange, slot) bind(c)
+      import :: c_int32_t, c_ptr
+      type(c_ptr), value :: exchange
+      integer(c_int32_t), value :: slot
+    end function
+    integer(c_int32_t) function hs_exchange_progress(exchange, done) bind(c)
+      import :: c_int32_t, c_ptr
+      type(c_ptr), value :: exchange
+      integer(c_int32_t), intent(out) :: done
+    end function
+    integer(c_int32_t) function hs_exchange_finish(exchange) bind(c)
+      import :: c_int32_t, c_ptr
+      type(c_ptr), value :: exchange
+    end function
+    integer(c_int32_t) function hs_exchange_run(exchange, slot) bind(c)
+      import :: c_int32_t, c_ptr
+      type(c_ptr), value :: exchange
+      integer(c_int32_t), value :: slot
+    end function
+    integer(c_int32_t) function hs_exchange_report(exchange, text) bind(c)
+      import :: c_int32_t, c_ptr
+      type(c_ptr), value :: exchange
+      type(c_ptr), intent(out) :: text
+    end function
+    subroutine hs_exchange_free(exchange) bind(c)
+      import :: c_ptr
+      type(c_ptr), value :: exchange
+    end subroutine
+    function hs_last_error() result(text) bind(c)
+      import :: c_ptr
+      type(c_ptr) :: text
+    end function
+    integer(c_size_t) function strlen(text) bind(c)
+      import :: c_size_t, c_ptr
+      type(c_ptr), value :: text
+    end function
+  end interface
+
+contains
+
+  !> Split `cells` (global, 1 to 3 numbers) over the ranks of `comm` into blocks as even as can be. Collective.
+  !! @param periodic      dimensions that wrap around; default none.
+  !! @param process_grid  "cubic", "square", "prime-factors", "slabs", or ranks by dimension as "2x3"; default: as near to
+  !!                      cubes or squares as can be. Rank numbers run along the first dimension first.
+  !! Fails for cells or ranks that do not fit each other, and a Cartesian communicator that is split in another way.
+  subroutine grid_create(this, comm, cells, periodic, process_grid, stat, errmsg)
+    class(halo_grid), intent(inout) :: this
+    integer, intent(in) :: comm, cells(:)
+    logical, intent(in), optional :: periodic(:)
+    character(*), intent(in), optional :: process_grid
+    integer, intent(out), optional :: stat
+    character(*), intent(inout), optional :: errmsg
+    character(kind=c_char), allocatable, target :: rule(:)
+    type(hs_grid_options) :: options
+    call begin_options(options, cells, periodic)
+    if (present(process_grid)) then
+      rule = c_text(process_grid)
+      options%process_grid = c_loc(rule)
+    end if
+    call this%make(comm, options, stat, errmsg)
+  end subroutine
+
+  !> The same as a communicator of MPI_Cart_create is split: its places, order of ranks and periods. Collective.
+  !! @param axes  the communicator's dimension, from 1, that each dimension of the grid is; default 1, 2, 3.
+  subroutine grid_create_cartesian(this, comm, cells, axes, stat, errmsg)
+    class(halo_grid), intent(inout) :: this
+    integer, intent(in) :: comm, cells(:)
+    integer, intent(in), optional :: axes(:)
+    integer, intent(out), optional :: stat
+    character(*), intent(inout), optional :: errmsg
+    type(hs_grid_options) :: options
+    call begin_options(options, cells)
+    options%split = 1
+    if (present(axes)) options%axes(1:min(3, size(axes))) = int(axes(1:min(3, size(axes))) - 1, c_int32_t)
+    call this%make(comm, options, stat, errmsg)
+  end subroutine
+
+  !> A grid of which each rank says what it owns: uneven blocks, any order of ranks. Collective.
+  !! @param first  global number, from 1, of this rank's first cell by dimension. @param last  of its last one.
+  !! @param holes  whether cells may belong to no rank; default false.
+  !! Fails for blocks that overlap, leave a gap or do not line up, and names the cell, counted from 0.
+  subroutine grid_create_of_boxes(this, comm, cells, first, last, periodic, holes, stat, errmsg)
+    class(halo_grid), intent(inout) :: this
+    integer, intent(in) :: comm, cells(:), first(:), last(:)
+    logical, intent(in), optional :: periodic(:), holes
+    integer, intent(out), optional :: stat
+    character(*), intent(inout), optional :: errmsg
+    type(hs_grid_options) :: options
+    integer :: n
+    call begin_options(options, cells, periodic)
+    options%split = 2
+    n = min(3, size(first), size(last))
+    options%owned%lo(1:n) = first(1:n) - 1
+    options%owned%hi(1:n) = last(1:n)
+    if (present(holes)) options%holes = merge(1, 0, holes)
+    call this%make(comm, options, stat, errmsg)
+  end subroutine
+
+  subroutine begin_options(options, cells, periodic)
+    type(hs_grid_options), intent(out) :: options
+    integer, intent(in) :: cells(:)
+    logical, intent(in), optional :: periodic(:)
+    integer :: n
+    call hs_grid_init(options)
+    options%dims = size(cells)
+    n = min(3, size(cells))
+    options%cells(1:n) = cells(1:n)
+    if (present(periodic)) options%periodic(1:min(3, size(periodic))) = merge(1, 0, periodic(1:min(3, size(periodic))))
+  end subroutine
+
+  subroutine make(this, comm, options, stat, errmsg)
+    class(halo_grid), intent(inout) :: this
+    integer, intent(in) :: comm
+    type(hs_grid_options), intent(in) :: options
+    integer, intent(out), optional :: stat
+    character(*), intent(inout), optional :: errmsg
+    type(hs_box) :: owned
+    integer(c_int32_t) :: status
+    call this%free()
+    status = hs_grid_create_f(int(comm, c_int), options, this%handle)
+    if (status == ok) status = hs_grid_owned(this%handle, owned)
+    if (status == ok) then
+      this%dims = options%dims
+      this%low = owned%lo
+      this%high = owned%hi
+    end if
+    call conclude(status, stat, errmsg)
+  end subroutine
+
+  !> The cells that this rank owns, by dimension. Local.
+  pure function grid_shape(this) result(cells)
+    class(halo_grid), intent(in) :: this
+    integer :: cells(this%dims)
+    cells = int(this%high(1:this%dims) - this%low(1:this%dims))
+  end function
+
+  !> The global number of this rank's first cell, from 1, by dimension. Local.
+  pure function grid_first(this) result(cell)
+    class(halo_grid), intent(in) :: this
+    integer :: cell(this%dims)
+    cell = int(this%low(1:this%dims)) + 1
+  end function
+
+  !> Local. Exchanges on the grid stay.
+  subroutine grid_free(this)
+    class(halo_grid), intent(inout) :: this
+    call hs_grid_free(this%handle)
+    this%handle = c_null_ptr
+    this%dims = 0
+  end subroutine
+
+  !> Name an array that takes part, before open(). Local.
+  !! @param array     any type and rank, with its halo; its last axes are those of the grid, axes before them components of
+  !!                  a point, which must be contiguous. It has the attribute TARGET.
+  !! @param halo      ghost layers on every side; default 1. @param low, high  by dimension, in its place.
+  !! @param centring  halo_cell (default), halo_node, halo_face_1, ...: one point more in such dimensions.
+  !! @param dims      of the grid; default: the rank of the array.
+  subroutine exchange_add(this, array, halo, low, high, centring, dims)
+    class(halo_exchange), intent(inout) :: this
+    type(*), dimension(..), intent(in), target :: array
+    integer, intent(in), optional :: halo, low(:), high(:), dims
+    integer(kind(halo_cell)), intent(in), optional :: centring
+    character(kind=c_char) :: text(longest_text)
+    type(added) :: one
+    integer(c_int32_t) :: lower(3), upper(3), status
+    integer :: of_grid, place
+    lower = 1
+    if (present(halo)) lower = halo
+    upper = lower
+    if (present(low)) lower(1:min(3, size(low))) = low(1:min(3, size(low)))
+    if (present(high)) upper(1:min(3, size(high))) = high(1:min(3, size(high)))
+    of_grid = rank(array)
+    if (present(dims)) of_grid = dims
+    place = halo_cell
+    if (present(centring)) place = centring
+    allocate (one%first)
+    status = hs_fortran_field(array, int(of_grid, c_int32_t), lower, upper, int(place, c_int32_t), one%first, one%field, &
+                              one%extent, text, int(longest_text, c_int32_t))
+    if (status /= ok .and. this%problem == '') this%problem = f_text(text)
+    this%dims = max(this%dims, of_grid)
+    if (.not. allocated(this%arrays)) allocate (this%arrays(0))
+    this%arrays = [this%arrays, one]
+  end subroutine
+
+  !> Open the exchange of the arrays that were added. Collective; makes all plans.
+  !! @param strategy  as "ordered/p2p"; default "auto", which tries them while it runs.
+  !! @param corners   also fill edges and corners; default true.
+  !! Fails for arrays that do not fit the grid, a halo wider than the blocks that it is filled from, an unknown strategy.
+  subroutine exchange_open(this, grid, strategy, corners, stat, errmsg)
+    class(halo_exchange), intent(inout) :: this
+    class(halo_grid), intent(in) :: grid
+    character(*), intent(in), optional :: strategy
+    logical, intent(in), optional :: corners
+    integer, intent(out), optional :: stat
+    character(*), intent(inout), optional :: errmsg
+    character(kind=c_char), allocatable, target :: name(:)
+    type(hs_exchange_options) :: options
+    type(hs_field), allocatable :: fields(:)
+    integer(c_int32_t) :: status
+    integer :: n
+    if (.not. allocated(this%arrays)) allocate (this%arrays(0))
+    call hs_exchange_init(options)
+    if (present(corners)) options%corners = merge(1, 0, corners)
+    if (present(strategy)) then
+      name = c_text(strategy)
+      options%strategy = c_loc(name)
+    end if
+    call check_arrays(this, grid)
+    status = hs_grid_agree(grid%handle, merge(ok, usage, this%problem == ''), c_text(this%problem))
+    if (status == ok) then
+      allocate (fields(size(this%arrays)))
+      do n = 1, size(fields)
+        fields(n) = this%arrays(n)%field
+        fields(n)%first = c_loc(this%arrays(n)%first)
+      end do
+      status = hs_exchange_create(grid%handle, fields, size(fields, kind=c_int32_t), options, this%handle)
+    end if
+    call forget(this)
+    call conclude(status, stat, errmsg)
+  end subroutine
+
+  !> Find an array of another size than its rank's points and its halo.
+  subroutine check_arrays(this, grid)
+    type(halo_exchange), intent(inout) :: this
+    class(halo_grid), intent(in) :: grid
+    integer(c_int64_t) :: wanted
+    integer :: n, d
+    if (this%problem == '' .and. size(this%arrays) > 0 .and. this%dims /= grid%dims) &
+      write (this%problem, '(3(a, i0))') 'arrays of ', this%dims, ' dimensions were added to an exchange on a grid of ', &
+        grid%dims, '; say in add() how many of the last axes are the grid''s: dims=', grid%dims
+    do n = 1, size(this%arrays)
+      associate (one => this%arrays(n))
+        do d = 1, grid%dims
+          wanted = grid%high(d) - grid%low(d) + between(one%field%centring, d) + one%field%low(d) + one%field%high(d)
+          if (this%problem /= '' .or. one%extent(d) == wanted) cycle
+          write (this%problem, '(6(a, i0), a)') 'array ', n, ' has ', one%extent(d), ' points in dimension ', d, '; ', &
+            wanted, ' are this rank''s ', wanted - one%field%low(d) - one%field%high(d), ' and its halo of ', &
+            one%field%low(d), ' and more; allocate it by grid%shape() and its halo'
+        end do
+      end associate
+    end do
+  end subroutine
+
+  !> 1 where points of this centring lie between the cells of a dimension.
+  pure integer function between(centring, d)
+    integer(c_int32_t), intent(in) :: centring
+    integer, intent(in) :: d
+    between = merge(1, 0, centring == halo_node .or. centring == halo_face_1 + d - 1)
+  end function
+
+  !> The arrays are not needed any more.
+  subroutine forget(this)
+    type(halo_exchange), intent(inout) :: this
+    integer :: n
+    do n = 1, size(this%arrays)
+      if (associated(this%arrays(n)%first)) deallocate (this%arrays(n)%first)
+    end do
+    deallocate (this%arrays)
+    this%problem = ''
+    this%dims = 0
+  end subroutine
+
+  !> Send what can be sent. The outermost points of the arrays must not change before finish().
+  subroutine exchange_start(this, stat, errmsg)
+    class(halo_exchange), intent(inout) :: this
+    integer, intent(out), optional :: stat
+    character(*), intent(inout), optional :: errmsg
+    call conclude(hs_exchange_start(this%handle, 0_c_int32_t), stat, errmsg)
+  end subroutine
+
+  !> Let messages move on, without waiting. True when everything has arrived.
+  logical function exchange_progress(this) result(done)
+    class(halo_exchange), intent(inout) :: this
+    integer(c_int32_t) :: all
+    call conclude(hs_exchange_progress(this%handle, all))
+    done = all /= 0
+  end function
+
+  !> Wait until all halos are filled.
+  subroutine exchange_finish(this, stat, errmsg)
+    class(halo_exchange), intent(inout) :: this
+    integer, intent(out), optional :: stat
+    character(*), intent(inout), optional :: errmsg
+    call conclude(hs_exchange_finish(this%handle), stat, errmsg)
+  end subroutine
+
+  !> start() and finish().
+  subroutine exchange_run(this, stat, errmsg)
+    class(halo_exchange), intent(inout) :: this
+    integer, intent(out), optional :: stat
+    character(*), intent(inout), optional :: errmsg
+    call conclude(hs_exchange_run(this%handle, 0_c_int32_t), stat, errmsg)
+  end subroutine
+
+  !> Which strategy moves the halos, what this rank sends, what auto has chosen: one line.
+  function exchange_report(this) result(text)
+    class(halo_exchange), intent(in) :: this
+    character(:), allocatable :: text
+    type(c_ptr) :: found
+    call conclude(hs_exchange_report(this%handle, found))
+    text = text_at(found)
+  end function
+
+  !> Give back what the exchange holds. Collective.
+  subroutine exchange_free(this)
+    class(halo_exchange), intent(inout) :: this
+    if (c_associated(this%handle)) call hs_exchange_free(this%handle)
+    this%handle = c_null_ptr
+  end subroutine
+
+  !> Hand a failure to who asked for it, or end the program.
+  subroutine conclude(status, stat, errmsg)
+    integer(c_int32_t), intent(in) :: status
+    integer, intent(out), optional :: stat
+    character(*), intent(inout), optional :: errmsg
+    if (present(stat)) stat = status
+    if (status == ok) return
+    if (present(errmsg)) errmsg = text_at(hs_last_error())
+    if (present(stat)) return
+    write (error_unit, '(2a)') 'haloscope: ', text_at(hs_last_error())
+    error stop 2
+  end subroutine
+
+  function text_at(address) result(text)
+    type(c_ptr), intent(in) :: address
+    character(:), allocatable :: text
+    character(kind=c_char), pointer :: letters(:)
+    integer :: i
+    call c_f_pointer(address, letters, [strlen(address)])
+    allocate (character(size(letters)) :: text)
+    do i = 1, size(letters)
+      text(i:i) = letters(i)
+    end do
+  end function
+
+  pure function c_text(text) result(letters)
+    character(*), intent(in) :: text
+    character(kind=c_char) :: letters(len_trim(text) + 1)
+    integer :: i
+    do i = 1, len_trim(text)
+      letters(i) = text(i:i)
+    end do
+    letters(size(letters)) = c_null_char
+  end function
+
+  pure function f_text(letters) result(text)
+    character(kind=c_char), intent(in) :: letters(:)
+    character(size(letters)) :: text
+    integer :: i
+    text = ''
+    do i = 1, size(letters)
+      if (letters(i) == c_null_char) exit
+      text(i:i) = letters(i)
+    end do
+  end function
+
+end module haloscope

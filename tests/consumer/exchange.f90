@@ -1,0 +1,124 @@
+! Halos through the Fortran module: arrays of any lower bounds, types and widths, sections, components; bad requests.
+program exchange
+  use, intrinsic :: iso_c_binding
+  use haloscope
+  implicit none
+
+  interface  ! MPI through C: a library for one MPI needs no module of it
+    subroutine begin_mpi() bind(c)
+    end subroutine
+    subroutine end_mpi() bind(c)
+    end subroutine
+    integer(c_int) function world() bind(c)
+      import :: c_int
+    end function
+    integer(c_int) function own_rank() bind(c)
+      import :: c_int
+    end function
+    integer(c_int) function cartesian() bind(c)
+      import :: c_int
+    end function
+  end interface
+
+  integer, parameter :: cells(2) = [30, 21]
+  type(halo_grid) :: grid
+  type(halo_exchange) :: halo
+  integer :: wrong = 0
+
+  call begin_mpi()
+  call grid%create(world(), cells, periodic=[.true., .true.])
+  call fill_and_check('even')
+  call grid%create_cartesian(cartesian(), cells)
+  call fill_and_check('cartesian')
+  call check_refusals()
+  call grid%free()
+  if (wrong == 0) print '(a, i0, a)', 'rank ', own_rank(), ': right'
+  call end_mpi()
+
+contains
+
+  !> The global number of the cell at local (i, j), from 1, periodic.
+  pure integer function number(first, i, j)
+    integer, intent(in) :: first(2), i, j
+    number = modulo(first(1) - 1 + i - 1, cells(1)) + 100*modulo(first(2) - 1 + j - 1, cells(2))
+  end function
+
+  subroutine expect(holds, what)
+    logical, intent(in) :: holds
+    character(*), intent(in) :: what
+    if (holds) return
+    print '(a, i0, 2a)', 'rank ', own_rank(), ': wrong: ', what
+    wrong = wrong + 1
+  end subroutine
+
+  subroutine fill_and_check(name)
+    character(*), intent(in) :: name
+    real(8), allocatable, target :: u(:, :), wide(:, :)
+    integer(1), allocatable, target :: flag(:, :)
+    complex(4), allocatable, target :: wave(:, :, :)
+    integer :: first(2), n(2), i, j
+    first = grid%first()
+    n = grid%shape()
+    allocate (u(-1:n(1) + 2, 0:n(2) + 3), source=-1d0)          ! two layers; one below and three above
+    allocate (wide(2*(n(1) + 2), n(2) + 2), source=-1d0)         ! every second row is exchanged
+    allocate (flag(n(1), 0:n(2)), source=-1_1)                   ! one layer below in dimension 2
+    allocate (wave(2, 0:n(1) + 1, 0:n(2) + 1), source=(-1., 0.))  ! two components
+    call halo%add(u, low=[2, 1], high=[2, 3])
+    call halo%add(wide(1::2, :), halo=1)
+    call halo%add(flag, low=[0, 1], high=[0, 0])
+    call halo%add(wave, dims=2)
+    call halo%open(grid, strategy='direct/p2p')
+    do j = 1, n(2)
+      do i = 1, n(1)
+        u(i, j) = number(first, i, j)
+        wide(2*i + 1, j + 1) = number(first, i, j) + 0.5d0
+        flag(i, j) = int(modulo(number(first, i, j), 100), 1)
+        wave(:, i, j) = [cmplx(number(first, i, j), 1), cmplx(number(first, i, j), 2)]
+      end do
+    end do
+    call halo%start()
+    do while (.not. halo%progress())
+    end do
+    call halo%finish()
+    do j = -1, n(2) + 3
+      do i = -1, n(1) + 2
+        if (j >= 0) call expect(nint(u(i, j)) == number(first, i, j), name//' u')
+        if (i < 0 .or. i > n(1) + 1 .or. j < 0 .or. j > n(2) + 1) cycle
+        call expect(wide(2*i + 1, j + 1) == number(first, i, j) + 0.5d0, name//' section')
+        call expect(wide(2*i + 2, j + 1) == -1d0, name//' beside a section')
+        call expect(all(nint(real(wave(:, i, j))) == number(first, i, j)), name//' components')
+        if (i > 0 .and. i <= n(1) .and. j <= n(2)) &
+          call expect(flag(i, j) == modulo(number(first, i, j), 100), name//' flag')
+      end do
+    end do
+    call expect(index(halo%report(), 'direct/p2p') == 1, 'report')
+    call halo%free()
+  end subroutine
+
+  subroutine check_refusals()
+    real(8), allocatable, target :: u(:, :), line(:)
+    character(300) :: text
+    integer :: n(2), stat
+    type(halo_grid) :: other
+    n = grid%shape()
+    allocate (u(n(1) + 2, n(2) + 2), line(n(1) + 2))
+    call halo%add(u, halo=2)
+    call halo%open(grid, stat=stat, errmsg=text)
+    call expect(stat == 2 .and. index(text, 'and its halo of 2') > 0, trim(text))
+    call halo%add(line)
+    call halo%open(grid, stat=stat, errmsg=text)
+    call expect(stat == 2 .and. index(text, 'grid of 2') > 0, trim(text))
+    call halo%add(line, dims=2)
+    call halo%open(grid, stat=stat, errmsg=text)
+    call expect(stat == 2 .and. index(text, 'rank 1') > 0, trim(text))
+    call halo%add(u)
+    call halo%open(grid, strategy='ordered/p2q', stat=stat, errmsg=text)
+    call expect(stat == 2 .and. index(text, 'p2p') > 0, trim(text))
+    call halo%open(grid, stat=stat, errmsg=text)
+    call expect(stat == 2 .and. index(text, 'at least one') > 0, trim(text))
+    call halo%run(stat=stat, errmsg=text)
+    call expect(stat == 2 .and. index(text, 'NULL') > 0, trim(text))
+    call other%create(world(), [1, 1], stat=stat, errmsg=text)
+    call expect(stat == 2 .or. own_rank() == 0, trim(text))
+  end subroutine
+end program
