@@ -82,6 +82,7 @@ FIGURES = {
     "davis2017": [Program("davis2017.py")],
     "tune": [Program("tune.py")],
     "simulate": [Program("bench_simulate")],
+    "python": [Program("python.py")],
     "overhead": [Program("bench_overhead"), Program("bench_overhead", ranks=2)],
 }
 

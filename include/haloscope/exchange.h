@@ -38,8 +38,8 @@ typedef struct hs_grid_options {
   int32_t axes[3];       /* CARTESIAN: the communicator's dimension that is x, y, z; default 0, 1, 2 */
   int32_t holes;         /* BOXES: 1: cells may belong to no rank; default 0 */
   hs_box owned;          /* BOXES: this rank's cells, global */
-  const char*
-      process_grid; /* EVEN: a rule of hs_process_grid or "2x3x1"; NULL (default): "square" in 2D, else "cubic" */
+  /* EVEN: a rule of hs_process_grid or "2x3x1"; NULL (default): "square" in 2D, else "cubic" */
+  const char* process_grid;
 } hs_grid_options;
 
 typedef struct hs_grid hs_grid;
