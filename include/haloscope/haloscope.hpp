@@ -112,13 +112,6 @@ class Grid {
   int rank_ = 0;
 };
 
-/// One field of an exchange, in memory of the library or of the caller.
-struct FieldRef {
-  Quantity quantity;
-  Widths low{}, high{};         ///< ghost layers the exchange fills
-  std::vector<SlotView> slots;  ///< where the field lives, one view per slot
-};
-
 struct FieldOptions {
   int halo = 1;   ///< ghost layers on every side, >= 0
   int slots = 1;  ///< buffers, e.g. 2 for old and new, >= 1
