@@ -1,7 +1,9 @@
 // Figure `overhead`: one step's program run by the runner, timers on, against the same calls written out by hand.
+// And a step of a Stepper against a loop around an Exchange.
 // Run alone (own-neighbour copies only) or by mpiexec -n 2 (two messages a step). Block 8^3 per rank, laplace3d.
 #include <mpi.h>
 
+#include "haloscope/haloscope.hpp"
 #include "haloscope/kernels/kernel.hpp"
 #include "haloscope/pack/region_copy.hpp"
 #include "haloscope/runner/runner.hpp"
@@ -84,6 +86,85 @@ class ByHand {
   std::vector<int> in_, out_;
 };
 
+/// Seconds per step of the slowest rank, in turns.
+class Comparison {
+ public:
+  static constexpr int steps = 2000;
+
+  template <class A, class B>
+  Comparison(A&& one, B&& other) {
+    for (int pair = -2; pair < 41; ++pair) {
+      const double a = seconds_per_step(one), b = seconds_per_step(other);
+      if (pair < 0) continue;  // warm-up
+      one_.push_back(a * 1e6);
+      other_.push_back(b * 1e6);
+    }
+  }
+  void report(const char* what, const char* one, const char* other, const char* notes) const {
+    int rank = 0, ranks = 1;
+    MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+    MPI_Comm_size(MPI_COMM_WORLD, &ranks);
+    if (rank != 0) return;
+    std::printf(
+        "{\"figure\":\"overhead\",\"case\":\"%s, 8^3 per rank, %d rank%s\",\"unit\":\"us\","
+        "\"a\":\"%s\",\"b\":\"%s\",\"samples_a\":%s,\"samples_b\":%s,\"value\":\"a-b\","
+        "\"bar\":2,\"direction\":\"<=\",\"threads\":1,\"ranks\":%d,\"notes\":\"%s, %d steps a sample\"}\n",
+        what, ranks, ranks > 1 ? "s" : "", one, other, bench::json_list(one_).c_str(), bench::json_list(other_).c_str(),
+        ranks, notes, steps);
+  }
+
+ private:
+  template <class F>
+  static double seconds_per_step(F& one) {
+    MPI_Barrier(MPI_COMM_WORLD);
+    const auto begin = std::chrono::steady_clock::now();
+    for (int t = 0; t < steps; ++t) one(t);
+    const double mine = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count() / steps;
+    double worst = 0;
+    MPI_Allreduce(&mine, &worst, 1, MPI_DOUBLE, MPI_MAX, MPI_COMM_WORLD);
+    return worst;
+  }
+  std::vector<double> one_, other_;
+};
+
+void compare_runner(int rank, int ranks) {
+  BlockStep step(rank, ranks);
+  const Program program = find_schedule("bulk").make(stencil_step(3, 1, false).stages[0], step.plan, {});
+  auto link = open_transport("persistent", {MPI_COMM_WORLD, &step.layout, &step.plan, &step.fields.views()}, {});
+  CommOps comm(program, step.fields.views(), *link, MPI_COMM_WORLD);
+  Runner runner(program, comm, {&BlockStep::call, &step}, {});
+  ByHand by_hand(step, program, *link);
+  Comparison([&](int t) { runner.run(t % 2, t); }, [&](int t) { by_hand.run(t % 2); })
+      .report("bulk step", "runner", "written out by hand", "timers on");
+}
+
+/// A step of the library's call against the loop that a user writes around an Exchange.
+void compare_stepper(int ranks) {
+  const Grid<3> grid(MPI_COMM_WORLD, {.cells = {8, 8, 8 * ranks}, .periodic = {true, true, true}});
+  const Field<double, 3> u(grid, {.halo = 1, .slots = 2}), v(grid, {.halo = 1, .slots = 2});
+  const auto average = [](const Box& b, const auto& in, const auto& out) {
+    for (auto k = b.lo[2]; k < b.hi[2]; ++k)
+      for (auto j = b.lo[1]; j < b.hi[1]; ++j)
+        for (auto i = b.lo[0]; i < b.hi[0]; ++i)
+          out(i, j, k) = (in(i - 1, j, k) + in(i + 1, j, k) + in(i, j - 1, k) + in(i, j + 1, k) + in(i, j, k - 1) +
+                          in(i, j, k + 1)) /
+                         6;
+  };
+  Choice choice;
+  choice.strategy = "ordered/persistent";
+  Stepper stepper(grid, {u}, choice, [&](const SweepArgs& args) {
+    average(args.region, args.read<double, 3>(0), args.write<double, 3>(0));
+  });
+  Exchange halo = make_exchange(grid, {v}, choice.strategy, {.corners = false});
+  const Box own{{0, 0, 0}, grid.cells()};
+  const auto by_hand = [&](int t) {
+    halo.exchange(t % 2);
+    average(own, v[t % 2], v[(t + 1) % 2]);
+  };
+  Comparison([&](int) { stepper.run(1); }, by_hand)
+      .report("step of the library call", "Stepper", "loop around an Exchange", "ordered/persistent");
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -91,45 +172,12 @@ int main(int argc, char** argv) {
   MPI_Init_thread(&argc, &argv, MPI_THREAD_FUNNELED, &provided);
   MPI_Comm_rank(MPI_COMM_WORLD, &rank);
   MPI_Comm_size(MPI_COMM_WORLD, &ranks);
-  {
-    const auto cpus = bench::usable_cpus();
-    cpu_set_t set;
-    CPU_ZERO(&set);
-    CPU_SET(cpus[static_cast<std::size_t>(rank) % cpus.size()], &set);
-    sched_setaffinity(0, sizeof set, &set);
-
-    BlockStep step(rank, ranks);
-    const Program program = find_schedule("bulk").make(stencil_step(3, 1, false).stages[0], step.plan, {});
-    auto link = open_transport("persistent", {MPI_COMM_WORLD, &step.layout, &step.plan, &step.fields.views()}, {});
-    CommOps comm(program, step.fields.views(), *link, MPI_COMM_WORLD);
-    Runner runner(program, comm, {&BlockStep::call, &step}, {});
-    ByHand by_hand(step, program, *link);
-
-    constexpr int steps = 2000;
-    const auto seconds_per_step = [&](auto&& one) {
-      MPI_Barrier(MPI_COMM_WORLD);
-      const auto begin = std::chrono::steady_clock::now();
-      for (int t = 0; t < steps; ++t) one(t);
-      const double mine = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count() / steps;
-      double worst = 0;
-      MPI_Allreduce(&mine, &worst, 1, MPI_DOUBLE, MPI_MAX, MPI_COMM_WORLD);
-      return worst;
-    };
-    std::vector<double> with_runner, written_out;
-    for (int pair = -2; pair < 41; ++pair) {
-      const double a = seconds_per_step([&](int t) { runner.run(t % 2, t); });
-      const double b = seconds_per_step([&](int t) { by_hand.run(t % 2); });
-      if (pair < 0) continue;  // warm-up
-      with_runner.push_back(a * 1e6);
-      written_out.push_back(b * 1e6);
-    }
-    if (rank == 0)
-      std::printf(
-          "{\"figure\":\"overhead\",\"case\":\"bulk step, 8^3 per rank, %d rank%s\",\"unit\":\"us\","
-          "\"a\":\"runner\",\"b\":\"written out by hand\",\"samples_a\":%s,\"samples_b\":%s,\"value\":\"a-b\","
-          "\"bar\":2,\"direction\":\"<=\",\"threads\":1,\"ranks\":%d,\"notes\":\"timers on, %d steps a sample\"}\n",
-          ranks, ranks > 1 ? "s" : "", bench::json_list(with_runner).c_str(), bench::json_list(written_out).c_str(),
-          ranks, steps);
-  }
+  const auto cpus = bench::usable_cpus();
+  cpu_set_t set;
+  CPU_ZERO(&set);
+  CPU_SET(cpus[static_cast<std::size_t>(rank) % cpus.size()], &set);
+  sched_setaffinity(0, sizeof set, &set);
+  compare_runner(rank, ranks);
+  compare_stepper(ranks);
   MPI_Finalize();
 }

@@ -141,6 +141,8 @@ Step step_of(const App& app, const Problem& problem);
 const std::vector<const App*>& apps();
 /// @throws UsageError naming the nearest valid names.
 const App& find_app(const std::string& name);
+/// @throws UsageError for an app that cannot be run.
+void check_app(const App& app);
 /// Make an app known by its name. It is copied.
 /// @throws UsageError for a name that is taken or an app that cannot be run.
 void add_app(const App& app);

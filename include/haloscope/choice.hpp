@@ -50,6 +50,9 @@ struct Candidate {
 
   /// @throws UsageError for an app, form, parameter or grid that cannot be.
   explicit Candidate(const Choice& choice);
+  /// The same for an app that need not be known by its name, on a layout that need not follow from the choice, whose
+  /// grid and ranks are the layout's. `choice` and `app` must outlive it.
+  Candidate(const Choice& choice, const App& app, const Layout& layout);
   /// The strategy of a stage.
   const Strategy& strategy(int stage) const;
 };
@@ -65,6 +68,7 @@ std::vector<int> emulated_nodes(int ranks, int nodes, Placement placement);
 /// The one legality function: empty when the choice can run, else the reason and what to do about it.
 /// Pure and local. Knows nothing of what this machine's MPI lacks: opening the transport throws UnavailableError.
 std::string illegal(const Choice& choice);
+std::string illegal(const Candidate& candidate);
 
 /// The exchange of a stage under a choice: as wide as the steps between exchanges need, with corners where stencil or
 /// depth need them. Quantities are those exchanged, in the order of the step.

@@ -7,18 +7,12 @@
 #include <string>
 #include <vector>
 
+#include "haloscope/field.hpp"
 #include "haloscope/plan.hpp"
 #include "haloscope/strategy.hpp"
 #include "haloscope/view.hpp"
 
 namespace haloscope {
-
-/// One field of an exchange, in memory of the library or of the caller.
-struct FieldRef {
-  Quantity quantity;
-  Widths low{}, high{};  ///< ghost layers that there is room for, and that an exchange fills unless told otherwise
-  std::vector<SlotView> slots;  ///< where the field lives, one view per slot
-};
 
 struct ExchangeOptions {
   bool corners = true;                        ///< fill edges and corners (needed by box stencils and by depth > 1)

@@ -35,6 +35,13 @@ class FieldMemory {
   std::unique_ptr<State> state_;
 };
 
+/// One field of an exchange, in memory of the library or of the caller.
+struct FieldRef {
+  Quantity quantity;
+  Widths low{}, high{};  ///< ghost layers that there is room for, and that an exchange fills unless told otherwise
+  std::vector<SlotView> slots;  ///< where the field lives, one view per slot
+};
+
 /// Whether an address is in memory that the ranks of a node share through a FieldMemory of this process.
 bool in_shared_memory(const void* address);
 

@@ -1,4 +1,4 @@
-// Haloscope for users: three nouns (Grid, Field, Exchange), four verbs (start, progress, finish, exchange).
+// Haloscope for users: four nouns (Grid, Field, Exchange, Stepper), five verbs (start, progress, finish, exchange, run).
 #pragma once
 
 #include <algorithm>
@@ -13,6 +13,7 @@
 #include "haloscope/error.hpp"
 #include "haloscope/exchange.hpp"
 #include "haloscope/field.hpp"
+#include "haloscope/stepper.hpp"
 #include "haloscope/sweep.hpp"
 #include "haloscope/topology.hpp"
 
@@ -221,7 +222,8 @@ Best best(const Grid<D>& grid, const std::string& profile, const BestOptions& op
 }
 
 /// The same for an existing field: only depths that its halo has room for, and no strategy that needs shared memory
-/// where it has none. So make_exchange(grid, {field}, best.choice.strategy, {.width = best.halo}) works.
+/// where it has none. So Stepper(grid, {field}, best.choice, sweep) works, and so does
+/// make_exchange(grid, {field}, best.choice.strategy, {.width = best.halo}).
 /// Only its type, halo and memory matter; the sweep is that of an app (see BestOptions).
 template <int D>
 Best best(const Grid<D>& grid, const FieldRef& field, const std::string& profile, const BestOptions& options = {}) {

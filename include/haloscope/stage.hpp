@@ -27,13 +27,13 @@ struct Access {
 
 /// One pass over the points of a box.
 struct SweepSpec {
-  std::string name;
-  std::vector<Access> reads;
-  std::vector<int> writes;     ///< quantities; one with two slots is read in one and written in the other. Empty only
-                               ///< for a sweep that a reduction gathers numbers of
-  bool box_stencil = false;    ///< reads edges and corners of its neighbourhood, else a star
-  bool in_place = false;       ///< line by line, x rising, new values used as soon as they exist (Gauss-Seidel)
-  double flops_per_point = 0;  ///< for rates in records
+  std::string name = {};
+  std::vector<Access> reads = {};
+  std::vector<int> writes = {};  ///< quantities; one with two slots is read in one and written in the other. Empty only
+                                 ///< for a sweep that a reduction gathers numbers of
+  bool box_stencil = false;      ///< reads edges and corners of its neighbourhood, else a star
+  bool in_place = false;         ///< line by line, x rising, new values used as soon as they exist (Gauss-Seidel)
+  double flops_per_point = 0;    ///< for rates in records
   /// Computes part of the sweep on one thread; empty where App::open provides the kernels.
   std::function<void(const SweepArgs&)> run = {};
   /// What a trace adds to its name in a time step, as the dimension that it goes along; empty: nothing.

@@ -28,7 +28,7 @@ ALONE = (
     "BlockRequest",
     "HitProfile",
 )  # other ranks add nothing
-FEWER_RANKS = {"Auto": 2, "BlockOrder": 2, **dict.fromkeys(ALONE, 1)}  # Auto: hundreds of exchanges a test
+MOST_RANKS = {"Auto": 2, "BlockOrder": 2, "Stepper": 4, **dict.fromkeys(ALONE, 1)}  # Auto: hundreds of exchanges a test
 MANY_RANKED_SUITES = {"Advection", "Strategies", "Transport", "UserExchange", "LateNeighbour", "BlockSchemes"}
 PROGRAMS = {f"test_{f.name}": RANK_COUNTS.get(f"test_{f.name}", (0,)) for f in sorted(SOURCES.iterdir()) if f.is_dir()}
 # Of one suite. `make check-long` runs every combination instead of a sample of them.
@@ -50,7 +50,7 @@ def cases():
         for suite in suites(program) or [""]:
             for ranks in rank_counts if suite else rank_counts[:1]:
                 name = f"{program}-{suite or 'is-built'}" + (f"-{ranks}-ranks" if ranks else "")
-                many = ranks > FEWER_RANKS.get(suite, FEW_RANKS) and suite not in MANY_RANKED_SUITES
+                many = ranks > MOST_RANKS.get(suite, FEW_RANKS) and suite not in MANY_RANKED_SUITES
                 rare = ranks == RARE_RANKS or many
                 yield pytest.param(program, suite, ranks, id=name, marks=[pytest.mark.long] if rare else [])
 

@@ -78,14 +78,15 @@ def test_commands_of_blocks_run(haloscope, tmp_path, command):
     assert "### Workload S: 4 blocks" in result.out and "| passed " in result.out
 
 
-# ---- docs/extending.md -------------------------------------------------------------------------------------------------
+# ---- code -------------------------------------------------------------------------------------------------------------
 
 
-def test_code_on_the_page_about_extending_is_the_code_of_the_repository():
+@pytest.mark.parametrize(("page", "least"), [("extending.md", 11), ("library.md", 2)])
+def test_code_on_a_page_is_the_code_of_the_repository(page, least):
     sources = [f.read_text() for top in ("include", "src", "examples", "tests", "python", "bench")
                for f in (DOCS.parent / top).rglob("*") if f.suffix in (".hpp", ".cpp", ".h", ".py", ".def", ".txt")]  # fmt: skip
-    blocks = re.findall(r"```(?:cpp|cmake|python)\n(.*?)```", (DOCS / "extending.md").read_text(), re.DOTALL)
+    blocks = re.findall(r"```(?:cpp|cmake|python)\n(.*?)```", (DOCS / page).read_text(), re.DOTALL)
     several = [block for block in blocks if block.count("\n") > 1]
-    assert len(several) > 10
+    assert len(several) >= least
     for block in several:
         assert any(block.strip() in text for text in sources), f"not in any file:\n{block}"

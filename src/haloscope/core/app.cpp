@@ -37,7 +37,19 @@ Index wrapped(const GridSpec& grid, Index point) {
   return point;
 }
 
-/// Every problem has these, so that any of them can be verified.
+}  // namespace
+
+const std::vector<const App*>& apps() { return known_apps(); }
+
+const App& find_app(const std::string& name) {
+  std::vector<std::string> valid;
+  for (const App* app : known_apps()) {
+    if (app->name == name) return *app;
+    valid.push_back(app->name);
+  }
+  throw UsageError(unknown_name("app", name, valid));
+}
+
 void check_app(const App& app) {
   const auto check = [&](bool good, const std::string& fault) {
     if (!good) throw UsageError("app '" + app.name + "' cannot be run: " + fault);
@@ -63,19 +75,6 @@ void check_app(const App& app) {
   for (int stage = 0; stage < static_cast<int>(step.stages.size()); ++stage)
     check(step.stages[static_cast<std::size_t>(stage)].repeats == 0 || app.enough,
           "stage '" + step.stages[static_cast<std::size_t>(stage)].name + "' repeats, and `enough` never ends it");
-}
-
-}  // namespace
-
-const std::vector<const App*>& apps() { return known_apps(); }
-
-const App& find_app(const std::string& name) {
-  std::vector<std::string> valid;
-  for (const App* app : known_apps()) {
-    if (app->name == name) return *app;
-    valid.push_back(app->name);
-  }
-  throw UsageError(unknown_name("app", name, valid));
 }
 
 void add_app(const App& app) {

@@ -235,22 +235,7 @@ bool reads_corners(const Step& step, const SweepSpec& sweep) {
   return sweep.box_stencil;
 }
 
-}  // namespace
-
-Candidate::Candidate(const Choice& given)
-    : choice(given),
-      app(find_app(given.app)),
-      problem(problem_of(given)),
-      step(step_of(app, problem)),
-      layout(make_layout(given)) {}
-
-const Strategy& Candidate::strategy(int stage) const {
-  const auto own = choice.stage_strategies.find(step.stages[static_cast<std::size_t>(stage)].name);
-  return own == choice.stage_strategies.end() ? choice.strategy : own->second;
-}
-
-Problem problem_of(const Choice& choice) {
-  const App& app = find_app(choice.app);
+Problem problem_of(const Choice& choice, const App& app) {
   if (choice.grid.dims != app.dims)
     throw UsageError("app '" + app.name + "' needs " + std::to_string(app.dims) + " numbers of cells, not " +
                      std::to_string(choice.grid.dims) + "; write --cells " +
@@ -264,6 +249,25 @@ Problem problem_of(const Choice& choice) {
   problem.parameters = Parameters(parameters_of(app), choice.set, app.name);
   return problem;
 }
+
+}  // namespace
+
+Candidate::Candidate(const Choice& given)
+    : choice(given),
+      app(find_app(given.app)),
+      problem(problem_of(given, app)),
+      step(step_of(app, problem)),
+      layout(make_layout(given)) {}
+
+Candidate::Candidate(const Choice& given, const App& own, const Layout& blocks)
+    : choice(given), app(own), problem(problem_of(given, own)), step(step_of(own, problem)), layout(blocks) {}
+
+const Strategy& Candidate::strategy(int stage) const {
+  const auto own = choice.stage_strategies.find(step.stages[static_cast<std::size_t>(stage)].name);
+  return own == choice.stage_strategies.end() ? choice.strategy : own->second;
+}
+
+Problem problem_of(const Choice& choice) { return problem_of(choice, find_app(choice.app)); }
 
 Layout make_layout(const Choice& choice) {
   const App& app = find_app(choice.app);
@@ -338,7 +342,14 @@ std::vector<int> emulated_nodes(int ranks, int nodes, Placement placement) {
 
 std::string illegal(const Choice& choice) {
   try {
-    const Candidate candidate(choice);
+    return illegal(Candidate(choice));
+  } catch (const Error& error) {
+    return error.what();
+  }
+}
+
+std::string illegal(const Candidate& candidate) {
+  try {
     if (auto reason = first_reason(candidate, refuse_numbers, refuse_strategy, refuse_device, refuse_order_of_sweeps,
                                    refuse_fused_steps, refuse_depth, refuse_reductions, refuse_pieces,
                                    refuse_temporaries, refuse_of_others);
@@ -346,6 +357,7 @@ std::string illegal(const Choice& choice) {
       return reason;
     for (int stage = 0; stage < static_cast<int>(candidate.step.stages.size()); ++stage)
       make_plan(candidate.layout, 0, exchange_spec(candidate, stage));
+    const Choice& choice = candidate.choice;
     emulated_nodes(choice.ranks, choice.nodes, choice.placement);
     return "";
   } catch (const Error& error) {

@@ -6,6 +6,7 @@
 #include "haloscope/comm/cores.hpp"
 #include "haloscope/comm/shared_memory.hpp"
 #include "haloscope/error.hpp"
+#include "haloscope/run/function_sweeper.hpp"
 #include "haloscope/run/pipeline.hpp"
 
 namespace haloscope {
@@ -16,18 +17,6 @@ const Choice& checked(const Choice& choice) {
   if (auto reason = illegal(choice); !reason.empty()) throw UsageError(reason);
   return choice;
 }
-
-/// An app's own code, given as functions.
-class FunctionSweeper final : public Sweeper {
- public:
-  explicit FunctionSweeper(const Step& step) : step_(step) {}
-  void sweep(const SweepArgs& args) override {
-    step_.stages[static_cast<std::size_t>(args.stage)].sweeps[static_cast<std::size_t>(args.sweep)].run(args);
-  }
-
- private:
-  const Step& step_;
-};
 
 /// All quantities with room for the widest halo that any stage fills or computes.
 Plan points_of_all(const Candidate& c, int rank) {
@@ -95,9 +84,8 @@ void Run::allocate(const std::vector<int>& nodes) {
 }
 
 void Run::bind_stages(const std::vector<int>& nodes) {
-  const std::int64_t bytes = points_.allocated(0).volume() * candidate_.step.quantities.front().element_bytes;
   const bool stream =
-      choice_.stores == Stores::automatic ? bytes >= stream_from_bytes : choice_.stores == Stores::streaming;
+      goes_around_cache(choice_.stores, points_.allocated(0).volume() * points_.spec.quantities.front().element_bytes);
   scalars_.resize(candidate_.app.scalars.size());
   const StageContext context{comm_,     candidate_,      options_, views_, fields_.get(),
                              *sweeper_, scalars_.data(), stream,   nodes,  stages_};

@@ -17,10 +17,6 @@
 
 namespace haloscope {
 
-/// Blocks larger than this gain from stores that go around the cache (two fields of a rank no longer fit a share of
-/// L2).
-inline constexpr std::int64_t stream_from_bytes = 8 << 20;
-
 /// What a global point of a quantity with these bits adds to Run::checksum().
 std::uint64_t checksum_term(const GridSpec& grid, int quantity, const Index& point, std::uint64_t bits);
 

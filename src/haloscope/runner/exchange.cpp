@@ -4,8 +4,8 @@
 #include "haloscope/comm/cores.hpp"
 #include "haloscope/runner/comm_ops.hpp"
 #include "haloscope/runner/exchange_request.hpp"
+#include "haloscope/runner/library_call.hpp"
 #include "haloscope/schedule.hpp"
-#include "haloscope/strategy.hpp"
 #include "haloscope/transport/composite.hpp"
 #include "haloscope/transport/twosided/message_link.hpp"
 
@@ -89,12 +89,6 @@ bool Exchange::progress() { return state_->progress(); }
 void Exchange::finish() { state_->finish(); }
 const Plan& Exchange::plan() const { return state_->plan; }
 
-std::string Exchange::report() const {
-  const Plan& p = state_->plan;
-  const std::string more = state_->link->report();
-  return to_string(state_->strategy) + ": " + std::to_string(p.messages_out()) + " messages and " +
-         std::to_string(p.bytes_out()) + " bytes out of rank " + std::to_string(p.rank) + " an exchange" +
-         (more.empty() ? "" : "; " + more);
-}
+std::string Exchange::report() const { return describe_exchange(state_->strategy, state_->plan, *state_->link); }
 
 }  // namespace haloscope

@@ -10,10 +10,6 @@
 
 namespace haloscope {
 
-/// `given`, or what HALOSCOPE_STRATEGY of rank 0 says instead; rank 0 says so once. Collective.
-/// @throws UsageError on all ranks alike for a strategy that there is not.
-Strategy chosen_strategy(MPI_Comm comm, const Strategy& given);
-
 /// What an exchange of `fields` moves. Local.
 /// @throws UsageError for no field, unequal slots, and fields without room for the layers.
 ExchangeSpec spec_of(const std::vector<FieldRef>& fields, int dims, const ExchangeOptions& options);

@@ -30,7 +30,7 @@ std::vector<Decomposition> decompositions(int dims) {
 }
 
 /// Checks the app under every schedule that can do it. @return the schedules that could.
-std::set<std::string> check_app(const App& app, const std::vector<int>& depths = {1}) {
+std::set<std::string> check_programs(const App& app, const std::vector<int>& depths = {1}) {
   std::set<std::string> done;
   for (const Schedule* schedule : schedules())
     for (const char* strategy : {"ordered/p2p", "ordered:self-first/p2p", "direct/p2p", "direct:merged,fields=none/p2p",
@@ -61,33 +61,34 @@ std::set<std::string> check_app(const App& app, const std::vector<int>& depths =
 const std::set<std::string> schedules_of_the_host{"bulk", "split", "divided", "interleaved", "comm-thread"};
 
 TEST(CheckSteps, AcousticsInTwoStagesNeverReadWhatIsNotThere) {
-  for (int dims : {1, 2, 3}) EXPECT_EQ(check_app(test::acoustics(dims)), schedules_of_the_host) << dims;
+  for (int dims : {1, 2, 3}) EXPECT_EQ(check_programs(test::acoustics(dims)), schedules_of_the_host) << dims;
 }
 
 TEST(CheckSteps, AcousticsInOneStageNeverReadWhatIsNotThere) {
-  for (int dims : {1, 2, 3}) EXPECT_EQ(check_app(test::leapfrog(dims), {1, 2, 3}), schedules_of_the_host) << dims;
+  for (int dims : {1, 2, 3}) EXPECT_EQ(check_programs(test::leapfrog(dims), {1, 2, 3}), schedules_of_the_host) << dims;
 }
 
 TEST(CheckSteps, QuantitiesOfDifferentWidthsAndSlotsAreNeverReadBeforeTheyAreThere) {
-  for (int dims : {1, 2, 3}) EXPECT_EQ(check_app(test::mixture(dims)), schedules_of_the_host) << dims;
+  for (int dims : {1, 2, 3}) EXPECT_EQ(check_programs(test::mixture(dims)), schedules_of_the_host) << dims;
 }
 
 TEST(CheckSteps, NodesReadTheCellsThatTouchThemAtCornersToo) {
-  for (int dims : {1, 2, 3}) EXPECT_EQ(check_app(test::nodes(dims)), schedules_of_the_host) << dims;
+  for (int dims : {1, 2, 3}) EXPECT_EQ(check_programs(test::nodes(dims)), schedules_of_the_host) << dims;
 }
 
 TEST(CheckSteps, AStarAroundTwoCellsReachesCorners) {
-  for (int dims : {1, 2, 3}) EXPECT_EQ(check_app(test::wide_faces(dims)), schedules_of_the_host) << dims;
+  for (int dims : {1, 2, 3}) EXPECT_EQ(check_programs(test::wide_faces(dims)), schedules_of_the_host) << dims;
 }
 
 TEST(CheckSteps, WhatLaterSweepsReadIsComputedBeyondTheOwnPoints) {
   for (int dims : {1, 2})
-    for (int reach : {1, 2}) EXPECT_EQ(check_app(test::predictor(dims, reach), {1, 2}), schedules_of_the_host) << dims;
+    for (int reach : {1, 2})
+      EXPECT_EQ(check_programs(test::predictor(dims, reach), {1, 2}), schedules_of_the_host) << dims;
 }
 
 TEST(CheckSteps, WhatIsSentAndOverwrittenInTheSameStageIsSentFirst) {
   for (int dims : {1, 2})
-    for (int reach : {1, 2}) EXPECT_EQ(check_app(test::wave(dims, reach), {1, 2}), schedules_of_the_host) << dims;
+    for (int reach : {1, 2}) EXPECT_EQ(check_programs(test::wave(dims, reach), {1, 2}), schedules_of_the_host) << dims;
 }
 
 // ---- planted mistakes -----------------------------------------------------------------------------------------------

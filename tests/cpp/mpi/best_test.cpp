@@ -49,6 +49,8 @@ void expect_usable(const Grid<D>& grid, const FieldRef& field, const Best& found
   Exchange halo = make_exchange(grid, {field}, found.choice.strategy, {.width = found.halo});
   for (int slot : {0, 1}) halo.exchange(slot);
   EXPECT_EQ(halo.plan().spec.low[0], found.halo);
+  Stepper stepper(grid, {field}, found.choice, [](const SweepArgs&) {});
+  EXPECT_EQ(stepper.run(5), 1);
 }
 
 TEST(Best, IsTheSameOnAllRanksAndOnlyRankZeroAsks) {

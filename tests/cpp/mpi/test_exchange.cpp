@@ -10,6 +10,7 @@
 namespace haloscope {
 namespace {
 
+using test::Environment;
 using test::error_of;
 
 Grid<2> square(std::int64_t n = 24) { return Grid<2>{MPI_COMM_WORLD, {.cells = {n, n + 3}, .periodic = {true, true}}}; }
@@ -205,18 +206,6 @@ TEST(UserExchange, WidthsMayDifferByFieldDimensionAndSide) {
             }).find("widths for 1"),
             std::string::npos);
 }
-
-/// Sets an environment variable while it lives.
-class Environment {
- public:
-  Environment(const char* name, const char* value) : name_(name) { setenv(name, value, 1); }
-  ~Environment() { unsetenv(name_); }
-  Environment(const Environment&) = delete;
-  Environment& operator=(const Environment&) = delete;
-
- private:
-  const char* name_;
-};
 
 TEST(UserExchange, TheEnvironmentOfRankZeroOverridesTheStrategyAndTheReportSaysWhich) {
   const auto grid = square();

@@ -22,6 +22,18 @@ inline bool thorough() {
   return text != nullptr && *text != '\0' && *text != '0';
 }
 
+/// Sets an environment variable while it lives.
+class Environment {
+ public:
+  Environment(const char* name, const char* value) : name_(name) { setenv(name, value, 1); }
+  ~Environment() { unsetenv(name_); }
+  Environment(const Environment&) = delete;
+  Environment& operator=(const Environment&) = delete;
+
+ private:
+  const char* name_;
+};
+
 /// The text of the error of this kind that `f` throws.
 template <class Kind = UsageError, class F>
 std::string error_of(F f) {

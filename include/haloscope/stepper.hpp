@@ -1,0 +1,99 @@
+// The library call for whole time steps: a choice carried out on the user's own grid, fields and sweep.
+#pragma once
+
+#include <mpi.h>
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "haloscope/choice.hpp"
+#include "haloscope/field.hpp"
+#include "haloscope/sweep.hpp"
+
+namespace haloscope {
+
+template <int D>
+class Grid;
+
+struct StepperOptions {
+  /// Whether the sweep computes SweepArgs::levels time steps at once where those are more than one, as substeps `blocked`
+  /// need: from slot `in`, whose halos are as many times wider, to slot `out`. It has then one sweep in one stage.
+  bool fused = false;
+};
+
+/// Time steps of the user's fields: exchanges and sweeps, when and how a choice says. The result has the same bits under
+/// every choice if the sweep keeps to the rules of docs/extending.md.
+///
+/// A sweep computes the box `args.region` of whatever size, which with a depth above 1 reaches into the halos; several
+/// threads may call it at once. It must not throw, allocate or communicate. Fields have the numbers of their places in
+/// the list: args.read<T, D>(0) is the first one in the current slot, args.write<T, D>(0) in the next one.
+///
+/// Ghost points beyond an edge of the grid, or in a hole, keep what the user has put there; sweeps read them in both slots.
+/// Halos are filled when a step needs them: after run() they are out of date. With substeps `full`, sweeps of deep halos
+/// also compute points of which they have no valid neighbours, and nothing reads these results.
+class Stepper {
+ public:
+  using SweepFunction = std::function<void(const SweepArgs&)>;
+
+  /// A step of any stages, of one sweep, or of one sweep that reads all fields in a star of one layer and writes them all.
+  /// Collective over the grid's communicator.
+  /// @param fields  one or more, with 2 slots, or 1 where a sweep only writes or reads at the point that it writes. They
+  ///                must stay in place as long as the Stepper lives.
+  /// @param choice  best().choice or one's own: schedule, depth, substeps, strategy, threads, tiles, piece, sharing,
+  ///                barrier, stores, ftz. Its app and its parameters do not matter, nor do isa, nodes and memory, which are
+  ///                the sweep's, the grid's and the fields' own. Grid, ranks and process grid may be left at their
+  ///                defaults. HALOSCOPE_STRATEGY overrides the strategy, see Exchange.
+  /// @param stages  their quantities are the fields. No sweeps in place, no loops of stages. A reduction's numbers are in
+  ///                reduced().
+  /// @param sweep   one that names neither what it reads nor what it writes does so with all fields, one layer, in a star.
+  /// @throws on all ranks alike: UsageError for a choice that the grid or the sweep does not allow, one made for another
+  ///         grid, a field whose halo or slots are too few or whose points do not follow each other in x, a description that
+  ///         cannot be run; UnavailableError for a device, whose kernels users cannot give, and for transports that are not
+  ///         here.
+  template <int D>
+  Stepper(const Grid<D>& grid, const std::vector<FieldRef>& fields, const Choice& choice,
+          const std::vector<Stage>& stages, const StepperOptions& options = {})
+      : Stepper(grid.comm(), grid.layout(), grid.nodes(), fields, choice, stages, options) {}
+  template <int D>
+  Stepper(const Grid<D>& grid, const std::vector<FieldRef>& fields, const Choice& choice, const SweepSpec& sweep,
+          const StepperOptions& options = {})
+      : Stepper(grid, fields, choice, stages_of(sweep, fields), options) {}
+  template <int D>
+  Stepper(const Grid<D>& grid, const std::vector<FieldRef>& fields, const Choice& choice, const SweepFunction& sweep,
+          const StepperOptions& options = {})
+      : Stepper(grid, fields, choice, stages_of({.run = sweep}, fields), options) {}
+  /// Collective.
+  ~Stepper();
+  Stepper(Stepper&&) noexcept;
+  Stepper& operator=(Stepper&&) noexcept;
+
+  /// Carry out `steps` >= 0 time steps. Collective. @return the slot that holds the result.
+  /// @throws UsageError for a negative number.
+  /// Cost: ceil(steps / depth) exchanges, all as deep. Allocates the first time that a round of some length is carried out, then never
+  /// outside MPI.
+  int run(std::int64_t steps);
+  /// The slot that holds the current values: 0 before the first step.
+  int slot() const;
+  /// Time steps done so far: SweepArgs::step of the next one.
+  std::int64_t time() const;
+  /// The latest numbers of a reduction of a stage; empty before there are any.
+  /// @throws UsageError for one that does not exist.
+  std::span<const double> reduced(int reduction = 0, int stage = 0) const;
+  /// Schedule, depth and threads; for each stage its strategy, what this rank sends in an exchange, and what a transport
+  /// that chooses, as `auto`, has chosen. One line.
+  std::string report() const;
+
+ private:
+  Stepper(MPI_Comm comm, const Layout& layout, const std::vector<int>& nodes, const std::vector<FieldRef>& fields,
+          const Choice& choice, const std::vector<Stage>& stages, const StepperOptions& options);
+  static std::vector<Stage> stages_of(SweepSpec sweep, const std::vector<FieldRef>& fields);
+
+  struct State;
+  std::unique_ptr<State> state_;
+};
+
+}  // namespace haloscope

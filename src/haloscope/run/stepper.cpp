@@ -1,0 +1,304 @@
+#include "haloscope/stepper.hpp"
+
+#include <algorithm>
+#include <exception>
+#include <set>
+
+#include "haloscope/agree.hpp"
+#include "haloscope/comm/cores.hpp"
+#include "haloscope/core/names.hpp"
+#include "haloscope/run/bound_stage.hpp"
+#include "haloscope/run/function_sweeper.hpp"
+#include "haloscope/runner/library_call.hpp"
+
+namespace haloscope {
+
+namespace {
+
+/// What error texts call the app that stands for the user's sweeps.
+const char* const app_name = "stepper";
+
+/// The fields as quantities, told apart by their names: arrays of the user's all have the same.
+std::vector<Quantity> quantities_of(const std::vector<FieldRef>& fields) {
+  std::vector<Quantity> quantities;
+  for (const FieldRef& field : fields) {
+    Quantity quantity = field.quantity;
+    quantity.slots = static_cast<int>(field.slots.size());
+    const auto has_name = [&](const Quantity& other) { return other.name == quantity.name; };
+    if (std::any_of(quantities.begin(), quantities.end(), has_name))
+      quantity.name.append(" ").append(std::to_string(quantities.size()));
+    quantities.push_back(quantity);
+  }
+  return quantities;
+}
+
+App app_of(const std::vector<FieldRef>& fields, const Choice& choice, const std::vector<Stage>& stages, int dims,
+           const StepperOptions& options) {
+  if (fields.empty()) throw UsageError("a Stepper needs at least one field");
+  App app;
+  app.name = app_name;
+  app.dims = dims;
+  app.quantities = quantities_of(fields);
+  app.stages = stages;
+  app.reals = {to_word(choice.real)};
+  if (options.fused) app.fused_forms = app.forms;
+  for (const Stage& stage : stages) {
+    if (stage.repeats > 0)
+      throw UsageError("stage '" + stage.name +
+                       "' opens a loop, which a Stepper does not carry out; call run() in a loop");
+    for (const SweepSpec& sweep : stage.sweeps)
+      if (sweep.in_place)
+        throw UsageError("sweep '" + sweep.name +
+                         "' is in place, which a Stepper does not carry out; give its fields two slots");
+  }
+  check_app(app);
+  return app;
+}
+
+std::string text_of(const Index& sizes, int dims) {
+  std::vector<std::string> texts;
+  for (int d = 0; d < dims; ++d) texts.push_back(std::to_string(sizes[d]));
+  return join(texts, "x");
+}
+
+std::string text_of(const GridSpec& grid) {
+  std::string around;
+  for (int d = 0; d < grid.dims; ++d)
+    if (grid.periodic[d]) around += "xyz"[d];
+  return text_of(grid.cells, grid.dims) + " cells, " + (around.empty() ? "not periodic" : "periodic in " + around);
+}
+
+/// best() says which grid and how many ranks its choice is for; a choice of the user's own leaves that open.
+void check_grid(const Choice& choice, const Layout& layout) {
+  const GridSpec &wanted = choice.grid, &grid = layout.grid(), any;
+  const std::string remedy = "; ask best() for this grid, or leave that of a choice of your own at its default";
+  const bool open = wanted.cells == any.cells && wanted.periodic == any.periodic;
+  if (!open && (wanted.cells != grid.cells || wanted.periodic != grid.periodic))
+    throw UsageError("the choice is for a grid of " + text_of({grid.dims, wanted.cells, wanted.periodic}) +
+                     ", and this one has " + text_of(grid) + remedy);
+  if (choice.ranks != layout.size() && !(open && choice.ranks == 1))
+    throw UsageError("the choice is for " + std::to_string(choice.ranks) + " ranks, and the grid is on " +
+                     std::to_string(layout.size()) + remedy);
+  if (choice.process_grid.empty()) return;
+  if (const ProcessGrid ranks = process_grid(choice.process_grid, layout.size(), grid); ranks != layout.ranks())
+    throw UsageError("the choice is for " + text_of({ranks[0], ranks[1], ranks[2]}, grid.dims) +
+                     " ranks, and the grid is on " +
+                     text_of({layout.ranks()[0], layout.ranks()[1], layout.ranks()[2]}, grid.dims) + remedy);
+}
+
+/// The user's choice with what the grid decides.
+Choice choice_for(const Choice& given, const Layout& layout, const std::vector<int>& nodes) {
+  check_grid(given, layout);
+  Choice choice = given;
+  choice.app = app_name;
+  choice.form = "";
+  choice.set = {};
+  choice.grid = layout.grid();
+  choice.ranks = layout.size();
+  choice.process_grid = "";
+  choice.nodes = static_cast<int>(std::set<int>(nodes.begin(), nodes.end()).size());
+  return choice;
+}
+
+/// Why the choice cannot be carried out on the user's fields, beyond what makes any choice illegal.
+std::string refuse_here(const Candidate& c) {
+  const Choice& choice = c.choice;
+  const auto grows = [](const Stage& stage) {
+    const std::vector<Widths> growth = growths(stage, 1).front();
+    return std::any_of(growth.begin(), growth.end(), [](const Widths& w) { return w != Widths{}; });
+  };
+  if (c.layout.has_holes() && (choice.depth > 1 || std::any_of(c.step.stages.begin(), c.step.stages.end(), grows)))
+    return "sweeps beyond the own cells would write into the grid's holes; use depth 1, and stages of one sweep each";
+  if (choice.substeps == Substeps::blocked && c.app.fused_forms.empty())
+    return "substeps 'blocked' call the sweep for several time steps at once; if it can do that, say so with "
+           "StepperOptions::fused, else use full or shrink";
+  if (choice.substeps == Substeps::blocked && c.step.stages.front().sweeps.size() > 1)
+    return "substeps 'blocked' fuse one sweep, and the stage has " +
+           std::to_string(c.step.stages.front().sweeps.size()) + "; use full or shrink";
+  if (choice.temporaries == Temporaries::freed)
+    return "temporaries 'freed' need fields of the library's, and these are the caller's; use temporaries 'kept'";
+  return "";
+}
+
+void check_choice(const Candidate& c) {
+  if (!c.choice.device.empty())
+    throw UnavailableError("a Stepper's sweep runs on the CPU, and the choice asks for device '" + c.choice.device +
+                           "'; leave its device empty");
+  std::string reason = refuse_here(c);
+  if (reason.empty()) reason = illegal(c);
+  if (!reason.empty()) throw UsageError("a Stepper cannot carry out the choice: " + reason);
+}
+
+/// A field of two slots that nobody writes would be read in each slot by turns.
+void check_slots(const Step& step) {
+  const auto written = [&](int q) {
+    for (const Stage& stage : step.stages)
+      for (const SweepSpec& sweep : stage.sweeps)
+        if (std::find(sweep.writes.begin(), sweep.writes.end(), q) != sweep.writes.end()) return true;
+    return false;
+  };
+  for (int q = 0; q < static_cast<int>(step.quantities.size()); ++q)
+    if (const Quantity& quantity = step.quantities[static_cast<std::size_t>(q)]; quantity.slots == 2 && !written(q))
+      throw UsageError("field '" + quantity.name + "' has two slots and no sweep writes it; give it one slot");
+}
+
+void check_room(const Candidate& c, const std::vector<FieldRef>& fields) {
+  const std::vector<Widths> needed = room_of(c.step, c.choice.depth);
+  for (std::size_t q = 0; q < fields.size(); ++q)
+    for (int d = 0; d < c.layout.dims(); ++d)
+      if (const int room = std::min(fields[q].low[d], fields[q].high[d]); needed[q][d] > room)
+        throw UsageError("field '" + c.step.quantities[q].name + "' has room for " + std::to_string(room) +
+                         " ghost layers in " + std::string(1, "xyz"[d]) + ", and depth " +
+                         std::to_string(c.choice.depth) + " needs " + std::to_string(needed[q][d]) +
+                         "; give it a wider halo or the choice a smaller depth");
+}
+
+/// SweepArgs::read() and write() go from point to point in x.
+void check_rows(const std::vector<FieldRef>& fields) {
+  for (const FieldRef& field : fields)
+    for (const SlotView& slot : field.slots)
+      if (slot.stride[0] != field.quantity.element_bytes)
+        throw UsageError(
+            "field '" + field.quantity.name + "' has " + std::to_string(slot.stride[0]) +
+            " bytes between points that are neighbours in x, and a Stepper's sweeps need them one after the "
+            "other (" +
+            std::to_string(field.quantity.element_bytes) +
+            " bytes); make the contiguous axis x, or exchange such fields with an Exchange and sweep yourself");
+}
+
+/// By quantity and slot; fields of one slot have it for all.
+Views views_of(const std::vector<FieldRef>& fields, int slots) {
+  Views views;
+  for (const FieldRef& field : fields) {
+    views.push_back(field.slots);
+    views.back().resize(static_cast<std::size_t>(slots), views.back().front());
+  }
+  return views;
+}
+
+}  // namespace
+
+std::vector<Stage> Stepper::stages_of(SweepSpec sweep, const std::vector<FieldRef>& fields) {
+  if (sweep.name.empty()) sweep.name = "sweep";
+  if (sweep.reads.empty() && sweep.writes.empty())
+    for (int q = 0; q < static_cast<int>(fields.size()); ++q) {
+      sweep.reads.push_back({q, 1});
+      sweep.writes.push_back(q);
+    }
+  return {Stage{.sweeps = {std::move(sweep)}}};
+}
+
+struct Stepper::State {
+  App app;
+  Choice choice;
+  Candidate candidate;
+  FunctionSweeper sweeper;
+  Views views;
+  RunnerOptions options;
+  MPI_Comm comm = MPI_COMM_NULL;
+  std::vector<std::unique_ptr<BoundStage>> stages;
+  std::int64_t time = 0;
+  int slot = 0;
+  int exceptions = std::uncaught_exceptions();  // when it was made
+
+  State(const Layout& layout, const std::vector<int>& nodes, const std::vector<FieldRef>& fields, const Choice& given,
+        const std::vector<Stage>& described, const StepperOptions& of)
+      : app(app_of(fields, given, described, layout.dims(), of)),
+        choice(choice_for(given, layout, nodes)),
+        candidate(choice, app, layout),
+        sweeper(candidate.step),
+        views(views_of(fields, candidate.step.slots())) {
+    check_slots(candidate.step);
+    check_rows(fields);
+    check_choice(candidate);
+    check_room(candidate, fields);
+  }
+
+  void open(MPI_Comm parent, const std::vector<int>& nodes) {
+    override_strategy(parent);
+    MPI_Comm_dup(parent, &comm);
+    options.timers = false;
+    options.yield = more_ranks_than_cores(comm, choice.threads);
+    int rank = 0;
+    MPI_Comm_rank(comm, &rank);
+    const std::int64_t bytes = candidate.layout.owned(rank).volume() * candidate.step.quantities.front().element_bytes;
+    const StageContext context{comm,    candidate, options, views,
+                               nullptr, sweeper,   nullptr, goes_around_cache(choice.stores, bytes),
+                               nodes,   stages};
+    for (int number = 0; number < static_cast<int>(candidate.step.stages.size()); ++number)
+      stages.push_back(std::make_unique<BoundStage>(context, number));
+  }
+
+  void override_strategy(MPI_Comm parent) {
+    const Strategy strategy = chosen_strategy(parent, choice.strategy);
+    if (strategy == choice.strategy) return;
+    choice.strategy = strategy;
+    choice.stage_strategies.clear();
+    check_choice(candidate);
+  }
+
+  /// After a step failed, perhaps on this rank alone, others may never answer: messages in flight are abandoned, not
+  /// awaited.
+  ~State() {
+    if (std::uncaught_exceptions() > exceptions) {
+      for (auto& stage : stages) stage->abandon();
+      return;
+    }
+    stages.clear();
+    if (comm != MPI_COMM_NULL) MPI_Comm_free(&comm);
+  }
+
+  void run(std::int64_t steps) {
+    for (auto& stage : stages)
+      for (int r = 0; r < stage->reductions(); ++r) stage->reducer(r).forget();
+    while (steps > 0) {
+      const int count = static_cast<int>(std::min<std::int64_t>(steps, choice.depth));
+      for (auto& stage : stages) slot = stage->run(slot, time, count, count == steps && stage->reductions() > 0);
+      time += count;
+      steps -= count;
+    }
+    for (auto& stage : stages) stage->await_reductions();
+  }
+};
+
+Stepper::Stepper(MPI_Comm comm, const Layout& layout, const std::vector<int>& nodes,
+                 const std::vector<FieldRef>& fields, const Choice& choice, const std::vector<Stage>& stages,
+                 const StepperOptions& options) {
+  agree(comm, [&] { state_ = std::make_unique<State>(layout, nodes, fields, choice, stages, options); });
+  state_->open(comm, nodes);
+}
+
+Stepper::~Stepper() = default;
+Stepper::Stepper(Stepper&&) noexcept = default;
+Stepper& Stepper::operator=(Stepper&&) noexcept = default;
+
+int Stepper::run(std::int64_t steps) {
+  if (steps < 0) throw UsageError("run() was asked for " + std::to_string(steps) + " time steps; ask for 0 or more");
+  if (steps > 0) state_->run(steps);
+  return slot();
+}
+
+int Stepper::slot() const { return state_->slot; }
+std::int64_t Stepper::time() const { return state_->time; }
+
+std::span<const double> Stepper::reduced(int reduction, int stage) const {
+  const auto& stages = state_->stages;
+  if (stage < 0 || stage >= static_cast<int>(stages.size()) || reduction < 0 ||
+      reduction >= stages[static_cast<std::size_t>(stage)]->reductions())
+    throw UsageError("there is no reduction " + std::to_string(reduction) + " of stage " + std::to_string(stage) +
+                     "; both are counted from 0");
+  return stages[static_cast<std::size_t>(stage)]->reducer(reduction).numbers();
+}
+
+std::string Stepper::report() const {
+  const Choice& choice = state_->choice;
+  std::string text = "schedule " + choice.schedule->name + ", depth " + std::to_string(choice.depth);
+  if (choice.depth > 1) text += " " + to_word(choice.substeps);
+  if (choice.threads > 1) text += ", " + std::to_string(choice.threads) + " threads";
+  for (const auto& stage : state_->stages)
+    text += "; " + (state_->stages.size() > 1 ? stage->stage().name + ": " : "") +
+            describe_exchange(state_->candidate.strategy(stage->number()), stage->plan(), stage->link());
+  return text;
+}
+
+}  // namespace haloscope
