@@ -16,6 +16,7 @@ from collections.abc import Mapping
 
 import numpy as np
 
+from haloscope.core import Reduction
 from haloscope.errors import UsageProblem
 from haloscope.model import segments
 from haloscope.model.profile import Profile
@@ -67,6 +68,18 @@ def allgather_time(profile: Profile, size: float, ranks: int, cores_per_node: in
     steps = math.ceil(math.log2(ranks))
     inside = min(steps, math.ceil(math.log2(cores_per_node)))
     return sum(message_time(profile, "node" if i < inside else "network", 2**i * size) for i in range(steps))
+
+
+def reduction_time(profile: Profile, reduction: Reduction, ranks: int) -> float:
+    """Return the seconds of all calls of a reduction, from the last rank's numbers until every rank has the result.
+
+    Gathers fill the cores of a node before the next one. Raises NotAvailable when the profile lacks what its calls need.
+    """
+    if ranks == 1:
+        return 0.0
+    if reduction.by == "reduce":
+        return reduction.collectives * allreduce_time(profile, ranks)
+    return sum(allgather_time(profile, size, ranks, profile.cores_per_node) for size in reduction.gathers)
 
 
 def allreduce_time(profile: Profile, ranks: int) -> float:
