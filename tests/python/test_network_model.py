@@ -103,6 +103,14 @@ def test_a_reduction_costs_its_calls():
     assert network.reduction_time(p, lists, 1) == 0
 
 
+def test_a_gather_costs_what_one_of_a_number_does_and_its_further_bytes():
+    p = toy(latency=1.0, per_byte=0.125)
+    assert network.gather_time(p, 8, 4) == network.allgather_time(p, 8, 4, 12) == 2 + 3
+    p.data["reductions"] = {"allgather": [{"ranks": 2, "time_s": 7.0}, {"ranks": 8, "time_s": 9.0}]}
+    assert [network.gather_time(p, size, 4) for size in (1, 4, 8, 16)] == [8, 8, 8, 8 + 3]
+    assert network.gather_time(p, 8, 64) == 9
+
+
 # ---- terms and walltime ----------------------------------------------------------------------------------------------
 
 
