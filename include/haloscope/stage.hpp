@@ -48,17 +48,33 @@ HALOSCOPE_WORDS(ReduceOp, "operation of a reduction", "sum", "max", "min");
 enum class ReduceMode : std::uint8_t { blocking, nonblocking, deferred };
 HALOSCOPE_WORDS(ReduceMode, "mode of a reduction", "blocking", "nonblocking", "deferred");
 
+/// How the numbers of ranks become one result: the MPI library reduces them; or every rank gathers those of all ranks and
+/// combines them in the order of ranks, so that sums do not depend on the library; or it does so with lists, whose lengths
+/// it gathers before.
+enum class ReduceBy : std::uint8_t { reduce, gather, lists };
+HALOSCOPE_WORDS(ReduceBy, "way of a reduction", "reduce", "gather", "lists");
+
+/// What gathered numbers travel as: doubles, integers of 4 bytes, characters of 1 byte (0 to 255). Other numbers lose their
+/// fraction and stay within that range.
+enum class NumberType : std::uint8_t { real, integer, character };
+HALOSCOPE_WORDS(NumberType, "type of a reduction's numbers", "real", "integer", "character");
+
 /// k numbers that a stage's sweeps gather over all points of all ranks.
 struct Reduction {
   std::string name;
   ReduceOp op = ReduceOp::sum;
   int numbers = 1;  ///< k >= 1
   ReduceMode mode = ReduceMode::blocking;
-  int sweep = -1;          ///< the sweep of the stage that gathers them; -1: its last
-  int collectives = 1;     ///< calls that the numbers are divided among evenly, as in codes that reduce them one by one
-  std::string until = {};  ///< nonblocking: the later stage at whose end it is awaited; "": its own
-  bool last_only = false;  ///< only in the last step of a run, where nothing else depends on it
+  int sweep = -1;       ///< the sweep of the stage that gathers them, perhaps for several reductions; -1: its last
+  int collectives = 1;  ///< calls that the numbers are divided among evenly, as in codes that reduce them one by one
+  ReduceBy by = ReduceBy::reduce;
+  NumberType type = NumberType::real;  ///< what `gather` and `lists` send
+  std::string until = {};              ///< nonblocking: the later stage at whose end it is awaited; "": its own
+  bool last_only = false;              ///< only in the last step of a run, where nothing else depends on it
   std::string scheme = {};  ///< of pipelines: how numbers get to the last rank, see reduction_schemes(); "": the first
+
+  /// Calls of the MPI library that combine its numbers once.
+  int calls() const { return by == ReduceBy::lists ? 2 * collectives : collectives; }
 };
 
 /// How the ranks of a pipeline, which are in different steps at any one time, combine a reduction's numbers.
@@ -118,7 +134,8 @@ bool flips(const Step& step, int stage);
 /// @throws UsageError for a step that cannot run: two things of one name, a quantity that does not exist, a stage
 ///         without sweeps, a sweep that writes nothing or reads neighbours of what it overwrites (unless in place),
 ///         double-buffered quantities written by several stages or twice in one, a reduction of a sweep that does not
-///         exist or until a stage that does not follow in the same loop.
+///         exist, in a way that its mode, its type or a sweep in place does not allow, or until a stage that does not
+///         follow in the same loop.
 Step resolved(Step step, int dims, const std::string& app);
 
 /// A step of one double-buffered quantity and one sweep: what a plain stencil code is.

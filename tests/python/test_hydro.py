@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import collections
+import dataclasses
 import json
 import math
 import re
@@ -177,13 +178,42 @@ def test_a_trace_shows_the_remap_along_x_y_z_in_even_steps_and_z_y_x_in_odd_ones
 
 
 @pytest.mark.ids("DA5")
-def test_numbers_are_reduced_one_by_one_as_in_the_studied_code_or_together(gas):
-    counts = [
-        gas("9x8x7", "random", "replay=0,4", f"collectives={how}", words=("--ranks", "2"))["counts"]["reductions"]
-        for how in ("merged", "studied")
-    ]
-    faults = 2 * 2  # a number in each of the two stages of a sub-cycle
-    assert counts == [4 * (3 + faults), 4 * (23 + 7 + 7 + faults)]
+@pytest.mark.parametrize("cycles", [1, 2, 3])
+def test_numbers_are_gathered_one_by_one_as_in_the_studied_code_or_reduced_together(gas, cycles):
+    replay = "replay=" + "0," * (cycles - 1) + "4"
+    merged, studied = (
+        gas("9x8x7", "random", replay, f"collectives={how}", words=("--ranks", "2")) for how in ("merged", "studied")
+    )
+    faults = 2 * cycles  # a number in each of the two stages of a sub-cycle
+    assert merged["counts"]["reductions"] == 4 * (3 + faults)
+    assert studied["counts"]["reductions"] == 4 * (23 + faults + 68)
+    assert studied["verification"]["checksum"] == merged["verification"]["checksum"]
+
+
+@pytest.mark.ids("DA5")
+def test_a_step_ends_with_the_gathers_that_the_studied_code_prints():
+    """Davis 2017, chapter 4: ShortPrint gathers 7 integers, 42 numbers, 9 lists after their lengths, and 32 characters."""
+    step = core.step_of(core.Choice("hydro3d", (8, 8, 8), set=(("collectives", "studied"),)))
+    last = collections.Counter(size for r in step.stages[-1].reductions for size in r.gathers)
+    assert last == {4: 7 + 9, 8: 42 + 9, 32: 1}
+    others = [r for stage in step.stages[:-1] for r in stage.reductions]
+    assert [r.gathers for r in others] == [(8,) * 23] + [(4,)] * 4
+
+
+def test_the_summary_keeps_mass_and_sketches_the_density(gas):
+    found = [gas("40x5x4", "sod", f"end={end}", "collectives=studied") for end in (0.01, 0.2)]
+    mass = [r["app"]["last_totals"][MASS] for r in found]
+    assert mass[0] == pytest.approx(mass[1], rel=1e-12)
+    early, late = (r["app"]["sketch"] for r in found)
+    assert early[:8] == "m" * 8 and early[-8:] == "g" * 8  # densities 1 and 1/8
+    assert list(late) == sorted(late, reverse=True) and len(set(late)) > 3  # the rarefaction, the contact, the shock
+
+
+def test_more_cells_than_an_integer_counts_are_refused_where_integers_are_gathered():
+    many = core.Choice("hydro3d", (1024, 1024, 1024), ranks=64)
+    assert core.illegal(many) == ""
+    reason = core.illegal(dataclasses.replace(many, set=(("collectives", "studied"),)))
+    assert "use a smaller grid or collectives=merged" in reason
 
 
 # ---- what is exchanged: Davis 2017, table 5.6 and equation 5.41 -----------------------------------------------------------

@@ -257,16 +257,18 @@ def _kernels(made: Calibration, good: Sequence[dict]) -> None:
 
 
 def _reductions(made: Calibration, good: Sequence[dict]) -> None:
-    times: dict[int, dict[str, list[float]]] = defaultdict(lambda: defaultdict(list))
-    for launch, q, point in _points(good, "allreduce"):
-        times[q["ranks"]][launch] += point["allreduce_s"]
-    rows = []
-    for ranks, launches in sorted(times.items()):
-        estimate = stats.median_over_launches(list(launches.values()))
-        interval = {"time_s": [estimate.low, estimate.high]}
-        rows.append({"ranks": ranks, "time_s": estimate.value, "interval": interval})
-    if rows:
-        made.data["reductions"] = {"allreduce": rows}
+    for call in ("allreduce", "allgather"):
+        times: dict[int, dict[str, list[float]]] = defaultdict(lambda: defaultdict(list))
+        for launch, q, point in _points(good, "allreduce"):
+            if samples := point.get(f"{call}_s"):
+                times[q["ranks"]][launch] += samples
+        rows = []
+        for ranks, launches in sorted(times.items()):
+            estimate = stats.median_over_launches(list(launches.values()))
+            interval = {"time_s": [estimate.low, estimate.high]}
+            rows.append({"ranks": ranks, "time_s": estimate.value, "interval": interval})
+        if rows:
+            made.data.setdefault("reductions", {})[call] = rows
 
 
 # ---- notes -------------------------------------------------------------------------------------------------------------

@@ -130,10 +130,9 @@ def _report(made, verbose: bool) -> str:
     ):
         if terms:
             parts.append(_terms(title, terms))
-    if rows := made.data.get("reductions", {}).get("allreduce"):
-        parts.append(
-            "All-reduce: " + ", ".join(f"{r['time_s'] * 1e6:.3g} us on {r['ranks']} ranks" for r in rows) + "."
-        )
+    for call, rows in made.data.get("reductions", {}).items():
+        times = ", ".join(f"{r['time_s'] * 1e6:.3g} us on {r['ranks']} ranks" for r in rows)
+        parts.append(f"{call.replace('all', 'All-')} of one number: {times}.")
     if verbose:
         parts += [_points(law) for law in made.laws]
         unknown = calibrate.not_identified(made)

@@ -111,9 +111,14 @@ def markdown(document: dict) -> str:
 
 
 def _stage_title(stage: dict) -> str:
-    sweeps, reductions = ", ".join(stage["sweeps"]), ", ".join(f"{r['name']} ({r['op']})" for r in stage["reductions"])
+    sweeps, reductions = ", ".join(stage["sweeps"]), ", ".join(map(_reduction_words, stage["reductions"]))
     words = f"Sweeps: {sweeps}." + f" Reductions: {reductions}." * bool(reductions) + _repeating(stage["repeats"])
     return f"# Stage {stage['name']}, {stage['strategy']}\n\n{words}"
+
+
+def _reduction_words(reduction: dict) -> str:
+    by = "" if reduction["by"] == "reduce" else f" by {reduction['by']}"
+    return f"{reduction['name']} ({reduction['op']}{by})"
 
 
 def _repeating(stages: int) -> str:

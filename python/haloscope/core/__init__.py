@@ -19,6 +19,7 @@ from haloscope.core.api import (
     schedule_options,
 )
 from haloscope.core.apps import (
+    NUMBER_BYTES,
     Access,
     App,
     Parameter,
@@ -75,6 +76,7 @@ from haloscope.core.values import (
 )
 
 __all__ = [
+    "NUMBER_BYTES",
     "Access",
     "App",
     "Box",

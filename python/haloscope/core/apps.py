@@ -59,12 +59,17 @@ class SweepSpec:
     flops_per_point: float = 0.0
 
 
+# Of a gathered number, by type.
+NUMBER_BYTES = {"real": 8, "integer": 4, "character": 1}
+
+
 @dataclass(frozen=True)
 class Reduction:
     """Numbers that sweep number `sweep` of a stage gathers over all ranks.
 
-    op: sum, max, min. mode: blocking, nonblocking, deferred. collectives: calls that the numbers are divided among. until:
-    the later stage at whose end a nonblocking one is awaited, "" = its own. last_only: only in the last step of a run.
+    op: sum, max, min. mode: blocking, nonblocking, deferred. collectives: calls that the numbers are divided among. by:
+    reduce, gather, lists. type: what gathered numbers travel as, real, integer, character. until: the later stage at whose
+    end a nonblocking one is awaited, "" = its own. last_only: only in the last step of a run.
     """
 
     name: str
@@ -73,9 +78,20 @@ class Reduction:
     mode: str = "blocking"
     sweep: int = -1
     collectives: int = 1
+    by: str = "reduce"
+    type: str = "real"
     until: str = ""
     last_only: bool = False
     scheme: str = ""
+
+    @property
+    def gathers(self) -> tuple[int, ...]:
+        """Bytes that each rank gives to each of its gathers, call by call; none where the MPI library reduces."""
+        if self.by == "reduce":
+            return ()
+        numbers = NUMBER_BYTES[self.type] * (self.numbers // self.collectives)
+        lengths = (NUMBER_BYTES["integer"],) if self.by == "lists" else ()
+        return (*lengths, numbers) * self.collectives
 
 
 @dataclass(frozen=True)

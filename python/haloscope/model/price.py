@@ -115,7 +115,14 @@ class Prices:
         self.buffered = core.messages_on_device(choice)
         self.steps = Steps(**{k: v for k, v in profile.data.get("steps", {}).items() if k != "interval"})
         self._copying: dict[tuple, float] = {}
+        self.reductions = [r for stage in core.step_of(choice).stages for r in stage.reductions]
+        self.ranks = choice.ranks
         self.stages = [StagePrices(self, choice, stage) for stage in range(len(core.step_of(choice).stages))]
+
+    @functools.cached_property
+    def reductions_s(self) -> list[float]:
+        """Seconds of each reduction of the step, from the last rank's numbers to every rank's having them."""
+        return [network.reduction_time(self.profile, reduction, self.ranks) for reduction in self.reductions]
 
     def flight_times(self, near: Sequence[str], flights: Sequence[float]) -> Sequence[float]:
         """Return how long messages travel: as given, or as empty ones do where a device writes to its neighbour and
@@ -164,15 +171,9 @@ class StagePrices:
         # Ranks of a pipeline are in different steps: their numbers travel with the lines, and no rank waits for all
         # others.
         pipelined = core.find_schedule(choice.schedule).in_place
-        self.meets, self.ranks = not pipelined, choice.ranks
+        self.meets = not pipelined
         self.waits = [r.mode == "blocking" or choice.ranks == 1 for r in one.reductions]
-        self.collectives = [r.collectives for r in one.reductions]
         self._sweeping: dict[tuple, tuple[float, float]] = {}
-
-    @functools.cached_property
-    def collective_s(self) -> float:
-        """Seconds of one collective call from the last rank's numbers to every rank's having them."""
-        return network.allreduce_time(self.common.profile, self.ranks) if self.ranks > 1 else 0.0
 
     def sweep(self, number: int, cells: int, block: int, workers: int, active: float, levels: int = 1) -> float:
         """Return the seconds in which `workers` threads carry out one of the stage's sweeps on `cells` cells, with
@@ -364,10 +365,9 @@ class _Pricing:
 
     def reduction(self, op: core.Op, parts: tuple[tuple[str, float], ...]) -> Action:
         """Giving numbers to a reduction, or waiting for them."""
-        number, prices = op.target, self.prices
-        return Action(op.kind, False, op.after, parts, reduction=prices.first_reduction + number,
-                      collective_s=(prices.collectives[number] if op.kind == "reduce" else 1) * prices.collective_s,
-                      waits=op.kind == "reduce" and prices.waits[number])  # fmt: skip
+        number = self.prices.first_reduction + op.target
+        return Action(op.kind, False, op.after, parts, reduction=number, collective_s=self.common.reductions_s[number],
+                      waits=op.kind == "reduce" and self.prices.waits[op.target])  # fmt: skip
 
     def progress(self, op: core.Op, messages: Sequence[int]) -> Parts:
         return [("synchronisation", self.common.profile.data.get("overlap", {}).get("call_s", 0.0))]

@@ -284,7 +284,8 @@ def _reductions(cast: Cast) -> list[tuple[float, bool, int]]:
     found = []
     for stage in cast.prices.stages:
         meets = stage.meets and True in needed  # ranks of a pipeline never do
-        found += [(stage.collective_s if meets else 0.0, meets and waits, 0) for waits in stage.waits]
+        for number, waits in enumerate(stage.waits, stage.first_reduction):
+            found.append((cast.prices.reductions_s[number] if meets else 0.0, meets and waits, 0))
     return found
 
 

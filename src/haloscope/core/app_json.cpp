@@ -51,6 +51,8 @@ Json stage_json(const Stage& stage) {
                                   {"mode", to_word(r.mode)},
                                   {"sweep", r.sweep},
                                   {"collectives", r.collectives},
+                                  {"by", to_word(r.by)},
+                                  {"type", to_word(r.type)},
                                   {"until", r.until},
                                   {"last_only", r.last_only},
                                   {"scheme", r.scheme}});
@@ -80,6 +82,8 @@ Stage stage_from(const Json& json) {
                                 .mode = from_word<ReduceMode>(r.at("mode").get<std::string>()),
                                 .sweep = r.at("sweep").get<int>(),
                                 .collectives = r.value("collectives", 1),
+                                .by = from_word<ReduceBy>(r.value("by", std::string("reduce"))),
+                                .type = from_word<NumberType>(r.value("type", std::string("real"))),
                                 .until = r.value("until", std::string()),
                                 .last_only = r.at("last_only").get<bool>(),
                                 .scheme = r.at("scheme").get<std::string>()});

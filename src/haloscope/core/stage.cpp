@@ -104,27 +104,8 @@ class Resolver {
         check(has_number(access.quantity, step_.quantities.size()) && access.layers >= 0,
               "stage '" + stage.name + "' exchanges quantity " + std::to_string(access.quantity) +
                   ", which is none of the app's, or a negative number of layers");
-    std::vector<int> gathering;
     for (Reduction& reduction : stage.reductions) {
-      if (reduction.sweep < 0) reduction.sweep = static_cast<int>(stage.sweeps.size()) - 1;
-      check(has_number(reduction.sweep, stage.sweeps.size()) && reduction.numbers >= 1,
-            "reduction '" + reduction.name + "' of stage '" + stage.name + "' has no sweep or no numbers");
-      check(reduction.collectives >= 1 && reduction.numbers % reduction.collectives == 0 &&
-                (reduction.collectives == 1 || reduction.mode == ReduceMode::blocking),
-            "reduction '" + reduction.name + "' of stage '" + stage.name + "' has " +
-                std::to_string(reduction.numbers) + " numbers for " + std::to_string(reduction.collectives) +
-                " collectives; let those divide the numbers evenly, and only a blocking reduction have several");
-      check(
-          std::find(gathering.begin(), gathering.end(), reduction.sweep) == gathering.end(),
-          "two reductions of stage '" + stage.name +
-              "' are of one sweep, which gathers the numbers of one; give that one more numbers, or the other a sweep "
-              "of its own");
-      gathering.push_back(reduction.sweep);
-      check(
-          growths(stage, 1)[0][static_cast<std::size_t>(reduction.sweep)] == Widths{},
-          "reduction '" + reduction.name + "' of stage '" + stage.name +
-              "' is of a sweep that goes beyond the rank's own cells, because later ones of the stage read its results "
-              "around theirs; make those sweeps a stage of their own");
+      resolve(reduction, stage);
       reductions_.push_back(reduction);
     }
     check_names(reductions_, "reductions");
@@ -133,6 +114,43 @@ class Resolver {
           "double-buffered quantities are written by several stages, which would change slots twice in a "
           "step; give those of one stage one slot each");
     flips_ = true;
+  }
+
+  void resolve(Reduction& reduction, const Stage& stage) const {
+    const std::string name = "reduction '" + reduction.name + "' of stage '" + stage.name + "'";
+    if (reduction.sweep < 0) reduction.sweep = static_cast<int>(stage.sweeps.size()) - 1;
+    check(has_number(reduction.sweep, stage.sweeps.size()) && reduction.numbers >= 1,
+          name + " has no sweep or no numbers");
+    check(reduction.collectives >= 1 && reduction.numbers % reduction.collectives == 0 &&
+              (reduction.collectives == 1 || reduction.mode == ReduceMode::blocking),
+          name + " has " + std::to_string(reduction.numbers) + " numbers for " + std::to_string(reduction.collectives) +
+              " collectives; let those divide the numbers evenly, and only a blocking reduction have several");
+    check(growths(stage, 1)[0][static_cast<std::size_t>(reduction.sweep)] == Widths{},
+          name +
+              " is of a sweep that goes beyond the rank's own cells, because later ones of the stage read its results "
+              "around theirs; make those sweeps a stage of their own");
+    check_way(reduction, stage, name);
+    for (const Reduction* other = stage.reductions.data(); other != &reduction; ++other)
+      check(other->sweep != reduction.sweep ||
+                (other->last_only == reduction.last_only && !gathering_sweep(reduction, stage).in_place),
+            "two reductions of stage '" + stage.name + "' are of one sweep, '" + other->name + "' and '" +
+                reduction.name +
+                "'; let both be of every step or both of the last one alone, and give a sweep in place only one");
+  }
+  static const SweepSpec& gathering_sweep(const Reduction& reduction, const Stage& stage) {
+    return stage.sweeps[static_cast<std::size_t>(reduction.sweep)];
+  }
+  void check_way(const Reduction& reduction, const Stage& stage, const std::string& name) const {
+    check(reduction.by != ReduceBy::lists || reduction.mode == ReduceMode::blocking,
+          name + " is " + to_word(reduction.mode) +
+              " and gathers lists, whose lengths have to come first; make it blocking, or gather numbers");
+    check(reduction.by == ReduceBy::reduce || !gathering_sweep(reduction, stage).in_place,
+          name +
+              " gathers from all ranks the numbers of a sweep in place, whose ranks are in different steps; let it " +
+              "go by 'reduce'");
+    check(reduction.by != ReduceBy::reduce || reduction.type == NumberType::real,
+          name + " reduces numbers of type '" + to_word(reduction.type) +
+              "', which only gathers have; let it go by 'gather', or its type be 'real'");
   }
 
   void resolve(Access& access, const SweepSpec& sweep, const std::string& name) const {

@@ -1,7 +1,6 @@
 #include "haloscope/reduce/reducer.hpp"
 
 #include <algorithm>
-#include <limits>
 
 #include "haloscope/comm/settle.hpp"
 #include "haloscope/core/names.hpp"
@@ -13,70 +12,88 @@ namespace haloscope {
 #include "haloscope/reduce/reducers.def"
 #undef REDUCER
 
-double identity_of(ReduceOp op) {
-  constexpr double most = std::numeric_limits<double>::infinity();
-  return op == ReduceOp::sum ? 0 : op == ReduceOp::max ? -most : most;
-}
-
-double combined(ReduceOp op, double a, double b) {
-  return op == ReduceOp::sum ? a + b : op == ReduceOp::max ? std::max(a, b) : std::min(a, b);
-}
-
 MPI_Op mpi_op(ReduceOp op) { return op == ReduceOp::sum ? MPI_SUM : op == ReduceOp::max ? MPI_MAX : MPI_MIN; }
 
-Partials::Partials(const Reduction& reduction, int threads)
-    : op_(reduction.op), stride_((static_cast<std::size_t>(reduction.numbers) + 15) / 16 * 16) {
-  reserve(threads);
+std::size_t Partials::add(const Reduction& reduction) {
+  const std::size_t first = ops_.size();
+  ops_.insert(ops_.end(), static_cast<std::size_t>(reduction.numbers), reduction.op);
+  begin_anew();
+  return first;
 }
 
 void Partials::reserve(int places) {
   places_ = std::max(places_, places);
-  numbers_.resize(stride_ * static_cast<std::size_t>(places_), identity_of(op_));
+  begin_anew();
 }
 
-void Partials::take(std::span<double> into) {
-  std::fill(into.begin(), into.end(), identity_of(op_));
-  for (int place = 0; place < places_; ++place)
-    for (std::size_t i = 0; i < into.size(); ++i) {
-      double& mine = of(place)[i];
-      into[i] = combined(op_, into[i], mine);
-      mine = identity_of(op_);
+void Partials::begin_anew() {
+  numbers_.assign(stride() * static_cast<std::size_t>(places_), 0);
+  for (int place = 0; place < places_; ++place) std::transform(ops_.begin(), ops_.end(), of(place), identity_of);
+}
+
+void Partials::take(std::size_t first, std::span<double> into) {
+  for (std::size_t i = 0; i < into.size(); ++i) {
+    const ReduceOp op = ops_[first + i];
+    into[i] = identity_of(op);
+    for (int place = 0; place < places_; ++place) {
+      double& mine = of(place)[first + i];
+      into[i] = combined(op, into[i], mine);
+      mine = identity_of(op);
     }
+  }
 }
 
-Reducer::Reducer(const Reduction& reduction, MPI_Comm comm, int threads, bool yield)
+Reducer::Reducer(const Reduction& reduction, Partials& partials, MPI_Comm comm, bool yield)
     : op_(reduction.op),
       mode_(reduction.mode),
       collectives_(reduction.collectives),
       comm_(comm),
       yield_(yield),
-      partials_(reduction, threads),
+      partials_(partials),
+      first_(partials.add(reduction)),
       started_(static_cast<std::size_t>(reduction.numbers)),
-      done_(started_.size()) {}
+      done_(started_.size()) {
+  if (reduction.by != ReduceBy::reduce) gatherer_.emplace(reduction, comm);
+}
 
 void Reducer::start() {
-  partials_.take(started_);
-  const auto count = static_cast<int>(started_.size());
+  take(started_);
   if (mode_ != ReduceMode::blocking) {
-    MPI_Iallreduce(MPI_IN_PLACE, started_.data(), count, MPI_DOUBLE, mpi_op(op_), comm_, &request_);
+    if (gatherer_)
+      gatherer_->start(started_, &request_);
+    else
+      MPI_Iallreduce(MPI_IN_PLACE, started_.data(), static_cast<int>(started_.size()), MPI_DOUBLE, mpi_op(op_), comm_,
+                     &request_);
     return;
   }
-  const int each = count / collectives_;
-  for (int first = 0; first < count; first += each)
-    MPI_Allreduce(MPI_IN_PLACE, started_.data() + first, each, MPI_DOUBLE, mpi_op(op_), comm_);
+  if (gatherer_)
+    gatherer_->gather(started_);
+  else
+    reduce();
   done_ = started_;
   has_numbers_ = true;
 }
 
+void Reducer::reduce() {
+  const auto count = static_cast<int>(started_.size()), each = count / collectives_;
+  for (int first = 0; first < count; first += each)
+    MPI_Allreduce(MPI_IN_PLACE, started_.data() + first, each, MPI_DOUBLE, mpi_op(op_), comm_);
+}
+
+void Reducer::settle_started() {
+  settle(request_, yield_);
+  if (gatherer_) gatherer_->finish(started_);
+}
+
 void Reducer::wait() {
   if (request_ == MPI_REQUEST_NULL) return;
-  settle(request_, yield_);
+  settle_started();
   done_ = started_;
   has_numbers_ = true;
 }
 
 void Reducer::drop() {
-  if (request_ != MPI_REQUEST_NULL) settle(request_, yield_);
+  if (request_ != MPI_REQUEST_NULL) settle_started();
 }
 
 void Reducer::set(std::span<const double> numbers) {

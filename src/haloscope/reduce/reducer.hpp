@@ -6,49 +6,54 @@
 #include <mpi.h>
 
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
 
+#include "haloscope/reduce/gatherer.hpp"
 #include "haloscope/stage.hpp"
 
 namespace haloscope {
 
-/// The result of reducing no numbers.
-double identity_of(ReduceOp op);
-double combined(ReduceOp op, double a, double b);
 MPI_Op mpi_op(ReduceOp op);
 
-/// A reduction's numbers by place, on cache lines of their own: a place for each thread of this rank, or for each piece
-/// of work where chance decides which thread does it, so that sums are rounded alike from run to run.
+/// The numbers of a sweep's reductions by place, on cache lines of their own: a place for each thread of this rank, or for
+/// each piece of work where chance decides which thread does it, so that sums are rounded alike from run to run.
 class Partials {
  public:
-  Partials(const Reduction& reduction, int threads);
+  explicit Partials(int threads) : places_(threads) {}
+  /// Makes room for one more reduction. @return the place of its first number.
+  std::size_t add(const Reduction& reduction);
   /// Room for at least `places` places.
   void reserve(int places);
-  double* of(int place) { return numbers_.data() + static_cast<std::size_t>(place) * stride_; }
-  /// The numbers of all places together, in their order; they begin anew. @param into  as many as the reduction has.
-  void take(std::span<double> into);
+  double* of(int place) { return numbers_.data() + static_cast<std::size_t>(place) * stride(); }
+  /// The numbers of all places together, in their order; they begin anew. @param first, into  those of one reduction.
+  void take(std::size_t first, std::span<double> into);
 
  private:
-  ReduceOp op_;
-  int places_ = 0;
-  std::size_t stride_;
+  std::size_t stride() const { return (ops_.size() + 15) / 16 * 16; }
+  void begin_anew();
+
+  int places_;
+  std::vector<ReduceOp> ops_;  // by number
   std::vector<double> numbers_;
 };
 
 /// One reduction of ranks that are in step.
 class Reducer {
  public:
-  /// Local. `comm` is used by this reduction alone and must outlive it. @param yield  give the core away while waiting.
-  Reducer(const Reduction& reduction, MPI_Comm comm, int threads, bool yield);
+  /// Local. `comm` is used by this reduction alone; it and `partials`, those of the sweep, must outlive it.
+  /// @param yield  give the core away while waiting.
+  Reducer(const Reduction& reduction, Partials& partials, MPI_Comm comm, bool yield);
   ~Reducer() { wait(); }
   Reducer(const Reducer&) = delete;
   Reducer& operator=(const Reducer&) = delete;
 
   /// How many numbers it has.
   std::size_t size() const { return done_.size(); }
-  Partials& partials() { return partials_; }
+  /// This rank's numbers, combined over threads; they begin anew. @param into  size() of them.
+  void take(std::span<double> into) { partials_.take(first_, into); }
   /// Combine over threads and begin to over ranks; with mode `blocking`, end it too. Collective.
   void start();
   /// Waits for the numbers that were started last; returns at once when there are none.
@@ -62,12 +67,17 @@ class Reducer {
   void set(std::span<const double> numbers);
 
  private:
+  void reduce();
+  void settle_started();
+
   ReduceOp op_;
   ReduceMode mode_;
   int collectives_;
   MPI_Comm comm_;
   bool yield_;
-  Partials partials_;
+  Partials& partials_;
+  std::size_t first_;
+  std::optional<Gatherer> gatherer_;  // empty: the library reduces
   std::vector<double> started_, done_;
   bool has_numbers_ = false;
   MPI_Request request_ = MPI_REQUEST_NULL;

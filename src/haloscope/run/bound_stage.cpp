@@ -67,12 +67,14 @@ BoundStage::BoundStage(const StageContext& context, int number)
   link.threads = c.choice.threads;
   link.nodes = context_.nodes;
   link_ = open_link(c.strategy(number), link);
+  partials_.resize(stage().sweeps.size());
   for (const Reduction& reduction : stage().reductions) {
+    auto& partials = partials_[static_cast<std::size_t>(reduction.sweep)];
+    if (!partials) partials = std::make_unique<Partials>(c.choice.threads);
     MPI_Comm_dup(context_.comm, &reduce_comms_.emplace_back());
     Reduction mine = reduction;
     if (size == 1) mine.mode = ReduceMode::blocking;
-    reducers_.push_back(
-        std::make_unique<Reducer>(mine, reduce_comms_.back(), c.choice.threads, context_.options.yield));
+    reducers_.push_back(std::make_unique<Reducer>(mine, *partials, reduce_comms_.back(), context_.options.yield));
   }
   const bool pipelined = c.choice.schedule->in_place;
   whole_ = &bound(
@@ -109,11 +111,10 @@ std::unique_ptr<BoundStage::Bound> BoundStage::bind(const Key& key) {
   bound->stage = this;
   bound->program = choice.schedule->make(stage(), plan_, o);
   const Program& program = bound->program;
-  bound->gathered.assign(stage().sweeps.size(), -1);
+  bound->gathers.assign(stage().sweeps.size(), false);
   for (const Op& op : program.ops)
     if (op.kind == OpKind::reduce)
-      bound->gathered[static_cast<std::size_t>(stage().reductions[static_cast<std::size_t>(op.target)].sweep)] =
-          op.target;
+      bound->gathers[static_cast<std::size_t>(stage().reductions[static_cast<std::size_t>(op.target)].sweep)] = true;
   place_numbers(*bound);
   for (const Sweep& sweep : program.sweeps)
     for (Memory& scratch : scratch_)
@@ -145,27 +146,28 @@ void BoundStage::place_numbers(Bound& bound) {
   const Program& program = bound.program;
   bound.places.assign(program.sweeps.size(), -1);
   if (!program.comm_thread && context_.candidate.choice.piece == 0) return;
-  for (int r = 0; r < reductions(); ++r) {
-    if (stage().reductions[static_cast<std::size_t>(r)].op != ReduceOp::sum) continue;
+  for (std::size_t number = 0; number < partials_.size(); ++number) {
+    const auto sums = [&](const Reduction& r) { return r.sweep == static_cast<int>(number) && r.op == ReduceOp::sum; };
+    if (!bound.gathers[number] || std::none_of(stage().reductions.begin(), stage().reductions.end(), sums)) continue;
     std::int64_t places = 0;
     for (std::size_t s = 0; s < program.sweeps.size(); ++s) {
       const Sweep& sweep = program.sweeps[s];
-      if (bound.gathered[static_cast<std::size_t>(sweep.number)] != r) continue;
+      if (sweep.number != static_cast<int>(number)) continue;
       bound.places[s] = static_cast<int>(places);
       places += std::max({sweep.region.extent(0), sweep.region.extent(1), sweep.region.extent(2)});
     }
-    reducer(r).partials().reserve(static_cast<int>(places));
+    partials_[number]->reserve(static_cast<int>(places));
   }
 }
 
 /// Where a part of a sweep gathers its numbers; null: it gathers none.
 double* BoundStage::numbers_of(const Bound& bound, const Sweep& sweep, const Box& box, int thread) const {
-  const int gathered = bound.gathered[static_cast<std::size_t>(sweep.number)];
-  if (gathered < 0 || sweep.step + sweep.levels != bound.program.steps) return nullptr;
+  const auto number = static_cast<std::size_t>(sweep.number);
+  if (!bound.gathers[number] || sweep.step + sweep.levels != bound.program.steps) return nullptr;
   int place = bound.places[static_cast<std::size_t>(&sweep - bound.program.sweeps.data())];
-  if (place < 0) return reducers_[static_cast<std::size_t>(gathered)]->partials().of(thread);
+  if (place < 0) return partials_[number]->of(thread);
   for (int d = 0; d < 3; ++d) place += static_cast<int>(box.lo[d] - sweep.region.lo[d]);
-  return reducers_[static_cast<std::size_t>(gathered)]->partials().of(place);
+  return partials_[number]->of(place);
 }
 
 int BoundStage::execute(Bound& bound, int slot, std::int64_t time) {
@@ -300,8 +302,7 @@ Counts BoundStage::count(const Program& program) const {
   bool exchanges = false;
   for (const Op& op : program.ops) {
     exchanges |= op.kind == OpKind::post || op.kind == OpKind::copy;
-    if (op.kind == OpKind::reduce)
-      counts.reductions += stage().reductions[static_cast<std::size_t>(op.target)].collectives;
+    if (op.kind == OpKind::reduce) counts.reductions += stage().reductions[static_cast<std::size_t>(op.target)].calls();
     if (op.kind != OpKind::send) continue;
     for (int m : program.sets[static_cast<std::size_t>(op.target)]) {
       counts.messages += 1;

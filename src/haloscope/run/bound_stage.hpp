@@ -112,7 +112,7 @@ class BoundStage {
     Key key;
     Program program;
     BoundStage* stage = nullptr;
-    std::vector<int> gathered;  // by sweep of the stage: a reduction whose numbers it gathers, or -1
+    std::vector<bool> gathers;  // by sweep of the stage: numbers of its reductions
     std::vector<int> places;    // by sweep of the program: where numbers of its first layer go; -1: by thread
     std::unique_ptr<CommOps> comm;
     std::unique_ptr<DeviceOps> device;
@@ -142,6 +142,7 @@ class BoundStage {
   std::vector<std::vector<std::vector<SlotView>>> out_;  // ... and written
   std::unique_ptr<Link> link_;
   std::vector<MPI_Comm> reduce_comms_;
+  std::vector<std::unique_ptr<Partials>> partials_;  // by sweep of the stage; null: it has no reductions
   std::vector<std::unique_ptr<Reducer>> reducers_;
   void (*contribute_)(void*, int) = nullptr;
   void* contribute_context_ = nullptr;

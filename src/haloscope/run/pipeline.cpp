@@ -35,7 +35,7 @@ Progress Pipeline::advance(std::int64_t steps, bool poison) {
 void Pipeline::ignore(void* context, int reduction) {
   auto& self = *static_cast<Pipeline*>(context);
   self.mine_.resize(self.stage_.reducer(reduction).size());
-  self.stage_.reducer(reduction).partials().take(self.mine_);
+  self.stage_.reducer(reduction).take(self.mine_);
 }
 
 /// Only the numbers of the last step are needed; that step is not fused with others and closes the series itself.
@@ -64,7 +64,7 @@ Progress Pipeline::until_counted(std::int64_t steps, bool poison) {
 void Pipeline::contribute(void* context, int reduction) { static_cast<Pipeline*>(context)->take_numbers(reduction); }
 
 void Pipeline::take_numbers(int reduction) {
-  stage_.reducer(reduction).partials().take(mine_);
+  stage_.reducer(reduction).take(mine_);
   reducer_->contribute(mine_);
 }
 

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <set>
 
+#include "haloscope/core/app_json.hpp"
 #include "stage_apps.hpp"
 
 namespace haloscope {
@@ -346,6 +347,31 @@ TEST(ReductionsInPlace, AnExchangeAloneHasNone) {
   const Program program = exchange_program(make_plan(layout, 0, ExchangeSpec{.high = {1, 1, 0}}));
   EXPECT_TRUE(ops_of(program, OpKind::reduce).empty());
   EXPECT_FALSE(ops_of(program, OpKind::send).empty());
+}
+
+// ---- as JSON --------------------------------------------------------------------------------------------------------
+
+TEST(ReductionJson, HasTheWayAndTheTypeBothWays) {
+  App app = test::acoustics(2);
+  app.stages[0].reductions = {{.name = "counts",
+                               .numbers = 6,
+                               .sweep = 0,
+                               .collectives = 3,
+                               .by = ReduceBy::gather,
+                               .type = NumberType::integer},
+                              {.name = "lists", .op = ReduceOp::max, .sweep = 0, .by = ReduceBy::lists},
+                              {.name = "plain", .op = ReduceOp::min}};
+  const Step step = resolved({app.quantities, app.stages}, 2, "told");
+  const auto again = described_step(to_json(step)).stages[0].reductions;
+  ASSERT_EQ(again.size(), 3u);
+  for (std::size_t r = 0; r < again.size(); ++r) {
+    const Reduction& told = step.stages[0].reductions[r];
+    EXPECT_EQ(
+        std::tuple(again[r].by, again[r].type, again[r].op, again[r].collectives, again[r].sweep, again[r].calls()),
+        std::tuple(told.by, told.type, told.op, told.collectives, told.sweep, told.calls()));
+  }
+  EXPECT_EQ(again[0].calls(), 3);
+  EXPECT_EQ(again[1].calls(), 2) << "the length first";
 }
 
 // ---- legality -------------------------------------------------------------------------------------------------------

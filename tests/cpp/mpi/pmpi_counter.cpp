@@ -106,8 +106,18 @@ int MPI_Bcast(void* data, int count, MPI_Datatype type, int root, MPI_Comm comm)
   return PMPI_Bcast(data, count, type, root, comm);
 }
 int MPI_Allgather(const void* in, int n, MPI_Datatype a, void* out, int m, MPI_Datatype b, MPI_Comm comm) {
-  ++calls().collectives;
+  ++calls().collectives, ++calls().gathers[bytes_of(n, a)];
   return PMPI_Allgather(in, n, a, out, m, b, comm);
+}
+int MPI_Iallgather(const void* in, int n, MPI_Datatype a, void* out, int m, MPI_Datatype b, MPI_Comm comm,
+                   MPI_Request* request) {
+  ++calls().collectives, ++calls().gathers[bytes_of(n, a)];
+  return PMPI_Iallgather(in, n, a, out, m, b, comm, request);
+}
+int MPI_Allgatherv(const void* in, int n, MPI_Datatype a, void* out, const int* m, const int* at, MPI_Datatype b,
+                   MPI_Comm comm) {
+  ++calls().collectives, ++calls().list_gathers[bytes_of(n, a)];
+  return PMPI_Allgatherv(in, n, a, out, m, at, b, comm);
 }
 int MPI_Alltoallv(const void* in, const int* n, const int* at, MPI_Datatype a, void* out, const int* m, const int* to,
                   MPI_Datatype b, MPI_Comm comm) {

@@ -2,12 +2,14 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 
 namespace haloscope::test {
 
 struct Calls {
   std::int64_t collectives = 0;  ///< that every rank of a communicator calls; fences count, making windows too
   std::int64_t barriers = 0;     ///< blocking or not
+  std::map<std::int64_t, std::int64_t> gathers, list_gathers;  ///< MPI_Allgather, MPI_Allgatherv by this rank's bytes
   std::int64_t fences = 0;
   std::int64_t largest_fence_group = 0;
   std::int64_t locks = 0, unlocks = 0, lock_alls = 0, unlock_alls = 0;

@@ -130,6 +130,11 @@ inline const std::vector<std::string>& modes() { return haloscope::Words<ReduceM
 inline Parameter mode_parameter() {
   return {.name = "mode", .value = modes().front(), .help = "When ranks wait for numbers.", .words = modes()};
 }
+/// The same of their ways.
+inline Parameter way_parameter() {
+  const std::vector<std::string>& ways = haloscope::Words<ReduceBy>::all();
+  return {.name = "by", .value = ways.front(), .help = "How ranks' numbers become one.", .words = ways};
+}
 inline ReduceMode mode_of(const Problem& problem) { return from_word<ReduceMode>(problem.parameters.word("mode")); }
 
 inline constexpr std::array<std::array<bool, 2>, 3> periodicities{{{true, true}, {false, false}, {true, false}}};

@@ -52,7 +52,11 @@ Step wave_step(const Problem& problem) {
   step.quantities = {{.name = "p", .element_bytes = 0},
                      {.name = "vx", .element_bytes = 0, .centring = Centring::face_x},
                      {.name = "vy", .element_bytes = 0, .centring = Centring::face_y}};
-  const Reduction energy{.name = "energy", .op = ReduceOp::sum, .numbers = 2, .mode = mode_of(problem)};
+  const Reduction energy{.name = "energy",
+                         .op = ReduceOp::sum,
+                         .numbers = 2,
+                         .mode = mode_of(problem),
+                         .by = from_word<ReduceBy>(problem.parameters.word("by"))};
   step.stages = {{.name = "pressure",
                   .sweeps = {{.name = "pressure",
                               .reads = {{pressure, 0}, {velocity_x, 0}, {velocity_y, 0}},
@@ -75,7 +79,7 @@ Step wave_step(const Problem& problem) {
 const std::string& waves() {
   static const App app{.name = "test-waves",
                        .dims = 2,
-                       .parameters = {mode_parameter()},
+                       .parameters = {mode_parameter(), way_parameter()},
                        .forms = {"needed", "wider", "joined"},
                        .reals = {"f64", "f32"},
                        .step = wave_step};
@@ -162,19 +166,22 @@ TEST(Steps, TwoStagesOnAStaggeredGridGiveTheBytesOfTheLoopByEveryScheduleAndTran
 }
 
 TEST(Steps, ReductionsOfEveryModeAreTheSameOnAllRanksAndFromRunToRun) {
-  Every one(3, 7);
-  for (const std::string& mode : modes())
-    for (const auto& periodic : periodicities)
-      for (const char* strategy : {"ordered/p2p", "direct/shared:packed"}) {
-        Choice c = flat_choice(waves(), periodic);
-        c.strategy = strategy;
-        c.set["mode"] = mode;
-        for (const Choice& choice : by_schedules(c)) {
-          if (one.skips()) continue;
-          const std::vector<double> first = expect_waves_of(choice);
-          EXPECT_EQ(expect_waves_of(choice), first) << describe(choice);
+  Every one(7, 13);
+  for (const std::string& way : Words<ReduceBy>::all())
+    for (const std::string& mode : modes())
+      for (const auto& periodic : periodicities)
+        for (const char* strategy : {"ordered/p2p", "direct/shared:packed"}) {
+          if (way == "lists" && mode != "blocking") continue;
+          Choice c = flat_choice(waves(), periodic);
+          c.strategy = strategy;
+          c.set["mode"] = mode;
+          c.set["by"] = way;
+          for (const Choice& choice : by_schedules(c)) {
+            if (one.skips()) continue;
+            const std::vector<double> first = expect_waves_of(choice);
+            EXPECT_EQ(expect_waves_of(choice), first) << describe(choice);
+          }
         }
-      }
 }
 
 /// Whether an operation comes after one of a kind.
@@ -667,7 +674,66 @@ TEST(Steps, LargestAndLeastOfThreeNumbersEachAreExact) {
         }
 }
 
-/// Numbers of own cells alone count, and a sweep gathers those of one reduction.
+/// The largest |v|, how many points are above 0 and below, and the sum over columns 0 to 3.
+void sweep_gathering(const SweepArgs& a) {
+  const auto u = a.read<double, 2>(0);
+  if (!a.reduced) return;
+  for_points(a.region, [&](std::int64_t i, std::int64_t j) {
+    a.reduced[0] = std::max(a.reduced[0], std::abs(u(i, j)));
+    a.reduced[u(i, j) > 0 ? 1 : 2] += 1;
+    a.reduced[3 + (a.first[0] + i) % 4] += static_cast<double>(a.first[1] + j);
+  });
+}
+
+const std::string& gathering() {
+  static const App app{
+      .name = "test-gathering", .dims = 2, .parameters = {mode_parameter()}, .step = [](const Problem& problem) {
+        const ReduceMode mode = mode_of(problem);
+        Step step;
+        step.quantities = {{.name = "u"}};
+        step.stages = {
+            {.sweeps = {{.name = "look", .reads = {{0, 1}}, .writes = {}, .run = sweep_gathering}},
+             .reductions = {
+                 {.name = "largest", .op = ReduceOp::max, .mode = mode},
+                 {.name = "signs", .numbers = 2, .mode = mode, .by = ReduceBy::gather, .type = NumberType::integer},
+                 {.name = "columns", .numbers = 4, .collectives = 2, .by = ReduceBy::lists}}}};
+        return step;
+      }};
+  return known(app);
+}
+
+TEST(Steps, ASweepGathersTheNumbersOfSeveralReductions) {
+  Every one(3, 5);
+  for (const std::string& mode : modes())
+    for (const auto& periodic : periodicities)
+      for (int threads : {1, 2})
+        for (int piece : {0, 1}) {
+          Choice c = flat_choice(gathering(), periodic, {37, 33, 1});
+          c.set["mode"] = mode;
+          c.threads = threads;
+          c.piece = piece;
+          for (const Choice& choice : by_schedules(c)) {
+            if (one.skips()) continue;
+            SCOPED_TRACE(describe(choice));
+            const Whole<double> u(choice, 0);
+            std::vector<double> largest(1), signs(2), columns(4);
+            for_points(u.owned(), [&](std::int64_t i, std::int64_t j) {
+              largest[0] = std::max(largest[0], std::abs(u(i, j)));
+              signs[u(i, j) > 0 ? 0 : 1] += 1;
+              columns[static_cast<std::size_t>(i % 4)] += static_cast<double>(j);
+            });
+            haloscope::Run run(MPI_COMM_WORLD, choice);
+            run.initialise();
+            run.advance(3, true);
+            EXPECT_EQ(numbers_of(run, 0, 0), largest);
+            EXPECT_EQ(numbers_of(run, 0, 1), signs);
+            EXPECT_EQ(numbers_of(run, 0, 2), columns);
+            EXPECT_EQ(run.stage(0).counts().reductions, 3 * (1 + 1 + 2 * 2));
+          }
+        }
+}
+
+/// Numbers of own cells alone count, and those that a sweep gathers for several reductions are wanted in the same steps.
 TEST(Steps, ReductionsThatNoSweepCanGatherAreRefused) {
   const auto refusal = [](const Step& step) -> std::string {
     try {
@@ -684,7 +750,41 @@ TEST(Steps, ReductionsThatNoSweepCanGatherAreRefused) {
   EXPECT_NE(refusal(step).find("beyond the rank's own cells"), std::string::npos) << refusal(step);
   step = extremes_step(problem_of(c));
   step.stages[0].reductions[1].sweep = 0;
+  EXPECT_EQ(refusal(step), "accepted");
+  step.stages[0].reductions[1].last_only = true;
   EXPECT_NE(refusal(step).find("two reductions"), std::string::npos) << refusal(step);
+}
+
+TEST(Steps, GathersThatCannotBeAreRefusedWithARemedy) {
+  const auto refusal = [](const Reduction& reduction, bool in_place = false) -> std::string {
+    Step step = stencil_step(2, 1, false);
+    step.quantities[0].slots = 1;
+    step.stages[0].sweeps[0].in_place = in_place;
+    step.stages[0].sweeps[0].reads[0].layers = in_place;
+    step.stages[0].reductions = {reduction};
+    try {
+      resolved(step, 2, "mine");
+    } catch (const UsageError& error) {
+      return error.what();
+    }
+    return "accepted";
+  };
+  const Reduction lists{.name = "all", .numbers = 2, .by = ReduceBy::lists};
+  EXPECT_EQ(refusal(lists), "accepted");
+  EXPECT_NE(refusal(lists, true).find("let it go by 'reduce'"), std::string::npos) << refusal(lists, true);
+  for (const ReduceMode mode : {ReduceMode::nonblocking, ReduceMode::deferred}) {
+    Reduction late = lists;
+    late.mode = mode;
+    EXPECT_NE(refusal(late).find("make it blocking"), std::string::npos) << refusal(late);
+    late.by = ReduceBy::gather;
+    EXPECT_EQ(refusal(late), "accepted");
+    late.collectives = 2;
+    EXPECT_NE(refusal(late).find("only a blocking reduction"), std::string::npos) << refusal(late);
+  }
+  for (const NumberType type : {NumberType::integer, NumberType::character}) {
+    const Reduction reduced{.name = "all", .type = type};
+    EXPECT_NE(refusal(reduced).find("its type be 'real'"), std::string::npos) << refusal(reduced);
+  }
 }
 
 }  // namespace

@@ -91,10 +91,51 @@ SweepSpec totals_sweep() {
           .flops_per_point = 65};
 }
 
+SweepSpec summary_sweep() {
+  return {.name = "summary",
+          .reads = each(joined({density, energy, fraction, pressure, sound}, vector_of(velocity)), 0),
+          .writes = {},
+          .flops_per_point = 230};
+}
+
 /// Form `fused` joins sweeps: as few passes over the fields as stages allow.
 bool fuses(const Problem& problem) { return problem.form == "fused"; }
 
-Stage limits_stage(bool fused) {
+/// Numbers that belong together reduced in one call, and totals; or the gathers of the studied code, and its summary.
+enum class Collectives { merged, studied };
+
+/// A gathered fault has the number of its cell, which an integer must hold.
+constexpr std::int64_t most_cells_of_integers = (std::int64_t{1} << 30) - 1;
+
+/// The studied code gathers numbers from all ranks, one by one.
+Reduction gathered(Reduction reduction) {
+  reduction.by = ReduceBy::gather;
+  reduction.collectives = reduction.numbers;
+  return reduction;
+}
+
+/// ShortPrint of the studied code (Davis 2017, chapter 4): gathers of 7 integers, 42 numbers, 9 lists and a text.
+std::vector<Reduction> summary_reductions() {
+  return {gathered({.name = "summary-counts", .numbers = counted_count, .type = NumberType::integer}),
+          gathered({.name = "summary-sums", .numbers = observed_count}),
+          gathered({.name = "summary-largest", .op = ReduceOp::max, .numbers = observed_count}),
+          gathered({.name = "summary-least", .op = ReduceOp::min, .numbers = observed_count}),
+          {.name = "summary-directed", .numbers = directed_count, .collectives = directed_count, .by = ReduceBy::lists},
+          {.name = "summary-sketch",
+           .op = ReduceOp::max,
+           .numbers = sketch_letters,
+           .by = ReduceBy::gather,
+           .type = NumberType::character}};
+}
+
+Reduction faults_of(const std::string& stage, int sweep, Collectives calls) {
+  Reduction faults{.name = stage + "-faults", .op = ReduceOp::max, .sweep = sweep};
+  if (calls == Collectives::merged) return faults;
+  faults.type = NumberType::integer;
+  return gathered(faults);
+}
+
+Stage limits_stage(bool fused, Collectives calls) {
   const Accesses of_rates = each(joined({density, energy, pressure, viscosity, sound}, vector_of(velocity, 6)), 0);
   const SweepSpec limits{.name = "limits",
                          .reads = each(joined({density, energy, sound}, vector_of(velocity, 6)), 0, {{pressure, 1}}),
@@ -105,14 +146,19 @@ Stage limits_stage(bool fused) {
       .name = "limits",
       .sweeps = fused ? std::vector{limits, totals_sweep()} : std::vector{viscosity_sweep(), rates, totals_sweep()}};
   const int last = static_cast<int>(stage.sweeps.size()) - 1;
-  stage.reductions = {{.name = "rates", .op = ReduceOp::max, .numbers = rate_count, .sweep = last - 1},
-                      {.name = "totals", .numbers = total_count, .sweep = last}};
+  const Reduction rates_of_all{.name = "rates", .op = ReduceOp::max, .numbers = rate_count, .sweep = last - 1};
+  if (calls == Collectives::studied) {
+    stage.sweeps.pop_back();
+    stage.reductions = {gathered(rates_of_all)};
+  } else {
+    stage.reductions = {rates_of_all, {.name = "totals", .numbers = total_count, .sweep = last}};
+  }
   return stage;
 }
 
 /// Sub-cycles: the first begins with the nodes' masses, the others with the viscosity. Fused, those masses are gathered
 /// where they are first used.
-Stage predict_stage(bool again, bool fused) {
+Stage predict_stage(bool again, bool fused, Collectives calls) {
   const std::string name = again ? "predict-again" : "predict";
   const SweepSpec nodes{.name = "gather-nodes",
                         .reads = {{density, 0}},
@@ -130,7 +176,7 @@ Stage predict_stage(bool again, bool fused) {
   stage.sweeps.push_back(cells);
   const int number = static_cast<int>(stage.sweeps.size()) - 1;
   if (!fused) stage.sweeps.push_back(state_sweep(true));
-  stage.reductions = {{.name = name + "-faults", .op = ReduceOp::max, .sweep = number}};
+  stage.reductions = {faults_of(name, number, calls)};
   if (again) {
     stage.repeats = 2;
     stage.least = 0;
@@ -139,7 +185,7 @@ Stage predict_stage(bool again, bool fused) {
   return stage;
 }
 
-Stage accelerate_stage(bool again, bool fused) {
+Stage accelerate_stage(bool again, bool fused, Collectives calls) {
   const std::string name = again ? "accelerate-again" : "accelerate";
   SweepSpec nodes{
       .name = "accelerate",
@@ -162,7 +208,7 @@ Stage accelerate_stage(bool again, bool fused) {
   }
   Stage stage{.name = name, .sweeps = {nodes, cells}};
   if (!fused) stage.sweeps.push_back(state_sweep(false));
-  stage.reductions = {{.name = name + "-faults", .op = ReduceOp::max, .sweep = 1}};
+  stage.reductions = {faults_of(name, 1, calls)};
   return stage;
 }
 
@@ -216,7 +262,7 @@ std::vector<SweepSpec> return_sweeps(bool heats, bool fused) {
                         .flops_per_point = 2};
   const SweepSpec nodes{
       .name = "return-nodes", .reads = each(vector_of(other_velocity, 6), 0), .writes = vector_of(velocity, 6)};
-  if (!fused) return {cells, nodes, state_sweep(false), totals_sweep()};
+  if (!fused) return {cells, nodes, state_sweep(false)};
   SweepSpec gas{.name = "return-gas",
                 .reads = each(joined(set_of_cells(true), vector_of(other_velocity)), 0),
                 .writes = joined(set_of_cells(false), {material, pressure, sound}),
@@ -229,7 +275,7 @@ std::vector<SweepSpec> return_sweeps(bool heats, bool fused) {
   return {nodes, gas};
 }
 
-Stage nodes_stage(int turn, bool heats, bool fused) {
+Stage nodes_stage(int turn, bool heats, bool fused, Collectives calls) {
   const bool back = turn == 1;
   const std::vector<int> masses{density, volume, other_density, other_volume};
   const SweepSpec nodes{
@@ -245,6 +291,12 @@ Stage nodes_stage(int turn, bool heats, bool fused) {
         {.name = "heat", .reads = each(joined({node_loss}, target), 0), .writes = {target[1]}, .flops_per_point = 11});
   if (turn < 2) return stage;
   for (const SweepSpec& sweep : return_sweeps(heats, fused)) stage.sweeps.push_back(sweep);
+  if (calls == Collectives::studied) {
+    stage.sweeps.push_back(summary_sweep());
+    stage.reductions = summary_reductions();
+    return stage;
+  }
+  if (!fused) stage.sweeps.push_back(totals_sweep());  // else the last sweep gathers them
   stage.reductions = {{.name = "last-totals", .numbers = total_count}};
   return stage;
 }
@@ -267,25 +319,19 @@ void exchange_as_studied(std::vector<Stage>& stages) {
   }
 }
 
-/// A collective for each number, as the modelled code calls them.
-void reduce_one_by_one(std::vector<Stage>& stages) {
-  for (Stage& stage : stages)
-    for (Reduction& reduction : stage.reductions) reduction.collectives = reduction.numbers;
-}
-
 bool heats(const Problem& problem) { return problem.parameters.word("lost_motion") == "heat"; }
 
 Step step_of_problem(const Problem& problem) {
   const bool fused = fuses(problem);
+  const Collectives calls = summarises(problem) ? Collectives::studied : Collectives::merged;
   Step step{quantities(),
-            {limits_stage(fused), predict_stage(false, fused), accelerate_stage(false, fused),
-             predict_stage(true, fused), accelerate_stage(true, fused)}};
+            {limits_stage(fused, calls), predict_stage(false, fused, calls), accelerate_stage(false, fused, calls),
+             predict_stage(true, fused, calls), accelerate_stage(true, fused, calls)}};
   for (int turn = 0; turn < 3; ++turn) {
     step.stages.push_back(cells_stage(turn, fused));
-    step.stages.push_back(nodes_stage(turn, heats(problem), fused));
+    step.stages.push_back(nodes_stage(turn, heats(problem), fused, calls));
   }
   if (problem.parameters.word("exchange") == "studied") exchange_as_studied(step.stages);
-  if (problem.parameters.word("collectives") == "studied") reduce_one_by_one(step.stages);
   return step;
 }
 
@@ -317,6 +363,7 @@ class HydroSweeper final : public Sweeper {
     const auto row = static_cast<double>(o.problem.grid.cells[0]),
                plane = row * static_cast<double>(o.problem.grid.cells[1]);
     weights_[heated] = heats(o.problem) ? 1 : 0;
+    weights_[first_x] = static_cast<double>(o.first[0]);
     weights_[code_row] = row;
     weights_[code_plane] = plane;
     weights_[code_first] = 1 + static_cast<double>(o.first[0]) + row * static_cast<double>(o.first[1]) +
@@ -383,7 +430,8 @@ class HydroSweeper final : public Sweeper {
         {"heat", {back ? kernel_heat : kernel_heat_other}},
         {"return-cells", {kernel_return_cells}},
         {"return-nodes", {kernel_return_nodes, velocity}},
-        {"return-gas", {kernel_return_gas}}};
+        {"return-gas", {kernel_return_gas}},
+        {"summary", {kernel_summary}}};
     return calls.at(sweep);
   }
 
@@ -425,6 +473,9 @@ std::string refuse(const Candidate& c) {
   for (double count : replay)
     if (count != static_cast<double>(static_cast<std::int64_t>(count)))
       return "replay counts steps, in whole numbers; use a list such as 157,18,10,32";
+  if (const auto& n = c.problem.grid.cells; summarises(c.problem) && n[0] * n[1] * n[2] > most_cells_of_integers)
+    return "collectives=studied gathers numbers of cells as integers of 4 bytes, which count up to " +
+           std::to_string(most_cells_of_integers) + " cells; use a smaller grid or collectives=merged";
   if (const auto size = p.reals("cell_size").size(); size != 0 && size != 3)
     return "cell_size has " + std::to_string(size) + " numbers; give the extents of a cell in x, y and z, or none";
   return "";
@@ -489,11 +540,22 @@ std::vector<Parameter> parameters() {
        .words = {"studied", "needed"}},
       {.name = "collectives",
        .value = std::string("merged"),
-       .help = "The 23 rates, and the totals: in one collective call each, or one by one as the studied code does.",
+       .help = "The 23 rates, and the totals: reduced in one call each, or all numbers gathered one by one, with the "
+               "summary of the studied code.",
        .words = {"merged", "studied"}}};
 }
 
 std::vector<double> list_of(std::span<const double> numbers) { return {numbers.begin(), numbers.end()}; }
+
+std::string text_of(std::span<const double> letters) {
+  std::string text;
+  for (double letter : letters) text += static_cast<char>(letter);
+  return text;
+}
+
+std::span<const double> subspan_of(std::span<const double> numbers, int first, int count) {
+  return numbers.subspan(static_cast<std::size_t>(first), static_cast<std::size_t>(count));
+}
 
 std::vector<Entry> entries(const Problem& p, const Sweeper&, const FieldReader& reader) {
   const auto s = reader.scalars();
@@ -502,8 +564,12 @@ std::vector<Entry> entries(const Problem& p, const Sweeper&, const FieldReader& 
   const std::int64_t most = p.parameters.integer("most_cycles");
   std::vector<Entry> list{{"time", now},
                           {"steps_by_cycles", list_of(steps.first(static_cast<std::size_t>(most)))},
-                          {"first_totals", list_of(s.subspan(first_totals, total_count))},
-                          {"last_totals", list_of(reader.reduced().subspan(number_last_totals, total_count))}};
+                          {"last_totals", list_of(subspan_of(reader.reduced(), Numbers(p).last_totals, total_count))}};
+  if (summarises(p))
+    list.push_back(
+        {"sketch", text_of(subspan_of(reader.reduced(), Numbers(p).summary + summary_sketch, sketch_letters))});
+  else
+    list.push_back({"first_totals", list_of(s.subspan(first_totals, total_count))});
   for (int d = 0; d < 3; ++d) {  // of the cells at the edge
     std::vector<Index> line(static_cast<std::size_t>(p.grid.cells[d]));
     for (std::size_t i = 0; i < line.size(); ++i) line[i][d] = static_cast<std::int64_t>(i);

@@ -53,7 +53,7 @@ double replayed_cycles(const std::vector<double>& steps_by_cycles, std::int64_t 
 }
 
 void begin_step(const Problem& p, const StageStart& at, std::span<double> s) {
-  const auto rates = at.reduced.subspan(number_rates, rate_count);
+  const auto rates = at.reduced.first(rate_count);
   const double limit = cycle_limit(p, rates), before = s[time_step], end = p.parameters.real("end");
   const auto most = static_cast<double>(p.parameters.integer("most_cycles"));
   const std::vector<double>& replay = p.parameters.reals("replay");
@@ -76,7 +76,7 @@ void begin_step(const Problem& p, const StageStart& at, std::span<double> s) {
 }
 
 void refuse_fault(const Problem& p, const StageStart& at, std::span<const double> s, int stage) {
-  const double found = at.reduced[static_cast<std::size_t>(number_faults + stage - stage_predict)];
+  const double found = at.reduced[static_cast<std::size_t>(Numbers(p).faults + stage - stage_predict)];
   if (!(found > 0)) return;
   const auto code = static_cast<std::int64_t>(found);
   const std::int64_t number = code / 2 - 1;
@@ -90,6 +90,13 @@ void refuse_fault(const Problem& p, const StageStart& at, std::span<const double
 }
 
 }  // namespace
+
+bool summarises(const Problem& problem) { return problem.parameters.word("collectives") == "studied"; }
+
+Numbers::Numbers(const Problem& problem)
+    : faults(totals + (summarises(problem) ? 0 : total_count)),
+      last_totals(faults + 4 + (summarises(problem) ? summary_sums : 0)),
+      summary(faults + 4) {}
 
 std::vector<std::string> scalar_names() {
   std::vector<std::string> names{"time",
@@ -114,7 +121,8 @@ void update_clock(const Problem& problem, const StageStart& at, std::span<double
       s[time_now] += s[time_step];
       break;
     case stage_predict:
-      if (at.step == 0) std::copy_n(at.reduced.begin() + number_totals, total_count, s.begin() + first_totals);
+      if (at.step == 0 && !summarises(problem))
+        std::copy_n(at.reduced.begin() + Numbers(problem).totals, total_count, s.begin() + first_totals);
       begin_step(problem, at, s);
       break;
     case stage_accelerate:

@@ -23,13 +23,15 @@ enum StageNumber : int {
   stage_count
 };
 
-/// Numbers of the reductions of a step, one after the other.
-enum Number : int {
-  number_rates,
-  number_totals = number_rates + rate_count,
-  number_faults = number_totals + total_count,  ///< of the stages from stage_predict to stage_accelerate_again
-  number_last_totals = number_faults + 4,
-  number_count = number_last_totals + total_count
+/// Whether a step ends with the summary that the studied code prints, in place of the totals.
+bool summarises(const Problem& problem);
+
+/// Where the numbers of a step's reductions are, one after the other: rates, totals, faults, last totals or summary.
+struct Numbers {
+  explicit Numbers(const Problem& problem);
+  int rates = 0, totals = rate_count;
+  int faults;  ///< of the stages from stage_predict to stage_accelerate_again
+  int last_totals, summary;
 };
 
 constexpr int most_cycles = 16;

@@ -44,7 +44,8 @@ enum Weight : int {
   code_first = gamma_less_one + 2,  ///< 1 + number of the rank's first cell, and how far rows and planes are apart
   code_row,
   code_plane,
-  heated,  ///< 1: kinetic energy that the remap has lost becomes internal energy
+  heated,   ///< 1: kinetic energy that the remap has lost becomes internal energy
+  first_x,  ///< global number of the rank's first cell in x
   weight_count
 };
 
@@ -63,6 +64,54 @@ static_assert(rate_count == 23);
 
 /// Sums over the grid.
 enum Total : int { mass, internal_energy, kinetic_energy, momentum, fraction_mass = momentum + 3, total_count };
+
+/// What the summary of a step looks at in each cell: its part of each Total, then its state. Sums, largest and least values
+/// over all cells.
+enum Observed : int {
+  observed_density = total_count,
+  observed_energy,  ///< specific internal
+  observed_pressure,
+  observed_fraction,  ///< of material 1
+  observed_sound,
+  observed_speed,   ///< root of the mean square over the cell's nodes
+  observed_growth,  ///< of the volume: the divergence of the velocity
+  observed_count
+};
+static_assert(observed_count == 14);
+
+/// Cells that it counts.
+enum Counted : int {
+  cells_all,
+  cells_of_material_1,
+  cells_mixed,  ///< of both materials
+  cells_supersonic,
+  cells_rising,  ///< whose mean velocity is positive, by dimension
+  counted_count = cells_rising + 3
+};
+static_assert(counted_count == 7);
+
+/// Sums by dimension.
+enum Directed : int {
+  directed_energy,                          ///< kinetic
+  directed_momentum = directed_energy + 3,  ///< its magnitude
+  directed_power = directed_momentum + 3,   ///< pressure times velocity times volume
+  directed_count = directed_power + 3
+};
+static_assert(directed_count == 9);
+
+/// The largest density along x as a line of text: 'm' is 1, each letter before or after it is a factor of a root of 2.
+constexpr int sketch_letters = 32;
+
+/// Numbers of the summary, one reduction after the other.
+enum Summary : int {
+  summary_counts,
+  summary_sums = summary_counts + counted_count,
+  summary_largest = summary_sums + observed_count,
+  summary_least = summary_largest + observed_count,
+  summary_directed = summary_least + observed_count,
+  summary_sketch = summary_directed + directed_count,
+  summary_count = summary_sketch + sketch_letters
+};
 
 /// The kernels, as KernelArgs::number counts them. Those of a dimension follow each other; `_back` reads the other set.
 enum Kernel : int {
@@ -89,6 +138,7 @@ enum Kernel : int {
   kernel_accelerate_first,
   kernel_correct_pressure,
   kernel_return_gas,
+  kernel_summary,
   kernel_count
 };
 

@@ -91,7 +91,7 @@ template <class Way>
 void return_gas(const KernelArgs& args) {
   const Fields f(args);
   const double whole = args.weights[cell_volume];
-  const bool heats = args.weights[heated] > 0;
+  const bool heats = args.weights[heated] > 0, gathers = args.reduced != nullptr;
   Gathered<Way::lanes, total_count> found;
   each_row(args.region, [&](auto x0, auto y, auto z, std::int64_t n) HALOSCOPE_LAMBDA {
     const VectorRow v(f, other_velocity, x0, y, z);
@@ -117,7 +117,7 @@ void return_gas(const KernelArgs& args) {
       load<N>(share + x).store(to_share + x);
       store(where_positive(load<N>(share + x) - splat<N>(0.5), splat<N>(1), splat<N>(0)), of + x);
       gas.set(lanes, x, now_rho, now_e, true);
-      take_totals(found, lanes.fresh(now_rho * splat<N>(whole)), now_e, load<N>(share + x), v, x);
+      if (gathers) take_totals(found, lanes.fresh(now_rho * splat<N>(whole)), now_e, load<N>(share + x), v, x);
     });
   });
   found.finish(args.reduced, Plus{});

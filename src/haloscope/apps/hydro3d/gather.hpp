@@ -12,6 +12,14 @@ struct Gathered {
   Vec<double, Most> wide[Count]{};
   double single[Count]{};
 
+  HALOSCOPE_INLINE static Gathered from(double start) {
+    Gathered all;
+    for (int i = 0; i < Count; ++i) {
+      all.wide[i] = Vec<double, Most>::splat(start);
+      all.single[i] = start;
+    }
+    return all;
+  }
   template <int N, class Combine>
   HALOSCOPE_INLINE void take(int number, Vec<double, N> value, const Combine& combine) {
     if constexpr (N == Most) {

@@ -6,6 +6,7 @@
 #include "haloscope/apps/hydro3d/gather.hpp"
 #include "haloscope/apps/hydro3d/lagrange.hpp"
 #include "haloscope/apps/hydro3d/remap.hpp"
+#include "haloscope/apps/hydro3d/summary.hpp"
 
 namespace haloscope::HALOSCOPE_ISA {
 
@@ -35,6 +36,7 @@ bool run_remap(const KernelArgs& args) {
 template <class Way, Order order>
 void run_kernel(const KernelArgs& args) {
   if (run_remap<Way, order>(args)) return;
+  if (args.number == kernel_summary) return gather_summary<Way>(args);
   if (args.number >= kernel_faces) return sweep_faces<Way>(args, args.number - kernel_faces);
   using Sweep = void (*)(const KernelArgs&);
   static constexpr Sweep kernels[kernel_return_nodes] = {viscosity_of_cells<Way>,
@@ -68,6 +70,8 @@ inline void run_fused(const KernelArgs& args) {
       return accelerate_nodes<Ahead, false>(args);
     case kernel_correct_pressure:
       return compress_cells<Ahead, Moment::whole, Gas::at_once>(args);
+    case kernel_summary:
+      return gather_summary<Ahead>(args);
     default:
       return return_gas<Ahead>(args);
   }

@@ -170,16 +170,22 @@ Json exchange_points(Session& s, const CalibrateRequest& request, Sampler& sampl
            {"exchange_s", exchanged}}};
 }
 
-// ---- allreduce ------------------------------------------------------------------------------------------------------
+// ---- allreduce, allgather ------------------------------------------------------------------------------------------------------
 
 Json allreduce_points(Session& s, Sampler& sample, bool& right) {
   double sum = 1;
   MPI_Allreduce(MPI_IN_PLACE, &sum, 1, MPI_DOUBLE, MPI_SUM, s.comm);
   right &= sum == s.size;
+  const double mine = s.rank;
+  std::vector<double> all(static_cast<std::size_t>(s.size));
+  const auto gather = [&] { MPI_Allgather(&mine, 1, MPI_DOUBLE, all.data(), 1, MPI_DOUBLE, s.comm); };
+  gather();
+  for (int rank = 0; rank < s.size; ++rank) right &= all[static_cast<std::size_t>(rank)] == rank;
   return {{{"allreduce_s", sample([&] {
-              double mine = 1;
-              MPI_Allreduce(MPI_IN_PLACE, &mine, 1, MPI_DOUBLE, MPI_SUM, s.comm);
-            })}}};
+              double one = 1;
+              MPI_Allreduce(MPI_IN_PLACE, &one, 1, MPI_DOUBLE, MPI_SUM, s.comm);
+            })},
+           {"allgather_s", sample(gather)}}};
 }
 
 Json request_json(const Session& s, const CalibrateRequest& request) {

@@ -18,7 +18,7 @@ struct Session;
 ///              between the block's own two sides: pack_s, unpack_s, copy_s. By every rank at once, --threads each
 ///   exchange   the whole exchange of `fields` fields between all ranks. Sent cells have just been written, received
 ///              ones are read; exchange_s leaves out the time that the writing and reading alone take
-///   allreduce  a sum of one number over all ranks: allreduce_s
+///   allreduce  a sum of one number over all ranks: allreduce_s; one number of every rank to every rank: allgather_s
 ///   device-kernel  a step's sweep of a block of --cells on --device by every rank at once: sweep_s; two of them on two
 ///              streams: two_sweeps_s
 ///   device-copy  the messages of one round of such a block: packing, unpacking, copies to and from host memory, the

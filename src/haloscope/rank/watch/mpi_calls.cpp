@@ -44,6 +44,11 @@ std::atomic<MpiClock*> running{nullptr};  // the one that counts at the moment
   X(Allreduce, waits, (const void* a, void* b, int n, MPI_Datatype t, MPI_Op o, MPI_Comm c), (a, b, n, t, o, c)) \
   X(Iallreduce, starts, (const void* a, void* b, int n, MPI_Datatype t, MPI_Op o, MPI_Comm c, MPI_Request* r), \
     (a, b, n, t, o, c, r)) \
+  X(Allgather, waits, (const void* a, int n, MPI_Datatype t, void* b, int m, MPI_Datatype u, MPI_Comm c), (a, n, t, b, m, u, c)) \
+  X(Iallgather, starts, (const void* a, int n, MPI_Datatype t, void* b, int m, MPI_Datatype u, MPI_Comm c, MPI_Request* r), \
+    (a, n, t, b, m, u, c, r)) \
+  X(Allgatherv, waits, (const void* a, int n, MPI_Datatype t, void* b, const int m[], const int d[], MPI_Datatype u, MPI_Comm c), \
+    (a, n, t, b, m, d, u, c)) \
   X(Neighbor_alltoallw, waits, (const void* a, const int n[], const MPI_Aint d[], const MPI_Datatype t[], void* b, const int m[], \
     const MPI_Aint e[], const MPI_Datatype u[], MPI_Comm c), (a, n, d, t, b, m, e, u, c)) \
   X(Ineighbor_alltoallw, starts, (const void* a, const int n[], const MPI_Aint d[], const MPI_Datatype t[], void* b, \

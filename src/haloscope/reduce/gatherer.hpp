@@ -1,0 +1,45 @@
+// Numbers that every rank gathers from all ranks and combines itself, in the order of ranks.
+#pragma once
+
+#include <mpi.h>
+
+#include <span>
+#include <vector>
+
+#include "haloscope/stage.hpp"
+
+namespace haloscope {
+
+/// The result of reducing no numbers.
+double identity_of(ReduceOp op);
+double combined(ReduceOp op, double a, double b);
+
+/// The gathers of one reduction, by ReduceBy::gather or ReduceBy::lists.
+class Gatherer {
+ public:
+  /// Local. `comm` must outlive it.
+  Gatherer(const Reduction& reduction, MPI_Comm comm);
+
+  /// All calls of the reduction, one after the other. Collective. @param numbers  this rank's, then those of all ranks.
+  void gather(std::span<double> numbers);
+  /// Begins a reduction of one call. Collective.
+  void start(std::span<const double> numbers, MPI_Request* request);
+  /// What start() has begun, once its request is complete.
+  void finish(std::span<double> numbers) const { unpack(numbers); }
+
+ private:
+  void pack(std::span<const double> numbers);
+  /// Combines what was gathered.
+  void unpack(std::span<double> numbers) const;
+  void gather_lists();
+
+  ReduceOp op_;
+  ReduceBy by_;
+  NumberType type_;
+  MPI_Comm comm_;
+  int each_;                           // numbers of a rank in a call
+  std::vector<int> lengths_, places_;  // of the ranks' lists
+  std::vector<std::byte> mine_, all_;  // as they travel: this rank's numbers, and those of all ranks in their order
+};
+
+}  // namespace haloscope

@@ -1,0 +1,127 @@
+// Reductions whose numbers every rank gathers from all ranks: against a sum in the order of ranks, call by call.
+#include <bit>
+#include <random>
+
+#include "haloscope/reduce/reducer.hpp"
+#include "pmpi_counter.hpp"
+#include "step_rig.hpp"
+
+namespace haloscope::test {
+namespace {
+
+constexpr int threads = 3;
+
+/// Numbers of any thread of any rank, the same on all ranks: as a type can have them, most of them.
+double number_of(NumberType type, int round, int rank, int thread, int i) {
+  std::mt19937_64 random(static_cast<std::uint64_t>(((round * 64 + rank) * 64 + thread) * 1024 + i));
+  if (type == NumberType::character) return static_cast<double>(random() % 80);
+  if (type == NumberType::integer) return static_cast<double>(random() % 2000001) - 1e6;
+  return std::ldexp(static_cast<double>(random()) - 9e18, static_cast<int>(random() % 40) - 60);
+}
+
+/// What ranks find that add in the order of threads and ranks, each rank first its own.
+std::vector<double> in_order(const Reduction& r, int round) {
+  std::vector<double> all(static_cast<std::size_t>(r.numbers), identity_of(r.op));
+  for (int rank = 0; rank < world_size(); ++rank)
+    for (int i = 0; i < r.numbers; ++i) {
+      double mine = identity_of(r.op);
+      for (int t = 0; t < threads; ++t) mine = combined(r.op, mine, number_of(r.type, round, rank, t, i));
+      all[static_cast<std::size_t>(i)] = combined(r.op, all[static_cast<std::size_t>(i)], mine);
+    }
+  return all;
+}
+
+std::vector<Reduction> ways_to_gather() {
+  std::vector<Reduction> all;
+  for (ReduceBy by : {ReduceBy::gather, ReduceBy::lists})
+    for (ReduceOp op : {ReduceOp::sum, ReduceOp::max, ReduceOp::min})
+      for (NumberType type : {NumberType::real, NumberType::integer, NumberType::character})
+        for (int collectives : {1, 3, 12})
+          for (ReduceMode mode : {ReduceMode::blocking, ReduceMode::nonblocking, ReduceMode::deferred})
+            if (mode == ReduceMode::blocking || (collectives == 1 && by == ReduceBy::gather))
+              all.push_back({.name = "all",
+                             .op = op,
+                             .numbers = 12,
+                             .mode = mode,
+                             .collectives = collectives,
+                             .by = by,
+                             .type = type});
+  return all;
+}
+
+std::string words_of(const Reduction& r) {
+  return to_word(r.by) + " " + to_word(r.op) + " " + to_word(r.type) + " " + to_word(r.mode) + " in " +
+         std::to_string(r.collectives);
+}
+
+/// @param beside  how many numbers of another reduction come first.
+void contribute(Partials& partials, const Reduction& r, int round, int beside) {
+  int rank = 0;
+  MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+  for (int t = 0; t < threads; ++t)
+    for (int i = 0; i < r.numbers; ++i) {
+      double& mine = partials.of(t)[beside + i];
+      mine = combined(r.op, mine, number_of(r.type, round, rank, t, i));
+    }
+}
+
+TEST(Gathers, CombineTheNumbersOfRanksInTheirOrderBitForBit) {
+  for (const Reduction& r : ways_to_gather()) {
+    SCOPED_TRACE(words_of(r));
+    Partials partials(threads);
+    const Reduction other{.name = "other", .op = ReduceOp::min, .numbers = 5};
+    Reducer beside(other, partials, MPI_COMM_WORLD, true), reducer(r, partials, MPI_COMM_WORLD, true);
+    for (int round = 0; round < 3; ++round) {
+      contribute(partials, r, round, other.numbers);
+      reducer.start();
+      reducer.wait();
+      const auto expected = in_order(r, round);
+      ASSERT_EQ(reducer.numbers().size(), expected.size());
+      for (std::size_t i = 0; i < expected.size(); ++i)
+        EXPECT_EQ(std::bit_cast<std::uint64_t>(reducer.numbers()[i]), std::bit_cast<std::uint64_t>(expected[i])) << i;
+    }
+  }
+}
+
+TEST(Gathers, HaveTheCallsAndBytesThatAreAskedFor) {
+  const std::map<NumberType, std::int64_t> bytes{
+      {NumberType::real, 8}, {NumberType::integer, 4}, {NumberType::character, 1}};
+  for (const Reduction& r : ways_to_gather()) {
+    SCOPED_TRACE(words_of(r));
+    Partials partials(threads);
+    Reducer reducer(r, partials, MPI_COMM_WORLD, true);
+    const Calls before = calls();
+    reducer.start();
+    reducer.wait();
+    EXPECT_EQ(calls().collectives - before.collectives, r.calls());
+    const auto numbers = [&](const auto& gathers, std::int64_t size) {
+      const auto found = gathers.find(size);
+      return found == gathers.end() ? 0 : found->second;
+    };
+    const std::int64_t size = bytes.at(r.type) * (12 / r.collectives);
+    const auto& lists = calls().list_gathers;
+    if (r.by == ReduceBy::lists) {
+      EXPECT_EQ(numbers(calls().gathers, 4) - numbers(before.gathers, 4), r.collectives) << "lengths";
+      EXPECT_EQ(numbers(lists, size) - numbers(before.list_gathers, size), r.collectives);
+    } else {
+      EXPECT_EQ(numbers(calls().gathers, size) - numbers(before.gathers, size), r.collectives);
+    }
+  }
+}
+
+TEST(Gathers, KeepIntegersAndCharactersWithinTheirRange) {
+  for (NumberType type : {NumberType::integer, NumberType::character}) {
+    const Reduction r{.name = "all", .op = ReduceOp::max, .numbers = 4, .by = ReduceBy::gather, .type = type};
+    Partials partials(1);
+    Reducer reducer(r, partials, MPI_COMM_WORLD, true);
+    const double given[] = {-1e300, 1e300, 2.75, -0.5};
+    std::copy_n(given, 4, partials.of(0));
+    reducer.start();
+    const bool wide = type == NumberType::integer;
+    const std::vector<double> expected{wide ? -2147483648.0 : 0, wide ? 2147483647.0 : 255, 2, 0};
+    EXPECT_EQ(std::vector(reducer.numbers().begin(), reducer.numbers().end()), expected);
+  }
+}
+
+}  // namespace
+}  // namespace haloscope::test
