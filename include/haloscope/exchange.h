@@ -104,6 +104,11 @@ hs_status hs_exchange_progress(hs_exchange* exchange, int32_t* done);
 hs_status hs_exchange_finish(hs_exchange* exchange);
 /* hs_exchange_start() and hs_exchange_finish(). */
 hs_status hs_exchange_run(hs_exchange* exchange, int32_t slot);
+/* The arrays of a slot lie elsewhere from now on, with the strides that they had: for codes that swap pointers.
+ * first  address of the first owned point of each field, in their order.
+ * Local, and plans stay; strategies whose neighbours know the addresses (shared but for shared:packed, one-sided ones,
+ * neighbor, partitioned) are opened again, which is collective. Fails with HS_USAGE while an exchange is under way. */
+hs_status hs_exchange_rebind(hs_exchange* exchange, int32_t slot, void* const* first);
 /* Which strategy moves the halos, what this rank sends, what `auto` has chosen: one line. It lives until the next call. */
 hs_status hs_exchange_report(hs_exchange* exchange, const char** text);
 /* Finishes what is under way. */

@@ -4,6 +4,7 @@
 #include <mpi.h>
 
 #include <memory>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -58,6 +59,14 @@ class Exchange {
     start(slot);
     finish();
   }
+  /// The fields of a slot lie elsewhere from now on, with the strides that they had: for codes that swap pointers.
+  /// @param first  address of the first owned point of each field, in their order.
+  /// All ranks call it in the same order. Strategies whose neighbours know the fields' addresses (`shared` but for
+  /// `shared:packed`, one-sided ones, `neighbor`, `partitioned`) are opened again, which is collective; for others it is local
+  /// and takes about as long as looking at each message. Plans stay.
+  /// @throws UsageError while an exchange is under way, for a slot that does not exist, for another number of addresses or a
+  ///         null one; fields that a strategy cannot reach leave the exchange unusable.
+  void rebind(std::span<void* const> first, int slot = 0);
   const Plan& plan() const;
   /// Which strategy moves the halos, what this rank sends in one exchange, and what a transport that chooses, as `auto`,
   /// has chosen. One line.

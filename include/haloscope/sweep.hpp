@@ -40,8 +40,7 @@ struct SweepArgs {
   const SlotView* out = nullptr;  ///< ... and written
   const Centring* centrings = nullptr;
   const double* scalars = nullptr;  ///< App::scalars as they were when the stage began
-  double* reduced =
-      nullptr;  ///< this thread's part of the sweep's reductions, one after the other; null: not wanted now
+  double* reduced = nullptr;        ///< this thread's numbers of the sweep's reductions, in turn; null: not wanted now
   int dims = 3;
   int levels = 1;       ///< time steps fused
   bool stream = false;  ///< fields outgrow the cache: stores may go around it

@@ -3,6 +3,7 @@
 
 #include <mpi.h>
 
+#include <cstddef>
 #include <memory>
 #include <optional>
 #include <span>
@@ -24,6 +25,9 @@ class Stream;
 /// Message ids of a plan.
 using Ids = std::span<const int>;
 
+/// How far fields have moved in memory: bytes, by their numbers.
+using Moves = std::span<const std::ptrdiff_t>;
+
 /// An opened transport: everything prepared for one plan, its fields and all their slots.
 /// Every call is allocation-free outside MPI's own calls. A link destroyed with messages in flight completes them.
 class Link {
@@ -44,6 +48,11 @@ class Link {
   virtual void complete(Ids out, int slot) = 0;       ///< until sent messages' memory may be changed
   /// Peer of the first message of `in` not yet arrived, -1 when none: what a watchdog reports.
   virtual int waiting_for(Ids in, int slot) const = 0;
+  /// Whether follow() works, the same on all ranks.
+  virtual bool follows() const { return false; }
+  /// The fields of a slot lie elsewhere, as the context's views say now; strides are as before, and nothing of the slot is
+  /// under way. Local. @param moved  bytes, by field.
+  virtual void follow(int, Moves) {}
   /// It will not be used any more, nor destroyed, since peers may never answer: whatever runs on its own must end.
   virtual void abandon() {}
   /// Findings and decisions made when it was opened, for records and logs ("memory model unified, 1 window"); may be

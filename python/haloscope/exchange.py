@@ -210,6 +210,13 @@ class Grid:
         _call("hs_layout_neighbour", self._layout, self.comm.rank, by_dimension, found)
         return int(found[0])
 
+    def _inner_sides(self, sides: list[tuple[int, int]]) -> list[tuple[int, int]]:
+        """Return the widths with 0 where the own cells end at an edge of the grid."""
+        kept = []
+        for (low, high), part, cells, wraps in zip(sides, self.owned, self.cells, self.periodic, strict=True):
+            kept.append((low if wraps or part.start > 0 else 0, high if wraps or part.stop < cells else 0))
+        return kept
+
     def zeros(self, halo: Halo = 1, dtype: Any = float, centring: Centring = "cell") -> np.ndarray:
         """Return an array of zeros for this rank's points and their halo. Local."""
         sides = _sides(halo, self._dims)
@@ -265,12 +272,15 @@ class Field:
         must be contiguous in memory.
     halo: ghost layers on every side, or per axis a number or (low, high); None: those of the exchange.
     centring: "cell", "node", or "face-0", "face-1", "face-2" for faces that are normal to this axis.
+    outer: whether arrays have room for ghost layers beyond the edges of a grid that does not wrap around, where nothing is
+        exchanged.
     name: for messages.
     """
 
     arrays: Array | tuple[Array, ...]
     halo: Halo | None = None
     centring: Centring = "cell"
+    outer: bool = True
     name: str = ""
 
 
@@ -310,6 +320,7 @@ class _Described:
             raise UsageProblem(f"{self.name} has {len(given)} slots and array 0 has {slots}; give all fields as many")
         self.arrays = [_memory(array, self.name) for array in given]
         self.sides = _sides(halo if field.halo is None else field.halo, grid._dims)
+        self.room = self.sides if field.outer else grid._inner_sides(self.sides)
         for array in self.arrays:
             self._check(grid, field, array)
         ffi, _ = _library()
@@ -318,11 +329,11 @@ class _Described:
 
     def _check(self, grid: Grid, field: Field, array: np.ndarray) -> None:
         dims, one = grid._dims, self.arrays[0]
-        wanted = tuple(n + low + high for n, (low, high) in zip(grid.points(field.centring), self.sides, strict=True))
+        wanted = tuple(n + low + high for n, (low, high) in zip(grid.points(field.centring), self.room, strict=True))
         if array.shape[:dims] != wanted:
             raise UsageProblem(
                 f"{self.name} has shape {array.shape[:dims]}; {wanted} are this rank's {grid.points(field.centring)} points "
-                f"and a halo of {self.sides}. Make it with grid.zeros(), or give its halo"
+                f"and a halo of {self.room}. Make it with grid.zeros(), or give its halo"
             )
         if (array.strides, array.dtype, array.shape) != (one.strides, one.dtype, one.shape):
             raise UsageProblem(f"{self.name} has slots of different types, shapes or strides; make them alike")
@@ -340,10 +351,23 @@ class _Described:
             step *= count
         self.element_bytes = step
 
+    def replace(self, slot: int, array: Array) -> None:
+        """Have another array in a slot."""
+        if not 0 <= slot < len(self.arrays):
+            raise UsageProblem(f"slot {slot} does not exist; {self.name} has {len(self.arrays)}")
+        found, one = _memory(array, self.name), self.arrays[slot]
+        if (found.strides, found.dtype, found.shape) != (one.strides, one.dtype, one.shape):
+            raise UsageProblem(
+                f"{self.name} had shape {one.shape}, strides {one.strides} and type {one.dtype}, the new array has "
+                f"{found.shape}, {found.strides} and {found.dtype}; open another exchange for it"
+            )
+        self.arrays[slot] = found
+        self.first[slot] = _library()[0].cast("void*", self._first(found))
+
     def _first(self, array: np.ndarray) -> int:
         """Return the address of the first owned point."""
         start: int = array.__array_interface__["data"][0]
-        return start + sum(low * stride for (low, _), stride in zip(self.sides, array.strides, strict=False))
+        return start + sum(low * stride for (low, _), stride in zip(self.room, array.strides, strict=False))
 
     def fill(self, grid: Grid, field: Field, into: Any) -> None:
         _, lib = _library()
@@ -431,6 +455,23 @@ class Exchange:
         status = self._run(self._open(), slot)
         if status:
             capi.check(_library(), status)
+
+    def rebind(self, arrays: Sequence[Array], slot: int = 0) -> None:
+        """Use other arrays of the same types, shapes and strides from now on: for codes that make new ones in each step.
+
+        arrays: one for each field, in their order. Raises UsageProblem for arrays that are not alike, and while an exchange is
+        under way. Local and cheap, but for strategies whose neighbours know the arrays' addresses, which are opened again.
+        """
+        if len(arrays) != len(self._described):
+            raise UsageProblem(
+                f"rebind() got {len(arrays)} arrays for {len(self._described)} fields; pass one for each"
+            )
+        for one, array in zip(self._described, arrays, strict=True):
+            one.replace(slot, array)
+        ffi, _ = _library()
+        _call(
+            "hs_exchange_rebind", self._open(), slot, ffi.new("void*[]", [one.first[slot] for one in self._described])
+        )
 
     def report(self) -> str:
         """Return in one line which strategy moves the halos, what this rank sends, and what `auto` has chosen."""

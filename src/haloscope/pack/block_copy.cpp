@@ -281,6 +281,13 @@ void CopyList::find_stages() {
   }
 }
 
+void CopyList::follow(std::span<const std::ptrdiff_t> moved) {
+  for (BlockCopy& copy : copies_) {
+    if (copy.from_field >= 0) copy.from += moved[static_cast<std::size_t>(copy.from_field)];
+    if (copy.to_field >= 0) copy.to += moved[static_cast<std::size_t>(copy.to_field)];
+  }
+}
+
 void CopyList::run() const {
   for (const Sheet& sheet : sheets_) run_planes(sheet, 0, sheet.planes);
 }

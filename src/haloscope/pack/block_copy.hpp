@@ -18,7 +18,8 @@ struct BlockCopy {
   std::int64_t row_bytes = 0, rows = 1, planes = 1;
   std::int64_t from_row = 0, from_plane = 0;
   std::int64_t to_row = 0, to_plane = 0;
-  int negated = 0;  ///< bytes of reals whose sign changes, 4 or 8; 0: bytes as they are
+  int negated = 0;                     ///< bytes of reals whose sign changes, 4 or 8; 0: bytes as they are
+  int from_field = -1, to_field = -1;  ///< number of the field that an end is in, and moves with; -1: none
 };
 
 /// A compiled list of block copies. The result is that of running it in list order; where that cannot change it, copies
@@ -41,6 +42,8 @@ class CopyList {
   /// Run one share of one stage; all shares of all stages, with stages in order, are run(). Equal shares: of the planes
   /// where there are enough, else of the rows, else of the bytes of a row.
   void run_stage(int stage, Share share) const;
+  /// Fields have moved: so do the ends of copies that are in them. @param moved  bytes, by field.
+  void follow(std::span<const std::ptrdiff_t> moved);
   std::int64_t bytes() const { return bytes_; }
   /// Cache lines read, counted row by row: time is proportional to them, whether rows are long or short.
   std::int64_t lines() const { return lines_; }

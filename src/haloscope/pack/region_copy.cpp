@@ -8,13 +8,14 @@
 namespace haloscope {
 namespace {
 
-/// One end of a transfer: where its first point is, and how far apart its points are.
+/// One end of a transfer: where its first point is, how far apart its points are, and the field that it is in.
 struct End {
   std::byte* at;
   std::array<std::int64_t, 3> stride;
+  int field = -1;
 };
 
-End end_at(const SlotView& view, const Box& box) { return {view.at(box.lo), view.stride}; }
+End end_at(const SlotView& view, const Box& box, int field = -1) { return {view.at(box.lo), view.stride, field}; }
 
 /// A buffer with the points of `extent`, x fastest.
 End end_in(const std::byte* buffer, const Index& extent, std::int64_t element) {
@@ -56,6 +57,7 @@ void each_block(const End& from, const End& to, const Index& extent, std::int64_
   copy.planes = extent[z];
   copy.from_row = from.stride[y], copy.from_plane = from.stride[z];
   copy.to_row = to.stride[y], copy.to_plane = to.stride[z];
+  copy.from_field = from.field, copy.to_field = to.field;
   for (std::int64_t i = 0; i < (rows ? 1 : extent[x]); ++i) {
     copy.from = from.at + i * from.stride[x];
     copy.to = to.at + i * to.stride[x];
@@ -112,7 +114,8 @@ CopyList make_copies(const Views& views, int slot, std::span<const Copy> copies)
   std::vector<FieldBlock> blocks;
   for (const Copy& c : copies) {
     const SlotView& view = views[c.quantity][slot];
-    each_block(end_at(view, c.from()), end_at(view, c.to), extent_of(c.to), view.element_bytes(), [&](BlockCopy copy) {
+    const End from = end_at(view, c.from(), c.quantity), to = end_at(view, c.to, c.quantity);
+    each_block(from, to, extent_of(c.to), view.element_bytes(), [&](BlockCopy copy) {
       copy.negated = c.negate ? static_cast<int>(view.element_bytes()) : 0;
       blocks.emplace_back(c.quantity, copy);
     });
@@ -125,8 +128,8 @@ CopyList make_pack(const Views& views, int slot, const Message& message, std::by
   for (const Region& region : message.regions) {
     const SlotView& view = views[region.quantity][slot];
     const Index extent = extent_of(region.box);
-    each_block(end_at(view, region.box), end_in(buffer, extent, view.element_bytes()), extent, view.element_bytes(),
-               [&](const BlockCopy& copy) { blocks.emplace_back(region.quantity, copy); });
+    each_block(end_at(view, region.box, region.quantity), end_in(buffer, extent, view.element_bytes()), extent,
+               view.element_bytes(), [&](const BlockCopy& copy) { blocks.emplace_back(region.quantity, copy); });
     buffer += region.box.volume() * view.element_bytes();
   }
   return by_field(std::move(blocks));
@@ -137,8 +140,8 @@ CopyList make_unpack(const Views& views, int slot, const Message& message, const
   for (const Region& region : message.regions) {
     const SlotView& view = views[region.quantity][slot];
     const Index extent = extent_of(region.box);
-    each_block(end_in(buffer, extent, view.element_bytes()), end_at(view, region.box), extent, view.element_bytes(),
-               [&](const BlockCopy& copy) { blocks.emplace_back(region.quantity, copy); });
+    each_block(end_in(buffer, extent, view.element_bytes()), end_at(view, region.box, region.quantity), extent,
+               view.element_bytes(), [&](const BlockCopy& copy) { blocks.emplace_back(region.quantity, copy); });
     buffer += region.box.volume() * view.element_bytes();
   }
   return by_field(std::move(blocks));

@@ -25,6 +25,10 @@ CommOps::CommOps(const Program& program, const Views& views, Link& link, MPI_Com
   }
 }
 
+void CommOps::follow(int slot, Moves moved) {
+  for (auto& slots : copies_) slots[static_cast<std::size_t>(slot)].follow(moved);
+}
+
 /// A list of dependent stages: the team meets after each.
 void CommOps::copy(const CopyList& list, int threads) const {
   threads = team(list.lines(), threads);

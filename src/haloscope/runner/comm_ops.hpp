@@ -23,6 +23,8 @@ class CommOps {
   void run(const Op& op, int slot, int threads = 1);
   /// Run it only if it need not wait; false: try again later. Lets the transport progress.
   bool try_run(const Op& op, int slot, int threads = 1);
+  /// The fields of a slot lie elsewhere, see Link::follow().
+  void follow(int slot, Moves moved);
   /// A rank whose message the operation waits for, or -1.
   int awaited(const Op& op, int slot) const;
 

@@ -1,5 +1,7 @@
 #include "haloscope/exchange.hpp"
 
+#include <algorithm>
+
 #include "haloscope/agree.hpp"
 #include "haloscope/comm/cores.hpp"
 #include "haloscope/runner/comm_ops.hpp"
@@ -18,6 +20,8 @@ struct Exchange::State {
   Plan plan;
   Views views;
   Program program;
+  LinkContext context;
+  std::vector<std::ptrdiff_t> moved;  // by field
   std::unique_ptr<Link> link;
   std::unique_ptr<CommOps> ops;
   std::size_t next = 0;  // next operation; program.ops.size(): nothing is in flight
@@ -33,16 +37,18 @@ struct Exchange::State {
     if (!same_everywhere(parent, fingerprint(plan, layout, strategy, views.front().size())))
       throw UsageError(
           "the ranks ask for different exchanges; give all of them the same grid, strategy, options and number of "
-          "slots, "
-          "and the same fields in the same order");
+          "slots, and "
+          "the same fields in the same order");
     MPI_Comm_dup(parent, &comm);
-    const bool yield = more_ranks_than_cores(comm);
     program = exchange_program(plan, false, collective_rounds(strategy));
-    LinkContext context{comm, &layout, &plan, &views, yield};
+    context = {comm, &layout, &plan, &views, more_ranks_than_cores(comm)};
     context.nodes = nodes;
-    link = open_link(strategy, context);
-    ops = std::make_unique<CommOps>(program, views, *link, comm, yield);
+    open();
     next = program.ops.size();
+  }
+  void open() {
+    link = open_link(strategy, context);
+    ops = std::make_unique<CommOps>(program, views, *link, comm, context.yield);
   }
   ~State() {
     finish();
@@ -55,6 +61,28 @@ struct Exchange::State {
   }
   void finish() {
     for (; next < program.ops.size(); ++next) ops->run(program.ops[next], slot);
+  }
+  void require_idle(const char* call) const {
+    if (next != program.ops.size())
+      throw UsageError(std::string(call) + "() was called while the exchange of slot " + std::to_string(slot) +
+                       " is still in flight; call finish() first, or use a second Exchange");
+  }
+  void require_slot(int number) const {
+    if (number < 0 || number >= static_cast<int>(views.front().size()))
+      throw UsageError("slot " + std::to_string(number) + " does not exist; the fields have " +
+                       std::to_string(views.front().size()));
+  }
+  /// Fields of a slot to other places.
+  void move(std::span<void* const> first, int to_slot) {
+    moved.resize(views.size());
+    for (std::size_t q = 0; q < views.size(); ++q) {
+      std::byte*& origin = views[q][static_cast<std::size_t>(to_slot)].origin;
+      moved[q] = static_cast<std::byte*>(first[q]) - origin;
+      origin = static_cast<std::byte*>(first[q]);
+    }
+    if (!link->follows()) return open();
+    link->follow(to_slot, moved);
+    ops->follow(to_slot, moved);
   }
 };
 
@@ -74,15 +102,21 @@ Exchange::Exchange(Exchange&&) noexcept = default;
 Exchange& Exchange::operator=(Exchange&&) noexcept = default;
 
 void Exchange::start(int slot) {
-  if (state_->next != state_->program.ops.size())
-    throw UsageError("start() was called while the exchange of slot " + std::to_string(state_->slot) +
-                     " is still in flight; call finish() first, or use a second Exchange");
-  if (slot < 0 || slot >= static_cast<int>(state_->views.front().size()))
-    throw UsageError("slot " + std::to_string(slot) + " does not exist; the fields have " +
-                     std::to_string(state_->views.front().size()));
+  state_->require_idle("start");
+  state_->require_slot(slot);
   state_->slot = slot;
   state_->next = 0;
   state_->progress();
+}
+
+void Exchange::rebind(std::span<void* const> first, int slot) {
+  state_->require_idle("rebind");
+  state_->require_slot(slot);
+  if (first.size() != state_->views.size() || std::find(first.begin(), first.end(), nullptr) != first.end())
+    throw UsageError("rebind() got " + std::to_string(first.size()) +
+                     " addresses; pass that of the first owned point of each of " +
+                     std::to_string(state_->views.size()) + " fields");
+  state_->move(first, slot);
 }
 
 bool Exchange::progress() { return state_->progress(); }

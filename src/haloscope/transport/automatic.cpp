@@ -85,6 +85,7 @@ AutoLink::AutoLink(const LinkContext& context, std::vector<Trial> candidates, in
   }
   slot_count_ = static_cast<int>(context.views->front().size());
   slots_ = std::make_unique<Slot[]>(slot_count_);
+  for (const Trial& candidate : candidates_) follows_ = follows_ && candidate.link->follows();
   for (int s = 0; s < slot_count_; ++s) slots_[s].link = candidates_.front().link.get();
 
   const auto count = static_cast<int>(candidates_.size());

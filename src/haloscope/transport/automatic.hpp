@@ -78,6 +78,11 @@ class AutoLink final : public Link {
   void complete(Ids out, int slot) override;
   int waiting_for(Ids in, int slot) const override { return link(slot).waiting_for(in, slot); }
   std::string report() const override;
+  bool follows() const override { return follows_; }
+  void follow(int slot, Moves moved) override {
+    for (Trial& candidate : candidates_)
+      if (candidate.link) candidate.link->follow(slot, moved);
+  }
 
   /// Number of exchanges in the trials.
   std::int64_t trials() const { return trials_; }
@@ -110,6 +115,7 @@ class AutoLink final : public Link {
   std::vector<Trial> candidates_;
   std::string left_out_;
   bool yield_;
+  bool follows_ = true;  ///< all candidates can, whichever are still open on this rank
   double (*clock_)();
   std::unique_ptr<Slot[]> slots_;
   int slot_count_ = 0;

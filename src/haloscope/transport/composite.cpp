@@ -78,6 +78,11 @@ class CompositeLink final : public Link {
     for (const int& id : ids) lines += part(id).packing_lines({&id, 1}, slot);
     return lines;
   }
+  bool follows() const override { return near_->follows() && far_->follows(); }
+  void follow(int slot, Moves moved) override {
+    near_->follow(slot, moved);
+    far_->follow(slot, moved);
+  }
   int waiting_for(Ids ids, int slot) const override {
     for (const int& id : ids)
       if (const int rank = part(id).waiting_for({&id, 1}, slot); rank >= 0) return rank;

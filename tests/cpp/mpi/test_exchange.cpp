@@ -90,6 +90,53 @@ TEST(UserExchange, WorksOnAMemberOfStructsWhoseSecondAxisIsContiguous) {
     }
 }
 
+/// Every strategy for fields in private memory that this MPI has.
+std::vector<Strategy> own_memory_strategies() {
+  std::vector<Strategy> found;
+  for (const std::string& name : strategy_names())
+    if (const Strategy strategy(name); !needs_shared_fields(strategy)) found.push_back(strategy);
+  return found;
+}
+
+TEST(UserExchange, ArraysMayBeSwappedForOthersAtAnyTimeUnderEveryStrategy) {
+  const auto grid = square(12 * test::world_size());
+  const Index n = grid.cells();
+  const std::int64_t row = n[0] + 2;
+  const auto make = [&] { return std::vector<double>(static_cast<std::size_t>(row * (n[1] + 2))); };
+  std::vector<std::vector<double>> arrays(6);
+  for (auto& array : arrays) array = make();
+  const auto first = [&](std::size_t a) { return arrays[a].data() + row + 1; };
+  const auto fields = [&](std::size_t u, std::size_t v) {
+    return std::vector<FieldRef>{view<double, 2>(grid, {first(u), first(v)}, row, 0, 1),
+                                 view<double, 2>(grid, {first(v), first(u)}, row, 0, 1)};
+  };
+  for (const Strategy& strategy : own_memory_strategies()) {
+    SCOPED_TRACE(to_string(strategy));
+    std::optional<Exchange> halo;
+    try {
+      halo.emplace(make_exchange(grid, fields(0, 1), strategy));
+    } catch (const UnavailableError&) {
+      continue;
+    }
+    for (std::size_t turn = 0; turn < 6; ++turn) {
+      const std::size_t u = turn, v = (turn + 3) % 6;
+      const int slot = static_cast<int>(turn % 2);
+      halo->rebind(std::vector<void*>{first(u), first(v)}, slot);
+      const FieldView<double, 2> one{first(u), row, 0}, two{first(v), row, 0};
+      number_cells(grid, one, 1, 1000.0 * static_cast<double>(turn));
+      number_cells(grid, two, 1, -1000.0 * static_cast<double>(turn) - 1);
+      halo->exchange(slot);
+      expect_numbered(grid, one, 1, 1000.0 * static_cast<double>(turn));
+      expect_numbered(grid, two, 1, -1000.0 * static_cast<double>(turn) - 1);
+    }
+    EXPECT_NE(error_of([&] { halo->rebind(std::vector<void*>{first(0)}); }).find("2 fields"), std::string::npos);
+    EXPECT_NE(error_of([&] {
+                halo->rebind(std::vector<void*>{first(0), first(1)}, 2);
+              }).find("slot 2"),
+              std::string::npos);
+  }
+}
+
 TEST(UserExchange, WhatOneRankDoesWrongFailsOnAll) {
   const auto grid = square();
   Field<double, 2> u{grid, {.halo = 2}}, thin{grid, {.halo = grid.rank() == 0 ? 1 : 2}};

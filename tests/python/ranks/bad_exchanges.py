@@ -65,6 +65,9 @@ def main() -> None:
     u[grid.inner()] = 1.0
     halo()
     assert (u == 1.0).all()
+    refused("for 1 fields", halo.rebind, [u, u])
+    refused("slot 1", halo.rebind, [u], 1)
+    refused("open another exchange", halo.rebind, [u.astype("f4")])
     halo.free()
     halo.free()
     refused("was freed", halo)

@@ -57,18 +57,25 @@ class Arrays:
         flips = tuple(slice(None, None, int(step)) for step in back)
         point = prod(self.components) * self.dtype.itemsize
         wide = [n * g + 2 * m for n, g, m in zip(self.shape, gaps, margins, strict=True)]
-        self.blocks, self.raw, self.arrays = [], [], []
-        for _ in range(slots):
+        self.point = point
+
+        def make() -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+            """Return a block of canaries, the bytes of the points in it, and the array."""
             block = np.full([*(wide[axis] for axis in order), point], CANARY, np.uint8)
             turned = block.transpose(*np.argsort(order), dims)[inside][flips]
             typed = block.view(self.dtype).reshape(
                 *block.shape[:-1], *self.components, *([] if self.components else [1])
             )
             typed = typed.transpose(*np.argsort(order), dims)[inside][flips]
-            self.blocks.append(block)
-            self.raw.append(turned)
-            self.arrays.append(typed if self.components else typed[..., 0])
-        self.point = point
+            return block, turned, typed if self.components else typed[..., 0]
+
+        self.make = make
+        self.blocks, self.raw, self.arrays = map(list, zip(*(make() for _ in range(slots)), strict=True))
+
+    def renew(self, slot: int) -> np.ndarray:
+        """Return a new array for a slot, alike but elsewhere."""
+        self.blocks[slot], self.raw[slot], self.arrays[slot] = self.make()
+        return self.arrays[slot]
 
     def field(self) -> haloscope.Field:
         return haloscope.Field(tuple(self.arrays), halo=self.sides, centring=self.centring)
@@ -171,6 +178,8 @@ def check_one(draw: random.Random) -> None:
     ) as halo:
         for turn in range(2 * slots):
             slot = turn % slots
+            if draw.random() < 0.5:
+                halo.rebind([field.renew(slot) for field in fields], slot)
             for number, field in enumerate(fields):
                 field.fill(slot, 10 * turn + number)
             if draw.random() < 0.5:

@@ -81,6 +81,14 @@ hs_status hs_exchange_run(hs_exchange* exchange, int32_t slot) {
   return guarded([&] { needed(exchange, "exchange").exchange.exchange(slot); });
 }
 
+hs_status hs_exchange_rebind(hs_exchange* exchange, int32_t slot, void* const* first) {
+  return guarded([&] {
+    Exchange& bound = needed(exchange, "exchange").exchange;
+    needed(first, "first");
+    bound.rebind({first, bound.plan().spec.quantities.size()}, slot);
+  });
+}
+
 hs_status hs_exchange_report(hs_exchange* exchange, const char** text) {
   return guarded([&] {
     hs_exchange& from = needed(exchange, "exchange");

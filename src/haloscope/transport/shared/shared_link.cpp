@@ -191,6 +191,11 @@ void SharedLink::connect(const LinkContext& context, const Node& node, const Pee
 
 SharedLink::~SharedLink() { finish(); }
 
+void SharedLink::follow(int slot, Moves moved) {
+  for (int id = 0; id < messages_; ++id)
+    for (CopyList& list : port(id, slot).copies) list.follow(moved);
+}
+
 /// Numbers the message that is posted or sent now.
 std::uint64_t SharedLink::next(Port& p) {
   const bool fence = mode_ == SharedMode::fence;

@@ -41,6 +41,10 @@ class SharedLink : public Link {
   void complete(Ids out, int slot) override;
   int waiting_for(Ids in, int slot) const override;
 
+  /// Neighbours know the addresses of fields that they reach into.
+  bool follows() const override { return mode_ == SharedMode::packed; }
+  void follow(int slot, Moves moved) override;
+
   /// Whether test() can ever say yes before wait() has been called.
   bool waits_by_polling() const { return mode_ != SharedMode::fence; }
   /// False while a started message has not been stored because the neighbour's halo is not free yet.

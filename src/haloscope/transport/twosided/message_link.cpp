@@ -30,13 +30,24 @@ bool points_are_apart(const SlotView& view, const Box& points) {
   return true;
 }
 
+/// The points that an exchange reads or writes: arrays need no room beyond edges where it fills nothing.
+Box points_of(const Plan& plan, int q) {
+  const auto& edges = plan.spec.quantities[static_cast<std::size_t>(q)].edges;
+  Widths low{}, high{};
+  for (int d = 0; d < plan.dims; ++d) {
+    if (plan.has_neighbour[d][0] || edges[d] != Edge::fixed) low[d] = plan.spec.low_of(q)[d];
+    if (plan.has_neighbour[d][1] || edges[d] != Edge::fixed) high[d] = plan.spec.high_of(q)[d];
+  }
+  return grown(plan.owned(q), low, high);
+}
+
 void check_view(const SlotView& view, const LinkContext& context, int q) {
   const Quantity& quantity = context.plan->spec.quantities[static_cast<std::size_t>(q)];
   if (view.element_bytes() != quantity.element_bytes)
     throw UsageError("field '" + quantity.name + "' has points of " + std::to_string(quantity.element_bytes) +
                      " bytes, its memory points of " + std::to_string(view.element_bytes()) +
                      "; where points do not follow each other in x, say in the view how long they are");
-  if (!points_are_apart(view, context.plan->allocated(q)))
+  if (!points_are_apart(view, points_of(*context.plan, q)))
     throw UsageError("field '" + quantity.name + "' has strides of " + std::to_string(view.stride[0]) + ", " +
                      std::to_string(view.stride[1]) + " and " + std::to_string(view.stride[2]) +
                      " bytes in x, y and z, with which some of its points share memory; pass an array of its own");
@@ -69,7 +80,7 @@ MessageOptions MessageOptions::parse(const std::string& transport, const std::ve
 }
 
 MessageLink::MessageLink(const LinkContext& context, const MessageOptions& options, const MessagePlaces& placement)
-    : comm_(context.comm), options_(options), yield_(context.yield) {
+    : context_(context), comm_(context.comm), options_(options), yield_(context.yield) {
   check_views(context);
   messages_ = static_cast<int>(context.plan->messages.size());
   slots_ = static_cast<int>(context.views->front().size());
@@ -116,6 +127,27 @@ void MessageLink::place(const LinkContext& context, const MessagePlaces& placeme
       p.packing = p.out ? make_pack(views, slot, message, buffer) : make_unpack(views, slot, message, buffer);
       buffer += whole_lines(message.bytes);
     }
+}
+
+void MessageLink::follow(int slot, Moves moved) {
+  const Views& views = *context_.views;
+  for (int id = 0; id < messages_; ++id) {
+    if (!context_.moves(id)) continue;
+    const Message& message = context_.plan->messages[id];
+    Port& p = port(id, slot);
+    if (!p.packing.empty()) {
+      p.packing.follow(moved);
+      continue;
+    }
+    if (options_.datatype && p.data == MPI_BOTTOM) {
+      p.type = region_type(views, slot, *context_.plan, message);
+    } else if (p.data = contiguous_span(views, slot, message); p.data == nullptr) {
+      std::byte* buffer = late_buffers_.emplace_back(whole_lines(message.bytes)).data();
+      p.data = buffer;
+      p.packing = p.out ? make_pack(views, slot, message, buffer) : make_unpack(views, slot, message, buffer);
+    }
+    renew(p);
+  }
 }
 
 void MessageLink::post(Ids in, int slot) {

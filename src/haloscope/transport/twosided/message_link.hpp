@@ -47,6 +47,8 @@ class MessageLink : public Link {
   bool test_complete(Ids out, int slot) override;
   void complete(Ids out, int slot) override;
   int waiting_for(Ids in, int slot) const override;
+  bool follows() const override { return true; }
+  void follow(int slot, Moves moved) override;
 
  protected:
   /// One message in one slot.
@@ -68,6 +70,8 @@ class MessageLink : public Link {
 
   virtual void start_receive(Port& port) = 0;
   virtual void start_send(Port& port) = 0;
+  /// The port's data lie elsewhere, or are of another type.
+  virtual void renew(Port&) {}
 
   /// Every message in every slot.
   Port& port(int id, int slot) { return ports_[static_cast<std::size_t>(slot) * messages_ + id]; }
@@ -85,11 +89,13 @@ class MessageLink : public Link {
   void settle(Ids ids, int slot);
   void arrived(Port& port, MPI_Request request);
 
+  LinkContext context_;
   MPI_Comm comm_;
   MessageOptions options_;
   bool yield_;
   int messages_ = 0, slots_ = 0;
   Memory buffers_;
+  std::vector<Memory> late_buffers_;  // of messages that lay in place until fields moved apart
   std::unique_ptr<Port[]> ports_;
   // Scratch of the calls below, so that none of them allocates: requests still pending, whose they are, what finished.
   struct Scratch {

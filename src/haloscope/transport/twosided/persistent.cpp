@@ -12,15 +12,8 @@ class PersistentLink final : public MessageLink {
  public:
   PersistentLink(const LinkContext& context, const MessageOptions& options) : MessageLink(context, options) {
     for (int slot = 0; slot < slots(); ++slot)
-      for (int id = 0; id < messages(); ++id) {
-        if (!context.moves(id)) continue;
-        Port& p = port(id, slot);
-        const int count = p.type.count();
-        if (p.out)
-          MPI_Send_init(p.data, count, p.type.type(), p.peer, p.tag, this->comm(), &p.request);
-        else
-          MPI_Recv_init(p.data, count, p.type.type(), p.peer, p.tag, this->comm(), &p.request);
-      }
+      for (int id = 0; id < messages(); ++id)
+        if (context.moves(id)) make_request(port(id, slot));
   }
   ~PersistentLink() override {
     finish();
@@ -30,6 +23,16 @@ class PersistentLink final : public MessageLink {
   }
 
  private:
+  void make_request(Port& p) {
+    if (p.out)
+      MPI_Send_init(p.data, p.type.count(), p.type.type(), p.peer, p.tag, comm(), &p.request);
+    else
+      MPI_Recv_init(p.data, p.type.count(), p.type.type(), p.peer, p.tag, comm(), &p.request);
+  }
+  void renew(Port& p) override {
+    MPI_Request_free(&p.request);
+    make_request(p);
+  }
   void start_receive(Port& p) override { MPI_Start(&p.request); }
   void start_send(Port& p) override { MPI_Start(&p.request); }
 };

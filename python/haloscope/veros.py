@@ -1,0 +1,115 @@
+"""The halo exchange of the ocean model Veros, carried out by this library.
+
+    import haloscope.veros
+    haloscope.veros.install()  # then set up and run a model as ever
+
+Veros exchanges one array at a time (veros.distributed.exchange_overlap, 28 call sites): up to eight blocking messages, each
+of which copies the whole array. Here an exchange is opened once for each shape and type of array and used again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from haloscope.errors import NotAvailable
+from haloscope.exchange import Exchange, Field, Grid
+
+WIDTH = 2  # layers of a halo of Veros
+
+_original: Callable | None = None
+_exchanges: dict[tuple, Exchange] = {}
+
+
+def install() -> None:
+    """Have Veros exchange halos by this library from now on, in all models of this process.
+
+    Results have the same bits. Raises NotAvailable where Veros is not installed or computes with JAX, whose arrays cannot be
+    exchanged in place.
+    """
+    global _original  # noqa: PLW0603 (what uninstall() puts back)
+    if _original is not None:
+        return
+    distributed, restart = _veros()
+    _original = distributed.exchange_overlap
+    replacement = distributed.dist_context_only(noop_return_arg=0)(_exchange_overlap)
+    distributed.exchange_overlap = restart.exchange_overlap = replacement
+
+
+def uninstall() -> None:
+    """Put back the exchange that Veros comes with. Collective where models have run: exchanges are freed."""
+    global _original  # noqa: PLW0603
+    if _original is None:
+        return
+    distributed, restart = _veros()
+    distributed.exchange_overlap = restart.exchange_overlap = _original
+    _original = None
+    for exchange in _exchanges.values():
+        exchange.free()
+    _exchanges.clear()
+
+
+def reports() -> list[str]:
+    """Return for each exchange that was opened which arrays it is for, and how it moves their halos."""
+    return [
+        f"{shape} {dtype} by {axes}: {exchange.report()}" for (shape, dtype, axes, _), exchange in _exchanges.items()
+    ]
+
+
+def _veros() -> tuple[Any, Any]:
+    try:
+        from veros import distributed, restart, runtime_settings
+    except ImportError:
+        raise NotAvailable("Veros is not installed; install it with 'pip install veros mpi4py'") from None
+    if runtime_settings.backend != "numpy":
+        raise NotAvailable(
+            f"Veros computes with {runtime_settings.backend}; set veros.runtime_settings.backend = 'numpy'"
+        )
+    return distributed, restart
+
+
+def _exchange_overlap(arr: np.ndarray, var_grid: Sequence[str], cyclic: bool) -> np.ndarray:
+    """Return a copy of an array with its halos filled, as veros.distributed.exchange_overlap does."""
+    from veros.distributed import SCATTERED_DIMENSIONS
+
+    axes = tuple(number for number, names in enumerate(SCATTERED_DIMENSIONS) for dim in var_grid[:2] if dim in names)
+    if not axes:
+        return arr
+    filled = np.array(arr, order="C")
+    key = (arr.shape, str(arr.dtype), axes, bool(cyclic))
+    if key in _exchanges:
+        _exchanges[key].rebind([filled])
+    else:
+        _exchanges[key] = _open(filled, axes, bool(cyclic))
+    _exchanges[key]()
+    filled.flags.writeable = arr.flags.writeable
+    return filled
+
+
+def _open(array: np.ndarray, axes: tuple[int, ...], cyclic: bool) -> Exchange:
+    """Open an exchange over the first axes of an array: x, y or both (0, 1).
+
+    Veros also sends what lies beyond the edges of its grid, so that counts as the outermost ranks' own.
+    """
+    from veros import runtime_settings
+
+    ranks = runtime_settings.num_proc
+    comm, place = (
+        runtime_settings.mpi_comm,
+        (runtime_settings.mpi_comm.rank % ranks[0], runtime_settings.mpi_comm.rank // ranks[0]),
+    )
+    if len(axes) == 1:  # along a row or a column of ranks
+        comm = comm.Split(place[1 - axes[0]], place[axes[0]])
+    cells, owned, periodic = [], [], []
+    for axis, length in zip(axes, array.shape, strict=False):
+        wraps, block = cyclic and axis == 0, length - 2 * WIDTH
+        beyond = 0 if wraps else WIDTH
+        start = place[axis] * block + (beyond if place[axis] > 0 else 0)
+        stop = (place[axis] + 1) * block + (2 * beyond if place[axis] + 1 == ranks[axis] else beyond)
+        cells.append(ranks[axis] * block + 2 * beyond)
+        owned.append(slice(start, stop))
+        periodic.append(wraps)
+    grid = Grid(comm, cells, periodic=periodic, owned=owned)
+    return Exchange(grid, [Field(array, outer=False)], WIDTH)
