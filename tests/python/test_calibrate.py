@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from haloscope import core
 from haloscope.calibration import calibrate, laws, points
 from haloscope.errors import UsageProblem
+from haloscope.measure.request import Request
 from haloscope.model import profile
 from haloscope.report import records
 
@@ -261,6 +262,17 @@ def test_every_point_has_a_name_of_its_own_and_is_legal():
 
 
 # ---- the command -------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("asked", [("laplace2d",), ("advection3d",), ("hydro3d", "laplace3d")])
+def test_every_step_that_is_measured_has_its_kernels_measured(asked):
+    """Else the time beyond the kernels, which is what steps are measured for, is not known."""
+    planned = points.all_points(points.SECTIONS, 2, 2, dataclasses.replace(points.QUICK, apps=asked))
+    swept = {p.choice.app for p in planned if isinstance(p, points.Point) and p.part == "kernel"}
+    stepped = {p.choice.app for p in planned if isinstance(p, Request)}
+    assert set(asked) <= swept
+    assert stepped
+    assert stepped <= swept
 
 
 def test_a_short_calibration_writes_records_and_a_profile_that_predicts(haloscope, monkeypatch):

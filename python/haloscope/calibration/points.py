@@ -179,13 +179,14 @@ def _exchange(app: str, cells: tuple[int, ...], axis: str, depth: int, fields: i
 
 def _steps(ranks: int, cores: int, effort: Effort) -> Iterator[Choice]:
     """Whole steps with plain messages; in one sweep, and in pieces."""
-    yield from (_step(*block, BASE) for block in effort.blocks)
-    for block in effort.blocks:
+    blocks = _stepped(effort)
+    yield from (_step(*block, BASE) for block in blocks)
+    for block in blocks:
         if block[0] == "laplace3d":
             yield from (
                 _step(*block, strategy) for strategy in ("direct/p2p", "direct:merged/p2p", "ordered:merged/p2p")
             )
-    for app, form, real in kernel_names():
+    for app, form, real in kernel_names(effort.apps):
         sides = _PIECES.get(app, {}).items()
         for side, grid in ((side, grid) for grid, given in sides for side in given):
             for schedule in ("bulk", "split"):
@@ -208,7 +209,12 @@ def _transports(ranks: int, cores: int, effort: Effort) -> Iterator[Choice]:
     """The same steps with every transport, plain messages among them."""
     for strategy in strategies():
         transport = strategy.partition("/")[2]
-        yield from (_step(*block, f"ordered/{transport}") for block in effort.blocks)
+        yield from (_step(*block, f"ordered/{transport}") for block in _stepped(effort))
+
+
+def _stepped(effort: Effort) -> list[tuple[str, int, str]]:
+    """Return the blocks whose steps are measured: of the apps asked for, or all where none of these is among them."""
+    return [block for block in effort.blocks if block[0] in effort.apps] or list(effort.blocks)
 
 
 FEW_SWEEPS = 8  # in a step: apps of more are measured when asked for
@@ -308,4 +314,6 @@ def _device(device: str, ranks: int, cores: int, effort: Effort) -> Iterator[Poi
 
 def all_points(sections: Sequence[str], ranks: int, cores: int, effort: Effort, device: str = "") -> list:
     """Return what is measured for several sections, each point once."""
+    if effort.apps and {"steps", "transports"} & set(sections):  # whose costs are what steps take beyond their kernels
+        effort = dataclasses.replace(effort, apps=tuple({*effort.apps, *(block[0] for block in _stepped(effort))}))
     return list(dict.fromkeys(p for section in sections for p in points(section, ranks, cores, effort, device)))
