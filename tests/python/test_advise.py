@@ -100,7 +100,7 @@ def test_the_command_prints_ranking_reasons_and_code(haloscope):
     for text in (
         "times the best",
         "Best step by depth",
-        "make_exchange(grid, {u}",
+        "Stepper step{grid, {u}, choice, sweep",
         "haloscope run laplace2d",
         "Not priced",
     ):

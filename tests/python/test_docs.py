@@ -90,3 +90,11 @@ def test_code_on_a_page_is_the_code_of_the_repository(page, least):
     assert len(several) >= least
     for block in several:
         assert any(block.strip() in text for text in sources), f"not in any file:\n{block}"
+
+
+@pytest.mark.long
+def test_the_tutorial_can_be_followed_from_its_first_command_to_its_last(haloscope):
+    """In one folder: later commands read what earlier ones have written."""
+    for command in commands("tutorial.md"):
+        result = haloscope(*shlex.split(command))
+        assert result.code == 0, f"{command}\n{result.err}"

@@ -64,3 +64,12 @@ def test_example_compiles_and_its_halos_are_right(tmp_path):
     words = [*launch.launcher_words(launch.mpiexec(), 2, 1), tmp_path / "example"]
     out = subprocess.run(words, check=True, capture_output=True, text=True, timeout=60).stdout
     assert out.strip() == "sum 2.000000000000 moved 1"
+
+
+def test_python_example_fills_halos(tmp_path):
+    (example,) = blocks("python")
+    assert len(example.splitlines()) <= 5
+    program = tmp_path / "example.py"
+    program.write_text(f"import haloscope\nfrom mpi4py import MPI\n\n{example}\nassert (u == 1).all()\n")
+    words = [*launch.launcher_words(launch.mpiexec(), 2, 1), sys.executable, "-m", "mpi4py", program]
+    subprocess.run(words, check=True, timeout=60)

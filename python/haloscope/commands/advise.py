@@ -130,18 +130,37 @@ def code_for(c) -> str:
     cells, wraps = ", ".join(map(str, c.cells)), ", ".join(str(p).lower() for p in layout.periodic)
     memory = ", .memory = haloscope::MemoryKind::shared" if core.needs_shared_fields(c.strategy) else ""
     real = {"f64": "double", "f32": "float"}[c.real]
+    plain = c.schedule == "bulk" and c.depth == 1 and c.threads == 1
+    in_place = any(sweep.in_place for stage in step.stages for sweep in stage.sweeps)
+    return (
+        f"## To use it\n\n```cpp\n"
+        f"haloscope::Grid<{layout.dims}> grid{{comm, {{.cells = {{{cells}}}, .periodic = {{{wraps}}}}}}};\n"
+        f"haloscope::Field<{real}, {layout.dims}> u{{grid, {{.halo = {halo}, .slots = 2{memory}}}}};\n"
+        f"{_exchange_code(c) if plain or in_place else _stepper_code(c)}```\n\n"
+        f"To measure it: `{measuring_command(c)}`"
+    )
+
+
+def _exchange_code(c) -> str:
     verbs = (
         "halo.exchange(slot);"
         if c.schedule == "bulk"
         else "halo.start(slot);  /* interior */  halo.finish();  /* boundary */"
     )
-    steps = f"  // every {c.depth} steps; substeps: {c.substeps}" if c.depth > 1 else ""
+    return f'auto halo = haloscope::make_exchange(grid, {{u}}, "{c.strategy}");\n{verbs}\n'
+
+
+def _stepper_code(c) -> str:
+    """Return the lines of a Stepper, whose sweep is the user's function over boxes."""
+    members = [f'choice.schedule = "{c.schedule}";', f'choice.strategy = "{c.strategy}";']
+    members += [f"choice.threads = {c.threads};"] if c.threads > 1 else []
+    if c.depth > 1:
+        members += [f"choice.depth = {c.depth};", f"choice.substeps = haloscope::Substeps::{c.substeps};"]
+    fused = ", {.fused = true}" if c.depth > 1 and c.substeps == "blocked" else ""
+    note = "  // sweep: all steps of a tile at once, see docs/library.md" if fused else ""
     return (
-        f"## To use it\n\n```cpp\n"
-        f"haloscope::Grid<{layout.dims}> grid{{comm, {{.cells = {{{cells}}}, .periodic = {{{wraps}}}}}}};\n"
-        f"haloscope::Field<{real}, {layout.dims}> u{{grid, {{.halo = {halo}, .slots = 2{memory}}}}};\n"
-        f'auto halo = haloscope::make_exchange(grid, {{u}}, "{c.strategy}");\n{verbs}{steps}\n```\n\n'
-        f"To measure it: `{measuring_command(c)}`"
+        f"haloscope::Choice choice;\n{' '.join(members)}\n"
+        f"haloscope::Stepper step{{grid, {{u}}, choice, sweep{fused}}};{note}\nstep.run(steps);\n"
     )
 
 

@@ -1,0 +1,39 @@
+"""Links of the pages lead somewhere: to a file of the project, and to a heading where they name one."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", ROOT / "CHANGELOG.md", *sorted((ROOT / "docs").rglob("*.md"))]
+
+
+def headings(page: Path) -> set[str]:
+    """Return the anchors of a page's headings, as GitHub makes them."""
+    lines = re.sub(r"```.*?```", "", page.read_text(), flags=re.DOTALL).splitlines()
+    titles = [line.lstrip("#").strip() for line in lines if line.startswith("#")]
+    return {re.sub(r"[^\w\- ]", "", title.lower()).replace(" ", "-") for title in titles}
+
+
+def links(page: Path) -> list[str]:
+    text = re.sub(r"```.*?```|`[^`\n]*`", "", page.read_text(), flags=re.DOTALL)
+    return [link for link in re.findall(r"\]\(([^)\s]+)\)", text) if "://" not in link]
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_links_of_a_page_lead_somewhere(page):
+    for link in links(page):
+        path, _, anchor = link.partition("#")
+        target = (page.parent / path).resolve() if path else page
+        assert target.exists(), f"{page.name}: {link}"
+        assert not anchor or anchor in headings(target), f"{page.name}: {link} names no heading"
+
+
+def test_the_first_page_fits_a_screen_or_two_and_the_index_names_every_page():
+    assert len((ROOT / "README.md").read_text().splitlines()) <= 120
+    index = links(ROOT / "docs" / "README.md")
+    assert [p.name for p in sorted((ROOT / "docs").glob("*.md")) if p.name not in {*index, "README.md"} and not any(
+        link.startswith(f"{p.name}#") for link in index)] == []  # fmt: skip
