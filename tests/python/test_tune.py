@@ -314,7 +314,7 @@ def test_a_real_tuning_on_two_ranks_chooses_confirms_and_resumes(haloscope, tmp_
              "--output", file)  # fmt: skip
     result = haloscope(*words)
     assert result.code == 0, result.err
-    for text in ("is the choice", "## To use it", "make_exchange", "Measured for", "cannot be: schedule 'comm-thread'",
+    for text in ("is the choice", "## To use it", "haloscope::Grid<", "Measured for", "cannot be: schedule 'comm-thread'",
                  "in the order that profile 'toy' predicts", "## Measured again"):  # fmt: skip
         assert text in result.out
     found = records.read(file)
