@@ -34,3 +34,8 @@ configure_package_config_file(${PROJECT_SOURCE_DIR}/cmake/haloscopeConfig.cmake.
 write_basic_package_version_file(${PROJECT_BINARY_DIR}/haloscopeConfigVersion.cmake COMPATIBILITY SameMinorVersion)
 install(FILES ${PROJECT_BINARY_DIR}/haloscopeConfig.cmake ${PROJECT_BINARY_DIR}/haloscopeConfigVersion.cmake
         DESTINATION ${package_dir})
+
+set(pkgconfig_dir ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
+file(RELATIVE_PATH to_prefix /prefix/${pkgconfig_dir} /prefix)
+configure_file(${PROJECT_SOURCE_DIR}/cmake/haloscope.pc.in ${PROJECT_BINARY_DIR}/haloscope.pc @ONLY)
+install(FILES ${PROJECT_BINARY_DIR}/haloscope.pc DESTINATION ${pkgconfig_dir})

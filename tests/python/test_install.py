@@ -61,6 +61,15 @@ def test_another_project_exchanges_halos_through_the_c_interface(consumer):
     assert sorted(lines) == [f"rank {rank}: right" for rank in range(3)]
 
 
+@pytest.mark.skipif(not shutil.which("pkg-config"), reason="no pkg-config")
+def test_pkg_config_says_how_to_compile_a_program_in_c(prefix, tmp_path):
+    (description,) = prefix.rglob("haloscope.pc")
+    words = run("env", f"PKG_CONFIG_PATH={description.parent}", "pkg-config", "--cflags", "--libs", "haloscope").split()
+    run("mpicc", "-std=c99", CONSUMER / "exchange.c", *words, "-o", tmp_path / "exchange")
+    lines = run("mpiexec", "-n", "2", tmp_path / "exchange", timeout=60).splitlines()
+    assert sorted(lines) == ["rank 0: right", "rank 1: right"]
+
+
 @pytest.mark.skipif(not shutil.which("gfortran"), reason="no Fortran compiler")
 def test_another_project_exchanges_halos_through_the_fortran_module(consumer):
     """Arrays of any bounds, types and widths; a wrong request is a status and a text."""
