@@ -11,7 +11,7 @@ from haloscope import errors
 
 # Subcommands, those that a newcomer needs first.
 COMMANDS = ("demo", "info", "plan", "run", "microbench", "blocks", "calibrate", "predict", "whatif", "advise", "tune", "validate",
-            "simulate", "study", "compare", "best")  # fmt: skip
+            "simulate", "study", "compare", "best", "check")  # fmt: skip
 
 
 class LazyGroup(click.Group):

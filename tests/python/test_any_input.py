@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from haloscope import cli, errors
 from haloscope.advice import advise
-from haloscope.measure import launch
+from haloscope.measure import launch, user_program
 from test_records import measurement, write
 from toy import TOY
 
@@ -29,8 +29,9 @@ WORKING = {
     "demo": (), "info": (), "plan": GRID, "run": GRID, "microbench": (), "blocks": ("XS", "--device", "host"), "calibrate": ("-o", "new.json"),
     "predict": (*GRID, *PRICED), "whatif": (*GRID, *PRICED), "advise": (*GRID, *PRICED), "tune": (*GRID, *ONE, *PRICED),
     "validate": ("r.jsonl", *PRICED), "simulate": (*GRID, *PRICED), "study": ("valen2023", "--quick"),
-    "compare": ("r.jsonl", "r.jsonl"), "best": ("{}",),
+    "compare": ("r.jsonl", "r.jsonl"), "best": ("{}",), "check": (),
 }  # fmt: skip
+ENDS = {"check": ("--", "true")}  # what follows the added option
 TEXTS = ("nan", "inf", "-inf", "-1", "0", "1e30", "1000000000000", "10000000000000000000000000", "", " ", ",", "x", "ä", "1,,2",
          "1..", "8..4", "1..9+0", "1..9*1", "*", "on,off", "none", "=", "a=b=c", "1x2x3x4", "0x0", "-5x3", "ordered/nope",
          "kill:rank=99", ".", "/", "README.md", "notes.json", "picture.svg", "r.jsonl", "/dev/null", "/proc/nope", "no/such/x")  # fmt: skip
@@ -44,10 +45,10 @@ def options(name: str) -> list[click.Option]:
 
 def lines_for(name: str):
     """Command lines of a command: one that works, and one more option with any value."""
-    made = []
+    made, begin, end = [], [name, *map(str, WORKING[name])], ENDS.get(name, ())
     for option in options(name):
         values = st.just([]) if option.is_flag else st.sampled_from(TEXTS).map(lambda text: [text])
-        made.append(values.map(lambda value, option=option: [name, *map(str, WORKING[name]), option.opts[-1], *value]))
+        made.append(values.map(lambda value, option=option: [*begin, option.opts[-1], *value, *end]))
     return st.one_of(made)
 
 
@@ -85,6 +86,7 @@ def nothing_starts(monkeypatch, tmp_path):
 
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(launch, "run", stop)
+    monkeypatch.setattr(user_program, "run", stop)
     monkeypatch.setattr(advise, "advise", stop)
     return tmp_path
 
@@ -107,7 +109,7 @@ def test_every_command_has_a_line_that_works_as_far_as_it_goes_here(nothing_star
     assert set(WORKING) == set(cli.COMMANDS)
     for name, words in WORKING.items():
         furnish(nothing_starts)
-        code = cli.main([name, *map(str, words)])
+        code = cli.main([name, *map(str, words), *ENDS.get(name, ())])
         said = capsys.readouterr()
         assert code == 0 or "it would go on from here" in said.err or name == "best", said.err
 

@@ -192,7 +192,7 @@ def end_with_parent() -> None:
 
 
 @contextlib.contextmanager
-def _terminated_is_interrupted():
+def terminated_is_interrupted():
     """Treat SIGTERM and SIGHUP like Ctrl-C, so that ranks are not orphaned."""
 
     def interrupt(*_):
@@ -308,7 +308,7 @@ def run(job: Job, on_record: Callable[[dict], None] = lambda record: None) -> Ou
             outcome.records.append(record)
             on_record(record)
 
-    with _terminated_is_interrupted(), tempfile.TemporaryDirectory(prefix="haloscope-") as name:
+    with terminated_is_interrupted(), tempfile.TemporaryDirectory(prefix="haloscope-") as name:
         board_path = Path(name) / "board"
         watched = _Watched(job.command(Path(name)), board_path)
         try:

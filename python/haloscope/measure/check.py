@@ -1,0 +1,102 @@
+"""A program on several numbers of ranks: each run compared with the first that ends well."""
+
+from __future__ import annotations
+
+import shutil
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from haloscope.measure import launch, progress, user_program
+from haloscope.measure.user_program import Ended
+from haloscope.report import differences
+from haloscope.report.differences import Difference, Rules
+
+
+@dataclass
+class Run:
+    """One number of ranks: how it ended, and how it differs from the base."""
+
+    ranks: int
+    seconds: float
+    failure: str
+    last_lines: list[str]
+    differences: list[Difference] = field(default_factory=list)
+    repeated: bool = (
+        False  # each rank has printed what the base printed, as programs that know nothing of each other do
+    )
+
+    @property
+    def oversubscribed(self) -> bool:
+        """Whether it had more ranks than cores: its time says little."""
+        return self.ranks > launch.cores()
+
+
+@dataclass
+class Check:
+    """The runs of a program on several numbers of ranks, each compared with the first that ends well."""
+
+    rules: Rules
+    commands: Mapping[int, Sequence[str]]
+    mpiexec: Path
+    timeout: float
+    inputs: Sequence[Path]
+    root: Path
+    keep: bool
+    runs: list[Run] = field(default_factory=list)
+    base: int = 0  # ranks of the run that the others are compared with; 0: none ended well
+    unsteady: str = ""  # how a second run of the base differed from the first, when it did
+
+    @property
+    def passed(self) -> bool:
+        """Whether every run ended well and gave the same."""
+        return not any(run.failure or run.differences for run in self.runs)
+
+    @property
+    def first(self) -> Run | None:
+        """The first run that differs, None when none does."""
+        return next((run for run in self.runs if run.differences), None)
+
+    def run(self) -> Check:
+        """Run and compare all; a base with nothing to compare raises UsageProblem."""
+        base = None
+        with progress.Line(len(self.commands), "check") as line:
+            for ranks in self.commands:
+                ended = self._start(ranks)
+                run = Run(ranks, ended.seconds, ended.failure, ended.last_lines if ended.failure else [])
+                self.runs.append(run)
+                if not run.failure and base is None:
+                    base, self.base = ended, ranks
+                    differences.check_base(self.rules, ended.folder, ended.printed, user_program.words_for(ranks))
+                elif not run.failure:
+                    run.differences = self._compare(base, ended)
+                    run.repeated = _is_repeated(base, ended)
+                if ended is not base and not self.keep:
+                    ended.remove()
+                line.step(user_program.words_for(ranks))
+        if self.first:
+            self.unsteady = self._repeat(base)
+        return self
+
+    def _start(self, ranks: int, suffix: str = "") -> Ended:
+        folder = self.root / f"{ranks}-ranks{suffix}"
+        folder.mkdir()
+        for path in self.inputs:
+            copy = shutil.copytree if path.is_dir() else shutil.copy2
+            copy(path, folder / path.resolve().name)
+        return user_program.run(self.commands[ranks], ranks, folder, self.mpiexec, self.timeout)
+
+    def _compare(self, base: Ended, other: Ended) -> list[Difference]:
+        return differences.compare_runs(self.rules, (base.folder, base.printed), (other.folder, other.printed))
+
+    def _repeat(self, base: Ended) -> str:
+        again = self._start(base.ranks, "-again")
+        found = [] if again.failure else self._compare(base, again)
+        return again.failure or (differences.summarize(found) if found else "")
+
+
+def _is_repeated(base: Ended, other: Ended) -> bool:
+    """Whether each line of one rank was printed by each of several: as by single programs that know nothing of each other."""
+    once, often = (Counter(line for line in run.printed.splitlines() if line.strip()) for run in (base, other))
+    return base.ranks == 1 and bool(once) and often == Counter({line: n * other.ranks for line, n in once.items()})

@@ -1,0 +1,134 @@
+"""A user's own MPI program: one run of it in a folder of its own, ended as a whole when it takes too long."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shutil
+import signal
+import subprocess
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import psutil
+
+from haloscope.errors import NotAvailable, UsageProblem
+from haloscope.measure import launch
+
+LAUNCHERS = ("mpirun", "mpiexec", "mpiexec.hydra", "orterun", "prterun", "srun", "aprun", "jsrun")
+LAST_LINES = 6
+_HYDRA_RULE = "=" * 20  # frames Hydra's own report of a rank that failed
+
+
+@dataclass(frozen=True)
+class Ended:
+    """How one run of the program ended, and where what it wrote lies."""
+
+    ranks: int
+    folder: Path  # its working folder
+    seconds: float
+    returncode: int
+    limit_s: float | None = None  # after which it was ended; None: it ended itself
+
+    @property
+    def failure(self) -> str:
+        """What went wrong, "" when nothing did."""
+        if self.limit_s is not None:
+            return f"not done after {self.limit_s:g} s, so it was ended"
+        return f"failed, exit code {self.returncode}" if self.returncode else ""
+
+    @property
+    def printed(self) -> str:
+        """Its standard output."""
+        return self._read(".out")
+
+    @property
+    def last_lines(self) -> list[str]:
+        """The end of what it said: of its errors, where there are any, else of its output."""
+        for text in (self._read(".err"), self.printed):
+            lines = [line.rstrip() for line in text.partition(_HYDRA_RULE)[0].splitlines() if line.strip()]
+            if lines:
+                return lines[-LAST_LINES:]
+        return ["it said nothing"]
+
+    def remove(self) -> None:
+        """Delete its folder and what it printed."""
+        shutil.rmtree(self.folder, ignore_errors=True)
+        for suffix in (".out", ".err"):
+            _beside(self.folder, suffix).unlink(missing_ok=True)
+
+    def _read(self, suffix: str) -> str:
+        return _beside(self.folder, suffix).read_text(errors="replace")
+
+
+def _beside(folder: Path, suffix: str) -> Path:
+    return folder.with_name(folder.name + suffix)
+
+
+def words_for(ranks: int) -> str:
+    """Return `1 rank`, `2 ranks`."""
+    return f"{ranks} rank{'s' * (ranks > 1)}"
+
+
+def find_program(word: str) -> str:
+    """Return the absolute path of a program, found as a shell finds it.
+
+    Raises UsageProblem when there is none, and for a launcher: the ranks are started here.
+    """
+    if Path(word).name in LAUNCHERS:
+        raise UsageProblem(f"'{word}' starts ranks, and so does this command; write the program alone")
+    found = shutil.which(word)
+    if not found:
+        raise UsageProblem(f"cannot find the program '{word}', or it is not executable; give its path, as ./app")
+    return str(Path(found).absolute())
+
+
+def run(command: Sequence[str], ranks: int, folder: Path, mpiexec: Path, limit_s: float) -> Ended:
+    """Run a program on `ranks` ranks in `folder`, which exists; nothing of it is left running.
+
+    Each rank has an equal share of the cores. What it prints goes to files beside the folder. limit_s: wall time after
+    which all of it is ended. Raises NotAvailable when mpiexec cannot be started.
+    """
+    words = [*launch.launcher_words(mpiexec, ranks, launch.cores()), *command]
+    begin, limit = time.monotonic(), None
+    with (
+        launch.terminated_is_interrupted(),
+        _beside(folder, ".out").open("wb") as out,
+        _beside(folder, ".err").open("wb") as err,
+    ):
+        try:
+            process = subprocess.Popen(words, cwd=folder, stdin=subprocess.DEVNULL, stdout=out, stderr=err,
+                                       start_new_session=True, preexec_fn=launch.end_with_parent)  # fmt: skip # noqa: PLW1509
+        except OSError as error:
+            raise NotAvailable(f"cannot start {mpiexec}: {error.strerror}; give another by --mpiexec") from None
+        try:
+            process.wait(timeout=limit_s)
+        except subprocess.TimeoutExpired:
+            limit = limit_s
+        finally:
+            seconds = time.monotonic() - begin
+            _end(process)
+    return Ended(ranks, folder, seconds, process.returncode, limit)
+
+
+def _end(process: subprocess.Popen) -> None:
+    """End mpiexec and all that it has started: first by SIGTERM, then by force."""
+    started: list[psutil.Process] = []
+    if process.poll() is None:
+        with contextlib.suppress(psutil.NoSuchProcess):
+            started = psutil.Process(process.pid).children(recursive=True)
+        _signal_group(process, signal.SIGTERM)
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            process.wait(timeout=launch.GRACE_S)
+    _signal_group(process, signal.SIGKILL)
+    for child in started:
+        with contextlib.suppress(psutil.NoSuchProcess):
+            child.kill()
+    process.wait()
+
+
+def _signal_group(process: subprocess.Popen, number: int) -> None:
+    with contextlib.suppress(ProcessLookupError, PermissionError):
+        os.killpg(process.pid, number)

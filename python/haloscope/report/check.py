@@ -1,0 +1,142 @@
+"""`haloscope check` for readers: a table of the runs, and where the first one that differs does so."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Sequence
+from pathlib import Path
+
+from haloscope.measure.check import Check, Run
+from haloscope.measure.user_program import words_for
+from haloscope.report import differences, tables
+from haloscope.report.differences import Difference, Planes
+
+ROUNDING = 1e-10  # relative differences up to here may come from sums in another order
+LEAST = 2  # runs that can be compared
+FEW = 3  # planes or groups of planes that are named one by one
+
+
+def markdown(checked: Check) -> str:
+    """Return a table of the runs, then what went wrong and where."""
+    rows = [[run.ranks, tables.number(run.seconds), _verdict(run, checked.base), "oversubscribed" * run.oversubscribed]
+            for run in checked.runs]  # fmt: skip
+    parts = [tables.markdown(rows, ["ranks", "time (s)", "verdict", "notes"], right=("ranks", "time (s)"))]
+    failed = [run for run in checked.runs if run.failure]
+    parts += [_failure(run) for run in failed]
+    parts += [_folder_hint(word) for word in _files_here(checked)] if failed else []
+    parts += _explanation(checked) if checked.first else []
+    well = [str(run.ranks) for run in checked.runs if not run.failure]
+    if len(well) < LEAST:
+        parts.append("Nothing was compared: fewer than two runs ended well.")
+    elif not checked.first:
+        parts.append(f"Equal on {_listed(well)} ranks.")
+    if any(run.repeated for run in checked.runs):
+        parts.append(f"Every line was printed as often as there are ranks. If these were programs of one rank each, "
+                     f"{checked.mpiexec} is not of the program's own MPI; give that one by --mpiexec.")  # fmt: skip
+    return "\n\n".join(parts)
+
+
+def _verdict(run: Run, base: int) -> str:
+    if run.failure or run.ranks == base:
+        return run.failure or "base"
+    return f"differs: {differences.summarize(run.differences)}" if run.differences else "equal"
+
+
+def _failure(run: Run) -> str:
+    lines = "\n".join(f"    {line}" for line in run.last_lines)
+    return f"{words_for(run.ranks)}: {run.failure}. The last lines:\n\n{lines}"
+
+
+def _files_here(checked: Check) -> list[str]:
+    """Return the arguments that name a file in this folder, which runs do not see."""
+    given = {path.resolve().name for path in checked.inputs}
+    words = next(iter(checked.commands.values()))[1:]
+    return [
+        word for word in words if word and not Path(word).is_absolute() and Path(word).exists() and word not in given
+    ]
+
+
+def _folder_hint(word: str) -> str:
+    return f"Each run has a folder of its own, without {word}: add --input {word}, or write {{here}}/{word}."
+
+
+def _explanation(checked: Check) -> list[str]:
+    """Return paragraphs on the first run that differs: each output, then what may be the cause."""
+    first, base = checked.first, words_for(checked.base)
+    parts = [f"The first split that differs: {words_for(first.ranks)}, compared with {base}."]
+    parts += [_sentences(found, checked.base, first.ranks) for found in first.differences]
+    if checked.unsteady:
+        parts.append(f"A second run on {base} differs from the first as well ({checked.unsteady}): not only "
+                     "the number of ranks matters. Times and random numbers do that; --ignore leaves out lines.")  # fmt: skip
+    numeric = [found for found in first.differences if found.values]
+    if numeric and all(found.relative <= ROUNDING for found in numeric):
+        parts.append("The differences are as small as those of sums in another order; "
+                     f"--relative {ROUNDING:g} sets such ones aside.")  # fmt: skip
+    return parts
+
+
+def _sentences(found: Difference, base: int, ranks: int) -> str:
+    if not found.values:
+        return f"{found.where}: {found.what}{'; ' * bool(found.first)}{found.first}."
+    one, two = found.values
+    lines = [f"{found.where}: {found.what} differ, the first at {found.first}: {one} on {words_for(base)}, {two} on "
+             f"{words_for(ranks)}. Largest difference: {found.relative:.3g} relative, {found.absolute:.3g} absolute."]  # fmt: skip
+    lines += filter(None, (_planes_in_words(planes, (ranks, base)) for planes in found.planes))
+    if found.planes and all(planes.count == planes.extent for planes in found.planes):
+        lines.append("They lie on all planes; with fewer time steps they would be where they begin.")
+    return "\n".join(lines)
+
+
+def _planes_in_words(planes: Planes, splits: Sequence[int]) -> str:
+    """Return where along an axis differences lie, and which blocks meet there; "" when they lie on all planes.
+
+    splits: the numbers of ranks of the two runs, the one that is to explain more first.
+    """
+    if planes.count == planes.extent:
+        return ""
+    share = f"{100 * planes.share:.3g} % of the points there differ"
+    if planes.count <= FEW:
+        named = [str(plane) for first, last in planes.runs for plane in range(first, last + 1)]
+        text = f"All differences lie on {planes.axis} = {_listed(named)}; {share}."
+    elif len(planes.runs) <= FEW:
+        named = [f"{first}..{last}" if last > first else str(first) for first, last in planes.runs]
+        text = (f"All differences lie on {planes.axis} = {_listed(named)}, the largest on {_listed(planes.peaks)}; "
+                f"{share}.")  # fmt: skip
+    else:
+        text = f"They lie on {planes.count} of {planes.extent} planes {planes.axis} = const; {share}."
+    found = (differences.find_cuts(planes, ranks) for ranks in splits)
+    blocks, cuts = next((explained for explained in found if explained[0]), (0, ()))
+    if blocks:
+        places = _listed([f"{planes.axis} = {cut}" for cut in cuts])
+        return f"{text} The largest lie beside {places}, where even blocks of {blocks} ranks meet in {planes.axis}."
+    if all(peak in (0, planes.extent - 1) for peak in planes.peaks):
+        return f"{text} This is the edge of the array, where a periodic grid wraps around."
+    return text
+
+
+def _listed(items: Sequence) -> str:
+    *first, last = map(str, items)
+    return f"{', '.join(first)} and {last}" if first else last
+
+
+def document(checked: Check) -> dict:
+    """Return the check as plain data; numbers that are not finite are null."""
+    return {
+        "schema": "haloscope.check",
+        "schema_version": 1,
+        "command": checked.commands[next(iter(checked.commands))],
+        "base": checked.base,
+        "passed": checked.passed,
+        "first": checked.first.ranks if checked.first else None,
+        "unsteady": checked.unsteady,
+        "runs": [_finite(dataclasses.asdict(run)) for run in checked.runs],
+    }
+
+
+def _finite(value):
+    if isinstance(value, dict):
+        return {name: _finite(inner) for name, inner in value.items()}
+    if isinstance(value, list | tuple):
+        return [_finite(inner) for inner in value]
+    return None if isinstance(value, float) and not math.isfinite(value) else value
