@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from haloscope import core
 from haloscope.measure import devices, probes
-from haloscope.measure.checkup.check import BROKEN, NOT_HERE, OK, WARNING, Check, nothing_started
+from haloscope.measure.checkup.check import BROKEN, NOT_HERE, OK, WARNING, Check, nothing_started, worst_of
 from haloscope.measure.checkup.runs import judge_runs, verified_runs
 
 PROMISED_BY_NONE = ("shared-aligned",)  # probes of what the standard leaves open
@@ -25,8 +25,9 @@ def judge_functions(findings: Mapping[str, Mapping], known: Mapping) -> list[Che
     tried = {*findings, *known["passed"], *known["failed"]} - {probes.FIRST, *TAKES_DEVICE}
     wrong = {name: reason for name, reason in failed.items() if name in tried}
     counts = f"{len(tried) - len(wrong)} of {len(tried)} probes pass"
-    whole = Check("MPI functions", WARNING if wrong else OK, counts, "see below" if wrong else "")
-    return [whole, *(_function(name, reason) for name, reason in wrong.items())]
+    single = [_function(name, reason) for name, reason in wrong.items()]
+    gravest = worst_of(single).verdict if single else OK
+    return [Check("MPI functions", gravest, counts, "see below" if single else ""), *single]
 
 
 def _function(name: str, reason: str) -> Check:
