@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from haloscope.errors import NotAvailable
+from haloscope.errors import HaloscopeError, NotAvailable
 from haloscope.measure import answers, checkup, launch
 from haloscope.measure.checkup import (
     BROKEN,
@@ -296,15 +296,20 @@ def lack() -> Check:
     raise NotAvailable("there is none")
 
 
+def stop() -> Check:
+    raise HaloscopeError("mpiexec ended with code 7")
+
+
 def test_what_an_examination_raises_is_its_result_and_the_others_go_on(haloscope, monkeypatch):
-    planned = {"first": fail, "second": lack, "third": lambda: Check("third", OK, "all well")}
+    planned = {"first": fail, "second": lack, "third": lambda: Check("third", OK, "all well"), "fourth": stop}
     monkeypatch.setattr(checkup, "plan", lambda ranks, device: planned)
     result = haloscope("doctor")
     assert result.code == 1
     assert re.search(r"\| first +\| broken +\|.*no such luck", result.out)
     assert re.search(r"\| second +\| not here +\| there is none", result.out)
     assert re.search(r"\| third +\| ok +\| all well", result.out)
-    assert result.out.endswith("1 broken, 0 warning, 1 ok, 1 not here\n")
+    assert re.search(r"\| fourth +\| broken +\| mpiexec ended with code 7", result.out)
+    assert result.out.endswith("2 broken, 0 warning, 1 ok, 1 not here\n")
 
 
 def test_warnings_alone_end_with_code_0(haloscope, monkeypatch):

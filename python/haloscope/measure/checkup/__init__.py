@@ -9,10 +9,10 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable
 
-from haloscope.errors import NotAvailable
+from haloscope.errors import HaloscopeError, NotAvailable
 from haloscope.measure import launch, probes
 from haloscope.measure.checkup import launcher, mpi, node, runs
-from haloscope.measure.checkup.check import BROKEN, NOT_HERE, OK, WARNING, Check
+from haloscope.measure.checkup.check import BROKEN, LAUNCHER_FIRST, NOT_HERE, OK, WARNING, Check
 
 __all__ = ["BROKEN", "NOT_HERE", "OK", "WARNING", "Check", "carry_out", "plan"]
 
@@ -47,6 +47,8 @@ def carry_out(name: str, examination: Examination) -> list[Check]:
         found = examination()
     except NotAvailable as error:
         found = Check(name, NOT_HERE, str(error))
+    except HaloscopeError as error:
+        found = Check(name, BROKEN, str(error), LAUNCHER_FIRST)
     except Exception as error:
         found = Check(name, BROKEN, f"the examination itself failed: {error}", "'haloscope info' may say more")
     return found if isinstance(found, list) else [found]
