@@ -10,8 +10,8 @@ import click
 from haloscope import errors
 
 # Subcommands, those that a newcomer needs first.
-COMMANDS = ("demo", "info", "plan", "run", "microbench", "blocks", "calibrate", "predict", "whatif", "advise", "tune", "validate",
-            "simulate", "study", "compare", "best", "check")  # fmt: skip
+COMMANDS = ("demo", "info", "doctor", "plan", "run", "check", "microbench", "blocks", "calibrate", "predict", "whatif", "advise",
+            "tune", "validate", "simulate", "study", "compare", "best")  # fmt: skip
 
 
 class LazyGroup(click.Group):

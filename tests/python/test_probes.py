@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import ctypes
 import json
 import os
+import subprocess
 from pathlib import Path
 
 import pytest
 
 import other_mpi
 from haloscope import core
+from haloscope.core import build
 from haloscope.errors import NotAvailable
 from haloscope.measure import answers, launch, probes
 from haloscope.report import records
@@ -129,6 +132,26 @@ def test_a_time_out_is_doubted_after_a_while(cache, monkeypatch):
     assert probes.findings("start") == answer
     os.utime(file, (0, 0))
     assert probes.findings("start")["failed"] == {}
+
+
+def test_the_probe_of_huge_pages_finds_none_in_a_process_that_may_have_none():
+    disable_thp = 41  # PR_SET_THP_DISABLE, which a program started from here inherits
+
+    def forbid():
+        ctypes.CDLL(None).prctl(disable_thp, 1, 0, 0, 0)
+
+    said = subprocess.run([build.rank_program(), "--probe", "huge-pages"], check=True, capture_output=True, text=True,
+                          preexec_fn=forbid, timeout=60).stdout  # fmt: skip
+    found = json.loads(said)
+    assert not found["ok"] and found["reason"].startswith("0 of 64 MiB")
+
+
+def test_probes_about_the_machine_run_only_when_they_are_named():
+    named = ("clock", "huge-pages", "device-strided")
+    answers_of = probes.by_name(probes.probe(2, "start," + ",".join(named)))
+    assert [answers_of[name]["ok"] for name in ("clock", "device-strided")] == [True, True]
+    assert not set(named) & set(probes._names("all"))
+    assert "apart by at most" in answers_of["clock"]["reason"]
 
 
 @pytest.mark.parametrize(("bad", "said"), [("test-hang", "no answer within"), ("test-crash", "ended with code")])

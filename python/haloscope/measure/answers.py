@@ -23,7 +23,7 @@ def information(folder: Path | None = None) -> dict:
     """
     program = folder / build.RANK_PROGRAM if folder else build.rank_program()
     command = [*launcher_words(mpiexec(folder), 1, 1), str(program), "--info"]
-    code, said, complaint = _ended_after(START_LIMIT_S, command)
+    code, said, complaint = ended_after(START_LIMIT_S, command)
     if code is None:
         raise HaloscopeError(f"'{' '.join(command)}' gave no answer within {START_LIMIT_S:g} s")
     if code == USAGE and (mark := complaint.rfind("haloscope: ")) >= 0:
@@ -37,12 +37,15 @@ def quietly(ranks: int, words: Sequence[str], limit_s: float) -> tuple[int | Non
     """Start the program with `words` on some ranks; returns mpiexec's exit code, None when it was ended after
     `limit_s` seconds, and what was printed. Raises NotAvailable when there is no program or no mpiexec."""
     command = [*launcher_words(mpiexec(), ranks, 1), str(build.rank_program()), *words]
-    code, said, _ = _ended_after(limit_s, command)
+    code, said, _ = ended_after(limit_s, command)
     return code, said
 
 
-def _ended_after(limit_s: float, command: Sequence[str]) -> tuple[int | None, str, str]:
-    """Exit code (None: ended after `limit_s`), output and error output of a command; leaves none of its ranks behind."""
+def ended_after(limit_s: float, command: Sequence[str]) -> tuple[int | None, str, str]:
+    """Run a command; return its exit code (None: it was ended after `limit_s` seconds), output and error output.
+
+    Leaves none of its processes behind. Raises NotAvailable when it cannot be started.
+    """
     with tempfile.TemporaryFile("w+") as out, tempfile.TemporaryFile("w+") as err:  # files: a rank may keep a pipe open
         try:
             process = subprocess.Popen(

@@ -12,6 +12,7 @@ import os
 import re
 import subprocess
 import time
+from collections.abc import Sequence
 from pathlib import Path
 
 from haloscope import core
@@ -109,8 +110,7 @@ def _ask(names: str) -> dict:
     found = {"mpi_library": "", "passed": [], "failed": {}, "notes": {}}
     by_name: dict[str, dict] = {}
     for ranks in RANKS:
-        crowded = names == "all" and ranks > launch.cores()
-        lines = _answers(ranks, CROWDED if crowded else names)
+        lines = probe(ranks, names)
         if not lines:
             return found
         for line in lines:
@@ -128,16 +128,27 @@ def _ask(names: str) -> dict:
     return found
 
 
-def _answers(ranks: int, names: str) -> list[dict]:
-    """Run all probes in one job; where that dies, run each one without an answer in a separate job."""
+def probe(ranks: int, names: str = "all") -> list[dict]:
+    """Ask this MPI here and now: return {"probe", "ok", "reason"} of each probe in `names`; [] where ranks do not start.
+
+    All run in one job; where that dies, each one without an answer runs in a job of its own, and "died" is in its answer
+    if it gives none there either. At most ALL_LIMIT_S and ONE_LIMIT_S for each of those.
+    """
+    if names == "all" and ranks > launch.cores():
+        names = CROWDED
     together, ended = _job(ranks, names, ALL_LIMIT_S)
     if not ended or not any(line["probe"] == FIRST for line in together):
         return together
     for name in _names(names):
         if all(line["probe"] != name for line in together):
             alone, why = _job(ranks, name, ONE_LIMIT_S)
-            together += alone or [{"probe": name, "ok": False, "reason": why or "it gave no answer"}]
+            together += alone or [{"probe": name, "ok": False, "reason": why or "it gave no answer", "died": True}]
     return together
+
+
+def by_name(lines: Sequence[dict]) -> dict[str, dict]:
+    """Return the answers of `probe`, by the probes' names."""
+    return {line["probe"]: line for line in lines}
 
 
 def _names(names: str) -> list[str]:

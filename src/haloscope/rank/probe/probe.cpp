@@ -63,7 +63,7 @@ const std::vector<Probe>& probes() {
   static const std::vector<Probe> all = [] {
     std::vector<Probe> list{{"start", start}};
     for (const auto& group : {probing::neighbour_probes(), probing::partitioned_probes(), probing::rma_probes(),
-                              probing::shared_probes(), probing::device_probes()})
+                              probing::shared_probes(), probing::device_probes(), probing::machine_probes()})
       list.insert(list.end(), group.begin(), group.end());
     list.insert(list.end(), {{"test-hang", hang, true}, {"test-crash", crash, true}, {"test-fail", fail, true}});
     return list;

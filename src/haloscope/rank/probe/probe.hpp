@@ -21,7 +21,7 @@ struct Finding {
 struct Probe {
   std::string name;
   Finding (*run)(MPI_Comm comm);
-  bool on_request = false;  ///< only when named: it fails on purpose, to test the code that watches the probes
+  bool on_request = false;  ///< only when named: no strategy depends on it, or it fails on purpose, for tests
 };
 
 /// All probes, in the order in which they run.
@@ -53,6 +53,7 @@ std::vector<Probe> partitioned_probes();
 std::vector<Probe> rma_probes();
 std::vector<Probe> shared_probes();
 std::vector<Probe> device_probes();
+std::vector<Probe> machine_probes();
 
 }  // namespace probing
 }  // namespace haloscope

@@ -1,0 +1,59 @@
+"""`haloscope doctor`: whether MPI, memory and devices work on this allocation, and what to do where they do not."""
+
+from __future__ import annotations
+
+import click
+
+from haloscope import errors
+
+MOST_RANKS = 4  # that are started unless told otherwise: enough for neighbours on both sides
+
+
+@click.command(short_help="Whether MPI, memory and devices work on this allocation; what to do where not.")
+@click.option("--ranks", "-n", type=click.IntRange(1), help="Ranks to start. [cores, up to 4]")
+@click.option("--device", metavar="NAME", help="Device to try: auto, cuda, hip, host (imitated). [a card found here]")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON list of checks.")
+def command(ranks, device, as_json):
+    """Try this allocation: launcher, pinning, shared memory, huge pages, clocks, MPI functions, devices, messages.
+
+    \b
+    ok        tried, and it works
+    warning   it works, but slowly or not everything
+    broken    wrong values, a crash, a hang, or ranks that do not find each other
+    not here  could not be tried, and why
+
+    Every row says what was found and what to do about it. Exit code 1 when something is broken. All about it:
+    docs/doctor.md.
+    """
+    from haloscope.core import build
+    from haloscope.measure import checkup, devices, launch, progress
+
+    build.rank_program()  # is it there? and mpiexec? nothing can be tried without them
+    launch.mpiexec()
+    if device:
+        devices.pick(device)
+    planned = checkup.plan(ranks or min(launch.cores(), MOST_RANKS), device or "")
+    checks: list[checkup.Check] = []
+    with progress.Line(len(planned), "doctor") as line:
+        for name, examination in planned.items():
+            checks += checkup.carry_out(name, examination)
+            line.step(name)
+    _show(checks, as_json)
+    return errors.FAILED if any(check.verdict == checkup.BROKEN for check in checks) else errors.OK
+
+
+def _show(checks, as_json: bool) -> None:
+    from haloscope.measure import checkup
+    from haloscope.report import tables
+
+    if as_json:
+        import dataclasses
+        import json
+
+        click.echo(json.dumps([dataclasses.asdict(check) for check in checks], indent=2))
+        return
+    lines = [[check.name, check.verdict, check.found, check.remedy] for check in checks]
+    click.echo(tables.markdown(lines, ["check", "verdict", "found", "what to do"]))
+    verdicts = (checkup.BROKEN, checkup.WARNING, checkup.OK, checkup.NOT_HERE)
+    counts = [f"{sum(check.verdict == verdict for check in checks)} {verdict}" for verdict in verdicts]
+    click.echo(f"\n{', '.join(counts)}")

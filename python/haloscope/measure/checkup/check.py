@@ -1,0 +1,55 @@
+"""What an examination finds: checks with verdicts, and the words that they are told in."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from haloscope.measure import launch
+
+OK, WARNING, BROKEN, NOT_HERE = "ok", "warning", "broken", "not here"
+LIMIT_S = launch.START_LIMIT_S  # for one start of mpiexec
+LAUNCHER_FIRST = "repair the launcher first"
+
+
+@dataclass(frozen=True)
+class Check:
+    """One thing that was tried: its verdict (ok, warning, broken, not here), what was found and what to do about it."""
+
+    name: str
+    verdict: str
+    found: str
+    remedy: str = ""
+
+
+def nothing_started(name: str) -> Check:
+    """Return the check of what could not be asked since no rank answered."""
+    return Check(name, NOT_HERE, "nothing that the launcher started gave an answer", LAUNCHER_FIRST)
+
+
+def count_of(number: int, thing: str) -> str:
+    """Format a number of things: `1 rank`, `2 ranks`."""
+    return f"{number} {thing}{'s' * (number != 1)}"
+
+
+def size_of(count: float) -> str:
+    """Format a number of bytes: `2 KiB`."""
+    for unit in ("B", "KiB", "MiB"):
+        if count < 1024:
+            return f"{count:.3g} {unit}"
+        count /= 1024
+    return f"{count:.3g} GiB"
+
+
+def worst_of(checks: Sequence[Check]) -> Check:
+    """Return the first of the gravest checks of several nodes, with how many others say likewise."""
+    gravest = min(checks, key=lambda c: (BROKEN, WARNING, NOT_HERE, OK).index(c.verdict))
+    more = sum(c.verdict == gravest.verdict for c in checks) - 1
+    text = gravest.found + (f" (and {count_of(more, 'node')} more)" if more else "")
+    return Check(gravest.name, gravest.verdict, text, gravest.remedy)
+
+
+def objects_of(said: str) -> list[dict]:
+    """Return the JSON objects among the lines of an output."""
+    return [json.loads(line) for line in said.splitlines() if line.startswith("{") and line.endswith("}")]

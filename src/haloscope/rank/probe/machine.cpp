@@ -1,0 +1,89 @@
+// What surrounds MPI on the machine: huge pages under fields, the clocks of ranks. Asked by `haloscope doctor`.
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <cstdio>
+#include <fstream>
+#include <limits>
+#include <span>
+
+#include "haloscope/comm/shared_memory.hpp"
+#include "haloscope/core/clock.hpp"
+#include "haloscope/field/memory.hpp"
+#include "haloscope/rank/probe/probe.hpp"
+#include "haloscope/rank/watch/timeline.hpp"
+
+namespace haloscope::probing {
+
+namespace {
+
+constexpr std::size_t field_bytes = std::size_t{64} << 20;
+
+/// Bytes on huge pages of the mappings that some memory lies in.
+std::size_t huge_bytes(std::span<const std::byte> memory) {
+  const auto from = reinterpret_cast<std::uintptr_t>(memory.data());
+  std::ifstream file("/proc/self/smaps");
+  std::size_t kib = 0;
+  bool inside = false;
+  for (std::string line; std::getline(file, line);) {
+    unsigned long long begin = 0, end = 0, held = 0;
+    if (std::sscanf(line.c_str(), "%llx-%llx ", &begin, &end) == 2)
+      inside = begin < from + memory.size() && end > from;
+    else if (inside && std::sscanf(line.c_str(), "AnonHugePages: %llu kB", &held) == 1)
+      kib += held;
+  }
+  return std::min(kib << 10, memory.size());
+}
+
+/// Every page of a large field is touched, then the system is asked what it gave.
+Finding huge_pages(MPI_Comm) {
+  const Memory field(field_bytes);
+  for (std::size_t at = 0; at < field.size(); at += small_page) field.data()[at] = std::byte{1};
+  const std::size_t huge = huge_bytes({field.data(), field.size()});
+  return {huge == field.size(),
+          std::to_string(huge >> 20) + " of " + std::to_string(field.size() >> 20) + " MiB of a field on huge pages"};
+}
+
+/// The smallest step that the clock of timers shows, in seconds.
+double clock_step() {
+  double least = std::numeric_limits<double>::max();
+  for (int i = 0; i < 1000; ++i) {
+    const double begin = now_s();
+    double end = now_s();
+    while (end <= begin) end = now_s();
+    least = std::min(least, end - begin);
+  }
+  return least;
+}
+
+std::string with_unit(double seconds) {
+  char text[32];
+  if (seconds < 1e-6)
+    std::snprintf(text, sizeof text, "%.0f ns", seconds * 1e9);
+  else if (seconds < 1e-3)
+    std::snprintf(text, sizeof text, "%.1f us", seconds * 1e6);
+  else
+    std::snprintf(text, sizeof text, "%.3g s", seconds);
+  return text;
+}
+
+/// Ranks of one machine read one clock: the offset that a ping-pong finds lies within what the ping-pong can tell.
+/// Clocks of other machines start at another time; timelines correct that.
+Finding clocks(MPI_Comm comm) {
+  const Node node(comm);
+  const ClockOffset found = clock_offset(comm);
+  const bool here = node.local(0) >= 0;
+  const bool ok = !here || std::abs(found.seconds) <= found.uncertainty_s + 1e-6;
+  double worst[] = {here ? std::abs(found.seconds) : 0, here ? 0 : std::abs(found.seconds), found.uncertainty_s};
+  MPI_Allreduce(MPI_IN_PLACE, worst, 3, MPI_DOUBLE, MPI_MAX, comm);
+  std::string text = "steps of " + with_unit(clock_step()) + "; ranks of a node apart by at most " +
+                     with_unit(worst[0]) + ", measured to within " + with_unit(worst[2]);
+  if (worst[1] > 0) text += "; other nodes by " + with_unit(worst[1]) + ", which timelines correct";
+  return {ok, text};
+}
+
+}  // namespace
+
+std::vector<Probe> machine_probes() { return {{"huge-pages", huge_pages, true}, {"clock", clocks, true}}; }
+
+}  // namespace haloscope::probing
