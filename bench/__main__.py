@@ -82,6 +82,7 @@ FIGURES = {
     "davis2017": [Program("davis2017.py")],
     "tune": [Program("tune.py")],
     "simulate": [Program("bench_simulate")],
+    "view": [Program("bench_view", ranks=2, launches=5)],
     "python": [Program("python.py")],
     "overhead": [Program("bench_overhead"), Program("bench_overhead", ranks=2)],
 }

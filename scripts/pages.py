@@ -82,6 +82,7 @@ WHAT = {
     "exchange": "best two-sided exchange against an expert's plain one, and against PETSc",
     "exchange-shared": "exchange through shared memory, against the same expert",
     "overhead": "what the runner adds to a step written out by hand",
+    "view": "exchanges of a user's own arrays, over those of the library's fields",
     "python": "a call of the Python exchange that has nothing to move",
     "plan": "plans of 2048 ranks, and start-up alone",
     "poisson": "Jacobi against the best copy, Gauss-Seidel against the plain loop",

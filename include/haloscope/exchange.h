@@ -92,7 +92,8 @@ void hs_exchange_init(hs_exchange_options* options);
  * options  NULL: the defaults. HALOSCOPE_STRATEGY in the environment of rank 0 overrides the strategy; rank 0 says so.
  * Fails with HS_USAGE for a halo wider than the blocks it is filled from, an unknown strategy, arrays whose points share
  * memory, ranks that ask for different things; HS_UNAVAILABLE for a strategy that this MPI cannot serve.
- * Cost: some reductions and what the transport opens; plans are made once, here. */
+ * Cost: some reductions and what the transport opens; plans are made once, here. Large arrays are moved to huge pages where the
+ * system has them for programs that ask; addresses and contents stay. */
 hs_status hs_exchange_create(const hs_grid* grid, const hs_field* fields, int32_t count,
                              const hs_exchange_options* options, hs_exchange** exchange);
 /* Send what can be sent. Boundary points of the slot must not change before hs_exchange_finish().

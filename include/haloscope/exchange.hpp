@@ -30,7 +30,9 @@ class Exchange {
   /// @param spec      what moves; pattern, merging and order are taken from `strategy`.
   /// @param strategy  e.g. "ordered/persistent"; see strategy_names(). Where HALOSCOPE_STRATEGY is set in the environment
   ///                  of rank 0, all ranks use that instead, and rank 0 says so on standard error, once per strategy.
-  /// @param views     the fields, one slot or more each; must stay in place as long as the exchange lives.
+  /// @param views     the fields, one slot or more each; must stay in place as long as the exchange lives, or see rebind().
+  ///                  Large ones in private memory are moved to huge pages, where the system has them for programs that ask:
+  ///                  exchanges then take about as long as on fields of the library's. Contents stay.
   /// @param nodes     node of each rank, to emulate nodes on one machine; empty: the real machines.
   /// @throws on all ranks alike, before any halo is sent: UsageError as make_plan() does, for views that do not fit, and
   ///         where ranks ask for different exchanges; UnavailableError as the transport does.

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <fstream>
 #include <string>
 #include <utility>
 
@@ -59,6 +60,20 @@ Memory& Memory::operator=(Memory&& other) noexcept {
   std::swap(size_, other.size_);
   std::swap(keeper_, other.keeper_);
   return *this;
+}
+
+void move_to_huge_pages(std::span<std::byte> bytes) {
+#ifndef MADV_COLLAPSE
+  constexpr int MADV_COLLAPSE = 25;
+#endif
+  static const bool allowed = [] {
+    std::ifstream file("/sys/kernel/mm/transparent_hugepage/enabled");
+    std::string setting;
+    return std::getline(file, setting) && setting.find("[never]") == std::string::npos;
+  }();
+  const auto first = round_up(reinterpret_cast<std::uintptr_t>(bytes.data()), huge_page);
+  const auto end = reinterpret_cast<std::uintptr_t>(bytes.data() + bytes.size()) / huge_page * huge_page;
+  if (allowed && first < end) madvise(reinterpret_cast<void*>(first), end - first, MADV_COLLAPSE);  // a wish
 }
 
 void free_pages(std::span<std::byte> bytes) {

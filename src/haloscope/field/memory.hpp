@@ -46,6 +46,9 @@ class Memory {
 /// Give the whole pages among some bytes of private memory back to the system. The addresses stay usable; what lay there
 /// is zeros when it is next touched.
 void free_pages(std::span<std::byte> bytes);
+/// Have some bytes of private memory, anybody's, lie in huge pages from now on, where the system lets programs ask for them
+/// and can (Linux 6.1 or newer). Contents and addresses stay; the system copies them once.
+void move_to_huge_pages(std::span<std::byte> bytes);
 /// How many of some bytes are in memory now, by whole pages; 0 where the system does not say.
 std::int64_t resident_bytes(std::span<const std::byte> bytes);
 

@@ -39,12 +39,20 @@ struct Exchange::State {
           "the ranks ask for different exchanges; give all of them the same grid, strategy, options and number of "
           "slots, and "
           "the same fields in the same order");
+    improve_memory();
     MPI_Comm_dup(parent, &comm);
     program = exchange_program(plan, false, collective_rounds(strategy));
     context = {comm, &layout, &plan, &views, more_ranks_than_cores(comm)};
     context.nodes = nodes;
     open();
     next = program.ops.size();
+  }
+  /// Large arrays of the caller's are moved to huge pages, as fields of the library's are from the beginning.
+  void improve_memory() const {
+    for (std::size_t q = 0; q < views.size(); ++q)
+      for (const SlotView& view : views[q])
+        if (!in_shared_memory(view.origin))
+          move_to_huge_pages(memory_of(view, points_moved(plan, static_cast<int>(q))));
   }
   void open() {
     link = open_link(strategy, context);

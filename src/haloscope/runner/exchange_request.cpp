@@ -69,6 +69,12 @@ Plan plan_of(MPI_Comm comm, const Layout& layout, ExchangeSpec spec, const Strat
   return make_plan(layout, rank, spec);
 }
 
+std::span<std::byte> memory_of(const SlotView& view, const Box& points) {
+  Index first = points.lo, last = points.lo;
+  for (int d = 0; d < 3; ++d) (view.stride[d] < 0 ? first : last)[d] = points.hi[d] - 1;
+  return {view.at(first), view.at(last) + view.element_bytes()};
+}
+
 std::uint64_t fingerprint(const Plan& plan, const Layout& layout, const Strategy& strategy, std::size_t slots) {
   std::ostringstream text;
   const auto three = [&](const auto& numbers) {

@@ -3,7 +3,9 @@
 
 #include <mpi.h>
 
+#include <cstddef>
 #include <cstdint>
+#include <span>
 #include <vector>
 
 #include "haloscope/exchange.hpp"
@@ -17,6 +19,9 @@ Views views_of(const std::vector<FieldRef>& fields);
 
 /// The plan of this rank. Local. @throws UsageError as make_plan() does, and for a layout of another number of ranks.
 Plan plan_of(MPI_Comm comm, const Layout& layout, ExchangeSpec spec, const Strategy& strategy);
+
+/// The memory from the first to the last of some points.
+std::span<std::byte> memory_of(const SlotView& view, const Box& points);
 
 /// What must be the same on all ranks, as one number.
 std::uint64_t fingerprint(const Plan& plan, const Layout& layout, const Strategy& strategy, std::size_t slots);

@@ -30,8 +30,9 @@ bool points_are_apart(const SlotView& view, const Box& points) {
   return true;
 }
 
-/// The points that an exchange reads or writes: arrays need no room beyond edges where it fills nothing.
-Box points_of(const Plan& plan, int q) {
+}  // namespace
+
+Box points_moved(const Plan& plan, int q) {
   const auto& edges = plan.spec.quantities[static_cast<std::size_t>(q)].edges;
   Widths low{}, high{};
   for (int d = 0; d < plan.dims; ++d) {
@@ -41,13 +42,15 @@ Box points_of(const Plan& plan, int q) {
   return grown(plan.owned(q), low, high);
 }
 
+namespace {
+
 void check_view(const SlotView& view, const LinkContext& context, int q) {
   const Quantity& quantity = context.plan->spec.quantities[static_cast<std::size_t>(q)];
   if (view.element_bytes() != quantity.element_bytes)
     throw UsageError("field '" + quantity.name + "' has points of " + std::to_string(quantity.element_bytes) +
                      " bytes, its memory points of " + std::to_string(view.element_bytes()) +
                      "; where points do not follow each other in x, say in the view how long they are");
-  if (!points_are_apart(view, points_of(*context.plan, q)))
+  if (!points_are_apart(view, points_moved(*context.plan, q)))
     throw UsageError("field '" + quantity.name + "' has strides of " + std::to_string(view.stride[0]) + ", " +
                      std::to_string(view.stride[1]) + " and " + std::to_string(view.stride[2]) +
                      " bytes in x, y and z, with which some of its points share memory; pass an array of its own");

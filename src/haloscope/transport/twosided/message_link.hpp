@@ -32,6 +32,8 @@ using MessagePlaces = std::function<std::byte*(int id, int slot)>;
 /// mere notification. As Transport::open() otherwise.
 std::unique_ptr<Link> open_placed_messages(const LinkContext& context, const MessagePlaces& placement);
 
+/// The points of a field that an exchange reads or writes: arrays need no room beyond edges where it fills nothing.
+Box points_moved(const Plan& plan, int q);
 /// @throws UsageError when the views do not fit the plan.
 void check_views(const LinkContext& context);
 
