@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from haloscope import cli, errors
 from haloscope.advice import advise
-from haloscope.measure import launch, user_program
+from haloscope.measure import checkup, launch, user_program
 from test_records import measurement, write
 from toy import TOY
 
@@ -26,7 +26,7 @@ PRICED = ("--profile", TOY)
 
 # A command line for each command that works, to which one option is added.
 WORKING = {
-    "demo": (), "info": (), "plan": GRID, "run": GRID, "microbench": (), "blocks": ("XS", "--device", "host"), "calibrate": ("-o", "new.json"),
+    "demo": (), "info": (), "doctor": (), "plan": GRID, "run": GRID, "microbench": (), "blocks": ("XS", "--device", "host"), "calibrate": ("-o", "new.json"),
     "predict": (*GRID, *PRICED), "whatif": (*GRID, *PRICED), "advise": (*GRID, *PRICED), "tune": (*GRID, *ONE, *PRICED),
     "validate": ("r.jsonl", *PRICED), "simulate": (*GRID, *PRICED), "study": ("valen2023", "--quick"),
     "compare": ("r.jsonl", "r.jsonl"), "best": ("{}",), "check": (),
@@ -87,6 +87,7 @@ def nothing_starts(monkeypatch, tmp_path):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(launch, "run", stop)
     monkeypatch.setattr(user_program, "run", stop)
+    monkeypatch.setattr(checkup, "carry_out", stop)
     monkeypatch.setattr(advise, "advise", stop)
     return tmp_path
 

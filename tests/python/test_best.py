@@ -32,8 +32,15 @@ int main(int argc, char** argv) {
   MPI_Init(&argc, &argv);
   {
     haloscope::Grid<2> grid(MPI_COMM_WORLD, {.cells = {64, 64}, .periodic = {true, true}});
+    const auto sweep = [](const haloscope::SweepArgs& args) {
+      const auto in = args.read<double, 2>(0);
+      const auto out = args.write<double, 2>(0);
+      for (auto j = args.region.lo[1]; j < args.region.hi[1]; ++j)
+        for (auto i = args.region.lo[0]; i < args.region.hi[0]; ++i)
+          out(i, j) = 0.25 * (in(i - 1, j) + in(i + 1, j) + in(i, j - 1) + in(i, j + 1));
+    };
 %s
-    for (int t = 0; t < 4; ++t) halo.exchange(t %% 2);
+    step.run(4);
     const haloscope::Choice& c = best.choice;
     std::printf("%%s, %%s, depth %%d\\n", to_string(c.strategy).c_str(), c.schedule->name.c_str(), c.depth);
   }

@@ -10,7 +10,7 @@ MOST_RANKS = 4  # that are started unless told otherwise: enough for neighbours 
 
 
 @click.command(short_help="Whether MPI, memory and devices work on this allocation; what to do where not.")
-@click.option("--ranks", "-n", type=click.IntRange(1), help="Ranks to start. [cores, up to 4]")
+@click.option("--ranks", "-n", type=click.IntRange(1, 1024), help="Ranks to start. [cores, up to 4]")
 @click.option("--device", metavar="NAME", help="Device to try: auto, cuda, hip, host (imitated). [a card found here]")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON list of checks.")
 def command(ranks, device, as_json):
