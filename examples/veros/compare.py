@@ -1,6 +1,6 @@
 """Both halo exchanges of Veros side by side: each array is exchanged by both, compared bit for bit, and timed.
 
-pip install veros 'haloscope[exchange]'
+pip install veros 'PATH_OF_HALOSCOPE[exchange]'
 mpiexec -n 4 python compare.py 2 2          # ranks in x and y; a third number: days, default 10
 """
 
