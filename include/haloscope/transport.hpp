@@ -106,7 +106,8 @@ struct Transport {
 };
 
 /// Open a transport by its name. Collective over `context.comm`.
-/// @throws UsageError as check_options() does; UnavailableError when this MPI lacks what it needs.
+/// @throws UsageError as check_options() does and, on all ranks alike, where the views of any rank do not fit its plan;
+///         UnavailableError when this MPI lacks what it needs.
 std::unique_ptr<Link> open_transport(const std::string& name, const LinkContext& context,
                                      const std::vector<std::string>& options);
 /// Make your own transport known, to strategies too. What `traits` points to must live until the end.

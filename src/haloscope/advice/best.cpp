@@ -8,6 +8,7 @@
 
 #include "haloscope/advice/program.hpp"
 #include "haloscope/agree.hpp"
+#include "haloscope/comm/text.hpp"
 #include "haloscope/core/choice_fields.hpp"
 #include "haloscope/core/names.hpp"
 
@@ -24,13 +25,6 @@ struct Outcome {
 };
 
 std::string first_line(const std::string& text) { return text.substr(0, text.find('\n')); }
-
-std::string mpi_library() {
-  std::array<char, MPI_MAX_LIBRARY_VERSION_STRING> text{};
-  int length = 0;
-  MPI_Get_library_version(text.data(), &length);  // one of the calls that are legal before MPI_Init
-  return first_line({text.data(), static_cast<std::size_t>(length)});
-}
 
 /// The arguments of the Python function haloscope.best.
 json asked(const BestRequest& request) {

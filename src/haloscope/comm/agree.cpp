@@ -1,6 +1,9 @@
 #include "haloscope/agree.hpp"
 
 #include <array>
+#include <utility>
+
+#include "haloscope/comm/text.hpp"
 
 namespace haloscope {
 namespace {
@@ -30,11 +33,10 @@ int first_failed(MPI_Comm comm, bool failed) {
 }
 
 Outcome outcome_of_rank(MPI_Comm comm, int rank, Outcome outcome) {
-  std::array<int, 2> head{static_cast<int>(outcome.exit), static_cast<int>(outcome.text.size())};
-  MPI_Bcast(head.data(), 2, MPI_INT, rank, comm);
-  outcome.exit = static_cast<Exit>(head[0]);
-  outcome.text.resize(static_cast<std::size_t>(head[1]));
-  MPI_Bcast(outcome.text.data(), head[1], MPI_CHAR, rank, comm);
+  int exit = static_cast<int>(outcome.exit);
+  MPI_Bcast(&exit, 1, MPI_INT, rank, comm);
+  outcome.exit = static_cast<Exit>(exit);
+  outcome.text = text_of_rank(comm, rank, std::move(outcome.text));
   return outcome;
 }
 

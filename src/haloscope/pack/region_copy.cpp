@@ -39,8 +39,7 @@ Walk walk(const End& from, const End& to, const Index& extent, std::int64_t elem
   walk.rows = along != walk.dims.end();
   const int first =
       walk.rows ? *along : static_cast<int>(std::min_element(extent.begin(), extent.end()) - extent.begin());
-  std::rotate(walk.dims.begin(), std::find(walk.dims.begin(), walk.dims.end(), first),
-              std::find(walk.dims.begin(), walk.dims.end(), first) + 1);
+  walk.dims = {first, first == 0 ? 1 : 0, first == 2 ? 1 : 2};
   const auto apart = [&](int d) { return std::abs(from.stride[d]) + std::abs(to.stride[d]); };
   if (first != 0 && apart(walk.dims[1]) > apart(walk.dims[2])) std::swap(walk.dims[1], walk.dims[2]);
   return walk;
@@ -94,6 +93,22 @@ CopyList by_field(std::vector<FieldBlock> blocks) {
   return CopyList(std::move(copies));
 }
 
+/// The regions of a message and their places in its buffer, one after the other. `direct` says which end is copied from
+/// and which to.
+template <class Direct>
+CopyList through_buffer(const Views& views, int slot, const Message& message, const std::byte* buffer, Direct direct) {
+  std::vector<FieldBlock> blocks;
+  for (const Region& region : message.regions) {
+    const SlotView& view = views[region.quantity][slot];
+    const Index extent = extent_of(region.box);
+    const std::int64_t element = view.element_bytes();
+    const auto [from, to] = direct(end_at(view, region.box, region.quantity), end_in(buffer, extent, element));
+    each_block(from, to, extent, element, [&](const BlockCopy& copy) { blocks.emplace_back(region.quantity, copy); });
+    buffer += region.box.volume() * element;
+  }
+  return by_field(std::move(blocks));
+}
+
 }  // namespace
 
 BlockCopy region_to_region(const SlotView& view, const Box& to, const Index& shift) {
@@ -124,27 +139,15 @@ CopyList make_copies(const Views& views, int slot, std::span<const Copy> copies)
 }
 
 CopyList make_pack(const Views& views, int slot, const Message& message, std::byte* buffer) {
-  std::vector<FieldBlock> blocks;
-  for (const Region& region : message.regions) {
-    const SlotView& view = views[region.quantity][slot];
-    const Index extent = extent_of(region.box);
-    each_block(end_at(view, region.box, region.quantity), end_in(buffer, extent, view.element_bytes()), extent,
-               view.element_bytes(), [&](const BlockCopy& copy) { blocks.emplace_back(region.quantity, copy); });
-    buffer += region.box.volume() * view.element_bytes();
-  }
-  return by_field(std::move(blocks));
+  return through_buffer(views, slot, message, buffer, [](const End& field, const End& packed) {
+    return std::pair{field, packed};
+  });
 }
 
 CopyList make_unpack(const Views& views, int slot, const Message& message, const std::byte* buffer) {
-  std::vector<FieldBlock> blocks;
-  for (const Region& region : message.regions) {
-    const SlotView& view = views[region.quantity][slot];
-    const Index extent = extent_of(region.box);
-    each_block(end_in(buffer, extent, view.element_bytes()), end_at(view, region.box, region.quantity), extent,
-               view.element_bytes(), [&](const BlockCopy& copy) { blocks.emplace_back(region.quantity, copy); });
-    buffer += region.box.volume() * view.element_bytes();
-  }
-  return by_field(std::move(blocks));
+  return through_buffer(views, slot, message, buffer, [](const End& field, const End& packed) {
+    return std::pair{packed, field};
+  });
 }
 
 CopyList make_transfer(const Views& from, const Message& out, const Views& to, const Message& in, int slot) {

@@ -4,12 +4,13 @@
 
 #include "haloscope/agree.hpp"
 #include "haloscope/comm/cores.hpp"
+#include "haloscope/field/memory.hpp"
 #include "haloscope/runner/comm_ops.hpp"
 #include "haloscope/runner/exchange_request.hpp"
 #include "haloscope/runner/library_call.hpp"
 #include "haloscope/schedule.hpp"
 #include "haloscope/transport/composite.hpp"
-#include "haloscope/transport/twosided/message_link.hpp"
+#include "haloscope/transport/views.hpp"
 
 namespace haloscope {
 
@@ -37,8 +38,7 @@ struct Exchange::State {
     if (!same_everywhere(parent, fingerprint(plan, layout, strategy, views.front().size())))
       throw UsageError(
           "the ranks ask for different exchanges; give all of them the same grid, strategy, options and number of "
-          "slots, and "
-          "the same fields in the same order");
+          "slots, and the same fields in the same order");
     improve_memory();
     MPI_Comm_dup(parent, &comm);
     program = exchange_program(plan, false, collective_rounds(strategy));

@@ -4,6 +4,7 @@
 #include <iostream>
 #include <set>
 
+#include "haloscope/comm/text.hpp"
 #include "haloscope/error.hpp"
 
 namespace haloscope {
@@ -13,13 +14,7 @@ namespace {
 /// HALOSCOPE_STRATEGY of rank 0; "" where it is not set. Collective.
 std::string strategy_of_environment(MPI_Comm comm) {
   const char* const set = std::getenv("HALOSCOPE_STRATEGY");
-  std::string text = set != nullptr ? set : "";
-  int rank = 0, length = static_cast<int>(text.size());
-  MPI_Comm_rank(comm, &rank);
-  MPI_Bcast(&length, 1, MPI_INT, 0, comm);
-  text.resize(static_cast<std::size_t>(length));
-  if (length > 0) MPI_Bcast(text.data(), length, MPI_CHAR, 0, comm);
-  return text;
+  return text_of_rank(comm, 0, set != nullptr ? set : "");
 }
 
 /// Once for each strategy that is overridden, on rank 0.

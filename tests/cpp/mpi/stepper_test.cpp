@@ -590,6 +590,21 @@ TEST(Stepper, ChoicesThatCannotBeAreExplained) {
   expect(error_of([&] { Stepper(grid, {u}, {}, std::vector{loop}); }), "'sub-cycles' opens a loop");
 }
 
+TEST(Stepper, WhatOneRankAsksWronglyFailsOnAll) {
+  const auto grid = square();
+  const bool last = grid.rank() + 1 == world_size();
+  const Field<double, 2> thin{grid, {.halo = last ? 1 : 2, .slots = 2}};
+  const std::string narrow = error_of([&] { Stepper(grid, {thin}, deep(2, Substeps::full), average_around); });
+  EXPECT_NE(narrow.find("room for 1"), std::string::npos) << narrow;
+  std::vector<double> memory(static_cast<std::size_t>((grid.cells()[0] + 2) * (grid.cells()[1] + 2)));
+  const std::int64_t row = last ? 0 : grid.cells()[0] + 2;
+  double* const first = memory.data() + grid.cells()[0] + 3;
+  const std::string shared = error_of([&] {
+    Stepper(grid, {view<double, 2>(grid, {first, first}, row, 0, 1)}, {}, average_around);
+  });
+  EXPECT_NE(shared.find("share memory"), std::string::npos) << shared;
+}
+
 TEST(Stepper, AGridWithHolesTakesNoDeepHalos) {
   const Box own{{6 * world_rank(), 0, 0}, {6 * world_rank() + 6, 6, 1}};
   const auto grid = Grid<2>::of_boxes(MPI_COMM_WORLD, {6 * world_size() + 6, 6}, {true, true}, own, true);

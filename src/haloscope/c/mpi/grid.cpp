@@ -4,6 +4,7 @@
 
 #include "haloscope/agree.hpp"
 #include "haloscope/c/mpi/bridge.hpp"
+#include "haloscope/comm/text.hpp"
 #include "haloscope/topology.hpp"
 
 namespace haloscope::c {
@@ -13,12 +14,8 @@ void require_mpi() {
   MPI_Initialized(&begun);
   MPI_Finalized(&ended);
   if (begun && !ended) return;
-  char name[MPI_MAX_LIBRARY_VERSION_STRING] = "";
-  int length = 0;
-  MPI_Get_library_version(name, &length);
-  const std::string library(name, static_cast<std::size_t>(length));
   throw UsageError(
-      "MPI is not running in " + library.substr(0, library.find('\n')) +
+      "MPI is not running in " + mpi_library() +
       ", which this library was built with; call MPI_Init first and MPI_Finalize last, and use the same MPI "
       "everywhere in the program");
 }

@@ -11,6 +11,7 @@
 #include "haloscope/choice.hpp"
 #include "haloscope/comm/cores.hpp"
 #include "haloscope/comm/mpi_traits.hpp"
+#include "haloscope/comm/text.hpp"
 #include "haloscope/device/device.hpp"
 #include "haloscope/error.hpp"
 #include "haloscope/kernels/kernel.hpp"
@@ -39,14 +40,6 @@ std::string first_line(const char* path) {
   std::string line;
   std::getline(file, line);
   return line;
-}
-
-std::string mpi_library() {
-  char text[MPI_MAX_LIBRARY_VERSION_STRING];
-  int length = 0;
-  MPI_Get_library_version(text, &length);
-  const std::string line(text, static_cast<std::size_t>(length));
-  return line.substr(0, line.find_first_of(std::string("\n\0", 2)));  // Open MPI counts the end of its text
 }
 
 std::string mpi_standard() {

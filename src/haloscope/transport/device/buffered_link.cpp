@@ -20,7 +20,6 @@ class BufferedLink final : public DeviceLink {
   /// @param host  where messages wait for MPI; Space::device: MPI takes them from device memory.
   BufferedLink(const LinkContext& context, Space host)
       : device_(*context.device), messages_(static_cast<int>(context.plan->messages.size())) {
-    check_views(context);
     lay_out(context, host);
     pieces_.emplace(context, 1, [&](int, int slot, int id) { return buffers_.data() + span_of(id, slot).begin; });
     for (int slot = 0; slot < slots(context); ++slot) arrived_.push_back(device_.event(false));

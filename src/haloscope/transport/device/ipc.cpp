@@ -49,7 +49,6 @@ class IpcLink final : public DeviceLink {
         messages_(static_cast<int>(context.plan->messages.size())),
         turns_(messages_, 0),
         mapped_(std::make_unique<Mapped>(device_)) {
-    check_views(context);
     check_reach(context);
     const std::vector<std::int64_t> at = lay_out(*context.plan);
     const std::vector<Target> targets = exchange_targets(*context.plan, at);

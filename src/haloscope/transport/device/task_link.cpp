@@ -14,7 +14,6 @@
 #include "haloscope/error.hpp"
 #include "haloscope/transport/device/message_pieces.hpp"
 #include "haloscope/transport/device/task_rounds.hpp"
-#include "haloscope/transport/twosided/message_link.hpp"
 
 namespace haloscope {
 namespace {
@@ -402,7 +401,6 @@ int blocks_for(const LinkContext& context) {
 
 std::unique_ptr<Link> open_task_link(const LinkContext& context, const TaskOptions& options) {
   need_device(context, "taskqueue");
-  check_views(context);
   return std::make_unique<TaskLink>(context, options, blocks_for(context));
 }
 

@@ -10,7 +10,6 @@
 #include "haloscope/error.hpp"
 #include "haloscope/pack/region_copy.hpp"
 #include "haloscope/strategy.hpp"
-#include "haloscope/transport/twosided/message_link.hpp"
 
 namespace haloscope {
 namespace {
@@ -75,7 +74,6 @@ bool Window::unified() const {
 
 WindowLink::WindowLink(const LinkContext& context, const RmaOptions& options)
     : comm_(context.comm), options_(options), yield_(context.yield), plan_(context.plan), views_(context.views) {
-  check_views(context);
   if (mpi_traits.simulated)
     throw UnavailableError(
         "one-sided transports ask for a window's memory model, at which SMPI ends the program; use p2p or persistent, "

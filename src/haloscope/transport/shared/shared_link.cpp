@@ -7,7 +7,6 @@
 #include "haloscope/comm/gather.hpp"
 #include "haloscope/error.hpp"
 #include "haloscope/pack/region_copy.hpp"
-#include "haloscope/transport/twosided/message_link.hpp"
 
 namespace haloscope {
 
@@ -124,7 +123,6 @@ struct SharedLink::Peers {
 };
 
 SharedLink::SharedLink(const LinkContext& context, SharedMode mode) : mode_(mode), yield_(context.yield) {
-  check_views(context);
   messages_ = static_cast<int>(context.plan->messages.size());
   slots_ = static_cast<int>(context.views->front().size());
   const Node node(context.comm, context.nodes);

@@ -32,11 +32,6 @@ using MessagePlaces = std::function<std::byte*(int id, int slot)>;
 /// mere notification. As Transport::open() otherwise.
 std::unique_ptr<Link> open_placed_messages(const LinkContext& context, const MessagePlaces& placement);
 
-/// The points of a field that an exchange reads or writes: arrays need no room beyond edges where it fills nothing.
-Box points_moved(const Plan& plan, int q);
-/// @throws UsageError when the views do not fit the plan.
-void check_views(const LinkContext& context);
-
 class MessageLink : public Link {
  public:
   void post(Ids in, int slot) override;
@@ -65,7 +60,6 @@ class MessageLink : public Link {
     bool scattered = false;             ///< testany: already unpacked
   };
 
-  /// @throws UsageError when the views do not fit the plan.
   MessageLink(const LinkContext& context, const MessageOptions& options, const MessagePlaces& placement = {});
   /// Completes what is in flight. Derived classes call it first in their destructors (requests are theirs).
   void finish();

@@ -14,7 +14,6 @@
 #include "haloscope/strategy.hpp"
 #include "haloscope/transport.hpp"
 #include "haloscope/transport/twosided/datatype.hpp"
-#include "haloscope/transport/twosided/message_link.hpp"
 #include "haloscope/transport_traits.hpp"
 
 namespace haloscope {
@@ -96,7 +95,6 @@ MPI_Comm make_graph(MPI_Comm comm, const Side& in, const Side& out) {
 class NeighborLink final : public Link {
  public:
   NeighborLink(const LinkContext& context, const NeighborOptions& options) : options_(options), yield_(context.yield) {
-    check_views(context);
     for (const Message& m : context.plan->messages) where_.push_back({m.round, m.peer});
     const int slots = static_cast<int>(context.views->front().size());
     packing_.resize(slots * where_.size());

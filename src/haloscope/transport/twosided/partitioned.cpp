@@ -11,7 +11,6 @@
 #include "haloscope/pack/region_copy.hpp"
 #include "haloscope/strategy.hpp"
 #include "haloscope/transport.hpp"
-#include "haloscope/transport/twosided/message_link.hpp"
 #include "haloscope/transport_traits.hpp"
 
 namespace haloscope {
@@ -38,7 +37,6 @@ class PartitionedLink final : public Link {
   /// @param late  the control thread makes all partitions ready, in send().
   PartitionedLink(const LinkContext& context, bool late)
       : partitions_(std::max(1, context.threads)), late_(late), yield_(context.yield) {
-    check_views(context);
     messages_ = context.plan->messages.size();
     const std::size_t slots = context.views->front().size();
     ports_ = std::vector<Port>(slots * messages_);

@@ -1,0 +1,16 @@
+// Texts that MPI has, and that ranks tell each other.
+#pragma once
+
+#include <mpi.h>
+
+#include <string>
+
+namespace haloscope {
+
+/// What the MPI library calls itself: the first line of its version. Legal before MPI_Init.
+std::string mpi_library();
+
+/// The text of one rank, on all ranks of `comm`. Collective; cost: two broadcasts.
+std::string text_of_rank(MPI_Comm comm, int rank, std::string text);
+
+}  // namespace haloscope

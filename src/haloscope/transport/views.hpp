@@ -1,0 +1,14 @@
+// What the memory of fields must be like for a plan to move them.
+#pragma once
+
+#include "haloscope/transport.hpp"
+
+namespace haloscope {
+
+/// The points of a field that an exchange reads or writes: arrays need no room beyond edges where it fills nothing.
+Box points_moved(const Plan& plan, int q);
+
+/// Local. @throws UsageError when the views do not fit the plan.
+void check_views(const LinkContext& context);
+
+}  // namespace haloscope
