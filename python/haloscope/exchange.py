@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 Array = Any  # NumPy's, or with its memory shown by __dlpack__, __array_interface__ or the buffer protocol
 Halo = int | Sequence[int | tuple[int, int]]
-Centring = Literal["cell", "node", "face"] | str
+Centring = str  # "cell", "node", "face-0", "face-1", "face-2"
 
 _HEADER = "exchange.h"
 _MPI_TYPES = "typedef void* MPI_Comm; typedef int MPI_Fint;\n"  # no call below passes an MPI_Comm
@@ -229,28 +229,25 @@ class Grid:
 
     def points(self, centring: Centring = "cell") -> tuple[int, ...]:
         """Return this rank's points per axis: its cells, one more in each axis where points lie between them."""
-        between = self._between(centring)
+        between = _between(centring, self._dims)
         return tuple(n + more for n, more in zip(self.shape, between, strict=True))
-
-    def _between(self, centring: Centring) -> list[int]:
-        """Return 1 for each axis in which points of this centring lie between cells."""
-        if centring == "cell":
-            return [0] * self._dims
-        if centring == "node":
-            return [1] * self._dims
-        axis = centring.removeprefix("face-")
-        if axis.isdigit() and int(axis) < self._dims:
-            return [int(a == int(axis)) for a in range(self._dims)]
-        faces = ", ".join(f"face-{a}" for a in range(self._dims))
-        raise UsageProblem(
-            f"centring is {centring!r}; it is cell, node, or by the axis that faces are normal to: {faces}"
-        )
 
     def _centring(self, centring: Centring) -> int:
         _, lib = _library()
         if centring in ("cell", "node"):
             return int(lib.HS_CENTRING_CELL if centring == "cell" else lib.HS_CENTRING_NODE)
-        return int(lib.HS_CENTRING_FACE_X) + self._dimension(self._between(centring).index(1))
+        return int(lib.HS_CENTRING_FACE_X) + self._dimension(_between(centring, self._dims).index(1))
+
+
+def _between(centring: Centring, dims: int) -> list[int]:
+    """Return 1 for each axis in which points of this centring lie between cells."""
+    if centring in ("cell", "node"):
+        return [int(centring == "node")] * dims
+    axis = centring.removeprefix("face-")
+    if axis.isdigit() and int(axis) < dims:
+        return [int(a == int(axis)) for a in range(dims)]
+    faces = ", ".join(f"face-{a}" for a in range(dims))
+    raise UsageProblem(f"centring is {centring!r}; it is cell, node, or by the axis that faces are normal to: {faces}")
 
 
 def _sides(halo: Halo, dims: int) -> list[tuple[int, int]]:
@@ -518,7 +515,7 @@ def _grid_of_arrays(comm: Any, fields: list[Field], halo: Halo) -> Grid:
         field = fields[0]
         array = _memory(field.arrays[0] if isinstance(field.arrays, tuple) else field.arrays, field.name or "array 0")
         sides = _sides(halo if field.halo is None else field.halo, len(comm.dims))
-        between = [int(field.centring in ("node", f"face-{axis}")) for axis in range(len(comm.dims))]
+        between = _between(field.centring, len(comm.dims))
         shape = tuple(n - sum(side) - more for n, side, more in zip(array.shape, sides, between, strict=False))
         if len(shape) != len(comm.dims) or min(shape) < 1:
             raise UsageProblem(

@@ -12,6 +12,7 @@ from haloscope.measure import launch, progress, user_program
 from haloscope.measure.user_program import Ended
 from haloscope.report import differences
 from haloscope.report.differences import Difference, Rules
+from haloscope.report.tables import count_of
 
 
 @dataclass
@@ -68,13 +69,13 @@ class Check:
                 self.runs.append(run)
                 if not run.failure and base is None:
                     base, self.base = ended, ranks
-                    differences.check_base(self.rules, ended.folder, ended.printed, user_program.words_for(ranks))
+                    differences.check_base(self.rules, ended.folder, ended.printed, count_of(ranks, "rank"))
                 elif not run.failure:
                     run.differences = self._compare(base, ended)
                     run.repeated = _is_repeated(base, ended)
                 if ended is not base and not self.keep:
                     ended.remove()
-                line.step(user_program.words_for(ranks))
+                line.step(count_of(ranks, "rank"))
         if self.first:
             self.unsteady = self._repeat(base)
         return self

@@ -67,11 +67,6 @@ def _beside(folder: Path, suffix: str) -> Path:
     return folder.with_name(folder.name + suffix)
 
 
-def words_for(ranks: int) -> str:
-    """Return `1 rank`, `2 ranks`."""
-    return f"{ranks} rank{'s' * (ranks > 1)}"
-
-
 def find_program(word: str) -> str:
     """Return the absolute path of a program, found as a shell finds it.
 

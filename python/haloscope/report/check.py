@@ -8,9 +8,9 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from haloscope.measure.check import Check, Run
-from haloscope.measure.user_program import words_for
 from haloscope.report import differences, tables
 from haloscope.report.differences import Difference, Planes
+from haloscope.report.tables import count_of
 
 ROUNDING = 1e-10  # relative differences up to here may come from sums in another order
 LEAST = 2  # runs that can be compared
@@ -45,7 +45,7 @@ def _verdict(run: Run, base: int) -> str:
 
 def _failure(run: Run) -> str:
     lines = "\n".join(f"    {line}" for line in run.last_lines)
-    return f"{words_for(run.ranks)}: {run.failure}. The last lines:\n\n{lines}"
+    return f"{count_of(run.ranks, 'rank')}: {run.failure}. The last lines:\n\n{lines}"
 
 
 def _files_here(checked: Check) -> list[str]:
@@ -63,8 +63,8 @@ def _folder_hint(word: str) -> str:
 
 def _explanation(checked: Check) -> list[str]:
     """Return paragraphs on the first run that differs: each output, then what may be the cause."""
-    first, base = checked.first, words_for(checked.base)
-    parts = [f"The first split that differs: {words_for(first.ranks)}, compared with {base}."]
+    first, base = checked.first, count_of(checked.base, "rank")
+    parts = [f"The first split that differs: {count_of(first.ranks, 'rank')}, compared with {base}."]
     parts += [_sentences(found, checked.base, first.ranks) for found in first.differences]
     if checked.unsteady:
         parts.append(f"A second run on {base} differs from the first as well ({checked.unsteady}): not only "
@@ -80,8 +80,9 @@ def _sentences(found: Difference, base: int, ranks: int) -> str:
     if not found.values:
         return f"{found.where}: {found.what}{'; ' * bool(found.first)}{found.first}."
     one, two = found.values
-    lines = [f"{found.where}: {found.what} differ, the first at {found.first}: {one} on {words_for(base)}, {two} on "
-             f"{words_for(ranks)}. Largest difference: {found.relative:.3g} relative, {found.absolute:.3g} absolute."]  # fmt: skip
+    values = f"{one} on {count_of(base, 'rank')}, {two} on {count_of(ranks, 'rank')}"
+    lines = [f"{found.where}: {found.what} differ, the first at {found.first}: {values}. "
+             f"Largest difference: {found.relative:.3g} relative, {found.absolute:.3g} absolute."]  # fmt: skip
     lines += filter(None, (_planes_in_words(planes, (ranks, base)) for planes in found.planes))
     if found.planes and all(planes.count == planes.extent for planes in found.planes):
         lines.append("They lie on all planes; with fewer time steps they would be where they begin.")

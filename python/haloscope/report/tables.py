@@ -132,6 +132,11 @@ def unit(seconds: Iterable[float]) -> tuple[str, float]:
     return next(((name, f) for name, f in (("s", 1.0), ("ms", 1e3), ("us", 1e6)) if smallest * f >= 1), ("us", 1e6))
 
 
+def count_of(number: int, thing: str) -> str:
+    """Format a number of things: `1 rank`, `2 ranks`."""
+    return f"{number} {thing}{'s' * (number != 1)}"
+
+
 def number(value: float) -> str:
     """Format with three to four significant digits, never in powers of ten."""
     digits = 0 if abs(value) >= 1000 else 1 if abs(value) >= 100 else 2 if abs(value) >= 10 else 3

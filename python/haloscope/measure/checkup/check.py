@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from haloscope.measure import launch
+from haloscope.report.tables import count_of
 
 OK, WARNING, BROKEN, NOT_HERE = "ok", "warning", "broken", "not here"
 LIMIT_S = launch.START_LIMIT_S  # for one start of mpiexec
@@ -26,11 +27,6 @@ class Check:
 def nothing_started(name: str) -> Check:
     """Return the check of what could not be asked since no rank answered."""
     return Check(name, NOT_HERE, "nothing that the launcher started gave an answer", LAUNCHER_FIRST)
-
-
-def count_of(number: int, thing: str) -> str:
-    """Format a number of things: `1 rank`, `2 ranks`."""
-    return f"{number} {thing}{'s' * (number != 1)}"
 
 
 def size_of(count: float) -> str:

@@ -11,7 +11,8 @@ from haloscope.core import build
 from haloscope.errors import UNAVAILABLE, HaloscopeError
 from haloscope.measure import answers, launch, probes
 from haloscope.measure.checkup import check
-from haloscope.measure.checkup.check import BROKEN, LAUNCHER_FIRST, NOT_HERE, OK, Check, count_of, objects_of
+from haloscope.measure.checkup.check import BROKEN, LAUNCHER_FIRST, NOT_HERE, OK, Check, objects_of
+from haloscope.report.tables import count_of
 
 
 def ask_launcher(ranks: int) -> tuple[int | None, str, str]:

@@ -14,12 +14,12 @@ from haloscope.measure.checkup.check import (
     OK,
     WARNING,
     Check,
-    count_of,
     nothing_started,
     objects_of,
     size_of,
     worst_of,
 )
+from haloscope.report.tables import count_of
 
 ROOM_SHARE = 0.05  # of a node's memory that /dev/shm should have free: containers come with 64 MiB
 SHARED = ("shared-load-store", "shared-flags")

@@ -10,8 +10,9 @@ from pathlib import Path
 from haloscope import core
 from haloscope.measure import launch, request
 from haloscope.measure.checkup import check
-from haloscope.measure.checkup.check import BROKEN, OK, Check, count_of, size_of
+from haloscope.measure.checkup.check import BROKEN, OK, Check, size_of
 from haloscope.report import records
+from haloscope.report.tables import count_of
 
 BLOCKS = (16, 128)  # cells per dimension of a rank: faces of 2 and 128 KiB, an eager and a rendezvous message
 
