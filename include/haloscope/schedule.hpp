@@ -25,6 +25,7 @@ struct Schedule {
   bool blocked = false;                   ///< ... and fuses their steps, where there are kernels for that
   bool in_place = false;                  ///< for sweeps in place, and only those
   bool computes_on_host = true;           ///< threads of a rank have work
+  bool one_sweep = false;                 ///< only for steps of one sweep over one quantity
   /// Why it cannot arrange a candidate, and what to do about it; empty when it can. Null: it always can.
   std::string (*illegal)(const Candidate&) = nullptr;
 };

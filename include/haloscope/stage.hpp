@@ -116,6 +116,8 @@ struct StageGroup {
 std::vector<StageGroup> groups_of(const Step& step);
 /// Whether some of a step's stages are carried out several times.
 bool has_loops(const Step& step);
+/// Whether a step is one sweep over one quantity: what a plain stencil code is.
+bool is_one_sweep(const Step& step);
 /// Where in a step each quantity holds something: the stages from its first use to its last, loops as a whole. Empty
 /// for one whose values outlive the step. A *temporary* is one that each step writes before it reads it, that has one
 /// slot and no fixed values beyond the grid's edges that a sweep could read.
@@ -138,7 +140,7 @@ bool flips(const Step& step, int stage);
 ///         follow in the same loop.
 Step resolved(Step step, int dims, const std::string& app);
 
-/// A step of one double-buffered quantity and one sweep: what a plain stencil code is.
+/// A step of one double-buffered quantity and one sweep.
 Step stencil_step(int dims, int radius, bool box_stencil, double flops_per_point = 0);
 
 /// Centrings of the points that a sweep goes over: of each quantity that it writes, or cells where it only gathers.

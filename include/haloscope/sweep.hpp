@@ -28,6 +28,10 @@ struct FieldView {
   }
 };
 
+namespace device {
+struct Pass;
+}
+
 /// One thread's part of one sweep.
 struct SweepArgs {
   const Problem* problem = nullptr;
@@ -47,6 +51,8 @@ struct SweepArgs {
   int thread = 0;       ///< in [0, threads)
   int threads = 1;
   void* scratch = nullptr;  ///< see Sweeper::scratch_bytes()
+  /// Where a sweep is launched whose fields are in the memory of a device; null: it is computed on the calling thread.
+  device::Pass* device = nullptr;
 
   /// Points of quantity q that this part is to write.
   Box points(int q) const;

@@ -124,14 +124,16 @@ std::string refuse_device(const Candidate& candidate) {
       return "transport '" + s.transport + "' moves fields of a device; add --device, or use 'ordered/p2p'";
     return "";
   }
+  if (c.capture && !is_one_sweep(candidate.step))
+    return "--capture records a step, which app '" + c.app + "' composes anew each time; drop --capture";
   if (c.capture && c.barrier) return "--capture and --barrier cannot be combined; drop one of them";
   if (c.capture && (c.ranks > 1 || schedule.boxed))
     return "--capture needs a step with no host work; this one sends messages or computes walls; use --ranks 1 with "
            "schedule bulk, streams or resident, or drop --capture";
-  for (const Quantity& q : candidate.step.quantities)
-    if (q.mirrored())
-      return "app '" + c.app + "' mirrors '" + q.name + "' at the grid's edges, which devices cannot; drop --device";
   if (candidate.app.device_levels == 0) return "app '" + c.app + "' has no kernels for devices; drop --device";
+  if (schedule.one_sweep && !is_one_sweep(candidate.step))
+    return quoted_schedule(c) + " is for apps of one sweep over one quantity, which '" + c.app +
+           "' is not; with --device use bulk or streams";
   if (!schedule.on_device)
     return quoted_schedule(c) + " is for CPU threads; with --device use bulk, streams or resident";
   if (schedule.boxed) {

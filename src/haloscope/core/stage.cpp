@@ -311,6 +311,10 @@ std::vector<StageGroup> groups_of(const Step& step) {
   return groups;
 }
 
+bool is_one_sweep(const Step& step) {
+  return step.quantities.size() == 1 && step.stages.size() == 1 && step.stages.front().sweeps.size() == 1;
+}
+
 bool has_loops(const Step& step) {
   return std::any_of(step.stages.begin(), step.stages.end(), [](const Stage& stage) { return stage.repeats > 0; });
 }

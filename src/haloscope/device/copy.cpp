@@ -8,6 +8,7 @@ namespace {
 
 /// The widest unit that every row of the copy is made of and aligned to.
 int unit_of(const BlockCopy& c) {
+  if (c.negated > 0) return c.negated;
   const auto all =
       static_cast<std::uint64_t>(c.row_bytes) | reinterpret_cast<std::uintptr_t>(c.from) |
       reinterpret_cast<std::uintptr_t>(c.to) |
@@ -36,7 +37,7 @@ void cut(const BlockCopy& copy, std::vector<CopyLaunch::Piece>& pieces) {
     const std::int64_t units = std::min<std::int64_t>(units_per_piece, per_plane * copy.planes - first);
     pieces.push_back({copy.from + plane * copy.from_plane, copy.to + plane * copy.to_plane, copy.from_row,
                       copy.from_plane, copy.to_row, copy.to_plane, narrow(per_row), narrow(copy.rows),
-                      narrow(in_plane % per_row), narrow(in_plane / per_row), unit, narrow(units)});
+                      narrow(in_plane % per_row), narrow(in_plane / per_row), unit, narrow(units), copy.negated > 0});
   }
 }
 

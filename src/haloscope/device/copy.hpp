@@ -21,6 +21,7 @@ struct CopyLaunch {
     std::int32_t units_per_row, rows;                     ///< rows of one plane
     std::int32_t x, y;
     std::int32_t unit_bytes, units;  ///< 1, 4, 8 or 16
+    std::int32_t negated = 0;        ///< 1: units are reals whose sign changes
   };
   const Piece* pieces = nullptr;  ///< device memory
   int count = 0;

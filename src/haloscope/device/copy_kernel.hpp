@@ -26,9 +26,21 @@ HALOSCOPE_FUNCTION Unit16 load_fresh(const Unit16* p) {
 /// What a piece is copied from: memory that nothing writes while the kernel runs, or what has just arrived.
 enum class Source { steady, fresh };
 
+/// What becomes of a unit: nothing, or a real changes its sign.
+struct Same {
+  template <class Unit>
+  HALOSCOPE_FUNCTION Unit operator()(Unit unit) const {
+    return unit;
+  }
+};
+struct Negated {
+  HALOSCOPE_FUNCTION long long operator()(long long unit) const { return unit ^ (1ull << 63); }
+  HALOSCOPE_FUNCTION int operator()(int unit) const { return unit ^ (1u << 31); }
+};
+
 /// The threads of a block copy a piece.
-template <Source source, class Unit>
-HALOSCOPE_FUNCTION void copy_units(const Team& team, const CopyLaunch::Piece& p) {
+template <Source source, class Unit, class Change = Same>
+HALOSCOPE_FUNCTION void copy_units(const Team& team, const CopyLaunch::Piece& p, Change change = {}) {
   team.each([&](int thread) {
     HALOSCOPE_UNROLL(4)
     for (std::int32_t i = thread; i < p.units; i += team.threads()) {
@@ -37,15 +49,18 @@ HALOSCOPE_FUNCTION void copy_units(const Team& team, const CopyLaunch::Piece& p)
       const auto* from = reinterpret_cast<const Unit*>(p.from + z * p.from_plane + y * p.from_row);
       auto* to = reinterpret_cast<Unit*>(p.to + z * p.to_plane + y * p.to_row);
       if constexpr (source == Source::fresh)
-        to[x] = load_fresh(from + x);
+        to[x] = change(load_fresh(from + x));
       else
-        to[x] = load(from + x);
+        to[x] = change(load(from + x));
     }
   });
 }
 
 template <Source source>
 HALOSCOPE_FUNCTION void copy_piece(const Team& team, const CopyLaunch::Piece& p) {
+  if (p.negated != 0)
+    return p.unit_bytes == 8 ? copy_units<source, long long>(team, p, Negated{})
+                             : copy_units<source, int>(team, p, Negated{});
   if (p.unit_bytes == 16) return copy_units<source, Unit16>(team, p);
   if (p.unit_bytes == 8) return copy_units<source, long long>(team, p);
   if (p.unit_bytes == 4) return copy_units<source, int>(team, p);

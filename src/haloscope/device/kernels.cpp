@@ -43,6 +43,19 @@ SweepFunction find_faces(const Kernels& kernels, const std::string& form, const 
   throw UsageError(unknown_name("device kernel", form + "/" + real, all));
 }
 
+PassFunction find_passes(const Kernels& kernels, const std::string& form) {
+  for (const auto& passes : kernels.passes)
+    if (passes.form == form) return passes.run;
+  return nullptr;
+}
+
+int pass_blocks(const Box& box) {
+  if (box.volume() >= std::int64_t{1} << 31)
+    throw UsageError("a device passes over at most 2^31 points at once, not " + std::to_string(box.volume()) +
+                     "; use more ranks");
+  return static_cast<int>((box.volume() + pass_threads - 1) / pass_threads);
+}
+
 SweepFunction find_sweep(const Kernels& kernels, const std::string& form, const std::string& real,
                          const std::string& variant) {
   const std::string wanted = variant.empty() ? "stream" : variant;

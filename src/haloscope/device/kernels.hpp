@@ -10,6 +10,8 @@
 #include "haloscope/device/blocks.hpp"
 #include "haloscope/device/copy.hpp"
 #include "haloscope/device/exchange.hpp"
+#include "haloscope/kernels/kernel.hpp"
+#include "haloscope/stage.hpp"
 
 namespace haloscope::device {
 
@@ -57,6 +59,36 @@ struct SweepLaunch {
 
 using SweepFunction = void (*)(Stream&, const SweepLaunch&);
 
+/// Numbers that a pass gathers for reductions, all in device memory.
+struct PassNumbers {
+  int count = 0;                  ///< 0: it gathers none
+  const ReduceOp* ops = nullptr;  ///< how those of two places become one
+  double* partials = nullptr;     ///< `count` of each of pass_blocks()
+  double* all = nullptr;          ///< of the whole pass, written by it
+};
+
+/// A pass over several quantities, with the arguments of the CPU's kernel: fields are in device memory, `operands` and
+/// `weights` themselves in the caller's, until the call returns; `reduced` is not looked at.
+/// @throws UsageError for a number of a kernel that devices do not have, and for boxes of 2^31 points and more.
+using PassFunction = void (*)(Stream&, const KernelArgs&, const PassNumbers& numbers);
+
+/// One sweep of an app with several quantities, for its sweeper to launch. It knows the kernel's arguments.
+struct Pass {
+  Stream& stream;
+  PassFunction function;
+  PassNumbers numbers = {};
+  bool launched = false;  ///< run() was called
+
+  void run(const KernelArgs& args) {
+    function(stream, args, numbers);
+    launched = true;
+  }
+};
+
+inline constexpr int pass_threads = 128;  ///< of a block, each with a cell or point
+/// Blocks of a pass over a box of cells or points. @throws UsageError for a box of 2^31 points and more.
+int pass_blocks(const Box& box);
+
 struct Kernels {
   void (*copy)(Stream&, const CopyLaunch&);
   struct Entry {
@@ -67,6 +99,11 @@ struct Kernels {
   };
   std::vector<Entry> sweeps;
   std::vector<Entry> faces;  ///< of boundary faces, one of each form and type; see FaceTable
+  struct Passes {
+    const char* form;
+    PassFunction run;
+  };
+  std::vector<Passes> passes;  ///< of apps with several quantities
   BlocksKernels blocks;
   ExchangeKernels exchange;
 };
@@ -81,6 +118,8 @@ SweepFunction find_sweep(const Kernels& kernels, const std::string& form, const 
 /// The sweep of boundary faces: a thread per cell of two boxes; the launch has FaceTables.
 /// @throws UsageError for a form or type that does not exist.
 SweepFunction find_faces(const Kernels& kernels, const std::string& form, const std::string& real);
+/// The passes of an app with several quantities; null for a form that has none.
+PassFunction find_passes(const Kernels& kernels, const std::string& form);
 
 /// The block shape of a launch, with `usual` where it names none.
 /// @param levels  most time steps that the variant fuses

@@ -3,12 +3,7 @@
 
 #include <cstdint>
 
-/// Of functions that kernels call too.
-#if defined(__CUDACC__) || defined(__HIPCC__)
-#define HALOSCOPE_ON_BOTH_SIDES __host__ __device__
-#else
-#define HALOSCOPE_ON_BOTH_SIDES
-#endif
+#include "haloscope/core/both_sides.hpp"
 
 namespace haloscope::device {
 

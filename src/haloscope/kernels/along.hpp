@@ -39,7 +39,9 @@ HALOSCOPE_INLINE void along(std::int64_t n, const F& f) {
   if constexpr (Most > 1)
     for (; x + Most <= n; x += Most) f(Lanes<Most>{}, x);
   for (; x < n; ++x) {
+#if HALOSCOPE_SIMD
     if constexpr (Most == 1) asm volatile("");
+#endif
     f(Lanes<1>{}, x);
   }
 }

@@ -5,6 +5,7 @@
 // each source line is fetched about 1.5 times instead of 3 (fast for memory and for L1 alike).
 #pragma once
 
+#include "haloscope/kernels/bounds.hpp"
 #include "haloscope/kernels/kernel.hpp"
 #include "haloscope/kernels/simd.hpp"
 
@@ -239,17 +240,6 @@ Form load_form(const double* weights) {
   for (int i = 0; i < Form::weights; ++i) form.w[i] = static_cast<typename Form::Real>(weights[i]);
   return form;
 }
-
-/// The bounds of a box as plain numbers: std::array's accessors are inline functions, see simd.hpp.
-struct Bounds {
-  std::int64_t lo[3], hi[3];
-  explicit Bounds(const Box& box) {
-    static_assert(sizeof(Box) == sizeof lo + sizeof hi);
-    __builtin_memcpy(lo, &box, sizeof lo);
-    __builtin_memcpy(hi, reinterpret_cast<const char*>(&box) + sizeof lo, sizeof hi);
-  }
-  bool empty() const { return hi[0] <= lo[0] || hi[1] <= lo[1] || hi[2] <= lo[2]; }
-};
 
 /// One step of a form on the region of `args`.
 template <class Form>

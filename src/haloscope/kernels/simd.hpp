@@ -2,7 +2,8 @@
 //
 // Included once per isa_*.cpp, each with another -march and another HALOSCOPE_ISA. Everything lives in a namespace of
 // that name, and nothing here or in the headers built on it calls an inline function from elsewhere (std::min, Box):
-// the linker keeps one copy of such a function, and it might keep the one a weaker CPU cannot run.
+// the linker keeps one copy of such a function, and it might keep the one a weaker CPU cannot run. Kernels of devices that
+// are those of the CPU point by point include it too, once per back end (device/pass_kernel.hpp).
 #pragma once
 
 #ifndef HALOSCOPE_ISA
@@ -12,16 +13,37 @@
 #include <cstddef>
 #include <cstdint>
 
-#if defined(__SSE2__)
+#if defined(__CUDACC__) || defined(__HIPCC__)
+#define HALOSCOPE_SIMD 0
+#define HALOSCOPE_PRAGMA(text) _Pragma(#text)
+#define HALOSCOPE_UNROLLED(times) HALOSCOPE_PRAGMA(unroll times)
+#if defined(__HIPCC__)
+#define HALOSCOPE_UNROLLED_ON_DEVICE  // clang does not see that there are so few
+#else
+#define HALOSCOPE_UNROLLED_ON_DEVICE HALOSCOPE_PRAGMA(unroll)
+#endif
+#define HALOSCOPE_INLINE __device__ __forceinline__
+#define HALOSCOPE_LAMBDA
+#define HALOSCOPE_KERNEL __device__ __forceinline__
+#else
+#define HALOSCOPE_SIMD 1
+#define HALOSCOPE_PRAGMA(text) _Pragma(#text)
+#define HALOSCOPE_UNROLLED(times) HALOSCOPE_PRAGMA(GCC unroll times)
+#define HALOSCOPE_UNROLLED_ON_DEVICE  // of loops that have one or two turns there
+#define HALOSCOPE_INLINE [[gnu::always_inline]] inline
+#define HALOSCOPE_LAMBDA __attribute__((always_inline))
+#define HALOSCOPE_KERNEL  // a kernel, or a part of several that is not inlined
+#endif
+
+#if HALOSCOPE_SIMD && defined(__SSE2__)
 #include <immintrin.h>
 #endif
 
-#define HALOSCOPE_INLINE [[gnu::always_inline]] inline
-#define HALOSCOPE_LAMBDA __attribute__((always_inline))
-
 namespace haloscope::HALOSCOPE_ISA {
 
-#if defined(__AVX512F__)
+#if !HALOSCOPE_SIMD
+constexpr int vector_bytes = 8;
+#elif defined(__AVX512F__)
 constexpr int vector_bytes = 64;
 #elif defined(__AVX2__)
 constexpr int vector_bytes = 32;
@@ -29,12 +51,12 @@ constexpr int vector_bytes = 32;
 constexpr int vector_bytes = 16;
 #endif
 
-#if defined(__SSE2__)
+#if HALOSCOPE_SIMD && defined(__SSE2__)
 constexpr bool can_stream = true;  ///< has non-temporal stores
 #else
 constexpr bool can_stream = false;
 #endif
-#if defined(__AVX512F__)
+#if HALOSCOPE_SIMD && defined(__AVX512F__)
 constexpr bool can_shift = true;  ///< joins lanes of two vectors at a variable position in one instruction
 #else
 constexpr bool can_shift = false;
@@ -120,6 +142,14 @@ HALOSCOPE_INLINE Vec<T, N> magnitude(Vec<T, N> a) {
   return {a.v < 0 ? -a.v : a.v};
 }
 
+#if !HALOSCOPE_SIMD
+HALOSCOPE_INLINE Vec<double, 1> square_root(Vec<double, 1> a) { return {::sqrt(a.v)}; }
+/// Writes lanes [first, last) of v to p[first..last).
+template <class T>
+HALOSCOPE_INLINE void store_lanes(T* p, Vec<T, 1> v, int first, int last) {
+  if (first < last) p[first] = v.v;
+}
+#else
 template <int N>
 HALOSCOPE_INLINE Vec<double, N> square_root(Vec<double, N> a) {
   if constexpr (N == 1) {
@@ -202,7 +232,7 @@ HALOSCOPE_INLINE T* opaque(T* p) {
 #if defined(__AVX512F__)
 /// v rotated so that its lane `shift` modulo N comes first. (Masked forms: g++ 12 warns about the others' own header.)
 template <class T>
-HALOSCOPE_INLINE Vec<T, full_lanes<T>> rotated(Vec<T, full_lanes<T>> v, std::int64_t shift) {
+HALOSCOPE_INLINE Vec<T, full_lanes<T> > rotated(Vec<T, full_lanes<T> > v, std::int64_t shift) {
   if constexpr (sizeof(T) == 8) {
     const __m512i lane = _mm512_set_epi64(7, 6, 5, 4, 3, 2, 1, 0);
     return {_mm512_maskz_permutexvar_pd(0xff, _mm512_add_epi64(lane, _mm512_set1_epi64(shift)), v.v)};
@@ -238,7 +268,7 @@ HALOSCOPE_INLINE void store_lanes(T* p, Vec<T, N> v, int first, int last) {
 
 /// Stores past the caches to a multiple of the vector's size; an ordinary store where the CPU has no other.
 template <class T>
-HALOSCOPE_INLINE void store_stream(T* p, Vec<T, full_lanes<T>> v) {
+HALOSCOPE_INLINE void store_stream(T* p, Vec<T, full_lanes<T> > v) {
 #if defined(__AVX512F__)
   _mm512_stream_si512(reinterpret_cast<__m512i*>(p), reinterpret_cast<__m512i>(v.v));
 #elif defined(__AVX2__)
@@ -271,7 +301,7 @@ struct Join {
                                _mm512_set_epi32(15, 14, 13, 12, 11, 10, 9, 8, 7, 6, 5, 4, 3, 2, 1, 0))};
     }
   }
-  HALOSCOPE_INLINE Vec<T, full_lanes<T>> operator()(Vec<T, full_lanes<T>> low, Vec<T, full_lanes<T>> high) const {
+  HALOSCOPE_INLINE Vec<T, full_lanes<T> > operator()(Vec<T, full_lanes<T> > low, Vec<T, full_lanes<T> > high) const {
     if constexpr (sizeof(T) == 8)
       return {_mm512_permutex2var_pd(low.v, index, high.v)};
     else
@@ -279,5 +309,7 @@ struct Join {
   }
 };
 #endif
+
+#endif  // HALOSCOPE_SIMD
 
 }  // namespace haloscope::HALOSCOPE_ISA

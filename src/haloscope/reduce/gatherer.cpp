@@ -53,15 +53,6 @@ void with_type(NumberType type, const F& f) {
 
 }  // namespace
 
-double identity_of(ReduceOp op) {
-  constexpr double most = std::numeric_limits<double>::infinity();
-  return op == ReduceOp::sum ? 0 : op == ReduceOp::max ? -most : most;
-}
-
-double combined(ReduceOp op, double a, double b) {
-  return op == ReduceOp::sum ? a + b : op == ReduceOp::max ? std::max(a, b) : std::min(a, b);
-}
-
 Gatherer::Gatherer(const Reduction& reduction, MPI_Comm comm)
     : op_(reduction.op),
       by_(reduction.by),

@@ -6,13 +6,10 @@
 #include <span>
 #include <vector>
 
+#include "haloscope/reduce/combine.hpp"
 #include "haloscope/stage.hpp"
 
 namespace haloscope {
-
-/// The result of reducing no numbers.
-double identity_of(ReduceOp op);
-double combined(ReduceOp op, double a, double b);
 
 /// The gathers of one reduction, by ReduceBy::gather or ReduceBy::lists.
 class Gatherer {

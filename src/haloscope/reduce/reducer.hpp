@@ -27,6 +27,8 @@ class Partials {
   std::size_t add(const Reduction& reduction);
   /// Room for at least `places` places.
   void reserve(int places);
+  /// Of each number, in their order.
+  std::span<const ReduceOp> ops() const { return ops_; }
   double* of(int place) { return numbers_.data() + static_cast<std::size_t>(place) * stride(); }
   /// The numbers of all places together, in their order; they begin anew. @param first, into  those of one reduction.
   void take(std::size_t first, std::span<double> into);

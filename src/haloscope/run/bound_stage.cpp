@@ -57,7 +57,7 @@ BoundStage::BoundStage(const StageContext& context, int number)
         const auto earlier = stage().sweeps.begin() + static_cast<std::ptrdiff_t>(s);
         const bool written =
             std::any_of(stage().sweeps.begin(), earlier, [&](const auto& one) { return writes(one, q); });
-        const auto& own = context_.views[static_cast<std::size_t>(q)];
+        const auto& own = fields[static_cast<std::size_t>(q)];
         in_[s][slot].push_back(own[static_cast<std::size_t>(written ? (slot + 1) % slots : slot)]);
         out_[s][slot].push_back(own[static_cast<std::size_t>(slot)]);
       }
@@ -129,15 +129,28 @@ std::unique_ptr<BoundStage::Bound> BoundStage::bind(const Key& key) {
   runner.piece = choice.piece;
   runner.reduce = {&BoundStage::start_reduction, &BoundStage::wait_reduction, this};
   if (context_.device) {
-    bound->device = std::make_unique<DeviceOps>(program, plan_, context_.views, context_.device->views(),
-                                                o.device ? static_cast<DeviceLink*>(link_.get()) : nullptr,
-                                                context_.device->streams(), context_.device->sweeps(), runner.timers,
-                                                runner.trace_events);
+    bind_device(*bound, o.device);
     runner.device = bound->device.get();
     runner.graph = choice.capture;
   }
   bound->runner = std::make_unique<Runner>(program, *bound->comm, SweepCall{&BoundStage::sweep, bound.get()}, runner);
   return bound;
+}
+
+void BoundStage::bind_device(Bound& bound, bool on_device) {
+  DeviceFields& fields = *context_.device;
+  const DevicePassCall pass = fields.sweeps().passes ? DevicePassCall{&BoundStage::pass, &bound} : DevicePassCall{};
+  bound.device =
+      std::make_unique<DeviceOps>(bound.program, plan_, context_.views, on_device ? views_ : fields.views(),
+                                  on_device ? static_cast<DeviceLink*>(link_.get()) : nullptr, fields.streams(),
+                                  fields.sweeps(), context_.options.timers, context_.options.trace_events, pass);
+  for (const Sweep& sweep : bound.program.sweeps) {
+    bound.device_numbers.emplace_back();
+    if (!pass.run || !gathers(bound, sweep)) continue;
+    const Partials& partials = *partials_[static_cast<std::size_t>(sweep.number)];
+    bound.device_numbers.back() =
+        std::make_unique<DeviceNumbers>(fields.device(), partials.ops(), grown(sweep.region, {1, 1, 1}, {1, 1, 1}));
+  }
 }
 
 /// Where threads take pieces as they come, sums are kept by the layer at which a piece begins: pieces are always the
@@ -160,10 +173,15 @@ void BoundStage::place_numbers(Bound& bound) {
   }
 }
 
+/// Only a program's last step tells.
+bool BoundStage::gathers(const Bound& bound, const Sweep& sweep) const {
+  return bound.gathers[static_cast<std::size_t>(sweep.number)] && sweep.step + sweep.levels == bound.program.steps;
+}
+
 /// Where a part of a sweep gathers its numbers; null: it gathers none.
 double* BoundStage::numbers_of(const Bound& bound, const Sweep& sweep, const Box& box, int thread) const {
   const auto number = static_cast<std::size_t>(sweep.number);
-  if (!bound.gathers[number] || sweep.step + sweep.levels != bound.program.steps) return nullptr;
+  if (!gathers(bound, sweep)) return nullptr;
   int place = bound.places[static_cast<std::size_t>(&sweep - bound.program.sweeps.data())];
   if (place < 0) return partials_[number]->of(thread);
   for (int d = 0; d < 3; ++d) place += static_cast<int>(box.lo[d] - sweep.region.lo[d]);
@@ -172,6 +190,7 @@ double* BoundStage::numbers_of(const Bound& bound, const Sweep& sweep, const Box
 
 int BoundStage::execute(Bound& bound, int slot, std::int64_t time) {
   time_ = time;
+  executed_ = &bound;
   ++bound.executions;
   return bound.runner->run(slot, time);
 }
@@ -229,6 +248,30 @@ void BoundStage::sweep(void* context, const Sweep& sweep, const Box& box, int sl
   self.context_.sweeper.sweep(args);
 }
 
+void BoundStage::pass(void* context, const Sweep& sweep, int slot, int into, device::Stream& stream) {
+  const Bound& bound = *static_cast<const Bound*>(context);
+  BoundStage& self = *bound.stage;
+  if (sweep.region.empty()) return;
+  DeviceNumbers* const numbers =
+      bound.device_numbers[static_cast<std::size_t>(&sweep - bound.program.sweeps.data())].get();
+  device::Pass pass{stream, self.context_.device->sweeps().passes, numbers ? numbers->places() : device::PassNumbers{}};
+  SweepArgs args = self.sweep_args(sweep.number, slot, into);
+  args.step = self.time_ + sweep.step;
+  args.region = sweep.region;
+  args.whole = sweep.whole;
+  args.device = &pass;
+  self.context_.sweeper.sweep(args);
+  if (numbers && pass.launched) numbers->fetch(stream);
+}
+
+/// What a sweep's passes have gathered, to where reductions find it. The runner has waited for them.
+void BoundStage::take_device_numbers(int sweep) {
+  for (std::size_t s = 0; s < executed_->device_numbers.size(); ++s)
+    if (DeviceNumbers* const numbers = executed_->device_numbers[s].get();
+        numbers && executed_->program.sweeps[s].number == sweep)
+      numbers->take(partials_[static_cast<std::size_t>(sweep)]->of(0));
+}
+
 void BoundStage::sweep_alone(int number, int slot) {
   const Candidate& c = context_.candidate;
   const int slots = c.step.slots(), threads = c.choice.threads;
@@ -265,6 +308,7 @@ const Reduction& BoundStage::reduction(int number) const {
 void BoundStage::start_reduction(void* context, int reduction) {
   auto& self = *static_cast<BoundStage*>(context);
   if (self.contribute_) return self.contribute_(self.contribute_context_, reduction);
+  self.take_device_numbers(self.reduction(reduction).sweep);
   self.reducer(reduction).start();
 }
 

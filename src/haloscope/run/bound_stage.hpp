@@ -11,6 +11,7 @@
 #include "haloscope/field/memory.hpp"
 #include "haloscope/reduce/reducer.hpp"
 #include "haloscope/run/device_fields.hpp"
+#include "haloscope/run/device_numbers.hpp"
 #include "haloscope/runner/comm_ops.hpp"
 #include "haloscope/runner/runner.hpp"
 
@@ -116,13 +117,17 @@ class BoundStage {
     std::vector<int> places;    // by sweep of the program: where numbers of its first layer go; -1: by thread
     std::unique_ptr<CommOps> comm;
     std::unique_ptr<DeviceOps> device;
+    std::vector<std::unique_ptr<DeviceNumbers>> device_numbers;  // by sweep of the program; null: it gathers none there
     std::unique_ptr<Runner> runner;
     Counts once;
     std::int64_t executions = 0;
   };
   Bound& bound(const Key& key);
   std::unique_ptr<Bound> bind(const Key& key);
+  void bind_device(Bound& bound, bool on_device);
   void place_numbers(Bound& bound);
+  bool gathers(const Bound& bound, const Sweep& sweep) const;
+  void take_device_numbers(int sweep);
   /// The stage of a reduction that is counted from this stage's first, and the reduction's number there.
   std::pair<const BoundStage*, std::size_t> place_of(int number) const;
   double* numbers_of(const Bound& bound, const Sweep& sweep, const Box& box, int thread) const;
@@ -130,6 +135,7 @@ class BoundStage {
   Counts count(const Program& program) const;
   SweepArgs sweep_args(int number, int slot, int into) const;
   static void sweep(void* context, const Sweep& sweep, const Box& box, int slot, int into, int thread);
+  static void pass(void* context, const Sweep& sweep, int slot, int into, device::Stream& stream);
   static void start_reduction(void* context, int reduction);
   static void wait_reduction(void* context, int reduction);
 
@@ -149,6 +155,7 @@ class BoundStage {
   std::vector<Memory> scratch_;  // per thread
   std::vector<std::unique_ptr<Bound>> bounds_;
   Bound* whole_ = nullptr;
+  Bound* executed_ = nullptr;  // last
   std::int64_t time_ = 0;
 };
 

@@ -35,27 +35,34 @@ void check_room(MPI_Comm comm, const Node& node, const device::Device& device, s
 DeviceFields::DeviceFields(MPI_Comm comm, const Candidate& candidate, const Plan& points, const Storage& host) {
   const Choice& choice = candidate.choice;
   const device::Backend& backend = device::find_backend(choice.device);
-  const Plan plan = make_plan(candidate.layout, points.rank, exchange_spec(candidate));
   std::int64_t needed = static_cast<std::int64_t>(host.all().size());
-  for (const Message& message : plan.messages)
-    needed += candidate.step.slots() * static_cast<std::int64_t>(whole_lines(message.bytes));
+  for (int stage = 0; stage < static_cast<int>(candidate.step.stages.size()); ++stage)
+    for (const Message& message : make_plan(candidate.layout, points.rank, exchange_spec(candidate, stage)).messages)
+      needed += candidate.step.slots() * static_cast<std::int64_t>(whole_lines(message.bytes));
   const Node node(comm);
   device_ = backend.open(node.local(points.rank) % backend.count());
   check_room(comm, node, *device_, needed);
   const device::Kernels& kernels = device_->kernels();
   const DeviceKernel kernel = candidate.app.device(candidate.problem);
+  sweeps_.passes = device::find_passes(kernels, kernel.form);
+  if (sweeps_.passes == nullptr) find_sweeps(kernels, kernel, choice);
+
+  image_ = device::Buffer(*device_, device::Space::device, host.all().size());
+  views_ = host.views();
+  for (auto& slots : views_) {
+    for (SlotView& view : slots) view.origin = image_.data() + (view.origin - host.all().data());
+    slots.resize(static_cast<std::size_t>(candidate.step.slots()), slots.front());
+  }
+  streams_ = std::make_unique<DeviceStreams>(*device_);
+}
+
+void DeviceFields::find_sweeps(const device::Kernels& kernels, const DeviceKernel& kernel, const Choice& choice) {
   const std::string& real = to_word(choice.real);
   sweeps_.one = device::find_sweep(kernels, kernel.form, real, choice.device_kernel);
   if (choice.substeps == Substeps::blocked) sweeps_.fused = device::find_sweep(kernels, kernel.form, real, "fused");
   sweeps_.faces = device::find_faces(kernels, kernel.form, real);
   sweeps_.base.shape = {choice.device_block[0], choice.device_block[1], choice.device_block[2]};
   std::copy(kernel.weights.begin(), kernel.weights.end(), sweeps_.base.weights);
-
-  image_ = device::Buffer(*device_, device::Space::device, host.all().size());
-  views_ = host.views();
-  for (auto& slots : views_)
-    for (SlotView& view : slots) view.origin = image_.data() + (view.origin - host.all().data());
-  streams_ = std::make_unique<DeviceStreams>(*device_);
 }
 
 void DeviceFields::upload(const Storage& host) {

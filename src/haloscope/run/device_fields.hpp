@@ -34,6 +34,7 @@ class DeviceFields {
   const DeviceSweeps& sweeps() const { return sweeps_; }
 
  private:
+  void find_sweeps(const device::Kernels& kernels, const DeviceKernel& kernel, const Choice& choice);
   void fetch(std::byte* to);
 
   std::unique_ptr<device::Device> device_;

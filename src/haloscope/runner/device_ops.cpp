@@ -61,13 +61,15 @@ void DeviceStreams::finish() {
 }
 
 DeviceOps::DeviceOps(const Program& program, const Plan& plan, const Views& host, const Views& views, DeviceLink* link,
-                     DeviceStreams& streams, const DeviceSweeps& sweeps, bool timers, std::size_t trace_events)
+                     DeviceStreams& streams, const DeviceSweeps& sweeps, bool timers, std::size_t trace_events,
+                     const DevicePassCall& pass)
     : program_(program),
       plan_(plan),
       views_(views),
       link_(link),
       streams_(streams),
       sweeps_(sweeps),
+      pass_(pass),
       rings_(program, host, views, streams.device),
       timers_(timers),
       seconds_(program.ops.size(), 0.0) {
@@ -103,7 +105,9 @@ void DeviceOps::compile_copies(const Views& views) {
         stage.clear();
       };
       for (const Copy& c : program_.copy_sets[set]) {
-        const BlockCopy copy = region_to_region(views[c.quantity][slot], c.to, c.shift);
+        const SlotView& view = views[c.quantity][slot];
+        BlockCopy copy = region_to_region(view, c.to, c.shift);
+        copy.negated = c.negate ? static_cast<int>(view.element_bytes()) : 0;
         if (std::any_of(stage.begin(), stage.end(), [&](const BlockCopy& b) { return depend(b, copy); })) flush();
         stage.push_back(copy);
       }
@@ -205,6 +209,7 @@ void DeviceOps::on_host(const Op& op, int slot) {
 }
 
 void DeviceOps::sweep(const Sweep& sweep, int slot, int into, device::Stream& stream) {
+  if (pass_.run != nullptr) return pass_.run(pass_.context, sweep, slot, into, stream);
   if (sweep.faces) return sweep_faces(sweep, slot, into, stream);
   Index wrap{0, 0, 0};
   for (int d = 0; d < plan_.dims && program_.wraps; ++d)

@@ -20,6 +20,7 @@ struct DeviceSweeps {
   device::SweepFunction one = nullptr;    ///< one time step
   device::SweepFunction fused = nullptr;  ///< several; null where there is no such kernel
   device::SweepFunction faces = nullptr;  ///< one, of boundary faces that find halos in messages
+  device::PassFunction passes = nullptr;  ///< of several quantities; those above are null then
   device::SweepLaunch base;               ///< weights and block shape
 
   device::SweepLaunch launch(const SlotView& from, const SlotView& into, const Box& region) const;
@@ -49,15 +50,23 @@ struct DeviceStreams {
   std::array<std::unique_ptr<device::Event>, stream_count> ends_;
 };
 
+/// How sweeps over several quantities are launched: by the app's sweeper.
+struct DevicePassCall {
+  void (*run)(void* context, const Sweep& sweep, int slot, int into, device::Stream& stream) = nullptr;
+  void* context = nullptr;
+};
+
 class DeviceOps {
  public:
   /// Local; puts the program's copies for every slot into device memory. All arguments must outlive this object.
   /// @param host   the fields in host memory, for the cells around a device's block.
-  /// @param views  the fields in device memory. @param timers  take the time of every operation.
+  /// @param views  what is exchanged, in the order of the plan's quantities, in device memory.
+  /// @param pass   null where sweeps are launched by `sweeps`. @param timers  take the time of every operation.
   /// @param trace_events  keep this many events until collect().
   /// @param link   null where the host moves messages.
   DeviceOps(const Program& program, const Plan& plan, const Views& host, const Views& views, DeviceLink* link,
-            DeviceStreams& streams, const DeviceSweeps& sweeps, bool timers, std::size_t trace_events = 0);
+            DeviceStreams& streams, const DeviceSweeps& sweeps, bool timers, std::size_t trace_events = 0,
+            const DevicePassCall& pass = {});
 
   /// A new execution of the program begins. @param number, step  for its trace events.
   void begin(std::int64_t number, std::int64_t step);
@@ -106,6 +115,7 @@ class DeviceOps {
   DeviceLink* link_;
   DeviceStreams& streams_;
   DeviceSweeps sweeps_;
+  DevicePassCall pass_;
   DeviceRings rings_;
   bool timers_;
   device::PieceList pieces_;

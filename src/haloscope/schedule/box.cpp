@@ -101,6 +101,7 @@ extern const Schedule box_schedule{
     .on_device = true,
     .boxed = true,
     .deep = false,
+    .one_sweep = true,
     .illegal = refuse_thin_walls};
 
 extern const Schedule box_overlap_schedule{
@@ -113,6 +114,7 @@ extern const Schedule box_overlap_schedule{
     .on_device = true,
     .boxed = true,
     .deep = false,
+    .one_sweep = true,
     .illegal = refuse_thin_walls};
 
 }  // namespace haloscope

@@ -84,6 +84,7 @@ extern const Schedule faces_schedule{
     .on_device = true,
     .deep = false,
     .computes_on_host = false,
+    .one_sweep = true,
     .illegal = refuse_hidden_messages};
 
 extern const Schedule faces_overlap_schedule{
@@ -95,6 +96,7 @@ extern const Schedule faces_overlap_schedule{
     .on_device = true,
     .deep = false,
     .computes_on_host = false,
+    .one_sweep = true,
     .illegal = refuse_hidden_messages};
 
 }  // namespace haloscope

@@ -43,6 +43,7 @@ extern const Schedule resident_schedule{.name = "resident",
                                         .on_device = true,
                                         .blocked = true,
                                         .computes_on_host = false,
+                                        .one_sweep = true,
                                         .illegal = refuse_neighbours};
 
 }  // namespace haloscope

@@ -88,6 +88,31 @@ TEST(DeviceCopy, RandomListsEqualPlainLoopsAndTouchNothingElse) {
   }
 }
 
+TEST(DeviceCopy, RealsThatAreMirroredChangeTheirSignAndNothingElse) {
+  const auto device = test::Imitated("").open();
+  for (int bytes : {4, 8}) {
+    const auto mirrored = [&](auto number) {
+      using T = decltype(number);
+      const std::vector<T> source{T(1.5), T(-0.0), T(-2), T(0), std::numeric_limits<T>::infinity(), T(7)};
+      const Buffer from = test::on_device(*device, source), to = test::on_device(*device, std::vector<T>(6, T(3)));
+      BlockCopy copy{.from = from.data() + bytes, .to = to.data(), .row_bytes = 4 * bytes};
+      copy.negated = bytes;
+      const auto pieces = cut_copies({copy});
+      const Buffer list = test::on_device(*device, pieces);
+      const auto stream = device->stream();
+      device->kernels().copy(*stream, {reinterpret_cast<const CopyLaunch::Piece*>(list.data()), 1});
+      stream->finish();
+      const auto found = test::from_device<T>(*device, to);
+      for (std::size_t i = 0; i < 4; ++i) {
+        EXPECT_EQ(found[i], -source[i + 1]);
+        EXPECT_NE(std::signbit(found[i]), std::signbit(source[i + 1]));
+      }
+      EXPECT_EQ(found[4], T(3));
+    };
+    bytes == 4 ? mirrored(1.0f) : mirrored(1.0);
+  }
+}
+
 TEST(DeviceCopy, AListOfNothingIsNoWork) {
   std::mt19937_64 rng(0);
   expect_plain_loops({}, rng);

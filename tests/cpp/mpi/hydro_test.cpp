@@ -1,6 +1,7 @@
 // hydro3d: the same bits whatever the ranks, forms, schedules and transports; walls that nothing passes.
 #include <vector>
 
+#include "faulty_device.hpp"
 #include "haloscope/apps/hydro3d/clock.hpp"
 #include "pmpi_counter.hpp"
 #include "step_rig.hpp"
@@ -69,6 +70,83 @@ TEST(Hydro, AGridThatWrapsAroundGivesTheSameBitsToo) {
   Choice all = alone;
   alone.ranks = 1;
   EXPECT_EQ(checksum_of_gas(MPI_COMM_WORLD, all, 5), checksum_of_gas(MPI_COMM_SELF, alone, 5));
+}
+
+TEST(Hydro, OnDevicesNoSchedulePatternOrTransportChangesABit) {
+  const Imitated slow("devices=2,delay_us=20");
+  for (const char* initial : {"random", "sedov"}) {
+    Choice alone = hydro_choice(initial);
+    alone.ranks = 1;
+    const std::uint64_t expected = checksum_of_gas(MPI_COMM_SELF, alone, 3);
+    Every one(world_size() == 1 ? 7 : 29, 41);
+    for (const std::string& strategy : device_strategy_names())
+      for (const char* exchange : {"studied", "needed"}) {
+        Choice asked = hydro_choice(initial);
+        asked.device = "host";
+        asked.strategy = strategy;
+        asked.set["exchange"] = exchange;
+        const std::vector<Choice> choices = by_schedules(asked);
+        EXPECT_EQ(choices.size(), 2u) << "bulk and streams; the others are for one sweep over one quantity";
+        for (const Choice& c : choices) {
+          if (one.skips()) continue;
+          SCOPED_TRACE(describe(c));
+          EXPECT_EQ(checksum_of_gas(MPI_COMM_WORLD, c, 3), expected);
+        }
+      }
+  }
+}
+
+/// What reductions look for is found in every block of a kernel; sums are rounded in another order.
+TEST(Hydro, OnDevicesStepsGatherTheNumbersOfTheCPU) {
+  for (const char* collectives : {"merged", "studied"}) {
+    Choice c = hydro_choice("random", {15, 9, 14});
+    c.set["collectives"] = collectives;
+    haloscope::Run here(MPI_COMM_WORLD, c);
+    c.device = "host";
+    c.strategy = "direct/taskqueue";
+    c.schedule = "streams";
+    haloscope::Run there(MPI_COMM_WORLD, c);
+    for (auto* run : {&here, &there}) {
+      run->initialise();
+      run->advance(3);
+    }
+    const auto expected = here.reduced(), found = there.reduced();
+    ASSERT_EQ(found.size(), expected.size());
+    double largest = 0;
+    for (std::size_t i = 0; i < found.size(); ++i) {
+      EXPECT_NEAR(found[i], expected[i], 1e-12 * std::max(1.0, std::abs(expected[i]))) << "number " << i;
+      largest = std::max(largest, std::abs(expected[i]));
+    }
+    EXPECT_GT(largest, 1);
+    const auto rates = here.reduced(hydro::stage_limits, 0), rates_there = there.reduced(hydro::stage_limits, 0);
+    EXPECT_TRUE(std::equal(rates.begin(), rates.end(), rates_there.begin(), rates_there.end())) << "bit for bit";
+    EXPECT_TRUE(
+        std::equal(here.scalars().begin(), here.scalars().begin() + hydro::first_totals, there.scalars().begin()));
+  }
+}
+
+TEST(Hydro, OnDevicesACellWithoutAStateIsNamed) {
+  Choice c = hydro_choice("random");
+  c.device = "host";
+  c.strategy = "ordered/staged";
+  c.set["courant"] = 1.0;
+  c.set["linear_viscosity"] = 100.0;
+  const auto message = [&](const Choice& asked) {
+    try {
+      haloscope::Run run(MPI_COMM_WORLD, asked);
+      run.initialise();
+      run.advance(400);
+    } catch (const Error& error) {
+      return std::string(error.what());
+    }
+    return std::string();
+  };
+  Choice here = c;
+  here.device = "";
+  here.strategy = "ordered/p2p";
+  const std::string expected = message(here);
+  ASSERT_NE(expected, "");
+  EXPECT_EQ(message(c), expected);
 }
 
 /// Nodes of walls never move along the wall's normal, to the last bit.

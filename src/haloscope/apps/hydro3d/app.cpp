@@ -9,6 +9,7 @@
 #include "haloscope/apps/hydro3d/clock.hpp"
 #include "haloscope/apps/hydro3d/states.hpp"
 #include "haloscope/choice.hpp"
+#include "haloscope/device/kernels.hpp"
 #include "haloscope/field/memory.hpp"
 #include "haloscope/kernels/kernel.hpp"
 
@@ -391,7 +392,7 @@ class HydroSweeper final : public Sweeper {
     const int d = call.turns ? dimension_of((args.stage - stage_cells) / 2, args.step) : 0;
     if (call.points >= 0) k.points = args.points(call.points + (call.points == mass_flux ? d : 0));
     k.number = call.kernel + d;
-    kernel_.sweep(k);
+    args.device ? args.device->run(k) : kernel_.sweep(k);
   }
   std::size_t scratch_bytes(const Box& region, int) const override {
     return static_cast<std::size_t>(kept_rows * kept_pitch(region.extent(0) + 1)) * sizeof(double);
@@ -464,6 +465,8 @@ class HydroSweeper final : public Sweeper {
 
 std::string refuse(const Candidate& c) {
   const Parameters& p = c.problem.parameters;
+  if (!c.choice.device.empty() && !fuses(c.problem))
+    return "form '" + c.problem.form + "' has no kernels for devices; use --form fused, or drop --device";
   const std::vector<double>& replay = p.reals("replay");
   if (replay.size() > static_cast<std::size_t>(p.integer("most_cycles")))
     return "replay has steps of up to " + std::to_string(replay.size()) + " sub-cycles, and most_cycles is " +
@@ -599,6 +602,8 @@ const App& hydro3d_app() {
     a.starts_random = false;
     a.step = hydro::step_of_problem;
     a.initial = hydro::initial_value;
+    a.device_levels = 1;
+    a.device = [](const Problem& p) { return DeviceKernel{"hydro3d-" + p.form, {}}; };
     a.open = [](const Opening& o) { return std::make_unique<hydro::HydroSweeper>(o); };
     a.scalars = hydro::scalar_names();
     a.update = hydro::update_clock;

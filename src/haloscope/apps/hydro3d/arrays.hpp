@@ -10,7 +10,7 @@ namespace haloscope::HALOSCOPE_ISA::hydro {
 /// Arrays of a box and one point around it, one after the other.
 class Arrays {
  public:
-  Arrays(void* memory, const Bounds& box)
+  HALOSCOPE_INLINE Arrays(void* memory, const Bounds& box)
       : origin_(static_cast<double*>(memory)),
         row_(box.hi[0] - box.lo[0] + 2),
         plane_(row_ * (box.hi[1] - box.lo[1] + 2)),
@@ -28,7 +28,7 @@ class Arrays {
 };
 
 /// A box with further layers in one dimension.
-inline Bounds grown(const Box& box, int d, std::int64_t low, std::int64_t high) {
+HALOSCOPE_INLINE Bounds grown(const Box& box, int d, std::int64_t low, std::int64_t high) {
   Bounds more(box);
   more.lo[d] -= low;
   more.hi[d] += high;
@@ -37,7 +37,7 @@ inline Bounds grown(const Box& box, int d, std::int64_t low, std::int64_t high) 
 
 /// The last part: from arrays, `first` and following, to where the remap's results belong.
 template <class Way, class Remap>
-void copy_from(const Arrays& arrays, int first, const Box& box, const Remap& remap) {
+HALOSCOPE_INLINE void copy_from(const Arrays& arrays, int first, const Box& box, const Remap& remap) {
   each_row(box, [&](auto x0, auto y, auto z, std::int64_t n) HALOSCOPE_LAMBDA {
     double* to[Remap::updated];
     remap.targets(x0, y, z, to);
@@ -56,7 +56,7 @@ HALOSCOPE_INLINE void rows_of(const Arrays& arrays, int first, std::int64_t x, s
 }
 
 template <class Way>
-void remap_cells_in_arrays(const KernelArgs& args, Turn turn) {
+HALOSCOPE_KERNEL void remap_cells_in_arrays(const KernelArgs& args, Turn turn) {
   using Remap = CellRemap<Way>;
   const Remap remap(args, turn);
   const Arrays arrays(args.scratch, Bounds(args.region));
@@ -81,7 +81,7 @@ void remap_cells_in_arrays(const KernelArgs& args, Turn turn) {
 }
 
 template <class Way>
-void remap_nodes_in_arrays(const KernelArgs& args, Turn turn) {
+HALOSCOPE_KERNEL void remap_nodes_in_arrays(const KernelArgs& args, Turn turn) {
   using Remap = NodeRemap<Way>;
   const Remap remap(args, turn);
   const Arrays arrays(args.scratch, Bounds(args.points));

@@ -3,6 +3,8 @@
 
 #include <cstdint>
 
+#include "haloscope/core/both_sides.hpp"
+
 namespace haloscope::hydro {
 
 /// Quantities, by number in the step. Those that the remap moves exist twice: each of its sweeps reads one set and
@@ -144,7 +146,7 @@ enum Kernel : int {
 
 /// Rows that a kernel keeps, and how many elements those of n points are apart.
 constexpr int kept_rows = 17;
-constexpr std::int64_t kept_pitch(std::int64_t n) { return (n + 4 + 7) / 8 * 8 + 8; }
+HALOSCOPE_ON_BOTH_SIDES constexpr std::int64_t kept_pitch(std::int64_t n) { return (n + 4 + 7) / 8 * 8 + 8; }
 
 /// Arrays as large as a region and the points around it, that form `arrays` keeps: each dimension has so many more points.
 constexpr int kept_arrays = 15, array_margin = 3;

@@ -21,7 +21,7 @@ enum Largest : int {
 };
 
 /// From the largest values of a part to its rates.
-inline void rates_of(const double* largest, const double* inverse_sizes, double* rates) {
+HALOSCOPE_INLINE void rates_of(const double* largest, const double* inverse_sizes, double* rates) {
   const auto raise = [&](int rate, double value) HALOSCOPE_LAMBDA {
     if (value > rates[rate]) rates[rate] = value;
   };
@@ -40,7 +40,7 @@ inline void rates_of(const double* largest, const double* inverse_sizes, double*
 
 /// The artificial viscosity and the largest of each Rate.
 template <class Way>
-void limit_cells(const KernelArgs& args) {
+HALOSCOPE_KERNEL void limit_cells(const KernelArgs& args) {
   const Fields f(args);
   const double* w = args.weights;
   const Bounds b(args.region);
@@ -88,7 +88,7 @@ void limit_cells(const KernelArgs& args) {
 /// The end of a step, in one pass over cells: heat_cells() where kinetic energy was lost, return_cells(), the state of the
 /// gas and the totals.
 template <class Way>
-void return_gas(const KernelArgs& args) {
+HALOSCOPE_KERNEL void return_gas(const KernelArgs& args) {
   const Fields f(args);
   const double whole = args.weights[cell_volume];
   const bool heats = args.weights[heated] > 0, gathers = args.reduced != nullptr;

@@ -54,7 +54,7 @@ struct Plus {
 
 /// The largest of each Rate.
 template <class Way>
-void gather_rates(const KernelArgs& args) {
+HALOSCOPE_KERNEL void gather_rates(const KernelArgs& args) {
   const Fields f(args);
   const double* w = args.weights;
   Gathered<Way::lanes, rate_count> found;
@@ -114,7 +114,7 @@ HALOSCOPE_INLINE void take_totals(Gathered<Most, total_count>& found, Vec<double
 
 /// Each Total of the first set of fields.
 template <class Way>
-void gather_totals(const KernelArgs& args) {
+HALOSCOPE_KERNEL void gather_totals(const KernelArgs& args) {
   const Fields f(args);
   const double whole = args.weights[cell_volume];
   Gathered<Way::lanes, total_count> found;

@@ -13,7 +13,7 @@ struct Gradient {
 
   /// Still sums of the differences at the cell's four edges in the dimension, as long as they are not scaled.
   HALOSCOPE_INLINE Gradient(const VectorRow& rows, std::int64_t x) {
-#pragma GCC unroll 3
+    HALOSCOPE_UNROLLED(3)
     for (int i = 0; i < 3; ++i) {
       const Corners<N> c = rows.of[i].template at<N>(x);
       d[i][0] = c.template difference<0>();
@@ -25,7 +25,7 @@ struct Gradient {
     scale(inverse_sizes);
   }
   HALOSCOPE_INLINE void scale(const double* inverse_sizes) {
-#pragma GCC unroll 9
+    HALOSCOPE_UNROLLED(9)
     for (int i = 0; i < 9; ++i) d[i / 3][i % 3] = splat<N>(0.25 * inverse_sizes[i % 3]) * d[i / 3][i % 3];
   }
   HALOSCOPE_INLINE Vec<double, N> divergence() const { return (d[0][0] + d[1][1]) + d[2][2]; }
@@ -84,7 +84,7 @@ class ViscosityRow {
 };
 
 template <class Way>
-void viscosity_of_cells(const KernelArgs& args) {
+HALOSCOPE_KERNEL void viscosity_of_cells(const KernelArgs& args) {
   const Fields f(args);
   each_row(args.region, [&](auto x0, auto y, auto z, std::int64_t n) HALOSCOPE_LAMBDA {
     const VectorRow v(f, velocity, x0, y, z);
@@ -102,7 +102,7 @@ void viscosity_of_cells(const KernelArgs& args) {
 template <int Most>
 class Faults {
  public:
-  explicit Faults(const KernelArgs& args) : args_(args), good_(splat<Most>(1)), good_alone_{1} {
+  HALOSCOPE_INLINE explicit Faults(const KernelArgs& args) : args_(args), good_(splat<Most>(1)), good_alone_{1} {
     if (args.reduced && args.reduced[0] < 0) args.reduced[0] = 0;
   }
   template <int N>
@@ -165,7 +165,7 @@ class GasRow {
 };
 
 template <class Way, int Density, int Energy>
-void state_of_cells(const KernelArgs& args) {
+HALOSCOPE_KERNEL void state_of_cells(const KernelArgs& args) {
   const Fields f(args);
   each_row(args.region, [&](auto x0, auto y, auto z, std::int64_t n) HALOSCOPE_LAMBDA {
     const double *rho = f.from(Density, x0, y, z), *e = f.from(Energy, x0, y, z);
@@ -186,7 +186,7 @@ enum class Gas { apart, at_once };
 
 /// Volume, density and energy of cells that nodes compress.
 template <class Way, Moment moment, Gas state>
-void compress_cells(const KernelArgs& args) {
+HALOSCOPE_KERNEL void compress_cells(const KernelArgs& args) {
   const Fields f(args);
   const double* w = args.weights;
   constexpr bool half = moment == Moment::half;
@@ -222,7 +222,7 @@ void compress_cells(const KernelArgs& args) {
 
 /// The mass of a node is an eighth of the cells around it; it has not been displaced yet.
 template <class Way>
-void gather_nodes(const KernelArgs& args) {
+HALOSCOPE_KERNEL void gather_nodes(const KernelArgs& args) {
   const Fields f(args);
   const double eighth = 0.125 * args.weights[cell_volume];
   each_row(args.points, [&](auto x0, auto y, auto z, std::int64_t n) HALOSCOPE_LAMBDA {
@@ -241,7 +241,7 @@ void gather_nodes(const KernelArgs& args) {
 /// Nodes are accelerated by the pressures around them, move with the mean of old and new velocity, and keep the
 /// acceleration for the next predictor. @tparam first  of a step, without gather_nodes() before
 template <class Way, bool first>
-void accelerate_nodes(const KernelArgs& args) {
+HALOSCOPE_KERNEL void accelerate_nodes(const KernelArgs& args) {
   const Fields f(args);
   const double* w = args.weights;
   const double eighth = 0.125 * w[cell_volume];
@@ -264,7 +264,7 @@ void accelerate_nodes(const KernelArgs& args) {
                                 around.template difference<2>()};
       const V weight = first ? splat<N>(eighth) * rho.at<N>(x).sum() : load<N>(m + x);
       if constexpr (first) weight.store(m + x);
-#pragma GCC unroll 3
+      HALOSCOPE_UNROLLED(3)
       for (int d = 0; d < 3; ++d) {
         const V rate = splat<N>(-0.25 * w[area + d]) * differences[d] / weight;
         const V before = load<N>(v[d] + x), after = before + splat<N>(w[sub_step]) * rate;
@@ -278,7 +278,7 @@ void accelerate_nodes(const KernelArgs& args) {
 }
 
 template <class Way>
-void sweep_faces(const KernelArgs& args, int d) {
+HALOSCOPE_KERNEL void sweep_faces(const KernelArgs& args, int d) {
   const Fields f(args);
   each_row(args.points, [&](auto x0, auto y, auto z, std::int64_t n) HALOSCOPE_LAMBDA {
     const SweptRow row(f, args.weights, d, x0, y, z);

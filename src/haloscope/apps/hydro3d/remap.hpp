@@ -23,7 +23,11 @@ struct Turn {
   bool back;
 };
 
-HALOSCOPE_INLINE void fetch(const double* from) { __builtin_prefetch(from); }
+HALOSCOPE_INLINE void fetch([[maybe_unused]] const double* from) {
+#if HALOSCOPE_SIMD
+  __builtin_prefetch(from);
+#endif
+}
 
 template <int N>
 HALOSCOPE_INLINE Vec<double, N> with_sign(Vec<double, N> sign, Vec<double, N> size) {
@@ -66,7 +70,7 @@ struct FaceRow {
 template <class Way>
 class CellRemap {
  public:
-  CellRemap(const KernelArgs& args, Turn turn)
+  HALOSCOPE_INLINE CellRemap(const KernelArgs& args, Turn turn)
       : f_(args),
         weights_(args.weights),
         d_(turn.d),
@@ -85,7 +89,7 @@ class CellRemap {
   HALOSCOPE_INLINE void flow(std::int64_t x0, std::int64_t y, std::int64_t z, std::int64_t n, std::int64_t owned,
                              FaceRow& to) const {
     double* swept_field = volumes(x0, y, z);
-    if constexpr (!Way::fetches) to.volume = swept_field;
+    if constexpr (!Way::joins_faces) to.volume = swept_field;
     const SweptRow swept(f_, weights_, d_, x0, y, z);
     const double *rho = f_.from(from_.rho, x0, y, z), *e = f_.from(from_.e, x0, y, z);
     const double *share = f_.from(from_.share, x0, y, z), *size = f_.from(from_.size, x0, y, z);
@@ -94,13 +98,12 @@ class CellRemap {
     Way::along(n, [&](auto lanes, std::int64_t x) HALOSCOPE_LAMBDA {
       constexpr int N = decltype(lanes)::count;
       using V = Vec<double, N>;
-      if constexpr (Way::fetches) {
-        swept.at<N>(x).store(to.volume + x);
+      if constexpr (Way::joins_faces) swept.at<N>(x).store(to.volume + x);
+      if constexpr (Way::fetches)
         if (d_ > 0) {
           fetch(rho + x + 2 * s_rho), fetch(e + x + 2 * s_e), fetch(share + x + 2 * s_share), fetch(size + x + s_size);
           fetch(f_.from(displacement + d_, x0 + x, y, z) + f_.stride(displacement + d_, d_));
         }
-      }
       const V flow = load<N>(to.volume + x), one = splat<N>(1), half = splat<N>(0.5);
       const Upwind<N> of_rho(flow, rho + x, s_rho), of_e(flow, e + x, s_e), of_share(flow, share + x, s_share);
       const V from_volume = where_positive(flow, load<N>(size + x - s_size), load<N>(size + x));
@@ -115,7 +118,7 @@ class CellRemap {
     Way::along(owned, [&](auto lanes, std::int64_t x) HALOSCOPE_LAMBDA {
       constexpr int N = decltype(lanes)::count;
       load<N>(to.mass + x).store(kept + x);
-      if constexpr (Way::fetches) load<N>(to.volume + x).store(swept_field + x);
+      if constexpr (Way::joins_faces) load<N>(to.volume + x).store(swept_field + x);
     });
   }
 
@@ -153,7 +156,7 @@ class CellRemap {
 
   /// Whether the upper faces of the last cells are this part's to write.
   HALOSCOPE_INLINE bool has_end() const { return points_.hi[d_] > region_.hi[d_]; }
-  const Bounds& region() const { return region_; }
+  HALOSCOPE_INLINE const Bounds& region() const { return region_; }
 
  private:
   const Fields f_;
@@ -185,10 +188,10 @@ HALOSCOPE_INLINE void each_strip(int d, const Bounds& b, const Visit& visit) {
 
 /// One dimension of the remap of cells: rows of faces, each computed once and kept until both its cells have used it.
 template <class Way, Order order>
-void remap_cells(const KernelArgs& args, Turn turn) {
+HALOSCOPE_KERNEL void remap_cells(const KernelArgs& args, Turn turn) {
   const CellRemap<Way> remap(args, turn);
   const int d = turn.d;
-  const Bounds& b = remap.region();
+  const Bounds b(args.region);
   const std::int64_t n = b.hi[0] - b.lo[0], pitch = kept_pitch(n);
   auto* kept = static_cast<double*>(args.scratch);
   FaceRow low{kept, kept + pitch, kept + 2 * pitch, kept + 3 * pitch};
@@ -202,6 +205,7 @@ void remap_cells(const KernelArgs& args, Turn turn) {
     each_strip<order>(d, b, [&](std::int64_t x, std::int64_t t, std::int64_t length) HALOSCOPE_LAMBDA {
       const auto row_of = [&](std::int64_t r) HALOSCOPE_LAMBDA { return d == 1 ? r : t; };
       const auto plane_of = [&](std::int64_t r) HALOSCOPE_LAMBDA { return d == 1 ? t : r; };
+      HALOSCOPE_UNROLLED_ON_DEVICE
       for (std::int64_t r = b.lo[d]; r <= b.hi[d]; ++r) {
         remap.flow(x, row_of(r), plane_of(r), length, r < b.hi[d] || remap.has_end() ? length : 0, high);
         if (r > b.lo[d]) remap.update(x, row_of(r - 1), plane_of(r - 1), length, low, high);
@@ -228,7 +232,7 @@ struct NodeFlow {
 template <class Way>
 class NodeRemap {
  public:
-  NodeRemap(const KernelArgs& args, Turn turn)
+  HALOSCOPE_INLINE NodeRemap(const KernelArgs& args, Turn turn)
       : f_(args), d_(turn.d), from_(set_of(turn.back)), to_(set_of(!turn.back)) {}
 
   HALOSCOPE_INLINE void weigh(std::int64_t x0, std::int64_t y, std::int64_t z, std::int64_t n, double* to) const {
@@ -252,7 +256,7 @@ class NodeRemap {
       const V gone = magnitude(flow) / where_positive(flow, load<N>(before + x), load<N>(to.masses + x));
       const V keep = splat<N>(0.5) * (splat<N>(1) - gone);
       V squares = splat<N>(0);
-#pragma GCC unroll 6
+      HALOSCOPE_UNROLLED(6)
       for (int k = 0; k < 6; ++k) {
         if constexpr (Way::fetches)
           if (d_ > 0) fetch(v[k] + x + 3 * s[k]);
@@ -289,7 +293,7 @@ class NodeRemap {
       for (int k = 0; k < 6; ++k) fetch_next(x0 + x, y, z, to_.v + k);
       const V before = load<N>(low.masses + x), after = mass_of<N>(to_, x0 + x, y, z);
       V squares_before = splat<N>(0), squares = squares_before;
-#pragma GCC unroll 6
+      HALOSCOPE_UNROLLED(6)
       for (int k = 0; k < 6; ++k) {
         const V old = load<N>(v[k] + x);
         const V now = (before * old - (load<N>(high.of[k] + x) - load<N>(low.of[k] + x))) / after;
@@ -324,7 +328,7 @@ class NodeRemap {
 
 /// One dimension of the remap of velocities and accelerations, as remap_cells().
 template <class Way, Order order>
-void remap_nodes(const KernelArgs& args, Turn turn) {
+HALOSCOPE_KERNEL void remap_nodes(const KernelArgs& args, Turn turn) {
   const NodeRemap<Way> remap(args, turn);
   const int d = turn.d;
   const Bounds b(args.points);
@@ -347,6 +351,7 @@ void remap_nodes(const KernelArgs& args, Turn turn) {
       const auto row_of = [&](std::int64_t r) HALOSCOPE_LAMBDA { return d == 1 ? r : t; };
       const auto plane_of = [&](std::int64_t r) HALOSCOPE_LAMBDA { return d == 1 ? t : r; };
       remap.weigh(x, row_of(b.lo[d] - 1), plane_of(b.lo[d] - 1), length, low.masses);
+      HALOSCOPE_UNROLLED_ON_DEVICE
       for (std::int64_t r = b.lo[d]; r <= b.hi[d]; ++r) {
         remap.weigh(x, row_of(r), plane_of(r), length, high.masses);
         remap.flow(x, row_of(r), plane_of(r), length, low.masses, high);
@@ -361,7 +366,7 @@ void remap_nodes(const KernelArgs& args, Turn turn) {
 
 /// Kinetic energy that nodes have lost becomes internal energy of the cells around them (DeBar 1974).
 template <class Way>
-void heat_cells(const KernelArgs& args, bool other) {
+HALOSCOPE_KERNEL void heat_cells(const KernelArgs& args, bool other) {
   const Fields f(args);
   const Set set = set_of(other);
   each_row(args.region, [&](auto x0, auto y, auto z, std::int64_t n) HALOSCOPE_LAMBDA {
@@ -378,7 +383,7 @@ void heat_cells(const KernelArgs& args, bool other) {
 
 /// Cells are back in their places: the other set becomes the first one.
 template <class Way>
-void return_cells(const KernelArgs& args) {
+HALOSCOPE_KERNEL void return_cells(const KernelArgs& args) {
   const Fields f(args);
   const double whole = args.weights[cell_volume];
   each_row(args.region, [&](auto x0, auto y, auto z, std::int64_t n) HALOSCOPE_LAMBDA {
@@ -399,7 +404,7 @@ void return_cells(const KernelArgs& args) {
 }
 
 template <class Way>
-void return_nodes(const KernelArgs& args) {
+HALOSCOPE_KERNEL void return_nodes(const KernelArgs& args) {
   const Fields f(args);
   each_row(args.points, [&](auto x0, auto y, auto z, std::int64_t n) HALOSCOPE_LAMBDA {
     for (int k = 0; k < 6; ++k) {

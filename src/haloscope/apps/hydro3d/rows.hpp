@@ -4,8 +4,8 @@
 
 #include "haloscope/apps/hydro3d/fields.hpp"
 #include "haloscope/kernels/along.hpp"
-#include "haloscope/kernels/isa_table.hpp"
-#include "haloscope/kernels/jam.hpp"
+#include "haloscope/kernels/bounds.hpp"
+#include "haloscope/kernels/kernel.hpp"
 
 namespace haloscope::HALOSCOPE_ISA::hydro {
 
@@ -14,7 +14,7 @@ using namespace haloscope::hydro;
 /// Where fields are, from the point (x, y, z) on.
 class Fields {
  public:
-  explicit Fields(const KernelArgs& args) : operands_(args.operands) {}
+  HALOSCOPE_INLINE explicit Fields(const KernelArgs& args) : operands_(args.operands) {}
   HALOSCOPE_INLINE const double* from(int field, std::int64_t x, std::int64_t y, std::int64_t z) const {
     return operands_[field].from + at(field, x, y, z);
   }
@@ -43,17 +43,18 @@ class Fields {
 template <int Most>
 struct Plainly {
   static constexpr int lanes = Most;
-  static constexpr bool fetches = false;
+  static constexpr bool joins_faces = false, fetches = false;
   template <class F>
   HALOSCOPE_INLINE static void along(std::int64_t n, const F& f) {
     HALOSCOPE_ISA::along<Most>(n, f);
   }
 };
 
-/// Or in vectors alone; and what comes after the present row is fetched into the cache meanwhile.
+/// Or in vectors alone; and what comes after the present row is fetched into the cache meanwhile. No sweep has computed
+/// before what faces sweep: the remap of cells does.
 struct Ahead {
   static constexpr int lanes = full_lanes<double>;
-  static constexpr bool fetches = true;
+  static constexpr bool joins_faces = true, fetches = true;
   template <class F>
   HALOSCOPE_INLINE static void along(std::int64_t n, const F& f) {
     cover<lanes>(n, f);
@@ -83,21 +84,22 @@ HALOSCOPE_INLINE Vec<double, N> load(const double* at) {
 /// Integers as doubles, and back.
 template <int N>
 HALOSCOPE_INLINE Vec<double, N> load(const std::int32_t* at) {
-  typename RawVector<std::int32_t, N>::type v;
-  __builtin_memcpy(&v, at, sizeof v);
-  if constexpr (N == 1)
-    return {static_cast<double>(v)};
-  else
+  if constexpr (N == 1) {
+    return {static_cast<double>(*at)};
+  } else {
+    typename RawVector<std::int32_t, N>::type v;
+    __builtin_memcpy(&v, at, sizeof v);
     return {__builtin_convertvector(v, typename RawVector<double, N>::type)};
+  }
 }
 template <int N>
 HALOSCOPE_INLINE void store(Vec<double, N> value, std::int32_t* to) {
-  typename RawVector<std::int32_t, N>::type v;
-  if constexpr (N == 1)
-    v = static_cast<std::int32_t>(value.v);
-  else
-    v = __builtin_convertvector(value.v, typename RawVector<std::int32_t, N>::type);
-  __builtin_memcpy(to, &v, sizeof v);
+  if constexpr (N == 1) {
+    *to = static_cast<std::int32_t>(value.v);
+  } else {
+    const auto v = __builtin_convertvector(value.v, typename RawVector<std::int32_t, N>::type);
+    __builtin_memcpy(to, &v, sizeof v);
+  }
 }
 
 /// The eight values around a cell of a nodal field, or around a node of a cell field: from the lowest one on.
@@ -105,9 +107,9 @@ template <int N>
 struct Corners {
   Vec<double, N> v[8];  // x fastest, then y, then z
 
-  HALOSCOPE_INLINE Corners() = default;
+  Corners() = default;
   HALOSCOPE_INLINE Corners(const double* lowest, std::int64_t row, std::int64_t plane) {
-#pragma GCC unroll 8
+    HALOSCOPE_UNROLLED(8)
     for (int i = 0; i < 8; ++i) v[i] = load<N>(lowest + (i & 1) + (i >> 1 & 1) * row + (i >> 2) * plane);
   }
   /// Sum over the four pairs that are neighbours in dimension d: upper less lower one.

@@ -93,8 +93,8 @@ HALOSCOPE_INLINE void take_cell(Findings<Most>& found, const Cell<Lanes::count>&
 
 /// The largest densities of a row, by letter of the sketch. Of rows with fewer cells a cell has several letters.
 /// @param first  global number of the row's first cell, of `cells`.
-inline void sketch_row(const double* densities, std::int64_t first, std::int64_t n, std::int64_t cells,
-                       double* largest) {
+HALOSCOPE_INLINE void sketch_row(const double* densities, std::int64_t first, std::int64_t n, std::int64_t cells,
+                                 double* largest) {
   for (std::int64_t letter = 0; letter < sketch_letters; ++letter) {
     const std::int64_t from = letter * cells / sketch_letters, next = (letter + 1) * cells / sketch_letters;
     const std::int64_t to = next > from ? next : from + 1;
@@ -103,7 +103,7 @@ inline void sketch_row(const double* densities, std::int64_t first, std::int64_t
   }
 }
 
-inline double letter_of(double of_density) {
+HALOSCOPE_INLINE double letter_of(double of_density) {
   int letter = 'a';
   constexpr double least = 0.018581361171917516;  // 2^-5.75
   for (double next = least; letter < 'z' && of_density > next; next *= 1.4142135623730951) ++letter;
@@ -111,7 +111,7 @@ inline double letter_of(double of_density) {
 }
 
 template <class Way>
-void gather_summary(const KernelArgs& args) {
+HALOSCOPE_KERNEL void gather_summary(const KernelArgs& args) {
   const Fields f(args);
   const double* w = args.weights;
   Findings<Way::lanes> found;

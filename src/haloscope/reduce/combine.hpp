@@ -1,0 +1,21 @@
+// How numbers of a reduction become one.
+#pragma once
+
+#include <cmath>
+
+#include "haloscope/core/both_sides.hpp"
+#include "haloscope/stage.hpp"
+
+namespace haloscope {
+
+/// What combining begins with.
+HALOSCOPE_ON_BOTH_SIDES inline double identity_of(ReduceOp op) {
+  return op == ReduceOp::sum ? 0 : op == ReduceOp::max ? -INFINITY : INFINITY;
+}
+
+HALOSCOPE_ON_BOTH_SIDES inline double combined(ReduceOp op, double a, double b) {
+  if (op == ReduceOp::sum) return a + b;
+  return (op == ReduceOp::max ? a < b : b < a) ? b : a;
+}
+
+}  // namespace haloscope
