@@ -27,7 +27,7 @@ SWEEPS = {
     "FusedSweep": (8 + 4) * 2,
     "FaceSweep": 6,
     "CopyBlocks": 1,
-    "PassBlocks": 23,
+    "PassBlocks": 24,
     "CombineBlocks": 1,
 }
 

@@ -52,10 +52,11 @@ def _sharing(record: dict) -> int:
 def _kernels(section: dict, kernels: Sequence[dict]) -> list[Law]:
     rows: dict[tuple, list[Row]] = defaultdict(list)
     for record in kernels:
-        q, point = record["request"], record["points"][0]
+        q = record["request"]
         levels = q["depth"] if q.get("substeps") == "blocked" else 1
-        key = (kernel_name(q, point), levels, _sharing(record))
-        rows[key].append(Row(record["launch"]["id"], point["cells"], min(point["sweep_s"])))
+        for point in record["points"]:
+            key = (kernel_name(q, point), levels, _sharing(record))
+            rows[key].append(Row(record["launch"]["id"], point["cells"], min(point["sweep_s"])))
     return laws.fit_kernels(section, rows, "device/", most=3)
 
 
@@ -115,7 +116,8 @@ def _host(copies: Sequence[dict]) -> dict:
 def _conflict(kernels: Sequence[dict]) -> tuple[float, list[float]] | None:
     """Return by how much two sweeps at once last longer than one, 0 not at all, 1 twice as long; of the larger half of blocks,
     which fill a device."""
-    points = [(r["launch"]["id"], r["points"][0]) for r in kernels if r["request"].get("substeps") != "blocked"]
+    points = [(r["launch"]["id"], r["points"][0]) for r in kernels
+              if r["request"].get("substeps") != "blocked" and "two_sweeps_s" in r["points"][0]]  # fmt: skip
     if not points:
         return None
     middle = float(np.median([p["cells"] for _, p in points]))

@@ -297,6 +297,9 @@ def _device(device: str, ranks: int, cores: int, effort: Effort) -> Iterator[Poi
             ]  # fmt: skip
             if app.dims not in SHAPES or core.illegal(blocks[0]):
                 continue
+            if not core.step_of(blocks[0]).single:
+                yield from (Point("device-kernel", block) for block in blocks)
+                continue
             for block in blocks:
                 yield Point("device-kernel", block)
                 if (form, real) == (app.forms[0], app.reals[0]):

@@ -9,6 +9,7 @@ unpacking.
 from __future__ import annotations
 
 import functools
+import itertools
 import math
 import statistics
 from collections import Counter
@@ -108,8 +109,11 @@ class Prices:
             )
         self.profile, self.threads, self.range = profile, choice.threads, Range()
         self.dims = len(choice.cells)
+        self.sweeps = [sweeps_of(choice, stage) for stage in range(len(core.step_of(choice).stages))]
         self.device = (
-            price_device.DevicePrices(profile, choice, kernel_of(choice), self.range.check) if choice.device else None
+            price_device.DevicePrices(profile, choice, list(itertools.chain(*self.sweeps)), self.range.check)
+            if choice.device
+            else None
         )
         # Messages leave from buffers that a device has packed, by plain MPI.
         self.buffered = core.messages_on_device(choice)
@@ -159,7 +163,7 @@ class StagePrices:
         near, between = (PLAIN, PLAIN) if common.buffered else transports_of(choice.strategy_of(one.name))
         near_cost = surcharge(profile, near)
         self.surcharges = (near_cost, near_cost if between == near else surcharge(profile, between))
-        names = [] if common.buffered else sweeps_of(choice, stage)
+        names = [] if common.buffered else common.sweeps[stage]
         self.kernels = [profile.kernel(name) for name in names]
         self.fused = [profile.fused_kernel(name) for name in names]
         if choice.substeps == "blocked" and choice.depth > 1 and not all(self.fused):
@@ -330,7 +334,9 @@ class _Pricing:
         self.far = self.slot_bytes >= common.profile.cache_limit
         self.waiting = 0.0 if program.device else cost.waiting(len(peers), self.far) / max(1, waits)
         self._streams = (
-            price_device.StreamActions(program, common.device, where.ranks_on_device, traffic, copies)
+            price_device.StreamActions(
+                program, common.device, common.sweeps[prices.number], where.ranks_on_device, traffic, copies
+            )
             if common.device
             else None
         )

@@ -38,8 +38,13 @@ class DevicePrices:
     """
 
     def __init__(
-        self, profile: Profile, choice: core.Choice, kernel: str, note: Callable[[str, float, float, float], None]
+        self,
+        profile: Profile,
+        choice: core.Choice,
+        kernels: Sequence[str],
+        note: Callable[[str, float, float, float], None],
     ):
+        """kernels: names in the profile of all sweeps of a step."""
         self.data, self.name, self.note = profile.section("device"), profile.name, note
         if self.data["backend"] != choice.device:
             raise NotAvailable(
@@ -53,8 +58,8 @@ class DevicePrices:
             )
         self.element = ELEMENT_BYTES[choice.real]
         self.writes_there = transport == "ipc"  # to its neighbour's memory: messages only notify
-        self.kernel = segments.by_count(self._of("kernels", kernel), "cells")
-        fused = self._of("fused", kernel) if choice.substeps == "blocked" and choice.depth > 1 else {}
+        self.kernels = {name: segments.by_count(self._of("kernels", name), "cells") for name in kernels}
+        fused = self._of("fused", kernels[0]) if choice.substeps == "blocked" and choice.depth > 1 else {}
         self.fused = {int(levels): segments.by_count(table, "cells") for levels, table in fused.items()}
         where = PAGEABLE if PAGEABLE in words.split(",") else PINNED
         self.copies = {way: segments.by_count(self.data[way][where]) for way in ("d2h", "h2d")}
@@ -75,20 +80,20 @@ class DevicePrices:
         found: Mapping = self.data[section][kernel]
         return found
 
-    def sweep(self, region: core.Box, levels: int, sharing: float) -> float:
+    def sweep(self, kernel: str, region: core.Box, levels: int, sharing: float) -> float:
         """Return the seconds of one launch that sweeps a region `levels` times."""
         if not region.volume:
             return 0.0
-        table = self.kernel
+        table = self.kernels[kernel]
         if levels > 1:
             self.note("sweeps done at once on a device", levels, min(self.fused), max(self.fused) + 1)
             table = self.fused[min(self.fused, key=lambda known: abs(math.log(known / levels)))]
         cells = touched(region.volume * self.element, region.shape[0] * self.element) / self.element
         return levels * self._at(table, sharing, cells, "cells of a device's sweep")
 
-    def faces(self, cells: float, moved: float, sharing: float) -> float:
+    def faces(self, kernel: str, cells: float, moved: float, sharing: float) -> float:
         """Return the seconds of one launch that sweeps cells and also moves bytes (touched, both ends)."""
-        swept = self._at(self.kernel, sharing, cells, "cells of a device's sweep")
+        swept = self._at(self.kernels[kernel], sharing, cells, "cells of a device's sweep")
         law = _nearest(self.packing, sharing)
         return swept + max(0.0, self._at(self.packing, sharing, moved, "bytes to pack on a device") - law[0].fixed)
 
@@ -179,9 +184,16 @@ class StreamActions:
     """The operations of one rank's program that its device does, with their prices."""
 
     def __init__(
-        self, program: core.Program, prices: DevicePrices, sharing: float, traffic: Sequence, copies: Sequence
+        self,
+        program: core.Program,
+        prices: DevicePrices,
+        kernels: Sequence[str],
+        sharing: float,
+        traffic: Sequence,
+        copies: Sequence,
     ):
-        self.program, self.prices, self.sharing = program, prices, sharing
+        """kernels: names in the profile of the stage's sweeps. sharing: ranks of a device."""
+        self.program, self.prices, self.kernels, self.sharing = program, prices, kernels, sharing
         self.traffic, self.copies = traffic, copies
         together = sum(map(on_stream, program.ops)) if prices.capture else 1  # operations that are handed over at once
         self.hand_s = prices.hand_s / max(1, together)
@@ -201,12 +213,12 @@ class StreamActions:
         but for a launch."""
         sweep = self.program.sweeps[op.target]
         if not sweep.faces:
-            return self.prices.sweep(sweep.region, sweep.levels, self.sharing)
+            return self.prices.sweep(self.kernels[sweep.number], sweep.region, sweep.levels, self.sharing)
         widest = max(sweep.region, sweep.twin, key=lambda box: box.volume)
         cells = touched(sweep.cells * self.prices.element, widest.shape[0] * self.prices.element)
         share = sweep.cells / max(1, sum(s.cells for s in self.program.sweeps if s.faces))
         moved = share * sum(t.bytes + touched(t.bytes, t.run_bytes) for t in self.traffic)
-        return self.prices.faces(cells / self.prices.element, moved, self.sharing)
+        return self.prices.faces(self.kernels[sweep.number], cells / self.prices.element, moved, self.sharing)
 
     def pack(self, op: core.Op) -> float:
         """All messages of a set in one launch; what sweeps have packed already costs nothing."""

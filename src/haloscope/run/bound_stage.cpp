@@ -289,6 +289,18 @@ void BoundStage::sweep_alone(int number, int slot) {
   }
 }
 
+double BoundStage::seconds_on_device(int number, int slot) {
+  device::Device& device = context_.device->device();
+  device::Stream& stream = *context_.device->streams().streams[0];
+  const auto begin = device.event(), end = device.event();
+  stream.record(*begin);
+  for (const Sweep& sweep : whole_->program.sweeps)
+    if (sweep.number == number) pass(whole_, sweep, slot, slot, stream);
+  stream.record(*end);
+  end->wait();
+  return device.seconds(*begin, *end);
+}
+
 std::pair<const BoundStage*, std::size_t> BoundStage::place_of(int number) const {
   if (number >= 0) return {this, static_cast<std::size_t>(number)};
   const BoundStage& before = *context_.stages[static_cast<std::size_t>(number_ - 1)];

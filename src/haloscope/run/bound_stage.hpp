@@ -81,6 +81,8 @@ class BoundStage {
 
   /// Carry out one of its sweeps once, over the rank's own cells.
   void sweep_alone(int sweep, int slot);
+  /// The same on the device, as its program would, without an exchange. @return the seconds that the device took.
+  double seconds_on_device(int sweep, int slot);
 
   /// Counted from this stage's first: a negative one is an earlier stage's.
   Reducer& reducer(int number);

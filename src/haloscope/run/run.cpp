@@ -250,6 +250,10 @@ void Run::step_back() {
 
 void Run::sweep_alone(int stage, int sweep) { stages_[static_cast<std::size_t>(stage)]->sweep_alone(sweep, slot_); }
 
+double Run::seconds_on_device(int stage, int sweep) {
+  return stages_[static_cast<std::size_t>(stage)]->seconds_on_device(sweep, slot_);
+}
+
 /// A run ends when its steps are done, on a device too.
 void Run::finish_device() {
   for (auto& stage : stages_) stage->finish();

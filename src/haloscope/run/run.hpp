@@ -46,6 +46,8 @@ class Run {
   Progress advance(std::int64_t steps, bool poison = false);
   /// Carry out one sweep of a stage once, by the team: what calibration measures. Values are unspecified afterwards.
   void sweep_alone(int stage, int sweep);
+  /// The same on a device, for apps of several sweeps. @return the seconds that the device took.
+  double seconds_on_device(int stage, int sweep);
   std::int64_t time() const { return time_; }
   /// The latest numbers of a reduction; empty before there are any.
   std::span<const double> reduced(int stage, int reduction) const;

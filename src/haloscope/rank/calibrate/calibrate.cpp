@@ -12,6 +12,7 @@
 #include "haloscope/pack/region_copy.hpp"
 #include "haloscope/rank/calibrate/parts.hpp"
 #include "haloscope/rank/calibrate/sampler.hpp"
+#include "haloscope/rank/calibrate/sweeps.hpp"
 #include "haloscope/rank/measure/environment.hpp"
 #include "haloscope/run/run.hpp"
 #include "haloscope/schedule.hpp"
@@ -27,10 +28,6 @@ using Samples = std::vector<double>;
 const std::vector<std::string> parts{"kernel", "pack", "exchange", "allreduce", "device-kernel", "device-copy"};
 
 // ---- kernel ---------------------------------------------------------------------------------------------------------
-
-Json swept_point(const Run& run, std::int64_t swept, const Samples& samples) {
-  return {{"cells", run.plan().own_cells().volume()}, {"swept_cells", swept}, {"sweep_s", samples}};
-}
 
 /// One sweep per step: as steps are made, but for the copied halos of fused ones, which need a periodic grid.
 Json stencil_points(const Choice& choice, Sampler& sample) {
@@ -50,34 +47,13 @@ Json stencil_points(const Choice& choice, Sampler& sample) {
   return {swept_point(run, swept / run.program().steps, sweep)};
 }
 
-/// Whether two sweeps are the same code on the same fields.
-bool alike(const SweepSpec& a, const SweepSpec& b) {
-  const auto same = [](const Access& x, const Access& y) { return x.quantity == y.quantity && x.layers == y.layers; };
-  return a.name == b.name && a.writes == b.writes &&
-         std::equal(a.reads.begin(), a.reads.end(), b.reads.begin(), b.reads.end(), same);
-}
-
-/// Several sweeps per step: each one alone, named by stage and sweep; those of several stages once.
+/// Several sweeps per step.
 Json sweep_points(const Choice& choice, Sampler& sample) {
   Run run(MPI_COMM_SELF, choice);
   run.initialise("random");
-  Json points = Json::array();
-  std::vector<const SweepSpec*> measured;
-  for (int stage = 0; stage < run.stages(); ++stage) {
-    const Stage& spec = run.candidate().step.stages[static_cast<std::size_t>(stage)];
-    for (int sweep = 0; sweep < static_cast<int>(spec.sweeps.size()); ++sweep) {
-      const SweepSpec& one = spec.sweeps[static_cast<std::size_t>(sweep)];
-      const auto known =
-          std::find_if(measured.begin(), measured.end(), [&](const SweepSpec* m) { return alike(*m, one); });
-      Json point = known != measured.end() ? points[static_cast<std::size_t>(known - measured.begin())]
-                                           : swept_point(run, run.plan().own_cells().volume(),
-                                                         sample([&] { run.sweep_alone(stage, sweep); }));
-      point["sweep"] = spec.name + "/" + one.name;
-      points.push_back(point);
-      measured.push_back(&one);
-    }
-  }
-  return points;
+  return points_of_sweeps(run.candidate().step, [&](int stage, int sweep) {
+    return swept_point(run, run.plan().own_cells().volume(), sample([&] { run.sweep_alone(stage, sweep); }));
+  });
 }
 
 Json kernel_points(const CalibrateRequest& request, Sampler& sample) {

@@ -6,6 +6,7 @@
 #include "haloscope/pack/region_copy.hpp"
 #include "haloscope/rank/blocks/clock_map.hpp"
 #include "haloscope/rank/calibrate/parts.hpp"
+#include "haloscope/rank/calibrate/sweeps.hpp"
 #include "haloscope/run/device_fields.hpp"
 #include "haloscope/run/run.hpp"
 
@@ -187,9 +188,22 @@ std::array<double, 2> handing_over(DeviceBlock& block, const Staging& staging,
   return {handed, std::max(all - handed - block.device().seconds(*events[0], *events[1]), 1e-9)};
 }
 
+/// Several sweeps per step: each one alone, on a block of the same size for every rank.
+Json pass_points(Session& s, Choice choice, Sampler& sample) {
+  choice.grid.cells[2] *= choice.ranks;
+  choice.process_grid = "1x1x" + std::to_string(choice.ranks);
+  Run run(s.comm, choice);
+  run.initialise("random");
+  return points_of_sweeps(run.candidate().step, [&](int stage, int sweep) {
+    const auto seconds = sample.parts<1>([&] { return std::array{run.seconds_on_device(stage, sweep)}; })[0];
+    return swept_point(run, run.plan().own_cells().volume(), seconds);
+  });
+}
+
 }  // namespace
 
 Json device_kernel_points(Session& s, const CalibrateRequest& request, Sampler& sample) {
+  if (!is_one_sweep(Candidate(request.plain.choice).step)) return pass_points(s, request.plain.choice, sample);
   DeviceBlock block(s.comm, request.plain, 3);
   const int levels = block.levels();
   const auto one = [&](device::Stream& stream) { block.sweep(stream, 0, 1); };
