@@ -4,10 +4,11 @@ usage: .venv/bin/python scripts/pages.py [--check]
 
 Reads results/demo.jsonl (a demo's records), results/test.txt (the last line of `make test`), results/bench.jsonl (of each
 case the newest line), results/accuracy/ (what figure `accuracy` measured) and results/transports.jsonl
-(scripts/transports.py). --check only says whether the pages are what
+(scripts/transports.py), and the two programs of examples/replaced. --check only says whether the pages are what
 they give.
 """
 
+import difflib
 import json
 import re
 import subprocess
@@ -83,6 +84,7 @@ WHAT = {
     "exchange-shared": "exchange through shared memory, against the same expert",
     "overhead": "what the runner adds to a step written out by hand",
     "view": "exchanges of a user's own arrays, over those of the library's fields",
+    "replaced": "heat with its exchange by the library, over the same exchange written by hand",
     "python": "a call of the Python exchange that has nothing to move",
     "plan": "plans of 2048 ranks, and start-up alone",
     "poisson": "Jacobi against the best copy, Gauss-Seidel against the plain loop",
@@ -151,7 +153,15 @@ def accuracy() -> str:
     return "\n\n".join(parts)
 
 
+def replaced() -> str:
+    """What changes where a hand-written exchange is replaced: the two programs of examples/replaced, line by line."""
+    old, new = (f"examples/replaced/{name}.cpp" for name in ("by_hand", "with_haloscope"))
+    lines = [(ROOT / name).read_text().splitlines() for name in (old, new)]
+    return "\n".join(["```diff", *difflib.unified_diff(*lines, old, new, n=1, lineterm=""), "```"])
+
+
 PAGES = {
+    "docs/replaced.md": {"diff": replaced},
     "docs/model.md": {"accuracy": accuracy},
     "README.md": {"demo": excerpt, "test": test},
     "docs/measured.md": {"demo": demo, "bench": bench, "figures": figures},

@@ -16,6 +16,7 @@ from toy import TOY
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
 EXCHANGE = EXAMPLES / "exchange"
+SCRIPTS = EXAMPLES.parent / "scripts"
 TOOLS = os.pathsep.join([os.environ["PATH"], str(Path(sys.executable).parent)])
 CELLS, STEPS = (18, 20, 24), 50  # z, y, x, as NumPy's axes
 
@@ -29,12 +30,20 @@ def run(*words) -> str:
     return done.stdout
 
 
-@pytest.fixture(scope="module")
-def built(prefix, tmp_path_factory) -> Path:
-    place = tmp_path_factory.mktemp("exchange")
-    run("cmake", "-S", EXCHANGE, "-B", place, "-G", "Ninja", f"-DCMAKE_PREFIX_PATH={prefix}")
+def build(name: str, prefix: Path, place: Path) -> Path:
+    run("cmake", "-S", EXAMPLES / name, "-B", place, "-G", "Ninja", f"-DCMAKE_PREFIX_PATH={prefix}")
     run("cmake", "--build", place)
     return place
+
+
+@pytest.fixture(scope="module")
+def built(prefix, tmp_path_factory) -> Path:
+    return build("exchange", prefix, tmp_path_factory.mktemp("exchange"))
+
+
+@pytest.fixture(scope="module")
+def replaced(prefix, tmp_path_factory) -> Path:
+    return build("replaced", prefix, tmp_path_factory.mktemp("replaced"))
 
 
 def bits(*fields: np.ndarray) -> str:
@@ -58,6 +67,16 @@ def heat() -> str:
     u = hot_corner()
     for _ in range(STEPS):
         u = u + 0.1 * (neighbours(u) - 6.0 * u)
+    return bits(u)
+
+
+def heat_between_cold_edges() -> str:
+    """The same in a smaller box that wraps around in x and y only."""
+    cells = (19, 21, 26)
+    u = (np.indices(cells).sum(axis=0) < 12).astype(float)
+    for _ in range(STEPS):
+        padded = np.pad(u, ((1, 1), (0, 0), (0, 0)))
+        u = (padded + 0.1 * (neighbours(padded) - 6.0 * padded))[1:-1]
     return bits(u)
 
 
@@ -90,3 +109,20 @@ def test_an_example_of_an_exchange_has_60_lines_at_most():
     sources = [*EXCHANGE.iterdir()]
     assert {s.stem for s in sources if s.suffix == ".cpp"} == {"staggered", "overlap", "shared", "best", "cartesian"}
     assert [s.name for s in sources if len(s.read_text().splitlines()) > 60] == []
+
+
+@pytest.mark.parametrize("ranks", [1, 2, 3])
+@pytest.mark.parametrize("strategy", ["", "direct/p2p", "ordered/persistent"])
+def test_a_hand_written_exchange_and_what_replaces_it_give_the_same_bits(replaced, ranks, strategy, monkeypatch):
+    if strategy:
+        monkeypatch.setenv("HALOSCOPE_STRATEGY", strategy)
+    by_hand, other = (run("mpiexec", "-n", ranks, replaced / name) for name in ("by_hand", "with_haloscope"))
+    assert by_hand.splitlines() == other.splitlines() == [heat_between_cold_edges()]
+
+
+def test_a_hand_written_exchange_is_replaced_in_15_lines_as_the_page_shows():
+    code = f"import sys; sys.path.insert(0, {str(SCRIPTS)!r}); import pages; print(pages.replaced())"
+    shown = run(sys.executable, "-c", code).strip()
+    assert shown in (EXAMPLES.parent / "docs" / "replaced.md").read_text()
+    changed = [line for line in shown.splitlines() if re.match(r"[-+](?![-+])", line)]
+    assert 2 <= len(changed) <= 15
