@@ -1,4 +1,4 @@
-/* What exchange.f90 needs of MPI. */
+/* What the programs in Fortran need of MPI. */
 #include <mpi.h>
 #include <stddef.h>
 
@@ -11,15 +11,24 @@ int own_rank(void) {
   MPI_Comm_rank(MPI_COMM_WORLD, &rank);
   return rank;
 }
-int cartesian(void) { /* the last dimension is fastest */
-  int ranks[2] = {0, 0}, size;
-  const int wrap[2] = {1, 1};
+int rank_count(void) {
+  int size;
   MPI_Comm_size(MPI_COMM_WORLD, &size);
-  MPI_Dims_create(size, 2, ranks);
-  MPI_Cart_create(MPI_COMM_WORLD, 2, ranks, wrap, 0, &cart);
+  return size;
+}
+/* A Cartesian communicator, the only one at a time. ranks, wrap  per dimension. */
+int cartesian_of(int dims, const int* ranks, const int* wrap) {
+  if (cart != MPI_COMM_NULL) MPI_Comm_free(&cart);
+  MPI_Cart_create(MPI_COMM_WORLD, dims, ranks, wrap, 0, &cart);
   return MPI_Comm_c2f(cart);
 }
+int cartesian(void) { /* the last dimension is fastest */
+  int ranks[2] = {0, 0};
+  const int wrap[2] = {1, 1};
+  MPI_Dims_create(rank_count(), 2, ranks);
+  return cartesian_of(2, ranks, wrap);
+}
 void end_mpi(void) {
-  MPI_Comm_free(&cart);
+  if (cart != MPI_COMM_NULL) MPI_Comm_free(&cart);
   MPI_Finalize();
 }

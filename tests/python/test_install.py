@@ -78,6 +78,13 @@ def test_another_project_exchanges_halos_through_the_fortran_module(consumer):
         assert sorted(line.strip() for line in lines) == [f"rank {rank}: right" for rank in range(ranks)]
 
 
+@pytest.mark.skipif(not shutil.which("gfortran"), reason="no Fortran compiler")
+@pytest.mark.parametrize("ranks", [1, 2, 3, *(pytest.param(many, marks=pytest.mark.long) for many in (4, 6))])
+def test_random_sections_of_fortran_get_right_halos_and_nothing_else_changes(consumer, ranks):
+    """Any extents, strides, widths, types, centrings, slots and decompositions; memory that moves."""
+    assert run("mpiexec", "-n", str(ranks), consumer / "random_exchanges_f", str(ranks), "80", timeout=120) == "right\n"
+
+
 def heat(*words) -> str:
     return run("mpiexec", "-n", *map(str, words), timeout=60)
 

@@ -13,7 +13,7 @@
 !!
 !! Communicators are integers, as module `mpi` has them; with `mpi_f08` pass comm%mpi_val. Dimension 1 of a grid is the
 !! first axis of arrays, whose lower bounds may be any. Arrays that are exchanged have the attribute TARGET and stay
-!! where they are; sections of arrays work too.
+!! where they are, or see rebind(); sections of arrays work too. Buffers that take turns are slots: add_slot(), run(slot).
 !!
 !! Every procedure that can fail takes `stat` (0: no failure, 1: something broke, 2: the request can never work, 3: this
 !! build cannot serve it) and `errmsg`; without `stat` it ends the program and says why. All of them are called by all
@@ -72,27 +72,31 @@ module haloscope
     procedure, private :: make
   end type
 
-  !> An array that was added to an exchange.
+  !> An array that was added to an exchange: how it lies in memory, and the address of its first owned point in each slot.
   type :: added
     type(hs_field) :: field
-    type(c_ptr), pointer :: first => null()
+    type(c_ptr), allocatable :: first(:)
     integer(c_int64_t) :: extent(3) = 0
+    integer :: dims = 0
   end type
 
   !> An exchange of some arrays: add() them, open() it, then run() it, or start() and finish(), as often as needed.
   type :: halo_exchange
     private
     type(c_ptr) :: handle = c_null_ptr
-    type(added), allocatable :: arrays(:)
+    type(added), allocatable :: arrays(:)  ! for the next open()
+    type(added), allocatable :: bound(:)   ! those of the exchange that is open
     integer :: dims = 0
     character(longest_text) :: problem = ''
   contains
     procedure :: add => exchange_add
+    procedure :: add_slot => exchange_add_slot
     procedure :: open => exchange_open
     procedure :: start => exchange_start
     procedure :: progress => exchange_progress
     procedure :: finish => exchange_finish
     procedure :: run => exchange_run
+    procedure :: rebind => exchange_rebind
     procedure :: report => exchange_report
     procedure :: free => exchange_free
   end type
@@ -163,6 +167,12 @@ module haloscope
       import :: c_int32_t, c_ptr
       type(c_ptr), value :: exchange
       integer(c_int32_t), value :: slot
+    end function
+    integer(c_int32_t) function hs_exchange_rebind(exchange, slot, first) bind(c)
+      import :: c_int32_t, c_ptr
+      type(c_ptr), value :: exchange
+      integer(c_int32_t), value :: slot
+      type(c_ptr), intent(in) :: first(*)
     end function
     integer(c_int32_t) function hs_exchange_report(exchange, text) bind(c)
       import :: c_int32_t, c_ptr
@@ -307,29 +317,77 @@ contains
     type(*), dimension(..), intent(in), target :: array
     integer, intent(in), optional :: halo, low(:), high(:), dims
     integer(kind(halo_cell)), intent(in), optional :: centring
-    character(kind=c_char) :: text(longest_text)
     type(added) :: one
-    integer(c_int32_t) :: lower(3), upper(3), status
-    integer :: of_grid, place
-    lower = 1
-    if (present(halo)) lower = halo
-    upper = lower
-    if (present(low)) lower(1:min(3, size(low))) = low(1:min(3, size(low)))
-    if (present(high)) upper(1:min(3, size(high))) = high(1:min(3, size(high)))
-    of_grid = rank(array)
-    if (present(dims)) of_grid = dims
+    type(c_ptr) :: first
+    integer :: place
+    one%dims = rank(array)
+    if (present(dims)) one%dims = dims
     place = halo_cell
     if (present(centring)) place = centring
-    allocate (one%first)
-    status = hs_fortran_field(array, int(of_grid, c_int32_t), lower, upper, int(place, c_int32_t), one%first, one%field, &
-                              one%extent, text, int(longest_text, c_int32_t))
-    if (status /= ok .and. this%problem == '') this%problem = f_text(text)
-    this%dims = max(this%dims, of_grid)
+    one%field%centring = int(place, c_int32_t)
+    one%field%low = 1
+    if (present(halo)) one%field%low = halo
+    one%field%high = one%field%low
+    if (present(low)) one%field%low(1:min(3, size(low))) = low(1:min(3, size(low)))
+    if (present(high)) one%field%high(1:min(3, size(high))) = high(1:min(3, size(high)))
+    call describe(array, one, first, this%problem)
+    one%first = [first]
+    this%dims = max(this%dims, one%dims)
     if (.not. allocated(this%arrays)) allocate (this%arrays(0))
     this%arrays = [this%arrays, one]
   end subroutine
 
-  !> Open the exchange of the arrays that were added. Collective; makes all plans.
+  !> Name a further buffer of the array that was added last: its next slot. Slots take turns, as old and new values do. Local.
+  !! @param array  of the same type and shape as the first buffer, with the same distances between its points; TARGET.
+  !! All arrays of an exchange have the same number of slots.
+  subroutine exchange_add_slot(this, array)
+    class(halo_exchange), intent(inout) :: this
+    type(*), dimension(..), intent(in), target :: array
+    type(c_ptr) :: first
+    integer :: n
+    n = 0
+    if (allocated(this%arrays)) n = size(this%arrays)
+    if (n == 0) then
+      if (this%problem == '') this%problem = 'add_slot() was called before add(); name an array''s first buffer by add()'
+      return
+    end if
+    call describe_alike(array, this%arrays(n), first, this%problem)
+    this%arrays(n)%first = [this%arrays(n)%first, first]
+  end subroutine
+
+  !> How an array with the dimensions, halo and centring of `one` lies in memory.
+  !! @param first  out: address of the first owned point. @param problem  set where it is '' and something is wrong.
+  subroutine describe(array, one, first, problem)
+    type(*), dimension(..), intent(in), target :: array
+    type(added), intent(inout) :: one
+    type(c_ptr), intent(out) :: first
+    character(*), intent(inout) :: problem
+    character(kind=c_char) :: text(longest_text)
+    integer(c_int32_t) :: low(3), high(3)
+    low = one%field%low
+    high = one%field%high
+    first = c_null_ptr
+    if (hs_fortran_field(array, int(one%dims, c_int32_t), low, high, one%field%centring, first, one%field, one%extent, text, &
+                         int(longest_text, c_int32_t)) /= ok .and. problem == '') problem = f_text(text)
+  end subroutine
+
+  !> The same for an array that takes the place of `one`, or takes turns with it.
+  subroutine describe_alike(array, one, first, problem)
+    type(*), dimension(..), intent(in), target :: array
+    type(added), intent(in) :: one
+    type(c_ptr), intent(out) :: first
+    character(*), intent(inout) :: problem
+    type(added) :: other
+    other = one
+    call describe(array, other, first, problem)
+    if (problem /= '') return
+    if (any(other%extent /= one%extent) .or. any(other%field%stride /= one%field%stride) .or. &
+        other%field%element_bytes /= one%field%element_bytes) &
+      problem = 'an array differs in type, shape or the distances between its points from the one that it takes turns with or '// &
+                'replaces; pass one that is alike'
+  end subroutine
+
+  !> Open the exchange of the arrays that were added, in place of one that is open. Collective; makes all plans.
   !! @param strategy  as "ordered/p2p"; default "auto", which tries them while it runs.
   !! @param corners   also fill edges and corners; default true.
   !! Fails for arrays that do not fit the grid, a halo wider than the blocks that it is filled from, an unknown strategy.
@@ -343,8 +401,10 @@ contains
     character(kind=c_char), allocatable, target :: name(:)
     type(hs_exchange_options) :: options
     type(hs_field), allocatable :: fields(:)
+    type(c_ptr), allocatable, target :: first(:, :)
     integer(c_int32_t) :: status
     integer :: n
+    call this%free()
     if (.not. allocated(this%arrays)) allocate (this%arrays(0))
     call hs_exchange_init(options)
     if (present(corners)) options%corners = merge(1, 0, corners)
@@ -355,18 +415,22 @@ contains
     call check_arrays(this, grid)
     status = hs_grid_agree(grid%handle, merge(ok, usage, this%problem == ''), c_text(this%problem))
     if (status == ok) then
-      allocate (fields(size(this%arrays)))
+      if (size(this%arrays) > 0) options%slots = size(this%arrays(1)%first, kind=c_int32_t)
+      allocate (fields(size(this%arrays)), first(options%slots, size(this%arrays)))
       do n = 1, size(fields)
+        first(:, n) = this%arrays(n)%first
         fields(n) = this%arrays(n)%field
-        fields(n)%first = c_loc(this%arrays(n)%first)
+        fields(n)%first = c_loc(first(1, n))
       end do
       status = hs_exchange_create(grid%handle, fields, size(fields, kind=c_int32_t), options, this%handle)
     end if
-    call forget(this)
+    call move_alloc(this%arrays, this%bound)
+    this%problem = ''
+    this%dims = 0
     call conclude(status, stat, errmsg)
   end subroutine
 
-  !> Find an array of another size than its rank's points and its halo.
+  !> Find an array with another number of slots than the first, or of another size than its rank's points and its halo.
   subroutine check_arrays(this, grid)
     type(halo_exchange), intent(inout) :: this
     class(halo_grid), intent(in) :: grid
@@ -377,6 +441,9 @@ contains
         grid%dims, '; say in add() how many of the last axes are the grid''s: dims=', grid%dims
     do n = 1, size(this%arrays)
       associate (one => this%arrays(n))
+        if (this%problem == '' .and. size(one%first) /= size(this%arrays(1)%first)) &
+          write (this%problem, '(4(a, i0), a)') 'array ', n, ' has ', size(one%first), ' slots and array ', 1, ' has ', &
+            size(this%arrays(1)%first), '; name as many buffers of each, by add() and add_slot()'
         do d = 1, grid%dims
           wanted = grid%high(d) - grid%low(d) + between(one%field%centring, d) + one%field%low(d) + one%field%high(d)
           if (this%problem /= '' .or. one%extent(d) == wanted) cycle
@@ -395,24 +462,15 @@ contains
     between = merge(1, 0, centring == halo_node .or. centring == halo_face_1 + d - 1)
   end function
 
-  !> The arrays are not needed any more.
-  subroutine forget(this)
-    type(halo_exchange), intent(inout) :: this
-    integer :: n
-    do n = 1, size(this%arrays)
-      if (associated(this%arrays(n)%first)) deallocate (this%arrays(n)%first)
-    end do
-    deallocate (this%arrays)
-    this%problem = ''
-    this%dims = 0
-  end subroutine
-
   !> Send what can be sent. The outermost points of the arrays must not change before finish().
-  subroutine exchange_start(this, stat, errmsg)
+  !! @param slot  buffer whose halos are filled, from 1; default 1.
+  subroutine exchange_start(this, slot, stat, errmsg)
     class(halo_exchange), intent(inout) :: this
+    integer, intent(in), optional :: slot
     integer, intent(out), optional :: stat
     character(*), intent(inout), optional :: errmsg
-    call conclude(hs_exchange_start(this%handle, 0_c_int32_t), stat, errmsg)
+    if (has_slot(this, slot, stat, errmsg)) &
+      call conclude(hs_exchange_start(this%handle, number_of(slot)), stat, errmsg)
   end subroutine
 
   !> Let messages move on, without waiting. True when everything has arrived.
@@ -432,12 +490,80 @@ contains
   end subroutine
 
   !> start() and finish().
-  subroutine exchange_run(this, stat, errmsg)
+  !! @param slot  buffer whose halos are filled, from 1; default 1.
+  subroutine exchange_run(this, slot, stat, errmsg)
     class(halo_exchange), intent(inout) :: this
+    integer, intent(in), optional :: slot
     integer, intent(out), optional :: stat
     character(*), intent(inout), optional :: errmsg
-    call conclude(hs_exchange_run(this%handle, 0_c_int32_t), stat, errmsg)
+    if (has_slot(this, slot, stat, errmsg)) &
+      call conclude(hs_exchange_run(this%handle, number_of(slot)), stat, errmsg)
   end subroutine
+
+  !> One array lies elsewhere from now on: for codes that swap pointers or allocate anew.
+  !! @param array   alike in type, shape and the distances between its points; it has the attribute TARGET.
+  !! @param number  which array, as they were added, from 1; default 1. @param slot  which buffer of it, from 1; default 1.
+  !! Local, and plans stay; strategies whose neighbours know the addresses (shared but for shared:packed, one-sided ones, neighbor,
+  !! partitioned) are opened again, which is collective. Fails while an exchange is under way, and for an array that is not
+  !! alike.
+  subroutine exchange_rebind(this, array, number, slot, stat, errmsg)
+    class(halo_exchange), intent(inout) :: this
+    type(*), dimension(..), intent(in), target :: array
+    integer, intent(in), optional :: number, slot
+    integer, intent(out), optional :: stat
+    character(*), intent(inout), optional :: errmsg
+    character(longest_text) :: problem
+    type(c_ptr) :: first
+    type(c_ptr), allocatable :: all_first(:)
+    integer(c_int32_t) :: status
+    integer :: which, place, n
+    which = 1
+    if (present(number)) which = number
+    if (.not. has_slot(this, slot, stat, errmsg)) return
+    place = number_of(slot) + 1
+    problem = ''
+    if (which < 1 .or. which > size(this%bound)) then
+      write (problem, '(2(a, i0))') 'there is no array ', which, '; arrays are numbered as they were added, from 1 to ', &
+        size(this%bound)
+    else
+      call describe_alike(array, this%bound(which), first, problem)
+    end if
+    if (problem /= '') then
+      call refuse(problem, stat, errmsg)
+      return
+    end if
+    all_first = [(this%bound(n)%first(place), n=1, size(this%bound))]
+    all_first(which) = first
+    status = hs_exchange_rebind(this%handle, number_of(place), all_first)
+    if (status == ok) this%bound(which)%first(place) = first
+    call conclude(status, stat, errmsg)
+  end subroutine
+
+  !> Whether the exchange is open and has a slot; where not, the request is refused.
+  logical function has_slot(this, slot, stat, errmsg)
+    class(halo_exchange), intent(in) :: this
+    integer, intent(in), optional :: slot
+    integer, intent(out), optional :: stat
+    character(*), intent(inout), optional :: errmsg
+    character(longest_text) :: problem
+    integer :: slots
+    problem = 'the exchange is not open; name its arrays by add(), then call open()'
+    if (c_associated(this%handle)) then
+      slots = size(this%bound(1)%first)
+      has_slot = number_of(slot) >= 0 .and. number_of(slot) < slots
+      write (problem, '(2(a, i0))') 'there is no slot ', number_of(slot) + 1, '; slots are numbered from 1 to ', slots
+    else
+      has_slot = .false.
+    end if
+    if (.not. has_slot) call refuse(problem, stat, errmsg)
+  end function
+
+  !> The number of a slot in C, from 0; of none, the first.
+  pure integer(c_int32_t) function number_of(slot)
+    integer, intent(in), optional :: slot
+    number_of = 0
+    if (present(slot)) number_of = int(slot - 1, c_int32_t)
+  end function
 
   !> Which strategy moves the halos, what this rank sends, what auto has chosen: one line.
   function exchange_report(this) result(text)
@@ -453,18 +579,34 @@ contains
     class(halo_exchange), intent(inout) :: this
     if (c_associated(this%handle)) call hs_exchange_free(this%handle)
     this%handle = c_null_ptr
+    if (allocated(this%bound)) deallocate (this%bound)
   end subroutine
 
-  !> Hand a failure to who asked for it, or end the program.
+  !> Hand the library's failure to the caller, or end the program.
   subroutine conclude(status, stat, errmsg)
     integer(c_int32_t), intent(in) :: status
     integer, intent(out), optional :: stat
     character(*), intent(inout), optional :: errmsg
     if (present(stat)) stat = status
-    if (status == ok) return
-    if (present(errmsg)) errmsg = text_at(hs_last_error())
-    if (present(stat)) return
-    write (error_unit, '(2a)') 'haloscope: ', text_at(hs_last_error())
+    if (status /= ok) call report_failure(text_at(hs_last_error()), present(stat), errmsg)
+  end subroutine
+
+  !> The same for a request that this module refuses itself.
+  subroutine refuse(problem, stat, errmsg)
+    character(*), intent(in) :: problem
+    integer, intent(out), optional :: stat
+    character(*), intent(inout), optional :: errmsg
+    if (present(stat)) stat = usage
+    call report_failure(trim(problem), present(stat), errmsg)
+  end subroutine
+
+  subroutine report_failure(text, goes_on, errmsg)
+    character(*), intent(in) :: text
+    logical, intent(in) :: goes_on
+    character(*), intent(inout), optional :: errmsg
+    if (present(errmsg)) errmsg = text
+    if (goes_on) return
+    write (error_unit, '(2a)') 'haloscope: ', text
     error stop 2
   end subroutine
 
