@@ -7,7 +7,7 @@
  *    are local.
  *  - Local cell (0, 0, 0) is the rank's first owned one. Dimension 0 is x: exchanges are fastest where it is the axis
  *    whose points follow each other in memory, the last one of arrays in C, the first one of arrays in Fortran.
- *  - The library is bound to the MPI that it was built with. MPI must have been initialised before, and not yet have been
+ *  - The library is bound to the MPI that it was built with, haloscope_exchange_abi to any with the standard ABI. MPI must have been initialised before, and not yet have been
  *    finalised; an exchange that is freed after that is left as it is.
  */
 #ifndef HALOSCOPE_EXCHANGE_H
@@ -50,7 +50,7 @@ void hs_grid_init(hs_grid_options* options);
  * (naming the cell), a communicator whose topology is another one. Cost: a reduction; BOXES: 48 bytes from each to all. */
 hs_status hs_grid_create(MPI_Comm comm, const hs_grid_options* options, hs_grid** grid);
 /* The same for a communicator of Fortran: comm%MPI_VAL of mpi_f08, an integer of mpi; comm.py2f() of mpi4py. */
-hs_status hs_grid_create_f(MPI_Fint comm, const hs_grid_options* options, hs_grid** grid);
+hs_status hs_grid_create_f(int comm, const hs_grid_options* options, hs_grid** grid);
 /* Local. */
 void hs_grid_free(hs_grid* grid);
 /* What this rank owns, in global coordinates. */

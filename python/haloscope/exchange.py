@@ -35,7 +35,15 @@ Halo = int | Sequence[int | tuple[int, int]]
 Centring = str  # "cell", "node", "face-0", "face-1", "face-2"
 
 _HEADER = "exchange.h"
-_MPI_TYPES = "typedef void* MPI_Comm; typedef int MPI_Fint;\n"  # no call below passes an MPI_Comm
+_MPI_TYPES = "typedef void* MPI_Comm;\n"  # no call below passes an MPI_Comm
+
+
+def _library_name() -> str:
+    """Return which library of exchanges is for the MPI that mpi4py runs on: that of the standard ABI, or that of one MPI."""
+    from mpi4py import MPI
+
+    version = getattr(MPI, "Get_abi_version", lambda: (-1, -1))()  # new in mpi4py 4.1
+    return build.EXCHANGE_ABI_LIBRARY if version[0] > 0 else build.EXCHANGE_LIBRARY
 
 
 @functools.cache
@@ -44,7 +52,7 @@ def _library() -> tuple:
     header = build.header()
     texts = [header.read_text(), header.with_name(_HEADER).read_text()]
     return capi.open_library(
-        build.library(build.EXCHANGE_LIBRARY), _MPI_TYPES + "\n".join(map(capi.declarations, texts)), header
+        build.library(_library_name()), _MPI_TYPES + "\n".join(map(capi.declarations, texts)), header
     )
 
 

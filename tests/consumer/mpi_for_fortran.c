@@ -4,8 +4,16 @@
 
 static MPI_Comm cart = MPI_COMM_NULL;
 
+static int to_fortran(MPI_Comm comm) {
+#ifdef MPI_ABI_VERSION /* where Fortran's integers are those of C */
+  return MPI_Comm_toint(comm);
+#else
+  return MPI_Comm_c2f(comm);
+#endif
+}
+
 void begin_mpi(void) { MPI_Init(NULL, NULL); }
-int world(void) { return MPI_Comm_c2f(MPI_COMM_WORLD); }
+int world(void) { return to_fortran(MPI_COMM_WORLD); }
 int own_rank(void) {
   int rank;
   MPI_Comm_rank(MPI_COMM_WORLD, &rank);
@@ -20,7 +28,7 @@ int rank_count(void) {
 int cartesian_of(int dims, const int* ranks, const int* wrap) {
   if (cart != MPI_COMM_NULL) MPI_Comm_free(&cart);
   MPI_Cart_create(MPI_COMM_WORLD, dims, ranks, wrap, 0, &cart);
-  return MPI_Comm_c2f(cart);
+  return to_fortran(cart);
 }
 int cartesian(void) { /* the last dimension is fastest */
   int ranks[2] = {0, 0};

@@ -13,6 +13,7 @@ from haloscope.errors import NotAvailable
 
 LIBRARY = "libhaloscope_c.so"
 EXCHANGE_LIBRARY = "libhaloscope_exchange.so"
+EXCHANGE_ABI_LIBRARY = "libhaloscope_exchange_abi.so"  # for the standard ABI of MPI
 RANK_PROGRAM = "haloscope-rank"
 HEADER = Path("haloscope/haloscope.h")
 ERROR_OUTPUT = 2  # file descriptor: sys.stderr need not be a file
@@ -46,7 +47,10 @@ def _find(patterns: tuple[str, ...], what: str) -> Path:
 
 
 def library(name: str = LIBRARY) -> Path:
-    """Return the path of a C library: that of plans or EXCHANGE_LIBRARY. Raises NotAvailable when it is not built."""
+    """Return the path of a C library: that of plans, or EXCHANGE_LIBRARY, EXCHANGE_ABI_LIBRARY.
+
+    Raises NotAvailable when it is not built.
+    """
     return _find((name, f"lib*/{name}", f"lib/*/{name}"), f"the C library {name}")
 
 

@@ -25,6 +25,15 @@ namespace {
 enum class Split : std::uint8_t { even, cartesian, boxes };
 static_assert(HS_SPLIT_EVEN == 0 && HS_SPLIT_CARTESIAN == 1 && HS_SPLIT_BOXES == 2);
 
+/// The communicator that an integer of Fortran stands for. The standard ABI has integers of C in its place.
+MPI_Comm from_fortran(int comm) {
+#ifdef MPI_ABI_VERSION
+  return MPI_Comm_fromint(comm);
+#else
+  return MPI_Comm_f2c(comm);
+#endif
+}
+
 RankOrder three_of(const int32_t (&numbers)[3]) { return {numbers[0], numbers[1], numbers[2]}; }
 
 GridSpec spec_of(const hs_grid_options& options) {
@@ -103,11 +112,11 @@ hs_status hs_grid_create(MPI_Comm comm, const hs_grid_options* options, hs_grid*
   });
 }
 
-hs_status hs_grid_create_f(MPI_Fint comm, const hs_grid_options* options, hs_grid** grid) {
+hs_status hs_grid_create_f(int comm, const hs_grid_options* options, hs_grid** grid) {
   return guarded([&] {
     needed(grid, "grid") = nullptr;
     require_mpi();
-    *grid = make_grid(MPI_Comm_f2c(comm), options);
+    *grid = make_grid(from_fortran(comm), options);
   });
 }
 
