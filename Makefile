@@ -13,7 +13,7 @@ VENV  := .venv/bin
 export PATH := $(PATH):$(CURDIR)/.venv/bin
 export HALOSCOPE_BUILD := $(CURDIR)/$(BUILD)
 
-PYTHON := python tests bench scripts
+PYTHON := python tests bench scripts packaging
 
 .NOTPARALLEL:  # two goals would build in one folder at once
 .PHONY: demo test docs bench check-long build programs configure setup format lint clean

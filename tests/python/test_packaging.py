@@ -1,0 +1,200 @@
+"""What says what the project is, agrees: versions, and the recipe for Spack.
+
+Spack itself is not needed: stand-ins for its modules write down what the recipe declares and calls.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import importlib.util
+import itertools
+import os
+import re
+import subprocess
+import sys
+import sysconfig
+import tomllib
+from pathlib import Path
+from types import ModuleType, SimpleNamespace
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+RECIPE = ROOT / "packaging" / "spack" / "spack_repo" / "haloscope" / "packages" / "haloscope" / "package.py"
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+CMAKE = "\n".join(f.read_text() for f in (ROOT / "CMakeLists.txt", *(ROOT / "cmake").glob("*.cmake")))
+PIP = ("--no-deps", "--ignore-installed", "--no-build-isolation", "--no-index")  # of what Spack passes to pip
+
+
+class Spec:
+    """The variants of one build, asked as Spack's specs are."""
+
+    def __init__(self, variants: dict):
+        self.variants = variants
+
+    def satisfies(self, text: str) -> bool:
+        name, _, value = text.lstrip("+").partition("=")
+        return self.variants[name] == value if value else bool(self.variants[name])
+
+    def __getitem__(self, name: str):
+        return SimpleNamespace(command=self.variants[name])
+
+
+class CMakePackage:
+    """Defines options as Spack's class of this name does."""
+
+    spec: Spec
+
+    def define(self, name: str, value) -> str:
+        if isinstance(value, bool):
+            return f"-D{name}:BOOL={'ON' if value else 'OFF'}"
+        return f"-D{name}:STRING={value}"
+
+    def define_from_variant(self, name: str, variant: str) -> str:
+        return self.define(name, self.spec.variants[variant])
+
+
+@pytest.fixture
+def recipe(monkeypatch) -> SimpleNamespace:
+    """The recipe's class, and what it declares: (directive, its arguments, its options)."""
+    declared = []
+
+    def directive(name: str):
+        return lambda *words, **options: declared.append((name, words, options))
+
+    modules = {name: ModuleType(name) for name in (
+        "spack", "spack.package", "spack_repo", "spack_repo.builtin", "spack_repo.builtin.build_systems",
+        *(f"spack_repo.builtin.build_systems.{kind}" for kind in ("cmake", "cuda", "python")))}  # fmt: skip
+    for name in ("version", "variant", "depends_on", "conflicts", "extends", "license"):
+        setattr(modules["spack.package"], name, directive(name))
+    modules["spack.package"].run_after = lambda phase, when: lambda method: method
+    modules["spack.package"].working_dir = contextlib.chdir
+    modules["spack_repo.builtin.build_systems.cmake"].CMakePackage = CMakePackage
+    modules["spack_repo.builtin.build_systems.cuda"].CudaPackage = type("CudaPackage", (), {})
+    modules["spack_repo.builtin.build_systems.python"].PythonPipBuilder = SimpleNamespace(
+        std_args=lambda package: ["install", *PIP]
+    )
+    for name, module in modules.items():
+        monkeypatch.setitem(sys.modules, name, module)
+    described = importlib.util.spec_from_file_location("package", RECIPE)
+    module = importlib.util.module_from_spec(described)
+    described.loader.exec_module(module)
+    return SimpleNamespace(package=module.Haloscope, declared=declared)
+
+
+def words_of(recipe, directive: str) -> list[str]:
+    return [words[0] for name, words, _ in recipe.declared if name == directive]
+
+
+def variants_of(recipe) -> dict:
+    own = {words[0]: options["default"] for name, words, options in recipe.declared if name == "variant"}
+    return own | {"cuda": False, "cuda_arch": "none"}  # those that CudaPackage brings
+
+
+def options_of(recipe, variants: dict) -> dict[str, str]:
+    package = recipe.package()
+    package.spec = Spec(variants)
+    return dict(re.fullmatch(r"-D(\w+):\w+=(.*)", arg).groups() for arg in package.cmake_args())
+
+
+def test_the_version_is_one_everywhere(recipe):
+    version = PROJECT["version"]
+    assert re.search(r"project\(haloscope VERSION (\S+) ", CMAKE)[1] == version
+    assert words_of(recipe, "version") == ["main", version]
+
+
+def test_projects_that_ask_for_a_version_get_this_one():
+    """`find_package(haloscope 0.1)` of the examples: versions are compatible within a minor one."""
+    asked = {
+        found
+        for file in [
+            *ROOT.glob("examples/*/CMakeLists.txt"),
+            ROOT / "tests/consumer/CMakeLists.txt",
+            ROOT / "docs/extending.md",
+        ]
+        for found in re.findall(r"find_package\(haloscope (\S+) REQUIRED\)", file.read_text())
+    }
+    assert asked == {".".join(PROJECT["version"].split(".")[:2])}
+
+
+def test_every_variant_of_the_recipe_is_an_option_of_the_build(recipe):
+    known = set(re.findall(r"^option\((\w+)", CMAKE, re.MULTILINE)) | {"CMAKE_CUDA_ARCHITECTURES"}
+    switches = {"fortran": "HALOSCOPE_FORTRAN", "mpi_abi": "HALOSCOPE_MPI_ABI", "openmp": "HALOSCOPE_OPENMP",
+                "cuda": "HALOSCOPE_CUDA"}  # fmt: skip
+    assert set(variants_of(recipe)) == {*switches, "python", "cuda_arch"}
+    for values in itertools.product((False, True), repeat=len(switches)):
+        chosen = dict(zip(switches, values, strict=True))
+        options = options_of(recipe, variants_of(recipe) | chosen | {"cuda_arch": "90"})
+        assert set(options) <= known
+        assert {name: options[option] == "ON" for name, option in switches.items()} == chosen
+        assert options.get("CMAKE_CUDA_ARCHITECTURES") == ("90" if chosen["cuda"] else None)
+    assert "CMAKE_CUDA_ARCHITECTURES" not in options_of(recipe, variants_of(recipe) | {"cuda": True})
+
+
+def test_the_recipe_needs_what_the_python_package_needs(recipe):
+    wanted = {
+        f"py-{word.replace('>=', '@')}:"
+        for word in [*PROJECT["dependencies"], *PROJECT["optional-dependencies"]["exchange"]]
+    }
+    run = {
+        words[0] for name, words, options in recipe.declared if name == "depends_on" and options.get("type") == "run"
+    }
+    assert run == wanted
+    assert f"python@{PROJECT['requires-python'].removeprefix('>=')}:" in words_of(recipe, "depends_on")
+    [builder] = tomllib.loads((ROOT / "pyproject.toml").read_text())["build-system"]["requires"]
+    assert f"py-{builder.replace('>=', '@')}:" in words_of(recipe, "depends_on")
+    assert f"cmake@{re.search(r'cmake_minimum_required.VERSION (.*).$', CMAKE, re.MULTILINE)[1]}:" in words_of(
+        recipe, "depends_on"
+    )
+
+
+def run(*words, **environment) -> str:
+    tools = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
+    done = subprocess.run(
+        list(map(str, words)),
+        env={**os.environ, "PATH": tools, **environment},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, f"{words}\n{done.stdout}\n{done.stderr}"
+    return done.stdout + done.stderr
+
+
+def test_cmake_takes_the_options_of_the_recipe(recipe, tmp_path):
+    options = [f"-D{name}={value}" for name, value in options_of(recipe, variants_of(recipe)).items()]
+    said = run("cmake", "-S", ROOT, "-B", tmp_path, "-G", "Ninja", "-DCMAKE_BUILD_TYPE=Release", *options)
+    assert "not used by the project" not in said
+    assert recipe.package.git == ROOT.as_uri()
+
+
+@pytest.mark.long
+def test_the_recipe_installs_a_command_line_that_finds_its_libraries(recipe, prefix, tmp_path, monkeypatch):
+    said = []
+    package = recipe.package()
+    package.prefix, package.stage = prefix, SimpleNamespace(source_path=ROOT)
+
+    class Python:
+        def add_default_arg(self, *words):
+            said.extend(words)
+
+        def __call__(self, *words):
+            builder = tmp_path / "builder"
+            run(sys.executable, "-m", "pip", "install", "-q", "--target", builder, "scikit-build-core>=0.11")
+            run(sys.executable, *said, *words, PYTHONPATH=str(builder))
+
+    package.spec = Spec({"python": Python()})
+    package.install_python()
+    assert said == ["-m", "pip"]
+    [site] = prefix.glob("lib/python*/site-packages")
+    monkeypatch.delenv("HALOSCOPE_BUILD")
+    path = os.pathsep.join(
+        [str(site), sysconfig.get_path("purelib")]
+    )  # without site: the checkout's package is set up there
+    code = "import haloscope; from haloscope.core import build; print(haloscope.__file__, build.library(), build.rank_program())"
+    found = run(sys.executable, "-S", "-c", code, PYTHONPATH=path).split()
+    assert len(found) == 3
+    assert [file for file in found if not file.startswith(str(prefix))] == []
+    said = run(sys.executable, "-S", prefix / "bin" / "haloscope", "plan", "laplace2d", "--cells", "32x32", "--ranks", "2",
+               PYTHONPATH=path)  # fmt: skip
+    assert "ordered" in said
