@@ -1,4 +1,4 @@
-"""What says what the project is, agrees: versions, and the recipe for Spack.
+"""What says what the project is, agrees: versions, the changelog, and the recipe for Spack.
 
 Spack itself is not needed: stand-ins for its modules write down what the recipe declares and calls.
 """
@@ -97,10 +97,27 @@ def options_of(recipe, variants: dict) -> dict[str, str]:
     return dict(re.fullmatch(r"-D(\w+):\w+=(.*)", arg).groups() for arg in package.cmake_args())
 
 
-def test_the_version_is_one_everywhere(recipe):
+def test_the_version_is_one_everywhere_and_the_changelog_has_it(recipe):
     version = PROJECT["version"]
     assert re.search(r"project\(haloscope VERSION (\S+) ", CMAKE)[1] == version
     assert words_of(recipe, "version") == ["main", version]
+    released = re.findall(
+        r"^## \[(\d+\.\d+\.\d+)\] - \d{4}-\d\d-\d\d$", (ROOT / "CHANGELOG.md").read_text(), re.MULTILINE
+    )
+    assert released[0] == version
+    assert released == sorted(released, key=lambda text: tuple(map(int, text.split("."))), reverse=True)
+
+
+def test_the_changelog_keeps_its_form():
+    lines = (ROOT / "CHANGELOG.md").read_text().splitlines()
+    headings = [line for line in lines if line.startswith("#")]
+    assert headings[:2] == ["# Changelog", "## [Unreleased]"]
+    kinds = {"Added", "Changed", "Deprecated", "Removed", "Fixed", "Security"}
+    releases = [i for i, line in enumerate(headings) if line.startswith("## ")]
+    for begin, end in itertools.pairwise([*releases, len(headings)]):
+        found = [line.removeprefix("### ") for line in headings[begin + 1 : end]]
+        assert set(found) <= kinds
+        assert len(found) == len(set(found)), f"{headings[begin]}: a kind of change stands there twice"
 
 
 def test_projects_that_ask_for_a_version_get_this_one():
