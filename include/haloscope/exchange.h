@@ -7,8 +7,9 @@
  *    are local.
  *  - Local cell (0, 0, 0) is the rank's first owned one. Dimension 0 is x: exchanges are fastest where it is the axis
  *    whose points follow each other in memory, the last one of arrays in C, the first one of arrays in Fortran.
- *  - The library is bound to the MPI that it was built with, haloscope_exchange_abi to any with the standard ABI. MPI must have been initialised before, and not yet have been
- *    finalised; an exchange that is freed after that is left as it is.
+ *  - The library is bound to the MPI that it was built with; haloscope_exchange_abi is for all with the standard ABI. MPI
+ *    must have been initialised before, and not yet have been finalised; an exchange that is freed after that is left as it
+ *    is.
  */
 #ifndef HALOSCOPE_EXCHANGE_H
 #define HALOSCOPE_EXCHANGE_H

@@ -64,6 +64,25 @@ def test_a_program_in_c_exchanges_halos_by_the_abi(prefix, tmp_path, ranks):
     assert sorted(lines) == [f"rank {rank}: right" for rank in range(ranks)]
 
 
+PROJECT = """cmake_minimum_required(VERSION 3.25)
+project(abi LANGUAGES C CXX)
+find_package(haloscope REQUIRED)
+add_executable(exchange {source})
+target_link_libraries(exchange PRIVATE haloscope::exchange_abi)
+"""
+
+
+def test_another_project_finds_the_library_for_the_abi_by_cmake(prefix, tmp_path):
+    (tmp_path / "CMakeLists.txt").write_text(PROJECT.format(source=CONSUMER / "exchange.c"))
+    tools = {"PATH": os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])}
+    run("cmake", "-S", tmp_path, "-B", tmp_path / "out", "-G", "Ninja", f"-DCMAKE_PREFIX_PATH={prefix}",
+        f"-DCMAKE_C_COMPILER={BIN / 'mpicc_abi'}", **tools)  # fmt: skip
+    run("cmake", "--build", tmp_path / "out", **tools)
+    assert not [lib for lib in needed(tmp_path / "out" / "exchange") if lib.startswith("libmpi.")]
+    lines = run(launch.mpiexec(), "-n", 2, tmp_path / "out" / "exchange").splitlines()
+    assert sorted(lines) == ["rank 0: right", "rank 1: right"]
+
+
 @pytest.mark.parametrize("ranks", RANKS)
 @pytest.mark.skipif(not shutil.which("gfortran"), reason="no Fortran compiler")
 def test_random_sections_of_fortran_get_right_halos_by_the_abi(prefix, tmp_path, ranks):
@@ -80,8 +99,10 @@ def test_random_sections_of_fortran_get_right_halos_by_the_abi(prefix, tmp_path,
 def mpi4py_abi(tmp_path_factory) -> Path:
     """mpi4py, built from source for the ABI."""
     place = tmp_path_factory.mktemp("mpi4py")
-    run(sys.executable, "-m", "pip", "install", "-q", "--disable-pip-version-check", "--no-deps", "--no-binary", "mpi4py",
-        "--target", place, "mpi4py>=4.1", MPICC=str(BIN / "mpicc_abi"))  # fmt: skip
+    run(sys.executable, "-m", "pip", "install", "-q", "--disable-pip-version-check", "--no-deps", "--no-binary", "mpi4py", "--no-cache-dir",
+        "--target", place, "mpi4py>=4.1", MPICC=str(BIN / "mpicc_abi"), CFLAGS="-O0")  # fmt: skip
+    code = "from mpi4py import MPI; print(MPI.Get_abi_version()[0])"
+    assert run(sys.executable, "-c", code, PYTHONPATH=str(place)) == "1\n"
     return place
 
 
@@ -93,6 +114,28 @@ def test_random_arrays_of_python_get_right_halos_by_the_abi(mpi4py_abi, ranks):
     said = run(launch.mpiexec(), "-n", ranks, sys.executable, "-m", "mpi4py", exchanges, 30 + ranks, 40,
                PYTHONPATH=str(mpi4py_abi))  # fmt: skip
     assert said.split() == ["right"]
+
+
+@pytest.fixture(scope="module")
+def intel_mpi(tmp_path_factory) -> Path:
+    """Intel MPI's runtime from PyPI, which has the ABI too."""
+    place = tmp_path_factory.mktemp("impi")
+    run(sys.executable, "-m", "pip", "install", "-q", "--disable-pip-version-check", "--no-deps", "--prefix", place,
+        "impi-rt==2021.19.0")  # fmt: skip
+    return place
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("ranks", RANKS)
+def test_what_was_built_with_this_mpi_runs_on_intel_mpi(mpi4py_abi, intel_mpi, ranks):
+    """Library and mpi4py are as they were built; the other MPI is found when the program starts."""
+    code = "from mpi4py import MPI; print(MPI.Get_library_version().split()[0])"
+    there = {"I_MPI_ROOT": str(intel_mpi), "I_MPI_FABRICS": "shm", "LD_LIBRARY_PATH": str(intel_mpi / "lib"),
+             "PYTHONPATH": str(mpi4py_abi)}  # fmt: skip
+    start = (intel_mpi / "bin" / "mpiexec.hydra", "-n", ranks, sys.executable)
+    assert set(run(*start, "-c", code, **there).split()) == {"Intel(R)"}
+    exchanges = ROOT / "tests" / "python" / "ranks" / "random_exchanges.py"
+    assert run(*start, "-m", "mpi4py", exchanges, 40 + ranks, 40, **there).split() == ["right"]
 
 
 @pytest.mark.parametrize(

@@ -34,5 +34,7 @@ def test_pip_install_gives_command_line_library_and_exchange(tmp_path):
     assert str(tmp_path / "venv") in run(tmp_path / "venv" / "bin" / "haloscope", "info")
     assert "passed" in run("haloscope", "run", "laplace2d", "--cells", "32x32", "--ranks", "2", "--steps", "4", "--launches", "1",
                            "--strategy", "ordered/p2p", "--output", "r.jsonl")  # fmt: skip
+    abi = list((tmp_path / "venv").rglob("libhaloscope_exchange_abi.so"))
+    assert len(abi) == (mpi / "mpicc_abi").exists()
     exchanges = ROOT / "tests" / "python" / "ranks" / "random_exchanges.py"
     assert run(launch.mpiexec(), "-n", "2", python, "-m", "mpi4py", exchanges, 5, 20).split() == ["right"]
