@@ -72,6 +72,7 @@ FIGURES = {
     "precision": [Program("bench_precision", ranks=2, launches=5, preset=mpi) for mpi in ("", "openmpi4")],
     "exchange": [Program("bench_exchange", ranks=2, launches=5)],
     "exchange-shared": [Program("bench_exchange_shared", ranks=2, launches=5, preset=mpi) for mpi in ("", "openmpi4")],
+    "auto": [Program("bench_auto", ranks=2, launches=5, preset=mpi) for mpi in ("", "openmpi4")],
     "hydro": [Program("bench_hydro", launches=2)],
     "cg": [Program("bench_cg_petsc", ranks=2, preset="petsc", launches=3)],
     "exchange-petsc": [Program("bench_exchange_petsc", ranks=2, preset="petsc", launches=5)],

@@ -101,7 +101,8 @@ struct Contender {
   std::string name;
   std::function<void(int slot)> sweep;
   std::function<void(int slot)> exchange;
-  std::vector<double> samples = {};  ///< seconds of the slowest rank; median over the steps of a round
+  std::vector<double> samples = {};  ///< seconds of the slowest rank's exchange; median over the steps of a round
+  std::vector<double> steps = {};    ///< the same of a whole step, sweep and alignment of the ranks included
 };
 
 inline std::function<void(int)> seven_point_sweep(const Block& block, const Storage& fields) {
@@ -129,21 +130,29 @@ inline void take_swept_turns(std::vector<Contender>& contenders, int rounds, int
   std::vector<std::size_t> order(contenders.size());
   for (std::size_t i = 0; i < order.size(); ++i) order[i] = i;
   std::mt19937 random(1);
-  std::vector<double> mine(steps), slowest(steps);
+  const auto seconds_since = [](auto start) {
+    return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  };
+  std::vector<double> mine(2 * steps), slowest(2 * steps);  // of exchanges, then of whole steps
   for (int round = -1; round < rounds; ++round) {  // round -1 warms up
     std::shuffle(order.begin(), order.end(), random);
     for (std::size_t i : order) {
       Contender& c = contenders[i];
       for (int step = -1; step < steps; ++step) {  // step -1 brings the contender's own buffers back into the cache
         const int slot = (step + 1) % 2;
+        const auto step_start = std::chrono::steady_clock::now();
         c.sweep(slot);
         flags.meet();
         const auto start = std::chrono::steady_clock::now();
         c.exchange(1 - slot);
-        if (step >= 0) mine[step] = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+        if (step < 0) continue;
+        mine[step] = seconds_since(start);
+        mine[steps + step] = seconds_since(step_start);
       }
-      MPI_Allreduce(mine.data(), slowest.data(), steps, MPI_DOUBLE, MPI_MAX, MPI_COMM_WORLD);
-      if (round >= 0) c.samples.push_back(median(slowest));
+      MPI_Allreduce(mine.data(), slowest.data(), 2 * steps, MPI_DOUBLE, MPI_MAX, MPI_COMM_WORLD);
+      if (round < 0) continue;
+      c.samples.push_back(median({slowest.begin(), slowest.begin() + steps}));
+      c.steps.push_back(median({slowest.begin() + steps, slowest.end()}));
     }
   }
 }

@@ -82,6 +82,7 @@ WHAT = {
     "deep": "fused time steps of a cache-blocked 2D sweep, over one step at a time",
     "exchange": "best two-sided exchange against an expert's plain one, and against PETSc",
     "exchange-shared": "exchange through shared memory, against the same expert",
+    "auto": "exchange and step by `auto` after its trials, over those of the fastest transport that it tries",
     "overhead": "what the runner adds to a step written out by hand",
     "view": "exchanges of a user's own arrays, over those of the library's fields",
     "replaced": "heat with its exchange by the library, over the same exchange written by hand",
