@@ -134,7 +134,7 @@ inline void take_swept_turns(std::vector<Contender>& contenders, int rounds, int
     return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   };
   std::vector<double> mine(2 * steps), slowest(2 * steps);  // of exchanges, then of whole steps
-  for (int round = -1; round < rounds; ++round) {  // round -1 warms up
+  for (int round = -1; round < rounds; ++round) {           // round -1 warms up
     std::shuffle(order.begin(), order.end(), random);
     for (std::size_t i : order) {
       Contender& c = contenders[i];

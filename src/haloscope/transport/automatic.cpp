@@ -16,12 +16,7 @@
 namespace haloscope {
 namespace {
 
-/// Timed exchanges of a turn: enough that untimed ones, which restore the cache, are not most of the trials; few enough
-/// that a short disturbance spoils one turn and not a candidate.
-constexpr int timed = 4;
-/// Turns of a candidate: 24 times, whose quartiles six disturbed exchanges do not move beyond the fastest quarter.
-constexpr int usual_turns = 6;
-constexpr int quick_turns = 2;
+constexpr RaceLimits usual{4, 6}, quick{2, 1};
 
 constexpr double never = std::numeric_limits<double>::infinity();
 
@@ -46,37 +41,41 @@ int diameter(const LinkContext& context) {
   return hops;
 }
 
-std::string microseconds(double seconds) {
-  char text[32];
-  std::snprintf(text, sizeof text, "%.1f us", seconds * 1e6);
+/// "2.0 and 14.1 us"
+std::string microseconds(double exchange, double step) {
+  char text[64];
+  std::snprintf(text, sizeof text, "%.1f and %.1f us", exchange * 1e6, step * 1e6);
   return text;
+}
+
+/// The reading of this rank's clock at about the same moment on all machines; the same number on ranks of one machine,
+/// whose clocks agree. Collective.
+double common_moment(MPI_Comm comm, double (*clock)()) {
+  const Node machine(comm);
+  MPI_Barrier(comm);
+  double now = clock();
+  MPI_Bcast(&now, 1, MPI_DOUBLE, 0, machine.comm());
+  return now;
+}
+
+/// A number that is the same on all ranks, and another one in each call. Collective.
+unsigned draw_seed(MPI_Comm comm) {
+  static unsigned calls = 0;
+  unsigned seed = ++calls;
+  MPI_Bcast(&seed, 1, MPI_UNSIGNED, 0, comm);
+  return seed;
 }
 
 }  // namespace
 
-Verdict judge(std::span<double> times, int candidates) {
-  struct Quartiles {
-    double low = never, middle = never, high = never;
-  };
-  const std::size_t each = times.size() / static_cast<std::size_t>(candidates);
-  const auto quartiles = [&](int candidate) -> Quartiles {
-    const auto mine = times.subspan(static_cast<std::size_t>(candidate) * each, each);
-    std::sort(mine.begin(), mine.end());
-    const auto n = static_cast<std::size_t>(std::lower_bound(mine.begin(), mine.end(), never) - mine.begin());
-    if (2 * n < each || n == 0) return {};
-    return {mine[n / 4], mine[n / 2], mine[(3 * n) / 4]};
-  };
-  const Quartiles first = quartiles(0);
-  Verdict verdict{0, first.middle, first.middle};
-  for (int c = 1; c < candidates; ++c)
-    if (const Quartiles q = quartiles(c); first.low < never && q.high < first.low && q.middle < verdict.seconds)
-      verdict = {c, q.middle, first.middle};
-  return verdict;
-}
-
-AutoLink::AutoLink(const LinkContext& context, std::vector<Trial> candidates, int turns, std::string left_out,
+AutoLink::AutoLink(const LinkContext& context, std::vector<Trial> candidates, RaceLimits limits, std::string left_out,
                    double (*clock)())
-    : candidates_(std::move(candidates)), left_out_(std::move(left_out)), yield_(context.yield), clock_(clock) {
+    : candidates_(std::move(candidates)),
+      race_(static_cast<int>(candidates_.size()), limits, draw_seed(context.comm)),
+      left_out_(std::move(left_out)),
+      yield_(context.yield),
+      clock_(clock),
+      clock_began_(common_moment(context.comm, clock)) {
   const auto& messages = context.plan->messages;
   for (std::size_t id = 0; id < messages.size(); ++id) {
     if (!context.moves(static_cast<int>(id))) continue;
@@ -88,13 +87,12 @@ AutoLink::AutoLink(const LinkContext& context, std::vector<Trial> candidates, in
   for (const Trial& candidate : candidates_) follows_ = follows_ && candidate.link->follows();
   for (int s = 0; s < slot_count_; ++s) slots_[s].link = candidates_.front().link.get();
 
-  const auto count = static_cast<int>(candidates_.size());
-  turn_ = slot_count_ + timed;
-  trials_ = turns * turn_ * count;
-  deadline_ = trials_ + static_cast<std::int64_t>(slot_count_) * (diameter(context) + 1);
-  times_.assign(static_cast<std::size_t>(count) * turns * timed, never);
-  slowest_ = times_;
-  trying_ = count > 1 && messages_ > 0;
+  turn_ = slot_count_ + timed_exchanges;
+  gap_ = static_cast<std::int64_t>(slot_count_) * (diameter(context) + 1);
+  times_.resize(2 * turn_ * race_.order().size() + 1);  // of the first heat, the longest
+  last_.resize(times_.size());
+  start_heat(0);
+  trying_ = candidates_.size() > 1 && messages_ > 0;
   MPI_Comm_split(context.comm, trying_ ? component(context) : MPI_UNDEFINED, 0, &comm_);
 }
 
@@ -112,29 +110,47 @@ void AutoLink::begin(int slot) {
   s.to_start = messages_;
   s.to_unpack = incoming_;
   s.number = next_++;
-  s.time = nullptr;
-  if (s.number == deadline_) deadline_slot_ = slot;
-  if (s.number > deadline_ && slot == deadline_slot_ && switched_at_ < 0) switched_at_ = s.number;
-  Link* mover = candidates_[switched_at_ >= 0 ? verdict_.candidate : 0].link.get();
-  s.link.store(s.number < trials_ ? trial(s.number, s) : mover, std::memory_order_relaxed);
-  s.began = clock_();
+  if (s.number == deadline()) deadline_slot_ = slot;
+  if (s.number > deadline() && slot == deadline_slot_ && switched_at_ < 0) go_on(s.number);
+  const std::int64_t place = s.number - heat_;
+  s.link.store(mover(place), std::memory_order_relaxed);
+  if (place <= trials_) begins()[place] = time();
 }
 
-/// The link that moves an exchange of the trials, and the place of its time.
-Link* AutoLink::trial(std::int64_t number, Slot& s) {
-  const auto count = static_cast<std::int64_t>(candidates_.size());
-  const std::int64_t turn = number / turn_ / count, candidate = number / turn_ % count;
-  const std::int64_t turns = trials_ / turn_ / count, place = number % turn_ - slot_count_;
-  if (place >= 0) {
-    s.time = &times_[static_cast<std::size_t>((candidate * turns + turn) * timed + place)];
-    if (incoming_ == 0) *s.time = 0;  // the slowest rank counts, and this one does not wait
-  }
+/// After a heat, from this exchange on: the winner, or the next heat.
+void AutoLink::go_on(std::int64_t number) {
+  leader_ = race_.leader();
+  if (race_.over())
+    switched_at_ = number;
+  else
+    start_heat(number);
+}
+
+void AutoLink::start_heat(std::int64_t number) {
+  heat_ = number;
+  trials_ = turn_ * static_cast<std::int64_t>(race_.order().size());
+  tried_ += trials_;
+  deadline_slot_ = -1;
+  reducing_ = decided_ = false;
+  std::fill_n(ends(), trials_,
+              incoming_ > 0 ? never : 0);  // the last rank counts, and one that gets nothing is never it
+}
+
+/// The link that moves an exchange of this heat.
+Link* AutoLink::mover(std::int64_t place) {
+  const int candidate = place < trials_ ? race_.order()[static_cast<std::size_t>(place / turn_)] : leader_;
   return candidates_[static_cast<std::size_t>(candidate)].link.get();
 }
 
 void AutoLink::started(Ids ids, int slot) {
   slots_[slot].to_start -= static_cast<std::int64_t>(ids.size());
   tend();
+}
+
+/// The exchange of a slot has filled its halos.
+void AutoLink::end(const Slot& s) {
+  const std::int64_t place = s.number - heat_;
+  if (place >= 0 && place < trials_ && !reducing_) ends()[place] = time();
 }
 
 void AutoLink::post(Ids in, int slot) {
@@ -170,7 +186,7 @@ void AutoLink::unpack(Ids in, int slot, Share share) {
   if (!trying_ || share.part != 0) return;
   Slot& s = slots_[slot];
   s.to_unpack -= static_cast<std::int64_t>(in.size());
-  if (s.to_unpack == 0 && s.time != nullptr && !reducing_) *s.time = clock_() - s.began;
+  if (s.to_unpack == 0) end(s);
 }
 
 bool AutoLink::test_complete(Ids out, int slot) {
@@ -187,30 +203,40 @@ void AutoLink::complete(Ids out, int slot) {
 bool AutoLink::may_end(int slot) {
   if (!trying_) return true;
   tend();
-  return decided_ || slots_[slot].number != deadline_;
+  return decided_ || slots_[slot].number != deadline();
 }
 
 /// Moves the decision on; never waits. On the thread that may call MPI.
 void AutoLink::tend() {
-  if (next_ <= trials_) return;
+  if (next_ <= trials()) return;
   if (!reducing_) {
-    const int count = static_cast<int>(times_.size());
-    MPI_Iallreduce(times_.data(), slowest_.data(), count, MPI_DOUBLE, MPI_MAX, comm_, &reduction_);
+    const auto count = static_cast<int>(2 * trials_ + 1);
+    MPI_Iallreduce(times_.data(), last_.data(), count, MPI_DOUBLE, MPI_MAX, comm_, &reduction_);
     reducing_ = true;
   }
   if (int done = 0; !decided_) {
     MPI_Test(&reduction_, &done, MPI_STATUS_IGNORE);
     if (!done) return;
-    verdict_ = judge(slowest_, static_cast<int>(candidates_.size()));
+    judge();
     decided_ = true;
   }
   const auto settled = [this](const Slot& s) { return s.number < 0 || s.number >= switched_at_; };
   if (switched_at_ >= 0 && std::all_of(slots_.get(), slots_.get() + slot_count_, settled)) retire();
 }
 
+/// Hands the times of this heat to the race.
+void AutoLink::judge() {
+  const double *const begins = last_.data(), *const ends = begins + trials_ + 1;
+  for (std::int64_t turn = 0; turn * turn_ < trials_; ++turn)
+    for (std::int64_t place = turn * turn_ + slot_count_; place < (turn + 1) * turn_; ++place)
+      race_.add(race_.order()[static_cast<std::size_t>(turn)], ends[place] - begins[place],
+                begins[place + 1] - begins[place]);
+  race_.judge();
+}
+
 void AutoLink::retire() {
   trying_ = false;
-  Trial& winner = candidates_[static_cast<std::size_t>(verdict_.candidate)];
+  Trial& winner = candidates_[static_cast<std::size_t>(leader_)];
   for (int s = 0; s < slot_count_; ++s) slots_[s].link.store(winner.link.get(), std::memory_order_relaxed);
   for (Trial& c : candidates_)
     if (&c != &winner && c.closes_alone) c.link.reset();
@@ -221,18 +247,21 @@ int AutoLink::open() const {
 }
 
 std::string AutoLink::report() const {
-  std::vector<std::string> names;
-  for (const Trial& c : candidates_) names.push_back(c.name);
-  const std::string& first = names.front();
   const std::string out = left_out_.empty() ? "" : "; without " + left_out_;
-  const std::string after = " after " + std::to_string(trials_) + " trials of " + join(names, ", ") + out;
+  const std::string leader = candidates_[static_cast<std::size_t>(leader_)].name;
   if (messages_ == 0) return "auto: nothing to choose, this rank has no message";
-  if (names.size() == 1) return "auto: nothing to choose but " + first + out;
-  if (switched_at_ < 0) return "auto: " + first + " until it has decided" + after;
-  if (verdict_.candidate == 0)
-    return "auto: kept " + first + ", " + microseconds(verdict_.seconds) + ", none is faster beyond the noise" + after;
-  return "auto: chose " + names[static_cast<std::size_t>(verdict_.candidate)] + ", " + microseconds(verdict_.seconds) +
-         " against " + microseconds(verdict_.first_seconds) + " of " + first + after;
+  if (candidates_.size() == 1) return "auto: nothing to choose but " + leader + out;
+  const bool over = switched_at_ >= 0;
+  std::vector<std::string> tried;
+  for (int c = 0; c < static_cast<int>(candidates_.size()); ++c) {
+    tried.push_back(candidates_[static_cast<std::size_t>(c)].name);
+    if (over && race_.exchange(c) < never)
+      tried.back().append(" ").append(microseconds(race_.exchange(c), race_.step(c)));
+  }
+  std::string text = "auto: ";
+  text += over ? "chose " + leader : leader + " until it has decided";
+  text += ", " + std::to_string(tried_) + " trials of " + (over ? "(exchange and step) " : "");
+  return text + join(tried, ", ") + out;
 }
 
 namespace {
@@ -263,7 +292,7 @@ std::unique_ptr<Link> open_automatic(const LinkContext& context, const std::vect
       if (candidates.empty()) throw;
       left_out.push_back(name + " (" + split(error.what(), ';').front() + ")");  // without what to do about it
     }
-  return std::make_unique<AutoLink>(context, std::move(candidates), has(words, "quick") ? quick_turns : usual_turns,
+  return std::make_unique<AutoLink>(context, std::move(candidates), has(words, "quick") ? quick : usual,
                                     join(left_out, ", "));
 }
 

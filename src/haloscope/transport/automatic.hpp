@@ -1,16 +1,16 @@
-// Run-time choice of a transport: several are tried in turn during the first exchanges, then the fastest is kept.
+// Run-time choice of a transport: several race in the first exchanges of a program, then the fastest is kept.
 #pragma once
 
 #include <atomic>
 #include <cstdint>
 #include <memory>
 #include <mutex>
-#include <span>
 #include <string>
 #include <vector>
 
 #include "haloscope/core/clock.hpp"
 #include "haloscope/transport.hpp"
+#include "haloscope/transport/race.hpp"
 
 namespace haloscope {
 
@@ -21,30 +21,24 @@ struct Trial {
   bool closes_alone = false;  ///< its destructor calls nothing collective
 };
 
-/// Which candidate to keep, and how fast it and the first one were (medians, in seconds).
-struct Verdict {
-  int candidate = 0;
-  double seconds = 0, first_seconds = 0;
-};
-
-/// Of the candidates that are faster than the first beyond the noise (three quarters of their times lie below three
-/// quarters of the first's), the one with the lowest median; if there is none, the first.
-/// @param times  equally many per candidate, the first's first. An exchange that never ended has an infinite time; a
-///               candidate with more than half of its times infinite is out. Sorted in place; nothing is allocated.
-Verdict judge(std::span<double> times, int candidates);
-
 /// How the choice is made.
 ///
 /// Trials. Exchanges are numbered as they begin, over all slots; all ranks must begin them in the same order, as they
-/// must for messages to match. The number alone decides which candidate moves an exchange, so no rank has to ask. The
-/// candidates take turns of consecutive exchanges. The first ones of a turn, one per slot, are not timed, so that
-/// buffers are in the cache as they will be later. Times run from the first post() to the last unpack().
+/// must for messages to match. The number alone decides which candidate moves an exchange, so no rank has to ask. Trials
+/// are made in heats, of which a Race knows the turns: consecutive exchanges of a candidate. The first ones of a turn, one
+/// per slot, are not timed, so that buffers are in the cache as they will be later.
 ///
-/// Decision. After the trials the first candidate moves all exchanges, while a nonblocking reduction finds the slowest
-/// rank's time of each exchange. Every rank judges the same numbers. Only calls that may wait anyway wait for the
-/// reduction, and only in one exchange, the deadline. The winner takes over with the next exchange that begins in the
-/// deadline's slot, when the deadline is over. Slots are numbered alike on all ranks, so all switch together; where
-/// that slot is never used again, the first candidate stays.
+/// Times. Each rank notes when an exchange began (its first post) and ended (its last unpack). A nonblocking reduction
+/// after each heat finds the last of these over the ranks. An exchange takes from the last begin to the last end, so that
+/// ranks which come early do not make it longer; a step takes from the last begin to the last begin of the next exchange.
+/// Clocks of several machines are set together when the link is opened; where they are apart by more than an exchange
+/// takes, the times are those of the machine whose clock is ahead.
+///
+/// Decision. After a heat the leader of the heats before moves all exchanges until the reduction is over. Then every rank
+/// judges the same numbers. Only calls that may wait anyway wait for the reduction, and only in one exchange, the
+/// deadline. The next heat, or the winner, begins with the next exchange in the deadline's slot, when the deadline is
+/// over. Slots are numbered alike on all ranks, so all switch together; where that slot is never used again, the leader
+/// stays.
 ///
 /// Why it cannot deadlock. A rank ends an exchange only after its neighbours have begun it (a program that counts on
 /// less counts on MPI's buffering). A rank that begins exchange n has at most slots - 1 others in flight, so it has
@@ -60,10 +54,9 @@ class AutoLink final : public Link {
   /// Collective over `context.comm`.
   /// @param candidates  1 or more, the same on all ranks, opened on `context`. None may need a collective call in a
   ///                    round.
-  /// @param turns       turns per candidate, 1 or more.
   /// @param left_out    candidates that could not be opened and why, for report().
   /// @param clock       the clock for times, in seconds.
-  AutoLink(const LinkContext& context, std::vector<Trial> candidates, int turns, std::string left_out = {},
+  AutoLink(const LinkContext& context, std::vector<Trial> candidates, RaceLimits limits, std::string left_out = {},
            double (*clock)() = now_s);
   ~AutoLink() override;
 
@@ -84,12 +77,12 @@ class AutoLink final : public Link {
       if (candidate.link) candidate.link->follow(slot, moved);
   }
 
-  /// Number of exchanges in the trials.
-  std::int64_t trials() const { return trials_; }
-  /// The deadline: the exchange that does not end before the decision is known.
-  std::int64_t deadline() const { return deadline_; }
+  /// Number of the first exchange after the trials of this heat.
+  std::int64_t trials() const { return heat_ + trials_; }
+  /// The deadline of this heat: the exchange that does not end before what follows is known.
+  std::int64_t deadline() const { return heat_ + trials_ + gap_; }
   /// Position of the candidate that is kept; -1 as long as it is not in use.
-  int chosen() const { return switched_at_ >= 0 ? verdict_.candidate : -1; }
+  int chosen() const { return switched_at_ >= 0 ? leader_ : -1; }
   /// Trials still open.
   int open() const;
 
@@ -100,38 +93,50 @@ class AutoLink final : public Link {
     std::int64_t number = -1;           ///< -1: none yet
     std::int64_t to_start = 0;          ///< messages neither posted nor sent yet; 0: the next call begins an exchange
     std::int64_t to_unpack = 0;
-    double began = 0;
-    double* time = nullptr;  ///< where its time goes; null: not timed
   };
   Link& link(int slot) const { return *slots_[slot].link.load(std::memory_order_relaxed); }
+  double time() const { return clock_() - clock_began_; }
+  double* begins() { return times_.data(); }
+  double* ends() { return times_.data() + trials_ + 1; }
   void begin(int slot);
-  Link* trial(std::int64_t number, Slot& s);
+  Link* mover(std::int64_t place);
   void started(Ids ids, int slot);
+  void end(const Slot& s);
+  void go_on(std::int64_t number);
+  void start_heat(std::int64_t number);
+  void judge();
   void tend();
   bool may_end(int slot);
   bool deciding() const { return reducing_ && !decided_; }
   void retire();
 
   std::vector<Trial> candidates_;
+  Race race_;
   std::string left_out_;
   bool yield_;
   bool follows_ = true;  ///< all candidates can, whichever are still open on this rank
   double (*clock_)();
+  double clock_began_ = 0;
   std::unique_ptr<Slot[]> slots_;
   int slot_count_ = 0;
   std::int64_t messages_ = 0, incoming_ = 0;  // of one exchange
-  std::int64_t turn_ = 0, trials_ = 0, deadline_ = 0;
 
-  bool trying_ = false;  // false: one candidate is left, for all slots and for good
-  bool reducing_ = false, decided_ = false;
-  std::int64_t next_ = 0;  // number of the next exchange
-  std::int64_t switched_at_ = -1;
+  bool trying_ = false;                      // false: one candidate is left, for all slots and for good
+  std::int64_t next_ = 0;                    // number of the next exchange
+  std::int64_t switched_at_ = -1;            // from here on the winner moves exchanges
+  int leader_ = 0;                           // of the heats before this one; in the end the winner
+  std::int64_t heat_ = 0;                    // number of the first exchange of this heat
+  std::int64_t turn_ = 0, trials_ = 0;       // exchanges of a turn, and trials of this heat
+  std::int64_t gap_ = 0;                     // from the end of the trials to the deadline
+  std::int64_t tried_ = 0;                   // trials of all heats
+  bool reducing_ = false, decided_ = false;  // in this heat
   int deadline_slot_ = -1;
   std::mutex beginning_;  // shares of pack() may come on several threads, and first of all
-  std::vector<double> times_, slowest_;
+  /// When the trials of this heat and the exchange after them began, then when the trials ended; of this rank, and the
+  /// last over the ranks.
+  std::vector<double> times_, last_;
   MPI_Comm comm_ = MPI_COMM_NULL;  // the ranks that decide together; null: this one has no message
   MPI_Request reduction_ = MPI_REQUEST_NULL;
-  Verdict verdict_;
 };
 
 }  // namespace haloscope
