@@ -92,6 +92,8 @@ struct LinkContext {
   std::optional<std::vector<bool>> mine = {};
   /// The device whose memory `views` point into; null: host memory.
   device::Device* device = nullptr;
+  /// A choice made at run time is kept for later programs, and theirs is taken, see docs/transports.md.
+  bool remembers = false;
   double patience_s = 8;  ///< a kernel that waits for messages gives up after this long without any progress
   bool moves(int id) const { return !mine || (*mine)[static_cast<std::size_t>(id)]; }
 };

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
 import sys
 from pathlib import Path
@@ -33,6 +34,20 @@ def test_random_arrays_get_right_halos_and_nothing_else_changes(ranks):
 @pytest.mark.parametrize("ranks", [1, 3])
 def test_bad_requests_are_refused_on_all_ranks(ranks):
     assert on_ranks(ranks, RANKS / "bad_exchanges.py") == ["refused"]
+
+
+def test_a_later_program_knows_what_an_earlier_one_chose(tmp_path, monkeypatch):
+    monkeypatch.setenv("HALOSCOPE_CACHE", str(tmp_path / "cache"))
+    program = RANKS / "kept_choice.py"
+    assert on_ranks(2, program) == ["new"]
+    [file] = (tmp_path / "cache").iterdir()
+    first = json.loads(file.read_text())
+    assert on_ranks(2, program) == ["known"]
+    if file.exists():  # else the second best was faster this time
+        assert json.loads(file.read_text()) == first
+    monkeypatch.setenv("HALOSCOPE_STRATEGY", "auto:fresh")
+    assert on_ranks(2, program) == ["new"]
+    assert list((tmp_path / "cache").iterdir()) == [file]
 
 
 def test_examples_in_docstrings_hold():

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import stat
 from pathlib import Path
 
@@ -35,6 +36,17 @@ def test_mpiexec_is_the_one_beside_the_compiler_of_the_build(monkeypatch):
     monkeypatch.delenv("HALOSCOPE_MPIEXEC", raising=False)
     beside = Path(launch.cmake_cache("MPI_CXX_COMPILER")).parent
     assert launch.mpiexec().parent == beside
+
+
+def test_the_choice_of_auto_is_in_the_record_and_depends_on_no_earlier_program(haloscope, tmp_path, monkeypatch):
+    monkeypatch.setenv("HALOSCOPE_CACHE", str(tmp_path / "cache"))
+    done = haloscope("run", "laplace2d", "--cells", "24", "--ranks", "2", "--strategy", "auto", "--launches", "1",
+                     "--steps", "1000", "--repetitions", "2", "--output", "r.jsonl")  # fmt: skip
+    assert done.code == 0, done.err
+    [record] = read(Path("r.jsonl"))
+    assert record["request"]["strategy"] == "ordered/auto"
+    assert re.match(r"auto: chose \S+, \d+ trials of \(exchange and step\) p2p ", record["transport_report"])
+    assert not list((tmp_path / "cache").glob("auto-*"))
 
 
 def test_an_mpiexec_of_the_users_choice_comes_first_and_must_exist(monkeypatch, tmp_path):

@@ -68,7 +68,7 @@ def test_globs_for_fields_on_a_device_take_the_strategies_of_devices():
 
 
 def test_strategies_of_one_word_stand_between_others():
-    words = ("auto", "ordered/p2p:datatype,testany", "reference", "direct/p2p")
+    words = ("auto", "auto:quick,fresh", "ordered/p2p:datatype,testany", "reference", "direct/p2p")
     assert lists.strategies(",".join(words)) == [core.canonical_strategy(word) for word in words]
 
 

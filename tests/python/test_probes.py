@@ -110,6 +110,12 @@ def test_a_new_mpi_library_or_build_is_asked_again(cache, monkeypatch, tmp_path)
     assert probes._cache_file("all") != before
 
 
+def test_findings_lie_where_the_environment_says(cache, tmp_path, monkeypatch):
+    assert probes._cache_file("all").parent == cache
+    monkeypatch.setenv("HALOSCOPE_CACHE", str(tmp_path / "own"))
+    assert probes._cache_file("all").parent == tmp_path / "own"
+
+
 def test_a_damaged_cache_is_asked_anew(cache, monkeypatch):
     monkeypatch.setattr(probes, "RANKS", (1,))
     probes.findings("start")

@@ -1,6 +1,7 @@
 """How this MPI behaves, as `haloscope-rank --probe` finds out in separate jobs, and which strategies that rules out.
 
-Findings are kept under $XDG_CACHE_HOME/haloscope (~/.cache/haloscope), one file per MPI library and build.
+Findings are kept under $HALOSCOPE_CACHE, else $XDG_CACHE_HOME/haloscope (~/.cache/haloscope), one file per MPI library and
+build.
 """
 
 from __future__ import annotations
@@ -72,7 +73,8 @@ def for_records() -> dict | None:
 
 
 def _cache_file(names: str) -> Path:
-    folder = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "haloscope"
+    own = os.environ.get("HALOSCOPE_CACHE")  # empty: the library keeps no choices; findings have their usual place
+    folder = Path(own) if own else Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "haloscope"
     parts = [names]
     for path in (mpi_library(), build.rank_program()):
         state = path.stat()

@@ -3,6 +3,8 @@
 #include <sched.h>
 #include <unistd.h>
 
+#include <fstream>
+
 #include "haloscope/comm/mpi_traits.hpp"
 
 namespace haloscope {
@@ -33,6 +35,13 @@ int cores_of_node() {
     return static_cast<int>(launcher > own_cores.size() ? launcher : own_cores.size());
   }();
   return count;
+}
+
+std::string cpu_model() {
+  std::ifstream info("/proc/cpuinfo");
+  for (std::string line; std::getline(info, line);)
+    if (line.starts_with("model name")) return line.substr(line.find(':') + 2);
+  return "unknown";
 }
 
 bool more_ranks_than_cores(MPI_Comm comm, int threads) {

@@ -3,6 +3,7 @@
 
 #include <mpi.h>
 
+#include <string>
 #include <vector>
 
 namespace haloscope {
@@ -12,6 +13,8 @@ const std::vector<int>& allowed_cores();
 /// Cores of this node that its ranks may use together: those allowed to the process that started this one, as
 /// `haloscope` counts them before the launcher pins ranks. Local.
 int cores_of_node();
+/// What Linux calls the CPU; "unknown" where it does not say. Local.
+std::string cpu_model();
 /// Collective over `comm`: true if some node runs more ranks x `threads` than it has cores.
 bool more_ranks_than_cores(MPI_Comm comm, int threads = 1);
 

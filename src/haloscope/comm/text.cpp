@@ -1,5 +1,7 @@
 #include "haloscope/comm/text.hpp"
 
+#include <ctime>
+
 namespace haloscope {
 
 std::string mpi_library() {
@@ -8,6 +10,14 @@ std::string mpi_library() {
   MPI_Get_library_version(text, &length);
   const std::string line(text, static_cast<std::size_t>(length));
   return line.substr(0, line.find_first_of(std::string("\n\0", 2)));  // Open MPI counts the end of its text
+}
+
+std::string utc_now() {
+  const std::time_t now = std::time(nullptr);
+  std::tm parts{};
+  char text[32];
+  std::strftime(text, sizeof text, "%Y-%m-%dT%H:%M:%SZ", gmtime_r(&now, &parts));
+  return text;
 }
 
 std::string text_of_rank(MPI_Comm comm, int rank, std::string text) {

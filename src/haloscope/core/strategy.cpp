@@ -72,8 +72,8 @@ Strategy::Strategy(const std::string& text) {
     transport = "reference";
     return;
   }
-  if (text == "auto") {
-    transport = "auto";
+  if (text == "auto" || text.starts_with("auto:")) {
+    *this = Strategy("ordered/" + text);
     return;
   }
   const auto slash = text.find('/');

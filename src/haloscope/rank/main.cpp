@@ -9,11 +9,11 @@
 #include <chrono>
 #include <cstdlib>
 #include <cstring>
-#include <ctime>
 #include <fstream>
 #include <iostream>
 #include <thread>
 
+#include "haloscope/comm/text.hpp"
 #include "haloscope/core/app_json.hpp"
 #include "haloscope/core/choice_fields.hpp"
 #include "haloscope/core/names.hpp"
@@ -71,13 +71,6 @@ Arguments parse_arguments(int argc, char** argv) {
   }
   a.app = cli.remaining();
   return a;
-}
-
-std::string utc_now() {
-  const std::time_t now = std::time(nullptr);
-  char text[32];
-  std::strftime(text, sizeof text, "%Y-%m-%dT%H:%M:%SZ", std::gmtime(&now));
-  return text;
 }
 
 /// Records go out as whole lines, each written at once, so that a killed run leaves no broken line before the last.

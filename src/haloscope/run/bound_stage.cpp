@@ -66,6 +66,7 @@ BoundStage::BoundStage(const StageContext& context, int number)
   link.device = on_device ? &context_.device->device() : nullptr;
   link.threads = c.choice.threads;
   link.nodes = context_.nodes;
+  link.remembers = context_.remembers;
   link_ = open_link(c.strategy(number), link);
   partials_.resize(stage().sweeps.size());
   for (const Reduction& reduction : stage().reductions) {

@@ -45,7 +45,8 @@ struct StageContext {
   bool stream;            ///< stores may go around the cache
   std::vector<int> nodes;
   const std::vector<std::unique_ptr<BoundStage>>&
-      stages;  ///< in their order; those before a stage end reductions in it
+      stages;              ///< in their order; those before a stage end reductions in it
+  bool remembers = false;  ///< LinkContext::remembers: measurements must not depend on what was measured before
 };
 
 class BoundStage {

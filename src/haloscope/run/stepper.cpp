@@ -224,7 +224,7 @@ struct Stepper::State {
     const std::int64_t bytes = candidate.layout.owned(rank).volume() * candidate.step.quantities.front().element_bytes;
     const StageContext context{comm,    candidate, options, views,
                                nullptr, sweeper,   nullptr, goes_around_cache(choice.stores, bytes),
-                               nodes,   stages};
+                               nodes,   stages,    true};
     for (int number = 0; number < static_cast<int>(candidate.step.stages.size()); ++number)
       stages.push_back(std::make_unique<BoundStage>(context, number));
   }

@@ -44,6 +44,7 @@ struct Exchange::State {
     program = exchange_program(plan, false, collective_rounds(strategy));
     context = {comm, &layout, &plan, &views, more_ranks_than_cores(comm)};
     context.nodes = nodes;
+    context.remembers = true;
     open();
     next = program.ops.size();
   }

@@ -2,9 +2,9 @@
 
 #include <algorithm>
 #include <functional>
-#include <sstream>
 #include <utility>
 
+#include "haloscope/core/outline.hpp"
 #include "haloscope/error.hpp"
 
 namespace haloscope {
@@ -76,22 +76,7 @@ std::span<std::byte> memory_of(const SlotView& view, const Box& points) {
 }
 
 std::uint64_t fingerprint(const Plan& plan, const Layout& layout, const Strategy& strategy, std::size_t slots) {
-  std::ostringstream text;
-  const auto three = [&](const auto& numbers) {
-    for (const auto number : numbers) text << number << ' ';
-  };
-  three(layout.grid().cells);
-  three(layout.grid().periodic);
-  three(layout.ranks());
-  text << to_string(strategy) << ' ' << plan.spec.corners << ' ' << slots;
-  for (std::size_t q = 0; q < plan.spec.quantities.size(); ++q) {
-    const Quantity& quantity = plan.spec.quantities[q];
-    text << ';' << quantity.element_bytes << ' ' << static_cast<int>(quantity.type) << ' '
-         << static_cast<int>(quantity.centring) << ' ';
-    three(plan.spec.low_of(static_cast<int>(q)));
-    three(plan.spec.high_of(static_cast<int>(q)));
-  }
-  return std::hash<std::string>{}(text.str());
+  return std::hash<std::string>{}(to_string(strategy) + ' ' + outline(plan, layout, slots));
 }
 
 }  // namespace haloscope

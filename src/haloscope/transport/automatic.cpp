@@ -3,20 +3,23 @@
 #include <algorithm>
 #include <cstdio>
 #include <limits>
+#include <set>
 
 #include "haloscope/comm/shared_memory.hpp"
+#include "haloscope/comm/text.hpp"
 #include "haloscope/core/names.hpp"
 #include "haloscope/core/spin.hpp"
 #include "haloscope/error.hpp"
 #include "haloscope/strategy.hpp"
 #include "haloscope/transport.hpp"
 #include "haloscope/transport/composite.hpp"
+#include "haloscope/transport/kept_choice.hpp"
 #include "haloscope/transport_traits.hpp"
 
 namespace haloscope {
 namespace {
 
-constexpr RaceLimits usual{4, 6}, quick{2, 1};
+constexpr RaceLimits usual{4, 6}, quick{2, 1}, check{4, 2};  // check: of a kept choice
 
 constexpr double never = std::numeric_limits<double>::infinity();
 
@@ -48,6 +51,30 @@ std::string microseconds(double exchange, double step) {
   return text;
 }
 
+/// Links with a choice to keep. Many programs never end theirs: their choices are kept when the program exits.
+class Keepers {
+ public:
+  static Keepers& all() {
+    static Keepers keepers;
+    return keepers;
+  }
+  ~Keepers() {
+    for (const AutoLink* link : links_) link->keep();
+  }
+  void add(const AutoLink* link) {
+    const std::lock_guard lock(mutex_);
+    links_.insert(link);
+  }
+  void remove(const AutoLink* link) {
+    const std::lock_guard lock(mutex_);
+    links_.erase(link);
+  }
+
+ private:
+  std::mutex mutex_;
+  std::set<const AutoLink*> links_;
+};
+
 /// The reading of this rank's clock at about the same moment on all machines; the same number on ranks of one machine,
 /// whose clocks agree. Collective.
 double common_moment(MPI_Comm comm, double (*clock)()) {
@@ -68,14 +95,12 @@ unsigned draw_seed(MPI_Comm comm) {
 
 }  // namespace
 
-AutoLink::AutoLink(const LinkContext& context, std::vector<Trial> candidates, RaceLimits limits, std::string left_out,
-                   double (*clock)())
+AutoLink::AutoLink(const LinkContext& context, std::vector<Trial> candidates, AutoOptions options)
     : candidates_(std::move(candidates)),
-      race_(static_cast<int>(candidates_.size()), limits, draw_seed(context.comm)),
-      left_out_(std::move(left_out)),
+      race_(static_cast<int>(candidates_.size()), options.limits, draw_seed(context.comm)),
+      options_(std::move(options)),
       yield_(context.yield),
-      clock_(clock),
-      clock_began_(common_moment(context.comm, clock)) {
+      clock_began_(common_moment(context.comm, options_.clock)) {
   const auto& messages = context.plan->messages;
   for (std::size_t id = 0; id < messages.size(); ++id) {
     if (!context.moves(static_cast<int>(id))) continue;
@@ -94,12 +119,19 @@ AutoLink::AutoLink(const LinkContext& context, std::vector<Trial> candidates, Ra
   start_heat(0);
   trying_ = candidates_.size() > 1 && messages_ > 0;
   MPI_Comm_split(context.comm, trying_ ? component(context) : MPI_UNDEFINED, 0, &comm_);
+  if (options_.keep) Keepers::all().add(this);
 }
 
 AutoLink::~AutoLink() {
+  if (options_.keep) Keepers::all().remove(this);
+  keep();
   for (Trial& c : candidates_) c.link.reset();  // completes what is in flight on it
   if (reduction_ != MPI_REQUEST_NULL) MPI_Wait(&reduction_, MPI_STATUS_IGNORE);
   if (comm_ != MPI_COMM_NULL) MPI_Comm_free(&comm_);
+}
+
+void AutoLink::keep() const {
+  if (options_.keep && switched_at_ >= 0) options_.keep(leader_, race_.second());
 }
 
 /// Numbers the exchange that begins now in a slot, if one does, and decides which link moves it.
@@ -247,7 +279,7 @@ int AutoLink::open() const {
 }
 
 std::string AutoLink::report() const {
-  const std::string out = left_out_.empty() ? "" : "; without " + left_out_;
+  const std::string out = options_.left_out.empty() ? "" : "; without " + options_.left_out;
   const std::string leader = candidates_[static_cast<std::size_t>(leader_)].name;
   if (messages_ == 0) return "auto: nothing to choose, this rank has no message";
   if (candidates_.size() == 1) return "auto: nothing to choose but " + leader + out;
@@ -260,6 +292,7 @@ std::string AutoLink::report() const {
   }
   std::string text = "auto: ";
   text += over ? "chose " + leader : leader + " until it has decided";
+  if (!options_.kept.empty()) text += " (" + candidates_.front().name + " was chosen on " + options_.kept + ")";
   text += ", " + std::to_string(tried_) + " trials of " + (over ? "(exchange and step) " : "");
   return text + join(tried, ", ") + out;
 }
@@ -281,19 +314,78 @@ std::vector<std::string> candidate_names(const LinkContext& context) {
   return names;
 }
 
+/// Candidates that could be opened, and the others with the reason.
+struct Opened {
+  std::vector<Trial> candidates;
+  std::vector<std::string> left_out;
+};
+
+/// @throws what the first candidate throws, where none can be opened. Collective.
+Opened open_candidates(const LinkContext& context, const std::vector<std::string>& names) {
+  Opened opened;
+  std::exception_ptr first;
+  for (const std::string& name : names) try {
+      opened.candidates.push_back({name, open_link(Strategy("direct/" + name), context), name.rfind("shared", 0) != 0});
+    } catch (const Error& error) {  // on all ranks alike
+      if (!first) first = std::current_exception();
+      opened.left_out.push_back(name + " (" + split(error.what(), ';').front() + ")");  // without what to do about it
+    }
+  if (opened.candidates.empty()) std::rethrow_exception(first);
+  return opened;
+}
+
+/// What an earlier program chose among `names` for this exchange: rank 0's file counts. Collective.
+std::optional<KeptChoice> kept_choice(MPI_Comm comm, const ChoiceFile& file, const std::vector<std::string>& names) {
+  int rank = 0;
+  MPI_Comm_rank(comm, &rank);
+  const KeptChoice mine = (rank == 0 ? file.read() : std::nullopt).value_or(KeptChoice{});
+  const KeptChoice kept{text_of_rank(comm, 0, mine.chosen), text_of_rank(comm, 0, mine.second),
+                        text_of_rank(comm, 0, mine.since)};
+  if (!has(names, kept.chosen) || !has(names, kept.second) || kept.chosen == kept.second) return {};
+  return kept;
+}
+
+/// The two candidates of a kept choice; none where one of them cannot be opened any more. Collective.
+std::optional<Opened> open_kept(const LinkContext& context, const KeptChoice& kept) {
+  try {
+    Opened opened = open_candidates(context, {kept.chosen, kept.second});
+    if (opened.left_out.empty()) return opened;
+  } catch (const Error&) {  // on all ranks alike
+  }
+  return {};
+}
+
+/// What to do at the end with a choice among `names`: rank 0 keeps a new one, and forgets one that was not confirmed.
+std::function<void(int, int)> keeper(MPI_Comm comm, const ChoiceFile& file, const std::vector<Trial>& candidates,
+                                     bool kept) {
+  int rank = 0;
+  MPI_Comm_rank(comm, &rank);
+  if (rank != 0) return {};
+  if (kept) return [file](int chosen, int) { chosen == 0 ? void() : file.remove(); };
+  std::vector<std::string> names;
+  for (const Trial& candidate : candidates) names.push_back(candidate.name);
+  return [file, names](int chosen, int second) {
+    file.write({names[static_cast<std::size_t>(chosen)], names[static_cast<std::size_t>(second)], utc_now()});
+  };
+}
+
 }  // namespace
 
 std::unique_ptr<Link> open_automatic(const LinkContext& context, const std::vector<std::string>& words) {
-  std::vector<Trial> candidates;
-  std::vector<std::string> left_out;
-  for (const std::string& name : candidate_names(context)) try {
-      candidates.push_back({name, open_link(Strategy("direct/" + name), context), name.rfind("shared", 0) != 0});
-    } catch (const Error& error) {  // on all ranks alike
-      if (candidates.empty()) throw;
-      left_out.push_back(name + " (" + split(error.what(), ';').front() + ")");  // without what to do about it
+  const std::vector<std::string> names = candidate_names(context);
+  AutoOptions options{.limits = has(words, "quick") ? quick : usual};
+  std::optional<ChoiceFile> file;
+  std::optional<Opened> opened;
+  if (context.remembers) file.emplace(key_of(context));
+  if (file && !has(words, "fresh"))
+    if (const auto kept = kept_choice(context.comm, *file, names); kept && (opened = open_kept(context, *kept))) {
+      options.kept = kept->since;
+      if (!has(words, "quick")) options.limits = check;
     }
-  return std::make_unique<AutoLink>(context, std::move(candidates), has(words, "quick") ? quick : usual,
-                                    join(left_out, ", "));
+  if (!opened) opened = open_candidates(context, names);
+  options.left_out = join(opened->left_out, ", ");
+  if (file) options.keep = keeper(context.comm, *file, opened->candidates, !options.kept.empty());
+  return std::make_unique<AutoLink>(context, std::move(opened->candidates), std::move(options));
 }
 
 }  // namespace haloscope

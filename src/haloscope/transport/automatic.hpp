@@ -3,6 +3,7 @@
 
 #include <atomic>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <string>
@@ -19,6 +20,17 @@ struct Trial {
   std::string name;  ///< as a strategy names it: "shared:packed+p2p"
   std::unique_ptr<Link> link;
   bool closes_alone = false;  ///< its destructor calls nothing collective
+};
+
+/// How a link chooses, beside its candidates.
+struct AutoOptions {
+  RaceLimits limits{};
+  std::string left_out{};  ///< candidates that could not be opened and why, for report()
+  std::string kept{};      ///< when an earlier program chose the first candidate, for report(); "": none did
+  /// What to do with the choice when the link ends, or the program does: gets the positions of the chosen candidate and of the second best.
+  /// Not called where there was no choice, or it was not in use yet.
+  std::function<void(int chosen, int second)> keep{};
+  double (*clock)() = now_s;  ///< seconds
 };
 
 /// How the choice is made.
@@ -54,10 +66,7 @@ class AutoLink final : public Link {
   /// Collective over `context.comm`.
   /// @param candidates  1 or more, the same on all ranks, opened on `context`. None may need a collective call in a
   ///                    round.
-  /// @param left_out    candidates that could not be opened and why, for report().
-  /// @param clock       the clock for times, in seconds.
-  AutoLink(const LinkContext& context, std::vector<Trial> candidates, RaceLimits limits, std::string left_out = {},
-           double (*clock)() = now_s);
+  AutoLink(const LinkContext& context, std::vector<Trial> candidates, AutoOptions options);
   ~AutoLink() override;
 
   void post(Ids in, int slot) override;
@@ -83,6 +92,8 @@ class AutoLink final : public Link {
   std::int64_t deadline() const { return heat_ + trials_ + gap_; }
   /// Position of the candidate that is kept; -1 as long as it is not in use.
   int chosen() const { return switched_at_ >= 0 ? leader_ : -1; }
+  /// Hands the choice to AutoOptions::keep, if there is one in use. Local, no MPI.
+  void keep() const;
   /// Trials still open.
   int open() const;
 
@@ -95,7 +106,7 @@ class AutoLink final : public Link {
     std::int64_t to_unpack = 0;
   };
   Link& link(int slot) const { return *slots_[slot].link.load(std::memory_order_relaxed); }
-  double time() const { return clock_() - clock_began_; }
+  double time() const { return options_.clock() - clock_began_; }
   double* begins() { return times_.data(); }
   double* ends() { return times_.data() + trials_ + 1; }
   void begin(int slot);
@@ -112,10 +123,9 @@ class AutoLink final : public Link {
 
   std::vector<Trial> candidates_;
   Race race_;
-  std::string left_out_;
+  AutoOptions options_;
   bool yield_;
   bool follows_ = true;  ///< all candidates can, whichever are still open on this rank
-  double (*clock_)();
   double clock_began_ = 0;
   std::unique_ptr<Slot[]> slots_;
   int slot_count_ = 0;

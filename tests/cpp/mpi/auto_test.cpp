@@ -220,7 +220,8 @@ struct Runners {
           {"late by " + std::to_string(delays[i].front()) + " us",
            std::make_unique<SlowLink>(open_transport("p2p", context, {}), slow_rank, delays[i], exchanges[i]), true});
     slow_seconds = 0;
-    rig->link = std::make_unique<AutoLink>(context, std::move(candidates), limits, "", slow_clock);
+    rig->link =
+        std::make_unique<AutoLink>(context, std::move(candidates), AutoOptions{.limits = limits, .clock = slow_clock});
   }
 };
 

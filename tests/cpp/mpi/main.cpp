@@ -3,6 +3,7 @@
 #include <mpi.h>
 
 #include <cstdio>
+#include <cstdlib>
 #include <string>
 
 namespace {
@@ -30,6 +31,7 @@ class InStep : public testing::EmptyTestEventListener {
 }  // namespace
 
 int main(int argc, char** argv) {
+  setenv("HALOSCOPE_CACHE", "", 1);  // no choices of earlier programs, and none for later ones
   int level = 0, rank = 0;
   testing::InitGoogleTest(&argc, argv);
   // Suites in which several threads call MPI say so in their name; all others run as haloscope-rank does.

@@ -167,7 +167,7 @@ TEST(Steps, TwoStagesOnAStaggeredGridGiveTheBytesOfTheLoopByEveryScheduleAndTran
 
 TEST(Steps, ReductionsOfEveryModeAreTheSameOnAllRanksAndFromRunToRun) {
   Every one(7, 13);
-  for (const std::string& way : Words<ReduceBy>::all())
+  for (const std::string& way : haloscope::Words<ReduceBy>::all())
     for (const std::string& mode : modes())
       for (const auto& periodic : periodicities)
         for (const char* strategy : {"ordered/p2p", "direct/shared:packed"}) {

@@ -4,6 +4,7 @@
 #include <mpi.h>
 
 #include <cstdlib>
+#include <optional>
 #include <string>
 
 #include "haloscope/error.hpp"
@@ -25,13 +26,20 @@ inline bool thorough() {
 /// Sets an environment variable while it lives.
 class Environment {
  public:
-  Environment(const char* name, const char* value) : name_(name) { setenv(name, value, 1); }
-  ~Environment() { unsetenv(name_); }
+  /// @param value  null: not set.
+  Environment(const char* name, const char* value) : name_(name) {
+    if (const char* before = std::getenv(name)) before_ = before;
+    set(value);
+  }
+  ~Environment() { set(before_ ? before_->c_str() : nullptr); }
   Environment(const Environment&) = delete;
   Environment& operator=(const Environment&) = delete;
 
  private:
+  void set(const char* value) const { value ? setenv(name_, value, 1) : unsetenv(name_); }
+
   const char* name_;
+  std::optional<std::string> before_;
 };
 
 /// The text of the error of this kind that `f` throws.

@@ -28,13 +28,6 @@ namespace haloscope {
 
 namespace {
 
-std::string cpu_model() {
-  std::ifstream info("/proc/cpuinfo");
-  for (std::string line; std::getline(info, line);)
-    if (line.starts_with("model name")) return line.substr(line.find(':') + 2);
-  return "unknown";
-}
-
 std::string first_line(const char* path) {
   std::ifstream file(path);
   std::string line;

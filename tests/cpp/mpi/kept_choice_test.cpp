@@ -1,0 +1,226 @@
+// Choices of transports that one program leaves to the next: where they lie, that they come back whole, and what they do.
+#include "haloscope/transport/kept_choice.hpp"
+
+#include <stdlib.h>
+
+#include <filesystem>
+#include <fstream>
+#include <thread>
+
+#include "haloscope/comm/text.hpp"
+#include "haloscope/haloscope.hpp"
+#include "haloscope/transport/automatic.hpp"
+#include "random_case.hpp"
+
+namespace haloscope::test {
+namespace {
+
+/// An empty folder of all ranks that choices are kept in for a while.
+class CacheFolder {
+ public:
+  CacheFolder() : path_(make()), setting_("HALOSCOPE_CACHE", path_.c_str()) {}
+  ~CacheFolder() {
+    MPI_Barrier(MPI_COMM_WORLD);
+    if (world_rank() == 0) std::filesystem::remove_all(path_);
+  }
+  const std::string& path() const { return path_; }
+  std::ptrdiff_t files() const {
+    MPI_Barrier(MPI_COMM_WORLD);
+    const auto count = std::distance(std::filesystem::directory_iterator(path_), std::filesystem::directory_iterator());
+    MPI_Barrier(MPI_COMM_WORLD);
+    return count;
+  }
+
+ private:
+  static std::string make() {
+    std::string path = std::filesystem::temp_directory_path() / "haloscope-test-XXXXXX";
+    if (world_rank() == 0 && mkdtemp(path.data()) == nullptr) path.clear();
+    return text_of_rank(MPI_COMM_WORLD, 0, path);
+  }
+  std::string path_;
+  Environment setting_;
+};
+
+const KeptChoice some{"shared", "persistent", "2026-11-23T09:30:00Z"};
+
+TEST(KeptChoice, ComesBackToThoseWhoAskWithTheSameKey) {
+  const CacheFolder cache;
+  const std::string mine = "rank " + std::to_string(world_rank());
+  const ChoiceFile file(mine);
+  EXPECT_EQ(file.read(), std::nullopt);
+  file.write(some);
+  EXPECT_EQ(ChoiceFile(mine).read(), some);
+  EXPECT_EQ(ChoiceFile(mine + " of another machine").read(), std::nullopt);
+  file.write({"p2p", "shared", some.since});
+  EXPECT_EQ(file.read()->chosen, "p2p");
+  EXPECT_EQ(cache.files(), world_size());
+  file.remove();
+  EXPECT_EQ(file.read(), std::nullopt);
+}
+
+TEST(KeptChoice, LiesWhereTheEnvironmentSays) {
+  const Environment home("HOME", "/h"), cache("XDG_CACHE_HOME", "/x"), own("HALOSCOPE_CACHE", "/o");
+  EXPECT_EQ(ChoiceFile("a").path().rfind("/o/auto-", 0), 0u);
+  const Environment unset("HALOSCOPE_CACHE", nullptr);
+  EXPECT_EQ(ChoiceFile("a").path().rfind("/x/haloscope/auto-", 0), 0u);
+  const Environment none("XDG_CACHE_HOME", nullptr);
+  EXPECT_EQ(ChoiceFile("a").path().rfind("/h/.cache/haloscope/auto-", 0), 0u);
+  EXPECT_NE(ChoiceFile("a").path(), ChoiceFile("b").path());
+  const Environment empty("HALOSCOPE_CACHE", "");
+  EXPECT_EQ(ChoiceFile("a").path(), "");
+}
+
+TEST(KeptChoice, WhatCannotBeReadOrWrittenIsNotThere) {
+  const CacheFolder cache;
+  const std::string in_the_way = cache.path() + "/file" + std::to_string(world_rank());
+  std::ofstream(in_the_way) << "text";
+  for (const std::string& folder : {std::string(), in_the_way, std::string("/proc/no such folder")}) {
+    const Environment setting("HALOSCOPE_CACHE", folder.c_str());
+    const ChoiceFile file("a");
+    file.write(some);
+    EXPECT_EQ(file.read(), std::nullopt) << folder;
+    file.remove();
+  }
+  const ChoiceFile file(in_the_way);
+  for (const char* text : {"", "{", "[]", "{\"key\": 3}", "{\"key\": \"another\", \"chosen\": \"p2p\"}"}) {
+    std::ofstream(file.path()) << text;
+    EXPECT_EQ(file.read(), std::nullopt) << text;
+  }
+}
+
+TEST(KeptChoice, IsReadWholeWhileOthersWriteIt) {
+  const CacheFolder cache;  // of all ranks
+  const KeptChoice other{"p2p", std::string(3000, 'x'), some.since};
+  ChoiceFile("a").write(some);
+  MPI_Barrier(MPI_COMM_WORLD);
+  std::vector<std::thread> writers;
+  for (const KeptChoice& choice : {some, other})
+    writers.emplace_back([&choice = choice == some ? some : other] {
+      for (int i = 0; i < 200; ++i) ChoiceFile("a").write(choice);
+    });
+  for (int i = 0; i < 200; ++i) {
+    const auto read = ChoiceFile("a").read();
+    EXPECT_TRUE(read == some || read == other);
+  }
+  for (std::thread& writer : writers) writer.join();
+  EXPECT_EQ(cache.files(), 1);  // nothing is left over
+}
+
+// ---- what links do with them ----------------------------------------------------------------------------------------
+
+/// A link by `auto` that remembers, or not, on a small cube.
+struct Remembering {
+  Rig rig;
+  LinkContext context;
+
+  explicit Remembering(bool remembers = true) : rig(cube()) {
+    context = {MPI_COMM_WORLD, &rig.layout, &rig.plan, &rig.fields.views(), true};
+    context.remembers = remembers;
+  }
+  static Case cube() {
+    Case c;
+    c = periodic_cube(0, c);
+    c.yield = true;
+    return c;
+  }
+  AutoLink& open(const char* strategy) {
+    rig.link = open_link(Strategy(strategy), context);
+    return dynamic_cast<AutoLink&>(*rig.link);
+  }
+  /// Exchanges until the choice is in use, then ends the link. Returns what it reported.
+  std::string decide(const char* strategy, int* chosen = nullptr) {
+    AutoLink& link = open(strategy);
+    const std::int64_t most = RaceLimits{}.heats * (link.deadline() + 4);
+    for (std::int64_t e = 0; link.chosen() < 0 && e < most; ++e) rig.exchange(static_cast<int>(e % 2));
+    if (chosen) *chosen = link.chosen();
+    const std::string report = link.report();
+    rig.link.reset();
+    MPI_Barrier(MPI_COMM_WORLD);
+    return report;
+  }
+  bool has_messages() const { return !rig.plan.messages.empty(); }
+};
+
+bool names_a_kept_choice(const std::string& report) { return report.find("was chosen on 20") != std::string::npos; }
+
+TEST(KeptChoice, TheNextLinkTriesItAgainstTheSecondBestAlone) {
+  const CacheFolder cache;
+  Remembering one;
+  if (!one.has_messages()) GTEST_SKIP() << "a lone rank has no message";
+  EXPECT_FALSE(names_a_kept_choice(one.decide("auto")));
+  ASSERT_EQ(cache.files(), 1);
+  const ChoiceFile file(text_of_rank(MPI_COMM_WORLD, 0, key_of(one.context)));
+  const auto kept = file.read();
+  ASSERT_TRUE(kept);
+  Remembering another;
+  EXPECT_EQ(another.open("auto").open(), 2);
+  EXPECT_EQ(another.rig.link->report().find("auto: " + kept->chosen + " until it has decided"), 0u);
+  MPI_Barrier(MPI_COMM_WORLD);
+  const std::string report = another.decide("auto");
+  EXPECT_NE(report.find(kept->chosen + " was chosen on " + kept->since), std::string::npos) << report;
+  EXPECT_NE(report.find(kept->second), std::string::npos) << report;
+}
+
+TEST(KeptChoice, IsForgottenWhereTheSecondBestIsFasterNow) {
+  const CacheFolder cache;
+  Remembering one;
+  if (!one.has_messages()) GTEST_SKIP() << "a lone rank has no message";
+  const ChoiceFile file(text_of_rank(MPI_COMM_WORLD, 0, key_of(one.context)));
+  for (const auto& [chosen, second] : {std::pair{"p2p", "shared:packed"}, {"shared:packed", "p2p"}}) {
+    if (world_rank() == 0) file.write({chosen, second, some.since});
+    MPI_Barrier(MPI_COMM_WORLD);
+    int winner = -1;
+    const std::string report = one.decide("auto", &winner);
+    EXPECT_TRUE(names_a_kept_choice(report)) << report;
+    EXPECT_EQ(file.read().has_value(), winner == 0) << report;
+    MPI_Barrier(MPI_COMM_WORLD);
+  }
+}
+
+TEST(KeptChoice, IsLeftAloneByLinksThatDoNotRememberAndByFreshOnes) {
+  const CacheFolder cache;
+  Remembering one, measured(false);
+  if (!one.has_messages()) GTEST_SKIP() << "a lone rank has no message";
+  EXPECT_FALSE(names_a_kept_choice(measured.decide("auto:quick")));
+  EXPECT_EQ(cache.files(), 0);
+  one.decide("auto:quick");
+  EXPECT_EQ(cache.files(), 1);
+  EXPECT_FALSE(names_a_kept_choice(measured.decide("auto:quick")));
+  EXPECT_FALSE(names_a_kept_choice(one.decide("auto:fresh,quick")));
+  EXPECT_TRUE(names_a_kept_choice(one.decide("auto:quick")));
+}
+
+TEST(KeptChoice, OfTransportsThatAreNotHereDoesNotCount) {
+  const CacheFolder cache;
+  Remembering one;
+  if (!one.has_messages()) GTEST_SKIP() << "a lone rank has no message";
+  const ChoiceFile file(text_of_rank(MPI_COMM_WORLD, 0, key_of(one.context)));
+  const std::array<KeptChoice, 3> odd{{{"carrier-pigeon", "p2p", "then"},
+                                       {"p2p", "p2p", "then"},
+                                       {"shared", "p2p", "then"}}};  // fields in private memory
+  for (const KeptChoice& choice : odd) {
+    if (world_rank() == 0) file.write(choice);
+    MPI_Barrier(MPI_COMM_WORLD);
+    EXPECT_GT(one.open("auto").open(), 2) << choice.chosen;
+    EXPECT_FALSE(names_a_kept_choice(one.rig.link->report()));
+    one.rig.link.reset();
+    MPI_Barrier(MPI_COMM_WORLD);
+  }
+}
+
+TEST(KeptChoice, ExchangesRememberAndKeysTellThemApart) {
+  const CacheFolder cache;
+  const Grid<2> grid(MPI_COMM_WORLD, {.cells = {16, 17}, .periodic = {true, true}});
+  Field<double, 2> u(grid, {.halo = 1}), v(grid, {.halo = 2});
+  for (const bool again : {false, true})
+    for (const Field<double, 2>* field : {&u, &v}) {
+      Exchange exchange = make_exchange(grid, {*field});
+      const bool tries = exchange.report().find("until") != std::string::npos;
+      EXPECT_EQ(names_a_kept_choice(exchange.report()), again && tries);
+      for (int e = 0; e < 1500 && exchange.report().find("until") != std::string::npos; ++e) exchange.exchange();
+      EXPECT_EQ(exchange.report().find("chose") != std::string::npos, tries) << exchange.report();
+    }
+}
+
+}  // namespace
+}  // namespace haloscope::test
