@@ -71,11 +71,13 @@ typedef struct hs_field {
   void* const* first;    /* address of the first owned point (not of the halo), for each slot */
   int64_t stride[3];     /* bytes between points that are neighbours in x, y, z; of any sign and order */
   int32_t element_bytes; /* of a point, >= 1: 16 for a double complex, 24 for a struct of three doubles */
-  int32_t type;          /* HS_TYPE_...; matters to strategies with fields=type alone */
+  int32_t type;          /* HS_TYPE_...; matters to strategies with fields=type, and to accumulating */
   int32_t centring;      /* HS_CENTRING_...; planes that both ranks hold are never sent */
   int32_t low[3];        /* ghost layers that are filled on the low side, >= 0 */
   int32_t high[3];       /* ... and on the high side */
-  int32_t reserved;
+  /* of each number of a point, for hs_exchange_accumulate(): 4 for a float complex, 8 for three doubles; 0: a point is one
+   * number of its type; -1: it is not made of numbers */
+  int32_t number_bytes;
   const char* name; /* for messages; NULL: "field 1", ... */
 } hs_field;
 
@@ -106,6 +108,17 @@ hs_status hs_exchange_progress(hs_exchange* exchange, int32_t* done);
 hs_status hs_exchange_finish(hs_exchange* exchange);
 /* hs_exchange_start() and hs_exchange_finish(). */
 hs_status hs_exchange_run(hs_exchange* exchange, int32_t slot);
+/* The transpose of hs_exchange_start(): what lies in the halos of a slot is added to the points that own it, and the halos
+ * are cleared, as after a deposition of particles, the assembly of elements, or in an adjoint code. hs_exchange_progress() and
+ * hs_exchange_finish() carry it on; the boundary and the halos of the slot must not be touched before. The same bits by every
+ * strategy. Planes that both ranks hold are not added up.
+ * Fails with HS_USAGE as hs_exchange_start() does, and for arrays whose points are not made of integers of 1, 2, 4 or 8 bytes or
+ * reals of 4 or 8: see number_bytes of hs_field.
+ * Cost: the messages and bytes of an exchange, and one pass over what arrives. The first call is collective and opens another
+ * link; later ones allocate nothing. */
+hs_status hs_exchange_start_accumulate(hs_exchange* exchange, int32_t slot);
+/* hs_exchange_start_accumulate() and hs_exchange_finish(). */
+hs_status hs_exchange_accumulate(hs_exchange* exchange, int32_t slot);
 /* The arrays of a slot lie elsewhere from now on, with the strides that they had: for codes that swap pointers.
  * first  address of the first owned point of each field, in their order.
  * Local, and plans stay; strategies whose neighbours know the addresses (shared but for shared:packed, one-sided ones,

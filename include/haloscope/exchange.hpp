@@ -51,10 +51,26 @@ class Exchange {
   /// @throws UsageError if the previous exchange has not been finished, or for a slot that does not exist.
   /// Cost: see plan(); no allocation outside MPI.
   void start(int slot = 0);
+  /// The transpose of start(): what lies in the halos of `slot` is added to the points that own it, and the halos are
+  /// cleared, as after a deposition of particles, the assembly of elements, or in an adjoint code. progress() and finish()
+  /// carry it on. The boundary points of `slot` (as deep as the halo is wide) and its halos must not be touched meanwhile.
+  /// Results have the same bits by every strategy: contributions are added dimension by dimension from the last to the
+  /// first, in each of them first what the lower neighbour gives, then the upper one (core/plan_reverse.cpp).
+  /// Planes that both ranks hold (nodes, faces) are not added up; option `corners` counts, not that of a strategy.
+  /// @throws UsageError as start() does and, on all ranks alike, for fields whose points are not made of integers of 1, 2, 4
+  ///         or 8 bytes or reals of 4 or 8, see Quantity::number_bytes.
+  /// Cost: the messages and bytes of an exchange, and one pass over what arrives. The first call is collective and opens
+  /// another link, with memory for what arrives in one exchange; later ones allocate nothing.
+  void start_accumulate(int slot = 0);
+  /// start_accumulate() and finish().
+  void accumulate(int slot = 0) {
+    start_accumulate(slot);
+    finish();
+  }
   /// Let messages (and, in ordered patterns, later rounds) move on. Never waits. True once everything has arrived; with
   /// rma-fence and rma-pscw:get never before finish(), because closing their epochs may wait.
   bool progress();
-  /// Wait until all halos of the started slot are filled and sent cells may change again.
+  /// Wait until all halos of the started slot are filled (or added and cleared) and sent cells may change again.
   void finish();
   /// start() and finish().
   void exchange(int slot = 0) {

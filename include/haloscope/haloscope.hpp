@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <array>
+#include <complex>
 #include <initializer_list>
 #include <string>
 #include <type_traits>
@@ -25,6 +26,27 @@ constexpr std::array<int, D> first_dimensions() {
   std::array<int, D> all{};
   for (int d = 0; d < D; ++d) all[d] = d;
   return all;
+}
+
+/// The number that points T are made of: T itself, a part of a complex number, an element of a std::array.
+template <class T>
+struct NumberIn {
+  using type = T;
+};
+template <class T>
+struct NumberIn<std::complex<T>> : NumberIn<T> {};
+template <class T, std::size_t N>
+struct NumberIn<std::array<T, N>> : NumberIn<T> {};
+
+/// A quantity with points T.
+template <class T>
+Quantity quantity_of(const std::string& name, Centring centring) {
+  using Part = typename NumberIn<T>::type;
+  constexpr bool number = std::is_arithmetic_v<Part> && !std::is_same_v<Part, bool> && sizeof(Part) <= 8;
+  Quantity quantity{name, static_cast<int>(sizeof(T)),
+                    std::is_integral_v<Part> ? ScalarType::integer : ScalarType::real, centring};
+  quantity.number_bytes = number ? static_cast<int>(sizeof(Part)) : -1;
+  return quantity;
 }
 
 template <int D>
@@ -145,10 +167,7 @@ class Field {
   operator FieldRef() const { return ref_; }
 
  private:
-  static Quantity quantity(const FieldOptions& o) {
-    return {o.name, static_cast<int>(sizeof(T)), std::is_integral_v<T> ? ScalarType::integer : ScalarType::real,
-            o.centring};
-  }
+  static Quantity quantity(const FieldOptions& o) { return quantity_of<T>(o.name, o.centring); }
   FieldMemory memory_;
   FieldRef ref_;
 };
@@ -169,8 +188,7 @@ template <class T, int D>
 FieldRef view(const Grid<D>&, const std::vector<T*>& first, const ViewOptions<D>& options) {
   static_assert(std::is_trivially_copyable_v<T>, "halos are moved as bytes");
   FieldRef ref;
-  ref.quantity = {options.name, static_cast<int>(sizeof(T)),
-                  std::is_integral_v<T> ? ScalarType::integer : ScalarType::real, options.centring};
+  ref.quantity = quantity_of<T>(options.name, options.centring);
   SlotView slot{nullptr, {}, static_cast<std::int64_t>(sizeof(T))};
   for (int d = 0; d < D; ++d) {
     slot.stride[d] = options.stride[d];

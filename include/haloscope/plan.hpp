@@ -19,6 +19,8 @@ enum class Centring : std::uint8_t { cell, node, face_x, face_y, face_z };
 HALOSCOPE_WORDS(Centring, "centring", "cell", "node", "face_x", "face_y", "face_z");
 enum class ScalarType : std::uint8_t { real, integer };
 HALOSCOPE_WORDS(ScalarType, "scalar type of a quantity", "real", "integer");
+/// The numbers that a reverse exchange can add; none: bytes.
+enum class Summand : std::uint8_t { none, i8, i16, i32, i64, f32, f64 };
 /// What the ghost points beyond an edge of a grid that does not wrap around hold: values that stay, or those of the
 /// inner points mirrored at the edge, as they are or negated (a reflecting wall, whose normal velocity is odd).
 enum class Edge : std::uint8_t { fixed, even, odd };
@@ -41,6 +43,8 @@ struct Quantity {
   Centring centring = Centring::cell;
   int slots = 1;                ///< buffers: 2 where a sweep reads the old one and writes the new one
   std::array<Edge, 3> edges{};  ///< per dimension
+  int number_bytes = 0;  ///< of each number of a point, 4 for a complex float; 0: a point is one number, -1: is none
+  int lands = -1;        ///< in a reverse plan: the field whose contributions arrive here; -1: it is a field
   bool mirrored() const { return edges != std::array<Edge, 3>{}; }
 };
 
@@ -61,6 +65,9 @@ struct ExchangeSpec {
   bool merge_peers = false;           ///< one message per distinct peer and round instead of one per direction
   Merge merge = Merge::all;           ///< which quantities share a message
   std::array<int, 3> order{0, 1, 2};  ///< dimension order of an ordered plan's rounds
+  /// The transpose: what lies in halos is added to the points that an exchange fills them from. make_plan() appends a
+  /// quantity for each field and direction, in which contributions arrive before they are added.
+  bool reverse = false;
 
   /// Ghost layers of quantity q.
   const Widths& low_of(int q) const { return widths.empty() ? low : widths[static_cast<std::size_t>(q)].low; }
@@ -84,13 +91,21 @@ struct Message {
   std::int64_t bytes = 0;
 };
 
-/// A halo whose source is this rank itself: `to` is filled from `shifted(to, shift)` of the same quantity.
+/// What becomes of the points that a copy writes.
+enum class Store : std::uint8_t { replace, add, clear };
+
+/// A halo whose source is this rank itself: `to` is filled from `shifted(to, shift)`. In a reverse plan, what is added to
+/// points, and the halos that are cleared.
 struct Copy {
   int quantity = 0;
-  int round = 0;  ///< Plan::rounds: beyond the grid's edge, after all messages
+  int round =
+      0;  ///< Plan::rounds: beyond the grid's edge, after all messages. Reverse: after the round, -1: before all
   Box to;
   Index shift{0, 0, 0};
   bool negate = false;
+  Store store = Store::replace;
+  Summand summand = Summand::none;  ///< of what is added
+  int source = -1;                  ///< quantity that it comes from; -1: the same
   Box from() const { return shifted(to, shift); }
   bool operator==(const Copy&) const = default;
 };
@@ -104,6 +119,7 @@ struct Plan {
   /// [dimension][low, high]: an exchange fills halos there. Own-neighbours count.
   std::array<std::array<bool, 2>, 3> has_neighbour{};
   std::array<bool, 3> own_neighbour{};  ///< the neighbour in this dimension is the rank itself
+  std::array<bool, 3> split{};          ///< over several ranks in this dimension, the same for all of them
   ExchangeSpec spec;
   std::vector<Message> messages;  ///< by round; within a round receives before sends
   std::vector<Copy> copies;       ///< by round, those of edges last
@@ -118,9 +134,12 @@ struct Plan {
   int messages_out() const;
 };
 
+/// The numbers that the points of a quantity are made of.
+Summand summand_of(const Quantity& quantity);
+
 /// The plan of one rank.
 /// @throws UsageError when a halo is wider than the smallest block it is filled from, a width is negative, no
-///         quantity is given, or an element size is not positive.
+///         quantity is given, or an element size is not positive; of a reverse plan, for points that are not numbers.
 /// Pure and local; cost O(messages), independent of cells and of the number of ranks.
 /// Source: ordered with corner forwarding: White & Dongarra 2011 IV-B, Davis 2017 eq. 5.33-5.41; direct: Valen
 /// 2023 3.4.

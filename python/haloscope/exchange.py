@@ -315,6 +315,13 @@ def _memory(array: Array, name: str) -> np.ndarray:
     return found
 
 
+def _number_bytes(dtype: np.dtype) -> int:
+    """Return the bytes of each number of an element; -1 where it is not made of numbers as this machine has them."""
+    if dtype.kind not in "iufc" or not dtype.isnative:
+        return -1
+    return dtype.itemsize // (2 if dtype.kind == "c" else 1)
+
+
 class _Described:
     """The C form of one field, with what it points to."""
 
@@ -378,7 +385,9 @@ class _Described:
         _, lib = _library()
         into.first, into.name, into.element_bytes = self.first, self.encoded, self.element_bytes
         into.centring = grid._centring(field.centring)
-        into.type = lib.HS_TYPE_INTEGER if self.arrays[0].dtype.kind in "iub" else lib.HS_TYPE_REAL
+        dtype = self.arrays[0].dtype
+        into.type = lib.HS_TYPE_INTEGER if dtype.kind in "iub" else lib.HS_TYPE_REAL
+        into.number_bytes = _number_bytes(dtype)
         for axis, (low, high) in enumerate(self.sides):
             d = grid._dimension(axis)
             into.low[d], into.high[d], into.stride[d] = low, high, self.arrays[0].strides[axis]
@@ -418,8 +427,9 @@ class Exchange:
         handle = ffi.new("hs_exchange**")
         _call("hs_exchange_create", self.grid._handle, structs, len(described), options, handle)
         self._handle, self._described = handle[0], described
-        self._start, self._finish, self._run, self._progress = (
-            getattr(_library()[1], f"hs_exchange_{name}") for name in ("start", "finish", "run", "progress")
+        self._start, self._finish, self._run, self._progress, self._start_accumulate, self._accumulate = (
+            getattr(_library()[1], f"hs_exchange_{name}")
+            for name in ("start", "finish", "run", "progress", "start_accumulate", "accumulate")
         )
         self._done = ffi.new("int32_t*")
 
@@ -458,6 +468,25 @@ class Exchange:
     def __call__(self, slot: int = 0) -> None:
         """Fill the halos of a slot: start() and finish()."""
         status = self._run(self._open(), slot)
+        if status:
+            capi.check(_library(), status)
+
+    def start_accumulate(self, slot: int = 0) -> None:
+        """Begin to add what lies in the halos to the points that own it: the transpose of an exchange.
+
+        finish() ends it, and has cleared the halos then. The outermost owned points and the halos must not be touched before.
+        Results have the same bits by every strategy. Points of nodes and faces that both ranks hold are not added up.
+
+        Raises UsageProblem as start() does, and for arrays of other types than integers, f4, f8, c8 and c16. Cost: the
+        messages of an exchange, and one pass over what arrives. The first call is collective and opens another link.
+        """
+        status = self._start_accumulate(self._open(), slot)
+        if status:
+            capi.check(_library(), status)
+
+    def accumulate(self, slot: int = 0) -> None:
+        """Add the halos of a slot to the points that own them and clear them: start_accumulate() and finish()."""
+        status = self._accumulate(self._open(), slot)
         if status:
             capi.check(_library(), status)
 

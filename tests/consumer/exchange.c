@@ -57,8 +57,21 @@ int main(int argc, char** argv) {
       for (i = -1; i <= nx; ++i)
         wrong += u[(j + 1) * row + i + 1] != (double)(100 * ((own.lo[1] + j + 20) % 20) + (own.lo[0] + i + 30) % 30);
     printf("rank %d: %s\n", rank, wrong ? "wrong" : "right");
+    for (i = 0; i < (ny + 2) * row; ++i) u[i] = 1;
+    check(hs_exchange_accumulate(halo, 0)); /* each point gets what the halos that hold it have */
+    if (u[row + 1] != (1 + 1) * (1 + 1) || u[2 * row + 2] != 1 || u[0] != 0) return 1;
+    check(hs_exchange_start_accumulate(halo, 0));
+    check(hs_exchange_finish(halo));
+    if (u[row + 1] != 4) return 1; /* nothing but zeros was added */
     check(hs_exchange_report(halo, &report));
     hs_exchange_free(halo);
+
+    field.number_bytes = 3; /* no number is that long */
+    check(hs_exchange_create(grid, &field, 1, &how, &halo));
+    if (hs_exchange_accumulate(halo, 0) != HS_USAGE) return 1;
+    check(hs_exchange_run(halo, 0));
+    hs_exchange_free(halo);
+    field.number_bytes = 0;
 
     field.low[0] = 31; /* wider than any block */
     if (hs_exchange_create(grid, &field, 1, &how, &halo) != HS_USAGE || halo != NULL) return 1;

@@ -30,6 +30,7 @@ program exchange
   call fill_and_check('even')
   call grid%create_cartesian(cartesian(), cells)
   call fill_and_check('cartesian')
+  call accumulate_and_check()
   call check_refusals()
   call grid%free()
   if (wrong == 0) print '(a, i0, a)', 'rank ', own_rank(), ': right'
@@ -92,6 +93,39 @@ contains
       end do
     end do
     call expect(index(halo%report(), 'direct/p2p') == 1, 'report')
+    call halo%free()
+  end subroutine
+
+  !> How many halos hold a point is what it gets when all hold 1.
+  subroutine accumulate_and_check()
+    complex(8), allocatable, target :: wave(:, :, :)
+    integer(2), allocatable, target :: count(:, :)
+    logical, allocatable, target :: flag(:, :)
+    character(300) :: text
+    integer :: n(2), i, j, copies, stat
+    n = grid%shape()
+    allocate (wave(2, 0:n(1) + 1, 0:n(2) + 1), source=(1d0, -2d0))
+    allocate (count(0:n(1) + 1, 0:n(2) + 1), source=1_2)
+    allocate (flag(0:n(1) + 1, 0:n(2) + 1), source=.true.)
+    call halo%add(wave, dims=2)
+    call halo%add(count)
+    call halo%open(grid, strategy='ordered/p2p')
+    call halo%start_accumulate()
+    call halo%finish()
+    call halo%accumulate()  ! nothing more: the halos are clear
+    do j = 0, n(2) + 1
+      do i = 0, n(1) + 1
+        copies = (1 + merge(1, 0, i == 1) + merge(1, 0, i == n(1)))*(1 + merge(1, 0, j == 1) + merge(1, 0, j == n(2)))
+        if (i < 1 .or. i > n(1) .or. j < 1 .or. j > n(2)) copies = 0
+        call expect(all(wave(:, i, j) == copies*(1d0, -2d0)), 'accumulated components')
+        call expect(count(i, j) == copies, 'accumulated count')
+      end do
+    end do
+    call halo%free()
+    call halo%add(flag)
+    call halo%open(grid, strategy='ordered/p2p')
+    call halo%accumulate(stat=stat, errmsg=text)
+    call expect(stat == 2 .and. index(text, 'number_bytes') > 0, trim(text))
     call halo%free()
   end subroutine
 

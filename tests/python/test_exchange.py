@@ -31,6 +31,12 @@ def test_random_arrays_get_right_halos_and_nothing_else_changes(ranks):
     assert on_ranks(ranks, RANKS / "random_exchanges.py", 10 + ranks, ROUNDS) == ["right"]
 
 
+@pytest.mark.parametrize("ranks", [1, 2, 3, *(pytest.param(ranks, marks=pytest.mark.long) for ranks in (4, 5, 6))])
+def test_accumulating_is_the_transpose_of_the_exchange_with_the_same_bits_by_every_strategy(ranks):
+    rounds = {1: 20, 2: 12}.get(ranks, 5)
+    assert on_ranks(ranks, RANKS / "random_accumulations.py", 20 + ranks, rounds) == ["right"]
+
+
 @pytest.mark.parametrize("ranks", [1, 3])
 def test_bad_requests_are_refused_on_all_ranks(ranks):
     assert on_ranks(ranks, RANKS / "bad_exchanges.py") == ["refused"]

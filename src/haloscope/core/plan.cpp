@@ -3,44 +3,43 @@
 #include <algorithm>
 #include <map>
 
+#include "haloscope/core/plan_rounds.hpp"
 #include "haloscope/error.hpp"
 
 namespace haloscope {
 
 namespace {
 
-using Offset = std::array<int, 3>;
-
 /// Number of a direction of travel, 0..26; 13 is "nowhere" and serves as the tag of messages merged per peer.
 int direction_number(const Offset& v) { return (v[0] + 1) + 3 * (v[1] + 1) + 9 * (v[2] + 1); }
 
-Offset opposite(const Offset& v) { return {-v[0], -v[1], -v[2]}; }
-
-/// The directions in which halos travel in one round, and how far the box of a region reaches across them.
-struct Round {
-  std::vector<Offset> directions;
-  std::array<bool, 3> with_halo{};  ///< dimensions whose halo is already complete and travels along
-};
+/// A round per dimension. A reverse plan undoes the rounds of an exchange from the last to the first.
+std::vector<Round> make_ordered_rounds(const Plan& plan) {
+  const ExchangeSpec& spec = plan.spec;
+  std::array<int, 3> order = spec.order;
+  if (spec.reverse) std::reverse(order.begin(), order.end());
+  std::vector<Round> rounds;
+  std::array<bool, 3> done{};
+  for (int d : order) {
+    if (d >= plan.dims) continue;
+    Round round;
+    round.with_halo = spec.corners ? done : std::array<bool, 3>{};
+    round.number = static_cast<int>(2 * rounds.size());
+    for (int side : {-1, +1}) {
+      Offset v{};
+      v[d] = side;
+      round.directions.push_back(v);
+    }
+    rounds.push_back(round);
+    done[d] = true;
+  }
+  if (spec.reverse) std::reverse(rounds.begin(), rounds.end());
+  return rounds;
+}
 
 std::vector<Round> make_rounds(const Plan& plan) {
   const ExchangeSpec& spec = plan.spec;
-  std::vector<Round> rounds;
-  if (spec.pattern == Pattern::ordered) {
-    std::array<bool, 3> done{};
-    for (int d : spec.order) {
-      if (d >= plan.dims) continue;
-      Round round;
-      round.with_halo = spec.corners ? done : std::array<bool, 3>{};
-      for (int side : {-1, +1}) {
-        Offset v{};
-        v[d] = side;
-        round.directions.push_back(v);
-      }
-      rounds.push_back(round);
-      done[d] = true;
-    }
-    return rounds;
-  }
+  if (spec.pattern == Pattern::ordered) return make_ordered_rounds(plan);
   Round all;
   for (int z = -1; z <= 1; ++z)
     for (int y = -1; y <= 1; ++y)
@@ -51,28 +50,6 @@ std::vector<Round> make_rounds(const Plan& plan) {
         all.directions.push_back({x, y, z});
       }
   return {all};
-}
-
-/// Cells of quantity q that are sent along v (out), or the halo that messages along v fill (in).
-Box region_box(const Plan& plan, const Round& round, int q, const Offset& v, bool out) {
-  const ExchangeSpec& spec = plan.spec;
-  Box box;
-  for (int d = 0; d < 3; ++d) {
-    const std::int64_t n = plan.cells[d];
-    const int s = d < plan.dims ? staggered(spec.quantities[q].centring, d) : 0;
-    const std::int64_t low = spec.low_of(q)[d], high = spec.high_of(q)[d];
-    if (v[d] == 0) {
-      box.lo[d] = round.with_halo[d] && plan.has_neighbour[d][0] ? -low : 0;
-      box.hi[d] = n + s + (round.with_halo[d] && plan.has_neighbour[d][1] ? high : 0);
-    } else if (v[d] > 0) {  // fills the receiver's low halo
-      box.lo[d] = out ? n - low : -low;
-      box.hi[d] = out ? n : 0;
-    } else {  // fills the receiver's high halo
-      box.lo[d] = out ? s : n + s;
-      box.hi[d] = box.lo[d] + high;
-    }
-  }
-  return box;
 }
 
 /// Quantities that share a message, as groups of quantity numbers.
@@ -90,12 +67,13 @@ std::vector<std::vector<int>> message_groups(const ExchangeSpec& spec) {
   return groups;
 }
 
-void add_regions(Message& message, const Plan& plan, const Round& round, const std::vector<int>& group,
-                 const Offset& v) {
+/// In a reverse plan halos are sent, and arrive at places of their own.
+void add_regions(Message& message, const Plan& plan, const Round& round, const std::vector<int>& group, int way) {
+  const bool lands = plan.spec.reverse && !message.out;
   for (int q : group) {
-    const Box box = region_box(plan, round, q, v, message.out);
+    const Box box = region_box(plan, round, q, round.directions[way], message.out != plan.spec.reverse);
     if (box.empty()) continue;
-    message.regions.push_back({q, box});
+    message.regions.push_back(lands ? Region{landing_of(plan, round.number + way, q), at_origin(box)} : Region{q, box});
     message.bytes += box.volume() * plan.spec.quantities[q].element_bytes;
   }
 }
@@ -105,16 +83,17 @@ void add_messages(Plan& plan, const Layout& layout, const Round& round, int numb
   const auto groups = message_groups(plan.spec);
   for (std::size_t g = 0; g < groups.size(); ++g) {
     std::map<int, std::size_t> of_peer;  // merge_peers: peer -> place in plan.messages
-    for (const Offset& v : round.directions) {
-      const int peer = layout.neighbour(plan.rank, out ? v : opposite(v));
+    for (int way = 0; way < static_cast<int>(round.directions.size()); ++way) {
+      const Offset& v = round.directions[way];
+      const int peer = layout.neighbour(plan.rank, out != plan.spec.reverse ? v : opposite(v));
       if (peer < 0 || peer == plan.rank) continue;
       if (plan.spec.merge_peers && of_peer.contains(peer)) {
-        add_regions(plan.messages[of_peer[peer]], plan, round, groups[g], v);
+        add_regions(plan.messages[of_peer[peer]], plan, round, groups[g], way);
         continue;
       }
       Message message{.out = out, .peer = peer, .tag = 0, .round = number, .regions = {}, .bytes = 0};
       message.tag = static_cast<int>(g) * 27 + (plan.spec.merge_peers ? 13 : direction_number(v));
-      add_regions(message, plan, round, groups[g], v);
+      add_regions(message, plan, round, groups[g], way);
       of_peer[peer] = plan.messages.size();
       plan.messages.push_back(message);
     }
@@ -208,6 +187,27 @@ void check_spec(const Layout& layout, const ExchangeSpec& spec) {
 
 }  // namespace
 
+Box region_box(const Plan& plan, const Round& round, int q, const Offset& v, bool source) {
+  const ExchangeSpec& spec = plan.spec;
+  Box box;
+  for (int d = 0; d < 3; ++d) {
+    const std::int64_t n = plan.cells[d];
+    const int s = d < plan.dims ? staggered(spec.quantities[q].centring, d) : 0;
+    const std::int64_t low = spec.low_of(q)[d], high = spec.high_of(q)[d];
+    if (v[d] == 0) {
+      box.lo[d] = round.with_halo[d] && plan.has_neighbour[d][0] ? -low : 0;
+      box.hi[d] = n + s + (round.with_halo[d] && plan.has_neighbour[d][1] ? high : 0);
+    } else if (v[d] > 0) {  // fills the receiver's low halo
+      box.lo[d] = source ? n - low : -low;
+      box.hi[d] = source ? n : 0;
+    } else {  // fills the receiver's high halo
+      box.lo[d] = source ? s : n + s;
+      box.hi[d] = box.lo[d] + high;
+    }
+  }
+  return box;
+}
+
 Box Plan::owned(int q) const {
   Box box;
   for (int d = 0; d < 3; ++d) {
@@ -229,13 +229,15 @@ int Plan::messages_out() const {
   return static_cast<int>(std::count_if(messages.begin(), messages.end(), [](const Message& m) { return m.out; }));
 }
 
-Plan make_plan(const Layout& layout, int rank, const ExchangeSpec& spec) {
+Plan make_plan(const Layout& layout, int rank, const ExchangeSpec& request) {
+  const ExchangeSpec spec = without_landings(request);
   check_spec(layout, spec);
   Plan plan;
   plan.rank = rank;
   plan.dims = layout.dims();
   plan.cells = layout.local_cells(rank);
   plan.spec = spec;
+  if (spec.reverse) plan.spec.order = {2, 1, 0};  // one order of additions for all strategies
   for (const ExchangeSpec::Sides& sides : spec.widths)
     for (int d = 0; d < 3; ++d) {
       if (&sides == &spec.widths.front()) plan.spec.low[d] = plan.spec.high[d] = 0;
@@ -253,6 +255,7 @@ Plan make_plan(const Layout& layout, int rank, const ExchangeSpec& spec) {
       v[d] = 2 * side - 1;
       plan.has_neighbour[d][side] = spec.corners ? layout.has_neighbour(rank, d, side) : layout.neighbour(rank, v) >= 0;
     }
+    plan.split[d] = layout.ranks()[d] > 1;
     plan.own_neighbour[d] = layout.grid().periodic[d] && layout.ranks()[d] == 1;
   }
   const auto rounds = make_rounds(plan);
@@ -260,9 +263,10 @@ Plan make_plan(const Layout& layout, int rank, const ExchangeSpec& spec) {
   for (int r = 0; r < plan.rounds; ++r) {
     add_messages(plan, layout, rounds[r], r, false);
     add_messages(plan, layout, rounds[r], r, true);
-    add_copies(plan, layout, rounds[r], r);
+    if (!spec.reverse) add_copies(plan, layout, rounds[r], r);
   }
   add_edges(plan, layout);
+  if (spec.reverse) make_reverse(plan, layout, rounds);
   return plan;
 }
 

@@ -4,6 +4,19 @@
 
 #include "haloscope/exchange.h"
 
+/* Bytes of each number of a point; -1 where it is not made of numbers. */
+static int32_t number_bytes(const CFI_cdesc_t* array) {
+  switch (array->type & 0xff) {
+    case CFI_type_Integer:
+    case CFI_type_Real:
+      return (int32_t)array->elem_len;
+    case CFI_type_Complex:
+      return (int32_t)(array->elem_len / 2);
+    default:
+      return -1;
+  }
+}
+
 /* Describe `array`, whose last `dims` axes are those of the grid; axes before them are components of a point.
  * extent  out: points in x, y, z, halo included
  * first   out: address of the first owned point. `field` points to it.
@@ -30,7 +43,7 @@ hs_status hs_fortran_field(const CFI_cdesc_t* array, int32_t dims, const int32_t
   field->type = (array->type & 0xff) == CFI_type_Integer ? HS_TYPE_INTEGER : HS_TYPE_REAL;
   field->centring = centring;
   field->name = NULL;
-  field->reserved = 0;
+  field->number_bytes = number_bytes(array);
   *first = array->base_addr;
   field->first = first;
   for (d = 0; d < 3; ++d) {

@@ -46,7 +46,7 @@ module haloscope
   type, bind(c) :: hs_field
     type(c_ptr) :: first
     integer(c_int64_t) :: stride(3)
-    integer(c_int32_t) :: element_bytes, type, centring, low(3), high(3), reserved
+    integer(c_int32_t) :: element_bytes, type, centring, low(3), high(3), number_bytes
     type(c_ptr) :: name
   end type
 
@@ -97,6 +97,8 @@ module haloscope
     procedure :: finish => exchange_finish
     procedure :: run => exchange_run
     procedure :: rebind => exchange_rebind
+    procedure :: start_accumulate => exchange_start_accumulate
+    procedure :: accumulate => exchange_accumulate
     procedure :: report => exchange_report
     procedure :: free => exchange_free
   end type
@@ -173,6 +175,16 @@ module haloscope
       type(c_ptr), value :: exchange
       integer(c_int32_t), value :: slot
       type(c_ptr), intent(in) :: first(*)
+    end function
+    integer(c_int32_t) function hs_exchange_start_accumulate(exchange, slot) bind(c)
+      import :: c_int32_t, c_ptr
+      type(c_ptr), value :: exchange
+      integer(c_int32_t), value :: slot
+    end function
+    integer(c_int32_t) function hs_exchange_accumulate(exchange, slot) bind(c)
+      import :: c_int32_t, c_ptr
+      type(c_ptr), value :: exchange
+      integer(c_int32_t), value :: slot
     end function
     integer(c_int32_t) function hs_exchange_report(exchange, text) bind(c)
       import :: c_int32_t, c_ptr
@@ -564,6 +576,31 @@ contains
     number_of = 0
     if (present(slot)) number_of = int(slot - 1, c_int32_t)
   end function
+
+  !> The transpose of start(): what lies in the halos is added to the points that own it, and the halos are cleared. The
+  !! boundary and the halos must not be touched before finish(). Planes that both ranks hold are not added up.
+  !! Fails for arrays that are not of type integer, real(4), real(8) or complex of these. The first call is collective and
+  !! opens another link; cost: the messages of an exchange, and one pass over what arrives.
+  !! @param slot  buffer whose halos are added, from 1; default 1.
+  subroutine exchange_start_accumulate(this, slot, stat, errmsg)
+    class(halo_exchange), intent(inout) :: this
+    integer, intent(in), optional :: slot
+    integer, intent(out), optional :: stat
+    character(*), intent(inout), optional :: errmsg
+    if (has_slot(this, slot, stat, errmsg)) &
+      call conclude(hs_exchange_start_accumulate(this%handle, number_of(slot)), stat, errmsg)
+  end subroutine
+
+  !> start_accumulate() and finish().
+  !! @param slot  buffer whose halos are added, from 1; default 1.
+  subroutine exchange_accumulate(this, slot, stat, errmsg)
+    class(halo_exchange), intent(inout) :: this
+    integer, intent(in), optional :: slot
+    integer, intent(out), optional :: stat
+    character(*), intent(inout), optional :: errmsg
+    if (has_slot(this, slot, stat, errmsg)) &
+      call conclude(hs_exchange_accumulate(this%handle, number_of(slot)), stat, errmsg)
+  end subroutine
 
   !> Which strategy moves the halos, what this rank sends, what auto has chosen: one line.
   function exchange_report(this) result(text)

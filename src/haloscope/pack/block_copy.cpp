@@ -86,7 +86,8 @@ bool same_field(const BlockCopy& a, const BlockCopy& b) {
 }
 
 bool row_by_row(const BlockCopy& first, const BlockCopy& second) {
-  return first.rows == second.rows && first.row_bytes == second.row_bytes && first.negated + second.negated == 0 &&
+  const auto plain = [](const BlockCopy& c) { return c.negated == 0 && c.store == Store::replace; };
+  return first.rows == second.rows && first.row_bytes == second.row_bytes && plain(first) && plain(second) &&
          interleave(first, second, {first.rows, first.planes}, row_track);
 }
 
@@ -170,6 +171,52 @@ void negate_rows(const BlockCopy& c, std::int64_t plane) {
   }
 }
 
+/// Numbers may be at any address, as in packed structs.
+template <class T, bool negated>
+void add_numbers(const BlockCopy& c, std::int64_t plane) {
+  const std::byte* from_row = c.from + plane * c.from_plane;
+  std::byte* to_row = c.to + plane * c.to_plane;
+  for (std::int64_t r = 0; r < c.rows; ++r, from_row += c.from_row, to_row += c.to_row) {
+    fetch<Ahead::write>(to_row, c.to_row);
+    for (std::int64_t b = 0; b < c.row_bytes; b += static_cast<std::int64_t>(sizeof(T))) {
+      T sum, summand;
+      std::memcpy(&sum, to_row + b, sizeof(T));
+      std::memcpy(&summand, from_row + b, sizeof(T));
+      sum = static_cast<T>(negated ? sum - summand : sum + summand);
+      std::memcpy(to_row + b, &sum, sizeof(T));
+    }
+  }
+}
+
+template <class T>
+void add_rows(const BlockCopy& c, std::int64_t plane) {
+  c.negated != 0 ? add_numbers<T, true>(c, plane) : add_numbers<T, false>(c, plane);
+}
+
+void add_plane(const BlockCopy& c, std::int64_t plane) {
+  switch (c.summand) {
+    case Summand::i8:
+      return add_rows<std::uint8_t>(c, plane);  // integers wrap around, signed ones too
+    case Summand::i16:
+      return add_rows<std::uint16_t>(c, plane);
+    case Summand::i32:
+      return add_rows<std::uint32_t>(c, plane);
+    case Summand::i64:
+      return add_rows<std::uint64_t>(c, plane);
+    case Summand::f32:
+      return add_rows<float>(c, plane);
+    case Summand::f64:
+      return add_rows<double>(c, plane);
+    case Summand::none:
+      return;
+  }
+}
+
+void clear_plane(const BlockCopy& c, std::int64_t plane) {
+  for (std::int64_t r = 0; r < c.rows; ++r)
+    std::memset(c.to + plane * c.to_plane + r * c.to_row, 0, static_cast<std::size_t>(c.row_bytes));
+}
+
 template <int Bytes, Ahead ahead>
 void rows_of(const BlockCopy* copies, bool pair, std::int64_t plane) {
   if (pair)
@@ -187,6 +234,8 @@ void short_rows(const BlockCopy* copies, bool pair, std::int64_t plane) {
 }
 
 void run_plane(const BlockCopy* copies, bool pair, std::int64_t plane) {
+  if (copies->store == Store::add) return add_plane(*copies, plane);
+  if (copies->store == Store::clear) return clear_plane(*copies, plane);
   if (copies->negated != 0)
     return copies->negated == 8 ? negate_rows<double>(*copies, plane) : negate_rows<float>(*copies, plane);
   if (copies->rows == 1 && !pair) return lone_row(*copies, plane);

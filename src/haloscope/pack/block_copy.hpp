@@ -7,18 +7,21 @@
 #include <span>
 #include <vector>
 
+#include "haloscope/plan.hpp"
 #include "haloscope/share.hpp"
 
 namespace haloscope {
 
-/// Copy `planes` x `rows` rows of `row_bytes` contiguous bytes. Strides in bytes.
+/// Copy `planes` x `rows` rows of `row_bytes` contiguous bytes, or add or clear them. Strides in bytes.
 struct BlockCopy {
   const std::byte* from = nullptr;
   std::byte* to = nullptr;
   std::int64_t row_bytes = 0, rows = 1, planes = 1;
   std::int64_t from_row = 0, from_plane = 0;
   std::int64_t to_row = 0, to_plane = 0;
-  int negated = 0;                     ///< bytes of reals whose sign changes, 4 or 8; 0: bytes as they are
+  int negated = 0;               ///< bytes of reals whose sign changes, 4 or 8; 0: bytes as they are
+  Store store = Store::replace;  ///< add: rows of `summand`; clear: zeros, whatever `from` holds
+  Summand summand = Summand::none;
   int from_field = -1, to_field = -1;  ///< number of the field that an end is in, and moves with; -1: none
 };
 

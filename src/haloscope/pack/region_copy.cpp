@@ -129,10 +129,13 @@ CopyList make_copies(const Views& views, int slot, std::span<const Copy> copies)
   std::vector<FieldBlock> blocks;
   for (const Copy& c : copies) {
     const SlotView& view = views[c.quantity][slot];
-    const End from = end_at(view, c.from(), c.quantity), to = end_at(view, c.to, c.quantity);
+    const int source = c.source >= 0 ? c.source : c.quantity;
+    const End from = end_at(views[source][slot], c.from(), source), to = end_at(view, c.to, c.quantity);
     each_block(from, to, extent_of(c.to), view.element_bytes(), [&](BlockCopy copy) {
       copy.negated = c.negate ? static_cast<int>(view.element_bytes()) : 0;
-      blocks.emplace_back(c.quantity, copy);
+      copy.store = c.store;
+      copy.summand = c.summand;
+      blocks.emplace_back(c.store == Store::add ? 0 : c.quantity, copy);  // additions depend on the ones before
     });
   }
   return by_field(std::move(blocks));

@@ -3,34 +3,27 @@
 #include <algorithm>
 
 #include "haloscope/agree.hpp"
-#include "haloscope/comm/cores.hpp"
 #include "haloscope/field/memory.hpp"
-#include "haloscope/runner/comm_ops.hpp"
 #include "haloscope/runner/exchange_request.hpp"
 #include "haloscope/runner/library_call.hpp"
-#include "haloscope/schedule.hpp"
-#include "haloscope/transport/composite.hpp"
+#include "haloscope/runner/movement.hpp"
 #include "haloscope/transport/views.hpp"
 
 namespace haloscope {
 
 struct Exchange::State {
-  MPI_Comm comm = MPI_COMM_NULL;
   Strategy strategy;
   Layout layout;
-  Plan plan;
-  Views views;
-  Program program;
-  LinkContext context;
-  std::vector<std::ptrdiff_t> moved;  // by field
-  std::unique_ptr<Link> link;
-  std::unique_ptr<CommOps> ops;
-  std::size_t next = 0;  // next operation; program.ops.size(): nothing is in flight
-  int slot = 0;
+  ExchangeSpec spec;  // as asked for, without what the strategy adds
+  std::vector<int> nodes;
+  MPI_Comm comm = MPI_COMM_NULL;
+  std::unique_ptr<Movement> forward, reverse;  // reverse: from the first accumulate() on
+  Movement* current = nullptr;                 // what was started last
 
-  State(MPI_Comm parent, const Layout& grid_layout, const ExchangeSpec& spec, const Strategy& chosen, const Views& v,
-        const std::vector<int>& nodes)
-      : strategy(chosen), layout(grid_layout), views(v) {
+  State(MPI_Comm parent, const Layout& grid_layout, const ExchangeSpec& asked, const Strategy& chosen,
+        const Views& views, const std::vector<int>& nodes_of_ranks)
+      : strategy(chosen), layout(grid_layout), spec(asked), nodes(nodes_of_ranks) {
+    Plan plan;
     agree(parent, [&] {
       plan = plan_of(parent, layout, spec, strategy);
       check_views({parent, &layout, &plan, &views});
@@ -39,59 +32,47 @@ struct Exchange::State {
       throw UsageError(
           "the ranks ask for different exchanges; give all of them the same grid, strategy, options and number of "
           "slots, and the same fields in the same order");
-    improve_memory();
+    improve_memory(plan, views);
     MPI_Comm_dup(parent, &comm);
-    program = exchange_program(plan, false, collective_rounds(strategy));
-    context = {comm, &layout, &plan, &views, more_ranks_than_cores(comm)};
-    context.nodes = nodes;
-    context.remembers = true;
-    open();
-    next = program.ops.size();
+    forward = std::make_unique<Movement>(comm, layout, plan, views, strategy, nodes);
+    current = forward.get();
+  }
+  ~State() {
+    reverse.reset();
+    forward.reset();
+    if (comm != MPI_COMM_NULL) MPI_Comm_free(&comm);
   }
   /// Large arrays of the caller's are moved to huge pages, as fields of the library's are from the beginning.
-  void improve_memory() const {
+  static void improve_memory(const Plan& plan, const Views& views) {
     for (std::size_t q = 0; q < views.size(); ++q)
       for (const SlotView& view : views[q])
         if (!in_shared_memory(view.origin))
           move_to_huge_pages(memory_of(view, points_moved(plan, static_cast<int>(q))));
   }
-  void open() {
-    link = open_link(strategy, context);
-    ops = std::make_unique<CommOps>(program, views, *link, comm, context.yield);
+  /// Collective the first time. The transpose of what was asked for, whatever more a strategy fills; the reference, which
+  /// has none, by messages.
+  Movement& opened_reverse() {
+    if (reverse) return *reverse;
+    const Strategy how = strategy.is_reference() ? Strategy("direct/p2p") : strategy;
+    reverse = std::make_unique<Movement>(comm, layout, reverse_plan_of(comm, layout, spec, how), forward->views(), how,
+                                         nodes);
+    return *reverse;
   }
-  ~State() {
-    finish();
-    link.reset();
-    if (comm != MPI_COMM_NULL) MPI_Comm_free(&comm);
-  }
-  bool progress() {
-    while (next < program.ops.size() && ops->try_run(program.ops[next], slot)) ++next;
-    return next == program.ops.size();
-  }
-  void finish() {
-    for (; next < program.ops.size(); ++next) ops->run(program.ops[next], slot);
+  void start(Movement& movement, int slot) {
+    current = &movement;
+    movement.start(slot);
   }
   void require_idle(const char* call) const {
-    if (next != program.ops.size())
-      throw UsageError(std::string(call) + "() was called while the exchange of slot " + std::to_string(slot) +
+    if (!current->idle())
+      throw UsageError(std::string(call) + "() was called while " +
+                       (current == forward.get() ? "the exchange" : "the accumulation") + " of slot " +
+                       std::to_string(current->slot()) +
                        " is still in flight; call finish() first, or use a second Exchange");
   }
   void require_slot(int number) const {
-    if (number < 0 || number >= static_cast<int>(views.front().size()))
-      throw UsageError("slot " + std::to_string(number) + " does not exist; the fields have " +
-                       std::to_string(views.front().size()));
-  }
-  /// Fields of a slot to other places.
-  void move(std::span<void* const> first, int to_slot) {
-    moved.resize(views.size());
-    for (std::size_t q = 0; q < views.size(); ++q) {
-      std::byte*& origin = views[q][static_cast<std::size_t>(to_slot)].origin;
-      moved[q] = static_cast<std::byte*>(first[q]) - origin;
-      origin = static_cast<std::byte*>(first[q]);
-    }
-    if (!link->follows()) return open();
-    link->follow(to_slot, moved);
-    ops->follow(to_slot, moved);
+    const std::size_t slots = forward->views().front().size();
+    if (number < 0 || number >= static_cast<int>(slots))
+      throw UsageError("slot " + std::to_string(number) + " does not exist; the fields have " + std::to_string(slots));
   }
 };
 
@@ -113,25 +94,30 @@ Exchange& Exchange::operator=(Exchange&&) noexcept = default;
 void Exchange::start(int slot) {
   state_->require_idle("start");
   state_->require_slot(slot);
-  state_->slot = slot;
-  state_->next = 0;
-  state_->progress();
+  state_->start(*state_->forward, slot);
+}
+
+void Exchange::start_accumulate(int slot) {
+  state_->require_idle("start_accumulate");
+  state_->require_slot(slot);
+  state_->start(state_->opened_reverse(), slot);
 }
 
 void Exchange::rebind(std::span<void* const> first, int slot) {
   state_->require_idle("rebind");
   state_->require_slot(slot);
-  if (first.size() != state_->views.size() || std::find(first.begin(), first.end(), nullptr) != first.end())
+  const std::size_t fields = state_->forward->views().size();
+  if (first.size() != fields || std::find(first.begin(), first.end(), nullptr) != first.end())
     throw UsageError("rebind() got " + std::to_string(first.size()) +
-                     " addresses; pass that of the first owned point of each of " +
-                     std::to_string(state_->views.size()) + " fields");
-  state_->move(first, slot);
+                     " addresses; pass that of the first owned point of each of " + std::to_string(fields) + " fields");
+  state_->forward->move(first, slot);
+  if (state_->reverse) state_->reverse->move(first, slot);
 }
 
-bool Exchange::progress() { return state_->progress(); }
-void Exchange::finish() { state_->finish(); }
-const Plan& Exchange::plan() const { return state_->plan; }
+bool Exchange::progress() { return state_->current->progress(); }
+void Exchange::finish() { state_->current->finish(); }
+const Plan& Exchange::plan() const { return state_->forward->plan(); }
 
-std::string Exchange::report() const { return describe_exchange(state_->strategy, state_->plan, *state_->link); }
+std::string Exchange::report() const { return describe_exchange(state_->strategy, plan(), state_->forward->link()); }
 
 }  // namespace haloscope

@@ -69,6 +69,13 @@ Plan plan_of(MPI_Comm comm, const Layout& layout, ExchangeSpec spec, const Strat
   return make_plan(layout, rank, spec);
 }
 
+Plan reverse_plan_of(MPI_Comm comm, const Layout& layout, ExchangeSpec spec, const Strategy& strategy) {
+  Strategy how = strategy;
+  how.corners = false;
+  spec.reverse = true;
+  return plan_of(comm, layout, std::move(spec), how);
+}
+
 std::span<std::byte> memory_of(const SlotView& view, const Box& points) {
   Index first = points.lo, last = points.lo;
   for (int d = 0; d < 3; ++d) (view.stride[d] < 0 ? first : last)[d] = points.hi[d] - 1;

@@ -20,6 +20,10 @@ Views views_of(const std::vector<FieldRef>& fields);
 /// The plan of this rank. Local. @throws UsageError as make_plan() does, and for a layout of another number of ranks.
 Plan plan_of(MPI_Comm comm, const Layout& layout, ExchangeSpec spec, const Strategy& strategy);
 
+/// The plan of its transpose: what accumulates. Corners are those of the request, whatever more the strategy fills. Local.
+/// @throws also UsageError for fields that are not made of numbers.
+Plan reverse_plan_of(MPI_Comm comm, const Layout& layout, ExchangeSpec spec, const Strategy& strategy);
+
 /// The memory from the first to the last of some points.
 std::span<std::byte> memory_of(const SlotView& view, const Box& points);
 

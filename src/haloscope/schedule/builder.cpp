@@ -40,7 +40,7 @@ bool ProgramBuilder::active(int round) const {
   int left = round;
   for (int d : plan_.spec.order) {
     if (d >= plan_.dims || left-- > 0) continue;
-    return !plan_.own_neighbour[d] && (plan_.has_neighbour[d][0] || plan_.has_neighbour[d][1]);
+    return plan_.split[d];  // beside holes, ranks without neighbours take part too
   }
   return false;
 }

@@ -127,13 +127,36 @@ ExchangeOps ProgramBuilder::exchange(bool unpacked) {
   return result;
 }
 
+void ProgramBuilder::reverse_exchange() {
+  const auto add_those_of = [&](int round) {
+    std::vector<Copy> now;
+    for (const Copy& copy : plan_.copies)
+      if (copy.round == round) now.push_back(copy);
+    add_copies(now);
+  };
+  add_messages(OpKind::post, -1, false);
+  add_those_of(-1);
+  for (int r = 0; r < plan_.rounds; ++r) {
+    add_messages(OpKind::pack, r, true);
+    add_messages(OpKind::send, r, true);
+    add_messages(OpKind::wait, r, false);
+    add_messages(OpKind::unpack, r, false);
+    add_those_of(r);
+  }
+  add_messages(OpKind::complete, -1, true);
+  add_those_of(plan_.rounds);
+}
+
 Program exchange_program(const Plan& plan, bool barrier, bool collective_rounds) {
   ScheduleOptions options;
   options.barrier = barrier;
   options.collective_rounds = collective_rounds;
   const Stage nothing;
   ProgramBuilder builder(nothing, plan, options);
-  builder.exchange();
+  if (plan.spec.reverse)
+    builder.reverse_exchange();
+  else
+    builder.exchange();
   builder.program().final_slot = 0;
   builder.program().steps = 0;
   return builder.take();

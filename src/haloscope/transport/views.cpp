@@ -43,7 +43,15 @@ void check_view(const SlotView& view, const LinkContext& context, int q) {
 
 }  // namespace
 
+Box landing_box(const Plan& plan, int q) {
+  for (const Message& message : plan.messages)
+    for (const Region& region : message.regions)
+      if (region.quantity == q) return region.box;
+  return {{0, 0, 0}, {1, 1, 1}};
+}
+
 Box points_moved(const Plan& plan, int q) {
+  if (plan.spec.quantities[static_cast<std::size_t>(q)].lands >= 0) return landing_box(plan, q);
   const auto& edges = plan.spec.quantities[static_cast<std::size_t>(q)].edges;
   Widths low{}, high{};
   for (int d = 0; d < plan.dims; ++d) {

@@ -8,6 +8,9 @@ namespace haloscope {
 /// The points of a field that an exchange reads or writes: arrays need no room beyond edges where it fills nothing.
 Box points_moved(const Plan& plan, int q);
 
+/// Where contributions of one direction arrive, in coordinates of its own; one point where there are none.
+Box landing_box(const Plan& plan, int q);
+
 /// Local. @throws UsageError when the views do not fit the plan.
 void check_views(const LinkContext& context);
 

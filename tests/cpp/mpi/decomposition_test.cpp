@@ -159,6 +159,24 @@ TEST(Decomposition, HalosTowardsAHoleAreLeftAlone) {
   EXPECT_NE(error_of([&] { best(grid, u, "machine.json"); }).find("without holes"), std::string::npos);
 }
 
+TEST(Decomposition, ARankWithoutNeighboursTakesPartInCollectiveRounds) {
+  int rank = 0;
+  MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+  const int last = world_size() - 1;
+  const std::int64_t first =
+      4 * static_cast<std::int64_t>(rank) + (rank == last ? 4 : 0);  // a hole before the last rank's cells
+  const auto grid =
+      Grid<1>::of_boxes(MPI_COMM_WORLD, {4 * last + 8}, {false}, {{first, 0, 0}, {first + 4, 1, 1}}, true);
+  for (const char* strategy : {"ordered/rma-fence", "ordered/p2p"}) {
+    Field<double, 1> u{grid, {.halo = 1}};
+    auto halo = make_exchange(grid, {u}, strategy, {.corners = false});
+    for (std::int64_t i = -1; i <= 4; ++i) u[0](i) = i >= 0 && i < 4 ? static_cast<double>(first + i) : -1;
+    halo.exchange();
+    EXPECT_EQ(u[0](-1), rank == 0 || rank == last ? -1 : static_cast<double>(first - 1)) << strategy;
+    EXPECT_EQ(u[0](4), rank >= last - 1 ? -1 : static_cast<double>(first + 4)) << strategy;
+  }
+}
+
 TEST(Decomposition, BoxesThatDoNotTileAreRefusedOnAllRanksAlike) {
   int rank = 0;
   MPI_Comm_rank(MPI_COMM_WORLD, &rank);

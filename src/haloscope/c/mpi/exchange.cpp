@@ -10,6 +10,7 @@ FieldRef field_of(const hs_field& from, int number, int slots) {
   FieldRef field;
   field.quantity = {name, from.element_bytes, enumerator<ScalarType>(from.type, 2, "scalar type"),
                     enumerator<Centring>(from.centring, 5, "centring")};
+  field.quantity.number_bytes = from.number_bytes;
   if (from.element_bytes < 1)
     throw UsageError("field '" + name + "' has points of " + std::to_string(from.element_bytes) +
                      " bytes; a point has at least 1");
@@ -79,6 +80,14 @@ hs_status hs_exchange_finish(hs_exchange* exchange) {
 
 hs_status hs_exchange_run(hs_exchange* exchange, int32_t slot) {
   return guarded([&] { needed(exchange, "exchange").exchange.exchange(slot); });
+}
+
+hs_status hs_exchange_start_accumulate(hs_exchange* exchange, int32_t slot) {
+  return guarded([&] { needed(exchange, "exchange").exchange.start_accumulate(slot); });
+}
+
+hs_status hs_exchange_accumulate(hs_exchange* exchange, int32_t slot) {
+  return guarded([&] { needed(exchange, "exchange").exchange.accumulate(slot); });
 }
 
 hs_status hs_exchange_rebind(hs_exchange* exchange, int32_t slot, void* const* first) {

@@ -1,0 +1,155 @@
+// The transpose of an exchange. Where an exchange sets halo := owner's value, it sets owner := owner + halo, and then
+// halo := 0; rounds and copies go backwards.
+//
+// The order of additions is the same for all strategies, so that results of floating-point numbers are, too: from the
+// last dimension to the first, and in each of them first what an exchange sends down, then what it sends up. An ordered
+// plan does so by its rounds. A direct one receives edges and corners on their own, and adds them to the faces on which
+// an ordered one would have found them.
+#include <algorithm>
+#include <utility>
+
+#include "haloscope/core/plan_rounds.hpp"
+#include "haloscope/error.hpp"
+
+namespace haloscope {
+namespace {
+
+/// The last dimension in which v moves, in the order in which additions take them: z, y, x.
+int last_dimension(const Offset& v) { return v[2] != 0 ? 2 : v[1] != 0 ? 1 : 0; }
+
+/// Contributions to field `q`, and the owned points (or, in ordered rounds, halos that travel on) that they are for.
+struct Arrival {
+  int quantity = -1;  ///< a landing, or the field itself where this rank is its own neighbour; -1: there are none
+  Box from, to;
+};
+
+class Additions {
+ public:
+  Additions(Plan& plan, const Layout& layout) : plan_(plan), layout_(layout) {}
+
+  void add_round(const Round& round, int number) {
+    std::vector<Offset> ways = round.directions;
+    std::stable_sort(ways.begin(), ways.end(), [](const Offset& a, const Offset& b) {
+      const int d = last_dimension(a), e = last_dimension(b);
+      return d != e ? d > e : a[d] < b[d];
+    });
+    for (int q = 0; q < fields(); ++q)
+      for (const Offset& v : ways) add(round, number, q, v);
+  }
+  void clear_round(const Round& round) {
+    for (int q = 0; q < fields(); ++q)
+      for (const Offset& v : round.directions)
+        if (layout_.neighbour(plan_.rank, opposite(v)) >= 0) clear(q, region_box(plan_, round, q, v, false));
+  }
+  void clear(int q, const Box& box) {
+    if (!box.empty()) plan_.copies.push_back({.quantity = q, .round = plan_.rounds, .to = box, .store = Store::clear});
+  }
+  /// A mirrored ghost layer, backwards.
+  void add_edge(Copy copy) {
+    copy.to = copy.from();
+    for (std::int64_t& layers : copy.shift) layers = -layers;
+    copy.round = -1;
+    copy.store = Store::add;
+    copy.summand = summand_of(plan_.spec.quantities[static_cast<std::size_t>(copy.quantity)]);
+    plan_.copies.push_back(copy);
+  }
+
+ private:
+  int fields() const { return static_cast<int>(plan_.spec.quantities.size()); }
+
+  Arrival arrival(const Round& round, int q, const Offset& v) const {
+    const auto way = std::find(round.directions.begin(), round.directions.end(), v);
+    const int giver = layout_.neighbour(plan_.rank, v);
+    const Box to = region_box(plan_, round, q, v, true);
+    if (way == round.directions.end() || giver < 0 || to.empty()) return {};
+    if (giver == plan_.rank) return {q, region_box(plan_, round, q, v, false), to};
+    return {landing_of(plan_, round.number + static_cast<int>(way - round.directions.begin()), q), at_origin(to), to};
+  }
+  void add(const Round& round, int number, int q, Offset v) {
+    const Arrival given = arrival(round, q, v);
+    if (given.quantity < 0) return;
+    Arrival face{.quantity = q, .from = {}, .to = {}};  // the field, each point where it is
+    for (v[last_dimension(v)] = 0; v != Offset{}; v[last_dimension(v)] = 0)
+      if (const Arrival next = arrival(round, q, v); next.quantity >= 0) {
+        face = next;
+        break;
+      }
+    Copy copy{.quantity = face.quantity, .round = number, .to = given.to};
+    for (int d = 0; d < 3; ++d) {
+      const std::int64_t there = given.to.lo[d] + face.from.lo[d] - face.to.lo[d];
+      copy.to.lo[d] = there;
+      copy.to.hi[d] = there + given.to.extent(d);
+      copy.shift[d] = given.from.lo[d] - there;
+    }
+    copy.store = Store::add;
+    copy.summand = summand_of(plan_.spec.quantities[static_cast<std::size_t>(q)]);
+    copy.source = given.quantity;
+    plan_.copies.push_back(copy);
+  }
+
+  Plan& plan_;
+  const Layout& layout_;
+};
+
+/// @throws UsageError for a field that is not made of numbers.
+void check_numbers(const ExchangeSpec& spec) {
+  for (const Quantity& q : spec.quantities)
+    if (summand_of(q) == Summand::none)
+      throw UsageError(
+          "field '" + q.name + "' has points of " + std::to_string(q.element_bytes) +
+          " bytes that cannot be added: they are not, or not said to be, integers of 1, 2, 4 or 8 bytes or "
+          "reals of 4 or 8; say of which numbers a point is made (number_bytes), or accumulate its parts as "
+          "fields of another exchange");
+}
+
+void append_landings(Plan& plan, int ways) {
+  const int fields = static_cast<int>(plan.spec.quantities.size());
+  for (int way = 0; way < ways; ++way)
+    for (int q = 0; q < fields; ++q) {
+      Quantity landing = plan.spec.quantities[static_cast<std::size_t>(q)];
+      landing.lands = q;
+      plan.spec.quantities.push_back(landing);
+      if (!plan.spec.widths.empty()) plan.spec.widths.emplace_back();
+    }
+}
+
+}  // namespace
+
+Summand summand_of(const Quantity& q) {
+  const int bytes = q.number_bytes == 0 ? q.element_bytes : q.number_bytes;
+  if (bytes < 1 || q.element_bytes % bytes != 0) return Summand::none;
+  const bool integer = q.type == ScalarType::integer;
+  switch (bytes) {
+    case 1:
+      return integer ? Summand::i8 : Summand::none;
+    case 2:
+      return integer ? Summand::i16 : Summand::none;
+    case 4:
+      return integer ? Summand::i32 : Summand::f32;
+    case 8:
+      return integer ? Summand::i64 : Summand::f64;
+    default:
+      return Summand::none;
+  }
+}
+
+ExchangeSpec without_landings(ExchangeSpec spec) {
+  std::erase_if(spec.quantities, [](const Quantity& q) { return q.lands >= 0; });
+  if (spec.widths.size() > spec.quantities.size()) spec.widths.resize(spec.quantities.size());
+  return spec;
+}
+
+void make_reverse(Plan& plan, const Layout& layout, const std::vector<Round>& rounds) {
+  check_numbers(plan.spec);
+  const std::vector<Copy> edges = std::exchange(plan.copies, {});
+  Additions additions(plan, layout);
+  for (auto edge = edges.rbegin(); edge != edges.rend(); ++edge) additions.add_edge(*edge);
+  for (int r = 0; r < plan.rounds; ++r) additions.add_round(rounds[static_cast<std::size_t>(r)], r);
+  for (const Round& round : rounds) additions.clear_round(round);
+  for (const Copy& edge : edges) additions.clear(edge.quantity, edge.to);
+  int ways = 0;
+  for (const Round& round : rounds) ways += static_cast<int>(round.directions.size());
+  append_landings(plan, ways);
+}
+
+}  // namespace haloscope

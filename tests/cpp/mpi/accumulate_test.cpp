@@ -1,0 +1,364 @@
+// accumulate() is the transpose of exchange(), exactly, and gives the same bits by every strategy.
+#include <gtest/gtest.h>
+#include <mpi.h>
+
+#include <complex>
+#include <cstring>
+#include <optional>
+
+#include "allocation_counter.hpp"
+#include "haloscope/haloscope.hpp"
+#include "random_case.hpp"
+
+namespace haloscope {
+namespace {
+
+using namespace test;
+
+/// Fields of every kind of number, with widths of their own.
+std::vector<Quantity> random_numbers(std::mt19937& random, const GridSpec& grid) {
+  const auto centred = [&] {
+    return static_cast<Centring>(pick(random, 0, 3) == 0 ? pick(random, 1, 1 + grid.dims) : 0);
+  };
+  const std::vector<Quantity> known{{"density", 8, ScalarType::real},
+                                    {"speed", 4, ScalarType::real},
+                                    {"momentum", 24, ScalarType::real, Centring::cell, 1, {}, 8},
+                                    {"wave", 8, ScalarType::real, Centring::cell, 1, {}, 4},
+                                    {"count", 8, ScalarType::integer},
+                                    {"material", 4, ScalarType::integer},
+                                    {"short", 2, ScalarType::integer},
+                                    {"flags", 3, ScalarType::integer, Centring::cell, 1, {}, 1}};
+  std::vector<Quantity> chosen;
+  for (int n = pick(random, 1, 3); n > 0; --n) {
+    chosen.push_back(known[static_cast<std::size_t>(pick(random, 0, 7))]);
+    Quantity& q = chosen.back();
+    q.centring = centred();
+    const bool plain_real = q.type == ScalarType::real && q.number_bytes == 0;
+    for (int d = 0; d < grid.dims; ++d)
+      if (pick(random, 0, 3) == 0) q.edges[d] = plain_real && pick(random, 0, 1) ? Edge::odd : Edge::even;
+  }
+  return chosen;
+}
+
+Case random_numbers_case(std::mt19937& random) {
+  Case c = random_case(random, {});
+  c.spec.quantities = random_numbers(random, c.grid);
+  if (!c.boxes.empty() && c.spec.corners)  // beside holes
+    for (Quantity& q : c.spec.quantities) q.edges = {};
+  if (pick(random, 0, 1)) {
+    for (std::size_t q = 0; q < c.spec.quantities.size(); ++q) {
+      ExchangeSpec::Sides sides{c.spec.low, c.spec.high};
+      for (int d = 0; d < c.grid.dims; ++d) {
+        sides.low[d] = pick(random, 0, sides.low[d]);
+        sides.high[d] = pick(random, 0, sides.high[d]);
+      }
+      c.spec.widths.push_back(sides);
+    }
+  }
+  for (int d = 0; d < c.grid.dims; ++d)  // mirrored layers are filled in dimensions without neighbours, too
+    c.grid.cells[d] = std::max<std::int64_t>({c.grid.cells[d], c.spec.low[d], c.spec.high[d]});
+  return c;
+}
+
+/// Arrays for a case and a strategy, and the exchange of them.
+struct Opened {
+  Layout layout;
+  Plan plan;
+  RigFields fields;
+  std::optional<Exchange> halo;
+
+  Opened(const Case& c, const Strategy& strategy)
+      : layout(c.boxes.empty() ? Layout(c.grid, c.ranks, c.order) : Layout(c.grid, c.boxes, true)),
+        plan(plan_of(c, strategy)),
+        fields(allocate(c, strategy)) {
+    fields.set_canaries();
+    halo.emplace(MPI_COMM_WORLD, layout, c.spec, strategy, fields.views(), c.nodes);
+  }
+  /// Every allocated point of every field of a slot.
+  template <class Visit>
+  void visit(int slot, Visit visit) const {
+    for (int q = 0; q < static_cast<int>(plan.spec.quantities.size()); ++q) {
+      const Box all = plan.allocated(q);
+      Index p;
+      for (p[2] = all.lo[2]; p[2] < all.hi[2]; ++p[2])
+        for (p[1] = all.lo[1]; p[1] < all.hi[1]; ++p[1])
+          for (p[0] = all.lo[0]; p[0] < all.hi[0]; ++p[0])
+            visit(q, plan.spec.quantities[static_cast<std::size_t>(q)], fields.views()[q][slot].at(p));
+    }
+  }
+  std::vector<std::byte> contents(int slot) const {
+    std::vector<std::byte> all;
+    visit(slot, [&](int, const Quantity& q, const std::byte* at) { all.insert(all.end(), at, at + q.element_bytes); });
+    return all;
+  }
+  void set_contents(int slot, const std::vector<std::byte>& all) const {
+    const std::byte* from = all.data();
+    visit(slot, [&](int, const Quantity& q, std::byte* at) {
+      std::memcpy(at, from, static_cast<std::size_t>(q.element_bytes));
+      from += q.element_bytes;
+    });
+  }
+
+ private:
+  Plan plan_of(const Case& c, const Strategy& strategy) const {
+    ExchangeSpec spec = c.spec;
+    apply(strategy, layout, spec);
+    return make_plan(layout, world_rank(), spec);
+  }
+  RigFields allocate(const Case& c, const Strategy& strategy) const {
+    const bool shared = needs_shared_fields(strategy) || (strategy.transport == "auto" && c.strided % 2 == 0);
+    if (!shared && c.strided > 0)
+      return RigFields(StridedArrays(plan, c.slots, c.strided + static_cast<unsigned>(world_rank())));
+    if (!shared) return RigFields(Storage(plan, c.slots));
+    const Node node(MPI_COMM_WORLD, c.nodes);
+    return RigFields(Storage(plan, c.slots, {}, shared_by(node)));
+  }
+};
+
+/// Calls visit(number) for each number of a point, as the type that it has.
+template <class Visit>
+void each_number(const Quantity& q, std::byte* at, Visit visit) {
+  const auto all = [&](auto one) {
+    for (int b = 0; b < q.element_bytes; b += static_cast<int>(sizeof one)) {
+      std::memcpy(&one, at + b, sizeof one);
+      visit(one);
+      std::memcpy(at + b, &one, sizeof one);
+    }
+  };
+  const int bytes = q.number_bytes == 0 ? q.element_bytes : q.number_bytes;
+  if (q.type == ScalarType::real) return bytes == 4 ? all(float{}) : all(double{});
+  bytes == 1   ? all(std::uint8_t{})
+  : bytes == 2 ? all(std::uint16_t{})
+  : bytes == 4 ? all(std::uint32_t{})
+               : all(std::uint64_t{});
+}
+
+/// Integers in all points: any, which wrap around, in fields of integers; small ones in those of reals.
+std::vector<std::byte> random_integers(const Opened& opened, std::mt19937_64& random) {
+  std::vector<std::byte> all;
+  opened.visit(0, [&](int, const Quantity& q, std::byte*) {
+    std::byte point[24];
+    each_number(q, point, [&](auto& number) {
+      using T = std::decay_t<decltype(number)>;
+      number =
+          std::is_integral_v<T> ? static_cast<T>(random()) : static_cast<T>(static_cast<int>(random() % 201) - 100);
+    });
+    all.insert(all.end(), point, point + q.element_bytes);
+  });
+  return all;
+}
+
+std::uint64_t as_integer(std::uint64_t number) { return number; }
+std::uint64_t as_integer(std::uint32_t number) { return number; }
+std::uint64_t as_integer(std::uint16_t number) { return number; }
+std::uint64_t as_integer(std::uint8_t number) { return number; }
+std::uint64_t as_integer(double number) { return static_cast<std::uint64_t>(static_cast<std::int64_t>(number)); }
+std::uint64_t as_integer(float number) { return as_integer(static_cast<double>(number)); }
+
+/// The inner product of each field over all points of all ranks, modulo what its integers wrap around at.
+std::vector<std::uint64_t> products(const Opened& opened, const std::vector<std::byte>& x,
+                                    const std::vector<std::byte>& y) {
+  std::vector<std::uint64_t> sums(opened.plan.spec.quantities.size());
+  std::vector<std::byte> one = x, other = y;
+  std::size_t at = 0;
+  opened.visit(0, [&](int f, const Quantity& q, std::byte*) {
+    std::vector<std::uint64_t> factors;
+    each_number(q, &one[at], [&](auto number) { factors.push_back(as_integer(number)); });
+    std::size_t i = 0;
+    each_number(q, &other[at],
+                [&](auto number) { sums[static_cast<std::size_t>(f)] += factors[i++] * as_integer(number); });
+    at += static_cast<std::size_t>(q.element_bytes);
+  });
+  MPI_Allreduce(MPI_IN_PLACE, sums.data(), static_cast<int>(sums.size()), MPI_UINT64_T, MPI_SUM, MPI_COMM_WORLD);
+  for (std::size_t f = 0; f < sums.size(); ++f) {
+    const Quantity& q = opened.plan.spec.quantities[f];
+    const int bits = 8 * (q.number_bytes == 0 ? q.element_bytes : q.number_bytes);
+    if (q.type == ScalarType::integer && bits < 64) sums[f] &= (std::uint64_t{1} << bits) - 1;
+  }
+  return sums;
+}
+
+/// Every strategy for fields in host memory that may take the case.
+std::vector<Strategy> strategies_for(const Case& c) {
+  const bool holes = !c.boxes.empty() && Layout(c.grid, c.boxes, true).has_holes();
+  const bool no_order = holes && c.spec.corners;
+  std::vector<Strategy> found;
+  std::vector<std::string> names = strategy_names();
+  for (const char* more : {"direct:merged,fields=none/p2p", "ordered:merged,fields=type/persistent",
+                           "ordered:corners/p2p", "direct/shared:packed+p2p", "direct:merged/auto:quick"})
+    names.push_back(more);
+  for (const std::string& name : names)
+    if (const Strategy s(name); !(s.pattern == Pattern::ordered && (no_order || (holes && s.corners))))
+      found.push_back(s);
+  return found;
+}
+
+/// Two ranks a node, where the strategy has a transport between nodes.
+Case on_nodes(Case c, const Strategy& strategy) {
+  if (!strategy.between.empty())
+    for (int r = 0; r < world_size(); ++r) c.nodes.push_back(r / 2);
+  return c;
+}
+
+/// Opens it, unless this MPI lacks what it needs or (mirrored edges) it does not take such fields.
+std::optional<Opened> open(const Case& c, const Strategy& strategy) {
+  try {
+    return std::optional<Opened>(std::in_place, on_nodes(c, strategy), strategy);
+  } catch (const UnavailableError&) {
+    return std::nullopt;
+  }
+}
+
+/// How many random cases, fewer where ranks share cores.
+int cases() { return thorough() ? 12 : world_size() <= 3 ? 3 : 1; }
+
+void expect_transpose(const Opened& opened, Exchange& halo, int slot, std::mt19937_64& random) {
+  const std::vector<std::byte> x = random_integers(opened, random), y = random_integers(opened, random);
+  opened.set_contents(slot, x);
+  halo.exchange(slot);
+  const std::vector<std::byte> filled = opened.contents(slot);
+  opened.set_contents(slot, y);
+  halo.accumulate(slot);
+  EXPECT_EQ(products(opened, filled, y), products(opened, x, opened.contents(slot)));
+  EXPECT_TRUE(opened.fields.canaries_alive());
+}
+
+TEST(Accumulate, IsTheTransposeOfTheExchangeByEveryStrategy) {
+  std::mt19937 random(20);
+  std::mt19937_64 values(static_cast<unsigned>(21 + world_rank()));
+  std::size_t tried = 0;
+  for (int n = 0; n < cases(); ++n) {
+    const Case c = random_numbers_case(random);
+    for (const Strategy& strategy : strategies_for(c)) {
+      if (strategy.corners && !c.spec.corners)
+        continue;  // it fills more than it is asked for, and transposes what it is asked
+      SCOPED_TRACE(to_string(strategy) + " " + describe(c));
+      std::optional<Opened> opened = open(c, strategy);
+      if (!opened) continue;
+      ++tried;
+      for (int turn = 0; turn < 2 * c.slots; ++turn) expect_transpose(*opened, *opened->halo, turn % c.slots, values);
+      ASSERT_FALSE(HasFailure());
+    }
+  }
+  EXPECT_GT(tried, 20u);
+}
+
+TEST(Accumulate, GivesTheSameBitsByEveryStrategy) {
+  std::mt19937 random(22);
+  for (int n = 0; n < 2 * cases(); ++n) {
+    Case c = random_numbers_case(random);
+    c.slots = 1;
+    std::vector<std::byte> first;
+    for (const Strategy& strategy : strategies_for(c)) {
+      SCOPED_TRACE(to_string(strategy) + " " + describe(c));
+      std::optional<Opened> opened = open(c, strategy);
+      if (!opened) continue;
+      std::mt19937_64 values(static_cast<unsigned>(23 + world_rank()));
+      opened->visit(0, [&](int, const Quantity& q, std::byte* at) {
+        each_number(q, at, [&](auto& number) {
+          using T = std::decay_t<decltype(number)>;
+          number = std::is_integral_v<T> ? static_cast<T>(values())
+                                         : static_cast<T>(1) / static_cast<T>(1 + values() % 1000);
+        });
+      });
+      opened->halo->accumulate();
+      const std::vector<std::byte> found = opened->contents(0);
+      if (first.empty()) first = found;
+      ASSERT_EQ(std::memcmp(found.data(), first.data(), found.size()), 0);
+    }
+  }
+}
+
+Grid<2> square(std::int64_t n = 24) { return Grid<2>{MPI_COMM_WORLD, {.cells = {n, n + 3}, .periodic = {true, true}}}; }
+
+template <class T>
+void set_all(const Grid<2>& grid, const FieldView<T, 2>& u, int halo, T value) {
+  for (std::int64_t j = -halo; j < grid.cells()[1] + halo; ++j)
+    for (std::int64_t i = -halo; i < grid.cells()[0] + halo; ++i) u(i, j) = value;
+}
+
+TEST(Accumulate, CountsHowManyHalosHoldACellAndClearsThem) {
+  const auto grid = square();
+  const Index n = grid.cells();
+  Field<std::complex<float>, 2> u{grid, {.halo = 1}};
+  auto halo = make_exchange(grid, {u}, "ordered/p2p");
+  for (int turn = 0; turn < 2; ++turn) {
+    set_all(grid, u[0], 1, std::complex<float>(1, -2));
+    halo.accumulate();
+    for (std::int64_t j = -1; j <= n[1]; ++j)
+      for (std::int64_t i = -1; i <= n[0]; ++i) {
+        const bool own = i >= 0 && i < n[0] && j >= 0 && j < n[1];
+        const int copies = (1 + (i == 0) + (i == n[0] - 1)) * (1 + (j == 0) + (j == n[1] - 1));
+        const float times = own ? static_cast<float>(copies) : 0.0f;
+        ASSERT_EQ(u[0](i, j), std::complex<float>(times, -2 * times)) << i << "," << j;
+      }
+  }
+}
+
+TEST(Accumulate, MayBeStartedAndFinishedAndFollowsArraysThatMove) {
+  const auto grid = square();
+  const Index n = grid.cells();
+  const std::int64_t row = n[0] + 2;
+  std::vector<double> one(static_cast<std::size_t>(row * (n[1] + 2)), 1.0), two = one;
+  auto halo = make_exchange(grid, {view<double, 2>(grid, {one.data() + row + 1}, row, 0, 1)}, "direct/p2p");
+  halo.accumulate();
+  halo.rebind(std::vector<void*>{two.data() + row + 1});
+  halo.start_accumulate();
+  while (!halo.progress()) {
+  }
+  EXPECT_EQ(one, two);
+  halo.exchange();
+  EXPECT_EQ(two[0], 4);  // a corner of the neighbour's, which four ranks have as it is
+}
+
+TEST(Accumulate, LaterCallsAllocateNothing) {
+  const auto grid = square();
+  Field<double, 2> u{grid, {.halo = 2}};
+  for (const char* strategy : {"ordered/p2p", "direct:merged/persistent", "ordered/shared:packed"}) {
+    auto halo = make_exchange(grid, {u}, strategy);
+    halo.accumulate();
+    const std::int64_t before = allocations();
+    for (int turn = 0; turn < 3; ++turn) halo.accumulate();
+    EXPECT_EQ(allocations(), before) << strategy;
+  }
+}
+
+TEST(Accumulate, PointsThatAreNoNumbersAreRefusedByName) {
+  struct Cell {
+    double density;
+    int material;
+  };
+  const auto grid = square();
+  Field<Cell, 2> cells{grid, {.halo = 1, .name = "cells"}};
+  Field<bool, 2> flags{grid, {.halo = 1, .name = "flags"}};
+  Field<std::array<int, 3>, 2> counts{grid, {.halo = 1}};
+  for (const auto& [field, name] : {std::pair{FieldRef(cells), "'cells'"}, std::pair{FieldRef(flags), "'flags'"}}) {
+    auto halo = make_exchange(grid, {counts, field}, "ordered/p2p");
+    const std::string error = error_of([&] { halo.accumulate(); });
+    EXPECT_NE(error.find(name), std::string::npos) << error;
+    EXPECT_NE(error.find("number_bytes"), std::string::npos) << error;
+    halo.exchange();  // still works
+  }
+  make_exchange(grid, {counts}, "ordered/p2p").accumulate();
+}
+
+TEST(Accumulate, WhileAnythingIsInFlightNothingElseStarts) {
+  if (world_size() == 1) return;
+  const auto grid = square();
+  Field<double, 2> u{grid, {.halo = 1}};
+  auto halo = make_exchange(grid, {u}, "ordered/p2p");
+  halo.accumulate();
+  MPI_Barrier(MPI_COMM_WORLD);
+  if (grid.rank() == 0) {  // the others have not even started
+    halo.start_accumulate();
+    EXPECT_NE(error_of([&] { halo.start(); }).find("the accumulation of slot 0"), std::string::npos);
+    EXPECT_NE(error_of([&] { halo.start_accumulate(); }).find("finish()"), std::string::npos);
+  }
+  MPI_Barrier(MPI_COMM_WORLD);
+  if (grid.rank() != 0) halo.start_accumulate();
+  halo.finish();
+  EXPECT_NE(error_of([&] { halo.start_accumulate(1); }).find("slot 1"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace haloscope

@@ -1,0 +1,137 @@
+"""Random accumulations through the Python binding: exactly the transpose of the exchange, with the same bits by every strategy.
+
+Run by ranks: `mpiexec -n N python random_accumulations.py SEED ROUNDS`. All ranks draw the same numbers.
+"""
+
+from __future__ import annotations
+
+import random
+import sys
+from typing import Any
+
+import numpy as np
+import random_exchanges
+from mpi4py import MPI
+
+import haloscope
+from haloscope.errors import UsageProblem
+
+COMM = MPI.COMM_WORLD
+TYPES = ("i1", "u2", "i4", "u4", "i8", "f4", "f8", "c8", "c16")
+STRATEGIES = (
+    "reference",
+    "ordered/p2p",
+    "ordered:self-first/p2p:testany",
+    "ordered:merged,fields=none/persistent:datatype",
+    "direct/p2p:datatype",
+    "direct:merged/persistent",
+    "direct/shared:packed",
+    "direct/auto",
+    None,
+)
+
+
+def numbers(array: np.ndarray) -> np.ndarray:
+    """Return the numbers of an array as integers that wrap around at 2^64; those of reals must be whole."""
+    flat = np.ascontiguousarray(array).reshape(-1)
+    if flat.dtype.kind == "c":
+        flat = flat.view(flat.real.dtype)
+    return flat.astype(np.int64).view(np.uint64) if flat.dtype.kind == "f" else flat.astype(np.uint64)
+
+
+def product(one: np.ndarray, other: np.ndarray) -> int:
+    """Return the inner product over all ranks, modulo what the array's integers wrap around at."""
+    mine = int((numbers(one) * numbers(other)).sum(dtype=np.uint64))
+    bits = 8 * one.itemsize if one.dtype.kind in "iu" else 64
+    return int(COMM.allreduce(mine)) % 2**bits
+
+
+def whole_numbers(draw: np.random.Generator, like: np.ndarray) -> np.ndarray:
+    if like.dtype.kind in "iu":
+        return np.frombuffer(draw.bytes(like.nbytes), like.dtype).reshape(like.shape)
+    return parts(draw, like, lambda size: draw.integers(-100, 101, size))
+
+
+def fractions(draw: np.random.Generator, like: np.ndarray) -> np.ndarray:
+    return whole_numbers(draw, like) if like.dtype.kind in "iu" else parts(draw, like, draw.random)
+
+
+def parts(draw: np.random.Generator, like: np.ndarray, make: Any) -> np.ndarray:
+    """Return an array of reals, or of complex numbers of two each."""
+    pairs = 2 if like.dtype.kind == "c" else 1
+    return make(like.size * pairs).astype(np.zeros(1, like.dtype).real.dtype).view(like.dtype).reshape(like.shape)
+
+
+def check_transpose(halo: haloscope.Exchange, fields: list, slot: int, draw: np.random.Generator) -> None:
+    arrays = [field.arrays[slot] for field in fields]
+    xs, ys = ([whole_numbers(draw, array) for array in arrays] for _ in range(2))
+    for array, x in zip(arrays, xs, strict=True):
+        array[...] = x
+    halo(slot)
+    left = [product(array, y) for array, y in zip(arrays, ys, strict=True)]
+    for array, y in zip(arrays, ys, strict=True):
+        array[...] = y
+    if draw.random() < 0.5:
+        halo.accumulate(slot)
+    else:
+        halo.start_accumulate(slot)
+        halo.progress()
+        halo.finish()
+    right = [product(x, array) for array, x in zip(arrays, xs, strict=True)]
+    assert left == right, f"{left} and {right} of {[array.dtype for array in arrays]}"
+    assert all(field.gaps_untouched(slot) for field in fields), "bytes between points have changed"
+
+
+def check_one(draw: random.Random) -> None:
+    grid, slots, corners = random_exchanges.random_grid(draw), draw.randint(1, 2), draw.random() < 0.7
+    fields = [random_exchanges.Arrays(draw, grid, slots) for _ in range(draw.randint(1, 3))]
+    seed = draw.randrange(2**32)
+    results = []
+    for strategy in STRATEGIES:
+        values = np.random.default_rng([seed, COMM.rank])
+        with haloscope.Exchange(grid, [f.field() for f in fields], strategy=strategy, corners=corners) as halo:
+            for turn in range(2 * slots):
+                slot = turn % slots
+                if turn == slots:
+                    halo.rebind([field.renew(slot) for field in fields], slot)
+                check_transpose(halo, fields, slot, values)
+            for field in fields:
+                field.arrays[0][...] = fractions(values, field.arrays[0])
+            halo.accumulate()
+            results.append([field.arrays[0].tobytes() for field in fields])
+        assert results[-1] == results[0], f"{strategy} gives other bits than {STRATEGIES[0]}"
+    if grid.comm is not COMM:
+        grid.comm.Free()
+
+
+def check_refusals() -> None:
+    grid = haloscope.Grid(COMM, (8 * COMM.size, 9), periodic=True)
+    for dtype in ("?", "V8", "S4", "f2", ">f8", [("a", "f4"), ("b", "i4")]):
+        array = grid.zeros(dtype=dtype)
+        with haloscope.Exchange(grid, [haloscope.Field(array, name="odd one")], strategy="ordered/p2p") as halo:
+            try:
+                halo.accumulate()
+            except UsageProblem as problem:
+                assert "odd one" in str(problem), problem  # noqa: PT017 (no pytest on these ranks)
+            else:
+                raise AssertionError(f"{dtype} was accumulated")
+            halo()
+
+
+def main() -> None:
+    seed, rounds = map(int, sys.argv[1:])
+    random_exchanges.TYPES = TYPES
+    check_refusals()
+    for number in range(rounds):
+        try:
+            check_one(random.Random(1000 * seed + number))
+        except BaseException:
+            print(f"rank {COMM.rank}, accumulation {number} of seed {seed}:", flush=True)
+            raise
+    COMM.barrier()
+    if COMM.rank == 0:
+        print("right")
+
+
+if __name__ == "__main__":
+    main()
