@@ -86,6 +86,8 @@ typedef struct hs_exchange_options {
   const char* strategy; /* as "ordered/p2p", see hs_list("strategies"); NULL (default): "auto", which tries them */
   int32_t corners;      /* 1 (default): fill edges and corners too; 0: only what a star needs */
   int32_t slots;        /* addresses of each array, >= 1: buffers that take turns; default 1 */
+  int32_t guard;        /* 1: poison stale halos, see hs_exchange_changed(); default 0; HALOSCOPE_GUARD overrides */
+  int32_t reserved;
 } hs_exchange_options;
 
 typedef struct hs_exchange hs_exchange;
@@ -119,6 +121,18 @@ hs_status hs_exchange_run(hs_exchange* exchange, int32_t slot);
 hs_status hs_exchange_start_accumulate(hs_exchange* exchange, int32_t slot);
 /* hs_exchange_start_accumulate() and hs_exchange_finish(). */
 hs_status hs_exchange_accumulate(hs_exchange* exchange, int32_t slot);
+/* The guard: which halos are stale. Without option `guard` these three do nothing but look whether there is one.
+ * The own points of a slot have changed, as after a sweep: its halos are stale and poisoned, but for the first `fresh` layers,
+ * which the sweep has computed too. Reals become signalling NaNs that carry their side on, anything else bytes DB.
+ * Fails with HS_USAGE for a slot that there is not, a negative number, and while anything is under way. Local; cost: one store
+ * for each number in the halos. */
+hs_status hs_exchange_changed(hs_exchange* exchange, int32_t slot, int32_t fresh);
+/* Halos are read `depth` layers deep from here on. Fails with HS_USAGE, on all ranks alike, where fewer are fresh on a side that
+ * the exchange fills: it names the field, the side, the layers and the number of the last exchange. Local. */
+hs_status hs_exchange_require_fresh(hs_exchange* exchange, int32_t depth, int32_t slot);
+/* Look for poison in the own points of a slot. Fails with HS_USAGE, on all ranks alike, where a stale halo was read: it names
+ * the first such point and the side that the poison came from. Collective: a reduction, and one load for each number. */
+hs_status hs_exchange_check_clean(hs_exchange* exchange, int32_t slot);
 /* The arrays of a slot lie elsewhere from now on, with the strides that they had: for codes that swap pointers.
  * first  address of the first owned point of each field, in their order.
  * Local, and plans stay; strategies whose neighbours know the addresses (shared but for shared:packed, one-sided ones,

@@ -20,6 +20,9 @@ struct ExchangeOptions {
   int width = -1;                             ///< layers to fill on every side; -1: each field's whole halo
   Widths low{-1, -1, -1}, high{-1, -1, -1};   ///< layers per dimension and side; override `width` where >= 0
   std::vector<ExchangeSpec::Sides> widths{};  ///< of each field, in their order; override the rest. Empty: none
+  /// Track how many layers of each halo are fresh, and poison the others: changed(), require_fresh(), check_clean().
+  /// HALOSCOPE_GUARD=1 or 0 in the environment of rank 0 overrides it, for every Exchange and Stepper.
+  bool guard = false;
 };
 
 /// An opened exchange of some fields. Several may be in flight at once: each has its own communicator.
@@ -34,10 +37,11 @@ class Exchange {
   ///                  Large ones in private memory are moved to huge pages, where the system has them for programs that ask:
   ///                  exchanges then take about as long as on fields of the library's. Contents stay.
   /// @param nodes     node of each rank, to emulate nodes on one machine; empty: the real machines.
+  /// @param guard   as ExchangeOptions::guard.
   /// @throws on all ranks alike, before any halo is sent: UsageError as make_plan() does, for views that do not fit, and
   ///         where ranks ask for different exchanges; UnavailableError as the transport does.
   Exchange(MPI_Comm comm, const Layout& layout, const ExchangeSpec& spec, const Strategy& strategy, const Views& views,
-           const std::vector<int>& nodes = {});
+           const std::vector<int>& nodes = {}, bool guard = false);
   /// The same for fields, all with the same number of slots.
   /// @throws also UsageError for no field, unequal slots, and more layers than a field has room for.
   Exchange(MPI_Comm comm, const Layout& layout, const std::vector<FieldRef>& fields, const Strategy& strategy,
@@ -85,6 +89,23 @@ class Exchange {
   /// @throws UsageError while an exchange is under way, for a slot that does not exist, for another number of addresses or a
   ///         null one; fields that a strategy cannot reach leave the exchange unusable.
   void rebind(std::span<void* const> first, int slot = 0);
+  // The guard: which halos are stale. Without ExchangeOptions::guard these do nothing but look whether there is one, so that
+  // they may stay in a code. Layers are counted per field, dimension and side; an exchange makes all that it fills fresh.
+
+  /// The own points of a slot have changed, as after a sweep: its halos are stale and poisoned, but for the first `fresh`
+  /// layers, which the sweep has computed too (deep halos). Reals become signalling NaNs that carry their side on, integers of
+  /// 1 to 8 bytes and anything else bytes DB (field/poison.hpp). Local.
+  /// @throws UsageError for a slot that does not exist, a negative number, an exchange under way.
+  /// Cost: one store for each number in the halos.
+  void changed(int slot = 0, int fresh = 0);
+  /// Halos of a slot are read `depth` layers deep from here on. Sides that the exchange does not fill are not looked at. Local.
+  /// @throws UsageError, on all ranks alike, where fewer layers are fresh, naming the field, the side, the layers and the number
+  ///         of the last exchange; while one is under way.
+  void require_fresh(int depth, int slot = 0) const;
+  /// Look for poison in the own points of a slot: a stale halo was read. Collective: a reduction, and one load for each number.
+  /// Finds reals, and copies of integers of 4 or 8 bytes.
+  /// @throws UsageError, on all ranks alike, naming the first such point of a rank and the side that the poison came from.
+  void check_clean(int slot = 0) const;
   const Plan& plan() const;
   /// Which strategy moves the halos, what this rank sends in one exchange, and what a transport that chooses, as `auto`,
   /// has chosen. One line.

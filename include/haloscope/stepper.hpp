@@ -23,6 +23,10 @@ struct StepperOptions {
   /// Whether the sweep computes SweepArgs::levels time steps at once where those are more than one, as substeps `blocked`
   /// need: from slot `in`, whose halos are as many times wider, to slot `out`. It has then one sweep in one stage.
   bool fused = false;
+  /// Poison halos before each exchange and look for poison after each stage: finds sweeps that read more layers, or corners,
+  /// than they say. HALOSCOPE_GUARD=1 or 0 overrides it. Cost: one store for each number in the halos, one load for each that
+  /// is written, a reduction, all once a stage and exchange.
+  bool guard = false;
 };
 
 /// Time steps of the user's fields: exchanges and sweeps, when and how a choice says. The result has the same bits under
@@ -72,7 +76,8 @@ class Stepper {
   Stepper& operator=(Stepper&&) noexcept;
 
   /// Carry out `steps` >= 0 time steps. Collective. @return the slot that holds the result.
-  /// @throws UsageError for a negative number.
+  /// @throws UsageError for a negative number; with StepperOptions::guard, on all ranks alike, where a sweep has read ghost
+  ///         points that it does not say it reads.
   /// Cost: ceil(steps / depth) exchanges, all as deep. Allocates the first time that a round of some length is carried out, then never
   /// outside MPI.
   int run(std::int64_t steps);

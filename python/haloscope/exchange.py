@@ -404,6 +404,7 @@ class Exchange:
         *,
         strategy: str | None = None,
         corners: bool = True,
+        guard: bool = False,
     ):
         """Open an exchange of `arrays`, of any mixture of types. Collective; they must stay where they are.
 
@@ -413,13 +414,15 @@ class Exchange:
         strategy: as "ordered/p2p"; `haloscope advise` names good ones. None: "auto", which tries them while it runs.
             HALOSCOPE_STRATEGY in the environment of rank 0 overrides it.
         corners: also fill edges and corners; a star does not read them.
+        guard: track how many layers of each halo are fresh and poison the others, see changed(). HALOSCOPE_GUARD=1 or 0 in the
+            environment of rank 0 overrides it.
 
         Raises UsageProblem for arrays that do not fit the grid, or cannot be written to; NotAvailable for a strategy that
         this MPI cannot serve. Cost: some small collective calls and what the transport opens.
         """
         fields = _fields(arrays)
         self.grid = grid if isinstance(grid, Grid) else _grid_of_arrays(_communicator(grid), fields, halo)
-        described, options = _agree(self.grid.comm, lambda: self._describe(fields, halo, strategy, corners))
+        described, options = _agree(self.grid.comm, lambda: self._describe(fields, halo, strategy, corners, guard))
         ffi, _ = _library()
         structs = ffi.new("hs_field[]", len(described))
         for field, one, struct in zip(fields, described, structs, strict=True):
@@ -433,7 +436,7 @@ class Exchange:
         )
         self._done = ffi.new("int32_t*")
 
-    def _describe(self, fields: list[Field], halo: Halo, strategy: str | None, corners: bool) -> tuple:
+    def _describe(self, fields: list[Field], halo: Halo, strategy: str | None, corners: bool, guard: bool) -> tuple:
         ffi, lib = _library()
         if not fields:
             raise UsageProblem("an exchange of no arrays; pass at least one")
@@ -441,7 +444,7 @@ class Exchange:
         described = [_Described(self.grid, field, number, halo, slots) for number, field in enumerate(fields)]
         options = ffi.new("hs_exchange_options*")
         lib.hs_exchange_init(options)
-        options.corners, options.slots = corners, slots
+        options.corners, options.slots, options.guard = corners, slots, guard
         if strategy is not None:
             self._strategy = ffi.new("char[]", str(strategy).encode())
             options.strategy = self._strategy
@@ -489,6 +492,31 @@ class Exchange:
         status = self._accumulate(self._open(), slot)
         if status:
             capi.check(_library(), status)
+
+    def changed(self, slot: int = 0, fresh: int = 0) -> None:
+        """Say that own points of a slot have changed: in a guarded exchange its halos are poisoned. Local.
+
+        fresh: layers that stay fresh, since the sweep has computed them too. Reals become NaNs that carry their side on,
+            anything else bytes DB. Without guard nothing happens; with it one store for each number in the halos.
+        Raises UsageProblem for a slot that there is not, a negative number, and while an exchange is under way.
+        """
+        _call("hs_exchange_changed", self._open(), slot, fresh)
+
+    def require_fresh(self, depth: int, slot: int = 0) -> None:
+        """Raise UsageProblem, on all ranks, where fewer than `depth` layers of a guarded halo are fresh. Local.
+
+        The text names the field, the side, the layers and the number of the last exchange. Sides that the exchange does not
+        fill are not looked at.
+        """
+        _call("hs_exchange_require_fresh", self._open(), depth, slot)
+
+    def check_clean(self, slot: int = 0) -> None:
+        """Raise UsageProblem, on all ranks, where an own point was computed from a guarded halo that was stale. Collective.
+
+        The text names the first such point of a rank and the side. Finds reals and complex numbers, and copies of integers of
+        4 or 8 bytes. Cost: a reduction and one load for each number.
+        """
+        _call("hs_exchange_check_clean", self._open(), slot)
 
     def rebind(self, arrays: Sequence[Array], slot: int = 0) -> None:
         """Use other arrays of the same types, shapes and strides from now on: for codes that make new ones in each step.

@@ -66,6 +66,18 @@ int main(int argc, char** argv) {
     check(hs_exchange_report(halo, &report));
     hs_exchange_free(halo);
 
+    how.guard = 1;
+    check(hs_exchange_create(grid, &field, 1, &how, &halo));
+    check(hs_exchange_run(halo, 0));
+    check(hs_exchange_require_fresh(halo, 1, 0));
+    check(hs_exchange_changed(halo, 0, 0));
+    if (u[0] == u[0] || hs_exchange_require_fresh(halo, 1, 0) != HS_USAGE) return 1; /* a NaN is no number */
+    check(hs_exchange_check_clean(halo, 0));
+    u[row + 1] += u[row];
+    if (hs_exchange_check_clean(halo, 0) != HS_USAGE) return 1;
+    hs_exchange_free(halo);
+    how.guard = 0;
+
     field.number_bytes = 3; /* no number is that long */
     check(hs_exchange_create(grid, &field, 1, &how, &halo));
     if (hs_exchange_accumulate(halo, 0) != HS_USAGE) return 1;

@@ -31,6 +31,7 @@ program exchange
   call grid%create_cartesian(cartesian(), cells)
   call fill_and_check('cartesian')
   call accumulate_and_check()
+  call guard_and_check()
   call check_refusals()
   call grid%free()
   if (wrong == 0) print '(a, i0, a)', 'rank ', own_rank(), ': right'
@@ -126,6 +127,29 @@ contains
     call halo%open(grid, strategy='ordered/p2p')
     call halo%accumulate(stat=stat, errmsg=text)
     call expect(stat == 2 .and. index(text, 'number_bytes') > 0, trim(text))
+    call halo%free()
+  end subroutine
+
+  !> A forgotten exchange is named, and found.
+  subroutine guard_and_check()
+    real(8), allocatable, target :: u(:, :)
+    character(300) :: text
+    integer :: n(2), stat
+    n = grid%shape()
+    allocate (u(0:n(1) + 1, 0:n(2) + 1), source=1d0)
+    call halo%add(u)
+    call halo%open(grid, strategy='ordered/p2p', guard=.true.)
+    call halo%run()
+    call halo%require_fresh(1)
+    call halo%changed(fresh=1)
+    call halo%require_fresh(1)
+    call halo%changed()
+    call halo%require_fresh(1, stat=stat, errmsg=text)
+    call expect(stat == 2 .and. index(text, 'stale on the low side in x') > 0, trim(text))
+    call halo%check_clean()
+    u(1, 1) = u(1, 1) + u(1, 0)
+    call halo%check_clean(stat=stat, errmsg=text)
+    call expect(stat == 2 .and. index(text, 'the low side in y') > 0, trim(text))
     call halo%free()
   end subroutine
 

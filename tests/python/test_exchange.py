@@ -38,6 +38,11 @@ def test_accumulating_is_the_transpose_of_the_exchange_with_the_same_bits_by_eve
 
 
 @pytest.mark.parametrize("ranks", [1, 3])
+def test_stale_halos_are_named_and_found_by_a_guarded_exchange(ranks):
+    assert on_ranks(ranks, RANKS / "guarded_exchanges.py") == ["named"]
+
+
+@pytest.mark.parametrize("ranks", [1, 3])
 def test_bad_requests_are_refused_on_all_ranks(ranks):
     assert on_ranks(ranks, RANKS / "bad_exchanges.py") == ["refused"]
 

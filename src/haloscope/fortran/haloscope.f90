@@ -53,7 +53,7 @@ module haloscope
   type, bind(c) :: hs_exchange_options
     integer(c_int64_t) :: struct_size
     type(c_ptr) :: strategy
-    integer(c_int32_t) :: corners, slots
+    integer(c_int32_t) :: corners, slots, guard, reserved
   end type
 
   !> A grid split over the ranks of a communicator.
@@ -99,6 +99,9 @@ module haloscope
     procedure :: rebind => exchange_rebind
     procedure :: start_accumulate => exchange_start_accumulate
     procedure :: accumulate => exchange_accumulate
+    procedure :: changed => exchange_changed
+    procedure :: require_fresh => exchange_require_fresh
+    procedure :: check_clean => exchange_check_clean
     procedure :: report => exchange_report
     procedure :: free => exchange_free
   end type
@@ -182,6 +185,21 @@ module haloscope
       integer(c_int32_t), value :: slot
     end function
     integer(c_int32_t) function hs_exchange_accumulate(exchange, slot) bind(c)
+      import :: c_int32_t, c_ptr
+      type(c_ptr), value :: exchange
+      integer(c_int32_t), value :: slot
+    end function
+    integer(c_int32_t) function hs_exchange_changed(exchange, slot, fresh) bind(c)
+      import :: c_int32_t, c_ptr
+      type(c_ptr), value :: exchange
+      integer(c_int32_t), value :: slot, fresh
+    end function
+    integer(c_int32_t) function hs_exchange_require_fresh(exchange, depth, slot) bind(c)
+      import :: c_int32_t, c_ptr
+      type(c_ptr), value :: exchange
+      integer(c_int32_t), value :: depth, slot
+    end function
+    integer(c_int32_t) function hs_exchange_check_clean(exchange, slot) bind(c)
       import :: c_int32_t, c_ptr
       type(c_ptr), value :: exchange
       integer(c_int32_t), value :: slot
@@ -402,12 +420,13 @@ contains
   !> Open the exchange of the arrays that were added, in place of one that is open. Collective; makes all plans.
   !! @param strategy  as "ordered/p2p"; default "auto", which tries them while it runs.
   !! @param corners   also fill edges and corners; default true.
+  !! @param guard     track and poison stale halos, see changed(); default false. HALOSCOPE_GUARD=1 or 0 overrides it.
   !! Fails for arrays that do not fit the grid, a halo wider than the blocks that it is filled from, an unknown strategy.
-  subroutine exchange_open(this, grid, strategy, corners, stat, errmsg)
+  subroutine exchange_open(this, grid, strategy, corners, stat, errmsg, guard)
     class(halo_exchange), intent(inout) :: this
     class(halo_grid), intent(in) :: grid
     character(*), intent(in), optional :: strategy
-    logical, intent(in), optional :: corners
+    logical, intent(in), optional :: corners, guard
     integer, intent(out), optional :: stat
     character(*), intent(inout), optional :: errmsg
     character(kind=c_char), allocatable, target :: name(:)
@@ -420,6 +439,7 @@ contains
     if (.not. allocated(this%arrays)) allocate (this%arrays(0))
     call hs_exchange_init(options)
     if (present(corners)) options%corners = merge(1, 0, corners)
+    if (present(guard)) options%guard = merge(1, 0, guard)
     if (present(strategy)) then
       name = c_text(strategy)
       options%strategy = c_loc(name)
@@ -600,6 +620,38 @@ contains
     character(*), intent(inout), optional :: errmsg
     if (has_slot(this, slot, stat, errmsg)) &
       call conclude(hs_exchange_accumulate(this%handle, number_of(slot)), stat, errmsg)
+  end subroutine
+
+  !> The own points have changed: halos are stale and, in a guarded exchange, poisoned. Local.
+  !! @param fresh  layers that stay fresh, since they have been computed too; default 0.
+  subroutine exchange_changed(this, fresh, stat, errmsg)
+    class(halo_exchange), intent(inout) :: this
+    integer, intent(in), optional :: fresh
+    integer, intent(out), optional :: stat
+    character(*), intent(inout), optional :: errmsg
+    integer(c_int32_t) :: layers
+    layers = 0
+    if (present(fresh)) layers = int(fresh, c_int32_t)
+    call conclude(hs_exchange_changed(this%handle, 0_c_int32_t, layers), stat, errmsg)
+  end subroutine
+
+  !> Halos are read `depth` layers deep from here on: fails in a guarded exchange where fewer are fresh, and names the array,
+  !! the side and the last exchange. Local.
+  subroutine exchange_require_fresh(this, depth, stat, errmsg)
+    class(halo_exchange), intent(inout) :: this
+    integer, intent(in) :: depth
+    integer, intent(out), optional :: stat
+    character(*), intent(inout), optional :: errmsg
+    call conclude(hs_exchange_require_fresh(this%handle, int(depth, c_int32_t), 0_c_int32_t), stat, errmsg)
+  end subroutine
+
+  !> Look for poison in the own points of a guarded exchange: fails where a stale halo was read, and names the first such
+  !! point, counted from 0, and the side that the poison came from. Collective.
+  subroutine exchange_check_clean(this, stat, errmsg)
+    class(halo_exchange), intent(inout) :: this
+    integer, intent(out), optional :: stat
+    character(*), intent(inout), optional :: errmsg
+    call conclude(hs_exchange_check_clean(this%handle, 0_c_int32_t), stat, errmsg)
   end subroutine
 
   !> Which strategy moves the halos, what this rank sends, what auto has chosen: one line.

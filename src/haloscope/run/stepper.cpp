@@ -9,6 +9,7 @@
 #include "haloscope/core/names.hpp"
 #include "haloscope/run/bound_stage.hpp"
 #include "haloscope/run/function_sweeper.hpp"
+#include "haloscope/run/stepper_guard.hpp"
 #include "haloscope/runner/library_call.hpp"
 
 namespace haloscope {
@@ -197,6 +198,7 @@ struct Stepper::State {
   RunnerOptions options;
   MPI_Comm comm = MPI_COMM_NULL;
   std::vector<std::unique_ptr<BoundStage>> stages;
+  std::unique_ptr<StepperGuard> guard;
   std::int64_t time = 0;
   int slot = 0;
   int exceptions = std::uncaught_exceptions();  // when it was made
@@ -214,9 +216,10 @@ struct Stepper::State {
     check_room(candidate, fields);
   }
 
-  void open(MPI_Comm parent, const std::vector<int>& nodes) {
+  void open(MPI_Comm parent, const std::vector<int>& nodes, const std::vector<FieldRef>& fields, bool guarded) {
     override_strategy(parent);
     MPI_Comm_dup(parent, &comm);
+    if (chosen_guard(comm, guarded)) guard = std::make_unique<StepperGuard>(comm, candidate, views, fields);
     options.timers = false;
     options.yield = more_ranks_than_cores(comm, choice.threads);
     int rank = 0;
@@ -253,7 +256,11 @@ struct Stepper::State {
       for (int r = 0; r < stage->reductions(); ++r) stage->reducer(r).forget();
     while (steps > 0) {
       const int count = static_cast<int>(std::min<std::int64_t>(steps, choice.depth));
-      for (auto& stage : stages) slot = stage->run(slot, time, count, count == steps && stage->reductions() > 0);
+      for (auto& stage : stages) {
+        if (guard) guard->poison_halos(*stage, slot);
+        slot = stage->run(slot, time, count, count == steps && stage->reductions() > 0);
+        if (guard) guard->check_written(*stage, slot);
+      }
       time += count;
       steps -= count;
     }
@@ -265,7 +272,7 @@ Stepper::Stepper(MPI_Comm comm, const Layout& layout, const std::vector<int>& no
                  const std::vector<FieldRef>& fields, const Choice& choice, const std::vector<Stage>& stages,
                  const StepperOptions& options) {
   agree(comm, [&] { state_ = std::make_unique<State>(layout, nodes, fields, choice, stages, options); });
-  state_->open(comm, nodes);
+  state_->open(comm, nodes, fields, options.guard);
 }
 
 Stepper::~Stepper() = default;

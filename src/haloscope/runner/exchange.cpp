@@ -1,10 +1,12 @@
 #include "haloscope/exchange.hpp"
 
 #include <algorithm>
+#include <utility>
 
 #include "haloscope/agree.hpp"
 #include "haloscope/field/memory.hpp"
 #include "haloscope/runner/exchange_request.hpp"
+#include "haloscope/runner/guard.hpp"
 #include "haloscope/runner/library_call.hpp"
 #include "haloscope/runner/movement.hpp"
 #include "haloscope/transport/views.hpp"
@@ -19,9 +21,11 @@ struct Exchange::State {
   MPI_Comm comm = MPI_COMM_NULL;
   std::unique_ptr<Movement> forward, reverse;  // reverse: from the first accumulate() on
   Movement* current = nullptr;                 // what was started last
+  bool under_way = false;                      // ... and not yet seen to have ended
+  std::unique_ptr<Guard> guard;
 
   State(MPI_Comm parent, const Layout& grid_layout, const ExchangeSpec& asked, const Strategy& chosen,
-        const Views& views, const std::vector<int>& nodes_of_ranks)
+        const Views& views, const std::vector<int>& nodes_of_ranks, bool guarded)
       : strategy(chosen), layout(grid_layout), spec(asked), nodes(nodes_of_ranks) {
     Plan plan;
     agree(parent, [&] {
@@ -36,6 +40,7 @@ struct Exchange::State {
     MPI_Comm_dup(parent, &comm);
     forward = std::make_unique<Movement>(comm, layout, plan, views, strategy, nodes);
     current = forward.get();
+    if (guarded) guard = std::make_unique<Guard>(layout, forward->plan(), forward->views());
   }
   ~State() {
     reverse.reset();
@@ -59,8 +64,14 @@ struct Exchange::State {
     return *reverse;
   }
   void start(Movement& movement, int slot) {
+    if (guard) guard->overwritten(slot);
     current = &movement;
     movement.start(slot);
+    under_way = true;
+  }
+  /// What was started last has ended.
+  void settle() {
+    if (std::exchange(under_way, false) && guard && current == forward.get()) guard->filled(current->slot());
   }
   void require_idle(const char* call) const {
     if (!current->idle())
@@ -77,14 +88,15 @@ struct Exchange::State {
 };
 
 Exchange::Exchange(MPI_Comm comm, const Layout& layout, const ExchangeSpec& spec, const Strategy& given,
-                   const Views& views, const std::vector<int>& nodes)
-    : state_(std::make_unique<State>(comm, layout, spec, chosen_strategy(comm, given), views, nodes)) {}
+                   const Views& views, const std::vector<int>& nodes, bool guard)
+    : state_(std::make_unique<State>(comm, layout, spec, chosen_strategy(comm, given), views, nodes,
+                                     chosen_guard(comm, guard))) {}
 
 Exchange::Exchange(MPI_Comm comm, const Layout& layout, const std::vector<FieldRef>& fields, const Strategy& given,
                    const ExchangeOptions& options, const std::vector<int>& nodes) {
   ExchangeSpec spec;
   agree(comm, [&] { spec = spec_of(fields, layout.dims(), options); });
-  *this = Exchange(comm, layout, spec, given, views_of(fields), nodes);
+  *this = Exchange(comm, layout, spec, given, views_of(fields), nodes, options.guard);
 }
 
 Exchange::~Exchange() = default;
@@ -110,14 +122,49 @@ void Exchange::rebind(std::span<void* const> first, int slot) {
   if (first.size() != fields || std::find(first.begin(), first.end(), nullptr) != first.end())
     throw UsageError("rebind() got " + std::to_string(first.size()) +
                      " addresses; pass that of the first owned point of each of " + std::to_string(fields) + " fields");
+  if (state_->guard) state_->guard->overwritten(slot);
   state_->forward->move(first, slot);
   if (state_->reverse) state_->reverse->move(first, slot);
 }
 
-bool Exchange::progress() { return state_->current->progress(); }
-void Exchange::finish() { state_->current->finish(); }
+bool Exchange::progress() {
+  const bool ended = state_->current->progress();
+  if (ended) state_->settle();
+  return ended;
+}
+
+void Exchange::finish() {
+  state_->current->finish();
+  state_->settle();
+}
+
+void Exchange::changed(int slot, int fresh) {
+  if (!state_->guard) return;
+  state_->require_idle("changed");
+  state_->require_slot(slot);
+  state_->guard->changed(slot, fresh);
+}
+
+void Exchange::require_fresh(int depth, int slot) const {
+  if (!state_->guard) return;
+  state_->require_idle("require_fresh");
+  state_->require_slot(slot);
+  state_->guard->require_fresh(depth, slot);
+}
+
+void Exchange::check_clean(int slot) const {
+  if (!state_->guard) return;
+  agree(state_->comm, [&] {
+    state_->require_idle("check_clean");
+    state_->require_slot(slot);
+    state_->guard->check_clean(slot);
+  });
+}
+
 const Plan& Exchange::plan() const { return state_->forward->plan(); }
 
-std::string Exchange::report() const { return describe_exchange(state_->strategy, plan(), state_->forward->link()); }
+std::string Exchange::report() const {
+  return describe_exchange(state_->strategy, plan(), state_->forward->link()) + (state_->guard ? "; guarded" : "");
+}
 
 }  // namespace haloscope

@@ -3,6 +3,7 @@
 #include <cstdlib>
 #include <iostream>
 #include <set>
+#include <utility>
 
 #include "haloscope/comm/text.hpp"
 #include "haloscope/error.hpp"
@@ -11,9 +12,9 @@ namespace haloscope {
 
 namespace {
 
-/// HALOSCOPE_STRATEGY of rank 0; "" where it is not set. Collective.
-std::string strategy_of_environment(MPI_Comm comm) {
-  const char* const set = std::getenv("HALOSCOPE_STRATEGY");
+/// A variable of rank 0's environment; "" where it is not set. Collective.
+std::string of_environment(MPI_Comm comm, const char* name) {
+  const char* const set = std::getenv(name);
   return text_of_rank(comm, 0, set != nullptr ? set : "");
 }
 
@@ -29,7 +30,7 @@ void say_overridden(MPI_Comm comm, const std::string& by, const Strategy& strate
 }  // namespace
 
 Strategy chosen_strategy(MPI_Comm comm, const Strategy& given) {
-  const std::string text = strategy_of_environment(comm);
+  const std::string text = of_environment(comm, "HALOSCOPE_STRATEGY");
   if (text.empty()) return given;
   try {
     const Strategy strategy(text);
@@ -38,6 +39,18 @@ Strategy chosen_strategy(MPI_Comm comm, const Strategy& given) {
   } catch (const UsageError& error) {
     throw UsageError("HALOSCOPE_STRATEGY: " + std::string(error.what()));
   }
+}
+
+bool chosen_guard(MPI_Comm comm, bool asked) {
+  static bool said = false;
+  const std::string text = of_environment(comm, "HALOSCOPE_GUARD");
+  if (text.empty()) return asked;
+  if (text != "0" && text != "1") throw UsageError("HALOSCOPE_GUARD is '" + text + "'; it is 1 (guard halos) or 0");
+  int rank = 0;
+  MPI_Comm_rank(comm, &rank);
+  if (text == "1" && rank == 0 && !std::exchange(said, true))
+    std::cerr << "haloscope: HALOSCOPE_GUARD=1: stale halos are poisoned" << std::endl;
+  return text == "1";
 }
 
 std::string describe_exchange(const Strategy& strategy, const Plan& plan, const Link& link) {

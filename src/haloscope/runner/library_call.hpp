@@ -14,6 +14,11 @@ namespace haloscope {
 /// @throws UsageError for a strategy that cannot be read, on all ranks alike.
 Strategy chosen_strategy(MPI_Comm comm, const Strategy& given);
 
+/// Whether halos are guarded: `asked`, or HALOSCOPE_GUARD of rank 0 where it is set: 1 or 0. Rank 0 says once when the
+/// environment turns it on. Collective.
+/// @throws UsageError for another value, on all ranks alike.
+bool chosen_guard(MPI_Comm comm, bool asked);
+
 /// Which strategy moves halos, what this rank sends in one exchange, and what the transport says of itself. One line.
 std::string describe_exchange(const Strategy& strategy, const Plan& plan, const Link& link);
 

@@ -43,6 +43,7 @@ hs_exchange* make(const hs_grid& grid, const hs_field* fields, int32_t count, co
   });
   ExchangeOptions how;
   how.corners = options.corners != 0;
+  how.guard = options.guard != 0;
   return new hs_exchange{Exchange(grid.comm, grid.layout.layout, list, strategy, how), {}};
 }
 
@@ -52,7 +53,7 @@ hs_exchange* make(const hs_grid& grid, const hs_field* fields, int32_t count, co
 using namespace haloscope;
 using namespace haloscope::c;
 
-void hs_exchange_init(hs_exchange_options* options) { *options = {sizeof *options, nullptr, 1, 1}; }
+void hs_exchange_init(hs_exchange_options* options) { *options = {sizeof *options, nullptr, 1, 1, 0, 0}; }
 
 hs_status hs_exchange_create(const hs_grid* grid, const hs_field* fields, int32_t count,
                              const hs_exchange_options* options, hs_exchange** exchange) {
@@ -88,6 +89,18 @@ hs_status hs_exchange_start_accumulate(hs_exchange* exchange, int32_t slot) {
 
 hs_status hs_exchange_accumulate(hs_exchange* exchange, int32_t slot) {
   return guarded([&] { needed(exchange, "exchange").exchange.accumulate(slot); });
+}
+
+hs_status hs_exchange_changed(hs_exchange* exchange, int32_t slot, int32_t fresh) {
+  return guarded([&] { needed(exchange, "exchange").exchange.changed(slot, fresh); });
+}
+
+hs_status hs_exchange_require_fresh(hs_exchange* exchange, int32_t depth, int32_t slot) {
+  return guarded([&] { needed(exchange, "exchange").exchange.require_fresh(depth, slot); });
+}
+
+hs_status hs_exchange_check_clean(hs_exchange* exchange, int32_t slot) {
+  return guarded([&] { needed(exchange, "exchange").exchange.check_clean(slot); });
 }
 
 hs_status hs_exchange_rebind(hs_exchange* exchange, int32_t slot, void* const* first) {

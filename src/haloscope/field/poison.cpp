@@ -1,0 +1,123 @@
+#include "haloscope/field/poison.hpp"
+
+#include <cstring>
+
+namespace haloscope {
+namespace {
+
+/// How one type of number is poisoned: `pattern` and the side in its last four bits. Of what arithmetic makes of it, `kept`
+/// are the bits that tell; a NaN becomes quiet, and may change its sign.
+template <class Bits>
+struct Poison {
+  Bits pattern, kept;
+};
+constexpr std::uint64_t side_bits = 0xF;
+constexpr Poison<std::uint64_t> of_f64{0x7FF4'4841'4C4F'0000, 0x7FF7'FFFF'FFFF'FFF0};
+constexpr Poison<std::uint32_t> of_f32{0x7FA1'0C00, 0x7FBF'FFF0};
+constexpr Poison<std::uint64_t> of_i64{0xDBDB'DBDB'DBDB'DBD0, 0xFFFF'FFFF'FFFF'FFF0};
+constexpr Poison<std::uint32_t> of_i32{0xDBDB'DBD0, 0xFFFF'FFF0};
+constexpr Poison<std::uint16_t> of_i16{0xDBD0, 0xFFF0};
+constexpr Poison<std::uint8_t> of_i8{0xD0, 0xF0};
+constexpr int of_bytes = 0xDB;
+
+std::uint64_t number_of(const Side& side) { return static_cast<std::uint64_t>(1 + 2 * side.dimension + side.high); }
+Side side_of_number(std::uint64_t number) { return {static_cast<int>((number - 1) / 2), (number - 1) % 2 != 0}; }
+
+/// Calls visit(point, address) for the points of a box, x first, until it returns false.
+template <class Visit>
+void each_point(const SlotView& view, const Box& box, Visit visit) {
+  Index p;
+  for (p[2] = box.lo[2]; p[2] < box.hi[2]; ++p[2])
+    for (p[1] = box.lo[1]; p[1] < box.hi[1]; ++p[1])
+      for (p[0] = box.lo[0]; p[0] < box.hi[0]; ++p[0])
+        if (!visit(p, view.at(p))) return;
+}
+
+template <class Bits>
+void fill(const SlotView& view, const Box& box, Bits value) {
+  each_point(view, box, [&](const Index&, std::byte* at) {
+    for (std::int64_t b = 0; b < view.element_bytes(); b += static_cast<std::int64_t>(sizeof value))
+      std::memcpy(at + b, &value, sizeof value);
+    return true;
+  });
+}
+
+template <class Bits>
+std::optional<Leak> find(const SlotView& view, const Box& box, Poison<Bits> poison) {
+  std::optional<Leak> leak;
+  each_point(view, box, [&](const Index& p, const std::byte* at) {
+    for (std::int64_t b = 0; b < view.element_bytes(); b += static_cast<std::int64_t>(sizeof(Bits))) {
+      Bits value;
+      std::memcpy(&value, at + b, sizeof value);
+      const std::uint64_t side = value & side_bits;
+      if ((value & poison.kept) == poison.pattern && side >= 1 && side <= 6) leak = Leak{p, side_of_number(side)};
+    }
+    return !leak;
+  });
+  return leak;
+}
+
+}  // namespace
+
+std::string to_string(const Side& side) {
+  return std::string("the ") + (side.high ? "high" : "low") + " side in " + "xyz"[side.dimension];
+}
+
+std::string name_point(const Leak& leak, const Quantity& quantity, const Index& first, int dims) {
+  std::string local, global;
+  for (int d = 0; d < dims; ++d) {
+    const std::string comma = d > 0 ? ", " : "";
+    local += comma + std::to_string(leak.point[d]);
+    global += comma + std::to_string(first[d] + leak.point[d]);
+  }
+  return "own point (" + local + ") of field '" + quantity.name + "', globally (" + global + "),";
+}
+
+Side side_of(const Box& box, const Box& owned) {
+  for (int d = 2; d >= 0; --d) {
+    if (box.hi[d] <= owned.lo[d]) return {d, false};
+    if (box.lo[d] >= owned.hi[d]) return {d, true};
+  }
+  return {};
+}
+
+void poison(const SlotView& view, const Quantity& quantity, const Box& box, const Side& from) {
+  const auto number = number_of(from);
+  const auto with_side = [&](auto kind) { return static_cast<decltype(kind.pattern)>(kind.pattern | number); };
+  switch (summand_of(quantity)) {
+    case Summand::f64:
+      return fill(view, box, with_side(of_f64));
+    case Summand::f32:
+      return fill(view, box, with_side(of_f32));
+    case Summand::i64:
+      return fill(view, box, with_side(of_i64));
+    case Summand::i32:
+      return fill(view, box, with_side(of_i32));
+    case Summand::i16:
+      return fill(view, box, with_side(of_i16));
+    case Summand::i8:
+      return fill(view, box, with_side(of_i8));
+    case Summand::none:
+      return fill(view, box, static_cast<std::uint8_t>(of_bytes));
+  }
+}
+
+std::optional<Leak> find_poison(const SlotView& view, const Quantity& quantity, const Box& box) {
+  switch (summand_of(quantity)) {
+    case Summand::f64:
+      return find(view, box, of_f64);
+    case Summand::f32:
+      return find(view, box, of_f32);
+    case Summand::i64:
+      return find(view, box, of_i64);
+    case Summand::i32:
+      return find(view, box, of_i32);
+    case Summand::i16:
+    case Summand::i8:
+    case Summand::none:
+      return std::nullopt;
+  }
+  return std::nullopt;
+}
+
+}  // namespace haloscope

@@ -1,0 +1,39 @@
+// Poison: values that show where a stale halo was read. Reals hold a signalling NaN, which arithmetic hands on with the side
+// of the halo that it came from; integers of 1, 2, 4 or 8 bytes the bytes DB with the side in the last four bits; other
+// points the bytes DB.
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include "haloscope/plan.hpp"
+#include "haloscope/view.hpp"
+
+namespace haloscope {
+
+/// A side of a block.
+struct Side {
+  int dimension = 0;
+  bool high = false;
+  bool operator==(const Side&) const = default;
+};
+/// "the low side in x".
+std::string to_string(const Side& side);
+
+/// The side beyond which the points of a halo's box lie: of several, that of the last dimension.
+Side side_of(const Box& box, const Box& owned);
+
+/// Write poison into the points of a box. Cost: one store a number.
+void poison(const SlotView& view, const Quantity& quantity, const Box& box, const Side& from);
+
+struct Leak {
+  Index point{0, 0, 0};
+  Side from;
+};
+/// "own point (0, 3) of field 'u', globally (8, 3)," for texts. @param first  the rank's first own cell, global.
+std::string name_point(const Leak& leak, const Quantity& quantity, const Index& first, int dims);
+/// The first point of a box, x first, that holds poison, arithmetic of poison, or a copy of it. Numbers of 1 or 2 bytes and
+/// points that are no numbers are not looked at: they may be right. Cost: one load a number.
+std::optional<Leak> find_poison(const SlotView& view, const Quantity& quantity, const Box& box);
+
+}  // namespace haloscope

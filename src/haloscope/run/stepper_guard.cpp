@@ -1,0 +1,60 @@
+#include "haloscope/run/stepper_guard.hpp"
+
+#include <algorithm>
+
+#include "haloscope/agree.hpp"
+#include "haloscope/field/poison.hpp"
+#include "haloscope/run/bound_stage.hpp"
+
+namespace haloscope {
+
+StepperGuard::StepperGuard(MPI_Comm comm, const Candidate& candidate, const Views& views,
+                           const std::vector<FieldRef>& fields)
+    : comm_(comm), candidate_(candidate), views_(views) {
+  MPI_Comm_rank(comm, &rank_);
+  for (const FieldRef& field : fields) room_.push_back({field.low, field.high});
+}
+
+void StepperGuard::poison_halos(const BoundStage& stage, int slot) const {
+  int place = 0;
+  for (const int q : exchanged(candidate_, stage.number())) poison_field(q, stage.plan().owned(place++), slot);
+}
+
+void StepperGuard::poison_field(int q, const Box& owned, int slot) const {
+  const Layout& layout = candidate_.layout;
+  const Room& room = room_[static_cast<std::size_t>(q)];
+  for (int z = -1; z <= 1; ++z)
+    for (int y = -1; y <= 1; ++y)
+      for (int x = -1; x <= 1; ++x) {
+        const std::array<int, 3> way{x, y, z};
+        if (way == std::array<int, 3>{} || (y != 0 && layout.dims() < 2) || (z != 0 && layout.dims() < 3)) continue;
+        if (layout.neighbour(rank_, way) < 0) continue;
+        Box box = owned;
+        for (int d = 0; d < layout.dims(); ++d) {
+          if (way[d] < 0) box.hi[d] = owned.lo[d], box.lo[d] = owned.lo[d] - room.low[d];
+          if (way[d] > 0) box.lo[d] = owned.hi[d], box.hi[d] = owned.hi[d] + room.high[d];
+        }
+        poison(views_[static_cast<std::size_t>(q)][static_cast<std::size_t>(slot)],
+               candidate_.step.quantities[static_cast<std::size_t>(q)], box, side_of(box, owned));
+      }
+}
+
+void StepperGuard::check_written(const BoundStage& stage, int slot) const {
+  agree(comm_, [&] {
+    for (const SweepSpec& sweep : stage.stage().sweeps)
+      for (const int q : sweep.writes) {
+        const Quantity& quantity = candidate_.step.quantities[static_cast<std::size_t>(q)];
+        Box owned{{0, 0, 0}, candidate_.layout.local_cells(rank_)};
+        for (int d = 0; d < candidate_.layout.dims(); ++d) owned.hi[d] += staggered(quantity.centring, d);
+        const auto leak =
+            find_poison(views_[static_cast<std::size_t>(q)][static_cast<std::size_t>(slot)], quantity, owned);
+        if (!leak) continue;
+        throw UsageError(name_point(*leak, quantity, candidate_.layout.owned(rank_).lo, candidate_.layout.dims()) +
+                         " was computed by sweep '" + sweep.name + "' from ghost points on " + to_string(leak->from) +
+                         " that the sweep does not read by its description; say in SweepSpec::reads how many layers it "
+                         "reads, and in box_stencil that it reads corners");
+      }
+  });
+}
+
+}  // namespace haloscope

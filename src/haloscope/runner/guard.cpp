@@ -1,0 +1,94 @@
+#include "haloscope/runner/guard.hpp"
+
+#include <algorithm>
+#include <string>
+
+#include "haloscope/error.hpp"
+
+namespace haloscope {
+namespace {
+
+std::string layers(int count) { return std::to_string(count) + (count == 1 ? " layer" : " layers"); }
+
+}  // namespace
+
+Guard::Guard(const Layout& layout, const Plan& plan, const Views& views)
+    : first_(layout.owned(plan.rank).lo),
+      plan_(plan),
+      views_(views),
+      fields_(static_cast<int>(views.size())),
+      fresh_(views.size() * views.front().size()),
+      last_(views.front().size()) {
+  const auto add = [&](int q, const Box& box) { halos_.push_back({q, box, side_of(box, plan.owned(q))}); };
+  for (const Message& message : plan.messages)
+    for (const Region& region : message.regions)
+      if (!message.out) add(region.quantity, region.box);
+  for (const Copy& copy : plan.copies) add(copy.quantity, copy.to);
+}
+
+/// Whether an exchange fills halos of a field in a dimension on any rank: the same answer on all.
+bool Guard::is_filled(int q, int d) const {
+  const bool mirrored = plan_.spec.quantities[static_cast<std::size_t>(q)].edges[d] != Edge::fixed;
+  return d < plan_.dims && (plan_.split[d] || plan_.own_neighbour[d] || mirrored);
+}
+
+int Guard::width(int q, int d, int side) const { return (side == 0 ? plan_.spec.low_of(q) : plan_.spec.high_of(q))[d]; }
+
+void Guard::filled(int slot) {
+  last_[static_cast<std::size_t>(slot)] = ++exchanges_;
+  for (int q = 0; q < fields_; ++q)
+    for (int d = 0; d < 3; ++d)
+      for (int side : {0, 1}) fresh(slot, q)[d][side] = width(q, d, side);
+}
+
+void Guard::age(int slot, int layers_left) {
+  for (int q = 0; q < fields_; ++q)
+    for (auto& sides : fresh(slot, q))
+      for (int& count : sides) count = std::min(count, layers_left);
+}
+
+void Guard::changed(int slot, int layers_left) {
+  if (layers_left < 0)
+    throw UsageError("changed() was told that " + std::to_string(layers_left) + " layers are fresh; 0 or more can be");
+  age(slot, layers_left);
+  for (const Halo& halo : halos_) {
+    const Widths kept{layers_left, layers_left, layers_left};
+    const Quantity& quantity = plan_.spec.quantities[static_cast<std::size_t>(halo.quantity)];
+    for (const Box& part : subtract(halo.box, grown(plan_.owned(halo.quantity), kept, kept)))
+      poison(views_[static_cast<std::size_t>(halo.quantity)][static_cast<std::size_t>(slot)], quantity, part,
+             halo.side);
+  }
+}
+
+std::string Guard::last_exchange(int slot) const {
+  const std::int64_t last = last_[static_cast<std::size_t>(slot)];
+  return last == 0 ? "it has never been exchanged" : "its last exchange was number " + std::to_string(last);
+}
+
+void Guard::require_fresh(int depth, int slot) const {
+  for (int q = 0; q < fields_; ++q)
+    for (int d = 0; d < plan_.dims; ++d)
+      for (int side : {0, 1}) {
+        const int found = fresh(slot, q)[d][side], filled = width(q, d, side);
+        if (found >= depth || filled == 0 || !is_filled(q, d)) continue;
+        throw UsageError("the halo of field '" + plan_.spec.quantities[static_cast<std::size_t>(q)].name +
+                         "' in slot " + std::to_string(slot) + " is stale on " + to_string(Side{d, side == 1}) + ": " +
+                         layers(depth) + " asked for, " + std::to_string(found) + " fresh; " + last_exchange(slot) +
+                         (filled < depth ? ", which fills " + std::to_string(filled) + "; give it a wider halo"
+                                         : "; exchange it after its points have changed and before its halo is read"));
+      }
+}
+
+void Guard::check_clean(int slot) const {
+  for (int q = 0; q < fields_; ++q) {
+    const Quantity& quantity = plan_.spec.quantities[static_cast<std::size_t>(q)];
+    const SlotView& view = views_[static_cast<std::size_t>(q)][static_cast<std::size_t>(slot)];
+    const auto leak = find_poison(view, quantity, plan_.owned(q));
+    if (!leak) continue;
+    throw UsageError(name_point(*leak, quantity, first_, plan_.dims) + " was computed in slot " + std::to_string(slot) +
+                     " from a stale halo on " + to_string(leak->from) + "; " + last_exchange(slot) +
+                     "; exchange before that halo is read, or fill more layers");
+  }
+}
+
+}  // namespace haloscope

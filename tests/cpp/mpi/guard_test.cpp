@@ -1,0 +1,254 @@
+// The guard: stale halos are poisoned, named when they are wanted, and found where they were read.
+#include <gtest/gtest.h>
+#include <mpi.h>
+
+#include <cmath>
+#include <complex>
+#include <cstring>
+
+#include "haloscope/haloscope.hpp"
+#include "random_case.hpp"
+
+namespace haloscope {
+namespace {
+
+using namespace test;
+
+Grid<2> torus(std::int64_t n = 24) { return Grid<2>{MPI_COMM_WORLD, {.cells = {n, n + 3}, .periodic = {true, true}}}; }
+
+template <class Visit>
+void each_cell(const Grid<2>& grid, int halo, Visit visit) {
+  for (std::int64_t j = -halo; j < grid.cells()[1] + halo; ++j)
+    for (std::int64_t i = -halo; i < grid.cells()[0] + halo; ++i) visit(i, j);
+}
+
+/// How far a cell is beyond the own ones.
+std::int64_t layer(const Grid<2>& grid, std::int64_t i, std::int64_t j) {
+  const Index n = grid.cells();
+  return std::max({std::int64_t{0}, -i, i - n[0] + 1, -j, j - n[1] + 1});
+}
+
+TEST(Guard, ChangedPoisonsTheLayersThatAreStaleAndNoOthers) {
+  const auto grid = torus();
+  Field<double, 2> u{grid, {.halo = 3, .slots = 2}};
+  auto halo = make_exchange(grid, {u}, "ordered/p2p", {.guard = true});
+  for (const int fresh : {3, 2, 0}) {
+    each_cell(grid, 3, [&](auto i, auto j) { u[1](i, j) = u[0](i, j) = 1; });
+    halo.exchange(1);
+    halo.changed(1, fresh);
+    each_cell(grid, 3, [&](auto i, auto j) {
+      EXPECT_EQ(std::isnan(u[1](i, j)), layer(grid, i, j) > fresh) << i << "," << j;
+      EXPECT_EQ(u[0](i, j), 1);
+    });
+    halo.require_fresh(fresh, 1);
+    EXPECT_EQ(error_of([&] { halo.require_fresh(fresh + 1, 1); }) == "no error", false);
+  }
+}
+
+/// Poison lies where an exchange writes, and nowhere else.
+TEST(Guard, PoisonIsWhereAnExchangeFillsForAnyWidthsSidesAndEdges) {
+  std::mt19937 random(30);
+  for (int n = 0; n < 20; ++n) {
+    GridOptions<3> options;
+    ExchangeOptions how{.corners = pick(random, 0, 1) == 1, .guard = true};
+    const ProcessGrid ranks = random_grid(random, world_size(), 3);
+    options.process_grid = std::to_string(ranks[0]) + "x" + std::to_string(ranks[1]) + "x" + std::to_string(ranks[2]);
+    for (int d = 0; d < 3; ++d) {
+      options.periodic[d] = pick(random, 0, 1);
+      options.cells[d] = 2 * ranks[d] + pick(random, 0, 3);
+      how.low[d] = pick(random, 0, 2);
+      how.high[d] = pick(random, 0, 2);
+    }
+    const Grid<3> grid(MPI_COMM_WORLD, options);
+    Field<float, 3> u{grid, {.halo = 2, .centring = static_cast<Centring>(pick(random, 0, 4))}};
+    auto halo = make_exchange(grid, {u}, pick(random, 0, 1) ? "ordered/p2p" : "direct:merged/p2p", how);
+    const auto visit = [&](auto f) {
+      const Box all = grown(halo.plan().owned(0), {2, 2, 2}, {2, 2, 2});
+      for (std::int64_t k = all.lo[2]; k < all.hi[2]; ++k)
+        for (std::int64_t j = all.lo[1]; j < all.hi[1]; ++j)
+          for (std::int64_t i = all.lo[0]; i < all.hi[0]; ++i)
+            f(u[0](i, j, k), halo.plan().owned(0).contains(Index{i, j, k}));
+    };
+    std::vector<bool> poisoned, filled;
+    visit([](float& x, bool) { x = 5; });
+    halo.changed();
+    visit([&](float& x, bool) { poisoned.push_back(std::isnan(x)); });
+    visit([](float& x, bool own) { x = own ? 1 : 7; });
+    halo.exchange();
+    visit([&](float& x, bool own) { filled.push_back(!own && x == 1); });
+    EXPECT_EQ(poisoned, filled);
+    halo.check_clean();
+  }
+}
+
+TEST(Guard, AStaleHaloThatIsWantedIsNamedWithFieldSideLayersAndExchange) {
+  const auto grid = torus();
+  Field<double, 2> u{grid, {.halo = 2, .name = "u"}}, v{grid, {.halo = 2, .name = "v"}};
+  auto halo = make_exchange(grid, {u, v}, "direct/p2p",
+                            {.widths = {{{2, 2, 0}, {2, 2, 0}}, {{0, 2, 0}, {0, 1, 0}}}, .guard = true});
+  EXPECT_NE(error_of([&] { halo.require_fresh(1); }).find("never been exchanged"), std::string::npos);
+  halo.exchange();
+  halo.exchange();
+  halo.require_fresh(1);
+  std::string error = error_of([&] { halo.require_fresh(2); });
+  EXPECT_NE(error.find("field 'v'"), std::string::npos) << error;
+  EXPECT_NE(error.find("the high side in y: 2 layers asked for, 1 fresh"), std::string::npos) << error;
+  EXPECT_NE(error.find("which fills 1; give it a wider halo"), std::string::npos) << error;
+  halo.changed();
+  error = error_of([&] { halo.require_fresh(1); });
+  EXPECT_NE(error.find("field 'u' in slot 0"), std::string::npos) << error;
+  EXPECT_NE(error.find("the low side in x: 1 layer asked for, 0 fresh; its last exchange was number 2"),
+            std::string::npos)
+      << error;
+  halo.require_fresh(0);
+  EXPECT_NE(error_of([&] { halo.changed(1); }).find("slot 1"), std::string::npos);
+  EXPECT_NE(error_of([&] { halo.changed(0, -1); }).find("0 or more"), std::string::npos);
+}
+
+/// A code that forgets an exchange: each cell becomes its left neighbour.
+template <class T>
+void expect_found(const char* kind) {
+  SCOPED_TRACE(kind);
+  const auto grid = torus();
+  const Index n = grid.cells();
+  Field<T, 2> u{grid, {.halo = 1, .name = "u"}};
+  auto halo = make_exchange(grid, {u}, "ordered/p2p", {.guard = true});
+  each_cell(grid, 1, [&](auto i, auto j) { u[0](i, j) = T(1); });
+  halo.exchange();
+  halo.check_clean();
+  halo.changed();
+  halo.check_clean();
+  if (grid.rank() == world_size() - 1)  // on this one only, and all fail
+    for (std::int64_t i = n[0] - 1; i >= 0; --i) u[0](i, 2) = u[0](i - 1, 2) * T(1);
+  const std::string error = error_of([&] { halo.check_clean(); });
+  const auto last = grid.layout().owned(world_size() - 1).lo;
+  const std::string global = "(" + std::to_string(last[0]) + ", " + std::to_string(last[1] + 2) + ")";
+  EXPECT_NE(error.find("own point (0, 2) of field 'u', globally " + global), std::string::npos) << error;
+  EXPECT_NE(error.find("a stale halo on the low side in x; its last exchange was number 1"), std::string::npos)
+      << error;
+  EXPECT_EQ(error.rfind("rank ", 0) == 0, grid.rank() != world_size() - 1) << error;
+}
+
+TEST(Guard, PoisonThatReachedOwnPointsIsNamedWithTheSideThatItCameFrom) {
+  expect_found<double>("double");
+  expect_found<float>("float");
+  expect_found<std::complex<double>>("complex double");
+  expect_found<std::int32_t>("int32");
+  expect_found<std::uint64_t>("uint64");
+}
+
+TEST(Guard, ArithmeticKeepsTheSideOfThePoison) {
+  const auto grid = torus();
+  const Index n = grid.cells();
+  Field<double, 2> u{grid, {.halo = 1}};
+  auto halo = make_exchange(grid, {u}, "ordered/p2p", {.guard = true});
+  const auto reads = [&](std::int64_t i, std::int64_t j, const char* side) {
+    each_cell(grid, 1, [&](auto a, auto b) { u[0](a, b) = 1; });
+    halo.exchange();
+    halo.changed();
+    u[0](1, 1) = std::sqrt(0.25 * (3.0 - u[0](i, j)) + 1.0) / 7.0;
+    const std::string error = error_of([&] { halo.check_clean(); });
+    EXPECT_NE(error.find(side), std::string::npos) << error;
+  };
+  reads(-1, 3, "the low side in x");
+  reads(n[0], 3, "the high side in x");
+  reads(3, -1, "the low side in y");
+  reads(3, n[1], "the high side in y");
+}
+
+TEST(Guard, OffItChangesNothingAndRefusesNothing) {
+  const auto grid = torus();
+  Field<double, 2> u{grid, {.halo = 1}};
+  auto halo = make_exchange(grid, {u}, "ordered/p2p");
+  each_cell(grid, 1, [&](auto i, auto j) { u[0](i, j) = 2; });
+  halo.changed();
+  halo.require_fresh(7);
+  halo.check_clean();
+  each_cell(grid, 1, [&](auto i, auto j) { EXPECT_EQ(u[0](i, j), 2); });
+}
+
+TEST(Guard, AccumulatedAndReboundHalosAreStaleAndNotPoisoned) {
+  const auto grid = torus();
+  Field<double, 2> u{grid, {.halo = 1}};
+  auto halo = make_exchange(grid, {u}, "ordered/p2p", {.guard = true});
+  halo.exchange();
+  halo.accumulate();
+  EXPECT_EQ(u[0](-1, 0), 0);
+  EXPECT_NE(error_of([&] { halo.require_fresh(1); }).find("stale"), std::string::npos);
+  halo.start();
+  while (!halo.progress()) {
+  }
+  halo.require_fresh(1);
+  halo.rebind(std::vector<void*>{&u[0](0, 0)});
+  EXPECT_NE(error_of([&] { halo.require_fresh(1); }).find("stale"), std::string::npos);
+  halo.exchange();
+  halo.require_fresh(1);
+}
+
+TEST(Guard, TheEnvironmentOfRankZeroTurnsItOnAndOff) {
+  const auto grid = torus();
+  Field<double, 2> u{grid, {.halo = 1}};
+  const auto is_on = [&](bool asked) {
+    auto halo = make_exchange(grid, {u}, "ordered/p2p", {.guard = asked});
+    EXPECT_EQ(halo.report().find("guarded") != std::string::npos,
+              error_of([&] { halo.require_fresh(1); }) != "no error");
+    return halo.report().find("guarded") != std::string::npos;
+  };
+  {
+    const Environment on(grid.rank() == 0 ? "HALOSCOPE_GUARD" : "HALOSCOPE_OTHER", "1");
+    testing::internal::CaptureStderr();
+    EXPECT_TRUE(is_on(false));
+    testing::internal::GetCapturedStderr();
+  }
+  {
+    const Environment off("HALOSCOPE_GUARD", "0");
+    EXPECT_FALSE(is_on(true));
+  }
+  const Environment wrong("HALOSCOPE_GUARD", "yes");
+  EXPECT_NE(error_of([&] { is_on(false); }).find("HALOSCOPE_GUARD is 'yes'"), std::string::npos);
+}
+
+/// A star that reads `layers` layers and, with `corner`, a corner.
+Stepper::SweepFunction star(int layers, bool corner) {
+  return [=](const SweepArgs& args) {
+    const auto old = args.read<double, 2>(0);
+    const auto now = args.write<double, 2>(0);
+    for (auto j = args.region.lo[1]; j < args.region.hi[1]; ++j)
+      for (auto i = args.region.lo[0]; i < args.region.hi[0]; ++i)
+        now(i, j) = 0.25 * (old(i - layers, j) + old(i, j - 1) + old(i, j + 1)) + (corner ? old(i + 1, j + 1) : 0.0);
+  };
+}
+
+TEST(Guard, AStepperFindsASweepThatReadsMoreThanItSays) {
+  const auto grid = torus();
+  Field<double, 2> u{grid, {.halo = 6, .slots = 2, .name = "u"}};
+  for (int depth : {1, 2}) {
+    Choice choice;
+    choice.strategy = "ordered/p2p";
+    choice.schedule = "split";
+    choice.depth = depth;
+    const auto run = [&](int layers, bool corner, int said, bool box) {
+      for (int slot : {0, 1}) each_cell(grid, 6, [&](auto i, auto j) { u[slot](i, j) = 1; });
+      SweepSpec sweep{
+          .name = "smooth", .reads = {{0, said}}, .writes = {0}, .box_stencil = box, .run = star(layers, corner)};
+      Stepper step(grid, {u}, choice, sweep, {.guard = true});
+      return error_of([&] { step.run(5); });
+    };
+    EXPECT_EQ(run(1, false, 1, false), "no error") << depth;
+    EXPECT_EQ(run(1, true, 1, true), "no error") << depth;
+    EXPECT_EQ(run(2, false, 2, false), "no error") << depth;
+    const std::string error = run(2, false, 1, false);
+    EXPECT_NE(error.find("sweep 'smooth'"), std::string::npos) << error;
+    EXPECT_NE(error.find("low side in x"), std::string::npos) << error;
+  }
+  Choice choice;
+  choice.strategy = "direct/p2p";
+  for (int slot : {0, 1}) each_cell(grid, 6, [&](auto i, auto j) { u[slot](i, j) = 1; });
+  Stepper step(grid, {u}, choice, SweepSpec{.name = "corner", .reads = {{0, 1}}, .writes = {0}, .run = star(1, true)},
+               {.guard = true});
+  const std::string error = error_of([&] { step.run(1); });
+  EXPECT_NE(error.find("box_stencil"), std::string::npos) << error;
+}
+
+}  // namespace
+}  // namespace haloscope
