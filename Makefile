@@ -36,6 +36,7 @@ bench: build
 
 check-long: build
 	scripts/setup.sh long
+	$(VENV)/cmake -DHALOSCOPE_MPI_ABI=ON $(BUILD) >&2 && $(VENV)/cmake --build $(BUILD) -- --quiet >&2
 	HALOSCOPE_LONG=1 $(VENV)/python -m pytest -q -o timeout=3600 tests
 
 build: configure

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 import re
 import shutil
@@ -105,9 +106,26 @@ def test_fields_of_different_centrings_in_one_exchange_have_the_bits_of_a_plain_
     assert run("mpiexec", "-n", ranks, built / "staggered").splitlines() == [sound()]
 
 
+@pytest.mark.parametrize("ranks", [1, 2, 3])
+def test_what_particles_deposit_across_ranks_is_added_to_the_cells_that_own_it(built, ranks):
+    x, y, z = np.indices(CELLS)[::-1]
+    mass = 1.0 + (x + 2 * y + 3 * z) % 4
+    shifts = itertools.product((0, 1), repeat=3)
+    assert run("mpiexec", "-n", ranks, built / "deposit").split("\n")[0] == bits(
+        sum(np.roll(mass / 8, shift, (0, 1, 2)) for shift in shifts)
+    )
+
+
 def test_an_example_of_an_exchange_has_60_lines_at_most():
     sources = [*EXCHANGE.iterdir()]
-    assert {s.stem for s in sources if s.suffix == ".cpp"} == {"staggered", "overlap", "shared", "best", "cartesian"}
+    assert {s.stem for s in sources if s.suffix == ".cpp"} == {
+        "staggered",
+        "overlap",
+        "shared",
+        "best",
+        "cartesian",
+        "deposit",
+    }
     assert [s.name for s in sources if len(s.read_text().splitlines()) > 60] == []
 
 

@@ -19,7 +19,10 @@ CONSUMER = ROOT / "tests" / "consumer"
 BIN = launch.mpiexec().parent
 RANKS = [1, 2, 3]
 
-pytestmark = pytest.mark.skipif(not (BIN / "mpicc_abi").exists(), reason="this MPI has no standard ABI")
+pytestmark = [
+    pytest.mark.long,
+    pytest.mark.skipif(not (BIN / "mpicc_abi").exists(), reason="this MPI has no standard ABI"),
+]
 
 
 def run(*words, **environment) -> str:
@@ -106,7 +109,6 @@ def mpi4py_abi(tmp_path_factory) -> Path:
     return place
 
 
-@pytest.mark.long
 @pytest.mark.parametrize("ranks", RANKS)
 def test_random_arrays_of_python_get_right_halos_by_the_abi(mpi4py_abi, ranks):
     """The library follows from mpi4py: this one runs on the ABI."""
@@ -125,7 +127,6 @@ def intel_mpi(tmp_path_factory) -> Path:
     return place
 
 
-@pytest.mark.long
 @pytest.mark.parametrize("ranks", RANKS)
 def test_what_was_built_with_this_mpi_runs_on_intel_mpi(mpi4py_abi, intel_mpi, ranks):
     """Library and mpi4py are as they were built; the other MPI is found when the program starts."""

@@ -41,8 +41,9 @@ struct ExchangeLaunch {
   std::uint32_t* moved = nullptr;             ///< device memory, by sent part: pieces packed in all exchanges so far
   std::uint32_t* tasks = nullptr;             ///< device memory: of all exchanges so far; null: a word for each part
   std::uint64_t* packed = nullptr;            ///< mapped: parts that are ready, in their order or by part
-  const std::uint64_t* arrived = nullptr;     ///< mapped: parts that have arrived, in their order
-  std::uint64_t* progress = nullptr;          ///< mapped, by block
+  const std::uint64_t* arrived = nullptr;  ///< mapped: parts that have arrived, in their order; the first block looks
+  std::uint64_t* told = nullptr;           ///< device memory: the same for the other blocks, word after word
+  std::uint64_t* progress = nullptr;       ///< mapped, by block
   Patience patience;
 };
 

@@ -11,6 +11,7 @@ namespace haloscope::device::HALOSCOPE_BACKEND {
 /// anything, so ranks cannot wait for each other's packing.
 struct ExchangeBlocks {
   static constexpr int threads = CopyBlocks::threads;
+  static constexpr int nothing_came = -1;
   ExchangeLaunch l;
 
   HALOSCOPE_FUNCTION void tell_progress(const Team& team, Progress how) const {
@@ -42,14 +43,19 @@ struct ExchangeBlocks {
       write_word<Reader::anyone>(l.packed + place * signal_words, signal(l.exchange, part));
     });
   }
-  /// The part that has arrived as number `turn`; -1: waited in vain.
+  /// The part that has arrived as number `turn`; -1: waited in vain. The host's memory is far, and many blocks that look
+  /// there would keep its link busy: the first one does, and tells the others.
   HALOSCOPE_FUNCTION int await_part(const Team& team, int turn) const {
-    std::uint64_t word = 0;
-    const bool there = await(team, l.patience, [&] {
-      word = read_word<Reader::anyone>(l.arrived + turn * signal_words);
-      return exchange_of(word) == l.exchange;
+    const bool looks = team.block() == 0;
+    std::uint64_t word = signal(l.exchange, nothing_came);
+    const bool there = await(team, looks ? l.patience : Patience{nullptr, l.patience.ticks}, [&] {
+      const std::uint64_t seen =
+          looks ? read_word<Reader::anyone>(l.arrived + turn * signal_words) : read_word<Reader::device>(l.told + turn);
+      if (exchange_of(seen) == l.exchange) word = seen;
+      return exchange_of(seen) == l.exchange;
     });
-    return there ? team.tell([&] { return of_signal(word); }) : -1;
+    if (looks) team.one([&] { write_word<Reader::device>(l.told + turn, word); });
+    return there ? team.tell([&] { return of_signal(word); }) : nothing_came;
   }
   HALOSCOPE_FUNCTION void operator()(const Team& team) const {
     tell_progress(team, Progress::packs);
@@ -58,7 +64,7 @@ struct ExchangeBlocks {
     tell_progress(team, Progress::waits);
     for (int turn = 0; turn < l.received; ++turn) {
       const int part = await_part(team, turn);
-      if (part < 0) return tell_progress(team, Progress::gave_up);
+      if (part == nothing_came) return tell_progress(team, Progress::gave_up);
       move<Source::fresh>(team, l.parts[l.sent + part]);
     }
     tell_progress(team, Progress::ended);

@@ -8,7 +8,7 @@
 namespace haloscope::device {
 
 struct Patience {
-  const std::uint32_t* stop = nullptr;  ///< in mapped memory; not 0: end now
+  const std::uint32_t* stop = nullptr;  ///< in mapped memory; not 0: end now. Null: nobody says so
   std::uint64_t ticks = 0;              ///< of the device's clock; whoever would set `stop` may have died
 };
 

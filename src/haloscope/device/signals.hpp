@@ -123,7 +123,8 @@ HALOSCOPE_FUNCTION bool await(const Team& team, const Patience& patience, Ready 
     if (ready()) return true;
     const std::uint64_t since = clock_ticks();
     for (int looks = 0; !ready(); ++looks) {
-      if (read_word<Reader::anyone>(patience.stop) != 0 || clock_ticks() - since > patience.ticks) return false;
+      const bool told_to_stop = patience.stop != nullptr && read_word<Reader::anyone>(patience.stop) != 0;
+      if (told_to_stop || clock_ticks() - since > patience.ticks) return false;
       pause(looks);
     }
     return true;

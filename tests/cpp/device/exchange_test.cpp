@@ -20,7 +20,7 @@ struct Loop {
   Device& device;
   int parts;
   std::vector<std::int64_t> begins;  // bytes
-  Buffer field, halo, sent, received, pieces_, parts_, counters, words;
+  Buffer field, halo, sent, received, pieces_, parts_, counters, told, words;
   ExchangeLaunch launch;
   std::unique_ptr<Stream> stream, other;
 
@@ -42,6 +42,7 @@ struct Loop {
     pieces_ = test::on_device(device, pieces);
     parts_ = test::on_device(device, list);
     counters = test::on_device(device, std::vector<std::uint32_t>(static_cast<std::size_t>(parts) + 1, 0));
+    told = test::on_device(device, std::vector<std::uint64_t>(static_cast<std::size_t>(parts), 0));
     words = Buffer(device, Space::mapped, word_bytes * static_cast<std::size_t>(1 + 2 * parts + blocks));
     std::memset(words.data(), 0, words.size());
     launch.pieces = reinterpret_cast<const CopyLaunch::Piece*>(pieces_.data());
@@ -52,6 +53,7 @@ struct Loop {
     launch.tasks = queue ? launch.moved + parts : nullptr;
     launch.packed = word(1);
     launch.arrived = word(1 + parts);
+    launch.told = reinterpret_cast<std::uint64_t*>(told.data());
     launch.progress = word(1 + 2 * parts);
     launch.patience.stop = reinterpret_cast<const std::uint32_t*>(words.data());
     launch.patience.ticks = static_cast<std::uint64_t>(patience_s * device.info().clock_hz);
