@@ -156,7 +156,11 @@ class CellRemap {
 
   /// Whether the upper faces of the last cells are this part's to write.
   HALOSCOPE_INLINE bool has_end() const { return points_.hi[d_] > region_.hi[d_]; }
+#if HALOSCOPE_SIMD
   HALOSCOPE_INLINE const Bounds& region() const { return region_; }
+#else  // a copy, which stores cannot change: loops over it are unrolled
+  HALOSCOPE_INLINE Bounds region() const { return region_; }
+#endif
 
  private:
   const Fields f_;
@@ -191,7 +195,7 @@ template <class Way, Order order>
 HALOSCOPE_KERNEL void remap_cells(const KernelArgs& args, Turn turn) {
   const CellRemap<Way> remap(args, turn);
   const int d = turn.d;
-  const Bounds b(args.region);
+  const auto& b = remap.region();
   const std::int64_t n = b.hi[0] - b.lo[0], pitch = kept_pitch(n);
   auto* kept = static_cast<double*>(args.scratch);
   FaceRow low{kept, kept + pitch, kept + 2 * pitch, kept + 3 * pitch};
