@@ -45,6 +45,25 @@ TEST(Guard, ChangedPoisonsTheLayersThatAreStaleAndNoOthers) {
   }
 }
 
+/// As docs/library.md shows it; then without the exchange.
+TEST(Guard, AForgottenExchangeIsNamedAndWhatItSpoiltIsFound) {
+  const auto grid = torus();
+  Field<double, 2> u{grid, {}};
+  each_cell(grid, 0, [&](auto i, auto j) { u[0](i, j) = 1; });
+  const auto sweep = [&](const Field<double, 2>& field) {
+    each_cell(grid, 0, [&](auto i, auto j) { field[0](i, j) = 0.5 * (field[0](i, j) + field[0](i - 1, j)); });
+  };
+  auto halo = haloscope::make_exchange(grid, {u}, "auto", {.guard = true});  // or HALOSCOPE_GUARD=1 ./app
+  halo.exchange();
+  halo.require_fresh(1);  // a sweep reads one layer from here
+  sweep(u);
+  halo.changed();      // own cells are new: the halo is stale, and poisoned
+  halo.check_clean();  // did poison reach own cells?
+  EXPECT_NE(error_of([&] { halo.require_fresh(1); }).find("is stale"), std::string::npos);
+  sweep(u);
+  EXPECT_NE(error_of([&] { halo.check_clean(); }), "no error");
+}
+
 /// Poison lies where an exchange writes, and nowhere else.
 TEST(Guard, PoisonIsWhereAnExchangeFillsForAnyWidthsSidesAndEdges) {
   std::mt19937 random(30);
