@@ -18,7 +18,6 @@ struct Exchange::State {
   Layout layout;
   ExchangeSpec spec;  // as asked for, without what the strategy adds
   std::vector<int> nodes;
-  MPI_Comm comm = MPI_COMM_NULL;
   std::unique_ptr<Movement> forward, reverse;  // reverse: from the first accumulate() on
   Movement* current = nullptr;                 // what was started last
   bool under_way = false;                      // ... and not yet seen to have ended
@@ -37,15 +36,9 @@ struct Exchange::State {
           "the ranks ask for different exchanges; give all of them the same grid, strategy, options and number of "
           "slots, and the same fields in the same order");
     improve_memory(plan, views);
-    MPI_Comm_dup(parent, &comm);
-    forward = std::make_unique<Movement>(comm, layout, plan, views, strategy, nodes);
+    forward = std::make_unique<Movement>(parent, layout, plan, views, strategy, nodes);
     current = forward.get();
     if (guarded) guard = std::make_unique<Guard>(layout, forward->plan(), forward->views());
-  }
-  ~State() {
-    reverse.reset();
-    forward.reset();
-    if (comm != MPI_COMM_NULL) MPI_Comm_free(&comm);
   }
   /// Large arrays of the caller's are moved to huge pages, as fields of the library's are from the beginning.
   static void improve_memory(const Plan& plan, const Views& views) {
@@ -59,6 +52,7 @@ struct Exchange::State {
   Movement& opened_reverse() {
     if (reverse) return *reverse;
     const Strategy how = strategy.is_reference() ? Strategy("direct/p2p") : strategy;
+    const MPI_Comm comm = forward->comm();
     reverse = std::make_unique<Movement>(comm, layout, reverse_plan_of(comm, layout, spec, how), forward->views(), how,
                                          nodes);
     return *reverse;
@@ -154,7 +148,7 @@ void Exchange::require_fresh(int depth, int slot) const {
 
 void Exchange::check_clean(int slot) const {
   if (!state_->guard) return;
-  agree(state_->comm, [&] {
+  agree(state_->forward->comm(), [&] {
     state_->require_idle("check_clean");
     state_->require_slot(slot);
     state_->guard->check_clean(slot);

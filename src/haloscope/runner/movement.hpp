@@ -18,7 +18,7 @@ namespace haloscope {
 class Movement {
  public:
   /// Collective over `comm`, as is its end.
-  /// @param layout  outlives the movement, as `comm` does.
+  /// @param layout  outlives the movement.
   /// @param plan    of a reverse plan, contributions arrive in memory of the movement's own.
   /// @param fields  views of the fields of the plan.
   /// @throws as the transport does, on all ranks alike.
@@ -48,6 +48,8 @@ class Movement {
   /// The fields of a slot lie elsewhere. Collective where the link cannot follow.
   void move(std::span<void* const> first, int slot);
 
+  /// Its own.
+  MPI_Comm comm() const { return comm_; }
   const Plan& plan() const { return plan_; }
   const Views& views() const { return views_; }
   const Link& link() const { return *link_; }

@@ -6,7 +6,6 @@ Run by ranks: `mpiexec -n N python random_accumulations.py SEED ROUNDS`. All ran
 from __future__ import annotations
 
 import random
-import sys
 from typing import Any
 
 import numpy as np
@@ -118,20 +117,7 @@ def check_refusals() -> None:
             halo()
 
 
-def main() -> None:
-    seed, rounds = map(int, sys.argv[1:])
+if __name__ == "__main__":
     random_exchanges.TYPES = TYPES
     check_refusals()
-    for number in range(rounds):
-        try:
-            check_one(random.Random(1000 * seed + number))
-        except BaseException:
-            print(f"rank {COMM.rank}, accumulation {number} of seed {seed}:", flush=True)
-            raise
-    COMM.barrier()
-    if COMM.rank == 0:
-        print("right")
-
-
-if __name__ == "__main__":
-    main()
+    random_exchanges.check_many(check_one, "accumulation")

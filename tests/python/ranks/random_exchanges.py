@@ -9,6 +9,7 @@ import functools
 import itertools
 import random
 import sys
+from collections.abc import Callable
 from math import prod
 
 import numpy as np
@@ -194,13 +195,14 @@ def check_one(draw: random.Random) -> None:
         grid.comm.Free()
 
 
-def main() -> None:
+def check_many(check: Callable[[random.Random], None], what: str) -> None:
+    """Make the checks that the command line asks for, SEED ROUNDS; say which one failed, or that all are right."""
     seed, rounds = map(int, sys.argv[1:])
     for number in range(rounds):
         try:
-            check_one(random.Random(1000 * seed + number))
+            check(random.Random(1000 * seed + number))
         except BaseException:
-            print(f"rank {COMM.rank}, exchange {number} of seed {seed}:", flush=True)
+            print(f"rank {COMM.rank}, {what} {number} of seed {seed}:", flush=True)
             raise
     COMM.barrier()
     if COMM.rank == 0:
@@ -208,4 +210,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    check_many(check_one, "exchange")
