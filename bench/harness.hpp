@@ -30,6 +30,14 @@ inline std::vector<int> usable_cpus() {
   return cpus;
 }
 
+/// The calling thread runs on this CPU alone from now on.
+inline void pin_to(int cpu) {
+  cpu_set_t set;
+  CPU_ZERO(&set);
+  CPU_SET(cpu, &set);
+  sched_setaffinity(0, sizeof set, &set);
+}
+
 /// A fixed team of threads, each pinned to its own CPU; the caller is member 0. Members spin between jobs.
 class Team {
  public:
@@ -73,10 +81,7 @@ class Team {
  private:
   void pin(int member) const {
     if (static_cast<int>(cpus_.size()) < size_) return;
-    cpu_set_t set;
-    CPU_ZERO(&set);
-    CPU_SET(cpus_[member], &set);
-    sched_setaffinity(0, sizeof set, &set);
+    pin_to(cpus_[member]);
   }
   void release(const Job* job) {
     job_ = job;

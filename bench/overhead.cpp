@@ -173,10 +173,7 @@ int main(int argc, char** argv) {
   MPI_Comm_rank(MPI_COMM_WORLD, &rank);
   MPI_Comm_size(MPI_COMM_WORLD, &ranks);
   const auto cpus = bench::usable_cpus();
-  cpu_set_t set;
-  CPU_ZERO(&set);
-  CPU_SET(cpus[static_cast<std::size_t>(rank) % cpus.size()], &set);
-  sched_setaffinity(0, sizeof set, &set);
+  bench::pin_to(cpus[static_cast<std::size_t>(rank) % cpus.size()]);
   compare_runner(rank, ranks);
   compare_stepper(ranks);
   MPI_Finalize();

@@ -35,10 +35,7 @@ inline int world_size() {
 inline void pin_rank() {
   const auto cpus = usable_cpus();
   if (static_cast<int>(cpus.size()) < world_size()) return;
-  cpu_set_t set;
-  CPU_ZERO(&set);
-  CPU_SET(cpus[world_rank()], &set);
-  sched_setaffinity(0, sizeof set, &set);
+  pin_to(cpus[world_rank()]);
 }
 
 /// All ranks of one node leave meet() within a fraction of a microsecond of each other.

@@ -60,10 +60,7 @@ int main(int argc, char** argv) {
   int rank = 0;
   MPI_Comm_rank(MPI_COMM_WORLD, &rank);
   const auto cpus = bench::usable_cpus();
-  cpu_set_t set;
-  CPU_ZERO(&set);
-  CPU_SET(cpus[static_cast<std::size_t>(rank) % cpus.size()], &set);
-  sched_setaffinity(0, sizeof set, &set);
+  bench::pin_to(cpus[static_cast<std::size_t>(rank) % cpus.size()]);
   const bool quick = argc > 1 && std::string(argv[1]) == "--quick";
   for (const int split : {2, 0})
     for (const std::int64_t n : {32, 64, 128}) compare(n, split, quick ? 11 : 41);
