@@ -32,7 +32,7 @@ if(TARGET haloscope_rank)
   list(APPEND exported haloscope_rank)
   add_library(haloscope::rank ALIAS haloscope_rank)
   set_target_properties(haloscope-rank PROPERTIES INSTALL_RPATH_USE_LINK_PATH ON)  # the MPI it was built with
-  install(TARGETS haloscope-rank)
+  install(TARGETS haloscope-rank haloscope-delay-line)
 endif()
 install(TARGETS ${exported} EXPORT haloscopeTargets)
 

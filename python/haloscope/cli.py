@@ -11,7 +11,7 @@ from haloscope import errors
 
 # Subcommands, those that a newcomer needs first.
 COMMANDS = ("demo", "info", "doctor", "plan", "run", "check", "microbench", "blocks", "calibrate", "predict", "whatif", "advise",
-            "tune", "validate", "simulate", "study", "compare", "best")  # fmt: skip
+            "tune", "validate", "simulate", "study", "compare", "lab", "best")  # fmt: skip
 
 
 class LazyGroup(click.Group):
@@ -26,6 +26,11 @@ class LazyGroup(click.Group):
         if name not in self.list_commands(ctx):
             return None
         return importlib.import_module(f"haloscope.commands.{name}").command
+
+    def parse_args(self, ctx, args):
+        """Keep the words, for commands that are given again elsewhere."""
+        ctx.meta["haloscope.words"] = list(args)
+        return super().parse_args(ctx, args)
 
     def resolve_command(self, ctx, args):
         """Find the subcommand; an unknown name gets its nearest neighbours."""

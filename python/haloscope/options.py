@@ -384,3 +384,67 @@ _READERS: dict[str, Callable[[str, Any, Any], Sequence]] = {
     "dimensions": _read_dimensions,
     "stage-strategies": _read_stage_strategies,
 }
+
+
+# ---- where ranks run -------------------------------------------------------------------------------------------------
+
+
+def link_options(hosts: str, usual: int | None = None):
+    """Return the decorator that adds the options of an emulated cluster. hosts: name of the one that says how many hosts."""
+    number = f" [{usual}]" if usual else ""
+    return options_of(
+        option(hosts, "lab", type=click.IntRange(2, 200), default=usual, group="machine",
+               help=f"An emulated cluster of so many hosts on this machine.{number}"),
+        option("--latency", default="0", metavar="TIME", group="machine",
+               help="Of its network, one way, beside that of the system: 50us, 1ms. [0]"),
+        option("--bandwidth", default="0", metavar="RATE", group="machine",
+               help="Of each host's line, each way: 1Gbit, 100MB. [what the machine carries]"),
+        option("--jitter", default="0", metavar="TIME", group="machine",
+               help="Mean of what each frame is late at random. [0]"),
+    )  # fmt: skip
+
+
+def link_of(options: Mapping):
+    """Return the network of the options of an emulated cluster. Raises UsageProblem for what is no time or rate."""
+    from haloscope.lab import link
+
+    return link.Link(
+        options["lab"],
+        link.time_of(options["latency"]),
+        link.rate_of(options["bandwidth"]),
+        link.time_of(options["jitter"]),
+    )
+
+
+OF_LAB = {"--lab": 1, "--latency": 1, "--bandwidth": 1, "--jitter": 1}  # values of each
+
+
+def starts_ranks(function):
+    """Give a command that starts ranks the options that say on which hosts, and see to them."""
+
+    @functools.wraps(function)
+    def wrapped(*arguments, hosts, lab, latency, bandwidth, jitter, **options):
+        if lab:
+            context = click.get_current_context()
+            given = {"lab": lab, "latency": latency, "bandwidth": bandwidth, "jitter": jitter}
+            return _run_in_lab(context.meta["haloscope.words"], link_of(given))
+        if {latency, bandwidth, jitter} != {"0"}:
+            raise UsageProblem("--latency, --bandwidth and --jitter are those of an emulated cluster; add --lab 2")
+        if hosts:
+            from haloscope.measure import hosts as where
+
+            where.use(hosts)
+        return function(*arguments, **options)
+
+    of_hosts = option("--hosts", metavar="A,B|FILE", group="machine",
+                      help="Hosts of a cluster to spread the ranks over. [this machine, or those of the batch job]")  # fmt: skip
+    return of_hosts(link_options("--lab")(wrapped))
+
+
+def _run_in_lab(words: Sequence[str], link) -> int:
+    """Give this command, without the options of the cluster, inside the cluster."""
+    import sys
+
+    from haloscope.lab import cluster
+
+    return cluster.inside([sys.executable, "-m", "haloscope.cli", *cluster.options_without(words, OF_LAB)], link)

@@ -74,7 +74,7 @@ def test_each_rank_gets_cores_of_its_own_as_far_as_they_go(
     monkeypatch, tmp_path, version, ranks, threads, cores, expected
 ):
     path = executable(tmp_path / "mpiexec", f"echo '{version}'\n")
-    monkeypatch.setattr(launch, "cores", lambda: cores)
+    monkeypatch.setattr(launch, "cores_here", lambda: cores)
     monkeypatch.setattr(launch, "physical_cores", lambda: cores)
     words = launch.launcher_words(path, ranks, threads)
     assert words[:3] == [str(path), "-n", str(ranks)]

@@ -79,6 +79,7 @@ def _head(good: Sequence[dict], name: str, source: str) -> dict:
     (cpu, library, *hosts) = machines.pop()
     e = good[0]["environment"]
     sockets = e.get("sockets", 1)
+    emulated = {"emulated_network": e["emulated_network"]} if "emulated_network" in e else {}
     return {
         "schema": profile.SCHEMA,
         "schema_version": profile.SCHEMA_VERSION,
@@ -92,7 +93,8 @@ def _head(good: Sequence[dict], name: str, source: str) -> dict:
             "nodes": max(1, len(hosts)),
             "sockets_per_node": sockets,
             "cores_per_socket": max(1, e.get("cores", 1) // sockets),
-        },
+        }
+        | emulated,
         "mpi_library": " ".join(library.split()),
     }
 

@@ -8,10 +8,11 @@ from pathlib import Path
 import click
 
 from haloscope import errors
-from haloscope.options import app_of
+from haloscope.options import app_of, starts_ranks
+from haloscope.options import command as command_of
 
 
-@click.command(short_help="Measure this machine and write its profile.")
+@command_of(short_help="Measure this machine and write its profile.")
 @click.option(
     "-o",
     "--output",
@@ -46,6 +47,7 @@ from haloscope.options import app_of
               help="Program with its own app, linked with haloscope::rank_main.")  # fmt: skip
 @click.option("--set", "given_set", multiple=True, metavar="NAME=VALUE", help="A parameter of that app.")
 @click.option("--verbose", is_flag=True, help="Show every fitted point, and what could not be told from 0.")
+@starts_ranks
 def command(output, quick, ranks, launches, sections, device, name, recorded, verbose, apps, app, **program):
     """Measure what messages, packing, transports, kernels and reductions cost here, and fit a machine profile.
 

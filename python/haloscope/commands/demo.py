@@ -10,6 +10,8 @@ from pathlib import Path
 import click
 
 from haloscope import errors
+from haloscope.options import command as command_of
+from haloscope.options import starts_ranks
 
 NEXT = (
     "Next: `haloscope run APP --cells ...` measures your grid; after `haloscope calibrate -o machine.json`, "
@@ -17,7 +19,7 @@ NEXT = (
 )
 
 
-@click.command(short_help="Compare the strategies on this machine, about a minute.")
+@command_of(short_help="Compare the strategies on this machine, about a minute.")
 @click.option(
     "--output",
     type=click.Path(path_type=Path),
@@ -33,6 +35,7 @@ NEXT = (
 )
 @click.option("--launches", type=click.IntRange(1, 1000), help="Starts of the ranks. [8]")
 @click.option("--cells", default="", metavar="XxYxZ,XxY,XxY", hidden=True)
+@starts_ranks
 def command(output, recorded, launches, cells):
     """Measure about two dozen choices on 2 ranks: patterns, transports, schedules and halo depths, on a small 3D grid,
     a small 2D grid and a large 2D grid. Ends with what to use here, as far as the measurements can tell.

@@ -11,10 +11,13 @@ from pathlib import Path
 import click
 
 from haloscope import core
+from haloscope.options import command as command_of
+from haloscope.options import starts_ranks
 
 
-@click.command(short_help="MPI, compilers, CPU, devices, transports; why something is absent.")
+@command_of(short_help="MPI, compilers, CPU, devices, transports; why something is absent.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
+@starts_ranks
 def command(as_json):
     """Show MPI, compilers, CPU and GPUs, and which devices, transports, schedules and apps work here; for the others, why
     not."""

@@ -7,10 +7,11 @@ from pathlib import Path
 import click
 
 from haloscope import errors
-from haloscope.options import FiniteRange, Stem
+from haloscope.options import FiniteRange, Stem, starts_ranks
+from haloscope.options import command as command_of
 
 
-@click.command(short_help="Messages of every transport, collectives, memory; imports IMB, SKaMPI, STREAM.")
+@command_of(short_help="Messages of every transport, collectives, memory; imports IMB, SKaMPI, STREAM.")
 @click.option(
     "--pattern",
     "names",
@@ -62,6 +63,7 @@ from haloscope.options import FiniteRange, Stem
     metavar="FILE",
     help="Turn the output of IMB, SKaMPI or STREAM into records and show them; may be repeated.",
 )
+@starts_ranks
 def command(names, transport, ranks, gap, nodes, threads, sizes, quick, seconds, repetitions, launches, output, resume,
             stem, recorded, imported):  # fmt: skip
     """Measure single messages through the transports that exchanges use, collective operations, and memory.

@@ -9,7 +9,7 @@ from pathlib import Path
 import click
 
 from haloscope import errors
-from haloscope.options import ChoiceOptions, FiniteRange, app_of, command, option, options_of, space_of
+from haloscope.options import ChoiceOptions, FiniteRange, app_of, command, option, options_of, space_of, starts_ranks
 from haloscope.studies.schroeter2021 import partdiff
 from haloscope.studies.valen2023 import flags as valen2023
 
@@ -66,6 +66,7 @@ OUTPUT = options_of(
 @OUTPUT
 @valen2023.OPTIONS
 @partdiff.OPTIONS
+@starts_ranks
 @click.pass_context
 def command(context, app, **options):
     """Measure APP, one of the library (--help-all shows them) or of --program, and rank what was measured.
@@ -193,6 +194,6 @@ def _report(found: list[dict], options: Mapping, output: Path) -> None:
                 click.echo(f"\n### Timeline of {row.id}\n\n{timeline.summary(row.records)}")
     for record in measured[-1:] if options["work_blocks"] else []:
         click.echo(f"\n{partdiff.slow_table(record)}")
-    for line in tables.refusals(found):
+    for line in [*tables.refusals(found), *tables.networks(found)]:
         click.echo(f"\n{line}", err=bool(options["sparse"]))
     click.echo(f"\nrecords: {output}", err=bool(options["sparse"]))

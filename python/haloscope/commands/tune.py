@@ -11,7 +11,7 @@ import click
 from haloscope import errors
 from haloscope.commands import advise, run
 from haloscope.measure import isolated
-from haloscope.options import ChoiceOptions, FiniteRange, app_of, option, options_of
+from haloscope.options import ChoiceOptions, FiniteRange, app_of, option, options_of, starts_ranks
 from haloscope.options import command as command_of
 
 USUAL = {"ranks": "2", "strategy": "*/*", "schedule": "*", "depth": "1,2,4,8", "substeps": "*"}
@@ -35,6 +35,7 @@ SEARCH = options_of(
             choice=ChoiceOptions(lists=True, usual=USUAL))  # fmt: skip
 @click.argument("app")
 @SEARCH
+@starts_ranks
 def command(app, profile, budget, confirm, exhaustive, timeout, seed, output, resume, top, **options):
     """Find the fastest halo exchange of APP for one grid on this machine.
 

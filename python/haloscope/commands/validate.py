@@ -8,10 +8,11 @@ from pathlib import Path
 import click
 
 from haloscope import errors
-from haloscope.options import Stem
+from haloscope.options import Stem, starts_ranks
+from haloscope.options import command as command_of
 
 
-@click.command(short_help="Predicted against measured: errors, coverage, order, regret of the pick.")
+@command_of(short_help="Predicted against measured: errors, coverage, order, regret of the pick.")
 @click.argument("files", nargs=-1, required=True, type=click.Path(), metavar="RECORDS...")
 @click.option("--profile", required=True, metavar="FILE|NAME", help="Machine profile: a JSON file or a shipped one.")
 @click.option("--samples", type=click.IntRange(0, 10_000), default=100, show_default=True,
@@ -20,6 +21,7 @@ from haloscope.options import Stem
               help="Write STEM.md, and a plot of predicted against measured times as STEM.svg and STEM.png.")  # fmt: skip
 @click.option("--program", type=click.Path(path_type=Path), metavar="PATH",
               help="Program with the app that the records are of, linked with haloscope::rank_main.")  # fmt: skip
+@starts_ranks
 def command(files, profile, samples, stem, program):
     """Compare the times in record files with what a machine profile predicts for the same choices.
 

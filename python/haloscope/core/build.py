@@ -15,6 +15,7 @@ LIBRARY = "libhaloscope_c.so"
 EXCHANGE_LIBRARY = "libhaloscope_exchange.so"
 EXCHANGE_ABI_LIBRARY = "libhaloscope_exchange_abi.so"  # for the standard ABI of MPI
 RANK_PROGRAM = "haloscope-rank"
+DELAY_LINE = "haloscope-delay-line"
 HEADER = Path("haloscope/haloscope.h")
 ERROR_OUTPUT = 2  # file descriptor: sys.stderr need not be a file
 
@@ -74,6 +75,11 @@ def rank_program() -> Path:
 def built_rank_program() -> Path:
     """Return the path of `haloscope-rank`. Raises NotAvailable when nothing is built."""
     return _find((RANK_PROGRAM, f"bin/{RANK_PROGRAM}"), f"the MPI program {RANK_PROGRAM}")
+
+
+def delay_line() -> Path:
+    """Return the path of `haloscope-delay-line`, the network of emulated clusters. Raises NotAvailable when it is not built."""
+    return _find((DELAY_LINE, f"bin/{DELAY_LINE}"), f"the program {DELAY_LINE}").resolve()
 
 
 def header() -> Path:

@@ -21,7 +21,8 @@ from pathlib import Path
 
 from haloscope.core import build
 from haloscope.errors import FAILED, UNAVAILABLE, USAGE, NotAvailable, UsageProblem
-from haloscope.measure import faults
+from haloscope.lab import link
+from haloscope.measure import faults, hosts
 from haloscope.measure.request import Request
 from haloscope.report import records
 
@@ -74,7 +75,7 @@ def _beside(compiler: Path) -> list[Path]:
 
 @functools.cache
 def flavour(path: Path) -> str:
-    """Return "hydra" (MPICH and relatives), "openmpi", or "other"."""
+    """Return "hydra" (MPICH and relatives), "openmpi", "srun" (Slurm), or "other"."""
     try:
         text = subprocess.run(
             [path, "--version"], check=False, capture_output=True, text=True, timeout=20
@@ -83,10 +84,17 @@ def flavour(path: Path) -> str:
         return "other"
     if "hydra" in text:
         return "hydra"
+    if text.startswith("slurm "):
+        return "srun"
     return "openmpi" if "openrte" in text or "open mpi" in text or "open-mpi" in text else "other"
 
 
 def cores() -> int:
+    """Return the number of cores that ranks may use: as many on every host as this process may."""
+    return cores_here() * max(1, len(hosts.names()))
+
+
+def cores_here() -> int:
     """Return the number of cores that this process may use."""
     return len(os.sched_getaffinity(0))
 
@@ -95,32 +103,42 @@ def physical_cores() -> int:
     """Return the number of physical cores among those that this process may use."""
     import psutil
 
-    return min(cores(), psutil.cpu_count(logical=False) or cores())
+    return min(cores_here(), psutil.cpu_count(logical=False) or cores_here())
 
 
 def launcher_words(path: Path, ranks: int, threads: int) -> list[str]:
     """Return mpiexec's command words for `ranks` ranks of `threads` threads, each rank pinned to its own cores.
 
-    Where cores are too few for all threads a rank still keeps its equal share; where they are too few for the ranks,
-    nothing is pinned and the operating system schedules.
+    They run on `hosts.names()`, in blocks. Where cores are too few for all threads a rank still keeps its equal share; where
+    they are too few for the ranks, nothing is pinned and the operating system schedules. Hosts of an emulated cluster
+    have cores of their own, and ranks are not pinned further.
     """
-    share = min(threads, cores() // ranks)
+    here = hosts.ranks_on_one(ranks)
+    share = 0 if link.current() else min(threads, cores_here() // here)
     words = [str(path), "-n", str(ranks)]
     kind = flavour(path)
     if kind == "hydra":
+        words += ["-hosts", ",".join(hosts.names()), "-ppn", str(here)] if hosts.names() else []
         words += ["-bind-to", f"core:{share}"] if share else []
     elif kind == "openmpi":
         words += ["--allow-run-as-root"] if os.geteuid() == 0 else []
-        words += _open_mpi_binding(ranks, share)
-        words += ["--oversubscribe"] if ranks * threads > cores() else []
+        words += ["--host", ",".join(f"{name}:{here}" for name in hosts.names())] if hosts.names() else []
+        words += _open_mpi_binding(here, share)
+        words += ["--oversubscribe"] if here * threads > cores_here() else []
+    elif kind == "srun":
+        names = hosts.names()
+        words += (
+            [f"--nodes={len(names)}", f"--nodelist={','.join(names)}", f"--ntasks-per-node={here}"] if names else []
+        )
+        words += [f"--cpus-per-task={threads}", "--cpu-bind=cores", "--distribution=block:block"]
     return words
 
 
-def _open_mpi_binding(ranks: int, share: int) -> list[str]:
-    """Open MPI counts physical cores unless told otherwise, and refuses more ranks than it counts."""
+def _open_mpi_binding(here: int, share: int) -> list[str]:
+    """Open MPI counts physical cores unless told otherwise, and refuses more ranks than it counts. here: ranks of a host."""
     if not share:
         return ["--bind-to", "none"]
-    unit = "core" if ranks * share <= physical_cores() else "hwthread"
+    unit = "core" if here * share <= physical_cores() else "hwthread"
     smt = ["--use-hwthread-cpus"] if unit == "hwthread" else []
     return [*smt, "--map-by", f"slot:PE={share}", "--bind-to", unit]
 

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 
 from haloscope import core
 from haloscope.errors import UsageProblem, unknown_name
+from haloscope.lab.link import Link
 from haloscope.report import records, stats
 
 STATISTICS = ("rank0", "min", "mean", "max")  # over ranks
@@ -215,6 +216,13 @@ def refusals(found: Iterable[dict]) -> list[str]:
     return [
         f"{len(ids)} not run ({ids[0]}{', ...' if len(ids) > 1 else ''}): {reason}" for reason, ids in counted.items()
     ]
+
+
+def networks(found: Iterable[dict]) -> list[str]:
+    """Return a line that names the emulated networks in which records were measured, none when all ran on real ones."""
+    given = [record["environment"].get("emulated_network") for record in found if "environment" in record]
+    texts = sorted({Link(**network).text if network else "the machine's own network" for network in given})
+    return ["; ".join(texts)] if any(given) else []
 
 
 TERSE = ("execution", "pack", "unpack", "inner", "outer", "primary", "message", "desync")

@@ -255,6 +255,8 @@ Exit run(const Arguments& arguments, const std::vector<Line>& lines) {
   if (session.rank == 0) output.emplace(arguments.output);
   session.environment = gather_environment(session.comm);
   if (!arguments.findings.empty()) session.environment["probes"] = read_findings(arguments.findings);
+  if (const char* network = std::getenv("HALOSCOPE_LAB"))
+    session.environment["emulated_network"] = Json::parse(network, nullptr, false);
   Watchdog watchdog(board, board.mine(), session.rank, arguments.watchdog);
   session.watchdog = &watchdog;
 

@@ -1,0 +1,6 @@
+# The network of an emulated cluster (haloscope lab): a program of its own, and what of it is tested.
+add_library(haloscope_lab STATIC src/haloscope/lab/wire.cpp)
+target_include_directories(haloscope_lab PUBLIC $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}/src>)
+target_link_libraries(haloscope_lab PRIVATE haloscope_flags)
+add_executable(haloscope-delay-line src/haloscope/lab/main.cpp)
+target_link_libraries(haloscope-delay-line PRIVATE haloscope_lab haloscope_flags)

@@ -1,0 +1,43 @@
+"""The hosts that ranks are spread over: those of --hosts, of an emulated cluster, or this machine alone."""
+
+from __future__ import annotations
+
+import math
+import os
+import re
+from pathlib import Path
+
+from haloscope.errors import UsageProblem
+
+VARIABLE = "HALOSCOPE_HOSTS"  # their names, separated by commas
+
+
+def names() -> list[str]:
+    """Return the names of the hosts, none where ranks run on this machine, or where a batch system says."""
+    return [name for name in os.environ.get(VARIABLE, "").split(",") if name]
+
+
+def read(given: str) -> list[str]:
+    """Return the hosts of a list NAME,NAME,... or of a file that has one on each line, as those of mpiexec.
+
+    What follows a name in a file (slots=2, :2) is not looked at. Raises UsageProblem when there is none.
+    """
+    path = Path(given)
+    if path.is_file():
+        found = [re.split(r"[\s:]", line.split("#")[0].strip())[0] for line in path.read_text().splitlines()]
+    else:
+        found = given.split(",")
+    found = list(dict.fromkeys(name for name in found if name))
+    if not found or any(not re.fullmatch(r"[A-Za-z0-9._-]+", name) for name in found):
+        raise UsageProblem(f"--hosts {given} names no hosts; give node1,node2 or a file with one name on each line")
+    return found
+
+
+def use(given: str) -> None:
+    """Have all ranks that this process starts run on the hosts of `read`."""
+    os.environ[VARIABLE] = ",".join(read(given))
+
+
+def ranks_on_one(ranks: int) -> int:
+    """Return how many of `ranks` the first host has: blocks of equal size, the last ones may be smaller."""
+    return math.ceil(ranks / max(1, len(names())))
