@@ -13,6 +13,7 @@ import shutil
 import signal
 import subprocess
 import tempfile
+import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -28,6 +29,7 @@ MTU = 9000
 INTERFACE = "eth0"
 PREFIX = "haloscope-lab-"
 END_S = 5.0
+UP_TRIES = 200
 
 # What `mpiexec` starts instead of ssh: SHELL [OPTIONS] HOST COMMAND...
 SHELL = """\
@@ -125,6 +127,8 @@ class Cluster:
             for k in range(len(names)):
                 self._connect(k, program)
             self._tell_switch()
+            for host in self.hosts:
+                self._wait_until_up(host)
             for host in self.hosts:
                 self._script(
                     f"enter-{host.name}", f'#!/bin/sh\nexec {shlex.join(self._entered(host, from_inside=True))} "$@"\n'
@@ -234,6 +238,16 @@ class Cluster:
         _do(self._of_switch(in_switch, ["ip", "link", "set", port, "up"]))
         _do([*in_host, "ip", "address", "add", f"{NETWORK}.{k + 1}/24", "dev", INTERFACE])
         _do([*in_host, "ip", "link", "set", INTERFACE, "up"])
+
+    def _wait_until_up(self, host: Host) -> None:
+        """Linux may take a second to say that an interface is up, and MPI libraries leave it out until then."""
+        for _ in range(UP_TRIES):
+            done = subprocess.run([*self._entered(host), "ip", "-oneline", "link", "show", INTERFACE], check=False,
+                                  capture_output=True, text=True)  # fmt: skip
+            if " state UP " in done.stdout:
+                return
+            time.sleep(0.05)
+        raise HaloscopeError(f"cannot set up an emulated cluster: the network of {host.name} does not come up")
 
     def _tell_switch(self) -> None:
         assert self._switch.stdin is not None

@@ -167,8 +167,9 @@ class Job:
         threads = max(r.threads for r in self.requests)
         words = [
             *launcher_words(mpiexec(), self.ranks, threads),
-            # Hydra ends the others the moment one rank dies, and may report one of those; here the launcher looks.
-            *(["-disable-auto-cleanup"] if flavour(mpiexec()) == "hydra" else []),
+            # Hydra ends the others the moment one rank dies, and may report one of those; here the launcher looks. With
+            # several hosts, hydra then signals those that have ended already, and fails.
+            *(["-disable-auto-cleanup"] if flavour(mpiexec()) == "hydra" and not hosts.names() else []),
             str(build.rank_program()),
             "--output",
             str(self.output),
