@@ -147,7 +147,7 @@ enum { HS_CENTRING_CELL, HS_CENTRING_NODE, HS_CENTRING_FACE_X, HS_CENTRING_FACE_
 enum { HS_EDGE_FIXED, HS_EDGE_EVEN, HS_EDGE_ODD };
 enum { HS_TYPE_REAL, HS_TYPE_INTEGER };
 enum { HS_PATTERN_ORDERED, HS_PATTERN_DIRECT };
-enum { HS_MERGE_ALL, HS_MERGE_TYPE, HS_MERGE_NONE };
+enum { HS_MERGE_ALL, HS_MERGE_TYPE, HS_MERGE_NONE, HS_MERGE_SERIAL, HS_MERGE_PIPELINED };
 
 /* One field that takes part. */
 typedef struct hs_quantity {
@@ -173,7 +173,8 @@ typedef struct hs_spec {
   int32_t pattern;        /* HS_PATTERN_ORDERED (default) or _DIRECT */
   int32_t corners;        /* 1 (default): edges and corners too */
   int32_t merge_peers;    /* 1: one message per distinct peer and round; default 0 */
-  int32_t merge;          /* which quantities share a message: HS_MERGE_ALL (default), _TYPE, _NONE */
+  int32_t merge;          /* which quantities share a message: HS_MERGE_ALL (default), _TYPE, _NONE, and
+                             which have rounds of their own: _SERIAL, _PIPELINED */
   int32_t order[3];       /* dimensions in the order of an ordered plan's rounds; default 0, 1, 2 */
   int32_t reserved;
   const hs_sides* widths; /* ghost layers by quantity where they differ; NULL (default): low and high for all */

@@ -26,8 +26,13 @@ enum class Summand : std::uint8_t { none, i8, i16, i32, i64, f32, f64 };
 enum class Edge : std::uint8_t { fixed, even, odd };
 HALOSCOPE_WORDS(Edge, "edge", "fixed", "even", "odd");
 enum class Pattern : std::uint8_t { ordered, direct };
-/// Which quantities share a message: all of them, those of one scalar type, or none (one message per quantity).
-enum class Merge : std::uint8_t { all, type, none };
+/// How quantities share messages and rounds: all of them share a message, those of one scalar type do, or each quantity has
+/// messages of its own (none), also rounds of its own, one whole exchange after another (serial), or rounds of which the next
+/// one starts before the last one has ended (pipelined).
+enum class Merge : std::uint8_t { all, type, none, serial, pipelined };
+HALOSCOPE_WORDS(Merge, "fields", "all", "type", "none", "serial", "pipelined");
+/// Whether quantities have rounds of their own.
+inline bool apart(Merge merge) { return merge == Merge::serial || merge == Merge::pipelined; }
 
 /// 1 where a quantity of this centring has one point more than cells in dimension d, else 0.
 inline int staggered(Centring c, int d) {
@@ -61,9 +66,9 @@ struct ExchangeSpec {
   };
   std::vector<Sides> widths{};
   Pattern pattern = Pattern::ordered;
-  bool corners = true;                ///< fill edges and corners too (box stencils, depth > 1)
-  bool merge_peers = false;           ///< one message per distinct peer and round instead of one per direction
-  Merge merge = Merge::all;           ///< which quantities share a message
+  bool corners = true;       ///< fill edges and corners too (box stencils, depth > 1)
+  bool merge_peers = false;  ///< one message per distinct peer and round instead of one per direction
+  Merge merge = Merge::all;  ///< which quantities share a message; a reverse plan has none for serial and pipelined
   std::array<int, 3> order{0, 1, 2};  ///< dimension order of an ordered plan's rounds
   /// The transpose: what lies in halos is added to the points that an exchange fills them from. make_plan() appends a
   /// quantity for each field and direction, in which contributions arrive before they are added.

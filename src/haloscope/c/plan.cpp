@@ -10,6 +10,7 @@ static_assert(HS_CENTRING_NODE == int(Centring::node) && HS_CENTRING_FACE_Z == i
 static_assert(HS_EDGE_ODD == int(Edge::odd));
 static_assert(HS_TYPE_INTEGER == int(ScalarType::integer) && HS_PATTERN_DIRECT == int(Pattern::direct));
 static_assert(HS_MERGE_TYPE == int(Merge::type) && HS_MERGE_NONE == int(Merge::none));
+static_assert(HS_MERGE_SERIAL == int(Merge::serial) && HS_MERGE_PIPELINED == int(Merge::pipelined));
 
 hs_copy to_c(const Copy& copy) {
   hs_copy result{to_c(copy.to), {}, copy.quantity, copy.round, copy.negate, 0};
@@ -43,7 +44,7 @@ ExchangeSpec from_c(const hs_spec* given) {
   copy3(s.high, spec.high);
   copy3(s.order, spec.order);
   spec.pattern = enumerator<Pattern>(s.pattern, 2, "pattern");
-  spec.merge = enumerator<Merge>(s.merge, 3, "merge rule");
+  spec.merge = enumerator<Merge>(s.merge, 5, "merge rule");
   spec.corners = s.corners;
   spec.merge_peers = s.merge_peers;
   return spec;

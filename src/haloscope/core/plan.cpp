@@ -37,7 +37,7 @@ std::vector<Round> make_ordered_rounds(const Plan& plan) {
   return rounds;
 }
 
-std::vector<Round> make_rounds(const Plan& plan) {
+std::vector<Round> make_rounds_of_all(const Plan& plan) {
   const ExchangeSpec& spec = plan.spec;
   if (spec.pattern == Pattern::ordered) return make_ordered_rounds(plan);
   Round all;
@@ -52,9 +52,28 @@ std::vector<Round> make_rounds(const Plan& plan) {
   return {all};
 }
 
-/// Quantities that share a message, as groups of quantity numbers.
-std::vector<std::vector<int>> message_groups(const ExchangeSpec& spec) {
+/// Rounds of each quantity, where these are apart: place_of() says in which order.
+std::vector<Round> make_rounds(const Plan& plan) {
+  const std::vector<Round> of_all = make_rounds_of_all(plan);
+  if (!apart(plan.spec.merge)) return of_all;
+  const std::size_t fields = plan.spec.quantities.size(), steps = of_all.size();
+  std::vector<Round> rounds(fields * steps);
+  for (std::size_t q = 0; q < fields; ++q)
+    for (std::size_t step = 0; step < steps; ++step) {
+      Round& round = rounds[plan.spec.merge == Merge::serial ? q * steps + step : step * fields + q] = of_all[step];
+      round.fields = {static_cast<int>(q)};
+    }
+  return rounds;
+}
+
+/// Quantities that share a message of a round, as groups of quantity numbers; empty ones do not travel in it.
+std::vector<std::vector<int>> message_groups(const ExchangeSpec& spec, const Round& round) {
   std::vector<std::vector<int>> groups;
+  if (!round.fields.empty()) {
+    groups.resize(spec.quantities.size());
+    for (const int q : round.fields) groups[static_cast<std::size_t>(q)] = {q};
+    return groups;
+  }
   std::map<int, std::size_t> place;
   for (int q = 0; q < static_cast<int>(spec.quantities.size()); ++q) {
     const int key = spec.merge == Merge::all    ? 0
@@ -80,7 +99,7 @@ void add_regions(Message& message, const Plan& plan, const Round& round, const s
 
 /// The messages of one round in one direction of transfer. Regions are listed by direction of travel at both ends.
 void add_messages(Plan& plan, const Layout& layout, const Round& round, int number, bool out) {
-  const auto groups = message_groups(plan.spec);
+  const auto groups = message_groups(plan.spec, round);
   for (std::size_t g = 0; g < groups.size(); ++g) {
     std::map<int, std::size_t> of_peer;  // merge_peers: peer -> place in plan.messages
     for (int way = 0; way < static_cast<int>(round.directions.size()); ++way) {
@@ -104,6 +123,7 @@ void add_messages(Plan& plan, const Layout& layout, const Round& round, int numb
 void add_copies(Plan& plan, const Layout& layout, const Round& round, int number) {
   for (int q = 0; q < static_cast<int>(plan.spec.quantities.size()); ++q)
     for (const Offset& v : round.directions) {
+      if (!round.fields.empty() && q != round.fields.front()) continue;
       if (layout.neighbour(plan.rank, opposite(v)) != plan.rank) continue;
       Copy copy{.quantity = q, .round = number, .to = region_box(plan, round, q, v, false)};
       for (int d = 0; d < 3; ++d) copy.shift[d] = v[d] * plan.cells[d];
@@ -238,6 +258,7 @@ Plan make_plan(const Layout& layout, int rank, const ExchangeSpec& request) {
   plan.cells = layout.local_cells(rank);
   plan.spec = spec;
   if (spec.reverse) plan.spec.order = {2, 1, 0};  // one order of additions for all strategies
+  if (spec.reverse && apart(spec.merge)) plan.spec.merge = Merge::none;
   for (const ExchangeSpec::Sides& sides : spec.widths)
     for (int d = 0; d < 3; ++d) {
       if (&sides == &spec.widths.front()) plan.spec.low[d] = plan.spec.high[d] = 0;

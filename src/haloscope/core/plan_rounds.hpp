@@ -18,7 +18,19 @@ struct Round {
   std::vector<Offset> directions;
   std::array<bool, 3> with_halo{};  ///< dimensions whose halo is already complete and travels along
   int number = 0;                   ///< of the first direction, among those of all rounds
+  std::vector<int> fields;          ///< that travel, in a plan whose quantities are apart; empty: all
 };
+
+/// Where a round of a plan belongs: its place among the rounds of its fields, and the field, -1: all.
+struct RoundPlace {
+  int step = 0, field = -1;
+};
+inline RoundPlace place_of(const Plan& plan, int round) {
+  if (!apart(plan.spec.merge)) return {round, -1};
+  const int fields = static_cast<int>(plan.spec.quantities.size()), steps = plan.rounds / fields;
+  if (plan.spec.merge == Merge::serial) return {round % steps, round / steps};
+  return {round / fields, round % fields};
+}
 
 /// Cells of quantity q that an exchange sends along v (`source`), or the halo that these fill.
 Box region_box(const Plan& plan, const Round& round, int q, const Offset& v, bool source);

@@ -11,8 +11,16 @@ namespace haloscope {
 
 namespace {
 
-const std::vector<std::string> pattern_options{"merged",     "self-first",  "corners",
-                                               "fields=all", "fields=type", "fields=none"};
+const std::string fields_option = "fields=";
+
+const std::vector<std::string>& pattern_options() {
+  static const std::vector<std::string> options = [] {
+    std::vector<std::string> list{"merged", "self-first", "corners"};
+    for (const std::string& word : Words<Merge>::all()) list.push_back(fields_option + word);
+    return list;
+  }();
+  return options;
+}
 
 /// "name:option,option" -> name and options.
 std::pair<std::string, std::vector<std::string>> cut_options(const std::string& text) {
@@ -22,12 +30,11 @@ std::pair<std::string, std::vector<std::string>> cut_options(const std::string& 
 }
 
 void apply_pattern_option(Strategy& strategy, const std::string& option) {
-  if (!has(pattern_options, option)) throw UsageError(unknown_name("pattern option", option, pattern_options));
+  if (!has(pattern_options(), option)) throw UsageError(unknown_name("pattern option", option, pattern_options()));
   if (option == "merged") strategy.merged = true;
   if (option == "self-first") strategy.self_first = true;
   if (option == "corners") strategy.corners = true;
-  if (option == "fields=type") strategy.fields = Merge::type;
-  if (option == "fields=none") strategy.fields = Merge::none;
+  if (option.starts_with(fields_option)) strategy.fields = from_word<Merge>(option.substr(fields_option.size()));
 }
 
 /// A text without a slash is a misspelt strategy, or a transport without its pattern.
@@ -54,6 +61,18 @@ std::vector<TransportPart> parts_of(const Strategy& s) {
   std::vector<TransportPart> parts{{find_traits(s.transport), s.transport_options}};
   if (!s.between.empty()) parts.push_back({find_traits(s.between), s.between_options});
   return parts;
+}
+
+bool collective(const Strategy& s) {
+  const auto parts = parts_of(s);
+  return std::any_of(parts.begin(), parts.end(), [](const TransportPart& part) { return part.collective(); });
+}
+
+void refuse_rounds_under_way(const Strategy& s) {
+  if (s.fields == Merge::pipelined && collective(s))
+    throw UsageError("strategy '" + to_string(s) +
+                     "' starts a round while the one before is under way, and those of its transport are collective; "
+                     "use fields=serial, or another transport such as p2p");
 }
 
 void add_names(std::vector<std::string>& list, bool device) {
@@ -90,13 +109,17 @@ Strategy::Strategy(const std::string& text) {
   if (plus != std::string::npos) std::tie(between, between_options) = cut_options(way.substr(plus + 1));
   if (transport == "reference" || between == "reference")
     throw UsageError("strategy 'reference' fills all halos at once; write it alone, without a pattern");
-  if (plus == std::string::npos) return;
+  if (plus == std::string::npos) {
+    refuse_rounds_under_way(*this);
+    return;
+  }
   const TransportTraits &inside = find_traits(transport), &outside = find_traits(between);
   if (!inside.inside_nodes || outside.inside_nodes || outside.device)
     throw UsageError("strategy '" + text + "' joins '" + transport + "' and '" + between +
                      "'; only shared memory inside nodes is joined with another transport between them, as in "
                      "'ordered/shared+p2p'");
   check_options(between, between_options);
+  refuse_rounds_under_way(*this);
 }
 
 std::string to_string(const Strategy& strategy) {
@@ -105,8 +128,7 @@ std::string to_string(const Strategy& strategy) {
   if (strategy.merged) options.push_back("merged");
   if (strategy.self_first) options.push_back("self-first");
   if (strategy.corners) options.push_back("corners");
-  if (strategy.fields == Merge::type) options.push_back("fields=type");
-  if (strategy.fields == Merge::none) options.push_back("fields=none");
+  if (strategy.fields != Merge::all) options.push_back(fields_option + to_word(strategy.fields));
   std::string text = strategy.pattern == Pattern::ordered ? "ordered" : "direct";
   if (!options.empty()) text += ":" + join(options, ",");
   text += "/" + strategy.transport;
@@ -126,10 +148,7 @@ void apply(const Strategy& strategy, const Layout& layout, ExchangeSpec& spec) {
                           [&](int d) { return layout.grid().periodic[d] && layout.ranks()[d] == 1; });
 }
 
-bool collective_rounds(const Strategy& strategy) {
-  const auto parts = parts_of(strategy);
-  return std::any_of(parts.begin(), parts.end(), [](const TransportPart& part) { return part.collective(); });
-}
+bool collective_rounds(const Strategy& strategy) { return collective(strategy); }
 
 bool needs_shared_fields(const Strategy& strategy) {
   const TransportTraits& traits = find_traits(strategy.transport);

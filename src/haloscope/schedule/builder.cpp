@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "haloscope/core/plan_rounds.hpp"
+
 namespace haloscope {
 
 ProgramBuilder::ProgramBuilder(const Stage& stage, const Plan& plan, const ScheduleOptions& options)
@@ -37,7 +39,7 @@ int ProgramBuilder::add_copies(std::vector<Copy> copies) {
 /// Whether any rank may have a message in this round; all ranks give the same answer.
 bool ProgramBuilder::active(int round) const {
   if (plan_.spec.pattern == Pattern::direct) return true;
-  int left = round;
+  int left = place_of(plan_, round).step;
   for (int d : plan_.spec.order) {
     if (d >= plan_.dims || left-- > 0) continue;
     return plan_.split[d];  // beside holes, ranks without neighbours take part too

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "haloscope/core/plan_rounds.hpp"
 #include "haloscope/schedule/builder.hpp"
 
 namespace haloscope {
@@ -19,6 +20,12 @@ struct SplitCopies {
 
 bool has_messages(const Plan& plan, int round) {
   return std::any_of(plan.messages.begin(), plan.messages.end(), [&](const Message& m) { return m.round == round; });
+}
+
+/// Whether a field travels in a round.
+bool moves(const Plan& plan, int round, int quantity) {
+  const int field = place_of(plan, round).field;
+  return field < 0 || field == quantity;
 }
 
 std::vector<Copy> pieces(const Copy& copy, const std::vector<Box>& boxes) {
@@ -64,23 +71,34 @@ void split_after(const Plan& plan, const Copy& copy, const std::vector<int>& rem
   append(split.late[copy.round], pieces(copy, subtract(copy.to, early)));
 }
 
+/// Rounds that may be on their way while the next one is packed.
+int under_way(const Plan& plan) { return plan.spec.merge == Merge::pipelined ? 1 : 0; }
+
+/// The round that must have been received before round r is packed, since r carries on what it has brought; -1: none.
+int last_before(const Plan& plan, int r) {
+  for (int before = r - 1; before >= 0; --before)
+    if (moves(plan, before, std::max(0, place_of(plan, r).field))) return before;
+  return -1;
+}
+
 SplitCopies split_copies(const Plan& plan) {
   SplitCopies split;
   split.late.resize(plan.rounds + 1);
-  std::vector<std::vector<int>> dimensions_of_round;
+  std::vector<std::vector<int>> dimensions_of_step;
   for (int d : plan.spec.order)
-    if (d < plan.dims) dimensions_of_round.push_back({d});
-  if (plan.spec.pattern == Pattern::direct) dimensions_of_round = {{0, 1, 2}};
+    if (d < plan.dims) dimensions_of_step.push_back({d});
+  if (plan.spec.pattern == Pattern::direct) dimensions_of_step = {{0, 1, 2}};
   int first = 0;
   while (first < plan.rounds && !has_messages(plan, first)) ++first;
   for (const Copy& copy : plan.copies) {
     std::vector<int> remote_before;
     for (int r = 0; r < copy.round; ++r)
-      if (has_messages(plan, r)) append(remote_before, dimensions_of_round[r]);
+      if (has_messages(plan, r) && moves(plan, r, copy.quantity))
+        append(remote_before, dimensions_of_step[place_of(plan, r).step]);
     if (first == plan.rounds)
       append(split.urgent, {copy});
     else if (copy.round < first)
-      split_before(plan, copy, dimensions_of_round[first].front(), split);
+      split_before(plan, copy, dimensions_of_step[place_of(plan, first).step].front(), split);
     else
       split_after(plan, copy, remote_before, split);
   }
@@ -94,33 +112,40 @@ ExchangeOps ProgramBuilder::exchange(bool unpacked) {
   SplitCopies copies = split_copies(plan_);
   int first = 0;
   while (first < plan_.rounds && !has_messages(plan_, first)) ++first;
+  first = std::min(first, plan_.rounds - 1);
 
-  int last = -1, last_packed = -1;
+  int last = -1, last_packed = -1, received = 0;
   const auto keep = [&last](int op) { last = op >= 0 ? op : last; };
+  const auto receive_up_to = [&](int rounds) {
+    for (; received < rounds; ++received) {
+      const int wait = add_messages(OpKind::wait, received, false);
+      keep(wait);
+      if (options_.staged) keep(add_messages(OpKind::h2d, received, false));
+      if (unpacked) keep(add_messages(OpKind::unpack, received, false));
+      if (received + 1 == plan_.rounds) keep(add_copies(copies.late[plan_.rounds]));
+      waits_.push_back(wait >= 0 ? wait : last);
+      result.received.push_back(last);
+    }
+  };
   if (options_.barrier) keep(add(OpKind::barrier, Lane::comm, 0, -1));
   keep(add_messages(OpKind::post, -1, false));
   if (options_.signals) append(copies.urgent, std::exchange(copies.in_flight, {}));  // its stream waits with the kernel
   keep(result.local = add_copies(copies.urgent));
   for (int r = 0; r < plan_.rounds; ++r) {
+    receive_up_to(last_before(plan_, r) + 1);
     keep(add_copies(copies.late[r]));
     const int pack = add_messages(OpKind::pack, r, true);
     keep(pack);
     last_packed = std::max(last_packed, pack);
-    if (r == std::min(first, plan_.rounds - 1) && !options_.signals) result.first_packed = pack;
+    if (r == first && !options_.signals) result.first_packed = pack;
     if (options_.staged) keep(add_messages(OpKind::d2h, r, true));
     keep(add_messages(OpKind::send, r, true));
-    if (r == std::min(first, plan_.rounds - 1)) result.in_flight = last;
-    if (r == std::min(first, plan_.rounds - 1) && !copies.in_flight.empty())
-      keep(result.local = add_copies(copies.in_flight));
+    if (r == first) result.in_flight = last;
+    if (r == first && !copies.in_flight.empty()) keep(result.local = add_copies(copies.in_flight));
     result.sent.push_back(last);
-    const int wait = add_messages(OpKind::wait, r, false);
-    keep(wait);
-    if (options_.staged) keep(add_messages(OpKind::h2d, r, false));
-    if (unpacked) keep(add_messages(OpKind::unpack, r, false));
-    if (r + 1 == plan_.rounds) keep(add_copies(copies.late[plan_.rounds]));
-    waits_.push_back(wait >= 0 ? wait : last);
-    result.received.push_back(last);
+    receive_up_to(r + 1 - under_way(plan_));
   }
+  receive_up_to(plan_.rounds);
   result.complete = all_sent_ = add_messages(OpKind::complete, -1, true);
   if (options_.device) result.complete = last_packed;  // messages are sent from buffers
   complete_ = result.complete;

@@ -27,7 +27,10 @@ static Program make_interleaved(const Stage& stage, const Plan& plan, const Sche
 
 namespace {
 
-std::string refuse_one_round(const Candidate& c) {
+std::string refuse_rounds(const Candidate& c) {
+  if (c.choice.strategy.fields == Merge::pipelined)
+    return "schedule 'interleaved' works between the sends and the waits of a round, where fields=pipelined starts the "
+           "next one; use fields=serial or --schedule split";
   if (c.choice.strategy.pattern == Pattern::ordered) return "";
   return "schedule 'interleaved' works between the rounds of an ordered pattern, and 'direct' has one round; use "
          "'ordered/...' or --schedule split";
@@ -40,6 +43,6 @@ extern const Schedule interleaved_schedule{
     .summary = "interior in slabs between the sends and waits of an ordered pattern's rounds",
     .colour = "#54a27a",
     .make = make_interleaved,
-    .illegal = refuse_one_round};
+    .illegal = refuse_rounds};
 
 }  // namespace haloscope

@@ -34,7 +34,8 @@ std::set<std::string> check_programs(const App& app, const std::vector<int>& dep
   std::set<std::string> done;
   for (const Schedule* schedule : schedules())
     for (const char* strategy : {"ordered/p2p", "ordered:self-first/p2p", "direct/p2p", "direct:merged,fields=none/p2p",
-                                 "ordered:fields=type/p2p"})
+                                 "ordered:fields=type/p2p", "ordered:fields=serial/p2p", "direct:fields=serial/p2p",
+                                 "ordered:fields=pipelined/p2p", "direct:fields=pipelined/p2p"})
       for (const bool periodic : {true, false})
         for (const int depth : depths)
           for (const Substeps substeps : {Substeps::full, Substeps::shrink})

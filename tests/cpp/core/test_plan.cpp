@@ -5,6 +5,8 @@
 
 #include "haloscope/error.hpp"
 #include "haloscope/plan.hpp"
+#include "haloscope/schedule.hpp"
+#include "haloscope/strategy.hpp"
 #include "published.hpp"
 
 using namespace haloscope;
@@ -116,6 +118,57 @@ TEST(MessageSizes, OneMessagePerDistinctPeerWhenMerged) {
   const Plan plan = make_plan(periodic2d(20, 20, 2, 2), 0, spec);
   EXPECT_EQ(plan.messages_out(), 3);
   EXPECT_EQ(plan.bytes_out(), make_plan(periodic2d(20, 20, 2, 2), 0, floats(1, Pattern::direct)).bytes_out());
+}
+
+// ---- fields apart ---------------------------------------------------------------------------------------------------
+
+ExchangeSpec two_fields(Merge merge, Pattern pattern) {
+  ExchangeSpec spec = floats(1, pattern);
+  spec.quantities.assign(2, spec.quantities.front());
+  spec.merge = merge;
+  return spec;
+}
+
+/// Round and field of each message that is sent, in their order.
+std::vector<std::pair<int, int>> sent_by_round(const Plan& plan) {
+  std::vector<std::pair<int, int>> list;
+  for (const Message& m : plan.messages)
+    if (m.out) list.emplace_back(m.round, m.regions.front().quantity);
+  return list;
+}
+
+TEST(FieldsApart, SerialOnesAreExchangedOneAfterAnother) {
+  const Plan ordered = make_plan(periodic2d(20, 20, 2, 2), 0, two_fields(Merge::serial, Pattern::ordered));
+  EXPECT_EQ(ordered.rounds, 4);
+  EXPECT_EQ(sent_by_round(ordered),
+            (std::vector<std::pair<int, int>>{{0, 0}, {0, 0}, {1, 0}, {1, 0}, {2, 1}, {2, 1}, {3, 1}, {3, 1}}));
+  EXPECT_EQ(make_plan(periodic2d(20, 20, 2, 2), 0, two_fields(Merge::serial, Pattern::direct)).rounds, 2);
+}
+
+TEST(FieldsApart, PipelinedOnesTakeTurnsInEachDimension) {
+  const Plan ordered = make_plan(periodic2d(20, 20, 2, 2), 0, two_fields(Merge::pipelined, Pattern::ordered));
+  EXPECT_EQ(sent_by_round(ordered),
+            (std::vector<std::pair<int, int>>{{0, 0}, {0, 0}, {1, 1}, {1, 1}, {2, 0}, {2, 0}, {3, 1}, {3, 1}}));
+}
+
+TEST(FieldsApart, OnlyAPipelineSendsBeforeTheLastRoundHasArrived) {
+  for (const Merge merge : {Merge::serial, Merge::pipelined})
+    for (const Pattern pattern : {Pattern::ordered, Pattern::direct}) {
+      const Program program = exchange_program(make_plan(periodic2d(20, 20, 2, 2), 0, two_fields(merge, pattern)));
+      int under_way = 0, most = 0;
+      for (const Op& op : program.ops) {
+        under_way += (op.kind == OpKind::send) - (op.kind == OpKind::wait);
+        most = std::max(most, under_way);
+      }
+      EXPECT_EQ(under_way, 0);
+      EXPECT_EQ(most, merge == Merge::pipelined ? 2 : 1);
+    }
+}
+
+TEST(FieldsApart, APipelineIsRefusedWhereRoundsAreCollective) {
+  EXPECT_THROW(Strategy("ordered:fields=pipelined/rma-fence"), UsageError);
+  EXPECT_NO_THROW(Strategy("ordered:fields=serial/rma-fence"));
+  EXPECT_EQ(to_string(Strategy("direct:fields=pipelined/p2p")), "direct:fields=pipelined/p2p");
 }
 
 // ---- the 2017 study: several quantities with their own centrings, merged by type ------------------------------------

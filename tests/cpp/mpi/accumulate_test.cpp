@@ -184,8 +184,9 @@ std::vector<Strategy> strategies_for(const Case& c) {
   const bool no_order = holes && c.spec.corners;
   std::vector<Strategy> found;
   std::vector<std::string> names = strategy_names();
-  for (const char* more : {"direct:merged,fields=none/p2p", "ordered:merged,fields=type/persistent",
-                           "ordered:corners/p2p", "direct/shared:packed+p2p", "direct:merged/auto:quick"})
+  for (const char* more : {"direct:merged,fields=none/p2p", "ordered:fields=serial/p2p", "direct:fields=pipelined/p2p",
+                           "ordered:merged,fields=type/persistent", "ordered:corners/p2p", "direct/shared:packed+p2p",
+                           "direct:merged/auto:quick"})
     names.push_back(more);
   for (const std::string& name : names)
     if (const Strategy s(name); !(s.pattern == Pattern::ordered && (no_order || (holes && s.corners))))

@@ -137,10 +137,26 @@ std::vector<double> expect_waves_of(const Choice& c) {
   return c.real == Real::f64 ? expect_waves<double>(c) : expect_waves<float>(c);
 }
 
-const char* const transports[] = {
-    "ordered/p2p",           "direct:merged/p2p",       "ordered/persistent",  "ordered/shared",
-    "ordered/rma-fence",     "direct/neighbor",         "ordered/partitioned", "direct/shared:pull",
-    "ordered/shared:packed", "ordered:merged/neighbor", "direct/rma-lockall",  "ordered:self-first/p2p"};
+const char* const transports[] = {"ordered/p2p",
+                                  "direct:merged/p2p",
+                                  "ordered/persistent",
+                                  "ordered/shared",
+                                  "ordered/rma-fence",
+                                  "direct/neighbor",
+                                  "ordered/partitioned",
+                                  "direct/shared:pull",
+                                  "ordered/shared:packed",
+                                  "ordered:merged/neighbor",
+                                  "direct/rma-lockall",
+                                  "ordered:self-first/p2p",
+                                  "ordered:fields=serial/p2p",
+                                  "direct:fields=serial/shared",
+                                  "ordered:fields=serial/rma-fence",
+                                  "ordered:merged,fields=serial/neighbor",
+                                  "ordered:fields=pipelined/persistent",
+                                  "direct:fields=pipelined/p2p",
+                                  "direct:fields=pipelined/shared:pull",
+                                  "ordered:self-first,fields=pipelined/rma-pscw:per-message"};
 
 TEST(Steps, TwoStagesOnAStaggeredGridGiveTheBytesOfTheLoopByEveryScheduleAndTransport) {
   Every one(5, 11);
