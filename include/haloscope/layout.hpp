@@ -52,6 +52,9 @@ class Layout {
   /// @throws UsageError naming the cell that belongs to two ranks, to none, or is outside the grid; the plane that cuts a
   ///         block; the rank that owns no cell. Cost: O(ranks log ranks), local.
   Layout(const GridSpec& grid, const std::vector<Box>& owned, bool holes = false);
+  /// The same blocks, rank r with that of rank `from[r]` here.
+  /// @throws UsageError unless `from` names each rank once. Cost: O(ranks log ranks), local.
+  Layout renumbered(const std::vector<int>& from) const;
 
   const GridSpec& grid() const { return grid_; }
   const ProcessGrid& ranks() const { return ranks_; }
@@ -89,7 +92,7 @@ class Layout {
   int size_ = 1;
   std::array<std::vector<std::int64_t>, 3> cuts_;  // per dimension: the first cell of each place, and the end
   std::array<int, 3> apart_{};                     // numbers of ranks that are neighbours in a dimension
-  // Of a layout of given boxes, whose ranks have any numbers; places are numbered x fastest:
+  // Where ranks have any numbers, as in a layout of given boxes; places are numbered x fastest:
   std::vector<std::int64_t> place_of_;                 // by rank
   std::vector<std::pair<std::int64_t, int>> rank_of_;  // place and rank, by place
   Index smallest_{};

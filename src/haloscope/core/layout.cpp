@@ -263,6 +263,23 @@ void Layout::settle(const std::vector<Box>& owned) {
       refuse_shared(rank_of_[i - 1].second, rank, owned[rank].lo, grid_.dims);
 }
 
+Layout Layout::renumbered(const std::vector<int>& from) const {
+  std::vector<bool> named(static_cast<std::size_t>(size_));
+  for (int rank : from)
+    if (rank >= 0 && rank < size_) named[static_cast<std::size_t>(rank)] = true;
+  if (from.size() != named.size() || std::find(named.begin(), named.end(), false) != named.end())
+    throw UsageError("new numbers for " + std::to_string(size_) + " ranks must name each of them once");
+  Layout result = *this;
+  result.place_of_.clear();
+  result.rank_of_.clear();
+  for (int rank = 0; rank < size_; ++rank) {
+    result.place_of_.push_back(place_at(coords(from[rank])));
+    result.rank_of_.emplace_back(result.place_of_.back(), rank);
+  }
+  std::sort(result.rank_of_.begin(), result.rank_of_.end());
+  return result;
+}
+
 void Layout::find_smallest() {
   smallest_ = grid_.cells;
   if (place_of_.empty()) {
@@ -305,6 +322,7 @@ std::array<int, 3> Layout::coords(int rank) const {
 
 int Layout::rank_at(const std::array<int, 3>& c) const {
   if (place_of_.empty()) return c[0] * apart_[0] + c[1] * apart_[1] + c[2] * apart_[2];
+  if (!has_holes()) return rank_of_[static_cast<std::size_t>(place_at(c))].second;
   const std::pair<std::int64_t, int> first{place_at(c), 0};
   const auto found = std::lower_bound(rank_of_.begin(), rank_of_.end(), first);
   return found != rank_of_.end() && found->first == first.first ? found->second : -1;
