@@ -41,6 +41,12 @@ typedef struct hs_grid_options {
   hs_box owned;          /* BOXES: this rank's cells, global */
   /* EVEN: a rule of hs_process_grid or "2x3x1"; NULL (default): "square" in 2D, else "cubic" */
   const char* process_grid;
+  /* node of each rank, on all ranks alike, to emulate nodes on one machine; NULL (default): machines are nodes */
+  const int32_t* nodes;
+  /* EVEN: 1: ranks take places so that neighbours share nodes and sockets; `rank_order` stands where that gains nothing;
+   * default 0 */
+  int32_t reorder;
+  int32_t reserved;
 } hs_grid_options;
 
 typedef struct hs_grid hs_grid;
@@ -48,7 +54,7 @@ typedef struct hs_grid hs_grid;
 void hs_grid_init(hs_grid_options* options);
 /* A grid split over the ranks of `comm`, which must live as long as exchanges are created on it.
  * Fails with HS_USAGE for cells or ranks that do not fit each other, boxes that overlap, leave a gap or do not line up
- * (naming the cell), a communicator whose topology is another one. Cost: a reduction; BOXES: 48 bytes from each to all. */
+ * (naming the cell), a communicator whose topology is another one. Cost: a reduction; BOXES: 48 bytes from each to all; `reorder`: 8. */
 hs_status hs_grid_create(MPI_Comm comm, const hs_grid_options* options, hs_grid** grid);
 /* The same for a communicator of Fortran: comm%MPI_VAL of mpi_f08, an integer of mpi; comm.py2f() of mpi4py. */
 hs_status hs_grid_create_f(int comm, const hs_grid_options* options, hs_grid** grid);

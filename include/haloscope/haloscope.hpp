@@ -56,6 +56,9 @@ struct GridOptions {
   std::string process_grid = D == 2 ? "square" : "cubic";  ///< rule or explicit "2x3"; see process_grid()
   /// The dimensions, the one along which rank numbers run fastest first. Default: x fastest.
   std::array<int, D> rank_order = first_dimensions<D>();
+  /// Ranks take other places where neighbours then share nodes and sockets, see reordered(); of this grid alone: `comm`
+  /// stays as it is, and every rank asks owned() for its cells.
+  bool reorder = false;
   std::vector<int> nodes{};  ///< node of each rank, to emulate nodes on one machine; empty: the real machines
 };
 
@@ -63,7 +66,7 @@ struct GridOptions {
 template <int D>
 class Grid {
  public:
-  /// Local. @throws UsageError as process_grid() and Layout do, and for a Cartesian communicator whose process grid,
+  /// Local; with `reorder` collective, 8 bytes from each rank to all. @throws UsageError as process_grid() and Layout do, and for a Cartesian communicator whose process grid,
   /// order of ranks or periods are others than those of `options`: see of_cartesian().
   Grid(MPI_Comm comm, const GridOptions<D>& options) : Grid(comm, make(comm, options), options.nodes) {
     refuse_other_topology(comm, layout_);
@@ -121,7 +124,8 @@ class Grid {
     int size = 1;
     MPI_Comm_size(comm, &size);
     const GridSpec spec = spec_of(options.cells, options.periodic);
-    return Layout(spec, haloscope::process_grid(options.process_grid, size, spec), whole(options.rank_order));
+    const Layout layout(spec, haloscope::process_grid(options.process_grid, size, spec), whole(options.rank_order));
+    return options.reorder ? reordered(layout, sites_of(comm, options.nodes)) : layout;
   }
   /// Of all three dimensions.
   static std::array<int, 3> whole(const std::array<int, D>& some) {

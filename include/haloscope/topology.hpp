@@ -1,4 +1,4 @@
-// Layouts from what a code already has: a Cartesian communicator, or the cells that each rank owns.
+// What layouts need of a communicator: its Cartesian topology, the cells that each rank owns, where its ranks run.
 #pragma once
 
 #include <mpi.h>
@@ -6,7 +6,7 @@
 #include <array>
 #include <vector>
 
-#include "haloscope/layout.hpp"
+#include "haloscope/reorder.hpp"
 
 namespace haloscope {
 
@@ -20,6 +20,11 @@ Layout cartesian_layout(MPI_Comm cartesian, GridSpec grid, const std::array<int,
 /// @throws UsageError where `comm` has a Cartesian topology of as many dimensions as the grid, and it says otherwise than
 ///         the layout where a rank is or what is periodic. On all ranks alike. Local, one look per rank.
 void refuse_other_topology(MPI_Comm comm, const Layout& layout);
+
+/// Where the ranks of `comm` run: their machine, and the socket of those whose cores are all of one (-1: others).
+/// Collective; 8 bytes from each rank to all.
+/// @param nodes  node of each rank in place of its machine, to emulate nodes; the same on all ranks; empty: machines.
+Sites sites_of(MPI_Comm comm, const std::vector<int>& nodes = {});
 
 /// What each rank owns, by rank. Collective over `comm`.
 std::vector<Box> boxes_of_all(MPI_Comm comm, const Box& own);

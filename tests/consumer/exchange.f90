@@ -15,6 +15,9 @@ program exchange
     integer(c_int) function own_rank() bind(c)
       import :: c_int
     end function
+    integer(c_int) function rank_count() bind(c)
+      import :: c_int
+    end function
     integer(c_int) function cartesian() bind(c)
       import :: c_int
     end function
@@ -23,11 +26,13 @@ program exchange
   integer, parameter :: cells(2) = [30, 21]
   type(halo_grid) :: grid
   type(halo_exchange) :: halo
-  integer :: wrong = 0
+  integer :: wrong = 0, n
 
   call begin_mpi()
   call grid%create(world(), cells, periodic=[.true., .true.])
   call fill_and_check('even')
+  call grid%create(world(), cells, periodic=[.true., .true.], reorder=.true., nodes=[(mod(n, 2), n=1, rank_count())])
+  call fill_and_check('reordered')
   call grid%create_cartesian(cartesian(), cells)
   call fill_and_check('cartesian')
   call accumulate_and_check()

@@ -37,6 +37,17 @@ int cores_of_node() {
   return count;
 }
 
+int socket_of_process() {
+  int socket = -1;
+  for (int core : own_cores) {
+    std::ifstream file("/sys/devices/system/cpu/cpu" + std::to_string(core) + "/topology/physical_package_id");
+    int one = -1;
+    if (!(file >> one) || one < 0 || (socket >= 0 && one != socket)) return -1;
+    socket = one;
+  }
+  return socket;
+}
+
 std::string cpu_model() {
   std::ifstream info("/proc/cpuinfo");
   for (std::string line; std::getline(info, line);)

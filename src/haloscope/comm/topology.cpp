@@ -4,6 +4,7 @@
 #include <optional>
 #include <string>
 
+#include "haloscope/comm/cores.hpp"
 #include "haloscope/error.hpp"
 
 namespace haloscope {
@@ -77,6 +78,25 @@ void refuse_other_topology(MPI_Comm comm, const Layout& layout) {
         "the communicator has a Cartesian topology (" + text_of(topology->ranks) +
         ", ranks numbered along the last dimension first) and the grid another place for its ranks or other "
         "periods; use Grid::of_cartesian, or a communicator without topology (MPI_Comm_split)");
+}
+
+Sites sites_of(MPI_Comm comm, const std::vector<int>& nodes) {
+  MPI_Comm machine;
+  MPI_Comm_split_type(comm, MPI_COMM_TYPE_SHARED, 0, MPI_INFO_NULL, &machine);
+  std::array<int, 2> own{0, socket_of_process()};
+  int size = 1;
+  MPI_Comm_size(comm, &size);
+  MPI_Comm_rank(comm, &own[0]);
+  MPI_Bcast(own.data(), 1, MPI_INT, 0, machine);  // a machine is named by its first rank
+  MPI_Comm_free(&machine);
+  std::vector<std::array<int, 2>> all(static_cast<std::size_t>(size));
+  MPI_Allgather(own.data(), 2, MPI_INT, all.data(), 2, MPI_INT, comm);
+  Sites sites{nodes, {}};
+  for (const auto& [node, socket] : all) {
+    if (nodes.empty()) sites.node.push_back(node);
+    sites.socket.push_back(socket);
+  }
+  return sites;
 }
 
 std::vector<Box> boxes_of_all(MPI_Comm comm, const Box& own) {

@@ -40,7 +40,8 @@ module haloscope
     integer(c_int64_t) :: struct_size, cells(3)
     integer(c_int32_t) :: dims, split, periodic(3), rank_order(3), axes(3), holes
     type(hs_box) :: owned
-    type(c_ptr) :: process_grid
+    type(c_ptr) :: process_grid, nodes
+    integer(c_int32_t) :: reorder, reserved
   end type
 
   type, bind(c) :: hs_field
@@ -229,20 +230,31 @@ contains
   !! @param periodic      dimensions that wrap around; default none.
   !! @param process_grid  "cubic", "square", "prime-factors", "slabs", or ranks by dimension as "2x3"; default: as near to
   !!                      cubes or squares as can be. Rank numbers run along the first dimension first.
+  !! @param reorder       ranks may take other places, so that neighbours share nodes and sockets; default false. This
+  !!                      rank's cells are where first() says.
+  !! @param nodes         node of each rank, on all ranks alike, to emulate nodes on one machine; default: machines.
   !! Fails for cells or ranks that do not fit each other, and a Cartesian communicator that is split in another way.
-  subroutine grid_create(this, comm, cells, periodic, process_grid, stat, errmsg)
+  subroutine grid_create(this, comm, cells, periodic, process_grid, stat, errmsg, reorder, nodes)
     class(halo_grid), intent(inout) :: this
     integer, intent(in) :: comm, cells(:)
     logical, intent(in), optional :: periodic(:)
     character(*), intent(in), optional :: process_grid
     integer, intent(out), optional :: stat
     character(*), intent(inout), optional :: errmsg
+    logical, intent(in), optional :: reorder
+    integer, intent(in), optional :: nodes(:)
     character(kind=c_char), allocatable, target :: rule(:)
+    integer(c_int32_t), allocatable, target :: node_of(:)
     type(hs_grid_options) :: options
     call begin_options(options, cells, periodic)
     if (present(process_grid)) then
       rule = c_text(process_grid)
       options%process_grid = c_loc(rule)
+    end if
+    if (present(reorder)) options%reorder = merge(1, 0, reorder)
+    if (present(nodes)) then
+      node_of = int(nodes, c_int32_t)
+      options%nodes = c_loc(node_of)
     end if
     call this%make(comm, options, stat, errmsg)
   end subroutine

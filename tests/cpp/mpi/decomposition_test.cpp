@@ -194,5 +194,62 @@ TEST(Decomposition, BoxesThatDoNotTileAreRefusedOnAllRanksAlike) {
   }
 }
 
+/// Ranks dealt to emulated nodes in turn.
+std::vector<int> dealt(int nodes) {
+  std::vector<int> node;
+  for (int rank = 0; rank < world_size(); ++rank) node.push_back(rank % nodes);
+  return node;
+}
+
+TEST(Reordering, RanksTakePlacesBesideThoseOfTheirNodeAndHalosAreRight) {
+  for (int nodes : {1, 2, 3}) {
+    GridOptions<2> options{.cells = {24, 18}, .periodic = {true, false}, .nodes = dealt(nodes)};
+    const Grid<2> plain{MPI_COMM_WORLD, options};
+    options.reorder = true;
+    const Grid<2> grid{MPI_COMM_WORLD, options};
+    const Sites sites{options.nodes, {}};
+    const Crossings before = crossings(plain.layout(), sites), after = crossings(grid.layout(), sites);
+    EXPECT_LE(after, before);
+    const bool gains = nodes == 2 && (world_size() == 4 || world_size() >= 6);
+    EXPECT_TRUE(after.nodes < before.nodes || !gains);
+    const std::vector<Box> owned = boxes_of_all(MPI_COMM_WORLD, grid.owned());
+    for (int rank = 0; rank < world_size(); ++rank) EXPECT_EQ(grid.layout().owned(rank), owned[rank]) << "of all alike";
+    for (const char* strategy :
+         {"ordered/p2p", "direct/neighbor", "direct:merged/shared:packed+p2p", "ordered/rma-fence", "direct/auto"})
+      expect_right_halos(grid, strategy, 2);
+  }
+}
+
+TEST(Reordering, RanksOfOneMachineKeepTheirOrderUnlessItsSocketsSayOtherwise) {
+  const GridOptions<3> plain{.cells = {12, 12, 12}, .periodic = {true, true, true}};
+  GridOptions<3> options = plain;
+  options.reorder = true;
+  const Grid<3> grid{MPI_COMM_WORLD, options};
+  const Sites sites = sites_of(MPI_COMM_WORLD);
+  ASSERT_EQ(sites.node.size(), static_cast<std::size_t>(world_size()));
+  EXPECT_LE(crossings(grid.layout(), sites), crossings(Grid<3>(MPI_COMM_WORLD, plain).layout(), sites));
+  expect_right_halos(grid, "ordered/p2p", 1);
+}
+
+TEST(Reordering, NodesOfAnotherNumberOfRanksAreRefusedOnAllRanks) {
+  GridOptions<2> options{.cells = {24, 18}, .reorder = true, .nodes = dealt(2)};
+  options.nodes.push_back(0);
+  EXPECT_NE(error_of([&] { Grid<2>(MPI_COMM_WORLD, options); }).find("nodes are given"), std::string::npos);
+}
+
+TEST(Reordering, ACartesianCommunicatorThatSaysOtherwiseIsRefused) {
+  const Cartesian cart({0, 0}, {1, 1});
+  const GridOptions<2> options{.cells = {24, 24},
+                               .periodic = {true, true},
+                               .process_grid = std::to_string(cart.ranks()[0]) + "x" + std::to_string(cart.ranks()[1]),
+                               .rank_order = {1, 0},
+                               .reorder = true,
+                               .nodes = dealt(2)};
+  const Layout plain({2, {24, 24, 1}, {true, true, false}}, {cart.ranks()[0], cart.ranks()[1], 1}, {1, 0, 2});
+  const Sites sites{options.nodes, {}};
+  const bool moved = crossings(reordered(plain, sites), sites) < crossings(plain, sites);
+  EXPECT_EQ(error_of([&] { Grid<2>(cart, options); }) != "no error", moved);
+}
+
 }  // namespace
 }  // namespace haloscope

@@ -4,6 +4,7 @@
 #include <mpi.h>
 
 #include <string>
+#include <vector>
 
 #include "haloscope/c/bridge.hpp"
 #include "haloscope/exchange.h"
@@ -13,6 +14,7 @@ struct hs_grid {
   MPI_Comm comm;
   hs_layout layout;
   int rank;
+  std::vector<int> nodes;
 };
 
 struct hs_exchange {

@@ -44,7 +44,7 @@ hs_exchange* make(const hs_grid& grid, const hs_field* fields, int32_t count, co
   ExchangeOptions how;
   how.corners = options.corners != 0;
   how.guard = options.guard != 0;
-  return new hs_exchange{Exchange(grid.comm, grid.layout.layout, list, strategy, how), {}};
+  return new hs_exchange{Exchange(grid.comm, grid.layout.layout, list, strategy, how, grid.nodes), {}};
 }
 
 }  // namespace

@@ -46,12 +46,22 @@ GridSpec spec_of(const hs_grid_options& options) {
   return spec;
 }
 
-Layout even_layout(MPI_Comm comm, const hs_grid_options& options) {
+int size_of(MPI_Comm comm) {
   int size = 1;
   MPI_Comm_size(comm, &size);
+  return size;
+}
+
+std::vector<int> nodes_of(MPI_Comm comm, const hs_grid_options& options) {
+  return options.nodes ? std::vector<int>(options.nodes, options.nodes + size_of(comm)) : std::vector<int>();
+}
+
+/// @param sites  of the ranks, if they may take other places.
+Layout even_layout(MPI_Comm comm, const hs_grid_options& options, const std::optional<Sites>& sites) {
   const GridSpec spec = spec_of(options);
   const std::string rule = options.process_grid ? options.process_grid : spec.dims == 2 ? "square" : "cubic";
-  const Layout layout(spec, process_grid(rule, size, spec), three_of(options.rank_order));
+  Layout layout(spec, process_grid(rule, size_of(comm), spec), three_of(options.rank_order));
+  if (sites) layout = reordered(layout, *sites);
   refuse_other_topology(comm, layout);
   return layout;
 }
@@ -71,20 +81,25 @@ hs_grid* make_grid(MPI_Comm comm, const hs_grid_options* given) {
   agree(comm, [&] {
     options = versioned(given, options, "options");
     split = enumerator<Split>(options.split, 3, "split of a grid");
+    if (options.reorder != 0 && split != Split::even)
+      throw UsageError("the grid's split says which rank has which cells; reorder is for HS_SPLIT_EVEN");
   });
-  if (!same_everywhere(comm, static_cast<std::uint64_t>(split)))
-    throw UsageError("the ranks split the grid in different ways; pass the same 'split' on all of them");
+  if (!same_everywhere(comm, 2 * static_cast<std::uint64_t>(split) + (options.reorder != 0)))
+    throw UsageError("the ranks split the grid in different ways; pass the same 'split' and 'reorder' on all of them");
+  const std::vector<int> nodes = nodes_of(comm, options);
+  std::optional<Sites> sites;
+  if (options.reorder != 0) sites = sites_of(comm, nodes);
   std::vector<Box> boxes;
   if (split == Split::boxes) boxes = boxes_of_all(comm, owned_box(options));
   std::optional<Layout> layout;
   agree(comm, [&] {
     layout = split == Split::boxes       ? Layout(spec_of(options), boxes, options.holes != 0)
              : split == Split::cartesian ? cartesian_layout(comm, spec_of(options), three_of(options.axes))
-                                         : even_layout(comm, options);
+                                         : even_layout(comm, options, sites);
   });
   int rank = 0;
   MPI_Comm_rank(comm, &rank);
-  return new hs_grid{comm, {*layout}, rank};
+  return new hs_grid{comm, {*layout}, rank, nodes};
 }
 
 }  // namespace
