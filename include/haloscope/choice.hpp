@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "haloscope/app.hpp"
+#include "haloscope/reorder.hpp"
 #include "haloscope/schedule.hpp"
 #include "haloscope/strategy.hpp"
 #include "haloscope/view.hpp"
@@ -16,6 +17,8 @@ namespace haloscope {
 
 enum class Placement : std::uint8_t { block, round_robin };
 HALOSCOPE_WORDS(Placement, "placement", "block", "round-robin");
+enum class Reorder : std::uint8_t { none, nodes };
+HALOSCOPE_WORDS(Reorder, "order of ranks", "none", "nodes");
 enum class Stores : std::uint8_t { automatic, cached, streaming };
 HALOSCOPE_WORDS(Stores, "kind of stores", "auto", "cached", "streaming");
 enum class Packing : std::uint8_t { first, beside };
@@ -48,8 +51,8 @@ struct Candidate {
   Step step;
   Layout layout;
 
-  /// @throws UsageError for an app, form, parameter or grid that cannot be.
-  explicit Candidate(const Choice& choice);
+  /// @param sites  see make_layout(). @throws UsageError for an app, form, parameter or grid that cannot be.
+  explicit Candidate(const Choice& choice, const Sites& sites = {});
   /// The same for an app that need not be known by its name, on a layout that need not follow from the choice, whose
   /// grid and ranks are the layout's. `choice` and `app` must outlive it.
   Candidate(const Choice& choice, const App& app, const Layout& layout);
@@ -82,8 +85,9 @@ bool messages_on_device(const Choice& choice);
 /// The options of a schedule for a legal choice, for programs of its whole depth; the rest are defaults.
 ScheduleOptions schedule_options(const Choice& choice, int stage = 0);
 ScheduleOptions schedule_options(const Candidate& candidate, int stage = 0);
-/// @throws UsageError as Layout does.
-Layout make_layout(const Choice& choice);
+/// @param sites  where the ranks run, which matters to a choice that reorders them; empty: on its emulated nodes, or,
+///               where it has none, not known, and ranks keep their order. @throws UsageError as Layout does.
+Layout make_layout(const Choice& choice, const Sites& sites = {});
 
 /// Whether the field of that name has an effect on this choice.
 bool matters(const Choice& choice, const std::string& field);

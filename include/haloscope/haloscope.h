@@ -122,8 +122,12 @@ hs_status hs_process_grid(const char* rule, int32_t ranks, int32_t dims, const i
  */
 hs_status hs_layout_create(int32_t dims, const int64_t cells[3], const int32_t periodic[3], const int32_t ranks[3],
                            hs_layout** layout);
-/* The layout of a choice. */
+/* The layout of a choice. One that reorders its ranks does so for its emulated nodes, if it has any. */
 hs_status hs_layout_create_of(const hs_choice* choice, hs_layout** layout);
+/* The same with its ranks on known machines.
+ * nodes, sockets  of each rank, any numbers; a node's sockets may have those of another's. Cost O(ranks log ranks). */
+hs_status hs_layout_create_on(const hs_choice* choice, const int32_t* nodes, const int32_t* sockets,
+                              hs_layout** layout);
 void hs_layout_free(hs_layout* layout);
 hs_status hs_layout_get(const hs_layout* layout, hs_layout_data* data);
 /* The rank's place in the process grid. These calls fail with HS_USAGE for a rank outside 0..size-1. */
@@ -132,6 +136,9 @@ hs_status hs_layout_coords(const hs_layout* layout, int32_t rank, int32_t coords
 hs_status hs_layout_owned(const hs_layout* layout, int32_t rank, hs_box* owned);
 /* The rank at `offset` (each -1, 0, 1) from `rank`; -1 beyond an edge that is not periodic; may be `rank` itself. */
 hs_status hs_layout_neighbour(const hs_layout* layout, int32_t rank, const int32_t offset[3], int32_t* neighbour);
+/* The place of each rank in the process grid, x fastest.
+ * places  out: as many numbers as there are ranks */
+hs_status hs_layout_places(const hs_layout* layout, int32_t* places);
 /* The rank that owns a global cell. Fails with HS_USAGE for a cell outside the grid. */
 hs_status hs_layout_owner(const hs_layout* layout, const int64_t cell[3], int32_t* owner);
 
@@ -264,6 +271,10 @@ typedef struct hs_totals {
 
 /* Sums over the plans of all ranks. Fails as hs_plan_create does. Cost O(ranks x messages). */
 hs_status hs_plan_totals(const hs_layout* layout, const hs_spec* spec, hs_totals* totals);
+
+/* Bytes that one exchange of all ranks sends from group to group, as from node to node.
+ * groups  of each rank, any numbers. Fails as hs_plan_create does. Cost O(ranks x messages). */
+hs_status hs_plan_between(const hs_layout* layout, const hs_spec* spec, const int32_t* groups, int64_t* bytes);
 
 /* ---- programs: when things happen -------------------------------------------------------------------------------- */
 

@@ -136,6 +136,8 @@ struct Plan {
   /// Owned points plus every ghost layer of the exchange (also beyond physical edges).
   Box allocated(int q) const;
   std::int64_t bytes_out() const;
+  /// Bytes that this rank sends to ranks of other groups, as of other nodes. @param group  of each rank.
+  std::int64_t bytes_between(const std::vector<int>& group) const;
   int messages_out() const;
 };
 

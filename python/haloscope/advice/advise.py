@@ -18,6 +18,7 @@ from haloscope.model import predict, price, sampling, segments, surcharge
 from haloscope.model.profile import Profile
 
 DEPTHS = (1, 2, 4, 8, 16)
+ORDERS = ("none", "nodes")
 SUBSTEPS = ("full", "shrink", "blocked")
 CONTENDERS = 6  # candidates that are compared with the best
 MARGIN = 0.05  # candidates this near are equal where the profile gives no intervals
@@ -74,17 +75,37 @@ class Advice:
         return dict(sorted(found.items()))
 
 
-def candidates(choice: core.Choice, depths: Sequence[int] = DEPTHS) -> Iterator[core.Choice]:
+def candidates(
+    choice: core.Choice, depths: Sequence[int] = DEPTHS, orders: Sequence[str] = ORDERS[:1]
+) -> Iterator[core.Choice]:
     """Yield a choice with every strategy, schedule and depth, legal or not; deep ones with every kind of substeps.
+
+    orders: words of `reorder`.
 
     Choices that move the same data between the same ranks follow one another. `reference`, the oracle, is left out.
     With a device: strategies for its memory; with walls: plain messages of the host.
     """
     names = [*core.device_strategy_names(), BOXED] if choice.device else core.strategy_names()
     strategies = sorted((s for s in names if "/" in s), key=lambda s: s.partition("/")[0])
-    for depth, strategy, schedule in itertools.product(depths, strategies, core.schedule_names()):
+    for reorder, depth, strategy, schedule in itertools.product(orders, depths, strategies, core.schedule_names()):
         for substeps in SUBSTEPS if depth > 1 else SUBSTEPS[:1]:
-            yield dataclasses.replace(choice, strategy=strategy, schedule=schedule, depth=depth, substeps=substeps)
+            yield dataclasses.replace(
+                choice, strategy=strategy, schedule=schedule, depth=depth, substeps=substeps, reorder=reorder
+            )
+
+
+def different(
+    orders: Sequence[str], choice: core.Choice, profile: Profile, setting: predict.Setting
+) -> tuple[str, ...]:
+    """Return the orders (words of `reorder`) that put ranks in different places on the nodes where a choice runs.
+
+    Cost O(ranks log ranks).
+    """
+    where, node, _ = predict.placed(choice, profile, setting)
+    layouts: dict[core.Layout, str] = {}
+    for reorder in orders:
+        layouts.setdefault(core.make_layout(dataclasses.replace(choice, reorder=reorder), node, where.socket), reorder)
+    return tuple(layouts.values())
 
 
 def advise(
@@ -93,16 +114,18 @@ def advise(
     setting: predict.Setting = predict.PLAINLY,
     depths: Sequence[int] = DEPTHS,
     samples: int = predict.SAMPLES,
+    orders: Sequence[str] = ORDERS,
 ) -> Advice:
     """Rank all candidates for the grid, app, ranks and threads of a choice.
 
     setting: as in `predict.predict`. depths: time steps per exchange to try. samples: draws of the profile's parameters.
+    orders: words of `reorder` to try, where they differ.
     Raises UsageProblem when none is legal, NotAvailable when the profile lacks what all need. Cost: one prediction each.
     """
     if not choice.device:
         price.require_kernels(profile, choice)
     found, refused, last = [], {}, None
-    for candidate in candidates(choice, depths):
+    for candidate in candidates(choice, depths, different(orders, choice, profile, setting)):
         try:
             found.append(predict.predict(candidate, profile, setting, samples=0))
         except (UsageProblem, NotAvailable) as problem:
@@ -187,7 +210,8 @@ def _scaled(data: dict, section: str, names: Sequence[str], factor: float) -> di
 def name(choice: core.Choice) -> str:
     """Return a candidate's distinguishing fields, in words of the command line."""
     substeps = f" {choice.substeps}" if choice.depth > 1 else ""
-    return f"{choice.strategy}, {choice.schedule}, depth {choice.depth}{substeps}"
+    order = f", reorder {choice.reorder}" * (choice.reorder != "none")
+    return f"{choice.strategy}, {choice.schedule}, depth {choice.depth}{substeps}{order}"
 
 
 # ---- reasons -------------------------------------------------------------------------------------------------------------

@@ -109,7 +109,7 @@ def best(
     if seconds_per_cell is not None:
         machine = _with_kernel(machine, price.kernel_of(choice), seconds_per_cell)
     _require_kernel(machine, choice)
-    found = advise.advise(choice, machine, depths=depths, samples=samples)
+    found = advise.advise(choice, machine, depths=depths, samples=samples, orders=advise.ORDERS[:1])
     first = found.best
     again = predict.predict(first.prediction.choice, machine, samples=samples)  # advice has no intervals
     outside = [f"outside the calibrated range: {text}" for text in again.outside]

@@ -25,7 +25,7 @@ SHARE, MOST_S = 0.1, 60.0  # default limits of tuning: a share of the exhaustive
 NOISE = 0.02  # two launches that differ less are not told apart, however well their repetitions agree
 ALIKE = 0.1  # delay of the turn of each further candidate with the same prediction: they may be the same thing
 LEAST = 4  # candidates that the first rung measures even when its time is up; later ones half as many
-DEFAULT = {"strategy": "ordered/p2p", "schedule": "bulk", "depth": 1}
+DEFAULT = {"strategy": "ordered/p2p", "schedule": "bulk", "depth": 1, "reorder": "none"}
 
 Once = Callable[[Request, str], dict]  # measure a request in a launch of that name -> its record
 

@@ -10,6 +10,8 @@ import itertools
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
+import numpy as np
+
 from haloscope import core
 from haloscope.model import placement
 from haloscope.model.predict import PLAINLY, Prediction, Setting, placed, predict
@@ -39,9 +41,11 @@ class Variant:
 
 def variant(choice: core.Choice, profile: Profile, setting: Setting = PLAINLY) -> Variant:
     """Return a choice under a setting, predicted without interval. Raises and costs as `predict` does."""
-    where, _, _ = placed(choice, profile, setting)
-    layout = core.make_layout(choice)
-    inside, across = placement.pair_counts(layout.ranks, where, layout.periodic).worst
+    where, node, _ = placed(choice, profile, setting)
+    layout = core.make_layout(choice, node, where.socket)
+    at = np.argsort(layout.places())  # the rank at each place
+    by_place = placement.Placement(where.node[at], where.socket[at])
+    inside, across = placement.pair_counts(layout.ranks, by_place, layout.periodic).worst
     return Variant(
         choice, setting, predict(choice, profile, setting, samples=0), where.sockets()[0], (sum(inside), sum(across))
     )

@@ -16,16 +16,23 @@ from haloscope.options import ChoiceOptions, app_of, one_choice, option
 from haloscope.options import command as command_of
 
 DECIDED = ("strategy", "stage_strategies", "schedule", "substeps", "depth", "tiles", "sharing", "pack", "capture", "barrier",
-           "device_kernel", "device_block")  # fmt: skip
+           "device_kernel", "device_block", "reorder")  # fmt: skip
 
 
 @command_of(short_help="Rank all strategies, schedules and depths from a profile, and say why.",
             choice=ChoiceOptions(without=(*predict.HERE, *DECIDED), usual={"ranks": "2"}))  # fmt: skip
 @click.argument("app")
 @option("--depth", "-d", default="1,2,4,8,16", metavar="LIST", help="Time steps per exchange to try. [1,2,4,8,16]")
+@option(
+    "--reorder",
+    default="none,nodes",
+    metavar="LIST",
+    group="nodes",
+    help="Orders of ranks to try, where they differ. [none,nodes]",
+)
 @option("--top", type=click.IntRange(1), default=10, help="Rows of the table. [10]")
 @predict.MACHINE
-def command(app, depth, top, profile, samples, as_json, **options):
+def command(app, depth, reorder, top, profile, samples, as_json, **options):
     """Advise on the halo exchange of APP: which strategy, schedule and depth, why, and what would change the answer.
 
     \b
@@ -43,7 +50,8 @@ def command(app, depth, top, profile, samples, as_json, **options):
     depths = lists.numbers(depth, "--depth")
     if min(depths) < 1:
         raise UsageProblem(f"--depth {min(depths)} is not possible; use 1 or more")
-    advice = model.advise(choice, machine, predict.setting_of(options), depths, samples)
+    orders = lists.names(reorder, model.ORDERS, "--reorder")
+    advice = model.advise(choice, machine, predict.setting_of(options), depths, samples, orders)
     click.echo(json.dumps(document(advice), indent=1) if as_json else markdown(advice, machine, top))
 
 
@@ -99,12 +107,13 @@ def _ranking(advice, top: int) -> str:
     shown = advice.candidates[:top]
     unit, factor = tables.unit(c.prediction.time_s for c in shown)
     best, rows = advice.best.prediction.time_s, []
+    orders = len({c.prediction.choice.reorder for c in advice.candidates}) > 1
     for place, candidate in enumerate(shown, 1):
         p = candidate.prediction
         rows.append([f"{place}{' =' * (candidate.equal and len(advice.equals) > 1)}", p.choice.strategy, p.choice.schedule,
-                     f"{p.choice.depth}{f' {p.choice.substeps}' if p.choice.depth > 1 else ''}",
+                     *[p.choice.reorder] * orders, f"{p.choice.depth}{f' {p.choice.substeps}' if p.choice.depth > 1 else ''}",
                      tables.number(p.time_s * factor), f"{p.time_s / best:.2f}", candidate.reason])  # fmt: skip
-    headers = ["#", "strategy", "schedule", "depth", f"step ({unit})", "times the best", "why"]
+    headers = ["#", "strategy", "schedule", *["reorder"] * orders, "depth", f"step ({unit})", "times the best", "why"]
     return tables.markdown(rows, headers, right=(f"step ({unit})", "times the best"))
 
 
@@ -129,12 +138,13 @@ def code_for(c) -> str:
     layout, halo = core.make_layout(c), max(core.exchange_spec(c).low)
     cells, wraps = ", ".join(map(str, c.cells)), ", ".join(str(p).lower() for p in layout.periodic)
     memory = ", .memory = haloscope::MemoryKind::shared" if core.needs_shared_fields(c.strategy) else ""
+    order = ", .reorder = true" * (c.reorder != "none")
     real = {"f64": "double", "f32": "float"}[c.real]
     plain = c.schedule == "bulk" and c.depth == 1 and c.threads == 1
     in_place = any(sweep.in_place for stage in step.stages for sweep in stage.sweeps)
     return (
         f"## To use it\n\n```cpp\n"
-        f"haloscope::Grid<{layout.dims}> grid{{comm, {{.cells = {{{cells}}}, .periodic = {{{wraps}}}}}}};\n"
+        f"haloscope::Grid<{layout.dims}> grid{{comm, {{.cells = {{{cells}}}, .periodic = {{{wraps}}}{order}}}}};\n"
         f"haloscope::Field<{real}, {layout.dims}> u{{grid, {{.halo = {halo}, .slots = 2{memory}}}}};\n"
         f"{_exchange_code(c) if plain or in_place else _stepper_code(c)}```\n\n"
         f"To measure it: `{measuring_command(c)}`"

@@ -82,6 +82,8 @@ def _stage(choice, layout, step, number: int, rank: int, with_program: bool, sch
         "copies": [dataclasses.asdict(c) for c in plan.copies],
         "totals": dataclasses.asdict(core.plan_totals(layout, spec)),
     }
+    if choice.nodes > 1:
+        found["between_nodes_bytes"] = core.bytes_between(layout, spec, core.choice_nodes(choice))
     if with_program:
         options = dataclasses.replace(core.schedule_options(choice, number), **schedule_options)
         found["program"] = dataclasses.asdict(core.make_program(choice.schedule, step, plan, options, number))
@@ -244,6 +246,7 @@ def _totals_table(document: dict) -> str:
     rows = [
         ["messages sent", t["messages"], t["rank_messages_min"], t["rank_messages_max"]],
         ["bytes sent", t["bytes"], t["rank_bytes_min"], t["rank_bytes_max"]],
+        *_between_nodes(document),
         ["ranks sent to", "", t["rank_peers_min"], t["rank_peers_max"]],
         ["bytes copied from itself", t["copy_bytes"], "", ""],
         ["cells", "", t["rank_cells_min"], t["rank_cells_max"]],
@@ -251,6 +254,13 @@ def _totals_table(document: dict) -> str:
     tail = f"Largest message: {t['largest_message_bytes']:,} bytes. Rank {t['worst_rank']} sends most bytes."
     head = f"## One exchange, all {t['ranks']} ranks\n\n"
     return head + _table(rows, ["", "sum", "least per rank", "most per rank"]) + "\n\n" + tail
+
+
+def _between_nodes(document: dict) -> list[list]:
+    """Return the row of what the nodes of the request send each other, if it has several."""
+    if "between_nodes_bytes" not in document:
+        return []
+    return [["... between nodes", document["between_nodes_bytes"], "", ""]]
 
 
 def _program_table(document: dict) -> str:

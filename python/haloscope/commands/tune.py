@@ -56,6 +56,7 @@ def command(app, profile, budget, confirm, exhaustive, timeout, seed, output, re
 
     machine = profiles.load(profile) if profile else None
     options["device"] = devices.resolve(options["device"])
+    options["reorder"] = options["reorder"] or usual_orders(options["nodes"])
     planned = plan_space(app_of(app, options), options)
     build.rank_program()  # is it there? asked before a record file is made
     measurer = isolated.Isolated(output or records.scratch(f"tune-{app}"), timeout, resume)
@@ -79,6 +80,15 @@ def command(app, profile, budget, confirm, exhaustive, timeout, seed, output, re
         *(f"Note: {text}." for text in measurer.complaints),
     ]
     click.echo("\n\n".join(filter(None, parts)) + f"\n\nrecords: {measurer.output}")
+
+
+def usual_orders(nodes: str | None) -> str:
+    """Return the orders of ranks to try where none are named: on stated nodes (a list of numbers, or None) all."""
+    from haloscope.advice import advise as model
+    from haloscope.measure import lists
+
+    several = nodes is not None and max(lists.numbers(nodes, "--nodes")) > 1
+    return ",".join(model.ORDERS) if several else model.ORDERS[0]
 
 
 def plan_space(app, options: dict):

@@ -2,6 +2,7 @@
 
 from haloscope.core.api import (
     Layout,
+    bytes_between,
     check_programs,
     choice_nodes,
     copy_traffic,
@@ -105,6 +106,7 @@ __all__ = [
     "Traffic",
     "Transport",
     "app_names",
+    "bytes_between",
     "canonical_strategy",
     "check_programs",
     "choice_nodes",

@@ -6,6 +6,7 @@ They raise `haloscope.errors.UsageProblem` and `NotAvailable`.
 
 from __future__ import annotations
 
+import functools
 import itertools
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
@@ -34,6 +35,8 @@ PLAIN = ScheduleOptions()
 class Layout:
     """A grid split over a process grid: `cells` and `periodic` per dimension, `ranks` per dimension, `size` in all.
 
+    Layouts that say the same of every rank are equal.
+
     Raises UsageProblem for cells or ranks < 1, more ranks than cells in a dimension, not 1 to 3 dimensions.
     """
 
@@ -48,7 +51,23 @@ class Layout:
         self.cells = tuple(data.cells)[: data.dims]
         self.ranks = tuple(data.ranks)[: data.dims]
         self.periodic = tuple(map(bool, data.periodic))[: data.dims]
+        self._order = b""  # of ranks that are not numbered x fastest
         return self
+
+    def _says(self) -> tuple:
+        return self.cells, self.ranks, self.periodic, self._order
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Layout) and self._says() == other._says()
+
+    def __hash__(self) -> int:
+        return hash(self._says())
+
+    def places(self) -> np.ndarray:
+        """Return the place of each rank in the process grid as a NumPy array; places are numbered x fastest."""
+        places, pointer = _int32(self.size)
+        capi.call("hs_layout_places", self._handle, pointer)
+        return places
 
     def coords(self, rank: int) -> tuple[int, int, int]:
         """Return the rank's place in the process grid."""
@@ -87,9 +106,41 @@ def process_grid(rule: str, ranks: int, cells: Sequence[int]) -> tuple[int, ...]
     return tuple(grid)[: len(cells)]
 
 
-def make_layout(choice: Choice) -> Layout:
-    """Return the layout of a choice."""
-    return Layout.__new__(Layout)._take(capi.handle("hs_layout_create_of", "hs_layout", handle_of(choice)))
+def make_layout(choice: Choice, nodes: np.ndarray | None = None, sockets: np.ndarray | None = None) -> Layout:
+    """Return the layout of a choice.
+
+    nodes, sockets: of each rank, by which a choice with `reorder` puts its ranks; None: its emulated nodes, if it has any.
+    """
+    if choice.reorder == "none":
+        return Layout.__new__(Layout)._take(capi.handle("hs_layout_create_of", "hs_layout", handle_of(choice)))
+    splits = Choice(**{name: getattr(choice, name) for name in SPLIT_BY})
+    sites = () if nodes is None or sockets is None else (nodes.astype("i4").tobytes(), sockets.astype("i4").tobytes())
+    return _reordered(splits, *sites)
+
+
+SPLIT_BY = (
+    "app",
+    "cells",
+    "ranks",
+    "process_grid",
+    "periodic",
+    "nodes",
+    "placement",
+    "reorder",
+)  # what a layout depends on
+
+
+@functools.lru_cache(maxsize=4)
+def _reordered(choice: Choice, *sites: bytes) -> Layout:
+    """Return the layout of a choice that reorders its ranks; choices that differ in other ways share it."""
+    ffi, _ = capi.load()
+    given = [ffi.from_buffer("int32_t[]", numbers) for numbers in sites]
+    function = "hs_layout_create_on" if given else "hs_layout_create_of"
+    layout = Layout.__new__(Layout)._take(capi.handle(function, "hs_layout", handle_of(choice), *given))
+    places = layout.places()
+    if (places[1:] < places[:-1]).any():
+        layout._order = places.tobytes()
+    return layout
 
 
 def exchange_spec(choice: Choice, stage: int = 0) -> ExchangeSpec:
@@ -125,6 +176,17 @@ def peers(layout: Layout, plan: Plan, ranks: Sequence[int] | np.ndarray) -> np.n
     found, out = _int32(len(ranks) * len(plan.messages))
     capi.call("hs_plan_peers", layout._handle, plan._handle, len(ranks), pointer, out)
     return found.reshape(len(ranks), len(plan.messages))
+
+
+def bytes_between(layout: Layout, spec: ExchangeSpec, groups: np.ndarray) -> int:
+    """Return the bytes that one exchange of all ranks sends from group to group, as from node to node.
+
+    groups: the group of each rank. Cost O(ranks x messages).
+    """
+    given, pointer = _int32(layout.size)
+    given[:] = groups
+    arguments = (layout._handle, convert.spec_to_c(spec), pointer)
+    return int(capi.filled("hs_plan_between", "int64_t", *arguments)[0])
 
 
 def choice_nodes(choice: Choice) -> np.ndarray:

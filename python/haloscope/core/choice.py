@@ -62,6 +62,7 @@ class Choice:
     ftz: bool = False
     nodes: int = 0
     placement: str = "block"
+    reorder: str = "none"
     memory: str = "own"
     device: str = ""
     device_kernel: str = ""

@@ -115,7 +115,8 @@ class Case:
         nodes = choice.nodes or self.place.nodes
         if reason := core.illegal(dataclasses.replace(choice, nodes=nodes)):  # now that it is known how many there are
             raise UsageProblem(reason)
-        self.kinds = ranks.kinds_of(choice)
+        self.layout = core.make_layout(choice, self.node, self.place.socket)
+        self.kinds = ranks.kinds_of(choice, self.layout)
         self.programs = [_programs(choice, kind, setting) for kind in self.kinds]
         self.steps = self.programs[0].steps
         overlap = profile.data.get("overlap", {})

@@ -57,24 +57,17 @@ class RankClass:
     sources: Mapping[int, tuple[tuple[int, int], ...]]
 
 
-def kinds_of(choice: core.Choice) -> tuple[Kind, ...]:
-    """Return the kinds of ranks of a choice. Raises UsageProblem when it is not legal. Cost O(ranks x messages).
+def kinds_of(choice: core.Choice, layout: core.Layout) -> tuple[Kind, ...]:
+    """Return the kinds of ranks of a choice on its layout. Raises UsageProblem when it is not legal. Cost O(ranks x messages).
 
     Choices that move the same data between the same ranks, such as those of several transports, share the answer.
     """
-    layout = core.make_layout(choice)
     stages = range(len(core.step_of(choice).stages))
-    return _kinds(layout.cells, layout.ranks, layout.periodic, tuple(core.exchange_spec(choice, s) for s in stages))
+    return _kinds(layout, tuple(core.exchange_spec(choice, s) for s in stages))
 
 
 @functools.lru_cache(maxsize=4)
-def _kinds(
-    cells: tuple[int, ...],
-    process_grid: tuple[int, ...],
-    periodic: tuple[bool, ...],
-    specs: tuple[core.ExchangeSpec, ...],
-) -> tuple[Kind, ...]:
-    layout = core.Layout(cells, process_grid, periodic)
+def _kinds(layout: core.Layout, specs: tuple[core.ExchangeSpec, ...]) -> tuple[Kind, ...]:
     classes = core.plan_classes(layout)
     order = np.argsort(classes, kind="stable")
     found = []

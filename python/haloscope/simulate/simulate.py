@@ -101,7 +101,7 @@ class Cast:
         self.choice, self.profile, self.setting = choice, profile, setting
         self.case = Case(choice, profile, setting)
         self.prices = price.Prices(profile, choice)
-        self.layout = core.make_layout(choice)
+        self.layout = self.case.layout
         self.opening = int(self.case.programs[0].opening is not None)
         self.comm_thread = self.case.programs[0].body[0][1].comm_thread and choice.threads > 1
         self.class_of = np.empty(choice.ranks, np.int32)

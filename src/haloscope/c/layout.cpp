@@ -1,4 +1,5 @@
 // Layouts of the C interface.
+#include <algorithm>
 #include <map>
 
 #include "haloscope/c/bridge.hpp"
@@ -67,6 +68,16 @@ hs_status hs_layout_create_of(const hs_choice* choice, hs_layout** layout) {
   return guarded([&] { needed(layout, "layout") = new hs_layout{make_layout(needed(choice, "choice").choice)}; });
 }
 
+hs_status hs_layout_create_on(const hs_choice* choice, const int32_t* nodes, const int32_t* sockets,
+                              hs_layout** layout) {
+  return guarded([&] {
+    const Choice& c = needed(choice, "choice").choice;
+    const int ranks = std::max(0, c.ranks);
+    const Sites sites{{&needed(nodes, "nodes"), nodes + ranks}, {&needed(sockets, "sockets"), sockets + ranks}};
+    needed(layout, "layout") = new hs_layout{make_layout(c, sites)};
+  });
+}
+
 void hs_layout_free(hs_layout* layout) { delete layout; }
 
 hs_status hs_layout_get(const hs_layout* layout, hs_layout_data* data) {
@@ -87,6 +98,17 @@ hs_status hs_layout_coords(const hs_layout* layout, int32_t rank, int32_t coords
     check_rank(l, rank);
     needed(coords, "coords");
     copy3(l.coords(rank), coords);
+  });
+}
+
+hs_status hs_layout_places(const hs_layout* layout, int32_t* places) {
+  return guarded([&] {
+    const Layout& l = needed(layout, "layout").layout;
+    needed(places, "places");
+    for (int rank = 0; rank < l.size(); ++rank) {
+      const auto at = l.coords(rank);
+      places[rank] = at[0] + l.ranks()[0] * (at[1] + l.ranks()[1] * at[2]);
+    }
   });
 }
 

@@ -148,8 +148,9 @@ hs_status hs_spec_of(const hs_choice* choice, int32_t stage, hs_spec* spec) {
     thread_local ExchangeSpec owned;
     thread_local std::vector<hs_quantity> quantities;
     thread_local std::vector<hs_sides> widths;
-    const Choice& c = needed(choice, "choice").choice;
+    Choice c = needed(choice, "choice").choice;
     if (const std::string reason = illegal(c); !reason.empty()) throw UsageError(reason);
+    c.reorder = Reorder::none;  // takes time to find, and does not matter here
     const Candidate candidate(c);
     stage_of(candidate.step, stage);
     owned = exchange_spec(candidate, stage);
@@ -198,6 +199,18 @@ hs_status hs_plan_boxes(const hs_plan* plan, int32_t quantity, hs_box* owned, hs
     enumerator<int>(quantity, static_cast<int>(p.spec.quantities.size()), "quantity");
     needed(owned, "owned") = to_c(p.owned(quantity));
     needed(allocated, "allocated") = to_c(p.allocated(quantity));
+  });
+}
+
+hs_status hs_plan_between(const hs_layout* layout, const hs_spec* spec, const int32_t* groups, int64_t* bytes) {
+  return guarded([&] {
+    const Layout& l = needed(layout, "layout").layout;
+    needed(groups, "groups");
+    const std::vector<int> group(groups, groups + l.size());
+    const ExchangeSpec s = from_c(spec);
+    std::int64_t sum = 0;
+    for (int rank = 0; rank < l.size(); ++rank) sum += make_plan(l, rank, s).bytes_between(group);
+    needed(bytes, "bytes") = sum;
   });
 }
 

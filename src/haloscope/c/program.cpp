@@ -244,8 +244,9 @@ void hs_schedule_options_init(hs_schedule_options* options) {
 
 hs_status hs_schedule_options_of(const hs_choice* choice, int32_t stage, hs_schedule_options* options) {
   return guarded([&] {
-    const Choice& c = needed(choice, "choice").choice;
+    Choice c = needed(choice, "choice").choice;
     if (const std::string reason = illegal(c); !reason.empty()) throw UsageError(reason);
+    c.reorder = Reorder::none;  // takes time to find, and does not matter here
     const Candidate candidate(c);
     stage_of(candidate.step, stage);
     needed(options, "options") = to_c(schedule_options(candidate, stage));

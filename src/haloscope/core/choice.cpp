@@ -105,6 +105,8 @@ std::string refuse_order_of_sweeps(const Candidate& candidate) {
       if (sweep.in_place && !c.schedule->in_place)
         return "app '" + c.app + "' updates in place, line after line, which " + quoted_schedule(c) +
                " cannot do; use --schedule pipeline";
+      if (sweep.in_place && c.reorder != Reorder::none)
+        return "app '" + c.app + "' updates line after line in the order of ranks; use --reorder none";
       if (!sweep.in_place && c.schedule->in_place)
         return quoted_schedule(c) + " is for sweeps in place, which this form of app '" + c.app +
                "' has none of; use --schedule bulk or split";
@@ -254,12 +256,12 @@ Problem problem_of(const Choice& choice, const App& app) {
 
 }  // namespace
 
-Candidate::Candidate(const Choice& given)
+Candidate::Candidate(const Choice& given, const Sites& sites)
     : choice(given),
       app(find_app(given.app)),
       problem(problem_of(given, app)),
       step(step_of(app, problem)),
-      layout(make_layout(given)) {}
+      layout(make_layout(given, sites)) {}
 
 Candidate::Candidate(const Choice& given, const App& own, const Layout& blocks)
     : choice(given), app(own), problem(problem_of(given, own)), step(step_of(own, problem)), layout(blocks) {}
@@ -271,11 +273,30 @@ const Strategy& Candidate::strategy(int stage) const {
 
 Problem problem_of(const Choice& choice) { return problem_of(choice, find_app(choice.app)); }
 
-Layout make_layout(const Choice& choice) {
+namespace {
+
+/// Ranks as they are numbered.
+Layout numbered_layout(const Choice& choice) {
   const App& app = find_app(choice.app);
   const std::string usual = !app.process_grid.empty() ? app.process_grid : app.dims == 2 ? "square" : "cubic";
   const std::string& rule = choice.process_grid.empty() ? usual : choice.process_grid;
   return Layout(choice.grid, process_grid(rule, choice.ranks, choice.grid));
+}
+
+/// For what does not depend on the order of ranks, which takes time to find.
+Candidate without_order(const Choice& choice) {
+  const App& app = find_app(choice.app);
+  problem_of(choice, app);  // says what is wrong with cells before the process grid does
+  return Candidate(choice, app, numbered_layout(choice));
+}
+
+}  // namespace
+
+Layout make_layout(const Choice& choice, const Sites& sites) {
+  const Layout layout = numbered_layout(choice);
+  if (choice.reorder == Reorder::none) return layout;
+  return reordered(
+      layout, sites.node.empty() ? Sites{emulated_nodes(choice.ranks, choice.nodes, choice.placement), {}} : sites);
 }
 
 std::vector<int> exchanged(const Candidate& c, int stage) {
@@ -305,11 +326,13 @@ ExchangeSpec exchange_spec(const Candidate& c, int stage) {
   return spec;
 }
 
-ExchangeSpec exchange_spec(const Choice& choice, int stage) { return exchange_spec(Candidate(choice), stage); }
+ExchangeSpec exchange_spec(const Choice& choice, int stage) { return exchange_spec(without_order(choice), stage); }
 
 bool messages_on_device(const Choice& choice) { return !choice.device.empty() && !choice.schedule->boxed; }
 
-ScheduleOptions schedule_options(const Choice& choice, int stage) { return schedule_options(Candidate(choice), stage); }
+ScheduleOptions schedule_options(const Choice& choice, int stage) {
+  return schedule_options(without_order(choice), stage);
+}
 
 ScheduleOptions schedule_options(const Candidate& candidate, int stage) {
   const Choice& choice = candidate.choice;
@@ -344,7 +367,7 @@ std::vector<int> emulated_nodes(int ranks, int nodes, Placement placement) {
 
 std::string illegal(const Choice& choice) {
   try {
-    return illegal(Candidate(choice));
+    return illegal(without_order(choice));
   } catch (const Error& error) {
     return error.what();
   }

@@ -245,6 +245,13 @@ std::int64_t Plan::bytes_out() const {
   return sum;
 }
 
+std::int64_t Plan::bytes_between(const std::vector<int>& group) const {
+  std::int64_t sum = 0;
+  for (const Message& m : messages)
+    if (m.out && group[static_cast<std::size_t>(m.peer)] != group[static_cast<std::size_t>(rank)]) sum += m.bytes;
+  return sum;
+}
+
 int Plan::messages_out() const {
   return static_cast<int>(std::count_if(messages.begin(), messages.end(), [](const Message& m) { return m.out; }));
 }

@@ -8,6 +8,7 @@
 #include "haloscope/error.hpp"
 #include "haloscope/run/function_sweeper.hpp"
 #include "haloscope/run/pipeline.hpp"
+#include "haloscope/topology.hpp"
 
 namespace haloscope {
 
@@ -35,15 +36,20 @@ int ranks_of(MPI_Comm comm) {
   return size;
 }
 
+/// Where the ranks run, if that matters. Collective.
+Sites sites_for(MPI_Comm comm, const Choice& choice) {
+  if (const int size = ranks_of(comm); size != choice.ranks)
+    throw UsageError("the configuration is for " + std::to_string(choice.ranks) + " ranks but " + std::to_string(size) +
+                     " were started");
+  if (choice.reorder == Reorder::none) return {};
+  return sites_of(comm, emulated_nodes(choice.ranks, choice.nodes, choice.placement));
+}
+
 }  // namespace
 
 Run::Run(MPI_Comm comm, const Choice& choice, const RunnerOptions& options)
-    : choice_(checked(choice)), candidate_(choice_), options_(options) {
+    : choice_(checked(choice)), candidate_(choice_, sites_for(comm, choice_)), options_(options) {
   MPI_Comm_rank(comm, &rank_);
-  const int size = ranks_of(comm);
-  if (size != choice.ranks)
-    throw UsageError("the configuration is for " + std::to_string(choice.ranks) + " ranks but " + std::to_string(size) +
-                     " were started");
   points_ = points_of_all(candidate_, rank_);
   const Index first = candidate_.layout.owned(rank_).lo;
   const Opening opening{candidate_.problem, candidate_.step, first, points_.cells, choice.isa, choice.threads};
@@ -52,7 +58,7 @@ Run::Run(MPI_Comm comm, const Choice& choice, const RunnerOptions& options)
   MPI_Comm_dup(comm, &comm_);
   const bool on_cpu = !choice.device.empty() && device::find_backend(choice.device).on_cpu;
   options_.yield = options_.yield || on_cpu || more_ranks_than_cores(comm_, choice.threads);
-  const std::vector<int> nodes = emulated_nodes(size, choice.nodes, choice.placement);
+  const std::vector<int> nodes = emulated_nodes(choice.ranks, choice.nodes, choice.placement);
   allocate(nodes);
   lives_ = lifetimes_of(candidate_.step, candidate_.problem.grid.periodic);
   if (choice.temporaries == Temporaries::freed)

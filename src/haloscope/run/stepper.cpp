@@ -97,6 +97,7 @@ Choice choice_for(const Choice& given, const Layout& layout, const std::vector<i
   choice.grid = layout.grid();
   choice.ranks = layout.size();
   choice.process_grid = "";
+  choice.reorder = Reorder::none;
   choice.nodes = static_cast<int>(std::set<int>(nodes.begin(), nodes.end()).size());
   return choice;
 }

@@ -18,6 +18,7 @@
 #include "haloscope/rank/watch/events.hpp"
 #include "haloscope/rank/watch/timeline.hpp"
 #include "haloscope/run/run.hpp"
+#include "haloscope/topology.hpp"
 
 namespace haloscope {
 
@@ -158,6 +159,23 @@ Json counts_json(Session& s, const Request& r, const Run& run, std::int64_t step
   for (int stage = 0; stage < run.stages() && (run.stages() > 1 || has_loops(run.candidate().step)); ++stage)
     json["stages"][run.stage(stage).stage().name] = run.stage(stage).executions();
   return json;
+}
+
+/// Bytes that one exchange of each stage sends from node to node, and would send were ranks placed by their numbers.
+void count_between_nodes(Json& counts, Session& s, const Run& run) {
+  Choice choice = run.candidate().choice;
+  const std::vector<int> node = sites_of(s.comm, emulated_nodes(choice.ranks, choice.nodes, choice.placement)).node;
+  if (std::count(node.begin(), node.end(), node.front()) == choice.ranks) return;
+  choice.reorder = Reorder::none;
+  const Layout by_number = make_layout(choice);
+  std::int64_t bytes = 0, bytes_by_number = 0;
+  for (int stage = 0; stage < run.stages(); ++stage) {
+    const ExchangeSpec spec = exchange_spec(run.candidate(), stage);
+    bytes += make_plan(run.layout(), s.rank, spec).bytes_between(node);
+    bytes_by_number += make_plan(by_number, s.rank, spec).bytes_between(node);
+  }
+  counts["between_nodes_bytes"] = total(bytes, s.comm);
+  counts["between_nodes_bytes_by_number"] = total(bytes_by_number, s.comm);
 }
 
 /// Cores each rank's threads may run on: [rank][...], on rank 0.
@@ -362,6 +380,7 @@ Json measure(Session& s, const Request& request) {
                              all.measured_s, events ? events->names() : std::vector<std::string>{}));
   if (events) record["environment"]["events_absent"] = events->absent();
   record["counts"] = counts_json(s, request, run, steps);
+  count_between_nodes(record["counts"], s, run);
   if (const std::string report = run.transport_report(); !report.empty()) record["transport_report"] = report;
   record["gflops"] = record["counts"]["flops"].get<double>() / (quantile(step_times, 0.5) * steps) * 1e-9;
   record["verification"] = verification;

@@ -1,0 +1,175 @@
+"""Ranks in other places: the same bytes and bits, fewer of them between nodes, in plans, runs, records, model and simulator."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import math
+import re
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from haloscope import core
+from haloscope.advice import advise
+from haloscope.measure import launch
+from haloscope.measure.request import Request
+from haloscope.model import predict
+from haloscope.simulate import simulate
+from toy import TOY
+
+# The best that 9 nodes can do with 6x6 blocks is a square of 2x2 each, with 8 sides.
+DEALT = core.Choice(app="laplace2d", cells=(192, 192), ranks=36, process_grid="6x6", nodes=9, placement="round-robin")
+
+
+def reordered(choice: core.Choice) -> core.Choice:
+    return dataclasses.replace(choice, reorder="nodes")
+
+
+@st.composite
+def choices(draw):
+    """A choice of up to 24 ranks that reorders them on emulated nodes."""
+    grid = draw(st.lists(st.integers(1, 4), min_size=2, max_size=2).filter(lambda p: math.prod(p) > 1))
+    ranks = math.prod(grid)
+    return core.Choice(
+        app="laplace2d",
+        cells=tuple(n * draw(st.integers(3, 6)) + draw(st.integers(0, n - 1)) for n in grid),
+        ranks=ranks,
+        process_grid="x".join(map(str, grid)),
+        periodic=draw(st.tuples(st.booleans(), st.booleans())),
+        nodes=draw(st.integers(1, ranks)),
+        placement=draw(st.sampled_from(("block", "round-robin"))),
+        strategy=draw(st.sampled_from(("ordered/p2p", "direct/p2p"))),
+        reorder="nodes",
+    )
+
+
+@given(choices())
+@settings(max_examples=100, deadline=None)
+def test_any_reordered_plans_fit_together_and_send_as_many_bytes_fewer_of_them_between_nodes(choice):
+    layout, spec = core.make_layout(choice), core.exchange_spec(choice)
+    plain = core.make_layout(dataclasses.replace(choice, reorder="none"))
+    assert sorted(layout.places().tolist()) == list(range(choice.ranks))
+    plans = [core.make_plan(layout, rank, spec) for rank in range(choice.ranks)]
+    sent = sorted((p.rank, m.peer, m.tag, m.round, m.bytes) for p in plans for m in p.messages if m.out)
+    assert sent == sorted((m.peer, p.rank, m.tag, m.round, m.bytes) for p in plans for m in p.messages if not m.out)
+    assert core.plan_totals(layout, spec).bytes == core.plan_totals(plain, spec).bytes
+    node = core.choice_nodes(choice)
+    apart = sum(m.bytes for p in plans for m in p.messages if m.out and node[p.rank] != node[m.peer])
+    assert core.bytes_between(layout, spec, node) == apart
+    classes = core.plan_classes(layout)
+    for c in range(classes.max() + 1):
+        members = np.flatnonzero(classes == c)
+        for rank, peers in zip(members, core.peers(layout, plans[members[0]], members).tolist(), strict=True):
+            assert peers == [m.peer for m in plans[rank].messages]
+
+
+@given(choices())
+@settings(max_examples=100, deadline=None)
+def test_programs_of_any_reordered_ranks_read_nothing_too_early(choice):
+    layout, step = core.make_layout(choice), core.step_of(choice)
+    plans = [core.make_plan(layout, rank, core.exchange_spec(choice)) for rank in range(choice.ranks)]
+    programs = [core.make_program("split", step, plan) for plan in plans]
+    assert core.check_programs(layout, step, plans, programs) == ""
+
+
+def test_layouts_are_equal_where_ranks_are_in_the_same_places():
+    in_turn = dataclasses.replace(DEALT, process_grid="1x36", placement="block")
+    assert core.make_layout(reordered(in_turn)) == core.make_layout(in_turn)
+    assert core.make_layout(reordered(DEALT)) != core.make_layout(DEALT)
+    node = core.choice_nodes(DEALT)
+    free = dataclasses.replace(DEALT, nodes=0)
+    assert core.make_layout(reordered(free), node, node) == core.make_layout(reordered(DEALT))
+    assert core.make_layout(reordered(free)) == core.make_layout(free), "no nodes are known"
+
+
+def test_a_plan_says_how_many_bytes_go_between_nodes(haloscope):
+    words = ("plan", "laplace2d", "--cells", "60", "-n", "36", "--process-grid", "6x6", "--nodes", "9")
+    found = json.loads(haloscope(*words, "--reorder", "nodes", "--json").out)
+    assert found["stages"][0]["between_nodes_bytes"] == 9 * 8 * 10 * 8  # nodes, sides, cells, bytes
+    as_numbered = json.loads(haloscope(*words, "--json").out)
+    assert as_numbered["stages"][0]["between_nodes_bytes"] > 9 * 8 * 10 * 8
+    assert "| ... between nodes        |  5,760 |" in haloscope(*words, "--reorder", "nodes").out
+    assert "between nodes" not in haloscope(*words[:-2]).out
+
+
+@pytest.mark.parametrize("app", ["laplace2d", "advection3d", "cg3d"])
+def test_results_have_the_same_bits_and_records_say_what_is_left_between_nodes(app, tmp_path):
+    cells, grid = ((18, 24), "2x2") if app == "laplace2d" else ((10, 16, 8), "2x2x1")  # x is the short way
+    plain = core.Choice(app=app, cells=cells, process_grid=grid, ranks=4, nodes=2, placement="round-robin")
+    strategies = ("ordered/p2p", "direct/shared:packed+p2p")
+    requests = [
+        Request(
+            dataclasses.replace(plain, reorder=order, strategy=strategy), steps=2, repetitions=1, warmup=0, verify=3
+        )
+        for order in advise.ORDERS
+        for strategy in strategies
+    ]
+    records = launch.run(launch.Job(requests, tmp_path / "r.jsonl", "launch-1")).records
+    assert [r["verification"]["status"] for r in records] == ["passed"] * len(requests)
+    assert len({r["verification"]["checksum"] for r in records}) == 1
+    for request, record in zip(requests, records, strict=True):
+        choice, counts = request.choice, record["counts"]
+        stages = range(len(core.step_of(choice).stages))
+        assert record["request"]["reorder"] == choice.reorder
+        for name, order in (("between_nodes_bytes", choice.reorder), ("between_nodes_bytes_by_number", "none")):
+            layout = core.make_layout(dataclasses.replace(choice, reorder=order))
+            specs = [core.exchange_spec(choice, stage) for stage in stages]
+            assert counts[name] == sum(core.bytes_between(layout, s, core.choice_nodes(choice)) for s in specs)
+        fewer = counts["between_nodes_bytes"] < counts["between_nodes_bytes_by_number"]
+        assert fewer == (choice.reorder == "nodes")
+
+
+def test_a_pipeline_keeps_the_order_of_its_ranks(haloscope):
+    words = ("plan", "poisson2d", "--cells", "63", "-n", "4", "--schedule", "pipeline", "--form", "gauss-seidel")
+    assert haloscope(*words).code == 0
+    refused = haloscope(*words, "--reorder", "nodes")
+    assert refused.code == 2 and "--reorder none" in refused.err
+
+
+def test_ranks_dealt_to_nodes_are_predicted_and_simulated_as_if_they_had_been_placed_well(toy):
+    good = dataclasses.replace(DEALT, nodes=0, placement="block")
+    placed = predict.Setting("custom", custom=tuple((r % 6 // 2 + 3 * (r // 12), 0) for r in range(36)))
+    dealt = predict.Setting("custom", custom=tuple((r % 9, 0) for r in range(36)))
+    for price in (
+        lambda choice, setting: predict.predict(choice, toy, setting, samples=0).time_s,
+        lambda choice, setting: predict.predict(choice, toy, setting, samples=0, singly=True).time_s,
+        lambda choice, setting: simulate.simulate(choice, toy, setting).time_s,
+    ):
+        assert price(reordered(good), dealt) == pytest.approx(price(good, placed), rel=1e-9)
+        assert price(good, dealt) > price(good, placed)
+
+
+def test_orders_that_differ_are_tried_and_others_once(toy):
+    def tried(choice: core.Choice) -> tuple[str, ...]:
+        return advise.different(advise.ORDERS, choice, toy, predict.PLAINLY)
+
+    assert tried(DEALT) == ("none", "nodes")
+    assert tried(dataclasses.replace(DEALT, nodes=1, placement="block", ranks=4, process_grid="2x2")) == ("none",)
+    assert {c.reorder for c in advise.candidates(DEALT, (1,), ("none", "nodes"))} == {"none", "nodes"}
+    assert {c.reorder for c in advise.candidates(reordered(DEALT), (1,))} == {"none"}
+
+
+def test_advice_says_how_to_use_another_order(haloscope):
+    words = ("advise", "laplace2d", "--cells", 2**17, "-n", 16, "--process-grid", "8x2", "--nodes", 4, "--depth", 1)
+    said = haloscope(*words, "--placement", "round-robin", "--profile", TOY).out
+    assert re.search(r"\| reorder +\|", said)
+    assert ".reorder = true}};" in said and "--reorder nodes" in said
+
+
+def test_pairs_of_another_order_are_counted_where_its_ranks_are(haloscope):
+    words = ("whatif", "laplace2d", "--cells", 256, "-n", 64, "--profile", TOY, "--json")
+    found = json.loads(haloscope(*words, "--reorder", "none,nodes").out)["variants"]
+    assert [(v["choice"].get("reorder", "none"), v["pairs_inside"], v["pairs_across"]) for v in found] == [
+        ("none", 8, 16),  # a row of 8 around the grid
+        ("nodes", 10, 12),  # 4x2
+    ]
+
+
+def test_tuning_tries_orders_on_stated_nodes():
+    from haloscope.commands import tune
+
+    assert tune.usual_orders("1,2") == "none,nodes"
+    assert tune.usual_orders("1") == tune.usual_orders(None) == "none"
