@@ -119,7 +119,7 @@ hs_status hs_exchange_run(hs_exchange* exchange, int32_t slot);
 /* The transpose of hs_exchange_start(): what lies in the halos of a slot is added to the points that own it, and the halos
  * are cleared, as after a deposition of particles, the assembly of elements, or in an adjoint code. hs_exchange_progress() and
  * hs_exchange_finish() carry it on; the boundary and the halos of the slot must not be touched before. The same bits by every
- * strategy. Planes that both ranks hold are not added up.
+ * strategy. Nodes and faces that several ranks hold then get the sum of all holders.
  * Fails with HS_USAGE as hs_exchange_start() does, and for arrays whose points are not made of integers of 1, 2, 4 or 8 bytes or
  * reals of 4 or 8: see number_bytes of hs_field.
  * Cost: the messages and bytes of an exchange, and one pass over what arrives. The first call is collective and opens another

@@ -56,15 +56,17 @@ class Exchange {
   /// Cost: see plan(); no allocation outside MPI.
   void start(int slot = 0);
   /// The transpose of start(): what lies in the halos of `slot` is added to the points that own it, and the halos are
-  /// cleared, as after a deposition of particles, the assembly of elements, or in an adjoint code. progress() and finish()
+  /// cleared, as after a deposition of particles, the assembly of elements, or in an adjoint code. Points that several ranks
+  /// hold (nodes and faces between blocks) then get the sum of all holders, the same bits on each. progress() and finish()
   /// carry it on. The boundary points of `slot` (as deep as the halo is wide) and its halos must not be touched meanwhile.
   /// Results have the same bits by every strategy: contributions are added dimension by dimension from the last to the
   /// first, in each of them first what the lower neighbour gives, then the upper one (core/plan_reverse.cpp).
-  /// Planes that both ranks hold (nodes, faces) are not added up; option `corners` counts, not that of a strategy.
+  /// The values of holders are added last, those apart in z first, then y, then x. Option `corners` counts for halos, not that
+  /// of a strategy.
   /// @throws UsageError as start() does and, on all ranks alike, for fields whose points are not made of integers of 1, 2, 4
   ///         or 8 bytes or reals of 4 or 8, see Quantity::number_bytes.
-  /// Cost: the messages and bytes of an exchange, and one pass over what arrives. The first call is collective and opens
-  /// another link, with memory for what arrives in one exchange; later ones allocate nothing.
+  /// Cost: the messages and bytes of an exchange, and one pass over what arrives; for nodes and faces another round, in which
+  /// each rank sends its outer planes to all that hold them. The first call is collective and opens another link, with memory for what arrives in one exchange; later ones allocate nothing.
   void start_accumulate(int slot = 0);
   /// start_accumulate() and finish().
   void accumulate(int slot = 0) {

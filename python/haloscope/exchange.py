@@ -498,7 +498,8 @@ class Exchange:
         """Begin to add what lies in the halos to the points that own it: the transpose of an exchange.
 
         finish() ends it, and has cleared the halos then. The outermost owned points and the halos must not be touched before.
-        Results have the same bits by every strategy. Points of nodes and faces that both ranks hold are not added up.
+        Results have the same bits by every strategy. Points of nodes and faces that several ranks
+        hold get the sum of all of them, in halos of no layers too, as the assembly of finite elements needs it.
 
         Raises UsageProblem as start() does, and for arrays of other types than integers, f4, f8, c8 and c16. Cost: the
         messages of an exchange, and one pass over what arrives. The first call is collective and opens another link.

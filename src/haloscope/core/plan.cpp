@@ -37,19 +37,41 @@ std::vector<Round> make_ordered_rounds(const Plan& plan) {
   return rounds;
 }
 
-std::vector<Round> make_rounds_of_all(const Plan& plan) {
-  const ExchangeSpec& spec = plan.spec;
-  if (spec.pattern == Pattern::ordered) return make_ordered_rounds(plan);
+/// All directions at once; @param most  dimensions that a direction moves in.
+Round make_direct_round(const Plan& plan, int most) {
   Round all;
   for (int z = -1; z <= 1; ++z)
     for (int y = -1; y <= 1; ++y)
       for (int x = -1; x <= 1; ++x) {
         const int moves = (x != 0) + (y != 0) + (z != 0);
-        if (moves == 0 || (moves > 1 && !spec.corners)) continue;
+        if (moves == 0 || moves > most) continue;
         if ((y != 0 && plan.dims < 2) || (z != 0 && plan.dims < 3)) continue;
         all.directions.push_back({x, y, z});
       }
-  return {all};
+  return all;
+}
+
+/// Whether several ranks, or both ends of a periodic dimension, hold a plane of some quantity: the same on all ranks.
+bool has_common_planes(const Plan& plan) {
+  for (const Quantity& q : plan.spec.quantities)
+    for (int d = 0; d < plan.dims; ++d)
+      if (staggered(q.centring, d) != 0 && (plan.split[d] || plan.own_neighbour[d])) return true;
+  return false;
+}
+
+std::vector<Round> make_rounds_of_all(const Plan& plan) {
+  const ExchangeSpec& spec = plan.spec;
+  std::vector<Round> rounds = spec.pattern == Pattern::ordered
+                                  ? make_ordered_rounds(plan)
+                                  : std::vector{make_direct_round(plan, spec.corners ? 3 : 1)};
+  if (spec.reverse && has_common_planes(plan)) {
+    int ways = 0;
+    for (const Round& round : rounds) ways += static_cast<int>(round.directions.size());
+    rounds.push_back(make_direct_round(plan, 3));
+    rounds.back().number = ways;
+    rounds.back().planes = true;
+  }
+  return rounds;
 }
 
 /// Rounds of each quantity, where these are apart: place_of() says in which order.
@@ -111,7 +133,8 @@ void add_messages(Plan& plan, const Layout& layout, const Round& round, int numb
         continue;
       }
       Message message{.out = out, .peer = peer, .tag = 0, .round = number, .regions = {}, .bytes = 0};
-      message.tag = static_cast<int>(g) * 27 + (plan.spec.merge_peers ? 13 : direction_number(v));
+      message.tag = static_cast<int>(g + (round.planes ? groups.size() : 0)) * 27 +
+                    (plan.spec.merge_peers ? 13 : direction_number(v));
       add_regions(message, plan, round, groups[g], way);
       of_peer[peer] = plan.messages.size();
       plan.messages.push_back(message);
@@ -213,16 +236,17 @@ Box region_box(const Plan& plan, const Round& round, int q, const Offset& v, boo
   for (int d = 0; d < 3; ++d) {
     const std::int64_t n = plan.cells[d];
     const int s = d < plan.dims ? staggered(spec.quantities[q].centring, d) : 0;
-    const std::int64_t low = spec.low_of(q)[d], high = spec.high_of(q)[d];
+    const std::int64_t low = round.planes ? 0 : spec.low_of(q)[d], high = round.planes ? 0 : spec.high_of(q)[d];
+    const std::int64_t plane = round.planes ? s : 0;
     if (v[d] == 0) {
       box.lo[d] = round.with_halo[d] && plan.has_neighbour[d][0] ? -low : 0;
       box.hi[d] = n + s + (round.with_halo[d] && plan.has_neighbour[d][1] ? high : 0);
     } else if (v[d] > 0) {  // fills the receiver's low halo
       box.lo[d] = source ? n - low : -low;
-      box.hi[d] = source ? n : 0;
+      box.hi[d] = (source ? n : 0) + plane;
     } else {  // fills the receiver's high halo
-      box.lo[d] = source ? s : n + s;
-      box.hi[d] = box.lo[d] + high;
+      box.lo[d] = (source ? s : n + s) - plane;
+      box.hi[d] = box.lo[d] + plane + high;
     }
   }
   return box;

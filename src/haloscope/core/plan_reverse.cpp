@@ -5,6 +5,11 @@
 // last dimension to the first, and in each of them first what an exchange sends down, then what it sends up. An ordered
 // plan does so by its rounds. A direct one receives edges and corners on their own, and adds them to the faces on which
 // an ordered one would have found them.
+//
+// Then, in a round of its own, come the points that several ranks hold: those of nodes and faces where blocks meet. Each
+// holder gets the values of all others at once, by every strategy, and adds them as a tree: those that lie apart in z
+// first, then y, then x. A sum of two does not depend on their order, so all holders end with the same bits, also beside
+// holes, where no chain of neighbours would reach all of them.
 #include <algorithm>
 #include <utility>
 
@@ -35,6 +40,14 @@ class Additions {
     });
     for (int q = 0; q < fields(); ++q)
       for (const Offset& v : ways) add(round, number, q, v);
+  }
+  /// What several ranks hold, after all messages: the values that are added to have been sent.
+  void add_planes(const Round& round) {
+    for (int q = 0; q < fields(); ++q) {
+      for (const Offset& side : round.directions) add_holders(round, q, side);
+      for (int d = 0; d < plan_.dims; ++d)
+        if (holds_both_ends(q, d)) copy_first_plane(q, d);
+    }
   }
   void clear_round(const Round& round) {
     for (int q = 0; q < fields(); ++q)
@@ -84,6 +97,75 @@ class Additions {
     copy.store = Store::add;
     copy.summand = summand_of(plan_.spec.quantities[static_cast<std::size_t>(q)]);
     copy.source = given.quantity;
+    plan_.copies.push_back(copy);
+  }
+
+  const Quantity& quantity(int q) const { return plan_.spec.quantities[static_cast<std::size_t>(q)]; }
+  bool holds_both_ends(int q, int d) const { return plan_.own_neighbour[d] && staggered(quantity(q).centring, d) != 0; }
+
+  /// The own points of q that lie on this side of the block in the dimensions where it is not 0, and on neither in others.
+  Box points_on(int q, const Offset& side) const {
+    Box box = plan_.owned(q);
+    for (int d = 0; d < plan_.dims; ++d) {
+      const bool planes = staggered(quantity(q).centring, d) != 0;
+      if (!planes && side[d] != 0) return {};
+      if (!planes) continue;
+      box.lo[d] = side[d] < 0 ? 0 : side[d] > 0 ? plan_.cells[d] : 1;
+      box.hi[d] = side[d] < 0 ? 1 : side[d] > 0 ? plan_.cells[d] + 1 : plan_.cells[d];
+    }
+    return box;
+  }
+
+  /// Where this rank has the value of a holder of its points `box`, and how far from them.
+  struct Held {
+    int quantity = -1;  ///< -1: there is no holder
+    Index shift{0, 0, 0};
+  };
+  /// @param v  from this rank to the holder; zero: this rank.
+  Held held(const Round& round, int q, const Offset& v) const {
+    if (v == Offset{}) return {.quantity = q};
+    const Arrival given = arrival(round, q, v);
+    Held value{.quantity = given.quantity};
+    for (int d = 0; d < 3; ++d) value.shift[d] = given.from.lo[d] - given.to.lo[d];
+    return value;
+  }
+
+  void add_holders(const Round& round, int q, const Offset& side) {
+    const Box box = points_on(q, side);
+    for (int d = 0; d < plan_.dims; ++d)
+      if (side[d] > 0 && holds_both_ends(q, d)) return;  // these get the sum at the other end
+    if (box.empty()) return;
+    std::array<Held, 8> values;  // bit d: on the other side of the plane in dimension d
+    for (unsigned place = 0; place < values.size(); ++place) {
+      Offset v{};
+      bool holder = true;
+      for (int d = 0; d < 3; ++d)
+        if ((place >> d & 1U) != 0) {
+          v[d] = side[d];
+          holder &= side[d] != 0;
+        }
+      if (holder) values[place] = held(round, q, v);
+    }
+    for (int d : {2, 1, 0})
+      for (unsigned place = 0; place < 1U << d; ++place) add_value(q, box, values[place], values[place | 1U << d]);
+  }
+  void add_value(int q, const Box& box, Held& sum, const Held& value) {
+    if (value.quantity < 0) return;
+    if (sum.quantity < 0) {
+      sum = value;
+      return;
+    }
+    Copy copy{.quantity = sum.quantity, .round = plan_.rounds, .to = shifted(box, sum.shift)};
+    for (int d = 0; d < 3; ++d) copy.shift[d] = value.shift[d] - sum.shift[d];
+    copy.store = Store::add;
+    copy.summand = summand_of(quantity(q));
+    copy.source = value.quantity;
+    plan_.copies.push_back(copy);
+  }
+  void copy_first_plane(int q, int d) {
+    Copy copy{.quantity = q, .round = plan_.rounds, .to = plan_.owned(q)};
+    copy.to.lo[d] = copy.to.hi[d] - 1;
+    copy.shift[d] = -copy.to.lo[d];
     plan_.copies.push_back(copy);
   }
 
@@ -144,8 +226,13 @@ void make_reverse(Plan& plan, const Layout& layout, const std::vector<Round>& ro
   const std::vector<Copy> edges = std::exchange(plan.copies, {});
   Additions additions(plan, layout);
   for (auto edge = edges.rbegin(); edge != edges.rend(); ++edge) additions.add_edge(*edge);
-  for (int r = 0; r < plan.rounds; ++r) additions.add_round(rounds[static_cast<std::size_t>(r)], r);
-  for (const Round& round : rounds) additions.clear_round(round);
+  for (int r = 0; r < plan.rounds; ++r)
+    if (const Round& round = rounds[static_cast<std::size_t>(r)]; round.planes)
+      additions.add_planes(round);
+    else
+      additions.add_round(round, r);
+  for (const Round& round : rounds)
+    if (!round.planes) additions.clear_round(round);
   for (const Copy& edge : edges) additions.clear(edge.quantity, edge.to);
   int ways = 0;
   for (const Round& round : rounds) ways += static_cast<int>(round.directions.size());

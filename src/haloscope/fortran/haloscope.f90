@@ -610,7 +610,8 @@ contains
   end function
 
   !> The transpose of start(): what lies in the halos is added to the points that own it, and the halos are cleared. The
-  !! boundary and the halos must not be touched before finish(). Planes that both ranks hold are not added up.
+  !! boundary and the halos must not be touched before finish(). Nodes and faces that several ranks
+  !! hold then get the sum of all holders.
   !! Fails for arrays that are not of type integer, real(4), real(8) or complex of these. The first call is collective and
   !! opens another link; cost: the messages of an exchange, and one pass over what arrives.
   !! @param slot  buffer whose halos are added, from 1; default 1.

@@ -126,6 +126,7 @@ BlockCopy buffer_to_region(const SlotView& view, const Box& box, const std::byte
 }
 
 CopyList make_copies(const Views& views, int slot, std::span<const Copy> copies) {
+  const bool adds = std::any_of(copies.begin(), copies.end(), [](const Copy& c) { return c.store == Store::add; });
   std::vector<FieldBlock> blocks;
   for (const Copy& c : copies) {
     const SlotView& view = views[c.quantity][slot];
@@ -135,7 +136,7 @@ CopyList make_copies(const Views& views, int slot, std::span<const Copy> copies)
       copy.negated = c.negate ? static_cast<int>(view.element_bytes()) : 0;
       copy.store = c.store;
       copy.summand = c.summand;
-      blocks.emplace_back(c.store == Store::add ? 0 : c.quantity, copy);  // additions depend on the ones before
+      blocks.emplace_back(adds ? 0 : c.quantity, copy);  // landings are fields of their own, so the order stays
     });
   }
   return by_field(std::move(blocks));

@@ -44,7 +44,7 @@ bool ProgramBuilder::active(int round) const {
     if (d >= plan_.dims || left-- > 0) continue;
     return plan_.split[d];  // beside holes, ranks without neighbours take part too
   }
-  return false;
+  return true;  // a reverse plan's round of planes
 }
 
 int ProgramBuilder::add_messages(OpKind kind, int round, bool out) {

@@ -77,13 +77,17 @@ struct Opened {
   /// Every allocated point of every field of a slot.
   template <class Visit>
   void visit(int slot, Visit visit) const {
+    visit_at(slot, [&](int f, const Index&, const Quantity& q, std::byte* at) { visit(f, q, at); });
+  }
+  template <class Visit>
+  void visit_at(int slot, Visit visit) const {
     for (int q = 0; q < static_cast<int>(plan.spec.quantities.size()); ++q) {
       const Box all = plan.allocated(q);
       Index p;
       for (p[2] = all.lo[2]; p[2] < all.hi[2]; ++p[2])
         for (p[1] = all.lo[1]; p[1] < all.hi[1]; ++p[1])
           for (p[0] = all.lo[0]; p[0] < all.hi[0]; ++p[0])
-            visit(q, plan.spec.quantities[static_cast<std::size_t>(q)], fields.views()[q][slot].at(p));
+            visit(q, p, plan.spec.quantities[static_cast<std::size_t>(q)], fields.views()[q][slot].at(p));
     }
   }
   std::vector<std::byte> contents(int slot) const {
@@ -178,6 +182,93 @@ std::vector<std::uint64_t> products(const Opened& opened, const std::vector<std:
   return sums;
 }
 
+/// The points of the grid, of which several ranks hold some: found from the blocks alone.
+class Held {
+ public:
+  explicit Held(const Opened& opened) : opened_(opened) {
+    const std::vector<Quantity>& fields = opened.plan.spec.quantities;
+    for (std::size_t f = 0; f < fields.size(); ++f) {
+      Box all{{0, 0, 0}, opened.layout.grid().cells};
+      for (int d = 0; d < opened.layout.dims(); ++d) all.hi[d] += staggered(fields[f].centring, d);
+      grids_.push_back(all);
+    }
+    std::vector<int> first = values<int>(world_size(), [](int, const std::byte*) { return world_rank(); });
+    MPI_Allreduce(MPI_IN_PLACE, first.data(), static_cast<int>(first.size()), MPI_INT, MPI_MIN, MPI_COMM_WORLD);
+    first_ = std::move(first);
+  }
+  /// Give all holders of a point the bytes of the first one.
+  std::vector<std::byte> alike(std::vector<std::byte> all) const {
+    std::vector<std::array<std::uint64_t, 3>> bytes(first_.size());
+    each(all, [&](std::size_t point, bool mine, std::byte* at, int size) {
+      if (mine) std::memcpy(bytes[point].data(), at, static_cast<std::size_t>(size));
+    });
+    MPI_Allreduce(MPI_IN_PLACE, bytes.data(), static_cast<int>(3 * bytes.size()), MPI_UINT64_T, MPI_BOR,
+                  MPI_COMM_WORLD);
+    each(all, [&](std::size_t point, bool, std::byte* at, int size) {
+      std::memcpy(at, bytes[point].data(), static_cast<std::size_t>(size));
+    });
+    return all;
+  }
+  /// Zero what another one holds too, so that each point of the grid counts once.
+  std::vector<std::byte> once(std::vector<std::byte> all) const {
+    each(all, [&](std::size_t, bool mine, std::byte* at, int size) {
+      if (!mine) std::memset(at, 0, static_cast<std::size_t>(size));
+    });
+    return all;
+  }
+
+ private:
+  /// The number of a point among those of all fields of the grid, periodic ends being one.
+  std::size_t number(int f, const Index& p) const {
+    const GridSpec& grid = opened_.layout.grid();
+    const Index origin = opened_.layout.owned(world_rank()).lo;
+    std::int64_t n = 0;
+    for (int d : {2, 1, 0}) {
+      std::int64_t at = origin[d] + p[d];
+      if (grid.periodic[d]) at %= grid.cells[d];
+      n = n * grids_[static_cast<std::size_t>(f)].extent(d) + at;
+    }
+    for (int before = 0; before < f; ++before) n += grids_[static_cast<std::size_t>(before)].volume();
+    return static_cast<std::size_t>(n);
+  }
+  std::size_t points() const {
+    std::int64_t sum = 0;
+    for (const Box& grid : grids_) sum += grid.volume();
+    return static_cast<std::size_t>(sum);
+  }
+  template <class T, class Value>
+  std::vector<T> values(T none, Value value) const {
+    std::vector<T> found(points(), none);
+    opened_.visit_at(0, [&](int f, const Index& p, const Quantity&, const std::byte* at) {
+      if (contains(opened_.plan.owned(f), p)) found[number(f, p)] = value(f, at);
+    });
+    return found;
+  }
+  /// Visit(point, whether this is its first holder, where its bytes are, how many).
+  template <class Visit>
+  void each(std::vector<std::byte>& all, Visit visit) const {
+    std::vector<bool> seen(first_.size());  // a rank that is its own neighbour holds a point several times
+    std::byte* at = all.data();
+    opened_.visit_at(0, [&](int f, const Index& p, const Quantity& q, const std::byte*) {
+      if (contains(opened_.plan.owned(f), p)) {
+        const std::size_t point = number(f, p);
+        visit(point, first_[point] == world_rank() && !seen[point], at, q.element_bytes);
+        seen[point] = true;
+      }
+      at += q.element_bytes;
+    });
+  }
+  static bool contains(const Box& box, const Index& p) {
+    for (int d = 0; d < 3; ++d)
+      if (p[d] < box.lo[d] || p[d] >= box.hi[d]) return false;
+    return true;
+  }
+
+  const Opened& opened_;
+  std::vector<Box> grids_;
+  std::vector<int> first_;  // rank, by point
+};
+
 /// Every strategy for fields in host memory that may take the case.
 std::vector<Strategy> strategies_for(const Case& c) {
   const bool holes = !c.boxes.empty() && Layout(c.grid, c.boxes, true).has_holes();
@@ -213,14 +304,19 @@ std::optional<Opened> open(const Case& c, const Strategy& strategy) {
 /// How many random cases, fewer where ranks share cores.
 int cases() { return thorough() ? 12 : world_size() <= 3 ? 3 : 1; }
 
+/// With P for giving the values of the grid's points to all their holders, accumulate() is P P^T E^T: for values x that
+/// holders have alike, P x', that of E x = E P x' and y is that of x' and P^T E^T y, which is any holder's result.
 void expect_transpose(const Opened& opened, Exchange& halo, int slot, std::mt19937_64& random) {
-  const std::vector<std::byte> x = random_integers(opened, random), y = random_integers(opened, random);
+  const Held held(opened);
+  const std::vector<std::byte> x = held.alike(random_integers(opened, random)), y = random_integers(opened, random);
   opened.set_contents(slot, x);
   halo.exchange(slot);
   const std::vector<std::byte> filled = opened.contents(slot);
   opened.set_contents(slot, y);
   halo.accumulate(slot);
-  EXPECT_EQ(products(opened, filled, y), products(opened, x, opened.contents(slot)));
+  const std::vector<std::byte> sums = opened.contents(slot);
+  EXPECT_EQ(products(opened, filled, y), products(opened, held.once(x), sums));
+  EXPECT_EQ(sums, held.alike(sums));
   EXPECT_TRUE(opened.fields.canaries_alive());
 }
 
@@ -266,6 +362,7 @@ TEST(Accumulate, GivesTheSameBitsByEveryStrategy) {
       const std::vector<std::byte> found = opened->contents(0);
       if (first.empty()) first = found;
       ASSERT_EQ(std::memcmp(found.data(), first.data(), found.size()), 0);
+      ASSERT_EQ(found, Held(*opened).alike(found));
     }
   }
 }
@@ -292,6 +389,23 @@ TEST(Accumulate, CountsHowManyHalosHoldACellAndClearsThem) {
         const int copies = (1 + (i == 0) + (i == n[0] - 1)) * (1 + (j == 0) + (j == n[1] - 1));
         const float times = own ? static_cast<float>(copies) : 0.0f;
         ASSERT_EQ(u[0](i, j), std::complex<float>(times, -2 * times)) << i << "," << j;
+      }
+  }
+}
+
+TEST(Accumulate, AddsUpWhatAllHoldersOfANodeHaveInHalosOfNoLayersToo) {
+  const auto grid = square();
+  const Index n = grid.cells();
+  Field<double, 2> u{grid, {.halo = 0, .centring = Centring::node}};
+  for (const char* strategy : {"ordered/p2p", "direct/persistent"}) {
+    auto halo = make_exchange(grid, {u}, strategy);
+    for (std::int64_t j = 0; j <= n[1]; ++j)
+      for (std::int64_t i = 0; i <= n[0]; ++i) u[0](i, j) = 1;
+    halo.accumulate();
+    for (std::int64_t j = 0; j <= n[1]; ++j)
+      for (std::int64_t i = 0; i <= n[0]; ++i) {
+        const int holders = (1 + (i == 0 || i == n[0])) * (1 + (j == 0 || j == n[1]));
+        ASSERT_EQ(u[0](i, j), holders) << strategy << " at " << i << "," << j;
       }
   }
 }

@@ -1,4 +1,4 @@
-"""Random accumulations through the Python binding: exactly the transpose of the exchange, with the same bits by every strategy.
+"""Random accumulations through the Python binding: exact transposes, the same bits by every strategy and for all holders.
 
 Run by ranks: `mpiexec -n N python random_accumulations.py SEED ROUNDS`. All ranks draw the same numbers.
 """
@@ -61,9 +61,52 @@ def parts(draw: np.random.Generator, like: np.ndarray, make: Any) -> np.ndarray:
     return make(like.size * pairs).astype(np.zeros(1, like.dtype).real.dtype).view(like.dtype).reshape(like.shape)
 
 
-def check_transpose(halo: haloscope.Exchange, fields: list, slot: int, draw: np.random.Generator) -> None:
-    arrays = [field.arrays[slot] for field in fields]
-    xs, ys = ([whole_numbers(draw, array) for array in arrays] for _ in range(2))
+class Held:
+    """The points of a field's grid: those of nodes and faces between blocks are held by several ranks."""
+
+    def __init__(self, field: random_exchanges.Arrays):
+        index, _, sides = field.global_points()
+        grid, points = field.grid, field.grid.points(field.centring)
+        self.shape = tuple(n + m - k for n, m, k in zip(grid.cells, points, grid.shape, strict=True))
+        self.index = np.ix_(*(np.clip(at, 0, n - 1) for at, n in zip(index, self.shape, strict=True)))
+        self.own = random_exchanges.all_of(tuple(side == 0 for side in sides))
+        again = np.zeros(field.shape, bool)
+        for axis, (low, _) in enumerate(field.sides):
+            way = [-1 if other == axis else 0 for other in range(len(points))]
+            if points[axis] > grid.shape[axis] and grid.neighbour(way) >= 0:
+                np.moveaxis(again, axis, 0)[low] = True
+        self.again = self.own & again  # where the lower neighbour holds them too
+
+    def alike(self, everywhere: np.ndarray) -> np.ndarray:
+        """Return the array of a rank, of one of the whole grid."""
+        return everywhere[self.index]
+
+    def once(self, array: np.ndarray) -> np.ndarray:
+        """Return an array in which each point of the grid counts on one rank."""
+        copy = array.copy()
+        copy[self.again] = 0
+        return copy
+
+    def agree(self, array: np.ndarray) -> bool:
+        """Return whether all holders of each point have the same numbers."""
+        everywhere = np.zeros(self.shape + array.shape[len(self.shape) :], array.dtype)
+        mine = self.own & ~self.again
+        places = tuple(np.broadcast_to(line, mine.shape)[mine] for line in self.index)
+        everywhere[places] = array[mine]
+        parts = COMM.allgather(everywhere)
+        return bool((self.alike(sum(parts[1:], parts[0]))[self.own] == array[self.own]).all())
+
+
+def check_transpose(
+    halo: haloscope.Exchange, fields: list, slot: int, draw: np.random.Generator, common: np.random.Generator
+) -> None:
+    """Compare both sides of <E x, y> = <x, E^T y>, for numbers x that all holders of a point have."""
+    arrays, held = [field.arrays[slot] for field in fields], [Held(field) for field in fields]
+    ys = [whole_numbers(draw, array) for array in arrays]
+    xs = []
+    for array, points in zip(arrays, held, strict=True):
+        components = array.shape[len(points.shape) :]
+        xs.append(points.alike(whole_numbers(common, np.zeros(points.shape + components, array.dtype))))
     for array, x in zip(arrays, xs, strict=True):
         array[...] = x
     halo(slot)
@@ -76,8 +119,9 @@ def check_transpose(halo: haloscope.Exchange, fields: list, slot: int, draw: np.
         halo.start_accumulate(slot)
         halo.progress()
         halo.finish()
-    right = [product(x, array) for array, x in zip(arrays, xs, strict=True)]
+    right = [product(points.once(x), array) for array, x, points in zip(arrays, xs, held, strict=True)]
     assert left == right, f"{left} and {right} of {[array.dtype for array in arrays]}"
+    assert all(points.agree(array) for array, points in zip(arrays, held, strict=True)), "holders have different sums"
     assert all(field.gaps_untouched(slot) for field in fields), "bytes between points have changed"
 
 
@@ -87,16 +131,17 @@ def check_one(draw: random.Random) -> None:
     seed = draw.randrange(2**32)
     results = []
     for strategy in STRATEGIES:
-        values = np.random.default_rng([seed, COMM.rank])
+        values, common = np.random.default_rng([seed, COMM.rank]), np.random.default_rng(seed)
         with haloscope.Exchange(grid, [f.field() for f in fields], strategy=strategy, corners=corners) as halo:
             for turn in range(2 * slots):
                 slot = turn % slots
                 if turn == slots:
                     halo.rebind([field.renew(slot) for field in fields], slot)
-                check_transpose(halo, fields, slot, values)
+                check_transpose(halo, fields, slot, values, common)
             for field in fields:
                 field.arrays[0][...] = fractions(values, field.arrays[0])
             halo.accumulate()
+            assert all(Held(field).agree(field.arrays[0]) for field in fields), "holders have different bits"
             results.append([field.arrays[0].tobytes() for field in fields])
         assert results[-1] == results[0], f"{strategy} gives other bits than {STRATEGIES[0]}"
     if grid.comm is not COMM:
