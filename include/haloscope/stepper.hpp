@@ -27,13 +27,19 @@ struct StepperOptions {
   /// than they say. HALOSCOPE_GUARD=1 or 0 overrides it. Cost: one store for each number in the halos, one load for each that
   /// is written, a reduction, all once a stage and exchange.
   bool guard = false;
+  /// Whether the loop that stage number `stage` opens has been carried out often enough in this step; asked before each time
+  /// but the first Stage::least. `reduced` holds the latest numbers of the reductions of the loop's stages, one after the
+  /// other; a loop whose reductions have none yet goes on. All ranks must answer alike. Empty: loops have `least` equal to
+  /// `most`, as sub-cycles of a number that is known.
+  std::function<bool(int stage, std::span<const double> reduced)> enough = {};
 };
 
 /// Time steps of the user's fields: exchanges and sweeps, when and how a choice says. The result has the same bits under
 /// every choice if the sweep keeps to the rules of docs/extending.md.
 ///
 /// A sweep computes the box `args.region` of whatever size, which with a depth above 1 reaches into the halos; several
-/// threads may call it at once. It must not throw, allocate or communicate. Fields have the numbers of their places in
+/// threads may call it at once. A sweep in place computes its box in the order of x, then y, then z. It must not throw, allocate
+/// or communicate. Fields have the numbers of their places in
 /// the list: args.read<T, D>(0) is the first one in the current slot, args.write<T, D>(0) in the next one.
 ///
 /// Ghost points beyond an edge of the grid, or in a hole, keep what the user has put there; sweeps read them in both slots.
@@ -45,14 +51,15 @@ class Stepper {
 
   /// A step of any stages, of one sweep, or of one sweep that reads all fields in a star of one layer and writes them all.
   /// Collective over the grid's communicator.
-  /// @param fields  one or more, with 2 slots, or 1 where a sweep only writes or reads at the point that it writes. They
-  ///                must stay in place as long as the Stepper lives.
+  /// @param fields  one or more, with 2 slots, or 1 where a sweep only writes, reads at the point that it writes, or is in
+  ///                place. They must stay in place as long as the Stepper lives.
   /// @param choice  best().choice or one's own: schedule, depth, substeps, strategy, threads, tiles, piece, sharing,
   ///                barrier, stores, ftz. Its app and its parameters do not matter, nor do isa, nodes and memory, which are
   ///                the sweep's, the grid's and the fields' own. Grid, ranks and process grid may be left at their
   ///                defaults. HALOSCOPE_STRATEGY overrides the strategy, see Exchange.
-  /// @param stages  their quantities are the fields. No sweeps in place, no loops of stages. A reduction's numbers are in
-  ///                reduced().
+  /// @param stages  their quantities are the fields. A sweep in place (SweepSpec::in_place) reads fields of one slot, one
+  ///                layer deep, and needs schedule `pipeline`, one thread and a grid in slabs, see docs/library.md. Stages may
+  ///                open loops (Stage::repeats), see StepperOptions::enough. A reduction's numbers are in reduced().
   /// @param sweep   one that names neither what it reads nor what it writes does so with all fields, one layer, in a star.
   /// @throws on all ranks alike: UsageError for a choice that the grid or the sweep does not allow, one made for another
   ///         grid, a field whose halo or slots are too few or whose points do not follow each other in x, a description that

@@ -78,8 +78,9 @@ BoundStage::BoundStage(const StageContext& context, int number)
     reducers_.push_back(std::make_unique<Reducer>(mine, *partials, reduce_comms_.back(), context_.options.yield));
   }
   const bool pipelined = c.choice.schedule->in_place;
-  whole_ = &bound(
-      {pipelined && size == 1 ? fused_in_place : c.choice.depth, false, pipelined ? Series::body : Series::whole});
+  const bool fuses = c.app.open || !c.app.fused_forms.empty();  // functions of a user's do if they say so
+  whole_ = &bound({pipelined && size == 1 && fuses ? fused_in_place : c.choice.depth, false,
+                   pipelined ? Series::body : Series::whole});
 }
 
 BoundStage::~BoundStage() {

@@ -1,10 +1,47 @@
 #include "haloscope/run/pipeline.hpp"
 
+#include <algorithm>
+
 #include "haloscope/comm/settle.hpp"
 
 namespace haloscope {
 
-Pipeline::Pipeline(Run& run) : run_(run), stage_(run.stage(0)) {
+CountedSeries::CountedSeries(BoundStage& stage) : stage_(stage) {
+  std::size_t most = 0;
+  for (int r = 0; r < stage.reductions(); ++r) most = std::max(most, stage.reducer(r).size());
+  mine_.resize(most);
+}
+
+void CountedSeries::ignore(void* context, int reduction) {
+  auto& self = *static_cast<CountedSeries*>(context);
+  Reducer& reducer = self.stage_.reducer(reduction);
+  reducer.take(std::span(self.mine_).first(reducer.size()));
+}
+
+/// Only the numbers of the last step are needed; that step is not fused with others and closes the series itself.
+void CountedSeries::advance(int slot, std::int64_t& time, std::int64_t steps) {
+  const bool gathers = stage_.reductions() > 0;
+  std::int64_t left = steps;
+  stage_.divert_reductions(&CountedSeries::ignore, this);
+  stage_.run(slot, time, Series::opening);
+  while (left > gathers) {
+    const int fused = static_cast<int>(std::min<std::int64_t>(left - gathers, stage_.steps()));
+    stage_.run(slot, time, Series::entry);
+    stage_.run(slot, time, fused, false);
+    time += fused;
+    left -= fused;
+  }
+  stage_.divert_reductions(nullptr, nullptr);
+  if (!gathers) {
+    stage_.run(slot, time, Series::closing);
+    return;
+  }
+  stage_.run(slot, time, Series::entry);
+  stage_.run(slot, time, 1, true);
+  ++time;
+}
+
+Pipeline::Pipeline(Run& run) : run_(run), stage_(run.stage(0)), counted_(run.stage(0)) {
   for (MPI_Comm& comm : comms_) MPI_Comm_dup(run.comm_, &comm);
 }
 
@@ -13,13 +50,10 @@ Pipeline::~Pipeline() {
     for (MPI_Comm& comm : comms_) MPI_Comm_free(&comm);
 }
 
-void Pipeline::open(bool poison) {
-  if (poison) run_.poison_halos(stage_);
-  stage_.run(run_.slot_, run_.time_, Series::opening);
-}
+void Pipeline::open() { stage_.run(run_.slot_, run_.time_, Series::opening); }
 void Pipeline::enter() { stage_.run(run_.slot_, run_.time_, Series::entry); }
-void Pipeline::step(bool last) {
-  stage_.run(run_.slot_, run_.time_, 1, last);
+void Pipeline::step() {
+  stage_.run(run_.slot_, run_.time_, 1, false);
   ++run_.time_;
 }
 void Pipeline::close() { stage_.run(run_.slot_, run_.time_, Series::closing); }
@@ -27,38 +61,14 @@ void Pipeline::close() { stage_.run(run_.slot_, run_.time_, Series::closing); }
 Progress Pipeline::advance(std::int64_t steps, bool poison) {
   const App& app = run_.candidate_.app;
   const bool early = app.ends_early && app.ends_early(run_.candidate_.problem);
-  const Progress progress = early ? until_enough(steps, poison) : until_counted(steps, poison);
+  if (poison) run_.poison_halos(stage_);
+  if (!early) {
+    counted_.advance(run_.slot_, run_.time_, steps);
+    return {steps, false};
+  }
+  const Progress progress = until_enough(steps);
   stage_.divert_reductions(nullptr, nullptr);
   return progress;
-}
-
-void Pipeline::ignore(void* context, int reduction) {
-  auto& self = *static_cast<Pipeline*>(context);
-  self.mine_.resize(self.stage_.reducer(reduction).size());
-  self.stage_.reducer(reduction).take(self.mine_);
-}
-
-/// Only the numbers of the last step are needed; that step is not fused with others and closes the series itself.
-Progress Pipeline::until_counted(std::int64_t steps, bool poison) {
-  const bool gathers = stage_.reductions() > 0;
-  std::int64_t left = steps;
-  stage_.divert_reductions(&Pipeline::ignore, this);
-  open(poison);
-  while (left > gathers) {
-    const int fused = static_cast<int>(std::min<std::int64_t>(left - gathers, stage_.steps()));
-    enter();
-    stage_.run(run_.slot_, run_.time_, fused, false);
-    run_.time_ += fused;
-    left -= fused;
-  }
-  if (gathers) {
-    stage_.divert_reductions(nullptr, nullptr);
-    enter();
-    step(true);
-  } else {
-    close();
-  }
-  return {steps, false};
 }
 
 void Pipeline::contribute(void* context, int reduction) { static_cast<Pipeline*>(context)->take_numbers(reduction); }
@@ -69,7 +79,7 @@ void Pipeline::take_numbers(int reduction) {
 }
 
 /// Rank 0 stops all others; see Termination.
-Progress Pipeline::until_enough(std::int64_t steps, bool poison) {
+Progress Pipeline::until_enough(std::int64_t steps) {
   const Reduction& reduction = stage_.stage().reductions.front();
   const bool yield = run_.options_.yield;
   mine_.resize(static_cast<std::size_t>(reduction.numbers));
@@ -91,7 +101,7 @@ Progress Pipeline::until_enough(std::int64_t steps, bool poison) {
     const auto& at = *static_cast<Stop*>(context);
     return at.termination.announced(at.done);
   };
-  open(poison);
+  open();
   for (;; ++stop.done) {
     if (termination.first() ? termination.finished(stop.done)
                             : !stage_.enter(run_.slot_, run_.time_, told_to_stop, &stop))

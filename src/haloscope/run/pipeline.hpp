@@ -10,6 +10,22 @@
 
 namespace haloscope {
 
+/// Steps of schedule `pipeline` whose number is known before: a series.
+class CountedSeries {
+ public:
+  /// `stage` must outlive it.
+  explicit CountedSeries(BoundStage& stage);
+  /// One series; `time` moves on with it. Collective. Every rank ends with the fields of the same step, and with the numbers
+  /// of its reductions.
+  void advance(int slot, std::int64_t& time, std::int64_t steps);
+
+ private:
+  static void ignore(void* context, int reduction);
+
+  BoundStage& stage_;
+  std::vector<double> mine_;  // numbers of steps before the last one
+};
+
 /// The steps of a run with schedule `pipeline`, in series from opening to closing (Schroeter 2021, sections 4.3, 5.3).
 class Pipeline {
  public:
@@ -23,18 +39,17 @@ class Pipeline {
   Progress advance(std::int64_t steps, bool poison);
 
  private:
-  Progress until_counted(std::int64_t steps, bool poison);
-  Progress until_enough(std::int64_t steps, bool poison);
-  void open(bool poison);
+  Progress until_enough(std::int64_t steps);
+  void open();
   void enter();
-  void step(bool last = false);
+  void step();
   void close();
   void take_numbers(int reduction);
-  static void ignore(void* context, int reduction);
   static void contribute(void* context, int reduction);
 
   Run& run_;
   BoundStage& stage_;
+  CountedSeries counted_;
   std::vector<double> mine_;
   std::array<MPI_Comm, 3> comms_;
   PipelineReducer* reducer_ = nullptr;

@@ -9,6 +9,7 @@
 #include "haloscope/core/names.hpp"
 #include "haloscope/run/bound_stage.hpp"
 #include "haloscope/run/function_sweeper.hpp"
+#include "haloscope/run/pipeline.hpp"
 #include "haloscope/run/stepper_guard.hpp"
 #include "haloscope/runner/library_call.hpp"
 
@@ -33,6 +34,29 @@ std::vector<Quantity> quantities_of(const std::vector<FieldRef>& fields) {
   return quantities;
 }
 
+/// @throws UsageError for a loop that nothing would end.
+void check_loop(const Stage& stage, const StepperOptions& options) {
+  if (stage.repeats > 0 && !options.enough && stage.least != stage.most)
+    throw UsageError(
+        "stage '" + stage.name + "' opens a loop of " + std::to_string(stage.least) + " to " +
+        std::to_string(stage.most) +
+        " times, and nothing says when it is enough; give StepperOptions::enough, or the same least and most");
+}
+
+/// @throws UsageError for a sweep in place that lines passed on one by one do not serve.
+void check_in_place(const SweepSpec& sweep, const std::vector<Quantity>& fields) {
+  const auto refuse = [&](const std::string& what) {
+    throw UsageError("sweep '" + sweep.name + "' is in place " + what);
+  };
+  for (const Access& read : sweep.reads)
+    if (read.layers > 1)
+      refuse("and reads " + std::to_string(read.layers) +
+             " layers, of which ranks pass on one; read 1, or use two slots");
+  for (int q : sweep.writes)
+    if (q >= 0 && q < static_cast<int>(fields.size()) && fields[static_cast<std::size_t>(q)].slots != 1)
+      refuse("and writes field '" + fields[static_cast<std::size_t>(q)].name + "', which has two slots; give it one");
+}
+
 App app_of(const std::vector<FieldRef>& fields, const Choice& choice, const std::vector<Stage>& stages, int dims,
            const StepperOptions& options) {
   if (fields.empty()) throw UsageError("a Stepper needs at least one field");
@@ -44,14 +68,17 @@ App app_of(const std::vector<FieldRef>& fields, const Choice& choice, const std:
   app.reals = {to_word(choice.real)};
   if (options.fused) app.fused_forms = app.forms;
   for (const Stage& stage : stages) {
-    if (stage.repeats > 0)
-      throw UsageError("stage '" + stage.name +
-                       "' opens a loop, which a Stepper does not carry out; call run() in a loop");
+    check_loop(stage, options);
     for (const SweepSpec& sweep : stage.sweeps)
-      if (sweep.in_place)
-        throw UsageError("sweep '" + sweep.name +
-                         "' is in place, which a Stepper does not carry out; give its fields two slots");
+      if (sweep.in_place) {
+        check_in_place(sweep, app.quantities);
+        app.plain = sweep.run;  // on one rank it is the loop over the whole grid
+      }
   }
+  const auto enough = options.enough;
+  app.enough = [enough](const Problem&, int stage, std::span<const double> reduced, std::span<const double>) {
+    return enough && enough(stage, reduced);
+  };
   check_app(app);
   return app;
 }
@@ -117,6 +144,9 @@ std::string refuse_here(const Candidate& c) {
   if (choice.substeps == Substeps::blocked && c.step.stages.front().sweeps.size() > 1)
     return "substeps 'blocked' fuse one sweep, and the stage has " +
            std::to_string(c.step.stages.front().sweeps.size()) + "; use full or shrink";
+  if (choice.schedule->in_place && choice.threads > 1)
+    return "a sweep in place depends on the points before, so that one thread computes it; use threads 1 and more "
+           "ranks";
   if (choice.temporaries == Temporaries::freed)
     return "temporaries 'freed' need fields of the library's, and these are the caller's; use temporaries 'kept'";
   return "";
@@ -200,6 +230,9 @@ struct Stepper::State {
   MPI_Comm comm = MPI_COMM_NULL;
   std::vector<std::unique_ptr<BoundStage>> stages;
   std::unique_ptr<StepperGuard> guard;
+  std::vector<StageGroup> groups;
+  std::unique_ptr<CountedSeries> series;  // of sweeps in place
+  std::vector<double> numbers;            // of the reductions of a loop
   std::int64_t time = 0;
   int slot = 0;
   int exceptions = std::uncaught_exceptions();  // when it was made
@@ -231,6 +264,8 @@ struct Stepper::State {
                                nodes,   stages,    true};
     for (int number = 0; number < static_cast<int>(candidate.step.stages.size()); ++number)
       stages.push_back(std::make_unique<BoundStage>(context, number));
+    groups = groups_of(candidate.step);
+    if (choice.schedule->in_place) series = std::make_unique<CountedSeries>(*stages.front());
   }
 
   void override_strategy(MPI_Comm parent) {
@@ -255,17 +290,50 @@ struct Stepper::State {
   void run(std::int64_t steps) {
     for (auto& stage : stages)
       for (int r = 0; r < stage->reductions(); ++r) stage->reducer(r).forget();
+    if (series) return run_in_place(steps);
     while (steps > 0) {
       const int count = static_cast<int>(std::min<std::int64_t>(steps, choice.depth));
-      for (auto& stage : stages) {
-        if (guard) guard->poison_halos(*stage, slot);
-        slot = stage->run(slot, time, count, count == steps && stage->reductions() > 0);
-        if (guard) guard->check_written(*stage, slot);
-      }
+      for (const StageGroup& group : groups) run_group(group, count, count == steps);
       time += count;
       steps -= count;
     }
     for (auto& stage : stages) stage->await_reductions();
+  }
+
+  void run_in_place(std::int64_t steps) {
+    if (guard) guard->poison_halos(*stages.front(), slot);
+    series->advance(slot, time, steps);
+    if (guard) guard->check_written(*stages.front(), slot);
+  }
+
+  /// Stages of `count` time steps: once or, in a loop, several times.
+  void run_group(const StageGroup& group, int count, bool last) {
+    const Stage& opening = candidate.step.stages[static_cast<std::size_t>(group.first)];
+    const std::int64_t most = opening.repeats > 0 ? opening.most : 1;
+    for (std::int64_t times = 0; times < most; ++times) {
+      if (opening.repeats > 0 && times >= opening.least && enough(group)) return;
+      for (int number = group.first; number < group.end; ++number) run_stage(number, count, last);
+    }
+  }
+
+  void run_stage(int number, int count, bool last) {
+    BoundStage& stage = *stages[static_cast<std::size_t>(number)];
+    if (guard) guard->poison_halos(stage, slot);
+    slot = stage.run(slot, time, count, last && stage.reductions() > 0);
+    if (guard) guard->check_written(stage, slot);
+  }
+
+  bool enough(const StageGroup& loop) {
+    numbers.clear();
+    for (int number = loop.first; number < loop.end; ++number) {
+      BoundStage& stage = *stages[static_cast<std::size_t>(number)];
+      for (int r = 0; r < stage.reductions(); ++r) {
+        const std::span<const double> latest = stage.reducer(r).numbers();
+        if (latest.empty()) return false;
+        numbers.insert(numbers.end(), latest.begin(), latest.end());
+      }
+    }
+    return app.enough(candidate.problem, loop.first, numbers, {});
   }
 };
 

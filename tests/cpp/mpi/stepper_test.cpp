@@ -583,11 +583,17 @@ TEST(Stepper, ChoicesThatCannotBeAreExplained) {
          }),
          "field 'v' has two slots and no sweep writes it");
   expect(error_of([&] { Stepper(grid, {u}, {}, average_around).run(-1); }), "-1 time steps");
-  const SweepSpec in_place{.name = "relax", .reads = {{0, 1}}, .writes = {0}, .in_place = true, .run = average_around};
-  expect(error_of([&] { Stepper(grid, {u}, {}, in_place); }), "'relax' is in place");
-  const Stage loop{
-      .name = "sub-cycles", .sweeps = {{.name = "one", .writes = {0}, .run = average_around}}, .repeats = 1};
-  expect(error_of([&] { Stepper(grid, {u}, {}, std::vector{loop}); }), "'sub-cycles' opens a loop");
+  const auto relax = [&](int layers) {
+    return SweepSpec{.name = "relax", .reads = {{0, layers}}, .writes = {0}, .in_place = true, .run = average_around};
+  };
+  const Field<double, 2> one{grid, {.halo = 2}};
+  const Choice pipeline = deep(1, Substeps::full, "pipeline");
+  Choice two_threads = pipeline;
+  two_threads.threads = 2;
+  expect(error_of([&] { Stepper(grid, {one}, {}, relax(1)); }), "use --schedule pipeline");
+  expect(error_of([&] { Stepper(grid, {u}, pipeline, relax(1)); }), "writes field 'u', which has two slots");
+  expect(error_of([&] { Stepper(grid, {one}, pipeline, relax(2)); }), "reads 2 layers, of which ranks pass on one");
+  expect(error_of([&] { Stepper(grid, {one}, two_threads, relax(1)); }), "use threads 1");
 }
 
 TEST(Stepper, WhatOneRankAsksWronglyFailsOnAll) {

@@ -1,0 +1,185 @@
+// Steppers whose steps have sweeps in place or loops of stages: the bits of plain loops over the whole grid.
+#include <gtest/gtest.h>
+#include <mpi.h>
+
+#include <algorithm>
+#include <cmath>
+#include <vector>
+
+#include "allocation_counter.hpp"
+#include "haloscope/app.hpp"
+#include "haloscope/haloscope.hpp"
+#include "haloscope/stepper.hpp"
+#include "link_rig.hpp"
+
+namespace haloscope::test {
+namespace {
+
+/// The whole grid and one layer around it, on every rank.
+template <int D>
+struct Everything {
+  Index cells;
+  std::vector<double> values;
+  Everything(const Index& n, std::uint64_t seed)
+      : cells(n), values(static_cast<std::size_t>(size(0) * size(1) * size(2))) {
+    for (std::int64_t k = first(2); k < size(2) + first(2); ++k)
+      for (std::int64_t j = first(1); j < size(1) + first(1); ++j)
+        for (std::int64_t i = -1; i <= cells[0]; ++i) (*this)(i, j, k) = random_value(seed, 0, {D, n, {}}, {i, j, k});
+  }
+  std::int64_t first(int d) const { return d < D ? -1 : 0; }
+  std::int64_t size(int d) const { return cells[d] - 2 * first(d); }
+  double& operator()(std::int64_t i, std::int64_t j, std::int64_t k) { return values[place(i, j, k)]; }
+  double operator()(std::int64_t i, std::int64_t j, std::int64_t k) const { return values[place(i, j, k)]; }
+  std::size_t place(std::int64_t i, std::int64_t j, std::int64_t k) const {
+    return static_cast<std::size_t>(((k - first(2)) * size(1) + j - first(1)) * size(0) + i + 1);
+  }
+};
+
+/// One Gauss-Seidel relaxation of a box. @return the largest change.
+template <int D, class U, class F>
+double relax(const Box& box, const U& u, const F& f, const Index& shift = {}) {
+  double most = 0;
+  for (auto k = box.lo[2]; k < box.hi[2]; ++k)
+    for (auto j = box.lo[1]; j < box.hi[1]; ++j)
+      for (auto i = box.lo[0]; i < box.hi[0]; ++i) {
+        double sum = f(i + shift[0], j + shift[1], k + shift[2]) + u(i - 1, j, k) + u(i + 1, j, k) + u(i, j - 1, k) +
+                     u(i, j + 1, k);
+        if (D == 3) sum += u(i, j, k - 1) + u(i, j, k + 1);
+        most = std::max(most, std::abs(sum / (2 * D + 1) - u(i, j, k)));
+        u(i, j, k) = sum / (2 * D + 1);
+      }
+  return most;
+}
+
+template <int D>
+Grid<D> slabs() {
+  GridOptions<D> options;
+  for (int d = 0; d < D; ++d) options.cells[static_cast<std::size_t>(d)] = 6 + d;
+  options.cells[D - 1] = 3 * world_size() + 2;
+  options.process_grid = "slabs";
+  return Grid<D>(MPI_COMM_WORLD, options);
+}
+
+/// Gauss-Seidel by a Stepper against the loop over the whole grid.
+template <int D>
+void expect_sequential_bits(const char* strategy, const std::vector<int>& series) {
+  const Grid<D> grid = slabs<D>();
+  const Index n = grid.layout().grid().cells, own = grid.cells(), at = grid.owned().lo;
+  Everything<D> u(n, 5), f(n, 6);
+  Field<double, D> mine{grid, {.halo = 1}}, source{grid, {.halo = 0, .name = "source"}};
+  const int z = D == 3 ? 1 : 0;
+  for (std::int64_t k = -z; k < own[2] + z; ++k)
+    for (std::int64_t j = -1; j <= own[1]; ++j)
+      for (std::int64_t i = -1; i <= own[0]; ++i) mine[0](i, j, k) = u(at[0] + i, at[1] + j, at[2] + k);
+  const auto sweep = [&](const SweepArgs& args) {
+    const double change = relax<D>(args.region, args.write<double, D>(0), f, at);
+    if (args.reduced) *args.reduced = std::max(*args.reduced, change);
+  };
+  const std::vector<Stage> stages{
+      {.sweeps = {{.name = "relax", .reads = {{0, 1}, {1, 0}}, .writes = {0}, .in_place = true, .run = sweep}},
+       .reductions = {{.name = "change", .op = ReduceOp::max}}}};
+  Choice choice;
+  choice.schedule = "pipeline";
+  choice.strategy = strategy;
+  Stepper stepper(grid, {mine, source}, choice, stages);
+  const auto whole = [&](std::int64_t i, std::int64_t j, std::int64_t k) -> double& { return u(i, j, k); };
+  for (const int steps : series) {
+    double change = 0;
+    for (int t = 0; t < steps; ++t) change = relax<D>({{0, 0, 0}, n}, whole, f);
+    EXPECT_EQ(stepper.run(steps), 0);
+    ASSERT_EQ(stepper.reduced()[0], change);
+    for (std::int64_t k = 0; k < own[2]; ++k)
+      for (std::int64_t j = 0; j < own[1]; ++j)
+        for (std::int64_t i = 0; i < own[0]; ++i)
+          ASSERT_EQ(mine[0](i, j, k), u(at[0] + i, at[1] + j, at[2] + k)) << i << "," << j << "," << k;
+  }
+}
+
+TEST(StepperInPlace, SweepsHaveTheBitsOfTheSequentialLoop) {
+  for (const char* strategy : {"ordered/p2p", "direct/persistent", "ordered/shared:packed"}) {
+    SCOPED_TRACE(strategy);
+    expect_sequential_bits<2>(strategy, {1, 4, 2});
+    expect_sequential_bits<3>(strategy, {3, 1});
+  }
+}
+
+/// Averages in sub-cycles: u is copied back from v at the end of each.
+template <class Out>
+void average(const SweepArgs& args, int from, Out out) {
+  const auto in = args.read<double, 2>(from);
+  for (auto j = args.region.lo[1]; j < args.region.hi[1]; ++j)
+    for (auto i = args.region.lo[0]; i < args.region.hi[0]; ++i)
+      out(i, j) = 0.25 * (in(i - 1, j) + in(i + 1, j) + in(i, j - 1) + in(i, j + 1));
+}
+
+/// A step of averages: u to v, then v back to u, as a loop of two stages. The change of the last average is reduced.
+std::vector<Stage> averages(std::int64_t least, std::int64_t most) {
+  const auto back = [](const SweepArgs& args) {
+    const auto old = args.read<double, 2>(0);
+    const auto into = args.write<double, 2>(0);
+    const auto in = args.read<double, 2>(1);
+    for (auto j = args.region.lo[1]; j < args.region.hi[1]; ++j)
+      for (auto i = args.region.lo[0]; i < args.region.hi[0]; ++i) {
+        if (args.reduced) *args.reduced = std::max(*args.reduced, std::abs(in(i, j) - old(i, j)));
+        into(i, j) = in(i, j);
+      }
+  };
+  return {{.name = "average",
+           .sweeps = {{.name = "average",
+                       .reads = {{0, 1}},
+                       .writes = {1},
+                       .run = [](const SweepArgs& args) { average(args, 0, args.write<double, 2>(1)); }}},
+           .repeats = 2,
+           .least = least,
+           .most = most},
+          {.name = "back",
+           .sweeps = {{.name = "back", .reads = {{0, 0}, {1, 0}}, .writes = {0}, .run = back}},
+           .reductions = {{.name = "change", .op = ReduceOp::max}}}};
+}
+
+/// The own values after one Stepper's steps, and how often the loop was carried out.
+std::vector<double> looped(std::int64_t least, std::int64_t most, int steps, const StepperOptions& options) {
+  const Grid<2> grid{MPI_COMM_WORLD, {.cells = {12, 13}, .periodic = {true, true}}};
+  const Field<double, 2> u{grid, {.halo = 1}}, v{grid, {.halo = 1, .name = "v"}};
+  const auto [nx, ny, nz] = grid.cells();
+  for (std::int64_t j = 0; j < ny; ++j)
+    for (std::int64_t i = 0; i < nx; ++i)
+      u[0](i, j) = random_value(3, 0, grid.layout().grid(), {grid.owned().lo[0] + i, grid.owned().lo[1] + j, 0});
+  Stepper stepper(grid, {u, v}, {}, averages(least, most), options);
+  stepper.run(steps);
+  const std::int64_t before = allocations();
+  stepper.run(0);
+  EXPECT_EQ(allocations(), before);
+  std::vector<double> values;
+  for (std::int64_t j = 0; j < ny; ++j)
+    for (std::int64_t i = 0; i < nx; ++i) values.push_back(u[0](i, j));
+  return values;
+}
+
+TEST(StepperLoops, SubCyclesOfAKnownNumberAreStepsOfTheirOwn) {
+  EXPECT_EQ(looped(3, 3, 4, {}), looped(1, 1, 12, {}));
+  EXPECT_EQ(looped(0, 0, 4, {}), looped(1, 1, 0, {}));
+}
+
+TEST(StepperLoops, ALoopEndsWhenItIsEnough) {
+  int asked = 0;
+  double last = 1;
+  const auto enough = [&](int stage, std::span<const double> reduced) {
+    EXPECT_EQ(stage, 0);
+    EXPECT_EQ(reduced.size(), 1u);
+    EXPECT_LE(reduced[0], last);  // averages of averages change less and less
+    last = reduced[0];
+    return ++asked == 5;
+  };
+  EXPECT_EQ(looped(2, 100, 1, {.enough = enough}), looped(1, 1, 6, {}));
+  EXPECT_EQ(asked, 5);
+}
+
+TEST(StepperLoops, ALoopWithoutAnEndIsRefused) {
+  const std::string said = error_of([] { looped(1, 9, 1, {}); });
+  EXPECT_NE(said.find("a loop of 1 to 9 times"), std::string::npos) << said;
+  EXPECT_NE(said.find("StepperOptions::enough"), std::string::npos) << said;
+}
+
+}  // namespace
+}  // namespace haloscope::test
