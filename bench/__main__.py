@@ -87,6 +87,7 @@ FIGURES = {
     "replaced": [Program("bench_replaced", ranks=2, launches=5)],
     "python": [Program("python.py")],
     "overhead": [Program("bench_overhead"), Program("bench_overhead", ranks=2)],
+    "stepper_order": [Program("bench_stepper_order", launches=3)],
 }
 
 

@@ -85,6 +85,7 @@ WHAT = {
     "auto": "exchange and step by `auto` after its trials, over those of the fastest transport that it tries",
     "overhead": "what the runner adds to a step written out by hand",
     "view": "exchanges of a user's own arrays, over those of the library's fields",
+    "stepper_order": "7-point sweep of a Stepper, boxes in strips over whole boxes",
     "replaced": "heat with its exchange by the library, over the same exchange written by hand",
     "python": "a call of the Python exchange that has nothing to move",
     "plan": "plans of 2048 ranks, and start-up alone",

@@ -27,6 +27,11 @@ struct StepperOptions {
   /// than they say. HALOSCOPE_GUARD=1 or 0 overrides it. Cost: one store for each number in the halos, one load for each that
   /// is written, a reduction, all once a stage and exchange.
   bool guard = false;
+  /// Bytes of cache that the order of visiting is made for: a 3D box is handed to a sweep in strips, rows of all its planes, so
+  /// many that the planes which a point reads and writes stay there. 0: boxes are handed over whole. Sweeps of a 2D grid,
+  /// in place, of several levels at once, or that gather numbers, get whole boxes in any case. The bits are the same. Whole
+  /// boxes win where the next cache and the prefetcher keep up (figure `stepper_order`), so measure before you set it.
+  std::int64_t strip_bytes = 0;
   /// Whether the loop that stage number `stage` opens has been carried out often enough in this step; asked before each time
   /// but the first Stage::least. `reduced` holds the latest numbers of the reductions of the loop's stages, one after the
   /// other; a loop whose reductions have none yet goes on. All ranks must answer alike. Empty: loops have `least` equal to
@@ -52,7 +57,8 @@ class Stepper {
   /// A step of any stages, of one sweep, or of one sweep that reads all fields in a star of one layer and writes them all.
   /// Collective over the grid's communicator.
   /// @param fields  one or more, with 2 slots, or 1 where a sweep only writes, reads at the point that it writes, or is in
-  ///                place. They must stay in place as long as the Stepper lives.
+  ///                place. They must stay in place as long as the Stepper lives. Large ones in private memory are moved to huge pages,
+  ///                as an Exchange does.
   /// @param choice  best().choice or one's own: schedule, depth, substeps, strategy, threads, tiles, piece, sharing,
   ///                barrier, stores, ftz. Its app and its parameters do not matter, nor do isa, nodes and memory, which are
   ///                the sweep's, the grid's and the fields' own. Grid, ranks and process grid may be left at their

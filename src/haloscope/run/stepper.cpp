@@ -11,6 +11,7 @@
 #include "haloscope/run/function_sweeper.hpp"
 #include "haloscope/run/pipeline.hpp"
 #include "haloscope/run/stepper_guard.hpp"
+#include "haloscope/runner/exchange_request.hpp"
 #include "haloscope/runner/library_call.hpp"
 
 namespace haloscope {
@@ -242,7 +243,7 @@ struct Stepper::State {
       : app(app_of(fields, given, described, layout.dims(), of)),
         choice(choice_for(given, layout, nodes)),
         candidate(choice, app, layout),
-        sweeper(candidate.step),
+        sweeper(candidate.step, of.strip_bytes),
         views(views_of(fields, candidate.step.slots())) {
     check_slots(candidate.step);
     check_rows(fields);
@@ -258,6 +259,7 @@ struct Stepper::State {
     options.yield = more_ranks_than_cores(comm, choice.threads);
     int rank = 0;
     MPI_Comm_rank(comm, &rank);
+    improve_memory_of(fields, candidate.layout.local_cells(rank));
     const std::int64_t bytes = candidate.layout.owned(rank).volume() * candidate.step.quantities.front().element_bytes;
     const StageContext context{comm,    candidate, options, views,
                                nullptr, sweeper,   nullptr, goes_around_cache(choice.stores, bytes),
@@ -266,6 +268,14 @@ struct Stepper::State {
       stages.push_back(std::make_unique<BoundStage>(context, number));
     groups = groups_of(candidate.step);
     if (choice.schedule->in_place) series = std::make_unique<CountedSeries>(*stages.front());
+  }
+
+  void improve_memory_of(const std::vector<FieldRef>& fields, const Index& cells) const {
+    for (const FieldRef& field : fields) {
+      Box points{{0, 0, 0}, cells};
+      for (int d = 0; d < candidate.layout.dims(); ++d) points.hi[d] += staggered(field.quantity.centring, d);
+      for (const SlotView& view : field.slots) improve_memory(view, grown(points, field.low, field.high));
+    }
   }
 
   void override_strategy(MPI_Comm parent) {

@@ -4,7 +4,6 @@
 #include <utility>
 
 #include "haloscope/agree.hpp"
-#include "haloscope/field/memory.hpp"
 #include "haloscope/runner/exchange_request.hpp"
 #include "haloscope/runner/guard.hpp"
 #include "haloscope/runner/library_call.hpp"
@@ -35,17 +34,11 @@ struct Exchange::State {
       throw UsageError(
           "the ranks ask for different exchanges; give all of them the same grid, strategy, options and number of "
           "slots, and the same fields in the same order");
-    improve_memory(plan, views);
+    for (std::size_t q = 0; q < views.size(); ++q)
+      for (const SlotView& view : views[q]) improve_memory(view, points_moved(plan, static_cast<int>(q)));
     forward = std::make_unique<Movement>(parent, layout, plan, views, strategy, nodes);
     current = forward.get();
     if (guarded) guard = std::make_unique<Guard>(layout, forward->plan(), forward->views());
-  }
-  /// Large arrays of the caller's are moved to huge pages, as fields of the library's are from the beginning.
-  static void improve_memory(const Plan& plan, const Views& views) {
-    for (std::size_t q = 0; q < views.size(); ++q)
-      for (const SlotView& view : views[q])
-        if (!in_shared_memory(view.origin))
-          move_to_huge_pages(memory_of(view, points_moved(plan, static_cast<int>(q))));
   }
   /// Collective the first time. The transpose of what was asked for, whatever more a strategy fills; the reference, which
   /// has none, by messages.

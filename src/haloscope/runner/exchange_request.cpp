@@ -6,6 +6,7 @@
 
 #include "haloscope/core/outline.hpp"
 #include "haloscope/error.hpp"
+#include "haloscope/field/memory.hpp"
 
 namespace haloscope {
 namespace {
@@ -80,6 +81,10 @@ std::span<std::byte> memory_of(const SlotView& view, const Box& points) {
   Index first = points.lo, last = points.lo;
   for (int d = 0; d < 3; ++d) (view.stride[d] < 0 ? first : last)[d] = points.hi[d] - 1;
   return {view.at(first), view.at(last) + view.element_bytes()};
+}
+
+void improve_memory(const SlotView& view, const Box& points) {
+  if (!in_shared_memory(view.origin)) move_to_huge_pages(memory_of(view, points));
 }
 
 std::uint64_t fingerprint(const Plan& plan, const Layout& layout, const Strategy& strategy, std::size_t slots) {

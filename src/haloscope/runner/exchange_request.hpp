@@ -26,6 +26,9 @@ Plan reverse_plan_of(MPI_Comm comm, const Layout& layout, ExchangeSpec spec, con
 
 /// The memory from the first to the last of some points.
 std::span<std::byte> memory_of(const SlotView& view, const Box& points);
+/// Move a large array of the caller's to huge pages, as fields of the library's are from the beginning; those in memory that
+/// ranks share stay. Contents stay. Local.
+void improve_memory(const SlotView& view, const Box& points);
 
 /// What must be the same on all ranks, as one number.
 std::uint64_t fingerprint(const Plan& plan, const Layout& layout, const Strategy& strategy, std::size_t slots);

@@ -181,5 +181,49 @@ TEST(StepperLoops, ALoopWithoutAnEndIsRefused) {
   EXPECT_NE(said.find("StepperOptions::enough"), std::string::npos) << said;
 }
 
+/// The own values after a sum over neighbours, handed out in strips; and the most rows that a box had.
+std::pair<std::vector<double>, std::int64_t> stripped(std::int64_t strip_bytes, const Choice& choice) {
+  const Grid<3> grid{MPI_COMM_WORLD, {.cells = {12, 50, 12}, .periodic = {true, false, true}, .process_grid = "slabs"}};
+  const Field<double, 3> u{grid, {.halo = 2, .slots = 2}};
+  const Box own{{0, 0, 0}, grid.cells()};
+  for (std::int64_t k = 0; k < own.hi[2]; ++k)
+    for (std::int64_t j = -2; j < own.hi[1] + 2; ++j)
+      for (std::int64_t i = 0; i < own.hi[0]; ++i)
+        u[0](i, j, k) = u[1](i, j, k) = random_value(7, 0, grid.layout().grid(), {i, j, grid.owned().lo[2] + k});
+  std::int64_t most = 0;
+  const auto sweep = [&](const SweepArgs& args) {
+    const Box& b = args.region;
+    most = std::max(most, b.extent(1));
+    const auto in = args.read<double, 3>(0);
+    const auto out = args.write<double, 3>(0);
+    for (auto k = b.lo[2]; k < b.hi[2]; ++k)
+      for (auto j = b.lo[1]; j < b.hi[1]; ++j)
+        for (auto i = b.lo[0]; i < b.hi[0]; ++i)
+          out(i, j, k) = (in(i - 1, j, k) + in(i + 1, j, k) + in(i, j - 1, k) + in(i, j + 1, k) + in(i, j, k - 1) +
+                          in(i, j, k + 1)) /
+                         6;
+  };
+  Stepper stepper(grid, {u}, choice, sweep, {.strip_bytes = strip_bytes});
+  const int slot = stepper.run(3);
+  std::vector<double> values;
+  for (std::int64_t k = 0; k < own.hi[2]; ++k)
+    for (std::int64_t j = 0; j < own.hi[1]; ++j)
+      for (std::int64_t i = 0; i < own.hi[0]; ++i) values.push_back(u[slot](i, j, k));
+  return {values, most};
+}
+
+TEST(StepperStrips, KeepTheBitsAndAreAsManyRowsAsFitTheCache) {
+  for (const auto& [schedule, depth] : {std::pair{"bulk", 1}, {"split", 1}, {"bulk", 2}}) {
+    Choice choice;
+    choice.schedule = schedule;
+    choice.depth = depth;
+    const auto whole = stripped(0, choice), strips = stripped(20 * (3 * 14 + 12) * 8 - 1 + 8, choice);
+    EXPECT_EQ(whole.first, strips.first) << schedule << depth;
+    EXPECT_GT(whole.second, 20) << schedule << depth;
+    EXPECT_LE(strips.second, depth == 1 && choice.schedule->name == "bulk" ? 20 : 40) << schedule << depth;
+    EXPECT_EQ(stripped(1, choice).second, 8) << schedule << depth;
+  }
+}
+
 }  // namespace
 }  // namespace haloscope::test
