@@ -10,7 +10,7 @@ if(HALOSCOPE_CUDA)
   set_source_files_properties(src/haloscope/device/cuda.cu PROPERTIES COMPILE_OPTIONS "-fmad=false")
   set_target_properties(haloscope PROPERTIES CUDA_STANDARD 20 CUDA_ARCHITECTURES "${CMAKE_CUDA_ARCHITECTURES}")
   target_compile_definitions(haloscope PRIVATE HALOSCOPE_CUDA=1)
-  target_link_libraries(haloscope PUBLIC CUDA::cudart_static)  # runs, without a device, where no CUDA is installed
+  target_link_libraries(haloscope PUBLIC CUDA::cudart_static ${CMAKE_DL_LIBS})  # runs, without a device, where no CUDA is installed
 endif()
 if(HALOSCOPE_HIP)
   # By hipcc itself: CMake's language HIP wants a whole ROCm installation, with its package files.

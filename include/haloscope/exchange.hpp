@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "haloscope/device_stream.hpp"
 #include "haloscope/field.hpp"
 #include "haloscope/plan.hpp"
 #include "haloscope/strategy.hpp"
@@ -26,6 +27,12 @@ struct ExchangeOptions {
 };
 
 /// An opened exchange of some fields. Several may be in flight at once: each has its own communicator.
+///
+/// Fields may be in the memory of a device (of a back end that the build has, see docs/devices.md): it is recognised by their
+/// addresses. Messages are then packed and unpacked there, by strategies of devices alone; `auto` is direct/staged. All fields of an
+/// exchange are in one memory, their points follow each other in x, and nothing is accumulated or guarded. What the calls
+/// wait for on the host: start(), for halos of its slot that an exchange before is still unpacking; finish(), for packing
+/// (taskqueue: for its kernel to have begun) and for messages; and without a stream for the halos.
 class Exchange {
  public:
   /// Collective over `comm`.
@@ -55,6 +62,10 @@ class Exchange {
   /// @throws UsageError if the previous exchange has not been finished, or for a slot that does not exist.
   /// Cost: see plan(); no allocation outside MPI.
   void start(int slot = 0);
+  /// The same for fields of a device, which without a stream counts as on the default stream: packing comes after what the
+  /// stream has been given, so that the host need not wait for it.
+  /// @throws also UsageError for fields in host memory.
+  void start(int slot, DeviceStream after);
   /// The transpose of start(): what lies in the halos of `slot` is added to the points that own it, and the halos are
   /// cleared, as after a deposition of particles, the assembly of elements, or in an adjoint code. Points that several ranks
   /// hold (nodes and faces between blocks) then get the sum of all holders, the same bits on each. progress() and finish()
@@ -78,16 +89,24 @@ class Exchange {
   bool progress();
   /// Wait until all halos of the started slot are filled (or added and cleared) and sent cells may change again.
   void finish();
+  /// The same for fields of a device, but that the host does not wait for the device: what the stream is given later finds
+  /// the halos filled, and may change sent cells.
+  /// @throws UsageError for fields in host memory.
+  void finish(DeviceStream before);
   /// start() and finish().
   void exchange(int slot = 0) {
     start(slot);
     finish();
   }
+  void exchange(int slot, DeviceStream stream) {
+    start(slot, stream);
+    finish(stream);
+  }
   /// The fields of a slot lie elsewhere from now on, with the strides that they had: for codes that swap pointers.
   /// @param first  address of the first owned point of each field, in their order.
   /// All ranks call it in the same order. Strategies whose neighbours know the fields' addresses (`shared` but for
   /// `shared:packed`, one-sided ones, `neighbor`, `partitioned`) are opened again, which is collective; for others it is local
-  /// and takes about as long as looking at each message. Plans stay.
+  /// and takes about as long as looking at each message. Those of devices are opened again too. Plans stay.
   /// @throws UsageError while an exchange is under way, for a slot that does not exist, for another number of addresses or a
   ///         null one; fields that a strategy cannot reach leave the exchange unusable.
   void rebind(std::span<void* const> first, int slot = 0);

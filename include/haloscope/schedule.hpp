@@ -52,5 +52,7 @@ class ScheduleName {
 
 /// Only the exchange, no sweep: what the Exchange class runs. All operations are on the `comm` lane.
 Program exchange_program(const Plan& plan, bool barrier = false, bool collective_rounds = false);
+/// The same for fields in any memory: what touches them on a device is on its `halo_stream`, as `options` say.
+Program exchange_program(const Plan& plan, const ScheduleOptions& options);
 
 }  // namespace haloscope

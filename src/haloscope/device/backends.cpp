@@ -76,4 +76,10 @@ const Backend& find_backend(const std::string& name) {
   throw UsageError(unknown_name("device back end", name, names));
 }
 
+Place place_of(const void* address) {
+  for (const Backend& backend : backends())
+    if (const int index = backend.owner != nullptr ? backend.owner(address) : -1; index >= 0) return {&backend, index};
+  return {};
+}
+
 }  // namespace haloscope::device

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "haloscope/device/kernels.hpp"
+#include "haloscope/device_stream.hpp"
 
 namespace haloscope::device {
 
@@ -58,6 +59,7 @@ class Stream {
   virtual void record(Event& event) = 0;
   virtual void wait(Event& event) = 0;  ///< later work of this stream starts after what the event marks now
   virtual void finish() = 0;            ///< the calling thread waits until all work is done
+  virtual DeviceStream native() = 0;    ///< for work that others give it
   /// From here on, work given to this stream is recorded, not done; so is work given to other streams after they have
   /// waited for an event of this one. This stream must wait for each of those before the capture ends. Events recorded
   /// meanwhile order the captured work and tell the caller nothing.
@@ -91,8 +93,30 @@ class Device {
   /// Seconds between two reached, timed events of this device.
   virtual double seconds(Event& from, Event& to) const = 0;
   virtual const Kernels& kernels() const = 0;
-  /// A device makes itself current on the calling thread where the driver has such a notion.
-  virtual void use() = 0;
+  /// A stream of somebody else's: the event marks what it has been given up to here ...
+  virtual void record(DeviceStream stream, Event& event) = 0;
+  /// ... or its later work starts after what the event marks now.
+  virtual void wait(DeviceStream stream, Event& event) = 0;
+  /// A device makes itself current on the calling thread where the driver has such a notion. @return the number of the one
+  /// that was.
+  virtual int use() = 0;
+  /// The device of this number is current again.
+  virtual void use_again(int index) = 0;
+};
+
+/// A device is current on the calling thread as long as this lives; then the one that was before. Null: nothing changes.
+class Current {
+ public:
+  explicit Current(Device* device) : device_(device), before_(device != nullptr ? device->use() : 0) {}
+  ~Current() {
+    if (device_ != nullptr) device_->use_again(before_);
+  }
+  Current(const Current&) = delete;
+  Current& operator=(const Current&) = delete;
+
+ private:
+  Device* device_;
+  int before_;
 };
 
 /// Memory of a device, released on destruction. Move-only.
@@ -146,6 +170,8 @@ struct Backend {
   int (*count)();                              ///< devices it has, 0 where it is absent
   std::unique_ptr<Device> (*open)(int index);  ///< null where the build lacks it
   bool on_cpu = false;                         ///< its streams are threads beside the rank's own
+  /// Number of the device whose memory an address is in; -1: of none. Null: it never finds any.
+  int (*owner)(const void* address) = nullptr;
 };
 
 /// cuda, hip, host: in the order in which `auto` looks for a device.
@@ -155,5 +181,13 @@ void add_backend(const Backend& backend);
 /// @param name  cuda, hip, host, or auto: the first of cuda and hip that has a device here, else host.
 /// @throws UsageError for an unknown name, UnavailableError with the reason where the back end is absent.
 const Backend& find_backend(const std::string& name);
+
+/// A device, by its back end and its number there.
+struct Place {
+  const Backend* backend = nullptr;  ///< null: no device, but the host
+  int index = -1;
+};
+/// Where an address is. It need not be one that this library has given.
+Place place_of(const void* address);
 
 }  // namespace haloscope::device

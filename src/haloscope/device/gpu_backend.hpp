@@ -86,6 +86,7 @@ class GpuStream final : public Stream {
     HALOSCOPE_CHECK(StreamEndCapture, stream_, &kept);
     return std::make_unique<GpuGraph>(kept, stream_);
   }
+  DeviceStream native() override { return {stream_}; }
   HALOSCOPE_GPU(Stream_t) stream() const { return stream_; }
 
  private:
@@ -162,10 +163,7 @@ inline double clock_hz([[maybe_unused]] int index) {
 
 class GpuDevice final : public Device {
  public:
-  explicit GpuDevice(int index) : index_(index) {
-    select();
-    HALOSCOPE_CHECK(GetDeviceProperties, &properties_, index);
-  }
+  explicit GpuDevice(int index) : index_(index) { HALOSCOPE_CHECK(GetDeviceProperties, &properties_, index); }
   Info info() const override {
     std::size_t free = 0, total = 0;
     select();
@@ -235,7 +233,21 @@ class GpuDevice final : public Device {
     return milliseconds * 1e-3;
   }
   const Kernels& kernels() const override { return kernel_table(); }
-  void use() override { select(); }
+  void record(DeviceStream stream, Event& event) override {
+    HALOSCOPE_CHECK(EventRecord, static_cast<GpuEvent&>(event).event(),
+                    static_cast<HALOSCOPE_GPU(Stream_t)>(stream.native));
+  }
+  void wait(DeviceStream stream, Event& event) override {
+    HALOSCOPE_CHECK(StreamWaitEvent, static_cast<HALOSCOPE_GPU(Stream_t)>(stream.native),
+                    static_cast<GpuEvent&>(event).event(), 0);
+  }
+  int use() override {
+    int before = 0;
+    HALOSCOPE_CHECK(GetDevice, &before);
+    select();
+    return before;
+  }
+  void use_again(int index) override { (void)HALOSCOPE_GPU(SetDevice)(index); }
 
  private:
   void select() const { HALOSCOPE_CHECK(SetDevice, index_); }
@@ -264,8 +276,43 @@ inline std::string absent() {
   return devices > 0 ? "" : "there is no " HALOSCOPE_GPU_NAME " device on this machine";
 }
 
+#if defined(__HIPCC__)
+inline int owner(const void* address) {
+  hipPointerAttribute_t found{};
+  if (hipPointerGetAttributes(&found, address) != hipSuccess) {
+    (void)hipGetLastError();  // unknown to the driver: memory of the host
+    return -1;
+  }
+#if HIP_VERSION >= 60000000
+  const auto type = found.type;
+#else
+  const auto type = found.memoryType;
+#endif
+  return type == hipMemoryTypeDevice || found.isManaged != 0 ? found.device : -1;
+}
+#else
+/// Asks the driver: the runtime's own call would give programs that use no device a context on one. Where nobody has loaded
+/// the driver nobody has memory of a device.
+inline int owner(const void* address) {
+  using Ask = CUresult (*)(void* into, CUpointer_attribute attribute, CUdeviceptr address);
+  void* const driver = dlopen("libcuda.so.1", RTLD_LAZY | RTLD_NOLOAD);
+  if (driver == nullptr) return -1;
+  const auto ask = reinterpret_cast<Ask>(dlsym(driver, "cuPointerGetAttribute"));
+  dlclose(driver);  // it stays loaded
+  if (ask == nullptr) return -1;
+  const auto at = reinterpret_cast<CUdeviceptr>(address);
+  unsigned type = 0, managed = 0;
+  int device = -1;
+  if (ask(&type, CU_POINTER_ATTRIBUTE_MEMORY_TYPE, at) != CUDA_SUCCESS) return -1;
+  if (ask(&managed, CU_POINTER_ATTRIBUTE_IS_MANAGED, at) != CUDA_SUCCESS) managed = 0;
+  if (type != CU_MEMORYTYPE_DEVICE && managed == 0) return -1;
+  return ask(&device, CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL, at) == CUDA_SUCCESS ? device : -1;
+}
+#endif
+
 inline Backend backend(const char* name) {
-  return {name, absent, count, [](int index) -> std::unique_ptr<Device> { return std::make_unique<GpuDevice>(index); }};
+  return {name,  absent, count, [](int index) -> std::unique_ptr<Device> { return std::make_unique<GpuDevice>(index); },
+          false, owner};
 }
 
 }  // namespace haloscope::device::HALOSCOPE_BACKEND

@@ -11,7 +11,9 @@
 #define HALOSCOPE_GPU_MAPPED (hipHostMallocMapped | hipHostMallocCoherent)
 #define HALOSCOPE_GPU_NONCOHERENT (hipHostMallocMapped | hipHostMallocNonCoherent)
 #else
+#include <cuda.h>
 #include <cuda_runtime.h>
+#include <dlfcn.h>
 #define HALOSCOPE_GPU(call) cuda##call
 #define HALOSCOPE_GPU_NAME "CUDA"
 #define HALOSCOPE_GPU_PROPERTIES cudaDeviceProp

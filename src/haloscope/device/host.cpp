@@ -1,18 +1,16 @@
 // Back end `host`: devices made of the CPU. A stream is a thread, which runs the blocks of a kernel one after the other
 // or shares them with threads of their own.
-#include <fcntl.h>
-#include <sys/mman.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <atomic>
-#include <cerrno>
 #include <cstring>
-#include <map>
 #include <new>
 #include <utility>
 
 #include "haloscope/device/builtin.hpp"
+#include "haloscope/device/callers_streams.hpp"
+#include "haloscope/device/host_memory.hpp"
 #include "haloscope/device/host_stream.hpp"
 #include "haloscope/error.hpp"
 #include "haloscope/field/memory.hpp"
@@ -95,49 +93,17 @@ class HostDevice final : public Device {
     if (space == Space::device && static_cast<std::int64_t>(bytes) > imitation_.bytes - used_)
       throw_too_large(bytes, info());
     if (space != Space::device) return ::operator new (bytes, std::align_val_t{cache_line});
-    const SharedFile file{memfd_create("haloscope-device", MFD_CLOEXEC), bytes};
-    void* const memory = file.number < 0 || ftruncate(file.number, static_cast<off_t>(bytes)) != 0
-                             ? MAP_FAILED
-                             : mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, file.number, 0);
-    if (memory == MAP_FAILED)
-      throw Error(Exit::failed, "the system has no " + std::to_string(bytes) +
-                                    " bytes for the imitated device: " + std::strerror(errno) + "; use fewer cells");
-    files_[memory] = file;
+    void* const memory = new_memory(bytes, index_);
     used_ += static_cast<std::int64_t>(bytes);
     return memory;
   }
   void release(Space space, void* memory) override {
     if (space != Space::device) return ::operator delete (memory, std::align_val_t{cache_line});
-    const auto file = files_.extract(memory).mapped();
-    munmap(memory, file.bytes);
-    close(file.number);
-    used_ -= static_cast<std::int64_t>(file.bytes);
+    used_ -= static_cast<std::int64_t>(release_memory(memory));
   }
-  MemoryHandle share(void* memory) override {
-    const SharedFile& file = files_.at(memory);
-    const Shared shared{getpid(), file.number, file.bytes};
-    MemoryHandle handle;
-    std::memcpy(handle.data.data(), &shared, sizeof shared);
-    return handle;
-  }
-  void* map(const MemoryHandle& handle) override {
-    Shared shared;
-    std::memcpy(&shared, handle.data.data(), sizeof shared);
-    const std::string path = "/proc/" + std::to_string(shared.process) + "/fd/" + std::to_string(shared.number);
-    const SharedFile file{open(path.c_str(), O_RDWR | O_CLOEXEC), shared.bytes};
-    void* const memory =
-        file.number < 0 ? MAP_FAILED : mmap(nullptr, file.bytes, PROT_READ | PROT_WRITE, MAP_SHARED, file.number, 0);
-    if (memory == MAP_FAILED)
-      throw Error(Exit::failed, "cannot map the device memory of process " + std::to_string(shared.process) + ": " +
-                                    std::strerror(errno) + "; use transport staged");
-    files_[memory] = file;
-    return memory;
-  }
-  void unmap(void* memory) override {
-    const auto file = files_.extract(memory).mapped();
-    munmap(memory, file.bytes);
-    close(file.number);
-  }
+  MemoryHandle share(void* memory) override { return handle_of(memory); }
+  void* map(const MemoryHandle& handle) override { return map_memory(handle, index_); }
+  void unmap(void* memory) override { release_memory(memory); }
   std::unique_ptr<Stream> stream(bool) override {
     return std::make_unique<HostStream>(imitation_, health_, ++streams_);
   }
@@ -147,7 +113,14 @@ class HostDevice final : public Device {
     return std::chrono::duration<double>(at(to) - at(from)).count();
   }
   const Kernels& kernels() const override { return kernel_table(); }
-  void use() override {}
+  void record(DeviceStream stream, Event& event) override {
+    CallersStreams::of(index_).record(stream, static_cast<HostEvent&>(event));
+  }
+  void wait(DeviceStream stream, Event& event) override {
+    CallersStreams::of(index_).wait(stream, static_cast<HostEvent&>(event));
+  }
+  int use() override { return 0; }
+  void use_again(int) override {}
 
  private:
   std::shared_ptr<Health> health_of(int index) const {
@@ -155,16 +128,6 @@ class HostDevice final : public Device {
     return std::make_shared<Health>([works = imitation_.works, index] { return works(index); });
   }
 
-  struct SharedFile {  // device memory is a file in memory, so that other processes can map it
-    int number = -1;
-    std::size_t bytes = 0;
-  };
-  struct Shared {
-    pid_t process;
-    int number;
-    std::size_t bytes;
-  };
-  std::map<void*, SharedFile> files_;
   int index_;
   Imitation imitation_;
   std::shared_ptr<Health> health_;
@@ -176,8 +139,12 @@ class HostDevice final : public Device {
 }  // namespace host
 
 Backend host_backend() {
-  return {"host", [] { return std::string(); }, [] { return host::imitation().devices; },
-          [](int index) -> std::unique_ptr<Device> { return std::make_unique<host::HostDevice>(index); }, true};
+  return {"host",
+          [] { return std::string(); },
+          [] { return host::imitation().devices; },
+          [](int index) -> std::unique_ptr<Device> { return std::make_unique<host::HostDevice>(index); },
+          true,
+          host::owner_of};
 }
 
 }  // namespace haloscope::device

@@ -31,10 +31,16 @@ Imitation parse_imitation(const std::string& text) {
   return result;
 }
 
-static Imitation current;
+static Imitation& current() {
+  static Imitation all = [] {
+    const char* const text = std::getenv("HALOSCOPE_HOST_DEVICE");
+    return parse_imitation(text != nullptr ? text : "");
+  }();
+  return all;
+}
 
-void imitate(const Imitation& imitation) { current = imitation; }
-const Imitation& imitation() { return current; }
+void imitate(const Imitation& imitation) { current() = imitation; }
+const Imitation& imitation() { return current(); }
 
 std::uint64_t imitated_clock() {
   constexpr std::int64_t ns_per_tick = 1'000'000'000 / static_cast<std::int64_t>(imitated_clock_hz), origin = 7'000'000;

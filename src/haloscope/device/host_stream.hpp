@@ -43,6 +43,7 @@ inline constexpr double imitated_clock_hz = 4e7;
 Imitation parse_imitation(const std::string& text);
 /// Devices that are opened from now on imitate this. Not thread-safe.
 void imitate(const Imitation& imitation);
+/// What HALOSCOPE_HOST_DEVICE says, unless imitate() was called. @throws UsageError for a text that says nothing.
 const Imitation& imitation();
 
 /// Whether a device still works.
@@ -140,6 +141,7 @@ class HostStream final : public Stream {
   void record(Event& event) override;
   void wait(Event& event) override;
   void finish() override;
+  DeviceStream native() override { return {this}; }
   void begin_capture() override;
   std::unique_ptr<Graph> end_capture() override;
   /// A launch or a copy; a device that has failed does not do it.

@@ -3,7 +3,7 @@
 
 #include <cstdint>
 
-#include "haloscope/core/both_sides.hpp"
+#include "haloscope/both_sides.hpp"
 
 namespace haloscope::device {
 

@@ -284,8 +284,7 @@ int haloscope::rank_main(int argc, char** argv, const std::vector<App>& own) {
   int level = MPI_THREAD_FUNNELED;
   try {
     for (const App& app : own) add_app(app);
-    if (const char* text = std::getenv("HALOSCOPE_HOST_DEVICE"))
-      device::host::imitate(device::host::parse_imitation(text));
+    static_cast<void>(device::host::imitation());  // a wrong environment ends the program here
     arguments = parse_arguments(argc, argv);
     if (!arguments.check.empty() || arguments.describe) {  // no MPI: anywhere, at once
       arguments.describe ? print_description(arguments.app) : print_checks(arguments.check);

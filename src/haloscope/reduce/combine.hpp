@@ -3,7 +3,7 @@
 
 #include <cmath>
 
-#include "haloscope/core/both_sides.hpp"
+#include "haloscope/both_sides.hpp"
 #include "haloscope/stage.hpp"
 
 namespace haloscope {

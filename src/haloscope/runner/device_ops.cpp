@@ -81,7 +81,7 @@ DeviceOps::DeviceOps(const Program& program, const Plan& plan, const Views& host
   whole_ = static_cast<std::size_t>(sweep - program.ops.begin());
   for (auto& set : marks_)
     for (const Op& op : program.ops)
-      set.push_back(on_device(op.lane) ? Marks{streams.device.event(), streams.device.event()} : Marks{});
+      set.push_back(on_device(op.lane) ? Marks{streams.device.event(timers), streams.device.event(timers)} : Marks{});
 }
 
 /// Copies of a set that depend on each other (a corner that an earlier copy has brought) go into launches one after the

@@ -20,9 +20,11 @@ struct DeviceSweeps {
   device::SweepFunction one = nullptr;    ///< one time step
   device::SweepFunction fused = nullptr;  ///< several; null where there is no such kernel
   device::SweepFunction faces = nullptr;  ///< one, of boundary faces that find halos in messages
-  device::PassFunction passes = nullptr;  ///< of several quantities; those above are null then
+  device::PassFunction passes = nullptr;  ///< of several quantities, launched by the app's sweeper
   device::SweepLaunch base;               ///< weights and block shape
 
+  /// Whether the app's sweeper launches sweeps, and those above are null.
+  bool by_sweeper() const { return one == nullptr; }
   device::SweepLaunch launch(const SlotView& from, const SlotView& into, const Box& region) const;
   /// One launch. @param levels  time steps that it computes. @param wrap  see SweepLaunch.
   void run(device::Stream& stream, const SlotView& from, const SlotView& into, const Box& region, int levels,
@@ -76,6 +78,8 @@ class DeviceOps {
   void on_host(const Op& op, int slot);
   /// Whether an operation enqueued in this execution has finished.
   bool reached(int index) { return end(index).reached(); }
+  /// Its end.
+  device::Event& end(int index) { return *marks_[set_][static_cast<std::size_t>(index)].end; }
   /// The execution is enqueued as a whole: later work starts after it.
   void end();
   /// A program that runs on the device alone may run as one piece of work, which costs the host one call instead of
@@ -100,7 +104,6 @@ class DeviceOps {
   struct Execution {
     std::int64_t number = 0, step = 0;
   };
-  device::Event& end(int index) { return *marks_[set_][static_cast<std::size_t>(index)].end; }
   void compile_copies(const Views& views);
   void compile_faces();
   void launch(const Op& op, int slot, int into, device::Stream& stream);

@@ -4,15 +4,19 @@
 #include <utility>
 
 #include "haloscope/agree.hpp"
+#include "haloscope/device/device.hpp"
 #include "haloscope/runner/exchange_request.hpp"
 #include "haloscope/runner/guard.hpp"
 #include "haloscope/runner/library_call.hpp"
+#include "haloscope/runner/memory_place.hpp"
 #include "haloscope/runner/movement.hpp"
 #include "haloscope/transport/views.hpp"
 
 namespace haloscope {
 
 struct Exchange::State {
+  MemoryPlace place;                       // of the fields
+  std::unique_ptr<device::Device> device;  // that the fields are on
   Strategy strategy;
   Layout layout;
   ExchangeSpec spec;  // as asked for, without what the strategy adds
@@ -24,21 +28,35 @@ struct Exchange::State {
 
   State(MPI_Comm parent, const Layout& grid_layout, const ExchangeSpec& asked, const Strategy& chosen,
         const Views& views, const std::vector<int>& nodes_of_ranks, bool guarded)
-      : strategy(chosen), layout(grid_layout), spec(asked), nodes(nodes_of_ranks) {
+      : layout(grid_layout), spec(asked), nodes(nodes_of_ranks) {
     Plan plan;
     agree(parent, [&] {
+      place = place_of_fields(spec.quantities, views);
+      strategy = strategy_for(place, chosen);
+      if (guarded) refuse_on_device("the guard poisons halos", "leave it out (and HALOSCOPE_GUARD unset)");
       plan = plan_of(parent, layout, spec, strategy);
-      check_views({parent, &layout, &plan, &views});
+      device = place.open();
+      check_views({.comm = parent, .layout = &layout, .plan = &plan, .views = &views, .device = device.get()});
     });
     if (!same_everywhere(parent, fingerprint(plan, layout, strategy, views.front().size())))
       throw UsageError(
           "the ranks ask for different exchanges; give all of them the same grid, strategy, options and number of "
-          "slots, and the same fields in the same order");
-    for (std::size_t q = 0; q < views.size(); ++q)
+          "slots, and the same fields in the same order, all in host memory or all on devices");
+    for (std::size_t q = 0; q < views.size() && !device; ++q)
       for (const SlotView& view : views[q]) improve_memory(view, points_moved(plan, static_cast<int>(q)));
-    forward = std::make_unique<Movement>(parent, layout, plan, views, strategy, nodes);
+    forward = std::make_unique<Movement>(parent, layout, plan, views, strategy, nodes, device.get());
     current = forward.get();
     if (guarded) guard = std::make_unique<Guard>(layout, forward->plan(), forward->views());
+  }
+  /// @throws UsageError where the fields are on a device.
+  void refuse_on_device(const std::string& what, const std::string& remedy) const {
+    if (!place.backend.empty())
+      throw UsageError(what + " in host memory, and these fields are in " + to_string(place) + "; " + remedy);
+  }
+  void require_device(const char* call) const {
+    if (!device)
+      throw UsageError(std::string(call) +
+                       "() got a stream, and these fields are in host memory, which no device works on; leave it out");
   }
   /// Collective the first time. The transpose of what was asked for, whatever more a strategy fills; the reference, which
   /// has none, by messages.
@@ -50,10 +68,10 @@ struct Exchange::State {
                                          nodes);
     return *reverse;
   }
-  void start(Movement& movement, int slot) {
+  void start(Movement& movement, int slot, DeviceStream after = {}) {
     if (guard) guard->overwritten(slot);
     current = &movement;
-    movement.start(slot);
+    movement.start(slot, after);
     under_way = true;
   }
   /// What was started last has ended.
@@ -96,7 +114,15 @@ void Exchange::start(int slot) {
   state_->start(*state_->forward, slot);
 }
 
+void Exchange::start(int slot, DeviceStream after) {
+  state_->require_device("start");
+  state_->require_idle("start");
+  state_->require_slot(slot);
+  state_->start(*state_->forward, slot, after);
+}
+
 void Exchange::start_accumulate(int slot) {
+  state_->refuse_on_device("contributions are added up", "copy them there, or add them up in a kernel of yours");
   state_->require_idle("start_accumulate");
   state_->require_slot(slot);
   state_->start(state_->opened_reverse(), slot);
@@ -109,6 +135,8 @@ void Exchange::rebind(std::span<void* const> first, int slot) {
   if (first.size() != fields || std::find(first.begin(), first.end(), nullptr) != first.end())
     throw UsageError("rebind() got " + std::to_string(first.size()) +
                      " addresses; pass that of the first owned point of each of " + std::to_string(fields) + " fields");
+  if (state_->device)
+    agree(state_->forward->comm(), [&] { require_same_place(state_->place, state_->spec.quantities, first); });
   if (state_->guard) state_->guard->overwritten(slot);
   state_->forward->move(first, slot);
   if (state_->reverse) state_->reverse->move(first, slot);
@@ -122,6 +150,12 @@ bool Exchange::progress() {
 
 void Exchange::finish() {
   state_->current->finish();
+  state_->settle();
+}
+
+void Exchange::finish(DeviceStream before) {
+  state_->require_device("finish");
+  state_->current->finish(before);
   state_->settle();
 }
 
@@ -151,7 +185,8 @@ void Exchange::check_clean(int slot) const {
 const Plan& Exchange::plan() const { return state_->forward->plan(); }
 
 std::string Exchange::report() const {
-  return describe_exchange(state_->strategy, plan(), state_->forward->link()) + (state_->guard ? "; guarded" : "");
+  return describe_exchange(state_->strategy, plan(), state_->forward->link()) + (state_->guard ? "; guarded" : "") +
+         (state_->device ? "; in " + to_string(state_->place) + " (" + state_->device->info().name + ")" : "");
 }
 
 }  // namespace haloscope

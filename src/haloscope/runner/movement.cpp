@@ -5,8 +5,10 @@
 #include "haloscope/comm/cores.hpp"
 #include "haloscope/comm/gather.hpp"
 #include "haloscope/comm/shared_memory.hpp"
+#include "haloscope/error.hpp"
 #include "haloscope/schedule.hpp"
 #include "haloscope/transport/composite.hpp"
+#include "haloscope/transport_traits.hpp"
 
 namespace haloscope {
 namespace {
@@ -37,24 +39,42 @@ SlotView packed_view(std::byte* at, const Box& box, std::int64_t element) {
   return {at, {element, row, row * box.extent(1)}, element};
 }
 
+ScheduleOptions options_for(const Strategy& strategy, bool on_device) {
+  ScheduleOptions options;
+  options.collective_rounds = collective_rounds(strategy);
+  options.device = on_device;
+  options.staged = on_device && find_traits(strategy.transport).staged;
+  options.signals = on_device && signals(strategy);
+  return options;
+}
+
 }  // namespace
 
 Movement::Movement(MPI_Comm comm, const Layout& layout, const Plan& plan, const Views& fields, const Strategy& strategy,
-                   const std::vector<int>& nodes)
-    : strategy_(strategy), plan_(plan), views_(fields), fields_(fields.size()) {
+                   const std::vector<int>& nodes, device::Device* device)
+    : strategy_(strategy), plan_(plan), views_(fields), fields_(fields.size()), device_(device) {
+  const device::Current current(device_);
   MPI_Comm_dup(comm, &comm_);
   moved_.resize(plan_.spec.quantities.size());
   if (plan_.spec.reverse) add_landings(nodes);
-  program_ = exchange_program(plan_, false, collective_rounds(strategy_));
+  program_ = exchange_program(plan_, options_for(strategy_, device != nullptr));
   context_ = {comm_, &layout, &plan_, &views_, more_ranks_than_cores(comm_)};
   context_.nodes = nodes;
   context_.remembers = true;
+  context_.device = device;
+  if (device != nullptr) lane_ = std::make_unique<DeviceLane>(*device, program_, plan_, views_);
   open();
   next_ = program_.ops.size();
 }
 
+/// Peers of an exchange that a device's failure has cut short may never answer.
 Movement::~Movement() {
-  finish();
+  try {
+    finish();
+  } catch (const Error&) {
+    link_->abandon();
+  }
+  lane_.reset();
   link_.reset();
   landings_ = Memory();
   if (comm_ != MPI_COMM_NULL) MPI_Comm_free(&comm_);
@@ -82,10 +102,45 @@ void Movement::add_landings(const std::vector<int>& nodes) {
 
 void Movement::open() {
   link_ = open_link(strategy_, context_);
-  ops_ = std::make_unique<CommOps>(program_, views_, *link_, comm_, context_.yield);
+  const Views none;  // the device does the copies
+  ops_ = std::make_unique<CommOps>(program_, lane_ ? none : views_, *link_, comm_, context_.yield);
+  if (lane_) lane_->bind(static_cast<DeviceLink&>(*link_));
+}
+
+void Movement::begin_on_device(DeviceStream after) {
+  const device::Current current(device_);
+  lane_->begin(after);
+}
+
+bool Movement::progress_on_device() {
+  const device::Current current(device_);
+  for (; !idle(); ++next_) {
+    const Op& op = program_.ops[next_];
+    if (on_device(op.lane))
+      lane_->enqueue(static_cast<int>(next_), slot_);
+    else if (!lane_->ready(op) || !ops_->try_run(op, slot_))
+      return false;
+  }
+  return lane_->reached();
+}
+
+void Movement::finish_on_device(const DeviceStream* before) {
+  const device::Current current(device_);
+  for (; !idle(); ++next_) {
+    const Op& op = program_.ops[next_];
+    if (on_device(op.lane)) {
+      lane_->enqueue(static_cast<int>(next_), slot_);
+      continue;
+    }
+    lane_->await(op);
+    ops_->run(op, slot_);
+  }
+  before != nullptr ? lane_->finish(*before) : lane_->finish();
 }
 
 void Movement::move(std::span<void* const> first, int slot) {
+  const device::Current current(device_);
+  if (lane_) lane_->finish();  // the link that ends now has buffers
   for (std::size_t q = 0; q < fields_; ++q) {
     std::byte*& origin = views_[q][static_cast<std::size_t>(slot)].origin;
     moved_[q] = static_cast<std::byte*>(first[q]) - origin;

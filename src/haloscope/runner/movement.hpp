@@ -10,6 +10,7 @@
 
 #include "haloscope/field/memory.hpp"
 #include "haloscope/runner/comm_ops.hpp"
+#include "haloscope/runner/device_lane.hpp"
 #include "haloscope/strategy.hpp"
 #include "haloscope/transport.hpp"
 
@@ -21,28 +22,35 @@ class Movement {
   /// @param layout  outlives the movement.
   /// @param plan    of a reverse plan, contributions arrive in memory of the movement's own.
   /// @param fields  views of the fields of the plan.
+  /// @param device  whose memory they are in, which outlives the movement; null: host memory.
   /// @throws as the transport does, on all ranks alike.
   Movement(MPI_Comm comm, const Layout& layout, const Plan& plan, const Views& fields, const Strategy& strategy,
-           const std::vector<int>& nodes);
+           const std::vector<int>& nodes, device::Device* device = nullptr);
   /// Finishes what is in flight.
   ~Movement();
   Movement(const Movement&) = delete;
   Movement& operator=(const Movement&) = delete;
 
-  /// Begin; nothing may be in flight.
-  void start(int slot) {
+  /// Begin; nothing may be in flight. @param after  fields of a device: what this stream has been given comes before.
+  void start(int slot, DeviceStream after = {}) {
     slot_ = slot;
     next_ = 0;
+    if (lane_) begin_on_device(after);
     progress();
   }
   /// Go on without waiting; true when all operations are done.
   bool progress() {
+    if (lane_) return progress_on_device();
     while (next_ < program_.ops.size() && ops_->try_run(program_.ops[next_], slot_)) ++next_;
     return idle();
   }
   void finish() {
+    if (lane_) return finish_on_device(nullptr);
     for (; next_ < program_.ops.size(); ++next_) ops_->run(program_.ops[next_], slot_);
   }
+  /// Fields of a device: later work of this stream finds the halos filled; what the device does is not awaited.
+  void finish(DeviceStream before) { finish_on_device(&before); }
+  /// Nothing is left for the host to do.
   bool idle() const { return next_ == program_.ops.size(); }
   int slot() const { return slot_; }
   /// The fields of a slot lie elsewhere. Collective where the link cannot follow.
@@ -57,6 +65,9 @@ class Movement {
  private:
   void add_landings(const std::vector<int>& nodes);
   void open();
+  void begin_on_device(DeviceStream after);
+  bool progress_on_device();
+  void finish_on_device(const DeviceStream* before);
 
   MPI_Comm comm_ = MPI_COMM_NULL;
   Strategy strategy_;
@@ -69,7 +80,9 @@ class Movement {
   std::vector<std::ptrdiff_t> moved_;  // by field
   std::unique_ptr<Link> link_;
   std::unique_ptr<CommOps> ops_;
-  std::size_t next_ = 0;  // next operation; program_.ops.size(): nothing is in flight
+  device::Device* device_;
+  std::unique_ptr<DeviceLane> lane_;  // null: host memory
+  std::size_t next_ = 0;              // next operation; program_.ops.size(): nothing is in flight
   int slot_ = 0;
 };
 

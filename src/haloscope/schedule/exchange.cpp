@@ -176,6 +176,10 @@ Program exchange_program(const Plan& plan, bool barrier, bool collective_rounds)
   ScheduleOptions options;
   options.barrier = barrier;
   options.collective_rounds = collective_rounds;
+  return exchange_program(plan, options);
+}
+
+Program exchange_program(const Plan& plan, const ScheduleOptions& options) {
   const Stage nothing;
   ProgramBuilder builder(nothing, plan, options);
   if (plan.spec.reverse)

@@ -3,8 +3,11 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
+#include <utility>
 
 #include "haloscope/comm/shared_memory.hpp"
+#include "haloscope/comm/text.hpp"
 #include "haloscope/device/device.hpp"
 #include "haloscope/error.hpp"
 #include "haloscope/strategy.hpp"
@@ -50,6 +53,7 @@ class IpcLink final : public DeviceLink {
         turns_(messages_, 0),
         mapped_(std::make_unique<Mapped>(device_)) {
     check_reach(context);
+    check_both_ways(*context.plan);
     const std::vector<std::int64_t> at = lay_out(*context.plan);
     const std::vector<Target> targets = exchange_targets(*context.plan, at);
     pieces_.emplace(context, 2, [&](int half, int, int id) {
@@ -89,6 +93,13 @@ class IpcLink final : public DeviceLink {
     if (farthest >= 0)
       throw UnavailableError("transport 'ipc' does not reach from node to node, and rank " + std::to_string(farthest) +
                              " is a neighbour on another one; use staged");
+  }
+
+  /// An exchange that fills one side alone has no messages back, which tell when a buffer may be written again.
+  void check_both_ways(const Plan& plan) const {
+    std::set<std::pair<int, int>> out, in;  // rounds and peers
+    for (const Message& message : plan.messages) (message.out ? out : in).insert({message.round, message.peer});
+    agree(out == in ? "" : "an exchange that sends to a neighbour and receives nothing from it in the same round");
   }
 
   /// Offsets of received messages in this rank's buffer, by id; -1 for sent ones.
@@ -152,9 +163,9 @@ class IpcLink final : public DeviceLink {
     MPI_Comm_rank(comm_, &rank);
     if (troubled == 0) troubled = rank;
     MPI_Allreduce(&troubled, &first, 1, MPI_INT, MPI_MAX, comm_);
-    if (first >= 0)
-      throw UnavailableError("transport 'ipc' cannot be used here: rank " + std::to_string(first) + " reports " +
-                             (first == rank ? trouble : "that its device's memory cannot be shared") + "; use staged");
+    if (first < 0) return;
+    throw UnavailableError("transport 'ipc' cannot be used here: rank " + std::to_string(first) + " reports " +
+                           text_of_rank(comm_, first, trouble) + "; use staged");
   }
 
   /// All messages of a set have had as many turns.

@@ -1,0 +1,50 @@
+#include "haloscope/runner/device_lane.hpp"
+
+namespace haloscope {
+
+DeviceLane::DeviceLane(device::Device& device, const Program& program, const Plan& plan, const Views& views)
+    : program_(program), plan_(plan), views_(views), streams_(device), given_(device.event(false)) {}
+
+void DeviceLane::bind(DeviceLink& link) {
+  ops_ = std::make_unique<DeviceOps>(program_, plan_, views_, views_, &link, streams_, DeviceSweeps(), false);
+}
+
+void DeviceLane::begin(DeviceStream after) {
+  streams_.device.record(after, *given_);
+  streams_.streams[stream_of(Lane::halo_stream)]->wait(*given_);
+  ops_->begin(++exchanges_, 0);
+  last_ = -1;
+}
+
+void DeviceLane::enqueue(int op, int slot) {
+  ops_->enqueue(op, slot, slot);
+  last_ = op;
+}
+
+template <class F>
+void DeviceLane::each_needed(const Op& op, F f) const {
+  for (const std::int32_t before : op.after) {
+    const Op& earlier = program_.ops[static_cast<std::size_t>(before)];
+    if (on_device(earlier.lane) && !program_.starts_within(op, earlier)) f(before);
+  }
+}
+
+bool DeviceLane::ready(const Op& op) {
+  bool all = true;
+  each_needed(op, [&](int before) { all = all && ops_->reached(before); });
+  return all;
+}
+
+void DeviceLane::await(const Op& op) {
+  each_needed(op, [&](int before) { ops_->end(before).wait(); });
+}
+
+void DeviceLane::finish() {
+  if (last_ >= 0) ops_->end(last_).wait();
+}
+
+void DeviceLane::finish(DeviceStream before) {
+  if (last_ >= 0) streams_.device.wait(before, ops_->end(last_));
+}
+
+}  // namespace haloscope

@@ -1,0 +1,58 @@
+#include "haloscope/runner/memory_place.hpp"
+
+#include "haloscope/core/names.hpp"
+#include "haloscope/error.hpp"
+#include "haloscope/transport_traits.hpp"
+
+namespace haloscope {
+namespace {
+
+/// What `auto` is on devices: it works everywhere, and has one round, each of which costs a launch and two copies.
+const char* const usual_on_devices = "direct/staged";
+
+MemoryPlace place_of(const void* address) {
+  const device::Place place = device::place_of(address);
+  return place.backend == nullptr ? MemoryPlace{} : MemoryPlace{place.backend->name, place.index};
+}
+
+}  // namespace
+
+std::unique_ptr<device::Device> MemoryPlace::open() const {
+  return backend.empty() ? nullptr : device::find_backend(backend).open(index);
+}
+
+std::string to_string(const MemoryPlace& place) {
+  if (place.backend.empty()) return "host memory";
+  return "memory of device " + std::to_string(place.index) + " of back end '" + place.backend + "'";
+}
+
+MemoryPlace place_of_fields(const std::vector<Quantity>& fields, const Views& views) {
+  if (views.empty() || views.front().empty()) return {};  // refused later, with what is wrong
+  const MemoryPlace one = place_of(views.front().front().origin);
+  for (std::size_t q = 0; q < std::min(fields.size(), views.size()); ++q)
+    for (std::size_t s = 0; s < views[q].size(); ++s)
+      if (const MemoryPlace other = place_of(views[q][s].origin); other != one)
+        throw UsageError("field '" + fields[q].name + "' is in " + to_string(other) + " (slot " + std::to_string(s) +
+                         "), and field '" + fields.front().name + "' in " + to_string(one) +
+                         "; exchange fields of different memories by an Exchange each");
+  return one;
+}
+
+void require_same_place(const MemoryPlace& place, const std::vector<Quantity>& fields, std::span<void* const> first) {
+  for (std::size_t q = 0; q < first.size(); ++q)
+    if (const MemoryPlace now = place_of(first[q]); now != place)
+      throw UsageError("rebind() got memory for field '" + fields[q].name + "' in " + to_string(now) +
+                       ", and the exchange is for " + to_string(place) + "; open another one");
+}
+
+Strategy strategy_for(const MemoryPlace& place, const Strategy& asked) {
+  if (place.backend.empty() || moves_device_memory(asked)) return asked;
+  if (asked.transport == "auto") return usual_on_devices;
+  std::vector<std::string> transports;
+  for (const TransportTraits* traits : transport_traits())
+    if (traits->device) transports.push_back(traits->name);
+  throw UsageError("strategy '" + to_string(asked) + "' moves fields in host memory, and these are in " +
+                   to_string(place) + "; use 'auto', or 'ordered/' or 'direct/' with one of " + join(transports, ", "));
+}
+
+}  // namespace haloscope

@@ -1,0 +1,299 @@
+// The library's exchange of fields in the memory of an imitated device: the bytes of `reference`, under random delays of streams.
+#include <gtest/gtest.h>
+#include <mpi.h>
+
+#include <atomic>
+#include <cstring>
+#include <memory>
+
+#include "faulty_device.hpp"
+#include "haloscope/haloscope.hpp"
+#include "haloscope/imitated.hpp"
+#include "random_case.hpp"
+
+namespace haloscope {
+namespace {
+
+using namespace test;
+
+/// Memory of an imitated device that fields of the host are copied to, byte for byte.
+class Image {
+ public:
+  Image(const Storage& host, int device)
+      : host_(host), memory_(imitated::allocate(host.all().size(), device)), views_(host.views()) {
+    for (auto& slots : views_)
+      for (SlotView& view : slots) view.origin = place(view.origin);
+  }
+  ~Image() { imitated::release(memory_); }
+  Image(const Image&) = delete;
+  Image& operator=(const Image&) = delete;
+  const Views& views() const { return views_; }
+  std::size_t size() const { return host_.all().size(); }
+  void* data() const { return memory_; }
+  std::byte* place(const std::byte* on_host) const {
+    return static_cast<std::byte*>(memory_) + (on_host - host_.all().data());
+  }
+
+ private:
+  const Storage& host_;
+  void* memory_;
+  Views views_;
+};
+
+/// A case on the host, moved by `reference`, and the same on a device.
+class Pair {
+ public:
+  Pair(const Case& c, const Strategy& strategy, int device)
+      : layout_(c.boxes.empty() ? Layout(c.grid, c.ranks, c.order) : Layout(c.grid, c.boxes, true)),
+        plan_(plan_of(c, strategy)),
+        host_(plan_, c.slots),
+        image_(host_, device),
+        right_(MPI_COMM_WORLD, layout_, c.spec, "reference", host_.views()),
+        halo_(MPI_COMM_WORLD, layout_, c.spec, strategy, image_.views()) {
+    host_.set_canaries();
+  }
+  Exchange& halo() { return halo_; }
+  const Image& image() const { return image_; }
+  const Storage& host() const { return host_; }
+  /// New values everywhere, halos too.
+  void fill(std::mt19937_64& random) {
+    for (std::size_t q = 0; q < host_.views().size(); ++q)
+      for (int slot = 0; slot < static_cast<int>(host_.views()[q].size()); ++slot) {
+        const Box all = plan_.allocated(static_cast<int>(q));
+        Index p;
+        for (p[2] = all.lo[2]; p[2] < all.hi[2]; ++p[2])
+          for (p[1] = all.lo[1]; p[1] < all.hi[1]; ++p[1])
+            for (p[0] = all.lo[0]; p[0] < all.hi[0]; ++p[0])
+              for (std::int64_t b = 0; b < host_.views()[q][static_cast<std::size_t>(slot)].element_bytes(); ++b)
+                host_.views()[q][static_cast<std::size_t>(slot)].at(p)[b] = static_cast<std::byte>(random());
+      }
+  }
+  void expect_same(int slot) {
+    right_.exchange(slot);
+    std::vector<std::byte> found(image_.size());
+    imitated::copy(found.data(), image_.data(), image_.size());
+    EXPECT_EQ(std::memcmp(found.data(), host_.all().data(), found.size()), 0) << halo_.report();
+  }
+
+ private:
+  Plan plan_of(const Case& c, const Strategy& strategy) const {
+    ExchangeSpec spec = c.spec;
+    apply(strategy, layout_, spec);
+    return make_plan(layout_, world_rank(), spec);
+  }
+
+  Layout layout_;
+  Plan plan_;
+  Storage host_;
+  Image image_;
+  Exchange right_, halo_;
+};
+
+const char* const strategies[]{"ordered/staged",    "direct/staged:pageable",   "direct:merged/aware",
+                               "ordered/taskqueue", "direct/taskqueue:queue",   "direct/taskqueue:device,chunks=3",
+                               "ordered/ipc",       "direct:merged/ipc",        "auto",
+                               "ordered/aware",     "ordered:self-first/staged"};
+
+/// Exchanges of a case with and without streams. @return whether the strategy can serve it.
+bool expect_right_halos_on_device(const Case& c, const Strategy& strategy, std::mt19937_64& values) {
+  const int device = world_rank() % 2;
+  std::unique_ptr<Pair> pair;
+  try {
+    pair = std::make_unique<Pair>(c, strategy, device);
+  } catch (const UnavailableError&) {
+    return false;
+  }
+  const DeviceStream stream = imitated::make_stream(device);
+  for (int turn = 0; turn < 2 * c.slots + 2; ++turn) {
+    const int slot = turn % c.slots;
+    pair->fill(values);
+    const auto upload = [&] { std::memcpy(pair->image().data(), pair->host().all().data(), pair->image().size()); };
+    if (turn % 3 == 0) {  // the default stream comes after the caller's
+      imitated::launch(stream, upload);
+      pair->halo().exchange(slot);
+    } else if (turn % 3 == 1) {
+      imitated::launch(stream, upload);
+      pair->halo().start(slot, stream);
+      while (!pair->halo().progress()) {
+      }
+      pair->halo().finish(stream);
+    } else {
+      imitated::launch(stream, upload);
+      std::vector<std::byte> found(pair->image().size());
+      pair->halo().exchange(slot, stream);
+      imitated::launch(stream, [&] { std::memcpy(found.data(), pair->image().data(), found.size()); });
+      imitated::finish(stream);
+      imitated::copy(pair->image().data(), found.data(), found.size());
+    }
+    pair->expect_same(slot);
+  }
+  pair.reset();
+  imitated::free_stream(stream);
+  return true;
+}
+
+TEST(DeviceExchange, RandomExchangesHaveTheBytesOfReference) {
+  const Imitated slow("devices=2,delay_us=20");
+  std::mt19937 random(static_cast<unsigned>(50 + world_size()));
+  std::mt19937_64 values(static_cast<std::uint64_t>(world_rank()));
+  int ran = 0, cases = thorough() ? 400 : 33;
+  for (int i = 0; i < cases; ++i) {
+    const Strategy strategy(strategies[static_cast<std::size_t>(i) % std::size(strategies)]);
+    Case c = random_case(random, {});
+    c.spec.pattern = strategy.transport == "auto" ? Pattern::direct : strategy.pattern;
+    if (!c.boxes.empty() && c.spec.pattern == Pattern::ordered) c.spec.corners = false;  // there may be holes
+    if (strategy.transport == "ipc") {                                                   // needs messages both ways
+      c.boxes.clear();
+      c.spec.low = c.spec.high;
+      for (int d = 0; d < c.grid.dims; ++d)
+        c.grid.cells[d] = std::max<std::int64_t>(c.grid.cells[d], c.spec.high[d] * c.ranks[d]);
+    }
+    SCOPED_TRACE("case " + std::to_string(i) + " " + to_string(strategy) + " " + describe(c));
+    ran += expect_right_halos_on_device(c, strategy, values);
+  }
+  EXPECT_EQ(ran, cases);
+}
+
+/// A field of 2 slots in 2 dimensions with one layer around it, in memory of imitated device 0 or of the host.
+class Plane {
+ public:
+  Plane(const Grid<2>& grid, bool on_device, const std::string& name)
+      : count_((grid.cells()[0] + 2) * (grid.cells()[1] + 2)) {
+    const std::int64_t row = grid.cells()[0] + 2;
+    std::vector<double*> first;
+    for (int slot : {0, 1}) {
+      host_.emplace_back(static_cast<std::size_t>(count_));
+      if (on_device) memory_.push_back(imitated::allocate(static_cast<std::size_t>(count_) * sizeof(double)));
+      first.push_back(
+          (on_device ? static_cast<double*>(memory_.back()) : host_[static_cast<std::size_t>(slot)].data()) + row + 1);
+    }
+    ref_ = view<double, 2>(grid, first, row, 0, 1);
+    ref_.quantity.name = name;
+  }
+  ~Plane() {
+    for (void* const memory : memory_) imitated::release(memory);
+  }
+  Plane(const Plane&) = delete;
+  Plane& operator=(const Plane&) = delete;
+  FieldRef& ref() { return ref_; }
+  double* first(int slot) const { return reinterpret_cast<double*>(ref_.slots[static_cast<std::size_t>(slot)].origin); }
+
+ private:
+  std::int64_t count_;
+  std::vector<std::vector<double>> host_;
+  std::vector<void*> memory_;
+  FieldRef ref_;
+};
+
+/// All ranks in a row.
+std::string in_x() { return std::to_string(world_size()) + "x1"; }
+
+void expect_part(const std::string& text, const std::string& part) {
+  EXPECT_NE(text.find(part), std::string::npos) << text;
+}
+
+TEST(DeviceExchange, WhatCannotBeIsRefusedAndNamed) {
+  const Grid<2> grid(MPI_COMM_WORLD, {.cells = {8 * world_size(), 9}, .periodic = {true, true}});
+  Plane u(grid, true, "u"), v(grid, false, "v"), w(grid, true, "w");
+  const auto refusal = [&](const std::vector<FieldRef>& fields, const char* strategy, const ExchangeOptions& of = {}) {
+    return error_of([&] { make_exchange(grid, fields, strategy, of); });
+  };
+  expect_part(refusal({u.ref(), v.ref()}, "auto"),
+              "field 'v' is in host memory (slot 0), and field 'u' in memory of device 0");
+  for (const char* strategy : {"ordered/p2p", "direct/shared:packed", "reference"})
+    expect_part(refusal({u.ref()}, strategy), "with one of staged, ");
+  expect_part(refusal({v.ref()}, "direct/staged"), "these are in host memory");
+  expect_part(refusal({u.ref()}, "auto", {.guard = true}), "the guard");
+  if (world_size() > 1)
+    expect_part(refusal({world_rank() == 0 ? u.ref() : v.ref()}, "auto"), "all in host memory or all on devices");
+  FieldRef sparse = w.ref();
+  for (SlotView& slot : sparse.slots) slot.stride = {16, 2 * slot.stride[1], 0}, slot.element = 8;
+  expect_part(refusal({sparse}, "auto"), "kernels of devices need them one after the other");
+
+  const Environment chosen("HALOSCOPE_STRATEGY", "ordered/taskqueue");
+  Exchange halo = make_exchange(grid, {u.ref()});
+  expect_part(halo.report(), "ordered/taskqueue");
+  expect_part(error_of([&] { halo.accumulate(); }), "contributions are added up in host memory");
+  expect_part(error_of([&] { halo.start(2); }), "slot 2 does not exist");
+  std::array<void*, 1> elsewhere{v.first(0)};
+  expect_part(error_of([&] { halo.rebind(elsewhere); }), "rebind() got memory for field 'u' in host memory");
+  Exchange on_host = [&] {
+    const Environment none("HALOSCOPE_STRATEGY", nullptr);
+    return make_exchange(grid, {v.ref()}, "ordered/p2p");
+  }();
+  expect_part(error_of([&] { on_host.start(0, DeviceStream{}); }), "in host memory");
+  expect_part(error_of([&] { on_host.finish(DeviceStream{}); }), "in host memory");
+}
+
+/// Without messages back nobody says when a neighbour's buffer may be written again.
+TEST(DeviceExchange, AnExchangeOfOneSideIsRefusedByIpc) {
+  const Grid<2> grid(MPI_COMM_WORLD,
+                     {.cells = {8 * world_size(), 9}, .periodic = {true, true}, .process_grid = in_x()});
+  Plane u(grid, true, "u");
+  const auto open = [&] { make_exchange(grid, {u.ref()}, "direct/ipc", {.low = {0, 0, 0}, .high = {1, 1, 0}}); };
+  if (world_size() > 2)
+    EXPECT_NE(error_of<UnavailableError>(open).find("receives nothing from it"), std::string::npos);
+  else
+    open();
+}
+
+TEST(DeviceExchange, MemoryThatMovesIsFollowed) {
+  const Imitated slow("delay_us=20");
+  const Grid<2> grid(MPI_COMM_WORLD,
+                     {.cells = {8 * world_size(), 9}, .periodic = {true, true}, .process_grid = in_x()});
+  for (const char* strategy : {"direct/staged", "ordered/taskqueue", "ordered/ipc"}) {
+    Plane u(grid, true, "u"), v(grid, true, "v");
+    Exchange halo = make_exchange(grid, {u.ref()}, strategy);
+    const DeviceStream stream = imitated::make_stream();
+    double *const now = v.first(1), *const before = u.first(1);
+    imitated::launch(stream, [=] { *now = 3, *before = 2; });
+    halo.exchange(1, stream);
+    std::array<void*, 1> first{now};
+    halo.rebind(first, 1);
+    halo.exchange(1, stream);
+    imitated::finish(stream);
+    const std::int64_t n = grid.cells()[0];
+    if (world_size() == 1) {
+      EXPECT_EQ(before[n], 2);
+      EXPECT_EQ(now[n], 3);
+    }
+    EXPECT_EQ(now[9 * (n + 2)], 3) << strategy;  // wraps around in y
+    imitated::free_stream(stream);
+  }
+}
+
+/// Kernels and exchanges on one stream, several exchanges in flight: the host never waits for the stream, which runs late.
+TEST(DeviceExchange, StreamsOrderKernelsAndHalos) {
+  const Imitated slow("delay_us=50");
+  const Grid<2> grid(MPI_COMM_WORLD,
+                     {.cells = {8 * world_size(), 9}, .periodic = {true, true}, .process_grid = in_x()});
+  const std::int64_t n = grid.cells()[0], row = n + 2;
+  for (const char* strategy : {"direct/staged", "direct/taskqueue", "ordered/aware", "ordered/ipc"}) {
+    Plane u(grid, true, "u"), v(grid, true, "v");
+    Exchange of_u = make_exchange(grid, {u.ref()}, strategy), of_v = make_exchange(grid, {v.ref()}, strategy);
+    const DeviceStream stream = imitated::make_stream(), other = imitated::make_stream();
+    std::atomic<int> wrong{0};
+    for (int step = 0; step < 20; ++step) {
+      const auto work = [&, step](double* at, double sign) {  // looks at the last step's halo, writes all own cells
+        for (const std::int64_t halo : {std::int64_t{-1}, n, -row, 9 * row, -row - 1})
+          wrong += step > 0 && at[halo] != sign * (step - 1);
+        for (std::int64_t j = 0; j < 9; ++j)
+          for (std::int64_t i = 0; i < n; ++i) at[i + j * row] = sign * step;
+      };
+      imitated::launch(stream, [=, at = u.first(0)] { work(at, 1); });
+      imitated::launch(other, [=, at = v.first(0)] { work(at, -1); });
+      of_u.start(0, stream);
+      of_v.start(0, other);
+      of_v.finish(other);
+      of_u.finish(stream);
+    }
+    imitated::finish(stream);
+    imitated::finish(other);
+    EXPECT_EQ(wrong, 0) << strategy;
+    imitated::free_stream(stream);
+    imitated::free_stream(other);
+  }
+}
+
+}  // namespace
+}  // namespace haloscope
