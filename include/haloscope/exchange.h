@@ -116,6 +116,14 @@ hs_status hs_exchange_progress(hs_exchange* exchange, int32_t* done);
 hs_status hs_exchange_finish(hs_exchange* exchange);
 /* hs_exchange_start() and hs_exchange_finish(). */
 hs_status hs_exchange_run(hs_exchange* exchange, int32_t slot);
+/* Arrays in the memory of a device, which is recognised by their addresses: the same three with a stream of the caller's, a
+ * cudaStream_t or hipStream_t; NULL: the default stream. Packing comes after what it has been given, and what it is given after
+ * hs_exchange_finish_on() finds the halos filled: the host waits for messages, not for the device. Without a stream,
+ * hs_exchange_start() counts as on the default stream, and hs_exchange_finish() waits for the device too.
+ * Fail with HS_USAGE for arrays in host memory. */
+hs_status hs_exchange_start_on(hs_exchange* exchange, int32_t slot, void* stream);
+hs_status hs_exchange_finish_on(hs_exchange* exchange, void* stream);
+hs_status hs_exchange_run_on(hs_exchange* exchange, int32_t slot, void* stream);
 /* The transpose of hs_exchange_start(): what lies in the halos of a slot is added to the points that own it, and the halos
  * are cleared, as after a deposition of particles, the assembly of elements, or in an adjoint code. hs_exchange_progress() and
  * hs_exchange_finish() carry it on; the boundary and the halos of the slot must not be touched before. The same bits by every
@@ -148,6 +156,27 @@ hs_status hs_exchange_rebind(hs_exchange* exchange, int32_t slot, void* const* f
 hs_status hs_exchange_report(hs_exchange* exchange, const char** text);
 /* Finishes what is under way. */
 void hs_exchange_free(hs_exchange* exchange);
+
+/* ---- imitated devices -------------------------------------------------------------------------------------------- */
+
+/* Devices that the CPU imitates, to try programs where there is no card: what of a driver a caller of exchanges needs. Their
+ * memory is recognised as that of cards is. HALOSCOPE_HOST_DEVICE says how many there are; 1 if it does not.
+ * device  number, from 0. Fail with HS_USAGE for a device that does not exist. */
+
+/* Zeroed memory of a device, as by cudaMalloc. */
+hs_status hs_imitated_allocate(uint64_t bytes, int32_t device, void** memory);
+/* Fails with HS_USAGE for anything but what hs_imitated_allocate() has given. */
+hs_status hs_imitated_release(void* memory);
+/* As cudaMemcpy: on the default stream of device 0, in any direction; waits until it is done. */
+hs_status hs_imitated_copy(void* to, const void* from, uint64_t bytes);
+/* A thread that does its work in order, as by cudaStreamCreate. */
+hs_status hs_imitated_make_stream(int32_t device, void** stream);
+/* Finishes its work. */
+hs_status hs_imitated_free_stream(void* stream);
+/* Have kernel(context) called by a stream, or the default stream of device 0 (NULL); returns at once. */
+hs_status hs_imitated_launch(void* stream, void (*kernel)(void* context), void* context);
+/* Wait until a stream's work is done. */
+hs_status hs_imitated_finish(void* stream);
 
 #ifdef __cplusplus
 }

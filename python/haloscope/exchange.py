@@ -1,4 +1,4 @@
-"""Halo exchange of your own arrays: NumPy, or anything that shows its memory in the same way.
+"""Halo exchange of your own arrays: NumPy's, CuPy's, or anything that shows its memory in the same way.
 
 >>> from mpi4py import MPI
 >>> import haloscope
@@ -24,13 +24,16 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
+from haloscope import device_memory
 from haloscope.core import build, capi
 from haloscope.errors import HaloscopeError, UsageProblem
 
 if TYPE_CHECKING:
     from mpi4py import MPI
 
-Array = Any  # NumPy's, or with its memory shown by __dlpack__, __array_interface__ or the buffer protocol
+# NumPy's, or with its memory shown by __dlpack__, __array_interface__, __cuda_array_interface__ or the buffer protocol.
+Array = Any
+Stream = Any  # CuPy's, PyTorch's, or the address of one
 Halo = int | Sequence[int | tuple[int, int]]
 Centring = str  # "cell", "node", "face-0", "face-1", "face-2"
 
@@ -310,12 +313,9 @@ class Field:
 
 
 def _memory(array: Array, name: str) -> np.ndarray:
-    """Return the same memory as a NumPy array."""
-    if hasattr(array, "__cuda_array_interface__"):
-        raise UsageProblem(
-            f"{name} lies on a device; this exchange needs host memory. Exchange a copy (cupy.asnumpy), or let the "
-            "library hold the fields (haloscope run --device)"
-        )
+    """Return the same memory as a NumPy array, which nobody reads where it is that of a device."""
+    if device_memory.on_device(array):
+        return device_memory.described(array, name)
     if isinstance(array, np.ndarray):
         found = array
     elif hasattr(array, "__array_interface__"):
@@ -429,7 +429,8 @@ class Exchange:
         """Open an exchange of `arrays`, of any mixture of types. Collective; they must stay where they are.
 
         grid: or a communicator with a Cartesian topology, where the arrays say how many cells each rank owns.
-        arrays: with their halos; a Field says more about one of them.
+        arrays: with their halos; a Field says more about one of them. They may be in the memory of a device, all of them then
+            (CuPy, PyTorch; where the library was built for it): `auto` is "direct/staged" there.
         halo: ghost layers on every side, or per axis a number or (low, high).
         strategy: as "ordered/p2p"; `haloscope advise` names good ones. None: "auto", which tries them while it runs.
             HALOSCOPE_STRATEGY in the environment of rank 0 overrides it.
@@ -454,6 +455,9 @@ class Exchange:
             getattr(_library()[1], f"hs_exchange_{name}")
             for name in ("start", "finish", "run", "progress", "start_accumulate", "accumulate")
         )
+        self._start_on, self._finish_on = (
+            getattr(_library()[1], f"hs_exchange_{name}_on") for name in ("start", "finish")
+        )
         self._done = ffi.new("int32_t*")
 
     def _describe(self, fields: list[Field], halo: Halo, strategy: str | None, corners: bool, guard: bool) -> tuple:
@@ -470,12 +474,17 @@ class Exchange:
             options.strategy = self._strategy
         return described, options
 
-    def start(self, slot: int = 0) -> None:
+    def start(self, slot: int = 0, stream: Stream | None = None) -> None:
         """Send what can be sent. The outermost owned points must not change before finish().
 
-        Raises UsageProblem while another slot is under way, and for a slot that there is not.
+        stream: arrays on a device: packing comes after what this stream has been given (CuPy's or PyTorch's, or its address).
+            None: after what the default stream has been given.
+        Raises UsageProblem while another slot is under way, for a slot that there is not, and a stream for arrays of the host.
         """
-        status = self._start(self._open(), slot)
+        if stream is None:
+            status = self._start(self._open(), slot)
+        else:
+            status = self._start_on(self._open(), slot, self._stream(stream))
         if status:
             capi.check(_library(), status)
 
@@ -484,15 +493,29 @@ class Exchange:
         capi.check(_library(), self._progress(self._open(), self._done))
         return bool(self._done[0])
 
-    def finish(self) -> None:
-        """Wait until all halos of the started slot are filled."""
-        capi.check(_library(), self._finish(self._open()))
+    def finish(self, stream: Stream | None = None) -> None:
+        """Wait until all halos of the started slot are filled.
 
-    def __call__(self, slot: int = 0) -> None:
+        stream: arrays on a device: the host does not wait for the device; what this stream is given later finds the halos filled.
+        """
+        if stream is None:
+            capi.check(_library(), self._finish(self._open()))
+        else:
+            capi.check(_library(), self._finish_on(self._open(), self._stream(stream)))
+
+    def __call__(self, slot: int = 0, stream: Stream | None = None) -> None:
         """Fill the halos of a slot: start() and finish()."""
+        if stream is not None:
+            self.start(slot, stream)
+            return self.finish(stream)
         status = self._run(self._open(), slot)
         if status:
             capi.check(_library(), status)
+        return None
+
+    @staticmethod
+    def _stream(stream: Stream) -> Any:
+        return _library()[0].cast("void*", device_memory.stream_address(stream))
 
     def start_accumulate(self, slot: int = 0) -> None:
         """Begin to add what lies in the halos to the points that own it: the transpose of an exchange.

@@ -9,6 +9,65 @@ static void check(hs_status status) {
   MPI_Abort(MPI_COMM_WORLD, status);
 }
 
+struct upload {
+  double *to, *from;
+  size_t count;
+};
+
+static void run_upload(void* context) {
+  const struct upload* up = context;
+  size_t i;
+  for (i = 0; i < up->count; ++i) up->to[i] = up->from[i];
+}
+
+/* The same array on an imitated device, filled, exchanged and read by its stream. `field` is the array's, on the host. */
+static int wrong_on_device(const hs_grid* grid, hs_field field, const hs_box* own) {
+  const int64_t nx = own->hi[0] - own->lo[0], ny = own->hi[1] - own->lo[1], row = nx + 2;
+  const size_t count = (size_t)((ny + 2) * row), bytes = count * sizeof(double);
+  double* host = calloc(count, sizeof(double));
+  void *memory, *first, *stream, *on_host[2];
+  hs_field two[2];
+  hs_exchange_options how;
+  hs_exchange* halo;
+  struct upload up;
+  int64_t i, j;
+  int wrong = 0;
+  check(hs_imitated_allocate(bytes, 0, &memory));
+  check(hs_imitated_make_stream(0, &stream));
+  if (hs_imitated_allocate(bytes, 1000, &first) != HS_USAGE || hs_imitated_release(host) != HS_USAGE) return 1;
+  first = (double*)memory + row + 1;
+  on_host[0] = field.first[0];
+  two[0] = two[1] = field;
+  two[0].first = &first;
+  two[1].first = on_host;
+  hs_exchange_init(&how);
+  if (hs_exchange_create(grid, two, 2, &how, &halo) != HS_USAGE) return 1; /* in two memories */
+  how.strategy = "ordered/p2p";
+  if (hs_exchange_create(grid, two, 1, &how, &halo) != HS_USAGE) return 1;
+  how.strategy = "direct/staged";
+  if (hs_exchange_create(grid, two + 1, 1, &how, &halo) != HS_USAGE) return 1;
+  how.strategy = NULL;
+  check(hs_exchange_create(grid, two, 1, &how, &halo));
+  for (j = 0; j < ny; ++j)
+    for (i = 0; i < nx; ++i) host[(j + 1) * row + i + 1] = (double)(100 * (own->lo[1] + j) + own->lo[0] + i);
+  up.to = memory, up.from = host, up.count = count;
+  check(hs_imitated_launch(stream, run_upload, &up));
+  check(hs_exchange_start_on(halo, 0, stream));
+  check(hs_exchange_finish_on(halo, stream));
+  check(hs_exchange_run_on(halo, 0, stream));
+  check(hs_imitated_finish(stream));
+  check(hs_imitated_copy(host, memory, bytes));
+  for (j = -1; j <= ny; ++j)
+    for (i = -1; i <= nx; ++i)
+      wrong += host[(j + 1) * row + i + 1] != (double)(100 * ((own->lo[1] + j + 20) % 20) + (own->lo[0] + i + 30) % 30);
+  wrong += hs_exchange_accumulate(halo, 0) != HS_USAGE;
+  hs_exchange_free(halo);
+  check(hs_imitated_free_stream(stream));
+  check(hs_imitated_release(memory));
+  free(host);
+  return wrong;
+}
+
 int main(int argc, char** argv) {
   int ranks[2] = {0, 0}, size, rank;
   const int wrap[2] = {1, 1};
@@ -56,6 +115,8 @@ int main(int argc, char** argv) {
     for (j = -1; j <= ny; ++j)
       for (i = -1; i <= nx; ++i)
         wrong += u[(j + 1) * row + i + 1] != (double)(100 * ((own.lo[1] + j + 20) % 20) + (own.lo[0] + i + 30) % 30);
+    if (hs_exchange_start_on(halo, 0, NULL) != HS_USAGE) return 1; /* no device works on it */
+    wrong += wrong_on_device(grid, field, &own);
     printf("rank %d: %s\n", rank, wrong ? "wrong" : "right");
     for (i = 0; i < (ny + 2) * row; ++i) u[i] = 1;
     check(hs_exchange_accumulate(halo, 0)); /* each point gets what the halos that hold it have */

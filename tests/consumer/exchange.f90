@@ -21,6 +21,29 @@ program exchange
     integer(c_int) function cartesian() bind(c)
       import :: c_int
     end function
+    integer(c_int32_t) function hs_imitated_allocate(bytes, device, memory) bind(c)  ! a device for the test
+      import :: c_int32_t, c_int64_t, c_ptr
+      integer(c_int64_t), value :: bytes
+      integer(c_int32_t), value :: device
+      type(c_ptr), intent(out) :: memory
+    end function
+    integer(c_int32_t) function hs_imitated_release(memory) bind(c)
+      import :: c_int32_t, c_ptr
+      type(c_ptr), value :: memory
+    end function
+    integer(c_int32_t) function hs_imitated_make_stream(device, stream) bind(c)
+      import :: c_int32_t, c_ptr
+      integer(c_int32_t), value :: device
+      type(c_ptr), intent(out) :: stream
+    end function
+    integer(c_int32_t) function hs_imitated_free_stream(stream) bind(c)
+      import :: c_int32_t, c_ptr
+      type(c_ptr), value :: stream
+    end function
+    integer(c_int32_t) function hs_imitated_finish(stream) bind(c)
+      import :: c_int32_t, c_ptr
+      type(c_ptr), value :: stream
+    end function
   end interface
 
   integer, parameter :: cells(2) = [30, 21]
@@ -36,6 +59,7 @@ program exchange
   call grid%create_cartesian(cartesian(), cells)
   call fill_and_check('cartesian')
   call accumulate_and_check()
+  call exchange_on_device_and_check()
   call guard_and_check()
   call check_refusals()
   call grid%free()
@@ -133,6 +157,46 @@ contains
     call halo%accumulate(stat=stat, errmsg=text)
     call expect(stat == 2 .and. index(text, 'number_bytes') > 0, trim(text))
     call halo%free()
+  end subroutine
+
+  !> An array in the memory of an imitated device, which the host can read, between works of its stream.
+  subroutine exchange_on_device_and_check()
+    real(8), pointer :: u(:, :), field(:, :)
+    type(c_ptr) :: memory, stream
+    character(300) :: text
+    integer :: first(2), n(2), i, j, stat
+    first = grid%first()
+    n = grid%shape()
+    stat = hs_imitated_allocate(8_c_int64_t*(n(1) + 2)*(n(2) + 2), 0_c_int32_t, memory)
+    call expect(stat == 0, 'memory of a device')
+    stat = hs_imitated_make_stream(0_c_int32_t, stream)
+    call expect(stat == 0, 'stream of a device')
+    call c_f_pointer(memory, field, [n(1) + 2, n(2) + 2])
+    u(0:, 0:) => field
+    do j = 1, n(2)
+      do i = 1, n(1)
+        u(i, j) = number(first, i, j)
+      end do
+    end do
+    call halo%add(u, halo=1)
+    call halo%open(grid, strategy='ordered/p2p', stat=stat, errmsg=text)
+    call expect(stat == 2 .and. index(text, "memory of device 0 of back end 'host'") > 0, trim(text))
+    call halo%add(u, halo=1)
+    call halo%open(grid)
+    call halo%start(stream=stream)
+    call halo%finish(stream=stream)
+    call halo%run(stream=stream)
+    stat = hs_imitated_finish(stream)
+    call expect(stat == 0, 'end of a stream')
+    do j = 0, n(2) + 1
+      do i = 0, n(1) + 1
+        call expect(nint(u(i, j)) == number(first, i, j), 'u on a device')
+      end do
+    end do
+    call expect(index(halo%report(), 'direct/staged') == 1, halo%report())
+    call halo%free()
+    stat = hs_imitated_free_stream(stream)
+    stat = hs_imitated_release(memory)
   end subroutine
 
   !> A forgotten exchange is named, and found.

@@ -47,6 +47,11 @@ def test_stale_halos_are_named_and_found_by_a_guarded_exchange(ranks):
     assert on_ranks(ranks, RANKS / "guarded_exchanges.py") == ["named"]
 
 
+@pytest.mark.parametrize("ranks", [1, 2, 3])
+def test_arrays_on_devices_get_right_halos_with_and_without_streams(ranks):
+    assert on_ranks(ranks, RANKS / "device_exchanges.py") == ["right"]
+
+
 @pytest.mark.parametrize("ranks", [1, 3])
 def test_bad_requests_are_refused_on_all_ranks(ranks):
     assert on_ranks(ranks, RANKS / "bad_exchanges.py") == ["refused"]

@@ -13,7 +13,9 @@
 !!
 !! Communicators are integers, as module `mpi` has them; with `mpi_f08` pass comm%mpi_val. Dimension 1 of a grid is the
 !! first axis of arrays, whose lower bounds may be any. Arrays that are exchanged have the attribute TARGET and stay
-!! where they are, or see rebind(); sections of arrays work too. Buffers that take turns are slots: add_slot(), run(slot).
+!! where they are, or see rebind(); sections of arrays work too. Arrays may be in the memory of a device (CUDA Fortran, or
+!! their addresses there: `!$acc host_data use_device`, `!$omp target data use_device_addr`). Buffers that take turns are
+!! slots: add_slot(), run(slot).
 !!
 !! Every procedure that can fail takes `stat` (0: no failure, 1: something broke, 2: the request can never work, 3: this
 !! build cannot serve it) and `errmsg`; without `stat` it ends the program and says why. All of them are called by all
@@ -158,6 +160,20 @@ module haloscope
     integer(c_int32_t) function hs_exchange_start(exchange, slot) bind(c)
       import :: c_int32_t, c_ptr
       type(c_ptr), value :: exchange
+      integer(c_int32_t), value :: slot
+    end function
+    integer(c_int32_t) function hs_exchange_start_on(exchange, slot, stream) bind(c)
+      import :: c_int32_t, c_ptr
+      type(c_ptr), value :: exchange, stream
+      integer(c_int32_t), value :: slot
+    end function
+    integer(c_int32_t) function hs_exchange_finish_on(exchange, stream) bind(c)
+      import :: c_int32_t, c_ptr
+      type(c_ptr), value :: exchange, stream
+    end function
+    integer(c_int32_t) function hs_exchange_run_on(exchange, slot, stream) bind(c)
+      import :: c_int32_t, c_ptr
+      type(c_ptr), value :: exchange, stream
       integer(c_int32_t), value :: slot
     end function
     integer(c_int32_t) function hs_exchange_progress(exchange, done) bind(c)
@@ -507,14 +523,21 @@ contains
   end function
 
   !> Send what can be sent. The outermost points of the arrays must not change before finish().
-  !! @param slot  buffer whose halos are filled, from 1; default 1.
-  subroutine exchange_start(this, slot, stat, errmsg)
+  !! @param slot    buffer whose halos are filled, from 1; default 1.
+  !! @param stream  arrays on a device: packing comes after what this cudaStream_t or hipStream_t has been given; default:
+  !!                the driver's default stream.
+  subroutine exchange_start(this, slot, stat, errmsg, stream)
     class(halo_exchange), intent(inout) :: this
     integer, intent(in), optional :: slot
     integer, intent(out), optional :: stat
     character(*), intent(inout), optional :: errmsg
-    if (has_slot(this, slot, stat, errmsg)) &
+    type(c_ptr), intent(in), optional :: stream
+    if (.not. has_slot(this, slot, stat, errmsg)) return
+    if (present(stream)) then
+      call conclude(hs_exchange_start_on(this%handle, number_of(slot), stream), stat, errmsg)
+    else
       call conclude(hs_exchange_start(this%handle, number_of(slot)), stat, errmsg)
+    end if
   end subroutine
 
   !> Let messages move on, without waiting. True when everything has arrived.
@@ -526,22 +549,35 @@ contains
   end function
 
   !> Wait until all halos are filled.
-  subroutine exchange_finish(this, stat, errmsg)
+  !! @param stream  arrays on a device: the host does not wait for it, but what this stream is given later finds the halos
+  !!                filled.
+  subroutine exchange_finish(this, stat, errmsg, stream)
     class(halo_exchange), intent(inout) :: this
     integer, intent(out), optional :: stat
     character(*), intent(inout), optional :: errmsg
-    call conclude(hs_exchange_finish(this%handle), stat, errmsg)
+    type(c_ptr), intent(in), optional :: stream
+    if (present(stream)) then
+      call conclude(hs_exchange_finish_on(this%handle, stream), stat, errmsg)
+    else
+      call conclude(hs_exchange_finish(this%handle), stat, errmsg)
+    end if
   end subroutine
 
   !> start() and finish().
-  !! @param slot  buffer whose halos are filled, from 1; default 1.
-  subroutine exchange_run(this, slot, stat, errmsg)
+  !! @param slot    buffer whose halos are filled, from 1; default 1.
+  !! @param stream  arrays on a device: see start() and finish().
+  subroutine exchange_run(this, slot, stat, errmsg, stream)
     class(halo_exchange), intent(inout) :: this
     integer, intent(in), optional :: slot
     integer, intent(out), optional :: stat
     character(*), intent(inout), optional :: errmsg
-    if (has_slot(this, slot, stat, errmsg)) &
+    type(c_ptr), intent(in), optional :: stream
+    if (.not. has_slot(this, slot, stat, errmsg)) return
+    if (present(stream)) then
+      call conclude(hs_exchange_run_on(this%handle, number_of(slot), stream), stat, errmsg)
+    else
       call conclude(hs_exchange_run(this%handle, number_of(slot)), stat, errmsg)
+    end if
   end subroutine
 
   !> One array lies elsewhere from now on: for codes that swap pointers or allocate anew.

@@ -83,6 +83,18 @@ hs_status hs_exchange_run(hs_exchange* exchange, int32_t slot) {
   return guarded([&] { needed(exchange, "exchange").exchange.exchange(slot); });
 }
 
+hs_status hs_exchange_start_on(hs_exchange* exchange, int32_t slot, void* stream) {
+  return guarded([&] { needed(exchange, "exchange").exchange.start(slot, DeviceStream{stream}); });
+}
+
+hs_status hs_exchange_finish_on(hs_exchange* exchange, void* stream) {
+  return guarded([&] { needed(exchange, "exchange").exchange.finish(DeviceStream{stream}); });
+}
+
+hs_status hs_exchange_run_on(hs_exchange* exchange, int32_t slot, void* stream) {
+  return guarded([&] { needed(exchange, "exchange").exchange.exchange(slot, DeviceStream{stream}); });
+}
+
 hs_status hs_exchange_start_accumulate(hs_exchange* exchange, int32_t slot) {
   return guarded([&] { needed(exchange, "exchange").exchange.start_accumulate(slot); });
 }
