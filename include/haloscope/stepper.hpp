@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "haloscope/choice.hpp"
+#include "haloscope/device_stream.hpp"
 #include "haloscope/field.hpp"
 #include "haloscope/sweep.hpp"
 
@@ -50,6 +51,9 @@ struct StepperOptions {
 /// Ghost points beyond an edge of the grid, or in a hole, keep what the user has put there; sweeps read them in both slots.
 /// Halos are filled when a step needs them: after run() they are out of date. With substeps `full`, sweeps of deep halos
 /// also compute points of which they have no valid neighbours, and nothing reads these results.
+///
+/// Fields may be in the memory of a device, which the choice then names (`device`), and whose sweeps SweepSpec::launch gives
+/// to it; schedules are bulk and streams, strategies those of devices. There are no reductions and no guard then.
 class Stepper {
  public:
   using SweepFunction = std::function<void(const SweepArgs&)>;
@@ -69,8 +73,7 @@ class Stepper {
   /// @param sweep   one that names neither what it reads nor what it writes does so with all fields, one layer, in a star.
   /// @throws on all ranks alike: UsageError for a choice that the grid or the sweep does not allow, one made for another
   ///         grid, a field whose halo or slots are too few or whose points do not follow each other in x, a description that
-  ///         cannot be run; UnavailableError for a device, whose kernels users cannot give, and for transports that are not
-  ///         here.
+  ///         cannot be run, fields in other memory than the choice's; UnavailableError for transports that are not here.
   template <int D>
   Stepper(const Grid<D>& grid, const std::vector<FieldRef>& fields, const Choice& choice,
           const std::vector<Stage>& stages, const StepperOptions& options = {})
@@ -93,7 +96,12 @@ class Stepper {
   ///         points that it does not say it reads.
   /// Cost: ceil(steps / depth) exchanges, all as deep. Allocates the first time that a round of some length is carried out, then never
   /// outside MPI.
+  /// Fields of a device: all that the default stream has been given comes before; waits until the device is done.
   int run(std::int64_t steps);
+  /// The same for fields of a device, but on a stream of the caller's: what it has been given comes before, what it is given
+  /// later after, and the host does not wait for the end of the last steps.
+  /// @throws also UsageError for fields in host memory.
+  int run(std::int64_t steps, DeviceStream stream);
   /// The slot that holds the current values: 0 before the first step.
   int slot() const;
   /// Time steps done so far: SweepArgs::step of the next one.

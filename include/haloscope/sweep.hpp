@@ -3,6 +3,8 @@
 
 #include <array>
 
+#include "haloscope/both_sides.hpp"
+#include "haloscope/device_stream.hpp"
 #include "haloscope/parameters.hpp"
 #include "haloscope/plan.hpp"
 #include "haloscope/real.hpp"
@@ -23,7 +25,7 @@ template <class T, int D>
 struct FieldView {
   T* origin;
   std::int64_t row = 0, plane = 0;  ///< elements between neighbours in y and z
-  T& operator()(std::int64_t i, std::int64_t j = 0, std::int64_t k = 0) const {
+  HALOSCOPE_ON_BOTH_SIDES T& operator()(std::int64_t i, std::int64_t j = 0, std::int64_t k = 0) const {
     return origin[i + j * row + k * plane];
   }
 };
@@ -50,7 +52,8 @@ struct SweepArgs {
   bool stream = false;  ///< fields outgrow the cache: stores may go around it
   int thread = 0;       ///< in [0, threads)
   int threads = 1;
-  void* scratch = nullptr;  ///< see Sweeper::scratch_bytes()
+  void* scratch = nullptr;       ///< see Sweeper::scratch_bytes()
+  DeviceStream device_stream{};  ///< SweepSpec::launch: what the kernel is to be given to
   /// Where a sweep is launched whose fields are in the memory of a device; null: it is computed on the calling thread.
   device::Pass* device = nullptr;
 

@@ -65,7 +65,7 @@ void check_app(const App& app) {
   const Step step = step_of(app, problem);
   for (const Stage& stage : step.stages)
     for (const SweepSpec& sweep : stage.sweeps) {
-      check(sweep.run || app.open,
+      check(sweep.run || sweep.launch || app.open,
             "sweep '" + sweep.name + "' of stage '" + stage.name + "' has no code; give it `run`");
       check(!sweep.in_place || app.scalars.empty(),
             "ranks that sweep in place are in different steps, so it has no scalars");

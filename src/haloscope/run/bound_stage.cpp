@@ -141,7 +141,8 @@ std::unique_ptr<BoundStage::Bound> BoundStage::bind(const Key& key) {
 
 void BoundStage::bind_device(Bound& bound, bool on_device) {
   DeviceFields& fields = *context_.device;
-  const DevicePassCall pass = fields.sweeps().passes ? DevicePassCall{&BoundStage::pass, &bound} : DevicePassCall{};
+  const DevicePassCall pass =
+      fields.sweeps().by_sweeper() ? DevicePassCall{&BoundStage::pass, &bound} : DevicePassCall{};
   bound.device =
       std::make_unique<DeviceOps>(bound.program, plan_, context_.views, on_device ? views_ : fields.views(),
                                   on_device ? static_cast<DeviceLink*>(link_.get()) : nullptr, fields.streams(),
@@ -261,7 +262,9 @@ void BoundStage::pass(void* context, const Sweep& sweep, int slot, int into, dev
   args.step = self.time_ + sweep.step;
   args.region = sweep.region;
   args.whole = sweep.whole;
+  args.levels = sweep.levels;
   args.device = &pass;
+  args.device_stream = stream.native();
   self.context_.sweeper.sweep(args);
   if (numbers && pass.launched) numbers->fetch(stream);
 }

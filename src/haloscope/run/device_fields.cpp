@@ -1,6 +1,7 @@
 #include "haloscope/run/device_fields.hpp"
 
 #include <algorithm>
+#include <utility>
 
 #include "haloscope/comm/device_load.hpp"
 #include "haloscope/error.hpp"
@@ -55,6 +56,9 @@ DeviceFields::DeviceFields(MPI_Comm comm, const Candidate& candidate, const Plan
   }
   streams_ = std::make_unique<DeviceStreams>(*device_);
 }
+
+DeviceFields::DeviceFields(std::unique_ptr<device::Device> device, const Views& views)
+    : device_(std::move(device)), streams_(std::make_unique<DeviceStreams>(*device_)), views_(views) {}
 
 void DeviceFields::find_sweeps(const device::Kernels& kernels, const DeviceKernel& kernel, const Choice& choice) {
   const std::string& real = to_word(choice.real);

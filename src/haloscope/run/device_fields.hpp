@@ -22,6 +22,10 @@ class DeviceFields {
   ///         together need more memory than is free on it: names both amounts, before anything is allocated.
   DeviceFields(MPI_Comm comm, const Candidate& candidate, const Plan& points, const Storage& host);
 
+  /// Fields of the caller's in the memory of a device, whose sweeps the app's sweeper launches. Local. There is no copy of
+  /// them: nothing can be copied there or back.
+  DeviceFields(std::unique_ptr<device::Device> device, const Views& views);
+
   /// Copies everything there, or back. Waits for it.
   void upload(const Storage& host);
   void download(const Storage& host);

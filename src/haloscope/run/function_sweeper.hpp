@@ -8,21 +8,22 @@
 
 namespace haloscope {
 
-/// Calls SweepSpec::run. The step must outlive it.
+/// Calls SweepSpec::run or, on a device, launch. The step must outlive it.
 class FunctionSweeper final : public Sweeper {
  public:
   /// @param strip_bytes  see StepperOptions; 0: boxes are handed over whole.
   explicit FunctionSweeper(const Step& step, std::int64_t strip_bytes = 0) : step_(step), strip_bytes_(strip_bytes) {}
   void sweep(const SweepArgs& args) override {
-    const SweepSpec& sweep =
+    const SweepSpec& spec =
         step_.stages[static_cast<std::size_t>(args.stage)].sweeps[static_cast<std::size_t>(args.sweep)];
-    const std::int64_t rows = strip_bytes_ > 0 ? strip_rows(sweep, args) : 0;
-    if (rows == 0) return sweep.run(args);
+    if (args.device != nullptr) return spec.launch(args);
+    const std::int64_t rows = strip_bytes_ > 0 ? strip_rows(spec, args) : 0;
+    if (rows == 0) return spec.run(args);
     SweepArgs strip = args;
     for (std::int64_t at = args.region.lo[1]; at < args.region.hi[1]; at += rows) {
       strip.region.lo[1] = at;
       strip.region.hi[1] = std::min(at + rows, args.region.hi[1]);
-      sweep.run(strip);
+      spec.run(strip);
     }
   }
 

@@ -10,6 +10,7 @@
 #include "haloscope/run/bound_stage.hpp"
 #include "haloscope/run/function_sweeper.hpp"
 #include "haloscope/run/pipeline.hpp"
+#include "haloscope/run/stepper_device.hpp"
 #include "haloscope/run/stepper_guard.hpp"
 #include "haloscope/runner/exchange_request.hpp"
 #include "haloscope/runner/library_call.hpp"
@@ -68,6 +69,7 @@ App app_of(const std::vector<FieldRef>& fields, const Choice& choice, const std:
   app.stages = stages;
   app.reals = {to_word(choice.real)};
   if (options.fused) app.fused_forms = app.forms;
+  app.device_levels = options.fused ? std::max(choice.depth, 1) : 1;
   for (const Stage& stage : stages) {
     check_loop(stage, options);
     for (const SweepSpec& sweep : stage.sweeps)
@@ -153,11 +155,9 @@ std::string refuse_here(const Candidate& c) {
   return "";
 }
 
-void check_choice(const Candidate& c) {
-  if (!c.choice.device.empty())
-    throw UnavailableError("a Stepper's sweep runs on the CPU, and the choice asks for device '" + c.choice.device +
-                           "'; leave its device empty");
-  std::string reason = refuse_here(c);
+void check_choice(const Candidate& c, bool guarded) {
+  std::string reason = refuse_on_device(c, guarded);
+  if (reason.empty()) reason = refuse_here(c);
   if (reason.empty()) reason = illegal(c);
   if (!reason.empty()) throw UsageError("a Stepper cannot carry out the choice: " + reason);
 }
@@ -223,12 +223,14 @@ std::vector<Stage> Stepper::stages_of(SweepSpec sweep, const std::vector<FieldRe
 
 struct Stepper::State {
   App app;
+  MemoryPlace place;  // of the fields
   Choice choice;
   Candidate candidate;
   FunctionSweeper sweeper;
   Views views;
   RunnerOptions options;
   MPI_Comm comm = MPI_COMM_NULL;
+  std::unique_ptr<StepperDevice> on_device;  // null: host memory
   std::vector<std::unique_ptr<BoundStage>> stages;
   std::unique_ptr<StepperGuard> guard;
   std::vector<StageGroup> groups;
@@ -241,29 +243,44 @@ struct Stepper::State {
   State(const Layout& layout, const std::vector<int>& nodes, const std::vector<FieldRef>& fields, const Choice& given,
         const std::vector<Stage>& described, const StepperOptions& of)
       : app(app_of(fields, given, described, layout.dims(), of)),
-        choice(choice_for(given, layout, nodes)),
+        place(place_of_fields(app.quantities, haloscope::views_of(fields))),
+        choice(choice_in(place, choice_for(given, layout, nodes))),
         candidate(choice, app, layout),
         sweeper(candidate.step, of.strip_bytes),
         views(views_of(fields, candidate.step.slots())) {
     check_slots(candidate.step);
     check_rows(fields);
-    check_choice(candidate);
+    check_choice(candidate, of.guard);
     check_room(candidate, fields);
+    if (auto device = place.open()) {
+      const device::Current current(device.get());
+      on_device = std::make_unique<StepperDevice>(std::move(device), views);
+    }
   }
 
   void open(MPI_Comm parent, const std::vector<int>& nodes, const std::vector<FieldRef>& fields, bool guarded) {
-    override_strategy(parent);
+    const bool guards = chosen_guard(parent, guarded);
+    override_strategy(parent, guards);
+    const device::Current current(device());
     MPI_Comm_dup(parent, &comm);
-    if (chosen_guard(comm, guarded)) guard = std::make_unique<StepperGuard>(comm, candidate, views, fields);
+    if (guards) guard = std::make_unique<StepperGuard>(comm, candidate, views, fields);
     options.timers = false;
     options.yield = more_ranks_than_cores(comm, choice.threads);
     int rank = 0;
     MPI_Comm_rank(comm, &rank);
-    improve_memory_of(fields, candidate.layout.local_cells(rank));
+    if (!on_device) improve_memory_of(fields, candidate.layout.local_cells(rank));
     const std::int64_t bytes = candidate.layout.owned(rank).volume() * candidate.step.quantities.front().element_bytes;
-    const StageContext context{comm,    candidate, options, views,
-                               nullptr, sweeper,   nullptr, goes_around_cache(choice.stores, bytes),
-                               nodes,   stages,    true};
+    const StageContext context{comm,
+                               candidate,
+                               options,
+                               views,
+                               on_device ? &on_device->fields() : nullptr,
+                               sweeper,
+                               nullptr,
+                               goes_around_cache(choice.stores, bytes),
+                               nodes,
+                               stages,
+                               true};
     for (int number = 0; number < static_cast<int>(candidate.step.stages.size()); ++number)
       stages.push_back(std::make_unique<BoundStage>(context, number));
     groups = groups_of(candidate.step);
@@ -278,13 +295,14 @@ struct Stepper::State {
     }
   }
 
-  void override_strategy(MPI_Comm parent) {
-    const Strategy strategy = chosen_strategy(parent, choice.strategy);
-    if (strategy == choice.strategy) return;
+  void override_strategy(MPI_Comm parent, bool guards) {
+    const Strategy strategy = strategy_for(place, chosen_strategy(parent, choice.strategy));
+    if (strategy == choice.strategy && !guards) return;
+    if (strategy != choice.strategy) choice.stage_strategies.clear();
     choice.strategy = strategy;
-    choice.stage_strategies.clear();
-    check_choice(candidate);
+    check_choice(candidate, guards);
   }
+  device::Device* device() const { return on_device ? on_device->device() : nullptr; }
 
   /// After a step failed, perhaps on this rank alone, others may never answer: messages in flight are abandoned, not
   /// awaited.
@@ -293,8 +311,17 @@ struct Stepper::State {
       for (auto& stage : stages) stage->abandon();
       return;
     }
+    if (on_device) on_device->settle();
     stages.clear();
     if (comm != MPI_COMM_NULL) MPI_Comm_free(&comm);
+  }
+
+  /// @param before  null: the host waits for the device.
+  void run_on_device(std::int64_t steps, DeviceStream after, const DeviceStream* before) {
+    const device::Current current(device());
+    on_device->begin(after);
+    run(steps);
+    before != nullptr ? on_device->end(*before) : on_device->finish();
   }
 
   void run(std::int64_t steps) {
@@ -360,7 +387,15 @@ Stepper& Stepper::operator=(Stepper&&) noexcept = default;
 
 int Stepper::run(std::int64_t steps) {
   if (steps < 0) throw UsageError("run() was asked for " + std::to_string(steps) + " time steps; ask for 0 or more");
-  if (steps > 0) state_->run(steps);
+  if (steps > 0) state_->on_device ? state_->run_on_device(steps, {}, nullptr) : state_->run(steps);
+  return slot();
+}
+
+int Stepper::run(std::int64_t steps, DeviceStream stream) {
+  if (!state_->on_device)
+    throw UsageError("run() got a stream, and these fields are in host memory, which no device works on; leave it out");
+  if (steps < 0) throw UsageError("run() was asked for " + std::to_string(steps) + " time steps; ask for 0 or more");
+  if (steps > 0) state_->run_on_device(steps, stream, &stream);
   return slot();
 }
 
@@ -384,6 +419,7 @@ std::string Stepper::report() const {
   for (const auto& stage : state_->stages)
     text += "; " + (state_->stages.size() > 1 ? stage->stage().name + ": " : "") +
             describe_exchange(state_->candidate.strategy(stage->number()), stage->plan(), stage->link());
+  if (state_->on_device) text += "; in " + to_string(state_->place);
   return text;
 }
 

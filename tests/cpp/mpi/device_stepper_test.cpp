@@ -1,0 +1,224 @@
+// A Stepper on the memory of an imitated device, with sweeps that its user launches: the bits of the Stepper on the CPU.
+#include <gtest/gtest.h>
+#include <mpi.h>
+
+#include <cstring>
+
+#include "faulty_device.hpp"
+#include "haloscope/haloscope.hpp"
+#include "haloscope/imitated.hpp"
+#include "random_case.hpp"
+
+namespace haloscope::test {
+namespace {
+
+/// Two fields that each read both: a star, or a box.
+struct Mixing {
+  int dims = 2;
+  bool box = false;
+
+  void run(const SweepArgs& args, int q) const {
+    const FieldView<const double, 3> u = args.read<double, 3>(0), v = args.read<double, 3>(1);
+    const FieldView<double, 3> into = args.write<double, 3>(q);
+    const Box& b = args.region;
+    const int rz = dims > 2 ? 1 : 0;
+    for (auto k = b.lo[2]; k < b.hi[2]; ++k)
+      for (auto j = b.lo[1]; j < b.hi[1]; ++j)
+        for (auto i = b.lo[0]; i < b.hi[0]; ++i) {
+          double sum = 0.3 * u(i, j, k) - 0.2 * v(i, j, k) + 0.001 * static_cast<double>(args.step % 7);
+          for (int z = -rz; z <= rz; ++z)
+            for (int y = -1; y <= 1; ++y)
+              for (int x = -1; x <= 1; ++x)
+                if (box || std::abs(x) + std::abs(y) + std::abs(z) == 1)
+                  sum += (0.01 + 0.003 * x + 0.005 * y + 0.007 * z) * (u(i + x, j + y, k + z) - v(i + x, j + y, k + z));
+          into(i, j, k) = sum;
+        }
+  }
+  /// `launched`: through the stream that a sweep is to be given to.
+  SweepSpec sweep(std::vector<int> writes, bool launched) const {
+    SweepSpec spec{.name = writes.front() == 0 ? "first" : "second",
+                   .reads = {{0, 1}, {1, 1}},
+                   .writes = writes,
+                   .box_stencil = box};
+    const auto compute = [*this, writes](const SweepArgs& args) {
+      for (const int q : writes) run(args, q);
+    };
+    if (!launched)
+      spec.run = compute;
+    else
+      spec.launch = [compute](const SweepArgs& args) {
+        imitated::launch(args.device_stream, [compute, args] { compute(args); });
+      };
+    return spec;
+  }
+};
+
+/// Two fields of two slots each, on the host or a device.
+class TwoArrays {
+ public:
+  template <int D>
+  TwoArrays(const Grid<D>& grid, int halo, bool on_device) : on_device_(on_device), halo_(halo), owned_(grid.owned()) {
+    const Index n = grid.cells();
+    row_ = n[0] + 2 * halo, plane_ = row_ * (n[1] + 2 * halo);
+    count_ = static_cast<std::size_t>(D == 2 ? plane_ : plane_ * (n[2] + 2 * halo));
+    first_ = halo * (1 + row_ + (D == 2 ? 0 : plane_));
+    for (int q = 0; q < 2; ++q) {
+      std::vector<double*> origins;
+      for (int slot = 0; slot < 2; ++slot) {
+        auto* const all =
+            static_cast<double*>(on_device ? imitated::allocate(bytes()) : std::calloc(count_, sizeof(double)));
+        memory_.push_back(all);
+        origins.push_back(all + first_);
+      }
+      refs_.push_back(view<double, D>(grid, origins, row_, D == 2 ? 0 : plane_, halo));
+    }
+  }
+  ~TwoArrays() {
+    for (void* const memory : memory_) on_device_ ? imitated::release(memory) : std::free(memory);
+  }
+  TwoArrays(const TwoArrays&) = delete;
+  TwoArrays& operator=(const TwoArrays&) = delete;
+
+  const std::vector<FieldRef>& refs() const { return refs_; }
+  /// A number for each global point in both slots of a field, halos too: those beyond edges stay.
+  void fill(std::uint64_t seed, const GridSpec& grid) {
+    for (std::size_t a = 0; a < memory_.size(); ++a) {
+      std::vector<double> values(count_);
+      for (std::size_t n = 0; n < count_; ++n) {
+        const auto at = static_cast<std::int64_t>(n);
+        Index p{at % row_ - halo_, at % plane_ / row_ - halo_, grid.dims > 2 ? at / plane_ - halo_ : 0};
+        for (int d = 0; d < grid.dims; ++d) {
+          p[d] += owned_.lo[d];
+          if (grid.periodic[d]) p[d] = (p[d] + 8 * grid.cells[d]) % grid.cells[d];
+        }
+        values[n] = random_value(seed, static_cast<int>(a / 2), grid, p);
+      }
+      imitated::copy(memory_[a], values.data(), bytes());
+    }
+  }
+  std::vector<double> own_cells(int q, int slot) const {
+    std::vector<double> all(count_), own;
+    imitated::copy(all.data(), memory_[static_cast<std::size_t>(2 * q + slot)], bytes());
+    for (std::int64_t k = 0; k < owned_.extent(2); ++k)
+      for (std::int64_t j = 0; j < owned_.extent(1); ++j)
+        for (std::int64_t i = 0; i < owned_.extent(0); ++i)
+          own.push_back(all[static_cast<std::size_t>(first_ + i + j * row_ + k * plane_)]);
+    return own;
+  }
+
+ private:
+  std::size_t bytes() const { return count_ * sizeof(double); }
+
+  bool on_device_;
+  int halo_;
+  Box owned_;
+  std::int64_t row_ = 0, plane_ = 0, first_ = 0;
+  std::size_t count_ = 0;
+  std::vector<void*> memory_;  // by field, then slot
+  std::vector<FieldRef> refs_;
+};
+
+Choice random_choice_of_devices(std::mt19937& random, const std::string& strategy) {
+  Choice c;
+  c.device = pick(random, 0, 1) ? "host" : "auto";
+  c.strategy = strategy;
+  c.schedule = pick(random, 0, 1) ? "bulk" : "streams";
+  c.depth = pick(random, 1, 3);
+  c.substeps = c.depth > 1 && pick(random, 0, 1) ? Substeps::shrink : Substeps::full;
+  c.pack = pick(random, 0, 1) ? Packing::first : Packing::beside;
+  c.barrier = pick(random, 0, 4) == 0;
+  return c;
+}
+
+template <int D>
+void expect_bits_of_the_cpu(std::mt19937& random, const std::string& strategy) {
+  const Mixing mixing{.dims = D, .box = pick(random, 0, 1) == 1};
+  const bool in_turn = pick(random, 0, 1);  // the second field from the new values of the first
+  const auto stages = [&](bool launched) -> std::vector<Stage> {
+    if (!in_turn) return {{.sweeps = {mixing.sweep({0, 1}, launched)}}};
+    return {{.sweeps = {mixing.sweep({0}, launched), mixing.sweep({1}, launched)}}};
+  };
+  const Choice choice = random_choice_of_devices(random, strategy);
+  const int halo = choice.depth * (in_turn ? 2 : 1);
+  GridOptions<D> options;
+  for (int d = 0; d < D; ++d) {
+    options.cells[d] = halo * world_size() + pick(random, 1, 4);
+    options.periodic[d] = pick(random, 0, 1);
+  }
+  const Grid<D> grid(MPI_COMM_WORLD, options);
+  TwoArrays right(grid, halo, false), found(grid, halo, true);
+  const std::uint64_t seed = random();
+  right.fill(seed, grid.layout().grid());
+  found.fill(seed, grid.layout().grid());
+  SCOPED_TRACE(strategy + " " + choice.schedule->name + " depth " + std::to_string(choice.depth) + " dims " +
+               std::to_string(D) + (mixing.box ? " box" : " star") + (in_turn ? " in turn" : ""));
+  Stepper cpu(grid, right.refs(), {}, stages(false));
+  Stepper device(grid, found.refs(), choice, stages(true));
+  const DeviceStream stream = imitated::make_stream();
+  for (int part = 0; part < 3; ++part) {
+    const int steps = pick(random, 0, 5);
+    const int slot = cpu.run(steps);
+    if (part == 1) {
+      EXPECT_EQ(device.run(steps, stream), slot);
+      imitated::finish(stream);
+    } else {
+      EXPECT_EQ(device.run(steps), slot);
+    }
+    for (int q : {0, 1}) EXPECT_EQ(found.own_cells(q, slot), right.own_cells(q, slot)) << device.report();
+  }
+  imitated::free_stream(stream);
+}
+
+TEST(DeviceStepper, RandomStepsHaveTheBitsOfTheCpu) {
+  const Imitated slow("delay_us=20");
+  std::mt19937 random(static_cast<unsigned>(80 + world_size()));
+  const std::vector<std::string> strategies{"auto",
+                                            "ordered/staged",
+                                            "direct/ipc",
+                                            "direct/staged",
+                                            "ordered/taskqueue",
+                                            "direct:merged/aware",
+                                            "direct/taskqueue:queue,chunks=2"};
+  const int cases = thorough() ? 140 : 21;
+  for (int i = 0; i < cases; ++i) {
+    const std::string& strategy = strategies[static_cast<std::size_t>(i) % strategies.size()];
+    i % 3 ? expect_bits_of_the_cpu<2>(random, strategy) : expect_bits_of_the_cpu<3>(random, strategy);
+  }
+}
+
+TEST(DeviceStepper, WhatCannotBeIsRefused) {
+  const Grid<2> grid(MPI_COMM_WORLD, {.cells = {8 * world_size(), 9}, .periodic = {true, true}});
+  const TwoArrays host(grid, 1, false), device(grid, 1, true);
+  const Mixing mixing;
+  const auto refusal = [&](const TwoArrays& arrays, const Choice& choice, bool launched,
+                           const StepperOptions& of = {}) {
+    return error_of([&] { Stepper(grid, arrays.refs(), choice, mixing.sweep({0, 1}, launched), of); });
+  };
+  Choice choice;
+  choice.device = "host";
+  const auto expect = [](const std::string& text, const std::string& part) {
+    EXPECT_NE(text.find(part), std::string::npos) << text;
+  };
+  expect(refusal(host, choice, true), "fields are in host memory");
+  expect(refusal(device, {}, true), "set its device to 'host'");
+  expect(refusal(device, choice, true), "use 'auto', or 'ordered/' or 'direct/' with one of staged");
+  choice.strategy = "auto";
+  expect(refusal(device, choice, false), "has no launch");
+  expect(refusal(host, {}, true), "has no run");
+  expect(refusal(device, choice, true, {.guard = true}), "the guard");
+  for (const char* schedule : {"faces", "resident", "box"}) {
+    choice.schedule = schedule;
+    expect(refusal(device, choice, true), "use bulk or streams");
+  }
+  choice.schedule = "split";
+  expect(refusal(device, choice, true), "for CPU threads");
+  choice.schedule = "bulk";
+  choice.capture = true;
+  expect(refusal(device, choice, true), "capture");
+  choice.capture = false;
+  Stepper cpu(grid, host.refs(), {}, mixing.sweep({0, 1}, false));
+  expect(error_of([&] { cpu.run(1, DeviceStream{}); }), "in host memory");
+}
+
+}  // namespace
+}  // namespace haloscope::test
