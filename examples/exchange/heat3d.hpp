@@ -28,12 +28,16 @@ inline void fill(const haloscope::Grid<3>& grid, const Cells& u) {
   for_each(whole(grid), [&, x = x, y = y, z = z](auto i, auto j, auto k) { u(i, j, k) = x + i + y + j + z + k < 12; });
 }
 
-/// One explicit step of du/dt = laplacian(u) in a box.
+/// One explicit step of du/dt = laplacian(u) in a point ...
+HALOSCOPE_ON_BOTH_SIDES inline void update(const Cells& old, const Cells& now, std::int64_t i, std::int64_t j,
+                                           std::int64_t k) {
+  now(i, j, k) = old(i, j, k) + 0.1 * ((old(i - 1, j, k) + old(i + 1, j, k)) + (old(i, j - 1, k) + old(i, j + 1, k)) +
+                                       (old(i, j, k - 1) + old(i, j, k + 1)) - 6.0 * old(i, j, k));
+}
+
+/// ... and in a box.
 inline void sweep(const haloscope::Box& box, const Cells& old, const Cells& now) {
-  for_each(box, [&](auto i, auto j, auto k) {
-    now(i, j, k) = old(i, j, k) + 0.1 * ((old(i - 1, j, k) + old(i + 1, j, k)) + (old(i, j - 1, k) + old(i, j + 1, k)) +
-                                         (old(i, j, k - 1) + old(i, j, k + 1)) - 6.0 * old(i, j, k));
-  });
+  for_each(box, [&](auto i, auto j, auto k) { update(old, now, i, j, k); });
 }
 
 /// Prints a number made of the bits of all cells and their places, the same on any number of ranks. Collective.

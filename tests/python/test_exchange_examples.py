@@ -91,12 +91,14 @@ def sound() -> str:
 
 
 @pytest.mark.parametrize("ranks", [1, 2, 3])
-@pytest.mark.parametrize("example", ["overlap", "shared", "best", "cartesian"])
+@pytest.mark.parametrize("example", ["overlap", "shared", "best", "cartesian", "device"])
 def test_heat_has_the_bits_of_a_plain_program_however_halos_travel(built, example, ranks):
     said = run("mpiexec", "-n", ranks, built / example, *([TOY] if example == "best" else [])).splitlines()
     assert said[0] == heat()
     if example == "shared":
         assert said[1].startswith("direct:merged/shared+p2p: ")
+    if example == "device":
+        assert said[1].startswith("direct/staged: ") and "memory of device 0 of back end 'host'" in said[1]
     if example == "best":
         assert re.match(r"\S+/\S+: .*: predicted \S+ s a step: \S", said[1])
 
@@ -125,6 +127,7 @@ def test_an_example_of_an_exchange_has_60_lines_at_most():
         "best",
         "cartesian",
         "deposit",
+        "device",
     }
     assert [s.name for s in sources if len(s.read_text().splitlines()) > 60] == []
 

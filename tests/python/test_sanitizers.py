@@ -103,7 +103,7 @@ def fixed_addresses(tmp_path_factory) -> list[str]:
 @pytest.fixture(scope="module")
 def on_devices(fixed_addresses) -> Path:
     """The build that ThreadSanitizer looks at where fields lie on a device."""
-    return build("tsan-devices", "test_device", "rank_with_faults")
+    return build("tsan-devices", "test_device", "rank_with_faults", "test_device_calls")
 
 
 @pytest.mark.ids("W19")
@@ -137,6 +137,13 @@ def test_thread_sanitizer_is_silent_on_schedules_of_devices(on_devices, fixed_ad
     lines = [line for same in of_schedule.values() for line in same[:: 3 if LONG else 17]]
     found = recorded(lines, ranks, [on_devices, *fixed_addresses], tmp_path, "delay_us=20,threads=2")
     assert [r["verification"]["status"] for r in found] == ["passed"] * len(lines)
+
+
+def test_thread_sanitizer_is_silent_on_fields_of_users_and_their_streams(on_devices, fixed_addresses):
+    start = launch.launcher_words(launch.mpiexec(on_devices), 2, 1)
+    program = [*start, *fixed_addresses, on_devices / "tests" / "cpp" / "test_device_calls"]
+    names = "*" if LONG else "DeviceExchange.Streams*:DeviceExchange.Memory*:DeviceStepper.Random*"
+    run([*program, f"--gtest_filter={names}"], **NO_HOOKS)
 
 
 @pytest.mark.ids("NT2", "NX1")
