@@ -185,6 +185,7 @@ void Exchange::check_clean(int slot) const {
 const Plan& Exchange::plan() const { return state_->forward->plan(); }
 
 std::string Exchange::report() const {
+  const device::Current current(state_->device.get());
   return describe_exchange(state_->strategy, plan(), state_->forward->link()) + (state_->guard ? "; guarded" : "") +
          (state_->device ? "; in " + to_string(state_->place) + " (" + state_->device->info().name + ")" : "");
 }
