@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "haloscope/best.hpp"
+#include "haloscope/doctor.hpp"
 #include "haloscope/error.hpp"
 #include "haloscope/exchange.hpp"
 #include "haloscope/field.hpp"

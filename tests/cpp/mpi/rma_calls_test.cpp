@@ -37,7 +37,7 @@ Loop loop_of(const Case& c) {
 }
 
 TEST(RmaPscw, SC3_NoCollectiveCallAndNoMessageInTheLoop) {
-  for (const Words& options : sampled_lists("rma-pscw"))
+  for (const WordList& options : sampled_lists("rma-pscw"))
     for (const Case& c : patterns(uneven(rma_case("rma-pscw", options)))) {
       const Loop loop = loop_of(c);
       EXPECT_EQ(loop(&Calls::collectives), 0) << describe(c);
@@ -46,7 +46,7 @@ TEST(RmaPscw, SC3_NoCollectiveCallAndNoMessageInTheLoop) {
     }
 }
 
-std::int64_t fences(const Words& options) {
+std::int64_t fences(const WordList& options) {
   Case c = row(rma_case("rma-fence", options), true);
   c.spec.pattern = Pattern::direct;
   return loop_of(c)(&Calls::fences);
@@ -94,7 +94,7 @@ TEST(RmaLock, SC4_FlagsReplaceTheEmptyMessages) {
 }
 
 TEST(RmaLockAll, SC8_OneLockAllAndOneUnlockAllPerWindow) {
-  for (const Words& options : sampled_lists("rma-lockall")) {
+  for (const WordList& options : sampled_lists("rma-lockall")) {
     const Calls before = calls();
     {
       Rig rig(row(rma_case("rma-lockall", options), true));
@@ -131,8 +131,8 @@ TEST(Rma, SF1_PlainGivesNeitherHintsNorAssertions) {
   for (const char* transport : {"rma-fence", "rma-pscw", "rma-lock", "rma-lockall"})
     for (bool plain : {false, true}) {
       const Calls before = calls();
-      const Words flags = std::string(transport).starts_with("rma-lock") ? Words{"flag"} : Words{};
-      Words options = flags;
+      const WordList flags = std::string(transport).starts_with("rma-lock") ? WordList{"flag"} : WordList{};
+      WordList options = flags;
       if (plain) options.push_back("plain");
       loop_of(row(rma_case(transport, options), true));
       const std::int64_t made = calls().windows_allocated - before.windows_allocated;
@@ -159,7 +159,7 @@ TEST(Rma, SF2_TheMemoryModelThatMpiNamesIsReported) {
 
 TEST(Rma, SF3_AllWindowsHaveMemoryFromMpi) {
   for (const char* transport : {"rma-fence", "rma-pscw", "rma-lock", "rma-lockall"})
-    for (const Words& options : sampled_lists(transport)) {
+    for (const WordList& options : sampled_lists(transport)) {
       const Calls before = calls();
       const Case c = row(rma_case(transport, options), true);
       Rig rig(c);

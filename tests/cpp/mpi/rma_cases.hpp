@@ -7,14 +7,14 @@
 
 namespace haloscope::test {
 
-using Words = std::vector<std::string>;
+using WordList = std::vector<std::string>;
 
 /// All ways to take one word of each list; "" is no word.
-inline std::vector<Words> product(const std::vector<Words>& lists) {
-  std::vector<Words> all{{}};
-  for (const Words& list : lists) {
-    std::vector<Words> longer;
-    for (const Words& begin : all)
+inline std::vector<WordList> product(const std::vector<WordList>& lists) {
+  std::vector<WordList> all{{}};
+  for (const WordList& list : lists) {
+    std::vector<WordList> longer;
+    for (const WordList& begin : all)
       for (const std::string& word : list) {
         longer.push_back(begin);
         if (!word.empty()) longer.back().push_back(word);
@@ -25,26 +25,26 @@ inline std::vector<Words> product(const std::vector<Words>& lists) {
 }
 
 /// Every legal option list of a transport.
-inline std::vector<Words> option_lists(const std::string& transport) {
+inline std::vector<WordList> option_lists(const std::string& transport) {
   if (transport == "rma-fence") return product({{"put", "get"}, {"single", "per-message", "split"}, {"", "plain"}});
   if (transport == "rma-pscw") return product({{"put", "get"}, {"single", "per-message"}, {"", "plain"}});
-  const Words ways = transport == "rma-lock" ? Words{"put", "get"} : Words{"put", "get", "rget"};
+  const WordList ways = transport == "rma-lock" ? WordList{"put", "get"} : WordList{"put", "get", "rget"};
   auto lists = product({ways, {"single", "per-message"}, {"message", "flag"}, {"", "separate"}});
-  for (const Words& words : product({ways, {"message", "flag"}, {"plain"}})) lists.push_back(words);
+  for (const WordList& words : product({ways, {"message", "flag"}, {"plain"}})) lists.push_back(words);
   return lists;
 }
 
 /// One list in `stride`, others at each rank count: ranks that share cores are slow. All in the long tests.
-inline std::vector<Words> sampled_lists(const std::string& transport) {
+inline std::vector<WordList> sampled_lists(const std::string& transport) {
   const int stride = world_size() <= 2 || thorough() ? 1 : world_size() <= 4 ? 3 : 7;
-  std::vector<Words> some;
+  std::vector<WordList> some;
   int number = world_size();
-  for (const Words& options : option_lists(transport))
+  for (const WordList& options : option_lists(transport))
     if (number++ % stride == 0) some.push_back(options);
   return some;
 }
 
-inline Case rma_case(const std::string& transport, const Words& options) {
+inline Case rma_case(const std::string& transport, const WordList& options) {
   Case c;
   c.transport = transport;
   c.options = options;

@@ -53,7 +53,7 @@ void exchange_with_delays(Rig& rig, int slot, Delays& delays) {
 /// Every option list and pattern: each ghost point holds the id of the point it mirrors, exchange after exchange.
 void check_every_variant(const std::string& transport) {
   Delays delays(17);
-  for (const Words& options : sampled_lists(transport))
+  for (const WordList& options : sampled_lists(transport))
     for (const Case& c : patterns(uneven(rma_case(transport, options)))) {
       SCOPED_TRACE(describe(c));
       Rig rig(c);
@@ -140,7 +140,7 @@ class Pipeline {
 TEST(RmaPipeline, SC4_SC8_SC9_SingleMessagesCarryTheLineOfTheirIteration) {
   bool contiguous = false;
   for (const char* transport : {"rma-pscw", "rma-lock", "rma-lockall"})
-    for (const Words& options : sampled_lists(transport)) {
+    for (const WordList& options : sampled_lists(transport)) {
       Strategy strategy;
       strategy.transport = transport;
       strategy.transport_options = options;
@@ -165,7 +165,7 @@ TEST(RmaPipeline, TransportsThatCannotMoveSingleMessagesSayWhatCan) {
 
 std::vector<Case> row_cases(const std::string& transport) {
   std::vector<Case> cases;
-  for (const Words& options : sampled_lists(transport)) cases.push_back(row(rma_case(transport, options), true));
+  for (const WordList& options : sampled_lists(transport)) cases.push_back(row(rma_case(transport, options), true));
   return cases;
 }
 
@@ -260,7 +260,7 @@ std::vector<std::byte> bytes_after(const std::string& strategy) {
 TEST(RmaFence, SC1_SC2_RanksThatOnlySendOrOnlyReceiveInARoundTakePart) {
   const auto expected = bytes_after("reference");
   for (const char* pattern : {"ordered", "direct", "direct:merged"})
-    for (const Words& options : sampled_lists("rma-fence"))
+    for (const WordList& options : sampled_lists("rma-fence"))
       EXPECT_EQ(bytes_after(std::string(pattern) + "/rma-fence:" + join(options, ",")), expected)
           << pattern << " " << join(options, ",");
 }
@@ -278,7 +278,7 @@ TEST(Rma, ContradictingOptionsAreRefusedWithWhatToDoInstead) {
   for (const char* transport : {"rma-fence", "rma-pscw", "rma-lock", "rma-lockall"}) {
     EXPECT_NE(refusal(std::string("ordered/") + transport + ":get,put").find("drop one"), std::string::npos);
     EXPECT_NE(refusal(std::string("ordered/") + transport + ":single,per-message").find("one"), std::string::npos);
-    for (const Words& options : option_lists(transport))
+    for (const WordList& options : option_lists(transport))
       EXPECT_EQ(refusal(std::string("direct/") + transport + ":" + join(options, ",")), "accepted");
   }
   EXPECT_NE(refusal("direct/rma-fence:split,per-message").find("exclude each other"), std::string::npos);

@@ -1,15 +1,12 @@
 // What surrounds MPI on the machine: huge pages under fields, the clocks of ranks. Asked by `haloscope doctor`.
 #include <algorithm>
 #include <cmath>
-#include <cstdint>
 #include <cstdio>
-#include <fstream>
 #include <limits>
-#include <span>
 
+#include "haloscope/comm/huge_pages.hpp"
 #include "haloscope/comm/shared_memory.hpp"
 #include "haloscope/core/clock.hpp"
-#include "haloscope/field/memory.hpp"
 #include "haloscope/rank/probe/probe.hpp"
 #include "haloscope/rank/watch/timeline.hpp"
 
@@ -17,31 +14,10 @@ namespace haloscope::probing {
 
 namespace {
 
-constexpr std::size_t field_bytes = std::size_t{64} << 20;
-
-/// Bytes on huge pages of the mappings that some memory lies in.
-std::size_t huge_bytes(std::span<const std::byte> memory) {
-  const auto from = reinterpret_cast<std::uintptr_t>(memory.data());
-  std::ifstream file("/proc/self/smaps");
-  std::size_t kib = 0;
-  bool inside = false;
-  for (std::string line; std::getline(file, line);) {
-    unsigned long long begin = 0, end = 0, held = 0;
-    if (std::sscanf(line.c_str(), "%llx-%llx ", &begin, &end) == 2)
-      inside = begin < from + memory.size() && end > from;
-    else if (inside && std::sscanf(line.c_str(), "AnonHugePages: %llu kB", &held) == 1)
-      kib += held;
-  }
-  return std::min(kib << 10, memory.size());
-}
-
 /// Every page of a large field is touched, then the system is asked what it gave.
 Finding huge_pages(MPI_Comm) {
-  const Memory field(field_bytes);
-  for (std::size_t at = 0; at < field.size(); at += small_page) field.data()[at] = std::byte{1};
-  const std::size_t huge = huge_bytes({field.data(), field.size()});
-  return {huge == field.size(),
-          std::to_string(huge >> 20) + " of " + std::to_string(field.size() >> 20) + " MiB of a field on huge pages"};
+  const HugePages pages = try_huge_pages();
+  return {pages.all(), pages.text()};
 }
 
 /// The smallest step that the clock of timers shows, in seconds.
