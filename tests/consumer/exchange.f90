@@ -193,7 +193,7 @@ contains
         call expect(nint(u(i, j)) == number(first, i, j), 'u on a device')
       end do
     end do
-    call expect(index(halo%report(), 'direct/staged') == 1, halo%report())
+    call expect(index(halo%report(), 'direct:merged/staged') == 1, halo%report())
     call halo%free()
     stat = hs_imitated_free_stream(stream)
     stat = hs_imitated_release(memory)

@@ -49,9 +49,10 @@ struct Exchange::State {
     if (guarded) guard = std::make_unique<Guard>(layout, forward->plan(), forward->views());
   }
   /// @throws UsageError where the fields are on a device.
-  void refuse_on_device(const std::string& what, const std::string& remedy) const {
+  void refuse_on_device(const char* what, const char* remedy) const {
     if (!place.backend.empty())
-      throw UsageError(what + " in host memory, and these fields are in " + to_string(place) + "; " + remedy);
+      throw UsageError(std::string(what) + " in host memory, and these fields are in " + to_string(place) + "; " +
+                       remedy);
   }
   void require_device(const char* call) const {
     if (!device)

@@ -7,8 +7,9 @@
 namespace haloscope {
 namespace {
 
-/// What `auto` is on devices: it works everywhere, and has one round, each of which costs a launch and two copies.
-const char* const usual_on_devices = "direct/staged";
+/// What `auto` is on devices: it works everywhere, with one round, each of which costs a launch and two copies, and one message to
+/// each peer.
+const char* const usual_on_devices = "direct:merged/staged";
 
 MemoryPlace place_of(const void* address) {
   const device::Place place = device::place_of(address);
