@@ -182,7 +182,8 @@ hs_status hs_imitated_finish(void* stream);
 
 /* Told of one check, on every rank alike: verdict is "ok", "warning", "broken" or "not here", remedy "" where there is nothing
  * to do. Texts live until it returns. */
-typedef void (*hs_tell_check)(void* context, const char* name, const char* verdict, const char* found, const char* remedy);
+typedef void (*hs_tell_check)(void* context, const char* name, const char* verdict, const char* found,
+                              const char* remedy);
 /* Examine the ranks of `comm` from inside the running program: pinning, /dev/shm, huge pages, values of exchanged halos. What
  * may crash or hang an MPI is left to the command `haloscope doctor`. Collective. What it finds is no failure.
  * Fails with HS_USAGE for no function, and where MPI is not running. Cost: some collective calls, two exchanges, 64 MiB touched
