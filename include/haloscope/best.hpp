@@ -1,7 +1,6 @@
 // The library call: which strategy, schedule, depth and substeps to use for a grid, by a machine profile.
 //
-// There is one model, in Python. These functions ask the installed program `haloscope` for its answer, once, at
-// start-up.
+// The model is that of `haloscope advise`; every legal choice is priced.
 #pragma once
 
 #include <mpi.h>
@@ -28,15 +27,13 @@ struct BestOptions {
   int threads = 1;               ///< per rank, >= 1
   int nodes = 0;                 ///< that the ranks are split over; 0: nodes of the profile, filled one after another
   std::vector<int> depths = {};  ///< time steps per exchange to choose from, each >= 1; empty: 1, 2, 4, 8, 16
-  std::string program = {};      ///< that answers; empty: HALOSCOPE_PROGRAM, else `haloscope` on PATH
-  double limit_s = 60;           ///< seconds that the answer may take, > 0
 };
 
 /// Everything that the choice depends on.
 struct BestRequest {
   GridSpec grid = {};
   int ranks = 1;
-  std::string profile = {};       ///< path of a machine profile (haloscope calibrate), or the name of a shipped one
+  std::string profile = {};       ///< path of a machine profile, as `haloscope calibrate -o` writes it
   std::string process_grid = {};  ///< rule or explicit; empty: the app's default rule
   std::string real = "f64";       ///< "f64" or "f32"
   int halo = -1;                  ///< ghost layers that the fields have room for; -1: any, they are made afterwards
@@ -65,15 +62,14 @@ struct Best {
   bool wins() const { return equals.empty(); }
 };
 
-/// Ask the program. Local; legal before MPI_Init and in programs without MPI.
-/// @throws UsageError for a request or a profile that cannot be right; UnavailableError when the program cannot be
-///         started, or the profile lacks what every choice needs (the app's kernel: name another app, or give
-///         seconds_per_cell); Error (exit code 1) when it fails or takes longer than `limit_s`.
-/// Cost: one process, which prices every legal choice: a few seconds, or tens of seconds for thousands of ranks.
+/// Local; legal before MPI_Init and in programs without MPI.
+/// @throws UsageError for a request or a profile that cannot be right; UnavailableError when the profile lacks what every
+///         choice needs (the app's kernel: name another app, or give seconds_per_cell).
+/// Cost: prices every legal choice: tens of milliseconds, seconds for thousands of ranks.
 Best best(const BestRequest& request);
 
-/// The same for all ranks of a communicator: rank 0 asks with its request, the others sleep until it has the answer.
-/// Collective over `comm`. All ranks get the same answer, or the same error.
+/// The same for all ranks of a communicator: rank 0 answers its own request, the others wait for the answer.
+/// Collective over `comm`; two broadcasts. All ranks get the same answer, or the same error.
 Best best(MPI_Comm comm, const BestRequest& request);
 
 }  // namespace haloscope

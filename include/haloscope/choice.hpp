@@ -56,6 +56,9 @@ struct Candidate {
   /// The same for an app that need not be known by its name, on a layout that need not follow from the choice, whose
   /// grid and ranks are the layout's. `choice` and `app` must outlive it.
   Candidate(const Choice& choice, const App& app, const Layout& layout);
+  /// The app, problem, step and layout of `like` under a choice that differs from its own only in when and how messages
+  /// move. `choice` must outlive it.
+  Candidate(const Choice& choice, const Candidate& like);
   /// The strategy of a stage.
   const Strategy& strategy(int stage) const;
 };

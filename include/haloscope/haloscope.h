@@ -21,7 +21,7 @@
 #include <stdint.h>
 
 /* The version of this interface; a library with another hs_abi() must not be called through this header. */
-#define HS_ABI 3
+#define HS_ABI 4
 
 #ifdef __cplusplus
 extern "C" {
@@ -48,7 +48,8 @@ const char* hs_last_error(void);
 /* Everything of one kind, as a JSON array.
  * kind  objects with name, summary and traits: "apps", "transports", "schedules", "reduction-schemes"; objects with
  *       name, type, group, meaning, words and default: "fields" (of a choice); names, defaults first: "strategies"
- *       (for fields in host memory), "device-strategies", "rules" (of process grids), "backends" (of devices)
+ *       (for fields in host memory), "device-strategies", "rules" (of process grids), "backends" (of devices),
+ *       "placements" (of ranks on nodes), "terms" (of predictions)
  * json  out. Fails with HS_USAGE for an unknown kind. */
 hs_status hs_list(const char* kind, const char** json);
 
@@ -402,62 +403,81 @@ hs_status hs_program_traffic(const hs_program* program, const hs_plan* plan, int
 hs_status hs_check(const hs_layout* layout, const hs_step* step, int32_t stages, const hs_plan* const* plans,
                    const hs_program* const* programs, const char** finding);
 
-/* ---- simulation: programs of all ranks, message by message ------------------------------------------------------- */
+/* ---- the model: what a choice costs on a machine ----------------------------------------------------------------- */
 
-/* Cost of messages of from_bytes or more, up to the next segment. Seconds; LogGOPS: latency L, per_byte G, overheads o,
- * gap g. The parts of latency and bytes' time that the receiver must spend in a call are held_..., 0 to 1. */
-typedef struct hs_segment {
-  double from_bytes;
-  double latency_s, per_byte_s;
-  double overhead_send_s, overhead_receive_s;
-  double gap_s;
-  double held_latency, held_per_byte;
-  int32_t rendezvous; /* 1: travels only once the receiver has posted it and calls */
-  int32_t reserved;
-} hs_segment;
+/* A machine profile. */
+typedef struct hs_profile hs_profile;
 
-/* What messages cost between ranks of one socket [0], one node [1], and different nodes [2]. */
-typedef struct hs_network {
+/* A profile from its JSON, of the format data/profile.schema.json. Fails with HS_USAGE for one that is not valid, naming
+ * what and where. Cost: milliseconds. */
+hs_status hs_profile_create(const char* json, hs_profile** profile);
+void hs_profile_free(hs_profile* profile);
+
+/* What a choice leaves open about how it is run. */
+typedef struct hs_setting {
   uint64_t struct_size;
-  const hs_segment* segments[3]; /* rising */
-  int32_t segment_count[3];
-  int32_t reserved;
-  double shared[3];             /* m messages at once take 1 + shared (m - 1) times one of them; default 0 */
-  double duplex[3];             /* two opposite ones inside a node take `duplex` times one; default 1 */
-  double injection_bytes_per_s; /* of a node, shared by its ranks; 0 (default): no limit */
-} hs_network;
+  const char* placement;  /* of ranks on the profile's nodes: "fill" (default), "balanced", "by-socket", "round-robin",
+                             "custom" */
+  const int32_t* places;  /* "custom": node, and socket of that node, of each rank; default NULL */
+  int32_t place_count;    /* ranks that it has places for; default 0 */
+  int32_t active;         /* most cores in use per socket, >= 1; -1 (default): all */
+  int32_t reductions;     /* all-reduces per time step beside those of the app; default 0 */
+  int32_t repeats;        /* executions of a loop of stages per time step; default 1 */
+} hs_setting;
 
-void hs_network_init(hs_network* network);
+void hs_setting_init(hs_setting* setting);
 
-/* One program of a class of ranks. */
-typedef struct hs_rank_program {
-  const hs_program* program;
-  int32_t plan;      /* number of its stage's plan in the class */
-  int32_t reduction; /* number in the class of the stage's first reduction */
-} hs_rank_program;
+/* The predicted time of a step, in step with all other ranks, long after the start, as a JSON object in seconds per time
+ * step: profile, time_s, interval (90 %, null where the profile has none), terms (by name, along the critical path of the
+ * slowest rank; they add up to time_s), busy (the same terms, hidden or not), worst_rank, worst_node, worst_node_bytes
+ * (that it sends to other nodes), nodes, classes (of ranks), messages, bytes and message_bytes (that the worst rank sends
+ * in all exchanges of a step, and the least and largest), bound (whether their mean is "latency-bound" or
+ * "bandwidth-bound"), reason (what bounds the exchange, in one clause), outside (costs beyond the calibrated range), notes.
+ * samples  draws of the profile's parameters for the interval, 0: none
+ * singly   1: price every rank instead of one per class; slow, for checks
+ * Fails with HS_USAGE when the choice cannot run, HS_UNAVAILABLE when the profile lacks a cost that it needs.
+ * Cost: about a millisecond, a second for 10^5 ranks. */
+hs_status hs_predict(const hs_choice* choice, const hs_profile* profile, const hs_setting* setting, int32_t samples,
+                     int32_t singly, const char** json);
 
-/* A reduction over all ranks: seconds from the last rank's numbers to every rank's having them. */
-typedef struct hs_rank_reduction {
-  double seconds;
-  int32_t waits; /* 1: a rank waits for it where it gives its numbers, else at HS_OP_REDUCED */
-  int32_t reserved;
-} hs_rank_reduction;
+/* Candidates for a choice: every strategy, schedule and depth, legal or not; deep ones with every kind of substeps. As a
+ * JSON array of objects: the fields that differ from the choice's.
+ * depths  depth_count time steps per exchange to try; NULL: 1, 2, 4, 8, 16 */
+hs_status hs_candidates(const hs_choice* choice, const int32_t* depths, int32_t depth_count, const char** json);
 
-/* Ranks with equal plans and prices. Programs: `opening` run once, `body` in every round, `closing` once. */
-typedef struct hs_rank_class {
-  const hs_plan* const* plans; /* one per stage */
-  int32_t plan_count;
-  int32_t comm_thread;             /* 1: programs that want one get a separate thread for the comm lane */
-  const hs_rank_program* programs; /* opening + body + closing of them */
-  int32_t opening, body, closing;
-  int32_t reduction_count;
-  const hs_rank_reduction* reductions;
-  int64_t op_count;            /* operations of all these programs */
-  const double* seconds;       /* 3 per operation: a sweep while the comm thread is busy, waits, helps, or on a device
-                                  while the other stream's kernels are at work, or not; else the last */
-  const double* flight_change; /* seconds added to the flight of each message of all plans; NULL: none */
-  double hand_s, notice_s;     /* of the host: to hand an operation to a device, until it knows that one is done */
-} hs_rank_class;
+/* Candidates ranked by their predictions, as a JSON object: candidates, fastest first, each with the fields of
+ * hs_predict, changes (as hs_candidates has them) and equal (true: it cannot be told from the first); changes, sentences on what would change the answer; refused, pairs of a reason why candidates are missing and
+ * how many.
+ * among    those to look at, as hs_candidates has them; NULL: all with these depths
+ * samples  draws of the profile's parameters, under which candidates are compared
+ * Fails with HS_USAGE when none is legal, HS_UNAVAILABLE when the profile lacks what all need. Cost: a prediction each. */
+hs_status hs_advise(const hs_choice* choice, const hs_profile* profile, const hs_setting* setting,
+                    const int32_t* depths, int32_t depth_count, const char* among, int32_t samples, const char** json);
+
+/* The candidate that is predicted fastest, as a JSON object: the fields of hs_predict, changes, equals (changes
+ * of those that the profile cannot tell from it, fastest first); notes also holds what was assumed.
+ * question  a JSON object with choice, whose strategy, schedule, depth and substeps are to be found. Besides, each with a
+ *           default: assumed_app (true: the app only stands for a program that has named none), depths, seconds_per_cell
+ *           (of the program's own sweep), fused (true: it can apply all sub-steps of a deep halo tile by tile in the
+ *           cache), halo (ghost layers that there is room for), shared_memory (false: fields lie in a rank's own memory),
+ *           samples, cpu and mpi_library (of the program that asks), among (as of hs_advise)
+ * Fails as hs_advise does, and for a question that cannot be right. Cost: milliseconds; a second for thousands of ranks. */
+hs_status hs_best(const char* question, const hs_profile* profile, const char** json);
+
+/* Where the ranks of a choice run on the profile's machine: node, and socket numbered over all nodes.
+ * node, socket  out: as many numbers as there are ranks. Fails with HS_USAGE for a setting that cannot be. */
+hs_status hs_choice_places(const hs_choice* choice, const hs_profile* profile, const hs_setting* setting, int32_t* node,
+                           int32_t* socket);
+/* The same for any machine, by a rule or custom places.
+ * setting  its placement, places and active count; sockets_per_node, cores_per_socket >= 1 */
+hs_status hs_place_ranks(int32_t ranks, int32_t sockets_per_node, int32_t cores_per_socket, const hs_setting* setting,
+                         int32_t* node, int32_t* socket);
+
+/* The names in profiles of a choice's sweeps, as a JSON array of arrays: by stage, then by sweep.
+ * Fails with HS_USAGE for what its app does not know. */
+hs_status hs_sweep_names(const hs_choice* choice, const char** json);
+
+/* ---- simulation: programs of all ranks, message by message ------------------------------------------------------- */
 
 /* How to run. */
 typedef struct hs_simulation_options {
@@ -481,12 +501,23 @@ typedef struct hs_simulation_result {
 
 typedef struct hs_simulation hs_simulation;
 
-/* Ranks of a layout with the programs of their classes; keeps nothing of what it was made from.
- * node, socket, class_of  one number per rank, from 0. class_of: in `classes`; the rank's plan is that of its class but
- * for rank numbers. Fails with HS_USAGE for arguments that do not fit together. */
-hs_status hs_simulation_create(const hs_layout* layout, const hs_network* network, const int32_t* node,
-                               const int32_t* socket, int32_t class_count, const hs_rank_class* classes,
-                               const int32_t* class_of, hs_simulation** simulation);
+/* All ranks of a choice with the programs and prices of a prediction.
+ * overhead_s  seconds that sender and receiver each are busy with a message, taken out of its latency
+ * gap_s       least seconds between two sends of a rank
+ * Fails as hs_predict does, and with HS_USAGE for overheads beyond the latency. Cost: seconds for 10^6 ranks. */
+hs_status hs_simulation_create(const hs_choice* choice, const hs_profile* profile, const hs_setting* setting,
+                               double overhead_s, double gap_s, hs_simulation** simulation);
+/* What it consists of, as a JSON object: ranks, steps (time steps of a round), efficiency (speed of messages while their
+ * receiver computes), classes (of ranks with equal plans and prices), comm_thread, outside (costs beyond the calibrated
+ * range), notes. */
+hs_status hs_simulation_json(const hs_simulation* simulation, const char** json);
+/* The class of each rank, 0..classes-1. class_of  out: as many numbers as there are ranks */
+hs_status hs_simulation_classes(const hs_simulation* simulation, int32_t* class_of);
+/* A class, as a JSON object: rank (one of it), opening (programs that are run once, before those of a round), stages (of
+ * each program), seconds (of each operation of all programs). */
+hs_status hs_simulation_class(const hs_simulation* simulation, int32_t number, const char** json);
+/* A copy of one of its programs. */
+hs_status hs_simulation_program(const hs_simulation* simulation, int32_t number, int32_t program, hs_program** result);
 void hs_simulation_free(hs_simulation* simulation);
 /* Carries out all rounds; may be called again, by one thread at a time.
  * ends  out: rounds x ranks, when each rank ended each round, seconds from the start

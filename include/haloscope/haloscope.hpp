@@ -237,8 +237,7 @@ Exchange make_exchange(const Grid<D>& grid, const std::vector<FieldRef>& fields,
 /// points T; the answer says what halo and memory to give it. Collective over the grid's communicator.
 /// @param profile  path of a machine profile, as `haloscope calibrate` writes it.
 /// @throws what best(const BestRequest&) does, on all ranks alike; UsageError for points not of 4 or 8 bytes.
-/// Cost: rank 0 starts one process, which takes seconds (see best(const BestRequest&)); two broadcasts. Call it once,
-/// at start-up.
+/// Cost: rank 0 prices every choice (see best(const BestRequest&)); two broadcasts. Call it once, at start-up.
 template <class T, int D>
 Best best(const Grid<D>& grid, const std::string& profile, const BestOptions& options = {}) {
   const Quantity quantity{"u", static_cast<int>(sizeof(T))};

@@ -16,6 +16,7 @@ struct GridSpec {
   int dims = 3;
   Index cells{1, 1, 1};
   std::array<bool, 3> periodic{false, false, false};
+  bool operator==(const GridSpec&) const = default;
 };
 
 /// Ranks per dimension (x, y, z).
@@ -77,6 +78,7 @@ class Layout {
   bool has_neighbour(int rank, int d, int side) const;
   /// The rank that owns global cell `cell` (inside the grid); -1 in a hole.
   int owner(const Index& cell) const;
+  bool operator==(const Layout&) const = default;
 
  private:
   std::int64_t places() const { return std::int64_t{1} * ranks_[0] * ranks_[1] * ranks_[2]; }

@@ -51,6 +51,7 @@ struct Quantity {
   int number_bytes = 0;  ///< of each number of a point, 4 for a complex float; 0: a point is one number, -1: is none
   int lands = -1;        ///< in a reverse plan: the field whose contributions arrive here; -1: it is a field
   bool mirrored() const { return edges != std::array<Edge, 3>{}; }
+  bool operator==(const Quantity&) const = default;
 };
 
 /// Everything that decides what one exchange moves.
@@ -77,6 +78,7 @@ struct ExchangeSpec {
   /// Ghost layers of quantity q.
   const Widths& low_of(int q) const { return widths.empty() ? low : widths[static_cast<std::size_t>(q)].low; }
   const Widths& high_of(int q) const { return widths.empty() ? high : widths[static_cast<std::size_t>(q)].high; }
+  bool operator==(const ExchangeSpec&) const = default;
 };
 
 /// A box of one quantity in local coordinates.

@@ -11,7 +11,7 @@ from haloscope import errors
 
 # Subcommands, those that a newcomer needs first.
 COMMANDS = ("demo", "info", "doctor", "plan", "run", "check", "microbench", "blocks", "calibrate", "predict", "whatif", "advise",
-            "tune", "validate", "simulate", "study", "compare", "lab", "best")  # fmt: skip
+            "tune", "validate", "simulate", "study", "compare", "lab")  # fmt: skip
 
 
 class LazyGroup(click.Group):

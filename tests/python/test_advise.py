@@ -29,7 +29,7 @@ def test_candidates_are_ranked_by_their_predictions_and_every_legal_one_is_there
 def test_many_small_messages_are_called_latency_bound(toy):
     slow = changed(toy, lambda d: [r.update(latency_s=1e-4) for r in d["network"]["classes"]["socket"]["segments"]])
     found = predict.predict(core.Choice(cells=(12, 12, 12), ranks=8, strategy="direct/p2p"), slow, samples=0)
-    text = model.reason(found, slow)
+    text = found.reason
     assert text.startswith(f"latency-bound: {found.messages} messages of {found.message_bytes[0]} to")
     deep = model.advise(SMALL, slow, depths=(1, 8))
     assert deep.best.prediction.choice.depth == 8  # fewer messages
@@ -37,7 +37,7 @@ def test_many_small_messages_are_called_latency_bound(toy):
 
 def test_large_blocks_are_called_compute_bound(toy):
     found = predict.predict(core.Choice(app="laplace2d", cells=(8192, 8192), ranks=4), toy, samples=0)
-    assert model.reason(found, toy).startswith("compute-bound")
+    assert found.reason.startswith("compute-bound")
 
 
 def test_there_is_no_winner_among_candidates_within_the_margin(toy):

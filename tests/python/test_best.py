@@ -1,9 +1,7 @@
-"""The library call: the whole choice as one value, in Python and as the JSON that C++ programs ask for."""
+"""The library call: the whole choice as one value, in Python and in C++."""
 
 from __future__ import annotations
 
-import inspect
-import json
 import os
 import re
 import shutil
@@ -16,8 +14,6 @@ import pytest
 import haloscope as package
 from haloscope import core
 from haloscope.advice import advise
-from haloscope.advice import best as advice
-from haloscope.commands import best as command
 from haloscope.core import build
 from haloscope.errors import NotAvailable, UsageProblem
 from haloscope.measure import launch
@@ -56,7 +52,7 @@ def test_it_is_what_advise_puts_first_with_its_prediction(toy):
         core.Choice("laplace2d", cells=(64, 64), periodic=(True, True), ranks=4), toy, depths=(1, 2)
     )
     assert found.choice == advised.best.prediction.choice
-    assert found.reason == advised.best.reason
+    assert found.reason == advised.best.prediction.reason
     assert found.equals == tuple(c.prediction.choice for c in advised.equals[1:])
     assert found.wins is (len(advised.equals) == 1)
     assert found.time_s == predict.predict(found.choice, toy, samples=0).time_s
@@ -158,51 +154,7 @@ def test_a_profile_of_another_machine_is_said_to_be_one(toy):
     ]
 
 
-# ---- what C++ programs ask -----------------------------------------------------------------------------------------------
-
-
-def test_the_command_answers_a_request_in_json(haloscope, toy):
-    request = {"app": 2, "cells": [64, 48], "periodic": [True, False], "ranks": 4, "process_grid": "2x2",
-               "profile": str(TOY), "depths": [1], "shared_memory": False, "samples": 0}  # fmt: skip
-    done = haloscope("best", json.dumps(request))
-    assert done.code == 0, done.err
-    answer = json.loads(done.out)
-    found = advice.best(**(request | {"profile": toy}))
-    assert answer["schema"] == "haloscope.best" and answer["schema_version"] == 1
-    assert answer["choice"]["strategy"] == found.choice.strategy
-    assert answer["choice"]["periodic"] == [True, False]
-    assert answer["choice"]["process_grid"] == "2x2"
-    assert answer["time_s"] == found.time_s
-    assert answer["halo"] == 1 and answer["shared_memory"] is False
-    assert len(answer["equals"]) == len(found.equals)
-
-
-def test_the_command_compares_this_machine_where_a_program_asks(haloscope):
-    request = {"app": 2, "cells": [64, 64], "ranks": 4, "profile": str(TOY), "depths": [1], "samples": 0}
-    asked_by_program = haloscope("best", json.dumps(request | {"here": {"mpi_library": "none", "cpu": "mine"}}))
-    assert "another CPU (toy) than this program (mine)" in asked_by_program.out
-    assert "than this program" not in haloscope("best", json.dumps(request)).out
-
-
-@pytest.mark.parametrize(
-    ("request_text", "said"),
-    [
-        ("{", "the request is no JSON"),
-        ("[1]", "the request is no JSON object"),
-        ('{"app": 2}', "the request lacks 'cells'"),
-        ('{"app": 2, "cels": [4]}', "unknown key of the request 'cels'; did you mean cells"),
-        ('{"app": 2, "cells": [4, 4], "ranks": 0, "profile": "toy"}', "'ranks' of the request cannot be used"),
-        ('{"app": 2, "cells": ["4"], "ranks": 1, "profile": "toy"}', "'cells' of the request cannot be used"),
-    ],
-)
-def test_a_request_that_is_wrong_is_refused_in_one_line(haloscope, request_text, said):
-    done = haloscope("best", request_text)
-    assert done.code == 2
-    assert said in done.err and done.err.count("\n") == 1
-
-
-def test_requests_have_the_arguments_of_the_function():
-    assert set(command.REQUEST) == set(inspect.signature(advice.best).parameters)
+# ---- what C++ programs ask -------------------------------------------------------------------------------------------
 
 
 def test_the_example_of_the_page_gives_all_ranks_what_python_gives(tmp_path, toy):
@@ -215,8 +167,7 @@ def test_the_example_of_the_page_gives_all_ranks_what_python_gives(tmp_path, toy
     subprocess.run([compiler, *flags, "example.cpp", *libraries, "-o", "example"], cwd=tmp_path, check=True)
     shutil.copy(TOY, tmp_path / "machine.json")
     words = [*launch.launcher_words(launch.mpiexec(), 2, 1), tmp_path / "example"]
-    environment = {**os.environ, "HALOSCOPE_PROGRAM": str(Path(sys.executable).parent / "haloscope")}
-    done = subprocess.run(words, cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=100, check=True)
+    done = subprocess.run(words, cwd=tmp_path, capture_output=True, text=True, timeout=100, check=True)
     c = package.best(2, 64, 2, toy).choice
     assert done.stdout.splitlines() == [f"{c.strategy}, {c.schedule}, depth {c.depth}"] * 2
 

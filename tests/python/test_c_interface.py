@@ -27,7 +27,7 @@ def test_every_declared_function_is_in_the_library(c):
 
 def test_version_and_interface_number(c):
     assert capi.text(c[1].hs_version()).count(".") == 2
-    assert c[1].hs_abi() == 3
+    assert c[1].hs_abi() == 4
 
 
 def test_null_arguments_are_errors_not_crashes(c):
@@ -69,14 +69,26 @@ def test_null_arguments_are_errors_not_crashes(c):
         lib.hs_program_get(null, null),
         lib.hs_program_traffic(null, null, 0, null),
         lib.hs_check(null, null, 1, null, null, null),
-        lib.hs_simulation_create(null, null, null, null, 1, null, null, null),
+        lib.hs_profile_create(null, null),
+        lib.hs_predict(null, null, null, 0, 0, null),
+        lib.hs_candidates(null, null, 0, null),
+        lib.hs_advise(null, null, null, null, 0, null, 0, null),
+        lib.hs_best(null, null, null),
+        lib.hs_choice_places(null, null, null, null, null),
+        lib.hs_place_ranks(1, 1, 1, null, null, null),
+        lib.hs_sweep_names(null, null),
+        lib.hs_simulation_create(null, null, null, 0.0, 0.0, null),
+        lib.hs_simulation_json(null, null),
+        lib.hs_simulation_classes(null, null),
+        lib.hs_simulation_class(null, 0, null),
+        lib.hs_simulation_program(null, 0, 0, null),
         lib.hs_simulation_run(null, null, null, null),
     ]
     assert set(calls) == {lib.HS_USAGE}
-    handles = ("choice", "step", "layout", "plan", "program", "simulation")
+    handles = ("choice", "step", "layout", "plan", "program", "profile", "simulation")
     for free in (getattr(lib, f"hs_{kind}_free") for kind in handles):
         free(null)
-    structs = ("spec", "schedule_options", "network", "simulation_options")
+    structs = ("spec", "schedule_options", "setting", "simulation_options")
     for init in (getattr(lib, f"hs_{struct}_init") for struct in structs):
         init(null)
 

@@ -1,121 +1,20 @@
-"""Predictions with a device: streams beside the host on a clock, a profile made by hand, and what a calibration measures."""
+"""Predictions with a device: a profile made by hand, and what a calibration measures."""
 
 from __future__ import annotations
 
 import json
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from haloscope import core
 from haloscope.advice import advise
 from haloscope.calibration import calibrate_device
+from haloscope.calibration.counts import SECTOR, touched
 from haloscope.errors import NotAvailable
 from haloscope.measure import devices
 from haloscope.model import predict
-from haloscope.model.compose import Action, Flight, Track, compose
-from haloscope.model.price_device import SECTOR, touched
 from haloscope.simulate import goal, simulate
 from toy import changed
-
-SWEEPS, HALO = "sweep_stream", "halo_stream"
-times = st.floats(0.0, 50.0).map(lambda t: round(t, 3))
-
-
-# ---- the clock -------------------------------------------------------------------------------------------------------
-
-
-def on(stream: str, term: str, seconds: float, after: tuple[int, ...] = (), hand: float = 0.0) -> Action:
-    """An operation of a stream; copies keep the copy engine busy."""
-    copying = term in ("d2h", "h2d")
-    return Action("work", False, after, ((term, seconds),), stream=stream, copying=copying, hand_s=hand)
-
-
-def sweep(stream: str, seconds: float, after: tuple[int, ...], conflict: float = 0.0) -> Action:
-    """A sweep, which kernels of the other stream slow down."""
-    return Action("sweep", False, after, sweep=(seconds / (1 - conflict), seconds, seconds), stream=stream)
-
-
-def staged(pack, d2h, flight, h2d, unpack, last, first=None, conflict=0.0, notice=0.0) -> Track:
-    """One message each way through the host; `first`: a sweep beside it on the other stream, `last` after it."""
-    body = [
-        on(HALO, "pack", pack),
-        on(HALO, "d2h", d2h, (0,)),
-        Action("send", True, (1,), messages=(1,)),
-        Action("wait", True, messages=(0,)),
-        on(HALO, "h2d", h2d, (3,)),
-        on(HALO, "unpack", unpack, (4,)),
-        Action("complete", True, messages=(1,)),
-        sweep(HALO if first else SWEEPS, last, (5,)),
-    ]
-    if first is not None:
-        body.append(sweep(SWEEPS, first, (), conflict))
-    return Track(tuple(body), {1: Flight(flight)}, {0: ((0, 1),)}, notice_s=notice)
-
-
-@given(times, times, times, times, times, times)
-def test_without_overlap_a_device_step_is_the_sum_of_its_parts(pack, d2h, flight, h2d, unpack, inner):
-    pace = compose([staged(pack, d2h, flight, h2d, unpack, inner)])[0]
-    expected = {"pack": pack, "d2h": d2h, "message": flight, "h2d": h2d, "unpack": unpack, "compute": inner}
-    assert pace.seconds == pytest.approx(sum(expected.values()))
-    for term, seconds in expected.items():
-        assert pace.terms[term] == pytest.approx(seconds, abs=1e-9)
-
-
-@given(times, times, times, times, times, times, times.filter(bool))
-def test_streams_hide_the_exchange_behind_the_interior_and_no_more(pack, d2h, flight, h2d, unpack, outer, inner):
-    pace = compose([staged(pack, d2h, flight, h2d, unpack, outer, inner)])[0]
-    assert pace.seconds == pytest.approx(max(inner, pack + d2h + flight + h2d + unpack + outer))
-
-
-@given(times, times, times, st.floats(0.05, 0.95))
-def test_kernels_on_one_stream_slow_the_sweep_on_the_other_and_copies_do_not(pack, d2h, flight, conflict):
-    """The interior is long enough to last beyond the exchange, and loses `conflict` of the seconds of the kernels beside it."""
-    inner = 1 + 2 * (pack + d2h + flight + 2.0) / (1 - conflict)
-    pace = compose([staged(pack, d2h, flight, d2h, 1.0, 1.0, inner, conflict)])[0]
-    assert pace.seconds == pytest.approx(inner + conflict * (pack + 1.0 + 1.0))
-
-
-def test_small_work_costs_what_the_host_needs_to_hand_it_over():
-    body = tuple(on(SWEEPS, "copy", 0.0, (i - 1,) if i else (), hand=2.0) for i in range(5))
-    pace = compose([Track(body)])[0]
-    assert pace.seconds == pytest.approx(5 * 2.0)
-    assert pace.terms["launch"] == pytest.approx(10.0)
-
-
-def test_large_work_hides_the_handing_over():
-    body = tuple(on(SWEEPS, "copy", 10.0, (i - 1,) if i else (), hand=2.0) for i in range(5))
-    assert compose([Track(body)])[0].seconds == pytest.approx(5 * 10.0)
-
-
-def test_a_message_leaves_once_the_host_knows_that_its_bytes_are_there():
-    usual, late = (compose([staged(1, 1, 1, 1, 1, 1, notice=n)])[0].seconds for n in (0.0, 0.5))
-    assert late == pytest.approx(usual + 0.5)
-
-
-def test_the_host_computes_while_it_waits_for_messages_and_streams():
-    """A wall of 4 that needs nothing, beside a message of 10 that follows a copy of 3: the host begins it while the device
-    still sweeps the step before."""
-    body = (
-        on(HALO, "d2h", 3.0),
-        Action("send", True, (0,), messages=(1,)),
-        Action("wait", True, messages=(0,)),
-        sweep(SWEEPS, 2.0, (2,)),
-        Action("sweep", False, (), sweep=(4.0, 4.0, 4.0)),
-    )
-    track = Track(body, {1: Flight(10.0)}, {0: ((0, 1),)})
-    assert compose([track])[0].seconds == pytest.approx(3.0 + 10.0 + 2.0)
-    late = (on(HALO, "d2h", 0.0), *body[1:])  # the copy is there before the wall is done, and its message has to wait
-    assert compose([Track(late, track.flights, track.sources)])[0].seconds == pytest.approx(4.0 + 10.0)
-
-
-@given(times, times, times, times, times)
-def test_the_breakdown_of_a_device_step_adds_up(pack, d2h, flight, outer, inner):
-    pace = compose([staged(pack, d2h, flight, d2h, pack, outer, inner + 0.001, 0.5, notice=0.1)])[0]
-    assert sum(pace.terms.values()) == pytest.approx(pace.seconds)
-    assert min(pace.terms.values()) >= 0
-
 
 # ---- a profile made by hand ------------------------------------------------------------------------------------------
 

@@ -14,6 +14,7 @@ from pathlib import Path
 
 import pytest
 
+import haloscope as package
 from haloscope.report import records
 from toy import TOY
 
@@ -108,25 +109,19 @@ def heat_left(time: float) -> float:
     return spread(64.5) - spread(0.5)
 
 
-def test_a_program_steps_its_own_field_alike_by_any_choice_on_any_ranks(prefix, tmp_path, monkeypatch):
+def test_a_program_steps_its_own_field_alike_by_any_choice_on_any_ranks(prefix, tmp_path):
     stepper = build_example("stepper", prefix, tmp_path / "stepper").program
     assert len((ROOT / "examples" / "stepper" / "stepper.cpp").read_text().splitlines()) <= 60
-    choice = {"app": "laplace2d", "form": "", "real": "f64", "cells": [192, 256], "periodic": [True, False], "ranks": 2,
-              "process_grid": "2x1", "threads": 1, "strategy": "direct:merged/shared", "schedule": "bulk", "depth": 8,
-              "substeps": "shrink", "sharing": "guided", "nodes": 0, "placement": "block"}  # fmt: skip
-    answer = {"schema": "haloscope.best", "schema_version": 1, "profile": "toy", "time_s": 1e-5, "interval": None,
-              "reason": "", "notes": [], "halo": 8, "shared_memory": True, "choice": choice, "equals": []}  # fmt: skip
-    program = tmp_path / "answers"  # as `haloscope best` does, at once
-    program.write_text(f"#!/bin/sh\necho '{json.dumps(answer)}'\n")
-    program.chmod(0o700)
-    monkeypatch.setitem(ENVIRONMENT, "HALOSCOPE_PROGRAM", str(program))
+    shutil.copy(TOY, tmp_path / "machine.json")
     alone, two, three, best = (run("mpiexec", "-n", ranks, stepper, *profile, timeout=60).splitlines()
-                               for ranks, profile in ((1, []), (2, []), (3, []), (2, ["machine.json"])))  # fmt: skip
+                               for ranks, profile in ((1, []), (2, []), (3, []), (2, [tmp_path / "machine.json"])))  # fmt: skip
     assert alone[0] == two[0] == three[0] == best[0]
     said = alone[0].removeprefix("heat after 1000 steps: ")
     assert float(said) == pytest.approx(192 * heat_left(200.0), rel=1e-4)
     assert two[1].startswith("schedule split, depth 4 shrink; ordered/p2p: ")
-    assert best[1].startswith("schedule bulk, depth 8 shrink; direct:merged/shared: ")
+    chosen = package.best(2, (192, 256), 2, TOY, periodic=(True, False), process_grid="2x1").choice
+    deep = f", depth {chosen.depth} {chosen.substeps}" if chosen.depth > 1 else ", depth 1"
+    assert best[1].startswith(f"schedule {chosen.schedule}{deep}")
 
 
 def test_two_fields_run_by_every_schedule_strategy_and_depth_like_reference(gray_scott):

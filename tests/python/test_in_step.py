@@ -13,7 +13,7 @@ import pytest
 
 from haloscope import core
 from haloscope.calibration import in_step, overlap, points
-from haloscope.model import predict, price, profile
+from haloscope.model import predict, profile
 from toy import changed
 
 LAUNCHES = 3
@@ -133,13 +133,6 @@ def test_without_steps_or_without_kernels_nothing_is_added(toy, machine):
     assert "steps" not in fitted(changed(toy, lambda d: d.pop("steps", None)), [])
     lacking = changed(toy, lambda d: d.pop("kernels"))
     assert in_step.fit(copy.deepcopy(lacking.data), records(machine, bulk())) == []
-
-
-def test_more_neighbours_wait_longer_for_the_slowest():
-    steps = price.Steps(waiting_share=0.02)
-    shares = [steps.waiting(n) for n in (0, 1, 2, 6, 26)]
-    assert shares[0] == 0 and shares[1] == pytest.approx(0.02)
-    assert shares == sorted(shares) and shares[-1] < 5 * shares[1]
 
 
 def test_the_part_of_a_flight_that_overlap_cannot_hide_is_found_from_steps(toy):

@@ -12,7 +12,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from haloscope import core
-from haloscope.core import Reduction
 from haloscope.errors import NotAvailable, UsageProblem
 from haloscope.model import network, placement, profile
 from haloscope.model.profile import Profile
@@ -82,33 +81,6 @@ def test_an_all_gather_is_a_tree_whose_steps_round_upwards():
     assert network.allgather_time(p, 8, 5, 12) == network.allgather_time(p, 8, 8, 12)
     counted = toy()
     assert [network.allgather_time(counted, 8, r, 12) for r in (2, 3, 12, 100)] == [1, 2, 4, 7]
-
-
-def test_reductions_are_read_between_measured_rank_counts():
-    assert network.allreduce_time(MINERVA, 8) == pytest.approx(3.96e-6)
-    assert 9.22e-6 < network.allreduce_time(MINERVA, 64) < 15.2e-6
-    assert network.allreduce_time(MINERVA, 1) == 0
-    with pytest.raises(NotAvailable, match="reductions"):
-        network.allreduce_time(profile.load("hera"), 8)
-
-
-def test_a_reduction_costs_its_calls():
-    one = network.allreduce_time(MINERVA, 64)
-    assert network.reduction_time(MINERVA, Reduction("sum", numbers=6, collectives=3), 64) == pytest.approx(3 * one)
-    p = toy()  # each step of a gather takes a second
-    gathered = Reduction("sum", numbers=6, collectives=3, by="gather", type="integer")
-    assert gathered.gathers == (8, 8, 8) and network.reduction_time(p, gathered, 8) == 3 * 3
-    lists = Reduction("sum", numbers=6, collectives=2, by="lists")
-    assert lists.gathers == (4, 24, 4, 24) and network.reduction_time(p, lists, 3) == 4 * 2
-    assert network.reduction_time(p, lists, 1) == 0
-
-
-def test_a_gather_costs_what_one_of_a_number_does_and_its_further_bytes():
-    p = toy(latency=1.0, per_byte=0.125)
-    assert network.gather_time(p, 8, 4) == network.allgather_time(p, 8, 4, 12) == 2 + 3
-    p.data["reductions"] = {"allgather": [{"ranks": 2, "time_s": 7.0}, {"ranks": 8, "time_s": 9.0}]}
-    assert [network.gather_time(p, size, 4) for size in (1, 4, 8, 16)] == [8, 8, 8, 8 + 3]
-    assert network.gather_time(p, 8, 64) == 9
 
 
 # ---- terms and walltime ----------------------------------------------------------------------------------------------

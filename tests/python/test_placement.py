@@ -66,7 +66,7 @@ def test_pairs_on_the_worst_node_are_those_of_table_5_8():
 
 
 @pytest.mark.ids("DC4", "DF5")
-@given(grids, st.sampled_from(placement.RULES[:4]), st.integers(1, 6), st.tuples(*[st.booleans()] * 3))
+@given(grids, st.sampled_from(placement.rules()[:4]), st.integers(1, 6), st.tuples(*[st.booleans()] * 3))
 @settings(max_examples=60, deadline=None)
 def test_every_pair_is_counted_once_inside_a_node_or_on_both_nodes_it_joins(grid, rule, active, periodic):
     ranks = math.prod(grid)
@@ -77,7 +77,7 @@ def test_every_pair_is_counted_once_inside_a_node_or_on_both_nodes_it_joins(grid
         assert counts.intra[:, d].sum() + counts.inter[:, d].sum() / 2 == links
 
 
-@given(st.integers(1, 200), st.sampled_from(placement.RULES[:4]), st.integers(1, 4), st.integers(1, 8))
+@given(st.integers(1, 200), st.sampled_from(placement.rules()[:4]), st.integers(1, 4), st.integers(1, 8))
 @settings(max_examples=60, deadline=None)
 def test_no_rule_overfills_a_socket_of_fill_or_a_node_and_all_use_as_few_nodes(ranks, rule, sockets, cores):
     where = placement.place(rule, ranks, sockets, cores)

@@ -14,7 +14,7 @@ import pytest
 from haloscope import core
 from haloscope.cli import main
 from haloscope.errors import NotAvailable, UsageProblem
-from haloscope.model import network, price
+from haloscope.model import network
 from haloscope.model import predict as predicting
 from haloscope.simulate import simulate as model
 from toy import TOY, changed
@@ -121,7 +121,7 @@ def test_reductions_of_an_app_cost_their_calls_as_predicted(toy, collectives):
     choice = {"app": "hydro3d", "cells": (24,) * 3, "ranks": 2, "set": (("collectives", collectives),)}
 
     def with_kernels(data):
-        names = [name for stage in range(11) for name in price.sweeps_of(core.Choice(**choice), stage)]
+        names = [name for stage in core.sweep_names(core.Choice(**choice)) for name in stage]
         data["kernels"] |= dict.fromkeys(names, data["kernels"]["advection3d/dense/f64"])
 
     profile = changed(toy, with_kernels)

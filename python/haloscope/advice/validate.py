@@ -14,7 +14,6 @@ from dataclasses import dataclass
 import numpy as np
 
 from haloscope import core
-from haloscope.advice import advise
 from haloscope.errors import HaloscopeError
 from haloscope.model import predict
 from haloscope.model.profile import Profile
@@ -136,7 +135,7 @@ def _pair(row: tables.Row, profile: Profile, samples: int) -> Pair:
         raise HaloscopeError("its measured time is 0")
     found = predict.predict(core.Choice.from_json(row.request), profile, setting_of(row), samples)
     exposed = {term: s for term, s in found.terms.items() if term not in COMPUTING}
-    return Pair(row, found, regime(found, profile, found.terms), regime(found, profile, exposed), exchange_of(row))
+    return Pair(row, found, regime(found, found.terms), regime(found, exposed), exchange_of(row))
 
 
 def setting_of(row: tables.Row) -> predict.Setting:
@@ -160,10 +159,10 @@ def exchange_of(row: tables.Row) -> float | None:
     return sum(row.phase(name, statistic) for name, statistic in predict.EXCHANGE_PHASES.items()) or None
 
 
-def regime(prediction: predict.Prediction, profile: Profile, terms: Mapping[str, float]) -> str:
+def regime(prediction: predict.Prediction, terms: Mapping[str, float]) -> str:
     """Return what bounds a prediction: the largest of some of its terms; messages are split into latency and bytes."""
     largest = max(terms, key=terms.get)
-    return REGIMES[largest] if largest in REGIMES else advise.bound_by(prediction, profile)
+    return REGIMES.get(largest, prediction.bound)
 
 
 def foreign(table: Sequence[tables.Row], profile: Profile) -> list[str]:

@@ -14,7 +14,7 @@ import numpy as np
 
 from haloscope import core
 from haloscope.model import placement
-from haloscope.model.predict import PLAINLY, Prediction, Setting, placed, predict
+from haloscope.model.predict import PLAINLY, Prediction, Setting, layout_of, places_of, predict
 from haloscope.model.profile import Profile
 
 LARGE = 2**20  # cells per dimension, whose cube can still be counted in 64 bits
@@ -41,8 +41,8 @@ class Variant:
 
 def variant(choice: core.Choice, profile: Profile, setting: Setting = PLAINLY) -> Variant:
     """Return a choice under a setting, predicted without interval. Raises and costs as `predict` does."""
-    where, node, _ = placed(choice, profile, setting)
-    layout = core.make_layout(choice, node, where.socket)
+    where = places_of(choice, profile, setting)
+    layout = layout_of(choice, profile, setting)
     at = np.argsort(layout.places())  # the rank at each place
     by_place = placement.Placement(where.node[at], where.socket[at])
     inside, across = placement.pair_counts(layout.ranks, by_place, layout.periodic).worst

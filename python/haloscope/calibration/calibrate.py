@@ -11,11 +11,11 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from haloscope.calibration import calibrate_device, in_step, laws
+from haloscope.calibration.counts import stride_class
 from haloscope.calibration.laws import Law, Row, Terms
 from haloscope.calibration.points import KIND, SECTIONS
 from haloscope.errors import UsageProblem
 from haloscope.model import profile, segments
-from haloscope.model.surcharge import stride_class
 from haloscope.report import microbench, stats
 
 ROW_BYTES = 8  # of the rows that strided costs are given for

@@ -17,10 +17,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from haloscope import core
-from haloscope.calibration import laws, overlap
+from haloscope.calibration import counts, laws, overlap
 from haloscope.calibration.laws import Terms
 from haloscope.errors import HaloscopeError
-from haloscope.model import predict, price, surcharge
+from haloscope.model import predict
 from haloscope.model.profile import Profile
 
 COMPUTING = dict.fromkeys(("compute", "inner", "outer"), "mean")
@@ -50,7 +50,7 @@ class Step:
     @property
     def transport(self) -> str:
         """As strategies write it."""
-        return surcharge.transports_of(self.choice.strategy)[0]
+        return counts.near_transport(self.choice.strategy)
 
     def like(self, **changes) -> tuple:
         """Return a key that is equal for steps of the same launch that differ only in some changes."""
@@ -66,7 +66,7 @@ def steps_of(records: Iterable[dict], profile: Profile) -> list[Step]:
         if record["id"] not in known:
             choice = core.Choice.from_json(record["request"])
             known[record["id"]] = choice, *_counts(choice, profile)
-        choice, steps, counts = known[record["id"]]
+        choice, steps, amounts = known[record["id"]]
         seconds = [
             steps
             * sum(
@@ -74,20 +74,22 @@ def steps_of(records: Iterable[dict], profile: Profile) -> list[Step]:
             )
             for phases in (predict.EXCHANGE_PHASES, COMPUTING, {"rest": "mean"})
         ]
-        found.append(Step(record["launch"]["id"], choice, *seconds, counts))
+        found.append(Step(record["launch"]["id"], choice, *seconds, amounts))
     return found
 
 
 def _counts(choice: core.Choice, profile: Profile) -> tuple[int, dict[str, float]]:
     """Return the time steps of a rank's program, and what it consists of."""
-    case = predict.Case(choice, profile, predict.PLAINLY)
-    kind, program = case.kinds[0], case.programs[0].body[0][1]
-    out = [(m, t) for m, t in zip(kind.plan.messages, kind.traffic, strict=True) if m.out]
-    pieces = [price.piece_counts(s.region, kind.plan, len(choice.cells)) for s in program.sweeps if s.region.volume]
-    far = price.slot_bytes(kind.plan) >= profile.cache_limit
+    plan = core.make_plan(core.make_layout(choice), 0, core.exchange_spec(choice))
+    step, in_place = core.step_of(choice), core.find_schedule(choice.schedule).in_place
+    options = dataclasses.replace(core.schedule_options(choice), series="entry" if in_place else "whole")
+    program = core.make_program(choice.schedule, step, plan, options)
+    out = [(m, core.message_traffic(plan, i)) for i, m in enumerate(plan.messages) if m.out]
+    pieces = [counts.piece_counts(s.region, plan, len(choice.cells)) for s in program.sweeps if s.region.volume]
+    far = counts.slot_bytes(plan) >= profile.cache_limit
     extra = sum(rows for _, rows in pieces)
-    sent, rows = sum(m.bytes for m, _ in out), sum(surcharge.short_rows(t) for _, t in out)
-    return case.steps, {
+    sent, rows = sum(m.bytes for m, _ in out), sum(counts.short_rows(t) for _, t in out)
+    return choice.depth, {
         "one": 1.0,
         "operations": len(program.ops),
         "messages": len(out),
@@ -118,15 +120,15 @@ def fit(data: dict, records: Sequence[dict]) -> list[Terms]:
     data |= plain
     predicted = _predictor(Profile(plain))
     bulk = [s for s in found if s.choice.schedule == "bulk"]
-    base = [s for s in bulk if s.transport == surcharge.PLAIN and predicted(s.choice)]
+    base = [s for s in bulk if s.transport == counts.PLAIN and predicted(s.choice)]
     exchange = _plain_exchange(base, predicted)
     fits = [f for f in (_running(base), exchange, _pieces(found, predicted)) if f]
     data["steps"] = _section(fits, (*RUNNING, *WAITING, *PIECES))
-    data["transports"] = {surcharge.PLAIN: _section([exchange], EXCHANGE)}
-    for name in sorted({s.transport for s in bulk} - {surcharge.PLAIN}):
+    data["transports"] = {counts.PLAIN: _section([exchange], EXCHANGE)}
+    for name in sorted({s.transport for s in bulk} - {counts.PLAIN}):
         if terms := _transport(name, [s for s in bulk if s.transport == name], base):
             fits += terms
-            data["transports"][name] = _section(terms, (*EXCHANGE, *READING), data["transports"][surcharge.PLAIN])
+            data["transports"][name] = _section(terms, (*EXCHANGE, *READING), data["transports"][counts.PLAIN])
     data["discrepancy"] = discrepancy(bulk, _predictor(Profile(data)))
     return [*fits, held] if held else fits
 
@@ -169,7 +171,7 @@ def _plain_exchange(base: Sequence[Step], predicted) -> Terms:
                for name, far in WAITING.items()}  # fmt: skip
     alone = [predicted(s.choice)[0] for s in base]
     while True:  # no rank waits a negative time: such a share counts as 0
-        fit = laws.fit_terms(f"transports/{surcharge.PLAIN}", _features(EXCHANGE, base) | waiting, alone,
+        fit = laws.fit_terms(f"transports/{counts.PLAIN}", _features(EXCHANGE, base) | waiting, alone,
                              [s.exchange_s for s in base], [s.launch for s in base])  # fmt: skip
         negative = [name for name in waiting if fit.values.get(name, 0.0) < 0]
         if not negative:
@@ -196,7 +198,7 @@ def _pieces(found: Sequence[Step], predicted) -> Terms | None:
 def _transport(name: str, steps: Sequence[Step], base: Sequence[Step]) -> list[Terms]:
     """The cost of a transport, in exchange and sweeps, beyond plain messages of the same blocks and launch."""
     plain = {s.like(): s for s in base}
-    pairs = [(s, plain[key]) for s in steps if (key := s.like(strategy=f"ordered/{surcharge.PLAIN}")) in plain]
+    pairs = [(s, plain[key]) for s in steps if (key := s.like(strategy=f"ordered/{counts.PLAIN}")) in plain]
     if len(pairs) < FEW:
         return []
     mine, theirs = zip(*pairs, strict=True)

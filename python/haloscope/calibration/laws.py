@@ -12,9 +12,9 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
+from haloscope.core import kernel_of
 from haloscope.core.choice import Choice
 from haloscope.model import fit
-from haloscope.model.price import kernel_of
 from haloscope.model.segments import Segment, evaluate, to_json
 
 RESAMPLES = 200

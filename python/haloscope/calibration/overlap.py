@@ -10,9 +10,9 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from haloscope.calibration import laws
+from haloscope.calibration import counts, laws
 from haloscope.calibration.laws import Terms
-from haloscope.model import predict, surcharge
+from haloscope.model import predict
 from haloscope.model.profile import Profile
 
 PARTS = np.linspace(0, 1, 11)  # values that are tried: predictions are not linear in it
@@ -28,7 +28,7 @@ def fit(data: dict, steps: Sequence) -> Terms | None:
     overlapping choice.
     """
     bulk = {s.like(): s for s in steps if s.choice.schedule == "bulk"}
-    pairs = [(s, bulk[key]) for s in steps if s.choice.schedule == "split" and s.transport == surcharge.PLAIN
+    pairs = [(s, bulk[key]) for s in steps if s.choice.schedule == "split" and s.transport == counts.PLAIN
              and (key := s.like(schedule="bulk")) in bulk]  # fmt: skip
     if len(pairs) < FEW:
         return None
@@ -56,4 +56,4 @@ def fit(data: dict, steps: Sequence) -> Terms | None:
 
 def _section(near: str, part: float) -> dict:
     """Other transports copy in other places, or not at all, and keep what a profile without this section assumes."""
-    return {"held_of": {surcharge.PLAIN: {near: part}}}
+    return {"held_of": {counts.PLAIN: {near: part}}}

@@ -64,7 +64,6 @@ def document(advice) -> dict:
             {
                 **dataclasses.asdict(c.prediction),
                 "choice": c.prediction.choice.to_json(),
-                "reason": c.reason,
                 "equal_to_best": c.equal,
             }
             for c in advice.candidates
@@ -97,7 +96,7 @@ def _title(advice) -> str:
         f"# Advice: {c.app}, {'x'.join(map(str, c.cells))} cells, {c.ranks} ranks\n\nMachine profile: {best.profile}. "
     )
     if len(equals) == 1:
-        return words + f"**{name(c)}** is predicted fastest. {advice.best.reason.capitalize()}."
+        return words + f"**{name(c)}** is predicted fastest. {advice.best.prediction.reason.capitalize()}."
     return words + f"No winner: {len(equals)} candidates cannot be told apart, {name(c)} among them; measure them."
 
 
@@ -112,7 +111,7 @@ def _ranking(advice, top: int) -> str:
         p = candidate.prediction
         rows.append([f"{place}{' =' * (candidate.equal and len(advice.equals) > 1)}", p.choice.strategy, p.choice.schedule,
                      *[p.choice.reorder] * orders, f"{p.choice.depth}{f' {p.choice.substeps}' if p.choice.depth > 1 else ''}",
-                     tables.number(p.time_s * factor), f"{p.time_s / best:.2f}", candidate.reason])  # fmt: skip
+                     tables.number(p.time_s * factor), f"{p.time_s / best:.2f}", p.reason])  # fmt: skip
     headers = ["#", "strategy", "schedule", *["reorder"] * orders, "depth", f"step ({unit})", "times the best", "why"]
     return tables.markdown(rows, headers, right=(f"step ({unit})", "times the best"))
 
@@ -181,9 +180,9 @@ def measuring_command(c) -> str:
 
 def shape_hint(c, machine) -> str:
     """Return the device block shape that the profile found to be faster than the kernel's own, if there is one."""
-    from haloscope.model.price import kernel_of
+    from haloscope import core
 
-    found = machine.data.get("device", {}).get("shapes", {}).get(kernel_of(c)) if c.device else None
+    found = machine.data.get("device", {}).get("shapes", {}).get(core.kernel_of(c)) if c.device else None
     if not found:
         return ""
     return (

@@ -95,14 +95,14 @@ def document(made: list) -> dict:
 
 def markdown(made: list) -> str:
     """Return a table of predictions, then what a reader must know of them."""
-    from haloscope.model.compose import TERMS
+    from haloscope.model.predict import terms as all_terms
     from haloscope.report import tables
 
     def differs(axis):
         return len({getattr(r.choice, axis) for r, _ in made}) > 1
 
     axes = [axis for axis in tables.axes() if axis in ("schedule", "strategy") or differs(axis)]
-    terms = [term for term in TERMS if any(p.terms[term] > 0 for _, p in made)]
+    terms = [term for term in all_terms() if any(p.terms[term] > 0 for _, p in made)]
     unit, factor = tables.unit(p.time_s for _, p in made)
     timed = f"step ({unit})"
     headers = ["#", *axes, timed, "90 %", *terms, "slowest rank"]

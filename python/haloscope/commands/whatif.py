@@ -103,7 +103,7 @@ def settings(active: str | None, mapping: str) -> list:
     from haloscope.measure import lists
     from haloscope.model import placement, predict
 
-    rules = [rule for rule in placement.RULES if rule != "custom"]
+    rules = [rule for rule in placement.rules() if rule != "custom"]
     counts: list[int | None] = list(lists.numbers(active, "--active")) if active else [None]
     return [predict.Setting(rule, count) for rule in lists.names(mapping, rules, "--mapping") for count in counts]
 

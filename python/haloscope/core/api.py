@@ -93,8 +93,13 @@ class Layout:
 
 def illegal(choice: Choice) -> str:
     """Return why a choice cannot run and what to do about it; "" when it can. Local and cheap."""
+    return illegal_in_library(choice) or own_refusal(choice)
+
+
+def illegal_in_library(choice: Choice) -> str:
+    """Return the same but for the reasons of an app of another program, which that program must be asked for."""
     try:
-        return capi.result_text("hs_illegal", handle_of(choice)) or own_refusal(choice)
+        return capi.result_text("hs_illegal", handle_of(choice))
     except UsageProblem as problem:  # a name or value that no choice can have
         return str(problem)
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import functools
 import json
 from collections.abc import Callable, Iterable, Mapping
@@ -243,23 +242,20 @@ def step_of(choice: Choice) -> Step:
     return _step(capi.handle("hs_step_create_of", "hs_step", choices.handle_of(choice)))
 
 
-@functools.lru_cache(maxsize=1024)
-def sweep_parameters(choice: Choice) -> tuple[tuple[str, Value], ...]:
-    """Return the parameters of a choice that make its sweeps others than the app's usual ones.
+def sweep_names(choice: Choice) -> tuple[tuple[str, ...], ...]:
+    """Return the names in profiles of a choice's sweeps, by stage: APP/FORM/REAL, then ,NAME=VALUE of parameters with other
+    sweeps, then :STAGE/SWEEP where a step has several.
 
-    Exchanges and reductions do not count, nor do parameters that kernels only read. Raises UsageProblem as `step_of` does.
+    Raises UsageProblem as `step_of` does.
     """
-    if not choice.set:
-        return ()
-    sweeps = _sweeps(choice)
-    if sweeps == _sweeps(dataclasses.replace(choice, set=())):
-        return ()
-    others = ((one, dataclasses.replace(choice, set=tuple(p for p in choice.set if p != one))) for one in choice.set)
-    return tuple(sorted(one for one, without in others if _sweeps(without) != sweeps))
+    return tuple(map(tuple, json.loads(capi.result_text("hs_sweep_names", choices.handle_of(choice)))))
 
 
-def _sweeps(choice: Choice) -> tuple[tuple[str, tuple[SweepSpec, ...]], ...]:
-    return tuple((stage.name, stage.sweeps) for stage in step_of(choice).stages)
+def kernel_of(choice: Choice) -> str:
+    """Return the name of a choice's kernels in profiles, which its sweeps' names begin with."""
+    if choice.form and not choice.set:  # also of a program's app that nobody has declared here
+        return f"{choice.app}/{choice.form}/{choice.real}"
+    return sweep_names(choice)[0][0].partition(":")[0]
 
 
 def stencil_step(dims: int, radius: int = 1, box_stencil: bool = False) -> Step:

@@ -12,11 +12,10 @@ Source: Davis 2017, sections 5.3.4 and 5.3.5 (which print observations, no formu
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 
 import numpy as np
 
-from haloscope.core import NUMBER_BYTES, Reduction
 from haloscope.errors import UsageProblem
 from haloscope.model import segments
 from haloscope.model.profile import Profile
@@ -68,45 +67,3 @@ def allgather_time(profile: Profile, size: float, ranks: int, cores_per_node: in
     steps = math.ceil(math.log2(ranks))
     inside = min(steps, math.ceil(math.log2(cores_per_node)))
     return sum(message_time(profile, "node" if i < inside else "network", 2**i * size) for i in range(steps))
-
-
-def reduction_time(profile: Profile, reduction: Reduction, ranks: int) -> float:
-    """Return the seconds of all calls of a reduction, from the last rank's numbers until every rank has the result.
-
-    Gathers fill the cores of a node before the next one. Raises NotAvailable when the profile lacks what its calls need.
-    """
-    if ranks == 1:
-        return 0.0
-    if reduction.by == "reduce":
-        return reduction.collectives * allreduce_time(profile, ranks)
-    return sum(gather_time(profile, size, ranks) for size in reduction.gathers)
-
-
-def gather_time(profile: Profile, size: float, ranks: int) -> float:
-    """Return the seconds of an all-gather: the measured one of a number, and what eq. 5.42 has for further bytes.
-
-    Eq. 5.42 alone where the profile has no "allgather"; its messages are those of the network.
-    """
-    whole, number = (allgather_time(profile, n, ranks, profile.cores_per_node) for n in (size, NUMBER_BYTES["real"]))
-    rows = profile.data.get("reductions", {}).get("allgather")
-    return _between_counts(rows, ranks) + max(0.0, whole - number) if rows else whole
-
-
-def allreduce_time(profile: Profile, ranks: int) -> float:
-    """Return the seconds of an all-reduce of one number, between measured rank counts linear in log2(ranks).
-
-    Beyond the last measured count the last value is taken. Raises NotAvailable when the profile has no "allreduce".
-    """
-    from haloscope.errors import NotAvailable
-
-    rows = profile.section("reductions").get("allreduce")
-    if not rows:
-        raise NotAvailable(
-            f"profile '{profile.name}' has no reductions/allreduce, which this needs; calibrate the machine"
-        )
-    return _between_counts(rows, ranks)
-
-
-def _between_counts(rows: Sequence[dict], ranks: int) -> float:
-    counts, times = zip(*sorted((math.log2(r["ranks"]), r["time_s"]) for r in rows), strict=True)
-    return 0.0 if ranks == 1 else float(np.interp(math.log2(ranks), counts, times))

@@ -6,15 +6,18 @@ eq. 5.17 and 5.22 to 5.30, tables 4.5 and 5.8.
 
 from __future__ import annotations
 
+import functools
+import json
 import math
+import weakref
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
-from haloscope.errors import UsageProblem, unknown_name
+from haloscope.core import capi
+from haloscope.errors import UsageProblem
 
-RULES = ("fill", "balanced", "by-socket", "round-robin", "custom")
 DIMENSIONS = "xyz"
 
 
@@ -70,44 +73,34 @@ def place(
     ranks on a socket, 1..cores_per_socket (default: all cores).
     Raises UsageProblem for an unknown rule, numbers out of range, and a custom list that does not fit.
     """
-    if rule not in RULES:
-        raise UsageProblem(unknown_name("placement", rule, RULES))
-    active = cores_per_socket if active is None else active
-    if min(ranks, sockets_per_node, cores_per_socket) < 1 or not 1 <= active <= cores_per_socket:
-        raise UsageProblem(
-            f"cannot place {ranks} ranks on nodes of {sockets_per_node} sockets with {active} of {cores_per_socket} "
-            f"cores each in use; all must be at least 1 and no more cores in use than there are"
-        )
-    if rule == "custom":
-        return _custom(custom, ranks, sockets_per_node)
-    node, local = _nodes(rule, ranks, sockets_per_node * active)
-    socket = local // active if rule in ("fill", "balanced") else local % sockets_per_node
-    return Placement(node, node * sockets_per_node + socket)
+    ffi = capi.load()[0]
+    node, socket = np.zeros(max(ranks, 0), np.int32), np.zeros(max(ranks, 0), np.int32)
+    arrays = (ffi.from_buffer("int32_t[]", a) for a in (node, socket))
+    setting = setting_to_c(rule, active, custom)
+    capi.call("hs_place_ranks", ranks, sockets_per_node, cores_per_socket, setting, *arrays)
+    return Placement(node.astype(int), socket.astype(int))
 
 
-def _nodes(rule: str, ranks: int, per_node: int) -> tuple[np.ndarray, np.ndarray]:
-    """Return node and number within the node, per rank."""
-    rank = np.arange(ranks)
-    nodes = math.ceil(ranks / per_node)
-    if rule == "fill":
-        return rank // per_node, rank % per_node
-    if rule == "round-robin":
-        return rank % nodes, rank // nodes
-    few, more = divmod(ranks, nodes)  # the first `more` nodes hold one rank more
-    edge = more * (few + 1)
-    node = np.where(rank < edge, rank // (few + 1), more + (rank - edge) // few)
-    return node, np.where(rank < edge, rank % (few + 1), (rank - edge) % few)
+@functools.cache
+def rules() -> tuple[str, ...]:
+    """Return the rules that place ranks."""
+    return tuple(json.loads(capi.list_text("placements")))
 
 
-def _custom(places: Sequence[tuple[int, int]], ranks: int, sockets_per_node: int) -> Placement:
-    if len(places) != ranks:
-        raise UsageProblem(
-            f"a custom placement needs one node and socket per rank: {ranks} ranks, {len(places)} places"
-        )
-    node, socket = np.array(places).T
-    if node.min() < 0 or socket.min() < 0 or socket.max() >= sockets_per_node:
-        raise UsageProblem(f"nodes count from 0 and sockets of a node from 0 to {sockets_per_node - 1}")
-    return Placement(node, node * sockets_per_node + socket)
+_owners: weakref.WeakKeyDictionary[capi.CData, tuple] = weakref.WeakKeyDictionary()  # what a setting points into
+
+
+def setting_to_c(rule: str, active: int | None, custom: Sequence[tuple[int, int]]) -> capi.CData:
+    """Return an hs_setting with a placement, which owns what it points to."""
+    ffi, lib = capi.load()
+    c = ffi.new("hs_setting*")
+    lib.hs_setting_init(c)
+    name, places = ffi.new("char[]", rule.encode()), ffi.new("int32_t[]", [int(n) for place in custom for n in place])
+    c.placement, c.places, c.place_count = name, places, len(custom)
+    if active is not None:
+        c.active = active if active >= 0 else 0  # which is refused
+    _owners[c] = (name, places)
+    return c
 
 
 def coordinates(process_grid: Sequence[int]) -> np.ndarray:

@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from haloscope.core import capi
 from haloscope.data import DATA
 from haloscope.errors import NotAvailable, UsageProblem, unknown_name
 from haloscope.model import segments
@@ -31,6 +32,11 @@ class Profile:
     """A valid machine profile; `data` is the JSON object, the methods read parts of it."""
 
     data: dict
+
+    @functools.cached_property
+    def handle(self) -> capi.CData:
+        """The profile as the C library holds it, read once."""
+        return capi.handle("hs_profile_create", "hs_profile", json.dumps(self.data).encode())
 
     @property
     def name(self) -> str:
@@ -116,13 +122,6 @@ class Profile:
         limit: float = self.data.get("beyond_cache", {}).get("from_block_bytes", math.inf)
         return limit
 
-    def fused_kernel(self, name: str) -> dict[int, dict[int, list[segments.Segment]]]:
-        """Return the cost of one of several sweeps done at once, by how many, then as `kernel` does; empty if not known."""
-        return {
-            int(levels): segments.by_count(table, "cells")
-            for levels, table in self.data.get("fused", {}).get(name, {}).items()
-        }
-
     def packing(self, stride: str, what: str = "pack", block_bytes: float = 0) -> dict[int, list[segments.Segment]]:
         """Return the cost of packing over bytes by threads.
 
@@ -137,10 +136,6 @@ class Profile:
                 if table := place.get(part, {}).get(stride):
                     return segments.by_count(table)
         raise NotAvailable(f"profile '{self.name}' has no cost of packing {stride} data; calibrate the machine")
-
-    def row_scale(self, row_bytes: float) -> float:
-        """Return the factor for bytes in rows of this length before `strided` costs are looked up."""
-        return self.data["strided_row_bytes"] / max(row_bytes, 1) if "strided_row_bytes" in self.data else 1.0
 
 
 @functools.cache

@@ -5,11 +5,14 @@ Source: Hoefler, Siebert, Lumsdaine, "Group Operation Assembly Language", ICPP 2
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TextIO
+
+import numpy as np
 
 from haloscope import core
 from haloscope.errors import NotAvailable, UsageProblem
-from haloscope.simulate.simulate import Cast, _seconds
+from haloscope.simulate.simulate import Cast
 
 MOST_LINES = 50_000_000  # about 2 GB of text
 
@@ -25,17 +28,23 @@ def write(cast: Cast, rounds: int, file: TextIO) -> int:
     """
     if cast.choice.device:
         raise NotAvailable(f"GOAL has no streams, and '{cast.choice.device}' is a device; export the choice without it")
-    texts = [_Rank(cast, number, rounds) for number in range(len(cast.actors))]
-    lines = 1 + sum(len(texts[c].lines) + 2 for c in cast.class_of.tolist())
+    texts = [_Rank(cast, number, rounds) for number in range(cast.classes)]
+    class_of = cast.class_of()
+    lines = 1 + sum(len(texts[c].lines) + 2 for c in class_of.tolist())
     if lines > MOST_LINES:
         raise UsageProblem(f"the schedule would have {lines} lines; export fewer ranks or steps")
     file.write(f"num_ranks {cast.choice.ranks}\n")
-    kind_of = {int(rank): (kind, row) for kind in cast.case.kinds for row, rank in enumerate(kind.members)}
-    for rank, number in enumerate(cast.class_of.tolist()):
-        kind, row = kind_of[rank]
-        peers = kind.peers[row]
+    layout = core.make_layout(cast.choice)
+    peers: dict[int, np.ndarray] = {}  # of ranks of a class, by message
+    place = np.zeros(cast.choice.ranks, int)
+    for number, text in enumerate(texts):
+        members = np.flatnonzero(class_of == number)
+        place[members] = np.arange(len(members))
+        peers[number] = np.concatenate([core.peers(layout, plan, members) for plan in text.plans], axis=1)
+    for rank, number in enumerate(class_of.tolist()):
+        whose = peers[number][place[rank]]
         body = texts[number]
-        file.write(f"rank {rank} {{\n{body.text % tuple(peers[m] for m in body.messages)}}}\n")
+        file.write(f"rank {rank} {{\n{body.text % tuple(whose[m] for m in body.messages)}}}\n")
     return lines
 
 
@@ -43,8 +52,9 @@ class _Rank:
     """The text of a class of ranks, with a %d for each peer; `messages`: whose."""
 
     def __init__(self, cast: Cast, number: int, rounds: int):
-        actors = cast.actors[number]
-        self.kind = cast.case.kinds[actors.kind]
+        actors, layout = cast.actors(number), core.make_layout(cast.choice)
+        specs = [core.exchange_spec(cast.choice, stage) for stage in range(len(core.step_of(cast.choice).stages))]
+        self.plans = [core.make_plan(layout, actors.rank, spec) for spec in specs]
         self.comm_cpu = int(cast.comm_thread)
         self.lines: list[str] = []
         self.messages: list[int] = []
@@ -52,23 +62,23 @@ class _Rank:
         self.received: dict[int, list[str]] = {}  # per incoming message: receives that no wait has taken yet
         self.sent: dict[int, str] = {}
         self.last: dict[str, str] = {}  # label of the last operation per lane
-        all_of_them = list(zip(actors.stages, actors.programs, actors.actions, strict=True))
-        for one in all_of_them[: cast.opening]:
+        all_of_them = list(zip(actors.stages, actors.programs, actors.seconds, strict=True))
+        for one in all_of_them[: actors.opening]:
             self.add(*one)
         for _ in range(rounds):
-            for one in all_of_them[cast.opening :]:
+            for one in all_of_them[actors.opening :]:
                 self.add(*one)
         self.text = "".join(f"{line}\n" for line in self.lines)
 
-    def add(self, stage: int, program: core.Program, actions) -> None:
+    def add(self, stage: int, program: core.Program, seconds: Sequence[float]) -> None:
         """Add one program: it begins when both lanes of the one before have ended."""
         begin, self.last = tuple(self.last.values()), {}
         both = []  # labels of what begins and what ends each operation
-        for op, action in zip(program.ops, actions, strict=True):
+        for op, duration in zip(program.ops, seconds, strict=True):
             if op.kind in ("barrier", "reduce", "reduced"):
                 raise UsageProblem("GOAL has no barrier and no all-reduce; export a schedule without them")
             before = (self.last[op.lane],) if op.lane in self.last else begin
-            both.append(self.operation(op, stage, program, _seconds(action)[2], before))
+            both.append(self.operation(op, stage, program, duration, before))
             self.last[op.lane] = both[-1][1]
         for op, (first, _) in zip(program.ops, both, strict=True):  # some wait for one that is listed after them
             self.lines += [f"{first} requires {both[a][1]}" for a in op.after]
@@ -76,7 +86,7 @@ class _Rank:
     def operation(self, op: core.Op, stage: int, program: core.Program, seconds: float, before: tuple[str, ...]):
         """Add one operation and return the labels of what begins and what ends it."""
         cpu = self.comm_cpu if op.lane == "comm" else 0
-        first_message = self.kind.messages_of(stage).start
+        first_message = sum(len(plan.messages) for plan in self.plans[:stage])
         of_stage = program.sets[op.target] if op.kind in ("post", "send", "wait", "complete") else ()
         messages = tuple(first_message + m for m in of_stage)
         if op.kind == "wait":
@@ -85,12 +95,13 @@ class _Rank:
             before += tuple(self.sent[m] for m in messages)
         first = last = self.line(f"calc {round(seconds * 1e9)} cpu {cpu}", before)
         for m in messages:
-            message = self.kind.plan.messages[m]
+            message = self.plans[stage].messages[m - first_message]
+            tag = message.tag + (stage << 20)  # messages of stages between two ranks have tags of their own
             if op.kind == "post":
-                started = self.line(f"recv {message.bytes}b from %d tag {message.tag} cpu {cpu}", (first,), m)
+                started = self.line(f"recv {message.bytes}b from %d tag {tag} cpu {cpu}", (first,), m)
                 self.received.setdefault(m, []).append(started)
             elif op.kind == "send":
-                last = self.sent[m] = self.line(f"send {message.bytes}b to %d tag {message.tag} cpu {cpu}", (last,), m)
+                last = self.sent[m] = self.line(f"send {message.bytes}b to %d tag {tag} cpu {cpu}", (last,), m)
         return first, last
 
     def line(self, text: str, before: tuple[str, ...], message: int | None = None) -> str:

@@ -1,13 +1,13 @@
 """Simulations: programs of up to a million ranks, carried out message by message by the C++ core at a profile's prices.
 
-Operations cost the same as in a prediction (`price`). A simulation adds every single rank and message: queues for
+Operations cost the same as in a prediction. A simulation adds every single rank and message: queues for
 shared resources, delays that travel, noise. Results are simulated, never measured.
 """
 
 from __future__ import annotations
 
-import dataclasses
 import itertools
+import json
 import math
 import time
 from collections.abc import Mapping, Sequence
@@ -17,13 +17,10 @@ import numpy as np
 
 from haloscope import core
 from haloscope.core import capi, convert
+from haloscope.core.choice import handle_of
 from haloscope.errors import UsageProblem
-from haloscope.model import network, price, ranks
-from haloscope.model.predict import PLAINLY, Case, Setting, mirrored
+from haloscope.model.predict import PLAINLY, Setting
 from haloscope.model.profile import Profile
-from haloscope.model.tracks import Action
-
-PLACES = ("socket", "node", "network")  # where the two ends of a message are, as hs_network counts them
 
 
 @dataclass(frozen=True)
@@ -77,107 +74,59 @@ class Simulation:
     notes: tuple[str, ...]
 
 
-@dataclass(frozen=True)
-class Actors:
-    """Ranks with equal plans and prices: the number of their plans' kind, their programs with the stage of each, and the
-    priced operations of each. Messages are those of the programs' own stages."""
-
-    kind: int
-    programs: tuple[core.Program, ...]  # opening, if any, then those of a round
-    stages: tuple[int, ...]
-    actions: tuple[tuple[Action, ...], ...]
-    flight_change: tuple[float, ...]
-    hand_s: float  # of the host, to hand an operation to a device
-
-
 class Cast:
-    """A choice ready to be simulated: every rank's class, place and priced programs.
+    """A choice ready to be simulated by the core: every rank's class, place and priced programs.
 
-    Raises UsageProblem when the choice cannot run, NotAvailable when the profile lacks a cost. Cost: seconds for 10^6
+    steps: time steps of a round. classes: of ranks with equal plans and prices. Raises UsageProblem when the choice cannot
+    run, and for overheads beyond a message's latency, NotAvailable when the profile lacks a cost. Cost: seconds for 10^6
     ranks.
     """
 
-    def __init__(self, choice: core.Choice, profile: Profile, setting: Setting = PLAINLY):
-        self.choice, self.profile, self.setting = choice, profile, setting
-        self.case = Case(choice, profile, setting)
-        self.prices = price.Prices(profile, choice)
-        self.layout = self.case.layout
-        self.opening = int(self.case.programs[0].opening is not None)
-        self.comm_thread = self.case.programs[0].body[0][1].comm_thread and choice.threads > 1
-        self.class_of = np.empty(choice.ranks, np.int32)
-        self.actors: list[Actors] = []
-        busy, on_device = self.case.place.active(), self.case.ranks_on_device()
-        for k, kind in enumerate(self.case.kinds):
-            keys = self._keys(kind, (busy + (choice.ranks + 1) * on_device)[kind.members])
-            _, first, inverse = np.unique(keys, return_index=True, return_inverse=True)
-            self.class_of[kind.members] = len(self.actors) + inverse
-            self.actors += [self._priced(k, int(i), busy[kind.members[i]], on_device[kind.members[i]]) for i in first]
+    def __init__(
+        self,
+        choice: core.Choice,
+        profile: Profile,
+        setting: Setting = PLAINLY,
+        overhead_s: float = 0.0,
+        gap_s: float = 0.0,
+    ):
+        if reason := core.own_refusal(choice):
+            raise UsageProblem(reason)
+        self.choice = choice
+        arguments = (handle_of(choice), profile.handle, setting.to_c(), overhead_s, gap_s)
+        self.handle = capi.handle("hs_simulation_create", "hs_simulation", *arguments)
+        found = json.loads(capi.result_text("hs_simulation_json", self.handle))
+        self.steps, self.efficiency, self.classes = found["steps"], found["efficiency"], found["classes"]
+        self.comm_thread, self.outside, self.notes = found["comm_thread"], found["outside"], found["notes"]
 
-    def _keys(self, kind: ranks.Kind, load: np.ndarray) -> np.ndarray:
-        """Return a number per member that is the same for equal prices: where peers are counts if the transport asks
-        it. load: of each member's socket and device, as a number."""
-        pairs = [stage.surcharges for stage in self.prices.stages]
-        plain = all(near == between and min(dataclasses.astuple(near)) >= 0 for near, between in pairs)
-        if plain:
-            return load
-        rows = [self._near(kind), self._far(kind), load[:, None]]
-        return ranks.hashed(np.concatenate(rows, axis=1).astype(np.uint64))
+    def class_of(self) -> np.ndarray:
+        """Return the class of each rank."""
+        classes = np.empty(self.choice.ranks, np.int32)
+        capi.call("hs_simulation_classes", self.handle, capi.load()[0].from_buffer("int32_t[]", classes))
+        return classes
 
-    def _near(self, kind: ranks.Kind) -> np.ndarray:
-        return ranks.nearness(kind, self.case.place)
+    def actors(self, number: int) -> Actors:
+        """Return the programs of a class of ranks."""
+        found = json.loads(capi.result_text("hs_simulation_class", self.handle, number))
+        programs, seconds = [], found["seconds"]
+        for place in range(len(found["stages"])):
+            handle = capi.handle("hs_simulation_program", "hs_program", self.handle, number, place)
+            programs.append(convert.program(handle))
+        firsts = itertools.accumulate((len(p.ops) for p in programs), initial=0)
+        parts = tuple(tuple(seconds[f : f + len(p.ops)]) for f, p in zip(firsts, programs, strict=False))
+        return Actors(found["rank"], found["opening"], tuple(found["stages"]), tuple(programs), parts)
 
-    def _far(self, kind: ranks.Kind) -> np.ndarray:
-        return self.case.node[kind.members][:, None] != self.case.node[kind.peers]
 
-    def _priced(self, k: int, member: int, busy: int, on_device: int) -> Actors:
-        kind, programs = self.case.kinds[k], self.case.programs[k]
-        one = dataclasses.replace(
-            kind, members=kind.members[member : member + 1], peers=kind.peers[member : member + 1]
-        )
-        near = [ranks.CLASSES[c] for c in self._near(one)[0]]
-        far = self._far(one)[0].tolist()
-        sizes = [m.bytes for m in kind.plan.messages]
-        alone = [network.message_time(self.profile, place, size) for place, size in zip(near, sizes, strict=True)]
-        travel = self.prices.flight_times(near, alone)
-        stages = [kind.messages_of(stage) for stage in range(len(kind.plans))]
-        wheres = [price.Where(int(busy), far[m], travel[m], [0.0] * len(sizes[m]), int(on_device)) for m in stages]
-        flights = self.case.flights(kind, self.prices, wheres)
-        alike = mirrored(kind.plan)  # what comes in is taken to change as what goes out against it
-        out = [m if message.out else alike[m][0][1] for m, message in enumerate(kind.plan.messages)]
-        changes = tuple(flights[m].seconds - alone[m] for m in out)
-        body = [*([(0, programs.opening, ())] if programs.opening else []), *programs.body]
-        made = []
-        for stage, program, copies in body:
-            given = (kind.plans[stage], self.prices.stages[stage], wheres[stage], kind.traffic[stages[stage]], copies)
-            made.append((program, price.actions(program, *given)))
-        if self.setting.reductions:
-            made[-1] = self._reduced(*made[-1])
-        hand_s = next((action.hand_s for _, actions in made for action in actions if action.stream), 0.0)
-        of_stages = tuple(stage for stage, _, _ in body)
-        return Actors(k, tuple(p for p, _ in made), of_stages, tuple(a for _, a in made), changes, hand_s)
+@dataclass(frozen=True)
+class Actors:
+    """Ranks with equal plans and prices: one of them, and their programs with the stage and the operations' seconds of each;
+    the first `opening` of them are run once, the others in every round."""
 
-    def _reduced(self, program: core.Program, actions: tuple[Action, ...]):
-        """Return a program that ends with the setting's all-reduces, as one meeting of all ranks."""
-        seconds = network.allreduce_time(self.profile, self.choice.ranks) * self.setting.reductions * self.case.steps
-        last = tuple(i for i, op in enumerate(program.ops) if op.lane != "comm")[-1:]
-        op = core.Op("barrier", "comm", 0, -1, last)
-        priced = Action("barrier", True, last, (("reduction", seconds),))
-        return dataclasses.replace(program, ops=(*program.ops, op)), (*actions, priced)
-
-    def outside(self) -> list[str]:
-        """List the costs needed beyond the calibrated range."""
-        for place in PLACES:
-            law = self.profile.network_class(place)["segments"]
-            code = ranks.CLASSES.index(place)
-            sizes = {
-                m.bytes
-                for kind in self.case.kinds
-                for m, here in zip(kind.plan.messages, (self._near(kind) == code).any(axis=0), strict=True)
-                if here
-            }
-            for size in sorted(sizes):
-                self.prices.range.check(f"message bytes ({place})", size, law[0].start, law[-1].end)
-        return self.prices.range.texts()
+    rank: int
+    opening: int
+    stages: tuple[int, ...]
+    programs: tuple[core.Program, ...]
+    seconds: tuple[tuple[float, ...], ...]
 
 
 def simulate(choice: core.Choice, profile: Profile, setting: Setting = PLAINLY, how: How = CALMLY) -> Simulation:
@@ -190,13 +139,13 @@ def simulate(choice: core.Choice, profile: Profile, setting: Setting = PLAINLY, 
     began = time.perf_counter()
     if how.steps < 1:
         raise UsageProblem(f"{how.steps} steps cannot be simulated; use 1 or more")
-    cast = Cast(choice, profile, setting)
-    rounds = max(2, math.ceil(how.steps / cast.case.steps))
+    cast = Cast(choice, profile, setting, how.overhead_s, how.gap_s)
+    rounds = max(2, math.ceil(how.steps / cast.steps))
     ends, result = run(cast, how, rounds)
     first = rounds // 2
     starts = ends[first - 1]
-    counted = (rounds - first) * cast.case.steps
-    lengths = np.diff(np.vstack([starts, ends[first:]]), axis=0) / cast.case.steps
+    counted = (rounds - first) * cast.steps
+    lengths = np.diff(np.vstack([starts, ends[first:]]), axis=0) / cast.steps
     kinds = capi.enumeration("HS_OP_")
     return Simulation(
         choice=choice,
@@ -208,129 +157,30 @@ def simulate(choice: core.Choice, profile: Profile, setting: Setting = PLAINLY, 
         by_operation={kind: result.seconds[i] / choice.ranks / counted for i, kind in enumerate(kinds)},
         worst_rank=int(ends[-1].argmax()),
         rounds=rounds,
-        steps=rounds * cast.case.steps,
-        classes=len(cast.actors),
+        steps=rounds * cast.steps,
+        classes=cast.classes,
         messages=result.messages,
         bytes=result.bytes,
         operations=result.operations,
         events=result.events,
         wall_s=time.perf_counter() - began,
-        outside=tuple(cast.outside()),
-        notes=tuple(cast.case.notes),
+        outside=tuple(cast.outside),
+        notes=tuple(cast.notes),
     )
-
-
-# ---- to the core -----------------------------------------------------------------------------------------------------
 
 
 def run(cast: Cast, how: How, rounds: int):
     """Carry out the rounds; return when each rank ended each round (rounds x ranks, seconds) and the core's counts."""
     ffi, lib = capi.load()
-    simulation, _alive = _create(cast, how)
     options = ffi.new("hs_simulation_options*")
     lib.hs_simulation_options_init(options)
     options.rounds, options.counted_from = rounds, rounds // 2
     options.noise_s, options.noise_share, options.seed = how.noise_s, how.noise_share, how.seed
-    options.efficiency, options.by_itself = cast.case.efficiency, how.by_itself
+    options.efficiency, options.by_itself = cast.efficiency, how.by_itself
     ends = np.empty((rounds, cast.choice.ranks))
     result = ffi.new("hs_simulation_result*")
-    capi.call("hs_simulation_run", simulation, options, ffi.from_buffer("double[]", ends), result)
+    capi.call("hs_simulation_run", cast.handle, options, ffi.from_buffer("double[]", ends), result)
     return ends, result
-
-
-def _create(cast: Cast, how: How):
-    """Return a handle, and what must live until it has been made."""
-    ffi, lib = capi.load()
-    c, alive = ffi.new("hs_network*"), []
-    lib.hs_network_init(c)
-    for place, name in enumerate(PLACES):
-        segments = ffi.new("hs_segment[]", _segments(cast, how, name))
-        alive.append(segments)
-        c.segments[place], c.segment_count[place] = segments, len(segments)
-        c.shared[place], c.duplex[place] = network.contention(cast.profile, name)
-    c.injection_bytes_per_s = cast.profile.section("network").get("injection_bytes_per_s") or 0.0
-    classes = ffi.new("hs_rank_class[]", len(cast.actors))
-    for given, actors in zip(classes, cast.actors, strict=True):
-        alive.append(_fill(given, cast, actors))
-    numbers = [np.ascontiguousarray(a, np.int32) for a in (cast.case.place.node, cast.case.place.socket, cast.class_of)]
-    node, socket, class_of = (ffi.from_buffer("int32_t[]", a) for a in numbers)
-    arguments = (cast.layout._handle, c, node, socket, len(classes), classes, class_of)
-    return capi.handle("hs_simulation_create", "hs_simulation", *arguments), alive
-
-
-def _fill(given, cast: Cast, actors: Actors) -> list:
-    """Fill an hs_rank_class; return what it points into."""
-    ffi, _ = capi.load()
-    handles = [convert.program_to_c(program) for program in actors.programs]
-    rows = [x for a in itertools.chain(*actors.actions) for x in _seconds(a)]
-    seconds, changes = ffi.new("double[]", rows), ffi.new("double[]", list(actors.flight_change))
-    own, reductions = cast.case.kinds[actors.kind].plans, _reductions(cast)
-    plans = ffi.new("hs_plan*[]", [plan._handle for plan in own])
-    meetings = ffi.new("hs_rank_reduction[]", reductions)
-    firsts = [stage.first_reduction for stage in cast.prices.stages]
-    programs = ffi.new("hs_rank_program[]", [(h, s, firsts[s]) for h, s in zip(handles, actors.stages, strict=True)])
-    given.plans, given.plan_count, given.programs = ffi.cast("hs_plan**", plans), len(own), programs
-    given.reductions, given.reduction_count = meetings, len(reductions)
-    given.opening, given.body = cast.opening, len(handles) - cast.opening
-    given.comm_thread = cast.comm_thread
-    given.hand_s, given.notice_s = actors.hand_s, cast.prices.device.notice_s if cast.prices.device else 0.0
-    given.op_count, given.seconds, given.flight_change = len(rows) // 3, seconds, changes
-    return [handles, seconds, changes, programs, plans, meetings]
-
-
-def _reductions(cast: Cast) -> list[tuple[float, bool, int]]:
-    """Return the seconds of every reduction of the step, and whether ranks wait where they give their numbers."""
-    needed = {op.kind == "reduce" for actors in cast.actors for program in actors.programs for op in program.ops}
-    found = []
-    for stage in cast.prices.stages:
-        meets = stage.meets and True in needed  # ranks of a pipeline never do
-        for number, waits in enumerate(stage.waits, stage.first_reduction):
-            found.append((cast.prices.reductions_s[number] if meets else 0.0, meets and waits, 0))
-    return found
-
-
-def _seconds(action: Action) -> tuple[float, float, float]:
-    """Return an operation's seconds while a communication thread, or another stream, is busy, while it waits, and otherwise."""
-    if action.sweep != (0.0, 0.0, 0.0):
-        return action.sweep
-    return (sum(seconds for _, seconds in action.parts),) * 3
-
-
-def _segments(cast: Cast, how: How, place: str) -> list[dict]:
-    """Return the segments of a locality class as hs_segment: cut where messages need a rendezvous, overheads taken
-    out."""
-    law = cast.profile.network_class(place)["segments"]
-    cuts = sorted({s.start for s in law} | ({cast.case.eager} if math.isfinite(cast.case.eager) else set()))
-    inside = place != "network"  # then what goes beyond the latency of no bytes is held, as `Case.held` has it
-    given = cast.case.given_held[0].get(place)  # of the first stage: the network is one for all
-
-    def held_latency(fixed: float) -> float:
-        if given is not None:
-            return given
-        return max(0.0, 1 - law[0].fixed / fixed) if inside and fixed else 0.0
-
-    made = []
-    for start in cuts:
-        s = next((s for s in reversed(law) if s.start <= start), law[0])
-        if 2 * how.overhead_s > s.fixed:
-            raise UsageProblem(
-                f"an overhead of {how.overhead_s:g} s at both ends is more than the latency of {s.fixed:g} s between "
-                f"ranks of class {place}, which it is a part of; use at most {s.fixed / 2:g}"
-            )
-        made.append(
-            {
-                "from_bytes": start,
-                "latency_s": s.fixed - 2 * how.overhead_s,
-                "per_byte_s": s.slope,
-                "overhead_send_s": how.overhead_s,
-                "overhead_receive_s": how.overhead_s,
-                "gap_s": how.gap_s,
-                "held_latency": held_latency(s.fixed),
-                "held_per_byte": float(inside) if given is None else given,
-                "rendezvous": start >= cast.case.eager,
-            }
-        )
-    return made
 
 
 def scaled(cells_per_rank: Sequence[int], rule: str, count: int) -> tuple[tuple[int, ...], str]:

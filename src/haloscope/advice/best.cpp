@@ -1,16 +1,13 @@
 #include "haloscope/best.hpp"
 
-#include <algorithm>
-#include <chrono>
-#include <cstdlib>
 #include <nlohmann/json.hpp>
-#include <thread>
 
-#include "haloscope/advice/program.hpp"
 #include "haloscope/agree.hpp"
+#include "haloscope/comm/cores.hpp"
 #include "haloscope/comm/text.hpp"
 #include "haloscope/core/choice_fields.hpp"
 #include "haloscope/core/names.hpp"
+#include "haloscope/model/best.hpp"
 
 namespace haloscope {
 
@@ -18,99 +15,61 @@ namespace {
 
 using nlohmann::json;
 
-/// What rank 0 tells the others: an exit code, and an answer or the text of an error.
-struct Outcome {
-  Exit exit = Exit::ok;
-  std::string text;
-};
-
-std::string first_line(const std::string& text) { return text.substr(0, text.find('\n')); }
-
-/// The arguments of the Python function haloscope.best.
-json asked(const BestRequest& request) {
+model::BestQuestion question_of(const BestRequest& request) {
   const BestOptions& o = request.options;
-  const auto dims = static_cast<std::size_t>(request.grid.dims);
-  json words{{"ranks", request.ranks},
-             {"profile", request.profile},
-             {"threads", o.threads},
-             {"process_grid", request.process_grid},
-             {"real", request.real},
-             {"form", o.form},
-             {"nodes", o.nodes},
-             {"fused", o.fused},
-             {"shared_memory", request.shared_memory},
-             {"here", {{"mpi_library", mpi_library()}}}};
-  words["app"] = o.app.empty() ? json(request.grid.dims) : json(o.app);
-  for (std::size_t d = 0; d < dims; ++d) {
-    words["cells"].push_back(request.grid.cells[d]);
-    words["periodic"].push_back(request.grid.periodic[d]);
-  }
-  if (request.halo >= 0) words["halo"] = request.halo;
-  if (!o.depths.empty()) words["depths"] = o.depths;
-  if (o.seconds_per_cell != 0) words["seconds_per_cell"] = o.seconds_per_cell;
-  return words;
-}
-
-void check(const BestRequest& request) {
   if (request.profile.empty())
     throw UsageError("best() needs a machine profile; make one with `haloscope calibrate -o machine.json`");
-  if (request.grid.dims < 1 || request.grid.dims > 3)
-    throw UsageError("best() got a grid of " + std::to_string(request.grid.dims) + " dimensions; give 1 to 3");
-  if (!(request.options.limit_s > 0)) throw UsageError("best() needs a time limit > 0 s");
+  model::BestQuestion q;
+  q.assumed_app = o.app.empty();
+  q.choice.app = o.app.empty() ? model::standard_app(request.grid.dims) : o.app;
+  q.choice.grid = request.grid;
+  q.choice.ranks = request.ranks;
+  q.choice.process_grid = request.process_grid;
+  q.choice.real = from_word<Real>(request.real);
+  q.choice.form = o.form;
+  q.choice.threads = o.threads;
+  q.choice.nodes = o.nodes;
+  q.depths = o.depths;
+  q.fused = o.fused;
+  q.shared_memory = request.shared_memory;
+  if (o.seconds_per_cell != 0) q.seconds_per_cell = o.seconds_per_cell;
+  if (request.halo >= 0) q.halo = request.halo;
+  q.cpu = cpu_model();
+  q.mpi_library = mpi_library();
+  return q;
 }
 
-/// The programs to try, best first.
-std::vector<std::string> programs(const BestOptions& options) {
-  if (!options.program.empty()) return {options.program};
-  if (const char* named = std::getenv("HALOSCOPE_PROGRAM"); named != nullptr && *named != '\0') return {named};
-  return {"haloscope"};
+Best answer_from(model::BestAnswer found) {
+  Best b;
+  b.choice = found.prediction.choice;
+  b.time_s = found.prediction.time_s;
+  b.interval = found.prediction.interval;
+  b.reason = reason_of(found.prediction);
+  b.equals = std::move(found.equals);
+  b.notes = std::move(found.notes);
+  b.profile = found.prediction.profile;
+  b.halo = model::layers_of(b.choice);
+  b.memory = needs_shared_fields(b.choice.strategy) ? MemoryKind::shared : MemoryKind::own;
+  return b;
 }
 
-Ended run_first_of(const std::vector<std::string>& programs, const std::vector<std::string>& words, double limit_s) {
-  std::string tried;
-  for (const std::string& program : programs) try {
-      return run_program(program, words, limit_s);
-    } catch (const UnavailableError& error) {
-      tried += (tried.empty() ? "" : "; ") + std::string(error.what());
-    }
-  throw UnavailableError("best() asks the program `haloscope`, which is not here: " + tried +
-                         "; install it with pip, or set HALOSCOPE_PROGRAM to its path");
+// ---- from rank 0 to the others ----
+
+json to_json(const Best& b) {
+  json equals = json::array();
+  for (const Choice& other : b.equals) equals.push_back(to_json(other));
+  return {{"choice", to_json(b.choice)},
+          {"time_s", b.time_s},
+          {"reason", b.reason},
+          {"interval", b.interval ? json(*b.interval) : json()},
+          {"equals", equals},
+          {"notes", b.notes},
+          {"profile", b.profile},
+          {"halo", b.halo},
+          {"shared", b.memory == MemoryKind::shared}};
 }
 
-/// The program's own error, without what precedes it (warnings of libraries).
-std::string complaint(const Ended& ended) {
-  static const std::string mark = "haloscope: ";
-  const auto at = ended.err.rfind(mark);
-  if (at != std::string::npos && (at == 0 || ended.err[at - 1] == '\n'))
-    return first_line(ended.err.substr(at + mark.size()));
-  const std::string tail = ended.err.substr(ended.err.size() - std::min<std::size_t>(ended.err.size(), 500));
-  return "the program that best() asks ended with code " + std::to_string(ended.code) +
-         (tail.empty() ? " and said nothing" : ": " + tail);
-}
-
-bool is_answer(const std::string& text) {
-  const json answer = json::parse(text, nullptr, false);
-  return answer.is_object() && answer.value("schema", "") == "haloscope.best" && answer.value("schema_version", 0) == 1;
-}
-
-/// Ask, and turn whatever happens into an outcome.
-Outcome ask(const BestRequest& request) try {
-  check(request);
-  const Ended ended = run_first_of(programs(request.options), {"best", asked(request).dump()}, request.options.limit_s);
-  if ((ended.code == 0 || ended.code == -1) && is_answer(ended.out)) return {Exit::ok, ended.out};
-  if (ended.code == 0)
-    return {Exit::failed,
-            "the program that best() asked gave no answer that this library understands; install the "
-            "same version of Haloscope as the library's, or set HALOSCOPE_PROGRAM"};
-  const bool known = ended.code == static_cast<int>(Exit::usage) || ended.code == static_cast<int>(Exit::unavailable);
-  return {known ? static_cast<Exit>(ended.code) : Exit::failed, complaint(ended)};
-} catch (const Error& error) {
-  return {error.exit_code(), error.what()};
-} catch (const std::exception& error) {
-  return {Exit::failed, error.what()};
-}
-
-Best best_from(const std::string& text) try {
+Best best_from(const std::string& text) {
   const json j = json::parse(text);
   Best b;
   b.choice = choice_from_json(j.at("choice"));
@@ -121,27 +80,30 @@ Best best_from(const std::string& text) try {
   j.at("notes").get_to(b.notes);
   j.at("profile").get_to(b.profile);
   j.at("halo").get_to(b.halo);
-  b.memory = j.at("shared_memory").get<bool>() ? MemoryKind::shared : MemoryKind::own;
+  b.memory = j.at("shared").get<bool>() ? MemoryKind::shared : MemoryKind::own;
   return b;
-} catch (const std::exception& error) {
-  throw Error(Exit::failed, std::string("the answer to best() lacks something (") + error.what() +
-                                "); install the same version of Haloscope as this library's");
 }
 
-Best result(const Outcome& outcome) {
-  if (outcome.exit != Exit::ok) fail(outcome.exit, outcome.text);
-  return best_from(outcome.text);
+/// What rank 0 tells the others: an exit code, and an answer or the text of an error.
+struct Outcome {
+  Exit exit = Exit::ok;
+  std::string text;
+};
+
+/// Answer, and turn whatever happens into an outcome.
+Outcome answer(const BestRequest& request) {
+  try {
+    return {Exit::ok, to_json(best(request)).dump()};
+  } catch (const Error& error) {
+    return {error.exit_code(), error.what()};
+  } catch (const std::exception& error) {
+    return {Exit::failed, error.what()};
+  }
 }
 
-/// Give rank 0's outcome to all. It may take long, and the program needs the cores, so the ranks sleep until then.
 void share(MPI_Comm comm, Outcome& outcome) {
   std::array<int, 2> head{static_cast<int>(outcome.exit), static_cast<int>(outcome.text.size())};
-  MPI_Request request;
-  MPI_Ibcast(head.data(), static_cast<int>(head.size()), MPI_INT, 0, comm, &request);
-  for (int done = 0; !done;) {
-    MPI_Test(&request, &done, MPI_STATUS_IGNORE);
-    if (!done) std::this_thread::sleep_for(std::chrono::milliseconds(1));
-  }
+  MPI_Bcast(head.data(), static_cast<int>(head.size()), MPI_INT, 0, comm);
   outcome.exit = static_cast<Exit>(head[0]);
   outcome.text.resize(static_cast<std::size_t>(head[1]));
   MPI_Bcast(outcome.text.data(), head[1], MPI_CHAR, 0, comm);
@@ -169,15 +131,19 @@ BestRequest best_request(const Layout& layout, const Quantity& quantity, const s
   return request;
 }
 
-Best best(const BestRequest& request) { return result(ask(request)); }
+Best best(const BestRequest& request) {
+  const model::BestQuestion question = question_of(request);
+  return answer_from(model::find_best(question, model::read_profile(request.profile)));
+}
 
 Best best(MPI_Comm comm, const BestRequest& request) {
   int rank = 0;
   MPI_Comm_rank(comm, &rank);
   Outcome outcome;
-  if (rank == 0) outcome = ask(request);
+  if (rank == 0) outcome = answer(request);
   share(comm, outcome);
-  return result(outcome);
+  if (outcome.exit != Exit::ok) fail(outcome.exit, outcome.text);
+  return best_from(outcome.text);
 }
 
 }  // namespace haloscope

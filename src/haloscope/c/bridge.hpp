@@ -9,10 +9,15 @@
 #include "haloscope/choice.hpp"
 #include "haloscope/error.hpp"
 #include "haloscope/haloscope.h"
+#include "haloscope/model/case.hpp"
 #include "haloscope/program.hpp"
 
 struct hs_choice {
   haloscope::Choice choice;
+};
+
+struct hs_profile {
+  haloscope::model::Profile profile;
 };
 
 struct hs_step {
@@ -102,6 +107,14 @@ const Stage& stage_of(const Step& step, std::int32_t stage);
 
 /// @throws UsageError for a rank outside the layout.
 void check_rank(const Layout& layout, std::int32_t rank);
+
+/// A program and its flat arrays.
+hs_program flatten(Program&& program);
+
+model::Setting from_c(const hs_setting* setting);
+
+/// Hands out JSON that lives in `result`, one per function and thread.
+void answer(std::string& result, const nlohmann::json& found, const char** json);
 
 hs_box to_c(const Box& box);
 hs_copy to_c(const Copy& copy);

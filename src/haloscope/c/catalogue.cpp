@@ -55,9 +55,11 @@ Json list_of(const std::string& kind) {
   if (kind == "device-strategies") return device_strategy_names();
   if (kind == "rules") return process_grid_rules();
   if (kind == "backends") return backend_names();
+  if (kind == "placements") return model::placement_rules();
+  if (kind == "terms") return model::term_names();
   throw UsageError(unknown_name("kind of list", kind,
                                 {"apps", "transports", "schedules", "reduction-schemes", "fields", "strategies",
-                                 "device-strategies", "rules", "backends"}));
+                                 "device-strategies", "rules", "backends", "placements", "terms"}));
 }
 
 /// Parameters as values, or as texts that a user wrote.

@@ -3,6 +3,7 @@
 #include <map>
 
 #include "haloscope/c/bridge.hpp"
+#include "haloscope/model/ranks.hpp"
 
 namespace haloscope::c {
 
@@ -145,21 +146,8 @@ hs_status hs_layout_classes(const hs_layout* layout, int32_t* classes, int32_t* 
   return guarded([&] {
     const Layout& l = needed(layout, "layout").layout;
     needed(classes, "classes");
-    // All that a plan reads of its rank: how many cells it owns, and where it has neighbours.
-    std::map<std::array<std::int64_t, 6>, int32_t> known;
-    for (int rank = 0; rank < l.size(); ++rank) {
-      const Index cells = l.local_cells(rank);
-      std::array<std::int64_t, 6> place{};
-      for (int d = 0; d < 3; ++d) {
-        std::array<int, 3> offset{};
-        offset[d] = -1;
-        const bool low = l.neighbour(rank, offset) >= 0;
-        offset[d] = 1;
-        place[2 * d] = cells[d];
-        place[2 * d + 1] = 2 * low + (l.neighbour(rank, offset) >= 0);
-      }
-      classes[rank] = known.try_emplace(place, static_cast<int32_t>(known.size())).first->second;
-    }
-    needed(count, "count") = static_cast<int32_t>(known.size());
+    const std::vector<int> found = model::plan_classes(l);
+    std::copy(found.begin(), found.end(), classes);
+    needed(count, "count") = *std::max_element(found.begin(), found.end()) + 1;
   });
 }

@@ -26,6 +26,8 @@ std::int32_t size32(const List& list) {
   return static_cast<std::int32_t>(list.size());
 }
 
+}  // namespace
+
 hs_program flatten(Program&& program) {
   hs_program flat;
   flat.program = std::move(program);
@@ -55,6 +57,8 @@ hs_program flatten(Program&& program) {
   }
   return flat;
 }
+
+namespace {
 
 /// The number of targets that an operation of this kind has to choose from; -1: it has none, or those of a step.
 int targets_of(OpKind kind, const hs_program_data& data) {

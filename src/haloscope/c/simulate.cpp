@@ -1,72 +1,51 @@
 // Simulations of the C interface.
 #include <algorithm>
+#include <memory>
 #include <vector>
 
 #include "haloscope/c/bridge.hpp"
-#include "haloscope/simulate/simulator.hpp"
+#include "haloscope/model/cast.hpp"
 
+/// A choice on a machine, in the order in which one part refers to another, and its simulator.
 struct hs_simulation {
-  haloscope::simulate::Simulator simulator;
+  haloscope::Choice choice;
+  haloscope::Candidate candidate;
+  haloscope::model::Profile profile;
+  haloscope::model::Setting setting;
+  haloscope::model::SweepNames names;
+  haloscope::model::Shared shared;
+  haloscope::model::Case of;
+  haloscope::model::Cast cast;
+  std::unique_ptr<haloscope::simulate::Simulator> simulator;
+
+  hs_simulation(const haloscope::Choice& given, const haloscope::model::Profile& machine, haloscope::model::Setting how,
+                std::shared_ptr<const haloscope::model::Placed> placed,
+                const haloscope::model::MessageOverheads& overheads)
+      : choice(on_nodes(given, *placed)),
+        candidate(haloscope::model::legal(choice, *placed)),
+        profile(machine),
+        setting(std::move(how)),
+        names(haloscope::model::sweep_names(candidate)),
+        of(candidate, profile, setting, names, shared, std::move(placed)),
+        cast(of),
+        simulator(cast.make_simulator(overheads)) {}
 };
 
 namespace haloscope::c {
 
 static_assert(sizeof(hs_simulation_result::seconds) / sizeof(double) == op_kinds);
-static_assert(sizeof(simulate::OpSeconds) == 3 * sizeof(double));
 
 namespace {
 
-simulate::Network from_c(const hs_network* given) {
-  hs_network defaults;
-  hs_network_init(&defaults);
-  const hs_network n = versioned(given, defaults, "hs_network");
-  simulate::Network network;
-  for (int where = 0; where < simulate::places; ++where) {
-    simulate::NetworkClass& c = network.classes[where];
-    c.segments.clear();
-    for (int i = 0; i < n.segment_count[where]; ++i) {
-      const hs_segment& s = (&needed(n.segments[where], "segments"))[i];
-      c.segments.push_back({s.from_bytes, s.latency_s, s.per_byte_s, s.overhead_send_s, s.overhead_receive_s, s.gap_s,
-                            s.held_latency, s.held_per_byte, s.rendezvous != 0});
-    }
-    c.shared = n.shared[where];
-    c.duplex = n.duplex[where];
-  }
-  network.injection_bytes_per_s = n.injection_bytes_per_s;
-  return network;
+const model::Actors& actors_of(const hs_simulation& simulation, std::int32_t number) {
+  const auto& all = simulation.cast.actors();
+  return all[enumerator<std::size_t>(number, static_cast<int>(all.size()), "class")];
 }
 
-simulate::RankClass from_c(const hs_rank_class& given) {
-  simulate::RankClass result;
-  if (given.opening < 0 || given.body < 0 || given.closing < 0 || given.op_count < 0 || given.plan_count < 0 ||
-      given.reduction_count < 0)
-    throw UsageError("a class of ranks has a negative number of plans, programs, reductions or operations");
-  std::size_t messages = 0;
-  for (int i = 0; i < given.plan_count; ++i) {
-    result.plans.push_back(&needed((&needed(given.plans, "plans"))[i], "plans").plan);
-    messages += result.plans.back()->messages.size();
-  }
-  const hs_rank_program* next = &needed(given.programs, "programs");
-  const auto take = [&](std::vector<simulate::RankProgram>& list, int count) {
-    for (int i = 0; i < count; ++i, ++next)
-      list.push_back({&needed(next->program, "programs").program, next->plan, next->reduction});
-  };
-  take(result.opening, given.opening);
-  take(result.body, given.body);
-  take(result.closing, given.closing);
-  for (int i = 0; i < given.reduction_count; ++i) {
-    const hs_rank_reduction& reduction = (&needed(given.reductions, "reductions"))[i];
-    result.reductions.push_back({reduction.seconds, reduction.waits != 0});
-  }
-  for (std::int64_t i = 0; i < given.op_count; ++i) {
-    const double* seconds = &needed(given.seconds, "seconds") + 3 * i;
-    result.seconds.push_back({seconds[0], seconds[1], seconds[2]});
-  }
-  if (given.flight_change) result.flight_change.assign(given.flight_change, given.flight_change + messages);
-  result.comm_thread = given.comm_thread != 0;
-  result.hand_s = given.hand_s;
-  result.notice_s = given.notice_s;
-  return result;
+nlohmann::json to_json(const model::Actors& actors, bool opening) {
+  nlohmann::json json{{"rank", actors.rank}, {"opening", static_cast<int>(opening)}, {"stages", actors.stages}};
+  for (const simulate::OpSeconds& op : actors.seconds) json["seconds"].push_back(op.seconds);
+  return json;
 }
 
 }  // namespace
@@ -75,13 +54,6 @@ simulate::RankClass from_c(const hs_rank_class& given) {
 
 using namespace haloscope;
 using namespace haloscope::c;
-
-void hs_network_init(hs_network* network) {
-  if (!network) return;
-  *network = {};
-  network->struct_size = sizeof(hs_network);
-  for (double& duplex : network->duplex) duplex = 1;
-}
 
 void hs_simulation_options_init(hs_simulation_options* options) {
   const simulate::Options o;
@@ -97,19 +69,53 @@ void hs_simulation_options_init(hs_simulation_options* options) {
               0};
 }
 
-hs_status hs_simulation_create(const hs_layout* layout, const hs_network* network, const int32_t* node,
-                               const int32_t* socket, int32_t class_count, const hs_rank_class* classes,
-                               const int32_t* class_of, hs_simulation** simulation) {
+hs_status hs_simulation_create(const hs_choice* choice, const hs_profile* profile, const hs_setting* setting,
+                               double overhead_s, double gap_s, hs_simulation** simulation) {
   return guarded([&] {
-    const Layout& l = needed(layout, "layout").layout;
-    std::vector<simulate::RankClass> all;
-    for (int32_t c = 0; c < class_count; ++c) all.push_back(from_c((&needed(classes, "classes"))[c]));
-    const auto numbers = [&](const int32_t* given, const char* name) {
-      const int32_t* first = &needed(given, name);
-      return std::vector<int32_t>(first, first + l.size());
-    };
-    needed(simulation, "simulation") = new hs_simulation{simulate::Simulator(
-        l, from_c(network), numbers(node, "node"), numbers(socket, "socket"), all, numbers(class_of, "class_of"))};
+    const Choice& c = needed(choice, "choice").choice;
+    const model::Profile& machine = needed(profile, "profile").profile;
+    const model::Setting how = from_c(setting);
+    auto placed = std::make_shared<const model::Placed>(model::place_choice(c, machine, how));
+    needed(simulation, "simulation") = new hs_simulation(c, machine, how, std::move(placed), {overhead_s, gap_s});
+  });
+}
+
+hs_status hs_simulation_json(const hs_simulation* simulation, const char** json) {
+  return guarded([&] {
+    thread_local std::string result;
+    const hs_simulation& s = needed(simulation, "simulation");
+    answer(result,
+           {{"ranks", s.choice.ranks},
+            {"steps", s.of.steps},
+            {"efficiency", s.of.efficiency},
+            {"classes", s.cast.actors().size()},
+            {"comm_thread", s.cast.has_comm_thread()},
+            {"outside", s.cast.outside()},
+            {"notes", s.of.notes}},
+           json);
+  });
+}
+
+hs_status hs_simulation_classes(const hs_simulation* simulation, int32_t* class_of) {
+  return guarded([&] {
+    const auto& classes = needed(simulation, "simulation").cast.class_of();
+    std::copy(classes.begin(), classes.end(), &needed(class_of, "class_of"));
+  });
+}
+
+hs_status hs_simulation_class(const hs_simulation* simulation, int32_t number, const char** json) {
+  return guarded([&] {
+    thread_local std::string result;
+    const hs_simulation& s = needed(simulation, "simulation");
+    answer(result, to_json(actors_of(s, number), s.cast.has_opening()), json);
+  });
+}
+
+hs_status hs_simulation_program(const hs_simulation* simulation, int32_t number, int32_t program, hs_program** result) {
+  return guarded([&] {
+    const auto& programs = actors_of(needed(simulation, "simulation"), number).programs;
+    const auto which = enumerator<std::size_t>(program, static_cast<int>(programs.size()), "program");
+    needed(result, "result") = new hs_program(flatten(Program(programs[which])));
   });
 }
 
@@ -123,8 +129,8 @@ hs_status hs_simulation_run(hs_simulation* simulation, const hs_simulation_optio
     const hs_simulation_options o = versioned(options, defaults, "hs_simulation_options");
     needed(ends, "ends");
     const simulate::Result found = needed(simulation, "simulation")
-                                       .simulator.run({o.rounds, o.counted_from, o.noise_s, o.noise_share, o.seed,
-                                                       o.efficiency, o.by_itself != 0});
+                                       .simulator->run({o.rounds, o.counted_from, o.noise_s, o.noise_share, o.seed,
+                                                        o.efficiency, o.by_itself != 0});
     std::copy(found.ends.begin(), found.ends.end(), ends);
     hs_simulation_result& r = needed(result, "result");
     std::copy(found.seconds.begin(), found.seconds.end(), r.seconds);

@@ -266,6 +266,9 @@ Candidate::Candidate(const Choice& given, const Sites& sites)
 Candidate::Candidate(const Choice& given, const App& own, const Layout& blocks)
     : choice(given), app(own), problem(problem_of(given, own)), step(step_of(own, problem)), layout(blocks) {}
 
+Candidate::Candidate(const Choice& given, const Candidate& like)
+    : choice(given), app(like.app), problem(like.problem), step(like.step), layout(like.layout) {}
+
 const Strategy& Candidate::strategy(int stage) const {
   const auto own = choice.stage_strategies.find(step.stages[static_cast<std::size_t>(stage)].name);
   return own == choice.stage_strategies.end() ? choice.strategy : own->second;

@@ -1,13 +1,11 @@
-// The library call on all ranks of a grid: one asks, all get the same, errors too, and the choice can be opened.
+// The library call on all ranks of a grid: one answers, all get the same, errors too, and the choice can be opened.
 #include "haloscope/best.hpp"
 
 #include <gtest/gtest.h>
 
-#include <nlohmann/json.hpp>
-
 #include "haloscope/haloscope.hpp"
 #include "link_rig.hpp"
-#include "stub_program.hpp"
+#include "toy_profile.hpp"
 
 namespace haloscope::test {
 namespace {
@@ -34,15 +32,6 @@ std::string thrown(const BestOptions& options, const std::string& profile = toy_
   return "no error";
 }
 
-/// A script, and options that ask it. Rank 0 asks; other ranks have one that fails.
-struct Asked {
-  StubProgram stub;
-  BestOptions options;
-  explicit Asked(const std::string& script) : stub(world_rank() == 0 ? script : "exit 9") {
-    options.program = stub.path();
-  }
-};
-
 /// Whether all ranks can open and use what was chosen.
 template <int D>
 void expect_usable(const Grid<D>& grid, const FieldRef& field, const Best& found) {
@@ -53,69 +42,49 @@ void expect_usable(const Grid<D>& grid, const FieldRef& field, const Best& found
   EXPECT_EQ(stepper.run(5), 1);
 }
 
-TEST(Best, IsTheSameOnAllRanksAndOnlyRankZeroAsks) {
-  const Asked asked(answering);
-  const Best found = best<double>(small_grid(), "machine.json", asked.options);
-  EXPECT_EQ(to_string(found.choice.strategy), "ordered/shared");
-  EXPECT_EQ(found.equals.size(), 1u);
-  expect_same(found.choice.schedule->name + found.reason + std::to_string(found.time_s));
+/// A path that only rank 0 can read.
+std::string profile_of_rank_zero() { return world_rank() == 0 ? toy_profile() : "/nowhere/machine.json"; }
+
+TEST(Best, IsTheSameOnAllRanksAndOnlyRankZeroAnswers) {
+  const Best found = best<double>(small_grid(), profile_of_rank_zero());
+  EXPECT_EQ(found.profile, "toy");
+  expect_same(to_string(found.choice.strategy) + found.choice.schedule->name + found.reason +
+              std::to_string(found.time_s) + std::to_string(found.equals.size()));
+  for (const Choice& other : found.equals) EXPECT_EQ(illegal(other), "");
 }
 
-TEST(Best, AsksWhatGridAndFieldSay) {
-  const Asked asked(answering);
-  BestOptions options = asked.options;
-  options.app = "laplace2d";
-  options.seconds_per_cell = 2e-9;
-  options.threads = 3;
+TEST(Best, TakesFromGridAndFieldWhatTheySay) {
   const Grid<2> grid = small_grid();
-  const Field<float, 2> u(grid, {.halo = 3, .slots = 2});
-  best(grid, u, "machine.json", options);
-  if (world_rank() != 0) return;
-  const auto request = nlohmann::json::parse(asked.stub.file("asked"));
-  EXPECT_EQ(request["cells"], (std::vector<int>{64, 48}));
-  EXPECT_EQ(request["periodic"], (std::vector<bool>{true, false}));
-  EXPECT_EQ(request["ranks"], world_size());
+  const Field<double, 2> u(grid, {.halo = 3, .slots = 2});
+  const Best found = best(grid, u, toy_profile(), {.app = "laplace2d", .seconds_per_cell = 2e-9, .threads = 3});
+  EXPECT_EQ(found.choice.grid.cells, (Index{64, 48, 1}));
+  EXPECT_EQ(found.choice.grid.periodic, (std::array<bool, 3>{true, false, false}));
+  EXPECT_EQ(found.choice.ranks, world_size());
   const ProcessGrid& ranks = grid.layout().ranks();
-  EXPECT_EQ(request["process_grid"], std::to_string(ranks[0]) + "x" + std::to_string(ranks[1]));
-  EXPECT_EQ(request["profile"], "machine.json");
-  EXPECT_EQ(request["app"], "laplace2d");
-  EXPECT_EQ(request["real"], "f32");
-  EXPECT_EQ(request["halo"], 3);
-  EXPECT_EQ(request["shared_memory"], false);
-  EXPECT_EQ(request["threads"], 3);
-  EXPECT_EQ(request["seconds_per_cell"], 2e-9);
-  EXPECT_FALSE(request.contains("depths"));
-  EXPECT_FALSE(request["here"]["mpi_library"].get<std::string>().empty());
+  EXPECT_EQ(found.choice.process_grid, std::to_string(ranks[0]) + "x" + std::to_string(ranks[1]));
+  EXPECT_EQ(found.choice.threads, 3);
+  EXPECT_EQ(found.choice.real, Real::f64);
+  EXPECT_LE(found.halo, 3);
+  EXPECT_FALSE(needs_shared_fields(found.choice.strategy));
 }
 
 TEST(Best, SeesThatAFieldIsInSharedMemory) {
-  const Asked asked(answering);
   const Grid<2> grid = small_grid();
-  const Field<double, 2> u(grid, {.halo = 1, .memory = MemoryKind::shared});
-  best(grid, u, "machine.json", asked.options);
-  if (world_rank() == 0) {
-    EXPECT_EQ(nlohmann::json::parse(asked.stub.file("asked"))["shared_memory"], true);
-  }
+  const Field<double, 2> own(grid, {.halo = 1}), shared(grid, {.halo = 1, .memory = MemoryKind::shared});
+  EXPECT_LE(best(grid, shared, toy_profile()).time_s, best(grid, own, toy_profile()).time_s);
+  EXPECT_EQ(best(grid, own, toy_profile()).memory, MemoryKind::own);
 }
 
 TEST(Best, ErrorsAreThrownOnAllRanksAlike) {
-  for (int code : {1, 2, 3}) {
-    const Asked asked("echo 'haloscope: no' >&2; exit " + std::to_string(code));
-    EXPECT_EQ(thrown(asked.options), std::to_string(code) + ": no");
-  }
-  for (const char* script : {"exit 7", "echo nonsense", "sleep 30"}) {
-    Asked asked(script);
-    asked.options.limit_s = 0.5;
-    const std::string text = thrown(asked.options);
-    EXPECT_EQ(text.substr(0, 3), "1: ") << text;
-    expect_same(text);
-  }
-  const std::string absent = thrown({.program = "/nowhere/haloscope"});
-  EXPECT_EQ(absent.substr(0, 3), "3: ") << absent;
+  const std::string absent = thrown({}, "/nowhere/machine.json");
+  EXPECT_EQ(absent.substr(0, 3), "2: ") << absent;
   expect_same(absent);
   const std::string foreign = thrown({}, HALOSCOPE_DATA "/record.schema.json");
   EXPECT_NE(foreign.find("is not valid: it is no machine profile"), std::string::npos) << foreign;
   expect_same(foreign);
+  const std::string lacking = thrown({.app = "advection2d"});
+  EXPECT_EQ(lacking.substr(0, 3), "2: ") << lacking;
+  expect_same(lacking);
 }
 
 TEST(Best, TheModelsChoiceOpensOnAFieldMadeForIt) {

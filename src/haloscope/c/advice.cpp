@@ -1,0 +1,54 @@
+// Advice of the C interface: candidates, their ranking, the best of them.
+#include "haloscope/c/bridge.hpp"
+#include "haloscope/model/json.hpp"
+
+using namespace haloscope;
+using namespace haloscope::c;
+
+namespace {
+
+std::vector<int> depths_of(const int32_t* depths, int32_t count) {
+  if (!depths) return model::usual_depths();
+  if (count < 0) throw UsageError("a negative number of depths is not possible");
+  return {depths, depths + count};
+}
+
+/// Candidates that were listed, or all of them.
+std::vector<Choice> candidates_among(const Choice& choice, const char* among, const std::vector<int>& depths) {
+  if (!among) return model::candidates_of(choice, depths);
+  std::vector<Choice> found;
+  for (const nlohmann::json& changes : parsed(among, "among")) found.push_back(model::changed(choice, changes));
+  return found;
+}
+
+}  // namespace
+
+hs_status hs_candidates(const hs_choice* choice, const int32_t* depths, int32_t depth_count, const char** json) {
+  return guarded([&] {
+    thread_local std::string result;
+    const Choice& c = needed(choice, "choice").choice;
+    nlohmann::json found = nlohmann::json::array();
+    for (const Choice& candidate : model::candidates_of(c, depths_of(depths, depth_count)))
+      found.push_back(model::changes_of(candidate, c));
+    answer(result, found, json);
+  });
+}
+
+hs_status hs_advise(const hs_choice* choice, const hs_profile* profile, const hs_setting* setting,
+                    const int32_t* depths, int32_t depth_count, const char* among, int32_t samples, const char** json) {
+  return guarded([&] {
+    thread_local std::string result;
+    const Choice& c = needed(choice, "choice").choice;
+    const model::Advice advice = model::advise(candidates_among(c, among, depths_of(depths, depth_count)),
+                                               needed(profile, "profile").profile, from_c(setting), samples);
+    answer(result, to_json(advice, c), json);
+  });
+}
+
+hs_status hs_best(const char* question, const hs_profile* profile, const char** json) {
+  return guarded([&] {
+    thread_local std::string result;
+    const model::BestQuestion asked = model::question_from_json(parsed(question, "question"));
+    answer(result, to_json(model::find_best(asked, needed(profile, "profile").profile), asked.choice), json);
+  });
+}

@@ -1,0 +1,46 @@
+// Advice: every legal way to exchange the halos of one grid, priced, ranked, explained; no winner where none is clear.
+//
+// All candidates are priced from the same profile and share its errors. So two candidates are compared under the same
+// draws of the uncertain parameters, and differ when 95 % of the draws agree on which is faster.
+#pragma once
+
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "haloscope/model/predict.hpp"
+
+namespace haloscope::model {
+
+/// Time steps per exchange that are tried unless a caller says otherwise.
+const std::vector<int>& usual_depths();
+
+/// A choice with every strategy, schedule and depth, legal or not; deep ones with every kind of substeps. Choices that
+/// move the same data between the same ranks follow one another. `reference`, the oracle, is left out. With a device:
+/// strategies for its memory; with walls: plain messages of the host.
+std::vector<Choice> candidates_of(const Choice& choice, const std::vector<int>& depths);
+
+/// A prediction, and whether it can be told from the best.
+struct Ranked {
+  Prediction prediction;
+  bool equal = false;
+};
+
+struct Advice {
+  std::vector<Ranked> candidates;                    ///< fastest first
+  std::vector<std::string> changes;                  ///< what would change the answer
+  std::vector<std::pair<std::string, int>> refused;  ///< reasons why candidates are missing, and how many
+};
+
+/// Ranks candidates. @param samples  draws of the profile's parameters.
+/// @param intervals  the first candidate has an interval.
+/// @throws UsageError when none is legal, UnavailableError when the profile lacks what all need. Cost: a prediction each.
+Advice advise(const std::vector<Choice>& candidates, const Profile& profile, const Setting& setting = {},
+              int samples = usual_samples, bool intervals = false);
+
+/// A candidate's distinguishing fields, in words of the command line.
+std::string name_of(const Choice& choice);
+/// In one clause what bounds the exchange of a prediction, and its share of the step.
+std::string reason_of(const Prediction& prediction);
+
+}  // namespace haloscope::model

@@ -1,0 +1,211 @@
+#include "haloscope/model/cast.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <set>
+#include <unordered_map>
+
+#include "haloscope/error.hpp"
+#include "haloscope/model/hash.hpp"
+#include "haloscope/model/network.hpp"
+
+namespace haloscope::model {
+
+namespace {
+
+constexpr Nearness places_apart[]{Nearness::socket, Nearness::node, Nearness::network};  // by simulate::Where
+
+bool never_negative(const Surcharge& cost) {
+  return std::all_of(std::begin(surcharge_members), std::end(surcharge_members),
+                     [&](const auto& member) { return cost.*member.second >= 0; });
+}
+
+simulate::OpSeconds seconds_of(const Action& action) {
+  const auto& [busy, idle, last] = action.sweep;
+  if (busy != 0 || idle != 0 || last != 0) return {busy, idle, last};
+  const double seconds = action.parts.seconds();
+  return {seconds, seconds, seconds};
+}
+
+}  // namespace
+
+Cast::Cast(const Case& of) : of_(of), busy_(of.placed->places.active()), class_of_(of.placed->node.size()) {
+  for (const StagePrices& stage : of.prices.stages)
+    alike_ = alike_ && stage.surcharges[0] == stage.surcharges[1] && never_negative(*stage.surcharges[0]);
+  for (std::size_t k = 0; k < of.kinds().size(); ++k) {
+    const Kind& kind = of.kinds()[k];
+    std::unordered_map<std::uint64_t, std::int32_t> known;
+    for (std::size_t i = 0; i < kind.members.size(); ++i) {
+      const auto [at, is_new] = known.try_emplace(key_of(kind, i), static_cast<std::int32_t>(actors_.size()));
+      if (is_new) actors_.push_back(price(static_cast<int>(k), i));
+      class_of_[static_cast<std::size_t>(kind.members[i])] = at->second;
+    }
+  }
+}
+
+bool Cast::has_comm_thread() const {
+  return of_.programs().front().body.front()->program.comm_thread && of_.choice.threads > 1;
+}
+
+/// The same for members with equal prices: where peers are counts if the transport asks it.
+std::uint64_t Cast::key_of(const Kind& kind, std::size_t member) const {
+  const int rank = kind.members[member];
+  std::uint64_t key =
+      static_cast<std::uint64_t>(busy_[static_cast<std::size_t>(rank)]) +
+      (static_cast<std::uint64_t>(of_.choice.ranks) + 1) * static_cast<std::uint64_t>(of_.ranks_on_device(rank));
+  if (alike_) return key;
+  Hash hash;
+  hash.add(key);
+  for (std::size_t m = 0; m < kind.messages.size(); ++m) {
+    const int peer = kind.peer(member, m);
+    const bool far =
+        of_.placed->node[static_cast<std::size_t>(rank)] != of_.placed->node[static_cast<std::size_t>(peer)];
+    hash.add(2 * static_cast<std::uint64_t>(nearness(of_.placed->places, rank, peer)) + far);
+  }
+  return hash.take();
+}
+
+Actors Cast::price(int number, std::size_t member) const {
+  const Kind& kind = of_.kinds()[static_cast<std::size_t>(number)];
+  const RankPrograms& own = of_.programs()[static_cast<std::size_t>(number)];
+  const int rank = kind.members[member];
+  std::vector<Nearness> near;
+  std::vector<char> far;
+  std::vector<double> alone;
+  for (std::size_t m = 0; m < kind.messages.size(); ++m) {
+    const int peer = kind.peer(member, m);
+    near.push_back(nearness(of_.placed->places, rank, peer));
+    far.push_back(of_.placed->node[static_cast<std::size_t>(rank)] != of_.placed->node[static_cast<std::size_t>(peer)]);
+    alone.push_back(message_time(of_.profile, near.back(), static_cast<double>(kind.messages[m].bytes)));
+  }
+  const std::vector<double> travel = of_.prices.flight_times(near, alone);
+  std::vector<Where> wheres;
+  for (int stage = 0; stage < static_cast<int>(kind.plans.size()); ++stage)
+    wheres.push_back(
+        of_.where(number, stage, busy_[static_cast<std::size_t>(rank)], of_.ranks_on_device(rank), travel, near, far));
+  Actors actors{number, rank, {}, {}, {}, {}, 0};
+  const std::vector<Flight> flights = of_.flights(number, of_.prices, wheres);
+  const Sources alike = mirrored(kind.messages);  // what comes in is taken to change as what goes out against it
+  for (std::size_t m = 0; m < flights.size(); ++m) {
+    const std::size_t out = kind.messages[m].out ? m : static_cast<std::size_t>(alike[m].front().message);
+    actors.flight_change.push_back(flights[out].seconds - alone[out]);
+  }
+  const auto add = [&](const PlannedProgram& planned, bool last) {
+    std::vector<Action> actions;
+    of_.price(number, planned, of_.prices, wheres, actions);
+    actors.programs.push_back(planned.program);
+    actors.stages.push_back(planned.stage);
+    if (last && of_.setting.reductions > 0) meet(actors, actions);
+    for (const Action& action : actions) {
+      actors.seconds.push_back(seconds_of(action));
+      if (actors.hand_s == 0 && action.on_stream()) actors.hand_s = action.hand_s;
+    }
+  };
+  if (own.opening) add(*own.opening, false);
+  for (const auto& program : own.body) add(*program, &program == &own.body.back());
+  return actors;
+}
+
+/// Ends the last program with the setting's all-reduces.
+void Cast::meet(Actors& actors, std::vector<Action>& actions) const {
+  actions.push_back(of_.meeting(actions, of_.prices));
+  Op op;
+  op.kind = OpKind::barrier;
+  op.lane = Lane::comm;
+  op.after.assign(actions.back().after.begin(), actions.back().after.end());
+  actors.programs.back().ops.push_back(std::move(op));
+}
+
+std::vector<std::string> Cast::outside() const {
+  static const char* const what[]{"message bytes (socket)", "message bytes (node)", "message bytes (network)"};
+  for (std::size_t place = 0; place < std::size(places_apart); ++place) {
+    std::set<std::int64_t> sizes;
+    for (const Kind& kind : of_.kinds())
+      for (std::size_t i = 0; i < kind.members.size(); ++i)
+        for (std::size_t m = 0; m < kind.messages.size(); ++m)
+          if (nearness(of_.placed->places, kind.members[i], kind.peer(i, m)) == places_apart[place])
+            sizes.insert(kind.messages[m].bytes);
+    if (sizes.empty()) continue;
+    const Segments& law = of_.profile.messages(places_apart[place]).segments;
+    for (const std::int64_t size : sizes)
+      of_.prices.range.check(what[place], static_cast<double>(size), law.front().start, law.back().end);
+  }
+  return of_.prices.range.texts();
+}
+
+/// Segments of a nearness, cut where messages need a rendezvous, overheads taken out.
+simulate::NetworkClass Cast::network_class(Nearness near, const MessageOverheads& o) const {
+  const Segments& law = of_.profile.messages(near).segments;
+  const double eager = of_.profile.overlap.rendezvous_from_bytes;
+  std::set<double> cuts;
+  for (const Segment& segment : law) cuts.insert(segment.start);
+  if (std::isfinite(eager)) cuts.insert(eager);
+  simulate::NetworkClass found;
+  found.segments.clear();
+  for (const double start : cuts) {
+    const Segment& s = segment_at(law, start);
+    if (2 * o.overhead_s > s.fixed)
+      throw UsageError("an overhead of " + shown(o.overhead_s) + " s at both ends is more than the latency of " +
+                       shown(s.fixed) + " s between ranks of class " + to_string(near) +
+                       ", which it is a part of; use at most " + shown(s.fixed / 2));
+    // Inside a node what goes beyond the latency of no bytes is held; of the first stage: the network is one for all.
+    const double held_latency = of_.held(0, near, s.fixed);
+    const double held_per_byte = of_.held(0, near, infinity);
+    found.segments.push_back({start, s.fixed - 2 * o.overhead_s, s.slope, o.overhead_s, o.overhead_s, o.gap_s,
+                              held_latency, held_per_byte, start >= eager});
+  }
+  const Contention contended = contention(of_.profile, near);
+  found.shared = contended.shared;
+  found.duplex = contended.duplex;
+  return found;
+}
+
+std::vector<simulate::RankReduction> Cast::reductions() const {
+  const bool reduces = std::any_of(actors_.begin(), actors_.end(), [](const Actors& actors) {
+    return std::any_of(actors.programs.begin(), actors.programs.end(), [](const Program& program) {
+      return std::any_of(program.ops.begin(), program.ops.end(),
+                         [](const Op& op) { return op.kind == OpKind::reduce; });
+    });
+  });
+  std::vector<simulate::RankReduction> found;
+  for (const StagePrices& stage : of_.prices.stages) {
+    const bool meets = stage.meets && reduces;  // ranks of a pipeline never do
+    for (std::size_t number = 0; number < stage.waits.size(); ++number)
+      found.push_back({meets ? of_.prices.reduction_s(stage.first_reduction + static_cast<int>(number)) : 0.0,
+                       meets && stage.waits[number]});
+  }
+  return found;
+}
+
+simulate::RankClass Cast::rank_class(const Actors& actors, const std::vector<simulate::RankReduction>& meetings) const {
+  simulate::RankClass found;
+  for (const Plan& plan : of_.kinds()[static_cast<std::size_t>(actors.kind)].plans) found.plans.push_back(&plan);
+  for (std::size_t p = 0; p < actors.programs.size(); ++p) {
+    const int stage = actors.stages[p];
+    const int first_reduction = of_.prices.stages[static_cast<std::size_t>(stage)].first_reduction;
+    (p == 0 && has_opening() ? found.opening : found.body).push_back({&actors.programs[p], stage, first_reduction});
+  }
+  found.reductions = meetings;
+  found.seconds = actors.seconds;
+  found.flight_change = actors.flight_change;
+  found.comm_thread = has_comm_thread();
+  found.hand_s = actors.hand_s;
+  found.notice_s = of_.prices.device ? of_.prices.device->notice_s : 0.0;
+  return found;
+}
+
+std::unique_ptr<simulate::Simulator> Cast::make_simulator(const MessageOverheads& overheads) const {
+  simulate::Network network;
+  for (std::size_t place = 0; place < std::size(places_apart); ++place)
+    network.classes[place] = network_class(places_apart[place], overheads);
+  network.injection_bytes_per_s = of_.profile.network->injection_bytes_per_s;
+  const auto meetings = reductions();
+  std::vector<simulate::RankClass> classes;
+  for (const Actors& actors : actors_) classes.push_back(rank_class(actors, meetings));
+  const RankPlaces& places = of_.placed->places;
+  return std::make_unique<simulate::Simulator>(
+      of_.candidate.layout, network, std::vector<std::int32_t>(places.node.begin(), places.node.end()),
+      std::vector<std::int32_t>(places.socket.begin(), places.socket.end()), classes, class_of_);
+}
+
+}  // namespace haloscope::model

@@ -1,0 +1,89 @@
+#include "haloscope/model/compose.hpp"
+
+#include <algorithm>
+#include <numeric>
+
+#include "haloscope/model/clock.hpp"
+
+namespace haloscope::model {
+
+namespace {
+
+constexpr Lane precedence[]{Lane::sweep_stream, Lane::halo_stream, Lane::main, Lane::comm};
+constexpr int few_rounds = 6, many_rounds = 24;  // carried out; the first half lets tracks fall into step
+constexpr double in_step = 1e-6;                 // relative difference between rounds that counts as none
+
+/// Whether all rounds of the second half take as long as each other.
+bool is_settled(const std::vector<Log>& logs, int rounds) {
+  double longest = 0, shortest = infinity;
+  for (const Log& log : logs)
+    for (int r = rounds / 2 - 1; r < rounds - 1; ++r) {
+      const double length = log.ends[static_cast<std::size_t>(r) + 1] - log.ends[static_cast<std::size_t>(r)];
+      longest = std::max(longest, length);
+      shortest = std::min(shortest, length);
+    }
+  return longest - shortest <= in_step * longest;
+}
+
+/// A lane's intervals, in order of time.
+using Intervals = std::span<const Interval>;
+
+/// Those that overlap [begin, end).
+Intervals within(Intervals intervals, double begin, double end) {
+  const auto first =
+      std::partition_point(intervals.begin(), intervals.end(), [&](const Interval& i) { return i.end <= begin; });
+  const auto last = std::partition_point(first, intervals.end(), [&](const Interval& i) { return i.begin < end; });
+  return {first, last};
+}
+
+/// Adds the intervals of the first lane and, in its gaps, those of the next; `wait` elsewhere.
+void add_critical(std::span<const Intervals> lanes, double begin, double end, Terms& terms) {
+  if (end <= begin) return;
+  if (lanes.empty()) {
+    terms[static_cast<std::size_t>(Term::wait)] += end - begin;
+    return;
+  }
+  double at = begin;
+  for (const Interval& interval : within(lanes.front(), begin, end)) {
+    const double low = std::max(interval.begin, begin), high = std::min(interval.end, end);
+    if (low > at) add_critical(lanes.subspan(1), at, low, terms);
+    if (high > low) terms[static_cast<std::size_t>(interval.term)] += high - low;
+    at = std::max(at, high);
+  }
+  add_critical(lanes.subspan(1), at, end, terms);
+}
+
+/// Averages over the rounds from number `first` on.
+Pace pace_of(const Log& log, int first) {
+  const double begin = log.ends[static_cast<std::size_t>(first) - 1], end = log.ends.back();
+  const auto rounds = static_cast<double>(log.ends.size() - static_cast<std::size_t>(first));
+  std::vector<Intervals> lanes;
+  Pace pace;
+  for (const Lane lane : precedence) {
+    const auto& all = log.lanes[static_cast<std::size_t>(lane)];
+    if (all.empty()) continue;
+    lanes.push_back(within(all, begin, end));
+    for (const Interval& i : lanes.back())
+      pace.busy[static_cast<std::size_t>(i.term)] += (std::min(i.end, end) - std::max(i.begin, begin)) / rounds;
+  }
+  double& message = pace.busy[static_cast<std::size_t>(Term::message)] = 0;
+  for (const auto& [at, flight] : log.flights)
+    if (begin < at && at <= end) message += flight / rounds;
+  add_critical(lanes, begin, end, pace.terms);
+  for (double& seconds : pace.terms) seconds /= rounds;
+  pace.seconds = std::accumulate(pace.terms.begin(), pace.terms.end(), 0.0);
+  return pace;
+}
+
+}  // namespace
+
+std::vector<Pace> compose(const std::vector<Track>& tracks) {
+  std::vector<Log> logs = Clock(tracks, few_rounds).run();
+  int rounds = few_rounds;
+  if (!is_settled(logs, rounds)) logs = Clock(tracks, rounds = many_rounds).run();
+  std::vector<Pace> paces;
+  for (const Log& log : logs) paces.push_back(pace_of(log, rounds / 2));
+  return paces;
+}
+
+}  // namespace haloscope::model

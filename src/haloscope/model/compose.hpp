@@ -1,0 +1,27 @@
+// The time of repeated programs: tracks are carried out on a clock for a few rounds.
+//
+// Tracks start each round when they have finished the one before, so delays spread as they do between ranks; after a few
+// rounds all advance at the pace of the slowest, and that pace is the time. Nothing here knows a schedule: what overlaps
+// follows from lanes, dependencies and waits alone.
+#pragma once
+
+#include <vector>
+
+#include "haloscope/model/track.hpp"
+
+namespace haloscope::model {
+
+/// Seconds per round of one track in step with the others, by term along its critical path, and how long it is busy.
+struct Pace {
+  double seconds = 0;
+  Terms terms{};  ///< add up to `seconds`
+  Terms busy{};   ///< the same terms over all lanes, hidden or not; message: the longest flights received
+  double term(Term which) const { return terms[static_cast<std::size_t>(which)]; }
+  /// Seconds per round not spent waiting for a late peer.
+  double working() const { return seconds - term(Term::wait); }
+};
+
+/// The pace of every track. @throws Stuck when tracks deadlock. Cost O(tracks x actions x rounds).
+std::vector<Pace> compose(const std::vector<Track>& tracks);
+
+}  // namespace haloscope::model

@@ -1,0 +1,24 @@
+// Results of the model as JSON.
+#pragma once
+
+#include <nlohmann/json.hpp>
+
+#include "haloscope/model/best.hpp"
+
+namespace haloscope::model {
+
+/// A prediction without its choice.
+nlohmann::json to_json(const Prediction& prediction);
+
+/// The fields of a choice that differ from another's.
+nlohmann::json changes_of(const Choice& choice, const Choice& from);
+/// The choice with changed fields. @throws UsageError for what is no such object.
+Choice changed(Choice choice, const nlohmann::json& changes);
+
+/// choice: what was asked for; candidates are its changes.
+nlohmann::json to_json(const Advice& advice, const Choice& choice);
+nlohmann::json to_json(const BestAnswer& answer, const Choice& choice);
+/// @throws UsageError for what is no question.
+BestQuestion question_from_json(const nlohmann::json& json);
+
+}  // namespace haloscope::model

@@ -1,0 +1,33 @@
+// What messages cost: alone, several at once, and as the collective calls of reductions.
+//
+// A nearness of a profile has the time of a single message by segments, and a contention law with two numbers, which
+// ranks.cpp applies to messages at the same time on one resource:
+//  - `shared` (default 1): m messages the same way at once take 1 + shared (m - 1) times one of them.
+//  - `duplex` (default 2 inside a node, 1 between nodes): two opposite messages over one of them. 1 = full duplex.
+// Source: Davis 2017, sections 5.3.4 and 5.3.5; max-rate: Gropp, Olson, Samfass 2016.
+#pragma once
+
+#include "haloscope/model/profile.hpp"
+#include "haloscope/stage.hpp"
+
+namespace haloscope::model {
+
+/// Seconds of one message with nothing beside it. @throws UnavailableError without a network. Source: table 5.9.
+double message_time(const Profile& profile, Nearness near, double bytes);
+
+struct Contention {
+  double shared = 1, duplex = 1;
+};
+Contention contention(const Profile& profile, Nearness near);
+
+/// Seconds of an all-reduce of one number, between measured rank counts linear in log2(ranks), beyond the last one the
+/// last value. @throws UnavailableError where none was measured.
+double allreduce_time(const Profile& profile, int ranks);
+
+/// Seconds of all calls of a reduction, from the last rank's numbers until every rank has the result. Gathers are trees of
+/// pair-wise steps that fill the cores of a node before the next one; where the all-gather of one number was measured,
+/// they take that and what the tree has for further bytes. Source: Davis 2017, eq. 5.42.
+/// @throws UnavailableError when the profile lacks what its calls need.
+double reduction_time(const Profile& profile, const Reduction& reduction, int ranks);
+
+}  // namespace haloscope::model

@@ -1,0 +1,166 @@
+#include "haloscope/model/predict.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <set>
+#include <tuple>
+
+#include "haloscope/error.hpp"
+#include "haloscope/model/clock.hpp"
+#include "haloscope/model/sampling.hpp"
+
+namespace haloscope::model {
+
+namespace {
+
+/// The node that sends most bytes to others, and how many in one exchange.
+std::pair<int, std::int64_t> worst_node(const Kinds& kinds, const RankPlaces& places) {
+  std::vector<std::int64_t> sent(static_cast<std::size_t>(*std::max_element(places.node.begin(), places.node.end())) +
+                                 1);
+  for (const Kind& kind : kinds)
+    for (std::size_t i = 0; i < kind.members.size(); ++i) {
+      const int own = places.node[kind.members[i]];
+      for (std::size_t m = 0; m < kind.messages.size(); ++m)
+        if (kind.messages[m].out && places.node[kind.peer(i, m)] != own) sent[own] += kind.messages[m].bytes;
+    }
+  const auto most = std::max_element(sent.begin(), sent.end());
+  return {static_cast<int>(most - sent.begin()), *most};
+}
+
+/// Lists the costs needed beyond the calibrated range.
+std::vector<std::string> outside_of(const Case& of, const std::vector<RankClass>& found) {
+  std::set<std::pair<int, std::string>> asked;  // kinds and nearness
+  std::map<std::string, Nearness> named;
+  for (const RankClass& c : found)
+    for (const Nearness near : c.near) {
+      asked.insert({c.kind, to_string(near)});
+      named[to_string(near)] = near;
+    }
+  static const std::string what[]{"message bytes (self)", "message bytes (socket)", "message bytes (node)",
+                                  "message bytes (network)"};
+  for (const auto& [kind, near] : asked) {
+    const Segments& law = of.profile.messages(named[near]).segments;
+    for (const Message& message : of.kinds()[static_cast<std::size_t>(kind)].messages)
+      of.prices.range.check(what[static_cast<std::size_t>(named[near])].c_str(), static_cast<double>(message.bytes),
+                            law.front().start, law.back().end);
+  }
+  std::vector<std::string> texts = of.prices.range.texts();
+  for (const auto& [name, near] : named)
+    if (!of.profile.knows(near))
+      texts.push_back("messages of class " + name + ", which the profile lacks; the nearest class counts");
+  return texts;
+}
+
+/// Relative ends of an interval with the profile's discrepancy added, by the shares of sweeps and exchange.
+std::array<double, 2> widened(const std::array<double, 2>& spread, const Prediction& p, const Profile& profile) {
+  const double computing = p.time_s > 0 ? p.term(Term::compute) / p.time_s : 0.0;
+  const double away = tail_deviations() * std::hypot(profile.compute_discrepancy * computing,
+                                                     profile.exchange_discrepancy * (1 - computing));
+  const auto off = [](double end) { return end < 1 ? 1 - end : end - 1; };
+  return {std::max(0.0, 1 - std::hypot(off(spread[0]), 1 - std::exp(-away))),
+          1 + std::hypot(off(spread[1]), std::exp(away) - 1)};
+}
+
+struct Carried {
+  std::vector<RankClass> classes;
+  std::size_t all = 0;  // how many there are
+  std::vector<Pace> paces;
+};
+
+std::vector<Pace> carry_out(const Case& of, const std::vector<RankClass>& classes) {
+  std::vector<Track> tracks;
+  for (const RankClass& c : classes) tracks.push_back(of.track(c, of.prices));
+  return compose(tracks);
+}
+
+Carried carry_out(const Case& of, bool singly) {
+  Carried found;
+  found.all = singly ? of.placed->node.size() : of.classes().size();
+  try {
+    found.classes = singly ? of.single_ranks() : of.slowest(of.prices);
+    found.paces = carry_out(of, found.classes);
+  } catch (const Stuck&) {  // ranks that take turns: one cannot represent the others
+    found.classes = of.single_ranks();
+    found.all = found.classes.size();
+    found.paces = carry_out(of, found.classes);
+  }
+  return found;
+}
+
+/// The class that takes longest; of several in step, which differ by rounding, the one that waits least for others.
+std::size_t slowest_of(const std::vector<Pace>& paces) {
+  constexpr double alike = 1 - 1e-12;
+  double longest = 0, busiest = 0;
+  for (const Pace& pace : paces) longest = std::max(longest, pace.seconds);
+  const auto is_last = [&](const Pace& pace) { return pace.seconds >= longest * alike; };
+  for (const Pace& pace : paces)
+    if (is_last(pace)) busiest = std::max(busiest, pace.working());
+  const auto found = std::find_if(paces.begin(), paces.end(),
+                                  [&](const Pace& pace) { return is_last(pace) && pace.working() >= busiest * alike; });
+  return static_cast<std::size_t>(found - paces.begin());
+}
+
+}  // namespace
+
+Moving::Moving(const Case& of, const Prediction& prediction, RankClass worst)
+    : case_(of), time_s_(prediction.time_s), worst_(std::move(worst)), usual_(of.alone(worst_, of.prices)) {}
+
+double Moving::time(const Profile& profile) const {
+  const Prices prices(profile, case_.candidate, case_.names);
+  return time_s_ * case_.alone(worst_, prices) / usual_;
+}
+
+Predicted predict_case(const Case& of, bool singly) {
+  const Carried carried = carry_out(of, singly);
+  const std::size_t worst = slowest_of(carried.paces);
+  const Pace& pace = carried.paces[worst];
+  Prediction p;
+  p.profile = of.profile.name;
+  p.time_s = pace.seconds / of.steps;
+  for (std::size_t term = 0; term < p.terms.size(); ++term) {
+    p.terms[term] = pace.terms[term] / of.steps;
+    p.busy[term] = pace.busy[term] / of.steps;
+  }
+  p.worst_rank = carried.classes[worst].rank;
+  std::tie(p.worst_node, p.worst_node_bytes) = worst_node(of.kinds(), of.placed->places);
+  p.nodes = of.placed->nodes;
+  p.classes = static_cast<int>(carried.all);
+  for (const Message& message : of.kinds()[static_cast<std::size_t>(carried.classes[worst].kind)].messages) {
+    if (!message.out) continue;
+    auto& [least, most] = p.message_bytes;
+    least = p.messages == 0 ? message.bytes : std::min(least, message.bytes);
+    most = std::max(most, message.bytes);
+    p.bytes += message.bytes;
+    ++p.messages;
+  }
+  p.bound = bound_of(p, of.profile);
+  p.outside = outside_of(of, carried.classes);
+  p.notes = of.notes;
+  return {std::move(p), carried.classes[worst]};
+}
+
+Prediction with_interval(const Case& of, Predicted predicted, int samples) {
+  Prediction& p = predicted.prediction;
+  Draws draws(of.profile, samples);
+  if (!draws.any()) return p;
+  const Moving moving(of, p, predicted.worst);
+  std::vector<double> times;
+  draws.each([&](const Profile& drawn) { times.push_back(moving.time(drawn)); });
+  const auto [low, high] = widened(spread_of(times, p.time_s), p, of.profile);
+  p.interval = {p.time_s * low, p.time_s * high};
+  return p;
+}
+
+Prediction predict(const Choice& choice, const Profile& profile, const Setting& setting, int samples, bool singly) {
+  const auto placed = std::make_shared<const Placed>(place_choice(choice, profile, setting));
+  const Choice there = on_nodes(choice, *placed);
+  const Candidate candidate = legal(there, *placed);
+  const SweepNames names = sweep_names(candidate);
+  Shared shared;
+  const Case of(candidate, profile, setting, names, shared, placed);
+  Prediction found = with_interval(of, predict_case(of, singly), samples);
+  found.choice = choice;
+  return found;
+}
+
+}  // namespace haloscope::model

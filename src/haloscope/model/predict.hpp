@@ -1,0 +1,77 @@
+// Predictions: the time of a step and its breakdown from a choice and a machine profile. Pure: no MPI, no clock.
+//
+// Ranks are put into classes, one of each class is priced, and all are carried out together.
+#pragma once
+
+#include <array>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "haloscope/model/case.hpp"
+
+namespace haloscope::model {
+
+constexpr int usual_samples = 100;  // of the profile's parameters, for intervals
+
+/// The expected cost of a choice; times in seconds per time step.
+struct Prediction {
+  Choice choice;
+  std::string profile;
+  double time_s = 0;
+  /// 90 % interval from those of the profile's parameters and its discrepancy; none where it has no intervals.
+  std::optional<std::array<double, 2>> interval;
+  Terms terms{};       ///< parts along the critical path of the slowest class of ranks, which add up to time_s
+  Terms busy{};        ///< the same terms, hidden or not
+  int worst_rank = 0;  ///< the first rank of that class
+  int worst_node = 0;  ///< the one that sends most bytes to other nodes
+  std::int64_t worst_node_bytes = 0;
+  int nodes = 1, classes = 1;
+  int messages = 0;  ///< sent by the worst rank in the exchanges of all stages
+  std::int64_t bytes = 0;
+  std::array<std::int64_t, 2> message_bytes{};  ///< the least and the largest
+  std::string bound;  ///< whether its mean message spends more time on latency or on bytes; "" without messages
+  std::vector<std::string> outside;  ///< costs needed beyond the calibrated range
+  std::vector<std::string> notes;
+
+  double term(Term which) const { return terms[static_cast<std::size_t>(which)]; }
+  /// The exposed part of the exchange: no computing, no reduction, no overhead of carrying out a program.
+  double exchange_s() const { return time_s - term(Term::compute) - term(Term::reduction) - term(Term::runner); }
+};
+
+/// Whether the mean message of a prediction spends more time on latency or on bytes, between the nodes if there are
+/// several; empty without messages.
+std::string bound_of(const Prediction& prediction, const Profile& profile);
+
+/// How far a prediction moves when the parameters of the profile move.
+class Moving {
+ public:
+  Moving(const Case& of, const Prediction& prediction, RankClass worst);
+  /// Seconds per step that another profile would give. Pure: threads may share it.
+  double time(const Profile& profile) const;
+
+ private:
+  const Case& case_;
+  double time_s_;
+  RankClass worst_;
+  double usual_;
+};
+
+/// A prediction, and the class of ranks that sets its pace.
+struct Predicted {
+  Prediction prediction;
+  RankClass worst;
+};
+/// The predicted time of a step, in step with all other ranks, long after the start; without an interval.
+/// @param singly  price every rank instead of one per class (slow; for checks).
+Predicted predict_case(const Case& of, bool singly = false);
+/// The prediction with its interval. samples: draws of the profile's parameters, 0 = none.
+Prediction with_interval(const Case& of, Predicted predicted, int samples);
+
+/// The predicted time of a step.
+/// @throws UsageError when the choice cannot run, UnavailableError when the profile lacks a cost that it needs.
+/// Cost: microseconds per class of ranks and sample, a second for 10^5 ranks.
+Prediction predict(const Choice& choice, const Profile& profile, const Setting& setting = {},
+                   int samples = usual_samples, bool singly = false);
+
+}  // namespace haloscope::model

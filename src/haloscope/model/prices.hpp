@@ -1,0 +1,99 @@
+// The cost of a choice's sweeps, copies, messages and reductions on one rank, by a machine profile.
+//
+// Bytes, boxes and stretches of memory come from plans and programs; nothing here counts cells or bytes itself.
+// Transports are known only by their surcharges: what they add to plain messages, per message, byte, round and exchange. A
+// negative sum (fields that neighbours read in place need no packing) shortens packing, then travelling, then unpacking.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "haloscope/choice.hpp"
+#include "haloscope/model/device_prices.hpp"
+#include "haloscope/model/profile.hpp"
+#include "haloscope/model/range.hpp"
+#include "haloscope/model/traffic.hpp"
+
+namespace haloscope::model {
+
+/// The name of a candidate's kernels in profiles: APP/FORM/REAL, then ,NAME=VALUE of parameters with other sweeps.
+std::string kernel_of(const Candidate& candidate);
+/// The names in profiles of the sweeps of each stage: its kernel's, and :STAGE/SWEEP where a step has several.
+using SweepNames = std::vector<std::vector<std::string>>;
+SweepNames sweep_names(const Candidate& candidate);
+/// @throws UnavailableError when a profile lacks the cost of one of these sweeps.
+void require_kernels(const Profile& profile, const SweepNames& names);
+
+/// A strategy's transports inside and between nodes, as profiles name them; often the same.
+std::array<std::string, 2> transports_of(const Strategy& strategy);
+
+/// Stretches of memory shorter than a cache line that a message has.
+double short_rows(const Traffic& traffic);
+/// Bytes of one slot of a rank's first field, halos included.
+double slot_bytes(const Plan& plan);
+
+/// Seconds of one message: packing it, what its transport adds at the sender, travelling, unpacking it.
+struct MessagePrice {
+  double pack = 0, synchronisation = 0, copy = 0, flight = 0, unpack = 0;
+};
+
+struct Prices;
+
+/// The prices of one stage: of its sweeps, of its strategy's messages, of its reductions.
+class StagePrices {
+ public:
+  StagePrices(const Prices& common, const Candidate& candidate, int stage);
+
+  /// Seconds in which `workers` threads carry out one of the stage's sweeps on `cells` cells, with `active` cores of the
+  /// socket busy. A piece of a block has the block's cost per cell, since the previous step has left in the cache its
+  /// share of the block, not of the piece; only the fixed time of a call is the piece's own.
+  /// @param block  cells of a whole step.
+  /// @param levels  sweeps done at once; without a cost for several they cost the same number of single ones, with costs
+  ///                of other numbers the nearest counts.
+  double sweep(int number, double cells, double block, int workers, double active, int levels) const;
+  /// @param flight  seconds it travels; far: it goes to another node; block_bytes: of one slot of the block it leaves.
+  MessagePrice message(Traffic traffic, double flight, bool far, int threads, double block_bytes) const;
+
+  const Prices& common;
+  int number = 0;
+  std::array<const Surcharge*, 2> surcharges{};  ///< inside and between nodes
+  int first_reduction = 0;
+  bool meets = true;        ///< ranks meet for reductions; those of a pipeline are in different steps
+  std::vector<char> waits;  ///< by reduction: ranks wait where they give their numbers
+
+ private:
+  std::vector<const Table*> kernels_;
+  std::vector<const std::map<int, Table>*> fused_;
+};
+
+/// The prices of a candidate on a machine: those that all stages share, and `stages`.
+struct Prices {
+  /// The profile, the candidate and the names must outlive it.
+  /// @throws UnavailableError when the profile lacks a kernel, a transport or, once something is packed, its cost, and for
+  ///         freed temporaries and pieces, which no profile has.
+  Prices(const Profile& profile, const Candidate& candidate, const SweepNames& names);
+  Prices(const Prices&) = delete;
+
+  /// Seconds of a reduction of the step, from the last rank's numbers to every rank's having them.
+  double reduction_s(int number) const;
+  /// How long messages travel: as given, or as empty ones do where a device writes to its neighbour and messages only
+  /// notify it.
+  std::vector<double> flight_times(const std::vector<Nearness>& near, const std::vector<double>& flights) const;
+  /// Seconds of gathering, scattering or copying bytes: by the team only where that pays.
+  /// @param copies  between two sides of the block, instead of packing.
+  double copying(const Traffic& traffic, int threads, double block_bytes, bool copies = false) const;
+
+  const Profile& profile;
+  const Candidate& candidate;
+  const SweepNames& names;
+  int threads = 1, ranks = 1, dims = 3;
+  bool buffered = false;  ///< messages leave by plain MPI from buffers that a device has packed
+  mutable Range range;
+  std::optional<DevicePrices> device;
+  std::vector<const Reduction*> reductions;
+  std::vector<StagePrices> stages;
+};
+
+}  // namespace haloscope::model

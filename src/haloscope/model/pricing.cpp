@@ -1,0 +1,299 @@
+#include "haloscope/model/pricing.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <set>
+
+#include "haloscope/model/device_pricing.hpp"
+#include "haloscope/share.hpp"
+
+namespace haloscope::model {
+
+namespace {
+
+/// The host's part of one program.
+class Pricing {
+ public:
+  Pricing(const StageProgram& of, const StagePrices& prices, const Where& where);
+  Action price(const Op& op) const;
+
+ private:
+  using Counts = std::map<std::pair<int, int>, std::int64_t>;  // by step and sweep
+
+  bool is_far(int message) const { return where_.far[static_cast<std::size_t>(message)]; }
+  void count_cells();
+  void price_messages();
+  Parts parts(const Op& op, const std::vector<int>& messages) const;
+  Action reduction(const Op& op, Action action) const;
+  Part ring(const Op& op) const;
+  double reading_s(const std::vector<int>& messages) const;
+  double used_s(const std::vector<int>& messages, Cost Surcharge::*cost) const;
+  double sum(const std::vector<int>& messages, double MessagePrice::*part) const;
+  double uneven_s() const;
+  double piece_s(const Sweep& sweep) const;
+  std::array<double, 3> sweeping(const Sweep& sweep) const;
+
+  const StageProgram& of_;
+  const Program& program_;
+  const StagePrices& prices_;
+  const Prices& common_;
+  const Where& where_;
+  double slot_bytes_;
+  bool far_;  // the block is beyond the cache
+  int packers_;
+  std::optional<DevicePricing> device_;
+  std::vector<MessagePrice> messages_;
+  std::vector<int> all_messages_;
+  std::size_t incoming_ = 0;
+  std::int64_t block_ = 0;
+  Counts pieces_;
+  double overhead_s_ = 0, waiting_s_ = 0;
+};
+
+Pricing::Pricing(const StageProgram& of, const StagePrices& prices, const Where& where)
+    : of_(of),
+      program_(*of.program),
+      prices_(prices),
+      common_(prices.common),
+      where_(where),
+      slot_bytes_(slot_bytes(*of.plan)),
+      far_(slot_bytes_ >= common_.profile.cache_limit),
+      packers_(program_.comm_thread ? 1 : common_.threads) {
+  if (common_.device)
+    device_.emplace(of, *common_.device, common_.names[static_cast<std::size_t>(prices.number)], where.ranks_on_device);
+  count_cells();
+  price_messages();
+  const StepCost& cost = common_.profile.steps;
+  int others = 0, waits = 0;
+  for (const Op& op : program_.ops) {
+    others += op.kind != OpKind::sweep;
+    waits += op.kind == OpKind::wait;
+  }
+  overhead_s_ =
+      (cost.per_program_s + cost.per_operation_s * static_cast<double>(program_.ops.size())) / std::max(1, others);
+  std::set<int> peers;
+  for (const Message& message : of.plan->messages)
+    if (message.out) peers.insert(message.peer);
+  const double share = program_.device ? 0.0 : cost.waiting(static_cast<int>(peers.size()), far_) / std::max(1, waits);
+  if (share > 0) waiting_s_ = share * uneven_s();
+}
+
+void Pricing::count_cells() {
+  Counts cells;
+  for (const Sweep& sweep : program_.sweeps) {
+    const std::pair key{sweep.step, sweep.number};
+    cells[key] += sweep.cells();
+    if (!sweep.region.empty()) ++pieces_[key];
+  }
+  for (const auto& [key, count] : cells) block_ = std::max(block_, count);
+}
+
+void Pricing::price_messages() {
+  for (std::size_t m = 0; m < of_.plan->messages.size(); ++m) {
+    messages_.push_back(prices_.message(of_.traffic[m], where_.flights[m], where_.far[m] != 0, packers_, slot_bytes_));
+    all_messages_.push_back(static_cast<int>(m));
+    incoming_ += !of_.plan->messages[m].out;
+  }
+}
+
+Deed deed_of(OpKind kind) {
+  switch (kind) {
+    case OpKind::sweep:
+      return Deed::sweep;
+    case OpKind::send:
+      return Deed::send;
+    case OpKind::wait:
+      return Deed::wait;
+    case OpKind::complete:
+      return Deed::complete;
+    case OpKind::progress:
+      return Deed::progress;
+    case OpKind::barrier:
+      return Deed::barrier;
+    default:
+      return Deed::work;
+  }
+}
+
+bool has_set(OpKind kind) {
+  return kind == OpKind::post || kind == OpKind::pack || kind == OpKind::send || kind == OpKind::wait ||
+         kind == OpKind::unpack || kind == OpKind::complete;
+}
+
+Action Pricing::price(const Op& op) const {
+  if (on_device(op.lane)) return device_->price(op);
+  static const std::vector<int> none;
+  const std::vector<int>& messages = has_set(op.kind) ? program_.sets[static_cast<std::size_t>(op.target)] : none;
+  Action action;
+  action.deed = deed_of(op.kind);
+  action.lane = op.lane;
+  action.after.assign(op.after.begin(), op.after.end());
+  action.messages = messages;
+  action.parts = parts(op, messages);
+  action.parts.add(Term::runner, overhead_s_);
+  if (op.kind == OpKind::sweep) action.sweep = sweeping(program_.sweeps[static_cast<std::size_t>(op.target)]);
+  if ((op.kind == OpKind::reduce || op.kind == OpKind::reduced) && prices_.meets)
+    return reduction(op, std::move(action));
+  return action;
+}
+
+/// Giving numbers to a reduction, or waiting for them.
+Action Pricing::reduction(const Op& op, Action action) const {
+  action.deed = op.kind == OpKind::reduce ? Deed::reduce : Deed::reduced;
+  action.lane = Lane::main;
+  action.reduction = prices_.first_reduction + op.target;
+  action.collective_s = common_.reduction_s(action.reduction);
+  action.waits = op.kind == OpKind::reduce && prices_.waits[static_cast<std::size_t>(op.target)];
+  return action;
+}
+
+Parts Pricing::parts(const Op& op, const std::vector<int>& messages) const {
+  Parts parts;
+  switch (op.kind) {
+    case OpKind::progress:
+      parts.add(Term::synchronisation, common_.profile.overlap.call_s);
+      break;
+    case OpKind::post: {
+      const double share = incoming_ > 0 ? static_cast<double>(messages.size()) / static_cast<double>(incoming_) : 1.0;
+      parts.add(Term::synchronisation, share * used_s(all_messages_, &Surcharge::per_exchange_s));
+      break;
+    }
+    case OpKind::copy:
+      parts.add(Term::copy,
+                common_.copying(of_.copies[static_cast<std::size_t>(op.target)], packers_, slot_bytes_, true));
+      break;
+    case OpKind::gather:
+    case OpKind::scatter: {
+      const Part part = ring(op);
+      parts.add(part.term, part.seconds);
+      break;
+    }
+    case OpKind::pack:
+      parts.add(Term::pack, sum(messages, &MessagePrice::pack));
+      break;
+    case OpKind::send:
+      parts.add(Term::synchronisation, sum(messages, &MessagePrice::synchronisation));
+      parts.add(Term::copy, sum(messages, &MessagePrice::copy));
+      break;
+    case OpKind::wait:
+      parts.add(Term::synchronisation, used_s(messages, &Surcharge::per_round_s));
+      parts.add(Term::wait, waiting_s_);
+      break;
+    case OpKind::unpack:
+      parts.add(Term::unpack, sum(messages, &MessagePrice::unpack));
+      parts.add(Term::compute, reading_s(messages));
+      break;
+    default:
+      break;
+  }
+  return parts;
+}
+
+/// The host's part in giving cells to a device's block, or in taking them.
+Part Pricing::ring(const Op& op) const {
+  const auto [bytes, run_bytes] = device_->ring(op.target);
+  const Traffic traffic{std::llrint(bytes), std::max<std::int64_t>(1, std::llrint(run_bytes)), false};
+  return {op.kind == OpKind::gather ? Term::pack : Term::unpack, common_.copying(traffic, 1, slot_bytes_)};
+}
+
+double Pricing::sum(const std::vector<int>& messages, double MessagePrice::*part) const {
+  double seconds = 0;
+  for (const int m : messages) seconds += messages_[static_cast<std::size_t>(m)].*part;
+  return seconds;
+}
+
+/// Seconds that sweeping takes longer because another core wrote the halo: data that it wrote into a block beyond the
+/// cache has left that core's cache by the time it is read.
+double Pricing::reading_s(const std::vector<int>& messages) const {
+  double seconds = 0;
+  if (far_) return seconds;
+  for (const int m : messages) {
+    const Surcharge& cost = *prices_.surcharges[is_far(m)];
+    const Traffic& traffic = of_.traffic[static_cast<std::size_t>(m)];
+    seconds +=
+        cost.per_touched_byte_s * static_cast<double>(traffic.bytes) + cost.per_touched_row_s * short_rows(traffic);
+  }
+  return seconds;
+}
+
+/// A cost of each transport that moves some of these messages; without messages, of the one inside nodes.
+double Pricing::used_s(const std::vector<int>& messages, Cost Surcharge::*cost) const {
+  const auto [near, between] = prices_.surcharges;
+  if (near == between) return near->*cost;
+  bool inside = messages.empty(), outside = false;
+  for (const int m : messages) (is_far(m) ? outside : inside) = true;
+  return (inside ? (near->*cost).value : 0.0) + (outside ? (between->*cost).value : 0.0);
+}
+
+/// The base of the waiting share: sweeps vary independently, so their variances add, not their times.
+double Pricing::uneven_s() const {
+  double squares = 0;
+  for (const Op& op : program_.ops)
+    if (op.kind == OpKind::sweep) {
+      const double seconds = sweeping(program_.sweeps[static_cast<std::size_t>(op.target)])[2];
+      squares += seconds * seconds;
+    }
+  return std::sqrt(squares);
+}
+
+/// Seconds by which a part of a block takes longer than its share of a sweep of the whole block: for the cells of its
+/// lowest plane (2D: row), and the rows that it has in excess of the block's for the same number of cells.
+double Pricing::piece_s(const Sweep& sweep) const {
+  if (sweep.region.empty() || pieces_.at({sweep.step, sweep.number}) < 2) return 0;
+  const auto extent = [&](int d) { return static_cast<double>(sweep.region.extent(d)); };
+  const double lowest = common_.dims == 3 ? extent(0) * extent(1) : extent(0);
+  const double whole_rows =
+      static_cast<double>(sweep.region.volume()) / static_cast<double>(of_.plan->owned(0).extent(0));
+  const double rows = std::max(0.0, extent(1) * extent(2) - whole_rows);
+  const StepCost& cost = common_.profile.steps;
+  const double per_row = cost.per_piece_row_s + (far_ ? cost.per_far_piece_row_s.value : 0.0);
+  return cost.per_piece_s + cost.per_piece_cell_s * lowest + per_row * rows;
+}
+
+std::array<double, 3> Pricing::sweeping(const Sweep& sweep) const {
+  const int threads = common_.threads;
+  const double cells = static_cast<double>(sweep.region.volume() * sweep.levels);
+  const double piece = piece_s(sweep);
+  const auto by = [&](int workers, int busy) {
+    const double cores = std::min(where_.ranks_on_socket * busy, common_.profile.cores_per_socket);
+    return prices_.sweep(sweep.number, cells, static_cast<double>(block_), workers, cores, sweep.levels) +
+           piece / workers;
+  };
+  if (program_.comm_thread) return {by(threads - 1, threads), by(threads - 1, threads - 1), by(threads, threads)};
+  const bool alone = sweep.region.volume() < shared_sweep_cells && !sweep.in_place;
+  return {0, 0, alone ? by(1, 1) : by(threads, threads)};
+}
+
+}  // namespace
+
+void price_program(const StageProgram& of, const StagePrices& prices, const Where& where,
+                   std::vector<Action>& actions) {
+  const Pricing pricing(of, prices, where);
+  const int first = static_cast<int>(actions.size());
+  for (const Op& op : of.program->ops) {
+    Action& action = actions.emplace_back(pricing.price(op));
+    for (int& message : action.messages) message += of.first_message;
+    for (int& before : action.after) before += first;
+  }
+}
+
+std::vector<Flight> price_flights(const Plan& plan, std::span<const Traffic> traffic, const StagePrices& prices,
+                                  const Where& where, double eager) {
+  std::vector<Flight> found(plan.messages.size());
+  const double block = slot_bytes(plan);
+  const auto& device = prices.common.device;
+  for (std::size_t m = 0; m < found.size(); ++m) {
+    if (!plan.messages[m].out) continue;
+    const auto bytes = static_cast<double>(plan.messages[m].bytes);
+    double seconds =
+        prices.message(traffic[m], where.flights[m], where.far[m] != 0, prices.common.threads, block).flight;
+    if (device && device->in_parts)
+      seconds =
+          device->flight_of_parts(seconds, bytes, static_cast<double>(traffic[m].run_bytes), where.ranks_on_device);
+    found[m] = {seconds, bytes < eager, where.held[m] * seconds};
+  }
+  return found;
+}
+
+}  // namespace haloscope::model

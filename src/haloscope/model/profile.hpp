@@ -1,0 +1,157 @@
+// Machine profiles: what a machine's network, packing, transports, kernels and devices cost, read from their JSON.
+#pragma once
+
+#include <array>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "haloscope/model/segments.hpp"
+
+namespace haloscope::model {
+
+/// Where the two ends of a message are, nearest first.
+enum class Nearness : std::uint8_t { self, socket, node, network };
+constexpr int nearnesses = 4;
+const char* to_string(Nearness near);
+
+/// How the bytes of messages lie in memory: a page streams, a cache line is used whole, less is not.
+enum class Stride : std::uint8_t { contiguous, lines, strided };
+constexpr int strides = 3;
+/// By the mean length of a stretch without a gap.
+Stride stride_class(double run_bytes);
+constexpr double contiguous_from = 4096, lines_from = 64;
+
+/// Of one nearness: a single message by its bytes, and how several at once slow each other down; see network.hpp.
+struct MessageCost {
+  Segments segments;
+  std::optional<Cost> shared, duplex;
+};
+
+struct NetworkCost {
+  std::array<std::optional<MessageCost>, nearnesses> given;  ///< at least one
+  double injection_bytes_per_s = 0;                          ///< of a node; 0: no limit known
+};
+
+/// Tables by Stride over bytes, by threads; an empty one is not known.
+using Copying = std::array<Table, strides>;
+
+/// What a transport costs beyond plain messages, in seconds; copies: of each byte, beside packing.
+struct Surcharge {
+  Cost per_message_s, per_round_s, per_exchange_s, per_byte_s;
+  Cost per_gapped_byte_s;                      ///< of messages that are several stretches of memory
+  Cost per_row_s;                              ///< per stretch shorter than a cache line
+  Cost per_touched_byte_s, per_touched_row_s;  ///< received; shows in the sweep that reads it
+  Cost copies;
+};
+/// Its parameters and their names in the JSON.
+constexpr std::pair<const char*, Cost Surcharge::*> surcharge_members[]{
+    {"per_message_s", &Surcharge::per_message_s},
+    {"per_round_s", &Surcharge::per_round_s},
+    {"per_exchange_s", &Surcharge::per_exchange_s},
+    {"per_byte_s", &Surcharge::per_byte_s},
+    {"per_gapped_byte_s", &Surcharge::per_gapped_byte_s},
+    {"per_row_s", &Surcharge::per_row_s},
+    {"per_touched_byte_s", &Surcharge::per_touched_byte_s},
+    {"per_touched_row_s", &Surcharge::per_touched_row_s},
+    {"copies", &Surcharge::copies}};
+
+/// What carrying out a program costs beyond its operations' own work.
+struct StepCost {
+  Cost per_program_s, per_operation_s, waiting_share, far_waiting_share;
+  Cost per_piece_s, per_piece_cell_s, per_piece_row_s, per_far_piece_row_s;
+
+  /// The part of a sweep that a rank waits for the slowest of its neighbours, whose pace varies by chance.
+  /// @param far  the block is beyond the cache. Grows as the expected largest of normal numbers does (Blom 1958).
+  double waiting(int neighbours, bool far) const;
+};
+constexpr std::pair<const char*, Cost StepCost::*> step_members[]{
+    {"per_program_s", &StepCost::per_program_s},     {"per_operation_s", &StepCost::per_operation_s},
+    {"waiting_share", &StepCost::waiting_share},     {"far_waiting_share", &StepCost::far_waiting_share},
+    {"per_piece_s", &StepCost::per_piece_s},         {"per_piece_cell_s", &StepCost::per_piece_cell_s},
+    {"per_piece_row_s", &StepCost::per_piece_row_s}, {"per_far_piece_row_s", &StepCost::per_far_piece_row_s}};
+
+/// How far messages advance while their receiver computes.
+struct OverlapCost {
+  using Held = std::map<Nearness, double>;
+  bool measured = false;  ///< it says anything that holds for all transports
+  std::optional<Held> held;
+  std::map<std::string, Held> held_of;  ///< by transport
+  double rendezvous_from_bytes = infinity;
+  std::map<std::string, double> efficiency;  ///< by schedule
+  Cost call_s;
+};
+
+/// Measured collective calls of one kind, by ranks.
+struct CollectiveTime {
+  int ranks = 1;
+  Cost time_s;
+};
+
+/// Costs of an accelerator by how many ranks share one.
+struct DeviceCost {
+  std::string backend, name;
+  int per_node = 1;
+  Cost operation_s, notice_s, conflict{1.0};
+  std::optional<Cost> signal_s;
+  Table pack;
+  std::array<std::array<Table, 2>, 2> copies;  ///< [to the device][pageable]
+  std::map<std::string, Table> kernels;
+  std::map<std::string, std::map<int, Table>> fused;
+};
+
+/// A machine profile; the format is data/profile.schema.json. Optional parts are sections that a profile may lack.
+struct Profile {
+  std::string name, cpu, mpi_library;
+  int nodes = 1, sockets_per_node = 1, cores_per_socket = 1;
+  std::optional<NetworkCost> network;
+  std::optional<Copying> pack;
+  Copying copy;
+  double cache_limit = infinity;  ///< bytes of one slot of a block from which its sweeps leave nothing in the cache
+  Copying far_pack, far_copy;     ///< ... and the tables of those blocks
+  double strided_row_bytes = 0;   ///< 0: `strided` costs hold for bytes in rows of any length
+  std::map<std::string, Surcharge> transports;
+  std::optional<std::map<std::string, Table>> kernels;
+  std::map<std::string, std::map<int, Table>> fused;
+  std::optional<std::map<std::string, std::vector<CollectiveTime>>> reductions;
+  std::optional<DeviceCost> device;
+  OverlapCost overlap;
+  StepCost steps;
+  double compute_discrepancy = 0, exchange_discrepancy = 0;  ///< deviations of log(measured / predicted)
+
+  int cores_per_node() const { return sockets_per_node * cores_per_socket; }
+  /// The costs of messages of a nearness: those of the nearest class that the profile has. Of two equally near ones the
+  /// one farther apart counts, so that a message is too dear rather than too cheap. @throws UnavailableError without any.
+  const MessageCost& messages(Nearness near) const;
+  bool knows(Nearness near) const { return network && network->given[static_cast<std::size_t>(near)]; }
+  /// A kernel's costs over cells, by active cores of a socket; `name` is APP/FORM/REAL. @throws UnavailableError.
+  const Table& kernel(const std::string& name) const;
+  /// Costs of several sweeps done at once, by how many; null where they are not known.
+  const std::map<int, Table>* fused_kernel(const std::string& name) const;
+  /// Costs of packing over bytes, by threads. copies: between two sides of one block (as packing, where the profile does
+  /// not tell them apart). block_bytes: of one slot of the block, halos included. @throws UnavailableError.
+  const Table& packing(Stride stride, bool copies, double block_bytes) const;
+  /// The factor for bytes in rows of this length before `strided` costs are looked up.
+  double row_scale(double row_bytes) const;
+  /// @throws UnavailableError for a transport, as strategies write it, that it does not describe.
+  const Surcharge& surcharge(const std::string& transport) const;
+  /// @throws UnavailableError without a device.
+  const DeviceCost& device_cost() const;
+  /// In which ways the profile is of another CPU or MPI than `whose`; empty names are not compared.
+  std::vector<std::string> foreign(const std::string& cpu, const std::string& mpi, const std::string& whose) const;
+};
+
+/// @throws UsageError naming what is wrong and where. @param what  the profile in messages, "the profile machine.json".
+Profile profile_from_json(const std::string& json, const std::string& what = "this profile");
+/// @throws UsageError as profile_from_json() does, and for a file that cannot be read.
+Profile read_profile(const std::string& path);
+
+/// Calls `visit` for every uncertain or scalable parameter, with its section and its name in the JSON.
+void visit_parameters(Profile& profile,
+                      const std::function<void(const char* section, const char* name, Cost& cost)>& visit);
+
+}  // namespace haloscope::model

@@ -1,0 +1,297 @@
+// Machine profiles from their JSON, data/profile.schema.json.
+#include <algorithm>
+#include <charconv>
+#include <cmath>
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <sstream>
+
+#include "haloscope/error.hpp"
+#include "haloscope/model/profile.hpp"
+#include "haloscope/model/range.hpp"
+
+namespace haloscope::model {
+
+namespace {
+
+using Json = nlohmann::json;
+
+/// A value of the JSON and where it stands: every complaint names the place.
+struct Node {
+  const Json& json;
+  std::string place;
+
+  [[noreturn]] void refuse(const std::string& fault) const {
+    throw UsageError((place.empty() ? "" : place + ": ") + fault);
+  }
+  Node at(const std::string& key) const {
+    if (!has(key)) refuse("'" + key + "' is a required property");
+    return {json.at(key), place.empty() ? key : place + "/" + key};
+  }
+  bool has(const std::string& key) const { return object().contains(key) && !json.at(key).is_null(); }
+  const Json& object() const {
+    if (!json.is_object()) refuse("this must be an object");
+    return json;
+  }
+  double number() const {
+    if (!json.is_number()) refuse("this must be a number");
+    return json.get<double>();
+  }
+  int count() const {
+    if (!json.is_number_integer() || json.get<double>() < 1 || json.get<double>() > 1e9)
+      refuse("this must be a whole number above 0");
+    return json.get<int>();
+  }
+  std::string text() const {
+    if (!json.is_string()) refuse("this must be text");
+    return json.get<std::string>();
+  }
+  /// A parameter of this object; absent: 0.
+  Cost cost(const std::string& key) const {
+    Cost cost;
+    if (has(key)) cost.value = at(key).number();
+    if (has("interval") && at("interval").has(key)) {
+      const Node ends = at("interval").at(key);
+      if (!ends.json.is_array() || ends.json.size() != 2) ends.refuse("an interval has two ends");
+      cost.width = Node{ends.json[1], ends.place}.number() - Node{ends.json[0], ends.place}.number();
+    }
+    return cost;
+  }
+};
+
+/// Calls `read` with the key and value of every member.
+void each(const Node& node, const auto& read) {
+  for (const auto& [key, value] : node.object().items()) read(key, node.at(key));
+}
+
+/// How segments name what they count.
+struct Unit {
+  const char *word, *start, *end, *fixed, *slope;
+};
+constexpr Unit bytes{"bytes", "from_bytes", "to_bytes", "latency_s", "per_byte_s"};
+constexpr Unit cells{"cells", "from_cells", "to_cells", "fixed_s", "per_cell_s"};
+
+Segments read_segments(const Node& node, const Unit& unit) {
+  if (!node.json.is_array() || node.json.empty()) node.refuse("this must be a list of segments");
+  Segments found;
+  for (const Json& row : node.json) {
+    const Node one{row, node.place};
+    for (const char* key : {unit.start, unit.fixed, unit.slope}) one.at(key).number();
+    found.push_back({one.at(unit.start).number(), one.has(unit.end) ? one.at(unit.end).number() : infinity,
+                     one.cost(unit.fixed), one.cost(unit.slope)});
+  }
+  std::stable_sort(found.begin(), found.end(), [](const auto& a, const auto& b) { return a.start < b.start; });
+  for (std::size_t i = 1; i < found.size(); ++i)
+    if (found[i - 1].end != found[i].start)
+      node.refuse("segments must follow one another: one ends at " + shown(found[i - 1].end) + " " + unit.word +
+                  ", the next starts at " + shown(found[i].start) + "; correct " + unit.end + " or " + unit.start);
+  return found;
+}
+
+int read_count(const std::string& key, const Node& node) {
+  int count = 0;
+  const auto [end, fault] = std::from_chars(key.data(), key.data() + key.size(), count);
+  if (fault != std::errc{} || end != key.data() + key.size() || count < 1)
+    node.refuse("'" + key + "' is no number of threads, cores or ranks");
+  return count;
+}
+
+Table read_table(const Node& node, const Unit& unit) {
+  Table table;
+  each(node, [&](const std::string& key, const Node& rows) {
+    const int count = read_count(key, node);
+    table[count] = read_segments(rows, unit);
+  });
+  if (table.empty()) node.refuse("this must not be empty");
+  return table;
+}
+
+Copying read_copying(const Node& node) {
+  Copying found;
+  each(node, [&](const std::string& key, const Node& table) {
+    const Stride stride = key == "contiguous" ? Stride::contiguous : key == "lines" ? Stride::lines : Stride::strided;
+    if (stride == Stride::strided && key != "strided") table.refuse("this is none of contiguous, lines, strided");
+    found[static_cast<std::size_t>(stride)] = read_table(table, bytes);
+  });
+  return found;
+}
+
+std::map<std::string, Table> read_kernels(const Node& node) {
+  std::map<std::string, Table> found;
+  each(node, [&](const std::string& name, const Node& table) { found[name] = read_table(table, cells); });
+  return found;
+}
+
+std::map<std::string, std::map<int, Table>> read_fused(const Node& node) {
+  std::map<std::string, std::map<int, Table>> found;
+  each(node, [&](const std::string& name, const Node& levels) {
+    each(levels, [&](const std::string& level, const Node& table) {
+      found[name][read_count(level, levels)] = read_table(table, cells);
+    });
+  });
+  return found;
+}
+
+Nearness read_nearness(const std::string& name, const Node& node) {
+  for (int near = 0; near < nearnesses; ++near)
+    if (name == to_string(static_cast<Nearness>(near))) return static_cast<Nearness>(near);
+  node.refuse("'" + name + "' is none of self, socket, node, network");
+}
+
+MessageCost read_messages(const Node& node) {
+  MessageCost found{read_segments(node.at("segments"), bytes), {}, {}};
+  if (!node.has("contention")) return found;
+  const Node contention = node.at("contention");
+  if (contention.has("shared")) found.shared = contention.cost("shared");
+  if (contention.has("duplex")) found.duplex = contention.cost("duplex");
+  return found;
+}
+
+NetworkCost read_network(const Node& node) {
+  NetworkCost found;
+  const Node classes = node.at("classes");
+  each(classes, [&](const std::string& name, const Node& one) {
+    found.given[static_cast<std::size_t>(read_nearness(name, classes))] = read_messages(one);
+  });
+  if (classes.json.empty()) classes.refuse("this must not be empty");
+  if (node.has("injection_bytes_per_s")) found.injection_bytes_per_s = node.at("injection_bytes_per_s").number();
+  return found;
+}
+
+OverlapCost::Held read_held(const Node& node) {
+  OverlapCost::Held held;
+  each(node, [&](const std::string& name, const Node& part) { held[read_nearness(name, node)] = part.number(); });
+  return held;
+}
+
+OverlapCost read_overlap(const Node& node) {
+  OverlapCost found;
+  for (const auto& [key, value] : node.object().items()) found.measured = found.measured || key != "held_of";
+  if (node.has("held")) found.held = read_held(node.at("held"));
+  if (node.has("held_of"))
+    each(node.at("held_of"), [&](const std::string& name, const Node& one) { found.held_of[name] = read_held(one); });
+  if (node.has("rendezvous_from_bytes")) found.rendezvous_from_bytes = node.at("rendezvous_from_bytes").number();
+  if (node.has("efficiency"))
+    each(node.at("efficiency"),
+         [&](const std::string& name, const Node& one) { found.efficiency[name] = one.number(); });
+  found.call_s = node.cost("call_s");
+  return found;
+}
+
+std::vector<CollectiveTime> read_collective(const Node& node) {
+  if (!node.json.is_array() || node.json.empty()) node.refuse("this must be a list of measured calls");
+  std::vector<CollectiveTime> rows;
+  for (const Json& row : node.json) {
+    const Node one{row, node.place};
+    one.at("time_s").number();
+    rows.push_back({one.at("ranks").count(), one.cost("time_s")});
+  }
+  std::stable_sort(rows.begin(), rows.end(), [](const auto& a, const auto& b) { return a.ranks < b.ranks; });
+  return rows;
+}
+
+DeviceCost read_device(const Node& node) {
+  DeviceCost found;
+  found.backend = node.at("backend").text();
+  found.name = node.at("name").text();
+  if (node.has("per_node")) found.per_node = node.at("per_node").count();
+  found.operation_s = node.cost("operation_s");
+  found.notice_s = node.cost("notice_s");
+  if (node.has("conflict")) found.conflict = node.cost("conflict");
+  if (node.has("signal_s")) found.signal_s = node.cost("signal_s");
+  found.pack = read_table(node.at("pack"), bytes);
+  for (int to_device = 0; to_device < 2; ++to_device)
+    for (int pageable = 0; pageable < 2; ++pageable)
+      found.copies[to_device][pageable] =
+          read_table(node.at(to_device ? "h2d" : "d2h").at(pageable ? "pageable" : "pinned"), bytes);
+  found.kernels = read_kernels(node.at("kernels"));
+  if (node.has("fused")) found.fused = read_fused(node.at("fused"));
+  return found;
+}
+
+template <std::size_t count, class Costs>
+Costs read_members(const Node& node, const std::pair<const char*, Cost Costs::*> (&members)[count]) {
+  Costs found;
+  for (const auto& [key, member] : members) found.*member = node.cost(key);
+  return found;
+}
+
+void read_cpu_costs(const Node& node, Profile& p) {
+  if (node.has("pack")) p.pack = read_copying(node.at("pack"));
+  if (node.has("copy")) p.copy = read_copying(node.at("copy"));
+  if (node.has("beyond_cache")) {
+    const Node far = node.at("beyond_cache");
+    p.cache_limit = far.at("from_block_bytes").number();
+    if (far.has("pack")) p.far_pack = read_copying(far.at("pack"));
+    if (far.has("copy")) p.far_copy = read_copying(far.at("copy"));
+  }
+  if (node.has("strided_row_bytes")) p.strided_row_bytes = node.at("strided_row_bytes").number();
+  if (node.has("kernels")) p.kernels = read_kernels(node.at("kernels"));
+  if (node.has("fused")) p.fused = read_fused(node.at("fused"));
+  if (node.has("steps")) p.steps = read_members(node.at("steps"), step_members);
+}
+
+Profile read(const Node& node) {
+  Profile p;
+  const Node machine = node.at("machine");
+  p.name = node.at("name").text();
+  p.cpu = machine.at("cpu").text();
+  p.nodes = machine.at("nodes").count();
+  p.sockets_per_node = machine.at("sockets_per_node").count();
+  p.cores_per_socket = machine.at("cores_per_socket").count();
+  if (node.has("mpi_library")) p.mpi_library = node.at("mpi_library").text();
+  if (node.has("network")) p.network = read_network(node.at("network"));
+  read_cpu_costs(node, p);
+  if (node.has("transports"))
+    each(node.at("transports"),
+         [&](const std::string& name, const Node& one) { p.transports[name] = read_members(one, surcharge_members); });
+  if (node.has("reductions")) {
+    p.reductions.emplace();
+    each(node.at("reductions"),
+         [&](const std::string& name, const Node& rows) { (*p.reductions)[name] = read_collective(rows); });
+  }
+  if (node.has("overlap")) p.overlap = read_overlap(node.at("overlap"));
+  if (node.has("device")) p.device = read_device(node.at("device"));
+  if (node.has("discrepancy")) {
+    p.compute_discrepancy = node.at("discrepancy").cost("compute");
+    p.exchange_discrepancy = node.at("discrepancy").cost("exchange");
+  }
+  return p;
+}
+
+Json parsed(const std::string& text, const std::string& what) {
+  Json json = Json::parse(text, nullptr, false);
+  if (json.is_discarded()) throw UsageError(what + " is no JSON; make it anew with haloscope calibrate");
+  return json;
+}
+
+void check_header(const Json& json) {
+  if (!json.is_object() || json.value("schema", Json()) != "haloscope-profile")
+    throw UsageError("it is no machine profile (\"schema\" must be \"haloscope-profile\")");
+  if (json.value("schema_version", Json()) != 1)
+    throw UsageError("it has version " + json.value("schema_version", Json()).dump() +
+                     " of the format, this library reads 1");
+}
+
+}  // namespace
+
+Profile profile_from_json(const std::string& text, const std::string& what) {
+  const Json json = parsed(text, what);
+  try {
+    check_header(json);
+    return read({json, ""});
+  } catch (const UsageError& error) {
+    throw UsageError(what + " is not valid: " + error.what() +
+                     "; correct it, or make it anew with haloscope calibrate");
+  }
+}
+
+Profile read_profile(const std::string& path) {
+  std::ifstream file(path);
+  std::ostringstream text;
+  if (!file || !(text << file.rdbuf()))
+    throw UsageError("cannot read the profile " + path + "; give the path of a .json file");
+  return profile_from_json(text.str(), "the profile " + path);
+}
+
+}  // namespace haloscope::model

@@ -1,0 +1,31 @@
+#include "haloscope/model/range.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <cstdio>
+
+namespace haloscope::model {
+
+std::string shown(double number) {
+  char text[32];
+  std::snprintf(text, sizeof text, "%g", number);
+  return text;
+}
+
+void Range::note(const char* what, double amount, double low, double high) {
+  auto known = std::find_if(needed_.begin(), needed_.end(), [&](const Needed& n) { return n.what == what; });
+  if (known == needed_.end()) known = needed_.insert(known, {what, amount, amount, ""});
+  known->least = std::min(known->least, amount);
+  known->most = std::max(known->most, amount);
+  known->known = shown(low) + (std::isinf(high) ? "" : " to " + shown(high));
+}
+
+std::vector<std::string> Range::texts() const {
+  std::vector<std::string> texts;
+  for (const Needed& n : needed_)
+    texts.push_back(n.what + " of " + shown(n.least) + (n.most > n.least ? " to " + shown(n.most) : "") +
+                    "; calibrated: " + n.known);
+  return texts;
+}
+
+}  // namespace haloscope::model

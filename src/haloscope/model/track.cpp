@@ -1,0 +1,29 @@
+#include "haloscope/model/track.hpp"
+
+#include <algorithm>
+
+namespace haloscope::model {
+
+const char* to_string(Term term) {
+  static constexpr const char* words[]{"compute",         "pack",   "d2h",  "message", "h2d",      "unpack", "copy",
+                                       "synchronisation", "launch", "wait", "runner",  "reduction"};
+  return words[static_cast<std::size_t>(term)];
+}
+
+std::vector<std::string> term_names() {
+  std::vector<std::string> names;
+  for (int term = 0; term < term_count; ++term) names.push_back(to_string(static_cast<Term>(term)));
+  return names;
+}
+
+bool Track::has_streams() const {
+  return std::any_of(body.begin(), body.end(), [](const Action& action) { return action.on_stream(); });
+}
+
+double Track::busy() const {
+  double seconds = 0;
+  for (const Action& action : body) seconds += action.sweep[2] + action.parts.seconds();
+  return seconds;
+}
+
+}  // namespace haloscope::model

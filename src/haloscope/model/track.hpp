@@ -1,0 +1,111 @@
+// Tracks: the priced programs of classes of ranks, as the clock carries them out.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "haloscope/model/ranks.hpp"
+
+namespace haloscope::model {
+
+/// What the seconds of a step are spent on.
+enum class Term : std::uint8_t {
+  compute,
+  pack,
+  d2h,
+  message,
+  h2d,
+  unpack,
+  copy,
+  synchronisation,
+  launch,
+  wait,
+  runner,
+  reduction,
+};
+constexpr int term_count = static_cast<int>(Term::reduction) + 1;
+const char* to_string(Term term);
+std::vector<std::string> term_names();
+/// Seconds by Term.
+using Terms = std::array<double, term_count>;
+
+struct Part {
+  Term term = Term::compute;
+  double seconds = 0;
+};
+
+/// The few parts of an operation. Those that take no time are left out.
+class Parts {
+ public:
+  void add(Term term, double seconds) {
+    if (seconds > 0) parts_[count_++] = {term, seconds};
+  }
+  const Part* begin() const { return parts_.data(); }
+  const Part* end() const { return parts_.data() + count_; }
+  bool empty() const { return count_ == 0; }
+  std::span<const Part> all() const { return {parts_.data(), count_}; }
+  double seconds() const {
+    double sum = 0;
+    for (const Part& part : *this) sum += part.seconds;
+    return sum;
+  }
+
+ private:
+  std::array<Part, 4> parts_{};
+  std::uint32_t count_ = 0;
+};
+
+enum class Deed : std::uint8_t { work, sweep, send, wait, complete, progress, barrier, reduce, reduced };
+
+/// One priced operation.
+struct Action {
+  Deed deed = Deed::work;
+  Lane lane = Lane::main;
+  bool copying = false;       ///< keeps the device's copy engine busy, not its kernels
+  bool waits = true;          ///< `reduce` waits for the result itself
+  int reduction = -1;         ///< the one that `reduce` gives numbers to and `reduced` waits for
+  std::vector<int> after;     ///< actions that must have finished
+  std::vector<int> messages;  ///< that it sends, waits for or completes
+  Parts parts;                ///< that it keeps its thread busy with
+  /// Seconds of a sweep while the communication thread, or the other stream, is busy, while it waits, and once it helps;
+  /// without one only the last.
+  std::array<double, 3> sweep{};
+  double hand_s = 0;        ///< in which the host hands it to a device
+  double collective_s = 0;  ///< from the last rank's numbers until every rank has the result
+
+  bool on_stream() const { return on_device(lane); }
+};
+
+/// How long an outgoing message travels, whether it does so without calls into the message library, and how many of the
+/// seconds its receiver must spend in a call whatever it did before: copying it, where the cores are the network.
+struct Flight {
+  double seconds = 0;
+  bool by_itself = true;
+  double held = 0;
+};
+
+/// A class of ranks: `opening` is carried out once, `body` in every round.
+struct Track {
+  std::vector<Action> body;
+  std::vector<int> ends;        ///< of each program of the body; it begins when both lanes of the one before are done
+  std::vector<Flight> flights;  ///< by message; of outgoing ones
+  Sources sources;              ///< by message: tracks and their messages that it may come from; the last one counts
+  std::vector<Action> opening;
+  bool comm_thread = false;
+  double efficiency = 1;  ///< part of a travelling message's progress while the receiver computes
+  double notice_s = 0;    ///< after which the host knows that an operation of its device is done
+
+  /// The actions of a program of the body.
+  std::span<const Action> program(std::size_t number) const {
+    const auto first = static_cast<std::size_t>(number == 0 ? 0 : ends[number - 1]);
+    return {body.data() + first, static_cast<std::size_t>(ends[number]) - first};
+  }
+  bool has_streams() const;
+  /// Seconds of everything in a round but waiting, one after another.
+  double busy() const;
+};
+
+}  // namespace haloscope::model

@@ -1,0 +1,81 @@
+#include "haloscope/model/traffic.hpp"
+
+#include "haloscope/error.hpp"
+#include "haloscope/field/memory.hpp"
+#include "haloscope/pack/region_copy.hpp"
+
+namespace haloscope::model {
+
+namespace {
+
+/// Views of the plan's fields as Storage lays them out, at addresses that nobody reads.
+Views imagined_views(const Plan& plan) {
+  Views views;
+  std::intptr_t at = std::intptr_t{1} << 40;
+  for (std::size_t q = 0; q < plan.spec.quantities.size(); ++q) {
+    const Box box = plan.allocated(static_cast<int>(q));
+    const Index extent{box.extent(0), box.extent(1), box.extent(2)};
+    SlotView view{nullptr, field_strides(extent, plan.spec.quantities[q].element_bytes)};
+    at += view.stride[2] * (extent[2] + 1);
+    view.origin = reinterpret_cast<std::byte*>(at);
+    views.push_back({view});
+  }
+  return views;
+}
+
+/// Stretches without gaps that a box consists of.
+std::int64_t runs_of(const SlotView& view, const Box& box) {
+  std::int64_t pitch = view.stride[0] * box.extent(0), runs = 1;
+  for (int d = 1; d < 3; ++d) {
+    if (box.extent(d) > 1 && (runs > 1 || view.stride[d] != pitch)) runs *= box.extent(d);
+    pitch *= box.extent(d);
+  }
+  return runs;
+}
+
+class Sum {
+ public:
+  Sum(const Plan& plan, const Views& views) : plan_(plan), views_(views) {}
+  void add(int quantity, const Box& box) {
+    const auto q = static_cast<std::size_t>(quantity);
+    bytes_ += box.volume() * plan_.spec.quantities[q].element_bytes;
+    runs_ += runs_of(views_[q].front(), box);
+  }
+  Traffic take(bool in_place) const { return {bytes_, runs_ > 0 ? bytes_ / runs_ : 0, in_place}; }
+
+ private:
+  const Plan& plan_;
+  const Views& views_;
+  std::int64_t bytes_ = 0, runs_ = 0;
+};
+
+}  // namespace
+
+std::vector<Traffic> traffic_of_messages(const Plan& plan) {
+  const Views views = imagined_views(plan);
+  std::vector<Traffic> found;
+  for (const Message& message : plan.messages) {
+    Sum sum(plan, views);
+    for (const Region& region : message.regions) sum.add(region.quantity, region.box);
+    found.push_back(sum.take(contiguous_span(views, 0, message) != nullptr));
+  }
+  return found;
+}
+
+std::vector<Traffic> traffic_of_copies(const Program& program, const Plan& plan) {
+  const Views views = imagined_views(plan);
+  std::vector<Traffic> found;
+  for (const auto& copies : program.copy_sets) {
+    Sum sum(plan, views);
+    for (const Copy& copy : copies) {
+      if (copy.quantity < 0 || copy.quantity >= static_cast<int>(plan.spec.quantities.size()))
+        throw UsageError("a copy is of quantity " + std::to_string(copy.quantity) +
+                         ", which the plan does not have; give the plan that the program was made from");
+      sum.add(copy.quantity, copy.to);
+    }
+    found.push_back(sum.take(false));
+  }
+  return found;
+}
+
+}  // namespace haloscope::model

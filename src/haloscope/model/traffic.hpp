@@ -1,0 +1,20 @@
+// How the bytes of messages and copies lie in a field with Haloscope's own strides.
+#pragma once
+
+#include "haloscope/program.hpp"
+
+namespace haloscope::model {
+
+struct Traffic {
+  std::int64_t bytes = 0;
+  std::int64_t run_bytes = 0;  ///< mean length of a stretch without gaps
+  bool in_place = false;       ///< a message that is one stretch and needs no packing
+};
+
+/// The traffic of all messages of a plan, in its order.
+std::vector<Traffic> traffic_of_messages(const Plan& plan);
+/// The traffic of all copy sets of a program that was made from `plan`.
+/// @throws UsageError for a copy of a quantity that the plan does not have.
+std::vector<Traffic> traffic_of_copies(const Program& program, const Plan& plan);
+
+}  // namespace haloscope::model

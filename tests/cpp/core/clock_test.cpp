@@ -1,0 +1,337 @@
+// The clock that carries out priced programs: lanes, dependencies, messages and waits give the time, no formula per
+// schedule.
+#include "haloscope/model/clock.hpp"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+#include <random>
+
+#include "haloscope/model/compose.hpp"
+
+namespace haloscope::model {
+namespace {
+
+Action work(Term term, double seconds, Lane lane = Lane::comm, std::vector<int> after = {}) {
+  Action action;
+  action.lane = lane;
+  action.after = std::move(after);
+  action.parts.add(term, seconds);
+  return action;
+}
+
+Action message(Deed deed, int number) {
+  Action action;
+  action.deed = deed;
+  action.lane = Lane::comm;
+  action.messages = {number};
+  return action;
+}
+
+Action sweep(std::array<double, 3> seconds, std::vector<int> after, Lane lane = Lane::main) {
+  Action action;
+  action.deed = Deed::sweep;
+  action.lane = lane;
+  action.after = std::move(after);
+  action.sweep = seconds;
+  return action;
+}
+Action sweep(double seconds, std::vector<int> after, Lane lane = Lane::main) {
+  return sweep({seconds, seconds, seconds}, std::move(after), lane);
+}
+
+/// One message each way: pack, send, wait, unpack, complete.
+std::vector<Action> exchange(double pack, double unpack, int out = 1, int in = 0) {
+  return {work(Term::pack, pack), message(Deed::send, out), message(Deed::wait, in), work(Term::unpack, unpack),
+          message(Deed::complete, out)};
+}
+
+/// A track whose peers are like it: message 1 goes out, 0 comes in.
+Track alike(std::vector<Action> body, double flight) {
+  Track track;
+  track.body = std::move(body);
+  track.ends = {static_cast<int>(track.body.size())};
+  track.flights = {{}, {flight, true, 0}};
+  track.sources = {{{0, 1}}, {}};
+  return track;
+}
+
+struct Parts5 {
+  double pack, flight, unpack, inner, outer;
+};
+
+Track bulk(const Parts5& p) {
+  auto body = exchange(p.pack, p.unpack);
+  body.push_back(sweep(p.inner + p.outer, {3}));
+  return alike(std::move(body), p.flight);
+}
+
+/// Interior after the send, in tiles with calls for progress between them, then the boundary.
+Track split(const Parts5& p, int tiles = 1) {
+  auto body = exchange(p.pack, p.unpack);
+  for (int tile = 0; tile < tiles; ++tile) {
+    body.push_back(sweep(p.inner / tiles, {1}));
+    if (tile + 1 == tiles) break;
+    Action progress;
+    progress.deed = Deed::progress;
+    body.push_back(progress);
+  }
+  body.push_back(sweep(p.outer, {3}));
+  return alike(std::move(body), p.flight);
+}
+
+Track calling(Track track) {
+  for (Flight& flight : track.flights) flight.by_itself = false;
+  return track;
+}
+
+double seconds(const Track& track) { return compose({track}).front().seconds; }
+
+/// Calls `check` with random parts of a step.
+template <class Check>
+void for_random_parts(Check check) {
+  std::mt19937 engine(7);
+  std::uniform_real_distribution<double> any(0, 50);
+  std::bernoulli_distribution nothing(0.1);
+  const auto draw = [&] { return nothing(engine) ? 0.0 : std::round(any(engine) * 1000) / 1000; };
+  for (int i = 0; i < 100; ++i) check(Parts5{draw(), draw(), draw(), draw(), draw()}, 1 + i % 6);
+}
+
+constexpr double close = 1e-9;
+
+TEST(Clock, WithoutOverlapTheTimeIsTheSumOfAllParts) {
+  for_random_parts([](const Parts5& p, int) {
+    const Pace pace = compose({bulk(p)}).front();
+    EXPECT_NEAR(pace.seconds, p.pack + p.flight + p.unpack + p.inner + p.outer, close);
+    EXPECT_NEAR(pace.term(Term::message), p.flight, close);
+    EXPECT_NEAR(pace.term(Term::compute), p.inner + p.outer, close);
+    EXPECT_NEAR(std::accumulate(pace.terms.begin(), pace.terms.end(), 0.0), pace.seconds, close);
+  });
+}
+
+TEST(Clock, OverlapHidesTheMessageBehindTheInteriorAndNoMore) {
+  for_random_parts([](const Parts5& p, int) {
+    const Pace pace = compose({split(p)}).front();
+    EXPECT_NEAR(pace.seconds, p.pack + std::max(p.inner, p.flight) + p.unpack + p.outer, close);
+    EXPECT_NEAR(pace.term(Term::message), std::max(0.0, p.flight - p.inner), close);
+    EXPECT_NEAR(pace.busy[static_cast<std::size_t>(Term::message)], p.flight, close);
+  });
+}
+
+TEST(Clock, OverlapIsNeverSlowerThanBulkAndNeverFasterThanItsLongestPart) {
+  for_random_parts([](const Parts5& p, int tiles) {
+    for (const bool by_itself : {true, false}) {
+      const double overlapped = seconds(by_itself ? split(p, tiles) : calling(split(p, tiles)));
+      EXPECT_LE(overlapped, seconds(by_itself ? bulk(p) : calling(bulk(p))) + close);
+      EXPECT_GE(overlapped, std::max(p.pack + p.inner + p.outer + p.unpack, p.flight) - close);
+    }
+  });
+}
+
+TEST(Clock, TheBreakdownAddsUpToTheTime) {
+  for_random_parts([](const Parts5& p, int tiles) {
+    Track thread = split(p);
+    thread.comm_thread = true;
+    for (const Track& track : {split(p, tiles), bulk(p), thread}) {
+      const Pace pace = compose({track}).front();
+      EXPECT_NEAR(std::accumulate(pace.terms.begin(), pace.terms.end(), 0.0), pace.seconds, close);
+      EXPECT_GE(*std::min_element(pace.terms.begin(), pace.terms.end()), 0);
+    }
+  });
+}
+
+TEST(Clock, MessagesProgressWhileComputingAsFarAsTheEfficiencySays) {
+  for_random_parts([](const Parts5& p, int tenths) {
+    Track track = split({1, p.flight, 1, p.inner, 1});
+    track.efficiency = tenths / 10.0;
+    EXPECT_NEAR(seconds(track), 3 + p.inner + std::max(0.0, p.flight - track.efficiency * p.inner), close);
+  });
+}
+
+TEST(Clock, AMessageThatNeedsCallsTravelsFromTheFirstCallOn) {
+  EXPECT_NEAR(seconds(calling(split({1, 5, 1, 8, 1}, 4))), 1 + 8 + 1 + 1, close);  // the first call is after 2
+  EXPECT_NEAR(seconds(calling(split({1, 7, 1, 8, 1}, 4))), 1 + (2 + 7) + 1 + 1, close);
+  EXPECT_NEAR(seconds(calling(split({1, 5, 1, 8, 1}))), 1 + 8 + 5 + 1 + 1, close);  // the wait itself
+}
+
+TEST(Clock, WhatTheReceiverMustDoItselfIsNotHidden) {
+  for_random_parts([](const Parts5& p, int) {
+    const double held = std::min(p.pack, p.flight);
+    Track track = split({1, p.flight, 1, p.inner, 1});
+    track.flights[1].held = held;
+    EXPECT_NEAR(seconds(track), 3 + p.inner + std::max(held, p.flight - p.inner), close);
+  });
+}
+
+/// Two rounds of an ordered pattern, each a message both ways, beside one sweep.
+Track two_rounds(bool overlapped, double flight) {
+  auto body = exchange(1, 1, 1, 0);
+  body.pop_back();
+  auto second = exchange(1, 1, 3, 2);
+  second.pop_back();
+  body.insert(body.end(), second.begin(), second.end());
+  body.push_back(sweep(10, {overlapped ? 1 : 7}));
+  body.push_back(sweep(2, {7}));
+  Track track = alike(std::move(body), flight);
+  track.flights = {{}, {flight, true, 0}, {}, {flight, true, 0}};
+  track.sources = {{{0, 1}}, {}, {{0, 3}}, {}};
+  return track;
+}
+
+TEST(Clock, ARoundThatFollowsAnotherStartsOnlyWhenTheControlThreadGetsToIt) {
+  EXPECT_NEAR(seconds(two_rounds(false, 4)), 4 * 1 + 2 * 4 + 12, close);
+  EXPECT_NEAR(seconds(two_rounds(true, 4)), 4 * 1 + 10 + 4 + 2, close);  // nobody calls for progress in the sweep
+}
+
+TEST(Clock, ACommunicationThreadServesEveryRoundBesideTheSweep) {
+  Track track = two_rounds(true, 4);
+  track.comm_thread = true;
+  const Pace pace = compose({track}).front();
+  EXPECT_NEAR(pace.seconds, 4 * 1 + 2 * 4 + 2, close);  // the exchange is the longer lane: 12, sweep 1 to 11
+  EXPECT_NEAR(pace.term(Term::compute), 12, close);
+  EXPECT_NEAR(pace.busy[static_cast<std::size_t>(Term::message)], 8, close);
+}
+
+TEST(Clock, ASweepGoesFasterWhileTheCommunicationThreadWaitsAndOnceItHelps) {
+  // Packing 2 s at pace 1/20, then waiting 4 s at 1/16, then helping at 1/8: 2/20 + 4/16 leave 0.65 x 8 s.
+  Track track = alike({work(Term::pack, 2), message(Deed::send, 1), message(Deed::wait, 0), sweep({20, 16, 8}, {})}, 4);
+  track.comm_thread = true;
+  EXPECT_NEAR(seconds(track), 6 + 0.65 * 8, close);
+}
+
+TEST(Clock, ASlowRankSetsThePaceAndItsNeighboursWaitForIt) {
+  std::vector<Track> tracks{bulk({1, 2, 1, 3, 1}), bulk({1, 2, 1, 8, 1})};
+  for (int i = 0; i < 2; ++i) tracks[static_cast<std::size_t>(i)].sources[0] = {{1 - i, 1}};
+  const auto paces = compose(tracks);
+  for (const Pace& pace : paces) EXPECT_NEAR(pace.seconds, 11, close);
+  EXPECT_NEAR(paces[1].term(Term::message), 0, close);  // its peer is early
+  EXPECT_NEAR(paces[1].term(Term::wait), 0, close);
+  EXPECT_NEAR(paces[0].term(Term::wait), 11 - (1 + 2 + 1 + 4), close);
+}
+
+TEST(Clock, OfSeveralPossibleSendersTheLastCounts) {
+  std::vector<Track> tracks{bulk({1, 2, 1, 1, 1}), bulk({1, 2, 1, 2, 1}), bulk({1, 2, 1, 9, 1})};
+  for (Track& track : tracks) track.sources[0] = {{0, 1}, {1, 1}, {2, 1}};
+  for (const Pace& pace : compose(tracks)) EXPECT_NEAR(pace.seconds, 14, close);
+}
+
+TEST(Clock, BarriersMakeAllWaitForTheSlowest) {
+  std::vector<Track> tracks;
+  for (const double time : {1.0, 5.0}) {
+    Track& track = tracks.emplace_back();
+    Action barrier;
+    barrier.deed = Deed::barrier;
+    barrier.lane = Lane::comm;
+    track.body = {barrier, sweep(time, {0})};
+    track.ends = {2};
+  }
+  const auto paces = compose(tracks);
+  for (const Pace& pace : paces) EXPECT_NEAR(pace.seconds, 5, close);
+  EXPECT_NEAR(paces[0].term(Term::wait), 4, close);
+}
+
+TEST(Clock, RanksThatAllWaitBeforeTheySendAreReported) {
+  EXPECT_THROW(compose({alike({message(Deed::wait, 0), message(Deed::send, 1)}, 1)}), Stuck);
+}
+
+TEST(Clock, AChainThatTakesTurnsRunsAtThePaceOfOneLink) {
+  Track first = alike({sweep(4, {}), work(Term::pack, 1), message(Deed::send, 1)}, 2);
+  first.sources = {{}, {}};
+  std::vector<Track> tracks{first};
+  for (const int before : {0, 1}) {
+    tracks.push_back(alike({message(Deed::wait, 0), sweep(4, {0}), work(Term::pack, 1), message(Deed::send, 1)}, 2));
+    tracks.back().sources[0] = {{before, 1}};
+  }
+  for (const Pace& pace : compose(tracks)) EXPECT_NEAR(pace.seconds, 5, close);
+}
+
+TEST(Clock, NoPartCanGrowAndMakeTheStepShorter) {
+  for_random_parts([](const Parts5& p, int which) {
+    Parts5 longer = p;
+    (which % 2 ? longer.flight : which % 3 ? longer.inner : longer.pack) += p.outer;
+    EXPECT_GE(seconds(bulk(longer)), seconds(bulk(p)) - close);
+    EXPECT_GE(seconds(split(longer)), seconds(split(p)) - close);
+  });
+}
+
+// ---- the streams of a device ----
+
+Action on_stream(Term term, double seconds, Lane lane, std::vector<int> after = {}) {
+  Action action = work(term, seconds, lane, std::move(after));
+  action.copying = term == Term::d2h || term == Term::h2d;
+  return action;
+}
+
+/// An exchange of a device: it packs, copies to the host, which sends and waits, and back; then the boundary.
+Track staged(double pack, double d2h, double flight, double h2d, double unpack, double inner, double last) {
+  Track track =
+      alike({on_stream(Term::pack, pack, Lane::halo_stream), on_stream(Term::d2h, d2h, Lane::halo_stream, {0}),
+             message(Deed::send, 1), message(Deed::wait, 0), on_stream(Term::h2d, h2d, Lane::halo_stream, {3}),
+             on_stream(Term::unpack, unpack, Lane::halo_stream, {4}), sweep(inner, {}, Lane::sweep_stream),
+             sweep(last, {5}, Lane::sweep_stream)},
+            flight);
+  track.body[2].after = {1};
+  return track;
+}
+
+TEST(Clock, ASweepOfADeviceHidesTheHaloStreamAndTheMessage) {
+  for_random_parts([](const Parts5& p, int) {
+    const double chain = p.pack + 2 + p.flight + 3 + p.unpack;
+    EXPECT_NEAR(seconds(staged(p.pack, 2, p.flight, 3, p.unpack, p.inner, p.outer)), std::max(chain, p.inner) + p.outer,
+                close);
+  });
+}
+
+TEST(Clock, TheHostNoticesTheEndOfAStreamsWorkLate) {
+  Track track = staged(1, 1, 1, 1, 1, 0, 1);
+  const double usual = seconds(track);
+  track.notice_s = 0.5;
+  EXPECT_NEAR(seconds(track), usual + 0.5, close);  // before the send
+}
+
+TEST(Clock, HandingWorkToADeviceTakesTheHostTime) {
+  Track track;
+  for (int i = 0; i < 5; ++i) {
+    track.body.push_back(sweep(1, {}, Lane::sweep_stream));
+    track.body.back().hand_s = 10;
+  }
+  track.ends = {5};
+  EXPECT_NEAR(seconds(track), 5 * 10, close);
+}
+
+TEST(Clock, KernelsOnOneStreamSlowTheSweepOnTheOtherAndCopiesDoNot) {
+  for_random_parts([](const Parts5& p, int tenths) {
+    const double conflict = tenths / 10.0;
+    const double inner = 1 + 2 * (p.pack + 2 * 3 + p.flight + 2) / (1 - conflict);  // lasts beyond the exchange
+    Track track = staged(p.pack, 3, p.flight, 3, 1, inner, 1);
+    track.body[6].sweep = {inner / (1 - conflict), inner, inner};
+    track.body[7].lane = Lane::halo_stream;
+    EXPECT_NEAR(seconds(track), inner + conflict * (p.pack + 1 + 1), 1e-6);
+  });
+}
+
+TEST(Clock, LargeWorkHidesTheHandingOver) {
+  Track track;
+  for (int i = 0; i < 5; ++i) {
+    track.body.push_back(on_stream(Term::copy, 10, Lane::sweep_stream));
+    track.body.back().hand_s = 2;
+  }
+  track.ends = {5};
+  EXPECT_NEAR(seconds(track), 5 * 10, close);
+}
+
+TEST(Clock, TheHostComputesWhileItWaitsForMessagesAndStreams) {
+  // A wall of 4 that needs nothing, beside a message of 10 that follows a copy of 3.
+  Track track = alike({on_stream(Term::d2h, 3, Lane::halo_stream), message(Deed::send, 1), message(Deed::wait, 0),
+                       sweep(2, {2}, Lane::sweep_stream), sweep(4, {})},
+                      10);
+  track.body[1].after = {0};
+  EXPECT_NEAR(seconds(track), 3 + 10 + 2, close);
+  track.body[0] = on_stream(Term::d2h, 0, Lane::halo_stream);  // the message has to wait for the wall
+  EXPECT_NEAR(seconds(track), 4 + 10, close);
+}
+
+}  // namespace
+}  // namespace haloscope::model

@@ -1,0 +1,121 @@
+// Costs of a profile as the model reads them; whole predictions are tested from Python, test_predict.py.
+#include <gtest/gtest.h>
+
+#include "haloscope/error.hpp"
+#include "haloscope/model/best.hpp"
+#include "haloscope/model/network.hpp"
+#include "haloscope/model/sampling.hpp"
+
+namespace haloscope::model {
+namespace {
+
+/// A machine of nodes with 12 cores whose messages cost a latency and a time per byte everywhere.
+std::string machine(const std::string& more = "", double latency = 1, double per_byte = 0) {
+  return R"({"schema": "haloscope-profile", "schema_version": 1, "name": "hand", "origin": "published", "source": "",
+    "machine": {"host": "", "cpu": "c", "nodes": 8, "sockets_per_node": 2, "cores_per_socket": 6},
+    "network": {"classes": {"node": {"segments": [{"from_bytes": 0, "to_bytes": null, "latency_s": )" +
+         std::to_string(latency) + R"(, "per_byte_s": )" + std::to_string(per_byte) + "}]}}}" + more + "}";
+}
+
+Reduction gathered(int numbers, int collectives, ReduceBy by, NumberType type) {
+  Reduction reduction;
+  reduction.name = "sum";
+  reduction.numbers = numbers;
+  reduction.collectives = collectives;
+  reduction.by = by;
+  reduction.type = type;
+  return reduction;
+}
+
+std::string fault(const std::string& json) {
+  try {
+    profile_from_json(json, "it");
+  } catch (const UsageError& error) {
+    return error.what();
+  }
+  return "";
+}
+
+TEST(Profile, FaultsAreNamedWithTheirPlace) {
+  EXPECT_NE(fault("{").find("it is no JSON"), std::string::npos);
+  EXPECT_NE(fault("[]").find("no machine profile"), std::string::npos);
+  const std::string gap = R"(, "kernels": {"a/b/f64": {"1": [
+    {"from_cells": 0, "to_cells": 5, "fixed_s": 0, "per_cell_s": 1},
+    {"from_cells": 6, "to_cells": null, "fixed_s": 0, "per_cell_s": 1}]}})";
+  EXPECT_NE(fault(machine(gap))
+                .find("kernels/a/b/f64/1: segments must follow one another: one ends at 5 cells, the next "
+                      "starts at 6"),
+            std::string::npos);
+  EXPECT_NE(fault(machine(R"(, "pack": {"lines": {"one": []}})")).find("'one' is no number"), std::string::npos);
+  EXPECT_EQ(fault(machine()), "");
+}
+
+TEST(Profile, AClassThatIsAbsentCostsWhatTheNearestDoes) {
+  const Profile p = profile_from_json(machine());
+  EXPECT_EQ(message_time(p, Nearness::network, 8), 1);
+  EXPECT_EQ(contention(p, Nearness::network).duplex, 1);
+  EXPECT_EQ(contention(p, Nearness::socket).duplex, 2);
+  EXPECT_FALSE(p.knows(Nearness::socket));
+}
+
+TEST(Network, ReductionsAreReadBetweenMeasuredRankCounts) {
+  const Profile p = profile_from_json(
+      machine(R"(, "reductions": {"allreduce": [{"ranks": 16, "time_s": 3e-6}, {"ranks": 4, "time_s": 1e-6}]})"));
+  EXPECT_DOUBLE_EQ(allreduce_time(p, 8), 2e-6);
+  EXPECT_DOUBLE_EQ(allreduce_time(p, 2), 1e-6);
+  EXPECT_DOUBLE_EQ(allreduce_time(p, 1024), 3e-6);
+  EXPECT_EQ(allreduce_time(p, 1), 0);
+  EXPECT_THROW(allreduce_time(profile_from_json(machine()), 8), UnavailableError);
+  EXPECT_DOUBLE_EQ(reduction_time(p, gathered(6, 3, ReduceBy::reduce, NumberType::real), 16), 9e-6);
+}
+
+TEST(Network, AGatherIsATreeOfStepsAndListsHaveTheirLengthsGatheredBefore) {
+  const Profile p = profile_from_json(machine());  // each step takes a second
+  EXPECT_EQ(reduction_time(p, gathered(6, 3, ReduceBy::gather, NumberType::integer), 8), 3 * 3);
+  EXPECT_EQ(reduction_time(p, gathered(6, 2, ReduceBy::lists, NumberType::real), 3), 4 * 2);
+  EXPECT_EQ(reduction_time(p, gathered(6, 2, ReduceBy::lists, NumberType::real), 1), 0);
+}
+
+TEST(Network, AGatherCostsWhatOneOfANumberDoesAndItsFurtherBytes) {
+  const std::string measured =
+      R"(, "reductions": {"allgather": [{"ranks": 2, "time_s": 7}, {"ranks": 8, "time_s": 9}]})";
+  const Profile p = profile_from_json(machine(measured, 1, 0.125));
+  const auto time = [&](NumberType type, int numbers, int ranks) {
+    return reduction_time(p, gathered(numbers, 1, ReduceBy::gather, type), ranks);
+  };
+  EXPECT_EQ(time(NumberType::character, 1, 4), 8);
+  EXPECT_EQ(time(NumberType::real, 1, 4), 8);
+  EXPECT_EQ(time(NumberType::real, 2, 4), 8 + 3);
+  EXPECT_EQ(time(NumberType::real, 1, 64), 9);
+}
+
+TEST(Steps, MoreNeighboursWaitLongerForTheSlowest) {
+  StepCost steps;
+  steps.waiting_share.value = 0.02;
+  EXPECT_EQ(steps.waiting(0, false), 0);
+  EXPECT_NEAR(steps.waiting(1, false), 0.02, 1e-12);
+  double before = 0;
+  for (const int neighbours : {1, 2, 6, 26}) {
+    EXPECT_GT(steps.waiting(neighbours, false), before);
+    before = steps.waiting(neighbours, false);
+  }
+  EXPECT_LT(before, 5 * 0.02);
+}
+
+TEST(Sampling, DrawsHaveTheWidthOfTheIntervalAndRepeatThemselves) {
+  const Profile p =
+      profile_from_json(machine(R"(, "steps": {"per_program_s": 10, "interval": {"per_program_s": [8.04, 11.96]}})"));
+  Draws draws(p, 2000);
+  std::vector<double> first, again;
+  draws.each([&](const Profile& drawn) { first.push_back(drawn.steps.per_program_s); });
+  draws.each([&](const Profile& drawn) { again.push_back(drawn.steps.per_program_s); });
+  const auto [low, high] = spread_of(first, 10);
+  EXPECT_NEAR(low, 1 - 0.1 * tail_deviations(), 0.01);
+  EXPECT_NEAR(high, 1 + 0.1 * tail_deviations(), 0.01);
+  EXPECT_NEAR(tail_deviations(), 1.6448536269514722, 1e-12);
+  EXPECT_EQ(first, again);
+  EXPECT_FALSE(Draws(profile_from_json(machine()), 10).any());
+}
+
+}  // namespace
+}  // namespace haloscope::model
