@@ -234,8 +234,11 @@ def _sweeps(app: core.App) -> int:
 def variants(app: core.App, form: str) -> list[tuple[tuple[str, Value], ...]]:
     """Return the parameters of an app that give it other sweeps: none, then every word that does so alone."""
     words = [(p.name, word) for p in app.parameters for word in p.words]
-    changed = (core.sweep_parameters(Choice(app.name, (1,) * app.dims, form=form, set=(one,))) for one in words)
-    return [(), *filter(None, changed)]
+    usual = Choice(app.name, (1,) * app.dims, form=form)
+    changed = [
+        (one,) for one in words if core.kernel_of(dataclasses.replace(usual, set=(one,))) != core.kernel_of(usual)
+    ]
+    return [(), *changed]
 
 
 def _kernels(ranks: int, cores: int, effort: Effort) -> Iterator[Point]:

@@ -32,7 +32,16 @@ Clock::Clock(const std::vector<Track>& tracks, int rounds) : states_(tracks.size
   senders_.resize(index(messages));
   receivers_.resize(index(messages));
   blocked_.resize(index(2 * messages + done));
-  for (std::size_t t = 0; t < tracks.size(); ++t) connect(static_cast<int>(t));
+  const auto times = static_cast<std::size_t>(rounds) + 1;
+  for (std::size_t t = 0; t < tracks.size(); ++t) {
+    connect(static_cast<int>(t));
+    for (std::size_t m = 0; m < tracks[t].flights.size(); ++m)
+      sender(states_[t], static_cast<int>(m)).departures.reserve(times);
+    states_[t].log.ends.reserve(times);
+    states_[t].log.lanes[static_cast<std::size_t>(Lane::main)].reserve(tracks[t].body.size() * times);
+  }
+  actors_.reserve(4 * tracks.size());
+  events_.reserve(8 * tracks.size());
   for (std::size_t t = 0; t < tracks.size(); ++t)
     for (auto& [lane, walk] : walk_lanes(tracks[t], rounds)) {
       states_[t].actors[static_cast<std::size_t>(lane)] = static_cast<int>(actors_.size());

@@ -90,6 +90,8 @@ void Pricing::count_cells() {
 }
 
 void Pricing::price_messages() {
+  messages_.reserve(of_.plan->messages.size());
+  all_messages_.reserve(of_.plan->messages.size());
   for (std::size_t m = 0; m < of_.plan->messages.size(); ++m) {
     messages_.push_back(prices_.message(of_.traffic[m], where_.flights[m], where_.far[m] != 0, packers_, slot_bytes_));
     all_messages_.push_back(static_cast<int>(m));
@@ -271,6 +273,7 @@ void price_program(const StageProgram& of, const StagePrices& prices, const Wher
                    std::vector<Action>& actions) {
   const Pricing pricing(of, prices, where);
   const int first = static_cast<int>(actions.size());
+  actions.reserve(actions.size() + of.program->ops.size());
   for (const Op& op : of.program->ops) {
     Action& action = actions.emplace_back(pricing.price(op));
     for (int& message : action.messages) message += of.first_message;
