@@ -461,7 +461,8 @@ hs_status hs_advise(const hs_choice* choice, const hs_profile* profile, const hs
  *           (of the program's own sweep), fused (true: it can apply all sub-steps of a deep halo tile by tile in the
  *           cache), halo (ghost layers that there is room for), shared_memory (false: fields lie in a rank's own memory),
  *           samples, cpu and mpi_library (of the program that asks), among (as of hs_advise)
- * Fails as hs_advise does, and for a question that cannot be right. Cost: milliseconds; a second for thousands of ranks. */
+ * Fails as hs_advise does, and for a question that cannot be right. Cost: a fraction of a second; seconds for thousands of
+ * ranks. */
 hs_status hs_best(const char* question, const hs_profile* profile, const char** json);
 
 /* Where the ranks of a choice run on the profile's machine: node, and socket numbered over all nodes.

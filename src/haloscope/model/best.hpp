@@ -37,7 +37,8 @@ struct BestAnswer {
 };
 
 /// @throws UsageError for a question that cannot be right, UnavailableError when the profile lacks what all choices need.
-/// Cost: a prediction of every legal choice: milliseconds, a second for thousands of ranks.
+/// Cost: a prediction of every legal choice, of which there are thousands: a fraction of a second, seconds for thousands of
+/// ranks.
 BestAnswer find_best(const BestQuestion& question, const Profile& profile);
 
 }  // namespace haloscope::model
