@@ -416,13 +416,13 @@ void hs_profile_free(hs_profile* profile);
 /* What a choice leaves open about how it is run. */
 typedef struct hs_setting {
   uint64_t struct_size;
-  const char* placement;  /* of ranks on the profile's nodes: "fill" (default), "balanced", "by-socket", "round-robin",
+  const char* placement; /* of ranks on the profile's nodes: "fill" (default), "balanced", "by-socket", "round-robin",
                              "custom" */
-  const int32_t* places;  /* "custom": node, and socket of that node, of each rank; default NULL */
-  int32_t place_count;    /* ranks that it has places for; default 0 */
-  int32_t active;         /* most cores in use per socket, >= 1; -1 (default): all */
-  int32_t reductions;     /* all-reduces per time step beside those of the app; default 0 */
-  int32_t repeats;        /* executions of a loop of stages per time step; default 1 */
+  const int32_t* places; /* "custom": node, and socket of that node, of each rank; default NULL */
+  int32_t place_count;   /* ranks that it has places for; default 0 */
+  int32_t active;        /* most cores in use per socket, >= 1; -1 (default): all */
+  int32_t reductions;    /* all-reduces per time step beside those of the app; default 0 */
+  int32_t repeats;       /* executions of a loop of stages per time step; default 1 */
 } hs_setting;
 
 void hs_setting_init(hs_setting* setting);
