@@ -79,6 +79,7 @@ FIGURES = {
     "subnormal": [Program("subnormal.py")],
     "plan": [Program("plan.py")],
     "predict": [Program("predict.py")],
+    "best": [Program("bench_best")],
     "accuracy": [Program("accuracy.py")],
     "davis2017": [Program("davis2017.py")],
     "tune": [Program("tune.py")],

@@ -91,6 +91,7 @@ WHAT = {
     "plan": "plans of 2048 ranks, and start-up alone",
     "poisson": "Jacobi against the best copy, Gauss-Seidel against the plain loop",
     "precision": "Jacobi to a precision, over as many counted iterations",
+    "best": "advice and predictions as function calls, CPU seconds",
     "predict": "predictions and simulations of 2048 and 100 000 ranks",
     "simulate": "events per second of the simulator",
     "subnormal": "blocks of lines whose numbers are below the normal range, over the median block",

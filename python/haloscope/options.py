@@ -430,11 +430,10 @@ def starts_ranks(function):
             return _run_in_lab(context.meta["haloscope.words"], link_of(given))
         if {latency, bandwidth, jitter} != {"0"}:
             raise UsageProblem("--latency, --bandwidth and --jitter are those of an emulated cluster; add --lab 2")
-        if hosts:
-            from haloscope.measure import hosts as where
+        from haloscope.measure import hosts as where
 
-            where.use(hosts)
-        return function(*arguments, **options)
+        with where.used(hosts):
+            return function(*arguments, **options)
 
     of_hosts = option("--hosts", metavar="A,B|FILE", group="machine",
                       help="Hosts of a cluster to spread the ranks over. [this machine, or those of the batch job]")  # fmt: skip

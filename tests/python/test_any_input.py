@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 
 from haloscope import cli, errors
 from haloscope.advice import advise
+from haloscope.lab import cluster
 from haloscope.measure import checkup, launch, user_program
 from test_records import measurement, write
 from toy import TOY
@@ -29,9 +30,9 @@ WORKING = {
     "demo": (), "info": (), "doctor": (), "plan": GRID, "run": GRID, "microbench": (), "blocks": ("XS", "--device", "host"), "calibrate": ("-o", "new.json"),
     "predict": (*GRID, *PRICED), "whatif": (*GRID, *PRICED), "advise": (*GRID, *PRICED), "tune": (*GRID, *ONE, *PRICED),
     "validate": ("r.jsonl", *PRICED), "simulate": (*GRID, *PRICED), "study": ("valen2023", "--quick"),
-    "compare": ("r.jsonl", "r.jsonl"), "check": (),
+    "compare": ("r.jsonl", "r.jsonl"), "check": (), "lab": (),
 }  # fmt: skip
-ENDS = {"check": ("--", "true")}  # what follows the added option
+ENDS = {"check": ("--", "true"), "lab": ("--", "true")}  # what follows the added option
 TEXTS = ("nan", "inf", "-inf", "-1", "0", "1e30", "1000000000000", "10000000000000000000000000", "", " ", ",", "x", "ä", "1,,2",
          "1..", "8..4", "1..9+0", "1..9*1", "*", "on,off", "none", "=", "a=b=c", "1x2x3x4", "0x0", "-5x3", "ordered/nope",
          "kill:rank=99", ".", "/", "README.md", "notes.json", "picture.svg", "r.jsonl", "/dev/null", "/proc/nope", "no/such/x")  # fmt: skip
@@ -88,6 +89,7 @@ def nothing_starts(monkeypatch, tmp_path):
     monkeypatch.setattr(launch, "run", stop)
     monkeypatch.setattr(user_program, "run", stop)
     monkeypatch.setattr(checkup, "carry_out", stop)
+    monkeypatch.setattr(cluster, "inside", stop)
     monkeypatch.setattr(advise, "advise", stop)
     return tmp_path
 

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import math
 import os
 import re
+from collections.abc import Iterator
 from pathlib import Path
 
 from haloscope.errors import UsageProblem
@@ -33,9 +35,19 @@ def read(given: str) -> list[str]:
     return found
 
 
-def use(given: str) -> None:
-    """Have all ranks that this process starts run on the hosts of `read`."""
-    os.environ[VARIABLE] = ",".join(read(given))
+@contextlib.contextmanager
+def used(given: str | None) -> Iterator[None]:
+    """Have all ranks that this process starts meanwhile run on the hosts of `read`; None: as it would without."""
+    before = os.environ.get(VARIABLE)
+    if given is not None:
+        os.environ[VARIABLE] = ",".join(read(given))
+    try:
+        yield
+    finally:
+        if before is not None:
+            os.environ[VARIABLE] = before
+        elif given is not None:
+            os.environ.pop(VARIABLE, None)
 
 
 def ranks_on_one(ranks: int) -> int:

@@ -1,9 +1,12 @@
 #include "haloscope/model/advise.hpp"
 
 #include <algorithm>
+#include <limits>
+#include <map>
 #include <memory>
 #include <optional>
 #include <set>
+#include <tuple>
 #include <unordered_map>
 
 #include "haloscope/error.hpp"
@@ -111,6 +114,31 @@ class Pricer {
   std::shared_ptr<const Placed> placed_;
   std::vector<std::unique_ptr<const SweepNames>> names_;  // cases refer to them
   Shared shared_;
+};
+
+/// Which candidates cannot be the best: those whose schedule, depth and substeps sweep longer, with whatever strategy, than
+/// the best one takes.
+class Hopeless {
+ public:
+  bool contains(const Choice& choice) const {
+    const auto known = sweeping_s_.find(group_of(choice));
+    return known != sweeping_s_.end() && known->second > beyond * best_s_;
+  }
+  void learn(const Entrant& entrant) {
+    const double sweeping = entrant.predicted.prediction.busy[static_cast<std::size_t>(Term::compute)];
+    const auto [known, is_new] = sweeping_s_.try_emplace(group_of(entrant.choice), sweeping);
+    if (!is_new) known->second = std::min(known->second, sweeping);
+    best_s_ = std::min(best_s_, entrant.time_s());
+  }
+
+ private:
+  /// Strategies differ in sweeps only by what it costs to read halos that another core has written: far less than this.
+  static constexpr double beyond = 1.15;
+  using Group = std::tuple<const Schedule*, int, Substeps>;
+  static Group group_of(const Choice& c) { return {&*c.schedule, c.depth, c.substeps}; }
+
+  std::map<Group, double> sweeping_s_;
+  double best_s_ = std::numeric_limits<double>::infinity();
 };
 
 /// Places of possible winners: the first few, and the first of each depth and schedule.
@@ -235,14 +263,19 @@ std::vector<Choice> candidates_of(const Choice& choice, const std::vector<int>& 
 }
 
 Advice advise(const std::vector<Choice>& candidates, const Profile& profile, const Setting& setting, int samples,
-              bool intervals) {
+              Extent extent) {
   if (!candidates.empty() && candidates.front().device.empty())
     require_kernels(profile, sweep_names(Candidate(candidates.front())));
   Pricer pricer(profile, setting);
   std::vector<Entrant> found;
   Refused refused;
+  Hopeless hopeless;
   for (const Choice& choice : candidates) try {
-      if (auto entrant = pricer.price(choice, refused)) found.push_back(std::move(*entrant));
+      if (extent == Extent::best && hopeless.contains(choice)) continue;
+      auto entrant = pricer.price(choice, refused);
+      if (!entrant) continue;
+      hopeless.learn(*entrant);
+      found.push_back(std::move(*entrant));
     } catch (const Error& error) {
       if (error.exit_code() == Exit::failed) throw;
       refused.add(error);
@@ -252,8 +285,9 @@ Advice advise(const std::vector<Choice>& candidates, const Profile& profile, con
                    [](const Entrant& a, const Entrant& b) { return a.time_s() < b.time_s(); });
   const Rivals rivals(found, profile);
   const std::vector<char> equal = rivals.equals(found, samples);
-  Advice advice{{}, rivals.changes(), std::move(refused.all)};
-  if (intervals) found[0].predicted.prediction = with_interval(*found[0].of, found[0].predicted, samples);
+  Advice advice{{}, {}, std::move(refused.all)};
+  if (extent == Extent::all) advice.changes = rivals.changes();
+  if (extent == Extent::best) found[0].predicted.prediction = with_interval(*found[0].of, found[0].predicted, samples);
   for (std::size_t i = 0; i < found.size(); ++i) {
     advice.candidates.push_back({std::move(found[i].predicted.prediction), equal[i] != 0});
   }

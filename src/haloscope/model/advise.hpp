@@ -32,11 +32,14 @@ struct Advice {
   std::vector<std::pair<std::string, int>> refused;  ///< reasons why candidates are missing, and how many
 };
 
+/// How much is looked at: all candidates, and what would change the answer; or only those that can be the best, which has
+/// an interval then.
+enum class Extent : std::uint8_t { all, best };
+
 /// Ranks candidates. @param samples  draws of the profile's parameters.
-/// @param intervals  the first candidate has an interval.
 /// @throws UsageError when none is legal, UnavailableError when the profile lacks what all need. Cost: a prediction each.
 Advice advise(const std::vector<Choice>& candidates, const Profile& profile, const Setting& setting = {},
-              int samples = usual_samples, bool intervals = false);
+              int samples = usual_samples, Extent extent = Extent::all);
 
 /// A candidate's distinguishing fields, in words of the command line.
 std::string name_of(const Choice& choice);

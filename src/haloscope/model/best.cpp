@@ -106,7 +106,7 @@ BestAnswer find_best(const BestQuestion& q, const Profile& profile) {
   const std::vector<int> depths = fitting_depths(q, answer.notes);
   const Profile own = profile_for(q, profile);
   check_kernels(q, own);
-  const Advice advice = advise(q.among ? *q.among : candidates_of(q.choice, depths), own, {}, q.samples, true);
+  const Advice advice = advise(q.among ? *q.among : candidates_of(q.choice, depths), own, {}, q.samples, Extent::best);
   answer.prediction = advice.candidates.front().prediction;
   for (const Ranked& other : advice.candidates)
     if (other.equal && &other != &advice.candidates.front()) answer.equals.push_back(other.prediction.choice);
