@@ -21,8 +21,6 @@ namespace {
 
 constexpr RaceLimits usual{4, 6}, quick{2, 1}, check{4, 2};  // check: of a kept choice
 
-constexpr double never = std::numeric_limits<double>::infinity();
-
 /// Whether an exchange moves anything along dimension d, between ranks.
 bool connected(const Plan& plan, int d) { return d < plan.dims && plan.spec.low[d] + plan.spec.high[d] > 0; }
 

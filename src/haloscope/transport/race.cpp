@@ -7,7 +7,6 @@
 namespace haloscope {
 namespace {
 
-constexpr double never = std::numeric_limits<double>::infinity();
 /// Half width of the interval of a median, in standard deviations of the binomial distribution: about 95 %.
 constexpr double deviations = 2;
 

@@ -2,6 +2,7 @@
 // they can be told apart or the heats are used up. Pure; ranks that add the same times decide alike.
 #pragma once
 
+#include <limits>
 #include <random>
 #include <span>
 #include <vector>
@@ -17,6 +18,9 @@ struct RaceLimits {
 /// Timed exchanges of a turn: enough that untimed ones, which restore the cache, are not most of the trials; few enough
 /// that a short disturbance spoils one turn and not a candidate.
 constexpr int timed_exchanges = 4;
+
+/// Seconds of an exchange that has not ended.
+constexpr double never = std::numeric_limits<double>::infinity();
 
 /// A race of candidates by two times: that of an exchange, and that of a whole step, from the begin of an exchange to the
 /// begin of the next one. The step is what counts, but has the noise of all that a program does between exchanges; the
