@@ -3,6 +3,7 @@
 #include "haloscope/best.hpp"
 
 #include <algorithm>
+#include <array>
 #include <ctime>
 
 #include "haloscope/model/advise.hpp"
@@ -39,23 +40,16 @@ void measure(const std::string& name, double bar, int runs, const Call& call) {
   std::fprintf(stderr, "best     %-50s %.3g s (bar <= %g)\n", name.c_str(), bench::median(seconds), bar);
 }
 
-Choice advection(int ranks) {
+Choice choice_of(const char* app, const Index& cells, const std::array<bool, 3>& periodic, int ranks) {
   Choice choice;
-  choice.app = "advection3d";
-  choice.grid.cells = {1111, 1001, 999};
-  choice.grid.periodic = {false, true, false};
+  choice.app = app;
+  choice.grid = {3, cells, periodic};
   choice.ranks = ranks;
   return choice;
 }
 
-Choice laplace(int ranks) {
-  Choice choice;
-  choice.app = "laplace3d";
-  choice.grid.cells = {256, 256, 256};
-  choice.grid.periodic = {true, true, true};
-  choice.ranks = ranks;
-  return choice;
-}
+/// With walls in x and z and uneven blocks, so that there are many classes of ranks.
+Choice advection(int ranks) { return choice_of("advection3d", {1111, 1001, 999}, {false, true, false}, ranks); }
 
 void measure_best(const std::string& process_grid, int ranks, int runs) {
   BestRequest request;
@@ -74,7 +68,8 @@ int main(int argc, char** argv) {
   measure_best("1x1x2", 2, runs);
   measure_best("2x2x2", 8, runs);
   const model::Profile profile = model::read_profile(profile_path);
-  const std::vector<Choice> all = model::candidates_of(laplace(64), model::usual_depths());
+  const std::vector<Choice> all =
+      model::candidates_of(choice_of("laplace3d", {256, 256, 256}, {true, true, true}, 64), model::usual_depths());
   measure("advice on all candidates, 64 ranks", 0.5, runs, [&] { model::advise(all, profile); });
   measure("predict, 2048 ranks", 0.1, runs, [&] { model::predict(advection(2048), profile); });
   measure("predict, 100 000 ranks", 2.0, std::min(runs, 5), [&] { model::predict(advection(100'000), profile); });

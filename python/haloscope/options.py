@@ -391,9 +391,11 @@ _READERS: dict[str, Callable[[str, Any, Any], Sequence]] = {
 
 def link_options(hosts: str, usual: int | None = None):
     """Return the decorator that adds the options of an emulated cluster. hosts: name of the one that says how many hosts."""
+    from haloscope.lab.link import MOST_HOSTS
+
     number = f" [{usual}]" if usual else ""
     return options_of(
-        option(hosts, "lab", type=click.IntRange(2, 200), default=usual, group="machine",
+        option(hosts, "lab", type=click.IntRange(2, MOST_HOSTS), default=usual, group="machine",
                help=f"An emulated cluster of so many hosts on this machine.{number}"),
         option("--latency", default="0", metavar="TIME", group="machine",
                help="Of its network, one way, beside that of the system: 50us, 1ms. [0]"),
@@ -416,22 +418,21 @@ def link_of(options: Mapping):
     )
 
 
-OF_LAB = {"--lab": 1, "--latency": 1, "--bandwidth": 1, "--jitter": 1}  # values of each
+OF_LAB = ("--lab", "--latency", "--bandwidth", "--jitter")  # each takes a value
 
 
 def starts_ranks(function):
     """Give a command that starts ranks the options that say on which hosts, and see to them."""
 
     @functools.wraps(function)
-    def wrapped(*arguments, hosts, lab, latency, bandwidth, jitter, **options):
-        if lab:
-            context = click.get_current_context()
-            given = {"lab": lab, "latency": latency, "bandwidth": bandwidth, "jitter": jitter}
-            return _run_in_lab(context.meta["haloscope.words"], link_of(given))
-        if {latency, bandwidth, jitter} != {"0"}:
-            raise UsageProblem("--latency, --bandwidth and --jitter are those of an emulated cluster; add --lab 2")
+    def wrapped(*arguments, hosts, **options):
         from haloscope.measure import hosts as where
 
+        of_lab = {name: options.pop(name) for name in (word.removeprefix("--") for word in OF_LAB)}
+        if of_lab["lab"]:
+            return _run_in_lab(click.get_current_context().meta["haloscope.words"], link_of(of_lab))
+        if set(of_lab.values()) != {None, "0"}:
+            raise UsageProblem("--latency, --bandwidth and --jitter are those of an emulated cluster; add --lab 2")
         with where.used(hosts):
             return function(*arguments, **options)
 
@@ -446,4 +447,17 @@ def _run_in_lab(words: Sequence[str], link) -> int:
 
     from haloscope.lab import cluster
 
-    return cluster.inside([sys.executable, "-m", "haloscope.cli", *cluster.options_without(words, OF_LAB)], link)
+    return cluster.inside([sys.executable, "-m", "haloscope.cli", *options_without(words, OF_LAB)], link)
+
+
+def options_without(words: Sequence[str], names: Sequence[str]) -> list[str]:
+    """Return a command line without some options and their values."""
+    kept, is_value = [], False
+    for word in words:
+        if is_value:
+            is_value = False
+        elif word in names:
+            is_value = True
+        elif not word.startswith(tuple(f"{name}=" for name in names)):
+            kept.append(word)
+    return kept

@@ -86,9 +86,10 @@ def different(
 
     Cost O(ranks log ranks).
     """
+    where = predict.places_of(choice, profile, setting)
     layouts: dict[core.Layout, str] = {}
     for order in orders:
-        layouts.setdefault(predict.layout_of(dataclasses.replace(choice, reorder=order), profile, setting), order)
+        layouts.setdefault(predict.layout_on(where, dataclasses.replace(choice, reorder=order)), order)
     return tuple(layouts.values())
 
 

@@ -14,7 +14,7 @@ import numpy as np
 
 from haloscope import core
 from haloscope.model import placement
-from haloscope.model.predict import PLAINLY, Prediction, Setting, layout_of, places_of, predict
+from haloscope.model.predict import PLAINLY, Prediction, Setting, layout_on, places_of, predict
 from haloscope.model.profile import Profile
 
 LARGE = 2**20  # cells per dimension, whose cube can still be counted in 64 bits
@@ -42,7 +42,7 @@ class Variant:
 def variant(choice: core.Choice, profile: Profile, setting: Setting = PLAINLY) -> Variant:
     """Return a choice under a setting, predicted without interval. Raises and costs as `predict` does."""
     where = places_of(choice, profile, setting)
-    layout = layout_of(choice, profile, setting)
+    layout = layout_on(where, choice)
     at = np.argsort(layout.places())  # the rank at each place
     by_place = placement.Placement(where.node[at], where.socket[at])
     inside, across = placement.pair_counts(layout.ranks, by_place, layout.periodic).worst

@@ -14,7 +14,7 @@ import signal
 import subprocess
 import tempfile
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -319,16 +319,3 @@ def inside(words: Sequence[str], link: Link) -> int:
     """Run a command on the first host of an emulated cluster and return its exit code."""
     with Cluster(link) as cluster:
         return cluster.run(words)
-
-
-def options_without(arguments: Sequence[str], names: Mapping[str, int]) -> list[str]:
-    """Return a command line without some options, given how many values each takes."""
-    kept, skip = [], 0
-    for word in arguments:
-        if skip:
-            skip -= 1
-        elif word in names:
-            skip = names[word]
-        elif not any(word.startswith(f"{name}=") for name in names):
-            kept.append(word)
-    return kept

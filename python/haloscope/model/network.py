@@ -1,7 +1,7 @@
 """What messages cost: alone, sharing a node's injection rate, and as an all-gather; how many at once slow each other down.
 
 A locality class of a profile (self, socket, node, network) has the time of a single message by segments, and a contention
-law with two numbers, which `ranks` applies to messages at the same time on one resource:
+law with two numbers, which the core applies to messages at the same time on one resource:
 
 - `shared` (default 1): m messages the same way at once take 1 + shared (m - 1) times one of them. 1 = one after another.
 - `duplex` (default 2 inside a node, 1 between nodes): two opposite messages over one of them. 1 = full duplex, 2 = half.

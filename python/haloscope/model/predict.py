@@ -123,7 +123,6 @@ def places_of(choice: core.Choice, profile: Profile, setting: Setting = PLAINLY)
     return placement.Placement(node, socket)
 
 
-def layout_of(choice: core.Choice, profile: Profile, setting: Setting = PLAINLY) -> core.Layout:
-    """Return the layout of a choice on the nodes where it runs, or that it is split over. Raises as `places_of` does."""
-    where = places_of(choice, profile, setting)
+def layout_on(where: placement.Placement, choice: core.Choice) -> core.Layout:
+    """Return the layout of a choice on the places of its ranks, or on the nodes that it is split over."""
     return core.make_layout(choice, core.choice_nodes(choice) if choice.nodes else where.node, where.socket)

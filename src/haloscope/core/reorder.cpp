@@ -4,6 +4,7 @@
 #include <array>
 #include <cmath>
 #include <map>
+#include <numeric>
 #include <span>
 #include <string>
 #include <utility>
@@ -38,6 +39,13 @@ std::vector<Place> places_of(const Layout& layout) {
     places.push_back(place);
   }
   return places;
+}
+
+/// 0, 1, ...
+std::vector<int> counted_to(int end) {
+  std::vector<int> numbers(static_cast<std::size_t>(end));
+  std::iota(numbers.begin(), numbers.end(), 0);
+  return numbers;
 }
 
 /// Numbers from 0 for what ranks share, in the order of their first ranks.
@@ -245,8 +253,7 @@ std::vector<int> sizes_of(std::span<const int> ranks, const std::vector<int>& gr
 std::vector<int> arranged(const Layout& layout, const std::vector<Place>& places, const Groups& groups,
                           const std::vector<int>& ranks) {
   Arranger arranger(layout, places);
-  std::vector<int> order(ranks.size());
-  for (std::size_t p = 0; p < order.size(); ++p) order[p] = static_cast<int>(p);
+  std::vector<int> order = counted_to(layout.size());
   const std::vector<int> nodes = sizes_of(ranks, groups.node);
   arranger.arrange(order, nodes);
   std::size_t first = 0;
@@ -262,16 +269,13 @@ std::vector<int> arranged(const Layout& layout, const std::vector<Place>& places
 }  // namespace
 
 Crossings crossings(const Layout& layout, const Sites& sites) {
-  std::vector<int> as_given(static_cast<std::size_t>(layout.size()));
-  for (std::size_t rank = 0; rank < as_given.size(); ++rank) as_given[rank] = static_cast<int>(rank);
-  return count_crossings(places_of(layout), groups_of(sites, layout.size()), as_given);
+  return count_crossings(places_of(layout), groups_of(sites, layout.size()), counted_to(layout.size()));
 }
 
 Layout reordered(const Layout& layout, const Sites& sites) {
   const Groups groups = groups_of(sites, layout.size());
   const std::vector<Place> places = places_of(layout);
-  std::vector<int> as_given(places.size());
-  for (std::size_t rank = 0; rank < as_given.size(); ++rank) as_given[rank] = static_cast<int>(rank);
+  const std::vector<int> as_given = counted_to(layout.size());
   std::vector<int> ranks = as_given;
   std::stable_sort(ranks.begin(), ranks.end(), [&](int l, int r) {
     return std::pair(groups.node[l], groups.socket[l]) < std::pair(groups.node[r], groups.socket[r]);

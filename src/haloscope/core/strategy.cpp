@@ -63,13 +63,18 @@ std::vector<TransportPart> parts_of(const Strategy& s) {
   return parts;
 }
 
-bool collective(const Strategy& s) {
-  const auto parts = parts_of(s);
-  return std::any_of(parts.begin(), parts.end(), [](const TransportPart& part) { return part.collective(); });
+/// The transports inside and between nodes. @param text  the strategy as it was written.
+void check_pair(const Strategy& s, const std::string& text) {
+  const TransportTraits &inside = find_traits(s.transport), &outside = find_traits(s.between);
+  if (!inside.inside_nodes || outside.inside_nodes || outside.device)
+    throw UsageError("strategy '" + text + "' joins '" + s.transport + "' and '" + s.between +
+                     "'; only shared memory inside nodes is joined with another transport between them, as in "
+                     "'ordered/shared+p2p'");
+  check_options(s.between, s.between_options);
 }
 
 void refuse_rounds_under_way(const Strategy& s) {
-  if (s.fields == Merge::pipelined && collective(s))
+  if (s.fields == Merge::pipelined && collective_rounds(s))
     throw UsageError("strategy '" + to_string(s) +
                      "' starts a round while the one before is under way, and those of its transport are collective; "
                      "use fields=serial, or another transport such as p2p");
@@ -109,16 +114,7 @@ Strategy::Strategy(const std::string& text) {
   if (plus != std::string::npos) std::tie(between, between_options) = cut_options(way.substr(plus + 1));
   if (transport == "reference" || between == "reference")
     throw UsageError("strategy 'reference' fills all halos at once; write it alone, without a pattern");
-  if (plus == std::string::npos) {
-    refuse_rounds_under_way(*this);
-    return;
-  }
-  const TransportTraits &inside = find_traits(transport), &outside = find_traits(between);
-  if (!inside.inside_nodes || outside.inside_nodes || outside.device)
-    throw UsageError("strategy '" + text + "' joins '" + transport + "' and '" + between +
-                     "'; only shared memory inside nodes is joined with another transport between them, as in "
-                     "'ordered/shared+p2p'");
-  check_options(between, between_options);
+  if (plus != std::string::npos) check_pair(*this, text);
   refuse_rounds_under_way(*this);
 }
 
@@ -148,7 +144,10 @@ void apply(const Strategy& strategy, const Layout& layout, ExchangeSpec& spec) {
                           [&](int d) { return layout.grid().periodic[d] && layout.ranks()[d] == 1; });
 }
 
-bool collective_rounds(const Strategy& strategy) { return collective(strategy); }
+bool collective_rounds(const Strategy& strategy) {
+  const auto parts = parts_of(strategy);
+  return std::any_of(parts.begin(), parts.end(), [](const TransportPart& part) { return part.collective(); });
+}
 
 bool needs_shared_fields(const Strategy& strategy) {
   const TransportTraits& traits = find_traits(strategy.transport);

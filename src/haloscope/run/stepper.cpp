@@ -385,16 +385,21 @@ Stepper::~Stepper() = default;
 Stepper::Stepper(Stepper&&) noexcept = default;
 Stepper& Stepper::operator=(Stepper&&) noexcept = default;
 
-int Stepper::run(std::int64_t steps) {
+namespace {
+void require_steps(std::int64_t steps) {
   if (steps < 0) throw UsageError("run() was asked for " + std::to_string(steps) + " time steps; ask for 0 or more");
+}
+}  // namespace
+
+int Stepper::run(std::int64_t steps) {
+  require_steps(steps);
   if (steps > 0) state_->on_device ? state_->run_on_device(steps, {}, nullptr) : state_->run(steps);
   return slot();
 }
 
 int Stepper::run(std::int64_t steps, DeviceStream stream) {
-  if (!state_->on_device)
-    throw UsageError("run() got a stream, and these fields are in host memory, which no device works on; leave it out");
-  if (steps < 0) throw UsageError("run() was asked for " + std::to_string(steps) + " time steps; ask for 0 or more");
+  require_device(state_->place, "run");
+  require_steps(steps);
   if (steps > 0) state_->run_on_device(steps, stream, &stream);
   return slot();
 }

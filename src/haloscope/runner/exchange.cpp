@@ -54,11 +54,6 @@ struct Exchange::State {
       throw UsageError(std::string(what) + " in host memory, and these fields are in " + to_string(place) + "; " +
                        remedy);
   }
-  void require_device(const char* call) const {
-    if (!device)
-      throw UsageError(std::string(call) +
-                       "() got a stream, and these fields are in host memory, which no device works on; leave it out");
-  }
   /// Collective the first time. The transpose of what was asked for, whatever more a strategy fills; the reference, which
   /// has none, by messages.
   Movement& opened_reverse() {
@@ -116,7 +111,7 @@ void Exchange::start(int slot) {
 }
 
 void Exchange::start(int slot, DeviceStream after) {
-  state_->require_device("start");
+  require_device(state_->place, "start");
   state_->require_idle("start");
   state_->require_slot(slot);
   state_->start(*state_->forward, slot, after);
@@ -155,7 +150,7 @@ void Exchange::finish() {
 }
 
 void Exchange::finish(DeviceStream before) {
-  state_->require_device("finish");
+  require_device(state_->place, "finish");
   state_->current->finish(before);
   state_->settle();
 }

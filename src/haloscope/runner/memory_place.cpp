@@ -46,6 +46,12 @@ void require_same_place(const MemoryPlace& place, const std::vector<Quantity>& f
                        ", and the exchange is for " + to_string(place) + "; open another one");
 }
 
+void require_device(const MemoryPlace& place, const char* call) {
+  if (place.backend.empty())
+    throw UsageError(std::string(call) +
+                     "() got a stream, and these fields are in host memory, which no device works on; leave it out");
+}
+
 Strategy strategy_for(const MemoryPlace& place, const Strategy& asked) {
   if (place.backend.empty() || moves_device_memory(asked)) return asked;
   if (asked.transport == "auto") return usual_on_devices;

@@ -29,6 +29,8 @@ std::string to_string(const MemoryPlace& place);
 MemoryPlace place_of_fields(const std::vector<Quantity>& fields, const Views& views);
 /// @param first  an address of each field. @throws UsageError naming a field that is elsewhere.
 void require_same_place(const MemoryPlace& place, const std::vector<Quantity>& fields, std::span<void* const> first);
+/// @throws UsageError for host memory: `call` got a stream.
+void require_device(const MemoryPlace& place, const char* call);
 
 /// The strategy for fields in such memory: the one asked for, and where `auto` is, on a device, the one that it stands for.
 /// @throws UsageError for one that does not move such fields, naming those that do.
