@@ -54,36 +54,36 @@ void add_critical(std::span<const Intervals> lanes, double begin, double end, Te
 }
 
 /// Averages over the rounds from number `first` on.
-Pace pace_of(const Log& log, int first) {
+MeanRound mean_round_of(const Log& log, int first) {
   const double begin = log.ends[static_cast<std::size_t>(first) - 1], end = log.ends.back();
   const auto rounds = static_cast<double>(log.ends.size() - static_cast<std::size_t>(first));
   std::vector<Intervals> lanes;
-  Pace pace;
+  MeanRound mean;
   for (const Lane lane : precedence) {
     const auto& all = log.lanes[static_cast<std::size_t>(lane)];
     if (all.empty()) continue;
     lanes.push_back(within(all, begin, end));
     for (const Interval& i : lanes.back())
-      pace.busy[static_cast<std::size_t>(i.term)] += (std::min(i.end, end) - std::max(i.begin, begin)) / rounds;
+      mean.busy[static_cast<std::size_t>(i.term)] += (std::min(i.end, end) - std::max(i.begin, begin)) / rounds;
   }
-  double& message = pace.busy[static_cast<std::size_t>(Term::message)] = 0;
+  double& message = mean.busy[static_cast<std::size_t>(Term::message)] = 0;
   for (const auto& [at, flight] : log.flights)
     if (begin < at && at <= end) message += flight / rounds;
-  add_critical(lanes, begin, end, pace.terms);
-  for (double& seconds : pace.terms) seconds /= rounds;
-  pace.seconds = std::accumulate(pace.terms.begin(), pace.terms.end(), 0.0);
-  return pace;
+  add_critical(lanes, begin, end, mean.terms);
+  for (double& seconds : mean.terms) seconds /= rounds;
+  mean.seconds = std::accumulate(mean.terms.begin(), mean.terms.end(), 0.0);
+  return mean;
 }
 
 }  // namespace
 
-std::vector<Pace> compose(const std::vector<Track>& tracks) {
+std::vector<MeanRound> compose(const std::vector<Track>& tracks) {
   std::vector<Log> logs = Clock(tracks, few_rounds).run();
   int rounds = few_rounds;
   if (!is_settled(logs, rounds)) logs = Clock(tracks, rounds = many_rounds).run();
-  std::vector<Pace> paces;
-  for (const Log& log : logs) paces.push_back(pace_of(log, rounds / 2));
-  return paces;
+  std::vector<MeanRound> means;
+  for (const Log& log : logs) means.push_back(mean_round_of(log, rounds / 2));
+  return means;
 }
 
 }  // namespace haloscope::model

@@ -1,7 +1,7 @@
 // The time of repeated programs: tracks are carried out on a clock for a few rounds.
 //
 // Tracks start each round when they have finished the one before, so delays spread as they do between ranks; after a few
-// rounds all advance at the pace of the slowest, and that pace is the time. Nothing here knows a schedule: what overlaps
+// rounds all advance as the slowest does, and its mean round is the time. Nothing here knows a schedule: what overlaps
 // follows from lanes, dependencies and waits alone.
 #pragma once
 
@@ -12,7 +12,7 @@
 namespace haloscope::model {
 
 /// Seconds per round of one track in step with the others, by term along its critical path, and how long it is busy.
-struct Pace {
+struct MeanRound {
   double seconds = 0;
   Terms terms{};  ///< add up to `seconds`
   Terms busy{};   ///< the same terms over all lanes, hidden or not; message: the longest flights received
@@ -21,7 +21,7 @@ struct Pace {
   double working() const { return seconds - term(Term::wait); }
 };
 
-/// The pace of every track. @throws Stuck when tracks deadlock. Cost O(tracks x actions x rounds).
-std::vector<Pace> compose(const std::vector<Track>& tracks);
+/// The mean round of every track. @throws Stuck when tracks deadlock. Cost O(tracks x actions x rounds).
+std::vector<MeanRound> compose(const std::vector<Track>& tracks);
 
 }  // namespace haloscope::model

@@ -64,10 +64,10 @@ std::array<double, 2> widened(const std::array<double, 2>& spread, const Predict
 struct Carried {
   std::vector<RankClass> classes;
   std::size_t all = 0;  // how many there are
-  std::vector<Pace> paces;
+  std::vector<MeanRound> means;
 };
 
-std::vector<Pace> carry_out(const Case& of, const std::vector<RankClass>& classes) {
+std::vector<MeanRound> carry_out(const Case& of, const std::vector<RankClass>& classes) {
   std::vector<Track> tracks;
   for (const RankClass& c : classes) tracks.push_back(of.track(c, of.prices));
   return compose(tracks);
@@ -78,26 +78,27 @@ Carried carry_out(const Case& of, bool singly) {
   found.all = singly ? of.placed->node.size() : of.classes().size();
   try {
     found.classes = singly ? of.single_ranks() : of.slowest(of.prices);
-    found.paces = carry_out(of, found.classes);
+    found.means = carry_out(of, found.classes);
   } catch (const Stuck&) {  // ranks that take turns: one cannot represent the others
     found.classes = of.single_ranks();
     found.all = found.classes.size();
-    found.paces = carry_out(of, found.classes);
+    found.means = carry_out(of, found.classes);
   }
   return found;
 }
 
 /// The class that takes longest; of several in step, which differ by rounding, the one that waits least for others.
-std::size_t slowest_of(const std::vector<Pace>& paces) {
+std::size_t slowest_of(const std::vector<MeanRound>& means) {
   constexpr double alike = 1 - 1e-12;
   double longest = 0, busiest = 0;
-  for (const Pace& pace : paces) longest = std::max(longest, pace.seconds);
-  const auto is_last = [&](const Pace& pace) { return pace.seconds >= longest * alike; };
-  for (const Pace& pace : paces)
-    if (is_last(pace)) busiest = std::max(busiest, pace.working());
-  const auto found = std::find_if(paces.begin(), paces.end(),
-                                  [&](const Pace& pace) { return is_last(pace) && pace.working() >= busiest * alike; });
-  return static_cast<std::size_t>(found - paces.begin());
+  for (const MeanRound& mean : means) longest = std::max(longest, mean.seconds);
+  const auto is_last = [&](const MeanRound& mean) { return mean.seconds >= longest * alike; };
+  for (const MeanRound& mean : means)
+    if (is_last(mean)) busiest = std::max(busiest, mean.working());
+  const auto found = std::find_if(means.begin(), means.end(), [&](const MeanRound& mean) {
+    return is_last(mean) && mean.working() >= busiest * alike;
+  });
+  return static_cast<std::size_t>(found - means.begin());
 }
 
 }  // namespace
@@ -112,14 +113,14 @@ double Moving::time(const Profile& profile) const {
 
 Predicted predict_case(const Case& of, bool singly) {
   const Carried carried = carry_out(of, singly);
-  const std::size_t worst = slowest_of(carried.paces);
-  const Pace& pace = carried.paces[worst];
+  const std::size_t worst = slowest_of(carried.means);
+  const MeanRound& mean = carried.means[worst];
   Prediction p;
   p.profile = of.profile.name;
-  p.time_s = pace.seconds / of.steps;
+  p.time_s = mean.seconds / of.steps;
   for (std::size_t term = 0; term < p.terms.size(); ++term) {
-    p.terms[term] = pace.terms[term] / of.steps;
-    p.busy[term] = pace.busy[term] / of.steps;
+    p.terms[term] = mean.terms[term] / of.steps;
+    p.busy[term] = mean.busy[term] / of.steps;
   }
   p.worst_rank = carried.classes[worst].rank;
   std::tie(p.worst_node, p.worst_node_bytes) = worst_node(of.kinds(), of.placed->places);

@@ -103,20 +103,20 @@ constexpr double close = 1e-9;
 
 TEST(Clock, WithoutOverlapTheTimeIsTheSumOfAllParts) {
   for_random_parts([](const Parts5& p, int) {
-    const Pace pace = compose({bulk(p)}).front();
-    EXPECT_NEAR(pace.seconds, p.pack + p.flight + p.unpack + p.inner + p.outer, close);
-    EXPECT_NEAR(pace.term(Term::message), p.flight, close);
-    EXPECT_NEAR(pace.term(Term::compute), p.inner + p.outer, close);
-    EXPECT_NEAR(std::accumulate(pace.terms.begin(), pace.terms.end(), 0.0), pace.seconds, close);
+    const MeanRound mean = compose({bulk(p)}).front();
+    EXPECT_NEAR(mean.seconds, p.pack + p.flight + p.unpack + p.inner + p.outer, close);
+    EXPECT_NEAR(mean.term(Term::message), p.flight, close);
+    EXPECT_NEAR(mean.term(Term::compute), p.inner + p.outer, close);
+    EXPECT_NEAR(std::accumulate(mean.terms.begin(), mean.terms.end(), 0.0), mean.seconds, close);
   });
 }
 
 TEST(Clock, OverlapHidesTheMessageBehindTheInteriorAndNoMore) {
   for_random_parts([](const Parts5& p, int) {
-    const Pace pace = compose({split(p)}).front();
-    EXPECT_NEAR(pace.seconds, p.pack + std::max(p.inner, p.flight) + p.unpack + p.outer, close);
-    EXPECT_NEAR(pace.term(Term::message), std::max(0.0, p.flight - p.inner), close);
-    EXPECT_NEAR(pace.busy[static_cast<std::size_t>(Term::message)], p.flight, close);
+    const MeanRound mean = compose({split(p)}).front();
+    EXPECT_NEAR(mean.seconds, p.pack + std::max(p.inner, p.flight) + p.unpack + p.outer, close);
+    EXPECT_NEAR(mean.term(Term::message), std::max(0.0, p.flight - p.inner), close);
+    EXPECT_NEAR(mean.busy[static_cast<std::size_t>(Term::message)], p.flight, close);
   });
 }
 
@@ -135,9 +135,9 @@ TEST(Clock, TheBreakdownAddsUpToTheTime) {
     Track thread = split(p);
     thread.comm_thread = true;
     for (const Track& track : {split(p, tiles), bulk(p), thread}) {
-      const Pace pace = compose({track}).front();
-      EXPECT_NEAR(std::accumulate(pace.terms.begin(), pace.terms.end(), 0.0), pace.seconds, close);
-      EXPECT_GE(*std::min_element(pace.terms.begin(), pace.terms.end()), 0);
+      const MeanRound mean = compose({track}).front();
+      EXPECT_NEAR(std::accumulate(mean.terms.begin(), mean.terms.end(), 0.0), mean.seconds, close);
+      EXPECT_GE(*std::min_element(mean.terms.begin(), mean.terms.end()), 0);
     }
   });
 }
@@ -188,14 +188,14 @@ TEST(Clock, ARoundThatFollowsAnotherStartsOnlyWhenTheControlThreadGetsToIt) {
 TEST(Clock, ACommunicationThreadServesEveryRoundBesideTheSweep) {
   Track track = two_rounds(true, 4);
   track.comm_thread = true;
-  const Pace pace = compose({track}).front();
-  EXPECT_NEAR(pace.seconds, 4 * 1 + 2 * 4 + 2, close);  // the exchange is the longer lane: 12, sweep 1 to 11
-  EXPECT_NEAR(pace.term(Term::compute), 12, close);
-  EXPECT_NEAR(pace.busy[static_cast<std::size_t>(Term::message)], 8, close);
+  const MeanRound mean = compose({track}).front();
+  EXPECT_NEAR(mean.seconds, 4 * 1 + 2 * 4 + 2, close);  // the exchange is the longer lane: 12, sweep 1 to 11
+  EXPECT_NEAR(mean.term(Term::compute), 12, close);
+  EXPECT_NEAR(mean.busy[static_cast<std::size_t>(Term::message)], 8, close);
 }
 
 TEST(Clock, ASweepGoesFasterWhileTheCommunicationThreadWaitsAndOnceItHelps) {
-  // Packing 2 s at pace 1/20, then waiting 4 s at 1/16, then helping at 1/8: 2/20 + 4/16 leave 0.65 x 8 s.
+  // Packing 2 s at a rate of 1/20, then waiting 4 s at 1/16, then helping at 1/8: 2/20 + 4/16 leave 0.65 x 8 s.
   Track track = alike({work(Term::pack, 2), message(Deed::send, 1), message(Deed::wait, 0), sweep({20, 16, 8}, {})}, 4);
   track.comm_thread = true;
   EXPECT_NEAR(seconds(track), 6 + 0.65 * 8, close);
@@ -204,17 +204,17 @@ TEST(Clock, ASweepGoesFasterWhileTheCommunicationThreadWaitsAndOnceItHelps) {
 TEST(Clock, ASlowRankSetsThePaceAndItsNeighboursWaitForIt) {
   std::vector<Track> tracks{bulk({1, 2, 1, 3, 1}), bulk({1, 2, 1, 8, 1})};
   for (int i = 0; i < 2; ++i) tracks[static_cast<std::size_t>(i)].sources[0] = {{1 - i, 1}};
-  const auto paces = compose(tracks);
-  for (const Pace& pace : paces) EXPECT_NEAR(pace.seconds, 11, close);
-  EXPECT_NEAR(paces[1].term(Term::message), 0, close);  // its peer is early
-  EXPECT_NEAR(paces[1].term(Term::wait), 0, close);
-  EXPECT_NEAR(paces[0].term(Term::wait), 11 - (1 + 2 + 1 + 4), close);
+  const auto means = compose(tracks);
+  for (const MeanRound& mean : means) EXPECT_NEAR(mean.seconds, 11, close);
+  EXPECT_NEAR(means[1].term(Term::message), 0, close);  // its peer is early
+  EXPECT_NEAR(means[1].term(Term::wait), 0, close);
+  EXPECT_NEAR(means[0].term(Term::wait), 11 - (1 + 2 + 1 + 4), close);
 }
 
 TEST(Clock, OfSeveralPossibleSendersTheLastCounts) {
   std::vector<Track> tracks{bulk({1, 2, 1, 1, 1}), bulk({1, 2, 1, 2, 1}), bulk({1, 2, 1, 9, 1})};
   for (Track& track : tracks) track.sources[0] = {{0, 1}, {1, 1}, {2, 1}};
-  for (const Pace& pace : compose(tracks)) EXPECT_NEAR(pace.seconds, 14, close);
+  for (const MeanRound& mean : compose(tracks)) EXPECT_NEAR(mean.seconds, 14, close);
 }
 
 TEST(Clock, BarriersMakeAllWaitForTheSlowest) {
@@ -227,9 +227,9 @@ TEST(Clock, BarriersMakeAllWaitForTheSlowest) {
     track.body = {barrier, sweep(time, {0})};
     track.ends = {2};
   }
-  const auto paces = compose(tracks);
-  for (const Pace& pace : paces) EXPECT_NEAR(pace.seconds, 5, close);
-  EXPECT_NEAR(paces[0].term(Term::wait), 4, close);
+  const auto means = compose(tracks);
+  for (const MeanRound& mean : means) EXPECT_NEAR(mean.seconds, 5, close);
+  EXPECT_NEAR(means[0].term(Term::wait), 4, close);
 }
 
 TEST(Clock, RanksThatAllWaitBeforeTheySendAreReported) {
@@ -244,7 +244,7 @@ TEST(Clock, AChainThatTakesTurnsRunsAtThePaceOfOneLink) {
     tracks.push_back(alike({message(Deed::wait, 0), sweep(4, {0}), work(Term::pack, 1), message(Deed::send, 1)}, 2));
     tracks.back().sources[0] = {{before, 1}};
   }
-  for (const Pace& pace : compose(tracks)) EXPECT_NEAR(pace.seconds, 5, close);
+  for (const MeanRound& mean : compose(tracks)) EXPECT_NEAR(mean.seconds, 5, close);
 }
 
 TEST(Clock, NoPartCanGrowAndMakeTheStepShorter) {
