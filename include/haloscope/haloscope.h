@@ -411,6 +411,14 @@ typedef struct hs_profile hs_profile;
 /* A profile from its JSON, of the format data/profile.schema.json. Fails with HS_USAGE for one that is not valid, naming
  * what and where. Cost: milliseconds. */
 hs_status hs_profile_create(const char* json, hs_profile** profile);
+
+/* The profile of the same machine at another pace: every cost in proportion to the kernel of the pace that is like it, but
+ * those of devices, which no kernel is like.
+ * pace    a JSON object as the `pace` of a record: ranks, and times by name
+ * scaled  out: to be freed by hs_profile_free
+ * Fails with HS_UNAVAILABLE when the profile has no pace with as many ranks, HS_USAGE for what is no pace. Cost: that of a
+ * copy. */
+hs_status hs_profile_at_pace(const hs_profile* profile, const char* pace, hs_profile** scaled);
 void hs_profile_free(hs_profile* profile);
 
 /* What a choice leaves open about how it is run. */
@@ -428,7 +436,7 @@ typedef struct hs_setting {
 void hs_setting_init(hs_setting* setting);
 
 /* The predicted time of a step, in step with all other ranks, long after the start, as a JSON object in seconds per time
- * step: profile, time_s, interval (90 %, null where the profile has none), terms (by name, along the critical path of the
+ * step: profile, pace (that it is for, over that of the calibration, by kind), time_s, interval (90 %, null where the profile has none), terms (by name, along the critical path of the
  * slowest rank; they add up to time_s), busy (the same terms, hidden or not), worst_rank, worst_node, worst_node_bytes
  * (that it sends to other nodes), nodes, classes (of ranks), messages, bytes and message_bytes (that the worst rank sends
  * in all exchanges of a step, and the least and largest), bound (whether their mean is "latency-bound" or

@@ -135,6 +135,31 @@ def _predicted(request: Request, profile: Profile, setting: predict.Setting) -> 
     return predict.predict(request.choice, profile, setting, samples=0).time_s
 
 
+class Levelling:
+    """Brings measured times to the pace of the first record, by the ratio of predictions for the two paces.
+
+    Without a profile, or without paces that can be compared, times stay as they are.
+    """
+
+    def __init__(self, profile: Profile | None, setting: predict.Setting = predict.PLAINLY):
+        """Nothing is predicted yet."""
+        self._profile, self._setting = profile, setting
+        self._first: Profile | None = None
+
+    def factor(self, request: Request, record: dict) -> float:
+        """Return what the times of a record are to be multiplied by. Cost: two predictions."""
+        found = record.get("pace")
+        if self._profile is None or found is None or str(found["ranks"]) not in self._profile.paces:
+            return 1.0
+        there = self._profile.at_pace(found)
+        if self._first is None:
+            self._first = there
+        try:
+            return _predicted(request, self._first, self._setting) / _predicted(request, there, self._setting)
+        except (NotAvailable, UsageProblem):
+            return 1.0
+
+
 def is_default(request: Request) -> bool:
     """Whether a request is the default: the plain exchange `ordered/p2p`, bulk, at depth 1."""
     return all(getattr(request.choice, name) == value for name, value in DEFAULT.items())
@@ -149,8 +174,8 @@ class Race:
 
     once: measures a request in a launch of a given name and returns its record, whose `tuning.wall_s` counts as spent.
     budget_s: seconds for all rungs, None: SHARE of the time to measure every candidate as long as the last rung does,
-    at most MOST_S. noise: least relative difference that counts; larger noise is found from launches of the same
-    request at both ends of a rung.
+    at most MOST_S. level: brings the times of different launches to one pace. noise: least relative difference that
+    counts; larger noise is found from launches of the same request at both ends of a rung.
     """
 
     entrants: Sequence[Entrant]
@@ -158,6 +183,7 @@ class Race:
     budget_s: float | None = None
     rungs: Sequence[Length] = RUNGS
     noise: float = NOISE
+    level: Levelling = field(default_factory=lambda: Levelling(None))
     on_step: Callable[[str], None] = lambda text: None
     spent_s: float = 0.0
     seen_noise: list[float] = field(default_factory=list)  # by rung
@@ -233,10 +259,15 @@ class Race:
     def _measure(self, entrant: Entrant, length: Length, name: str) -> None:
         record = self._shot(entrant, length, name)
         if isolated.ended_well(record):
-            entrant.launches[name] = records.step_times(record)
+            entrant.launches[name] = self._times(entrant, record)
             entrant.rungs += MORE not in name
         else:
             entrant.fate = f"failed: {isolated.reason(record)}"
+
+    def _times(self, entrant: Entrant, record: dict) -> list[float]:
+        """Return seconds per step of each repetition, at the pace of the race."""
+        factor = self.level.factor(entrant.request, record)
+        return [seconds * factor for seconds in records.step_times(record)]
 
     def _shot(self, entrant: Entrant, length: Length, name: str) -> dict:
         record = self.once(length.of(entrant.request), name)
@@ -256,7 +287,7 @@ class Race:
         if not isolated.ended_well(record):
             first.fate = f"failed: {isolated.reason(record)} (the second time)"
             return self.noise
-        ratio = statistics.median(records.step_times(record)) / first.time_s
+        ratio = statistics.median(self._times(first, record)) / first.time_s
         return min(0.9, max(self.noise, abs(ratio - 1), abs(1 / ratio - 1)))
 
     def _drop(self, best: Entrant, good: Sequence[Entrant], noise: float) -> None:

@@ -15,7 +15,7 @@ import numpy as np
 
 from haloscope import core
 from haloscope.errors import HaloscopeError
-from haloscope.model import predict
+from haloscope.model import pace, predict
 from haloscope.model.profile import Profile
 from haloscope.report import stats, tables
 
@@ -41,6 +41,7 @@ REGIMES = {"wait": "imbalance", "synchronisation": "synchronisation-bound", "cop
 class Pair:
     """One configuration measured and predicted; seconds per time step.
 
+    paced: the prediction is for the pace of its launches, else for that of the calibration.
     regime: what the predicted step is bound by; exchange_regime: the same of the exchange alone. exchange_s: measured, see
     predict.EXCHANGE_PHASES; None where the records do not hold it.
     """
@@ -50,6 +51,7 @@ class Pair:
     regime: str
     exchange_regime: str
     exchange_s: float | None
+    paced: bool = False
 
     @property
     def error(self) -> float:
@@ -107,7 +109,7 @@ class Validation:
 
 
 def validate(found: Iterable[dict], profile: Profile, samples: int = predict.SAMPLES) -> Validation:
-    """Predict every measured configuration of some records.
+    """Predict every measured configuration of some records, at the pace of its own launches where that is known.
 
     found: records as `records.read` returns them; launches of several files must have different ids. samples: draws of the
     profile's parameters for the intervals, 0 = none. `left_out` counts by reason the configurations that failed their
@@ -133,9 +135,16 @@ def _pair(row: tables.Row, profile: Profile, samples: int) -> Pair:
         raise HaloscopeError("its result differs from `reference`, so its time means nothing")
     if row.step.value <= 0:
         raise HaloscopeError("its measured time is 0")
-    found = predict.predict(core.Choice.from_json(row.request), profile, setting_of(row), samples)
+    there = at_pace_of(row, profile)
+    found = predict.predict(core.Choice.from_json(row.request), there, setting_of(row), samples)
     exposed = {term: s for term, s in found.terms.items() if term not in COMPUTING}
-    return Pair(row, found, regime(found, found.terms), regime(found, exposed), exchange_of(row))
+    return Pair(row, found, regime(found, found.terms), regime(found, exposed), exchange_of(row), there is not profile)
+
+
+def at_pace_of(row: tables.Row, profile: Profile) -> Profile:
+    """Return the profile at the pace of a row's launches; as it is where they have none, or none that it can compare."""
+    found = pace.of_records(row.records)
+    return profile if found is None or str(found["ranks"]) not in profile.paces else profile.at_pace(found)
 
 
 def setting_of(row: tables.Row) -> predict.Setting:
@@ -195,6 +204,12 @@ def grouped(pairs: Sequence[Pair], exchange: bool = False) -> list[Errors]:
         names = sorted({key(p) for p, _ in values})
         found += [errors(name, [e for p, e in values if key(p) == name]) for name in names]
     return found
+
+
+def pace_against(pairs: Sequence[Pair]) -> dict[str, float]:
+    """Return the pace of the measurements over that of the calibration, by kind: medians; empty where it is not known."""
+    found = [p.prediction.pace for p in pairs if p.paced]
+    return {kind: float(np.median([f[kind] for f in found])) for kind in pace.KINDS} if found else {}
 
 
 @dataclass(frozen=True)

@@ -15,7 +15,7 @@ from haloscope.calibration.counts import stride_class
 from haloscope.calibration.laws import Law, Row, Terms
 from haloscope.calibration.points import KIND, SECTIONS
 from haloscope.errors import UsageProblem
-from haloscope.model import profile, segments
+from haloscope.model import pace, profile, segments
 from haloscope.report import microbench, stats
 
 ROW_BYTES = 8  # of the rows that strided costs are given for
@@ -54,6 +54,8 @@ def fit_profile(
     _reductions(made, good)
     made.laws += calibrate_device.fit(made.data, good)
     made.transports += in_step.fit(made.data, good)
+    if paces := pace.by_ranks(good):
+        made.data["pace"] = paces
     made.data["notes"] += _remarks(made, good)
     profile.checked(made.data, "the fitted profile")
     return made
@@ -282,6 +284,7 @@ def _remarks(made: Calibration, good: Sequence[dict]) -> list[str]:
     crowded = sorted({r["request"]["ranks"] for r in good if r["environment"]["oversubscribed"]})
     if crowded:
         found.append(f"more ranks than cores in the points with {', '.join(map(str, crowded))} ranks: they tell little")
+    found += pace.changes(good)
     exchanges = [t for t in made.transports if "per_exchange_s" in (*t.values, *t.dropped)]
     if exchanges and all("per_exchange_s" in terms.dropped for terms in exchanges):
         found.append("transports: every exchange had as many rounds, so what one costs is in per_round_s")

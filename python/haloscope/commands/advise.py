@@ -32,27 +32,29 @@ DECIDED = ("strategy", "stage_strategies", "schedule", "substeps", "depth", "til
 )
 @option("--top", type=click.IntRange(1), default=10, help="Rows of the table. [10]")
 @predict.MACHINE
-def command(app, depth, reorder, top, profile, samples, as_json, **options):
+def command(app, depth, reorder, top, profile, samples, refresh, as_json, **options):
     """Advise on the halo exchange of APP: which strategy, schedule and depth, why, and what would change the answer.
 
     \b
     haloscope advise advection3d --cells 420 --ranks 64 --profile machine.json
     haloscope advise laplace2d --cells 8192 --ranks 16 --depth 1,2,4 --profile machine.json
+    haloscope advise laplace2d --cells 4096 --profile machine.json --refresh
 
-    Nothing is measured. Rows marked = cannot be told from the first with this profile: measure them with `haloscope run`.
+    Nothing is measured, but with --refresh the pace of this machine. Rows marked = cannot be told from the first with this
+    profile: measure them with `haloscope run`.
     """
     from haloscope.advice import advise as model
     from haloscope.measure import lists
     from haloscope.model import profile as profiles
 
-    machine = profiles.load(profile)
+    machine, pace = predict.at_pace(profiles.load(profile), refresh)
     choice = one_choice(app_of(app, options), options | {"device": predict.device_of(options["device"], machine)})
     depths = lists.numbers(depth, "--depth")
     if min(depths) < 1:
         raise UsageProblem(f"--depth {min(depths)} is not possible; use 1 or more")
     orders = lists.names(reorder, model.ORDERS, "--reorder")
     advice = model.advise(choice, machine, predict.setting_of(options), depths, samples, orders)
-    click.echo(json.dumps(document(advice), indent=1) if as_json else markdown(advice, machine, top))
+    click.echo(json.dumps(document(advice), indent=1) if as_json else markdown(advice, machine, top, pace))
 
 
 def document(advice) -> dict:
@@ -74,9 +76,12 @@ def document(advice) -> dict:
     }
 
 
-def markdown(advice, machine, top: int = 10) -> str:
-    """Return the ranking, the best depth, what would change the answer, and the lines of code to use it."""
-    parts = [_title(advice), _ranking(advice, top), _depths(advice)]
+def markdown(advice, machine, top: int = 10, pace: str = "") -> str:
+    """Return the ranking, the best depth, what would change the answer, and the lines of code to use it.
+
+    pace: that predictions are for, in words.
+    """
+    parts = [_title(advice), pace, _ranking(advice, top), _depths(advice)]
     if advice.changes:
         parts.append("## What would change the answer\n\n" + "\n".join(f"- {text}" for text in advice.changes))
     parts += [

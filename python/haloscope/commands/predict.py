@@ -28,6 +28,8 @@ MACHINE = options_of(
     PLACED,
     option("--samples", type=click.IntRange(0, 10_000), default=100, group="machine",
            help="Draws of the profile's parameters for the interval; 0 = none. [100]"),
+    option("--refresh", is_flag=True, group="machine",
+           help="Time the pace of this machine first, in a second, and predict for that."),
     option("--json", "as_json", is_flag=True, group="output", help="One JSON document instead of a table."),
 )  # fmt: skip
 
@@ -36,7 +38,7 @@ MACHINE = options_of(
             choice=ChoiceOptions(lists=True, without=HERE, usual={"ranks": "2"}))  # fmt: skip
 @click.argument("app")
 @MACHINE
-def command(app, profile, samples, as_json, **options):
+def command(app, profile, samples, refresh, as_json, **options):
     """Predict APP's time per step without running it; lists and ranges make a space as in `haloscope run`.
 
     \b
@@ -50,13 +52,13 @@ def command(app, profile, samples, as_json, **options):
     from haloscope.model import predict
     from haloscope.model import profile as profiles
 
-    machine = profiles.load(profile)
+    machine, pace = at_pace(profiles.load(profile), refresh)
     planned = space_of(app_of(app, options), options | {"device": device_of(options["device"], machine)}, {})
     refuse_if_none_can_run(planned)
     setting = setting_of(options)
     made = [(r, predict.predict(r.choice, machine, setting, samples)) for r in planned.requests]
     made.sort(key=lambda pair: pair[1].time_s)
-    click.echo(json.dumps(document(made), indent=1) if as_json else markdown(made))
+    click.echo(json.dumps(document(made), indent=1) if as_json else markdown(made, pace))
 
 
 def setting_of(options: dict):
@@ -65,6 +67,32 @@ def setting_of(options: dict):
 
     return predict.Setting(
         options["mapping"], options["active"], reductions=options["reductions"], repeats=options["repeats"]
+    )
+
+
+def at_pace(machine, refresh: bool) -> tuple:
+    """Return a profile at the pace that predictions shall be for, and that pace in words, with a remedy where it is old.
+
+    refresh: measure it now. Raises as measure.pace.now does.
+    """
+    from haloscope.model import pace
+
+    if refresh:
+        from haloscope.measure import pace as measured
+
+        machine = machine.at_pace(measured.now(machine))
+        away = pace.said(pace.difference(machine.paces[str(machine.pace["ranks"])], machine.pace))
+        return machine, f"Pace: measured now; against the calibration: {away or 'as fast'} (time of each kernel)."
+    if machine.data["origin"] == "published":
+        return machine, ""
+    if not machine.paces:
+        return machine, "Pace: not known, as the profile has none; calibrate again to compare it with another hour."
+    ages = [age for age in map(pace.age_s, machine.paces.values()) if age is not None]
+    if not ages or min(ages) < pace.STALE_S:
+        return machine, "Pace: that of the calibration."
+    return machine, (
+        f"Pace: that of the calibration, {pace.ago(min(ages))} ago, which is stale: a shared machine may be faster or slower "
+        f"by now. --refresh measures it in a second."
     )
 
 
@@ -93,8 +121,8 @@ def document(made: list) -> dict:
     }
 
 
-def markdown(made: list) -> str:
-    """Return a table of predictions, then what a reader must know of them."""
+def markdown(made: list, pace: str = "") -> str:
+    """Return a table of predictions, then what a reader must know of them. pace: that they are for, in words."""
     from haloscope.model.predict import terms as all_terms
     from haloscope.report import tables
 
@@ -116,6 +144,7 @@ def markdown(made: list) -> str:
     title = f"# Predicted: {first.app}, {first.shape} cells, {first.ranks} ranks" if len(made) == 1 else (
         f"# Predicted: {first.app}, {len(made)} choices, fastest first")  # fmt: skip
     text = f"{title}\n\nMachine profile: {made[0][1].profile}. Times in {unit} per step.\n\n"
+    text += f"{pace}\n\n" if pace else ""
     text += tables.markdown(rows, headers, right=("#", timed, "90 %", *terms, "slowest rank"))
     return text + "".join(f"\n\n{line}" for line in remarks(made))
 

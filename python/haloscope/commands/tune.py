@@ -62,7 +62,7 @@ def command(app, profile, budget, confirm, exhaustive, timeout, seed, output, re
     measurer = isolated.Isolated(output or records.scratch(f"tune-{app}"), timeout, resume)
     order = model.order(planned.requests, machine, seed=seed)
     with progress.Line(100, f"tuning {app} (% of the time)") as line:
-        race = model.Race(order.entrants, measurer.once, budget, model.RUNGS)
+        race = model.Race(order.entrants, measurer.once, budget, model.RUNGS, level=model.Levelling(machine))
         race.on_step = lambda text: line.reach(100 * race.part, text)
         race.run()
     winner, length = race.ranking[0].request, race.rungs[-1]

@@ -86,6 +86,7 @@ def markdown(found, profile: str) -> str:
     parts = [f"# Predicted against measured: {len(found.pairs)} choices\n\nMachine profile: {profile}."]
     parts += [f"Warning: {text}." for text in found.warnings]
     if found.pairs:
+        parts.append(_pace(found.pairs))
         parts += _figures(found.pairs)
     if found.crowded:
         parts.append(
@@ -95,6 +96,25 @@ def markdown(found, profile: str) -> str:
         lines = "\n".join(f"- {count}: {reason}" for reason, count in found.left_out.items())
         parts.append(f"## Not compared\n\n{lines}")
     return "\n\n".join(filter(None, parts))
+
+
+def _pace(pairs) -> str:
+    """Say for which pace the predictions are."""
+    from haloscope.advice import validate as model
+    from haloscope.model import pace
+
+    paced = sum(p.paced for p in pairs)
+    if not paced:
+        return (
+            "Pace: that of the calibration, as records or profile have none to compare; if the machine has changed since, "
+            "that shows as an error."
+        )
+    away = pace.said(model.pace_against(pairs))
+    others = f" The other {len(pairs) - paced}: at the pace of the calibration." if paced < len(pairs) else ""
+    return (
+        f"Pace: each of {paced} choices is predicted at the pace of its own launches; against the calibration: "
+        f"{away or 'as fast'} (median).{others}"
+    )
 
 
 def _figures(pairs) -> list[str]:

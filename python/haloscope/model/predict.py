@@ -27,6 +27,7 @@ EXCHANGE_PHASES = {"pack": "mean", "send": "mean", "unpack": "mean", "copy": "me
 class Prediction:
     """The expected cost of a choice; times in seconds per time step.
 
+    pace: what it is for, by kind, over the pace at which the profile was calibrated; above 1: slower.
     interval: 90 % interval from those of the profile's parameters and its discrepancy, None where it has no intervals.
     terms: parts along the critical path of the slowest class of ranks, which add up to time_s. busy: the same terms,
     hidden or not. worst_rank: the first rank of that class; worst_node: the one that sends most bytes to other nodes.
@@ -37,6 +38,7 @@ class Prediction:
 
     choice: core.Choice
     profile: str
+    pace: Mapping[str, float]
     time_s: float
     interval: tuple[float, float] | None
     terms: Mapping[str, float]

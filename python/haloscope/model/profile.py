@@ -10,8 +10,8 @@ import functools
 import json
 import math
 import re
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -29,14 +29,36 @@ CLASSES = ("self", "socket", "node", "network")  # where the two ends of a messa
 
 @dataclass(frozen=True)
 class Profile:
-    """A valid machine profile; `data` is the JSON object, the methods read parts of it."""
+    """A valid machine profile; `data` is the JSON object, the methods read parts of it.
+
+    pace: of a record, what predictions are for; None: the one at which the machine was calibrated, as all of `data` is.
+    calibrated: the profile at that pace; see `at_pace`.
+    """
 
     data: dict
+    pace: Mapping[str, Any] | None = None
+    calibrated: Profile | None = field(default=None, repr=False, compare=False)
 
     @functools.cached_property
     def handle(self) -> capi.CData:
-        """The profile as the C library holds it, read once."""
+        """The profile as the C library holds it at its pace, read once."""
+        if self.calibrated is not None:
+            pace = json.dumps(self.pace).encode()
+            return capi.handle("hs_profile_at_pace", "hs_profile", self.calibrated.handle, pace)
         return capi.handle("hs_profile_create", "hs_profile", json.dumps(self.data).encode())
+
+    @property
+    def paces(self) -> dict[str, dict]:
+        """The paces at which the machine was calibrated, by number of ranks; empty where they were not measured."""
+        paces: dict[str, dict] = self.data.get("pace", {})
+        return paces
+
+    def at_pace(self, pace: Mapping[str, Any]) -> Profile:
+        """Return the profile whose predictions are for another pace. Raises NotAvailable without a pace of as many ranks."""
+        if str(pace["ranks"]) not in self.paces:
+            known = ", ".join(self.paces) or "none"
+            raise NotAvailable(f"profile '{self.name}' has no pace of {pace['ranks']} ranks (it has: {known})")
+        return Profile(self.data, pace, self.calibrated or self)
 
     @property
     def name(self) -> str:

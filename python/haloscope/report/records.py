@@ -15,7 +15,7 @@ from haloscope.data import DATA
 from haloscope.errors import HaloscopeError, UsageProblem
 from haloscope.report import upgrade
 
-MEASURED = ("measurement", "microbench", "calibration", "blocks")  # kinds of record that hold times
+MEASURED = ("measurement", "microbench", "calibration", "blocks", "pace")  # kinds of record that hold times
 SCHEMA_VERSION = 2
 SCHEMA_FILE = DATA / "record.schema.json"
 

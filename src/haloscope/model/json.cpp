@@ -15,8 +15,15 @@ nlohmann::json named(const Terms& terms) {
 
 }  // namespace
 
+nlohmann::json to_json(const PaceRatios& ratios) {
+  nlohmann::json json = nlohmann::json::object();
+  for (std::size_t kind = 0; kind < ratios.size(); ++kind) json[to_string(static_cast<PaceKind>(kind))] = ratios[kind];
+  return json;
+}
+
 nlohmann::json to_json(const Prediction& p) {
   return {{"profile", p.profile},
+          {"pace", to_json(p.pace)},
           {"time_s", p.time_s},
           {"interval", p.interval ? nlohmann::json(*p.interval) : nlohmann::json()},
           {"terms", named(p.terms)},

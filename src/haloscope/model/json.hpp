@@ -7,6 +7,8 @@
 
 namespace haloscope::model {
 
+/// By name.
+nlohmann::json to_json(const PaceRatios& ratios);
 /// A prediction without its choice.
 nlohmann::json to_json(const Prediction& prediction);
 

@@ -117,6 +117,7 @@ Predicted predict_case(const Case& of, bool singly) {
   const MeanRound& mean = carried.means[worst];
   Prediction p;
   p.profile = of.profile.name;
+  p.pace = of.profile.pace_ratios;
   p.time_s = mean.seconds / of.steps;
   for (std::size_t term = 0; term < p.terms.size(); ++term) {
     p.terms[term] = mean.terms[term] / of.steps;

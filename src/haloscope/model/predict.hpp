@@ -18,6 +18,7 @@ constexpr int usual_samples = 100;  // of the profile's parameters, for interval
 struct Prediction {
   Choice choice;
   std::string profile;
+  PaceRatios pace{};  ///< that it is for, over the pace at which the profile was calibrated
   double time_s = 0;
   /// 90 % interval from those of the profile's parameters and its discrepancy; none where it has no intervals.
   std::optional<std::array<double, 2>> interval;

@@ -10,6 +10,7 @@
 #include <utility>
 #include <vector>
 
+#include "haloscope/model/pace.hpp"
 #include "haloscope/model/segments.hpp"
 
 namespace haloscope::model {
@@ -122,6 +123,8 @@ struct Profile {
   OverlapCost overlap;
   StepCost steps;
   double compute_discrepancy = 0, exchange_discrepancy = 0;  ///< deviations of log(measured / predicted)
+  std::map<int, Pace> paces;                                 ///< while it was calibrated, by ranks
+  PaceRatios pace_ratios{1, 1, 1, 1, 1, 1};  ///< the pace that its costs are for, over that; see at_pace()
 
   int cores_per_node() const { return sockets_per_node * cores_per_socket; }
   /// The costs of messages of a nearness: those of the nearest class that the profile has. Of two equally near ones the

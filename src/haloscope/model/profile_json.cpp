@@ -216,6 +216,20 @@ Costs read_members(const Node& node, const std::pair<const char*, Cost Costs::*>
   return found;
 }
 
+/// Times by name, NAME_s, and their relative errors.
+Pace read_pace(const Node& node, int ranks) {
+  Pace pace{ranks, {}};
+  for (int kind = 0; kind < pace_kinds; ++kind) {
+    const std::string name = std::string(to_string(static_cast<PaceKind>(kind))) + "_s";
+    if (!node.has(name)) continue;
+    PaceTime time{node.at(name).number(), 0};
+    if (!(time.seconds > 0)) node.at(name).refuse("a time is above 0");
+    if (node.has("error") && node.at("error").has(name)) time.error = node.at("error").at(name).number();
+    pace.times[static_cast<std::size_t>(kind)] = time;
+  }
+  return pace;
+}
+
 void read_cpu_costs(const Node& node, Profile& p) {
   if (node.has("pack")) p.pack = read_copying(node.at("pack"));
   if (node.has("copy")) p.copy = read_copying(node.at("copy"));
@@ -252,6 +266,11 @@ Profile read(const Node& node) {
   }
   if (node.has("overlap")) p.overlap = read_overlap(node.at("overlap"));
   if (node.has("device")) p.device = read_device(node.at("device"));
+  if (node.has("pace"))
+    each(node.at("pace"), [&](const std::string& key, const Node& one) {
+      const int ranks = read_count(key, node.at("pace"));
+      p.paces[ranks] = read_pace(one, ranks);
+    });
   if (node.has("discrepancy")) {
     p.compute_discrepancy = node.at("discrepancy").cost("compute");
     p.exchange_discrepancy = node.at("discrepancy").cost("exchange");
@@ -284,6 +303,13 @@ Profile profile_from_json(const std::string& text, const std::string& what) {
     throw UsageError(what + " is not valid: " + error.what() +
                      "; correct it, or make it anew with haloscope calibrate");
   }
+}
+
+Pace pace_from_json(const std::string& text) {
+  const Json json = Json::parse(text, nullptr, false);
+  if (!json.is_object()) throw UsageError("a pace is a JSON object, such as a record has, not " + text.substr(0, 100));
+  const Node node{json, "pace"};
+  return read_pace(node, node.at("ranks").count());
 }
 
 Profile read_profile(const std::string& path) {

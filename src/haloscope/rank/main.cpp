@@ -16,6 +16,7 @@
 #include "haloscope/comm/text.hpp"
 #include "haloscope/core/app_json.hpp"
 #include "haloscope/core/choice_fields.hpp"
+#include "haloscope/core/clock.hpp"
 #include "haloscope/core/names.hpp"
 #include "haloscope/device/host_stream.hpp"
 #include "haloscope/error.hpp"
@@ -24,6 +25,7 @@
 #include "haloscope/rank/measure/environment.hpp"
 #include "haloscope/rank/measure/measure.hpp"
 #include "haloscope/rank/microbench/microbench.hpp"
+#include "haloscope/rank/pace/pace.hpp"
 #include "haloscope/rank/probe/probe.hpp"
 
 namespace haloscope {
@@ -145,7 +147,7 @@ std::vector<Line> read_requests(const Arguments& a) {
 /// transport about 1 us per exchange (MPICH 5, 2 ranks), so it is requested only where a request needs it.
 int thread_level(const std::vector<Line>& lines) {
   for (const Line& line : lines) try {
-      if (line.kind == "microbench" || !line.fault.empty()) continue;
+      if (line.kind == "microbench" || line.kind == "pace" || !line.fault.empty()) continue;
       if (line.kind == "blocks") {
         if (blocks_request(line.request, line.id).context.variant.cpu_threads > 1) return MPI_THREAD_MULTIPLE;
         continue;
@@ -161,15 +163,29 @@ int thread_level(const std::vector<Line>& lines) {
   return MPI_THREAD_FUNNELED;
 }
 
+/// Seconds that some requests are measured for at least, where they say so.
+double planned_seconds(const std::vector<Line>& lines) {
+  double sum = 0;
+  for (const Line& line : lines) {
+    const auto number = [&](const char* name, double usual) {
+      const Json value = line.request.is_object() ? line.request.value(name, Json(usual)) : Json(usual);
+      return value.is_number() ? value.get<double>() : 0.0;
+    };
+    if (line.fault.empty() && line.kind == "measurement") sum += number("seconds", 0) * number("repetitions", 5);
+  }
+  return sum;
+}
+
 /// One request: its record, or the reason why there is none.
-Json run_one(Session& session, const Line& line, Exit& worst) {
+Json run_one(Session& session, PaceMeter& meter, const Line& line, Exit& worst) {
   try {
     if (!line.fault.empty()) throw UsageError(line.fault);
-    const std::vector<std::string> kinds{"measurement", "microbench", "calibration", "blocks"};
+    const std::vector<std::string> kinds{"measurement", "microbench", "calibration", "blocks", "pace"};
     if (!has(kinds, line.kind)) throw UsageError(unknown_name("kind of request", line.kind, kinds));
     Json record =
         line.kind == "microbench"    ? microbench(session, microbench_request(line.request, line.id, session.size))
         : line.kind == "blocks"      ? run_blocks(session, blocks_request(line.request, line.id))
+        : line.kind == "pace"        ? measure_pace(session, meter, pace_request(line.request, line.id, session.size))
         : line.kind == "calibration" ? calibrate(session, calibrate_request(line.request, line.id, session.size))
                                      : measure(session, measurement_request(line.request, line.id, session.size));
     if (record["verification"]["status"] == "failed") worst = Exit::failed;
@@ -233,7 +249,8 @@ Json read_findings(const std::string& path) {
   return findings;
 }
 
-Exit run(const Arguments& arguments, const std::vector<Line>& lines) {
+/// @param started_s  when the program began, by now_s().
+Exit run(const Arguments& arguments, const std::vector<Line>& lines, double started_s) {
   Session session;
   MPI_Comm_rank(session.comm, &session.rank);
   MPI_Comm_size(session.comm, &session.size);
@@ -261,11 +278,16 @@ Exit run(const Arguments& arguments, const std::vector<Line>& lines) {
   session.watchdog = &watchdog;
 
   Exit worst = Exit::ok;
+  PaceMeter meter(session, started_s, planned_seconds(lines));
+  meter.keep_up();
   for (std::size_t i = 0; i < lines.size(); ++i) {
     board.mine().order.store(static_cast<std::int64_t>(i));
-    Json record = run_one(session, lines[i], worst);
+    Json record = run_one(session, meter, lines[i], worst);
     board.mine().set(Phase::idle);
+    meter.keep_up();
+    const Json pace = meter.latest();
     if (session.rank != 0) continue;
+    if (!pace.is_null() && record["kind"] != "skipped") record["pace"] = pace;
     record["schema"] = "haloscope.record";
     record["schema_version"] = 2;
     record["launch"] = {{"id", arguments.launch_id}, {"order", i}, {"time_utc", utc_now()}};
@@ -279,6 +301,7 @@ Exit run(const Arguments& arguments, const std::vector<Line>& lines) {
 }  // namespace haloscope
 
 int haloscope::rank_main(int argc, char** argv, const std::vector<App>& own) {
+  const double started_s = now_s();
   Arguments arguments;
   std::vector<Line> lines;
   int level = MPI_THREAD_FUNNELED;
@@ -308,7 +331,7 @@ int haloscope::rank_main(int argc, char** argv, const std::vector<App>& own) {
       expect_ranks(arguments.expect_ranks);
       run_probes(MPI_COMM_WORLD, arguments.probe);
     } else {
-      code = run(arguments, lines);
+      code = run(arguments, lines, started_s);
     }
   } catch (const Error& error) {
     // An error of one rank alone (a full disk) must end all ranks; one that all ranks meet is reported once, in order.

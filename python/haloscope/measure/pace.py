@@ -1,0 +1,84 @@
+"""Measuring the pace of this machine alone, in a second."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+
+from haloscope.errors import HaloscopeError, NotAvailable, UsageProblem
+from haloscope.measure import launch
+from haloscope.model.profile import Profile
+
+KIND = "pace"
+SECONDS = 1.0
+LIMIT_S = 5.0  # of all, the start of the ranks included
+
+
+@dataclass(frozen=True)
+class PaceRequest:
+    """A request to time the kernels of a pace on some ranks for some seconds."""
+
+    ranks: int
+    seconds: float = SECONDS
+    threads: int = 1
+    strategies: tuple[str, ...] = ()
+
+    @property
+    def id(self) -> str:
+        """A readable name."""
+        return f"{KIND},r{self.ranks}"
+
+    def request(self) -> dict:
+        """Return the request as its record holds it."""
+        return {"ranks": self.ranks, "seconds": self.seconds}
+
+    def line(self) -> dict:
+        """Return the line of a requests file that makes the ranks measure this."""
+        return {"kind": KIND, "id": self.id, "request": self.request()}
+
+
+def measure(ranks: int, seconds: float = SECONDS) -> dict:
+    """Start ranks, time the pace alone and return its record.
+
+    Raises NotAvailable where ranks share cores, HaloscopeError when the ranks fail or take longer than LIMIT_S.
+    Cost: seconds, and the start of the ranks.
+    """
+    with tempfile.TemporaryDirectory(prefix="haloscope-") as folder:
+        job = launch.Job([PaceRequest(ranks, seconds)], Path(folder) / "records.jsonl", KIND, limit_s=LIMIT_S)
+        outcome = launch.run(job)
+    if outcome.fault:
+        raise HaloscopeError(f"the pace of this machine could not be measured: {outcome.fault.reason}")
+    for record in outcome.records:
+        if record["kind"] == KIND:
+            return record
+    raise NotAvailable("; ".join(outcome.messages) or f"mpiexec ended without a record: {outcome.last_words}")
+
+
+def now(profile: Profile) -> dict:
+    """Measure the pace of this machine as the profile has it: with the most ranks that it knows and cores suffice for.
+
+    Raises UsageProblem for a profile without a pace, of another machine, or of more ranks than there are cores.
+    """
+    ranks = _ranks_for(profile.paces, profile.name)
+    record = measure(ranks)
+    environment = record["environment"]
+    others = profile.foreign([environment["cpu"]], [environment["mpi_library"]], "this machine")
+    if others:
+        raise UsageProblem(f"{'; '.join(others)}; its pace cannot be measured here")
+    pace: dict = record["pace"]
+    return pace
+
+
+def _ranks_for(paces: Iterable[str], name: str) -> int:
+    known = sorted(map(int, paces))
+    if not known:
+        raise UsageProblem(f"profile '{name}' has no pace to compare with; calibrate the machine again")
+    possible = [ranks for ranks in known if ranks <= launch.cores()]
+    if not possible:
+        raise UsageProblem(
+            f"profile '{name}' has the pace of {known[0]} ranks, and there are {launch.cores()} cores here; ask on a machine "
+            f"like the calibrated one"
+        )
+    return possible[-1]

@@ -1,0 +1,117 @@
+"""The pace of a machine: how fast fixed kernels ran beside the work, and by how much two paces differ.
+
+A pace is the `pace` of a record: ranks, seconds of each kernel by name, and their relative standard errors. The C++ core
+puts a profile at another pace (`model/pace.cpp`).
+"""
+
+from __future__ import annotations
+
+import datetime
+import math
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+
+import numpy as np
+
+KINDS = ("compute", "memory", "latency", "bandwidth", "far_latency", "far_bandwidth")
+WORDS = {"compute": "arithmetic", "memory": "memory", "latency": "small messages", "bandwidth": "large messages",
+         "far_latency": "small messages between nodes", "far_bandwidth": "large messages between nodes"}  # fmt: skip
+STALE_S = 3600.0  # on the machine of docs/measured.md, hours differ by 11 to 14 %
+TELLING = 0.03  # differences below are not worth a word
+CHANGED = 0.05  # of launches of one calibration: as much as a step may be mispredicted
+_OF_MEDIAN, _OF_MAD = (
+    1.2533,
+    1.4826,
+)  # standard error of a median, deviation from the median distance: of normal numbers
+
+
+def of_records(found: Sequence[Mapping]) -> dict | None:
+    """Return the pace of some records, the median of theirs; None where none has one, or they are of several rank counts.
+
+    found: records of one configuration or launch. Errors are those of the median, by the records' own or their scatter.
+    """
+    paces = [r["pace"] for r in found if "pace" in r]
+    if not paces or len({p["ranks"] for p in paces}) > 1:
+        return None
+    pace: dict = {"ranks": paces[0]["ranks"], "error": {}}
+    for name in (f"{kind}_s" for kind in KINDS):
+        times = np.array([p[name] for p in paces if name in p])
+        if not len(times):
+            continue
+        middle = float(np.median(times))
+        own = float(np.median([p["error"][name] for p in paces if name in p]))
+        scatter = _OF_MEDIAN * _OF_MAD * float(np.median(np.abs(times - middle))) / middle
+        pace[name], pace["error"][name] = middle, max(own, scatter) / math.sqrt(len(times))
+    return pace
+
+
+def by_ranks(found: Iterable[Mapping]) -> dict[str, dict]:
+    """Return the paces of a calibration's records as profiles hold them: by rank count, each with the time it was measured."""
+    groups: dict[int, list[Mapping]] = defaultdict(list)
+    for record in found:
+        if "pace" in record:
+            groups[record["pace"]["ranks"]].append(record)
+    paces = {}
+    for ranks, records in sorted(groups.items()):
+        pace = of_records(records)
+        assert pace is not None  # records of one rank count that have paces
+        times = [r["launch"]["time_utc"] for r in records if "time_utc" in r["launch"]]
+        paces[str(ranks)] = {k: v for k, v in pace.items() if k != "ranks"} | (
+            {"measured": max(times)} if times else {}
+        )
+    return paces
+
+
+def difference(then: Mapping, now: Mapping) -> dict[str, float]:
+    """Return by kind how many times longer kernels take at one pace than at another; those that both have."""
+    return {k: now[f"{k}_s"] / then[f"{k}_s"] for k in KINDS if f"{k}_s" in then and f"{k}_s" in now}
+
+
+def said(ratios: Mapping[str, float]) -> str:
+    """Say what takes longer or less long by TELLING or more: "memory +12 %"; "" where nothing does."""
+    away = [(kind, ratio - 1) for kind, ratio in ratios.items() if abs(ratio - 1) >= TELLING]
+    return ", ".join(f"{WORDS[kind]} {change:+.0%}".replace("%", " %") for kind, change in away)
+
+
+def changes(found: Iterable[Mapping]) -> list[str]:
+    """Say between which launches the machine changed while it was measured: by CHANGED or more, and beyond the errors.
+
+    found: records of a calibration, whose launches are compared with the median of all, rank count by rank count.
+    """
+    groups: dict[int, dict[str, list[Mapping]]] = defaultdict(lambda: defaultdict(list))
+    for record in found:
+        if "pace" in record:
+            groups[record["pace"]["ranks"]][record["launch"]["id"]].append(record)
+    texts = []
+    for ranks, launches in sorted(groups.items()):
+        usual = of_records([r for records in launches.values() for r in records])
+        for name, records in launches.items():
+            pace = of_records(records)
+            if usual is None or pace is None:
+                continue
+            moved = {kind: ratio for kind, ratio in difference(usual, pace).items()
+                     if abs(math.log(ratio)) > max(CHANGED, 3 * _error(usual, pace, kind))}  # fmt: skip
+            if moved:
+                texts.append(f"the machine changed while it was calibrated: {said(moved)} in {name} with {ranks} "
+                             f"rank{'s' * (ranks > 1)}, against all launches")  # fmt: skip
+    return texts
+
+
+def _error(a: Mapping, b: Mapping, kind: str) -> float:
+    return math.hypot(*(p.get("error", {}).get(f"{kind}_s", 0.0) for p in (a, b)))
+
+
+def age_s(pace: Mapping, now: datetime.datetime | None = None) -> float | None:
+    """Return how long ago a profile's pace was measured, in seconds; None where it does not say."""
+    if "measured" not in pace:
+        return None
+    then = datetime.datetime.fromisoformat(pace["measured"].replace("Z", "+00:00"))
+    return ((now or datetime.datetime.now(datetime.UTC)) - then).total_seconds()
+
+
+def ago(seconds: float) -> str:
+    """Return a time span in words: "40 minutes", "3 hours", "5 days"."""
+    for length, word in ((86400, "day"), (3600, "hour"), (60, "minute")):
+        if seconds >= 2 * length or length == 60:
+            return f"{seconds / length:.0f} {word}s"
+    return ""

@@ -1,0 +1,150 @@
+#include "haloscope/model/pace.hpp"
+
+#include <cmath>
+
+#include "haloscope/error.hpp"
+#include "haloscope/model/profile.hpp"
+
+namespace haloscope::model {
+
+namespace {
+
+double ratio_of(const PaceTime& then, const PaceTime& now) {
+  const double ratio = now.seconds / then.seconds, away = std::log(ratio);
+  const double error = std::hypot(then.error, now.error);
+  return away == 0 ? 1.0 : std::pow(ratio, std::max(0.0, 1 - error * error / (away * away)));
+}
+
+/// Puts the costs of a profile at another pace.
+class Scaling {
+ public:
+  /// @param knows_near  the pace has messages inside a node.
+  Scaling(Profile& profile, bool knows_near) : p_(profile), knows_near_(knows_near) {}
+
+  void scale() {
+    scale_network();
+    scale_copying();
+    if (p_.kernels) scale_kernels(*p_.kernels);
+    for (auto& [name, levels] : p_.fused)
+      for (auto& [count, table] : levels) scale_sweeps(table);
+    for (auto& [name, cost] : p_.transports) scale_surcharge(cost);
+    if (p_.reductions)
+      for (auto& [name, rows] : *p_.reductions)
+        for (CollectiveTime& row : rows) times(row.time_s, messages(PaceKind::latency));
+    times(p_.overlap.call_s, messages(PaceKind::latency));
+    scale_steps();
+  }
+
+ private:
+  double of(PaceKind kind) const { return p_.pace_ratios[static_cast<std::size_t>(kind)]; }
+  /// Of what messages cost wherever they go: as to neighbours on the node, of a cluster with one rank a node as between
+  /// nodes.
+  double messages(PaceKind kind) const {
+    if (knows_near_) return of(kind);
+    return of(kind == PaceKind::latency ? PaceKind::far_latency : PaceKind::far_bandwidth);
+  }
+  static void times(Cost& cost, double ratio) {
+    cost.value *= ratio;
+    if (cost.width > 0) cost.width *= ratio;
+  }
+
+  void scale_network() {
+    if (!p_.network) return;
+    for (int near = 0; near < nearnesses; ++near) {
+      const bool far = static_cast<Nearness>(near) == Nearness::network;
+      if (auto& cost = p_.network->given[static_cast<std::size_t>(near)])
+        for (Segment& segment : cost->segments) {
+          times(segment.fixed, of(far ? PaceKind::far_latency : PaceKind::latency));
+          times(segment.slope, of(far ? PaceKind::far_bandwidth : PaceKind::bandwidth));
+        }
+    }
+    p_.network->injection_bytes_per_s /= of(PaceKind::far_bandwidth);
+  }
+
+  void scale_copying() {
+    const auto scale = [](Copying& tables, double ratio) {
+      for (Table& table : tables)
+        for (auto& [threads, segments] : table)
+          for (Segment& segment : segments) {
+            times(segment.fixed, ratio);
+            times(segment.slope, ratio);
+          }
+    };
+    if (p_.pack) scale(*p_.pack, of(PaceKind::compute));
+    scale(p_.copy, of(PaceKind::compute));
+    scale(p_.far_pack, of(PaceKind::memory));
+    scale(p_.far_copy, of(PaceKind::memory));
+  }
+
+  void scale_kernels(std::map<std::string, Table>& kernels) {
+    for (auto& [name, table] : kernels) scale_sweeps(table);
+  }
+
+  /// Sweeps of the smallest blocks are arithmetic in the cache. What sweeps of larger ones take more is memory's.
+  void scale_sweeps(Table& table) {
+    const double compute = of(PaceKind::compute), memory = of(PaceKind::memory);
+    for (auto& [cores, segments] : table) {
+      const Segment first = segments.front();
+      const auto scale = [&](Cost& cost, const Cost& least) {
+        const double before = cost.value;
+        cost.value = compute * least + memory * (before - least);
+        if (cost.width > 0 && before != 0) cost.width *= std::abs(cost.value / before);
+      };
+      for (Segment& segment : segments) {
+        const bool dearer = segment.slope > first.slope;
+        scale(segment.fixed, dearer ? first.fixed : segment.fixed);
+        scale(segment.slope, dearer ? first.slope : segment.slope);
+      }
+    }
+  }
+
+  void scale_surcharge(Surcharge& cost) {
+    for (Cost* one : {&cost.per_message_s, &cost.per_round_s, &cost.per_exchange_s})
+      times(*one, messages(PaceKind::latency));
+    for (Cost* one : {&cost.per_byte_s, &cost.per_gapped_byte_s, &cost.per_row_s, &cost.per_touched_byte_s,
+                      &cost.per_touched_row_s})
+      times(*one, messages(PaceKind::bandwidth));
+  }
+
+  void scale_steps() {
+    StepCost& s = p_.steps;
+    for (Cost* one : {&s.per_program_s, &s.per_operation_s, &s.per_piece_s, &s.per_piece_cell_s, &s.per_piece_row_s})
+      times(*one, of(PaceKind::compute));
+    times(s.per_far_piece_row_s, of(PaceKind::memory));
+  }
+
+  Profile& p_;
+  bool knows_near_;
+};
+
+}  // namespace
+
+const char* to_string(PaceKind kind) {
+  static constexpr const char* words[]{"compute", "memory", "latency", "bandwidth", "far_latency", "far_bandwidth"};
+  return words[static_cast<std::size_t>(kind)];
+}
+
+PaceRatios pace_ratios(const Pace& then, const Pace& now) {
+  PaceRatios ratios;
+  for (std::size_t kind = 0; kind < ratios.size(); ++kind)
+    ratios[kind] = then.times[kind] && now.times[kind] ? ratio_of(*then.times[kind], *now.times[kind]) : 1.0;
+  return ratios;
+}
+
+Profile at_pace(const Profile& profile, const Pace& now) {
+  const auto then = profile.paces.find(now.ranks);
+  if (then == profile.paces.end()) {
+    std::string known;
+    for (const auto& [ranks, pace] : profile.paces) known += (known.empty() ? "" : ", ") + std::to_string(ranks);
+    throw UnavailableError("profile '" + profile.name + "' has no pace of " + std::to_string(now.ranks) +
+                           " ranks (it has " + (known.empty() ? "none" : "those of " + known) +
+                           "); calibrate the machine again");
+  }
+  Profile scaled = profile;
+  scaled.pace_ratios = pace_ratios(then->second, now);
+  constexpr auto near = static_cast<std::size_t>(PaceKind::latency);
+  Scaling(scaled, then->second.times[near] && now.times[near]).scale();
+  return scaled;
+}
+
+}  // namespace haloscope::model
