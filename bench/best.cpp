@@ -68,7 +68,7 @@ int main(int argc, char** argv) {
   measure_best("1x1x2", 2, runs);
   measure_best("2x2x2", 8, runs);
   const model::Profile profile = model::read_profile(profile_path);
-  const std::vector<Choice> all =
+  const model::Candidates all =
       model::candidates_of(choice_of("laplace3d", {256, 256, 256}, {true, true, true}, 64), model::usual_depths());
   measure("advice on all candidates, 64 ranks", 0.5, runs, [&] { model::advise(all, profile); });
   measure("predict, 2048 ranks", 0.1, runs, [&] { model::predict(advection(2048), profile); });

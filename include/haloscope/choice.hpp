@@ -2,7 +2,9 @@
 #pragma once
 
 #include <array>
+#include <functional>
 #include <map>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -43,13 +45,24 @@ struct Choice {
   bool operator==(const Choice&) const = default;
 };
 
-/// A choice with everything that follows from it. Legality and programs look at it.
+/// A choice with everything that follows from it. Legality and programs look at it. Its parts end with the last of the
+/// candidates that share them: a reference into a temporary candidate dangles.
 struct Candidate {
+ private:
+  struct Body {
+    Problem problem;
+    Step step;
+    Layout layout;
+  };
+  std::shared_ptr<const Body> body_;  // candidates that differ only in when and how messages move have the same one
+  Candidate(const Choice& choice, const App& app, const std::function<Layout()>& layout);
+
+ public:
   const Choice& choice;
   const App& app;
-  Problem problem;
-  Step step;
-  Layout layout;
+  const Problem& problem;
+  const Step& step;
+  const Layout& layout;
 
   /// @param sites  see make_layout(). @throws UsageError for an app, form, parameter or grid that cannot be.
   explicit Candidate(const Choice& choice, const Sites& sites = {});
@@ -75,6 +88,8 @@ std::vector<int> emulated_nodes(int ranks, int nodes, Placement placement);
 /// Pure and local. Knows nothing of what this machine's MPI lacks: opening the transport throws UnavailableError.
 std::string illegal(const Choice& choice);
 std::string illegal(const Candidate& candidate);
+/// The same by all rules but those of plans: making its plans may throw the reason.
+std::string refused(const Candidate& candidate);
 
 /// The exchange of a stage under a choice: as wide as the steps between exchanges need, with corners where stencil or
 /// depth need them. Quantities are those exchanged, in the order of the step.

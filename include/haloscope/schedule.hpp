@@ -42,6 +42,7 @@ class ScheduleName {
  public:
   ScheduleName(const std::string& name) : schedule_(&find_schedule(name)) {}  // implicit: a name is what users write
   ScheduleName(const char* name) : ScheduleName(std::string(name)) {}
+  ScheduleName(const Schedule& schedule) : schedule_(&schedule) {}
   const Schedule* operator->() const { return schedule_; }
   const Schedule& operator*() const { return *schedule_; }
   bool operator==(const ScheduleName&) const = default;

@@ -13,9 +13,7 @@ std::vector<int> depths_of(const int32_t* depths, int32_t count) {
   return {depths, depths + count};
 }
 
-/// Candidates that were listed, or all of them.
-std::vector<Choice> candidates_among(const Choice& choice, const char* among, const std::vector<int>& depths) {
-  if (!among) return model::candidates_of(choice, depths);
+std::vector<Choice> listed(const Choice& choice, const char* among) {
   std::vector<Choice> found;
   for (const nlohmann::json& changes : parsed(among, "among")) found.push_back(model::changed(choice, changes));
   return found;
@@ -28,8 +26,8 @@ hs_status hs_candidates(const hs_choice* choice, const int32_t* depths, int32_t 
     thread_local std::string result;
     const Choice& c = needed(choice, "choice").choice;
     nlohmann::json found = nlohmann::json::array();
-    for (const Choice& candidate : model::candidates_of(c, depths_of(depths, depth_count)))
-      found.push_back(model::changes_of(candidate, c));
+    model::candidates_of(c, depths_of(depths, depth_count))(
+        [&](const Choice& candidate) { found.push_back(model::changes_of(candidate, c)); });
     answer(result, found, json);
   });
 }
@@ -39,8 +37,10 @@ hs_status hs_advise(const hs_choice* choice, const hs_profile* profile, const hs
   return guarded([&] {
     thread_local std::string result;
     const Choice& c = needed(choice, "choice").choice;
-    const model::Advice advice = model::advise(candidates_among(c, among, depths_of(depths, depth_count)),
-                                               needed(profile, "profile").profile, from_c(setting), samples);
+    const std::vector<Choice> list = among ? listed(c, among) : std::vector<Choice>{};
+    const model::Advice advice =
+        model::advise(among ? model::candidates_of(list) : model::candidates_of(c, depths_of(depths, depth_count)),
+                      needed(profile, "profile").profile, from_c(setting), samples);
     answer(result, to_json(advice, c), json);
   });
 }

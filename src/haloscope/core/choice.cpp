@@ -257,17 +257,25 @@ Problem problem_of(const Choice& choice, const App& app) {
 }  // namespace
 
 Candidate::Candidate(const Choice& given, const Sites& sites)
-    : choice(given),
-      app(find_app(given.app)),
-      problem(problem_of(given, app)),
-      step(step_of(app, problem)),
-      layout(make_layout(given, sites)) {}
+    : Candidate(given, find_app(given.app), [&] { return make_layout(given, sites); }) {}
 
 Candidate::Candidate(const Choice& given, const App& own, const Layout& blocks)
-    : choice(given), app(own), problem(problem_of(given, own)), step(step_of(own, problem)), layout(blocks) {}
+    : Candidate(given, own, [&] { return blocks; }) {}
+
+Candidate::Candidate(const Choice& given, const App& own, const std::function<Layout()>& blocks)
+    : body_([&] {
+        Problem found = problem_of(given, own);
+        Step steps = step_of(own, found);
+        return std::make_shared<const Body>(Body{std::move(found), std::move(steps), blocks()});
+      }()),
+      choice(given),
+      app(own),
+      problem(body_->problem),
+      step(body_->step),
+      layout(body_->layout) {}
 
 Candidate::Candidate(const Choice& given, const Candidate& like)
-    : choice(given), app(like.app), problem(like.problem), step(like.step), layout(like.layout) {}
+    : body_(like.body_), choice(given), app(like.app), problem(like.problem), step(like.step), layout(like.layout) {}
 
 const Strategy& Candidate::strategy(int stage) const {
   const auto own = choice.stage_strategies.find(step.stages[static_cast<std::size_t>(stage)].name);
@@ -376,13 +384,15 @@ std::string illegal(const Choice& choice) {
   }
 }
 
+std::string refused(const Candidate& candidate) {
+  return first_reason(candidate, refuse_numbers, refuse_strategy, refuse_device, refuse_order_of_sweeps,
+                      refuse_fused_steps, refuse_depth, refuse_reductions, refuse_pieces, refuse_temporaries,
+                      refuse_of_others);
+}
+
 std::string illegal(const Candidate& candidate) {
   try {
-    if (auto reason = first_reason(candidate, refuse_numbers, refuse_strategy, refuse_device, refuse_order_of_sweeps,
-                                   refuse_fused_steps, refuse_depth, refuse_reductions, refuse_pieces,
-                                   refuse_temporaries, refuse_of_others);
-        !reason.empty())
-      return reason;
+    if (std::string reason = refused(candidate); !reason.empty()) return reason;
     for (int stage = 0; stage < static_cast<int>(candidate.step.stages.size()); ++stage)
       make_plan(candidate.layout, 0, exchange_spec(candidate, stage));
     const Choice& choice = candidate.choice;

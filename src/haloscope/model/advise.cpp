@@ -8,6 +8,7 @@
 #include <set>
 #include <tuple>
 #include <unordered_map>
+#include <utility>
 
 #include "haloscope/error.hpp"
 #include "haloscope/model/sampling.hpp"
@@ -19,7 +20,7 @@ namespace {
 constexpr std::size_t contenders = 6;  // candidates that are compared with the best
 constexpr double margin = 0.05;        // candidates this near are equal where the profile gives no intervals
 constexpr double clearly = 1 - 1e-9;
-constexpr double agreeing = 0.05;  // part of the draws that may disagree
+constexpr double agreeing = 0.05;  // part of the draws in which a worse candidate may be the faster one
 
 /// What could differ on the machine: parameters in a section of the profile, which are scaled.
 struct Change {
@@ -43,8 +44,8 @@ const std::vector<Change>& changes() {
 struct Entrant {
   Choice choice;
   std::unique_ptr<const Case> of;
-  Predicted predicted;
-  double time_s() const { return predicted.prediction.time_s; }
+  Carried carried;
+  double time_s = 0;
 };
 
 /// Why candidates have no price.
@@ -88,17 +89,26 @@ class Pricer {
     if (!base_ || !is_like(given_, choice)) prepare(choice);
     given_ = choice;
     current_ = on_nodes(choice, *placed_);  // what base_ refers to
-    if (const std::string reason = illegal(*base_); !reason.empty()) {
+    if (const std::string reason = haloscope::refused(*base_); !reason.empty()) {
       refused.add(UsageError(reason));
       return std::nullopt;
     }
-    auto of = std::make_unique<const Case>(*base_, profile_, setting_, *names_.back(), shared_, placed_);
-    Predicted predicted = predict_case(*of);
-    predicted.prediction.choice = choice;
-    return Entrant{choice, std::move(of), std::move(predicted)};
+    auto of = make_case();
+    Carried carried = carry_out(*of);
+    const double time_s = carried.step_s(*of);
+    return Entrant{choice, std::move(of), std::move(carried), time_s};
   }
 
  private:
+  /// What the profile lacks for an illegal choice does not matter.
+  std::unique_ptr<const Case> make_case() {
+    try {
+      return std::make_unique<const Case>(*base_, profile_, setting_, *names_.back(), shared_, placed_);
+    } catch (const UnavailableError&) {
+      if (const std::string reason = illegal(*base_); !reason.empty()) throw UsageError(reason);
+      throw;
+    }
+  }
   void prepare(const Choice& choice) {
     base_.reset();
     placed_ = std::make_shared<const Placed>(place_choice(choice, profile_, setting_));
@@ -116,28 +126,66 @@ class Pricer {
   Shared shared_;
 };
 
-/// Which candidates cannot be the best: those whose schedule, depth and substeps sweep longer, with whatever strategy, than
-/// the best one takes.
+/// Which candidates cannot be the best: those that take longer than the best one by what is known of others that sweep or
+/// exchange like them.
 class Hopeless {
  public:
-  bool contains(const Choice& choice) const {
+  bool contains(const Choice& choice) {
     const auto known = sweeping_s_.find(group_of(choice));
-    return known != sweeping_s_.end() && known->second > beyond * best_s_;
+    return known != sweeping_s_.end() && known->second + exchanging_s(choice) > possible_s();
   }
   void learn(const Entrant& entrant) {
-    const double sweeping = entrant.predicted.prediction.busy[static_cast<std::size_t>(Term::compute)];
-    const auto [known, is_new] = sweeping_s_.try_emplace(group_of(entrant.choice), sweeping);
-    if (!is_new) known->second = std::min(known->second, sweeping);
-    best_s_ = std::min(best_s_, entrant.time_s());
+    const Choice& choice = entrant.choice;
+    const MeanRound& mean = entrant.carried.mean;
+    const double sweeping = mean.busy[static_cast<std::size_t>(Term::compute)] / entrant.of->steps;
+    keep_least(sweeping_s_, group_of(choice), sweeping);
+    Exchanging& known = of_strategy(choice);
+    keep_least(known.exposed_s, {choice.depth, &*choice.schedule}, entrant.time_s - sweeping);
+    if (takes_turns(choice)) keep_least(known.unhidden_s, choice.depth, mean.unhidden / entrant.of->steps - sweeping);
+    best_s_ = std::min(best_s_, entrant.time_s);
   }
+  /// Seconds that may not be told from those of the best.
+  double possible_s() const { return beyond * best_s_; }
 
  private:
-  /// Strategies differ in sweeps only by what it costs to read halos that another core has written: far less than this.
+  /// What is learnt of some holds for others within much less than this: strategies differ in sweeps by what it costs to
+  /// read halos that another core has written, schedules in exchanges by the calls between tiles.
   static constexpr double beyond = 1.15;
   using Group = std::tuple<const Schedule*, int, Substeps>;
   static Group group_of(const Choice& c) { return {&*c.schedule, c.depth, c.substeps}; }
+  /// Whether one thread both sweeps and exchanges.
+  static bool takes_turns(const Choice& c) { return c.threads == 1 && c.device.empty(); }
+
+  /// What a strategy takes for all but sweeps, at least.
+  struct Exchanging {
+    std::map<std::pair<int, const Schedule*>, double> exposed_s;  ///< by depth and schedule, however much that sweeps
+    std::map<int, double> unhidden_s;                             ///< by depth: what no schedule can hide
+  };
+  template <class Map>
+  static void keep_least(Map& known, const typename Map::key_type& key, double seconds) {
+    const auto [place, is_new] = known.try_emplace(key, seconds);
+    if (!is_new) place->second = std::min(place->second, seconds);
+  }
+  double exchanging_s(const Choice& choice) {
+    const Exchanging& known = of_strategy(choice);
+    if (const auto found = known.exposed_s.find({choice.depth, &*choice.schedule}); found != known.exposed_s.end())
+      return found->second;
+    const auto found = known.unhidden_s.find(choice.depth);
+    return found != known.unhidden_s.end() ? found->second : 0.0;
+  }
+  /// Choices of one strategy mostly follow one another.
+  Exchanging& of_strategy(const Choice& choice) {
+    if (!latest_ || !(strategy_ == choice.strategy)) {
+      strategy_ = choice.strategy;
+      latest_ = &exchanging_[to_string(strategy_)];
+    }
+    return *latest_;
+  }
 
   std::map<Group, double> sweeping_s_;
+  std::unordered_map<std::string, Exchanging> exchanging_;
+  Strategy strategy_;
+  Exchanging* latest_ = nullptr;
   double best_s_ = std::numeric_limits<double>::infinity();
 };
 
@@ -158,32 +206,36 @@ std::vector<std::size_t> rivals_of(const std::vector<Entrant>& found) {
 class Rivals {
  public:
   Rivals(const std::vector<Entrant>& found, const Profile& profile) : profile_(profile), places_(rivals_of(found)) {
-    for (const std::size_t i : places_)
-      moving_.emplace_back(*found[i].of, found[i].predicted.prediction, found[i].predicted.worst);
+    for (const std::size_t i : places_) moving_.emplace_back(*found[i].of, found[i].carried);
     for (const std::size_t i : places_) choices_.push_back(&found[i].choice);
   }
 
   /// Which of all candidates cannot be told from the best.
-  std::vector<char> equals(const std::vector<Entrant>& found, int samples) const {
+  std::vector<char> equals(const std::vector<Entrant>& found, int samples) {
     std::vector<char> equal(found.size(), 0);
     equal[0] = 1;
     Draws draws(profile_, samples);
     if (!draws.any()) {
-      for (const std::size_t i : places_) equal[i] = found[i].time_s() <= found[0].time_s() * (1 + margin);
+      for (const std::size_t i : places_) equal[i] = found[i].time_s <= found[0].time_s * (1 + margin);
     } else {
-      std::vector<std::vector<double>> ratios(places_.size());
+      const double enough = agreeing * samples;  // draws in which it is faster
+      std::vector<int> faster(places_.size(), 0);
       draws.each([&](const Profile& drawn) {
-        const double best = moving_[0].time(drawn);
-        for (std::size_t r = 1; r < places_.size(); ++r) ratios[r].push_back(moving_[r].time(drawn) / best);
+        const double best = times_.emplace_back(moving_[0].time(drawn));
+        for (std::size_t r = 1; r < places_.size(); ++r)
+          if (faster[r] <= enough && moving_[r].time(drawn) <= best) ++faster[r];
       });
-      for (std::size_t r = 1; r < places_.size(); ++r) equal[places_[r]] = is_equal(ratios[r]);
+      for (std::size_t r = 1; r < places_.size(); ++r) equal[places_[r]] = faster[r] > enough;
     }
     if (std::all_of(equal.begin(), equal.begin() + static_cast<long>(std::min(contenders, equal.size())),
                     [](char e) { return e != 0; }))  // more may be equal than were looked at
       for (std::size_t i = 0; i < found.size(); ++i)
-        equal[i] = equal[i] || found[i].time_s() <= found[0].time_s() * (1 + margin);
+        equal[i] = equal[i] || found[i].time_s <= found[0].time_s * (1 + margin);
     return equal;
   }
+
+  /// Of the best, by the draws of equals().
+  const std::vector<double>& times() const { return times_; }
 
   /// Which changes of the machine would put another candidate first.
   std::vector<std::string> changes() const {
@@ -205,11 +257,6 @@ class Rivals {
   }
 
  private:
-  /// Whether a candidate is faster than the best in more draws than may disagree.
-  static bool is_equal(std::vector<double> ratios) {
-    const auto faster = std::count_if(ratios.begin(), ratios.end(), [](double ratio) { return ratio <= 1; });
-    return static_cast<double>(faster) > agreeing * static_cast<double>(ratios.size());
-  }
   /// The candidate that another profile puts first; null when it is the same.
   const Choice* first_with(const Profile& profile) const {
     std::vector<double> times;
@@ -222,6 +269,7 @@ class Rivals {
   std::vector<std::size_t> places_;
   std::vector<Moving> moving_;
   std::vector<const Choice*> choices_;
+  std::vector<double> times_;
 };
 
 /// Strategies that are tried, by pattern.
@@ -235,6 +283,21 @@ std::vector<Strategy> strategies_for(const Choice& choice) {
   return {names.begin(), names.end()};
 }
 
+/// Schedules for fields where a choice keeps them, that take a depth.
+std::vector<const Schedule*> schedules_for(const Choice& choice, int depth) {
+  std::vector<const Schedule*> found = schedules();
+  std::erase_if(found, [&](const Schedule* schedule) {
+    return !(choice.device.empty() ? schedule->on_host : schedule->on_device) || (depth > 1 && !schedule->deep);
+  });
+  return found;
+}
+
+std::vector<Substeps> substeps_for(const Schedule& schedule, int depth) {
+  if (depth <= 1) return {Substeps::full};
+  if (!schedule.blocked) return {Substeps::full, Substeps::shrink};
+  return {Substeps::full, Substeps::shrink, Substeps::blocked};
+}
+
 }  // namespace
 
 const std::vector<int>& usual_depths() {
@@ -244,52 +307,67 @@ const std::vector<int>& usual_depths() {
 
 // The dimensions of the space of candidates. A further one is a further loop, outside of those whose choices move the
 // same data.
-std::vector<Choice> candidates_of(const Choice& choice, const std::vector<int>& depths) {
-  const std::vector<Strategy> strategies = strategies_for(choice);
-  std::vector<Choice> found;
-  Choice one = choice;
-  for (const int depth : depths)
-    for (const Strategy& strategy : strategies)
-      for (const Schedule* schedule : schedules())
-        for (const Substeps substeps : {Substeps::full, Substeps::shrink, Substeps::blocked}) {
-          if (depth <= 1 && substeps != Substeps::full) continue;
-          one.depth = depth;
-          one.strategy = strategy;
-          one.schedule = schedule->name;
-          one.substeps = substeps;
-          found.push_back(one);
-        }
-  return found;
+Candidates candidates_of(const Choice& choice, const std::vector<int>& depths) {
+  return [choice, depths](const std::function<void(const Choice&)>& visit) {
+    const std::vector<Strategy> strategies = strategies_for(choice);
+    Choice one = choice;
+    for (const int depth : depths)
+      for (const Strategy& strategy : strategies) {
+        one.depth = depth;
+        one.strategy = strategy;
+        for (const Schedule* schedule : schedules_for(choice, depth))
+          for (const Substeps substeps : substeps_for(*schedule, depth)) {
+            one.schedule = *schedule;
+            one.substeps = substeps;
+            visit(one);
+          }
+      }
+  };
 }
 
-Advice advise(const std::vector<Choice>& candidates, const Profile& profile, const Setting& setting, int samples,
+Candidates candidates_of(const std::vector<Choice>& list) {
+  return [&list](const std::function<void(const Choice&)>& visit) { std::for_each(list.begin(), list.end(), visit); };
+}
+
+std::vector<Choice> list_of(const Candidates& candidates) {
+  std::vector<Choice> list;
+  candidates([&](const Choice& choice) { list.push_back(choice); });
+  return list;
+}
+
+Advice advise(const Candidates& candidates, const Profile& profile, const Setting& setting, int samples,
               Extent extent) {
-  if (!candidates.empty() && candidates.front().device.empty())
-    require_kernels(profile, sweep_names(Candidate(candidates.front())));
   Pricer pricer(profile, setting);
   std::vector<Entrant> found;
   Refused refused;
   Hopeless hopeless;
-  for (const Choice& choice : candidates) try {
-      if (extent == Extent::best && hopeless.contains(choice)) continue;
+  bool is_first = true;
+  candidates([&](const Choice& choice) {
+    if (std::exchange(is_first, false) && choice.device.empty())
+      require_kernels(profile, sweep_names(Candidate(choice)));
+    try {
+      if (extent == Extent::best && hopeless.contains(choice)) return;
       auto entrant = pricer.price(choice, refused);
-      if (!entrant) continue;
+      if (!entrant) return;
       hopeless.learn(*entrant);
       found.push_back(std::move(*entrant));
     } catch (const Error& error) {
       if (error.exit_code() == Exit::failed) throw;
       refused.add(error);
     }
+  });
   if (found.empty()) refused.raise();
-  std::stable_sort(found.begin(), found.end(),
-                   [](const Entrant& a, const Entrant& b) { return a.time_s() < b.time_s(); });
-  const Rivals rivals(found, profile);
+  if (extent == Extent::best) std::erase_if(found, [&](const Entrant& e) { return e.time_s > hopeless.possible_s(); });
+  std::stable_sort(found.begin(), found.end(), [](const Entrant& a, const Entrant& b) { return a.time_s < b.time_s; });
+  Rivals rivals(found, profile);
   const std::vector<char> equal = rivals.equals(found, samples);
   Advice advice{{}, {}, std::move(refused.all)};
   if (extent == Extent::all) advice.changes = rivals.changes();
-  if (extent == Extent::best) found[0].predicted.prediction = with_interval(*found[0].of, found[0].predicted, samples);
   for (std::size_t i = 0; i < found.size(); ++i) {
-    advice.candidates.push_back({std::move(found[i].predicted.prediction), equal[i] != 0});
+    Prediction prediction = describe(*found[i].of, found[i].carried);
+    if (extent == Extent::best && i == 0) prediction = with_interval(std::move(prediction), profile, rivals.times());
+    prediction.choice = found[i].choice;
+    advice.candidates.push_back({std::move(prediction), equal[i] != 0});
   }
   return advice;
 }

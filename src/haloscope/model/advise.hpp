@@ -4,6 +4,7 @@
 // draws of the uncertain parameters, and differ when 95 % of the draws agree on which is faster.
 #pragma once
 
+#include <functional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -15,10 +16,17 @@ namespace haloscope::model {
 /// Time steps per exchange that are tried unless a caller says otherwise.
 const std::vector<int>& usual_depths();
 
-/// A choice with every strategy, schedule and depth, legal or not; deep ones with every kind of substeps. Choices that
-/// move the same data between the same ranks follow one another. `reference`, the oracle, is left out. With a device:
-/// strategies for its memory; with walls: plain messages of the host.
-std::vector<Choice> candidates_of(const Choice& choice, const std::vector<int>& depths);
+/// Candidates, each shown to a visitor in turn. Choices that move the same data between the same ranks follow one another.
+using Candidates = std::function<void(const std::function<void(const Choice&)>& visit)>;
+
+/// A choice with every strategy, every schedule for the memory that holds its fields and every depth, legal or not; deep
+/// ones with every kind of substeps. `reference`, the oracle, is left out. With a device: strategies for its memory; with
+/// walls: plain messages of the host.
+Candidates candidates_of(const Choice& choice, const std::vector<int>& depths);
+/// Those of a list, which must outlive them.
+Candidates candidates_of(const std::vector<Choice>& list);
+/// All of them, in their order.
+std::vector<Choice> list_of(const Candidates& candidates);
 
 /// A prediction, and whether it can be told from the best.
 struct Ranked {
@@ -38,7 +46,7 @@ enum class Extent : std::uint8_t { all, best };
 
 /// Ranks candidates. @param samples  draws of the profile's parameters.
 /// @throws UsageError when none is legal, UnavailableError when the profile lacks what all need. Cost: a prediction each.
-Advice advise(const std::vector<Choice>& candidates, const Profile& profile, const Setting& setting = {},
+Advice advise(const Candidates& candidates, const Profile& profile, const Setting& setting = {},
               int samples = usual_samples, Extent extent = Extent::all);
 
 /// A candidate's distinguishing fields, in words of the command line.

@@ -90,7 +90,8 @@ std::string standard_app(int dims) {
 
 int layers_of(const Choice& choice) {
   int most = 0;
-  for (const Stage& stage : Candidate(choice).step.stages)
+  const Candidate candidate(choice);
+  for (const Stage& stage : candidate.step.stages)
     for (const SweepSpec& sweep : stage.sweeps)
       for (const Access& read : sweep.reads) most = std::max(most, read.layers);
   return choice.depth * most;
@@ -106,7 +107,8 @@ BestAnswer find_best(const BestQuestion& q, const Profile& profile) {
   const std::vector<int> depths = fitting_depths(q, answer.notes);
   const Profile own = profile_for(q, profile);
   check_kernels(q, own);
-  const Advice advice = advise(q.among ? *q.among : candidates_of(q.choice, depths), own, {}, q.samples, Extent::best);
+  const Advice advice =
+      advise(q.among ? candidates_of(*q.among) : candidates_of(q.choice, depths), own, {}, q.samples, Extent::best);
   answer.prediction = advice.candidates.front().prediction;
   for (const Ranked& other : advice.candidates)
     if (other.equal && &other != &advice.candidates.front()) answer.equals.push_back(other.prediction.choice);

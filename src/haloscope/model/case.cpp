@@ -349,11 +349,12 @@ double Case::alone(const RankClass& c, const Prices& with) const {
     const double usual = std::max(message_time(profile, c.near[m], bytes), 1e-30);
     flights[m] = flights[m] * message_time(with.profile, c.near[m], bytes) / usual;
   }
-  const Track one = track(c, with, flights, mirrored(kind.messages));
+  std::vector<Track> one;
+  one.push_back(track(c, with, flights, mirrored(kind.messages)));
   try {
-    return compose({one}).front().seconds;
+    return compose(one).front().seconds;
   } catch (const Stuck&) {
-    return one.busy();
+    return one.front().busy();
   }
 }
 

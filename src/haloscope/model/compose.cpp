@@ -10,8 +10,9 @@ namespace haloscope::model {
 namespace {
 
 constexpr Lane precedence[]{Lane::sweep_stream, Lane::halo_stream, Lane::main, Lane::comm};
-constexpr int few_rounds = 6, many_rounds = 24;  // carried out; the first half lets tracks fall into step
-constexpr double in_step = 1e-6;                 // relative difference between rounds that counts as none
+constexpr int alone_rounds = 4, few_rounds = 6,
+              many_rounds = 24;   // carried out; the first half lets tracks fall into step
+constexpr double in_step = 1e-6;  // relative difference between rounds that counts as none
 
 /// Whether all rounds of the second half take as long as each other.
 bool is_settled(const std::vector<Log>& logs, int rounds) {
@@ -75,14 +76,32 @@ MeanRound mean_round_of(const Log& log, int first) {
   return mean;
 }
 
+/// All that a track does but waiting, and the held parts of flights, those that it waits for at once.
+double unhidden_of(const Track& track, const std::vector<Track>& tracks) {
+  double seconds = track.busy();
+  for (const Action& action : track.body) {
+    if (action.deed != Deed::wait) continue;
+    double held = 0;
+    for (const int m : action.messages)
+      for (const Source& source : track.sources[static_cast<std::size_t>(m)])
+        held = std::max(
+            held, tracks[static_cast<std::size_t>(source.from)].flights[static_cast<std::size_t>(source.message)].held);
+    seconds += held;
+  }
+  return seconds;
+}
+
 }  // namespace
 
 std::vector<MeanRound> compose(const std::vector<Track>& tracks) {
-  std::vector<Log> logs = Clock(tracks, few_rounds).run();
-  int rounds = few_rounds;
+  int rounds = tracks.size() == 1 ? alone_rounds : few_rounds;
+  std::vector<Log> logs = Clock(tracks, rounds).run();
   if (!is_settled(logs, rounds)) logs = Clock(tracks, rounds = many_rounds).run();
   std::vector<MeanRound> means;
-  for (const Log& log : logs) means.push_back(mean_round_of(log, rounds / 2));
+  for (std::size_t i = 0; i < logs.size(); ++i) {
+    means.push_back(mean_round_of(logs[i], rounds / 2));
+    means.back().unhidden = unhidden_of(tracks[i], tracks);
+  }
   return means;
 }
 

@@ -14,8 +14,9 @@ namespace haloscope::model {
 /// Seconds per round of one track in step with the others, by term along its critical path, and how long it is busy.
 struct MeanRound {
   double seconds = 0;
-  Terms terms{};  ///< add up to `seconds`
-  Terms busy{};   ///< the same terms over all lanes, hidden or not; message: the longest flights received
+  Terms terms{};        ///< add up to `seconds`
+  Terms busy{};         ///< the same terms over all lanes, hidden or not; message: the longest flights received
+  double unhidden = 0;  ///< everything in turn but what other work could hide: flights, except for their held parts
   double term(Term which) const { return terms[static_cast<std::size_t>(which)]; }
   /// Seconds per round not spent waiting for a late peer.
   double working() const { return seconds - term(Term::wait); }

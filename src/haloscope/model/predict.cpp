@@ -61,30 +61,10 @@ std::array<double, 2> widened(const std::array<double, 2>& spread, const Predict
           1 + std::hypot(off(spread[1]), std::exp(away) - 1)};
 }
 
-struct Carried {
-  std::vector<RankClass> classes;
-  std::size_t all = 0;  // how many there are
-  std::vector<MeanRound> means;
-};
-
 std::vector<MeanRound> carry_out(const Case& of, const std::vector<RankClass>& classes) {
   std::vector<Track> tracks;
   for (const RankClass& c : classes) tracks.push_back(of.track(c, of.prices));
   return compose(tracks);
-}
-
-Carried carry_out(const Case& of, bool singly) {
-  Carried found;
-  found.all = singly ? of.placed->node.size() : of.classes().size();
-  try {
-    found.classes = singly ? of.single_ranks() : of.slowest(of.prices);
-    found.means = carry_out(of, found.classes);
-  } catch (const Stuck&) {  // ranks that take turns: one cannot represent the others
-    found.classes = of.single_ranks();
-    found.all = found.classes.size();
-    found.means = carry_out(of, found.classes);
-  }
-  return found;
 }
 
 /// The class that takes longest; of several in step, which differ by rounding, the one that waits least for others.
@@ -103,31 +83,46 @@ std::size_t slowest_of(const std::vector<MeanRound>& means) {
 
 }  // namespace
 
-Moving::Moving(const Case& of, const Prediction& prediction, RankClass worst)
-    : case_(of), time_s_(prediction.time_s), worst_(std::move(worst)), usual_(of.alone(worst_, of.prices)) {}
+Moving::Moving(const Case& of, const Carried& carried)
+    : case_(of), time_s_(carried.step_s(of)), worst_(carried.worst()), usual_(of.alone(worst_, of.prices)) {}
 
 double Moving::time(const Profile& profile) const {
   const Prices prices(profile, case_.candidate, case_.names);
   return time_s_ * case_.alone(worst_, prices) / usual_;
 }
 
-Predicted predict_case(const Case& of, bool singly) {
-  const Carried carried = carry_out(of, singly);
-  const std::size_t worst = slowest_of(carried.means);
-  const MeanRound& mean = carried.means[worst];
+Carried carry_out(const Case& of, bool singly) {
+  Carried found;
+  found.all = singly ? of.placed->node.size() : of.classes().size();
+  std::vector<MeanRound> means;
+  try {
+    found.classes = singly ? of.single_ranks() : of.slowest(of.prices);
+    means = carry_out(of, found.classes);
+  } catch (const Stuck&) {  // ranks that take turns: one cannot represent the others
+    found.classes = of.single_ranks();
+    found.all = found.classes.size();
+    means = carry_out(of, found.classes);
+  }
+  found.slowest = slowest_of(means);
+  found.mean = means[found.slowest];
+  return found;
+}
+
+Prediction describe(const Case& of, const Carried& carried) {
+  const RankClass& worst = carried.worst();
   Prediction p;
   p.profile = of.profile.name;
   p.pace = of.profile.pace_ratios;
-  p.time_s = mean.seconds / of.steps;
+  p.time_s = carried.step_s(of);
   for (std::size_t term = 0; term < p.terms.size(); ++term) {
-    p.terms[term] = mean.terms[term] / of.steps;
-    p.busy[term] = mean.busy[term] / of.steps;
+    p.terms[term] = carried.mean.terms[term] / of.steps;
+    p.busy[term] = carried.mean.busy[term] / of.steps;
   }
-  p.worst_rank = carried.classes[worst].rank;
+  p.worst_rank = worst.rank;
   std::tie(p.worst_node, p.worst_node_bytes) = worst_node(of.kinds(), of.placed->places);
   p.nodes = of.placed->nodes;
   p.classes = static_cast<int>(carried.all);
-  for (const Message& message : of.kinds()[static_cast<std::size_t>(carried.classes[worst].kind)].messages) {
+  for (const Message& message : of.kinds()[static_cast<std::size_t>(worst.kind)].messages) {
     if (!message.out) continue;
     auto& [least, most] = p.message_bytes;
     least = p.messages == 0 ? message.bytes : std::min(least, message.bytes);
@@ -138,17 +133,12 @@ Predicted predict_case(const Case& of, bool singly) {
   p.bound = bound_of(p, of.profile);
   p.outside = outside_of(of, carried.classes);
   p.notes = of.notes;
-  return {std::move(p), carried.classes[worst]};
+  return p;
 }
 
-Prediction with_interval(const Case& of, Predicted predicted, int samples) {
-  Prediction& p = predicted.prediction;
-  Draws draws(of.profile, samples);
-  if (!draws.any()) return p;
-  const Moving moving(of, p, predicted.worst);
-  std::vector<double> times;
-  draws.each([&](const Profile& drawn) { times.push_back(moving.time(drawn)); });
-  const auto [low, high] = widened(spread_of(times, p.time_s), p, of.profile);
+Prediction with_interval(Prediction p, const Profile& profile, const std::vector<double>& times) {
+  if (times.empty()) return p;
+  const auto [low, high] = widened(spread_of(times, p.time_s), p, profile);
   p.interval = {p.time_s * low, p.time_s * high};
   return p;
 }
@@ -160,7 +150,13 @@ Prediction predict(const Choice& choice, const Profile& profile, const Setting& 
   const SweepNames names = sweep_names(candidate);
   Shared shared;
   const Case of(candidate, profile, setting, names, shared, placed);
-  Prediction found = with_interval(of, predict_case(of, singly), samples);
+  const Carried carried = carry_out(of, singly);
+  std::vector<double> times;
+  if (Draws draws(profile, samples); draws.any()) {
+    const Moving moving(of, carried);
+    draws.each([&](const Profile& drawn) { times.push_back(moving.time(drawn)); });
+  }
+  Prediction found = with_interval(describe(of, carried), profile, times);
   found.choice = choice;
   return found;
 }

@@ -44,10 +44,23 @@ struct Prediction {
 /// several; empty without messages.
 std::string bound_of(const Prediction& prediction, const Profile& profile);
 
-/// How far a prediction moves when the parameters of the profile move.
+/// A case in step: classes of ranks that were carried out, and the mean round of the slowest.
+struct Carried {
+  std::vector<RankClass> classes;
+  std::size_t all = 0;  ///< how many classes there are
+  std::size_t slowest = 0;
+  MeanRound mean;
+
+  const RankClass& worst() const { return classes[slowest]; }
+  double step_s(const Case& of) const { return mean.seconds / of.steps; }
+};
+/// Carries a case out in step with all other ranks, until long after the start.
+/// @param singly  price every rank instead of one per class (slow; for checks).
+Carried carry_out(const Case& of, bool singly = false);
+/// How far the time of a case moves when the parameters of the profile move.
 class Moving {
  public:
-  Moving(const Case& of, const Prediction& prediction, RankClass worst);
+  Moving(const Case& of, const Carried& carried);
   /// Seconds per step that another profile would give. Pure: threads may share it.
   double time(const Profile& profile) const;
 
@@ -58,16 +71,10 @@ class Moving {
   double usual_;
 };
 
-/// A prediction, and the class of ranks that sets its pace.
-struct Predicted {
-  Prediction prediction;
-  RankClass worst;
-};
-/// The predicted time of a step, in step with all other ranks, long after the start; without an interval.
-/// @param singly  price every rank instead of one per class (slow; for checks).
-Predicted predict_case(const Case& of, bool singly = false);
-/// The prediction with its interval. samples: draws of the profile's parameters, 0 = none.
-Prediction with_interval(const Case& of, Predicted predicted, int samples);
+/// The predicted time of a step, without an interval.
+Prediction describe(const Case& of, const Carried& carried);
+/// The prediction with its interval, from its times by draws of the profile's parameters; as it is without any.
+Prediction with_interval(Prediction prediction, const Profile& profile, const std::vector<double>& times);
 
 /// The predicted time of a step.
 /// @throws UsageError when the choice cannot run, UnavailableError when the profile lacks a cost that it needs.

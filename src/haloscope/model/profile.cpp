@@ -85,7 +85,8 @@ Stride stride_class(double run_bytes) {
 
 double StepCost::waiting(int neighbours, bool far) const {
   const double share = far ? far_waiting_share : waiting_share;
-  return neighbours > 0 ? share * expected_largest(neighbours + 1) / expected_largest(2) : 0.0;
+  static const double of_two = expected_largest(2);
+  return neighbours > 0 && share > 0 ? share * expected_largest(neighbours + 1) / of_two : 0.0;
 }
 
 const MessageCost& Profile::messages(Nearness near) const {

@@ -24,11 +24,10 @@ std::vector<const Schedule*>& known_schedules() {
 const std::vector<const Schedule*>& schedules() { return known_schedules(); }
 
 const Schedule& find_schedule(const std::string& name) {
-  std::vector<std::string> valid;
-  for (const Schedule* s : known_schedules()) {
+  for (const Schedule* s : known_schedules())
     if (s->name == name) return *s;
-    valid.push_back(s->name);
-  }
+  std::vector<std::string> valid;
+  for (const Schedule* s : known_schedules()) valid.push_back(s->name);
   throw UsageError(unknown_name("schedule", name, valid));
 }
 

@@ -95,7 +95,7 @@ const std::string& room() {
 class Mirrored {
  public:
   Mirrored(const Choice& c, int quantity) : values_(c, quantity), grid_(c.grid), edges_(room_edges[quantity]) {
-    const auto& centring = Candidate(c).step.quantities[static_cast<std::size_t>(quantity)].centring;
+    const auto centring = Candidate(c).step.quantities[static_cast<std::size_t>(quantity)].centring;
     for (int d : {0, 1}) on_edge_[d] = staggered(centring, d);
   }
   double operator()(std::int64_t i, std::int64_t j) const {
