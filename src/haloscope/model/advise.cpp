@@ -272,11 +272,39 @@ class Rivals {
   std::vector<double> times_;
 };
 
+/// Whether an exchange of the choice's app moves several fields.
+bool moves_several_fields(const Choice& choice) {
+  const Candidate candidate(choice);
+  for (int stage = 0; stage < static_cast<int>(candidate.step.stages.size()); ++stage)
+    if (exchanged(candidate, stage).size() > 1) return true;
+  return false;
+}
+
+/// The same strategies with fields one after another, for the plain patterns and transports that can.
+std::vector<std::string> by_field(const std::vector<std::string>& names) {
+  std::vector<std::string> found;
+  for (const std::string& name : names)
+    for (const std::string pattern : {"ordered/", "direct/"})
+      for (const Merge fields : {Merge::serial, Merge::pipelined}) {
+        if (name.rfind(pattern, 0) != 0) continue;
+        const std::string one =
+            name.substr(0, pattern.size() - 1) + ":fields=" + to_word(fields) + name.substr(pattern.size() - 1);
+        try {
+          static_cast<void>(Strategy(one));
+          found.push_back(one);
+        } catch (const UsageError&) {  // its rounds cannot be under way at once
+        }
+      }
+  return found;
+}
+
 /// Strategies that are tried, by pattern.
 std::vector<Strategy> strategies_for(const Choice& choice) {
   std::vector<std::string> names = choice.device.empty() ? strategy_names() : device_strategy_names();
   if (!choice.device.empty()) names.push_back("ordered/p2p");  // of walls
   std::erase_if(names, [](const std::string& name) { return name.find('/') == std::string::npos; });
+  if (moves_several_fields(choice))
+    for (std::string& name : by_field(names)) names.push_back(std::move(name));
   std::stable_sort(names.begin(), names.end(), [](const std::string& a, const std::string& b) {
     return a.substr(0, a.find('/')) < b.substr(0, b.find('/'));
   });
