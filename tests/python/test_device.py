@@ -96,6 +96,7 @@ def test_cuda_kernels_compile_without_a_warning_or_a_spill(tmp_path, architectur
     assert max(int(kernel[4]) for kernel in compiled if "PassBlocks" not in kernel[0]) <= 128
 
 
+@pytest.mark.long
 @pytest.mark.timeout(600)
 def test_hip_kernels_compile_without_a_warning_or_a_spill(tmp_path):
     flags = [

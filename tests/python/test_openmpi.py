@@ -1,4 +1,4 @@
-"""The same program on other MPI libraries: a short part on Open MPI 5 always, all tests on both Open MPIs in the long run."""
+"""The same program on other MPI libraries, each with a build of its own: in the long run only."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import pytest
 import other_mpi
 from haloscope.measure import launch
 
-pytestmark = pytest.mark.timeout(1500)  # the first test builds
+pytestmark = [pytest.mark.long, pytest.mark.timeout(1500)]  # the first test builds
 SMALL = ("--cells", "24", "--launches", "1", "--steps", "4", "--repetitions", "2", "--output", "r.jsonl")
 ON_BOTH = ("test_cpp.py", "test_launch.py", "test_faults.py")
 
@@ -20,7 +20,6 @@ def openmpi(tmp_path, monkeypatch):
     return other_mpi.get("openmpi5")
 
 
-@pytest.mark.long
 @pytest.mark.parametrize("ranks", [1, 2, 3])
 def test_the_exchange_is_right_on_open_mpi(ranks):
     openmpi = other_mpi.get("openmpi5", *other_mpi.NEEDED, "test_mpi")
@@ -60,7 +59,6 @@ def test_open_mpi_started_by_the_mpiexec_of_another_mpi_says_so(openmpi):
     assert "mpiexec" in done.stderr and "another MPI" in done.stderr
 
 
-@pytest.mark.long
 @pytest.mark.timeout(7200)
 @pytest.mark.parametrize("name", ["openmpi5", "openmpi4"])
 @pytest.mark.parametrize("file", ON_BOTH)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import itertools
 import math
+import os
 
 import pytest
 from hypothesis import HealthCheck, assume, given, settings
@@ -12,6 +13,8 @@ from hypothesis import strategies as st
 
 from haloscope import core
 from haloscope.errors import UsageProblem
+
+LONG = os.environ.get("HALOSCOPE_LONG", "0") not in ("", "0")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -97,7 +100,11 @@ def choices(draw, most_stages=99):
 
 @pytest.mark.ids("W12", "W13", "V9", "V11", "V23")
 @given(choices(), st.data())
-@settings(max_examples=400, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much])
+@settings(
+    max_examples=2000 if LONG else 200,
+    deadline=None,
+    suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much],
+)
 def test_no_program_reads_what_is_not_yet_there(choice, data):
     steps = data.draw(st.integers(1, choice.depth))
     tiles = data.draw(st.integers(1, 5))
@@ -110,7 +117,11 @@ def test_no_program_reads_what_is_not_yet_there(choice, data):
 
 @pytest.mark.ids("SC1", "SC2")
 @given(choices(most_stages=1), st.data())
-@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much])
+@settings(
+    max_examples=600 if LONG else 80,
+    deadline=None,
+    suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much],
+)
 def test_collective_rounds_give_every_rank_the_same_sends_and_waits(choice, data):
     world = World.of(choice, collective_rounds=True, barrier=data.draw(st.booleans()))
     assert world.finding() == ""

@@ -104,7 +104,13 @@ def fixed_addresses(tmp_path_factory) -> list[str]:
 @pytest.fixture(scope="module")
 def on_devices(fixed_addresses) -> Path:
     """The build that ThreadSanitizer looks at where fields lie on a device."""
-    return build("tsan-devices", "test_device", "rank_with_faults", "test_device_calls")
+    return build("tsan-devices", "test_device", "test_device_calls")
+
+
+@pytest.fixture(scope="module")
+def ranks_on_devices(fixed_addresses) -> Path:
+    """The same with the program of ranks, which takes as long to build again."""
+    return build("tsan-devices", "rank_with_faults")
 
 
 @pytest.mark.ids("W19")
@@ -128,15 +134,16 @@ def recorded(lines: list[dict], ranks: int, program: list, folder: Path, imitati
     return [json.loads(line) for line in (folder / "r.jsonl").read_text().splitlines()]
 
 
+@pytest.mark.long
 @pytest.mark.ids("W19")
-@pytest.mark.parametrize("ranks", [2, *(pytest.param(n, marks=pytest.mark.long) for n in (1, 3))])
-def test_thread_sanitizer_is_silent_on_schedules_of_devices(on_devices, fixed_addresses, tmp_path, ranks):
+@pytest.mark.parametrize("ranks", [1, 2, 3])
+def test_thread_sanitizer_is_silent_on_schedules_of_devices(ranks_on_devices, fixed_addresses, tmp_path, ranks):
     of_schedule: dict[str, list[dict]] = {}
     for request in gpu_cases.verification(ranks, aware=True):
         of_schedule.setdefault(request["schedule"], []).append(gpu_cases.line(request, ranks, "host"))
     assert len(of_schedule) >= 6
     lines = [line for same in of_schedule.values() for line in same[:: 3 if LONG else 17]]
-    found = recorded(lines, ranks, [on_devices, *fixed_addresses], tmp_path, "delay_us=20,threads=2")
+    found = recorded(lines, ranks, [ranks_on_devices, *fixed_addresses], tmp_path, "delay_us=20,threads=2")
     assert [r["verification"]["status"] for r in found] == ["passed"] * len(lines)
 
 
@@ -147,10 +154,11 @@ def test_thread_sanitizer_is_silent_on_fields_of_users_and_their_streams(on_devi
     run([*program, f"--gtest_filter={names}"], **NO_HOOKS)
 
 
+@pytest.mark.long
 @pytest.mark.ids("NT2", "NX1")
 @pytest.mark.parametrize("ranks", [1, 2])
-def test_thread_sanitizer_is_silent_on_blocks_that_tell_the_cpu(on_devices, fixed_addresses, tmp_path, ranks):
+def test_thread_sanitizer_is_silent_on_blocks_that_tell_the_cpu(ranks_on_devices, fixed_addresses, tmp_path, ranks):
     variants = [*blocks.BASELINES, *blocks.TASKQUEUES, *blocks.PROPOSED]
     lines = [blocks.request(variant, iterations=500 if LONG else 10) for variant in variants]
-    found = recorded(lines, ranks, [on_devices, *fixed_addresses], tmp_path, "block_delay_us=50")
+    found = recorded(lines, ranks, [ranks_on_devices, *fixed_addresses], tmp_path, "block_delay_us=50")
     assert [r["verification"]["status"] for r in found] == ["passed"] * len(lines)

@@ -29,27 +29,37 @@ std::vector<Decomposition> decompositions(int dims) {
           {{5, 13, 7}, "1x3x1", 3}, {{7, 9, 9}, "1x2x2", 4}, {{9, 7, 9}, "2x1x2", 4}};
 }
 
-/// Checks the app under every schedule that can do it. @return the schedules that could.
+const std::vector<const char*> ways{"ordered/p2p",
+                                    "ordered:self-first/p2p",
+                                    "direct/p2p",
+                                    "direct:merged,fields=none/p2p",
+                                    "ordered:fields=type/p2p",
+                                    "ordered:fields=serial/p2p",
+                                    "direct:fields=serial/p2p",
+                                    "ordered:fields=pipelined/p2p",
+                                    "direct:fields=pipelined/p2p"};
+
+/// Checks the app under every schedule that can do it; each decomposition with every third way. @return the schedules that could.
 std::set<std::string> check_programs(const App& app, const std::vector<int>& depths = {1}) {
   std::set<std::string> done;
   for (const Schedule* schedule : schedules())
-    for (const char* strategy : {"ordered/p2p", "ordered:self-first/p2p", "direct/p2p", "direct:merged,fields=none/p2p",
-                                 "ordered:fields=type/p2p", "ordered:fields=serial/p2p", "direct:fields=serial/p2p",
-                                 "ordered:fields=pipelined/p2p", "direct:fields=pipelined/p2p"})
+    for (std::size_t way = 0; way < ways.size(); ++way)
       for (const bool periodic : {true, false})
         for (const int depth : depths)
           for (const Substeps substeps : {Substeps::full, Substeps::shrink})
-            for (const Decomposition& one : decompositions(app.dims)) {
+            for (std::size_t place = 0; place < decompositions(app.dims).size(); ++place) {
+              if ((way + place) % 3 != 0) continue;
+              const Decomposition one = decompositions(app.dims)[place];
               Choice choice = test::choice_of(app, one.cells, periodic, one.process_grid, one.ranks);
               choice.schedule = schedule->name;
-              choice.strategy = strategy;
+              choice.strategy = ways[way];
               choice.depth = depth;
               choice.substeps = substeps;
               choice.tiles = 3;
               if (!illegal(choice).empty() || (depth == 1 && substeps != Substeps::full)) continue;
               for (int steps = 1; steps <= depth; ++steps) {
                 const std::string found = StepCase(choice, steps).finding();
-                EXPECT_EQ(found, "") << app.name << ", " << schedule->name << ", " << strategy << ", ranks "
+                EXPECT_EQ(found, "") << app.name << ", " << schedule->name << ", " << ways[way] << ", ranks "
                                      << one.process_grid << ", periodic " << periodic << ", depth " << depth << ", "
                                      << to_word(substeps) << ", steps " << steps;
                 if (!found.empty()) return done;
