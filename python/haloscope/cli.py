@@ -10,8 +10,8 @@ import click
 from haloscope import errors
 
 # Subcommands, those that a newcomer needs first.
-COMMANDS = ("demo", "info", "doctor", "plan", "run", "check", "microbench", "blocks", "calibrate", "predict", "whatif", "advise",
-            "tune", "validate", "simulate", "study", "compare", "lab")  # fmt: skip
+COMMANDS = ("demo", "info", "doctor", "plan", "run", "check", "microbench", "blocks", "calibrate", "predict", "whatif", "map",
+            "advise", "tune", "validate", "simulate", "study", "compare", "lab")  # fmt: skip
 
 
 class LazyGroup(click.Group):

@@ -28,7 +28,7 @@ PRICED = ("--profile", TOY)
 # A command line for each command that works, to which one option is added.
 WORKING = {
     "demo": (), "info": (), "doctor": (), "plan": GRID, "run": GRID, "microbench": (), "blocks": ("XS", "--device", "host"), "calibrate": ("-o", "new.json"),
-    "predict": (*GRID, *PRICED), "whatif": (*GRID, *PRICED), "advise": (*GRID, *PRICED), "tune": (*GRID, *ONE, *PRICED),
+    "predict": (*GRID, *PRICED), "whatif": (*GRID, *PRICED), "map": ("laplace2d", *PRICED), "advise": (*GRID, *PRICED), "tune": (*GRID, *ONE, *PRICED),
     "validate": ("r.jsonl", *PRICED), "simulate": (*GRID, *PRICED), "study": ("valen2023", "--quick"),
     "compare": ("r.jsonl", "r.jsonl"), "check": (), "lab": (),
 }  # fmt: skip

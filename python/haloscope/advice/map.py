@@ -1,0 +1,134 @@
+"""Where which way of exchanging halos wins: the best choice over networks and sizes of blocks, predicted and measured."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from haloscope import core
+from haloscope.advice import advise
+from haloscope.advice.best import best
+from haloscope.lab.link import Link
+from haloscope.model import predict
+from haloscope.model.link import over_link
+from haloscope.model.profile import Profile
+from haloscope.report import tables
+
+PLAIN = {"strategy": "ordered/p2p", "schedule": "bulk", "depth": 1, "substeps": "full"}  # what others are held against
+
+
+@dataclass(frozen=True)
+class Spot:
+    """A place on a map: the choice that wins there, by how much, and how many others cannot be told from it.
+
+    latency_s: of the network. block: cells of a rank in each dimension. gain: how many times faster than the plain
+    exchange, PLAIN; measured ones have its 95 % interval.
+    """
+
+    latency_s: float
+    block: int
+    choice: core.Choice
+    time_s: float
+    gain: float
+    equals: int
+    interval: tuple[float, float] | None = None
+
+
+def plain(choice: core.Choice) -> core.Choice:
+    """Return the choice with the plain exchange."""
+    return dataclasses.replace(choice, **PLAIN)
+
+
+def techniques(choice: core.Choice) -> tuple[str, ...]:
+    """Return what sets a choice apart from the plain one, in a few words each; () when it is like it."""
+    strategy = choice.strategy
+    pattern, _, transport = strategy.partition("/")
+    words = [f"depth {choice.depth}"] * (choice.depth > 1)
+    words += [choice.schedule] * (not core.find_schedule(choice.schedule).plain)
+    words += [
+        word
+        for word in ("direct", "merged", "serial", "pipelined")
+        if word in pattern and (word != "direct" or "merged" not in pattern)
+    ]
+    words += [transport.split(":")[0]] * (not transport.startswith("p2p"))
+    return tuple(words)
+
+
+def predicted(choice: core.Choice, profile: Profile, links: Sequence[Link], blocks: Sequence[int],
+              depths: Sequence[int] = advise.DEPTHS, samples: int = predict.SAMPLES) -> list[Spot]:  # fmt: skip
+    """Return the best choice for every network and size, by the model.
+
+    choice: app, ranks and the rest; its cells are not looked at. links: networks that join the ranks, each on a node of its own.
+    blocks: cells of a rank in each dimension. Raises as `best` does. Cost: `best` for each, tens of milliseconds.
+    """
+    spots = []
+    for link in links:
+        machine = over_link(profile, link)
+        for block in blocks:
+            here = with_blocks(choice, block)
+            found = best(
+                here.app, here.cells, here.ranks, machine, periodic=here.periodic, process_grid=here.process_grid,
+                threads=here.threads, real=here.real, form=here.form, nodes=here.ranks, depths=depths, fused=True,
+                samples=samples,
+            )  # fmt: skip
+            usual = predict.predict(plain(dataclasses.replace(here, nodes=here.ranks)), machine, samples=0)
+            spots.append(
+                Spot(
+                    link.latency_s,
+                    block,
+                    _simplest((found.choice, *found.equals)),
+                    found.time_s,
+                    usual.time_s / found.time_s,
+                    len(found.equals),
+                )
+            )
+    return spots
+
+
+def with_blocks(choice: core.Choice, block: int) -> core.Choice:
+    """Return the choice on a grid in which every rank has `block` cells in each dimension."""
+    dims = core.find_app(choice.app).dims
+    some = dataclasses.replace(choice, cells=(choice.ranks,) * dims)  # any that can be split
+    grid = core.make_layout(some).ranks[:dims]
+    return dataclasses.replace(
+        choice, cells=tuple(block * ranks for ranks in grid), process_grid="x".join(map(str, grid))
+    )
+
+
+def _simplest(choices: Sequence[core.Choice]) -> core.Choice:
+    """Return that of some choices, fastest first, which has the fewest techniques; of several the fastest."""
+    return min(choices, key=lambda choice: len(techniques(choice)))
+
+
+def measured(found: Iterable[dict]) -> list[Spot]:
+    """Return the fastest measured choice for every network and size, from records of `haloscope run --lab`.
+
+    Only places where the plain exchange was measured too. Records of other networks than emulated ones are left out.
+    """
+    places: dict[tuple[float, int], list[dict]] = defaultdict(list)
+    for record in found:
+        network = record.get("environment", {}).get("emulated_network")
+        if record["kind"] == "measurement" and network:
+            places[network["latency_s"], block_of(record["request"])].append(record)
+    spots = []
+    for (latency_s, block), here in sorted(places.items()):
+        rows = tables.rows(here)
+        choices = {row.id: core.Choice.from_json(row.request) for row in rows}
+        usual = [row for row in rows if choices[row.id] == plain(choices[row.id])]
+        if not usual:
+            continue
+        level = [choices[row.id] for row in rows if row is rows[0] or tables.speedup(rows[0], row).low <= 1]
+        gain = tables.speedup(rows[0], usual[0])
+        ends = (gain.low, gain.high)
+        spots.append(Spot(latency_s, block, _simplest(level), rows[0].step.value, gain.value, len(level) - 1, ends))
+    return spots
+
+
+def block_of(request: Mapping[str, Any]) -> int:
+    """Return the cells of a rank in each dimension, of the longest one, of a record's request."""
+    ranks = core.make_layout(core.Choice.from_json(request)).ranks
+    return max(math.ceil(cells / n) for cells, n in zip(request["cells"], ranks, strict=False))

@@ -1,0 +1,108 @@
+"""`haloscope map`: where which way of exchanging halos wins, over networks and sizes of blocks."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from pathlib import Path
+
+import click
+
+from haloscope.commands import predict
+from haloscope.commands.advise import DECIDED
+from haloscope.errors import UsageProblem
+from haloscope.options import ChoiceOptions, app_of, one_choice, option
+from haloscope.options import command as command_of
+
+MOST = 400  # places on a map
+
+
+@command_of(short_help="Where deep halos, overlap, merging win: a map over latencies and blocks.",
+            choice=ChoiceOptions(without=(*predict.HERE, *DECIDED, "cells", "nodes", "placement", "process_grid"),
+                                 usual={"ranks": "2"}))  # fmt: skip
+@click.argument("app")
+@option("--profile", required=True, metavar="FILE|NAME", help="Machine profile: a JSON file or a shipped one.")
+@option("--blocks", default="16,32,64,128,256", metavar="LIST",
+        help="Cells of a rank in each dimension. [16,32,64,128,256]")  # fmt: skip
+@option("--latency", default="2us,20us,200us,1ms", metavar="LIST",
+        help="Of the network between the ranks, one way. [2us,20us,200us,1ms]")  # fmt: skip
+@option("--bandwidth", default="10Gbit", metavar="RATE", help="Of each rank's line, each way; 0: no limit. [10Gbit]")
+@option("--depth", "-d", default="1,2,4,8,16", metavar="LIST", help="Time steps per exchange to try. [1,2,4,8,16]")
+@option("--measured", multiple=True, type=click.Path(path_type=Path), metavar="FILE",
+        help="Records of `haloscope run --lab`, for a second map beside it; repeatable.")  # fmt: skip
+@option("--output", type=click.Path(path_type=Path), metavar="STEM", help="Also draw it: STEM.svg and STEM.png.")
+@option("--json", "as_json", is_flag=True, group="output", help="One JSON document instead of tables.")
+def command(app, profile, blocks, latency, bandwidth, depth, measured, output, as_json, **options):
+    """Map where which way of exchanging the halos of APP is predicted to win, each rank on a node of its own.
+
+    \b
+    haloscope map laplace2d --profile machine.json --output map
+    haloscope map laplace3d -n 8 --profile machine.json --latency 1us,10us,100us --bandwidth 25Gbit
+    haloscope map laplace2d --profile lab.json --measured lab.jsonl --output map
+
+    Networks are the profile's, with their latency and bandwidth replaced. In each place stands what sets the winner apart
+    from plain `ordered/p2p` bulk depth 1, and how many times faster it is; of choices that the model cannot tell apart the
+    simplest. A map of what was measured needs the plain exchange and its rivals in records of emulated clusters.
+    """
+    from haloscope.advice import map as model
+    from haloscope.lab.link import Link, rate_of, time_of
+    from haloscope.measure import lists
+    from haloscope.model import profile as profiles
+    from haloscope.report import outputs, records
+
+    if output:
+        outputs.refuse_foreign_figure(output)
+    machine = profiles.load(profile)
+    sizes = lists.numbers(blocks, "--blocks")
+    if min(sizes) < 1:
+        raise UsageProblem(f"--blocks {min(sizes)} is not possible; use 1 or more")
+    given = app_of(app, options)
+    choice = one_choice(given, options | {"cells": "x".join(["1024"] * given.dims), "device": ""})
+    rate = rate_of(bandwidth)
+    links = [Link(max(2, choice.ranks), time_of(text), rate) for text in latency.split(",")]
+    if len(links) * len(sizes) > MOST:
+        raise UsageProblem(f"these lists ask for {len(links) * len(sizes)} places, more than {MOST}; shorten them")
+    found = {"predicted": model.predicted(choice, machine, links, sizes, lists.numbers(depth, "--depth"))}
+    if measured:
+        found["measured"] = model.measured(record for file in measured for record in records.read(file).records)
+        if not found["measured"]:
+            raise UsageProblem(
+                "--measured holds no plain exchange (ordered/p2p, bulk, depth 1) of an emulated cluster; measure it with "
+                "`haloscope run --lab`"
+            )
+    click.echo(json.dumps(document(found), indent=1) if as_json else markdown(found, choice, machine, bandwidth))
+    if output:
+        from haloscope.report import map as drawn
+
+        files = drawn.draw(found, title_of(choice, machine, bandwidth), output)
+        click.echo(f"\nfigure: {', '.join(map(str, files))}", err=as_json)
+
+
+def title_of(choice, machine, bandwidth: str) -> str:
+    """Return what all places of a map have in common."""
+    return (
+        f"{choice.app}, {choice.ranks} ranks, each on a node of its own, {bandwidth} a line, profile {machine.name}: "
+        f"the winner, and how many times faster than plain messages it is"
+    )
+
+
+def document(found: dict) -> dict:
+    """Return maps as plain data; times in seconds per time step."""
+    return {
+        "schema": "haloscope.map",
+        "schema_version": 1,
+        **{
+            name: [dataclasses.asdict(spot) | {"choice": spot.choice.to_json()} for spot in spots]
+            for name, spots in found.items()
+        },
+    }
+
+
+def markdown(found: dict, choice, machine, bandwidth: str) -> str:
+    """Return maps as tables."""
+    from haloscope.report import map as drawn
+
+    parts = [f"# Map: {title_of(choice, machine, bandwidth)}"]
+    for name, spots in found.items():
+        parts.append(f"## {name.capitalize()}\n\n{drawn.markdown(spots)}")
+    return "\n\n".join(parts)
