@@ -135,6 +135,10 @@ hs_status hs_exchange_run_on(hs_exchange* exchange, int32_t slot, void* stream);
 hs_status hs_exchange_start_accumulate(hs_exchange* exchange, int32_t slot);
 /* hs_exchange_start_accumulate() and hs_exchange_finish(). */
 hs_status hs_exchange_accumulate(hs_exchange* exchange, int32_t slot);
+/* The same for arrays in the memory of a device, ordered by a stream as hs_exchange_run_on() is; hs_exchange_finish_on() ends what
+ * the first has begun. Fail with HS_USAGE for arrays in host memory, too. */
+hs_status hs_exchange_start_accumulate_on(hs_exchange* exchange, int32_t slot, void* stream);
+hs_status hs_exchange_accumulate_on(hs_exchange* exchange, int32_t slot, void* stream);
 /* The guard: which halos are stale. Without option `guard` these three do nothing but look whether there is one.
  * The own points of a slot have changed, as after a sweep: its halos are stale and poisoned, but for the first `fresh` layers,
  * which the sweep has computed too. Reals become signalling NaNs that carry their side on, anything else bytes DB.

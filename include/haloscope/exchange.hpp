@@ -30,7 +30,7 @@ struct ExchangeOptions {
 ///
 /// Fields may be in the memory of a device (of a back end that the build has, see docs/devices.md): it is recognised by their
 /// addresses. Messages are then packed and unpacked there, by strategies of devices; `auto` is direct:merged/staged. All
-/// fields of an exchange are in one memory, their points follow each other in x, and nothing is accumulated or guarded. What
+/// fields of an exchange are in one memory, their points follow each other in x, and nothing is guarded. What
 /// the calls wait for on the host: start(), for halos of its slot that an exchange before is still unpacking; finish(), for
 /// packing (taskqueue: for its kernel to have begun) and for messages; and without a stream for the halos.
 class Exchange {
@@ -79,10 +79,17 @@ class Exchange {
   /// Cost: the messages and bytes of an exchange, and one pass over what arrives; for nodes and faces another round, in which
   /// each rank sends its outer planes to all that hold them. The first call is collective and opens another link, with memory for what arrives in one exchange; later ones allocate nothing.
   void start_accumulate(int slot = 0);
+  /// The same for fields of a device, after what the stream has been given, as start() is.
+  /// @throws also UsageError for fields in host memory.
+  void start_accumulate(int slot, DeviceStream after);
   /// start_accumulate() and finish().
   void accumulate(int slot = 0) {
     start_accumulate(slot);
     finish();
+  }
+  void accumulate(int slot, DeviceStream stream) {
+    start_accumulate(slot, stream);
+    finish(stream);
   }
   /// Let messages (and, in ordered patterns, later rounds) move on. Never waits. True once everything has arrived; with
   /// rma-fence and rma-pscw:get never before finish(), because closing their epochs may wait.

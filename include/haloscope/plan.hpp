@@ -21,6 +21,11 @@ enum class ScalarType : std::uint8_t { real, integer };
 HALOSCOPE_WORDS(ScalarType, "scalar type of a quantity", "real", "integer");
 /// The numbers that a reverse exchange can add; none: bytes.
 enum class Summand : std::uint8_t { none, i8, i16, i32, i64, f32, f64 };
+/// Bytes of such a number.
+inline int bytes_of(Summand s) {
+  constexpr int bytes[] = {1, 1, 2, 4, 8, 4, 8};
+  return bytes[static_cast<int>(s)];
+}
 /// What the ghost points beyond an edge of a grid that does not wrap around hold: values that stay, or those of the
 /// inner points mirrored at the edge, as they are or negated (a reflecting wall, whose normal velocity is odd).
 enum class Edge : std::uint8_t { fixed, even, odd };

@@ -455,8 +455,8 @@ class Exchange:
             getattr(_library()[1], f"hs_exchange_{name}")
             for name in ("start", "finish", "run", "progress", "start_accumulate", "accumulate")
         )
-        self._start_on, self._finish_on = (
-            getattr(_library()[1], f"hs_exchange_{name}_on") for name in ("start", "finish")
+        self._start_on, self._finish_on, self._start_accumulate_on = (
+            getattr(_library()[1], f"hs_exchange_{name}_on") for name in ("start", "finish", "start_accumulate")
         )
         self._done = ffi.new("int32_t*")
 
@@ -517,25 +517,33 @@ class Exchange:
     def _stream(stream: Stream) -> Any:
         return _library()[0].cast("void*", device_memory.stream_address(stream))
 
-    def start_accumulate(self, slot: int = 0) -> None:
+    def start_accumulate(self, slot: int = 0, stream: Stream | None = None) -> None:
         """Begin to add what lies in the halos to the points that own it: the transpose of an exchange.
 
         finish() ends it, and has cleared the halos then. The outermost owned points and the halos must not be touched before.
         Results have the same bits by every strategy. Points of nodes and faces that several ranks
         hold get the sum of all of them, in halos of no layers too, as the assembly of finite elements needs it.
 
+        stream: arrays on a device: see start().
         Raises UsageProblem as start() does, and for arrays of other types than integers, f4, f8, c8 and c16. Cost: the
         messages of an exchange, and one pass over what arrives. The first call is collective and opens another link.
         """
-        status = self._start_accumulate(self._open(), slot)
+        if stream is None:
+            status = self._start_accumulate(self._open(), slot)
+        else:
+            status = self._start_accumulate_on(self._open(), slot, self._stream(stream))
         if status:
             capi.check(_library(), status)
 
-    def accumulate(self, slot: int = 0) -> None:
+    def accumulate(self, slot: int = 0, stream: Stream | None = None) -> None:
         """Add the halos of a slot to the points that own them and clear them: start_accumulate() and finish()."""
+        if stream is not None:
+            self.start_accumulate(slot, stream)
+            return self.finish(stream)
         status = self._accumulate(self._open(), slot)
         if status:
             capi.check(_library(), status)
+        return None
 
     def changed(self, slot: int = 0, fresh: int = 0) -> None:
         """Say that own points of a slot have changed: in a guarded exchange its halos are poisoned. Local.

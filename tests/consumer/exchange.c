@@ -60,7 +60,17 @@ static int wrong_on_device(const hs_grid* grid, hs_field field, const hs_box* ow
   for (j = -1; j <= ny; ++j)
     for (i = -1; i <= nx; ++i)
       wrong += host[(j + 1) * row + i + 1] != (double)(100 * ((own->lo[1] + j + 20) % 20) + (own->lo[0] + i + 30) % 30);
-  wrong += hs_exchange_accumulate(halo, 0) != HS_USAGE;
+  for (i = 0; i < (int64_t)count; ++i) host[i] = 1;
+  check(hs_imitated_launch(stream, run_upload, &up));
+  check(hs_exchange_start_accumulate_on(halo, 0, stream));
+  check(hs_exchange_finish_on(halo, stream));
+  check(hs_exchange_accumulate_on(halo, 0, stream)); /* nothing more: the halos are clear */
+  check(hs_imitated_finish(stream));
+  check(hs_exchange_accumulate(halo, 0));
+  check(hs_imitated_copy(host, memory, bytes));
+  for (j = 0; j < ny; ++j)
+    for (i = 0; i < nx; ++i)
+      wrong += host[(j + 1) * row + i + 1] != (1 + (i == 0) + (i == nx - 1)) * (1 + (j == 0) + (j == ny - 1));
   hs_exchange_free(halo);
   check(hs_imitated_free_stream(stream));
   check(hs_imitated_release(memory));

@@ -193,6 +193,19 @@ contains
         call expect(nint(u(i, j)) == number(first, i, j), 'u on a device')
       end do
     end do
+    u = 1
+    call halo%start_accumulate(stream=stream)
+    call halo%finish(stream=stream)
+    call halo%accumulate(stream=stream)  ! nothing more: the halos are clear
+    stat = hs_imitated_finish(stream)
+    call expect(stat == 0, 'end of a stream')
+    do j = 1, n(2)
+      do i = 1, n(1)
+        call expect(nint(u(i, j)) == merge(1, 0, i == 1) + merge(1, 0, i == n(1)) + 1 &
+                    + (merge(1, 0, j == 1) + merge(1, 0, j == n(2)))*(1 + merge(1, 0, i == 1) + merge(1, 0, i == n(1))), &
+                    'accumulated on a device')
+      end do
+    end do
     call expect(index(halo%report(), 'direct:merged/staged') == 1, halo%report())
     call halo%free()
     stat = hs_imitated_free_stream(stream)

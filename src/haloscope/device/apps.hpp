@@ -19,9 +19,7 @@ namespace haloscope::device::HALOSCOPE_BACKEND {
 inline const Kernels& kernel_table() {
   static const Kernels table = [] {
     Kernels k;
-    k.copy = [](Stream& stream, const CopyLaunch& c) {
-      if (c.count > 0) launch(stream, c.count, CopyBlocks::threads, 0, CopyBlocks{c.pieces});
-    };
+    k.copy = launch_copies;
     k.blocks = blocks_kernels();
     k.exchange = exchange_kernels();
 #define ADD(name) add_##name(k);

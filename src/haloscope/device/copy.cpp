@@ -7,22 +7,29 @@ namespace haloscope::device {
 namespace {
 
 /// The widest unit that every row of the copy is made of and aligned to.
-int unit_of(const BlockCopy& c) {
-  if (c.negated > 0) return c.negated;
+int widest_unit(const BlockCopy& c) {
   const auto all =
       static_cast<std::uint64_t>(c.row_bytes) | reinterpret_cast<std::uintptr_t>(c.from) |
       reinterpret_cast<std::uintptr_t>(c.to) |
       (c.rows > 1 ? static_cast<std::uint64_t>(c.from_row) | static_cast<std::uint64_t>(c.to_row) : 0) |
       (c.planes > 1 ? static_cast<std::uint64_t>(c.from_plane) | static_cast<std::uint64_t>(c.to_plane) : 0);
-  for (int unit : {16, 8, 4})
+  for (int unit : {16, 8, 4, 2})
     if (all % static_cast<unsigned>(unit) == 0) return unit;
   return 1;
+}
+
+int unit_of(const BlockCopy& c) {
+  if (c.store == Store::add) return bytes_of(c.summand);
+  if (c.negated > 0) return c.negated;
+  const int widest = widest_unit(c);
+  return widest == 2 ? 1 : widest;  // no kernel copies two bytes at once
 }
 
 constexpr std::int64_t most_of_a_row = std::int64_t{1} << 30;  // units; so that numbers of units fit 32 bits
 
 void cut(const BlockCopy& copy, std::vector<CopyLaunch::Piece>& pieces) {
   const int unit = unit_of(copy);
+  const bool aligned = copy.store != Store::add || widest_unit(copy) >= unit;
   const std::int64_t per_row = copy.row_bytes / unit, per_plane = per_row * copy.rows;
   if (per_row > most_of_a_row) {
     BlockCopy left = copy, right = copy;
@@ -37,7 +44,8 @@ void cut(const BlockCopy& copy, std::vector<CopyLaunch::Piece>& pieces) {
     const std::int64_t units = std::min<std::int64_t>(units_per_piece, per_plane * copy.planes - first);
     pieces.push_back({copy.from + plane * copy.from_plane, copy.to + plane * copy.to_plane, copy.from_row,
                       copy.from_plane, copy.to_row, copy.to_plane, narrow(per_row), narrow(copy.rows),
-                      narrow(in_plane % per_row), narrow(in_plane / per_row), unit, narrow(units), copy.negated > 0});
+                      narrow(in_plane % per_row), narrow(in_plane / per_row), unit, narrow(units), copy.negated > 0,
+                      copy.store, copy.summand, aligned});
   }
 }
 

@@ -10,7 +10,7 @@
 
 namespace haloscope::device {
 
-/// A list of block copies that do not depend on each other, cut into pieces of about equal work: one launch.
+/// A list of block copies (or additions, or clearings) that do not depend on each other, cut into pieces of about equal work: one launch.
 struct CopyLaunch {
   /// What one block of threads copies: `units` units in row order, from unit x of row y of the first plane on. Counts
   /// are of 32 bits because a GPU divides those several times faster than 64.
@@ -22,9 +22,13 @@ struct CopyLaunch {
     std::int32_t x, y;
     std::int32_t unit_bytes, units;  ///< 1, 4, 8 or 16
     std::int32_t negated = 0;        ///< 1: units are reals whose sign changes
+    Store store = Store::replace;    ///< add: each unit is a number, of `summand`
+    Summand summand = Summand::none;
+    bool aligned = true;  ///< numbers that are added begin at multiples of their bytes, at both ends
   };
   const Piece* pieces = nullptr;  ///< device memory
   int count = 0;
+  bool stores = false;  ///< some pieces add or clear
 };
 /// Most units that one block of threads copies.
 inline constexpr int units_per_piece = 2048;

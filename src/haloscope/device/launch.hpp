@@ -10,6 +10,14 @@
 
 namespace haloscope::device::HALOSCOPE_BACKEND {
 
+inline void launch_copies(Stream& stream, const CopyLaunch& c) {
+  if (c.count == 0) return;
+  if (c.stores)
+    launch(stream, c.count, StoreBlocks::threads, 0, StoreBlocks{c.pieces});
+  else
+    launch(stream, c.count, CopyBlocks::threads, 0, CopyBlocks{c.pieces});
+}
+
 template <class T>
 int blocks_of(const Geometry<T>& g) {
   return g.tiles_x * g.tiles_y * g.tiles_l;

@@ -206,6 +206,16 @@ module haloscope
       type(c_ptr), value :: exchange
       integer(c_int32_t), value :: slot
     end function
+    integer(c_int32_t) function hs_exchange_start_accumulate_on(exchange, slot, stream) bind(c)
+      import :: c_int32_t, c_ptr
+      type(c_ptr), value :: exchange, stream
+      integer(c_int32_t), value :: slot
+    end function
+    integer(c_int32_t) function hs_exchange_accumulate_on(exchange, slot, stream) bind(c)
+      import :: c_int32_t, c_ptr
+      type(c_ptr), value :: exchange, stream
+      integer(c_int32_t), value :: slot
+    end function
     integer(c_int32_t) function hs_exchange_changed(exchange, slot, fresh) bind(c)
       import :: c_int32_t, c_ptr
       type(c_ptr), value :: exchange
@@ -650,25 +660,37 @@ contains
   !! hold then get the sum of all holders.
   !! Fails for arrays that are not of type integer, real(4), real(8) or complex of these. The first call is collective and
   !! opens another link; cost: the messages of an exchange, and one pass over what arrives.
-  !! @param slot  buffer whose halos are added, from 1; default 1.
-  subroutine exchange_start_accumulate(this, slot, stat, errmsg)
+  !! @param slot    buffer whose halos are added, from 1; default 1.
+  !! @param stream  arrays on a device: see start().
+  subroutine exchange_start_accumulate(this, slot, stat, errmsg, stream)
     class(halo_exchange), intent(inout) :: this
     integer, intent(in), optional :: slot
     integer, intent(out), optional :: stat
     character(*), intent(inout), optional :: errmsg
-    if (has_slot(this, slot, stat, errmsg)) &
+    type(c_ptr), intent(in), optional :: stream
+    if (.not. has_slot(this, slot, stat, errmsg)) return
+    if (present(stream)) then
+      call conclude(hs_exchange_start_accumulate_on(this%handle, number_of(slot), stream), stat, errmsg)
+    else
       call conclude(hs_exchange_start_accumulate(this%handle, number_of(slot)), stat, errmsg)
+    end if
   end subroutine
 
   !> start_accumulate() and finish().
-  !! @param slot  buffer whose halos are added, from 1; default 1.
-  subroutine exchange_accumulate(this, slot, stat, errmsg)
+  !! @param slot    buffer whose halos are added, from 1; default 1.
+  !! @param stream  arrays on a device: see start() and finish().
+  subroutine exchange_accumulate(this, slot, stat, errmsg, stream)
     class(halo_exchange), intent(inout) :: this
     integer, intent(in), optional :: slot
     integer, intent(out), optional :: stat
     character(*), intent(inout), optional :: errmsg
-    if (has_slot(this, slot, stat, errmsg)) &
+    type(c_ptr), intent(in), optional :: stream
+    if (.not. has_slot(this, slot, stat, errmsg)) return
+    if (present(stream)) then
+      call conclude(hs_exchange_accumulate_on(this%handle, number_of(slot), stream), stat, errmsg)
+    else
       call conclude(hs_exchange_accumulate(this%handle, number_of(slot)), stat, errmsg)
+    end if
   end subroutine
 
   !> The own points have changed: halos are stale and, in a guarded exchange, poisoned. Local.

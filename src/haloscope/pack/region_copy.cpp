@@ -64,6 +64,21 @@ void each_block(const End& from, const End& to, const Index& extent, std::int64_
   }
 }
 
+/// The transfers of a plan's copy.
+template <class Take>
+void each_block_of(const Views& views, int slot, const Copy& c, Take take) {
+  const SlotView& view = views[static_cast<std::size_t>(c.quantity)][static_cast<std::size_t>(slot)];
+  const int source = c.source >= 0 ? c.source : c.quantity;
+  const SlotView& given = views[static_cast<std::size_t>(source)][static_cast<std::size_t>(slot)];
+  const End from = end_at(given, c.from(), source), to = end_at(view, c.to, c.quantity);
+  each_block(from, to, extent_of(c.to), view.element_bytes(), [&](BlockCopy copy) {
+    copy.negated = c.negate ? static_cast<int>(view.element_bytes()) : 0;
+    copy.store = c.store;
+    copy.summand = c.summand;
+    take(copy);
+  });
+}
+
 BlockCopy only_block(const End& from, const End& to, const Index& extent, std::int64_t element) {
   BlockCopy only;
   each_block(from, to, extent, element, [&](const BlockCopy& copy) { only = copy; });
@@ -115,6 +130,12 @@ BlockCopy region_to_region(const SlotView& view, const Box& to, const Index& shi
   return only_block(end_at(view, shifted(to, shift)), end_at(view, to), extent_of(to), view.element_bytes());
 }
 
+BlockCopy block_of(const Views& views, int slot, const Copy& copy) {
+  BlockCopy only;
+  each_block_of(views, slot, copy, [&](const BlockCopy& block) { only = block; });
+  return only;
+}
+
 BlockCopy region_to_buffer(const SlotView& view, const Box& box, std::byte* buffer) {
   const Index extent = extent_of(box);
   return only_block(end_at(view, box), end_in(buffer, extent, view.element_bytes()), extent, view.element_bytes());
@@ -128,17 +149,10 @@ BlockCopy buffer_to_region(const SlotView& view, const Box& box, const std::byte
 CopyList make_copies(const Views& views, int slot, std::span<const Copy> copies) {
   const bool adds = std::any_of(copies.begin(), copies.end(), [](const Copy& c) { return c.store == Store::add; });
   std::vector<FieldBlock> blocks;
-  for (const Copy& c : copies) {
-    const SlotView& view = views[c.quantity][slot];
-    const int source = c.source >= 0 ? c.source : c.quantity;
-    const End from = end_at(views[source][slot], c.from(), source), to = end_at(view, c.to, c.quantity);
-    each_block(from, to, extent_of(c.to), view.element_bytes(), [&](BlockCopy copy) {
-      copy.negated = c.negate ? static_cast<int>(view.element_bytes()) : 0;
-      copy.store = c.store;
-      copy.summand = c.summand;
-      blocks.emplace_back(adds ? 0 : c.quantity, copy);  // landings are fields of their own, so the order stays
+  for (const Copy& c : copies)
+    each_block_of(views, slot, c, [&](const BlockCopy& block) {
+      blocks.emplace_back(adds ? 0 : c.quantity, block);  // landings are fields of their own, so the order stays
     });
-  }
   return by_field(std::move(blocks));
 }
 

@@ -89,6 +89,7 @@ DeviceOps::DeviceOps(const Program& program, const Plan& plan, const Views& host
 void DeviceOps::compile_copies(const Views& views) {
   struct Range {
     std::size_t set, slot, first, end;
+    bool stores;
   };
   std::vector<device::CopyLaunch::Piece> all;
   std::vector<Range> ranges;
@@ -101,13 +102,13 @@ void DeviceOps::compile_copies(const Views& views) {
       const auto flush = [&] {
         const std::size_t first = all.size();
         device::cut_copies(stage, all);
-        if (!stage.empty()) ranges.push_back({set, slot, first, all.size()});
+        const bool stores =
+            std::any_of(stage.begin(), stage.end(), [](const BlockCopy& c) { return c.store != Store::replace; });
+        if (!stage.empty()) ranges.push_back({set, slot, first, all.size(), stores});
         stage.clear();
       };
       for (const Copy& c : program_.copy_sets[set]) {
-        const SlotView& view = views[c.quantity][slot];
-        BlockCopy copy = region_to_region(view, c.to, c.shift);
-        copy.negated = c.negate ? static_cast<int>(view.element_bytes()) : 0;
+        const BlockCopy copy = block_of(views, static_cast<int>(slot), c);
         if (std::any_of(stage.begin(), stage.end(), [&](const BlockCopy& b) { return depend(b, copy); })) flush();
         stage.push_back(copy);
       }
@@ -115,8 +116,10 @@ void DeviceOps::compile_copies(const Views& views) {
     }
   pieces_ = device::PieceList(streams_.device, all);
   copies_.assign(program_.copy_sets.size(), std::vector<std::vector<device::CopyLaunch>>(views.front().size()));
-  for (const Range& r : ranges)
+  for (const Range& r : ranges) {
     copies_[r.set][r.slot].push_back(pieces_.range(static_cast<int>(r.first), static_cast<int>(r.end)));
+    copies_[r.set][r.slot].back().stores = r.stores;
+  }
 }
 
 void DeviceOps::compile_faces() {

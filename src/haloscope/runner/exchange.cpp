@@ -61,7 +61,7 @@ struct Exchange::State {
     const Strategy how = strategy.is_reference() ? Strategy("direct/p2p") : strategy;
     const MPI_Comm comm = forward->comm();
     reverse = std::make_unique<Movement>(comm, layout, reverse_plan_of(comm, layout, spec, how), forward->views(), how,
-                                         nodes);
+                                         nodes, device.get());
     return *reverse;
   }
   void start(Movement& movement, int slot, DeviceStream after = {}) {
@@ -118,10 +118,16 @@ void Exchange::start(int slot, DeviceStream after) {
 }
 
 void Exchange::start_accumulate(int slot) {
-  state_->refuse_on_device("contributions are added up", "copy them there, or add them up in a kernel of yours");
   state_->require_idle("start_accumulate");
   state_->require_slot(slot);
   state_->start(state_->opened_reverse(), slot);
+}
+
+void Exchange::start_accumulate(int slot, DeviceStream after) {
+  require_device(state_->place, "start_accumulate");
+  state_->require_idle("start_accumulate");
+  state_->require_slot(slot);
+  state_->start(state_->opened_reverse(), slot, after);
 }
 
 void Exchange::rebind(std::span<void* const> first, int slot) {

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "haloscope/agree.hpp"
 #include "haloscope/comm/cores.hpp"
 #include "haloscope/comm/gather.hpp"
 #include "haloscope/comm/shared_memory.hpp"
@@ -56,7 +57,7 @@ Movement::Movement(MPI_Comm comm, const Layout& layout, const Plan& plan, const 
   const device::Current current(device_);
   MPI_Comm_dup(comm, &comm_);
   moved_.resize(plan_.spec.quantities.size());
-  if (plan_.spec.reverse) add_landings(nodes);
+  if (plan_.spec.reverse) add_landings(open_landings(nodes));
   program_ = exchange_program(plan_, options_for(strategy_, device != nullptr));
   context_ = {comm_, &layout, &plan_, &views_, more_ranks_than_cores(comm_)};
   context_.nodes = nodes;
@@ -77,15 +78,24 @@ Movement::~Movement() {
   lane_.reset();
   link_.reset();
   landings_ = Memory();
+  landings_there_ = device::Buffer();
   if (comm_ != MPI_COMM_NULL) MPI_Comm_free(&comm_);
 }
 
-/// Regions of a message follow each other, so that links receive it where it is added from.
-void Movement::add_landings(const std::vector<int>& nodes) {
-  const std::size_t bytes = landing_bytes(plan_), slots = views_.front().size();
+std::byte* Movement::open_landings(const std::vector<int>& nodes) {
+  const std::size_t bytes = landing_bytes(plan_);
+  if (device_ != nullptr) {
+    agree(comm_, [&] { landings_there_ = device::Buffer(*device_, device::Space::device, bytes); });
+    return landings_there_.data();
+  }
   landings_ =
       reached_by_neighbours(comm_, strategy_, views_) ? allocate_shared(Node(comm_, nodes), bytes) : Memory(bytes);
-  std::byte* line = landings_.data();
+  return landings_.data();
+}
+
+/// Regions of a message follow each other, so that links receive it where it is added from.
+void Movement::add_landings(std::byte* line) {
+  const std::size_t slots = views_.front().size();
   for (std::size_t q = fields_; q < plan_.spec.quantities.size(); ++q)
     views_.emplace_back(slots, packed_view(line, {{0, 0, 0}, {1, 1, 1}}, plan_.spec.quantities[q].element_bytes));
   for (const Message& message : plan_.messages) {

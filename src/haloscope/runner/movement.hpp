@@ -63,7 +63,8 @@ class Movement {
   const Link& link() const { return *link_; }
 
  private:
-  void add_landings(const std::vector<int>& nodes);
+  std::byte* open_landings(const std::vector<int>& nodes);
+  void add_landings(std::byte* line);
   void open();
   void begin_on_device(DeviceStream after);
   bool progress_on_device();
@@ -74,7 +75,9 @@ class Movement {
   Plan plan_;
   Views views_;
   std::size_t fields_;
-  Memory landings_;  ///< where contributions arrive, message after message; the same for all slots
+  /// Where contributions arrive, message after message, the same for all slots: in memory of the host or of the device.
+  Memory landings_;
+  device::Buffer landings_there_;
   Program program_;
   LinkContext context_;
   std::vector<std::ptrdiff_t> moved_;  // by field

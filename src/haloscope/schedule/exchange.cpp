@@ -163,8 +163,10 @@ void ProgramBuilder::reverse_exchange() {
   add_those_of(-1);
   for (int r = 0; r < plan_.rounds; ++r) {
     add_messages(OpKind::pack, r, true);
+    if (options_.staged) add_messages(OpKind::d2h, r, true);
     add_messages(OpKind::send, r, true);
     add_messages(OpKind::wait, r, false);
+    if (options_.staged) add_messages(OpKind::h2d, r, false);
     add_messages(OpKind::unpack, r, false);
     add_those_of(r);
   }

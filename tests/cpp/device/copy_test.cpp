@@ -113,6 +113,45 @@ TEST(DeviceCopy, RealsThatAreMirroredChangeTheirSignAndNothingElse) {
   }
 }
 
+/// Additions and clearings of a list on the device, against CopyList on the host.
+TEST(DeviceCopy, NumbersAreAddedAndClearedAsOnTheHostAtAnyAddress) {
+  std::mt19937_64 rng(16);
+  Device& device = test::here();
+  for (const Summand summand : {Summand::i8, Summand::i16, Summand::i32, Summand::i64, Summand::f32, Summand::f64})
+    for (const int shift : {0, 1, 4})
+      for (const bool negated : {false, true}) {
+        const std::int64_t row = 3 * 8 + 16, plane = 5 * row;
+        std::vector<char> given(4096), sums(4096);
+        for (auto* all : {&given, &sums})
+          for (std::size_t i = 0; i + 8 <= all->size(); i += 4) {
+            const auto number = static_cast<float>(1) / static_cast<float>(1 + rng() % 999);
+            std::memcpy(all->data() + i, &number, sizeof number);
+          }
+        const Buffer from = test::on_device(device, given), to = test::on_device(device, sums);
+        const auto list = [&](const void* source, const void* target) {
+          const auto* const a = static_cast<const std::byte*>(source) + shift;
+          auto* const b = static_cast<std::byte*>(const_cast<void*>(target)) + 3 * shift;
+          BlockCopy add{.from = a, .to = b, .row_bytes = 24, .rows = 4, .planes = 3};
+          add.from_row = add.to_row = row, add.from_plane = add.to_plane = plane;
+          add.store = Store::add, add.summand = summand, add.negated = negated;
+          BlockCopy clear = add, copy = add;
+          clear.to += 4 * plane, clear.from = clear.to, clear.store = Store::clear;
+          clear.negated = copy.negated = 0;
+          clear.summand = copy.summand = Summand::none;
+          copy.to += 8 * plane, copy.store = Store::replace;
+          return std::vector<BlockCopy>{add, clear, copy};
+        };
+        PieceList pieces(device, cut_copies(list(from.data(), to.data())));
+        CopyLaunch launch = pieces.all();
+        launch.stores = true;
+        const auto stream = device.stream();
+        device.kernels().copy(*stream, launch);
+        stream->finish();
+        CopyList(list(given.data(), sums.data())).run();
+        EXPECT_EQ(test::from_device<char>(device, to), sums) << static_cast<int>(summand) << " at " << shift;
+      }
+}
+
 TEST(DeviceCopy, AListOfNothingIsNoWork) {
   std::mt19937_64 rng(0);
   expect_plain_loops({}, rng);

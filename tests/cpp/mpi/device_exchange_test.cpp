@@ -9,7 +9,7 @@
 #include "faulty_device.hpp"
 #include "haloscope/haloscope.hpp"
 #include "haloscope/imitated.hpp"
-#include "random_case.hpp"
+#include "numbers_case.hpp"
 
 namespace haloscope {
 namespace {
@@ -40,15 +40,15 @@ class Image {
   Views views_;
 };
 
-/// A case on the host, moved by `reference`, and the same on a device.
+/// A case on the host, moved by `right`, and the same on a device.
 class Pair {
  public:
-  Pair(const Case& c, const Strategy& strategy, int device)
+  Pair(const Case& c, const Strategy& strategy, int device, const Strategy& right = "reference")
       : layout_(c.boxes.empty() ? Layout(c.grid, c.ranks, c.order) : Layout(c.grid, c.boxes, true)),
         plan_(plan_of(c, strategy)),
         host_(plan_, c.slots),
         image_(host_, device),
-        right_(MPI_COMM_WORLD, layout_, c.spec, "reference", host_.views()),
+        right_(MPI_COMM_WORLD, layout_, c.spec, right, host_.views()),
         halo_(MPI_COMM_WORLD, layout_, c.spec, strategy, image_.views()) {
     host_.set_canaries();
   }
@@ -57,6 +57,25 @@ class Pair {
   const Storage& host() const { return host_; }
   /// New values everywhere, halos too.
   void fill(std::mt19937_64& random) {
+    each_point([&](const Quantity& q, std::byte* at) {
+      for (int b = 0; b < q.element_bytes; ++b) at[b] = static_cast<std::byte>(random());
+    });
+  }
+  void fill_with_fractions(std::mt19937_64& random) {
+    each_point([&](const Quantity& q, std::byte* at) { set_fractions(q, at, random); });
+  }
+  void expect_same(int slot) {
+    right_.exchange(slot);
+    expect_same_bytes();
+  }
+  void expect_same_sums(int slot) {
+    right_.accumulate(slot);
+    expect_same_bytes();
+  }
+
+ private:
+  template <class Visit>
+  void each_point(Visit visit) {
     for (std::size_t q = 0; q < host_.views().size(); ++q)
       for (int slot = 0; slot < static_cast<int>(host_.views()[q].size()); ++slot) {
         const Box all = plan_.allocated(static_cast<int>(q));
@@ -64,18 +83,14 @@ class Pair {
         for (p[2] = all.lo[2]; p[2] < all.hi[2]; ++p[2])
           for (p[1] = all.lo[1]; p[1] < all.hi[1]; ++p[1])
             for (p[0] = all.lo[0]; p[0] < all.hi[0]; ++p[0])
-              for (std::int64_t b = 0; b < host_.views()[q][static_cast<std::size_t>(slot)].element_bytes(); ++b)
-                host_.views()[q][static_cast<std::size_t>(slot)].at(p)[b] = static_cast<std::byte>(random());
+              visit(plan_.spec.quantities[q], host_.views()[q][static_cast<std::size_t>(slot)].at(p));
       }
   }
-  void expect_same(int slot) {
-    right_.exchange(slot);
+  void expect_same_bytes() {
     std::vector<std::byte> found(image_.size());
     imitated::copy(found.data(), image_.data(), image_.size());
     EXPECT_EQ(std::memcmp(found.data(), host_.all().data(), found.size()), 0) << halo_.report();
   }
-
- private:
   Plan plan_of(const Case& c, const Strategy& strategy) const {
     ExchangeSpec spec = c.spec;
     apply(strategy, layout_, spec);
@@ -154,6 +169,68 @@ TEST(DeviceExchange, RandomExchangesHaveTheBytesOfReference) {
   EXPECT_EQ(ran, cases);
 }
 
+/// Contributions of a case, with and without streams. @return whether the strategy can serve it.
+bool expect_right_sums_on_device(const Case& c, const Strategy& strategy, std::mt19937_64& values) {
+  const int device = world_rank() % 2;
+  std::unique_ptr<Pair> pair;
+  try {
+    pair = std::make_unique<Pair>(c, strategy, device, "direct/p2p");
+  } catch (const UnavailableError&) {
+    return false;
+  }
+  const DeviceStream stream = imitated::make_stream(device);
+  const auto upload = [&] { std::memcpy(pair->image().data(), pair->host().all().data(), pair->image().size()); };
+  for (int turn = 0; turn < 2 * c.slots + 1; ++turn) {
+    const int slot = turn % c.slots;
+    pair->fill_with_fractions(values);
+    imitated::launch(stream, upload);
+    if (turn % 3 == 0) {
+      pair->halo().accumulate(slot);
+    } else if (turn % 3 == 1) {
+      pair->halo().start_accumulate(slot, stream);
+      while (!pair->halo().progress()) {
+      }
+      pair->halo().finish(stream);
+    } else {
+      pair->halo().accumulate(slot, stream);
+      imitated::finish(stream);
+    }
+    pair->expect_same_sums(slot);
+    pair->fill_with_fractions(values);  // and an exchange after it
+    imitated::launch(stream, upload);
+    pair->halo().exchange(slot, stream);
+    imitated::finish(stream);
+    pair->expect_same(slot);
+  }
+  pair.reset();
+  imitated::free_stream(stream);
+  return true;
+}
+
+TEST(DeviceExchange, RandomContributionsAddUpToTheBitsOfTheHost) {
+  const Imitated slow("devices=2,delay_us=10");
+  std::mt19937 random(static_cast<unsigned>(60 + world_size()));
+  std::mt19937_64 values(static_cast<std::uint64_t>(world_rank()));
+  int ran = 0, cases = thorough() ? 400 : world_size() > 2 ? 11 : 33;
+  for (int i = 0; i < cases; ++i) {
+    const Strategy strategy(strategies[static_cast<std::size_t>(i) % std::size(strategies)]);
+    Case c = random_numbers_case(random);
+    c.spec.pattern = strategy.transport == "auto" ? Pattern::direct : strategy.pattern;
+    if (!c.boxes.empty() && c.spec.pattern == Pattern::ordered) c.spec.corners = false;  // there may be holes
+    if (strategy.transport == "ipc") {                                                   // needs messages both ways
+      c.boxes.clear();
+      c.spec.widths.clear();
+      c.spec.low = c.spec.high;
+      for (int d = 0; d < c.grid.dims; ++d)
+        c.grid.cells[d] = std::max<std::int64_t>(c.grid.cells[d], c.spec.high[d] * c.ranks[d]);
+    }
+    SCOPED_TRACE("case " + std::to_string(i) + " " + to_string(strategy) + " " + describe(c));
+    ran += expect_right_sums_on_device(c, strategy, values);
+    ASSERT_FALSE(HasFailure());
+  }
+  EXPECT_GT(2 * ran, cases);
+}
+
 /// A field of 2 slots in 2 dimensions with one layer around it, in memory of imitated device 0 or of the host.
 class Plane {
  public:
@@ -213,7 +290,6 @@ TEST(DeviceExchange, WhatCannotBeIsRefusedAndNamed) {
   const Environment chosen("HALOSCOPE_STRATEGY", "ordered/taskqueue");
   Exchange halo = make_exchange(grid, {u.ref()});
   expect_part(halo.report(), "ordered/taskqueue");
-  expect_part(error_of([&] { halo.accumulate(); }), "contributions are added up in host memory");
   expect_part(error_of([&] { halo.start(2); }), "slot 2 does not exist");
   std::array<void*, 1> elsewhere{v.first(0)};
   expect_part(error_of([&] { halo.rebind(elsewhere); }), "rebind() got memory for field 'u' in host memory");
@@ -222,6 +298,7 @@ TEST(DeviceExchange, WhatCannotBeIsRefusedAndNamed) {
     return make_exchange(grid, {v.ref()}, "ordered/p2p");
   }();
   expect_part(error_of([&] { on_host.start(0, DeviceStream{}); }), "in host memory");
+  expect_part(error_of([&] { on_host.start_accumulate(0, DeviceStream{}); }), "in host memory");
   expect_part(error_of([&] { on_host.finish(DeviceStream{}); }), "in host memory");
 }
 
@@ -258,6 +335,12 @@ TEST(DeviceExchange, MemoryThatMovesIsFollowed) {
       EXPECT_EQ(now[n], 3);
     }
     EXPECT_EQ(now[9 * (n + 2)], 3) << strategy;  // wraps around in y
+    halo.accumulate(1, stream);
+    imitated::launch(stream, [=] { *now = 1, now[9 * (n + 2)] = 2; });
+    halo.accumulate(1, stream);
+    imitated::finish(stream);
+    EXPECT_EQ(now[9 * (n + 2)], 0) << strategy;
+    EXPECT_EQ(*now, 3) << strategy;
     imitated::free_stream(stream);
   }
 }

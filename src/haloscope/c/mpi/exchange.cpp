@@ -103,6 +103,14 @@ hs_status hs_exchange_accumulate(hs_exchange* exchange, int32_t slot) {
   return guarded([&] { needed(exchange, "exchange").exchange.accumulate(slot); });
 }
 
+hs_status hs_exchange_start_accumulate_on(hs_exchange* exchange, int32_t slot, void* stream) {
+  return guarded([&] { needed(exchange, "exchange").exchange.start_accumulate(slot, DeviceStream{stream}); });
+}
+
+hs_status hs_exchange_accumulate_on(hs_exchange* exchange, int32_t slot, void* stream) {
+  return guarded([&] { needed(exchange, "exchange").exchange.accumulate(slot, DeviceStream{stream}); });
+}
+
 hs_status hs_exchange_changed(hs_exchange* exchange, int32_t slot, int32_t fresh) {
   return guarded([&] { needed(exchange, "exchange").exchange.changed(slot, fresh); });
 }

@@ -3,6 +3,8 @@
 #include <memory>
 #include <optional>
 
+#include "haloscope/agree.hpp"
+#include "haloscope/pack/region_copy.hpp"
 #include "haloscope/strategy.hpp"
 #include "haloscope/transport/device/message_pieces.hpp"
 #include "haloscope/transport/twosided/message_link.hpp"
@@ -20,8 +22,8 @@ class BufferedLink final : public DeviceLink {
   /// @param host  where messages wait for MPI; Space::device: MPI takes them from device memory.
   BufferedLink(const LinkContext& context, Space host)
       : device_(*context.device), messages_(static_cast<int>(context.plan->messages.size())) {
-    lay_out(context, host);
-    pieces_.emplace(context, 1, [&](int, int slot, int id) { return buffers_.data() + span_of(id, slot).begin; });
+    agree(context.comm, [&] { lay_out(context, host); });
+    pieces_.emplace(context, 1, [&](int, int slot, int id) { return place(id, slot); });
     for (int slot = 0; slot < slots(context); ++slot) arrived_.push_back(device_.event(false));
     std::byte* const base = host_.size() > 0 ? host_.data() : buffers_.data();
     mpi_ = open_placed_messages(context, [&](int id, int slot) { return base + span_of(id, slot).begin; });
@@ -44,20 +46,21 @@ class BufferedLink final : public DeviceLink {
     pieces_->move_on(stream, in, 0, slot);
     taken_on(stream, slot);
   }
-  std::byte* place(int id, int slot) override { return buffers_.data() + span_of(id, slot).begin; }
+  std::byte* place(int id, int slot) override { return places_[index(id, slot)]; }
   void taken_on(device::Stream& stream, int slot) override { stream.record(*arrived_[static_cast<std::size_t>(slot)]); }
   void to_host(device::Stream& stream, Ids out, int slot) override {
     const ByteRange range = span_of(out, slot);
-    if (range.size() > 0) stream.copy(host_.data() + range.begin, buffers_.data() + range.begin, range.size());
+    if (range.size() > 0) stream.copy(host_.data() + range.begin, place(out.front(), slot), range.size());
   }
   void to_device(device::Stream& stream, Ids in, int slot) override {
     const ByteRange range = span_of(in, slot);
-    if (range.size() > 0) stream.copy(buffers_.data() + range.begin, host_.data() + range.begin, range.size());
+    if (range.size() > 0) stream.copy(place(in.front(), slot), host_.data() + range.begin, range.size());
   }
 
  private:
   static int slots(const LinkContext& context) { return static_cast<int>(context.views->front().size()); }
-  ByteRange& span_of(int id, int slot) { return spans_[static_cast<std::size_t>(slot) * messages_ + id]; }
+  std::size_t index(int id, int slot) const { return static_cast<std::size_t>(slot) * messages_ + id; }
+  ByteRange& span_of(int id, int slot) { return spans_[index(id, slot)]; }
   /// Ids of a set follow each other, and so do their buffers.
   ByteRange span_of(Ids ids, int slot) {
     if (ids.empty()) return {};
@@ -75,11 +78,20 @@ class BufferedLink final : public DeviceLink {
       }
     buffers_ = Buffer(device_, Space::device, at);
     if (host != Space::device) host_ = Buffer(device_, host, at);
+    const bool in_place = context.plan->spec.reverse && host != Space::device;
+    for (int slot = 0; slot < slots(context); ++slot)
+      for (int id = 0; id < messages_; ++id) {
+        const Message& message = context.plan->messages[id];
+        places_.push_back(in_place && !message.out ? contiguous_span(*context.views, slot, message)
+                                                   : buffers_.data() + span_of(id, slot).begin);
+      }
   }
 
   device::Device& device_;
   int messages_;
   std::vector<ByteRange> spans_;  // by slot and id, in either kind of memory
+  std::vector<std::byte*>
+      places_;  // ... and in device memory, where contributions are copied straight to their landings
   Buffer buffers_, host_;
   std::optional<MessagePieces> pieces_;
   std::vector<std::unique_ptr<device::Event>> arrived_;  // by slot: its received messages have been taken

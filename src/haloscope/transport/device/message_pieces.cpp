@@ -13,6 +13,7 @@ void need_device(const LinkContext& context, const std::string& transport) {
 std::vector<BlockCopy> message_copies(const LinkContext& context, int id, int slot, std::byte* buffer) {
   const Message& message = context.plan->messages[id];
   std::vector<BlockCopy> copies;
+  if (!message.out && contiguous_span(*context.views, slot, message) == buffer) return copies;
   for (const Region& region : message.regions) {
     const SlotView& view = (*context.views)[region.quantity][slot];
     copies.push_back(message.out ? region_to_buffer(view, region.box, buffer)

@@ -14,7 +14,7 @@ namespace haloscope {
 /// @throws UsageError when the fields of a transport for devices are in host memory.
 void need_device(const LinkContext& context, const std::string& transport);
 
-/// The copies between a message's regions and its buffer, in the order of the buffer.
+/// The copies between a message's regions and its buffer, in the order of the buffer; none where they lie there.
 std::vector<BlockCopy> message_copies(const LinkContext& context, int id, int slot, std::byte* buffer);
 
 class MessagePieces {
