@@ -151,6 +151,11 @@ hs_status hs_exchange_require_fresh(hs_exchange* exchange, int32_t depth, int32_
 /* Look for poison in the own points of a slot. Fails with HS_USAGE, on all ranks alike, where a stale halo was read: it names
  * the first such point and the side that the poison came from. Collective: a reduction, and one load for each number. */
 hs_status hs_exchange_check_clean(hs_exchange* exchange, int32_t slot);
+/* The same two for arrays in the memory of a device: after what a stream has been given, and the poison before what it is given next.
+ * Without a stream they come after what the default stream has been given, and the host waits for the poison. Fail with HS_USAGE for
+ * arrays in host memory, too. */
+hs_status hs_exchange_changed_on(hs_exchange* exchange, int32_t slot, int32_t fresh, void* stream);
+hs_status hs_exchange_check_clean_on(hs_exchange* exchange, int32_t slot, void* stream);
 /* The arrays of a slot lie elsewhere from now on, with the strides that they had: for codes that swap pointers.
  * first  address of the first owned point of each field, in their order.
  * Local, and plans stay; strategies whose neighbours know the addresses (shared but for shared:packed, one-sided ones,

@@ -30,7 +30,7 @@ struct ExchangeOptions {
 ///
 /// Fields may be in the memory of a device (of a back end that the build has, see docs/devices.md): it is recognised by their
 /// addresses. Messages are then packed and unpacked there, by strategies of devices; `auto` is direct:merged/staged. All
-/// fields of an exchange are in one memory, their points follow each other in x, and nothing is guarded. What
+/// fields of an exchange are in one memory, and their points follow each other in x. What
 /// the calls wait for on the host: start(), for halos of its slot that an exchange before is still unpacking; finish(), for
 /// packing (taskqueue: for its kernel to have begun) and for messages; and without a stream for the halos.
 class Exchange {
@@ -126,6 +126,10 @@ class Exchange {
   /// @throws UsageError for a slot that does not exist, a negative number, an exchange under way.
   /// Cost: one store for each number in the halos.
   void changed(int slot = 0, int fresh = 0);
+  /// The same for fields of a device, after what the stream has been given and before what it is given next; without a stream, after
+  /// what the default stream has been given, and the host waits for the poison.
+  /// @throws also UsageError for fields in host memory.
+  void changed(int slot, int fresh, DeviceStream stream);
   /// Halos of a slot are read `depth` layers deep from here on. Sides that the exchange does not fill are not looked at. Local.
   /// @throws UsageError, on all ranks alike, where fewer layers are fresh, naming the field, the side, the layers and the number
   ///         of the last exchange; while one is under way.
@@ -134,6 +138,9 @@ class Exchange {
   /// Finds reals, and copies of integers of 4 or 8 bytes.
   /// @throws UsageError, on all ranks alike, naming the first such point of a rank and the side that the poison came from.
   void check_clean(int slot = 0) const;
+  /// The same for fields of a device, after what the stream has been given; without a stream, the default one. The host waits.
+  /// @throws also UsageError for fields in host memory.
+  void check_clean(int slot, DeviceStream after) const;
   const Plan& plan() const;
   /// Which strategy moves the halos, what this rank sends in one exchange, and what a transport that chooses, as `auto`,
   /// has chosen. One line.

@@ -2,8 +2,9 @@
 // ranks and schedules add in other orders.
 #pragma once
 
-#include <array>
 #include <cmath>
+
+#include "haloscope/both_sides.hpp"
 
 namespace haloscope {
 
@@ -11,7 +12,7 @@ namespace haloscope {
 /// Algorithms 5 and 6, with a bound that is known beforehand). A reduction of such a sum has `parts` numbers.
 struct ReproducibleSum {
   static constexpr int parts = 3;
-  std::array<double, parts> split;  ///< adding and subtracting it rounds to the part's multiple
+  double split[parts];  ///< adding and subtracting it rounds to the part's multiple
 
   /// @param largest  no term is larger in magnitude. If one is, the sum is as exact as others, but depends on the order
   /// @param terms    that all threads and ranks add together, at most 2^40
@@ -26,7 +27,7 @@ struct ReproducibleSum {
   }
 
   /// @param sums  `parts` numbers, zeros before the first term
-  void add(double term, double* sums) const {
+  HALOSCOPE_ON_BOTH_SIDES void add(double term, double* sums) const {
     for (int i = 0; i < parts; ++i) {
       const double part = (term + split[i]) - split[i];
       sums[i] += part;

@@ -37,8 +37,8 @@ struct SweepSpec {
   /// Computes part of the sweep on one thread; empty where App::open provides the kernels.
   std::function<void(const SweepArgs&)> run = {};
   /// The same for fields in the memory of a device: gives SweepArgs::device_stream the kernel that computes `region`, whose
-  /// arguments are addresses there, and returns at once. The device is current. For a Stepper; apps of this library launch by their
-  /// sweeper.
+  /// arguments are addresses there, and returns at once. The device is current. Where SweepArgs::numbers are wanted, it writes those
+  /// of every cell. For a Stepper; apps of this library launch by their sweeper.
   std::function<void(const SweepArgs&)> launch = {};
   /// What a trace adds to its name in a time step, as the dimension that it goes along; empty: nothing.
   std::function<std::string(std::int64_t step)> in_step = {};

@@ -53,7 +53,8 @@ struct StepperOptions {
 /// also compute points of which they have no valid neighbours, and nothing reads these results.
 ///
 /// Fields may be in the memory of a device, which the choice then names (`device`), and whose sweeps SweepSpec::launch gives
-/// to it; schedules are bulk and streams, strategies those of devices. There are no reductions and no guard then.
+/// to it; schedules are bulk and streams, strategies those of devices. Kernels write what each cell gives to reductions
+/// (SweepArgs::numbers).
 class Stepper {
  public:
   using SweepFunction = std::function<void(const SweepArgs&)>;

@@ -30,6 +30,20 @@ struct FieldView {
   }
 };
 
+/// Where a kernel of a device puts what each cell gives to a sweep's reductions; all of them must be written. Plain, so that it
+/// can be an argument of a kernel.
+struct CellNumbers {
+  double* first = nullptr;  ///< cell (0, 0, 0), which need not be one of them; device memory
+  std::int64_t row = 0, plane = 0, cells = 0;
+  /// Whether they are wanted now.
+  HALOSCOPE_ON_BOTH_SIDES explicit operator bool() const { return cells > 0; }
+  /// @param number  counted over all reductions of the sweep, in turn.
+  HALOSCOPE_ON_BOTH_SIDES double& operator()(std::int64_t i, std::int64_t j = 0, std::int64_t k = 0,
+                                             int number = 0) const {
+    return first[number * cells + i + j * row + k * plane];
+  }
+};
+
 namespace device {
 struct Pass;
 }
@@ -54,6 +68,7 @@ struct SweepArgs {
   int threads = 1;
   void* scratch = nullptr;       ///< see Sweeper::scratch_bytes()
   DeviceStream device_stream{};  ///< SweepSpec::launch: what the kernel is to be given to
+  CellNumbers numbers{};         ///< ... and where it writes what the cells of `region` give to reductions
   /// Where a sweep is launched whose fields are in the memory of a device; null: it is computed on the calling thread.
   device::Pass* device = nullptr;
 

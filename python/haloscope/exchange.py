@@ -545,14 +545,19 @@ class Exchange:
             capi.check(_library(), status)
         return None
 
-    def changed(self, slot: int = 0, fresh: int = 0) -> None:
+    def changed(self, slot: int = 0, fresh: int = 0, stream: Stream | None = None) -> None:
         """Say that own points of a slot have changed: in a guarded exchange its halos are poisoned. Local.
 
         fresh: layers that stay fresh, since the sweep has computed them too. Reals become NaNs that carry their side on,
             anything else bytes DB. Without guard nothing happens; with it one store for each number in the halos.
+        stream: arrays on a device: after what it has been given, and the poison before what it is given next. None: after what the
+            default stream has been given, and the host waits.
         Raises UsageProblem for a slot that there is not, a negative number, and while an exchange is under way.
         """
-        _call("hs_exchange_changed", self._open(), slot, fresh)
+        if stream is None:
+            _call("hs_exchange_changed", self._open(), slot, fresh)
+        else:
+            _call("hs_exchange_changed_on", self._open(), slot, fresh, self._stream(stream))
 
     def require_fresh(self, depth: int, slot: int = 0) -> None:
         """Raise UsageProblem, on all ranks, where fewer than `depth` layers of a guarded halo are fresh. Local.
@@ -562,13 +567,18 @@ class Exchange:
         """
         _call("hs_exchange_require_fresh", self._open(), depth, slot)
 
-    def check_clean(self, slot: int = 0) -> None:
+    def check_clean(self, slot: int = 0, stream: Stream | None = None) -> None:
         """Raise UsageProblem, on all ranks, where an own point was computed from a guarded halo that was stale. Collective.
 
         The text names the first such point of a rank and the side. Finds reals and complex numbers, and copies of integers of
         4 or 8 bytes. Cost: a reduction and one load for each number.
+
+        stream: arrays on a device: after what it has been given. None: after what the default stream has been given.
         """
-        _call("hs_exchange_check_clean", self._open(), slot)
+        if stream is None:
+            _call("hs_exchange_check_clean", self._open(), slot)
+        else:
+            _call("hs_exchange_check_clean_on", self._open(), slot, self._stream(stream))
 
     def rebind(self, arrays: Sequence[Array], slot: int = 0) -> None:
         """Use other arrays of the same types, shapes and strides from now on: for codes that make new ones in each step.

@@ -12,6 +12,7 @@
 #include "haloscope/apps/device.hpp"  // made by cmake/app_kernels.cmake
 #include "haloscope/device/blocks_kernel.hpp"
 #include "haloscope/device/exchange_kernel.hpp"
+#include "haloscope/device/gather_kernel.hpp"
 #include "haloscope/device/launch.hpp"
 
 namespace haloscope::device::HALOSCOPE_BACKEND {
@@ -20,6 +21,8 @@ inline const Kernels& kernel_table() {
   static const Kernels table = [] {
     Kernels k;
     k.copy = launch_copies;
+    k.gather = launch_gather;
+    k.find_poison = launch_poison_search;
     k.blocks = blocks_kernels();
     k.exchange = exchange_kernels();
 #define ADD(name) add_##name(k);

@@ -56,6 +56,14 @@ int pass_blocks(const Box& box) {
   return static_cast<int>((box.volume() + pass_threads - 1) / pass_threads);
 }
 
+int gather_blocks(std::int64_t cells) {
+  const std::int64_t blocks = (cells + gathered_cells - 1) / gathered_cells;
+  if (blocks >= std::int64_t{1} << 31)
+    throw UsageError("a device combines what at most 2^42 cells have given, not " + std::to_string(cells) +
+                     "; use more ranks");
+  return static_cast<int>(blocks);
+}
+
 SweepFunction find_sweep(const Kernels& kernels, const std::string& form, const std::string& real,
                          const std::string& variant) {
   const std::string wanted = variant.empty() ? "stream" : variant;

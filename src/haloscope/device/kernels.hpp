@@ -10,6 +10,7 @@
 #include "haloscope/device/blocks.hpp"
 #include "haloscope/device/copy.hpp"
 #include "haloscope/device/exchange.hpp"
+#include "haloscope/field/poison.hpp"
 #include "haloscope/kernels/kernel.hpp"
 #include "haloscope/stage.hpp"
 
@@ -89,8 +90,25 @@ inline constexpr int pass_threads = 128;  ///< of a block, each with a cell or p
 /// Blocks of a pass over a box of cells or points. @throws UsageError for a box of 2^31 points and more.
 int pass_blocks(const Box& box);
 
+inline constexpr int gather_threads = 256, gathered_cells = 8 * gather_threads;  ///< of a block
+/// Blocks that combine what so many cells have given. @throws UsageError for 2^31 blocks and more.
+int gather_blocks(std::int64_t cells);
+
+/// Looks for poison in the points of a box, which follow each other in x.
+struct PoisonSearch {
+  const std::byte* first = nullptr;  ///< device memory
+  std::int64_t extent[3] = {0, 0, 0};
+  std::int64_t row = 0, plane = 0;  ///< bytes between neighbours in y and z
+  std::int32_t point = 8;           ///< bytes of one
+  PoisonBits bits;
+  PassNumbers found;  ///< one, by `min`: the place in the box of the first such point; infinite: there is none
+};
+
 struct Kernels {
   void (*copy)(Stream&, const CopyLaunch&);
+  /// What the cells of a box have given to reductions becomes one number each. @param given  number after number.
+  void (*gather)(Stream&, const PassNumbers& numbers, const double* given, std::int64_t cells);
+  void (*find_poison)(Stream&, const PoisonSearch&);
   struct Entry {
     const char* form;
     const char* real;     ///< "f32", "f64"

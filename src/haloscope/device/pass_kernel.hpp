@@ -9,10 +9,9 @@
 
 #include <utility>
 
+#include "haloscope/device/gather_kernel.hpp"
 #include "haloscope/device/kernels.hpp"
 #include "haloscope/device/launch.hpp"
-#include "haloscope/device/team.hpp"
-#include "haloscope/reduce/combine.hpp"
 
 namespace haloscope::device::HALOSCOPE_BACKEND {
 
@@ -70,31 +69,6 @@ struct PassBlocks {
   }
 };
 
-/// A block for each number: what the blocks of a pass have gathered becomes one.
-struct CombineBlocks {
-  static constexpr int threads = 256;
-  PassNumbers numbers;
-  std::int32_t blocks;
-
-  HALOSCOPE_FUNCTION void operator()(const Team& team) const {
-    const int number = team.block();
-    const ReduceOp op = numbers.ops[number];
-    double* const parts = team.shared<double>();
-    team.each([&](int thread) {
-      double sum = identity_of(op);
-      for (std::int64_t b = thread; b < blocks; b += threads)
-        sum = combined(op, sum, numbers.partials[b * numbers.count + number]);
-      parts[thread] = sum;
-    });
-    team.sync();
-    team.one([&] {
-      double sum = identity_of(op);
-      for (int t = 0; t < threads; ++t) sum = combined(op, sum, parts[t]);
-      numbers.all[number] = sum;
-    });
-  }
-};
-
 template <class Passes, int number>
 void launch_pass(Stream& stream, const KernelArgs& args, const PassNumbers& numbers) {
   using Body = PassBlocks<Passes, number>;
@@ -111,9 +85,7 @@ void launch_pass(Stream& stream, const KernelArgs& args, const PassNumbers& numb
   body.numbers = numbers;
   const int blocks = pass_blocks(box);
   launch(stream, blocks, Body::threads, sizeof(double) * Body::threads * static_cast<std::size_t>(numbers.count), body);
-  if (numbers.count > 0)
-    launch(stream, numbers.count, CombineBlocks::threads, sizeof(double) * CombineBlocks::threads,
-           CombineBlocks{numbers, blocks});
+  combine_blocks(stream, numbers, blocks);
 }
 
 /// PassFunction of an app.

@@ -43,18 +43,22 @@ void fill(const SlotView& view, const Box& box, Bits value) {
 }
 
 template <class Bits>
-std::optional<Leak> find(const SlotView& view, const Box& box, Poison<Bits> poison) {
+std::optional<Leak> find(const SlotView& view, const Box& box, const PoisonBits& bits) {
   std::optional<Leak> leak;
   each_point(view, box, [&](const Index& p, const std::byte* at) {
     for (std::int64_t b = 0; b < view.element_bytes(); b += static_cast<std::int64_t>(sizeof(Bits))) {
       Bits value;
       std::memcpy(&value, at + b, sizeof value);
-      const std::uint64_t side = value & side_bits;
-      if ((value & poison.kept) == poison.pattern && side >= 1 && side <= 6) leak = Leak{p, side_of_number(side)};
+      if (bits.is_in(value)) leak = Leak{p, side_of_number(value & side_bits)};
     }
     return !leak;
   });
   return leak;
+}
+
+template <class Bits>
+PoisonBits bits_of(const Poison<Bits>& poison) {
+  return {sizeof(Bits), poison.pattern, poison.kept};
 }
 
 }  // namespace
@@ -102,21 +106,28 @@ void poison(const SlotView& view, const Quantity& quantity, const Box& box, cons
   }
 }
 
-std::optional<Leak> find_poison(const SlotView& view, const Quantity& quantity, const Box& box) {
+PoisonBits poison_bits(const Quantity& quantity) {
   switch (summand_of(quantity)) {
     case Summand::f64:
-      return find(view, box, of_f64);
+      return bits_of(of_f64);
     case Summand::f32:
-      return find(view, box, of_f32);
+      return bits_of(of_f32);
     case Summand::i64:
-      return find(view, box, of_i64);
+      return bits_of(of_i64);
     case Summand::i32:
-      return find(view, box, of_i32);
+      return bits_of(of_i32);
     case Summand::i16:
     case Summand::i8:
     case Summand::none:
-      return std::nullopt;
+      return {};
   }
+  return {};
+}
+
+std::optional<Leak> find_poison(const SlotView& view, const Quantity& quantity, const Box& box) {
+  const PoisonBits bits = poison_bits(quantity);
+  if (bits.bytes == 8) return find<std::uint64_t>(view, box, bits);
+  if (bits.bytes == 4) return find<std::uint32_t>(view, box, bits);
   return std::nullopt;
 }
 

@@ -3,13 +3,26 @@
 // points the bytes DB.
 #pragma once
 
+#include <cstdint>
 #include <optional>
 #include <string>
 
+#include "haloscope/both_sides.hpp"
 #include "haloscope/plan.hpp"
 #include "haloscope/view.hpp"
 
 namespace haloscope {
+
+/// The bits that tell poison among numbers of 4 or 8 bytes, whatever arithmetic has made of it.
+struct PoisonBits {
+  int bytes = 0;  ///< of a number; 0: there is no telling
+  std::uint64_t pattern = 0, kept = 0;
+  HALOSCOPE_ON_BOTH_SIDES bool is_in(std::uint64_t value) const {
+    const std::uint64_t side = value & 0xF;
+    return (value & kept) == pattern && side >= 1 && side <= 6;
+  }
+};
+PoisonBits poison_bits(const Quantity& quantity);
 
 /// A side of a block.
 struct Side {

@@ -231,6 +231,16 @@ module haloscope
       type(c_ptr), value :: exchange
       integer(c_int32_t), value :: slot
     end function
+    integer(c_int32_t) function hs_exchange_changed_on(exchange, slot, fresh, stream) bind(c)
+      import :: c_int32_t, c_ptr
+      type(c_ptr), value :: exchange, stream
+      integer(c_int32_t), value :: slot, fresh
+    end function
+    integer(c_int32_t) function hs_exchange_check_clean_on(exchange, slot, stream) bind(c)
+      import :: c_int32_t, c_ptr
+      type(c_ptr), value :: exchange, stream
+      integer(c_int32_t), value :: slot
+    end function
     integer(c_int32_t) function hs_exchange_report(exchange, text) bind(c)
       import :: c_int32_t, c_ptr
       type(c_ptr), value :: exchange
@@ -694,16 +704,22 @@ contains
   end subroutine
 
   !> The own points have changed: halos are stale and, in a guarded exchange, poisoned. Local.
-  !! @param fresh  layers that stay fresh, since they have been computed too; default 0.
-  subroutine exchange_changed(this, fresh, stat, errmsg)
+  !! @param fresh   layers that stay fresh, since they have been computed too; default 0.
+  !! @param stream  arrays on a device: after what it has been given, and the poison before what it is given next.
+  subroutine exchange_changed(this, fresh, stat, errmsg, stream)
     class(halo_exchange), intent(inout) :: this
     integer, intent(in), optional :: fresh
     integer, intent(out), optional :: stat
     character(*), intent(inout), optional :: errmsg
+    type(c_ptr), intent(in), optional :: stream
     integer(c_int32_t) :: layers
     layers = 0
     if (present(fresh)) layers = int(fresh, c_int32_t)
-    call conclude(hs_exchange_changed(this%handle, 0_c_int32_t, layers), stat, errmsg)
+    if (present(stream)) then
+      call conclude(hs_exchange_changed_on(this%handle, 0_c_int32_t, layers, stream), stat, errmsg)
+    else
+      call conclude(hs_exchange_changed(this%handle, 0_c_int32_t, layers), stat, errmsg)
+    end if
   end subroutine
 
   !> Halos are read `depth` layers deep from here on: fails in a guarded exchange where fewer are fresh, and names the array,
@@ -718,11 +734,17 @@ contains
 
   !> Look for poison in the own points of a guarded exchange: fails where a stale halo was read, and names the first such
   !! point, counted from 0, and the side that the poison came from. Collective.
-  subroutine exchange_check_clean(this, stat, errmsg)
+  !! @param stream  arrays on a device: after what it has been given.
+  subroutine exchange_check_clean(this, stat, errmsg, stream)
     class(halo_exchange), intent(inout) :: this
     integer, intent(out), optional :: stat
     character(*), intent(inout), optional :: errmsg
-    call conclude(hs_exchange_check_clean(this%handle, 0_c_int32_t), stat, errmsg)
+    type(c_ptr), intent(in), optional :: stream
+    if (present(stream)) then
+      call conclude(hs_exchange_check_clean_on(this%handle, 0_c_int32_t, stream), stat, errmsg)
+    else
+      call conclude(hs_exchange_check_clean(this%handle, 0_c_int32_t), stat, errmsg)
+    end if
   end subroutine
 
   !> Which strategy moves the halos, what this rank sends, what auto has chosen: one line.

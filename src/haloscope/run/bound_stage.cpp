@@ -151,9 +151,25 @@ void BoundStage::bind_device(Bound& bound, bool on_device) {
     bound.device_numbers.emplace_back();
     if (!pass.run || !gathers(bound, sweep)) continue;
     const Partials& partials = *partials_[static_cast<std::size_t>(sweep.number)];
-    bound.device_numbers.back() =
-        std::make_unique<DeviceNumbers>(fields.device(), partials.ops(), grown(sweep.region, {1, 1, 1}, {1, 1, 1}));
+    const bool launched = static_cast<bool>(stage().sweeps[static_cast<std::size_t>(sweep.number)].launch);
+    const Box points = launched ? sweep.region : grown(sweep.region, {1, 1, 1}, {1, 1, 1});
+    const std::size_t place = bound.device_numbers.size() - 1;
+    bound.device_numbers.back() = std::make_unique<DeviceNumbers>(
+        fields.device(), partials.ops(), points,
+        launched ? &cells_given(place, sizeof(double) * partials.ops().size() * points.volume()) : nullptr);
   }
+}
+
+/// Memory for what the cells of a program's sweep give to reductions. Programs follow each other, so all share it.
+const device::Buffer& BoundStage::cells_given(std::size_t place, std::size_t bytes) {
+  while (cells_given_.size() <= place) cells_given_.emplace_back();
+  device::Buffer& cells = cells_given_[place];
+  if (cells.size() < bytes) {
+    context_.device->streams().finish();
+    cells = device::Buffer();
+    cells = device::Buffer(context_.device->device(), device::Space::device, bytes);
+  }
+  return cells;
 }
 
 /// Where threads take pieces as they come, sums are kept by the layer at which a piece begins: pieces are always the
@@ -265,8 +281,10 @@ void BoundStage::pass(void* context, const Sweep& sweep, int slot, int into, dev
   args.levels = sweep.levels;
   args.device = &pass;
   args.device_stream = stream.native();
+  if (numbers) args.numbers = numbers->cells();
   self.context_.sweeper.sweep(args);
-  if (numbers && pass.launched) numbers->fetch(stream);
+  if (args.numbers) numbers->gather(stream);
+  if (args.numbers || (numbers && pass.launched)) numbers->fetch(stream);
 }
 
 /// What a sweep's passes have gathered, to where reductions find it. The runner has waited for them.

@@ -3,6 +3,7 @@
 
 #include <mpi.h>
 
+#include <deque>
 #include <memory>
 #include <utility>
 #include <vector>
@@ -128,6 +129,7 @@ class BoundStage {
   Bound& bound(const Key& key);
   std::unique_ptr<Bound> bind(const Key& key);
   void bind_device(Bound& bound, bool on_device);
+  const device::Buffer& cells_given(std::size_t place, std::size_t bytes);
   void place_numbers(Bound& bound);
   bool gathers(const Bound& bound, const Sweep& sweep) const;
   void take_device_numbers(int sweep);
@@ -155,7 +157,8 @@ class BoundStage {
   std::vector<std::unique_ptr<Reducer>> reducers_;
   void (*contribute_)(void*, int) = nullptr;
   void* contribute_context_ = nullptr;
-  std::vector<Memory> scratch_;  // per thread
+  std::vector<Memory> scratch_;             // per thread
+  std::deque<device::Buffer> cells_given_;  // by sweep of a program
   std::vector<std::unique_ptr<Bound>> bounds_;
   Bound* whole_ = nullptr;
   Bound* executed_ = nullptr;  // last

@@ -155,8 +155,8 @@ std::string refuse_here(const Candidate& c) {
   return "";
 }
 
-void check_choice(const Candidate& c, bool guarded) {
-  std::string reason = refuse_on_device(c, guarded);
+void check_choice(const Candidate& c) {
+  std::string reason = refuse_on_device(c);
   if (reason.empty()) reason = refuse_here(c);
   if (reason.empty()) reason = illegal(c);
   if (!reason.empty()) throw UsageError("a Stepper cannot carry out the choice: " + reason);
@@ -250,7 +250,7 @@ struct Stepper::State {
         views(views_of(fields, candidate.step.slots())) {
     check_slots(candidate.step);
     check_rows(fields);
-    check_choice(candidate, of.guard);
+    check_choice(candidate);
     check_room(candidate, fields);
     if (auto device = place.open()) {
       const device::Current current(device.get());
@@ -260,10 +260,12 @@ struct Stepper::State {
 
   void open(MPI_Comm parent, const std::vector<int>& nodes, const std::vector<FieldRef>& fields, bool guarded) {
     const bool guards = chosen_guard(parent, guarded);
-    override_strategy(parent, guards);
+    override_strategy(parent);
     const device::Current current(device());
     MPI_Comm_dup(parent, &comm);
-    if (guards) guard = std::make_unique<StepperGuard>(comm, candidate, views, fields);
+    if (guards)
+      guard =
+          std::make_unique<StepperGuard>(comm, candidate, views, fields, on_device ? &on_device->fields() : nullptr);
     options.timers = false;
     options.yield = more_ranks_than_cores(comm, choice.threads);
     int rank = 0;
@@ -295,12 +297,12 @@ struct Stepper::State {
     }
   }
 
-  void override_strategy(MPI_Comm parent, bool guards) {
+  void override_strategy(MPI_Comm parent) {
     const Strategy strategy = strategy_for(place, chosen_strategy(parent, choice.strategy));
-    if (strategy == choice.strategy && !guards) return;
-    if (strategy != choice.strategy) choice.stage_strategies.clear();
+    if (strategy == choice.strategy) return;
+    choice.stage_strategies.clear();
     choice.strategy = strategy;
-    check_choice(candidate, guards);
+    check_choice(candidate);
   }
   device::Device* device() const { return on_device ? on_device->device() : nullptr; }
 

@@ -25,21 +25,16 @@ Choice choice_in(const MemoryPlace& place, Choice choice) {
   return choice;
 }
 
-std::string refuse_on_device(const Candidate& candidate, bool guarded) {
+std::string refuse_on_device(const Candidate& candidate) {
   const Choice& choice = candidate.choice;
   const bool on_device = !choice.device.empty();
   for (const Stage& stage : candidate.step.stages) {
-    if (on_device && !stage.reductions.empty())
-      return "stage '" + stage.name +
-             "' has reductions, whose numbers a Stepper does not fetch from a device; reduce "
-             "there and by MPI after run()";
     for (const SweepSpec& sweep : stage.sweeps)
       if (!(on_device ? sweep.launch : sweep.run))
         return "sweep '" + sweep.name + "' has no " + (on_device ? "launch" : "run") + ", and the fields are " +
                (on_device ? "on a device" : "in host memory") + "; give it one";
   }
   if (!on_device) return "";
-  if (guarded) return "the guard poisons halos in host memory, and the fields are on a device; leave it out";
   if (choice.capture)
     return "graphs repeat launches as they were, and a sweep may depend on its step; leave capture out";
   if (choice.schedule->one_sweep || choice.schedule->boxed)

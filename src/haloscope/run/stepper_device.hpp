@@ -14,7 +14,7 @@ namespace haloscope {
 Choice choice_in(const MemoryPlace& place, Choice choice);
 
 /// Why the choice cannot be carried out on a device, beyond what makes any choice illegal; empty when it can.
-std::string refuse_on_device(const Candidate& candidate, bool guarded);
+std::string refuse_on_device(const Candidate& candidate);
 
 /// A device with the caller's fields, and the order between its work and that of the caller's streams.
 class StepperDevice {

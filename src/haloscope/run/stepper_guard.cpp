@@ -9,18 +9,34 @@
 namespace haloscope {
 
 StepperGuard::StepperGuard(MPI_Comm comm, const Candidate& candidate, const Views& views,
-                           const std::vector<FieldRef>& fields)
-    : comm_(comm), candidate_(candidate), views_(views) {
+                           const std::vector<FieldRef>& fields, DeviceFields* device)
+    : comm_(comm), candidate_(candidate), views_(views), device_(device) {
   MPI_Comm_rank(comm, &rank_);
   for (const FieldRef& field : fields) room_.push_back({field.low, field.high});
+  if (device != nullptr) poison_ = std::make_unique<DevicePoison>(device->device(), candidate.step.quantities, views);
 }
 
+/// On a device the poison comes between the programs before and after, which begin and end with all streams together.
 void StepperGuard::poison_halos(const BoundStage& stage, int slot) const {
-  int place = 0;
-  for (const int q : exchanged(candidate_, stage.number())) poison_field(q, stage.plan().owned(place++), slot);
+  if (!poison_) {
+    for (const auto& [q, box, side] : spots_of(stage))
+      poison(views_[static_cast<std::size_t>(q)][static_cast<std::size_t>(slot)],
+             candidate_.step.quantities[static_cast<std::size_t>(q)], box, side);
+    return;
+  }
+  if (!poison_->knows(slot, stage.number())) poison_->learn(slot, stage.number(), spots_of(stage));
+  poison_->write(*device_->streams().streams[0], slot, stage.number());
+  device_->streams().meet();
 }
 
-void StepperGuard::poison_field(int q, const Box& owned, int slot) const {
+std::vector<DevicePoison::Spot> StepperGuard::spots_of(const BoundStage& stage) const {
+  std::vector<DevicePoison::Spot> spots;
+  int place = 0;
+  for (const int q : exchanged(candidate_, stage.number())) add_spots(spots, q, stage.plan().owned(place++));
+  return spots;
+}
+
+void StepperGuard::add_spots(std::vector<DevicePoison::Spot>& spots, int q, const Box& owned) const {
   const Layout& layout = candidate_.layout;
   const Room& room = room_[static_cast<std::size_t>(q)];
   for (int z = -1; z <= 1; ++z)
@@ -34,9 +50,14 @@ void StepperGuard::poison_field(int q, const Box& owned, int slot) const {
           if (way[d] < 0) box.hi[d] = owned.lo[d], box.lo[d] = owned.lo[d] - room.low[d];
           if (way[d] > 0) box.lo[d] = owned.hi[d], box.hi[d] = owned.hi[d] + room.high[d];
         }
-        poison(views_[static_cast<std::size_t>(q)][static_cast<std::size_t>(slot)],
-               candidate_.step.quantities[static_cast<std::size_t>(q)], box, side_of(box, owned));
+        spots.push_back({q, box, side_of(box, owned)});
       }
+}
+
+std::optional<Leak> StepperGuard::find(int q, int slot, const Box& owned) const {
+  if (poison_) return poison_->find(*device_->streams().streams[0], q, slot, owned);
+  return find_poison(views_[static_cast<std::size_t>(q)][static_cast<std::size_t>(slot)],
+                     candidate_.step.quantities[static_cast<std::size_t>(q)], owned);
 }
 
 void StepperGuard::check_written(const BoundStage& stage, int slot) const {
@@ -46,8 +67,7 @@ void StepperGuard::check_written(const BoundStage& stage, int slot) const {
         const Quantity& quantity = candidate_.step.quantities[static_cast<std::size_t>(q)];
         Box owned{{0, 0, 0}, candidate_.layout.local_cells(rank_)};
         for (int d = 0; d < candidate_.layout.dims(); ++d) owned.hi[d] += staggered(quantity.centring, d);
-        const auto leak =
-            find_poison(views_[static_cast<std::size_t>(q)][static_cast<std::size_t>(slot)], quantity, owned);
+        const auto leak = find(q, slot, owned);
         if (!leak) continue;
         throw UsageError(name_point(*leak, quantity, candidate_.layout.owned(rank_).lo, candidate_.layout.dims()) +
                          " was computed by sweep '" + sweep.name + "' from ghost points on " + to_string(leak->from) +

@@ -3,10 +3,14 @@
 
 #include <mpi.h>
 
+#include <memory>
+#include <optional>
 #include <vector>
 
 #include "haloscope/choice.hpp"
 #include "haloscope/field.hpp"
+#include "haloscope/run/device_fields.hpp"
+#include "haloscope/runner/device_poison.hpp"
 #include "haloscope/view.hpp"
 
 namespace haloscope {
@@ -15,8 +19,10 @@ class BoundStage;
 
 class StepperGuard {
  public:
-  /// @param candidate, views  of the stepper; they outlive the guard.
-  StepperGuard(MPI_Comm comm, const Candidate& candidate, const Views& views, const std::vector<FieldRef>& fields);
+  /// @param candidate, views  of the stepper; they outlive the guard. @param device  the fields on a device, which outlive it
+  ///                          too; null: host memory.
+  StepperGuard(MPI_Comm comm, const Candidate& candidate, const Views& views, const std::vector<FieldRef>& fields,
+               DeviceFields* device);
 
   /// Before a stage exchanges a slot: poison all ghost points of the fields that it exchanges that some rank owns, whether
   /// the exchange will fill them or not. Local; cost: one store for each number in them.
@@ -29,13 +35,17 @@ class StepperGuard {
   struct Room {
     Widths low{}, high{};
   };
-  void poison_field(int quantity, const Box& owned, int slot) const;
+  void add_spots(std::vector<DevicePoison::Spot>& spots, int quantity, const Box& owned) const;
+  std::vector<DevicePoison::Spot> spots_of(const BoundStage& stage) const;
+  std::optional<Leak> find(int quantity, int slot, const Box& owned) const;
 
   MPI_Comm comm_;
   int rank_ = 0;
   const Candidate& candidate_;
   const Views& views_;
   std::vector<Room> room_;  // by field: ghost layers that there is memory for
+  DeviceFields* device_;
+  std::unique_ptr<DevicePoison> poison_;  // null: host memory
 };
 
 }  // namespace haloscope

@@ -33,7 +33,6 @@ struct Exchange::State {
     agree(parent, [&] {
       place = place_of_fields(spec.quantities, views);
       strategy = strategy_for(place, chosen);
-      if (guarded) refuse_on_device("the guard poisons halos", "leave it out (and HALOSCOPE_GUARD unset)");
       plan = plan_of(parent, layout, spec, strategy);
       device = place.open();
       check_views({.comm = parent, .layout = &layout, .plan = &plan, .views = &views, .device = device.get()});
@@ -46,13 +45,7 @@ struct Exchange::State {
       for (const SlotView& view : views[q]) improve_memory(view, points_moved(plan, static_cast<int>(q)));
     forward = std::make_unique<Movement>(parent, layout, plan, views, strategy, nodes, device.get());
     current = forward.get();
-    if (guarded) guard = std::make_unique<Guard>(layout, forward->plan(), forward->views());
-  }
-  /// @throws UsageError where the fields are on a device.
-  void refuse_on_device(const char* what, const char* remedy) const {
-    if (!place.backend.empty())
-      throw UsageError(std::string(what) + " in host memory, and these fields are in " + to_string(place) + "; " +
-                       remedy);
+    if (guarded) guard = std::make_unique<Guard>(layout, forward->plan(), forward->views(), device.get());
   }
   /// Collective the first time. The transpose of what was asked for, whatever more a strategy fills; the reference, which
   /// has none, by messages.
@@ -73,6 +66,18 @@ struct Exchange::State {
   /// What was started last has ended.
   void settle() {
     if (std::exchange(under_way, false) && guard && current == forward.get()) guard->filled(current->slot());
+  }
+  void change(int slot, int fresh, DeviceStream stream, bool waits) {
+    require_idle("changed");
+    require_slot(slot);
+    guard->changed(slot, fresh, stream, waits);
+  }
+  void check(int slot, DeviceStream after) const {
+    agree(forward->comm(), [&] {
+      require_idle("check_clean");
+      require_slot(slot);
+      guard->check_clean(slot, after);
+    });
   }
   void require_idle(const char* call) const {
     if (!current->idle())
@@ -139,7 +144,7 @@ void Exchange::rebind(std::span<void* const> first, int slot) {
                      " addresses; pass that of the first owned point of each of " + std::to_string(fields) + " fields");
   if (state_->device)
     agree(state_->forward->comm(), [&] { require_same_place(state_->place, state_->spec.quantities, first); });
-  if (state_->guard) state_->guard->overwritten(slot);
+  if (state_->guard) state_->guard->moved(slot);
   state_->forward->move(first, slot);
   if (state_->reverse) state_->reverse->move(first, slot);
 }
@@ -162,10 +167,12 @@ void Exchange::finish(DeviceStream before) {
 }
 
 void Exchange::changed(int slot, int fresh) {
-  if (!state_->guard) return;
-  state_->require_idle("changed");
-  state_->require_slot(slot);
-  state_->guard->changed(slot, fresh);
+  if (state_->guard) state_->change(slot, fresh, {}, true);
+}
+
+void Exchange::changed(int slot, int fresh, DeviceStream stream) {
+  require_device(state_->place, "changed");
+  if (state_->guard) state_->change(slot, fresh, stream, false);
 }
 
 void Exchange::require_fresh(int depth, int slot) const {
@@ -176,12 +183,12 @@ void Exchange::require_fresh(int depth, int slot) const {
 }
 
 void Exchange::check_clean(int slot) const {
-  if (!state_->guard) return;
-  agree(state_->forward->comm(), [&] {
-    state_->require_idle("check_clean");
-    state_->require_slot(slot);
-    state_->guard->check_clean(slot);
-  });
+  if (state_->guard) state_->check(slot, {});
+}
+
+void Exchange::check_clean(int slot, DeviceStream after) const {
+  require_device(state_->place, "check_clean");
+  if (state_->guard) state_->check(slot, after);
 }
 
 const Plan& Exchange::plan() const { return state_->forward->plan(); }

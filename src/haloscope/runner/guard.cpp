@@ -12,7 +12,15 @@ std::string layers(int count) { return std::to_string(count) + (count == 1 ? " l
 
 }  // namespace
 
-Guard::Guard(const Layout& layout, const Plan& plan, const Views& views)
+Guard::There::There(device::Device& on, const std::vector<Quantity>& quantities, const Views& views)
+    : device(on), poison(on, quantities, views), stream(on.stream(true)), event(on.event(false)) {}
+
+void Guard::There::begin(DeviceStream after) {
+  device.record(after, *event);
+  stream->wait(*event);
+}
+
+Guard::Guard(const Layout& layout, const Plan& plan, const Views& views, device::Device* device)
     : first_(layout.owned(plan.rank).lo),
       plan_(plan),
       views_(views),
@@ -24,6 +32,9 @@ Guard::Guard(const Layout& layout, const Plan& plan, const Views& views)
     for (const Region& region : message.regions)
       if (!message.out) add(region.quantity, region.box);
   for (const Copy& copy : plan.copies) add(copy.quantity, copy.to);
+  if (device == nullptr) return;
+  const device::Current current(device);
+  there_ = std::make_unique<There>(*device, plan.spec.quantities, views);
 }
 
 /// Whether an exchange fills halos of a field in a dimension on any rank: the same answer on all.
@@ -47,17 +58,38 @@ void Guard::age(int slot, int layers_left) {
       for (int& count : sides) count = std::min(count, layers_left);
 }
 
-void Guard::changed(int slot, int layers_left) {
+void Guard::moved(int slot) {
+  overwritten(slot);
+  if (there_) there_->poison.forget(slot);
+}
+
+/// The parts of halos beyond the layers that are left.
+std::vector<DevicePoison::Spot> Guard::stale(int layers_left) const {
+  std::vector<DevicePoison::Spot> spots;
+  const Widths kept{layers_left, layers_left, layers_left};
+  for (const Halo& halo : halos_)
+    for (const Box& part : subtract(halo.box, grown(plan_.owned(halo.quantity), kept, kept)))
+      spots.push_back({halo.quantity, part, halo.side});
+  return spots;
+}
+
+void Guard::changed(int slot, int layers_left, DeviceStream after, bool waits) {
   if (layers_left < 0)
     throw UsageError("changed() was told that " + std::to_string(layers_left) + " layers are fresh; 0 or more can be");
   age(slot, layers_left);
-  for (const Halo& halo : halos_) {
-    const Widths kept{layers_left, layers_left, layers_left};
-    const Quantity& quantity = plan_.spec.quantities[static_cast<std::size_t>(halo.quantity)];
-    for (const Box& part : subtract(halo.box, grown(plan_.owned(halo.quantity), kept, kept)))
-      poison(views_[static_cast<std::size_t>(halo.quantity)][static_cast<std::size_t>(slot)], quantity, part,
-             halo.side);
+  if (!there_) {
+    for (const auto& [q, box, side] : stale(layers_left))
+      poison(views_[static_cast<std::size_t>(q)][static_cast<std::size_t>(slot)],
+             plan_.spec.quantities[static_cast<std::size_t>(q)], box, side);
+    return;
   }
+  const device::Current current(&there_->device);
+  if (!there_->poison.knows(slot, layers_left)) there_->poison.learn(slot, layers_left, stale(layers_left));
+  there_->begin(after);
+  there_->poison.write(*there_->stream, slot, layers_left);
+  if (waits) return there_->stream->finish();
+  there_->stream->record(*there_->event);
+  there_->device.wait(after, *there_->event);
 }
 
 std::string Guard::last_exchange(int slot) const {
@@ -79,11 +111,18 @@ void Guard::require_fresh(int depth, int slot) const {
       }
 }
 
-void Guard::check_clean(int slot) const {
+std::optional<Leak> Guard::find(int q, int slot) const {
+  const Quantity& quantity = plan_.spec.quantities[static_cast<std::size_t>(q)];
+  if (there_) return there_->poison.find(*there_->stream, q, slot, plan_.owned(q));
+  return find_poison(views_[static_cast<std::size_t>(q)][static_cast<std::size_t>(slot)], quantity, plan_.owned(q));
+}
+
+void Guard::check_clean(int slot, DeviceStream after) const {
+  const device::Current current(there_ ? &there_->device : nullptr);
+  if (there_) there_->begin(after);
   for (int q = 0; q < fields_; ++q) {
     const Quantity& quantity = plan_.spec.quantities[static_cast<std::size_t>(q)];
-    const SlotView& view = views_[static_cast<std::size_t>(q)][static_cast<std::size_t>(slot)];
-    const auto leak = find_poison(view, quantity, plan_.owned(q));
+    const auto leak = find(q, slot);
     if (!leak) continue;
     throw UsageError(name_point(*leak, quantity, first_, plan_.dims) + " was computed in slot " + std::to_string(slot) +
                      " from a stale halo on " + to_string(leak->from) + "; " + last_exchange(slot) +

@@ -3,11 +3,14 @@
 
 #include <array>
 #include <cstdint>
+#include <memory>
 #include <vector>
 
+#include "haloscope/device_stream.hpp"
 #include "haloscope/field/poison.hpp"
 #include "haloscope/layout.hpp"
 #include "haloscope/plan.hpp"
+#include "haloscope/runner/device_poison.hpp"
 #include "haloscope/view.hpp"
 
 namespace haloscope {
@@ -15,19 +18,24 @@ namespace haloscope {
 /// All calls are local, and made by all ranks alike.
 class Guard {
  public:
-  /// @param plan, views  of the exchange; they outlive the guard.
-  Guard(const Layout& layout, const Plan& plan, const Views& views);
+  /// @param plan, views  of the exchange; they outlive the guard. @param device  whose memory the fields are in, which
+  ///                     outlives it too; null: host memory.
+  Guard(const Layout& layout, const Plan& plan, const Views& views, device::Device* device);
 
   /// An exchange of the slot has ended.
   void filled(int slot);
   /// Its halos hold something else: an exchange is under way, it was accumulated, it lies elsewhere.
   void overwritten(int slot) { age(slot, 0); }
-  /// Its own points have changed: layers beyond `fresh` are stale, and poisoned.
-  void changed(int slot, int fresh);
+  /// The fields of the slot lie elsewhere.
+  void moved(int slot);
+  /// Its own points have changed: layers beyond `fresh` are stale, and poisoned. @param stream  fields of a device: after what
+  /// it has been given and before what it is given next. @param waits  the host waits until it is done.
+  void changed(int slot, int fresh, DeviceStream stream, bool waits);
   /// @throws UsageError where fewer layers than `depth` are fresh, on all ranks alike.
   void require_fresh(int depth, int slot) const;
-  /// @throws UsageError where an own point of this rank holds poison.
-  void check_clean(int slot) const;
+  /// @throws UsageError where an own point of this rank holds poison. @param stream  fields of a device: after what it has
+  /// been given.
+  void check_clean(int slot, DeviceStream stream) const;
 
  private:
   struct Halo {
@@ -37,7 +45,19 @@ class Guard {
   };
   using Layers = std::array<std::array<int, 2>, 3>;  ///< by dimension and side
 
+  /// The guard of fields on a device.
+  struct There {
+    explicit There(device::Device& on, const std::vector<Quantity>& quantities, const Views& views);
+    void begin(DeviceStream after);
+    device::Device& device;
+    DevicePoison poison;
+    std::unique_ptr<device::Stream> stream;
+    std::unique_ptr<device::Event> event;
+  };
+
   void age(int slot, int fresh);
+  std::vector<DevicePoison::Spot> stale(int fresh) const;
+  std::optional<Leak> find(int quantity, int slot) const;
   bool is_filled(int quantity, int dimension) const;
   Layers& fresh(int slot, int quantity) { return fresh_[static_cast<std::size_t>(slot) * fields_ + quantity]; }
   const Layers& fresh(int slot, int quantity) const {
@@ -54,6 +74,7 @@ class Guard {
   std::vector<Layers> fresh_;       // [slot][field]
   std::vector<std::int64_t> last_;  // by slot: number of its last exchange, 0: none
   std::int64_t exchanges_ = 0;
+  std::unique_ptr<There> there_;  // null: host memory
 };
 
 }  // namespace haloscope

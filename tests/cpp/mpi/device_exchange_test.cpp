@@ -3,6 +3,7 @@
 #include <mpi.h>
 
 #include <atomic>
+#include <cmath>
 #include <cstring>
 #include <memory>
 
@@ -43,16 +44,17 @@ class Image {
 /// A case on the host, moved by `right`, and the same on a device.
 class Pair {
  public:
-  Pair(const Case& c, const Strategy& strategy, int device, const Strategy& right = "reference")
+  Pair(const Case& c, const Strategy& strategy, int device, const Strategy& right = "reference", bool guarded = false)
       : layout_(c.boxes.empty() ? Layout(c.grid, c.ranks, c.order) : Layout(c.grid, c.boxes, true)),
         plan_(plan_of(c, strategy)),
         host_(plan_, c.slots),
         image_(host_, device),
-        right_(MPI_COMM_WORLD, layout_, c.spec, right, host_.views()),
-        halo_(MPI_COMM_WORLD, layout_, c.spec, strategy, image_.views()) {
+        right_(MPI_COMM_WORLD, layout_, c.spec, right, host_.views(), {}, guarded),
+        halo_(MPI_COMM_WORLD, layout_, c.spec, strategy, image_.views(), {}, guarded) {
     host_.set_canaries();
   }
   Exchange& halo() { return halo_; }
+  Exchange& right() { return right_; }
   const Image& image() const { return image_; }
   const Storage& host() const { return host_; }
   /// New values everywhere, halos too.
@@ -64,8 +66,28 @@ class Pair {
   void fill_with_fractions(std::mt19937_64& random) {
     each_point([&](const Quantity& q, std::byte* at) { set_fractions(q, at, random); });
   }
+  /// Make an own point of a field a copy of the ghost point beside it, here and there, after the work of a stream.
+  void leak(int q, int slot, DeviceStream stream) {
+    const Box owned = plan_.owned(q);
+    const SlotView& view = host_.views()[static_cast<std::size_t>(q)][static_cast<std::size_t>(slot)];
+    const auto bytes = static_cast<std::size_t>(view.element_bytes());
+    const auto copy = [=](std::byte* to, const std::byte* from) { std::memcpy(to, from, bytes); };
+    for (int d = 0; d < layout_.dims(); ++d) {
+      Index own = owned.lo, ghost = owned.lo;
+      --ghost[d];
+      if (owned.empty() || plan_.spec.low_of(q)[d] == 0) continue;
+      copy(view.at(own), view.at(ghost));
+      imitated::launch(stream,
+                       [=, to = image_.place(view.at(own)), from = image_.place(view.at(ghost))] { copy(to, from); });
+      return;
+    }
+  }
   void expect_same(int slot) {
     right_.exchange(slot);
+    expect_same_bytes();
+  }
+  void expect_same_poison(int slot, int fresh) {
+    right_.changed(slot, fresh);
     expect_same_bytes();
   }
   void expect_same_sums(int slot) {
@@ -231,6 +253,59 @@ TEST(DeviceExchange, RandomContributionsAddUpToTheBitsOfTheHost) {
   EXPECT_GT(2 * ran, cases);
 }
 
+/// The guard of a case, on the host and on a device: the same poison, the same texts.
+void expect_same_guard_on_device(const Case& c, const Strategy& strategy, std::mt19937& random,
+                                 std::mt19937_64& values) {
+  const int device = world_rank() % 2;
+  const Strategy right(strategy.pattern == Pattern::ordered ? "ordered/p2p" : "direct/p2p");
+  Pair pair(c, strategy, device, right, true);
+  const DeviceStream stream = imitated::make_stream(device);
+  const auto upload = [&] { std::memcpy(pair.image().data(), pair.host().all().data(), pair.image().size()); };
+  for (int turn = 0; turn < c.slots + 2; ++turn) {
+    const int slot = turn % c.slots, fresh = pick(random, 0, 2),
+              q = pick(random, 0, static_cast<int>(c.spec.quantities.size()) - 1);
+    pair.fill_with_fractions(values);
+    imitated::launch(stream, upload);
+    if (turn % 2 == 0) {
+      pair.halo().changed(slot, fresh);
+    } else {
+      pair.halo().changed(slot, fresh, stream);
+      imitated::finish(stream);
+    }
+    pair.expect_same_poison(slot, fresh);
+    const std::string clean = error_of([&] { pair.right().check_clean(slot); });
+    EXPECT_EQ(error_of([&] { pair.halo().check_clean(slot); }), clean);
+    pair.leak(q, slot, stream);
+    const std::string leak = error_of([&] { pair.right().check_clean(slot); });
+    EXPECT_EQ(error_of([&] { pair.halo().check_clean(slot, stream); }), leak);
+    EXPECT_EQ(error_of([&] { pair.halo().require_fresh(1, slot); }),
+              error_of([&] { pair.right().require_fresh(1, slot); }));
+    pair.fill_with_fractions(values);
+    imitated::launch(stream, upload);
+    pair.halo().exchange(slot, stream);
+    imitated::finish(stream);
+    pair.expect_same(slot);
+    EXPECT_EQ(error_of([&] { pair.halo().require_fresh(1, slot); }),
+              error_of([&] { pair.right().require_fresh(1, slot); }));
+  }
+  imitated::free_stream(stream);
+}
+
+TEST(DeviceExchange, TheGuardPoisonsAndFindsWhatItDoesOnTheHost) {
+  const Imitated slow("devices=2,threads=2,delay_us=10");
+  std::mt19937 random(static_cast<unsigned>(70 + world_size()));
+  std::mt19937_64 values(static_cast<std::uint64_t>(world_rank()));
+  for (int i = 0; i < (world_size() > 2 ? 8 : 24); ++i) {
+    const Strategy strategy(i % 3 == 0 ? "direct/taskqueue" : i % 3 == 1 ? "ordered/staged" : "direct/staged");
+    Case c = random_numbers_case(random);
+    c.spec.pattern = strategy.pattern;
+    if (!c.boxes.empty() && c.spec.pattern == Pattern::ordered) c.spec.corners = false;  // there may be holes
+    SCOPED_TRACE("case " + std::to_string(i) + " " + to_string(strategy) + " " + describe(c));
+    expect_same_guard_on_device(c, strategy, random, values);
+    ASSERT_FALSE(HasFailure());
+  }
+}
+
 /// A field of 2 slots in 2 dimensions with one layer around it, in memory of imitated device 0 or of the host.
 class Plane {
  public:
@@ -280,7 +355,6 @@ TEST(DeviceExchange, WhatCannotBeIsRefusedAndNamed) {
   for (const char* strategy : {"ordered/p2p", "direct/shared:packed", "reference"})
     expect_part(refusal({u.ref()}, strategy), "with one of staged, ");
   expect_part(refusal({v.ref()}, "direct/staged"), "these are in host memory");
-  expect_part(refusal({u.ref()}, "auto", {.guard = true}), "the guard");
   if (world_size() > 1)
     expect_part(refusal({world_rank() == 0 ? u.ref() : v.ref()}, "auto"), "all in host memory or all on devices");
   FieldRef sparse = w.ref();
@@ -300,6 +374,37 @@ TEST(DeviceExchange, WhatCannotBeIsRefusedAndNamed) {
   expect_part(error_of([&] { on_host.start(0, DeviceStream{}); }), "in host memory");
   expect_part(error_of([&] { on_host.start_accumulate(0, DeviceStream{}); }), "in host memory");
   expect_part(error_of([&] { on_host.finish(DeviceStream{}); }), "in host memory");
+  expect_part(error_of([&] { on_host.changed(0, 0, DeviceStream{}); }), "in host memory");
+  expect_part(error_of([&] { on_host.check_clean(0, DeviceStream{}); }), "in host memory");
+}
+
+/// A forgotten exchange of a field that kernels sweep, on one stream: no call but the last waits for it.
+TEST(DeviceExchange, AForgottenExchangeOfADeviceIsFound) {
+  const Imitated slow("delay_us=50");
+  const Grid<2> grid(MPI_COMM_WORLD,
+                     {.cells = {8 * world_size(), 9}, .periodic = {true, true}, .process_grid = in_x()});
+  const std::int64_t n = grid.cells()[0], row = n + 2;
+  Plane u(grid, true, "u");
+  Exchange halo = make_exchange(grid, {u.ref()}, "direct/staged", {.guard = true});
+  const DeviceStream stream = imitated::make_stream();
+  const auto sweep = [=, at = u.first(0)] {
+    for (std::int64_t j = 0; j < 9; ++j)
+      for (std::int64_t i = n - 1; i >= 0; --i) at[i + j * row] = 0.5 * (at[i + j * row] + at[i - 1 + j * row]);
+  };
+  halo.exchange(0, stream);
+  imitated::launch(stream, sweep);
+  halo.changed(0, 0, stream);
+  halo.check_clean(0, stream);
+  imitated::launch(stream, sweep);
+  expect_part(error_of([&] { halo.check_clean(0, stream); }),
+              "own point (0, 0) of field 'u', globally (" + std::to_string(8 * world_rank()) +
+                  ", 0), was computed in slot 0 from a stale halo on the low side in x");
+  std::array<void*, 1> first{u.first(1)};
+  halo.rebind(first, 0);
+  halo.changed(0, 0, stream);
+  imitated::finish(stream);
+  EXPECT_TRUE(std::isnan(u.first(1)[-1]));
+  imitated::free_stream(stream);
 }
 
 /// Without messages back nobody says when a neighbour's buffer may be written again.

@@ -34,6 +34,36 @@ struct Mixing {
           into(i, j, k) = sum;
         }
   }
+  /// What the cells give to reductions: the largest and the least, a sum that does not depend on the order of its terms, and one
+  /// that does.
+  static std::vector<Reduction> reductions(ReduceMode mode) {
+    return {{.name = "largest", .op = ReduceOp::max, .mode = mode},
+            {.name = "least", .op = ReduceOp::min, .mode = mode},
+            {.name = "exact", .numbers = ReproducibleSum::parts, .mode = mode},
+            {.name = "sum", .mode = mode}};
+  }
+  void gather(const SweepArgs& args, int q) const {
+    const ReproducibleSum exact(100, 1e6);
+    const FieldView<double, 3> u = args.write<double, 3>(q);
+    const Box& b = args.region;
+    for (auto k = b.lo[2]; k < b.hi[2]; ++k)
+      for (auto j = b.lo[1]; j < b.hi[1]; ++j)
+        for (auto i = b.lo[0]; i < b.hi[0]; ++i) {
+          const double x = u(i, j, k);
+          double parts[3] = {0, 0, 0};
+          exact.add(x, parts);
+          if (args.numbers) args.numbers(i, j, k, 0) = x;  // what this cell gives to the first reduction
+          if (args.numbers) {
+            args.numbers(i, j, k, 1) = args.numbers(i, j, k, 5) = x;
+            for (int p = 0; p < 3; ++p) args.numbers(i, j, k, 2 + p) = parts[p];
+          } else {
+            args.reduced[0] = std::max(args.reduced[0], x);
+            args.reduced[1] = std::min(args.reduced[1], x);
+            for (int p = 0; p < 3; ++p) args.reduced[2 + p] += parts[p];
+            args.reduced[5] += x;
+          }
+        }
+  }
   /// `launched`: through the stream that a sweep is to be given to.
   SweepSpec sweep(std::vector<int> writes, bool launched) const {
     SweepSpec spec{.name = writes.front() == 0 ? "first" : "second",
@@ -42,6 +72,7 @@ struct Mixing {
                    .box_stencil = box};
     const auto compute = [*this, writes](const SweepArgs& args) {
       for (const int q : writes) run(args, q);
+      if (args.numbers || args.reduced != nullptr) gather(args, writes.front());
     };
     if (!launched)
       spec.run = compute;
@@ -130,15 +161,29 @@ Choice random_choice_of_devices(std::mt19937& random, const std::string& strateg
   return c;
 }
 
+/// Those of all reductions, but for the sum that is rounded in another order.
+void expect_same_numbers(const Stepper& device, const Stepper& cpu, int reductions) {
+  for (int r = 0; r < reductions; ++r) {
+    const std::span<const double> found = device.reduced(r), right = cpu.reduced(r);
+    ASSERT_EQ(found.size(), right.size());
+    for (std::size_t i = 0; i < found.size(); ++i)
+      EXPECT_NEAR(found[i], right[i], r == 3 ? 1e-10 : 0) << "reduction " << r;
+  }
+}
+
 template <int D>
 void expect_bits_of_the_cpu(std::mt19937& random, const std::string& strategy) {
   const Mixing mixing{.dims = D, .box = pick(random, 0, 1) == 1};
   const bool in_turn = pick(random, 0, 1);  // the second field from the new values of the first
-  const auto stages = [&](bool launched) -> std::vector<Stage> {
-    if (!in_turn) return {{.sweeps = {mixing.sweep({0, 1}, launched)}}};
-    return {{.sweeps = {mixing.sweep({0}, launched), mixing.sweep({1}, launched)}}};
-  };
   const Choice choice = random_choice_of_devices(random, strategy);
+  std::vector<Reduction> reductions;
+  const bool deep = choice.depth > 1, last_only = deep || pick(random, 0, 1);
+  if (pick(random, 0, 1)) reductions = Mixing::reductions(static_cast<ReduceMode>(pick(random, 0, last_only ? 1 : 2)));
+  for (Reduction& one : reductions) one.last_only = last_only;
+  const auto stages = [&](bool launched) -> std::vector<Stage> {
+    if (!in_turn) return {{.sweeps = {mixing.sweep({0, 1}, launched)}, .reductions = reductions}};
+    return {{.sweeps = {mixing.sweep({0}, launched), mixing.sweep({1}, launched)}, .reductions = reductions}};
+  };
   const int halo = choice.depth * (in_turn ? 2 : 1);
   GridOptions<D> options;
   for (int d = 0; d < D; ++d) {
@@ -165,6 +210,7 @@ void expect_bits_of_the_cpu(std::mt19937& random, const std::string& strategy) {
       EXPECT_EQ(device.run(steps), slot);
     }
     for (int q : {0, 1}) EXPECT_EQ(found.own_cells(q, slot), right.own_cells(q, slot)) << device.report();
+    expect_same_numbers(device, cpu, static_cast<int>(reductions.size()));
   }
   imitated::free_stream(stream);
 }
@@ -183,6 +229,81 @@ TEST(DeviceStepper, RandomStepsHaveTheBitsOfTheCpu) {
   for (int i = 0; i < cases; ++i) {
     const std::string& strategy = strategies[static_cast<std::size_t>(i) % strategies.size()];
     i % 3 ? expect_bits_of_the_cpu<2>(random, strategy) : expect_bits_of_the_cpu<3>(random, strategy);
+  }
+}
+
+/// Blocks of kernels are combined in their order, whatever the order in which they run.
+TEST(DeviceStepper, SumsAreTheSameInEveryRun) {
+  const Imitated slow("threads=3,delay_us=10");
+  const Grid<2> grid(MPI_COMM_WORLD, {.cells = {60 * world_size(), 71}, .periodic = {true, true}});
+  const Mixing mixing;
+  for (const char* schedule : {"bulk", "streams"}) {
+    Choice choice;
+    choice.device = "host";
+    choice.strategy = "direct/staged";
+    choice.schedule = schedule;
+    double first = 0;
+    for (int turn = 0; turn < 4; ++turn) {
+      TwoArrays fields(grid, 1, true);
+      fields.fill(7, grid.layout().grid());
+      const Stage stage{.sweeps = {mixing.sweep({0, 1}, true)}, .reductions = Mixing::reductions(ReduceMode::blocking)};
+      Stepper step(grid, fields.refs(), choice, std::vector<Stage>{stage});
+      step.run(3);
+      if (turn == 0) first = step.reduced(3).front();
+      EXPECT_EQ(step.reduced(3).front(), first) << schedule;
+    }
+  }
+}
+
+/// A loop that ends by what a kernel has found.
+TEST(DeviceStepper, LoopsEndByWhatKernelsGather) {
+  const Grid<2> grid(MPI_COMM_WORLD, {.cells = {8 * world_size(), 9}, .periodic = {true, true}});
+  const Mixing mixing;
+  std::array<int, 2> asked{};
+  std::array<double, 2> largest{};
+  for (const bool launched : {false, true}) {
+    TwoArrays fields(grid, 1, launched);
+    fields.fill(3, grid.layout().grid());
+    Choice choice;
+    if (launched) choice.device = "host", choice.strategy = "auto", choice.schedule = "streams";
+    const Stage stage{.sweeps = {mixing.sweep({0, 1}, launched)},
+                      .reductions = Mixing::reductions(ReduceMode::blocking),
+                      .repeats = 1,
+                      .least = 1,
+                      .most = 40};
+    const auto enough = [&](int, std::span<const double> reduced) {
+      ++asked[launched];
+      return reduced[0] - reduced[1] < 1e-3;
+    };
+    Stepper step(grid, fields.refs(), choice, std::vector<Stage>{stage}, {.enough = enough});
+    step.run(1);
+    largest[launched] = step.reduced().front();
+  }
+  EXPECT_GT(asked[0], 2);
+  EXPECT_LT(asked[0], 39);
+  EXPECT_EQ(asked[1], asked[0]);
+  EXPECT_EQ(largest[1], largest[0]);
+}
+
+/// The guard of a Stepper says the same of kernels as of sweeps on the CPU.
+TEST(DeviceStepper, SweepsThatReadMoreThanTheySayAreNamedOnDevicesToo) {
+  const Imitated slow("delay_us=20");
+  const Grid<2> grid(MPI_COMM_WORLD, {.cells = {8 * world_size(), 9}, .periodic = {true, true}});
+  for (const bool reads_corners : {false, true}) {
+    std::array<std::string, 2> errors;
+    for (const bool launched : {false, true}) {
+      TwoArrays fields(grid, 2, launched);
+      fields.fill(5, grid.layout().grid());
+      Choice choice;
+      if (launched) choice.device = "host", choice.strategy = "direct/staged", choice.schedule = "streams";
+      SweepSpec sweep = Mixing{.box = reads_corners}.sweep({0, 1}, launched);
+      sweep.box_stencil = false;
+      Stepper step(grid, fields.refs(), choice, sweep, {.guard = true});
+      errors[launched] = error_of([&] { step.run(2); });
+    }
+    EXPECT_EQ(errors[1], errors[0]);
+    EXPECT_EQ(errors[0].find("was computed by sweep 'first' from ghost points") != std::string::npos, reads_corners)
+        << errors[0];
   }
 }
 
@@ -205,7 +326,6 @@ TEST(DeviceStepper, WhatCannotBeIsRefused) {
   choice.strategy = "auto";
   expect(refusal(device, choice, false), "has no launch");
   expect(refusal(host, {}, true), "has no run");
-  expect(refusal(device, choice, true, {.guard = true}), "the guard");
   for (const char* schedule : {"faces", "resident", "box"}) {
     choice.schedule = schedule;
     expect(refusal(device, choice, true), "use bulk or streams");

@@ -151,7 +151,7 @@ class CgSweeper final : public Sweeper {
     auto split = weights.begin() + cg_split;
     for (int largest : {largest_first, largest_second, largest_third}) {
       const ReproducibleSum sum(args.scalars[largest], terms_);
-      split = std::copy(sum.split.begin(), sum.split.end(), split);
+      split = std::copy(std::begin(sum.split), std::end(sum.split), split);
     }
     KernelArgs k;
     k.operands = operands.data();

@@ -123,6 +123,14 @@ hs_status hs_exchange_check_clean(hs_exchange* exchange, int32_t slot) {
   return guarded([&] { needed(exchange, "exchange").exchange.check_clean(slot); });
 }
 
+hs_status hs_exchange_changed_on(hs_exchange* exchange, int32_t slot, int32_t fresh, void* stream) {
+  return guarded([&] { needed(exchange, "exchange").exchange.changed(slot, fresh, DeviceStream{stream}); });
+}
+
+hs_status hs_exchange_check_clean_on(hs_exchange* exchange, int32_t slot, void* stream) {
+  return guarded([&] { needed(exchange, "exchange").exchange.check_clean(slot, DeviceStream{stream}); });
+}
+
 hs_status hs_exchange_rebind(hs_exchange* exchange, int32_t slot, void* const* first) {
   return guarded([&] {
     Exchange& bound = needed(exchange, "exchange").exchange;

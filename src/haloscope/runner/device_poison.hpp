@@ -1,0 +1,54 @@
+// The guard's work on fields of a device: halos are poisoned, and own points searched, there.
+#pragma once
+
+#include <map>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "haloscope/device/device.hpp"
+#include "haloscope/field/poison.hpp"
+#include "haloscope/view.hpp"
+
+namespace haloscope {
+
+class DevicePoison {
+ public:
+  /// A box of a field that is to be poisoned.
+  struct Spot {
+    int quantity = 0;
+    Box box;
+    Side side;
+  };
+  /// @param quantities, views  of the fields; both outlive it.
+  DevicePoison(device::Device& device, const std::vector<Quantity>& quantities, const Views& views);
+
+  /// Whether the spots of a slot and a number of the caller's are known.
+  bool knows(int slot, int number) const { return lists_.contains({slot, number}); }
+  /// Waits until they are in the device's memory.
+  void learn(int slot, int number, const std::vector<Spot>& spots);
+  /// Gives a stream the work that poisons them.
+  void write(device::Stream& stream, int slot, int number) const;
+  /// The fields of a slot lie elsewhere: its spots are unknown again.
+  void forget(int slot);
+  /// The first point of a box, x first, that holds poison; as find_poison() finds it in host memory. Waits for the stream.
+  std::optional<Leak> find(device::Stream& stream, int quantity, int slot, const Box& box);
+
+ private:
+  struct List {
+    device::Buffer rows;  // of poison, which all rows of a box are copied from
+    device::PieceList pieces;
+  };
+  const SlotView& view(int quantity, int slot) const {
+    return views_[static_cast<std::size_t>(quantity)][static_cast<std::size_t>(slot)];
+  }
+  Leak leak_at(device::Stream& stream, int quantity, int slot, const Index& point) const;
+
+  device::Device& device_;
+  const std::vector<Quantity>& quantities_;
+  const Views& views_;
+  std::map<std::pair<int, int>, List> lists_;
+  device::Buffer ops_, partials_, all_, here_;  // of a search
+};
+
+}  // namespace haloscope
