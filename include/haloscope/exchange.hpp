@@ -29,7 +29,7 @@ struct ExchangeOptions {
 /// An opened exchange of some fields. Several may be in flight at once: each has its own communicator.
 ///
 /// Fields may be in the memory of a device (of a back end that the build has, see docs/devices.md): it is recognised by their
-/// addresses. Messages are then packed and unpacked there, by strategies of devices; `auto` is direct:merged/staged. All
+/// addresses. Messages are then packed and unpacked there, by strategies of devices; `auto` is direct:merged/auto-device. All
 /// fields of an exchange are in one memory, and their points follow each other in x. What
 /// the calls wait for on the host: start(), for halos of its slot that an exchange before is still unpacking; finish(), for
 /// packing (taskqueue: for its kernel to have begun) and for messages; and without a stream for the halos.

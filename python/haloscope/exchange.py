@@ -430,7 +430,7 @@ class Exchange:
 
         grid: or a communicator with a Cartesian topology, where the arrays say how many cells each rank owns.
         arrays: with their halos; a Field says more about one of them. They may be in the memory of a device, all of them then
-            (CuPy, PyTorch; where the library was built for it): `auto` is "direct:merged/staged" there.
+            (CuPy, PyTorch; where the library was built for it): `auto` is "direct:merged/auto-device" there.
         halo: ghost layers on every side, or per axis a number or (low, high).
         strategy: as "ordered/p2p"; `haloscope advise` names good ones. None: "auto", which tries them while it runs.
             HALOSCOPE_STRATEGY in the environment of rank 0 overrides it.

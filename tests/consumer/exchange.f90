@@ -206,7 +206,7 @@ contains
                     'accumulated on a device')
       end do
     end do
-    call expect(index(halo%report(), 'direct:merged/staged') == 1, halo%report())
+    call expect(index(halo%report(), 'direct:merged/auto-device') == 1, halo%report())
     call halo%free()
     stat = hs_imitated_free_stream(stream)
     stat = hs_imitated_release(memory)

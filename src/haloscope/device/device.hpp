@@ -31,6 +31,8 @@ struct Info {
   std::int64_t shared_bytes = 0;  ///< shared memory that one block may have
   double clock_hz = 1e9;          ///< ticks a second of the clock that kernels read
   std::string id;                 ///< the same for all processes that use this device, and only for this one
+  /// Kernels are loaded before they are first launched, which otherwise may wait for kernels that run.
+  bool loads_early = false;
 };
 
 /// A point in a stream's work. Reusable: recording it again moves it. May be destroyed before its work is done.

@@ -7,9 +7,13 @@
 namespace haloscope {
 namespace {
 
-/// What `auto` is on devices: it works everywhere, with one round, each of which costs a launch and two copies, and one message to
+/// What `auto` is on devices: of the patterns the one with one round, each of which costs launches and copies, and one message to
 /// each peer.
-const char* const usual_on_devices = "direct:merged/staged";
+Strategy auto_on_devices(const Strategy& asked) {
+  Strategy strategy("direct:merged/auto-device");
+  strategy.transport_options = asked.transport_options;
+  return strategy;
+}
 
 MemoryPlace place_of(const void* address) {
   const device::Place place = device::place_of(address);
@@ -54,7 +58,7 @@ void require_device(const MemoryPlace& place, const char* call) {
 
 Strategy strategy_for(const MemoryPlace& place, const Strategy& asked) {
   if (place.backend.empty() || moves_device_memory(asked)) return asked;
-  if (asked.transport == "auto") return usual_on_devices;
+  if (asked.transport == "auto") return auto_on_devices(asked);
   std::vector<std::string> transports;
   for (const TransportTraits* traits : transport_traits())
     if (traits->device) transports.push_back(traits->name);

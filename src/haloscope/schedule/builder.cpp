@@ -59,8 +59,12 @@ int ProgramBuilder::add_messages(OpKind kind, int round, bool out) {
   // Messages pass from lane to lane: from the packing stream to the sender, and from the receiver to the unpacking stream.
   const Lane here = lane(kind);
   if (kind == OpKind::post || kind == OpKind::complete) return add(kind, here, 0, set);
-  const bool crosses = last_message_op_ >= 0 && program_.ops[last_message_op_].lane != here;
-  return last_message_op_ = add(kind, here, 0, set, {crosses ? last_message_op_ : -1});
+  // Where packing signals, sending waits for its begin alone, whatever the stream has been given after it.
+  const int before = kind == OpKind::send && options_.signals ? last_pack_ : last_message_op_;
+  const bool crosses = before >= 0 && program_.ops[before].lane != here;
+  last_message_op_ = add(kind, here, 0, set, {crosses ? before : -1});
+  if (kind == OpKind::pack) last_pack_ = last_message_op_;
+  return last_message_op_;
 }
 
 int ProgramBuilder::sweep(const Sweep& sweep, int slot, std::vector<int> after) {

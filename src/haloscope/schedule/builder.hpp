@@ -85,8 +85,9 @@ class ProgramBuilder {
   Program program_;
   std::vector<int> waits_;
   int last_message_op_ = -1;
-  int complete_ = -1;  // see ExchangeOps
-  int all_sent_ = -1;  // the operation that completes messages
+  int last_pack_ = -1;  // the packing of the messages that are sent next
+  int complete_ = -1;   // see ExchangeOps
+  int all_sent_ = -1;   // the operation that completes messages
 };
 
 }  // namespace haloscope

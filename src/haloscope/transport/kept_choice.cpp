@@ -13,6 +13,7 @@
 #include "haloscope/comm/shared_memory.hpp"
 #include "haloscope/comm/text.hpp"
 #include "haloscope/core/outline.hpp"
+#include "haloscope/device/device.hpp"
 
 namespace haloscope {
 namespace {
@@ -96,6 +97,7 @@ std::string key_of(const LinkContext& context) {
        << (in_shared_memory(views.front().front().origin) ? "shared" : "own") << " memory; nodes";
   for (const int node : context.nodes) text << ' ' << node;
   if (context.mine) text << "; between nodes";
+  if (context.device != nullptr) text << "; " << context.device->info().name;
   return text.str();
 }
 

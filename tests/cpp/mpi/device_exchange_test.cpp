@@ -378,6 +378,90 @@ TEST(DeviceExchange, WhatCannotBeIsRefusedAndNamed) {
   expect_part(error_of([&] { on_host.check_clean(0, DeviceStream{}); }), "in host memory");
 }
 
+bool has_part(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
+
+/// Whether a decision is in use: the same on all ranks that have messages.
+bool decided_alike(const Exchange& halo) {
+  std::string report = halo.report();
+  const bool lone = has_part(report, "this rank has no message");
+  const std::size_t at = report.find("auto: chose ");
+  int chose = at != std::string::npos, candidate = chose ? report[at + 12] : 0, most[2] = {candidate, -candidate};
+  if (lone) chose = 1, most[0] = 0, most[1] = -127;
+  int least = chose;
+  MPI_Allreduce(MPI_IN_PLACE, most, 2, MPI_INT, MPI_MAX, MPI_COMM_WORLD);
+  MPI_Allreduce(MPI_IN_PLACE, &least, 1, MPI_INT, MPI_MIN, MPI_COMM_WORLD);
+  return least == 1 && (most[0] == -most[1] || most[1] == -127);
+}
+
+/// Halos are right before, during and after the decision, which is the same everywhere.
+TEST(DeviceExchange, AutoRacesTheStrategiesOfDevicesInTheExchangesOfTheProgram) {
+  const Imitated slow("devices=2,delay_us=10,block_delay_us=10");
+  std::mt19937 random(static_cast<unsigned>(90 + world_size()));
+  std::mt19937_64 values(static_cast<std::uint64_t>(world_rank()));
+  for (int i = 0; i < (world_size() > 2 ? 3 : 4); ++i) {
+    Case c = random_numbers_case(random);
+    c.spec.pattern = Pattern::direct;
+    const bool one_sided = i % 4 == 2;  // as ipc cannot
+    if (!one_sided) {
+      c.boxes.clear();
+      c.spec.widths.clear();
+      c.spec.low = c.spec.high;
+      for (int d = 0; d < c.grid.dims; ++d)
+        c.grid.cells[d] = std::max<std::int64_t>(c.grid.cells[d], c.spec.high[d] * c.ranks[d]);
+    }
+    SCOPED_TRACE("case " + std::to_string(i) + " " + describe(c));
+    const int device = world_rank() % 2;
+    Pair pair(c, "direct/auto:quick", device, "direct/p2p");
+    const bool sums = i % 2 == 1;  // the reverse exchange decides for itself
+    const DeviceStream stream = imitated::make_stream(device);
+    const int exchanges = 2 * 4 * (c.slots + 4) + c.slots * (world_size() + 3);
+    for (int n = 0; n < exchanges; ++n) {
+      const int slot = n % c.slots;
+      pair.fill_with_fractions(values);
+      imitated::launch(stream,
+                       [&] { std::memcpy(pair.image().data(), pair.host().all().data(), pair.image().size()); });
+      if (n % 3 == 0) imitated::finish(stream);
+      sums ? pair.halo().accumulate(slot, stream) : pair.halo().exchange(slot, stream);
+      imitated::finish(stream);
+      sums ? pair.expect_same_sums(slot) : pair.expect_same(slot);
+      ASSERT_FALSE(HasFailure()) << "exchange " << n;
+    }
+    const std::string report = pair.halo().report();
+    expect_part(report, "direct:merged/auto-device:quick: ");
+    EXPECT_TRUE(sums || decided_alike(pair.halo())) << report;
+    if (!has_part(report, "no message"))
+      for (const char* candidate : {"staged", "aware", "taskqueue"}) expect_part(report, candidate);
+    imitated::free_stream(stream);
+  }
+}
+
+/// Several exchanges in flight, each with a race of its own, by one stream that runs late.
+TEST(DeviceExchange, RacesOfSeveralExchangesDoNotDisturbEachOther) {
+  const Imitated slow("delay_us=30");
+  const Grid<2> grid(MPI_COMM_WORLD,
+                     {.cells = {8 * world_size(), 9}, .periodic = {true, true}, .process_grid = in_x()});
+  const std::int64_t n = grid.cells()[0];
+  Plane u(grid, true, "u"), v(grid, true, "v");
+  Exchange of_u = make_exchange(grid, {u.ref()}, "auto:quick"), of_v = make_exchange(grid, {v.ref()}, "auto:quick");
+  const DeviceStream stream = imitated::make_stream();
+  std::atomic<int> wrong{0};
+  for (int step = 0; step < 110; ++step) {
+    const int slot = step % 2;
+    for (Plane* field : {&u, &v}) imitated::launch(stream, [=, at = field->first(slot)] { at[0] = at[n - 1] = step; });
+    of_u.start(slot, stream);
+    of_v.start(slot, stream);
+    of_u.progress();
+    of_v.finish(stream);
+    of_u.finish(stream);
+    for (Plane* field : {&u, &v})
+      imitated::launch(stream, [=, &wrong, at = field->first(slot)] { wrong += at[-1] != step || at[n] != step; });
+  }
+  imitated::finish(stream);
+  EXPECT_EQ(wrong, 0);
+  if (world_size() > 1) expect_part(of_u.report(), "chose ");
+  imitated::free_stream(stream);
+}
+
 /// A forgotten exchange of a field that kernels sweep, on one stream: no call but the last waits for it.
 TEST(DeviceExchange, AForgottenExchangeOfADeviceIsFound) {
   const Imitated slow("delay_us=50");

@@ -9,6 +9,7 @@
 
 #include "haloscope/comm/text.hpp"
 #include "haloscope/haloscope.hpp"
+#include "haloscope/imitated.hpp"
 #include "haloscope/transport/automatic.hpp"
 #include "random_case.hpp"
 
@@ -220,6 +221,22 @@ TEST(KeptChoice, ExchangesRememberAndKeysTellThemApart) {
       for (int e = 0; e < 1500 && exchange.report().find("until") != std::string::npos; ++e) exchange.exchange();
       EXPECT_EQ(exchange.report().find("chose") != std::string::npos, tries) << exchange.report();
     }
+}
+
+TEST(KeptChoice, ExchangesOfDevicesKeepTheirs) {
+  if (world_size() == 1) GTEST_SKIP() << "a lone rank has no message";
+  const CacheFolder cache;
+  const Grid<2> grid(MPI_COMM_WORLD, {.cells = {8 * world_size(), 9}, .periodic = {true, true}});
+  const std::int64_t row = grid.cells()[0] + 2, points = row * (grid.cells()[1] + 2);
+  auto* const memory = static_cast<double*>(imitated::allocate(static_cast<std::size_t>(points) * sizeof(double)));
+  for (const bool kept : {false, true}) {
+    Exchange halo = make_exchange(grid, {view<double, 2>(grid, {memory + row + 1}, row, 0, 1)}, "auto:quick");
+    for (int n = 0; n < 80; ++n) halo.exchange();
+    EXPECT_NE(halo.report().find("auto: chose "), std::string::npos) << halo.report();
+    EXPECT_EQ(halo.report().find("was chosen on") != std::string::npos, kept) << halo.report();
+  }
+  MPI_Barrier(MPI_COMM_WORLD);
+  imitated::release(memory);
 }
 
 }  // namespace

@@ -121,7 +121,7 @@ def main() -> None:
         u, v = DeviceArray(filled(grid, grid.zeros(dtype=dtype))), DeviceArray(filled(grid, grid.zeros(dtype=dtype)))
         with haloscope.Exchange(grid, [u, ByDlpack(v)]) as halo:
             halo()
-            assert halo.report().startswith("direct:merged/staged: ")
+            assert halo.report().startswith("direct:merged/auto-device: ")
             assert "memory of device 0 of back end 'host'" in halo.report()
             for array in (u, v):
                 np.testing.assert_array_equal(array.get(), whole(grid, array.like))

@@ -50,11 +50,13 @@ class BufferedLink final : public DeviceLink {
   void taken_on(device::Stream& stream, int slot) override { stream.record(*arrived_[static_cast<std::size_t>(slot)]); }
   void to_host(device::Stream& stream, Ids out, int slot) override {
     const ByteRange range = span_of(out, slot);
-    if (range.size() > 0) stream.copy(host_.data() + range.begin, place(out.front(), slot), range.size());
+    if (host_.size() > 0 && range.size() > 0)
+      stream.copy(host_.data() + range.begin, place(out.front(), slot), range.size());
   }
   void to_device(device::Stream& stream, Ids in, int slot) override {
     const ByteRange range = span_of(in, slot);
-    if (range.size() > 0) stream.copy(place(in.front(), slot), host_.data() + range.begin, range.size());
+    if (host_.size() > 0 && range.size() > 0)
+      stream.copy(place(in.front(), slot), host_.data() + range.begin, range.size());
   }
 
  private:

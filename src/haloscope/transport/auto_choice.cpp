@@ -1,0 +1,257 @@
+#include "haloscope/transport/auto_choice.hpp"
+
+#include <algorithm>
+#include <cstdio>
+#include <limits>
+#include <set>
+
+#include "haloscope/comm/shared_memory.hpp"
+#include "haloscope/core/names.hpp"
+
+namespace haloscope {
+namespace {
+
+/// Whether an exchange moves anything along dimension d, between ranks.
+bool connected(const Plan& plan, int d) { return d < plan.dims && plan.spec.low[d] + plan.spec.high[d] > 0; }
+
+/// The same number for ranks that a chain of messages may join.
+int component(const LinkContext& context) {
+  const auto coords = context.layout->coords(context.plan->rank);
+  int number = 0;
+  for (int d = 0; d < 3; ++d)
+    if (!connected(*context.plan, d)) number = number * context.layout->ranks()[d] + coords[d];
+  return number;
+}
+
+/// Hops between the ranks of a component at most.
+int diameter(const LinkContext& context) {
+  if (context.layout->has_holes()) return context.layout->size() - 1;  // around them
+  int hops = 0;
+  for (int d = 0; d < 3; ++d)
+    if (connected(*context.plan, d)) hops += context.layout->ranks()[d] - 1;
+  return hops;
+}
+
+/// "2.0 and 14.1 us"
+std::string microseconds(double exchange, double step) {
+  char text[64];
+  std::snprintf(text, sizeof text, "%.1f and %.1f us", exchange * 1e6, step * 1e6);
+  return text;
+}
+
+/// Links with a choice to keep. Many programs never end theirs: their choices are kept when the program exits.
+class Keepers {
+ public:
+  static Keepers& all() {
+    static Keepers keepers;
+    return keepers;
+  }
+  ~Keepers() {
+    for (const AutoChoice* link : links_) link->keep();
+  }
+  void add(const AutoChoice* link) {
+    const std::lock_guard lock(mutex_);
+    links_.insert(link);
+  }
+  void remove(const AutoChoice* link) {
+    const std::lock_guard lock(mutex_);
+    links_.erase(link);
+  }
+
+ private:
+  std::mutex mutex_;
+  std::set<const AutoChoice*> links_;
+};
+
+/// The reading of this rank's clock at about the same moment on all machines; the same number on ranks of one machine,
+/// whose clocks agree. Collective.
+double common_moment(MPI_Comm comm, double (*clock)()) {
+  const Node machine(comm);
+  MPI_Barrier(comm);
+  double now = clock();
+  MPI_Bcast(&now, 1, MPI_DOUBLE, 0, machine.comm());
+  return now;
+}
+
+/// A number that is the same on all ranks, and another one in each call. Collective.
+unsigned draw_seed(MPI_Comm comm) {
+  static unsigned calls = 0;
+  unsigned seed = ++calls;
+  MPI_Bcast(&seed, 1, MPI_UNSIGNED, 0, comm);
+  return seed;
+}
+
+}  // namespace
+
+AutoChoice::AutoChoice(const LinkContext& context, std::vector<Trial> candidates, AutoOptions options, LateTimes* late)
+    : candidates_(std::move(candidates)),
+      race_(static_cast<int>(candidates_.size()), options.limits, draw_seed(context.comm)),
+      options_(std::move(options)),
+      late_(late),
+      yield_(context.yield),
+      clock_began_(common_moment(context.comm, options_.clock)) {
+  const auto& messages = context.plan->messages;
+  for (std::size_t id = 0; id < messages.size(); ++id) {
+    if (!context.moves(static_cast<int>(id))) continue;
+    ++messages_;
+    incoming_ += !messages[id].out;
+  }
+  slot_count_ = static_cast<int>(context.views->front().size());
+  slots_ = std::make_unique<Slot[]>(slot_count_);
+  for (const Trial& candidate : candidates_) follows_ = follows_ && candidate.link->follows();
+  for (int s = 0; s < slot_count_; ++s) slots_[s].mover = &candidates_.front();
+
+  turn_ = slot_count_ + timed_exchanges;
+  gap_ = static_cast<std::int64_t>(slot_count_) * (diameter(context) + 1);
+  times_.resize(2 * turn_ * race_.order().size() + 1);  // of the first heat, the longest
+  last_.resize(times_.size());
+  trying_ = candidates_.size() > 1 && messages_ > 0;
+  start_heat(0);
+  MPI_Comm_split(context.comm, trying_ ? component(context) : MPI_UNDEFINED, 0, &comm_);
+  if (options_.keep) Keepers::all().add(this);
+}
+
+AutoChoice::~AutoChoice() {
+  if (options_.keep) Keepers::all().remove(this);
+  keep();
+  for (Trial& c : candidates_) c.link.reset();              // completes what is in flight on it
+  if (trying_ && next_ > trials() && !reducing_) reduce();  // others may have
+  if (reduction_ != MPI_REQUEST_NULL) MPI_Wait(&reduction_, MPI_STATUS_IGNORE);
+  if (comm_ != MPI_COMM_NULL) MPI_Comm_free(&comm_);
+}
+
+void AutoChoice::keep() const {
+  if (options_.keep && switched_at_ >= 0) options_.keep(leader_, race_.second());
+}
+
+void AutoChoice::begin(int slot) {
+  const std::lock_guard lock(beginning_);
+  Slot& s = slots_[slot];
+  if (s.to_start > 0) return;
+  s.to_start = messages_;
+  s.to_unpack = incoming_;
+  s.number = next_++;
+  if (s.number == deadline()) deadline_slot_ = slot;
+  if (s.number > deadline() && slot == deadline_slot_ && switched_at_ < 0) go_on(s.number);
+  const std::int64_t place = s.number - heat_;
+  s.mover.store(mover_at(place), std::memory_order_relaxed);
+  if (place <= trials_) begins()[place] = time();
+}
+
+/// After a heat, from this exchange on: the winner, or the next heat.
+void AutoChoice::go_on(std::int64_t number) {
+  leader_ = race_.leader();
+  if (race_.over())
+    switched_at_ = number;
+  else
+    start_heat(number);
+}
+
+void AutoChoice::start_heat(std::int64_t number) {
+  heat_ = number;
+  trials_ = turn_ * static_cast<std::int64_t>(race_.order().size());
+  tried_ += trials_;
+  deadline_slot_ = -1;
+  reducing_ = decided_ = false;
+  std::fill_n(ends(), trials_,
+              incoming_ > 0 ? never : 0);  // the last rank counts, and one that gets nothing is never it
+  if (late_ && trying_) late_->begin_heat(trials_);
+}
+
+/// What moves an exchange of this heat.
+const Trial* AutoChoice::mover_at(std::int64_t place) {
+  const int candidate = place < trials_ ? race_.order()[static_cast<std::size_t>(place / turn_)] : leader_;
+  return &candidates_[static_cast<std::size_t>(candidate)];
+}
+
+void AutoChoice::started(Ids ids, int slot) {
+  slots_[slot].to_start -= static_cast<std::int64_t>(ids.size());
+  tend();
+}
+
+bool AutoChoice::unpacked(Ids in, int slot) {
+  slots_[slot].to_unpack -= static_cast<std::int64_t>(in.size());
+  return slots_[slot].to_unpack == 0;
+}
+
+void AutoChoice::end(int slot) {
+  const std::int64_t at = place(slot);
+  if (at >= 0 && at < trials_ && !reducing_) ends()[at] = time();
+}
+
+std::int64_t AutoChoice::place(int slot) const {
+  const std::int64_t at = slots_[slot].number - heat_;
+  return at <= trials_ ? at : -1;
+}
+
+bool AutoChoice::may_end(int slot) {
+  if (!trying_) return true;
+  tend();
+  return decided_ || slots_[slot].number != deadline();
+}
+
+/// Moves the decision on; never waits. On the thread that may call MPI.
+void AutoChoice::tend() {
+  if (next_ <= trials()) return;
+  if (!reducing_) {
+    if (late_ && !late_->learn(clock_began_, begins(), ends())) return;
+    reduce();
+  }
+  if (int done = 0; !decided_) {
+    MPI_Test(&reduction_, &done, MPI_STATUS_IGNORE);
+    if (!done) return;
+    judge();
+    decided_ = true;
+  }
+  const auto settled = [this](const Slot& s) { return s.number < 0 || s.number >= switched_at_; };
+  if (switched_at_ >= 0 && std::all_of(slots_.get(), slots_.get() + slot_count_, settled)) retire();
+}
+
+void AutoChoice::reduce() {
+  const auto count = static_cast<int>(2 * trials_ + 1);
+  MPI_Iallreduce(times_.data(), last_.data(), count, MPI_DOUBLE, MPI_MAX, comm_, &reduction_);
+  reducing_ = true;
+}
+
+/// Hands the times of this heat to the race.
+void AutoChoice::judge() {
+  const double *const begins = last_.data(), *const ends = begins + trials_ + 1;
+  for (std::int64_t turn = 0; turn * turn_ < trials_; ++turn)
+    for (std::int64_t place = turn * turn_ + slot_count_; place < (turn + 1) * turn_; ++place)
+      race_.add(race_.order()[static_cast<std::size_t>(turn)], ends[place] - begins[place],
+                begins[place + 1] - begins[place]);
+  race_.judge();
+}
+
+void AutoChoice::retire() {
+  trying_ = false;
+  Trial& winner = candidates_[static_cast<std::size_t>(leader_)];
+  for (int s = 0; s < slot_count_; ++s) slots_[s].mover.store(&winner, std::memory_order_relaxed);
+  for (Trial& c : candidates_)
+    if (&c != &winner && c.closes_alone) c.link.reset();
+}
+
+int AutoChoice::open() const {
+  return static_cast<int>(std::count_if(candidates_.begin(), candidates_.end(), [](auto& c) { return !!c.link; }));
+}
+
+std::string AutoChoice::report() const {
+  const std::string out = options_.left_out.empty() ? "" : "; without " + options_.left_out;
+  const std::string leader = candidates_[static_cast<std::size_t>(leader_)].name;
+  if (messages_ == 0) return "auto: nothing to choose, this rank has no message";
+  if (candidates_.size() == 1) return "auto: nothing to choose but " + leader + out;
+  const bool over = switched_at_ >= 0;
+  std::vector<std::string> tried;
+  for (int c = 0; c < static_cast<int>(candidates_.size()); ++c) {
+    tried.push_back(candidates_[static_cast<std::size_t>(c)].name);
+    if (over && race_.exchange(c) < never)
+      tried.back().append(" ").append(microseconds(race_.exchange(c), race_.step(c)));
+  }
+  std::string text = "auto: ";
+  text += over ? "chose " + leader : leader + " until it has decided";
+  if (!options_.kept.empty()) text += " (" + candidates_.front().name + " was chosen on " + options_.kept + ")";
+  text += ", " + std::to_string(tried_) + " trials of " + (over ? "(exchange and step) " : "");
+  return text + join(tried, ", ") + out;
+}
+
+}  // namespace haloscope
