@@ -104,6 +104,18 @@ def prefix(tmp_path_factory) -> Path:
     return place
 
 
+@pytest.fixture(scope="session")
+def calibrated_device(tmp_path_factory) -> Path:
+    """Return a profile with the imitated device, as `haloscope calibrate` makes it."""
+    from haloscope import cli
+
+    file = tmp_path_factory.mktemp("card") / "card.json"
+    words = ("calibrate", "-o", str(file), "--quick", "--device", "host", "--launches", "1", "--sections", "network,device",
+             "--ranks", "2", "--apps", "laplace2d,laplace3d,advection3d,hydro3d")  # fmt: skip
+    assert cli.main(list(words)) == 0
+    return file
+
+
 @pytest.fixture
 def imitated(monkeypatch):
     """Return a function that says what back end `host` imitates, as in `devices=2`."""

@@ -261,16 +261,12 @@ def test_a_faster_shape_of_blocks_is_named_where_every_launch_found_it_so():
 # ---- measured on an imitated device ----------------------------------------------------------------------------------
 
 
-def test_a_calibration_measures_a_device_and_predictions_use_it(haloscope, tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    made = haloscope("calibrate", "-o", "m.json", "--quick", "--sections", "network,device", "--device", "host",
-                     "--ranks", "2", "--launches", "1", "--apps", "laplace2d,laplace3d,advection3d,hydro3d")  # fmt: skip
-    assert made.code == 0, made.err
-    device = json.loads((tmp_path / "m.json").read_text())["device"]
+def test_a_calibration_measures_a_device_and_predictions_use_it(haloscope, calibrated_device):
+    device = json.loads(calibrated_device.read_text())["device"]
     assert device["backend"] == "host" and device["operation_s"] > 0 and device["signal_s"] > 0
     assert set(device["pack"]) == {"1", "2"}
     assert set(device["kernels"]) >= {"laplace2d/star/f32", "laplace3d/star/f64", "advection3d/dense/f64"}
-    asked = ("laplace2d", "--cells", "500", "--device", "auto", "--profile", "m.json")
+    asked = ("laplace2d", "--cells", "500", "--device", "auto", "--profile", calibrated_device)
     found = haloscope("predict", *asked, "--schedule", "bulk,streams", "--json")
     assert found.code == 0, found.err
     predictions = json.loads(found.out)["predictions"]

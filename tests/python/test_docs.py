@@ -9,8 +9,6 @@ from pathlib import Path
 
 import pytest
 
-from haloscope import cli
-
 DOCS = Path(__file__).resolve().parents[2] / "docs"
 
 
@@ -37,35 +35,15 @@ def test_commands_of_why_slow_run(haloscope, tmp_path, command):
         assert "wait (us)" in result.out and ("desync (us)" in result.out) == ("--barrier" in words)
 
 
-@pytest.fixture(scope="module")
-def card(tmp_path_factory):
-    """A profile with a device, by what the page says but for the sections that have none."""
-    file = tmp_path_factory.mktemp("card") / "card.json"
-    words = (
-        "calibrate",
-        "-o",
-        str(file),
-        "--quick",
-        "--device",
-        "host",
-        "--launches",
-        "1",
-        "--sections",
-        "network,device",
-    )
-    assert cli.main(list(words)) == 0
-    return file
-
-
 @pytest.mark.parametrize("command", commands("devices.md"))
-def test_commands_of_devices_run(haloscope, card, tmp_path, command):
+def test_commands_of_devices_run(haloscope, calibrated_device, tmp_path, command):
     words = shlex.split(command)
     if words[0] == "calibrate":
-        return  # `card` is what it made
+        return  # `calibrated_device` is what it made
     if words[0] == "tune":
         words += ["--confirm", "1"]
     if "--profile" in words:
-        shutil.copy(card, "card.json")
+        shutil.copy(calibrated_device, "card.json")
     result = ended_well(haloscope, words, tmp_path, "--steps", "2", "--repetitions", "1")
     if words[0] == "run":
         assert "passed" in result.out and "failed" not in result.out
