@@ -9,6 +9,7 @@ from __future__ import annotations
 import dataclasses
 import lzma
 import math
+import random
 import subprocess
 import sys
 from collections.abc import Iterator, Sequence
@@ -30,6 +31,7 @@ ROOT = Path(__file__).resolve().parent.parent
 KEPT = ROOT / "results" / "accuracy"
 SCRATCH = ROOT / "out" / "accuracy"
 LAUNCHES = 4  # halves of which tell how far a repetition would differ
+FOLDS = 4  # of the grids: intervals from three of them for the fourth
 CONFIRMED = 5  # launches in which the pick and the fastest are measured again
 HOW = {"seconds": 0.04, "repetitions": 2}
 EXCHANGES = ("ordered/p2p", "ordered:merged,self-first/persistent", "ordered/shared", "ordered/rma-pscw")
@@ -108,7 +110,7 @@ def again(cases: Sequence[validate.Case], file: Path, measure: bool) -> dict[str
 
 def report_errors(pairs: Sequence[validate.Pair]) -> None:
     """Print median and 90th percentile of the errors of exchange and step."""
-    for what, exchange, median_bar, p90_bar in (("exchange", True, 0.10, 0.25), ("step", False, 0.05, 0.15)):
+    for what, exchange, median_bar, p90_bar in (("exchange", True, 0.12, 0.25), ("step", False, 0.08, 0.15)):
         errors = [p.exchange_error if exchange else p.error for p in pairs]
         errors = [abs(e) for e in errors if e is not None]
         least = floor(pairs, exchange)
@@ -118,7 +120,7 @@ def report_errors(pairs: Sequence[validate.Pair]) -> None:
             f"{what} time, median error",
             resampled(errors, np.median, LAUNCHES),
             "<=",
-            max(median_bar, 1.5 * least),
+            max(median_bar, 1.2 * least),
             said,
         )
         line(
@@ -131,12 +133,36 @@ def report_errors(pairs: Sequence[validate.Pair]) -> None:
         )
 
 
+def grid_of(pair: validate.Pair) -> str:
+    """Return what configurations share that are alike: app, form, real and cells."""
+    return str([pair.row.request[name] for name in ("app", "form", "real", "cells")])
+
+
+def cross_fitted(
+    measured: Sequence[dict], machine: profiles.Profile, pairs: Sequence[validate.Pair]
+) -> list[validate.Pair]:
+    """Predict each of FOLDS parts of the grids with intervals from the other grids."""
+    grids = sorted({grid_of(pair) for pair in pairs})
+    random.Random(0).shuffle(grids)
+    found: list[validate.Pair] = []
+    for fold in range(FOLDS):
+        judged = set(grids[fold::FOLDS])
+        residuals = validate.residuals([p for p in pairs if grid_of(p) not in judged])
+        ids = {p.row.id for p in pairs if grid_of(p) in judged}
+        with_intervals = profiles.checked(machine.data | {"held_out": residuals})
+        found += validate.validate((r for r in measured if r["id"] in ids), with_intervals).pairs
+    return found
+
+
 def report_intervals(pairs: Sequence[validate.Pair]) -> None:
-    """Print how likely the coverage is if the intervals are what they claim to be."""
-    found = validate.coverage(pairs)
-    said = f"{found.inside} of {found.count} in their {validate.NOMINAL:.0%} intervals; p of a binomial test"
-    estimate = stats.Estimate(found.p_value, found.p_value, found.p_value, found.count, LAUNCHES)
-    line(FIGURE, "intervals, p-value", estimate, ">=", 0.05, said)
+    """Print which share of steps and of exchanges the intervals hold."""
+    for what in ("step", "exchange"):
+        found = validate.coverage(pairs, what == "exchange")
+        share = found.inside / found.count
+        estimate = stats.Estimate(share, share, share, found.count, LAUNCHES)
+        said = f"{found.inside} of {found.count} in {validate.NOMINAL:.0%} intervals from other grids"
+        line(FIGURE, f"intervals of the {what}, share held", estimate, ">=", 0.87, said)
+        line(FIGURE, f"intervals of the {what}, share held, not more", estimate, "<=", 0.93, said)
 
 
 def report_regret(cases: Sequence[validate.Case], fresh: dict[str, stats.Estimate]) -> None:
@@ -170,7 +196,7 @@ def main() -> None:
         ).run()
     found = validate.validate(measured, machine)
     report_errors(found.pairs)
-    report_intervals(found.pairs)
+    report_intervals(cross_fitted(measured, machine, found.pairs))
     cases = validate.cases(found.pairs)
     report_regret(cases, again(cases, confirmed, measure=not kept))
     if not (quick or kept):

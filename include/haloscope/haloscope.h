@@ -436,11 +436,14 @@ typedef struct hs_setting {
 void hs_setting_init(hs_setting* setting);
 
 /* The predicted time of a step, in step with all other ranks, long after the start, as a JSON object in seconds per time
- * step: profile, pace (that it is for, over that of the calibration, by kind), time_s, interval (90 %, null where the profile has none), terms (by name, along the critical path of the
- * slowest rank; they add up to time_s), busy (the same terms, hidden or not), worst_rank, worst_node, worst_node_bytes
- * (that it sends to other nodes), nodes, classes (of ranks), messages, bytes and message_bytes (that the worst rank sends
- * in all exchanges of a step, and the least and largest), bound (whether their mean is "latency-bound" or
- * "bandwidth-bound"), reason (what bounds the exchange, in one clause), outside (costs beyond the calibrated range), notes.
+ * step: profile, pace (that it is for, over that of the calibration, by kind), time_s, interval and exchange_interval
+ * (90 %, null where the profile has none), interval_from (the regime of the held-out measurements that they are from, or
+ * "all"; "": from the profile's parameters), regime and exchange_regime (what bounds the step, and the exchange), terms (by
+ * name, along the critical path of the slowest rank; they add up to time_s), busy (the same terms, hidden or not),
+ * worst_rank, worst_node, worst_node_bytes (that it sends to other nodes), nodes, classes (of ranks), messages, bytes and
+ * message_bytes (that the worst rank sends in all exchanges of a step, and the least and largest), bound (whether their mean
+ * is "latency-bound" or "bandwidth-bound"), reason (what bounds the exchange, in one clause), outside (costs beyond the
+ * calibrated range), notes.
  * samples  draws of the profile's parameters for the interval, 0: none
  * singly   1: price every rank instead of one per class; slow, for checks
  * Fails with HS_USAGE when the choice cannot run, HS_UNAVAILABLE when the profile lacks a cost that it needs.
@@ -454,8 +457,9 @@ hs_status hs_predict(const hs_choice* choice, const hs_profile* profile, const h
 hs_status hs_candidates(const hs_choice* choice, const int32_t* depths, int32_t depth_count, const char** json);
 
 /* Candidates ranked by their predictions, as a JSON object: candidates, fastest first, each with the fields of
- * hs_predict, changes (as hs_candidates has them) and equal (true: it cannot be told from the first); changes, sentences on what would change the answer; refused, pairs of a reason why candidates are missing and
- * how many.
+ * hs_predict, changes (as hs_candidates has them), group (from 0: of those that cannot be told from its fastest member) and
+ * equal (true: it is in the first group); simplest, of each group the place among the candidates of its simplest member within 5 % of its fastest;
+ * changes, sentences on what would change the answer; refused, pairs of a reason why candidates are missing and how many.
  * among    those to look at, as hs_candidates has them; NULL: all with these depths
  * samples  draws of the profile's parameters, under which candidates are compared
  * Fails with HS_USAGE when none is legal, HS_UNAVAILABLE when the profile lacks what all need. Cost: a prediction each. */

@@ -117,3 +117,69 @@ def test_the_code_it_prints_is_a_choice_that_can_run(haloscope):
     words = done.out.split("`haloscope run ")[1].split("`")[0].split()
     again = haloscope("predict", *words, "--profile", TOY)
     assert again.code == 0, again.err
+
+
+def uncertain(data):
+    """Parameters with intervals, and a model that is 30 % off in what it says of exchanges."""
+    data["discrepancy"] = {"compute": 0.05, "exchange": 0.3}
+    for row in data["network"]["classes"]["socket"]["segments"]:
+        row["interval"] = {"latency_s": [0.9 * row["latency_s"], 1.1 * row["latency_s"]]}
+
+
+@pytest.mark.parametrize("change", [lambda data: None, uncertain])
+def test_every_candidate_is_in_one_group_named_after_a_member(toy, change):
+    advice = model.advise(SMALL, changed(toy, change), depths=(1, 4), samples=20)
+    members = [c for g in advice.groups for c in g.members]
+    assert sorted(map(id, members)) == sorted(map(id, advice.candidates))
+    assert all(g.simplest in g.members for g in advice.groups)
+    assert [g.members[0].time_s for g in advice.groups] == sorted(g.members[0].time_s for g in advice.groups)
+    assert all(g.simplest.time_s <= 1.05 * g.members[0].time_s for g in advice.groups)
+    assert advice.groups[0].members == advice.equals and advice.pick in advice.equals
+
+
+def test_what_a_model_leaves_out_makes_groups_larger(toy):
+    sharp, blunt = (
+        model.advise(SMALL, changed(toy, c), depths=(1, 4), samples=20) for c in (lambda d: None, uncertain)
+    )
+    assert 1 < len(blunt.groups) < len(sharp.groups)
+
+
+def test_equal_predictions_are_one_group(toy):
+    advice = model.advise(SMALL, toy, depths=(1, 4))
+    first = {}
+    for candidate in advice.candidates:
+        first.setdefault(candidate.time_s, candidate.group)
+        assert candidate.group == first[candidate.time_s]
+
+
+def test_what_is_assumed_of_nodes_is_said_before_the_answer(toy, haloscope, tmp_path):
+    def asked(data, *more):
+        (tmp_path / "m.json").write_text(json.dumps(data))
+        words = (
+            "advise",
+            "laplace2d",
+            "--cells",
+            "64",
+            "--ranks",
+            "64",
+            "--depth",
+            "1",
+            "--profile",
+            tmp_path / "m.json",
+        )
+        return haloscope(*words, *more).out
+
+    text = asked(toy.data)
+    assert "Nodes: 64 ranks on 8 nodes of 2 x 4 cores, placed by rule fill. 8 nodes are needed" in text
+    assert text.index("Nodes:") < text.index("times the best") and text.index("Nodes:") < text.index("**")
+    assert "emulated" not in text
+    lab = changed(toy, lambda d: d["machine"].update(emulated_network={"latency_s": 5e-5}))
+    assert "an emulated network (latency_s 5e-05), no real one" in asked(lab.data)
+
+
+def test_a_row_lists_who_is_in_it_when_asked(haloscope):
+    words = ("advise", "laplace2d", "--cells", "64", "--ranks", "4", "--depth", "1", "--profile", TOY, "--top", "2")
+    plain, listed = haloscope(*words), haloscope(*words, "--members")
+    assert "Who is in each row" not in plain.out and "Row 2:" in listed.out
+    groups = json.loads(haloscope(*words, "--json").out)["groups"]
+    assert listed.out.count("\n- ordered") + listed.out.count("\n- direct") >= sum(g["members"] for g in groups[:2])

@@ -1,12 +1,14 @@
 """Advice: every legal way to exchange the halos of one grid, priced, ranked, explained; no winner where none is clear.
 
 The C++ core enumerates, prices and ranks the candidates. All are priced from the same profile and share its errors, so two
-of them differ when 95 % of the draws of the uncertain parameters agree on which is faster.
+of them differ when 95 % of the draws of the uncertain parameters agree on which is faster, and by more than what the model
+leaves out.
 """
 
 from __future__ import annotations
 
 import dataclasses
+import functools
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -25,20 +27,54 @@ ORDERS = ("none", "nodes")
 
 @dataclass(frozen=True)
 class Candidate:
-    """A prediction, and whether it can be told from the best."""
+    """A choice with its prediction, and the group of those that cannot be told apart that it is in, from 0.
 
-    prediction: predict.Prediction
-    equal: bool
+    asked, found: the choice that was asked about, and what the core says of this candidate.
+    """
+
+    asked: core.Choice
+    found: Mapping[str, Any]
+
+    @functools.cached_property
+    def prediction(self) -> predict.Prediction:
+        """The prediction, without an interval."""
+        return predict.from_json(changed(self.asked, self.found["changes"]), self.found)
+
+    @property
+    def time_s(self) -> float:
+        """Predicted seconds per time step."""
+        seconds: float = self.found["time_s"]
+        return seconds
+
+    @property
+    def group(self) -> int:
+        """The group that it is in; the fastest candidate is in group 0."""
+        number: int = self.found["group"]
+        return number
+
+    @property
+    def equal(self) -> bool:
+        """Whether it cannot be told from the fastest."""
+        return self.group == 0
+
+
+@dataclass(frozen=True)
+class Group:
+    """Candidates that cannot be told from the fastest of them, fastest first, and the simplest one within 5 % of that."""
+
+    simplest: Candidate
+    members: tuple[Candidate, ...]
 
 
 @dataclass(frozen=True)
 class Advice:
-    """All candidates, fastest first; the fastest of each depth; what would change the answer; why some are missing.
+    """All candidates, fastest first, and in groups; what would change the answer; why some are missing.
 
     refused: reasons with the number of candidates, legality and lacking costs alike.
     """
 
     candidates: tuple[Candidate, ...]
+    groups: tuple[Group, ...]
     changes: tuple[str, ...]
     refused: dict[str, int]
 
@@ -48,15 +84,20 @@ class Advice:
         return self.candidates[0]
 
     @property
+    def pick(self) -> Candidate:
+        """What is advised: the simplest of the first group."""
+        return self.groups[0].simplest
+
+    @property
     def equals(self) -> tuple[Candidate, ...]:
         """Candidates that cannot be told from the best, the best itself included."""
-        return tuple(c for c in self.candidates if c.equal)
+        return self.groups[0].members
 
     def by_depth(self) -> dict[int, Candidate]:
         """The fastest candidate of each depth."""
         found: dict[int, Candidate] = {}
         for candidate in self.candidates:
-            found.setdefault(candidate.prediction.choice.depth, candidate)
+            found.setdefault(candidate.found["changes"].get("depth", candidate.asked.depth), candidate)
         return dict(sorted(found.items()))
 
 
@@ -140,10 +181,12 @@ def advise(
     listed = capi.load()[0].NULL if among is None else json.dumps(among).encode()
     given = (handle_of(choice), profile.handle, setting.to_c(), [int(d) for d in depths], len(depths), listed, samples)
     found = json.loads(capi.result_text("hs_advise", *given))
-    ranked = tuple(
-        Candidate(predict.from_json(changed(choice, c["changes"]), c), c["equal"]) for c in found["candidates"]
-    )
-    return Advice(ranked, tuple(found["changes"]), dict(found["refused"]) | refused)
+    ranked = tuple(Candidate(choice, one) for one in found["candidates"])
+    members: list[list[Candidate]] = [[] for _ in found["simplest"]]
+    for candidate in ranked:
+        members[candidate.group].append(candidate)
+    groups = tuple(Group(ranked[place], tuple(m)) for place, m in zip(found["simplest"], members, strict=True))
+    return Advice(ranked, groups, tuple(found["changes"]), dict(found["refused"]) | refused)
 
 
 def name(choice: core.Choice) -> str:

@@ -15,12 +15,11 @@ import numpy as np
 
 from haloscope import core
 from haloscope.errors import HaloscopeError
-from haloscope.model import pace, predict
+from haloscope.model import held_out, pace, predict
+from haloscope.model.held_out import NOMINAL
 from haloscope.model.profile import Profile
 from haloscope.report import stats, tables
 
-COMPUTING = ("compute", "reduction", "runner")
-NOMINAL = 0.9  # share of measurements that the intervals are tested to hold
 CASE = (
     "app",
     "form",
@@ -33,8 +32,6 @@ CASE = (
     "barrier",
 )  # one choice is made per case
 OVERSUBSCRIBED = "oversubscribed"
-REGIMES = {"wait": "imbalance", "synchronisation": "synchronisation-bound", "copy": "packing-bound", "pack": "packing-bound",
-           "unpack": "packing-bound", "compute": "compute-bound", "reduction": "reduction-bound"}  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -42,16 +39,23 @@ class Pair:
     """One configuration measured and predicted; seconds per time step.
 
     paced: the prediction is for the pace of its launches, else for that of the calibration.
-    regime: what the predicted step is bound by; exchange_regime: the same of the exchange alone. exchange_s: measured, see
-    predict.EXCHANGE_PHASES; None where the records do not hold it.
+    exchange_s: measured, see predict.EXCHANGE_PHASES; None where the records do not hold it.
     """
 
     row: tables.Row
     prediction: predict.Prediction
-    regime: str
-    exchange_regime: str
     exchange_s: float | None
     paced: bool = False
+
+    @property
+    def regime(self) -> str:
+        """What the predicted step is bound by."""
+        return self.prediction.regime
+
+    @property
+    def exchange_regime(self) -> str:
+        """What the predicted exchange is bound by."""
+        return self.prediction.exchange_regime
 
     @property
     def error(self) -> float:
@@ -68,6 +72,12 @@ class Pair:
         """Whether the measured step lies in the predicted interval; None where the prediction has none."""
         ends = self.prediction.interval
         return None if ends is None else ends[0] <= self.row.step.value <= ends[1]
+
+    @property
+    def exchange_covered(self) -> bool | None:
+        """The same for the exchange itself; None where it was not measured."""
+        ends = self.prediction.exchange_interval
+        return None if ends is None or not self.exchange_s else ends[0] <= self.exchange_s <= ends[1]
 
 
 @dataclass(frozen=True)
@@ -137,8 +147,7 @@ def _pair(row: tables.Row, profile: Profile, samples: int) -> Pair:
         raise HaloscopeError("its measured time is 0")
     there = at_pace_of(row, profile)
     found = predict.predict(core.Choice.from_json(row.request), there, setting_of(row), samples)
-    exposed = {term: s for term, s in found.terms.items() if term not in COMPUTING}
-    return Pair(row, found, regime(found, found.terms), regime(found, exposed), exchange_of(row), there is not profile)
+    return Pair(row, found, exchange_of(row), there is not profile)
 
 
 def at_pace_of(row: tables.Row, profile: Profile) -> Profile:
@@ -166,12 +175,6 @@ def exchange_of(row: tables.Row) -> float | None:
     if hidden or not request.get("timers", True) or request["ranks"] == 1:
         return None
     return sum(row.phase(name, statistic) for name, statistic in predict.EXCHANGE_PHASES.items()) or None
-
-
-def regime(prediction: predict.Prediction, terms: Mapping[str, float]) -> str:
-    """Return what bounds a prediction: the largest of some of its terms; messages are split into latency and bytes."""
-    largest = max(terms, key=terms.get)
-    return REGIMES.get(largest, prediction.bound)
 
 
 def foreign(table: Sequence[tables.Row], profile: Profile) -> list[str]:
@@ -212,25 +215,55 @@ def pace_against(pairs: Sequence[Pair]) -> dict[str, float]:
     return {kind: float(np.median([f[kind] for f in found])) for kind in pace.KINDS} if found else {}
 
 
+def residuals(pairs: Sequence[Pair]) -> dict:
+    """Return how far predictions were off, as section `held_out` of profiles: for intervals of steps and of exchanges.
+
+    pairs: of measurements that the profile was not fitted to.
+    """
+    times = sorted(r["launch"]["time_utc"] for p in pairs for r in p.row.records if "time_utc" in r["launch"])
+    exchanges = [p for p in pairs if p.exchange_s and p.prediction.exchange_s > 0]
+    return {
+        **({"measured": [times[0], times[-1]]} if times else {}),
+        "step": held_out.by_regime((p.regime, math.log(p.row.step.value / p.prediction.time_s)) for p in pairs),
+        "exchange": held_out.by_regime(
+            (p.exchange_regime, math.log((p.exchange_s or 0) / p.prediction.exchange_s)) for p in exchanges
+        ),
+    }
+
+
+def are_held_out(pairs: Sequence[Pair], profile: Profile) -> bool:
+    """Whether intervals of the profile come from other measurements than these, or from none."""
+    measured = profile.data.get("held_out", {}).get("measured")
+    times = [r["launch"]["time_utc"] for p in pairs for r in p.row.records if "time_utc" in r["launch"]]
+    return not (measured and any(measured[0] <= time <= measured[1] for time in times))
+
+
 @dataclass(frozen=True)
 class Coverage:
-    """How many measurements lie in their predicted intervals, and how likely that is if NOMINAL is right."""
+    """How many measurements lie in their predicted intervals, and how likely that is if NOMINAL is right.
+
+    from_held_out: how many of the intervals are from held-out measurements, not from the profile's parameters.
+    """
 
     inside: int
     count: int
     p_value: float
+    from_held_out: int = 0
 
 
-def coverage(pairs: Sequence[Pair]) -> Coverage | None:
-    """Return the coverage of the intervals, by a two-sided binomial test; None where no prediction has an interval."""
+def coverage(pairs: Sequence[Pair], exchange: bool = False) -> Coverage | None:
+    """Return the coverage of the intervals, by a two-sided binomial test; None where no prediction has an interval.
+
+    exchange: of the exchange itself.
+    """
     from scipy.stats import binomtest
 
-    states = [p.covered for p in pairs if p.covered is not None]
-    return (
-        Coverage(sum(states), len(states), float(binomtest(sum(states), len(states), NOMINAL).pvalue))
-        if states
-        else None
-    )
+    found = [(p.exchange_covered if exchange else p.covered, p.prediction.interval_from) for p in pairs]
+    states = [(covered, source) for covered, source in found if covered is not None]
+    if not states:
+        return None
+    inside, from_held_out = sum(covered for covered, _ in states), sum(source != "" for _, source in states)
+    return Coverage(inside, len(states), float(binomtest(inside, len(states), NOMINAL).pvalue), from_held_out)
 
 
 def cases(pairs: Sequence[Pair]) -> list[Case]:

@@ -31,8 +31,9 @@ DECIDED = ("strategy", "stage_strategies", "schedule", "substeps", "depth", "til
     help="Orders of ranks to try, where they differ. [none,nodes]",
 )
 @option("--top", type=click.IntRange(1), default=10, help="Rows of the table. [10]")
+@option("--members", is_flag=True, help="List who is in each row.")
 @predict.MACHINE
-def command(app, depth, reorder, top, profile, samples, refresh, as_json, **options):
+def command(app, depth, reorder, top, members, profile, samples, refresh, as_json, **options):
     """Advise on the halo exchange of APP: which strategy, schedule and depth, why, and what would change the answer.
 
     \b
@@ -40,8 +41,8 @@ def command(app, depth, reorder, top, profile, samples, refresh, as_json, **opti
     haloscope advise laplace2d --cells 8192 --ranks 16 --depth 1,2,4 --profile machine.json
     haloscope advise laplace2d --cells 4096 --profile machine.json --refresh
 
-    Nothing is measured, but with --refresh the pace of this machine. Rows marked = cannot be told from the first with this
-    profile: measure them with `haloscope run`.
+    Nothing is measured, but with --refresh the pace of this machine. A row stands for all candidates that this profile cannot
+    tell apart, and names the simplest near its fastest: fewest options off default, then the simplest transport.
     """
     from haloscope.advice import advise as model
     from haloscope.measure import lists
@@ -54,7 +55,8 @@ def command(app, depth, reorder, top, profile, samples, refresh, as_json, **opti
         raise UsageProblem(f"--depth {min(depths)} is not possible; use 1 or more")
     orders = lists.names(reorder, model.ORDERS, "--reorder")
     advice = model.advise(choice, machine, predict.setting_of(options), depths, samples, orders)
-    click.echo(json.dumps(document(advice), indent=1) if as_json else markdown(advice, machine, top, pace))
+    assumed = "\n\n".join(filter(None, (nodes_assumed(advice.best.prediction, machine, options["mapping"]), pace)))
+    click.echo(json.dumps(document(advice), indent=1) if as_json else markdown(advice, machine, assumed, top, members))
 
 
 def document(advice) -> dict:
@@ -67,8 +69,13 @@ def document(advice) -> dict:
                 **dataclasses.asdict(c.prediction),
                 "choice": c.prediction.choice.to_json(),
                 "equal_to_best": c.equal,
+                "group": c.group,
             }
             for c in advice.candidates
+        ],
+        "pick": advice.pick.prediction.choice.to_json(),
+        "groups": [
+            {"simplest": g.simplest.prediction.choice.to_json(), "members": len(g.members)} for g in advice.groups
         ],
         "best_by_depth": {depth: c.prediction.choice.to_json() for depth, c in advice.by_depth().items()},
         "changes": advice.changes,
@@ -76,49 +83,94 @@ def document(advice) -> dict:
     }
 
 
-def markdown(advice, machine, top: int = 10, pace: str = "") -> str:
+def _sentence(text: str) -> str:
+    return f"{text[0].upper()}{text[1:]}."
+
+
+def nodes_assumed(best, machine, mapping: str) -> str:
+    """Say on which nodes ranks are taken to run, and of which network the profile is."""
+    m, c = machine.machine, best.choice
+    ranks = f"{c.ranks} rank{'s' * (c.ranks > 1)}" + f" of {c.threads} threads" * (c.threads > 1)
+    nodes = f"{best.nodes} node{'s' * (best.nodes > 1)}"
+    split = ", which --nodes makes of the profile's" if c.nodes > 1 else f", placed by rule {mapping}"
+    text = f"Nodes: {ranks} on {nodes} of {m['sockets_per_node']} x {m['cores_per_socket']} cores{split}."
+    lacking = [text for text in best.outside if "which the profile lacks" in text]
+    for note in dict.fromkeys([*best.notes, *lacking]):
+        text += f" {_sentence(note)}"
+    if link := m.get("emulated_network"):
+        text += (
+            f" The profile is of an emulated network ({', '.join(f'{k} {v}' for k, v in link.items())}), no real one."
+        )
+    return text
+
+
+def markdown(advice, machine, assumed: str, top: int = 10, members: bool = False) -> str:
     """Return the ranking, the best depth, what would change the answer, and the lines of code to use it.
 
-    pace: that predictions are for, in words.
+    assumed: of nodes and pace, in words. top: groups that are shown. members: list who is in them.
     """
-    parts = [_title(advice), pace, _ranking(advice, top), _depths(advice)]
+    pick = advice.pick.prediction.choice
+    parts = [_title(advice), assumed, _answer(advice), _ranking(advice, top), _members(advice, top) if members else "",
+             _depths(advice)]  # fmt: skip
     if advice.changes:
         parts.append("## What would change the answer\n\n" + "\n".join(f"- {text}" for text in advice.changes))
-    parts += [
-        code_for(advice.best.prediction.choice),
-        shape_hint(advice.best.prediction.choice, machine),
-        _left_out(advice),
-    ]
+    parts += [code_for(pick), shape_hint(pick, machine), _left_out(advice)]
     return "\n\n".join(filter(None, parts))
 
 
 def _title(advice) -> str:
-    from haloscope.advice.advise import name
-
-    best = advice.best.prediction
-    c, equals = best.choice, advice.equals
-    words = (
-        f"# Advice: {c.app}, {'x'.join(map(str, c.cells))} cells, {c.ranks} ranks\n\nMachine profile: {best.profile}. "
+    c = advice.best.prediction.choice
+    return (
+        f"# Advice: {c.app}, {'x'.join(map(str, c.cells))} cells, {c.ranks} ranks\n\n"
+        f"Machine profile: {advice.best.prediction.profile}."
     )
-    if len(equals) == 1:
-        return words + f"**{name(c)}** is predicted fastest. {advice.best.prediction.reason.capitalize()}."
-    return words + f"No winner: {len(equals)} candidates cannot be told apart, {name(c)} among them; measure them."
+
+
+def _answer(advice) -> str:
+    from haloscope.advice.advise import name
+    from haloscope.report import tables
+
+    pick, best, others = advice.pick.prediction, advice.best.prediction, len(advice.equals) - 1
+    if not others:
+        return f"**{name(pick.choice)}** is predicted fastest. {_sentence(pick.reason)}"
+    unit, factor = tables.unit((pick.time_s, best.time_s))
+    fastest = f"; fastest of them by {tables.number((pick.time_s - best.time_s) * factor)} {unit}: {name(best.choice)}"
+    return (
+        f"**{name(pick.choice)}** is the simplest of {others + 1} candidates that cannot be told apart: no winner"
+        f"{fastest * (pick is not best)}. {_sentence(pick.reason)}"
+    )
 
 
 def _ranking(advice, top: int) -> str:
     from haloscope.report import tables
 
-    shown = advice.candidates[:top]
-    unit, factor = tables.unit(c.prediction.time_s for c in shown)
-    best, rows = advice.best.prediction.time_s, []
-    orders = len({c.prediction.choice.reorder for c in advice.candidates}) > 1
-    for place, candidate in enumerate(shown, 1):
-        p = candidate.prediction
-        rows.append([f"{place}{' =' * (candidate.equal and len(advice.equals) > 1)}", p.choice.strategy, p.choice.schedule,
-                     *[p.choice.reorder] * orders, f"{p.choice.depth}{f' {p.choice.substeps}' if p.choice.depth > 1 else ''}",
-                     tables.number(p.time_s * factor), f"{p.time_s / best:.2f}", p.reason])  # fmt: skip
-    headers = ["#", "strategy", "schedule", *["reorder"] * orders, "depth", f"step ({unit})", "times the best", "why"]
-    return tables.markdown(rows, headers, right=(f"step ({unit})", "times the best"))
+    shown = advice.groups[:top]
+    unit, factor = tables.unit(g.simplest.time_s for g in shown)
+    best, rows = advice.best.time_s, []
+    orders = len({c.found["changes"].get("reorder", c.asked.reorder) for c in advice.candidates}) > 1
+    for place, group in enumerate(shown, 1):
+        p = group.simplest.prediction
+        ends = " .. ".join(tables.number(c.time_s * factor) for c in (group.members[0], group.members[-1]))
+        rows.append([place, p.choice.strategy, p.choice.schedule, *[p.choice.reorder] * orders,
+                     f"{p.choice.depth}{f' {p.choice.substeps}' if p.choice.depth > 1 else ''}",
+                     tables.number(p.time_s * factor), f"{p.time_s / best:.2f}", len(group.members) - 1 or "",
+                     ends if len(group.members) > 1 else "", p.reason])  # fmt: skip
+    headers = ["#", "strategy", "schedule", *["reorder"] * orders, "depth", f"step ({unit})", "times the best", "others",
+               f"all of them ({unit})", "why"]  # fmt: skip
+    return tables.markdown(rows, headers, right=("#", *headers[-5:-1]))
+
+
+def _members(advice, top: int) -> str:
+    """List the candidates of the groups shown, the fastest of each first."""
+    from haloscope.advice.advise import name
+    from haloscope.report import tables
+
+    lists = []
+    for place, group in enumerate(advice.groups[:top], 1):
+        unit, factor = tables.unit(c.time_s for c in group.members)
+        lines = [f"- {name(c.prediction.choice)}: {tables.number(c.time_s * factor)} {unit}" for c in group.members]
+        lists.append(f"Row {place}:\n\n" + "\n".join(lines))
+    return "## Who is in each row\n\n" + "\n\n".join(lists)
 
 
 def _depths(advice) -> str:
@@ -127,8 +179,8 @@ def _depths(advice) -> str:
     best = advice.by_depth()
     if len(best) < 2:
         return ""
-    unit, factor = tables.unit(c.prediction.time_s for c in best.values())
-    texts = [f"{depth}: {tables.number(c.prediction.time_s * factor)} {unit}" for depth, c in best.items()]
+    unit, factor = tables.unit(c.time_s for c in best.values())
+    texts = [f"{depth}: {tables.number(c.time_s * factor)} {unit}" for depth, c in best.items()]
     return f"Best step by depth: {', '.join(texts)}."
 
 

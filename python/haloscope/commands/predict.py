@@ -146,7 +146,19 @@ def markdown(made: list, pace: str = "") -> str:
     text = f"{title}\n\nMachine profile: {made[0][1].profile}. Times in {unit} per step.\n\n"
     text += f"{pace}\n\n" if pace else ""
     text += tables.markdown(rows, headers, right=("#", timed, "90 %", *terms, "slowest rank"))
-    return text + "".join(f"\n\n{line}" for line in remarks(made))
+    lines = [*remarks(made), *_source_of_intervals(p for _, p in made)]
+    return text + "".join(f"\n\n{line}" for line in lines)
+
+
+def _source_of_intervals(predictions) -> list[str]:
+    """Say where the intervals come from, if there are any."""
+    regimes = {p.interval_from for p in predictions if p.interval is not None}
+    said = {"": "- 90 %: the model's own interval, which no held-out measurement has confirmed (haloscope validate "
+                "--keep-intervals)",
+            "all": "- 90 %: from held-out measurements of all regimes, as there are too few of this one"}  # fmt: skip
+    texts = [said[name] for name in sorted(regimes) if name in said]
+    known = sorted(regimes - set(said))
+    return texts + ([f"- 90 %: from held-out measurements of the same regime ({', '.join(known)})"] if known else [])
 
 
 def cell(value) -> str:

@@ -17,17 +17,20 @@ from haloscope.options import command as command_of
 @click.option("--profile", required=True, metavar="FILE|NAME", help="Machine profile: a JSON file or a shipped one.")
 @click.option("--samples", type=click.IntRange(0, 10_000), default=100, show_default=True,
               help="Draws of the profile's parameters for the intervals; 0 = none.")  # fmt: skip
+@click.option("--keep-intervals", is_flag=True,
+              help="Write into the profile how far these measurements are off: its 90 % intervals from now on.")  # fmt: skip
 @click.option("-o", "--output", "stem", type=Stem(), metavar="STEM",
               help="Write STEM.md, and a plot of predicted against measured times as STEM.svg and STEM.png.")  # fmt: skip
 @click.option("--program", type=click.Path(path_type=Path), metavar="PATH",
               help="Program with the app that the records are of, linked with haloscope::rank_main.")  # fmt: skip
 @starts_ranks
-def command(files, profile, samples, stem, program):
+def command(files, profile, samples, keep_intervals, stem, program):
     """Compare the times in record files with what a machine profile predicts for the same choices.
 
     \b
     haloscope run advection3d --cells 64,128 --strategy 'ordered/*' --output records.jsonl
     haloscope validate records.jsonl --profile machine.json -o out/validation
+    haloscope validate records.jsonl --profile machine.json --keep-intervals
 
     Errors are predicted over measured, less 1. Regret is the measured time of the model's pick over the measured best of
     the same case. Records without a prediction are counted with the reason; the exit code stays 0. Kernels that were
@@ -38,6 +41,10 @@ def command(files, profile, samples, stem, program):
     from haloscope.report import outputs
 
     machine = profiles.load(profile)
+    if keep_intervals and profile in profiles.names():
+        raise errors.UsageProblem(
+            f"--keep-intervals writes into the profile, and '{profile}' comes with the package; give a file of yours"
+        )
     if stem:
         outputs.refuse_foreign(stem.with_suffix(".md"), outputs.VALIDATION)
         outputs.refuse_foreign_figure(stem)
@@ -45,12 +52,29 @@ def command(files, profile, samples, stem, program):
     if program:
         _declare_apps(measured, program)
     found = model.validate(measured, machine, samples)
-    text = "\n\n".join(filter(None, (markdown(found, machine.name), anomalies(measured))))
+    text = "\n\n".join(filter(None, (markdown(found, machine), anomalies(measured))))
     click.echo(text)
+    if keep_intervals:
+        click.echo(f"\n{_keep(found.pairs, machine, profile)}")
     if stem:
         _write(stem, text)
         drawn = plot(found, stem) if found.pairs else []
         click.echo(f"\nwritten: {', '.join(map(str, [stem.with_suffix('.md'), *drawn]))}")
+
+
+def _keep(pairs, machine, file: str) -> str:
+    """Write residuals into a profile and say for what."""
+    from haloscope.advice import validate as model
+    from haloscope.model import profile as profiles
+
+    residuals = model.residuals(pairs)
+    if not residuals["step"]:
+        raise errors.UsageProblem(
+            f"{len(pairs)} choices are too few for intervals of 90 %; give records of 19 or more, better of hundreds"
+        )
+    profiles.save(machine.data | {"held_out": residuals}, file)
+    regimes = ", ".join(f"{name} ({r['count']})" for name, r in residuals["step"].items())
+    return f"Intervals of steps written to {file}: {regimes}. They hold for other measurements than these."
 
 
 def _declare_apps(measured: list[dict], program: Path) -> None:
@@ -81,13 +105,15 @@ def read(files: Sequence[str]) -> list[dict]:
     return found
 
 
-def markdown(found, profile: str) -> str:
-    """Return the whole report of a `model.validate.Validation`."""
-    parts = [f"# Predicted against measured: {len(found.pairs)} choices\n\nMachine profile: {profile}."]
+def markdown(found, profile) -> str:
+    """Return the whole report of a `model.validate.Validation` against a profile."""
+    from haloscope.advice import validate as model
+
+    parts = [f"# Predicted against measured: {len(found.pairs)} choices\n\nMachine profile: {profile.name}."]
     parts += [f"Warning: {text}." for text in found.warnings]
     if found.pairs:
         parts.append(_pace(found.pairs))
-        parts += _figures(found.pairs)
+        parts += _figures(found.pairs, model.are_held_out(found.pairs, profile))
     if found.crowded:
         parts.append(
             "## With more threads than cores, apart from all above\n\n" + errors_table(found.crowded, exchange=False)
@@ -117,7 +143,7 @@ def _pace(pairs) -> str:
     )
 
 
-def _figures(pairs) -> list[str]:
+def _figures(pairs, held_out: bool) -> list[str]:
     from haloscope.advice import validate as model
 
     parts = ["## Time of a step\n\n" + errors_table(pairs, exchange=False)]
@@ -127,7 +153,13 @@ def _figures(pairs) -> list[str]:
             f"Not hidden by computing, on the rank that waits least for others; measured on {held} of {len(pairs)}.\n\n"
         )
         parts.append("## Time of the exchange itself\n\n" + words + errors_table(pairs, exchange=True))
-    return [*parts, _coverage(model.coverage(pairs), len(pairs)), _cases(model.cases(pairs)), _each(pairs)]
+    return [
+        *parts,
+        _coverage(model.coverage(pairs), len(pairs), held_out),
+        _exchange_coverage(model.coverage(pairs, exchange=True)),
+        _cases(model.cases(pairs)),
+        _each(pairs),
+    ]
 
 
 def errors_table(pairs, exchange: bool) -> str:
@@ -141,17 +173,27 @@ def errors_table(pairs, exchange: bool) -> str:
     return tables.markdown(rows, headers, right=headers[1:])
 
 
-def _coverage(c, count: int) -> str:
+def _coverage(c, count: int, held_out: bool) -> str:
     from haloscope.advice import validate as model
 
     if c is None:
         return "## Intervals\n\nNone: the profile gives none, or --samples is 0."
+    source = f"{c.from_held_out} intervals are from held-out measurements" + (
+        "." if held_out else ", these among them: that they hold these says nothing."
+    )
+    if not c.from_held_out:
+        source = "They are the model's own; --keep-intervals makes them from measurements."
     verdict = "rejected" if c.p_value < 0.05 else "not rejected"
     return (
         f"## Intervals\n\n{c.inside} of {c.count} measurements lie in their predicted intervals ({c.inside / c.count:.0%}); as "
         f"{model.NOMINAL:.0%} intervals they are {verdict} (binomial test, p = {c.p_value:.2g})."
         + (f" {count - c.count} predictions have no interval." if c.count < count else "")
+        + f" {source}"
     )
+
+
+def _exchange_coverage(c) -> str:
+    return f"Of the exchange itself: {c.inside} of {c.count} ({c.inside / c.count:.0%})." if c else ""
 
 
 def _cases(found) -> str:

@@ -28,7 +28,9 @@ class Prediction:
     """The expected cost of a choice; times in seconds per time step.
 
     pace: what it is for, by kind, over the pace at which the profile was calibrated; above 1: slower.
-    interval: 90 % interval from those of the profile's parameters and its discrepancy, None where it has no intervals.
+    interval: 90 % interval, from held-out measurements of the regime interval_from, or "all"; "": from those of the
+    profile's parameters and its discrepancy; None where it has no intervals. exchange_interval: of exchange_s, from held-out
+    measurements only. regime: what bounds the step; exchange_regime: the exchange.
     terms: parts along the critical path of the slowest class of ranks, which add up to time_s. busy: the same terms,
     hidden or not. worst_rank: the first rank of that class; worst_node: the one that sends most bytes to other nodes.
     messages, bytes, message_bytes: sent by the worst rank in the exchanges of all stages, in all and the least and
@@ -41,6 +43,10 @@ class Prediction:
     pace: Mapping[str, float]
     time_s: float
     interval: tuple[float, float] | None
+    exchange_interval: tuple[float, float] | None
+    interval_from: str
+    regime: str
+    exchange_regime: str
     terms: Mapping[str, float]
     busy: Mapping[str, float]
     worst_rank: int

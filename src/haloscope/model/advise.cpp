@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "haloscope/error.hpp"
+#include "haloscope/model/groups.hpp"
 #include "haloscope/model/sampling.hpp"
 
 namespace haloscope::model {
@@ -18,7 +19,9 @@ namespace haloscope::model {
 namespace {
 
 constexpr std::size_t contenders = 6;  // candidates that are compared with the best
-constexpr double margin = 0.05;        // candidates this near are equal where the profile gives no intervals
+constexpr double margin =
+    0.05;  // candidates this near are equal where the profile gives no intervals, and simpler ones
+           // among equals are taken
 constexpr double clearly = 1 - 1e-9;
 constexpr double agreeing = 0.05;  // part of the draws in which a worse candidate may be the faster one
 
@@ -210,23 +213,20 @@ class Rivals {
     for (const std::size_t i : places_) choices_.push_back(&found[i].choice);
   }
 
-  /// Which of all candidates cannot be told from the best.
+  /// Which of all candidates the draws cannot tell from the best; only the best where there are none.
   std::vector<char> equals(const std::vector<Entrant>& found, int samples) {
     std::vector<char> equal(found.size(), 0);
     equal[0] = 1;
     Draws draws(profile_, samples);
-    if (!draws.any()) {
-      for (const std::size_t i : places_) equal[i] = found[i].time_s <= found[0].time_s * (1 + margin);
-    } else {
-      const double enough = agreeing * samples;  // draws in which it is faster
-      std::vector<int> faster(places_.size(), 0);
-      draws.each([&](const Profile& drawn) {
-        const double best = times_.emplace_back(moving_[0].time(drawn));
-        for (std::size_t r = 1; r < places_.size(); ++r)
-          if (faster[r] <= enough && moving_[r].time(drawn) <= best) ++faster[r];
-      });
-      for (std::size_t r = 1; r < places_.size(); ++r) equal[places_[r]] = faster[r] > enough;
-    }
+    if (!draws.any()) return equal;
+    const double enough = agreeing * samples;  // draws in which it is faster
+    std::vector<int> faster(places_.size(), 0);
+    draws.each([&](const Profile& drawn) {
+      const double best = times_.emplace_back(moving_[0].time(drawn));
+      for (std::size_t r = 1; r < places_.size(); ++r)
+        if (faster[r] <= enough && moving_[r].time(drawn) <= best) ++faster[r];
+    });
+    for (std::size_t r = 1; r < places_.size(); ++r) equal[places_[r]] = faster[r] > enough;
     if (std::all_of(equal.begin(), equal.begin() + static_cast<long>(std::min(contenders, equal.size())),
                     [](char e) { return e != 0; }))  // more may be equal than were looked at
       for (std::size_t i = 0; i < found.size(); ++i)
@@ -271,6 +271,37 @@ class Rivals {
   std::vector<const Choice*> choices_;
   std::vector<double> times_;
 };
+
+std::vector<Prediction> describe_all(const std::vector<Entrant>& found) {
+  std::vector<Prediction> predictions;
+  for (const Entrant& entrant : found) {
+    predictions.push_back(describe(*entrant.of, entrant.carried));
+    predictions.back().choice = entrant.choice;
+  }
+  return predictions;
+}
+
+std::vector<int> grouped(const std::vector<Prediction>& found, const std::vector<char>& alike, const Profile& profile) {
+  std::vector<const Prediction*> predictions;
+  for (const Prediction& prediction : found) predictions.push_back(&prediction);
+  return group(predictions, alike, profile, Draws(profile, 1).any() ? 0.0 : margin);
+}
+
+/// The place of the simplest member of each group among those within the margin of its fastest; of several the fastest.
+std::vector<std::size_t> simplest_of(const std::vector<Entrant>& found, const std::vector<int>& groups) {
+  std::vector<std::size_t> simplest;
+  std::vector<double> limits;
+  for (std::size_t i = 0; i < found.size(); ++i) {
+    const auto number = static_cast<std::size_t>(groups[i]);
+    if (number == simplest.size()) {
+      simplest.push_back(i);
+      limits.push_back(found[i].time_s * (1 + margin));
+    } else if (found[i].time_s <= limits[number] && is_simpler(found[i].choice, found[simplest[number]].choice)) {
+      simplest[number] = i;
+    }
+  }
+  return simplest;
+}
 
 /// Whether an exchange of the choice's app moves several fields.
 bool moves_several_fields(const Choice& choice) {
@@ -388,14 +419,15 @@ Advice advise(const Candidates& candidates, const Profile& profile, const Settin
   if (extent == Extent::best) std::erase_if(found, [&](const Entrant& e) { return e.time_s > hopeless.possible_s(); });
   std::stable_sort(found.begin(), found.end(), [](const Entrant& a, const Entrant& b) { return a.time_s < b.time_s; });
   Rivals rivals(found, profile);
-  const std::vector<char> equal = rivals.equals(found, samples);
-  Advice advice{{}, {}, std::move(refused.all)};
+  const std::vector<char> alike = rivals.equals(found, samples);
+  std::vector<Prediction> predictions = describe_all(found);
+  const std::vector<int> groups = grouped(predictions, alike, profile);
+  Advice advice{{}, simplest_of(found, groups), {}, std::move(refused.all)};
   if (extent == Extent::all) advice.changes = rivals.changes();
   for (std::size_t i = 0; i < found.size(); ++i) {
-    Prediction prediction = describe(*found[i].of, found[i].carried);
-    if (extent == Extent::best && i == 0) prediction = with_interval(std::move(prediction), profile, rivals.times());
-    prediction.choice = found[i].choice;
-    advice.candidates.push_back({std::move(prediction), equal[i] != 0});
+    if (extent == Extent::best && i == 0 && samples > 0)
+      predictions[0] = with_interval(std::move(predictions[0]), profile, [&] { return rivals.times(); });
+    advice.candidates.push_back({std::move(predictions[i]), groups[i]});
   }
   return advice;
 }

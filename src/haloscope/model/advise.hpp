@@ -1,7 +1,8 @@
 // Advice: every legal way to exchange the halos of one grid, priced, ranked, explained; no winner where none is clear.
 //
 // All candidates are priced from the same profile and share its errors. So two candidates are compared under the same
-// draws of the uncertain parameters, and differ when 95 % of the draws agree on which is faster.
+// draws of the uncertain parameters, and differ when 95 % of the draws agree on which is faster, and the difference is more
+// than what the model leaves out (groups.hpp).
 #pragma once
 
 #include <functional>
@@ -28,14 +29,16 @@ Candidates candidates_of(const std::vector<Choice>& list);
 /// All of them, in their order.
 std::vector<Choice> list_of(const Candidates& candidates);
 
-/// A prediction, and whether it can be told from the best.
+/// A prediction, and the group of those that cannot be told apart that it is in; see group().
 struct Ranked {
   Prediction prediction;
-  bool equal = false;
+  int group = 0;
+  bool equal() const { return group == 0; }  ///< it cannot be told from the fastest
 };
 
 struct Advice {
   std::vector<Ranked> candidates;                    ///< fastest first
+  std::vector<std::size_t> simplest;                 ///< of each group, the place of the simplest one near its fastest
   std::vector<std::string> changes;                  ///< what would change the answer
   std::vector<std::pair<std::string, int>> refused;  ///< reasons why candidates are missing, and how many
 };

@@ -111,7 +111,7 @@ BestAnswer find_best(const BestQuestion& q, const Profile& profile) {
       advise(q.among ? candidates_of(*q.among) : candidates_of(q.choice, depths), own, {}, q.samples, Extent::best);
   answer.prediction = advice.candidates.front().prediction;
   for (const Ranked& other : advice.candidates)
-    if (other.equal && &other != &advice.candidates.front()) answer.equals.push_back(other.prediction.choice);
+    if (other.equal() && &other != &advice.candidates.front()) answer.equals.push_back(other.prediction.choice);
   for (const std::string& note : answer.prediction.notes) answer.notes.push_back(note);
   for (const std::string& text : answer.prediction.outside)
     answer.notes.push_back("outside the calibrated range: " + text);

@@ -26,6 +26,10 @@ nlohmann::json to_json(const Prediction& p) {
           {"pace", to_json(p.pace)},
           {"time_s", p.time_s},
           {"interval", p.interval ? nlohmann::json(*p.interval) : nlohmann::json()},
+          {"exchange_interval", p.exchange_interval ? nlohmann::json(*p.exchange_interval) : nlohmann::json()},
+          {"interval_from", p.interval_from},
+          {"regime", regime_of(p, false)},
+          {"exchange_regime", regime_of(p, true)},
           {"terms", named(p.terms)},
           {"busy", named(p.busy)},
           {"worst_rank", p.worst_rank},
@@ -57,12 +61,15 @@ Choice changed(Choice choice, const nlohmann::json& changes) {
 }
 
 nlohmann::json to_json(const Advice& advice, const Choice& choice) {
-  nlohmann::json json{
-      {"candidates", nlohmann::json::array()}, {"changes", advice.changes}, {"refused", advice.refused}};
+  nlohmann::json json{{"candidates", nlohmann::json::array()},
+                      {"simplest", advice.simplest},
+                      {"changes", advice.changes},
+                      {"refused", advice.refused}};
   for (const Ranked& ranked : advice.candidates) {
     nlohmann::json one = to_json(ranked.prediction);
     one["changes"] = changes_of(ranked.prediction.choice, choice);
-    one["equal"] = ranked.equal;
+    one["equal"] = ranked.equal();
+    one["group"] = ranked.group;
     json["candidates"].push_back(std::move(one));
   }
   return json;

@@ -136,12 +136,43 @@ Prediction describe(const Case& of, const Carried& carried) {
   return p;
 }
 
-Prediction with_interval(Prediction p, const Profile& profile, const std::vector<double>& times) {
+namespace {
+
+/// Intervals by held-out measurements. @return whether the profile has any.
+bool take_held_out(Prediction& p, const Profile& profile) {
+  const auto exchange = held_out_interval(profile.held_out_exchanges, regime_of(p, true), p.exchange_s());
+  if (exchange) p.exchange_interval = exchange->ends;
+  const auto step = held_out_interval(profile.held_out_steps, regime_of(p, false), p.time_s);
+  if (!step) return false;
+  p.interval = step->ends;
+  p.interval_from = step->regime;
+  return true;
+}
+
+}  // namespace
+
+Prediction with_interval(Prediction p, const Profile& profile, const std::function<std::vector<double>()>& draw) {
+  if (take_held_out(p, profile)) return p;
+  const std::vector<double> times = draw();
   if (times.empty()) return p;
   const auto [low, high] = widened(spread_of(times, p.time_s), p, profile);
   p.interval = {p.time_s * low, p.time_s * high};
   return p;
 }
+
+namespace {
+
+/// Times of a step by draws of the profile's parameters; none where it has no intervals.
+std::vector<double> times_of(const Case& of, const Carried& carried, int samples) {
+  Draws draws(of.profile, samples);
+  std::vector<double> times;
+  if (!draws.any()) return times;
+  const Moving moving(of, carried);
+  draws.each([&](const Profile& drawn) { times.push_back(moving.time(drawn)); });
+  return times;
+}
+
+}  // namespace
 
 Prediction predict(const Choice& choice, const Profile& profile, const Setting& setting, int samples, bool singly) {
   const auto placed = std::make_shared<const Placed>(place_choice(choice, profile, setting));
@@ -151,12 +182,8 @@ Prediction predict(const Choice& choice, const Profile& profile, const Setting& 
   Shared shared;
   const Case of(candidate, profile, setting, names, shared, placed);
   const Carried carried = carry_out(of, singly);
-  std::vector<double> times;
-  if (Draws draws(profile, samples); draws.any()) {
-    const Moving moving(of, carried);
-    draws.each([&](const Profile& drawn) { times.push_back(moving.time(drawn)); });
-  }
-  Prediction found = with_interval(describe(of, carried), profile, times);
+  Prediction found = describe(of, carried);
+  if (samples > 0) found = with_interval(std::move(found), profile, [&] { return times_of(of, carried, samples); });
   found.choice = choice;
   return found;
 }

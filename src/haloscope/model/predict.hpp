@@ -4,6 +4,7 @@
 #pragma once
 
 #include <array>
+#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
@@ -20,12 +21,14 @@ struct Prediction {
   std::string profile;
   PaceRatios pace{};  ///< that it is for, over the pace at which the profile was calibrated
   double time_s = 0;
-  /// 90 % interval from those of the profile's parameters and its discrepancy; none where it has no intervals.
-  std::optional<std::array<double, 2>> interval;
-  Terms terms{};       ///< parts along the critical path of the slowest class of ranks, which add up to time_s
-  Terms busy{};        ///< the same terms, hidden or not
-  int worst_rank = 0;  ///< the first rank of that class
-  int worst_node = 0;  ///< the one that sends most bytes to other nodes
+  /// 90 % intervals of the step and of exchange_s(): from held-out measurements; of the step, where the profile has no such,
+  /// from its parameters' intervals and its discrepancy; else none.
+  std::optional<std::array<double, 2>> interval, exchange_interval;
+  std::string interval_from;  ///< the regime of those measurements, or "all"; "": from the parameters
+  Terms terms{};              ///< parts along the critical path of the slowest class of ranks, which add up to time_s
+  Terms busy{};               ///< the same terms, hidden or not
+  int worst_rank = 0;         ///< the first rank of that class
+  int worst_node = 0;         ///< the one that sends most bytes to other nodes
   std::int64_t worst_node_bytes = 0;
   int nodes = 1, classes = 1;
   int messages = 0;  ///< sent by the worst rank in the exchanges of all stages
@@ -39,6 +42,10 @@ struct Prediction {
   /// The exposed part of the exchange: no computing, no reduction, no overhead of carrying out a program.
   double exchange_s() const { return time_s - term(Term::compute) - term(Term::reduction) - term(Term::runner); }
 };
+
+/// What bounds a prediction: the largest of its terms; messages are split into latency and bytes.
+/// @param exchange  only of exchange_s().
+std::string regime_of(const Prediction& prediction, bool exchange);
 
 /// Whether the mean message of a prediction spends more time on latency or on bytes, between the nodes if there are
 /// several; empty without messages.
@@ -73,8 +80,10 @@ class Moving {
 
 /// The predicted time of a step, without an interval.
 Prediction describe(const Case& of, const Carried& carried);
-/// The prediction with its interval, from its times by draws of the profile's parameters; as it is without any.
-Prediction with_interval(Prediction prediction, const Profile& profile, const std::vector<double>& times);
+/// The prediction with its interval: by held-out measurements where the profile has some, else from its times by draws of the
+/// profile's parameters, which `draw` gives; as it is without either.
+Prediction with_interval(Prediction prediction, const Profile& profile,
+                         const std::function<std::vector<double>()>& draw);
 
 /// The predicted time of a step.
 /// @throws UsageError when the choice cannot run, UnavailableError when the profile lacks a cost that it needs.

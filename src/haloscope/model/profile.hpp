@@ -10,6 +10,7 @@
 #include <utility>
 #include <vector>
 
+#include "haloscope/model/held_out.hpp"
 #include "haloscope/model/pace.hpp"
 #include "haloscope/model/segments.hpp"
 
@@ -123,6 +124,7 @@ struct Profile {
   OverlapCost overlap;
   StepCost steps;
   double compute_discrepancy = 0, exchange_discrepancy = 0;  ///< deviations of log(measured / predicted)
+  HeldOut held_out_steps, held_out_exchanges;                ///< empty: not measured
   std::map<int, Pace> paces;                                 ///< while it was calibrated, by ranks
   PaceRatios pace_ratios{1, 1, 1, 1, 1, 1};  ///< the pace that its costs are for, over that; see at_pace()
 

@@ -230,6 +230,16 @@ Pace read_pace(const Node& node, int ranks) {
   return pace;
 }
 
+HeldOut read_held_out(const Node& node) {
+  HeldOut found;
+  each(node, [&](const std::string& regime, const Node& one) {
+    const Residuals r{one.at("count").count(), one.at("low").number(), one.at("high").number()};
+    if (r.low > r.high) one.refuse("low is above high");
+    found[regime] = r;
+  });
+  return found;
+}
+
 void read_cpu_costs(const Node& node, Profile& p) {
   if (node.has("pack")) p.pack = read_copying(node.at("pack"));
   if (node.has("copy")) p.copy = read_copying(node.at("copy"));
@@ -271,6 +281,10 @@ Profile read(const Node& node) {
       const int ranks = read_count(key, node.at("pace"));
       p.paces[ranks] = read_pace(one, ranks);
     });
+  if (node.has("held_out")) {
+    p.held_out_steps = read_held_out(node.at("held_out").at("step"));
+    p.held_out_exchanges = read_held_out(node.at("held_out").at("exchange"));
+  }
   if (node.has("discrepancy")) {
     p.compute_discrepancy = node.at("discrepancy").cost("compute");
     p.exchange_discrepancy = node.at("discrepancy").cost("exchange");

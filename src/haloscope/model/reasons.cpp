@@ -54,6 +54,31 @@ std::string bound_by(Term term, const std::string& messages, const Prediction& p
 
 }  // namespace
 
+std::string regime_of(const Prediction& p, bool exchange) {
+  const auto counts = [&](Term term) {
+    return !exchange || (term != Term::compute && term != Term::reduction && term != Term::runner);
+  };
+  Term largest = exchange ? Term::pack : Term::compute;
+  for (int number = 0; number < term_count; ++number)
+    if (const Term term = static_cast<Term>(number); counts(term) && p.term(term) > p.term(largest)) largest = term;
+  switch (largest) {
+    case Term::wait:
+      return "imbalance";
+    case Term::synchronisation:
+      return "synchronisation-bound";
+    case Term::copy:
+    case Term::pack:
+    case Term::unpack:
+      return "packing-bound";
+    case Term::compute:
+      return "compute-bound";
+    case Term::reduction:
+      return "reduction-bound";
+    default:
+      return p.bound;
+  }
+}
+
 std::string bound_of(const Prediction& p, const Profile& profile) {
   if (p.messages == 0) return "";
   const Nearness near = p.nodes > 1 ? Nearness::network : Nearness::socket;

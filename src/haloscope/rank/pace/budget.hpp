@@ -6,7 +6,8 @@
 
 namespace haloscope {
 
-constexpr double pace_share = 0.02;                               // of a launch's time
+constexpr double pace_share =
+    0.018;  // of a launch's time: the last rounds may cost more than expected, and 2 % are promised
 constexpr int stop_rounds = 15, few_rounds = 3;                   // most rounds at one stop, and at once
 constexpr double guessed_setup_s = 5e-3, guessed_round_s = 1e-3;  // before they are known
 
