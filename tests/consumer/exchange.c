@@ -67,6 +67,8 @@ static int wrong_on_device(const hs_grid* grid, hs_field field, const hs_box* ow
   check(hs_exchange_accumulate_on(halo, 0, stream)); /* nothing more: the halos are clear */
   check(hs_imitated_finish(stream));
   check(hs_exchange_accumulate(halo, 0));
+  check(hs_exchange_changed_on(halo, 0, 0, stream)); /* nothing without a guard */
+  check(hs_exchange_check_clean_on(halo, 0, stream));
   check(hs_imitated_copy(host, memory, bytes));
   for (j = 0; j < ny; ++j)
     for (i = 0; i < nx; ++i)

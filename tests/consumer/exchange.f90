@@ -197,6 +197,8 @@ contains
     call halo%start_accumulate(stream=stream)
     call halo%finish(stream=stream)
     call halo%accumulate(stream=stream)  ! nothing more: the halos are clear
+    call halo%changed(stream=stream)  ! nothing without a guard
+    call halo%check_clean(stream=stream)
     stat = hs_imitated_finish(stream)
     call expect(stat == 0, 'end of a stream')
     do j = 1, n(2)

@@ -98,7 +98,7 @@ def test_heat_has_the_bits_of_a_plain_program_however_halos_travel(built, exampl
     if example == "shared":
         assert said[1].startswith("direct:merged/shared+p2p: ")
     if example == "device":
-        assert said[1].startswith("direct:merged/staged: ") and "memory of device 0 of back end 'host'" in said[1]
+        assert said[1].startswith("direct:merged/auto-device: ") and "memory of device 0 of back end 'host'" in said[1]
     if example == "best":
         assert re.match(r"\S+/\S+: .*: predicted \S+ s a step: \S", said[1])
 

@@ -114,9 +114,34 @@ def check_sums(grid: haloscope.Grid, halo: haloscope.Exchange, array: DeviceArra
     np.testing.assert_array_equal(array.get(), expected)
 
 
+def check_guard(grid: haloscope.Grid, stream: Stream) -> None:
+    """A forgotten exchange is named, and found."""
+    u = DeviceArray(filled(grid, grid.zeros()))
+    with haloscope.Exchange(grid, [u], guard=True) as halo:
+        halo(stream=stream)
+        halo.require_fresh(1)
+        halo.changed(stream=stream)
+        halo.check_clean(stream=stream)
+        with pytest.raises(UsageProblem, match="is stale"):
+            halo.require_fresh(1)
+        stream.finish()
+        values = u.get()
+        assert np.isnan(values).any()
+        values[1, 1, 1] = values[0, 1, 1]
+        u.set(values)
+        with pytest.raises(UsageProblem, match="from a stale halo"):
+            halo.check_clean()
+        u.set(filled(grid, u.like))
+        halo.changed()
+        halo()
+        np.testing.assert_array_equal(u.get(), whole(grid, u.like))
+    u.free()
+
+
 def main() -> None:
     grid = haloscope.Grid(COMM, (7, 5 * COMM.size, 6), periodic=True)
     stream = Stream()
+    check_guard(grid, stream)
     for dtype in ("f8", "f4", "i4", "c16"):
         u, v = DeviceArray(filled(grid, grid.zeros(dtype=dtype))), DeviceArray(filled(grid, grid.zeros(dtype=dtype)))
         with haloscope.Exchange(grid, [u, ByDlpack(v)]) as halo:
