@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 
 import pytest
@@ -183,3 +184,36 @@ def test_a_row_lists_who_is_in_it_when_asked(haloscope):
     assert "Who is in each row" not in plain.out and "Row 2:" in listed.out
     groups = json.loads(haloscope(*words, "--json").out)["groups"]
     assert listed.out.count("\n- ordered") + listed.out.count("\n- direct") >= sum(g["members"] for g in groups[:2])
+
+
+def test_process_grids_that_differ_and_can_be_are_tried_each_once(toy):
+    flat = core.Choice("laplace2d", (512, 64), ranks=8)
+    grids = [c.prediction.choice for c in model.advise(flat, toy, depths=(1,), samples=0).candidates]
+    tried = {core.make_layout(choice).ranks[:2]: choice.process_grid for choice in grids}
+    assert set(tried) >= {core.process_grid(rule, 8, flat.cells) for rule in ("square", "slabs")}
+    assert len(tried) == len({choice.process_grid for choice in grids}), "none twice"
+    own = model.advise(dataclasses.replace(flat, process_grid="8x1"), toy, depths=(1,), samples=0)
+    assert {c.prediction.choice.process_grid for c in own.candidates} == {"8x1"}
+    two = model.advise(flat, toy, depths=(1,), samples=0, grids=("8x1", "1x8", "3x3"))
+    assert {c.prediction.choice.process_grid for c in two.candidates} == {"8x1", "1x8"}
+    with pytest.raises(UsageProblem, match="3x3"):
+        model.advise(flat, toy, depths=(1,), samples=0, grids=("3x3",))
+
+
+def test_advice_names_the_process_grid_where_several_are_tried(haloscope):
+    said = haloscope(
+        "advise",
+        "laplace2d",
+        "--cells",
+        "4096x64",
+        "-n",
+        "16",
+        "--process-grid",
+        "4x4,16x1",
+        "--depth",
+        "1",
+        "--profile",
+        TOY,
+    )
+    assert said.code == 0, said.err
+    assert "process grid" in said.out and "| 16x1 " in said.out and "--process-grid 16x1" in said.out

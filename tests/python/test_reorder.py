@@ -144,12 +144,13 @@ def test_ranks_dealt_to_nodes_are_predicted_and_simulated_as_if_they_had_been_pl
 
 def test_orders_that_differ_are_tried_and_others_once(toy):
     def tried(choice: core.Choice) -> tuple[str, ...]:
-        return advise.different(advise.ORDERS, choice, toy, predict.PLAINLY)
+        asked = [advise.Arrangement(order, choice.process_grid) for order in advise.ORDERS]
+        return tuple(one.reorder for one in advise.different(asked, choice, toy, predict.PLAINLY))
 
     assert tried(DEALT) == ("none", "nodes")
     assert tried(dataclasses.replace(DEALT, nodes=1, placement="block", ranks=4, process_grid="2x2")) == ("none",)
-    assert {c.reorder for c in advise.candidates(DEALT, (1,), ("none", "nodes"))} == {"none", "nodes"}
-    assert {c.reorder for c in advise.candidates(reordered(DEALT), (1,))} == {"none"}
+    found = advise.advise(DEALT, toy, depths=(1,), samples=0)
+    assert {c.prediction.choice.reorder for c in found.candidates} == {"none", "nodes"}
 
 
 def test_advice_says_how_to_use_another_order(haloscope):

@@ -23,6 +23,15 @@ from haloscope.model.profile import Profile
 
 DEPTHS = (1, 2, 4, 8, 16)
 ORDERS = ("none", "nodes")
+RULES = ("cubic", "square", "slabs")  # process grids that are tried beside the app's own
+
+
+@dataclass(frozen=True)
+class Arrangement:
+    """How ranks take parts of the grid: words of `reorder` and of `process_grid`."""
+
+    reorder: str = "none"
+    process_grid: str = ""
 
 
 @dataclass(frozen=True)
@@ -101,37 +110,46 @@ class Advice:
         return dict(sorted(found.items()))
 
 
-def candidates(
-    choice: core.Choice, depths: Sequence[int] = DEPTHS, orders: Sequence[str] = ORDERS[:1]
-) -> list[core.Choice]:
+def candidates(choice: core.Choice, depths: Sequence[int] = DEPTHS) -> list[core.Choice]:
     """Return a choice with every strategy, schedule and depth, legal or not; deep ones with every kind of substeps.
-
-    orders: words of `reorder`.
 
     Choices that move the same data between the same ranks follow one another. `reference`, the oracle, is left out.
     With a device: strategies for its memory; with walls: plain messages of the host.
     """
-    return [changed(choice, changes) for changes in _listed(choice, depths, orders)]
+    return [changed(choice, changes) for changes in _listed(choice, depths, [arrangement_of(choice)])]
 
 
-def _listed(choice: core.Choice, depths: Sequence[int], orders: Sequence[str]) -> list[dict]:
+def arrangement_of(choice: core.Choice) -> Arrangement:
+    """Return how the ranks of a choice take parts of the grid."""
+    return Arrangement(choice.reorder, choice.process_grid)
+
+
+def _listed(choice: core.Choice, depths: Sequence[int], arrangements: Sequence[Arrangement]) -> list[dict]:
     """Return what differs in all candidates."""
     found = json.loads(capi.result_text("hs_candidates", handle_of(choice), [int(d) for d in depths], len(depths)))
-    return [changes | {"reorder": order} for order in orders for changes in found]
+    return [changes | dataclasses.asdict(one) for one in arrangements for changes in found]
 
 
 def different(
-    orders: Sequence[str], choice: core.Choice, profile: Profile, setting: predict.Setting
-) -> tuple[str, ...]:
-    """Return the orders (words of `reorder`) that put ranks in different places on the nodes where a choice runs.
+    arrangements: Sequence[Arrangement], choice: core.Choice, profile: Profile, setting: predict.Setting
+) -> list[Arrangement]:
+    """Return the arrangements that put ranks in different places on the nodes where a choice runs.
 
-    Cost O(ranks log ranks).
+    Those that cannot be are left out; where none can, UsageProblem says why. Cost O(ranks log ranks) each.
     """
     where = predict.places_of(choice, profile, setting)
-    layouts: dict[core.Layout, str] = {}
-    for order in orders:
-        layouts.setdefault(predict.layout_on(where, dataclasses.replace(choice, reorder=order)), order)
-    return tuple(layouts.values())
+    layouts: dict[core.Layout, Arrangement] = {}
+    problem = None
+    for one in arrangements:
+        try:
+            layout = predict.layout_on(where, dataclasses.replace(choice, **dataclasses.asdict(one)))
+        except UsageProblem as error:
+            problem = problem or error
+        else:
+            layouts.setdefault(layout, one)
+    if problem and not layouts:
+        raise problem
+    return list(layouts.values())
 
 
 def changed(choice: core.Choice, changes: Mapping[str, Any]) -> core.Choice:
@@ -140,14 +158,14 @@ def changed(choice: core.Choice, changes: Mapping[str, Any]) -> core.Choice:
 
 
 def own_candidates(
-    choice: core.Choice, depths: Sequence[int], orders: Sequence[str] = ORDERS[:1]
+    choice: core.Choice, depths: Sequence[int], arrangements: Sequence[Arrangement] = ()
 ) -> tuple[list[dict] | None, dict[str, int]]:
     """Return what differs in those candidates that another program's app does not refuse itself, and how often it refuses
-    others for which reason; None for all of one order where it never does."""
-    declared = core.is_declared(choice.app)
-    if not declared and tuple(orders) == (choice.reorder,):
+    others for which reason; None for all of the choice's own arrangement where it never does. () is that one."""
+    declared, own = core.is_declared(choice.app), [arrangement_of(choice)]
+    if not declared and list(arrangements or own) == own:
         return None, {}
-    found = _listed(choice, depths, orders)
+    found = _listed(choice, depths, arrangements or own)
     if not declared:
         return found, {}
     kept, refused = [], {}
@@ -170,14 +188,18 @@ def advise(
     depths: Sequence[int] = DEPTHS,
     samples: int = predict.SAMPLES,
     orders: Sequence[str] = ORDERS,
+    grids: Sequence[str] = (),
 ) -> Advice:
     """Rank all candidates for the grid, app, ranks and threads of a choice.
 
     setting: as in `predict.predict`. depths: time steps per exchange to try. samples: draws of the profile's parameters.
-    orders: words of `reorder` to try, where they differ.
+    orders: words of `reorder` to try, where they differ. grids: rules or process grids to try, where they differ, and can be;
+    (): that of the choice, or if it has none the app's own and RULES.
     Raises UsageProblem when none is legal, NotAvailable when the profile lacks what all need. Cost: one prediction each.
     """
-    among, refused = own_candidates(choice, depths, different(orders, choice, profile, setting))
+    tried = grids or ([choice.process_grid] if choice.process_grid else ["", *RULES])
+    arrangements = [Arrangement(order, grid) for grid in tried for order in orders]
+    among, refused = own_candidates(choice, depths, different(arrangements, choice, profile, setting))
     listed = capi.load()[0].NULL if among is None else json.dumps(among).encode()
     given = (handle_of(choice), profile.handle, setting.to_c(), [int(d) for d in depths], len(depths), listed, samples)
     found = json.loads(capi.result_text("hs_advise", *given))
@@ -193,4 +215,5 @@ def name(choice: core.Choice) -> str:
     """Return a candidate's distinguishing fields, in words of the command line."""
     substeps = f" {choice.substeps}" if choice.depth > 1 else ""
     order = f", reorder {choice.reorder}" * (choice.reorder != "none")
-    return f"{choice.strategy}, {choice.schedule}, depth {choice.depth}{substeps}{order}"
+    grid = f", process grid {choice.process_grid}" * bool(choice.process_grid)
+    return f"{choice.strategy}, {choice.schedule}, depth {choice.depth}{substeps}{grid}{order}"

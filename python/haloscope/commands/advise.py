@@ -16,7 +16,7 @@ from haloscope.options import ChoiceOptions, app_of, one_choice, option
 from haloscope.options import command as command_of
 
 DECIDED = ("strategy", "stage_strategies", "schedule", "substeps", "depth", "tiles", "sharing", "pack", "capture", "barrier",
-           "device_kernel", "device_block", "reorder")  # fmt: skip
+           "device_kernel", "device_block", "reorder", "process_grid")  # fmt: skip
 
 
 @command_of(short_help="Rank all strategies, schedules and depths from a profile, and say why.",
@@ -30,10 +30,17 @@ DECIDED = ("strategy", "stage_strategies", "schedule", "substeps", "depth", "til
     group="nodes",
     help="Orders of ranks to try, where they differ. [none,nodes]",
 )
+@option(
+    "--process-grid",
+    default="",
+    metavar="LIST",
+    group="grid",
+    help="Rules or process grids to try, where they differ. [the app's rule,cubic,square,slabs]",
+)
 @option("--top", type=click.IntRange(1), default=10, help="Rows of the table. [10]")
 @option("--members", is_flag=True, help="List who is in each row.")
 @predict.MACHINE
-def command(app, depth, reorder, top, members, profile, samples, refresh, as_json, **options):
+def command(app, depth, reorder, process_grid, top, members, profile, samples, refresh, as_json, **options):
     """Advise on the halo exchange of APP: which strategy, schedule and depth, why, and what would change the answer.
 
     \b
@@ -54,7 +61,8 @@ def command(app, depth, reorder, top, members, profile, samples, refresh, as_jso
     if min(depths) < 1:
         raise UsageProblem(f"--depth {min(depths)} is not possible; use 1 or more")
     orders = lists.names(reorder, model.ORDERS, "--reorder")
-    advice = model.advise(choice, machine, predict.setting_of(options), depths, samples, orders)
+    grids = [text for text in process_grid.split(",") if text]
+    advice = model.advise(choice, machine, predict.setting_of(options), depths, samples, orders, grids)
     assumed = "\n\n".join(filter(None, (nodes_assumed(advice.best.prediction, machine, options["mapping"]), pace)))
     click.echo(json.dumps(document(advice), indent=1) if as_json else markdown(advice, machine, assumed, top, members))
 
@@ -147,15 +155,20 @@ def _ranking(advice, top: int) -> str:
     shown = advice.groups[:top]
     unit, factor = tables.unit(g.simplest.time_s for g in shown)
     best, rows = advice.best.time_s, []
-    orders = len({c.found["changes"].get("reorder", c.asked.reorder) for c in advice.candidates}) > 1
+    arranged = [
+        field
+        for field in ("process_grid", "reorder")
+        if len({c.found["changes"].get(field, getattr(c.asked, field)) for c in advice.candidates}) > 1
+    ]
     for place, group in enumerate(shown, 1):
         p = group.simplest.prediction
         ends = " .. ".join(tables.number(c.time_s * factor) for c in (group.members[0], group.members[-1]))
-        rows.append([place, p.choice.strategy, p.choice.schedule, *[p.choice.reorder] * orders,
+        rows.append([place, p.choice.strategy, p.choice.schedule, *(getattr(p.choice, field) or "the app's" for field in arranged),
                      f"{p.choice.depth}{f' {p.choice.substeps}' if p.choice.depth > 1 else ''}",
                      tables.number(p.time_s * factor), f"{p.time_s / best:.2f}", len(group.members) - 1 or "",
                      ends if len(group.members) > 1 else "", p.reason])  # fmt: skip
-    headers = ["#", "strategy", "schedule", *["reorder"] * orders, "depth", f"step ({unit})", "times the best", "others",
+    titles = [field.replace("_", " ") for field in arranged]
+    headers = ["#", "strategy", "schedule", *titles, "depth", f"step ({unit})", "times the best", "others",
                f"all of them ({unit})", "why"]  # fmt: skip
     return tables.markdown(rows, headers, right=("#", *headers[-5:-1]))
 

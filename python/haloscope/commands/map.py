@@ -18,7 +18,7 @@ MOST = 400  # places on a map
 
 
 @command_of(short_help="Where deep halos, overlap, merging win: a map over latencies and blocks.",
-            choice=ChoiceOptions(without=(*predict.HERE, *DECIDED, "cells", "nodes", "placement", "process_grid"),
+            choice=ChoiceOptions(without=(*predict.HERE, *DECIDED, "cells", "nodes", "placement"),
                                  usual={"ranks": "2"}))  # fmt: skip
 @click.argument("app")
 @option("--profile", required=True, metavar="FILE|NAME", help="Machine profile: a JSON file or a shipped one.")
