@@ -134,6 +134,7 @@ def test_tuning_brings_launches_to_the_pace_of_the_first(toy):
     assert level.factor(request, {}) == 1
     assert level.factor(request, {"pace": paced()}) == 1
     assert level.factor(request, {"pace": paced(**dict.fromkeys(pace.KINDS, 2e-6))}) == pytest.approx(0.5)
+    assert level.in_use and not tune.Levelling(None).in_use
     assert tune.Levelling(None).factor(request, {"pace": paced()}) == 1
 
 

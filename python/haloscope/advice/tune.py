@@ -146,6 +146,11 @@ class Levelling:
         self._profile, self._setting = profile, setting
         self._first: Profile | None = None
 
+    @property
+    def in_use(self) -> bool:
+        """Whether some record had a pace that could be compared."""
+        return self._first is not None
+
     def factor(self, request: Request, record: dict) -> float:
         """Return what the times of a record are to be multiplied by. Cost: two predictions."""
         found = record.get("pace")

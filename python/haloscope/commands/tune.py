@@ -170,6 +170,7 @@ def _race(race, top: int) -> str:
     measured = sum(bool(e.launches) for e in race.entrants)
     noise = ", ".join(f"{value:.0%}" for value in race.seen_noise)
     words = f"{measured} of {len(race.entrants)} candidates measured; noise between launches by rung: {noise}."
+    words += " Times are at the pace of the first launch." * race.level.in_use
     return f"{words}\n\n" + tables.markdown(rows, headers, right=("#", *headers[2:5]))
 
 
