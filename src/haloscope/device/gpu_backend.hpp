@@ -5,6 +5,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <utility>
+#include <vector>
 
 #include "haloscope/device/builtin.hpp"
 #include "haloscope/device/gpu_runtime.hpp"
@@ -15,8 +16,15 @@ namespace haloscope::device::HALOSCOPE_BACKEND {
 
 using Status = HALOSCOPE_GPU(Error_t);
 
+/// A call's status, without the copy of a failure that the runtime keeps: whoever asks it next, as after a launch, would take it for
+/// a failure of his own.
+inline Status settled(Status status) {
+  if (status != HALOSCOPE_GPU(Success)) (void)HALOSCOPE_GPU(GetLastError)();
+  return status;
+}
+
 inline void check(Status status, const char* call) {
-  if (status == HALOSCOPE_GPU(Success)) return;
+  if (settled(status) == HALOSCOPE_GPU(Success)) return;
   throw Error(Exit::failed, std::string(HALOSCOPE_GPU_NAME " call ") + call +
                                 " failed: " + HALOSCOPE_GPU(GetErrorString)(status) +
                                 "; an error of a kernel is often reported by a later call");
@@ -29,9 +37,9 @@ class GpuEvent final : public Event {
     HALOSCOPE_CHECK(EventCreateWithFlags, &event_,
                     timed ? HALOSCOPE_GPU(EventDefault) : HALOSCOPE_GPU(EventDisableTiming));
   }
-  ~GpuEvent() override { (void)HALOSCOPE_GPU(EventDestroy)(event_); }
+  ~GpuEvent() override { (void)settled(HALOSCOPE_GPU(EventDestroy)(event_)); }
   bool reached() override {
-    const Status status = HALOSCOPE_GPU(EventQuery)(event_);
+    const Status status = settled(HALOSCOPE_GPU(EventQuery)(event_));
     if (status == HALOSCOPE_GPU(ErrorNotReady)) return false;
     check(status, "EventQuery");
     return true;
@@ -50,7 +58,7 @@ class GpuGraph final : public Graph {
     (void)HALOSCOPE_GPU(GraphDestroy)(kept);
     check(made, "GraphInstantiateWithFlags");
   }
-  ~GpuGraph() override { (void)HALOSCOPE_GPU(GraphExecDestroy)(ready_); }
+  ~GpuGraph() override { (void)settled(HALOSCOPE_GPU(GraphExecDestroy)(ready_)); }
   void launch() override { HALOSCOPE_CHECK(GraphLaunch, ready_, stream_); }
 
  private:
@@ -58,17 +66,61 @@ class GpuGraph final : public Graph {
   HALOSCOPE_GPU(Stream_t) stream_;
 };
 
+template <class Body>
+__global__ void run_body(const Body body) {
+  body(Team());
+}
+
+/// What one launch of a kernel may ask of a device.
+struct KernelLimits {
+  int threads = 0;
+  std::size_t shared_bytes = 0;
+};
+
+/// Of all kernels of this back end, by number.
+inline std::vector<const void*>& all_kernels() {
+  static std::vector<const void*> all;
+  return all;
+}
+template <class Body>
+struct KernelOf {
+  static const void* address() { return reinterpret_cast<const void*>(&run_body<Body>); }
+  static inline const std::size_t number = [] {
+    all_kernels().push_back(address());
+    return all_kernels().size() - 1;
+  }();
+};
+
+/// Loads all kernels on the current device and asks for as much shared memory as it has, so that no launch has to: a launch may
+/// be captured, or other kernels may be waiting for the CPU.
+inline std::vector<KernelLimits> load_kernels(int index) {
+  int most = 0;
+  HALOSCOPE_CHECK(DeviceGetAttribute, &most, HALOSCOPE_GPU_MOST_SHARED, index);
+  std::vector<KernelLimits> limits;
+  for (const void* kernel : all_kernels()) {
+    HALOSCOPE_GPU(FuncAttributes) attributes{};
+    HALOSCOPE_CHECK(FuncGetAttributes, &attributes, kernel);
+    const int dynamic = most - static_cast<int>(attributes.sharedSizeBytes);
+    const Status granted = settled(
+        HALOSCOPE_GPU(FuncSetAttribute)(kernel, HALOSCOPE_GPU(FuncAttributeMaxDynamicSharedMemorySize), dynamic));
+    limits.push_back({attributes.maxThreadsPerBlock,
+                      granted == HALOSCOPE_GPU(Success) ? static_cast<std::size_t>(dynamic) : std::size_t{48} << 10});
+  }
+  return limits;
+}
+
 class GpuStream final : public Stream {
  public:
   /// Without a higher priority the few blocks of packing would queue behind the many of a sweep.
-  explicit GpuStream(bool urgent) {
+  /// @param limits  of the kernels on its device; they outlive it.
+  GpuStream(bool urgent, const std::vector<KernelLimits>& limits) : limits_(limits) {
     int least = 0, greatest = 0;
     HALOSCOPE_CHECK(DeviceGetStreamPriorityRange, &least, &greatest);
     HALOSCOPE_CHECK(StreamCreateWithPriority, &stream_, HALOSCOPE_GPU(StreamNonBlocking), urgent ? greatest : least);
   }
   ~GpuStream() override {
-    (void)HALOSCOPE_GPU(StreamSynchronize)(stream_);
-    (void)HALOSCOPE_GPU(StreamDestroy)(stream_);
+    (void)settled(HALOSCOPE_GPU(StreamSynchronize)(stream_));
+    (void)settled(HALOSCOPE_GPU(StreamDestroy)(stream_));
   }
   void copy(void* to, const void* from, std::size_t bytes) override {
     if (bytes > 0) HALOSCOPE_CHECK(MemcpyAsync, to, from, bytes, HALOSCOPE_GPU(MemcpyDefault), stream_);
@@ -88,48 +140,37 @@ class GpuStream final : public Stream {
   }
   DeviceStream native() override { return {stream_}; }
   HALOSCOPE_GPU(Stream_t) stream() const { return stream_; }
+  const KernelLimits& limits(std::size_t kernel) const { return limits_[kernel]; }
 
  private:
   HALOSCOPE_GPU(Stream_t) stream_{};
+  const std::vector<KernelLimits>& limits_;
 };
 
+/// @throws UsageError for a block that asks for more than the device has.
 template <class Body>
-__global__ void run_body(const Body body) {
-  body(Team());
-}
-
-/// More shared memory than a block has by default must be requested, kernel by kernel.
-template <class Body>
-void launch(Stream& stream, int blocks, int threads, std::size_t shared_bytes, const Body& body) {
-  static std::size_t granted = 48u << 10;  // of this kernel
-  if (shared_bytes > granted) {
-    HALOSCOPE_CHECK(FuncSetAttribute, reinterpret_cast<const void*>(&run_body<Body>),
-                    HALOSCOPE_GPU(FuncAttributeMaxDynamicSharedMemorySize), static_cast<int>(shared_bytes));
-    granted = shared_bytes;
-  }
-  static const int most = [] {
-    HALOSCOPE_GPU(FuncAttributes) attributes{};
-    HALOSCOPE_CHECK(FuncGetAttributes, &attributes, reinterpret_cast<const void*>(&run_body<Body>));
-    return attributes.maxThreadsPerBlock;
-  }();
+void launch(Stream& given, int blocks, int threads, std::size_t shared_bytes, Body body) {
+  auto& stream = static_cast<GpuStream&>(given);
+  const auto [most, shared] = stream.limits(KernelOf<Body>::number);
+  if (shared_bytes > shared)
+    throw UsageError("a block needs " + std::to_string(shared_bytes) + " bytes of shared memory, and this device has " +
+                     std::to_string(shared) + " for one of this kernel; use a smaller --device-block");
   if (threads > most)
     throw UsageError("a block of " + std::to_string(threads) +
                      " threads needs more registers than this device has; this "
                      "kernel runs with at most " +
                      std::to_string(most) + " threads, use a smaller --device-block");
-  const auto native = static_cast<GpuStream&>(stream).stream();
-  run_body<Body>
-      <<<dim3(static_cast<unsigned>(blocks)), dim3(static_cast<unsigned>(threads)), shared_bytes, native>>>(body);
-  check(HALOSCOPE_GPU(GetLastError)(), "<<<>>> (a kernel's launch)");
+  void* arguments[] = {&body};
+  HALOSCOPE_CHECK(LaunchKernel, KernelOf<Body>::address(), dim3(static_cast<unsigned>(blocks)),
+                  dim3(static_cast<unsigned>(threads)), arguments, shared_bytes, stream.stream());
 }
 
 /// Refused by the driver where the blocks do not fit on the device all at once.
 template <class Body>
 void launch_resident(Stream& stream, int blocks, int threads, Body body) {
   void* arguments[] = {&body};
-  HALOSCOPE_CHECK(LaunchCooperativeKernel, reinterpret_cast<const void*>(&run_body<Body>),
-                  dim3(static_cast<unsigned>(blocks)), dim3(static_cast<unsigned>(threads)), arguments, 0,
-                  static_cast<GpuStream&>(stream).stream());
+  HALOSCOPE_CHECK(LaunchCooperativeKernel, KernelOf<Body>::address(), dim3(static_cast<unsigned>(blocks)),
+                  dim3(static_cast<unsigned>(threads)), arguments, 0, static_cast<GpuStream&>(stream).stream());
 }
 
 template <class Body>
@@ -147,6 +188,18 @@ int most_resident(int threads) {
 
 namespace haloscope::device::HALOSCOPE_BACKEND {
 
+#if !defined(__HIPCC__)
+/// A function of the driver, if the program has loaded it; null: not.
+template <class Function>
+Function driver_call(const char* name) {
+  void* const driver = dlopen("libcuda.so.1", RTLD_LAZY | RTLD_NOLOAD);
+  if (driver == nullptr) return nullptr;
+  const auto found = reinterpret_cast<Function>(dlsym(driver, name));
+  dlclose(driver);  // it stays loaded
+  return found;
+}
+#endif
+
 /// The global timer of NVIDIA's GPUs counts nanoseconds; AMD's says how fast its clock ticks, since HIP 5.4. Before, all
 /// that HIP ran on was of the GFX9 family, whose clock has 100 MHz.
 inline double clock_hz([[maybe_unused]] int index) {
@@ -161,9 +214,24 @@ inline double clock_hz([[maybe_unused]] int index) {
 #endif
 }
 
+#if defined(__HIPCC__)
+inline bool loads_early() { return false; }  // nothing tells
+#else
+/// The program may have started the driver before this library asked it to load kernels early.
+inline bool loads_early() {
+  const auto ask = driver_call<CUresult (*)(CUmoduleLoadingMode*)>("cuModuleGetLoadingMode");
+  CUmoduleLoadingMode mode = CU_MODULE_LAZY_LOADING;
+  return ask != nullptr && ask(&mode) == CUDA_SUCCESS && mode == CU_MODULE_EAGER_LOADING;
+}
+#endif
+
 class GpuDevice final : public Device {
  public:
-  explicit GpuDevice(int index) : index_(index) { HALOSCOPE_CHECK(GetDeviceProperties, &properties_, index); }
+  explicit GpuDevice(int index) : index_(index) {
+    HALOSCOPE_CHECK(GetDeviceProperties, &properties_, index);
+    select();
+    limits_ = load_kernels(index);
+  }
   Info info() const override {
     std::size_t free = 0, total = 0;
     select();
@@ -178,7 +246,8 @@ class GpuDevice final : public Device {
             properties_.multiProcessorCount,
             shared,
             clock_hz(index_),
-            std::string(bus)};
+            std::string(bus),
+            loads_early()};
   }
   void* allocate(Space space, std::size_t bytes) override {
     void* memory = nullptr;
@@ -199,7 +268,7 @@ class GpuDevice final : public Device {
     if (space == Space::pageable)
       ::operator delete(memory);
     else
-      (void)(space == Space::device ? HALOSCOPE_GPU(Free)(memory) : HALOSCOPE_GPU(HostFree)(memory));
+      (void)settled(space == Space::device ? HALOSCOPE_GPU(Free)(memory) : HALOSCOPE_GPU(HostFree)(memory));
   }
   MemoryHandle share(void* memory) override {
     HALOSCOPE_GPU(IpcMemHandle_t) native;
@@ -217,10 +286,10 @@ class GpuDevice final : public Device {
     HALOSCOPE_CHECK(IpcOpenMemHandle, &memory, native, HALOSCOPE_GPU(IpcMemLazyEnablePeerAccess));
     return memory;
   }
-  void unmap(void* memory) override { (void)HALOSCOPE_GPU(IpcCloseMemHandle)(memory); }
+  void unmap(void* memory) override { (void)settled(HALOSCOPE_GPU(IpcCloseMemHandle)(memory)); }
   std::unique_ptr<Stream> stream(bool urgent) override {
     select();
-    return std::make_unique<GpuStream>(urgent);
+    return std::make_unique<GpuStream>(urgent, limits_);
   }
   std::unique_ptr<Event> event(bool timed) override {
     select();
@@ -247,13 +316,14 @@ class GpuDevice final : public Device {
     select();
     return before;
   }
-  void use_again(int index) override { (void)HALOSCOPE_GPU(SetDevice)(index); }
+  void use_again(int index) override { (void)settled(HALOSCOPE_GPU(SetDevice)(index)); }
 
  private:
   void select() const { HALOSCOPE_CHECK(SetDevice, index_); }
 
   int index_;
   HALOSCOPE_GPU_PROPERTIES properties_{};
+  std::vector<KernelLimits> limits_;
 };
 
 /// Kernels are loaded at once, not when they are first launched: loading waits for kernels that run, and those that wait
@@ -263,13 +333,13 @@ inline void load_early() { setenv("CUDA_MODULE_LOADING", "EAGER", 0); }
 inline int count() {
   load_early();
   int devices = 0;
-  return HALOSCOPE_GPU(GetDeviceCount)(&devices) == HALOSCOPE_GPU(Success) ? devices : 0;
+  return settled(HALOSCOPE_GPU(GetDeviceCount)(&devices)) == HALOSCOPE_GPU(Success) ? devices : 0;
 }
 
 inline std::string absent() {
   load_early();
   int devices = 0;
-  const Status status = HALOSCOPE_GPU(GetDeviceCount)(&devices);
+  const Status status = settled(HALOSCOPE_GPU(GetDeviceCount)(&devices));
   if (status != HALOSCOPE_GPU(Success))
     return std::string("the " HALOSCOPE_GPU_NAME " driver says '") + HALOSCOPE_GPU(GetErrorString)(status) +
            "'; is there a device, and its driver installed?";
@@ -279,10 +349,7 @@ inline std::string absent() {
 #if defined(__HIPCC__)
 inline int owner(const void* address) {
   hipPointerAttribute_t found{};
-  if (hipPointerGetAttributes(&found, address) != hipSuccess) {
-    (void)hipGetLastError();  // unknown to the driver: memory of the host
-    return -1;
-  }
+  if (settled(hipPointerGetAttributes(&found, address)) != hipSuccess) return -1;  // unknown to the driver: the host's
 #if HIP_VERSION >= 60000000
   const auto type = found.type;
 #else
@@ -295,10 +362,7 @@ inline int owner(const void* address) {
 /// the driver nobody has memory of a device.
 inline int owner(const void* address) {
   using Ask = CUresult (*)(void* into, CUpointer_attribute attribute, CUdeviceptr address);
-  void* const driver = dlopen("libcuda.so.1", RTLD_LAZY | RTLD_NOLOAD);
-  if (driver == nullptr) return -1;
-  const auto ask = reinterpret_cast<Ask>(dlsym(driver, "cuPointerGetAttribute"));
-  dlclose(driver);  // it stays loaded
+  const auto ask = driver_call<Ask>("cuPointerGetAttribute");
   if (ask == nullptr) return -1;
   const auto at = reinterpret_cast<CUdeviceptr>(address);
   unsigned type = 0, managed = 0;

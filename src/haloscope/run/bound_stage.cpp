@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "haloscope/device/hold.hpp"
 #include "haloscope/kernels/denormals.hpp"
 #include "haloscope/transport/composite.hpp"
 
@@ -316,6 +317,8 @@ double BoundStage::seconds_on_device(int number, int slot) {
   device::Device& device = context_.device->device();
   device::Stream& stream = *context_.device->streams().streams[0];
   const auto begin = device.event(), end = device.event();
+  const device::Hold hold(device);
+  hold.on(stream);
   stream.record(*begin);
   for (const Sweep& sweep : whole_->program.sweeps)
     if (sweep.number == number) pass(whole_, sweep, slot, slot, stream);

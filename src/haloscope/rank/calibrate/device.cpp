@@ -3,6 +3,7 @@
 #include <cstring>
 
 #include "haloscope/core/clock.hpp"
+#include "haloscope/device/hold.hpp"
 #include "haloscope/pack/region_copy.hpp"
 #include "haloscope/rank/blocks/clock_map.hpp"
 #include "haloscope/rank/calibrate/parts.hpp"
@@ -29,7 +30,8 @@ class DeviceBlock {
         begin_(fields_.device().event()),
         end_(fields_.device().event()),
         fork_(fields_.device().event(false)),
-        join_(fields_.device().event(false)) {
+        join_(fields_.device().event(false)),
+        hold_(fields_.device()) {
     for (int slot = 0; slot < slots; ++slot)
       for (std::byte& b : storage_.bytes(0, slot)) b = std::byte{0x3f};  // ordinary numbers, f32 and f64
     fields_.upload(storage_);
@@ -46,6 +48,7 @@ class DeviceBlock {
   /// Seconds that the device takes for what `work` gives to its first stream.
   template <class F>
   double seconds(F work) const {
+    hold_.on(stream(0));
     stream(0).record(*begin_);
     work(stream(0));
     stream(0).record(*end_);
@@ -93,6 +96,7 @@ class DeviceBlock {
   Storage storage_;
   DeviceFields fields_;
   std::unique_ptr<device::Event> begin_, end_, fork_, join_;
+  device::Hold hold_;
 };
 
 /// The messages of one round and direction on their way: packed by one launch, copied by one call, and back.

@@ -55,7 +55,7 @@ class IpcLink final : public DeviceLink {
     check_reach(context);
     check_both_ways(*context.plan);
     const std::vector<std::int64_t> at = lay_out(*context.plan);
-    const std::vector<Target> targets = exchange_targets(*context.plan, at);
+    const std::vector<Target> targets = reached_targets(*context.plan, at);
     pieces_.emplace(context, 2, [&](int half, int, int id) {
       return context.plan->messages[id].out ? targets[id].begin + half * targets[id].half
                                             : buffers_.data() + at[id] + half * half_;
@@ -122,6 +122,14 @@ class IpcLink final : public DeviceLink {
     std::byte* begin = nullptr;
     std::int64_t half = 0;
   };
+  /// Where some rank's memory cannot be mapped, nobody frees what another one still maps.
+  std::vector<Target> reached_targets(const Plan& plan, const std::vector<std::int64_t>& at) try {
+    return exchange_targets(plan, at);
+  } catch (const Error&) {  // on all ranks alike
+    mapped_.reset();
+    MPI_Barrier(comm_);
+    throw;
+  }
   /// The replies of receivers to their senders, by id of the sent messages. Collective.
   std::vector<Target> exchange_targets(const Plan& plan, const std::vector<std::int64_t>& at) {
     struct Place {

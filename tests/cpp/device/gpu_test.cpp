@@ -1,0 +1,40 @@
+// What back ends of cards leave behind in their runtimes. Runs without a card too, where every call fails.
+#include <gtest/gtest.h>
+
+#include <utility>
+
+#include "haloscope/device/device.hpp"
+#include "haloscope/error.hpp"
+
+// Of the runtimes, where the library was built for them.
+extern "C" {
+int cudaGetLastError() __attribute__((weak));
+int hipGetLastError() __attribute__((weak));
+}
+
+namespace haloscope::device {
+namespace {
+
+/// A runtime keeps the code of a failed call until somebody asks: the user's program, after a launch that went well.
+TEST(GpuBackends, NoFailureIsLeftForOthersToFind) {
+  int looked = 0;
+  using Runtime = std::pair<const char*, int (*)()>;
+  for (const auto& [name, last_error] : {Runtime{"cuda", cudaGetLastError}, Runtime{"hip", hipGetLastError}}) {
+    if (last_error == nullptr) continue;
+    ++looked;
+    last_error();
+    for (const Backend& backend : backends()) {
+      if (backend.name != name) continue;
+      (void)backend.absent();
+      EXPECT_EQ(last_error(), 0) << name;
+      (void)backend.count();
+      EXPECT_EQ(last_error(), 0) << name;
+      EXPECT_THROW((void)backend.open(1000), Error);
+      EXPECT_EQ(last_error(), 0) << name;
+    }
+  }
+  if (looked == 0) GTEST_SKIP() << "this build has no back end of cards";
+}
+
+}  // namespace
+}  // namespace haloscope::device
