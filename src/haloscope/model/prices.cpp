@@ -140,7 +140,9 @@ double StagePrices::sweep(int which, double cells, double block, int workers, do
 
 MessagePrice StagePrices::message(Traffic traffic, double flight, bool far, int threads, double block_bytes) const {
   const Surcharge& extra = *surcharges[far];
+  if (extra.packs_all) traffic.in_place = false;
   if (common.buffered) traffic = {traffic.bytes, traffic.bytes, true};
+  if (extra.from_fields) return {.flight = std::max(0.0, of_message(extra, traffic))};
   const double packing = traffic.in_place ? 0.0 : common.copying(traffic, threads, block_bytes);
   const double added = of_message(extra, traffic);
   MessagePrice price;

@@ -34,9 +34,10 @@ double short_rows(const Traffic& traffic);
 /// Bytes of one slot of a rank's first field, halos included.
 double slot_bytes(const Plan& plan);
 
-/// Seconds of one message: packing it, what its transport adds at the sender, travelling, unpacking it.
+/// Seconds of one message: packing it, what its transport adds at the sender, travelling, unpacking it; and fetching what
+/// the end that packs or unpacks it no longer finds in the cache.
 struct MessagePrice {
-  double pack = 0, synchronisation = 0, copy = 0, flight = 0, unpack = 0;
+  double pack = 0, synchronisation = 0, copy = 0, flight = 0, unpack = 0, refetch = 0;
 };
 
 struct Prices;

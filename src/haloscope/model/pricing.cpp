@@ -6,6 +6,7 @@
 #include <set>
 
 #include "haloscope/model/device_pricing.hpp"
+#include "haloscope/model/refetch.hpp"
 #include "haloscope/share.hpp"
 
 namespace haloscope::model {
@@ -92,8 +93,10 @@ void Pricing::count_cells() {
 void Pricing::price_messages() {
   messages_.reserve(of_.plan->messages.size());
   all_messages_.reserve(of_.plan->messages.size());
+  const Refetch refetch = refetch_of(*of_.plan, of_.traffic, prices_, where_);
   for (std::size_t m = 0; m < of_.plan->messages.size(); ++m) {
     messages_.push_back(prices_.message(of_.traffic[m], where_.flights[m], where_.far[m] != 0, packers_, slot_bytes_));
+    if (!prices_.surcharges[is_far(static_cast<int>(m))]->from_fields) messages_.back().refetch = refetch.fields_s(m);
     all_messages_.push_back(static_cast<int>(m));
     incoming_ += !of_.plan->messages[m].out;
   }
@@ -173,6 +176,7 @@ Parts Pricing::parts(const Op& op, const std::vector<int>& messages) const {
     }
     case OpKind::pack:
       parts.add(Term::pack, sum(messages, &MessagePrice::pack));
+      parts.add(Term::refetch, sum(messages, &MessagePrice::refetch));
       break;
     case OpKind::send:
       parts.add(Term::synchronisation, sum(messages, &MessagePrice::synchronisation));
@@ -184,6 +188,7 @@ Parts Pricing::parts(const Op& op, const std::vector<int>& messages) const {
       break;
     case OpKind::unpack:
       parts.add(Term::unpack, sum(messages, &MessagePrice::unpack));
+      parts.add(Term::refetch, sum(messages, &MessagePrice::refetch));
       parts.add(Term::compute, reading_s(messages));
       break;
     default:
@@ -281,16 +286,41 @@ void price_program(const StageProgram& of, const StagePrices& prices, const Wher
   }
 }
 
+namespace {
+
+/// Seconds by round in which a rank copies its messages inside the node one after another: those that receivers read from
+/// senders' fields, and what of the others' buffers has left the cache.
+std::map<int, double> copying_inside(const Plan& plan, std::span<const Traffic> traffic, const StagePrices& prices,
+                                     const Where& where) {
+  std::map<int, double> seconds;
+  const Refetch refetch = refetch_of(plan, traffic, prices, where);
+  const bool from_fields = prices.surcharges[0]->from_fields;
+  if (refetch.none() && !from_fields) return seconds;
+  for (std::size_t m = 0; m < plan.messages.size(); ++m) {
+    if (where.far[m] != 0) continue;
+    double& of_round = seconds[plan.messages[m].round];
+    of_round += from_fields ? refetch.fields_s(m) : refetch.buffers_s(m);
+    if (from_fields && plan.messages[m].out) of_round += prices.message(traffic[m], 0, false, 1, 0).flight;
+  }
+  return seconds;
+}
+
+}  // namespace
+
 std::vector<Flight> price_flights(const Plan& plan, std::span<const Traffic> traffic, const StagePrices& prices,
                                   const Where& where, double eager) {
   std::vector<Flight> found(plan.messages.size());
   const double block = slot_bytes(plan);
+  std::map<int, double> copying = copying_inside(plan, traffic, prices, where);
   const auto& device = prices.common.device;
   for (std::size_t m = 0; m < found.size(); ++m) {
     if (!plan.messages[m].out) continue;
     const auto bytes = static_cast<double>(plan.messages[m].bytes);
-    double seconds =
-        prices.message(traffic[m], where.flights[m], where.far[m] != 0, prices.common.threads, block).flight;
+    const bool far = where.far[m] != 0;
+    double seconds = 0;
+    if (!prices.surcharges[far]->from_fields)
+      seconds = prices.message(traffic[m], where.flights[m], far, prices.common.threads, block).flight;
+    if (!far) seconds += copying[plan.messages[m].round];
     if (device && device->in_parts)
       seconds =
           device->flight_of_parts(seconds, bytes, static_cast<double>(traffic[m].run_bytes), where.ranks_on_device);

@@ -169,6 +169,10 @@ void visit_parameters(Profile& profile,
   copying(profile.copy, "copy");
   copying(profile.far_pack, "beyond_cache");
   copying(profile.far_copy, "beyond_cache");
+  if (profile.memory) {
+    visit("memory", "bytes_per_s", profile.memory->bytes_per_s);
+    visit("memory", "scatter", profile.memory->scatter);
+  }
   for (auto& [name, cost] : profile.transports)
     for (const auto& [key, member] : surcharge_members) visit("transports", key, cost.*member);
   if (profile.kernels) visit_kernels(*profile.kernels, "kernels", visit);

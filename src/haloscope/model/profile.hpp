@@ -49,6 +49,10 @@ struct Surcharge {
   Cost per_row_s;                              ///< per stretch shorter than a cache line
   Cost per_touched_byte_s, per_touched_row_s;  ///< received; shows in the sweep that reads it
   Cost copies;
+  Cost field_returns, buffer_visits;  ///< to lines of fields and to buffers, within an exchange; see refetch.hpp
+  bool from_fields = false;           ///< receivers read senders' fields: costs are instead of packing and travelling
+  bool packs_all = false;             ///< also messages that lie in one piece
+  bool one_buffer = false;            ///< fields that travel one after another use the same buffers
 };
 /// Its parameters and their names in the JSON.
 constexpr std::pair<const char*, Cost Surcharge::*> surcharge_members[]{
@@ -60,7 +64,9 @@ constexpr std::pair<const char*, Cost Surcharge::*> surcharge_members[]{
     {"per_row_s", &Surcharge::per_row_s},
     {"per_touched_byte_s", &Surcharge::per_touched_byte_s},
     {"per_touched_row_s", &Surcharge::per_touched_row_s},
-    {"copies", &Surcharge::copies}};
+    {"copies", &Surcharge::copies},
+    {"field_returns", &Surcharge::field_returns},
+    {"buffer_visits", &Surcharge::buffer_visits}};
 
 /// What carrying out a program costs beyond its operations' own work.
 struct StepCost {
@@ -94,6 +100,14 @@ struct CollectiveTime {
   Cost time_s;
 };
 
+/// The cache that the ranks of a socket share, and the memory behind it; see refetch.hpp.
+struct MemoryCost {
+  double cache_bytes = infinity, line_bytes = 64;
+  Cost bytes_per_s{infinity};   ///< of a socket
+  double large_page_bytes = 0;  ///< smaller fields lie in small pages, scattered over the sets of the cache ...
+  Cost scatter{1.0};            ///< ... and take up so many times their bytes there
+};
+
 /// Costs of an accelerator by how many ranks share one.
 struct DeviceCost {
   std::string backend, name;
@@ -115,7 +129,8 @@ struct Profile {
   Copying copy;
   double cache_limit = infinity;  ///< bytes of one slot of a block from which its sweeps leave nothing in the cache
   Copying far_pack, far_copy;     ///< ... and the tables of those blocks
-  double strided_row_bytes = 0;   ///< 0: `strided` costs hold for bytes in rows of any length
+  std::optional<MemoryCost> memory;
+  double strided_row_bytes = 0;  ///< 0: `strided` costs hold for bytes in rows of any length
   std::map<std::string, Surcharge> transports;
   std::optional<std::map<std::string, Table>> kernels;
   std::map<std::string, std::map<int, Table>> fused;

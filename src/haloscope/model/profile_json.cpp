@@ -42,6 +42,10 @@ struct Node {
       refuse("this must be a whole number above 0");
     return json.get<int>();
   }
+  bool flag() const {
+    if (!json.is_boolean()) refuse("this must be true or false");
+    return json.get<bool>();
+  }
   std::string text() const {
     if (!json.is_string()) refuse("this must be text");
     return json.get<std::string>();
@@ -240,6 +244,25 @@ HeldOut read_held_out(const Node& node) {
   return found;
 }
 
+MemoryCost read_memory(const Node& node) {
+  MemoryCost found;
+  found.cache_bytes = node.at("cache_bytes").number();
+  if (node.has("line_bytes")) found.line_bytes = node.at("line_bytes").number();
+  node.at("bytes_per_s").number();
+  found.bytes_per_s = node.cost("bytes_per_s");
+  if (node.has("large_page_bytes")) found.large_page_bytes = node.at("large_page_bytes").number();
+  if (node.has("scatter")) found.scatter = node.cost("scatter");
+  return found;
+}
+
+Surcharge read_surcharge(const Node& node) {
+  Surcharge found = read_members(node, surcharge_members);
+  found.from_fields = node.has("from_fields") && node.at("from_fields").flag();
+  found.packs_all = node.has("packs_all") && node.at("packs_all").flag();
+  found.one_buffer = node.has("one_buffer") && node.at("one_buffer").flag();
+  return found;
+}
+
 void read_cpu_costs(const Node& node, Profile& p) {
   if (node.has("pack")) p.pack = read_copying(node.at("pack"));
   if (node.has("copy")) p.copy = read_copying(node.at("copy"));
@@ -249,6 +272,7 @@ void read_cpu_costs(const Node& node, Profile& p) {
     if (far.has("pack")) p.far_pack = read_copying(far.at("pack"));
     if (far.has("copy")) p.far_copy = read_copying(far.at("copy"));
   }
+  if (node.has("memory")) p.memory = read_memory(node.at("memory"));
   if (node.has("strided_row_bytes")) p.strided_row_bytes = node.at("strided_row_bytes").number();
   if (node.has("kernels")) p.kernels = read_kernels(node.at("kernels"));
   if (node.has("fused")) p.fused = read_fused(node.at("fused"));
@@ -268,7 +292,7 @@ Profile read(const Node& node) {
   read_cpu_costs(node, p);
   if (node.has("transports"))
     each(node.at("transports"),
-         [&](const std::string& name, const Node& one) { p.transports[name] = read_members(one, surcharge_members); });
+         [&](const std::string& name, const Node& one) { p.transports[name] = read_surcharge(one); });
   if (node.has("reductions")) {
     p.reductions.emplace();
     each(node.at("reductions"),

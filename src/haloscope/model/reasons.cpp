@@ -41,6 +41,8 @@ std::string bound_by(Term term, const std::string& messages, const Prediction& p
       return "synchronisation-bound: " + messages;
     case Term::copy:
       return "bound by copies to itself";
+    case Term::refetch:
+      return "memory-bound: what the exchange touches outgrows the cache, " + messages;
     case Term::d2h:
       return "bound by copies from the device: " + messages;
     case Term::h2d:
@@ -70,6 +72,8 @@ std::string regime_of(const Prediction& p, bool exchange) {
     case Term::pack:
     case Term::unpack:
       return "packing-bound";
+    case Term::refetch:
+      return "memory-bound";
     case Term::compute:
       return "compute-bound";
     case Term::reduction:

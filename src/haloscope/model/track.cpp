@@ -5,8 +5,9 @@
 namespace haloscope::model {
 
 const char* to_string(Term term) {
-  static constexpr const char* words[]{"compute",         "pack",   "d2h",  "message", "h2d",      "unpack", "copy",
-                                       "synchronisation", "launch", "wait", "runner",  "reduction"};
+  static constexpr const char* words[]{"compute", "pack",   "d2h",      "message",         "h2d",
+                                       "unpack",  "copy",   "refetch",  "synchronisation", "launch",
+                                       "wait",    "runner", "reduction"};
   return words[static_cast<std::size_t>(term)];
 }
 

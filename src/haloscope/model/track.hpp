@@ -20,6 +20,7 @@ enum class Term : std::uint8_t {
   h2d,
   unpack,
   copy,
+  refetch,
   synchronisation,
   launch,
   wait,

@@ -1,0 +1,86 @@
+// Which lines of fields exchanges touch, and what of a profile says how dear it is to fetch them again.
+#include "haloscope/model/refetch.hpp"
+
+#include <gtest/gtest.h>
+
+#include <set>
+
+#include "haloscope/error.hpp"
+#include "haloscope/model/profile.hpp"
+
+namespace haloscope::model {
+namespace {
+
+constexpr double line = 64;
+
+Plan plan_of(int cells, int width, int bytes, Pattern pattern) {
+  const Layout layout({3, {3 * cells, 3 * cells, 3 * cells}, {true, true, true}}, {3, 3, 3});
+  ExchangeSpec spec;
+  spec.quantities = {Quantity{"u", bytes}};
+  spec.low = spec.high = {width, width, width};
+  spec.pattern = pattern;
+  return make_plan(layout, 0, spec);
+}
+
+/// Counts lines one by one, in a field whose rows follow one another.
+Touched counted(const Plan& plan) {
+  const Box field = plan.allocated(0);
+  const std::int64_t bytes = plan.spec.quantities[0].element_bytes;
+  std::set<std::int64_t> all, written;
+  for (const Message& message : plan.messages)
+    for (const Region& region : message.regions)
+      for (std::int64_t z = region.box.lo[2]; z < region.box.hi[2]; ++z)
+        for (std::int64_t y = region.box.lo[1]; y < region.box.hi[1]; ++y)
+          for (std::int64_t x = region.box.lo[0]; x < region.box.hi[0]; ++x) {
+            const std::int64_t point =
+                ((z - field.lo[2]) * field.extent(1) + y - field.lo[1]) * field.extent(0) + x - field.lo[0];
+            all.insert(point * bytes / static_cast<std::int64_t>(line));
+            if (!message.out) written.insert(point * bytes / static_cast<std::int64_t>(line));
+          }
+  return {line * static_cast<double>(all.size()), line * static_cast<double>(written.size())};
+}
+
+/// A mean over alignments, so that the one of this field may differ a little.
+TEST(Refetch, LinesAreThoseThatTheBytesOfAHaloLieIn) {
+  for (const int cells : {21, 40, 64})
+    for (const int width : {1, 2, 5})
+      for (const int bytes : {4, 8})
+        for (const Pattern pattern : {Pattern::ordered, Pattern::direct}) {
+          const Plan plan = plan_of(cells, width, bytes, pattern);
+          const Touched found = touched_lines(plan, 0, line), exact = counted(plan);
+          EXPECT_NEAR(found.lines / exact.lines, 1, 0.12) << cells << " " << width << " " << bytes;
+          EXPECT_NEAR(found.dirty / exact.dirty, 1, 0.12) << cells << " " << width << " " << bytes;
+        }
+}
+
+TEST(Refetch, AHaloAsWideAsTheBlockTouchesAllOfTheField) {
+  const Plan plan = plan_of(4, 4, 8, Pattern::direct);
+  EXPECT_DOUBLE_EQ(touched_lines(plan, 0, line).lines, 12.0 * 12 * 12 * 8);
+}
+
+TEST(Refetch, TheMemoryOfAProfileIsReadAndItsFaultsAreNamed) {
+  const auto profile = [](const std::string& memory) {
+    return profile_from_json(
+        R"({"schema": "haloscope-profile", "schema_version": 1, "name": "hand", "origin": "published",
+      "source": "", "machine": {"host": "", "cpu": "c", "nodes": 1, "sockets_per_node": 1, "cores_per_socket": 6},
+      "transports": {"p2p": {"field_returns": 0.5, "one_buffer": true}}, "memory": )" +
+        memory + "}");
+  };
+  const Profile p = profile(R"({"cache_bytes": 1e6, "bytes_per_s": 2e10})");
+  ASSERT_TRUE(p.memory);
+  EXPECT_EQ(p.memory->cache_bytes, 1e6);
+  EXPECT_EQ(p.memory->line_bytes, 64);
+  EXPECT_EQ(p.memory->scatter, 1);
+  EXPECT_EQ(p.surcharge("p2p").field_returns, 0.5);
+  EXPECT_TRUE(p.surcharge("p2p").one_buffer);
+  EXPECT_FALSE(p.surcharge("p2p").from_fields);
+  try {
+    profile(R"({"cache_bytes": 1e6})");
+    FAIL();
+  } catch (const UsageError& error) {
+    EXPECT_NE(std::string(error.what()).find("memory: 'bytes_per_s' is a required property"), std::string::npos);
+  }
+}
+
+}  // namespace
+}  // namespace haloscope::model
