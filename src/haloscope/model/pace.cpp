@@ -24,6 +24,7 @@ class Scaling {
   void scale() {
     scale_network();
     scale_copying();
+    if (p_.memory) times(p_.memory->bytes_per_s, 1 / of(PaceKind::memory));
     if (p_.kernels) scale_kernels(*p_.kernels);
     for (auto& [name, levels] : p_.fused)
       for (auto& [count, table] : levels) scale_sweeps(table);
