@@ -8,13 +8,29 @@ from pathlib import Path
 import click
 
 from haloscope import errors
-from haloscope.options import Stem, starts_ranks
+from haloscope.commands import external as external_command
+from haloscope.options import Stem, option, options_of, starts_ranks
 from haloscope.options import command as command_of
+
+EXTERNAL = options_of(
+    option("--external", type=click.Path(), metavar="FILE",
+           help="Instead of RECORDS: a CSV file of exchanges that others have timed, see docs/external.md."),
+    option("--fit", "fitted_file", type=click.Path(), metavar="FILE",
+           help="Fit costs to this CSV file, predict all of --external that is not in it. [a part of --external]"),
+    option("--fit-on", multiple=True, metavar="AXIS=VALUE,...",
+           help="Fit to rows that meet all such conditions (nodes=1 fields=1,4). [half of the cases]"),
+    option("--holdout", multiple=True, metavar="AXIS=VALUE,...", help="Fit to all rows but those that meet all such conditions."),
+    option("--cross", multiple=True, metavar="AXIS",
+           help="Also fit without each value of this axis in turn, and predict the rows that have it."),
+    option("--profiles", type=Stem(), metavar="STEM", group="output",
+           help="With --external: write the fitted profiles as STEM-PROGRAM.json."),
+    option("--json", "as_json", is_flag=True, group="output", help="With --external: one JSON document instead of tables."),
+)  # fmt: skip
 
 
 @command_of(short_help="Predicted against measured: errors, coverage, order, regret of the pick.")
-@click.argument("files", nargs=-1, required=True, type=click.Path(), metavar="RECORDS...")
-@click.option("--profile", required=True, metavar="FILE|NAME", help="Machine profile: a JSON file or a shipped one.")
+@click.argument("files", nargs=-1, type=click.Path(), metavar="RECORDS...")
+@click.option("--profile", metavar="FILE|NAME", help="Machine profile: a JSON file or a shipped one.")
 @click.option("--samples", type=click.IntRange(0, 10_000), default=100, show_default=True,
               help="Draws of the profile's parameters for the intervals; 0 = none.")  # fmt: skip
 @click.option("--keep-intervals", is_flag=True,
@@ -23,18 +39,49 @@ from haloscope.options import command as command_of
               help="Write STEM.md, and a plot of predicted against measured times as STEM.svg and STEM.png.")  # fmt: skip
 @click.option("--program", type=click.Path(path_type=Path), metavar="PATH",
               help="Program with the app that the records are of, linked with haloscope::rank_main.")  # fmt: skip
+@EXTERNAL
 @starts_ranks
-def command(files, profile, samples, keep_intervals, stem, program):
+def command(files, profile, samples, keep_intervals, stem, program, external, **others):
     """Compare the times in record files with what a machine profile predicts for the same choices.
 
     \b
     haloscope run advection3d --cells 64,128 --strategy 'ordered/*' --output records.jsonl
     haloscope validate records.jsonl --profile machine.json -o out/validation
     haloscope validate records.jsonl --profile machine.json --keep-intervals
+    haloscope validate --external theirs.csv --holdout nodes=64 --cross halo
+    haloscope validate --external theirs.csv --fit part.csv
 
     Errors are predicted over measured, less 1. Regret is the measured time of the model's pick over the measured best of
     the same case. Records without a prediction are counted with the reason; the exit code stays 0. Kernels that were
     measured at three sizes or more are held against one line: where a time leaves it, the kernel is worth a look.
+
+    With --external, exchanges that others have timed: costs of the network, of packing and of the memory are fitted to a part
+    of them, and the rest is predicted. RECORDS and --profile are then not given.
+    """
+    given = [name for name, value in others.items() if value]
+    if external:
+        if files or profile or program or keep_intervals:
+            raise errors.UsageProblem(
+                "--external fits its own profile; leave out RECORDS, --profile, --program and --keep-intervals"
+            )
+        external_command.validate(external, stem=stem, **others)
+        return
+    if given:
+        option_name = {"fitted_file": "--fit", "as_json": "--json"}.get(given[0], "--" + given[0].replace("_", "-"))
+        raise errors.UsageProblem(f"{option_name} belongs to --external; give --external FILE, or leave it out")
+    if not files:
+        raise errors.UsageProblem("give record files, or --external FILE")
+    if not profile:
+        raise errors.UsageProblem("give the machine profile of the records with --profile")
+    validate_records(files, profile, samples, keep_intervals, stem, program)
+
+
+def validate_records(
+    files: Sequence[str], profile: str, samples: int, keep_intervals: bool, stem: Path | None, program: Path | None
+) -> None:
+    """Print, and write where a stem is given, how far predictions for the records' choices are off.
+
+    keep_intervals: write that into the profile.
     """
     from haloscope.advice import validate as model
     from haloscope.model import profile as profiles
@@ -57,7 +104,7 @@ def command(files, profile, samples, keep_intervals, stem, program):
     if keep_intervals:
         click.echo(f"\n{_keep(found.pairs, machine, profile)}")
     if stem:
-        _write(stem, text)
+        outputs.write(stem.with_suffix(".md"), text)
         drawn = plot(found, stem) if found.pairs else []
         click.echo(f"\nwritten: {', '.join(map(str, [stem.with_suffix('.md'), *drawn]))}")
 
@@ -269,16 +316,6 @@ def _parts(pair) -> str:
     largest = sorted(terms, key=lambda term: -terms[term])[:2]
     shares = ", ".join(f"{term} {terms[term] / whole:.0%}" for term in largest if terms[term] > 0)
     return f"{pair.regime}: {shares}"
-
-
-def _write(stem: Path, text: str) -> None:
-    try:
-        stem.parent.mkdir(parents=True, exist_ok=True)
-        stem.with_suffix(".md").write_text(text + "\n")
-    except OSError as error:
-        raise errors.HaloscopeError(
-            f"cannot write {stem.with_suffix('.md')}: {error.strerror}; choose another stem with --output"
-        ) from None
 
 
 def plot(found, stem: Path) -> list[Path]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from haloscope.errors import UsageProblem
+from haloscope.errors import HaloscopeError, UsageProblem
 
 _LOOKED_AT = 4096  # bytes
 
@@ -33,3 +33,12 @@ def refuse_foreign_figure(stem: Path) -> None:
     """Raise UsageProblem when a figure's SVG or PNG would replace something else."""
     for suffix in (".svg", ".png"):
         refuse_foreign(stem.with_suffix(suffix), FIGURE)
+
+
+def write(path: Path, text: str) -> None:
+    """Write a text file and the folders that it is in. Raises HaloscopeError when that cannot be done."""
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text + "\n")
+    except OSError as error:
+        raise HaloscopeError(f"cannot write {path}: {error.strerror}; choose another name with --output") from None

@@ -1,0 +1,144 @@
+"""The report of `haloscope validate --external`: Markdown and JSON of predictions of exchanges that others have timed."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from haloscope.external import fit as fits
+from haloscope.external import judge as model
+from haloscope.external.table import Measured
+from haloscope.report import tables
+
+
+def markdown(
+    fitted: fits.Fit, told: str, judged: model.Judged, folds: Sequence[model.Fold], notes: Sequence[str]
+) -> str:
+    """Return the whole report. told: which rows were fitted and which predicted, in words."""
+    parts = [f"# Predicted against measured: {len(judged.pairs)} exchanges of others\n\n{told}"]
+    parts += [f"Note: {note}." for note in notes]
+    parts.append("## Fitted costs\n\n" + _costs(fitted))
+    if judged.pairs:
+        parts += ["## Errors\n\n" + _errors(judged.pairs), "## Regret\n\n" + _regret(model.cases(judged.pairs))]
+        parts.append("## Largest errors\n\n" + _largest(judged.pairs))
+    if folds:
+        parts.append("## Cross-validation\n\n" + _folds(folds))
+    if judged.left_out:
+        parts.append("## Not predicted\n\n" + "\n".join(f"- {n}: {reason}" for reason, n in judged.left_out.items()))
+    return "\n\n".join(parts)
+
+
+def document(
+    fitted: fits.Fit, told: str, judged: model.Judged, folds: Sequence[model.Fold], notes: Sequence[str]
+) -> dict[str, Any]:
+    """Return the same as one JSON object; seconds, and errors as parts of the measured time."""
+    return {
+        "schema": "haloscope.external",
+        "schema_version": 1,
+        "told": told,
+        "notes": list(notes),
+        "costs": dict(fitted.values),
+        "residual": fitted.residual,
+        **_figures(judged),
+        "exchanges": [_exchange(pair) for pair in judged.pairs],
+        "cross_validation": [{"left_out": fold.left_out, **_figures(fold.judged)} for fold in folds],
+        "not_predicted": dict(judged.left_out),
+    }
+
+
+def _figures(judged: model.Judged) -> dict[str, Any]:
+    found = model.regret(model.cases(judged.pairs))
+    return {
+        "errors": [vars(e) for e in model.grouped(judged.pairs)] if judged.pairs else [],
+        "regret": vars(found) | {"constant": found.constant and " ".join(found.constant)} if found else None,
+    }
+
+
+def _exchange(pair: model.Pair) -> dict[str, Any]:
+    row = pair.row
+    return {
+        **{axis: of(row) for axis, of in model.AXES.items()},
+        "line": row.line,
+        "measured_s": row.median_s,
+        "predicted_s": pair.predicted_s,
+        "error": pair.error,
+        "bound_by": pair.regime,
+        "terms": {name: seconds for name, seconds in pair.terms.items() if seconds},
+    }
+
+
+def _costs(fitted: fits.Fit) -> str:
+    meanings = {p.name: p.meaning for p in fits.PARAMETERS}
+    rows = [[name, f"{value:.4g}", meanings[name.partition(" ")[0]]] for name, value in fitted.values.items()]
+    words = f"Fitted to {fitted.rows} exchanges; the root mean square of log(predicted / measured) is {fitted.residual:.3f}."
+    return f"{words}\n\n" + tables.markdown(rows, ["cost", "value", "what"], right=["value"])
+
+
+def _errors(pairs: Sequence[model.Pair]) -> str:
+    headers = ["group", "count", "signed median", "median", "p90", "worst"]
+    rows = [[e.group, e.count, f"{e.signed:+.1%}", f"{e.median:.1%}", f"{e.p90:.1%}", f"{e.worst:.1%}"]
+            for e in model.grouped(pairs)]  # fmt: skip
+    return tables.markdown(rows, headers, right=headers[1:])
+
+
+def _regret(cases: Sequence[model.Case]) -> str:
+    found = model.regret(cases)
+    if found is None:
+        return "No case was measured in two ways."
+    words = f"Over {tables.count_of(found.count, 'case')}, measured time over that of the fastest of the case."
+    rows = [["the model's pick", f"{found.mean:.3f}", f"{found.worst:.3f}"]]
+    if found.constant:
+        rows.append([f"always {' '.join(found.constant)}", f"{found.constant_mean:.3f}", f"{found.constant_worst:.3f}"])
+    text = f"{words}\n\n" + tables.markdown(
+        rows, ["choice", "geometric mean", "worst"], right=["geometric mean", "worst"]
+    )
+    dear = [[_name(c.pick.row), " ".join(c.pick.row.way), " ".join(c.best.row.way), f"{c.regret:.3f}"]
+            for c in cases[:10] if c.regret > 1]  # fmt: skip
+    if dear:
+        text += "\n\n" + tables.markdown(dear, ["case", "pick", "fastest", "regret"], right=["regret"])
+    return text
+
+
+def _largest(pairs: Sequence[model.Pair]) -> str:
+    rows = []
+    for pair in sorted(pairs, key=lambda p: -abs(p.error))[:20]:
+        terms = sorted(((s, name) for name, s in pair.terms.items() if s > 0), reverse=True)[:3]
+        rows.append([_name(pair.row), " ".join(pair.row.way), tables.number(pair.row.median_s * 1e6),
+                     tables.number(pair.predicted_s * 1e6), f"{pair.error:+.1%}",
+                     ", ".join(f"{name} {s / pair.predicted_s:.0%}" for s, name in terms)])  # fmt: skip
+    headers = ["case", "choice", "measured (us)", "predicted (us)", "error", "largest terms"]
+    return tables.markdown(rows, headers, right=headers[2:5])
+
+
+def _name(row: Measured) -> str:
+    team = f", {row.threads} threads a rank" if row.threads > 1 else ""
+    return (f"{tables.cell(list(row.cells))}, {tables.count_of(row.nodes, 'node')}{team}, halo {row.halo}, "
+            f"{tables.count_of(row.fields, 'field')} of {row.element_bytes} B")  # fmt: skip
+
+
+def _folds(folds: Sequence[model.Fold]) -> str:
+    rows = []
+    for fold in folds:
+        cost = model.regret(model.cases(fold.judged.pairs))
+        regrets = (
+            [f"{cost.mean:.3f}", f"{cost.worst:.3f}", f"{cost.constant_mean:.3f}", f"{cost.constant_worst:.3f}"]
+            if cost
+            else [""] * 4
+        )
+        if not fold.judged.pairs:
+            rows.append([fold.left_out, 0, "", "", "", *regrets])
+            continue
+        e = model.grouped(fold.judged.pairs)[0]
+        rows.append([fold.left_out, e.count, f"{e.signed:+.1%}", f"{e.median:.1%}", f"{e.p90:.1%}", *regrets])
+    headers = [
+        "left out",
+        "count",
+        "signed median",
+        "median",
+        "p90",
+        "regret",
+        "worst",
+        "regret of a constant",
+        "worst ",
+    ]
+    return "Fitted to all other rows each time.\n\n" + tables.markdown(rows, headers, right=headers[1:])
