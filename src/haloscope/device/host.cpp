@@ -103,7 +103,10 @@ class HostDevice final : public Device {
     used_ -= static_cast<std::int64_t>(release_memory(memory));
   }
   MemoryHandle share(void* memory) override { return handle_of(memory); }
-  void* map(const MemoryHandle& handle) override { return map_memory(handle, index_); }
+  void* map(const MemoryHandle& handle) override {
+    if (imitation_.may_map && !imitation_.may_map()) throw Error(Exit::failed, "the system refuses to map memory");
+    return map_memory(handle, index_);
+  }
   void unmap(void* memory) override { release_memory(memory); }
   std::unique_ptr<Stream> stream(bool) override {
     return std::make_unique<HostStream>(imitation_, health_, ++streams_);

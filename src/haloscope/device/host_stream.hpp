@@ -31,6 +31,8 @@ struct Imitation {
   std::function<std::function<void()>(unsigned stream)> before_work = {};
   /// For tests: whether device `index` does its next copy or launch; false: it has failed. Empty: it always does.
   std::function<bool(int index)> works = {};
+  /// For tests: whether memory of another process may be mapped. Empty: yes.
+  std::function<bool()> may_map = {};
   /// For tests: called by each block of a kernel that waits for the CPU, as it begins. Empty: nothing.
   std::function<void(int block)> before_block = {};
 };

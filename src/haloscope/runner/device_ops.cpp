@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "haloscope/core/clock.hpp"
+#include "haloscope/error.hpp"
 #include "haloscope/pack/overlap.hpp"
 #include "haloscope/pack/region_copy.hpp"
 #include "haloscope/runner/face_table.hpp"
@@ -166,6 +167,18 @@ void DeviceOps::end_capture(int slot) {
   capturing_ = false;
   streams_.join();
   graphs_[slot] = streams_.streams[0]->end_capture();
+}
+
+void DeviceOps::drop_capture() {
+  capturing_ = false;
+  const auto try_to = [](auto call) {
+    try {
+      call();
+    } catch (const Error&) {  // it has failed before, and ends all the same
+    }
+  };
+  try_to([this] { streams_.join(); });
+  try_to([this] { (void)streams_.streams[0]->end_capture(); });
 }
 
 bool DeviceOps::replay(int slot) {

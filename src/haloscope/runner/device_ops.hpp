@@ -87,6 +87,8 @@ class DeviceOps {
   /// with `slot`.
   void begin_capture();
   void end_capture(int slot);
+  /// Instead, where recording has failed: nothing is kept, and the streams are as before.
+  void drop_capture();
   /// @return whether there was one; it is under way then. Its seconds count as the first sweep's.
   bool replay(int slot);
   /// Wait until all executions have finished.

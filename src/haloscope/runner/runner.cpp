@@ -286,14 +286,24 @@ bool Runner::try_main() {
   return true;
 }
 
+/// Messages of a lone rank are none.
+void Runner::capture() {
+  options_.device->begin_capture();
+  try {
+    for (std::size_t i = 0; i < program_.ops.size(); ++i)
+      if (on_device(program_.ops[i].lane)) enqueue(static_cast<int>(i));
+  } catch (...) {
+    options_.device->drop_capture();
+    throw;
+  }
+  options_.device->end_capture(base_);
+}
+
 void Runner::run_graph() {
   DeviceOps& device = *options_.device;
   device.begin(run_, step_);
   if (!device.replay(base_)) {
-    device.begin_capture();
-    for (std::size_t i = 0; i < program_.ops.size(); ++i)
-      if (on_device(program_.ops[i].lane)) enqueue(static_cast<int>(i));  // messages of a lone rank are none
-    device.end_capture(base_);
+    capture();
     device.replay(base_);
   }
   device.end();

@@ -110,6 +110,7 @@ class Runner {
   void run_fork_join();
   void run_with_device();
   void run_graph();
+  void capture();
   void enqueue(int index);
   bool ready_on_host(const Op& op) const;
   bool try_comm();

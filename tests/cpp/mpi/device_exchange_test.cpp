@@ -11,6 +11,7 @@
 #include "haloscope/haloscope.hpp"
 #include "haloscope/imitated.hpp"
 #include "numbers_case.hpp"
+#include "pmpi_counter.hpp"
 
 namespace haloscope {
 namespace {
@@ -233,7 +234,7 @@ TEST(DeviceExchange, RandomContributionsAddUpToTheBitsOfTheHost) {
   const Imitated slow("devices=2,delay_us=10");
   std::mt19937 random(static_cast<unsigned>(60 + world_size()));
   std::mt19937_64 values(static_cast<std::uint64_t>(world_rank()));
-  int ran = 0, cases = thorough() ? 400 : world_size() > 2 ? 11 : 33;
+  int ran = 0, cases = thorough() ? 400 : world_size() > 2 ? 11 : 22;
   for (int i = 0; i < cases; ++i) {
     const Strategy strategy(strategies[static_cast<std::size_t>(i) % std::size(strategies)]);
     Case c = random_numbers_case(random);
@@ -501,6 +502,21 @@ TEST(DeviceExchange, AnExchangeOfOneSideIsRefusedByIpc) {
     EXPECT_NE(error_of<UnavailableError>(open).find("receives nothing from it"), std::string::npos);
   else
     open();
+}
+
+/// One rank cannot map its neighbours' memory: all unmap what they have mapped before any of them frees its own.
+TEST(DeviceExchange, WhereIpcIsRefusedRanksWaitForEachOtherBeforeTheyFree) {
+  if (world_size() == 1) GTEST_SKIP() << "a lone rank maps nothing";
+  const Grid<2> grid(MPI_COMM_WORLD, {.cells = {8 * world_size(), 9}, .periodic = {true, true}});
+  Plane u(grid, true, "u");
+  const Imitated refusing(world_rank() == 0 ? "maps=0" : "");
+  const std::int64_t before = calls().barriers;
+  const std::string error = error_of<UnavailableError>([&] { make_exchange(grid, {u.ref()}, "direct/ipc"); });
+  expect_part(error, "rank 0 reports the system refuses to map memory");
+  EXPECT_EQ(calls().barriers, before + 1);
+  Exchange halo = make_exchange(grid, {u.ref()}, "auto:quick");
+  halo.exchange();
+  expect_part(halo.report(), "without ipc (");
 }
 
 TEST(DeviceExchange, MemoryThatMovesIsFollowed) {

@@ -9,6 +9,7 @@
 #include "faulty_device.hpp"
 #include "haloscope/error.hpp"
 #include "haloscope/run/run.hpp"
+#include "haloscope/schedule.hpp"
 
 namespace haloscope {
 namespace {
@@ -140,6 +141,41 @@ TEST(Devices, AGraphIsCapturedWhateverThePattern) {
       c.schedule = schedule;
       EXPECT_EQ(result(c), expected) << strategy << " " << schedule;
     }
+}
+
+/// As after a launch that is refused while it is recorded.
+TEST(Devices, AfterADroppedCaptureStreamsDoTheirWorkAgain) {
+  const auto device = device::find_backend("host").open(0);
+  DeviceStreams streams(*device);
+  ExchangeSpec spec;
+  spec.low = spec.high = {1, 0, 0};
+  const Plan plan = make_plan(Layout({1, {8, 1, 1}, {true, false, false}}, {1, 1, 1}), 0, spec);
+  ScheduleOptions options;
+  options.device = true;
+  const Program program = exchange_program(plan, options);
+  const std::vector<double> before{0, 1, 2, 3, 4, 5, 6, 7, 8, 0};
+  const device::Buffer memory = device::copied_to(*device, before.data(), before.size() * sizeof(double));
+  const Views views{{SlotView{memory.data() + sizeof(double), {8, 80, 80}}}};
+  DeviceOps ops(program, plan, views, views, nullptr, streams, DeviceSweeps(), false);
+  const auto enqueue = [&] {
+    for (std::size_t i = 0; i < program.ops.size(); ++i)
+      if (program.ops[i].kind == OpKind::copy) ops.enqueue(static_cast<int>(i), 0, 0);
+  };
+  ops.begin_capture();
+  enqueue();
+  ops.drop_capture();
+  std::vector<double> found(before.size());
+  const auto look = [&] {
+    streams.streams[0]->copy(found.data(), memory.data(), memory.size());
+    streams.finish();
+    return found;
+  };
+  EXPECT_EQ(look(), before);
+  EXPECT_FALSE(ops.replay(0));
+  ops.begin(1, 0);
+  enqueue();
+  ops.end();
+  EXPECT_EQ(look(), (std::vector<double>{8, 1, 2, 3, 4, 5, 6, 7, 8, 1}));
 }
 
 TEST(Devices, ABoxThickerThanHalfTheBlockIsRefused) {

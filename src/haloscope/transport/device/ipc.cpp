@@ -30,8 +30,8 @@ class Mapped {
     for (const auto& [rank, memory] : of_) device_.unmap(memory);
   }
   std::byte* of(int rank, const device::MemoryHandle& handle) {
-    const auto [at, fresh] = of_.try_emplace(rank, nullptr);
-    if (fresh) at->second = device_.map(handle);
+    auto at = of_.find(rank);
+    if (at == of_.end()) at = of_.emplace(rank, device_.map(handle)).first;
     return static_cast<std::byte*>(at->second);
   }
 
