@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import re
 
 import pytest
 
@@ -188,10 +189,11 @@ def test_a_row_lists_who_is_in_it_when_asked(haloscope):
 
 def test_process_grids_that_differ_and_can_be_are_tried_each_once(toy):
     flat = core.Choice("laplace2d", (512, 64), ranks=8)
-    grids = [c.prediction.choice for c in model.advise(flat, toy, depths=(1,), samples=0).candidates]
-    tried = {core.make_layout(choice).ranks[:2]: choice.process_grid for choice in grids}
-    assert set(tried) >= {core.process_grid(rule, 8, flat.cells) for rule in ("square", "slabs")}
-    assert len(tried) == len({choice.process_grid for choice in grids}), "none twice"
+    rules = ("", "square", "slabs", "prime-factors")
+    found = [c.prediction.choice for c in model.advise(flat, toy, depths=(1,), samples=0, grids=rules).candidates]
+    tried = {core.make_layout(choice).ranks[:2]: choice.process_grid for choice in found}
+    assert set(tried) == {core.make_layout(dataclasses.replace(flat, process_grid=rule)).ranks[:2] for rule in rules}
+    assert len(tried) == len({choice.process_grid for choice in found}), "none twice"
     own = model.advise(dataclasses.replace(flat, process_grid="8x1"), toy, depths=(1,), samples=0)
     assert {c.prediction.choice.process_grid for c in own.candidates} == {"8x1"}
     two = model.advise(flat, toy, depths=(1,), samples=0, grids=("8x1", "1x8", "3x3"))
@@ -216,4 +218,6 @@ def test_advice_names_the_process_grid_where_several_are_tried(haloscope):
         TOY,
     )
     assert said.code == 0, said.err
-    assert "process grid" in said.out and "| 16x1 " in said.out and "--process-grid 16x1" in said.out
+    assert "process grid" in said.out and "| 16x1 " in said.out and "| 4x4 " in said.out
+    picked = re.search(r"--process-grid (\w+)", said.out)[1]
+    assert picked in ("4x4", "16x1") and f'.process_grid = "{picked}"' in said.out

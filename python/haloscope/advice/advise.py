@@ -23,7 +23,6 @@ from haloscope.model.profile import Profile
 
 DEPTHS = (1, 2, 4, 8, 16)
 ORDERS = ("none", "nodes")
-RULES = ("cubic", "square", "slabs")  # process grids that are tried beside the app's own
 
 
 @dataclass(frozen=True)
@@ -193,12 +192,11 @@ def advise(
     """Rank all candidates for the grid, app, ranks and threads of a choice.
 
     setting: as in `predict.predict`. depths: time steps per exchange to try. samples: draws of the profile's parameters.
-    orders: words of `reorder` to try, where they differ. grids: rules or process grids to try, where they differ, and can be;
-    (): that of the choice, or if it has none the app's own and RULES.
+    orders: words of `reorder` to try, where they differ. grids: rules or process grids to try, where they differ and can be;
+    (): that of the choice.
     Raises UsageProblem when none is legal, NotAvailable when the profile lacks what all need. Cost: one prediction each.
     """
-    tried = grids or ([choice.process_grid] if choice.process_grid else ["", *RULES])
-    arrangements = [Arrangement(order, grid) for grid in tried for order in orders]
+    arrangements = [Arrangement(order, grid) for grid in grids or (choice.process_grid,) for order in orders]
     among, refused = own_candidates(choice, depths, different(arrangements, choice, profile, setting))
     listed = capi.load()[0].NULL if among is None else json.dumps(among).encode()
     given = (handle_of(choice), profile.handle, setting.to_c(), [int(d) for d in depths], len(depths), listed, samples)

@@ -35,7 +35,7 @@ DECIDED = ("strategy", "stage_strategies", "schedule", "substeps", "depth", "til
     default="",
     metavar="LIST",
     group="grid",
-    help="Rules or process grids to try, where they differ. [the app's rule,cubic,square,slabs]",
+    help="Rules or process grids to try, where they differ: slabs,cubic,8x2. [the app's rule]",
 )
 @option("--top", type=click.IntRange(1), default=10, help="Rows of the table. [10]")
 @option("--members", is_flag=True, help="List who is in each row.")
@@ -207,7 +207,8 @@ def code_for(c) -> str:
     layout, halo = core.make_layout(c), max(core.exchange_spec(c).low)
     cells, wraps = ", ".join(map(str, c.cells)), ", ".join(str(p).lower() for p in layout.periodic)
     memory = ", .memory = haloscope::MemoryKind::shared" if core.needs_shared_fields(c.strategy) else ""
-    order = ", .reorder = true" * (c.reorder != "none")
+    order = f', .process_grid = "{c.process_grid}"' * bool(c.process_grid)
+    order += ", .reorder = true" * (c.reorder != "none")
     real = {"f64": "double", "f32": "float"}[c.real]
     plain = c.schedule == "bulk" and c.depth == 1 and c.threads == 1
     in_place = any(sweep.in_place for stage in step.stages for sweep in stage.sweeps)

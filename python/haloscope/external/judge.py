@@ -113,7 +113,7 @@ def judge(rows: Sequence[Measured], fitted: Fit, on_step: Callable[[int], None] 
             except HaloscopeError as problem:
                 left_out[str(problem)] += 1
                 continue
-            pairs.append(Pair(row, found.time_s, found.terms, validate.regime(found, found.terms)))
+            pairs.append(Pair(row, found.time_s, found.terms, found.regime))
     order = {row.key: number for number, row in enumerate(rows)}
     return Judged(tuple(sorted(pairs, key=lambda p: order[p.row.key])), dict(left_out.most_common()))
 
