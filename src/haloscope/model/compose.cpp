@@ -10,7 +10,7 @@ namespace haloscope::model {
 namespace {
 
 constexpr Lane precedence[]{Lane::sweep_stream, Lane::halo_stream, Lane::main, Lane::comm};
-constexpr int alone_rounds = 4, few_rounds = 6,
+constexpr int alone_rounds = 3, few_rounds = 6,
               many_rounds = 24;   // carried out; the first half lets tracks fall into step
 constexpr double in_step = 1e-6;  // relative difference between rounds that counts as none
 

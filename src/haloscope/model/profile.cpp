@@ -1,5 +1,6 @@
 #include "haloscope/model/profile.hpp"
 
+#include <array>
 #include <cmath>
 #include <set>
 #include <sstream>
@@ -85,8 +86,15 @@ Stride stride_class(double run_bytes) {
 
 double StepCost::waiting(int neighbours, bool far) const {
   const double share = far ? far_waiting_share : waiting_share;
-  static const double of_two = expected_largest(2);
-  return neighbours > 0 && share > 0 ? share * expected_largest(neighbours + 1) / of_two : 0.0;
+  static const std::array<double, 32> ratios = [] {  // by neighbours, of as many as most ranks have
+    std::array<double, 32> found{};
+    for (std::size_t n = 1; n < found.size(); ++n)
+      found[n] = expected_largest(static_cast<int>(n) + 1) / expected_largest(2);
+    return found;
+  }();
+  if (neighbours <= 0 || share <= 0) return 0;
+  const auto n = static_cast<std::size_t>(neighbours);
+  return share * (n < ratios.size() ? ratios[n] : expected_largest(neighbours + 1) / expected_largest(2));
 }
 
 const MessageCost& Profile::messages(Nearness near) const {
