@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -57,8 +58,8 @@ def draw(maps: dict[str, Sequence[Spot]], title: str, stem: Path) -> list[Path]:
     blocks = sorted({spot.block for spots in maps.values() for spot in spots})
     latencies = sorted({spot.latency_s for spots in maps.values() for spot in spots})
     with plt.rc_context(STYLE):
-        width = 1.1 + 1.25 * len(latencies) * len(maps)
-        figure = plt.figure(figsize=(max(7.0, width), 1.7 + 0.72 * len(blocks)), layout="constrained")
+        width = max(7.0, 1.1 + 1.25 * len(latencies) * len(maps))
+        figure = plt.figure(figsize=(width, 1.7 + 0.72 * len(blocks)), layout="constrained")
         parts = figure.subplots(1, len(maps), squeeze=False, sharey=True)[0]
         for axes, (name, spots) in zip(parts, maps.items(), strict=True):
             _cells(axes, spots, blocks, latencies)
@@ -67,7 +68,8 @@ def draw(maps: dict[str, Sequence[Spot]], title: str, stem: Path) -> list[Path]:
         used = [kind for kind in COLOURS if any(_kind(spot) == kind for spots in maps.values() for spot in spots)]
         handles = [plt.Rectangle((0, 0), 1, 1, color=COLOURS[kind]) for kind in used]
         figure.legend(handles, used, loc="outside lower center", ncols=len(used), frameon=False, fontsize=9)
-        figure.suptitle(title, x=0.01, ha="left", fontsize=9, color=PALE)
+        lines = textwrap.wrap(title, int(13 * width))  # characters that fit
+        figure.suptitle("\n".join(lines), x=0.01, ha="left", fontsize=9, color=PALE)
         return figures.save(figure, stem)
 
 
