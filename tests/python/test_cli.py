@@ -65,7 +65,16 @@ def test_all_help_names_every_field_of_a_choice_and_every_parameter_of_every_app
 
 
 def test_commands_that_take_a_choice_have_its_options():
-    assert set(filter(has_choice, COMMANDS)) == {"run", "plan", "predict", "whatif", "advise", "tune", "simulate"}
+    assert set(filter(has_choice, COMMANDS)) == {
+        "run",
+        "plan",
+        "predict",
+        "whatif",
+        "map",
+        "advise",
+        "tune",
+        "simulate",
+    }
 
 
 def test_all_commands_are_listed_in_the_help(haloscope):
