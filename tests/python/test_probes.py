@@ -50,6 +50,7 @@ def test_a_conforming_mpi_passes_every_probe(cache):
     assert found["notes"]["rma-memory-model"] == "unified"
 
 
+@pytest.mark.long
 @pytest.mark.timeout(1500)
 def test_open_mpi_5_swaps_the_blocks_of_periodic_dimensions_of_one_or_two_ranks(cache):
     found = findings_on("openmpi5", cache)

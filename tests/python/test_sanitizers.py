@@ -1,4 +1,4 @@
-"""Address-, UndefinedBehavior- and ThreadSanitizer. Each preset is built from scratch, so that all but devices are long."""
+"""Address-, UndefinedBehavior- and ThreadSanitizer. Each preset is built from scratch, so all are long."""
 
 import contextlib
 import json
@@ -18,7 +18,7 @@ VENV = ROOT / ".venv" / "bin"
 LONG = os.environ.get("HALOSCOPE_LONG", "0") not in ("", "0")
 TOOLS = os.pathsep.join([os.environ["PATH"], str(VENV)])
 
-pytestmark = pytest.mark.timeout(3600)
+pytestmark = [pytest.mark.long, pytest.mark.timeout(3600)]
 
 # UCX watches memory by hooks that run where a thread ends, too late for gcc's ThreadSanitizer, and tries out reading another
 # process's memory by a call with arguments that it does not survive (once in a few starts).
@@ -64,7 +64,6 @@ def run(command: list, **environment: str) -> str:
     return output
 
 
-@pytest.mark.long
 def test_address_and_undefined_behaviour_sanitizers_are_silent():
     targets = ("test_core", "test_kernels", "test_device", "test_threads", "test_mpi")
     programs = build("asan", *targets) / "tests" / "cpp"
@@ -75,7 +74,6 @@ def test_address_and_undefined_behaviour_sanitizers_are_silent():
         run(["mpiexec", "-n", ranks, programs / "test_mpi"], ASAN_OPTIONS="detect_leaks=0")
 
 
-@pytest.mark.long
 def test_thread_sanitizer_is_silent_on_teams_and_can_speak():
     if not shutil.which("clang++-19"):
         pytest.skip("needs clang++-19 with libomp-19-dev: gcc's ThreadSanitizer reports false races in libgomp")
@@ -134,7 +132,6 @@ def recorded(lines: list[dict], ranks: int, program: list, folder: Path, imitati
     return [json.loads(line) for line in (folder / "r.jsonl").read_text().splitlines()]
 
 
-@pytest.mark.long
 @pytest.mark.ids("W19")
 @pytest.mark.parametrize("ranks", [1, 2, 3])
 def test_thread_sanitizer_is_silent_on_schedules_of_devices(ranks_on_devices, fixed_addresses, tmp_path, ranks):
@@ -154,7 +151,6 @@ def test_thread_sanitizer_is_silent_on_fields_of_users_and_their_streams(on_devi
     run([*program, f"--gtest_filter={names}"], **NO_HOOKS)
 
 
-@pytest.mark.long
 @pytest.mark.ids("NT2", "NX1")
 @pytest.mark.parametrize("ranks", [1, 2])
 def test_thread_sanitizer_is_silent_on_blocks_that_tell_the_cpu(ranks_on_devices, fixed_addresses, tmp_path, ranks):

@@ -7,6 +7,7 @@
 #include "faulty_device.hpp"
 #include "haloscope/haloscope.hpp"
 #include "haloscope/imitated.hpp"
+#include "haloscope/reproducible_sum.hpp"
 #include "random_case.hpp"
 
 namespace haloscope::test {
