@@ -13,6 +13,7 @@
 
 #include "haloscope/device/kernels.hpp"
 #include "haloscope/device_stream.hpp"
+#include "haloscope/error.hpp"
 
 namespace haloscope::device {
 
@@ -105,6 +106,15 @@ class Device {
   /// The device of this number is current again.
   virtual void use_again(int index) = 0;
 };
+
+/// For what ends: a device that is lost says so of every call, and that does not matter any more.
+template <class F>
+void call_even_if_lost(F call) {
+  try {
+    call();
+  } catch (const Error&) {
+  }
+}
 
 /// A device is current on the calling thread as long as this lives; then the one that was before. Null: nothing changes.
 class Current {

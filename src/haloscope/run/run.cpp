@@ -110,10 +110,8 @@ void Run::bind_stages(const std::vector<int>& nodes) {
 Run::~Run() {
   if (std::uncaught_exceptions() > exceptions_) {
     for (auto& stage : stages_) stage->abandon();
-    try {  // work under way still uses what is about to be destroyed
-      if (fields_) fields_->streams().finish();
-    } catch (const Error&) {  // the device has failed, so nothing is under way
-    }
+    // Work under way still uses what is about to be destroyed.
+    if (fields_) device::call_even_if_lost([this] { fields_->streams().finish(); });
     return;
   }
   if (fields_) fields_->streams().finish();

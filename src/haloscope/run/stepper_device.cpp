@@ -47,10 +47,7 @@ StepperDevice::StepperDevice(std::unique_ptr<device::Device> device, const Views
     : fields_(std::move(device), views), event_(fields_.device().event(false)) {}
 
 void StepperDevice::settle() {
-  try {
-    finish();
-  } catch (const Error&) {  // nothing is under way then
-  }
+  device::call_even_if_lost([this] { finish(); });
 }
 
 void StepperDevice::begin(DeviceStream after) {

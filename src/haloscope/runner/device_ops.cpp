@@ -1,6 +1,7 @@
 #include "haloscope/runner/device_ops.hpp"
 
 #include <algorithm>
+#include <exception>
 
 #include "haloscope/core/clock.hpp"
 #include "haloscope/error.hpp"
@@ -57,8 +58,17 @@ void DeviceStreams::join() {
   }
 }
 
+/// Where a device is lost, each stream says so only once its own work under way has ended.
 void DeviceStreams::finish() {
-  for (auto& stream : streams) stream->finish();
+  std::exception_ptr lost;
+  for (auto& stream : streams) {
+    try {
+      stream->finish();
+    } catch (const Error&) {
+      if (!lost) lost = std::current_exception();
+    }
+  }
+  if (lost) std::rethrow_exception(lost);
 }
 
 DeviceOps::DeviceOps(const Program& program, const Plan& plan, const Views& host, const Views& views, DeviceLink* link,
@@ -171,14 +181,8 @@ void DeviceOps::end_capture(int slot) {
 
 void DeviceOps::drop_capture() {
   capturing_ = false;
-  const auto try_to = [](auto call) {
-    try {
-      call();
-    } catch (const Error&) {  // it has failed before, and ends all the same
-    }
-  };
-  try_to([this] { streams_.join(); });
-  try_to([this] { (void)streams_.streams[0]->end_capture(); });
+  device::call_even_if_lost([this] { streams_.join(); });
+  device::call_even_if_lost([this] { (void)streams_.streams[0]->end_capture(); });
 }
 
 bool DeviceOps::replay(int slot) {

@@ -39,6 +39,7 @@ struct DeviceStreams {
   /// Later work of the other streams starts after present work of the first, and the other way round.
   void fork();
   void join();
+  /// The host waits for all work of all streams. @throws Error where the device is lost, when nothing is under way.
   void finish();
   /// Time of this process' clock at which the device reached an event, seconds.
   double time_of(device::Event& event) const { return origin_s_ + device.seconds(*origin_, event); }

@@ -1,11 +1,15 @@
 // Imitated devices: streams held up, delayed and missing waits, blocks beside each other, a device that is lost.
 #include <gtest/gtest.h>
 
+#include <atomic>
+#include <chrono>
 #include <semaphore>
+#include <thread>
 
 #include "device/here.hpp"
 #include "haloscope/device/host_stream.hpp"
 #include "haloscope/error.hpp"
+#include "haloscope/runner/device_ops.hpp"
 
 namespace haloscope::device {
 namespace {
@@ -200,6 +204,27 @@ TEST(HostDevice, OnceLostDoesNoWorkHoldsUpNobodyAndEveryCallSaysSo) {
     EXPECT_NE(std::string(error.what()).find("call copy of back end host failed"), std::string::npos) << error.what();
   }
   good->stream()->finish();
+}
+
+TEST(HostDevice, OnceLostIsFinishedOnlyWhenNothingIsUnderWayOnAnyStream) {
+  const Imitated imitated("devices=1,lost=1");
+  const auto device = Imitated::open(0);
+  DeviceStreams streams(*device);
+  std::atomic<bool> begun{false}, ended{false};
+  static_cast<host::HostStream&>(*streams.streams[1]).enqueue([&] {
+    begun = true;
+    std::this_thread::sleep_for(std::chrono::milliseconds(50));
+    ended = true;
+  });
+  while (!begun) std::this_thread::yield();
+  EXPECT_THROW(
+      {
+        device->kernels().copy(*streams.streams[0], {nullptr, 1});
+        streams.finish();
+      },
+      Error);
+  device::call_even_if_lost([&] { streams.finish(); });
+  EXPECT_TRUE(ended);
 }
 
 // ---- descriptions --------------------------------------------------------------------------------------------------

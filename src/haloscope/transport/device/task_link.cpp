@@ -72,11 +72,8 @@ class TaskLink final : public DeviceLink {
     } catch (const Error&) {  // gave up
     }
     memory_.stop();
-    try {
-      ended_->wait();
-      if (copies_) copies_->finish();
-    } catch (const Error&) {  // the device has failed, so nothing is under way
-    }
+    device::call_even_if_lost([this] { ended_->wait(); });
+    if (copies_) device::call_even_if_lost([this] { copies_->finish(); });
     for (Round& round : rounds_) {
       for (MPI_Request& request : round.in.requests)
         if (request != MPI_REQUEST_NULL) MPI_Cancel(&request), MPI_Wait(&request, MPI_STATUS_IGNORE);
