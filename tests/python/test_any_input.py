@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import signal
 from contextlib import contextmanager
 from pathlib import Path
@@ -16,10 +15,10 @@ from haloscope import cli, errors
 from haloscope.advice import advise
 from haloscope.lab import cluster
 from haloscope.measure import checkup, launch, user_program
+from long_run import LONG
 from test_records import measurement, write
 from toy import TOY
 
-LONG = os.environ.get("HALOSCOPE_LONG", "0") not in ("", "0")
 LIMIT_S = 60  # far more than any of these takes
 GRID = ("laplace2d", "--cells", "64")
 ONE = ("--strategy", "ordered/p2p", "--schedule", "bulk", "--depth", "1", "--substeps", "full")

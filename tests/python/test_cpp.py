@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from haloscope.measure import launch
+from long_run import LONG
 
 BUILD = Path(os.environ["HALOSCOPE_BUILD"])
 SOURCES = Path(__file__).resolve().parents[1] / "cpp"  # one folder per program
@@ -32,7 +33,7 @@ MOST_RANKS = {"Auto": 2, "BlockOrder": 2, "Stepper": 4, **dict.fromkeys(ALONE, 1
 MANY_RANKED_SUITES = {"Advection", "Strategies", "Transport", "UserExchange", "LateNeighbour", "BlockSchemes"}
 PROGRAMS = {f"test_{f.name}": RANK_COUNTS.get(f"test_{f.name}", (0,)) for f in sorted(SOURCES.iterdir()) if f.is_dir()}
 # Of one suite. `make check-long` runs every combination instead of a sample of them.
-LIMIT_S = 3500 if os.environ.get("HALOSCOPE_LONG", "0") not in ("", "0") else 240
+LIMIT_S = 3500 if LONG else 240
 
 
 def suites(program: str) -> list[str]:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import dataclasses
 import itertools
 import math
-import os
 
 import pytest
 from hypothesis import HealthCheck, assume, given, settings
@@ -13,8 +12,7 @@ from hypothesis import strategies as st
 
 from haloscope import core
 from haloscope.errors import UsageProblem
-
-LONG = os.environ.get("HALOSCOPE_LONG", "0") not in ("", "0")
+from long_run import LONG
 
 
 @dataclasses.dataclass(frozen=True)

@@ -12,10 +12,10 @@ import pytest
 import test_blocks_runs as blocks
 from bench import gpu_cases
 from haloscope.measure import launch
+from long_run import LONG
 
 ROOT = Path(__file__).resolve().parents[2]
 VENV = ROOT / ".venv" / "bin"
-LONG = os.environ.get("HALOSCOPE_LONG", "0") not in ("", "0")
 TOOLS = os.pathsep.join([os.environ["PATH"], str(VENV)])
 
 pytestmark = [pytest.mark.long, pytest.mark.timeout(3600)]

@@ -12,13 +12,12 @@ from typing import Any
 from haloscope import core
 from haloscope.advice import advise
 from haloscope.advice.best import best
+from haloscope.advice.tune import DEFAULT
 from haloscope.lab.link import Link
 from haloscope.model import predict
 from haloscope.model.link import over_link
 from haloscope.model.profile import Profile
 from haloscope.report import tables
-
-PLAIN = {"strategy": "ordered/p2p", "schedule": "bulk", "depth": 1, "substeps": "full"}  # what others are held against
 
 
 @dataclass(frozen=True)
@@ -26,7 +25,7 @@ class Spot:
     """A place on a map: the choice that wins there, by how much, and how many others cannot be told from it.
 
     latency_s: of the network. block: cells of a rank in each dimension. gain: how many times faster than the plain
-    exchange, PLAIN; measured ones have its 95 % interval.
+    exchange, tune.DEFAULT; measured ones have its 95 % interval.
     """
 
     latency_s: float
@@ -40,7 +39,7 @@ class Spot:
 
 def plain(choice: core.Choice) -> core.Choice:
     """Return the choice with the plain exchange."""
-    return dataclasses.replace(choice, **PLAIN)
+    return dataclasses.replace(choice, **DEFAULT)
 
 
 def techniques(choice: core.Choice) -> tuple[str, ...]:

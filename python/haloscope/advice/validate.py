@@ -298,4 +298,6 @@ def _case(group: Sequence[Pair]) -> Case:
 
 def mean_regret(found: Sequence[Case]) -> float:
     """Return the geometric mean of the regrets of some cases, at least one."""
-    return float(np.exp(np.mean([math.log(case.regret.value) for case in found])))
+    from scipy.stats import gmean
+
+    return float(gmean([case.regret.value for case in found]))

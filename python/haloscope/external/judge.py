@@ -189,18 +189,16 @@ class Regret:
 
 def regret(found: Sequence[Case]) -> Regret | None:
     """Return the regrets of some cases; None without any."""
+    from scipy.stats import gmean
+
     if not found:
         return None
     own = [case.regret for case in found]
     everywhere = set.intersection(*({p.row.way for p in case.pairs} for case in found))
     by_way = {way: [case.regret_of(way) for case in found] for way in sorted(everywhere)}
-    constant = min(by_way, key=lambda way: _mean(by_way[way]), default=None)
+    constant = min(by_way, key=lambda way: gmean(by_way[way]), default=None)
     theirs = by_way[constant] if constant else [math.nan]
-    return Regret(len(own), _mean(own), max(own), constant, _mean(theirs), max(theirs))
-
-
-def _mean(ratios: Sequence[float]) -> float:
-    return math.exp(sum(map(math.log, ratios)) / len(ratios))
+    return Regret(len(own), float(gmean(own)), max(own), constant, float(gmean(theirs)), max(theirs))
 
 
 @dataclass(frozen=True)

@@ -37,10 +37,10 @@ hs_status hs_advise(const hs_choice* choice, const hs_profile* profile, const hs
   return guarded([&] {
     thread_local std::string result;
     const Choice& c = needed(choice, "choice").choice;
-    const std::vector<Choice> list = among ? listed(c, among) : std::vector<Choice>{};
+    const model::Candidates candidates =
+        among ? model::candidates_of(listed(c, among)) : model::candidates_of(c, depths_of(depths, depth_count));
     const model::Advice advice =
-        model::advise(among ? model::candidates_of(list) : model::candidates_of(c, depths_of(depths, depth_count)),
-                      needed(profile, "profile").profile, from_c(setting), samples);
+        model::advise(candidates, needed(profile, "profile").profile, from_c(setting), samples);
     answer(result, to_json(advice, c), json);
   });
 }

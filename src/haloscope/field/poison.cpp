@@ -67,6 +67,13 @@ std::string to_string(const Side& side) {
   return std::string("the ") + (side.high ? "high" : "low") + " side in " + "xyz"[side.dimension];
 }
 
+void poison(const Views& views, const std::vector<Quantity>& quantities, int slot,
+            const std::vector<PoisonSpot>& spots) {
+  for (const auto& [q, box, side] : spots)
+    poison(views[static_cast<std::size_t>(q)][static_cast<std::size_t>(slot)], quantities[static_cast<std::size_t>(q)],
+           box, side);
+}
+
 std::string name_point(const Leak& leak, const Quantity& quantity, const Index& first, int dims) {
   std::string local, global;
   for (int d = 0; d < dims; ++d) {

@@ -39,6 +39,16 @@ Side side_of(const Box& box, const Box& owned);
 /// Write poison into the points of a box. Cost: one store a number.
 void poison(const SlotView& view, const Quantity& quantity, const Box& box, const Side& from);
 
+/// A box of a field that is to be poisoned.
+struct PoisonSpot {
+  int quantity = 0;
+  Box box;
+  Side side;
+};
+/// The same for some boxes of the fields of a slot.
+void poison(const Views& views, const std::vector<Quantity>& quantities, int slot,
+            const std::vector<PoisonSpot>& spots);
+
 struct Leak {
   Index point{0, 0, 0};
   Side from;

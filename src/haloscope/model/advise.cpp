@@ -19,9 +19,8 @@ namespace haloscope::model {
 namespace {
 
 constexpr std::size_t contenders = 6;  // candidates that are compared with the best
-constexpr double margin =
-    0.05;  // candidates this near are equal where the profile gives no intervals, and simpler ones
-           // among equals are taken
+/// Candidates this near are equal where the profile gives no intervals, and simpler ones among equals are taken.
+constexpr double margin = 0.05;
 constexpr double clearly = 1 - 1e-9;
 constexpr double agreeing = 0.05;  // part of the draws in which a worse candidate may be the faster one
 
@@ -96,22 +95,13 @@ class Pricer {
       refused.add(UsageError(reason));
       return std::nullopt;
     }
-    auto of = make_case();
+    auto of = std::make_unique<const Case>(*base_, profile_, setting_, *names_.back(), shared_, placed_);
     Carried carried = carry_out(*of);
     const double time_s = carried.step_s(*of);
     return Entrant{choice, std::move(of), std::move(carried), time_s};
   }
 
  private:
-  /// What the profile lacks for an illegal choice does not matter.
-  std::unique_ptr<const Case> make_case() {
-    try {
-      return std::make_unique<const Case>(*base_, profile_, setting_, *names_.back(), shared_, placed_);
-    } catch (const UnavailableError&) {
-      if (const std::string reason = illegal(*base_); !reason.empty()) throw UsageError(reason);
-      throw;
-    }
-  }
   void prepare(const Choice& choice) {
     base_.reset();
     placed_ = std::make_shared<const Placed>(place_choice(choice, profile_, setting_));
@@ -384,14 +374,10 @@ Candidates candidates_of(const Choice& choice, const std::vector<int>& depths) {
   };
 }
 
-Candidates candidates_of(const std::vector<Choice>& list) {
-  return [&list](const std::function<void(const Choice&)>& visit) { std::for_each(list.begin(), list.end(), visit); };
-}
-
-std::vector<Choice> list_of(const Candidates& candidates) {
-  std::vector<Choice> list;
-  candidates([&](const Choice& choice) { list.push_back(choice); });
-  return list;
+Candidates candidates_of(std::vector<Choice> list) {
+  return [list = std::move(list)](const std::function<void(const Choice&)>& visit) {
+    std::for_each(list.begin(), list.end(), visit);
+  };
 }
 
 Advice advise(const Candidates& candidates, const Profile& profile, const Setting& setting, int samples,

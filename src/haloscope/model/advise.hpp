@@ -24,10 +24,8 @@ using Candidates = std::function<void(const std::function<void(const Choice&)>& 
 /// ones with every kind of substeps. `reference`, the oracle, is left out. With a device: strategies for its memory; with
 /// walls: plain messages of the host.
 Candidates candidates_of(const Choice& choice, const std::vector<int>& depths);
-/// Those of a list, which must outlive them.
-Candidates candidates_of(const std::vector<Choice>& list);
-/// All of them, in their order.
-std::vector<Choice> list_of(const Candidates& candidates);
+/// Those of a list.
+Candidates candidates_of(std::vector<Choice> list);
 
 /// A prediction, and the group of those that cannot be told apart that it is in; see group().
 struct Ranked {

@@ -37,6 +37,14 @@ bool is_same(const std::vector<ScheduleOptions>& a, const std::vector<ScheduleOp
                     [](const auto& x, const auto& y) { return values_of(x) == values_of(y); });
 }
 
+/// The exchanges of all stages.
+std::vector<ExchangeSpec> specs_of(const Candidate& candidate) {
+  std::vector<ExchangeSpec> specs;
+  for (int stage = 0; stage < static_cast<int>(candidate.step.stages.size()); ++stage)
+    specs.push_back(exchange_spec(candidate, stage));
+  return specs;
+}
+
 /// Largest part of a round's messages that one operation of a program sends.
 double at_once_of(const Program& program, const Plan& plan) {
   double most = 0;
@@ -124,6 +132,7 @@ Case::Case(const Candidate& like, const Profile& of, const Setting& how, const S
            std::shared_ptr<const Placed> where)
     : choice(like.choice),
       candidate(choice, like),
+      moves_(shared.find_moves(candidate.layout, specs_of(candidate))),
       profile(of),
       setting(how),
       names(sweeps),
@@ -131,11 +140,9 @@ Case::Case(const Candidate& like, const Profile& of, const Setting& how, const S
       notes(where->notes),
       placed(std::move(where)) {
   const int stages = static_cast<int>(candidate.step.stages.size());
-  std::vector<ExchangeSpec> specs;
   std::vector<ScheduleOptions> options;
   bool told = profile.overlap.measured;
   for (int stage = 0; stage < stages; ++stage) {
-    specs.push_back(exchange_spec(candidate, stage));
     options.push_back(schedule_options(candidate, stage));
     const auto own = profile.overlap.held_of.find(transports_of(candidate.strategy(stage))[0]);
     given_held_.push_back(own != profile.overlap.held_of.end() ? &own->second
@@ -143,7 +150,6 @@ Case::Case(const Candidate& like, const Profile& of, const Setting& how, const S
                                                                : nullptr);
     told = told || (given_held_.back() && !given_held_.back()->empty());
   }
-  moves_ = shared.find_moves(candidate.layout, std::move(specs));
   programs_ = shared.find_programs(moves_, *choice.schedule, options, [&] {
     std::vector<RankPrograms> made;
     for (const Kind& kind : kinds()) made.push_back(make_programs(kind, options));

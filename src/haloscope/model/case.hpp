@@ -102,7 +102,7 @@ Candidate legal(const Choice& choice, const Placed& placed);
 class Case {
  public:
   /// @param candidate  legal on the nodes of `placed`. The profile and the names of its sweeps must outlive the case.
-  /// @throws UnavailableError when the profile lacks a cost that it needs.
+  /// @throws UsageError when its plans cannot be, UnavailableError when the profile lacks a cost that it needs.
   Case(const Candidate& candidate, const Profile& profile, const Setting& setting, const SweepNames& names,
        Shared& shared, std::shared_ptr<const Placed> placed);
   Case(const Case&) = delete;
@@ -137,6 +137,11 @@ class Case {
 
   const Choice choice;  ///< with the nodes that it runs on
   const Candidate candidate;
+
+ private:
+  std::shared_ptr<const Moves> moves_;  // found before prices: why there are none says more than what the profile lacks
+
+ public:
   const Profile& profile;
   const Setting setting;
   const SweepNames& names;
@@ -154,7 +159,6 @@ class Case {
   RankPrograms make_programs(const Kind& kind, const std::vector<ScheduleOptions>& options) const;
   double at_once() const;
 
-  std::shared_ptr<const Moves> moves_;
   std::shared_ptr<const std::vector<RankPrograms>> programs_;
   std::shared_ptr<const std::vector<RankClass>> classes_;
   std::vector<const OverlapCost::Held*> given_held_;  // by stage; null where the profile says nothing

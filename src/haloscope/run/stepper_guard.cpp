@@ -18,25 +18,20 @@ StepperGuard::StepperGuard(MPI_Comm comm, const Candidate& candidate, const View
 
 /// On a device the poison comes between the programs before and after, which begin and end with all streams together.
 void StepperGuard::poison_halos(const BoundStage& stage, int slot) const {
-  if (!poison_) {
-    for (const auto& [q, box, side] : spots_of(stage))
-      poison(views_[static_cast<std::size_t>(q)][static_cast<std::size_t>(slot)],
-             candidate_.step.quantities[static_cast<std::size_t>(q)], box, side);
-    return;
-  }
+  if (!poison_) return poison(views_, candidate_.step.quantities, slot, spots_of(stage));
   if (!poison_->knows(slot, stage.number())) poison_->learn(slot, stage.number(), spots_of(stage));
   poison_->write(*device_->streams().streams[0], slot, stage.number());
   device_->streams().meet();
 }
 
-std::vector<DevicePoison::Spot> StepperGuard::spots_of(const BoundStage& stage) const {
-  std::vector<DevicePoison::Spot> spots;
+std::vector<PoisonSpot> StepperGuard::spots_of(const BoundStage& stage) const {
+  std::vector<PoisonSpot> spots;
   int place = 0;
   for (const int q : exchanged(candidate_, stage.number())) add_spots(spots, q, stage.plan().owned(place++));
   return spots;
 }
 
-void StepperGuard::add_spots(std::vector<DevicePoison::Spot>& spots, int q, const Box& owned) const {
+void StepperGuard::add_spots(std::vector<PoisonSpot>& spots, int q, const Box& owned) const {
   const Layout& layout = candidate_.layout;
   const Room& room = room_[static_cast<std::size_t>(q)];
   for (int z = -1; z <= 1; ++z)

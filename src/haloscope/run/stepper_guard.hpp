@@ -35,8 +35,8 @@ class StepperGuard {
   struct Room {
     Widths low{}, high{};
   };
-  void add_spots(std::vector<DevicePoison::Spot>& spots, int quantity, const Box& owned) const;
-  std::vector<DevicePoison::Spot> spots_of(const BoundStage& stage) const;
+  void add_spots(std::vector<PoisonSpot>& spots, int quantity, const Box& owned) const;
+  std::vector<PoisonSpot> spots_of(const BoundStage& stage) const;
   std::optional<Leak> find(int quantity, int slot, const Box& owned) const;
 
   MPI_Comm comm_;

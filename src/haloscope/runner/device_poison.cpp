@@ -20,11 +20,11 @@ DevicePoison::DevicePoison(device::Device& device, const std::vector<Quantity>& 
 }
 
 /// A box is filled by copies of one row, whose next row and plane are itself.
-void DevicePoison::learn(int slot, int number, const std::vector<Spot>& spots) {
+void DevicePoison::learn(int slot, int number, const std::vector<PoisonSpot>& spots) {
   std::vector<std::byte> rows;
   std::vector<BlockCopy> copies;
   std::vector<std::size_t> begins;
-  for (const Spot& spot : spots) {
+  for (const PoisonSpot& spot : spots) {
     if (spot.box.empty()) continue;
     const SlotView& field = view(spot.quantity, slot);
     const std::int64_t bytes = spot.box.extent(0) * field.element_bytes();

@@ -14,19 +14,13 @@ namespace haloscope {
 
 class DevicePoison {
  public:
-  /// A box of a field that is to be poisoned.
-  struct Spot {
-    int quantity = 0;
-    Box box;
-    Side side;
-  };
   /// @param quantities, views  of the fields; both outlive it.
   DevicePoison(device::Device& device, const std::vector<Quantity>& quantities, const Views& views);
 
   /// Whether the spots of a slot and a number of the caller's are known.
   bool knows(int slot, int number) const { return lists_.contains({slot, number}); }
   /// Waits until they are in the device's memory.
-  void learn(int slot, int number, const std::vector<Spot>& spots);
+  void learn(int slot, int number, const std::vector<PoisonSpot>& spots);
   /// Gives a stream the work that poisons them.
   void write(device::Stream& stream, int slot, int number) const;
   /// The fields of a slot lie elsewhere: its spots are unknown again.

@@ -64,8 +64,8 @@ void Guard::moved(int slot) {
 }
 
 /// The parts of halos beyond the layers that are left.
-std::vector<DevicePoison::Spot> Guard::stale(int layers_left) const {
-  std::vector<DevicePoison::Spot> spots;
+std::vector<PoisonSpot> Guard::stale(int layers_left) const {
+  std::vector<PoisonSpot> spots;
   const Widths kept{layers_left, layers_left, layers_left};
   for (const Halo& halo : halos_)
     for (const Box& part : subtract(halo.box, grown(plan_.owned(halo.quantity), kept, kept)))
@@ -77,12 +77,7 @@ void Guard::changed(int slot, int layers_left, DeviceStream after, bool waits) {
   if (layers_left < 0)
     throw UsageError("changed() was told that " + std::to_string(layers_left) + " layers are fresh; 0 or more can be");
   age(slot, layers_left);
-  if (!there_) {
-    for (const auto& [q, box, side] : stale(layers_left))
-      poison(views_[static_cast<std::size_t>(q)][static_cast<std::size_t>(slot)],
-             plan_.spec.quantities[static_cast<std::size_t>(q)], box, side);
-    return;
-  }
+  if (!there_) return poison(views_, plan_.spec.quantities, slot, stale(layers_left));
   const device::Current current(&there_->device);
   if (!there_->poison.knows(slot, layers_left)) there_->poison.learn(slot, layers_left, stale(layers_left));
   there_->begin(after);

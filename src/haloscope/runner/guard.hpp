@@ -56,7 +56,7 @@ class Guard {
   };
 
   void age(int slot, int fresh);
-  std::vector<DevicePoison::Spot> stale(int fresh) const;
+  std::vector<PoisonSpot> stale(int fresh) const;
   std::optional<Leak> find(int quantity, int slot) const;
   bool is_filled(int quantity, int dimension) const;
   Layers& fresh(int slot, int quantity) { return fresh_[static_cast<std::size_t>(slot) * fields_ + quantity]; }

@@ -170,6 +170,18 @@ bool expect_right_halos_on_device(const Case& c, const Strategy& strategy, std::
   return true;
 }
 
+/// Makes a case one that a strategy can serve.
+void suit(Case& c, const Strategy& strategy) {
+  c.spec.pattern = strategy.transport == "auto" ? Pattern::direct : strategy.pattern;
+  if (!c.boxes.empty() && c.spec.pattern == Pattern::ordered) c.spec.corners = false;  // there may be holes
+  if (strategy.transport != "ipc") return;                                             // that needs messages both ways
+  c.boxes.clear();
+  c.spec.widths.clear();
+  c.spec.low = c.spec.high;
+  for (int d = 0; d < c.grid.dims; ++d)
+    c.grid.cells[d] = std::max<std::int64_t>(c.grid.cells[d], c.spec.high[d] * c.ranks[d]);
+}
+
 TEST(DeviceExchange, RandomExchangesHaveTheBytesOfReference) {
   const Imitated slow("devices=2,delay_us=20");
   std::mt19937 random(static_cast<unsigned>(50 + world_size()));
@@ -178,14 +190,7 @@ TEST(DeviceExchange, RandomExchangesHaveTheBytesOfReference) {
   for (int i = 0; i < cases; ++i) {
     const Strategy strategy(strategies[static_cast<std::size_t>(i) % std::size(strategies)]);
     Case c = random_case(random, {});
-    c.spec.pattern = strategy.transport == "auto" ? Pattern::direct : strategy.pattern;
-    if (!c.boxes.empty() && c.spec.pattern == Pattern::ordered) c.spec.corners = false;  // there may be holes
-    if (strategy.transport == "ipc") {                                                   // needs messages both ways
-      c.boxes.clear();
-      c.spec.low = c.spec.high;
-      for (int d = 0; d < c.grid.dims; ++d)
-        c.grid.cells[d] = std::max<std::int64_t>(c.grid.cells[d], c.spec.high[d] * c.ranks[d]);
-    }
+    suit(c, strategy);
     SCOPED_TRACE("case " + std::to_string(i) + " " + to_string(strategy) + " " + describe(c));
     ran += expect_right_halos_on_device(c, strategy, values);
   }
@@ -238,15 +243,7 @@ TEST(DeviceExchange, RandomContributionsAddUpToTheBitsOfTheHost) {
   for (int i = 0; i < cases; ++i) {
     const Strategy strategy(strategies[static_cast<std::size_t>(i) % std::size(strategies)]);
     Case c = random_numbers_case(random);
-    c.spec.pattern = strategy.transport == "auto" ? Pattern::direct : strategy.pattern;
-    if (!c.boxes.empty() && c.spec.pattern == Pattern::ordered) c.spec.corners = false;  // there may be holes
-    if (strategy.transport == "ipc") {                                                   // needs messages both ways
-      c.boxes.clear();
-      c.spec.widths.clear();
-      c.spec.low = c.spec.high;
-      for (int d = 0; d < c.grid.dims; ++d)
-        c.grid.cells[d] = std::max<std::int64_t>(c.grid.cells[d], c.spec.high[d] * c.ranks[d]);
-    }
+    suit(c, strategy);
     SCOPED_TRACE("case " + std::to_string(i) + " " + to_string(strategy) + " " + describe(c));
     ran += expect_right_sums_on_device(c, strategy, values);
     ASSERT_FALSE(HasFailure());

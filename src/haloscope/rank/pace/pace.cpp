@@ -7,6 +7,7 @@
 #include "haloscope/comm/mpi_traits.hpp"
 #include "haloscope/core/clock.hpp"
 #include "haloscope/error.hpp"
+#include "haloscope/model/normal.hpp"
 
 namespace haloscope {
 
@@ -14,12 +15,7 @@ namespace {
 
 constexpr int telling_rounds = 3;  // fewer do not show how far they differ
 
-double median_of(std::vector<double> values) {
-  const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
-  std::nth_element(values.begin(), middle, values.end());
-  if (values.size() % 2 == 1) return *middle;
-  return (*middle + *std::max_element(values.begin(), middle)) / 2;
-}
+double median_of(std::vector<double> values) { return model::quantile(std::move(values), 0.5); }
 
 /// The standard error of a median over the median, from the median distance to it; 1 where samples are too few.
 double error_of_median(const std::vector<double>& values, double median) {
