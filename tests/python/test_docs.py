@@ -35,7 +35,8 @@ def test_commands_of_why_slow_run(haloscope, tmp_path, command):
         assert "wait (us)" in result.out and ("desync (us)" in result.out) == ("--barrier" in words)
 
 
-@pytest.mark.parametrize("command", commands("devices.md"))
+@pytest.mark.parametrize("command", [pytest.param(command, marks=[pytest.mark.long] if command.startswith("tune") else [])
+                                     for command in commands("devices.md")])  # fmt: skip
 def test_commands_of_devices_run(haloscope, calibrated_device, tmp_path, command):
     words = shlex.split(command)
     if words[0] == "calibrate":

@@ -159,6 +159,7 @@ def test_plan_says_what_each_stage_moves_and_when(example):
     assert ("pressure (8 bytes)" in text) == (example.app == "wave")
 
 
+@pytest.mark.parametrize("example", ["wave", pytest.param("gray_scott", marks=pytest.mark.long)], indirect=True)
 def test_predictions_advice_and_simulations_follow_from_its_own_measured_sweeps(example, profiles):
     profile = profiles[example.app]
     kernels = json.loads(profile.read_text())["kernels"]
@@ -183,7 +184,7 @@ def test_measurements_can_be_held_against_predictions(example, profiles):
     assert "# Predicted against measured: 2 choices" in text
 
 
-@pytest.mark.parametrize("example", ["wave", pytest.param("gray_scott", marks=pytest.mark.long)], indirect=True)
+@pytest.mark.long
 def test_tune_finds_the_fastest(example, profiles):
     words = ("--cells", "64x64", "--ranks", "2", "--strategy", "ordered/p2p,ordered/persistent", "--depth", "1",
              "--schedule", "bulk", "--budget", "2", "--confirm", "1")  # fmt: skip

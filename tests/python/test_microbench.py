@@ -12,7 +12,7 @@ from haloscope.errors import UsageProblem
 from haloscope.measure import microbench as requests
 from haloscope.report import microbench, patterns, records
 
-SHORT = ("--bytes", "8,4096,1048576", "--seconds", "0.002", "--repetitions", 2, "--launches", 2, "--output", "m.jsonl")
+SHORT = ("--bytes", "8,4096,1048576", "--seconds", "0.002", "--repetitions", 2, "--launches", 1, "--output", "m.jsonl")
 
 
 def write(found: list[dict], name: str = "m.jsonl") -> str:
@@ -48,11 +48,11 @@ def test_every_transport_is_measured_in_every_way_with_right_bytes(haloscope):
     assert {requests.Micro(name).id for name in set(requests.transport_names()) - set(curves)} == refused
     for name, curve in curves.items():
         assert curve.sizes() == [8, 4096, 1048576] and curve.verification == "passed", name
-        assert len(curve.records) == 2
+        assert len(curve.records) == 1
         for size in curve.sizes():
             samples = [s for what in ("latency_s", "exchange_s", "batch_s", "both_batch_s")
                        for launch in curve.samples(size, what).values() for s in launch]  # fmt: skip
-            assert len(samples) == 4 * 2 * 2 and all(s > 0 for s in samples), name
+            assert len(samples) == 4 * 2 and all(s > 0 for s in samples), name
         assert curve.window(8) == 64 and curve.window(1048576) == 4
         assert name in result.out
     assert Path("m.svg").stat().st_size > 10000 and Path("m.png").stat().st_size > 10000
