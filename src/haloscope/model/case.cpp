@@ -263,12 +263,10 @@ void Case::price(int kind, const PlannedProgram& planned, const Prices& with, co
       with.stages[stage], wheres[stage], actions);
 }
 
-Action Case::meeting(const std::vector<Action>& actions, const Prices& with) const {
+Action Case::meeting(const Prices& with) const {
   Action action;
   action.deed = Deed::barrier;
   action.lane = Lane::comm;
-  for (std::size_t i = actions.size(); i-- > 0 && action.after.empty();)
-    if (actions[i].lane != Lane::comm) action.after = {static_cast<int>(i)};
   action.parts.add(Term::reduction, setting.reductions * steps * allreduce_time(with.profile, choice.ranks));
   return action;
 }
@@ -286,8 +284,8 @@ Track Case::track(const RankClass& c, const Prices& with, const std::vector<doub
     track.ends.push_back(static_cast<int>(track.body.size()));
   }
   if (setting.reductions > 0) {
-    track.body.push_back(meeting(track.body, with));
-    ++track.ends.back();
+    track.body.push_back(meeting(with));
+    track.ends.push_back(static_cast<int>(track.body.size()));
   }
   if (own.opening) price(c.kind, *own.opening, with, wheres, track.opening);
   track.flights = flights(c.kind, with, wheres);

@@ -132,8 +132,8 @@ class Case {
   /// Appends the priced operations of a program.
   void price(int kind, const PlannedProgram& program, const Prices& prices, const std::vector<Where>& wheres,
              std::vector<Action>& actions) const;
-  /// The setting's all-reduces, as one meeting of all ranks after `actions`.
-  Action meeting(const std::vector<Action>& actions, const Prices& prices) const;
+  /// The setting's all-reduces, as one meeting of all ranks: a program of its own, after all others.
+  Action meeting(const Prices& prices) const;
 
   const Choice choice;  ///< with the nodes that it runs on
   const Candidate candidate;

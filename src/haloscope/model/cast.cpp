@@ -90,30 +90,32 @@ Actors Cast::price(int number, std::size_t member) const {
     const std::size_t out = kind.messages[m].out ? m : static_cast<std::size_t>(alike[m].front().message);
     actors.flight_change.push_back(flights[out].seconds - alone[out]);
   }
-  const auto add = [&](const PlannedProgram& planned, bool last) {
+  const auto add = [&](const PlannedProgram& planned) {
     std::vector<Action> actions;
     of_.price(number, planned, of_.prices, wheres, actions);
     actors.programs.push_back(planned.program);
     actors.stages.push_back(planned.stage);
-    if (last && of_.setting.reductions > 0) meet(actors, actions);
     for (const Action& action : actions) {
       actors.seconds.push_back(seconds_of(action));
       if (actors.hand_s == 0 && action.on_stream()) actors.hand_s = action.hand_s;
     }
   };
-  if (own.opening) add(*own.opening, false);
-  for (const auto& program : own.body) add(*program, &program == &own.body.back());
+  if (own.opening) add(*own.opening);
+  for (const auto& program : own.body) add(*program);
+  if (of_.setting.reductions > 0) meet(actors);
   return actors;
 }
 
-/// Ends the last program with the setting's all-reduces.
-void Cast::meet(Actors& actors, std::vector<Action>& actions) const {
-  actions.push_back(of_.meeting(actions, of_.prices));
-  Op op;
+/// Ends a step with the setting's all-reduces, in a program of their own.
+void Cast::meet(Actors& actors) const {
+  Program program;
+  program.comm_thread = actors.programs.back().comm_thread;
+  Op& op = program.ops.emplace_back();
   op.kind = OpKind::barrier;
   op.lane = Lane::comm;
-  op.after.assign(actions.back().after.begin(), actions.back().after.end());
-  actors.programs.back().ops.push_back(std::move(op));
+  actors.programs.push_back(std::move(program));
+  actors.stages.push_back(actors.stages.back());
+  actors.seconds.push_back(seconds_of(of_.meeting(of_.prices)));
 }
 
 std::vector<std::string> Cast::outside() const {

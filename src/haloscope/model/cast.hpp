@@ -44,7 +44,7 @@ class Cast {
 
  private:
   Actors price(int kind, std::size_t member) const;
-  void meet(Actors& actors, std::vector<Action>& actions) const;
+  void meet(Actors& actors) const;
   std::uint64_t key_of(const Kind& kind, std::size_t member) const;
   simulate::NetworkClass network_class(Nearness near, const MessageOverheads& overheads) const;
   std::vector<simulate::RankReduction> reductions() const;
