@@ -1,18 +1,22 @@
-// Kernels of a device against its own copy: `bench_gpu --device cuda`. One JSON line per case, all samples in it.
+// Kernels of a device against its own copy: `bench_gpu --device cuda`. One JSON line per case, all samples in it; each
+// case can be run by its name, in a process of its own (`--list`, `--case`).
 //
 // The bound of a sweep is a device-to-device copy of as many bytes, timed in turn with it. Sizes are those of the
 // studies; --small shrinks them for an imitated device on the CPU, where only running to the end means something.
+#include <fcntl.h>
+#include <unistd.h>
+
 #include <CLI/CLI.hpp>
-#include <algorithm>
+#include <functional>
 #include <iostream>
 #include <nlohmann/json.hpp>
+#include <optional>
 
+#include "gpu_overlap.hpp"
+#include "gpu_rig.hpp"
 #include "haloscope/choice.hpp"
-#include "haloscope/device/device.hpp"
+#include "haloscope/core/names.hpp"
 #include "haloscope/error.hpp"
-#include "haloscope/field/field.hpp"
-#include "haloscope/field/memory.hpp"
-#include "haloscope/pack/region_copy.hpp"
 
 namespace haloscope::bench {
 namespace {
@@ -22,108 +26,58 @@ using device::BlockShape;
 using device::Buffer;
 using device::Space;
 
-constexpr int samples = 9;
-
-struct Rig {
-  std::unique_ptr<device::Device> device;
-  std::unique_ptr<device::Stream> stream;
-  std::unique_ptr<device::Event> begin, end;
-  double least_s;  ///< a sample lasts at least this long
-
-  /// Seconds of one of `repeats` launches.
-  template <class F>
-  double time(int repeats, F launch) const {
-    stream->record(*begin);
-    for (int i = 0; i < repeats; ++i) launch();
-    stream->record(*end);
-    end->wait();
-    return device->seconds(*begin, *end) / repeats;
-  }
-  template <class F>
-  int repeats(F launch) const {
-    time(1, launch);
-    return std::clamp(static_cast<int>(least_s / std::max(time(1, launch), 1e-7)), 1, 10000);
-  }
-  /// Samples of a launch and of its counterpart, in turn.
-  template <class F, class G>
-  std::pair<std::vector<double>, std::vector<double>> pairs(F one, G other) const {
-    const int n = repeats(one), m = repeats(other);
-    std::pair<std::vector<double>, std::vector<double>> result;
-    for (int s = 0; s < samples; ++s) {
-      result.first.push_back(time(n, one));
-      result.second.push_back(time(m, other));
-    }
-    return result;
-  }
-};
-
-/// Two slots of one field in device memory, laid out as the library does, filled with numbers around 1.
-struct Fields {
-  Plan plan;
-  Storage host;
-  Buffer image;
-  Views views;
-
-  Fields(const Rig& rig, const GridSpec& grid, int halo, int element_bytes, int quantities = 1)
-      : plan(make(grid, halo, element_bytes, quantities)),
-        host(plan, 2),
-        image(*rig.device, Space::device, host.all().size()),
-        views(host.views()) {
-    fill(element_bytes);
-    for (auto& slots : views)
-      for (SlotView& view : slots) view.origin = image.data() + (view.origin - host.all().data());
-    rig.stream->copy(image.data(), host.all().data(), image.size());
-    rig.stream->finish();
-  }
-
- private:
-  static Plan make(const GridSpec& grid, int halo, int element_bytes, int quantities) {
-    ExchangeSpec spec;
-    spec.quantities.assign(static_cast<std::size_t>(quantities),
-                           {"u", element_bytes, ScalarType::real, Centring::cell});
-    for (int d = 0; d < 3; ++d) spec.low[d] = spec.high[d] = d < grid.dims ? halo : 0;
-    return make_plan(Layout(grid, {1, 1, 1}), 0, spec);
-  }
-  void fill(int element_bytes) {
-    const auto bytes = host.all();
-    std::uint64_t state = 1;
-    for (std::size_t at = 0; at + element_bytes <= bytes.size(); at += element_bytes) {
-      state = state * 6364136223846793005ull + 1442695040888963407ull;
-      const double value = 0.5 + static_cast<double>(state >> 11) * 0x1p-53;
-      const float single = static_cast<float>(value);
-      std::memcpy(&bytes[at], element_bytes == 8 ? static_cast<const void*>(&value) : &single, element_bytes);
-    }
-  }
-};
+/// When a case is wanted: one figure of each kernel, the shapes that are likely best, or all others.
+enum class Stage : std::uint8_t { smoke, bars, depth };
+constexpr const char* stage_names[] = {"smoke", "bars", "depth"};
 
 struct Case {
+  std::string name;
+  Stage stage;
+  std::function<Json(const Rig&)> run;
+};
+
+double median(std::vector<double> values) {
+  const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
+  std::nth_element(values.begin(), middle, values.end());
+  return *middle;
+}
+
+/// Samples of a launch and of its counterpart, and the rates of both where they move the same bytes.
+Json times(const std::vector<double>& own, const std::vector<double>& copy, std::int64_t bytes) {
+  const auto moved = static_cast<double>(bytes);
+  return {{"bytes", bytes},
+          {"seconds", own},
+          {"copy_seconds", copy},
+          {"gb_per_s", moved / median(own) * 1e-9},
+          {"copy_gb_per_s", moved / median(copy) * 1e-9}};
+}
+
+// ---- sweeps ---------------------------------------------------------------------------------------------------------
+
+/// What is swept. Of the grid's cells, as many in each dimension.
+struct Swept {
   std::string app, form;
   Real real;
-  Index cells;
+  std::int64_t side;
   Choice choice() const {
+    const int dims = find_app(app).dims;
     Choice c;
     c.app = app;
     c.form = form;
     c.real = real;
-    c.grid = {find_app(app).dims, cells, {true, true, true}};
+    c.grid = {dims, {side, side, dims > 2 ? side : 1}, {true, true, true}};
     return c;
   }
-  DeviceKernel kernel() const { return find_app(app).device(problem_of(choice())); }
+  int element_bytes() const { return real == Real::f32 ? 4 : 8; }
+  std::string name() const { return app + "-" + form + "-" + std::string(to_word(real)); }
+  Json describe() const {
+    const Index cells = choice().grid.cells;
+    return {{"app", app}, {"form", form}, {"real", to_word(real)}, {"cells", {cells[0], cells[1], cells[2]}}};
+  }
 };
 
-Json describe(const Case& c, const std::string& variant, const BlockShape& shape, int levels) {
-  return {{"app", c.app},
-          {"form", c.form},
-          {"real", to_word(c.real)},
-          {"cells", {c.cells[0], c.cells[1], c.cells[2]}},
-          {"variant", variant},
-          {"block", {shape.x, shape.y, shape.layers}},
-          {"levels", levels}};
-}
-
-/// One kernel in one block shape against the copy of the same bytes.
-void sweep(const Rig& rig, const Fields& fields, const Case& c, const std::string& variant, const BlockShape& shape,
-           int levels) {
+/// A launch of slot 0 into slot 1, of the whole grid.
+device::SweepLaunch launch_of(const Fields& fields, const Swept& swept) {
   device::SweepLaunch launch;
   const auto& slots = fields.views[0];
   launch.in = slots[0].origin;
@@ -131,49 +85,80 @@ void sweep(const Rig& rig, const Fields& fields, const Case& c, const std::strin
   launch.row = slots[0].stride[1] / slots[0].stride[0];
   launch.plane = slots[0].stride[2] / slots[0].stride[0];
   launch.region = fields.plan.owned(0);
+  const DeviceKernel kernel = find_app(swept.app).device(problem_of(swept.choice()));
+  std::copy(kernel.weights.begin(), kernel.weights.end(), launch.weights);
+  return launch;
+}
+
+device::SweepFunction function_of(const Rig& rig, const Swept& swept, const std::string& variant) {
+  const DeviceKernel kernel = find_app(swept.app).device(problem_of(swept.choice()));
+  return device::find_sweep(rig.device->kernels(), kernel.form, std::string(to_word(swept.real)), variant);
+}
+
+/// One kernel in one block shape against the copy of the same bytes.
+Json sweep(const Rig& rig, const Swept& swept, const std::string& variant, const BlockShape& shape, int levels) {
+  const Fields fields(rig, swept.choice().grid, 8, swept.element_bytes());
+  device::SweepLaunch launch = launch_of(fields, swept);
   launch.shape = shape;
   launch.levels = levels;
-  const DeviceKernel kernel = c.kernel();
-  std::copy(kernel.weights.begin(), kernel.weights.end(), launch.weights);
-  const auto function = device::find_sweep(rig.device->kernels(), kernel.form, to_word(c.real), variant);
+  const auto function = function_of(rig, swept, variant);
+  const auto& slots = fields.views[0];
   const std::size_t bytes = static_cast<std::size_t>(launch.region.volume() * slots[0].stride[0]);
-  Json line = describe(c, variant, shape, levels);
-  line["figure"] = "gpu-sweep";
-  line["bytes"] = 2 * bytes;
-  try {
-    const auto [own, copy] = rig.pairs([&] { function(*rig.stream, launch); },
-                                       [&] { rig.stream->copy(slots[1].origin, slots[0].origin, bytes); });
-    line["seconds"] = own;
-    line["copy_seconds"] = copy;
-  } catch (const Error& error) {
-    line["error"] = error.what();
-  }
-  std::cout << line.dump() << std::endl;
+  const auto [own, copy] = rig.pairs([&] { function(*rig.stream, launch); },
+                                     [&] { rig.stream->copy(slots[1].origin, slots[0].origin, bytes); });
+  return times(own, copy, static_cast<std::int64_t>(2 * bytes));
 }
 
-void sweeps(const Rig& rig, const Case& c, const std::vector<BlockShape>& shapes) {
-  const Choice choice = c.choice();
-  const Fields fields(rig, choice.grid, 8, c.real == Real::f32 ? 4 : 8);
-  sweep(rig, fields, c, "naive", {}, 1);
+Case sweep_case(const Swept& swept, Stage stage, const std::string& variant, const BlockShape& shape, int levels) {
+  const bool usual = shape.x == 0;
+  const std::string block =
+      usual ? "default" : std::to_string(shape.x) + "x" + std::to_string(shape.y) + "x" + std::to_string(shape.layers);
+  const std::string kernel = levels > 1 ? variant + std::to_string(levels) : variant;
+  return {swept.name() + "/" + kernel + "/" + block, stage, [=](const Rig& rig) {
+            Json line = swept.describe();
+            line["figure"] = "gpu-sweep";
+            line["variant"] = variant;
+            line["block"] = {shape.x, shape.y, shape.layers};
+            line["levels"] = levels;
+            line.update(sweep(rig, swept, variant, shape, levels));
+            return line;
+          }};
+}
+
+/// Block shapes of sweeps of one step that are likely best, and others; of fused steps, besides the default.
+struct Shapes {
+  std::vector<BlockShape> likely, others, fusing;
+};
+
+void add_sweeps(std::vector<Case>& cases, const Swept& swept, const Shapes& shapes) {
+  for (const char* variant : {"stream", "shared", "naive"})
+    cases.push_back(sweep_case(swept, Stage::smoke, variant, {}, 1));
   for (const char* variant : {"stream", "shared"}) {
-    sweep(rig, fields, c, variant, {}, 1);
-    for (const BlockShape& shape : shapes) sweep(rig, fields, c, variant, shape, 1);
+    for (const BlockShape& shape : shapes.likely) cases.push_back(sweep_case(swept, Stage::bars, variant, shape, 1));
+    for (const BlockShape& shape : shapes.others) cases.push_back(sweep_case(swept, Stage::depth, variant, shape, 1));
   }
-  const bool flat = choice.grid.dims == 2;
-  const std::vector<BlockShape> fusing = flat ? std::vector<BlockShape>{{}, {128, 1, 512}, {512, 1, 1024}}
-                                              : std::vector<BlockShape>{{}, {32, 32, 64}, {64, 16, 64}, {64, 12, 128}};
-  for (int levels : {2, 3, 4, 6, 8})
-    for (const BlockShape& shape : fusing)
-      if (levels <= find_app(c.app).device_levels) sweep(rig, fields, c, "fused", shape, levels);
+  const int most = find_app(swept.app).device_levels;
+  for (int levels : {8, 4, 2, 3, 6}) {
+    if (levels > most) continue;
+    const bool first = levels == most || levels == 2;
+    cases.push_back(sweep_case(swept, first ? Stage::smoke : Stage::bars, "fused", {}, levels));
+    for (const BlockShape& shape : shapes.fusing)
+      cases.push_back(sweep_case(swept, levels == most ? Stage::bars : Stage::depth, "fused", shape, levels));
+  }
 }
 
-std::int64_t sectors(const SlotView& view, const Box& box) {
-  constexpr std::int64_t sector = 32;
+// ---- packing --------------------------------------------------------------------------------------------------------
+
+/// A device's memory gives two sectors of 32 bytes at a time.
+constexpr std::int64_t access_bytes = 64;
+
+/// Accesses of memory that read the rows of a box.
+std::int64_t accesses(const SlotView& view, const Box& box) {
   std::int64_t count = 0;
   for (std::int64_t z = box.lo[2]; z < box.hi[2]; ++z)
     for (std::int64_t y = box.lo[1]; y < box.hi[1]; ++y) {
       const auto at = reinterpret_cast<std::intptr_t>(view.at({box.lo[0], y, z}));
-      count += (at + box.extent(0) * view.stride[0] + sector - 1) / sector - at / sector;
+      count += (at + box.extent(0) * view.stride[0] + access_bytes - 1) / access_bytes - at / access_bytes;
     }
   return count;
 }
@@ -196,7 +181,7 @@ struct PackLaunches {
             face.lo[d] = at, face.hi[d] = at + 1;
             copies.push_back(region_to_buffer(fields.views[q][0], face, to));
             to += face.volume() * 8;
-            touched += 32 * sectors(fields.views[q][0], face);
+            touched += access_bytes * accesses(fields.views[q][0], face);
           }
       ends.push_back(static_cast<int>(pieces.size()));
       device::cut_copies(copies, pieces);
@@ -217,9 +202,9 @@ struct PackLaunches {
   device::PieceList list;
 };
 
-/// The six faces of four fields, gathered by one launch, against the copy of the sectors touched and a launch of one
+/// The six faces of four fields, gathered by one launch, against the copy of the memory touched and a launch of one
 /// piece.
-void pack(const Rig& rig, std::int64_t n) {
+Json pack(const Rig& rig, std::int64_t n) {
   PackLaunches faces(rig, n);
   const auto moved = static_cast<std::size_t>(faces.touched) / 2;
   const std::size_t apart = round_up(moved, 256);
@@ -233,56 +218,159 @@ void pack(const Rig& rig, std::int64_t n) {
     rig.stream->copy(to.data() + at, from.data() + at, moved);
   });
   const auto [again, least] = rig.pairs(launch, [&] { copy_kernel(*rig.stream, faces.list.range(0, 1)); });
-  std::cout << Json{{"figure", "gpu-pack"},
-                    {"cells", n},
-                    {"fields", 4},
-                    {"bytes", faces.touched},
-                    {"seconds", own},
-                    {"copy_seconds", copy},
-                    {"pieces", faces.ends[1]},
-                    {"one_piece_seconds", least}}
-                   .dump()
-            << std::endl;
+  Json line = times(own, copy, faces.touched);
+  line.update(Json{
+      {"figure", "gpu-pack"}, {"cells", n}, {"fields", 4}, {"pieces", faces.ends[1]}, {"one_piece_seconds", least}});
+  return line;
 }
 
-void run(const std::string& name, bool small) {
-  const device::Backend& backend = device::find_backend(name);
-  Rig rig;
-  rig.device = backend.open(0);
-  rig.stream = rig.device->stream();
-  rig.begin = rig.device->event();
-  rig.end = rig.device->event();
-  rig.least_s = small ? 1e-4 : 0.02;
-  const device::Info info = rig.device->info();
-  std::cout << Json{{"figure", "gpu-device"},
-                    {"device", info.name},
-                    {"backend", backend.name},
-                    {"total_bytes", info.total_bytes},
-                    {"multiprocessors", info.multiprocessors}}
-                   .dump()
-            << std::endl;
+// ---- overlap --------------------------------------------------------------------------------------------------------
+
+Json overlap(const Rig& rig, const Swept& swept) {
+  const Fields fields(rig, swept.choice().grid, 1, swept.element_bytes(), 1, 3);
+  device::SweepLaunch launch = launch_of(fields, swept);
+  const auto function = function_of(rig, swept, "");
+  OverlapStep step(rig, fields, [&](device::Stream& stream, const Box& box, int slot) {
+    launch.out = fields.views[0][static_cast<std::size_t>(slot)].origin;
+    launch.region = box;
+    function(stream, launch);
+  });
+  const OverlapTimes found = step.measure();
+  if (!step.agrees())
+    throw Error(Exit::failed,
+                "steps side by side gave other bytes than steps one after the other; streams or kernels of "
+                "this device are wrong");
+  Json line = swept.describe();
+  line.update(Json{{"figure", "gpu-overlap"},
+                   {"message_bytes", step.message_bytes()},
+                   {"serial_seconds", found.serial},
+                   {"together_seconds", found.together},
+                   {"interior_seconds", found.interior}});
+  return line;
+}
+
+// ---- all of it ------------------------------------------------------------------------------------------------------
+
+/// In the order in which they are worth measuring.
+std::vector<Case> all_cases(bool small) {
   const std::int64_t flat = small ? 128 : 16384, deep = small ? 24 : 640, cube = small ? 20 : 420;
-  sweeps(rig, {"laplace2d", "star", Real::f32, {flat, flat, 1}},
-         {{64, 1, 64}, {128, 1, 32}, {128, 1, 256}, {256, 1, 64}, {256, 1, 512}});
-  const std::vector<BlockShape> cubes{{32, 4, 32}, {32, 8, 64}, {64, 4, 32}, {64, 8, 64}, {128, 2, 64}, {32, 16, 64}};
-  sweeps(rig, {"laplace3d", "star", Real::f32, {deep, deep, deep}}, cubes);
-  sweeps(rig, {"advection3d", "dense", Real::f64, {cube, cube, cube}}, cubes);
-  sweeps(rig, {"advection3d", "separable", Real::f64, {cube, cube, cube}}, cubes);
-  pack(rig, small ? 16 : 256);
+  const Swept flat_f32{"laplace2d", "star", Real::f32, flat}, flat_f64{"laplace2d", "star", Real::f64, flat},
+      deep_f32{"laplace3d", "star", Real::f32, deep}, deep_f64{"laplace3d", "star", Real::f64, deep},
+      dense{"advection3d", "dense", Real::f64, cube}, separable{"advection3d", "separable", Real::f64, cube};
+  const Shapes rows{{{128, 1, 128}, {256, 1, 128}},
+                    {{64, 1, 64}, {128, 1, 32}, {128, 1, 256}, {256, 1, 64}, {256, 1, 512}, {512, 1, 128}},
+                    {{128, 1, 512}, {512, 1, 1024}}};
+  const Shapes singles{{{64, 8, 64}, {128, 4, 128}},
+                       {{32, 4, 32}, {32, 8, 64}, {64, 4, 32}, {32, 16, 64}, {64, 16, 64}, {128, 8, 64}, {32, 32, 64}},
+                       {{32, 32, 64}, {64, 16, 64}, {64, 12, 128}}};
+  const Shapes doubles{
+      {{32, 8, 64}, {64, 8, 64}},
+      {{32, 4, 32}, {64, 4, 32}, {32, 16, 64}, {64, 16, 64}, {128, 8, 64}, {128, 4, 128}, {32, 32, 64}},
+      singles.fusing};
+  std::vector<Case> cases;
+  add_sweeps(cases, flat_f32, rows);
+  add_sweeps(cases, deep_f32, singles);
+  add_sweeps(cases, deep_f64, doubles);
+  add_sweeps(cases, dense, doubles);
+  add_sweeps(cases, separable, doubles);
+  add_sweeps(cases, flat_f64, rows);
+  const std::int64_t faces = small ? 16 : 256;
+  cases.push_back({"pack/" + std::to_string(faces), Stage::smoke, [=](const Rig& rig) { return pack(rig, faces); }});
+  for (const Swept& swept : {flat_f32, deep_f32, deep_f64})
+    cases.push_back({"overlap/" + swept.name(), Stage::smoke, [=](const Rig& rig) { return overlap(rig, swept); }});
+  std::stable_sort(cases.begin(), cases.end(), [](const Case& a, const Case& b) { return a.stage < b.stage; });
+  return cases;
+}
+
+/// The line of a case. Whatever goes wrong is in it: `refused` where the device cannot do it, else `error`.
+Json line_of(const Rig& rig, const Case& which) {
+  Json line;
+  try {
+    line = which.run(rig);
+  } catch (const Error& error) {
+    line[error.exit_code() == Exit::failed ? "error" : "refused"] = error.what();
+  } catch (const std::exception& error) {
+    line["error"] = error.what();
+  }
+  line["case"] = which.name;
+  if (rig.backend->on_cpu) line["imitated"] = true;  // its times say nothing
+  return line;
+}
+
+Json describe(const Rig& rig) {
+  const device::Info info = rig.device->info();
+  return {{"figure", "gpu-device"},
+          {"case", "device"},
+          {"device", info.name},
+          {"backend", rig.backend->name},
+          {"imitated", rig.backend->on_cpu},
+          {"total_bytes", info.total_bytes},
+          {"free_bytes", info.free_bytes},
+          {"multiprocessors", info.multiprocessors}};
+}
+
+/// Whole lines at the end of a file, each written at once, or on standard output.
+void write_line(const std::string& path, const Json& line) {
+  const std::string text = line.dump() + "\n";
+  if (path.empty()) {
+    std::cout << text << std::flush;
+    return;
+  }
+  const int file = open(path.c_str(), O_WRONLY | O_CREAT | O_APPEND, 0644);
+  const bool whole = file >= 0 && ::write(file, text.data(), text.size()) == static_cast<ssize_t>(text.size());
+  if (file >= 0) close(file);
+  if (!whole) throw Error(Exit::failed, "cannot write to '" + path + "': " + std::strerror(errno));
+}
+
+struct Options {
+  std::string device = "auto", which, output;
+  bool small = false, list = false, info = false, once = false;
+};
+
+/// @return whether all cases gave figures or were refused.
+bool run(const Options& options) {
+  std::vector<Case> cases = all_cases(options.small);
+  if (options.list) {
+    for (const Case& c : cases)
+      write_line(options.output, {{"case", c.name}, {"stage", stage_names[static_cast<int>(c.stage)]}});
+    return true;
+  }
+  if (!options.which.empty()) {
+    std::vector<std::string> names;
+    for (const Case& c : cases) names.push_back(c.name);
+    if (std::erase_if(cases, [&](const Case& c) { return c.name != options.which; }); cases.empty())
+      throw UsageError(unknown_name("case", options.which, names));
+  }
+  Rig rig(options.device);
+  if (options.small) rig.least_s = 1e-4;
+  if (options.once) rig.least_s = 0, rig.samples = 1;
+  if (options.info || options.which.empty()) write_line(options.output, describe(rig));
+  if (options.info) return true;
+  bool good = true;
+  for (const Case& c : cases) {
+    const Json line = line_of(rig, c);
+    good = good && !line.contains("error");
+    write_line(options.output, line);
+  }
+  return good;
 }
 
 }  // namespace
 }  // namespace haloscope::bench
 
 int main(int argc, char** argv) {
-  std::string name = "auto";
-  bool small = false;
-  CLI::App cli("Kernels of a device against its own copy");
-  cli.add_option("--device", name, "cuda, hip, host or auto");
-  cli.add_flag("--small", small, "grids that a device made of the CPU can sweep");
+  haloscope::bench::Options options;
+  CLI::App cli("Kernels of a device against its own copy, packing, and what streams hide of an exchange");
+  cli.add_option("--device", options.device, "cuda, hip, host or auto");
+  cli.add_option("--case", options.which, "only the case of this name; default: all");
+  cli.add_option("--output", options.output, "append lines to this file instead of standard output");
+  cli.add_flag("--list", options.list, "print the names of all cases, most valuable first, and exit; needs no device");
+  cli.add_flag("--info", options.info, "say which device it is, and exit");
+  cli.add_flag("--small", options.small, "grids that a device made of the CPU can sweep");
+  cli.add_flag("--once", options.once, "a sample of one launch, for profilers");
   CLI11_PARSE(cli, argc, argv);
   try {
-    haloscope::bench::run(name, small);
+    return haloscope::bench::run(options) ? 0 : 1;
   } catch (const haloscope::Error& error) {
     std::cerr << "bench_gpu: " << error.what() << "\n";
     return static_cast<int>(error.exit_code());
