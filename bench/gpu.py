@@ -1,14 +1,17 @@
 #!/usr/bin/env python3
-"""Measure a device: `bench/gpu.py`, one command on a machine that has nvcc, CMake and Python and no network.
+"""Measure a device: `bench/gpu.py`, one command on a machine that has a device and Python and no network.
 
-Builds the C++ part, checks every device strategy and schedule against the CPU's reference byte for byte, measures kernels
-against the device's own copy, and the halo path by whole steps; writes records to results/gpu/<card>/ as it goes and
-prints a short table. It ends after --minutes at the latest, with the results so far. To bring along what such a machine
-may lack, run `bench/gpu.py --carry` where there is a network: it puts MPICH, the two header-only libraries and the list
-of measurements of a device calibration into build/carry. Only the standard library is used, because such a machine has
-nothing else. Back home, `haloscope calibrate --from results/gpu/<card>/calibration.jsonl -o card.json` fits the
-profile, and `haloscope validate results/gpu/<card>/steps.jsonl --profile card.json` reports its error for steps that
-the fit has not seen.
+What such a machine lacks is brought along: `bench/gpu.py --carry`, where there are nvcc and a network, puts both programs,
+MPICH, headers and the points of a calibration into build/carry; without it they are built where it runs.
+
+A run has three stages, each for a command of ten minutes: `smoke` has one figure of every kernel, and every transport and
+schedule checked byte for byte against the CPU's reference; `bars` has what a card is expected to reach; `depth` has the
+calibration, steps to validate it with, every configuration checked, a search for faults of memory, and profiles of kernels.
+Kernels come first, they need no MPI. Every result is in the output folder as soon as it is there; a case that crashes or
+takes too long costs itself only, and `--resume` goes on where an earlier command ended, however it ended.
+
+Back home, `haloscope calibrate --from FOLDER/calibration.jsonl -o card.json` fits the profile, and `haloscope validate
+FOLDER/steps.jsonl --profile card.json` reports its error for steps that the fit has not seen.
 """
 
 from __future__ import annotations
@@ -16,317 +19,255 @@ from __future__ import annotations
 import argparse
 import json
 import os
-import re
 import shutil
-import subprocess
+import signal
 import sys
-import tempfile
-import time
-import zipfile
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections import Counter
+from collections.abc import Sequence
+from contextlib import ExitStack
 from pathlib import Path
 
-from gpu_cases import LAPLACE2D, blocks, halo_path, line, verification
+from gpu_build import ROOT, Programs, ask_device, calibration, carry, check_device, find_programs
+from gpu_cases import blocks, first_of_each, line, steps_of, verification
+from gpu_ranks import Ranks, given_up, shared_device
+from gpu_run import Deadline, Journal, Log, Trouble, end_leftovers, outcome, run
 from gpu_table import table
 
-ROOT = Path(__file__).resolve().parent.parent
-CARRY = ROOT / "build" / "carry"
-MPICH = "mpich==5.0.2"
-CALIBRATION = "calibration.json"  # lines of requests by number of ranks
-TWO = LAPLACE2D | {"cells": (64, 64), "strategy": "ordered/staged", "steps": 2, "repetitions": 1, "verify": 3}
-HEADERS = {"nlohmann_json": "nlohmann", "CLI11": "CLI"}  # CMake package: folder of headers
+JOURNALS = {"kernels": "case", "verified": "id", "steps": "id", "blocks": "id", "calibration": "id", "checks": "case"}
+STAGES = {"smoke": 2.0, "bars": 9.0, "depth": 9.0}  # minutes
+KERNEL_S = 40  # a kernel's case that takes longer is ended
+SHOWN_BAD = 10  # cases of a file that went wrong; all are in it
+PROFILED = 8  # best kernels that are profiled
 
 
-def carry() -> None:
-    """Collect in build/carry what the machine with the device has not."""
-    shutil.rmtree(CARRY, ignore_errors=True)
-    CARRY.mkdir(parents=True)
-    wheel = [sys.executable, "-m", "pip", "download", "-q", "--no-deps", "--only-binary=:all:", "-d", str(CARRY), MPICH]
-    subprocess.run(wheel, check=True)
-    for package, folder in HEADERS.items():
-        shutil.copytree(f"/usr/include/{folder}", CARRY / "include" / folder, dirs_exist_ok=True)
-        shutil.copytree(f"/usr/share/cmake/{package}", CARRY / "share" / "cmake" / package, dirs_exist_ok=True)
-    (CARRY / CALIBRATION).write_text(json.dumps(calibration_lines("cuda")))
-    total = sum(f.stat().st_size for f in CARRY.rglob("*") if f.is_file())
-    print(f"{CARRY.relative_to(ROOT)}: {total / 2**20:.0f} MiB")
+class Session:
+    """One command: its results, its programs, and what it has asked for."""
 
+    def __init__(self, options: argparse.Namespace, target: Path, log: Log, deadline: Deadline, stack: ExitStack):
+        self.options, self.target, self.log, self.deadline, self.stack = options, target, log, deadline, stack
+        self.device, self.small = options.device, options.small or options.device == "host"
+        self.journals = {name: Journal(target / f"{name}.jsonl", key) for name, key in JOURNALS.items()}
+        if options.retry:
+            for journal in (journal for journal in self.journals.values() if journal.lines):
+                journal.drop(lambda found: outcome(found) == "failed")
+        self.asked: dict[str, set[str]] = {name: set() for name in JOURNALS}
+        self.programs: Programs
+        self.faults: list[str] = []
+        self._ranks: Ranks | None = None
+        self._tried = False
 
-def calibration_lines(device: str) -> dict[str, list[dict]]:
-    """What a quick calibration of messages and of a device measures, by number of ranks."""
-    from haloscope.calibration import points
+    # ---- the stages ----------------------------------------------------------------------------------------------------
 
-    found: dict[str, list[dict]] = {}
-    for point in points.all_points(("network", "device"), 2, 2, points.QUICK, device):
-        found.setdefault(str(point.ranks), []).append(point.line())
-    return found
+    def smoke(self) -> None:
+        """One figure of every kernel; every transport and schedule right, with one figure of its steps."""
+        self.kernels("smoke")
+        for n in (1, 2):
+            self.verify(n, first_of_each(verification(n, self.aware())))
+        for n in (2, 1):
+            self.steps("smoke", n)
 
+    def bars(self) -> None:
+        """What a card is expected to reach, then all other shapes of kernels."""
+        self.kernels("smoke")
+        self.kernels("bars")
+        for n in (2, 1):
+            self.steps("bars", n)
+        for part in (0.5, 1.0):  # where time is short, shapes of kernels tell more than the last exchanges
+            for n in (2, 1):
+                self.lists("blocks", n, blocks(n, self.small, self.device), self.deadline.share(part))
+            self.kernels("depth")
 
-def calibration(device: str) -> dict[int, list[dict]]:
-    """The lines that were carried along, or those of the package where it is installed; none without either."""
-    kept = CARRY / CALIBRATION
-    try:
-        lines = json.loads(kept.read_text()) if kept.exists() else calibration_lines(device)
-    except ImportError:
-        lines = {}
-    return {int(ranks): [on_device(point, device) for point in found] for ranks, found in lines.items()}
+    def depth(self) -> None:
+        """What predictions need, and all that can be checked."""
+        for n, points in calibration(self.device).items():
+            self.lists("calibration", n, points, self.deadline.share(0.5))
+        self.memory_faults()
+        self.profiles()
+        for n in (1, 2) if self.small else (2, 4, 1):
+            self.steps("depth", n)
+        for n in (1, 2, 4) if self.small else (1, 2, 8):
+            self.verify(n, verification(n, self.aware()))
 
+    # ---- what they are made of -----------------------------------------------------------------------------------------
 
-def on_device(point: dict, device: str) -> dict:
-    """A line of a calibration for this back end; one of the host alone stays as it is."""
-    if "device" not in point["request"]:
-        return point
-    name = re.sub(r"\bdevice=\w+", f"device={device}", point["id"])
-    return point | {"id": name, "request": point["request"] | {"device": device}}
+    def find(self) -> None:
+        """Programs and device; refuses to go on with the results of another device."""
+        self.programs = find_programs(self.options.build, self.device, self.log, self.deadline, self.target)
+        said = ask_device(self.programs.kernels, self.device, self.target).said
+        found = next(json.loads(text) for text in said.splitlines() if text.startswith("{"))
+        kept = self.journals["kernels"].done.get("device")
+        if kept and kept["device"] != found["device"]:
+            raise Trouble(
+                f"{self.target} has results of {kept['device']}, and here is {found['device']}; name another folder"
+            )
+        if not kept:
+            self.journals["kernels"].append(found)
+        self.log.say(f"device: {found['device']}")
 
+    def kernels(self, stage: str) -> None:
+        """The kernels of a stage, each case in a process of its own."""
+        journal, words = self.journals["kernels"], [str(self.programs.kernels), "--device", self.device]
+        words += ["--small"] if self.small else []
+        listed = [json.loads(text) for text in run([*words, "--list"], 20, {}, self.target).said.splitlines()]
+        names = [found["case"] for found in listed if found["stage"] == stage]
+        names = names if stage == "smoke" else names[:: self.options.every]
+        self.asked["kernels"].update(names)
+        for name in (name for name in names if name not in journal.done):
+            if self.deadline.left() <= 0:
+                break
+            ended = run(
+                [*words, "--case", name, "--output", journal.path], KERNEL_S, {}, self.target, until=self.deadline
+            )
+            journal.refresh()
+            if name in journal.done or (ended.code is None and self.deadline.left() <= 0):
+                continue
+            journal.append({"case": name, "error": ended.reason()})
+            self.log.say(f"{name}: {ended.reason()}")
+            check_device(ask_device(self.programs.kernels, self.device, self.target))
+        self.log.say(f"kernels of stage {stage}: {sum(name in journal.done for name in names)} of {len(names)}")
 
-def mpi_prefix() -> Path | None:
-    """MPICH from the wheel that was carried along, or None: the one on PATH. The carried one runs as any user."""
-    wheels = sorted(CARRY.glob("mpich-*.whl"))
-    if not wheels:
-        return None
-    prefix = ROOT / "build" / wheels[0].stem
-    if not prefix.exists():
-        with tempfile.TemporaryDirectory(dir=prefix.parent) as unpacked, zipfile.ZipFile(wheels[0]) as wheel:
-            wheel.extractall(unpacked)
-            (data,) = Path(unpacked).glob("*.data/data")
-            data.rename(prefix)
-    for program in (prefix / "bin").iterdir():
-        program.chmod(0o755)
-    return prefix
-
-
-def build(device: str, prefix: Path | None) -> Path:
-    """Configure and build; returns the build folder."""
-    folder = ROOT / "build" / f"gpu-{device}"
-    options = [f"-DHALOSCOPE_{device.upper()}=ON"] if device != "host" else []
-    if device == "cuda":
-        options += [f"-DCMAKE_CUDA_ARCHITECTURES={architecture()}", f"-DCMAKE_CUDA_COMPILER={nvcc()}"]
-    if prefix:
-        options += [f"-DMPI_CXX_COMPILER={prefix / 'bin' / 'mpicxx'}"]
-    ninja = ["-G", "Ninja"] if shutil.which("ninja") else []
-    configure = ["cmake", "-S", str(ROOT), "-B", str(folder), *ninja, "-DCMAKE_BUILD_TYPE=Release", "-DHALOSCOPE_TESTS=OFF",
-                 f"-DCMAKE_PREFIX_PATH={CARRY}", *options]  # fmt: skip
-    subprocess.run(configure, check=True, stdout=subprocess.DEVNULL)
-    jobs = str(len(os.sched_getaffinity(0)))
-    subprocess.run(["cmake", "--build", str(folder), "-j", jobs, "--target", "haloscope-rank", "bench_gpu"], check=True,
-                   stdout=subprocess.DEVNULL)  # fmt: skip
-    return folder
-
-
-def nvcc() -> str:
-    """The CUDA compiler: on PATH, or where CUDA installs itself."""
-    return shutil.which("nvcc") or "/usr/local/cuda/bin/nvcc"
-
-
-def architecture() -> str:
-    """Compute capability of the first device, without a dot; 90 where nobody can tell."""
-    query = ["nvidia-smi", "--query-gpu=compute_cap", "--format=csv,noheader"]
-    try:
-        return subprocess.run(query, check=True, capture_output=True, text=True).stdout.split()[0].replace(".", "")
-    except (OSError, subprocess.CalledProcessError, IndexError):
-        return "90"
-
-
-# Without a network, MPICH or its launcher may not detect that all ranks are on this machine.
-ALONE = {"HYDRA_IFACE": "lo"}
-MPI_WAYS = ({}, ALONE | {"MPIR_CVAR_CH4_NETMOD": "ucx", "UCX_TLS": "sm,self"}, ALONE | {"MPIR_CVAR_CH4_NETMOD": "ofi"})
-
-
-@contextmanager
-def shared_device(device: str) -> Iterator[dict[str, str]]:
-    """Environment in which kernels of several processes run at once, by an MPS daemon of our own; empty without one."""
-    control = shutil.which("nvidia-cuda-mps-control") if device == "cuda" else None
-    if control is None:
-        yield {}
-        return
-    with tempfile.TemporaryDirectory(prefix="mps") as folder:
-        environment = {"CUDA_MPS_PIPE_DIRECTORY": folder, "CUDA_MPS_LOG_DIRECTORY": folder}
-        quiet = {"env": os.environ | environment, "stdout": subprocess.DEVNULL, "timeout": 30}
-        started = subprocess.run([control, "-d"], check=False, **quiet).returncode == 0
-        try:
-            yield environment if started else {}
-        finally:
-            if started:
-                subprocess.run([control], check=False, input=b"quit\n", **quiet)
-
-
-class Ranks:
-    """Starts the rank program and keeps its records."""
-
-    most_failures = 10  # launches in a row without a record, after which a list is given up
-
-    def __init__(self, folder: Path, prefix: Path | None, device: str):
-        self.program = folder / "haloscope-rank"
-        self.mpiexec = str(prefix / "bin" / "mpiexec") if prefix else "mpiexec"
-        self.device = device
-        self.environment: dict[str, str] = {}
-        self.launches = 0
-
-    def try_out(self, shared: dict[str, str]) -> str:
-        """Find an environment in which two ranks get the right bytes, `shared` if it can be; say what is wrong, or ""."""
-        asked, said = line(TWO, 2, self.device), ""
-        for self.environment in [s | way for s in ([shared] if shared else []) + [{}] for way in MPI_WAYS]:
-            record = (self.run(2, [asked], time.monotonic() + 60) or [{"reason": "it took more than a minute"}])[0]
-            if record.get("verification", {}).get("status") == "passed":
-                return ""
-            said = said or str(record.get("reason", record))
-        return said
+    def ranks(self) -> Ranks | None:
+        """What starts ranks, in the environment that works here; None where none does."""
+        if not self._tried and self.programs.rank and self.deadline.left() > 0:
+            shared = self.stack.enter_context(shared_device(self.programs, self.device, self.target))
+            self._ranks = Ranks(self.programs, self.device, self.log, self.deadline, self.target)
+            if said := self._ranks.try_out(shared):
+                self.faults.append("two ranks do not run")
+                self.log.say(f"two ranks do not run: {said}")
+                self._ranks = None
+            else:
+                mps = shared.items() and shared.items() <= self._ranks.environment.items()
+                self.log.say(f"two ranks run; MPS: {'yes' if mps else 'no'}")
+        self._tried = True
+        return self._ranks
 
     def aware(self) -> bool:
-        """Whether this MPI sends device memory; one that crashes on it does not."""
-        done = self.two([str(self.program), "--probe", "device-aware"], 60)
-        return done is not None and '"ok":true' in done.stdout.replace(" ", "")
+        """Whether MPI takes device memory. Asked once."""
+        journal = self.journals["checks"]
+        ranks = self.ranks()
+        if ranks and "device-aware" not in journal.done and self.deadline.left() > 0:
+            journal.append({"case": "device-aware", "answer": ranks.aware()})
+        return bool(journal.done.get("device-aware", {}).get("answer"))
 
-    def memory_faults(self, lines: list[dict]) -> str | None:
-        """What compute-sanitizer finds in a few requests of two ranks, "" nothing; None where it is not there."""
-        beside = Path(nvcc()).with_name("compute-sanitizer")
-        tool = shutil.which("compute-sanitizer") or (str(beside) if beside.exists() else None)
+    def lists(self, name: str, n: int, lines: Sequence[dict], until: Deadline | None = None) -> None:
+        """Records of some requests on n ranks."""
+        lines = list(lines)[:: self.options.every]
+        journal, ranks = self.journals[name], self.ranks()
+        self.asked[name].update(asked["id"] for asked in lines)
+        if ranks:
+            ranks.run(n, lines, journal, until or self.deadline)
+        self.log.say(f"{name}, {n} ranks: {sum(asked['id'] in journal.done for asked in lines)} of {len(lines)}")
+
+    def verify(self, n: int, requests: Sequence) -> None:
+        """Check some choices against the CPU's reference."""
+        self.lists("verified", n, [line(request, n, self.device) for request in requests])
+
+    def steps(self, stage: str, n: int) -> None:
+        """Measure whole steps."""
+        self.lists("steps", n, [line(r, n, self.device) for r in steps_of(stage, n, self.small, self.aware())])
+
+    def memory_faults(self) -> None:
+        """What compute-sanitizer finds in some configurations."""
+        journal, ranks = self.journals["checks"], self.ranks()
+        if ranks and "memory" not in journal.done and self.deadline.left() > 0:
+            lines = [line(request, 2, self.device) for request in verification(2, False)[::40]]
+            found = ranks.memory_faults(lines)
+            line_ = {"case": "memory", "found": "not here" if found is None else found or "no fault"}
+            journal.append(line_ | ({"error": found} if found else {}))
+            self.log.say(f"compute-sanitizer: {line_['found']}")
+
+    def profiles(self) -> None:
+        """What Nsight Compute says of the best kernels, as it says it."""
+        journal, tool = self.journals["checks"], shutil.which("ncu")
         if tool is None or self.device != "cuda":
-            return None
-        file = self.program.with_name("checked.jsonl")
-        write(file, lines)
-        words = [tool, "--error-exitcode", "77", str(self.program), "--watchdog", "80",  # its first launches are slow
-                 "--requests", str(file), "--output", os.devnull]  # fmt: skip
-        done = self.two(words, 90)
-        if done is None:
-            return "it took more than 90 s"
-        return "" if done.returncode == 0 else (done.stdout + done.stderr).strip()[-2000:]
+            return
+        measured = [k for k in self.journals["kernels"].lines if k.get("figure") == "gpu-sweep" and "seconds" in k]
+        best = sorted(measured, key=lambda k: -k["gb_per_s"])[:PROFILED]
+        for name in (k["case"] for k in best):
+            if f"profile {name}" in journal.done or self.deadline.left() <= 0:
+                continue
+            words = [tool, "--csv", "--kernel-name", "regex:run_body", "--launch-count", "1", self.programs.kernels, "--device",
+                     self.device, "--case", name, "--once"]  # fmt: skip
+            ended = run(words, 60, {}, self.target, until=self.deadline)
+            journal.append({"case": f"profile {name}", "code": ended.code, "said": ended.said})
 
-    def two(self, words: list[str], limit_s: float) -> subprocess.CompletedProcess | None:
-        """A command on two ranks; None where it took too long."""
-        try:
-            return subprocess.run([self.mpiexec, "-n", "2", *words], capture_output=True, text=True, check=False,
-                                  timeout=limit_s, env=os.environ | self.environment)  # fmt: skip
-        except subprocess.TimeoutExpired:
-            return None
+    # ---- the end -------------------------------------------------------------------------------------------------------
 
-    def run(self, ranks: int, lines: list[dict], until: float) -> list[dict]:
-        """Records of the requests, as many as there is time for. One that ends a launch is not tried again."""
-        records: list[dict] = []
-        failures = 0
-        while len(records) < len(lines) and time.monotonic() < until and failures < self.most_failures:
-            found, said = self.launch(ranks, lines[len(records) :], until)
-            failures = 0 if found else failures + 1
-            records += found
-            if len(records) < len(lines) and time.monotonic() < until:
-                records.append(self.failed(lines[len(records)], said))
-        return records
+    def write_table(self) -> list[str]:
+        """The table of all that there is by now."""
+        kernels, steps, exchanged = (self.journals[name].lines for name in ("kernels", "steps", "blocks"))
+        lines = table(kernels, steps, exchanged)
+        (self.target / "table.md").write_text("\n".join(lines) + "\n")
+        return lines
 
-    def failed(self, asked: dict, reason: str) -> dict:
-        """The record of a request that ended the last launch."""
-        launch = {"id": f"launch-{self.launches}"}
-        return asked | {
-            "schema": "haloscope.record",
-            "schema_version": 2,
-            "kind": "failed",
-            "launch": launch,
-            "reason": reason,
-        }
-
-    def launch(self, ranks: int, lines: list[dict], until: float) -> tuple[list[dict], str]:
-        """The records of one launch, and the end of what it said to standard error."""
-        requests, output = (self.program.with_name(name) for name in ("requests.jsonl", "records.jsonl"))
-        self.launches += 1
-        write(requests, lines)
-        output.unlink(missing_ok=True)
-        words = [
-            self.mpiexec,
-            "-n",
-            str(ranks),
-            str(self.program),
-            "--requests",
-            str(requests),
-            "--output",
-            str(output),
-            "--launch-id",
-            f"launch-{self.launches}",
-        ]
-        with subprocess.Popen(words, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True,
-                              env=os.environ | self.environment) as running:  # fmt: skip
-            try:
-                said = running.communicate(timeout=max(1.0, until - time.monotonic()))[1]
-            except subprocess.TimeoutExpired:
-                running.terminate()  # mpiexec takes its ranks along
-                try:
-                    said = running.communicate(timeout=10)[1]
-                except subprocess.TimeoutExpired:
-                    running.kill()
-                    said = ""
-        whole = output.read_text().splitlines() if output.exists() else []
-        return [json.loads(line) for line in whole], said.strip()[-2000:] or f"ended with code {running.returncode}"
+    def summary(self) -> bool:
+        """Say what came of everything; return whether all that was asked for was done and right."""
+        good = not self.faults
+        for name, asked in self.asked.items():
+            journal = self.journals[name]
+            found = Counter(outcome(found, name == "verified") for key, found in journal.done.items() if key in asked)
+            found["left"] = sum(key not in journal.done for key in asked)
+            if asked:
+                said = ", ".join(f"{count} {what}" for what, count in found.items() if count)
+                self.log.say(f"{name}: {said} (of {len(asked)})")
+            bad = [r for r in journal.lines if outcome(r, name == "verified") in ("wrong", "failed")]
+            for record in bad[:SHOWN_BAD]:
+                self.log.say(f"  {outcome(record, name == 'verified')}: {describe(record)}")
+            for lost in given_up(journal) if JOURNALS[name] == "id" else ():
+                self.log.say(f"  given up, never worked: {lost}")
+            good = good and not (found["wrong"] or found["failed"] or found["left"])
+        return good and not any("error" in check for check in self.journals["checks"].lines)
 
 
-def write(path: Path, lines: list[dict]) -> None:
-    """JSON Lines."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text("".join(json.dumps(line) + "\n" for line in lines))
+def describe(record: dict) -> str:
+    """A case that went wrong, on a line."""
+    why = record.get("error") or record.get("reason") or record.get("verification", "")
+    return f"{record.get('case') or record.get('id')}: {' '.join(str(why).split())[:300]}"
+
+
+def take_over(options: argparse.Namespace, target: Path) -> None:
+    """Results of earlier commands: those in the target, or those of the folder that is named. Raises Trouble without leave."""
+    there = any((target / f"{name}.jsonl").exists() for name in JOURNALS)
+    if there and options.resume is None:
+        raise Trouble(f"{target} has results; go on with --resume, or name another folder by --output")
+    if options.resume and not there:
+        earlier = Path(options.resume)
+        if not any((earlier / f"{name}.jsonl").exists() for name in JOURNALS):
+            raise Trouble(f"{earlier} has no results to go on with; give the folder of an earlier run")
+        target.mkdir(parents=True, exist_ok=True)
+        for file in earlier.glob("*.jsonl"):
+            shutil.copy(file, target)
 
 
 def measure(options: argparse.Namespace) -> int:
-    """Run everything in turn; return 0 when all requested measurements were done and verified."""
-    begin = time.monotonic()
-    end = begin + 60 * options.minutes
-    device, small = options.device, options.small or options.device == "host"
-
-    def say(text: str) -> None:
-        print(f"[{time.monotonic() - begin:5.0f} s] {text}", flush=True)
-
-    prefix = None if options.build else mpi_prefix()
-    folder = Path(options.build) if options.build else build(device, prefix)
-    say("built")
-    with shared_device(device) as shared:
-        ranks = Ranks(folder, prefix, device)
-        if said := ranks.try_out(shared):
-            print(f"two ranks do not run: {said}", file=sys.stderr)
-            return 1
-        say(f"two ranks run; MPS: {'yes' if shared.items() and shared.items() <= ranks.environment.items() else 'no'}")
-        words = [str(folder / "bench" / "bench_gpu"), "--device", device, *(["--small"] if small else [])]
-        done = subprocess.run(words, capture_output=True, text=True, check=False)
-        kernels = [json.loads(line) for line in done.stdout.splitlines()]
-        if done.returncode or not kernels:
-            print(done.stderr, file=sys.stderr)
-            return 1
-        card = re.sub(r"[^a-z0-9]+", "-", kernels[0]["device"].lower()).strip("-")
-        target = Path(options.output) if options.output else ROOT / "results" / "gpu" / card
-        write(target / "kernels.jsonl", kernels)
-        say(f"kernels measured on {kernels[0]['device']}")
-
-        def on_card(n: int, requests: list[dict]) -> list[dict]:
-            return [line(request, n, device) for request in requests]
-
-        def run_all(file: str, lists: dict[int, list[dict]], until: float) -> tuple[list[dict], int]:
-            """Records of the lists by rank count, written as they come; and how many there was no time for."""
-            found: list[dict] = []
-            for n, lines in lists.items():
-                found += ranks.run(n, lines[:: options.every], until)
-                write(target / file, found)
-            return found, sum(len(lines[:: options.every]) for lines in lists.values()) - len(found)
-
-        exchanges = {n: blocks(n, small, device) for n in (1, 2)}
-        exchanged, unasked = run_all("blocks.jsonl", exchanges, (3 * time.monotonic() + end) / 4)
-        say(
-            f"{sum(r['kind'] == 'blocks' for r in exchanged)} exchanges of blocks measured, {unasked} not for lack of time"
-        )
-        aware = ranks.aware()
-        say(f"MPI takes device memory: {'yes' if aware else 'no'}")
-        lists = {n: on_card(n, verification(n, aware)) for n in ((1, 2, 4) if small else (1, 2, 8))}
-        checked, missing = run_all("verified.jsonl", lists, (time.monotonic() + end) / 2)
-        wrong = [r for r in checked if r.get("verification", {}).get("status") != "passed"]
-        say(f"{len(checked) - len(wrong)} of {len(checked)} configurations byte-identical to the CPU's reference")
-        for record in wrong[:5]:
-            print("  wrong:", record.get("reason") or record["request"])
-        faults = ranks.memory_faults(on_card(2, verification(2, False)[::40]))
-        say(f"compute-sanitizer: {'not here' if faults is None else faults or 'no fault'}")
-        learned, skipped = run_all("calibration.jsonl", calibration(device), (time.monotonic() + 2 * end) / 3)
-        say(f"{len(learned)} points of a calibration measured, {skipped} not for lack of time")
-        paths = {n: on_card(n, halo_path(n, small, aware)) for n in ((1, 2) if small else (2, 4, 1))}
-        steps, late = run_all("steps.jsonl", paths, end)
-        say(f"steps measured; not run for lack of time: {missing} to check, {late} to measure")
-    lines = table(kernels, steps, exchanged)
-    (target / "table.md").write_text("\n".join(lines) + "\n")
-    print("\n".join(lines))
-    return 1 if wrong or missing or faults else 0
+    """Run the stages; 0 where all of them were done and right, 1 where not, 3 where there is no device."""
+    stages = list(STAGES) if options.stage == "all" else [options.stage]
+    deadline = Deadline(60 * (options.minutes or sum(STAGES[stage] for stage in stages)))
+    target = Path(options.output or os.environ.get("OUT") or ROOT / "results" / "gpu" / options.device).resolve()
+    try:
+        take_over(options, target)
+    except Trouble as trouble:
+        print(f"gpu.py: {trouble}", file=sys.stderr)
+        return 2
+    log = Log(target / "log.txt")
+    end_leftovers(target)
+    with ExitStack() as stack:
+        session = Session(options, target, log, deadline, stack)
+        stack.callback(session.write_table)  # also when asked to end
+        try:
+            session.find()
+            for stage in stages:
+                getattr(session, stage)()
+                session.write_table()
+        except Trouble as trouble:
+            log.say(str(trouble))
+            session.faults.append(str(trouble))
+        print("\n".join(session.write_table()))
+        good = session.summary()
+        log.say("done" if good else "not all done, or not all right; --resume goes on with what is left")
+        if not session.journals["kernels"].done:
+            return 3
+    return 0 if good else 1
 
 
 def main() -> int:
@@ -334,15 +275,24 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--carry", action="store_true", help="collect what a machine without network lacks, and stop")
     parser.add_argument("--device", default="cuda", choices=("cuda", "hip", "host"), help="back end (default: cuda)")
+    parser.add_argument("--stage", default="all", choices=("all", *STAGES), help="what to do (default: all)")
+    parser.add_argument("--resume", nargs="?", const="", metavar="FOLDER",
+                        help="go on with the results in the output folder, or with those of an earlier run's folder")  # fmt: skip
+    parser.add_argument("--retry", action="store_true", help="with --resume: run again what failed")
     parser.add_argument("--small", action="store_true", help="small grids; the rule with --device host")
-    parser.add_argument("--output", default="", help="folder of the records (default: results/gpu/<card>)")
+    parser.add_argument("--output", default="", help="folder of the results (default: $OUT, or results/gpu/DEVICE)")
     parser.add_argument("--build", default="", help="folder of a finished build to use; its MPI must be on PATH")
-    parser.add_argument("--every", type=int, default=1, help="of the configurations only each N-th (default: all)")
-    parser.add_argument("--minutes", type=float, default=8.5, help="end after so long, whatever is left (default: 8.5)")
+    parser.add_argument(
+        "--every", type=int, default=1, help="beyond the smoke kernels only each N-th case (default: all)"
+    )
+    parser.add_argument(
+        "--minutes", type=float, default=0, help="end after so long, whatever is left (default: by stage)"
+    )
     options = parser.parse_args()
     if options.carry:
-        carry()
+        carry(options.device)
         return 0
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # so that everything that was started ends too
     return measure(options)
 
 

@@ -37,6 +37,46 @@ def line(request: Mapping, ranks: int, device: str) -> dict:
     return {"kind": "measurement", "id": ",".join(words), "request": whole}
 
 
+def way(asked: Mapping) -> str:
+    """What of a line fails as a whole where it fails: its transport, or the flow of its blocks."""
+    request = asked.get("request", {})
+    return str(request.get("strategy", request.get("variant", "")))
+
+
+def in_turn(lines: Sequence[dict]) -> list[dict]:
+    """The lines with ways in turn, so that one that fails costs the others nothing."""
+    seen: dict[str, int] = {}
+    places = []
+    for asked in lines:
+        seen[way(asked)] = turn = seen.get(way(asked), -1) + 1
+        places.append(turn)
+    return [asked for _, asked in sorted(zip(places, lines, strict=True), key=lambda pair: pair[0])]
+
+
+def first_of_each(requests: Sequence[Mapping]) -> list[Mapping]:
+    """Those in which a schedule with a strategy, or a kernel of an app, comes for the first time."""
+    seen: set[tuple] = set()
+    found = []
+    for r in requests:
+        new = {("way", r["schedule"], r["strategy"], r.get("walls")),
+               ("kernel", r["app"], r.get("form"), r.get("real"), r.get("device_kernel"))} - seen  # fmt: skip
+        seen |= new
+        found += [r] if new else []
+    return found
+
+
+def steps_of(stage: str, ranks: int, small: bool, aware: bool) -> list[Mapping]:
+    """Steps of a stage: one of each way on a small grid; of depth 1 on the largest one and in 3D; all."""
+    found = halo_path(ranks, small, aware)
+    flat = sorted({r["cells"] for r in found if len(r["cells"]) == 2})
+    if stage == "smoke":
+        return [r for r in found if r["cells"] == flat[0] and r.get("depth", 1) == 1]
+    if stage == "bars":
+        kept = [r for r in found if r["cells"] not in flat[:-1] and r.get("depth", 1) == 1]
+        return sorted(kept, key=lambda r: len(r["cells"]))  # what the bars need comes first
+    return found
+
+
 def schedules(ranks: int) -> tuple[str, ...]:
     """Schedules for every app, strategy and depth."""
     return ("bulk", "streams", "resident") if ranks == 1 else ("bulk", "streams")

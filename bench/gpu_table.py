@@ -39,24 +39,49 @@ def launch_floor(line: dict) -> float:
     return statistics.median(line["one_piece_seconds"]) / statistics.median(line["seconds"])
 
 
-def table(kernels: list[dict], steps: list[dict], exchanged: list[dict]) -> list[str]:
+def table(kernels: Sequence[dict], steps: Sequence[dict], exchanged: Sequence[dict]) -> list[str]:
     """All of it, best block shapes only."""
-    best = best_shapes(kernels)
-    packs = [line for line in kernels if line.get("figure") == "gpu-pack"]
-    overlaps = [overlap_of(line) for line in kernels if line.get("figure") == "gpu-overlap"]
     imitated = any(line.get("imitated") for line in kernels)
-    measured = [record for record in steps if record.get("kind") == "measurement"]
-    compared = comparisons(measured)
-    queues = queue_gains(exchanged)
-    return [*([IMITATED, ""] if imitated else []), *kernel_lines(best, packs), "", *overlap_lines(overlaps), "",
-            *step_lines(measured), "", *comparison_lines(compared), "",
-            *queue_lines(queues), "", *bar_lines([*bars(best, packs, overlaps, compared), *queue_bars(queues)])]  # fmt: skip
+    measured = measurements(steps)
+    return [*([IMITATED, ""] if imitated else []), *kernel_lines(best_shapes(kernels), packs_of(kernels)), "",
+            *overlap_lines(overlaps_of(kernels)), "", *step_lines(measured), "", *comparison_lines(comparisons(measured)), "",
+            *queue_lines(queue_gains(exchanged)), "", *bar_lines(all_bars(kernels, steps, exchanged))]  # fmt: skip
+
+
+def card_table(kernels: Sequence[dict], steps: Sequence[dict], exchanged: Sequence[dict]) -> list[str]:
+    """What of it says how good a card's kernels are: bars, kernels, overlap."""
+    return [*bar_lines(all_bars(kernels, steps, exchanged)), "", *kernel_lines(best_shapes(kernels), packs_of(kernels)), "",
+            *overlap_lines(overlaps_of(kernels))]  # fmt: skip
+
+
+def all_bars(kernels: Sequence[dict], steps: Sequence[dict], exchanged: Sequence[dict]) -> list[Bar]:
+    """Whether they were reached, or not measured."""
+    compared = comparisons(measurements(steps))
+    return [
+        *bars(best_shapes(kernels), packs_of(kernels), overlaps_of(kernels), compared),
+        *queue_bars(queue_gains(exchanged)),
+    ]
+
+
+def measurements(steps: Sequence[dict]) -> list[dict]:
+    """Those that were neither refused nor failed."""
+    return [record for record in steps if record.get("kind") == "measurement"]
+
+
+def packs_of(kernels: Sequence[dict]) -> list[dict]:
+    """Packing among the lines of kernels."""
+    return [line for line in kernels if line.get("figure") == "gpu-pack"]
+
+
+def overlaps_of(kernels: Sequence[dict]) -> list[Overlap]:
+    """Overlap among the lines of kernels."""
+    return [overlap_of(line) for line in kernels if line.get("figure") == "gpu-overlap"]
 
 
 # ---- kernels -----------------------------------------------------------------------------------------------------------
 
 
-def best_shapes(kernels: list[dict]) -> dict[tuple, dict]:
+def best_shapes(kernels: Sequence[dict]) -> dict[tuple, dict]:
     """The best block shape of each kernel, by app, form, type, variant and fused steps."""
     best: dict[tuple, dict] = {}
     for line in kernels:

@@ -1,0 +1,255 @@
+"""Where the programs of bench/gpu.py come from: built beforehand and carried along, or built where it runs.
+
+Standard library only, because nothing else is where it runs.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+import zipfile
+from dataclasses import dataclass
+from pathlib import Path
+
+from gpu_run import Deadline, Ended, Log, Trouble, run
+
+ROOT = Path(__file__).resolve().parent.parent
+CARRY = ROOT / "build" / "carry"
+MPICH = "mpich==5.0.2"
+CALIBRATION = "calibration.json"  # lines of requests by number of ranks
+HEADERS = {"nlohmann_json": "nlohmann", "CLI11": "CLI"}  # CMake package: folder of headers
+ARCHITECTURES = "80-real;90"  # machine code for both, and code that newer cards' drivers translate
+# A carried program finds its MPI beside itself, and takes nothing else along that another system may have older.
+MOVABLE = ["-DCMAKE_BUILD_WITH_INSTALL_RPATH=ON", "-DCMAKE_INSTALL_RPATH=$ORIGIN/../mpi/lib",
+           "-DCMAKE_EXE_LINKER_FLAGS=-static-libstdc++ -static-libgcc -Wl,--as-needed -s"]  # fmt: skip
+
+
+@dataclass
+class Programs:
+    """What is run. rank: None where it could not be built; mpiexec belongs to its MPI."""
+
+    kernels: Path
+    rank: Path | None
+    mpiexec: str
+
+
+# ---- carrying ----------------------------------------------------------------------------------------------------------
+
+
+def carry(device: str, architectures: str = ARCHITECTURES, folder: Path = CARRY) -> None:
+    """Collect in a folder all that a machine with a device may lack: both programs, MPI, headers, points of a calibration."""
+    folder.mkdir(parents=True, exist_ok=True)
+    fetch_mpi(folder)
+    for package, headers in HEADERS.items():
+        shutil.copytree(f"/usr/include/{headers}", folder / "include" / headers, dirs_exist_ok=True)
+        shutil.copytree(f"/usr/share/cmake/{package}", folder / "share" / "cmake" / package, dirs_exist_ok=True)
+    (folder / CALIBRATION).write_text(json.dumps(calibration_lines("cuda")))
+    carry_programs(device, architectures, folder)
+    total = sum(f.stat().st_size for f in folder.rglob("*") if f.is_file())
+    print(f"{folder}: {total / 2**20:.0f} MiB")
+
+
+def fetch_mpi(folder: Path) -> None:
+    """MPICH from its wheel, without what only other languages and the standard ABI need."""
+    prefix = folder / "mpi"
+    if prefix.exists():
+        return
+    with tempfile.TemporaryDirectory(dir=folder) as scratch:
+        wheel = [
+            sys.executable,
+            "-m",
+            "pip",
+            "download",
+            "-q",
+            "--no-deps",
+            "--only-binary=:all:",
+            "-d",
+            scratch,
+            MPICH,
+        ]
+        subprocess.run(wheel, check=True)
+        with zipfile.ZipFile(next(Path(scratch).glob("*.whl"))) as packed:
+            packed.extractall(scratch)
+        (data,) = Path(scratch).glob("*.data/data")
+        for unused in data.glob("lib/libmpi_abi*"):
+            unused.unlink()
+        make_executable(data / "bin")
+        data.rename(prefix)
+
+
+def carry_programs(device: str, architectures: str, folder: Path) -> None:
+    """Build both programs so that they run wherever the folder is."""
+    if device == "cuda" and not Path(nvcc()).exists():
+        print("no nvcc here: the machine with the card has to build the programs itself")
+        return
+    built = ROOT / "build" / f"carry-{device}"
+    configure = configuration(device, built, folder, architectures)
+    for words in ([*configure, *MOVABLE], compile_words(built, "bench_gpu"), compile_words(built, "haloscope-rank")):
+        subprocess.run(words, check=True, stdout=subprocess.DEVNULL if words[1] != "--build" else None)
+    (folder / device).mkdir(exist_ok=True)
+    for program in (built / "haloscope-rank", built / "bench" / "bench_gpu"):
+        shutil.copy2(program, folder / device)
+
+
+def calibration_lines(device: str) -> dict[str, list[dict]]:
+    """What a quick calibration of messages and of a device measures, by number of ranks."""
+    from haloscope.calibration import points
+
+    found: dict[str, list[dict]] = {}
+    for point in points.all_points(("network", "device"), 2, 2, points.QUICK, device):
+        found.setdefault(str(point.ranks), []).append(point.line())
+    return found
+
+
+def calibration(device: str) -> dict[int, list[dict]]:
+    """The lines that were carried along, or those of the package where it is installed; none without either."""
+    kept = CARRY / CALIBRATION
+    try:
+        lines = json.loads(kept.read_text()) if kept.exists() else calibration_lines(device)
+    except ImportError:
+        lines = {}
+    return {int(ranks): [on_device(point, device) for point in found] for ranks, found in lines.items()}
+
+
+def on_device(point: dict, device: str) -> dict:
+    """A line of a calibration for this back end; one of the host alone stays as it is."""
+    if "device" not in point["request"]:
+        return point
+    name = re.sub(r"\bdevice=\w+", f"device={device}", point["id"])
+    return point | {"id": name, "request": point["request"] | {"device": device}}
+
+
+# ---- finding or building -----------------------------------------------------------------------------------------------
+
+
+def find_programs(given: str, device: str, log: Log, deadline: Deadline, mark: Path) -> Programs:
+    """The programs of a finished build, those carried along if they run here, or new ones.
+
+    Raises Trouble where the device or its driver does not work, or nothing can be built.
+    """
+    if given:
+        programs = Programs(Path(given) / "bench" / "bench_gpu", Path(given) / "haloscope-rank",
+                            shutil.which("mpiexec") or mpiexec(CARRY))  # fmt: skip
+        check_device(ask_device(programs.kernels, device, mark))
+        return programs
+    said = ""
+    if carried := carried_programs(device):
+        asked = ask_device(carried.kernels, device, mark)
+        said = asked.said
+        if asked.code == 0:
+            log.say("the carried programs run here")
+            return carried
+        if asked.code == 3 and not is_too_old(said):
+            check_device(asked)
+        log.say(f"the carried programs do not run here, building: {asked.reason()}")
+    built = build(device, log, deadline, mark)
+    check_device(ask_device(built.kernels, device, mark))
+    return built
+
+
+def carried_programs(device: str, folder: Path = CARRY) -> Programs | None:
+    """Those in the folder, or None. Who copied it may have lost that they are programs."""
+    kernels, rank = (folder / device / name for name in ("bench_gpu", "haloscope-rank"))
+    if not (kernels.exists() and rank.exists()):
+        return None
+    make_executable(folder / device)
+    return Programs(kernels, rank, mpiexec(folder))
+
+
+def ask_device(kernels: Path, device: str, mark: Path) -> Ended:
+    """What the program says of the device; its first start may take some seconds."""
+    try:
+        return run([kernels, "--device", device, "--info"], 30, {}, mark)
+    except OSError as error:
+        return Ended(127, str(error))
+
+
+def check_device(asked: Ended) -> None:
+    """Raises Trouble unless a program got an answer from the device."""
+    if asked.code != 0:
+        raise Trouble(f"the device does not work: {asked.reason()}")
+
+
+def is_too_old(said: str) -> bool:
+    """Whether the driver knows an older CUDA than the programs were built with: a build by the nvcc here may do."""
+    return "insufficient" in said and Path(nvcc()).exists()
+
+
+def build(device: str, log: Log, deadline: Deadline, mark: Path) -> Programs:
+    """Configure and build, the kernels first; without the rank program where only that fails."""
+    folder = ROOT / "build" / f"gpu-{device}"
+    steps = {"configuring": configuration(device, folder, CARRY, architecture()),
+             "building the kernels": compile_words(folder, "bench_gpu"),
+             "building the rank program": compile_words(folder, "haloscope-rank")}  # fmt: skip
+    rank: Path | None = folder / "haloscope-rank"
+    for what, words in steps.items():
+        log.say(what)
+        try:
+            done = run(words, deadline.left(), {}, mark)
+        except OSError as error:
+            done = Ended(127, str(error))
+        log.keep(done.said)
+        if done.code == 0:
+            continue
+        log.show_end(done.said)
+        if "rank" not in what:
+            raise Trouble(f"{what} failed, see {log.path}")
+        log.say(f"{what} failed, see {log.path}; only kernels can be measured")
+        rank = None
+    return Programs(folder / "bench" / "bench_gpu", rank, mpiexec(CARRY))
+
+
+def configuration(device: str, folder: Path, carried: Path, architectures: str) -> list[str]:
+    """The command that configures a build, with the MPI and the headers that were carried along if there are any."""
+    options = [f"-DHALOSCOPE_{device.upper()}=ON"] if device != "host" else []
+    if device == "cuda":
+        options += [f"-DCMAKE_CUDA_ARCHITECTURES={architectures}", f"-DCMAKE_CUDA_COMPILER={nvcc()}"]
+    if (carried / "mpi").exists():
+        make_executable(carried / "mpi" / "bin")
+        options += [f"-DMPI_CXX_COMPILER={carried / 'mpi' / 'bin' / 'mpicxx'}"]
+    ninja = ["-G", "Ninja"] if shutil.which("ninja") else []
+    return ["cmake", "-S", str(ROOT), "-B", str(folder), *ninja, "-DCMAKE_BUILD_TYPE=Release", "-DHALOSCOPE_TESTS=OFF",
+            f"-DCMAKE_PREFIX_PATH={carried}", *options]  # fmt: skip
+
+
+def compile_words(folder: Path, target: str) -> list[str]:
+    """The command that builds a target on all cores."""
+    return ["cmake", "--build", str(folder), "-j", str(len(os.sched_getaffinity(0))), "--target", target]
+
+
+def mpiexec(carried: Path) -> str:
+    """The launcher: on PATH, unless one was carried along."""
+    beside = carried / "mpi" / "bin"
+    if not beside.exists():
+        return "mpiexec"
+    make_executable(beside)
+    return str(beside / "mpiexec")
+
+
+def make_executable(folder: Path) -> None:
+    """Of all files in a folder."""
+    for program in folder.iterdir():
+        program.chmod(0o755)
+
+
+def nvcc() -> str:
+    """The CUDA compiler: on PATH, or where CUDA installs itself."""
+    return shutil.which("nvcc") or "/usr/local/cuda/bin/nvcc"
+
+
+def architecture() -> str:
+    """Compute capability of the first device, without a dot; 90 where nobody can tell."""
+    query = ["nvidia-smi", "--query-gpu=compute_cap", "--format=csv,noheader"]
+    try:
+        return (
+            subprocess.run(query, check=True, capture_output=True, text=True, timeout=20)
+            .stdout.split()[0]
+            .replace(".", "")
+        )
+    except (OSError, subprocess.SubprocessError, IndexError):
+        return "90"

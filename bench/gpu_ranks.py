@@ -1,0 +1,151 @@
+"""The rank program on a device, as bench/gpu.py starts it: lists of requests, of which one that crashes costs itself only.
+
+Standard library only, because nothing else is where it runs.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import tempfile
+import time
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+from gpu_build import Programs, ask_device, check_device, nvcc
+from gpu_cases import LAPLACE2D, in_turn, line, way
+from gpu_run import Deadline, Ended, Journal, Log, run
+
+TWO = LAPLACE2D | {"cells": (64, 64), "strategy": "ordered/staged", "steps": 2, "repetitions": 1, "verify": 3}
+CASE_S = 40  # a case without a record after so long is ended
+GIVEN_UP = 3  # failures of a way that has never worked, after which it is left alone
+
+# Without a network, MPICH or its launcher may not detect that all ranks are on this machine.
+ALONE = {"HYDRA_IFACE": "lo"}
+MPI_WAYS = ({}, ALONE | {"MPIR_CVAR_CH4_NETMOD": "ucx", "UCX_TLS": "sm,self"}, ALONE | {"MPIR_CVAR_CH4_NETMOD": "ofi"})
+
+
+@contextmanager
+def shared_device(programs: Programs, device: str, mark: Path) -> Iterator[dict[str, str]]:
+    """Environment in which kernels of several processes run at once, by an MPS daemon of our own; empty without one."""
+    control = shutil.which("nvidia-cuda-mps-control") if device == "cuda" else None
+    if control is None:
+        yield {}
+        return
+    with tempfile.TemporaryDirectory(prefix="mps") as folder:
+        environment = {"CUDA_MPS_PIPE_DIRECTORY": folder, "CUDA_MPS_LOG_DIRECTORY": folder}
+        quiet = {"env": os.environ | environment, "stdout": subprocess.DEVNULL, "timeout": 30}
+        started = subprocess.run([control, "-d"], check=False, **quiet).returncode == 0
+        try:
+            works = started and run([programs.kernels, "--device", device, "--info"], 10, environment, mark).code == 0
+            yield environment if works else {}
+        finally:
+            if started:
+                subprocess.run([control], check=False, input=b"quit\n", **quiet)
+
+
+class Ranks:
+    """Starts the rank program, which appends its records to a journal."""
+
+    def __init__(self, programs: Programs, device: str, log: Log, deadline: Deadline, mark: Path):
+        self.programs, self.device, self.log, self.deadline, self.mark = programs, device, log, deadline, mark
+        self.environment: dict[str, str] = {}
+        self.launches = 0
+        self.started = time.strftime("%Y%m%dT%H%M%S", time.gmtime())
+
+    def try_out(self, shared: dict[str, str]) -> str:
+        """Find an environment in which two ranks get the right bytes, `shared` if it can be; say what is wrong, or ""."""
+        said = ""
+        for self.environment in [s | mpi for s in ([shared] if shared else []) + [{}] for mpi in MPI_WAYS]:
+            started = self.two(["true"], 5)
+            if started.code == 0:
+                with tempfile.TemporaryDirectory() as scratch:
+                    journal = Journal(Path(scratch) / "records", "id")
+                    ended = self.launch(2, [line(TWO, 2, self.device)], journal, 20)
+                    record = next(iter(journal.lines), {"reason": ended.reason()})
+                if record.get("verification", {}).get("status") == "passed":
+                    return ""
+                started = Ended(None, str(record.get("reason", record)))
+            said = said or started.said
+        return said or "mpiexec starts nothing"
+
+    def aware(self) -> bool:
+        """Whether this MPI sends device memory; one that crashes on it does not."""
+        done = self.two([self.programs.rank, "--probe", "device-aware"], 30)
+        return '"ok":true' in done.said.replace(" ", "")
+
+    def memory_faults(self, lines: list[dict]) -> str | None:
+        """What compute-sanitizer finds in a few requests of two ranks, "" nothing; None where it is not there."""
+        beside = Path(nvcc()).with_name("compute-sanitizer")
+        tool = shutil.which("compute-sanitizer") or (str(beside) if beside.exists() else None)
+        if tool is None or self.device != "cuda":
+            return None
+        with tempfile.TemporaryDirectory() as scratch:
+            file = write_requests(Path(scratch), lines)
+            words = [tool, "--error-exitcode", "77", self.programs.rank, "--watchdog", "80",  # its first launches are slow
+                     "--requests", file, "--output", os.devnull]  # fmt: skip
+            done = self.two(words, 90)
+        return "" if done.code == 0 else done.reason()
+
+    def two(self, words: Sequence[str | Path | None], limit_s: float) -> Ended:
+        """A command on two ranks."""
+        whole = [self.programs.mpiexec, "-n", "2", *(str(word) for word in words)]
+        try:
+            return run(whole, min(limit_s, self.deadline.left()), self.environment, self.mark)
+        except OSError as error:
+            return Ended(127, str(error))
+
+    def run(self, ranks: int, lines: list[dict], journal: Journal, until: Deadline) -> None:
+        """Have all requests that the journal lacks recorded, as many as there is time for; ways take turns."""
+        while until.left() > 0:
+            lost = given_up(journal)
+            todo = [asked for asked in in_turn(lines) if asked["id"] not in journal.done and way(asked) not in lost]
+            if not todo:
+                return
+            ended = self.launch(ranks, todo, journal, min(CASE_S, until.left()), until)
+            missing = next((asked for asked in todo if asked["id"] not in journal.done), None)
+            if missing is None:
+                return
+            if until.left() <= 0 and ended.code is None:
+                return  # nothing is known of it
+            journal.append(self.failed(missing, ended.reason()))
+            self.log.keep(f"{missing['id']}: {ended.reason()}")
+            check_device(ask_device(self.programs.kernels, self.device, self.mark))
+
+    def failed(self, asked: dict, reason: str) -> dict:
+        """The record of a request that ended its launch."""
+        launch = {"id": f"{self.started}-{self.launches}"}
+        what = {"schema": "haloscope.record", "schema_version": 2, "kind": "failed", "launch": launch, "reason": reason}
+        return asked | what
+
+    def launch(
+        self, ranks: int, lines: list[dict], journal: Journal, case_s: float, until: Deadline | None = None
+    ) -> Ended:
+        """One launch; it ends by itself, or when no record has come for `case_s`, or at the deadline."""
+        self.launches += 1
+        with tempfile.TemporaryDirectory() as scratch:
+            words = [self.programs.mpiexec, "-n", str(ranks), str(self.programs.rank), "--requests",
+                     str(write_requests(Path(scratch), lines)), "--output", str(journal.path),
+                     "--launch-id", f"{self.started}-{self.launches}"]  # fmt: skip
+            ended = run(words, case_s, self.environment, self.mark, journal.size, until or self.deadline)
+        journal.refresh()
+        return ended
+
+
+def given_up(journal: Journal) -> set[str]:
+    """Ways that have failed several times and never worked: each further try would cost time and tell nothing."""
+    failures, others = Counter(), Counter()
+    for record in journal.lines:
+        (failures if record["kind"] == "failed" else others)[way(record)] += 1
+    return {name for name, count in failures.items() if count >= GIVEN_UP and name not in others}
+
+
+def write_requests(folder: Path, lines: list[dict]) -> Path:
+    """A file of requests."""
+    path = folder / "requests.jsonl"
+    path.write_text("".join(json.dumps(asked) + "\n" for asked in lines))
+    return path

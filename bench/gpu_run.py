@@ -1,0 +1,223 @@
+"""How bench/gpu.py runs things: everything ends by one deadline, each process and each case by a limit of its own, and
+each result is in its file as soon as it is there. Standard library only, because nothing else is where it runs."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+MARK = "HALOSCOPE_GPU_RUN"  # in the environment of all processes of a run: the folder of its results
+SHOWN = 60  # lines of a program's output that are shown where it fails
+
+
+class Trouble(Exception):
+    """What keeps all of a run from going on, said as a whole sentence."""
+
+
+class Deadline:
+    """When everything has to be over."""
+
+    def __init__(self, seconds: float):
+        self.end = time.monotonic() + seconds
+
+    def left(self) -> float:
+        """Seconds until then."""
+        return self.end - time.monotonic()
+
+    def share(self, part: float) -> Deadline:
+        """An earlier one, after a part of what is left."""
+        return Deadline(max(0.0, part * self.left()))
+
+
+class Log:
+    """What a run says, also kept in a file; what programs say goes to the file alone, its end is shown where one fails."""
+
+    def __init__(self, path: Path):
+        self.begin = time.monotonic()
+        self.path = path
+        path.parent.mkdir(parents=True, exist_ok=True)
+
+    def say(self, text: str) -> None:
+        """Print it with the time."""
+        text = f"[{time.monotonic() - self.begin:5.0f} s] {text}"
+        print(text, flush=True)
+        self.keep(text)
+
+    def keep(self, text: str) -> None:
+        """Into the file alone."""
+        with self.path.open("a") as file:
+            file.write(text.rstrip() + "\n")
+
+    def show_end(self, text: str) -> None:
+        """Print the last lines of what a program said."""
+        print("\n".join(text.splitlines()[-SHOWN:]), file=sys.stderr, flush=True)
+
+
+# ---- processes ---------------------------------------------------------------------------------------------------------
+
+
+@dataclass
+class Ended:
+    """How a process ended. code: None where its time was up; negative: by that signal."""
+
+    code: int | None
+    said: str
+
+    def reason(self) -> str:
+        """Why there is no result, in words."""
+        how = "its time was up" if self.code is None else f"ended with code {self.code}"
+        if self.code is not None and self.code < 0:
+            how = f"ended by signal {signal.Signals(-self.code).name}"
+        return f"{how}: {self.said.strip()[-2000:]}".rstrip(": ")
+
+
+def run(words: Iterable[str | Path], limit_s: float, environment: Mapping[str, str], mark: Path,
+        progress: Callable[[], object] = lambda: None, until: Deadline | None = None) -> Ended:  # fmt: skip
+    """Run a program, and end all that it started.
+
+    limit_s: seconds from the start, or from the last time that progress() changed; until: the latest in any case.
+    """
+    with tempfile.TemporaryFile() as said:
+        whole = os.environ | environment | {MARK: str(mark)}
+        process = subprocess.Popen([str(word) for word in words], stdin=subprocess.DEVNULL, stdout=said, stderr=said, env=whole,
+                                   start_new_session=True)  # fmt: skip
+        try:
+            code = wait(process, limit_s, progress, until)
+        finally:
+            end_group(process)
+            end_leftovers(mark)
+        said.seek(0)
+        return Ended(code, said.read().decode(errors="replace"))
+
+
+def wait(
+    process: subprocess.Popen, limit_s: float, progress: Callable[[], object], until: Deadline | None
+) -> int | None:
+    """The code of a process; None where it took too long."""
+    last, end, pause = progress(), time.monotonic() + limit_s, 0.002
+    while True:
+        try:
+            return process.wait(timeout=pause)
+        except subprocess.TimeoutExpired:
+            pause = min(2 * pause, 0.05)
+        now = progress()
+        if now != last:
+            last, end = now, time.monotonic() + limit_s
+        if time.monotonic() > end or (until and until.left() < 0):
+            return None
+
+
+def end_group(process: subprocess.Popen) -> None:
+    """End what is left of a process and its group: mpiexec is asked first, so that it takes its ranks along."""
+    for how, patience in ((signal.SIGTERM, 3), (signal.SIGKILL, 10)):
+        if process.poll() is None:
+            os.killpg(process.pid, how)
+            try:
+                process.wait(timeout=patience)
+            except subprocess.TimeoutExpired:
+                continue
+
+
+def end_leftovers(mark: Path) -> None:
+    """End processes of a run that nobody waits for any more, as ranks whose mpiexec was killed."""
+    until = time.monotonic() + 5
+    while kill_leftovers(mark) and time.monotonic() < until:
+        time.sleep(0.005)
+
+
+def kill_leftovers(mark: Path) -> bool:
+    """Whether there were any."""
+    sign, found = f"{MARK}={mark}".encode(), False
+    for folder in Path("/proc").glob("[0-9]*"):
+        try:
+            ours = sign in (folder / "environ").read_bytes().split(b"\0")
+            if ours and int(folder.name) != os.getpid():
+                found = True
+                os.kill(int(folder.name), signal.SIGKILL)
+        except OSError:  # it has ended, or is somebody else's
+            continue
+    return found
+
+
+# ---- results -----------------------------------------------------------------------------------------------------------
+
+
+class Journal:
+    """A file of results, a line each, that only grows. Programs append to it too; whoever is killed leaves whole lines."""
+
+    def __init__(self, path: Path, key: str, mends: bool = True):
+        self.path, self.key = path, key
+        self.lines: list[dict] = []
+        self.done: dict[str, dict] = {}
+        self.read = 0
+        self.refresh()
+        if (
+            mends
+            and self.path.exists()
+            and (self.ends_within_a_line() or self.path.read_bytes().count(b"\n") != len(self.lines))
+        ):
+            self.drop(lambda line: False)
+
+    def ends_within_a_line(self) -> bool:
+        """Whether somebody was killed who wrote."""
+        return self.size() > 0 and not self.path.read_bytes().endswith(b"\n")
+
+    def refresh(self) -> None:
+        """Read what others have appended."""
+        if not self.path.exists():
+            return
+        with self.path.open("rb") as file:
+            file.seek(self.read)
+            new = file.read()
+        new = new[: new.rfind(b"\n") + 1]
+        self.read += len(new)
+        for text in new.splitlines():
+            try:
+                line = json.loads(text)
+            except ValueError:  # somebody was killed, and somebody else wrote on
+                continue
+            self.lines.append(line)
+            self.done[line[self.key]] = line
+
+    def append(self, line: dict) -> None:
+        """Add a line, on the disk when this returns."""
+        self.path.parent.mkdir(parents=True, exist_ok=True)
+        whole = json.dumps(line).encode() + b"\n"
+        with self.path.open("ab", buffering=0) as file:
+            file.write(b"\n" + whole if self.ends_within_a_line() else whole)
+            os.fsync(file.fileno())
+        self.refresh()
+
+    def size(self) -> int:
+        """Bytes of the file now."""
+        return self.path.stat().st_size if self.path.exists() else 0
+
+    def drop(self, unwanted: Callable[[dict], bool]) -> None:
+        """Forget some lines, so that their cases are run again."""
+        kept = [line for line in self.lines if not unwanted(line)]
+        whole = b"".join(json.dumps(line).encode() + b"\n" for line in kept)
+        beside = self.path.with_suffix(".new")
+        beside.write_bytes(whole)
+        beside.replace(self.path)
+        self.read, self.lines, self.done = len(whole), kept, {line[self.key]: line for line in kept}
+
+
+def outcome(line: dict, verified: bool = False) -> str:
+    """What came of a case: good, refused (it cannot be here), failed (it crashed or took too long), or wrong.
+
+    verified: the line must say that it gave the right bytes.
+    """
+    if "error" in line or line.get("kind") == "failed":
+        return "failed"
+    if "refused" in line or line.get("kind") == "skipped":
+        return "refused"
+    status = line.get("verification", {}).get("status")
+    return "wrong" if status == "failed" or (verified and status != "passed") else "good"
