@@ -28,6 +28,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
+sys.path.insert(0, str(ROOT / "scripts"))
+
+import cards  # found by the line above
+
 CHECKLISTS = ROOT / "python" / "haloscope" / "data" / "checklists"
 STATES = ("holds", "weaker", "open")
 HEADINGS = {"holds": "holds", "weaker": "weaker than it says", "open": "open"}
@@ -59,6 +63,10 @@ where the report has any; skipped and deselected cases did not run. A rank count
 tried every combination: suite `Strategies` takes a sample, the smaller the more ranks. *Device* says whether a card took
 part or only an imitation of one, for rows of which that matters.
 """
+
+
+CARDS = """Configurations that `bench/gpu.py` has compared with the CPU's reference, byte for byte, by the rows that they show.
+They count for no state above, which tests alone give."""
 
 
 @dataclass(frozen=True)
@@ -191,6 +199,7 @@ def document(judged: Mapping[str, Sequence[Judged]]) -> str:
     parts = [INTRODUCTION, summary(judged)]
     for study, rows in judged.items():
         parts += [f"## {study}", STUDIES[study], overview(rows), *_missing(rows), *_tests(rows)]
+    parts += ["## On cards", CARDS, f"<!-- begin card -->\n\n{cards.coverage(cards.read())}\n\n<!-- end card -->"]
     return "\n\n".join(part.strip() for part in parts) + "\n"
 
 

@@ -21,7 +21,9 @@ ROOT = Path(__file__).resolve().parent.parent
 RESULTS = ROOT / "results"
 sys.path[:0] = [str(ROOT), str(ROOT / "scripts")]
 
-from bench.__main__ import mpi_name, table  # found by the line above
+import cards  # found by the line above
+
+from bench.__main__ import mpi_name, table
 from haloscope.report import tables
 
 
@@ -174,7 +176,9 @@ PAGES = {
 
 def main() -> int:
     """Rewrite (or check) the marked parts of the pages."""
-    stale = 0
+    stale = int("--check" in sys.argv and cards.main())
+    if "--check" not in sys.argv:
+        cards.main()
     for page, parts in PAGES.items():
         old = text = (ROOT / page).read_text()
         for name, make in parts.items():
