@@ -176,8 +176,8 @@ def check_device(asked: Ended) -> None:
 
 
 def is_too_old(said: str) -> bool:
-    """Whether the driver knows an older CUDA than the programs were built with: a build by the nvcc here may do."""
-    return "insufficient" in said and Path(nvcc()).exists()
+    """Whether there is a driver, of an older CUDA than the programs were built with: a build by the nvcc here may do."""
+    return "insufficient" in said and bool(shutil.which("nvidia-smi")) and Path(nvcc()).exists()
 
 
 def build(device: str, log: Log, deadline: Deadline, mark: Path) -> Programs:
@@ -212,14 +212,28 @@ def configuration(device: str, folder: Path, carried: Path, architectures: str) 
     if (carried / "mpi").exists():
         make_executable(carried / "mpi" / "bin")
         options += [f"-DMPI_CXX_COMPILER={carried / 'mpi' / 'bin' / 'mpicxx'}"]
-    ninja = ["-G", "Ninja"] if shutil.which("ninja") else []
-    return ["cmake", "-S", str(ROOT), "-B", str(folder), *ninja, "-DCMAKE_BUILD_TYPE=Release", "-DHALOSCOPE_TESTS=OFF",
-            f"-DCMAKE_PREFIX_PATH={carried}", *options]  # fmt: skip
+    if ninja := find_tool("ninja"):
+        options += ["-G", "Ninja", f"-DCMAKE_MAKE_PROGRAM={ninja}"]
+    return [find_tool("cmake") or "cmake", "-S", str(ROOT), "-B", str(folder), f"-DCMAKE_PREFIX_PATH={carried}",
+            "-DCMAKE_BUILD_TYPE=Release", "-DHALOSCOPE_TESTS=OFF", *options]  # fmt: skip
 
 
 def compile_words(folder: Path, target: str) -> list[str]:
     """The command that builds a target on all cores."""
-    return ["cmake", "--build", str(folder), "-j", str(len(os.sched_getaffinity(0))), "--target", target]
+    return [
+        find_tool("cmake") or "cmake",
+        "--build",
+        str(folder),
+        "-j",
+        str(len(os.sched_getaffinity(0))),
+        "--target",
+        target,
+    ]
+
+
+def find_tool(name: str) -> str | None:
+    """One beside this Python comes first: CUDA 13 needs a newer CMake than some systems have."""
+    return shutil.which(name, path=os.pathsep.join([str(Path(sys.executable).parent), os.environ.get("PATH", "")]))
 
 
 def mpiexec(carried: Path) -> str:

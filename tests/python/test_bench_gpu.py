@@ -200,6 +200,17 @@ def test_a_device_or_driver_that_does_not_work_is_said_at_once(tmp_path):
     assert not (tmp_path / "kernels.jsonl").exists()
 
 
+@pytest.mark.parametrize(("driver", "said", "builds"), [(True, "driver version is insufficient", True),
+                                                       (False, "driver version is insufficient", False),
+                                                       (True, "no device", False)])  # fmt: skip
+def test_only_an_older_driver_makes_it_build_again(driver, said, builds, tmp_path, monkeypatch):
+    for program in ["nvcc"] + ["nvidia-smi"] * driver:
+        (tmp_path / program).write_text("#!/bin/sh\n")
+        (tmp_path / program).chmod(0o755)
+    monkeypatch.setenv("PATH", str(tmp_path))
+    assert gpu_build.is_too_old(said) == builds
+
+
 def test_a_program_is_ended_with_all_that_it_started(tmp_path):
     begin = time.monotonic()
     ended = gpu_run.run(["sh", "-c", "setsid sleep 1000 & sleep 1000 & echo started; wait"], 0.3, {}, tmp_path)
