@@ -77,3 +77,10 @@ if [[ ${1:-} == long ]] && ! command -v nvcc >/dev/null && [[ ! -x .venv/bin/nvc
   printf '#!/bin/sh\nexec "%s/bin/nvcc" "$@"\n' "$cuda" >.venv/bin/nvcc
   chmod +x .venv/bin/nvcc
 fi
+
+# -- 5. nvdisasm beside nvcc: tests count the instructions of compiled kernels -----------------------------------------
+if PATH="$PATH:.venv/bin" command -v nvcc >/dev/null && ! PATH="$PATH:.venv/bin" command -v nvdisasm >/dev/null; then
+  say "no nvdisasm on PATH: installing it from PyPI into .venv"
+  .venv/bin/python -m pip install -q --disable-pip-version-check nvidia-cuda-nvdisasm==13.2.51
+  ln -sfn "$(.venv/bin/python -c 'import sysconfig; print(sysconfig.get_path("purelib"))')/nvidia/cu13/bin/nvdisasm" .venv/bin/nvdisasm
+fi

@@ -1,4 +1,6 @@
-"""The back ends of real devices compile where their compilers are; no kernel spills registers. No card is needed."""
+"""The back ends of real devices compile where their compilers are; no kernel spills registers, and those that must keep up
+with the memory execute no more instructions a cell than it has time for. No card is needed.
+"""
 
 from __future__ import annotations
 
@@ -11,6 +13,7 @@ from pathlib import Path
 
 import pytest
 
+import cuda_code
 from haloscope.core import build
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -29,6 +32,16 @@ SWEEPS = {
     "CopyBlocks": 1,
     "PassBlocks": 24,
     "CombineBlocks": 1,
+}
+# Most instructions a cell of an inner loop, and bytes of its widest load: a tenth above what nvcc 13 makes. 32 cells of
+# a sweep at the full speed of an H100's memory leave time for 62 in f32, 124 in f64 (docs/devices.md).
+BARS = {
+    "StreamSweep Laplace2d f32 0": (24.5, 4),
+    "StreamSweep Laplace2d f64 0": (30.6, 8),
+    "StreamSweep Laplace3d f32 0": (43.5, 4),
+    "StreamSweep Laplace3d f64 0": (49, 8),
+    "StreamSweep Dense27 f64 0": (93, 8),
+    "StreamSweep Separable27 f64 0": (68, 8),
 }
 
 
@@ -63,10 +76,10 @@ def variants(kernels: list[str]) -> Counter:
     return Counter(match.group(0) for match in found if match)
 
 
-@pytest.mark.ids("NP1")
-@pytest.mark.timeout(600)
-@pytest.mark.parametrize("architecture", CUDA_ARCHITECTURES)
-def test_cuda_kernels_compile_without_a_warning_or_a_spill(tmp_path, architecture):
+@pytest.fixture(scope="module", params=CUDA_ARCHITECTURES)
+def cuda(request, tmp_path_factory) -> tuple[str, Path]:
+    """What nvcc said of all CUDA kernels, and their code: compiled once for all tests."""
+    folder = tmp_path_factory.mktemp("cuda")
     flags = [
         "-std=c++20",
         "-O3",
@@ -78,9 +91,18 @@ def test_cuda_kernels_compile_without_a_warning_or_a_spill(tmp_path, architectur
         "-v",
         "-Werror",
         "all-warnings",
+        "--keep",
+        f"--keep-dir={folder}",
     ]
-    code = f"-gencode=arch={architecture.replace('sm', 'compute')},code={architecture}"
-    said = run(nvcc(), *flags, code, "-c", SOURCES / "cuda.cu", "-o", tmp_path / "cuda.o")
+    code = f"-gencode=arch={request.param.replace('sm', 'compute')},code={request.param}"
+    said = run(nvcc(), *flags, code, "-c", SOURCES / "cuda.cu", "-o", folder / "cuda.o")
+    return said, next(folder.glob("*.cubin"))
+
+
+@pytest.mark.ids("NP1")
+@pytest.mark.timeout(600)
+def test_cuda_kernels_compile_without_a_warning_or_a_spill(cuda):
+    said, _ = cuda
     compiled = re.findall(
         r"Compiling entry function '(\w+)' for '\w+'\s.*?(\d+) bytes stack frame, "
         r"(\d+) bytes spill stores, (\d+) bytes spill loads\s.*?Used (\d+) registers",
@@ -94,6 +116,52 @@ def test_cuda_kernels_compile_without_a_warning_or_a_spill(tmp_path, architectur
     assert all(int(frame) <= 256 and spilled == "0" for _, frame, spilled, *_ in kept)
     # Blocks of 512 threads fit the 65536 registers of a multiprocessor, those of passes have 128.
     assert max(int(kernel[4]) for kernel in compiled if "PassBlocks" not in kernel[0]) <= 128
+
+
+def worse_than(bars: dict[str, tuple[float, int]], listing: str) -> list[str]:
+    """What the kernels of a listing exceed of instructions a cell or fall short of in bytes a load."""
+    found, worse = cuda_code.inner_loops(listing), []
+    for name, (instructions, wide) in bars.items():
+        if name not in found:
+            worse.append(f"{name}: has no loop that stores")
+            continue
+        real = cuda_code.real_bytes(name)
+        best = min(found[name], key=lambda loop: loop.per_cell(real))
+        per_cell, widest = best.per_cell(real), max(best.loads, default=0)
+        if per_cell > instructions or widest < wide or best.local:
+            worse.append(
+                f"{name}: {per_cell:.1f} instructions a cell of {instructions}, loads of {widest} bytes of {wide}, "
+                f"{best.local} of local memory"
+            )
+    return worse
+
+
+@pytest.mark.timeout(600)
+def test_inner_loops_of_cuda_kernels_execute_no_more_instructions_than_they_may(cuda):
+    nvdisasm = compiler("nvdisasm", "install the CUDA toolkit, 12 or newer")
+    assert worse_than(BARS, run(nvdisasm, "-c", cuda[1])) == []
+
+
+def test_a_kernel_that_got_worse_is_told_from_one_that_did_not():
+    loop = """\
+.text._ZN9haloscope6device4cuda8run_bodyINS1_11StreamSweepINS1_9Laplace3dIfEELb0EEEEEvT_:
+        /*0000*/                   S2R R0, SR_TID.X ;
+.L_x_1:
+        /*0010*/                   LDG.E.128.CONSTANT R4, desc[UR4][R2.64] ;
+        /*0020*/                   LDG.E.CONSTANT R8, desc[UR4][R2.64+0x10] ;
+        /*0030*/              @!P0 STG.E.128 desc[UR4][R6.64], R4 ;
+        /*0040*/               @P0 BRA `(.L_x_1) ;
+        /*0050*/                   EXIT ;
+"""
+    name = "StreamSweep Laplace3d f32 0"
+    (found,) = cuda_code.inner_loops(loop)[name]
+    assert (found.instructions, found.loads, found.stores, found.first_loads) == (4, (16, 4), (16,), 2)
+    assert worse_than({name: (1.0, 16)}, loop) == []
+    assert "1.0 instructions a cell of 0.9" in worse_than({name: (0.9, 16)}, loop)[0]
+    assert "loads of 4 bytes of 16" in worse_than({name: (1.0, 16)}, loop.replace("LDG.E.128", "LDG.E"))[0]
+    spilled = loop.replace("@P0 BRA", "LDL R9, [R1] ;\n        /*0048*/  @P0 BRA")
+    assert "1 of local memory" in worse_than({name: (2.0, 16)}, spilled)[0]
+    assert "no loop that stores" in worse_than({name: (1.0, 16)}, loop.replace("STG", "ATOMG"))[0]
 
 
 @pytest.mark.long
