@@ -1,6 +1,7 @@
 #include "haloscope/device/copy.hpp"
 
 #include <algorithm>
+#include <bit>
 #include <cstdint>
 
 namespace haloscope::device {
@@ -38,14 +39,16 @@ void cut(const BlockCopy& copy, std::vector<CopyLaunch::Piece>& pieces) {
     cut(left, pieces);
     return cut(right, pieces);
   }
+  if (per_plane * copy.planes == 0) return;
   const auto narrow = [](std::int64_t number) { return static_cast<std::int32_t>(number); };
+  const Divisor by_row = divide_by(narrow(per_row)), by_plane = divide_by(narrow(copy.rows));
   for (std::int64_t first = 0; first < per_plane * copy.planes; first += units_per_piece) {
     const std::int64_t plane = first / per_plane, in_plane = first % per_plane;
     const std::int64_t units = std::min<std::int64_t>(units_per_piece, per_plane * copy.planes - first);
     pieces.push_back({copy.from + plane * copy.from_plane, copy.to + plane * copy.to_plane, copy.from_row,
                       copy.from_plane, copy.to_row, copy.to_plane, narrow(per_row), narrow(copy.rows),
-                      narrow(in_plane % per_row), narrow(in_plane / per_row), unit, narrow(units), copy.negated > 0,
-                      copy.store, copy.summand, aligned});
+                      narrow(in_plane % per_row), narrow(in_plane / per_row), by_row, by_plane, unit, narrow(units),
+                      copy.negated > 0, copy.store, copy.summand, aligned});
   }
 }
 
@@ -62,6 +65,11 @@ CopyLaunch::Piece take_units(CopyLaunch::Piece& piece, std::int32_t units) {
 }
 
 }  // namespace
+
+Divisor divide_by(std::int32_t d) {
+  const int shift = std::bit_width(static_cast<std::uint32_t>(d - 1));
+  return {static_cast<std::uint32_t>((std::uint64_t{1} << (31 + shift)) / static_cast<std::uint64_t>(d) + 1), shift};
+}
 
 std::vector<CopyLaunch::Piece> cut_copies(const std::vector<BlockCopy>& copies) {
   std::vector<CopyLaunch::Piece> pieces;

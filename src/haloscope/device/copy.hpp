@@ -10,16 +10,25 @@
 
 namespace haloscope::device {
 
+/// What divides by a multiplication: n / d is the high 32 bits of 2 n multiplier, shifted right (Granlund and Montgomery
+/// 1994), for n from 0 to 2^31 - 1.
+struct Divisor {
+  std::uint32_t multiplier;
+  std::int32_t shift;
+};
+/// @param d  1 to 2^31 - 1
+Divisor divide_by(std::int32_t d);
+
 /// A list of block copies (or additions, or clearings) that do not depend on each other, cut into pieces of about equal work: one launch.
 struct CopyLaunch {
-  /// What one block of threads copies: `units` units in row order, from unit x of row y of the first plane on. Counts
-  /// are of 32 bits because a GPU divides those several times faster than 64.
+  /// What one block of threads copies: `units` units in row order, from unit x of row y of the first plane on.
   struct Piece {
     const std::byte* from;  ///< the first plane
     std::byte* to;
     std::int64_t from_row, from_plane, to_row, to_plane;  ///< strides in bytes
     std::int32_t units_per_row, rows;                     ///< rows of one plane
     std::int32_t x, y;
+    Divisor by_row, by_plane;        ///< by units_per_row, and by rows
     std::int32_t unit_bytes, units;  ///< 1, 4, 8 or 16
     std::int32_t negated = 0;        ///< 1: units are reals whose sign changes
     Store store = Store::replace;    ///< add: each unit is a number, of `summand`
@@ -31,7 +40,7 @@ struct CopyLaunch {
   bool stores = false;  ///< some pieces add or clear
 };
 /// Most units that one block of threads copies.
-inline constexpr int units_per_piece = 2048;
+inline constexpr int units_per_piece = 1024;
 
 /// The pieces of `copies`, to be put into device memory. @throws nothing; empty copies are left out.
 std::vector<CopyLaunch::Piece> cut_copies(const std::vector<BlockCopy>& copies);

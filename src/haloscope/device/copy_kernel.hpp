@@ -41,29 +41,51 @@ struct Negated {
   HALOSCOPE_FUNCTION int operator()(int unit) const { return unit ^ (1u << 31); }
 };
 
-/// The threads of a block share a piece: visit(from, to) for each unit of `bytes` bytes.
-template <int bytes, class Visit>
-HALOSCOPE_FUNCTION void each_unit(const Team& team, const CopyLaunch::Piece& p, Visit visit) {
+/// n divided, as Divisor says: a GPU has no instruction that divides integers.
+HALOSCOPE_FUNCTION std::int32_t quotient(std::int32_t n, const Divisor& d) {
+#if HALOSCOPE_ON_GPU
+  return static_cast<std::int32_t>(__umulhi(2u * static_cast<unsigned>(n), d.multiplier) >> d.shift);
+#else
+  return static_cast<std::int32_t>((2 * static_cast<std::uint64_t>(n) * d.multiplier >> 32) >> d.shift);
+#endif
+}
+
+/// The threads of a block share a piece: write(to, read(from, to)) for each unit of `bytes` bytes. A thread reads several
+/// units before it writes one: it then waits for memory once, not for each.
+template <int bytes, class Read, class Write>
+HALOSCOPE_FUNCTION void each_unit(const Team& team, const CopyLaunch::Piece& piece, Read read, Write write) {
+  constexpr int at_once = 4;
   team.each([&](int thread) {
-    HALOSCOPE_UNROLL(4)
-    for (std::int32_t i = thread; i < p.units; i += team.threads()) {
-      const std::int32_t line = (p.x + i) / p.units_per_row, x = p.x + i - line * p.units_per_row;
-      const std::int32_t z = (p.y + line) / p.rows, y = p.y + line - z * p.rows;
-      visit(p.from + z * p.from_plane + y * p.from_row + std::int64_t{x} * bytes,
-            p.to + z * p.to_plane + y * p.to_row + std::int64_t{x} * bytes);
+    const CopyLaunch::Piece p = piece;  // what is written might be the piece, for all that the compiler knows
+    for (std::int32_t first = thread; first < p.units; first += at_once * team.threads()) {
+      decltype(read(p.from, p.to)) units[at_once]{};
+      std::byte* to[at_once]{};
+      HALOSCOPE_UNROLL()
+      for (int k = 0; k < at_once; ++k) {
+        const std::int32_t i = first + k * team.threads();
+        if (i >= p.units) continue;
+        const std::int32_t line = quotient(p.x + i, p.by_row), x = p.x + i - line * p.units_per_row;
+        const std::int32_t z = quotient(p.y + line, p.by_plane), y = p.y + line - z * p.rows;
+        to[k] = p.to + z * p.to_plane + y * p.to_row + std::int64_t{x} * bytes;
+        units[k] = read(p.from + z * p.from_plane + y * p.from_row + std::int64_t{x} * bytes, to[k]);
+      }
+      HALOSCOPE_UNROLL()
+      for (int k = 0; k < at_once; ++k)
+        if (first + k * team.threads() < p.units) write(to[k], units[k]);
     }
   });
 }
 
 template <Source source, class Unit, class Change = Same>
 HALOSCOPE_FUNCTION void copy_units(const Team& team, const CopyLaunch::Piece& p, Change change = {}) {
-  each_unit<sizeof(Unit)>(team, p, [&](const std::byte* at, std::byte* into) {
+  const auto read = [&](const std::byte* at, std::byte*) {
     const auto* from = reinterpret_cast<const Unit*>(at);
     if constexpr (source == Source::fresh)
-      *reinterpret_cast<Unit*>(into) = change(load_fresh(from));
+      return change(load_fresh(from));
     else
-      *reinterpret_cast<Unit*>(into) = change(load(from));
-  });
+      return change(load(from));
+  };
+  each_unit<sizeof(Unit)>(team, p, read, [](std::byte* to, Unit unit) { *reinterpret_cast<Unit*>(to) = unit; });
 }
 
 template <Source source>
@@ -86,7 +108,9 @@ struct CopyBlocks {
 
 template <class Unit>
 HALOSCOPE_FUNCTION void clear_units(const Team& team, const CopyLaunch::Piece& p) {
-  each_unit<sizeof(Unit)>(team, p, [](const std::byte*, std::byte* to) { *reinterpret_cast<Unit*>(to) = Unit{}; });
+  each_unit<sizeof(Unit)>(
+      team, p, [](const std::byte*, std::byte*) { return Unit{}; },
+      [](std::byte* to, Unit zero) { *reinterpret_cast<Unit*>(to) = zero; });
 }
 
 HALOSCOPE_FUNCTION void clear_piece(const Team& team, const CopyLaunch::Piece& p) {
@@ -100,7 +124,7 @@ HALOSCOPE_FUNCTION void clear_piece(const Team& team, const CopyLaunch::Piece& p
 template <class T>
 HALOSCOPE_FUNCTION void add_numbers(const Team& team, const CopyLaunch::Piece& p) {
   const bool aligned = p.aligned, negated = p.negated != 0;
-  each_unit<sizeof(T)>(team, p, [&](const std::byte* from, std::byte* to) {
+  const auto added = [=](const std::byte* from, const std::byte* to) {
     T sum, summand;
     if (aligned) {
       sum = *reinterpret_cast<const T*>(to);
@@ -109,7 +133,9 @@ HALOSCOPE_FUNCTION void add_numbers(const Team& team, const CopyLaunch::Piece& p
       memcpy(&sum, to, sizeof(T));
       memcpy(&summand, from, sizeof(T));
     }
-    sum = static_cast<T>(negated ? sum - summand : sum + summand);
+    return static_cast<T>(negated ? sum - summand : sum + summand);
+  };
+  each_unit<sizeof(T)>(team, p, added, [=](std::byte* to, T sum) {
     if (aligned)
       *reinterpret_cast<T*>(to) = sum;
     else

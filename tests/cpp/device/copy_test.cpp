@@ -209,6 +209,19 @@ TEST(DeviceCopy, PiecesUseTheWidestUnitAndHoldEachUnitOnce) {
   EXPECT_EQ(cut_copies({one_row}).at(0).unit_bytes, 16);
 }
 
+TEST(DeviceCopy, ADivisorDividesEveryNumberBelow2To31) {
+  std::mt19937_64 rng(31);
+  const std::int64_t most = std::numeric_limits<std::int32_t>::max();
+  for (int round = 0; round < 4000; ++round) {
+    const std::int64_t d = round < 2000 ? 1 + round : 1 + below(most >> (round % 31), rng);
+    const Divisor by = divide_by(static_cast<std::int32_t>(d));
+    const std::int64_t last = most / d * d;
+    for (const std::int64_t n : {std::int64_t{0}, d - 1, d, last - 1, last, most, below(most, rng)})
+      ASSERT_EQ(static_cast<std::int64_t>((2 * static_cast<std::uint64_t>(n) * by.multiplier >> 32) >> by.shift), n / d)
+          << n << " / " << d;
+  }
+}
+
 TEST(DeviceCopy, RowsOfMoreUnitsThan32BitsHoldAreCut) {
   const std::int64_t bytes = (std::int64_t{1} << 31) + 12345;
   BlockCopy c;  // never run: the addresses are of nothing
