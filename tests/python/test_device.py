@@ -25,8 +25,9 @@ HIP_ARCHITECTURE = "gfx90a"
 # Of each variant, by forms and types: two of two forms and one of two more.
 SWEEPS = {
     "NaiveSweep": 6,
-    "SharedSweep": 6,
+    "SharedSweep": 2 * 6,
     "StreamSweep": 2 * 6,
+    "WideSweep": 6,
     "FusedSweep": (8 + 4) * 2,
     "FaceSweep": 6,
     "CopyBlocks": 1,
@@ -36,12 +37,24 @@ SWEEPS = {
 # Most instructions a cell of an inner loop, and bytes of its widest load: a tenth above what nvcc 13 makes. 32 cells of
 # a sweep at the full speed of an H100's memory leave time for 62 in f32, 124 in f64 (docs/devices.md).
 BARS = {
+    "WideSweep Laplace2d f32": (14, 16),
+    "WideSweep Laplace2d f64": (22, 16),
+    "WideSweep Laplace3d f32": (16, 16),
+    "WideSweep Laplace3d f64": (25.5, 16),
+    "WideSweep Dense27 f64": (51, 16),
+    "WideSweep Separable27 f64": (34, 16),
     "StreamSweep Laplace2d f32 0": (24.5, 4),
     "StreamSweep Laplace2d f64 0": (30.6, 8),
     "StreamSweep Laplace3d f32 0": (43.5, 4),
     "StreamSweep Laplace3d f64 0": (49, 8),
     "StreamSweep Dense27 f64 0": (93, 8),
     "StreamSweep Separable27 f64 0": (68, 8),
+    "SharedSweep Laplace2d f32 2": (65, 0),
+    "SharedSweep Laplace3d f32 2": (72, 0),
+    "SharedSweep Dense27 f64 2": (99, 0),
+    "FusedSweep Laplace2d f32 8": (128, 4),
+    "FusedSweep Laplace3d f32 4": (124, 4),
+    "CopyBlocks": (24.2, 16),
 }
 
 

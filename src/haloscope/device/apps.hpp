@@ -6,7 +6,7 @@
 // Every form: `sum` plus what layer K (-1, 0, +1) adds to a point; K = -1 begins the sum. at(i, j) is the cell i
 // further in x (and, in three dimensions, j further in y) of that layer, for the (i, j) that reads() has. `ahead`:
 // layers that a thread can hold in registers while a thousand threads still fit. `fused`: most time steps that one
-// launch fuses, 1 where a stencil reads too much for that.
+// launch fuses, 1 where a stencil reads too much for that. `rows`: of cells, that a thread sweeps at once.
 #pragma once
 
 #include "haloscope/apps/device.hpp"  // made by cmake/app_kernels.cmake

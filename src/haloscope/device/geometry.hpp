@@ -22,18 +22,20 @@ struct Geometry {
   std::int32_t sx, sy, sl;                 // threads of a block in x and y, layers it passes through
   std::int32_t margin, margin_y;           // threads at each side of a block that write nothing
   std::int32_t tiles_x, tiles_y, tiles_l;  // blocks
+  std::int32_t lead;                       // cells before the region that the first thread of a row has
 
   struct Cell {
     std::int32_t x, y, begin, end;  // begin and end: layers
   };
 
-  /// The cell of a thread in its block's first layer; it may lie outside the region.
+  /// The cell of a thread in its block's first layer, of several the first; it may lie outside the region.
+  template <int width = 1, int rows = 1>
   HALOSCOPE_FUNCTION Cell cell(int block, int thread) const {
     const std::int32_t rest = block / tiles_x, bl = rest / tiles_y;
     const std::int32_t bx = block - rest * tiles_x, by = rest - bl * tiles_y;
     Cell c;
-    c.x = x0 + bx * (sx - 2 * margin) - margin + thread % sx;
-    c.y = y0 + by * (sy - 2 * margin_y) - margin_y + thread / sx;
+    c.x = x0 - lead + (bx * (sx - 2 * margin) - margin + thread % sx) * width;
+    c.y = y0 + (by * (sy - 2 * margin_y) - margin_y + thread / sx) * rows;
     c.begin = l0 + bl * sl;
     c.end = l1 - c.begin > sl ? c.begin + sl : l1;
     return c;
@@ -47,6 +49,21 @@ struct Geometry {
   HALOSCOPE_FUNCTION const T* layer_of(std::int32_t l) const { return in + wrapped(l, wrap_l) * layer; }
   HALOSCOPE_FUNCTION std::int64_t place(std::int32_t x, std::int32_t y) const {
     return wrapped(x, wrap_x) + wrapped(y, wrap_y) * row;
+  }
+};
+
+/// A layer, and those after it in turn.
+template <class T>
+struct LayerWalk {
+  std::int32_t number;
+  const T* at;
+
+  HALOSCOPE_FUNCTION LayerWalk(const Geometry<T>& g, std::int32_t l)
+      : number(g.wrapped(l, g.wrap_l)), at(g.in + number * g.layer) {}
+  HALOSCOPE_FUNCTION void go_on(const Geometry<T>& g) {
+    ++number;
+    if (number == g.wrap_l) number = 0;
+    at = number == 0 ? g.in : at + g.layer;
   }
 };
 
@@ -74,8 +91,10 @@ inline std::int32_t narrow(std::int64_t position) {
 }
 
 /// @param levels  time steps that the kernel fuses at most
+/// @param width, rows  cells of a thread in x and y; the first ones begin at a multiple of their bytes
 template <class Form>
-Geometry<typename Form::Real> geometry(const SweepLaunch& s, const BlockShape& usual, int levels = 1) {
+Geometry<typename Form::Real> geometry(const SweepLaunch& s, const BlockShape& usual, int levels = 1, int width = 1,
+                                       int rows = 1) {
   using T = typename Form::Real;
   constexpr bool flat = Form::dims == 2;
   const int last = Form::dims - 1, margin = levels > 1 ? s.levels : 0;
@@ -90,13 +109,15 @@ Geometry<typename Form::Real> geometry(const SweepLaunch& s, const BlockShape& u
   g.wrap_x = narrow(s.wrap[0]), g.wrap_y = flat ? 0 : narrow(s.wrap[1]), g.wrap_l = narrow(s.wrap[last]);
   g.sx = shape.x, g.sy = shape.y, g.sl = shape.layers;
   g.margin = margin, g.margin_y = flat ? 0 : margin;
+  const auto bytes = reinterpret_cast<std::uintptr_t>(g.in + g.x0);
+  g.lead = static_cast<std::int32_t>(bytes / sizeof(T) % static_cast<unsigned>(width));
   double blocks = 1;
   const auto tiles = [&](std::int64_t cells, std::int64_t of) {
     blocks *= static_cast<double>((cells + of - 1) / of);
     return static_cast<std::int32_t>((cells + of - 1) / of);
   };
-  g.tiles_x = tiles(s.region.extent(0), g.sx - 2 * margin);
-  g.tiles_y = tiles(flat ? 1 : s.region.extent(1), g.sy - 2 * g.margin_y);
+  g.tiles_x = tiles(g.lead + s.region.extent(0), std::int64_t{width} * (g.sx - 2 * margin));
+  g.tiles_y = tiles(flat ? 1 : s.region.extent(1), std::int64_t{rows} * (g.sy - 2 * g.margin_y));
   g.tiles_l = tiles(s.region.extent(last), g.sl);
   if (blocks > std::numeric_limits<std::int32_t>::max())
     throw UsageError("the block shape cuts the sweep into more than 2^31 - 1 blocks; take larger blocks");

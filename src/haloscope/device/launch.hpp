@@ -31,11 +31,50 @@ void launch_plain(Stream& stream, const SweepLaunch& s) {
   if (!s.region.empty()) launch(stream, blocks_of(g), g.sx * g.sy, shared, Sweep{weighted<Form>(s), g});
 }
 
+/// Whether WideSweep can do it, and each of its threads has more than a cell or two.
+template <class Form>
+bool is_wide(const SweepLaunch& s) {
+  using Sweep = WideSweep<Form>;
+  constexpr auto pack = sizeof(typename Form::Real) * Sweep::width;
+  const auto strides = static_cast<std::uint64_t>(s.row) | static_cast<std::uint64_t>(Form::dims == 3 ? s.plane : 0);
+  const auto apart = reinterpret_cast<std::uintptr_t>(s.in) - reinterpret_cast<std::uintptr_t>(s.out);
+  return s.wrap == Index{0, 0, 0} && strides % Sweep::width == 0 && apart % pack == 0 &&
+         s.region.extent(0) >= 2 * Sweep::width && (Form::dims == 2 || s.region.extent(1) >= Sweep::rows);
+}
+
+/// Blocks of the usual shape, of fewer layers where there would be too few threads to keep a large GPU busy.
+template <class Form>
+auto wide_geometry(const SweepLaunch& s) {
+  using Sweep = WideSweep<Form>;
+  constexpr std::int64_t many_threads = 1 << 17;
+  constexpr int least_layers = 8;
+  BlockShape usual = Sweep::usual;
+  for (;; usual.layers /= 2) {
+    const auto g = geometry<Form>(s, usual, 1, Sweep::width, Sweep::rows);
+    const auto threads = std::int64_t{blocks_of(g)} * g.sx * g.sy;
+    if (s.shape.layers > 0 || usual.layers <= least_layers || threads >= many_threads) return g;
+  }
+}
+
 /// Most sweeps wrap nothing around; a kernel that cannot wrap saves a good part of its instructions.
 template <class Form>
 void launch_stream(Stream& stream, const SweepLaunch& s) {
+  if (is_wide<Form>(s)) {
+    const auto g = wide_geometry<Form>(s);
+    return launch(stream, blocks_of(g), g.sx * g.sy, 0, WideSweep<Form>{weighted<Form>(s), g});
+  }
   if (s.wrap == Index{0, 0, 0}) return launch_plain<StreamSweep<Form, false>, Form>(stream, s);
   launch_plain<StreamSweep<Form, true>, Form>(stream, s);
+}
+
+/// Few block shapes are so small that two cells a thread do not stage a buffer: no thread of a block has more than three in
+/// each dimension.
+template <class Form>
+void launch_shared(Stream& stream, const SweepLaunch& s) {
+  using Sweep = SharedSweep<Form>;
+  const auto g = geometry<Form>(s, Sweep::usual);
+  if (Sweep::cells(g) <= 2 * g.sx * g.sy) return launch_plain<Sweep, Form>(stream, s);
+  launch_plain<SharedSweep<Form, Form::dims == 2 ? 3 : 9>, Form>(stream, s);
 }
 
 template <class Form, int Levels = Form::fused>
@@ -57,7 +96,7 @@ void launch_faces(Stream& stream, const SweepLaunch& s) {
 template <class Form>
 void add_form(Kernels& kernels, const char* form, const char* real) {
   kernels.sweeps.push_back({form, real, "stream", launch_stream<Form>});
-  kernels.sweeps.push_back({form, real, "shared", launch_plain<SharedSweep<Form>, Form>});
+  kernels.sweeps.push_back({form, real, "shared", launch_shared<Form>});
   kernels.sweeps.push_back({form, real, "naive", launch_plain<NaiveSweep<Form>, Form>});
   if constexpr (Form::fused > 1) kernels.sweeps.push_back({form, real, "fused", launch_fused<Form>});
   kernels.faces.push_back({form, real, "", launch_faces<Form>});

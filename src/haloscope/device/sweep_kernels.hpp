@@ -90,6 +90,115 @@ struct StreamSweep {
   }
 };
 
+/// Cells of a thread in one layer, in `rows` rows, and those around them.
+template <class Form, int rows>
+struct Patch {
+  using T = typename Form::Real;
+  static constexpr int width = 16 / sizeof(T), ring = Form::dims == 2 ? 0 : 1;
+  using Row = Pack<T, width>;
+  Row own[rows], before, after;
+  T west[rows + 2 * ring], east[rows + 2 * ring];
+
+  HALOSCOPE_FUNCTION const Row& row(int j) const { return j < 0 ? before : j < rows ? own[j] : after; }
+  HALOSCOPE_FUNCTION T operator()(int i, int j) const {
+    return i < 0 ? west[j + ring] : i < width ? row(j).value[i] : east[j + ring];
+  }
+};
+
+/// As StreamSweep where nothing wraps around, but each thread has several cells: those that one load of 16 bytes brings,
+/// in each of several rows. It may be launched where all rows begin at multiples of 16 bytes, and there are so many.
+template <class Form>
+struct WideSweep {
+  using T = typename Form::Real;
+  static constexpr int width = 16 / sizeof(T), rows = Form::rows, ring = Form::dims == 2 ? 0 : 1;
+  static constexpr BlockShape usual{Form::dims == 2 ? 128 : 32, Form::dims == 2 ? 1 : 8, Form::dims == 2 ? 128 : 64};
+  static constexpr int ahead = 2;  // layers to registers
+  Form form;
+  Geometry<T> g;
+
+  /// What a thread has of the region. The last of its rows are shared with threads before, which write them.
+  /// @param whole  it has all its cells, and all rows alone.
+  template <bool whole>
+  struct Part {
+    std::int32_t begin, end;  // cells of its packs that are in the region: 0 to `width`, or not all of them
+    std::int32_t first_row;
+
+    /// @param around  cells beyond the region that are needed
+    HALOSCOPE_FUNCTION Pack<T, width> cells(const T* row, int around) const {
+      return load_pack<width>(row, begin - around, end + around);
+    }
+    HALOSCOPE_FUNCTION T west(const T* row) const { return whole || begin <= 0 ? load(row - 1) : T{}; }
+    HALOSCOPE_FUNCTION T east(const T* row) const { return whole || end >= width ? load(row + width) : T{}; }
+    HALOSCOPE_FUNCTION void write(T* row, int j, const Pack<T, width>& values) const {
+      if (!whole && j < first_row) return;
+      const bool all = whole || (begin <= 0 && end >= width);
+      if (all) store_pack(row, values);
+      HALOSCOPE_UNROLL()
+      for (int i = 0; i < width; ++i)
+        if (!all && i >= begin && i < end) row[i] = values.value[i];
+    }
+  };
+
+  template <bool whole>
+  HALOSCOPE_FUNCTION void sweep(const typename Geometry<T>::Cell& c, const Part<whole>& part) const {
+    const T* at = g.in + c.x + c.y * g.row + (c.begin - 1) * g.layer;
+    T* out = g.out + c.x + c.y * g.row + (c.begin - 2) * g.layer;
+    Patch<Form, rows> patches[ahead];
+    Pack<T, width> here[rows]{}, next[rows]{};
+    const auto read_own = [&](Patch<Form, rows>& patch, const T* layer) {
+      HALOSCOPE_UNROLL()
+      for (int j = 0; j < rows; ++j) patch.own[j] = part.cells(layer + j * g.row, 1);
+    };
+    const auto read_around = [&](Patch<Form, rows>& patch) {
+      constexpr int around = Form::reads(1, 1) ? 1 : 0;
+      if (ring > 0) patch.before = part.cells(at - g.row, around), patch.after = part.cells(at + rows * g.row, around);
+      HALOSCOPE_UNROLL()
+      for (int j = -ring; j < rows + ring; ++j) {
+        if ((j < 0 || j == rows) && !Form::reads(1, 1)) continue;
+        patch.west[j + ring] = part.west(at + j * g.row);
+        patch.east[j + ring] = part.east(at + j * g.row);
+      }
+    };
+    HALOSCOPE_UNROLL()
+    for (int k = 0; k < ahead; ++k) read_own(patches[k], at + k * g.layer);  // there are 3 layers at least
+    for (std::int32_t l = c.begin - 1; l <= c.end; l += ahead) {
+      HALOSCOPE_UNROLL()
+      for (int k = 0; k < ahead; ++k, out += g.layer) {
+        Patch<Form, rows>& patch = patches[k];
+        read_around(patch);
+        HALOSCOPE_UNROLL()
+        for (int j = 0; j < rows; ++j) {
+          Pack<T, width> done;
+          HALOSCOPE_UNROLL()
+          for (int i = 0; i < width; ++i) {
+            const auto around = [&](int di, int dj) { return patch(i + di, j + dj); };
+            T &mid = here[j].value[i], &begun = next[j].value[i];
+            done.value[i] = form.template layer<1>(around, mid);
+            mid = form.template layer<0>(around, begun);
+            begun = form.template layer<-1>(around, T{});
+          }
+          if (l + k > c.begin && l + k <= c.end) part.write(out + j * g.row, j, done);
+        }
+        if (l + k + ahead <= c.end) read_own(patch, at + ahead * g.layer);
+        if (l + k < c.end) at += g.layer;  // there may be no memory beyond
+      }
+    }
+  }
+
+  HALOSCOPE_FUNCTION void operator()(const Team& team) const {
+    team.each([&](int thread) {
+      const auto first = g.template cell<width, rows>(team.block(), 0);
+      auto c = g.template cell<width, rows>(team.block(), thread);
+      if (first.x >= g.x0 && first.x + g.sx * width <= g.x1 && first.y + g.sy * rows <= g.y1)
+        return sweep(c, Part<true>{0, width, 0});
+      if (c.x >= g.x1 || c.y >= g.y1) return;
+      Part<false> part{g.x0 - c.x, g.x1 - c.x, 0};
+      if (c.y + rows > g.y1) part.first_row = c.y + rows - g.y1, c.y = g.y1 - rows;
+      sweep(c, part);
+    });
+  }
+};
+
 /// A layer of the block and of the cells around it, in shared memory.
 template <class T>
 struct SharedLayer {
@@ -98,42 +207,73 @@ struct SharedLayer {
   HALOSCOPE_FUNCTION T operator()(int i, int j) const { return centre[i + j * pitch]; }
 };
 
-/// As StreamSweep, but each layer is staged in shared memory first, in two buffers that take turns.
-template <class Form>
+/// As StreamSweep, but each layer is staged in shared memory first, several layers ahead, in buffers that take turns.
+/// @tparam shares  cells of a buffer that a thread stages, at most
+template <class Form, int shares = 2>
 struct SharedSweep {
   using T = typename Form::Real;
   static constexpr BlockShape usual{Form::dims == 2 ? 256 : 32, Form::dims == 2 ? 1 : 8, Form::dims == 2 ? 64 : 32};
   static constexpr int ring = Form::dims == 2 ? 0 : 1;  // rows around the block's own
+  static constexpr int buffers = 4, ahead = buffers - 1;
   Form form;
   Geometry<T> g;
 
+  struct State {
+    std::int64_t from[shares];     // in a layer
+    std::int32_t staged[shares];   // 0: not needed
+    std::int32_t written, centre;  // in a buffer
+    T* out;
+    T here, next;
+  };
+
+  static std::int32_t cells(const Geometry<T>& g) { return (g.sx + 2) * (g.sy + 2 * ring); }
   static std::size_t shared_bytes(const Geometry<T>& g) {
-    return 2 * sizeof(T) * static_cast<std::size_t>(g.sx + 2) * static_cast<std::size_t>(g.sy + 2 * ring);
+    return buffers * sizeof(T) * static_cast<std::size_t>(cells(g));
   }
 
   HALOSCOPE_FUNCTION void operator()(const Team& team) const {
-    const std::int32_t pitch = g.sx + 2, cells = pitch * (g.sy + 2 * ring);
-    T* const buffers = team.shared<T>();
-    PerThread<T> here, next;
+    const std::int32_t threads = team.threads(), pitch = g.sx + 2, tile = pitch * (g.sy + 2 * ring);
+    T* const tiles = team.shared<T>();
+    PerThread<State> states;
     const auto first = g.cell(team.block(), 0);
-    for (std::int32_t l = first.begin - 1; l <= first.end; ++l) {
-      T* const tile = buffers + (l & 1) * cells;
-      const T* const layer = g.layer_of(l);
+    LayerWalk<T> coming(g, first.begin - 1);
+    const auto stage = [&](int thread, std::int32_t l) {
+      const State& s = states[thread];
+      HALOSCOPE_UNROLL()
+      for (int k = 0; k < shares; ++k)
+        if (s.staged[k] && l <= first.end)
+          copy_to_shared(tiles + (l & (buffers - 1)) * tile + thread + k * threads, coming.at + s.from[k]);
+      end_copies();
+    };
+    team.each([&](int thread) {
+      State& s = states[thread];
+      const auto c = g.cell(team.block(), thread);
+      HALOSCOPE_UNROLL()
+      for (int k = 0; k < shares; ++k) {
+        const std::int32_t n = thread + k * threads, ty = n / pitch;
+        const std::int32_t x = first.x - 1 + n - ty * pitch, y = first.y - ring + ty;
+        s.staged[k] = n < tile && x <= g.x1 && y < g.y1 + ring;
+        s.from[k] = g.place(x, y);
+      }
+      s.written = g.written(c);
+      s.centre = (c.y - first.y + ring) * pitch + c.x - first.x + 1;
+      s.out = g.out + c.x + c.y * g.row + (c.begin - 2) * g.layer;
+      s.here = s.next = T{};
+    });
+    for (int k = 0; k < ahead; ++k, coming.go_on(g)) team.each([&](int thread) { stage(thread, first.begin - 1 + k); });
+    for (std::int32_t l = first.begin - 1; l <= first.end; ++l, coming.go_on(g)) {
+      team.each([](int) { await_copies<ahead - 1>(); });
+      team.sync();  // all have the layer, and nobody reads the buffer any more that the next copies go to
       team.each([&](int thread) {
-        for (std::int32_t ty = thread / g.sx; ty < g.sy + 2 * ring; ty += g.sy)
-          for (std::int32_t tx = thread % g.sx; tx < pitch; tx += g.sx) {
-            const std::int32_t x = first.x - 1 + tx, y = first.y - ring + ty;
-            if (x <= g.x1 && y < g.y1 + ring) tile[ty * pitch + tx] = load(layer + g.place(x, y));
-          }
-      });
-      team.sync();
-      team.each([&](int thread) {
-        const auto c = g.cell(team.block(), thread);
-        if (!g.written(c)) return;
-        const SharedLayer<T> at{tile + (thread / g.sx + ring) * pitch + thread % g.sx + 1, pitch};
-        if (l > c.begin) g.out[c.x + c.y * g.row + (l - 1) * g.layer] = form.template layer<1>(at, here[thread]);
-        if (l >= c.begin && l < c.end) here[thread] = form.template layer<0>(at, next[thread]);
-        if (l < c.end) next[thread] = form.template layer<-1>(at, T{});
+        State& s = states[thread];
+        stage(thread, l + ahead);
+        Neighbours<Form> around;
+        around.read(SharedLayer<T>{tiles + (l & (buffers - 1)) * tile + s.centre, pitch});
+        const T done = form.template layer<1>(around, s.here);
+        s.here = form.template layer<0>(around, s.next);
+        s.next = form.template layer<-1>(around, T{});
+        if (s.written && l > first.begin) *s.out = done;
+        s.out += g.layer;
       });
     }
   }
@@ -150,7 +290,13 @@ struct FusedSweep {
   Form form;
   Geometry<T> g;
 
+  static constexpr int far_ahead = 8;  // layers to the cache
+
   struct State {
+    std::int64_t from;             // the thread's cell in a layer
+    T* out;                        // ... in the layer whose last step is now finished
+    std::int32_t there, inside;    // it is read; it is written
+    std::int32_t centre;           // in a buffer
     T ahead;                       // of the next layer, read while this one is worked on
     T value[Levels];               // step s of the layer that step s has come to
     T here[Levels], next[Levels];  // sums of step s + 1: going on, begun
@@ -166,40 +312,43 @@ struct FusedSweep {
     PerThread<State> states;
     const auto first = g.cell(team.block(), 0);
     const std::int32_t begin = first.begin - Levels, end = first.end + Levels;
-    const auto read = [&](int thread, std::int32_t l) {
-      const auto c = g.cell(team.block(), thread);
-      const bool there = l < end && c.x < g.x1 + Levels && c.y < g.y1 + ring * Levels;
-      return there ? load(g.layer_of(l) + g.place(c.x, c.y)) : T{};
-    };
+    LayerWalk<T> coming(g, begin), far(g, begin);
+    for (int k = 1; k < far_ahead; ++k) far.go_on(g);
     team.each([&](int thread) {
-      states[thread] = State{};
-      states[thread].ahead = read(thread, begin);
+      State& s = states[thread] = State{};
+      const auto c = g.cell(team.block(), thread);
+      const std::int32_t tx = c.x - first.x, ty = c.y - first.y;
+      s.there = c.x < g.x1 + Levels && c.y < g.y1 + ring * Levels;
+      s.from = g.place(c.x, c.y);
+      s.out = g.out + c.x + c.y * g.row + (begin - Levels) * g.layer;
+      s.inside =
+          tx >= Levels && tx < g.sx - Levels && (ring == 0 || (ty >= Levels && ty < g.sy - Levels)) && g.written(c);
+      s.centre = (ty + ring) * pitch + tx + 1;
+      if (s.there) s.ahead = load(coming.at + s.from);
     });
     for (std::int32_t l = begin; l < end; ++l) {
+      coming.go_on(g), far.go_on(g);
       T* const tiles = buffers + (l & 1) * Levels * cells;
       team.each([&](int thread) {
-        const auto c = g.cell(team.block(), thread);
         State& s = states[thread];
         T value = s.ahead;
-        s.ahead = read(thread, l + 1);
-        const std::int32_t n = (thread / g.sx + ring) * pitch + thread % g.sx + 1;
+        if (s.there && l + 1 < end) s.ahead = load(coming.at + s.from);
+        if (s.there && l + far_ahead < end) prefetch(far.at + s.from);
         HALOSCOPE_UNROLL()
         for (int step = 0; step < Levels; ++step) {
           s.value[step] = value;
-          tiles[step * cells + n] = value;
+          tiles[step * cells + s.centre] = value;
           value = form.template layer<1>([&](int, int) { return value; }, s.here[step]);
         }
-        const std::int32_t done = l - Levels;  // the layer whose last step is now finished
-        const std::int32_t tx = thread % g.sx, ty = thread / g.sx;
-        const bool inside = tx >= Levels && tx < g.sx - Levels && (ring == 0 || (ty >= Levels && ty < g.sy - Levels));
-        if (inside && g.written(c) && done >= c.begin) g.out[c.x + c.y * g.row + done * g.layer] = value;
+        if (s.inside && l - Levels >= first.begin) *s.out = value;
+        s.out += g.layer;
       });
       team.sync();
       team.each([&](int thread) {
         State& s = states[thread];
         HALOSCOPE_UNROLL()
         for (int step = 0; step < Levels; ++step) {
-          const SharedLayer<T> tile{tiles + step * cells + (thread / g.sx + ring) * pitch + thread % g.sx + 1, pitch};
+          const SharedLayer<T> tile{tiles + step * cells + s.centre, pitch};
           const auto at = [&](int i, int j) { return i == 0 && j == 0 ? s.value[step] : tile(i, j); };
           s.here[step] = form.template layer<0>(at, s.next[step]);
           s.next[step] = form.template layer<-1>([&](int, int) { return s.value[step]; }, T{});

@@ -134,6 +134,65 @@ HALOSCOPE_FUNCTION T load(const T* p) {
 #endif
 }
 
+/// Values that follow each other in memory, and move at once where they begin at a multiple of their bytes.
+template <class T, int count>
+struct alignas(count * sizeof(T)) Pack {
+  T value[count];
+};
+
+/// Reads as load() does. Of a Pack of which only values `begin` to `end` may be read the others are undefined: a GPU reads
+/// them too, since memory that holds some bytes of 16 holds all.
+/// @param p  aligned as a Pack is.
+template <int count, class T>
+HALOSCOPE_FUNCTION Pack<T, count> load_pack(const T* p, [[maybe_unused]] int begin, [[maybe_unused]] int end) {
+  Pack<T, count> pack;
+#if defined(__CUDACC__)
+  static_assert(sizeof pack == sizeof(int4));
+  const int4 bits = __ldg(reinterpret_cast<const int4*>(p));
+  memcpy(&pack, &bits, sizeof pack);
+#elif HALOSCOPE_ON_GPU
+  pack = *reinterpret_cast<const Pack<T, count>*>(p);
+#else
+  for (int i = 0; i < count; ++i) pack.value[i] = i >= begin && i < end ? p[i] : T{};
+#endif
+  return pack;
+}
+
+/// @param p  aligned as a Pack is.
+template <int count, class T>
+HALOSCOPE_FUNCTION void store_pack(T* p, const Pack<T, count>& pack) {
+#if HALOSCOPE_ON_GPU
+  *reinterpret_cast<Pack<T, count>*>(p) = pack;
+#else
+  for (int i = 0; i < count; ++i) p[i] = pack.value[i];
+#endif
+}
+
+/// Copies from memory to the block's shared memory, behind the thread's back where the device can: what a thread has copied is
+/// there once await_copies() says so of its end_copies(), for the others after a sync().
+template <class T>
+HALOSCOPE_FUNCTION void copy_to_shared(T* to, const T* from) {
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800
+  asm volatile("cp.async.ca.shared.global [%0], [%1], %2;" ::"r"(static_cast<unsigned>(__cvta_generic_to_shared(to))),
+               "l"(from), "n"(sizeof(T)));
+#else
+  *to = load(from);
+#endif
+}
+/// Ends a group of copies, perhaps an empty one.
+HALOSCOPE_FUNCTION void end_copies() {
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800
+  asm volatile("cp.async.commit_group;");
+#endif
+}
+/// All groups but the last `left` ones are there.
+template <int left>
+HALOSCOPE_FUNCTION void await_copies() {
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800
+  asm volatile("cp.async.wait_group %0;" ::"n"(left));
+#endif
+}
+
 /// Reads data that others may write while the kernel runs, and whose arrival a word has announced.
 template <class T>
 HALOSCOPE_FUNCTION T load_fresh(const T* p) {

@@ -39,13 +39,19 @@ std::string text(const SweepLaunch& s) {
 }
 
 /// Runs the sweep on the device, on copies of the grid's two slots, and compares the whole slot written.
+/// @param shift  elements by which the slot written begins later than the one read, as far as 16 bytes are concerned
 template <class T>
 void expect_result(const Entry& entry, const Grid<T>& grid, SweepLaunch launch, const std::vector<double>& weights,
-                   const std::vector<T>& expected) {
+                   std::vector<T> expected, int shift) {
   Device& device = test::here();
-  const Buffer in = test::on_device(device, grid.in), out = test::on_device(device, grid.out);
+  const auto shifted = [&](std::vector<T> values) {
+    values.insert(values.begin(), static_cast<std::size_t>(shift), T{});
+    return values;
+  };
+  expected = shifted(expected);
+  const Buffer in = test::on_device(device, grid.in), out = test::on_device(device, shifted(grid.out));
   launch.in = reinterpret_cast<const T*>(in.data()) + grid.first;
-  launch.out = reinterpret_cast<T*>(out.data()) + grid.first;
+  launch.out = reinterpret_cast<T*>(out.data()) + grid.first + shift;
   launch.row = grid.row, launch.plane = grid.plane;
   std::copy(weights.begin(), weights.end(), launch.weights);
   const auto stream = device.stream();
@@ -90,22 +96,26 @@ void set_halo(Grid<T>& grid, const Index& wrap, int margin, int dims, bool fill)
       }
 }
 
+/// @param whole_packs  rows are padded by multiples of 32 bytes, planes by multiples of 16
 template <class T>
-void expect_reference(const Entry& entry, const Index& cells, const SweepLaunch& launch, std::mt19937_64& rng) {
+void expect_reference(const Entry& entry, const Index& cells, const SweepLaunch& launch, std::mt19937_64& rng,
+                      bool whole_packs, int shift) {
   const int dims = haloscope::test::dims(entry.form), margin = launch.levels;
   const auto weights = haloscope::test::random_weights(entry.form, rng);
-  Grid<T> grid(entry.form, cells, margin, static_cast<int>(rng() % 9), static_cast<int>(rng() % 5), rng);
+  const auto pad = static_cast<int>(whole_packs ? rng() % 2 * 8 : rng() % 9);
+  Grid<T> grid(entry.form, cells, margin, pad, static_cast<int>(rng() % 5), rng);
   set_halo(grid, launch.wrap, margin, dims, true);
   const auto expected = reference(entry.form, grid, launch.region, launch.levels, weights);
   set_halo(grid, launch.wrap, margin, dims, false);
-  expect_result(entry, grid, launch, weights, expected);
+  expect_result(entry, grid, launch, weights, expected, shift);
 }
 
-void expect_reference(const Entry& entry, Index cells, SweepLaunch launch, std::mt19937_64& rng) {
+void expect_reference(const Entry& entry, Index cells, SweepLaunch launch, std::mt19937_64& rng,
+                      bool whole_packs = false, int shift = 0) {
   if (haloscope::test::dims(entry.form) == 2)
     cells[2] = launch.region.hi[2] = 1, launch.region.lo[2] = launch.wrap[2] = 0;
-  entry.real == std::string("f64") ? expect_reference<double>(entry, cells, launch, rng)
-                                   : expect_reference<float>(entry, cells, launch, rng);
+  entry.real == std::string("f64") ? expect_reference<double>(entry, cells, launch, rng, whole_packs, shift)
+                                   : expect_reference<float>(entry, cells, launch, rng, whole_packs, shift);
 }
 
 SweepLaunch sweep_of(const Box& region, const BlockShape& shape, const Index& wrap = {0, 0, 0}, int levels = 1) {
@@ -137,6 +147,17 @@ TEST_P(DeviceSweep, RegionsOfAnySizeGiveTheBitsOfTheScalarLoop) {
     const Index cells{1 + below(80, rng), 1 + below(25, rng), 1 + below(14, rng)};
     const auto shape = shapes[static_cast<std::size_t>(round) % shapes.size()];
     expect_reference(GetParam(), cells, sweep_of(random_region(cells, rng), shape), rng);
+  }
+}
+
+TEST_P(DeviceSweep, RowsOfWholePacksGiveTheBitsWhereverARegionBeginsAndEnds) {
+  std::mt19937_64 rng(128);
+  const std::vector<BlockShape> shapes{{}, {1, 1, 1}, {3, 2, 3}, {8, 1, 2}, {32, 4, 100}};
+  for (int round = 0; round < 120; ++round) {
+    const Index cells{6 + 8 * below(round % 4 ? 9 : 50, rng), 1 + below(25, rng), 1 + below(9, rng)};
+    const auto shape = shapes[static_cast<std::size_t>(round) % shapes.size()];
+    const Box region = round % 8 ? random_region(cells, rng) : Box{{0, 0, 0}, cells};
+    expect_reference(GetParam(), cells, sweep_of(region, shape), rng, true, round % 5 == 0 ? 1 : 0);
   }
 }
 

@@ -8,7 +8,7 @@ namespace haloscope::device::HALOSCOPE_BACKEND {
 template <class T>
 struct Dense27 {
   using Real = T;
-  static constexpr int dims = 3, weights = 27, ahead = 2, fused = 1;
+  static constexpr int dims = 3, weights = 27, ahead = 2, fused = 1, rows = 2;
   HALOSCOPE_FUNCTION static constexpr bool reads(int, int) { return true; }
   T w[weights];
   template <int K, class At>
@@ -28,7 +28,7 @@ struct Dense27 {
 template <class T>
 struct Separable27 {
   using Real = T;
-  static constexpr int dims = 3, weights = 9, ahead = 2, fused = 1;
+  static constexpr int dims = 3, weights = 9, ahead = 2, fused = 1, rows = 2;
   HALOSCOPE_FUNCTION static constexpr bool reads(int, int) { return true; }
   T w[weights];
   HALOSCOPE_FUNCTION static T pass(const T* v, T low, T mid, T high) {

@@ -8,7 +8,7 @@ namespace haloscope::device::HALOSCOPE_BACKEND {
 template <class T>
 struct Laplace3d {
   using Real = T;
-  static constexpr int dims = 3, weights = 7, ahead = 16 / sizeof(T), fused = 4;
+  static constexpr int dims = 3, weights = 7, ahead = 16 / sizeof(T), fused = 4, rows = 2;
   HALOSCOPE_FUNCTION static constexpr bool reads(int i, int j) { return i == 0 || j == 0; }
   T w[weights];
   template <int K, class At>
