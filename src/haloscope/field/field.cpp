@@ -44,7 +44,8 @@ std::size_t to_huge_page(const std::vector<ByteRange>& reached) {
 
 }  // namespace
 
-Storage::Storage(const Plan& plan, const std::vector<int>& slots, const Touch& touch, const Allocator& allocate) {
+Storage::Storage(const Plan& plan, const std::vector<int>& slots, const Touch& touch, const Allocator& allocate,
+                 bool on_device) {
   for (int n : slots)
     if (n < 1) throw UsageError("fields with " + std::to_string(n) + " slots; use at least 1");
   const int quantities = static_cast<int>(plan.spec.quantities.size());
@@ -54,12 +55,14 @@ Storage::Storage(const Plan& plan, const std::vector<int>& slots, const Touch& t
     const Box box = plan.allocated(q);
     const int element_bytes = plan.spec.quantities[q].element_bytes;
     const Index extent{box.extent(0), box.extent(1), box.extent(2)};
-    const auto stride = field_strides(extent, element_bytes);
+    const auto stride = (on_device ? device_strides : field_strides)(extent, element_bytes);
+    const auto line = on_device ? device_line : static_cast<std::int64_t>(cache_line);
     first_.push_back(blocks_.size());
     for (int s = 0; s < slots[q]; ++s) {
       // Point (0, 0, 0) at the start of a cache line, and with it every row of a field whose rows are whole lines.
       const auto lead = -(box.lo[0] * element_bytes + box.lo[1] * stride[1] + box.lo[2] * stride[2]);
-      std::size_t at = staggered_offset(used_ + guard, blocks_so_far++) + (64 - lead % 64) % 64;
+      std::size_t at = staggered_offset(used_ + guard, blocks_so_far++);
+      at = round_up(at, static_cast<std::size_t>(line)) + static_cast<std::size_t>((line - lead % line) % line);
       blocks_.push_back({nullptr, extent[0] * element_bytes, extent[1], extent[2], stride});
       const auto size = static_cast<std::size_t>(blocks_.back().size());
       const auto ends = [&] { return reached(plan, q, at, at + size, stride[plan.dims - 1]); };

@@ -21,11 +21,13 @@ class Storage {
   /// @param slots  buffers per quantity, >= 1.
   /// @param touch  first touch; without one, the first writer of a page places it.
   /// @param allocate  where the memory comes from; without one, private memory of this process (see Memory).
+  /// @param on_device  a device will hold an image of all(): rows begin where its lines do.
   /// @throws UsageError for slots < 1, Error when there is not enough memory.
-  Storage(const Plan& plan, int slots, const Touch& touch = {}, const Allocator& allocate = {})
-      : Storage(plan, std::vector<int>(plan.spec.quantities.size(), slots), touch, allocate) {}
+  Storage(const Plan& plan, int slots, const Touch& touch = {}, const Allocator& allocate = {}, bool on_device = false)
+      : Storage(plan, std::vector<int>(plan.spec.quantities.size(), slots), touch, allocate, on_device) {}
   /// The same with a number of slots for each quantity.
-  Storage(const Plan& plan, const std::vector<int>& slots, const Touch& touch = {}, const Allocator& allocate = {});
+  Storage(const Plan& plan, const std::vector<int>& slots, const Touch& touch = {}, const Allocator& allocate = {},
+          bool on_device = false);
 
   const Views& views() const { return views_; }
   /// All bytes of one slot, halos and padding included, from its first to its last allocated point.

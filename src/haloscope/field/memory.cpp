@@ -107,4 +107,10 @@ std::array<std::int64_t, 3> field_strides(const Index& extent, int element_bytes
   return {element_bytes, row, off_page(row * extent[1], element_bytes)};
 }
 
+std::array<std::int64_t, 3> device_strides(const Index& extent, int element_bytes) {
+  std::int64_t row = extent[0] * element_bytes;
+  if (device_line % element_bytes == 0) row = round_up(row, device_line);
+  return {element_bytes, row, row * extent[1]};
+}
+
 }  // namespace haloscope

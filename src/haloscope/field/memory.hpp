@@ -74,4 +74,9 @@ std::size_t staggered_offset(std::size_t at, std::uint64_t number);
 /// several rows at once then need no joining, which makes 3D sweeps from memory a fifth faster.
 std::array<std::int64_t, 3> field_strides(const Index& extent, int element_bytes);
 
+/// The same of a block that a device holds an image of: rows are whole lines of a device, so that a warp's loads, and
+/// those of 16 bytes, all begin where lines do. Rows of elements that do not fill a line are dense.
+std::array<std::int64_t, 3> device_strides(const Index& extent, int element_bytes);
+inline constexpr std::int64_t device_line = 128;
+
 }  // namespace haloscope

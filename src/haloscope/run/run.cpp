@@ -79,11 +79,12 @@ void Run::allocate(const std::vector<int>& nodes) {
     if (needs_shared_fields(candidate_.strategy(stage))) memory_ = MemoryKind::shared;
   std::vector<int> slots;
   for (const Quantity& q : candidate_.step.quantities) slots.push_back(q.slots);
+  const bool on_device = !choice_.device.empty();
   if (memory_ == MemoryKind::shared) {
     const Node node(comm_, nodes);
-    storage_ = std::make_unique<Storage>(points_, slots, touch, shared_by(node));
+    storage_ = std::make_unique<Storage>(points_, slots, touch, shared_by(node), on_device);
   } else {
-    storage_ = std::make_unique<Storage>(points_, slots, touch);
+    storage_ = std::make_unique<Storage>(points_, slots, touch, Allocator{}, on_device);
   }
   views_ = storage_->views();
   for (auto& views : views_) views.resize(static_cast<std::size_t>(candidate_.step.slots()), views.front());

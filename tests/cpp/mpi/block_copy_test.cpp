@@ -244,6 +244,19 @@ TEST(Storage, RowsOf2dBlocksAreAnOddNumberOfWholeLines) {
   EXPECT_EQ(field_strides({362, 180, 1}, 4)[1], 23 * 64);
 }
 
+TEST(Storage, RowsOfAFieldWithAnImageOnADeviceBeginAtTheDevicesLines) {
+  EXPECT_EQ(device_strides({130, 130, 130}, 4), (std::array<std::int64_t, 3>{4, 640, 640 * 130}));
+  EXPECT_EQ(device_strides({512, 10, 1}, 8), (std::array<std::int64_t, 3>{8, 4096, 40960}));
+  EXPECT_EQ(device_strides({10, 4, 2}, 24), (std::array<std::int64_t, 3>{24, 240, 960}));
+  const Storage fields(two_fields({62, 14, 8}, 1), 2, {}, {}, true);
+  for (int q : {0, 1})
+    for (int s : {0, 1}) {
+      const SlotView& v = fields.views()[q][s];
+      for (const Index& first : {Index{0, 0, 0}, Index{0, 13, 0}, Index{0, -1, 7}})
+        EXPECT_EQ((v.at(first) - fields.all().data()) % 128, 0) << q << " " << s;
+    }
+}
+
 TEST(Storage, CanariesNoticeAByteWrittenBesideAField) {
   Storage fields(two_fields({510, 5, 4}, 1), 2);  // rows of 512 doubles are padded
   fields.set_canaries();

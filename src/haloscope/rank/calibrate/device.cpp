@@ -25,7 +25,7 @@ class DeviceBlock {
       : choice_(alone(request.choice)),
         candidate_(choice_),
         plan_(make_plan(neighboured(choice_), 0, exchange_spec(candidate_))),
-        storage_(plan_, slots),
+        storage_(plan_, slots, {}, {}, true),
         fields_(comm, candidate_, plan_, storage_),
         begin_(fields_.device().event()),
         end_(fields_.device().event()),
