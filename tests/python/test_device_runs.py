@@ -240,18 +240,18 @@ def test_a_box_that_cannot_be_is_refused(haloscope, words, said):
 @pytest.mark.ids("W22", "V24")
 def test_ranks_share_a_device_until_it_is_full_and_more_devices_make_room(haloscope, imitated):
     words = ("run", "laplace2d", "--cells", "64", "--ranks", 2, "--device", "host", *QUICK)
-    imitated("bytes=60000")  # for one rank's share of the fields, 2 x 8 x 34 x 66 bytes and buffers, not for two
+    imitated("bytes=80000")  # for one rank's share of the fields, 2 x 384 x 66 bytes and buffers, not for two
     crowded = haloscope(*words)
     assert crowded.code == 3
-    assert "2 rank(s) a device" in crowded.err and "60000 are free" in crowded.err
+    assert "2 rank(s) a device" in crowded.err and "80000 are free" in crowded.err
     [record] = records.read("r.jsonl").records
     assert record["kind"] == "skipped" and "bytes are needed" in record["reason"]
     Path("r.jsonl").unlink()
-    imitated("bytes=60000,devices=2")
+    imitated("bytes=80000,devices=2")
     assert haloscope(*words).code == 0
     [record] = records.read("r.jsonl").records
     assert passed([record])
-    assert record["environment"]["device"]["total_bytes"] == 60000
+    assert record["environment"]["device"]["total_bytes"] == 80000
     assert record["environment"]["device"]["name"] == "imitated device 0"
 
 
