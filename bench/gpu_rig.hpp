@@ -66,7 +66,7 @@ struct Fields {
 
   Fields(const Rig& rig, const GridSpec& grid, int halo, int element_bytes, int quantities = 1, int slots = 2)
       : plan(make(grid, halo, element_bytes, quantities)),
-        layout(plan, slots),
+        layout(plan, slots, {}, {}, true),
         image(*rig.device, device::Space::device, layout.all().size()),
         views(layout.views()) {
     for (auto& several : views)
