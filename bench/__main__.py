@@ -30,7 +30,7 @@ from haloscope.report import stats, tables
 ROOT = Path(__file__).resolve().parent.parent
 RESULTS = ROOT / "results" / "bench.jsonl"
 FEWEST_PAIRS = 20
-LIMIT_S = 1800
+LIMIT_S = 3600
 
 
 @dataclass(frozen=True)
@@ -81,6 +81,7 @@ FIGURES = {
     "predict": [Program("predict.py")],
     "best": [Program("bench_best")],
     "accuracy": [Program("accuracy.py")],
+    "lab": [Program("lab.py")],
     "davis2017": [Program("davis2017.py")],
     "tune": [Program("tune.py")],
     "simulate": [Program("bench_simulate")],

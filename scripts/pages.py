@@ -3,7 +3,7 @@
 usage: .venv/bin/python scripts/pages.py [--check]
 
 Reads results/demo.jsonl (a demo's records), results/test.txt (the last line of `make test`), results/bench.jsonl (of each
-case the newest line), results/accuracy/ (what figure `accuracy` measured) and results/transports.jsonl
+case the newest line), results/accuracy/ and results/lab/ (what figures `accuracy` and `lab` measured) and results/transports.jsonl
 (scripts/transports.py), and the two programs of examples/replaced. --check only says whether the pages are what
 they give.
 """
@@ -15,11 +15,12 @@ import subprocess
 import sys
 import textwrap
 from collections import defaultdict
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 RESULTS = ROOT / "results"
-sys.path[:0] = [str(ROOT), str(ROOT / "scripts")]
+sys.path[:0] = [str(ROOT), str(ROOT / "scripts"), str(ROOT / "bench")]
 
 import cards  # found by the line above
 
@@ -77,6 +78,7 @@ def figures() -> str:
 
 WHAT = {
     "accuracy": "predictions against measurements of what calibration never ran (relative errors; p; regret)",
+    "lab": "the same on emulated networks",
     "davis2017": "timers, composed walltime and predictions of held-out sizes of the measured study (relative errors)",
     "hydro": "forms of the hydrodynamics code `hydro3d` against each other: loop order, vectors, fusion",
     "hydro-bytes": "sweeps of `hydro3d` over the time of their bytes at the bandwidth of a triad",
@@ -158,6 +160,63 @@ def accuracy() -> str:
     return "\n\n".join(parts)
 
 
+def lab() -> str:
+    """The same on emulated networks, where techniques win and lose there, and the plot docs/figures/lab.svg and .png."""
+    import lab
+
+    from haloscope.advice import validate
+    from haloscope.commands import validate as report
+    from haloscope.measure import programs
+
+    programs.use(lab.program(), lab.OWN, {})
+    folders = sorted(lab.KEPT.iterdir())
+    found = [lab.pairs_of(folder) for folder in folders]
+    pairs = [pair for one in found for pair in one]
+    report.plot(validate.Validation(tuple(pairs), (), {}, ()), ROOT / "docs" / "figures" / "lab")
+    judged = [r for r in newest() if r["figure"] == lab.FIGURE]
+    where = judged[0]["environment"]
+    said = (
+        f"Measured on an emulated network, not simulated: {where['cpu']}, {where['cores']} cores, 2 hosts of 1 rank, "
+        f"{mpi_name(where)} over TCP; a quick calibration in each of {len(folders)} networks, then {len(pairs)} "
+        f"configurations that none of them ran, each in {lab.LAUNCHES} launches, and the pick and the fastest of each case again; "
+        "`make bench FIGURE=lab`, records in results/lab. A case that misses its bar says NO."
+    )
+    counts = [[t.name, t.wins, t.loses, f"{t.right} of {t.told_apart}"] for t in lab.techniques(found)]
+    headers = ["technique", "wins", "loses", "predicted the right way"]
+    rows = [[folder.name.replace("-", ", "), *(f"{e.median:.1%}" for e in errors_of(one))]
+            for folder, one in zip(folders, found, strict=True)]  # fmt: skip
+    parts = (
+        said,
+        table(judged),
+        "![Predicted against measured on emulated networks](figures/lab.svg)",
+        "Where a technique makes the step faster or slower than plain messages, beyond the noise of the measurements:",
+        tables.markdown(counts, headers, right=headers[1:]),
+        "Median relative errors, by network:",
+        tables.markdown(rows, ["latency, bandwidth", "step", "exchange"], right=["step", "exchange"]),
+    )
+    return "\n\n".join(parts)
+
+
+def errors_of(pairs: Sequence) -> Iterator:
+    """Errors of steps, then of exchanges that were measured."""
+    from haloscope.advice import validate
+
+    yield validate.errors("step", [p.error for p in pairs])
+    yield validate.errors("exchange", [p.exchange_error for p in pairs if p.exchange_error is not None])
+
+
+def lab_map() -> str:
+    """The map of laplace2d in emulated clusters; redraws docs/figures/map.svg and .png."""
+    import lab
+
+    files = [word for path in sorted(lab.KEPT.glob("*/map.jsonl.xz")) for word in ("--measured", path)]
+    words = ["--profile", lab.KEPT / f"50us-{lab.MAP_BANDWIDTH}" / "machine.json", "--bandwidth", lab.MAP_BANDWIDTH]
+    words += ["--blocks", ",".join(map(str, lab.BLOCKS)), "--latency", ",".join(lab.LATENCIES), "--depth", "1,4,16"]
+    command = [ROOT / ".venv" / "bin" / "haloscope", "map", "laplace2d", *words, *files, "--output", "docs/figures/map"]
+    text = subprocess.run(command, cwd=ROOT, check=True, capture_output=True, text=True).stdout
+    return text.split("\n", 2)[2].split("\nfigure:")[0].strip()
+
+
 def replaced() -> str:
     """What changes where a hand-written exchange is replaced: the two programs of examples/replaced, line by line."""
     old, new = (f"examples/replaced/{name}.cpp" for name in ("by_hand", "with_haloscope"))
@@ -168,6 +227,7 @@ def replaced() -> str:
 PAGES = {
     "docs/replaced.md": {"diff": replaced},
     "docs/model.md": {"accuracy": accuracy},
+    "docs/lab.md": {"lab": lab, "map": lab_map},
     "README.md": {"demo": excerpt, "test": test},
     "docs/measured.md": {"demo": demo, "bench": bench, "figures": figures},
     "docs/transports.md": {"measured": transports},

@@ -124,7 +124,11 @@ def test_a_measured_map_holds_the_fastest_where_the_plain_exchange_was_measured_
     far = [*measured_in(1e-3, "plain", 8.0), *measured_in(1e-3, "deep", 2.0, depth=4, substeps="shrink")]
     lonely = measured_in(1e-2, "deep", 2.0, depth=4, substeps="shrink")
     elsewhere = [measurement("plain", cells=[64, 32])]
-    first, second = model.measured([*near, *far, *lonely, *elsewhere])
+    broad = measured_in(1e-4, "plain", 1.0)
+    for record in broad:
+        record["environment"]["emulated_network"] |= {"bandwidth_bytes_per_s": 1e9}
+    other = measured_in(1e-4, "plain", 1.0, app="poisson2d")
+    first, second = model.measured([*near, *far, *lonely, *elsewhere, *broad, *other], "laplace2d", 0.0)
     assert (first.latency_s, first.block, first.choice.depth, first.gain) == (1e-5, 32, 1, 1.0)
     assert (second.latency_s, second.choice.depth) == (1e-3, 4)
     assert second.gain == pytest.approx(4)
@@ -133,7 +137,7 @@ def test_a_measured_map_holds_the_fastest_where_the_plain_exchange_was_measured_
 
 def test_maps_are_tables_figures_and_json(haloscope, tmp_path):
     records = write(tmp_path / "r.jsonl", *measured_in(1e-3, "plain", 8.0), *measured_in(1e-3, "deep", 2.0, depth=4))
-    words = ("map", "laplace2d", "--profile", TOY, "--blocks", "16,32", "--latency", "1us,1ms")
+    words = ("map", "laplace2d", "--profile", TOY, "--blocks", "16,32", "--latency", "1us,1ms", "--bandwidth", "0")
     done = haloscope(*words, "--measured", records, "--output", tmp_path / "map")
     assert done.code == 0, done.err
     assert "## Predicted" in done.out and "## Measured" in done.out and "| 1 us | 1 ms |" in " ".join(done.out.split())
@@ -161,4 +165,4 @@ def test_what_cannot_be_is_refused(haloscope, words, said):
 def test_records_without_a_plain_exchange_of_an_emulated_cluster_make_no_map(haloscope, tmp_path):
     done = haloscope("map", "laplace2d", "--profile", TOY, "--measured", write(tmp_path / "r.jsonl", measurement()))
     assert done.code == 2
-    assert "haloscope run --lab" in done.err
+    assert "haloscope run --lab 2 --bandwidth 10Gbit" in done.err

@@ -64,11 +64,12 @@ def command(app, profile, blocks, latency, bandwidth, depth, measured, output, a
         raise UsageProblem(f"these lists ask for {len(links) * len(sizes)} places, more than {MOST}; shorten them")
     found = {"predicted": model.predicted(choice, machine, links, sizes, lists.numbers(depth, "--depth"))}
     if measured:
-        found["measured"] = model.measured(record for file in measured for record in records.read(file).records)
+        held = (record for file in measured for record in records.read(file).records)
+        found["measured"] = model.measured(held, choice.app, rate)
         if not found["measured"]:
             raise UsageProblem(
-                "--measured holds no plain exchange (ordered/p2p, bulk, depth 1) of an emulated cluster; measure it with "
-                "`haloscope run --lab`"
+                f"--measured holds no plain exchange (ordered/p2p, bulk, depth 1) of {choice.app} in an emulated cluster with "
+                f"lines of {bandwidth}; measure it with `haloscope run --lab 2 --bandwidth {bandwidth}`"
             )
     click.echo(json.dumps(document(found), indent=1) if as_json else markdown(found, choice, machine, bandwidth))
     if output:
