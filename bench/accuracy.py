@@ -207,16 +207,16 @@ def main() -> None:
     cases = validate.cases(found.pairs)
     report_regret(again(cases, confirmed, [] if kept else held_out()))
     if not (quick or kept):
-        keep()
+        keep(SCRATCH, KEPT)
 
 
-def keep() -> None:
-    """Put profile and records where the repository has them."""
-    KEPT.mkdir(parents=True, exist_ok=True)
-    (KEPT / "machine.json").write_bytes((SCRATCH / "machine.json").read_bytes())
-    for name in ("held-out.jsonl", "confirmed.jsonl"):
-        if (SCRATCH / name).exists():
-            (KEPT / f"{name}.xz").write_bytes(lzma.compress((SCRATCH / name).read_bytes(), preset=9))
+def keep(measured: Path, kept: Path) -> None:
+    """Put the profile of one folder and all records but the calibration's into another, where the repository has them."""
+    kept.mkdir(parents=True, exist_ok=True)
+    (kept / "machine.json").write_bytes((measured / "machine.json").read_bytes())
+    for file in measured.glob("*.jsonl"):
+        if file.stem != "machine":
+            (kept / f"{file.name}.xz").write_bytes(lzma.compress(file.read_bytes(), preset=9))
 
 
 if __name__ == "__main__":

@@ -17,6 +17,7 @@
 #include "haloscope/choice.hpp"
 #include "haloscope/core/names.hpp"
 #include "haloscope/error.hpp"
+#include "haloscope/model/normal.hpp"
 
 namespace haloscope::bench {
 namespace {
@@ -36,11 +37,7 @@ struct Case {
   std::function<Json(const Rig&)> run;
 };
 
-double median(std::vector<double> values) {
-  const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
-  std::nth_element(values.begin(), middle, values.end());
-  return *middle;
-}
+double median(const std::vector<double>& values) { return model::quantile(values, 0.5); }
 
 /// Samples of a launch and of its counterpart, and the rates of both where they move the same bytes.
 Json times(const std::vector<double>& own, const std::vector<double>& copy, std::int64_t bytes) {

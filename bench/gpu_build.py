@@ -137,14 +137,12 @@ def find_programs(given: str, device: str, log: Log, deadline: Deadline, mark: P
                             shutil.which("mpiexec") or mpiexec(CARRY))  # fmt: skip
         check_device(ask_device(programs.kernels, device, mark))
         return programs
-    said = ""
     if carried := carried_programs(device):
         asked = ask_device(carried.kernels, device, mark)
-        said = asked.said
         if asked.code == 0:
             log.say("the carried programs run here")
             return carried
-        if asked.code == 3 and not is_too_old(said):
+        if asked.code == 3 and not is_too_old(asked.said):
             check_device(asked)
         log.say(f"the carried programs do not run here, building: {asked.reason()}")
     built = build(device, log, deadline, mark)

@@ -7,14 +7,13 @@ interleaved. Everything is kept in results/lab/: `python bench/lab.py --kept` pr
 from __future__ import annotations
 
 import dataclasses
-import lzma
 import subprocess
 import sys
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from accuracy import Bars, again, cross_fitted, report_errors, report_intervals, report_regret
+from accuracy import Bars, again, cross_fitted, keep, report_errors, report_intervals, report_regret
 
 from haloscope import core
 from haloscope.advice import validate
@@ -63,7 +62,7 @@ GRIDS = (
 )
 
 
-# The places of the map that README shows: cells of a rank in each dimension, and what may win there.
+# The places of the map of docs/lab.md: cells of a rank in each dimension, and what may win there.
 MAP_BANDWIDTH = "1Gbit"
 BLOCKS = (32, 128, 512)
 RIVALS = tuple((strategy, schedule, depth) for strategy in ("ordered/p2p", "direct:merged/p2p") for schedule in ("bulk", "split")
@@ -105,6 +104,11 @@ def held_out() -> Iterator[Request]:
                     yield Request(choice, seconds=0.05, repetitions=2)
 
 
+def campaign(asked: Iterator[Request], file: Path, what: str) -> Campaign:
+    """Return what measures requests into a file, without those that are there already."""
+    return Campaign(Space(list(asked)), file, launches=LAUNCHES, resume=True, what=what)
+
+
 def measure_there(folder: Path) -> None:
     """Calibrate and measure inside an emulated cluster; what is there already is not measured again."""
     machine = folder / "machine.json"
@@ -120,16 +124,11 @@ def measure_there(folder: Path) -> None:
             str(program()),
         ]
         run_haloscope([*words, "--app", OWN, "-o", str(machine)])
-    file = folder / "held-out.jsonl"
-    measured = Campaign(
-        Space(list(held_out())), file, launches=LAUNCHES, resume=True, what="measuring held-out cases"
-    ).run()
+    measured = campaign(held_out(), folder / "held-out.jsonl", "measuring held-out cases").run()
     found = validate.validate(measured, profiles.load(machine), samples=0)
     again(validate.cases(found.pairs), folder / "confirmed.jsonl", held_out())
     if folder.name.endswith(MAP_BANDWIDTH):
-        Campaign(
-            Space(list(of_map())), folder / "map.jsonl", launches=LAUNCHES, resume=True, what="measuring the map"
-        ).run()
+        campaign(of_map(), folder / "map.jsonl", "measuring the map").run()
 
 
 def folder_of(network: tuple[str, str]) -> Path:
@@ -232,17 +231,6 @@ def report(folders: list[Path], suffix: str) -> None:
     report_regret([regret for one in found for regret in one.regrets], BARS, FIGURE)
 
 
-def keep(folders: list[Path]) -> None:
-    """Put profiles and records where the repository has them."""
-    for folder in folders:
-        kept = KEPT / folder.name
-        kept.mkdir(parents=True, exist_ok=True)
-        (kept / "machine.json").write_bytes((folder / "machine.json").read_bytes())
-        for file in folder.glob("*.jsonl"):
-            if file.stem != "machine":
-                (kept / f"{file.name}.xz").write_bytes(lzma.compress(file.read_bytes(), preset=9))
-
-
 def main() -> None:
     """Measure (or with --kept take what is in results/lab), keep the records and print one JSON line per figure."""
     programs.use(program(), OWN, {})
@@ -255,7 +243,8 @@ def main() -> None:
     folders = [folder_of(network) for network in networks(quick)]
     report(folders, "")
     if not quick:
-        keep(folders)
+        for folder in folders:
+            keep(folder, KEPT / folder.name)
     return None
 
 
