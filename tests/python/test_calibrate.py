@@ -52,20 +52,25 @@ class Maker:
         asked = {"part": part, "app": "laplace2d", "ranks": 2, "threads": 1, "depth": 1} | request
         self.add("calibration", name, launch, asked, points=[point])
 
-    def network(self, cost, shared: float = 0.5, duplex: float = 1.25) -> Maker:
-        """Messages that cost `cost(bytes)`; m each way take duplex (1 + shared (m - 1)) times that."""
+    def network(self, cost, shared: float = 0.5, duplex: float = 1.25, gap: float | None = None) -> Maker:
+        """Messages that cost `cost(bytes)` and occupy their way for that, or for the gap in place of the cost of none."""
+
+        def batch(size: int, count: int) -> float:
+            occupied = cost(size) if gap is None else cost(size) - cost(0) + gap
+            others = shared * (count - 1) * occupied
+            return cost(size) + others + (duplex - 1) * (occupied + others)
+
         for launch in range(LAUNCHES):
             request = {"transport": "p2p", "ranks": 2, "pairs": 1, "nodes": 0}
             sizes = []
             for size in (1, *(2**k for k in range(6, 23))):
                 one = cost(size)
                 sizes.append({"bytes": size, "window": 4, "latency_s": self.samples(one),
-                              "exchange_s": self.samples(duplex * one), "batch_s": self.samples(4 * one),
+                              "exchange_s": self.samples(batch(size, 1)), "batch_s": self.samples(4 * one),
                               "both_batch_s": self.samples(4 * duplex * one)})  # fmt: skip
             self.add("microbench", "m", launch, request, sizes=sizes)
             for size, count in ((64, 2), (64, 8), (65536, 2), (65536, 8)):
-                seconds = duplex * (1 + shared * (count - 1)) * cost(size)
-                self.exchange("p2p", launch, seconds, messages=count, size=size)
+                self.exchange("p2p", launch, batch(size, count), messages=count, size=size)
         return self
 
     def exchange(self, transport: str, launch: int, seconds: float, messages: int, size: int, run: int = 0) -> None:
@@ -121,6 +126,28 @@ def test_message_costs_and_their_protocol_switch_are_found_again():
     assert high["latency_s"] == pytest.approx(6e-6, rel=0.15) and high["per_byte_s"] == pytest.approx(1e-10, rel=0.05)
     contention = made.data["network"]["classes"]["socket"]["contention"]
     assert contention["shared"] == pytest.approx(0.5, rel=0.1) and contention["duplex"] == pytest.approx(1.25, rel=0.05)
+
+
+@pytest.mark.ids("DC7")
+def test_the_part_of_a_latency_that_messages_under_way_together_share_is_found():
+    """A network of 1 ms: bytes take turns, latencies overlap, and each further message costs 30 us."""
+    made = calibrate.fit_profile(Maker().network(lambda size: 1e-3 + 8e-8 * size, 1.0, 1.1, gap=3e-5).made)
+    contention = made.data["network"]["classes"]["socket"]["contention"]
+    assert contention["gap_s"] == pytest.approx(3e-5, rel=0.3)
+    assert contention["shared"] == pytest.approx(1.0, rel=0.05) and contention["duplex"] == pytest.approx(1.1, rel=0.05)
+    assert np.median(np.abs(made.contention.errors)) < NOISE
+
+
+@pytest.mark.ids("DC5")
+def test_sweeps_are_of_the_ranks_that_each_host_has_with_all_hosts_at_work():
+    """Two hosts that slow each other down, as two namespaces of one machine do: in steps both sweep."""
+    name = "laplace2d/star/f64"
+    maker = Maker().kernel(name, cached, ranks=1).kernel(name, lambda cells: 1.5 * cached(cells), ranks=2)
+    for record in maker.made:
+        record["environment"]["hosts"] = ["a", "b"][: record["request"]["ranks"]]
+    table = profile.Profile(calibrate.fit_profile(maker.made).data).kernel(name)
+    assert set(table) == {1}
+    assert laws.evaluate(table[1], 1024) == pytest.approx(1.5 * cached(1024), rel=0.1)
 
 
 @pytest.mark.ids("DC5")
@@ -250,6 +277,13 @@ def test_one_rank_has_nothing_to_say_of_messages():
     for section in points.NEEDS_PEERS:
         assert list(points.points(section, 1, 4, points.QUICK)) == []
     assert points.points("pack", 1, 4, points.QUICK) and points.points("kernels", 1, 4, points.QUICK)
+
+
+def test_all_hosts_sweep_at_once_each_with_as_many_ranks():
+    assert {p.ranks for p in points.points("kernels", 8, 8, points.QUICK, hosts=2)} == {2, 4, 8}
+    assert {p.ranks for p in points.points("kernels", 8, 8, points.QUICK)} == {1, 2, 4, 8}
+    packing = points.points("pack", 8, 8, points.QUICK, hosts=2)
+    assert {(p.threads, p.ranks) for p in packing} == {(1, 8), (2, 4), (4, 2)}  # no rank has cores of two hosts
 
 
 def test_every_point_has_a_name_of_its_own_and_is_legal():

@@ -81,6 +81,34 @@ def test_what_the_program_and_plain_messages_cost_in_a_step_is_found(toy, machin
     assert max(data["discrepancy"].values()) < 0.03
 
 
+def test_what_whole_steps_save_is_found_as_the_model_takes_it(toy, machine):
+    """Messages under way together save a shorter flight once. Taken off once for each, this is 14 % off."""
+    quicker = changed(machine, lambda d: d["transports"].update(p2p={"per_message_s": -3e-7}))
+    made = profile.Profile(fitted(toy, records(quicker, bulk())))
+    for c in bulk():
+        assert predict.predict(c, made, samples=0).exchange_s == pytest.approx(
+            predict.predict(c, quicker, samples=0).exchange_s, rel=0.08
+        )
+
+
+def test_core_time_that_messages_between_nodes_take_from_sweeps_is_found(toy, machine):
+    def one_rank_a_node(data):
+        data["machine"] |= {"nodes": 2, "sockets_per_node": 1, "cores_per_socket": 1}
+        data["network"]["classes"] = {"network": data["network"]["classes"]["network"]}
+
+    costs = {"interrupt_per_message_s": 2e-6, "interrupt_per_byte_s": 1e-9}
+    cluster = changed(toy, one_rank_a_node)
+    interrupted = changed(changed(machine, one_rank_a_node), lambda d: d["transports"].update(p2p=PLAIN | costs))
+    data = fitted(cluster, records(interrupted, [*bulk(), *bulk("persistent")]))
+    for name, value in costs.items():
+        assert data["transports"]["p2p"][name] == pytest.approx(value, rel=0.05)
+    made = profile.Profile(data)
+    for c in bulk():
+        assert predict.predict(c, made, samples=0).time_s == pytest.approx(
+            predict.predict(c, interrupted, samples=0).time_s, rel=0.03
+        )
+
+
 def test_a_transport_is_told_by_the_same_blocks_with_plain_messages(toy, machine):
     data = fitted(toy, records(machine, [*bulk(), *bulk("persistent")]))
     found = data["transports"]["persistent"]

@@ -91,6 +91,16 @@ def test_messages_at_the_same_time_contend_as_the_profile_says(toy):
     assert shared.terms["message"] == pytest.approx(8 * free.terms["message"])
 
 
+def test_latencies_of_messages_at_the_same_time_overlap_where_the_profile_has_their_gap(toy):
+    def contend(data, gap):
+        data["network"]["classes"]["socket"]["contention"] = {"shared": 1.0, "duplex": 2.0, "gap_s": gap}
+
+    alone, rounds, latency = ask(toy, **PLAIN).terms["message"], 2, 1e-6
+    for gap in (0.0, 3e-7, latency):
+        found = ask(changed(toy, lambda data, gap=gap: contend(data, gap)), **PLAIN)
+        assert found.terms["message"] == pytest.approx(alone + 7 * (alone + rounds * (gap - latency)))
+
+
 def test_a_transport_is_nothing_but_its_description(toy):
     plain = ask(toy, **PLAIN)
     fence = ask(toy, **PLAIN, strategy="ordered/rma-fence")

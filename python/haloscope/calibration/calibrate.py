@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import math
 import time
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
@@ -145,38 +146,53 @@ def _samples(curve: microbench.Curve, what: str) -> list[Row]:
     ]
 
 
+# Least and most of each parameter; of the gap in parts of the latency.
+_CONTENTION_BOUNDS = {"shared": 0.0, "duplex": 1.0, "gap_s": 0.0}, {"shared": np.inf, "duplex": 2.0, "gap_s": np.inf}
+
+
 def _contention(good: Sequence[dict], curve: microbench.Curve, law: Law) -> Terms:
-    """Fit how concurrent messages slow each other down: m each way take duplex (1 + shared (m - 1)) times one."""
+    """Fit how concurrent messages slow each other down; see `model.network` for the law."""
     rows = [(r.launch, 1, r.amount, r.seconds) for r in _samples(curve, "exchange_s")]
     for launch, request, point in _points(good, "exchange"):
         if request["strategy"].endswith("/" + microbench.BASE) and point["gapped_bytes"] == 0:
             size = point["bytes"] / point["messages"]
             rows.append((launch, point["messages"], size, _least(point["exchange_s"])))
-    launches, count, size, seconds = (np.array(column) for column in zip(*rows, strict=True))
-    ratio = np.atleast_1d(segments.evaluate(law.segments, size.astype(float))) / seconds.astype(float)
-    count = count.astype(float)
+    launches, *columns = zip(*rows, strict=True)
+    count, size, seconds = (np.array(column, float) for column in columns)
+    alone = np.atleast_1d(segments.evaluate(law.segments, size))
+    latency = law.segments[0].fixed
+    several = bool((count > 1).any())
+    usual = {"shared": 0.7, "duplex": 1.3, "gap_s": latency}
+    names = ["duplex"] + ["shared"] * several + ["gap_s"] * (several and latency > 0)
+    start, scale = (
+        np.array([usual[name] for name in names]),
+        np.array([latency if n == "gap_s" else 1.0 for n in names]),
+    )
+    low, high = ([end[name] for name in names] for end in _CONTENTION_BOUNDS)
+
+    def errors(scaled):
+        v = usual | dict(zip(names, scaled * scale, strict=True))
+        occupied = np.maximum(0, alone - latency + v["gap_s"])
+        others = v["shared"] * (count - 1) * occupied
+        return (alone + others + (v["duplex"] - 1) * (occupied + others)) / seconds - 1
 
     def solve(weight, loss: str = "linear"):
         from scipy import optimize
 
-        def wrong(v):
-            return weight * (ratio * (1 + v[0] * (count - 1)) * v[1] - 1)
-
-        return optimize.least_squares(wrong, (0.7, 1.3), bounds=((0, 1), (np.inf, 2)), loss=loss, f_scale=0.1).x
+        return optimize.least_squares(
+            lambda scaled: weight * errors(scaled), start / scale, bounds=(low, high), loss=loss, f_scale=0.1
+        ).x
 
     best = solve(1.0, laws.LOSS)
     found = np.array([solve(weight) for weight in np.sqrt(laws.resampled(launches))])
-    low, high = np.quantile(found, (0.025, 0.975), axis=0)
-    names = ["shared", "duplex"] if (count > 1).any() else ["duplex"]
-    column = {"shared": 0, "duplex": 1}
-    errors = ratio * (1 + best[0] * (count - 1)) * best[1] - 1
+    ends = np.quantile(found, (0.025, 0.975), axis=0) * scale
     return Terms(
         "contention",
-        {n: float(best[column[n]]) for n in names},
-        {n: (float(low[column[n]]), float(high[column[n]])) for n in names},
-        tuple({"shared", "duplex"} - set(names)),
+        dict(zip(names, map(float, best * scale), strict=True)),
+        {name: (float(ends[0, k]), float(ends[1, k])) for k, name in enumerate(names)},
+        tuple(set(usual) - set(names)),
         len(rows),
-        errors,
+        errors(best),
     )
 
 
@@ -252,12 +268,14 @@ def _cache_limit(tables: Sequence[Sequence[tuple[float, Row]]]) -> float:
 
 
 def _kernels(made: Calibration, good: Sequence[dict]) -> None:
-    rows: dict[tuple[str, int, int], list[Row]] = defaultdict(list)
-    for launch, q, point in _points(good, "kernel"):
-        rows[laws.kernel_name(q, point), q["depth"], q["ranks"]].append(
-            Row(launch, point["cells"], _least(point["sweep_s"]))
-        )
-    made.laws += laws.fit_kernels(made.data, rows)
+    """Fit sweeps by the ranks that a host has; of several numbers of hosts, those with all hosts at work count."""
+    found: dict[tuple[str, int, int], dict[int, list[Row]]] = defaultdict(lambda: defaultdict(list))
+    for record in good:
+        active = math.ceil(record["request"]["ranks"] / len(set(record["environment"].get("hosts", ())) or {""}))
+        for launch, q, point in _points([record], "kernel"):
+            row = Row(launch, point["cells"], _least(point["sweep_s"]))
+            found[laws.kernel_name(q, point), q["depth"], active][q["ranks"]].append(row)
+    made.laws += laws.fit_kernels(made.data, {key: by_ranks[max(by_ranks)] for key, by_ranks in found.items()})
 
 
 def _reductions(made: Calibration, good: Sequence[dict]) -> None:

@@ -26,10 +26,13 @@ from haloscope.model.profile import Profile
 COMPUTING = dict.fromkeys(("compute", "inner", "outer"), "mean")
 SHORT_S = 1e-4  # in longer steps, interrupts and the like hide the cost of the program itself
 FEW = 4  # steps below which nothing is fitted
+ALIKE = 0.1  # costs that change exchanges more alike than this cannot be told apart beside noise
+REFITS = 4  # with the model's answers to the costs of the fit before
 # Parameters, and the property of a step that each is multiplied by.
 RUNNING = {"per_program_s": "one", "per_operation_s": "operations"}
 EXCHANGE = {"per_message_s": "messages", "per_round_s": "rounds", "per_byte_s": "bytes", "per_gapped_byte_s": "gapped_bytes",
             "per_row_s": "rows", "per_exchange_s": "one"}  # fmt: skip
+INTERRUPTS = {"interrupt_per_message_s": "messages", "interrupt_per_byte_s": "bytes"}
 READING = {"per_touched_byte_s": "near_bytes", "per_touched_row_s": "near_rows"}
 WAITING = {"waiting_share": False, "far_waiting_share": True}  # of blocks beyond the cache or not
 PIECES = {"per_piece_s": "pieces", "per_piece_cell_s": "lowest", "per_piece_row_s": "extra_rows",
@@ -121,12 +124,13 @@ def fit(data: dict, records: Sequence[dict]) -> list[Terms]:
     predicted = _predictor(Profile(plain))
     bulk = [s for s in found if s.choice.schedule == "bulk"]
     base = [s for s in bulk if s.transport == counts.PLAIN and predicted(s.choice)]
-    exchange = _plain_exchange(base, predicted)
-    fits = [f for f in (_running(base), exchange, _pieces(found, predicted)) if f]
+    exchange = _plain_exchange(base, predicted, data)
+    of_plain = [exchange, *([_interrupts(base, predicted)] if "network" in data["network"]["classes"] else [])]
+    fits = [f for f in (_running(base), *of_plain, _pieces(found, predicted)) if f]
     data["steps"] = _section(fits, (*RUNNING, *WAITING, *PIECES))
-    data["transports"] = {counts.PLAIN: _section([exchange], EXCHANGE)}
+    data["transports"] = {counts.PLAIN: _section(of_plain, (*EXCHANGE, *INTERRUPTS))}
     for name in sorted({s.transport for s in bulk} - {counts.PLAIN}):
-        if terms := _transport(name, [s for s in bulk if s.transport == name], base):
+        if terms := _transport([s for s in bulk if s.transport == name], base, data):
             fits += terms
             data["transports"][name] = _section(terms, (*EXCHANGE, *READING), data["transports"][counts.PLAIN])
     data["discrepancy"] = discrepancy(bulk, _predictor(Profile(data)))
@@ -164,19 +168,61 @@ def _running(base: Sequence[Step]) -> Terms | None:
     )
 
 
-def _plain_exchange(base: Sequence[Step], predicted) -> Terms:
+def _fit_exchange(
+    steps: Sequence[Step], base: Sequence[float], data: dict, extra: dict[str, list[float]] | None = None
+) -> Terms:
+    """Fit what the exchanges of a transport take beyond `base`, by what the model makes of each cost.
+
+    A cost that adds time is paid for each message, byte or round. One that saves time shortens flights and packing: messages
+    under way together save it once, and what is not there cannot become shorter. So each cost's column is the model's answer
+    to the value that the fit before found. Of all fits, and none, the one counts with which the model is nearest to the steps.
+    """
+    transport, on = steps[0].transport, data.get("transports", {}).get(counts.PLAIN, {})
+
+    def exchanges(costs: dict) -> np.ndarray:
+        times = _predictor(Profile(data | {"transports": {transport: costs}}))
+        return np.array([times(s.choice)[0] for s in steps])
+
+    before, seconds, extra = exchanges(on), np.array([s.exchange_s for s in steps]), extra or {}
+
+    def fit(features: dict) -> Terms:
+        launches = [s.launch for s in steps]
+        return laws.fit_terms(f"transports/{transport}", features | extra, base, seconds, launches, alike=ALIKE)
+
+    def off(terms: Terms) -> float:
+        costs = {name: on.get(name, 0.0) + value for name, value in terms.values.items() if name in EXCHANGE}
+        waited = sum(terms.values.get(name, 0.0) * np.array(column) for name, column in extra.items())
+        return float(np.mean(np.abs(np.log((base + exchanges(on | costs) - before + waited).clip(1e-9) / seconds))))
+
+    features, tried = _features(EXCHANGE, steps), [fit({})]
+    for _ in range(REFITS):
+        tried.append(fit(features))
+        for name, value in tried[-1].values.items():
+            if name in features:
+                answer = (exchanges(on | {name: on.get(name, 0.0) + value}) - before) / value
+                features[name] = [float(a) for a in answer]
+    return min(tried, key=off)
+
+
+def _plain_exchange(base: Sequence[Step], predicted, data: dict) -> Terms:
     """The cost of plain exchanges beyond messages and packing alone: ranks wait for their peers' sweeps."""
     sweeps = [predicted(s.choice)[1] / math.sqrt(s.choice.depth) for s in base]
     waiting = {name: [seconds * (s.counts["far"] == far) for s, seconds in zip(base, sweeps, strict=True)]
                for name, far in WAITING.items()}  # fmt: skip
     alone = [predicted(s.choice)[0] for s in base]
     while True:  # no rank waits a negative time: such a share counts as 0
-        fit = laws.fit_terms(f"transports/{counts.PLAIN}", _features(EXCHANGE, base) | waiting, alone,
-                             [s.exchange_s for s in base], [s.launch for s in base])  # fmt: skip
+        fit = _fit_exchange(base, alone, data, waiting)
         negative = [name for name in waiting if fit.values.get(name, 0.0) < 0]
         if not negative:
             return fit
         waiting = {name: values for name, values in waiting.items() if name not in negative}
+
+
+def _interrupts(base: Sequence[Step], predicted) -> Terms:
+    """How much longer sweeps take in steps with messages between nodes, whose interrupts need the core, than alone."""
+    return laws.fit_terms(f"transports/{counts.PLAIN}, sweeps", _features(INTERRUPTS, base),
+                          [predicted(s.choice)[1] for s in base], [s.compute_s for s in base],
+                          [s.launch for s in base], True)  # fmt: skip
 
 
 def _pieces(found: Sequence[Step], predicted) -> Terms | None:
@@ -195,18 +241,16 @@ def _pieces(found: Sequence[Step], predicted) -> Terms | None:
     return laws.fit_terms("steps/pieces", _features(PIECES, split), together, apart, [s.launch for s in split], True)
 
 
-def _transport(name: str, steps: Sequence[Step], base: Sequence[Step]) -> list[Terms]:
+def _transport(steps: Sequence[Step], base: Sequence[Step], data: dict) -> list[Terms]:
     """The cost of a transport, in exchange and sweeps, beyond plain messages of the same blocks and launch."""
     plain = {s.like(): s for s in base}
     pairs = [(s, plain[key]) for s in steps if (key := s.like(strategy=f"ordered/{counts.PLAIN}")) in plain]
     if len(pairs) < FEW:
         return []
     mine, theirs = zip(*pairs, strict=True)
-    launches = [s.launch for s in mine]
-    exchange = laws.fit_terms(f"transports/{name}", _features(EXCHANGE, mine), [s.exchange_s for s in theirs],
-                              [s.exchange_s for s in mine], launches)  # fmt: skip
-    reading = laws.fit_terms(f"transports/{name}, sweeps", _features(READING, mine), [s.compute_s for s in theirs],
-                             [s.compute_s for s in mine], launches)  # fmt: skip
+    exchange = _fit_exchange(mine, [s.exchange_s for s in theirs], data)
+    reading = laws.fit_terms(f"{exchange.name}, sweeps", _features(READING, mine), [s.compute_s for s in theirs],
+                             [s.compute_s for s in mine], [s.launch for s in mine])  # fmt: skip
     return [exchange, reading]
 
 

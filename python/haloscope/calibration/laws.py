@@ -204,18 +204,19 @@ def fit_terms(
     seconds: Sequence[float],
     launches: Sequence[str],
     positive: bool = False,
+    alike: float = ROUNDING,
 ) -> Terms:
     """Fit seconds = base + sum of coefficient x feature; coefficients may be negative unless they must be `positive`.
 
     Errors are relative to the geometric mean of base and seconds, so that half and twice the base weigh alike. Rows are
-    equally long lists; launches: of each row. Features that are constant multiples of an earlier one or 0 everywhere,
-    and those whose interval reaches 0, are dropped, the least certain first.
+    equally long lists; launches: of each row. Features that differ from sums of multiples of earlier ones by no more than
+    `alike` of their length, and those whose interval reaches 0, are dropped, the least certain first.
     """
     base, seconds, launches = np.asarray(base), np.asarray(seconds), np.asarray(launches)
     weight = 1 / np.sqrt(base * seconds)
     columns = {n: np.asarray(c, float) * weight for n, c in features.items()}
     wanted = (seconds - base) * weight
-    dropped = [n for n in columns if n not in _independent(columns)]
+    dropped = [n for n in columns if n not in _independent(columns, alike)]
     names = [n for n in columns if n not in dropped]
     counts = resampled(launches)
     while True:
@@ -232,12 +233,13 @@ def fit_terms(
     return Terms(name, fitted, interval, tuple(dropped), len(seconds), (design @ values - wanted) / (weight * seconds))
 
 
-def _independent(columns: dict[str, np.ndarray]) -> list[str]:
-    """Names of the columns that are not sums of multiples of those before them."""
+def _independent(columns: dict[str, np.ndarray], alike: float) -> list[str]:
+    """Names of the columns that differ from sums of multiples of those before them by more than that part of their length."""
     kept: list[str] = []
     for name, column in columns.items():
-        scaled = [c / max(np.abs(c).max(), 1e-300) for c in (*(columns[k] for k in kept), column)]
-        if np.linalg.matrix_rank(np.column_stack(scaled), tol=1e-6) > len(kept):
+        others = np.column_stack([columns[k] for k in kept]) if kept else np.zeros((len(column), 0))
+        rest = column - others @ np.linalg.lstsq(others, column, rcond=None)[0]
+        if np.linalg.norm(rest) > alike * np.linalg.norm(column):
             kept.append(name)
     return kept
 

@@ -108,10 +108,11 @@ class Point:
         return {"kind": KIND, "id": self.id, "request": self.request()}
 
 
-def points(section: str, ranks: int, cores: int, effort: Effort, device: str = "") -> list:
+def points(section: str, ranks: int, cores: int, effort: Effort, device: str = "", hosts: int = 1) -> list:
     """Return what is measured for one of SECTIONS; nothing where one rank is too few, or the section lacks its device.
 
-    ranks: the most to use, >= 1. cores: of this machine. effort: QUICK, FULL or another. device: back end, "" = none.
+    ranks: the most to use, >= 1. cores: of all hosts, which have equally many. effort: QUICK, FULL or another. device: back
+    end, "" = none.
     """
     if (ranks < 2 and section in NEEDS_PEERS) or (section == "device" and not device):
         return []
@@ -120,9 +121,9 @@ def points(section: str, ranks: int, cores: int, effort: Effort, device: str = "
     whole = {"seconds": effort.steps_s, "repetitions": effort.repetitions, "warmup": effort.warmup}
     make = {
         "network": _network,
-        "pack": _pack,
+        "pack": functools.partial(_pack, hosts),
         "transports": _transports,
-        "kernels": _kernels,
+        "kernels": functools.partial(_kernels, hosts),
         "steps": _steps,
         "reductions": _reductions,
         "device": functools.partial(_device, device),
@@ -144,8 +145,9 @@ def _powers(most: int) -> list[int]:
 def _network(ranks: int, cores: int, effort: Effort) -> Iterator[microbench.Micro | Point]:
     for count in sorted({2, *(p for p in _powers(ranks) if p % 2 == 0)}):
         yield microbench.Micro(
-            microbench.BASE, count, 0, effort.message_bytes, effort.seconds, effort.repetitions, fresh=True
-        )
+            microbench.BASE, count, 0, effort.message_bytes, effort.seconds, effort.repetitions, fresh=True,
+            patterns=("pingpong", "pingping"),
+        )  # fmt: skip
     for row in _ROWS:
         for fields in (1, 2, 8):
             yield _exchange("laplace2d", (row, 16), "y", 1, fields, strategies()[0])
@@ -154,9 +156,9 @@ def _network(ranks: int, cores: int, effort: Effort) -> Iterator[microbench.Micr
 _ROWS = (16, 256, 1024, 4096, 16384, 65536)  # cells, sent in place: 2 messages per field each way
 
 
-def _pack(ranks: int, cores: int, effort: Effort) -> Iterator[Point]:
+def _pack(hosts: int, ranks: int, cores: int, effort: Effort) -> Iterator[Point]:
     """As in a step, all cores are busy: with fewer threads per rank there are more ranks."""
-    for threads in _powers(cores):
+    for threads in _powers(max(1, cores // hosts)):
         for cells, depth in effort.packed:
             yield Point("pack", Choice(
                 f"laplace{len(cells)}d", cells, ranks=max(1, min(ranks, cores) // threads), threads=threads, depth=depth,
@@ -241,8 +243,9 @@ def variants(app: core.App, form: str) -> list[tuple[tuple[str, Value], ...]]:
     return [(), *changed]
 
 
-def _kernels(ranks: int, cores: int, effort: Effort) -> Iterator[Point]:
-    for active in _powers(min(ranks, cores)):
+def _kernels(hosts: int, ranks: int, cores: int, effort: Effort) -> Iterator[Point]:
+    """By 1, 2, 4 ... ranks of each host, all hosts at once as in a step."""
+    for active in (hosts * count for count in _powers(max(1, min(ranks, cores) // hosts))):
         for name, form, real in kernel_names(effort.apps):
             app = core.find_app(name)
             sides = effort.cubes if app.dims == 3 else effort.squares
@@ -318,8 +321,10 @@ def _device(device: str, ranks: int, cores: int, effort: Effort) -> Iterator[Poi
                     )
 
 
-def all_points(sections: Sequence[str], ranks: int, cores: int, effort: Effort, device: str = "") -> list:
-    """Return what is measured for several sections, each point once."""
+def all_points(
+    sections: Sequence[str], ranks: int, cores: int, effort: Effort, device: str = "", hosts: int = 1
+) -> list:
+    """Return what is measured for several sections, each point once. Parameters: see `points`."""
     if effort.apps and {"steps", "transports"} & set(sections):  # whose costs are what steps take beyond their kernels
         effort = dataclasses.replace(effort, apps=tuple({*effort.apps, *(block[0] for block in _stepped(effort))}))
-    return list(dict.fromkeys(p for section in sections for p in points(section, ranks, cores, effort, device)))
+    return list(dict.fromkeys(p for section in sections for p in points(section, ranks, cores, effort, device, hosts)))

@@ -89,12 +89,12 @@ def command(output, quick, ranks, launches, sections, device, name, recorded, ve
 def _measured(output: Path, sections, ranks, launches, effort, device) -> tuple[list[dict], list[str]]:
     """Measure and return the records of the sections, and notes on them."""
     from haloscope.calibration import points
-    from haloscope.measure import campaign, launch, space
+    from haloscope.measure import campaign, hosts, launch, space
     from haloscope.report import records
 
     ranks = ranks or launch.cores()
     effort = dataclasses.replace(effort, launches=launches or effort.launches)
-    planned = points.all_points(sections, ranks, launch.cores(), effort, device)
+    planned = points.all_points(sections, ranks, launch.cores(), effort, device, max(1, len(hosts.names())))
     alone = [s for s in sections if ranks < 2 and s in points.NEEDS_PEERS]
     notes = [f"section '{s}' needs 2 ranks or more, and there was 1" for s in alone]
     if not planned and not alone:
@@ -175,8 +175,7 @@ def _contention(terms) -> str:
     import numpy as np
 
     shown = ", ".join(
-        f"{name} {value:.2f} ({terms.interval[name][0]:.2f} .. {terms.interval[name][1]:.2f})"
-        for name, value in terms.values.items()
+        "{} {} ({})".format(name, *_value(value, terms.interval[name], 1)) for name, value in terms.values.items()
     )
     return f"Messages at the same time: {shown}; median error {100 * np.median(np.abs(terms.errors)):.1f} %."
 

@@ -1,12 +1,16 @@
 """What messages cost: alone, sharing a node's injection rate, and as an all-gather; how many at once slow each other down.
 
 A locality class of a profile (self, socket, node, network) has the time of a single message by segments, and a contention
-law with two numbers, which the core applies to messages at the same time on one resource:
+law with three numbers, which the core applies to messages at the same time on one resource. A message of time t occupies
+that resource for t - latency + gap, where the latency is the time of no bytes:
 
-- `shared` (default 1): m messages the same way at once take 1 + shared (m - 1) times one of them. 1 = one after another.
-- `duplex` (default 2 inside a node, 1 between nodes): two opposite messages over one of them. 1 = full duplex, 2 = half.
+- `gap_s` (default: the latency): what a message occupies it for beside its bytes. The rest of latencies overlaps.
+- `shared` (default 1): another message the same way takes that part of what it occupies the resource for.
+- `duplex` (default 2 inside a node, 1 between nodes): opposite messages take that part less 1. 1 = full duplex.
 
-Source: Davis 2017, sections 5.3.4 and 5.3.5 (which print observations, no formula); max-rate: Gropp, Olson, Samfass 2016.
+With the default gap, m equal messages take 1 + shared (m - 1) times one, and opposite ones `duplex` times that.
+Source: Davis 2017, sections 5.3.4 and 5.3.5 (which print observations, no formula); gap: Culler et al. 1993 (LogP);
+max-rate: Gropp, Olson, Samfass 2016.
 """
 
 from __future__ import annotations

@@ -159,6 +159,7 @@ simulate::NetworkClass Cast::network_class(Nearness near, const MessageOverheads
   const Contention contended = contention(of_.profile, near);
   found.shared = contended.shared;
   found.duplex = contended.duplex;
+  found.overlaps_s = contended.overlaps_s;
   return found;
 }
 

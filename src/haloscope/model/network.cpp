@@ -57,7 +57,8 @@ double message_time(const Profile& profile, Nearness near, double bytes) {
 Contention contention(const Profile& profile, Nearness near) {
   const MessageCost& given = profile.messages(near);
   const double usual = near == Nearness::network ? 1.0 : 2.0;
-  return {given.shared ? given.shared->value : 1.0, given.duplex ? given.duplex->value : usual};
+  return {given.shared ? given.shared->value : 1.0, given.duplex ? given.duplex->value : usual,
+          given.gap_s ? message_time(profile, near, 0) - *given.gap_s : 0.0};
 }
 
 double allreduce_time(const Profile& profile, int ranks) {

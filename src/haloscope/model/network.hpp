@@ -1,11 +1,16 @@
 // What messages cost: alone, several at once, and as the collective calls of reductions.
 //
-// A nearness of a profile has the time of a single message by segments, and a contention law with two numbers, which
-// ranks.cpp applies to messages at the same time on one resource:
-//  - `shared` (default 1): m messages the same way at once take 1 + shared (m - 1) times one of them.
-//  - `duplex` (default 2 inside a node, 1 between nodes): two opposite messages over one of them. 1 = full duplex.
-// Source: Davis 2017, sections 5.3.4 and 5.3.5; max-rate: Gropp, Olson, Samfass 2016.
+// A nearness of a profile has the time of a single message by segments, and a contention law with three numbers, which
+// ranks.cpp applies to messages at the same time on one resource. A message of time t occupies that resource for
+// t - latency + gap, where the latency is the time of no bytes.
+//  - `gap_s` (default: the latency): what a message occupies it for beside its bytes. The rest of latencies overlaps.
+//  - `shared` (default 1): another message the same way takes that part of what it occupies the resource for.
+//  - `duplex` (default 2 inside a node, 1 between nodes): opposite messages take that part less 1. 1 = full duplex.
+// With the default gap, m equal messages take 1 + shared (m - 1) times one, and opposite ones `duplex` times that.
+// Source: Davis 2017, sections 5.3.4 and 5.3.5; gap: Culler et al. 1993 (LogP); max-rate: Gropp, Olson, Samfass 2016.
 #pragma once
+
+#include <algorithm>
 
 #include "haloscope/model/profile.hpp"
 #include "haloscope/stage.hpp"
@@ -17,6 +22,10 @@ double message_time(const Profile& profile, Nearness near, double bytes);
 
 struct Contention {
   double shared = 1, duplex = 1;
+  double overlaps_s = 0;  ///< of a latency: seconds in which a message occupies nothing; below 0 if the gap is longer
+
+  /// Seconds that a message occupies what it shares, if it takes `seconds` alone.
+  double occupied(double seconds) const { return std::max(0.0, seconds - overlaps_s); }
 };
 Contention contention(const Profile& profile, Nearness near);
 

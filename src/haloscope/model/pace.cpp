@@ -53,11 +53,14 @@ class Scaling {
     if (!p_.network) return;
     for (int near = 0; near < nearnesses; ++near) {
       const bool far = static_cast<Nearness>(near) == Nearness::network;
-      if (auto& cost = p_.network->given[static_cast<std::size_t>(near)])
-        for (Segment& segment : cost->segments) {
-          times(segment.fixed, of(far ? PaceKind::far_latency : PaceKind::latency));
-          times(segment.slope, of(far ? PaceKind::far_bandwidth : PaceKind::bandwidth));
-        }
+      auto& cost = p_.network->given[static_cast<std::size_t>(near)];
+      if (!cost) continue;
+      const double latency = of(far ? PaceKind::far_latency : PaceKind::latency);
+      for (Segment& segment : cost->segments) {
+        times(segment.fixed, latency);
+        times(segment.slope, of(far ? PaceKind::far_bandwidth : PaceKind::bandwidth));
+      }
+      if (cost->gap_s) times(*cost->gap_s, latency);
     }
     p_.network->injection_bytes_per_s /= of(PaceKind::far_bandwidth);
   }
@@ -105,6 +108,7 @@ class Scaling {
     for (Cost* one : {&cost.per_byte_s, &cost.per_gapped_byte_s, &cost.per_row_s, &cost.per_touched_byte_s,
                       &cost.per_touched_row_s})
       times(*one, messages(PaceKind::bandwidth));
+    for (Cost* one : {&cost.interrupt_per_message_s, &cost.interrupt_per_byte_s}) times(*one, of(PaceKind::compute));
   }
 
   void scale_steps() {

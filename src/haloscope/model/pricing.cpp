@@ -210,16 +210,17 @@ double Pricing::sum(const std::vector<int>& messages, double MessagePrice::*part
   return seconds;
 }
 
-/// Seconds that sweeping takes longer because another core wrote the halo: data that it wrote into a block beyond the
-/// cache has left that core's cache by the time it is read.
+/// Seconds that sweeping takes longer because of what has arrived: another core wrote the halo, and the interrupts of the
+/// network took core time. Data that was written into a block beyond the cache has left the other core's cache when it is
+/// read.
 double Pricing::reading_s(const std::vector<int>& messages) const {
   double seconds = 0;
-  if (far_) return seconds;
   for (const int m : messages) {
     const Surcharge& cost = *prices_.surcharges[is_far(m)];
     const Traffic& traffic = of_.traffic[static_cast<std::size_t>(m)];
-    seconds +=
-        cost.per_touched_byte_s * static_cast<double>(traffic.bytes) + cost.per_touched_row_s * short_rows(traffic);
+    const auto bytes = static_cast<double>(traffic.bytes);
+    if (is_far(m)) seconds += cost.interrupt_per_message_s + cost.interrupt_per_byte_s * bytes;
+    if (!far_) seconds += cost.per_touched_byte_s * bytes + cost.per_touched_row_s * short_rows(traffic);
   }
   return seconds;
 }

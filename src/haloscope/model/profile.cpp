@@ -58,6 +58,7 @@ void visit_network(NetworkCost& network, const auto& visit) {
     }
     if (one->shared) visit("network", "shared", *one->shared);
     if (one->duplex) visit("network", "duplex", *one->duplex);
+    if (one->gap_s) visit("network", "gap_s", *one->gap_s);
   }
 }
 

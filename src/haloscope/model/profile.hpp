@@ -31,7 +31,7 @@ constexpr double contiguous_from = 4096, lines_from = 64;
 /// Of one nearness: a single message by its bytes, and how several at once slow each other down; see network.hpp.
 struct MessageCost {
   Segments segments;
-  std::optional<Cost> shared, duplex;
+  std::optional<Cost> shared, duplex, gap_s;
 };
 
 struct NetworkCost {
@@ -48,6 +48,8 @@ struct Surcharge {
   Cost per_gapped_byte_s;                      ///< of messages that are several stretches of memory
   Cost per_row_s;                              ///< per stretch shorter than a cache line
   Cost per_touched_byte_s, per_touched_row_s;  ///< received; shows in the sweep that reads it
+  /// Core time that the interrupts of a network take from sweeps, by messages that come from other nodes.
+  Cost interrupt_per_message_s, interrupt_per_byte_s;
   Cost copies;
   Cost field_returns, buffer_visits;  ///< to lines of fields and to buffers, within an exchange; see refetch.hpp
   bool from_fields = false;           ///< receivers read senders' fields: costs are instead of packing and travelling
@@ -64,6 +66,8 @@ constexpr std::pair<const char*, Cost Surcharge::*> surcharge_members[]{
     {"per_row_s", &Surcharge::per_row_s},
     {"per_touched_byte_s", &Surcharge::per_touched_byte_s},
     {"per_touched_row_s", &Surcharge::per_touched_row_s},
+    {"interrupt_per_message_s", &Surcharge::interrupt_per_message_s},
+    {"interrupt_per_byte_s", &Surcharge::interrupt_per_byte_s},
     {"copies", &Surcharge::copies},
     {"field_returns", &Surcharge::field_returns},
     {"buffer_visits", &Surcharge::buffer_visits}};

@@ -143,11 +143,12 @@ Nearness read_nearness(const std::string& name, const Node& node) {
 }
 
 MessageCost read_messages(const Node& node) {
-  MessageCost found{read_segments(node.at("segments"), bytes), {}, {}};
+  MessageCost found{read_segments(node.at("segments"), bytes), {}, {}, {}};
   if (!node.has("contention")) return found;
   const Node contention = node.at("contention");
   if (contention.has("shared")) found.shared = contention.cost("shared");
   if (contention.has("duplex")) found.duplex = contention.cost("duplex");
+  if (contention.has("gap_s")) found.gap_s = contention.cost("gap_s");
   return found;
 }
 

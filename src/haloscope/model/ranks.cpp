@@ -40,21 +40,27 @@ class Loads {
   std::vector<double> values_;
 };
 
-/// What is under way together on each resource.
+/// What is under way together on each resource; total: seconds that it is occupied.
 struct Traveling {
   Loads total, longest, count, volume;
   Traveling(int rounds, int resources)
       : total(rounds, resources), longest(rounds, resources), count(rounds, resources), volume(rounds, resources) {}
 };
 
-using Times = std::vector<std::array<double, nearnesses>>;  // of each message alone
+/// A message with nothing beside it, and the part of that in which it occupies what it shares.
+struct Alone {
+  double seconds = 0, occupied_s = 0;
+};
+using Times = std::vector<std::array<Alone, nearnesses>>;  // of each message
 
 Times times_alone(const Kind& kind, const Profile& profile) {
   Times times;
   for (const Message& message : kind.messages) {
     auto& of_message = times.emplace_back();
-    for (int near = 0; near < nearnesses; ++near)
-      of_message[near] = message_time(profile, static_cast<Nearness>(near), static_cast<double>(message.bytes));
+    for (int near = 0; near < nearnesses; ++near) {
+      const double seconds = message_time(profile, static_cast<Nearness>(near), static_cast<double>(message.bytes));
+      of_message[near] = {seconds, contention(profile, static_cast<Nearness>(near)).occupied(seconds)};
+    }
   }
   return times;
 }
@@ -76,11 +82,11 @@ Traveling gather_loads(const Kinds& kinds, const RankPlaces& places, const std::
   for (std::size_t k = 0; k < kinds.size(); ++k) {
     Traveling own(rounds, resources);
     visit_places(kinds[k], places, own.total, [&](std::size_t m, Nearness near, std::size_t place) {
-      const double time = times[k][m][static_cast<std::size_t>(near)];
-      own.total[place] += time;
+      const Alone& alone = times[k][m][static_cast<std::size_t>(near)];
+      own.total[place] += alone.occupied_s;
       own.count[place] += 1;
       own.volume[place] += static_cast<double>(kinds[k].messages[m].bytes);
-      all.longest[place] = std::max(all.longest[place], time);
+      all.longest[place] = std::max(all.longest[place], alone.seconds);
     });
     all.total.add(own.total);
     all.count.add(own.count);
@@ -92,17 +98,18 @@ Traveling gather_loads(const Kinds& kinds, const RankPlaces& places, const std::
 /// Seconds of the messages at one place when they travel together. in, out: the place, by way.
 double batch_time(const Traveling& t, const Profile& profile, Nearness near, double at_once, std::size_t in,
                   std::size_t out) {
-  const auto [shared, duplex] = contention(profile, near);
-  if (near != Nearness::network) {  // each message is counted at both ends; half of them go either way
-    const double together = std::max(0.0, t.total[out] * at_once / 2 - t.longest[out]);
-    const double longer = t.longest[out] + shared * together;
-    return longer + (duplex - 1) * (t.count[out] * at_once > 1 ? longer : 0.0);
-  }
-  const auto way = [&](std::size_t place) {  // what goes out and what comes in are its two directions
-    return t.longest[place] + shared * std::max(0.0, t.total[place] * at_once - t.longest[place]);
+  const Contention law = contention(profile, near);
+  const auto way = [&](std::size_t place, double part) {
+    const double others = t.total[place] * at_once * part - law.occupied(t.longest[place]);
+    return t.longest[place] + law.shared * std::max(0.0, others);
   };
-  const double longer = std::max(way(in), way(out)), shorter = std::min(way(in), way(out));
-  const double time = longer + (duplex - 1) * shorter;
+  const auto against = [&](double opposite) { return (law.duplex - 1) * law.occupied(opposite); };
+  if (near != Nearness::network) {  // each message is counted at both ends; half of them go either way
+    const double longer = way(out, 0.5);
+    return longer + (t.count[out] * at_once > 1 ? against(longer) : 0.0);
+  }
+  const double goes = way(out, 1), comes = way(in, 1);  // the two directions of a node's wires
+  const double time = std::max(goes, comes) + against(std::min(goes, comes));
   const double rate = profile.network->injection_bytes_per_s;
   if (rate == 0) return time;
   if (t.count[out] == 0) return 0;

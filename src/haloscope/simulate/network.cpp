@@ -48,7 +48,7 @@ void check(const Network& network) {
       if (i > 0 && c.segments[i].from_bytes <= c.segments[i - 1].from_bytes)
         throw UsageError("the segments of a network class must begin at rising numbers of bytes");
     }
-    if (!possible(c.shared) || !std::isfinite(c.duplex) || c.duplex < 1)
+    if (!possible(c.shared) || !std::isfinite(c.duplex) || c.duplex < 1 || !std::isfinite(c.overlaps_s))
       throw UsageError("contention needs shared >= 0 and duplex >= 1");
   }
   if (!possible(network.injection_bytes_per_s)) throw UsageError("a node's injection rate must be positive, or 0");
@@ -88,7 +88,7 @@ double Wires::arrival(int from, int to, Where where, const Flight& flight, std::
 
 /// Inside a node both directions share the memory: each delays the other as far as it is half duplex.
 double Wires::inside(double& own, double& opposite, const NetworkClass& c, double seconds, double depart) {
-  const double start = std::max(depart, own), hold = c.shared * seconds;
+  const double start = std::max(depart, own), hold = c.hold(seconds);
   own = start + hold;
   if (c.duplex > 1) opposite = std::max(opposite, depart) + (c.duplex - 1) * hold;
   return start + seconds;
@@ -97,7 +97,7 @@ double Wires::inside(double& own, double& opposite, const NetworkClass& c, doubl
 /// Between nodes a message queues at its sender's way out and again at its receiver's way in.
 double Wires::outside(int from, int to, const NetworkClass& c, double seconds, double depart) {
   auto &source = links_[node_[from]], &target = links_[node_[to]];
-  const double start = std::max(depart, source[0]), hold = c.shared * seconds, extra = (c.duplex - 1) * hold;
+  const double start = std::max(depart, source[0]), hold = c.hold(seconds), extra = (c.duplex - 1) * hold;
   source[0] = start + hold;
   const double arrival = std::max(start + seconds, target[1] + hold);
   target[1] = arrival;

@@ -1,6 +1,7 @@
 // What messages cost by where their ends are: LogGOPS parameters, contention of shared resources, injection of nodes.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cstdint>
 #include <vector>
@@ -26,11 +27,13 @@ struct Segment {
   bool rendezvous = false;  ///< travels only once the receiver has posted it and calls into the library
 };
 
-/// Messages of one nearness. m at once the same way take 1 + shared (m - 1) times one of them; two opposite ones
-/// inside a node `duplex` times one.
+/// Messages of one nearness. One of t seconds alone occupies what it shares for t - overlaps_s; m at once the same way
+/// take `shared` of that for each further one, opposite ones `duplex` - 1 of it. See model/network.hpp.
 struct NetworkClass {
   std::vector<Segment> segments{Segment{}};  ///< rising; the first also serves fewer bytes
-  double shared = 0, duplex = 1;
+  double shared = 0, duplex = 1, overlaps_s = 0;
+
+  double hold(double seconds) const { return shared * std::max(0.0, seconds - overlaps_s); }
 };
 
 struct Network {

@@ -58,6 +58,21 @@ TEST(Profile, AClassThatIsAbsentCostsWhatTheNearestDoes) {
   EXPECT_FALSE(p.knows(Nearness::socket));
 }
 
+TEST(Network, AMessageOccupiesWhatItSharesForItsGapAndItsBytes) {
+  const auto law = [](const std::string& given) {
+    std::string json = machine("", 1, 0.5);
+    const std::string at = R"("segments")";
+    return contention(profile_from_json(json.replace(json.find(at), 0, R"("contention": )" + given + ", ")),
+                      Nearness::network);
+  };
+  const double alone = 1 + 0.5 * 8;
+  EXPECT_EQ(law("{}").occupied(alone), alone) << "its whole latency, unless the profile says otherwise";
+  EXPECT_DOUBLE_EQ(law(R"({"gap_s": 0})").occupied(alone), 4);
+  EXPECT_DOUBLE_EQ(law(R"({"gap_s": 0.25})").occupied(alone), 4.25);
+  EXPECT_DOUBLE_EQ(law(R"({"gap_s": 3})").occupied(alone), 7) << "a gap may be longer than the latency";
+  EXPECT_EQ(law(R"({"gap_s": 0})").occupied(0.5), 0) << "a flight that a transport has shortened";
+}
+
 TEST(Network, ReductionsAreReadBetweenMeasuredRankCounts) {
   const Profile p = profile_from_json(
       machine(R"(, "reductions": {"allreduce": [{"ranks": 16, "time_s": 3e-6}, {"ranks": 4, "time_s": 1e-6}]})"));

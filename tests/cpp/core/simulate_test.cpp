@@ -226,6 +226,16 @@ TEST(Simulate, MessagesOfANodeQueueForWhatTheyShare) {
   EXPECT_DOUBLE_EQ(last(c.run(network(0.5, 1), rounds(1))), 2.5 * one);
 }
 
+TEST(Simulate, LatenciesOfQueuedMessagesOverlapButForTheirGap) {
+  Case c = exchange_case(ring(4), "bulk");
+  c.price({});
+  c.node = {0, 0, 0, 0}, c.socket = {0, 0, 0, 0};
+  Network overlapping = network(1, 1);
+  for (NetworkClass& given : overlapping.classes) given.overlaps_s = L - 1;  // a gap of a second
+  const Result found = c.run(overlapping, rounds(1));
+  EXPECT_DOUBLE_EQ(*std::max_element(found.ends.begin(), found.ends.end()), L + 8 * G + 3 * (1 + 8 * G));
+}
+
 TEST(Simulate, RanksOfANodeShareItsInjectionRate) {
   Case c = exchange_case(Layout(GridSpec{2, {8, 8, 1}, {false, true, false}}, ProcessGrid{2, 2, 1}), "bulk");
   c.price({});

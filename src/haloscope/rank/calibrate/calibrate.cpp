@@ -111,7 +111,7 @@ class Touching {
   std::vector<CopyList> writing_, reading_;
 };
 
-Json exchange_points(Session& s, const CalibrateRequest& request, Sampler& sample) {
+Json exchange_points(Session& s, const CalibrateRequest& request, Sampler sample) {
   const Choice& choice = request.plain.choice;
   const Strategy& strategy = choice.strategy;
   const Layout layout = make_layout(choice);
@@ -148,7 +148,7 @@ Json exchange_points(Session& s, const CalibrateRequest& request, Sampler& sampl
 
 // ---- allreduce, allgather ------------------------------------------------------------------------------------------------------
 
-Json allreduce_points(Session& s, Sampler& sample, bool& right) {
+Json allreduce_points(Session& s, Sampler sample, bool& right) {
   double sum = 1;
   MPI_Allreduce(MPI_IN_PLACE, &sum, 1, MPI_DOUBLE, MPI_SUM, s.comm);
   right &= sum == s.size;
@@ -211,10 +211,10 @@ Json calibrate(Session& s, const CalibrateRequest& request) {
   bool mine = true;
   record["points"] = request.part == "kernel"          ? kernel_points(request, sample)
                      : request.part == "pack"          ? pack_points(request, sample, mine)
-                     : request.part == "exchange"      ? exchange_points(s, request, sample)
+                     : request.part == "exchange"      ? exchange_points(s, request, sample.of_messages())
                      : request.part == "device-kernel" ? device_kernel_points(s, request, sample)
                      : request.part == "device-copy"   ? device_copy_points(s, request, sample, mine)
-                                                       : allreduce_points(s, sample, mine);
+                                                       : allreduce_points(s, sample.of_messages(), mine);
   if (const std::string& name = request.plain.choice.device; !name.empty())
     record["environment"]["device"] = device_json(name, *device::find_backend(name).open(0));
   int right = mine;

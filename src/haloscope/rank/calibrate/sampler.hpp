@@ -9,7 +9,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "haloscope/rank/measure/measure.hpp"
+#include "haloscope/rank/measure/barrier.hpp"
 
 namespace haloscope {
 
@@ -21,6 +21,9 @@ class Sampler {
   /// @param partner  the rank awaited, as a watchdog is told; -1: none.
   Sampler(Session& session, double seconds, int samples, int partner = -1)
       : session_(session), seconds_(seconds), samples_(samples), partner_(partner) {}
+
+  /// Collective. @return one for work in which ranks wait for each other, with samples that are long beside a barrier.
+  Sampler of_messages() const { return {session_, beside_barriers(session_, seconds_), samples_, partner_}; }
 
   /// Collective. @return the samples: seconds of one `work()`, each averaged over enough calls to last `seconds`.
   template <class F>

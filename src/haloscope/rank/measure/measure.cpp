@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cstdio>
 #include <fstream>
-#include <limits>
 #include <numeric>
 #include <optional>
 
@@ -11,6 +10,7 @@
 #include "haloscope/comm/shared_memory.hpp"
 #include "haloscope/core/choice_fields.hpp"
 #include "haloscope/error.hpp"
+#include "haloscope/rank/measure/barrier.hpp"
 #include "haloscope/rank/measure/environment.hpp"
 #include "haloscope/rank/measure/sequential.hpp"
 #include "haloscope/rank/measure/steps.hpp"
@@ -28,20 +28,6 @@ namespace {
 using Json = nlohmann::json;
 
 constexpr std::size_t most_trace_events = 100000;  // per rank; later ones are left out
-
-/// Barrier that the watchdog watches, then the time (White & Dongarra 2011, IV-C: a barrier before both clock
-/// readings).
-double time_after_barrier(Session& s) {
-  s.board->mine().set(static_cast<std::int32_t>(OpKind::barrier));
-  MPI_Barrier(s.comm);
-  s.board->mine().set(Phase::idle);
-  return MPI_Wtime();
-}
-
-double largest(double value, MPI_Comm comm) {
-  MPI_Allreduce(MPI_IN_PLACE, &value, 1, MPI_DOUBLE, MPI_MAX, comm);
-  return value;
-}
 
 std::int64_t total(std::int64_t value, MPI_Comm comm) {
   MPI_Allreduce(MPI_IN_PLACE, &value, 1, MPI_INT64_T, MPI_SUM, comm);
@@ -117,23 +103,10 @@ Json verify(Session& s, const Request& request, Run& run) {
           {"canaries", everywhere}};
 }
 
-/// A repetition's ends hold what a barrier takes, by which ranks begin apart: it shall be this many times as long.
-constexpr double barriers_per_repetition = 30;
-
-/// The quickest of a few barriers, the same on all ranks: the first ones wake who sleeps.
-double barrier_s(Session& s) {
-  double quickest = std::numeric_limits<double>::infinity();
-  for (int i = 0; i < 5; ++i) {
-    const double begin = time_after_barrier(s);
-    quickest = std::min(quickest, largest(time_after_barrier(s) - begin, s.comm));
-  }
-  return quickest;
-}
-
 /// Steps per repetition: as requested, or enough for `seconds`, found by growing; a multiple of the depth.
 std::int64_t choose_steps(Session& s, const Request& request, Run& run) {
   if (request.seconds <= 0) return request.steps;
-  const double wanted_s = std::max(request.seconds, barriers_per_repetition * barrier_s(s));
+  const double wanted_s = beside_barriers(s, request.seconds);
   for (std::int64_t steps = request.choice.depth;;) {
     const double begin = time_after_barrier(s);
     run.advance(steps);

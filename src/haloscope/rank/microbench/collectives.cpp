@@ -11,7 +11,7 @@ void measure_allreduce(Bench& bench, std::int64_t bytes, nlohmann::json& entry) 
   for (int i = 0; i < count; ++i) mine[static_cast<std::size_t>(i)] = number(bench.session.rank, i);
   const MPI_Comm comm = bench.session.comm;
   const auto reduce = [&] { MPI_Allreduce(mine.data(), sum.data(), count, MPI_FLOAT, MPI_SUM, comm); };
-  entry["allreduce_s"] = bench.sampler()(reduce);
+  entry["allreduce_s"] = bench.sampler().of_messages()(reduce);
   for (int i = 0; i < count; ++i) {
     float expected = 0;
     for (int rank = 0; rank < ranks; ++rank) expected += number(rank, i);
@@ -29,8 +29,8 @@ void measure_allgather(Bench& bench, std::int64_t bytes, nlohmann::json& entry) 
   for (std::size_t i = 0; i < size; ++i) mine[i] = value(bench.session.rank, i);
   const MPI_Comm comm = bench.session.comm;
   const int count = static_cast<int>(bytes);
-  entry["allgather_s"] =
-      bench.sampler()([&] { MPI_Allgather(mine.data(), count, MPI_BYTE, all.data(), count, MPI_BYTE, comm); });
+  entry["allgather_s"] = bench.sampler().of_messages()(
+      [&] { MPI_Allgather(mine.data(), count, MPI_BYTE, all.data(), count, MPI_BYTE, comm); });
   for (int rank = 0; rank < bench.session.size; ++rank)
     for (std::size_t i = 0; i < size; ++i)
       bench.right &= all[static_cast<std::size_t>(rank) * size + i] == value(rank, i);

@@ -13,7 +13,7 @@ constexpr int least_window = 4, most_window = 64;
 /// Samples of transfers one after another, seconds of all. With `fresh` each sends what has just been written, and the
 /// writing is not counted.
 std::vector<double> time_transfers(const Bench& bench, Transfer& first, Transfer* second = nullptr) {
-  Sampler sample = bench.sampler();
+  Sampler sample = bench.sampler().of_messages();
   const auto least = [](const std::vector<double>& values) { return *std::min_element(values.begin(), values.end()); };
   const auto one = [&](Transfer& t) {
     if (bench.request.fresh) t.rewrite();
