@@ -71,6 +71,14 @@ class DeviceLink : public Link {
   virtual void unpack_on(device::Stream& stream, Ids in, int slot) = 0;
   virtual void to_host(device::Stream& stream, Ids out, int slot) = 0;   ///< packed messages, OpKind::d2h
   virtual void to_device(device::Stream& stream, Ids in, int slot) = 0;  ///< arrived messages, OpKind::h2d
+  /// Whether a stream and the host tell each other by words how far messages have come. A program may then give a stream
+  /// to_device(), and what follows, before the messages have arrived, but not before their post(): wait() or test() lets
+  /// the stream go on.
+  virtual bool tells_by_words() const { return false; }
+  /// ... later work of the stream starts once the messages posted last have arrived,
+  virtual void await_on(device::Stream&, Ids, int) {}
+  /// ... and the messages given to to_host() last are in host memory.
+  virtual bool is_on_host(Ids, int) const { return false; }
   /// Where a message lies in device memory between packing and sending, or arriving and unpacking; null: nowhere that
   /// sweeps could read or write.
   virtual std::byte* place(int, int) { return nullptr; }

@@ -40,11 +40,12 @@ inline std::function<void(int)> slow_blocks(double most_us) {
 }
 
 /// @param text  what parse_imitation() takes, and `delay_us=20` (slow streams), `block_delay_us=20` (slow blocks),
-///              `lost=3` (the last device is lost), `maps=0` (none of other processes' memory).
+///              `lost=3` (the last device is lost), `maps=0` (none of other processes' memory), `words=0` (streams write none and
+///              wait for none).
 inline device::host::Imitation faulty(const std::string& text) {
   double delay_us = 0, block_delay_us = 0;
   std::int64_t lost = -1;
-  bool maps = true;
+  bool maps = true, words = true;
   std::vector<std::string> plain;
   for (const std::string& word : split(text, ',')) {
     if (word.starts_with("delay_us="))
@@ -55,12 +56,15 @@ inline device::host::Imitation faulty(const std::string& text) {
       lost = std::stoll(word.substr(5));
     else if (word == "maps=0")
       maps = false;
+    else if (word == "words=0")
+      words = false;
     else
       plain.push_back(word);
   }
   device::host::Imitation result = device::host::parse_imitation(join(plain, ","));
   if (delay_us > 0) result.before_work = slow_streams(delay_us);
   if (block_delay_us > 0) result.before_block = slow_blocks(block_delay_us);
+  result.words = words;
   if (!maps) result.may_map = [] { return false; };
   if (lost >= 0) result.works = lost_device(result.devices - 1, lost);
   return result;

@@ -222,6 +222,7 @@ def test_a_rank_without_progress_ends_the_run_and_names_rank_phase_step_and_who_
         (),
         ("--device", "host", "--strategy", "ordered/staged", "--schedule", "streams"),
         ("--device", "host", "--strategy", "ordered/ipc"),
+        ("--device", "host", "--strategy", "ordered/staged:stream", "--schedule", "streams"),
         ("--device", "host", "--strategy", "direct/taskqueue:chunks=2", "--schedule", "streams"),
         ("--device", "host", "--strategy", "ordered/p2p", "--schedule", "box-overlap"),
     ],
@@ -242,8 +243,9 @@ def test_a_rank_that_sticks_at_work_for_its_device_is_named_with_it(tmp_path):
     assert re.search(r"rank 1 \(process \d+\) made no progress for [\d.]+ s in phase d2h of step \d+", text), text
 
 
-def test_a_kernel_that_waits_for_a_rank_that_sticks_does_not_keep_its_rank_from_ending(tmp_path):
-    words = ("--device", "host", "--strategy", "direct/taskqueue", "--watchdog", "1")
+@pytest.mark.parametrize("strategy", ["direct/taskqueue", "direct/staged:stream"])
+def test_a_device_that_waits_for_a_rank_that_sticks_does_not_keep_its_rank_from_ending(tmp_path, strategy):
+    words = ("--device", "host", "--strategy", strategy, "--watchdog", "1")
     code, text = Run(tmp_path, *ENDLESS, *words, "--inject", "hang:rank=1,step=30,op=send").end()
     assert code == 1
     assert re.search(r"rank 1 \(process \d+\) made no progress for [\d.]+ s in phase send of step \d+", text), text
@@ -255,6 +257,7 @@ def test_a_kernel_that_waits_for_a_rank_that_sticks_does_not_keep_its_rank_from_
         ("--strategy", "ordered/staged", "--schedule", "streams"),
         ("--strategy", "direct/staged", "--schedule", "faces-overlap"),
         ("--strategy", "ordered/ipc"),
+        ("--strategy", "direct/staged:stream", "--schedule", "streams"),
         ("--strategy", "direct/taskqueue:device", "--schedule", "streams"),
         ("--strategy", "ordered/p2p", "--schedule", "box-overlap"),
     ],

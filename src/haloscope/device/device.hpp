@@ -61,8 +61,14 @@ class Stream {
   virtual void copy(void* to, const void* from, std::size_t bytes) = 0;
   virtual void record(Event& event) = 0;
   virtual void wait(Event& event) = 0;  ///< later work of this stream starts after what the event marks now
-  virtual void finish() = 0;            ///< the calling thread waits until all work is done
-  virtual DeviceStream native() = 0;    ///< for work that others give it
+  /// A word in Space::mapped gets a value once the work before has finished: the host sees that work's results then. Where
+  /// Device::refuse_words() says nothing.
+  virtual void write(std::uint64_t* word, std::uint64_t value) = 0;
+  /// Later work of this stream starts once a word in Space::mapped has this value or a higher one; the host writes it,
+  /// before any call of its own that waits for the stream.
+  virtual void wait(const std::uint64_t* word, std::uint64_t value) = 0;
+  virtual void finish() = 0;          ///< the calling thread waits until all work is done
+  virtual DeviceStream native() = 0;  ///< for work that others give it
   /// From here on, work given to this stream is recorded, not done; so is work given to other streams after they have
   /// waited for an event of this one. This stream must wait for each of those before the capture ends. Events recorded
   /// meanwhile order the captured work and tell the caller nothing.
@@ -96,6 +102,8 @@ class Device {
   /// Seconds between two reached, timed events of this device.
   virtual double seconds(Event& from, Event& to) const = 0;
   virtual const Kernels& kernels() const = 0;
+  /// Why its streams cannot write words and wait for them, and what to do about it; "": they can.
+  virtual std::string refuse_words() const = 0;
   /// A stream of somebody else's: the event marks what it has been given up to here ...
   virtual void record(DeviceStream stream, Event& event) = 0;
   /// ... or its later work starts after what the event marks now.

@@ -66,6 +66,70 @@ class GpuGraph final : public Graph {
   HALOSCOPE_GPU(Stream_t) stream_;
 };
 
+#if defined(__HIPCC__)
+inline void write_word(hipStream_t stream, std::uint64_t* word, std::uint64_t value) {
+  HALOSCOPE_CHECK(StreamWriteValue64, stream, word, value, 0);
+}
+inline void await_word(hipStream_t stream, const std::uint64_t* word, std::uint64_t value) {
+  HALOSCOPE_CHECK(StreamWaitValue64, stream, const_cast<std::uint64_t*>(word), value, hipStreamWaitValueGte);
+}
+inline std::string refuse_words(int index) {
+  int can = 0;
+  HALOSCOPE_CHECK(DeviceGetAttribute, &can, hipDeviceAttributeCanUseStreamWaitValue, index);
+  return can != 0 ? "" : "this device or its driver does not let streams wait for values in memory";
+}
+#else
+/// A function of the driver, if the program has loaded it; null: not.
+template <class Function>
+Function driver_call(const char* name) {
+  void* const driver = dlopen("libcuda.so.1", RTLD_LAZY | RTLD_NOLOAD);
+  if (driver == nullptr) return nullptr;
+  const auto found = reinterpret_cast<Function>(dlsym(driver, name));
+  dlclose(driver);  // it stays loaded
+  return found;
+}
+
+/// The driver's operations of streams on words; the runtime has none.
+using WordCall = CUresult (*)(CUstream stream, CUdeviceptr word, cuuint64_t value, unsigned flags);
+inline WordCall write_call() { return driver_call<WordCall>("cuStreamWriteValue64_v2"); }
+inline WordCall wait_call() { return driver_call<WordCall>("cuStreamWaitValue64_v2"); }
+inline void call_on_word(WordCall call, const char* name, cudaStream_t stream, const std::uint64_t* word,
+                         std::uint64_t value, unsigned flags) {
+  const CUresult status =
+      call == nullptr ? CUDA_ERROR_NOT_SUPPORTED : call(stream, reinterpret_cast<CUdeviceptr>(word), value, flags);
+  if (status != CUDA_SUCCESS)
+    throw Error(Exit::failed, std::string("CUDA call ") + name + " failed: code " + std::to_string(status) +
+                                  " of the driver; an error of a kernel is often reported by a later call");
+}
+inline void write_word(cudaStream_t stream, std::uint64_t* word, std::uint64_t value) {
+  static const WordCall call = write_call();
+  call_on_word(call, "StreamWriteValue64", stream, word, value, CU_STREAM_WRITE_VALUE_DEFAULT);
+}
+inline void await_word(cudaStream_t stream, const std::uint64_t* word, std::uint64_t value) {
+  static const WordCall call = wait_call();
+  call_on_word(call, "StreamWaitValue64", stream, word, value, CU_STREAM_WAIT_VALUE_GEQ);
+}
+inline std::string refuse_words(int index) {
+  const auto find = driver_call<CUresult (*)(CUdevice*, int)>("cuDeviceGet");
+  const auto ask = driver_call<CUresult (*)(int*, CUdevice_attribute, CUdevice)>("cuDeviceGetAttribute");
+  if (write_call() == nullptr || wait_call() == nullptr || find == nullptr || ask == nullptr)
+    return "its driver lets no stream wait for values in memory; that of CUDA 11.7 does, and newer ones";
+  CUdevice device = 0;
+  int can = 0;
+  const bool asked = find(&device, index) == CUDA_SUCCESS &&
+                     ask(&can, CU_DEVICE_ATTRIBUTE_CAN_USE_64_BIT_STREAM_MEM_OPS, device) == CUDA_SUCCESS;
+  return asked && can != 0 ? "" : "this device or its driver does not let streams wait for 64-bit values in memory";
+}
+#endif
+
+/// A variable of the environment that makes every launch wait for its kernel: a launch behind a waiting stream would never
+/// return. Null: none is set.
+inline const char* blocking_launches() {
+  for (const char* name : {"CUDA_LAUNCH_BLOCKING", "HIP_LAUNCH_BLOCKING", "AMD_SERIALIZE_KERNEL"})
+    if (const char* const value = std::getenv(name); value != nullptr && std::atoi(value) != 0) return name;
+  return nullptr;
+}
+
 template <class Body>
 __global__ void run_body(const Body body) {
   body(Team());
@@ -129,6 +193,8 @@ class GpuStream final : public Stream {
   void wait(Event& event) override {
     HALOSCOPE_CHECK(StreamWaitEvent, stream_, static_cast<GpuEvent&>(event).event(), 0);
   }
+  void write(std::uint64_t* word, std::uint64_t value) override { write_word(stream_, word, value); }
+  void wait(const std::uint64_t* word, std::uint64_t value) override { await_word(stream_, word, value); }
   void finish() override { HALOSCOPE_CHECK(StreamSynchronize, stream_); }
   void begin_capture() override {
     HALOSCOPE_CHECK(StreamBeginCapture, stream_, HALOSCOPE_GPU(StreamCaptureModeThreadLocal));
@@ -187,18 +253,6 @@ int most_resident(int threads) {
 #include "haloscope/device/apps.hpp"
 
 namespace haloscope::device::HALOSCOPE_BACKEND {
-
-#if !defined(__HIPCC__)
-/// A function of the driver, if the program has loaded it; null: not.
-template <class Function>
-Function driver_call(const char* name) {
-  void* const driver = dlopen("libcuda.so.1", RTLD_LAZY | RTLD_NOLOAD);
-  if (driver == nullptr) return nullptr;
-  const auto found = reinterpret_cast<Function>(dlsym(driver, name));
-  dlclose(driver);  // it stays loaded
-  return found;
-}
-#endif
 
 /// The global timer of NVIDIA's GPUs counts nanoseconds; AMD's says how fast its clock ticks, since HIP 5.4. Before, all
 /// that HIP ran on was of the GFX9 family, whose clock has 100 MHz.
@@ -302,6 +356,11 @@ class GpuDevice final : public Device {
     return milliseconds * 1e-3;
   }
   const Kernels& kernels() const override { return kernel_table(); }
+  std::string refuse_words() const override {
+    if (const char* const name = blocking_launches())
+      return std::string("with ") + name + " set, a launch waits for its stream, which may wait for the host; unset it";
+    return HALOSCOPE_BACKEND::refuse_words(index_);
+  }
   void record(DeviceStream stream, Event& event) override {
     HALOSCOPE_CHECK(EventRecord, static_cast<GpuEvent&>(event).event(),
                     static_cast<HALOSCOPE_GPU(Stream_t)>(stream.native));

@@ -117,6 +117,9 @@ class HostDevice final : public Device {
     return std::chrono::duration<double>(at(to) - at(from)).count();
   }
   const Kernels& kernels() const override { return kernel_table(); }
+  std::string refuse_words() const override {
+    return imitation_.words ? "" : "imitated device " + std::to_string(index_) + " has no such operations";
+  }
   void record(DeviceStream stream, Event& event) override {
     CallersStreams::of(index_).record(stream, static_cast<HostEvent&>(event));
   }

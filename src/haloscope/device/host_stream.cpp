@@ -144,6 +144,22 @@ void HostStream::wait(Event& given) {
   }
 }
 
+/// A device looks at the word itself: nobody tells it. It goes on looking after it has failed, as long as nobody writes.
+static void look_until(const std::uint64_t* word, std::uint64_t value) {
+  constexpr int longest = 8;  // 2^8 us between two looks
+  const std::atomic_ref looked(*const_cast<std::uint64_t*>(word));
+  for (int looks = 0; looked.load(std::memory_order_acquire) < value; ++looks)
+    std::this_thread::sleep_for(std::chrono::microseconds(1 << std::min(looks, longest)));
+}
+
+void HostStream::write(std::uint64_t* word, std::uint64_t value) {
+  enqueue([=] { std::atomic_ref(*word).store(value, std::memory_order_release); });
+}
+
+void HostStream::wait(const std::uint64_t* word, std::uint64_t value) {
+  enqueue([=] { look_until(word, value); });
+}
+
 // ---- captures -------------------------------------------------------------------------------------------------------
 
 namespace {

@@ -33,6 +33,8 @@ struct Imitation {
   std::function<bool(int index)> works = {};
   /// For tests: whether memory of another process may be mapped. Empty: yes.
   std::function<bool()> may_map = {};
+  /// For tests: whether streams write words and wait for them.
+  bool words = true;
   /// For tests: called by each block of a kernel that waits for the CPU, as it begins. Empty: nothing.
   std::function<void(int block)> before_block = {};
 };
@@ -142,6 +144,8 @@ class HostStream final : public Stream {
   void copy(void* to, const void* from, std::size_t bytes) override;
   void record(Event& event) override;
   void wait(Event& event) override;
+  void write(std::uint64_t* word, std::uint64_t value) override;
+  void wait(const std::uint64_t* word, std::uint64_t value) override;
   void finish() override;
   DeviceStream native() override { return {this}; }
   void begin_capture() override;

@@ -1,5 +1,7 @@
 #include "haloscope/runner/device_lane.hpp"
 
+#include <algorithm>
+
 namespace haloscope {
 
 DeviceLane::DeviceLane(device::Device& device, const Program& program, const Plan& plan, const Views& views)
@@ -36,7 +38,14 @@ bool DeviceLane::ready(const Op& op) {
 }
 
 void DeviceLane::await(const Op& op) {
-  each_needed(op, [&](int before) { ops_->end(before).wait(); });
+  each_needed(op, [&](int before) { ops_->await(before); });
+}
+
+bool DeviceLane::may_enqueue(const Op& op, std::size_t next) const {
+  return std::all_of(op.after.begin(), op.after.end(), [&](std::int32_t before) {
+    const Op& earlier = program_.ops[static_cast<std::size_t>(before)];
+    return on_device(earlier.lane) || static_cast<std::size_t>(before) < next || ops_->stream_awaits(op, earlier);
+  });
 }
 
 void DeviceLane::finish() {

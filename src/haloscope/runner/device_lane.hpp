@@ -20,8 +20,10 @@ class DeviceLane {
   /// Whether an operation of the host finds done what it needs of the device.
   bool ready(const Op& op);
   void await(const Op& op);
+  /// Whether an operation of the device may be given to its stream once the host's up to, not including, `next` are done.
+  bool may_enqueue(const Op& op, std::size_t next) const;
   /// Whether all that was enqueued is done.
-  bool reached() { return last_ < 0 || ops_->reached(last_); }
+  bool reached() { return last_ < 0 || ops_->end(last_).reached(); }
   void finish();
   /// A caller's stream goes on when all is done; the host does not wait.
   void finish(DeviceStream before);

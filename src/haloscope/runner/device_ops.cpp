@@ -4,6 +4,7 @@
 #include <exception>
 
 #include "haloscope/core/clock.hpp"
+#include "haloscope/core/spin.hpp"
 #include "haloscope/error.hpp"
 #include "haloscope/pack/overlap.hpp"
 #include "haloscope/pack/region_copy.hpp"
@@ -83,6 +84,7 @@ DeviceOps::DeviceOps(const Program& program, const Plan& plan, const Views& host
       pass_(pass),
       rings_(program, host, views, streams.device),
       timers_(timers),
+      slots_(program.ops.size(), 0),
       seconds_(program.ops.size(), 0.0) {
   compile_copies(views);
   if (program.packs_in_sweeps()) compile_faces();
@@ -161,10 +163,28 @@ void DeviceOps::enqueue(int index, int slot, int into) {
     if (const Lane lane = program_.ops[static_cast<std::size_t>(before)].lane;
         on_device(lane) && stream_of(lane) != own)
       stream.wait(end(before));
+  slots_[static_cast<std::size_t>(index)] = slot;
+  if (op.kind == OpKind::h2d) link_->await_on(stream, ids_of(op), slot);
   const Marks& marks = marks_[set_][static_cast<std::size_t>(index)];
   if (timers_ && !capturing_) stream.record(*marks.begin);
   launch(op, slot, into, stream);
   stream.record(*marks.end);
+}
+
+/// Where the stream says so by a word, the host looks at that: an event costs a call of the driver. Only the event says that
+/// the device is lost.
+bool DeviceOps::reached(int index) {
+  constexpr unsigned words_per_event = 256;  // looks
+  const Op& op = program_.ops[static_cast<std::size_t>(index)];
+  if (op.kind != OpKind::d2h || !link_->tells_by_words()) return end(index).reached();
+  if (link_->is_on_host(ids_of(op), slots_[static_cast<std::size_t>(index)])) return true;
+  return ++looks_ % words_per_event == 0 && end(index).reached();
+}
+
+void DeviceOps::await(int index) {
+  const Op& op = program_.ops[static_cast<std::size_t>(index)];
+  if (op.kind != OpKind::d2h || !link_->tells_by_words()) return end(index).wait();
+  for (Spin spin(false); !reached(index);) spin.again();
 }
 
 void DeviceOps::begin_capture() {
@@ -197,20 +217,19 @@ bool DeviceOps::replay(int slot) {
 }
 
 void DeviceOps::launch(const Op& op, int slot, int into, device::Stream& stream) {
-  const auto ids = [&]() -> Ids { return program_.sets[static_cast<std::size_t>(op.target)]; };
   switch (op.kind) {
     case OpKind::copy:
       for (const auto& stage : copies_[static_cast<std::size_t>(op.target)][static_cast<std::size_t>(slot)])
         streams_.device.kernels().copy(stream, stage);
       break;
     case OpKind::pack:
-      return packed_ == slot ? void() : link_->pack_on(stream, ids(), slot);
+      return packed_ == slot ? void() : link_->pack_on(stream, ids_of(op), slot);
     case OpKind::unpack:
-      return link_->unpack_on(stream, ids(), slot);
+      return link_->unpack_on(stream, ids_of(op), slot);
     case OpKind::d2h:
-      return link_->to_host(stream, ids(), slot);
+      return link_->to_host(stream, ids_of(op), slot);
     case OpKind::h2d:
-      return link_->to_device(stream, ids(), slot);
+      return link_->to_device(stream, ids_of(op), slot);
     case OpKind::gather:
       return rings_.gather_on(stream, op.target, slot);
     case OpKind::transfer:

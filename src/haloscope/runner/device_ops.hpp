@@ -77,8 +77,15 @@ class DeviceOps {
   void enqueue(int index, int slot, int into);
   /// Run an operation of the host's lanes that hands cells to the device or takes them.
   void on_host(const Op& op, int slot);
-  /// Whether an operation enqueued in this execution has finished.
-  bool reached(int index) { return end(index).reached(); }
+  /// Whether an operation enqueued in this execution has finished. @throws Error where the device is lost.
+  bool reached(int index);
+  /// The host waits until it has.
+  void await(int index);
+  /// Whether the stream itself waits for what an operation needs of another, the host's.
+  bool stream_awaits(const Op& op, const Op& before) const {
+    return link_ != nullptr && link_->tells_by_words() && op.kind == OpKind::h2d && before.kind == OpKind::wait &&
+           op.target == before.target;
+  }
   /// Its end.
   device::Event& end(int index) { return *marks_[set_][static_cast<std::size_t>(index)].end; }
   /// The execution is enqueued as a whole: later work starts after it.
@@ -107,6 +114,7 @@ class DeviceOps {
   struct Execution {
     std::int64_t number = 0, step = 0;
   };
+  Ids ids_of(const Op& op) const { return program_.sets[static_cast<std::size_t>(op.target)]; }
   void compile_copies(const Views& views);
   void compile_faces();
   void launch(const Op& op, int slot, int into, device::Stream& stream);
@@ -134,6 +142,8 @@ class DeviceOps {
   bool capturing_ = false;
   std::size_t whole_ = 0;  // the operation whose events a whole execution has
   std::array<Execution, in_flight> executions_;
+  std::vector<int> slots_;  // of the operations, as enqueued last
+  unsigned looks_ = 0;      // at words, in vain
   std::vector<double> seconds_;
   std::vector<TraceEvent> events_;  // with room for a trace; later ones are dropped
   int set_ = in_flight - 1;

@@ -122,14 +122,26 @@ void Movement::begin_on_device(DeviceStream after) {
   lane_->begin(after);
 }
 
+/// Gives the device's operations to its stream as far as they need not wait for the host, or the stream itself waits. Only
+/// where the host does nothing but its own until they are done: a stream that waits for messages must not be waited for.
+void Movement::enqueue_ahead() {
+  for (given_ = std::max(given_, next_); given_ < program_.ops.size(); ++given_) {
+    const Op& op = program_.ops[given_];
+    if (!on_device(op.lane)) continue;
+    if (!lane_->may_enqueue(op, next_)) return;
+    lane_->enqueue(static_cast<int>(given_), slot_);
+  }
+}
+
 bool Movement::progress_on_device() {
   const device::Current current(device_);
   for (; !idle(); ++next_) {
     const Op& op = program_.ops[next_];
-    if (on_device(op.lane))
+    if (!on_device(op.lane)) {
+      if (!lane_->ready(op) || !ops_->try_run(op, slot_)) return false;
+    } else if (next_ >= given_) {
       lane_->enqueue(static_cast<int>(next_), slot_);
-    else if (!lane_->ready(op) || !ops_->try_run(op, slot_))
-      return false;
+    }
   }
   return lane_->reached();
 }
@@ -137,11 +149,9 @@ bool Movement::progress_on_device() {
 void Movement::finish_on_device(const DeviceStream* before) {
   const device::Current current(device_);
   for (; !idle(); ++next_) {
+    enqueue_ahead();
     const Op& op = program_.ops[next_];
-    if (on_device(op.lane)) {
-      lane_->enqueue(static_cast<int>(next_), slot_);
-      continue;
-    }
+    if (on_device(op.lane)) continue;
     lane_->await(op);
     ops_->run(op, slot_);
   }

@@ -34,7 +34,7 @@ class Movement {
   /// Begin; nothing may be in flight. @param after  fields of a device: what this stream has been given comes before.
   void start(int slot, DeviceStream after = {}) {
     slot_ = slot;
-    next_ = 0;
+    next_ = given_ = 0;
     if (lane_) begin_on_device(after);
     progress();
   }
@@ -67,6 +67,7 @@ class Movement {
   void add_landings(std::byte* line);
   void open();
   void begin_on_device(DeviceStream after);
+  void enqueue_ahead();
   bool progress_on_device();
   void finish_on_device(const DeviceStream* before);
 
@@ -86,6 +87,7 @@ class Movement {
   device::Device* device_;
   std::unique_ptr<DeviceLane> lane_;  // null: host memory
   std::size_t next_ = 0;              // next operation; program_.ops.size(): nothing is in flight
+  std::size_t given_ = 0;             // operations of the device before this one are given to its stream
   int slot_ = 0;
 };
 

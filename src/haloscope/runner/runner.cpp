@@ -69,6 +69,7 @@ Runner::Runner(const Program& program, CommOps& comm, const SweepCall& sweep, co
      : lane == Lane::comm ? comm_ops_
                           : main_ops_)
         .push_back(static_cast<int>(i));
+    if (program.ops[i].kind == OpKind::post) last_post_ = static_cast<int>(i);
     timer_of_.push_back(timer_for(program, program.ops[i]));
     done_[i].store(0);
   }
@@ -235,6 +236,15 @@ bool Runner::ready_on_host(const Op& op) const {
   });
 }
 
+/// An operation may be given to its stream once all that it needs of the host is done, or once the stream itself waits for
+/// it: for messages, whose receives must have been posted.
+bool Runner::ready_for_stream(const Op& op) const {
+  return std::all_of(op.after.begin(), op.after.end(), [&](std::int32_t before) {
+    return done(before) ||
+           (options_.device->stream_awaits(op, program_.ops[before]) && (last_post_ < 0 || done(last_post_)));
+  });
+}
+
 /// For a device's operations, done means enqueued: the streams order them among themselves.
 void Runner::enqueue(int index) {
   const Op& op = program_.ops[index];
@@ -315,7 +325,7 @@ void Runner::run_with_device() {
   next_main_ = 0;
   std::array<std::size_t, stream_count> next{};
   const auto enqueue_next = [&](int s) {
-    if (next[s] == stream_ops_[s].size() || !all_done_before(program_.ops[stream_ops_[s][next[s]]])) return false;
+    if (next[s] == stream_ops_[s].size() || !ready_for_stream(program_.ops[stream_ops_[s][next[s]]])) return false;
     enqueue(stream_ops_[s][next[s]++]);
     return true;
   };

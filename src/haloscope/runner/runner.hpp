@@ -113,6 +113,7 @@ class Runner {
   void capture();
   void enqueue(int index);
   bool ready_on_host(const Op& op) const;
+  bool ready_for_stream(const Op& op) const;
   bool try_comm();
   bool try_main();
   void run_comm_thread();
@@ -146,6 +147,7 @@ class Runner {
   std::vector<TraceEvent> trace_;
   std::int64_t run_ = 0, step_ = 0;
   std::size_t next_comm_ = 0, next_main_ = 0;
+  int last_post_ = -1;                   // operation
   int trying_ = -1;                      // device: the comm operation last tried ...
   double main_s_ = 0, main_then_s_ = 0;  // seconds of the main lane: so far, at the first try
   double trying_since_ = 0;              // ... and since when

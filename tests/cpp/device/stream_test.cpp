@@ -2,6 +2,10 @@
 // several runs on imitated ones.
 #include <gtest/gtest.h>
 
+#include <atomic>
+#include <cstring>
+#include <thread>
+
 #include "device/here.hpp"
 #include "haloscope/core/clock.hpp"
 #include "haloscope/error.hpp"
@@ -56,6 +60,40 @@ TEST(DeviceStream, AStreamThatWaitsForAnEventSeesWhatCameBeforeIt) {
   consumer->finish();
   EXPECT_TRUE(event->reached());
   EXPECT_EQ(test::from_device<int>(device, third), values);
+}
+
+TEST(DeviceStream, AWordTellsTheHostWhatTheStreamHasDoneAndTheStreamWhatTheHostHas) {
+  Device& device = test::here();
+  if (const std::string reason = device.refuse_words(); !reason.empty()) GTEST_SKIP() << reason;
+  const auto first = counted(1 << 16), second = counted(1 << 16, 9);
+  const std::size_t bytes = first.size() * sizeof(int);
+  const Buffer words(device, Space::mapped, 2 * sizeof(std::uint64_t)), there(device, Space::device, bytes);
+  const Buffer out(device, Space::pinned, bytes), in(device, Space::pinned, bytes), back(device, Space::pinned, bytes);
+  std::memset(words.data(), 0, words.size());
+  auto* const done = reinterpret_cast<std::uint64_t*>(words.data());
+  auto* const go = done + 1;
+  const auto stream = device.stream();
+  const auto end = device.event();
+  for (std::uint64_t turn = 1; turn <= 3; ++turn) {
+    std::memset(back.data(), 0, bytes);
+    std::memcpy(in.data(), first.data(), bytes);
+    stream->copy(there.data(), in.data(), bytes);
+    stream->copy(out.data(), there.data(), bytes);
+    stream->write(done, turn);
+    stream->wait(go, turn);
+    stream->copy(there.data(), in.data(), bytes);
+    stream->copy(back.data(), there.data(), bytes);
+    stream->record(*end);
+    while (std::atomic_ref(*done).load(std::memory_order_acquire) < turn) std::this_thread::yield();
+    EXPECT_EQ(std::memcmp(out.data(), first.data(), bytes), 0);
+    EXPECT_FALSE(end->reached());
+    std::memcpy(in.data(), second.data(), bytes);
+    std::atomic_ref(*go).store(turn, std::memory_order_release);
+    stream->finish();
+    EXPECT_EQ(std::memcmp(back.data(), second.data(), bytes), 0);
+  }
+  stream->wait(go, 2);  // long since written
+  stream->finish();
 }
 
 TEST(DeviceStream, SecondsBetweenEventsAreNotNegativeAndNoMoreThanTheHostSawPass) {

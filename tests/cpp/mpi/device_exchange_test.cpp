@@ -127,10 +127,10 @@ class Pair {
   Exchange right_, halo_;
 };
 
-const char* const strategies[]{"ordered/staged",    "direct/staged:pageable",   "direct:merged/aware",
-                               "ordered/taskqueue", "direct/taskqueue:queue",   "direct/taskqueue:device,chunks=3",
-                               "ordered/ipc",       "direct:merged/ipc",        "auto",
-                               "ordered/aware",     "ordered:self-first/staged"};
+const char* const strategies[]{"ordered/staged",    "direct/staged:pageable",    "direct:merged/aware",
+                               "ordered/taskqueue", "direct/taskqueue:queue",    "direct/taskqueue:device,chunks=3",
+                               "ordered/ipc",       "direct:merged/ipc",         "auto",
+                               "ordered/aware",     "ordered:self-first/staged", "ordered/staged:stream"};
 
 /// Exchanges of a case with and without streams. @return whether the strategy can serve it.
 bool expect_right_halos_on_device(const Case& c, const Strategy& strategy, std::mt19937_64& values) {
@@ -173,8 +173,8 @@ bool expect_right_halos_on_device(const Case& c, const Strategy& strategy, std::
 /// Makes a case one that a strategy can serve.
 void suit(Case& c, const Strategy& strategy) {
   c.spec.pattern = strategy.transport == "auto" ? Pattern::direct : strategy.pattern;
-  if (!c.boxes.empty() && c.spec.pattern == Pattern::ordered) c.spec.corners = false;  // there may be holes
-  if (strategy.transport != "ipc") return;                                             // that needs messages both ways
+  if (!c.boxes.empty() && strategy.pattern == Pattern::ordered) c.spec.corners = false;  // there may be holes
+  if (strategy.transport != "ipc") return;  // that needs messages both ways
   c.boxes.clear();
   c.spec.widths.clear();
   c.spec.low = c.spec.high;
@@ -520,7 +520,7 @@ TEST(DeviceExchange, MemoryThatMovesIsFollowed) {
   const Imitated slow("delay_us=20");
   const Grid<2> grid(MPI_COMM_WORLD,
                      {.cells = {8 * world_size(), 9}, .periodic = {true, true}, .process_grid = in_x()});
-  for (const char* strategy : {"direct/staged", "ordered/taskqueue", "ordered/ipc"}) {
+  for (const char* strategy : {"direct/staged", "direct/staged:stream", "ordered/taskqueue", "ordered/ipc"}) {
     Plane u(grid, true, "u"), v(grid, true, "v");
     Exchange halo = make_exchange(grid, {u.ref()}, strategy);
     const DeviceStream stream = imitated::make_stream();
@@ -553,7 +553,8 @@ TEST(DeviceExchange, StreamsOrderKernelsAndHalos) {
   const Grid<2> grid(MPI_COMM_WORLD,
                      {.cells = {8 * world_size(), 9}, .periodic = {true, true}, .process_grid = in_x()});
   const std::int64_t n = grid.cells()[0], row = n + 2;
-  for (const char* strategy : {"direct/staged", "direct/taskqueue", "ordered/aware", "ordered/ipc"}) {
+  for (const char* strategy :
+       {"direct/staged", "direct/staged:stream", "direct/taskqueue", "ordered/aware", "ordered/ipc"}) {
     Plane u(grid, true, "u"), v(grid, true, "v");
     Exchange of_u = make_exchange(grid, {u.ref()}, strategy), of_v = make_exchange(grid, {v.ref()}, strategy);
     const DeviceStream stream = imitated::make_stream(), other = imitated::make_stream();

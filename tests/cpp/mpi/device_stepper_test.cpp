@@ -219,14 +219,10 @@ void expect_bits_of_the_cpu(std::mt19937& random, const std::string& strategy) {
 TEST(DeviceStepper, RandomStepsHaveTheBitsOfTheCpu) {
   const Imitated slow("delay_us=20");
   std::mt19937 random(static_cast<unsigned>(80 + world_size()));
-  const std::vector<std::string> strategies{"auto",
-                                            "ordered/staged",
-                                            "direct/ipc",
-                                            "direct/staged",
-                                            "ordered/taskqueue",
-                                            "direct:merged/aware",
-                                            "direct/taskqueue:queue,chunks=2"};
-  const int cases = thorough() ? 140 : 21;
+  const std::vector<std::string> strategies{
+      "auto",          "ordered/staged",    "ordered/staged:stream", "direct/ipc",
+      "direct/staged", "ordered/taskqueue", "direct:merged/aware",   "direct/taskqueue:queue,chunks=2"};
+  const int cases = thorough() ? 160 : 24;
   for (int i = 0; i < cases; ++i) {
     const std::string& strategy = strategies[static_cast<std::size_t>(i) % strategies.size()];
     i % 3 ? expect_bits_of_the_cpu<2>(random, strategy) : expect_bits_of_the_cpu<3>(random, strategy);

@@ -8,11 +8,10 @@
 #include <thread>
 
 #include "app_problem.hpp"
-#include "faulty_device.hpp"
+#include "device_rig.hpp"
 #include "haloscope/core/clock.hpp"
 #include "haloscope/error.hpp"
 #include "haloscope/run/run.hpp"
-#include "link_rig.hpp"
 
 namespace haloscope::test {
 namespace {
@@ -31,14 +30,6 @@ struct SlowBlocks {
   }
   Imitated imitated;
 };
-
-std::uint64_t bytes_of(const Choice& choice) {
-  haloscope::Run run(MPI_COMM_WORLD, choice);
-  run.initialise();
-  run.advance(5, true);
-  EXPECT_TRUE(run.canaries_alive());
-  return run.checksum();
-}
 
 TEST(NT1_NT2_NT3_NT4_Taskqueue, EveryWayToTellGivesTheSameBytesUnderRandomDelays) {
   const SlowBlocks slow(30, 3);
@@ -67,50 +58,6 @@ TEST(NT1_NT2_NT3_NT4_Taskqueue, EveryWayToTellGivesTheSameBytesUnderRandomDelays
     }
   EXPECT_GE(ran, 4);
 }
-
-/// A ring of ranks whose fields lie on an imitated device.
-struct DeviceRig {
-  Case c;
-  Layout layout;
-  Plan plan;
-  std::unique_ptr<device::Device> device = open_device();
-  Storage fields;
-  std::unique_ptr<device::Stream> stream = device->stream();
-  std::vector<int> in, out;
-  std::unique_ptr<Link> link;
-
-  static std::unique_ptr<device::Device> open_device() {
-    return device::find_backend("host").open(world_rank() % device::host::imitation().devices);
-  }
-  static Case ring(bool one_way) {
-    Case c;
-    c.grid = {2, {8 * world_size(), 600, 1}, {true, false, false}};
-    c.ranks = {world_size(), 1, 1};
-    c.spec.pattern = Pattern::direct;
-    c.spec.corners = false;
-    if (one_way) c.spec.high = {0, 0, 0}, c.grid.periodic = {false, false, false};
-    return c;
-  }
-  /// @param one_way  a line of ranks, the first of which only sends and the last only receives.
-  explicit DeviceRig(const std::string& strategy, double patience_s = 8, bool one_way = false)
-      : c(ring(one_way)), layout(c.grid, c.ranks), plan(make_plan(layout, world_rank(), c.spec)), fields(plan, 2) {
-    for (int id = 0; id < static_cast<int>(plan.messages.size()); ++id)
-      (plan.messages[id].out ? out : in).push_back(id);
-    LinkContext context{MPI_COMM_WORLD, &layout, &plan, &fields.views(), true};
-    context.device = device.get();
-    context.patience_s = patience_s;
-    link = open_link(Strategy(strategy), context);
-  }
-  DeviceLink& moves() { return static_cast<DeviceLink&>(*link); }
-  void begin() {
-    moves().post(in, 0);
-    moves().pack_on(*stream, out, 0);
-  }
-  void unpack() {
-    moves().unpack_on(*stream, in, 0);
-    stream->finish();
-  }
-};
 
 TEST(Taskqueue, AMessageThatDoesNotComeEndsTheWaitWithTheStateOfMessagesAndBlocks) {
   if (world_size() < 2 || world_size() > 3) GTEST_SKIP() << "needs a neighbour, and a core for it";

@@ -1,9 +1,15 @@
 #include "haloscope/transport/device/buffered_link.hpp"
 
+#include <algorithm>
+#include <atomic>
+#include <cstring>
 #include <memory>
 #include <optional>
+#include <string>
 
 #include "haloscope/agree.hpp"
+#include "haloscope/device/exchange.hpp"
+#include "haloscope/error.hpp"
 #include "haloscope/pack/region_copy.hpp"
 #include "haloscope/strategy.hpp"
 #include "haloscope/transport/device/message_pieces.hpp"
@@ -15,28 +21,77 @@ namespace {
 using device::Buffer;
 using device::Space;
 
+/// A word for each message and slot, in memory of the host that streams write and wait for. Its value is the number of the
+/// message's last exchange that has come so far.
+class MessageWords {
+ public:
+  MessageWords(device::Device& device, std::size_t messages)
+      : memory_(device, Space::mapped, messages * device::signal_words * sizeof(std::uint64_t)),
+        exchanges_(messages, 0) {
+    std::memset(memory_.data(), 0, memory_.size());
+  }
+  /// An exchange of a message begins.
+  void begin(std::size_t message) { ++exchanges_[message]; }
+  void write_on(device::Stream& stream, std::size_t message) { stream.write(word(message), exchanges_[message]); }
+  void await_on(device::Stream& stream, std::size_t message) { stream.wait(word(message), exchanges_[message]); }
+  void write(std::size_t message) {
+    std::atomic_ref(*word(message)).store(exchanges_[message], std::memory_order_release);
+  }
+  bool written(std::size_t message) const {
+    return std::atomic_ref(*word(message)).load(std::memory_order_acquire) >= exchanges_[message];
+  }
+
+ private:
+  std::uint64_t* word(std::size_t message) const {
+    return reinterpret_cast<std::uint64_t*>(memory_.data()) + message * device::signal_words;
+  }
+  Buffer memory_;
+  std::vector<std::uint64_t> exchanges_;
+};
+
 /// Buffers of all messages, by slot and then id: messages of one round and direction, whose ids follow each other, are
 /// packed by one launch and copied by one call.
 class BufferedLink final : public DeviceLink {
  public:
-  /// @param host  where messages wait for MPI; Space::device: MPI takes them from device memory.
-  BufferedLink(const LinkContext& context, Space host)
+  BufferedLink(const LinkContext& context, const BufferedOptions& options)
       : device_(*context.device), messages_(static_cast<int>(context.plan->messages.size())) {
-    agree(context.comm, [&] { lay_out(context, host); });
+    agree(context.comm, [&] {
+      lay_out(context, options.host);
+      if (options.words) open_words();
+    });
     pieces_.emplace(context, 1, [&](int, int slot, int id) { return place(id, slot); });
     for (int slot = 0; slot < slots(context); ++slot) arrived_.push_back(device_.event(false));
     std::byte* const base = host_.size() > 0 ? host_.data() : buffers_.data();
     mpi_ = open_placed_messages(context, [&](int id, int slot) { return base + span_of(id, slot).begin; });
   }
 
+  /// Streams that wait for messages still use the buffers.
+  ~BufferedLink() override {
+    release_streams();
+    for (auto& arrived : arrived_) device::call_even_if_lost([&] { arrived->wait(); });
+  }
+  void abandon() override {
+    release_streams();
+    mpi_->abandon();
+  }
+
   /// A buffer may be written again only after its last message has been taken from it.
   void post(Ids in, int slot) override {
     arrived_[static_cast<std::size_t>(slot)]->wait();
+    if (words_)
+      for (int id : in) words_->begin(index(id, slot));
     mpi_->post(in, slot);
   }
   void send(Ids out, int slot) override { mpi_->send(out, slot); }
-  bool test(Ids in, int slot) override { return mpi_->test(in, slot); }
-  void wait(Ids in, int slot) override { mpi_->wait(in, slot); }
+  bool test(Ids in, int slot) override {
+    if (!mpi_->test(in, slot)) return false;
+    say_arrived(in, slot);
+    return true;
+  }
+  void wait(Ids in, int slot) override {
+    mpi_->wait(in, slot);
+    say_arrived(in, slot);
+  }
   bool test_complete(Ids out, int slot) override { return mpi_->test_complete(out, slot); }
   void complete(Ids out, int slot) override { mpi_->complete(out, slot); }
   int waiting_for(Ids in, int slot) const override { return mpi_->waiting_for(in, slot); }
@@ -52,12 +107,23 @@ class BufferedLink final : public DeviceLink {
     const ByteRange range = span_of(out, slot);
     if (host_.size() > 0 && range.size() > 0)
       stream.copy(host_.data() + range.begin, place(out.front(), slot), range.size());
+    if (!words_ || out.empty()) return;
+    words_->begin(index(out.front(), slot));
+    words_->write_on(stream, index(out.front(), slot));
   }
   void to_device(device::Stream& stream, Ids in, int slot) override {
     const ByteRange range = span_of(in, slot);
     if (host_.size() > 0 && range.size() > 0)
       stream.copy(place(in.front(), slot), host_.data() + range.begin, range.size());
   }
+
+  // A set of messages, which is the same in all its operations, has the word of its first one.
+
+  bool tells_by_words() const override { return words_.has_value(); }
+  void await_on(device::Stream& stream, Ids in, int slot) override {
+    if (words_ && !in.empty()) words_->await_on(stream, index(in.front(), slot));
+  }
+  bool is_on_host(Ids out, int slot) const override { return out.empty() || words_->written(index(out.front(), slot)); }
 
  private:
   static int slots(const LinkContext& context) { return static_cast<int>(context.views->front().size()); }
@@ -89,12 +155,28 @@ class BufferedLink final : public DeviceLink {
       }
   }
 
+  void open_words() {
+    if (const std::string reason = device_.refuse_words(); !reason.empty())
+      throw UnavailableError("transport 'staged:stream' needs streams that write words and wait for them: " + reason +
+                             "; use staged");
+    words_.emplace(device_, std::max<std::size_t>(1, places_.size()));
+  }
+  void say_arrived(Ids in, int slot) {
+    if (words_)
+      for (int id : in) words_->write(index(id, slot));
+  }
+  /// Whatever still waits for messages goes on without them.
+  void release_streams() {
+    for (std::size_t message = 0; words_ && message < places_.size(); ++message) words_->write(message);
+  }
+
   device::Device& device_;
   int messages_;
   std::vector<ByteRange> spans_;  // by slot and id, in either kind of memory
   std::vector<std::byte*>
       places_;  // ... and in device memory, where contributions are copied straight to their landings
   Buffer buffers_, host_;
+  std::optional<MessageWords> words_;
   std::optional<MessagePieces> pieces_;
   std::vector<std::unique_ptr<device::Event>> arrived_;  // by slot: its received messages have been taken
   std::unique_ptr<Link> mpi_;
@@ -102,9 +184,8 @@ class BufferedLink final : public DeviceLink {
 
 }  // namespace
 
-std::unique_ptr<Link> open_buffered(const LinkContext& context, const std::string& transport, device::Space host) {
-  need_device(context, transport);
-  return std::make_unique<BufferedLink>(context, host);
+std::unique_ptr<Link> open_buffered(const LinkContext& context, const BufferedOptions& options) {
+  return std::make_unique<BufferedLink>(context, options);
 }
 
 }  // namespace haloscope

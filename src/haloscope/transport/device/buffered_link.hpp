@@ -3,15 +3,19 @@
 #pragma once
 
 #include <memory>
-#include <string>
 
 #include "haloscope/device/device.hpp"
 #include "haloscope/transport.hpp"
 
 namespace haloscope {
 
-/// @param transport  its name, for messages. @param host  where messages wait for MPI; Space::device: MPI takes them
-///        from device memory. @throws UsageError where the fields are not a device's.
-std::unique_ptr<Link> open_buffered(const LinkContext& context, const std::string& transport, device::Space host);
+struct BufferedOptions {
+  device::Space host = device::Space::pinned;  ///< where messages wait for MPI; device: MPI takes them from there
+  bool words = false;                          ///< see DeviceLink::tells_by_words()
+};
+
+/// Collective. @throws UsageError where the fields are not a device's; UnavailableError, on all ranks, where words are
+/// asked for and the device of any rank has none.
+std::unique_ptr<Link> open_buffered(const LinkContext& context, const BufferedOptions& options);
 
 }  // namespace haloscope

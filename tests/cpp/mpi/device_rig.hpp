@@ -1,0 +1,70 @@
+// Fields on imitated devices, joined by a link.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "faulty_device.hpp"
+#include "haloscope/run/run.hpp"
+#include "link_rig.hpp"
+
+namespace haloscope::test {
+
+/// The fields of all ranks after a few steps, with halos poisoned before each exchange.
+inline std::uint64_t bytes_of(const Choice& choice) {
+  haloscope::Run run(MPI_COMM_WORLD, choice);
+  run.initialise();
+  run.advance(5, true);
+  EXPECT_TRUE(run.canaries_alive());
+  return run.checksum();
+}
+
+/// A ring of ranks whose fields lie on an imitated device.
+struct DeviceRig {
+  Case c;
+  Layout layout;
+  Plan plan;
+  std::unique_ptr<device::Device> device = open_device();
+  Storage fields;
+  std::unique_ptr<device::Stream> stream = device->stream();
+  std::vector<int> in, out;
+  std::unique_ptr<Link> link;
+
+  static std::unique_ptr<device::Device> open_device() {
+    return device::find_backend("host").open(world_rank() % device::host::imitation().devices);
+  }
+  static Case ring(bool one_way) {
+    Case c;
+    c.grid = {2, {8 * world_size(), 600, 1}, {true, false, false}};
+    c.ranks = {world_size(), 1, 1};
+    c.spec.pattern = Pattern::direct;
+    c.spec.corners = false;
+    if (one_way) c.spec.high = {0, 0, 0}, c.grid.periodic = {false, false, false};
+    return c;
+  }
+  /// @param one_way  a line of ranks, the first of which only sends and the last only receives.
+  explicit DeviceRig(const std::string& strategy, double patience_s = 8, bool one_way = false)
+      : c(ring(one_way)), layout(c.grid, c.ranks), plan(make_plan(layout, world_rank(), c.spec)), fields(plan, 2) {
+    for (int id = 0; id < static_cast<int>(plan.messages.size()); ++id)
+      (plan.messages[id].out ? out : in).push_back(id);
+    LinkContext context{MPI_COMM_WORLD, &layout, &plan, &fields.views(), true};
+    context.device = device.get();
+    context.patience_s = patience_s;
+    link = open_link(Strategy(strategy), context);
+  }
+  DeviceLink& moves() { return static_cast<DeviceLink&>(*link); }
+  void begin() {
+    moves().post(in, 0);
+    moves().pack_on(*stream, out, 0);
+  }
+  double* value(int slot, int x, int y) {
+    return reinterpret_cast<double*>(fields.views()[0][static_cast<std::size_t>(slot)].at({x, y, 0}));
+  }
+  void unpack() {
+    moves().unpack_on(*stream, in, 0);
+    stream->finish();
+  }
+};
+
+}  // namespace haloscope::test
