@@ -111,6 +111,16 @@ def test_a_kernel_that_waits_costs_a_launch_and_signals_instead_of_copies(machin
     assert ask(slow, strategy="ordered/taskqueue").time_s == pytest.approx(tasks.time_s + 2 * (1e-4 - 1.5e-6))
 
 
+def test_a_stream_that_waits_itself_costs_signals_instead_of_events_and_a_launch(machine):
+    """Each way a word instead of what the host notices (2 us) or hands over (1 us) once it knows."""
+    staged, stream = (ask(machine, strategy=f"ordered/staged{n}") for n in ("", ":stream"))
+    assert stream.terms["d2h"] == staged.terms["d2h"]
+    assert stream.terms["h2d"] == pytest.approx(staged.terms["h2d"] + 1.5e-6 - 1e-6)
+    assert stream.time_s == pytest.approx(staged.time_s + (1.5e-6 - 2e-6) + (1.5e-6 - 1e-6))
+    quick = changed(machine, lambda data: data["device"].update(signal_s=0.5e-6))
+    assert ask(quick, strategy="ordered/staged:stream").time_s == pytest.approx(stream.time_s - 2e-6)
+
+
 @pytest.mark.ids("NX2")
 def test_parts_of_messages_hide_copies_and_flights_behind_packing_where_these_are_long(machine):
     wide = {"cells": (2**21, 64)}
@@ -130,6 +140,7 @@ def test_captured_programs_are_handed_over_at_once(machine):
 WAYS = {
     "bulk": {},
     "pageable": {"strategy": "direct/staged:pageable"},
+    "by words": {"strategy": "ordered/staged:stream", "schedule": "streams"},
     "written there": {"strategy": "ordered/ipc", "schedule": "streams"},
     "streams": {"schedule": "streams", "cells": (512, 512)},
     "four ranks, two a device": {"schedule": "streams", "ranks": 4, "process_grid": "2x2"},
@@ -209,6 +220,11 @@ def test_what_a_profile_does_not_know_is_refused(machine, toy):
             "no cost of signals",
         ),
         (
+            changed(machine, lambda data: data["device"].pop("signal_s")),
+            {"strategy": "ordered/staged:stream"},
+            "no cost of signals",
+        ),
+        (
             machine,
             {"app": "laplace3d", "cells": (64, 64, 64), "process_grid": ""},
             "no cost of kernel 'laplace3d/star/f64'",
@@ -226,6 +242,7 @@ def test_advice_ranks_the_ways_of_a_device_only(machine):
     assert {
         "staged",
         "staged:pageable",
+        "staged:stream",
         "ipc",
         "taskqueue",
         "p2p",

@@ -55,12 +55,12 @@ DevicePrices::DevicePrices(const Profile& profile, const Candidate& candidate, c
   notice_s = cost_->notice_s;
   capture = choice.capture;
   in_parts = strategy.transport == "taskqueue";
-  if (!in_parts) return;
+  by_words = has(strategy.transport_options, "stream");
+  if (!in_parts && !by_words) return;
   if (!cost_->signal_s)
     throw UnavailableError("profile '" + profile.name +
-                           "' has no cost of signals between a running kernel and the host; calibrate it again, or use "
-                           "staged");
-  signal_s_ = notice_s = *cost_->signal_s;  // the host looks at words of the kernel, not at events
+                           "' has no cost of signals between a device and the host; calibrate it again, or use staged");
+  signal_s_ = notice_s = *cost_->signal_s;  // the host looks at words of the device, not at events
   copied_ = has(strategy.transport_options, "device");
   most_parts_ = number_of(strategy.transport_options, "chunks", 1);
 }
@@ -104,7 +104,9 @@ double DevicePrices::pack(double bytes, double run_bytes, double sharing) const 
 
 double DevicePrices::copy(bool to_device, double bytes, double sharing) const {
   const char* what = to_device ? "bytes to copy (h2d)" : "bytes to copy (d2h)";
-  return bytes > 0 ? at(cost_->copies[to_device][pageable_], sharing, bytes, what) : 0.0;
+  if (bytes <= 0) return 0;
+  const double copied = at(cost_->copies[to_device][pageable_], sharing, bytes, what);
+  return by_words && to_device ? std::max(0.0, signal_s_ + copied - hand_s) : copied;
 }
 
 // ---- in parts ----

@@ -43,7 +43,8 @@ class DevicePrices {
   double faces(const std::string& kernel, double cells, double moved, double sharing) const;
   /// ... that gathers or scatters bytes.
   double pack(double bytes, double run_bytes, double sharing) const;
-  /// Seconds of one copy to the device or from it.
+  /// Seconds of one copy to the device or from it; of one that waits for a word of the host, those from the host's notice
+  /// of the messages, less those of the host's call for the operation, which was before.
   double copy(bool to_device, double bytes, double sharing) const;
 
   // Transport `taskqueue`: one kernel packs a round's messages part by part, each part is sent when it is ready, and the
@@ -61,6 +62,7 @@ class DevicePrices {
   double element_bytes = 8;
   bool writes_there = false;  ///< to its neighbour's memory: messages only notify
   bool in_parts = false;      ///< by transport `taskqueue`
+  bool by_words = false;      ///< by transport `staged:stream`: host and stream tell each other by words
   bool capture = false;
   double conflict = 1, hand_s = 0, notice_s = 0;
 
