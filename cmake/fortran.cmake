@@ -5,13 +5,12 @@ if(HALOSCOPE_FORTRAN)
 endif()
 if(CMAKE_Fortran_COMPILER)
   enable_language(C Fortran)
-  find_package(MPI REQUIRED COMPONENTS C)
   add_library(haloscope_fortran SHARED src/haloscope/fortran/haloscope.f90 src/haloscope/fortran/array.c)
   set_target_properties(haloscope_fortran PROPERTIES Fortran_MODULE_DIRECTORY ${PROJECT_BINARY_DIR}/fortran
                                                      INSTALL_RPATH_USE_LINK_PATH ON INSTALL_RPATH "$ORIGIN")
   target_include_directories(haloscope_fortran PUBLIC $<BUILD_INTERFACE:${PROJECT_BINARY_DIR}/fortran>
                              $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}/haloscope/fortran>)
-  target_link_libraries(haloscope_fortran PUBLIC haloscope_exchange PRIVATE MPI::MPI_C)
+  target_link_libraries(haloscope_fortran PUBLIC haloscope_exchange)
   if(TARGET haloscope_exchange_abi)  # the same, on the other library of exchanges
     add_library(haloscope_fortran_abi SHARED src/haloscope/fortran/haloscope.f90 src/haloscope/fortran/array.c)
     set_target_properties(haloscope_fortran_abi PROPERTIES Fortran_MODULE_DIRECTORY ${PROJECT_BINARY_DIR}/fortran_abi
