@@ -31,6 +31,20 @@ MPI_Datatype element_type(const Quantity& q) {
   }
 }
 
+/// `count` times `inner`, `stride` bytes apart. Backwards each has a place of its own: Open MPI 4.1.4 takes single bytes of
+/// vectors that run backwards from the wrong places.
+MPI_Datatype repeated(MPI_Datatype inner, std::int64_t count, std::int64_t stride) {
+  MPI_Datatype made;
+  if (stride >= 0) {
+    MPI_Type_create_hvector(as_count(count), 1, stride, inner, &made);
+    return made;
+  }
+  std::vector<MPI_Aint> places;
+  for (std::int64_t n = 0; n < count; ++n) places.push_back(n * stride);
+  MPI_Type_create_hindexed_block(as_count(count), 1, places.data(), inner, &made);
+  return made;
+}
+
 /// One region, relative to its first point. The caller frees it. Dimensions without gaps between them become one run:
 /// MPI libraries copy a whole plane far faster than they walk its rows.
 MPI_Datatype box_type(const SlotView& view, const Box& box, const Quantity& quantity) {
@@ -44,7 +58,7 @@ MPI_Datatype box_type(const SlotView& view, const Box& box, const Quantity& quan
   MPI_Type_contiguous(as_count(typed ? run : run * bytes), typed ? element : MPI_BYTE, &block);
   for (; d < 3; ++d) {
     MPI_Datatype inner = block;
-    MPI_Type_create_hvector(as_count(box.extent(d)), 1, view.stride[d], inner, &block);
+    block = repeated(inner, box.extent(d), view.stride[d]);
     MPI_Type_free(&inner);
   }
   return block;

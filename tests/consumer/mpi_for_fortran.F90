@@ -1,0 +1,67 @@
+! What the programs in Fortran need of MPI, by module mpi_f08 where MPI_F08 is defined, else by module mpi.
+module mpi_for_fortran
+  use, intrinsic :: iso_c_binding, only: c_int
+#ifdef MPI_F08
+#define COMMUNICATOR type(MPI_Comm)
+#define NUMBER(comm) comm%mpi_val
+  use mpi_f08
+#else
+#define COMMUNICATOR integer
+#define NUMBER(comm) comm
+  use mpi
+#endif
+  implicit none
+
+  COMMUNICATOR, save :: cart
+  logical, save :: has_cart = .false.
+  integer :: error
+
+contains
+
+  subroutine begin_mpi() bind(c)
+    call MPI_Init(error)
+  end subroutine
+
+  integer(c_int) function world() bind(c)
+    world = NUMBER(MPI_COMM_WORLD)
+  end function
+
+  integer(c_int) function own_rank() bind(c)
+    integer :: rank
+    call MPI_Comm_rank(MPI_COMM_WORLD, rank, error)
+    own_rank = rank
+  end function
+
+  integer(c_int) function rank_count() bind(c)
+    integer :: ranks
+    call MPI_Comm_size(MPI_COMM_WORLD, ranks, error)
+    rank_count = ranks
+  end function
+
+  !> A Cartesian communicator, the only one at a time. ranks, wrap  per dimension.
+  integer(c_int) function cartesian_of(dims, ranks, wrap) bind(c)
+    integer(c_int), value :: dims
+    integer(c_int), intent(in) :: ranks(dims), wrap(dims)
+    call free_cartesian()
+    call MPI_Cart_create(MPI_COMM_WORLD, dims, ranks, wrap /= 0, .false., cart, error)
+    has_cart = .true.
+    cartesian_of = NUMBER(cart)
+  end function
+
+  integer(c_int) function cartesian() bind(c)
+    integer :: ranks(2)
+    ranks = 0
+    call MPI_Dims_create(rank_count(), 2, ranks, error)
+    cartesian = cartesian_of(2, ranks, [1, 1])
+  end function
+
+  subroutine end_mpi() bind(c)
+    call free_cartesian()
+    call MPI_Finalize(error)
+  end subroutine
+
+  subroutine free_cartesian()
+    if (has_cart) call MPI_Comm_free(cart, error)
+    has_cart = .false.
+  end subroutine
+end module
