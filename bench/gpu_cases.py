@@ -19,6 +19,7 @@ STRATEGIES = (
     "ordered/staged",
     "ordered/staged:pageable",
     "direct/staged",
+    "direct/staged:stream",
     "direct:merged/staged",
     "ordered:self-first/staged",
     "ordered/ipc",
@@ -152,6 +153,9 @@ def halo_path(ranks: int, small: bool, aware: bool) -> list[dict]:
         dict(DENSE, **cube, strategy="direct/staged", schedule=schedule, **how) for schedule in FACES if not alone
     ]
     found += boxes(DENSE | cube, threads, (1, 3), how)
+    side = min(depths)  # where a step is mostly exchange
+    found += [dict(LAPLACE2D, cells=(side, side), strategy="ordered/staged:stream", schedule=schedule, depth=1, **how)
+              for schedule in schedules(ranks) if not alone]  # fmt: skip
     return found + [dict(LAPLACE2D, cells=(side, side), strategy=strategy, schedule=schedule, depth=depth, **how)
                     for side in depths for strategy in strategies for depth in (depths[side][:1] if alone else depths[side])
                     for schedule in (*schedules(ranks),

@@ -85,6 +85,7 @@ def test_its_table_shows_every_kernel_and_the_steps(measured):
         "pack: share",
         "share of the exchange hidden",
         "plain over best",
+        "exchange, staged over staged:stream",
     ):
         assert what in bars
     assert (folder / "table.md").read_text().splitlines()[0] in text
@@ -345,9 +346,9 @@ def sweep_line(app: str, form: str, share: float, levels: int = 1, real: str = "
             "block": [0, 0, 0], "levels": levels, "seconds": [1.0], "copy_seconds": [share]}  # fmt: skip
 
 
-def step_record(schedule: str, depth: int, step: float, cells: int = 16384) -> dict:
+def step_record(schedule: str, depth: int, step: float, cells: int = 16384, strategy: str = "ordered/staged") -> dict:
     """A measurement of two ranks whose sweeps take a second a step."""
-    request = {"app": "laplace2d", "form": "star", "cells": [cells, cells], "ranks": 2, "strategy": "ordered/staged",
+    request = {"app": "laplace2d", "form": "star", "cells": [cells, cells], "ranks": 2, "strategy": strategy,
                "schedule": schedule, "depth": depth}  # fmt: skip
     return {"kind": "measurement", "request": request, "time_s": {"step": {"median": step}},
             "phases_s": {"compute": {"max": 1.0}}}  # fmt: skip
@@ -364,7 +365,8 @@ def test_a_bar_holds_from_what_was_asked_and_says_when_it_was_not_measured():
     good = [sweep_line("laplace2d", "star", 0.95), sweep_line("laplace2d", "star", 0.95 * 2.4 / 4 + 1e-9, 4),
             sweep_line("laplace3d", "star", 0.92), sweep_line("laplace3d", "star", 0.91, real="f64"),
             sweep_line("advection3d", "dense", 0.87, real="f64")]  # fmt: skip
-    steps = [step_record("bulk", 1, 2.0), step_record("streams", 1, 1.2), step_record("bulk", 1, 9.0, cells=512)]
+    steps = [step_record("bulk", 1, 2.0), step_record("streams", 1, 1.2), step_record("bulk", 1, 9.0, cells=512),
+             step_record("bulk", 1, 7.0, 512, "ordered/staged:stream")]  # fmt: skip
     found = verdicts(good, steps)
     assert found.pop("laplace2d star f32: share of the copy's rate") == "yes"
     assert found.pop("laplace2d star f32: steps a second, fused over one by one") == "yes"
@@ -372,9 +374,11 @@ def test_a_bar_holds_from_what_was_asked_and_says_when_it_was_not_measured():
     assert found.pop("laplace3d star f64: share of the copy's rate") == "no"  # types have kernels of their own
     assert found.pop("advection3d dense f64: share of the copy's rate") == "no"
     assert found.pop("laplace2d star 16384x16384, 2 ranks: plain over best") == "yes"  # 2 / 1.2
+    assert found.pop("laplace2d star 512x512, 2 ranks: exchange, staged over staged:stream") == "yes"  # 8 / 6
     assert set(found.values()) == {"not measured"} and len(found) == 1  # the other kernel
-    slow = verdicts([*good[:1], sweep_line("laplace2d", "star", 0.3, 4)], [*steps[:1], step_record("streams", 1, 1.8)])
-    assert [slow[what] for what in slow if "ranks" in what or "fused" in what] == ["no", "no"]
+    slow = verdicts([*good[:1], sweep_line("laplace2d", "star", 0.3, 4)],
+                    [*steps[:1], step_record("streams", 1, 1.8), steps[2], step_record("bulk", 1, 7.5, 512, "ordered/staged:stream")])  # fmt: skip
+    assert [slow[what] for what in slow if "ranks" in what or "fused" in what] == ["no", "no", "no"]
 
 
 def overlap_line(serial: list[float], together: list[float], interior: float) -> dict:
