@@ -17,7 +17,7 @@ from haloscope.calibration.laws import Law, Row, Terms
 from haloscope.calibration.points import KIND, SECTIONS
 from haloscope.errors import UsageProblem
 from haloscope.model import pace, profile, segments
-from haloscope.report import microbench, stats
+from haloscope.report import microbench, records, stats
 
 ROW_BYTES = 8  # of the rows that strided costs are given for
 FEW_ROWS = 4  # points below which nothing is fitted
@@ -69,7 +69,7 @@ def _head(good: Sequence[dict], name: str, source: str) -> dict:
         (
             r["environment"].get("cpu", ""),
             r["environment"]["mpi_library"],
-            *sorted(set(r["environment"].get("hosts", ()))),
+            *records.hosts_of(r),
         )
         for r in good
         if r["request"]["ranks"] == most
@@ -123,7 +123,7 @@ def _network(made: Calibration, good: Sequence[dict]) -> None:
               if c.request["transport"] == microbench.BASE}  # fmt: skip
     if 2 not in curves:
         return
-    where = "network" if len(set(curves[2].records[0]["environment"].get("hosts", ()))) > 1 else "socket"
+    where = "network" if len(records.hosts_of(curves[2].records[0])) > 1 else "socket"
     law = laws.fit_law(f"network/{where}", _samples(curves[2], "latency_s"), most=4)
     made.laws.append(law)
     network = {"classes": {where: {"segments": segments.to_json(law.segments)}}}
@@ -146,8 +146,8 @@ def _samples(curve: microbench.Curve, what: str) -> list[Row]:
     ]
 
 
-# Least and most of each parameter; of the gap in parts of the latency.
-_CONTENTION_BOUNDS = {"shared": 0.0, "duplex": 1.0, "gap_s": 0.0}, {"shared": np.inf, "duplex": 2.0, "gap_s": np.inf}
+# Where the fit of each parameter begins, its least and its most; of the gap in parts of the latency.
+_CONTENTION = {"duplex": (1.3, 1.0, 2.0), "shared": (0.7, 0.0, np.inf), "gap_s": (1.0, 0.0, np.inf)}
 
 
 def _contention(good: Sequence[dict], curve: microbench.Curve, law: Law) -> Terms:
@@ -162,16 +162,15 @@ def _contention(good: Sequence[dict], curve: microbench.Curve, law: Law) -> Term
     alone = np.atleast_1d(segments.evaluate(law.segments, size))
     latency = law.segments[0].fixed
     several = bool((count > 1).any())
-    usual = {"shared": 0.7, "duplex": 1.3, "gap_s": latency}
     names = ["duplex"] + ["shared"] * several + ["gap_s"] * (several and latency > 0)
-    start, scale = (
-        np.array([usual[name] for name in names]),
-        np.array([latency if n == "gap_s" else 1.0 for n in names]),
-    )
-    low, high = ([end[name] for name in names] for end in _CONTENTION_BOUNDS)
+    start, low, high = zip(*(_CONTENTION[name] for name in names), strict=True)
+    units = {"duplex": 1.0, "shared": 1.0, "gap_s": latency}
+    scale = np.array([units[name] for name in names])
 
     def errors(scaled):
-        v = usual | dict(zip(names, scaled * scale, strict=True))
+        v = {name: _CONTENTION[name][0] * unit for name, unit in units.items()} | dict(
+            zip(names, scaled * scale, strict=True)
+        )
         occupied = np.maximum(0, alone - latency + v["gap_s"])
         others = v["shared"] * (count - 1) * occupied
         return (alone + others + (v["duplex"] - 1) * (occupied + others)) / seconds - 1
@@ -180,7 +179,7 @@ def _contention(good: Sequence[dict], curve: microbench.Curve, law: Law) -> Term
         from scipy import optimize
 
         return optimize.least_squares(
-            lambda scaled: weight * errors(scaled), start / scale, bounds=(low, high), loss=loss, f_scale=0.1
+            lambda scaled: weight * errors(scaled), start, bounds=(low, high), loss=loss, f_scale=0.1
         ).x
 
     best = solve(1.0, laws.LOSS)
@@ -190,7 +189,7 @@ def _contention(good: Sequence[dict], curve: microbench.Curve, law: Law) -> Term
         "contention",
         dict(zip(names, map(float, best * scale), strict=True)),
         {name: (float(ends[0, k]), float(ends[1, k])) for k, name in enumerate(names)},
-        tuple(set(usual) - set(names)),
+        tuple(set(units) - set(names)),
         len(rows),
         errors(best),
     )
@@ -271,7 +270,7 @@ def _kernels(made: Calibration, good: Sequence[dict]) -> None:
     """Fit sweeps by the ranks that a host has; of several numbers of hosts, those with all hosts at work count."""
     found: dict[tuple[str, int, int], dict[int, list[Row]]] = defaultdict(lambda: defaultdict(list))
     for record in good:
-        active = math.ceil(record["request"]["ranks"] / len(set(record["environment"].get("hosts", ())) or {""}))
+        active = math.ceil(record["request"]["ranks"] / max(1, len(records.hosts_of(record))))
         for launch, q, point in _points([record], "kernel"):
             row = Row(launch, point["cells"], _least(point["sweep_s"]))
             found[laws.kernel_name(q, point), q["depth"], active][q["ranks"]].append(row)

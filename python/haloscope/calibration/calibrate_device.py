@@ -13,7 +13,7 @@ from haloscope.calibration.counts import touched
 from haloscope.calibration.laws import Law, Row, kernel_name
 from haloscope.calibration.points import KIND
 from haloscope.model import segments
-from haloscope.report import stats
+from haloscope.report import records, stats
 
 PINNED, PAGEABLE = "pinned", "pageable"  # host memory of copies
 HOST_COSTS = ("operation_s", "notice_s", "signal_s")
@@ -45,7 +45,7 @@ def fit(data: dict, good: Sequence[dict]) -> list[Law]:
 
 def _sharing(record: dict) -> int:
     """Return how many ranks shared a device: they take the devices of a node in turn."""
-    hosts = max(1, len(set(record["environment"].get("hosts", ()))))
+    hosts = max(1, len(records.hosts_of(record)))
     devices = record["environment"]["device"]["on_node"] * hosts
     return -(-record["request"]["ranks"] // devices)
 

@@ -94,7 +94,7 @@ def _measured(output: Path, sections, ranks, launches, effort, device) -> tuple[
 
     ranks = ranks or launch.cores()
     effort = dataclasses.replace(effort, launches=launches or effort.launches)
-    planned = points.all_points(sections, ranks, launch.cores(), effort, device, max(1, len(hosts.names())))
+    planned = points.all_points(sections, ranks, launch.cores(), effort, device, hosts.count())
     alone = [s for s in sections if ranks < 2 and s in points.NEEDS_PEERS]
     notes = [f"section '{s}' needs 2 ranks or more, and there was 1" for s in alone]
     if not planned and not alone:

@@ -19,6 +19,11 @@ def names() -> list[str]:
     return [name for name in os.environ.get(VARIABLE, "").split(",") if name]
 
 
+def count() -> int:
+    """Return the number of hosts that ranks run on, 1 where they run on this machine."""
+    return max(1, len(names()))
+
+
 def read(given: str) -> list[str]:
     """Return the hosts of a list NAME,NAME,... or of a file that has one on each line, as those of mpiexec.
 

@@ -91,7 +91,7 @@ def flavour(path: Path) -> str:
 
 def cores() -> int:
     """Return the number of cores that ranks may use: as many on every host as this process may."""
-    return cores_here() * max(1, len(hosts.names()))
+    return cores_here() * hosts.count()
 
 
 def cores_here() -> int:

@@ -192,6 +192,11 @@ def done(records: Iterable[dict]) -> set[tuple[str, str]]:
     return {(r.get("launch", {}).get("id", ""), r["id"]) for r in records if r["kind"] in ("skipped", *MEASURED)}
 
 
+def hosts_of(record: dict) -> list[str]:
+    """Return the names of the hosts that a record's ranks ran on, sorted; none in records without them."""
+    return sorted(set(record["environment"].get("hosts", ())))
+
+
 def step_times(record: dict) -> list[float]:
     """Return the seconds per time step of each repetition of a measurement."""
     times = record["time_s"]["repetitions"]

@@ -62,7 +62,7 @@ def judge_runs(name: str, runs: Runs) -> Check:
         size_of(r["counts"]["message_bytes"] / r["counts"]["messages"]) for r in measured if r["counts"]["messages"]
     ]
     environment = measured[0]["environment"]
-    nodes = count_of(len(set(environment["hosts"])), "node")
+    nodes = count_of(len(records.hosts_of(measured[0])), "node")
     what = f"messages of {' and '.join(sizes)}" if sizes else "no messages"
     device = f", {environment['device']['name']}" if "device" in environment else ""
     strategy, ranks = runs.asked[0].choice.strategy, count_of(runs.asked[0].ranks, "rank")
