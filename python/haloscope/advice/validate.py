@@ -165,7 +165,7 @@ def setting_of(row: tables.Row) -> predict.Setting:
 
 
 def exchange_of(row: tables.Row) -> float | None:
-    """Return the seconds per step of the exchange alone, on the rank that sets the pace; None where phases lack it.
+    """Return the seconds per step of the exchange, waiting included, in the mean over ranks; None where phases lack it.
 
     Phases are those of the control thread, so they do not cover a communication thread. There are none without timers,
     nor with one rank, whose exchange consists of copies.
@@ -174,7 +174,7 @@ def exchange_of(row: tables.Row) -> float | None:
     hidden = request["schedule"] == "comm-thread" and request["threads"] > 1
     if hidden or not request.get("timers", True) or request["ranks"] == 1:
         return None
-    return sum(row.phase(name, statistic) for name, statistic in predict.EXCHANGE_PHASES.items()) or None
+    return sum(row.phase(name, "mean") for name in predict.EXCHANGE_PHASES) or None
 
 
 def foreign(table: Sequence[tables.Row], profile: Profile) -> list[str]:

@@ -23,7 +23,7 @@ from haloscope.errors import HaloscopeError
 from haloscope.model import predict
 from haloscope.model.profile import Profile
 
-COMPUTING = dict.fromkeys(("compute", "inner", "outer"), "mean")
+COMPUTING = ("compute", "inner", "outer")
 SHORT_S = 1e-4  # in longer steps, interrupts and the like hide the cost of the program itself
 FEW = 4  # steps below which nothing is fitted
 ALIKE = 0.1  # costs that change exchanges more alike than this cannot be told apart beside noise
@@ -70,12 +70,10 @@ def steps_of(records: Iterable[dict], profile: Profile) -> list[Step]:
             choice = core.Choice.from_json(record["request"])
             known[record["id"]] = choice, *_counts(choice, profile)
         choice, steps, amounts = known[record["id"]]
+        spent = record["phases_s"]
         seconds = [
-            steps
-            * sum(
-                record["phases_s"][name][statistic] for name, statistic in phases.items() if name in record["phases_s"]
-            )
-            for phases in (predict.EXCHANGE_PHASES, COMPUTING, {"rest": "mean"})
+            steps * sum(spent[name]["mean"] for name in phases if name in spent)
+            for phases in (predict.EXCHANGE_PHASES, COMPUTING, ("rest",))
         ]
         found.append(Step(record["launch"]["id"], choice, *seconds, amounts))
     return found

@@ -196,9 +196,7 @@ def _figures(pairs, held_out: bool) -> list[str]:
     parts = ["## Time of a step\n\n" + errors_table(pairs, exchange=False)]
     held = sum(p.exchange_error is not None for p in pairs)
     if held:
-        words = (
-            f"Not hidden by computing, on the rank that waits least for others; measured on {held} of {len(pairs)}.\n\n"
-        )
+        words = f"Not hidden by computing, in the mean over ranks; measured on {held} of {len(pairs)}.\n\n"
         parts.append("## Time of the exchange itself\n\n" + words + errors_table(pairs, exchange=True))
     return [
         *parts,

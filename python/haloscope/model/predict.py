@@ -18,9 +18,9 @@ from haloscope.model import placement
 from haloscope.model.profile import Profile
 
 SAMPLES = 100  # of the profile's parameters, for the interval
-# The phases that `Prediction.exchange_s` predicts, with the statistic over ranks: the prediction is for the rank that
-# sets the pace, which waits least for others.
-EXCHANGE_PHASES = {"pack": "mean", "send": "mean", "unpack": "mean", "copy": "mean", "wait": "min", "desync": "min"}
+# The phases that `Prediction.exchange_s` predicts, in the mean over ranks, as sweeps are: ranks share the work of a message
+# unevenly (who sends first may receive inside that call, while the other waits), and only the whole counts it once.
+EXCHANGE_PHASES = ("pack", "send", "unpack", "copy", "wait", "desync")
 
 
 @dataclass(frozen=True)
