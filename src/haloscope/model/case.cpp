@@ -5,8 +5,8 @@
 #include <tuple>
 
 #include "haloscope/error.hpp"
-#include "haloscope/model/clock.hpp"
 #include "haloscope/model/network.hpp"
+#include "haloscope/simulate/simulator.hpp"
 
 namespace haloscope::model {
 
@@ -357,7 +357,7 @@ double Case::alone(const RankClass& c, const Prices& with) const {
   one.push_back(track(c, with, flights, mirrored(kind.messages)));
   try {
     return compose(one).front().seconds;
-  } catch (const Stuck&) {
+  } catch (const simulate::Deadlock&) {
     return one.front().busy();
   }
 }

@@ -20,13 +20,6 @@ bool never_negative(const Surcharge& cost) {
                      [&](const auto& member) { return cost.*member.second >= 0; });
 }
 
-simulate::OpSeconds seconds_of(const Action& action) {
-  const auto& [busy, idle, last] = action.sweep;
-  if (busy != 0 || idle != 0 || last != 0) return {busy, idle, last};
-  const double seconds = action.parts.seconds();
-  return {seconds, seconds, seconds};
-}
-
 }  // namespace
 
 Cast::Cast(const Case& of) : of_(of), busy_(of.placed->places.active()), class_of_(of.placed->node.size()) {
@@ -83,7 +76,7 @@ Actors Cast::price(int number, std::size_t member) const {
   for (int stage = 0; stage < static_cast<int>(kind.plans.size()); ++stage)
     wheres.push_back(
         of_.where(number, stage, busy_[static_cast<std::size_t>(rank)], of_.ranks_on_device(rank), travel, near, far));
-  Actors actors{number, rank, {}, {}, {}, {}, 0};
+  Actors actors{number, rank, {}, {}, {}, {}};
   const std::vector<Flight> flights = of_.flights(number, of_.prices, wheres);
   const Sources alike = mirrored(kind.messages);  // what comes in is taken to change as what goes out against it
   for (std::size_t m = 0; m < flights.size(); ++m) {
@@ -95,10 +88,7 @@ Actors Cast::price(int number, std::size_t member) const {
     of_.price(number, planned, of_.prices, wheres, actions);
     actors.programs.push_back(planned.program);
     actors.stages.push_back(planned.stage);
-    for (const Action& action : actions) {
-      actors.seconds.push_back(seconds_of(action));
-      if (actors.hand_s == 0 && action.on_stream()) actors.hand_s = action.hand_s;
-    }
+    for (const Action& action : actions) actors.seconds.push_back(action.cost());
   };
   if (own.opening) add(*own.opening);
   for (const auto& program : own.body) add(*program);
@@ -110,12 +100,13 @@ Actors Cast::price(int number, std::size_t member) const {
 void Cast::meet(Actors& actors) const {
   Program program;
   program.comm_thread = actors.programs.back().comm_thread;
+  program.device = actors.programs.back().device;
   Op& op = program.ops.emplace_back();
   op.kind = OpKind::barrier;
   op.lane = Lane::comm;
   actors.programs.push_back(std::move(program));
   actors.stages.push_back(actors.stages.back());
-  actors.seconds.push_back(seconds_of(of_.meeting(of_.prices)));
+  actors.seconds.push_back(of_.meeting(of_.prices).cost());
 }
 
 std::vector<std::string> Cast::outside() const {
@@ -192,7 +183,6 @@ simulate::RankClass Cast::rank_class(const Actors& actors, const std::vector<sim
   found.seconds = actors.seconds;
   found.flight_change = actors.flight_change;
   found.comm_thread = has_comm_thread();
-  found.hand_s = actors.hand_s;
   found.notice_s = of_.prices.device ? of_.prices.device->notice_s : 0.0;
   return found;
 }

@@ -25,7 +25,6 @@ struct Actors {
   std::vector<int> stages;                   ///< of each program
   std::vector<simulate::OpSeconds> seconds;  ///< of each operation of all programs
   std::vector<double> flight_change;         ///< by message
-  double hand_s = 0;
 };
 
 class Cast {

@@ -2,12 +2,17 @@
 
 #include <algorithm>
 #include <numeric>
+#include <span>
 
-#include "haloscope/model/clock.hpp"
+#include "haloscope/model/score.hpp"
+#include "haloscope/simulate/ensemble.hpp"
 
 namespace haloscope::model {
 
 namespace {
+
+using simulate::Doing;
+using simulate::Log;
 
 constexpr Lane precedence[]{Lane::sweep_stream, Lane::halo_stream, Lane::main, Lane::comm};
 constexpr int alone_rounds = 3, few_rounds = 6,
@@ -24,6 +29,27 @@ bool is_settled(const std::vector<Log>& logs, int rounds) {
       shortest = std::min(shortest, length);
     }
   return longest - shortest <= in_step * longest;
+}
+
+/// A part of what a lane does.
+struct Interval {
+  double begin = 0, end = 0;
+  Term term = Term::compute;
+};
+
+/// What a lane did, its work in the parts that it is priced by.
+void add_parts(const Track& track, const simulate::Interval& did, std::vector<Interval>& parts) {
+  static constexpr Term terms[]{Term::compute, Term::launch, Term::wait, Term::message, Term::reduction};  // by Doing
+  const Action& action = track.action(did.op);
+  if (did.doing != Doing::working || action.deed == Deed::sweep) {
+    parts.push_back({did.begin, did.end, terms[static_cast<std::size_t>(did.doing)]});
+    return;
+  }
+  double at = did.begin;
+  for (const Part& part : action.parts) {
+    parts.push_back({at, at + part.seconds, part.term});
+    at += part.seconds;
+  }
 }
 
 /// A lane's intervals, in order of time.
@@ -55,20 +81,23 @@ void add_critical(std::span<const Intervals> lanes, double begin, double end, Te
 }
 
 /// Averages over the rounds from number `first` on.
-MeanRound mean_round_of(const Log& log, int first) {
+MeanRound mean_round_of(const Track& track, const Log& log, int first) {
   const double begin = log.ends[static_cast<std::size_t>(first) - 1], end = log.ends.back();
   const auto rounds = static_cast<double>(log.ends.size() - static_cast<std::size_t>(first));
+  std::array<std::vector<Interval>, lane_count> parts;
   std::vector<Intervals> lanes;
   MeanRound mean;
   for (const Lane lane : precedence) {
-    const auto& all = log.lanes[static_cast<std::size_t>(lane)];
-    if (all.empty()) continue;
-    lanes.push_back(within(all, begin, end));
+    const auto number = static_cast<std::size_t>(lane);
+    if (log.lanes[number].empty()) continue;
+    for (const simulate::Interval& did : log.lanes[number])
+      if (did.end > begin) add_parts(track, did, parts[number]);
+    lanes.push_back(within(parts[number], begin, end));
     for (const Interval& i : lanes.back())
       mean.busy[static_cast<std::size_t>(i.term)] += (std::min(i.end, end) - std::max(i.begin, begin)) / rounds;
   }
   double& message = mean.busy[static_cast<std::size_t>(Term::message)] = 0;
-  for (const auto& [at, flight] : log.flights)
+  for (const auto& [at, flight] : log.received)
     if (begin < at && at <= end) message += flight / rounds;
   add_critical(lanes, begin, end, mean.terms);
   for (double& seconds : mean.terms) seconds /= rounds;
@@ -94,12 +123,18 @@ double unhidden_of(const Track& track, const std::vector<Track>& tracks) {
 }  // namespace
 
 std::vector<MeanRound> compose(const std::vector<Track>& tracks) {
-  int rounds = tracks.size() == 1 ? alone_rounds : few_rounds;
-  std::vector<Log> logs = Clock(tracks, rounds).run();
-  if (!is_settled(logs, rounds)) logs = Clock(tracks, rounds = many_rounds).run();
+  simulate::Options options;
+  options.rounds = tracks.size() == 1 ? alone_rounds : few_rounds;
+  options.efficiency = tracks.front().efficiency;
+  simulate::Ensemble ensemble(make_scripts(tracks));
+  std::vector<Log> logs = ensemble.run(options);
+  if (!is_settled(logs, options.rounds)) {
+    options.rounds = many_rounds;
+    logs = ensemble.run(options);
+  }
   std::vector<MeanRound> means;
   for (std::size_t i = 0; i < logs.size(); ++i) {
-    means.push_back(mean_round_of(logs[i], rounds / 2));
+    means.push_back(mean_round_of(tracks[i], logs[i], options.rounds / 2));
     means.back().unhidden = unhidden_of(tracks[i], tracks);
   }
   return means;

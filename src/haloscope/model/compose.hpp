@@ -1,4 +1,4 @@
-// The time of repeated programs: tracks are carried out on a clock for a few rounds.
+// The time of repeated programs: tracks are carried out by the simulator's engine for a few rounds.
 //
 // Tracks start each round when they have finished the one before, so delays spread as they do between ranks; after a few
 // rounds all advance as the slowest does, and its mean round is the time. Nothing here knows a schedule: what overlaps
@@ -22,7 +22,9 @@ struct MeanRound {
   double working() const { return seconds - term(Term::wait); }
 };
 
-/// The mean round of every track. @throws Stuck when tracks deadlock. Cost O(tracks x actions x rounds).
+/// The mean round of every track, all of which have the efficiency of the first.
+/// @throws simulate::Deadlock when every track waits for a message: they describe ranks that take turns and cannot represent
+///         one another. Cost O(tracks x actions x rounds).
 std::vector<MeanRound> compose(const std::vector<Track>& tracks);
 
 }  // namespace haloscope::model

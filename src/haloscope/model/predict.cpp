@@ -6,8 +6,8 @@
 #include <tuple>
 
 #include "haloscope/error.hpp"
-#include "haloscope/model/clock.hpp"
 #include "haloscope/model/sampling.hpp"
+#include "haloscope/simulate/simulator.hpp"
 
 namespace haloscope::model {
 
@@ -98,7 +98,7 @@ Carried carry_out(const Case& of, bool singly) {
   try {
     found.classes = singly ? of.single_ranks() : of.slowest(of.prices);
     means = carry_out(of, found.classes);
-  } catch (const Stuck&) {  // ranks that take turns: one cannot represent the others
+  } catch (const simulate::Deadlock&) {  // ranks that take turns: one cannot represent the others
     found.classes = of.single_ranks();
     found.all = found.classes.size();
     means = carry_out(of, found.classes);

@@ -17,6 +17,12 @@ std::vector<std::string> term_names() {
   return names;
 }
 
+simulate::OpSeconds Action::cost() const {
+  if (deed == Deed::sweep) return {sweep[0], sweep[1], sweep[2], hand_s};
+  const double seconds = parts.seconds();
+  return {seconds, seconds, seconds, hand_s};
+}
+
 bool Track::has_streams() const {
   return std::any_of(body.begin(), body.end(), [](const Action& action) { return action.on_stream(); });
 }

@@ -1,4 +1,4 @@
-// Tracks: the priced programs of classes of ranks, as the clock carries them out.
+// Tracks: the priced programs of classes of ranks.
 #pragma once
 
 #include <array>
@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "haloscope/model/ranks.hpp"
+#include "haloscope/simulate/script.hpp"
 
 namespace haloscope::model {
 
@@ -78,6 +79,8 @@ struct Action {
   double collective_s = 0;  ///< from the last rank's numbers until every rank has the result
 
   bool on_stream() const { return on_device(lane); }
+  /// The same as the simulator takes it: a sweep's seconds are all that it takes.
+  simulate::OpSeconds cost() const;
 };
 
 /// How long an outgoing message travels, whether it does so without calls into the message library, and how many of the
@@ -99,10 +102,10 @@ struct Track {
   double efficiency = 1;  ///< part of a travelling message's progress while the receiver computes
   double notice_s = 0;    ///< after which the host knows that an operation of its device is done
 
-  /// The actions of a program of the body.
-  std::span<const Action> program(std::size_t number) const {
-    const auto first = static_cast<std::size_t>(number == 0 ? 0 : ends[number - 1]);
-    return {body.data() + first, static_cast<std::size_t>(ends[number]) - first};
+  /// The action of an operation of its script: those of the opening come first.
+  const Action& action(int operation) const {
+    const auto number = static_cast<std::size_t>(operation);
+    return number < opening.size() ? opening[number] : body[number - opening.size()];
   }
   bool has_streams() const;
   /// Seconds of everything in a round but waiting, one after another.

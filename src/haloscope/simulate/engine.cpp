@@ -24,21 +24,34 @@ double uniform(std::uint64_t seed, std::uint64_t rank, std::uint64_t number) {
 
 // ---- order ----------------------------------------------------------------------------------------------------------
 
-double Simulator::Engine::delay(int r, double seconds) {
+double Engine::delay(int r, double seconds) {
   const double mean = options_.noise_s + options_.noise_share * seconds;
   if (mean <= 0 || seconds <= 0) return 0;
   return -mean * std::log(uniform(options_.seed, static_cast<std::uint64_t>(r), ranks_[r].drawn++));
 }
 
 /// The seconds of an operation, its delay included; adds them to the totals.
-double Simulator::Engine::spend(int r, const PricedOp& step) {
+double Engine::spend(int r, const PricedOp& step) {
   ++result_.operations;
   const double seconds = step.cost.seconds + delay(r, step.cost.seconds);
   count(r, step.kind, seconds);
   return seconds;
 }
 
-void Simulator::Engine::start(int r) {
+/// The rank's own thread, or its communication thread, is busy with an operation.
+void Engine::work(int r, const PricedOp& s) {
+  Rank& rank = ranks_[r];
+  const double begin = rank.clock;
+  rank.clock += spend(r, s);
+  note(r, lane_of(r, s), begin, rank.clock, s, Doing::working);
+}
+
+/// The thread of an operation of the host: one thread has both lanes, and a communication thread reduces for all.
+Lane Engine::lane_of(int r, const PricedOp& s) const {
+  return lanes(ranks_[r]).comm_thread && !reduces(s) ? Lane::comm : Lane::main;
+}
+
+void Engine::start(int r) {
   if (lanes(ranks_[r]).device)
     feed(r);
   else if (lanes(ranks_[r]).comm_thread)
@@ -48,7 +61,7 @@ void Simulator::Engine::start(int r) {
 }
 
 /// The rank's program has ended: go to its next one. False when there is none.
-bool Simulator::Engine::next_program(int r) {
+bool Engine::next_program(int r) {
   Rank& rank = ranks_[r];
   const Script& script = scripts_[rank.script];
   rank.main = rank.comm = rank.target = 0;
@@ -62,17 +75,17 @@ bool Simulator::Engine::next_program(int r) {
 }
 
 /// Advance from the rank's clock to the next operation that involves other ranks.
-void Simulator::Engine::advance(int r) {
+void Engine::advance(int r) {
   Rank& rank = ranks_[r];
   for (;;) {
     const Lanes& now = lanes(rank);  // of the current program
     if (rank.comm < rank.target) {
       const PricedOp& s = now.comm[rank.comm];
       if (interacts(s)) {
-        if (pays_first(s)) rank.clock += spend(r, s);
+        if (pays_first(s)) work(r, s);
         return push(rank.clock, r);
       }
-      rank.clock += spend(r, s);
+      work(r, s);
       ++rank.comm;
     } else if (rank.main < static_cast<int>(now.main.size())) {
       const PricedOp& s = now.main[rank.main];
@@ -80,7 +93,7 @@ void Simulator::Engine::advance(int r) {
         rank.target = s.needs;
         continue;
       }
-      rank.clock += spend(r, s);
+      work(r, s);
       if (reduces(s)) {
         rank.reducing = true;
         return push(rank.clock, r);
@@ -100,7 +113,7 @@ void Simulator::Engine::advance(int r) {
   }
 }
 
-void Simulator::Engine::on_event(int r) {
+void Engine::on_event(int r) {
   Rank& rank = ranks_[r];
   if (lanes(rank).comm_thread) return on_comm_event(r);
   if (rank.asking) return ask(r);
@@ -117,13 +130,13 @@ void Simulator::Engine::on_event(int r) {
 }
 
 /// The rank has done an operation of the comm lane that others see; the cost of a wait passes after it.
-void Simulator::Engine::performed(int r, const PricedOp& s) {
-  if (!pays_first(s)) ranks_[r].clock += spend(r, s);
+void Engine::performed(int r, const PricedOp& s) {
+  if (!pays_first(s)) work(r, s);
   ++ranks_[r].comm;
 }
 
 /// At `progress`: the comm lane as far as it needs no waiting.
-void Simulator::Engine::ask(int r) {
+void Engine::ask(int r) {
   Rank& rank = ranks_[r];
   const Lanes& now = lanes(rank);
   const double begin = rank.clock;
@@ -131,13 +144,13 @@ void Simulator::Engine::ask(int r) {
     const PricedOp& s = now.comm[rank.comm];
     if (s.needs > rank.main || s.kind == OpKind::barrier) break;
     if (!interacts(s)) {
-      rank.clock += spend(r, s);
+      work(r, s);
       ++rank.comm;
       continue;
     }
     if (pays_first(s) && !rank.charged) {
       rank.charged = true;
-      rank.clock += spend(r, s);
+      work(r, s);
     }
     if (rank.clock > begin) return push(rank.clock, r);  // others may have done something meanwhile
     if (!pays_first(s) && !test(r, s)) break;
@@ -151,7 +164,7 @@ void Simulator::Engine::ask(int r) {
 }
 
 /// Carry out an operation that others see, from the rank's clock on. False: the rank is blocked until resume().
-bool Simulator::Engine::perform(int r, const PricedOp& s) {
+bool Engine::perform(int r, const PricedOp& s) {
   if (s.kind != OpKind::send && s.kind != OpKind::wait) ++result_.events;
   switch (s.kind) {
     case OpKind::send:
@@ -170,43 +183,45 @@ bool Simulator::Engine::perform(int r, const PricedOp& s) {
 }
 
 /// Give numbers to a reduction, or wait for it. False: the rank is blocked until resume_main().
-bool Simulator::Engine::perform_main(int r, const PricedOp& s) {
+bool Engine::perform_main(int r, const PricedOp& s) {
   ++result_.events;
   return s.kind == OpKind::reduce ? reduce(r, s) : reduced(r, s);
 }
 
-/// An operation has what it waited for, at `end`.
-void Simulator::Engine::release(int r, const PricedOp& s, double end) {
+/// An operation has what it waited for.
+void Engine::release(int r, const PricedOp& s, const Until& until) {
   Rank& rank = ranks_[r];
-  count(r, s.kind, end - rank.clock);
-  rank.clock = end;
+  count(r, s.kind, until.end - rank.clock);
+  note(r, lane_of(r, s), rank.clock, until.late, s, Doing::late);
+  note(r, lane_of(r, s), until.late, until.end, s, reduces(s) ? Doing::reducing : Doing::travelling);
+  rank.clock = until.end;
   rank.blocked = Blocked::no;
 }
 
-/// A blocked rank goes on at `end`.
-void Simulator::Engine::resume(int r, double end) {
+/// A blocked rank goes on.
+void Engine::resume(int r, const Until& until) {
   Rank& rank = ranks_[r];
   const PricedOp& s = comm_op(rank);
-  release(r, s, end);
+  release(r, s, until);
   if (lanes(rank).device) return pay(r);
   if (lanes(rank).comm_thread) {
     rank.phase = Phase::spend;
-    return push(end, r);
+    return push(until.end, r);
   }
   performed(r, s);
   advance(r);
 }
 
-/// A rank whose main lane waited for a reduction goes on at `end`.
-void Simulator::Engine::resume_main(int r, double end) {
+/// A rank whose main lane waited for a reduction goes on.
+void Engine::resume_main(int r, const Until& until) {
   Rank& rank = ranks_[r];
-  release(r, main_op(rank), end);
+  release(r, main_op(rank), until);
   ++rank.main;
   if (lanes(rank).device) return feed(r);
   if (lanes(rank).comm_thread) {
     team_[r].reducing = false;
-    begin_main(r, end);
-    if (team_[r].done) join(r, end);
+    begin_main(r, until.end);
+    if (team_[r].done) join(r, until.end);
     return;
   }
   advance(r);
@@ -214,29 +229,28 @@ void Simulator::Engine::resume_main(int r, double end) {
 
 // ---- operations -----------------------------------------------------------------------------------------------------
 
-void Simulator::Engine::send(int r, const PricedOp& s) {
+void Engine::send(int r, const PricedOp& s) {
   Rank& rank = ranks_[r];
   const Script& script = scripts_[rank.script];
-  const auto& boxes = boxes_[kind_of_[rank.script]];
-  const auto place = layout_.coords(r);
+  const auto place = place_of(r);
   result_.messages += s.count;
   result_.events += s.count;
   for (std::int32_t i = s.first; i < s.first + s.count; ++i) {
     const std::int32_t m = script.messages[i];
     const Route& route = script.routes[m];
-    const int to = peer(place, route);
-    const Where where = wires_.between(r, to);
+    const End to = other_end(r, place, m);
+    const Where where = wires_.between(r, to.rank);
     const Flight& flight = route.flights[static_cast<int>(where)];
     rank.clock += flight.overhead_send_s;
     count(r, OpKind::send, flight.overhead_send_s);
     const double depart = std::max(rank.clock, rank.next_send);
     rank.next_send = depart + flight.gap_s;
     result_.bytes += route.bytes;
-    deliver(r, to, route, flight, where, boxes[m * kinds_ + kind_of_[ranks_[to].script]], depart);
+    deliver(r, to, route, flight, where, depart);
   }
 }
 
-std::int32_t Simulator::Engine::new_parcel(const Parcel& parcel) {
+std::int32_t Engine::new_parcel(const Parcel& parcel) {
   if (free_ == none) {
     parcels_.push_back(parcel);
     return static_cast<std::int32_t>(parcels_.size()) - 1;
@@ -247,62 +261,69 @@ std::int32_t Simulator::Engine::new_parcel(const Parcel& parcel) {
   return at;
 }
 
-void Simulator::Engine::deliver(int from, int to, const Route& route, const Flight& flight, Where where, int box,
-                                double depart) {
-  Inbox& in = inboxes_[inbox(to, box)];
+void Engine::deliver(int from, const End& to, const Route& route, const Flight& flight, Where where, double depart) {
+  Inbox& in = inboxes_[inbox(to.rank, to.box)];
   const bool waited_for = in.tail == awaited, first = in.head == none;
   bool travels = true;
   if (flight.rendezvous) {
     ++outboxes_[outbox(from, route.box)].unfetched;
-    travels = waited_for || (posting_ && first && posted_[inbox(to, box)]);
+    travels = waited_for || (posting_ && first && posted_[inbox(to.rank, to.box)]);
   }
-  const double arrival = travels ? wires_.arrival(from, to, where, flight, route.bytes, depart) : -1;
-  const std::int32_t parcel = new_parcel({depart, arrival, none, where});
+  const double there = travels ? wires_.arrival(from, to.rank, where, flight, route.bytes, depart) : -1;
+  const std::int32_t parcel = new_parcel({depart, there, none, where});
   if (first)
     in.head = parcel;
   else
     parcels_[in.tail].next = parcel;
   in.tail = parcel;
-  if (waited_for && ranks_[to].blocked == Blocked::choice) return host_looks(to, depart);
-  if (!waited_for || --ranks_[to].missing > 0) return;
-  resume(to, received(to, comm_op(ranks_[to])));
+  if (!waited_for) return;
+  Rank& receiver = ranks_[to.rank];
+  if (receiver.blocked == Blocked::choice) return host_looks(to.rank, depart);
+  if (flight.rendezvous) fetched({from, route.box}, there);
+  if (--receiver.missing > 0) return;
+  resume(to.rank, received(to.rank, comm_op(receiver)));
 }
 
 /// A rendezvous message that arrives at `r` begins to travel.
-void Simulator::Engine::start_flight(int r, const Route& route, Parcel& parcel, double time) {
-  const int from = peer(layout_.coords(r), route);
+void Engine::start_flight(int r, std::int32_t message, Parcel& parcel, double time) {
+  const Route& route = scripts_[ranks_[r].script].routes[message];
+  const int from = other_end(r, place_of(r), message).rank;
   const Where where = parcel.where;
   parcel.sent = std::max(parcel.sent, time);
   parcel.arrival = wires_.arrival(from, r, where, route.flights[static_cast<int>(where)], route.bytes, parcel.sent);
 }
 
-void Simulator::Engine::post(int r, const PricedOp& s) {
+void Engine::post(int r, const PricedOp& s) {
   if (!posting_) return;
   const Script& script = scripts_[ranks_[r].script];
   for (std::int32_t i = s.first; i < s.first + s.count; ++i) {
-    const Route& route = script.routes[script.messages[i]];
-    const std::size_t box = inbox(r, route.box);
+    const std::int32_t m = script.messages[i];
+    const std::size_t box = inbox(r, script.routes[m].box);
     posted_[box] = 1;
     if (inboxes_[box].head < 0) continue;
     Parcel& parcel = parcels_[inboxes_[box].head];
-    if (parcel.arrival < 0) start_flight(r, route, parcel, ranks_[r].clock);
+    if (parcel.arrival < 0) start_flight(r, m, parcel, ranks_[r].clock);
   }
 }
 
 /// Until the first message of every box has arrived; those that have left are known to arrive.
-bool Simulator::Engine::wait(int r, const PricedOp& s) {
+bool Engine::wait(int r, const PricedOp& s) {
   Rank& rank = ranks_[r];
   const Script& script = scripts_[rank.script];
   rank.missing = 0;
   for (std::int32_t i = s.first; i < s.first + s.count; ++i) {
-    const Route& route = script.routes[script.messages[i]];
+    const std::int32_t m = script.messages[i];
+    const Route& route = script.routes[m];
     Inbox& in = inboxes_[inbox(r, route.box)];
     if (in.head == none) {
       in.tail = awaited;
       ++rank.missing;
-    } else if (parcels_[in.head].arrival < 0) {
-      start_flight(r, route, parcels_[in.head], rank.clock);
+      continue;
     }
+    Parcel& parcel = parcels_[in.head];
+    if (parcel.arrival < 0) start_flight(r, m, parcel, rank.clock);
+    const Flight& flight = route.flights[static_cast<int>(parcel.where)];
+    if (flight.rendezvous) fetched(other_end(r, place_of(r), m), arrival(r, flight, parcel));
   }
   rank.blocked = Blocked::wait;
   if (rank.missing > 0) return false;
@@ -311,10 +332,11 @@ bool Simulator::Engine::wait(int r, const PricedOp& s) {
 }
 
 /// Take the messages of a wait that began at the rank's clock, all of which have left; return when the last is there.
-double Simulator::Engine::received(int r, const PricedOp& s) {
+Engine::Until Engine::received(int r, const PricedOp& s) {
   const Script& script = scripts_[ranks_[r].script];
   const double begin = ranks_[r].clock;
-  double end = begin;
+  Until until{begin, begin};
+  double longest = 0;
   result_.events += s.count;
   for (std::int32_t i = s.first; i < s.first + s.count; ++i) {
     const Route& route = script.routes[script.messages[i]];
@@ -322,37 +344,44 @@ double Simulator::Engine::received(int r, const PricedOp& s) {
     const std::int32_t at = in.head;
     const Parcel parcel = parcels_[at];
     const Flight& flight = route.flights[static_cast<int>(parcel.where)];
-    double there = parcel.arrival;
-    if (parcel.sent < begin) {  // has travelled while the rank was not in a call
-      const double left = parcel.arrival - parcel.sent - options_.efficiency * (begin - parcel.sent);
-      there = begin + std::max(flight.held_s, left);
-    }
-    end = std::max(end, there) + flight.overhead_receive_s;
+    const double there = arrival(r, flight, parcel);
+    if (there > until.end) until.late = std::max(begin, std::min(parcel.sent, there));
+    until.end = std::max(until.end, there) + flight.overhead_receive_s;
+    longest = std::max(longest, flight.seconds);
     in.head = parcel.next;
     if (in.head == none) in.tail = none;
     parcels_[at].next = free_;
     free_ = at;
     if (posting_) posted_[inbox(r, route.box)] = 0;
-    if (!flight.rendezvous) continue;
-    const int from = peer(layout_.coords(r), route), kind = kind_of_[ranks_[from].script];
-    fetched(from, boxes_[kind_of_[ranks_[r].script]][script.messages[i] * kinds_ + kind], end);
   }
-  return end;
+  if (!logs_.empty()) logs_[r].received.push_back({until.end, longest});
+  return until;
 }
 
-void Simulator::Engine::fetched(int sender, int box, double time) {
-  Outbox& out = outboxes_[outbox(sender, box)];
+/// When a message that travels is there for a receiver that only waits from its clock on.
+double Engine::arrival(int r, const Flight& flight, const Parcel& parcel) const {
+  const double begin = ranks_[r].clock;
+  if (parcel.sent >= begin) return parcel.arrival;
+  // It has travelled while the rank was not in a call.
+  const double left = parcel.arrival - parcel.sent - options_.efficiency * (begin - parcel.sent);
+  return begin + std::max(flight.held_s, left);
+}
+
+/// The receiver will have a rendezvous message at a time that is known now.
+void Engine::fetched(const End& from, double time) {
+  Outbox& out = outboxes_[outbox(from.rank, from.box)];
   --out.unfetched;
   out.last = std::max(out.last, time);
-  if (ranks_[sender].blocked == Blocked::choice) return host_looks(sender, time);
-  if (ranks_[sender].blocked != Blocked::complete) return;
-  const double end = all_fetched(sender, comm_op(ranks_[sender]));
-  if (end >= 0) resume(sender, end);
+  const Rank& sender = ranks_[from.rank];
+  if (sender.blocked == Blocked::choice) return host_looks(from.rank, now_);
+  if (sender.blocked != Blocked::complete) return;
+  const double end = all_fetched(from.rank, comm_op(sender));
+  if (end >= 0) resume(from.rank, {sender.clock, end});
 }
 
 /// Since when all of the rank's rendezvous messages of a set have been received, at the earliest its clock; < 0: some
 /// have not.
-double Simulator::Engine::all_fetched(int r, const PricedOp& s) const {
+double Engine::all_fetched(int r, const PricedOp& s) const {
   const Script& script = scripts_[ranks_[r].script];
   double end = ranks_[r].clock;
   for (std::int32_t i = s.first; i < s.first + s.count; ++i) {
@@ -364,31 +393,32 @@ double Simulator::Engine::all_fetched(int r, const PricedOp& s) const {
 }
 
 /// Until rendezvous messages have been received; others were copied away when they were sent.
-bool Simulator::Engine::complete(int r, const PricedOp& s) {
+bool Engine::complete(int r, const PricedOp& s) {
   ranks_[r].blocked = Blocked::complete;
   const double end = all_fetched(r, s);
   if (end < 0) return false;
-  release(r, s, end);
+  release(r, s, {ranks_[r].clock, end});
   return true;
 }
 
 /// Whether a wait or complete could end now, apart from held parts of flights; the test itself is a call in which
 /// rendezvous messages may start.
-bool Simulator::Engine::test(int r, const PricedOp& s) {
+bool Engine::test(int r, const PricedOp& s) {
   const Rank& rank = ranks_[r];
   const Script& script = scripts_[rank.script];
   if (s.kind == OpKind::complete) return all_fetched(r, s) == rank.clock;
   ++result_.events;
   bool all = true;
   for (std::int32_t i = s.first; i < s.first + s.count; ++i) {
-    const Route& route = script.routes[script.messages[i]];
+    const std::int32_t m = script.messages[i];
+    const Route& route = script.routes[m];
     const Inbox& in = inboxes_[inbox(r, route.box)];
     if (in.head == none || parcels_[in.head].sent > rank.clock) {
       all = false;
       continue;
     }
     Parcel& parcel = parcels_[in.head];
-    if (parcel.arrival < 0) start_flight(r, route, parcel, rank.clock);
+    if (parcel.arrival < 0) start_flight(r, m, parcel, rank.clock);
     const Flight& flight = route.flights[static_cast<int>(parcel.where)];
     const double left = (parcel.arrival - parcel.sent - flight.held_s) * (1 - 1e-12);
     all = all && options_.efficiency * (rank.clock - parcel.sent) >= left;
@@ -397,7 +427,7 @@ bool Simulator::Engine::test(int r, const PricedOp& s) {
 }
 
 /// A barrier of all ranks.
-bool Simulator::Engine::meet(int r) {
+bool Engine::meet(int r) {
   ranks_[r].blocked = Blocked::barrier;
   met_.push_back(r);
   if (met_.size() < ranks_.size()) return false;
@@ -406,13 +436,13 @@ bool Simulator::Engine::meet(int r) {
   all.swap(met_);
   met_.reserve(all.size());
   for (const std::int32_t other : all)
-    if (other != r) resume(other, now);
-  release(r, comm_op(ranks_[r]), now);
+    if (other != r) resume(other, {now, now});
+  release(r, comm_op(ranks_[r]), {now, now});
   return true;
 }
 
 /// The rank gives its numbers to the next execution of a reduction. The last rank's numbers release all waiting ranks.
-bool Simulator::Engine::reduce(int r, const PricedOp& s) {
+bool Engine::reduce(int r, const PricedOp& s) {
   const RankReduction& reduction = scripts_[ranks_[r].script].reductions[static_cast<std::size_t>(s.first)];
   auto& meetings = meetings_[static_cast<std::size_t>(s.first)];
   std::int32_t& mine = given_[static_cast<std::size_t>(r) * reductions_ + s.first];
@@ -422,14 +452,19 @@ bool Simulator::Engine::reduce(int r, const PricedOp& s) {
   if (++meeting.given == static_cast<std::int32_t>(ranks_.size())) {
     std::vector<std::int32_t> all;
     all.swap(meeting.waiting);
-    const double end = meeting.last + reduction.seconds;
-    for (const std::int32_t other : all) resume_main(other, std::max(end, ranks_[other].clock));
+    for (const std::int32_t other : all) resume_main(other, combined(other, meeting, reduction));
   }
   return !reduction.waits || reduced(r, s);
 }
 
+/// When a waiting rank has the numbers of a meeting to which all ranks have come.
+Engine::Until Engine::combined(int r, const Meeting& meeting, const RankReduction& reduction) const {
+  const double clock = ranks_[r].clock;
+  return {std::max(clock, meeting.last), std::max(clock, meeting.last + reduction.seconds)};
+}
+
 /// Until the numbers that the rank gave last have come together; at once when it has given none.
-bool Simulator::Engine::reduced(int r, const PricedOp& s) {
+bool Engine::reduced(int r, const PricedOp& s) {
   Rank& rank = ranks_[r];
   const std::int32_t mine = given_[static_cast<std::size_t>(r) * reductions_ + s.first];
   if (mine == 0) return true;
@@ -439,8 +474,7 @@ bool Simulator::Engine::reduced(int r, const PricedOp& s) {
     meeting.waiting.push_back(r);
     return false;
   }
-  const double seconds = scripts_[rank.script].reductions[static_cast<std::size_t>(s.first)].seconds;
-  release(r, s, std::max(rank.clock, meeting.last + seconds));
+  release(r, s, combined(r, meeting, scripts_[rank.script].reductions[static_cast<std::size_t>(s.first)]));
   return true;
 }
 

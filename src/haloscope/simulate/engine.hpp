@@ -1,4 +1,15 @@
-// What a run of the simulator keeps and does; used by simulator.cpp, engine.cpp, team.cpp and streams.cpp only.
+// The event engine that carries out priced programs, for simulations and predictions alike: what a run keeps and
+// does. Used by simulator.cpp, ensemble.cpp, engine.cpp, team.cpp and streams.cpp only.
+//
+// By the rules of the runner:
+//  - one control thread drives both lanes; operations of the comm lane run where an operation of the main lane needs
+//    them, in order, and at `progress` as far as they need no waiting; or, with a communication thread, both lanes run
+//    side by side and that thread helps to sweep once its lane is done;
+//  - a message leaves when its `send` is through; the receiver has it after its flight, or later where the message
+//    advances only inside calls (rendezvous), slower while the receiver computes (`efficiency` < 1), or not to its end
+//    (`held_s` > 0);
+//  - with a device the control thread hands operations to its two streams as soon as the host's part before them is
+//    done, and otherwise advances its own lanes; the streams work in order beside it and meet at the end of a program.
 //
 // A rank advances alone through operations that no other rank sees (its clock runs ahead of the queue). It becomes an
 // event where it sends, waits, meets, polls or, if messages need it, posts: these happen in order of time over all
@@ -6,19 +17,25 @@
 #pragma once
 
 #include <algorithm>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "haloscope/simulate/event_queue.hpp"
+#include "haloscope/simulate/log.hpp"
 #include "haloscope/simulate/simulator.hpp"
 
 namespace haloscope::simulate {
 
-class Simulator::Engine {
+class Engine {
  public:
   Engine(const Layout& layout, const Network& network, std::vector<std::int32_t> node, std::vector<std::int32_t> socket,
          const std::vector<RankClass>& classes, std::vector<std::int32_t> class_of);
+  /// One rank for each script, whose routes know their other ends. Nothing delays a message beside its flight.
+  explicit Engine(std::vector<Script> scripts);
   Result run(const Options& options);
+  /// The same, with what each rank did.
+  std::vector<Log> run_logged(const Options& options);
 
  private:
   enum class Blocked : std::uint8_t { no, wait, complete, barrier, main_lane, choice, reduction };
@@ -88,6 +105,10 @@ class Simulator::Engine {
     double last = 0;
     std::vector<std::int32_t> waiting;
   };
+  /// What an operation waits for: under way from `late` on, there at `end`.
+  struct Until {
+    double late = 0, end = 0;
+  };
   static constexpr std::int32_t none = -1, awaited = -2;
   static constexpr int actors_of_a_rank = 3;
   struct Inbox {
@@ -98,9 +119,11 @@ class Simulator::Engine {
     double last = 0;
   };
 
+  void measure_scripts();
   void match(const std::vector<RankClass>& classes);
   int counterpart(const Route& sent, const Script& to) const;
   void reset(const Options& options);
+  void carry_out();
   [[noreturn]] void stuck() const;
 
   // The order of operations: engine.cpp with one control thread, team.cpp beside a communication thread.
@@ -111,8 +134,8 @@ class Simulator::Engine {
   void on_event(int r);
   bool perform(int r, const PricedOp& op);
   void performed(int r, const PricedOp& op);
-  void release(int r, const PricedOp& step, double end);
-  void resume(int r, double end);
+  void release(int r, const PricedOp& step, const Until& until);
+  void resume(int r, const Until& until);
   void start_team(int r);
   void begin_comm(int r);
   void on_comm_event(int r);
@@ -149,18 +172,20 @@ class Simulator::Engine {
   void send(int r, const PricedOp& op);
   void post(int r, const PricedOp& op);
   bool wait(int r, const PricedOp& op);
-  double received(int r, const PricedOp& op);
+  Until received(int r, const PricedOp& op);
   bool complete(int r, const PricedOp& op);
   double all_fetched(int r, const PricedOp& op) const;
   bool test(int r, const PricedOp& op);
   bool meet(int r);
   bool reduce(int r, const PricedOp& op);
   bool reduced(int r, const PricedOp& op);
+  Until combined(int r, const Meeting& meeting, const RankReduction& reduction) const;
   bool perform_main(int r, const PricedOp& op);
-  void resume_main(int r, double end);
-  void deliver(int from, int to, const Route& route, const Flight& flight, Where where, int box, double depart);
-  void start_flight(int r, const Route& route, Parcel& parcel, double time);
-  void fetched(int sender, int box, double time);
+  void resume_main(int r, const Until& until);
+  void deliver(int from, const End& to, const Route& route, const Flight& flight, Where where, double depart);
+  void start_flight(int r, std::int32_t message, Parcel& parcel, double time);
+  double arrival(int r, const Flight& flight, const Parcel& parcel) const;
+  void fetched(const End& from, double time);
 
   const Lanes& lanes(const Rank& rank) const { return scripts_[rank.script].programs[rank.program]; }
   const PricedOp& comm_op(const Rank& rank) const { return lanes(rank).comm[rank.comm]; }
@@ -173,19 +198,35 @@ class Simulator::Engine {
   static bool reduces(const PricedOp& s) { return s.kind == OpKind::reduce || s.kind == OpKind::reduced; }
   /// Whether its seconds pass before it is seen by others; those of waits pass afterwards.
   static bool pays_first(const PricedOp& s) { return s.kind == OpKind::send || s.kind == OpKind::post; }
+  /// Where a rank is in the process grid; ranks whose messages know their other ends need none.
+  std::array<int, 3> place_of(int r) const { return layout_ ? layout_->coords(r) : std::array<int, 3>{}; }
+  /// The other end of a message of rank r, which is at `place`.
+  End other_end(int r, const std::array<int, 3>& place, std::int32_t message) const {
+    const Route& route = scripts_[ranks_[r].script].routes[message];
+    if (!layout_) return route.other;
+    const int rank = peer(place, route);
+    return {rank, boxes_[kind_of_[ranks_[r].script]][message * kinds_ + kind_of_[ranks_[rank].script]]};
+  }
   /// The rank at the other end of a message of the rank at `place` in the process grid.
   int peer(const std::array<int, 3>& place, const Route& route) const {
-    const ProcessGrid& n = layout_.ranks();
+    const ProcessGrid& n = layout_->ranks();
     std::array<int, 3> at;
     for (int d = 0; d < 3; ++d) {
       at[d] = place[d] + route.offset[d];
       if (at[d] >= n[d]) at[d] -= n[d];
     }
-    return layout_.rank_at(at);
+    return layout_->rank_at(at);
   }
   std::size_t inbox(int r, int box) const { return static_cast<std::size_t>(r) * incoming_ + box; }
   std::size_t outbox(int r, int box) const { return static_cast<std::size_t>(r) * outgoing_ + box; }
   double spend(int r, const PricedOp& op);
+  void work(int r, const PricedOp& op);
+  Lane lane_of(int r, const PricedOp& op) const;
+  /// Puts down what a lane did, where that is asked for.
+  void note(int r, Lane lane, double begin, double end, const PricedOp& op, Doing doing) {
+    if (!logs_.empty() && end > begin)
+      logs_[r].lanes[static_cast<std::size_t>(lane)].push_back({begin, end, op.number, doing});
+  }
   double delay(int r, double seconds);
   void count(int r, OpKind kind, double seconds) {
     if (ranks_[r].round >= options_.counted_from) result_.seconds[static_cast<int>(kind)] += seconds;
@@ -197,7 +238,7 @@ class Simulator::Engine {
   void dispatch(const Event& event);
   std::int32_t new_parcel(const Parcel& parcel);
 
-  const Layout layout_;
+  const std::optional<Layout> layout_;
   const Network network_;
   const std::vector<std::int32_t> node_, socket_, class_of_;
   std::vector<Script> scripts_;
@@ -209,6 +250,7 @@ class Simulator::Engine {
   Wires wires_;
   Options options_;
   Result result_;
+  std::vector<Log> logs_;  ///< by rank; empty: not asked for
   std::vector<Rank> ranks_;
   std::vector<Team> team_;
   std::vector<Device> device_;
@@ -223,6 +265,7 @@ class Simulator::Engine {
   std::vector<std::vector<Meeting>> meetings_;  ///< by reduction: its executions so far
   std::vector<std::int32_t> given_;             ///< by rank and reduction: how often it has given its numbers
   int finished_ = 0;
+  double now_ = 0;  ///< time of the event that is dealt with
   EventQueue queue_;
 };
 

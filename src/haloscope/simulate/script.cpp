@@ -11,10 +11,11 @@ namespace haloscope::simulate {
 namespace {
 
 /// Place of every operation in its lane.
-std::vector<int> places_of(const Program& program) {
+std::vector<int> places_of(std::span<const PlacedOp> ops) {
   std::vector<int> place;
+  place.reserve(ops.size());
   int count[lane_count] = {};
-  for (const Op& op : program.ops) place.push_back(count[static_cast<int>(op.lane)]++);
+  for (const PlacedOp& op : ops) place.push_back(count[static_cast<int>(op.lane)]++);
   return place;
 }
 
@@ -24,10 +25,10 @@ bool has_messages(OpKind kind) {
 }
 
 /// What an operation beside a device waits for, lane by lane.
-Needs needs_by_lane(const Program& program, const std::vector<int>& place, const Op& op) {
+Needs needs_by_lane(std::span<const PlacedOp> ops, const std::vector<int>& place, const PlacedOp& op) {
   Needs needs{};
   for (const std::int32_t before : op.after) {
-    auto& needed = needs[static_cast<std::size_t>(program.ops[static_cast<std::size_t>(before)].lane)];
+    auto& needed = needs[static_cast<std::size_t>(ops[static_cast<std::size_t>(before)].lane)];
     needed = std::max(needed, place[static_cast<std::size_t>(before)] + 1);
   }
   return needs;
@@ -35,13 +36,13 @@ Needs needs_by_lane(const Program& program, const std::vector<int>& place, const
 
 /// The comm lane keeps its own order, so only the other lane's entries of `after` count; none may come later in the
 /// list.
-int needs_of(const Program& program, const std::vector<int>& place, std::size_t index) {
-  const Op& op = program.ops[index];
+int needs_of(std::span<const PlacedOp> ops, const std::vector<int>& place, std::size_t index) {
+  const PlacedOp& op = ops[index];
   int needs = 0;
   for (const std::int32_t before : op.after) {
-    if (before < 0 || before >= static_cast<std::int32_t>(program.ops.size()))
+    if (before < 0 || before >= static_cast<std::int32_t>(ops.size()))
       throw UsageError("operation " + std::to_string(index) + " waits for one that its program does not have");
-    if (program.ops[before].lane != op.lane)
+    if (ops[before].lane != op.lane)
       needs = std::max(needs, place[before] + 1);
     else if (place[before] >= place[index])
       throw UsageError("operation " + std::to_string(index) + " waits for a later one of its own lane");
@@ -69,18 +70,16 @@ int routes_before(const RankClass& given, int plan) {
 
 bool reduces(OpKind kind) { return kind == OpKind::reduce || kind == OpKind::reduced; }
 
-Lanes lanes_of(Script& script, const RankClass& given, const RankProgram& one, const OpSeconds* seconds) {
+Lanes lanes_of(Script& script, const RankClass& given, const RankProgram& one, const OpSeconds* seconds, int number) {
   const Program& program = *one.program;
   const int first_route = routes_before(given, one.plan);
   const auto routes = static_cast<int>(given.plans[static_cast<std::size_t>(one.plan)]->messages.size());
-  Lanes lanes;
-  lanes.comm_thread = given.comm_thread && program.comm_thread;
-  lanes.device = program.device;
-  const std::vector<int> place = places_of(program);
-  for (std::size_t i = 0; i < program.ops.size(); ++i) {
-    const Op& op = program.ops[i];
-    PricedOp step{op.kind, seconds[i], needs_of(program, place, i)};
-    for (double s : {step.cost.busy, step.cost.idle, step.cost.seconds})
+  std::vector<PlacedOp> ops;
+  ops.reserve(program.ops.size());
+  for (const Op& op : program.ops) {
+    PricedOp step{op.kind, *seconds++};
+    step.number = number++;
+    for (double s : {step.cost.busy, step.cost.idle, step.cost.seconds, step.cost.hand})
       if (!std::isfinite(s) || s < 0) throw UsageError("an operation takes negative seconds, or no number of them");
     if (has_messages(op.kind)) add_messages(script, program.sets.at(op.target), first_route, routes, step);
     if (reduces(op.kind)) {
@@ -88,13 +87,9 @@ Lanes lanes_of(Script& script, const RankClass& given, const RankProgram& one, c
       if (step.first < 0 || step.first >= static_cast<std::int32_t>(given.reductions.size()))
         throw UsageError("a program uses reduction " + std::to_string(op.target) + ", which its class does not have");
     }
-    (on_device(op.lane)      ? lanes.streams[static_cast<std::size_t>(stream_of(op.lane))]
-     : op.lane == Lane::comm ? lanes.comm
-                             : lanes.main)
-        .push_back(step);
-    if (program.device) lanes.needs[static_cast<std::size_t>(op.lane)].push_back(needs_by_lane(program, place, op));
+    ops.push_back({op.lane, op.after, step});
   }
-  return lanes;
+  return make_lanes(ops, given.comm_thread && program.comm_thread, program.device);
 }
 
 void add_routes(Script& script, const Layout& layout, const RankClass& given, int number, const Network& network) {
@@ -142,7 +137,7 @@ void check(const RankClass& given, const std::vector<RankProgram>& programs) {
   if (ops != given.seconds.size())
     throw UsageError(std::to_string(given.seconds.size()) + " prices for " + std::to_string(ops) +
                      " operations; give one per operation");
-  std::vector<double> seconds{given.hand_s, given.notice_s};
+  std::vector<double> seconds{given.notice_s};
   for (const RankReduction& reduction : given.reductions) seconds.push_back(reduction.seconds);
   for (const double s : seconds)
     if (!std::isfinite(s) || s < 0)
@@ -151,6 +146,23 @@ void check(const RankClass& given, const std::vector<RankProgram>& programs) {
 
 }  // namespace
 
+Lanes make_lanes(std::span<const PlacedOp> ops, bool comm_thread, bool device) {
+  Lanes lanes;
+  lanes.comm_thread = comm_thread;
+  lanes.device = device;
+  const std::vector<int> place = places_of(ops);
+  for (std::size_t i = 0; i < ops.size(); ++i) {
+    const PlacedOp& op = ops[i];
+    auto& lane = on_device(op.lane)      ? lanes.streams[static_cast<std::size_t>(stream_of(op.lane))]
+                 : op.lane == Lane::comm ? lanes.comm
+                                         : lanes.main;
+    lane.push_back(op.op);
+    lane.back().needs = needs_of(ops, place, i);
+    if (device) lanes.needs[static_cast<std::size_t>(op.lane)].push_back(needs_by_lane(ops, place, op));
+  }
+  return lanes;
+}
+
 Script make_script(const Layout& layout, const RankClass& given, const Network& network) {
   const std::vector<RankProgram> programs = programs_of(given);
   check(given, programs);
@@ -158,14 +170,13 @@ Script make_script(const Layout& layout, const RankClass& given, const Network& 
   script.opening = static_cast<int>(given.opening.size());
   script.body = static_cast<int>(given.body.size());
   script.reductions = given.reductions;
-  script.hand_s = given.hand_s;
   script.notice_s = given.notice_s;
   for (int plan = 0; plan < static_cast<int>(given.plans.size()); ++plan)
     add_routes(script, layout, given, plan, network);
-  const OpSeconds* seconds = given.seconds.data();
+  int number = 0;
   for (const RankProgram& one : programs) {
-    script.programs.push_back(lanes_of(script, given, one, seconds));
-    seconds += one.program->ops.size();
+    script.programs.push_back(lanes_of(script, given, one, given.seconds.data() + number, number));
+    number += static_cast<int>(one.program->ops.size());
   }
   return script;
 }

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <array>
 #include <cstdint>
+#include <span>
 #include <vector>
 
 #include "haloscope/layout.hpp"
@@ -14,9 +15,10 @@ namespace haloscope::simulate {
 
 /// Seconds of one operation on one rank. A sweep beside a communication thread has three values: while that thread is
 /// busy, while it waits, and once it helps. A sweep on a device's sweep stream has two: while kernels of the other
-/// stream run (`busy`) and while none does (`idle`). Everything else takes `seconds`.
+/// stream run (`busy`) and while none does (`idle`). Everything else takes `seconds`. Before an operation of a device the
+/// host is busy for `hand`, to hand it over.
 struct OpSeconds {
-  double busy = 0, idle = 0, seconds = 0;
+  double busy = 0, idle = 0, seconds = 0, hand = 0;
 };
 
 /// A program of one stage. plan: its number in RankClass::plans; reduction: that of the stage's first reduction.
@@ -42,7 +44,7 @@ struct RankClass {
   std::vector<OpSeconds> seconds;     ///< of each operation of opening, body, closing, in this order
   std::vector<double> flight_change;  ///< seconds that transports add to each message of all plans; empty: none
   bool comm_thread = false;           ///< programs that want one get a separate thread for the comm lane
-  double hand_s = 0, notice_s = 0;  ///< of the host: to hand an operation to a device, until it knows that one is done
+  double notice_s = 0;                ///< until the host knows that an operation of its device is done
 };
 
 /// One operation. needs: operations of the other lane that must have finished, counted in that lane's order.
@@ -51,6 +53,14 @@ struct PricedOp {
   OpSeconds cost;
   int needs = 0;
   std::int32_t first = 0, count = 0;  ///< messages, in Script::messages; of reduce and reduced, first: the reduction
+  std::int32_t number = 0;            ///< in its script, for logs
+};
+
+/// An operation among those of its program. after: operations that must have finished, by their places in the program.
+struct PlacedOp {
+  Lane lane = Lane::main;
+  std::span<const std::int32_t> after;
+  PricedOp op;
 };
 
 /// Of an operation beside a device: how many of each lane, by Lane, must have finished, or on a stream been handed
@@ -65,12 +75,19 @@ struct Lanes {
   std::array<std::vector<Needs>, lane_count> needs;  ///< of programs of a device, by lane
 };
 
+/// Where a message begins or ends: a rank, and the message's number among those that it sends, or receives.
+struct End {
+  std::int32_t rank = -1, box = -1;
+};
+
 /// A message of one of the plans. offset: from the rank to its peer in the process grid, 0 <= offset < ranks per
-/// dimension. box: its number among the incoming, or the outgoing, messages.
+/// dimension. box: its number among the incoming, or the outgoing, messages. other: its other end, for scripts of one rank
+/// each; ranks that share a script find it by the offset.
 struct Route {
   bool out = false;
   std::int32_t box = 0, plan = 0, tag = 0, round = 0;
   std::array<int, 3> offset{};
+  End other;
   std::int64_t bytes = 0;
   std::array<Flight, places> flights;
 };
@@ -82,7 +99,7 @@ struct Script {
   std::vector<Route> routes;           ///< of all plans, one after another
   std::vector<RankReduction> reductions;
   int incoming = 0, outgoing = 0;
-  double hand_s = 0, notice_s = 0;
+  double notice_s = 0;
 
   /// Program that is the `number`th to run when the body is run `rounds` times; none from total() on.
   int program_of(int number, int rounds) const {
@@ -95,6 +112,10 @@ struct Script {
   }
   int total(int rounds) const { return static_cast<int>(programs.size()) + body * (rounds - 1); }
 };
+
+/// The operations of a program by lane.
+/// @throws UsageError for an operation that waits for one that the program lacks, or for a later one of its own lane.
+Lanes make_lanes(std::span<const PlacedOp> ops, bool comm_thread, bool device);
 
 /// @throws UsageError when the class does not fit together: no body; another number of seconds than operations, or of
 ///         changes than messages; plans, reductions or messages that do not exist; negative seconds; a comm lane that

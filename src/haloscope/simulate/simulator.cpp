@@ -50,16 +50,22 @@ Result Simulator::run(const Options& options) {
   return engine_->run(options);
 }
 
-Simulator::Engine::Engine(const Layout& layout, const Network& network, std::vector<std::int32_t> node,
-                          std::vector<std::int32_t> socket, const std::vector<RankClass>& classes,
-                          std::vector<std::int32_t> class_of)
+Engine::Engine(const Layout& layout, const Network& network, std::vector<std::int32_t> node,
+               std::vector<std::int32_t> socket, const std::vector<RankClass>& classes,
+               std::vector<std::int32_t> class_of)
     : layout_(layout),
       network_(network),
       node_(std::move(node)),
       socket_(std::move(socket)),
       class_of_(std::move(class_of)),
       wires_(network_, node_, socket_) {
-  for (const RankClass& given : classes) scripts_.push_back(make_script(layout_, given, network_));
+  for (const RankClass& given : classes) scripts_.push_back(make_script(layout, given, network_));
+  measure_scripts();
+  match(classes);
+}
+
+/// What all ranks need room for, and which of the rules can come into play.
+void Engine::measure_scripts() {
   for (const Script& script : scripts_) {
     incoming_ = std::max(incoming_, script.incoming);
     outgoing_ = std::max(outgoing_, script.outgoing);
@@ -73,11 +79,10 @@ Simulator::Engine::Engine(const Layout& layout, const Network& network, std::vec
     for (const Route& route : script.routes)
       for (const Flight& flight : route.flights) rendezvous_ = rendezvous_ || flight.rendezvous;
   }
-  match(classes);
 }
 
 /// For each message of each kind of ranks (those with the same plans), its place at a peer of each kind.
-void Simulator::Engine::match(const std::vector<RankClass>& classes) {
+void Engine::match(const std::vector<RankClass>& classes) {
   std::map<std::vector<const Plan*>, std::int32_t> known;
   std::vector<const Script*> first;
   for (std::size_t c = 0; c < classes.size(); ++c) {
@@ -91,10 +96,10 @@ void Simulator::Engine::match(const std::vector<RankClass>& classes) {
     for (const Route& route : from->routes)
       for (const Script* to : first) boxes.push_back(static_cast<std::int16_t>(counterpart(route, *to)));
   }
-  for (int r = 0; r < layout_.size(); ++r) {
+  for (int r = 0; r < layout_->size(); ++r) {
     const Script& script = scripts_[class_of_[r]];
     for (std::size_t m = 0; m < script.routes.size(); ++m) {
-      const int kind = kind_of_[class_of_[peer(layout_.coords(r), script.routes[m])]];
+      const int kind = kind_of_[class_of_[peer(layout_->coords(r), script.routes[m])]];
       if (boxes_[kind_of_[class_of_[r]]][m * kinds_ + kind] < 0)
         throw UsageError("message " + std::to_string(m) + " of rank " + std::to_string(r) +
                          " has no counterpart at its peer; give each rank the class of its own plan");
@@ -103,23 +108,24 @@ void Simulator::Engine::match(const std::vector<RankClass>& classes) {
 }
 
 /// Box of a message at its other end, a rank with script `to`; none where such a peer cannot be.
-int Simulator::Engine::counterpart(const Route& sent, const Script& to) const {
+int Engine::counterpart(const Route& sent, const Script& to) const {
   for (const Route& other : to.routes) {
     if (other.out == sent.out || other.plan != sent.plan || other.tag != sent.tag || other.round != sent.round ||
         other.bytes != sent.bytes)
       continue;
     bool opposite = true;
-    for (int d = 0; d < 3; ++d) opposite = opposite && (other.offset[d] + sent.offset[d]) % layout_.ranks()[d] == 0;
+    for (int d = 0; d < 3; ++d) opposite = opposite && (other.offset[d] + sent.offset[d]) % layout_->ranks()[d] == 0;
     if (opposite) return other.box;
   }
   return none;
 }
 
-void Simulator::Engine::reset(const Options& options) {
-  const std::size_t count = static_cast<std::size_t>(layout_.size());
+void Engine::reset(const Options& options) {
+  const std::size_t count = class_of_.size();
   options_ = options;
   posting_ = rendezvous_ && options.by_itself;
   result_ = Result{};
+  logs_.clear();
   result_.ends.assign(count * options.rounds, 0);
   ranks_.assign(count, Rank{});
   for (std::size_t r = 0; r < count; ++r) ranks_[r].script = class_of_[r];
@@ -137,20 +143,27 @@ void Simulator::Engine::reset(const Options& options) {
   meetings_.assign(static_cast<std::size_t>(reductions_), {});
   given_.assign(count * static_cast<std::size_t>(reductions_), 0);
   finished_ = 0;
+  now_ = 0;
   queue_ = EventQueue{};
   queue_.reserve(2 * count);
   wires_.clear();
 }
 
-Result Simulator::Engine::run(const Options& options) {
+Result Engine::run(const Options& options) {
   reset(options);
-  for (int r = 0; r < layout_.size(); ++r) start(r);
-  while (!queue_.empty()) dispatch(queue_.pop());
-  if (finished_ != layout_.size()) stuck();
+  carry_out();
   return std::move(result_);
 }
 
-void Simulator::Engine::dispatch(const Event& event) {
+void Engine::carry_out() {
+  const auto count = static_cast<int>(ranks_.size());
+  for (int r = 0; r < count; ++r) start(r);
+  while (!queue_.empty()) dispatch(queue_.pop());
+  if (finished_ != count) stuck();
+}
+
+void Engine::dispatch(const Event& event) {
+  now_ = event.time;
   const int r = event.actor / actors_of_a_rank, lane = event.actor % actors_of_a_rank;
   if (devices_ && scripts_[ranks_[r].script].programs.front().device) {
     if (lane == 0) return on_host_event(r, event.time, event.version);
@@ -160,17 +173,17 @@ void Simulator::Engine::dispatch(const Event& event) {
   if (event.version == team_[r].version) on_main_event(r, event.time);
 }
 
-void Simulator::Engine::stuck() const {
-  for (int r = 0; r < layout_.size(); ++r) {
+void Engine::stuck() const {
+  for (std::size_t r = 0; r < ranks_.size(); ++r) {
     const Rank& rank = ranks_[r];
     if (rank.blocked == Blocked::no) continue;
     const std::string what = rank.blocked == Blocked::reduction                      ? to_string(main_op(rank).kind)
                              : rank.comm < static_cast<int>(lanes(rank).comm.size()) ? to_string(comm_op(rank).kind)
                                                                                      : "end";
-    throw Error(Exit::failed, "rank " + std::to_string(r) + " waits forever in round " + std::to_string(rank.round) +
-                                  " at operation '" + what + "': the programs of these ranks do not fit together");
+    throw Deadlock("rank " + std::to_string(r) + " waits forever in round " + std::to_string(rank.round) +
+                   " at operation '" + what + "': the programs of these ranks do not fit together");
   }
-  throw Error(Exit::failed, "ranks wait for each other forever: their programs do not fit together");
+  throw Deadlock("ranks wait for each other forever: their programs do not fit together");
 }
 
 }  // namespace haloscope::simulate

@@ -6,11 +6,19 @@
 #include <memory>
 #include <vector>
 
+#include "haloscope/error.hpp"
 #include "haloscope/layout.hpp"
 #include "haloscope/simulate/network.hpp"
 #include "haloscope/simulate/script.hpp"
 
 namespace haloscope::simulate {
+
+class Engine;
+
+/// Ranks wait for each other forever: their programs do not fit together.
+struct Deadlock : Error {
+  explicit Deadlock(const std::string& what) : Error(Exit::failed, what) {}
+};
 
 /// How to run.
 struct Options {
@@ -44,13 +52,12 @@ class Simulator {
   ~Simulator();
   Simulator(const Simulator&) = delete;
 
-  /// @throws UsageError for options out of range, Error when ranks deadlock.
+  /// @throws UsageError for options out of range, Deadlock when ranks wait for each other forever.
   /// Cost O(events x log(ranks)); allocates before the first event, later only when more messages are in flight than
   /// ever before.
   Result run(const Options& options);
 
  private:
-  class Engine;
   std::unique_ptr<Engine> engine_;
 };
 

@@ -13,7 +13,7 @@ namespace {
 constexpr double not_known = std::numeric_limits<double>::infinity();
 
 std::size_t place(Lane lane) { return static_cast<std::size_t>(lane); }
-Lane lane_of(int stream) { return stream == 0 ? Lane::sweep_stream : Lane::halo_stream; }
+Lane stream_lane(int stream) { return stream == 0 ? Lane::sweep_stream : Lane::halo_stream; }
 
 /// Copies between host and device are no kernels, so sweeps beside them go on at their own pace.
 bool is_copy(OpKind kind) { return kind == OpKind::d2h || kind == OpKind::h2d || kind == OpKind::transfer; }
@@ -23,15 +23,15 @@ bool is_copy(OpKind kind) { return kind == OpKind::d2h || kind == OpKind::h2d ||
 // ---- the host -------------------------------------------------------------------------------------------------------
 
 /// Whether what an operation waits for is done, as the host sees it: of streams, what it has handed over.
-bool Simulator::Engine::may_begin(int r, const Needs& needs) const {
+bool Engine::may_begin(int r, const Needs& needs) const {
   const Rank& rank = ranks_[r];
   bool may = rank.main >= needs[place(Lane::main)] && rank.comm >= needs[place(Lane::comm)];
-  for (int s = 0; s < stream_count; ++s) may = may && device_[r].streams[s].given >= needs[place(lane_of(s))];
+  for (int s = 0; s < stream_count; ++s) may = may && device_[r].streams[s].given >= needs[place(stream_lane(s))];
   return may;
 }
 
 /// The next action of the host, from the rank's clock on.
-void Simulator::Engine::feed(int r) {
+void Engine::feed(int r) {
   const Rank& rank = ranks_[r];
   const auto& streams = device_[r].streams;
   if (rank.blocked == Blocked::choice) stop_asking(r);
@@ -46,17 +46,20 @@ void Simulator::Engine::feed(int r) {
 }
 
 /// Begin to give a stream its next operation. False where none of them may have one yet.
-bool Simulator::Engine::hand_over(int r) {
+bool Engine::hand_over(int r) {
   Rank& rank = ranks_[r];
   Device& device = device_[r];
   const Lanes& now = lanes(rank);
   for (int s = 0; s < stream_count; ++s) {
     const int given = device.streams[s].given;
-    if (given == static_cast<int>(now.streams[s].size()) || !may_begin(r, now.needs[place(lane_of(s))][given]))
+    if (given == static_cast<int>(now.streams[s].size()) || !may_begin(r, now.needs[place(stream_lane(s))][given]))
       continue;
     device.feeding = Feeding::handing_over;
     device.stream = static_cast<std::uint8_t>(s);
-    rank.clock += scripts_[rank.script].hand_s;
+    const PricedOp& step = now.streams[s][given];
+    const double begin = rank.clock;
+    rank.clock += step.cost.hand;
+    note(r, Lane::main, begin, rank.clock, step, Doing::handing);
     push(rank.clock, r, 0, ++device.version);
     return true;
   }
@@ -64,7 +67,7 @@ bool Simulator::Engine::hand_over(int r) {
 }
 
 /// Begin the first operation of the host that can proceed, messages before computing; else try again when one may.
-void Simulator::Engine::choose(int r) {
+void Engine::choose(int r) {
   Rank& rank = ranks_[r];
   Device& device = device_[r];
   const Lanes& now = lanes(rank);
@@ -92,29 +95,31 @@ void Simulator::Engine::choose(int r) {
 }
 
 /// The host has done all of its program: it goes to the next one while the streams may still be at this one.
-bool Simulator::Engine::next_fed(int r) {
+bool Engine::next_fed(int r) {
   Rank& rank = ranks_[r];
   Device& device = device_[r];
   const Script& script = scripts_[rank.script];
   rank.main = rank.comm = 0;
   for (auto& stream : device.streams) stream.given = 0;
-  if (++device.fed == script.total(options_.rounds)) {
+  const bool more = ++device.fed < script.total(options_.rounds);
+  if (more) {
+    rank.program = script.program_of(device.fed, options_.rounds);
+    rank.round = script.round_of(device.fed, options_.rounds);
+  } else {
     rank.blocked = Blocked::no;
     if (device.met == device.fed) ++finished_;
-    return false;
   }
-  rank.program = script.program_of(device.fed, options_.rounds);
-  rank.round = script.round_of(device.fed, options_.rounds);
-  return true;
+  if (device.met + 1 == device.fed) meet_streams(r, rank.clock);
+  return more;
 }
 
 /// When an operation of the host can begin, as far as that is known now. @param ask  messages must have arrived too,
 /// since the host has other work; else the operation itself waits for them.
-double Simulator::Engine::known_ready(int r, const PricedOp& s, const Needs& needs, bool ask) {
+double Engine::known_ready(int r, const PricedOp& s, const Needs& needs, bool ask) {
   const Device& device = device_[r];
   double ready = 0;
   for (int stream = 0; stream < stream_count; ++stream) {
-    const int needed = needs[place(lane_of(stream))];
+    const int needed = needs[place(stream_lane(stream))];
     if (needed == 0) continue;
     // Streams that have met at the end of this program have done all of it.
     if (device.met < device.fed || (device.met == device.fed && device.streams[stream].done < needed)) return not_known;
@@ -131,11 +136,12 @@ double Simulator::Engine::known_ready(int r, const PricedOp& s, const Needs& nee
 
 /// When all messages of a wait will have come as far as they can without further calls; asking is a call in which
 /// rendezvous messages may start. Boxes without a message are marked, so that the host tries again when one leaves.
-double Simulator::Engine::known_arrival(int r, const PricedOp& s) {
+double Engine::known_arrival(int r, const PricedOp& s) {
   const Script& script = scripts_[ranks_[r].script];
   double all = 0;
   for (std::int32_t i = s.first; i < s.first + s.count; ++i) {
-    const Route& route = script.routes[script.messages[i]];
+    const std::int32_t m = script.messages[i];
+    const Route& route = script.routes[m];
     Inbox& in = inboxes_[inbox(r, route.box)];
     if (in.head == none) {
       in.tail = awaited;
@@ -143,14 +149,14 @@ double Simulator::Engine::known_arrival(int r, const PricedOp& s) {
       continue;
     }
     Parcel& parcel = parcels_[in.head];
-    if (parcel.arrival < 0) start_flight(r, route, parcel, ranks_[r].clock);
+    if (parcel.arrival < 0) start_flight(r, m, parcel, ranks_[r].clock);
     const double held = route.flights[static_cast<int>(parcel.where)].held_s;
     all = std::max(all, parcel.sent + (parcel.arrival - parcel.sent - held) / options_.efficiency);
   }
   return all;
 }
 
-void Simulator::Engine::stop_asking(int r) {
+void Engine::stop_asking(int r) {
   Rank& rank = ranks_[r];
   rank.blocked = Blocked::no;
   const auto& comm = lanes(rank).comm;
@@ -161,7 +167,7 @@ void Simulator::Engine::stop_asking(int r) {
     if (Inbox& in = inboxes_[inbox(r, script.routes[script.messages[i]].box)]; in.head == none) in.tail = none;
 }
 
-void Simulator::Engine::begin_on_host(int r, Lane lane) {
+void Engine::begin_on_host(int r, Lane lane) {
   Rank& rank = ranks_[r];
   Device& device = device_[r];
   const Lanes& now = lanes(rank);
@@ -171,17 +177,17 @@ void Simulator::Engine::begin_on_host(int r, Lane lane) {
     return;
   }
   device.feeding = lane == Lane::comm ? Feeding::comm : Feeding::main;
-  rank.clock += spend(r, s);
+  work(r, s);
   push(rank.clock, r, 0, ++device.version);
 }
 
 /// The host has what it waited for, at the rank's clock; its cost comes next.
-void Simulator::Engine::pay(int r) {
+void Engine::pay(int r) {
   device_[r].feeding = Feeding::paying;
   push(ranks_[r].clock, r, 0, ++device_[r].version);
 }
 
-void Simulator::Engine::on_host_event(int r, double now, std::uint32_t version) {
+void Engine::on_host_event(int r, double now, std::uint32_t version) {
   Rank& rank = ranks_[r];
   Device& device = device_[r];
   if (version != device.version) return;
@@ -193,7 +199,7 @@ void Simulator::Engine::on_host_event(int r, double now, std::uint32_t version) 
       return feed(r);
     case Feeding::paying:
       device.feeding = Feeding::comm;
-      rank.clock += spend(r, comm_op(rank));
+      work(r, comm_op(rank));
       return push(rank.clock, r, 0, ++device.version);
     case Feeding::comm: {
       const PricedOp& s = comm_op(rank);
@@ -211,7 +217,7 @@ void Simulator::Engine::on_host_event(int r, double now, std::uint32_t version) 
 }
 
 /// Something has happened that the host may be waiting for.
-void Simulator::Engine::host_looks(int r, double time) {
+void Engine::host_looks(int r, double time) {
   Rank& rank = ranks_[r];
   if (rank.blocked != Blocked::choice) return;
   rank.clock = std::max(rank.clock, time);
@@ -221,13 +227,13 @@ void Simulator::Engine::host_looks(int r, double time) {
 // ---- the streams ----------------------------------------------------------------------------------------------------
 
 /// The lanes of the program that the streams are at.
-const Lanes& Simulator::Engine::streamed(int r) const {
+const Lanes& Engine::streamed(int r) const {
   const Script& script = scripts_[ranks_[r].script];
   return script.programs[static_cast<std::size_t>(script.program_of(device_[r].met, options_.rounds))];
 }
 
 /// The next operation of a stream, if it has been handed over and what it waits for on the other stream is done.
-void Simulator::Engine::begin_on_stream(int r, int s, double now) {
+void Engine::begin_on_stream(int r, int s, double now) {
   Device& device = device_[r];
   Device::Stream& stream = device.streams[s];
   if (stream.working || device.met == scripts_[ranks_[r].script].total(options_.rounds)) return;
@@ -235,7 +241,7 @@ void Simulator::Engine::begin_on_stream(int r, int s, double now) {
   if (device.met > device.fed || (device.met == device.fed && stream.done >= stream.given)) return;
   if (stream.done == static_cast<int>(program.streams[s].size())) return;
   const int other = 1 - s;
-  if (device.streams[other].done < program.needs[place(lane_of(s))][stream.done][place(lane_of(other))]) return;
+  if (device.streams[other].done < program.needs[place(stream_lane(s))][stream.done][place(stream_lane(other))]) return;
   const PricedOp& step = program.streams[s][stream.done];
   stream.working = true;
   stream.begun = now;
@@ -248,14 +254,14 @@ void Simulator::Engine::begin_on_stream(int r, int s, double now) {
   push(now + step.cost.seconds + late, r, 1 + s, ++stream.version);
 }
 
-double Simulator::Engine::sweep_pace(int r) const {
+double Engine::sweep_pace(int r) const {
   const Device& device = device_[r];
   const OpSeconds& cost = streamed(r).streams[0][device.streams[0].done].cost;
   return device.beside ? cost.busy : cost.idle;
 }
 
 /// A kernel of the halo stream begins or ends: a sweep beside it goes on at another pace.
-void Simulator::Engine::kernel_beside(int r, double now, bool at_work) {
+void Engine::kernel_beside(int r, double now, bool at_work) {
   Device& device = device_[r];
   if (device.beside == at_work) return;
   Device::Stream& sweeps = device.streams[0];
@@ -265,14 +271,15 @@ void Simulator::Engine::kernel_beside(int r, double now, bool at_work) {
   if (sweeping) push(device.sweep.end(sweep_pace(r)), r, 1, ++sweeps.version);
 }
 
-void Simulator::Engine::on_stream_event(int r, int s, double now, std::uint32_t version) {
+void Engine::on_stream_event(int r, int s, double now, std::uint32_t version) {
   Device& device = device_[r];
   Device::Stream& stream = device.streams[s];
   if (version != stream.version) return;
-  const OpKind kind = streamed(r).streams[s][stream.done].kind;
+  const PricedOp& step = streamed(r).streams[s][stream.done];
   ++result_.operations;
+  note(r, stream_lane(s), stream.begun, now, step, Doing::working);
   if (scripts_[ranks_[r].script].round_of(device.met, options_.rounds) >= options_.counted_from)
-    result_.seconds[static_cast<int>(kind)] += now - stream.begun;
+    result_.seconds[static_cast<int>(step.kind)] += now - stream.begun;
   stream.working = false;
   done_at(r, s, stream.done++) = now;
   begin_on_stream(r, s, now);
@@ -282,22 +289,27 @@ void Simulator::Engine::on_stream_event(int r, int s, double now, std::uint32_t 
   host_looks(r, now);
 }
 
-/// Both streams are through with a program: they go on to the next one together.
-void Simulator::Engine::meet_streams(int r, double now) {
+/// Where both streams are through with a program they go on to the next one together. One that has nothing for them ends
+/// with the host's part.
+void Engine::meet_streams(int r, double now) {
   Device& device = device_[r];
   const Script& script = scripts_[ranks_[r].script];
-  const Lanes& program = streamed(r);
-  for (int s = 0; s < stream_count; ++s)
-    if (device.streams[s].done < static_cast<int>(program.streams[s].size())) return;
-  const int round = script.round_of(device.met, options_.rounds);
-  if (++device.met >= script.opening + script.body)  // a round ends with the last of its programs
-    result_.ends[static_cast<std::size_t>(round) * ranks_.size() + r] = now;
-  for (auto& stream : device.streams) stream.done = 0;
-  if (device.met == script.total(options_.rounds)) {
-    if (device.fed == device.met) ++finished_;
-    return;
+  const int total = script.total(options_.rounds);
+  while (device.met < total) {
+    const auto& streams = streamed(r).streams;
+    bool any = false;
+    for (int s = 0; s < stream_count; ++s) {
+      if (device.streams[s].done < static_cast<int>(streams[s].size())) return;
+      any = any || !streams[s].empty();
+    }
+    if (!any && device.fed <= device.met) return;
+    const int round = script.round_of(device.met, options_.rounds);
+    if (++device.met >= script.opening + script.body)  // a round ends with the last of its programs
+      result_.ends[static_cast<std::size_t>(round) * ranks_.size() + r] = now;
+    for (auto& stream : device.streams) stream.done = 0;
+    if (device.met == total && device.fed == device.met) ++finished_;
+    for (int s = 0; s < stream_count; ++s) begin_on_stream(r, s, now);
   }
-  for (int s = 0; s < stream_count; ++s) begin_on_stream(r, s, now);
 }
 
 }  // namespace haloscope::simulate

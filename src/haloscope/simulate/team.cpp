@@ -6,7 +6,7 @@
 
 namespace haloscope::simulate {
 
-void Simulator::Engine::start_team(int r) {
+void Engine::start_team(int r) {
   Team& team = team_[r];
   team.done = team.comm_done = team.blocked = team.sweeping = team.reducing = false;
   team.beside = Beside::busy;
@@ -16,7 +16,7 @@ void Simulator::Engine::start_team(int r) {
 
 // ---- the communication thread ---------------------------------------------------------------------------------------
 
-void Simulator::Engine::begin_comm(int r) {
+void Engine::begin_comm(int r) {
   Rank& rank = ranks_[r];
   rank.phase = Phase::begin;
   if (rank.comm == static_cast<int>(lanes(rank).comm.size())) {
@@ -38,27 +38,27 @@ void Simulator::Engine::begin_comm(int r) {
   }
   beside(r, rank.clock, Beside::busy);
   rank.phase = Phase::finish;
-  rank.clock += spend(r, s);
+  work(r, s);
   push(rank.clock, r);
 }
 
-void Simulator::Engine::on_comm_event(int r) {
+void Engine::on_comm_event(int r) {
   Rank& rank = ranks_[r];
   if (rank.phase == Phase::begin) return begin_comm(r);
   const PricedOp& s = comm_op(rank);
   if (rank.phase == Phase::spend) {
     beside(r, rank.clock, Beside::busy);
     rank.phase = Phase::finish;
-    const double seconds = spend(r, s);
-    rank.clock += seconds;
-    if (seconds > 0) return push(rank.clock, r);
+    const double begin = rank.clock;
+    work(r, s);
+    if (rank.clock > begin) return push(rank.clock, r);
   } else if (interacts(s) && pays_first(s)) {
     perform(r, s);
   }
   finish_comm(r);
 }
 
-void Simulator::Engine::finish_comm(int r) {
+void Engine::finish_comm(int r) {
   Rank& rank = ranks_[r];
   ++rank.comm;
   if (team_[r].blocked) begin_main(r, rank.clock);
@@ -67,7 +67,7 @@ void Simulator::Engine::finish_comm(int r) {
 
 // ---- the others -----------------------------------------------------------------------------------------------------
 
-void Simulator::Engine::begin_main(int r, double now) {
+void Engine::begin_main(int r, double now) {
   Rank& rank = ranks_[r];
   Team& team = team_[r];
   const Lanes& both = lanes(rank);
@@ -81,7 +81,9 @@ void Simulator::Engine::begin_main(int r, double now) {
     }
     if (reduces(s)) {
       team.reducing = true;
-      return push(now + spend(r, s), r, 1, ++team.version);
+      const double end = now + spend(r, s);
+      note(r, Lane::main, now, end, s, Doing::working);
+      return push(end, r, 1, ++team.version);
     }
     if (s.kind == OpKind::sweep) {
       ++result_.operations;
@@ -95,14 +97,14 @@ void Simulator::Engine::begin_main(int r, double now) {
   team.done = true;
 }
 
-double Simulator::Engine::pace(int r) const {
+double Engine::pace(int r) const {
   const Rank& rank = ranks_[r];
   const OpSeconds& cost = lanes(rank).main[rank.main].cost;
   const Beside state = team_[r].beside;
   return state == Beside::busy ? cost.busy : state == Beside::idle ? cost.idle : cost.seconds;
 }
 
-void Simulator::Engine::on_main_event(int r, double now) {
+void Engine::on_main_event(int r, double now) {
   Rank& rank = ranks_[r];
   Team& team = team_[r];
   if (team.reducing) {
@@ -113,6 +115,7 @@ void Simulator::Engine::on_main_event(int r, double now) {
   } else {
     team.sweeping = false;
     count(r, OpKind::sweep, now - team.begun);
+    note(r, Lane::main, team.begun, now, main_op(rank), Doing::working);
   }
   ++rank.main;
   begin_main(r, now);
@@ -126,7 +129,7 @@ void Simulator::Engine::on_main_event(int r, double now) {
 }
 
 /// The communication thread does something else from `now` on: a sweep beside it goes on at another pace.
-void Simulator::Engine::beside(int r, double now, Beside state) {
+void Engine::beside(int r, double now, Beside state) {
   Team& team = team_[r];
   if (team.beside == state) return;
   if (team.sweeping) team.sweep.go_on(now, pace(r));
@@ -135,7 +138,7 @@ void Simulator::Engine::beside(int r, double now, Beside state) {
 }
 
 /// Both lanes are through: the whole team goes on to the next program.
-void Simulator::Engine::join(int r, double now) {
+void Engine::join(int r, double now) {
   if (!team_[r].done || !team_[r].comm_done) return;
   ranks_[r].clock = now;
   if (next_program(r)) start(r);

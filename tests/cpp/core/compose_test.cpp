@@ -1,6 +1,5 @@
-// The clock that carries out priced programs: lanes, dependencies, messages and waits give the time, no formula per
-// schedule.
-#include "haloscope/model/clock.hpp"
+// Priced programs carried out: lanes, dependencies, messages and waits give the time, no formula per schedule.
+#include "haloscope/model/compose.hpp"
 
 #include <gtest/gtest.h>
 
@@ -9,7 +8,7 @@
 #include <numeric>
 #include <random>
 
-#include "haloscope/model/compose.hpp"
+#include "haloscope/simulate/simulator.hpp"
 
 namespace haloscope::model {
 namespace {
@@ -101,7 +100,7 @@ void for_random_parts(Check check) {
 
 constexpr double close = 1e-9;
 
-TEST(Clock, WithoutOverlapTheTimeIsTheSumOfAllParts) {
+TEST(Compose, WithoutOverlapTheTimeIsTheSumOfAllParts) {
   for_random_parts([](const Parts5& p, int) {
     const MeanRound mean = compose({bulk(p)}).front();
     EXPECT_NEAR(mean.seconds, p.pack + p.flight + p.unpack + p.inner + p.outer, close);
@@ -111,7 +110,7 @@ TEST(Clock, WithoutOverlapTheTimeIsTheSumOfAllParts) {
   });
 }
 
-TEST(Clock, OverlapHidesTheMessageBehindTheInteriorAndNoMore) {
+TEST(Compose, OverlapHidesTheMessageBehindTheInteriorAndNoMore) {
   for_random_parts([](const Parts5& p, int) {
     const MeanRound mean = compose({split(p)}).front();
     EXPECT_NEAR(mean.seconds, p.pack + std::max(p.inner, p.flight) + p.unpack + p.outer, close);
@@ -120,7 +119,7 @@ TEST(Clock, OverlapHidesTheMessageBehindTheInteriorAndNoMore) {
   });
 }
 
-TEST(Clock, OverlapIsNeverSlowerThanBulkAndNeverFasterThanItsLongestPart) {
+TEST(Compose, OverlapIsNeverSlowerThanBulkAndNeverFasterThanItsLongestPart) {
   for_random_parts([](const Parts5& p, int tiles) {
     for (const bool by_itself : {true, false}) {
       const double overlapped = seconds(by_itself ? split(p, tiles) : calling(split(p, tiles)));
@@ -130,7 +129,7 @@ TEST(Clock, OverlapIsNeverSlowerThanBulkAndNeverFasterThanItsLongestPart) {
   });
 }
 
-TEST(Clock, TheBreakdownAddsUpToTheTime) {
+TEST(Compose, TheBreakdownAddsUpToTheTime) {
   for_random_parts([](const Parts5& p, int tiles) {
     Track thread = split(p);
     thread.comm_thread = true;
@@ -142,7 +141,7 @@ TEST(Clock, TheBreakdownAddsUpToTheTime) {
   });
 }
 
-TEST(Clock, MessagesProgressWhileComputingAsFarAsTheEfficiencySays) {
+TEST(Compose, MessagesProgressWhileComputingAsFarAsTheEfficiencySays) {
   for_random_parts([](const Parts5& p, int tenths) {
     Track track = split({1, p.flight, 1, p.inner, 1});
     track.efficiency = tenths / 10.0;
@@ -150,13 +149,13 @@ TEST(Clock, MessagesProgressWhileComputingAsFarAsTheEfficiencySays) {
   });
 }
 
-TEST(Clock, AMessageThatNeedsCallsTravelsFromTheFirstCallOn) {
+TEST(Compose, AMessageThatNeedsCallsTravelsFromTheFirstCallOn) {
   EXPECT_NEAR(seconds(calling(split({1, 5, 1, 8, 1}, 4))), 1 + 8 + 1 + 1, close);  // the first call is after 2
   EXPECT_NEAR(seconds(calling(split({1, 7, 1, 8, 1}, 4))), 1 + (2 + 7) + 1 + 1, close);
   EXPECT_NEAR(seconds(calling(split({1, 5, 1, 8, 1}))), 1 + 8 + 5 + 1 + 1, close);  // the wait itself
 }
 
-TEST(Clock, WhatTheReceiverMustDoItselfIsNotHidden) {
+TEST(Compose, WhatTheReceiverMustDoItselfIsNotHidden) {
   for_random_parts([](const Parts5& p, int) {
     const double held = std::min(p.pack, p.flight);
     Track track = split({1, p.flight, 1, p.inner, 1});
@@ -180,12 +179,12 @@ Track two_rounds(bool overlapped, double flight) {
   return track;
 }
 
-TEST(Clock, ARoundThatFollowsAnotherStartsOnlyWhenTheControlThreadGetsToIt) {
+TEST(Compose, ARoundThatFollowsAnotherStartsOnlyWhenTheControlThreadGetsToIt) {
   EXPECT_NEAR(seconds(two_rounds(false, 4)), 4 * 1 + 2 * 4 + 12, close);
   EXPECT_NEAR(seconds(two_rounds(true, 4)), 4 * 1 + 10 + 4 + 2, close);  // nobody calls for progress in the sweep
 }
 
-TEST(Clock, ACommunicationThreadServesEveryRoundBesideTheSweep) {
+TEST(Compose, ACommunicationThreadServesEveryRoundBesideTheSweep) {
   Track track = two_rounds(true, 4);
   track.comm_thread = true;
   const MeanRound mean = compose({track}).front();
@@ -194,14 +193,14 @@ TEST(Clock, ACommunicationThreadServesEveryRoundBesideTheSweep) {
   EXPECT_NEAR(mean.busy[static_cast<std::size_t>(Term::message)], 8, close);
 }
 
-TEST(Clock, ASweepGoesFasterWhileTheCommunicationThreadWaitsAndOnceItHelps) {
+TEST(Compose, ASweepGoesFasterWhileTheCommunicationThreadWaitsAndOnceItHelps) {
   // Packing 2 s at a rate of 1/20, then waiting 4 s at 1/16, then helping at 1/8: 2/20 + 4/16 leave 0.65 x 8 s.
   Track track = alike({work(Term::pack, 2), message(Deed::send, 1), message(Deed::wait, 0), sweep({20, 16, 8}, {})}, 4);
   track.comm_thread = true;
   EXPECT_NEAR(seconds(track), 6 + 0.65 * 8, close);
 }
 
-TEST(Clock, ASlowRankSetsThePaceAndItsNeighboursWaitForIt) {
+TEST(Compose, ASlowRankSetsThePaceAndItsNeighboursWaitForIt) {
   std::vector<Track> tracks{bulk({1, 2, 1, 3, 1}), bulk({1, 2, 1, 8, 1})};
   for (int i = 0; i < 2; ++i) tracks[static_cast<std::size_t>(i)].sources[0] = {{1 - i, 1}};
   const auto means = compose(tracks);
@@ -211,13 +210,22 @@ TEST(Clock, ASlowRankSetsThePaceAndItsNeighboursWaitForIt) {
   EXPECT_NEAR(means[0].term(Term::wait), 11 - (1 + 2 + 1 + 4), close);
 }
 
-TEST(Clock, OfSeveralPossibleSendersTheLastCounts) {
+TEST(Compose, OfSeveralPossibleSendersTheLastCounts) {
   std::vector<Track> tracks{bulk({1, 2, 1, 1, 1}), bulk({1, 2, 1, 2, 1}), bulk({1, 2, 1, 9, 1})};
   for (Track& track : tracks) track.sources[0] = {{0, 1}, {1, 1}, {2, 1}};
   for (const MeanRound& mean : compose(tracks)) EXPECT_NEAR(mean.seconds, 14, close);
 }
 
-TEST(Clock, BarriersMakeAllWaitForTheSlowest) {
+TEST(Compose, AMessageThatNeedsCallsIsKeptUntilTheLastOfItsReceiversHasIt) {
+  // The first sends to both others and waits for nobody; it cannot go on before the slower one has called.
+  std::vector<Track> tracks{calling(bulk({1, 2, 1, 1, 1})), calling(bulk({1, 2, 1, 3, 1})),
+                            calling(bulk({1, 2, 1, 8, 1}))};
+  tracks[0].sources[0] = {};
+  for (const std::size_t receiver : {1, 2}) tracks[receiver].sources[0] = {{0, 1}};
+  for (const MeanRound& mean : compose(tracks)) EXPECT_NEAR(mean.seconds, 1 + 2 + 1 + 8 + 1, close);
+}
+
+TEST(Compose, BarriersMakeAllWaitForTheSlowest) {
   std::vector<Track> tracks;
   for (const double time : {1.0, 5.0}) {
     Track& track = tracks.emplace_back();
@@ -232,11 +240,11 @@ TEST(Clock, BarriersMakeAllWaitForTheSlowest) {
   EXPECT_NEAR(means[0].term(Term::wait), 4, close);
 }
 
-TEST(Clock, RanksThatAllWaitBeforeTheySendAreReported) {
-  EXPECT_THROW(compose({alike({message(Deed::wait, 0), message(Deed::send, 1)}, 1)}), Stuck);
+TEST(Compose, RanksThatAllWaitBeforeTheySendAreReported) {
+  EXPECT_THROW(compose({alike({message(Deed::wait, 0), message(Deed::send, 1)}, 1)}), simulate::Deadlock);
 }
 
-TEST(Clock, AChainThatTakesTurnsRunsAtThePaceOfOneLink) {
+TEST(Compose, AChainThatTakesTurnsRunsAtThePaceOfOneLink) {
   Track first = alike({sweep(4, {}), work(Term::pack, 1), message(Deed::send, 1)}, 2);
   first.sources = {{}, {}};
   std::vector<Track> tracks{first};
@@ -247,7 +255,7 @@ TEST(Clock, AChainThatTakesTurnsRunsAtThePaceOfOneLink) {
   for (const MeanRound& mean : compose(tracks)) EXPECT_NEAR(mean.seconds, 5, close);
 }
 
-TEST(Clock, NoPartCanGrowAndMakeTheStepShorter) {
+TEST(Compose, NoPartCanGrowAndMakeTheStepShorter) {
   for_random_parts([](const Parts5& p, int which) {
     Parts5 longer = p;
     (which % 2 ? longer.flight : which % 3 ? longer.inner : longer.pack) += p.outer;
@@ -276,7 +284,7 @@ Track staged(double pack, double d2h, double flight, double h2d, double unpack, 
   return track;
 }
 
-TEST(Clock, ASweepOfADeviceHidesTheHaloStreamAndTheMessage) {
+TEST(Compose, ASweepOfADeviceHidesTheHaloStreamAndTheMessage) {
   for_random_parts([](const Parts5& p, int) {
     const double chain = p.pack + 2 + p.flight + 3 + p.unpack;
     EXPECT_NEAR(seconds(staged(p.pack, 2, p.flight, 3, p.unpack, p.inner, p.outer)), std::max(chain, p.inner) + p.outer,
@@ -284,14 +292,14 @@ TEST(Clock, ASweepOfADeviceHidesTheHaloStreamAndTheMessage) {
   });
 }
 
-TEST(Clock, TheHostNoticesTheEndOfAStreamsWorkLate) {
+TEST(Compose, TheHostNoticesTheEndOfAStreamsWorkLate) {
   Track track = staged(1, 1, 1, 1, 1, 0, 1);
   const double usual = seconds(track);
   track.notice_s = 0.5;
   EXPECT_NEAR(seconds(track), usual + 0.5, close);  // before the send
 }
 
-TEST(Clock, HandingWorkToADeviceTakesTheHostTime) {
+TEST(Compose, HandingWorkToADeviceTakesTheHostTime) {
   Track track;
   for (int i = 0; i < 5; ++i) {
     track.body.push_back(sweep(1, {}, Lane::sweep_stream));
@@ -301,7 +309,7 @@ TEST(Clock, HandingWorkToADeviceTakesTheHostTime) {
   EXPECT_NEAR(seconds(track), 5 * 10, close);
 }
 
-TEST(Clock, KernelsOnOneStreamSlowTheSweepOnTheOtherAndCopiesDoNot) {
+TEST(Compose, KernelsOnOneStreamSlowTheSweepOnTheOtherAndCopiesDoNot) {
   for_random_parts([](const Parts5& p, int tenths) {
     const double conflict = tenths / 10.0;
     const double inner = 1 + 2 * (p.pack + 2 * 3 + p.flight + 2) / (1 - conflict);  // lasts beyond the exchange
@@ -312,7 +320,7 @@ TEST(Clock, KernelsOnOneStreamSlowTheSweepOnTheOtherAndCopiesDoNot) {
   });
 }
 
-TEST(Clock, LargeWorkHidesTheHandingOver) {
+TEST(Compose, LargeWorkHidesTheHandingOver) {
   Track track;
   for (int i = 0; i < 5; ++i) {
     track.body.push_back(on_stream(Term::copy, 10, Lane::sweep_stream));
@@ -322,7 +330,17 @@ TEST(Clock, LargeWorkHidesTheHandingOver) {
   EXPECT_NEAR(seconds(track), 5 * 10, close);
 }
 
-TEST(Clock, TheHostComputesWhileItWaitsForMessagesAndStreams) {
+TEST(Compose, StreamsMeetAtTheEndOfEveryProgram) {
+  Track track;
+  track.body = {sweep(4, {}, Lane::sweep_stream), on_stream(Term::pack, 1, Lane::halo_stream),
+                sweep(1, {}, Lane::sweep_stream), on_stream(Term::pack, 4, Lane::halo_stream)};
+  track.ends = {4};
+  EXPECT_NEAR(seconds(track), 5, close);
+  track.ends = {2, 4};
+  EXPECT_NEAR(seconds(track), 4 + 4, close);
+}
+
+TEST(Compose, TheHostComputesWhileItWaitsForMessagesAndStreams) {
   // A wall of 4 that needs nothing, beside a message of 10 that follows a copy of 3.
   Track track = alike({on_stream(Term::d2h, 3, Lane::halo_stream), message(Deed::send, 1), message(Deed::wait, 0),
                        sweep(2, {2}, Lane::sweep_stream), sweep(4, {})},

@@ -1,0 +1,28 @@
+// A few ranks, each with a script of its own whose messages name their other ends, carried out by the simulator's engine.
+//
+// A message is a route for each of its receivers, and one for each of its possible senders: a wait ends with the last.
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "haloscope/simulate/log.hpp"
+#include "haloscope/simulate/simulator.hpp"
+
+namespace haloscope::simulate {
+
+class Ensemble {
+ public:
+  /// Script i is that of rank i. Messages travel for Flight::seconds whatever is beside them.
+  explicit Ensemble(std::vector<Script> scripts);
+  ~Ensemble();
+  Ensemble(const Ensemble&) = delete;
+
+  /// What each rank did. @throws Deadlock. Cost O(events x log(ranks)).
+  std::vector<Log> run(const Options& options);
+
+ private:
+  std::unique_ptr<Engine> engine_;
+};
+
+}  // namespace haloscope::simulate
