@@ -91,6 +91,13 @@ def test_what_whole_steps_save_is_found_as_the_model_takes_it(toy, machine):
         )
 
 
+def test_a_transport_that_puts_fields_into_shared_memory_is_compared_with_plain_messages_too(toy, machine):
+    """Records say where fields lay, which differs from those of plain messages."""
+    own = [dataclasses.replace(c, memory="shared") for c in bulk("persistent")]
+    data = fitted(toy, records(machine, [*bulk(), *own]))
+    assert data["transports"]["persistent"]["per_message_s"] == pytest.approx(SLOW["per_message_s"], rel=0.1)
+
+
 def test_core_time_that_messages_between_nodes_take_from_sweeps_is_found(toy, machine):
     def one_rank_a_node(data):
         data["machine"] |= {"nodes": 2, "sockets_per_node": 1, "cores_per_socket": 1}

@@ -56,8 +56,11 @@ class Step:
         return counts.near_transport(self.choice.strategy)
 
     def like(self, **changes) -> tuple:
-        """Return a key that is equal for steps of the same launch that differ only in some changes."""
-        return self.launch, dataclasses.replace(self.choice, **changes)
+        """Return a key that is equal for steps of the same launch that differ only in some changes.
+
+        Where fields lie follows from the transport, so it is left out.
+        """
+        return self.launch, dataclasses.replace(self.choice, **{"memory": "own", **changes})
 
 
 def steps_of(records: Iterable[dict], profile: Profile) -> list[Step]:
