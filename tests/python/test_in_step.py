@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from haloscope import core
-from haloscope.calibration import in_step, overlap, points
+from haloscope.calibration import in_step, overlap, points, scaling
 from haloscope.model import predict, profile
 from toy import changed
 
@@ -96,6 +96,29 @@ def test_a_transport_that_puts_fields_into_shared_memory_is_compared_with_plain_
     own = [dataclasses.replace(c, memory="shared") for c in bulk("persistent")]
     data = fitted(toy, records(machine, [*bulk(), *own]))
     assert data["transports"]["persistent"]["per_message_s"] == pytest.approx(SLOW["per_message_s"], rel=0.1)
+
+
+def test_sweeps_packing_and_copies_take_what_steps_show_and_not_what_they_take_alone(toy, machine):
+    """The tables of the profile are scaled: all else is fitted beside them."""
+    factors = {"kernels": 1.25, "pack": 1.5, "copy": 0.5}
+
+    def in_steps(record: dict) -> dict:
+        terms = predict.predict(core.Choice.from_json(record["request"]), toy, samples=0).terms
+        spent = {"compute": factors["kernels"] * terms["compute"], "copy": factors["copy"] * terms["copy"],
+                 **{name: factors["pack"] * terms[name] for name in ("pack", "unpack")}}  # fmt: skip
+        return record | {
+            "phases_s": record["phases_s"] | {name: dict.fromkeys(("mean",), s) for name, s in spent.items()}
+        }
+
+    found = [in_steps(record) for record in records(machine, bulk())]
+    before = changed(toy, lambda d: d["network"]["classes"].pop("network")).data | {"copy": toy.data["pack"]}
+    data = copy.deepcopy(before)
+    scaled = next(terms for terms in in_step.fit(data, found) if terms.name == scaling.NAME)
+    assert scaled.values == pytest.approx({f"{table}_share": factor for table, factor in factors.items()}, rel=1e-6)
+    for table, factor in factors.items():
+        for inner, was in zip(scaling._segments(data[table]), scaling._segments(before[table]), strict=True):
+            for name in set(scaling.FIELDS) & set(was):
+                assert inner[name] == pytest.approx(factor * was[name])
 
 
 def test_core_time_that_messages_between_nodes_take_from_sweeps_is_found(toy, machine):

@@ -2,28 +2,32 @@
 
 A message measured alone is sent repeatedly from the same warm memory. In a step its cells have just been swept, its
 peer is sometimes late, and each operation has to be looked up and timed. The same holds for sweeps: a part of a block
-costs more than its share of the whole. From phases of the steps of two ranks, this module fits the sections `overlap`,
-`steps`, `transports` and `discrepancy` of a profile, in this order, each on top of the ones before.
+costs more than its share of the whole. From phases of the steps of two ranks, this module scales the tables of sweeps, packing and
+copies, and fits the sections `overlap`, `steps`, `transports` and `discrepancy` of a profile, in this order, each on top of the
+ones before.
 """
 
 from __future__ import annotations
 
+import copy
 import dataclasses
+import functools
 import math
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 
 from haloscope import core
-from haloscope.calibration import counts, laws, overlap
+from haloscope.calibration import counts, laws, overlap, scaling
 from haloscope.calibration.laws import Terms
 from haloscope.errors import HaloscopeError
 from haloscope.model import predict
 from haloscope.model.profile import Profile
 
 COMPUTING = ("compute", "inner", "outer")
+PARTS = {"compute": COMPUTING, "pack": ("pack",), "unpack": ("unpack",), "copy": ("copy",)}
 SHORT_S = 1e-4  # in longer steps, interrupts and the like hide the cost of the program itself
 FEW = 4  # steps below which nothing is fitted
 ALIKE = 0.1  # costs that change exchanges more alike than this cannot be told apart beside noise
@@ -41,7 +45,10 @@ PIECES = {"per_piece_s": "pieces", "per_piece_cell_s": "lowest", "per_piece_row_
 
 @dataclass(frozen=True)
 class Step:
-    """One program in one launch (all its time steps): measured seconds by kind, and what it consists of."""
+    """One program in one launch (all its time steps): measured seconds by kind, and what it consists of.
+
+    parts: seconds by term of predictions, of those that have a phase of their own.
+    """
 
     launch: str
     choice: core.Choice
@@ -49,6 +56,7 @@ class Step:
     compute_s: float
     rest_s: float
     counts: dict[str, float]
+    parts: dict[str, float] = field(default_factory=dict)
 
     @property
     def transport(self) -> str:
@@ -74,11 +82,13 @@ def steps_of(records: Iterable[dict], profile: Profile) -> list[Step]:
             known[record["id"]] = choice, *_counts(choice, profile)
         choice, steps, amounts = known[record["id"]]
         spent = record["phases_s"]
-        seconds = [
+        exchange, compute, rest, *parts = (
             steps * sum(spent[name]["mean"] for name in phases if name in spent)
-            for phases in (predict.EXCHANGE_PHASES, COMPUTING, ("rest",))
-        ]
-        found.append(Step(record["launch"]["id"], choice, *seconds, amounts))
+            for phases in (predict.EXCHANGE_PHASES, COMPUTING, ("rest",), *PARTS.values())
+        )
+        found.append(
+            Step(record["launch"]["id"], choice, exchange, compute, rest, amounts, dict(zip(PARTS, parts, strict=True)))
+        )
     return found
 
 
@@ -112,22 +122,23 @@ def _counts(choice: core.Choice, profile: Profile) -> tuple[int, dict[str, float
 
 
 def fit(data: dict, records: Sequence[dict]) -> list[Terms]:
-    """Add the sections `overlap`, `steps`, `transports` and `discrepancy` to a profile.
+    """Add the sections `overlap`, `steps`, `transports` and `discrepancy` to a profile, whose tables are scaled to steps.
 
-    data: a profile with network, packing and kernels, changed in place. Returns the fits: of `steps` two or three, then one for
+    data: a profile with network, packing and kernels, changed in place. Returns the fits: of `steps` two to four, then one for
     each transport. Without whole steps among the records, or without a section that they need, nothing is added.
     """
     plain = {key: value for key, value in data.items() if key not in ("steps", "transports", "overlap", "discrepancy")}
     if not {"network", "pack", "kernels"} <= set(data) or len(found := steps_of(records, Profile(plain))) < FEW:
         return []
-    held = overlap.fit(plain, found)  # first: what overlaps decides what all else is added to
+    scaled = _scale(plain, found)  # first: all else is added to what sweeps, packing and copies take
+    held = overlap.fit(plain, found)  # what overlaps decides what all else is added to
     data |= plain
     predicted = _predictor(Profile(plain))
     bulk = [s for s in found if s.choice.schedule == "bulk"]
     base = [s for s in bulk if s.transport == counts.PLAIN and predicted(s.choice)]
     exchange = _plain_exchange(base, predicted, data)
     of_plain = [exchange, *([_interrupts(base, predicted)] if "network" in data["network"]["classes"] else [])]
-    fits = [f for f in (_running(base), *of_plain, _pieces(found, predicted)) if f]
+    fits = [f for f in (scaled, _running(base), *of_plain, _pieces(found, predicted)) if f]
     data["steps"] = _section(fits, (*RUNNING, *WAITING, *PIECES))
     data["transports"] = {counts.PLAIN: _section(of_plain, (*EXCHANGE, *INTERRUPTS))}
     for name in sorted({s.transport for s in bulk} - {counts.PLAIN}):
@@ -136,6 +147,19 @@ def fit(data: dict, records: Sequence[dict]) -> list[Terms]:
             data["transports"][name] = _section(terms, (*EXCHANGE, *READING), data["transports"][counts.PLAIN])
     data["discrepancy"] = discrepancy(bulk, _predictor(Profile(data)))
     return [*fits, held] if held else fits
+
+
+def _scale(plain: dict, found: Sequence[Step]) -> Terms | None:
+    """Scale the tables of a profile without costs of steps to what plain steps take."""
+    machine = Profile(copy.deepcopy(plain))
+    known = _predictor(machine)
+    base = [s for s in found if s.choice.schedule == "bulk" and s.transport == counts.PLAIN and known(s.choice)]
+
+    @functools.cache
+    def terms(choice: core.Choice) -> dict[str, float]:
+        return predict.predict(choice, machine, samples=0).terms
+
+    return scaling.scale(plain, base, terms, "network" in plain["network"]["classes"])
 
 
 def _predictor(profile: Profile) -> Callable[[core.Choice], tuple[float, float] | None]:
@@ -207,7 +231,7 @@ def _fit_exchange(
 
 def _plain_exchange(base: Sequence[Step], predicted, data: dict) -> Terms:
     """The cost of plain exchanges beyond messages and packing alone: ranks wait for their peers' sweeps."""
-    sweeps = [predicted(s.choice)[1] / math.sqrt(s.choice.depth) for s in base]
+    sweeps = [predicted(s.choice)[1] for s in base]
     waiting = {name: [seconds * (s.counts["far"] == far) for s, seconds in zip(base, sweeps, strict=True)]
                for name, far in WAITING.items()}  # fmt: skip
     alone = [predicted(s.choice)[0] for s in base]

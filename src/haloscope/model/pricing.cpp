@@ -234,15 +234,13 @@ double Pricing::used_s(const std::vector<int>& messages, Cost Surcharge::*cost) 
   return (inside ? (near->*cost).value : 0.0) + (outside ? (between->*cost).value : 0.0);
 }
 
-/// The base of the waiting share: sweeps vary independently, so their variances add, not their times.
+/// The base of the waiting share. A rank that is slower in one sweep is so in the next ones too, so times add, as if all
+/// sweeps of a program were one: with deep halos and in pieces.
 double Pricing::uneven_s() const {
-  double squares = 0;
+  double seconds = 0;
   for (const Op& op : program_.ops)
-    if (op.kind == OpKind::sweep) {
-      const double seconds = sweeping(program_.sweeps[static_cast<std::size_t>(op.target)])[2];
-      squares += seconds * seconds;
-    }
-  return std::sqrt(squares);
+    if (op.kind == OpKind::sweep) seconds += sweeping(program_.sweeps[static_cast<std::size_t>(op.target)])[2];
+  return seconds;
 }
 
 /// Seconds by which a part of a block takes longer than its share of a sweep of the whole block: for the cells of its
