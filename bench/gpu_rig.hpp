@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "haloscope/device/device.hpp"
-#include "haloscope/field/field.hpp"
+#include "haloscope/field/arrangement.hpp"
 
 namespace haloscope::bench {
 
@@ -60,17 +60,15 @@ struct Rig {
 /// Slots of fields of one grid in device memory, laid out as the library does, filled with numbers around 1.
 struct Fields {
   Plan plan;
-  Storage layout;  ///< its memory is never touched
+  Arrangement arrangement;
   device::Buffer image;
   Views views;  ///< of the device's memory
 
   Fields(const Rig& rig, const GridSpec& grid, int halo, int element_bytes, int quantities = 1, int slots = 2)
       : plan(make(grid, halo, element_bytes, quantities)),
-        layout(plan, slots, {}, {}, true),
-        image(*rig.device, device::Space::device, layout.all().size()),
-        views(layout.views()) {
-    for (auto& several : views)
-      for (SlotView& view : several) view.origin = image.data() + (view.origin - layout.all().data());
+        arrangement(plan, std::vector<int>(static_cast<std::size_t>(quantities), slots), true),
+        image(*rig.device, device::Space::device, arrangement.bytes()),
+        views(arrangement.views(image.data())) {
     fill(*rig.stream, element_bytes);
   }
 

@@ -1,10 +1,11 @@
-// The fields of one rank: every quantity of a plan, in every slot, with its halos.
+// The fields of one rank in the memory of the host: every quantity of a plan, in every slot, with its halos.
 #pragma once
 
 #include <functional>
 #include <span>
 #include <vector>
 
+#include "haloscope/field/arrangement.hpp"
 #include "haloscope/field/memory.hpp"
 #include "haloscope/plan.hpp"
 #include "haloscope/view.hpp"
@@ -21,7 +22,7 @@ class Storage {
   /// @param slots  buffers per quantity, >= 1.
   /// @param touch  first touch; without one, the first writer of a page places it.
   /// @param allocate  where the memory comes from; without one, private memory of this process (see Memory).
-  /// @param on_device  a device will hold an image of all(): rows begin where its lines do.
+  /// @param on_device  a device will hold the same bytes at the same offsets: rows begin where its lines do.
   /// @throws UsageError for slots < 1, Error when there is not enough memory.
   Storage(const Plan& plan, int slots, const Touch& touch = {}, const Allocator& allocate = {}, bool on_device = false)
       : Storage(plan, std::vector<int>(plan.spec.quantities.size(), slots), touch, allocate, on_device) {}
@@ -29,38 +30,27 @@ class Storage {
   Storage(const Plan& plan, const std::vector<int>& slots, const Touch& touch = {}, const Allocator& allocate = {},
           bool on_device = false);
 
+  const Arrangement& arrangement() const { return arrangement_; }
   const Views& views() const { return views_; }
   /// All bytes of one slot, halos and padding included, from its first to its last allocated point.
   std::span<std::byte> bytes(int quantity, int slot) const;
   /// Bytes of all slots of all quantities.
-  std::int64_t size() const;
+  std::int64_t size() const { return arrangement_.size(); }
 
-  /// Everything, guards included: what a device holds an image of.
-  std::span<std::byte> all() const { return {memory_.data(), used_}; }
+  /// Everything, guards included.
+  std::span<std::byte> all() const { return {memory_.data(), arrangement_.bytes()}; }
 
   /// Write a canary into every byte between and around the rows of all fields (row padding included).
-  void set_canaries();
+  void set_canaries() { arrangement_.set_canaries({0, arrangement_.bytes()}, memory_.data()); }
   /// Whether every canary is as set_canaries() left it.
-  bool canaries_alive() const;
+  bool canaries_alive() const { return arrangement_.canaries_alive({0, arrangement_.bytes()}, memory_.data()); }
 
   /// From now on the gaps between a quantity's rows hold no canaries: its bytes are zeroed and freed as a whole.
-  void drop_canaries_within(int quantity);
+  void drop_canaries_within(int quantity) { arrangement_.drop_canaries_within(quantity); }
 
  private:
-  struct Block {
-    std::byte* begin;
-    std::int64_t row_bytes, rows, planes;
-    std::array<std::int64_t, 3> stride;
-    bool gaps = true;  ///< its rows have canaries between them
-    std::int64_t size() const { return (planes - 1) * stride[2] + (rows - 1) * stride[1] + row_bytes; }
-  };
-  template <class Visit>
-  bool all_gaps(Visit visit) const;
-
+  Arrangement arrangement_;
   Memory memory_;
-  std::size_t used_ = 0;
-  std::vector<std::size_t> first_;  // by quantity: its first block
-  std::vector<Block> blocks_;       // by quantity, then slot; in address order
   Views views_;
 };
 

@@ -3,6 +3,7 @@
 #include <sys/mman.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cerrno>
 #include <cstring>
 #include <fstream>
@@ -17,6 +18,8 @@ namespace {
 constexpr std::int64_t line_bytes = cache_line;
 constexpr std::size_t huge_from = std::size_t{128} << 10;
 constexpr std::int64_t in_step_from = std::int64_t{64} << 20;  // bytes of a block that certainly comes from memory
+
+std::atomic<std::int64_t> taken{0};
 
 std::int64_t off_page(std::int64_t pitch, int element_bytes) {
   if (pitch == 0 || pitch % static_cast<std::int64_t>(small_page) != 0 || element_bytes % small_page == 0) return pitch;
@@ -44,7 +47,10 @@ Memory::Memory(std::size_t bytes) {
   }
   data_ = begin;
   size_ = wanted;
+  taken += static_cast<std::int64_t>(wanted);
 }
+
+std::int64_t taken_bytes() { return taken; }
 
 Memory::~Memory() {
   if (data_ != nullptr && keeper_ == nullptr) munmap(data_, size_);

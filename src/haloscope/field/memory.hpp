@@ -43,6 +43,10 @@ class Memory {
   std::shared_ptr<void> keeper_;
 };
 
+/// Bytes that the Memory objects of this process have taken from the system so far, given back since or not. What keepers
+/// own does not count.
+std::int64_t taken_bytes();
+
 /// Give the whole pages among some bytes of private memory back to the system. The addresses stay usable; what lay there
 /// is zeros when it is next touched.
 void free_pages(std::span<std::byte> bytes);
@@ -74,7 +78,7 @@ std::size_t staggered_offset(std::size_t at, std::uint64_t number);
 /// several rows at once then need no joining, which makes 3D sweeps from memory a fifth faster.
 std::array<std::int64_t, 3> field_strides(const Index& extent, int element_bytes);
 
-/// The same of a block that a device holds an image of: rows are whole lines of a device, so that a warp's loads, and
+/// The same of a block in the memory of a device: rows are whole lines of a device, so that a warp's loads, and
 /// those of 16 bytes, all begin where lines do. Rows of elements that do not fill a line are dense.
 std::array<std::int64_t, 3> device_strides(const Index& extent, int element_bytes);
 inline constexpr std::int64_t device_line = 128;

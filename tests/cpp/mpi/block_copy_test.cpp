@@ -244,7 +244,7 @@ TEST(Storage, RowsOf2dBlocksAreAnOddNumberOfWholeLines) {
   EXPECT_EQ(field_strides({362, 180, 1}, 4)[1], 23 * 64);
 }
 
-TEST(Storage, RowsOfAFieldWithAnImageOnADeviceBeginAtTheDevicesLines) {
+TEST(Storage, RowsOfAFieldForADeviceBeginAtTheDevicesLines) {
   EXPECT_EQ(device_strides({130, 130, 130}, 4), (std::array<std::int64_t, 3>{4, 640, 640 * 130}));
   EXPECT_EQ(device_strides({512, 10, 1}, 8), (std::array<std::int64_t, 3>{8, 4096, 40960}));
   EXPECT_EQ(device_strides({10, 4, 2}, 24), (std::array<std::int64_t, 3>{24, 240, 960}));
