@@ -1,0 +1,48 @@
+// The way between the memory of a device and the host for data of any size: two pieces of pinned host memory.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <functional>
+#include <memory>
+
+#include "haloscope/device/device.hpp"
+#include "haloscope/field/memory.hpp"
+
+namespace haloscope::device {
+
+/// Data pass in parts: while the host makes or looks at one, the device copies the other. So host memory does not grow with
+/// the data, and copies are as fast as the bus.
+class Hatch {
+ public:
+  /// @param bytes  of each piece, >= 1. Nothing allocates afterwards.
+  Hatch(Device& device, std::size_t bytes);
+  ~Hatch();
+  Hatch(const Hatch&) = delete;
+  Hatch& operator=(const Hatch&) = delete;
+
+  std::size_t bytes() const { return bytes_; }
+
+  /// The next part of what is left, from its beginning: not empty, and at most bytes().
+  using Cut = std::function<ByteRange(const ByteRange& rest)>;
+  /// make(part, here) for each part of `range`, in order, then a copy of it to the same bytes of `memory`. Waits until
+  /// all are there. @throws what `make` throws, when no copy is under way.
+  void send(Stream& stream, std::byte* memory, const ByteRange& range, const Cut& cut,
+            const std::function<void(const ByteRange& part, std::byte* here)>& make);
+  /// The other way round: look(part, here) for each part, in order, until it returns false.
+  void fetch(Stream& stream, const std::byte* memory, const ByteRange& range, const Cut& cut,
+             const std::function<bool(const ByteRange& part, const std::byte* here)>& look);
+
+ private:
+  struct Piece {
+    Buffer memory;
+    std::unique_ptr<Event> copied;  ///< the last copy from here or to here has ended
+    ByteRange part;
+  };
+  void order(Stream& stream, const std::byte* memory, Piece& piece, const ByteRange& part);
+
+  std::size_t bytes_;
+  std::array<Piece, 2> pieces_;
+};
+
+}  // namespace haloscope::device
