@@ -2,8 +2,6 @@
 
 #include <cmath>
 
-#include "haloscope/field/memory.hpp"
-
 namespace haloscope {
 
 using device::Buffer;
@@ -19,33 +17,20 @@ DevicePoison::DevicePoison(device::Device& device, const std::vector<Quantity>& 
   ops_ = device::copied_to(device, &least, sizeof least);
 }
 
-/// A box is filled by copies of one row, whose next row and plane are itself.
 void DevicePoison::learn(int slot, int number, const std::vector<PoisonSpot>& spots) {
-  std::vector<std::byte> rows;
-  std::vector<BlockCopy> copies;
-  std::vector<std::size_t> begins;
+  std::vector<DeviceFill::Spot> rows;
   for (const PoisonSpot& spot : spots) {
-    if (spot.box.empty()) continue;
     const SlotView& field = view(spot.quantity, slot);
     const std::int64_t bytes = spot.box.extent(0) * field.element_bytes();
-    begins.push_back(rows.size());
-    rows.resize(rows.size() + round_up(static_cast<std::size_t>(bytes), 16));
-    poison({rows.data() + begins.back(), {field.element_bytes(), bytes, bytes}, field.element_bytes()},
+    rows.push_back({field, spot.box, std::vector<std::byte>(static_cast<std::size_t>(bytes))});
+    poison({rows.back().row.data(), {field.element_bytes(), bytes, bytes}, field.element_bytes()},
            quantities_[static_cast<std::size_t>(spot.quantity)], {{0, 0, 0}, {spot.box.extent(0), 1, 1}}, spot.side);
-    BlockCopy& copy = copies.emplace_back();
-    copy.to = field.at(spot.box.lo);
-    copy.row_bytes = bytes, copy.rows = spot.box.extent(1), copy.planes = spot.box.extent(2);
-    copy.to_row = field.stride[1], copy.to_plane = field.stride[2];
   }
-  List list;
-  list.rows = device::copied_to(device_, rows.data(), rows.size());
-  for (std::size_t i = 0; i < copies.size(); ++i) copies[i].from = list.rows.data() + begins[i];
-  list.pieces = device::PieceList(device_, device::cut_copies(copies));
-  lists_.insert_or_assign({slot, number}, std::move(list));
+  lists_.insert_or_assign({slot, number}, DeviceFill(device_, rows));
 }
 
 void DevicePoison::write(device::Stream& stream, int slot, int number) const {
-  device_.kernels().copy(stream, lists_.at({slot, number}).pieces.all());
+  lists_.at({slot, number}).write(stream);
 }
 
 void DevicePoison::forget(int slot) {

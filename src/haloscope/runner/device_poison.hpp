@@ -8,6 +8,7 @@
 
 #include "haloscope/device/device.hpp"
 #include "haloscope/field/poison.hpp"
+#include "haloscope/runner/device_fill.hpp"
 #include "haloscope/view.hpp"
 
 namespace haloscope {
@@ -29,10 +30,6 @@ class DevicePoison {
   std::optional<Leak> find(device::Stream& stream, int quantity, int slot, const Box& box);
 
  private:
-  struct List {
-    device::Buffer rows;  // of poison, which all rows of a box are copied from
-    device::PieceList pieces;
-  };
   const SlotView& view(int quantity, int slot) const {
     return views_[static_cast<std::size_t>(quantity)][static_cast<std::size_t>(slot)];
   }
@@ -41,7 +38,7 @@ class DevicePoison {
   device::Device& device_;
   const std::vector<Quantity>& quantities_;
   const Views& views_;
-  std::map<std::pair<int, int>, List> lists_;
+  std::map<std::pair<int, int>, DeviceFill> lists_;
   device::Buffer ops_, partials_, all_, here_;  // of a search
 };
 
