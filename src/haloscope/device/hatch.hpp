@@ -12,7 +12,7 @@
 namespace haloscope::device {
 
 /// Data pass in parts: while the host makes or looks at one, the device copies the other. So host memory does not grow with
-/// the data, and copies are as fast as the bus.
+/// the data, and no copy goes through pageable memory.
 class Hatch {
  public:
   /// @param bytes  of each piece, >= 1. Nothing allocates afterwards.
@@ -26,7 +26,7 @@ class Hatch {
   /// The next part of what is left, from its beginning: not empty, and at most bytes().
   using Cut = std::function<ByteRange(const ByteRange& rest)>;
   /// make(part, here) for each part of `range`, in order, then a copy of it to the same bytes of `memory`. Waits until
-  /// all are there. @throws what `make` throws, when no copy is under way.
+  /// all are there.
   void send(Stream& stream, std::byte* memory, const ByteRange& range, const Cut& cut,
             const std::function<void(const ByteRange& part, std::byte* here)>& make);
   /// The other way round: look(part, here) for each part, in order, until it returns false.

@@ -119,10 +119,7 @@ std::unique_ptr<BoundStage::Bound> BoundStage::bind(const Key& key) {
     if (op.kind == OpKind::reduce)
       bound->gathers[static_cast<std::size_t>(stage().reductions[static_cast<std::size_t>(op.target)].sweep)] = true;
   place_numbers(*bound);
-  for (const Sweep& sweep : program.sweeps)
-    for (Memory& scratch : scratch_)
-      if (const std::size_t bytes = context_.sweeper.scratch_bytes(sweep.region, sweep.levels); bytes > scratch.size())
-        scratch = Memory(bytes);
+  if (!o.device) make_scratch(program);
   bound->once = count(program);
   const Views none;  // where there is a device, it does the copies
   bound->comm =
@@ -138,6 +135,14 @@ std::unique_ptr<BoundStage::Bound> BoundStage::bind(const Key& key) {
   }
   bound->runner = std::make_unique<Runner>(program, *bound->comm, SweepCall{&BoundStage::sweep, bound.get()}, runner);
   return bound;
+}
+
+/// Room for what sweeps of the host keep beside the fields.
+void BoundStage::make_scratch(const Program& program) {
+  for (const Sweep& sweep : program.sweeps)
+    for (Memory& scratch : scratch_)
+      if (const std::size_t bytes = context_.sweeper.scratch_bytes(sweep.region, sweep.levels); bytes > scratch.size())
+        scratch = Memory(bytes);
 }
 
 void BoundStage::bind_device(Bound& bound, bool on_device) {

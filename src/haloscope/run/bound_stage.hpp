@@ -39,7 +39,7 @@ struct StageContext {
   MPI_Comm comm;
   const Candidate& candidate;
   const RunnerOptions& options;
-  const Views& views;  ///< of all quantities, by slot
+  const Views& views;  ///< of all quantities, by slot; of a device where the host has no fields
   DeviceFields* device;
   Sweeper& sweeper;
   const double* scalars;  ///< of the run
@@ -128,6 +128,7 @@ class BoundStage {
   };
   Bound& bound(const Key& key);
   std::unique_ptr<Bound> bind(const Key& key);
+  void make_scratch(const Program& program);
   void bind_device(Bound& bound, bool on_device);
   const device::Buffer& cells_given(std::size_t place, std::size_t bytes);
   void place_numbers(Bound& bound);
@@ -157,7 +158,7 @@ class BoundStage {
   std::vector<std::unique_ptr<Reducer>> reducers_;
   void (*contribute_)(void*, int) = nullptr;
   void* contribute_context_ = nullptr;
-  std::vector<Memory> scratch_;             // per thread
+  std::vector<Memory> scratch_;             // per thread; none where a device alone sweeps
   std::deque<device::Buffer> cells_given_;  // by sweep of a program
   std::vector<std::unique_ptr<Bound>> bounds_;
   Bound* whole_ = nullptr;

@@ -1,11 +1,11 @@
 #include "haloscope/run/device_fields.hpp"
 
 #include <algorithm>
+#include <cstring>
 #include <utility>
 
 #include "haloscope/comm/device_load.hpp"
 #include "haloscope/error.hpp"
-#include "haloscope/pack/region_copy.hpp"
 
 namespace haloscope {
 namespace {
@@ -33,10 +33,12 @@ void check_room(MPI_Comm comm, const Node& node, const device::Device& device, s
 
 }  // namespace
 
-DeviceFields::DeviceFields(MPI_Comm comm, const Candidate& candidate, const Plan& points, const Storage& host) {
+DeviceFields::DeviceFields(MPI_Comm comm, const Candidate& candidate, const Plan& points,
+                           const Arrangement& arrangement, std::size_t hatch_bytes)
+    : arrangement_(arrangement) {
   const Choice& choice = candidate.choice;
   const device::Backend& backend = device::find_backend(choice.device);
-  std::int64_t needed = static_cast<std::int64_t>(host.all().size());
+  std::int64_t needed = static_cast<std::int64_t>(arrangement.bytes());
   for (int stage = 0; stage < static_cast<int>(candidate.step.stages.size()); ++stage)
     for (const Message& message : make_plan(candidate.layout, points.rank, exchange_spec(candidate, stage)).messages)
       needed += candidate.step.slots() * static_cast<std::int64_t>(whole_lines(message.bytes));
@@ -48,12 +50,12 @@ DeviceFields::DeviceFields(MPI_Comm comm, const Candidate& candidate, const Plan
   sweeps_.passes = device::find_passes(kernels, kernel.form);
   if (sweeps_.passes == nullptr) find_sweeps(kernels, kernel, choice);
 
-  image_ = device::Buffer(*device_, device::Space::device, host.all().size());
-  views_ = host.views();
-  for (auto& slots : views_) {
-    for (SlotView& view : slots) view.origin = image_.data() + (view.origin - host.all().data());
-    slots.resize(static_cast<std::size_t>(candidate.step.slots()), slots.front());
-  }
+  memory_ = device::Buffer(*device_, device::Space::device, arrangement.bytes());
+  hatch_ = std::make_unique<device::Hatch>(*device_, std::min(hatch_bytes, arrangement.bytes()));
+  views_ = arrangement.views(memory_.data());
+  const auto slots = static_cast<std::size_t>(candidate.step.slots());
+  for (auto& views : views_)
+    if (views.size() < slots) views.resize(slots, views.front());
   streams_ = std::make_unique<DeviceStreams>(*device_);
 }
 
@@ -69,30 +71,57 @@ void DeviceFields::find_sweeps(const device::Kernels& kernels, const DeviceKerne
   std::copy(kernel.weights.begin(), kernel.weights.end(), sweeps_.base.weights);
 }
 
-void DeviceFields::upload(const Storage& host) {
-  streams_->meet();
-  streams_->streams[0]->copy(image_.data(), host.all().data(), image_.size());
-  streams_->meet();
-  streams_->finish();
+device::Hatch::Cut DeviceFields::cut() const {
+  return [this](const ByteRange& rest) { return arrangement_.cut(rest, hatch_->bytes()); };
 }
 
-void DeviceFields::fetch(std::byte* to) {
+/// What is given to it comes after everything that all streams have been given.
+device::Stream& DeviceFields::stream_after_all() const {
   streams_->meet();
-  streams_->streams[0]->copy(to, image_.data(), image_.size());
-  streams_->finish();
+  return *streams_->streams[0];
 }
 
-void DeviceFields::download(const Storage& host) { fetch(host.all().data()); }
+void DeviceFields::write(const MakeRow& make) const {
+  const auto make_part = [&](const ByteRange& part, std::byte* here) {
+    arrangement_.set_canaries(part, here);
+    arrangement_.each_row(part, [&](const RowPart& row) { make(row, here + (row.bytes.begin - part.begin)); });
+  };
+  hatch_->send(stream_after_all(), memory_.data(), {0, arrangement_.bytes()}, cut(), make_part);
+}
 
-void DeviceFields::download(const Storage& host, const Box& box) {
-  const Memory all(image_.size());
-  fetch(all.data());
-  for (const auto& slots : host.views())
-    for (const SlotView& view : slots) {
-      BlockCopy copy = region_to_region(view, box, {0, 0, 0});
-      copy.from = all.data() + (copy.to - host.all().data());
-      CopyList({copy}).run();
-    }
+void DeviceFields::read(int quantity, int slot, const Box& box, const LookAtRow& look) const {
+  const auto look_at_part = [&](const ByteRange& part, const std::byte* here) {
+    arrangement_.each_row(part, [&](const RowPart& row) {
+      const RowPart inside = intersect(row, box);
+      if (inside.points > 0) look(inside, here + (inside.bytes.begin - part.begin));
+    });
+    return true;
+  };
+  hatch_->fetch(stream_after_all(), memory_.data(), arrangement_.range(quantity, slot, box), cut(), look_at_part);
+}
+
+bool DeviceFields::canaries_alive() const {
+  bool alive = true;
+  const auto look_at_part = [&](const ByteRange& part, const std::byte* here) {
+    return alive = arrangement_.canaries_alive(part, here);
+  };
+  hatch_->fetch(stream_after_all(), memory_.data(), {0, arrangement_.bytes()}, cut(), look_at_part);
+  return alive;
+}
+
+void DeviceFields::upload(const Storage& host) const {
+  const auto copy_part = [&](const ByteRange& part, std::byte* here) {
+    std::memcpy(here, host.all().data() + part.begin, part.size());
+  };
+  hatch_->send(stream_after_all(), memory_.data(), {0, arrangement_.bytes()}, cut(), copy_part);
+}
+
+void DeviceFields::download(const Storage& host, const Box& box) const {
+  const auto copy_row = [&](const RowPart& row, const std::byte* here) {
+    std::memcpy(host.all().data() + row.bytes.begin, here, row.bytes.size());
+  };
+  for (int q = 0; q < static_cast<int>(views_.size()); ++q)
+    for (int slot = 0; slot < arrangement_.slots(q); ++slot) read(q, slot, box, copy_row);
 }
 
 }  // namespace haloscope

@@ -3,35 +3,53 @@
 
 #include <mpi.h>
 
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
 
 #include "haloscope/choice.hpp"
+#include "haloscope/device/hatch.hpp"
+#include "haloscope/field/arrangement.hpp"
 #include "haloscope/field/field.hpp"
 #include "haloscope/runner/device_ops.hpp"
 
 namespace haloscope {
 
-/// An image of the fields in host memory, byte for byte, halos and guards included. Steps work on the image; initial
-/// data, checks and checksums use the host's copy.
+/// Bytes of each of a hatch's two pieces: enough that copies take longer than it takes to give them to a stream.
+inline constexpr std::size_t usual_hatch_bytes = std::size_t{32} << 20;
+
+/// Fields that the host never holds as a whole: initial data, checks and checksums pass through a hatch, row by row.
 class DeviceFields {
  public:
   /// Collective over `comm`: ranks of a node take its devices in turn.
+  /// @param arrangement   of the fields in the device's memory; with on_device.
+  /// @param hatch_bytes   of host memory through which the fields pass, twice; no more than they have.
   /// @throws UnavailableError where the back end has no device here and, on all ranks, when the ranks of one device
   ///         together need more memory than is free on it: names both amounts, before anything is allocated.
-  DeviceFields(MPI_Comm comm, const Candidate& candidate, const Plan& points, const Storage& host);
+  DeviceFields(MPI_Comm comm, const Candidate& candidate, const Plan& points, const Arrangement& arrangement,
+               std::size_t hatch_bytes = usual_hatch_bytes);
 
-  /// Fields of the caller's in the memory of a device, whose sweeps the app's sweeper launches. Local. There is no copy of
-  /// them: nothing can be copied there or back.
+  /// Fields of the caller's in the memory of a device, whose sweeps the app's sweeper launches. Local. They are not read
+  /// or written here.
   DeviceFields(std::unique_ptr<device::Device> device, const Views& views);
 
-  /// Copies everything there, or back. Waits for it.
-  void upload(const Storage& host);
-  void download(const Storage& host);
-  /// Copies back a box alone, of every slot.
-  void download(const Storage& host, const Box& box);
+  using MakeRow = std::function<void(const RowPart& row, std::byte* here)>;
+  /// The points of rows, or of parts of rows, are made one after the other, in the order in which they lie, and canaries
+  /// between them; all go to the device. Waits until they are there.
+  void write(const MakeRow& make) const;
 
+  using LookAtRow = std::function<void(const RowPart& row, const std::byte* here)>;
+  /// The points of a box, x first, row by row or in parts of rows.
+  void read(int quantity, int slot, const Box& box, const LookAtRow& look) const;
+  bool canaries_alive() const;
+
+  // Where host memory has all fields too, at the same offsets, for the cells around a device's block:
+  void upload(const Storage& host) const;
+  /// A box alone, of every slot.
+  void download(const Storage& host, const Box& box) const;
+
+  const Arrangement& arrangement() const { return arrangement_; }
   const Views& views() const { return views_; }
   device::Device& device() const { return *device_; }
   DeviceStreams& streams() const { return *streams_; }
@@ -39,11 +57,14 @@ class DeviceFields {
 
  private:
   void find_sweeps(const device::Kernels& kernels, const DeviceKernel& kernel, const Choice& choice);
-  void fetch(std::byte* to);
+  device::Hatch::Cut cut() const;
+  device::Stream& stream_after_all() const;
 
   std::unique_ptr<device::Device> device_;
   std::unique_ptr<DeviceStreams> streams_;
-  device::Buffer image_;
+  Arrangement arrangement_;
+  device::Buffer memory_;
+  std::unique_ptr<device::Hatch> hatch_;  // null: fields of the caller's
   Views views_;
   DeviceSweeps sweeps_;
 };

@@ -47,7 +47,7 @@ Sites sites_for(MPI_Comm comm, const Choice& choice) {
 
 }  // namespace
 
-Run::Run(MPI_Comm comm, const Choice& choice, const RunnerOptions& options)
+Run::Run(MPI_Comm comm, const Choice& choice, const RunnerOptions& options, std::size_t hatch_bytes)
     : choice_(checked(choice)), candidate_(choice_, sites_for(comm, choice_)), options_(options) {
   MPI_Comm_rank(comm, &rank_);
   points_ = points_of_all(candidate_, rank_);
@@ -59,26 +59,36 @@ Run::Run(MPI_Comm comm, const Choice& choice, const RunnerOptions& options)
   const bool on_cpu = !choice.device.empty() && device::find_backend(choice.device).on_cpu;
   options_.yield = options_.yield || on_cpu || more_ranks_than_cores(comm_, choice.threads);
   const std::vector<int> nodes = emulated_nodes(choice.ranks, choice.nodes, choice.placement);
-  allocate(nodes);
+  allocate(nodes, hatch_bytes);
   lives_ = lifetimes_of(candidate_.step, candidate_.problem.grid.periodic);
   if (choice.temporaries == Temporaries::freed)
     temporaries_ = std::make_unique<FreedTemporaries>(lives_, *storage_, choice.threads);
-  storage_->set_canaries();
-  if (!choice.device.empty()) fields_ = std::make_unique<DeviceFields>(comm_, candidate_, points_, *storage_);
+  if (storage_) storage_->set_canaries();
   bind_stages(nodes);
 }
 
-/// Fields where the strategies need them, their pages first touched by the threads that will sweep them.
-void Run::allocate(const std::vector<int>& nodes) {
-  const Storage::Touch touch = [this](std::span<std::byte> bytes) {
-#pragma omp parallel for num_threads(choice_.threads) schedule(static)
-    for (std::size_t page = 0; page < bytes.size(); page += 4096) bytes[page] = std::byte{0};
-  };
+/// Fields where the choice and the strategies need them: on a device alone, on both sides, or here.
+void Run::allocate(const std::vector<int>& nodes, std::size_t hatch_bytes) {
   memory_ = choice_.memory;
   for (int stage = 0; stage < static_cast<int>(candidate_.step.stages.size()); ++stage)
     if (needs_shared_fields(candidate_.strategy(stage))) memory_ = MemoryKind::shared;
   std::vector<int> slots;
   for (const Quantity& q : candidate_.step.quantities) slots.push_back(q.slots);
+  const bool on_device_alone = messages_on_device(choice_);
+  if (!on_device_alone) allocate_here(nodes, slots);
+  if (!choice_.device.empty())
+    fields_ = std::make_unique<DeviceFields>(
+        comm_, candidate_, points_, on_device_alone ? Arrangement(points_, slots, true) : storage_->arrangement(),
+        hatch_bytes);
+  if (on_device_alone) views_ = fields_->views();
+}
+
+/// In host memory, its pages first touched by the threads that will sweep them.
+void Run::allocate_here(const std::vector<int>& nodes, const std::vector<int>& slots) {
+  const Storage::Touch touch = [this](std::span<std::byte> bytes) {
+#pragma omp parallel for num_threads(choice_.threads) schedule(static)
+    for (std::size_t page = 0; page < bytes.size(); page += 4096) bytes[page] = std::byte{0};
+  };
   const bool on_device = !choice_.device.empty();
   if (memory_ == MemoryKind::shared) {
     const Node node(comm_, nodes);
@@ -262,18 +272,16 @@ double Run::seconds_on_device(int stage, int sweep) {
 /// A run ends when its steps are done, on a device too.
 void Run::finish_device() {
   for (auto& stage : stages_) stage->finish();
-  stale_ = fields_ != nullptr;
+  stale_ = fields_ && storage_;
 }
 
-/// Reads always see host memory: download it first if the device's copy is newer.
+/// Where the host has fields, reads see those: the device's block comes first if it is newer.
 void Run::refresh() const {
-  if (!std::exchange(stale_, false)) return;
-  messages_on_device(choice_) ? fields_->download(*storage_) : fields_->download(*storage_, program().block);
+  if (std::exchange(stale_, false)) fields_->download(*storage_, program().block);
 }
 
 bool Run::canaries_alive() const {
-  refresh();
-  return storage_->canaries_alive();
+  return (!storage_ || storage_->canaries_alive()) && (!fields_ || fields_->canaries_alive());
 }
 
 std::span<const double> Run::reduced(int stage, int reduction) const {
@@ -308,7 +316,9 @@ std::array<double, timer_count> Run::seconds() const {
   return sum;
 }
 
+/// Memory of a device is there as a whole.
 std::int64_t Run::most_resident() const {
+  if (!storage_) return static_cast<std::int64_t>(round_up(arrangement().bytes(), small_page));
   return std::max(resident_bytes(storage_->all()), temporaries_ ? temporaries_->most_resident() : 0);
 }
 

@@ -5,7 +5,9 @@
 
 #include <exception>
 #include <functional>
+#include <map>
 #include <memory>
+#include <utility>
 #include <vector>
 
 #include "haloscope/choice.hpp"
@@ -13,6 +15,7 @@
 #include "haloscope/run/bound_stage.hpp"
 #include "haloscope/run/device_fields.hpp"
 #include "haloscope/run/temporaries.hpp"
+#include "haloscope/runner/device_fill.hpp"
 #include "haloscope/runner/runner.hpp"
 
 namespace haloscope {
@@ -31,8 +34,11 @@ class Pipeline;
 class Run {
  public:
   /// Collective over `comm`, which must have choice.ranks ranks.
+  /// @param hatch_bytes  of host memory, twice, through which the fields of a device pass: all that the host has of them,
+  ///                     but where it computes walls around them.
   /// @throws UsageError for an illegal choice, before any MPI call; UnavailableError for features not available here.
-  Run(MPI_Comm comm, const Choice& choice, const RunnerOptions& options = {});
+  Run(MPI_Comm comm, const Choice& choice, const RunnerOptions& options = {},
+      std::size_t hatch_bytes = usual_hatch_bytes);
   ~Run();
   Run(const Run&) = delete;
   Run& operator=(const Run&) = delete;
@@ -73,7 +79,7 @@ class Run {
   bool has_exact_solution() const;
   /// What the app says in records, see App::entries. Collective.
   std::vector<Entry> entries() const;
-  /// Value of a quantity at the current time at a local point; for tests and readers.
+  /// Value of a quantity at the current time at a local point; for tests and readers. One copy where it is on a device.
   double value(const Index& point, int quantity = 0) const;
   bool canaries_alive() const;
 
@@ -102,7 +108,7 @@ class Run {
   /// reset_traces().
   std::int64_t most_resident() const;
   /// Bytes of this rank's fields, halos included.
-  std::int64_t field_bytes() const { return storage_->size(); }
+  std::int64_t field_bytes() const { return arrangement().size(); }
   /// Where the fields are: as requested, or as the strategy needs them.
   MemoryKind memory() const { return memory_; }
   /// Link::report() of this rank's transports.
@@ -112,7 +118,9 @@ class Run {
 
  private:
   friend class Pipeline;
-  void allocate(const std::vector<int>& nodes);
+  void allocate(const std::vector<int>& nodes, std::size_t hatch_bytes);
+  void allocate_here(const std::vector<int>& nodes, const std::vector<int>& slots);
+  const Arrangement& arrangement() const { return storage_ ? storage_->arrangement() : fields_->arrangement(); }
   void bind_stages(const std::vector<int>& nodes);
   void collect_numbers();
   void forget_numbers();
@@ -125,8 +133,10 @@ class Run {
   void run_group(const StageGroup& group, bool last, bool poison);
   void step_back();
   void poison_halos(const BoundStage& stage);
+  void poison_on_device(const BoundStage& stage);
   void finish_device();
   void refresh() const;
+  void read(int quantity, const Box& box, const DeviceFields::LookAtRow& look) const;
   template <class Visit>
   void for_owned_points(int quantity, Visit visit) const;
 
@@ -136,12 +146,13 @@ class Run {
   RunnerOptions options_;
   int rank_ = 0;
   MemoryKind memory_ = MemoryKind::own;
-  Plan points_;  // moves nothing: all quantities, with the widest halos
-  std::unique_ptr<Storage> storage_;
+  Plan points_;                                   // moves nothing: all quantities, with the widest halos
+  std::unique_ptr<Storage> storage_;              // null where a device alone has the fields
   std::vector<std::optional<StageGroup>> lives_;  // of quantities, where they do not outlive a step
   std::unique_ptr<FreedTemporaries> temporaries_;
-  std::unique_ptr<DeviceFields> fields_;  // with a device: what steps work on; storage_ is then its copy
-  Views views_;                           // of storage_, by quantity and slot; one-slot quantities in every slot
+  std::unique_ptr<DeviceFields> fields_;  // with a device: what it works on; a storage_ has the cells around its block
+  std::map<std::pair<int, int>, DeviceFill> poison_;  // of halos on a device, by stage and slot
+  Views views_;  // of storage_ or of fields_, by quantity and slot; one-slot quantities in every slot
   std::unique_ptr<Sweeper> sweeper_;
   std::vector<std::unique_ptr<BoundStage>> stages_;
   std::unique_ptr<Pipeline> pipeline_;     // of sweeps in place
@@ -151,7 +162,7 @@ class Run {
   std::int64_t time_ = 0;
   int slot_ = 0;
   int exceptions_ = std::uncaught_exceptions();  // when it was made
-  mutable bool stale_ = false;                   // the device's fields have changed since storage_ had their values
+  mutable bool stale_ = false;                   // the device's block has changed since storage_ had its values
 };
 
 }  // namespace haloscope

@@ -53,6 +53,29 @@ double value_of(const Quantity& q, const std::byte* at) {
 /// All ones: a NaN, or a number that no field holds.
 constexpr int poison_byte = 0xff;
 
+/// Whether a global point lies beyond the edge of a grid that does not wrap around: its value never changes.
+bool is_beyond(const GridSpec& grid, const Quantity& quantity, const Index& point) {
+  for (int d = 0; d < grid.dims; ++d)
+    if (!grid.periodic[d] && (point[d] < 0 || point[d] >= grid.cells[d] + staggered(quantity.centring, d))) return true;
+  return false;
+}
+
+/// What points hold before the first step. @param points  the rank's, whose first cell is `first`, global.
+void make_row(const RowPart& row, std::byte* here, const GridSpec& grid, const Plan& points, const Index& first,
+              const std::function<double(const Index&)>& start) {
+  const Quantity& quantity = points.spec.quantities[static_cast<std::size_t>(row.quantity)];
+  const auto element = static_cast<std::size_t>(quantity.element_bytes);
+  const Box owned = points.owned(row.quantity);
+  std::memset(here, poison_byte, row.bytes.size());
+  Index p = row.first;
+  for (std::int64_t i = 0; i < row.points; ++i, ++p[0], here += element) {
+    const Index point = moved(p, first);
+    if (!is_beyond(grid, quantity, point) && (row.slot > 0 || !owned.contains(p))) continue;
+    const std::uint64_t bits = bits_of(quantity, start(point));
+    std::memcpy(here, &bits, element);
+  }
+}
+
 }  // namespace
 
 std::uint64_t checksum_term(const GridSpec& grid, int quantity, const Index& point, std::uint64_t bits) {
@@ -61,20 +84,54 @@ std::uint64_t checksum_term(const GridSpec& grid, int quantity, const Index& poi
   return hash(quantity > 0 ? id ^ hash(static_cast<std::uint64_t>(quantity), 0) : id, bits);
 }
 
-/// Points that this rank counts: a plane that two ranks hold belongs to the higher rank.
+/// The points of a box now, x first, row by row or in parts of rows.
+void Run::read(int quantity, const Box& box, const DeviceFields::LookAtRow& look) const {
+  const int slot = slot_ < arrangement().slots(quantity) ? slot_ : 0;
+  if (!storage_) return fields_->read(quantity, slot, box, look);
+  refresh();
+  arrangement().each_row(arrangement().range(quantity, slot, box), [&](const RowPart& row) {
+    const RowPart inside = intersect(row, box);
+    if (inside.points > 0) look(inside, storage_->all().data() + inside.bytes.begin);
+  });
+}
+
+/// visit(global point, its bytes) for the points that this rank counts, x first: a plane that two ranks hold belongs to the
+/// higher rank.
 template <class Visit>
 void Run::for_owned_points(int quantity, Visit visit) const {
+  const Quantity& q = points_.spec.quantities[static_cast<std::size_t>(quantity)];
   Box box = points_.owned(quantity);
-  const Centring centring = points_.spec.quantities[static_cast<std::size_t>(quantity)].centring;
   for (int d = 0; d < points_.dims; ++d)
-    if (staggered(centring, d) && points_.has_neighbour[d][1]) --box.hi[d];
+    if (staggered(q.centring, d) && points_.has_neighbour[d][1]) --box.hi[d];
   const Index first = candidate_.layout.owned(rank_).lo;
-  for_each_point(box, [&](const Index& p) { visit(p, moved(p, first)); });
+  read(quantity, box, [&](const RowPart& row, const std::byte* here) {
+    Index point = moved(row.first, first);
+    for (std::int64_t i = 0; i < row.points; ++i, ++point[0]) visit(point, here + i * q.element_bytes);
+  });
+}
+
+/// As poison_halos(), by one launch: what is written is copied from a row of poison.
+void Run::poison_on_device(const BoundStage& stage) {
+  const auto [known, fresh] = poison_.try_emplace({stage.number(), slot_});
+  if (fresh) {
+    std::vector<DeviceFill::Spot> spots;
+    const auto add = [&](int quantity, const Box& box) {
+      const SlotView& view = stage.views()[static_cast<std::size_t>(quantity)][static_cast<std::size_t>(slot_)];
+      const std::int64_t row_bytes = box.extent(0) * view.element_bytes();
+      spots.push_back({view, box, std::vector(static_cast<std::size_t>(row_bytes), std::byte{poison_byte})});
+    };
+    for (const Message& m : stage.plan().messages)
+      if (!m.out)
+        for (const Region& r : m.regions) add(r.quantity, r.box);
+    for (const Copy& c : stage.plan().copies) add(c.quantity, c.to);
+    known->second = DeviceFill(fields_->device(), spots);
+  }
+  known->second.write(*fields_->streams().streams[0]);
+  fields_->streams().meet();
 }
 
 void Run::poison_halos(const BoundStage& stage) {
-  const bool on_device = messages_on_device(choice_);
-  if (on_device) fields_->download(*storage_);
+  if (messages_on_device(choice_)) return poison_on_device(stage);
   const std::vector<int> numbers = exchanged(candidate_, stage.number());
   const auto poison = [&](int quantity, const Box& box) {
     const auto q = static_cast<std::size_t>(numbers[static_cast<std::size_t>(quantity)]);
@@ -86,7 +143,6 @@ void Run::poison_halos(const BoundStage& stage) {
     if (!m.out)
       for (const Region& r : m.regions) poison(r.quantity, r.box);
   for (const Copy& c : stage.plan().copies) poison(c.quantity, c.to);
-  if (on_device) fields_->upload(*storage_);
 }
 
 void Run::initialise() { initialise(candidate_.problem.parameters.word("initial")); }
@@ -95,30 +151,19 @@ void Run::initialise(const std::string& initial) {
   Choice other = choice_;
   other.set["initial"] = initial;
   const Problem problem = problem_of(other);
-  const GridSpec& grid = problem.grid;
-  const Index first = candidate_.layout.owned(rank_).lo;
-  for (int q = 0; q < static_cast<int>(candidate_.step.quantities.size()); ++q) {
-    const Quantity& quantity = candidate_.step.quantities[static_cast<std::size_t>(q)];
-    const auto bytes = static_cast<std::size_t>(quantity.element_bytes);
-    const auto& slots = storage_->views()[static_cast<std::size_t>(q)];
-    const Box owned = points_.owned(q);
-    const auto start = initial_values(candidate_.app, problem, q, candidate_.layout.owned(rank_));
-    for_each_point(points_.allocated(q), [&](const Index& p) {
-      const Index point = moved(p, first);
-      bool boundary = false;  // beyond the edge of a grid that does not wrap around: fixed values
-      for (int d = 0; d < points_.dims; ++d)
-        boundary = boundary ||
-                   (!grid.periodic[d] && (point[d] < 0 || point[d] >= grid.cells[d] + staggered(quantity.centring, d)));
-      for (std::size_t slot = 0; slot < slots.size(); ++slot) {
-        std::memset(slots[slot].at(p), poison_byte, bytes);
-        if (!boundary && (slot > 0 || !owned.contains(p))) continue;
-        const std::uint64_t bits = bits_of(quantity, start(point));
-        std::memcpy(slots[slot].at(p), &bits, bytes);
-      }
-    });
-  }
+  const Box cells = candidate_.layout.owned(rank_);
+  std::vector<std::function<double(const Index&)>> starts;
+  for (int q = 0; q < static_cast<int>(candidate_.step.quantities.size()); ++q)
+    starts.push_back(initial_values(candidate_.app, problem, q, cells));
+  const auto make = [&](const RowPart& row, std::byte* here) {
+    const auto q = static_cast<std::size_t>(row.quantity);
+    make_row(row, here, problem.grid, points_, cells.lo, starts[q]);
+  };
+  if (storage_)
+    arrangement().each_row({0, arrangement().bytes()},
+                           [&](const RowPart& row) { make(row, storage_->all().data() + row.bytes.begin); });
   if (temporaries_) temporaries_->free_all();
-  if (fields_) fields_->upload(*storage_);
+  if (fields_) storage_ ? fields_->upload(*storage_) : fields_->write(make);
   sweeper_->begin();
   forget_numbers();
   std::fill(latest_.begin(), latest_.end(), 0.0);
@@ -131,7 +176,8 @@ void Run::initialise(const std::string& initial) {
 double Run::sum_of(int quantity, const std::function<double(const Index& point, double value)>& term) const {
   require_lasting(quantity);
   double sum = 0;
-  for_owned_points(quantity, [&](const Index& p, const Index& point) { sum += term(point, value(p, quantity)); });
+  const Quantity& q = candidate_.step.quantities[static_cast<std::size_t>(quantity)];
+  for_owned_points(quantity, [&](const Index& point, const std::byte* at) { sum += term(point, value_of(q, at)); });
   return sum;
 }
 
@@ -143,21 +189,21 @@ void Run::require_lasting(int quantity) const {
 }
 
 double Run::value(const Index& p, int quantity) const {
-  refresh();
-  const auto q = static_cast<std::size_t>(quantity);
-  return value_of(candidate_.step.quantities[q], views_[q][static_cast<std::size_t>(slot_)].at(p));
+  const Quantity& q = candidate_.step.quantities[static_cast<std::size_t>(quantity)];
+  double found = 0;
+  read(quantity, {p, {p[0] + 1, p[1] + 1, p[2] + 1}},
+       [&](const RowPart&, const std::byte* here) { found = value_of(q, here); });
+  return found;
 }
 
 std::uint64_t Run::checksum() const {
-  refresh();
   std::uint64_t sum = 0;
   for (int q = 0; q < static_cast<int>(views_.size()); ++q) {
     if (lives_[static_cast<std::size_t>(q)]) continue;
-    const SlotView& view = views_[static_cast<std::size_t>(q)][static_cast<std::size_t>(slot_)];
     const auto bytes = static_cast<std::size_t>(candidate_.step.quantities[static_cast<std::size_t>(q)].element_bytes);
-    for_owned_points(q, [&](const Index& p, const Index& point) {
+    for_owned_points(q, [&](const Index& point, const std::byte* at) {
       std::uint64_t bits = 0;
-      std::memcpy(&bits, view.at(p), bytes);
+      std::memcpy(&bits, at, bytes);
       sum += checksum_term(choice_.grid, q, point, bits);
     });
   }
@@ -173,8 +219,9 @@ bool Run::has_exact_solution() const {
 Run::Norms Run::error_norms() const {
   const auto exact = candidate_.app.exact(candidate_.problem, 0, candidate_.layout.owned(rank_), time_);
   double worst = 0, sum = 0;
-  for_owned_points(0, [&](const Index& p, const Index& point) {
-    const double e = value(p) - exact(point);
+  const Quantity& quantity = candidate_.step.quantities.front();
+  for_owned_points(0, [&](const Index& point, const std::byte* at) {
+    const double e = value_of(quantity, at) - exact(point);
     worst = std::max(worst, std::abs(e));
     sum += e * e;
   });

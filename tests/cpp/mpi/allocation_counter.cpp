@@ -2,43 +2,61 @@
 // inside their own functions is not counted, as intended; nothing of the project calls malloc directly.
 #include "allocation_counter.hpp"
 
+#include <malloc.h>
+
 #include <atomic>
 #include <cstdlib>
 #include <new>
 
 namespace haloscope::test {
 namespace {
-std::atomic<std::int64_t> count{0};
+std::atomic<std::int64_t> count{0}, held{0}, most_held{0};
+
+void* keep(void* at) {
+  if (at == nullptr) return at;
+  const std::int64_t now = held += static_cast<std::int64_t>(malloc_usable_size(at));
+  for (std::int64_t most = most_held; most < now && !most_held.compare_exchange_weak(most, now);) {
+  }
+  return at;
+}
+
+void give_back(void* at) {
+  held -= static_cast<std::int64_t>(malloc_usable_size(at));
+  std::free(at);
+}
 
 void* counted(std::size_t bytes, std::size_t alignment = 0) {
   ++count;
   const std::size_t padded = alignment ? (bytes + alignment - 1) / alignment * alignment : bytes;
   void* at = alignment ? std::aligned_alloc(alignment, padded) : std::malloc(bytes > 0 ? bytes : 1);
   if (at == nullptr) throw std::bad_alloc();
-  return at;
+  return keep(at);
 }
 }  // namespace
 
 std::int64_t allocations() { return count; }
+std::int64_t held_bytes() { return held; }
+std::int64_t most_held_bytes(bool again) { return again ? most_held.exchange(held) : most_held.load(); }
 }  // namespace haloscope::test
 
 using haloscope::test::counted;
+using haloscope::test::give_back;
 void* operator new(std::size_t n) { return counted(n); }
 void* operator new[](std::size_t n) { return counted(n); }
 void* operator new(std::size_t n, std::align_val_t a) { return counted(n, static_cast<std::size_t>(a)); }
 void* operator new[](std::size_t n, std::align_val_t a) { return counted(n, static_cast<std::size_t>(a)); }
 void* operator new(std::size_t n, const std::nothrow_t&) noexcept {
   ++haloscope::test::count;
-  return std::malloc(n > 0 ? n : 1);
+  return haloscope::test::keep(std::malloc(n > 0 ? n : 1));
 }
 void* operator new[](std::size_t n, const std::nothrow_t& tag) noexcept { return operator new(n, tag); }
-void operator delete(void* p) noexcept { std::free(p); }
-void operator delete[](void* p) noexcept { std::free(p); }
-void operator delete(void* p, std::size_t) noexcept { std::free(p); }
-void operator delete[](void* p, std::size_t) noexcept { std::free(p); }
-void operator delete(void* p, const std::nothrow_t&) noexcept { std::free(p); }
-void operator delete[](void* p, const std::nothrow_t&) noexcept { std::free(p); }
-void operator delete(void* p, std::align_val_t) noexcept { std::free(p); }
-void operator delete[](void* p, std::align_val_t) noexcept { std::free(p); }
-void operator delete(void* p, std::size_t, std::align_val_t) noexcept { std::free(p); }
-void operator delete[](void* p, std::size_t, std::align_val_t) noexcept { std::free(p); }
+void operator delete(void* p) noexcept { give_back(p); }
+void operator delete[](void* p) noexcept { give_back(p); }
+void operator delete(void* p, std::size_t) noexcept { give_back(p); }
+void operator delete[](void* p, std::size_t) noexcept { give_back(p); }
+void operator delete(void* p, const std::nothrow_t&) noexcept { give_back(p); }
+void operator delete[](void* p, const std::nothrow_t&) noexcept { give_back(p); }
+void operator delete(void* p, std::align_val_t) noexcept { give_back(p); }
+void operator delete[](void* p, std::align_val_t) noexcept { give_back(p); }
+void operator delete(void* p, std::size_t, std::align_val_t) noexcept { give_back(p); }
+void operator delete[](void* p, std::size_t, std::align_val_t) noexcept { give_back(p); }

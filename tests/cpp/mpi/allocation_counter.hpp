@@ -7,4 +7,9 @@ namespace haloscope::test {
 /// Calls of operator new in this process so far.
 std::int64_t allocations();
 
+/// Bytes that it has given and that have not been deleted yet.
+std::int64_t held_bytes();
+/// The most of them at any time since this was last called with `again`.
+std::int64_t most_held_bytes(bool again = false);
+
 }  // namespace haloscope::test

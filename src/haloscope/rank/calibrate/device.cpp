@@ -4,6 +4,7 @@
 
 #include "haloscope/core/clock.hpp"
 #include "haloscope/device/hold.hpp"
+#include "haloscope/field/arrangement.hpp"
 #include "haloscope/pack/region_copy.hpp"
 #include "haloscope/rank/blocks/clock_map.hpp"
 #include "haloscope/rank/calibrate/parts.hpp"
@@ -25,22 +26,30 @@ class DeviceBlock {
       : choice_(alone(request.choice)),
         candidate_(choice_),
         plan_(make_plan(neighboured(choice_), 0, exchange_spec(candidate_))),
-        storage_(plan_, slots, {}, {}, true),
-        fields_(comm, candidate_, plan_, storage_),
+        fields_(comm, candidate_, plan_,
+                Arrangement(plan_, std::vector<int>(plan_.spec.quantities.size(), slots), true)),
         begin_(fields_.device().event()),
         end_(fields_.device().event()),
         fork_(fields_.device().event(false)),
         join_(fields_.device().event(false)),
         hold_(fields_.device()) {
-    for (int slot = 0; slot < slots; ++slot)
-      for (std::byte& b : storage_.bytes(0, slot)) b = std::byte{0x3f};  // ordinary numbers, f32 and f64
-    fields_.upload(storage_);
+    fill();
+  }
+
+  /// Ordinary numbers, f32 and f64.
+  void fill() const {
+    fields_.write([](const RowPart& row, std::byte* here) { std::memset(here, 0x3f, row.bytes.size()); });
+  }
+  /// Bytes that tell places apart.
+  void scramble() const {
+    fields_.write([state = scrambled](const RowPart& row, std::byte* here) mutable {
+      haloscope::scramble({here, row.bytes.size()}, state);
+    });
   }
 
   const Plan& plan() const { return plan_; }
   const Views& views() const { return fields_.views(); }
-  Storage& storage() { return storage_; }
-  DeviceFields& fields() { return fields_; }
+  const DeviceFields& fields() const { return fields_; }
   device::Device& device() const { return fields_.device(); }
   device::Stream& stream(int number) const { return *fields_.streams().streams[number]; }
   int levels() const { return choice_.substeps == Substeps::blocked ? choice_.depth : 1; }
@@ -93,7 +102,6 @@ class DeviceBlock {
   Choice choice_;
   Candidate candidate_;
   Plan plan_;
-  Storage storage_;
   DeviceFields fields_;
   std::unique_ptr<device::Event> begin_, end_, fork_, join_;
   device::Hold hold_;
@@ -124,18 +132,15 @@ class Staging {
 
   /// Whether messages sent this way arrive, byte for byte.
   bool right() const {
-    scramble(block_.storage().bytes(0, 0));
+    block_.scramble();
     const std::vector<std::byte> sent = values(out_);
-    block_.fields().upload(block_.storage());
     device::Stream& stream = block_.stream(0);
     pack(stream), to_host(stream, Space::pinned);
     stream.finish();
     std::memcpy(pageable_.data(), pinned_.data(), bytes_);
     to_device(stream, Space::pageable), unpack(stream);
-    block_.fields().download(block_.storage());
     const bool good = sent == values(in_);
-    for (std::byte& b : block_.storage().bytes(0, 0)) b = std::byte{0x3f};
-    block_.fields().upload(block_.storage());
+    block_.fill();
     return good;
   }
 
@@ -152,13 +157,14 @@ class Staging {
       }
     return {block_.device(), device::cut_copies(copies)};
   }
+  /// The points of messages, in the order in which they are packed.
   std::vector<std::byte> values(const std::vector<const Message*>& messages) const {
-    std::vector<std::byte> found(bytes_);
-    std::byte* at = found.data();
-    for (const Message* m : messages) {
-      make_pack(block_.storage().views(), 0, *m, at).run();
-      at += m->bytes;
-    }
+    std::vector<std::byte> found;
+    const auto add = [&](const RowPart& row, const std::byte* here) {
+      found.insert(found.end(), here, here + row.bytes.size());
+    };
+    for (const Message* m : messages)
+      for (const Region& r : m->regions) block_.fields().read(r.quantity, 0, r.box, add);
     return found;
   }
 

@@ -143,7 +143,8 @@ class PackedPair {
 
   /// Whether packed messages arrive, byte for byte.
   bool right() {
-    scramble(block_.bytes(block_.slot()));
+    std::uint32_t state = scrambled;
+    scramble(block_.bytes(block_.slot()), state);
     const Samples before = values(out_);
     pack();
     unpack();

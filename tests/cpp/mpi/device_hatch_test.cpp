@@ -1,0 +1,164 @@
+// Fields of a device that the host never holds as a whole: the size of the hatch that they pass through changes no byte, and
+// host memory does not grow with the grid.
+#include <gtest/gtest.h>
+#include <mpi.h>
+
+#include <bit>
+#include <functional>
+#include <vector>
+
+#include "allocation_counter.hpp"
+#include "app_problem.hpp"
+#include "faulty_device.hpp"
+#include "haloscope/run/run.hpp"
+
+namespace haloscope {
+namespace {
+
+using namespace test;
+
+/// All that a run tells of its fields after some steps.
+struct Told {
+  std::uint64_t checksum = 0;
+  std::vector<std::uint64_t> numbers;  ///< values of own points, a sum over them and errors, as bits
+  bool canaries = false;
+  bool operator==(const Told&) const = default;
+};
+
+Told told_by(const Choice& choice, std::size_t hatch_bytes = usual_hatch_bytes) {
+  haloscope::Run run(MPI_COMM_WORLD, choice, {}, hatch_bytes);
+  run.initialise();
+  run.advance(5, true);
+  Told told{run.checksum(), {}, run.canaries_alive()};
+  const auto tell = [&](double number) { told.numbers.push_back(std::bit_cast<std::uint64_t>(number)); };
+  tell(run.sum_of(0, [](const Index& point, double value) { return value * static_cast<double>(point[0] + 3); }));
+  if (run.has_exact_solution()) {
+    const auto norms = run.error_norms();
+    tell(norms.max), tell(norms.l2);
+  }
+  const Index cells = run.layout().local_cells(run.plan().rank);
+  for (std::int64_t z = 0; z < cells[2]; z += 3)
+    for (std::int64_t y = 0; y < cells[1]; y += 4)
+      for (std::int64_t x = 0; x < cells[0]; x += 2) tell(run.value({x, y, z}));
+  return told;
+}
+
+/// The same choice on an imitated device, through each of these hatches, tells what the host tells with `reference`.
+void expect_same(Choice choice, const std::vector<std::size_t>& hatches) {
+  Choice plain = choice;
+  plain.device.clear();
+  plain.schedule = "bulk";
+  plain.strategy = "reference";
+  const Told expected = told_by(plain);
+  EXPECT_TRUE(expected.canaries);
+  for (const std::size_t bytes : hatches)
+    EXPECT_TRUE(told_by(choice, bytes) == expected)
+        << choice.app << " " << to_word(choice.real) << " through " << bytes << " bytes";
+}
+
+Choice device_choice(const AppProblem& problem, bool periodic, const char* schedule = "bulk") {
+  Choice c = choice_for(problem, periodic);
+  c.device = "host";
+  c.schedule = schedule;
+  c.strategy = "ordered/staged";
+  return c;
+}
+
+TEST(DeviceHatch, ItsSizeChangesNoByteIn2d) {
+  const Imitated slow("delay_us=5");
+  for (const bool periodic : {true, false}) {
+    expect_same(device_choice({"laplace2d", "star", Real::f64, {29, 17, 1}}, periodic),
+                {8, 60, 1000, usual_hatch_bytes});
+    expect_same(device_choice({"laplace2d", "star", Real::f32, {23, 19, 1}}, periodic), {4, 130, usual_hatch_bytes});
+  }
+}
+
+TEST(DeviceHatch, ItsSizeChangesNoByteIn3d) {
+  for (const bool periodic : {true, false}) {
+    expect_same(device_choice({"laplace3d", "star", Real::f64, {10, 12, 11}}, periodic),
+                {100, 5000, usual_hatch_bytes});
+    expect_same(device_choice({"laplace3d", "star", Real::f32, {11, 9, 13}}, periodic, "streams"), {100, 5000});
+  }
+  Choice advected = device_choice({"advection3d", "dense", Real::f64, {11, 10, 13}}, true, "streams");
+  advected.grid.periodic = {true, true, true};
+  advected.set["initial"] = "gaussian";
+  expect_same(advected, {200, 3000, usual_hatch_bytes});
+}
+
+TEST(DeviceHatch, ItsSizeChangesNoByteOfManyFieldsOnCellsAndNodes) {
+  Choice c = device_choice({"hydro3d", "fused", Real::f64, {9, 8, 11}}, false);
+  c.grid.periodic = {false, false, false};
+  c.set["initial"] = "random";
+  expect_same(c, {3000, 100000, usual_hatch_bytes});
+}
+
+TEST(DeviceHatch, ItsSizeChangesNoByteBesideWallsOfTheHost) {
+  for (const AppProblem& problem : {AppProblem{"advection3d", "separable", Real::f64, {19, 18, 23}},
+                                    AppProblem{"laplace2d", "star", Real::f32, {31, 37, 1}}}) {
+    Choice c = device_choice(problem, true, "box-overlap");
+    c.strategy = "ordered/p2p";
+    expect_same(c, {300, 4000, usual_hatch_bytes});
+  }
+}
+
+TEST(DeviceHatch, APointThatDoesNotFitIsRefusedWithTheRemedy) {
+  haloscope::Run run(MPI_COMM_WORLD, device_choice({"laplace2d", "star", Real::f64, {29, 17, 1}}, true), {}, 5);
+  const std::string said = error_of([&] { run.initialise(); });
+  EXPECT_NE(said.find("5 bytes at a time"), std::string::npos) << said;
+  EXPECT_NE(said.find("use as many as"), std::string::npos) << said;
+}
+
+TEST(DeviceHatch, AByteWrittenBesideAFieldOfADeviceIsNoticed) {
+  haloscope::Run run(MPI_COMM_WORLD, device_choice({"laplace2d", "star", Real::f64, {32, 17, 1}}, true), {}, 500);
+  run.initialise();
+  EXPECT_TRUE(run.canaries_alive());
+  const SlotView& field = run.stage(0).views()[0][1];
+  const Index cells = run.layout().local_cells(run.plan().rank);
+  for (const Index& beside : {Index{cells[0] + 1, 3, 0}, Index{-2, -1, 0}, Index{cells[0] + 1, cells[1], 0}}) {
+    run.initialise();
+    const std::byte wrong{0};
+    const auto stream = run.device()->stream();
+    stream->copy(field.at(beside), &wrong, 1);
+    stream->finish();
+    EXPECT_FALSE(run.canaries_alive()) << beside[0] << " " << beside[1];
+  }
+}
+
+/// The most bytes of host memory that a run holds at once, from its beginning to its end, but those of MPI.
+std::int64_t host_bytes(const Choice& choice, std::int64_t& field_bytes) {
+  const std::int64_t taken = taken_bytes(), held = held_bytes();
+  most_held_bytes(true);
+  haloscope::Run run(MPI_COMM_WORLD, choice, {}, 1 << 14);
+  field_bytes = run.field_bytes();
+  run.initialise();
+  run.advance(3, true);
+  run.checksum();
+  run.canaries_alive();
+  run.value({0, 0, 0});
+  if (run.has_exact_solution()) run.error_norms();
+  return most_held_bytes() - held + taken_bytes() - taken;
+}
+
+TEST(DeviceHatch, HostMemoryDoesNotGrowWithTheGrid) {
+  const auto cube = [](std::int64_t n, const char* strategy) {
+    Choice c = device_choice({"laplace3d", "star", Real::f64, {n, n, n * world_size()}}, true, "streams");
+    c.process_grid = "1x1x" + std::to_string(world_size());
+    c.strategy = strategy;
+    return c;
+  };
+  std::int64_t fields = 0, small_fields = 0;
+  for (const char* strategy : {"ordered/staged", "direct/aware", "ordered/ipc"}) {
+    const std::int64_t small = host_bytes(cube(24, strategy), small_fields),
+                       large = host_bytes(cube(96, strategy), fields);
+    EXPECT_GT(fields, 40 * small_fields) << strategy;
+    EXPECT_LT(large, fields / 8) << strategy;          // messages, and what describes them
+    EXPECT_LT(large - small, 16 * small) << strategy;  // which grow with the faces: 16 times
+  }
+  Choice here = cube(96, "ordered/p2p");
+  here.device.clear();
+  here.schedule = "bulk";
+  EXPECT_GT(host_bytes(here, fields), fields);  // so that the counts see fields in host memory
+}
+
+}  // namespace
+}  // namespace haloscope
