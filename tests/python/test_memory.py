@@ -28,6 +28,32 @@ def test_what_is_verified_needs_the_fields_twice():
     assert memory.needed_bytes(request(verify=5)) == 2 * memory.needed_bytes(request())
 
 
+ON_CARD = {"device": "cuda", "strategy": "ordered/staged"}
+
+
+@pytest.mark.parametrize(
+    ("more", "unverified"),
+    [
+        (ON_CARD, 0),
+        (ON_CARD | {"device": "host"}, 1),
+        ({"device": "cuda", "schedule": "box", "strategy": "ordered/p2p"}, 1),
+        ({"device": "host", "schedule": "box", "strategy": "ordered/p2p"}, 2),
+    ],
+    ids=["card", "imitated", "card-in-walls", "imitated-in-walls"],
+)
+def test_fields_on_a_device_take_memory_of_the_host_where_they_lie_in_it(more, unverified):
+    fields = memory.field_bytes(request().choice)
+    assert memory.needed_bytes(request(**more)) == unverified * fields
+    assert memory.needed_bytes(request(verify=5, **more)) == (unverified + 1) * fields
+
+
+def test_a_grid_that_only_a_card_can_hold_is_refused_only_with_what_verifies_it():
+    large = request((10**6, 10**6), **ON_CARD)
+    assert memory.refusal(large, 10**9) == ""
+    verified = request((10**6, 10**6), verify=5, **ON_CARD)
+    assert memory.refusal(verified, 10**9).endswith("or fewer, or --verify 0, which needs none")
+
+
 def test_the_ranks_hold_at_least_that(haloscope):
     result = haloscope("run", "laplace2d", "--cells", "64x48", "--process-grid", "2x1", "--steps", "1", "--launches", "1",
                        "--output", "r.jsonl")  # fmt: skip

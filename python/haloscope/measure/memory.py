@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from pathlib import Path
 
 from haloscope import core
@@ -40,8 +41,14 @@ def field_bytes(choice: Choice) -> int:
 
 
 def needed_bytes(request: Request) -> int:
-    """Return the bytes of fields that the ranks of a request hold at once: twice as many while a result is verified."""
-    return field_bytes(request.choice) * (2 if request.verify else 1)
+    """Return the bytes of the host's memory that the fields of a request's ranks take at once.
+
+    Fields on a card take none, but where the host computes walls around them; memory of an imitated device is the host's.
+    What verifies a result has fields of its own, in the host's memory.
+    """
+    choice = request.choice
+    copies = (not core.messages_on_device(choice)) + (choice.device == "host") + bool(request.verify)
+    return field_bytes(choice) * copies
 
 
 def refusal(request: Request, free: int) -> str:
@@ -52,12 +59,18 @@ def refusal(request: Request, free: int) -> str:
     fits = "x".join(
         str(_rounded(cells * (free / needed) ** (1 / len(request.choice.cells)))) for cells in request.choice.cells
     )
-    verified = " with what verifies them" if request.verify else ""
-    other = ", or --verify 0, which halves it" if request.verify and needed <= 2 * free else ""
     return (
-        f"the fields of {request.choice.shape} cells take {_size(needed)}{verified}, and {_size(free)} are free here; "
-        f"use --cells {fits} or fewer{other}"
+        f"the fields of {request.choice.shape} cells take {_size(needed)}{' with what verifies them' * bool(request.verify)}, "
+        f"and {_size(free)} are free here; use --cells {fits} or fewer{_unverified(request, free)}"
     )
+
+
+def _unverified(request: Request, free: int) -> str:
+    """Return the advice not to verify, where the fields then fit; "" else."""
+    needed = needed_bytes(replace(request, verify=0))
+    if not request.verify or needed > free:
+        return ""
+    return f", or --verify 0, which needs {_size(needed) if needed else 'none'}"
 
 
 def set_aside(space: Space) -> Space:
