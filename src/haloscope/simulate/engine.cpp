@@ -238,7 +238,7 @@ void Engine::send(int r, const PricedOp& s) {
   for (std::int32_t i = s.first; i < s.first + s.count; ++i) {
     const std::int32_t m = script.messages[i];
     const Route& route = script.routes[m];
-    const End to = other_end(r, place, m);
+    const End to = other_end(r, place, route, m);
     const Where where = wires_.between(r, to.rank);
     const Flight& flight = route.flights[static_cast<int>(where)];
     rank.clock += flight.overhead_send_s;
@@ -287,7 +287,7 @@ void Engine::deliver(int from, const End& to, const Route& route, const Flight& 
 /// A rendezvous message that arrives at `r` begins to travel.
 void Engine::start_flight(int r, std::int32_t message, Parcel& parcel, double time) {
   const Route& route = scripts_[ranks_[r].script].routes[message];
-  const int from = other_end(r, place_of(r), message).rank;
+  const int from = other_end(r, place_of(r), route, message).rank;
   const Where where = parcel.where;
   parcel.sent = std::max(parcel.sent, time);
   parcel.arrival = wires_.arrival(from, r, where, route.flights[static_cast<int>(where)], route.bytes, parcel.sent);
@@ -322,8 +322,9 @@ bool Engine::wait(int r, const PricedOp& s) {
     }
     Parcel& parcel = parcels_[in.head];
     if (parcel.arrival < 0) start_flight(r, m, parcel, rank.clock);
+    if (!rendezvous_) continue;
     const Flight& flight = route.flights[static_cast<int>(parcel.where)];
-    if (flight.rendezvous) fetched(other_end(r, place_of(r), m), arrival(r, flight, parcel));
+    if (flight.rendezvous) fetched(other_end(r, place_of(r), route, m), arrival(r, flight, parcel));
   }
   rank.blocked = Blocked::wait;
   if (rank.missing > 0) return false;

@@ -200,9 +200,8 @@ class Engine {
   static bool pays_first(const PricedOp& s) { return s.kind == OpKind::send || s.kind == OpKind::post; }
   /// Where a rank is in the process grid; ranks whose messages know their other ends need none.
   std::array<int, 3> place_of(int r) const { return layout_ ? layout_->coords(r) : std::array<int, 3>{}; }
-  /// The other end of a message of rank r, which is at `place`.
-  End other_end(int r, const std::array<int, 3>& place, std::int32_t message) const {
-    const Route& route = scripts_[ranks_[r].script].routes[message];
+  /// The other end of a message of rank r, which is at `place`. route: of the message.
+  End other_end(int r, const std::array<int, 3>& place, const Route& route, std::int32_t message) const {
     if (!layout_) return route.other;
     const int rank = peer(place, route);
     return {rank, boxes_[kind_of_[ranks_[r].script]][message * kinds_ + kind_of_[ranks_[rank].script]]};
