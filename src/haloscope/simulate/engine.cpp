@@ -43,7 +43,7 @@ void Engine::work(int r, const PricedOp& s) {
   Rank& rank = ranks_[r];
   const double begin = rank.clock;
   rank.clock += spend(r, s);
-  note(r, lane_of(r, s), begin, rank.clock, s, Doing::working);
+  note(r, begin, rank.clock, s, Doing::working);
 }
 
 /// The thread of an operation of the host: one thread has both lanes, and a communication thread reduces for all.
@@ -192,8 +192,8 @@ bool Engine::perform_main(int r, const PricedOp& s) {
 void Engine::release(int r, const PricedOp& s, const Until& until) {
   Rank& rank = ranks_[r];
   count(r, s.kind, until.end - rank.clock);
-  note(r, lane_of(r, s), rank.clock, until.late, s, Doing::late);
-  note(r, lane_of(r, s), until.late, until.end, s, reduces(s) ? Doing::reducing : Doing::travelling);
+  note(r, rank.clock, until.late, s, Doing::late);
+  note(r, until.late, until.end, s, reduces(s) ? Doing::reducing : Doing::travelling);
   rank.clock = until.end;
   rank.blocked = Blocked::no;
 }

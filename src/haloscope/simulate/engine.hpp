@@ -226,6 +226,10 @@ class Engine {
     if (!logs_.empty() && end > begin)
       logs_[r].lanes[static_cast<std::size_t>(lane)].push_back({begin, end, op.number, doing});
   }
+  /// The same of the thread that an operation of the host runs on.
+  void note(int r, double begin, double end, const PricedOp& op, Doing doing) {
+    if (!logs_.empty()) note(r, lane_of(r, op), begin, end, op, doing);
+  }
   double delay(int r, double seconds);
   void count(int r, OpKind kind, double seconds) {
     if (ranks_[r].round >= options_.counted_from) result_.seconds[static_cast<int>(kind)] += seconds;
