@@ -166,3 +166,9 @@ def test_records_without_a_plain_exchange_of_an_emulated_cluster_make_no_map(hal
     done = haloscope("map", "laplace2d", "--profile", TOY, "--measured", write(tmp_path / "r.jsonl", measurement()))
     assert done.code == 2
     assert "haloscope run --lab 2 --bandwidth 10Gbit" in done.err
+
+
+def test_a_figure_without_a_name_is_refused(haloscope):
+    result = haloscope("map", "laplace2d", "--profile", str(TOY), "--output", ".")
+    assert result.code == 2
+    assert "give a stem" in result.err

@@ -30,7 +30,9 @@ def refuse_foreign(path: Path, kind: bytes) -> None:
 
 
 def refuse_foreign_figure(stem: Path) -> None:
-    """Raise UsageProblem when a figure's SVG or PNG would replace something else."""
+    """Raise UsageProblem when a stem has no name, or a figure's SVG or PNG would replace something else."""
+    if not stem.name:
+        raise UsageProblem(f"--output {stem} has no name for the files; give a stem, for example map")
     for suffix in (".svg", ".png"):
         refuse_foreign(stem.with_suffix(suffix), FIGURE)
 
