@@ -152,13 +152,15 @@ def fit(data: dict, records: Sequence[dict]) -> list[Terms]:
 def _scale(plain: dict, found: Sequence[Step]) -> Terms | None:
     """Scale the tables of a profile without costs of steps to what plain steps take."""
     machine = Profile(copy.deepcopy(plain))
-    known = _predictor(machine)
-    base = [s for s in found if s.choice.schedule == "bulk" and s.transport == counts.PLAIN and known(s.choice)]
 
     @functools.cache
     def terms(choice: core.Choice) -> dict[str, float]:
-        return predict.predict(choice, machine, samples=0).terms
+        try:
+            return predict.predict(choice, machine, samples=0).terms
+        except HaloscopeError:
+            return {}
 
+    base = [s for s in found if s.choice.schedule == "bulk" and s.transport == counts.PLAIN and terms(s.choice)]
     return scaling.scale(plain, base, terms, "network" in plain["network"]["classes"])
 
 
