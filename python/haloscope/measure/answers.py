@@ -13,7 +13,10 @@ from pathlib import Path
 
 from haloscope.core import build
 from haloscope.errors import USAGE, HaloscopeError, NotAvailable, UsageProblem
-from haloscope.measure.launch import GRACE_S, START_LIMIT_S, end_with_parent, launcher_words, mpiexec
+from haloscope.measure import hosts
+from haloscope.measure.launch import GRACE_S, end_with_parent, launcher_words, mpiexec
+
+LIMIT_S = 30.0  # for one rank to appear and to say what it has
 
 
 def information(folder: Path | None = None) -> dict:
@@ -23,9 +26,10 @@ def information(folder: Path | None = None) -> dict:
     """
     program = folder / build.RANK_PROGRAM if folder else build.rank_program()
     command = [*launcher_words(mpiexec(folder), 1, 1), str(program), "--info"]
-    code, said, complaint = ended_after(START_LIMIT_S, command)
+    code, said, complaint = ended_after(LIMIT_S, command)
     if code is None:
-        raise HaloscopeError(f"'{' '.join(command)}' gave no answer within {START_LIMIT_S:g} s")
+        doubt = f"; is {hosts.names()[0]} a host that is up?" if hosts.names() else ""
+        raise HaloscopeError(f"'{' '.join(command)}' gave no answer within {LIMIT_S:g} s{doubt}")
     if code == USAGE and (mark := complaint.rfind("haloscope: ")) >= 0:
         raise UsageProblem(complaint[mark:].removeprefix("haloscope: ").strip())
     if code:

@@ -12,6 +12,7 @@ from pathlib import Path
 from haloscope.errors import UsageProblem
 
 VARIABLE = "HALOSCOPE_HOSTS"  # their names, separated by commas
+_NAME = re.compile(r"(?!\d+$)[A-Za-z0-9][A-Za-z0-9._-]*")
 
 
 def names() -> list[str]:
@@ -27,17 +28,18 @@ def count() -> int:
 def read(given: str) -> list[str]:
     """Return the hosts of a list NAME,NAME,... or of a file that has one on each line, as those of mpiexec.
 
-    What follows a name in a file (slots=2, :2) is not looked at. Raises UsageProblem when there is none.
+    What follows a name in a file (slots=2, :2) is not looked at, nor are empty lines. Raises UsageProblem when there is
+    none, or when one is no name of a host: a bare number would be taken for an address (1 is 0.0.0.1).
     """
     path = Path(given)
     if path.is_file():
-        found = [re.split(r"[\s:]", line.split("#")[0].strip())[0] for line in path.read_text().splitlines()]
+        lines = [re.split(r"[\s:]", line.split("#")[0].strip())[0] for line in path.read_text().splitlines()]
+        found = [line for line in lines if line]
     else:
         found = given.split(",")
-    found = list(dict.fromkeys(name for name in found if name))
-    if not found or any(not re.fullmatch(r"[A-Za-z0-9._-]+", name) for name in found):
+    if not found or any(not _NAME.fullmatch(name) for name in found):
         raise UsageProblem(f"--hosts {given} names no hosts; give node1,node2 or a file with one name on each line")
-    return found
+    return list(dict.fromkeys(found))
 
 
 @contextlib.contextmanager
