@@ -26,7 +26,8 @@ HEADERS = {"nlohmann_json": "nlohmann", "CLI11": "CLI"}  # CMake package: folder
 ARCHITECTURES = "80-real;90"  # machine code for both, and code that newer cards' drivers translate
 # A carried program finds its MPI beside itself, and takes nothing else along that another system may have older.
 MOVABLE = ["-DCMAKE_BUILD_WITH_INSTALL_RPATH=ON", "-DCMAKE_INSTALL_RPATH=$ORIGIN/../mpi/lib",
-           "-DCMAKE_EXE_LINKER_FLAGS=-static-libstdc++ -static-libgcc -Wl,--as-needed -s"]  # fmt: skip
+           "-DCMAKE_EXE_LINKER_FLAGS=-static-libstdc++ -static-libgcc -Wl,--as-needed -s",
+           "-DCMAKE_CUDA_FLAGS=--compress-mode=size"]  # fmt: skip
 
 
 @dataclass
@@ -55,7 +56,7 @@ def carry(device: str, architectures: str = ARCHITECTURES, folder: Path = CARRY)
 
 
 def fetch_mpi(folder: Path) -> None:
-    """MPICH from its wheel, without what only other languages and the standard ABI need."""
+    """MPICH from its wheel, without other names of its launcher, and what only the standard ABI needs."""
     prefix = folder / "mpi"
     if prefix.exists():
         return
@@ -76,8 +77,9 @@ def fetch_mpi(folder: Path) -> None:
         with zipfile.ZipFile(next(Path(scratch).glob("*.whl"))) as packed:
             packed.extractall(scratch)
         (data,) = Path(scratch).glob("*.data/data")
-        for unused in data.glob("lib/libmpi_abi*"):
-            unused.unlink()
+        for unused in ("lib/libmpi_abi*", "bin/*_abi", "bin/mpirun", "bin/mpiexec.*"):
+            for file in data.glob(unused):
+                file.unlink()
         make_executable(data / "bin")
         data.rename(prefix)
 
