@@ -91,9 +91,9 @@ def test_hosts_come_from_a_list_or_from_a_file_as_that_of_mpiexec(tmp_path):
     file = tmp_path / "hosts"
     file.write_text("# the cluster\nnode1 slots=2\n\nnode2:4\nnode1\n")
     assert hosts.read(str(file)) == hosts.read("node1,node2") == ["node1", "node2"]
-    for given in ("node one", "node1,,node2", "1,2", "-1", ""):  # ssh takes 1 for the address 0.0.0.1, -1 for an option
+    for wrong in ("node one", "node1,,node2", "1,2", "-1", ""):  # ssh takes 1 for the address 0.0.0.1, -1 for an option
         with pytest.raises(UsageProblem, match="names no hosts"):
-            hosts.read(given)
+            hosts.read(wrong)
 
 
 def test_hosts_of_a_command_are_those_of_its_ranks_alone(monkeypatch):
