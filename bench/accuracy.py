@@ -1,7 +1,8 @@
 """Figure `accuracy`: what the model says of configurations that its calibration never ran, against what they take.
 
 Calibrates this machine, measures every held-out case with all of its choices, and measures the model's pick and the fastest
-again, interleaved. Everything is kept in results/accuracy/: `python bench/accuracy.py --kept` prints the figures of that again.
+again, interleaved. Everything is kept in results/accuracy/, with the held-out cases as the run before measured them, which tell
+how far the machine differs from itself: `python bench/accuracy.py --kept` prints the figures of that again.
 """
 
 from __future__ import annotations
@@ -29,6 +30,7 @@ from haloscope.report import records, stats, tables
 FIGURE = "accuracy"
 ROOT = Path(__file__).resolve().parent.parent
 KEPT = ROOT / "results" / "accuracy"
+HELD_OUT, EARLIER = "held-out.jsonl.xz", "earlier.jsonl.xz"  # there: of the run that is kept, and of the one before
 SCRATCH = ROOT / "out" / "accuracy"
 LAUNCHES = 4  # halves of which tell how far a repetition would differ
 FOLDS = 4  # of the grids: intervals from three of them for the fourth
@@ -91,6 +93,19 @@ def floor(pairs: Sequence[validate.Pair], exchange: bool) -> float:
     return float(np.median(found))
 
 
+def drift(pairs: Sequence[validate.Pair], earlier: Sequence[validate.Pair], exchange: bool) -> float:
+    """Return by how much an earlier run of the figure differs, as the median over the configurations, at equal pace: each is
+    compared with what the model says for its own pace."""
+    before = {pair.row.id: pair for pair in earlier}
+    found = []
+    for pair in pairs:
+        both = [pair, before[pair.row.id]] if pair.row.id in before else []
+        errors = [one.exchange_error if exchange else one.error for one in both]
+        if errors and None not in errors:
+            found.append(abs(math.log((1 + errors[0]) / (1 + errors[1]))))
+    return float(np.median(found))
+
+
 def _part(row: tables.Row, names: Sequence[str]) -> tables.Row:
     """The same row with some of its launches."""
     return dataclasses.replace(row, launches={name: row.launches[name] for name in names},
@@ -124,13 +139,17 @@ class Bars:
 BARS = Bars(exchange=(0.12, 0.25), step=(0.08, 0.15), regret=(1.05, 1.25), launches=LAUNCHES)
 
 
-def report_errors(pairs: Sequence[validate.Pair], bars: Bars = BARS, figure: str = FIGURE) -> None:
-    """Print median and 90th percentile of the errors of exchange and step."""
+def report_errors(
+    pairs: Sequence[validate.Pair], bars: Bars = BARS, figure: str = FIGURE, earlier: Sequence[validate.Pair] = ()
+) -> None:
+    """Print median and 90th percentile of the errors of exchange and step. earlier: of the run before."""
     for what, exchange, (median_bar, p90_bar) in (("exchange", True, bars.exchange), ("step", False, bars.step)):
         errors = [p.exchange_error if exchange else p.error for p in pairs]
         errors = [abs(e) for e in errors if e is not None]
         least = floor(pairs, exchange)
         said = f"{len(errors)} held-out configurations; measured again they differ by {least:.1%} (median)"
+        if earlier:
+            said += f", in another run at equal pace by {drift(pairs, earlier, exchange):.1%}"
         line(figure, f"{what} time, median error", resampled(errors, np.median, bars.launches), "<=",
              max(median_bar, 1.2 * least), said)  # fmt: skip
         line(figure, f"{what} time, 90th percentile", resampled(errors, lambda v: np.percentile(v, 90), bars.launches), "<=",
@@ -187,7 +206,7 @@ def main() -> None:
     """Measure (or with --kept take what is in results/accuracy), keep the records and print one JSON line per figure."""
     quick, kept = "--quick" in sys.argv, "--kept" in sys.argv
     if kept:
-        machine, measured = profiles.load(KEPT / "machine.json"), records.read(KEPT / "held-out.jsonl.xz").records
+        machine, measured = profiles.load(KEPT / "machine.json"), records.read(KEPT / HELD_OUT).records
         confirmed = KEPT / "confirmed.jsonl.xz"
     else:
         SCRATCH.mkdir(parents=True, exist_ok=True)
@@ -202,11 +221,13 @@ def main() -> None:
             Space(list(held_out(quick))), file, launches=LAUNCHES, what="measuring held-out cases"
         ).run()
     found = validate.validate(measured, machine)
-    report_errors(found.pairs)
+    before = KEPT / (EARLIER if kept else HELD_OUT)
+    report_errors(found.pairs, earlier=validate.validate(records.read(before).records, machine).pairs)
     report_intervals(cross_fitted(measured, machine, found.pairs))
     cases = validate.cases(found.pairs)
     report_regret(again(cases, confirmed, [] if kept else held_out()))
     if not (quick or kept):
+        before.rename(KEPT / EARLIER)
         keep(SCRATCH, KEPT)
 
 

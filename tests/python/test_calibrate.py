@@ -15,7 +15,7 @@ from haloscope import core
 from haloscope.calibration import calibrate, laws, points
 from haloscope.errors import UsageProblem
 from haloscope.measure.request import Request
-from haloscope.model import profile
+from haloscope.model import profile, segments
 from haloscope.report import records
 
 LAUNCHES = 4
@@ -178,11 +178,47 @@ def test_where_between_two_amounts_sweeps_leave_the_cache_is_taken_to_be_in_the_
 
 def test_rows_decide_what_strided_packing_costs_and_larger_blocks_cost_more():
     data = calibrate.fit_profile(Maker().pack(near=1e-9, far=3e-9).made).data
-    assert 4e5 < data["beyond_cache"]["from_block_bytes"] < 4e6 and data["strided_row_bytes"] == 8
+    assert 4e5 < data["beyond_cache"]["from_block_bytes"] < 4e6
     for place, row_s in ((data, 1e-9), (data["beyond_cache"], 3e-9)):
         [pack], [copy] = place["pack"]["strided"]["1"], place["copy"]["strided"]["1"]
-        assert 8 * pack["per_byte_s"] == pytest.approx(row_s, rel=0.05)  # the mean of packing and unpacking
-        assert 8 * copy["per_byte_s"] == pytest.approx(2 * row_s, rel=0.05)
+        assert pack["per_row_s"] == pytest.approx(row_s, rel=0.05)  # the mean of packing and unpacking
+        assert copy["per_row_s"] == pytest.approx(2 * row_s, rel=0.05)
+
+
+@pytest.mark.parametrize(
+    ("fixed", "per_row", "per_byte"), [(1e-7, 2e-9, 3e-11), (0, 1e-8, 0), (0, 0, 2e-10), (1e-6, 0, 0)]
+)
+def test_what_copies_cost_for_themselves_per_row_and_per_byte_is_found(fixed, per_row, per_byte):
+    rows = [laws.Row(f"launch-{launch}", size, (fixed + per_row * number + per_byte * size) * factor, number)
+            for launch, factor in enumerate((0.99, 1.0, 1.01)) for number in (8, 100, 1000) for size in (100, 1e4, 1e5)]  # fmt: skip
+    law = laws.fit_rows("copies", rows)
+    [segment] = segments.from_json(segments.to_json(law.segments))
+    for row in rows:
+        found = segment.fixed + segment.per_row * row.rows + segment.slope * row.amount
+        assert found == pytest.approx(fixed + per_row * row.rows + per_byte * row.amount, rel=0.02)
+    assert law.errors().max() < 0.03 and set(law.segments[0].interval) == {
+        name for name, value in (("fixed", fixed), ("per_row", per_row), ("slope", per_byte)) if value
+    }
+
+
+def test_rows_of_one_length_are_paid_by_their_number():
+    law = laws.fit_rows(
+        "copies", [laws.Row(f"launch-{n % 3}", 8.0 * n, 4e-9 * n, n) for n in (10, 11, 12, 100, 200, 300)]
+    )
+    assert law.segments[0].per_row == pytest.approx(4e-9) and law.segments[0].slope == 0
+
+
+def test_short_rows_of_which_no_two_lie_in_one_page_have_a_cost_of_their_own():
+    made = Maker()
+    for launch in range(LAUNCHES):
+        for pitch, row_s in ((1024, 1e-9), (8192, 3e-9)):
+            for rows in (256, 1024, 4096):
+                point = {"dimension": 0, "bytes": 8 * rows, "row_bytes": 8, "pitch_bytes": pitch, "block_bytes": 1e5,
+                         "copy_bytes": 16 * rows, "copy_s": made.samples(2 * rows * row_s)}  # fmt: skip
+                made.point("pack", f"p,{pitch},{rows}", launch, point)
+    found = calibrate.fit_profile(made.made).data["copy"]
+    assert found["strided"]["1"][0]["per_row_s"] == pytest.approx(1e-9, rel=0.05)
+    assert found["scattered"]["1"][0]["per_row_s"] == pytest.approx(3e-9, rel=0.05)
 
 
 def test_blocks_that_cost_the_same_are_fitted_together():

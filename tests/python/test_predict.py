@@ -357,10 +357,23 @@ def test_a_profile_without_packing_is_named_once_something_is_packed(toy):
         ask(bare, **PLAIN)
 
 
-def test_stretches_of_memory_have_three_classes():
-    assert [counts.stride_class(run) for run in (8, 63, 64, 4095, 4096)] == ["strided"] * 2 + ["lines"] * 2 + [
-        "contiguous"
-    ]
+def test_stretches_of_memory_have_four_classes():
+    found = [counts.stride_class(run, pitch) for pitch in (1024, 4096) for run in (8, 63, 64, 4095, 4096)]
+    longer = ["lines"] * 2 + ["contiguous"]
+    assert found == ["strided"] * 2 + longer + ["scattered"] * 2 + longer
+
+
+def test_columns_cost_more_where_each_cell_lies_in_a_page_of_its_own(toy):
+    law = {"from_bytes": 0, "to_bytes": None, "latency_s": 0.0, "per_byte_s": 0.0}
+    machine = changed(toy, lambda d: d["pack"].update(strided={"1": [law | {"per_row_s": 1e-9}]},
+                                                      scattered={"1": [law | {"per_row_s": 5e-9}]}))  # fmt: skip
+
+    def packing(*cells):
+        choice = {"cells": cells, "process_grid": "2x1", "ranks": 2, "periodic": (True, False)}
+        return ask(machine, **(PLAIN | choice)).terms["pack"]
+
+    assert packing(256, 600) == pytest.approx(2 * 600 * 1e-9)  # to both sides
+    assert packing(2048, 600) == pytest.approx(2 * 600 * 5e-9)
 
 
 def test_settings_reach_the_prediction(toy):

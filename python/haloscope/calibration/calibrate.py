@@ -12,14 +12,14 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from haloscope.calibration import calibrate_device, in_step, laws
-from haloscope.calibration.counts import stride_class
+from haloscope.calibration.counts import beyond_cache, stride_class
 from haloscope.calibration.laws import Law, Row, Terms
 from haloscope.calibration.points import KIND, SECTIONS
 from haloscope.errors import UsageProblem
 from haloscope.model import pace, profile, segments
 from haloscope.report import microbench, records, stats
 
-ROW_BYTES = 8  # of the rows that strided costs are given for
+NOWHERE = (math.inf, math.inf)  # limits that no block reaches
 FEW_ROWS = 4  # points below which nothing is fitted
 
 
@@ -214,53 +214,49 @@ def _packing(made: Calibration, good: Sequence[dict]) -> None:
     """Fit blocks that a sweep leaves in the cache apart from larger ones, where that explains more."""
     rows: dict[tuple, list[tuple[float, Row]]] = defaultdict(list)
     for launch, request, point in _points(good, "pack"):
-        what, threads = stride_class(point["row_bytes"]), request["threads"]
-        scale = ROW_BYTES / point["row_bytes"] if what == "strided" else 1.0
-        if "pack_s" in point:
-            both = _least(np.add(point["pack_s"], point["unpack_s"])) / 2  # an exchange does both
-            rows["pack", what, threads].append((point["block_bytes"], Row(launch, point["bytes"] * scale, both)))
-        copied = Row(launch, point["copy_bytes"] * scale, _least(point["copy_s"]))
-        rows["copy", what, threads].append((point["block_bytes"], copied))
+        what, threads = stride_class(point["row_bytes"], point.get("pitch_bytes", 0)), request["threads"]
+        measured = {"copy": (point["copy_bytes"], _least(point["copy_s"]))}
+        if "pack_s" in point:  # an exchange does both
+            measured["pack"] = point["bytes"], _least(np.add(point["pack_s"], point["unpack_s"])) / 2
+        for section, (size, seconds) in measured.items():
+            row = Row(launch, size, seconds, size / point["row_bytes"])
+            rows[section, what, threads].append((point["block_bytes"], row))
     if not rows:
         return
-    limit = _cache_limit([found for (_, _, threads), found in rows.items() if threads == 1])
+    limits = _cache_limits([found for (_, _, threads), found in rows.items() if threads == 1])
     far: dict = {}
     for (section, what, threads), found in sorted(rows.items()):
-        inside = [row for block, row in found if block < limit]
-        outside = [row for block, row in found if block >= limit]
+        inside = [row for block, row in found if block < limits[0]]
+        outside = [row for block, row in found if block >= limits[1]]
         apart = min(len(inside), len(outside)) >= FEW_ROWS
         for place, prefix, chosen in (
             (made.data, "", inside if apart else [row for _, row in found]),
             (far, "beyond_cache/", outside if apart else []),
         ):
             if chosen:
-                law = laws.fit_law(f"{prefix}{section}/{what}/{threads}", chosen, most=2)
+                law = laws.fit_rows(f"{prefix}{section}/{what}/{threads}", chosen)
                 made.laws.append(law)
                 table = place.setdefault(section, {}).setdefault(what, {})
                 table[str(threads)] = segments.to_json(law.segments)
-    made.data["strided_row_bytes"] = ROW_BYTES
     if far:
-        made.data["beyond_cache"] = {"from_block_bytes": limit} | far
+        made.data["beyond_cache"] = {"from_block_bytes": limits[0], "to_block_bytes": limits[1]} | far
 
 
-def _cache_limit(tables: Sequence[Sequence[tuple[float, Row]]]) -> float:
-    """Return the block size from which copying costs more: least spread of cost per byte within both parts.
+def _cache_limits(tables: Sequence[Sequence[tuple[float, Row]]]) -> tuple[float, float]:
+    """Return the block sizes from which copying begins to cost more, and costs no more still: with them, laws of smaller
+    and of larger blocks, mixed between the two, are nearest to the points.
 
-    Infinite where no limit lowers the spread by a fifth.
+    tables: points with the sizes of their blocks, each of one law. Infinite where no limits lower the error by a fifth.
     """
     sizes = sorted({block for table in tables for block, _ in table})
+    apart = [(np.array([block for block, _ in table]), [row for _, row in table]) for table in tables]
 
-    def spread(limit: float) -> float:
-        total = 0.0
-        for table in tables:
-            for beyond in (False, True):
-                cost = [np.log(row.seconds / row.amount) for block, row in table if (block >= limit) == beyond]
-                total += len(cost) * float(np.var(cost)) if cost else 0.0
-        return total
+    def error(limits: tuple[float, float]) -> float:
+        return sum(laws.error_of_rows(rows, beyond_cache(blocks, limits)) for blocks, rows in apart)
 
-    limits = [float(np.sqrt(a * b)) for a, b in itertools.pairwise(sizes)]
-    best = min(limits, key=spread, default=np.inf)
-    return best if limits and spread(best) < 0.8 * spread(np.inf) else np.inf
+    borders = [float(np.sqrt(a * b)) for a, b in itertools.pairwise(sizes)]
+    best = min(itertools.combinations_with_replacement(borders, 2), key=error, default=NOWHERE)
+    return best if borders and error(best) < 0.8 * error(NOWHERE) else NOWHERE
 
 
 # ---- kernels, reductions -----------------------------------------------------------------------------------
@@ -316,10 +312,9 @@ def not_identified(made: Calibration) -> list[tuple[str, list[str]]]:
     """Return the fits with parameters that the data do not determine, which count as 0, and those parameters."""
     found = []
     for law in made.laws:
-        keys = segments.KEYS[law.unit]
+        keys = segments.parameters(law.unit)
         names = [
-            f"{keys[2] if parameter == 'fixed' else keys[3]} from {law.segments[number].start:g} {law.unit}"
-            for number, parameter in law.dropped
+            f"{keys[parameter]} from {law.segments[number].start:g} {law.unit}" for number, parameter in law.dropped
         ]
         found.append((law.name, names))
     for terms in made.transports:

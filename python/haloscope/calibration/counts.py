@@ -4,16 +4,22 @@ from __future__ import annotations
 
 import math
 
+import numpy as np
+
 from haloscope import core
 
 PLAIN = "p2p"  # the transport that network costs are measured with; descriptions of others are relative to it
 CONTIGUOUS_FROM, LINES_FROM = 4096, 64  # bytes without a gap: a page streams, a cache line is used whole
+SCATTERED_FROM = 4096  # bytes from one stretch to the next: no two lie in one page
 SECTOR = 32  # least bytes that a device reads or writes at once (NVIDIA and AMD alike)
 
 
-def stride_class(run_bytes: float) -> str:
-    """Return the class of the profile's `pack` section for stretches of this many bytes without a gap."""
-    return "contiguous" if run_bytes >= CONTIGUOUS_FROM else "lines" if run_bytes >= LINES_FROM else "strided"
+def stride_class(run_bytes: float, pitch_bytes: float) -> str:
+    """Return the class of the profile's `pack` section for stretches of this many bytes without a gap, which begin so far
+    apart."""
+    if run_bytes >= LINES_FROM:
+        return "contiguous" if run_bytes >= CONTIGUOUS_FROM else "lines"
+    return "scattered" if pitch_bytes >= SCATTERED_FROM else "strided"
 
 
 def short_rows(traffic: core.Traffic) -> float:
@@ -29,6 +35,17 @@ def touched(size: float, run_bytes: float) -> float:
 def slot_bytes(plan: core.Plan) -> int:
     """Return the bytes of one slot of a rank's first field, halos included."""
     return plan.allocated[0].volume * plan.spec.quantities[0].element_bytes
+
+
+def beyond_cache(block_bytes, limits: tuple[float, float]):
+    """Return the part of a block that its sweeps leave in memory alone, 0 to 1: between the limits in proportion to logarithms.
+
+    block_bytes: of one slot, halos included; a number or an array of them. limits: `Profile.cache_limits`.
+    """
+    begin, end = limits
+    if begin == end:
+        return np.where(np.asarray(block_bytes) >= begin, 1.0, 0.0)
+    return np.clip(np.log(np.asarray(block_bytes) / begin) / math.log(end / begin), 0.0, 1.0)
 
 
 def piece_counts(region: core.Box, plan: core.Plan, dims: int) -> tuple[int, float]:

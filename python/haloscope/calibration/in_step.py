@@ -39,6 +39,8 @@ EXCHANGE = {"per_message_s": "messages", "per_round_s": "rounds", "per_byte_s": 
 INTERRUPTS = {"interrupt_per_message_s": "messages", "interrupt_per_byte_s": "bytes"}
 READING = {"per_touched_byte_s": "near_bytes", "per_touched_row_s": "near_rows"}
 WAITING = {"waiting_share": False, "far_waiting_share": True}  # of blocks beyond the cache or not
+SPAN = "waiting_span_s"
+SPANS_S = (math.inf, 0.1, 0.01, 1e-3, 1e-4)  # tried in turn
 PIECES = {"per_piece_s": "pieces", "per_piece_cell_s": "lowest", "per_piece_row_s": "extra_rows",
           "per_far_piece_row_s": "far_rows"}  # fmt: skip
 
@@ -100,7 +102,8 @@ def _counts(choice: core.Choice, profile: Profile) -> tuple[int, dict[str, float
     program = core.make_program(choice.schedule, step, plan, options)
     out = [(m, core.message_traffic(plan, i)) for i, m in enumerate(plan.messages) if m.out]
     pieces = [counts.piece_counts(s.region, plan, len(choice.cells)) for s in program.sweeps if s.region.volume]
-    far = counts.slot_bytes(plan) >= profile.cache_limit
+    beyond = float(counts.beyond_cache(counts.slot_bytes(plan), profile.cache_limits))
+    far = beyond >= 0.5
     extra = sum(rows for _, rows in pieces)
     sent, rows = sum(m.bytes for m, _ in out), sum(counts.short_rows(t) for _, t in out)
     return choice.depth, {
@@ -117,6 +120,7 @@ def _counts(choice: core.Choice, profile: Profile) -> tuple[int, dict[str, float
         "lowest": sum(lowest for lowest, _ in pieces),
         "extra_rows": extra,
         "far": far,
+        "beyond": beyond,
         "far_rows": extra * far,
     }
 
@@ -139,7 +143,7 @@ def fit(data: dict, records: Sequence[dict]) -> list[Terms]:
     exchange = _plain_exchange(base, predicted, data)
     of_plain = [exchange, *([_interrupts(base, predicted)] if "network" in data["network"]["classes"] else [])]
     fits = [f for f in (scaled, _running(base), *of_plain, _pieces(found, predicted)) if f]
-    data["steps"] = _section(fits, (*RUNNING, *WAITING, *PIECES))
+    data["steps"] = _section(fits, (*RUNNING, *WAITING, SPAN, *PIECES))
     data["transports"] = {counts.PLAIN: _section(of_plain, (*EXCHANGE, *INTERRUPTS))}
     for name in sorted({s.transport for s in bulk} - {counts.PLAIN}):
         if terms := _transport([s for s in bulk if s.transport == name], base, data):
@@ -233,16 +237,30 @@ def _fit_exchange(
 
 def _plain_exchange(base: Sequence[Step], predicted, data: dict) -> Terms:
     """The cost of plain exchanges beyond messages and packing alone: ranks wait for their peers' sweeps."""
-    sweeps = [predicted(s.choice)[1] for s in base]
-    waiting = {name: [seconds * (s.counts["far"] == far) for s, seconds in zip(base, sweeps, strict=True)]
-               for name, far in WAITING.items()}  # fmt: skip
     alone = [predicted(s.choice)[0] for s in base]
-    while True:  # no rank waits a negative time: such a share counts as 0
-        fit = _fit_exchange(base, alone, data, waiting)
-        negative = [name for name in waiting if fit.values.get(name, 0.0) < 0]
+    fits = {span: _waiting_exchange(base, alone, _waits(base, predicted, span), data) for span in SPANS_S}
+    span = min(fits, key=lambda span: float(np.mean(np.abs(fits[span].errors))))
+    fit = fits[span]
+    if span == math.inf or not set(WAITING) & set(fit.values):
+        return fit
+    return dataclasses.replace(fit, values=fit.values | {SPAN: span}, interval=fit.interval | {SPAN: (span, span)})
+
+
+def _waits(base: Sequence[Step], predicted, span: float) -> dict[str, list[float]]:
+    """What each share of waiting is multiplied by, where a slower rank stays so for `span` seconds."""
+    sweeps = [predicted(s.choice)[1] for s in base]
+    return {name: [seconds / math.sqrt(1 + seconds / span) * (s.counts["far"] == far)
+                   for s, seconds in zip(base, sweeps, strict=True)] for name, far in WAITING.items()}  # fmt: skip
+
+
+def _waiting_exchange(base: Sequence[Step], alone: Sequence[float], waits: dict[str, list[float]], data: dict) -> Terms:
+    """The fit of exchanges with these waits. No rank waits a negative time: such a share counts as 0."""
+    while True:
+        fit = _fit_exchange(base, alone, data, waits)
+        negative = [name for name in waits if fit.values.get(name, 0.0) < 0]
         if not negative:
             return fit
-        waiting = {name: values for name, values in waiting.items() if name not in negative}
+        waits = {name: values for name, values in waits.items() if name not in negative}
 
 
 def _interrupts(base: Sequence[Step], predicted) -> Terms:

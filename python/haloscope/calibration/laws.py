@@ -26,11 +26,12 @@ ROUNDING = 1e-9  # parts of a time below this fraction count as 0
 
 @dataclass(frozen=True)
 class Row:
-    """One point of one launch: an amount (bytes, cells) and the least of its samples in seconds."""
+    """One point of one launch: an amount (bytes, cells), the least of its samples in seconds, and the rows of its bytes."""
 
     launch: str
     amount: float
     seconds: float
+    rows: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -47,8 +48,8 @@ class Law:
     def errors(self, segment: Segment | None = None) -> np.ndarray:
         """Return |fitted - measured| / measured of the points of one segment, or of all."""
         rows = [r for r in self.rows if segment is None or segment.start <= r.amount < segment.end]
-        x, y = np.array([r.amount for r in rows]), np.array([r.seconds for r in rows])
-        return np.abs(np.atleast_1d(evaluate(self.segments, x)) - y) / y
+        x, y, lines = (np.array([getattr(r, name) for r in rows]) for name in ("amount", "seconds", "rows"))
+        return np.abs(np.atleast_1d(evaluate(self.segments, x)) + self.segments[0].per_row * lines - y) / y
 
 
 def fit_law(name: str, rows: Iterable[Row], unit: str = "bytes", most: int = 3, steeper: bool = False) -> Law:
@@ -72,6 +73,31 @@ def fit_law(name: str, rows: Iterable[Row], unit: str = "bytes", most: int = 3, 
         made.append(segment)
         dropped += [(number, parameter) for parameter in missing]
     return Law(name, unit, tuple(_apart(made, x) if steeper else made), rows, tuple(dropped))
+
+
+def fit_rows(name: str, rows: Iterable[Row]) -> Law:
+    """Fit a fixed time, a time per row and one per byte to copies of bytes in rows, all positive, by relative errors.
+
+    Where all rows are equally long, the time is per row. Raises UsageProblem without rows.
+    """
+    rows = tuple(rows)
+    seconds = np.array([r.seconds for r in rows])
+    features = {"fixed": np.ones(len(rows)), "per_row": [r.rows for r in rows], "slope": [r.amount for r in rows]}
+    found = fit_terms(name, features, ROUNDING * seconds, seconds, [r.launch for r in rows], True)
+    fixed, per_row, slope = (found.values.get(key, 0.0) for key in features)
+    segment = Segment(0.0, math.inf, fixed, slope, found.interval, per_row)
+    return Law(name, "bytes", (segment,), rows, tuple((0, parameter) for parameter in found.dropped))
+
+
+def error_of_rows(rows: Sequence[Row], beyond: np.ndarray) -> float:
+    """Return the sum of squared logarithms of fitted over measured times, of two laws as `fit_rows` fits them.
+
+    beyond: the part of each row's time that is of the second law, 0 to 1. No row counts more than 1: outliers are forgiven.
+    """
+    one = np.array([[1.0, r.rows, r.amount] for r in rows]) / np.array([[r.seconds] for r in rows])
+    design = np.column_stack([one * (1 - beyond)[:, None], one * beyond[:, None]])
+    found = _solve(design, np.ones(len(rows)), np.ones((1, len(rows))), positive=True)[0]
+    return float(np.sum(np.minimum(np.log((design @ found).clip(1e-9)) ** 2, 1.0)))
 
 
 def _apart(made: list[Segment], x: np.ndarray) -> list[Segment]:

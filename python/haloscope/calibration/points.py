@@ -72,8 +72,9 @@ FULL = Effort(
     (16, 24, 32, 48, 64, 96, 128, 192, 256, 384, 512, 768, 1024, 1448, 2048, 2896, 4096),
     (8, 12, 16, 20, 24, 32, 40, 48, 64, 80, 96, 128, 160, 208, 256),
     (2, 4, 8, 16),
-    (*_PACKED, *_squares((32, 1), (128, 1), (512, 1), (2048, 1), (512, 4), (2048, 2)),
-     *_cubes((24, 1), (48, 1), (96, 1), (192, 1), (32, 8), (128, 2), (128, 4)), ((768, 48), 4), ((4096, 24), 2)),
+    (*_PACKED, *_squares((32, 1), (128, 1), (512, 1), (640, 1), (768, 1), (2048, 1), (512, 4), (2048, 2)),
+     *_cubes((24, 1), (48, 1), (72, 1), (84, 1), (96, 1), (192, 1), (32, 8), (128, 2), (128, 4)),
+     ((768, 48), 4), ((4096, 24), 2)),
     _BLOCKS,
     (32, 64, 128, 256, 512, 1024, 2048, 4096, 8192, 16384), (8, 16, 24, 32, 48, 64, 96, 128, 192, 256, 384, 512),
 )  # fmt: skip
@@ -180,14 +181,13 @@ def _exchange(app: str, cells: tuple[int, ...], axis: str, depth: int, fields: i
 
 
 def _steps(ranks: int, cores: int, effort: Effort) -> Iterator[Choice]:
-    """Whole steps with plain messages; in one sweep, and in pieces."""
+    """Whole steps with plain messages; with halos of one and of several sweeps, and in pieces."""
     blocks = _stepped(effort)
-    yield from (_step(*block, BASE) for block in blocks)
+    yield from (_step(*block, BASE, depth=depth) for depth in (1, DEEP) for block in (*blocks, *_large(effort)))
     for block in blocks:
         if block[0] == "laplace3d":
-            yield from (
-                _step(*block, strategy) for strategy in ("direct/p2p", "direct:merged/p2p", "ordered:merged/p2p")
-            )
+            yield from (_step(*block, strategy, depth=depth) for depth in (1, DEEP)
+                        for strategy in ("direct/p2p", "direct:merged/p2p", "ordered:merged/p2p"))  # fmt: skip
     for app, form, real in kernel_names(effort.apps):
         sides = _PIECES.get(app, {}).items()
         for side, grid in ((side, grid) for grid, given in sides for side in given):
@@ -208,10 +208,12 @@ def _step(app: str, side: int, grid: str, strategy: str, **options) -> Choice:
 
 
 def _transports(ranks: int, cores: int, effort: Effort) -> Iterator[Choice]:
-    """The same steps with every transport, plain messages among them."""
+    """The same steps with every transport, plain messages among them; a third of them with deep halos too."""
+    blocks = _stepped(effort)
     for strategy in strategies():
         transport = strategy.partition("/")[2]
-        yield from (_step(*block, f"ordered/{transport}") for block in _stepped(effort))
+        for depth, chosen in ((1, blocks), (DEEP, blocks[::3])):
+            yield from (_step(*block, f"ordered/{transport}", depth=depth) for block in chosen)
 
 
 def _stepped(effort: Effort) -> list[tuple[str, int, str]]:
@@ -219,6 +221,13 @@ def _stepped(effort: Effort) -> list[tuple[str, int, str]]:
     return [block for block in effort.blocks if block[0] in effort.apps] or list(effort.blocks)
 
 
+def _large(effort: Effort) -> list[tuple[str, int, str]]:
+    """Return blocks whose sweeps last so long that their pace evens out; steps with plain messages show that."""
+    return [block for block in _LARGE if not effort.apps or block[0] in effort.apps]
+
+
+DEEP = 4  # sweeps between two exchanges of steps with deep halos
+_LARGE = (("laplace2d", 2048, "1x2"), ("laplace3d", 160, "1x1x2"))
 FEW_SWEEPS = 8  # in a step: apps of more are measured when asked for
 
 

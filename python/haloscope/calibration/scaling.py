@@ -24,7 +24,7 @@ NAME = "steps/of alone"
 FEW = 4  # steps below which a table stays as it is
 # Tables of a profile, and the terms of a prediction of plain steps that come from them.
 TABLES = {"kernels": ("compute",), "pack": ("pack", "unpack"), "copy": ("copy",)}
-FIELDS = ("latency_s", "per_byte_s", "fixed_s", "per_cell_s")  # of a segment
+FIELDS = ("latency_s", "per_byte_s", "per_row_s", "fixed_s", "per_cell_s")  # of a segment
 
 
 def scale(
@@ -39,7 +39,7 @@ def scale(
     errors: list[float] = []
     for table, parts in TABLES.items():
         for far in (False, True):
-            ratios = _ratios([s for s in base if bool(s.counts["far"]) == far], parts, terms)
+            ratios = _ratios([s for s in base if s.counts["beyond"] == far], parts, terms)
             if sum(map(len, ratios.values())) < FEW or (networked and table == "kernels"):
                 continue
             factor = stats.median_over_launches(list(ratios.values()))

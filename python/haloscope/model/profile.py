@@ -139,19 +139,21 @@ class Profile:
         return segments.by_count(known[name], "cells")
 
     @property
-    def cache_limit(self) -> float:
-        """Bytes of one slot of a block from which its sweeps leave nothing in the cache; infinite where unknown."""
-        limit: float = self.data.get("beyond_cache", {}).get("from_block_bytes", math.inf)
-        return limit
+    def cache_limits(self) -> tuple[float, float]:
+        """Bytes of one slot of a block from which its sweeps leave less than all of it in the cache, and nothing at all;
+        infinite where unknown."""
+        far = self.data.get("beyond_cache", {})
+        begin = far.get("from_block_bytes", math.inf)
+        return begin, far.get("to_block_bytes", begin)
 
     def packing(self, stride: str, what: str = "pack", block_bytes: float = 0) -> dict[int, list[segments.Segment]]:
         """Return the cost of packing over bytes by threads.
 
-        stride: contiguous, lines, strided. what: "pack", or "copy" between two sides of one block (as packing where the
+        stride: contiguous, lines, strided, scattered. what: "pack", or "copy" between two sides of one block (as packing where the
         profile does not tell it apart). block_bytes: of one slot of the block, halos included.
         Raises NotAvailable when the profile does not say.
         """
-        places = [self.data["beyond_cache"], self.data] if block_bytes >= self.cache_limit else [self.data]
+        places = [self.data["beyond_cache"], self.data] if block_bytes >= self.cache_limits[1] else [self.data]
         self.section("pack")
         for place in places:
             for part in dict.fromkeys((what, "pack")):

@@ -1,4 +1,5 @@
-"""Piecewise linear costs: a fixed time plus a time per unit (byte, cell) on each of several ranges [start, end)."""
+"""Piecewise linear costs: a fixed time plus a time per unit (byte, cell) on each of several ranges [start, end); of bytes
+that lie in rows, also a time per row."""
 
 from __future__ import annotations
 
@@ -17,17 +18,26 @@ KEYS = {
     "bytes": ("from_bytes", "to_bytes", "latency_s", "per_byte_s"),
     "cells": ("from_cells", "to_cells", "fixed_s", "per_cell_s"),
 }
+PER_ROW = "per_row_s"
+
+
+def parameters(unit: str) -> dict[str, str]:
+    """Return the JSON name of each parameter of a segment."""
+    _, _, fixed, slope = KEYS[unit]
+    return {"fixed": fixed, "slope": slope, "per_row": PER_ROW}
 
 
 @dataclass(frozen=True)
 class Segment:
-    """Cost `fixed` + `slope` * amount for start <= amount < end, in seconds; `interval` holds bounds of both by name."""
+    """Cost `fixed` + `slope` * amount + `per_row` * rows for start <= amount < end, in seconds; `interval` holds bounds of
+    them by name."""
 
     start: float
     end: float
     fixed: float
     slope: float
     interval: Mapping = field(default_factory=dict, compare=False)
+    per_row: float = 0.0
 
 
 def from_json(rows: Sequence[Mapping], unit: str = "bytes") -> list[Segment]:
@@ -37,11 +47,12 @@ def from_json(rows: Sequence[Mapping], unit: str = "bytes") -> list[Segment]:
     Raises UsageProblem when they overlap or leave a gap.
     """
     start, end, fixed, slope = KEYS[unit]
-    named = {fixed: "fixed", slope: "slope"}
+    named = {name: parameter for parameter, name in parameters(unit).items()}
     made = []
     for r in sorted(rows, key=lambda r: r[start]):
         interval = {named[name]: tuple(ends) for name, ends in r.get("interval", {}).items()}
-        made.append(Segment(r[start], math.inf if r[end] is None else r[end], r[fixed], r[slope], interval))
+        last = math.inf if r[end] is None else r[end]
+        made.append(Segment(r[start], last, r[fixed], r[slope], interval, r.get(PER_ROW, 0.0)))
     for left, right in itertools.pairwise(made):
         if left.end != right.start:
             raise UsageProblem(
@@ -54,9 +65,10 @@ def from_json(rows: Sequence[Mapping], unit: str = "bytes") -> list[Segment]:
 def to_json(segments: Sequence[Segment], unit: str = "bytes") -> list[dict]:
     """Return segments as a profile holds them; the inverse of `from_json`."""
     start, end, fixed, slope = KEYS[unit]
-    names = {"fixed": fixed, "slope": slope}
+    names = parameters(unit)
     return [
         {start: s.start, end: None if math.isinf(s.end) else s.end, fixed: s.fixed, slope: s.slope}
+        | ({PER_ROW: s.per_row} if s.per_row else {})
         | ({"interval": {names[name]: list(ends) for name, ends in s.interval.items()}} if s.interval else {})
         for s in segments
     ]

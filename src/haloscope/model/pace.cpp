@@ -69,10 +69,8 @@ class Scaling {
     const auto scale = [](Copying& tables, double ratio) {
       for (Table& table : tables)
         for (auto& [threads, segments] : table)
-          for (Segment& segment : segments) {
-            times(segment.fixed, ratio);
-            times(segment.slope, ratio);
-          }
+          for (Segment& segment : segments)
+            for (Cost* one : {&segment.fixed, &segment.slope, &segment.per_row}) times(*one, ratio);
     };
     if (p_.pack) scale(*p_.pack, of(PaceKind::compute));
     scale(p_.copy, of(PaceKind::compute));

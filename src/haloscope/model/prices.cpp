@@ -45,7 +45,8 @@ std::string sweep_parameters(const Candidate& candidate) {
   return found;
 }
 
-const char* const out_of_range[]{"bytes to pack (contiguous)", "bytes to pack (lines)", "bytes to pack (strided)"};
+const char* const out_of_range[]{"bytes to pack (contiguous)", "bytes to pack (lines)", "bytes to pack (strided)",
+                                 "bytes to pack (scattered)"};
 
 double of_message(const Surcharge& cost, const Traffic& traffic) {
   const auto bytes = static_cast<double>(traffic.bytes);
@@ -201,15 +202,24 @@ std::vector<double> Prices::flight_times(const std::vector<Nearness>& near, cons
 }
 
 double Prices::copying(const Traffic& traffic, int team, double block_bytes, bool copies) const {
-  const Stride stride = stride_class(static_cast<double>(traffic.run_bytes));
-  const Table& table = profile.packing(stride, copies, block_bytes);
+  const double far = profile.beyond_cache(block_bytes);
+  const auto part = [&](double share, bool beyond) {
+    return share > 0 ? share * copying_of(traffic, team, beyond, copies) : 0.0;
+  };
+  return part(1 - far, false) + part(far, true);
+}
+
+double Prices::copying_of(const Traffic& traffic, int team, bool far, bool copies) const {
+  const Stride stride = stride_class(static_cast<double>(traffic.run_bytes), static_cast<double>(traffic.pitch_bytes));
+  const Table& table = profile.packing(stride, copies, far);
   range.check("threads packing", team, table.begin()->first, table.rbegin()->first + 1);
   const Segments& law = nearest(table, team);
   double amount = static_cast<double>(traffic.bytes);
-  if (stride == Stride::strided) amount *= profile.row_scale(static_cast<double>(traffic.run_bytes));
+  const double rows = traffic.run_bytes > 0 ? amount / static_cast<double>(traffic.run_bytes) : 0;
+  if (stride >= Stride::strided) amount *= profile.row_scale(static_cast<double>(traffic.run_bytes));
   range.check(out_of_range[static_cast<std::size_t>(stride)], amount, law.front().start, law.back().end);
-  const double by_team = evaluate_at(table, team, amount);
-  return team == 1 ? by_team : std::min(evaluate_at(table, 1, amount), by_team);
+  const double by_team = evaluate_at(table, team, amount, rows);
+  return team == 1 ? by_team : std::min(evaluate_at(table, 1, amount, rows), by_team);
 }
 
 }  // namespace haloscope::model

@@ -85,6 +85,8 @@ struct Prices {
   /// Seconds of gathering, scattering or copying bytes: by the team only where that pays.
   /// @param copies  between two sides of the block, instead of packing.
   double copying(const Traffic& traffic, int threads, double block_bytes, bool copies = false) const;
+  /// The same of a block that lies wholly beyond the cache, or in it.
+  double copying_of(const Traffic& traffic, int threads, bool far, bool copies) const;
 
   const Profile& profile;
   const Candidate& candidate;

@@ -59,7 +59,7 @@ Pricing::Pricing(const StageProgram& of, const StagePrices& prices, const Where&
       common_(prices.common),
       where_(where),
       slot_bytes_(slot_bytes(*of.plan)),
-      far_(slot_bytes_ >= common_.profile.cache_limit),
+      far_(common_.profile.beyond_cache(slot_bytes_) >= 0.5),
       packers_(program_.comm_thread ? 1 : common_.threads) {
   if (common_.device)
     device_.emplace(of, *common_.device, common_.names[static_cast<std::size_t>(prices.number)], where.ranks_on_device);
@@ -76,8 +76,8 @@ Pricing::Pricing(const StageProgram& of, const StagePrices& prices, const Where&
   std::set<int> peers;
   for (const Message& message : of.plan->messages)
     if (message.out) peers.insert(message.peer);
-  const double share = program_.device ? 0.0 : cost.waiting(static_cast<int>(peers.size()), far_) / std::max(1, waits);
-  if (share > 0) waiting_s_ = share * uneven_s();
+  if (!program_.device)
+    waiting_s_ = cost.waiting(static_cast<int>(peers.size()), far_, uneven_s()) / std::max(1, waits);
 }
 
 void Pricing::count_cells() {
@@ -234,8 +234,7 @@ double Pricing::used_s(const std::vector<int>& messages, Cost Surcharge::*cost) 
   return (inside ? (near->*cost).value : 0.0) + (outside ? (between->*cost).value : 0.0);
 }
 
-/// The base of the waiting share. A rank that is slower in one sweep is so in the next ones too, so times add, as if all
-/// sweeps of a program were one: with deep halos and in pieces.
+/// All sweeps of a program, with deep halos and in pieces too: ranks wait for what one of them takes longer for all.
 double Pricing::uneven_s() const {
   double seconds = 0;
   for (const Op& op : program_.ops)

@@ -38,6 +38,8 @@ void visit_table(Table& table, const char* section, const char* fixed, const cha
 
 void visit_bytes(Table& table, const char* section, const auto& visit) {
   visit_table(table, section, "latency_s", "per_byte_s", visit);
+  for (auto& [count, segments] : table)
+    for (Segment& segment : segments) visit(section, "per_row_s", segment.per_row);
 }
 
 void visit_kernels(std::map<std::string, Table>& kernels, const char* section, const auto& visit) {
@@ -81,11 +83,18 @@ const char* to_string(Nearness near) {
   return words[static_cast<std::size_t>(near)];
 }
 
-Stride stride_class(double run_bytes) {
-  return run_bytes >= contiguous_from ? Stride::contiguous : run_bytes >= lines_from ? Stride::lines : Stride::strided;
+const char* to_string(Stride stride) {
+  static constexpr const char* words[]{"contiguous", "lines", "strided", "scattered"};
+  return words[static_cast<std::size_t>(stride)];
 }
 
-double StepCost::waiting(int neighbours, bool far) const {
+Stride stride_class(double run_bytes, double pitch_bytes) {
+  if (run_bytes >= contiguous_from) return Stride::contiguous;
+  if (run_bytes >= lines_from) return Stride::lines;
+  return pitch_bytes >= scattered_from ? Stride::scattered : Stride::strided;
+}
+
+double StepCost::waiting(int neighbours, bool far, double sweeps_s) const {
   const double share = far ? far_waiting_share : waiting_share;
   static const std::array<double, 32> ratios = [] {  // by neighbours, of as many as most ranks have
     std::array<double, 32> found{};
@@ -95,7 +104,9 @@ double StepCost::waiting(int neighbours, bool far) const {
   }();
   if (neighbours <= 0 || share <= 0) return 0;
   const auto n = static_cast<std::size_t>(neighbours);
-  return share * (n < ratios.size() ? ratios[n] : expected_largest(neighbours + 1) / expected_largest(2));
+  const double largest = n < ratios.size() ? ratios[n] : expected_largest(neighbours + 1) / expected_largest(2);
+  const double spans = waiting_span_s > 0 ? sweeps_s / waiting_span_s : 0;
+  return largest * share * sweeps_s / std::sqrt(1 + spans);
 }
 
 const MessageCost& Profile::messages(Nearness near) const {
@@ -124,15 +135,19 @@ const std::map<int, Table>* Profile::fused_kernel(const std::string& wanted) con
   return found == fused.end() || found->second.empty() ? nullptr : &found->second;
 }
 
-const Table& Profile::packing(Stride stride, bool copies, double block_bytes) const {
+double Profile::beyond_cache(double block_bytes) const {
+  if (block_bytes < cache_from) return 0;
+  return block_bytes >= cache_to ? 1 : std::log(block_bytes / cache_from) / std::log(cache_to / cache_from);
+}
+
+const Table& Profile::packing(Stride stride, bool copies, bool far) const {
   if (!pack) lacks_section(*this, "pack");
-  const bool far = block_bytes >= cache_limit;
   for (const Copying* tables :
        {far && copies ? &far_copy : nullptr, far ? &far_pack : nullptr, copies ? &copy : nullptr, &*pack})
     if (tables && !(*tables)[static_cast<std::size_t>(stride)].empty())
       return (*tables)[static_cast<std::size_t>(stride)];
-  static constexpr const char* words[]{"contiguous", "lines", "strided"};
-  throw UnavailableError("profile '" + name + "' has no cost of packing " + words[static_cast<std::size_t>(stride)] +
+  if (stride == Stride::scattered) return packing(Stride::strided, copies, far);
+  throw UnavailableError("profile '" + name + "' has no cost of packing " + to_string(stride) +
                          " data; calibrate the machine");
 }
 

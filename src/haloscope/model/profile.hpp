@@ -21,12 +21,14 @@ enum class Nearness : std::uint8_t { self, socket, node, network };
 constexpr int nearnesses = 4;
 const char* to_string(Nearness near);
 
-/// How the bytes of messages lie in memory: a page streams, a cache line is used whole, less is not.
-enum class Stride : std::uint8_t { contiguous, lines, strided };
-constexpr int strides = 3;
-/// By the mean length of a stretch without a gap.
-Stride stride_class(double run_bytes);
-constexpr double contiguous_from = 4096, lines_from = 64;
+/// How the bytes of messages lie in memory: a page streams, a cache line is used whole, less is not. Less, of which no two
+/// stretches lie in one page, is scattered: nothing fetches the next one ahead.
+enum class Stride : std::uint8_t { contiguous, lines, strided, scattered };
+constexpr int strides = 4;
+const char* to_string(Stride stride);
+/// By the mean length of a stretch without a gap, and how far apart stretches begin.
+Stride stride_class(double run_bytes, double pitch_bytes);
+constexpr double contiguous_from = 4096, lines_from = 64, scattered_from = 4096;
 
 /// Of one nearness: a single message by its bytes, and how several at once slow each other down; see network.hpp.
 struct MessageCost {
@@ -74,18 +76,26 @@ constexpr std::pair<const char*, Cost Surcharge::*> surcharge_members[]{
 
 /// What carrying out a program costs beyond its operations' own work.
 struct StepCost {
-  Cost per_program_s, per_operation_s, waiting_share, far_waiting_share;
+  Cost per_program_s, per_operation_s, waiting_share, far_waiting_share, waiting_span_s;
   Cost per_piece_s, per_piece_cell_s, per_piece_row_s, per_far_piece_row_s;
 
-  /// The part of a sweep that a rank waits for the slowest of its neighbours, whose pace varies by chance.
-  /// @param far  the block is beyond the cache. Grows as the expected largest of normal numbers does (Blom 1958).
-  double waiting(int neighbours, bool far) const;
+  /// Seconds that a rank waits for the slowest of its neighbours, whose pace varies by chance. A rank that is slower now
+  /// stays so for about `waiting_span_s` (0: for ever): waits grow with the time of the sweeps, and with its root beyond.
+  /// @param far       the block is beyond the cache
+  /// @param sweeps_s  between two exchanges
+  /// Grows with neighbours as the expected largest of normal numbers does (Blom 1958).
+  double waiting(int neighbours, bool far, double sweeps_s) const;
 };
 constexpr std::pair<const char*, Cost StepCost::*> step_members[]{
-    {"per_program_s", &StepCost::per_program_s},     {"per_operation_s", &StepCost::per_operation_s},
-    {"waiting_share", &StepCost::waiting_share},     {"far_waiting_share", &StepCost::far_waiting_share},
-    {"per_piece_s", &StepCost::per_piece_s},         {"per_piece_cell_s", &StepCost::per_piece_cell_s},
-    {"per_piece_row_s", &StepCost::per_piece_row_s}, {"per_far_piece_row_s", &StepCost::per_far_piece_row_s}};
+    {"per_program_s", &StepCost::per_program_s},
+    {"per_operation_s", &StepCost::per_operation_s},
+    {"waiting_share", &StepCost::waiting_share},
+    {"far_waiting_share", &StepCost::far_waiting_share},
+    {"waiting_span_s", &StepCost::waiting_span_s},
+    {"per_piece_s", &StepCost::per_piece_s},
+    {"per_piece_cell_s", &StepCost::per_piece_cell_s},
+    {"per_piece_row_s", &StepCost::per_piece_row_s},
+    {"per_far_piece_row_s", &StepCost::per_far_piece_row_s}};
 
 /// How far messages advance while their receiver computes.
 struct OverlapCost {
@@ -131,8 +141,9 @@ struct Profile {
   std::optional<NetworkCost> network;
   std::optional<Copying> pack;
   Copying copy;
-  double cache_limit = infinity;  ///< bytes of one slot of a block from which its sweeps leave nothing in the cache
-  Copying far_pack, far_copy;     ///< ... and the tables of those blocks
+  /// Bytes of one slot of a block from which its sweeps leave less than all of it in the cache, and nothing at all.
+  double cache_from = infinity, cache_to = infinity;
+  Copying far_pack, far_copy;  ///< tables of blocks that are wholly beyond the cache
   std::optional<MemoryCost> memory;
   double strided_row_bytes = 0;  ///< 0: `strided` costs hold for bytes in rows of any length
   std::map<std::string, Surcharge> transports;
@@ -157,8 +168,11 @@ struct Profile {
   /// Costs of several sweeps done at once, by how many; null where they are not known.
   const std::map<int, Table>* fused_kernel(const std::string& name) const;
   /// Costs of packing over bytes, by threads. copies: between two sides of one block (as packing, where the profile does
-  /// not tell them apart). block_bytes: of one slot of the block, halos included. @throws UnavailableError.
-  const Table& packing(Stride stride, bool copies, double block_bytes) const;
+  /// not tell them apart). far: the block is beyond the cache. @throws UnavailableError.
+  const Table& packing(Stride stride, bool copies, bool far) const;
+  /// The part of a block that its sweeps leave in memory alone: 0 to 1, between the limits in proportion to logarithms.
+  /// @param block_bytes  of one slot of the block, halos included
+  double beyond_cache(double block_bytes) const;
   /// The factor for bytes in rows of this length before `strided` costs are looked up.
   double row_scale(double row_bytes) const;
   /// @throws UnavailableError for a transport, as strategies write it, that it does not describe.

@@ -82,7 +82,8 @@ Segments read_segments(const Node& node, const Unit& unit) {
     const Node one{row, node.place};
     for (const char* key : {unit.start, unit.fixed, unit.slope}) one.at(key).number();
     found.push_back({one.at(unit.start).number(), one.has(unit.end) ? one.at(unit.end).number() : infinity,
-                     one.cost(unit.fixed), one.cost(unit.slope)});
+                     one.cost(unit.fixed), one.cost(unit.slope),
+                     one.has("per_row_s") ? one.cost("per_row_s") : Cost{}});
   }
   std::stable_sort(found.begin(), found.end(), [](const auto& a, const auto& b) { return a.start < b.start; });
   for (std::size_t i = 1; i < found.size(); ++i)
@@ -110,12 +111,16 @@ Table read_table(const Node& node, const Unit& unit) {
   return table;
 }
 
+Stride read_stride(const std::string& name, const Node& node) {
+  for (int stride = 0; stride < strides; ++stride)
+    if (name == to_string(static_cast<Stride>(stride))) return static_cast<Stride>(stride);
+  node.refuse("this is none of contiguous, lines, strided, scattered");
+}
+
 Copying read_copying(const Node& node) {
   Copying found;
   each(node, [&](const std::string& key, const Node& table) {
-    const Stride stride = key == "contiguous" ? Stride::contiguous : key == "lines" ? Stride::lines : Stride::strided;
-    if (stride == Stride::strided && key != "strided") table.refuse("this is none of contiguous, lines, strided");
-    found[static_cast<std::size_t>(stride)] = read_table(table, bytes);
+    found[static_cast<std::size_t>(read_stride(key, table))] = read_table(table, bytes);
   });
   return found;
 }
@@ -269,7 +274,8 @@ void read_cpu_costs(const Node& node, Profile& p) {
   if (node.has("copy")) p.copy = read_copying(node.at("copy"));
   if (node.has("beyond_cache")) {
     const Node far = node.at("beyond_cache");
-    p.cache_limit = far.at("from_block_bytes").number();
+    p.cache_from = far.at("from_block_bytes").number();
+    p.cache_to = far.has("to_block_bytes") ? far.at("to_block_bytes").number() : p.cache_from;
     if (far.has("pack")) p.far_pack = read_copying(far.at("pack"));
     if (far.has("copy")) p.far_copy = read_copying(far.at("copy"));
   }

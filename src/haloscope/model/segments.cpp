@@ -8,19 +8,19 @@ const Segment& segment_at(const Segments& segments, double amount) {
   return segments.front();
 }
 
-double evaluate(const Segments& segments, double amount) {
+double evaluate(const Segments& segments, double amount, double rows) {
   const Segment& here = segment_at(segments, amount);
-  return here.fixed + here.slope * amount;
+  return here.fixed + here.slope * amount + here.per_row * rows;
 }
 
-double evaluate_at(const Table& table, double count, double amount) {
+double evaluate_at(const Table& table, double count, double amount, double rows) {
   auto high = table.begin();
   while (high != table.end() && high->first < count) ++high;
-  if (high == table.end()) return evaluate(table.rbegin()->second, amount);
-  const double above = evaluate(high->second, amount);
+  if (high == table.end()) return evaluate(table.rbegin()->second, amount, rows);
+  const double above = evaluate(high->second, amount, rows);
   if (high == table.begin() || high->first == count) return above;
   const auto low = std::prev(high);
-  const double below = evaluate(low->second, amount);
+  const double below = evaluate(low->second, amount, rows);
   return below + (above - below) * (count - low->first) / (high->first - low->first);
 }
 

@@ -1,4 +1,5 @@
-// Piecewise linear costs: a fixed time plus a time per unit (byte, cell) on each of several ranges.
+// Piecewise linear costs: a fixed time plus a time per unit (byte, cell) on each of several ranges; of bytes that lie in
+// rows, also a time per row.
 #pragma once
 
 #include <cstdlib>
@@ -17,10 +18,10 @@ struct Cost {
   operator double() const { return value; }
 };
 
-/// `fixed` + `slope` * amount seconds for start <= amount < end.
+/// `fixed` + `slope` * amount + `per_row` * rows seconds for start <= amount < end.
 struct Segment {
   double start = 0, end = infinity;
-  Cost fixed, slope;
+  Cost fixed, slope, per_row{};
 };
 
 /// Rising, without gaps; never empty.
@@ -30,10 +31,10 @@ using Table = std::map<int, Segments>;
 
 /// The segment whose range holds `amount` >= 0; the first one below all ranges, the last one above them.
 const Segment& segment_at(const Segments& segments, double amount);
-/// Seconds of `amount` units; the fixed time for none. Source: Davis 2017, sections 5.4 and 6.8 (table 5.9).
-double evaluate(const Segments& segments, double amount);
+/// Seconds of `amount` units in `rows` rows; the fixed time for none. Source: Davis 2017, sections 5.4 and 6.8 (table 5.9).
+double evaluate(const Segments& segments, double amount, double rows = 0);
 /// The same for a count: between two given ones linear, outside them the nearest.
-double evaluate_at(const Table& table, double count, double amount);
+double evaluate_at(const Table& table, double count, double amount, double rows = 0);
 
 /// The entry whose key is nearest by a distance; of several the first. The map is not empty.
 template <class Map, class Distance>

@@ -1,5 +1,7 @@
 #include "haloscope/model/traffic.hpp"
 
+#include <algorithm>
+
 #include "haloscope/error.hpp"
 #include "haloscope/field/memory.hpp"
 #include "haloscope/pack/region_copy.hpp"
@@ -23,12 +25,20 @@ Views imagined_views(const Plan& plan) {
   return views;
 }
 
-/// Stretches without gaps that a box consists of.
-std::int64_t runs_of(const SlotView& view, const Box& box) {
-  std::int64_t pitch = view.stride[0] * box.extent(0), runs = 1;
+/// Stretches without gaps that a box consists of, and how far apart they begin.
+struct Runs {
+  std::int64_t count = 1, pitch = 0;
+};
+
+Runs runs_of(const SlotView& view, const Box& box) {
+  Runs runs;
+  std::int64_t length = view.stride[0] * box.extent(0);
   for (int d = 1; d < 3; ++d) {
-    if (box.extent(d) > 1 && (runs > 1 || view.stride[d] != pitch)) runs *= box.extent(d);
-    pitch *= box.extent(d);
+    if (box.extent(d) > 1 && (runs.count > 1 || view.stride[d] != length)) {
+      if (runs.count == 1) runs.pitch = view.stride[d];
+      runs.count *= box.extent(d);
+    }
+    length *= box.extent(d);
   }
   return runs;
 }
@@ -39,14 +49,16 @@ class Sum {
   void add(int quantity, const Box& box) {
     const auto q = static_cast<std::size_t>(quantity);
     bytes_ += box.volume() * plan_.spec.quantities[q].element_bytes;
-    runs_ += runs_of(views_[q].front(), box);
+    const Runs runs = runs_of(views_[q].front(), box);
+    runs_ += runs.count;
+    if (runs.pitch > 0) pitch_ = pitch_ > 0 ? std::min(pitch_, runs.pitch) : runs.pitch;
   }
-  Traffic take(bool in_place) const { return {bytes_, runs_ > 0 ? bytes_ / runs_ : 0, in_place}; }
+  Traffic take(bool in_place) const { return {bytes_, runs_ > 0 ? bytes_ / runs_ : 0, in_place, pitch_}; }
 
  private:
   const Plan& plan_;
   const Views& views_;
-  std::int64_t bytes_ = 0, runs_ = 0;
+  std::int64_t bytes_ = 0, runs_ = 0, pitch_ = 0;
 };
 
 }  // namespace

@@ -7,8 +7,9 @@ namespace haloscope::model {
 
 struct Traffic {
   std::int64_t bytes = 0;
-  std::int64_t run_bytes = 0;  ///< mean length of a stretch without gaps
-  bool in_place = false;       ///< a message that is one stretch and needs no packing
+  std::int64_t run_bytes = 0;    ///< mean length of a stretch without gaps
+  bool in_place = false;         ///< a message that is one stretch and needs no packing
+  std::int64_t pitch_bytes = 0;  ///< least distance from the begin of a stretch to that of the next, 0: there is one
 };
 
 /// The traffic of all messages of a plan, in its order.

@@ -5,6 +5,7 @@
 #include "haloscope/model/best.hpp"
 #include "haloscope/model/network.hpp"
 #include "haloscope/model/sampling.hpp"
+#include "haloscope/model/traffic.hpp"
 
 namespace haloscope::model {
 namespace {
@@ -107,14 +108,39 @@ TEST(Network, AGatherCostsWhatOneOfANumberDoesAndItsFurtherBytes) {
 TEST(Steps, MoreNeighboursWaitLongerForTheSlowest) {
   StepCost steps;
   steps.waiting_share.value = 0.02;
-  EXPECT_EQ(steps.waiting(0, false), 0);
-  EXPECT_NEAR(steps.waiting(1, false), 0.02, 1e-12);
+  EXPECT_EQ(steps.waiting(0, false, 1), 0);
+  EXPECT_NEAR(steps.waiting(1, false, 1), 0.02, 1e-12);
   double before = 0;
   for (const int neighbours : {1, 2, 6, 26}) {
-    EXPECT_GT(steps.waiting(neighbours, false), before);
-    before = steps.waiting(neighbours, false);
+    EXPECT_GT(steps.waiting(neighbours, false, 1), before);
+    before = steps.waiting(neighbours, false, 1);
   }
   EXPECT_LT(before, 5 * 0.02);
+}
+
+TEST(Steps, RanksWaitAShareOfShortSweepsAndTheRootOfLongOnes) {
+  StepCost steps;
+  steps.far_waiting_share.value = 0.1;
+  EXPECT_EQ(steps.waiting(1, true, 4), 2 * steps.waiting(1, true, 2)) << "for ever, unless the profile says otherwise";
+  steps.waiting_span_s.value = 1e-3;
+  EXPECT_NEAR(steps.waiting(1, true, 1e-6), 0.1 * 1e-6, 1e-9);
+  EXPECT_NEAR(steps.waiting(1, true, 4) / steps.waiting(1, true, 1), 2, 1e-3);
+  EXPECT_EQ(steps.waiting(1, false, 4), 0);
+}
+
+TEST(Segments, BytesInRowsCostATimePerRow) {
+  const Segments law{{0, 100, {1, 0}, {2, 0}, {10, 0}}, {100, infinity, {}, {3, 0}, {}}};
+  EXPECT_EQ(evaluate(law, 4), 1 + 2 * 4);
+  EXPECT_EQ(evaluate(law, 4, 3), 1 + 2 * 4 + 10 * 3);
+  EXPECT_EQ(evaluate(law, 100, 3), 300);
+  EXPECT_EQ(evaluate_at({{1, law}, {3, {{0, infinity, {}, {}, {2, 0}}}}}, 2, 4, 3), (39 + 6) / 2.0);
+}
+
+TEST(Traffic, TellsHowFarApartStretchesBegin) {
+  EXPECT_EQ(stride_class(8, 4095), Stride::strided);
+  EXPECT_EQ(stride_class(8, 4096), Stride::scattered);
+  EXPECT_EQ(stride_class(64, 4096), Stride::lines);
+  EXPECT_EQ(stride_class(4096, 8192), Stride::contiguous);
 }
 
 TEST(Sampling, DrawsHaveTheWidthOfTheIntervalAndRepeatThemselves) {

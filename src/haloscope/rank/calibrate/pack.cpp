@@ -4,6 +4,7 @@
 
 #include "haloscope/core/clock.hpp"
 #include "haloscope/field/field.hpp"
+#include "haloscope/model/traffic.hpp"
 #include "haloscope/pack/region_copy.hpp"
 #include "haloscope/rank/calibrate/parts.hpp"
 #include "haloscope/run/run.hpp"
@@ -130,8 +131,9 @@ class PackedPair {
   /// Whether anything is packed at all: one gapless stretch is sent as it is.
   bool needed() const { return !contiguous_span(block_.views(), 0, *out_[0]); }
   std::int64_t bytes() const { return out_[0]->bytes; }
-  std::int64_t row_bytes() const {
-    return out_[0]->regions[0].box.extent(0) * block_.plan().spec.quantities[0].element_bytes;
+  /// How a message lies in the block; copies between the two sides of a block of its own lie as it does.
+  model::Traffic traffic() const {
+    return model::traffic_of_messages(block_.plan())[static_cast<std::size_t>(out_[0] - block_.plan().messages.data())];
   }
   /// Bytes of one slot, halos included: they decide whether a sweep leaves it in the cache.
   std::int64_t block_bytes() const {
@@ -210,7 +212,8 @@ Json pack_points(const CalibrateRequest& request, Sampler& sample, bool& right) 
     PackedPair packing(block);
     Json point{{"dimension", d},
                {"bytes", packing.bytes()},
-               {"row_bytes", packing.row_bytes()},
+               {"row_bytes", packing.traffic().run_bytes},
+               {"pitch_bytes", packing.traffic().pitch_bytes},
                {"block_bytes", packing.block_bytes()}};
     right &= packing.right();
     if (packing.needed()) {
