@@ -91,7 +91,7 @@ def variants(kernels: list[str]) -> Counter:
 
 @pytest.fixture(scope="module", params=CUDA_ARCHITECTURES)
 def cuda(request, tmp_path_factory) -> tuple[str, Path]:
-    """What nvcc said of all CUDA kernels, and their code: compiled once for all tests."""
+    """What nvcc said of all CUDA kernels, and the folder of their code: compiled once for all tests."""
     folder = tmp_path_factory.mktemp("cuda")
     flags = [
         "-std=c++20",
@@ -109,7 +109,7 @@ def cuda(request, tmp_path_factory) -> tuple[str, Path]:
     ]
     code = f"-gencode=arch={request.param.replace('sm', 'compute')},code={request.param}"
     said = run(nvcc(), *flags, code, "-c", SOURCES / "cuda.cu", "-o", folder / "cuda.o")
-    return said, next(folder.glob("*.cubin"))
+    return said, folder
 
 
 @pytest.mark.ids("NP1")
@@ -129,6 +129,15 @@ def test_cuda_kernels_compile_without_a_warning_or_a_spill(cuda):
     assert all(int(frame) <= 256 and spilled == "0" for _, frame, spilled, *_ in kept)
     # Blocks of 512 threads fit the 65536 registers of a multiprocessor, those of passes have 128.
     assert max(int(kernel[4]) for kernel in compiled if "PassBlocks" not in kernel[0]) <= 128
+
+
+@pytest.mark.timeout(600)
+def test_every_kernel_is_in_the_list_of_those_that_are_loaded_beforehand(cuda):
+    said, folder = cuda
+    launched = set(re.findall(r"Compiling entry function '_ZN9haloscope6device4cuda8run_bodyI(\w+)EEvT_'", said))
+    symbols = run("nm", folder / "cuda.o")
+    listed = set(re.findall(r" _ZN9haloscope6device4cuda8KernelOfI(\w+)E6numberE$", symbols, re.MULTILINE))
+    assert listed == launched != set()
 
 
 def worse_than(bars: dict[str, tuple[float, int]], listing: str) -> list[str]:
@@ -152,7 +161,7 @@ def worse_than(bars: dict[str, tuple[float, int]], listing: str) -> list[str]:
 @pytest.mark.timeout(600)
 def test_inner_loops_of_cuda_kernels_execute_no_more_instructions_than_they_may(cuda):
     nvdisasm = compiler("nvdisasm", "install the CUDA toolkit, 12 or newer")
-    assert worse_than(BARS, run(nvdisasm, "-c", cuda[1])) == []
+    assert worse_than(BARS, run(nvdisasm, "-c", next(cuda[1].glob("*.cubin")))) == []
 
 
 def test_a_kernel_that_got_worse_is_told_from_one_that_did_not():
