@@ -39,12 +39,17 @@ inline std::function<void(int)> slow_blocks(double most_us) {
   };
 }
 
+/// A capture is refused its call of this number, counted from 0 over all captures.
+inline std::function<bool()> refused_call(std::int64_t number) {
+  return [left = std::make_shared<std::atomic<std::int64_t>>(number)] { return left->fetch_sub(1) != 0; };
+}
+
 /// @param text  what parse_imitation() takes, and `delay_us=20` (slow streams), `block_delay_us=20` (slow blocks),
-///              `lost=3` (the last device is lost), `maps=0` (none of other processes' memory), `words=0` (streams write none and
-///              wait for none).
+///              `lost=3` (the last device is lost), `refused_call=3` (of a capture), `maps=0` (none of other processes' memory),
+///              `words=0` (streams write none and wait for none).
 inline device::host::Imitation faulty(const std::string& text) {
   double delay_us = 0, block_delay_us = 0;
-  std::int64_t lost = -1;
+  std::int64_t lost = -1, refused = -1;
   bool maps = true, words = true;
   std::vector<std::string> plain;
   for (const std::string& word : split(text, ',')) {
@@ -54,6 +59,8 @@ inline device::host::Imitation faulty(const std::string& text) {
       block_delay_us = std::stod(word.substr(15));
     else if (word.starts_with("lost="))
       lost = std::stoll(word.substr(5));
+    else if (word.starts_with("refused_call="))
+      refused = std::stoll(word.substr(13));
     else if (word == "maps=0")
       maps = false;
     else if (word == "words=0")
@@ -66,6 +73,7 @@ inline device::host::Imitation faulty(const std::string& text) {
   if (block_delay_us > 0) result.before_block = slow_blocks(block_delay_us);
   result.words = words;
   if (!maps) result.may_map = [] { return false; };
+  if (refused >= 0) result.may_keep = refused_call(refused);
   if (lost >= 0) result.works = lost_device(result.devices - 1, lost);
   return result;
 }

@@ -56,6 +56,7 @@ void Health::check(const char* call) const {
 
 HostStream::HostStream(const Imitation& imitation, std::shared_ptr<Health> health, unsigned number)
     : before_work_(imitation.before_work ? imitation.before_work(number) : nullptr),
+      may_keep_(imitation.may_keep),
       threads_(imitation.threads),
       health_(std::move(health)),
       thread_([this] { serve(); }) {}
@@ -178,6 +179,7 @@ class HostGraph final : public Graph {
 }  // namespace
 
 void HostStream::keep(std::function<void()> call) {
+  if (may_keep_ && !may_keep_()) throw Error(Exit::failed, "a capture is refused a call");
   capture_->calls.push_back(std::move(call));
   ++capture_->given[this];
 }
@@ -189,6 +191,7 @@ void HostStream::begin_capture() {
 
 std::unique_ptr<Graph> HostStream::end_capture() {
   const auto capture = std::exchange(capture_, nullptr);
+  if (!capture) throw Error(Exit::failed, "a capture ends that has not begun");
   bool whole = true;
   for (const auto& [stream, given] : capture->given) {
     whole &= stream == this || capture->awaited[stream] == given;

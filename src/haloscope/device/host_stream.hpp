@@ -33,6 +33,8 @@ struct Imitation {
   std::function<bool(int index)> works = {};
   /// For tests: whether memory of another process may be mapped. Empty: yes.
   std::function<bool()> may_map = {};
+  /// For tests: whether a capture records its next call. Empty: yes.
+  std::function<bool()> may_keep = {};
   /// For tests: whether streams write words and wait for them.
   bool words = true;
   /// For tests: called by each block of a kernel that waits for the CPU, as it begins. Empty: nothing.
@@ -166,6 +168,7 @@ class HostStream final : public Stream {
   std::deque<Work> work_;
   bool busy_ = false, closing_ = false;
   std::function<void()> before_work_;
+  std::function<bool()> may_keep_;
   int threads_;
   std::shared_ptr<Health> health_;
   std::shared_ptr<HostCapture> capture_;  // set while work is recorded

@@ -205,6 +205,7 @@ void DeviceOps::drop_capture() {
   device::call_even_if_lost([this] { (void)streams_.streams[0]->end_capture(); });
 }
 
+  used_[set_] = false;
 bool DeviceOps::replay(int slot) {
   const auto found = graphs_.find(slot);
   if (found == graphs_.end()) return false;

@@ -95,7 +95,8 @@ class DeviceOps {
   /// with `slot`.
   void begin_capture();
   void end_capture(int slot);
-  /// Instead, where recording has failed: nothing is kept, and the streams are as before.
+  /// Instead, where recording has failed, wherever it was: nothing is kept, the streams are as before, and the execution is
+  /// none.
   void drop_capture();
   /// @return whether there was one; it is under way then. Its seconds count as the first sweep's.
   bool replay(int slot);

@@ -298,15 +298,15 @@ bool Runner::try_main() {
 
 /// Messages of a lone rank are none.
 void Runner::capture() {
-  options_.device->begin_capture();
   try {
+    options_.device->begin_capture();
     for (std::size_t i = 0; i < program_.ops.size(); ++i)
       if (on_device(program_.ops[i].lane)) enqueue(static_cast<int>(i));
+    options_.device->end_capture(base_);
   } catch (...) {
     options_.device->drop_capture();
     throw;
   }
-  options_.device->end_capture(base_);
 }
 
 void Runner::run_graph() {

@@ -143,6 +143,32 @@ TEST(Devices, AGraphIsCapturedWhateverThePattern) {
     }
 }
 
+/// At its beginning, in its work, or at its end, at the first capture or the second one.
+TEST(Devices, AfterACaptureThatFailsAnywhereARunGoesOn) {
+  if (world_size() > 1) GTEST_SKIP() << "graphs are of a lone rank";
+  Choice c = choice_for({"laplace2d", "star", Real::f64, {12, 11, 1}}, true);
+  c.device = "host";
+  c.strategy = "ordered/staged";
+  c.schedule = "streams";
+  const std::uint64_t expected = result(c);
+  c.capture = true;
+  int call = 0;
+  for (bool fails = true; fails; ++call) {
+    const Imitated refusing("refused_call=" + std::to_string(call));
+    haloscope::Run run(MPI_COMM_WORLD, c);
+    run.initialise();
+    try {
+      run.advance(7);
+      fails = false;
+    } catch (const Error&) {
+    }
+    run.initialise();
+    run.advance(7);
+    EXPECT_EQ(run.checksum(), expected) << call;
+  }
+  EXPECT_GT(call, 10);
+}
+
 /// As after a launch that is refused while it is recorded.
 TEST(Devices, AfterADroppedCaptureStreamsDoTheirWorkAgain) {
   const auto device = device::find_backend("host").open(0);
