@@ -89,7 +89,7 @@ void launch_fused(Stream& stream, const SweepLaunch& s) {
 template <class Form>
 void launch_faces(Stream& stream, const SweepLaunch& s) {
   const auto sweep = face_sweep(s, weighted<Form>(s));
-  const int cells = sweep.region.cells + sweep.twin.cells;
+  const std::int32_t cells = narrow(std::int64_t{sweep.region.cells} + sweep.twin.cells);
   if (cells > 0) launch(stream, (cells + sweep.threads - 1) / sweep.threads, sweep.threads, 0, sweep);
 }
 

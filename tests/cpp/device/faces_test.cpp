@@ -4,6 +4,7 @@
 
 #include "device/here.hpp"
 #include "haloscope/choice.hpp"
+#include "haloscope/error.hpp"
 #include "haloscope/field/field.hpp"
 #include "haloscope/runner/device_ops.hpp"
 #include "haloscope/schedule.hpp"
@@ -61,6 +62,14 @@ TEST(DeviceFaces, ArePackedByALaunchOfTheirOwnInTheFirstStepOfARunAlone) {
   EXPECT_EQ(link.taken, 5);
   run(3);
   EXPECT_EQ(link.packed, 2);
+}
+
+TEST(DeviceFaces, TwoBoxesOfMoreCellsTogetherThanALaunchTakesAreRefused) {
+  device::Device& device = device::test::here();
+  const auto stream = device.stream();
+  device::SweepLaunch launch;
+  launch.region = launch.twin = {{0, 0, 0}, {1 << 15, 1 << 15, 1}};  // each of as many as one may have
+  EXPECT_THROW(device::find_faces(device.kernels(), "laplace2d", "f64")(*stream, launch), UsageError);
 }
 
 }  // namespace
