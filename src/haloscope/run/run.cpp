@@ -187,6 +187,7 @@ bool Run::enough(int stage, int end) {
 
 Progress Run::advance(std::int64_t steps, bool poison) {
   forget_numbers();
+  if (fields_ && options_.trace_events > 0) fields_->streams().move_origin();
   Progress progress;
   if (pipeline_)
     progress = pipeline_->advance(steps, poison);

@@ -35,6 +35,10 @@ DeviceStreams::DeviceStreams(device::Device& owner) : device(owner) {
   streams[stream_of(Lane::halo_stream)] = owner.stream(true);
   for (auto& end : ends_) end = owner.event(false);
   origin_ = owner.event();
+  move_origin();
+}
+
+void DeviceStreams::move_origin() {
   streams[0]->record(*origin_);
   origin_->wait();
   origin_s_ = now_s();
@@ -201,11 +205,11 @@ void DeviceOps::end_capture(int slot) {
 
 void DeviceOps::drop_capture() {
   capturing_ = false;
+  used_[set_] = false;
   device::call_even_if_lost([this] { streams_.join(); });
   device::call_even_if_lost([this] { (void)streams_.streams[0]->end_capture(); });
 }
 
-  used_[set_] = false;
 bool DeviceOps::replay(int slot) {
   const auto found = graphs_.find(slot);
   if (found == graphs_.end()) return false;

@@ -41,6 +41,9 @@ struct DeviceStreams {
   void join();
   /// The host waits for all work of all streams. @throws Error where the device is lost, when nothing is under way.
   void finish();
+  /// Times are told from here on; nothing is under way. A device gives seconds between events in single precision, and two
+  /// clocks drift: the origin of a trace is near.
+  void move_origin();
   /// Time of this process' clock at which the device reached an event, seconds.
   double time_of(device::Event& event) const { return origin_s_ + device.seconds(*origin_, event); }
 
