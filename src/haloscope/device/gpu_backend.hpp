@@ -55,7 +55,7 @@ class GpuGraph final : public Graph {
  public:
   GpuGraph(HALOSCOPE_GPU(Graph_t) kept, HALOSCOPE_GPU(Stream_t) stream) : stream_(stream) {
     const Status made = HALOSCOPE_GPU(GraphInstantiateWithFlags)(&ready_, kept, 0);
-    (void)HALOSCOPE_GPU(GraphDestroy)(kept);
+    (void)settled(HALOSCOPE_GPU(GraphDestroy)(kept));
     check(made, "GraphInstantiateWithFlags");
   }
   ~GpuGraph() override { (void)settled(HALOSCOPE_GPU(GraphExecDestroy)(ready_)); }
@@ -315,8 +315,9 @@ class GpuDevice final : public Device {
       HALOSCOPE_CHECK(HostMalloc, &memory, bytes, kind);
       return memory;
     }
-    if (const Info now = info(); static_cast<std::int64_t>(bytes) > now.free_bytes) throw_too_large(bytes, now);
-    HALOSCOPE_CHECK(Malloc, &memory, bytes);
+    const Status made = settled(HALOSCOPE_GPU(Malloc)(&memory, bytes));
+    if (made == HALOSCOPE_GPU(ErrorMemoryAllocation)) throw_too_large(bytes, info());
+    check(made, "Malloc");
     return memory;
   }
   void release(Space space, void* memory) override {
