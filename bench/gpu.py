@@ -172,9 +172,9 @@ class Session:
         if ranks and "memory" not in journal.done and self.deadline.left() > 0:
             lines = [line(request, 2, self.device) for request in verification(2, False)[::40]]
             found = ranks.memory_faults(lines)
-            line_ = {"case": "memory", "found": "not here" if found is None else found or "no fault"}
-            journal.append(line_ | ({"error": found} if found else {}))
-            self.log.say(f"compute-sanitizer: {line_['found']}")
+            if found:
+                journal.append({"case": "memory"} | found)
+            self.log.say(f"compute-sanitizer: {' '.join(found.values()) if found else 'its time was up'}")
 
     def profiles(self) -> None:
         """What Nsight Compute says of the best kernels, as it says it."""

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 import subprocess
 import tempfile
@@ -23,6 +24,8 @@ from gpu_run import Deadline, Ended, Journal, Log, run
 TWO = LAPLACE2D | {"cells": (64, 64), "strategy": "ordered/staged", "steps": 2, "repetitions": 1, "verify": 3}
 CASE_S = 40  # a case without a record after so long is ended
 GIVEN_UP = 3  # failures of a way that has never worked, after which it is left alone
+UNAVAILABLE = 3  # code of a rank program that is refused what it needs
+FAULT = 77  # code of compute-sanitizer where it has found one
 
 # Without a network, MPICH or its launcher may not detect that all ranks are on this machine.
 ALONE = {"HYDRA_IFACE": "lo"}
@@ -78,18 +81,18 @@ class Ranks:
         done = self.two([self.programs.rank, "--probe", "device-aware"], 30)
         return '"ok":true' in done.said.replace(" ", "")
 
-    def memory_faults(self, lines: list[dict]) -> str | None:
-        """What compute-sanitizer finds in a few requests of two ranks, "" nothing; None where it is not there."""
+    def memory_faults(self, lines: list[dict]) -> dict | None:
+        """What compute-sanitizer finds in a few requests of two ranks, as a line of a journal; None: its time was up."""
         beside = Path(nvcc()).with_name("compute-sanitizer")
         tool = shutil.which("compute-sanitizer") or (str(beside) if beside.exists() else None)
         if tool is None or self.device != "cuda":
-            return None
+            return {"found": "not here"}
         with tempfile.TemporaryDirectory() as scratch:
             file = write_requests(Path(scratch), lines)
-            words = [tool, "--error-exitcode", "77", self.programs.rank, "--watchdog", "80",  # its first launches are slow
+            words = [tool, "--error-exitcode", str(FAULT), self.programs.rank, "--watchdog", "80",  # its first launches are slow
                      "--requests", file, "--output", os.devnull]  # fmt: skip
             done = self.two(words, 90)
-        return "" if done.code == 0 else done.reason()
+        return None if done.code is None else faults_in(done)
 
     def two(self, words: Sequence[str | Path | None], limit_s: float) -> Ended:
         """A command on two ranks."""
@@ -134,6 +137,15 @@ class Ranks:
             ended = run(words, case_s, self.environment, self.mark, journal.size, until or self.deadline)
         journal.refresh()
         return ended
+
+
+def faults_in(ended: Ended) -> dict:
+    """What a program said under compute-sanitizer. mpiexec mixes the codes of ranks, but what they say stays."""
+    if ended.code == FAULT or re.search(r"ERROR SUMMARY: [1-9]", ended.said):
+        return {"error": f"faults of memory: {ended.said.strip()[-2000:]}"}
+    if ended.code == UNAVAILABLE:
+        return {"found": "no fault in what could run", "refused": ended.reason()}
+    return {"found": "no fault"} if ended.code == 0 else {"error": ended.reason()}
 
 
 def given_up(journal: Journal) -> set[str]:

@@ -256,6 +256,41 @@ def test_ranks_share_a_card_by_a_daemon_that_ends_with_the_run(tmp_path, monkeyp
         assert not shared
 
 
+# ---- in place of programs that are not here ----------------------------------------------------------------------------
+
+
+@pytest.fixture
+def tools(tmp_path, monkeypatch):
+    """Make a shell script of a name, which comes first on PATH; return its path."""
+    folder = tmp_path / "tools"
+    folder.mkdir()
+    monkeypatch.setenv("PATH", f"{folder}:{os.environ['PATH']}")
+
+    def make(name: str, script: str) -> Path:
+        (folder / name).write_text(f"#!/bin/sh\n{script}\n")
+        (folder / name).chmod(0o755)
+        return folder / name
+
+    return make
+
+
+def ranks_of(tools, folder: Path, rank: str, seconds: float = 100) -> gpu_ranks.Ranks:
+    """What starts a script as the rank program, once."""
+    mpiexec, program = tools("mpiexec", 'shift 2; exec "$@"'), tools("rank", rank)
+    programs = gpu_ranks.Programs(Path("/bin/true"), program, str(mpiexec))
+    return gpu_ranks.Ranks(programs, "cuda", gpu_run.Log(folder / "log"), gpu_run.Deadline(seconds), folder)
+
+
+@pytest.mark.parametrize(("code", "said", "outcome"), [
+    (0, "ERROR SUMMARY: 0 errors", "good"), (3, "no ipc here", "refused"), (77, "Invalid __global__ read", "failed"),
+    (79, "ERROR SUMMARY: 2 errors", "failed"), (1, "no such driver", "failed")])  # fmt: skip
+def test_a_fault_of_memory_is_told_from_a_configuration_that_is_refused(code, said, outcome, tools, tmp_path):
+    tools("compute-sanitizer", f'echo "========= {said}"; exit {code}')
+    found = ranks_of(tools, tmp_path, "exit 0").memory_faults([])
+    assert gpu_run.outcome(found) == outcome
+    assert ("faults of memory" in found.get("error", "")) == (code in (77, 79))
+
+
 @pytest.mark.long
 @pytest.mark.timeout(3000)
 def test_a_carried_build_runs_where_it_is_put_with_its_own_mpi(tmp_path):
