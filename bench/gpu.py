@@ -17,7 +17,6 @@ FOLDER/steps.jsonl --profile card.json` reports its error for steps that the fit
 from __future__ import annotations
 
 import argparse
-import json
 import os
 import shutil
 import signal
@@ -52,6 +51,7 @@ class Session:
                 journal.drop(lambda found: outcome(found) == "failed")
         self.asked: dict[str, set[str]] = {name: set() for name in JOURNALS}
         self.programs: Programs
+        self.environment: dict[str, str] = {}  # where kernels run beside those of ranks
         self.faults: list[str] = []
         self._ranks: Ranks | None = None
         self._tried = False
@@ -93,8 +93,10 @@ class Session:
     def find(self) -> None:
         """Programs and device; refuses to go on with the results of another device."""
         self.programs = find_programs(self.options.build, self.device, self.log, self.deadline, self.target)
-        said = ask_device(self.programs.kernels, self.device, self.target).said
-        found = next(json.loads(text) for text in said.splitlines() if text.startswith("{"))
+        asked = ask_device(self.programs.kernels, self.device, self.target, self.deadline)
+        found = next(iter(asked.lines()), None)
+        if found is None:
+            raise Trouble(f"the device has not said what it is: {asked.reason()}")
         kept = self.journals["kernels"].done.get("device")
         if kept and kept["device"] != found["device"]:
             raise Trouble(
@@ -108,45 +110,59 @@ class Session:
         """The kernels of a stage, each case in a process of its own."""
         journal, words = self.journals["kernels"], [str(self.programs.kernels), "--device", self.device]
         words += ["--small"] if self.small else []
-        listed = [json.loads(text) for text in run([*words, "--list"], 20, {}, self.target).said.splitlines()]
-        names = [found["case"] for found in listed if found["stage"] == stage]
+        names = self.cases([*words, "--list"], stage)
         names = names if stage == "smoke" else names[:: self.options.every]
         self.asked["kernels"].update(names)
         for name in (name for name in names if name not in journal.done):
             if self.deadline.left() <= 0:
                 break
-            ended = run(
-                [*words, "--case", name, "--output", journal.path], KERNEL_S, {}, self.target, until=self.deadline
-            )
+            case = [*words, "--case", name, "--output", journal.path]
+            ended = run(case, KERNEL_S, self.environment, self.target, until=self.deadline)
             journal.refresh()
-            if name in journal.done or (ended.code is None and self.deadline.left() <= 0):
+            if name in journal.done or self.deadline.has_cut(ended):
                 continue
             journal.append({"case": name, "error": ended.reason()})
             self.log.say(f"{name}: {ended.reason()}")
-            check_device(ask_device(self.programs.kernels, self.device, self.target))
+            check_device(ask_device(self.programs.kernels, self.device, self.target, self.deadline), self.deadline)
         self.log.say(f"kernels of stage {stage}: {sum(name in journal.done for name in names)} of {len(names)}")
+
+    def cases(self, words: list[str], stage: str) -> list[str]:
+        """Names of a stage's kernels."""
+        listed = run(words, 20, {}, self.target, until=self.deadline)
+        if listed.code != 0:
+            self.faults.append(f"kernels of stage {stage} are not known: {listed.reason()}")
+            self.log.say(self.faults[-1])
+        return [found["case"] for found in listed.lines() if found["stage"] == stage]
 
     def ranks(self) -> Ranks | None:
         """What starts ranks, in the environment that works here; None where none does."""
         if not self._tried and self.programs.rank and self.deadline.left() > 0:
-            shared = self.stack.enter_context(shared_device(self.programs, self.device, self.target))
-            self._ranks = Ranks(self.programs, self.device, self.log, self.deadline, self.target)
-            if said := self._ranks.try_out(shared):
-                self.faults.append("two ranks do not run")
-                self.log.say(f"two ranks do not run: {said}")
-                self._ranks = None
-            else:
-                mps = shared.items() and shared.items() <= self._ranks.environment.items()
-                self.log.say(f"two ranks run; MPS: {'yes' if mps else 'no'}")
-        self._tried = True
+            self._tried = True
+            self._ranks = self.start_ranks()
         return self._ranks
+
+    def start_ranks(self) -> Ranks | None:
+        """By a daemon of MPS if there is one; it shares the card until the end, so later kernels run by it too."""
+        shared = self.stack.enter_context(
+            shared_device(self.programs, self.device, self.log, self.deadline, self.target)
+        )
+        ranks = Ranks(self.programs, self.device, self.log, self.deadline, self.target)
+        if said := ranks.try_out(shared):
+            self.faults.append("two ranks do not run")
+            self.log.say(f"two ranks do not run: {said}")
+            return None
+        self.environment = shared if shared.items() <= ranks.environment.items() else {}
+        self.log.say(f"two ranks run; MPS: {'yes' if self.environment else 'no'}")
+        return ranks
 
     def aware(self) -> bool:
         """Whether MPI takes device memory. Asked once."""
         journal = self.journals["checks"]
         ranks = self.ranks()
         if ranks and "device-aware" not in journal.done and self.deadline.left() > 0:
-            journal.append({"case": "device-aware", "answer": ranks.aware()})
+            answer = ranks.aware()
+            if answer is not None:
+                journal.append({"case": "device-aware", "answer": answer})
         return bool(journal.done.get("device-aware", {}).get("answer"))
 
     def lists(self, name: str, n: int, lines: Sequence[dict], until: Deadline | None = None) -> None:
@@ -189,7 +205,8 @@ class Session:
             words = [tool, "--csv", "--kernel-name", "regex:run_body", "--launch-count", "1", self.programs.kernels, "--device",
                      self.device, "--case", name, "--once"]  # fmt: skip
             ended = run(words, 60, {}, self.target, until=self.deadline)
-            journal.append({"case": f"profile {name}", "code": ended.code, "said": ended.said})
+            if not self.deadline.has_cut(ended):
+                journal.append({"case": f"profile {name}", "code": ended.code, "said": ended.said})
 
     # ---- the end -------------------------------------------------------------------------------------------------------
 

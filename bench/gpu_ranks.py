@@ -19,10 +19,12 @@ from pathlib import Path
 
 from gpu_build import Programs, ask_device, check_device, nvcc
 from gpu_cases import LAPLACE2D, in_turn, line, way
-from gpu_run import Deadline, Ended, Journal, Log, run
+from gpu_run import Deadline, Ended, Journal, Log, end_leftovers, run
 
 TWO = LAPLACE2D | {"cells": (64, 64), "strategy": "ordered/staged", "steps": 2, "repetitions": 1, "verify": 3}
 CASE_S = 40  # a case without a record after so long is ended
+DAEMON_S = 30  # MPS starts and quits within so long
+QUITTING_S = 5  # of it even where no time is left
 GIVEN_UP = 3  # failures of a way that has never worked, after which it is left alone
 UNAVAILABLE = 3  # code of a rank program that is refused what it needs
 FAULT = 77  # code of compute-sanitizer where it has found one
@@ -33,7 +35,9 @@ MPI_WAYS = ({}, ALONE | {"MPIR_CVAR_CH4_NETMOD": "ucx", "UCX_TLS": "sm,self"}, A
 
 
 @contextmanager
-def shared_device(programs: Programs, device: str, mark: Path) -> Iterator[dict[str, str]]:
+def shared_device(
+    programs: Programs, device: str, log: Log, deadline: Deadline, mark: Path
+) -> Iterator[dict[str, str]]:
     """Environment in which kernels of several processes run at once, by an MPS daemon of our own; empty without one."""
     control = shutil.which("nvidia-cuda-mps-control") if device == "cuda" else None
     if control is None:
@@ -41,14 +45,26 @@ def shared_device(programs: Programs, device: str, mark: Path) -> Iterator[dict[
         return
     with tempfile.TemporaryDirectory(prefix="mps") as folder:
         environment = {"CUDA_MPS_PIPE_DIRECTORY": folder, "CUDA_MPS_LOG_DIRECTORY": folder}
-        quiet = {"env": os.environ | environment, "stdout": subprocess.DEVNULL, "timeout": 30}
-        started = subprocess.run([control, "-d"], check=False, **quiet).returncode == 0
+        ask = [programs.kernels, "--device", device, "--info"]
         try:
-            works = started and run([programs.kernels, "--device", device, "--info"], 10, environment, mark).code == 0
+            started = tell_daemon([control, "-d"], "", environment, log, min(DAEMON_S, deadline.left()))
+            works = started and run(ask, 10, environment, mark, until=deadline).code == 0
             yield environment if works else {}
         finally:
-            if started:
-                subprocess.run([control], check=False, input=b"quit\n", **quiet)
+            limit_s = max(QUITTING_S, min(DAEMON_S, deadline.left()))
+            if not tell_daemon([control], "quit\n", environment, log, limit_s):
+                end_leftovers(Path(folder), "CUDA_MPS_PIPE_DIRECTORY")
+
+
+def tell_daemon(words: Sequence[str], said: str, environment: dict[str, str], log: Log, limit_s: float) -> bool:
+    """Whether the control program of MPS did what it was told to, in time."""
+    try:
+        done = subprocess.run(words, check=False, input=said.encode(), env=os.environ | environment,
+                              stdout=subprocess.DEVNULL, timeout=limit_s)  # fmt: skip
+    except (OSError, subprocess.SubprocessError) as error:
+        log.say(f"MPS: {error}")
+        return False
+    return done.returncode == 0
 
 
 class Ranks:
@@ -76,10 +92,10 @@ class Ranks:
             said = said or started.said
         return said or "mpiexec starts nothing"
 
-    def aware(self) -> bool:
-        """Whether this MPI sends device memory; one that crashes on it does not."""
+    def aware(self) -> bool | None:
+        """Whether this MPI sends device memory; one that crashes on it does not. None: there was no time to find out."""
         done = self.two([self.programs.rank, "--probe", "device-aware"], 30)
-        return '"ok":true' in done.said.replace(" ", "")
+        return None if self.deadline.has_cut(done) else '"ok":true' in done.said.replace(" ", "")
 
     def memory_faults(self, lines: list[dict]) -> dict | None:
         """What compute-sanitizer finds in a few requests of two ranks, as a line of a journal; None: its time was up."""
@@ -113,11 +129,11 @@ class Ranks:
             missing = next((asked for asked in todo if asked["id"] not in journal.done), None)
             if missing is None:
                 return
-            if until.left() <= 0 and ended.code is None:
-                return  # nothing is known of it
+            if until.has_cut(ended):
+                return
             journal.append(self.failed(missing, ended.reason()))
             self.log.keep(f"{missing['id']}: {ended.reason()}")
-            check_device(ask_device(self.programs.kernels, self.device, self.mark))
+            check_device(ask_device(self.programs.kernels, self.device, self.mark, self.deadline), self.deadline)
 
     def failed(self, asked: dict, reason: str) -> dict:
         """The record of a request that ended its launch."""

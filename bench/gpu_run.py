@@ -36,6 +36,10 @@ class Deadline:
         """An earlier one, after a part of what is left."""
         return Deadline(max(0.0, part * self.left()))
 
+    def has_cut(self, ended: Ended) -> bool:
+        """Whether it is why a process was ended: nothing is known of its case then."""
+        return ended.code is None and self.left() <= 0
+
 
 class Log:
     """What a run says, also kept in a file; what programs say goes to the file alone, its end is shown where one fails."""
@@ -77,6 +81,10 @@ class Ended:
         if self.code is not None and self.code < 0:
             how = f"ended by signal {signal.Signals(-self.code).name}"
         return f"{how}: {self.said.strip()[-2000:]}".rstrip(": ")
+
+    def lines(self) -> list[dict]:
+        """The JSON among what it said: others, as a driver that warns, may have said something between."""
+        return [json.loads(text) for text in self.said.splitlines() if text.startswith("{")]
 
 
 def run(words: Iterable[str | Path], limit_s: float, environment: Mapping[str, str], mark: Path,
@@ -126,16 +134,16 @@ def end_group(process: subprocess.Popen) -> None:
                 continue
 
 
-def end_leftovers(mark: Path) -> None:
-    """End processes of a run that nobody waits for any more, as ranks whose mpiexec was killed."""
+def end_leftovers(mark: Path, name: str = MARK) -> None:
+    """End processes that nobody waits for any more, as ranks whose mpiexec was killed: those of a run, or with such a variable."""
     until = time.monotonic() + 5
-    while kill_leftovers(mark) and time.monotonic() < until:
+    while kill_leftovers(f"{name}={mark}".encode()) and time.monotonic() < until:
         time.sleep(0.005)
 
 
-def kill_leftovers(mark: Path) -> bool:
+def kill_leftovers(sign: bytes) -> bool:
     """Whether there were any."""
-    sign, found = f"{MARK}={mark}".encode(), False
+    found = False
     for folder in Path("/proc").glob("[0-9]*"):
         try:
             ours = sign in (folder / "environ").read_bytes().split(b"\0")

@@ -201,6 +201,18 @@ def test_a_device_or_driver_that_does_not_work_is_said_at_once(tmp_path):
     assert not (tmp_path / "kernels.jsonl").exists()
 
 
+def test_a_run_whose_time_is_up_keeps_what_it_has_and_calls_nothing_failed(tmp_path):
+    done = ended(gpu("--minutes", "0.05", "--output", tmp_path))
+    assert done.returncode == 1 and "--resume goes on with what is left" in done.stdout, done.stdout + done.stderr
+    assert lines_of(tmp_path, "kernels")[0]["case"] == "device" and (tmp_path / "table.md").exists()
+    for file in tmp_path.glob("*.jsonl"):
+        assert {gpu_run.outcome(line) for line in lines_of(tmp_path, file.stem)} == {"good"}, file.stem
+
+
+def test_what_others_say_between_lines_of_json_is_left_out():
+    assert gpu_run.Ended(0, 'a warning\n{"case": "a"}\n\n{"case": "b"}\n').lines() == [{"case": "a"}, {"case": "b"}]
+
+
 @pytest.mark.parametrize(("driver", "said", "builds"), [(True, "driver version is insufficient", True),
                                                        (False, "driver version is insufficient", False),
                                                        (True, "no device", False)])  # fmt: skip
@@ -240,22 +252,6 @@ def test_ways_take_turns_and_one_that_never_works_is_left_alone(tmp_path):
     assert not gpu_ranks.given_up(journal)
 
 
-def test_ranks_share_a_card_by_a_daemon_that_ends_with_the_run(tmp_path, monkeypatch):
-    said = tmp_path / "said"
-    control = tmp_path / "nvidia-cuda-mps-control"
-    control.write_text(f'#!/bin/sh\nif [ "$1" = -d ]; then echo started; else cat; fi >> {said}\n')
-    control.chmod(0o755)
-    monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
-    programs = gpu_ranks.Programs(Path("/bin/true"), None, "mpiexec")
-    with pytest.raises(SystemExit), gpu_ranks.shared_device(programs, "cuda", tmp_path) as shared:  # noqa: PT012
-        assert shared and said.read_text() == "started\n"
-        sys.exit(143)
-    assert said.read_text() == "started\nquit\n"
-    programs.kernels = Path("/bin/false")  # under the daemon nothing runs
-    with gpu_ranks.shared_device(programs, "cuda", tmp_path) as shared:
-        assert not shared
-
-
 # ---- in place of programs that are not here ----------------------------------------------------------------------------
 
 
@@ -272,6 +268,40 @@ def tools(tmp_path, monkeypatch):
         return folder / name
 
     return make
+
+
+def share_device(kernels: str, folder: Path):
+    """The environment of MPS, for a program that asks for the device."""
+    programs = gpu_ranks.Programs(Path(kernels), None, "mpiexec")
+    return gpu_ranks.shared_device(programs, "cuda", gpu_run.Log(folder / "log"), gpu_run.Deadline(100), folder)
+
+
+def test_ranks_share_a_card_by_a_daemon_that_ends_with_the_run(tools, tmp_path):
+    said = tmp_path / "said"
+    tools("nvidia-cuda-mps-control", f'if [ "$1" = -d ]; then echo started; else cat; fi >> {said}')
+    with pytest.raises(SystemExit), share_device("/bin/true", tmp_path) as shared:  # noqa: PT012
+        assert shared and said.read_text() == "started\n"
+        sys.exit(143)
+    assert said.read_text() == "started\nquit\n"
+    with share_device("/bin/false", tmp_path) as shared:  # under the daemon nothing runs
+        assert not shared
+
+
+@pytest.mark.parametrize("starts", ["exec sleep 1000", "exit 1", "setsid sleep 1000 & exit 0"])
+def test_a_daemon_that_hangs_or_fails_costs_its_patience_only_and_leaves_nothing(starts, tools, tmp_path, monkeypatch):
+    monkeypatch.setattr(gpu_ranks, "DAEMON_S", 0.3)
+    monkeypatch.setattr(gpu_ranks, "QUITTING_S", 0.3)
+    seen = tmp_path / "seen"
+    control = tools("nvidia-cuda-mps-control", f'echo "$CUDA_MPS_PIPE_DIRECTORY" > {seen}\n'
+                                               f'if [ "$1" = -d ]; then {starts}; fi\nexec sleep 1000')  # fmt: skip
+    with share_device("/bin/true", tmp_path) as shared:
+        assert bool(shared) == ("setsid" in starts)
+    assert "MPS: " in (tmp_path / "log").read_text()
+    mark = f"CUDA_MPS_PIPE_DIRECTORY={seen.read_text().strip()}".encode()
+    assert not [f for f in Path("/proc").glob("[0-9]*/environ") if mark in read_or_nothing(f)]
+    control.write_text("#!/nowhere\n")
+    with share_device("/bin/true", tmp_path) as shared:
+        assert not shared
 
 
 def ranks_of(tools, folder: Path, rank: str, seconds: float = 100) -> gpu_ranks.Ranks:
@@ -291,6 +321,14 @@ def test_a_fault_of_memory_is_told_from_a_configuration_that_is_refused(code, sa
     assert ("faults of memory" in found.get("error", "")) == (code in (77, 79))
 
 
+def test_an_answer_that_the_deadline_cuts_off_is_none(tools, tmp_path):
+    tools("compute-sanitizer", "exec sleep 1000")
+    ranks = ranks_of(tools, tmp_path, "exec sleep 1000", seconds=0.3)
+    assert ranks.memory_faults([]) is None and ranks.aware() is None
+    assert ranks_of(tools, tmp_path, 'echo "{\\"ok\\": true}"').aware() is True
+    assert ranks_of(tools, tmp_path, "exit 1").aware() is False
+
+
 @pytest.mark.long
 @pytest.mark.timeout(3000)
 def test_a_carried_build_runs_where_it_is_put_with_its_own_mpi(tmp_path):
@@ -303,8 +341,9 @@ def test_a_carried_build_runs_where_it_is_put_with_its_own_mpi(tmp_path):
     library = subprocess.run(["ldd", programs.rank], capture_output=True, text=True, check=True).stdout
     assert str(moved / "mpi" / "lib") in str(Path(re.search(r"libmpi\.so\S* => (\S+)", library)[1]).resolve())
     mark = tmp_path / "results"
-    assert gpu_build.ask_device(programs.kernels, "host", mark).code == 0
-    ranks = gpu_ranks.Ranks(programs, "host", gpu_run.Log(mark / "log"), gpu_run.Deadline(100), mark)
+    deadline = gpu_run.Deadline(100)
+    assert gpu_build.ask_device(programs.kernels, "host", mark, deadline).code == 0
+    ranks = gpu_ranks.Ranks(programs, "host", gpu_run.Log(mark / "log"), deadline, mark)
     assert ranks.try_out({}) == ""
 
 
