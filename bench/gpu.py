@@ -26,7 +26,7 @@ from collections.abc import Sequence
 from contextlib import ExitStack
 from pathlib import Path
 
-from gpu_build import ROOT, Programs, ask_device, calibration, carry, check_device, find_programs
+from gpu_build import ROOT, Programs, ask_device, calibration, carry, check_device, find_programs, finish_build
 from gpu_cases import blocks, first_of_each, line, steps_of, verification
 from gpu_ranks import Ranks, given_up, shared_device
 from gpu_run import Deadline, Journal, Log, Trouble, end_leftovers, outcome, run
@@ -136,9 +136,11 @@ class Session:
 
     def ranks(self) -> Ranks | None:
         """What starts ranks, in the environment that works here; None where none does."""
-        if not self._tried and self.programs.rank and self.deadline.left() > 0:
+        if not self._tried and self.deadline.left() > 0:
             self._tried = True
-            self._ranks = self.start_ranks()
+            finish_build(self.programs, self.log, self.deadline, self.target)
+            if self.programs.rank and self.deadline.left() > 0:
+                self._ranks = self.start_ranks()
         return self._ranks
 
     def start_ranks(self) -> Ranks | None:

@@ -32,11 +32,13 @@ MOVABLE = ["-DCMAKE_BUILD_WITH_INSTALL_RPATH=ON", "-DCMAKE_INSTALL_RPATH=$ORIGIN
 
 @dataclass
 class Programs:
-    """What is run. rank: None where it could not be built; mpiexec belongs to its MPI."""
+    """What is run. rank: None where it could not be built, or has still to be, in folder `unfinished`; mpiexec belongs to
+    its MPI."""
 
     kernels: Path
     rank: Path | None
     mpiexec: str
+    unfinished: Path | None = None
 
 
 # ---- carrying ----------------------------------------------------------------------------------------------------------
@@ -181,27 +183,38 @@ def is_too_old(said: str) -> bool:
 
 
 def build(device: str, log: Log, deadline: Deadline, mark: Path) -> Programs:
-    """Configure and build, the kernels first; without the rank program where only that fails."""
+    """Configure, and build the kernels: they are measured before the rank program has to be there."""
     folder = ROOT / "build" / f"gpu-{device}"
     steps = {"configuring": configuration(device, folder, CARRY, architecture()),
-             "building the kernels": compile_words(folder, "bench_gpu"),
-             "building the rank program": compile_words(folder, "haloscope-rank")}  # fmt: skip
-    rank: Path | None = folder / "haloscope-rank"
+             "building the kernels": compile_words(folder, "bench_gpu")}  # fmt: skip
     for what, words in steps.items():
-        log.say(what)
-        try:
-            done = run(words, deadline.left(), {}, mark)
-        except OSError as error:
-            done = Ended(127, str(error))
-        log.keep(done.said)
-        if done.code == 0:
-            continue
-        log.show_end(done.said)
-        if "rank" not in what:
+        if not run_step(what, words, log, deadline, mark):
             raise Trouble(f"{what} failed, see {log.path}")
-        log.say(f"{what} failed, see {log.path}; only kernels can be measured")
-        rank = None
-    return Programs(folder / "bench" / "bench_gpu", rank, mpiexec(CARRY))
+    return Programs(folder / "bench" / "bench_gpu", None, mpiexec(CARRY), unfinished=folder)
+
+
+def finish_build(programs: Programs, log: Log, deadline: Deadline, mark: Path) -> None:
+    """Build the rank program where that has still to be done; where it fails there is none."""
+    folder, programs.unfinished = programs.unfinished, None
+    if folder is None:
+        return
+    if run_step("building the rank program", compile_words(folder, "haloscope-rank"), log, deadline, mark):
+        programs.rank = folder / "haloscope-rank"
+    else:
+        log.say(f"the rank program is not built, see {log.path}; only kernels can be measured")
+
+
+def run_step(what: str, words: list[str], log: Log, deadline: Deadline, mark: Path) -> bool:
+    """A step of a build; whether it succeeded. What compilers say is kept, and its end shown where it fails."""
+    log.say(what)
+    try:
+        done = run(words, deadline.left(), {}, mark)
+    except OSError as error:
+        done = Ended(127, str(error))
+    log.keep(done.said)
+    if done.code != 0:
+        log.show_end(done.said)
+    return done.code == 0
 
 
 def configuration(device: str, folder: Path, carried: Path, architectures: str) -> list[str]:

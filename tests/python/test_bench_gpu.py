@@ -329,6 +329,35 @@ def test_an_answer_that_the_deadline_cuts_off_is_none(tools, tmp_path):
     assert ranks_of(tools, tmp_path, "exit 1").aware() is False
 
 
+@pytest.mark.parametrize("fails", ["bench_gpu", "haloscope-rank"])
+def test_a_build_that_fails_shows_its_last_lines_and_keeps_all(fails, tools, tmp_path, monkeypatch, capsys):
+    cmake = tools("cmake", f'case "$*" in *{fails}) seq -f "line %g" 100; exit 1;; esac')
+    monkeypatch.setattr(gpu_build, "find_tool", lambda name: str(cmake))
+    log, deadline = gpu_run.Log(tmp_path / "log"), gpu_run.Deadline(100)
+    if fails == "bench_gpu":
+        with pytest.raises(gpu_run.Trouble, match="building the kernels failed"):
+            gpu_build.build("host", log, deadline, tmp_path)
+    else:
+        programs = gpu_build.build("host", log, deadline, tmp_path)
+        assert "rank" not in log.path.read_text()  # kernels can be measured before
+        gpu_build.finish_build(programs, log, deadline, tmp_path)
+        assert programs.rank is None and "only kernels can be measured" in log.path.read_text()
+    shown = capsys.readouterr().err.splitlines()
+    assert shown[-1] == "line 100" and "line 1" not in shown
+    assert "line 1\n" in log.path.read_text()
+
+
+@pytest.mark.long
+@pytest.mark.timeout(3000)
+def test_what_is_built_where_it_runs_has_the_kernels_first_and_then_two_ranks_run(tmp_path, monkeypatch):
+    monkeypatch.setenv("PATH", environment()["PATH"])
+    log, deadline = gpu_run.Log(tmp_path / "log"), gpu_run.Deadline(2900)
+    programs = gpu_build.build("host", log, deadline, tmp_path)
+    assert gpu_build.ask_device(programs.kernels, "host", tmp_path, deadline).code == 0 and programs.rank is None
+    gpu_build.finish_build(programs, log, deadline, tmp_path)
+    assert gpu_ranks.Ranks(programs, "host", log, deadline, tmp_path).try_out({}) == ""
+
+
 @pytest.mark.long
 @pytest.mark.timeout(3000)
 def test_a_carried_build_runs_where_it_is_put_with_its_own_mpi(tmp_path):
