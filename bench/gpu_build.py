@@ -26,8 +26,9 @@ HEADERS = {"nlohmann_json": "nlohmann", "CLI11": "CLI"}  # CMake package: folder
 ARCHITECTURES = "80-real;90"  # machine code for both, and code that newer cards' drivers translate
 # A carried program finds its MPI beside itself, and takes nothing else along that another system may have older.
 MOVABLE = ["-DCMAKE_BUILD_WITH_INSTALL_RPATH=ON", "-DCMAKE_INSTALL_RPATH=$ORIGIN/../mpi/lib",
-           "-DCMAKE_EXE_LINKER_FLAGS=-static-libstdc++ -static-libgcc -Wl,--as-needed -s",
-           "-DCMAKE_CUDA_FLAGS=--compress-mode=size"]  # fmt: skip
+           "-DCMAKE_EXE_LINKER_FLAGS=-static-libstdc++ -static-libgcc -Wl,--as-needed -s"]  # fmt: skip
+# Kernels for several cards are most of what is carried, and some machines take little.
+COMPRESSED = "--compress-mode=size"
 
 
 @dataclass
@@ -93,11 +94,18 @@ def carry_programs(device: str, architectures: str, folder: Path) -> None:
         return
     built = ROOT / "build" / f"carry-{device}"
     configure = configuration(device, built, folder, architectures)
-    for words in ([*configure, *MOVABLE], compile_words(built, "bench_gpu"), compile_words(built, "haloscope-rank")):
+    configure += MOVABLE + (compressed() if device == "cuda" else [])
+    for words in (configure, compile_words(built, "bench_gpu"), compile_words(built, "haloscope-rank")):
         subprocess.run(words, check=True, stdout=subprocess.DEVNULL if words[1] != "--build" else None)
     (folder / device).mkdir(exist_ok=True)
     for program in (built / "haloscope-rank", built / "bench" / "bench_gpu"):
         shutil.copy2(program, folder / device)
+
+
+def compressed() -> list[str]:
+    """The option for small code, which nvcc has from 12.8 on."""
+    said = subprocess.run([nvcc(), "--help"], capture_output=True, text=True, check=False).stdout
+    return [f"-DCMAKE_CUDA_FLAGS={COMPRESSED}"] if COMPRESSED.partition("=")[0] in said else []
 
 
 def calibration_lines(device: str) -> dict[str, list[dict]]:

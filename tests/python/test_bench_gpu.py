@@ -347,6 +347,12 @@ def test_a_build_that_fails_shows_its_last_lines_and_keeps_all(fails, tools, tmp
     assert "line 1\n" in log.path.read_text()
 
 
+@pytest.mark.parametrize("knows", [True, False])
+def test_code_is_compressed_where_the_compiler_can(knows, tools):
+    tools("nvcc", "echo '--compress-mode [default,size]'" if knows else "exit 0")
+    assert gpu_build.compressed() == ["-DCMAKE_CUDA_FLAGS=--compress-mode=size"] * knows
+
+
 @pytest.mark.long
 @pytest.mark.timeout(3000)
 def test_what_is_built_where_it_runs_has_the_kernels_first_and_then_two_ranks_run(tmp_path, monkeypatch):
