@@ -115,15 +115,16 @@ def _part(row: tables.Row, names: Sequence[str]) -> tables.Row:
 def again(cases: Sequence[validate.Case], file: Path, asked: Iterable[Request] = ()) -> list[stats.Estimate | None]:
     """Return the ratio of the pick to the fastest of every case, both measured again together; None where they are one.
 
-    asked: requests to measure it with; with none of them what the file holds is taken.
+    asked: requests to measure it with; with none of them what the file holds is taken, and cases that it lacks are left out.
     """
     pairs = {case.pick.row.id: case.best.row.id for case in cases if case.pick is not case.best}
     wanted = {name for both in pairs.items() for name in both}
     if both := [request for request in asked if request.id in wanted]:
         Campaign(Space(both), file, launches=CONFIRMED, resume=True, what="confirming").run()
     rows = {row.id: row for row in tables.rows(records.read(file).records)} if pairs else {}
-    found = {pick: stats.ratio_of_launches(rows[pick].launches, rows[best].launches) for pick, best in pairs.items()}
-    return [found.get(case.pick.row.id) for case in cases]
+    found = {pick: stats.ratio_of_launches(rows[pick].launches, rows[best].launches)
+             for pick, best in pairs.items() if pick in rows and best in rows}  # fmt: skip
+    return [found.get(case.pick.row.id) for case in cases if case.pick is case.best or case.pick.row.id in found]
 
 
 @dataclasses.dataclass(frozen=True)

@@ -81,6 +81,15 @@ def test_what_the_program_and_plain_messages_cost_in_a_step_is_found(toy, machin
     assert max(data["discrepancy"].values()) < 0.03
 
 
+def test_how_long_a_slower_rank_stays_so_is_found_from_sweeps_that_last_longer(toy, machine):
+    tired = changed(machine, lambda d: d["steps"].update(waiting_share=0.1, waiting_span_s=1e-3))
+    choices = [dataclasses.replace(c, depth=depth) for c in bulk() for depth in (1, 4)]
+    data = fitted(toy, records(tired, choices))
+    assert data["steps"]["waiting_span_s"] == 1e-3
+    assert data["steps"]["waiting_share"] == pytest.approx(0.1, rel=0.05)
+    assert "waiting_span_s" not in fitted(toy, records(machine, choices))["steps"]
+
+
 def test_what_whole_steps_save_is_found_as_the_model_takes_it(toy, machine):
     """Messages under way together save a shorter flight once. Taken off once for each, this is 14 % off."""
     quicker = changed(machine, lambda d: d["transports"].update(p2p={"per_message_s": -3e-7}))

@@ -376,6 +376,21 @@ def test_columns_cost_more_where_each_cell_lies_in_a_page_of_its_own(toy):
     assert packing(2048, 600) == pytest.approx(2 * 600 * 5e-9)
 
 
+@pytest.mark.parametrize(("side", "beyond"), [(100, 0), (200, 0.5), (400, 1)])
+def test_of_a_block_that_is_partly_beyond_the_cache_a_part_costs_more(toy, side, beyond):
+    law = {"from_bytes": 0, "to_bytes": None, "latency_s": 0.0, "per_byte_s": 0.0}
+    tables = [{"pack": {"strided": {"1": [law | {"per_row_s": row_s}]}}} for row_s in (1e-9, 5e-9)]
+    choice = {"cells": (2 * side, side), "process_grid": "2x1", "ranks": 2, "periodic": (True, False)}
+    block = counts.slot_bytes(core.make_plan(core.make_layout(chosen := core.Choice(**(PLAIN | choice))), 0,
+                                             core.exchange_spec(chosen)))  # fmt: skip
+    limits = {0: (2 * block, 3 * block), 0.5: (block / 2, 2 * block), 1: (block / 4, block)}[beyond]
+    far = tables[1] | {"from_block_bytes": limits[0], "to_block_bytes": limits[1]}
+    machine = changed(toy, lambda d: d["pack"].update(tables[0]["pack"]) or d.update(beyond_cache=far))
+    packing = ask(machine, **(PLAIN | choice)).terms["pack"]
+    assert packing == pytest.approx(2 * side * (1e-9 + 4e-9 * beyond))
+    assert counts.beyond_cache(block, machine.cache_limits) == pytest.approx(beyond)
+
+
 def test_settings_reach_the_prediction(toy):
     spread = ask(toy, model.Setting("by-socket"), **PLAIN)
     filled = ask(toy, **PLAIN)
