@@ -55,7 +55,7 @@ fi
 stamp=.venv/.haloscope-$(sha256sum pyproject.toml | cut -c1-16)
 if [[ ! -e $stamp ]]; then
   say "installing the Python tools (first time only)"
-  .venv/bin/python -m pip install -q --no-compile --disable-pip-version-check -e '.[dev]' -C wheel.cmake=false
+  .venv/bin/python -m pip install -q --no-compile --disable-pip-version-check -e '.[dev]' --config-settings wheel.cmake=false
   rm -f .venv/.haloscope-*
   touch "$stamp"
 fi
