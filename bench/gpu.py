@@ -50,6 +50,7 @@ class Session:
             for journal in (journal for journal in self.journals.values() if journal.lines):
                 journal.drop(lambda found: outcome(found) == "failed")
         self.asked: dict[str, set[str]] = {name: set() for name in JOURNALS}
+        self.requested: list[tuple[str, int, list[dict]]] = []
         self.programs: Programs
         self.environment: dict[str, str] = {}  # where kernels run beside those of ranks
         self.faults: list[str] = []
@@ -172,9 +173,16 @@ class Session:
         lines = list(lines)[:: self.options.every]
         journal, ranks = self.journals[name], self.ranks()
         self.asked[name].update(asked["id"] for asked in lines)
+        self.requested.append((name, n, lines))
         if ranks:
             ranks.run(n, lines, journal, until or self.deadline)
         self.log.say(f"{name}, {n} ranks: {sum(asked['id'] in journal.done for asked in lines)} of {len(lines)}")
+
+    def rest(self) -> None:
+        """What is left of all requests, when all else is done: those of ways that were given up, too."""
+        for name, n, lines in self.requested:
+            if self._ranks:
+                self._ranks.run(n, lines, self.journals[name], self.deadline, every=True)
 
     def verify(self, n: int, requests: Sequence) -> None:
         """Check some choices against the CPU's reference."""
@@ -233,7 +241,7 @@ class Session:
             for record in bad[:SHOWN_BAD]:
                 self.log.say(f"  {outcome(record, name == 'verified')}: {describe(record)}")
             for lost in given_up(journal) if JOURNALS[name] == "id" else ():
-                self.log.say(f"  given up, never worked: {lost}")
+                self.log.say(f"  never worked: {lost}")
             good = good and not (found["wrong"] or found["failed"] or found["left"])
         return good and not any("error" in check for check in self.journals["checks"].lines)
 
@@ -278,6 +286,7 @@ def measure(options: argparse.Namespace) -> int:
             for stage in stages:
                 getattr(session, stage)()
                 session.write_table()
+            session.rest()
         except Trouble as trouble:
             log.say(str(trouble))
             session.faults.append(str(trouble))

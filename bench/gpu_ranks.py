@@ -118,10 +118,11 @@ class Ranks:
         except OSError as error:
             return Ended(127, str(error))
 
-    def run(self, ranks: int, lines: list[dict], journal: Journal, until: Deadline) -> None:
-        """Have all requests that the journal lacks recorded, as many as there is time for; ways take turns."""
+    def run(self, ranks: int, lines: list[dict], journal: Journal, until: Deadline, every: bool = False) -> None:
+        """Have all requests that the journal lacks recorded, as many as there is time for; ways take turns. Ways that are
+        given up are left out, unless `every` way is asked for."""
         while until.left() > 0:
-            lost = given_up(journal)
+            lost = set() if every else given_up(journal)
             todo = [asked for asked in in_turn(lines) if asked["id"] not in journal.done and way(asked) not in lost]
             if not todo:
                 return

@@ -93,12 +93,11 @@ def test_its_table_shows_every_kernel_and_the_steps(measured):
 
 # ---- a run that cannot be lost ---------------------------------------------------------------------------------------
 
-# In place of the programs of a build: a quarter of all cases ends by a signal, after those before it. More would end the
-# first three cases of some way, which is then given up.
+# In place of the programs of a build: a third of all cases ends by a signal, after those before it.
 CRASHING = """#!{python} -SE
 import json, os, signal, subprocess, sys, zlib
 real, words = {real!r}, sys.argv[1:]
-crashes = lambda name: zlib.crc32(name.encode()) % 4 == 0 and "cells=64x64" not in name
+crashes = lambda name: zlib.crc32(name.encode()) % 3 == 0 and "cells=64x64" not in name
 if "--case" in words and crashes(words[words.index("--case") + 1]):
     os.kill(os.getpid(), signal.SIGSEGV)
 if "--requests" in words:
@@ -117,7 +116,7 @@ os.execv(real, [real, *words])
 
 def crashes(name: str) -> bool:
     """As the programs above have it."""
-    return zlib.crc32(name.encode()) % 4 == 0
+    return zlib.crc32(name.encode()) % 3 == 0
 
 
 def crashing_build(folder: Path) -> Path:
@@ -152,7 +151,7 @@ def test_crashes_cost_their_own_cases_only_and_a_killed_run_goes_on(stages, tmp_
         file.write('{"case": "half a li')  # as a full disk or a lost machine leaves it
     assert kill_when(words, folder / "verified.jsonl", 3, signal.SIGKILL) == -signal.SIGKILL
     done = ended(words)
-    assert done.returncode == 1 and "ended by signal SIGSEGV" in done.stdout and "given up" not in done.stdout
+    assert done.returncode == 1 and "ended by signal SIGSEGV" in done.stdout
     for name in (file.stem for file in clean.glob("*.jsonl")):
         key = "case" if name in ("kernels", "checks") else "id"
         whole, found = lines_of(clean, name), lines_of(folder, name)
