@@ -78,7 +78,7 @@ def fit_law(name: str, rows: Iterable[Row], unit: str = "bytes", most: int = 3, 
 def fit_rows(name: str, rows: Iterable[Row]) -> Law:
     """Fit a fixed time, a time per row and one per byte to copies of bytes in rows, all positive, by relative errors.
 
-    Where all rows are equally long, the time is per row. Raises UsageProblem without rows.
+    Where all rows are equally long, the time is per row. rows: at least one.
     """
     rows = tuple(rows)
     seconds = np.array([r.seconds for r in rows])
