@@ -73,9 +73,15 @@ def held_out(quick: bool = False) -> Iterator[Request]:
 def calibrated(quick: bool) -> Path:
     """Calibrate this machine and return the profile. Raises CalledProcessError when that fails."""
     path = SCRATCH / "machine.json"
-    words = [sys.executable, "-m", "haloscope.cli", "calibrate", "-o", str(path), *(["--quick"] if quick else [])]
-    subprocess.run(words, check=True, stdout=sys.stderr)
+    there = str(path.relative_to(ROOT))  # the profile names its records, and is kept
+    words = [sys.executable, "-m", "haloscope.cli", "calibrate", "-o", there, *(["--quick"] if quick else [])]
+    subprocess.run(words, check=True, stdout=sys.stderr, cwd=ROOT)
     return path
+
+
+def error_of(pair: validate.Pair, exchange: bool) -> float | None:
+    """Return the relative error of a prediction, None where there is no exchange to predict."""
+    return pair.exchange_error if exchange else pair.error
 
 
 def floor(pairs: Sequence[validate.Pair], exchange: bool) -> float:
@@ -96,14 +102,9 @@ def floor(pairs: Sequence[validate.Pair], exchange: bool) -> float:
 def drift(pairs: Sequence[validate.Pair], earlier: Sequence[validate.Pair], exchange: bool) -> float:
     """Return by how much an earlier run of the figure differs, as the median over the configurations, at equal pace: each is
     compared with what the model says for its own pace."""
-    before = {pair.row.id: pair for pair in earlier}
-    found = []
-    for pair in pairs:
-        both = [pair, before[pair.row.id]] if pair.row.id in before else []
-        errors = [one.exchange_error if exchange else one.error for one in both]
-        if errors and None not in errors:
-            found.append(abs(math.log((1 + errors[0]) / (1 + errors[1]))))
-    return float(np.median(found))
+    before = {pair.row.id: error_of(pair, exchange) for pair in earlier}
+    both = [(error_of(pair, exchange), before.get(pair.row.id)) for pair in pairs]
+    return float(np.median([abs(math.log((1 + a) / (1 + b))) for a, b in both if None not in (a, b)]))
 
 
 def _part(row: tables.Row, names: Sequence[str]) -> tables.Row:
@@ -145,8 +146,7 @@ def report_errors(
 ) -> None:
     """Print median and 90th percentile of the errors of exchange and step. earlier: of the run before."""
     for what, exchange, (median_bar, p90_bar) in (("exchange", True, bars.exchange), ("step", False, bars.step)):
-        errors = [p.exchange_error if exchange else p.error for p in pairs]
-        errors = [abs(e) for e in errors if e is not None]
+        errors = [abs(e) for p in pairs if (e := error_of(p, exchange)) is not None]
         least = floor(pairs, exchange)
         said = f"{len(errors)} held-out configurations; measured again they differ by {least:.1%} (median)"
         if earlier:
