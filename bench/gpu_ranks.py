@@ -25,7 +25,7 @@ TWO = LAPLACE2D | {"cells": (64, 64), "strategy": "ordered/staged", "steps": 2, 
 CASE_S = 40  # a case without a record after so long is ended
 DAEMON_S = 30  # MPS starts and quits within so long
 QUITTING_S = 5  # of it even where no time is left
-GIVEN_UP = 3  # failures of a way that has never worked, after which it is left alone
+GIVEN_UP = 3  # failures of a way that has never worked, after which its turn comes when all else is done
 UNAVAILABLE = 3  # code of a rank program that is refused what it needs
 FAULT = 77  # code of compute-sanitizer where it has found one
 

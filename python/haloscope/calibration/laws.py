@@ -49,7 +49,7 @@ class Law:
         """Return |fitted - measured| / measured of the points of one segment, or of all."""
         rows = [r for r in self.rows if segment is None or segment.start <= r.amount < segment.end]
         x, y, lines = (np.array([getattr(r, name) for r in rows]) for name in ("amount", "seconds", "rows"))
-        return np.abs(np.atleast_1d(evaluate(self.segments, x)) + self.segments[0].per_row * lines - y) / y
+        return np.abs(np.atleast_1d(evaluate(self.segments, x, lines)) - y) / y
 
 
 def fit_law(name: str, rows: Iterable[Row], unit: str = "bytes", most: int = 3, steeper: bool = False) -> Law:
@@ -82,11 +82,16 @@ def fit_rows(name: str, rows: Iterable[Row]) -> Law:
     """
     rows = tuple(rows)
     seconds = np.array([r.seconds for r in rows])
-    features = {"fixed": np.ones(len(rows)), "per_row": [r.rows for r in rows], "slope": [r.amount for r in rows]}
+    features = _features_of(rows)
     found = fit_terms(name, features, ROUNDING * seconds, seconds, [r.launch for r in rows], True)
     fixed, per_row, slope = (found.values.get(key, 0.0) for key in features)
     segment = Segment(0.0, math.inf, fixed, slope, found.interval, per_row)
     return Law(name, "bytes", (segment,), rows, tuple((0, parameter) for parameter in found.dropped))
+
+
+def _features_of(rows: Sequence[Row]) -> dict[str, list[float]]:
+    """What the parameters of a law of rows are multiplied by."""
+    return {"fixed": [1.0] * len(rows), "per_row": [r.rows for r in rows], "slope": [r.amount for r in rows]}
 
 
 def error_of_rows(rows: Sequence[Row], beyond: np.ndarray) -> float:
@@ -94,7 +99,7 @@ def error_of_rows(rows: Sequence[Row], beyond: np.ndarray) -> float:
 
     beyond: the part of each row's time that is of the second law, 0 to 1. No row counts more than 1: outliers are forgiven.
     """
-    one = np.array([[1.0, r.rows, r.amount] for r in rows]) / np.array([[r.seconds] for r in rows])
+    one = np.column_stack(list(_features_of(rows).values())) / np.array([[r.seconds] for r in rows])
     design = np.column_stack([one * (1 - beyond)[:, None], one * beyond[:, None]])
     found = _solve(design, np.ones(len(rows)), np.ones((1, len(rows))), positive=True)[0]
     return float(np.sum(np.minimum(np.log((design @ found).clip(1e-9)) ** 2, 1.0)))

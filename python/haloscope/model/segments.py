@@ -80,21 +80,24 @@ def segment_at(segments: Sequence[Segment], amount: float) -> Segment:
 
 
 @overload
-def evaluate(segments: Sequence[Segment], amount: float) -> float: ...
+def evaluate(segments: Sequence[Segment], amount: float, rows: float = 0.0) -> float: ...
 @overload
-def evaluate(segments: Sequence[Segment], amount: np.ndarray) -> np.ndarray: ...
-def evaluate(segments: Sequence[Segment], amount: float | np.ndarray) -> float | np.ndarray:
-    """Return the cost in seconds of `amount` units (a number >= 0 or an array of them).
+def evaluate(segments: Sequence[Segment], amount: np.ndarray, rows: np.ndarray | float = 0.0) -> np.ndarray: ...
+def evaluate(
+    segments: Sequence[Segment], amount: float | np.ndarray, rows: float | np.ndarray = 0.0
+) -> float | np.ndarray:
+    """Return the cost in seconds of `amount` units (a number >= 0 or an array of them) in `rows` rows (as many).
 
     Below the first range its first segment is continued, above the last its last. An amount of 0 costs the fixed time:
     whether there is a message at all is for the caller to know. Source: Davis 2017, sections 5.4 and 6.8 (table 5.9).
     """
     if not np.ndim(amount):  # by far the most frequent case, and much faster without arrays
         here = segment_at(segments, float(amount))
-        return float(here.fixed + here.slope * amount)
+        return float(here.fixed + here.slope * amount + here.per_row * rows)
     place = np.searchsorted([s.start for s in segments], amount, side="right") - 1
     place = np.clip(place, 0, None)
-    return np.array([s.fixed for s in segments])[place] + np.array([s.slope for s in segments])[place] * amount
+    costs = np.array([(s.fixed, s.slope, s.per_row) for s in segments])[place]
+    return costs[..., 0] + costs[..., 1] * amount + costs[..., 2] * rows
 
 
 def by_count(table: Mapping[str, Sequence[dict]], unit: str = "bytes") -> dict[int, list[Segment]]:

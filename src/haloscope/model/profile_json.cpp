@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 #include <sstream>
 
+#include "haloscope/core/names.hpp"
 #include "haloscope/error.hpp"
 #include "haloscope/model/profile.hpp"
 #include "haloscope/model/range.hpp"
@@ -111,16 +112,21 @@ Table read_table(const Node& node, const Unit& unit) {
   return table;
 }
 
-Stride read_stride(const std::string& name, const Node& node) {
-  for (int stride = 0; stride < strides; ++stride)
-    if (name == to_string(static_cast<Stride>(stride))) return static_cast<Stride>(stride);
-  node.refuse("this is none of contiguous, lines, strided, scattered");
+/// One of the first `count` values of an enumeration, by its name.
+template <class Value>
+Value read_name(const std::string& name, int count, const Node& node) {
+  std::vector<std::string> known;
+  for (int value = 0; value < count; ++value) {
+    known.emplace_back(to_string(static_cast<Value>(value)));
+    if (name == known.back()) return static_cast<Value>(value);
+  }
+  node.refuse("'" + name + "' is none of " + join(known, ", "));
 }
 
 Copying read_copying(const Node& node) {
   Copying found;
   each(node, [&](const std::string& key, const Node& table) {
-    found[static_cast<std::size_t>(read_stride(key, table))] = read_table(table, bytes);
+    found[static_cast<std::size_t>(read_name<Stride>(key, strides, table))] = read_table(table, bytes);
   });
   return found;
 }
@@ -141,12 +147,6 @@ std::map<std::string, std::map<int, Table>> read_fused(const Node& node) {
   return found;
 }
 
-Nearness read_nearness(const std::string& name, const Node& node) {
-  for (int near = 0; near < nearnesses; ++near)
-    if (name == to_string(static_cast<Nearness>(near))) return static_cast<Nearness>(near);
-  node.refuse("'" + name + "' is none of self, socket, node, network");
-}
-
 MessageCost read_messages(const Node& node) {
   MessageCost found{read_segments(node.at("segments"), bytes), {}, {}, {}};
   if (!node.has("contention")) return found;
@@ -161,7 +161,7 @@ NetworkCost read_network(const Node& node) {
   NetworkCost found;
   const Node classes = node.at("classes");
   each(classes, [&](const std::string& name, const Node& one) {
-    found.given[static_cast<std::size_t>(read_nearness(name, classes))] = read_messages(one);
+    found.given[static_cast<std::size_t>(read_name<Nearness>(name, nearnesses, classes))] = read_messages(one);
   });
   if (classes.json.empty()) classes.refuse("this must not be empty");
   if (node.has("injection_bytes_per_s")) found.injection_bytes_per_s = node.at("injection_bytes_per_s").number();
@@ -170,7 +170,9 @@ NetworkCost read_network(const Node& node) {
 
 OverlapCost::Held read_held(const Node& node) {
   OverlapCost::Held held;
-  each(node, [&](const std::string& name, const Node& part) { held[read_nearness(name, node)] = part.number(); });
+  each(node, [&](const std::string& name, const Node& part) {
+    held[read_name<Nearness>(name, nearnesses, node)] = part.number();
+  });
   return held;
 }
 

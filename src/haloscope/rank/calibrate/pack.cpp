@@ -130,7 +130,6 @@ class PackedPair {
   }
   /// Whether anything is packed at all: one gapless stretch is sent as it is.
   bool needed() const { return !contiguous_span(block_.views(), 0, *out_[0]); }
-  std::int64_t bytes() const { return out_[0]->bytes; }
   /// How a message lies in the block; copies between the two sides of a block of its own lie as it does.
   model::Traffic traffic() const {
     return model::traffic_of_messages(block_.plan())[static_cast<std::size_t>(out_[0] - block_.plan().messages.data())];
@@ -210,10 +209,11 @@ Json pack_points(const CalibrateRequest& request, Sampler& sample, bool& right) 
   for (int d = 0; d < request.plain.choice.grid.dims; ++d) {
     Block block(request.plain.choice, d, 2);
     PackedPair packing(block);
+    const model::Traffic lies = packing.traffic();
     Json point{{"dimension", d},
-               {"bytes", packing.bytes()},
-               {"row_bytes", packing.traffic().run_bytes},
-               {"pitch_bytes", packing.traffic().pitch_bytes},
+               {"bytes", lies.bytes},
+               {"row_bytes", lies.run_bytes},
+               {"pitch_bytes", lies.pitch_bytes},
                {"block_bytes", packing.block_bytes()}};
     right &= packing.right();
     if (packing.needed()) {
