@@ -78,6 +78,20 @@ def test_a_foreign_mpiexec_is_named_beside_the_library_of_the_ranks(mpiexec):
     assert answers.information()["mpi_library"].split()[0] in result.found
 
 
+@pytest.mark.parametrize(
+    ("said", "found"),
+    [
+        ('{"a": 1}\n{"a": 2}\n', [1, 2]),
+        ('{"a": 1}{"a": 2}\n\n', [1, 2]),
+        ('warning: {"a": 0}\n{"a": 1} {"a": 2} and more\n', [1, 2]),
+        ('{"a": 1}\n{"a": ', [1]),
+        ("{brace}\n", []),
+    ],
+)
+def test_objects_are_read_from_an_output_also_where_processes_wrote_into_one_line(said, found):
+    assert [entry["a"] for entry in answers.objects_of(said)] == found
+
+
 @pytest.mark.skipif(not launcher.has_mpi4py(), reason="mpi4py is not installed")
 def test_under_a_foreign_mpiexec_mpi4py_has_several_worlds_too(mpiexec):
     mpiexec(FOREIGN)

@@ -70,6 +70,22 @@ def ended_after(limit_s: float, command: Sequence[str]) -> tuple[int | None, str
         return code, out.read(), err.read()
 
 
+def objects_of(said: str) -> list[dict]:
+    """Return the JSON objects of an output, in their order; what is said between them is left out.
+
+    Objects may share a line: processes that write at the same time end up so.
+    """
+    found, decoder = [], json.JSONDecoder()
+    for line in said.splitlines():
+        rest = line
+        with contextlib.suppress(json.JSONDecodeError):
+            while rest.startswith("{"):
+                value, end = decoder.raw_decode(rest)
+                found.append(value)
+                rest = rest[end:].lstrip()
+    return found
+
+
 def _end_group(process: subprocess.Popen) -> None:
     """End a process group: first by SIGTERM, so that mpiexec can end ranks elsewhere, then by force."""
     for number in (signal.SIGTERM, signal.SIGKILL):

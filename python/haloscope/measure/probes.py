@@ -167,7 +167,7 @@ def _job(ranks: int, names: str, limit_s: float) -> tuple[list[dict], str]:
         code, said = answers.quietly(ranks, words, limit_s)
     except HaloscopeError:
         return [], "it could not be started"
-    lines = [json.loads(line) for line in said.splitlines() if line.startswith("{") and line.endswith("}")]
+    lines = answers.objects_of(said)
     if code is None:
         return lines, f"{TIMED_OUT} {limit_s:g} s"
     return lines, "" if code in (0, USAGE) else f"it ended with code {code}"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -44,8 +43,3 @@ def worst_of(checks: Sequence[Check]) -> Check:
     more = sum(c.verdict == gravest.verdict for c in checks) - 1
     text = gravest.found + (f" (and {count_of(more, 'node')} more)" if more else "")
     return Check(gravest.name, gravest.verdict, text, gravest.remedy)
-
-
-def objects_of(said: str) -> list[dict]:
-    """Return the JSON objects among the lines of an output."""
-    return [json.loads(line) for line in said.splitlines() if line.startswith("{") and line.endswith("}")]

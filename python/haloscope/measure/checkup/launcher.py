@@ -11,7 +11,7 @@ from haloscope.core import build
 from haloscope.errors import UNAVAILABLE, HaloscopeError
 from haloscope.measure import answers, launch, probes
 from haloscope.measure.checkup import check
-from haloscope.measure.checkup.check import BROKEN, LAUNCHER_FIRST, NOT_HERE, OK, Check, objects_of
+from haloscope.measure.checkup.check import BROKEN, LAUNCHER_FIRST, NOT_HERE, OK, Check
 from haloscope.report.tables import count_of
 
 
@@ -26,7 +26,7 @@ def judge_launcher(ranks: int, code: int | None, said: str, complaint: str) -> C
     starter = f"{launch.mpiexec()} ({mpiexec_version()})"
     library = f"haloscope-rank is built with {library_name()}"
     remedy = "use the mpiexec of the MPI that Haloscope was built with: set HALOSCOPE_MPIEXEC to its path"
-    if code == 0 and objects_of(said):
+    if code == 0 and answers.objects_of(said):
         return Check("launcher", OK, f"{starter} starts one world of {count_of(ranks, 'rank')}; {library}")
     if worlds := re.findall(r"started with (\d+) rank\(s\) instead of", said + complaint):
         text = f"{starter} starts {count_of(len(worlds), 'world')} of {count_of(int(worlds[0]), 'rank')}"
@@ -65,6 +65,7 @@ def _short(library: str) -> str:
 # Of each world rank 0 speaks.
 _MPI4PY = """
 import json
+import sys
 from mpi4py import MPI
 world = MPI.COMM_WORLD
 answer = {"size": world.size, "library": MPI.Get_library_version().splitlines()[0]}
@@ -74,7 +75,8 @@ try:
 except Exception as error:
     answer |= {"problem": str(error), "exit_code": getattr(error, "exit_code", 1)}
 if world.rank == 0:
-    print(json.dumps(answer), flush=True)
+    sys.stdout.write(json.dumps(answer) + "\\n")  # print makes two writes of it where nothing is buffered
+    sys.stdout.flush()
 """
 
 
@@ -103,7 +105,7 @@ def judge_mpi4py(ranks: int, code: int | None, said: str, complaint: str) -> Che
     remedy = (
         "build mpi4py with the MPI of Haloscope: MPICC=mpicc pip install --no-binary mpi4py --force-reinstall mpi4py"
     )
-    worlds = objects_of(said)
+    worlds = answers.objects_of(said)
     if not worlds:
         how = f"gave no answer within {check.LIMIT_S:g} s" if code is None else f"ended with code {code}"
         last = next(filter(None, reversed(complaint.splitlines())), "it said nothing")

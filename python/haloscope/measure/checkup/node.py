@@ -15,7 +15,6 @@ from haloscope.measure.checkup.check import (
     WARNING,
     Check,
     nothing_started,
-    objects_of,
     size_of,
     worst_of,
 )
@@ -37,7 +36,7 @@ def plain_words(ranks: int) -> list[str]:
 def process_views(words: Sequence[str]) -> list[dict]:
     """Start processes that look at their nodes; returns what they saw, [] where they do not start."""
     _, said, _ = answers.ended_after(check.LIMIT_S, [*words, sys.executable, "-I", "-S", process_view.__file__])
-    return objects_of(said)
+    return answers.objects_of(said)
 
 
 def _by_host(views: Sequence[Mapping]) -> dict[str, list[Mapping]]:
