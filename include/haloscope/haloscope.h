@@ -21,7 +21,7 @@
 #include <stdint.h>
 
 /* The version of this interface; a library with another hs_abi() must not be called through this header. */
-#define HS_ABI 4
+#define HS_ABI 5
 
 #ifdef __cplusplus
 extern "C" {
@@ -456,15 +456,24 @@ hs_status hs_predict(const hs_choice* choice, const hs_profile* profile, const h
  * depths  depth_count time steps per exchange to try; NULL: 1, 2, 4, 8, 16 */
 hs_status hs_candidates(const hs_choice* choice, const int32_t* depths, int32_t depth_count, const char** json);
 
-/* Candidates ranked by their predictions, as a JSON object: candidates, fastest first, each with the fields of
- * hs_predict, changes (as hs_candidates has them), group (from 0: of those that cannot be told from its fastest member) and
- * equal (true: it is in the first group); simplest, of each group the place among the candidates of its simplest member within 5 % of its fastest;
- * changes, sentences on what would change the answer; refused, pairs of a reason why candidates are missing and how many.
+typedef struct hs_advice hs_advice;
+
+/* Candidates ranked by their predictions.
  * among    those to look at, as hs_candidates has them; NULL: all with these depths
  * samples  draws of the profile's parameters, under which candidates are compared
  * Fails with HS_USAGE when none is legal, HS_UNAVAILABLE when the profile lacks what all need. Cost: a prediction each. */
-hs_status hs_advise(const hs_choice* choice, const hs_profile* profile, const hs_setting* setting,
-                    const int32_t* depths, int32_t depth_count, const char* among, int32_t samples, const char** json);
+hs_status hs_advice_create(const hs_choice* choice, const hs_profile* profile, const hs_setting* setting,
+                           const int32_t* depths, int32_t depth_count, const char* among, int32_t samples,
+                           hs_advice** advice);
+/* The ranking, as a JSON object: time_s of the candidates, fastest first; group of each (from 0: of those that cannot be
+ * told from its fastest member); simplest, of each group the place among the candidates of its simplest member within 5 %
+ * of its fastest; first_of_depth, pairs of a depth and the place of its fastest candidate; changes, sentences on what would
+ * change the answer; refused, pairs of a reason why candidates are missing and how many. */
+hs_status hs_advice_json(const hs_advice* advice, const char** json);
+/* A candidate, as a JSON object: the fields of hs_predict, and changes, as hs_candidates has them.
+ * place  0: the fastest */
+hs_status hs_advice_candidate(const hs_advice* advice, int32_t place, const char** json);
+void hs_advice_free(hs_advice* advice);
 
 /* The candidate that is predicted fastest, as a JSON object: the fields of hs_predict, changes, equals (changes
  * of those that the profile cannot tell from it, fastest first); notes also holds what was assumed.
@@ -472,8 +481,8 @@ hs_status hs_advise(const hs_choice* choice, const hs_profile* profile, const hs
  *           default: assumed_app (true: the app only stands for a program that has named none), depths, seconds_per_cell
  *           (of the program's own sweep), fused (true: it can apply all sub-steps of a deep halo tile by tile in the
  *           cache), halo (ghost layers that there is room for), shared_memory (false: fields lie in a rank's own memory),
- *           samples, cpu and mpi_library (of the program that asks), among (as of hs_advise)
- * Fails as hs_advise does, and for a question that cannot be right. Cost: a fraction of a second; seconds for thousands of
+ *           samples, cpu and mpi_library (of the program that asks), among (as of hs_advice_create)
+ * Fails as hs_advice_create does, and for a question that cannot be right. Cost: a fraction of a second; seconds for thousands of
  * ranks. */
 hs_status hs_best(const char* question, const hs_profile* profile, const char** json);
 

@@ -27,7 +27,7 @@ def test_every_declared_function_is_in_the_library(c):
 
 def test_version_and_interface_number(c):
     assert capi.text(c[1].hs_version()).count(".") == 2
-    assert c[1].hs_abi() == 4
+    assert c[1].hs_abi() == 5
 
 
 def test_null_arguments_are_errors_not_crashes(c):
@@ -72,7 +72,9 @@ def test_null_arguments_are_errors_not_crashes(c):
         lib.hs_profile_create(null, null),
         lib.hs_predict(null, null, null, 0, 0, null),
         lib.hs_candidates(null, null, 0, null),
-        lib.hs_advise(null, null, null, null, 0, null, 0, null),
+        lib.hs_advice_create(null, null, null, null, 0, null, 0, null),
+        lib.hs_advice_json(null, null),
+        lib.hs_advice_candidate(null, 0, null),
         lib.hs_best(null, null, null),
         lib.hs_choice_places(null, null, null, null, null),
         lib.hs_place_ranks(1, 1, 1, null, null, null),

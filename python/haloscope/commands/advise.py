@@ -85,7 +85,7 @@ def document(advice) -> dict:
         "groups": [
             {"simplest": g.simplest.prediction.choice.to_json(), "members": len(g.members)} for g in advice.groups
         ],
-        "best_by_depth": {depth: c.prediction.choice.to_json() for depth, c in advice.by_depth().items()},
+        "best_by_depth": {depth: c.prediction.choice.to_json() for depth, c in advice.by_depth.items()},
         "changes": advice.changes,
         "refused": advice.refused,
     }
@@ -155,11 +155,8 @@ def _ranking(advice, top: int) -> str:
     shown = advice.groups[:top]
     unit, factor = tables.unit(g.simplest.time_s for g in shown)
     best, rows = advice.best.time_s, []
-    arranged = [
-        field
-        for field in ("process_grid", "reorder")
-        if len({c.found["changes"].get(field, getattr(c.asked, field)) for c in advice.candidates}) > 1
-    ]
+    choices = (advice.best.asked, *(g.simplest.prediction.choice for g in shown))
+    arranged = [field for field in ("process_grid", "reorder") if len({getattr(c, field) for c in choices}) > 1]
     for place, group in enumerate(shown, 1):
         p = group.simplest.prediction
         ends = " .. ".join(tables.number(c.time_s * factor) for c in (group.members[0], group.members[-1]))
@@ -189,7 +186,7 @@ def _members(advice, top: int) -> str:
 def _depths(advice) -> str:
     from haloscope.report import tables
 
-    best = advice.by_depth()
+    best = advice.by_depth
     if len(best) < 2:
         return ""
     unit, factor = tables.unit(c.time_s for c in best.values())

@@ -2,6 +2,12 @@
 #include "haloscope/c/bridge.hpp"
 #include "haloscope/model/json.hpp"
 
+/// Candidates of a choice, ranked.
+struct hs_advice {
+  haloscope::Choice choice;
+  haloscope::model::Advice advice;
+};
+
 using namespace haloscope;
 using namespace haloscope::c;
 
@@ -32,18 +38,38 @@ hs_status hs_candidates(const hs_choice* choice, const int32_t* depths, int32_t 
   });
 }
 
-hs_status hs_advise(const hs_choice* choice, const hs_profile* profile, const hs_setting* setting,
-                    const int32_t* depths, int32_t depth_count, const char* among, int32_t samples, const char** json) {
+hs_status hs_advice_create(const hs_choice* choice, const hs_profile* profile, const hs_setting* setting,
+                           const int32_t* depths, int32_t depth_count, const char* among, int32_t samples,
+                           hs_advice** advice) {
   return guarded([&] {
-    thread_local std::string result;
     const Choice& c = needed(choice, "choice").choice;
     const model::Candidates candidates =
         among ? model::candidates_of(listed(c, among)) : model::candidates_of(c, depths_of(depths, depth_count));
-    const model::Advice advice =
-        model::advise(candidates, needed(profile, "profile").profile, from_c(setting), samples);
-    answer(result, to_json(advice, c), json);
+    hs_advice*& result = needed(advice, "advice");
+    result = new hs_advice{c, model::advise(candidates, needed(profile, "profile").profile, from_c(setting), samples)};
   });
 }
+
+hs_status hs_advice_json(const hs_advice* advice, const char** json) {
+  return guarded([&] {
+    thread_local std::string result;
+    answer(result, to_json(needed(advice, "advice").advice), json);
+  });
+}
+
+hs_status hs_advice_candidate(const hs_advice* advice, int32_t place, const char** json) {
+  return guarded([&] {
+    thread_local std::string result;
+    const auto& [choice, found] = needed(advice, "advice");
+    const auto number = enumerator<std::size_t>(place, static_cast<int>(found.candidates.size()), "candidate");
+    const model::Prediction& prediction = found.candidates[number].prediction;
+    nlohmann::json one = to_json(prediction);
+    one["changes"] = model::changes_of(prediction.choice, choice);
+    answer(result, one, json);
+  });
+}
+
+void hs_advice_free(hs_advice* advice) { delete advice; }
 
 hs_status hs_best(const char* question, const hs_profile* profile, const char** json) {
   return guarded([&] {

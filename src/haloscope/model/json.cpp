@@ -1,5 +1,7 @@
 #include "haloscope/model/json.hpp"
 
+#include <map>
+
 #include "haloscope/core/choice_fields.hpp"
 #include "haloscope/error.hpp"
 
@@ -60,19 +62,21 @@ Choice changed(Choice choice, const nlohmann::json& changes) {
   return choice;
 }
 
-nlohmann::json to_json(const Advice& advice, const Choice& choice) {
-  nlohmann::json json{{"candidates", nlohmann::json::array()},
-                      {"simplest", advice.simplest},
-                      {"changes", advice.changes},
-                      {"refused", advice.refused}};
+nlohmann::json to_json(const Advice& advice) {
+  std::vector<double> times;
+  std::vector<int> groups;
+  std::map<int, std::size_t> first_of_depth;
   for (const Ranked& ranked : advice.candidates) {
-    nlohmann::json one = to_json(ranked.prediction);
-    one["changes"] = changes_of(ranked.prediction.choice, choice);
-    one["equal"] = ranked.equal();
-    one["group"] = ranked.group;
-    json["candidates"].push_back(std::move(one));
+    first_of_depth.try_emplace(ranked.prediction.choice.depth, times.size());
+    times.push_back(ranked.prediction.time_s);
+    groups.push_back(ranked.group);
   }
-  return json;
+  return {{"time_s", times},
+          {"group", groups},
+          {"simplest", advice.simplest},
+          {"first_of_depth", first_of_depth},
+          {"changes", advice.changes},
+          {"refused", advice.refused}};
 }
 
 nlohmann::json to_json(const BestAnswer& answer, const Choice& choice) {

@@ -18,7 +18,7 @@ nlohmann::json changes_of(const Choice& choice, const Choice& from);
 Choice changed(Choice choice, const nlohmann::json& changes);
 
 /// choice: what was asked for; candidates are its changes.
-nlohmann::json to_json(const Advice& advice, const Choice& choice);
+nlohmann::json to_json(const Advice& advice);
 nlohmann::json to_json(const BestAnswer& answer, const Choice& choice);
 /// @throws UsageError for what is no question.
 BestQuestion question_from_json(const nlohmann::json& json);
