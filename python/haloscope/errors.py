@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import itertools
 from collections.abc import Iterable
 
 OK, FAILED, USAGE, UNAVAILABLE = 0, 1, 2, 3
@@ -34,7 +35,7 @@ def nearest(name: str, valid: Iterable[str], count: int = 3) -> list[str]:
     return list(dict.fromkeys(prefixed + similar))[:count]
 
 
-MOST_NAMES = 16  # that a message lists
+MOST_NAMES, MOST_CHARACTERS = 16, 400  # that a message lists
 
 
 def unknown_name(kind: str, name: str, valid: Iterable[str]) -> str:
@@ -43,5 +44,7 @@ def unknown_name(kind: str, name: str, valid: Iterable[str]) -> str:
     near = nearest(name, valid)
     if near:
         return f"unknown {kind} '{name}'; did you mean {' or '.join(near)}?"
-    more = f" and {len(valid) - MOST_NAMES} more" if len(valid) > MOST_NAMES else ""
-    return f"unknown {kind} '{name}'; valid names are {', '.join(valid[:MOST_NAMES])}{more}"
+    ends = itertools.accumulate(len(one) + len(", ") for one in valid)
+    shown = max(1, sum(end <= MOST_CHARACTERS for end in itertools.islice(ends, MOST_NAMES)))
+    more = f" and {len(valid) - shown} more" if len(valid) > shown else ""
+    return f"unknown {kind} '{name}'; valid names are {', '.join(valid[:shown])}{more}"

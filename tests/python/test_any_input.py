@@ -161,3 +161,12 @@ def test_what_cannot_be_is_refused_with_a_remedy_before_anything_starts(words, s
     text = capsys.readouterr().err
     assert code == 2 and said in text, text
     assert {file: file.read_bytes() for file in mine} == mine
+
+
+@settings(deadline=None, database=None)
+@given(valid=st.lists(st.text("abc:,-", min_size=1, max_size=80), max_size=40))
+def test_a_message_lists_no_more_valid_names_than_one_reads(valid):
+    text = errors.unknown_name("thing", "0123456789", valid)
+    assert len(text) < 600
+    shown, _, more = text.partition("valid names are ")[2].partition(" and ")
+    assert shown == ", ".join(valid[: len(valid) - int(more.removesuffix(" more") or 0)])
