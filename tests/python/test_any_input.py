@@ -170,3 +170,10 @@ def test_a_message_lists_no_more_valid_names_than_one_reads(valid):
     assert len(text) < 600
     shown, _, more = text.partition("valid names are ")[2].partition(" and ")
     assert shown == ", ".join(valid[: len(valid) - int(more.removesuffix(" more") or 0)])
+
+
+@pytest.mark.parametrize("words", [("advise", "--depth"), ("whatif", "--active")])
+def test_numbers_beyond_those_of_the_c_interface_are_refused(words, capsys):
+    command, option = words
+    assert cli.main([command, "laplace2d", "--cells", "64", "--profile", str(TOY), option, "1000000000000"]) == 2
+    assert "1000000000000" in capsys.readouterr().err

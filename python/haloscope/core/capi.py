@@ -52,9 +52,13 @@ def check(library: tuple, status: int) -> None:
 
 
 def call(function: str, *arguments: object) -> None:
-    """Call a C function that returns a status; raise the error it reports."""
+    """Call a C function that returns a status; raise the error it reports, UsageProblem for a number beyond C's."""
     library = load()
-    check(library, getattr(library[1], function)(*arguments))
+    try:
+        status = getattr(library[1], function)(*arguments)
+    except OverflowError as error:
+        raise UsageProblem(f"{error}; give a smaller number") from None
+    check(library, status)
 
 
 def text(pointer: CData) -> str:

@@ -98,7 +98,9 @@ def setting_to_c(rule: str, active: int | None, custom: Sequence[tuple[int, int]
     name, places = ffi.new("char[]", rule.encode()), ffi.new("int32_t[]", [int(n) for place in custom for n in place])
     c.placement, c.places, c.place_count = name, places, len(custom)
     if active is not None:
-        c.active = active if active >= 0 else 0  # which is refused
+        if active >= 2**31:
+            raise UsageProblem(f"{active} cores of a socket cannot be in use; give as many as a socket has, or fewer")
+        c.active = max(active, 0)  # 0 is refused
     _owners[c] = (name, places)
     return c
 
