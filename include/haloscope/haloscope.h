@@ -482,8 +482,8 @@ void hs_advice_free(hs_advice* advice);
  *           (of the program's own sweep), fused (true: it can apply all sub-steps of a deep halo tile by tile in the
  *           cache), halo (ghost layers that there is room for), shared_memory (false: fields lie in a rank's own memory),
  *           samples, cpu and mpi_library (of the program that asks), among (as of hs_advice_create)
- * Fails as hs_advice_create does, and for a question that cannot be right. Cost: a fraction of a second; seconds for thousands of
- * ranks. */
+ * Fails as hs_advice_create does, and for a question that cannot be right. Cost: a fraction of a second; seconds for
+ * thousands of ranks. */
 hs_status hs_best(const char* question, const hs_profile* profile, const char** json);
 
 /* Where the ranks of a choice run on the profile's machine: node, and socket numbered over all nodes.

@@ -15,6 +15,7 @@ from haloscope import cli, errors
 from haloscope.advice import advise
 from haloscope.lab import cluster
 from haloscope.measure import checkup, launch, user_program
+from haloscope.model import predict
 from long_run import LONG
 from test_records import measurement, write
 from toy import TOY
@@ -177,3 +178,9 @@ def test_numbers_beyond_those_of_the_c_interface_are_refused(words, capsys):
     command, option = words
     assert cli.main([command, "laplace2d", "--cells", "64", "--profile", str(TOY), option, "1000000000000"]) == 2
     assert "1000000000000" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("setting", [{"active": 10**12}, {"custom": [(10**12, 0)]}, {"reductions": 10**12}])
+def test_settings_beyond_those_of_the_c_interface_are_refused(setting):
+    with pytest.raises(errors.UsageProblem, match="1000000000000 does not fit"):
+        predict.Setting(**setting).to_c()

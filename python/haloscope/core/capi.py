@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import re
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -51,14 +53,20 @@ def check(library: tuple, status: int) -> None:
         raise _ERRORS.get(status, HaloscopeError)(ffi.string(lib.hs_last_error()).decode())
 
 
-def call(function: str, *arguments: object) -> None:
-    """Call a C function that returns a status; raise the error it reports, UsageProblem for a number beyond C's."""
-    library = load()
+@contextlib.contextmanager
+def numbers_that_fit() -> Iterator[None]:
+    """Raise UsageProblem where a number is too large for the C type that it is to become: in arguments, structs, arrays."""
     try:
-        status = getattr(library[1], function)(*arguments)
+        yield
     except OverflowError as error:
         raise UsageProblem(f"{error}; give a smaller number") from None
-    check(library, status)
+
+
+@numbers_that_fit()
+def call(function: str, *arguments: object) -> None:
+    """Call a C function that returns a status; raise the error it reports, UsageProblem for a number too large for it."""
+    library = load()
+    check(library, getattr(library[1], function)(*arguments))
 
 
 def text(pointer: CData) -> str:

@@ -90,16 +90,15 @@ def rules() -> tuple[str, ...]:
 _owners: weakref.WeakKeyDictionary[capi.CData, tuple] = weakref.WeakKeyDictionary()  # what a setting points into
 
 
+@capi.numbers_that_fit()
 def setting_to_c(rule: str, active: int | None, custom: Sequence[tuple[int, int]]) -> capi.CData:
-    """Return an hs_setting with a placement, which owns what it points to."""
+    """Return an hs_setting with a placement, which owns what it points to. Raises UsageProblem for a number too large."""
     ffi, lib = capi.load()
     c = ffi.new("hs_setting*")
     lib.hs_setting_init(c)
     name, places = ffi.new("char[]", rule.encode()), ffi.new("int32_t[]", [int(n) for place in custom for n in place])
     c.placement, c.places, c.place_count = name, places, len(custom)
     if active is not None:
-        if active >= 2**31:
-            raise UsageProblem(f"{active} cores of a socket cannot be in use; give as many as a socket has, or fewer")
         c.active = max(active, 0)  # 0 is refused
     _owners[c] = (name, places)
     return c

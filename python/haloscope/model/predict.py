@@ -83,8 +83,9 @@ class Setting:
     reductions: int = 0
     repeats: int = 1
 
+    @capi.numbers_that_fit()
     def to_c(self) -> capi.CData:
-        """Return an hs_setting, which owns what it points to."""
+        """Return an hs_setting, which owns what it points to. Raises UsageProblem for a number too large."""
         c = placement.setting_to_c(self.placement, self.active, self.custom)
         c.reductions, c.repeats = self.reductions, self.repeats
         return c
