@@ -235,10 +235,18 @@ void Engine::send(int r, const PricedOp& s) {
   const auto place = place_of(r);
   result_.messages += s.count;
   result_.events += s.count;
-  for (std::int32_t i = s.first; i < s.first + s.count; ++i) {
+  const auto end_of = [&](std::int32_t i) {
     const std::int32_t m = script.messages[i];
-    const Route& route = script.routes[m];
-    const End to = other_end(r, place, route, m);
+    const End to = other_end(r, place, script.routes[m], m);
+    __builtin_prefetch(&inboxes_[inbox(to.rank, to.box)]);
+    return to;
+  };
+  const std::int32_t last = s.first + s.count - 1;
+  End next = s.count > 0 ? end_of(s.first) : End{};
+  for (std::int32_t i = s.first; i <= last; ++i) {
+    const Route& route = script.routes[script.messages[i]];
+    const End to = next;
+    if (i < last) next = end_of(i + 1);
     const Where where = wires_.between(r, to.rank);
     const Flight& flight = route.flights[static_cast<int>(where)];
     rank.clock += flight.overhead_send_s;

@@ -238,6 +238,7 @@ class Engine {
   void push(double time, int r, int lane = 0, std::uint32_t version = 0) {
     queue_.push({time, actors_of_a_rank * r + lane, version});
   }
+  void fetch_ahead(const Event& next) const;
   void dispatch(const Event& event);
   std::int32_t new_parcel(const Parcel& parcel);
 

@@ -1,63 +1,84 @@
-// The events that are still to come, earliest first: a heap of four children a node, which fits two nodes a cache line.
+// The events that are still to come, earliest first: a heap of four children a node, which lie in one cache line.
 #pragma once
 
+#include <array>
+#include <bit>
 #include <cstdint>
 #include <vector>
 
 namespace haloscope::simulate {
 
-/// `actor` goes on at `time`; an event of an older `version` than its actor's is void.
+/// `actor` goes on at `time`, >= 0; an event of an older `version` than its actor's is void.
 struct Event {
   double time = 0;
   std::int32_t actor = 0;
   std::uint32_t version = 0;
-  /// Ties go to the lower actor, so that a run does not depend on how events came into the queue.
-  bool before(const Event& other) const { return time < other.time || (time == other.time && actor < other.actor); }
+  /// Ties go to the lower actor, so that a run does not depend on how events came into the queue. Without a branch, which
+  /// no processor could foresee: bits of times >= 0 are in the order of the times.
+  bool before(const Event& other) const {
+    const auto mine = std::bit_cast<std::uint64_t>(time), its = std::bit_cast<std::uint64_t>(other.time);
+    return (mine < its) | ((mine == its) & (actor < other.actor));
+  }
 };
 
 class EventQueue {
  public:
-  void reserve(std::size_t count) { heap_.reserve(count); }
-  bool empty() const { return heap_.empty(); }
+  void reserve(std::size_t count) { lines_.reserve((root + count) / width + 1); }
+  bool empty() const { return end_ == root; }
+  /// The event that pop() would return; there must be one.
+  const Event& next() const { return lines_.front()[root]; }
 
   void push(const Event& event) {
-    std::size_t at = heap_.size();
-    heap_.push_back(event);
-    while (at > 0) {
-      const std::size_t parent = (at - 1) / 4;
-      if (!event.before(heap_[parent])) break;
-      heap_[at] = heap_[parent];
-      at = parent;
+    if (end_ == width * lines_.size()) lines_.emplace_back();
+    std::size_t place = end_++;
+    while (place > root) {
+      const std::size_t parent = place / width + root - 1;
+      if (!event.before(at(parent))) break;
+      at(place) = at(parent);
+      place = parent;
     }
-    heap_[at] = event;
+    at(place) = event;
   }
 
   Event pop() {
-    const Event first = heap_.front(), last = heap_.back();
-    heap_.pop_back();
-    if (!heap_.empty()) sink(last);
+    const Event first = next(), last = at(--end_);
+    if (!empty()) sink(last);
     return first;
   }
 
  private:
+  static constexpr std::size_t width = 4, root = width - 1;  // place of the root, so that its children begin a line
+  struct alignas(width * sizeof(Event)) Line : std::array<Event, width> {};
+
+  Event& at(std::size_t place) { return lines_[place / width][place % width]; }
+
   void sink(const Event& event) {
-    const std::size_t size = heap_.size();
-    std::size_t at = 0;
+    std::size_t place = root;
     for (;;) {
-      const std::size_t child = 4 * at + 1;
-      if (child >= size) break;
-      const std::size_t end = child + 4 < size ? child + 4 : size;
-      std::size_t least = child;
-      for (std::size_t c = child + 1; c < end; ++c)
-        if (heap_[c].before(heap_[least])) least = c;
-      if (!heap_[least].before(event)) break;
-      heap_[at] = heap_[least];
-      at = least;
+      const std::size_t child = width * (place - (root - 1));
+      if (child >= end_) break;
+      const std::size_t least = child + least_of(lines_[child / width], end_ - child);
+      if (!at(least).before(event)) break;
+      at(place) = at(least);
+      place = least;
     }
-    heap_[at] = event;
+    at(place) = event;
   }
 
-  std::vector<Event> heap_;
+  /// Which of the first `count` events of a line is the earliest.
+  static std::size_t least_of(const Line& line, std::size_t count) {
+    if (count >= width) {
+      const std::size_t low = line[1].before(line[0]), high = 2 + line[3].before(line[2]);
+      return line[high].before(line[low]) ? high : low;
+    }
+    std::size_t least = 0;
+    for (std::size_t c = 1; c < count; ++c)
+      if (line[c].before(line[least])) least = c;
+    return least;
+  }
+
+  std::vector<Line> lines_{1};
+  std::size_t end_ = root;
 };
 
 }  // namespace haloscope::simulate

@@ -7,6 +7,7 @@
 
 #include "haloscope/error.hpp"
 #include "haloscope/schedule.hpp"
+#include "haloscope/simulate/event_queue.hpp"
 #include "haloscope/simulate/simulator.hpp"
 
 namespace haloscope::simulate {
@@ -23,6 +24,30 @@ Network network(double shared = 0, double duplex = 1) {
     c.duplex = duplex;
   }
   return result;
+}
+
+TEST(EventQueue, GivesTheEarliestAndOfEquallyEarlyOnesTheLowestActor) {
+  std::uint32_t random = 1;
+  const auto next = [&](std::uint32_t below) { return (random = random * 1664525u + 1013904223u) / 65536 % below; };
+  for (const std::uint32_t times : {3u, 1000u}) {  // many ties and few
+    EventQueue queue;
+    std::vector<std::pair<double, std::int32_t>> waiting;
+    for (int turn = 0; turn < 3000; ++turn) {
+      const bool more = waiting.empty() || next(turn < 2000 ? 3 : 8) > 1;
+      if (more && turn < 2500) {
+        const Event event{0.25 * next(times), static_cast<std::int32_t>(next(50)), 0};
+        queue.push(event);
+        waiting.emplace_back(event.time, event.actor);
+      } else if (!waiting.empty()) {
+        const auto least = std::min_element(waiting.begin(), waiting.end());
+        EXPECT_EQ(std::pair(queue.next().time, queue.next().actor), *least);
+        const Event event = queue.pop();
+        EXPECT_EQ(std::pair(event.time, event.actor), *least);
+        waiting.erase(least);
+      }
+      EXPECT_EQ(queue.empty(), waiting.empty());
+    }
+  }
 }
 
 /// Plans, programs and prices of all ranks of a layout, each rank a class of its own.
