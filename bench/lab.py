@@ -13,7 +13,7 @@ from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from accuracy import Bars, again, cross_fitted, keep, report_errors, report_intervals, report_regret
+from accuracy import Bars, Halves, again, cross_fitted, halved, keep, report_errors, report_intervals, report_regret
 
 from haloscope import core
 from haloscope.advice import validate
@@ -149,9 +149,11 @@ def measure(quick: bool) -> None:
 
 @dataclasses.dataclass
 class Found:
-    """What was measured in one network, with predictions from its own calibration; crossed: with intervals from other grids."""
+    """What was measured in one network, with predictions from its own calibration; halves: of the launches; crossed: with
+    intervals from other grids."""
 
     pairs: tuple[validate.Pair, ...]
+    halves: Halves
     crossed: list[validate.Pair]
     regrets: list[stats.Estimate | None]
 
@@ -162,7 +164,7 @@ def compared(folder: Path, suffix: str) -> Found:
     measured = records.read(folder / f"held-out.jsonl{suffix}").records
     found = validate.validate(measured, machine)
     regrets = again(validate.cases(found.pairs), folder / f"confirmed.jsonl{suffix}")
-    return Found(found.pairs, cross_fitted(measured, machine, found.pairs), regrets)
+    return Found(found.pairs, halved(measured, machine), cross_fitted(measured, machine, found.pairs), regrets)
 
 
 @dataclasses.dataclass
@@ -226,7 +228,8 @@ def count(technique: Technique, with_it: validate.Pair, without: validate.Pair) 
 def report(folders: list[Path], suffix: str) -> None:
     """Print the figures over all networks."""
     found = [compared(folder, suffix) for folder in folders]
-    report_errors([pair for one in found for pair in one.pairs], BARS, FIGURE)
+    halves = tuple([pair for one in found for pair in one.halves[side]] for side in (0, 1))
+    report_errors([pair for one in found for pair in one.pairs], halves, BARS, FIGURE)
     report_intervals([pair for one in found for pair in one.crossed], BARS, FIGURE)
     report_regret([regret for one in found for regret in one.regrets], BARS, FIGURE)
 

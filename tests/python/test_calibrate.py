@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from haloscope import core
-from haloscope.calibration import calibrate, laws, points
+from haloscope.calibration import calibrate, laws, points, states
 from haloscope.errors import UsageProblem
 from haloscope.measure.request import Request
 from haloscope.model import profile, segments
@@ -208,6 +208,33 @@ def test_rows_of_one_length_are_paid_by_their_number():
     assert law.segments[0].per_row == pytest.approx(4e-9) and law.segments[0].slope == 0
 
 
+def test_a_fixed_time_that_is_known_is_not_fitted_and_bytes_alone_may_be_asked_for():
+    rows = [
+        laws.Row(f"launch-{k}", size, 1e-6 + 2e-10 * size, size / 16384) for k in range(3) for size in (32768, 65536)
+    ]
+    [segment] = laws.fit_rows("copies", rows, ("slope",), 1e-6).segments
+    assert segment.slope == pytest.approx(2e-10) and (segment.fixed, segment.per_row) == (1e-6, 0)
+
+
+def test_amounts_that_are_about_equal_are_not_taken_for_a_fixed_time():
+    """It would be ten times too much for a tenth of the amount."""
+    random = np.random.default_rng(3)
+    rows = [laws.Row(f"launch-{k}", size, float(3e-9 * size * np.exp(random.normal(0, 0.3))), size / 8)
+            for k in range(5) for size in (1e5, 1.3e5)]  # fmt: skip
+    [segment] = laws.fit_rows("copies", rows).segments
+    assert segment.fixed < 1e-4
+    assert segment.per_row * 125 + segment.slope * 1000 + segment.fixed == pytest.approx(3e-6, rel=0.5)
+
+
+def test_a_few_steps_that_were_disturbed_do_not_hide_a_cost():
+    sizes = np.array([1e3, 1e4, 3e4, 1e5] * 5)
+    seconds = 1e-6 + 1e-10 * sizes + 2e-10 * sizes
+    seconds[3:8] *= 4
+    launches = [f"launch-{k}" for k in range(5) for _ in range(4)]
+    found = laws.fit_terms("x", {"slope": sizes}, 1e-6 + 1e-10 * sizes, seconds, launches)
+    assert found.values["slope"] == pytest.approx(2e-10, rel=0.1)
+
+
 def test_short_rows_of_which_no_two_lie_in_one_page_have_a_cost_of_their_own():
     made = Maker()
     for launch in range(LAUNCHES):
@@ -304,6 +331,70 @@ def test_failed_checks_do_not_count():
         record["verification"]["status"] = "failed"
     with pytest.raises(UsageProblem, match="no measured point"):
         calibrate.fit_profile(maker.made)
+
+
+# ---- states of the machine ----------------------------------------------------------------------------------------------
+
+
+def beside(records: list[dict], bandwidth_s: float) -> list[dict]:
+    """The same records, beside which a large message took so long."""
+    return [
+        r | {"pace": {"ranks": r["request"]["ranks"], "bandwidth_s": bandwidth_s, "error": {"bandwidth_s": 0.01}}}
+        for r in records
+    ]
+
+
+def in_launch(records: list[dict], more: int) -> list[dict]:
+    """The same records of other launches."""
+    return [r | {"launch": {"id": f"{r['launch']['id']}-{more}"}} for r in records]
+
+
+def test_a_machine_that_had_two_states_has_costs_for_both_and_says_so():
+    slow = beside(Maker(seed=1).network(lambda size: 1e-6 + 6e-10 * size).made, 4e-5)
+    quick = beside(Maker(seed=2).network(lambda size: 5e-7 + 2e-10 * size).made, 1.4e-5)
+    data = calibrate.fit_profile([*in_launch(slow, 1), *in_launch(slow, 2), *quick]).data
+    [other] = data["states"]
+    for place, latency, slope in ((data, 1e-6, 6e-10), (other, 5e-7, 2e-10)):
+        [segment] = place["network"]["classes"]["socket"]["segments"]
+        assert segment["latency_s"] == pytest.approx(latency, rel=0.05)
+        assert segment["per_byte_s"] == pytest.approx(slope, rel=0.05)
+    assert not {"name", "machine", "schema", "notes"} & set(other)
+    assert any(
+        "another state for 33% of the records" in note and "large messages -65 %" in note for note in data["notes"]
+    )
+
+
+@pytest.mark.parametrize(
+    "times", [[2e-5] * 30, np.geomspace(1e-5, 4e-5, 30), [2e-5] * 15 + [2.6e-5] * 15, [2e-5] * 29 + [8e-5]],
+    ids=["steady", "wandering", "nearly the same", "once"],
+)  # fmt: skip
+def test_a_machine_without_two_clear_states_has_one(times):
+    found = [{"pace": {"ranks": 2, "bandwidth_s": float(time)}} for time in times]
+    assert states.split(found) == [found]
+
+
+@settings(deadline=None)
+@given(st.lists(st.floats(1e-6, 1e-3), max_size=40))
+def test_every_record_is_of_a_state(times):
+    found = [{"pace": {"ranks": 2, "bandwidth_s": time}, "id": k} for k, time in enumerate(times)]
+    parted = states.split(found)
+    assert sorted(r["id"] for state in parted for r in state) == list(range(len(found)))
+    assert (len(parted) <= 2 and all(map(len, parted))) or not found
+
+
+def test_a_state_in_which_something_was_not_measured_is_not_told_apart():
+    maker = Maker().pack(1e-9, 3e-9)
+    found = [*beside(maker.made, 1e-5), *beside(Maker().network(protocols).made, 4e-5)]
+    data = calibrate.fit_profile(found).data
+    assert "states" not in data and {"network", "pack"} <= set(data)
+
+
+def test_records_beside_which_no_message_was_timed_count_in_every_state():
+    alone = Maker().kernel("laplace2d/star/f64", cached).made
+    found = states.split(
+        [*alone, *beside(Maker().network(protocols).made, 1e-5), *beside(Maker().network(protocols).made, 4e-5)]
+    )
+    assert len(found) == 2 and all(record in state for state in found for record in alone)
 
 
 # ---- what is measured --------------------------------------------------------------------------------------------------

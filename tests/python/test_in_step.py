@@ -107,6 +107,38 @@ def test_a_transport_that_puts_fields_into_shared_memory_is_compared_with_plain_
     assert data["transports"]["persistent"]["per_message_s"] == pytest.approx(SLOW["per_message_s"], rel=0.1)
 
 
+@pytest.mark.parametrize("how", in_step.COPIED)
+def test_a_transport_whose_ranks_copy_messages_themselves_is_told_from_one_that_sends_them(toy, how):
+    """Its costs are instead of flights: as changes of those they would differ from size to size."""
+    copied = {"copied": how, "per_message_s": 3e-7, "per_byte_s": 5e-11}
+
+    def one_node(data):
+        data["network"]["classes"] = {"socket": {"segments": [
+            {"from_bytes": 0, "to_bytes": 2000, "latency_s": 1e-6, "per_byte_s": 3e-10},
+            {"from_bytes": 2000, "to_bytes": None, "latency_s": 8e-6, "per_byte_s": 1e-10}]}}  # fmt: skip
+        data["copy"] = {kind: {"1": [{"from_bytes": 0, "to_bytes": None, "latency_s": 1e-7, "per_byte_s": 4e-10}]}
+                        for kind in ("contiguous", "lines", "strided", "scattered")}  # fmt: skip
+
+    node = changed(toy, one_node)
+    machine = changed(truth(node), lambda d: d["transports"].update(persistent=copied))
+    choices = [*bulk(), *bulk("persistent")]
+    data = fitted(node, records(machine, choices))
+    assert data["transports"]["persistent"]["copied"] == how
+    made = profile.Profile(data)
+    for c in bulk("persistent"):
+        assert predict.predict(c, made, samples=0).exchange_s == pytest.approx(
+            predict.predict(c, machine, samples=0).exchange_s, rel=0.05
+        )
+
+
+def test_blocks_between_the_limits_of_the_cache_wait_longer(toy, machine):
+    limits = {"from_block_bytes": 1e5, "to_block_bytes": 1e7}
+    between = changed(machine, lambda d: (d["steps"].update(between_waiting_share=0.2), d.update(beyond_cache=limits)))
+    data = fitted(changed(toy, lambda d: d.update(beyond_cache=limits)), records(between, bulk()))
+    assert data["steps"]["between_waiting_share"] == pytest.approx(0.2, rel=0.1)
+    assert data["steps"]["waiting_share"] == pytest.approx(STEPS["waiting_share"], rel=0.3)
+
+
 def test_sweeps_packing_and_copies_take_what_steps_show_and_not_what_they_take_alone(toy, machine):
     """The tables of the profile are scaled: all else is fitted beside them."""
     factors = {"kernels": 1.25, "pack": 1.5, "copy": 0.5}

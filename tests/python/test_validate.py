@@ -15,7 +15,7 @@ from haloscope import core
 from haloscope.advice import validate as model
 from haloscope.measure.request import Request
 from haloscope.model import predict, profile
-from toy import TOY
+from toy import TOY, changed
 
 CHOICES = (
     {"strategy": "ordered/p2p"},
@@ -59,6 +59,34 @@ def test_the_records_made_here_are_valid():
     from haloscope.report import records
 
     assert records.fault_of(record(1e-3, exchange=1e-4)) == ""
+
+
+def test_a_machine_in_two_states_is_predicted_launch_by_launch(toy):
+    """The states differ by more than their pace. Of an even number of launches the mean of the middle two counts."""
+
+    def in_states(data):
+        data["pace"] = {"4": {"bandwidth_s": 4e-5, "error": {"bandwidth_s": 0.001}}}
+        quick = {
+            name: copy.deepcopy(data[name]) for name in ("network", "pack", "kernels", "transports") if name in data
+        }
+        for kernel in quick["kernels"].values():
+            for rows in kernel.values():
+                for segment in rows:
+                    segment["per_cell_s"] /= 2
+        data["states"] = [quick | {"pace": {"4": {"bandwidth_s": 1e-5, "error": {"bandwidth_s": 0.001}}}}]
+
+    machine = changed(toy, in_states)
+    paces = {name: {"ranks": 4, "bandwidth_s": time, "error": {"bandwidth_s": 0.001}} for name, time in
+             (("launch-1", 4e-5), ("launch-2", 1e-5), ("launch-3", 4e-5))}  # fmt: skip
+    slow, quick = (predict.predict(core.Choice("laplace2d", (256, 256), ranks=4), machine.at_pace(paces[name]), samples=0)
+                   for name in ("launch-1", "launch-2"))  # fmt: skip
+    assert quick.terms["compute"] < 0.7 * slow.terms["compute"]
+    found = [record(1e-3, launch=name) | {"pace": pace} for name, pace in paces.items()]
+    [three] = model.validate(found, machine, samples=0).pairs
+    [two] = model.validate(found[:2], machine, samples=0).pairs
+    assert three.prediction.time_s == slow.time_s and three.paced
+    assert two.prediction.time_s == pytest.approx((slow.time_s + quick.time_s) / 2)
+    assert sum(two.prediction.terms.values()) == pytest.approx(two.prediction.time_s)
 
 
 @pytest.mark.ids("DD1")

@@ -7,7 +7,7 @@ counted by reason. Two times are compared: that of a step, and that of the excha
 from __future__ import annotations
 
 import math
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -145,15 +145,23 @@ def _pair(row: tables.Row, profile: Profile, samples: int) -> Pair:
         raise HaloscopeError("its result differs from `reference`, so its time means nothing")
     if row.step.value <= 0:
         raise HaloscopeError("its measured time is 0")
-    there = at_pace_of(row, profile)
-    found = predict.predict(core.Choice.from_json(row.request), there, setting_of(row), samples)
-    return Pair(row, found, exchange_of(row), there is not profile)
+    choice, setting = core.Choice.from_json(row.request), setting_of(row)
+    there = at_paces_of(row, profile)
+    found = [predict.predict(choice, one, setting, samples) for one in there]
+    return Pair(row, predict.median(found), exchange_of(row), there[0] is not profile)
 
 
-def at_pace_of(row: tables.Row, profile: Profile) -> Profile:
-    """Return the profile at the pace of a row's launches; as it is where they have none, or none that it can compare."""
-    found = pace.of_records(row.records)
-    return profile if found is None or str(found["ranks"]) not in profile.paces else profile.at_pace(found)
+def at_paces_of(row: tables.Row, profile: Profile) -> list[Profile]:
+    """Return the profile at the pace of each launch of a row, and as it is where they have none, or none that it can compare.
+
+    Launches may have met the machine in several of its states. Of a profile that knows one, the launches' median pace counts.
+    """
+    launches: dict[str, list[dict]] = defaultdict(list)
+    for record in row.records:
+        launches[record["launch"]["id"] if "states" in profile.data else ""].append(record)
+    paces = [pace.of_records(found) for found in launches.values()]
+    known = [found for found in paces if found is not None and str(found["ranks"]) in profile.paces]
+    return [profile.at_pace(found) for found in known] or [profile]
 
 
 def setting_of(row: tables.Row) -> predict.Setting:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import itertools
 import math
 import time
@@ -11,7 +12,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from haloscope.calibration import calibrate_device, in_step, laws
+from haloscope.calibration import calibrate_device, in_step, laws, states
 from haloscope.calibration.counts import beyond_cache, stride_class
 from haloscope.calibration.laws import Law, Row, Terms
 from haloscope.calibration.points import KIND, SECTIONS
@@ -46,9 +47,24 @@ def fit_profile(
     good = [r for r in measured if r["verification"]["status"] != "failed"]
     if not good:
         raise UsageProblem("there is no measured point of a calibration; run haloscope calibrate -o FILE.json")
-    made = Calibration(_head(good, name, source))
+    head = _head(good, name, source)
     failed = sorted({r["id"] for r in measured if r not in good})
-    made.data["notes"] = [*notes, *(f"{name}: its check failed, left out" for name in failed)]
+    head["notes"] = [*notes, *(f"{name}: its check failed, left out" for name in failed)]
+    found_states = states.split(good)
+    fits = [_costs(head, state) for state in found_states]
+    if len({frozenset(fit.data) for fit in fits}) > 1:  # something was measured in one state alone
+        found_states, fits = [good], [_costs(head, good)]
+    made, *others = fits
+    if others:
+        made.data["states"] = [{key: value for key, value in o.data.items() if key not in head} for o in others]
+    made.data["notes"] += [*states.said(found_states[1:], found_states[0]), *_remarks(made, found_states[0])]
+    profile.checked(made.data, "the fitted profile")
+    return made
+
+
+def _costs(head: dict, good: Sequence[dict]) -> Calibration:
+    """Fit all costs to records of one state of the machine. head: the parts of the profile that identify it."""
+    made = Calibration(copy.deepcopy(head))
     _network(made, good)
     _packing(made, good)
     _kernels(made, good)
@@ -57,8 +73,6 @@ def fit_profile(
     made.transports += in_step.fit(made.data, good)
     if paces := pace.by_ranks(good):
         made.data["pace"] = paces
-    made.data["notes"] += _remarks(made, good)
-    profile.checked(made.data, "the fitted profile")
     return made
 
 
@@ -210,6 +224,11 @@ def _pairs(curves: dict[int, microbench.Curve]) -> list[dict]:
 # ---- packing and copying -----------------------------------------------------------------------------------------------
 
 
+# By the length of rows: of pages, bytes tell what they cost; of less than a line, their number.
+GROWING = {"contiguous": ("slope",), "lines": ("slope", "per_row"), "strided": ("per_row", "slope"),
+           "scattered": ("per_row", "slope")}  # fmt: skip
+
+
 def _packing(made: Calibration, good: Sequence[dict]) -> None:
     """Fit blocks that a sweep leaves in the cache apart from larger ones, where that explains more."""
     rows: dict[tuple, list[tuple[float, Row]]] = defaultdict(list)
@@ -226,6 +245,7 @@ def _packing(made: Calibration, good: Sequence[dict]) -> None:
     limits = _cache_limits([found for (_, _, threads), found in rows.items() if threads == 1])
     far: dict = {}
     for (section, what, threads), found in sorted(rows.items()):
+        fixed = None  # of a call, wherever the block is
         inside = [row for block, row in found if block < limits[0]]
         outside = [row for block, row in found if block >= limits[1]]
         apart = min(len(inside), len(outside)) >= FEW_ROWS
@@ -234,8 +254,9 @@ def _packing(made: Calibration, good: Sequence[dict]) -> None:
             (far, "beyond_cache/", outside if apart else []),
         ):
             if chosen:
-                law = laws.fit_rows(f"{prefix}{section}/{what}/{threads}", chosen)
+                law = laws.fit_rows(f"{prefix}{section}/{what}/{threads}", chosen, GROWING[what], fixed)
                 made.laws.append(law)
+                fixed = law.segments[0].fixed
                 table = place.setdefault(section, {}).setdefault(what, {})
                 table[str(threads)] = segments.to_json(law.segments)
     if far:

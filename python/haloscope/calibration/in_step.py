@@ -38,9 +38,12 @@ EXCHANGE = {"per_message_s": "messages", "per_round_s": "rounds", "per_byte_s": 
             "per_row_s": "rows", "per_exchange_s": "one"}  # fmt: skip
 INTERRUPTS = {"interrupt_per_message_s": "messages", "interrupt_per_byte_s": "bytes"}
 READING = {"per_touched_byte_s": "near_bytes", "per_touched_row_s": "near_rows"}
-WAITING = {"waiting_share": False, "far_waiting_share": True}  # of blocks beyond the cache or not
+# Shares of sweeps that ranks wait, and how much of each a block has that is so far beyond the cache.
+WAITING = {"waiting_share": lambda beyond: 1 - beyond, "far_waiting_share": lambda beyond: beyond,
+           "between_waiting_share": lambda beyond: 4 * beyond * (1 - beyond)}  # fmt: skip
 SPAN = "waiting_span_s"
 SPANS_S = (math.inf, 0.1, 0.01, 1e-3, 1e-4)  # tried in turn
+COPIED = ("buffers", "fields")  # how ranks may copy messages themselves
 PIECES = {"per_piece_s": "pieces", "per_piece_cell_s": "lowest", "per_piece_row_s": "extra_rows",
           "per_far_piece_row_s": "far_rows"}  # fmt: skip
 
@@ -146,9 +149,9 @@ def fit(data: dict, records: Sequence[dict]) -> list[Terms]:
     data["steps"] = _section(fits, (*RUNNING, *WAITING, SPAN, *PIECES))
     data["transports"] = {counts.PLAIN: _section(of_plain, (*EXCHANGE, *INTERRUPTS))}
     for name in sorted({s.transport for s in bulk} - {counts.PLAIN}):
-        if terms := _transport([s for s in bulk if s.transport == name], base, data):
-            fits += terms
-            data["transports"][name] = _section(terms, (*EXCHANGE, *READING), data["transports"][counts.PLAIN])
+        if tried := _transport([s for s in bulk if s.transport == name], base, data):
+            data["transports"][name] = tried.costs
+            fits += tried.fits
     data["discrepancy"] = discrepancy(bulk, _predictor(Profile(data)))
     return [*fits, held] if held else fits
 
@@ -211,8 +214,7 @@ def _fit_exchange(
     transport, on = steps[0].transport, data.get("transports", {}).get(counts.PLAIN, {})
 
     def exchanges(costs: dict) -> np.ndarray:
-        times = _predictor(Profile(data | {"transports": {transport: costs}}))
-        return np.array([times(s.choice)[0] for s in steps])
+        return _exchanges(steps, data, {transport: costs})
 
     before, seconds, extra = exchanges(on), np.array([s.exchange_s for s in steps]), extra or {}
 
@@ -249,8 +251,8 @@ def _plain_exchange(base: Sequence[Step], predicted, data: dict) -> Terms:
 def _waits(base: Sequence[Step], predicted, span: float) -> dict[str, list[float]]:
     """What each share of waiting is multiplied by, where a slower rank stays so for `span` seconds."""
     sweeps = [predicted(s.choice)[1] for s in base]
-    return {name: [seconds / math.sqrt(1 + seconds / span) * (s.counts["far"] == far)
-                   for s, seconds in zip(base, sweeps, strict=True)] for name, far in WAITING.items()}  # fmt: skip
+    return {name: [seconds / math.sqrt(1 + seconds / span) * part_of(s.counts["beyond"])
+                   for s, seconds in zip(base, sweeps, strict=True)] for name, part_of in WAITING.items()}  # fmt: skip
 
 
 def _waiting_exchange(base: Sequence[Step], alone: Sequence[float], waits: dict[str, list[float]], data: dict) -> Terms:
@@ -286,17 +288,50 @@ def _pieces(found: Sequence[Step], predicted) -> Terms | None:
     return laws.fit_terms("steps/pieces", _features(PIECES, split), together, apart, [s.launch for s in split], True)
 
 
-def _transport(steps: Sequence[Step], base: Sequence[Step], data: dict) -> list[Terms]:
-    """The cost of a transport, in exchange and sweeps, beyond plain messages of the same blocks and launch."""
+@dataclass(frozen=True)
+class Transport:
+    """The costs of a transport, as a profile has them, and the fits that they come from."""
+
+    costs: dict
+    fits: list[Terms]
+
+
+def _transport(steps: Sequence[Step], base: Sequence[Step], data: dict) -> Transport | None:
+    """The costs of a transport beyond plain messages of the same blocks and launch, or, where no message leaves the node and
+    that is nearer to the steps, instead of their travelling. None of too few steps."""
     plain = {s.like(): s for s in base}
     pairs = [(s, plain[key]) for s in steps if (key := s.like(strategy=f"ordered/{counts.PLAIN}")) in plain]
     if len(pairs) < FEW:
-        return []
+        return None
     mine, theirs = zip(*pairs, strict=True)
-    exchange = _fit_exchange(mine, [s.exchange_s for s in theirs], data)
-    reading = laws.fit_terms(f"{exchange.name}, sweeps", _features(READING, mine), [s.compute_s for s in theirs],
+    name, seconds = mine[0].transport, np.array([s.exchange_s for s in mine])
+    beside = _fit_exchange(mine, [s.exchange_s for s in theirs], data)
+    reading = laws.fit_terms(f"{beside.name}, sweeps", _features(READING, mine), [s.compute_s for s in theirs],
                              [s.compute_s for s in mine], [s.launch for s in mine])  # fmt: skip
-    return [exchange, reading]
+    forms = [(beside, data["transports"][counts.PLAIN])]
+    if "network" not in data["network"]["classes"]:
+        forms += [(_instead_of_travelling(mine, data, how), {"copied": how}) for how in COPIED]
+    tried = [Transport(_section([f, reading], (*EXCHANGE, *READING), on), [f, reading]) for f, on in forms]
+
+    def off(made: Transport) -> float:
+        return float(np.mean(np.abs(np.log(_exchanges(mine, data, {name: made.costs}).clip(1e-9) / seconds))))
+
+    return min(tried, key=off)
+
+
+def _instead_of_travelling(steps: Sequence[Step], data: dict, how: str) -> Terms:
+    """The cost of a transport's exchanges where ranks copy their messages themselves in one of these ways, beyond that of
+    copying and of waits."""
+    name, seconds = steps[0].transport, [s.exchange_s for s in steps]
+    base = _exchanges(steps, data, {name: {"copied": how}})
+    return laws.fit_terms(f"transports/{name}", _features(EXCHANGE, steps), base, seconds, [s.launch for s in steps], True,
+                          ALIKE, seconds)  # fmt: skip
+
+
+def _exchanges(steps: Sequence[Step], data: dict, transports: dict) -> np.ndarray:
+    """Seconds of exchanges by a profile with these costs of transports."""
+    times = _predictor(Profile(data | {"transports": transports}))
+    return np.array([times(s.choice)[0] for s in steps])
 
 
 def _section(fits: Sequence[Terms], names: Iterable[str], on: dict | None = None) -> dict:

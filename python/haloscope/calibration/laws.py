@@ -21,6 +21,10 @@ RESAMPLES = 200
 CONFIDENCE = 0.95
 LOSS = "soft_l1"
 PARAMETERS = ("fixed", "slope")
+ALIKE = 0.1  # rows and bytes that differ from a multiple of each other by less tell one cost
+SPREAD = 10
+OUTLYING = 1.5  # times the median error, from where a row counts less
+FORGIVING = 10  # rounds of that
 ROUNDING = 1e-9  # parts of a time below this fraction count as 0
 
 
@@ -75,17 +79,28 @@ def fit_law(name: str, rows: Iterable[Row], unit: str = "bytes", most: int = 3, 
     return Law(name, unit, tuple(_apart(made, x) if steeper else made), rows, tuple(dropped))
 
 
-def fit_rows(name: str, rows: Iterable[Row]) -> Law:
+def fit_rows(
+    name: str, rows: Iterable[Row], growing: Sequence[str] = ("per_row", "slope"), fixed: float | None = None
+) -> Law:
     """Fit a fixed time, a time per row and one per byte to copies of bytes in rows, all positive, by relative errors.
 
-    Where all rows are equally long, the time is per row. rows: at least one.
+    rows: at least one. growing: which times grow with the amount, "per_row" and "slope"; where all rows are about equally long,
+    the first alone does. fixed: the fixed time where it is known. Amounts within a factor of SPREAD do not tell a fixed time from
+    one that grows; then none is taken for fixed alone, which would be far off for other amounts.
     """
     rows = tuple(rows)
-    seconds = np.array([r.seconds for r in rows])
+    seconds, launches = np.array([r.seconds for r in rows]), [r.launch for r in rows]
     features = _features_of(rows)
-    found = fit_terms(name, features, ROUNDING * seconds, seconds, [r.launch for r in rows], True)
-    fixed, per_row, slope = (found.values.get(key, 0.0) for key in features)
-    segment = Segment(0.0, math.inf, fixed, slope, found.interval, per_row)
+    grown = {key: features[key] for key in growing if any(features[key])}
+    base = np.full(len(rows), fixed or 0.0)
+    wanted = grown if fixed is not None else {"fixed": features["fixed"]} | grown
+    found = fit_terms(name, wanted, base, seconds, launches, True, ALIKE, scale=seconds)
+    if grown and not set(grown) & set(found.values) and all(max(c) < SPREAD * min(c) for c in grown.values()):
+        found = fit_terms(name, grown, base, seconds, launches, True, ALIKE, scale=seconds)
+    values = {"fixed": fixed or 0.0} | found.values
+    segment = Segment(
+        0.0, math.inf, values["fixed"], values.get("slope", 0.0), found.interval, values.get("per_row", 0.0)
+    )
     return Law(name, "bytes", (segment,), rows, tuple((0, parameter) for parameter in found.dropped))
 
 
@@ -95,12 +110,12 @@ def _features_of(rows: Sequence[Row]) -> dict[str, list[float]]:
 
 
 def error_of_rows(rows: Sequence[Row], beyond: np.ndarray) -> float:
-    """Return the sum of squared logarithms of fitted over measured times, of two laws as `fit_rows` fits them.
+    """Return the sum of squared logarithms of fitted over measured times, of two laws with one fixed time.
 
     beyond: the part of each row's time that is of the second law, 0 to 1. No row counts more than 1: outliers are forgiven.
     """
     one = np.column_stack(list(_features_of(rows).values())) / np.array([[r.seconds] for r in rows])
-    design = np.column_stack([one * (1 - beyond)[:, None], one * beyond[:, None]])
+    design = np.column_stack([one[:, 0], one[:, 1:] * (1 - beyond)[:, None], one[:, 1:] * beyond[:, None]])
     found = _solve(design, np.ones(len(rows)), np.ones((1, len(rows))), positive=True)[0]
     return float(np.sum(np.minimum(np.log((design @ found).clip(1e-9)) ** 2, 1.0)))
 
@@ -236,24 +251,31 @@ def fit_terms(
     launches: Sequence[str],
     positive: bool = False,
     alike: float = ROUNDING,
+    scale: Sequence[float] | None = None,
 ) -> Terms:
     """Fit seconds = base + sum of coefficient x feature; coefficients may be negative unless they must be `positive`.
 
-    Errors are relative to the geometric mean of base and seconds, so that half and twice the base weigh alike. Rows are
-    equally long lists; launches: of each row. Features that differ from sums of multiples of earlier ones by no more than
-    `alike` of their length, and those whose interval reaches 0, are dropped, the least certain first.
+    Errors are relative to `scale`, without it to the geometric mean of base and seconds, so that half and twice the base weigh
+    alike, and rows that are farther from the fit than most count less. Rows are equally long lists; launches: of each row. Features
+    that differ from sums of multiples of earlier ones by no more than `alike` of their length, and those whose interval reaches 0,
+    are dropped, the least certain first.
     """
     base, seconds, launches = np.asarray(base), np.asarray(seconds), np.asarray(launches)
-    weight = 1 / np.sqrt(base * seconds)
+    weight = 1 / (np.sqrt(base * seconds) if scale is None else np.asarray(scale))
     columns = {n: np.asarray(c, float) * weight for n, c in features.items()}
     wanted = (seconds - base) * weight
     dropped = [n for n in columns if n not in _independent(columns, alike)]
     names = [n for n in columns if n not in dropped]
     counts = resampled(launches)
+
+    def design_of(names: list[str]) -> np.ndarray:
+        return np.column_stack([columns[n] for n in names]) if names else np.zeros((len(seconds), 0))
+
+    forgiven = _forgiven(design_of(names), wanted, positive)
     while True:
-        design = np.column_stack([columns[n] for n in names]) if names else np.zeros((len(seconds), 0))
-        values = _solve(design, wanted, np.ones((1, len(seconds))), positive)[0]
-        ends = _interval(values, counts, _solve(design, wanted, counts, positive))
+        design = design_of(names)
+        values = _solve(design, wanted, forgiven[None, :], positive)[0]
+        ends = _interval(values, counts, _solve(design, wanted, counts * forgiven, positive))
         unsure = [k for k in range(len(names)) if ends[0, k] <= 0 <= ends[1, k]]
         if not unsure:
             break
@@ -262,6 +284,19 @@ def fit_terms(
     interval = {n: (float(ends[0, k]), float(ends[1, k])) for k, n in enumerate(names)}
     fitted = {n: float(values[k]) for k, n in enumerate(names)}
     return Terms(name, fitted, interval, tuple(dropped), len(seconds), (design @ values - wanted) / (weight * seconds))
+
+
+def _forgiven(design: np.ndarray, wanted: np.ndarray, positive: bool) -> np.ndarray:
+    """Return how much each row counts, 0 to 1, for outliers to count as by the loss soft_l1: those that are farther from the
+    fit than most."""
+    counts = np.ones(len(wanted))
+    for _ in range(FORGIVING):
+        off = np.abs(design @ _solve(design, wanted, counts[None, :], positive)[0] - wanted)
+        usual = OUTLYING * float(np.median(off))
+        if usual <= ROUNDING:
+            break
+        counts = 1 / np.sqrt(1 + (off / usual) ** 2)
+    return counts
 
 
 def _independent(columns: dict[str, np.ndarray], alike: float) -> list[str]:

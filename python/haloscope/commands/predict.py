@@ -82,7 +82,13 @@ def at_pace(machine, refresh: bool) -> tuple:
 
         machine = machine.at_pace(measured.now(machine))
         away = pace.said(pace.difference(machine.paces[str(machine.pace["ranks"])], machine.pace))
-        return machine, f"Pace: measured now; against the calibration: {away or 'as fast'} (time of each kernel)."
+        known = (
+            " Of the machine's states that the profile knows, the nearest counts." if "states" in machine.data else ""
+        )
+        return (
+            machine,
+            f"Pace: measured now; against the calibration: {away or 'as fast'} (time of each kernel).{known}",
+        )
     if machine.data["origin"] == "published":
         return machine, ""
     if not machine.paces:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 import json
 from collections.abc import Mapping, Sequence
@@ -115,6 +116,25 @@ def from_json(choice: core.Choice, found: Mapping[str, Any]) -> Prediction:
     lists = {name: tuple(value) for name, value in given.items() if isinstance(value, list)}
     ordered = {name: {term: found[name][term] for term in terms()} for name in ("terms", "busy")}
     return Prediction(choice, **given | lists | ordered)
+
+
+def median(found: Sequence[Prediction]) -> Prediction:
+    """Return the prediction of the median time among some of one choice; of an even number the mean of the middle two, with
+    the words of the lower one."""
+    ordered = sorted(found, key=lambda one: one.time_s)
+    low, high = ordered[(len(ordered) - 1) // 2], ordered[len(ordered) // 2]
+    if low is high:
+        return low
+
+    def mean(a: Any, b: Any) -> Any:
+        if a is None or b is None:
+            return None
+        if isinstance(a, Mapping):
+            return {name: mean(a[name], b[name]) for name in a}
+        return tuple(map(mean, a, b)) if isinstance(a, tuple) else (a + b) / 2
+
+    parts = ("pace", "time_s", "interval", "exchange_interval", "terms", "busy")
+    return dataclasses.replace(low, **{name: mean(getattr(low, name), getattr(high, name)) for name in parts})
 
 
 @functools.cache

@@ -9,24 +9,26 @@ using namespace haloscope::c;
 
 namespace {
 
-/// One of several traffics. @throws UsageError for a number that there is not.
-hs_traffic pick(const std::vector<model::Traffic>& all, std::int32_t number, const char* name) {
-  const model::Traffic& found = all[enumerator<std::size_t>(number, static_cast<int>(all.size()), name)];
-  return {found.bytes, found.run_bytes, found.in_place, 0};
+/// One of several. @throws UsageError for a number that there is not.
+const auto& pick(const auto& all, std::int32_t number, const char* name) {
+  return all[enumerator<std::size_t>(number, static_cast<int>(all.size()), name)];
 }
+
+hs_traffic to_c(const model::Traffic& traffic) { return {traffic.bytes, traffic.run_bytes, traffic.in_place, 0}; }
 
 }  // namespace
 
 hs_status hs_plan_traffic(const hs_plan* plan, int32_t message, hs_traffic* traffic) {
   return guarded([&] {
-    needed(traffic, "traffic") = pick(model::traffic_of_messages(needed(plan, "plan").plan), message, "message");
+    const auto all = model::traffic_of_messages(needed(plan, "plan").plan);
+    needed(traffic, "traffic") = to_c(pick(all, message, "message"));
   });
 }
 
 hs_status hs_program_traffic(const hs_program* program, const hs_plan* plan, int32_t copy_set, hs_traffic* traffic) {
   return guarded([&] {
     const auto all = model::traffic_of_copies(needed(program, "program").program, needed(plan, "plan").plan);
-    needed(traffic, "traffic") = pick(all, copy_set, "copy set");
+    needed(traffic, "traffic") = to_c(model::together(pick(all, copy_set, "copy set")));
   });
 }
 

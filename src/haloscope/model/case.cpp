@@ -182,7 +182,7 @@ RankPrograms Case::make_programs(const Kind& kind, const std::vector<ScheduleOpt
     own.series = series;
     const Plan& plan = kind.plans[static_cast<std::size_t>(stage)];
     Program program = choice.schedule->make(candidate.step.stages[static_cast<std::size_t>(stage)], plan, own);
-    std::vector<Traffic> copies = traffic_of_copies(program, plan);
+    auto copies = traffic_of_copies(program, plan);
     return PlannedProgram{stage, std::move(program), std::move(copies)};
   };
   for (int stage = 0; stage < static_cast<int>(kind.plans.size()); ++stage) {

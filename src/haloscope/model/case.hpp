@@ -30,7 +30,7 @@ struct Setting {
 struct PlannedProgram {
   int stage = 0;
   Program program;
-  std::vector<Traffic> copies;
+  std::vector<std::vector<Traffic>> copies;
 };
 
 /// The programs that a rank repeats, those of one round one after another, and the one that it starts with.

@@ -15,16 +15,17 @@ namespace {
 
 constexpr Nearness places_apart[]{Nearness::socket, Nearness::node, Nearness::network};  // by simulate::Where
 
-bool never_negative(const Surcharge& cost) {
-  return std::all_of(std::begin(surcharge_members), std::end(surcharge_members),
-                     [&](const auto& member) { return cost.*member.second >= 0; });
+/// Whether a transport's messages cost ranks the same wherever their peers are.
+bool same_everywhere(const Surcharge& cost) {
+  return cost.copied == Copied::no && std::all_of(std::begin(surcharge_members), std::end(surcharge_members),
+                                                  [&](const auto& member) { return cost.*member.second >= 0; });
 }
 
 }  // namespace
 
 Cast::Cast(const Case& of) : of_(of), busy_(of.placed->places.active()), class_of_(of.placed->node.size()) {
   for (const StagePrices& stage : of.prices.stages)
-    alike_ = alike_ && stage.surcharges[0] == stage.surcharges[1] && never_negative(*stage.surcharges[0]);
+    alike_ = alike_ && stage.surcharges[0] == stage.surcharges[1] && same_everywhere(*stage.surcharges[0]);
   for (std::size_t k = 0; k < of.kinds().size(); ++k) {
     const Kind& kind = of.kinds()[k];
     std::unordered_map<std::uint64_t, std::int32_t> known;

@@ -109,8 +109,9 @@ double DevicePricing::unpack_s(const Op& op) const {
 
 /// Own-neighbour halos: from one side of the block to the other, so strided at both ends.
 double DevicePricing::copy_s(const Op& op) const {
-  const Traffic& copies = of_.copies[static_cast<std::size_t>(op.target)];
-  const double bytes = touched_bytes(static_cast<double>(copies.bytes), static_cast<double>(copies.run_bytes));
+  double bytes = 0;
+  for (const Traffic& part : of_.copies[static_cast<std::size_t>(op.target)])
+    bytes += touched_bytes(static_cast<double>(part.bytes), static_cast<double>(part.run_bytes));
   return prices_.pack(bytes, sector_bytes, sharing_);
 }
 

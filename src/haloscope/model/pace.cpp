@@ -134,19 +134,41 @@ PaceRatios pace_ratios(const Pace& then, const Pace& now) {
   return ratios;
 }
 
+namespace {
+
+/// How far two paces are apart: the sum of the logarithms of their ratios.
+double distance(const Pace& a, const Pace& b) {
+  double sum = 0;
+  for (std::size_t kind = 0; kind < a.times.size(); ++kind)
+    if (a.times[kind] && b.times[kind]) sum += std::abs(std::log(a.times[kind]->seconds / b.times[kind]->seconds));
+  return sum;
+}
+
+/// The profile, or the one of its states, that was calibrated at the nearest pace.
+const Profile& nearest_state(const Profile& profile, const Pace& now) {
+  const Profile* nearest = &profile;
+  for (const Profile& state : profile.states)
+    if (const auto pace = state.paces.find(now.ranks);
+        pace != state.paces.end() && distance(pace->second, now) < distance(nearest->paces.at(now.ranks), now))
+      nearest = &state;
+  return *nearest;
+}
+
+}  // namespace
+
 Profile at_pace(const Profile& profile, const Pace& now) {
-  const auto then = profile.paces.find(now.ranks);
-  if (then == profile.paces.end()) {
+  if (!profile.paces.contains(now.ranks)) {
     std::string known;
     for (const auto& [ranks, pace] : profile.paces) known += (known.empty() ? "" : ", ") + std::to_string(ranks);
     throw UnavailableError("profile '" + profile.name + "' has no pace of " + std::to_string(now.ranks) +
                            " ranks (it has " + (known.empty() ? "none" : "those of " + known) +
                            "); calibrate the machine again");
   }
-  Profile scaled = profile;
-  scaled.pace_ratios = pace_ratios(then->second, now);
+  Profile scaled = nearest_state(profile, now);
+  const Pace& before = scaled.paces.at(now.ranks);
+  scaled.pace_ratios = pace_ratios(before, now);
   constexpr auto near = static_cast<std::size_t>(PaceKind::latency);
-  Scaling(scaled, then->second.times[near] && now.times[near]).scale();
+  Scaling(scaled, before.times[near] && now.times[near]).scale();
   return scaled;
 }
 

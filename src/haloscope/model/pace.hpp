@@ -34,7 +34,8 @@ using PaceRatios = std::array<double, pace_kinds>;
 /// Source: James and Stein 1961, positive part.
 PaceRatios pace_ratios(const Pace& then, const Pace& now);
 
-/// The profile of the same machine at another pace: every cost in proportion to the kernel that is like it.
+/// The profile of the same machine at another pace: of the state of the machine whose pace is nearest, every cost in
+/// proportion to the kernel that is like it.
 /// @throws UnavailableError when the profile has no pace with as many ranks.
 Profile at_pace(const Profile& profile, const Pace& now);
 

@@ -144,9 +144,15 @@ MessagePrice StagePrices::message(Traffic traffic, double flight, bool far, int 
   if (extra.packs_all) traffic.in_place = false;
   if (common.buffered) traffic = {traffic.bytes, traffic.bytes, true};
   if (extra.from_fields) return {.flight = std::max(0.0, of_message(extra, traffic))};
-  const double packing = traffic.in_place ? 0.0 : common.copying(traffic, threads, block_bytes);
   const double added = of_message(extra, traffic);
   MessagePrice price;
+  if (extra.copied != Copied::no && !far) flight = 0;
+  if (extra.copied == Copied::fields && !far) {
+    price.copy = common.copying(traffic, threads, block_bytes, true);
+    price.synchronisation = std::max(added, 0.0);
+    return price;
+  }
+  const double packing = traffic.in_place ? 0.0 : common.copying(traffic, threads, block_bytes);
   if (extra.copies != 0)
     price.copy = extra.copies * common.copying({traffic.bytes, static_cast<std::int64_t>(contiguous_from), true},
                                                threads, block_bytes);

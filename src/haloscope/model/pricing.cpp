@@ -41,7 +41,8 @@ class Pricing {
   const Prices& common_;
   const Where& where_;
   double slot_bytes_;
-  bool far_;  // the block is beyond the cache
+  double beyond_;  // part of the block beyond the cache
+  bool far_;       // most of it
   int packers_;
   std::optional<DevicePricing> device_;
   std::vector<MessagePrice> messages_;
@@ -59,7 +60,8 @@ Pricing::Pricing(const StageProgram& of, const StagePrices& prices, const Where&
       common_(prices.common),
       where_(where),
       slot_bytes_(slot_bytes(*of.plan)),
-      far_(common_.profile.beyond_cache(slot_bytes_) >= 0.5),
+      beyond_(common_.profile.beyond_cache(slot_bytes_)),
+      far_(beyond_ >= 0.5),
       packers_(program_.comm_thread ? 1 : common_.threads) {
   if (common_.device)
     device_.emplace(of, *common_.device, common_.names[static_cast<std::size_t>(prices.number)], where.ranks_on_device);
@@ -77,7 +79,7 @@ Pricing::Pricing(const StageProgram& of, const StagePrices& prices, const Where&
   for (const Message& message : of.plan->messages)
     if (message.out) peers.insert(message.peer);
   if (!program_.device)
-    waiting_s_ = cost.waiting(static_cast<int>(peers.size()), far_, uneven_s()) / std::max(1, waits);
+    waiting_s_ = cost.waiting(static_cast<int>(peers.size()), beyond_, uneven_s()) / std::max(1, waits);
 }
 
 void Pricing::count_cells() {
@@ -165,8 +167,8 @@ Parts Pricing::parts(const Op& op, const std::vector<int>& messages) const {
       break;
     }
     case OpKind::copy:
-      parts.add(Term::copy,
-                common_.copying(of_.copies[static_cast<std::size_t>(op.target)], packers_, slot_bytes_, true));
+      for (const Traffic& part : of_.copies[static_cast<std::size_t>(op.target)])
+        parts.add(Term::copy, common_.copying(part, packers_, slot_bytes_, true));
       break;
     case OpKind::gather:
     case OpKind::scatter: {

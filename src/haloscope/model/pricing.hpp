@@ -22,9 +22,9 @@ struct Where {
 struct StageProgram {
   const Program* program = nullptr;
   const Plan* plan = nullptr;
-  std::span<const Traffic> traffic;  ///< of the plan's messages
-  std::span<const Traffic> copies;   ///< of the program's copy sets
-  int first_message = 0;             ///< of the stage, among those of all stages
+  std::span<const Traffic> traffic;              ///< of the plan's messages
+  std::span<const std::vector<Traffic>> copies;  ///< of the program's copy sets
+  int first_message = 0;                         ///< of the stage, among those of all stages
 };
 
 /// Appends a program's operations with their prices to `actions`, in the program's order; messages have their numbers

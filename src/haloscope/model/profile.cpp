@@ -94,8 +94,10 @@ Stride stride_class(double run_bytes, double pitch_bytes) {
   return pitch_bytes >= scattered_from ? Stride::scattered : Stride::strided;
 }
 
-double StepCost::waiting(int neighbours, bool far, double sweeps_s) const {
-  const double share = far ? far_waiting_share : waiting_share;
+double StepCost::waiting(int neighbours, double beyond, double sweeps_s) const {
+  const double within = 1 - beyond;
+  const double share =
+      within * waiting_share + beyond * far_waiting_share + 4 * within * beyond * between_waiting_share;
   static const std::array<double, 32> ratios = [] {  // by neighbours, of as many as most ranks have
     std::array<double, 32> found{};
     for (std::size_t n = 1; n < found.size(); ++n)

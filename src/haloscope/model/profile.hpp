@@ -44,6 +44,10 @@ struct NetworkCost {
 /// Tables by Stride over bytes, by threads; an empty one is not known.
 using Copying = std::array<Table, strides>;
 
+/// Whether ranks themselves copy what stays in their node, and its costs are instead of a message's flight: through buffers,
+/// so that it is packed and unpacked, or from field to field, as between two sides of a block.
+enum class Copied : std::uint8_t { no, buffers, fields };
+
 /// What a transport costs beyond plain messages, in seconds; copies: of each byte, beside packing.
 struct Surcharge {
   Cost per_message_s, per_round_s, per_exchange_s, per_byte_s;
@@ -55,8 +59,9 @@ struct Surcharge {
   Cost copies;
   Cost field_returns, buffer_visits;  ///< to lines of fields and to buffers, within an exchange; see refetch.hpp
   bool from_fields = false;           ///< receivers read senders' fields: costs are instead of packing and travelling
-  bool packs_all = false;             ///< also messages that lie in one piece
-  bool one_buffer = false;            ///< fields that travel one after another use the same buffers
+  Copied copied = Copied::no;
+  bool packs_all = false;   ///< also messages that lie in one piece
+  bool one_buffer = false;  ///< fields that travel one after another use the same buffers
 };
 /// Its parameters and their names in the JSON.
 constexpr std::pair<const char*, Cost Surcharge::*> surcharge_members[]{
@@ -76,21 +81,23 @@ constexpr std::pair<const char*, Cost Surcharge::*> surcharge_members[]{
 
 /// What carrying out a program costs beyond its operations' own work.
 struct StepCost {
-  Cost per_program_s, per_operation_s, waiting_share, far_waiting_share, waiting_span_s;
+  Cost per_program_s, per_operation_s, waiting_share, far_waiting_share, between_waiting_share, waiting_span_s;
   Cost per_piece_s, per_piece_cell_s, per_piece_row_s, per_far_piece_row_s;
 
   /// Seconds that a rank waits for the slowest of its neighbours, whose pace varies by chance. A rank that is slower now
   /// stays so for about `waiting_span_s` (0: for ever): waits grow with the time of the sweeps, and with its root beyond.
-  /// @param far       the block is beyond the cache
+  /// Between the limits of the cache one rank's block stays in it while another's does not, so waits have a share of their own.
+  /// @param beyond    part of the block beyond the cache, 0 to 1
   /// @param sweeps_s  between two exchanges
   /// Grows with neighbours as the expected largest of normal numbers does (Blom 1958).
-  double waiting(int neighbours, bool far, double sweeps_s) const;
+  double waiting(int neighbours, double beyond, double sweeps_s) const;
 };
 constexpr std::pair<const char*, Cost StepCost::*> step_members[]{
     {"per_program_s", &StepCost::per_program_s},
     {"per_operation_s", &StepCost::per_operation_s},
     {"waiting_share", &StepCost::waiting_share},
     {"far_waiting_share", &StepCost::far_waiting_share},
+    {"between_waiting_share", &StepCost::between_waiting_share},
     {"waiting_span_s", &StepCost::waiting_span_s},
     {"per_piece_s", &StepCost::per_piece_s},
     {"per_piece_cell_s", &StepCost::per_piece_cell_s},
@@ -157,6 +164,7 @@ struct Profile {
   HeldOut held_out_steps, held_out_exchanges;                ///< empty: not measured
   std::map<int, Pace> paces;                                 ///< while it was calibrated, by ranks
   PaceRatios pace_ratios{1, 1, 1, 1, 1, 1};  ///< the pace that its costs are for, over that; see at_pace()
+  std::vector<Profile> states;               ///< the same machine in other states that it had meanwhile; see at_pace()
 
   int cores_per_node() const { return sockets_per_node * cores_per_socket; }
   /// The costs of messages of a nearness: those of the nearest class that the profile has. Of two equally near ones the

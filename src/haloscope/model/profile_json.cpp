@@ -266,6 +266,7 @@ MemoryCost read_memory(const Node& node) {
 Surcharge read_surcharge(const Node& node) {
   Surcharge found = read_members(node, surcharge_members);
   found.from_fields = node.has("from_fields") && node.at("from_fields").flag();
+  if (node.has("copied")) found.copied = node.at("copied").text() == "fields" ? Copied::fields : Copied::buffers;
   found.packs_all = node.has("packs_all") && node.at("packs_all").flag();
   found.one_buffer = node.has("one_buffer") && node.at("one_buffer").flag();
   return found;
@@ -288,15 +289,7 @@ void read_cpu_costs(const Node& node, Profile& p) {
   if (node.has("steps")) p.steps = read_members(node.at("steps"), step_members);
 }
 
-Profile read(const Node& node) {
-  Profile p;
-  const Node machine = node.at("machine");
-  p.name = node.at("name").text();
-  p.cpu = machine.at("cpu").text();
-  p.nodes = machine.at("nodes").count();
-  p.sockets_per_node = machine.at("sockets_per_node").count();
-  p.cores_per_socket = machine.at("cores_per_socket").count();
-  if (node.has("mpi_library")) p.mpi_library = node.at("mpi_library").text();
+void read_costs(const Node& node, Profile& p) {
   if (node.has("network")) p.network = read_network(node.at("network"));
   read_cpu_costs(node, p);
   if (node.has("transports"))
@@ -314,13 +307,31 @@ Profile read(const Node& node) {
       const int ranks = read_count(key, node.at("pace"));
       p.paces[ranks] = read_pace(one, ranks);
     });
+  if (node.has("discrepancy")) {
+    p.compute_discrepancy = node.at("discrepancy").cost("compute");
+    p.exchange_discrepancy = node.at("discrepancy").cost("exchange");
+  }
+}
+
+Profile read(const Node& node) {
+  Profile p;
+  const Node machine = node.at("machine");
+  p.name = node.at("name").text();
+  p.cpu = machine.at("cpu").text();
+  p.nodes = machine.at("nodes").count();
+  p.sockets_per_node = machine.at("sockets_per_node").count();
+  p.cores_per_socket = machine.at("cores_per_socket").count();
+  if (node.has("mpi_library")) p.mpi_library = node.at("mpi_library").text();
   if (node.has("held_out")) {
     p.held_out_steps = read_held_out(node.at("held_out").at("step"));
     p.held_out_exchanges = read_held_out(node.at("held_out").at("exchange"));
   }
-  if (node.has("discrepancy")) {
-    p.compute_discrepancy = node.at("discrepancy").cost("compute");
-    p.exchange_discrepancy = node.at("discrepancy").cost("exchange");
+  const Profile machine_alone = p;
+  read_costs(node, p);
+  if (node.has("states")) {
+    const Node states = node.at("states");
+    if (!states.json.is_array()) states.refuse("this must be a list of states");
+    for (const Json& state : states.json) read_costs({state, states.place}, p.states.emplace_back(machine_alone));
   }
   return p;
 }

@@ -4,6 +4,7 @@
 
 #include "haloscope/error.hpp"
 #include "haloscope/field/memory.hpp"
+#include "haloscope/model/profile.hpp"
 #include "haloscope/pack/region_copy.hpp"
 
 namespace haloscope::model {
@@ -54,6 +55,7 @@ class Sum {
     if (runs.pitch > 0) pitch_ = pitch_ > 0 ? std::min(pitch_, runs.pitch) : runs.pitch;
   }
   Traffic take(bool in_place) const { return {bytes_, runs_ > 0 ? bytes_ / runs_ : 0, in_place, pitch_}; }
+  bool empty() const { return runs_ == 0; }
 
  private:
   const Plan& plan_;
@@ -74,20 +76,36 @@ std::vector<Traffic> traffic_of_messages(const Plan& plan) {
   return found;
 }
 
-std::vector<Traffic> traffic_of_copies(const Program& program, const Plan& plan) {
+std::vector<std::vector<Traffic>> traffic_of_copies(const Program& program, const Plan& plan) {
   const Views views = imagined_views(plan);
-  std::vector<Traffic> found;
+  std::vector<std::vector<Traffic>> found;
   for (const auto& copies : program.copy_sets) {
-    Sum sum(plan, views);
+    std::vector<Sum> sums(strides, Sum(plan, views));
     for (const Copy& copy : copies) {
       if (copy.quantity < 0 || copy.quantity >= static_cast<int>(plan.spec.quantities.size()))
         throw UsageError("a copy is of quantity " + std::to_string(copy.quantity) +
                          ", which the plan does not have; give the plan that the program was made from");
-      sum.add(copy.quantity, copy.to);
+      Sum alone(plan, views);
+      alone.add(copy.quantity, copy.to);
+      const Traffic t = alone.take(false);
+      const Stride stride = stride_class(static_cast<double>(t.run_bytes), static_cast<double>(t.pitch_bytes));
+      sums[static_cast<std::size_t>(stride)].add(copy.quantity, copy.to);
     }
-    found.push_back(sum.take(false));
+    auto& parts = found.emplace_back();
+    for (const Sum& sum : sums)
+      if (!sum.empty()) parts.push_back(sum.take(false));
   }
   return found;
+}
+
+Traffic together(std::span<const Traffic> parts) {
+  std::int64_t bytes = 0, runs = 0, pitch = 0;
+  for (const Traffic& part : parts) {
+    bytes += part.bytes;
+    runs += part.run_bytes > 0 ? part.bytes / part.run_bytes : 0;
+    if (part.pitch_bytes > 0) pitch = pitch > 0 ? std::min(pitch, part.pitch_bytes) : part.pitch_bytes;
+  }
+  return {bytes, runs > 0 ? bytes / runs : 0, false, pitch};
 }
 
 }  // namespace haloscope::model

@@ -6,6 +6,7 @@
 #include "haloscope/model/network.hpp"
 #include "haloscope/model/sampling.hpp"
 #include "haloscope/model/traffic.hpp"
+#include "haloscope/schedule.hpp"
 
 namespace haloscope::model {
 namespace {
@@ -108,12 +109,12 @@ TEST(Network, AGatherCostsWhatOneOfANumberDoesAndItsFurtherBytes) {
 TEST(Steps, MoreNeighboursWaitLongerForTheSlowest) {
   StepCost steps;
   steps.waiting_share.value = 0.02;
-  EXPECT_EQ(steps.waiting(0, false, 1), 0);
-  EXPECT_NEAR(steps.waiting(1, false, 1), 0.02, 1e-12);
+  EXPECT_EQ(steps.waiting(0, 0, 1), 0);
+  EXPECT_NEAR(steps.waiting(1, 0, 1), 0.02, 1e-12);
   double before = 0;
   for (const int neighbours : {1, 2, 6, 26}) {
-    EXPECT_GT(steps.waiting(neighbours, false, 1), before);
-    before = steps.waiting(neighbours, false, 1);
+    EXPECT_GT(steps.waiting(neighbours, 0, 1), before);
+    before = steps.waiting(neighbours, 0, 1);
   }
   EXPECT_LT(before, 5 * 0.02);
 }
@@ -121,11 +122,34 @@ TEST(Steps, MoreNeighboursWaitLongerForTheSlowest) {
 TEST(Steps, RanksWaitAShareOfShortSweepsAndTheRootOfLongOnes) {
   StepCost steps;
   steps.far_waiting_share.value = 0.1;
-  EXPECT_EQ(steps.waiting(1, true, 4), 2 * steps.waiting(1, true, 2)) << "for ever, unless the profile says otherwise";
+  EXPECT_EQ(steps.waiting(1, 1, 4), 2 * steps.waiting(1, 1, 2)) << "for ever, unless the profile says otherwise";
   steps.waiting_span_s.value = 1e-3;
-  EXPECT_NEAR(steps.waiting(1, true, 1e-6), 0.1 * 1e-6, 1e-9);
-  EXPECT_NEAR(steps.waiting(1, true, 4) / steps.waiting(1, true, 1), 2, 1e-3);
-  EXPECT_EQ(steps.waiting(1, false, 4), 0);
+  EXPECT_NEAR(steps.waiting(1, 1, 1e-6), 0.1 * 1e-6, 1e-9);
+  EXPECT_NEAR(steps.waiting(1, 1, 4) / steps.waiting(1, 1, 1), 2, 1e-3);
+  EXPECT_EQ(steps.waiting(1, 0, 4), 0);
+}
+
+TEST(Steps, BlocksBetweenTheLimitsOfTheCacheHaveAShareOfTheirOwn) {
+  StepCost steps;
+  steps.waiting_share.value = 0.02;
+  steps.far_waiting_share.value = 0.1;
+  steps.between_waiting_share.value = 0.3;
+  EXPECT_NEAR(steps.waiting(1, 0, 1), 0.02, 1e-12);
+  EXPECT_NEAR(steps.waiting(1, 0.5, 1), 0.06 + 0.3, 1e-12);
+  EXPECT_NEAR(steps.waiting(1, 1, 1), 0.1, 1e-12);
+}
+
+TEST(Profile, StatesHaveCostsOfTheirOwnOnTheSameMachine) {
+  const Profile p = profile_from_json(machine(R"(, "steps": {"waiting_share": 0.1}, "states": [
+    {"steps": {"waiting_share": 0.2}, "pace": {"2": {"bandwidth_s": 1e-5}}}])"),
+                                      "it");
+  ASSERT_EQ(p.states.size(), 1u);
+  EXPECT_EQ(p.steps.waiting_share, 0.1);
+  EXPECT_EQ(p.states[0].steps.waiting_share, 0.2);
+  EXPECT_EQ(p.states[0].cores_per_socket, 6);
+  EXPECT_EQ(p.states[0].paces.at(2).ranks, 2);
+  EXPECT_FALSE(p.states[0].network) << "nothing is taken over that it does not say";
+  EXPECT_NE(fault(machine(R"(, "states": {})")).find("states: this must be a list"), std::string::npos);
 }
 
 TEST(Segments, BytesInRowsCostATimePerRow) {
@@ -134,6 +158,26 @@ TEST(Segments, BytesInRowsCostATimePerRow) {
   EXPECT_EQ(evaluate(law, 4, 3), 1 + 2 * 4 + 10 * 3);
   EXPECT_EQ(evaluate(law, 100, 3), 300);
   EXPECT_EQ(evaluate_at({{1, law}, {3, {{0, infinity, {}, {}, {2, 0}}}}}, 2, 4, 3), (39 + 6) / 2.0);
+}
+
+TEST(Traffic, CopiesOfUnlikeStretchesAreNotOneMean) {
+  const Layout layout({3, {40, 40, 40}, {true, true, true}}, {1, 1, 2});
+  ExchangeSpec spec;
+  spec.quantities = {Quantity{"u", 8}};
+  spec.low = spec.high = {4, 4, 4};
+  const Plan plan = make_plan(layout, 0, spec);
+  const Program program = find_schedule("bulk").make(stencil_step(3, 4, true).stages.front(), plan, ScheduleOptions{});
+  const auto found = traffic_of_copies(program, plan);
+  ASSERT_EQ(found.size(), program.copy_sets.size());
+  bool both = false;
+  for (std::size_t set = 0; set < found.size(); ++set) {
+    std::int64_t bytes = 0;
+    for (const Copy& copy : program.copy_sets[set]) bytes += 8 * copy.to.volume();
+    EXPECT_EQ(together(found[set]).bytes, bytes);
+    for (const Traffic& part : found[set]) EXPECT_TRUE(part.run_bytes == 4 * 8 || part.run_bytes >= 40 * 8);
+    both = both || found[set].size() > 1;
+  }
+  EXPECT_TRUE(both) << "columns and rows are in one set";
 }
 
 TEST(Traffic, TellsHowFarApartStretchesBegin) {

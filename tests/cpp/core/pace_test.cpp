@@ -67,6 +67,20 @@ TEST(AtPace, MessagesOfRanksAloneOnTheirNodesAreThoseBetweenNodes) {
   EXPECT_NEAR(at_pace(profile, now).transports.at("persistent").per_message_s, 4, near_by);
 }
 
+TEST(AtPace, TheStateOfTheMachineWithTheNearestPaceIsTaken) {
+  Profile profile = paced();
+  Profile& quick = profile.states.emplace_back(profile);
+  quick.paces[2] = pace_of({1, 1, 0.5, 0.25});
+  quick.steps.waiting_share = {0.3, 0};
+  EXPECT_EQ(at_pace(profile, pace_of({1, 1, 0.9, 0.9})).steps.waiting_share, 0.1);
+  const Profile now = at_pace(profile, pace_of({1, 1, 0.6, 0.25}));
+  EXPECT_EQ(now.steps.waiting_share, 0.3);
+  EXPECT_NEAR(now.pace_ratios[2], 0.6 / 0.5, near_by);  // over that of its state
+  EXPECT_EQ(now.pace_ratios[3], 1);
+  quick.paces = {{4, pace_of({1, 1, 0.5, 0.25})}};
+  EXPECT_EQ(at_pace(profile, pace_of({1, 1, 0.6, 0.25})).steps.waiting_share, 0.1) << "of other ranks";
+}
+
 TEST(AtPace, APaceOfOtherRanksIsRefused) {
   Pace other = pace_of({1});
   other.ranks = 4;
