@@ -122,7 +122,6 @@ def _counts(choice: core.Choice, profile: Profile) -> tuple[int, dict[str, float
         "pieces": len(pieces),
         "lowest": sum(lowest for lowest, _ in pieces),
         "extra_rows": extra,
-        "far": far,
         "beyond": beyond,
         "far_rows": extra * far,
     }
@@ -225,7 +224,7 @@ def _fit_exchange(
     def off(terms: Terms) -> float:
         costs = {name: on.get(name, 0.0) + value for name, value in terms.values.items() if name in EXCHANGE}
         waited = sum(terms.values.get(name, 0.0) * np.array(column) for name, column in extra.items())
-        return float(np.mean(np.abs(np.log((base + exchanges(on | costs) - before + waited).clip(1e-9) / seconds))))
+        return _off(base + exchanges(on | costs) - before + waited, seconds)
 
     features, tried = _features(EXCHANGE, steps), [fit({})]
     for _ in range(REFITS):
@@ -314,7 +313,7 @@ def _transport(steps: Sequence[Step], base: Sequence[Step], data: dict) -> Trans
     tried = [Transport(_section([f, reading], (*EXCHANGE, *READING), on), [f, reading]) for f, on in forms]
 
     def off(made: Transport) -> float:
-        return float(np.mean(np.abs(np.log(_exchanges(mine, data, {name: made.costs}).clip(1e-9) / seconds))))
+        return _off(_exchanges(mine, data, {name: made.costs}), seconds)
 
     return min(tried, key=off)
 
@@ -326,6 +325,11 @@ def _instead_of_travelling(steps: Sequence[Step], data: dict, how: str) -> Terms
     base = _exchanges(steps, data, {name: {"copied": how}})
     return laws.fit_terms(f"transports/{name}", _features(EXCHANGE, steps), base, seconds, [s.launch for s in steps], True,
                           ALIKE, seconds)  # fmt: skip
+
+
+def _off(predicted: np.ndarray, measured: np.ndarray) -> float:
+    """Return how far predicted seconds are from measured ones: the mean size of the logarithms of their ratios."""
+    return float(np.mean(np.abs(np.log(predicted.clip(1e-9) / measured))))
 
 
 def _exchanges(steps: Sequence[Step], data: dict, transports: dict) -> np.ndarray:

@@ -146,8 +146,9 @@ MessagePrice StagePrices::message(Traffic traffic, double flight, bool far, int 
   if (extra.from_fields) return {.flight = std::max(0.0, of_message(extra, traffic))};
   const double added = of_message(extra, traffic);
   MessagePrice price;
-  if (extra.copied != Copied::no && !far) flight = 0;
-  if (extra.copied == Copied::fields && !far) {
+  const Copied copied = far ? Copied::no : extra.copied;
+  if (copied != Copied::no) flight = 0;
+  if (copied == Copied::fields) {
     price.copy = common.copying(traffic, threads, block_bytes, true);
     price.synchronisation = std::max(added, 0.0);
     return price;

@@ -44,6 +44,9 @@ Runs runs_of(const SlotView& view, const Box& box) {
   return runs;
 }
 
+/// The lesser of two distances between stretches, where 0 is none.
+std::int64_t least_pitch(std::int64_t a, std::int64_t b) { return a > 0 && b > 0 ? std::min(a, b) : std::max(a, b); }
+
 class Sum {
  public:
   Sum(const Plan& plan, const Views& views) : plan_(plan), views_(views) {}
@@ -52,7 +55,7 @@ class Sum {
     bytes_ += box.volume() * plan_.spec.quantities[q].element_bytes;
     const Runs runs = runs_of(views_[q].front(), box);
     runs_ += runs.count;
-    if (runs.pitch > 0) pitch_ = pitch_ > 0 ? std::min(pitch_, runs.pitch) : runs.pitch;
+    pitch_ = least_pitch(pitch_, runs.pitch);
   }
   Traffic take(bool in_place) const { return {bytes_, runs_ > 0 ? bytes_ / runs_ : 0, in_place, pitch_}; }
   bool empty() const { return runs_ == 0; }
@@ -103,7 +106,7 @@ Traffic together(std::span<const Traffic> parts) {
   for (const Traffic& part : parts) {
     bytes += part.bytes;
     runs += part.run_bytes > 0 ? part.bytes / part.run_bytes : 0;
-    if (part.pitch_bytes > 0) pitch = pitch > 0 ? std::min(pitch, part.pitch_bytes) : part.pitch_bytes;
+    pitch = least_pitch(pitch, part.pitch_bytes);
   }
   return {bytes, runs > 0 ? bytes / runs : 0, false, pitch};
 }
