@@ -307,6 +307,8 @@ enum { HS_SERIES_WHOLE, HS_SERIES_OPENING, HS_SERIES_ENTRY, HS_SERIES_BODY, HS_S
 
 /* Cells from which on a sweep is shared by a team of threads. */
 enum { HS_SHARED_SWEEP_CELLS = 4096 };
+/* Bytes of a rank's field from which on its sweeps store around the cache, unless a choice says otherwise. */
+enum { HS_STREAM_FROM_BYTES = 8388608 };
 
 typedef struct hs_program hs_program;
 

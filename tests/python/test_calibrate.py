@@ -85,11 +85,10 @@ class Maker:
         """Sweeps of blocks that cost `cost(cells)`."""
         app, form, real = name.split("/")
         for launch in range(LAUNCHES):
-            for side in (16, 32, 48, 64, 96, 128, 256, 512, 1024, 2048):
+            for side in (16, 32, 48, 64, 96, 128, 256, 512, 768, 896, 1024, 2048):
                 point = {"cells": side * side, "swept_cells": side * side, "sweep_s": self.samples(cost(side * side))}
-                self.point(
-                    "kernel", f"k,{name},{side},{ranks}", launch, point, app=app, form=form, real=real, ranks=ranks
-                )
+                self.point("kernel", f"k,{name},{side},{ranks}", launch, point, app=app, form=form, real=real, ranks=ranks,
+                           cells=[side, side])  # fmt: skip
         return self
 
     def pack(self, near: float, far: float) -> Maker:
@@ -148,6 +147,43 @@ def test_sweeps_are_of_the_ranks_that_each_host_has_with_all_hosts_at_work():
     table = profile.Profile(calibrate.fit_profile(maker.made).data).kernel(name)
     assert set(table) == {1}
     assert laws.evaluate(table[1], 1024) == pytest.approx(1.5 * cached(1024), rel=0.1)
+
+
+def test_a_launch_with_few_points_makes_few_samples_alone():
+    counts = laws.resampled(["few"] * 2 + ["many"] * 30, resamples=2000)
+    alone = (counts[:, 2:].sum(axis=1) == 0).mean()
+    assert alone == pytest.approx((2 / 32) ** 2, abs=0.01)
+
+
+@given(st.sampled_from((2, 4, 8, 16)), st.floats(0.2, 3), st.integers(0, 99))
+@settings(max_examples=20, deadline=None)
+def test_what_a_row_of_a_kernel_costs_is_found(lanes, of_a_vector, seed):
+    """Cubes whose rows cost some vectors more than their begun ones."""
+    noise = np.random.default_rng(seed).normal(0, 0.003, 100)
+    rows = [laws.Row(f"launch-{launch}", side**3, (1e-7 + side**2 * 3e-9 * (of_a_vector + np.ceil(side / lanes)))
+                     * float(np.exp(noise[10 * launch + k])), side**2)
+            for launch in range(3) for k, side in enumerate((8, 11, 14, 17, 21, 24, 30, 39))]  # fmt: skip
+    found = laws.fit_row_cost(rows)
+    assert found.lanes == lanes
+    assert found.cells == pytest.approx(of_a_vector * lanes, rel=0.15, abs=0.1 * lanes)
+
+
+def test_rows_that_cost_nothing_of_their_own_are_not_mentioned():
+    made = calibrate.fit_profile(Maker().kernel("laplace2d/star/f64", cached).made)
+    assert "rows" not in made.data
+
+
+def test_sweeps_that_store_around_the_cache_have_costs_of_their_own():
+    """They begin at a known size, between those that were measured: 512^2 and 1024^2 cells of 8 bytes."""
+    name, limit = "laplace2d/star/f64", core.stream_from_bytes()
+    made = calibrate.fit_profile(
+        Maker().kernel(name, lambda cells: (4e-10 if 8 * cells < limit else 9e-10) * cells).made
+    )
+    found = profile.Profile(made.data)
+    (inside,) = found.kernel(name)[1]
+    (outside,) = segments.by_count(made.data["streaming"][name], "cells")[1]
+    assert inside.slope == pytest.approx(4e-10, rel=0.05)
+    assert outside.slope == pytest.approx(9e-10, rel=0.05)
 
 
 @pytest.mark.ids("DC5")

@@ -107,18 +107,45 @@ def test_a_transport_that_puts_fields_into_shared_memory_is_compared_with_plain_
     assert data["transports"]["persistent"]["per_message_s"] == pytest.approx(SLOW["per_message_s"], rel=0.1)
 
 
+def one_node(data: dict) -> None:
+    """Change a profile: messages inside a node alone, with two protocols, and copies."""
+    data["network"]["classes"] = {"socket": {"segments": [
+        {"from_bytes": 0, "to_bytes": 2000, "latency_s": 1e-6, "per_byte_s": 3e-10},
+        {"from_bytes": 2000, "to_bytes": None, "latency_s": 8e-6, "per_byte_s": 1e-10}]}}  # fmt: skip
+    data["copy"] = {kind: {"1": [{"from_bytes": 0, "to_bytes": None, "latency_s": 1e-7, "per_byte_s": 4e-10}]}
+                    for kind in ("contiguous", "lines", "strided", "scattered")}  # fmt: skip
+
+
+def test_a_step_like_one_that_was_measured_takes_what_that_took(toy):
+    """One block takes longer than any cost tells: predictions for it follow, those for others do not."""
+    node = changed(toy, one_node)
+    machine, odd = truth(node), bulk()[3]
+    found = records(machine, bulk())
+    for record in found:
+        if record["id"] == str(odd):
+            record["phases_s"]["send"]["mean"] *= 1.6
+    data = fitted(node, found)
+    made = profile.Profile(data)
+    alone = changed(made, lambda d: [costs.pop("corrections", None) for costs in d["transports"].values()])
+
+    def off(profile: profile.Profile, c: core.Choice) -> float:
+        wanted = predict.predict(c, machine, samples=0).exchange_s * (1.6 if c == odd else 1)
+        return abs(math.log(predict.predict(c, profile, samples=0).exchange_s / wanted))
+
+    assert off(made, odd) < 0.5 * off(alone, odd)
+    assert np.mean([off(made, c) for c in bulk()]) < np.mean([off(alone, c) for c in bulk()])
+    assert data["transports"]["p2p"]["corrections"]["launches"] == [LAUNCHES] * len(bulk())
+
+
+def test_between_nodes_no_step_corrects_the_costs(toy, machine):
+    data = fitted(toy, records(machine, bulk()))
+    assert all("corrections" not in costs for costs in data["transports"].values())
+
+
 @pytest.mark.parametrize("how", in_step.COPIED)
 def test_a_transport_whose_ranks_copy_messages_themselves_is_told_from_one_that_sends_them(toy, how):
     """Its costs are instead of flights: as changes of those they would differ from size to size."""
     copied = {"copied": how, "per_message_s": 3e-7, "per_byte_s": 5e-11}
-
-    def one_node(data):
-        data["network"]["classes"] = {"socket": {"segments": [
-            {"from_bytes": 0, "to_bytes": 2000, "latency_s": 1e-6, "per_byte_s": 3e-10},
-            {"from_bytes": 2000, "to_bytes": None, "latency_s": 8e-6, "per_byte_s": 1e-10}]}}  # fmt: skip
-        data["copy"] = {kind: {"1": [{"from_bytes": 0, "to_bytes": None, "latency_s": 1e-7, "per_byte_s": 4e-10}]}
-                        for kind in ("contiguous", "lines", "strided", "scattered")}  # fmt: skip
-
     node = changed(toy, one_node)
     machine = changed(truth(node), lambda d: d["transports"].update(persistent=copied))
     choices = [*bulk(), *bulk("persistent")]

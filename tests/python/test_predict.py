@@ -61,6 +61,97 @@ def test_shrinking_substeps_sweep_less(toy):
     assert full.time_s - shrink.time_s == pytest.approx(saved)
 
 
+def test_a_row_counts_as_whole_vectors_and_some_cells_more(toy):
+    """Blocks of 130 x 128: 17 vectors of 8 cells, and 5 cells."""
+    machine = changed(toy, lambda d: d.update(rows={"laplace2d/star/f64": {"lanes": 8, "cells": 5}}))
+    found = ask(machine, **PLAIN | {"cells": (260, 256)})
+    assert found.terms["compute"] == pytest.approx(1e-7 + 128 * (136 + 5) * 2e-9)
+
+
+def around(fixed_s: float):
+    """A change of a profile: sweeps that store around the cache cost 9 ns a cell."""
+    law = [{"from_cells": 0, "to_cells": None, "fixed_s": fixed_s, "per_cell_s": 9e-9}]
+    return lambda d: d.update(streaming={"laplace2d/star/f64": {"4": law}})
+
+
+@pytest.mark.parametrize(
+    ("side", "stores", "per_cell"),
+    [(900, "auto", 2e-9), (1100, "auto", 9e-9), (900, "streaming", 9e-9), (1100, "cached", 2e-9)],
+)
+def test_sweeps_of_large_fields_cost_what_stores_around_the_cache_do(toy, side, stores, per_cell):
+    found = ask(changed(toy, around(0)), **PLAIN | {"cells": (2 * side, 2 * side), "stores": stores})
+    assert found.terms["compute"] == pytest.approx(side**2 * per_cell, rel=1e-3)
+
+
+def test_a_piece_of_a_large_block_does_not_pay_what_a_regime_begins_with(toy):
+    """The law of large blocks may begin high up; only the time of a call is a piece's own."""
+    machine = changed(toy, around(1e-2))
+    whole, split = (ask(machine, **PLAIN | {"cells": (2200, 2200), "schedule": s}) for s in ("bulk", "split"))
+    assert split.terms["compute"] == pytest.approx(whole.terms["compute"], rel=1e-3)
+
+
+PAIR = {"app": "laplace2d", "cells": (256, 512), "ranks": 2, "process_grid": "1x2"}
+
+
+def seen(**changes):
+    """A change of a profile: a step exactly like PAIR was measured, and took 2 and 1.5 times what costs say."""
+    plan = core.make_plan(core.make_layout(core.Choice(**PAIR)), 0, core.exchange_spec(core.Choice(**PAIR)))
+    row = {"message_bytes": 2048, "run_bytes": 2048, "block_bytes": counts.slot_bytes(plan), "depth": 1, "in_place": True,
+           "launches": 1e6, "exchange": 2.0, "sweeps": 1.5} | changes  # fmt: skip
+    return lambda d: d["transports"].update(p2p={"corrections": {name: [value] for name, value in row.items()}})
+
+
+@pytest.mark.parametrize("schedule", ["bulk", "split"])
+def test_a_step_like_a_measured_one_takes_as_much_longer_as_that_did(toy, schedule):
+    plain, corrected = (ask(machine, **PAIR, schedule=schedule) for machine in (toy, changed(toy, seen())))
+    assert corrected.terms["compute"] == pytest.approx(1.5 * plain.terms["compute"], rel=1e-4)
+    if schedule == "bulk":
+        assert corrected.exchange_s == pytest.approx(2 * plain.exchange_s, rel=1e-4)
+        for term in ("pack", "unpack", "copy", "message", "synchronisation"):
+            assert corrected.terms[term] == pytest.approx(2 * plain.terms[term], rel=1e-4), term
+
+
+def test_the_fewer_launches_saw_a_step_the_less_others_follow_it(toy):
+    plain = ask(toy, **PAIR).exchange_s
+    ratios = [ask(changed(toy, seen(launches=n)), **PAIR).exchange_s / plain for n in (0.3, 3, 300)]
+    assert ratios[0] == pytest.approx(2**0.5)
+    assert ratios == sorted(ratios) and ratios[-1] < 2
+
+
+@pytest.mark.parametrize(
+    "other", [{"in_place": False}, {"message_bytes": 2048 * 64}, {"block_bytes": 64}, {"depth": 128}]
+)
+def test_a_step_unlike_all_measured_ones_costs_what_the_costs_say(toy, other):
+    found = ask(changed(toy, seen(**other, launches=5)), **PAIR)
+    assert found.time_s == pytest.approx(ask(toy, **PAIR).time_s, rel=1e-3)
+
+
+def test_messages_between_nodes_follow_no_step_inside_one(toy):
+    found, plain = (ask(machine, **PAIR, nodes=2) for machine in (changed(toy, seen()), toy))
+    assert found.terms == plain.terms
+
+
+def test_a_transport_with_the_costs_of_plain_messages_follows_their_steps(toy):
+    def describe(data):
+        seen()(data)
+        data["transports"].update(persistent={"plain": True}, shared={})
+
+    machine = changed(toy, describe)
+    times = {
+        name: ask(machine, **PAIR, strategy=f"ordered/{name}").exchange_s for name in ("p2p", "persistent", "shared")
+    }
+    assert times["persistent"] == times["p2p"] == pytest.approx(2 * times["shared"], rel=1e-4)
+
+
+def test_measured_steps_of_unequal_numbers_are_refused(toy):
+    def shorten(data):
+        seen()(data)
+        data["transports"]["p2p"]["corrections"]["sweeps"] = []
+
+    with pytest.raises(UsageProblem, match="sweeps: this must be a list of 1 numbers"):
+        ask(changed(toy, shorten), **PAIR)
+
+
 def test_messages_to_another_node_cost_what_the_network_does(toy):
     near, far = ask(toy, **PLAIN), ask(toy, **PLAIN, nodes=4)
     size = 128 * 8

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import copy
+import dataclasses
+import functools
 import itertools
 import math
 import time
@@ -12,15 +14,17 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from haloscope.calibration import calibrate_device, in_step, laws, states
+from haloscope import core
+from haloscope.calibration import calibrate_device, counts, in_step, laws, states
 from haloscope.calibration.counts import beyond_cache, stride_class
-from haloscope.calibration.laws import Law, Row, Terms
+from haloscope.calibration.laws import Law, Row, RowCost, Terms
 from haloscope.calibration.points import KIND, SECTIONS
 from haloscope.errors import UsageProblem
 from haloscope.model import pace, profile, segments
 from haloscope.report import microbench, records, stats
 
 NOWHERE = (math.inf, math.inf)  # limits that no block reaches
+NEAR_BYTES = 512 << 10  # of one slot: two of them stay in a core's own cache
 FEW_ROWS = 4  # points below which nothing is fitted
 
 
@@ -284,14 +288,48 @@ def _cache_limits(tables: Sequence[Sequence[tuple[float, Row]]]) -> tuple[float,
 
 
 def _kernels(made: Calibration, good: Sequence[dict]) -> None:
-    """Fit sweeps by the ranks that a host has; of several numbers of hosts, those with all hosts at work count."""
-    found: dict[tuple[str, int, int], dict[int, list[Row]]] = defaultdict(lambda: defaultdict(list))
+    """Fit sweeps by the ranks that a host has; of several numbers of hosts, those with all hosts at work count.
+
+    Those that store around the cache have costs of their own.
+    """
+    found: dict[tuple[str, int, int], dict[int, list[tuple[float, Row]]]] = defaultdict(lambda: defaultdict(list))
     for record in good:
         active = math.ceil(record["request"]["ranks"] / max(1, len(records.hosts_of(record))))
         for launch, q, point in _points([record], "kernel"):
-            row = Row(launch, point["cells"], _least(point["sweep_s"]))
-            found[laws.kernel_name(q, point), q["depth"], active][q["ranks"]].append(row)
-    made.laws += laws.fit_kernels(made.data, {key: by_ranks[max(by_ranks)] for key, by_ranks in found.items()})
+            row = Row(launch, point["cells"], _least(point["sweep_s"]), point["cells"] / q["cells"][0])
+            found[laws.kernel_name(q, point), q["depth"], active][q["ranks"]].append((_slot_bytes(q), row))
+    chosen = {key: by_ranks[max(by_ranks)] for key, by_ranks in found.items()}
+    costs = {name: laws.fit_row_cost([row for (other, levels, _), rows in chosen.items() if (other, levels) == (name, 1)
+                                      for size, row in rows if size <= NEAR_BYTES])
+             for name, _, _ in chosen}  # fmt: skip
+    limit = core.stream_from_bytes()
+    inside, outside = {}, {}
+    for key, rows in chosen.items():
+        name, levels, _ = key
+        near, far = ([row for size, row in rows if (size >= limit) == side] for side in (False, True))
+        if levels > 1 or not near:
+            near, far = [row for _, row in rows], []
+        inside[key] = costs[name].counted(near)
+        if far:
+            outside[key] = costs[name].counted(far)
+    made.laws += laws.fit_kernels(made.data, inside)
+    streaming: dict = {}
+    made.laws += laws.fit_kernels(streaming, outside, "streaming/")
+    if streaming:
+        made.data["streaming"] = streaming["kernels"]
+    if rows := {name: {"lanes": c.lanes, "cells": c.cells} for name, c in costs.items() if c != RowCost()}:
+        made.data["rows"] = rows
+
+
+@functools.cache
+def _slot_bytes_of(choice: core.Choice) -> float:
+    alone = dataclasses.replace(choice, ranks=1, process_grid="", depth=1, substeps="full")
+    return counts.slot_bytes(core.make_plan(core.make_layout(alone), 0, core.exchange_spec(alone)))
+
+
+def _slot_bytes(request: dict) -> float:
+    """Return the bytes of one slot of the block that every rank of a point sweeps alone."""
+    return _slot_bytes_of(core.Choice.from_json(request))
 
 
 def _reductions(made: Calibration, good: Sequence[dict]) -> None:

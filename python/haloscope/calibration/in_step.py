@@ -20,7 +20,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from haloscope import core
-from haloscope.calibration import counts, laws, overlap, scaling
+from haloscope.calibration import corrections, counts, laws, overlap, scaling
 from haloscope.calibration.laws import Terms
 from haloscope.errors import HaloscopeError
 from haloscope.model import predict
@@ -36,6 +36,8 @@ REFITS = 4  # with the model's answers to the costs of the fit before
 RUNNING = {"per_program_s": "one", "per_operation_s": "operations"}
 EXCHANGE = {"per_message_s": "messages", "per_round_s": "rounds", "per_byte_s": "bytes", "per_gapped_byte_s": "gapped_bytes",
             "per_row_s": "rows", "per_exchange_s": "one"}  # fmt: skip
+# Of a rank that writes into another's field.
+WRITING = {"per_gapped_byte_s": "broken_bytes", "per_clean_byte_s": "clean_bytes"}
 INTERRUPTS = {"interrupt_per_message_s": "messages", "interrupt_per_byte_s": "bytes"}
 READING = {"per_touched_byte_s": "near_bytes", "per_touched_row_s": "near_rows"}
 # Shares of sweeps that ranks wait, and how much of each a block has that is so far beyond the cache.
@@ -116,6 +118,8 @@ def _counts(choice: core.Choice, profile: Profile) -> tuple[int, dict[str, float
         "rounds": len({m.round for m, _ in out}),
         "bytes": sent,
         "gapped_bytes": sum(m.bytes for m, t in out if not t.in_place),
+        "broken_bytes": sum(m.bytes for m, t in out if not t.in_place and t.run_bytes < counts.CONTIGUOUS_FROM),
+        "clean_bytes": sent * (1 - beyond) * (choice.depth == 1),
         "rows": rows,
         "near_bytes": sent * (not far),
         "near_rows": rows * (not far),
@@ -149,9 +153,11 @@ def fit(data: dict, records: Sequence[dict]) -> list[Terms]:
     data["transports"] = {counts.PLAIN: _section(of_plain, (*EXCHANGE, *INTERRUPTS))}
     for name in sorted({s.transport for s in bulk} - {counts.PLAIN}):
         if tried := _transport([s for s in bulk if s.transport == name], base, data):
-            data["transports"][name] = tried.costs
+            data["transports"][name] = tried.costs | ({"plain": True} if _is_plain(tried.costs, data) else {})
             fits += tried.fits
-    data["discrepancy"] = discrepancy(bulk, _predictor(Profile(data)))
+    data["discrepancy"] = discrepancy(bulk, _predictor(Profile(data)))  # of what no measured step corrects
+    if "network" not in data["network"]["classes"]:
+        corrections.add(data, bulk, _predictor(Profile(data)))
     return [*fits, held] if held else fits
 
 
@@ -310,7 +316,7 @@ def _transport(steps: Sequence[Step], base: Sequence[Step], data: dict) -> Trans
     forms = [(beside, data["transports"][counts.PLAIN])]
     if "network" not in data["network"]["classes"]:
         forms += [(_instead_of_travelling(mine, data, how), {"copied": how}) for how in COPIED]
-    tried = [Transport(_section([f, reading], (*EXCHANGE, *READING), on), [f, reading]) for f, on in forms]
+    tried = [Transport(_section([f, reading], (*(EXCHANGE | WRITING), *READING), on), [f, reading]) for f, on in forms]
 
     def off(made: Transport) -> float:
         return _off(_exchanges(mine, data, {name: made.costs}), seconds)
@@ -318,12 +324,20 @@ def _transport(steps: Sequence[Step], base: Sequence[Step], data: dict) -> Trans
     return min(tried, key=off)
 
 
+def _is_plain(costs: dict, data: dict) -> bool:
+    """Whether a transport has the costs of plain messages, so that what corrects the ones corrects the others."""
+    return all(
+        costs.get(name) == data["transports"][counts.PLAIN].get(name) for name in (*EXCHANGE, *READING, "copied")
+    )
+
+
 def _instead_of_travelling(steps: Sequence[Step], data: dict, how: str) -> Terms:
     """The cost of a transport's exchanges where ranks copy their messages themselves in one of these ways, beyond that of
     copying and of waits."""
     name, seconds = steps[0].transport, [s.exchange_s for s in steps]
     base = _exchanges(steps, data, {name: {"copied": how}})
-    return laws.fit_terms(f"transports/{name}", _features(EXCHANGE, steps), base, seconds, [s.launch for s in steps], True,
+    costs = EXCHANGE | (WRITING if how == "fields" else {})
+    return laws.fit_terms(f"transports/{name}", _features(costs, steps), base, seconds, [s.launch for s in steps], True,
                           ALIKE, seconds)  # fmt: skip
 
 

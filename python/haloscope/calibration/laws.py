@@ -24,6 +24,8 @@ PARAMETERS = ("fixed", "slope")
 ALIKE = 0.1  # rows and bytes that differ from a multiple of each other by less tell one cost
 SPREAD = 10
 OUTLYING = 1.5  # times the median error, from where a row counts less
+LANES = (1, 2, 4, 8, 16)  # of vectors, tried in turn
+FEW_BLOCKS = 5  # shapes below which no cost of rows is fitted
 FORGIVING = 10  # rounds of that
 ROUNDING = 1e-9  # parts of a time below this fraction count as 0
 
@@ -153,6 +155,46 @@ def fit_kernels(
     return made
 
 
+@dataclass(frozen=True)
+class RowCost:
+    """What a row of a kernel counts as: whole vectors of `lanes` cells, and `cells` more."""
+
+    lanes: int = 1
+    cells: float = 0.0
+
+    def amount(self, row: Row) -> float:
+        """Return the cells that a block counts as; row: its cells and rows."""
+        return row.rows * (self.lanes * math.ceil(row.amount / row.rows / self.lanes) + self.cells)
+
+    def counted(self, rows: Iterable[Row]) -> list[Row]:
+        """Return points with the cells that they count as for their amount."""
+        return [replace(row, amount=self.amount(row)) for row in rows]
+
+
+def fit_row_cost(rows: Sequence[Row]) -> RowCost:
+    """Return what a row of a kernel costs, from sweeps of blocks in the near caches: beyond them memory hides it.
+
+    rows: with the cells of blocks as amounts. Sweeps take a time for each call, row and vector; of all LANES those count with which
+    that is nearest. Nothing of its own for a row where there are too few blocks, or where that is no nearer by a fifth.
+    """
+    if len({(r.amount, r.rows) for r in rows}) < FEW_BLOCKS:
+        return RowCost()
+    y, of_each = np.array([r.seconds for r in rows]), np.ones(len(rows))
+
+    def fitted(*columns: Sequence[float]) -> tuple[np.ndarray, float]:
+        design = np.column_stack([of_each, *columns]) / y[:, None]
+        found = _solve(design, of_each, of_each[None, :], positive=True)[0]
+        return found, float(np.mean(np.abs(design @ found - 1)))
+
+    _, least = fitted([r.amount for r in rows])
+    best, least = RowCost(), 0.8 * least
+    for lanes in LANES:
+        found, off = fitted([RowCost(lanes).amount(r) for r in rows], [r.rows for r in rows])
+        if found[1] > 0 and off < least:
+            best, least = RowCost(lanes, float(found[2] / found[1])), off
+    return best
+
+
 def kernel_name(request: Mapping, point: Mapping) -> str:
     """Return the name in profiles of the kernel of a record's point, as `price.sweeps_of` gives it."""
     name = kernel_of(Choice.from_json(request))
@@ -216,14 +258,16 @@ def _interval(values: np.ndarray, counts: np.ndarray, found: np.ndarray) -> np.n
 def resampled(launches: Sequence[str], resamples: int = RESAMPLES, seed: int = 1) -> np.ndarray:
     """Return how often each row is in each bootstrap sample, shape (resamples, rows).
 
-    launches: of each row; they are drawn first, then rows within each.
+    launches: of each row; they are drawn first, those with more rows more often, then rows within each. A launch of which a
+    state of the machine has two rows would otherwise make many samples that tell nothing.
     """
     random = np.random.default_rng(seed)
     _, group, sizes = np.unique(launches, return_inverse=True, return_counts=True)
     rows, first = np.argsort(group, kind="stable"), np.cumsum(sizes) - sizes
     counts = np.zeros((resamples, len(group)))
     sample = np.arange(resamples)[:, None]
-    for drawn in random.integers(len(sizes), size=(len(sizes), resamples)):  # one launch of every sample
+    by_size = np.repeat(np.arange(len(sizes)), sizes)
+    for drawn in by_size[random.integers(len(by_size), size=(len(sizes), resamples))]:  # one launch of every sample
         size = sizes[drawn][:, None]
         place = first[drawn][:, None] + (random.random((resamples, sizes.max())) * size).astype(int)
         taken = np.arange(sizes.max()) < size

@@ -34,6 +34,7 @@ class Effort:
     fused: tuple[int, ...]  # sweeps that are fused in the cache
     packed: tuple[tuple[tuple[int, ...], int], ...]  # cells and depth of the blocks whose halos are packed
     blocks: tuple[tuple[str, int, str], ...]  # app, side and process grid of two blocks that exchange in every step
+    large: tuple[tuple[str, int, str], ...]  # those that outgrow the caches, with every transport
     device_squares: tuple[int, ...]  # sides of blocks in the memory of a device
     device_cubes: tuple[int, ...]
     apps: tuple[str, ...] = ()  # whose kernels are measured, with parameters that change them; () = all of few sweeps
@@ -58,24 +59,28 @@ _PACKED = (
     *_cubes((16, 1), (32, 1), (64, 1), (128, 1), (32, 4), (64, 4), (64, 8)),
     ((1024, 32), 4), ((2048, 32), 8),  # long rows in small blocks
 )  # fmt: skip
+# Halos of 32, 128 and 512 squared lie in one piece when they are deep, and those of 256 columns share no line with own cells:
+# sides that are powers of two alone would tell nothing of all others.
 _BLOCKS = (
-    *(("laplace2d", side, "1x2") for side in (32, 64, 128, 256, 512, 1024)),
-    *(("laplace2d", side, "2x1") for side in (64, 256, 512)),
+    *(("laplace2d", side, "1x2") for side in (32, 72, 128, 264, 512, 1096)),
+    *(("laplace2d", side, "2x1") for side in (72, 256, 600)),
     *(("laplace3d", side, "1x1x2") for side in (16, 32, 48, 64, 96, 128)),
     *(("laplace3d", side, "2x1x1") for side in (16, 32, 64)),
 )
-QUICK = Effort(0.0005, 0.00025, 0.002, 0, 3, 3, _message_sizes(1), (16, 32, 64, 128, 256, 512, 1024, 2048),
-               (8, 12, 16, 24, 32, 48, 64, 96, 128), (2, 8), _PACKED, _BLOCKS[::2], (64, 512, 2048, 8192),
+_LARGE = (("laplace2d", 2048, "1x2"), ("laplace3d", 160, "1x1x2"))
+QUICK = Effort(0.0005, 0.00025, 0.002, 0, 3, 3, _message_sizes(1), (16, 32, 64, 128, 256, 512, 768, 1024, 2048),
+               (8, 12, 16, 24, 32, 48, 64, 96, 128), (2, 8), _PACKED, _BLOCKS[::2], (), (64, 512, 2048, 8192),
                (16, 64, 128, 256))  # fmt: skip
 FULL = Effort(
     0.002, 0.002, 0.003, 1, 5, 5, _message_sizes(2),
-    (16, 24, 32, 48, 64, 96, 128, 192, 256, 384, 512, 768, 896, 1024, 1216, 1448, 2048, 2896, 4096),
-    (8, 12, 16, 20, 24, 32, 40, 48, 64, 80, 88, 96, 116, 128, 160, 208, 256),
+    # 992 and 98 in f64, 1408 and 124 in f32: the last before sweeps store around the cache.
+    (16, 24, 32, 48, 64, 96, 128, 192, 256, 384, 512, 768, 896, 992, 1024, 1408, 1448, 2048, 2896, 4096),
+    (8, 12, 16, 20, 24, 32, 40, 48, 64, 80, 88, 98, 116, 124, 128, 160, 208, 256),
     (2, 4, 8, 16),
     (*_PACKED, *_squares((32, 1), (128, 1), (512, 1), (640, 1), (768, 1), (2048, 1), (512, 4), (2048, 2)),
      *_cubes((24, 1), (48, 1), (72, 1), (84, 1), (96, 1), (192, 1), (32, 8), (128, 2), (128, 4)),
      ((768, 48), 4), ((4096, 24), 2)),
-    _BLOCKS,
+    _BLOCKS, _LARGE,
     (32, 64, 128, 256, 512, 1024, 2048, 4096, 8192, 16384), (8, 16, 24, 32, 48, 64, 96, 128, 192, 256, 384, 512),
 )  # fmt: skip
 
@@ -183,11 +188,13 @@ def _exchange(app: str, cells: tuple[int, ...], axis: str, depth: int, fields: i
 def _steps(ranks: int, cores: int, effort: Effort) -> Iterator[Choice]:
     """Whole steps with plain messages; with halos of one and of several sweeps, and in pieces."""
     blocks = _stepped(effort)
-    yield from (_step(*block, BASE, depth=depth) for depth in (1, DEEP) for block in (*blocks, *_large(effort)))
+    yield from (
+        _step(*block, BASE, depth=depth) for depth in (1, DEEP) for block in (*blocks, *_of_apps(_LARGE, effort))
+    )
     for block in blocks:
-        if block[0] == "laplace3d":
-            yield from (_step(*block, strategy, depth=depth) for depth in (1, DEEP)
-                        for strategy in ("direct/p2p", "direct:merged/p2p", "ordered:merged/p2p"))  # fmt: skip
+        several = ("direct/p2p", "direct:merged/p2p") if block[0] == "laplace3d" else ()
+        yield from (_step(*block, strategy, depth=depth) for depth in (1, DEEP)
+                    for strategy in (*several, "ordered:merged/p2p"))  # fmt: skip
     for app, form, real in kernel_names(effort.apps):
         sides = _PIECES.get(app, {}).items()
         for side, grid in ((side, grid) for grid, given in sides for side in given):
@@ -212,7 +219,7 @@ def _transports(ranks: int, cores: int, effort: Effort) -> Iterator[Choice]:
     blocks = _stepped(effort)
     for strategy in strategies():
         transport = strategy.partition("/")[2]
-        for depth, chosen in ((1, blocks), (DEEP, blocks[::3])):
+        for depth, chosen in ((1, [*blocks, *_of_apps(effort.large, effort)]), (DEEP, blocks[::3])):
             yield from (_step(*block, f"ordered/{transport}", depth=depth) for block in chosen)
 
 
@@ -221,13 +228,12 @@ def _stepped(effort: Effort) -> list[tuple[str, int, str]]:
     return [block for block in effort.blocks if block[0] in effort.apps] or list(effort.blocks)
 
 
-def _large(effort: Effort) -> list[tuple[str, int, str]]:
-    """Return blocks whose sweeps last so long that their pace evens out; steps with plain messages show that."""
-    return [block for block in _LARGE if not effort.apps or block[0] in effort.apps]
+def _of_apps(blocks: Sequence[tuple[str, int, str]], effort: Effort) -> list[tuple[str, int, str]]:
+    """Return those of some blocks that are of the apps asked for, or all."""
+    return [block for block in blocks if not effort.apps or block[0] in effort.apps]
 
 
 DEEP = 4  # sweeps between two exchanges of steps with deep halos
-_LARGE = (("laplace2d", 2048, "1x2"), ("laplace3d", 160, "1x1x2"))
 FEW_SWEEPS = 8  # in a step: apps of more are measured when asked for
 
 

@@ -54,6 +54,7 @@ from haloscope.core.catalogue import (
     schedules,
     shared_sweep_cells,
     strategy_names,
+    stream_from_bytes,
     transports,
 )
 from haloscope.core.choice import (
@@ -146,6 +147,7 @@ __all__ = [
     "stencil_step",
     "step_of",
     "strategy_names",
+    "stream_from_bytes",
     "sweep_names",
     "transports",
 ]

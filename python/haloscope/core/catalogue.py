@@ -141,6 +141,12 @@ def messages_on_device(choice: Choice) -> bool:
     return bool(choice.device) and not find_schedule(choice.schedule).boxed
 
 
+def stream_from_bytes() -> int:
+    """Return the bytes of a rank's field from which on its sweeps store around the cache, unless a choice says otherwise."""
+    size: int = capi.load()[1].HS_STREAM_FROM_BYTES
+    return size
+
+
 def shared_sweep_cells() -> int:
     """Return the cells from which on a sweep is shared by a team of threads."""
     cells: int = capi.load()[1].HS_SHARED_SWEEP_CELLS

@@ -4,6 +4,7 @@
 #include "haloscope/c/bridge.hpp"
 #include "haloscope/core/check.hpp"
 #include "haloscope/core/names.hpp"
+#include "haloscope/core/stores.hpp"
 #include "haloscope/schedule.hpp"
 #include "haloscope/share.hpp"
 
@@ -18,6 +19,7 @@ static_assert(HS_SERIES_OPENING == int(Series::opening) && HS_SERIES_CLOSING == 
 static_assert(HS_SHARING_DYNAMIC == int(Sharing::dynamic) && HS_SUBSTEPS_BLOCKED == int(Substeps::blocked));
 
 static_assert(HS_SHARED_SWEEP_CELLS == shared_sweep_cells);
+static_assert(HS_STREAM_FROM_BYTES == stream_from_bytes);
 
 namespace {
 

@@ -25,9 +25,9 @@ class Scaling {
     scale_network();
     scale_copying();
     if (p_.memory) times(p_.memory->bytes_per_s, 1 / of(PaceKind::memory));
-    if (p_.kernels) scale_kernels(*p_.kernels);
+    if (p_.kernels) scale_kernels();
     for (auto& [name, levels] : p_.fused)
-      for (auto& [count, table] : levels) scale_sweeps(table);
+      for (auto& [count, table] : levels) scale_sweeps(table, table);
     for (auto& [name, cost] : p_.transports) scale_surcharge(cost);
     if (p_.reductions)
       for (auto& [name, rows] : *p_.reductions)
@@ -78,15 +78,18 @@ class Scaling {
     scale(p_.far_copy, of(PaceKind::memory));
   }
 
-  void scale_kernels(std::map<std::string, Table>& kernels) {
-    for (auto& [name, table] : kernels) scale_sweeps(table);
+  void scale_kernels() {
+    for (auto& [name, table] : p_.streaming)
+      if (const auto known = p_.kernels->find(name); known != p_.kernels->end()) scale_sweeps(table, known->second);
+    for (auto& [name, table] : *p_.kernels) scale_sweeps(table, table);
   }
 
   /// Sweeps of the smallest blocks are arithmetic in the cache. What sweeps of larger ones take more is memory's.
-  void scale_sweeps(Table& table) {
+  /// @param of_all  has the cost of the smallest blocks; may be the table itself
+  void scale_sweeps(Table& table, const Table& of_all) {
     const double compute = of(PaceKind::compute), memory = of(PaceKind::memory);
     for (auto& [cores, segments] : table) {
-      const Segment first = segments.front();
+      const Segment first = nearest(of_all, cores).front();
       const auto scale = [&](Cost& cost, const Cost& least) {
         const double before = cost.value;
         cost.value = compute * least + memory * (before - least);
@@ -103,8 +106,8 @@ class Scaling {
   void scale_surcharge(Surcharge& cost) {
     for (Cost* one : {&cost.per_message_s, &cost.per_round_s, &cost.per_exchange_s})
       times(*one, messages(PaceKind::latency));
-    for (Cost* one : {&cost.per_byte_s, &cost.per_gapped_byte_s, &cost.per_row_s, &cost.per_touched_byte_s,
-                      &cost.per_touched_row_s})
+    for (Cost* one : {&cost.per_byte_s, &cost.per_gapped_byte_s, &cost.per_clean_byte_s, &cost.per_row_s,
+                      &cost.per_touched_byte_s, &cost.per_touched_row_s})
       times(*one, messages(PaceKind::bandwidth));
     for (Cost* one : {&cost.interrupt_per_message_s, &cost.interrupt_per_byte_s}) times(*one, of(PaceKind::compute));
   }

@@ -48,10 +48,17 @@ std::string sweep_parameters(const Candidate& candidate) {
 const char* const out_of_range[]{"bytes to pack (contiguous)", "bytes to pack (lines)", "bytes to pack (strided)",
                                  "bytes to pack (scattered)"};
 
-double of_message(const Surcharge& cost, const Traffic& traffic) {
+/// Bytes whose stretches have gaps. From field to field one page after another is copied as if there were none.
+double gapped_bytes(const Traffic& traffic, Copied copied) {
+  const bool pages = copied == Copied::fields && static_cast<double>(traffic.run_bytes) >= contiguous_from;
+  return traffic.in_place || pages ? 0.0 : static_cast<double>(traffic.bytes);
+}
+
+/// @param clean  the part of its bytes that their owner's cache has as it read them, 0 to 1
+double of_message(const Surcharge& cost, const Traffic& traffic, double clean) {
   const auto bytes = static_cast<double>(traffic.bytes);
-  return cost.per_message_s + cost.per_byte_s * bytes + cost.per_gapped_byte_s * (traffic.in_place ? 0.0 : bytes) +
-         cost.per_row_s * short_rows(traffic);
+  return cost.per_message_s + (cost.per_byte_s + clean * cost.per_clean_byte_s) * bytes +
+         cost.per_gapped_byte_s * gapped_bytes(traffic, cost.copied) + cost.per_row_s * short_rows(traffic);
 }
 
 }  // namespace
@@ -104,10 +111,13 @@ StagePrices::StagePrices(const Prices& all, const Candidate& candidate, int stag
   const auto transports =
       all.buffered ? std::array<std::string, 2>{"p2p", "p2p"} : transports_of(candidate.strategy(stage));
   for (std::size_t place : {0u, 1u}) surcharges[place] = &all.profile.surcharge(transports[place]);
+  corrections_ = {&surcharges[0]->corrections};
+  if (surcharges[0]->plain) corrections_.push_back(&all.profile.surcharge("p2p").corrections);
   bool fuses = true;
   if (!all.buffered)
     for (const std::string& name : all.names[static_cast<std::size_t>(stage)]) {
-      kernels_.push_back(&all.profile.kernel(name));
+      kernels_.push_back({&all.profile.kernel(name), &all.profile.kernel(name, true)});
+      rows_.push_back(&all.profile.row_cost(name));
       fused_.push_back(all.profile.fused_kernel(name));
       fuses = fuses && fused_.back() != nullptr;
     }
@@ -120,10 +130,15 @@ StagePrices::StagePrices(const Prices& all, const Candidate& candidate, int stag
   for (const Reduction& r : one.reductions) waits.push_back(r.mode == ReduceMode::blocking || choice.ranks == 1);
 }
 
-double StagePrices::sweep(int which, double cells, double block, int workers, double active, int levels) const {
-  if (cells == 0) return 0;
+double StagePrices::amount_of(int which, const Box& region) const {
+  return rows_.empty() ? static_cast<double>(region.volume()) : rows_[static_cast<std::size_t>(which)]->amount(region);
+}
+
+double StagePrices::sweep(int which, double amount, double block, int workers, double active, int levels,
+                          bool streams) const {
+  if (amount == 0) return 0;
   const auto sweep = static_cast<std::size_t>(which);
-  const Table* kernel = kernels_[sweep];
+  const Table* kernel = kernels_[sweep][streams];
   const double share = block / workers;
   if (levels > 1 && fused_[sweep]) {
     const std::map<int, Table>& fused = *fused_[sweep];
@@ -135,16 +150,30 @@ double StagePrices::sweep(int which, double cells, double block, int workers, do
   const Segments& law = nearest(*kernel, active);
   common.range.check("cells per thread", share, law.front().start, law.back().end);
   const double whole = std::max(0.0, evaluate_at(*kernel, active, share));
-  const double fixed = std::min(whole, std::max(0.0, evaluate_at(*kernel, active, 0)));
-  return fixed + (whole - fixed) / block * cells;
+  const double fixed = std::min(whole, std::max(0.0, evaluate_at(*kernels_[sweep].front(), active, 0)));
+  return fixed + (whole - fixed) / block * amount;
+}
+
+MessagePrice MessagePrice::times(double ratio) const {
+  return {ratio * pack, ratio * synchronisation, ratio * copy, ratio * flight, ratio * unpack, ratio * refetch};
+}
+
+Ratios StagePrices::corrections(const Traffic& traffic, bool far, double block_bytes) const {
+  if (far || common.device) return {};
+  return correct(corrections_, likeness_of(traffic, block_bytes, common.candidate.choice.depth));
 }
 
 MessagePrice StagePrices::message(Traffic traffic, double flight, bool far, int threads, double block_bytes) const {
+  return uncorrected(traffic, flight, far, threads, block_bytes).times(corrections(traffic, far, block_bytes).exchange);
+}
+
+MessagePrice StagePrices::uncorrected(Traffic traffic, double flight, bool far, int threads, double block_bytes) const {
   const Surcharge& extra = *surcharges[far];
   if (extra.packs_all) traffic.in_place = false;
   if (common.buffered) traffic = {traffic.bytes, traffic.bytes, true};
-  if (extra.from_fields) return {.flight = std::max(0.0, of_message(extra, traffic))};
-  const double added = of_message(extra, traffic);
+  const double clean = common.candidate.choice.depth == 1 ? 1 - common.profile.beyond_cache(block_bytes) : 0;
+  const double added = of_message(extra, traffic, clean);
+  if (extra.from_fields) return {.flight = std::max(0.0, added)};
   MessagePrice price;
   const Copied copied = far ? Copied::no : extra.copied;
   if (copied != Copied::no) flight = 0;

@@ -38,6 +38,7 @@ double slot_bytes(const Plan& plan);
 /// the end that packs or unpacks it no longer finds in the cache.
 struct MessagePrice {
   double pack = 0, synchronisation = 0, copy = 0, flight = 0, unpack = 0, refetch = 0;
+  MessagePrice times(double ratio) const;
 };
 
 struct Prices;
@@ -47,15 +48,20 @@ class StagePrices {
  public:
   StagePrices(const Prices& common, const Candidate& candidate, int stage);
 
-  /// Seconds in which `workers` threads carry out one of the stage's sweeps on `cells` cells, with `active` cores of the
+  /// Seconds in which `workers` threads carry out one of the stage's sweeps, with `active` cores of the
   /// socket busy. A piece of a block has the block's cost per cell, since the previous step has left in the cache its
   /// share of the block, not of the piece; only the fixed time of a call is the piece's own.
-  /// @param block  cells of a whole step.
+  /// @param amount  the cells that it counts as, by `amount_of`; block: those of a whole step.
+  /// @param streams  it stores around the cache.
   /// @param levels  sweeps done at once; without a cost for several they cost the same number of single ones, with costs
   ///                of other numbers the nearest counts.
-  double sweep(int number, double cells, double block, int workers, double active, int levels) const;
+  double sweep(int number, double amount, double block, int workers, double active, int levels, bool streams) const;
+  /// The cells that a region counts as for one of the stage's sweeps, whose rows have a cost of their own.
+  double amount_of(int number, const Box& region) const;
   /// @param flight  seconds it travels; far: it goes to another node; block_bytes: of one slot of the block it leaves.
   MessagePrice message(Traffic traffic, double flight, bool far, int threads, double block_bytes) const;
+  /// How many times longer steps with such messages took than the costs say; `message` has it in its price.
+  Ratios corrections(const Traffic& traffic, bool far, double block_bytes) const;
 
   const Prices& common;
   int number = 0;
@@ -65,7 +71,11 @@ class StagePrices {
   std::vector<char> waits;  ///< by reduction: ranks wait where they give their numbers
 
  private:
-  std::vector<const Table*> kernels_;
+  MessagePrice uncorrected(Traffic traffic, double flight, bool far, int threads, double block_bytes) const;
+
+  std::vector<std::array<const Table*, 2>> kernels_;  ///< with stores through the cache, and around it
+  std::vector<const RowCost*> rows_;
+  std::vector<const std::vector<Correction>*> corrections_;  ///< of messages inside a node
   std::vector<const std::map<int, Table>*> fused_;
 };
 

@@ -5,6 +5,7 @@
 #include <map>
 #include <set>
 
+#include "haloscope/core/stores.hpp"
 #include "haloscope/model/device_pricing.hpp"
 #include "haloscope/model/refetch.hpp"
 #include "haloscope/share.hpp"
@@ -20,11 +21,12 @@ class Pricing {
   Action price(const Op& op) const;
 
  private:
-  using Counts = std::map<std::pair<int, int>, std::int64_t>;  // by step and sweep
+  using Key = std::pair<int, int>;  // step and sweep
 
   bool is_far(int message) const { return where_.far[static_cast<std::size_t>(message)]; }
   void count_cells();
   void price_messages();
+  void correct_prices();
   Parts parts(const Op& op, const std::vector<int>& messages) const;
   Action reduction(const Op& op, Action action) const;
   Part ring(const Op& op) const;
@@ -43,13 +45,16 @@ class Pricing {
   double slot_bytes_;
   double beyond_;  // part of the block beyond the cache
   bool far_;       // most of it
+  bool streams_;   // sweeps store around the cache
   int packers_;
   std::optional<DevicePricing> device_;
   std::vector<MessagePrice> messages_;
   std::vector<int> all_messages_;
   std::size_t incoming_ = 0;
-  std::int64_t block_ = 0;
-  Counts pieces_;
+  std::map<int, double>
+      blocks_;  // by sweep: the cells that the whole block counts as, in the step with the widest halos
+  std::map<Key, int> pieces_;
+  Ratios corrections_;  // means over the messages
   double overhead_s_ = 0, waiting_s_ = 0;
 };
 
@@ -62,11 +67,13 @@ Pricing::Pricing(const StageProgram& of, const StagePrices& prices, const Where&
       slot_bytes_(slot_bytes(*of.plan)),
       beyond_(common_.profile.beyond_cache(slot_bytes_)),
       far_(beyond_ >= 0.5),
+      streams_(goes_around_cache(common_.candidate.choice.stores, std::llrint(slot_bytes_))),
       packers_(program_.comm_thread ? 1 : common_.threads) {
   if (common_.device)
     device_.emplace(of, *common_.device, common_.names[static_cast<std::size_t>(prices.number)], where.ranks_on_device);
   count_cells();
   price_messages();
+  correct_prices();
   const StepCost& cost = common_.profile.steps;
   int others = 0, waits = 0;
   for (const Op& op : program_.ops) {
@@ -79,17 +86,18 @@ Pricing::Pricing(const StageProgram& of, const StagePrices& prices, const Where&
   for (const Message& message : of.plan->messages)
     if (message.out) peers.insert(message.peer);
   if (!program_.device)
-    waiting_s_ = cost.waiting(static_cast<int>(peers.size()), beyond_, uneven_s()) / std::max(1, waits);
+    waiting_s_ =
+        corrections_.exchange * cost.waiting(static_cast<int>(peers.size()), beyond_, uneven_s()) / std::max(1, waits);
 }
 
 void Pricing::count_cells() {
-  Counts cells;
+  std::map<Key, double> amounts;
   for (const Sweep& sweep : program_.sweeps) {
-    const std::pair key{sweep.step, sweep.number};
-    cells[key] += sweep.cells();
+    const Key key{sweep.step, sweep.number};
+    amounts[key] += prices_.amount_of(sweep.number, sweep.region) + prices_.amount_of(sweep.number, sweep.twin);
     if (!sweep.region.empty()) ++pieces_[key];
   }
-  for (const auto& [key, count] : cells) block_ = std::max(block_, count);
+  for (const auto& [key, amount] : amounts) blocks_[key.second] = std::max(blocks_[key.second], amount);
 }
 
 void Pricing::price_messages() {
@@ -102,6 +110,21 @@ void Pricing::price_messages() {
     all_messages_.push_back(static_cast<int>(m));
     incoming_ += !of_.plan->messages[m].out;
   }
+}
+
+/// What no message has alone follows the mean of all: copies of own halos, waits, sweeps. Of several sweeps in a step each
+/// leaves another part of the block in the cache, which no measured step tells.
+void Pricing::correct_prices() {
+  double exchange = 0, sweeps = 0;
+  for (std::size_t m = 0; m < messages_.size(); ++m) {
+    const Ratios one = prices_.corrections(of_.traffic[m], is_far(static_cast<int>(m)), slot_bytes_);
+    exchange += std::log(one.exchange);
+    sweeps += std::log(one.sweeps);
+  }
+  if (messages_.empty()) return;
+  const auto count = static_cast<double>(messages_.size());
+  corrections_.exchange = std::exp(exchange / count);
+  if (common_.names.size() == 1 && common_.names.front().size() == 1) corrections_.sweeps = std::exp(sweeps / count);
 }
 
 Deed deed_of(OpKind kind) {
@@ -163,12 +186,13 @@ Parts Pricing::parts(const Op& op, const std::vector<int>& messages) const {
       break;
     case OpKind::post: {
       const double share = incoming_ > 0 ? static_cast<double>(messages.size()) / static_cast<double>(incoming_) : 1.0;
-      parts.add(Term::synchronisation, share * used_s(all_messages_, &Surcharge::per_exchange_s));
+      parts.add(Term::synchronisation,
+                corrections_.exchange * share * used_s(all_messages_, &Surcharge::per_exchange_s));
       break;
     }
     case OpKind::copy:
       for (const Traffic& part : of_.copies[static_cast<std::size_t>(op.target)])
-        parts.add(Term::copy, common_.copying(part, packers_, slot_bytes_, true));
+        parts.add(Term::copy, corrections_.exchange * common_.copying(part, packers_, slot_bytes_, true));
       break;
     case OpKind::gather:
     case OpKind::scatter: {
@@ -185,13 +209,13 @@ Parts Pricing::parts(const Op& op, const std::vector<int>& messages) const {
       parts.add(Term::copy, sum(messages, &MessagePrice::copy));
       break;
     case OpKind::wait:
-      parts.add(Term::synchronisation, used_s(messages, &Surcharge::per_round_s));
+      parts.add(Term::synchronisation, corrections_.exchange * used_s(messages, &Surcharge::per_round_s));
       parts.add(Term::wait, waiting_s_);
       break;
     case OpKind::unpack:
       parts.add(Term::unpack, sum(messages, &MessagePrice::unpack));
       parts.add(Term::refetch, sum(messages, &MessagePrice::refetch));
-      parts.add(Term::compute, reading_s(messages));
+      parts.add(Term::compute, corrections_.sweeps * reading_s(messages));
       break;
     default:
       break;
@@ -260,12 +284,13 @@ double Pricing::piece_s(const Sweep& sweep) const {
 
 std::array<double, 3> Pricing::sweeping(const Sweep& sweep) const {
   const int threads = common_.threads;
-  const double cells = static_cast<double>(sweep.region.volume() * sweep.levels);
-  const double piece = piece_s(sweep);
+  const double amount = prices_.amount_of(sweep.number, sweep.region) * sweep.levels;
+  const double piece = piece_s(sweep), ratio = sweep.levels > 1 ? 1.0 : corrections_.sweeps;
   const auto by = [&](int workers, int busy) {
     const double cores = std::min(where_.ranks_on_socket * busy, common_.profile.cores_per_socket);
-    return prices_.sweep(sweep.number, cells, static_cast<double>(block_), workers, cores, sweep.levels) +
-           piece / workers;
+    return ratio *
+           (prices_.sweep(sweep.number, amount, blocks_.at(sweep.number), workers, cores, sweep.levels, streams_) +
+            piece / workers);
   };
   if (program_.comm_thread) return {by(threads - 1, threads), by(threads - 1, threads - 1), by(threads, threads)};
   const bool alone = sweep.region.volume() < shared_sweep_cells && !sweep.in_place;
@@ -300,7 +325,8 @@ std::map<int, double> copying_inside(const Plan& plan, std::span<const Traffic> 
     if (where.far[m] != 0) continue;
     double& of_round = seconds[plan.messages[m].round];
     of_round += from_fields ? refetch.fields_s(m) : refetch.buffers_s(m);
-    if (from_fields && plan.messages[m].out) of_round += prices.message(traffic[m], 0, false, 1, 0).flight;
+    if (from_fields && plan.messages[m].out)
+      of_round += prices.message(traffic[m], 0, false, 1, slot_bytes(plan)).flight;
   }
   return seconds;
 }

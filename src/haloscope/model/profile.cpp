@@ -121,8 +121,21 @@ const MessageCost& Profile::messages(Nearness near) const {
   lacks_section(*this, "network");
 }
 
-const Table& Profile::kernel(const std::string& wanted) const {
+double RowCost::amount(const Box& region) const {
+  if (region.empty()) return 0;
+  const auto extent = [&](int d) { return static_cast<double>(region.extent(d)); };
+  return extent(1) * extent(2) * (lanes * std::ceil(extent(0) / lanes) + cells);
+}
+
+const RowCost& Profile::row_cost(const std::string& kernel) const {
+  static const RowCost none;
+  const auto found = rows.find(kernel);
+  return found == rows.end() ? none : found->second;
+}
+
+const Table& Profile::kernel(const std::string& wanted, bool streams) const {
   if (!kernels) lacks_section(*this, "kernels");
+  if (const auto found = streaming.find(wanted); streams && found != streaming.end()) return found->second;
   if (const auto found = kernels->find(wanted); found != kernels->end()) return found->second;
   std::set<std::string> apps;
   for (const auto& [known, table] : *kernels) apps.insert(known.substr(0, known.find_first_of("/.")));
@@ -202,6 +215,7 @@ void visit_parameters(Profile& profile,
   for (auto& [name, cost] : profile.transports)
     for (const auto& [key, member] : surcharge_members) visit("transports", key, cost.*member);
   if (profile.kernels) visit_kernels(*profile.kernels, "kernels", visit);
+  visit_kernels(profile.streaming, "streaming", visit);
   visit_fused(profile.fused, "fused", visit);
   if (profile.reductions)
     for (auto& [name, rows] : *profile.reductions)

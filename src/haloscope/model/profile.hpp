@@ -10,6 +10,8 @@
 #include <utility>
 #include <vector>
 
+#include "haloscope/box.hpp"
+#include "haloscope/model/correction.hpp"
 #include "haloscope/model/held_out.hpp"
 #include "haloscope/model/pace.hpp"
 #include "haloscope/model/segments.hpp"
@@ -44,6 +46,13 @@ struct NetworkCost {
 /// Tables by Stride over bytes, by threads; an empty one is not known.
 using Copying = std::array<Table, strides>;
 
+/// What a row of a kernel costs beyond its cells: it counts as whole vectors of `lanes` cells, and as some cells more.
+struct RowCost {
+  double lanes = 1, cells = 0;
+  /// The cells that a region counts as.
+  double amount(const Box& region) const;
+};
+
 /// Whether ranks themselves copy what stays in their node, and its costs are instead of a message's flight: through buffers,
 /// so that it is packed and unpacked, or from field to field, as between two sides of a block.
 enum class Copied : std::uint8_t { no, buffers, fields };
@@ -51,8 +60,9 @@ enum class Copied : std::uint8_t { no, buffers, fields };
 /// What a transport costs beyond plain messages, in seconds; copies: of each byte, beside packing.
 struct Surcharge {
   Cost per_message_s, per_round_s, per_exchange_s, per_byte_s;
-  Cost per_gapped_byte_s;                      ///< of messages that are several stretches of memory
-  Cost per_row_s;                              ///< per stretch shorter than a cache line
+  Cost per_gapped_byte_s;  ///< of messages that are several stretches of memory
+  Cost per_clean_byte_s;   ///< of halos one layer deep, which their owner only reads; not of blocks beyond the cache
+  Cost per_row_s;          ///< per stretch shorter than a cache line
   Cost per_touched_byte_s, per_touched_row_s;  ///< received; shows in the sweep that reads it
   /// Core time that the interrupts of a network take from sweeps, by messages that come from other nodes.
   Cost interrupt_per_message_s, interrupt_per_byte_s;
@@ -60,8 +70,10 @@ struct Surcharge {
   Cost field_returns, buffer_visits;  ///< to lines of fields and to buffers, within an exchange; see refetch.hpp
   bool from_fields = false;           ///< receivers read senders' fields: costs are instead of packing and travelling
   Copied copied = Copied::no;
-  bool packs_all = false;   ///< also messages that lie in one piece
-  bool one_buffer = false;  ///< fields that travel one after another use the same buffers
+  bool packs_all = false;               ///< also messages that lie in one piece
+  bool one_buffer = false;              ///< fields that travel one after another use the same buffers
+  bool plain = false;                   ///< messages cost what those of p2p do, and follow their corrections too
+  std::vector<Correction> corrections;  ///< of steps whose messages stay in their node
 };
 /// Its parameters and their names in the JSON.
 constexpr std::pair<const char*, Cost Surcharge::*> surcharge_members[]{
@@ -70,6 +82,7 @@ constexpr std::pair<const char*, Cost Surcharge::*> surcharge_members[]{
     {"per_exchange_s", &Surcharge::per_exchange_s},
     {"per_byte_s", &Surcharge::per_byte_s},
     {"per_gapped_byte_s", &Surcharge::per_gapped_byte_s},
+    {"per_clean_byte_s", &Surcharge::per_clean_byte_s},
     {"per_row_s", &Surcharge::per_row_s},
     {"per_touched_byte_s", &Surcharge::per_touched_byte_s},
     {"per_touched_row_s", &Surcharge::per_touched_row_s},
@@ -155,7 +168,9 @@ struct Profile {
   double strided_row_bytes = 0;  ///< 0: `strided` costs hold for bytes in rows of any length
   std::map<std::string, Surcharge> transports;
   std::optional<std::map<std::string, Table>> kernels;
+  std::map<std::string, Table> streaming;  ///< of fields so large that sweeps store around the cache
   std::map<std::string, std::map<int, Table>> fused;
+  std::map<std::string, RowCost> rows;  ///< of kernels
   std::optional<std::map<std::string, std::vector<CollectiveTime>>> reductions;
   std::optional<DeviceCost> device;
   OverlapCost overlap;
@@ -172,7 +187,10 @@ struct Profile {
   const MessageCost& messages(Nearness near) const;
   bool knows(Nearness near) const { return network && network->given[static_cast<std::size_t>(near)]; }
   /// A kernel's costs over cells, by active cores of a socket; `name` is APP/FORM/REAL. @throws UnavailableError.
-  const Table& kernel(const std::string& name) const;
+  /// @param streaming  of fields so large that sweeps store around the cache, where the profile tells them apart
+  const Table& kernel(const std::string& name, bool streaming = false) const;
+  /// What its rows cost; nothing of their own where the profile does not say.
+  const RowCost& row_cost(const std::string& kernel) const;
   /// Costs of several sweeps done at once, by how many; null where they are not known.
   const std::map<int, Table>* fused_kernel(const std::string& name) const;
   /// Costs of packing over bytes, by threads. copies: between two sides of one block (as packing, where the profile does

@@ -147,6 +147,14 @@ std::map<std::string, std::map<int, Table>> read_fused(const Node& node) {
   return found;
 }
 
+std::map<std::string, RowCost> read_rows(const Node& node) {
+  std::map<std::string, RowCost> found;
+  each(node, [&](const std::string& name, const Node& one) {
+    found[name] = {static_cast<double>(one.at("lanes").count()), one.at("cells").number()};
+  });
+  return found;
+}
+
 MessageCost read_messages(const Node& node) {
   MessageCost found{read_segments(node.at("segments"), bytes), {}, {}, {}};
   if (!node.has("contention")) return found;
@@ -263,10 +271,45 @@ MemoryCost read_memory(const Node& node) {
   return found;
 }
 
+std::vector<double> read_column(const Node& node, std::size_t rows) {
+  if (!node.json.is_array() || node.json.size() != rows)
+    node.refuse("this must be a list of " + std::to_string(rows) + " numbers, as message_bytes is");
+  std::vector<double> found;
+  for (const Json& value : node.json) {
+    found.push_back(Node{value, node.place}.number());
+    if (!(found.back() > 0)) node.refuse("all numbers must be above 0");
+  }
+  return found;
+}
+
+std::vector<Correction> read_corrections(const Node& node) {
+  const std::size_t rows = node.at("message_bytes").json.size();
+  std::vector<Correction> found(rows);
+  const auto column = [&](const char* key, auto member) {
+    const std::vector<double> values = read_column(node.at(key), rows);
+    for (std::size_t row = 0; row < rows; ++row) member(found[row]) = values[row];
+  };
+  column("message_bytes", [](Correction& c) -> double& { return c.like.message_bytes; });
+  column("run_bytes", [](Correction& c) -> double& { return c.like.run_bytes; });
+  column("block_bytes", [](Correction& c) -> double& { return c.like.block_bytes; });
+  column("depth", [](Correction& c) -> double& { return c.like.depth; });
+  column("launches", [](Correction& c) -> double& { return c.launches; });
+  column("exchange", [](Correction& c) -> double& { return c.ratios.exchange; });
+  column("sweeps", [](Correction& c) -> double& { return c.ratios.sweeps; });
+  const Node in_place = node.at("in_place");
+  if (!in_place.json.is_array() || in_place.json.size() != rows)
+    in_place.refuse("this must be as long as message_bytes");
+  for (std::size_t row = 0; row < rows; ++row)
+    found[row].like.in_place = Node{in_place.json[row], in_place.place}.flag();
+  return found;
+}
+
 Surcharge read_surcharge(const Node& node) {
   Surcharge found = read_members(node, surcharge_members);
   found.from_fields = node.has("from_fields") && node.at("from_fields").flag();
   if (node.has("copied")) found.copied = node.at("copied").text() == "fields" ? Copied::fields : Copied::buffers;
+  found.plain = node.has("plain") && node.at("plain").flag();
+  if (node.has("corrections")) found.corrections = read_corrections(node.at("corrections"));
   found.packs_all = node.has("packs_all") && node.at("packs_all").flag();
   found.one_buffer = node.has("one_buffer") && node.at("one_buffer").flag();
   return found;
@@ -285,7 +328,9 @@ void read_cpu_costs(const Node& node, Profile& p) {
   if (node.has("memory")) p.memory = read_memory(node.at("memory"));
   if (node.has("strided_row_bytes")) p.strided_row_bytes = node.at("strided_row_bytes").number();
   if (node.has("kernels")) p.kernels = read_kernels(node.at("kernels"));
+  if (node.has("streaming")) p.streaming = read_kernels(node.at("streaming"));
   if (node.has("fused")) p.fused = read_fused(node.at("fused"));
+  if (node.has("rows")) p.rows = read_rows(node.at("rows"));
   if (node.has("steps")) p.steps = read_members(node.at("steps"), step_members);
 }
 

@@ -5,6 +5,7 @@
 
 #include "haloscope/comm/cores.hpp"
 #include "haloscope/comm/shared_memory.hpp"
+#include "haloscope/core/stores.hpp"
 #include "haloscope/error.hpp"
 #include "haloscope/run/function_sweeper.hpp"
 #include "haloscope/run/pipeline.hpp"

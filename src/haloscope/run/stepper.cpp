@@ -7,6 +7,7 @@
 #include "haloscope/agree.hpp"
 #include "haloscope/comm/cores.hpp"
 #include "haloscope/core/names.hpp"
+#include "haloscope/core/stores.hpp"
 #include "haloscope/run/bound_stage.hpp"
 #include "haloscope/run/function_sweeper.hpp"
 #include "haloscope/run/pipeline.hpp"

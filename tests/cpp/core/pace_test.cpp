@@ -22,6 +22,7 @@ Profile paced() {
   profile.paces[2] = pace_of({1, 1, 1, 1});
   profile.kernels->clear();
   (*profile.kernels)["a/b/f64"][1] = {{0, 100, {1, 0.1}, {2, 0.4}}, {100, infinity, {-99, 1}, {3, 0.6}}};
+  profile.streaming["a/b/f64"][1] = {{0, infinity, {0, -1}, {6, 0.6}}};
   profile.steps.per_program_s = {1, 0.1};
   profile.steps.waiting_share = {0.1, 0.01};
   return profile;
@@ -46,6 +47,7 @@ TEST(AtPace, CostsFollowTheKernelThatIsLikeThem) {
   EXPECT_NEAR(cost(now, 1).slope, 2 * 2 + 3 * 1, near_by);  // beyond it: what is more is memory's
   EXPECT_NEAR(cost(now, 1).fixed, 2 * 1 + 3 * -100, near_by);
   EXPECT_NEAR(cost(now, 0).slope.width, 2 * 0.4, near_by);
+  EXPECT_NEAR(now.streaming.at("a/b/f64").at(1).front().slope, 2 * 2 + 3 * 4, near_by);
   EXPECT_NEAR(now.steps.per_program_s, 2, near_by);
   EXPECT_EQ(now.steps.waiting_share, 0.1);  // a share of sweeps, which are scaled already
   const auto message = [](const Profile& p, Nearness near) {

@@ -3,6 +3,7 @@
 #include <cstring>
 
 #include "haloscope/core/clock.hpp"
+#include "haloscope/core/stores.hpp"
 #include "haloscope/field/field.hpp"
 #include "haloscope/model/traffic.hpp"
 #include "haloscope/pack/region_copy.hpp"
@@ -53,7 +54,8 @@ class Block {
     args.centrings = centrings_.data();
     args.whole = plan_.own_cells();
     args.dims = plan_.dims;
-    args.stream = plan_.allocated(0).volume() * plan_.spec.quantities[0].element_bytes >= stream_from_bytes;
+    args.stream = goes_around_cache(candidate_.choice.stores,
+                                    plan_.allocated(0).volume() * plan_.spec.quantities[0].element_bytes);
     const SweepSpec& spec = candidate_.step.stages.front().sweeps.front();
     team([&](Share share) {
       SweepArgs mine = args;
