@@ -13,11 +13,11 @@
 
 namespace haloscope::model {
 
-/// How the messages of a step lie, and the block that they leave.
+/// How the messages of a step lie, and the block that they leave; sizes in octaves, by their logarithms to the base 2.
 struct Likeness {
-  double message_bytes = 1, run_bytes = 1;  ///< of a message, and of its stretches without gaps
-  double block_bytes = 1;                   ///< of one slot, halos included
-  double depth = 1;                         ///< of its halos
+  double message_bytes = 0, run_bytes = 0;  ///< of a message, and of its stretches without gaps
+  double block_bytes = 0;                   ///< of one slot, halos included
+  double depth = 0;                         ///< of its halos
   bool in_place = false;                    ///< messages are one stretch
 };
 Likeness likeness_of(const Traffic& message, double block_bytes, int depth);
@@ -27,11 +27,11 @@ struct Ratios {
   double exchange = 1, sweeps = 1;
 };
 
-/// A measured step: what it is like, in how many launches it was measured, and its ratios.
+/// A measured step: what it is like, in how many launches it was measured, and the logarithms of its ratios.
 struct Correction {
   Likeness like;
   double launches = 1;
-  Ratios ratios;
+  double exchange = 0, sweeps = 0;
 };
 
 /// The mean of the logarithms of ratios, by how near each is. Source: ours; see above.

@@ -138,19 +138,19 @@ double StagePrices::sweep(int which, double amount, double block, int workers, d
                           bool streams) const {
   if (amount == 0) return 0;
   const auto sweep = static_cast<std::size_t>(which);
-  const Table* kernel = kernels_[sweep][streams];
+  const Table *kernel = kernels_[sweep][streams], *of_call = kernels_[sweep].front();
   const double share = block / workers;
   if (levels > 1 && fused_[sweep]) {
     const std::map<int, Table>& fused = *fused_[sweep];
     common.range.check("sweeps done at once", levels, fused.begin()->first, fused.rbegin()->first + 1);
-    kernel =
+    kernel = of_call =
         &nearest_by(fused, [&](int known) { return std::abs(std::log(static_cast<double>(known) / levels)); }).second;
   }
   common.range.check("active cores per socket", active, kernel->begin()->first, kernel->rbegin()->first + 1);
   const Segments& law = nearest(*kernel, active);
   common.range.check("cells per thread", share, law.front().start, law.back().end);
   const double whole = std::max(0.0, evaluate_at(*kernel, active, share));
-  const double fixed = std::min(whole, std::max(0.0, evaluate_at(*kernels_[sweep].front(), active, 0)));
+  const double fixed = std::min(whole, std::max(0.0, evaluate_at(*of_call, active, 0)));
   return fixed + (whole - fixed) / block * amount;
 }
 
