@@ -60,6 +60,24 @@ def test_a_transport_per_nearness_costs_what_is_predicted(toy, strategy):
     assert simulated.time_s == pytest.approx(predicted.time_s, rel=1e-9)
 
 
+@pytest.mark.parametrize("transport", ["p2p", "persistent"])
+def test_measured_steps_correct_messages_inside_nodes_in_simulations_too(toy, transport):
+    """Ranks whose peers are on other nodes do not pay what ranks of one node do."""
+
+    def seen(data):
+        unshared(data)
+        row = {"message_bytes": 2048, "run_bytes": 2048, "block_bytes": 5e5, "depth": 1, "in_place": True, "launches": 99,
+               "exchange": 3.0, "sweeps": 1.5}  # fmt: skip
+        data["transports"] |= {"p2p": {"corrections": {name: [value] for name, value in row.items()}},
+                               "persistent": {"plain": True}}  # fmt: skip
+
+    simulated, predicted = both(
+        changed(toy, seen), app="laplace2d", cells=(256, 2048), ranks=8, process_grid="1x8", nodes=2,
+        strategy=f"ordered/{transport}",
+    )  # fmt: skip
+    assert simulated.time_s == pytest.approx(predicted.time_s, rel=1e-9)
+
+
 def imperfect(data):
     """Unshared; overlap at part of the speed, with parts that are held, rendezvous and calls that cost something."""
     unshared(data)
