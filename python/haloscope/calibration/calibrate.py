@@ -297,7 +297,8 @@ def _kernels(made: Calibration, good: Sequence[dict]) -> None:
         active = math.ceil(record["request"]["ranks"] / max(1, len(records.hosts_of(record))))
         for launch, q, point in _points([record], "kernel"):
             row = Row(launch, point["cells"], _least(point["sweep_s"]), point["cells"] / q["cells"][0])
-            found[laws.kernel_name(q, point), q["depth"], active][q["ranks"]].append((_slot_bytes(q), row))
+            size = _slot_bytes(core.Choice.from_json(q))
+            found[laws.kernel_name(q, point), q["depth"], active][q["ranks"]].append((size, row))
     chosen = {key: by_ranks[max(by_ranks)] for key, by_ranks in found.items()}
     costs = {name: laws.fit_row_cost([row for (other, levels, _), rows in chosen.items() if (other, levels) == (name, 1)
                                       for size, row in rows if size <= NEAR_BYTES])
@@ -322,14 +323,10 @@ def _kernels(made: Calibration, good: Sequence[dict]) -> None:
 
 
 @functools.cache
-def _slot_bytes_of(choice: core.Choice) -> float:
+def _slot_bytes(choice: core.Choice) -> float:
+    """Return the bytes of one slot of the block that every rank of a point sweeps alone."""
     alone = dataclasses.replace(choice, ranks=1, process_grid="", depth=1, substeps="full")
     return counts.slot_bytes(core.make_plan(core.make_layout(alone), 0, core.exchange_spec(alone)))
-
-
-def _slot_bytes(request: dict) -> float:
-    """Return the bytes of one slot of the block that every rank of a point sweeps alone."""
-    return _slot_bytes_of(core.Choice.from_json(request))
 
 
 def _reductions(made: Calibration, good: Sequence[dict]) -> None:

@@ -6,37 +6,30 @@ How near a choice is to a measured step, and how its ratios are averaged, is in 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable
+from collections.abc import Mapping
 from typing import TYPE_CHECKING
-
-import numpy as np
 
 from haloscope import core
 from haloscope.calibration import counts
 
 if TYPE_CHECKING:
-    from haloscope.calibration.in_step import Step
+    from haloscope.calibration.in_step import Ratios
 
 DIGITS = 4  # of what is written: ratios are known to a few percent
 
 
-def add(data: dict, bulk: Iterable[Step], predicted: Callable[[core.Choice], tuple[float, float] | None]) -> None:
-    """Add `corrections` to the transports of a profile.
+def add(transports: dict, measured: Mapping[core.Choice, Ratios]) -> None:
+    """Add `corrections` to the transports of a profile, in place.
 
-    data: a profile with all other costs, changed in place. bulk: steps in bulk. predicted: seconds of a choice's exchange and
-    sweeps by these costs, None where they cannot tell. The median over launches counts.
+    measured: how many times longer steps in bulk took than all other costs say, by choice.
     """
-    launches: dict[core.Choice, list[Step]] = defaultdict(list)
-    for step in bulk:
-        if step.transport in data["transports"] and predicted(step.choice):
-            launches[step.choice].append(step)
-    for choice, steps in launches.items():
-        if likeness := _likeness(choice):
-            found = [np.median([s.exchange_s for s in steps]), np.median([s.compute_s for s in steps])]
-            ratios = {name: _rounded(seconds / by_costs) for name, seconds, by_costs
-                      in zip(("exchange", "sweeps"), found, predicted(choice) or (), strict=True)}  # fmt: skip
-            columns = data["transports"][steps[0].transport].setdefault("corrections", defaultdict(list))
-            for name, value in (likeness | {"launches": len(steps)} | ratios).items():
+    for choice, ratios in measured.items():
+        transport = transports.get(counts.near_transport(choice.strategy))
+        if transport is not None and (likeness := _likeness(choice)):
+            row = likeness | {"launches": ratios.launches, "exchange": _rounded(ratios.exchange),
+                              "sweeps": _rounded(ratios.sweeps)}  # fmt: skip
+            columns = transport.setdefault("corrections", defaultdict(list))
+            for name, value in row.items():
                 columns[name].append(value)
 
 

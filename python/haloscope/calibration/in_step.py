@@ -155,9 +155,10 @@ def fit(data: dict, records: Sequence[dict]) -> list[Terms]:
         if tried := _transport([s for s in bulk if s.transport == name], base, data):
             data["transports"][name] = tried.costs | ({"plain": True} if _is_plain(tried.costs, data) else {})
             fits += tried.fits
-    data["discrepancy"] = discrepancy(bulk, _predictor(Profile(data)))  # of what no measured step corrects
+    by_all_costs = _predictor(Profile(data))
+    data["discrepancy"] = discrepancy(bulk, by_all_costs)  # of what no measured step corrects
     if "network" not in data["network"]["classes"]:
-        corrections.add(data, bulk, _predictor(Profile(data)))
+        corrections.add(data["transports"], ratios_of(bulk, by_all_costs))
     return [*fits, held] if held else fits
 
 
@@ -176,7 +177,10 @@ def _scale(plain: dict, found: Sequence[Step]) -> Terms | None:
     return scaling.scale(plain, base, terms, "network" in plain["network"]["classes"])
 
 
-def _predictor(profile: Profile) -> Callable[[core.Choice], tuple[float, float] | None]:
+Predictor = Callable[[core.Choice], tuple[float, float] | None]
+
+
+def _predictor(profile: Profile) -> Predictor:
     """Return a function that predicts the seconds of a program's exchange and sweeps, None where the profile cannot."""
     known: dict = {}
 
@@ -369,25 +373,38 @@ def _section(fits: Sequence[Terms], names: Iterable[str], on: dict | None = None
     return made | ({"interval": interval} if interval else {})
 
 
-def discrepancy(
-    bulk: Iterable[Step], predicted: Callable[[core.Choice], tuple[float, float] | None]
-) -> dict[str, float]:
+@dataclass(frozen=True)
+class Ratios:
+    """How many times longer a step's exchange and its sweeps took than predicted, by the median over its launches."""
+
+    exchange: float
+    sweeps: float
+    launches: int
+
+
+def ratios_of(bulk: Iterable[Step], predicted: Predictor) -> dict[core.Choice, Ratios]:
+    """Return the ratios of steps by choice, of those that can be predicted. predicted: seconds of exchange and sweeps."""
+    launches: dict[core.Choice, list[Step]] = defaultdict(list)
+    for s in bulk:
+        launches[s.choice].append(s)
+    found = {}
+    for choice, steps in launches.items():
+        if times := predicted(choice):
+            taken = np.median([(s.exchange_s, s.compute_s) for s in steps], axis=0)
+            found[choice] = Ratios(*map(float, taken / times), len(steps))
+    return found
+
+
+def discrepancy(bulk: Iterable[Step], predicted: Predictor) -> dict[str, float]:
     """Return how far measured sweeps and exchanges are from predicted ones, as a deviation of their logarithms.
 
     predicted: seconds of a choice's exchange and sweeps. The median over launches counts, as in validation. For sweeps
     of one block with several transports, the median over those counts too, since its sweeps are the same with all of
     them.
     """
-    launches: dict[core.Choice, list[Step]] = defaultdict(list)
-    for s in bulk:
-        if predicted(s.choice):
-            launches[s.choice].append(s)
     exchange, sweeps = [], defaultdict(list)
-    for choice, steps in launches.items():
-        exchanging, computing = predicted(choice)
-        exchange.append(math.log(np.median([s.exchange_s for s in steps]) / exchanging))
-        sweeps[dataclasses.replace(choice, strategy="")].append(
-            math.log(np.median([s.compute_s for s in steps]) / computing)
-        )
+    for choice, ratios in ratios_of(bulk, predicted).items():
+        exchange.append(math.log(ratios.exchange))
+        sweeps[dataclasses.replace(choice, strategy="")].append(math.log(ratios.sweeps))
     off = {"exchange": exchange, "compute": [np.median(alike) for alike in sweeps.values()]}
     return {part: float(np.sqrt(np.mean(np.square(logs)))) for part, logs in off.items()}

@@ -24,9 +24,9 @@ PARAMETERS = ("fixed", "slope")
 ALIKE = 0.1  # rows and bytes that differ from a multiple of each other by less tell one cost
 SPREAD = 10
 OUTLYING = 1.5  # times the median error, from where a row counts less
+FORGIVING = 10  # rounds of that
 LANES = (1, 2, 4, 8, 16)  # of vectors, tried in turn
 FEW_BLOCKS = 5  # shapes below which no cost of rows is fitted
-FORGIVING = 10  # rounds of that
 ROUNDING = 1e-9  # parts of a time below this fraction count as 0
 
 

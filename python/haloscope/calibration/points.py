@@ -225,7 +225,7 @@ def _transports(ranks: int, cores: int, effort: Effort) -> Iterator[Choice]:
 
 def _stepped(effort: Effort) -> list[tuple[str, int, str]]:
     """Return the blocks whose steps are measured: of the apps asked for, or all where none of these is among them."""
-    return [block for block in effort.blocks if block[0] in effort.apps] or list(effort.blocks)
+    return _of_apps(effort.blocks, effort) or list(effort.blocks)
 
 
 def _of_apps(blocks: Sequence[tuple[str, int, str]], effort: Effort) -> list[tuple[str, int, str]]:

@@ -154,17 +154,13 @@ double StagePrices::sweep(int which, double amount, double block, int workers, d
   return fixed + (whole - fixed) / block * amount;
 }
 
-MessagePrice MessagePrice::times(double ratio) const {
-  return {ratio * pack, ratio * synchronisation, ratio * copy, ratio * flight, ratio * unpack, ratio * refetch};
-}
-
-Ratios StagePrices::corrections(const Traffic& traffic, bool far, double block_bytes) const {
-  if (far || common.device) return {};
-  return correct(corrections_, likeness_of(traffic, block_bytes, common.candidate.choice.depth));
-}
-
 MessagePrice StagePrices::message(Traffic traffic, double flight, bool far, int threads, double block_bytes) const {
-  return uncorrected(traffic, flight, far, threads, block_bytes).times(corrections(traffic, far, block_bytes).exchange);
+  MessagePrice price = uncorrected(traffic, flight, far, threads, block_bytes);
+  if (far || common.device) return price;
+  price.corrections = correct(corrections_, likeness_of(traffic, block_bytes, common.candidate.choice.depth));
+  for (double* part : {&price.pack, &price.synchronisation, &price.copy, &price.flight, &price.unpack})
+    *part *= price.corrections.exchange;
+  return price;
 }
 
 MessagePrice StagePrices::uncorrected(Traffic traffic, double flight, bool far, int threads, double block_bytes) const {

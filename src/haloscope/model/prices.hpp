@@ -38,7 +38,7 @@ double slot_bytes(const Plan& plan);
 /// the end that packs or unpacks it no longer finds in the cache.
 struct MessagePrice {
   double pack = 0, synchronisation = 0, copy = 0, flight = 0, unpack = 0, refetch = 0;
-  MessagePrice times(double ratio) const;
+  Ratios corrections{};  ///< how many times longer steps with such messages took than the costs say; applied
 };
 
 struct Prices;
@@ -60,8 +60,6 @@ class StagePrices {
   double amount_of(int number, const Box& region) const;
   /// @param flight  seconds it travels; far: it goes to another node; block_bytes: of one slot of the block it leaves.
   MessagePrice message(Traffic traffic, double flight, bool far, int threads, double block_bytes) const;
-  /// How many times longer steps with such messages took than the costs say; `message` has it in its price.
-  Ratios corrections(const Traffic& traffic, bool far, double block_bytes) const;
 
   const Prices& common;
   int number = 0;

@@ -26,7 +26,7 @@ class Pricing {
   bool is_far(int message) const { return where_.far[static_cast<std::size_t>(message)]; }
   void count_cells();
   void price_messages();
-  void correct_prices();
+  Ratios mean_corrections() const;
   Parts parts(const Op& op, const std::vector<int>& messages) const;
   Action reduction(const Op& op, Action action) const;
   Part ring(const Op& op) const;
@@ -51,8 +51,7 @@ class Pricing {
   std::vector<MessagePrice> messages_;
   std::vector<int> all_messages_;
   std::size_t incoming_ = 0;
-  std::map<int, double>
-      blocks_;  // by sweep: the cells that the whole block counts as, in the step with the widest halos
+  std::map<int, double> blocks_;  // by sweep: cells that a whole block with its widest halos counts as
   std::map<Key, int> pieces_;
   Ratios corrections_;  // means over the messages
   double overhead_s_ = 0, waiting_s_ = 0;
@@ -73,7 +72,7 @@ Pricing::Pricing(const StageProgram& of, const StagePrices& prices, const Where&
     device_.emplace(of, *common_.device, common_.names[static_cast<std::size_t>(prices.number)], where.ranks_on_device);
   count_cells();
   price_messages();
-  correct_prices();
+  corrections_ = mean_corrections();
   const StepCost& cost = common_.profile.steps;
   int others = 0, waits = 0;
   for (const Op& op : program_.ops) {
@@ -114,17 +113,16 @@ void Pricing::price_messages() {
 
 /// What no message has alone follows the mean of all: copies of own halos, waits, sweeps. Of several sweeps in a step each
 /// leaves another part of the block in the cache, which no measured step tells.
-void Pricing::correct_prices() {
+Ratios Pricing::mean_corrections() const {
+  if (messages_.empty()) return {};
   double exchange = 0, sweeps = 0;
-  for (std::size_t m = 0; m < messages_.size(); ++m) {
-    const Ratios one = prices_.corrections(of_.traffic[m], is_far(static_cast<int>(m)), slot_bytes_);
-    exchange += std::log(one.exchange);
-    sweeps += std::log(one.sweeps);
+  for (const MessagePrice& price : messages_) {
+    exchange += std::log(price.corrections.exchange);
+    sweeps += std::log(price.corrections.sweeps);
   }
-  if (messages_.empty()) return;
   const auto count = static_cast<double>(messages_.size());
-  corrections_.exchange = std::exp(exchange / count);
-  if (common_.names.size() == 1 && common_.names.front().size() == 1) corrections_.sweeps = std::exp(sweeps / count);
+  const bool single = common_.names.size() == 1 && common_.names.front().size() == 1;
+  return {std::exp(exchange / count), single ? std::exp(sweeps / count) : 1.0};
 }
 
 Deed deed_of(OpKind kind) {

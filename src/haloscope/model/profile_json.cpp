@@ -284,33 +284,19 @@ std::vector<double> read_column(const Node& node, std::size_t rows) {
 
 std::vector<Correction> read_corrections(const Node& node) {
   const std::size_t rows = node.at("message_bytes").json.size();
-  std::vector<Correction> found(rows);
-  const auto column = [&](
-                          const char* key, auto member,
-                          double (*convert)(double) = [](double value) { return value; }) {
-    const std::vector<double> values = read_column(node.at(key), rows);
-    for (std::size_t row = 0; row < rows; ++row) member(found[row]) = convert(values[row]);
-  };
-  const auto octaves = [](double size) { return std::log2(size); };
-  const auto logarithm = [](double ratio) { return std::log(ratio); };
-  column(
-      "message_bytes", [](Correction& c) -> double& { return c.like.message_bytes; }, octaves);
-  column(
-      "run_bytes", [](Correction& c) -> double& { return c.like.run_bytes; }, octaves);
-  column(
-      "block_bytes", [](Correction& c) -> double& { return c.like.block_bytes; }, octaves);
-  column(
-      "depth", [](Correction& c) -> double& { return c.like.depth; }, octaves);
-  column("launches", [](Correction& c) -> double& { return c.launches; });
-  column(
-      "exchange", [](Correction& c) -> double& { return c.exchange; }, logarithm);
-  column(
-      "sweeps", [](Correction& c) -> double& { return c.sweeps; }, logarithm);
+  const auto column = [&](const char* key) { return read_column(node.at(key), rows); };
+  const auto message = column("message_bytes"), run = column("run_bytes"), block = column("block_bytes"),
+             depth = column("depth"), launches = column("launches"), exchange = column("exchange"),
+             sweeps = column("sweeps");
   const Node in_place = node.at("in_place");
   if (!in_place.json.is_array() || in_place.json.size() != rows)
     in_place.refuse("this must be as long as message_bytes");
-  for (std::size_t row = 0; row < rows; ++row)
-    found[row].like.in_place = Node{in_place.json[row], in_place.place}.flag();
+  std::vector<Correction> found;
+  for (std::size_t i = 0; i < rows; ++i) {
+    const bool whole = Node{in_place.json[i], in_place.place}.flag();
+    const Likeness like{std::log2(message[i]), std::log2(run[i]), std::log2(block[i]), std::log2(depth[i]), whole};
+    found.push_back({like, launches[i], std::log(exchange[i]), std::log(sweeps[i])});
+  }
   return found;
 }
 
