@@ -19,6 +19,10 @@ namespace haloscope {
 /// Collective; cost: one reduction to all.
 void agree(MPI_Comm comm, const std::function<void()>& work);
 
+/// The number of this process among the ranks of `comm`, and how many they are. Local. @throws Error where MPI refuses.
+int rank_in(MPI_Comm comm);
+int ranks_in(MPI_Comm comm);
+
 /// Whether all ranks of `comm` have the same number. Collective; cost: one reduction to all.
 bool same_everywhere(MPI_Comm comm, std::uint64_t number);
 

@@ -10,6 +10,7 @@
 #include <utility>
 #include <vector>
 
+#include "haloscope/agree.hpp"
 #include "haloscope/best.hpp"
 #include "haloscope/doctor.hpp"
 #include "haloscope/error.hpp"
@@ -110,7 +111,7 @@ class Grid {
  private:
   Grid(MPI_Comm comm, Layout layout, const std::vector<int>& nodes)
       : comm_(comm), layout_(std::move(layout)), nodes_(nodes) {
-    MPI_Comm_rank(comm, &rank_);
+    rank_ = rank_in(comm);
   }
   static GridSpec spec_of(const std::array<std::int64_t, D>& cells, const std::array<bool, D>& periodic) {
     GridSpec spec;
@@ -122,8 +123,7 @@ class Grid {
     return spec;
   }
   static Layout make(MPI_Comm comm, const GridOptions<D>& options) {
-    int size = 1;
-    MPI_Comm_size(comm, &size);
+    const int size = ranks_in(comm);
     const GridSpec spec = spec_of(options.cells, options.periodic);
     const Layout layout(spec, haloscope::process_grid(options.process_grid, size, spec), whole(options.rank_order));
     return options.reorder ? reordered(layout, sites_of(comm, options.nodes)) : layout;

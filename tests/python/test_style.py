@@ -42,3 +42,23 @@ def test_cpp_is_formatted():
     found = ended("clang-format", "--dry-run", *files)
     assert not re.findall(r"^(.+?):\d+:\d+: warning", found.stderr, re.MULTILINE), found.stderr
     assert found.returncode == 0, found.stderr
+
+
+# Functions of MPI without a return code, and one that does not return.
+UNCHECKED = {"MPI_Wtime", "MPI_Comm_f2c", "MPI_Comm_fromint", "MPI_Abort"}
+# Where codes are read by hand: the check itself, and what counts the calls of the program around it.
+OWN_CHECKS = {"mpi_call.cpp", "mpi_call.hpp", "mpi_calls.cpp"}
+
+
+def test_every_call_of_mpi_is_checked():
+    unread = []
+    for folder in ("include", "src"):
+        for source in sorted((ROOT / folder).rglob("*.[ch]pp")):
+            if source.name in OWN_CHECKS:
+                continue
+            code = re.sub(r'//[^\n]*|"(?:[^"\\\n]|\\.)*"', "", source.read_text())
+            for call in re.finditer(r"(\w+\(\s*)?\b(MPI_[A-Z][a-z]\w*)\(", code):
+                wrapped = (call[1] or "").strip() in ("CHECK_MPI(", "REQUIRE_MPI(")
+                if not wrapped and call[2] not in UNCHECKED:
+                    unread.append(f"{source.relative_to(ROOT)}: {call[2]}")
+    assert not unread, f"wrap these in CHECK_MPI() or REQUIRE_MPI() of comm/mpi_call.hpp: {unread}"

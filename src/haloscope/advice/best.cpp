@@ -4,6 +4,7 @@
 
 #include "haloscope/agree.hpp"
 #include "haloscope/comm/cores.hpp"
+#include "haloscope/comm/mpi_call.hpp"
 #include "haloscope/comm/text.hpp"
 #include "haloscope/core/choice_fields.hpp"
 #include "haloscope/core/names.hpp"
@@ -103,10 +104,10 @@ Outcome answer(const BestRequest& request) {
 
 void share(MPI_Comm comm, Outcome& outcome) {
   std::array<int, 2> head{static_cast<int>(outcome.exit), static_cast<int>(outcome.text.size())};
-  MPI_Bcast(head.data(), static_cast<int>(head.size()), MPI_INT, 0, comm);
+  CHECK_MPI(MPI_Bcast(head.data(), static_cast<int>(head.size()), MPI_INT, 0, comm));
   outcome.exit = static_cast<Exit>(head[0]);
   outcome.text.resize(static_cast<std::size_t>(head[1]));
-  MPI_Bcast(outcome.text.data(), head[1], MPI_CHAR, 0, comm);
+  CHECK_MPI(MPI_Bcast(outcome.text.data(), head[1], MPI_CHAR, 0, comm));
 }
 
 }  // namespace
@@ -138,7 +139,7 @@ Best best(const BestRequest& request) {
 
 Best best(MPI_Comm comm, const BestRequest& request) {
   int rank = 0;
-  MPI_Comm_rank(comm, &rank);
+  CHECK_MPI(MPI_Comm_rank(comm, &rank));
   Outcome outcome;
   if (rank == 0) outcome = answer(request);
   share(comm, outcome);

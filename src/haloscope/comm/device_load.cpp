@@ -2,6 +2,8 @@
 
 #include <vector>
 
+#include "haloscope/comm/mpi_call.hpp"
+
 namespace haloscope {
 
 DeviceLoad load_of(const Node& node, const std::string& device, std::int64_t bytes) {
@@ -12,7 +14,7 @@ DeviceLoad load_of(const Node& node, const std::string& device, std::int64_t byt
   device.copy(mine.device, sizeof mine.device - 1);
   mine.bytes = bytes;
   std::vector<Claim> all(static_cast<std::size_t>(node.size()));
-  MPI_Allgather(&mine, sizeof mine, MPI_BYTE, all.data(), sizeof mine, MPI_BYTE, node.comm());
+  CHECK_MPI(MPI_Allgather(&mine, sizeof mine, MPI_BYTE, all.data(), sizeof mine, MPI_BYTE, node.comm()));
   DeviceLoad load;
   for (const Claim& one : all)
     if (device == one.device) load = {load.bytes + one.bytes, load.ranks + 1};

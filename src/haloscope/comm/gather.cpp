@@ -2,17 +2,20 @@
 
 #include <numeric>
 
+#include "haloscope/comm/mpi_call.hpp"
+
 namespace haloscope {
 
 std::vector<std::vector<std::int64_t>> lists_of_all(MPI_Comm comm, const std::vector<std::int64_t>& mine) {
   int size = 0;
-  MPI_Comm_size(comm, &size);
+  CHECK_MPI(MPI_Comm_size(comm, &size));
   std::vector<int> counts(static_cast<std::size_t>(size)), starts(counts);
   const int count = static_cast<int>(mine.size());
-  MPI_Allgather(&count, 1, MPI_INT, counts.data(), 1, MPI_INT, comm);
+  CHECK_MPI(MPI_Allgather(&count, 1, MPI_INT, counts.data(), 1, MPI_INT, comm));
   std::exclusive_scan(counts.begin(), counts.end(), starts.begin(), 0);
   std::vector<std::int64_t> flat(static_cast<std::size_t>(starts.back() + counts.back()));
-  MPI_Allgatherv(mine.data(), count, MPI_INT64_T, flat.data(), counts.data(), starts.data(), MPI_INT64_T, comm);
+  CHECK_MPI(
+      MPI_Allgatherv(mine.data(), count, MPI_INT64_T, flat.data(), counts.data(), starts.data(), MPI_INT64_T, comm));
   std::vector<std::vector<std::int64_t>> lists;
   for (int r = 0; r < size; ++r) lists.emplace_back(flat.begin() + starts[r], flat.begin() + starts[r] + counts[r]);
   return lists;
@@ -20,7 +23,7 @@ std::vector<std::vector<std::int64_t>> lists_of_all(MPI_Comm comm, const std::ve
 
 bool anywhere(bool value, MPI_Comm comm) {
   int any = value;
-  MPI_Allreduce(MPI_IN_PLACE, &any, 1, MPI_INT, MPI_LOR, comm);
+  CHECK_MPI(MPI_Allreduce(MPI_IN_PLACE, &any, 1, MPI_INT, MPI_LOR, comm));
   return any != 0;
 }
 

@@ -9,6 +9,7 @@
 #include <memory>
 
 #include "haloscope/comm/gather.hpp"
+#include "haloscope/comm/mpi_call.hpp"
 #include "haloscope/comm/mpi_traits.hpp"
 #include "haloscope/error.hpp"
 
@@ -43,8 +44,8 @@ std::vector<Window*>& windows() {
 Window::~Window() {
   std::erase(windows(), this);
   int ended = 0;
-  MPI_Finalized(&ended);
-  if (!ended) MPI_Win_free(&handle);
+  REQUIRE_MPI(MPI_Finalized(&ended));
+  if (!ended) REQUIRE_MPI(MPI_Win_free(&handle));
 }
 
 const Window* find(int number) {
@@ -62,7 +63,7 @@ std::int64_t room(std::int64_t held) {
 }
 
 std::int64_t sum(std::int64_t value, MPI_Comm comm) {
-  MPI_Allreduce(MPI_IN_PLACE, &value, 1, MPI_INT64_T, MPI_SUM, comm);
+  CHECK_MPI(MPI_Allreduce(MPI_IN_PLACE, &value, 1, MPI_INT64_T, MPI_SUM, comm));
   return value;
 }
 
@@ -84,14 +85,14 @@ void check_room(MPI_Comm everyone, MPI_Comm machine, std::size_t bytes) {
 /// A window's numbers must agree on all its ranks: one more than any of them has used.
 int next_number(MPI_Comm comm) {
   static int used = 0;
-  MPI_Allreduce(MPI_IN_PLACE, &used, 1, MPI_INT, MPI_MAX, comm);
+  CHECK_MPI(MPI_Allreduce(MPI_IN_PLACE, &used, 1, MPI_INT, MPI_MAX, comm));
   return ++used;
 }
 
 bool unified(MPI_Win window) {
   int* model = nullptr;
   int found = 0;
-  MPI_Win_get_attr(window, MPI_WIN_MODEL, &model, &found);
+  CHECK_MPI(MPI_Win_get_attr(window, MPI_WIN_MODEL, &model, &found));
   return found && *model == MPI_WIN_UNIFIED;
 }
 
@@ -141,12 +142,12 @@ std::shared_ptr<Window> open_window(const Node& node, std::size_t bytes, const P
   window->bytes = bytes;
   window->shared = total(pages);
   MPI_Info info;
-  MPI_Info_create(&info);
-  MPI_Info_set(info, "alloc_shared_noncontig", "true");
+  CHECK_MPI(MPI_Info_create(&info));
+  CHECK_MPI(MPI_Info_set(info, "alloc_shared_noncontig", "true"));
   void* base = nullptr;
-  MPI_Win_allocate_shared(static_cast<MPI_Aint>(window->shared + small_page), 1, info, node.comm(), &base,
-                          &window->handle);
-  MPI_Info_free(&info);
+  CHECK_MPI(MPI_Win_allocate_shared(static_cast<MPI_Aint>(window->shared + small_page), 1, info, node.comm(), &base,
+                                    &window->handle));
+  CHECK_MPI(MPI_Info_free(&info));
   if (anywhere(!unified(window->handle), node.everyone()))
     throw UnavailableError(
         "this MPI library's shared windows are of the separate memory model, in which plain loads and "
@@ -157,12 +158,12 @@ std::shared_ptr<Window> open_window(const Node& node, std::size_t bytes, const P
   // Padding is the owner's business, for the same window may lie at another place of a page in another process.
   const std::int64_t padding = to_page(base);
   std::vector<std::int64_t> paddings(static_cast<std::size_t>(node.size()));
-  MPI_Allgather(&padding, 1, MPI_INT64_T, paddings.data(), 1, MPI_INT64_T, node.comm());
+  CHECK_MPI(MPI_Allgather(&padding, 1, MPI_INT64_T, paddings.data(), 1, MPI_INT64_T, node.comm()));
   for (int r = 0; r < node.size(); ++r) {
     MPI_Aint theirs_bytes = 0;
     int unit = 0;
     void* theirs = nullptr;
-    MPI_Win_shared_query(window->handle, r, &theirs_bytes, &unit, &theirs);
+    CHECK_MPI(MPI_Win_shared_query(window->handle, r, &theirs_bytes, &unit, &theirs));
     window->begins.push_back(static_cast<std::byte*>(theirs) + paddings[static_cast<std::size_t>(r)]);
   }
   return window;
@@ -176,7 +177,7 @@ bool show_pages(const Node& node, Window& window, const PageRanges& pages) {
     for (std::size_t at : {range.begin, range.end}) mine.push_back(static_cast<std::int64_t>(at));
   const auto lists = lists_of_all(node.comm(), mine);
   int rank = 0;
-  MPI_Comm_rank(node.comm(), &rank);
+  CHECK_MPI(MPI_Comm_rank(node.comm(), &rank));
   bool shown = true;
   for (int r = 0; r < node.size(); ++r) {
     const auto& list = lists[static_cast<std::size_t>(r)];
@@ -203,33 +204,33 @@ void cap_shared_memory(std::int64_t bytes) { most_bytes = bytes; }
 
 Node::Node(MPI_Comm comm, const std::vector<int>& nodes) : everyone_(comm) {
   int rank = 0, size = 0;
-  MPI_Comm_rank(comm, &rank);
-  MPI_Comm_size(comm, &size);
+  CHECK_MPI(MPI_Comm_rank(comm, &rank));
+  CHECK_MPI(MPI_Comm_size(comm, &size));
   if (!nodes.empty() && static_cast<int>(nodes.size()) != size)
     throw UsageError("nodes are given for " + std::to_string(nodes.size()) + " ranks, but there are " +
                      std::to_string(size) + "; give one node number per rank");
-  MPI_Comm_split_type(comm, MPI_COMM_TYPE_SHARED, rank, MPI_INFO_NULL, &machine_);
+  CHECK_MPI(MPI_Comm_split_type(comm, MPI_COMM_TYPE_SHARED, rank, MPI_INFO_NULL, &machine_));
   if (nodes.empty())
-    MPI_Comm_dup(machine_, &comm_);
+    CHECK_MPI(MPI_Comm_dup(machine_, &comm_));
   else
-    MPI_Comm_split(machine_, nodes[static_cast<std::size_t>(rank)], rank, &comm_);
+    CHECK_MPI(MPI_Comm_split(machine_, nodes[static_cast<std::size_t>(rank)], rank, &comm_));
   MPI_Group all, here;
-  MPI_Comm_group(comm, &all);
-  MPI_Comm_group(comm_, &here);
+  CHECK_MPI(MPI_Comm_group(comm, &all));
+  CHECK_MPI(MPI_Comm_group(comm_, &here));
   std::vector<int> ranks(static_cast<std::size_t>(size));
   for (int r = 0; r < size; ++r) ranks[static_cast<std::size_t>(r)] = r;
   locals_.resize(ranks.size());
-  MPI_Group_translate_ranks(all, size, ranks.data(), here, locals_.data());
+  CHECK_MPI(MPI_Group_translate_ranks(all, size, ranks.data(), here, locals_.data()));
   for (int& local : locals_)
     if (local == MPI_UNDEFINED) local = -1;
-  MPI_Group_free(&all);
-  MPI_Group_free(&here);
+  CHECK_MPI(MPI_Group_free(&all));
+  CHECK_MPI(MPI_Group_free(&here));
   bool torn = false;  // a node of several machines
   for (int r = 0; !nodes.empty() && r < size; ++r)
     torn = torn || (nodes[static_cast<std::size_t>(r)] == nodes[static_cast<std::size_t>(rank)] && local(r) < 0);
   if (anywhere(torn, comm)) {
-    MPI_Comm_free(&comm_);
-    MPI_Comm_free(&machine_);
+    CHECK_MPI(MPI_Comm_free(&comm_));
+    CHECK_MPI(MPI_Comm_free(&machine_));
     throw UsageError(
         "an emulated node holds ranks of several machines, which share no memory; use more nodes, or place "
         "the ranks of a node together");
@@ -237,13 +238,13 @@ Node::Node(MPI_Comm comm, const std::vector<int>& nodes) : everyone_(comm) {
 }
 
 Node::~Node() {
-  MPI_Comm_free(&comm_);
-  MPI_Comm_free(&machine_);
+  REQUIRE_MPI(MPI_Comm_free(&comm_));
+  REQUIRE_MPI(MPI_Comm_free(&machine_));
 }
 
 int Node::size() const {
   int ranks = 0;
-  MPI_Comm_size(comm_, &ranks);
+  CHECK_MPI(MPI_Comm_size(comm_, &ranks));
   return ranks;
 }
 
@@ -261,7 +262,7 @@ Memory allocate_shared(const Node& node, std::size_t bytes, const std::vector<By
     window = open_window(node, bytes, all);
     show_pages(node, *window, all);
   }
-  MPI_Barrier(node.comm_);
+  CHECK_MPI(MPI_Barrier(node.comm_));
   windows().push_back(window.get());
   return Memory(window->begin, bytes, window);
 }
@@ -277,12 +278,12 @@ std::byte* shared_address(MPI_Comm comm, int owner, const SharedPlace& place) {
   const Window* window = find(place.window);
   if (window == nullptr) return nullptr;
   MPI_Group theirs, ours;
-  MPI_Comm_group(comm, &theirs);
-  MPI_Win_get_group(window->handle, &ours);
+  CHECK_MPI(MPI_Comm_group(comm, &theirs));
+  CHECK_MPI(MPI_Win_get_group(window->handle, &ours));
   int rank = MPI_UNDEFINED;
-  MPI_Group_translate_ranks(theirs, 1, &owner, ours, &rank);
-  MPI_Group_free(&theirs);
-  MPI_Group_free(&ours);
+  CHECK_MPI(MPI_Group_translate_ranks(theirs, 1, &owner, ours, &rank));
+  CHECK_MPI(MPI_Group_free(&theirs));
+  CHECK_MPI(MPI_Group_free(&ours));
   return rank == MPI_UNDEFINED ? nullptr : window->begins[static_cast<std::size_t>(rank)] + place.offset;
 }
 

@@ -2,12 +2,14 @@
 
 #include <ctime>
 
+#include "haloscope/comm/mpi_call.hpp"
+
 namespace haloscope {
 
 std::string mpi_library() {
   char text[MPI_MAX_LIBRARY_VERSION_STRING];
   int length = 0;
-  MPI_Get_library_version(text, &length);
+  CHECK_MPI(MPI_Get_library_version(text, &length));
   const std::string line(text, static_cast<std::size_t>(length));
   return line.substr(0, line.find_first_of(std::string("\n\0", 2)));  // Open MPI counts the end of its text
 }
@@ -22,9 +24,9 @@ std::string utc_now() {
 
 std::string text_of_rank(MPI_Comm comm, int rank, std::string text) {
   int length = static_cast<int>(text.size());
-  MPI_Bcast(&length, 1, MPI_INT, rank, comm);
+  CHECK_MPI(MPI_Bcast(&length, 1, MPI_INT, rank, comm));
   text.resize(static_cast<std::size_t>(length));
-  if (length > 0) MPI_Bcast(text.data(), length, MPI_CHAR, rank, comm);
+  if (length > 0) CHECK_MPI(MPI_Bcast(text.data(), length, MPI_CHAR, rank, comm));
   return text;
 }
 

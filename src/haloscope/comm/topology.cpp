@@ -5,6 +5,7 @@
 #include <string>
 
 #include "haloscope/comm/cores.hpp"
+#include "haloscope/comm/mpi_call.hpp"
 #include "haloscope/error.hpp"
 
 namespace haloscope {
@@ -17,13 +18,13 @@ struct Topology {
 
 std::optional<Topology> topology_of(MPI_Comm comm) {
   int kind = MPI_UNDEFINED, dims = 0;
-  MPI_Topo_test(comm, &kind);
+  CHECK_MPI(MPI_Topo_test(comm, &kind));
   if (kind != MPI_CART) return std::nullopt;
-  MPI_Cartdim_get(comm, &dims);
+  CHECK_MPI(MPI_Cartdim_get(comm, &dims));
   const std::vector<int> zeros(static_cast<std::size_t>(dims));
   Topology found{zeros, zeros};
   std::vector<int> own = zeros;
-  MPI_Cart_get(comm, dims, found.ranks.data(), found.periodic.data(), own.data());
+  CHECK_MPI(MPI_Cart_get(comm, dims, found.ranks.data(), found.periodic.data(), own.data()));
   return found;
 }
 
@@ -70,7 +71,7 @@ void refuse_other_topology(MPI_Comm comm, const Layout& layout) {
   for (int d = 0; d < dims; ++d) same = same && (topology->periodic[d] != 0) == layout.grid().periodic[d];
   std::vector<int> coords(topology->ranks.size());
   for (int rank = 0; same && rank < layout.size(); ++rank) {
-    MPI_Cart_coords(comm, rank, dims, coords.data());
+    CHECK_MPI(MPI_Cart_coords(comm, rank, dims, coords.data()));
     same = std::equal(coords.begin(), coords.end(), layout.coords(rank).begin());
   }
   if (!same)
@@ -82,15 +83,15 @@ void refuse_other_topology(MPI_Comm comm, const Layout& layout) {
 
 Sites sites_of(MPI_Comm comm, const std::vector<int>& nodes) {
   MPI_Comm machine;
-  MPI_Comm_split_type(comm, MPI_COMM_TYPE_SHARED, 0, MPI_INFO_NULL, &machine);
+  CHECK_MPI(MPI_Comm_split_type(comm, MPI_COMM_TYPE_SHARED, 0, MPI_INFO_NULL, &machine));
   std::array<int, 2> own{0, socket_of_process()};
   int size = 1;
-  MPI_Comm_size(comm, &size);
-  MPI_Comm_rank(comm, &own[0]);
-  MPI_Bcast(own.data(), 1, MPI_INT, 0, machine);  // a machine is named by its first rank
-  MPI_Comm_free(&machine);
+  CHECK_MPI(MPI_Comm_size(comm, &size));
+  CHECK_MPI(MPI_Comm_rank(comm, &own[0]));
+  CHECK_MPI(MPI_Bcast(own.data(), 1, MPI_INT, 0, machine));  // a machine is named by its first rank
+  CHECK_MPI(MPI_Comm_free(&machine));
   std::vector<std::array<int, 2>> all(static_cast<std::size_t>(size));
-  MPI_Allgather(own.data(), 2, MPI_INT, all.data(), 2, MPI_INT, comm);
+  CHECK_MPI(MPI_Allgather(own.data(), 2, MPI_INT, all.data(), 2, MPI_INT, comm));
   Sites sites{nodes, {}};
   for (const auto& [node, socket] : all) {
     if (nodes.empty()) sites.node.push_back(node);
@@ -101,10 +102,10 @@ Sites sites_of(MPI_Comm comm, const std::vector<int>& nodes) {
 
 std::vector<Box> boxes_of_all(MPI_Comm comm, const Box& own) {
   int size = 1;
-  MPI_Comm_size(comm, &size);
+  CHECK_MPI(MPI_Comm_size(comm, &size));
   std::vector<Box> all(static_cast<std::size_t>(size));
   static_assert(sizeof(Box) == 6 * sizeof(std::int64_t));
-  MPI_Allgather(&own, 6, MPI_INT64_T, all.data(), 6, MPI_INT64_T, comm);
+  CHECK_MPI(MPI_Allgather(&own, 6, MPI_INT64_T, all.data(), 6, MPI_INT64_T, comm));
   return all;
 }
 

@@ -13,6 +13,7 @@
 #include <iostream>
 #include <thread>
 
+#include "haloscope/comm/mpi_call.hpp"
 #include "haloscope/comm/text.hpp"
 #include "haloscope/core/app_json.hpp"
 #include "haloscope/core/choice_fields.hpp"
@@ -235,7 +236,7 @@ void print_description(const std::vector<std::string>& words) {
 /// A foreign mpiexec starts single ranks that know nothing of each other.
 void expect_ranks(int expected) {
   int size = 0;
-  MPI_Comm_size(MPI_COMM_WORLD, &size);
+  REQUIRE_MPI(MPI_Comm_size(MPI_COMM_WORLD, &size));
   if (expected > 0 && expected != size)
     throw UsageError("started with " + std::to_string(size) + " rank(s) instead of " + std::to_string(expected) +
                      ": the mpiexec used belongs to another MPI than the one this program was built with (" +
@@ -252,8 +253,8 @@ Json read_findings(const std::string& path) {
 /// @param started_s  when the program began, by now_s().
 Exit run(const Arguments& arguments, const std::vector<Line>& lines, double started_s) {
   Session session;
-  MPI_Comm_rank(session.comm, &session.rank);
-  MPI_Comm_size(session.comm, &session.size);
+  REQUIRE_MPI(MPI_Comm_rank(session.comm, &session.rank));
+  REQUIRE_MPI(MPI_Comm_size(session.comm, &session.size));
   expect_ranks(arguments.expect_ranks);
   if (lines.empty()) {
     std::vector<std::string> names;
@@ -320,9 +321,9 @@ int haloscope::rank_main(int argc, char** argv, const std::vector<App>& own) {
     return static_cast<int>(error.exit_code());
   }
   int provided = 0;
-  MPI_Init_thread(&argc, &argv, level, &provided);
+  REQUIRE_MPI(MPI_Init_thread(&argc, &argv, level, &provided));
   int rank = 0;
-  MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+  REQUIRE_MPI(MPI_Comm_rank(MPI_COMM_WORLD, &rank));
   Exit code = Exit::ok;
   try {
     if (arguments.info) {
@@ -345,6 +346,6 @@ int haloscope::rank_main(int argc, char** argv, const std::vector<App>& own) {
     }
     code = error.exit_code();
   }
-  MPI_Finalize();
+  REQUIRE_MPI(MPI_Finalize());
   return static_cast<int>(code);
 }

@@ -1,6 +1,7 @@
 // Numbers accumulated into 2P slots on the last rank, one per step in turn.
 #include <mpi.h>
 
+#include "haloscope/comm/mpi_call.hpp"
 #include "haloscope/reduce/reducer.hpp"
 
 namespace haloscope {
@@ -17,39 +18,40 @@ class Accumulate final : public PipelineReducer {
         numbers_(context.numbers),
         empty_(static_cast<std::size_t>(context.numbers), identity_of(context.op)) {
     int rank = 0, size = 1;
-    MPI_Comm_rank(comm_, &rank);
-    MPI_Comm_size(comm_, &size);
+    CHECK_MPI(MPI_Comm_rank(comm_, &rank));
+    CHECK_MPI(MPI_Comm_size(comm_, &size));
     last_ = size - 1;
     slots_ = 2 * size;
     const int all = slots_ * numbers_;
     double* memory = nullptr;
-    MPI_Win_allocate(rank == last_ ? static_cast<MPI_Aint>(all * sizeof(double)) : 0, sizeof(double), MPI_INFO_NULL,
-                     comm_, &memory, &window_);
+    CHECK_MPI(MPI_Win_allocate(rank == last_ ? static_cast<MPI_Aint>(all * sizeof(double)) : 0, sizeof(double),
+                               MPI_INFO_NULL, comm_, &memory, &window_));
     if (rank == last_) {  // stores to the own window need an epoch too
-      MPI_Win_lock(MPI_LOCK_EXCLUSIVE, rank, 0, window_);
+      CHECK_MPI(MPI_Win_lock(MPI_LOCK_EXCLUSIVE, rank, 0, window_));
       for (int s = 0; s < all; ++s) memory[s] = identity_of(op_);
-      MPI_Win_unlock(rank, window_);
+      CHECK_MPI(MPI_Win_unlock(rank, window_));
     }
-    MPI_Barrier(comm_);
-    MPI_Win_lock_all(0, window_);
+    CHECK_MPI(MPI_Barrier(comm_));
+    CHECK_MPI(MPI_Win_lock_all(0, window_));
   }
   ~Accumulate() override {
-    MPI_Win_unlock_all(window_);
-    MPI_Win_free(&window_);
+    REQUIRE_MPI(MPI_Win_unlock_all(window_));
+    REQUIRE_MPI(MPI_Win_free(&window_));
   }
   void contribute(std::span<const double> mine) override {
     const MPI_Aint at = contributed_++ % slots_ * numbers_;
-    MPI_Accumulate(mine.data(), numbers_, MPI_DOUBLE, last_, at, numbers_, MPI_DOUBLE, mpi_op(op_), window_);
-    MPI_Win_flush(last_, window_);
+    REQUIRE_MPI(
+        MPI_Accumulate(mine.data(), numbers_, MPI_DOUBLE, last_, at, numbers_, MPI_DOUBLE, mpi_op(op_), window_));
+    REQUIRE_MPI(MPI_Win_flush(last_, window_));
   }
   void collect(std::span<double> into) override {
     const MPI_Aint at = collected_++ % slots_ * numbers_;
-    MPI_Get_accumulate(empty_.data(), numbers_, MPI_DOUBLE, into.data(), numbers_, MPI_DOUBLE, last_, at, numbers_,
-                       MPI_DOUBLE, MPI_REPLACE, window_);
-    MPI_Win_flush(last_, window_);
+    REQUIRE_MPI(MPI_Get_accumulate(empty_.data(), numbers_, MPI_DOUBLE, into.data(), numbers_, MPI_DOUBLE, last_, at,
+                                   numbers_, MPI_DOUBLE, MPI_REPLACE, window_));
+    REQUIRE_MPI(MPI_Win_flush(last_, window_));
   }
   bool late() const override { return true; }
-  void close() override { MPI_Barrier(comm_); }
+  void close() override { REQUIRE_MPI(MPI_Barrier(comm_)); }
 
  private:
   MPI_Comm comm_;

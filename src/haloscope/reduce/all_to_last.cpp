@@ -1,6 +1,7 @@
 // The study's first scheme: every rank sends its numbers to the last one, which becomes the bottleneck.
 #include <algorithm>
 
+#include "haloscope/comm/mpi_call.hpp"
 #include "haloscope/reduce/mail.hpp"
 #include "haloscope/reduce/reducer.hpp"
 
@@ -10,8 +11,8 @@ namespace {
 class AllToLast final : public PipelineReducer {
  public:
   explicit AllToLast(const PipelineContext& context) : context_(context), mine_(context.numbers), other_(mine_) {
-    MPI_Comm_rank(context.comm, &rank_);
-    MPI_Comm_size(context.comm, &size_);
+    CHECK_MPI(MPI_Comm_rank(context.comm, &rank_));
+    CHECK_MPI(MPI_Comm_size(context.comm, &size_));
     // A rank is at most 2 (P - 1) steps ahead of the last one.
     if (rank_ + 1 < size_)
       last_ = std::make_unique<Outbox>(context.comm, size_ - 1, 0, 2 * size_, context.yield, context.numbers);

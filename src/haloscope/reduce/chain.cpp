@@ -1,6 +1,7 @@
 // The adopted scheme of the study: one message per rank and step, to the next rank.
 #include <algorithm>
 
+#include "haloscope/comm/mpi_call.hpp"
 #include "haloscope/reduce/mail.hpp"
 #include "haloscope/reduce/reducer.hpp"
 
@@ -10,8 +11,8 @@ namespace {
 class Chain final : public PipelineReducer {
  public:
   explicit Chain(const PipelineContext& context) : context_(context), result_(context.numbers), before_(result_) {
-    MPI_Comm_rank(context.comm, &rank_);
-    MPI_Comm_size(context.comm, &size_);
+    CHECK_MPI(MPI_Comm_rank(context.comm, &rank_));
+    CHECK_MPI(MPI_Comm_size(context.comm, &size_));
     if (rank_ + 1 < size_)  // it is 2 behind at most
       next_ = std::make_unique<Outbox>(context.comm, rank_ + 1, 0, 4, context.yield, context.numbers);
   }

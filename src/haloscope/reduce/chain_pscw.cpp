@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <array>
 
+#include "haloscope/comm/mpi_call.hpp"
 #include "haloscope/reduce/reducer.hpp"
 
 namespace haloscope {
@@ -16,28 +17,28 @@ class ChainPscw final : public PipelineReducer {
   explicit ChainPscw(const PipelineContext& context)
       : yield_(context.yield), op_(context.op), numbers_(context.numbers), result_(context.numbers) {
     MPI_Comm comm = context.comm;
-    MPI_Comm_rank(comm, &rank_);
-    MPI_Comm_size(comm, &size_);
+    CHECK_MPI(MPI_Comm_rank(comm, &rank_));
+    CHECK_MPI(MPI_Comm_size(comm, &size_));
     MPI_Group all;
-    MPI_Comm_group(comm, &all);
+    CHECK_MPI(MPI_Comm_group(comm, &all));
     const int before = rank_ - 1, next = rank_ + 1;
-    if (has_before()) MPI_Group_incl(all, 1, &before, &before_);
-    if (has_next()) MPI_Group_incl(all, 1, &next, &next_);
-    MPI_Group_free(&all);
+    if (has_before()) CHECK_MPI(MPI_Group_incl(all, 1, &before, &before_));
+    if (has_next()) CHECK_MPI(MPI_Group_incl(all, 1, &next, &next_));
+    CHECK_MPI(MPI_Group_free(&all));
     MPI_Info info;
-    MPI_Info_create(&info);
-    MPI_Info_set(info, "no_locks", "true");
+    CHECK_MPI(MPI_Info_create(&info));
+    CHECK_MPI(MPI_Info_set(info, "no_locks", "true"));
     for (Place& place : places_) {
-      MPI_Win_allocate(static_cast<MPI_Aint>(numbers_ * sizeof(double)), sizeof(double), info, comm, &place.value,
-                       &place.window);
-      if (has_before()) MPI_Win_post(before_, 0, place.window);
+      CHECK_MPI(MPI_Win_allocate(static_cast<MPI_Aint>(numbers_ * sizeof(double)), sizeof(double), info, comm,
+                                 &place.value, &place.window));
+      if (has_before()) CHECK_MPI(MPI_Win_post(before_, 0, place.window));
     }
-    MPI_Info_free(&info);
+    CHECK_MPI(MPI_Info_free(&info));
   }
   ~ChainPscw() override {
-    for (Place& place : places_) MPI_Win_free(&place.window);
-    if (has_before()) MPI_Group_free(&before_);
-    if (has_next()) MPI_Group_free(&next_);
+    for (Place& place : places_) REQUIRE_MPI(MPI_Win_free(&place.window));
+    if (has_before()) REQUIRE_MPI(MPI_Group_free(&before_));
+    if (has_next()) REQUIRE_MPI(MPI_Group_free(&next_));
   }
 
   void contribute(std::span<const double> mine) override {
@@ -47,12 +48,12 @@ class ChainPscw final : public PipelineReducer {
     if (has_before()) {
       wait(place.window);
       for (std::size_t i = 0; i < result_.size(); ++i) result_[i] = combined(op_, result_[i], place.value[i]);
-      MPI_Win_post(before_, 0, place.window);
+      REQUIRE_MPI(MPI_Win_post(before_, 0, place.window));
     }
     if (!has_next()) return;
-    MPI_Win_start(next_, 0, place.window);
-    MPI_Put(result_.data(), numbers_, MPI_DOUBLE, rank_ + 1, 0, numbers_, MPI_DOUBLE, place.window);
-    MPI_Win_complete(place.window);
+    REQUIRE_MPI(MPI_Win_start(next_, 0, place.window));
+    REQUIRE_MPI(MPI_Put(result_.data(), numbers_, MPI_DOUBLE, rank_ + 1, 0, numbers_, MPI_DOUBLE, place.window));
+    REQUIRE_MPI(MPI_Win_complete(place.window));
   }
   void collect(std::span<double> into) override { std::copy(result_.begin(), result_.end(), into.begin()); }
 
@@ -60,8 +61,8 @@ class ChainPscw final : public PipelineReducer {
   void close() override {
     for (int i = 0; i < 2; ++i, turn_ = 1 - turn_) {
       Place& place = places_[turn_];
-      if (has_next()) MPI_Win_start(next_, 0, place.window);
-      if (has_next()) MPI_Win_complete(place.window);
+      if (has_next()) REQUIRE_MPI(MPI_Win_start(next_, 0, place.window));
+      if (has_next()) REQUIRE_MPI(MPI_Win_complete(place.window));
       if (has_before()) wait(place.window);
     }
   }
@@ -75,11 +76,11 @@ class ChainPscw final : public PipelineReducer {
   bool has_next() const { return rank_ + 1 < size_; }
   void wait(MPI_Win window) const {
     if (!yield_) {
-      MPI_Win_wait(window);
+      REQUIRE_MPI(MPI_Win_wait(window));
       return;
     }
     int done = 0;
-    for (MPI_Win_test(window, &done); !done; MPI_Win_test(window, &done)) sched_yield();
+    for (REQUIRE_MPI(MPI_Win_test(window, &done)); !done; REQUIRE_MPI(MPI_Win_test(window, &done))) sched_yield();
   }
 
   bool yield_;

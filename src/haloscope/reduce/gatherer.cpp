@@ -5,6 +5,8 @@
 #include <limits>
 #include <numeric>
 
+#include "haloscope/comm/mpi_call.hpp"
+
 namespace haloscope {
 
 namespace {
@@ -60,7 +62,7 @@ Gatherer::Gatherer(const Reduction& reduction, MPI_Comm comm)
       comm_(comm),
       each_(reduction.numbers / reduction.collectives) {
   int ranks = 1;
-  MPI_Comm_size(comm, &ranks);
+  CHECK_MPI(MPI_Comm_size(comm, &ranks));
   mine_.resize(static_cast<std::size_t>(each_) * bytes_of(type_));
   all_.resize(mine_.size() * static_cast<std::size_t>(ranks));
   lengths_.resize(static_cast<std::size_t>(ranks));
@@ -76,7 +78,7 @@ void Gatherer::gather(std::span<double> numbers) {
     if (by_ == ReduceBy::lists)
       gather_lists();
     else
-      MPI_Allgather(mine_.data(), each_, type, all_.data(), each_, type, comm_);
+      REQUIRE_MPI(MPI_Allgather(mine_.data(), each_, type, all_.data(), each_, type, comm_));
     unpack(part);
   }
 }
@@ -84,15 +86,15 @@ void Gatherer::gather(std::span<double> numbers) {
 /// As codes do that do not know how long the others' lists are.
 void Gatherer::gather_lists() {
   const MPI_Datatype type = mpi_type(type_);
-  MPI_Allgather(&each_, 1, MPI_INT, lengths_.data(), 1, MPI_INT, comm_);
+  REQUIRE_MPI(MPI_Allgather(&each_, 1, MPI_INT, lengths_.data(), 1, MPI_INT, comm_));
   std::exclusive_scan(lengths_.begin(), lengths_.end(), places_.begin(), 0);
-  MPI_Allgatherv(mine_.data(), each_, type, all_.data(), lengths_.data(), places_.data(), type, comm_);
+  REQUIRE_MPI(MPI_Allgatherv(mine_.data(), each_, type, all_.data(), lengths_.data(), places_.data(), type, comm_));
 }
 
 void Gatherer::start(std::span<const double> numbers, MPI_Request* request) {
   const MPI_Datatype type = mpi_type(type_);
   pack(numbers);
-  MPI_Iallgather(mine_.data(), each_, type, all_.data(), each_, type, comm_, request);
+  REQUIRE_MPI(MPI_Iallgather(mine_.data(), each_, type, all_.data(), each_, type, comm_, request));
 }
 
 void Gatherer::pack(std::span<const double> numbers) {

@@ -7,6 +7,7 @@
 #include <span>
 #include <vector>
 
+#include "haloscope/comm/mpi_call.hpp"
 #include "haloscope/comm/settle.hpp"
 
 namespace haloscope {
@@ -14,7 +15,7 @@ namespace haloscope {
 /// The next numbers from `from`.
 inline void receive(MPI_Comm comm, int from, int tag, bool yield, std::span<double> into) {
   MPI_Request request;
-  MPI_Irecv(into.data(), static_cast<int>(into.size()), MPI_DOUBLE, from, tag, comm, &request);
+  REQUIRE_MPI(MPI_Irecv(into.data(), static_cast<int>(into.size()), MPI_DOUBLE, from, tag, comm, &request));
   settle(request, yield);
 }
 
@@ -33,7 +34,7 @@ class Outbox {
     settle(requests_[next_], yield_);
     double* at = values_.data() + next_ * static_cast<std::size_t>(numbers_);
     std::copy(numbers.begin(), numbers.end(), at);
-    MPI_Isend(at, numbers_, MPI_DOUBLE, to_, tag_, comm_, &requests_[next_]);
+    REQUIRE_MPI(MPI_Isend(at, numbers_, MPI_DOUBLE, to_, tag_, comm_, &requests_[next_]));
     next_ = (next_ + 1) % requests_.size();
   }
   void send(double number) { send(std::span<const double>(&number, 1)); }

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "haloscope/comm/mpi_call.hpp"
 #include "haloscope/comm/settle.hpp"
 #include "haloscope/core/names.hpp"
 #include "haloscope/error.hpp"
@@ -62,8 +63,8 @@ void Reducer::start() {
     if (gatherer_)
       gatherer_->start(started_, &request_);
     else
-      MPI_Iallreduce(MPI_IN_PLACE, started_.data(), static_cast<int>(started_.size()), MPI_DOUBLE, mpi_op(op_), comm_,
-                     &request_);
+      REQUIRE_MPI(MPI_Iallreduce(MPI_IN_PLACE, started_.data(), static_cast<int>(started_.size()), MPI_DOUBLE,
+                                 mpi_op(op_), comm_, &request_));
     return;
   }
   if (gatherer_)
@@ -77,7 +78,7 @@ void Reducer::start() {
 void Reducer::reduce() {
   const auto count = static_cast<int>(started_.size()), each = count / collectives_;
   for (int first = 0; first < count; first += each)
-    MPI_Allreduce(MPI_IN_PLACE, started_.data() + first, each, MPI_DOUBLE, mpi_op(op_), comm_);
+    REQUIRE_MPI(MPI_Allreduce(MPI_IN_PLACE, started_.data() + first, each, MPI_DOUBLE, mpi_op(op_), comm_));
 }
 
 void Reducer::settle_started() {

@@ -1,5 +1,7 @@
 #include "haloscope/reduce/termination.hpp"
 
+#include "haloscope/comm/mpi_call.hpp"
+
 namespace haloscope {
 
 namespace {
@@ -7,10 +9,10 @@ constexpr int answer_tag = 1, announcement_tag = 2;
 }
 
 Termination::Termination(MPI_Comm comm, std::int64_t limit, bool yield) : comm_(comm), yield_(yield), limit_(limit) {
-  MPI_Comm_rank(comm, &rank_);
-  MPI_Comm_size(comm, &size_);
+  CHECK_MPI(MPI_Comm_rank(comm, &rank_));
+  CHECK_MPI(MPI_Comm_size(comm, &size_));
   if (last() && !first()) answer_ = std::make_unique<Outbox>(comm, 0, answer_tag, margin() + 2, yield);
-  if (!first()) MPI_Irecv(&announcement_, 1, MPI_DOUBLE, 0, announcement_tag, comm, &incoming_request_);
+  if (!first()) CHECK_MPI(MPI_Irecv(&announcement_, 1, MPI_DOUBLE, 0, announcement_tag, comm, &incoming_request_));
 }
 
 void Termination::decide(bool enough) {
@@ -28,12 +30,12 @@ void Termination::take_answer(double answer) {
 /// Takes the next answer; optionally only if it has arrived already. @return whether one was taken.
 bool Termination::next_answer(bool wait) {
   if (incoming_request_ == MPI_REQUEST_NULL)
-    MPI_Irecv(&incoming_, 1, MPI_DOUBLE, size_ - 1, answer_tag, comm_, &incoming_request_);
+    REQUIRE_MPI(MPI_Irecv(&incoming_, 1, MPI_DOUBLE, size_ - 1, answer_tag, comm_, &incoming_request_));
   int arrived = 1;
   if (wait)
     settle(incoming_request_, yield_);
   else
-    MPI_Test(&incoming_request_, &arrived, MPI_STATUS_IGNORE);
+    REQUIRE_MPI(MPI_Test(&incoming_request_, &arrived, MPI_STATUS_IGNORE));
   if (arrived) take_answer(incoming_);
   return arrived != 0;
 }
@@ -44,14 +46,14 @@ bool Termination::finished(std::int64_t done) {
       if (!next_answer(answers_ < done - margin())) break;
   if (!enough_ && done < limit_) return false;
   announcement_ = static_cast<double>(done);
-  for (int r = 1; r < size_; ++r) MPI_Send(&announcement_, 1, MPI_DOUBLE, r, announcement_tag, comm_);
+  for (int r = 1; r < size_; ++r) REQUIRE_MPI(MPI_Send(&announcement_, 1, MPI_DOUBLE, r, announcement_tag, comm_));
   return true;
 }
 
 bool Termination::announced(std::int64_t done) {
   if (incoming_request_ != MPI_REQUEST_NULL) {
     int arrived = 0;
-    MPI_Test(&incoming_request_, &arrived, MPI_STATUS_IGNORE);
+    REQUIRE_MPI(MPI_Test(&incoming_request_, &arrived, MPI_STATUS_IGNORE));
     if (!arrived) return false;
   }
   return announcement_ == static_cast<double>(done);

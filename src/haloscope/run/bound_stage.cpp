@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "haloscope/comm/mpi_call.hpp"
 #include "haloscope/device/hold.hpp"
 #include "haloscope/kernels/denormals.hpp"
 #include "haloscope/transport/composite.hpp"
@@ -42,8 +43,8 @@ BoundStage::BoundStage(const StageContext& context, int number)
     : context_(context), number_(number), scratch_(static_cast<std::size_t>(context.candidate.choice.threads)) {
   const Candidate& c = context_.candidate;
   int rank = 0, size = 1;
-  MPI_Comm_rank(context_.comm, &rank);
-  MPI_Comm_size(context_.comm, &size);
+  CHECK_MPI(MPI_Comm_rank(context_.comm, &rank));
+  CHECK_MPI(MPI_Comm_size(context_.comm, &size));
   plan_ = make_plan(c.layout, rank, exchange_spec(c, number));
   const bool on_device = messages_on_device(c.choice);
   const Views& fields = on_device ? context_.device->views() : context_.views;
@@ -73,7 +74,7 @@ BoundStage::BoundStage(const StageContext& context, int number)
   for (const Reduction& reduction : stage().reductions) {
     auto& partials = partials_[static_cast<std::size_t>(reduction.sweep)];
     if (!partials) partials = std::make_unique<Partials>(c.choice.threads);
-    MPI_Comm_dup(context_.comm, &reduce_comms_.emplace_back());
+    CHECK_MPI(MPI_Comm_dup(context_.comm, &reduce_comms_.emplace_back()));
     Reduction mine = reduction;
     if (size == 1) mine.mode = ReduceMode::blocking;
     reducers_.push_back(std::make_unique<Reducer>(mine, *partials, reduce_comms_.back(), context_.options.yield));
@@ -93,7 +94,7 @@ BoundStage::~BoundStage() {
     return;
   }
   reducers_.clear();
-  for (MPI_Comm& comm : reduce_comms_) MPI_Comm_free(&comm);
+  for (MPI_Comm& comm : reduce_comms_) REQUIRE_MPI(MPI_Comm_free(&comm));
 }
 
 BoundStage::Bound& BoundStage::bound(const Key& key) {

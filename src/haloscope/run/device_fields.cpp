@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "haloscope/comm/device_load.hpp"
+#include "haloscope/comm/mpi_call.hpp"
 #include "haloscope/error.hpp"
 
 namespace haloscope {
@@ -13,7 +14,7 @@ namespace {
 /// Collective over `comm`: all ranks throw when the fields do not fit the device of one of them. Called after every
 /// rank has opened its device, which takes memory too.
 void check_room(MPI_Comm comm, const Node& node, const device::Device& device, std::int64_t bytes) {
-  MPI_Barrier(comm);
+  CHECK_MPI(MPI_Barrier(comm));
   const device::Info info = device.info();
   const DeviceLoad load = load_of(node, info.id, bytes);
   std::int64_t said[3] = {load.bytes - info.free_bytes, load.bytes, load.ranks};
@@ -21,9 +22,9 @@ void check_room(MPI_Comm comm, const Node& node, const device::Device& device, s
     double missing;
     int rank;
   } mine{static_cast<double>(said[0]), 0}, most;
-  MPI_Comm_rank(comm, &mine.rank);
-  MPI_Allreduce(&mine, &most, 1, MPI_DOUBLE_INT, MPI_MAXLOC, comm);
-  MPI_Bcast(said, 3, MPI_INT64_T, most.rank, comm);
+  CHECK_MPI(MPI_Comm_rank(comm, &mine.rank));
+  CHECK_MPI(MPI_Allreduce(&mine, &most, 1, MPI_DOUBLE_INT, MPI_MAXLOC, comm));
+  CHECK_MPI(MPI_Bcast(said, 3, MPI_INT64_T, most.rank, comm));
   if (said[0] <= 0) return;
   throw UnavailableError("the grid does not fit the device of rank " + std::to_string(most.rank) + ": " +
                          std::to_string(said[1]) + " bytes are needed there (" + std::to_string(said[2]) +

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "haloscope/comm/mpi_call.hpp"
 #include "haloscope/comm/settle.hpp"
 
 namespace haloscope {
@@ -42,12 +43,12 @@ void CountedSeries::advance(int slot, std::int64_t& time, std::int64_t steps) {
 }
 
 Pipeline::Pipeline(Run& run) : run_(run), stage_(run.stage(0)), counted_(run.stage(0)) {
-  for (MPI_Comm& comm : comms_) MPI_Comm_dup(run.comm_, &comm);
+  for (MPI_Comm& comm : comms_) CHECK_MPI(MPI_Comm_dup(run.comm_, &comm));
 }
 
 Pipeline::~Pipeline() {
   if (std::uncaught_exceptions() == run_.exceptions_)  // else others may never answer
-    for (MPI_Comm& comm : comms_) MPI_Comm_free(&comm);
+    for (MPI_Comm& comm : comms_) REQUIRE_MPI(MPI_Comm_free(&comm));
 }
 
 void Pipeline::open() { stage_.run(run_.slot_, run_.time_, Series::opening); }
@@ -113,13 +114,13 @@ Progress Pipeline::until_enough(std::int64_t steps) {
   }
   // Closing sends lines too: no rank may take one for the first line of a step that will not come.
   MPI_Request all_know;
-  MPI_Ibarrier(comms_[0], &all_know);
+  REQUIRE_MPI(MPI_Ibarrier(comms_[0], &all_know));
   settle(all_know, yield);
   close();
   reducer->close();
   if (termination.last() && reducer->late()) decide();
   termination.close(stop.done);
-  MPI_Bcast(last.data(), static_cast<int>(last.size()), MPI_DOUBLE, run_.choice_.ranks - 1, comms_[0]);
+  REQUIRE_MPI(MPI_Bcast(last.data(), static_cast<int>(last.size()), MPI_DOUBLE, run_.choice_.ranks - 1, comms_[0]));
   stage_.reducer(0).set(last);
   return {stop.done, is_enough()};
 }

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "haloscope/comm/cores.hpp"
+#include "haloscope/comm/mpi_call.hpp"
 #include "haloscope/comm/shared_memory.hpp"
 #include "haloscope/core/stores.hpp"
 #include "haloscope/error.hpp"
@@ -33,7 +34,7 @@ Plan points_of_all(const Candidate& c, int rank) {
 
 int ranks_of(MPI_Comm comm) {
   int size = 0;
-  MPI_Comm_size(comm, &size);
+  CHECK_MPI(MPI_Comm_size(comm, &size));
   return size;
 }
 
@@ -50,13 +51,13 @@ Sites sites_for(MPI_Comm comm, const Choice& choice) {
 
 Run::Run(MPI_Comm comm, const Choice& choice, const RunnerOptions& options, std::size_t hatch_bytes)
     : choice_(checked(choice)), candidate_(choice_, sites_for(comm, choice_)), options_(options) {
-  MPI_Comm_rank(comm, &rank_);
+  CHECK_MPI(MPI_Comm_rank(comm, &rank_));
   points_ = points_of_all(candidate_, rank_);
   const Index first = candidate_.layout.owned(rank_).lo;
   const Opening opening{candidate_.problem, candidate_.step, first, points_.cells, choice.isa, choice.threads};
   sweeper_ = candidate_.app.open ? candidate_.app.open(opening) : std::make_unique<FunctionSweeper>(candidate_.step);
 
-  MPI_Comm_dup(comm, &comm_);
+  CHECK_MPI(MPI_Comm_dup(comm, &comm_));
   const bool on_cpu = !choice.device.empty() && device::find_backend(choice.device).on_cpu;
   options_.yield = options_.yield || on_cpu || more_ranks_than_cores(comm_, choice.threads);
   const std::vector<int> nodes = emulated_nodes(choice.ranks, choice.nodes, choice.placement);
@@ -130,7 +131,7 @@ Run::~Run() {
   pipeline_.reset();
   stages_.clear();
   storage_.reset();
-  MPI_Comm_free(&comm_);
+  REQUIRE_MPI(MPI_Comm_free(&comm_));
 }
 
 /// Numbers of before stay where there are no newer ones.

@@ -6,6 +6,7 @@
 
 #include "haloscope/agree.hpp"
 #include "haloscope/comm/cores.hpp"
+#include "haloscope/comm/mpi_call.hpp"
 #include "haloscope/core/names.hpp"
 #include "haloscope/core/stores.hpp"
 #include "haloscope/run/bound_stage.hpp"
@@ -263,14 +264,14 @@ struct Stepper::State {
     const bool guards = chosen_guard(parent, guarded);
     override_strategy(parent);
     const device::Current current(device());
-    MPI_Comm_dup(parent, &comm);
+    CHECK_MPI(MPI_Comm_dup(parent, &comm));
     if (guards)
       guard =
           std::make_unique<StepperGuard>(comm, candidate, views, fields, on_device ? &on_device->fields() : nullptr);
     options.timers = false;
     options.yield = more_ranks_than_cores(comm, choice.threads);
     int rank = 0;
-    MPI_Comm_rank(comm, &rank);
+    CHECK_MPI(MPI_Comm_rank(comm, &rank));
     if (!on_device) improve_memory_of(fields, candidate.layout.local_cells(rank));
     const std::int64_t bytes = candidate.layout.owned(rank).volume() * candidate.step.quantities.front().element_bytes;
     const StageContext context{comm,
@@ -316,7 +317,7 @@ struct Stepper::State {
     }
     if (on_device) on_device->settle();
     stages.clear();
-    if (comm != MPI_COMM_NULL) MPI_Comm_free(&comm);
+    if (comm != MPI_COMM_NULL) REQUIRE_MPI(MPI_Comm_free(&comm));
   }
 
   /// @param before  null: the host waits for the device.

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "haloscope/agree.hpp"
+#include "haloscope/comm/mpi_call.hpp"
 #include "haloscope/field/poison.hpp"
 #include "haloscope/run/bound_stage.hpp"
 
@@ -11,7 +12,7 @@ namespace haloscope {
 StepperGuard::StepperGuard(MPI_Comm comm, const Candidate& candidate, const Views& views,
                            const std::vector<FieldRef>& fields, DeviceFields* device)
     : comm_(comm), candidate_(candidate), views_(views), device_(device) {
-  MPI_Comm_rank(comm, &rank_);
+  CHECK_MPI(MPI_Comm_rank(comm, &rank_));
   for (const FieldRef& field : fields) room_.push_back({field.low, field.high});
   if (device != nullptr) poison_ = std::make_unique<DevicePoison>(device->device(), candidate.step.quantities, views);
 }

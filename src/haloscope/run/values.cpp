@@ -5,6 +5,7 @@
 #include <limits>
 #include <utility>
 
+#include "haloscope/comm/mpi_call.hpp"
 #include "haloscope/run/run.hpp"
 
 namespace haloscope {
@@ -207,7 +208,7 @@ std::uint64_t Run::checksum() const {
       sum += checksum_term(choice_.grid, q, point, bits);
     });
   }
-  MPI_Allreduce(MPI_IN_PLACE, &sum, 1, MPI_UINT64_T, MPI_SUM, comm_);
+  CHECK_MPI(MPI_Allreduce(MPI_IN_PLACE, &sum, 1, MPI_UINT64_T, MPI_SUM, comm_));
   return sum;
 }
 
@@ -225,8 +226,8 @@ Run::Norms Run::error_norms() const {
     worst = std::max(worst, std::abs(e));
     sum += e * e;
   });
-  MPI_Allreduce(MPI_IN_PLACE, &worst, 1, MPI_DOUBLE, MPI_MAX, comm_);
-  MPI_Allreduce(MPI_IN_PLACE, &sum, 1, MPI_DOUBLE, MPI_SUM, comm_);
+  CHECK_MPI(MPI_Allreduce(MPI_IN_PLACE, &worst, 1, MPI_DOUBLE, MPI_MAX, comm_));
+  CHECK_MPI(MPI_Allreduce(MPI_IN_PLACE, &sum, 1, MPI_DOUBLE, MPI_SUM, comm_));
   const double cells = static_cast<double>(choice_.grid.cells[0] * choice_.grid.cells[1] * choice_.grid.cells[2]);
   return {worst, std::sqrt(sum / cells)};
 }
@@ -254,10 +255,11 @@ class RunReader final : public FieldReader {
     return found;
   }
   void sum(std::span<double> numbers) const override {
-    MPI_Allreduce(MPI_IN_PLACE, numbers.data(), static_cast<int>(numbers.size()), MPI_DOUBLE, MPI_SUM, comm_);
+    CHECK_MPI(
+        MPI_Allreduce(MPI_IN_PLACE, numbers.data(), static_cast<int>(numbers.size()), MPI_DOUBLE, MPI_SUM, comm_));
   }
   double least(double number) const override {
-    MPI_Allreduce(MPI_IN_PLACE, &number, 1, MPI_DOUBLE, MPI_MIN, comm_);
+    CHECK_MPI(MPI_Allreduce(MPI_IN_PLACE, &number, 1, MPI_DOUBLE, MPI_MIN, comm_));
     return number;
   }
   double sum_of(int quantity, const std::function<double(const Index& point, double value)>& term) const override {

@@ -10,6 +10,7 @@
 #include "haloscope/comm/cores.hpp"
 #include "haloscope/comm/gather.hpp"
 #include "haloscope/comm/huge_pages.hpp"
+#include "haloscope/comm/mpi_call.hpp"
 #include "haloscope/comm/text.hpp"
 #include "haloscope/error.hpp"
 #include "haloscope/exchange.hpp"
@@ -29,10 +30,10 @@ std::string count_of(std::size_t count, const std::string& what) {
 Diagnosis check_pinning(MPI_Comm comm) {
   Diagnosis check{.name = "pinning", .found = {}, .remedy = {}};
   MPI_Comm node;
-  MPI_Comm_split_type(comm, MPI_COMM_TYPE_SHARED, 0, MPI_INFO_NULL, &node);
+  CHECK_MPI(MPI_Comm_split_type(comm, MPI_COMM_TYPE_SHARED, 0, MPI_INFO_NULL, &node));
   const std::vector<int>& mine = allowed_cores();
   const auto of_ranks = lists_of_all(node, {mine.begin(), mine.end()});
-  MPI_Comm_free(&node);
+  CHECK_MPI(MPI_Comm_free(&node));
   std::set<std::int64_t> used;
   std::size_t sum = 0;
   for (const auto& cores : of_ranks) {
@@ -86,8 +87,8 @@ Diagnosis check_huge_pages(MPI_Comm) {
 /// Halos of two lines a rank, whose values say where they are from. @return the number of wrong ones.
 std::int64_t wrong_values(MPI_Comm comm, std::int64_t width) {
   int rank = 0, ranks = 1;
-  MPI_Comm_rank(comm, &rank);
-  MPI_Comm_size(comm, &ranks);
+  CHECK_MPI(MPI_Comm_rank(comm, &rank));
+  CHECK_MPI(MPI_Comm_size(comm, &ranks));
   const Layout layout({2, {width, 2 * ranks, 1}, {false, true, false}}, {1, ranks, 1});
   std::vector<double> values(static_cast<std::size_t>(4 * width), -1);
   const std::int64_t bytes = static_cast<std::int64_t>(sizeof(double));
@@ -110,7 +111,7 @@ std::int64_t wrong_values(MPI_Comm comm, std::int64_t width) {
 
 Diagnosis check_exchange(MPI_Comm comm) {
   int ranks = 1;
-  MPI_Comm_size(comm, &ranks);
+  CHECK_MPI(MPI_Comm_size(comm, &ranks));
   const std::int64_t wrong = wrong_values(comm, 2) + wrong_values(comm, 2048);
   if (wrong == 0)
     return {"exchange", Verdict::ok, "halos of " + count_of(static_cast<std::size_t>(ranks), "rank") + " are right",
@@ -130,11 +131,11 @@ Diagnosis gravest(MPI_Comm comm, const Diagnosis& mine) {
   struct {
     int gravity, rank;
   } place{gravity(mine.verdict), 0};
-  MPI_Comm_rank(comm, &place.rank);
-  MPI_Allreduce(MPI_IN_PLACE, &place, 1, MPI_2INT, MPI_MINLOC, comm);
+  CHECK_MPI(MPI_Comm_rank(comm, &place.rank));
+  CHECK_MPI(MPI_Allreduce(MPI_IN_PLACE, &place, 1, MPI_2INT, MPI_MINLOC, comm));
   Diagnosis check = mine;
   int verdict = static_cast<int>(mine.verdict);
-  MPI_Bcast(&verdict, 1, MPI_INT, place.rank, comm);
+  CHECK_MPI(MPI_Bcast(&verdict, 1, MPI_INT, place.rank, comm));
   check.verdict = static_cast<Verdict>(verdict);
   check.found = text_of_rank(comm, place.rank, mine.found);
   check.remedy = text_of_rank(comm, place.rank, mine.remedy);
@@ -145,7 +146,7 @@ Diagnosis gravest(MPI_Comm comm, const Diagnosis& mine) {
 
 std::vector<Diagnosis> doctor(MPI_Comm comm) {
   MPI_Comm own;
-  MPI_Comm_dup(comm, &own);
+  CHECK_MPI(MPI_Comm_dup(comm, &own));
   std::vector<Diagnosis> checks;
   const auto examine = [&](const char* name, const std::function<Diagnosis(MPI_Comm)>& check) {
     Diagnosis mine;
@@ -160,7 +161,7 @@ std::vector<Diagnosis> doctor(MPI_Comm comm) {
   examine("/dev/shm", check_room);
   examine("huge pages", check_huge_pages);
   examine("exchange", check_exchange);
-  MPI_Comm_free(&own);
+  CHECK_MPI(MPI_Comm_free(&own));
   return checks;
 }
 

@@ -4,6 +4,7 @@
 #include <functional>
 #include <utility>
 
+#include "haloscope/comm/mpi_call.hpp"
 #include "haloscope/core/outline.hpp"
 #include "haloscope/error.hpp"
 #include "haloscope/field/memory.hpp"
@@ -61,8 +62,8 @@ Views views_of(const std::vector<FieldRef>& fields) {
 
 Plan plan_of(MPI_Comm comm, const Layout& layout, ExchangeSpec spec, const Strategy& strategy) {
   int size = 0, rank = 0;
-  MPI_Comm_size(comm, &size);
-  MPI_Comm_rank(comm, &rank);
+  CHECK_MPI(MPI_Comm_size(comm, &size));
+  CHECK_MPI(MPI_Comm_rank(comm, &rank));
   if (size != layout.size())
     throw UsageError("the layout has " + std::to_string(layout.size()) + " ranks but the communicator " +
                      std::to_string(size) + "; make the layout for the communicator's size");

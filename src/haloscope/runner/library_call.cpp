@@ -5,6 +5,7 @@
 #include <set>
 #include <utility>
 
+#include "haloscope/comm/mpi_call.hpp"
 #include "haloscope/comm/text.hpp"
 #include "haloscope/error.hpp"
 
@@ -22,7 +23,7 @@ std::string of_environment(MPI_Comm comm, const char* name) {
 void say_overridden(MPI_Comm comm, const std::string& by, const Strategy& strategy) {
   static std::set<std::string> said;
   int rank = 0;
-  MPI_Comm_rank(comm, &rank);
+  CHECK_MPI(MPI_Comm_rank(comm, &rank));
   if (rank == 0 && said.insert(to_string(strategy)).second)
     std::cerr << "haloscope: HALOSCOPE_STRATEGY=" << by << " instead of " << to_string(strategy) << std::endl;
 }
@@ -47,7 +48,7 @@ bool chosen_guard(MPI_Comm comm, bool asked) {
   if (text.empty()) return asked;
   if (text != "0" && text != "1") throw UsageError("HALOSCOPE_GUARD is '" + text + "'; it is 1 (guard halos) or 0");
   int rank = 0;
-  MPI_Comm_rank(comm, &rank);
+  CHECK_MPI(MPI_Comm_rank(comm, &rank));
   if (text == "1" && rank == 0 && !std::exchange(said, true))
     std::cerr << "haloscope: HALOSCOPE_GUARD=1: stale halos are poisoned" << std::endl;
   return text == "1";

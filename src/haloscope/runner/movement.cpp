@@ -5,6 +5,7 @@
 #include "haloscope/agree.hpp"
 #include "haloscope/comm/cores.hpp"
 #include "haloscope/comm/gather.hpp"
+#include "haloscope/comm/mpi_call.hpp"
 #include "haloscope/comm/shared_memory.hpp"
 #include "haloscope/error.hpp"
 #include "haloscope/schedule.hpp"
@@ -55,7 +56,7 @@ Movement::Movement(MPI_Comm comm, const Layout& layout, const Plan& plan, const 
                    const std::vector<int>& nodes, device::Device* device)
     : strategy_(strategy), plan_(plan), views_(fields), fields_(fields.size()), device_(device) {
   const device::Current current(device_);
-  MPI_Comm_dup(comm, &comm_);
+  CHECK_MPI(MPI_Comm_dup(comm, &comm_));
   moved_.resize(plan_.spec.quantities.size());
   if (plan_.spec.reverse) add_landings(open_landings(nodes));
   program_ = exchange_program(plan_, options_for(strategy_, device != nullptr));
@@ -79,7 +80,7 @@ Movement::~Movement() {
   link_.reset();
   landings_ = Memory();
   landings_there_ = device::Buffer();
-  if (comm_ != MPI_COMM_NULL) MPI_Comm_free(&comm_);
+  if (comm_ != MPI_COMM_NULL) REQUIRE_MPI(MPI_Comm_free(&comm_));
 }
 
 std::byte* Movement::open_landings(const std::vector<int>& nodes) {

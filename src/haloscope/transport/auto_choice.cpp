@@ -5,6 +5,7 @@
 #include <limits>
 #include <set>
 
+#include "haloscope/comm/mpi_call.hpp"
 #include "haloscope/comm/shared_memory.hpp"
 #include "haloscope/core/names.hpp"
 
@@ -67,9 +68,9 @@ class Keepers {
 /// whose clocks agree. Collective.
 double common_moment(MPI_Comm comm, double (*clock)()) {
   const Node machine(comm);
-  MPI_Barrier(comm);
+  CHECK_MPI(MPI_Barrier(comm));
   double now = clock();
-  MPI_Bcast(&now, 1, MPI_DOUBLE, 0, machine.comm());
+  CHECK_MPI(MPI_Bcast(&now, 1, MPI_DOUBLE, 0, machine.comm()));
   return now;
 }
 
@@ -77,7 +78,7 @@ double common_moment(MPI_Comm comm, double (*clock)()) {
 unsigned draw_seed(MPI_Comm comm) {
   static unsigned calls = 0;
   unsigned seed = ++calls;
-  MPI_Bcast(&seed, 1, MPI_UNSIGNED, 0, comm);
+  CHECK_MPI(MPI_Bcast(&seed, 1, MPI_UNSIGNED, 0, comm));
   return seed;
 }
 
@@ -107,7 +108,7 @@ AutoChoice::AutoChoice(const LinkContext& context, std::vector<Trial> candidates
   last_.resize(times_.size());
   trying_ = candidates_.size() > 1 && messages_ > 0;
   start_heat(0);
-  MPI_Comm_split(context.comm, trying_ ? component(context) : MPI_UNDEFINED, 0, &comm_);
+  CHECK_MPI(MPI_Comm_split(context.comm, trying_ ? component(context) : MPI_UNDEFINED, 0, &comm_));
   if (options_.keep) Keepers::all().add(this);
 }
 
@@ -116,8 +117,8 @@ AutoChoice::~AutoChoice() {
   keep();
   for (Trial& c : candidates_) c.link.reset();              // completes what is in flight on it
   if (trying_ && next_ > trials() && !reducing_) reduce();  // others may have
-  if (reduction_ != MPI_REQUEST_NULL) MPI_Wait(&reduction_, MPI_STATUS_IGNORE);
-  if (comm_ != MPI_COMM_NULL) MPI_Comm_free(&comm_);
+  if (reduction_ != MPI_REQUEST_NULL) REQUIRE_MPI(MPI_Wait(&reduction_, MPI_STATUS_IGNORE));
+  if (comm_ != MPI_COMM_NULL) REQUIRE_MPI(MPI_Comm_free(&comm_));
 }
 
 void AutoChoice::keep() const {
@@ -198,7 +199,7 @@ void AutoChoice::tend() {
     reduce();
   }
   if (int done = 0; !decided_) {
-    MPI_Test(&reduction_, &done, MPI_STATUS_IGNORE);
+    REQUIRE_MPI(MPI_Test(&reduction_, &done, MPI_STATUS_IGNORE));
     if (!done) return;
     judge();
     decided_ = true;
@@ -209,7 +210,7 @@ void AutoChoice::tend() {
 
 void AutoChoice::reduce() {
   const auto count = static_cast<int>(2 * trials_ + 1);
-  MPI_Iallreduce(times_.data(), last_.data(), count, MPI_DOUBLE, MPI_MAX, comm_, &reduction_);
+  REQUIRE_MPI(MPI_Iallreduce(times_.data(), last_.data(), count, MPI_DOUBLE, MPI_MAX, comm_, &reduction_));
   reducing_ = true;
 }
 

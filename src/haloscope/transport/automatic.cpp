@@ -2,6 +2,7 @@
 
 #include <optional>
 
+#include "haloscope/comm/mpi_call.hpp"
 #include "haloscope/comm/shared_memory.hpp"
 #include "haloscope/comm/text.hpp"
 #include "haloscope/core/names.hpp"
@@ -68,7 +69,7 @@ std::vector<std::string> candidate_names(const LinkContext& context) {
   const Node node(context.comm, context.nodes);
   std::array<int, 2> present{};  // neighbours on this node, on others
   for (const Message& m : context.plan->messages) present[node.local(m.peer) < 0] = 1;
-  MPI_Allreduce(MPI_IN_PLACE, present.data(), 2, MPI_INT, MPI_LOR, context.comm);
+  CHECK_MPI(MPI_Allreduce(MPI_IN_PLACE, present.data(), 2, MPI_INT, MPI_LOR, context.comm));
   const auto [near, far] = present;
   for (const char* form : {"shared:packed", "shared"})
     if (near) names.push_back(std::string(form) + (far ? "+p2p" : ""));
@@ -100,7 +101,7 @@ Opened open_candidates(const LinkContext& context, const std::vector<std::string
 /// What an earlier program chose among `names` for this exchange: rank 0's file counts. Collective.
 std::optional<KeptChoice> kept_choice(MPI_Comm comm, const ChoiceFile& file, const std::vector<std::string>& names) {
   int rank = 0;
-  MPI_Comm_rank(comm, &rank);
+  CHECK_MPI(MPI_Comm_rank(comm, &rank));
   const KeptChoice mine = (rank == 0 ? file.read() : std::nullopt).value_or(KeptChoice{});
   const KeptChoice kept{text_of_rank(comm, 0, mine.chosen), text_of_rank(comm, 0, mine.second),
                         text_of_rank(comm, 0, mine.since)};
@@ -123,7 +124,7 @@ std::optional<Opened> open_kept(const LinkContext& context, const KeptChoice& ke
 std::function<void(int, int)> keeper(MPI_Comm comm, const ChoiceFile& file, const std::vector<Trial>& candidates,
                                      bool kept) {
   int rank = 0;
-  MPI_Comm_rank(comm, &rank);
+  CHECK_MPI(MPI_Comm_rank(comm, &rank));
   if (rank != 0) return {};
   if (kept) return [file](int chosen, int) { chosen == 0 ? void() : file.remove(); };
   std::vector<std::string> names;

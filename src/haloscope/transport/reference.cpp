@@ -5,6 +5,7 @@
 #include <limits>
 #include <numeric>
 
+#include "haloscope/comm/mpi_call.hpp"
 #include "haloscope/error.hpp"
 #include "haloscope/transport.hpp"
 #include "haloscope/transport_traits.hpp"
@@ -79,7 +80,7 @@ class ReferenceLink final : public Link {
   explicit ReferenceLink(const LinkContext& context)
       : comm_(context.comm), plan_(*context.plan), views_(*context.views) {
     int size = 0;
-    MPI_Comm_size(comm_, &size);
+    CHECK_MPI(MPI_Comm_size(comm_, &size));
     std::vector<std::vector<Point>> mine(size), theirs(size);
     for_each_ghost(*context.layout, plan_, [&](std::size_t q, const Index& ghost, const Source& source) {
       mine[source.owner].push_back({static_cast<std::int64_t>(q), ghost});
@@ -97,8 +98,8 @@ class ReferenceLink final : public Link {
   /// The whole exchange, own-neighbour halos included. Collective: every rank calls it once per exchange.
   void wait(Ids, int slot) override {
     transfer(asked_, slot, [](std::byte* value, std::byte* point, std::size_t n) { std::memcpy(value, point, n); });
-    MPI_Alltoallv(asked_.values.data(), asked_.bytes.data(), asked_.offsets.data(), MPI_BYTE, wanted_.values.data(),
-                  wanted_.bytes.data(), wanted_.offsets.data(), MPI_BYTE, comm_);
+    REQUIRE_MPI(MPI_Alltoallv(asked_.values.data(), asked_.bytes.data(), asked_.offsets.data(), MPI_BYTE,
+                              wanted_.values.data(), wanted_.bytes.data(), wanted_.offsets.data(), MPI_BYTE, comm_));
     transfer(wanted_, slot, [](std::byte* value, std::byte* point, std::size_t n) { std::memcpy(point, value, n); });
     filled_ = true;
   }
@@ -141,13 +142,13 @@ class ReferenceLink final : public Link {
     const std::size_t size = lists.size();
     std::vector<int> out(size), in(size), out_at(size, 0), in_at(size, 0);
     for (std::size_t r = 0; r < size; ++r) out[r] = static_cast<int>(lists[r].size() * sizeof(Point));
-    MPI_Alltoall(out.data(), 1, MPI_INT, in.data(), 1, MPI_INT, comm_);
+    CHECK_MPI(MPI_Alltoall(out.data(), 1, MPI_INT, in.data(), 1, MPI_INT, comm_));
     std::partial_sum(out.begin(), out.end() - 1, out_at.begin() + 1);
     std::partial_sum(in.begin(), in.end() - 1, in_at.begin() + 1);
     std::vector<Point> sent, received((in_at.back() + in.back()) / sizeof(Point));
     for (const auto& list : lists) sent.insert(sent.end(), list.begin(), list.end());
-    MPI_Alltoallv(sent.data(), out.data(), out_at.data(), MPI_BYTE, received.data(), in.data(), in_at.data(), MPI_BYTE,
-                  comm_);
+    CHECK_MPI(MPI_Alltoallv(sent.data(), out.data(), out_at.data(), MPI_BYTE, received.data(), in.data(), in_at.data(),
+                            MPI_BYTE, comm_));
     std::vector<std::vector<Point>> result(size);
     for (std::size_t r = 0; r < size; ++r) {
       const Point* begin = received.data() + in_at[r] / sizeof(Point);

@@ -1,6 +1,7 @@
 // Exchanges of the C interface.
 #include "haloscope/agree.hpp"
 #include "haloscope/c/mpi/bridge.hpp"
+#include "haloscope/comm/mpi_call.hpp"
 
 namespace haloscope::c {
 namespace {
@@ -149,6 +150,6 @@ hs_status hs_exchange_report(hs_exchange* exchange, const char** text) {
 
 void hs_exchange_free(hs_exchange* exchange) {
   int ended = 0;
-  MPI_Finalized(&ended);
+  CHECK_MPI(MPI_Finalized(&ended));
   if (!ended) delete exchange;
 }

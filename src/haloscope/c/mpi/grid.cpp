@@ -4,6 +4,7 @@
 
 #include "haloscope/agree.hpp"
 #include "haloscope/c/mpi/bridge.hpp"
+#include "haloscope/comm/mpi_call.hpp"
 #include "haloscope/comm/text.hpp"
 #include "haloscope/topology.hpp"
 
@@ -11,8 +12,8 @@ namespace haloscope::c {
 
 void require_mpi() {
   int begun = 0, ended = 0;
-  MPI_Initialized(&begun);
-  MPI_Finalized(&ended);
+  CHECK_MPI(MPI_Initialized(&begun));
+  CHECK_MPI(MPI_Finalized(&ended));
   if (begun && !ended) return;
   throw UsageError(
       "MPI is not running in " + mpi_library() +
@@ -48,7 +49,7 @@ GridSpec spec_of(const hs_grid_options& options) {
 
 int size_of(MPI_Comm comm) {
   int size = 1;
-  MPI_Comm_size(comm, &size);
+  CHECK_MPI(MPI_Comm_size(comm, &size));
   return size;
 }
 
@@ -98,7 +99,7 @@ hs_grid* make_grid(MPI_Comm comm, const hs_grid_options* given) {
                                          : even_layout(comm, options, sites);
   });
   int rank = 0;
-  MPI_Comm_rank(comm, &rank);
+  CHECK_MPI(MPI_Comm_rank(comm, &rank));
   return new hs_grid{comm, {*layout}, rank, nodes};
 }
 

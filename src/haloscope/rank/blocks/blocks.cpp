@@ -4,6 +4,7 @@
 #include <array>
 
 #include "haloscope/comm/cores.hpp"
+#include "haloscope/comm/mpi_call.hpp"
 #include "haloscope/comm/shared_memory.hpp"
 #include "haloscope/core/names.hpp"
 #include "haloscope/error.hpp"
@@ -80,7 +81,8 @@ std::vector<double> run_test(Session& s, BlocksFlow& flow, const BlocksRequest& 
     seconds.push_back(flow.iterate(iteration++, i >= r.warmup));
   }
   status.set(Phase::idle);
-  MPI_Allreduce(MPI_IN_PLACE, seconds.data(), static_cast<int>(seconds.size()), MPI_DOUBLE, MPI_MAX, s.comm);
+  REQUIRE_MPI(
+      MPI_Allreduce(MPI_IN_PLACE, seconds.data(), static_cast<int>(seconds.size()), MPI_DOUBLE, MPI_MAX, s.comm));
   return seconds;
 }
 
@@ -133,7 +135,7 @@ Json timeline_of(MPI_Comm comm, BlocksFlow& flow, const ClockMap& clock) {
 
 void need_threads(const Variant& variant) {
   int level = MPI_THREAD_SINGLE;
-  MPI_Query_thread(&level);
+  REQUIRE_MPI(MPI_Query_thread(&level));
   if (variant.cpu_threads > 1 && level < MPI_THREAD_MULTIPLE)
     throw UnavailableError("variant '" + to_string(variant) + "' has several threads that call MPI, and this MPI was " +
                            "started without MPI_THREAD_MULTIPLE or has none; use threads=1");

@@ -4,6 +4,7 @@
 #include <sstream>
 #include <thread>
 
+#include "haloscope/comm/mpi_call.hpp"
 #include "haloscope/error.hpp"
 
 namespace haloscope {
@@ -30,8 +31,8 @@ BlocksFlow::BlocksFlow(const BlocksContext& context)
       progress_(static_cast<std::size_t>(context.sides * context.workload.blocks())),
       tick_s_(1 / context.device->info().clock_hz) {
   int rank = 0, ranks = 1;
-  MPI_Comm_rank(context_.comm, &rank);
-  MPI_Comm_size(context_.comm, &ranks);
+  REQUIRE_MPI(MPI_Comm_rank(context_.comm, &rank));
+  REQUIRE_MPI(MPI_Comm_size(context_.comm, &ranks));
   lay_out(rank, ranks);
   const auto tasks = static_cast<std::size_t>(blocks() * context_.variant.chunks);
   receives_.assign(tasks, MPI_REQUEST_NULL);
@@ -107,8 +108,8 @@ void BlocksFlow::post_receives() {
     for (int c = 0; c < chunks(b); ++c) {
       const std::int64_t begin = begin_of(b, c), end = begin_of(b, c + 1);
       const Peer& peer = peers_[static_cast<std::size_t>(b)];
-      MPI_Irecv(received(b) + begin, static_cast<int>(end - begin), MPI_DOUBLE, peer.from, peer.from_tag + c,
-                context_.comm, &receives_[static_cast<std::size_t>(b * most + c)]);
+      REQUIRE_MPI(MPI_Irecv(received(b) + begin, static_cast<int>(end - begin), MPI_DOUBLE, peer.from,
+                            peer.from_tag + c, context_.comm, &receives_[static_cast<std::size_t>(b * most + c)]));
     }
   if (context_.variant.dummy) start_dummies();
   if (context_.on_posted) context_.on_posted();
@@ -119,11 +120,11 @@ void BlocksFlow::start_dummies() {
   std::byte* at = dummy_.data();
   MPI_Request* request = dummies_.data();
   for (int from : dummy_from_) {
-    MPI_Irecv(at, dummy_bytes, MPI_BYTE, from, dummy_tag, context_.comm, request++);
+    REQUIRE_MPI(MPI_Irecv(at, dummy_bytes, MPI_BYTE, from, dummy_tag, context_.comm, request++));
     at += dummy_bytes;
   }
   for (int to : dummy_to_) {
-    MPI_Isend(at, dummy_bytes, MPI_BYTE, to, dummy_tag, context_.comm, request++);
+    REQUIRE_MPI(MPI_Isend(at, dummy_bytes, MPI_BYTE, to, dummy_tag, context_.comm, request++));
     at += dummy_bytes;
   }
 }
@@ -133,11 +134,12 @@ void BlocksFlow::send(int block, int chunk) {
   const Peer& peer = peers_[static_cast<std::size_t>(block)];
   const double since = log_.now();
   if (context_.variant.blocking)
-    MPI_Send(packed(block) + begin, static_cast<int>(end - begin), MPI_DOUBLE, peer.to, peer.to_tag + chunk,
-             context_.comm);
+    REQUIRE_MPI(MPI_Send(packed(block) + begin, static_cast<int>(end - begin), MPI_DOUBLE, peer.to, peer.to_tag + chunk,
+                         context_.comm));
   else
-    MPI_Isend(packed(block) + begin, static_cast<int>(end - begin), MPI_DOUBLE, peer.to, peer.to_tag + chunk,
-              context_.comm, &sends_[static_cast<std::size_t>(block * context_.variant.chunks + chunk)]);
+    REQUIRE_MPI(MPI_Isend(packed(block) + begin, static_cast<int>(end - begin), MPI_DOUBLE, peer.to,
+                          peer.to_tag + chunk, context_.comm,
+                          &sends_[static_cast<std::size_t>(block * context_.variant.chunks + chunk)]));
   log_.event("send", block, chunk, since, log_.now());
   ++counts_.sends;
   ++progress(block).sent;
@@ -145,7 +147,7 @@ void BlocksFlow::send(int block, int chunk) {
 
 int BlocksFlow::test_receives() {
   int index = MPI_UNDEFINED, flag = 0;
-  MPI_Testany(static_cast<int>(receives_.size()), receives_.data(), &index, &flag, MPI_STATUS_IGNORE);
+  REQUIRE_MPI(MPI_Testany(static_cast<int>(receives_.size()), receives_.data(), &index, &flag, MPI_STATUS_IGNORE));
   return flag != 0 && index != MPI_UNDEFINED ? index : -1;
 }
 

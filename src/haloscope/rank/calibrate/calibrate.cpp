@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "haloscope/comm/cores.hpp"
+#include "haloscope/comm/mpi_call.hpp"
 #include "haloscope/comm/shared_memory.hpp"
 #include "haloscope/core/choice_fields.hpp"
 #include "haloscope/core/clock.hpp"
@@ -150,16 +151,16 @@ Json exchange_points(Session& s, const CalibrateRequest& request, Sampler sample
 
 Json allreduce_points(Session& s, Sampler sample, bool& right) {
   double sum = 1;
-  MPI_Allreduce(MPI_IN_PLACE, &sum, 1, MPI_DOUBLE, MPI_SUM, s.comm);
+  REQUIRE_MPI(MPI_Allreduce(MPI_IN_PLACE, &sum, 1, MPI_DOUBLE, MPI_SUM, s.comm));
   right &= sum == s.size;
   const double mine = s.rank;
   std::vector<double> all(static_cast<std::size_t>(s.size));
-  const auto gather = [&] { MPI_Allgather(&mine, 1, MPI_DOUBLE, all.data(), 1, MPI_DOUBLE, s.comm); };
+  const auto gather = [&] { REQUIRE_MPI(MPI_Allgather(&mine, 1, MPI_DOUBLE, all.data(), 1, MPI_DOUBLE, s.comm)); };
   gather();
   for (int rank = 0; rank < s.size; ++rank) right &= all[static_cast<std::size_t>(rank)] == rank;
   return {{{"allreduce_s", sample([&] {
               double one = 1;
-              MPI_Allreduce(MPI_IN_PLACE, &one, 1, MPI_DOUBLE, MPI_SUM, s.comm);
+              REQUIRE_MPI(MPI_Allreduce(MPI_IN_PLACE, &one, 1, MPI_DOUBLE, MPI_SUM, s.comm));
             })},
            {"allgather_s", sample(gather)}}};
 }
@@ -218,7 +219,7 @@ Json calibrate(Session& s, const CalibrateRequest& request) {
   if (const std::string& name = request.plain.choice.device; !name.empty())
     record["environment"]["device"] = device_json(name, *device::find_backend(name).open(0));
   int right = mine;
-  MPI_Allreduce(MPI_IN_PLACE, &right, 1, MPI_INT, MPI_MIN, s.comm);
+  REQUIRE_MPI(MPI_Allreduce(MPI_IN_PLACE, &right, 1, MPI_INT, MPI_MIN, s.comm));
   const bool checked = request.part == "pack" || request.part == "allreduce" || request.part == "device-copy";
   record["verification"] = {{"status", !checked ? "off" : right ? "passed" : "failed"}};
   return record;

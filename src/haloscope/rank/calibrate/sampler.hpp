@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "haloscope/comm/mpi_call.hpp"
 #include "haloscope/rank/measure/barrier.hpp"
 
 namespace haloscope {
@@ -79,11 +80,11 @@ class Sampler {
   template <std::size_t Count, class Run>
   std::array<double, Count> together(Run run, std::int64_t repeats) {
     RankStatus& status = session_.board->mine();
-    MPI_Barrier(session_.comm);
+    REQUIRE_MPI(MPI_Barrier(session_.comm));
     status.set(static_cast<std::int32_t>(OpKind::wait), partner_);
     std::array<double, Count> took = run(repeats);
     status.set(Phase::idle);
-    MPI_Allreduce(MPI_IN_PLACE, took.data(), static_cast<int>(Count), MPI_DOUBLE, MPI_MAX, session_.comm);
+    REQUIRE_MPI(MPI_Allreduce(MPI_IN_PLACE, took.data(), static_cast<int>(Count), MPI_DOUBLE, MPI_MAX, session_.comm));
     return took;
   }
 

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <limits>
 
+#include "haloscope/comm/mpi_call.hpp"
+
 namespace haloscope {
 
 namespace {
@@ -14,13 +16,13 @@ constexpr int tried = 5;  // the first ones wake who sleeps
 
 double time_after_barrier(Session& session) {
   session.board->mine().set(static_cast<std::int32_t>(OpKind::barrier));
-  MPI_Barrier(session.comm);
+  REQUIRE_MPI(MPI_Barrier(session.comm));
   session.board->mine().set(Phase::idle);
   return MPI_Wtime();
 }
 
 double largest(double value, MPI_Comm comm) {
-  MPI_Allreduce(MPI_IN_PLACE, &value, 1, MPI_DOUBLE, MPI_MAX, comm);
+  REQUIRE_MPI(MPI_Allreduce(MPI_IN_PLACE, &value, 1, MPI_DOUBLE, MPI_MAX, comm));
   return value;
 }
 

@@ -10,6 +10,7 @@
 
 #include "haloscope/choice.hpp"
 #include "haloscope/comm/cores.hpp"
+#include "haloscope/comm/mpi_call.hpp"
 #include "haloscope/comm/mpi_traits.hpp"
 #include "haloscope/comm/text.hpp"
 #include "haloscope/device/device.hpp"
@@ -37,7 +38,7 @@ std::string first_line(const char* path) {
 
 std::string mpi_standard() {
   int major = 0, minor = 0;
-  MPI_Get_version(&major, &minor);
+  REQUIRE_MPI(MPI_Get_version(&major, &minor));
   return std::to_string(major) + "." + std::to_string(minor);
 }
 
@@ -72,12 +73,12 @@ bool flush_to_zero() {
 std::vector<std::string> gather_texts(const std::string& mine, MPI_Comm comm) {
   constexpr int room = 256;
   int size = 0, rank = 0;
-  MPI_Comm_size(comm, &size);
-  MPI_Comm_rank(comm, &rank);
+  REQUIRE_MPI(MPI_Comm_size(comm, &size));
+  REQUIRE_MPI(MPI_Comm_rank(comm, &rank));
   char cell[room] = {};
   mine.copy(cell, room - 1);
   std::vector<char> all(rank == 0 ? static_cast<std::size_t>(room) * size : 0);
-  MPI_Gather(cell, room, MPI_CHAR, all.data(), room, MPI_CHAR, 0, comm);
+  REQUIRE_MPI(MPI_Gather(cell, room, MPI_CHAR, all.data(), room, MPI_CHAR, 0, comm));
   std::vector<std::string> texts;
   for (std::size_t r = 0; r * room < all.size(); ++r) texts.emplace_back(&all[r * room]);
   return texts;
@@ -121,11 +122,11 @@ nlohmann::json plain_info() {
 void pin_threads(MPI_Comm comm, int threads) {
   if (mpi_traits.simulated) return;  // there all ranks are one thread of this machine
   MPI_Comm node;
-  MPI_Comm_split_type(comm, MPI_COMM_TYPE_SHARED, 0, MPI_INFO_NULL, &node);
+  REQUIRE_MPI(MPI_Comm_split_type(comm, MPI_COMM_TYPE_SHARED, 0, MPI_INFO_NULL, &node));
   int rank = 0, ranks = 0;
-  MPI_Comm_rank(node, &rank);
-  MPI_Comm_size(node, &ranks);
-  MPI_Comm_free(&node);
+  REQUIRE_MPI(MPI_Comm_rank(node, &rank));
+  REQUIRE_MPI(MPI_Comm_size(node, &ranks));
+  REQUIRE_MPI(MPI_Comm_free(&node));
   const std::vector<int>& cores = allowed_cores();
   const bool all_cores = static_cast<int>(cores.size()) == cores_of_node();
   const int first = all_cores ? rank * threads : 0;
@@ -154,7 +155,7 @@ nlohmann::json build_info() {
 nlohmann::json gather_environment(MPI_Comm comm) {
   char name[MPI_MAX_PROCESSOR_NAME];
   int length = 0;
-  MPI_Get_processor_name(name, &length);
+  REQUIRE_MPI(MPI_Get_processor_name(name, &length));
   const auto hosts = gather_texts(std::string(name, static_cast<std::size_t>(length)), comm);
   nlohmann::json environment = plain_info();
   for (const char* key : {"isas", "mpi_compiler"}) environment.erase(key);

@@ -7,6 +7,7 @@
 #include <optional>
 
 #include "haloscope/comm/cores.hpp"
+#include "haloscope/comm/mpi_call.hpp"
 #include "haloscope/comm/shared_memory.hpp"
 #include "haloscope/core/choice_fields.hpp"
 #include "haloscope/error.hpp"
@@ -30,7 +31,7 @@ using Json = nlohmann::json;
 constexpr std::size_t most_trace_events = 100000;  // per rank; later ones are left out
 
 std::int64_t total(std::int64_t value, MPI_Comm comm) {
-  MPI_Allreduce(MPI_IN_PLACE, &value, 1, MPI_INT64_T, MPI_SUM, comm);
+  REQUIRE_MPI(MPI_Allreduce(MPI_IN_PLACE, &value, 1, MPI_INT64_T, MPI_SUM, comm));
   return value;
 }
 
@@ -172,9 +173,9 @@ Json placement(MPI_Comm comm) {
   CPU_ZERO(&set);
   sched_getaffinity(0, sizeof set, &set);
   int size = 0;
-  MPI_Comm_size(comm, &size);
+  REQUIRE_MPI(MPI_Comm_size(comm, &size));
   std::vector<cpu_set_t> all(static_cast<std::size_t>(size));
-  MPI_Gather(&set, sizeof set, MPI_BYTE, all.data(), sizeof set, MPI_BYTE, 0, comm);
+  REQUIRE_MPI(MPI_Gather(&set, sizeof set, MPI_BYTE, all.data(), sizeof set, MPI_BYTE, 0, comm));
   Json list = Json::array();
   for (const cpu_set_t& one : all) {
     Json cores = Json::array();

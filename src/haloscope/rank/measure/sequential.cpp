@@ -3,6 +3,7 @@
 #include <bit>
 #include <vector>
 
+#include "haloscope/comm/mpi_call.hpp"
 #include "haloscope/run/run.hpp"
 
 namespace haloscope {
@@ -51,9 +52,9 @@ std::uint64_t plain_checksum(const Candidate& c, std::int64_t steps) {
 
 std::uint64_t sequential_checksum(MPI_Comm comm, const Choice& choice, std::int64_t steps) {
   int rank = 0;
-  MPI_Comm_rank(comm, &rank);
+  REQUIRE_MPI(MPI_Comm_rank(comm, &rank));
   std::uint64_t sum = rank == 0 ? plain_checksum(Candidate(choice), steps) : 0;
-  MPI_Bcast(&sum, 1, MPI_UINT64_T, 0, comm);
+  REQUIRE_MPI(MPI_Bcast(&sum, 1, MPI_UINT64_T, 0, comm));
   return sum;
 }
 

@@ -5,6 +5,8 @@
 #include <numeric>
 #include <set>
 
+#include "haloscope/comm/mpi_call.hpp"
+
 namespace haloscope {
 
 namespace {
@@ -134,12 +136,12 @@ double quantile(const std::vector<double>& sorted, double q) {
 
 std::vector<Json> over_ranks(const std::vector<double>& mine, MPI_Comm comm) {
   int size = 0, rank = 0;
-  MPI_Comm_size(comm, &size);
-  MPI_Comm_rank(comm, &rank);
+  REQUIRE_MPI(MPI_Comm_size(comm, &size));
+  REQUIRE_MPI(MPI_Comm_rank(comm, &rank));
   const std::size_t count = mine.size();
   std::vector<double> all(count * static_cast<std::size_t>(rank == 0 ? size : 0));
-  MPI_Gather(mine.data(), static_cast<int>(count), MPI_DOUBLE, all.data(), static_cast<int>(count), MPI_DOUBLE, 0,
-             comm);
+  REQUIRE_MPI(MPI_Gather(mine.data(), static_cast<int>(count), MPI_DOUBLE, all.data(), static_cast<int>(count),
+                         MPI_DOUBLE, 0, comm));
   std::vector<Json> spreads(count, Json::object());
   for (std::size_t i = 0; rank == 0 && i < count; ++i) {
     std::vector<double> one;

@@ -1,4 +1,5 @@
 // Collective operations alone: no rank is late, so that nothing but their own cost is in their time.
+#include "haloscope/comm/mpi_call.hpp"
 #include "haloscope/rank/microbench/pattern.hpp"
 
 namespace haloscope {
@@ -10,7 +11,7 @@ void measure_allreduce(Bench& bench, std::int64_t bytes, nlohmann::json& entry) 
   const auto number = [](int rank, int i) { return static_cast<float>((rank + i) % 8); };  // sums are exact
   for (int i = 0; i < count; ++i) mine[static_cast<std::size_t>(i)] = number(bench.session.rank, i);
   const MPI_Comm comm = bench.session.comm;
-  const auto reduce = [&] { MPI_Allreduce(mine.data(), sum.data(), count, MPI_FLOAT, MPI_SUM, comm); };
+  const auto reduce = [&] { REQUIRE_MPI(MPI_Allreduce(mine.data(), sum.data(), count, MPI_FLOAT, MPI_SUM, comm)); };
   entry["allreduce_s"] = bench.sampler().of_messages()(reduce);
   for (int i = 0; i < count; ++i) {
     float expected = 0;
@@ -30,7 +31,7 @@ void measure_allgather(Bench& bench, std::int64_t bytes, nlohmann::json& entry) 
   const MPI_Comm comm = bench.session.comm;
   const int count = static_cast<int>(bytes);
   entry["allgather_s"] = bench.sampler().of_messages()(
-      [&] { MPI_Allgather(mine.data(), count, MPI_BYTE, all.data(), count, MPI_BYTE, comm); });
+      [&] { REQUIRE_MPI(MPI_Allgather(mine.data(), count, MPI_BYTE, all.data(), count, MPI_BYTE, comm)); });
   for (int rank = 0; rank < bench.session.size; ++rank)
     for (std::size_t i = 0; i < size; ++i)
       bench.right &= all[static_cast<std::size_t>(rank) * size + i] == value(rank, i);

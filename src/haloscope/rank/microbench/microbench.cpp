@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "haloscope/comm/cores.hpp"
+#include "haloscope/comm/mpi_call.hpp"
 #include "haloscope/core/names.hpp"
 #include "haloscope/error.hpp"
 #include "haloscope/kernels/probe.hpp"
@@ -152,7 +153,7 @@ nlohmann::json microbench(Session& s, const MicrobenchRequest& request) {
     record["sizes"].push_back(entry);
   }
   int all_right = bench.right;
-  MPI_Allreduce(MPI_IN_PLACE, &all_right, 1, MPI_INT, MPI_MIN, s.comm);
+  REQUIRE_MPI(MPI_Allreduce(MPI_IN_PLACE, &all_right, 1, MPI_INT, MPI_MIN, s.comm));
   record["verification"] = {{"status", all_right ? "passed" : "failed"},
                             {"against", kind == Kind::memory ? "the values written" : "the bytes sent"}};
   return record;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "haloscope/comm/mpi_call.hpp"
 #include "haloscope/comm/shared_memory.hpp"
 #include "haloscope/field/field.hpp"
 #include "haloscope/pack/region_copy.hpp"
@@ -13,10 +14,10 @@ namespace haloscope {
 
 std::unique_ptr<PeerGroup> PeerGroup::open_pair(MPI_Comm all, int gap, int pairs, int nodes, bool yield) {
   int rank = 0;
-  MPI_Comm_rank(all, &rank);
+  REQUIRE_MPI(MPI_Comm_rank(all, &rank));
   const Paired mine = find_pair(rank, gap);
   std::unique_ptr<PeerGroup> group(new PeerGroup);
-  MPI_Comm_split(all, mine.pair < pairs ? mine.pair : MPI_UNDEFINED, mine.side, &group->comm_);
+  REQUIRE_MPI(MPI_Comm_split(all, mine.pair < pairs ? mine.pair : MPI_UNDEFINED, mine.side, &group->comm_));
   group->rank_ = mine.side;
   group->size_ = 2;
   group->yield_ = yield;
@@ -28,9 +29,9 @@ std::unique_ptr<PeerGroup> PeerGroup::open_pair(MPI_Comm all, int gap, int pairs
 
 std::unique_ptr<PeerGroup> PeerGroup::open_ring(MPI_Comm all, int nodes, bool yield) {
   std::unique_ptr<PeerGroup> group(new PeerGroup);
-  MPI_Comm_dup(all, &group->comm_);
-  MPI_Comm_rank(all, &group->rank_);
-  MPI_Comm_size(all, &group->size_);
+  REQUIRE_MPI(MPI_Comm_dup(all, &group->comm_));
+  REQUIRE_MPI(MPI_Comm_rank(all, &group->rank_));
+  REQUIRE_MPI(MPI_Comm_size(all, &group->size_));
   group->ring_ = true;
   group->yield_ = yield;
   group->partner_ = (group->rank_ + 1) % group->size_;
@@ -39,18 +40,18 @@ std::unique_ptr<PeerGroup> PeerGroup::open_ring(MPI_Comm all, int nodes, bool yi
 }
 
 PeerGroup::~PeerGroup() {
-  if (!idle()) MPI_Comm_free(&comm_);
+  if (!idle()) REQUIRE_MPI(MPI_Comm_free(&comm_));
 }
 
 /// Numbers of the nodes of this group's ranks, in the order in which they first appear.
 void PeerGroup::take_nodes(MPI_Comm all, int emulated) {
   if (emulated == 0) return;
   int ranks = 0, rank = 0;
-  MPI_Comm_size(all, &ranks);
-  MPI_Comm_rank(all, &rank);
+  REQUIRE_MPI(MPI_Comm_size(all, &ranks));
+  REQUIRE_MPI(MPI_Comm_rank(all, &rank));
   const std::vector<int> of_all = emulated_nodes(ranks, emulated, Placement::block);
   nodes_.resize(static_cast<std::size_t>(size_));
-  MPI_Allgather(&of_all[static_cast<std::size_t>(rank)], 1, MPI_INT, nodes_.data(), 1, MPI_INT, comm_);
+  REQUIRE_MPI(MPI_Allgather(&of_all[static_cast<std::size_t>(rank)], 1, MPI_INT, nodes_.data(), 1, MPI_INT, comm_));
   std::vector<int> seen;
   for (int& node : nodes_) {
     const auto known = std::find(seen.begin(), seen.end(), node);

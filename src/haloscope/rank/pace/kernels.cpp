@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "haloscope/comm/mpi_call.hpp"
 #include "haloscope/core/clock.hpp"
 #include "haloscope/topology.hpp"
 
@@ -37,7 +38,7 @@ PaceKernels::PaceKernels(MPI_Comm comm)
       far_(far_bytes),
       triad_(find_memory_pass(Pass::triad)),
       message_(static_cast<std::size_t>(large_message)) {
-  MPI_Comm_rank(comm_, &rank_);
+  REQUIRE_MPI(MPI_Comm_rank(comm_, &rank_));
   partners_ = find_partners();
   const auto pass = [&] { near_.run(triad_, 0, near_bytes); };
   pass();
@@ -50,11 +51,11 @@ PaceRound PaceKernels::time() {
   PaceRound round;
   round.fill(-1);
   const auto of = [&](model::PaceKind kind) -> double& { return round[static_cast<std::size_t>(kind)]; };
-  MPI_Barrier(comm_);
+  REQUIRE_MPI(MPI_Barrier(comm_));
   of(model::PaceKind::compute) = mean_seconds(passes_, [&] { near_.run(triad_, 0, near_bytes); });
   of(model::PaceKind::memory) = mean_seconds(1, [&] { far_.run(triad_, chunk_, chunk_bytes); });
   chunk_ = (chunk_ + chunk_bytes) % far_bytes;
-  MPI_Barrier(comm_);
+  REQUIRE_MPI(MPI_Barrier(comm_));
   of(model::PaceKind::latency) = half_trip(partners_.near, small_message, trips_[0]);
   of(model::PaceKind::bandwidth) = half_trip(partners_.near, large_message, trips_[1]);
   of(model::PaceKind::far_latency) = half_trip(partners_.far, small_message, trips_[2]);
@@ -84,8 +85,10 @@ PaceKernels::Partners PaceKernels::find_partners() const {
 /// One message there and one back; the lower rank begins. What arrives is what is sent back, so it lies in the sender's
 /// cache as what a program has just packed does.
 void PaceKernels::trip(int partner, int bytes) {
-  const auto send = [&] { MPI_Send(message_.data(), bytes, MPI_BYTE, partner, 0, comm_); };
-  const auto receive = [&] { MPI_Recv(message_.data(), bytes, MPI_BYTE, partner, 0, comm_, MPI_STATUS_IGNORE); };
+  const auto send = [&] { REQUIRE_MPI(MPI_Send(message_.data(), bytes, MPI_BYTE, partner, 0, comm_)); };
+  const auto receive = [&] {
+    REQUIRE_MPI(MPI_Recv(message_.data(), bytes, MPI_BYTE, partner, 0, comm_, MPI_STATUS_IGNORE));
+  };
   rank_ < partner ? send() : receive();
   rank_ < partner ? receive() : send();
 }
@@ -102,7 +105,7 @@ int PaceKernels::agree_on_trips(int partner, int bytes) {
     const double took = mean_seconds(1, [&] { trip(partner, bytes); });
     slowest = i == 0 ? took : std::min(slowest, took);
   }
-  MPI_Allreduce(MPI_IN_PLACE, &slowest, 1, MPI_DOUBLE, MPI_MAX, comm_);
+  REQUIRE_MPI(MPI_Allreduce(MPI_IN_PLACE, &slowest, 1, MPI_DOUBLE, MPI_MAX, comm_));
   return slowest > 0 ? calls_of_a_sample(slowest, most_trips) : 1;
 }
 

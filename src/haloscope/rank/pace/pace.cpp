@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "haloscope/comm/cores.hpp"
+#include "haloscope/comm/mpi_call.hpp"
 #include "haloscope/comm/mpi_traits.hpp"
 #include "haloscope/core/clock.hpp"
 #include "haloscope/error.hpp"
@@ -49,7 +50,7 @@ void PaceMeter::keep_up() {
     const double begin = now_s();
     spent_.elapsed_s = begin - started_s_;
     int rounds = spent_.affordable();
-    MPI_Bcast(&rounds, 1, MPI_INT, 0, session_.comm);
+    REQUIRE_MPI(MPI_Bcast(&rounds, 1, MPI_INT, 0, session_.comm));
     if (rounds == 0) return;
     open();
     for (int i = 0; i < rounds; ++i) {
@@ -70,7 +71,7 @@ void PaceMeter::run_for(double seconds) {
   for (int more = 1; more != 0;) {
     for (int i = 0; i < stop_rounds; ++i) time_round();
     more = now_s() - begin < seconds;
-    MPI_Bcast(&more, 1, MPI_INT, 0, session_.comm);
+    REQUIRE_MPI(MPI_Bcast(&more, 1, MPI_INT, 0, session_.comm));
   }
   spent_.spent_s += now_s() - begin;
 }
@@ -85,7 +86,8 @@ nlohmann::json PaceMeter::latest() const {
     found[kind + model::pace_kinds] = found[kind] > 0 ? error_of_median(values, found[kind]) : -1;
   }
   std::array<double, 2 * model::pace_kinds> slowest = found;
-  MPI_Reduce(found.data(), slowest.data(), static_cast<int>(found.size()), MPI_DOUBLE, MPI_MAX, 0, session_.comm);
+  REQUIRE_MPI(
+      MPI_Reduce(found.data(), slowest.data(), static_cast<int>(found.size()), MPI_DOUBLE, MPI_MAX, 0, session_.comm));
   nlohmann::json json{{"ranks", session_.size},
                       {"rounds", rounds_.size()},
                       {"share", spent_.spent_s / (now_s() - started_s_)},

@@ -5,6 +5,7 @@
 #include <memory>
 #include <vector>
 
+#include "haloscope/comm/mpi_call.hpp"
 #include "haloscope/comm/shared_memory.hpp"
 #include "haloscope/rank/probe/probe.hpp"
 
@@ -19,8 +20,8 @@ using device::Space;
 /// crosses from node to node.
 struct DeviceRing {
   explicit DeviceRing(MPI_Comm ranks) : comm(ranks), node(ranks) {
-    MPI_Comm_rank(comm, &rank);
-    MPI_Comm_size(comm, &size);
+    REQUIRE_MPI(MPI_Comm_rank(comm, &rank));
+    REQUIRE_MPI(MPI_Comm_size(comm, &size));
     const device::Backend& backend = device::find_backend("auto");
     own = backend.open(node.local(rank) % backend.count());
     stream = own->stream();
@@ -41,7 +42,8 @@ struct DeviceRing {
     stream->copy(out.data(), sent.data(), bytes);
     stream->copy(in.data(), got.data(), bytes);
     stream->finish();
-    MPI_Sendrecv(out.data(), count, type, next(), 0, in.data(), count, type, previous(), 0, comm, MPI_STATUS_IGNORE);
+    REQUIRE_MPI(MPI_Sendrecv(out.data(), count, type, next(), 0, in.data(), count, type, previous(), 0, comm,
+                             MPI_STATUS_IGNORE));
     stream->copy(got.data(), in.data(), bytes);
     stream->finish();
     return got;
@@ -78,10 +80,10 @@ Finding strided(MPI_Comm comm) {
   std::string complaint;
   for (const int count : {1 << 8, 1 << 21}) {
     MPI_Datatype alternate;
-    MPI_Type_vector(count, 1, 2, MPI_INT32_T, &alternate);
-    MPI_Type_commit(&alternate);
+    REQUIRE_MPI(MPI_Type_vector(count, 1, 2, MPI_INT32_T, &alternate));
+    REQUIRE_MPI(MPI_Type_commit(&alternate));
     const auto got = ring.exchange(2 * count, 1, alternate);
-    MPI_Type_free(&alternate);
+    REQUIRE_MPI(MPI_Type_free(&alternate));
     for (int i = 0; i < 2 * count; ++i)
       expect(complaint, "a number of strided device memory", got[static_cast<std::size_t>(i)],
              i % 2 == 0 ? DeviceRing::number(ring.previous(), i) : -1);

@@ -5,6 +5,7 @@
 #include <limits>
 
 #include "haloscope/comm/huge_pages.hpp"
+#include "haloscope/comm/mpi_call.hpp"
 #include "haloscope/comm/shared_memory.hpp"
 #include "haloscope/core/clock.hpp"
 #include "haloscope/rank/probe/probe.hpp"
@@ -51,7 +52,7 @@ Finding clocks(MPI_Comm comm) {
   const bool here = node.local(0) >= 0;
   const bool ok = !here || std::abs(found.seconds) <= found.uncertainty_s + 1e-6;
   double worst[] = {here ? std::abs(found.seconds) : 0, here ? 0 : std::abs(found.seconds), found.uncertainty_s};
-  MPI_Allreduce(MPI_IN_PLACE, worst, 3, MPI_DOUBLE, MPI_MAX, comm);
+  REQUIRE_MPI(MPI_Allreduce(MPI_IN_PLACE, worst, 3, MPI_DOUBLE, MPI_MAX, comm));
   std::string text = "steps of " + with_unit(clock_step()) + "; ranks of a node apart by at most " +
                      with_unit(worst[0]) + ", measured to within " + with_unit(worst[2]);
   if (worst[1] > 0) text += "; other nodes by " + with_unit(worst[1]) + ", which timelines correct";

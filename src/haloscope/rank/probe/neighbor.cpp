@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 
+#include "haloscope/comm/mpi_call.hpp"
 #include "haloscope/rank/probe/probe.hpp"
 
 namespace haloscope::probing {
@@ -19,14 +20,14 @@ class Blocks {
       : ints_(ints),
         out_(static_cast<std::size_t>(sends) * 2 * ints, -1),
         in_(static_cast<std::size_t>(receives) * 2 * ints) {
-    MPI_Type_vector(ints, 1, 2, MPI_INT, &type_);
-    MPI_Type_commit(&type_);
+    REQUIRE_MPI(MPI_Type_vector(ints, 1, 2, MPI_INT, &type_));
+    REQUIRE_MPI(MPI_Type_commit(&type_));
     lay_out(sends, send_counts_, send_places_, send_types_);
     lay_out(receives, receive_counts_, receive_places_, receive_types_);
   }
   Blocks(const Blocks&) = delete;
   Blocks& operator=(const Blocks&) = delete;
-  ~Blocks() { MPI_Type_free(&type_); }
+  ~Blocks() { REQUIRE_MPI(MPI_Type_free(&type_)); }
 
   /// What block `edge` of `rank` holds in a round.
   static int value(int rank, int edge, int round, int i) { return ((round * 64 + rank) * 64 + edge) * 64 + i; }
@@ -47,18 +48,20 @@ class Blocks {
     }
   }
   void blocking(MPI_Comm comm) {
-    MPI_Neighbor_alltoallw(out_.data(), send_counts_.data(), send_places_.data(), send_types_.data(), in_.data(),
-                           receive_counts_.data(), receive_places_.data(), receive_types_.data(), comm);
+    REQUIRE_MPI(MPI_Neighbor_alltoallw(out_.data(), send_counts_.data(), send_places_.data(), send_types_.data(),
+                                       in_.data(), receive_counts_.data(), receive_places_.data(),
+                                       receive_types_.data(), comm));
   }
   void nonblocking(MPI_Comm comm, MPI_Request& request) {
-    MPI_Ineighbor_alltoallw(out_.data(), send_counts_.data(), send_places_.data(), send_types_.data(), in_.data(),
-                            receive_counts_.data(), receive_places_.data(), receive_types_.data(), comm, &request);
+    REQUIRE_MPI(MPI_Ineighbor_alltoallw(out_.data(), send_counts_.data(), send_places_.data(), send_types_.data(),
+                                        in_.data(), receive_counts_.data(), receive_places_.data(),
+                                        receive_types_.data(), comm, &request));
   }
 #if HALOSCOPE_HAVE_NEIGHBOR_INIT
   void persistent(MPI_Comm comm, MPI_Request& request) {
-    MPI_Neighbor_alltoallw_init(out_.data(), send_counts_.data(), send_places_.data(), send_types_.data(), in_.data(),
-                                receive_counts_.data(), receive_places_.data(), receive_types_.data(), comm,
-                                MPI_INFO_NULL, &request);
+    REQUIRE_MPI(MPI_Neighbor_alltoallw_init(out_.data(), send_counts_.data(), send_places_.data(), send_types_.data(),
+                                            in_.data(), receive_counts_.data(), receive_places_.data(),
+                                            receive_types_.data(), comm, MPI_INFO_NULL, &request));
   }
 #endif
 
@@ -87,7 +90,7 @@ struct Origin {
 /// Exchange a few times over a communicator with `sends` outgoing edges; `origins` says what is right.
 std::string exchange(MPI_Comm comm, Form form, int sends, const std::vector<Origin>& origins) {
   int rank = 0;
-  MPI_Comm_rank(comm, &rank);
+  REQUIRE_MPI(MPI_Comm_rank(comm, &rank));
   Blocks blocks(sends, static_cast<int>(origins.size()), 5);
   MPI_Request request = MPI_REQUEST_NULL;
 #if HALOSCOPE_HAVE_NEIGHBOR_INIT
@@ -98,12 +101,12 @@ std::string exchange(MPI_Comm comm, Form form, int sends, const std::vector<Orig
     blocks.fill(rank, round);
     if (form == Form::blocking) blocks.blocking(comm);
     if (form == Form::nonblocking) blocks.nonblocking(comm, request);
-    if (form == Form::persistent) MPI_Start(&request);
-    MPI_Wait(&request, MPI_STATUS_IGNORE);
+    if (form == Form::persistent) REQUIRE_MPI(MPI_Start(&request));
+    REQUIRE_MPI(MPI_Wait(&request, MPI_STATUS_IGNORE));
     for (std::size_t slot = 0; slot < origins.size(); ++slot)
       blocks.check(complaint, static_cast<int>(slot), origins[slot].rank, origins[slot].edge, round);
   }
-  if (form == Form::persistent) MPI_Request_free(&request);
+  if (form == Form::persistent) REQUIRE_MPI(MPI_Request_free(&request));
   return complaint;
 }
 
@@ -111,18 +114,18 @@ std::string exchange(MPI_Comm comm, Form form, int sends, const std::vector<Orig
 std::string on_grid(MPI_Comm comm, Form form, std::array<int, 2> extents) {
   const int periodic[2] = {1, 1};
   MPI_Comm grid;
-  MPI_Cart_create(comm, 2, extents.data(), periodic, 0, &grid);
+  REQUIRE_MPI(MPI_Cart_create(comm, 2, extents.data(), periodic, 0, &grid));
   std::vector<Origin> origins;
   for (int d = 0; d < 2; ++d) {
     int low = 0, high = 0;
-    MPI_Cart_shift(grid, d, 1, &low, &high);
+    REQUIRE_MPI(MPI_Cart_shift(grid, d, 1, &low, &high));
     origins.push_back({low, 2 * d + 1});
     origins.push_back({high, 2 * d});
   }
   std::string complaint = exchange(grid, form, 4, origins);
   if (!complaint.empty())
     complaint += ", on " + std::to_string(extents[0]) + " x " + std::to_string(extents[1]) + " periodic ranks";
-  MPI_Comm_free(&grid);
+  REQUIRE_MPI(MPI_Comm_free(&grid));
   return complaint;
 }
 
@@ -130,8 +133,8 @@ std::string on_grid(MPI_Comm comm, Form form, std::array<int, 2> extents) {
 /// whose blocks arrive in the order of the edges.
 std::string on_graph(MPI_Comm comm, Form form, const std::vector<int>& steps) {
   int rank = 0, size = 0;
-  MPI_Comm_rank(comm, &rank);
-  MPI_Comm_size(comm, &size);
+  REQUIRE_MPI(MPI_Comm_rank(comm, &rank));
+  REQUIRE_MPI(MPI_Comm_size(comm, &size));
   std::vector<int> to, from;
   std::vector<Origin> origins;
   for (std::size_t e = 0; e < steps.size(); ++e) {
@@ -142,10 +145,10 @@ std::string on_graph(MPI_Comm comm, Form form, const std::vector<int>& steps) {
   to.reserve(1), from.reserve(1);
   const int degree = static_cast<int>(steps.size());
   MPI_Comm graph;
-  MPI_Dist_graph_create_adjacent(comm, degree, from.data(), MPI_UNWEIGHTED, degree, to.data(), MPI_UNWEIGHTED,
-                                 MPI_INFO_NULL, 0, &graph);
+  REQUIRE_MPI(MPI_Dist_graph_create_adjacent(comm, degree, from.data(), MPI_UNWEIGHTED, degree, to.data(),
+                                             MPI_UNWEIGHTED, MPI_INFO_NULL, 0, &graph));
   const std::string complaint = exchange(graph, form, degree, origins);
-  MPI_Comm_free(&graph);
+  REQUIRE_MPI(MPI_Comm_free(&graph));
   return complaint;
 }
 
@@ -164,7 +167,7 @@ template <Form form>
 Finding cartesian(MPI_Comm comm) {
   if (lacks(form)) return lacking;
   int size = 0;
-  MPI_Comm_size(comm, &size);
+  REQUIRE_MPI(MPI_Comm_size(comm, &size));
   std::string complaint = on_grid(comm, form, {size, 1});
   if (complaint.empty() && size % 2 == 0) complaint = on_grid(comm, form, {2, size / 2});
   return wrong_if(complaint);
@@ -180,7 +183,7 @@ template <Form form>
 Finding one_edge_per_peer(MPI_Comm comm) {
   if (lacks(form)) return lacking;
   int size = 0;
-  MPI_Comm_size(comm, &size);
+  REQUIRE_MPI(MPI_Comm_size(comm, &size));
   std::vector<int> steps;  // to all others, each once; none when there is only one rank
   for (int step = 1; step < size; ++step) steps.push_back(step);
   return wrong_if(on_graph(comm, form, steps));
@@ -189,17 +192,17 @@ Finding one_edge_per_peer(MPI_Comm comm) {
 /// Parallel edges again, through MPI_Neighbor_alltoall: a library may be right in one of the calls only.
 Finding parallel_edges_plain(MPI_Comm comm) {
   int rank = 0, size = 0;
-  MPI_Comm_rank(comm, &rank);
-  MPI_Comm_size(comm, &size);
+  REQUIRE_MPI(MPI_Comm_rank(comm, &rank));
+  REQUIRE_MPI(MPI_Comm_size(comm, &size));
   const int next = (rank + 1) % size, previous = (rank + size - 1) % size;
   const std::array<int, 4> to{next, next, rank, rank}, from{previous, previous, rank, rank};
   std::array<int, 4> out{}, in{};
   for (int e = 0; e < 4; ++e) out[e] = Blocks::value(rank, e, 0, 0);
   MPI_Comm graph;
-  MPI_Dist_graph_create_adjacent(comm, 4, from.data(), MPI_UNWEIGHTED, 4, to.data(), MPI_UNWEIGHTED, MPI_INFO_NULL, 0,
-                                 &graph);
-  MPI_Neighbor_alltoall(out.data(), 1, MPI_INT, in.data(), 1, MPI_INT, graph);
-  MPI_Comm_free(&graph);
+  REQUIRE_MPI(MPI_Dist_graph_create_adjacent(comm, 4, from.data(), MPI_UNWEIGHTED, 4, to.data(), MPI_UNWEIGHTED,
+                                             MPI_INFO_NULL, 0, &graph));
+  REQUIRE_MPI(MPI_Neighbor_alltoall(out.data(), 1, MPI_INT, in.data(), 1, MPI_INT, graph));
+  REQUIRE_MPI(MPI_Comm_free(&graph));
   for (int e = 0; e < 4; ++e)
     if (in[e] != Blocks::value(from[e], e, 0, 0))
       return {false, "block " + std::to_string(e) + " is not what rank " + std::to_string(from[e]) +

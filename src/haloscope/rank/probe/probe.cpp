@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 #include <thread>
 
+#include "haloscope/comm/mpi_call.hpp"
 #include "haloscope/core/names.hpp"
 #include "haloscope/error.hpp"
 
@@ -15,7 +16,7 @@ namespace haloscope {
 namespace {
 
 Finding start(MPI_Comm comm) {
-  MPI_Barrier(comm);
+  REQUIRE_MPI(MPI_Barrier(comm));
   return {};
 }
 
@@ -45,15 +46,15 @@ std::vector<const Probe*> chosen(const std::vector<std::string>& names) {
 /// On rank 0: the finding of the lowest rank that found something wrong, else rank 0's own.
 Finding agree(const Finding& mine, MPI_Comm comm) {
   int rank = 0, size = 0;
-  MPI_Comm_rank(comm, &rank);
-  MPI_Comm_size(comm, &size);
+  REQUIRE_MPI(MPI_Comm_rank(comm, &rank));
+  REQUIRE_MPI(MPI_Comm_size(comm, &size));
   const int claim = mine.ok ? size : rank;
   int speaker = size;
-  MPI_Allreduce(&claim, &speaker, 1, MPI_INT, MPI_MIN, comm);
+  REQUIRE_MPI(MPI_Allreduce(&claim, &speaker, 1, MPI_INT, MPI_MIN, comm));
   const bool ok = speaker == size;
   char text[240] = {};
   if (rank == (ok ? 0 : speaker)) mine.reason.copy(text, sizeof text - 1);
-  MPI_Bcast(text, sizeof text, MPI_CHAR, ok ? 0 : speaker, comm);
+  REQUIRE_MPI(MPI_Bcast(text, sizeof text, MPI_CHAR, ok ? 0 : speaker, comm));
   return {ok, text};
 }
 
@@ -73,7 +74,7 @@ const std::vector<Probe>& probes() {
 
 void run_probes(MPI_Comm comm, const std::vector<std::string>& names) {
   int rank = 0;
-  MPI_Comm_rank(comm, &rank);
+  REQUIRE_MPI(MPI_Comm_rank(comm, &rank));
   if (names == std::vector<std::string>{"list"}) {
     for (const Probe* probe : chosen({"all"}))
       if (rank == 0) std::cout << nlohmann::json{{"probe", probe->name}}.dump() << std::endl;
@@ -81,9 +82,9 @@ void run_probes(MPI_Comm comm, const std::vector<std::string>& names) {
   }
   for (const Probe* probe : chosen(names)) {
     MPI_Comm own;
-    MPI_Comm_dup(comm, &own);
+    REQUIRE_MPI(MPI_Comm_dup(comm, &own));
     const Finding finding = agree(probe->run(own), comm);
-    MPI_Comm_free(&own);
+    REQUIRE_MPI(MPI_Comm_free(&own));
     const nlohmann::json line{{"probe", probe->name}, {"ok", finding.ok}, {"reason", finding.reason}};
     if (rank == 0) std::cout << line.dump() << std::endl;
   }

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <functional>
 
+#include "haloscope/comm/mpi_call.hpp"
 #include "haloscope/rank/probe/probe.hpp"
 
 namespace haloscope::probing {
@@ -13,17 +14,17 @@ constexpr int ints = 40;
 /// Memory of `ints` numbers per rank to put into, and as many to get from.
 struct Ring {
   explicit Ring(MPI_Comm comm_of_all) : comm(comm_of_all) {
-    MPI_Comm_rank(comm, &rank);
-    MPI_Comm_size(comm, &size);
+    REQUIRE_MPI(MPI_Comm_rank(comm, &rank));
+    REQUIRE_MPI(MPI_Comm_size(comm, &size));
     next = (rank + 1) % size;
     previous = (rank + size - 1) % size;
-    MPI_Win_allocate(2 * ints * sizeof(int), sizeof(int), MPI_INFO_NULL, comm, &base, &window);
+    REQUIRE_MPI(MPI_Win_allocate(2 * ints * sizeof(int), sizeof(int), MPI_INFO_NULL, comm, &base, &window));
     std::fill_n(base, 2 * ints, -1);
-    MPI_Barrier(comm);
+    REQUIRE_MPI(MPI_Barrier(comm));
   }
   Ring(const Ring&) = delete;
   Ring& operator=(const Ring&) = delete;
-  ~Ring() { MPI_Win_free(&window); }
+  ~Ring() { REQUIRE_MPI(MPI_Win_free(&window)); }
 
   MPI_Comm comm;
   MPI_Win window = MPI_WIN_NULL;
@@ -45,9 +46,9 @@ void check(std::string& complaint, Ring& ring, int round, bool put) {
 }
 void move(Ring& ring, bool put) {
   if (put)
-    MPI_Put(ring.local.data(), ints, MPI_INT, ring.next, 0, ints, MPI_INT, ring.window);
+    REQUIRE_MPI(MPI_Put(ring.local.data(), ints, MPI_INT, ring.next, 0, ints, MPI_INT, ring.window));
   else
-    MPI_Get(ring.local.data(), ints, MPI_INT, ring.next, ints, ints, MPI_INT, ring.window);
+    REQUIRE_MPI(MPI_Get(ring.local.data(), ints, MPI_INT, ring.next, ints, ints, MPI_INT, ring.window));
 }
 
 Finding fence(MPI_Comm comm, bool put) {
@@ -55,11 +56,11 @@ Finding fence(MPI_Comm comm, bool put) {
   std::string complaint;
   for (int round = 0; round < rounds; ++round) {
     prepare(ring, round, put);
-    MPI_Win_fence(MPI_MODE_NOPRECEDE, ring.window);
+    REQUIRE_MPI(MPI_Win_fence(MPI_MODE_NOPRECEDE, ring.window));
     move(ring, put);
-    MPI_Win_fence(MPI_MODE_NOSUCCEED | (put ? 0 : MPI_MODE_NOPUT), ring.window);
+    REQUIRE_MPI(MPI_Win_fence(MPI_MODE_NOSUCCEED | (put ? 0 : MPI_MODE_NOPUT), ring.window));
     check(complaint, ring, round, put);
-    MPI_Barrier(comm);
+    REQUIRE_MPI(MPI_Barrier(comm));
   }
   return wrong_if(complaint);
 }
@@ -67,20 +68,20 @@ Finding fence(MPI_Comm comm, bool put) {
 Finding pscw(MPI_Comm comm, bool put) {
   Ring ring(comm);
   MPI_Group all, from, to;
-  MPI_Comm_group(comm, &all);
-  MPI_Group_incl(all, 1, &ring.previous, &from);
-  MPI_Group_incl(all, 1, &ring.next, &to);
+  REQUIRE_MPI(MPI_Comm_group(comm, &all));
+  REQUIRE_MPI(MPI_Group_incl(all, 1, &ring.previous, &from));
+  REQUIRE_MPI(MPI_Group_incl(all, 1, &ring.next, &to));
   std::string complaint;
   for (int round = 0; round < rounds; ++round) {
     prepare(ring, round, put);
-    MPI_Win_post(from, 0, ring.window);
-    MPI_Win_start(to, 0, ring.window);
+    REQUIRE_MPI(MPI_Win_post(from, 0, ring.window));
+    REQUIRE_MPI(MPI_Win_start(to, 0, ring.window));
     move(ring, put);
-    MPI_Win_complete(ring.window);
-    MPI_Win_wait(ring.window);
+    REQUIRE_MPI(MPI_Win_complete(ring.window));
+    REQUIRE_MPI(MPI_Win_wait(ring.window));
     check(complaint, ring, round, put);
   }
-  for (MPI_Group* group : {&all, &from, &to}) MPI_Group_free(group);
+  for (MPI_Group* group : {&all, &from, &to}) REQUIRE_MPI(MPI_Group_free(group));
   return wrong_if(complaint);
 }
 
@@ -90,15 +91,15 @@ Finding passive(MPI_Comm comm, bool put, const std::function<void(Ring&)>& trans
   Ring ring(comm);
   std::string complaint;
   for (int round = 0; round < rounds; ++round) {
-    MPI_Win_lock(MPI_LOCK_EXCLUSIVE, ring.rank, 0, ring.window);
+    REQUIRE_MPI(MPI_Win_lock(MPI_LOCK_EXCLUSIVE, ring.rank, 0, ring.window));
     prepare(ring, round, put);
-    MPI_Win_unlock(ring.rank, ring.window);
-    MPI_Barrier(comm);
+    REQUIRE_MPI(MPI_Win_unlock(ring.rank, ring.window));
+    REQUIRE_MPI(MPI_Barrier(comm));
     transfer(ring);
-    MPI_Barrier(comm);
-    MPI_Win_lock(MPI_LOCK_EXCLUSIVE, ring.rank, 0, ring.window);
+    REQUIRE_MPI(MPI_Barrier(comm));
+    REQUIRE_MPI(MPI_Win_lock(MPI_LOCK_EXCLUSIVE, ring.rank, 0, ring.window));
     check(complaint, ring, round, put);
-    MPI_Win_unlock(ring.rank, ring.window);
+    REQUIRE_MPI(MPI_Win_unlock(ring.rank, ring.window));
   }
   return wrong_if(complaint);
 }
@@ -106,29 +107,29 @@ Finding passive(MPI_Comm comm, bool put, const std::function<void(Ring&)>& trans
 Finding lock(MPI_Comm comm, bool put) {
   return passive(comm, put, [put](Ring& ring) {
     for (int kind : {MPI_LOCK_SHARED, MPI_LOCK_EXCLUSIVE}) {
-      MPI_Win_lock(kind, ring.next, 0, ring.window);
+      REQUIRE_MPI(MPI_Win_lock(kind, ring.next, 0, ring.window));
       move(ring, put);
-      MPI_Win_unlock(ring.next, ring.window);
+      REQUIRE_MPI(MPI_Win_unlock(ring.next, ring.window));
     }
   });
 }
 
 Finding lockall(MPI_Comm comm, bool put) {
   return passive(comm, put, [put](Ring& ring) {
-    MPI_Win_lock_all(0, ring.window);
+    REQUIRE_MPI(MPI_Win_lock_all(0, ring.window));
     move(ring, put);
-    MPI_Win_flush(ring.next, ring.window);
-    MPI_Win_unlock_all(ring.window);
+    REQUIRE_MPI(MPI_Win_flush(ring.next, ring.window));
+    REQUIRE_MPI(MPI_Win_unlock_all(ring.window));
   });
 }
 
 Finding rget(MPI_Comm comm) {
   return passive(comm, false, [](Ring& ring) {
     MPI_Request request;
-    MPI_Win_lock_all(0, ring.window);
-    MPI_Rget(ring.local.data(), ints, MPI_INT, ring.next, ints, ints, MPI_INT, ring.window, &request);
-    MPI_Wait(&request, MPI_STATUS_IGNORE);
-    MPI_Win_unlock_all(ring.window);
+    REQUIRE_MPI(MPI_Win_lock_all(0, ring.window));
+    REQUIRE_MPI(MPI_Rget(ring.local.data(), ints, MPI_INT, ring.next, ints, ints, MPI_INT, ring.window, &request));
+    REQUIRE_MPI(MPI_Wait(&request, MPI_STATUS_IGNORE));
+    REQUIRE_MPI(MPI_Win_unlock_all(ring.window));
   });
 }
 
@@ -138,14 +139,14 @@ Finding accumulate_max(MPI_Comm comm) {
   const double mine = 1.5 + ring.rank;
   double* cell = nullptr;
   MPI_Win window;
-  MPI_Win_allocate(sizeof(double), sizeof(double), MPI_INFO_NULL, comm, &cell, &window);
+  REQUIRE_MPI(MPI_Win_allocate(sizeof(double), sizeof(double), MPI_INFO_NULL, comm, &cell, &window));
   *cell = 0;
-  MPI_Win_fence(0, window);
-  MPI_Accumulate(&mine, 1, MPI_DOUBLE, 0, 0, 1, MPI_DOUBLE, MPI_MAX, window);
-  MPI_Win_fence(0, window);
+  REQUIRE_MPI(MPI_Win_fence(0, window));
+  REQUIRE_MPI(MPI_Accumulate(&mine, 1, MPI_DOUBLE, 0, 0, 1, MPI_DOUBLE, MPI_MAX, window));
+  REQUIRE_MPI(MPI_Win_fence(0, window));
   std::string complaint;
   if (ring.rank == 0) expect(complaint, "the greatest number", *cell, 0.5 + ring.size);
-  MPI_Win_free(&window);
+  REQUIRE_MPI(MPI_Win_free(&window));
   return wrong_if(complaint);
 }
 
@@ -154,7 +155,7 @@ Finding memory_model(MPI_Comm comm) {
   Ring ring(comm);
   int* model = nullptr;
   int known = 0;
-  MPI_Win_get_attr(ring.window, MPI_WIN_MODEL, &model, &known);
+  REQUIRE_MPI(MPI_Win_get_attr(ring.window, MPI_WIN_MODEL, &model, &known));
   if (!known) return {false, "MPI_WIN_MODEL is not set"};
   return {true, *model == MPI_WIN_UNIFIED ? "unified" : "separate"};
 }

@@ -2,6 +2,7 @@
 #include <atomic>
 #include <cstdint>
 
+#include "haloscope/comm/mpi_call.hpp"
 #include "haloscope/rank/probe/probe.hpp"
 
 namespace haloscope::probing {
@@ -11,27 +12,27 @@ namespace {
 /// A shared window over the ranks of `comm` that share memory.
 struct SharedWindow {
   explicit SharedWindow(MPI_Comm comm, bool apart = false) {
-    MPI_Comm_split_type(comm, MPI_COMM_TYPE_SHARED, 0, MPI_INFO_NULL, &node);
-    MPI_Comm_rank(node, &rank);
-    MPI_Comm_size(node, &size);
+    REQUIRE_MPI(MPI_Comm_split_type(comm, MPI_COMM_TYPE_SHARED, 0, MPI_INFO_NULL, &node));
+    REQUIRE_MPI(MPI_Comm_rank(node, &rank));
+    REQUIRE_MPI(MPI_Comm_size(node, &size));
     MPI_Info info;
-    MPI_Info_create(&info);
-    if (apart) MPI_Info_set(info, "alloc_shared_noncontig", "true");
+    REQUIRE_MPI(MPI_Info_create(&info));
+    if (apart) REQUIRE_MPI(MPI_Info_set(info, "alloc_shared_noncontig", "true"));
     // A different size for every rank, none of them a multiple of a cache line.
-    MPI_Win_allocate_shared(bytes(rank), 1, info, node, &base, &window);
-    MPI_Info_free(&info);
+    REQUIRE_MPI(MPI_Win_allocate_shared(bytes(rank), 1, info, node, &base, &window));
+    REQUIRE_MPI(MPI_Info_free(&info));
   }
   SharedWindow(const SharedWindow&) = delete;
   SharedWindow& operator=(const SharedWindow&) = delete;
   ~SharedWindow() {
-    MPI_Win_free(&window);
-    MPI_Comm_free(&node);
+    REQUIRE_MPI(MPI_Win_free(&window));
+    REQUIRE_MPI(MPI_Comm_free(&node));
   }
   static MPI_Aint bytes(int of) { return static_cast<MPI_Aint>(sizeof(std::int64_t)) * (11 + of); }
   std::int64_t* of(int other, MPI_Aint& length) const {
     int unit = 0;
     void* place = nullptr;
-    MPI_Win_shared_query(window, other, &length, &unit, &place);
+    REQUIRE_MPI(MPI_Win_shared_query(window, other, &length, &unit, &place));
     return static_cast<std::int64_t*>(place);
   }
 
@@ -46,22 +47,22 @@ Finding load_store(MPI_Comm comm) {
   SharedWindow shared(comm);
   const int next = (shared.rank + 1) % shared.size, previous = (shared.rank + shared.size - 1) % shared.size;
   std::string complaint;
-  MPI_Win_lock_all(MPI_MODE_NOCHECK, shared.window);
+  REQUIRE_MPI(MPI_Win_lock_all(MPI_MODE_NOCHECK, shared.window));
   for (int round = 0; round < 3; ++round) {
     MPI_Aint length = 0;
     std::int64_t* there = shared.of(next, length);
     expect(complaint, "the size asked of a neighbour", length, SharedWindow::bytes(next));
     const auto count = static_cast<int>(SharedWindow::bytes(next) / sizeof(std::int64_t));
     for (int i = 0; i < count; ++i) there[i] = round * 1000 + shared.rank * 100 + i;
-    MPI_Win_sync(shared.window);
-    MPI_Barrier(shared.node);
-    MPI_Win_sync(shared.window);
+    REQUIRE_MPI(MPI_Win_sync(shared.window));
+    REQUIRE_MPI(MPI_Barrier(shared.node));
+    REQUIRE_MPI(MPI_Win_sync(shared.window));
     for (int i = 0; i < 11 + shared.rank; ++i)
       expect(complaint, "a number stored by the neighbour", shared.base[i],
              std::int64_t{round * 1000 + previous * 100 + i});
-    MPI_Barrier(shared.node);
+    REQUIRE_MPI(MPI_Barrier(shared.node));
   }
-  MPI_Win_unlock_all(shared.window);
+  REQUIRE_MPI(MPI_Win_unlock_all(shared.window));
   return wrong_if(complaint);
 }
 
@@ -69,21 +70,21 @@ Finding load_store(MPI_Comm comm) {
 Finding flags(MPI_Comm comm) {
   SharedWindow shared(comm);
   std::string complaint;
-  MPI_Win_lock_all(MPI_MODE_NOCHECK, shared.window);
+  REQUIRE_MPI(MPI_Win_lock_all(MPI_MODE_NOCHECK, shared.window));
   shared.base[0] = 0;
-  MPI_Win_sync(shared.window);
-  MPI_Barrier(shared.node);
+  REQUIRE_MPI(MPI_Win_sync(shared.window));
+  REQUIRE_MPI(MPI_Barrier(shared.node));
   MPI_Aint length = 0;
   std::int64_t* there = shared.of((shared.rank + 1) % shared.size, length);
   there[1] = 4711;
   std::atomic_ref<std::int64_t>(there[0]).store(1, std::memory_order_release);
   while (std::atomic_ref<std::int64_t>(shared.base[0]).load(std::memory_order_acquire) == 0) {
     int ready = 0;  // lets other ranks of a crowded core run
-    MPI_Iprobe(MPI_ANY_SOURCE, MPI_ANY_TAG, shared.node, &ready, MPI_STATUS_IGNORE);
+    REQUIRE_MPI(MPI_Iprobe(MPI_ANY_SOURCE, MPI_ANY_TAG, shared.node, &ready, MPI_STATUS_IGNORE));
   }
   expect(complaint, "the number stored before the flag", shared.base[1], std::int64_t{4711});
-  MPI_Barrier(shared.node);
-  MPI_Win_unlock_all(shared.window);
+  REQUIRE_MPI(MPI_Barrier(shared.node));
+  REQUIRE_MPI(MPI_Win_unlock_all(shared.window));
   return wrong_if(complaint);
 }
 

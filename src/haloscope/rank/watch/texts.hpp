@@ -5,18 +5,20 @@
 
 #include <string>
 
+#include "haloscope/comm/mpi_call.hpp"
+
 namespace haloscope {
 
 /// A separate communicator, so that no message here matches one of a transport.
 class OwnComm {
  public:
-  explicit OwnComm(MPI_Comm comm) { MPI_Comm_dup(comm, &comm_); }
-  ~OwnComm() { MPI_Comm_free(&comm_); }
+  explicit OwnComm(MPI_Comm comm) { REQUIRE_MPI(MPI_Comm_dup(comm, &comm_)); }
+  ~OwnComm() { REQUIRE_MPI(MPI_Comm_free(&comm_)); }
   OwnComm(const OwnComm&) = delete;
   OwnComm& operator=(const OwnComm&) = delete;
   MPI_Comm get() const { return comm_; }
-  int rank() const { return (MPI_Comm_rank(comm_, &number_), number_); }
-  int size() const { return (MPI_Comm_size(comm_, &number_), number_); }
+  int rank() const { return (REQUIRE_MPI(MPI_Comm_rank(comm_, &number_)), number_); }
+  int size() const { return (REQUIRE_MPI(MPI_Comm_size(comm_, &number_)), number_); }
 
  private:
   MPI_Comm comm_ = MPI_COMM_NULL;
@@ -28,17 +30,17 @@ template <class Take>
 void for_each_text(const OwnComm& comm, const std::string& mine, Take take) {
   constexpr int tag = 2;
   if (comm.rank() != 0) {
-    MPI_Send(mine.data(), static_cast<int>(mine.size()), MPI_CHAR, 0, tag, comm.get());
+    REQUIRE_MPI(MPI_Send(mine.data(), static_cast<int>(mine.size()), MPI_CHAR, 0, tag, comm.get()));
     return;
   }
   take(0, mine);
   for (int r = 1; r < comm.size(); ++r) {
     MPI_Status status;
-    MPI_Probe(r, tag, comm.get(), &status);
+    REQUIRE_MPI(MPI_Probe(r, tag, comm.get(), &status));
     int length = 0;
-    MPI_Get_count(&status, MPI_CHAR, &length);
+    REQUIRE_MPI(MPI_Get_count(&status, MPI_CHAR, &length));
     std::string text(static_cast<std::size_t>(length), '\0');
-    MPI_Recv(text.data(), length, MPI_CHAR, r, tag, comm.get(), MPI_STATUS_IGNORE);
+    REQUIRE_MPI(MPI_Recv(text.data(), length, MPI_CHAR, r, tag, comm.get(), MPI_STATUS_IGNORE));
     take(r, text);
   }
 }

@@ -4,6 +4,7 @@
 #include <fstream>
 #include <limits>
 
+#include "haloscope/comm/mpi_call.hpp"
 #include "haloscope/core/clock.hpp"
 #include "haloscope/error.hpp"
 #include "haloscope/rank/watch/texts.hpp"
@@ -24,7 +25,7 @@ Json metadata(const char* what, int rank, int row, const std::string& key, const
 std::string processor() {
   char name[MPI_MAX_PROCESSOR_NAME];
   int length = 0;
-  MPI_Get_processor_name(name, &length);
+  REQUIRE_MPI(MPI_Get_processor_name(name, &length));
   return {name, static_cast<std::size_t>(length)};
 }
 
@@ -84,14 +85,14 @@ ClockOffset clock_offset(MPI_Comm comm, int trips) {
     for (int trip = 0; trip < trips; ++trip) {
       double theirs = 0;
       if (rank == 0) {
-        MPI_Recv(&theirs, 1, MPI_DOUBLE, r, ping_tag, own.get(), MPI_STATUS_IGNORE);
+        REQUIRE_MPI(MPI_Recv(&theirs, 1, MPI_DOUBLE, r, ping_tag, own.get(), MPI_STATUS_IGNORE));
         theirs = now_s();
-        MPI_Send(&theirs, 1, MPI_DOUBLE, r, ping_tag, own.get());
+        REQUIRE_MPI(MPI_Send(&theirs, 1, MPI_DOUBLE, r, ping_tag, own.get()));
         continue;
       }
       const double begin = now_s();
-      MPI_Send(&begin, 1, MPI_DOUBLE, 0, ping_tag, own.get());
-      MPI_Recv(&theirs, 1, MPI_DOUBLE, 0, ping_tag, own.get(), MPI_STATUS_IGNORE);
+      REQUIRE_MPI(MPI_Send(&begin, 1, MPI_DOUBLE, 0, ping_tag, own.get()));
+      REQUIRE_MPI(MPI_Recv(&theirs, 1, MPI_DOUBLE, 0, ping_tag, own.get(), MPI_STATUS_IGNORE));
       const double end = now_s();
       if (end - begin >= shortest) continue;
       shortest = end - begin;
@@ -106,7 +107,7 @@ void write_trace(MPI_Comm comm, const std::string& file, const std::vector<Timel
   const OwnComm own(comm);
   double origin = std::numeric_limits<double>::max();
   for (const TimelineEvent& e : mine) origin = std::min(origin, e.begin_s - clock.seconds);
-  MPI_Allreduce(MPI_IN_PLACE, &origin, 1, MPI_DOUBLE, MPI_MIN, own.get());
+  REQUIRE_MPI(MPI_Allreduce(MPI_IN_PLACE, &origin, 1, MPI_DOUBLE, MPI_MIN, own.get()));
   std::ofstream out;
   if (own.rank() == 0) out.open(file, std::ios::trunc);
   for_each_text(own, trace_text(own.rank(), mine, clock, origin), [&](int rank, std::string text) {
@@ -115,7 +116,7 @@ void write_trace(MPI_Comm comm, const std::string& file, const std::vector<Timel
   });
   if (own.rank() == 0) out << "]\n" << std::flush;
   int written = own.rank() != 0 || out.good();
-  MPI_Bcast(&written, 1, MPI_INT, 0, own.get());
+  REQUIRE_MPI(MPI_Bcast(&written, 1, MPI_INT, 0, own.get()));
   if (!written)
     throw Error(Exit::failed,
                 "cannot write the trace file '" + file + "'; give --trace a file in a directory you may write to");

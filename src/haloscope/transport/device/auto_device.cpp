@@ -7,6 +7,7 @@
 #include <string>
 #include <utility>
 
+#include "haloscope/comm/mpi_call.hpp"
 #include "haloscope/core/spin.hpp"
 #include "haloscope/device/device.hpp"
 #include "haloscope/transport/automatic.hpp"
@@ -195,7 +196,7 @@ bool takes_device_memory(const device::Backend& backend) {
 /// Whether all ranks say so. Collective.
 bool everywhere(MPI_Comm comm, bool here) {
   int all = here;
-  MPI_Allreduce(MPI_IN_PLACE, &all, 1, MPI_INT, MPI_LAND, comm);
+  CHECK_MPI(MPI_Allreduce(MPI_IN_PLACE, &all, 1, MPI_INT, MPI_LAND, comm));
   return all != 0;
 }
 

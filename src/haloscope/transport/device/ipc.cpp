@@ -6,6 +6,7 @@
 #include <set>
 #include <utility>
 
+#include "haloscope/comm/mpi_call.hpp"
 #include "haloscope/comm/shared_memory.hpp"
 #include "haloscope/comm/text.hpp"
 #include "haloscope/device/device.hpp"
@@ -65,9 +66,9 @@ class IpcLink final : public DeviceLink {
   /// Collective: first all ranks stop writing to memory that will be freed, then all unmap it.
   ~IpcLink() override {
     told_.reset();
-    MPI_Barrier(comm_);
+    REQUIRE_MPI(MPI_Barrier(comm_));
     mapped_.reset();
-    MPI_Barrier(comm_);
+    REQUIRE_MPI(MPI_Barrier(comm_));
   }
 
   void post(Ids in, int slot) override { told_->post(in, slot); }
@@ -89,7 +90,7 @@ class IpcLink final : public DeviceLink {
     int far = -1, farthest = -1;
     for (const Message& message : context.plan->messages)
       if (node.local(message.peer) < 0) far = message.peer;
-    MPI_Allreduce(&far, &farthest, 1, MPI_INT, MPI_MAX, context.comm);
+    CHECK_MPI(MPI_Allreduce(&far, &farthest, 1, MPI_INT, MPI_MAX, context.comm));
     if (farthest >= 0)
       throw UnavailableError("transport 'ipc' does not reach from node to node, and rank " + std::to_string(farthest) +
                              " is a neighbour on another one; use staged");
@@ -127,7 +128,7 @@ class IpcLink final : public DeviceLink {
     return exchange_targets(plan, at);
   } catch (const Error&) {  // on all ranks alike
     mapped_.reset();
-    MPI_Barrier(comm_);
+    CHECK_MPI(MPI_Barrier(comm_));
     throw;
   }
   /// The replies of receivers to their senders, by id of the sent messages. Collective.
@@ -149,10 +150,10 @@ class IpcLink final : public DeviceLink {
     for (int id = 0; id < messages_; ++id) {
       const Message& m = plan.messages[id];
       if (!m.out) mine[id] = {handle, at[id], half_};
-      m.out ? MPI_Irecv(&theirs[id], sizeof(Place), MPI_BYTE, m.peer, m.tag, comm_, &requests[id])
-            : MPI_Isend(&mine[id], sizeof(Place), MPI_BYTE, m.peer, m.tag, comm_, &requests[id]);
+      m.out ? CHECK_MPI(MPI_Irecv(&theirs[id], sizeof(Place), MPI_BYTE, m.peer, m.tag, comm_, &requests[id]))
+            : CHECK_MPI(MPI_Isend(&mine[id], sizeof(Place), MPI_BYTE, m.peer, m.tag, comm_, &requests[id]));
     }
-    MPI_Waitall(messages_, requests.data(), MPI_STATUSES_IGNORE);
+    CHECK_MPI(MPI_Waitall(messages_, requests.data(), MPI_STATUSES_IGNORE));
     std::vector<Target> targets(static_cast<std::size_t>(messages_));
     try {
       for (int id = 0; id < messages_; ++id)
@@ -168,9 +169,9 @@ class IpcLink final : public DeviceLink {
   /// Collective: if one rank cannot use the transport, none does.
   void agree(const std::string& trouble) const {
     int rank = 0, troubled = trouble.empty() ? -1 : 0, first = -1;
-    MPI_Comm_rank(comm_, &rank);
+    CHECK_MPI(MPI_Comm_rank(comm_, &rank));
     if (troubled == 0) troubled = rank;
-    MPI_Allreduce(&troubled, &first, 1, MPI_INT, MPI_MAX, comm_);
+    CHECK_MPI(MPI_Allreduce(&troubled, &first, 1, MPI_INT, MPI_MAX, comm_));
     if (first < 0) return;
     throw UnavailableError("transport 'ipc' cannot be used here: rank " + std::to_string(first) + " reports " +
                            text_of_rank(comm_, first, trouble) + "; use staged");

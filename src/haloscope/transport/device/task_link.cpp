@@ -7,6 +7,7 @@
 #include <string>
 
 #include "haloscope/comm/device_load.hpp"
+#include "haloscope/comm/mpi_call.hpp"
 #include "haloscope/core/clock.hpp"
 #include "haloscope/core/names.hpp"
 #include "haloscope/core/spin.hpp"
@@ -76,9 +77,10 @@ class TaskLink final : public DeviceLink {
     if (copies_) device::call_even_if_lost([this] { copies_->finish(); });
     for (Round& round : rounds_) {
       for (MPI_Request& request : round.in.requests)
-        if (request != MPI_REQUEST_NULL) MPI_Cancel(&request), MPI_Wait(&request, MPI_STATUS_IGNORE);
+        if (request != MPI_REQUEST_NULL)
+          REQUIRE_MPI(MPI_Cancel(&request)), REQUIRE_MPI(MPI_Wait(&request, MPI_STATUS_IGNORE));
       for (MPI_Request& request : round.out.requests)
-        if (request != MPI_REQUEST_NULL) MPI_Request_free(&request);
+        if (request != MPI_REQUEST_NULL) REQUIRE_MPI(MPI_Request_free(&request));
     }
   }
   void abandon() override {
@@ -95,7 +97,8 @@ class TaskLink final : public DeviceLink {
       round.in.left = static_cast<int>(round.in.requests.size());
       for (std::size_t i = 0; i < round.in.requests.size(); ++i) {
         TaskPart& part = round.in.side->parts[i];
-        MPI_Irecv(part.host, part.type.count(), part.type.type(), part.peer, part.tag, comm_, &round.in.requests[i]);
+        CHECK_MPI(MPI_Irecv(part.host, part.type.count(), part.type.type(), part.peer, part.tag, comm_,
+                            &round.in.requests[i]));
       }
       count(round.in, slot);
     });
@@ -250,8 +253,8 @@ class TaskLink final : public DeviceLink {
 
   void send_part(Round& round, int number) {
     TaskPart& part = round.out.side->parts[static_cast<std::size_t>(number)];
-    MPI_Isend(part.host, part.type.count(), part.type.type(), part.peer, part.tag, comm_,
-              &round.out.requests[static_cast<std::size_t>(number)]);
+    REQUIRE_MPI(MPI_Isend(part.host, part.type.count(), part.type.type(), part.peer, part.tag, comm_,
+                          &round.out.requests[static_cast<std::size_t>(number)]));
   }
 
   /// f(part) for each part whose request has ended.
@@ -260,8 +263,8 @@ class TaskLink final : public DeviceLink {
     for (bool moved = false;; moved = true) {
       int part = MPI_UNDEFINED, done = 0;
       if (traffic.left > 0)
-        MPI_Testany(static_cast<int>(traffic.requests.size()), traffic.requests.data(), &part, &done,
-                    MPI_STATUS_IGNORE);
+        REQUIRE_MPI(MPI_Testany(static_cast<int>(traffic.requests.size()), traffic.requests.data(), &part, &done,
+                                MPI_STATUS_IGNORE));
       if (!done || part == MPI_UNDEFINED) return moved;
       f(part);
       --traffic.left;
@@ -386,7 +389,7 @@ int blocks_for(const LinkContext& context) {
   context.device->use();
   const int possible = context.device->kernels().exchange.resident();
   int fits = possible >= sharing, all_fit = 1;
-  MPI_Allreduce(&fits, &all_fit, 1, MPI_INT, MPI_MIN, context.comm);
+  CHECK_MPI(MPI_Allreduce(&fits, &all_fit, 1, MPI_INT, MPI_MIN, context.comm));
   if (!all_fit)
     throw UnavailableError("transport 'taskqueue' needs a block for each rank of a device, all at once: here " +
                            std::to_string(sharing) + ", and " + std::to_string(possible) +

@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "haloscope/comm/gather.hpp"
+#include "haloscope/comm/mpi_call.hpp"
 #include "haloscope/comm/settle.hpp"
 #include "haloscope/transport.hpp"
 #include "haloscope/transport/onesided/window.hpp"
@@ -97,12 +98,12 @@ class FenceLink final : public WindowLink {
   MPI_Comm group_comm(const std::vector<std::int64_t>& members, int tag) const {
     const std::vector<int> ranks(members.begin(), members.end());
     MPI_Group all, some;
-    MPI_Comm_group(comm(), &all);
-    MPI_Group_incl(all, static_cast<int>(ranks.size()), ranks.data(), &some);
+    CHECK_MPI(MPI_Comm_group(comm(), &all));
+    CHECK_MPI(MPI_Group_incl(all, static_cast<int>(ranks.size()), ranks.data(), &some));
     MPI_Comm made = MPI_COMM_NULL;
-    MPI_Comm_create_group(comm(), some, tag, &made);
-    MPI_Group_free(&some);
-    MPI_Group_free(&all);
+    CHECK_MPI(MPI_Comm_create_group(comm(), some, tag, &made));
+    CHECK_MPI(MPI_Group_free(&some));
+    CHECK_MPI(MPI_Group_free(&all));
     return made;
   }
 
@@ -110,7 +111,7 @@ class FenceLink final : public WindowLink {
     for (const Window& window : windows()) {
       // Where ranks share cores, a rank that spins in a fence keeps the rank it waits for from running.
       if (yield()) meet(window.comm(), true);
-      MPI_Win_fence(assertion(modes), window.handle());
+      REQUIRE_MPI(MPI_Win_fence(assertion(modes), window.handle()));
     }
   }
 

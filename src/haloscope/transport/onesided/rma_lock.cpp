@@ -2,6 +2,7 @@
 // conflicts with another, and MPI may be told not to check.
 #include <atomic>
 
+#include "haloscope/comm/mpi_call.hpp"
 #include "haloscope/transport.hpp"
 #include "haloscope/transport/onesided/rma_passive.hpp"
 #include "haloscope/transport_traits.hpp"
@@ -20,9 +21,9 @@ class LockLink final : public PassiveLink {
   void enlist(const Window&) override {}
   void retire(const Window&) override {}
   void enter(const Window& window, int target) override {
-    MPI_Win_lock(MPI_LOCK_SHARED, target, assertion(MPI_MODE_NOCHECK), window.handle());
+    REQUIRE_MPI(MPI_Win_lock(MPI_LOCK_SHARED, target, assertion(MPI_MODE_NOCHECK), window.handle()));
   }
-  void leave(const Window& window, int target) override { MPI_Win_unlock(target, window.handle()); }
+  void leave(const Window& window, int target) override { REQUIRE_MPI(MPI_Win_unlock(target, window.handle())); }
 
   void synchronise(const Window& window) override {
     std::atomic_thread_fence(std::memory_order_seq_cst);

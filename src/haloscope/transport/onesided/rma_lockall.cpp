@@ -1,5 +1,6 @@
 // One-sided transfers inside one epoch to all ranks, from opening to closing: flushes complete them, or requests
 // (rget).
+#include "haloscope/comm/mpi_call.hpp"
 #include "haloscope/transport.hpp"
 #include "haloscope/transport/onesided/rma_passive.hpp"
 #include "haloscope/transport_traits.hpp"
@@ -17,12 +18,12 @@ class LockAllLink final : public PassiveLink {
 
  private:
   void enlist(const Window& window) override {
-    MPI_Win_lock_all(assertion(MPI_MODE_NOCHECK), window.handle());  // nobody ever locks exclusively
+    CHECK_MPI(MPI_Win_lock_all(assertion(MPI_MODE_NOCHECK), window.handle()));  // nobody ever locks exclusively
   }
-  void retire(const Window& window) override { MPI_Win_unlock_all(window.handle()); }
+  void retire(const Window& window) override { REQUIRE_MPI(MPI_Win_unlock_all(window.handle())); }
   void enter(const Window&, int) override {}
-  void leave(const Window& window, int target) override { MPI_Win_flush(target, window.handle()); }
-  void synchronise(const Window& window) override { MPI_Win_sync(window.handle()); }
+  void leave(const Window& window, int target) override { REQUIRE_MPI(MPI_Win_flush(target, window.handle())); }
+  void synchronise(const Window& window) override { REQUIRE_MPI(MPI_Win_sync(window.handle())); }
 
   void issue(int id) override { transfer(port(id), options().rget ? &requests_[id] : nullptr); }
   bool completed(int id) override {
@@ -31,7 +32,7 @@ class LockAllLink final : public PassiveLink {
       return true;
     }
     int done = 0;
-    MPI_Test(&requests_[id], &done, MPI_STATUS_IGNORE);
+    REQUIRE_MPI(MPI_Test(&requests_[id], &done, MPI_STATUS_IGNORE));
     return done;
   }
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "haloscope/comm/mpi_call.hpp"
 #include "haloscope/core/spin.hpp"
 
 namespace haloscope {
@@ -21,25 +22,26 @@ class MessageSignals final : public Signals {
       : out_(static_cast<std::size_t>(messages), MPI_REQUEST_NULL), in_(out_) {
     for (int id = 0; id < messages; ++id)
       describe(id, [&](int peer, int tag, bool out) {
-        MPI_Send_init(nullptr, 0, MPI_BYTE, peer, signal_tag(tag, out), comm, &out_[id]);
-        MPI_Recv_init(nullptr, 0, MPI_BYTE, peer, signal_tag(tag, !out), comm, &in_[id]);
+        CHECK_MPI(MPI_Send_init(nullptr, 0, MPI_BYTE, peer, signal_tag(tag, out), comm, &out_[id]));
+        CHECK_MPI(MPI_Recv_init(nullptr, 0, MPI_BYTE, peer, signal_tag(tag, !out), comm, &in_[id]));
       });
   }
   ~MessageSignals() override {
-    MPI_Waitall(static_cast<int>(out_.size()), out_.data(), MPI_STATUSES_IGNORE);
+    REQUIRE_MPI(MPI_Waitall(static_cast<int>(out_.size()), out_.data(), MPI_STATUSES_IGNORE));
     for (auto* requests : {&out_, &in_})
       for (MPI_Request& request : *requests)
-        if (request != MPI_REQUEST_NULL) MPI_Request_free(&request);
+        if (request != MPI_REQUEST_NULL) REQUIRE_MPI(MPI_Request_free(&request));
   }
-  void expect(int id) override { MPI_Start(&in_[id]); }
+  void expect(int id) override { REQUIRE_MPI(MPI_Start(&in_[id])); }
   bool seen(int id) override {
     int done = 0;
-    MPI_Test(&in_[id], &done, MPI_STATUS_IGNORE);
+    REQUIRE_MPI(MPI_Test(&in_[id], &done, MPI_STATUS_IGNORE));
     return done;
   }
   void raise(int id) override {
-    MPI_Wait(&out_[id], MPI_STATUS_IGNORE);  // the other end has seen the one before, so this returns at once
-    MPI_Start(&out_[id]);
+    REQUIRE_MPI(
+        MPI_Wait(&out_[id], MPI_STATUS_IGNORE));  // the other end has seen the one before, so this returns at once
+    REQUIRE_MPI(MPI_Start(&out_[id]));
   }
 
  private:
@@ -68,14 +70,15 @@ class FlagSignals final : public Signals {
   bool seen(int id) override {
     if (value(id) >= expected_[id]) return true;
     int there = 0;  // updates of own memory may need this rank to enter MPI
-    MPI_Iprobe(MPI_ANY_SOURCE, MPI_ANY_TAG, link_.comm(), &there, MPI_STATUS_IGNORE);
+    REQUIRE_MPI(MPI_Iprobe(MPI_ANY_SOURCE, MPI_ANY_TAG, link_.comm(), &there, MPI_STATUS_IGNORE));
     return false;
   }
   void raise(int id) override {
     const int peer = link_.port(id).peer;
     ++sent_[id];
     link_.enter(window_, peer);
-    MPI_Accumulate(&sent_[id], 1, MPI_INT64_T, peer, theirs_[id], 1, MPI_INT64_T, MPI_REPLACE, window_.handle());
+    REQUIRE_MPI(
+        MPI_Accumulate(&sent_[id], 1, MPI_INT64_T, peer, theirs_[id], 1, MPI_INT64_T, MPI_REPLACE, window_.handle()));
     link_.leave(window_, peer);
   }
 
@@ -95,7 +98,7 @@ class FlagSignals final : public Signals {
     std::int64_t read = 0;
     const std::int64_t unused = 0;
     link_.enter(window_, link_.rank());
-    MPI_Fetch_and_op(&unused, &read, MPI_INT64_T, link_.rank(), place(id), MPI_NO_OP, window_.handle());
+    REQUIRE_MPI(MPI_Fetch_and_op(&unused, &read, MPI_INT64_T, link_.rank(), place(id), MPI_NO_OP, window_.handle()));
     link_.leave(window_, link_.rank());
     return read;
   }
@@ -109,10 +112,12 @@ class FlagSignals final : public Signals {
       const auto& p = link_.port(id);
       if (!link_.moves(id)) continue;
       mine[id] = place(id);
-      MPI_Irecv(&theirs_[id], 1, MPI_INT64_T, p.peer, signal_tag(p.tag, !p.out), link_.comm(), &requests[id]);
-      MPI_Isend(&mine[id], 1, MPI_INT64_T, p.peer, signal_tag(p.tag, p.out), link_.comm(), &requests[count + id]);
+      CHECK_MPI(
+          MPI_Irecv(&theirs_[id], 1, MPI_INT64_T, p.peer, signal_tag(p.tag, !p.out), link_.comm(), &requests[id]));
+      CHECK_MPI(
+          MPI_Isend(&mine[id], 1, MPI_INT64_T, p.peer, signal_tag(p.tag, p.out), link_.comm(), &requests[count + id]));
     }
-    MPI_Waitall(static_cast<int>(requests.size()), requests.data(), MPI_STATUSES_IGNORE);
+    CHECK_MPI(MPI_Waitall(static_cast<int>(requests.size()), requests.data(), MPI_STATUSES_IGNORE));
   }
 
   PassiveLink& link_;

@@ -4,6 +4,7 @@
 // (per-message), which makes messages independent of each other.
 #include <algorithm>
 
+#include "haloscope/comm/mpi_call.hpp"
 #include "haloscope/core/spin.hpp"
 #include "haloscope/transport.hpp"
 #include "haloscope/transport/onesided/window.hpp"
@@ -27,7 +28,7 @@ class PscwLink final : public WindowLink {
   }
   ~PscwLink() override {
     finish();
-    for (Epoch& epoch : epochs_) MPI_Group_free(&epoch.group);
+    for (Epoch& epoch : epochs_) REQUIRE_MPI(MPI_Group_free(&epoch.group));
   }
 
   void post(Ids in, int slot) override {
@@ -75,9 +76,9 @@ class PscwLink final : public WindowLink {
     std::sort(peers.begin(), peers.end());
     peers.erase(std::unique(peers.begin(), peers.end()), peers.end());
     MPI_Group all, some;
-    MPI_Comm_group(comm(), &all);
-    MPI_Group_incl(all, static_cast<int>(peers.size()), peers.data(), &some);
-    MPI_Group_free(&all);
+    CHECK_MPI(MPI_Comm_group(comm(), &all));
+    CHECK_MPI(MPI_Group_incl(all, static_cast<int>(peers.size()), peers.data(), &some));
+    CHECK_MPI(MPI_Group_free(&all));
     return some;
   }
 
@@ -98,13 +99,13 @@ class PscwLink final : public WindowLink {
   bool none_pending(Ids ids) const { return waiting_for(ids, 0) < 0; }
 
   void expose(Epoch& e) {
-    MPI_Win_post(e.group, assertion(options().get ? MPI_MODE_NOPUT : MPI_MODE_NOSTORE), window(e));
+    REQUIRE_MPI(MPI_Win_post(e.group, assertion(options().get ? MPI_MODE_NOPUT : MPI_MODE_NOSTORE), window(e)));
     e.exposed = true;
   }
   void access(Epoch& e) {
-    MPI_Win_start(e.group, 0, window(e));
+    REQUIRE_MPI(MPI_Win_start(e.group, 0, window(e)));
     for (int id : e.ids) transfer(port(id));
-    MPI_Win_complete(window(e));
+    REQUIRE_MPI(MPI_Win_complete(window(e)));
     settled(e);
   }
   void fetch(Epoch& e) {
@@ -112,7 +113,7 @@ class PscwLink final : public WindowLink {
   }
   bool look(Epoch& e) {
     int done = 1;
-    if (e.exposed) MPI_Win_test(window(e), &done);
+    if (e.exposed) REQUIRE_MPI(MPI_Win_test(window(e), &done));
     if (!done) return false;
     e.exposed = false;
     settled(e);

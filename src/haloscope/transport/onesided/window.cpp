@@ -5,6 +5,7 @@
 #include <numeric>
 
 #include "haloscope/comm/gather.hpp"
+#include "haloscope/comm/mpi_call.hpp"
 #include "haloscope/comm/mpi_traits.hpp"
 #include "haloscope/core/names.hpp"
 #include "haloscope/error.hpp"
@@ -17,7 +18,7 @@ namespace {
 /// Whether all ranks of `comm` give the same number.
 bool same_everywhere(MPI_Comm comm, std::int64_t number) {
   std::array<std::int64_t, 2> bounds{number, -number};
-  MPI_Allreduce(MPI_IN_PLACE, bounds.data(), 2, MPI_INT64_T, MPI_MAX, comm);
+  CHECK_MPI(MPI_Allreduce(MPI_IN_PLACE, bounds.data(), 2, MPI_INT64_T, MPI_MAX, comm));
   return bounds[0] == -bounds[1];
 }
 
@@ -37,15 +38,15 @@ RmaOptions RmaOptions::parse(const std::string& transport, const std::vector<std
 Window::Window(MPI_Comm comm, bool owns_comm, std::size_t bytes, const Hints& hints)
     : comm_(comm), owns_comm_(owns_comm) {
   MPI_Info info = MPI_INFO_NULL;
-  if (!hints.empty()) MPI_Info_create(&info);
-  for (const auto& [key, value] : hints) MPI_Info_set(info, key, value);
-  MPI_Win_allocate(static_cast<MPI_Aint>(bytes), 1, info, comm, &data_, &handle_);
-  if (info != MPI_INFO_NULL) MPI_Info_free(&info);
+  if (!hints.empty()) CHECK_MPI(MPI_Info_create(&info));
+  for (const auto& [key, value] : hints) CHECK_MPI(MPI_Info_set(info, key, value));
+  CHECK_MPI(MPI_Win_allocate(static_cast<MPI_Aint>(bytes), 1, info, comm, &data_, &handle_));
+  if (info != MPI_INFO_NULL) CHECK_MPI(MPI_Info_free(&info));
 }
 
 Window::~Window() {
-  if (handle_ != MPI_WIN_NULL) MPI_Win_free(&handle_);
-  if (owns_comm_ && comm_ != MPI_COMM_NULL) MPI_Comm_free(&comm_);
+  if (handle_ != MPI_WIN_NULL) REQUIRE_MPI(MPI_Win_free(&handle_));
+  if (owns_comm_ && comm_ != MPI_COMM_NULL) REQUIRE_MPI(MPI_Comm_free(&comm_));
 }
 
 Window::Window(Window&& other) noexcept
@@ -56,19 +57,19 @@ Window::Window(Window&& other) noexcept
 
 int Window::rank_of(MPI_Comm comm, int rank) const {
   MPI_Group from, to;
-  MPI_Comm_group(comm, &from);
-  MPI_Comm_group(comm_, &to);
+  CHECK_MPI(MPI_Comm_group(comm, &from));
+  CHECK_MPI(MPI_Comm_group(comm_, &to));
   int here = MPI_UNDEFINED;
-  MPI_Group_translate_ranks(from, 1, &rank, to, &here);
-  MPI_Group_free(&from);
-  MPI_Group_free(&to);
+  CHECK_MPI(MPI_Group_translate_ranks(from, 1, &rank, to, &here));
+  CHECK_MPI(MPI_Group_free(&from));
+  CHECK_MPI(MPI_Group_free(&to));
   return here;
 }
 
 bool Window::unified() const {
   int* model = nullptr;
   int known = 0;
-  MPI_Win_get_attr(handle_, MPI_WIN_MODEL, static_cast<void*>(&model), &known);
+  CHECK_MPI(MPI_Win_get_attr(handle_, MPI_WIN_MODEL, static_cast<void*>(&model), &known));
   return known && *model == MPI_WIN_UNIFIED;
 }
 
@@ -78,7 +79,7 @@ WindowLink::WindowLink(const LinkContext& context, const RmaOptions& options)
     throw UnavailableError(
         "one-sided transports ask for a window's memory model, at which SMPI ends the program; use p2p or persistent, "
         "or a build on a real MPI");
-  MPI_Comm_rank(comm_, &rank_);
+  CHECK_MPI(MPI_Comm_rank(comm_, &rank_));
   messages_ = static_cast<int>(plan_->messages.size());
   slots_ = static_cast<int>(views_->front().size());
   ports_ = std::make_unique<Port[]>(static_cast<std::size_t>(messages_));
@@ -122,7 +123,7 @@ std::vector<int> WindowLink::numbers_in_round() const {
 }
 
 int WindowLink::largest(int count) const {
-  MPI_Allreduce(MPI_IN_PLACE, &count, 1, MPI_INT, MPI_MAX, comm_);
+  CHECK_MPI(MPI_Allreduce(MPI_IN_PLACE, &count, 1, MPI_INT, MPI_MAX, comm_));
   return count;
 }
 
@@ -198,11 +199,11 @@ void WindowLink::tell_origins(int own) {
     if (!moves(id)) continue;
     places[id] = {p.window, p.at};
     if (p.origin)
-      MPI_Irecv(places[id].data(), 2, MPI_INT64_T, p.peer, p.tag, comm_, &requests[id]);
+      CHECK_MPI(MPI_Irecv(places[id].data(), 2, MPI_INT64_T, p.peer, p.tag, comm_, &requests[id]));
     else
-      MPI_Isend(places[id].data(), 2, MPI_INT64_T, p.peer, p.tag, comm_, &requests[id]);
+      CHECK_MPI(MPI_Isend(places[id].data(), 2, MPI_INT64_T, p.peer, p.tag, comm_, &requests[id]));
   }
-  MPI_Waitall(messages_, requests.data(), MPI_STATUSES_IGNORE);
+  CHECK_MPI(MPI_Waitall(messages_, requests.data(), MPI_STATUSES_IGNORE));
   for (int id = 0; id < messages_; ++id) {
     Port& p = ports_[id];
     if (!moves(id) || !p.origin) continue;
@@ -237,11 +238,11 @@ void WindowLink::transfer(Port& p, MPI_Request* request) {
   const int n = p.type.count();
   const MPI_Datatype type = p.type.type();
   if (p.out)
-    MPI_Put(data, n, type, p.target, p.at, n, type, window);
+    REQUIRE_MPI(MPI_Put(data, n, type, p.target, p.at, n, type, window));
   else if (request == nullptr)
-    MPI_Get(data, n, type, p.target, p.at, n, type, window);
+    REQUIRE_MPI(MPI_Get(data, n, type, p.target, p.at, n, type, window));
   else
-    MPI_Rget(data, n, type, p.target, p.at, n, type, window, request);
+    REQUIRE_MPI(MPI_Rget(data, n, type, p.target, p.at, n, type, window, request));
 }
 
 int WindowLink::waiting_for(Ids in, int) const {

@@ -5,6 +5,7 @@
 #include <new>
 
 #include "haloscope/comm/gather.hpp"
+#include "haloscope/comm/mpi_call.hpp"
 #include "haloscope/error.hpp"
 #include "haloscope/pack/region_copy.hpp"
 
@@ -74,10 +75,10 @@ struct SharedLink::Peers {
   Peers(const LinkContext& context, const Node& node) : context_(context) {
     const auto mine = published(*context.views);
     int size = 0;
-    MPI_Comm_size(node.comm(), &size);
+    CHECK_MPI(MPI_Comm_size(node.comm(), &size));
     all_.resize(mine.size() * static_cast<std::size_t>(size));
     const int bytes = static_cast<int>(mine.size() * sizeof(Published));
-    MPI_Allgather(mine.data(), bytes, MPI_BYTE, all_.data(), bytes, MPI_BYTE, node.comm());
+    CHECK_MPI(MPI_Allgather(mine.data(), bytes, MPI_BYTE, all_.data(), bytes, MPI_BYTE, node.comm()));
     for (std::size_t id = 0; id < context.plan->messages.size(); ++id) {
       const int peer = context.plan->messages[id].peer;
       if (!context.moves(static_cast<int>(id)) || node.local(peer) < 0 || plans.count(peer)) continue;
@@ -184,7 +185,7 @@ void SharedLink::connect(const LinkContext& context, const Node& node, const Pee
       if (!message.out && mode_ == SharedMode::pull)
         p.copies[0] = make_transfer(others, peer_message, own, message, slot);
     }
-  MPI_Barrier(context.comm);  // no flag is raised before its owner has set it to 0
+  CHECK_MPI(MPI_Barrier(context.comm));  // no flag is raised before its owner has set it to 0
 }
 
 SharedLink::~SharedLink() { finish(); }
@@ -325,7 +326,7 @@ int SharedLink::waiting_for(Ids in, int slot) const {
 
 /// All stores of the node's ranks before it are done and visible after it.
 void SharedLink::fence() {
-  for (MPI_Win window : windows_) MPI_Win_fence(0, window);
+  for (MPI_Win window : windows_) REQUIRE_MPI(MPI_Win_fence(0, window));
   fences_.fetch_add(1, std::memory_order_relaxed);
 }
 

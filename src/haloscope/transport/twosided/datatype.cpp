@@ -4,6 +4,7 @@
 #include <utility>
 #include <vector>
 
+#include "haloscope/comm/mpi_call.hpp"
 #include "haloscope/error.hpp"
 
 namespace haloscope {
@@ -36,12 +37,12 @@ MPI_Datatype element_type(const Quantity& q) {
 MPI_Datatype repeated(MPI_Datatype inner, std::int64_t count, std::int64_t stride) {
   MPI_Datatype made;
   if (stride >= 0) {
-    MPI_Type_create_hvector(as_count(count), 1, stride, inner, &made);
+    CHECK_MPI(MPI_Type_create_hvector(as_count(count), 1, stride, inner, &made));
     return made;
   }
   std::vector<MPI_Aint> places;
   for (std::int64_t n = 0; n < count; ++n) places.push_back(n * stride);
-  MPI_Type_create_hindexed_block(as_count(count), 1, places.data(), inner, &made);
+  CHECK_MPI(MPI_Type_create_hindexed_block(as_count(count), 1, places.data(), inner, &made));
   return made;
 }
 
@@ -55,11 +56,11 @@ MPI_Datatype box_type(const SlotView& view, const Box& box, const Quantity& quan
   int d = 0;
   for (; d < 3 && (box.extent(d) == 1 || view.stride[d] == run * bytes); ++d) run *= box.extent(d);
   MPI_Datatype block;
-  MPI_Type_contiguous(as_count(typed ? run : run * bytes), typed ? element : MPI_BYTE, &block);
+  CHECK_MPI(MPI_Type_contiguous(as_count(typed ? run : run * bytes), typed ? element : MPI_BYTE, &block));
   for (; d < 3; ++d) {
     MPI_Datatype inner = block;
     block = repeated(inner, box.extent(d), view.stride[d]);
-    MPI_Type_free(&inner);
+    CHECK_MPI(MPI_Type_free(&inner));
   }
   return block;
 }
@@ -67,7 +68,7 @@ MPI_Datatype box_type(const SlotView& view, const Box& box, const Quantity& quan
 }  // namespace
 
 MessageType::~MessageType() {
-  if (owned_) MPI_Type_free(&type_);
+  if (owned_) REQUIRE_MPI(MPI_Type_free(&type_));
 }
 
 MessageType::MessageType(MessageType&& other) noexcept
@@ -81,7 +82,7 @@ MessageType& MessageType::operator=(MessageType&& other) noexcept {
 }
 
 MessageType MessageType::owning(MPI_Datatype made) {
-  MPI_Type_commit(&made);
+  CHECK_MPI(MPI_Type_commit(&made));
   MessageType result(1, made);
   result.owned_ = true;
   return result;
@@ -91,14 +92,14 @@ MessageType byte_type(std::int64_t bytes, std::int64_t longest) {
   if (bytes <= longest) return {static_cast<int>(bytes), MPI_BYTE};
   // Whole chunks and a rest; MPI-3 has no 64-bit counts.
   MPI_Datatype chunk, chunks, rest, made;
-  MPI_Type_contiguous(static_cast<int>(longest), MPI_BYTE, &chunk);
-  MPI_Type_contiguous(as_count(bytes / longest), chunk, &chunks);
-  MPI_Type_contiguous(static_cast<int>(bytes % longest), MPI_BYTE, &rest);
+  CHECK_MPI(MPI_Type_contiguous(static_cast<int>(longest), MPI_BYTE, &chunk));
+  CHECK_MPI(MPI_Type_contiguous(as_count(bytes / longest), chunk, &chunks));
+  CHECK_MPI(MPI_Type_contiguous(static_cast<int>(bytes % longest), MPI_BYTE, &rest));
   const int lengths[2] = {1, 1};
   const MPI_Aint offsets[2] = {0, static_cast<MPI_Aint>(bytes / longest * longest)};
   const MPI_Datatype parts[2] = {chunks, rest};
-  MPI_Type_create_struct(2, lengths, offsets, parts, &made);
-  for (MPI_Datatype* part : {&chunk, &chunks, &rest}) MPI_Type_free(part);
+  CHECK_MPI(MPI_Type_create_struct(2, lengths, offsets, parts, &made));
+  for (MPI_Datatype* part : {&chunk, &chunks, &rest}) CHECK_MPI(MPI_Type_free(part));
   return MessageType::owning(made);
 }
 
@@ -109,13 +110,13 @@ MessageType region_type(const Views& views, int slot, const Plan& plan, const Me
   for (const Region& region : message.regions) {
     const SlotView& view = views[region.quantity][slot];
     lengths.push_back(1);
-    MPI_Get_address(view.at(region.box.lo), &addresses.emplace_back());
+    CHECK_MPI(MPI_Get_address(view.at(region.box.lo), &addresses.emplace_back()));
     parts.push_back(box_type(view, region.box, plan.spec.quantities[region.quantity]));
   }
   MPI_Datatype made;
-  MPI_Type_create_struct(as_count(static_cast<std::int64_t>(parts.size())), lengths.data(), addresses.data(),
-                         parts.data(), &made);
-  for (MPI_Datatype& part : parts) MPI_Type_free(&part);
+  CHECK_MPI(MPI_Type_create_struct(as_count(static_cast<std::int64_t>(parts.size())), lengths.data(), addresses.data(),
+                                   parts.data(), &made));
+  for (MPI_Datatype& part : parts) CHECK_MPI(MPI_Type_free(&part));
   return MessageType::owning(made);
 }
 

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "haloscope/comm/mpi_call.hpp"
 #include "haloscope/comm/mpi_traits.hpp"
 #include "haloscope/core/names.hpp"
 #include "haloscope/error.hpp"
@@ -135,7 +136,7 @@ bool MessageLink::poll_all(Ids ids, int slot) {
   const int count = gather(ids, slot);
   if (count == 0) return true;
   int done = 0;
-  MPI_Testall(count, scratch_.requests.data(), &done, MPI_STATUSES_IGNORE);
+  REQUIRE_MPI(MPI_Testall(count, scratch_.requests.data(), &done, MPI_STATUSES_IGNORE));
   if (!done) return false;
   for (int i = 0; i < count; ++i) arrived(*scratch_.owners[i], scratch_.requests[i]);
   return true;
@@ -145,7 +146,7 @@ bool MessageLink::poll_each(Ids ids, int slot) {
   const int count = gather(ids, slot);
   if (count == 0) return true;
   int finished = 0;
-  MPI_Testsome(count, scratch_.requests.data(), &finished, scratch_.finished.data(), MPI_STATUSES_IGNORE);
+  REQUIRE_MPI(MPI_Testsome(count, scratch_.requests.data(), &finished, scratch_.finished.data(), MPI_STATUSES_IGNORE));
   for (int i = 0; i < finished; ++i) {
     const int which = scratch_.finished[i];
     arrived(*scratch_.owners[which], scratch_.requests[which]);
@@ -158,7 +159,7 @@ bool MessageLink::poll_each(Ids ids, int slot) {
 void MessageLink::settle(Ids ids, int slot) {
   if (mpi_traits.simulated) {  // a poll costs simulated time, and the core is given to others by blocking
     const int count = gather(ids, slot);
-    MPI_Waitall(count, scratch_.requests.data(), MPI_STATUSES_IGNORE);
+    REQUIRE_MPI(MPI_Waitall(count, scratch_.requests.data(), MPI_STATUSES_IGNORE));
     for (int i = 0; i < count; ++i) arrived(*scratch_.owners[i], scratch_.requests[i]);
     return;
   }

@@ -5,6 +5,7 @@
 #include <atomic>
 #include <map>
 
+#include "haloscope/comm/mpi_call.hpp"
 #include "haloscope/comm/mpi_traits.hpp"
 #include "haloscope/core/names.hpp"
 #include "haloscope/core/spin.hpp"
@@ -71,24 +72,25 @@ struct Round {
 /// slot has its own graph, so that exchanges of several slots may begin and end in any order.
 MPI_Comm make_graph(MPI_Comm comm, const Side& in, const Side& out) {
   int rank = 0;
-  MPI_Comm_rank(comm, &rank);
+  CHECK_MPI(MPI_Comm_rank(comm, &rank));
   MPI_Comm members = MPI_COMM_NULL, graph = MPI_COMM_NULL;
-  MPI_Comm_split(comm, in.ids.empty() && out.ids.empty() ? MPI_UNDEFINED : 0, rank, &members);
+  CHECK_MPI(MPI_Comm_split(comm, in.ids.empty() && out.ids.empty() ? MPI_UNDEFINED : 0, rank, &members));
   if (members == MPI_COMM_NULL) return graph;
   MPI_Group all, some;
-  MPI_Comm_group(comm, &all);
-  MPI_Comm_group(members, &some);
+  CHECK_MPI(MPI_Comm_group(comm, &all));
+  CHECK_MPI(MPI_Comm_group(members, &some));
   const auto translated = [&](const std::vector<int>& ranks) {
     std::vector<int> result(ranks.size() + 1);  // never an empty array
-    MPI_Group_translate_ranks(all, static_cast<int>(ranks.size()), ranks.data(), some, result.data());
+    CHECK_MPI(MPI_Group_translate_ranks(all, static_cast<int>(ranks.size()), ranks.data(), some, result.data()));
     return result;
   };
   const auto from = translated(in.peers()), to = translated(out.peers());
-  MPI_Dist_graph_create_adjacent(members, static_cast<int>(in.ids.size()), from.data(), MPI_UNWEIGHTED,
-                                 static_cast<int>(out.ids.size()), to.data(), MPI_UNWEIGHTED, MPI_INFO_NULL, 0, &graph);
-  MPI_Group_free(&all);
-  MPI_Group_free(&some);
-  MPI_Comm_free(&members);
+  CHECK_MPI(MPI_Dist_graph_create_adjacent(members, static_cast<int>(in.ids.size()), from.data(), MPI_UNWEIGHTED,
+                                           static_cast<int>(out.ids.size()), to.data(), MPI_UNWEIGHTED, MPI_INFO_NULL,
+                                           0, &graph));
+  CHECK_MPI(MPI_Group_free(&all));
+  CHECK_MPI(MPI_Group_free(&some));
+  CHECK_MPI(MPI_Comm_free(&members));
   return graph;
 }
 
@@ -111,8 +113,8 @@ class NeighborLink final : public Link {
   ~NeighborLink() override {
     for (auto& r : rounds_) {
       finish(*r);
-      if (r->request != MPI_REQUEST_NULL) MPI_Request_free(&r->request);
-      if (r->graph != MPI_COMM_NULL) MPI_Comm_free(&r->graph);
+      if (r->request != MPI_REQUEST_NULL) REQUIRE_MPI(MPI_Request_free(&r->request));
+      if (r->graph != MPI_COMM_NULL) REQUIRE_MPI(MPI_Comm_free(&r->graph));
     }
   }
 
@@ -199,9 +201,9 @@ class NeighborLink final : public Link {
   static void prepare([[maybe_unused]] Round& r) {
 #if HALOSCOPE_HAVE_NEIGHBOR_INIT
     if (r.graph != MPI_COMM_NULL)
-      MPI_Neighbor_alltoallw_init(r.out.data, r.out.counts.data(), r.out.offsets.data(), r.out.types.data(), r.in.data,
-                                  r.in.counts.data(), r.in.offsets.data(), r.in.types.data(), r.graph, MPI_INFO_NULL,
-                                  &r.request);
+      CHECK_MPI(MPI_Neighbor_alltoallw_init(r.out.data, r.out.counts.data(), r.out.offsets.data(), r.out.types.data(),
+                                            r.in.data, r.in.counts.data(), r.in.offsets.data(), r.in.types.data(),
+                                            r.graph, MPI_INFO_NULL, &r.request));
 #endif
   }
 
@@ -209,10 +211,11 @@ class NeighborLink final : public Link {
   /// never waits, and must not keep its receivers waiting.
   void begin(Round& r) {
     r.pending.store(true, std::memory_order_relaxed);
-    if (options_.form == Form::persistent) MPI_Start(&r.request);
+    if (options_.form == Form::persistent) REQUIRE_MPI(MPI_Start(&r.request));
     if (options_.form == Form::nonblocking)
-      MPI_Ineighbor_alltoallw(r.out.data, r.out.counts.data(), r.out.offsets.data(), r.out.types.data(), r.in.data,
-                              r.in.counts.data(), r.in.offsets.data(), r.in.types.data(), r.graph, &r.request);
+      REQUIRE_MPI(MPI_Ineighbor_alltoallw(r.out.data, r.out.counts.data(), r.out.offsets.data(), r.out.types.data(),
+                                          r.in.data, r.in.counts.data(), r.in.offsets.data(), r.in.types.data(),
+                                          r.graph, &r.request));
     if (options_.form == Form::blocking && r.in.ids.empty()) finish(r);
   }
 
@@ -220,7 +223,7 @@ class NeighborLink final : public Link {
     if (!r.pending.load(std::memory_order_relaxed)) return true;
     if (options_.form == Form::blocking) return false;
     int done = 0;
-    MPI_Test(&r.request, &done, MPI_STATUS_IGNORE);
+    REQUIRE_MPI(MPI_Test(&r.request, &done, MPI_STATUS_IGNORE));
     if (done) r.pending.store(false, std::memory_order_relaxed);
     return done;
   }
@@ -232,8 +235,9 @@ class NeighborLink final : public Link {
 
   void finish(Round& r) const {
     if (options_.form == Form::blocking && r.pending.load(std::memory_order_relaxed)) {
-      MPI_Neighbor_alltoallw(r.out.data, r.out.counts.data(), r.out.offsets.data(), r.out.types.data(), r.in.data,
-                             r.in.counts.data(), r.in.offsets.data(), r.in.types.data(), r.graph);
+      REQUIRE_MPI(MPI_Neighbor_alltoallw(r.out.data, r.out.counts.data(), r.out.offsets.data(), r.out.types.data(),
+                                         r.in.data, r.in.counts.data(), r.in.offsets.data(), r.in.types.data(),
+                                         r.graph));
       r.pending.store(false, std::memory_order_relaxed);
     }
     Spin spin(yield_);

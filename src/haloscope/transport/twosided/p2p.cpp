@@ -1,4 +1,5 @@
 // Point-to-point messages, started anew in every exchange.
+#include "haloscope/comm/mpi_call.hpp"
 #include "haloscope/transport.hpp"
 #include "haloscope/transport/twosided/message_link.hpp"
 #include "haloscope/transport_traits.hpp"
@@ -14,14 +15,14 @@ class P2pLink final : public MessageLink {
 
  private:
   void start_receive(Port& p) override {
-    MPI_Irecv(p.data, p.type.count(), p.type.type(), p.peer, p.tag, comm(), &p.request);
+    REQUIRE_MPI(MPI_Irecv(p.data, p.type.count(), p.type.type(), p.peer, p.tag, comm(), &p.request));
   }
   /// Blocking sends cannot deadlock: a program posts the receives of a round before it sends, on every rank.
   void start_send(Port& p) override {
     if (options().blocking)
-      MPI_Send(p.data, p.type.count(), p.type.type(), p.peer, p.tag, comm());
+      REQUIRE_MPI(MPI_Send(p.data, p.type.count(), p.type.type(), p.peer, p.tag, comm()));
     else
-      MPI_Isend(p.data, p.type.count(), p.type.type(), p.peer, p.tag, comm(), &p.request);
+      REQUIRE_MPI(MPI_Isend(p.data, p.type.count(), p.type.type(), p.peer, p.tag, comm(), &p.request));
   }
 };
 

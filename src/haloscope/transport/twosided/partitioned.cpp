@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <atomic>
 
+#include "haloscope/comm/mpi_call.hpp"
 #include "haloscope/core/spin.hpp"
 #include "haloscope/error.hpp"
 #include "haloscope/field/memory.hpp"
@@ -47,7 +48,7 @@ class PartitionedLink final : public Link {
   ~PartitionedLink() override {
     for (Port& p : ports_) settle(p);
     for (Port& p : ports_)
-      if (p.request != MPI_REQUEST_NULL) MPI_Request_free(&p.request);
+      if (p.request != MPI_REQUEST_NULL) REQUIRE_MPI(MPI_Request_free(&p.request));
   }
 
   void post(Ids in, int slot) override {
@@ -59,7 +60,7 @@ class PartitionedLink final : public Link {
       if (!late_) start(p);
       each_partition(share, [&](int partition) {
         p.packing[partition].run();
-        if (!late_) MPI_Pready(partition, p.request);
+        if (!late_) REQUIRE_MPI(MPI_Pready(partition, p.request));
       });
     }
   }
@@ -68,7 +69,7 @@ class PartitionedLink final : public Link {
       Port& p = port(id, slot);
       if (!late_) continue;
       start(p);
-      MPI_Pready_range(0, partitions_ - 1, p.request);
+      REQUIRE_MPI(MPI_Pready_range(0, partitions_ - 1, p.request));
     }
   }
   bool test(Ids in, int slot) override { return test_all(in, slot); }
@@ -124,9 +125,9 @@ class PartitionedLink final : public Link {
     std::byte* at = buffers_.emplace_back(static_cast<std::size_t>(room * partitions_)).data();
     const int peer = message.peer, tag = message.tag;
     if (message.out)
-      MPI_Psend_init(at, partitions_, room, MPI_BYTE, peer, tag, context.comm, MPI_INFO_NULL, &p.request);
+      CHECK_MPI(MPI_Psend_init(at, partitions_, room, MPI_BYTE, peer, tag, context.comm, MPI_INFO_NULL, &p.request));
     else
-      MPI_Precv_init(at, partitions_, room, MPI_BYTE, peer, tag, context.comm, MPI_INFO_NULL, &p.request);
+      CHECK_MPI(MPI_Precv_init(at, partitions_, room, MPI_BYTE, peer, tag, context.comm, MPI_INFO_NULL, &p.request));
     for (const Message& part : parts) {
       p.packing.push_back(message.out ? make_pack(*context.views, slot, part, at)
                                       : make_unpack(*context.views, slot, part, at));
@@ -138,7 +139,7 @@ class PartitionedLink final : public Link {
   static void start(Port& p) {
     State expected = State::idle;
     if (p.state.compare_exchange_strong(expected, State::starting, std::memory_order_acq_rel)) {
-      MPI_Start(&p.request);
+      REQUIRE_MPI(MPI_Start(&p.request));
       p.state.store(State::started, std::memory_order_release);
     }
     while (p.state.load(std::memory_order_acquire) == State::starting) sched_yield();
@@ -153,7 +154,7 @@ class PartitionedLink final : public Link {
   static bool test_port(Port& p) {
     if (p.state.load(std::memory_order_relaxed) == State::idle) return true;
     int done = 0;
-    MPI_Test(&p.request, &done, MPI_STATUS_IGNORE);
+    REQUIRE_MPI(MPI_Test(&p.request, &done, MPI_STATUS_IGNORE));
     if (done) p.state.store(State::idle, std::memory_order_relaxed);
     return done;
   }
@@ -175,7 +176,7 @@ class PartitionedLink final : public Link {
 /// Threads may make partitions ready themselves only where all of them may call MPI.
 bool only_one_thread_calls(const LinkContext& context) {
   int level = 0;
-  MPI_Query_thread(&level);
+  CHECK_MPI(MPI_Query_thread(&level));
   return level < MPI_THREAD_MULTIPLE && context.threads > 1;
 }
 

@@ -1,4 +1,5 @@
 // Persistent requests: matched arguments are handed to MPI once per message and slot, then only started.
+#include "haloscope/comm/mpi_call.hpp"
 #include "haloscope/comm/mpi_traits.hpp"
 #include "haloscope/error.hpp"
 #include "haloscope/transport.hpp"
@@ -19,22 +20,23 @@ class PersistentLink final : public MessageLink {
     finish();
     for (int slot = 0; slot < slots(); ++slot)
       for (int id = 0; id < messages(); ++id)
-        if (MPI_Request& request = port(id, slot).request; request != MPI_REQUEST_NULL) MPI_Request_free(&request);
+        if (MPI_Request& request = port(id, slot).request; request != MPI_REQUEST_NULL)
+          REQUIRE_MPI(MPI_Request_free(&request));
   }
 
  private:
   void make_request(Port& p) {
     if (p.out)
-      MPI_Send_init(p.data, p.type.count(), p.type.type(), p.peer, p.tag, comm(), &p.request);
+      CHECK_MPI(MPI_Send_init(p.data, p.type.count(), p.type.type(), p.peer, p.tag, comm(), &p.request));
     else
-      MPI_Recv_init(p.data, p.type.count(), p.type.type(), p.peer, p.tag, comm(), &p.request);
+      CHECK_MPI(MPI_Recv_init(p.data, p.type.count(), p.type.type(), p.peer, p.tag, comm(), &p.request));
   }
   void renew(Port& p) override {
-    MPI_Request_free(&p.request);
+    CHECK_MPI(MPI_Request_free(&p.request));
     make_request(p);
   }
-  void start_receive(Port& p) override { MPI_Start(&p.request); }
-  void start_send(Port& p) override { MPI_Start(&p.request); }
+  void start_receive(Port& p) override { REQUIRE_MPI(MPI_Start(&p.request)); }
+  void start_send(Port& p) override { REQUIRE_MPI(MPI_Start(&p.request)); }
 };
 
 }  // namespace

@@ -1,0 +1,98 @@
+#include "haloscope/comm/mpi_call.hpp"
+
+#include <unistd.h>
+
+#include <chrono>
+#include <cstdio>
+#include <cstdlib>
+#include <string>
+#include <thread>
+
+#include "haloscope/core/spin.hpp"
+
+namespace haloscope {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+constexpr int meeting_tag = 32767;  // the largest that every MPI has
+constexpr std::chrono::seconds meeting_limit{10};
+
+std::string text_of(int code, const char* call) {
+  const std::string source = call;
+  char text[MPI_MAX_ERROR_STRING + 1] = "";
+  int length = 0;
+  if (MPI_Error_string(code, text, &length) != MPI_SUCCESS) length = 0;
+  const std::string reason = length > 0 ? std::string(text, static_cast<std::size_t>(length)) : "no text";
+  return source.substr(0, source.find('(')) + " failed (MPI error " + std::to_string(code) + "): " + reason;
+}
+
+/// The number in MPI_COMM_WORLD. Errors come from here too, so MPI's answer is not relied on.
+std::string name_of_rank() {
+  int rank = -1;
+  if (MPI_Comm_rank(MPI_COMM_WORLD, &rank) != MPI_SUCCESS || rank < 0) return "a rank";
+  return "rank " + std::to_string(rank);
+}
+
+[[noreturn]] void end_job(const std::string& text) {
+  const std::string line =
+      "haloscope: " + name_of_rank() + ": " + text + "; the job ends here, for other ranks may wait for this one\n";
+  std::fputs(line.c_str(), stderr);
+  std::fflush(stderr);
+  std::this_thread::sleep_for(std::chrono::milliseconds(300));  // launchers drop output just before an abort
+  MPI_Abort(MPI_COMM_WORLD, static_cast<int>(Exit::failed));
+  _exit(static_cast<int>(Exit::failed));  // where even that is refused
+}
+
+/// @return whether the request completed in time. @throws MpiError where MPI refuses the test.
+bool completes(MPI_Request& request, Clock::time_point deadline) {
+  for (int done = 0;; std::this_thread::yield()) {
+    CHECK_MPI(MPI_Test(&request, &done, MPI_STATUS_IGNORE));
+    if (done) return true;
+    if (Clock::now() > deadline) return false;
+  }
+}
+
+/// A dissemination barrier that gives up. @return whether all ranks came in time.
+bool all_meet(MPI_Comm comm, Clock::time_point deadline) {
+  int rank = 0, size = 1;
+  CHECK_MPI(MPI_Comm_rank(comm, &rank));
+  CHECK_MPI(MPI_Comm_size(comm, &size));
+  for (int far = 1; far < size; far *= 2) {
+    MPI_Request in, out;
+    CHECK_MPI(MPI_Irecv(nullptr, 0, MPI_BYTE, (rank - far % size + size) % size, meeting_tag, comm, &in));
+    CHECK_MPI(MPI_Isend(nullptr, 0, MPI_BYTE, (rank + far) % size, meeting_tag, comm, &out));
+    if (!completes(in, deadline) || !completes(out, deadline)) return false;
+  }
+  return true;
+}
+
+}  // namespace
+
+MpiError::MpiError(int code, const char* call) : Error(Exit::failed, text_of(code, call)) {}
+
+void throw_mpi_error(int code, const char* call) { throw MpiError(code, call); }
+
+void end_job(int code, const char* call) { end_job(text_of(code, call)); }
+
+void fail_together(MPI_Comm comm, const MpiError& error) {
+  bool met = false;
+  try {
+    met = all_meet(comm, Clock::now() + meeting_limit);
+  } catch (const MpiError&) {  // the first error is the one to report
+  }
+  if (!met) end_job(error.what());
+  throw Error(Exit::failed, error.what());
+}
+
+ErrorsReturned::ErrorsReturned(MPI_Comm comm) : comm_(comm) {
+  CHECK_MPI(MPI_Comm_get_errhandler(comm_, &before_));
+  CHECK_MPI(MPI_Comm_set_errhandler(comm_, MPI_ERRORS_RETURN));
+}
+
+ErrorsReturned::~ErrorsReturned() {
+  REQUIRE_MPI(MPI_Comm_set_errhandler(comm_, before_));
+  if (before_ != MPI_ERRHANDLER_NULL) REQUIRE_MPI(MPI_Errhandler_free(&before_));
+}
+
+}  // namespace haloscope
