@@ -8,15 +8,14 @@
 #include <string>
 #include <thread>
 
-#include "haloscope/core/spin.hpp"
+#include "haloscope/comm/patience.hpp"
+#include "haloscope/core/clock.hpp"
 
 namespace haloscope {
 namespace {
 
-using Clock = std::chrono::steady_clock;
-
 constexpr int meeting_tag = 32767;  // the largest that every MPI has
-constexpr std::chrono::seconds meeting_limit{10};
+constexpr double longest_s = 30;
 
 std::string text_of(int code, const char* call) {
   const std::string source = call;
@@ -34,27 +33,17 @@ std::string name_of_rank() {
   return "rank " + std::to_string(rank);
 }
 
-[[noreturn]] void end_job(const std::string& text) {
-  const std::string line =
-      "haloscope: " + name_of_rank() + ": " + text + "; the job ends here, for other ranks may wait for this one\n";
-  std::fputs(line.c_str(), stderr);
-  std::fflush(stderr);
-  std::this_thread::sleep_for(std::chrono::milliseconds(300));  // launchers drop output just before an abort
-  MPI_Abort(MPI_COMM_WORLD, static_cast<int>(Exit::failed));
-  _exit(static_cast<int>(Exit::failed));  // where even that is refused
-}
-
 /// @return whether the request completed in time. @throws MpiError where MPI refuses the test.
-bool completes(MPI_Request& request, Clock::time_point deadline) {
+bool completes(MPI_Request& request, double deadline_s) {
   for (int done = 0;; std::this_thread::yield()) {
     CHECK_MPI(MPI_Test(&request, &done, MPI_STATUS_IGNORE));
     if (done) return true;
-    if (Clock::now() > deadline) return false;
+    if (now_s() > deadline_s) return false;
   }
 }
 
 /// A dissemination barrier that gives up. @return whether all ranks came in time.
-bool all_meet(MPI_Comm comm, Clock::time_point deadline) {
+bool all_meet(MPI_Comm comm, double deadline_s) {
   int rank = 0, size = 1;
   CHECK_MPI(MPI_Comm_rank(comm, &rank));
   CHECK_MPI(MPI_Comm_size(comm, &size));
@@ -62,7 +51,7 @@ bool all_meet(MPI_Comm comm, Clock::time_point deadline) {
     MPI_Request in, out;
     CHECK_MPI(MPI_Irecv(nullptr, 0, MPI_BYTE, (rank - far % size + size) % size, meeting_tag, comm, &in));
     CHECK_MPI(MPI_Isend(nullptr, 0, MPI_BYTE, (rank + far) % size, meeting_tag, comm, &out));
-    if (!completes(in, deadline) || !completes(out, deadline)) return false;
+    if (!completes(in, deadline_s) || !completes(out, deadline_s)) return false;
   }
   return true;
 }
@@ -73,15 +62,26 @@ MpiError::MpiError(int code, const char* call) : Error(Exit::failed, text_of(cod
 
 void throw_mpi_error(int code, const char* call) { throw MpiError(code, call); }
 
-void end_job(int code, const char* call) { end_job(text_of(code, call)); }
+void end_job(const std::string& text) {
+  const std::string line = "haloscope: " + name_of_rank() + ": " + text + "\n";
+  std::fputs(line.c_str(), stderr);
+  std::fflush(stderr);
+  std::this_thread::sleep_for(std::chrono::milliseconds(300));  // launchers drop output just before an abort
+  MPI_Abort(MPI_COMM_WORLD, static_cast<int>(Exit::failed));
+  _exit(static_cast<int>(Exit::failed));  // where even that is refused
+}
+
+void end_job(int code, const char* call) {
+  end_job(text_of(code, call) + "; the job ends here, since other ranks may wait for this one");
+}
 
 void fail_together(MPI_Comm comm, const MpiError& error) {
   bool met = false;
   try {
-    met = all_meet(comm, Clock::now() + meeting_limit);
+    met = all_meet(comm, now_s() + (patience_s() > 0 ? patience_s() : longest_s));
   } catch (const MpiError&) {  // the first error is the one to report
   }
-  if (!met) end_job(error.what());
+  if (!met) end_job(error.what() + std::string("; the job ends here, since other ranks may wait for this one"));
   throw Error(Exit::failed, error.what());
 }
 

@@ -8,6 +8,7 @@
 
 #include <mpi.h>
 
+#include <string>
 #include <utility>
 
 #include "haloscope/error.hpp"
@@ -24,6 +25,8 @@ struct MpiError : Error {
 
 /// Prints rank, call and MPI's text for the code on standard error and ends the job.
 [[noreturn]] void end_job(int code, const char* call);
+/// The same for any other reason.
+[[noreturn]] void end_job(const std::string& text);
 
 inline void check_mpi(int code, const char* call) {
   if (code != MPI_SUCCESS) [[unlikely]]
@@ -53,7 +56,7 @@ class ErrorsReturned {
 
 /// Called where an MpiError leaves a collective call on this rank. Waits for the other ranks to come here too.
 /// @throws Error (exit code 1) with the error's text once all ranks of `comm` have. A job in which some rank has not
-///         within 10 seconds is ended, with the error's text: such a rank waits for this one.
+///         within patience_s() is ended, with the error's text: such a rank waits for this one.
 /// Cost: 2 log2(ranks) empty messages.
 [[noreturn]] void fail_together(MPI_Comm comm, const MpiError& error);
 

@@ -16,6 +16,23 @@ inline void relax() {
 #endif
 }
 
+/// A wait that may last. Loops that poll look at it now and then.
+class LongWait {
+ public:
+  virtual void look() = 0;
+
+ protected:
+  ~LongWait() = default;
+};
+
+/// The innermost of this thread; null: nothing looks.
+inline thread_local LongWait* current_wait = nullptr;
+
+/// Called between polls of a wait that has lasted for a while.
+inline void look_at_wait() {
+  if (current_wait != nullptr) current_wait->look();
+}
+
 /// What to do between two polls: pauses first; yields the core at once where ranks share cores, else after a while. Now
 /// and then it sleeps: Linux 6.18 has been seen not to run new threads for seconds beside those that only yield.
 class Spin {
@@ -28,6 +45,7 @@ class Spin {
     } else if (++yields_ % yields_a_sleep == 0) {
       const timespec shortest{0, 1};
       nanosleep(&shortest, nullptr);
+      look_at_wait();
     } else {
       sched_yield();
     }

@@ -123,8 +123,8 @@ std::unique_ptr<BoundStage::Bound> BoundStage::bind(const Key& key) {
   if (!o.device) make_scratch(program);
   bound->once = count(program);
   const Views none;  // where there is a device, it does the copies
-  bound->comm =
-      std::make_unique<CommOps>(program, o.device ? none : views_, *link_, context_.comm, context_.options.yield);
+  bound->comm = std::make_unique<CommOps>(program, o.device ? none : views_, *link_, context_.comm,
+                                          context_.options.yield, "stage '" + stage().name + "'");
   RunnerOptions runner = context_.options;
   runner.threads = choice.threads;
   runner.piece = choice.piece;

@@ -1,5 +1,6 @@
 #include "haloscope/runner/comm_ops.hpp"
 
+#include "haloscope/comm/patience.hpp"
 #include "haloscope/comm/settle.hpp"
 #include "haloscope/pack/region_copy.hpp"
 
@@ -16,8 +17,25 @@ int team(std::int64_t lines, int threads) { return lines >= worth_sharing * thre
 
 }  // namespace
 
-CommOps::CommOps(const Program& program, const Views& views, Link& link, MPI_Comm comm, bool yield)
-    : program_(program), link_(link), comm_(comm), yield_(yield) {
+/// The wait for the messages of one operation.
+class CommOps::Waiting final : public ReportedWait {
+ public:
+  Waiting(const CommOps& ops, const Op& op, int slot) : ReportedWait(ops.comm_), ops_(ops), op_(op), slot_(slot) {}
+
+ private:
+  std::string describe() const override {
+    const int peer = ops_.awaited(op_, slot_);
+    return (peer < 0 ? "other ranks" : "rank " + std::to_string(peer)) + " in " +
+           (ops_.number_ > 0 ? "exchange " + std::to_string(ops_.number_) + " of " : "the exchange of ") + ops_.name_;
+  }
+
+  const CommOps& ops_;
+  const Op& op_;
+  int slot_;
+};
+
+CommOps::CommOps(const Program& program, const Views& views, Link& link, MPI_Comm comm, bool yield, std::string name)
+    : program_(program), link_(link), comm_(comm), yield_(yield), name_(std::move(name)) {
   const int slots = views.empty() ? 0 : static_cast<int>(views.front().size());
   for (const auto& set : program.copy_sets) {
     copies_.emplace_back();
@@ -66,15 +84,19 @@ void CommOps::run(const Op& op, int slot, int threads) {
     case OpKind::send:
       link_.send(ids(op), slot);
       break;
-    case OpKind::wait:
+    case OpKind::wait: {
+      const Waiting waiting(*this, op, slot);
       link_.wait(ids(op), slot);
       break;
+    }
     case OpKind::unpack:
       move(op, slot, threads, [&](Share share) { link_.unpack(ids(op), slot, share); });
       break;
-    case OpKind::complete:
+    case OpKind::complete: {
+      const Waiting waiting(*this, op, slot);
       link_.complete(ids(op), slot);
       break;
+    }
     case OpKind::sweep:
     case OpKind::progress:
     case OpKind::d2h:

@@ -3,6 +3,8 @@
 
 #include <mpi.h>
 
+#include <cstdint>
+#include <string>
 #include <vector>
 
 #include "haloscope/pack/block_copy.hpp"
@@ -15,7 +17,9 @@ class CommOps {
  public:
   /// Local; compiles the program's copies for every slot. `program` and `link` must outlive this object.
   /// `comm` is used by barrier operations only.
-  CommOps(const Program& program, const Views& views, Link& link, MPI_Comm comm, bool yield = false);
+  /// @param name  of what moves, for reports of long waits.
+  CommOps(const Program& program, const Views& views, Link& link, MPI_Comm comm, bool yield = false,
+          std::string name = "");
 
   /// Run one operation of the comm lane, waiting as long as it takes.
   /// @param threads  the team that may share copying, packing and unpacking, 1 or more; small operations stay with the
@@ -25,10 +29,13 @@ class CommOps {
   bool try_run(const Op& op, int slot, int threads = 1);
   /// The fields of a slot lie elsewhere, see Link::follow().
   void follow(int slot, Moves moved);
+  /// Numbers the exchange that begins now, for reports of long waits.
+  void begin(std::int64_t number) { number_ = number; }
   /// A rank whose message the operation waits for, or -1.
   int awaited(const Op& op, int slot) const;
 
  private:
+  class Waiting;
   Ids ids(const Op& op) const { return program_.sets[op.target]; }
   void copy(const CopyList& list, int threads) const;
   template <class Move>
@@ -38,6 +45,8 @@ class CommOps {
   Link& link_;
   MPI_Comm comm_;
   bool yield_;
+  std::string name_;
+  std::int64_t number_ = 0;                    // of the latest exchange, from 1; 0: they are not numbered
   std::vector<std::vector<CopyList>> copies_;  // [copy set][slot]
 };
 

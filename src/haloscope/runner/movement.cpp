@@ -7,6 +7,7 @@
 #include "haloscope/comm/gather.hpp"
 #include "haloscope/comm/mpi_call.hpp"
 #include "haloscope/comm/shared_memory.hpp"
+#include "haloscope/core/names.hpp"
 #include "haloscope/error.hpp"
 #include "haloscope/schedule.hpp"
 #include "haloscope/transport/composite.hpp"
@@ -39,6 +40,12 @@ std::size_t landing_bytes(const Plan& plan) {
 SlotView packed_view(std::byte* at, const Box& box, std::int64_t element) {
   const std::int64_t row = element * box.extent(0);
   return {at, {element, row, row * box.extent(1)}, element};
+}
+
+std::string names_of(const std::vector<Quantity>& quantities, std::size_t count) {
+  std::vector<std::string> names;
+  for (std::size_t q = 0; q < count; ++q) names.push_back(quantities[q].name);
+  return join(names, ", ");
 }
 
 ScheduleOptions options_for(const Strategy& strategy, bool on_device) {
@@ -114,7 +121,8 @@ void Movement::add_landings(std::byte* line) {
 void Movement::open() {
   link_ = open_link(strategy_, context_);
   const Views none;  // the device does the copies
-  ops_ = std::make_unique<CommOps>(program_, lane_ ? none : views_, *link_, comm_, context_.yield);
+  ops_ = std::make_unique<CommOps>(program_, lane_ ? none : views_, *link_, comm_, context_.yield,
+                                   names_of(plan_.spec.quantities, fields_));
   if (lane_) lane_->bind(static_cast<DeviceLink&>(*link_));
 }
 

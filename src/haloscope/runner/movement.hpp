@@ -35,6 +35,7 @@ class Movement {
   void start(int slot, DeviceStream after = {}) {
     slot_ = slot;
     next_ = given_ = 0;
+    ops_->begin(++exchanges_);
     if (lane_) begin_on_device(after);
     progress();
   }
@@ -89,6 +90,7 @@ class Movement {
   std::size_t next_ = 0;              // next operation; program_.ops.size(): nothing is in flight
   std::size_t given_ = 0;             // operations of the device before this one are given to its stream
   int slot_ = 0;
+  std::int64_t exchanges_ = 0;  // begun so far
 };
 
 }  // namespace haloscope

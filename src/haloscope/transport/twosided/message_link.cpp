@@ -7,6 +7,7 @@
 #include "haloscope/comm/mpi_call.hpp"
 #include "haloscope/comm/mpi_traits.hpp"
 #include "haloscope/core/names.hpp"
+#include "haloscope/core/spin.hpp"
 #include "haloscope/error.hpp"
 #include "haloscope/pack/region_copy.hpp"
 #include "haloscope/strategy.hpp"
@@ -163,12 +164,15 @@ void MessageLink::settle(Ids ids, int slot) {
     for (int i = 0; i < count; ++i) arrived(*scratch_.owners[i], scratch_.requests[i]);
     return;
   }
-  constexpr int patience = 20000;  // polls: a millisecond or more
+  constexpr int patience = 20000, polls_a_look = 256;  // polls: a millisecond or more
   for (int polls = 0;; ++polls) {
     const bool each = options_.testany || polls > patience;
     if (each ? poll_each(ids, slot) : poll_all(ids, slot)) return;
     if (yield_ || polls > patience) sched_yield();
-    if (polls > patience) polls = patience;
+    if (polls > patience + polls_a_look) {
+      polls = patience;
+      look_at_wait();
+    }
   }
 }
 
