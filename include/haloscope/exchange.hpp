@@ -26,7 +26,8 @@ struct ExchangeOptions {
   bool guard = false;
 };
 
-/// An opened exchange of some fields. Several may be in flight at once: each has its own communicator.
+/// An opened exchange of some fields. Several may be in flight concurrently: those on one communicator share a duplicate of
+/// it, with message tags of their own (docs/reliability.md).
 ///
 /// Fields may be in the memory of a device (of a back end that the build has, see docs/devices.md): it is recognised by their
 /// addresses. Messages are then packed and unpacked there, by strategies of devices; `auto` is direct:merged/auto-device. All

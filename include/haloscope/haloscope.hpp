@@ -110,9 +110,7 @@ class Grid {
 
  private:
   Grid(MPI_Comm comm, Layout layout, const std::vector<int>& nodes)
-      : comm_(comm), layout_(std::move(layout)), nodes_(nodes) {
-    rank_ = rank_in(comm);
-  }
+      : comm_(comm), layout_(std::move(layout)), nodes_(nodes), rank_(rank_in(comm)) {}
   static GridSpec spec_of(const std::array<std::int64_t, D>& cells, const std::array<bool, D>& periodic) {
     GridSpec spec;
     spec.dims = D;

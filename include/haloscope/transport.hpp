@@ -86,6 +86,20 @@ class DeviceLink : public Link {
   virtual void taken_on(device::Stream&, int) {}
 };
 
+/// The tags of an exchange on a communicator that it shares with others. Local; the same on all ranks.
+struct MessageTags {
+  static constexpr int parts = 16;  ///< of a message that is sent in parts, and its signals
+  int first = 0;
+  /// How many tags an exchange needs. @param messages  one more than the largest tag of its plan.
+  static int needed(int messages) { return parts * (messages + 1); }
+  /// Of a message of the plan, or a part of it.
+  int of(int plan_tag, int part = 0) const { return first + parts * (plan_tag + 1) + part; }
+  /// Of the empty messages of one-sided transports, from the sender or from the receiver of a message.
+  int signal(int plan_tag, bool from_sender) const { return of(plan_tag, from_sender ? 1 : 2); }
+  /// Of what the ranks find out together while exchanges go on.
+  int reduction() const { return first; }
+};
+
 /// What a link is opened on. `comm` belongs to the caller and outlives the link; rank numbers are the plan's.
 struct LinkContext {
   MPI_Comm comm = MPI_COMM_NULL;
@@ -103,6 +117,7 @@ struct LinkContext {
   /// A choice made at run time is kept for later programs, and theirs is taken, see docs/transports.md.
   bool remembers = false;
   double patience_s = 8;  ///< a kernel that waits for messages gives up after this long without any progress
+  MessageTags tags = {};  ///< no other link that is in use on `comm` has them
   bool moves(int id) const { return !mine || (*mine)[static_cast<std::size_t>(id)]; }
 };
 

@@ -138,11 +138,13 @@ Best best(const BestRequest& request) {
 }
 
 Best best(MPI_Comm comm, const BestRequest& request) {
-  int rank = 0;
-  CHECK_MPI(MPI_Comm_rank(comm, &rank));
   Outcome outcome;
-  if (rank == 0) outcome = answer(request);
-  share(comm, outcome);
+  collectively(comm, [&] {
+    int rank = 0;
+    CHECK_MPI(MPI_Comm_rank(comm, &rank));
+    if (rank == 0) outcome = answer(request);
+    share(comm, outcome);
+  });
   if (outcome.exit != Exit::ok) fail(outcome.exit, outcome.text);
   return best_from(outcome.text);
 }

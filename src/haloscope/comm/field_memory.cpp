@@ -1,4 +1,5 @@
-#include "haloscope/comm/shared_memory.hpp"
+#include "haloscope/comm/library_comm.hpp"
+#include "haloscope/comm/mpi_call.hpp"
 #include "haloscope/error.hpp"
 #include "haloscope/field.hpp"
 #include "haloscope/field/field.hpp"
@@ -22,8 +23,7 @@ Plan plan_of(const Layout& layout, int rank, const FieldMemory::Options& options
 
 Storage allocate(MPI_Comm comm, const Plan& plan, const std::vector<int>& nodes, const FieldMemory::Options& options) {
   if (options.memory == MemoryKind::own) return Storage(plan, options.slots);
-  const Node node(comm, nodes);
-  return Storage(plan, options.slots, {}, shared_by(node));
+  return collectively(comm, [&] { return Storage(plan, options.slots, {}, shared_by(node_of(comm, nodes))); });
 }
 
 }  // namespace

@@ -45,7 +45,7 @@ Window::~Window() {
   std::erase(windows(), this);
   int ended = 0;
   REQUIRE_MPI(MPI_Finalized(&ended));
-  if (!ended) REQUIRE_MPI(MPI_Win_free(&handle));
+  if (!ended && handle != MPI_WIN_NULL) REQUIRE_MPI(MPI_Win_free(&handle));
 }
 
 const Window* find(int number) {
@@ -148,6 +148,7 @@ std::shared_ptr<Window> open_window(const Node& node, std::size_t bytes, const P
   CHECK_MPI(MPI_Win_allocate_shared(static_cast<MPI_Aint>(window->shared + small_page), 1, info, node.comm(), &base,
                                     &window->handle));
   CHECK_MPI(MPI_Info_free(&info));
+  CHECK_MPI(MPI_Win_set_errhandler(window->handle, MPI_ERRORS_RETURN));
   if (anywhere(!unified(window->handle), node.everyone()))
     throw UnavailableError(
         "this MPI library's shared windows are of the separate memory model, in which plain loads and "

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "haloscope/comm/shared_arena.hpp"
 #include "haloscope/field.hpp"
 #include "haloscope/field/memory.hpp"
 
@@ -28,12 +29,15 @@ class Node {
   MPI_Comm comm() const { return comm_; }          ///< the ranks of this node, in the order of everyone()
   int size() const;                                ///< ranks of this node
   /// Number of a rank of everyone() within this node's communicator, -1 when it is on another node.
+  /// Where links have flags and buffers. Its windows are freed with the node.
+  SharedArena& arena() const { return arena_; }
   int local(int rank) const { return locals_[static_cast<std::size_t>(rank)]; }
 
  private:
   friend Memory allocate_shared(const Node&, std::size_t, const std::vector<ByteRange>&);
   MPI_Comm everyone_, machine_ = MPI_COMM_NULL, comm_ = MPI_COMM_NULL;
   std::vector<int> locals_;
+  mutable SharedArena arena_;
 };
 
 /// Zeroed memory in a shared window of the node, registered so that links find where it lies in every process.

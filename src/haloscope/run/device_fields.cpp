@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "haloscope/comm/device_load.hpp"
+#include "haloscope/comm/library_comm.hpp"
 #include "haloscope/comm/mpi_call.hpp"
 #include "haloscope/error.hpp"
 
@@ -43,7 +44,7 @@ DeviceFields::DeviceFields(MPI_Comm comm, const Candidate& candidate, const Plan
   for (int stage = 0; stage < static_cast<int>(candidate.step.stages.size()); ++stage)
     for (const Message& message : make_plan(candidate.layout, points.rank, exchange_spec(candidate, stage)).messages)
       needed += candidate.step.slots() * static_cast<std::int64_t>(whole_lines(message.bytes));
-  const Node node(comm);
+  const Node& node = node_of(comm);
   device_ = backend.open(node.local(points.rank) % backend.count());
   check_room(comm, node, *device_, needed);
   const device::Kernels& kernels = device_->kernels();

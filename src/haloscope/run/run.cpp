@@ -4,8 +4,8 @@
 #include <utility>
 
 #include "haloscope/comm/cores.hpp"
+#include "haloscope/comm/library_comm.hpp"
 #include "haloscope/comm/mpi_call.hpp"
-#include "haloscope/comm/shared_memory.hpp"
 #include "haloscope/core/stores.hpp"
 #include "haloscope/error.hpp"
 #include "haloscope/run/function_sweeper.hpp"
@@ -93,8 +93,7 @@ void Run::allocate_here(const std::vector<int>& nodes, const std::vector<int>& s
   };
   const bool on_device = !choice_.device.empty();
   if (memory_ == MemoryKind::shared) {
-    const Node node(comm_, nodes);
-    storage_ = std::make_unique<Storage>(points_, slots, touch, shared_by(node), on_device);
+    storage_ = std::make_unique<Storage>(points_, slots, touch, shared_by(node_of(comm_, nodes)), on_device);
   } else {
     storage_ = std::make_unique<Storage>(points_, slots, touch, Allocator{}, on_device);
   }

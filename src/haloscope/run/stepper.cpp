@@ -381,8 +381,10 @@ struct Stepper::State {
 Stepper::Stepper(MPI_Comm comm, const Layout& layout, const std::vector<int>& nodes,
                  const std::vector<FieldRef>& fields, const Choice& choice, const std::vector<Stage>& stages,
                  const StepperOptions& options) {
-  agree(comm, [&] { state_ = std::make_unique<State>(layout, nodes, fields, choice, stages, options); });
-  state_->open(comm, nodes, fields, options.guard);
+  collectively(comm, [&] {
+    agree(comm, [&] { state_ = std::make_unique<State>(layout, nodes, fields, choice, stages, options); });
+    state_->open(comm, nodes, fields, options.guard);
+  });
 }
 
 Stepper::~Stepper() = default;

@@ -10,7 +10,7 @@
 #include "haloscope/comm/cores.hpp"
 #include "haloscope/comm/gather.hpp"
 #include "haloscope/comm/huge_pages.hpp"
-#include "haloscope/comm/mpi_call.hpp"
+#include "haloscope/comm/own_comm.hpp"
 #include "haloscope/comm/text.hpp"
 #include "haloscope/error.hpp"
 #include "haloscope/exchange.hpp"
@@ -145,23 +145,21 @@ Diagnosis gravest(MPI_Comm comm, const Diagnosis& mine) {
 }  // namespace
 
 std::vector<Diagnosis> doctor(MPI_Comm comm) {
-  MPI_Comm own;
-  CHECK_MPI(MPI_Comm_dup(comm, &own));
+  const OwnComm own = collectively(comm, [&] { return OwnComm(comm); });
   std::vector<Diagnosis> checks;
   const auto examine = [&](const char* name, const std::function<Diagnosis(MPI_Comm)>& check) {
     Diagnosis mine;
     try {
-      mine = check(own);
+      mine = collectively(own.get(), [&] { return check(own.get()); });
     } catch (const Error& error) {
       mine = {name, Verdict::not_here, error.what(), ""};
     }
-    checks.push_back(gravest(own, mine));
+    checks.push_back(collectively(own.get(), [&] { return gravest(own.get(), mine); }));
   };
   examine("pinning", check_pinning);
   examine("/dev/shm", check_room);
   examine("huge pages", check_huge_pages);
   examine("exchange", check_exchange);
-  CHECK_MPI(MPI_Comm_free(&own));
   return checks;
 }
 

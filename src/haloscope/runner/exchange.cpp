@@ -1,9 +1,11 @@
 #include "haloscope/exchange.hpp"
 
 #include <algorithm>
+#include <optional>
 #include <utility>
 
 #include "haloscope/agree.hpp"
+#include "haloscope/comm/own_comm.hpp"
 #include "haloscope/device/device.hpp"
 #include "haloscope/runner/exchange_request.hpp"
 #include "haloscope/runner/guard.hpp"
@@ -25,6 +27,7 @@ struct Exchange::State {
   Movement* current = nullptr;                 // what was started last
   bool under_way = false;                      // ... and not yet seen to have ended
   std::unique_ptr<Guard> guard;
+  std::optional<OwnComm> guard_comm;  // check_clean() is collective, and threads may check exchanges concurrently
 
   State(MPI_Comm parent, const Layout& grid_layout, const ExchangeSpec& asked, const Strategy& chosen,
         const Views& views, const std::vector<int>& nodes_of_ranks, bool guarded)
@@ -45,7 +48,9 @@ struct Exchange::State {
       for (const SlotView& view : views[q]) improve_memory(view, points_moved(plan, static_cast<int>(q)));
     forward = std::make_unique<Movement>(parent, layout, plan, views, strategy, nodes, device.get());
     current = forward.get();
-    if (guarded) guard = std::make_unique<Guard>(layout, forward->plan(), forward->views(), device.get());
+    if (!guarded) return;
+    guard = std::make_unique<Guard>(layout, forward->plan(), forward->views(), device.get());
+    guard_comm.emplace(forward->comm());
   }
   /// Collective the first time. The transpose of what was asked for, whatever more a strategy fills; the reference, which
   /// has none, by messages.
@@ -53,8 +58,10 @@ struct Exchange::State {
     if (reverse) return *reverse;
     const Strategy how = strategy.is_reference() ? Strategy("direct/p2p") : strategy;
     const MPI_Comm comm = forward->comm();
-    reverse = std::make_unique<Movement>(comm, layout, reverse_plan_of(comm, layout, spec, how), forward->views(), how,
-                                         nodes, device.get());
+    collectively(comm, [&] {
+      reverse = std::make_unique<Movement>(comm, layout, reverse_plan_of(comm, layout, spec, how), forward->views(),
+                                           how, nodes, device.get());
+    });
     return *reverse;
   }
   void start(Movement& movement, int slot, DeviceStream after = {}) {
@@ -73,7 +80,7 @@ struct Exchange::State {
     guard->changed(slot, fresh, stream, waits);
   }
   void check(int slot, DeviceStream after) const {
-    agree(forward->comm(), [&] {
+    agree(guard_comm->get(), [&] {
       require_idle("check_clean");
       require_slot(slot);
       guard->check_clean(slot, after);
@@ -95,13 +102,15 @@ struct Exchange::State {
 
 Exchange::Exchange(MPI_Comm comm, const Layout& layout, const ExchangeSpec& spec, const Strategy& given,
                    const Views& views, const std::vector<int>& nodes, bool guard)
-    : state_(std::make_unique<State>(comm, layout, spec, chosen_strategy(comm, given), views, nodes,
-                                     chosen_guard(comm, guard))) {}
+    : state_(collectively(comm, [&] {
+        return std::make_unique<State>(comm, layout, spec, chosen_strategy(comm, given), views, nodes,
+                                       chosen_guard(comm, guard));
+      })) {}
 
 Exchange::Exchange(MPI_Comm comm, const Layout& layout, const std::vector<FieldRef>& fields, const Strategy& given,
                    const ExchangeOptions& options, const std::vector<int>& nodes) {
   ExchangeSpec spec;
-  agree(comm, [&] { spec = spec_of(fields, layout.dims(), options); });
+  collectively(comm, [&] { agree(comm, [&] { spec = spec_of(fields, layout.dims(), options); }); });
   *this = Exchange(comm, layout, spec, given, views_of(fields), nodes, options.guard);
 }
 
@@ -145,8 +154,10 @@ void Exchange::rebind(std::span<void* const> first, int slot) {
   if (state_->device)
     agree(state_->forward->comm(), [&] { require_same_place(state_->place, state_->spec.quantities, first); });
   if (state_->guard) state_->guard->moved(slot);
-  state_->forward->move(first, slot);
-  if (state_->reverse) state_->reverse->move(first, slot);
+  collectively(state_->forward->comm(), [&] {
+    state_->forward->move(first, slot);
+    if (state_->reverse) state_->reverse->move(first, slot);
+  });
 }
 
 bool Exchange::progress() {

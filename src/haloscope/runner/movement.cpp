@@ -3,7 +3,6 @@
 #include <algorithm>
 
 #include "haloscope/agree.hpp"
-#include "haloscope/comm/cores.hpp"
 #include "haloscope/comm/gather.hpp"
 #include "haloscope/comm/mpi_call.hpp"
 #include "haloscope/comm/shared_memory.hpp"
@@ -42,6 +41,13 @@ SlotView packed_view(std::byte* at, const Box& box, std::int64_t element) {
   return {at, {element, row, row * box.extent(1)}, element};
 }
 
+/// Tags of the messages of a plan.
+int tags_needed(const Plan& plan) {
+  int largest = -1;
+  for (const Message& message : plan.messages) largest = std::max(largest, message.tag);
+  return MessageTags::needed(largest + 1);
+}
+
 std::string names_of(const std::vector<Quantity>& quantities, std::size_t count) {
   std::vector<std::string> names;
   for (std::size_t q = 0; q < count; ++q) names.push_back(quantities[q].name);
@@ -61,13 +67,19 @@ ScheduleOptions options_for(const Strategy& strategy, bool on_device) {
 
 Movement::Movement(MPI_Comm comm, const Layout& layout, const Plan& plan, const Views& fields, const Strategy& strategy,
                    const std::vector<int>& nodes, device::Device* device)
-    : strategy_(strategy), plan_(plan), views_(fields), fields_(fields.size()), device_(device) {
+    : own_(LibraryComm::on(comm)),
+      strategy_(strategy),
+      plan_(plan),
+      views_(fields),
+      fields_(fields.size()),
+      device_(device) {
   const device::Current current(device_);
-  CHECK_MPI(MPI_Comm_dup(comm, &comm_));
+  tags_ = own_->reserve_tags(tags_needed(plan_));
   moved_.resize(plan_.spec.quantities.size());
   if (plan_.spec.reverse) add_landings(open_landings(nodes));
   program_ = exchange_program(plan_, options_for(strategy_, device != nullptr));
-  context_ = {comm_, &layout, &plan_, &views_, more_ranks_than_cores(comm_)};
+  context_ = {own_->comm(), &layout, &plan_, &views_, own_->has_more_ranks_than_cores(1)};
+  context_.tags.first = tags_.first();
   context_.nodes = nodes;
   context_.remembers = true;
   context_.device = device;
@@ -87,17 +99,16 @@ Movement::~Movement() {
   link_.reset();
   landings_ = Memory();
   landings_there_ = device::Buffer();
-  if (comm_ != MPI_COMM_NULL) REQUIRE_MPI(MPI_Comm_free(&comm_));
 }
 
 std::byte* Movement::open_landings(const std::vector<int>& nodes) {
   const std::size_t bytes = landing_bytes(plan_);
   if (device_ != nullptr) {
-    agree(comm_, [&] { landings_there_ = device::Buffer(*device_, device::Space::device, bytes); });
+    agree(own_->comm(), [&] { landings_there_ = device::Buffer(*device_, device::Space::device, bytes); });
     return landings_there_.data();
   }
-  landings_ =
-      reached_by_neighbours(comm_, strategy_, views_) ? allocate_shared(Node(comm_, nodes), bytes) : Memory(bytes);
+  landings_ = reached_by_neighbours(own_->comm(), strategy_, views_) ? allocate_shared(own_->node(nodes), bytes)
+                                                                     : Memory(bytes);
   return landings_.data();
 }
 
@@ -121,7 +132,7 @@ void Movement::add_landings(std::byte* line) {
 void Movement::open() {
   link_ = open_link(strategy_, context_);
   const Views none;  // the device does the copies
-  ops_ = std::make_unique<CommOps>(program_, lane_ ? none : views_, *link_, comm_, context_.yield,
+  ops_ = std::make_unique<CommOps>(program_, lane_ ? none : views_, *link_, own_->comm(), context_.yield,
                                    names_of(plan_.spec.quantities, fields_));
   if (lane_) lane_->bind(static_cast<DeviceLink&>(*link_));
 }

@@ -8,6 +8,7 @@
 #include <span>
 #include <vector>
 
+#include "haloscope/comm/library_comm.hpp"
 #include "haloscope/field/memory.hpp"
 #include "haloscope/runner/comm_ops.hpp"
 #include "haloscope/runner/device_lane.hpp"
@@ -57,8 +58,8 @@ class Movement {
   /// The fields of a slot lie elsewhere. Collective where the link cannot follow.
   void move(std::span<void* const> first, int slot);
 
-  /// Its own.
-  MPI_Comm comm() const { return comm_; }
+  /// The library's, which other movements share.
+  MPI_Comm comm() const { return own_->comm(); }
   const Plan& plan() const { return plan_; }
   const Views& views() const { return views_; }
   const Link& link() const { return *link_; }
@@ -72,7 +73,8 @@ class Movement {
   bool progress_on_device();
   void finish_on_device(const DeviceStream* before);
 
-  MPI_Comm comm_ = MPI_COMM_NULL;
+  std::shared_ptr<LibraryComm> own_;
+  TagRange tags_;
   Strategy strategy_;
   Plan plan_;
   Views views_;

@@ -5,8 +5,8 @@
 #include <limits>
 #include <set>
 
+#include "haloscope/comm/library_comm.hpp"
 #include "haloscope/comm/mpi_call.hpp"
-#include "haloscope/comm/shared_memory.hpp"
 #include "haloscope/core/names.hpp"
 
 namespace haloscope {
@@ -15,13 +15,21 @@ namespace {
 /// Whether an exchange moves anything along dimension d, between ranks.
 bool connected(const Plan& plan, int d) { return d < plan.dims && plan.spec.low[d] + plan.spec.high[d] > 0; }
 
-/// The same number for ranks that a chain of messages may join.
-int component(const LinkContext& context) {
-  const auto coords = context.layout->coords(context.plan->rank);
-  int number = 0;
-  for (int d = 0; d < 3; ++d)
-    if (!connected(*context.plan, d)) number = number * context.layout->ranks()[d] + coords[d];
-  return number;
+/// The ranks that choose and that a chain of messages may join with this one. Collective.
+/// @param chooses  whether this rank has anything to choose.
+std::vector<int> component(const LinkContext& context, bool chooses) {
+  const int mine = chooses;
+  std::vector<int> all(static_cast<std::size_t>(context.layout->size()));
+  CHECK_MPI(MPI_Allgather(&mine, 1, MPI_INT, all.data(), 1, MPI_INT, context.comm));
+  const auto own = context.layout->coords(context.plan->rank);
+  std::vector<int> ranks;
+  for (int rank = 0; rank < context.layout->size(); ++rank) {
+    const auto other = context.layout->coords(rank);
+    bool joined = all[static_cast<std::size_t>(rank)] != 0;
+    for (int d = 0; d < 3; ++d) joined = joined && (connected(*context.plan, d) || other[d] == own[d]);
+    if (joined) ranks.push_back(rank);
+  }
+  return ranks;
 }
 
 /// Hops between the ranks of a component at most.
@@ -67,7 +75,7 @@ class Keepers {
 /// The reading of this rank's clock at about the same moment on all machines; the same number on ranks of one machine,
 /// whose clocks agree. Collective.
 double common_moment(MPI_Comm comm, double (*clock)()) {
-  const Node machine(comm);
+  const Node& machine = node_of(comm);
   CHECK_MPI(MPI_Barrier(comm));
   double now = clock();
   CHECK_MPI(MPI_Bcast(&now, 1, MPI_DOUBLE, 0, machine.comm()));
@@ -105,10 +113,10 @@ AutoChoice::AutoChoice(const LinkContext& context, std::vector<Trial> candidates
   turn_ = slot_count_ + timed_exchanges;
   gap_ = static_cast<std::int64_t>(slot_count_) * (diameter(context) + 1);
   times_.resize(2 * turn_ * race_.order().size() + 1);  // of the first heat, the longest
-  last_.resize(times_.size());
   trying_ = candidates_.size() > 1 && messages_ > 0;
   start_heat(0);
-  CHECK_MPI(MPI_Comm_split(context.comm, trying_ ? component(context) : MPI_UNDEFINED, 0, &comm_));
+  std::vector<int> ranks = component(context, trying_);
+  if (trying_) last_.emplace(context.comm, std::move(ranks), context.tags.reduction(), times_.size());
   if (options_.keep) Keepers::all().add(this);
 }
 
@@ -117,8 +125,6 @@ AutoChoice::~AutoChoice() {
   keep();
   for (Trial& c : candidates_) c.link.reset();              // completes what is in flight on it
   if (trying_ && next_ > trials() && !reducing_) reduce();  // others may have
-  if (reduction_ != MPI_REQUEST_NULL) REQUIRE_MPI(MPI_Wait(&reduction_, MPI_STATUS_IGNORE));
-  if (comm_ != MPI_COMM_NULL) REQUIRE_MPI(MPI_Comm_free(&comm_));
 }
 
 void AutoChoice::keep() const {
@@ -198,9 +204,8 @@ void AutoChoice::tend() {
     if (late_ && !late_->learn(clock_began_, begins(), ends())) return;
     reduce();
   }
-  if (int done = 0; !decided_) {
-    REQUIRE_MPI(MPI_Test(&reduction_, &done, MPI_STATUS_IGNORE));
-    if (!done) return;
+  if (!decided_) {
+    if (!last_->test()) return;
     judge();
     decided_ = true;
   }
@@ -209,14 +214,13 @@ void AutoChoice::tend() {
 }
 
 void AutoChoice::reduce() {
-  const auto count = static_cast<int>(2 * trials_ + 1);
-  REQUIRE_MPI(MPI_Iallreduce(times_.data(), last_.data(), count, MPI_DOUBLE, MPI_MAX, comm_, &reduction_));
+  last_->start({times_.data(), static_cast<std::size_t>(2 * trials_ + 1)});
   reducing_ = true;
 }
 
 /// Hands the times of this heat to the race.
 void AutoChoice::judge() {
-  const double *const begins = last_.data(), *const ends = begins + trials_ + 1;
+  const double *const begins = last_->result().data(), *const ends = begins + trials_ + 1;
   for (std::int64_t turn = 0; turn * turn_ < trials_; ++turn)
     for (std::int64_t place = turn * turn_ + slot_count_; place < (turn + 1) * turn_; ++place)
       race_.add(race_.order()[static_cast<std::size_t>(turn)], ends[place] - begins[place],

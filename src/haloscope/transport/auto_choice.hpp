@@ -7,9 +7,11 @@
 #include <functional>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <vector>
 
+#include "haloscope/comm/maximum.hpp"
 #include "haloscope/core/clock.hpp"
 #include "haloscope/transport.hpp"
 #include "haloscope/transport/race.hpp"
@@ -171,11 +173,9 @@ class AutoChoice {
   bool reducing_ = false, decided_ = false;  // in this heat
   int deadline_slot_ = -1;
   std::mutex beginning_;  // shares of pack() may come on several threads, and first of all
-  /// When the trials of this heat and the exchange after them began, then when the trials ended; of this rank, and the
-  /// last over the ranks.
-  std::vector<double> times_, last_;
-  MPI_Comm comm_ = MPI_COMM_NULL;  // the ranks that decide together; null: this one has no message
-  MPI_Request reduction_ = MPI_REQUEST_NULL;
+  /// When the trials of this heat and the exchange after them began, then when the trials ended; of this rank.
+  std::vector<double> times_;
+  std::optional<Maximum> last_;  // over the ranks that decide together; none: this one has nothing to choose
 };
 
 }  // namespace haloscope

@@ -2,8 +2,8 @@
 
 #include <optional>
 
+#include "haloscope/comm/library_comm.hpp"
 #include "haloscope/comm/mpi_call.hpp"
-#include "haloscope/comm/shared_memory.hpp"
 #include "haloscope/comm/text.hpp"
 #include "haloscope/core/names.hpp"
 #include "haloscope/core/spin.hpp"
@@ -66,7 +66,7 @@ constexpr RaceLimits usual{4, 6}, quick{2, 1}, check{4, 2};  // check: of a kept
 std::vector<std::string> candidate_names(const LinkContext& context) {
   std::vector<std::string> names{"p2p", "p2p:datatype", "persistent"};
   if (context.mine) return names;  // one part of a composite, which has chosen how the other part goes
-  const Node node(context.comm, context.nodes);
+  const Node& node = node_of(context.comm, context.nodes);
   std::array<int, 2> present{};  // neighbours on this node, on others
   for (const Message& m : context.plan->messages) present[node.local(m.peer) < 0] = 1;
   CHECK_MPI(MPI_Allreduce(MPI_IN_PLACE, present.data(), 2, MPI_INT, MPI_LOR, context.comm));
@@ -88,8 +88,9 @@ Opened open_candidates(const LinkContext& context, const std::vector<std::string
   Opened opened;
   std::exception_ptr first;
   for (const std::string& name : names) try {
-      opened.candidates.push_back({name, open_link(Strategy("direct/" + name), context), closes_alone(name),
-                                   signals(Strategy("direct/" + name))});
+      const Strategy strategy("direct/" + name);
+      auto link = collectively(context.comm, [&] { return open_link(strategy, context); });
+      opened.candidates.push_back({name, std::move(link), closes_alone(name), signals(strategy)});
     } catch (const Error& error) {  // on all ranks alike
       if (!first) first = std::current_exception();
       opened.left_out.push_back(name + " (" + split(error.what(), ';').front() + ")");  // without what to do about it

@@ -4,6 +4,7 @@
 #include <cstdlib>
 
 #include "haloscope/choice.hpp"
+#include "haloscope/comm/library_comm.hpp"
 #include "haloscope/error.hpp"
 #include "haloscope/transport/shared/shared_link.hpp"
 
@@ -110,7 +111,7 @@ class CompositeLink final : public Link {
 
 std::unique_ptr<Link> open_link(const Strategy& strategy, const LinkContext& context) {
   if (strategy.between.empty()) return open_transport(strategy.transport, context, strategy.transport_options);
-  const Node node(context.comm, context.nodes);
+  const Node& node = node_of(context.comm, context.nodes);
   LinkContext near = context, far = context;
   std::vector<bool> is_near;
   for (const Message& message : context.plan->messages) is_near.push_back(node.local(message.peer) >= 0);

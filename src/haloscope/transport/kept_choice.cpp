@@ -10,7 +10,7 @@
 #include <sstream>
 
 #include "haloscope/comm/cores.hpp"
-#include "haloscope/comm/shared_memory.hpp"
+#include "haloscope/comm/library_comm.hpp"
 #include "haloscope/comm/text.hpp"
 #include "haloscope/core/outline.hpp"
 #include "haloscope/device/device.hpp"
@@ -87,7 +87,7 @@ void ChoiceFile::remove() const {
 }
 
 std::string key_of(const LinkContext& context) {
-  const Node machine(context.comm);
+  const Node& machine = node_of(context.comm);
   const Views& views = *context.views;
   std::ostringstream text;
   text << "format " << format << "; " << cpu_model() << "; " << machine.size() << " ranks on this node; "

@@ -5,7 +5,7 @@
 #include <limits>
 #include <numeric>
 
-#include "haloscope/comm/mpi_call.hpp"
+#include "haloscope/comm/own_comm.hpp"
 #include "haloscope/error.hpp"
 #include "haloscope/transport.hpp"
 #include "haloscope/transport_traits.hpp"
@@ -78,7 +78,7 @@ void for_each_ghost(const Layout& layout, const Plan& plan, Visit visit) {
 class ReferenceLink final : public Link {
  public:
   explicit ReferenceLink(const LinkContext& context)
-      : comm_(context.comm), plan_(*context.plan), views_(*context.views) {
+      : own_(context.comm), comm_(own_.get()), plan_(*context.plan), views_(*context.views) {
     int size = 0;
     CHECK_MPI(MPI_Comm_size(comm_, &size));
     std::vector<std::vector<Point>> mine(size), theirs(size);
@@ -157,6 +157,7 @@ class ReferenceLink final : public Link {
     return result;
   }
 
+  OwnComm own_;  // wait() is collective, and several exchanges may be in flight
   MPI_Comm comm_;
   Plan plan_;
   Views views_;

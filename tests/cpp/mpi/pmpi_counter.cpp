@@ -84,6 +84,28 @@ int MPI_Startall(int count, MPI_Request requests[]) {
 
 // ---- collective calls -----------------------------------------------------------------------------------------------
 
+int MPI_Comm_dup(MPI_Comm comm, MPI_Comm* made) {
+  ++calls().communicators;
+  return PMPI_Comm_dup(comm, made);
+}
+int MPI_Comm_split(MPI_Comm comm, int colour, int key, MPI_Comm* made) {
+  ++calls().communicators;
+  return PMPI_Comm_split(comm, colour, key, made);
+}
+int MPI_Comm_split_type(MPI_Comm comm, int type, int key, MPI_Info info, MPI_Comm* made) {
+  ++calls().communicators;
+  return PMPI_Comm_split_type(comm, type, key, info, made);
+}
+int MPI_Comm_create_group(MPI_Comm comm, MPI_Group group, int tag, MPI_Comm* made) {
+  ++calls().communicators;
+  return PMPI_Comm_create_group(comm, group, tag, made);
+}
+int MPI_Dist_graph_create_adjacent(MPI_Comm comm, int in, const int sources[], const int from[], int out,
+                                   const int destinations[], const int to[], MPI_Info info, int reorder,
+                                   MPI_Comm* made) {
+  ++calls().communicators;
+  return PMPI_Dist_graph_create_adjacent(comm, in, sources, from, out, destinations, to, info, reorder, made);
+}
 int MPI_Barrier(MPI_Comm comm) {
   ++calls().barriers, ++calls().collectives;
   return PMPI_Barrier(comm);

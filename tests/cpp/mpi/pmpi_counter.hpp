@@ -7,8 +7,9 @@
 namespace haloscope::test {
 
 struct Calls {
-  std::int64_t collectives = 0;  ///< that every rank of a communicator calls; fences count, making windows too
-  std::int64_t barriers = 0;     ///< blocking or not
+  std::int64_t collectives = 0;    ///< that every rank of a communicator calls; fences count, making windows too
+  std::int64_t communicators = 0;  ///< made by duplicating, splitting, from groups or graphs
+  std::int64_t barriers = 0;       ///< blocking or not
   std::map<std::int64_t, std::int64_t> gathers, list_gathers;  ///< MPI_Allgather, MPI_Allgatherv by this rank's bytes
   std::int64_t fences = 0;
   std::int64_t largest_fence_group = 0;

@@ -124,7 +124,7 @@ hs_status hs_grid_create(MPI_Comm comm, const hs_grid_options* options, hs_grid*
   return guarded([&] {
     needed(grid, "grid") = nullptr;
     require_mpi();
-    *grid = make_grid(comm, options);
+    *grid = collectively(comm, [&] { return make_grid(comm, options); });
   });
 }
 
@@ -132,7 +132,8 @@ hs_status hs_grid_create_f(int comm, const hs_grid_options* options, hs_grid** g
   return guarded([&] {
     needed(grid, "grid") = nullptr;
     require_mpi();
-    *grid = make_grid(from_fortran(comm), options);
+    const MPI_Comm converted = from_fortran(comm);
+    *grid = collectively(converted, [&] { return make_grid(converted, options); });
   });
 }
 

@@ -6,24 +6,9 @@
 #include <string>
 
 #include "haloscope/comm/mpi_call.hpp"
+#include "haloscope/comm/own_comm.hpp"
 
 namespace haloscope {
-
-/// A separate communicator, so that no message here matches one of a transport.
-class OwnComm {
- public:
-  explicit OwnComm(MPI_Comm comm) { REQUIRE_MPI(MPI_Comm_dup(comm, &comm_)); }
-  ~OwnComm() { REQUIRE_MPI(MPI_Comm_free(&comm_)); }
-  OwnComm(const OwnComm&) = delete;
-  OwnComm& operator=(const OwnComm&) = delete;
-  MPI_Comm get() const { return comm_; }
-  int rank() const { return (REQUIRE_MPI(MPI_Comm_rank(comm_, &number_)), number_); }
-  int size() const { return (REQUIRE_MPI(MPI_Comm_size(comm_, &number_)), number_); }
-
- private:
-  MPI_Comm comm_ = MPI_COMM_NULL;
-  mutable int number_ = 0;
-};
 
 /// Hands the texts of all ranks to `take` on rank 0, in rank order, one at a time.
 template <class Take>

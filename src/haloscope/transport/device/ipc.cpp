@@ -6,8 +6,8 @@
 #include <set>
 #include <utility>
 
+#include "haloscope/comm/library_comm.hpp"
 #include "haloscope/comm/mpi_call.hpp"
-#include "haloscope/comm/shared_memory.hpp"
 #include "haloscope/comm/text.hpp"
 #include "haloscope/device/device.hpp"
 #include "haloscope/error.hpp"
@@ -50,6 +50,7 @@ class IpcLink final : public DeviceLink {
   explicit IpcLink(const LinkContext& context)
       : device_(*context.device),
         comm_(context.comm),
+        tags_(context.tags),
         messages_(static_cast<int>(context.plan->messages.size())),
         turns_(messages_, 0),
         mapped_(std::make_unique<Mapped>(device_)) {
@@ -86,7 +87,7 @@ class IpcLink final : public DeviceLink {
 
  private:
   static void check_reach(const LinkContext& context) {
-    const Node node(context.comm, context.nodes);
+    const Node& node = node_of(context.comm, context.nodes);
     int far = -1, farthest = -1;
     for (const Message& message : context.plan->messages)
       if (node.local(message.peer) < 0) far = message.peer;
@@ -126,6 +127,8 @@ class IpcLink final : public DeviceLink {
   /// Where some rank's memory cannot be mapped, nobody frees what another one still maps.
   std::vector<Target> reached_targets(const Plan& plan, const std::vector<std::int64_t>& at) try {
     return exchange_targets(plan, at);
+  } catch (const MpiError&) {
+    throw;
   } catch (const Error&) {  // on all ranks alike
     mapped_.reset();
     CHECK_MPI(MPI_Barrier(comm_));
@@ -150,8 +153,8 @@ class IpcLink final : public DeviceLink {
     for (int id = 0; id < messages_; ++id) {
       const Message& m = plan.messages[id];
       if (!m.out) mine[id] = {handle, at[id], half_};
-      m.out ? CHECK_MPI(MPI_Irecv(&theirs[id], sizeof(Place), MPI_BYTE, m.peer, m.tag, comm_, &requests[id]))
-            : CHECK_MPI(MPI_Isend(&mine[id], sizeof(Place), MPI_BYTE, m.peer, m.tag, comm_, &requests[id]));
+      m.out ? CHECK_MPI(MPI_Irecv(&theirs[id], sizeof(Place), MPI_BYTE, m.peer, tags_.of(m.tag), comm_, &requests[id]))
+            : CHECK_MPI(MPI_Isend(&mine[id], sizeof(Place), MPI_BYTE, m.peer, tags_.of(m.tag), comm_, &requests[id]));
     }
     CHECK_MPI(MPI_Waitall(messages_, requests.data(), MPI_STATUSES_IGNORE));
     std::vector<Target> targets(static_cast<std::size_t>(messages_));
@@ -187,6 +190,7 @@ class IpcLink final : public DeviceLink {
 
   device::Device& device_;
   MPI_Comm comm_;
+  MessageTags tags_;
   int messages_;
   std::int64_t half_ = 0;   // bytes of one of the two halves of this rank's buffer
   std::vector<int> turns_;  // exchanges that each message has been in

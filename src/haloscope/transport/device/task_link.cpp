@@ -7,6 +7,7 @@
 #include <string>
 
 #include "haloscope/comm/device_load.hpp"
+#include "haloscope/comm/library_comm.hpp"
 #include "haloscope/comm/mpi_call.hpp"
 #include "haloscope/core/clock.hpp"
 #include "haloscope/core/names.hpp"
@@ -385,7 +386,7 @@ class TaskLink final : public DeviceLink {
 
 /// Blocks that a kernel may have where ranks share devices. Collective; all ranks throw alike.
 int blocks_for(const LinkContext& context) {
-  const int sharing = load_of(Node(context.comm), context.device->info().id).ranks;
+  const int sharing = load_of(node_of(context.comm), context.device->info().id).ranks;
   context.device->use();
   const int possible = context.device->kernels().exchange.resident();
   int fits = possible >= sharing, all_fit = 1;

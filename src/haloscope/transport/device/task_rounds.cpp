@@ -13,6 +13,8 @@ namespace {
 using device::Buffer;
 using device::Space;
 
+static_assert(device::most_parts <= MessageTags::parts);
+
 constexpr std::int64_t line_bytes = 128;  // of a GPU; parts are whole lines, but for the last
 
 /// Where the parts of a message begin, and its end: no more parts than it has lines. Both ends cut it alike.
@@ -71,7 +73,7 @@ void TaskRounds::add_message(const LinkContext& context, int slot, int id, Lists
     TaskPart& p = side.parts.emplace_back();
     p.id = id;
     p.peer = message.peer;
-    p.tag = message.tag * device::most_parts + static_cast<int>(part);
+    p.tag = context.tags.of(message.tag, static_cast<int>(part));
     p.host = host + begins[part];
     p.packed = packed != nullptr ? packed + begins[part] : nullptr;
     p.bytes = begins[part + 1] - begins[part];

@@ -6,24 +6,17 @@
 #include "haloscope/core/spin.hpp"
 
 namespace haloscope {
-namespace {
-
-/// Signals between an ordered pair of ranks: those of its messages, and the answers to messages of the other direction.
-int signal_tag(int message_tag, bool from_sender) { return 2 * message_tag + (from_sender ? 0 : 1); }
-
-}  // namespace
-
 /// Empty messages, prepared once.
 class MessageSignals final : public Signals {
  public:
   /// @param peer  gives the peer of message id, -1 for one that this link does not move.
   template <class Describe>
-  MessageSignals(MPI_Comm comm, int messages, Describe describe)
+  MessageSignals(MPI_Comm comm, const MessageTags& tags, int messages, Describe describe)
       : out_(static_cast<std::size_t>(messages), MPI_REQUEST_NULL), in_(out_) {
     for (int id = 0; id < messages; ++id)
       describe(id, [&](int peer, int tag, bool out) {
-        CHECK_MPI(MPI_Send_init(nullptr, 0, MPI_BYTE, peer, signal_tag(tag, out), comm, &out_[id]));
-        CHECK_MPI(MPI_Recv_init(nullptr, 0, MPI_BYTE, peer, signal_tag(tag, !out), comm, &in_[id]));
+        CHECK_MPI(MPI_Send_init(nullptr, 0, MPI_BYTE, peer, tags.signal(tag, out), comm, &out_[id]));
+        CHECK_MPI(MPI_Recv_init(nullptr, 0, MPI_BYTE, peer, tags.signal(tag, !out), comm, &in_[id]));
       });
   }
   ~MessageSignals() override {
@@ -112,10 +105,10 @@ class FlagSignals final : public Signals {
       const auto& p = link_.port(id);
       if (!link_.moves(id)) continue;
       mine[id] = place(id);
-      CHECK_MPI(
-          MPI_Irecv(&theirs_[id], 1, MPI_INT64_T, p.peer, signal_tag(p.tag, !p.out), link_.comm(), &requests[id]));
-      CHECK_MPI(
-          MPI_Isend(&mine[id], 1, MPI_INT64_T, p.peer, signal_tag(p.tag, p.out), link_.comm(), &requests[count + id]));
+      CHECK_MPI(MPI_Irecv(&theirs_[id], 1, MPI_INT64_T, p.peer, link_.tags().signal(p.tag, !p.out), link_.comm(),
+                          &requests[id]));
+      CHECK_MPI(MPI_Isend(&mine[id], 1, MPI_INT64_T, p.peer, link_.tags().signal(p.tag, p.out), link_.comm(),
+                          &requests[count + id]));
     }
     CHECK_MPI(MPI_Waitall(static_cast<int>(requests.size()), requests.data(), MPI_STATUSES_IGNORE));
   }
@@ -141,7 +134,7 @@ void PassiveLink::open(const Layout& layout) {
   if (options().flag)
     signals_ = std::make_unique<FlagSignals>(*this);
   else
-    signals_ = std::make_unique<MessageSignals>(comm(), messages(), [&](int id, auto prepare) {
+    signals_ = std::make_unique<MessageSignals>(comm(), tags(), messages(), [&](int id, auto prepare) {
       if (moves(id)) prepare(port(id).peer, port(id).tag, port(id).out);
     });
 }

@@ -42,6 +42,7 @@ Window::Window(MPI_Comm comm, bool owns_comm, std::size_t bytes, const Hints& hi
   for (const auto& [key, value] : hints) CHECK_MPI(MPI_Info_set(info, key, value));
   CHECK_MPI(MPI_Win_allocate(static_cast<MPI_Aint>(bytes), 1, info, comm, &data_, &handle_));
   if (info != MPI_INFO_NULL) CHECK_MPI(MPI_Info_free(&info));
+  CHECK_MPI(MPI_Win_set_errhandler(handle_, MPI_ERRORS_RETURN));
 }
 
 Window::~Window() {
@@ -74,7 +75,12 @@ bool Window::unified() const {
 }
 
 WindowLink::WindowLink(const LinkContext& context, const RmaOptions& options)
-    : comm_(context.comm), options_(options), yield_(context.yield), plan_(context.plan), views_(context.views) {
+    : comm_(context.comm),
+      tags_(context.tags),
+      options_(options),
+      yield_(context.yield),
+      plan_(context.plan),
+      views_(context.views) {
   if (mpi_traits.simulated)
     throw UnavailableError(
         "one-sided transports ask for a window's memory model, at which SMPI ends the program; use p2p or persistent, "
@@ -199,9 +205,9 @@ void WindowLink::tell_origins(int own) {
     if (!moves(id)) continue;
     places[id] = {p.window, p.at};
     if (p.origin)
-      CHECK_MPI(MPI_Irecv(places[id].data(), 2, MPI_INT64_T, p.peer, p.tag, comm_, &requests[id]));
+      CHECK_MPI(MPI_Irecv(places[id].data(), 2, MPI_INT64_T, p.peer, tags_.of(p.tag), comm_, &requests[id]));
     else
-      CHECK_MPI(MPI_Isend(places[id].data(), 2, MPI_INT64_T, p.peer, p.tag, comm_, &requests[id]));
+      CHECK_MPI(MPI_Isend(places[id].data(), 2, MPI_INT64_T, p.peer, tags_.of(p.tag), comm_, &requests[id]));
   }
   CHECK_MPI(MPI_Waitall(messages_, requests.data(), MPI_STATUSES_IGNORE));
   for (int id = 0; id < messages_; ++id) {

@@ -117,6 +117,7 @@ class WindowLink : public Link {
   bool moves(int id) const { return ports_[id].bytes > 0; }
   const std::vector<Window>& windows() const { return windows_; }
   MPI_Comm comm() const { return comm_; }
+  const MessageTags& tags() const { return tags_; }
   int rank() const { return rank_; }
   bool yield() const { return yield_; }
   const RmaOptions& options() const { return options_; }
@@ -132,6 +133,7 @@ class WindowLink : public Link {
   int largest(int count) const;
 
   MPI_Comm comm_;
+  MessageTags tags_;
   RmaOptions options_;
   bool yield_;
   bool unified_ = true, all_unified_ = true;

@@ -5,6 +5,7 @@
 #include <new>
 
 #include "haloscope/comm/gather.hpp"
+#include "haloscope/comm/library_comm.hpp"
 #include "haloscope/comm/mpi_call.hpp"
 #include "haloscope/error.hpp"
 #include "haloscope/pack/region_copy.hpp"
@@ -19,9 +20,30 @@ struct Published {
 
 namespace {
 
+std::vector<Published> published(const Views& views) {
+  std::vector<Published> list;
+  for (const auto& slots : views)
+    for (const SlotView& view : slots) {
+      const SharedPlace place = shared_place(view.origin);
+      list.push_back({place.window, place.offset, view.stride});
+    }
+  return list;
+}
+
+/// The other end of a message: sent and received between the same two ranks with the same tag.
+int other_end(const Plan& peer, int rank, const Message& message) {
+  for (std::size_t id = 0; id < peer.messages.size(); ++id)
+    if (const Message& m = peer.messages[id]; m.peer == rank && m.tag == message.tag && m.out != message.out)
+      return static_cast<int>(id);
+  throw Error(Exit::failed, "rank " + std::to_string(peer.rank) + " does not know a message of rank " +
+                                std::to_string(rank) + "; make both plans from the same layout and exchange");
+}
+
+}  // namespace
+
 /// The layout of one rank's control memory. Every rank can compute it for every other.
 /// All flags that one peer raises lie together, apart from those of other peers.
-struct ControlMap {
+struct SharedLink::ControlMap {
   std::vector<std::size_t> flags, buffers;  // by slot, then message
   std::size_t bytes = 0;
 
@@ -49,41 +71,24 @@ struct ControlMap {
   static std::size_t buffer_bytes(const Message& m) { return whole_lines(m.bytes); }
 };
 
-std::vector<Published> published(const Views& views) {
-  std::vector<Published> list;
-  for (const auto& slots : views)
-    for (const SlotView& view : slots) {
-      const SharedPlace place = shared_place(view.origin);
-      list.push_back({place.window, place.offset, view.stride});
-    }
-  return list;
-}
-
-/// The other end of a message: sent and received between the same two ranks with the same tag.
-int other_end(const Plan& peer, int rank, const Message& message) {
-  for (std::size_t id = 0; id < peer.messages.size(); ++id)
-    if (const Message& m = peer.messages[id]; m.peer == rank && m.tag == message.tag && m.out != message.out)
-      return static_cast<int>(id);
-  throw Error(Exit::failed, "rank " + std::to_string(peer.rank) + " does not know a message of rank " +
-                                std::to_string(rank) + "; make both plans from the same layout and exchange");
-}
-
-}  // namespace
-
 /// What is known of the other ranks of the node.
 struct SharedLink::Peers {
-  Peers(const LinkContext& context, const Node& node) : context_(context) {
-    const auto mine = published(*context.views);
-    int size = 0;
-    CHECK_MPI(MPI_Comm_size(node.comm(), &size));
-    all_.resize(mine.size() * static_cast<std::size_t>(size));
+  /// @param control  where this rank's control memory lies.
+  Peers(const LinkContext& context, const Node& node, const SharedPlace& control) : context_(context) {
+    auto mine = published(*context.views);
+    mine.push_back({control.window, control.offset, {}});
+    each_ = mine.size();
+    all_.resize(each_ * static_cast<std::size_t>(node.size()));
     const int bytes = static_cast<int>(mine.size() * sizeof(Published));
     CHECK_MPI(MPI_Allgather(mine.data(), bytes, MPI_BYTE, all_.data(), bytes, MPI_BYTE, node.comm()));
     for (std::size_t id = 0; id < context.plan->messages.size(); ++id) {
       const int peer = context.plan->messages[id].peer;
       if (!context.moves(static_cast<int>(id)) || node.local(peer) < 0 || plans.count(peer)) continue;
       plans.emplace(peer, make_plan(*context.layout, peer, context.plan->spec));
-      views.emplace(peer, views_of(peer, &all_[static_cast<std::size_t>(node.local(peer)) * mine.size()]));
+      const Published* theirs = &all_[static_cast<std::size_t>(node.local(peer)) * each_];
+      views.emplace(peer, views_of(peer, theirs));
+      const Published& last = theirs[each_ - 1];
+      controls.emplace(peer, shared_address(context.comm, peer, {static_cast<int>(last.window), last.offset}));
     }
   }
   /// Whether all views of all peers, and the rank's own, are where every rank of the node can reach them.
@@ -99,7 +104,8 @@ struct SharedLink::Peers {
   /// Windows that hold fields of any rank of the node, the same list on all of them.
   std::vector<MPI_Win> windows() const {
     std::map<std::int64_t, MPI_Win> found;
-    for (const Published& p : all_) found[p.window] = shared_window(static_cast<int>(p.window));
+    for (std::size_t i = 0; i < all_.size(); ++i)
+      if (i % each_ + 1 < each_) found[all_[i].window] = shared_window(static_cast<int>(all_[i].window));
     std::vector<MPI_Win> list;
     for (const auto& [number, window] : found) list.push_back(window);
     return list;
@@ -107,6 +113,7 @@ struct SharedLink::Peers {
 
   std::map<int, Plan> plans;
   std::map<int, Views> views;
+  std::map<int, std::byte*> controls;  // where their control memory lies in this process
 
  private:
   Views views_of(int peer, const Published* p) const {
@@ -120,13 +127,14 @@ struct SharedLink::Peers {
     return list;
   }
   const LinkContext& context_;
-  std::vector<Published> all_;
+  std::size_t each_ = 0;        // published by a rank: its fields' slots, then its control memory
+  std::vector<Published> all_;  // by rank of the node
 };
 
 SharedLink::SharedLink(const LinkContext& context, SharedMode mode) : mode_(mode), yield_(context.yield) {
   messages_ = static_cast<int>(context.plan->messages.size());
   slots_ = static_cast<int>(context.views->front().size());
-  const Node node(context.comm, context.nodes);
+  const Node& node = node_of(context.comm, context.nodes);
   bool far = false;
   for (int id = 0; id < messages_; ++id)
     far = far || (context.moves(id) && node.local(context.plan->messages[id].peer) < 0);
@@ -134,22 +142,21 @@ SharedLink::SharedLink(const LinkContext& context, SharedMode mode) : mode_(mode
     throw UnavailableError(
         "transport shared moves messages between ranks of one node, but some neighbours are on "
         "different nodes; use shared+p2p (or another transport after the +)");
-  const Peers peers(context, node);
+  const ControlMap map(*context.plan, node, slots_, mode == SharedMode::packed);
+  control_ = node.arena().allocate(node, map.bytes);
+  const Peers peers(context, node, shared_place(control_.data()));
   if (mode != SharedMode::packed && anywhere(!peers.reachable(), context.comm))
     throw UsageError(
         "transport shared reaches into its neighbours' fields, but these are not in memory that a node's "
         "ranks share; allocate the fields with memory = MemoryKind::shared, or use shared:packed");
   if (mode == SharedMode::fence) windows_ = peers.windows();
-  connect(context, node, peers);
+  connect(context, node, map, peers);
 }
 
 /// Gives every message its flags, its buffer and its copies.
-void SharedLink::connect(const LinkContext& context, const Node& node, const Peers& peers) {
+void SharedLink::connect(const LinkContext& context, const Node& node, const ControlMap& map, const Peers& peers) {
   const Plan& plan = *context.plan;
   const bool packed = mode_ == SharedMode::packed;
-  const ControlMap map(plan, node, slots_, packed);
-  control_ = allocate_shared(node, map.bytes);
-  const SharedPlace control = shared_place(control_.data());
   ports_ = std::make_unique<Port[]>(static_cast<std::size_t>(messages_) * slots_);
   pending_.reserve(static_cast<std::size_t>(messages_) * slots_);
   std::map<int, ControlMap> maps;
@@ -167,7 +174,7 @@ void SharedLink::connect(const LinkContext& context, const Node& node, const Pee
       const Message& peer_message = peer_plan.messages[peer_id];
       const std::size_t there = static_cast<std::size_t>(slot) * peer_plan.messages.size() + peer_id;
       const ControlMap& peer_map = maps.at(message.peer);
-      std::byte* peer_control = shared_address(context.comm, message.peer, {control.window, 0});
+      std::byte* peer_control = peers.controls.at(message.peer);
       auto* mine = reinterpret_cast<Flag*>(peer_control + peer_map.flags[there]);
       Port& p = port(id, slot);
       p.peer = message.peer;

@@ -68,8 +68,9 @@ class SharedLink : public Link {
   const Port& port(int id, int slot) const { return ports_[static_cast<std::size_t>(slot) * messages_ + id]; }
 
  private:
+  struct ControlMap;
   struct Peers;
-  void connect(const LinkContext& context, const Node& node, const Peers& peers);
+  void connect(const LinkContext& context, const Node& node, const ControlMap& map, const Peers& peers);
   void finish();
   std::uint64_t next(Port& port);
   void push(Port& port);

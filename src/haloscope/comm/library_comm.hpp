@@ -1,0 +1,79 @@
+// The library's communicator on a user's communicator. All exchanges on the user's communicator share it.
+#pragma once
+
+#include <mpi.h>
+
+#include <map>
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include "haloscope/comm/shared_memory.hpp"
+
+namespace haloscope {
+
+class LibraryComm;
+
+/// Message tags that one exchange has until this object ends. Move-only.
+class TagRange {
+ public:
+  TagRange() = default;
+  TagRange(std::shared_ptr<LibraryComm> of, int first_block, int blocks);
+  ~TagRange();
+  TagRange(TagRange&& other) noexcept { swap(other); }
+  TagRange& operator=(TagRange&& other) noexcept {
+    swap(other);
+    return *this;
+  }
+  int first() const;
+
+ private:
+  void swap(TagRange& other) {
+    std::swap(of_, other.of_);
+    std::swap(first_block_, other.first_block_);
+    std::swap(blocks_, other.blocks_);
+  }
+  std::shared_ptr<LibraryComm> of_;
+  int first_block_ = 0, blocks_ = 0;
+};
+
+/// An MPI library has few communicators (MPICH: 2048), and every exchange needs messages that match no others. So the
+/// first exchange on a communicator duplicates it, later ones find the duplicate in an attribute of the communicator and
+/// take tags of their own. It lives until the user's communicator and everything opened on it are gone.
+class LibraryComm : public std::enable_shared_from_this<LibraryComm> {
+ public:
+  /// The one on `users`, which may be a communicator of the library itself. Collective the first time: one MPI_Comm_dup.
+  static std::shared_ptr<LibraryComm> on(MPI_Comm users);
+  ~LibraryComm();
+  LibraryComm(const LibraryComm&) = delete;
+  LibraryComm& operator=(const LibraryComm&) = delete;
+
+  MPI_Comm comm() const { return comm_; }
+  /// The ranks that share memory, see Node. Collective the first time for these `nodes`.
+  const Node& node(const std::vector<int>& nodes = {});
+  /// more_ranks_than_cores() of this communicator. Collective the first time for these threads.
+  bool has_more_ranks_than_cores(int threads);
+
+  /// Tags that no exchange on any rank uses. Collective; a reduction to all, and another one where tags are fragmented.
+  /// All ranks end the ranges of the same exchanges before the next call.
+  /// @param count  the ranks may need different numbers; the largest counts.
+  /// @throws Error on all ranks where no tags are left.
+  TagRange reserve_tags(int count);
+
+ private:
+  friend class TagRange;
+  explicit LibraryComm(MPI_Comm users);
+
+  MPI_Comm comm_ = MPI_COMM_NULL;
+  std::map<std::vector<int>, std::unique_ptr<Node>> nodes_;
+  std::map<int, bool> crowded_;      // by threads
+  std::vector<unsigned char> used_;  // by block of tags
+  int most_blocks_ = 0;
+};
+
+/// The ranks that share memory with this one, on the communicator of a link. Collective the first time.
+inline const Node& node_of(MPI_Comm comm, const std::vector<int>& nodes = {}) {
+  return LibraryComm::on(comm)->node(nodes);
+}
+
+}  // namespace haloscope

@@ -1,0 +1,72 @@
+#include "haloscope/comm/shared_arena.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cstring>
+#include <iterator>
+
+#include "haloscope/comm/mpi_call.hpp"
+#include "haloscope/comm/shared_memory.hpp"
+
+namespace haloscope {
+namespace {
+
+constexpr std::size_t large = std::size_t{256} << 10;  // pieces from here on have a window of their own
+constexpr std::size_t largest_slab = std::size_t{16} << 20;
+
+}  // namespace
+
+/// One window, in which free ranges are kept by where they begin.
+struct SharedArena::Slab {
+  Memory memory;
+  std::map<std::size_t, std::size_t> free;  // bytes by offset
+
+  explicit Slab(Memory whole, std::size_t bytes) : memory(std::move(whole)), free{{0, bytes}} {}
+
+  std::map<std::size_t, std::size_t>::iterator find(std::size_t bytes) {
+    return std::find_if(free.begin(), free.end(), [&](const auto& range) { return range.second >= bytes; });
+  }
+  std::size_t take(std::size_t bytes) {
+    const auto found = find(bytes);
+    const auto [offset, size] = *found;
+    free.erase(found);
+    if (size > bytes) free.emplace(offset + bytes, size - bytes);
+    return offset;
+  }
+  void give_back(std::size_t offset, std::size_t bytes) {
+    auto at = free.emplace(offset, bytes).first;
+    if (const auto next = std::next(at); next != free.end() && offset + bytes == next->first) {
+      at->second += next->second;
+      free.erase(next);
+    }
+    if (at == free.begin()) return;
+    if (const auto before = std::prev(at); before->first + before->second == at->first) {
+      before->second += at->second;
+      free.erase(at);
+    }
+  }
+};
+
+SharedArena::SharedArena() : next_bytes_(large) {}
+SharedArena::~SharedArena() = default;
+
+Memory SharedArena::allocate(const Node& node, std::size_t bytes) {
+  const std::size_t size = std::max(round_up(bytes, small_page), std::size_t{small_page});
+  const auto fits = [&](const std::shared_ptr<Slab>& slab) { return slab->find(size) != slab->free.end(); };
+  auto slab = std::find_if(slabs_.begin(), slabs_.end(), fits);
+  std::array<std::int64_t, 2> most{static_cast<std::int64_t>(size), slab == slabs_.end()};
+  CHECK_MPI(MPI_Allreduce(MPI_IN_PLACE, most.data(), 2, MPI_INT64_T, MPI_MAX, node.everyone()));
+  if (most[0] >= static_cast<std::int64_t>(large)) return allocate_shared(node, bytes);
+  if (most[1] != 0) {
+    slabs_.push_back(std::make_shared<Slab>(allocate_shared(node, next_bytes_), next_bytes_));
+    next_bytes_ = std::min(2 * next_bytes_, largest_slab);
+    slab = std::prev(slabs_.end());
+  }
+  const std::size_t offset = (*slab)->take(size);
+  std::byte* begin = (*slab)->memory.data() + offset;
+  std::memset(begin, 0, size);
+  std::shared_ptr<void> piece(begin, [slab = *slab, offset, size](void*) { slab->give_back(offset, size); });
+  return Memory(begin, bytes, std::move(piece));
+}
+
+}  // namespace haloscope

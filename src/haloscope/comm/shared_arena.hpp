@@ -1,0 +1,36 @@
+// Many small pieces of shared memory in few windows.
+#pragma once
+
+#include <cstddef>
+#include <map>
+#include <memory>
+#include <vector>
+
+#include "haloscope/field/memory.hpp"
+
+namespace haloscope {
+
+class Node;
+
+/// Pieces of memory that the ranks of a node reach, as allocate_shared() returns them. A window costs a communicator of
+/// the MPI library, so windows are opened for many pieces. Where a piece lies differs between ranks: see shared_place().
+class SharedArena {
+ public:
+  SharedArena();
+  ~SharedArena();
+  SharedArena(const SharedArena&) = delete;
+  SharedArena& operator=(const SharedArena&) = delete;
+
+  /// Zeroed memory from the beginning of a page. Collective over node.everyone(): a reduction to all and, where the
+  /// windows are full, allocate_shared(). The end of the memory is local; all ranks end the same pieces before the next
+  /// call. Ranks may request different sizes, 0 included.
+  /// @throws as allocate_shared().
+  Memory allocate(const Node& node, std::size_t bytes);
+
+ private:
+  struct Slab;
+  std::vector<std::shared_ptr<Slab>> slabs_;
+  std::size_t next_bytes_;
+};
+
+}  // namespace haloscope

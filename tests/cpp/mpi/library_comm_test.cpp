@@ -1,0 +1,121 @@
+// The library's communicator: many exchanges share it, its tags and its shared memory.
+#include "haloscope/comm/library_comm.hpp"
+
+#include <gtest/gtest.h>
+#include <mpi.h>
+
+#include <deque>
+
+#include "haloscope/comm/maximum.hpp"
+#include "haloscope/haloscope.hpp"
+#include "pmpi_counter.hpp"
+
+namespace haloscope {
+namespace {
+
+Grid<2> small_grid(MPI_Comm comm) { return {comm, {.cells = {10, 12}, .periodic = {true, true}}}; }
+
+/// Own points hold `value`, halos something else.
+void fill(Field<double, 2>& u, const Index& cells, double value) {
+  for (std::int64_t j = -1; j <= cells[1]; ++j)
+    for (std::int64_t i = -1; i <= cells[0]; ++i)
+      u[0](i, j) = i >= 0 && i < cells[0] && j >= 0 && j < cells[1] ? value : -1;
+}
+
+void expect_filled(Field<double, 2>& u, const Index& cells, double value) {
+  for (std::int64_t j = -1; j <= cells[1]; ++j)
+    for (std::int64_t i = -1; i <= cells[0]; ++i) ASSERT_EQ(u[0](i, j), value) << i << "," << j;
+}
+
+class ManyExchanges : public testing::TestWithParam<const char*> {};
+
+TEST_P(ManyExchanges, OpenAtOnceMakeNoFurtherCommunicatorAndMoveTheirOwnBytes) {
+  MPI_Comm users;
+  MPI_Comm_dup(MPI_COMM_WORLD, &users);
+  {
+    const auto grid = small_grid(users);
+    Field<double, 2> u(grid, {.halo = 1});
+    std::deque<Exchange> open;
+    open.push_back(make_exchange(grid, {u}, GetParam()));
+    const auto before = test::calls().communicators;
+    const auto windows = test::calls().windows_allocated;
+    for (int n = 1; n < 40; ++n) open.push_back(make_exchange(grid, {u}, GetParam()));
+    EXPECT_EQ(test::calls().communicators, before);
+    EXPECT_EQ(test::calls().windows_allocated, windows);
+    double value = 0;
+    for (int round = 0; round < 3; ++round)
+      for (Exchange& halo : open) {
+        fill(u, grid.cells(), ++value);
+        halo.exchange();
+        expect_filled(u, grid.cells(), value);
+      }
+  }
+  MPI_Comm_free(&users);
+}
+
+INSTANTIATE_TEST_SUITE_P(Strategies, ManyExchanges,
+                         testing::Values("ordered/p2p", "direct/persistent", "direct/p2p:datatype",
+                                         "direct/shared:packed", "auto"));
+
+TEST(ManyExchanges, InFlightTogetherKeepTheirMessagesApart) {
+  const auto grid = small_grid(MPI_COMM_WORLD);
+  std::deque<Field<double, 2>> fields;
+  std::deque<Exchange> open;
+  for (int n = 0; n < 6; ++n) {
+    fields.emplace_back(grid, FieldOptions{.halo = 1});
+    fill(fields.back(), grid.cells(), n);
+    open.push_back(make_exchange(grid, {fields.back()}, n % 2 == 0 ? "direct/p2p" : "ordered/shared:packed"));
+  }
+  for (Exchange& halo : open) halo.start();
+  for (int n = 5; n >= 0; --n) open[static_cast<std::size_t>(n)].finish();
+  for (int n = 0; n < 6; ++n) expect_filled(fields[static_cast<std::size_t>(n)], grid.cells(), n);
+}
+
+TEST(ManyExchanges, OutliveTheUsersCommunicator) {
+  MPI_Comm users;
+  MPI_Comm_dup(MPI_COMM_WORLD, &users);
+  const auto grid = small_grid(users);
+  Field<double, 2> u(grid, {.halo = 1});
+  auto halo = make_exchange(grid, {u}, "ordered/shared:packed");
+  MPI_Comm_free(&users);
+  fill(u, grid.cells(), 3);
+  halo.exchange();
+  expect_filled(u, grid.cells(), 3);
+}
+
+TEST(LibraryComm, IsOneForACommunicatorAndForItself) {
+  const auto own = LibraryComm::on(MPI_COMM_WORLD);
+  EXPECT_EQ(LibraryComm::on(MPI_COMM_WORLD), own);
+  EXPECT_EQ(LibraryComm::on(own->comm()), own);
+  EXPECT_NE(LibraryComm::on(MPI_COMM_SELF), own);
+}
+
+TEST(LibraryComm, ReservesTagsThatNoRankUses) {
+  const auto own = LibraryComm::on(MPI_COMM_WORLD);
+  TagRange kept;
+  {
+    const TagRange other = own->reserve_tags(100);
+    kept = own->reserve_tags(rank_in(MPI_COMM_WORLD) == 0 ? 200 : 1);  // the largest counts
+    EXPECT_GE(kept.first(), other.first() + 100);
+  }
+  const TagRange next = own->reserve_tags(64);
+  EXPECT_GE(next.first(), kept.first() + 200);
+}
+
+TEST(Maximum, IsThatOfAllRanksTakingPart) {
+  const int rank = rank_in(MPI_COMM_WORLD), size = ranks_in(MPI_COMM_WORLD);
+  std::vector<int> ranks;
+  for (int r = rank % 2; r < size; r += 2) ranks.push_back(r);
+  Maximum most(MPI_COMM_WORLD, ranks, 77, 2);
+  for (int turn = 0; turn < 3; ++turn) {
+    const double mine[] = {rank + 10.0 * turn, -rank - 1.0};
+    most.start(mine);
+    while (!most.test()) {
+    }
+    EXPECT_EQ(most.result()[0], ranks.back() + 10.0 * turn);
+    EXPECT_EQ(most.result()[1], -ranks.front() - 1.0);
+  }
+}
+
+}  // namespace
+}  // namespace haloscope
