@@ -1,0 +1,109 @@
+"""Calls of MPI that fail: every failure is an error on all ranks or ends the job by name, and none passes in silence."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+from collections import Counter, defaultdict
+from pathlib import Path
+
+import pytest
+
+from haloscope.measure import launch
+from long_run import LONG
+
+PROGRAMS = Path(os.environ["HALOSCOPE_BUILD"]) / "tests" / "cpp"
+PROGRAM, FAULTS = PROGRAMS / "exchanges_under_faults_haloscope", PROGRAMS / "libmpi_faults.so"
+RANKS = 2
+# Strategy and whose memory the fields are in. The first few are tried in every test run.
+CASES = [
+    ("ordered/p2p", "own"),
+    ("direct/auto", "own"),
+    ("direct/shared", "shared"),
+    ("ordered/rma-fence", "own"),
+    ("direct/persistent", "own"),
+    ("ordered/neighbor", "own"),
+    ("direct/rma-lockall:flag", "own"),
+    ("ordered/p2p:testany", "own"),
+    ("ordered/p2p:blocking", "own"),
+    ("direct:merged/p2p:datatype", "own"),
+    ("ordered/partitioned", "own"),
+    ("direct/neighbor:persistent", "own"),
+    ("ordered/rma-fence:get", "own"),
+    ("direct/rma-fence:split", "own"),
+    ("direct/rma-pscw", "own"),
+    ("ordered/rma-pscw:get", "own"),
+    ("direct/rma-lock", "own"),
+    ("ordered/rma-lock:get,flag", "own"),
+    ("direct/rma-lockall:rget", "own"),
+    ("ordered/rma-lockall:per-message", "own"),
+    ("direct/shared:packed", "own"),
+    ("direct/shared:pull", "shared"),
+    ("ordered/shared:fence", "shared"),
+    ("direct/auto", "shared"),
+    ("reference", "own"),
+]
+QUICK = CASES[:4]
+
+
+def run(case: tuple[str, str], **environment: str) -> subprocess.CompletedProcess[str]:
+    words = [*launch.launcher_words(launch.mpiexec(), RANKS, 1), str(PROGRAM), *case]
+    variables = {**os.environ, "LD_PRELOAD": str(FAULTS), "HALOSCOPE_PATIENCE": "1", **environment}
+    return subprocess.run(words, env=variables, capture_output=True, text=True, timeout=60, check=False)
+
+
+def calls_of(case: tuple[str, str], folder: Path) -> dict[str, int]:
+    """Return how often the rank with the most calls of a function calls it, by function."""
+    path = folder / "calls"
+    sound = run(case, HALOSCOPE_TEST_CALLS=str(path))
+    assert sound.stdout.count(": right") == RANKS, sound.stdout + sound.stderr
+    calls: dict[str, int] = defaultdict(int)
+    for line in path.read_text().splitlines():
+        _, function, number = line.split()
+        calls[function] = max(calls[function], int(number))
+    return calls
+
+
+def verdict(case: tuple[str, str], fault: str) -> str:
+    """Return how a run with a fault ended; "" where it ended as it must."""
+    function = fault.split(":", maxsplit=1)[0]
+    try:
+        ended = run(case, HALOSCOPE_TEST_FAULT=fault)
+    except subprocess.TimeoutExpired as late:
+        return f"waits: {late.stdout!r} {late.stderr!r}"
+    if "fault: rank" not in ended.stderr:
+        return "" if ended.stdout.count(": right") == RANKS else f"no fault, and yet: {ended.stdout + ended.stderr}"
+    if (
+        ended.stdout.count(": right") == RANKS
+        and len(re.findall(rf"^report: .*without .*{function} failed", ended.stdout, re.M)) == RANKS
+    ):
+        return ""  # `auto` does without a candidate, and reports why
+    refusals = re.findall(r"^rank \d+: refused: (.*)", ended.stdout, re.MULTILINE)
+    if len(refusals) == RANKS and any(function in text for text in refusals):
+        return ""
+    if re.search(rf"^haloscope: .*rank \d+: {function} failed", ended.stderr, re.MULTILINE):
+        return ""
+    return f"rc {ended.returncode}: {ended.stdout + ended.stderr}"
+
+
+def numbers_of(calls: int) -> list[int]:
+    """Return which calls of a function fail, one in each run. Polls are called any number of times."""
+    some = {1, 2, 3, 4, 5, 7, 10, 14, 20, 30, calls // 2, calls} if LONG else {1}
+    return sorted(n for n in some if 1 <= n <= min(calls, 200))
+
+
+@pytest.mark.parametrize(
+    "case", [pytest.param(case, marks=[] if case in QUICK else [pytest.mark.long], id="-".join(case)) for case in CASES]
+)
+def test_no_failed_call_passes_in_silence(case, tmp_path):
+    bad, ends = {}, Counter()
+    for function, calls in sorted(calls_of(case, tmp_path).items()):
+        for number in numbers_of(calls):
+            for ranks in ("", ":1") if LONG else ("",):
+                fault = f"{function}:{number}{ranks}"
+                found = verdict(case, fault)
+                ends[bool(found)] += 1
+                if found:
+                    bad[fault] = found
+    assert not bad, f"{len(bad)} of {ends.total()} faults: " + "\n".join(f"{k}: {v[:600]}" for k, v in bad.items())
