@@ -47,6 +47,8 @@ typedef struct hs_grid_options {
    * default 0 */
   int32_t reorder;
   int32_t reserved;
+  /* what a binding has found wrong on this rank: the grid is refused with it on all of them; NULL (default): nothing */
+  const char* problem;
 } hs_grid_options;
 
 typedef struct hs_grid hs_grid;

@@ -90,10 +90,10 @@ contains
     integer :: first(2), n(2), i, j
     first = grid%first()
     n = grid%shape()
-    allocate (u(-1:n(1) + 2, 0:n(2) + 3), source=-1d0)          ! two layers; one below and three above
-    allocate (wide(2*(n(1) + 2), n(2) + 2), source=-1d0)         ! every second row is exchanged
+    allocate (u(-1:n(1) + 2, 0:n(2) + 3), source=-1._8)          ! two layers; one below and three above
+    allocate (wide(2*(n(1) + 2), n(2) + 2), source=-1._8)         ! every second row is exchanged
     allocate (flag(n(1), 0:n(2)), source=-1_1)                   ! one layer below in dimension 2
-    allocate (wave(2, 0:n(1) + 1, 0:n(2) + 1), source=(-1., 0.))  ! two components
+    allocate (wave(2, 0:n(1) + 1, 0:n(2) + 1), source=(-1._4, 0._4))  ! two components
     call halo%add(u, low=[2, 1], high=[2, 3])
     call halo%add(wide(1::2, :), halo=1)
     call halo%add(flag, low=[0, 1], high=[0, 0])
@@ -134,7 +134,7 @@ contains
     character(300) :: text
     integer :: n(2), i, j, copies, stat
     n = grid%shape()
-    allocate (wave(2, 0:n(1) + 1, 0:n(2) + 1), source=(1d0, -2d0))
+    allocate (wave(2, 0:n(1) + 1, 0:n(2) + 1), source=(1._8, -2._8))
     allocate (count(0:n(1) + 1, 0:n(2) + 1), source=1_2)
     allocate (flag(0:n(1) + 1, 0:n(2) + 1), source=.true.)
     call halo%add(wave, dims=2)
@@ -220,7 +220,7 @@ contains
     character(300) :: text
     integer :: n(2), stat
     n = grid%shape()
-    allocate (u(0:n(1) + 1, 0:n(2) + 1), source=1d0)
+    allocate (u(0:n(1) + 1, 0:n(2) + 1), source=1._8)
     call halo%add(u)
     call halo%open(grid, strategy='ordered/p2p', guard=.true.)
     call halo%run()

@@ -123,11 +123,13 @@ contains
   subroutine make_cartesian(this, split)
     class(random_grid), intent(inout) :: this
     integer, intent(in) :: split(:)
-    integer :: axes(this%dims), ranks(this%dims), wrap(this%dims)
+    integer :: axes(this%dims)
+    integer(c_int) :: dims, ranks(this%dims), wrap(this%dims)
+    dims = int(this%dims, c_int)
     axes = shuffled(this%dims)
-    ranks(axes) = split
-    wrap(axes) = merge(1, 0, this%periodic)
-    call this%grid%create_cartesian(cartesian_of(this%dims, ranks, wrap), this%cells, axes)
+    ranks(axes) = int(split, c_int)
+    wrap(axes) = merge(1_c_int, 0_c_int, this%periodic)
+    call this%grid%create_cartesian(cartesian_of(dims, ranks, wrap), this%cells, axes)
   end subroutine
 
   !> Uneven blocks, in any order of ranks.
@@ -204,7 +206,8 @@ contains
     this%dims = grid%dims
     this%kind = draw(1, kinds)
     this%components = merge(3, 1, draw(1, 3) == 1)
-    this%centring = merge(halo_cell, draw(halo_node, halo_face_1 + grid%dims - 1), tossed())
+    this%centring = draw(int(halo_node), halo_face_1 + grid%dims - 1)
+    if (tossed()) this%centring = halo_cell
     do d = 1, grid%dims
       this%low(d) = draw(0, 2)
       this%high(d) = draw(0, 2)
@@ -371,10 +374,7 @@ module hand_overs
   private
   public :: hand_over_section, exchange_of, slot_of_exchange, array_of_exchange
 
-  enum, bind(c)
-    enumerator :: add, add_slot, rebind
-  end enum
-  public :: add, add_slot, rebind
+  integer, parameter, public :: add = 0, add_slot = 1, rebind = 2
 
   type(halo_exchange), pointer :: exchange_of => null()
   integer :: slot_of_exchange = 1, array_of_exchange = 1

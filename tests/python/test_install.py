@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -79,10 +80,57 @@ def test_another_project_exchanges_halos_through_the_fortran_module(consumer):
 
 
 @pytest.mark.skipif(not shutil.which("gfortran"), reason="no Fortran compiler")
-@pytest.mark.parametrize("ranks", [1, 2, 3, *(pytest.param(many, marks=pytest.mark.long) for many in (4, 6))])
-def test_random_sections_of_fortran_get_right_halos_and_nothing_else_changes(consumer, ranks):
-    """Any extents, strides, widths, types, centrings, slots and decompositions; memory that moves."""
-    assert run("mpiexec", "-n", str(ranks), consumer / "random_exchanges_f", str(ranks), "80", timeout=120) == "right\n"
+@pytest.mark.parametrize("kinds", ["", "_i8", "_r8", "_i8r8"])
+def test_one_fortran_module_serves_codes_of_any_default_kinds(consumer, kinds):
+    """-fdefault-integer-8 and -fdefault-real-8, as plain as strict; numbers and types that do not fit are refused by name."""
+    for ranks in (1, 2, 3):
+        lines = run("mpiexec", "-n", str(ranks), consumer / f"default_kinds_f{kinds}", timeout=60).splitlines()
+        assert sorted(line.strip() for line in lines) == [f"rank {rank}: right" for rank in range(ranks)]
+
+
+@pytest.mark.skipif(not shutil.which("gfortran"), reason="no Fortran compiler")
+@pytest.mark.parametrize("kinds", ["", "_i8"])
+@pytest.mark.parametrize(
+    ("mistake", "text"),
+    [("stat", "argument 'stat' is no integer"), *((name, f"{name}() has numbers that") for name in ("shape", "first"))],
+)
+def test_results_without_a_fitting_place_end_a_fortran_program(consumer, kinds, mistake, text):
+    command = [shutil.which("mpiexec", path=TOOLS), "-n", "2", consumer / f"default_kinds_f{kinds}", mistake]
+    done = subprocess.run(command, env=ENVIRONMENT, capture_output=True, text=True, check=False, timeout=60)
+    assert done.returncode != 0
+    assert text in done.stderr
+
+
+def optional_numbers(module: str, procedure: str) -> list[str]:
+    """Return the names of the optional integers and logicals of a procedure of the Fortran module."""
+    (body,) = re.findall(rf"^  [^!\n]*\b{procedure}\(.*?^  end ", module, re.MULTILINE | re.DOTALL)
+    lines = re.findall(r"^ +(?:class\(\*\)|integer\(\w+\)), .*optional :: (.*)$", body, re.MULTILINE)
+    return re.findall(r"\w+", " ".join(lines))
+
+
+def test_codes_of_any_default_kinds_pass_every_argument_of_the_fortran_module():
+    """Each optional integer and logical of a procedure is a keyword in a call of that procedure."""
+    module = (REPOSITORY / "src" / "haloscope" / "fortran" / "haloscope.f90").read_text()
+    program = (CONSUMER / "default_kinds.f90").read_text()
+    bound = re.findall(r"^    (?:procedure|generic) :: (\w+) => (\w+)", module, re.MULTILINE)
+    assert {"create", "shape", "add", "run"} <= dict(bound).keys()
+    for name, procedure in bound:
+        calls = re.findall(rf"%{name}\(.*", program)
+        assert calls, name
+        for argument in optional_numbers(module, procedure):
+            assert any(re.search(rf"\b{argument}=", call) for call in calls), (name, argument)
+
+
+@pytest.mark.skipif(not shutil.which("gfortran"), reason="no Fortran compiler")
+@pytest.mark.parametrize(
+    ("ranks", "kinds"),
+    [(1, ""), (2, ""), (3, ""), (2, "_i8r8"),
+     *(pytest.param(ranks, kinds, marks=pytest.mark.long) for ranks, kinds in [(4, ""), (6, ""), (3, "_i8r8")])],
+)  # fmt: skip
+def test_random_sections_of_fortran_get_right_halos_and_nothing_else_changes(consumer, ranks, kinds):
+    """Any extents, strides, widths, types, centrings, slots, decompositions and default kinds; memory that moves."""
+    program = consumer / f"random_exchanges_f{kinds}"
+    assert run("mpiexec", "-n", str(ranks), program, str(ranks), "80", timeout=120) == "right\n"
 
 
 def heat(*words) -> str:

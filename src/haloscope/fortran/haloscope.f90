@@ -17,6 +17,12 @@
 !! their addresses there: `!$acc host_data use_device`, `!$omp target data use_device_addr`). Buffers that take turns are
 !! slots: add_slot(), run(slot).
 !!
+!! Integers and logicals that are passed may have 4 or 8 bytes, each by itself: codes that are
+!! compiled with -fdefault-integer-8 or -fdefault-real-8 use the same module. They are CLASS(*), since
+!! procedures that differ in optional arguments alone cannot be generic. An argument of another type,
+!! or a number that is too large for the library, is refused by its name when the call is made.
+!! Results have 4 bytes, or the kind of `mold`.
+!!
 !! Every procedure that can fail takes `stat` (0: no failure, 1: something broke, 2: the request can never work, 3: this
 !! build cannot serve it) and `errmsg`; without `stat` it ends the program and says why. All of them are called by all
 !! ranks in the same order, and fail on all of them where one rank asks for what cannot be.
@@ -33,6 +39,8 @@ module haloscope
   end enum
 
   integer, parameter :: ok = 0, usage = 2, longest_text = 400
+  integer(c_int64_t), parameter :: no_integer = -huge(0_c_int64_t) - 1
+  integer(c_int32_t), parameter :: no_flag = -1
 
   type, bind(c) :: hs_box
     integer(c_int64_t) :: lo(3), hi(3)
@@ -44,6 +52,7 @@ module haloscope
     type(hs_box) :: owned
     type(c_ptr) :: process_grid, nodes
     integer(c_int32_t) :: reorder, reserved
+    type(c_ptr) :: problem
   end type
 
   type, bind(c) :: hs_field
@@ -69,8 +78,9 @@ module haloscope
     procedure :: create => grid_create
     procedure :: create_cartesian => grid_create_cartesian
     procedure :: create_of_boxes => grid_create_of_boxes
-    procedure :: shape => grid_shape
-    procedure :: first => grid_first
+    procedure, private :: shape_in_4_bytes, shape_in_8_bytes, first_in_4_bytes, first_in_8_bytes
+    generic :: shape => shape_in_4_bytes, shape_in_8_bytes
+    generic :: first => first_in_4_bytes, first_in_8_bytes
     procedure :: free => grid_free
     procedure, private :: make
   end type
@@ -80,7 +90,7 @@ module haloscope
     type(hs_field) :: field
     type(c_ptr), allocatable :: first(:)
     integer(c_int64_t) :: extent(3) = 0
-    integer :: dims = 0
+    integer(c_int32_t) :: dims = 0
   end type
 
   !> An exchange of some arrays: add() them, open() it, then run() it, or start() and finish(), as often as needed.
@@ -108,6 +118,14 @@ module haloscope
     procedure :: report => exchange_report
     procedure :: free => exchange_free
   end type
+
+  interface take
+    procedure :: take_number, take_numbers, take_long_numbers
+  end interface
+
+  interface take_flag
+    procedure :: take_flag, take_flags
+  end interface
 
   interface
     subroutine hs_grid_init(options) bind(c)
@@ -272,42 +290,46 @@ contains
   !! Fails for cells or ranks that do not fit each other, and a Cartesian communicator that is split in another way.
   subroutine grid_create(this, comm, cells, periodic, process_grid, stat, errmsg, reorder, nodes)
     class(halo_grid), intent(inout) :: this
-    integer, intent(in) :: comm, cells(:)
-    logical, intent(in), optional :: periodic(:)
+    class(*), intent(in) :: comm, cells(:)
+    class(*), intent(in), optional :: periodic(:)
     character(*), intent(in), optional :: process_grid
-    integer, intent(out), optional :: stat
+    class(*), intent(out), optional :: stat
     character(*), intent(inout), optional :: errmsg
-    logical, intent(in), optional :: reorder
-    integer, intent(in), optional :: nodes(:)
+    class(*), intent(in), optional :: reorder, nodes(:)
     character(kind=c_char), allocatable, target :: rule(:)
     integer(c_int32_t), allocatable, target :: node_of(:)
     type(hs_grid_options) :: options
-    call begin_options(options, cells, periodic)
+    character(longest_text) :: problem
+    call begin_options(options, cells, periodic, problem)
     if (present(process_grid)) then
       rule = c_text(process_grid)
       options%process_grid = c_loc(rule)
     end if
-    if (present(reorder)) options%reorder = merge(1, 0, reorder)
+    call take_flag(reorder, 'reorder', options%reorder, problem)
     if (present(nodes)) then
-      node_of = int(nodes, c_int32_t)
+      allocate (node_of(size(nodes)), source=0_c_int32_t)
+      call take(nodes, 'nodes', node_of, problem)
       options%nodes = c_loc(node_of)
     end if
-    call this%make(comm, options, stat, errmsg)
+    call this%make(comm, options, problem, stat, errmsg)
   end subroutine
 
   !> The same as a communicator of MPI_Cart_create is split: its places, order of ranks and periods. Collective.
   !! @param axes  the communicator's dimension, from 1, that each dimension of the grid is; default 1, 2, 3.
   subroutine grid_create_cartesian(this, comm, cells, axes, stat, errmsg)
     class(halo_grid), intent(inout) :: this
-    integer, intent(in) :: comm, cells(:)
-    integer, intent(in), optional :: axes(:)
-    integer, intent(out), optional :: stat
+    class(*), intent(in) :: comm, cells(:)
+    class(*), intent(in), optional :: axes(:)
+    class(*), intent(out), optional :: stat
     character(*), intent(inout), optional :: errmsg
     type(hs_grid_options) :: options
-    call begin_options(options, cells)
+    character(longest_text) :: problem
+    call begin_options(options, cells, problem=problem)
     options%split = 1
-    if (present(axes)) options%axes(1:min(3, size(axes))) = int(axes(1:min(3, size(axes))) - 1, c_int32_t)
-    call this%make(comm, options, stat, errmsg)
+    options%axes = [1, 2, 3]
+    call take(axes, 'axes', options%axes, problem)
+    options%axes = options%axes - 1
+    call this%make(comm, options, problem, stat, errmsg)
   end subroutine
 
   !> A grid of which each rank says what it owns: uneven blocks, any order of ranks. Collective.
@@ -316,43 +338,57 @@ contains
   !! Fails for blocks that overlap, leave a gap or do not line up, and names the cell, counted from 0.
   subroutine grid_create_of_boxes(this, comm, cells, first, last, periodic, holes, stat, errmsg)
     class(halo_grid), intent(inout) :: this
-    integer, intent(in) :: comm, cells(:), first(:), last(:)
-    logical, intent(in), optional :: periodic(:), holes
-    integer, intent(out), optional :: stat
+    class(*), intent(in) :: comm, cells(:), first(:), last(:)
+    class(*), intent(in), optional :: periodic(:), holes
+    class(*), intent(out), optional :: stat
     character(*), intent(inout), optional :: errmsg
     type(hs_grid_options) :: options
-    integer :: n
-    call begin_options(options, cells, periodic)
+    character(longest_text) :: problem
+    call begin_options(options, cells, periodic, problem)
     options%split = 2
-    n = min(3, size(first), size(last))
-    options%owned%lo(1:n) = first(1:n) - 1
-    options%owned%hi(1:n) = last(1:n)
-    if (present(holes)) options%holes = merge(1, 0, holes)
-    call this%make(comm, options, stat, errmsg)
+    options%owned%lo = 1
+    call take(first, 'first', options%owned%lo, problem)
+    options%owned%lo = options%owned%lo - 1
+    call take(last, 'last', options%owned%hi, problem)
+    call take_flag(holes, 'holes', options%holes, problem)
+    call this%make(comm, options, problem, stat, errmsg)
   end subroutine
 
-  subroutine begin_options(options, cells, periodic)
+  subroutine begin_options(options, cells, periodic, problem)
     type(hs_grid_options), intent(out) :: options
-    integer, intent(in) :: cells(:)
-    logical, intent(in), optional :: periodic(:)
-    integer :: n
+    class(*), intent(in) :: cells(:)
+    class(*), intent(in), optional :: periodic(:)
+    character(*), intent(out) :: problem
+    problem = ''
     call hs_grid_init(options)
     options%dims = size(cells)
-    n = min(3, size(cells))
-    options%cells(1:n) = cells(1:n)
-    if (present(periodic)) options%periodic(1:min(3, size(periodic))) = merge(1, 0, periodic(1:min(3, size(periodic))))
+    call take(cells, 'cells', options%cells, problem)
+    call take_flag(periodic, 'periodic', options%periodic, problem)
   end subroutine
 
-  subroutine make(this, comm, options, stat, errmsg)
+  subroutine make(this, comm, options, problem, stat, errmsg)
     class(halo_grid), intent(inout) :: this
-    integer, intent(in) :: comm
-    type(hs_grid_options), intent(in) :: options
-    integer, intent(out), optional :: stat
+    class(*), intent(in) :: comm
+    type(hs_grid_options), intent(inout) :: options
+    character(*), intent(in) :: problem
+    class(*), intent(out), optional :: stat
     character(*), intent(inout), optional :: errmsg
+    character(kind=c_char), allocatable, target :: text(:)
+    character(longest_text) :: no_communicator
+    integer(c_int32_t) :: status, communicator
     type(hs_box) :: owned
-    integer(c_int32_t) :: status
     call this%free()
-    status = hs_grid_create_f(int(comm, c_int), options, this%handle)
+    no_communicator = ''
+    call take(comm, 'comm', communicator, no_communicator)
+    if (no_communicator /= '') then
+      call refuse(no_communicator, stat, errmsg)
+      return
+    end if
+    if (problem /= '') then
+      text = c_text(problem)
+      options%problem = c_loc(text)
+    end if
+    status = hs_grid_create_f(communicator, options, this%handle)
     if (status == ok) status = hs_grid_owned(this%handle, owned)
     if (status == ok) then
       this%dims = options%dims
@@ -362,18 +398,45 @@ contains
     call conclude(status, stat, errmsg)
   end subroutine
 
-  !> The cells that this rank owns, by dimension. Local.
-  pure function grid_shape(this) result(cells)
+  !> The cells that this rank owns, by dimension: integers of 4 bytes, or of the kind of `mold`. Local.
+  pure function shape_in_4_bytes(this, mold) result(cells)
     class(halo_grid), intent(in) :: this
-    integer :: cells(this%dims)
-    cells = int(this%high(1:this%dims) - this%low(1:this%dims))
+    integer(c_int32_t), intent(in), optional :: mold
+    integer(c_int32_t) :: cells(this%dims)
+    cells = in_4_bytes(this%shape(0_c_int64_t), 'shape')
   end function
 
-  !> The global number of this rank's first cell, from 1, by dimension. Local.
-  pure function grid_first(this) result(cell)
+  pure function shape_in_8_bytes(this, mold) result(cells)
     class(halo_grid), intent(in) :: this
-    integer :: cell(this%dims)
-    cell = int(this%low(1:this%dims)) + 1
+    integer(c_int64_t), intent(in) :: mold
+    integer(c_int64_t) :: cells(this%dims)
+    cells = int(this%high(1:this%dims) - this%low(1:this%dims), kind(mold))
+  end function
+
+  !> The global number of this rank's first cell, from 1, by dimension: integers of 4 bytes, or of the
+  !! kind of `mold`. Local.
+  pure function first_in_4_bytes(this, mold) result(cell)
+    class(halo_grid), intent(in) :: this
+    integer(c_int32_t), intent(in), optional :: mold
+    integer(c_int32_t) :: cell(this%dims)
+    cell = in_4_bytes(this%first(0_c_int64_t), 'first')
+  end function
+
+  pure function first_in_8_bytes(this, mold) result(cell)
+    class(halo_grid), intent(in) :: this
+    integer(c_int64_t), intent(in) :: mold
+    integer(c_int64_t) :: cell(this%dims)
+    cell = this%low(1:this%dims) + 1
+  end function
+
+  !> Ends the program where 4 bytes are too few.
+  pure function in_4_bytes(numbers, name) result(short)
+    integer(c_int64_t), intent(in) :: numbers(:)
+    character(*), intent(in) :: name
+    integer(c_int32_t) :: short(size(numbers))
+    if (any(numbers > huge(short))) &
+      error stop 'haloscope: '//name//'() has numbers that do not fit in 4 bytes; call '//name//'(mold=0_8)'
+    short = int(numbers, c_int32_t)
   end function
 
   !> Local. Exchanges on the grid stay.
@@ -393,21 +456,20 @@ contains
   subroutine exchange_add(this, array, halo, low, high, centring, dims)
     class(halo_exchange), intent(inout) :: this
     type(*), dimension(..), intent(in), target :: array
-    integer, intent(in), optional :: halo, low(:), high(:), dims
-    integer(kind(halo_cell)), intent(in), optional :: centring
+    class(*), intent(in), optional :: halo, low(:), high(:), centring, dims
     type(added) :: one
     type(c_ptr) :: first
-    integer :: place
+    integer(c_int32_t) :: layers
     one%dims = rank(array)
-    if (present(dims)) one%dims = dims
-    place = halo_cell
-    if (present(centring)) place = centring
-    one%field%centring = int(place, c_int32_t)
-    one%field%low = 1
-    if (present(halo)) one%field%low = halo
-    one%field%high = one%field%low
-    if (present(low)) one%field%low(1:min(3, size(low))) = low(1:min(3, size(low)))
-    if (present(high)) one%field%high(1:min(3, size(high))) = high(1:min(3, size(high)))
+    call take(dims, 'dims', one%dims, this%problem)
+    one%field%centring = halo_cell
+    call take(centring, 'centring', one%field%centring, this%problem)
+    layers = 1
+    call take(halo, 'halo', layers, this%problem)
+    one%field%low = layers
+    one%field%high = layers
+    call take(low, 'low', one%field%low, this%problem)
+    call take(high, 'high', one%field%high, this%problem)
     call describe(array, one, first, this%problem)
     one%first = [first]
     this%dims = max(this%dims, one%dims)
@@ -445,7 +507,7 @@ contains
     low = one%field%low
     high = one%field%high
     first = c_null_ptr
-    if (hs_fortran_field(array, int(one%dims, c_int32_t), low, high, one%field%centring, first, one%field, one%extent, text, &
+    if (hs_fortran_field(array, one%dims, low, high, one%field%centring, first, one%field, one%extent, text, &
                          int(longest_text, c_int32_t)) /= ok .and. problem == '') problem = f_text(text)
   end subroutine
 
@@ -474,8 +536,8 @@ contains
     class(halo_exchange), intent(inout) :: this
     class(halo_grid), intent(in) :: grid
     character(*), intent(in), optional :: strategy
-    logical, intent(in), optional :: corners, guard
-    integer, intent(out), optional :: stat
+    class(*), intent(in), optional :: corners, guard
+    class(*), intent(out), optional :: stat
     character(*), intent(inout), optional :: errmsg
     character(kind=c_char), allocatable, target :: name(:)
     type(hs_exchange_options) :: options
@@ -486,8 +548,8 @@ contains
     call this%free()
     if (.not. allocated(this%arrays)) allocate (this%arrays(0))
     call hs_exchange_init(options)
-    if (present(corners)) options%corners = merge(1, 0, corners)
-    if (present(guard)) options%guard = merge(1, 0, guard)
+    call take_flag(corners, 'corners', options%corners, this%problem)
+    call take_flag(guard, 'guard', options%guard, this%problem)
     if (present(strategy)) then
       name = c_text(strategy)
       options%strategy = c_loc(name)
@@ -548,15 +610,16 @@ contains
   !!                the driver's default stream.
   subroutine exchange_start(this, slot, stat, errmsg, stream)
     class(halo_exchange), intent(inout) :: this
-    integer, intent(in), optional :: slot
-    integer, intent(out), optional :: stat
+    class(*), intent(in), optional :: slot
+    class(*), intent(out), optional :: stat
     character(*), intent(inout), optional :: errmsg
     type(c_ptr), intent(in), optional :: stream
-    if (.not. has_slot(this, slot, stat, errmsg)) return
+    integer(c_int32_t) :: number
+    if (.not. found_slot(this, slot, number, stat, errmsg)) return
     if (present(stream)) then
-      call conclude(hs_exchange_start_on(this%handle, number_of(slot), stream), stat, errmsg)
+      call conclude(hs_exchange_start_on(this%handle, number, stream), stat, errmsg)
     else
-      call conclude(hs_exchange_start(this%handle, number_of(slot)), stat, errmsg)
+      call conclude(hs_exchange_start(this%handle, number), stat, errmsg)
     end if
   end subroutine
 
@@ -573,7 +636,7 @@ contains
   !!                filled.
   subroutine exchange_finish(this, stat, errmsg, stream)
     class(halo_exchange), intent(inout) :: this
-    integer, intent(out), optional :: stat
+    class(*), intent(out), optional :: stat
     character(*), intent(inout), optional :: errmsg
     type(c_ptr), intent(in), optional :: stream
     if (present(stream)) then
@@ -588,15 +651,16 @@ contains
   !! @param stream  arrays on a device: see start() and finish().
   subroutine exchange_run(this, slot, stat, errmsg, stream)
     class(halo_exchange), intent(inout) :: this
-    integer, intent(in), optional :: slot
-    integer, intent(out), optional :: stat
+    class(*), intent(in), optional :: slot
+    class(*), intent(out), optional :: stat
     character(*), intent(inout), optional :: errmsg
     type(c_ptr), intent(in), optional :: stream
-    if (.not. has_slot(this, slot, stat, errmsg)) return
+    integer(c_int32_t) :: number
+    if (.not. found_slot(this, slot, number, stat, errmsg)) return
     if (present(stream)) then
-      call conclude(hs_exchange_run_on(this%handle, number_of(slot), stream), stat, errmsg)
+      call conclude(hs_exchange_run_on(this%handle, number, stream), stat, errmsg)
     else
-      call conclude(hs_exchange_run(this%handle, number_of(slot)), stat, errmsg)
+      call conclude(hs_exchange_run(this%handle, number), stat, errmsg)
     end if
   end subroutine
 
@@ -609,20 +673,21 @@ contains
   subroutine exchange_rebind(this, array, number, slot, stat, errmsg)
     class(halo_exchange), intent(inout) :: this
     type(*), dimension(..), intent(in), target :: array
-    integer, intent(in), optional :: number, slot
-    integer, intent(out), optional :: stat
+    class(*), intent(in), optional :: number, slot
+    class(*), intent(out), optional :: stat
     character(*), intent(inout), optional :: errmsg
     character(longest_text) :: problem
     type(c_ptr) :: first
     type(c_ptr), allocatable :: all_first(:)
-    integer(c_int32_t) :: status
-    integer :: which, place, n
-    which = 1
-    if (present(number)) which = number
-    if (.not. has_slot(this, slot, stat, errmsg)) return
-    place = number_of(slot) + 1
+    integer(c_int32_t) :: status, which, place
+    integer :: n
+    if (.not. found_slot(this, slot, place, stat, errmsg)) return
     problem = ''
-    if (which < 1 .or. which > size(this%bound)) then
+    which = 1
+    call take(number, 'number', which, problem)
+    if (problem /= '') then
+      continue
+    else if (which < 1 .or. which > size(this%bound)) then
       write (problem, '(2(a, i0))') 'there is no array ', which, '; arrays are numbered as they were added, from 1 to ', &
         size(this%bound)
     else
@@ -632,37 +697,35 @@ contains
       call refuse(problem, stat, errmsg)
       return
     end if
-    all_first = [(this%bound(n)%first(place), n=1, size(this%bound))]
+    all_first = [(this%bound(n)%first(place + 1), n=1, size(this%bound))]
     all_first(which) = first
-    status = hs_exchange_rebind(this%handle, number_of(place), all_first)
-    if (status == ok) this%bound(which)%first(place) = first
+    status = hs_exchange_rebind(this%handle, place, all_first)
+    if (status == ok) this%bound(which)%first(place + 1) = first
     call conclude(status, stat, errmsg)
   end subroutine
 
   !> Whether the exchange is open and has a slot; where not, the request is refused.
-  logical function has_slot(this, slot, stat, errmsg)
+  !! @param slot  from 1; default 1. @param number  out: the same in C, from 0.
+  logical function found_slot(this, slot, number, stat, errmsg) result(found)
     class(halo_exchange), intent(in) :: this
-    integer, intent(in), optional :: slot
-    integer, intent(out), optional :: stat
+    class(*), intent(in), optional :: slot
+    integer(c_int32_t), intent(out) :: number
+    class(*), intent(out), optional :: stat
     character(*), intent(inout), optional :: errmsg
     character(longest_text) :: problem
-    integer :: slots
-    problem = 'the exchange is not open; name its arrays by add(), then call open()'
+    problem = ''
+    number = 1
     if (c_associated(this%handle)) then
-      slots = size(this%bound(1)%first)
-      has_slot = number_of(slot) >= 0 .and. number_of(slot) < slots
-      write (problem, '(2(a, i0))') 'there is no slot ', number_of(slot) + 1, '; slots are numbered from 1 to ', slots
+      call take(slot, 'slot', number, problem)
+      if (problem == '' .and. (number < 1 .or. number > size(this%bound(1)%first))) &
+        write (problem, '(2(a, i0))') 'there is no slot ', number, '; slots are numbered from 1 to ', &
+          size(this%bound(1)%first)
     else
-      has_slot = .false.
+      problem = 'the exchange is not open; name its arrays by add(), then call open()'
     end if
-    if (.not. has_slot) call refuse(problem, stat, errmsg)
-  end function
-
-  !> The number of a slot in C, from 0; of none, the first.
-  pure integer(c_int32_t) function number_of(slot)
-    integer, intent(in), optional :: slot
-    number_of = 0
-    if (present(slot)) number_of = int(slot - 1, c_int32_t)
+    number = number - 1
+    found = problem == ''
+    if (.not. found) call refuse(problem, stat, errmsg)
   end function
 
   !> The transpose of start(): what lies in the halos is added to the points that own it, and the halos are cleared. The
@@ -674,15 +737,16 @@ contains
   !! @param stream  arrays on a device: see start().
   subroutine exchange_start_accumulate(this, slot, stat, errmsg, stream)
     class(halo_exchange), intent(inout) :: this
-    integer, intent(in), optional :: slot
-    integer, intent(out), optional :: stat
+    class(*), intent(in), optional :: slot
+    class(*), intent(out), optional :: stat
     character(*), intent(inout), optional :: errmsg
     type(c_ptr), intent(in), optional :: stream
-    if (.not. has_slot(this, slot, stat, errmsg)) return
+    integer(c_int32_t) :: number
+    if (.not. found_slot(this, slot, number, stat, errmsg)) return
     if (present(stream)) then
-      call conclude(hs_exchange_start_accumulate_on(this%handle, number_of(slot), stream), stat, errmsg)
+      call conclude(hs_exchange_start_accumulate_on(this%handle, number, stream), stat, errmsg)
     else
-      call conclude(hs_exchange_start_accumulate(this%handle, number_of(slot)), stat, errmsg)
+      call conclude(hs_exchange_start_accumulate(this%handle, number), stat, errmsg)
     end if
   end subroutine
 
@@ -691,15 +755,16 @@ contains
   !! @param stream  arrays on a device: see start() and finish().
   subroutine exchange_accumulate(this, slot, stat, errmsg, stream)
     class(halo_exchange), intent(inout) :: this
-    integer, intent(in), optional :: slot
-    integer, intent(out), optional :: stat
+    class(*), intent(in), optional :: slot
+    class(*), intent(out), optional :: stat
     character(*), intent(inout), optional :: errmsg
     type(c_ptr), intent(in), optional :: stream
-    if (.not. has_slot(this, slot, stat, errmsg)) return
+    integer(c_int32_t) :: number
+    if (.not. found_slot(this, slot, number, stat, errmsg)) return
     if (present(stream)) then
-      call conclude(hs_exchange_accumulate_on(this%handle, number_of(slot), stream), stat, errmsg)
+      call conclude(hs_exchange_accumulate_on(this%handle, number, stream), stat, errmsg)
     else
-      call conclude(hs_exchange_accumulate(this%handle, number_of(slot)), stat, errmsg)
+      call conclude(hs_exchange_accumulate(this%handle, number), stat, errmsg)
     end if
   end subroutine
 
@@ -708,14 +773,18 @@ contains
   !! @param stream  arrays on a device: after what it has been given, and the poison before what it is given next.
   subroutine exchange_changed(this, fresh, stat, errmsg, stream)
     class(halo_exchange), intent(inout) :: this
-    integer, intent(in), optional :: fresh
-    integer, intent(out), optional :: stat
+    class(*), intent(in), optional :: fresh
+    class(*), intent(out), optional :: stat
     character(*), intent(inout), optional :: errmsg
     type(c_ptr), intent(in), optional :: stream
+    character(longest_text) :: problem
     integer(c_int32_t) :: layers
+    problem = ''
     layers = 0
-    if (present(fresh)) layers = int(fresh, c_int32_t)
-    if (present(stream)) then
+    call take(fresh, 'fresh', layers, problem)
+    if (problem /= '') then
+      call refuse(problem, stat, errmsg)
+    else if (present(stream)) then
       call conclude(hs_exchange_changed_on(this%handle, 0_c_int32_t, layers, stream), stat, errmsg)
     else
       call conclude(hs_exchange_changed(this%handle, 0_c_int32_t, layers), stat, errmsg)
@@ -726,10 +795,18 @@ contains
   !! the side and the last exchange. Local.
   subroutine exchange_require_fresh(this, depth, stat, errmsg)
     class(halo_exchange), intent(inout) :: this
-    integer, intent(in) :: depth
-    integer, intent(out), optional :: stat
+    class(*), intent(in) :: depth
+    class(*), intent(out), optional :: stat
     character(*), intent(inout), optional :: errmsg
-    call conclude(hs_exchange_require_fresh(this%handle, int(depth, c_int32_t), 0_c_int32_t), stat, errmsg)
+    character(longest_text) :: problem
+    integer(c_int32_t) :: layers
+    problem = ''
+    call take(depth, 'depth', layers, problem)
+    if (problem /= '') then
+      call refuse(problem, stat, errmsg)
+    else
+      call conclude(hs_exchange_require_fresh(this%handle, layers, 0_c_int32_t), stat, errmsg)
+    end if
   end subroutine
 
   !> Look for poison in the own points of a guarded exchange: fails where a stale halo was read, and names the first such
@@ -737,7 +814,7 @@ contains
   !! @param stream  arrays on a device: after what it has been given.
   subroutine exchange_check_clean(this, stat, errmsg, stream)
     class(halo_exchange), intent(inout) :: this
-    integer, intent(out), optional :: stat
+    class(*), intent(out), optional :: stat
     character(*), intent(inout), optional :: errmsg
     type(c_ptr), intent(in), optional :: stream
     if (present(stream)) then
@@ -767,19 +844,33 @@ contains
   !> Hand the library's failure to the caller, or end the program.
   subroutine conclude(status, stat, errmsg)
     integer(c_int32_t), intent(in) :: status
-    integer, intent(out), optional :: stat
+    class(*), intent(out), optional :: stat
     character(*), intent(inout), optional :: errmsg
-    if (present(stat)) stat = status
+    call give(status, stat)
     if (status /= ok) call report_failure(text_at(hs_last_error()), present(stat), errmsg)
   end subroutine
 
   !> The same for a request that this module refuses itself.
   subroutine refuse(problem, stat, errmsg)
     character(*), intent(in) :: problem
-    integer, intent(out), optional :: stat
+    class(*), intent(out), optional :: stat
     character(*), intent(inout), optional :: errmsg
-    if (present(stat)) stat = usage
+    call give(usage, stat)
     call report_failure(trim(problem), present(stat), errmsg)
+  end subroutine
+
+  subroutine give(status, stat)
+    integer(c_int32_t), intent(in) :: status
+    class(*), intent(out), optional :: stat
+    if (.not. present(stat)) return
+    select type (stat)
+    type is (integer(c_int32_t))
+      stat = status
+    type is (integer(c_int64_t))
+      stat = status
+    class default
+      call report_failure(other_type('stat', 'integer'), goes_on=.false.)
+    end select
   end subroutine
 
   subroutine report_failure(text, goes_on, errmsg)
@@ -791,6 +882,112 @@ contains
     write (error_unit, '(2a)') 'haloscope: ', text
     error stop 2
   end subroutine
+
+  !> The number that a caller passes, where one is passed, in place of a default.
+  !! @param problem  set where it is '' and what is passed is no integer of 4 or 8 bytes, or too large.
+  subroutine take_number(given, name, number, problem)
+    class(*), intent(in), optional :: given
+    character(*), intent(in) :: name
+    integer(c_int32_t), intent(inout) :: number
+    character(*), intent(inout) :: problem
+    if (.not. present(given)) return
+    call check_numbers([integer_of(given)], name, int(huge(number), c_int64_t), problem)
+    if (problem == '') number = int(integer_of(given), c_int32_t)
+  end subroutine
+
+  !> The same for as many numbers as both have.
+  subroutine take_numbers(given, name, numbers, problem)
+    class(*), intent(in), optional :: given(:)
+    character(*), intent(in) :: name
+    integer(c_int32_t), intent(inout) :: numbers(:)
+    character(*), intent(inout) :: problem
+    integer(c_int64_t) :: passed(size(numbers))
+    passed = numbers
+    call take(given, name, passed, problem)
+    call check_numbers(passed, name, int(huge(numbers), c_int64_t), problem)
+    if (problem == '') numbers = int(passed, c_int32_t)
+  end subroutine
+
+  subroutine take_long_numbers(given, name, numbers, problem)
+    class(*), intent(in), optional :: given(:)
+    character(*), intent(in) :: name
+    integer(c_int64_t), intent(inout) :: numbers(:)
+    character(*), intent(inout) :: problem
+    integer :: n
+    if (.not. present(given)) return
+    do n = 1, min(size(given), size(numbers))
+      numbers(n) = integer_of(given(n))
+    end do
+    call check_numbers(numbers, name, huge(numbers), problem)
+  end subroutine
+
+  pure subroutine check_numbers(numbers, name, largest, problem)
+    integer(c_int64_t), intent(in) :: numbers(:), largest
+    character(*), intent(in) :: name
+    character(*), intent(inout) :: problem
+    if (problem /= '') return
+    if (any(numbers == no_integer)) then
+      problem = other_type(name, 'integer')
+    else if (any(abs(numbers) > largest)) then
+      write (problem, '(3a, i0, a)') "argument '", name, "' is ", numbers(maxloc(abs(numbers), 1)), &
+        ', which does not fit in 4 bytes; pass a smaller number'
+    end if
+  end subroutine
+
+  !> The logical that a caller passes, where one is passed, as 1 or 0.
+  subroutine take_flag(given, name, flag, problem)
+    class(*), intent(in), optional :: given
+    character(*), intent(in) :: name
+    integer(c_int32_t), intent(inout) :: flag
+    character(*), intent(inout) :: problem
+    if (.not. present(given)) return
+    flag = flag_of(given)
+    if (flag == no_flag .and. problem == '') problem = other_type(name, 'logical')
+  end subroutine
+
+  !> The same for as many logicals as both have.
+  subroutine take_flags(given, name, flags, problem)
+    class(*), intent(in), optional :: given(:)
+    character(*), intent(in) :: name
+    integer(c_int32_t), intent(inout) :: flags(:)
+    character(*), intent(inout) :: problem
+    integer :: n
+    if (.not. present(given)) return
+    do n = 1, min(size(given), size(flags))
+      flags(n) = flag_of(given(n))
+    end do
+    if (any(flags == no_flag) .and. problem == '') problem = other_type(name, 'logical')
+  end subroutine
+
+  pure integer(c_int64_t) function integer_of(given)
+    class(*), intent(in) :: given
+    select type (given)
+    type is (integer(c_int32_t))
+      integer_of = given
+    type is (integer(c_int64_t))
+      integer_of = given
+    class default
+      integer_of = no_integer
+    end select
+  end function
+
+  pure integer(c_int32_t) function flag_of(given)
+    class(*), intent(in) :: given
+    select type (given)
+    type is (logical(c_int32_t))
+      flag_of = merge(1, 0, given)
+    type is (logical(c_int64_t))
+      flag_of = merge(1, 0, given)
+    class default
+      flag_of = no_flag
+    end select
+  end function
+
+  pure function other_type(name, type) result(problem)
+    character(*), intent(in) :: name, type
+    character(:), allocatable :: problem
+    problem = "argument '"//name//"' is no "//type//' of 4 or 8 bytes; pass one that is'
+  end function
 
   function text_at(address) result(text)
     type(c_ptr), intent(in) :: address

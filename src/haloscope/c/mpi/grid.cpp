@@ -81,6 +81,7 @@ hs_grid* make_grid(MPI_Comm comm, const hs_grid_options* given) {
   Split split{};
   agree(comm, [&] {
     options = versioned(given, options, "options");
+    if (options.problem) throw UsageError(options.problem);
     split = enumerator<Split>(options.split, 3, "split of a grid");
     if (options.reorder != 0 && split != Split::even)
       throw UsageError("the grid's split says which rank has which cells; reorder is for HS_SPLIT_EVEN");

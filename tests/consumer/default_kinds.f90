@@ -1,0 +1,369 @@
+! The module in a model whose integers, logicals and reals are of the default kinds. It is compiled with
+! and without -fdefault-integer-8 and -fdefault-real-8; every argument of every procedure is of the
+! default kind at least once.
+program default_kinds
+  use, intrinsic :: iso_c_binding
+  use haloscope
+  implicit none
+
+  interface  ! MPI through C: a library for one MPI needs no module of it
+    subroutine begin_mpi() bind(c)
+    end subroutine
+    subroutine end_mpi() bind(c)
+    end subroutine
+    integer(c_int) function world() bind(c)
+      import :: c_int
+    end function
+    integer(c_int) function own_rank() bind(c)
+      import :: c_int
+    end function
+    pure integer(c_int) function rank_count() bind(c)
+      import :: c_int
+    end function
+    integer(c_int) function cartesian() bind(c)
+      import :: c_int
+    end function
+  end interface
+
+  integer(c_int64_t), parameter :: large = 5000000000_c_int64_t
+  integer, parameter :: cells(2) = [12, 10]
+  type(halo_grid) :: grid
+  type(halo_exchange) :: halo
+  integer :: comm, cart, wrong = 0, refused
+  character(300) :: text
+  character(10) :: ending
+
+  call begin_mpi()
+  comm = world()
+  call get_command_argument(1, ending)
+  if (ending /= '') call end_by_mistake()
+  cart = cartesian()
+  call exchange_on_every_grid()
+  call accumulate_and_check()
+  call guard_and_check()
+  call pass_absent_arguments_on()
+  call mix_kinds()
+  call check_refusals_on_grids()
+  call check_refusals_of_arrays()
+  call check_refusals_of_steps()
+  call grid%free()
+  if (wrong == 0) print '(a, i0, a)', 'rank ', own_rank(), ': right'
+  call end_mpi()
+
+contains
+
+  subroutine expect(holds, what)
+    logical, intent(in) :: holds
+    character(*), intent(in) :: what
+    if (holds) return
+    print '(a, i0, 2a)', 'rank ', own_rank(), ': wrong: ', what
+    wrong = wrong + 1
+  end subroutine
+
+  !> Mistakes that leave no place for an answer end the program.
+  subroutine end_by_mistake()
+    real :: status
+    call grid%create(comm, [large*rank_count()])
+    if (ending == 'shape') wrong = sum(grid%shape())
+    if (ending == 'first') wrong = sum(grid%first())
+    if (ending == 'stat') call grid%create(comm, cells, stat=status)
+  end subroutine
+
+  subroutine exchange_on_every_grid()
+    integer :: status, n, nodes(rank_count()), axes(2), first(2), last(2)
+    logical :: wrap(2), holes, reorder
+    wrap = .true.
+    holes = .false.
+    reorder = .true.
+    axes = [2, 1]
+    nodes = [(mod(n, 2), n=1, size(nodes))]
+    call grid%create(comm, cells, periodic=wrap, process_grid='square', stat=status, reorder=reorder, nodes=nodes)
+    call expect(status == 0, 'create')
+    call exchange_and_check('even')
+    first = grid%first(mold=0)
+    last = first + grid%shape(mold=0) - 1
+    call grid%create_of_boxes(comm, cells, first, last, periodic=wrap, holes=holes, stat=status)
+    call expect(status == 0, 'create_of_boxes')
+    call exchange_and_check('boxes')
+    call grid%create_cartesian(cart, cells, axes=axes, stat=status)
+    call expect(status == 0, 'create_cartesian')
+    call exchange_and_check('cartesian')
+  end subroutine
+
+  !> The global number of the cell at local (i, j), from 1, periodic.
+  integer function number(i, j)
+    integer, intent(in) :: i, j
+    number = sum(modulo(grid%first() - 2 + [i, j], cells)*[1, 100]) + 1
+  end function
+
+  subroutine exchange_and_check(name)
+    character(*), intent(in) :: name
+    real, allocatable, target :: u(:, :, :), moved(:, :)
+    double precision, allocatable, target :: v(:, :, :)
+    real(16), allocatable, target :: w(:, :, :)
+    integer, allocatable, target :: count(:, :, :)
+    logical, allocatable, target :: odd(:, :, :)
+    integer :: n(2), slot, status, layers, dims, where, i, j
+    logical :: corners, guard, done
+    n = grid%shape()
+    layers = 1
+    dims = 2
+    where = halo_cell
+    corners = .true.
+    guard = .false.
+    allocate (u(0:n(1) + 1, 0:n(2) + 1, 2), v(0:n(1) + 1, 0:n(2) + 2, 2), w(0:n(1) + 1, 0:n(2) + 1, 2))
+    allocate (count(0:n(1) + 1, 0:n(2) + 1, 2), odd(0:n(1) + 1, 0:n(2) + 1, 2), moved(0:n(1) + 1, 0:n(2) + 1))
+    call halo%add(u(:, :, 1), halo=layers, centring=where, dims=dims)
+    call halo%add_slot(u(:, :, 2))
+    call halo%add(v(:, :, 1), low=[1, 1], high=[1, 2])
+    call halo%add_slot(v(:, :, 2))
+    call halo%add(w(:, :, 1))
+    call halo%add_slot(w(:, :, 2))
+    call halo%add(count(:, :, 1), 1)
+    call halo%add_slot(count(:, :, 2))
+    call halo%add(odd(:, :, 1), 1)
+    call halo%add_slot(odd(:, :, 2))
+    call halo%open(grid, strategy='ordered/p2p', corners=corners, stat=status, guard=guard)
+    call expect(status == 0 .and. index(halo%report(), 'ordered/p2p') == 1, name//' open')
+    do slot = 1, 2
+      u = -1
+      v = -1
+      w = -1
+      count = -1
+      odd = .false.
+      do j = 1, n(2)
+        do i = 1, n(1)
+          u(i, j, slot) = real(number(i, j))
+          v(i, j, slot) = number(i, j)/3d0
+          w(i, j, slot) = number(i, j)/3._16
+          count(i, j, slot) = number(i, j)
+          odd(i, j, slot) = modulo(number(i, j), 2) == 1
+        end do
+      end do
+      if (slot == 1) then
+        call halo%run(slot, stat=status)
+      else
+        call halo%start(slot=slot, stat=status)
+        call expect(status == 0, name//' start')
+        done = .false.
+        do while (.not. done)
+          done = halo%progress()
+        end do
+        call halo%finish(stat=status)
+      end if
+      call expect(status == 0, name//' run')
+      do j = 0, n(2) + 2
+        do i = 0, n(1) + 1
+          call expect(abs(v(i, j, slot) - number(i, j)/3d0) <= 0, name//' double precision')
+          if (j > n(2) + 1) cycle
+          call expect(nint(u(i, j, slot)) == number(i, j), name//' real')
+          call expect(abs(w(i, j, slot) - number(i, j)/3._16) <= 0, name//' real(16)')
+          call expect(count(i, j, slot) == number(i, j), name//' integer')
+          call expect(odd(i, j, slot) .eqv. modulo(number(i, j), 2) == 1, name//' logical')
+        end do
+      end do
+      call expect(all(count(:, :, 3 - slot) == -1), name//' other slot')
+    end do
+    moved = -1
+    moved(1:n(1), 1:n(2)) = u(1:n(1), 1:n(2), 2)
+    call halo%rebind(moved, number=1, slot=2, stat=status)
+    call expect(status == 0, name//' rebind')
+    call halo%run(2)
+    call expect(all(nint(moved) == nint(u(:, :, 2))), name//' memory that moved')
+    call halo%free()
+  end subroutine
+
+  subroutine accumulate_and_check()
+    integer, allocatable, target :: count(:, :)
+    integer :: n(2), status, slot
+    n = grid%shape()
+    slot = 1
+    allocate (count(0:n(1) + 1, 0:n(2) + 1), source=1)
+    call halo%add(count)
+    call halo%open(grid, 'ordered/p2p')
+    call halo%start_accumulate(slot=slot, stat=status)
+    call expect(status == 0, 'start_accumulate')
+    call halo%finish()
+    call halo%accumulate(slot=slot, stat=status)  ! nothing more: the halos are clear
+    call expect(status == 0, 'accumulate')
+    call expect(sum(count) == product(n + 2), 'accumulated')
+    call halo%free()
+  end subroutine
+
+  subroutine guard_and_check()
+    real, allocatable, target :: u(:, :)
+    integer :: n(2), status, fresh, depth
+    n = grid%shape()
+    fresh = 1
+    depth = 1
+    allocate (u(0:n(1) + 1, 0:n(2) + 1), source=1.)
+    call halo%add(u)
+    call halo%open(grid, 'ordered/p2p', guard=.true.)
+    call halo%run()
+    call halo%changed(fresh=fresh, stat=status)
+    call expect(status == 0, 'changed')
+    call halo%require_fresh(depth=depth, stat=status)
+    call expect(status == 0, 'fresh')
+    call halo%changed()
+    call halo%require_fresh(depth=depth, stat=status)
+    call expect(status == 2, 'stale')
+    call halo%check_clean(stat=status)
+    call expect(status == 0, 'clean')
+    call halo%free()
+  end subroutine
+
+  !> Optional arguments of the caller's own, absent or not, are arguments of the module's procedures.
+  subroutine pass_absent_arguments_on()
+    real, allocatable, target :: u(:, :)
+    integer :: n(2), status
+    n = grid%shape()
+    allocate (u(0:n(1) + 1, 0:n(2) + 1), source=real(own_rank()))
+    call fill(u)
+    call fill(u, layers=1, corners=.true., slot=1, ierror=status)
+    call expect(status == 0, 'arguments passed on')
+    call fill(u, layers=2, ierror=status)
+    call expect(status == 2, 'failure passed on')
+  end subroutine
+
+  subroutine fill(u, layers, corners, slot, ierror)
+    real, intent(inout), target :: u(:, :)
+    integer, intent(in), optional :: layers, slot
+    logical, intent(in), optional :: corners
+    integer, intent(out), optional :: ierror
+    call halo%add(u, halo=layers)
+    call halo%open(grid, corners=corners, stat=ierror)
+    if (present(ierror)) then
+      if (ierror /= 0) return
+    end if
+    call halo%run(slot, ierror)
+    call halo%free()
+  end subroutine
+
+  !> Kinds of the module and of MPI's constants beside those of the program.
+  subroutine mix_kinds()
+    type(halo_grid) :: other
+    integer(c_int32_t) :: short(2), status
+    integer(c_int64_t) :: long(2)
+    long = grid%first(mold=0_c_int64_t) + grid%shape(mold=0_c_int64_t) - 1
+    call other%create_of_boxes(world(), cells, grid%first(), long, [.true._c_int32_t, .true._c_int32_t], stat=status)
+    call expect(status == 0 .and. all(other%shape() == grid%shape()), 'mixed kinds')
+    short = other%first(mold=0_c_int32_t)
+    call expect(all(short == grid%first()), 'first')
+    call other%create(int(comm, c_int64_t), [large*rank_count()], [.false._c_int64_t])
+    long(1:1) = other%first(mold=0_c_int64_t)
+    call expect(long(1) == 1 + own_rank()*large, 'first of a large grid')
+    long(1:1) = other%shape(mold=0_c_int64_t)
+    call expect(long(1) == large, 'shape of a large grid')
+    call other%free()
+  end subroutine
+
+  !> What one rank asks for is refused on all of them, by the argument's name.
+  subroutine check_refusals_on_grids()
+    type(halo_grid) :: other
+    integer(c_int64_t) :: two(2), nodes(rank_count())
+    logical :: first
+    first = own_rank() == 0
+    two = merge(large, 1_c_int64_t, first)
+    nodes = 0
+    nodes(1) = two(1)
+    call other%create(large, cells, stat=refused, errmsg=text)
+    call expect_refusal('comm')
+    call other%create(1., cells, stat=refused, errmsg=text)
+    call expect_refusal('comm')
+    call other%create(comm, cells, nodes=nodes, stat=refused, errmsg=text)
+    call expect_refusal('nodes')
+    call other%create_cartesian(cart, cells, axes=two, stat=refused, errmsg=text)
+    call expect_refusal('axes')
+    if (first) then
+      call other%create(comm, [12., 10.], stat=refused, errmsg=text)
+    else
+      call other%create(comm, cells, stat=refused, errmsg=text)
+    end if
+    call expect_refusal('cells')
+    if (first) then
+      call other%create(comm, cells, periodic=[1, 1], stat=refused, errmsg=text)
+    else
+      call other%create(comm, cells, stat=refused, errmsg=text)
+    end if
+    call expect_refusal('periodic')
+    if (first) then
+      call other%create(comm, cells, reorder=1, stat=refused, errmsg=text)
+    else
+      call other%create(comm, cells, stat=refused, errmsg=text)
+    end if
+    call expect_refusal('reorder')
+    call other%create_of_boxes(comm, cells, [1., 1.], cells, stat=refused, errmsg=text)
+    call expect_refusal('first')
+    call other%create_of_boxes(comm, cells, [1, 1], [12., 10.], stat=refused, errmsg=text)
+    call expect_refusal('last')
+    call other%create_of_boxes(comm, cells, [1, 1], cells, holes='no', stat=refused, errmsg=text)
+    call expect_refusal('holes')
+  end subroutine
+
+  subroutine check_refusals_of_arrays()
+    real, allocatable, target :: u(:, :)
+    integer :: n(2)
+    integer(c_int64_t) :: one, two(2)
+    n = grid%shape()
+    one = merge(large, 1_c_int64_t, own_rank() == 0)
+    two = one
+    allocate (u(0:n(1) + 1, 0:n(2) + 1), source=1.)
+    call halo%add(u, halo=one)
+    call halo%open(grid, stat=refused, errmsg=text)
+    call expect_refusal('halo')
+    call halo%add(u, halo=1.)
+    call halo%open(grid, stat=refused, errmsg=text)
+    call expect_refusal('halo')
+    call halo%add(u, low=two)
+    call halo%open(grid, stat=refused, errmsg=text)
+    call expect_refusal('low')
+    call halo%add(u, high=two)
+    call halo%open(grid, stat=refused, errmsg=text)
+    call expect_refusal('high')
+    call halo%add(u, centring=large)
+    call halo%open(grid, stat=refused, errmsg=text)
+    call expect_refusal('centring')
+    call halo%add(u, dims=large)
+    call halo%open(grid, stat=refused, errmsg=text)
+    call expect_refusal('dims')
+    call halo%add(u)
+    call halo%open(grid, corners=1, stat=refused, errmsg=text)
+    call expect_refusal('corners')
+    call halo%add(u)
+    call halo%open(grid, guard=0, stat=refused, errmsg=text)
+    call expect_refusal('guard')
+  end subroutine
+
+  subroutine expect_refusal(name)
+    character(*), intent(in) :: name
+    call expect(refused == 2 .and. index(text, "'"//name//"'") > 0, name//': '//trim(text))
+  end subroutine
+
+  subroutine check_refusals_of_steps()
+    real, allocatable, target :: u(:, :)
+    integer :: n(2)
+    n = grid%shape()
+    allocate (u(0:n(1) + 1, 0:n(2) + 1), source=1.)
+    call halo%add(u)
+    call halo%open(grid, 'ordered/p2p')
+    call halo%run(slot=large, stat=refused, errmsg=text)
+    call expect_refusal('slot')
+    call halo%start(slot=1., stat=refused, errmsg=text)
+    call expect_refusal('slot')
+    call halo%accumulate(slot=large, stat=refused, errmsg=text)
+    call expect_refusal('slot')
+    call halo%start_accumulate(slot=-large, stat=refused, errmsg=text)
+    call expect_refusal('slot')
+    call halo%rebind(u, number=large, stat=refused, errmsg=text)
+    call expect_refusal('number')
+    call halo%rebind(u, slot=large, stat=refused, errmsg=text)
+    call expect_refusal('slot')
+    call halo%changed(fresh=large, stat=refused, errmsg=text)
+    call expect_refusal('fresh')
+    call halo%require_fresh(depth=large, stat=refused, errmsg=text)
+    call expect_refusal('depth')
+    call halo%run(stat=refused)
+    call expect(refused == 0, 'run after refusals')
+    call halo%free()
+  end subroutine
+end program
