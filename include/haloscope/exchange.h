@@ -46,7 +46,7 @@ typedef struct hs_grid_options {
   /* EVEN: 1: ranks take places so that neighbours share nodes and sockets; `rank_order` stands where that gains nothing;
    * default 0 */
   int32_t reorder;
-  int32_t reserved;
+  int32_t node_count; /* numbers in `nodes`; 0 (default): one for each rank, unchecked */
   /* what a binding has found wrong on this rank: the grid is refused with it on all of them; NULL (default): nothing */
   const char* problem;
 } hs_grid_options;

@@ -26,7 +26,7 @@ hs_status hs_fortran_field(const CFI_cdesc_t* array, int32_t dims, const int32_t
   const int components = array->rank - dims;
   int64_t step = (int64_t)array->elem_len;
   int d;
-  if (components < 0) {
+  if (dims < 1 || components < 0) {
     snprintf(text, (size_t)size, "an array of rank %d was added to an exchange on a grid of %d dimensions; its rank is %d, "
              "or more where its first axes are components of a point", (int)array->rank, (int)dims, (int)dims);
     return HS_USAGE;
@@ -38,6 +38,11 @@ hs_status hs_fortran_field(const CFI_cdesc_t* array, int32_t dims, const int32_t
       return HS_USAGE;
     }
     step *= array->dim[d].extent;
+  }
+  if (step > INT32_MAX) {
+    snprintf(text, (size_t)size, "a point of an array has %lld bytes, and at most %ld are possible; add its components as "
+             "arrays of their own", (long long)step, (long)INT32_MAX);
+    return HS_USAGE;
   }
   field->element_bytes = (int32_t)step;
   field->type = (array->type & 0xff) == CFI_type_Integer ? HS_TYPE_INTEGER : HS_TYPE_REAL;

@@ -51,7 +51,7 @@ module haloscope
     integer(c_int32_t) :: dims, split, periodic(3), rank_order(3), axes(3), holes
     type(hs_box) :: owned
     type(c_ptr) :: process_grid, nodes
-    integer(c_int32_t) :: reorder, reserved
+    integer(c_int32_t) :: reorder, node_count
     type(c_ptr) :: problem
   end type
 
@@ -307,9 +307,10 @@ contains
     end if
     call take_flag(reorder, 'reorder', options%reorder, problem)
     if (present(nodes)) then
-      allocate (node_of(size(nodes)), source=0_c_int32_t)
+      allocate (node_of(max(1, size(nodes))), source=0_c_int32_t)
       call take(nodes, 'nodes', node_of, problem)
       options%nodes = c_loc(node_of)
+      options%node_count = size(node_of)
     end if
     call this%make(comm, options, problem, stat, errmsg)
   end subroutine
@@ -327,7 +328,7 @@ contains
     call begin_options(options, cells, problem=problem)
     options%split = 1
     options%axes = [1, 2, 3]
-    call take(axes, 'axes', options%axes, problem)
+    call take(axes, 'axes', options%axes(1:counted(options%dims)), problem)
     options%axes = options%axes - 1
     call this%make(comm, options, problem, stat, errmsg)
   end subroutine
@@ -347,9 +348,9 @@ contains
     call begin_options(options, cells, periodic, problem)
     options%split = 2
     options%owned%lo = 1
-    call take(first, 'first', options%owned%lo, problem)
+    call take(first, 'first', options%owned%lo(1:counted(options%dims)), problem)
     options%owned%lo = options%owned%lo - 1
-    call take(last, 'last', options%owned%hi, problem)
+    call take(last, 'last', options%owned%hi(1:counted(options%dims)), problem)
     call take_flag(holes, 'holes', options%holes, problem)
     call this%make(comm, options, problem, stat, errmsg)
   end subroutine
@@ -362,8 +363,8 @@ contains
     problem = ''
     call hs_grid_init(options)
     options%dims = size(cells)
-    call take(cells, 'cells', options%cells, problem)
-    call take_flag(periodic, 'periodic', options%periodic, problem)
+    if (size(cells) <= 3) call take(cells, 'cells', options%cells(1:size(cells)), problem)
+    call take_flag(periodic, 'periodic', options%periodic(1:counted(options%dims)), problem)
   end subroutine
 
   subroutine make(this, comm, options, problem, stat, errmsg)
@@ -468,8 +469,8 @@ contains
     call take(halo, 'halo', layers, this%problem)
     one%field%low = layers
     one%field%high = layers
-    call take(low, 'low', one%field%low, this%problem)
-    call take(high, 'high', one%field%high, this%problem)
+    call take(low, 'low', one%field%low(1:counted(one%dims)), this%problem)
+    call take(high, 'high', one%field%high(1:counted(one%dims)), this%problem)
     call describe(array, one, first, this%problem)
     one%first = [first]
     this%dims = max(this%dims, one%dims)
@@ -596,6 +597,12 @@ contains
       end associate
     end do
   end subroutine
+
+  !> Dimensions that have a place in arrays of three.
+  pure integer function counted(dims)
+    integer(c_int32_t), intent(in) :: dims
+    counted = max(0, min(3, dims))
+  end function
 
   !> 1 where points of this centring lie between the cells of a dimension.
   pure integer function between(centring, d)
@@ -895,7 +902,7 @@ contains
     if (problem == '') number = int(integer_of(given), c_int32_t)
   end subroutine
 
-  !> The same for as many numbers as both have.
+  !> The same for an array of the size of `numbers`.
   subroutine take_numbers(given, name, numbers, problem)
     class(*), intent(in), optional :: given(:)
     character(*), intent(in) :: name
@@ -915,10 +922,19 @@ contains
     character(*), intent(inout) :: problem
     integer :: n
     if (.not. present(given)) return
+    call check_size(size(given), size(numbers), name, problem)
     do n = 1, min(size(given), size(numbers))
       numbers(n) = integer_of(given(n))
     end do
     call check_numbers(numbers, name, huge(numbers), problem)
+  end subroutine
+
+  pure subroutine check_size(passed, wanted, name, problem)
+    integer, intent(in) :: passed, wanted
+    character(*), intent(in) :: name
+    character(*), intent(inout) :: problem
+    if (problem == '' .and. passed /= wanted) &
+      write (problem, '(3a, 2(i0, a))') "argument '", name, "' has ", passed, ' values where ', wanted, ' are needed'
   end subroutine
 
   pure subroutine check_numbers(numbers, name, largest, problem)
@@ -945,7 +961,7 @@ contains
     if (flag == no_flag .and. problem == '') problem = other_type(name, 'logical')
   end subroutine
 
-  !> The same for as many logicals as both have.
+  !> The same for an array of the size of `flags`.
   subroutine take_flags(given, name, flags, problem)
     class(*), intent(in), optional :: given(:)
     character(*), intent(in) :: name
@@ -953,6 +969,7 @@ contains
     character(*), intent(inout) :: problem
     integer :: n
     if (.not. present(given)) return
+    call check_size(size(given), size(flags), name, problem)
     do n = 1, min(size(given), size(flags))
       flags(n) = flag_of(given(n))
     end do

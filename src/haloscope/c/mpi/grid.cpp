@@ -82,6 +82,9 @@ hs_grid* make_grid(MPI_Comm comm, const hs_grid_options* given) {
   agree(comm, [&] {
     options = versioned(given, options, "options");
     if (options.problem) throw UsageError(options.problem);
+    if (options.node_count != 0 && options.node_count != size_of(comm))
+      throw UsageError("nodes has " + std::to_string(options.node_count) + " numbers for " +
+                       std::to_string(size_of(comm)) + " ranks; pass one for each");
     split = enumerator<Split>(options.split, 3, "split of a grid");
     if (options.reorder != 0 && split != Split::even)
       throw UsageError("the grid's split says which rank has which cells; reorder is for HS_SPLIT_EVEN");
