@@ -1,4 +1,5 @@
-! What the programs in Fortran need of MPI, by module mpi_f08 where MPI_F08 is defined, else by module mpi.
+! What the programs in Fortran need of MPI, by module mpi_f08 where MPI_F08 is defined, else by module mpi. Its kinds are
+! those of the modules, whatever the default ones are here.
 module mpi_for_fortran
   use, intrinsic :: iso_c_binding, only: c_int
 #ifdef MPI_F08
@@ -6,15 +7,16 @@ module mpi_for_fortran
 #define NUMBER(comm) comm%mpi_val
   use mpi_f08
 #else
-#define COMMUNICATOR integer
+#define COMMUNICATOR integer(k)
 #define NUMBER(comm) comm
   use mpi
 #endif
   implicit none
 
+  integer, parameter :: k = kind(NUMBER(MPI_COMM_WORLD))
   COMMUNICATOR, save :: cart
   logical, save :: has_cart = .false.
-  integer :: error
+  integer(k) :: error
 
 contains
 
@@ -27,13 +29,13 @@ contains
   end function
 
   integer(c_int) function own_rank() bind(c)
-    integer :: rank
+    integer(k) :: rank
     call MPI_Comm_rank(MPI_COMM_WORLD, rank, error)
     own_rank = rank
   end function
 
   integer(c_int) function rank_count() bind(c)
-    integer :: ranks
+    integer(k) :: ranks
     call MPI_Comm_size(MPI_COMM_WORLD, ranks, error)
     rank_count = ranks
   end function
@@ -43,16 +45,16 @@ contains
     integer(c_int), value :: dims
     integer(c_int), intent(in) :: ranks(dims), wrap(dims)
     call free_cartesian()
-    call MPI_Cart_create(MPI_COMM_WORLD, dims, ranks, wrap /= 0, .false., cart, error)
+    call MPI_Cart_create(MPI_COMM_WORLD, dims, ranks, logical(wrap /= 0, k), .false._k, cart, error)
     has_cart = .true.
     cartesian_of = NUMBER(cart)
   end function
 
   integer(c_int) function cartesian() bind(c)
-    integer :: ranks(2)
+    integer(k) :: ranks(2)
     ranks = 0
-    call MPI_Dims_create(rank_count(), 2, ranks, error)
-    cartesian = cartesian_of(2, ranks, [1, 1])
+    call MPI_Dims_create(rank_count(), 2_k, ranks, error)
+    cartesian = cartesian_of(2_k, ranks, [1_k, 1_k])
   end function
 
   subroutine end_mpi() bind(c)

@@ -68,6 +68,16 @@ def test_communicators_of_a_module_of_mpi_serve_every_kind_of_grid(openmpi, tmp_
 
 
 @pytest.mark.parametrize("module", MODULES)
+@pytest.mark.parametrize("kinds", [[], ["-fdefault-integer-8", "-fdefault-real-8"]], ids=["default", "8 bytes"])
+def test_codes_of_any_default_kinds_exchange_beside_a_module_of_mpi(openmpi, tmp_path, module, kinds):
+    """The constants of MPI keep their 4 bytes beside integers of 8."""
+    sources = (CONSUMER / "mpi_for_fortran.F90", CONSUMER / "default_kinds.f90")
+    program = build_program(openmpi, tmp_path, *MODULES[module], *kinds, *sources)
+    for ranks in (1, 2, 3):
+        assert run_program(openmpi, ranks, program) == [f"rank {rank}: right" for rank in range(ranks)]
+
+
+@pytest.mark.parametrize("module", MODULES)
 def test_random_sections_get_right_halos_beside_a_module_of_mpi(openmpi, tmp_path, module):
     """Seed 3 sends bytes that run backwards by datatypes, which Open MPI 4.1.4 gets wrong as vectors."""
     sources = (CONSUMER / "mpi_for_fortran.F90", CONSUMER / "random_exchanges.f90")
