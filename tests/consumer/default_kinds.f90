@@ -25,6 +25,10 @@ program default_kinds
     end function
   end interface
 
+  type :: communicator  ! as that of mpi_f08
+    integer :: mpi_val
+  end type
+
   integer(c_int64_t), parameter :: large = 5000000000_c_int64_t
   integer, parameter :: cells(2) = [12, 10]
   type(halo_grid) :: grid
@@ -268,8 +272,9 @@ contains
     nodes(1) = two(1)
     call other%create(large, cells, stat=refused, errmsg=text)
     call expect_refusal('comm')
-    call other%create(1., cells, stat=refused, errmsg=text)
+    call other%create(communicator(int(world())), cells, stat=refused, errmsg=text)
     call expect_refusal('comm')
+    call expect(index(text, 'mpi_val') > 0, trim(text))
     call other%create(comm, cells, nodes=nodes, stat=refused, errmsg=text)
     call expect_refusal('nodes')
     call other%create_cartesian(cart, cells, axes=two, stat=refused, errmsg=text)

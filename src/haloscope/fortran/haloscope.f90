@@ -382,7 +382,7 @@ contains
     no_communicator = ''
     call take(comm, 'comm', communicator, no_communicator)
     if (no_communicator /= '') then
-      call refuse(no_communicator, stat, errmsg)
+      call refuse(trim(no_communicator)//'; of a type(MPI_Comm) it is comm%mpi_val', stat, errmsg)
       return
     end if
     if (problem /= '') then
