@@ -13,6 +13,7 @@
 #include "haloscope/comm/text.hpp"
 #include "haloscope/error.hpp"
 #include "haloscope/exchange.hpp"
+#include "haloscope/topology.hpp"
 
 namespace haloscope {
 namespace {
@@ -144,6 +145,7 @@ Diagnosis gravest(MPI_Comm comm, const Diagnosis& mine) {
 }  // namespace
 
 std::vector<Diagnosis> doctor(MPI_Comm comm) {
+  require_communicator(comm);
   MPI_Comm own;
   MPI_Comm_dup(comm, &own);
   std::vector<Diagnosis> checks;
