@@ -33,6 +33,7 @@ module haloscope
   end enum
 
   integer, parameter :: ok = 0, usage = 2, longest_text = 400
+  integer(c_int32_t), parameter :: call_accumulate = 0, call_rebind = 2  ! HS_CALL_...
 
   type, bind(c) :: hs_box
     integer(c_int64_t) :: lo(3), hi(3)
@@ -131,10 +132,10 @@ module haloscope
       integer(c_int32_t), value :: status
       character(kind=c_char), intent(in) :: text(*)
     end function
-    subroutine hs_grid_free(grid) bind(c)
-      import :: c_ptr
+    integer(c_int32_t) function hs_grid_free(grid) bind(c)
+      import :: c_int32_t, c_ptr
       type(c_ptr), value :: grid
-    end subroutine
+    end function
     integer(c_int32_t) function hs_fortran_field(array, dims, low, high, centring, first, field, extent, text, size) bind(c)
       import :: c_int32_t, c_int64_t, c_ptr, c_char, hs_field
       type(*), dimension(..), intent(in) :: array
@@ -246,10 +247,16 @@ module haloscope
       type(c_ptr), value :: exchange
       type(c_ptr), intent(out) :: text
     end function
-    subroutine hs_exchange_free(exchange) bind(c)
-      import :: c_ptr
+    integer(c_int32_t) function hs_exchange_refuse(exchange, call, status, text) bind(c)
+      import :: c_int32_t, c_ptr, c_char
       type(c_ptr), value :: exchange
-    end subroutine
+      integer(c_int32_t), value :: call, status
+      character(kind=c_char), intent(in) :: text(*)
+    end function
+    integer(c_int32_t) function hs_exchange_free(exchange) bind(c)
+      import :: c_int32_t, c_ptr
+      type(c_ptr), value :: exchange
+    end function
     function hs_last_error() result(text) bind(c)
       import :: c_ptr
       type(c_ptr) :: text
@@ -296,15 +303,18 @@ contains
   end subroutine
 
   !> The same as a communicator of MPI_Cart_create is split: its places, order of ranks and periods. Collective.
-  !! @param axes  the communicator's dimension, from 1, that each dimension of the grid is; default 1, 2, 3.
-  subroutine grid_create_cartesian(this, comm, cells, axes, stat, errmsg)
+  !! @param axes      the communicator's dimension, from 1, that each dimension of the grid is; 0: it does not split that one,
+  !!                  as the columns of a grid of 3 dimensions on a communicator of 2; default 1, 2, 3.
+  !! @param periodic  of dimensions that are not split; default none.
+  subroutine grid_create_cartesian(this, comm, cells, axes, stat, errmsg, periodic)
     class(halo_grid), intent(inout) :: this
     integer, intent(in) :: comm, cells(:)
     integer, intent(in), optional :: axes(:)
     integer, intent(out), optional :: stat
     character(*), intent(inout), optional :: errmsg
+    logical, intent(in), optional :: periodic(:)
     type(hs_grid_options) :: options
-    call begin_options(options, cells)
+    call begin_options(options, cells, periodic)
     options%split = 1
     if (present(axes)) options%axes(1:min(3, size(axes))) = int(axes(1:min(3, size(axes))) - 1, c_int32_t)
     call this%make(comm, options, stat, errmsg)
@@ -379,7 +389,7 @@ contains
   !> Local. Exchanges on the grid stay.
   subroutine grid_free(this)
     class(halo_grid), intent(inout) :: this
-    call hs_grid_free(this%handle)
+    call conclude(hs_grid_free(this%handle))
     this%handle = c_null_ptr
     this%dims = 0
   end subroutine
@@ -619,7 +629,7 @@ contains
     integer :: which, place, n
     which = 1
     if (present(number)) which = number
-    if (.not. has_slot(this, slot, stat, errmsg)) return
+    if (.not. has_slot(this, slot, stat, errmsg, call_rebind)) return
     place = number_of(slot) + 1
     problem = ''
     if (which < 1 .or. which > size(this%bound)) then
@@ -629,7 +639,7 @@ contains
       call describe_alike(array, this%bound(which), first, problem)
     end if
     if (problem /= '') then
-      call refuse(problem, stat, errmsg)
+      call conclude(hs_exchange_refuse(this%handle, call_rebind, usage, c_text(problem)), stat, errmsg)
       return
     end if
     all_first = [(this%bound(n)%first(place), n=1, size(this%bound))]
@@ -640,11 +650,13 @@ contains
   end subroutine
 
   !> Whether the exchange is open and has a slot; where not, the request is refused.
-  logical function has_slot(this, slot, stat, errmsg)
+  !! @param call  that may be collective: the other ranks' fail then, too.
+  logical function has_slot(this, slot, stat, errmsg, call)
     class(halo_exchange), intent(in) :: this
     integer, intent(in), optional :: slot
     integer, intent(out), optional :: stat
     character(*), intent(inout), optional :: errmsg
+    integer(c_int32_t), intent(in), optional :: call
     character(longest_text) :: problem
     integer :: slots
     problem = 'the exchange is not open; name its arrays by add(), then call open()'
@@ -655,7 +667,12 @@ contains
     else
       has_slot = .false.
     end if
-    if (.not. has_slot) call refuse(problem, stat, errmsg)
+    if (has_slot) return
+    if (present(call) .and. c_associated(this%handle)) then
+      call conclude(hs_exchange_refuse(this%handle, call, usage, c_text(problem)), stat, errmsg)
+    else
+      call refuse(problem, stat, errmsg)
+    end if
   end function
 
   !> The number of a slot in C, from 0; of none, the first.
@@ -678,7 +695,7 @@ contains
     integer, intent(out), optional :: stat
     character(*), intent(inout), optional :: errmsg
     type(c_ptr), intent(in), optional :: stream
-    if (.not. has_slot(this, slot, stat, errmsg)) return
+    if (.not. has_slot(this, slot, stat, errmsg, call_accumulate)) return
     if (present(stream)) then
       call conclude(hs_exchange_start_accumulate_on(this%handle, number_of(slot), stream), stat, errmsg)
     else
@@ -695,7 +712,7 @@ contains
     integer, intent(out), optional :: stat
     character(*), intent(inout), optional :: errmsg
     type(c_ptr), intent(in), optional :: stream
-    if (.not. has_slot(this, slot, stat, errmsg)) return
+    if (.not. has_slot(this, slot, stat, errmsg, call_accumulate)) return
     if (present(stream)) then
       call conclude(hs_exchange_accumulate_on(this%handle, number_of(slot), stream), stat, errmsg)
     else
@@ -759,7 +776,7 @@ contains
   !> Give back what the exchange holds. Collective.
   subroutine exchange_free(this)
     class(halo_exchange), intent(inout) :: this
-    if (c_associated(this%handle)) call hs_exchange_free(this%handle)
+    call conclude(hs_exchange_free(this%handle))
     this%handle = c_null_ptr
     if (allocated(this%bound)) deallocate (this%bound)
   end subroutine
