@@ -8,6 +8,7 @@
 #include "haloscope/core/choice_fields.hpp"
 #include "haloscope/core/names.hpp"
 #include "haloscope/model/best.hpp"
+#include "haloscope/topology.hpp"
 
 namespace haloscope {
 
@@ -137,6 +138,7 @@ Best best(const BestRequest& request) {
 }
 
 Best best(MPI_Comm comm, const BestRequest& request) {
+  require_communicator(comm);
   int rank = 0;
   MPI_Comm_rank(comm, &rank);
   Outcome outcome;

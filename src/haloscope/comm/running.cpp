@@ -2,7 +2,9 @@
 
 #include <mpi.h>
 
+#include <mutex>
 #include <string>
+#include <thread>
 
 #include "haloscope/comm/text.hpp"
 #include "haloscope/error.hpp"
@@ -10,22 +12,18 @@
 namespace haloscope {
 namespace {
 
+std::atomic<bool> ending{false};               // MPI_Finalize has begun
+std::atomic<std::thread::id> only_thread{{}};  // that may call MPI; none: all may
+
 int thread_level() {
   int level = MPI_THREAD_SINGLE;
   MPI_Query_thread(&level);
   return level;
 }
 
-bool find_whether_thread_may_call() {
-  int main = 0;
-  MPI_Is_thread_main(&main);
-  return main != 0 || thread_level() >= MPI_THREAD_SERIALIZED;
-}
-
-/// Looked up once a thread.
 bool thread_may_call() {
-  thread_local const bool may = find_whether_thread_may_call();
-  return may;
+  const std::thread::id only = only_thread.load(std::memory_order_relaxed);
+  return only == std::thread::id() || only == std::this_thread::get_id();
 }
 
 [[noreturn]] void refuse_thread(const std::string& call) {
@@ -36,21 +34,49 @@ bool thread_may_call() {
       "take turns), or make all calls on that thread");
 }
 
-}  // namespace
+int note_end(MPI_Comm, int, void*, void*) {
+  ending.store(true, std::memory_order_relaxed);
+  return MPI_SUCCESS;
+}
 
-bool mpi_has_ended() {
+/// Attributes of MPI_COMM_SELF are deleted when MPI_Finalize begins, which spares each call a question to MPI.
+void watch_end() {
+  int key = MPI_KEYVAL_INVALID;
+  MPI_Comm_create_keyval(MPI_COMM_NULL_COPY_FN, note_end, &key, nullptr);
+  MPI_Comm_set_attr(MPI_COMM_SELF, key, nullptr);
+  MPI_Comm_free_keyval(&key);
+}
+
+/// Once, while MPI runs.
+void look_at_mpi() {
+  if (thread_level() < MPI_THREAD_SERIALIZED) {
+    int main = 0;
+    MPI_Is_thread_main(&main);
+    if (main == 0) refuse_thread("a call");
+    only_thread.store(std::this_thread::get_id(), std::memory_order_relaxed);
+  }
+  watch_end();
+}
+
+bool is_finalized() {
   int ended = 0;
   MPI_Finalized(&ended);
   return ended != 0;
 }
 
+}  // namespace
+
+bool mpi_has_ended() { return ending.load(std::memory_order_relaxed) && is_finalized(); }
+
 void require_mpi() {
+  static std::once_flag looked;
   int begun = 0;
   MPI_Initialized(&begun);
-  if (begun == 0 || mpi_has_ended())
+  if (begun == 0 || is_finalized())
     throw UsageError("MPI is not running in " + mpi_library() +
                      ", which this library was built with; call MPI_Init first and MPI_Finalize last, and use the same "
                      "MPI everywhere in the program");
+  std::call_once(looked, look_at_mpi);
   if (!thread_may_call()) refuse_thread("a call");
 }
 

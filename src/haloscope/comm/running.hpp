@@ -5,15 +5,15 @@
 
 namespace haloscope {
 
-/// Whether MPI_Finalize has been called. What still holds communicators or windows then leaves them as they are.
-/// Cost: one call of MPI's, some ns.
+/// Whether MPI_Finalize has been called. What still holds communicators or windows then leaves them as they are. Only for
+/// what was made after require_mpi(). Cost: a load.
 bool mpi_has_ended();
 
 /// @throws UsageError before MPI_Init and after MPI_Finalize, where another MPI than this library's is running, and on a
 ///         thread that may not call MPI at the level it was initialised with.
 void require_mpi();
 
-/// The same for objects that MPI ran for when they were made. Cost: some ns.
+/// The same for objects that were made after require_mpi(). Cost: two loads.
 /// @param call  its name, for messages.
 void require_running(const char* call);
 
