@@ -4,7 +4,7 @@
  *  - A call that can fail returns an hs_status; hs_last_error() then holds the text, for the calling thread.
  *  - `hs_..._create` hands out a handle that the caller frees with `hs_..._free` (which accepts NULL). A plan and a
  *    program keep nothing of the layout, plan or struct they were made from.
- *  - A handle is a number, not an address. Every call recognises one that was freed, freed twice or given out by nobody,
+ *  - A handle is a number, not an address. Every call recognises one that was freed, freed twice or given out by no call,
  *    and fails with HS_USAGE; a copy of a handle ends with the first of them that is freed.
  *  - Pointers inside structs that a call fills belong to the handle they came from and live as long as it does.
  *    `const char**` and `hs_spec` results live until the calling thread's next call of the same function.

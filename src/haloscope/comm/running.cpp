@@ -39,7 +39,7 @@ int note_end(MPI_Comm, int, void*, void*) {
   return MPI_SUCCESS;
 }
 
-/// Attributes of MPI_COMM_SELF are deleted when MPI_Finalize begins, which spares each call a question to MPI.
+/// Attributes of MPI_COMM_SELF are deleted when MPI_Finalize begins, so that calls need not query MPI.
 void watch_end() {
   int key = MPI_KEYVAL_INVALID;
   MPI_Comm_create_keyval(MPI_COMM_NULL_COPY_FN, note_end, &key, nullptr);

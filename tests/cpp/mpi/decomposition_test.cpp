@@ -150,7 +150,8 @@ TEST(Decomposition, ACommunicatorMaySplitAnyAxesOfAGridAndLeaveTheOthersWhole) {
         EXPECT_EQ(grid.layout().grid().periodic[d], whole ? wraps : axes[d] == 0);
         std::array<int, 3> offset{};
         offset[d] = 1;
-        if (!whole) EXPECT_EQ(grid.layout().neighbour(grid.rank(), offset), cart.beside(axes[d], 1));
+        EXPECT_EQ(grid.layout().neighbour(grid.rank(), offset),
+                  whole ? (wraps ? grid.rank() : -1) : cart.beside(axes[d], 1));
       }
       expect_right_halos(grid, "ordered/p2p", 2);
       expect_right_halos(grid, "direct/neighbor", 1);
