@@ -9,7 +9,8 @@
  *    whose points follow each other in memory, the last one of arrays in C, the first one of arrays in Fortran.
  *  - The library is bound to the MPI that it was built with; haloscope_exchange_abi is for all with the standard ABI. MPI
  *    must have been initialised before, and not yet have been finalised; an exchange that is freed after that is left as it
- *    is.
+ *    is. One thread at a time uses an exchange, and only threads that MPI's level of thread support lets call it. Other
+ *    calls fail with HS_USAGE.
  */
 #ifndef HALOSCOPE_EXCHANGE_H
 #define HALOSCOPE_EXCHANGE_H
@@ -26,19 +27,22 @@ extern "C" {
 enum {
   HS_SPLIT_EVEN,      /* blocks as even as can be, by `process_grid` and `rank_order` */
   HS_SPLIT_CARTESIAN, /* even blocks; places, periods and order of ranks of a communicator of MPI_Cart_create, by `axes` */
-  HS_SPLIT_BOXES      /* each rank says what it owns: `owned` */
+  HS_SPLIT_BOXES      /* each rank says what it owns: `owned`; no topology is looked at */
 };
+enum { HS_NOT_SPLIT = -1 }; /* in `axes`: no dimension of the communicator */
 
 typedef struct hs_grid_options {
   uint64_t struct_size;
   int64_t cells[3];      /* global, each >= 1; default 1 */
   int32_t dims;          /* 1 to 3; default 3 */
   int32_t split;         /* HS_SPLIT_...; default EVEN */
-  int32_t periodic[3];   /* 1: the dimension wraps around; default 0. Not looked at for CARTESIAN */
+  int32_t periodic[3];   /* 1: the dimension wraps around; default 0. CARTESIAN: of dimensions that are not split */
   int32_t rank_order[3]; /* EVEN: the dimensions, the one along which rank numbers run fastest first; default 0, 1, 2 */
-  int32_t axes[3];       /* CARTESIAN: the communicator's dimension that is x, y, z; default 0, 1, 2 */
-  int32_t holes;         /* BOXES: 1: cells may belong to no rank; default 0 */
-  hs_box owned;          /* BOXES: this rank's cells, global */
+  /* CARTESIAN: the communicator's dimension that is x, y, z, or HS_NOT_SPLIT, as for the columns of a 3D grid on a 2D
+   * communicator; default 0, 1, 2. EVEN: in which order a Cartesian communicator's dimensions are compared with the grid's */
+  int32_t axes[3];
+  int32_t holes; /* BOXES: 1: cells may belong to no rank; default 0 */
+  hs_box owned;  /* BOXES: this rank's cells, global */
   /* EVEN: a rule of hs_process_grid or "2x3x1"; NULL (default): "square" in 2D, else "cubic" */
   const char* process_grid;
   /* node of each rank, on all ranks alike, to emulate nodes on one machine; NULL (default): machines are nodes */
@@ -56,16 +60,17 @@ typedef struct hs_grid hs_grid;
 void hs_grid_init(hs_grid_options* options);
 /* A grid split over the ranks of `comm`, which must live as long as exchanges are created on it.
  * Fails with HS_USAGE for cells or ranks that do not fit each other, boxes that overlap, leave a gap or do not line up
- * (naming the cell), a communicator whose topology is another one. Cost: a reduction; BOXES: 48 bytes from each to all; `reorder`: 8. */
+ * (naming the cell), a communicator whose topology is another one or a graph, an inter-communicator; for MPI_COMM_NULL on
+ * the ranks that pass it. Cost: a reduction; BOXES: 48 bytes from each to all; `reorder`: 8. */
 hs_status hs_grid_create(MPI_Comm comm, const hs_grid_options* options, hs_grid** grid);
 /* The same for a communicator of Fortran: comm%MPI_VAL of mpi_f08, an integer of mpi; comm.py2f() of mpi4py. */
 hs_status hs_grid_create_f(int comm, const hs_grid_options* options, hs_grid** grid);
 /* Local. */
-void hs_grid_free(hs_grid* grid);
+hs_status hs_grid_free(hs_grid* grid);
 /* What this rank owns, in global coordinates. */
 hs_status hs_grid_owned(const hs_grid* grid, hs_box* owned);
 /* How it is split, for the calls of hs_layout: neighbours, places, other ranks' cells. It belongs to the grid. NULL for a
- * grid that is NULL. */
+ * grid that is NULL or was freed. */
 const hs_layout* hs_grid_layout(const hs_grid* grid);
 /* For what a binding checks itself: HS_OK where every rank passes HS_OK, else on each rank its own failure or, with its
  * number, that of the first rank that has one. Collective; cost: a reduction.
@@ -104,7 +109,8 @@ void hs_exchange_init(hs_exchange_options* options);
 /* Open an exchange of `count` >= 1 arrays, of any mixture of types. Their memory must stay where it is.
  * options  NULL: the defaults. HALOSCOPE_STRATEGY in the environment of rank 0 overrides the strategy; rank 0 says so.
  * Fails with HS_USAGE for a halo wider than the blocks it is filled from, an unknown strategy, arrays whose points share
- * memory, ranks that ask for different things; HS_UNAVAILABLE for a strategy that this MPI cannot serve.
+ * memory, within one or between two (naming both; in another slot the same array may come again), ranks that ask for
+ * different things; HS_UNAVAILABLE for a strategy that this MPI cannot serve.
  * Cost: some reductions and what the transport opens; plans are made once, here. Large arrays are moved to huge pages where the
  * system has them for programs that ask; addresses and contents stay. */
 hs_status hs_exchange_create(const hs_grid* grid, const hs_field* fields, int32_t count,
@@ -161,12 +167,20 @@ hs_status hs_exchange_check_clean_on(hs_exchange* exchange, int32_t slot, void* 
 /* The arrays of a slot lie elsewhere from now on, with the strides that they had: for codes that swap pointers.
  * first  address of the first owned point of each field, in their order.
  * Local, and plans stay; strategies whose neighbours know the addresses (shared but for shared:packed, one-sided ones,
- * neighbor, partitioned) are opened again, which is collective. Fails with HS_USAGE while an exchange is under way. */
+ * neighbor, partitioned) are opened again, which is collective. Fails with HS_USAGE while an exchange is under way. Arrays
+ * that share memory then are refused by the next start, so that two of them may swap places in two calls. */
 hs_status hs_exchange_rebind(hs_exchange* exchange, int32_t slot, void* const* first);
 /* Which strategy moves the halos, what this rank sends, what `auto` has chosen: one line. It lives until the next call. */
 hs_status hs_exchange_report(hs_exchange* exchange, const char** text);
-/* Finishes what is under way. */
-void hs_exchange_free(hs_exchange* exchange);
+/* Finishes what is under way. After MPI_Finalize it leaves what MPI holds as it is. */
+hs_status hs_exchange_free(hs_exchange* exchange);
+
+/* Calls on an exchange that may be collective beside their messages. */
+enum { HS_CALL_ACCUMULATE, HS_CALL_CHECK_CLEAN, HS_CALL_REBIND };
+/* For a binding that checks arguments itself, in place of a call that this rank cannot make: fails with `status` and `text`.
+ * Where that call of the other ranks is collective, as rebinding by some strategies or the first accumulation is, it fails on
+ * them with the text and this rank's number: no rank waits. */
+hs_status hs_exchange_refuse(hs_exchange* exchange, int32_t call, hs_status status, const char* text);
 
 /* ---- imitated devices -------------------------------------------------------------------------------------------- */
 

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "haloscope/device_stream.hpp"
+#include "haloscope/error.hpp"
 #include "haloscope/field.hpp"
 #include "haloscope/plan.hpp"
 #include "haloscope/strategy.hpp"
@@ -28,6 +29,8 @@ struct ExchangeOptions {
 
 /// An opened exchange of some fields. Several may be in flight concurrently: those on one communicator share a duplicate of
 /// it, with message tags of their own (docs/reliability.md).
+/// One thread at a time may be in a call on it. Calls after MPI_Finalize, on an Exchange that was moved away, beside another
+/// thread's, or on a thread that may not call MPI throw UsageError; the end of an Exchange after MPI_Finalize does nothing.
 ///
 /// Fields may be in the memory of a device (of a back end that the build has, see docs/devices.md): it is recognised by their
 /// addresses. Messages are then packed and unpacked there, by strategies of devices; `auto` is direct:merged/auto-device. All
@@ -112,7 +115,8 @@ class Exchange {
   }
   /// The fields of a slot lie elsewhere from now on, with the strides that they had: for codes that swap pointers.
   /// @param first  address of the first owned point of each field, in their order.
-  /// All ranks call it in the same order. Strategies whose neighbours know the fields' addresses (`shared` but for
+  /// All ranks call it in the same order. Fields that share memory then are refused by the next start(), so that two of them may
+  /// be exchanged one after the other. Strategies whose neighbours know the fields' addresses (`shared` but for
   /// `shared:packed`, one-sided ones, `neighbor`, `partitioned`) are opened again, which is collective; for others it is local
   /// and takes about as long as looking at each message. Those of devices are opened again too. Plans stay.
   /// @throws UsageError while an exchange is under way, for a slot that does not exist, for another number of addresses or a
@@ -142,6 +146,12 @@ class Exchange {
   /// The same for fields of a device, after what the stream has been given; without a stream, the default one. The host waits.
   /// @throws also UsageError for fields in host memory.
   void check_clean(int slot, DeviceStream after) const;
+  /// Calls of an open Exchange that may be collective.
+  enum class Shared : std::uint8_t { accumulate, check_clean, rebind };
+  /// For interfaces that check arguments themselves: fails in place of a call that this rank cannot make. Where the others' call
+  /// is collective, it fails on them too, with the number of this rank.
+  /// @throws what `exit` says, with `text`.
+  [[noreturn]] void refuse(Shared call, Exit exit, const std::string& text) const;
   const Plan& plan() const;
   /// Which strategy moves the halos, what this rank sends in one exchange, and what a transport that chooses, as `auto`,
   /// has chosen. One line.
@@ -149,6 +159,8 @@ class Exchange {
 
  private:
   struct State;
+  /// @throws UsageError for an Exchange that was moved away.
+  State& state(const char* call) const;
   std::unique_ptr<State> state_;
 };
 

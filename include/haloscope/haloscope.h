@@ -4,6 +4,8 @@
  *  - A call that can fail returns an hs_status; hs_last_error() then holds the text, for the calling thread.
  *  - `hs_..._create` hands out a handle that the caller frees with `hs_..._free` (which accepts NULL). A plan and a
  *    program keep nothing of the layout, plan or struct they were made from.
+ *  - A handle is a number, not an address. Every call recognises one that was freed, freed twice or given out by no call,
+ *    and fails with HS_USAGE; a copy of a handle ends with the first of them that is freed.
  *  - Pointers inside structs that a call fills belong to the handle they came from and live as long as it does.
  *    `const char**` and `hs_spec` results live until the calling thread's next call of the same function.
  *  - Things with many fields, which grow with time, cross as JSON: choices, apps, the stages of a step, lists of names.
@@ -77,7 +79,7 @@ typedef struct hs_choice hs_choice;
 /* A choice from a JSON object: app, cells, any of hs_list("fields"), and set, the app's parameters; what is absent has
  * its default. Fails with HS_USAGE for an unknown field or value, naming the nearest. */
 hs_status hs_choice_create(const char* json, hs_choice** choice);
-void hs_choice_free(hs_choice* choice);
+hs_status hs_choice_free(hs_choice* choice);
 /* Its fields that have an effect, defaults filled in. Fails with HS_USAGE for what its app does not know. */
 hs_status hs_choice_json(const hs_choice* choice, const char** json);
 /* Why `choice` cannot run and what to do about it; "" when it can. Local, cost independent of cells and ranks. */
@@ -96,7 +98,7 @@ typedef struct hs_step hs_step;
 hs_status hs_step_create_of(const hs_choice* choice, hs_step** step);
 /* A step from JSON as hs_step_json gives it; dims: 1 to 3. Fails with HS_USAGE for what cannot be computed. */
 hs_status hs_step_create(int32_t dims, const char* json, hs_step** step);
-void hs_step_free(hs_step* step);
+hs_status hs_step_free(hs_step* step);
 hs_status hs_step_json(const hs_step* step, const char** json);
 
 /* ---- layouts: how a grid is split -------------------------------------------------------------------------------- */
@@ -129,7 +131,7 @@ hs_status hs_layout_create_of(const hs_choice* choice, hs_layout** layout);
  * nodes, sockets  of each rank, any numbers; a node's sockets may have those of another's. Cost O(ranks log ranks). */
 hs_status hs_layout_create_on(const hs_choice* choice, const int32_t* nodes, const int32_t* sockets,
                               hs_layout** layout);
-void hs_layout_free(hs_layout* layout);
+hs_status hs_layout_free(hs_layout* layout);
 hs_status hs_layout_get(const hs_layout* layout, hs_layout_data* data);
 /* The rank's place in the process grid. These calls fail with HS_USAGE for a rank outside 0..size-1. */
 hs_status hs_layout_coords(const hs_layout* layout, int32_t rank, int32_t coords[3]);
@@ -236,7 +238,7 @@ typedef struct hs_plan_data {
 /* The plan of one rank. Fails with HS_USAGE for a rank outside the layout, a halo wider than the smallest block it is
  * filled from, a negative width, no quantity. Cost O(messages), independent of cells and ranks. */
 hs_status hs_plan_create(const hs_layout* layout, int32_t rank, const hs_spec* spec, hs_plan** plan);
-void hs_plan_free(hs_plan* plan);
+hs_status hs_plan_free(hs_plan* plan);
 hs_status hs_plan_get(const hs_plan* plan, hs_plan_data* data);
 /* The points of a quantity that the rank owns (shared planes included), and those with every ghost layer. */
 hs_status hs_plan_boxes(const hs_plan* plan, int32_t quantity, hs_box* owned, hs_box* allocated);
@@ -391,7 +393,7 @@ hs_status hs_program_create(const char* schedule, const hs_step* step, int32_t s
 hs_status hs_program_create_exchange(const hs_plan* plan, int32_t barrier, hs_program** program);
 /* A program from plain arrays, which are copied. Fails with HS_USAGE for a number out of range. */
 hs_status hs_program_create_from(const hs_program_data* data, hs_program** program);
-void hs_program_free(hs_program* program);
+hs_status hs_program_free(hs_program* program);
 hs_status hs_program_get(const hs_program* program, hs_program_data* data);
 
 /* The traffic of one of the program's copy sets, which fill halos from cells of the rank's own.
@@ -421,7 +423,7 @@ hs_status hs_profile_create(const char* json, hs_profile** profile);
  * Fails with HS_UNAVAILABLE when the profile has no pace with as many ranks, HS_USAGE for what is no pace. Cost: that of a
  * copy. */
 hs_status hs_profile_at_pace(const hs_profile* profile, const char* pace, hs_profile** scaled);
-void hs_profile_free(hs_profile* profile);
+hs_status hs_profile_free(hs_profile* profile);
 
 /* What a choice leaves open about how it is run. */
 typedef struct hs_setting {
@@ -475,7 +477,7 @@ hs_status hs_advice_json(const hs_advice* advice, const char** json);
 /* A candidate, as a JSON object: the fields of hs_predict, and changes, as hs_candidates has them.
  * place  0: the fastest */
 hs_status hs_advice_candidate(const hs_advice* advice, int32_t place, const char** json);
-void hs_advice_free(hs_advice* advice);
+hs_status hs_advice_free(hs_advice* advice);
 
 /* The candidate that is predicted fastest, as a JSON object: the fields of hs_predict, changes, equals (changes
  * of those that the profile cannot tell from it, fastest first); notes also holds what was assumed.
@@ -542,7 +544,7 @@ hs_status hs_simulation_classes(const hs_simulation* simulation, int32_t* class_
 hs_status hs_simulation_class(const hs_simulation* simulation, int32_t number, const char** json);
 /* A copy of one of its programs. */
 hs_status hs_simulation_program(const hs_simulation* simulation, int32_t number, int32_t program, hs_program** result);
-void hs_simulation_free(hs_simulation* simulation);
+hs_status hs_simulation_free(hs_simulation* simulation);
 /* Carries out all rounds; may be called again, by one thread at a time.
  * ends  out: rounds x ranks, when each rank ended each round, seconds from the start
  * Fails with HS_USAGE for options out of range, HS_FAILED when ranks deadlock.

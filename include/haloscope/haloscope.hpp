@@ -68,19 +68,23 @@ struct GridOptions {
 template <int D>
 class Grid {
  public:
-  /// Local; with `reorder` collective, 8 bytes from each rank to all. @throws UsageError as process_grid() and Layout do, and for a Cartesian communicator whose process grid,
-  /// order of ranks or periods are others than those of `options`: see of_cartesian().
+  /// Local; with `reorder` collective, 8 bytes from each rank to all. @throws UsageError as process_grid() and Layout do, for
+  /// what is no communicator of one group of ranks, and for one with a topology that says otherwise than `options` where
+  /// ranks are or what is periodic: see of_cartesian().
   Grid(MPI_Comm comm, const GridOptions<D>& options) : Grid(comm, make(comm, options), options.nodes) {
-    refuse_other_topology(comm, layout_);
+    refuse_other_topology(comm, layout_, options.process_grid);
   }
   /// A grid of `cells` cells, split as a communicator of MPI_Cart_create is, into blocks as even as can be: place, order
   /// of ranks and periods are the communicator's. Local.
-  /// @param axes  the communicator's dimension that is x, then y, then z. Default: dimension 0 is x.
-  /// @throws UsageError for a communicator without Cartesian topology or with another number of dimensions than D, for
-  ///         axes that do not name each dimension once, and as Layout does.
+  /// @param axes      the communicator's dimension that is x, then y, then z; not_split for one that it does not split, as
+  ///                  the columns of a 3D grid on a 2D communicator. Default: dimension 0 is x.
+  /// @param periodic  of dimensions that are not split; of others it is not looked at.
+  /// @throws UsageError for a communicator without Cartesian topology, for axes that do not name each of its dimensions
+  ///         once (one of 1 process need not be named), and as Layout does.
   static Grid of_cartesian(MPI_Comm cartesian, const std::array<std::int64_t, D>& cells,
-                           const std::array<int, D>& axes = first_dimensions<D>(), const std::vector<int>& nodes = {}) {
-    return Grid(cartesian, cartesian_layout(cartesian, spec_of(cells, {}), whole(axes)), nodes);
+                           const std::array<int, D>& axes = first_dimensions<D>(), const std::vector<int>& nodes = {},
+                           const std::array<bool, D>& periodic = {}) {
+    return Grid(cartesian, cartesian_layout(cartesian, spec_of(cells, periodic), whole(axes)), nodes);
   }
   /// A grid of which each rank of `comm` says what it owns: uneven blocks, any order of ranks, and holes (as over land).
   /// Collective over `comm`; 48 bytes from each rank to all.
@@ -121,6 +125,7 @@ class Grid {
     return spec;
   }
   static Layout make(MPI_Comm comm, const GridOptions<D>& options) {
+    require_communicator(comm);
     const int size = ranks_in(comm);
     const GridSpec spec = spec_of(options.cells, options.periodic);
     const Layout layout(spec, haloscope::process_grid(options.process_grid, size, spec), whole(options.rank_order));

@@ -120,6 +120,8 @@ class Stepper {
   static std::vector<Stage> stages_of(SweepSpec sweep, const std::vector<FieldRef>& fields);
 
   struct State;
+  /// @throws UsageError for a Stepper that was moved away.
+  State& state(const char* call) const;
   std::unique_ptr<State> state_;
 };
 

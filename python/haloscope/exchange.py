@@ -20,13 +20,14 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, NoReturn
 
 import numpy as np
 
-from haloscope import device_memory
+from haloscope import memory
+from haloscope.arguments import as_problem, count, flag, is_many, named, shown, text, whole
 from haloscope.core import build, capi
-from haloscope.errors import HaloscopeError, UsageProblem
+from haloscope.errors import FAILED, UNAVAILABLE, USAGE, HaloscopeError, NotAvailable, UsageProblem
 
 if TYPE_CHECKING:
     from mpi4py import MPI
@@ -65,28 +66,101 @@ def _call(function: str, *arguments: object) -> None:
 
 
 def _agree(comm: MPI.Comm, work: Callable[[], Any]) -> Any:
-    """Return what local work returns; where it fails on a rank, raise on all: nobody waits for the one that failed."""
+    """Return what local work returns; where anything is raised by it on a rank, raise on all, so that none waits.
+
+    That rank raises its own error, the others its text. Nothing of it is pickled but text. Cost: a reduction.
+    """
+    from mpi4py import MPI
+
     result, problem = None, None
     try:
         result = work()
-    except HaloscopeError as error:
+    except BaseException as error:
         problem = error
-    problems = [(rank, other) for rank, other in enumerate(comm.allgather(problem)) if other]
-    if problem:
-        raise problem
-    if problems:
-        rank, first = problems[0]
-        raise type(first)(f"rank {rank}: {first}")
-    return result
+    first = np.array([comm.size if problem is None else comm.rank], "i")
+    comm.Allreduce(MPI.IN_PLACE, first, MPI.MIN)
+    if first[0] == comm.size:
+        return result
+    ours = None if problem is None else as_problem(problem)
+    exit_code, told = comm.bcast(ours and (ours.exit_code, str(ours)), int(first[0]))
+    if ours is None:
+        raise _PROBLEMS[exit_code](f"rank {first[0]}: {told}")
+    if problem is ours or not isinstance(problem, Exception):  # an interrupt stays one
+        raise problem  # type: ignore[misc]
+    raise ours from problem
+
+
+_PROBLEMS = {FAILED: HaloscopeError, USAGE: UsageProblem, UNAVAILABLE: NotAvailable}
 
 
 def _communicator(comm: Any) -> Any:
-    if not hasattr(comm, "py2f"):
-        raise UsageProblem(f"{comm!r} is no communicator; pass one of mpi4py, as MPI.COMM_WORLD")
+    """Return a communicator whose ranks can agree. Local: others go on with theirs."""
+    from mpi4py import MPI
+
+    if not isinstance(comm, MPI.Comm):
+        raise UsageProblem(f"{shown(comm)} is no communicator; pass one of mpi4py, as MPI.COMM_WORLD")
+    if not MPI.Is_initialized() or MPI.Is_finalized():
+        raise UsageProblem("MPI is not running; make all calls between MPI.Init() and MPI.Finalize()")
+    if MPI.Query_thread() < MPI.THREAD_SERIALIZED and not MPI.Is_thread_main():
+        raise UsageProblem(
+            "a call came from another thread than the one that initialised MPI, whose level of thread support does not allow "
+            "that; set mpi4py.rc.thread_level = 'multiple', or make all calls on that thread"
+        )
+    if comm == MPI.COMM_NULL:
+        raise UsageProblem(
+            "the communicator is MPI.COMM_NULL, as on ranks that comm.Split() leaves out, or one that was freed; only ranks "
+            "that are part of it can make this call"
+        )
+    if comm.Is_inter():
+        raise UsageProblem(
+            "the communicator is an inter-communicator, whose two groups share no numbers of ranks; merge them with "
+            "comm.Merge(), or pass the communicator of one group"
+        )
     return comm
 
 
-class Grid:
+def _cartesian(comm: Any) -> MPI.Cartcomm | None:
+    """Return a communicator by its topology, whatever class it is shown by; None where it has no Cartesian one."""
+    from mpi4py import MPI
+
+    return MPI.Cartcomm(comm) if comm.Get_topology() == MPI.CART else None
+
+
+def _split_axes(axes: Any, split: Sequence[int]) -> list[int | None]:
+    """Return for each dimension of a communicator of `split` processes the axis of arrays that it splits.
+
+    axes: None stands for the first ones.
+    """
+    if axes is None:
+        return list(range(len(split)))
+    with named("axes", axes):
+        found = [None if axis is None else whole("axes", axis) for axis in axes]
+        split_ones = [axis for axis in found if axis is not None]
+        if (
+            len(found) != len(split)
+            or len(set(split_ones)) != len(split_ones)
+            or not all(0 <= a < 3 for a in split_ones)
+        ):
+            raise UsageProblem(
+                f"axes is {shown(axes)}; the communicator has a Cartesian topology of {tuple(split)} ranks: pass for each "
+                "of its dimensions the axis of arrays that it splits, from 0, each once, as axes=(1, 2)"
+            )
+    return found
+
+
+class _Unique:
+    """What belongs to its process and its communicator: other copies of it than references would share what it holds."""
+
+    def __reduce_ex__(self, protocol: Any) -> NoReturn:
+        """Refuse: copy.copy(), copy.deepcopy() and pickle come here."""
+        what = type(self).__name__
+        raise UsageProblem(
+            f"{what} can be neither copied nor pickled, since it belongs to the ranks of a communicator; pass it on as it is, "
+            "or make another one on all ranks"
+        )
+
+
+class Grid(_Unique):
     """A grid of cells, split over the ranks of a communicator.
 
     Attributes: `comm`; `cells`, `periodic`, `ranks` (the process grid) and `shape` (this rank's cells) per axis; `owned`,
@@ -105,30 +179,36 @@ class Grid:
         order: Literal["C", "F"] = "C",
         reorder: bool = False,
         nodes: Sequence[int] | None = None,
+        axes: Sequence[int | None] | None = None,
     ):
         """Split `cells` (global, per axis, 1 to 3 axes) over `comm`. Collective.
 
         A communicator with a Cartesian topology of as many dimensions as there are axes says itself how it is split, and
-        what is periodic: its dimensions are the axes. Others are split into blocks as even as can be, rank numbers run
-        along the last axis first (with order "F": the first).
+        what is periodic: its dimensions are the axes. Where it has fewer, `axes` names those that it splits. Others are split
+        into blocks as even as can be, rank numbers run along the last axis first (with order "F": the first).
 
         periodic: per axis or for all; not looked at where the communicator says it.
         process_grid: ranks per axis, or a rule: "cubic", "square", "prime-factors", "slabs". Default: as near to cubes or
             squares as can be.
-        owned: this rank's own cells, a slice of global indices per axis: blocks may be uneven but must line up.
+        owned: this rank's own cells, a slice of global indices per axis: blocks may be uneven but must line up. Topologies
+            are not looked at.
         holes: with `owned`, whether cells may belong to no rank.
         order: how arrays lie in memory, the last axis ("C") or the first one ("F") contiguous. Other arrays work too, only
             slower.
         reorder: ranks may take other places of the process grid, so that neighbours share nodes and sockets: `owned` then
             says where this one is. `comm` stays as it is. Not with a Cartesian topology, and not with `owned`.
         nodes: the node of each rank, on all ranks alike, to emulate nodes on one machine. Default: machines are nodes.
+        axes: of a communicator with a Cartesian topology, the axis that each of its dimensions splits: (1, 2) for arrays
+            [z, y, x] in columns. The other axes are not split, and periodic where `periodic` says so. None: a dimension of 1
+            rank that splits none.
 
         Raises UsageProblem on all ranks for what does not fit: ranks and cells, boxes that overlap or leave a gap (naming
-        the cell), a topology with other periods. Cost: a reduction; with `owned`, 48 bytes from each rank to all, with `reorder` 8.
+        the cell), a topology with other places or periods, a graph; on the ranks that pass it, for what is no communicator of
+        one group of ranks. Cost: two reductions; with `owned`, 48 bytes from each rank to all, with `reorder` 8.
         """
         self.comm = _communicator(comm)
         options = _agree(
-            comm, lambda: self._options(cells, periodic, process_grid, owned, holes, order, reorder, nodes)
+            comm, lambda: self._options(cells, periodic, process_grid, owned, holes, order, reorder, nodes, axes)
         )
         ffi, lib = _library()
         handle = ffi.new("hs_grid**")
@@ -146,72 +226,108 @@ class Grid:
         order: str,
         reorder: bool,
         nodes: Sequence[int] | None,
+        axes: Any,
     ) -> Any:
         ffi, lib = _library()
-        try:
-            axes = [int(c) for c in cells]
-        except (TypeError, ValueError):
-            raise UsageProblem(f"cells are {cells!r}; pass a number for each axis, as (512, 512)") from None
-        if not 1 <= len(axes) <= 3:
-            raise UsageProblem(f"the grid has {len(axes)} axes; 1 to 3 can be split")
-        if order not in ("C", "F"):
-            raise UsageProblem(f"order is {order!r}; it is 'C' (the last axis contiguous) or 'F' (the first)")
+        if not is_many(cells):
+            raise UsageProblem(f"cells are {shown(cells)}; pass a number for each axis, as (512, 512)")
+        with named("cells", cells):
+            counts = [count("cells", c) for c in cells]
+        if not 1 <= len(counts) <= 3:
+            raise UsageProblem(f"cells are {shown(cells)}, which are {len(counts)} axes; 1 to 3 can be split")
+        if not isinstance(order, str) or order not in ("C", "F"):
+            raise UsageProblem(f"order is {shown(order)}; it is 'C' (the last axis contiguous) or 'F' (the first)")
         self.order: Literal["C", "F"] = "F" if order == "F" else "C"
-        self._dims = len(axes)
+        self._dims = len(counts)
         options = ffi.new("hs_grid_options*")
         lib.hs_grid_init(options)
-        options.dims, options.holes, options.reorder = len(axes), holes, bool(reorder)
+        options.dims, options.holes, options.reorder = len(counts), flag("holes", holes), flag("reorder", reorder)
         if nodes is not None:
-            if len(nodes) != self.comm.size:
-                raise UsageProblem(f"nodes has {len(nodes)} numbers for {self.comm.size} ranks; pass one for each")
-            self._nodes = ffi.new("int32_t[]", [int(node) for node in nodes])
+            with named("nodes", nodes):
+                self._nodes = ffi.new("int32_t[]", [whole("nodes", node) for node in nodes])
+            if len(self._nodes) != self.comm.size:
+                raise UsageProblem(
+                    f"nodes has {len(self._nodes)} numbers for {self.comm.size} ranks; pass one for each"
+                )
             options.nodes = self._nodes
-        every = [bool(periodic)] * len(axes) if np.ndim(periodic) == 0 else [bool(p) for p in periodic]
-        if len(every) != len(axes):
-            raise UsageProblem(
-                f"periodic has {len(every)} flags for {len(axes)} axes; pass one for each, or one for all"
-            )
-        for axis, (count, wraps) in enumerate(zip(axes, every, strict=True)):
-            options.cells[self._dimension(axis)] = count
+        for axis, (cells_of_axis, wraps) in enumerate(zip(counts, self._flags(periodic), strict=True)):
+            options.cells[self._dimension(axis)] = cells_of_axis
             options.periodic[self._dimension(axis)] = wraps
-        if owned is not None:
-            options.split = lib.HS_SPLIT_BOXES
-            self._set_owned(options, owned, axes)
-        elif self._cartesian(process_grid):
-            options.split = lib.HS_SPLIT_CARTESIAN
-            for axis in range(len(axes)):
-                options.axes[self._dimension(axis)] = axis
-        elif process_grid is not None:
-            self._rule = ffi.new("char[]", self._rule_of(process_grid).encode())
-            options.process_grid = self._rule
+            options.axes[self._dimension(axis)] = axis  # in what order a topology of other dimensions is compared
+        self._choose_split(options, counts, process_grid, owned, axes)
         return options
 
-    def _cartesian(self, process_grid: Any) -> bool:
-        dims = getattr(self.comm, "dims", None)
-        if dims is None or len(dims) != self._dims:
-            return False
+    def _flags(self, periodic: Any) -> list[bool]:
+        """Return one flag for each axis."""
+        if not is_many(periodic):
+            return [flag("periodic", periodic)] * self._dims
+        with named("periodic", periodic):
+            flags = [flag("periodic", wraps) for wraps in periodic]
+        if len(flags) != self._dims:
+            raise UsageProblem(
+                f"periodic has {len(flags)} flags for {self._dims} axes; pass one for each, or one for all"
+            )
+        return flags
+
+    def _choose_split(self, options: Any, cells: list[int], process_grid: Any, owned: Any, axes: Any) -> None:
+        ffi, lib = _library()
+        cartesian = _cartesian(self.comm)
+        if axes is not None and (owned is not None or cartesian is None):
+            raise UsageProblem(
+                "axes says which axes a communicator with a Cartesian topology splits; leave it out where owned says what "
+                "each rank has, and where the communicator has no such topology"
+            )
+        if process_grid is not None and (owned is not None or axes is not None):
+            raise UsageProblem("owned and axes say where each rank is; leave process_grid out")
+        if owned is not None:
+            options.split = lib.HS_SPLIT_BOXES
+            self._set_owned(options, owned, cells)
+        elif cartesian is not None and (axes is not None or cartesian.ndim == self._dims):
+            self._set_axes(options, cartesian, process_grid, axes)
+        elif process_grid is not None:
+            self._rule = ffi.new("char[]", self._rule_of(process_grid))
+            options.process_grid = self._rule
+
+    def _set_axes(self, options: Any, cartesian: MPI.Cartcomm, process_grid: Any, axes: Any) -> None:
+        """Split the grid as a communicator is."""
+        _, lib = _library()
         if process_grid is not None:
             raise UsageProblem(
-                f"the communicator has a Cartesian topology of {dims} ranks; leave process_grid out, or pass a "
+                f"the communicator has a Cartesian topology of {cartesian.dims} ranks; leave process_grid out, or pass a "
                 "communicator without topology (comm.Split())"
             )
-        return True
+        options.split = lib.HS_SPLIT_CARTESIAN
+        for axis in range(self._dims):
+            options.axes[self._dimension(axis)] = lib.HS_NOT_SPLIT
+        for dimension, split in enumerate(_split_axes(axes, cartesian.dims)):
+            if split is not None:
+                if split >= self._dims:
+                    raise UsageProblem(f"axes is {shown(axes)}; the grid has axes 0 to {self._dims - 1}")
+                options.axes[self._dimension(split)] = dimension
 
     def _set_owned(self, options: Any, owned: Sequence[slice], cells: list[int]) -> None:
-        if len(owned) != len(cells):
-            raise UsageProblem(f"owned has {len(owned)} slices for {len(cells)} axes; pass one for each")
-        for axis, (part, count) in enumerate(zip(owned, cells, strict=True)):
-            lo, hi, step = part.indices(count)
-            if step != 1:
-                raise UsageProblem(f"owned has a step of {step} in axis {axis}; a rank owns every cell of its box")
-            options.owned.lo[self._dimension(axis)], options.owned.hi[self._dimension(axis)] = lo, hi
+        with named("owned", owned):
+            parts = list(owned)
+            if not all(isinstance(part, slice) for part in parts):
+                raise UsageProblem(
+                    f"owned is {shown(owned)}; pass a slice for each axis, as (slice(0, 4), slice(0, 8))"
+                )
+            if len(parts) != len(cells):
+                raise UsageProblem(f"owned has {len(parts)} slices for {len(cells)} axes; pass one for each")
+            for axis, (part, cells_of_axis) in enumerate(zip(parts, cells, strict=True)):
+                lo, hi, step = part.indices(cells_of_axis)
+                if step != 1:
+                    raise UsageProblem(f"owned has a step of {step} in axis {axis}; a rank owns every cell of its box")
+                options.owned.lo[self._dimension(axis)], options.owned.hi[self._dimension(axis)] = lo, hi
 
-    def _rule_of(self, process_grid: str | Sequence[int]) -> str:
+    def _rule_of(self, process_grid: Any) -> bytes:
         if isinstance(process_grid, str):
-            return process_grid
-        if len(process_grid) != self._dims:
-            raise UsageProblem(f"process_grid is {tuple(process_grid)} for {self._dims} axes; pass a number for each")
-        return "x".join(str(n) for n in self._by_axis(process_grid))
+            return text("process_grid", process_grid)
+        with named("process_grid", process_grid):
+            ranks = [whole("process_grid", n) for n in process_grid]
+        if len(ranks) != self._dims:
+            raise UsageProblem(f"process_grid is {tuple(ranks)} for {self._dims} axes; pass a number for each")
+        return "x".join(str(n) for n in self._by_axis(ranks)).encode()
 
     def _dimension(self, axis: int) -> int:
         """Return the library's dimension of an axis: x is the one that is contiguous in memory."""
@@ -236,9 +352,13 @@ class Grid:
         """Return the rank at `offset` (-1, 0 or 1 per axis); -1 beyond an edge and in a hole; may be the own one. Local."""
         ffi, _ = _library()
         found, by_dimension = ffi.new("int32_t*"), [0, 0, 0]
-        for axis, step in enumerate(offset):
+        with named("offset", offset):
+            steps = [whole("offset", step) for step in offset]
+        if len(steps) != self._dims:
+            raise UsageProblem(f"offset is {tuple(steps)} for {self._dims} axes; pass -1, 0 or 1 for each")
+        for axis, step in enumerate(steps):
             by_dimension[self._dimension(axis)] = step
-        _call("hs_layout_neighbour", self._layout, self.comm.rank, by_dimension, found)
+        _call("hs_layout_neighbour", self._layout, _communicator(self.comm).rank, by_dimension, found)
         return int(found[0])
 
     def _inner_sides(self, sides: list[tuple[int, int]]) -> list[tuple[int, int]]:
@@ -252,7 +372,9 @@ class Grid:
         """Return an array of zeros for this rank's points and their halo. Local."""
         sides = _sides(halo, self._dims)
         wanted = [n + low + high for n, (low, high) in zip(self.points(centring), sides, strict=True)]
-        return np.zeros(wanted, dtype, order=self.order)
+        with named("dtype", dtype):
+            element = np.dtype(dtype)
+        return np.zeros(wanted, element, order=self.order)
 
     def inner(self, halo: Halo = 1) -> tuple[slice, ...]:
         """Return the slices of an array with this halo that hold the rank's own points, as in u[grid.inner()]. Local."""
@@ -265,30 +387,40 @@ class Grid:
 
     def _centring(self, centring: Centring) -> int:
         _, lib = _library()
+        between = _between(centring, self._dims)
         if centring in ("cell", "node"):
             return int(lib.HS_CENTRING_CELL if centring == "cell" else lib.HS_CENTRING_NODE)
-        return int(lib.HS_CENTRING_FACE_X) + self._dimension(_between(centring, self._dims).index(1))
+        return int(lib.HS_CENTRING_FACE_X) + self._dimension(between.index(1))
 
 
 def _between(centring: Centring, dims: int) -> list[int]:
     """Return 1 for each axis in which points of this centring lie between cells."""
-    if centring in ("cell", "node"):
-        return [int(centring == "node")] * dims
-    axis = centring.removeprefix("face-")
-    if axis.isdigit() and int(axis) < dims:
-        return [int(a == int(axis)) for a in range(dims)]
-    faces = ", ".join(f"face-{a}" for a in range(dims))
-    raise UsageProblem(f"centring is {centring!r}; it is cell, node, or by the axis that faces are normal to: {faces}")
+    if isinstance(centring, str):
+        if centring in ("cell", "node"):
+            return [int(centring == "node")] * dims
+        if centring in (faces := [f"face-{axis}" for axis in range(dims)]):
+            return [int(centring == face) for face in faces]
+    names = ", ".join(f"face-{axis}" for axis in range(dims))
+    raise UsageProblem(
+        f"centring is {shown(centring)}; it is cell, node, or by the axis that faces are normal to: {names}"
+    )
 
 
 def _sides(halo: Halo, dims: int) -> list[tuple[int, int]]:
     """Return (low, high) per axis."""
-    each: Sequence[Any] = [halo] * dims if isinstance(halo, int | np.integer) else halo
-    if len(each) != dims:
-        raise UsageProblem(f"halo is {halo!r} for {dims} axes; pass a number, or a number or (low, high) for each axis")
-    sides = [(int(side), int(side)) if np.ndim(side) == 0 else (int(side[0]), int(side[1])) for side in each]
+
+    def pair(side: Any) -> tuple[int, int]:
+        low, high = side if is_many(side) else (side, side)
+        return whole("halo", low), whole("halo", high)
+
+    with named("halo", halo):
+        sides = [pair(side) for side in halo] if is_many(halo) else [pair(halo)] * dims
+    if len(sides) != dims:
+        raise UsageProblem(
+            f"halo is {shown(halo)} for {dims} axes; pass a number, or a number or (low, high) for each axis"
+        )
     if any(width < 0 for side in sides for width in side):
-        raise UsageProblem(f"halo is {halo!r}; widths are 0 or more")
+        raise UsageProblem(f"halo is {shown(halo)}; widths are 0 or more")
     return sides
 
 
@@ -312,29 +444,6 @@ class Field:
     name: str = ""
 
 
-def _memory(array: Array, name: str) -> np.ndarray:
-    """Return the same memory as a NumPy array, which nobody reads where it is that of a device."""
-    if device_memory.on_device(array):
-        return device_memory.described(array, name)
-    if isinstance(array, np.ndarray):
-        found = array
-    elif hasattr(array, "__array_interface__"):
-        found = np.asarray(array)
-    elif hasattr(array, "__dlpack__"):
-        found = np.from_dlpack(array)
-    else:
-        try:
-            found = np.asarray(memoryview(array))
-        except TypeError:
-            raise UsageProblem(
-                f"{name} is of type {type(array).__name__}, which does not show its memory; pass an array of NumPy, or one "
-                "with the buffer protocol or DLPack"
-            ) from None
-    if not found.flags.writeable:
-        raise UsageProblem(f"{name} cannot be written to; an exchange fills its halo in place: pass a copy")
-    return found
-
-
 def _number_bytes(dtype: np.dtype) -> int:
     """Return the bytes of each number of an element; -1 where it is not made of numbers as this machine has them."""
     if dtype.kind not in "iufc" or not dtype.isnative:
@@ -346,17 +455,17 @@ class _Described:
     """The C form of one field, with what it points to."""
 
     def __init__(self, grid: Grid, field: Field, number: int, halo: Halo, slots: int):
+        self.encoded = _library()[0].new("char[]", text("name", field.name or f"array {number}"))
         self.name = field.name or f"array {number}"
         given = field.arrays if isinstance(field.arrays, tuple) else (field.arrays,)
         if len(given) != slots:
             raise UsageProblem(f"{self.name} has {len(given)} slots and array 0 has {slots}; give all fields as many")
-        self.arrays = [_memory(array, self.name) for array in given]
+        self.arrays = [memory.described(array, self.name) for array in given]
         self.sides = _sides(halo if field.halo is None else field.halo, grid._dims)
-        self.room = self.sides if field.outer else grid._inner_sides(self.sides)
+        self.room = self.sides if flag("outer", field.outer) else grid._inner_sides(self.sides)
         for array in self.arrays:
             self._check(grid, field, array)
         ffi, _ = _library()
-        self.encoded = ffi.new("char[]", self.name.encode())
         self.first = ffi.new("void*[]", [ffi.cast("void*", self._first(array)) for array in self.arrays])
 
     def _check(self, grid: Grid, field: Field, array: np.ndarray) -> None:
@@ -374,25 +483,29 @@ class _Described:
                 f"{self.name} holds Python objects; halos are moved as bytes: pass numbers or structs of them"
             )
         step = array.itemsize
-        for count, stride in reversed(list(zip(array.shape[dims:], array.strides[dims:], strict=True))):
-            if count > 1 and stride != step:
+        for extent, stride in reversed(list(zip(array.shape[dims:], array.strides[dims:], strict=True))):
+            if extent > 1 and stride != step:
                 raise UsageProblem(
                     f"{self.name} has axes beyond the grid's {dims} that are not contiguous; pass each component as an "
                     "array of its own"
                 )
-            step *= count
+            step *= extent
         self.element_bytes = step
 
-    def replace(self, slot: int, array: Array) -> None:
-        """Have another array in a slot."""
+    def replacement(self, slot: int, array: Array) -> np.ndarray:
+        """Return the memory of another array for a slot. Raises UsageProblem where it is not like the one there."""
         if not 0 <= slot < len(self.arrays):
             raise UsageProblem(f"slot {slot} does not exist; {self.name} has {len(self.arrays)}")
-        found, one = _memory(array, self.name), self.arrays[slot]
+        found, one = memory.described(array, self.name), self.arrays[slot]
         if (found.strides, found.dtype, found.shape) != (one.strides, one.dtype, one.shape):
             raise UsageProblem(
                 f"{self.name} had shape {one.shape}, strides {one.strides} and type {one.dtype}, the new array has "
                 f"{found.shape}, {found.strides} and {found.dtype}; open another exchange for it"
             )
+        return found
+
+    def replace(self, slot: int, found: np.ndarray) -> None:
+        """Have other memory in a slot."""
         self.arrays[slot] = found
         self.first[slot] = _library()[0].cast("void*", self._first(found))
 
@@ -413,7 +526,7 @@ class _Described:
             into.low[d], into.high[d], into.stride[d] = low, high, self.arrays[0].strides[axis]
 
 
-class Exchange:
+class Exchange(_Unique):
     """An exchange of some arrays, prepared once, then carried out as often as needed: call it, or start() and finish()."""
 
     def __init__(
@@ -425,6 +538,7 @@ class Exchange:
         strategy: str | None = None,
         corners: bool = True,
         guard: bool = False,
+        axes: Sequence[int | None] | None = None,
     ):
         """Open an exchange of `arrays`, of any mixture of types. Collective; they must stay where they are.
 
@@ -437,17 +551,23 @@ class Exchange:
         corners: also fill edges and corners; a star does not read them.
         guard: track how many layers of each halo are fresh and poison the others, see changed(). HALOSCOPE_GUARD=1 or 0 in the
             environment of rank 0 overrides it.
+        axes: of a communicator with a Cartesian topology, the axis of arrays that each of its dimensions splits: (1, 2) for
+            arrays [z, y, x] in columns, whose axis 0 has a halo too where `halo` says so, and does not wrap around (a Grid
+            can). Axes after the last one named are components of a point. Default: the first axes.
 
-        Raises UsageProblem for arrays that do not fit the grid, or cannot be written to; NotAvailable for a strategy that
-        this MPI cannot serve. Cost: some small collective calls and what the transport opens.
+        Raises UsageProblem on all ranks for arrays that do not fit the grid, cannot be written to, share memory with each
+        other, or are more than memory (masks, units); NotAvailable for a strategy that this MPI cannot serve. Cost: some small
+        collective calls and what the transport opens.
         """
-        fields = _fields(arrays)
-        self.grid = grid if isinstance(grid, Grid) else _grid_of_arrays(_communicator(grid), fields, halo)
-        described, options = _agree(self.grid.comm, lambda: self._describe(fields, halo, strategy, corners, guard))
+        if isinstance(grid, Grid):
+            self.grid = grid
+        else:
+            self.grid = _grid_of_arrays(_communicator(grid), arrays, halo, axes)
+            axes = None
+        described, options, structs = _agree(
+            _communicator(self.grid.comm), lambda: self._describe(arrays, halo, strategy, corners, guard, axes)
+        )
         ffi, _ = _library()
-        structs = ffi.new("hs_field[]", len(described))
-        for field, one, struct in zip(fields, described, structs, strict=True):
-            one.fill(self.grid, field, struct)
         handle = ffi.new("hs_exchange**")
         _call("hs_exchange_create", self.grid._handle, structs, len(described), options, handle)
         self._handle, self._described = handle[0], described
@@ -460,19 +580,26 @@ class Exchange:
         )
         self._done = ffi.new("int32_t*")
 
-    def _describe(self, fields: list[Field], halo: Halo, strategy: str | None, corners: bool, guard: bool) -> tuple:
+    def _describe(self, arrays: Any, halo: Halo, strategy: Any, corners: Any, guard: Any, axes: Any) -> tuple:
+        """Return what the C library is to be told: the fields, the options, the structs of the fields."""
         ffi, lib = _library()
+        fields = _fields(arrays)
         if not fields:
             raise UsageProblem("an exchange of no arrays; pass at least one")
+        if axes is not None:
+            raise UsageProblem("axes says how a communicator splits arrays; a Grid says that itself: leave axes out")
         slots = len(fields[0].arrays) if isinstance(fields[0].arrays, tuple) else 1
         described = [_Described(self.grid, field, number, halo, slots) for number, field in enumerate(fields)]
+        structs = ffi.new("hs_field[]", len(described))
+        for field, one, struct in zip(fields, described, structs, strict=True):
+            one.fill(self.grid, field, struct)
         options = ffi.new("hs_exchange_options*")
         lib.hs_exchange_init(options)
-        options.corners, options.slots, options.guard = corners, slots, guard
+        options.corners, options.slots, options.guard = flag("corners", corners), slots, flag("guard", guard)
         if strategy is not None:
-            self._strategy = ffi.new("char[]", str(strategy).encode())
+            self._strategy = ffi.new("char[]", text("strategy", strategy))
             options.strategy = self._strategy
-        return described, options
+        return described, options, structs
 
     def start(self, slot: int = 0, stream: Stream | None = None) -> None:
         """Send what can be sent. The outermost owned points must not change before finish().
@@ -481,6 +608,7 @@ class Exchange:
             None: after what the default stream has been given.
         Raises UsageProblem while another slot is under way, for a slot that there is not, and a stream for arrays of the host.
         """
+        slot = whole("slot", slot)
         if stream is None:
             status = self._start(self._open(), slot)
         else:
@@ -508,14 +636,14 @@ class Exchange:
         if stream is not None:
             self.start(slot, stream)
             return self.finish(stream)
-        status = self._run(self._open(), slot)
+        status = self._run(self._open(), whole("slot", slot))
         if status:
             capi.check(_library(), status)
         return None
 
     @staticmethod
     def _stream(stream: Stream) -> Any:
-        return _library()[0].cast("void*", device_memory.stream_address(stream))
+        return _library()[0].cast("void*", memory.stream_address(stream))
 
     def start_accumulate(self, slot: int = 0, stream: Stream | None = None) -> None:
         """Begin to add what lies in the halos to the points that own it: the transpose of an exchange.
@@ -528,10 +656,14 @@ class Exchange:
         Raises UsageProblem as start() does, and for arrays of other types than integers, f4, f8, c8 and c16. Cost: the
         messages of an exchange, and one pass over what arrives. The first call is collective and opens another link.
         """
-        if stream is None:
+        try:
+            slot, on = whole("slot", slot), None if stream is None else self._stream(stream)
+        except HaloscopeError as problem:
+            self._refuse("ACCUMULATE", problem)
+        if on is None:
             status = self._start_accumulate(self._open(), slot)
         else:
-            status = self._start_accumulate_on(self._open(), slot, self._stream(stream))
+            status = self._start_accumulate_on(self._open(), slot, on)
         if status:
             capi.check(_library(), status)
 
@@ -540,6 +672,10 @@ class Exchange:
         if stream is not None:
             self.start_accumulate(slot, stream)
             return self.finish(stream)
+        try:
+            slot = whole("slot", slot)
+        except HaloscopeError as problem:
+            self._refuse("ACCUMULATE", problem)
         status = self._accumulate(self._open(), slot)
         if status:
             capi.check(_library(), status)
@@ -554,6 +690,7 @@ class Exchange:
             default stream has been given, and the host waits.
         Raises UsageProblem for a slot that there is not, a negative number, and while an exchange is under way.
         """
+        slot, fresh = whole("slot", slot), whole("fresh", fresh)
         if stream is None:
             _call("hs_exchange_changed", self._open(), slot, fresh)
         else:
@@ -565,7 +702,7 @@ class Exchange:
         The text names the field, the side, the layers and the number of the last exchange. Sides that the exchange does not
         fill are not looked at.
         """
-        _call("hs_exchange_require_fresh", self._open(), depth, slot)
+        _call("hs_exchange_require_fresh", self._open(), whole("depth", depth), whole("slot", slot))
 
     def check_clean(self, slot: int = 0, stream: Stream | None = None) -> None:
         """Raise UsageProblem, on all ranks, where an own point was computed from a guarded halo that was stale. Collective.
@@ -575,27 +712,44 @@ class Exchange:
 
         stream: arrays on a device: after what it has been given. None: after what the default stream has been given.
         """
-        if stream is None:
+        try:
+            slot, on = whole("slot", slot), None if stream is None else self._stream(stream)
+        except HaloscopeError as problem:
+            self._refuse("CHECK_CLEAN", problem)
+        if on is None:
             _call("hs_exchange_check_clean", self._open(), slot)
         else:
-            _call("hs_exchange_check_clean_on", self._open(), slot, self._stream(stream))
+            _call("hs_exchange_check_clean_on", self._open(), slot, on)
 
     def rebind(self, arrays: Sequence[Array], slot: int = 0) -> None:
         """Use other arrays of the same types, shapes and strides from now on: for codes that make new ones in each step.
 
         arrays: one for each field, in their order. Raises UsageProblem for arrays that are not alike, and while an exchange is
-        under way. Local and cheap, but for strategies whose neighbours know the arrays' addresses, which are opened again.
+        under way; the next start() for arrays that share memory. Local and cheap, but for strategies whose neighbours know
+        the arrays' addresses, which are opened again.
         """
-        if len(arrays) != len(self._described):
-            raise UsageProblem(
-                f"rebind() got {len(arrays)} arrays for {len(self._described)} fields; pass one for each"
-            )
-        for one, array in zip(self._described, arrays, strict=True):
-            one.replace(slot, array)
+        try:
+            slot, found = whole("slot", slot), self._replacements(slot, arrays)
+        except Exception as error:
+            self._refuse("REBIND", as_problem(error, "arrays"))
         ffi, _ = _library()
-        _call(
-            "hs_exchange_rebind", self._open(), slot, ffi.new("void*[]", [one.first[slot] for one in self._described])
-        )
+        addresses = [ffi.cast("void*", one._first(array)) for one, array in zip(self._described, found, strict=True)]
+        _call("hs_exchange_rebind", self._open(), slot, ffi.new("void*[]", addresses))
+        for one, array in zip(self._described, found, strict=True):
+            one.replace(slot, array)
+
+    def _replacements(self, slot: int, arrays: Sequence[Array]) -> list[np.ndarray]:
+        if not is_many(arrays) or len(arrays) != len(self._described):
+            given = len(arrays) if is_many(arrays) else shown(arrays)
+            raise UsageProblem(f"rebind() got {given} arrays for {len(self._described)} fields; pass one for each")
+        return [one.replacement(slot, array) for one, array in zip(self._described, arrays, strict=True)]
+
+    def _refuse(self, call: str, problem: HaloscopeError) -> NoReturn:
+        """Raise what is wrong on this rank, and where the others' call is collective, on them too."""
+        ffi, lib = _library()
+        told = ffi.new("char[]", str(problem).encode("utf-8", "backslashreplace"))
+        lib.hs_exchange_refuse(self._open(), getattr(lib, f"HS_CALL_{call}"), problem.exit_code, told)
+        raise problem
 
     def report(self) -> str:
         """Return in one line which strategy moves the halos, what this rank sends, and what `auto` has chosen."""
@@ -606,9 +760,9 @@ class Exchange:
 
     def free(self) -> None:
         """Give back what the exchange holds. Collective; without it, that stays until the program ends."""
-        if self._handle is not None:
-            _library()[1].hs_exchange_free(self._handle)
-        self._handle = None
+        handle, self._handle = self._handle, None
+        if handle is not None:
+            _call("hs_exchange_free", handle)
 
     def __enter__(self) -> Exchange:
         """Return itself; it is freed at the end of the block."""
@@ -630,40 +784,69 @@ def _fields(arrays: Any) -> list[Field]:
     return [each if isinstance(each, Field) else Field(each) for each in ([arrays] if one else arrays)]
 
 
-def _grid_of_arrays(comm: Any, fields: list[Field], halo: Halo) -> Grid:
+@dataclass(frozen=True)
+class _Block:
+    """What a rank's first array says: its cells per axis, the axes that its communicator splits, the order of arrays."""
+
+    shape: tuple[int, ...]
+    axes: tuple[int | None, ...]
+    order: Literal["C", "F"]
+
+
+def _own_block(comm: Any, arrays: Any, halo: Halo, axes: Any) -> _Block:
+    cartesian, fields = _cartesian(comm), _fields(arrays)
+    if cartesian is None:
+        raise UsageProblem(
+            "the communicator has no Cartesian topology, so nothing says how its ranks are neighbours; make it with "
+            "comm.Create_cart(), or pass a haloscope.Grid"
+        )
+    if not fields:
+        raise UsageProblem("an exchange of no arrays; pass at least one")
+    split = _split_axes(axes, cartesian.dims)
+    dims = 1 + max((axis for axis in split if axis is not None), default=0)
+    field = fields[0]
+    array = memory.described(
+        field.arrays[0] if isinstance(field.arrays, tuple) and field.arrays else field.arrays, field.name or "array 0"
+    )
+    sides = _sides(halo if field.halo is None else field.halo, dims)
+    between = _between(field.centring, dims)
+    shape = tuple(n - sum(side) - more for n, side, more in zip(array.shape, sides, between, strict=False))
+    if len(shape) != dims or min(shape) < 1:
+        raise UsageProblem(
+            f"the array has shape {array.shape}, the communicator splits axes {tuple(split)} and the halo is {sides}; pass an "
+            f"array of {dims} axes or more, larger than its halo"
+        )
+    return _Block(shape, tuple(split), "F" if array.flags.f_contiguous and not array.flags.c_contiguous else "C")
+
+
+def _grid_of_arrays(comm: Any, arrays: Any, halo: Halo, axes: Any) -> Grid:
     """Return the grid whose blocks the ranks of a Cartesian communicator hold in their arrays. Collective."""
+    block = _agree(comm, lambda: _own_block(comm, arrays, halo, axes))
+    blocks = [_Block(*each) for each in comm.allgather((block.shape, block.axes, block.order))]
+    if any(each.axes != block.axes or len(each.shape) != len(block.shape) for each in blocks):
+        raise UsageProblem(
+            "the ranks name different axes that the communicator splits; pass the same axes on all of them"
+        )
+    topology: Any = _cartesian(comm)
+    coords, periods = [topology.Get_coords(rank) for rank in range(comm.size)], topology.periods
 
-    def own_shape() -> tuple[tuple[int, ...], str]:
-        if getattr(comm, "dims", None) is None or not fields:
-            raise UsageProblem(
-                "the communicator has no Cartesian topology, so nothing says how its ranks are neighbours; make it with "
-                "comm.Create_cart(), or pass a haloscope.Grid"
-            )
-        field = fields[0]
-        array = _memory(field.arrays[0] if isinstance(field.arrays, tuple) else field.arrays, field.name or "array 0")
-        sides = _sides(halo if field.halo is None else field.halo, len(comm.dims))
-        between = _between(field.centring, len(comm.dims))
-        shape = tuple(n - sum(side) - more for n, side, more in zip(array.shape, sides, between, strict=False))
-        if len(shape) != len(comm.dims) or min(shape) < 1:
-            raise UsageProblem(
-                f"the array has shape {array.shape}, the communicator {len(comm.dims)} dimensions and the halo {sides}; "
-                "pass an array with as many axes, larger than its halo"
-            )
-        return shape, "F" if array.flags.f_contiguous and not array.flags.c_contiguous else "C"
+    def line(axis: int, rank: int) -> list[tuple[int, int]]:
+        """Return place and cells of the blocks in a line through a rank's, along an axis."""
+        if axis not in block.axes:
+            return [(0, blocks[rank].shape[axis])]
+        along, here = block.axes.index(axis), coords[rank]
+        return [
+            (place[along], each.shape[axis])
+            for place, each in zip(coords, blocks, strict=True)
+            if all(p == h for d, (p, h) in enumerate(zip(place, here, strict=True)) if d != along)
+        ]
 
-    shape, order = _agree(comm, own_shape)
-    order = comm.bcast(order)
-    blocks = comm.allgather(shape)
-    coords = [comm.Get_coords(rank) for rank in range(comm.size)]
-    mine = coords[comm.rank]
-    low, cells = [], []
-    for axis in range(len(shape)):
-        line = {
-            place[axis]: block[axis]
-            for place, block in zip(coords, blocks, strict=True)
-            if all(p == m for a, (p, m) in enumerate(zip(place, mine, strict=True)) if a != axis)
-        }
-        low.append(sum(extent for place, extent in line.items() if place < mine[axis]))
-        cells.append(sum(line.values()))
-    owned = [slice(start, start + extent) for start, extent in zip(low, shape, strict=True)]
-    return Grid(comm, comm.bcast(cells), periodic=[bool(p) for p in comm.periods], owned=owned, order=order)
+    owned, cells, wraps = [], [], []
+    for axis, extent in enumerate(block.shape):
+        along = block.axes.index(axis) if axis in block.axes else None
+        place = 0 if along is None else coords[comm.rank][along]
+        start = sum(cells_there for at, cells_there in line(axis, comm.rank) if at < place)
+        owned.append(slice(start, start + extent))
+        cells.append(sum(cells_there for _, cells_there in line(axis, 0)))
+        wraps.append(along is not None and bool(periods[along]))
+    return Grid(comm, cells, periodic=wraps, owned=owned, order=blocks[0].order)

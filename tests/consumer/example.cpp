@@ -1,8 +1,31 @@
 #include <cstdio>
 #include <haloscope/haloscope.hpp>
+#include <memory>
+
+// What many codes have: objects that live until the program ends, after MPI_Finalize.
+std::unique_ptr<haloscope::Exchange> late;
+std::unique_ptr<haloscope::Stepper> late_stepper;
+
+template <class Call>
+bool refused(Call call) {
+  try {
+    call();
+  } catch (const haloscope::UsageError&) {
+    return true;
+  }
+  return false;
+}
 
 int main(int argc, char** argv) {
   MPI_Init(&argc, &argv);
+  haloscope::Grid<2> plane(MPI_COMM_WORLD, {.cells = {16, 16}});
+  haloscope::Field<double, 2> v(plane, {.halo = 1, .slots = 2});
+  for (const char* strategy : {"ordered/rma-lockall", "direct/shared:packed+p2p", "ordered/p2p"}) {
+    late = std::make_unique<haloscope::Exchange>(haloscope::make_exchange<2>(plane, {v}, strategy));
+    late->exchange();
+  }
+  late_stepper = std::make_unique<haloscope::Stepper>(plane, std::vector<haloscope::FieldRef>{v}, haloscope::Choice{},
+                                                      [](const haloscope::SweepArgs&) {});
   {
     haloscope::Grid<3> grid(MPI_COMM_WORLD, {.cells = {64, 64, 64}, .periodic = {true, true, true}});
     haloscope::Field<double, 3> u(grid, {.halo = 1, .slots = 2});
@@ -26,4 +49,9 @@ int main(int argc, char** argv) {
     std::printf("rank %d: %s\n", grid.rank(), u[0](0, 0, 0) == expected ? "right" : "wrong");
   }
   MPI_Finalize();
+  const bool named = refused([] { late->exchange(); }) && refused([] { late->progress(); }) &&
+                     refused([] { late->accumulate(); }) && refused([] { late_stepper->run(1); }) && refused([] {
+                       haloscope::Grid<2>(MPI_COMM_WORLD, {.cells = {16, 16}});
+                     });
+  return named ? 0 : 1;
 }

@@ -2,6 +2,7 @@
 #include <haloscope/exchange.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 static void check(hs_status status) {
   if (status == HS_OK) return;
@@ -80,6 +81,103 @@ static int wrong_on_device(const hs_grid* grid, hs_field field, const hs_box* ow
   return wrong;
 }
 
+/* A 3D grid on a 2D communicator, which leaves its columns whole. */
+static int wrong_columns(MPI_Comm cart, int size) {
+  hs_grid_options split;
+  hs_grid* grid;
+  hs_box own;
+  int32_t beside, coords[3];
+  const int32_t up[3] = {0, 1, 0};
+  int rank;
+  MPI_Comm_rank(cart, &rank);
+  hs_grid_init(&split);
+  split.split = HS_SPLIT_CARTESIAN;
+  split.cells[0] = 30, split.cells[1] = 5, split.cells[2] = 20;
+  split.periodic[1] = 1;
+  if (hs_grid_create(cart, &split, &grid) != HS_USAGE) return 1; /* dimension 2 of a communicator of two */
+  split.axes[0] = 1, split.axes[1] = HS_NOT_SPLIT, split.axes[2] = 0;
+  check(hs_grid_create(cart, &split, &grid));
+  check(hs_grid_owned(grid, &own));
+  check(hs_layout_coords(hs_grid_layout(grid), rank, coords));
+  check(hs_layout_neighbour(hs_grid_layout(grid), rank, up, &beside));
+  if (own.lo[1] != 0 || own.hi[1] != 5 || coords[1] != 0 || beside != rank) return 1;
+  check(hs_grid_free(grid));
+  split.axes[2] = HS_NOT_SPLIT; /* a dimension that has several processes */
+  return size > 1 && hs_grid_create(cart, &split, &grid) != HS_USAGE;
+}
+
+/* Handles of nothing that is there, on this rank or on all. */
+static int wrong_handles(hs_grid* grid, const hs_field* field, int rank) {
+  hs_exchange *halo, *other, *copy;
+  hs_grid* freed = NULL;
+  hs_grid_options split;
+  hs_exchange_options how;
+  void* first[1];
+  const char* text;
+  int32_t done;
+  int foreign[64] = {0};
+  hs_exchange_init(&how);
+  how.strategy = "ordered/p2p";
+  check(hs_exchange_create(grid, field, 1, &how, &halo));
+  copy = halo;
+  check(hs_exchange_free(halo));
+  check(hs_exchange_create(grid, field, 1, &how, &other)); /* may lie where the first one did */
+  first[0] = field->first[0];
+  if (hs_exchange_free(copy) != HS_USAGE || hs_exchange_start(copy, 0) != HS_USAGE ||
+      hs_exchange_run(copy, 0) != HS_USAGE || hs_exchange_finish(copy) != HS_USAGE ||
+      hs_exchange_progress(copy, &done) != HS_USAGE || hs_exchange_accumulate(copy, 0) != HS_USAGE ||
+      hs_exchange_changed(copy, 0, 0) != HS_USAGE || hs_exchange_rebind(copy, 0, first) != HS_USAGE ||
+      hs_exchange_report(copy, &text) != HS_USAGE ||
+      hs_exchange_refuse(copy, HS_CALL_REBIND, HS_USAGE, "no") != HS_USAGE)
+    return 1;
+  if (hs_exchange_run((hs_exchange*)(void*)foreign, 0) != HS_USAGE) return 1;       /* no handle at all */
+  if (hs_exchange_run((hs_exchange*)(void*)grid, 0) != HS_USAGE) return 1;          /* one of another kind */
+  if (hs_exchange_run((hs_exchange*)((char*)other + 512), 0) != HS_USAGE) return 1; /* nearly one */
+  hs_grid_init(&split);
+  split.dims = 1;
+  split.cells[0] = 100;
+  check(hs_grid_create(MPI_COMM_WORLD, &split, &freed));
+  check(hs_grid_free(freed));
+  if (hs_grid_free(freed) != HS_USAGE || hs_grid_layout(freed) != NULL) return 1;
+  if (hs_exchange_create(freed, field, 1, &how, &halo) != HS_USAGE) return 1;
+  if (hs_grid_create(MPI_COMM_WORLD, &split, rank == 0 ? NULL : &freed) != HS_USAGE) return 1; /* on all ranks */
+  if (hs_exchange_create(grid, field, 1, &how, rank == 0 ? NULL : &halo) != HS_USAGE) return 1;
+  if (hs_exchange_refuse(other, HS_CALL_ACCUMULATE, HS_USAGE, "no") != HS_USAGE ||
+      hs_exchange_refuse(other, 9, HS_USAGE, "") != HS_USAGE)
+    return 1;
+  check(hs_exchange_run(other, 0));
+  check(hs_exchange_free(other));
+  return hs_exchange_free(NULL) != HS_OK || hs_grid_free(NULL) != HS_OK;
+}
+
+static int refused_with(hs_status status, const char* part) {
+  return status == HS_USAGE && strstr(hs_last_error(), part) != NULL;
+}
+
+/* What is no communicator of one group of ranks: those that pass it get an error, and the program goes on. */
+static int wrong_communicators(int rank, int size) {
+  hs_grid_options split;
+  hs_grid* grid = NULL;
+  MPI_Comm some, half, inter;
+  hs_grid_init(&split);
+  split.cells[0] = split.cells[1] = split.cells[2] = 24;
+  MPI_Comm_split(MPI_COMM_WORLD, rank == 0 ? MPI_UNDEFINED : 1, rank, &some);
+  if (rank == 0 && !refused_with(hs_grid_create(some, &split, &grid), "MPI_COMM_NULL")) return 1;
+  if (rank != 0) {
+    check(hs_grid_create(some, &split, &grid));
+    check(hs_grid_free(grid));
+    MPI_Comm_free(&some);
+  }
+  if (size == 1) return 0;
+  MPI_Comm_split(MPI_COMM_WORLD, rank % 2, rank, &half);
+  MPI_Intercomm_create(half, 0, MPI_COMM_WORLD, 1 - rank % 2, 7, &inter);
+  if (!refused_with(hs_grid_create(inter, &split, &grid), "inter-communicator")) return 1;
+  if (!refused_with(hs_doctor(inter, NULL, NULL), "inter-communicator")) return 1;
+  MPI_Comm_free(&inter);
+  MPI_Comm_free(&half);
+  return 0;
+}
+
 int main(int argc, char** argv) {
   int ranks[2] = {0, 0}, size, rank;
   const int wrap[2] = {1, 1};
@@ -139,6 +237,7 @@ int main(int argc, char** argv) {
     check(hs_exchange_report(halo, &report));
     hs_exchange_free(halo);
 
+    if (wrong_columns(cart, size) || wrong_handles(grid, &field, rank) || wrong_communicators(rank, size)) return 1;
     how.guard = 1;
     check(hs_exchange_create(grid, &field, 1, &how, &halo));
     check(hs_exchange_run(halo, 0));
@@ -173,10 +272,19 @@ int main(int argc, char** argv) {
       hs_grid* other = NULL;
       if (hs_grid_create(cart, &split, &other) != HS_USAGE || other != NULL) return 1;
     }
+    field.first = &first;
+    how.strategy = "ordered/p2p";
+    check(hs_exchange_create(grid, &field, 1, &how, &halo));
     free(u);
   }
-  hs_grid_free(grid);
   MPI_Comm_free(&cart);
   MPI_Finalize();
-  return 0;
+  if (!refused_with(hs_exchange_run(halo, 0), "MPI_Finalize") ||
+      !refused_with(hs_exchange_finish(halo), "MPI_Finalize") ||
+      !refused_with(hs_exchange_accumulate(halo, 0), "MPI_Finalize") ||
+      !refused_with(hs_grid_agree(grid, 0, ""), "MPI"))
+    return 1;
+  check(hs_exchange_free(halo)); /* what MPI holds of it has ended with MPI */
+  check(hs_grid_free(grid));
+  return hs_grid_free(grid) == HS_USAGE ? 0 : 1;
 }

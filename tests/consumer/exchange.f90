@@ -58,6 +58,7 @@ program exchange
   call fill_and_check('reordered')
   call grid%create_cartesian(cartesian(), cells)
   call fill_and_check('cartesian')
+  call columns_and_check()
   call accumulate_and_check()
   call exchange_on_device_and_check()
   call guard_and_check()
@@ -124,6 +125,39 @@ contains
     end do
     call expect(index(halo%report(), 'direct/p2p') == 1, 'report')
     call halo%free()
+  end subroutine
+
+  !> A grid of three dimensions on a communicator of two, which leaves one of them whole.
+  subroutine columns_and_check()
+    type(halo_grid) :: columns
+    integer, allocatable, target :: u(:, :, :)
+    character(300) :: text
+    integer :: first(3), n(3), i, j, k, stat
+    call columns%create_cartesian(cartesian(), [cells(1), 5, cells(2)], axes=[1, 0, 2], periodic=[.false., .true., .false.])
+    n = columns%shape()
+    first = columns%first()
+    allocate (u(0:n(1) + 1, 0:n(2) + 1, 0:n(3) + 1), source=-1)
+    do k = 1, n(3)
+      do j = 1, n(2)
+        do i = 1, n(1)
+          u(i, j, k) = 10000*j + number([first(1), first(3)], i, k)
+        end do
+      end do
+    end do
+    call halo%add(u)
+    call halo%open(columns, strategy='ordered/p2p')
+    call halo%run()
+    call expect(n(2) == 5, 'columns are whole')
+    do k = 0, n(3) + 1
+      do j = 0, n(2) + 1
+        do i = 0, n(1) + 1
+          call expect(u(i, j, k) == 10000*(1 + modulo(j - 1, 5)) + number([first(1), first(3)], i, k), 'columns')
+        end do
+      end do
+    end do
+    call halo%free()
+    call columns%create_cartesian(cartesian(), [cells(1), 5, cells(2)], stat=stat, errmsg=text)
+    call expect(stat == 2 .and. index(text, 'no dimension 2') > 0, trim(text))
   end subroutine
 
   !> How many halos hold a point is what it gets when all hold 1.
@@ -294,6 +328,7 @@ contains
     call halo%open(grid)
     call halo%rebind(v, number=2, stat=stat, errmsg=text)
     call expect(stat == 2 .and. index(text, 'no array 2') > 0, trim(text))
+    call check_refusals_of_one_rank(v, narrow)
     call halo%rebind(v, slot=2, stat=stat, errmsg=text)
     call expect(stat == 2 .and. index(text, 'no slot 2') > 0, trim(text))
     call halo%rebind(narrow, stat=stat, errmsg=text)
@@ -303,5 +338,30 @@ contains
     call halo%start(slot=0, stat=stat, errmsg=text)
     call expect(stat == 2 .and. index(text, 'no slot 0') > 0, trim(text))
     call halo%free()
+  end subroutine
+
+  !> What one rank asks for in a collective call fails on all of them.
+  subroutine check_refusals_of_one_rank(u, narrow)
+    real(8), intent(inout), target :: u(:, :), narrow(:, :)
+    type(halo_exchange) :: near, copy
+    character(300) :: text
+    integer :: stat, slot
+    logical :: first
+    first = own_rank() == 0
+    slot = merge(7, 1, first)
+    call near%add(u)
+    call near%open(grid, strategy='direct/neighbor')  ! whose neighbours know where arrays are
+    call near%accumulate(slot=slot, stat=stat, errmsg=text)
+    call expect(stat == 2 .and. index(text, 'no slot 7') > 0 .and. (first .or. index(text, 'rank 0: ') == 1), trim(text))
+    call near%rebind(u, slot=slot, stat=stat, errmsg=text)
+    call expect(stat == 2 .and. index(text, 'no slot 7') > 0 .and. (first .or. index(text, 'rank 0: ') == 1), trim(text))
+    if (first) call near%rebind(narrow, stat=stat, errmsg=text)
+    if (.not. first) call near%rebind(u, stat=stat, errmsg=text)
+    call expect(stat == 2 .and. index(text, 'alike') > 0 .and. (first .or. index(text, 'rank 0: ') == 1), trim(text))
+    call near%rebind(u)
+    copy = near
+    call near%free()
+    call copy%run(stat=stat, errmsg=text)
+    call expect(stat == 2 .and. index(text, 'freed before') > 0, trim(text))
   end subroutine
 end program

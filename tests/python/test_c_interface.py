@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import threading
 
 import pytest
@@ -10,6 +11,7 @@ import pytest
 from haloscope import core
 from haloscope.core import capi
 from haloscope.errors import UsageProblem
+from toy import TOY
 
 
 @pytest.fixture(scope="module")
@@ -28,6 +30,58 @@ def test_every_declared_function_is_in_the_library(c):
 def test_version_and_interface_number(c):
     assert capi.text(c[1].hs_version()).count(".") == 2
     assert c[1].hs_abi() == 5
+
+
+def freed_handles(c) -> dict:
+    """Return a handle of each kind that plans are made by, freed."""
+    ffi, lib = c
+    choice, layout, plan, program, step, profile = (
+        ffi.new(f"hs_{kind}**") for kind in ("choice", "layout", "plan", "program", "step", "profile")
+    )
+    json_of_choice = json.dumps({"app": "laplace2d", "cells": [8, 8]}).encode()
+    spec = ffi.new("hs_spec*")
+    lib.hs_spec_init(spec)
+    assert lib.hs_choice_create(json_of_choice, choice) == 0, capi.text(lib.hs_last_error())
+    assert lib.hs_step_create_of(choice[0], step) == 0
+    assert lib.hs_layout_create_of(choice[0], layout) == 0
+    assert lib.hs_plan_create(layout[0], 0, spec, plan) == 0
+    assert lib.hs_program_create_exchange(plan[0], 0, program) == 0
+    assert lib.hs_profile_create(TOY.read_bytes(), profile) == 0
+    found = {"choice": choice[0], "layout": layout[0], "plan": plan[0], "program": program[0], "step": step[0],
+             "profile": profile[0]}  # fmt: skip
+    for kind, handle in found.items():
+        assert getattr(lib, f"hs_{kind}_free")(handle) == 0
+    return found
+
+
+def test_handles_that_were_freed_or_are_of_another_kind_are_errors_in_every_call(c):
+    ffi, lib = c
+    freed = freed_handles(c)
+    new = ffi.new("hs_choice**")
+    assert (
+        lib.hs_choice_create(json.dumps({"app": "laplace2d", "cells": [8, 8]}).encode(), new) == 0
+    )  # in a place that one had
+    calls = 0
+    for name in (name for name in dir(lib) if name.startswith("hs_")):
+        function, kind_of = ffi.typeof(getattr(lib, name)), {}
+        for place, parameter in enumerate(function.args):
+            handle = re.fullmatch(r"hs_(\w+) \*", parameter.cname)
+            if handle and handle[1] in {*freed, "advice", "simulation"}:
+                kind_of[place] = handle[1]
+        nothing = [ffi.NULL if parameter.kind == "pointer" else 0 for parameter in function.args]
+        for place, kind in kind_of.items():
+            for given in (*freed.values(), *([] if kind == "choice" else [new[0]])):
+                arguments = list(nothing)
+                arguments[place] = ffi.cast(function.args[place], given)
+                assert getattr(lib, name)(*arguments) == lib.HS_USAGE, name
+                assert "argument '" in capi.text(lib.hs_last_error()) or len(kind_of) > 1
+                calls += 1
+    assert calls > 150
+    for kind, handle in freed.items():
+        assert getattr(lib, f"hs_{kind}_free")(handle) == lib.HS_USAGE
+        assert f"argument '{kind}' is no handle" in capi.text(lib.hs_last_error())
+    assert lib.hs_choice_free(new[0]) == 0
+    assert lib.hs_choice_free(ffi.NULL) == 0
 
 
 def test_null_arguments_are_errors_not_crashes(c):

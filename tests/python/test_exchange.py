@@ -57,6 +57,16 @@ def test_bad_requests_are_refused_on_all_ranks(ranks):
     assert on_ranks(ranks, RANKS / "bad_exchanges.py") == ["refused"]
 
 
+@pytest.mark.parametrize("ranks", [1, 2, 3])
+def test_what_one_rank_does_wrong_fails_on_all_whatever_is_raised_by_it(ranks):
+    assert on_ranks(ranks, RANKS / "wrong_on_one_rank.py") == ["refused"]
+
+
+def test_calls_on_a_forbidden_thread_and_after_the_end_of_mpi_are_named():
+    settings = ("-rc", "thread_level=funneled,finalize=False")
+    assert on_ranks(2, *settings, RANKS / "late_calls.py") == ["named"]
+
+
 def test_a_later_program_knows_what_an_earlier_one_chose(tmp_path, monkeypatch):
     monkeypatch.setenv("HALOSCOPE_CACHE", str(tmp_path / "cache"))
     program = RANKS / "kept_choice.py"

@@ -9,6 +9,7 @@
 #include "haloscope/core/choice_fields.hpp"
 #include "haloscope/core/names.hpp"
 #include "haloscope/model/best.hpp"
+#include "haloscope/topology.hpp"
 
 namespace haloscope {
 
@@ -138,6 +139,7 @@ Best best(const BestRequest& request) {
 }
 
 Best best(MPI_Comm comm, const BestRequest& request) {
+  require_communicator(comm);
   Outcome outcome;
   collectively(comm, [&] {
     int rank = 0;

@@ -4,6 +4,7 @@
 
 /// Candidates of a choice, ranked.
 struct hs_advice {
+  using Handle = void;
   haloscope::Choice choice;
   haloscope::model::Advice advice;
 };
@@ -46,7 +47,8 @@ hs_status hs_advice_create(const hs_choice* choice, const hs_profile* profile, c
     const model::Candidates candidates =
         among ? model::candidates_of(listed(c, among)) : model::candidates_of(c, depths_of(depths, depth_count));
     hs_advice*& result = needed(advice, "advice");
-    result = new hs_advice{c, model::advise(candidates, needed(profile, "profile").profile, from_c(setting), samples)};
+    result =
+        keep(new hs_advice{c, model::advise(candidates, needed(profile, "profile").profile, from_c(setting), samples)});
   });
 }
 
@@ -69,7 +71,7 @@ hs_status hs_advice_candidate(const hs_advice* advice, int32_t place, const char
   });
 }
 
-void hs_advice_free(hs_advice* advice) { delete advice; }
+hs_status hs_advice_free(hs_advice* advice) { return release(advice, "advice"); }
 
 hs_status hs_best(const char* question, const hs_profile* profile, const char** json) {
   return guarded([&] {

@@ -4,8 +4,10 @@
 #include <cstring>
 #include <nlohmann/json.hpp>
 #include <string>
+#include <type_traits>
 #include <vector>
 
+#include "haloscope/c/handles.hpp"
 #include "haloscope/choice.hpp"
 #include "haloscope/error.hpp"
 #include "haloscope/haloscope.h"
@@ -13,23 +15,28 @@
 #include "haloscope/program.hpp"
 
 struct hs_choice {
+  using Handle = void;
   haloscope::Choice choice;
 };
 
 struct hs_profile {
+  using Handle = void;
   haloscope::model::Profile profile;
 };
 
 struct hs_step {
+  using Handle = void;
   haloscope::Step step;
 };
 
 struct hs_layout {
+  using Handle = void;
   haloscope::Layout layout;
 };
 
 /// A plan and the flat arrays that hs_plan_data points into.
 struct hs_plan {
+  using Handle = void;
   haloscope::Plan plan;
   std::vector<hs_message> messages;
   std::vector<hs_region> regions;
@@ -37,6 +44,7 @@ struct hs_plan {
 };
 
 struct hs_program {
+  using Handle = void;
   haloscope::Program program;
   std::vector<hs_op> ops;
   std::vector<std::int32_t> after;
@@ -69,11 +77,32 @@ hs_status guarded(const Body& body) noexcept {
   return HS_FAILED;
 }
 
-/// @throws UsageError naming the argument when a required pointer is NULL.
+[[noreturn]] inline void refuse_handle(const char* name) {
+  throw UsageError(std::string("argument '") + name +
+                   "' is no handle of this library's, or was freed before; pass one that its _create function gave and "
+                   "that is still in use");
+}
+
+/// What a required pointer points to, or a handle stands for.
+/// @throws UsageError naming the argument where it is NULL, or a handle of nothing that is there.
 template <class T>
 T& needed(T* pointer, const char* name) {
   if (!pointer) throw UsageError(std::string("argument '") + name + "' is NULL; pass a valid address");
-  return *pointer;
+  if constexpr (Handled<std::remove_const_t<T>>) {
+    T* const object = Handles<std::remove_const_t<T>>::all().find(pointer);
+    if (!object) refuse_handle(name);
+    return *object;
+  } else {
+    return *pointer;
+  }
+}
+
+/// Frees what a handle stands for; NULL is nothing.
+template <Handled T>
+hs_status release(const T* handle, const char* name) noexcept {
+  return guarded([&] {
+    if (handle && !Handles<T>::all().drop(handle)) refuse_handle(name);
+  });
 }
 
 /// A struct that starts with struct_size, as this library knows it: members that an older caller lacks keep `defaults`.

@@ -25,10 +25,10 @@ int32_t hs_abi(void) { return HS_ABI; }
 const char* hs_last_error(void) { return last_error().c_str(); }
 
 hs_status hs_choice_create(const char* json, hs_choice** choice) {
-  return guarded([&] { needed(choice, "choice") = new hs_choice{choice_from_json(parsed(json, "json"))}; });
+  return guarded([&] { needed(choice, "choice") = keep(new hs_choice{choice_from_json(parsed(json, "json"))}); });
 }
 
-void hs_choice_free(hs_choice* choice) { delete choice; }
+hs_status hs_choice_free(hs_choice* choice) { return release(choice, "choice"); }
 
 hs_status hs_choice_json(const hs_choice* choice, const char** json) {
   return guarded([&] {

@@ -61,12 +61,12 @@ hs_status hs_layout_create(int32_t dims, const int64_t cells[3], const int32_t p
     ProcessGrid grid;
     needed(ranks, "ranks");
     copy3(ranks, grid);
-    needed(layout, "layout") = new hs_layout{Layout(grid_spec(dims, cells, periodic), grid)};
+    needed(layout, "layout") = keep(new hs_layout{Layout(grid_spec(dims, cells, periodic), grid)});
   });
 }
 
 hs_status hs_layout_create_of(const hs_choice* choice, hs_layout** layout) {
-  return guarded([&] { needed(layout, "layout") = new hs_layout{make_layout(needed(choice, "choice").choice)}; });
+  return guarded([&] { needed(layout, "layout") = keep(new hs_layout{make_layout(needed(choice, "choice").choice)}); });
 }
 
 hs_status hs_layout_create_on(const hs_choice* choice, const int32_t* nodes, const int32_t* sockets,
@@ -75,11 +75,11 @@ hs_status hs_layout_create_on(const hs_choice* choice, const int32_t* nodes, con
     const Choice& c = needed(choice, "choice").choice;
     const int ranks = std::max(0, c.ranks);
     const Sites sites{{&needed(nodes, "nodes"), nodes + ranks}, {&needed(sockets, "sockets"), sockets + ranks}};
-    needed(layout, "layout") = new hs_layout{make_layout(c, sites)};
+    needed(layout, "layout") = keep(new hs_layout{make_layout(c, sites)});
   });
 }
 
-void hs_layout_free(hs_layout* layout) { delete layout; }
+hs_status hs_layout_free(hs_layout* layout) { return release(layout, "layout"); }
 
 hs_status hs_layout_get(const hs_layout* layout, hs_layout_data* data) {
   return guarded([&] {

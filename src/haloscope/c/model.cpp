@@ -40,18 +40,19 @@ using namespace haloscope;
 using namespace haloscope::c;
 
 hs_status hs_profile_create(const char* json, hs_profile** profile) {
-  return guarded(
-      [&] { needed(profile, "profile") = new hs_profile{model::profile_from_json(text(&needed(json, "json")))}; });
+  return guarded([&] {
+    needed(profile, "profile") = keep(new hs_profile{model::profile_from_json(text(&needed(json, "json")))});
+  });
 }
 
 hs_status hs_profile_at_pace(const hs_profile* profile, const char* pace, hs_profile** scaled) {
   return guarded([&] {
     const model::Pace now = model::pace_from_json(text(&needed(pace, "pace")));
-    needed(scaled, "scaled") = new hs_profile{model::at_pace(needed(profile, "profile").profile, now)};
+    needed(scaled, "scaled") = keep(new hs_profile{model::at_pace(needed(profile, "profile").profile, now)});
   });
 }
 
-void hs_profile_free(hs_profile* profile) { delete profile; }
+hs_status hs_profile_free(hs_profile* profile) { return release(profile, "profile"); }
 
 void hs_setting_init(hs_setting* setting) {
   if (setting) *setting = {sizeof(hs_setting), "fill", nullptr, 0, model::all_cores, 0, 1};

@@ -164,15 +164,16 @@ hs_status hs_plan_create(const hs_layout* layout, int32_t rank, const hs_spec* s
   return guarded([&] {
     const Layout& l = needed(layout, "layout").layout;
     check_rank(l, rank);
-    needed(plan, "plan") = new hs_plan(flatten(make_plan(l, rank, from_c(spec))));
+    needed(plan, "plan") = keep(new hs_plan(flatten(make_plan(l, rank, from_c(spec)))));
   });
 }
 
-void hs_plan_free(hs_plan* plan) { delete plan; }
+hs_status hs_plan_free(hs_plan* plan) { return release(plan, "plan"); }
 
 hs_status hs_plan_get(const hs_plan* plan, hs_plan_data* data) {
   return guarded([&] {
-    const Plan& p = needed(plan, "plan").plan;
+    const hs_plan& from = needed(plan, "plan");
+    const Plan& p = from.plan;
     hs_plan_data& result = needed(data, "data");
     result = {};
     result.rank = p.rank;
@@ -184,12 +185,12 @@ hs_status hs_plan_get(const hs_plan* plan, hs_plan_data* data) {
       for (int side : {0, 1}) result.has_neighbour[d][side] = p.has_neighbour[d][side];
     result.bytes_out = p.bytes_out();
     result.messages_out = p.messages_out();
-    result.message_count = static_cast<int32_t>(plan->messages.size());
-    result.region_count = static_cast<int32_t>(plan->regions.size());
-    result.copy_count = static_cast<int32_t>(plan->copies.size());
-    result.messages = plan->messages.data();
-    result.regions = plan->regions.data();
-    result.copies = plan->copies.data();
+    result.message_count = static_cast<int32_t>(from.messages.size());
+    result.region_count = static_cast<int32_t>(from.regions.size());
+    result.copy_count = static_cast<int32_t>(from.copies.size());
+    result.messages = from.messages.data();
+    result.regions = from.regions.data();
+    result.copies = from.copies.data();
   });
 }
 

@@ -266,21 +266,22 @@ hs_status hs_program_create(const char* schedule, const hs_step* step, int32_t s
     const Schedule& found = find_schedule(text(schedule));
     const Stage& s = stage_of(needed(step, "step").step, stage);
     const Plan& p = needed(plan, "plan").plan;
-    needed(program, "program") = new hs_program(flatten(found.make(s, p, o)));
+    needed(program, "program") = keep(new hs_program(flatten(found.make(s, p, o))));
   });
 }
 
 hs_status hs_program_create_exchange(const hs_plan* plan, int32_t barrier, hs_program** program) {
   return guarded([&] {
-    needed(program, "program") = new hs_program(flatten(exchange_program(needed(plan, "plan").plan, barrier)));
+    needed(program, "program") = keep(new hs_program(flatten(exchange_program(needed(plan, "plan").plan, barrier))));
   });
 }
 
 hs_status hs_program_create_from(const hs_program_data* data, hs_program** program) {
-  return guarded([&] { needed(program, "program") = new hs_program(flatten(program_from(needed(data, "data")))); });
+  return guarded(
+      [&] { needed(program, "program") = keep(new hs_program(flatten(program_from(needed(data, "data"))))); });
 }
 
-void hs_program_free(hs_program* program) { delete program; }
+hs_status hs_program_free(hs_program* program) { return release(program, "program"); }
 
 hs_status hs_program_get(const hs_program* program, hs_program_data* data) {
   return guarded([&] {

@@ -8,6 +8,7 @@
 
 /// A choice on a machine, in the order in which one part refers to another, and its simulator.
 struct hs_simulation {
+  using Handle = void;
   haloscope::Choice choice;
   haloscope::Candidate candidate;
   haloscope::model::Profile profile;
@@ -76,7 +77,7 @@ hs_status hs_simulation_create(const hs_choice* choice, const hs_profile* profil
     const model::Profile& machine = needed(profile, "profile").profile;
     const model::Setting how = from_c(setting);
     auto placed = std::make_shared<const model::Placed>(model::place_choice(c, machine, how));
-    needed(simulation, "simulation") = new hs_simulation(c, machine, how, std::move(placed), {overhead_s, gap_s});
+    needed(simulation, "simulation") = keep(new hs_simulation(c, machine, how, std::move(placed), {overhead_s, gap_s}));
   });
 }
 
@@ -115,11 +116,11 @@ hs_status hs_simulation_program(const hs_simulation* simulation, int32_t number,
   return guarded([&] {
     const auto& programs = actors_of(needed(simulation, "simulation"), number).programs;
     const auto which = enumerator<std::size_t>(program, static_cast<int>(programs.size()), "program");
-    needed(result, "result") = new hs_program(flatten(Program(programs[which])));
+    needed(result, "result") = keep(new hs_program(flatten(Program(programs[which]))));
   });
 }
 
-void hs_simulation_free(hs_simulation* simulation) { delete simulation; }
+hs_status hs_simulation_free(hs_simulation* simulation) { return release(simulation, "simulation"); }
 
 hs_status hs_simulation_run(hs_simulation* simulation, const hs_simulation_options* options, double* ends,
                             hs_simulation_result* result) {

@@ -16,18 +16,18 @@ using namespace haloscope::c;
 hs_status hs_step_create_of(const hs_choice* choice, hs_step** step) {
   return guarded([&] {
     const Choice& c = needed(choice, "choice").choice;
-    needed(step, "step") = new hs_step{step_of(find_app(c.app), problem_of(c))};
+    needed(step, "step") = keep(new hs_step{step_of(find_app(c.app), problem_of(c))});
   });
 }
 
 hs_status hs_step_create(int32_t dims, const char* json, hs_step** step) {
   return guarded([&] {
     if (dims < 1 || dims > 3) throw UsageError("a step has 1 to 3 dimensions, not " + std::to_string(dims));
-    needed(step, "step") = new hs_step{resolved(described_step(parsed(json, "json")), dims, "described")};
+    needed(step, "step") = keep(new hs_step{resolved(described_step(parsed(json, "json")), dims, "described")});
   });
 }
 
-void hs_step_free(hs_step* step) { delete step; }
+hs_status hs_step_free(hs_step* step) { return release(step, "step"); }
 
 hs_status hs_step_json(const hs_step* step, const char** json) {
   return guarded([&] {

@@ -1,12 +1,11 @@
 #include "haloscope/comm/library_comm.hpp"
 
-#include <dlfcn.h>
-
 #include <algorithm>
 #include <array>
 
 #include "haloscope/comm/cores.hpp"
 #include "haloscope/comm/mpi_call.hpp"
+#include "haloscope/comm/running.hpp"
 #include "haloscope/error.hpp"
 
 namespace haloscope {
@@ -25,13 +24,6 @@ struct Attribute {
 int remove(MPI_Comm, int, void* attribute, void*) {
   delete static_cast<Attribute*>(attribute);
   return MPI_SUCCESS;
-}
-
-/// MPI_Finalize still calls remove(), so the shared library that holds it must not be unloaded before, as Python does.
-void stay_loaded() {
-  Dl_info info{};
-  if (dladdr(reinterpret_cast<void*>(remove), &info) != 0 && info.dli_fname != nullptr)
-    dlopen(info.dli_fname, RTLD_NOW | RTLD_NOLOAD | RTLD_NODELETE);  // null for a program, which stays anyway
 }
 
 int key() {
@@ -64,12 +56,6 @@ int tag_limit(MPI_Comm comm) {
   return there ? *limit : least_tag_limit;
 }
 
-bool mpi_has_ended() {
-  int ended = 0;
-  REQUIRE_MPI(MPI_Finalized(&ended));
-  return ended != 0;
-}
-
 /// The first of `count` free blocks in a row; -1 where there are none.
 int first_fit(const std::vector<unsigned char>& used, int count, int limit) {
   int run = 0;
@@ -89,7 +75,9 @@ LibraryComm::LibraryComm(MPI_Comm users) {
 }
 
 LibraryComm::~LibraryComm() {
-  if (mpi_has_ended()) {
+  int ended = 0;
+  REQUIRE_MPI(MPI_Finalized(&ended));
+  if (ended) {
     for (auto& [nodes, node] : nodes_) static_cast<void>(node.release());
     return;
   }

@@ -6,6 +6,7 @@
 
 #include "haloscope/comm/cores.hpp"
 #include "haloscope/comm/mpi_call.hpp"
+#include "haloscope/comm/running.hpp"
 #include "haloscope/error.hpp"
 
 namespace haloscope {
@@ -16,10 +17,16 @@ struct Topology {
   std::vector<int> ranks, periodic;  // per dimension
 };
 
-std::optional<Topology> topology_of(MPI_Comm comm) {
-  int kind = MPI_UNDEFINED, dims = 0;
+int topology_kind(MPI_Comm comm) {
+  int kind = MPI_UNDEFINED;
   CHECK_MPI(MPI_Topo_test(comm, &kind));
-  if (kind != MPI_CART) return std::nullopt;
+  return kind;
+}
+
+/// Nothing for a communicator whose topology is not Cartesian.
+std::optional<Topology> topology_of(MPI_Comm comm) {
+  int dims = 0;
+  if (topology_kind(comm) != MPI_CART) return std::nullopt;
   CHECK_MPI(MPI_Cartdim_get(comm, &dims));
   const std::vector<int> zeros(static_cast<std::size_t>(dims));
   Topology found{zeros, zeros};
@@ -34,54 +41,131 @@ std::string text_of(const std::vector<int>& numbers) {
   return text;
 }
 
+/// The dimensions that have more than one process.
+std::vector<int> split_dimensions(const std::vector<int>& ranks) {
+  std::vector<int> split;
+  for (int d = 0; d < static_cast<int>(ranks.size()); ++d)
+    if (ranks[static_cast<std::size_t>(d)] > 1) split.push_back(d);
+  return split;
+}
+
+/// The communicator's dimension that each dimension of a layout is; not_split for others. Nothing where they do not fit.
+std::optional<std::array<int, 3>> projection(const Topology& topology, const Layout& layout,
+                                             const std::array<int, 3>& axes) {
+  const int dims = layout.dims();
+  if (static_cast<int>(topology.ranks.size()) == dims) {
+    std::array<bool, 3> named{};
+    for (int d = 0; d < dims; ++d) {
+      if (axes[d] < 0 || axes[d] >= dims || named[axes[d]]) return std::nullopt;
+      named[axes[d]] = true;
+    }
+    return axes;
+  }
+  std::vector<int> ours = split_dimensions({layout.ranks().begin(), layout.ranks().begin() + dims});
+  const std::vector<int> theirs = split_dimensions(topology.ranks);
+  if (ours.size() != theirs.size()) return std::nullopt;
+  std::stable_sort(ours.begin(), ours.end(), [&](int a, int b) { return axes[a] < axes[b]; });
+  std::array<int, 3> found{not_split, not_split, not_split};
+  for (std::size_t k = 0; k < ours.size(); ++k) found[ours[k]] = theirs[k];
+  return found;
+}
+
+bool is_same_split(MPI_Comm comm, const Topology& topology, const Layout& layout, const std::array<int, 3>& axes) {
+  const auto of = projection(topology, layout, axes);
+  if (!of) return false;
+  for (int d = 0; d < layout.dims(); ++d)
+    if ((*of)[d] != not_split && (topology.periodic[(*of)[d]] != 0) != layout.grid().periodic[d]) return false;
+  std::vector<int> coords(topology.ranks.size());
+  for (int rank = 0; rank < layout.size(); ++rank) {
+    CHECK_MPI(MPI_Cart_coords(comm, rank, static_cast<int>(coords.size()), coords.data()));
+    for (int d = 0; d < layout.dims(); ++d)
+      if ((*of)[d] != not_split && coords[(*of)[d]] != layout.coords(rank)[d]) return false;
+  }
+  return true;
+}
+
+std::string describe(const Topology& topology) {
+  return "the communicator has a Cartesian topology (" + text_of(topology.ranks) +
+         ", ranks numbered along the last dimension first)";
+}
+
 }  // namespace
 
+void require_communicator(MPI_Comm comm) {
+  require_mpi();
+  if (comm == MPI_COMM_NULL)
+    throw UsageError(
+        "the communicator is MPI_COMM_NULL, as on ranks that MPI_Comm_split or MPI_Cart_create leave out, or one that "
+        "was freed; only ranks that are part of it can split a grid");
+  int inter = 0;
+  CHECK_MPI(MPI_Comm_test_inter(comm, &inter));
+  if (inter != 0)
+    throw UsageError(
+        "the communicator is an inter-communicator, whose two groups share no numbers of ranks; merge them with "
+        "MPI_Intercomm_merge, or pass the communicator of one group");
+}
+
 Layout cartesian_layout(MPI_Comm cartesian, GridSpec grid, const std::array<int, 3>& axes) {
+  require_communicator(cartesian);
   const auto topology = topology_of(cartesian);
   if (!topology)
     throw UsageError(
         "the communicator has no Cartesian topology; make it with MPI_Cart_create, or the grid from "
         "options or boxes");
   const int dims = static_cast<int>(topology->ranks.size());
-  if (dims != grid.dims)
-    throw UsageError("the communicator has " + std::to_string(dims) + " Cartesian dimensions (" +
-                     text_of(topology->ranks) + "), the grid " + std::to_string(grid.dims) +
-                     "; make them the same, with 1 process in a dimension that is not split");
+  const auto refuse = [&](const std::string& what) {
+    throw UsageError(describe(*topology) + " and the grid " + std::to_string(grid.dims) + " dimensions; " + what +
+                     ": let the axes name each of the communicator's dimensions once, and say -1 (in Fortran 0, in "
+                     "Python leave out) for each dimension of the grid that is not split");
+  };
   ProcessGrid ranks{1, 1, 1};
-  RankOrder order{0, 1, 2};
-  std::array<bool, 3> named{};
-  for (int d = 0; d < dims; ++d) {
+  std::vector<int> grid_dimension(topology->ranks.size(), not_split);
+  for (int d = 0; d < std::min(grid.dims, 3); ++d) {
     const int axis = axes[d];
-    if (axis < 0 || axis >= dims || named[axis])
-      throw UsageError("the axes must name each of the communicator's dimensions 0 to " + std::to_string(dims - 1) +
-                       " once; " + std::to_string(axis) + " does not");
-    named[axis] = true;
+    if (axis == not_split) continue;
+    if (axis < 0 || axis >= dims) refuse("it has no dimension " + std::to_string(axis));
+    if (grid_dimension[axis] != not_split) refuse("dimension " + std::to_string(axis) + " is named twice");
+    grid_dimension[axis] = d;
     ranks[d] = topology->ranks[axis];
     grid.periodic[d] = topology->periodic[axis] != 0;
-    order[dims - 1 - axis] = d;
   }
+  RankOrder order{};
+  int next = 0;
+  for (int axis = dims - 1; axis >= 0; --axis) {
+    if (grid_dimension[axis] != not_split)
+      order[next++] = grid_dimension[axis];
+    else if (topology->ranks[axis] > 1)
+      refuse("its dimension " + std::to_string(axis) + " is not named");
+  }
+  for (int d = 0; d < 3; ++d)
+    if (d >= grid.dims || axes[d] == not_split) order[next++] = d;
   return Layout(grid, ranks, order);
 }
 
-void refuse_other_topology(MPI_Comm comm, const Layout& layout) {
-  const auto topology = topology_of(comm);
-  if (!topology || static_cast<int>(topology->ranks.size()) != layout.dims()) return;
-  const int dims = layout.dims();
-  bool same = true;
-  for (int d = 0; d < dims; ++d) same = same && (topology->periodic[d] != 0) == layout.grid().periodic[d];
-  std::vector<int> coords(topology->ranks.size());
-  for (int rank = 0; same && rank < layout.size(); ++rank) {
-    CHECK_MPI(MPI_Cart_coords(comm, rank, dims, coords.data()));
-    same = std::equal(coords.begin(), coords.end(), layout.coords(rank).begin());
-  }
-  if (!same)
+void refuse_other_topology(MPI_Comm comm, const Layout& layout, const std::string& rule,
+                           const std::array<int, 3>& axes) {
+  const int kind = topology_kind(comm);
+  if (kind == MPI_GRAPH || kind == MPI_DIST_GRAPH)
     throw UsageError(
-        "the communicator has a Cartesian topology (" + text_of(topology->ranks) +
-        ", ranks numbered along the last dimension first) and the grid another place for its ranks or other "
-        "periods; use Grid::of_cartesian, or a communicator without topology (MPI_Comm_split)");
+        "the communicator has the topology of a graph, which does not say where ranks are in a grid; let each rank say "
+        "which cells it owns, or pass a communicator without topology (MPI_Comm_split)");
+  const auto topology = topology_of(comm);
+  if (!topology) return;
+  const auto& rules = process_grid_rules();
+  const bool by_chance = static_cast<int>(topology->ranks.size()) != layout.dims() &&
+                         std::find(rules.begin(), rules.end(), rule) != rules.end();
+  if (by_chance || !is_same_split(comm, *topology, layout, axes))
+    throw UsageError(describe(*topology) +
+                     " and the grid another place for its ranks, other periods or another number of dimensions; say "
+                     "which of its dimensions split which axes (Python: axes=; C++: Grid::of_cartesian; C: "
+                     "HS_SPLIT_CARTESIAN; Fortran: "
+                     "create_cartesian), or pass a communicator without topology (MPI_Comm_split)");
 }
 
-Sites sites_of(MPI_Comm comm, const std::vector<int>& nodes) {
+namespace {
+
+/// Collective.
+Sites find_sites(MPI_Comm comm, const std::vector<int>& nodes) {
   MPI_Comm machine;
   CHECK_MPI(MPI_Comm_split_type(comm, MPI_COMM_TYPE_SHARED, 0, MPI_INFO_NULL, &machine));
   std::array<int, 2> own{0, socket_of_process()};
@@ -100,13 +184,25 @@ Sites sites_of(MPI_Comm comm, const std::vector<int>& nodes) {
   return sites;
 }
 
-std::vector<Box> boxes_of_all(MPI_Comm comm, const Box& own) {
+/// Collective.
+std::vector<Box> gather_boxes(MPI_Comm comm, const Box& own) {
   int size = 1;
   CHECK_MPI(MPI_Comm_size(comm, &size));
   std::vector<Box> all(static_cast<std::size_t>(size));
   static_assert(sizeof(Box) == 6 * sizeof(std::int64_t));
   CHECK_MPI(MPI_Allgather(&own, 6, MPI_INT64_T, all.data(), 6, MPI_INT64_T, comm));
   return all;
+}
+
+}  // namespace
+
+Sites sites_of(MPI_Comm comm, const std::vector<int>& nodes) {
+  return collectively(comm, [&] { return find_sites(comm, nodes); });
+}
+
+std::vector<Box> boxes_of_all(MPI_Comm comm, const Box& own) {
+  require_communicator(comm);
+  return collectively(comm, [&] { return gather_boxes(comm, own); });
 }
 
 }  // namespace haloscope

@@ -41,6 +41,7 @@ module haloscope
   integer, parameter :: ok = 0, usage = 2, longest_text = 400
   integer(c_int64_t), parameter :: no_integer = -huge(0_c_int64_t) - 1
   integer(c_int32_t), parameter :: no_flag = -1
+  integer(c_int32_t), parameter :: call_accumulate = 0, call_rebind = 2  ! HS_CALL_...
 
   type, bind(c) :: hs_box
     integer(c_int64_t) :: lo(3), hi(3)
@@ -149,10 +150,10 @@ module haloscope
       integer(c_int32_t), value :: status
       character(kind=c_char), intent(in) :: text(*)
     end function
-    subroutine hs_grid_free(grid) bind(c)
-      import :: c_ptr
+    integer(c_int32_t) function hs_grid_free(grid) bind(c)
+      import :: c_int32_t, c_ptr
       type(c_ptr), value :: grid
-    end subroutine
+    end function
     integer(c_int32_t) function hs_fortran_field(array, dims, low, high, centring, first, field, extent, text, size) bind(c)
       import :: c_int32_t, c_int64_t, c_ptr, c_char, hs_field
       type(*), dimension(..), intent(in) :: array
@@ -264,10 +265,16 @@ module haloscope
       type(c_ptr), value :: exchange
       type(c_ptr), intent(out) :: text
     end function
-    subroutine hs_exchange_free(exchange) bind(c)
-      import :: c_ptr
+    integer(c_int32_t) function hs_exchange_refuse(exchange, call, status, text) bind(c)
+      import :: c_int32_t, c_ptr, c_char
       type(c_ptr), value :: exchange
-    end subroutine
+      integer(c_int32_t), value :: call, status
+      character(kind=c_char), intent(in) :: text(*)
+    end function
+    integer(c_int32_t) function hs_exchange_free(exchange) bind(c)
+      import :: c_int32_t, c_ptr
+      type(c_ptr), value :: exchange
+    end function
     function hs_last_error() result(text) bind(c)
       import :: c_ptr
       type(c_ptr) :: text
@@ -316,16 +323,19 @@ contains
   end subroutine
 
   !> The same as a communicator of MPI_Cart_create is split: its places, order of ranks and periods. Collective.
-  !! @param axes  the communicator's dimension, from 1, that each dimension of the grid is; default 1, 2, 3.
-  subroutine grid_create_cartesian(this, comm, cells, axes, stat, errmsg)
+  !! @param axes      the communicator's dimension, from 1, that each dimension of the grid is; 0: it does not split that one,
+  !!                  as the columns of a grid of 3 dimensions on a communicator of 2; default 1, 2, 3.
+  !! @param periodic  of dimensions that are not split; default none.
+  subroutine grid_create_cartesian(this, comm, cells, axes, stat, errmsg, periodic)
     class(halo_grid), intent(inout) :: this
     class(*), intent(in) :: comm, cells(:)
     class(*), intent(in), optional :: axes(:)
     class(*), intent(out), optional :: stat
     character(*), intent(inout), optional :: errmsg
+    class(*), intent(in), optional :: periodic(:)
     type(hs_grid_options) :: options
     character(longest_text) :: problem
-    call begin_options(options, cells, problem=problem)
+    call begin_options(options, cells, periodic, problem)
     options%split = 1
     options%axes = [1, 2, 3]
     call take(axes, 'axes', options%axes(1:counted(options%dims)), problem)
@@ -443,7 +453,7 @@ contains
   !> Local. Exchanges on the grid stay.
   subroutine grid_free(this)
     class(halo_grid), intent(inout) :: this
-    call hs_grid_free(this%handle)
+    call conclude(hs_grid_free(this%handle))
     this%handle = c_null_ptr
     this%dims = 0
   end subroutine
@@ -688,7 +698,7 @@ contains
     type(c_ptr), allocatable :: all_first(:)
     integer(c_int32_t) :: status, which, place
     integer :: n
-    if (.not. found_slot(this, slot, place, stat, errmsg)) return
+    if (.not. found_slot(this, slot, place, stat, errmsg, call_rebind)) return
     problem = ''
     which = 1
     call take(number, 'number', which, problem)
@@ -701,7 +711,7 @@ contains
       call describe_alike(array, this%bound(which), first, problem)
     end if
     if (problem /= '') then
-      call refuse(problem, stat, errmsg)
+      call conclude(hs_exchange_refuse(this%handle, call_rebind, usage, c_text(problem)), stat, errmsg)
       return
     end if
     all_first = [(this%bound(n)%first(place + 1), n=1, size(this%bound))]
@@ -713,12 +723,14 @@ contains
 
   !> Whether the exchange is open and has a slot; where not, the request is refused.
   !! @param slot  from 1; default 1. @param number  out: the same in C, from 0.
-  logical function found_slot(this, slot, number, stat, errmsg) result(found)
+  !! @param call  that may be collective: the other ranks' fail then, too.
+  logical function found_slot(this, slot, number, stat, errmsg, call) result(found)
     class(halo_exchange), intent(in) :: this
     class(*), intent(in), optional :: slot
     integer(c_int32_t), intent(out) :: number
     class(*), intent(out), optional :: stat
     character(*), intent(inout), optional :: errmsg
+    integer(c_int32_t), intent(in), optional :: call
     character(longest_text) :: problem
     problem = ''
     number = 1
@@ -732,7 +744,12 @@ contains
     end if
     number = number - 1
     found = problem == ''
-    if (.not. found) call refuse(problem, stat, errmsg)
+    if (found) return
+    if (present(call) .and. c_associated(this%handle)) then
+      call conclude(hs_exchange_refuse(this%handle, call, usage, c_text(problem)), stat, errmsg)
+    else
+      call refuse(problem, stat, errmsg)
+    end if
   end function
 
   !> The transpose of start(): what lies in the halos is added to the points that own it, and the halos are cleared. The
@@ -749,7 +766,7 @@ contains
     character(*), intent(inout), optional :: errmsg
     type(c_ptr), intent(in), optional :: stream
     integer(c_int32_t) :: number
-    if (.not. found_slot(this, slot, number, stat, errmsg)) return
+    if (.not. found_slot(this, slot, number, stat, errmsg, call_accumulate)) return
     if (present(stream)) then
       call conclude(hs_exchange_start_accumulate_on(this%handle, number, stream), stat, errmsg)
     else
@@ -767,7 +784,7 @@ contains
     character(*), intent(inout), optional :: errmsg
     type(c_ptr), intent(in), optional :: stream
     integer(c_int32_t) :: number
-    if (.not. found_slot(this, slot, number, stat, errmsg)) return
+    if (.not. found_slot(this, slot, number, stat, errmsg, call_accumulate)) return
     if (present(stream)) then
       call conclude(hs_exchange_accumulate_on(this%handle, number, stream), stat, errmsg)
     else
@@ -843,7 +860,7 @@ contains
   !> Give back what the exchange holds. Collective.
   subroutine exchange_free(this)
     class(halo_exchange), intent(inout) :: this
-    if (c_associated(this%handle)) call hs_exchange_free(this%handle)
+    call conclude(hs_exchange_free(this%handle))
     this%handle = c_null_ptr
     if (allocated(this%bound)) deallocate (this%bound)
   end subroutine

@@ -7,6 +7,7 @@
 #include "haloscope/agree.hpp"
 #include "haloscope/comm/cores.hpp"
 #include "haloscope/comm/mpi_call.hpp"
+#include "haloscope/comm/running.hpp"
 #include "haloscope/core/names.hpp"
 #include "haloscope/core/stores.hpp"
 #include "haloscope/run/bound_stage.hpp"
@@ -164,17 +165,26 @@ void check_choice(const Candidate& c) {
   if (!reason.empty()) throw UsageError("a Stepper cannot carry out the choice: " + reason);
 }
 
-/// A field of two slots that nobody writes would be read in each slot by turns.
-void check_slots(const Step& step) {
+/// A field of two slots that no sweep writes would be read in each slot by turns.
+void check_slots(const Step& step, const std::vector<FieldRef>& fields) {
   const auto written = [&](int q) {
     for (const Stage& stage : step.stages)
       for (const SweepSpec& sweep : stage.sweeps)
         if (std::find(sweep.writes.begin(), sweep.writes.end(), q) != sweep.writes.end()) return true;
     return false;
   };
-  for (int q = 0; q < static_cast<int>(step.quantities.size()); ++q)
-    if (const Quantity& quantity = step.quantities[static_cast<std::size_t>(q)]; quantity.slots == 2 && !written(q))
+  for (int q = 0; q < static_cast<int>(step.quantities.size()); ++q) {
+    const Quantity& quantity = step.quantities[static_cast<std::size_t>(q)];
+    if (quantity.slots != 2) continue;
+    if (!written(q))
       throw UsageError("field '" + quantity.name + "' has two slots and no sweep writes it; give it one slot");
+    const auto& slots = fields[static_cast<std::size_t>(q)].slots;
+    if (slots[0].origin == slots[1].origin)
+      throw UsageError(
+          "field '" + quantity.name +
+          "' has the same memory in both of its slots, so that a sweep would read what it has written; give "
+          "it two arrays");
+  }
 }
 
 void check_room(const Candidate& c, const std::vector<FieldRef>& fields) {
@@ -250,7 +260,7 @@ struct Stepper::State {
         candidate(choice, app, layout),
         sweeper(candidate.step, of.strip_bytes),
         views(views_of(fields, candidate.step.slots())) {
-    check_slots(candidate.step);
+    check_slots(candidate.step, fields);
     check_rows(fields);
     check_choice(candidate);
     check_room(candidate, fields);
@@ -387,9 +397,20 @@ Stepper::Stepper(MPI_Comm comm, const Layout& layout, const std::vector<int>& no
   });
 }
 
-Stepper::~Stepper() = default;
+Stepper::~Stepper() {
+  if (state_ && mpi_has_ended()) static_cast<void>(state_.release());
+}
 Stepper::Stepper(Stepper&&) noexcept = default;
-Stepper& Stepper::operator=(Stepper&&) noexcept = default;
+Stepper& Stepper::operator=(Stepper&& other) noexcept {
+  Stepper(std::move(other)).state_.swap(state_);
+  return *this;
+}
+
+Stepper::State& Stepper::state(const char* call) const {
+  if (!state_)
+    throw UsageError(std::string(call) + "() was called on a Stepper that was moved to another one; call that one's");
+  return *state_;
+}
 
 namespace {
 void require_steps(std::int64_t steps) {
@@ -398,23 +419,27 @@ void require_steps(std::int64_t steps) {
 }  // namespace
 
 int Stepper::run(std::int64_t steps) {
+  State& of = state("run");
+  require_running("run");
   require_steps(steps);
-  if (steps > 0) state_->on_device ? state_->run_on_device(steps, {}, nullptr) : state_->run(steps);
+  if (steps > 0) of.on_device ? of.run_on_device(steps, {}, nullptr) : of.run(steps);
   return slot();
 }
 
 int Stepper::run(std::int64_t steps, DeviceStream stream) {
-  require_device(state_->place, "run");
+  State& of = state("run");
+  require_running("run");
+  require_device(of.place, "run");
   require_steps(steps);
-  if (steps > 0) state_->run_on_device(steps, stream, &stream);
+  if (steps > 0) of.run_on_device(steps, stream, &stream);
   return slot();
 }
 
-int Stepper::slot() const { return state_->slot; }
-std::int64_t Stepper::time() const { return state_->time; }
+int Stepper::slot() const { return state("slot").slot; }
+std::int64_t Stepper::time() const { return state("time").time; }
 
 std::span<const double> Stepper::reduced(int reduction, int stage) const {
-  const auto& stages = state_->stages;
+  const auto& stages = state("reduced").stages;
   if (stage < 0 || stage >= static_cast<int>(stages.size()) || reduction < 0 ||
       reduction >= stages[static_cast<std::size_t>(stage)]->reductions())
     throw UsageError("there is no reduction " + std::to_string(reduction) + " of stage " + std::to_string(stage) +
@@ -423,14 +448,15 @@ std::span<const double> Stepper::reduced(int reduction, int stage) const {
 }
 
 std::string Stepper::report() const {
-  const Choice& choice = state_->choice;
+  const State& of = state("report");
+  const Choice& choice = of.choice;
   std::string text = "schedule " + choice.schedule->name + ", depth " + std::to_string(choice.depth);
   if (choice.depth > 1) text += " " + to_word(choice.substeps);
   if (choice.threads > 1) text += ", " + std::to_string(choice.threads) + " threads";
-  for (const auto& stage : state_->stages)
-    text += "; " + (state_->stages.size() > 1 ? stage->stage().name + ": " : "") +
-            describe_exchange(state_->candidate.strategy(stage->number()), stage->plan(), stage->link());
-  if (state_->on_device) text += "; in " + to_string(state_->place);
+  for (const auto& stage : of.stages)
+    text += "; " + (of.stages.size() > 1 ? stage->stage().name + ": " : "") +
+            describe_exchange(of.candidate.strategy(stage->number()), stage->plan(), stage->link());
+  if (of.on_device) text += "; in " + to_string(of.place);
   return text;
 }
 

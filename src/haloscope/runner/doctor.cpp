@@ -14,6 +14,7 @@
 #include "haloscope/comm/text.hpp"
 #include "haloscope/error.hpp"
 #include "haloscope/exchange.hpp"
+#include "haloscope/topology.hpp"
 
 namespace haloscope {
 namespace {
@@ -145,6 +146,7 @@ Diagnosis gravest(MPI_Comm comm, const Diagnosis& mine) {
 }  // namespace
 
 std::vector<Diagnosis> doctor(MPI_Comm comm) {
+  require_communicator(comm);
   const OwnComm own = collectively(comm, [&] { return OwnComm(comm); });
   std::vector<Diagnosis> checks;
   const auto examine = [&](const char* name, const std::function<Diagnosis(MPI_Comm)>& check) {

@@ -1,17 +1,21 @@
 #include "haloscope/exchange.hpp"
 
 #include <algorithm>
+#include <atomic>
+#include <functional>
 #include <optional>
 #include <utility>
 
 #include "haloscope/agree.hpp"
 #include "haloscope/comm/own_comm.hpp"
+#include "haloscope/comm/running.hpp"
 #include "haloscope/device/device.hpp"
 #include "haloscope/runner/exchange_request.hpp"
 #include "haloscope/runner/guard.hpp"
 #include "haloscope/runner/library_call.hpp"
 #include "haloscope/runner/memory_place.hpp"
 #include "haloscope/runner/movement.hpp"
+#include "haloscope/topology.hpp"
 #include "haloscope/transport/views.hpp"
 
 namespace haloscope {
@@ -26,8 +30,11 @@ struct Exchange::State {
   std::unique_ptr<Movement> forward, reverse;  // reverse: from the first accumulate() on
   Movement* current = nullptr;                 // what was started last
   bool under_way = false;                      // ... and not yet seen to have ended
+  bool moved = false;                          // fields lie elsewhere since the last start
   std::unique_ptr<Guard> guard;
   std::optional<OwnComm> guard_comm;  // check_clean() is collective, and threads may check exchanges concurrently
+  std::atomic<bool> own_busy{false};
+  std::atomic<bool>& busy = busy_mark(own_busy);
 
   State(MPI_Comm parent, const Layout& grid_layout, const ExchangeSpec& asked, const Strategy& chosen,
         const Views& views, const std::vector<int>& nodes_of_ranks, bool guarded)
@@ -54,17 +61,26 @@ struct Exchange::State {
   }
   /// Collective the first time. The transpose of what was asked for, whatever more a strategy fills; the reference, which
   /// has none, by messages.
-  Movement& opened_reverse() {
-    if (reverse) return *reverse;
+  void open_reverse(const std::function<void()>& check) {
     const Strategy how = strategy.is_reference() ? Strategy("direct/p2p") : strategy;
     const MPI_Comm comm = forward->comm();
     collectively(comm, [&] {
-      reverse = std::make_unique<Movement>(comm, layout, reverse_plan_of(comm, layout, spec, how), forward->views(),
-                                           how, nodes, device.get());
+      Plan plan;
+      agree(comm, [&] {
+        check();
+        plan = reverse_plan_of(comm, layout, spec, how);
+      });
+      reverse = std::make_unique<Movement>(comm, layout, plan, forward->views(), how, nodes, device.get());
     });
-    return *reverse;
+  }
+  /// @param check  whether the call may be made.
+  void start_accumulate(const std::function<void()>& check, int slot, DeviceStream after = {}) {
+    reverse ? check() : open_reverse(check);
+    start(*reverse, slot, after);
   }
   void start(Movement& movement, int slot, DeviceStream after = {}) {
+    if (moved) check_apart(forward->plan(), forward->views());
+    moved = false;
     if (guard) guard->overwritten(slot);
     current = &movement;
     movement.start(slot, after);
@@ -75,16 +91,37 @@ struct Exchange::State {
     if (std::exchange(under_way, false) && guard && current == forward.get()) guard->filled(current->slot());
   }
   void change(int slot, int fresh, DeviceStream stream, bool waits) {
-    require_idle("changed");
-    require_slot(slot);
+    const Call call(busy, "changed");
+    require_ready("changed", slot);
     guard->changed(slot, fresh, stream, waits);
   }
-  void check(int slot, DeviceStream after) const {
+  /// @param stream  null: none was given.
+  void check(int slot, const DeviceStream* stream) {
+    const Call call(busy, "check_clean");
     agree(guard_comm->get(), [&] {
-      require_idle("check_clean");
-      require_slot(slot);
-      guard->check_clean(slot, after);
+      if (stream != nullptr) require_device(place, "check_clean");
+      require_ready("check_clean", slot);
+      guard->check_clean(slot, stream != nullptr ? *stream : DeviceStream{});
     });
+  }
+  /// Whether neighbours need not be told where fields lie.
+  bool follows() const { return !device && forward->follows() && (!reverse || reverse->follows()); }
+  void check_rebind(std::span<void* const> first, int slot) const {
+    require_ready("rebind", slot);
+    const std::size_t fields = forward->views().size();
+    if (first.size() != fields || std::find(first.begin(), first.end(), nullptr) != first.end())
+      throw UsageError("rebind() got " + std::to_string(first.size()) +
+                       " addresses; pass that of the first owned point of each of " + std::to_string(fields) +
+                       " fields");
+    if (device) require_same_place(place, spec.quantities, first);
+  }
+  bool is_collective(Shared call) const {
+    if (call == Shared::accumulate) return !reverse;
+    return call == Shared::check_clean ? guard != nullptr : !follows();
+  }
+  void require_ready(const char* call, int slot) const {
+    require_idle(call);
+    require_slot(slot);
   }
   void require_idle(const char* call) const {
     if (!current->idle())
@@ -101,113 +138,145 @@ struct Exchange::State {
 };
 
 Exchange::Exchange(MPI_Comm comm, const Layout& layout, const ExchangeSpec& spec, const Strategy& given,
-                   const Views& views, const std::vector<int>& nodes, bool guard)
-    : state_(collectively(comm, [&] {
-        return std::make_unique<State>(comm, layout, spec, chosen_strategy(comm, given), views, nodes,
-                                       chosen_guard(comm, guard));
-      })) {}
+                   const Views& views, const std::vector<int>& nodes, bool guard) {
+  require_communicator(comm);
+  state_ = collectively(comm, [&] {
+    const Strategy chosen = chosen_strategy(comm, given);
+    return std::make_unique<State>(comm, layout, spec, chosen, views, nodes, chosen_guard(comm, guard));
+  });
+}
 
 Exchange::Exchange(MPI_Comm comm, const Layout& layout, const std::vector<FieldRef>& fields, const Strategy& given,
                    const ExchangeOptions& options, const std::vector<int>& nodes) {
+  require_communicator(comm);
   ExchangeSpec spec;
   collectively(comm, [&] { agree(comm, [&] { spec = spec_of(fields, layout.dims(), options); }); });
   *this = Exchange(comm, layout, spec, given, views_of(fields), nodes, options.guard);
 }
 
-Exchange::~Exchange() = default;
+Exchange::~Exchange() {
+  if (state_ && mpi_has_ended()) static_cast<void>(state_.release());
+}
 Exchange::Exchange(Exchange&&) noexcept = default;
-Exchange& Exchange::operator=(Exchange&&) noexcept = default;
+Exchange& Exchange::operator=(Exchange&& other) noexcept {
+  Exchange(std::move(other)).state_.swap(state_);
+  return *this;
+}
+
+Exchange::State& Exchange::state(const char* call) const {
+  if (!state_)
+    throw UsageError(std::string(call) + "() was called on an Exchange that was moved to another one; call that one's");
+  return *state_;
+}
 
 void Exchange::start(int slot) {
-  state_->require_idle("start");
-  state_->require_slot(slot);
-  state_->start(*state_->forward, slot);
+  State& of = state("start");
+  const Call call(of.busy, "start");
+  of.require_ready("start", slot);
+  of.start(*of.forward, slot);
 }
 
 void Exchange::start(int slot, DeviceStream after) {
-  require_device(state_->place, "start");
-  state_->require_idle("start");
-  state_->require_slot(slot);
-  state_->start(*state_->forward, slot, after);
+  State& of = state("start");
+  const Call call(of.busy, "start");
+  require_device(of.place, "start");
+  of.require_ready("start", slot);
+  of.start(*of.forward, slot, after);
 }
 
 void Exchange::start_accumulate(int slot) {
-  state_->require_idle("start_accumulate");
-  state_->require_slot(slot);
-  state_->start(state_->opened_reverse(), slot);
+  State& of = state("start_accumulate");
+  const Call call(of.busy, "start_accumulate");
+  of.start_accumulate([&] { of.require_ready("start_accumulate", slot); }, slot);
 }
 
 void Exchange::start_accumulate(int slot, DeviceStream after) {
-  require_device(state_->place, "start_accumulate");
-  state_->require_idle("start_accumulate");
-  state_->require_slot(slot);
-  state_->start(state_->opened_reverse(), slot, after);
+  State& of = state("start_accumulate");
+  const Call call(of.busy, "start_accumulate");
+  const auto check = [&] {
+    require_device(of.place, "start_accumulate");
+    of.require_ready("start_accumulate", slot);
+  };
+  of.start_accumulate(check, slot, after);
 }
 
 void Exchange::rebind(std::span<void* const> first, int slot) {
-  state_->require_idle("rebind");
-  state_->require_slot(slot);
-  const std::size_t fields = state_->forward->views().size();
-  if (first.size() != fields || std::find(first.begin(), first.end(), nullptr) != first.end())
-    throw UsageError("rebind() got " + std::to_string(first.size()) +
-                     " addresses; pass that of the first owned point of each of " + std::to_string(fields) + " fields");
-  if (state_->device)
-    agree(state_->forward->comm(), [&] { require_same_place(state_->place, state_->spec.quantities, first); });
-  if (state_->guard) state_->guard->moved(slot);
-  collectively(state_->forward->comm(), [&] {
-    state_->forward->move(first, slot);
-    if (state_->reverse) state_->reverse->move(first, slot);
+  State& of = state("rebind");
+  const Call call(of.busy, "rebind");
+  const auto check = [&] { of.check_rebind(first, slot); };
+  collectively(of.forward->comm(), [&] {
+    of.follows() ? check() : agree(of.forward->comm(), check);
+    of.moved = true;
+    if (of.guard) of.guard->moved(slot);
+    of.forward->move(first, slot);
+    if (of.reverse) of.reverse->move(first, slot);
   });
 }
 
 bool Exchange::progress() {
-  const bool ended = state_->current->progress();
-  if (ended) state_->settle();
+  State& of = state("progress");
+  const Call call(of.busy, "progress");
+  const bool ended = of.current->progress();
+  if (ended) of.settle();
   return ended;
 }
 
 void Exchange::finish() {
-  state_->current->finish();
-  state_->settle();
+  State& of = state("finish");
+  const Call call(of.busy, "finish");
+  of.current->finish();
+  of.settle();
 }
 
 void Exchange::finish(DeviceStream before) {
-  require_device(state_->place, "finish");
-  state_->current->finish(before);
-  state_->settle();
+  State& of = state("finish");
+  const Call call(of.busy, "finish");
+  require_device(of.place, "finish");
+  of.current->finish(before);
+  of.settle();
 }
 
 void Exchange::changed(int slot, int fresh) {
-  if (state_->guard) state_->change(slot, fresh, {}, true);
+  if (State& of = state("changed"); of.guard) of.change(slot, fresh, {}, true);
 }
 
 void Exchange::changed(int slot, int fresh, DeviceStream stream) {
-  require_device(state_->place, "changed");
-  if (state_->guard) state_->change(slot, fresh, stream, false);
+  State& of = state("changed");
+  require_device(of.place, "changed");
+  if (of.guard) of.change(slot, fresh, stream, false);
 }
 
 void Exchange::require_fresh(int depth, int slot) const {
-  if (!state_->guard) return;
-  state_->require_idle("require_fresh");
-  state_->require_slot(slot);
-  state_->guard->require_fresh(depth, slot);
+  State& of = state("require_fresh");
+  if (!of.guard) return;
+  const Call call(of.busy, "require_fresh");
+  of.require_ready("require_fresh", slot);
+  of.guard->require_fresh(depth, slot);
 }
 
 void Exchange::check_clean(int slot) const {
-  if (state_->guard) state_->check(slot, {});
+  if (State& of = state("check_clean"); of.guard) of.check(slot, nullptr);
 }
 
 void Exchange::check_clean(int slot, DeviceStream after) const {
-  require_device(state_->place, "check_clean");
-  if (state_->guard) state_->check(slot, after);
+  State& of = state("check_clean");
+  of.guard ? of.check(slot, &after) : require_device(of.place, "check_clean");
 }
 
-const Plan& Exchange::plan() const { return state_->forward->plan(); }
+void Exchange::refuse(Shared call, Exit exit, const std::string& text) const {
+  State& of = state("refuse");
+  const Call here(of.busy, "refuse");
+  if (of.is_collective(call)) agree(of.forward->comm(), [&] { fail(exit, text); });
+  fail(exit, text);
+}
+
+const Plan& Exchange::plan() const { return state("plan").forward->plan(); }
 
 std::string Exchange::report() const {
-  const device::Current current(state_->device.get());
-  return describe_exchange(state_->strategy, plan(), state_->forward->link()) + (state_->guard ? "; guarded" : "") +
-         (state_->device ? "; in " + to_string(state_->place) + " (" + state_->device->info().name + ")" : "");
+  const State& of = state("report");
+  const device::Current current(of.device.get());
+  return describe_exchange(of.strategy, plan(), of.forward->link()) + (of.guard ? "; guarded" : "") +
+         (of.device ? "; in " + to_string(of.place) + " (" + of.device->info().name + ")" : "");
 }
 
 }  // namespace haloscope

@@ -55,7 +55,9 @@ class Movement {
   /// Nothing is left for the host to do.
   bool idle() const { return next_ == program_.ops.size(); }
   int slot() const { return slot_; }
-  /// The fields of a slot lie elsewhere. Collective where the link cannot follow.
+  /// Whether fields may lie elsewhere without a message to other ranks.
+  bool follows() const { return link_->follows(); }
+  /// The fields of a slot lie elsewhere. Collective where the link does not follow.
   void move(std::span<void* const> first, int slot);
 
   /// The library's, which other movements share.

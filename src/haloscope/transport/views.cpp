@@ -4,8 +4,11 @@
 #include <array>
 #include <cstdlib>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "haloscope/error.hpp"
+#include "haloscope/field/overlap.hpp"
 
 namespace haloscope {
 namespace {
@@ -30,15 +33,62 @@ void check_view(const SlotView& view, const LinkContext& context, int q) {
     throw UsageError("field '" + quantity.name + "' has points of " + std::to_string(quantity.element_bytes) +
                      " bytes, its memory points of " + std::to_string(view.element_bytes()) +
                      "; where points do not follow each other in x, say in the view how long they are");
-  if (!points_are_apart(view, points_moved(*context.plan, q)))
+  const Box points = points_moved(*context.plan, q);
+  const bool addressable = is_addressable({view, points});
+  if (!addressable || !points_are_apart(view, points))
     throw UsageError("field '" + quantity.name + "' has strides of " + std::to_string(view.stride[0]) + ", " +
                      std::to_string(view.stride[1]) + " and " + std::to_string(view.stride[2]) +
-                     " bytes in x, y and z, with which some of its points share memory; pass an array of its own");
+                     " bytes in x, y and z, with which some of its points " +
+                     (addressable ? "share memory; pass an array of its own"
+                                  : "lie beyond all memory; pass bytes from point to point"));
   if (context.device != nullptr && view.stride[0] != view.element_bytes())
     throw UsageError(
         "field '" + quantity.name + "' is on a device and has " + std::to_string(view.stride[0]) +
         " bytes between points that are neighbours in x; kernels of devices need them one after the other (" +
         std::to_string(view.element_bytes()) + " bytes)");
+}
+
+/// The memory of a field in a slot.
+struct Occupied {
+  int quantity, slot;
+  PointSet set;
+  Extent extent;
+};
+
+/// Of all fields that have memory of their callers', by where it begins.
+std::vector<Occupied> occupied_by(const Plan& plan, const Views& views) {
+  std::vector<Occupied> all;
+  for (int q = 0; q < static_cast<int>(views.size()); ++q) {
+    if (plan.spec.quantities[static_cast<std::size_t>(q)].lands >= 0) continue;
+    const auto& slots = views[static_cast<std::size_t>(q)];
+    for (int s = 0; s < static_cast<int>(slots.size()); ++s) {
+      const PointSet set{slots[static_cast<std::size_t>(s)], points_moved(plan, q)};
+      all.push_back({q, s, set, extent_of(set)});
+    }
+  }
+  std::sort(all.begin(), all.end(),
+            [](const Occupied& a, const Occupied& b) { return a.extent.begin < b.extent.begin; });
+  return all;
+}
+
+/// Slots take turns, so that another one may have the same points again.
+bool is_same_array_in_turn(const Occupied& a, const Occupied& b) {
+  return a.slot != b.slot && a.set.view.origin == b.set.view.origin && a.set.view.stride == b.set.view.stride &&
+         a.set.view.element_bytes() == b.set.view.element_bytes();
+}
+
+std::string name_of(const Plan& plan, const Occupied& part, bool with_slot) {
+  return "'" + plan.spec.quantities[static_cast<std::size_t>(part.quantity)].name + "'" +
+         (with_slot ? " in slot " + std::to_string(part.slot) : "");
+}
+
+[[noreturn]] void refuse_shared_memory(const Plan& plan, Occupied a, Occupied b) {
+  if (a.quantity > b.quantity) std::swap(a, b);
+  const bool apart = a.slot != b.slot;
+  throw UsageError("fields " + name_of(plan, a, apart) + " (number " + std::to_string(a.quantity + 1) + ") and " +
+                   name_of(plan, b, apart) + " (number " + std::to_string(b.quantity + 1) +
+                   ") share memory, so that halos of the one are points of the other; give each array to an exchange "
+                   "once, and other fields memory of their own");
 }
 
 }  // namespace
@@ -73,6 +123,14 @@ void check_views(const LinkContext& context) {
                        " slots; every field of an exchange needs the same number, at least 1");
     for (const SlotView& view : views[q]) check_view(view, context, static_cast<int>(q));
   }
+  check_apart(*context.plan, views);
+}
+
+void check_apart(const Plan& plan, const Views& views) {
+  const std::vector<Occupied> all = occupied_by(plan, views);
+  for (auto a = all.begin(); a != all.end(); ++a)
+    for (auto b = a + 1; b != all.end() && b->extent.begin < a->extent.end; ++b)
+      if (!is_same_array_in_turn(*a, *b) && share_memory(a->set, b->set)) refuse_shared_memory(plan, *a, *b);
 }
 
 }  // namespace haloscope

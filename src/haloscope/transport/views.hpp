@@ -14,4 +14,9 @@ Box landing_box(const Plan& plan, int q);
 /// Local. @throws UsageError when the views do not fit the plan.
 void check_views(const LinkContext& context);
 
+/// What check_views() looks at again where fields have moved. Local; cost: a comparison for each pair of fields whose
+/// memory interleaves.
+/// @throws UsageError where two fields share memory, naming both. The same array may be in several slots, which take turns.
+void check_apart(const Plan& plan, const Views& views);
+
 }  // namespace haloscope

@@ -117,11 +117,118 @@ TEST(Decomposition, AGridThatContradictsItsCommunicatorIsRefused) {
   EXPECT_EQ(error_of([&] { Grid<2>(cart, other); }) != "no error", differs);
 }
 
-TEST(Decomposition, ACommunicatorThatIsNoPlaneIsRefusedForAPlane) {
+TEST(Decomposition, AxesThatDoNotNameTheCommunicatorsDimensionsAreRefused) {
   EXPECT_NE(error_of([] { Grid<2>::of_cartesian(MPI_COMM_WORLD, {8, 8}); }).find("MPI_Cart_create"), std::string::npos);
-  const Cartesian cart({0, 0, 0}, {0, 0, 0});
-  EXPECT_NE(error_of([&] { Grid<2>::of_cartesian(cart, {8, 8}); }).find("3 Cartesian dimensions"), std::string::npos);
-  EXPECT_NE(error_of([&] { Grid<3>::of_cartesian(cart, {8, 8, 8}, {0, 1, 1}); }).find("once"), std::string::npos);
+  const Cartesian cart({0, 0}, {0, 0}), line({1, 1, 0}, {0, 0, 0});
+  const auto refused = [](MPI_Comm comm, const std::array<int, 3>& axes, const std::string& part) {
+    const std::string error = error_of([&] { Grid<3>::of_cartesian(comm, {8, 8, 8}, axes); });
+    EXPECT_NE(error.find(part), std::string::npos) << error;
+  };
+  refused(cart, {0, 1, 2}, "no dimension 2");
+  refused(cart, {0, 1, 1}, "dimension 1 is named twice");
+  refused(cart, {0, -2, 1}, "no dimension -2");
+  if (world_size() > 1) {
+    refused(cart, {not_split, 1, not_split}, "dimension 0 is not named");
+    EXPECT_NE(error_of([&] {
+                Grid<2>::of_cartesian(line, {8, 8});
+              }).find("dimension 2 is not named"),
+              std::string::npos);
+  }
+  expect_right_halos(Grid<2>::of_cartesian(line, {24, 8}, {2, 0}), "ordered/p2p", 1);  // dimension 1 has one process
+}
+
+TEST(Decomposition, ACommunicatorMaySplitAnyAxesOfAGridAndLeaveTheOthersWhole) {
+  const Cartesian cart({0, 0}, {1, 0});
+  std::array<int, 3> axes{not_split, 0, 1};
+  std::sort(axes.begin(), axes.end());
+  do {
+    for (const bool wraps : {false, true}) {
+      const auto grid = Grid<3>::of_cartesian(cart, {12, 14, 13}, axes, {}, {wraps, wraps, wraps});
+      for (int d : {0, 1, 2}) {
+        const bool whole = axes[d] == not_split;
+        EXPECT_EQ(grid.layout().ranks()[d], whole ? 1 : cart.ranks()[static_cast<std::size_t>(axes[d])]);
+        EXPECT_EQ(grid.layout().grid().periodic[d], whole ? wraps : axes[d] == 0);
+        std::array<int, 3> offset{};
+        offset[d] = 1;
+        EXPECT_EQ(grid.layout().neighbour(grid.rank(), offset),
+                  whole ? (wraps ? grid.rank() : -1) : cart.beside(axes[d], 1));
+      }
+      expect_right_halos(grid, "ordered/p2p", 2);
+      expect_right_halos(grid, "direct/neighbor", 1);
+    }
+  } while (std::next_permutation(axes.begin(), axes.end()));
+}
+
+TEST(Decomposition, ATopologyOfFewerDimensionsThatDoesNotProjectOnTheGridIsRefused) {
+  const Cartesian plane({0, 0}, {1, 1});
+  const std::string rows = std::to_string(plane.ranks()[0]), columns = std::to_string(plane.ranks()[1]);
+  const auto grid_of = [&](const std::string& process_grid, std::array<int, 3> order, std::array<bool, 3> periodic) {
+    return GridOptions<3>{
+        .cells = {12, 12, 12}, .periodic = periodic, .process_grid = process_grid, .rank_order = order};
+  };
+  const std::string same = rows + "x1x" + columns;
+  expect_right_halos(Grid<3>(plane, grid_of(same, {2, 0, 1}, {true, false, true})), "direct/p2p", 1);
+  const auto error = [&](const GridOptions<3>& options) { return error_of([&] { Grid<3>(plane, options); }); };
+  const bool differs = plane.ranks()[0] > 1 && plane.ranks()[1] > 1;
+  EXPECT_EQ(error(grid_of(same, {0, 1, 2}, {true, true, true})).find("axes=") != std::string::npos, differs);
+  EXPECT_EQ(error(grid_of(same, {2, 0, 1}, {true, true, false})).find("axes=") != std::string::npos,
+            plane.ranks()[1] > 1);
+  EXPECT_NE(error(grid_of("cubic", {2, 1, 0}, {true, true, true})).find("axes="), std::string::npos);  // by chance
+  if (world_size() == 6) {
+    EXPECT_NE(error(grid_of("6x1x1", {0, 1, 2}, {true, true, true})).find("axes="), std::string::npos);
+  }
+}
+
+TEST(Decomposition, WhatIsNoCommunicatorOfOneGroupIsRefusedByName) {
+  const GridOptions<2> options{.cells = {24, 24}};
+  const auto refused = [&](MPI_Comm comm, const std::string& part) {
+    const Box own{{0, 0, 0}, {24, 24, 1}};
+    const Grid<2> good{MPI_COMM_SELF, options};
+    Field<double, 2> u{good, {}};
+    for (const std::string& error :
+         {error_of([&] { Grid<2>(comm, options); }), error_of([&] {
+            Grid<2>::of_cartesian(comm, {24, 24});
+          }),
+          error_of([&] {
+            Grid<2>::of_boxes(comm, {24, 24}, {}, own);
+          }),
+          error_of([&] { doctor(comm); }), error_of([&] { Exchange(comm, good.layout(), {u}, "ordered/p2p"); })})
+      EXPECT_NE(error.find(part), std::string::npos) << error;
+  };
+  refused(MPI_COMM_NULL, "MPI_COMM_NULL");
+  if (world_size() == 1) return;
+  int rank = 0;
+  MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+  MPI_Comm half, inter;
+  MPI_Comm_split(MPI_COMM_WORLD, rank % 2, rank, &half);
+  MPI_Intercomm_create(half, 0, MPI_COMM_WORLD, 1 - rank % 2, 7, &inter);
+  refused(inter, "inter-communicator");
+  MPI_Comm_free(&inter);
+  MPI_Comm_free(&half);
+}
+
+TEST(Decomposition, AGraphSaysNothingOfAGridUnlessEachRankSaysWhatItOwns) {
+  int rank = 0;
+  MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+  const int size = world_size(), left = (rank + size - 1) % size, right = (rank + 1) % size;
+  const std::array<int, 2> beside{left, right};
+  std::vector<int> ends, edges;
+  for (int r = 0; r < size; ++r) edges.push_back((r + 1) % size), ends.push_back(r + 1);
+  MPI_Comm graph, adjacent;
+  MPI_Graph_create(MPI_COMM_WORLD, size, ends.data(), edges.data(), 0, &graph);
+  MPI_Dist_graph_create_adjacent(MPI_COMM_WORLD, 2, beside.data(), MPI_UNWEIGHTED, 2, beside.data(), MPI_UNWEIGHTED,
+                                 MPI_INFO_NULL, 0, &adjacent);
+  for (MPI_Comm comm : {graph, adjacent}) {
+    EXPECT_NE(error_of([&] { Grid<2>(comm, {.cells = {24, 24}}); }).find("graph"), std::string::npos);
+    EXPECT_NE(error_of([&] {
+                Grid<2>::of_cartesian(comm, {24, 24});
+              }).find("no Cartesian topology"),
+              std::string::npos);
+    const Box own{{4 * rank, 0, 0}, {4 * rank + 4, 4, 1}};
+    expect_right_halos(Grid<2>::of_boxes(comm, {4 * size, 4}, {true, true}, own), "ordered/p2p", 1);
+  }
+  MPI_Comm_free(&graph);
+  MPI_Comm_free(&adjacent);
 }
 
 /// A block of a process grid whose columns and rows are 2, 3, 4, ... cells wide.

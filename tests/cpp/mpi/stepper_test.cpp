@@ -602,13 +602,16 @@ TEST(Stepper, WhatOneRankAsksWronglyFailsOnAll) {
   const Field<double, 2> thin{grid, {.halo = last ? 1 : 2, .slots = 2}};
   const std::string narrow = error_of([&] { Stepper(grid, {thin}, deep(2, Substeps::full), average_around); });
   EXPECT_NE(narrow.find("room for 1"), std::string::npos) << narrow;
-  std::vector<double> memory(static_cast<std::size_t>((grid.cells()[0] + 2) * (grid.cells()[1] + 2)));
-  const std::int64_t row = last ? 0 : grid.cells()[0] + 2;
-  double* const first = memory.data() + grid.cells()[0] + 3;
-  const std::string shared = error_of([&] {
-    Stepper(grid, {view<double, 2>(grid, {first, first}, row, 0, 1)}, {}, average_around);
-  });
-  EXPECT_NE(shared.find("share memory"), std::string::npos) << shared;
+  const std::int64_t points = (grid.cells()[0] + 2) * (grid.cells()[1] + 2), row = grid.cells()[0] + 2;
+  std::vector<double> memory(static_cast<std::size_t>(2 * points));
+  double *const first = memory.data() + row + 1, *const second = first + points;
+  const auto error = [&](double* other, std::int64_t pitch) {
+    return error_of([&] { Stepper(grid, {view<double, 2>(grid, {first, other}, pitch, 0, 1)}, {}, average_around); });
+  };
+  EXPECT_EQ(error(second, row), "no error");
+  EXPECT_NE(error(second, last ? 0 : row).find("points share memory"), std::string::npos);
+  EXPECT_NE(error(last ? first : second, row).find("same memory in both of its slots"), std::string::npos);
+  EXPECT_NE(error(last ? first + 1 : second, row).find("in slot 1 (number 1) share memory"), std::string::npos);
 }
 
 TEST(Stepper, AGridWithHolesTakesNoDeepHalos) {

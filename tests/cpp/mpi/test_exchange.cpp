@@ -2,7 +2,10 @@
 #include <gtest/gtest.h>
 #include <mpi.h>
 
+#include <atomic>
+#include <functional>
 #include <optional>
+#include <thread>
 
 #include "haloscope/haloscope.hpp"
 #include "world.hpp"
@@ -221,6 +224,152 @@ TEST(UserExchange, MisuseIsExplained) {
   EXPECT_NE(error_of([&] { Field<double, 2>{grid, {.halo = -1}}; }).find("0 or more"), std::string::npos);
   auto halo = make_exchange(grid, {u}, "ordered/p2p");
   EXPECT_NE(error_of([&] { halo.start(1); }).find("slot 1"), std::string::npos);
+}
+
+/// Points of two numbers, and a row more than the fields of a test need.
+struct Pairs {
+  explicit Pairs(const Grid<2>& grid)
+      : row(grid.cells()[0] + 2), numbers(static_cast<std::size_t>(2 * row * (grid.cells()[1] + 3))) {}
+  double* first(std::int64_t number) { return numbers.data() + 2 * (row + 1) + number; }
+  static FieldRef field(const Grid<2>& grid, const std::vector<double*>& first, std::int64_t row, const char* name) {
+    return view<double, 2>(grid, first, {.stride = {16, 16 * row}, .low = {1, 1}, .high = {1, 1}, .name = name});
+  }
+  std::int64_t row;
+  std::vector<double> numbers;
+};
+
+TEST(UserExchange, FieldsThatShareMemoryAreRefusedOnAllRanksAndMembersOfStructsAreNot) {
+  const auto grid = square();
+  Pairs pairs(grid), others(grid);
+  const std::int64_t row = pairs.row;
+  const auto error = [&](const std::vector<double*>& u, const std::vector<double*>& v) {
+    return error_of([&] {
+      make_exchange(grid, {Pairs::field(grid, u, row, "u"), Pairs::field(grid, v, row, "v")}, "ordered/p2p");
+    });
+  };
+  EXPECT_EQ(error({pairs.first(0)}, {pairs.first(1)}), "no error");
+  EXPECT_EQ(error({pairs.first(0)}, {others.first(0)}), "no error");
+  EXPECT_EQ(error({pairs.first(0), others.first(0)}, {others.first(0), pairs.first(0)}), "no error");  // in turn
+  EXPECT_EQ(error({pairs.first(0), pairs.first(0)}, {others.first(0), others.first(1)}), "no error");
+  const std::string twice = error({pairs.first(0)}, {pairs.first(0)});
+  EXPECT_NE(twice.find("'u' (number 1) and 'v' (number 2) share memory"), std::string::npos) << twice;
+  EXPECT_NE(error({pairs.first(0)}, {pairs.first(2 * row)}).find("share memory"), std::string::npos);
+  EXPECT_NE(error({pairs.first(0)}, {pairs.first(2)}).find("share memory"), std::string::npos);
+  const std::string slots = error({pairs.first(0), pairs.first(2)}, {others.first(0), others.first(1)});
+  EXPECT_NE(slots.find("'u' in slot 0 (number 1) and 'u' in slot 1"), std::string::npos) << slots;
+  const std::string one = error({pairs.first(0)}, {grid.rank() == 0 ? pairs.first(0) : pairs.first(1)});
+  EXPECT_EQ(one.rfind("rank 0: ", 0) == 0, grid.rank() != 0) << one;
+}
+
+TEST(UserExchange, FieldsMaySwapMemoryOneByOneButNotShareItWhenAnExchangeStarts) {
+  const auto grid = square();
+  Pairs pairs(grid);
+  double *const a = pairs.first(0), *const b = pairs.first(1);
+  auto halo = make_exchange(grid, {Pairs::field(grid, {a}, pairs.row, "u"), Pairs::field(grid, {b}, pairs.row, "v")},
+                            "ordered/p2p");
+  halo.rebind(std::vector<void*>{b, b});
+  EXPECT_NE(error_of([&] { halo.start(); }).find("share memory"), std::string::npos);
+  EXPECT_NE(error_of([&] { halo.start(); }).find("share memory"), std::string::npos);
+  halo.rebind(std::vector<void*>{b, a});
+  halo.exchange();
+}
+
+TEST(UserExchange, AnExchangeThatWasMovedAwayIsNamed) {
+  const auto grid = square();
+  Field<double, 2> u{grid, {.halo = 1}};
+  auto halo = make_exchange(grid, {u}, "ordered/p2p");
+  Exchange other = std::move(halo);
+  for (const std::string& error :
+       {error_of([&] { halo.exchange(); }), error_of([&] { halo.finish(); }), error_of([&] { halo.progress(); }),
+        error_of([&] { halo.accumulate(); }), error_of([&] { halo.rebind({}); }), error_of([&] { halo.changed(); }),
+        error_of([&] { halo.require_fresh(1); }), error_of([&] { halo.check_clean(); }),
+        error_of([&] { halo.report(); }), error_of([&] { halo.plan(); })})
+    EXPECT_NE(error.find("moved to another"), std::string::npos) << error;
+  halo = std::move(other);
+  halo.exchange();
+}
+
+/// With several threads in MPI, see main.cpp.
+class ExchangeByThreads : public testing::Test {
+ protected:
+  void SetUp() override {
+    int level = 0;
+    MPI_Query_thread(&level);
+    if (level < MPI_THREAD_MULTIPLE) GTEST_SKIP() << "run this suite alone: --gtest_filter=ExchangeByThreads.*";
+  }
+};
+
+TEST_F(ExchangeByThreads, AThreadIsRefusedWhileAnotherOneIsInACall) {
+  const auto grid = square();
+  if (test::world_size() == 1) return;  // no call waits
+  Field<double, 2> u{grid, {.halo = 1}};
+  number_cells(grid, u[0], 1, 0);
+  auto halo = make_exchange(grid, {u}, "ordered/p2p");
+  if (grid.rank() == 0) {  // its neighbours begin when this thread has been refused
+    std::atomic<bool> started{false};
+    halo.start();
+    std::thread waits([&] {
+      started = true;
+      while (error_of([&] { halo.finish(); }) != "no error") continue;  // while this thread is in a call
+    });
+    while (!started) continue;
+    std::string error = "no error";
+    while (error == "no error") error = error_of([&] { halo.progress(); });
+    EXPECT_NE(error.find("another thread was in a call"), std::string::npos) << error;
+    MPI_Barrier(MPI_COMM_WORLD);
+    waits.join();
+  } else {
+    MPI_Barrier(MPI_COMM_WORLD);
+    halo.exchange();
+  }
+  expect_numbered(grid, u[0], 1, 0);
+}
+
+TEST(UserExchange, AThreadThatMayNotCallMpiIsRefused) {
+  const auto grid = square();
+  Field<double, 2> u{grid, {.halo = 1}};
+  auto halo = make_exchange(grid, {u}, "ordered/p2p");
+  int level = MPI_THREAD_SINGLE;
+  MPI_Query_thread(&level);
+  std::string error;
+  std::thread([&] { error = error_of([&] { halo.exchange(); }); }).join();
+  EXPECT_EQ(error != "no error", level < MPI_THREAD_SERIALIZED) << error;
+  if (level < MPI_THREAD_SERIALIZED) {
+    EXPECT_NE(error.find("start() came from another thread"), std::string::npos) << error;
+    std::thread([&] { error = error_of([&] { square(); }); }).join();
+    EXPECT_NE(error.find("MPI_THREAD_MULTIPLE"), std::string::npos) << error;
+  }
+}
+
+TEST(UserExchange, WhatOneRankDoesWrongInALaterCollectiveCallFailsOnAll) {
+  const auto grid = square();
+  Field<double, 2> u{grid, {.halo = 1}};
+  const bool first = grid.rank() == 0;
+  const auto fails = [&](const std::function<void()>& call, const std::string& part) {
+    const std::string error = error_of([&] { call(); });
+    EXPECT_NE(error.find(part), std::string::npos) << error;
+    EXPECT_EQ(error.rfind("rank 0: ", 0) == 0, !first) << error;
+  };
+  for (const char* strategy : {"direct/neighbor", "direct/partitioned"}) {
+    auto halo = make_exchange(grid, {u}, strategy, {.guard = true});
+    fails([&] { halo.accumulate(first ? 7 : 0); }, "slot 7");
+    std::vector<void*> where{first ? nullptr : &u[0](0, 0)};
+    fails([&] { halo.rebind(where); }, "addresses");
+    fails([&] { halo.check_clean(first ? -1 : 0); }, "slot -1");
+    for (const auto call : {Exchange::Shared::accumulate, Exchange::Shared::check_clean, Exchange::Shared::rebind})
+      fails(
+          [&] {
+            if (first) halo.refuse(call, Exit::usage, "no such thing");
+            if (call == Exchange::Shared::accumulate) halo.accumulate();
+            if (call == Exchange::Shared::check_clean) halo.check_clean();
+            where[0] = &u[0](0, 0);
+            halo.rebind(where);
+          },
+          "no such thing");
+    halo.accumulate();
+    halo.exchange();
+    EXPECT_EQ(error_of([&] { halo.refuse(Exchange::Shared::accumulate, Exit::usage, "local"); }), "local");
+  }
 }
 
 TEST(UserExchange, EachFieldsWholeHaloIsFilledWhereNothingElseIsSaid) {

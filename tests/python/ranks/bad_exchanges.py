@@ -5,11 +5,14 @@ Run by ranks: `mpiexec -n N python bad_exchanges.py`.
 
 from __future__ import annotations
 
+import ctypes
+
 import numpy as np
 import pytest
 from mpi4py import MPI
 
 import haloscope
+from haloscope import memory
 from haloscope.errors import UsageProblem
 
 COMM = MPI.COMM_WORLD
@@ -21,6 +24,195 @@ def refused(part: str, call, *arguments, **options) -> None:
     with pytest.raises(UsageProblem) as caught:
         call(*arguments, **options)
     assert part in str(caught.value)
+
+
+class Quantity(np.ndarray):
+    """An array with a unit, as those of astropy and unyt are."""
+
+    def __array_finalize__(self, other: object) -> None:
+        self.unit = getattr(other, "unit", "m")
+
+
+class Labelled(np.ndarray):
+    """A subclass that adds nothing, until one of its arrays is given a name."""
+
+
+class Wrapped:
+    """An array in an object with units, as those of pint are, or without, as those of xarray."""
+
+    def __init__(self, array: np.ndarray, units: str | None):
+        self.magnitude = array
+        if units:
+            self.units = units
+            self.__array_interface__ = array.__array_interface__
+
+
+class Tensor:
+    """Memory that is shown by DLPack alone, of a version and with flags."""
+
+    def __init__(self, array: np.ndarray, flags: int | None, major: int = 1, device: int = 1):
+        self.array, self.device = array, device
+        self.shape = (ctypes.c_int64 * array.ndim)(*array.shape)
+        self.strides = (ctypes.c_int64 * array.ndim)(*(step // array.itemsize for step in array.strides))
+        address = array.__array_interface__["data"][0]
+        tensor = memory._Tensor(address, device, 0, array.ndim, 2, 8 * array.itemsize, 1, self.shape, self.strides, 0)
+        self.held = tensor if flags is None else memory._Versioned(major, 0, None, None, flags, tensor)
+        self.name = b"dltensor" if flags is None else b"dltensor_versioned"
+
+    def __dlpack_device__(self) -> tuple[int, int]:
+        return (self.device, 0)
+
+    def __dlpack__(self, **options: object) -> object:
+        if self.name == b"dltensor" and options:
+            raise TypeError(f"unexpected {options}")
+        new = ctypes.pythonapi.PyCapsule_New
+        new.restype, new.argtypes = ctypes.py_object, [ctypes.c_void_p, ctypes.c_char_p, ctypes.c_void_p]
+        return new(ctypes.addressof(self.held), self.name, None)
+
+
+class LooksLikeOne:
+    """What only looks like a communicator."""
+
+    dims, size, rank = (1, 1), 1, 0
+
+    def py2f(self) -> int:
+        return int(COMM.py2f())
+
+
+def check_memory(grid: haloscope.Grid) -> None:
+    """What is more than memory is refused, everything else filled, whatever shows it."""
+    u, exchange = grid.zeros(), haloscope.Exchange
+    named = u.view(Labelled)
+    named.name = "u"
+    refused("its .data and its .mask", exchange, grid, [np.ma.masked_array(u, u > 0)])
+    refused(".view(numpy.ndarray)", exchange, grid, [u.view(Quantity)])
+    refused(".view(numpy.ndarray)", exchange, grid, [named])
+    refused("pass its .magnitude", exchange, grid, [Wrapped(u, "m")])
+    refused("pass its .magnitude", exchange, grid, [Wrapped(u, None)])
+    refused("cannot be written to", exchange, grid, [Tensor(u, 1)])
+    refused("a copy of its memory", exchange, grid, [Tensor(u, 2)])
+    refused("speaks DLPack 2.0", exchange, grid, [Tensor(u, 0, major=2)])
+    refused("DLPack's kind 7", exchange, grid, [Tensor(u, 0, device=7)])
+    rows = np.recarray(u.shape, dtype=[("a", "f8"), ("b", "i2")])
+    fields = [u.view(Labelled), Tensor(u.copy(), None), Tensor(u.copy(), 0), Tensor(u.copy("F"), None), np.asmatrix(u.copy()),
+              rows, memoryview(u.copy())]  # fmt: skip
+    seen = [np.asarray(getattr(field, "array", field)) for field in fields]
+    for array in seen:
+        array[...] = np.zeros((), array.dtype)
+        array[grid.inner()] = np.ones((), array.dtype)
+    with exchange(grid, fields) as halo:
+        halo()
+        for array in seen:
+            assert (array == np.ones((), array.dtype)).all()
+        halo.rebind([u.copy(), *fields[1:]])
+
+
+def check_shared_memory(grid: haloscope.Grid) -> None:
+    """The same points in two fields are refused, disjoint ones of one block are not."""
+    u, exchange, field = grid.zeros(), haloscope.Exchange, haloscope.Field
+    pairs = np.zeros((*u.shape, 2))
+    wide = np.zeros((u.shape[0], 2 * u.shape[1]))
+    refused("'array 0' (number 1) and 'array 1' (number 2) share memory", exchange, grid, [u, u])
+    refused(
+        "'t' (number 1) and 'u' (number 2) share memory",
+        exchange,
+        grid,
+        [field(pairs, name="t"), field(pairs[..., 1], name="u")],
+    )
+    refused(
+        "in slot 0 (number 1) and 'array 0' in slot 1",
+        exchange,
+        grid,
+        [(wide[:, :-1][:, : u.shape[1]], wide[:, 1:][:, : u.shape[1]])],
+    )
+    for fine in (
+        [pairs[..., 0], pairs[..., 1]],
+        [wide[:, ::2], wide[:, 1::2]],
+        [wide[:, : u.shape[1]], wide[:, u.shape[1] :]],
+    ):
+        exchange(grid, fine).free()
+    v = u.copy()
+    with exchange(grid, [u, v]) as halo:
+        halo.rebind([v, v])
+        refused("share memory", halo)
+        halo.rebind([v, u])
+        halo()
+
+
+def check_communicators() -> None:
+    """What no grid can be split over is refused by name on the ranks that pass it."""
+    make, u = haloscope.Grid, np.zeros((6, 6))
+    for odd in (LooksLikeOne(), None, "world", MPI, MPI.COMM_WORLD.py2f()):
+        refused("no communicator", make, odd, (8, 8))
+        refused("no communicator", haloscope.Exchange, odd, [u])
+    some = COMM.Split(MPI.UNDEFINED if FIRST else 0)
+    if FIRST:
+        refused("COMM_NULL", make, some, (8, 8))
+        refused("COMM_NULL", haloscope.Exchange, some, [u])
+    else:
+        make(some, (8, 8 * some.size))
+        some.Free()
+    freed = COMM.Dup()
+    on_freed = make(freed, (8, 8 * COMM.size))
+    freed.Free()
+    refused("COMM_NULL", make, freed, (8, 8 * COMM.size))
+    refused("was freed", haloscope.Exchange, on_freed, [on_freed.zeros()])
+    around = [(COMM.rank - 1) % COMM.size, (COMM.rank + 1) % COMM.size]
+    graphs = [
+        COMM.Create_graph(list(range(1, COMM.size + 1)), [(rank + 1) % COMM.size for rank in range(COMM.size)]),
+        COMM.Create_dist_graph_adjacent(around, around),
+    ]
+    for graph in graphs:
+        refused("topology of a graph", make, graph, (8, 8 * COMM.size))
+        refused("no Cartesian topology", haloscope.Exchange, graph, [u])
+        make(graph, (8, 8 * COMM.size), owned=(slice(0, 8), slice(8 * COMM.rank, 8 * COMM.rank + 8)))
+        graph.Free()
+    if COMM.size == 1:
+        return
+    half = COMM.Split(COMM.rank % 2)
+    inter = half.Create_intercomm(0, COMM, 1 - COMM.rank % 2)
+    refused("inter-communicator", make, inter, (8, 8))
+    refused("inter-communicator", haloscope.Exchange, inter, [u])
+    inter.Free()
+    half.Free()
+
+
+def check_axes() -> None:
+    """Columns on a communicator of two dimensions: any axis may be whole; what does not fit is refused."""
+    split = MPI.Compute_dims(COMM.size, 2)
+    cart = COMM.Create_cart(split, periods=(True, False))
+    sizes = (12 * split[0], 12 * split[1])
+    for axes, order in (((0, 1), "C"), ((1, 2), "C"), ((2, 0), "C"), ((0, 2), "F"), ((2, 1), "F")):
+        cells = [5, 5, 5]
+        cells[axes[0]], cells[axes[1]] = sizes
+        for view in (cart, MPI.Intracomm(cart)):  # by its topology, not its class
+            grid = haloscope.Grid(view, cells, axes=axes, periodic=(True, True, True), order=order)
+            whole = next(axis for axis in range(3) if axis not in axes)
+            assert grid.ranks[whole] == 1
+            assert [grid.ranks[axis] for axis in axes] == split
+            assert [grid.periodic[axis] for axis in (*axes, whole)] == [True, False, True]
+            assert [grid.owned[axis].start // 12 for axis in axes] == cart.coords
+    u = np.zeros((7, 14, 14))  # axis 0 is whole and does not wrap around
+    u[1:-1, 1:-1, 1:-1] = 1 + COMM.rank
+    with haloscope.Exchange(cart, u, axes=(1, 2)) as halo:
+        halo()
+        assert halo.grid.cells == (5, *sizes)
+        assert halo.grid.periodic == (False, True, False)
+    below = cart.Shift(0, 1)[0]
+    assert (u[1:-1, 0, 1:-1] == 1 + below).all()
+    assert (u[0] == 0).all()
+    refused("axes=", haloscope.Grid, cart, (5, *sizes))
+    if COMM.size > 1:
+        refused("axes=", haloscope.Grid, cart, (5, *sizes), process_grid=(1, *split), periodic=(True, False, True))
+    haloscope.Grid(cart, (5, *sizes), process_grid=(1, *split), periodic=(False, True, False))
+    refused("pass for each of its dimensions", haloscope.Grid, cart, (5, *sizes), axes=(1,))
+    refused("axes 0 to 1", haloscope.Grid, cart, sizes, axes=(1, 2))
+    refused("leave it out", haloscope.Grid, COMM, (8, 8 * COMM.size), axes=(0, 1))
+    refused("leave axes out", haloscope.Exchange, haloscope.Grid(cart, sizes), [np.zeros((14, 14))], axes=(0, 1))
+    line = COMM.Create_cart((1, COMM.size, 1))
+    assert haloscope.Grid(line, (8, 8 * COMM.size), axes=(0, 1, None)).ranks == (1, COMM.size)
+    cart.Free()
+    line.Free()
 
 
 def main() -> None:
@@ -59,6 +251,12 @@ def main() -> None:
         refused("different exchanges", exchange, grid, [u], strategy="ordered/p2p" if FIRST else "direct/p2p")
         refused("both own cell (0, 0)", make, COMM, (8, 8), owned=(slice(0, 8), slice(0, 8)))
 
+        refused("different exchanges", exchange, grid, [(u, u.copy()) if FIRST else u])
+
+    check_memory(grid)
+    check_shared_memory(grid)
+    check_communicators()
+    check_axes()
     halo = exchange(grid, [u], strategy="ordered/p2p")
     refused("slot 1", halo, 1)
     refused("slot -1", halo.start, -1)

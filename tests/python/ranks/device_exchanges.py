@@ -12,7 +12,7 @@ import pytest
 from mpi4py import MPI
 
 import haloscope
-from haloscope import device_memory, exchange
+from haloscope import exchange, memory
 from haloscope.errors import UsageProblem
 
 COMM = MPI.COMM_WORLD
@@ -58,9 +58,7 @@ class ByDlpack:
         like = array.like
         self.shape = (ctypes.c_int64 * like.ndim)(*like.shape)
         kind = {"f": 2, "i": 0, "c": 5, "b": 6}[like.dtype.kind]
-        self.tensor = device_memory._Tensor(
-            array.address, 12, 0, like.ndim, kind, 8 * like.itemsize, 1, self.shape, None, 0
-        )
+        self.tensor = memory._Tensor(array.address, 12, 0, like.ndim, kind, 8 * like.itemsize, 1, self.shape, None, 0)
 
     def __dlpack_device__(self) -> tuple[int, int]:
         return (12, 0)

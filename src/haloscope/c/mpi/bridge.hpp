@@ -11,20 +11,17 @@
 #include "haloscope/exchange.hpp"
 
 struct hs_grid {
+  using Handle = void;
   MPI_Comm comm;
-  hs_layout layout;
+  hs_layout* handle;  // of its layout, which is freed with it
   int rank;
   std::vector<int> nodes;
+
+  const haloscope::Layout& layout() const { return haloscope::c::needed(handle, "layout of the grid").layout; }
 };
 
 struct hs_exchange {
+  using Handle = void;
   haloscope::Exchange exchange;
   std::string report;
 };
-
-namespace haloscope::c {
-
-/// @throws UsageError before MPI_Init and after MPI_Finalize, and where another MPI than this library's is running.
-void require_mpi();
-
-}  // namespace haloscope::c

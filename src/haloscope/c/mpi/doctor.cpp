@@ -1,14 +1,19 @@
 // The examination of the C interface.
 #include "haloscope/doctor.hpp"
 
+#include "haloscope/agree.hpp"
 #include "haloscope/c/mpi/bridge.hpp"
+#include "haloscope/topology.hpp"
 
 using namespace haloscope::c;
 
 hs_status hs_doctor(MPI_Comm comm, hs_tell_check tell, void* context) {
   return guarded([&] {
-    if (tell == nullptr) throw haloscope::UsageError("nobody to tell the checks to; pass a function");
-    require_mpi();
+    haloscope::require_communicator(comm);
+    haloscope::agree(comm, [&] {
+      if (tell == nullptr)
+        throw haloscope::UsageError("argument 'tell' is NULL; pass a function that takes the checks");
+    });
     for (const haloscope::Diagnosis& check : haloscope::doctor(comm))
       tell(context, check.name.c_str(), to_word(check.verdict).c_str(), check.found.c_str(), check.remedy.c_str());
   });

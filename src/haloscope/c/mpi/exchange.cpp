@@ -1,7 +1,12 @@
 // Exchanges of the C interface.
 #include "haloscope/agree.hpp"
 #include "haloscope/c/mpi/bridge.hpp"
-#include "haloscope/comm/mpi_call.hpp"
+#include "haloscope/comm/running.hpp"
+#include "haloscope/topology.hpp"
+
+static_assert(HS_CALL_ACCUMULATE == static_cast<int>(haloscope::Exchange::Shared::accumulate) &&
+              HS_CALL_CHECK_CLEAN == static_cast<int>(haloscope::Exchange::Shared::check_clean) &&
+              HS_CALL_REBIND == static_cast<int>(haloscope::Exchange::Shared::rebind));
 
 namespace haloscope::c {
 namespace {
@@ -28,12 +33,15 @@ FieldRef field_of(const hs_field& from, int number, int slots) {
   return field;
 }
 
-hs_exchange* make(const hs_grid& grid, const hs_field* fields, int32_t count, const hs_exchange_options* given) {
+void make(const hs_grid& grid, const hs_field* fields, int32_t count, const hs_exchange_options* given,
+          hs_exchange** exchange) {
   hs_exchange_options options;
   hs_exchange_init(&options);
   std::vector<FieldRef> list;
   Strategy strategy;
+  require_communicator(grid.comm);
   agree(grid.comm, [&] {
+    needed(exchange, "exchange") = nullptr;
     if (given) options = versioned(given, options, "options");
     if (count < 1) throw UsageError("an exchange of " + std::to_string(count) + " fields; it needs at least one");
     if (options.slots < 1)
@@ -45,7 +53,7 @@ hs_exchange* make(const hs_grid& grid, const hs_field* fields, int32_t count, co
   ExchangeOptions how;
   how.corners = options.corners != 0;
   how.guard = options.guard != 0;
-  return new hs_exchange{Exchange(grid.comm, grid.layout.layout, list, strategy, how, grid.nodes), {}};
+  *exchange = keep(new hs_exchange{Exchange(grid.comm, grid.layout(), list, strategy, how, grid.nodes), {}});
 }
 
 }  // namespace
@@ -58,11 +66,7 @@ void hs_exchange_init(hs_exchange_options* options) { *options = {sizeof *option
 
 hs_status hs_exchange_create(const hs_grid* grid, const hs_field* fields, int32_t count,
                              const hs_exchange_options* options, hs_exchange** exchange) {
-  return guarded([&] {
-    needed(exchange, "exchange") = nullptr;
-    require_mpi();
-    *exchange = make(needed(grid, "grid"), fields, count, options);
-  });
+  return guarded([&] { make(needed(grid, "grid"), fields, count, options, exchange); });
 }
 
 hs_status hs_exchange_start(hs_exchange* exchange, int32_t slot) {
@@ -135,8 +139,17 @@ hs_status hs_exchange_check_clean_on(hs_exchange* exchange, int32_t slot, void* 
 hs_status hs_exchange_rebind(hs_exchange* exchange, int32_t slot, void* const* first) {
   return guarded([&] {
     Exchange& bound = needed(exchange, "exchange").exchange;
-    needed(first, "first");
+    if (first == nullptr)
+      bound.refuse(Exchange::Shared::rebind, Exit::usage, "argument 'first' is NULL; pass addresses");
     bound.rebind({first, bound.plan().spec.quantities.size()}, slot);
+  });
+}
+
+hs_status hs_exchange_refuse(hs_exchange* exchange, int32_t call, hs_status status, const char* reason) {
+  return guarded([&] {
+    const auto which = enumerator<Exchange::Shared>(call, 3, "call");
+    const int why = enumerator<int>(status - 1, 3, "status, less 1,") + 1;
+    needed(exchange, "exchange").exchange.refuse(which, static_cast<Exit>(why), text(reason));
   });
 }
 
@@ -148,8 +161,11 @@ hs_status hs_exchange_report(hs_exchange* exchange, const char** text) {
   });
 }
 
-void hs_exchange_free(hs_exchange* exchange) {
-  int ended = 0;
-  CHECK_MPI(MPI_Finalized(&ended));
-  if (!ended) delete exchange;
+hs_status hs_exchange_free(hs_exchange* exchange) {
+  return guarded([&] {
+    if (exchange == nullptr) return;
+    needed(exchange, "exchange");
+    if (!mpi_has_ended()) require_running("hs_exchange_free");
+    release(exchange, "exchange");
+  });
 }

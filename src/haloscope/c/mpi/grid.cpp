@@ -5,21 +5,9 @@
 #include "haloscope/agree.hpp"
 #include "haloscope/c/mpi/bridge.hpp"
 #include "haloscope/comm/mpi_call.hpp"
-#include "haloscope/comm/text.hpp"
 #include "haloscope/topology.hpp"
 
 namespace haloscope::c {
-
-void require_mpi() {
-  int begun = 0, ended = 0;
-  CHECK_MPI(MPI_Initialized(&begun));
-  CHECK_MPI(MPI_Finalized(&ended));
-  if (begun && !ended) return;
-  throw UsageError(
-      "MPI is not running in " + mpi_library() +
-      ", which this library was built with; call MPI_Init first and MPI_Finalize last, and use the same MPI "
-      "everywhere in the program");
-}
 
 namespace {
 
@@ -63,7 +51,7 @@ Layout even_layout(MPI_Comm comm, const hs_grid_options& options, const std::opt
   const std::string rule = options.process_grid ? options.process_grid : spec.dims == 2 ? "square" : "cubic";
   Layout layout(spec, process_grid(rule, size_of(comm), spec), three_of(options.rank_order));
   if (sites) layout = reordered(layout, *sites);
-  refuse_other_topology(comm, layout);
+  refuse_other_topology(comm, layout, rule, three_of(options.axes));
   return layout;
 }
 
@@ -75,11 +63,12 @@ Box owned_box(const hs_grid_options& options) {
 }
 
 /// Collective: the ranks agree on the way to split the grid before any of them says what it owns.
-hs_grid* make_grid(MPI_Comm comm, const hs_grid_options* given) {
+void make_grid(MPI_Comm comm, const hs_grid_options* given, hs_grid** grid) {
   hs_grid_options options;
   hs_grid_init(&options);
   Split split{};
   agree(comm, [&] {
+    needed(grid, "grid") = nullptr;
     options = versioned(given, options, "options");
     if (options.problem) throw UsageError(options.problem);
     if (options.node_count != 0 && options.node_count != size_of(comm))
@@ -104,7 +93,12 @@ hs_grid* make_grid(MPI_Comm comm, const hs_grid_options* given) {
   });
   int rank = 0;
   CHECK_MPI(MPI_Comm_rank(comm, &rank));
-  return new hs_grid{comm, {*layout}, rank, nodes};
+  *grid = keep(new hs_grid{comm, keep(new hs_layout{*layout}), rank, nodes});
+}
+
+void create_grid(MPI_Comm comm, const hs_grid_options* options, hs_grid** grid) {
+  require_communicator(comm);
+  collectively(comm, [&] { make_grid(comm, options, grid); });
 }
 
 }  // namespace
@@ -125,37 +119,42 @@ void hs_grid_init(hs_grid_options* options) {
 }
 
 hs_status hs_grid_create(MPI_Comm comm, const hs_grid_options* options, hs_grid** grid) {
-  return guarded([&] {
-    needed(grid, "grid") = nullptr;
-    require_mpi();
-    *grid = collectively(comm, [&] { return make_grid(comm, options); });
-  });
+  return guarded([&] { create_grid(comm, options, grid); });
 }
 
 hs_status hs_grid_create_f(int comm, const hs_grid_options* options, hs_grid** grid) {
-  return guarded([&] {
-    needed(grid, "grid") = nullptr;
-    require_mpi();
-    const MPI_Comm converted = from_fortran(comm);
-    *grid = collectively(converted, [&] { return make_grid(converted, options); });
-  });
+  return guarded([&] { create_grid(from_fortran(comm), options, grid); });
 }
 
-void hs_grid_free(hs_grid* grid) { delete grid; }
+hs_status hs_grid_free(hs_grid* grid) {
+  return guarded([&] {
+    if (grid == nullptr) return;
+    hs_layout_free(needed(grid, "grid").handle);
+    release(grid, "grid");
+  });
+}
 
 hs_status hs_grid_owned(const hs_grid* grid, hs_box* owned) {
   return guarded([&] {
     const hs_grid& from = needed(grid, "grid");
-    needed(owned, "owned") = to_c(from.layout.layout.owned(from.rank));
+    needed(owned, "owned") = to_c(from.layout().owned(from.rank));
   });
 }
 
-const hs_layout* hs_grid_layout(const hs_grid* grid) { return grid ? &grid->layout : nullptr; }
+const hs_layout* hs_grid_layout(const hs_grid* grid) {
+  const hs_layout* layout = nullptr;
+  guarded([&] {
+    if (grid != nullptr) layout = needed(grid, "grid").handle;
+  });
+  return layout;
+}
 
 hs_status hs_grid_agree(const hs_grid* grid, hs_status status, const char* reason) {
   return guarded([&] {
-    agree(needed(grid, "grid").comm, [&] {
-      if (status != HS_OK) fail(static_cast<Exit>(status), text(reason));
+    const hs_grid& of = needed(grid, "grid");
+    require_communicator(of.comm);
+    agree(of.comm, [&] {
+      if (status != HS_OK) fail(enumerator<Exit>(status, 4, "status"), text(reason));
     });
   });
 }

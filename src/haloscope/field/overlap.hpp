@@ -1,0 +1,30 @@
+// Whether points of two arrays share memory: exact for any strides, since components of structs interleave.
+#pragma once
+
+#include "haloscope/view.hpp"
+
+namespace haloscope {
+
+/// The points of a box of a view.
+struct PointSet {
+  SlotView view;
+  Box points;  ///< not empty
+};
+
+/// A part of memory, by addresses.
+struct Extent {
+  std::int64_t begin = 0, end = 0;
+};
+
+/// From the first to the last byte of all points, with what lies between them.
+Extent extent_of(const PointSet& set);
+
+/// Whether all strides and points stay within an address space. Other sets have no extent.
+bool is_addressable(const PointSet& set);
+
+/// Whether a byte belongs to points of both. Points of each set share no memory among themselves.
+/// Cost: some comparisons for arrays apart, of equal strides, or members of the same structs; for arrays of different
+/// strides that interleave, at most about one step for each row.
+bool share_memory(const PointSet& a, const PointSet& b);
+
+}  // namespace haloscope
