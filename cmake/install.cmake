@@ -37,6 +37,7 @@ endif()
 install(TARGETS ${exported} EXPORT haloscopeTargets)
 
 install(DIRECTORY ${PROJECT_SOURCE_DIR}/include/haloscope DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
+install(FILES ${PROJECT_BINARY_DIR}/generated/haloscope/which_mpi.h DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/haloscope)
 
 set(package_dir ${CMAKE_INSTALL_LIBDIR}/cmake/haloscope)
 install(EXPORT haloscopeTargets NAMESPACE haloscope:: DESTINATION ${package_dir})

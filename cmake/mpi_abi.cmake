@@ -44,6 +44,7 @@ function(haloscope_copy target from)
 endfunction()
 haloscope_copy(haloscope_abi haloscope)
 target_compile_definitions(haloscope_abi PRIVATE HALOSCOPE_HAVE_PARTITIONED=1 HALOSCOPE_HAVE_NEIGHBOR_INIT=1)  # all of MPI 5
+target_compile_definitions(haloscope_abi PUBLIC HALOSCOPE_FOR_ABI=1)
 target_link_libraries(haloscope_abi PUBLIC haloscope_mpi_abi)
 
 haloscope_c_library(haloscope_exchange_abi ${c_mpi_sources})

@@ -127,6 +127,7 @@ class Grid {
     return spec;
   }
   static Layout make(MPI_Comm comm, const GridOptions<D>& options) {
+    require_mpi();
     int size = 1;
     MPI_Comm_size(comm, &size);
     const GridSpec spec = spec_of(options.cells, options.periodic);

@@ -36,6 +36,7 @@ std::string text_of(const std::vector<int>& numbers) {
 }  // namespace
 
 Layout cartesian_layout(MPI_Comm cartesian, GridSpec grid, const std::array<int, 3>& axes) {
+  require_mpi();
   const auto topology = topology_of(cartesian);
   if (!topology)
     throw UsageError(
@@ -100,6 +101,7 @@ Sites sites_of(MPI_Comm comm, const std::vector<int>& nodes) {
 }
 
 std::vector<Box> boxes_of_all(MPI_Comm comm, const Box& own) {
+  require_mpi();
   int size = 1;
   MPI_Comm_size(comm, &size);
   std::vector<Box> all(static_cast<std::size_t>(size));

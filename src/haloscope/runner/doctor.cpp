@@ -144,6 +144,7 @@ Diagnosis gravest(MPI_Comm comm, const Diagnosis& mine) {
 }  // namespace
 
 std::vector<Diagnosis> doctor(MPI_Comm comm) {
+  require_mpi();
   MPI_Comm own;
   MPI_Comm_dup(comm, &own);
   std::vector<Diagnosis> checks;

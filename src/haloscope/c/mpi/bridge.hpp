@@ -1,8 +1,6 @@
 // Shared by the files of the C interface with MPI.
 #pragma once
 
-#include <mpi.h>
-
 #include <string>
 #include <vector>
 
@@ -21,10 +19,3 @@ struct hs_exchange {
   haloscope::Exchange exchange;
   std::string report;
 };
-
-namespace haloscope::c {
-
-/// @throws UsageError before MPI_Init and after MPI_Finalize, and where another MPI than this library's is running.
-void require_mpi();
-
-}  // namespace haloscope::c

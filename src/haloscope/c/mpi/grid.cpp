@@ -4,21 +4,9 @@
 
 #include "haloscope/agree.hpp"
 #include "haloscope/c/mpi/bridge.hpp"
-#include "haloscope/comm/text.hpp"
 #include "haloscope/topology.hpp"
 
 namespace haloscope::c {
-
-void require_mpi() {
-  int begun = 0, ended = 0;
-  MPI_Initialized(&begun);
-  MPI_Finalized(&ended);
-  if (begun && !ended) return;
-  throw UsageError(
-      "MPI is not running in " + mpi_library() +
-      ", which this library was built with; call MPI_Init first and MPI_Finalize last, and use the same MPI "
-      "everywhere in the program");
-}
 
 namespace {
 
