@@ -177,3 +177,52 @@ def test_a_project_before_cplusplus_20_gets_one_clear_line(prefix, tmp_path):
             errors = [line for line in said.splitlines() if "error:" in line]
             assert "C++20" in errors[0] and "haloscope/exchange.h" in errors[0], said
             assert [line for line in errors[1:] if "nothing more is compiled" not in line] == []
+
+
+LANGUAGES = [
+    "C",
+    "CXX",
+    pytest.param("Fortran", marks=pytest.mark.skipif(not shutil.which("gfortran"), reason="no Fortran compiler")),
+]
+
+
+@pytest.mark.parametrize("components", ["", "itself"])
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_a_project_of_one_language_alone_builds_and_runs(prefix, tmp_path, language, components):
+    """With its language as the component that it asks for, and with none."""
+    words = [f"-DLANGUAGE={language}", f"-DCOMPONENTS={components and language}", f"-DCMAKE_PREFIX_PATH={prefix}"]
+    run("cmake", "-S", CONSUMER / "alone", "-B", tmp_path, "-G", "Ninja", *words)
+    if components:
+        return
+    run("cmake", "--build", tmp_path)
+    if language == "Fortran":
+        assert run(tmp_path / "alone").startswith("2 MPI is not running")
+    else:
+        lines = run("mpiexec", "-n", "2", tmp_path / "alone", timeout=60).splitlines()
+        assert sorted(lines) == ["rank 0: right", "rank 1: right"]
+
+
+@pytest.mark.parametrize(
+    ("language", "components", "why"),
+    [
+        ("C", "CXX", "does not enable the language CXX"),
+        ("C", "Cobol", "there are C, CXX, Fortran and Python"),
+        ("C", "Python", "import haloscope"),
+    ],
+)
+def test_a_component_that_is_not_there_says_why(prefix, tmp_path, language, components, why):
+    words = ["cmake", "-S", CONSUMER / "alone", "-B", tmp_path, "-G", "Ninja", f"-DLANGUAGE={language}", f"-DCOMPONENTS={components}",
+             f"-DCMAKE_PREFIX_PATH={prefix}", "-DPython3_EXECUTABLE=/bin/false"]  # fmt: skip
+    done = subprocess.run(words, env=ENVIRONMENT, capture_output=True, text=True, check=False)
+    assert done.returncode != 0
+    assert why in " ".join(done.stderr.split())
+
+
+def test_the_component_for_python_is_found_where_the_package_is(prefix, tmp_path):
+    words = [
+        "-DLANGUAGE=C",
+        "-DCOMPONENTS=C;Python",
+        f"-DCMAKE_PREFIX_PATH={prefix}",
+        f"-DPython3_EXECUTABLE={sys.executable}",
+    ]
+    run("cmake", "-S", CONSUMER / "alone", "-B", tmp_path, "-G", "Ninja", *words)

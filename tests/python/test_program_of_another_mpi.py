@@ -66,6 +66,25 @@ def test_the_cplusplus_headers_refuse_the_standard_abi(prefix, tmp_path):
     assert "haloscope::exchange_abi" in re.search("error: (.*)", done.stderr)[1]
 
 
+@pytest.mark.parametrize("language", ["C", "CXX"])
+def test_the_package_refuses_a_project_for_another_mpi(prefix, tmp_path, language):
+    (mpi,) = {"MPICH", "Open MPI"} - ours()
+    words = [
+        "-S",
+        CONSUMER / "alone",
+        "-B",
+        tmp_path,
+        "-G",
+        "Ninja",
+        f"-DLANGUAGE={language}",
+        f"-DCMAKE_PREFIX_PATH={prefix}",
+    ]
+    flags = f"-DCMAKE_{language}_FLAGS=-I{FAKE} -D{MACROS[mpi]}"
+    done = subprocess.run(["cmake", *words, flags], env=ENVIRONMENT, capture_output=True, text=True, check=False)
+    assert done.returncode != 0
+    require_refusal(" ".join(done.stderr.split()), mpi)
+
+
 @pytest.mark.parametrize("mpi", MACROS)
 @pytest.mark.parametrize("function", ["hs_grid_create", "hs_doctor"])
 def test_the_first_call_of_a_program_for_another_mpi_is_refused(function, mpi):
