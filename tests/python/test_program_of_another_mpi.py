@@ -109,6 +109,23 @@ def test_python_refuses_an_mpi4py_for_another_mpi():
     assert build.mpi().rsplit(" ", 1)[0] in str(found.value)
 
 
+@pytest.mark.parametrize(("mpi", "kind"), [("MPICH 5.0.2", "hydra"), ("Open MPI 4.1.4", "openmpi")])
+def test_an_installed_program_is_started_by_an_mpiexec_of_its_own_mpi(monkeypatch, tmp_path, mpi, kind):
+    """Not by the first on PATH."""
+    said = {"hydra": "HYDRA build details", "openmpi": "mpiexec (OpenRTE) 4.1.4"}
+    for name, text in said.items():
+        (tmp_path / name / "bin").mkdir(parents=True)
+        (tmp_path / name / "bin" / "mpiexec").write_text(f"#!/bin/sh\necho '{text}'\n")
+        (tmp_path / name / "bin" / "mpiexec").chmod(0o755)
+    (other,) = set(said) - {kind}
+    monkeypatch.delenv("HALOSCOPE_MPIEXEC", raising=False)
+    monkeypatch.setattr(build, "mpi", lambda: mpi)
+    monkeypatch.setattr(launch, "cmake_cache", lambda name, folder=None: "")
+    monkeypatch.setenv("PATH", str(tmp_path / other / "bin"))
+    monkeypatch.setattr(sys, "executable", str(tmp_path / kind / "bin" / "python"))
+    assert launch.mpiexec() == tmp_path / kind / "bin" / "mpiexec"
+
+
 # ---- a real Open MPI ----------------------------------------------------------------------------------------------------
 
 
