@@ -20,7 +20,7 @@ from gpu_run import Deadline, Ended, Log, Trouble, run
 
 ROOT = Path(__file__).resolve().parent.parent
 CARRY = ROOT / "build" / "carry"
-MPICH = "mpich==5.0.2"
+MPICH = ROOT / "scripts" / "locked" / "mpich.txt"
 CALIBRATION = "calibration.json"  # lines of requests by number of ranks
 HEADERS = {"nlohmann_json": "nlohmann", "CLI11": "CLI"}  # CMake package: folder of headers
 ARCHITECTURES = "80-real;90"  # machine code for both, and code that newer cards' drivers translate
@@ -73,8 +73,10 @@ def fetch_mpi(folder: Path) -> None:
             "-q",
             "--no-deps",
             "--only-binary=:all:",
+            "--require-hashes",
             "-d",
             scratch,
+            "-r",
             MPICH,
         ]
         subprocess.run(wheel, check=True)

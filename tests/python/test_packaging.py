@@ -217,6 +217,46 @@ def test_the_recipe_installs_a_command_line_that_finds_its_libraries(recipe, pre
     assert "ordered" in said
 
 
+# ---- what set-up installs ---------------------------------------------------------------------------------------------
+
+LOCKED = ROOT / "scripts" / "locked"
+
+
+def locked(name: str) -> dict[str, str]:
+    """Return version by package of a list; each has the hash of a file at least."""
+    text = (LOCKED / f"{name}.txt").read_text().replace("\\\n", " ")
+    found = {}
+    for line in text.splitlines():
+        package, version, hashes = re.fullmatch(
+            r"([\w.-]+)==(\S+)(?: ; [^\\]*?)?((?:\s+--hash=sha256:[0-9a-f]{64})+)", line.strip()
+        ).groups()
+        assert hashes
+        found[package] = version
+    return found
+
+
+def test_all_that_set_up_fetches_from_pypi_is_a_wheel_with_a_version_and_hashes():
+    from packaging.requirements import Requirement
+
+    for script in ("setup.sh", "other_mpi.sh"):
+        text = (ROOT / "scripts" / script).read_text().replace("\\\n", " ")
+        for line in re.findall(r"pip install .*", text):
+            assert {"--require-hashes", "--only-binary"} <= set(line.split()) or "--no-build-isolation -e ." in re.sub(
+                " +", " ", line
+            )
+        for name in re.findall(r"(?:install|fetch_wheel) ([a-z]+\d?)$", text, re.MULTILINE):
+            assert locked(name)
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())
+    extras = PROJECT["optional-dependencies"]
+    wanted = [*project["build-system"]["requires"], *PROJECT["dependencies"], *extras["exchange"], *extras["dev"]]
+    versions = locked("tools")
+    for requirement in (Requirement(word) for word in wanted):
+        if requirement.name != PROJECT["name"]:
+            assert requirement.specifier.contains(versions[requirement.name]), requirement
+    (mpich,) = [Requirement(entry["wheel"]) for entry in project["tool"]["dynamic-metadata"]]
+    assert mpich.specifier.contains(locked("mpich")[mpich.name])
+
+
 @pytest.mark.parametrize("site", [True, False])
 def test_pip_takes_the_mpi_of_the_machine_or_the_wheel_of_mpich_where_there_is_none(monkeypatch, tmp_path, site):
     monkeypatch.syspath_prepend(ROOT / "packaging")
