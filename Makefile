@@ -42,9 +42,9 @@ check-long: build
 build: configure
 	@$(VENV)/cmake --build $(BUILD) -- --quiet >&2
 
-# What `haloscope` itself runs: no tests, no benchmarks.
+# What `haloscope` itself runs and `cmake --install` installs: no tests, no benchmarks.
 programs: configure
-	@$(VENV)/cmake --build $(BUILD) --target haloscope-rank haloscope_c haloscope_exchange -- --quiet >&2
+	@$(VENV)/cmake --build $(BUILD) --target haloscope_installed -- --quiet >&2
 
 configure: setup
 	@test -e $(BUILD)/build.ninja || $(VENV)/cmake --preset $(notdir $(BUILD)) -DCMAKE_MAKE_PROGRAM=$(CURDIR)/$(VENV)/ninja >&2

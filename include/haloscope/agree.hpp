@@ -1,13 +1,12 @@
 // Errors that all ranks learn of: nobody waits for a rank that has refused.
 #pragma once
 
-#include <mpi.h>
-
 #include <cstdint>
 #include <functional>
 #include <string>
 
 #include "haloscope/error.hpp"
+#include "haloscope/which_mpi.hpp"
 
 namespace haloscope {
 

@@ -3,8 +3,6 @@
 // The model is that of `haloscope advise`; every legal choice is priced.
 #pragma once
 
-#include <mpi.h>
-
 #include <array>
 #include <optional>
 #include <string>
@@ -12,6 +10,7 @@
 
 #include "haloscope/choice.hpp"
 #include "haloscope/field.hpp"
+#include "haloscope/which_mpi.hpp"
 
 namespace haloscope {
 

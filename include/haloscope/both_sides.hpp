@@ -1,5 +1,7 @@
 #pragma once
 
+#include "haloscope/cxx20.hpp"
+
 /// Of functions that kernels call too.
 #if defined(__CUDACC__) || defined(__HIPCC__)
 #define HALOSCOPE_ON_BOTH_SIDES __host__ __device__

@@ -3,8 +3,11 @@
 
 #include <algorithm>
 #include <array>
+#include <cstddef>
 #include <cstdint>
 #include <vector>
+
+#include "haloscope/cxx20.hpp"
 
 namespace haloscope {
 
@@ -19,7 +22,10 @@ struct Box {
   Index lo{0, 0, 0};
   Index hi{0, 0, 0};
 
-  std::int64_t extent(int d) const { return hi[d] > lo[d] ? hi[d] - lo[d] : 0; }
+  std::int64_t extent(int d) const {
+    const auto i = static_cast<std::size_t>(d);
+    return hi[i] > lo[i] ? hi[i] - lo[i] : 0;
+  }
   std::int64_t volume() const { return extent(0) * extent(1) * extent(2); }
   bool empty() const { return volume() == 0; }
   bool contains(const Index& p) const {
@@ -27,7 +33,7 @@ struct Box {
   }
   bool contains(const Box& b) const {
     if (b.empty()) return true;
-    for (int d = 0; d < 3; ++d)
+    for (std::size_t d = 0; d < 3; ++d)
       if (b.lo[d] < lo[d] || b.hi[d] > hi[d]) return false;
     return true;
   }
@@ -36,7 +42,7 @@ struct Box {
 
 inline Box intersect(const Box& a, const Box& b) {
   Box r;
-  for (int d = 0; d < 3; ++d) {
+  for (std::size_t d = 0; d < 3; ++d) {
     r.lo[d] = std::max(a.lo[d], b.lo[d]);
     r.hi[d] = std::max(r.lo[d], std::min(a.hi[d], b.hi[d]));
   }
@@ -44,7 +50,7 @@ inline Box intersect(const Box& a, const Box& b) {
 }
 
 inline Box shifted(Box b, const Index& by) {
-  for (int d = 0; d < 3; ++d) {
+  for (std::size_t d = 0; d < 3; ++d) {
     b.lo[d] += by[d];
     b.hi[d] += by[d];
   }
@@ -53,7 +59,7 @@ inline Box shifted(Box b, const Index& by) {
 
 /// `b` with its low side moved out by `low[d]` and its high side by `high[d]` (negative widths shrink).
 inline Box grown(Box b, const Widths& low, const Widths& high) {
-  for (int d = 0; d < 3; ++d) {
+  for (std::size_t d = 0; d < 3; ++d) {
     b.lo[d] -= low[d];
     b.hi[d] += high[d];
   }
@@ -67,7 +73,7 @@ inline std::vector<Box> subtract(const Box& a, const Box& b) {
   if (a.empty()) return rest;
   if (inside.empty()) return {a};
   Box core = a;
-  for (int d = 2; d >= 0; --d) {
+  for (const std::size_t d : {2UL, 1UL, 0UL}) {
     Box low = core, high = core;
     low.hi[d] = inside.lo[d];
     high.lo[d] = inside.hi[d];

@@ -1,12 +1,11 @@
 // The library call behind `haloscope doctor`: whether the machine and MPI serve a running program well, and what to do.
 #pragma once
 
-#include <mpi.h>
-
 #include <cstdint>
 #include <string>
 #include <vector>
 
+#include "haloscope/which_mpi.hpp"
 #include "haloscope/words.hpp"
 
 namespace haloscope {

@@ -4,6 +4,8 @@
 #include <stdexcept>
 #include <string>
 
+#include "haloscope/cxx20.hpp"
+
 namespace haloscope {
 
 /// Exit codes of every program of the project.

@@ -7,20 +7,24 @@
  *    are local.
  *  - Local cell (0, 0, 0) is the rank's first owned one. Dimension 0 is x: exchanges are fastest where it is the axis
  *    whose points follow each other in memory, the last one of arrays in C, the first one of arrays in Fortran.
- *  - The library is bound to the MPI that it was built with; haloscope_exchange_abi is for all with the standard ABI. MPI
- *    must have been initialised before, and not yet have been finalised; an exchange that is freed after that is left as it
- *    is. One thread at a time uses an exchange, and only threads that MPI's level of thread support lets call it. Other
- *    calls fail with HS_USAGE.
+ *  - The library is bound to the MPI that it was built for; haloscope_exchange_abi is for all with the standard ABI. Calls that
+ *    take a communicator have a name of their own for each MPI, and fail with HS_USAGE where it is not the library's: no handle
+ *    of another MPI is read. MPI must have been initialised before, and not yet have been finalised; an exchange that is
+ *    freed after that is left as it is. One thread at a time uses an exchange, and only threads that MPI's level of thread
+ *    support lets call it. Other calls fail with HS_USAGE.
  */
 #ifndef HALOSCOPE_EXCHANGE_H
 #define HALOSCOPE_EXCHANGE_H
 
 #include <haloscope/haloscope.h>
-#include <mpi.h>
+#include <haloscope/which_mpi.h>
 
 #ifdef __cplusplus
 extern "C" {
 #endif
+
+#define hs_grid_create HS_OF_THIS_MPI(hs_grid_create)
+#define hs_doctor HS_OF_THIS_MPI(hs_doctor)
 
 /* ---- grids ------------------------------------------------------------------------------------------------------- */
 

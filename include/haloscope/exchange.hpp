@@ -1,8 +1,6 @@
 // The library call: one halo exchange, prepared once, then started, progressed and finished as often as needed.
 #pragma once
 
-#include <mpi.h>
-
 #include <memory>
 #include <span>
 #include <string>
@@ -14,6 +12,7 @@
 #include "haloscope/plan.hpp"
 #include "haloscope/strategy.hpp"
 #include "haloscope/view.hpp"
+#include "haloscope/which_mpi.hpp"
 
 namespace haloscope {
 

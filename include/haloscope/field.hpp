@@ -1,13 +1,12 @@
 // Memory of a field on a grid, and the views through which exchanges and programs access fields, owned or foreign.
 #pragma once
 
-#include <mpi.h>
-
 #include <memory>
 #include <vector>
 
 #include "haloscope/plan.hpp"
 #include "haloscope/view.hpp"
+#include "haloscope/which_mpi.hpp"
 
 namespace haloscope {
 

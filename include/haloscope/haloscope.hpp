@@ -22,11 +22,15 @@
 
 namespace haloscope {
 
+/// A value for each dimension, x first.
+template <class T, int D>
+using PerDimension = std::array<T, static_cast<std::size_t>(D)>;
+
 /// {0, 1, ...}
 template <int D>
-constexpr std::array<int, D> first_dimensions() {
-  std::array<int, D> all{};
-  for (int d = 0; d < D; ++d) all[d] = d;
+constexpr PerDimension<int, D> first_dimensions() {
+  PerDimension<int, D> all{};
+  for (std::size_t d = 0; d < all.size(); ++d) all[d] = static_cast<int>(d);
   return all;
 }
 
@@ -43,21 +47,21 @@ struct NumberIn<std::array<T, N>> : NumberIn<T> {};
 /// A quantity with points T.
 template <class T>
 Quantity quantity_of(const std::string& name, Centring centring) {
-  using Part = typename NumberIn<T>::type;
-  constexpr bool number = std::is_arithmetic_v<Part> && !std::is_same_v<Part, bool> && sizeof(Part) <= 8;
+  using Number = typename NumberIn<T>::type;
+  constexpr bool number = std::is_arithmetic_v<Number> && !std::is_same_v<Number, bool> && sizeof(Number) <= 8;
   Quantity quantity{name, static_cast<int>(sizeof(T)),
-                    std::is_integral_v<Part> ? ScalarType::integer : ScalarType::real, centring};
-  quantity.number_bytes = number ? static_cast<int>(sizeof(Part)) : -1;
+                    std::is_integral_v<Number> ? ScalarType::integer : ScalarType::real, centring};
+  quantity.number_bytes = number ? static_cast<int>(sizeof(Number)) : -1;
   return quantity;
 }
 
 template <int D>
 struct GridOptions {
-  std::array<std::int64_t, D> cells{};                     ///< global cells, x first, each >= 1
-  std::array<bool, D> periodic{};                          ///< dimensions that wrap around
+  PerDimension<std::int64_t, D> cells{};                   ///< global cells, x first, each >= 1
+  PerDimension<bool, D> periodic{};                        ///< dimensions that wrap around
   std::string process_grid = D == 2 ? "square" : "cubic";  ///< rule or explicit "2x3"; see process_grid()
   /// The dimensions, the one along which rank numbers run fastest first. Default: x fastest.
-  std::array<int, D> rank_order = first_dimensions<D>();
+  PerDimension<int, D> rank_order = first_dimensions<D>();
   /// Ranks take other places where neighbours then share nodes and sockets, see reordered(); of this grid alone: `comm`
   /// stays as it is, and every rank asks owned() for its cells.
   bool reorder = false;
@@ -78,12 +82,12 @@ class Grid {
   /// of ranks and periods are the communicator's. Local.
   /// @param axes      the communicator's dimension that is x, then y, then z; not_split for one that it does not split, as
   ///                  the columns of a 3D grid on a 2D communicator. Default: dimension 0 is x.
-  /// @param periodic  of dimensions that are not split; of others it is not looked at.
+  /// @param periodic  of dimensions that are not split; ignored for others.
   /// @throws UsageError for a communicator without Cartesian topology, for axes that do not name each of its dimensions
   ///         once (one of 1 process need not be named), and as Layout does.
-  static Grid of_cartesian(MPI_Comm cartesian, const std::array<std::int64_t, D>& cells,
-                           const std::array<int, D>& axes = first_dimensions<D>(), const std::vector<int>& nodes = {},
-                           const std::array<bool, D>& periodic = {}) {
+  static Grid of_cartesian(MPI_Comm cartesian, const PerDimension<std::int64_t, D>& cells,
+                           const PerDimension<int, D>& axes = first_dimensions<D>(), const std::vector<int>& nodes = {},
+                           const PerDimension<bool, D>& periodic = {}) {
     return Grid(cartesian, cartesian_layout(cartesian, spec_of(cells, periodic), whole(axes)), nodes);
   }
   /// A grid of which each rank of `comm` says what it owns: uneven blocks, any order of ranks, and holes (as over land).
@@ -93,9 +97,9 @@ class Grid {
   /// @param holes  whether cells may belong to no rank. Halos towards a hole are left alone, as those beyond the grid's
   ///               edge; exchanges that fill corners then have to be direct.
   /// @throws UsageError on all ranks alike, as Layout of boxes does.
-  static Grid of_boxes(MPI_Comm comm, const std::array<std::int64_t, D>& cells, const std::array<bool, D>& periodic,
+  static Grid of_boxes(MPI_Comm comm, const PerDimension<std::int64_t, D>& cells, const PerDimension<bool, D>& periodic,
                        Box own, bool holes = false, const std::vector<int>& nodes = {}) {
-    for (int d = D; d < 3; ++d) {
+    for (std::size_t d = D; d < 3; ++d) {
       own.lo[d] = 0;
       own.hi[d] = 1;
     }
@@ -115,10 +119,10 @@ class Grid {
  private:
   Grid(MPI_Comm comm, Layout layout, const std::vector<int>& nodes)
       : comm_(comm), layout_(std::move(layout)), nodes_(nodes), rank_(rank_in(comm)) {}
-  static GridSpec spec_of(const std::array<std::int64_t, D>& cells, const std::array<bool, D>& periodic) {
+  static GridSpec spec_of(const PerDimension<std::int64_t, D>& cells, const PerDimension<bool, D>& periodic) {
     GridSpec spec;
     spec.dims = D;
-    for (int d = 0; d < D; ++d) {
+    for (std::size_t d = 0; d < D; ++d) {
       spec.cells[d] = cells[d];
       spec.periodic[d] = periodic[d];
     }
@@ -132,7 +136,7 @@ class Grid {
     return options.reorder ? reordered(layout, sites_of(comm, options.nodes)) : layout;
   }
   /// Of all three dimensions.
-  static std::array<int, 3> whole(const std::array<int, D>& some) {
+  static std::array<int, 3> whole(const PerDimension<int, D>& some) {
     std::array<int, 3> all{0, 1, 2};
     std::copy(some.begin(), some.end(), all.begin());
     return all;
@@ -164,7 +168,7 @@ class Field {
       : memory_(grid.comm(), grid.layout(), grid.rank(), grid.nodes(),
                 {quantity(options), options.halo, options.slots, options.memory}) {
     ref_.quantity = quantity(options);
-    for (int d = 0; d < D; ++d) ref_.low[d] = ref_.high[d] = options.halo;
+    for (std::size_t d = 0; d < D; ++d) ref_.low[d] = ref_.high[d] = options.halo;
     ref_.slots = memory_.slots();
   }
   FieldView<T, D> operator[](int slot) const {
@@ -183,9 +187,10 @@ class Field {
 /// How your own arrays lie in memory.
 template <int D>
 struct ViewOptions {
-  std::array<std::int64_t, D> stride{};  ///< bytes between points that are neighbours in x, y, z; of any sign and order
-  std::array<int, D> low{}, high{};      ///< ghost layers that the arrays have room for, by dimension
-  std::string name = "view";             ///< for messages
+  PerDimension<std::int64_t, D>
+      stride{};                        ///< bytes between points that are neighbours in x, y, z; of any sign and order
+  PerDimension<int, D> low{}, high{};  ///< ghost layers that the arrays have room for, by dimension
+  std::string name = "view";           ///< for messages
   Centring centring = Centring::cell;
 };
 
@@ -198,7 +203,7 @@ FieldRef view(const Grid<D>&, const std::vector<T*>& first, const ViewOptions<D>
   FieldRef ref;
   ref.quantity = quantity_of<T>(options.name, options.centring);
   SlotView slot{nullptr, {}, static_cast<std::int64_t>(sizeof(T))};
-  for (int d = 0; d < D; ++d) {
+  for (std::size_t d = 0; d < D; ++d) {
     slot.stride[d] = options.stride[d];
     ref.low[d] = options.low[d];
     ref.high[d] = options.high[d];
@@ -219,7 +224,7 @@ FieldRef view(const Grid<D>& grid, const std::vector<T*>& first, std::int64_t ro
   const std::array<std::int64_t, 3> elements{1, row, plane};
   ViewOptions<D> options;
   options.centring = centring;
-  for (int d = 0; d < D; ++d) {
+  for (std::size_t d = 0; d < D; ++d) {
     options.stride[d] = elements[d] * static_cast<std::int64_t>(sizeof(T));
     options.low[d] = options.high[d] = halo;
   }
@@ -255,7 +260,7 @@ template <int D>
 Best best(const Grid<D>& grid, const FieldRef& field, const std::string& profile, const BestOptions& options = {}) {
   BestRequest request = best_request(grid.layout(), field.quantity, profile, options);
   request.halo = field.low[0];
-  for (int d = 0; d < D; ++d) request.halo = std::min({request.halo, field.low[d], field.high[d]});
+  for (std::size_t d = 0; d < D; ++d) request.halo = std::min({request.halo, field.low[d], field.high[d]});
   for (const SlotView& slot : field.slots)
     request.shared_memory = request.shared_memory && in_shared_memory(slot.origin);
   return best(grid.comm(), request);
@@ -265,9 +270,10 @@ Best best(const Grid<D>& grid, const FieldRef& field, const std::string& profile
 template <int D>
 Box interior(const Grid<D>& grid, int width) {
   Box box{{0, 0, 0}, grid.cells()};
-  for (int d = 0; d < D; ++d) {
-    if (grid.has_neighbour(d, 0)) box.lo[d] += width;
-    if (grid.has_neighbour(d, 1)) box.hi[d] = std::max(box.lo[d], box.hi[d] - width);
+  for (int dimension = 0; dimension < D; ++dimension) {
+    const auto d = static_cast<std::size_t>(dimension);
+    if (grid.has_neighbour(dimension, 0)) box.lo[d] += width;
+    if (grid.has_neighbour(dimension, 1)) box.hi[d] = std::max(box.lo[d], box.hi[d] - width);
   }
   return box;
 }

@@ -8,6 +8,8 @@
 #include <variant>
 #include <vector>
 
+#include "haloscope/cxx20.hpp"
+
 namespace haloscope {
 
 /// A flag, an integer, a real number, a word or text, or several real numbers. The type of a parameter is that of its

@@ -31,9 +31,10 @@ inline int cut_dimension(const Box& box, int parts) {
 /// One share of a box, cut along cut_dimension(); may be empty.
 inline Box part_of(const Box& box, Share share) {
   const int d = cut_dimension(box, share.parts);
+  const auto i = static_cast<std::size_t>(d);
   Box part = box;
-  part.lo[d] = box.lo[d] + share_begin(box.extent(d), share);
-  part.hi[d] = box.lo[d] + share_end(box.extent(d), share);
+  part.lo[i] = box.lo[i] + share_begin(box.extent(d), share);
+  part.hi[i] = box.lo[i] + share_end(box.extent(d), share);
   return part;
 }
 

@@ -1,8 +1,6 @@
 // The library call for whole time steps: a choice carried out on the user's own grid, fields and sweep.
 #pragma once
 
-#include <mpi.h>
-
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -14,6 +12,7 @@
 #include "haloscope/device_stream.hpp"
 #include "haloscope/field.hpp"
 #include "haloscope/sweep.hpp"
+#include "haloscope/which_mpi.hpp"
 
 namespace haloscope {
 

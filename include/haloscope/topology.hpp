@@ -1,13 +1,12 @@
 // What layouts need of a communicator: its Cartesian topology, the cells that each rank owns, where its ranks run.
 #pragma once
 
-#include <mpi.h>
-
 #include <array>
 #include <string>
 #include <vector>
 
 #include "haloscope/reorder.hpp"
+#include "haloscope/which_mpi.hpp"
 
 namespace haloscope {
 

@@ -1,8 +1,6 @@
 // Transports: *how* a message gets to its peer.
 #pragma once
 
-#include <mpi.h>
-
 #include <cstddef>
 #include <memory>
 #include <optional>
@@ -14,6 +12,7 @@
 #include "haloscope/share.hpp"
 #include "haloscope/transport_traits.hpp"
 #include "haloscope/view.hpp"
+#include "haloscope/which_mpi.hpp"
 
 namespace haloscope {
 

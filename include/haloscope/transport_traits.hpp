@@ -6,6 +6,8 @@
 #include <string>
 #include <vector>
 
+#include "haloscope/cxx20.hpp"
+
 namespace haloscope {
 
 /// Options that exclude each other (or, if it is one word, that cannot be given at all), and what to do about it.

@@ -52,11 +52,25 @@ def _library_name() -> str:
 
 @functools.cache
 def _library() -> tuple:
-    """Load the library of exchanges once; return (ffi, library)."""
-    header = build.header()
+    """Load the library of exchanges once; return (ffi, library). Raises NotAvailable for a library of another MPI."""
+    name, header = _library_name(), build.header()
+    if name == build.EXCHANGE_LIBRARY:
+        _require_its_mpi(build.mpi())
     texts = [header.read_text(), header.with_name(_HEADER).read_text()]
-    return capi.open_library(
-        build.library(_library_name()), _MPI_TYPES + "\n".join(map(capi.declarations, texts)), header
+    return capi.open_library(build.library(name), _MPI_TYPES + "\n".join(map(capi.declarations, texts)), header)
+
+
+def _require_its_mpi(built_for: str) -> None:
+    """Refuse the MPI that mpi4py runs on where it is of another family than the library's. Local."""
+    from mpi4py import MPI
+
+    vendor, version = MPI.get_vendor()
+    if not built_for or (vendor == "Open MPI") == built_for.startswith("Open MPI"):
+        return
+    raise NotAvailable(
+        f"mpi4py ({MPI.__file__}) runs on {vendor} {'.'.join(map(str, version))}, but this Haloscope was built for "
+        f"{built_for}: use an mpi4py for {built_for.rsplit(' ', 1)[0]}, or build Haloscope with mpicxx of {vendor}, or build it "
+        "with HALOSCOPE_MPI_ABI=ON and mpi4py for the standard ABI (MPICC=mpicc_abi pip install --no-binary mpi4py mpi4py)"
     )
 
 

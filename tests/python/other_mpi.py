@@ -24,6 +24,16 @@ class OtherMpi:
     folder: Path
     environment: dict[str, str]
 
+    @property
+    def mpicxx(self) -> Path:
+        """The wrapper of its compiler."""
+        return ROOT / "build" / "mpi" / self.name / "bin" / "mpicxx"
+
+    @property
+    def mpiexec(self) -> Path:
+        """Its launcher."""
+        return self.mpicxx.with_name("mpiexec")
+
     def haloscope(self, *words, **more: str) -> subprocess.CompletedProcess:
         """Run the command line on this build; `more` are environment variables."""
         return self.python("-m", "haloscope.cli", *words, **more)
@@ -35,10 +45,15 @@ class OtherMpi:
                               timeout=limit_s)  # fmt: skip
 
 
-@functools.cache
 def get(name: str, *targets: str) -> OtherMpi:
     """Return the build on an MPI that scripts/other_mpi.sh knows, with `targets`; skips where it is not to be had."""
-    words = ["scripts/other_mpi.sh", name, *(targets or NEEDED)]
+    return fetched(name, *(targets or NEEDED))
+
+
+@functools.cache
+def fetched(name: str, *targets: str) -> OtherMpi:
+    """Return an MPI, with a build on it that has `targets`; skips where it is not to be had."""
+    words = ["scripts/other_mpi.sh", name, *targets]
     done = subprocess.run(words, cwd=ROOT, check=False, capture_output=True, text=True)
     said = done.stderr.strip().splitlines() or ["nothing"]
     if done.returncode == UNAVAILABLE:

@@ -161,7 +161,15 @@ def test_the_example_of_the_page_gives_all_ranks_what_python_gives(tmp_path, toy
     (example,) = re.findall(r"```cpp\n(.*?)```", (ROOT / "docs" / "why-slow.md").read_text(), re.DOTALL)
     (tmp_path / "example.cpp").write_text(PROGRAM % example)
     built = build.rank_program().parent
-    flags = ["-std=c++20", "-fopenmp", "-Wall", "-Wextra", "-Werror", f"-I{ROOT / 'include'}"]
+    flags = [
+        "-std=c++20",
+        "-fopenmp",
+        "-Wall",
+        "-Wextra",
+        "-Werror",
+        f"-I{ROOT / 'include'}",
+        f"-I{built / 'generated'}",
+    ]
     libraries = [built / "libhaloscope.a", built / "libhaloscope_core.a"]
     compiler = shutil.which("mpicxx", path=TOOLS)
     subprocess.run([compiler, *flags, "example.cpp", *libraries, "-o", "example"], cwd=tmp_path, check=True)

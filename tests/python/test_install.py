@@ -177,20 +177,100 @@ def test_a_missing_build_says_what_to_do(monkeypatch, tmp_path):
         build.rank_program()
 
 
-def test_installed_headers_stand_alone(prefix, tmp_path):
-    headers = sorted((prefix / "include" / "haloscope").rglob("*.hpp"))
+STRICT = ("-Wall", "-Wextra", "-Wconversion", "-Wsign-conversion", "-Wshadow", "-pedantic", "-Werror", "-fsyntax-only")
+
+
+def header_words(prefix) -> list[str]:
+    """Return the words with which a compiler finds our headers as a user's, MPI's as the system's."""
+    shown = run("mpicc", "-show").split()
+    return [f"-I{prefix / 'include'}", *(f"-isystem{word[2:]}" for word in shown if word.startswith("-I"))]
+
+
+def test_every_cplusplus_header_stands_alone_without_warnings(prefix, tmp_path):
+    headers = sorted((prefix / "include" / "haloscope").glob("*.hpp"))
     assert headers
-    includes = (prefix / "include").as_posix()
+    source = tmp_path / "one.cpp"
     for header in headers:
-        if "mpi.h" in header.read_text() or header.parent.name not in ("core", "schedule"):
-            continue
+        source.write_text(f'#include "haloscope/{header.name}"\n')
+        run("g++", "-std=c++20", *STRICT, *header_words(prefix), source)
+
+
+def test_what_templates_become_in_programs_has_no_warnings(prefix):
+    flags = [flag for flag in STRICT if "conversion" not in flag]  # the program's own are its business
+    run("g++", "-std=c++20", *flags, *header_words(prefix), HEAT / "heat.cpp")
+    run("g++", "-std=c++20", *STRICT, *header_words(prefix), CONSUMER / "templates.cpp")
+
+
+@pytest.mark.parametrize("compiler", ["gcc", "g++"])
+def test_the_c_headers_are_plain_c_and_have_no_warnings(prefix, tmp_path, compiler):
+    more = {
+        "gcc": ["-Wstrict-prototypes", "-Wmissing-prototypes", "-Wc++-compat"],
+        "g++": ["-Wold-style-cast", "-fno-exceptions"],
+    }
+    standards = {"gcc": ("c90", "c99", "c11", "c17", "c2x"), "g++": ("c++11", "c++14", "c++17", "c++20")}
+    for header in sorted((prefix / "include" / "haloscope").glob("*.h")):
+        source = tmp_path / {"gcc": "one.c", "g++": "one.cpp"}[compiler]
+        source.write_text(f'#include "haloscope/{header.name}"\n')
+        for standard in standards[compiler]:
+            run(compiler, f"-std={standard}", *STRICT, *more[compiler], *header_words(prefix), source)
+
+
+def test_a_project_before_cplusplus_20_gets_one_clear_line(prefix, tmp_path):
+    for header in sorted((prefix / "include" / "haloscope").glob("*.hpp")):
         source = tmp_path / "one.cpp"
-        source.write_text(f'#include "{header.relative_to(prefix / "include")}"\n')
-        run("g++", "-std=c++20", "-fsyntax-only", f"-I{includes}", source)
+        source.write_text(f'#include "haloscope/{header.name}"\n')
+        for standard in ("c++14", "c++17"):
+            words = ["g++", f"-std={standard}", "-fsyntax-only", *header_words(prefix), source]
+            said = subprocess.run(words, env=ENVIRONMENT, capture_output=True, text=True, check=False).stderr
+            errors = [line for line in said.splitlines() if "error:" in line]
+            assert "C++20" in errors[0] and "haloscope/exchange.h" in errors[0], said
+            assert [line for line in errors[1:] if "nothing more is compiled" not in line] == []
 
 
-def test_the_c_header_is_plain_c(prefix, tmp_path):
-    source = tmp_path / "one.c"
-    source.write_text('#include "haloscope/haloscope.h"\n')
-    flags = ("-std=c99", "-Wall", "-Wextra", "-pedantic", "-Werror", "-fsyntax-only")
-    run("gcc", *flags, f"-I{prefix / 'include'}", source)
+LANGUAGES = [
+    "C",
+    "CXX",
+    pytest.param("Fortran", marks=pytest.mark.skipif(not shutil.which("gfortran"), reason="no Fortran compiler")),
+]
+
+
+@pytest.mark.parametrize("components", ["", "itself"])
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_a_project_of_one_language_alone_builds_and_runs(prefix, tmp_path, language, components):
+    """With its language as the component that it asks for, and with none."""
+    words = [f"-DLANGUAGE={language}", f"-DCOMPONENTS={components and language}", f"-DCMAKE_PREFIX_PATH={prefix}"]
+    run("cmake", "-S", CONSUMER / "alone", "-B", tmp_path, "-G", "Ninja", *words)
+    if components:
+        return
+    run("cmake", "--build", tmp_path)
+    if language == "Fortran":
+        assert run(tmp_path / "alone").startswith("2 MPI is not running")
+    else:
+        lines = run("mpiexec", "-n", "2", tmp_path / "alone", timeout=60).splitlines()
+        assert sorted(lines) == ["rank 0: right", "rank 1: right"]
+
+
+@pytest.mark.parametrize(
+    ("language", "components", "why"),
+    [
+        ("C", "CXX", "does not enable the language CXX"),
+        ("C", "Cobol", "there are C, CXX, Fortran and Python"),
+        ("C", "Python", "import haloscope"),
+    ],
+)
+def test_a_component_that_is_not_there_says_why(prefix, tmp_path, language, components, why):
+    words = ["cmake", "-S", CONSUMER / "alone", "-B", tmp_path, "-G", "Ninja", f"-DLANGUAGE={language}", f"-DCOMPONENTS={components}",
+             f"-DCMAKE_PREFIX_PATH={prefix}", "-DPython3_EXECUTABLE=/bin/false"]  # fmt: skip
+    done = subprocess.run(words, env=ENVIRONMENT, capture_output=True, text=True, check=False)
+    assert done.returncode != 0
+    assert why in " ".join(done.stderr.split())
+
+
+def test_the_component_for_python_is_found_where_the_package_is(prefix, tmp_path):
+    words = [
+        "-DLANGUAGE=C",
+        "-DCOMPONENTS=C;Python",
+        f"-DCMAKE_PREFIX_PATH={prefix}",
+        f"-DPython3_EXECUTABLE={sys.executable}",
+    ]
+    run("cmake", "-S", CONSUMER / "alone", "-B", tmp_path, "-G", "Ninja", *words)

@@ -22,6 +22,7 @@ import pytest
 ROOT = Path(__file__).resolve().parents[2]
 RECIPE = ROOT / "packaging" / "spack" / "spack_repo" / "haloscope" / "packages" / "haloscope" / "package.py"
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+[BUILDER] = tomllib.loads((ROOT / "pyproject.toml").read_text())["build-system"]["requires"]
 CMAKE = "\n".join(f.read_text() for f in (ROOT / "CMakeLists.txt", *(ROOT / "cmake").glob("*.cmake")))
 PIP = ("--no-deps", "--ignore-installed", "--no-build-isolation", "--no-index")  # of what Spack passes to pip
 
@@ -158,8 +159,7 @@ def test_the_recipe_needs_what_the_python_package_needs(recipe):
     }
     assert run == wanted
     assert f"python@{PROJECT['requires-python'].removeprefix('>=')}:" in words_of(recipe, "depends_on")
-    [builder] = tomllib.loads((ROOT / "pyproject.toml").read_text())["build-system"]["requires"]
-    assert f"py-{builder.replace('>=', '@')}:" in words_of(recipe, "depends_on")
+    assert f"py-{BUILDER.replace('>=', '@')}:" in words_of(recipe, "depends_on")
     assert f"cmake@{re.search(r'cmake_minimum_required.VERSION (.*).$', CMAKE, re.MULTILINE)[1]}:" in words_of(
         recipe, "depends_on"
     )
@@ -197,7 +197,7 @@ def test_the_recipe_installs_a_command_line_that_finds_its_libraries(recipe, pre
 
         def __call__(self, *words):
             builder = tmp_path / "builder"
-            run(sys.executable, "-m", "pip", "install", "-q", "--target", builder, "scikit-build-core>=0.11")
+            run(sys.executable, "-m", "pip", "install", "-q", "--target", builder, BUILDER)
             run(sys.executable, *said, *words, PYTHONPATH=str(builder))
 
     package.spec = Spec({"python": Python()})
@@ -215,3 +215,68 @@ def test_the_recipe_installs_a_command_line_that_finds_its_libraries(recipe, pre
     said = run(sys.executable, "-S", prefix / "bin" / "haloscope", "plan", "laplace2d", "--cells", "32x32", "--ranks", "2",
                PYTHONPATH=path)  # fmt: skip
     assert "ordered" in said
+
+
+# ---- what set-up installs ---------------------------------------------------------------------------------------------
+
+LOCKED = ROOT / "scripts" / "locked"
+
+
+def locked(name: str) -> dict[str, str]:
+    """Return version by package of a list; each has the hash of a file at least."""
+    text = (LOCKED / f"{name}.txt").read_text().replace("\\\n", " ")
+    found = {}
+    for line in text.splitlines():
+        package, version, hashes = re.fullmatch(
+            r"([\w.-]+)==(\S+)(?: ; [^\\]*?)?((?:\s+--hash=sha256:[0-9a-f]{64})+)", line.strip()
+        ).groups()
+        assert hashes
+        found[package] = version
+    return found
+
+
+def test_all_that_set_up_fetches_from_pypi_is_a_wheel_with_a_version_and_hashes():
+    from packaging.requirements import Requirement
+
+    for script in ("setup.sh", "other_mpi.sh"):
+        text = (ROOT / "scripts" / script).read_text().replace("\\\n", " ")
+        for line in re.findall(r"pip install .*", text):
+            assert {"--require-hashes", "--only-binary"} <= set(line.split()) or "--no-build-isolation -e ." in re.sub(
+                " +", " ", line
+            )
+        for name in re.findall(r"(?:install|fetch_wheel) ([a-z]+\d?)$", text, re.MULTILINE):
+            assert locked(name)
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())
+    extras = PROJECT["optional-dependencies"]
+    wanted = [*project["build-system"]["requires"], *PROJECT["dependencies"], *extras["exchange"], *extras["dev"]]
+    versions = locked("tools")
+    for requirement in (Requirement(word) for word in wanted):
+        if requirement.name != PROJECT["name"]:
+            assert requirement.specifier.contains(versions[requirement.name]), requirement
+    (mpich,) = [Requirement(entry["wheel"]) for entry in project["tool"]["dynamic-metadata"]]
+    assert mpich.specifier.contains(locked("mpich")[mpich.name])
+
+
+@pytest.mark.parametrize("site", [True, False])
+def test_pip_takes_the_mpi_of_the_machine_or_the_wheel_of_mpich_where_there_is_none(monkeypatch, tmp_path, site):
+    monkeypatch.syspath_prepend(ROOT / "packaging")
+    import mpi_wheel
+
+    for name in ("CMAKE_ARGS", "MPI_HOME"):
+        monkeypatch.delenv(name, raising=False)
+    (tmp_path / "bin").mkdir()
+    monkeypatch.setenv("PATH", str(tmp_path / "bin"))
+    settings, wheel = {"wheel": "mpich==1"}, [] if site else ["mpich==1"]
+
+    def require(expected: list[str]) -> None:
+        assert mpi_wheel.get_requires_for_dynamic_metadata(settings) == expected
+        assert mpi_wheel.dynamic_metadata(settings, {}) == {"dependencies": expected}
+
+    require(["mpich==1"])
+    (tmp_path / "bin" / "mpicxx").write_text("#!/bin/sh\n")
+    (tmp_path / "bin" / "mpicxx").chmod(0o755)
+    if not site:  # what pip has installed for the build
+        (tmp_path / "lib" / "python3.12" / "site-packages" / "mpich-1.dist-info").mkdir(parents=True)
+    require(wheel)
+    monkeypatch.setenv("CMAKE_ARGS", "-DMPI_CXX_COMPILER=/opt/mpi/bin/mpicxx")
+    require([])

@@ -53,6 +53,7 @@ def test_example_compiles_and_its_halos_are_right(tmp_path):
             "-Wextra",
             "-Werror",
             f"-I{ROOT / 'include'}",
+            f"-I{libraries / 'generated'}",
             tmp_path / "example.cpp",
             libraries / "libhaloscope.a",
             libraries / "libhaloscope_core.a",

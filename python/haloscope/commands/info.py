@@ -11,6 +11,7 @@ from pathlib import Path
 import click
 
 from haloscope import core
+from haloscope.errors import HaloscopeError
 from haloscope.options import command as command_of
 from haloscope.options import starts_ranks
 
@@ -37,32 +38,48 @@ def command(as_json):
 
 
 def gather() -> dict:
-    """Collect everything `haloscope info` shows, as a plain value."""
+    """Collect everything `haloscope info` shows, as a plain value. What no rank can be asked for says why."""
     from haloscope.core import build
     from haloscope.measure import answers, launch, probes
 
-    said = answers.information()
-    path = launch.mpiexec()
+    said, silent = _tried(answers.information)
+    path, no_path = _tried(launch.mpiexec)
+    program, no_program = _tried(build.rank_program)
+    said = said or {}
+    unknown = f"unknown: {silent}"
     machine = {
-        "Haloscope": f"{said.get('version', '?')}, commit {said.get('commit', '?')}",
-        "program": str(build.rank_program()),
-        "MPI": f"{' '.join(said['mpi_library'].split())} (standard {said.get('mpi_standard', '?')})",
-        "mpicxx": launch.cmake_cache("MPI_CXX_COMPILER") or said.get("mpi_compiler", "unknown"),
-        "mpiexec": f"{path} ({launch.flavour(path)})",
-        "compiler": f"{said['compiler']} {said.get('compiler_flags', '')} ({said.get('build_type', '?')})".strip(),
+        "Haloscope": f"{said.get('version') or core.version()}, commit {said.get('commit') or '?'}",
+        "program": str(program or no_program),
+        "built for": build.mpi() or "an MPI that cannot be told",
+        "MPI": f"{' '.join(said['mpi_library'].split())} (standard {said.get('mpi_standard', '?')})"
+        if said
+        else unknown,
+        "mpicxx": (program and launch.cmake_cache("MPI_CXX_COMPILER")) or said.get("mpi_compiler", "unknown"),
+        "mpiexec": f"{path} ({launch.flavour(path)})" if path else no_path,
+        "compiler": f"{said['compiler']} {said.get('compiler_flags', '')} ({said.get('build_type', '?')})".strip()
+        if said
+        else unknown,
         "other compilers": ", ".join(other_compilers()) or "none on PATH (nvcc, hipcc, clang++ looked for)",
         "CPU": f"{cpu()}, {launch.cores()} of {os.cpu_count()} cores usable",
-        "kernels": ", ".join(said.get("isas", [])) + " (best first)",
+        "kernels": ", ".join(said.get("isas", [])) + " (best first)" if said else unknown,
         "GPUs": ", ".join(gpus()) or "none (nvidia-smi and rocm-smi name no device)",
     }
     return {
         "machine": machine,
-        "probes": probes.table(probes.findings()),
-        "devices": [_back_end(entry) for entry in said["devices"]],
-        "transports": [_transport(transport) for transport in core.transports()],
+        "probes": probes.table(probes.findings()) if said else [],
+        "devices": [_back_end(entry) for entry in said.get("devices", [])],
+        "transports": [_transport(transport, ranks_start=bool(said)) for transport in core.transports()],
         "schedules": [_present(schedule) for schedule in core.schedules()],
         "apps": [_present(core.find_app(name)) for name in core.app_names()],
     }
+
+
+def _tried(question):
+    """Return (the answer, ""), or (None, why there is none)."""
+    try:
+        return question(), ""
+    except HaloscopeError as error:
+        return None, str(error)
 
 
 def _back_end(entry: dict) -> dict:
@@ -79,14 +96,17 @@ def _present(one) -> dict:
     return {"name": one.name, "state": "yes", "about": one.summary}
 
 
-def _transport(transport) -> dict:
+def _transport(transport, *, ranks_start: bool) -> dict:
     """A transport: its summary and options, or what this MPI does not do for it."""
     from haloscope.measure import lists, probes
 
-    lacking = probes.lacking(transport.name if transport.name in lists.SINGLE else f"direct/{transport.name}")
+    lacking = ranks_start and probes.lacking(
+        transport.name if transport.name in lists.SINGLE else f"direct/{transport.name}"
+    )
     options = f" (options: {', '.join(transport.options)})" if transport.options else ""
     about = lacking or transport.summary + options
-    return {"name": transport.name, "state": "no" if lacking else "yes", "about": about}
+    state = "?" if not ranks_start else "no" if lacking else "yes"
+    return {"name": transport.name, "state": state, "about": about}
 
 
 def _output(*command: str) -> str:

@@ -56,6 +56,7 @@ from haloscope.core.catalogue import (
     strategy_names,
     stream_from_bytes,
     transports,
+    version,
 )
 from haloscope.core.choice import (
     Choice,
@@ -150,4 +151,5 @@ __all__ = [
     "stream_from_bytes",
     "sweep_names",
     "transports",
+    "version",
 ]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import subprocess
 from collections.abc import Iterator
@@ -14,6 +15,9 @@ from haloscope.errors import NotAvailable
 LIBRARY = "libhaloscope_c.so"
 EXCHANGE_LIBRARY = "libhaloscope_exchange.so"
 EXCHANGE_ABI_LIBRARY = "libhaloscope_exchange_abi.so"  # for the standard ABI of MPI
+BUILT_WITH = {
+    EXCHANGE_ABI_LIBRARY: "-DHALOSCOPE_MPI_ABI=ON, on an MPI that has mpicc_abi"
+}  # what is not built by default
 RANK_PROGRAM = "haloscope-rank"
 DELAY_LINE = "haloscope-delay-line"
 HEADER = Path("haloscope/haloscope.h")
@@ -35,7 +39,7 @@ def roots() -> Iterator[Path]:
     yield _CHECKOUT / "build" / "release"
 
 
-def _find(patterns: tuple[str, ...], what: str) -> Path:
+def _find(patterns: tuple[str, ...], what: str, how: str = "'make build'") -> Path:
     for root in roots():
         for pattern in patterns:
             found = sorted(root.glob(pattern))
@@ -43,7 +47,7 @@ def _find(patterns: tuple[str, ...], what: str) -> Path:
                 return found[0]
     raise NotAvailable(
         f"{what} was not found in {' or '.join(map(str, roots()))}; "
-        "build it with 'make build', or point HALOSCOPE_BUILD at a build directory or an installed tree"
+        f"build it with {how}, or point HALOSCOPE_BUILD at a build directory or an installed tree"
     )
 
 
@@ -52,7 +56,8 @@ def library(name: str = LIBRARY) -> Path:
 
     Raises NotAvailable when it is not built.
     """
-    return _find((name, f"lib*/{name}", f"lib/*/{name}"), f"the C library {name}")
+    how = ["-DHALOSCOPE_MPI_ABI=ON, on an MPI that has mpicc_abi"] if name == EXCHANGE_ABI_LIBRARY else []
+    return _find((name, f"lib*/{name}", f"lib/*/{name}"), f"the C library {name}", *how)
 
 
 _own_program: Path | None = None  # a program with its own apps
@@ -89,6 +94,14 @@ def header() -> Path:
         if path.exists():
             return path
     raise NotAvailable(f"{HEADER} was not found near {library()}; install Haloscope again, or set HALOSCOPE_BUILD")
+
+
+def mpi() -> str:
+    """Return the MPI that the libraries were built for, as "MPICH 5.0.2"; "" where that cannot be told."""
+    places = [header().with_name("which_mpi.h"), library().parent / "generated" / "haloscope" / "which_mpi.h"]
+    text = next((path.read_text() for path in places if path.exists()), "")
+    found = re.search(r'#define HS_BUILT_FOR_THIS "(.*)"', text)
+    return found[1] if found else ""
 
 
 def preset_folder(preset: str) -> Path:

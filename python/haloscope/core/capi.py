@@ -32,7 +32,10 @@ def open_library(path: Path, cdef: str, header: Path) -> tuple:
     try:
         lib = ffi.dlopen(str(path))
     except OSError as error:
-        raise NotAvailable(f"{path} cannot be loaded ({error}); build it again with 'make build'") from None
+        remedy = "build it again with 'make build'"
+        if "libmpi" in str(error):  # which the library needs, and the loader does not find
+            remedy = f"it was built for {build.mpi()}: install that, or add the folder of its libmpi to LD_LIBRARY_PATH"
+        raise NotAvailable(f"{path} cannot be loaded ({error}); {remedy}") from None
     wanted, found = int(re.findall(r"#define HS_ABI (\d+)", header.read_text())[0]), lib.hs_abi()
     if wanted != found:
         raise NotAvailable(f"{path} has interface version {found}, {header} {wanted}; build it again")

@@ -12,6 +12,7 @@ import re
 import shutil
 import signal
 import subprocess
+import sys
 import tempfile
 import threading
 import time
@@ -47,7 +48,8 @@ def mpiexec(folder: Path | None = None) -> Path:
     """Return the mpiexec that belongs to the MPI of a build, by default the one the program was built with.
 
     $HALOSCOPE_MPIEXEC comes first; then the one beside the build's mpicxx, since a foreign mpiexec would start
-    single ranks that know nothing of each other; then what CMake found. Raises NotAvailable when there is none.
+    single ranks that know nothing of each other; then what CMake found. For what is installed: of those on PATH and beside
+    Python the first that is of its MPI's kind. Raises NotAvailable when there is none.
     """
     chosen = os.environ.get("HALOSCOPE_MPIEXEC")
     if chosen:
@@ -60,10 +62,17 @@ def mpiexec(folder: Path | None = None) -> Path:
     compiler = cmake_cache("MPI_CXX_COMPILER", folder)
     candidates = [*_beside(Path(compiler))] if compiler else []
     candidates += [Path(p) for p in (cmake_cache("MPIEXEC_EXECUTABLE", folder), shutil.which("mpiexec")) if p]
-    for candidate in candidates:
-        if os.access(candidate, os.X_OK):
-            return candidate
-    raise NotAvailable("no mpiexec found beside the mpicxx of the build or on PATH; set HALOSCOPE_MPIEXEC to its path")
+    candidates.append(Path(sys.executable).parent / "mpiexec")  # MPICH's wheel puts it there
+    candidates = [path for path in candidates if os.access(path, os.X_OK)]
+    if not candidates:
+        raise NotAvailable(
+            f"no mpiexec of {build.mpi() or 'an MPI'} found beside the mpicxx of the build, on PATH or beside "
+            f"{sys.executable}; install one, or set HALOSCOPE_MPIEXEC to its path"
+        )
+    if compiler:
+        return candidates[0]
+    kind = "openmpi" if build.mpi().startswith("Open MPI") else "hydra"
+    return next((path for path in candidates if flavour(path) == kind), candidates[0])
 
 
 def _beside(compiler: Path) -> list[Path]:

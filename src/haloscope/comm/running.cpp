@@ -79,11 +79,13 @@ bool mpi_has_ended() { return ending.load(std::memory_order_relaxed) && is_final
 
 void require_mpi() {
   static std::once_flag looked;
+  refuse_other_mpi();
   int begun = 0;
   CHECK_MPI(MPI_Initialized(&begun));
   if (begun == 0 || is_finalized())
     throw UsageError("MPI is not running in " + mpi_library() +
-                     ", which this library was built with; call MPI_Init first and MPI_Finalize last, and use the same "
+                     ", which this library was built with (" HS_BUILT_FOR_THIS
+                     "); call MPI_Init first and MPI_Finalize last, and use the same "
                      "MPI everywhere in the program");
   std::call_once(looked, look_at_mpi);
   if (!thread_may_call()) refuse_thread("a call");

@@ -3,6 +3,8 @@
 
 #include <atomic>
 
+#include "haloscope/which_mpi.hpp"
+
 namespace haloscope {
 
 /// Keeps the shared library that holds this code loaded until the process ends: MPI_Finalize still calls functions of it,
@@ -13,11 +15,11 @@ void stay_loaded();
 /// what was made after require_mpi(). Cost: a load.
 bool mpi_has_ended();
 
-/// @throws UsageError before MPI_Init and after MPI_Finalize, where another MPI than this library's is running, and on a
-///         thread that may not call MPI at the level it was initialised with.
-void require_mpi();
+/// @throws UsageError where another MPI is running than the one that the library was built for: of another file name or vendor.
+/// Calls nothing that takes a handle. Local.
+void refuse_other_mpi();
 
-/// The same for objects that were made after require_mpi(). Cost: two loads.
+/// The checks of require_mpi() for objects that were made after require_mpi(). Cost: two loads.
 /// @param call  its name, for messages.
 void require_running(const char* call);
 

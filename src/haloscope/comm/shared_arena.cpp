@@ -12,6 +12,8 @@ namespace haloscope {
 namespace {
 
 constexpr std::size_t large = std::size_t{256} << 10;  // pieces from here on have a window of their own
+std::int64_t all_free = 0;                             // bytes
+
 constexpr std::size_t largest_slab = std::size_t{16} << 20;
 
 }  // namespace
@@ -21,7 +23,12 @@ struct SharedArena::Slab {
   Memory memory;
   std::map<std::size_t, std::size_t> free;  // bytes by offset
 
-  explicit Slab(Memory whole, std::size_t bytes) : memory(std::move(whole)), free{{0, bytes}} {}
+  explicit Slab(Memory whole, std::size_t bytes) : memory(std::move(whole)), free{{0, bytes}} {
+    all_free += static_cast<std::int64_t>(bytes);
+  }
+  ~Slab() {
+    for (const auto& [offset, bytes] : free) all_free -= static_cast<std::int64_t>(bytes);
+  }
 
   std::map<std::size_t, std::size_t>::iterator find(std::size_t bytes) {
     return std::find_if(free.begin(), free.end(), [&](const auto& range) { return range.second >= bytes; });
@@ -31,10 +38,12 @@ struct SharedArena::Slab {
     const auto [offset, size] = *found;
     free.erase(found);
     if (size > bytes) free.emplace(offset + bytes, size - bytes);
+    all_free -= static_cast<std::int64_t>(bytes);
     return offset;
   }
   void give_back(std::size_t offset, std::size_t bytes) {
     auto at = free.emplace(offset, bytes).first;
+    all_free += static_cast<std::int64_t>(bytes);
     if (const auto next = std::next(at); next != free.end() && offset + bytes == next->first) {
       at->second += next->second;
       free.erase(next);
@@ -49,6 +58,8 @@ struct SharedArena::Slab {
 
 SharedArena::SharedArena() : next_bytes_(large) {}
 SharedArena::~SharedArena() = default;
+
+std::int64_t SharedArena::free_bytes() { return all_free; }
 
 Memory SharedArena::allocate(const Node& node, std::size_t bytes) {
   const std::size_t size = std::max(round_up(bytes, small_page), std::size_t{small_page});

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <map>
 #include <memory>
 #include <vector>
@@ -26,6 +27,9 @@ class SharedArena {
   /// call. Ranks may request different sizes, 0 included.
   /// @throws as allocate_shared().
   Memory allocate(const Node& node, std::size_t bytes);
+
+  /// Of all arenas of this process: in windows, and in no piece.
+  static std::int64_t free_bytes();
 
  private:
   struct Slab;

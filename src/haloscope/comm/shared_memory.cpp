@@ -294,7 +294,7 @@ MPI_Win shared_window(int number) {
 }
 
 std::int64_t shared_bytes() {
-  std::int64_t bytes = 0;
+  std::int64_t bytes = -SharedArena::free_bytes();
   for (const Window* w : windows()) bytes += static_cast<std::int64_t>(w->shared);
   return bytes;
 }

@@ -1,8 +1,6 @@
 // Shared by the files of the C interface with MPI.
 #pragma once
 
-#include <mpi.h>
-
 #include <string>
 #include <vector>
 

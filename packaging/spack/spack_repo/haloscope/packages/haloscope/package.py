@@ -36,7 +36,7 @@ class Haloscope(CMakePackage, CudaPackage):
     extends("python", when="+python")
     depends_on("python@3.11:", type=("build", "run"), when="+python")
     depends_on("py-pip@22.1:", type="build", when="+python")
-    depends_on("py-scikit-build-core@0.11:", type="build", when="+python")
+    depends_on("py-scikit-build-core@1.1:", type="build", when="+python")
     depends_on("py-click@8.1:", type="run", when="+python")
     depends_on("py-rich@13:", type="run", when="+python")
     depends_on("py-tabulate@0.9:", type="run", when="+python")

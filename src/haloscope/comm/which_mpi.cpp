@@ -1,0 +1,46 @@
+// Whether the MPI that the program runs is one that this library can talk to.
+#include <dlfcn.h>
+#include <mpi.h>
+
+#include <filesystem>
+#include <string>
+
+#include "haloscope/comm/running.hpp"
+#include "haloscope/comm/text.hpp"
+#include "haloscope/error.hpp"
+
+namespace haloscope {
+namespace {
+
+/// The name of the file that this process takes MPI from, "libmpi.so.12"; "" where it is no library of that name.
+std::string file_of_mpi() {
+  Dl_info found{};
+  if (dladdr(reinterpret_cast<void*>(&PMPI_Comm_rank), &found) == 0) return "";
+  const std::string name = std::filesystem::path(found.dli_fname).filename();
+  return name.starts_with("libmpi") ? name : "";
+}
+
+/// By names alone, for which no handle is needed: libmpi_abi is the name that the standard gives to libraries with its ABI.
+bool is_foreign(const std::string& running) {
+  const auto has = [&](const char* name) { return running.find(name) != std::string::npos; };
+#ifdef MPI_ABI_VERSION
+  constexpr bool for_abi = true;
+#else
+  constexpr bool for_abi = false;
+#endif
+  if (const std::string file = file_of_mpi(); !file.empty() && file.starts_with("libmpi_abi") != for_abi) return true;
+  if (for_abi) return false;
+  return (HS_BUILT_FOR_MPICH && (has("Open MPI") || has("SMPI"))) ||
+         (HS_BUILT_FOR_OPENMPI && (has("MPICH") || has("Intel") || has("SMPI")));
+}
+
+}  // namespace
+
+void refuse_other_mpi() {
+  const std::string running = mpi_library();
+  if (is_foreign(running))
+    throw UsageError("the program runs " + running + " (" + file_of_mpi() + "), but this Haloscope was built for " +
+                     HS_BUILT_FOR_THIS + ": " HS_MPI_REMEDY);
+}
+
+}  // namespace haloscope
