@@ -622,7 +622,8 @@ class Exchange(_Unique):
             None: after what the default stream has been given.
         Raises UsageProblem while another slot is under way, for a slot that there is not, and a stream for arrays of the host.
         """
-        slot = whole("slot", slot)
+        if type(slot) is not int or slot >> 31:  # in place, since it is called in each step
+            slot = whole("slot", slot)
         if stream is None:
             status = self._start(self._open(), slot)
         else:
@@ -650,7 +651,9 @@ class Exchange(_Unique):
         if stream is not None:
             self.start(slot, stream)
             return self.finish(stream)
-        status = self._run(self._open(), whole("slot", slot))
+        if type(slot) is not int or slot >> 31:
+            slot = whole("slot", slot)
+        status = self._run(self._open(), slot)
         if status:
             capi.check(_library(), status)
         return None
