@@ -27,6 +27,7 @@ class CommOps {
   void follow(int slot, Moves moved);
   /// A rank whose message the operation waits for, or -1.
   int awaited(const Op& op, int slot) const;
+  MPI_Comm comm() const { return comm_; }
 
  private:
   Ids ids(const Op& op) const { return program_.sets[op.target]; }

@@ -3,6 +3,8 @@
 #include <mpi.h>
 
 #include <cstring>
+#include <functional>
+#include <memory>
 
 #include "faulty_device.hpp"
 #include "haloscope/haloscope.hpp"
@@ -173,7 +175,8 @@ void expect_same_numbers(const Stepper& device, const Stepper& cpu, int reductio
 }
 
 template <int D>
-void expect_bits_of_the_cpu(std::mt19937& random, const std::string& strategy) {
+void expect_bits_of_the_cpu(
+    std::mt19937& random, const std::string& strategy, const std::function<void()>& late = [] {}) {
   const Mixing mixing{.dims = D, .box = pick(random, 0, 1) == 1};
   const bool in_turn = pick(random, 0, 1);  // the second field from the new values of the first
   const Choice choice = random_choice_of_devices(random, strategy);
@@ -204,6 +207,7 @@ void expect_bits_of_the_cpu(std::mt19937& random, const std::string& strategy) {
   for (int part = 0; part < 3; ++part) {
     const int steps = pick(random, 0, 5);
     const int slot = cpu.run(steps);
+    late();
     if (part == 1) {
       EXPECT_EQ(device.run(steps, stream), slot);
       imitated::finish(stream);
@@ -227,6 +231,16 @@ TEST(DeviceStepper, RandomStepsHaveTheBitsOfTheCpu) {
     const std::string& strategy = strategies[static_cast<std::size_t>(i) % strategies.size()];
     i % 3 ? expect_bits_of_the_cpu<2>(random, strategy) : expect_bits_of_the_cpu<3>(random, strategy);
   }
+}
+
+/// Ranks are late by fifty times as long as a kernel that waits for the CPU stays on the device.
+TEST(DeviceStepper, NoNeighbourIsTooLate) {
+  const Imitated short_stay("delay_us=20,stay_us=20");
+  std::mt19937 random(static_cast<unsigned>(90 + world_size()));
+  Lateness late(static_cast<unsigned>(world_rank()) + 1);
+  for (const char* strategy :
+       {"ordered/taskqueue", "direct/taskqueue:device,chunks=2", "ordered/staged:stream", "auto"})
+    expect_bits_of_the_cpu<2>(random, strategy, std::ref(late));
 }
 
 /// Blocks of kernels are combined in their order, whatever the order in which they run.
