@@ -312,6 +312,48 @@ TEST(DeviceExchange, NoNeighbourIsTooLateForAuto) {
   imitated::free_stream(stream);
 }
 
+/// The devices of all ranks fail, after any number of copies and launches: an exchange has its halos or throws. Those of a race
+/// fail at the beginning of an exchange, since ranks may try different numbers of them.
+TEST(DeviceExchange, ADeviceThatFailsIsNamedByItsRankAndNoExchangeSucceedsWithoutItsHalos) {
+  std::mt19937_64 values(static_cast<std::uint64_t>(world_rank()));
+  Case c;
+  c.grid = {2, {8 * world_size(), 9, 1}, {true, false, false}};
+  c.ranks = {world_size(), 1, 1};
+  c.spec.pattern = Pattern::direct;
+  c.spec.corners = false;
+  int failed = 0;
+  for (const char* strategy : {"direct/staged", "direct/staged:stream", "direct/aware", "direct/ipc",
+                               "direct/taskqueue", "direct/taskqueue:device,chunks=3", "auto"})
+    for (int pieces = thorough() ? 0 : world_size() % 6; pieces < 12; pieces += thorough() ? 1 : 6) {
+      SCOPED_TRACE(std::string(strategy) + ", lost after " + std::to_string(pieces));
+      Doom doom("");
+      auto pair = std::make_unique<Pair>(c, strategy, 0);
+      const bool races = std::string(strategy) == "auto";
+      if (!races) doom.come(pieces);
+      std::string said;
+      for (int n = 0; n < 12 && said.empty(); ++n) {
+        if (races && n == pieces) doom.come(0);
+        pair->fill(values);
+        imitated::copy(pair->image().data(), pair->host().all().data(), pair->image().size());
+        said = error_of<Error>([&] {
+          pair->halo().start(0);
+          if (n % 2 == 0) pair->halo().progress();
+          pair->halo().finish();
+        });
+        if (said == "no error") said.clear();
+        if (said.empty()) pair->expect_same(0);
+      }
+      ASSERT_FALSE(HasFailure());
+      ++failed;
+      expect_part(said, "rank " + std::to_string(world_rank()) + ": the exchange of slot 0");
+      if (world_size() > 1) expect_part(said, std::to_string((world_rank() + 1) % world_size()));
+      expect_part(said, "the device is lost");
+      EXPECT_EQ(error_of<Error>([&] { pair->halo().finish(); }), said);
+      pair.reset();
+    }
+  EXPECT_EQ(failed, thorough() ? 84 : 14);
+}
+
 /// The guard of a case, on the host and on a device: the same poison, the same texts.
 void expect_same_guard_on_device(const Case& c, const Strategy& strategy, std::mt19937& random,
                                  std::mt19937_64& values) {

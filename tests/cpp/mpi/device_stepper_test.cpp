@@ -243,6 +243,29 @@ TEST(DeviceStepper, NoNeighbourIsTooLate) {
     expect_bits_of_the_cpu<2>(random, strategy, std::ref(late));
 }
 
+/// The devices of all ranks fail in the middle of a step.
+TEST(DeviceStepper, ADeviceThatFailsIsNamedByItsRankAndEndsAllLaterSteps) {
+  const Mixing mixing;
+  for (const char* strategy : {"direct/staged", "direct/staged:stream", "direct/ipc", "direct/taskqueue"})
+    for (const int pieces : {0, 5}) {
+      Doom doom("");
+      const Grid<2> grid(MPI_COMM_WORLD, {.cells = {8 * world_size(), 9}, .periodic = {true, true}});
+      TwoArrays arrays(grid, 1, true);
+      Choice choice;
+      choice.device = "host";
+      choice.strategy = strategy;
+      auto step = std::make_unique<Stepper>(grid, arrays.refs(), choice, mixing.sweep({0, 1}, true));
+      step->run(3);
+      doom.come(pieces);
+      const std::string said = error_of<Error>([&] { step->run(9); });
+      EXPECT_NE(said.find("rank " + std::to_string(world_rank()) + ": step "), std::string::npos) << said;
+      EXPECT_NE(said.find("the device is lost"), std::string::npos) << said;
+      EXPECT_EQ(said.find("with rank") != std::string::npos, world_size() > 1) << said;
+      EXPECT_NE(error_of<Error>([&] { step->run(1); }).find("an earlier step"), std::string::npos);
+      step.reset();
+    }
+}
+
 /// Blocks of kernels are combined in their order, whatever the order in which they run.
 TEST(DeviceStepper, SumsAreTheSameInEveryRun) {
   const Imitated slow("threads=3,delay_us=10");
