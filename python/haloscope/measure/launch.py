@@ -12,6 +12,7 @@ import re
 import shutil
 import signal
 import subprocess
+import sys
 import tempfile
 import threading
 import time
@@ -256,6 +257,8 @@ class _Watched:
     def _gather(self):
         for line in self.process.stdout:
             self.log.append(line.rstrip("\n"))
+            if faults.says_that_it_waits(line):
+                sys.stderr.write(line)
 
     def seconds(self) -> float:
         """Wall time since the start."""
@@ -358,7 +361,8 @@ def _failed_record(job: Job, fault: faults.Fault) -> dict:
 
 def _messages(log: Sequence[str]) -> list[str]:
     """The ranks' words for the user, each once: all ranks may say the same."""
-    found = [line.removeprefix("haloscope:").strip() for line in log if line.startswith("haloscope:")]
+    spoken = [line for line in log if line.startswith("haloscope:") and not faults.says_that_it_waits(line)]
+    found = [line.removeprefix("haloscope:").strip() for line in spoken]
     return list(dict.fromkeys(found))
 
 
