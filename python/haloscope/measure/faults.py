@@ -111,8 +111,8 @@ def _fault(board: list[Slot], culprit: Slot, what: str, said: str = "") -> Fault
     return Fault(reason, culprit.rank, culprit.phase, culprit.step, culprit.waiting_for, culprit.order)
 
 
-def says_that_it_waits(line: str) -> bool:
-    """Return whether a rank says that it waits for long, and goes on."""
+def reports_a_wait(line: str) -> bool:
+    """Return whether a line is the report of a rank that has waited for long, and goes on."""
     return _WAITS.match(line) is not None
 
 

@@ -257,7 +257,7 @@ class _Watched:
     def _gather(self):
         for line in self.process.stdout:
             self.log.append(line.rstrip("\n"))
-            if faults.says_that_it_waits(line):
+            if faults.reports_a_wait(line):
                 sys.stderr.write(line)
 
     def seconds(self) -> float:
@@ -361,7 +361,7 @@ def _failed_record(job: Job, fault: faults.Fault) -> dict:
 
 def _messages(log: Sequence[str]) -> list[str]:
     """The ranks' words for the user, each once: all ranks may say the same."""
-    spoken = [line for line in log if line.startswith("haloscope:") and not faults.says_that_it_waits(line)]
+    spoken = [line for line in log if line.startswith("haloscope:") and not faults.reports_a_wait(line)]
     found = [line.removeprefix("haloscope:").strip() for line in spoken]
     return list(dict.fromkeys(found))
 

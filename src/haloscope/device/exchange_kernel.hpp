@@ -43,7 +43,7 @@ struct ExchangeBlocks {
       write_word<Reader::anyone>(l.packed + place * signal_words, signal(l.exchange, part));
     });
   }
-  /// Says that the kernel leaves, unless the part is there now. Both sides write before they look: the host sees that the kernel
+  /// Announces that the kernel leaves, unless the part is there now. Both sides write before they look: the host sees that the kernel
   /// has left, or this block what the host wrote.
   template <class Ready>
   HALOSCOPE_FUNCTION bool leave(const Team& team, Ready ready) const {

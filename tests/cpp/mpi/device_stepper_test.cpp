@@ -243,11 +243,12 @@ TEST(DeviceStepper, NoNeighbourIsTooLate) {
     expect_bits_of_the_cpu<2>(random, strategy, std::ref(late));
 }
 
-/// The devices of all ranks fail in the middle of a step.
+/// The devices of all ranks fail with the first launch of a step: later ones may be later on one rank than on another, which would
+/// wait for it.
 TEST(DeviceStepper, ADeviceThatFailsIsNamedByItsRankAndEndsAllLaterSteps) {
   const Mixing mixing;
   for (const char* strategy : {"direct/staged", "direct/staged:stream", "direct/ipc", "direct/taskqueue"})
-    for (const int pieces : {0, 5}) {
+    for (const int steps : {0, 3}) {
       Doom doom("");
       const Grid<2> grid(MPI_COMM_WORLD, {.cells = {8 * world_size(), 9}, .periodic = {true, true}});
       TwoArrays arrays(grid, 1, true);
@@ -255,8 +256,8 @@ TEST(DeviceStepper, ADeviceThatFailsIsNamedByItsRankAndEndsAllLaterSteps) {
       choice.device = "host";
       choice.strategy = strategy;
       auto step = std::make_unique<Stepper>(grid, arrays.refs(), choice, mixing.sweep({0, 1}, true));
-      step->run(3);
-      doom.come(pieces);
+      step->run(steps);
+      doom.come(0);
       const std::string said = error_of<Error>([&] { step->run(9); });
       EXPECT_NE(said.find("rank " + std::to_string(world_rank()) + ": step "), std::string::npos) << said;
       EXPECT_NE(said.find("the device is lost"), std::string::npos) << said;
