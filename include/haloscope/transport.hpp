@@ -115,7 +115,6 @@ struct LinkContext {
   device::Device* device = nullptr;
   /// A choice made at run time is kept for later programs, and theirs is taken, see docs/transports.md.
   bool remembers = false;
-  double patience_s = 8;  ///< a kernel that waits for messages gives up after this long without any progress
   MessageTags tags = {};  ///< no other link that is in use on `comm` has them
   bool moves(int id) const { return !mine || (*mine)[static_cast<std::size_t>(id)]; }
 };

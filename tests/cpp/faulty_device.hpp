@@ -44,11 +44,24 @@ inline std::function<bool()> refused_call(std::int64_t number) {
   return [left = std::make_shared<std::atomic<std::int64_t>>(number)] { return left->fetch_sub(1) != 0; };
 }
 
+/// The thread that calls it is late by a random time, up to 1 ms, on one call in three.
+class Lateness {
+ public:
+  explicit Lateness(unsigned seed) : random_(seed) {}
+  void operator()() {
+    const double us = std::uniform_real_distribution<>(-2000, 1000)(random_);
+    if (us > 0) std::this_thread::sleep_for(std::chrono::duration<double, std::micro>(us));
+  }
+
+ private:
+  std::minstd_rand random_;
+};
+
 /// @param text  what parse_imitation() takes, and `delay_us=20` (slow streams), `block_delay_us=20` (slow blocks),
 ///              `lost=3` (the last device is lost), `refused_call=3` (of a capture), `maps=0` (none of other processes' memory),
-///              `words=0` (streams write none and wait for none).
+///              `words=0` (streams write none and wait for none), `stay_us=50` (kernels that wait leave after this).
 inline device::host::Imitation faulty(const std::string& text) {
-  double delay_us = 0, block_delay_us = 0;
+  double delay_us = 0, block_delay_us = 0, stay_us = -1;
   std::int64_t lost = -1, refused = -1;
   bool maps = true, words = true;
   std::vector<std::string> plain;
@@ -57,6 +70,8 @@ inline device::host::Imitation faulty(const std::string& text) {
       delay_us = std::stod(word.substr(9));
     else if (word.starts_with("block_delay_us="))
       block_delay_us = std::stod(word.substr(15));
+    else if (word.starts_with("stay_us="))
+      stay_us = std::stod(word.substr(8));
     else if (word.starts_with("lost="))
       lost = std::stoll(word.substr(5));
     else if (word.starts_with("refused_call="))
@@ -71,6 +86,7 @@ inline device::host::Imitation faulty(const std::string& text) {
   device::host::Imitation result = device::host::parse_imitation(join(plain, ","));
   if (delay_us > 0) result.before_work = slow_streams(delay_us);
   if (block_delay_us > 0) result.before_block = slow_blocks(block_delay_us);
+  if (stay_us >= 0) result.longest_stay_s = 1e-6 * stay_us;
   result.words = words;
   if (!maps) result.may_map = [] { return false; };
   if (refused >= 0) result.may_keep = refused_call(refused);
@@ -90,6 +106,23 @@ class Imitated {
 
  private:
   device::host::Imitation before_;
+};
+
+/// Devices that fail when they are told to.
+class Doom {
+ public:
+  /// @param text  as of Imitated
+  explicit Doom(const std::string& text) : imitated_(text) {
+    device::host::Imitation now = device::host::imitation();
+    now.works = [left = left_](int) { return left->fetch_sub(1) > 0; };
+    device::host::imitate(now);
+  }
+  /// They fail after this many copies and launches.
+  void come(std::int64_t pieces) { *left_ = pieces; }
+
+ private:
+  std::shared_ptr<std::atomic<std::int64_t>> left_ = std::make_shared<std::atomic<std::int64_t>>(std::int64_t{1} << 40);
+  Imitated imitated_;
 };
 
 /// As environment variable HALOSCOPE_TEST_DEVICE says, if it is there.

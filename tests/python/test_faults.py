@@ -243,6 +243,35 @@ def test_a_rank_that_sticks_at_work_for_its_device_is_named_with_it(tmp_path):
     assert re.search(r"rank 1 \(process \d+\) made no progress for [\d.]+ s in phase d2h of step \d+", text), text
 
 
+def pause(rank: psutil.Process, seconds: float):
+    """Stop a rank, and continue it later."""
+    rank.send_signal(signal.SIGSTOP)
+    time.sleep(seconds)
+    rank.send_signal(signal.SIGCONT)
+
+
+DEVICE_STRATEGIES = ("direct/taskqueue", "direct/staged:stream", "ordered/staged", "ordered/ipc", "direct/aware")
+
+
+@pytest.mark.parametrize(
+    ("strategy", "seconds"),
+    [
+        ("direct/taskqueue", 2.5),  # longer than a kernel that waits stays on the device
+        *(pytest.param(strategy, 60, marks=pytest.mark.long) for strategy in DEVICE_STRATEGIES),
+    ],
+)
+def test_a_rank_that_was_stopped_for_a_while_has_changed_nothing(tmp_path, monkeypatch, strategy, seconds):
+    monkeypatch.setenv("HALOSCOPE_PATIENCE", "1")
+    run = Run(tmp_path, "--cells", "256", "--seconds", "2", "--launches", "1", "--repetitions", "1", "--warmup", "0",
+              "--device", "host", "--strategy", strategy)  # fmt: skip
+    pause(run.until_running(2)[1], seconds)
+    out, err = run.process.communicate(timeout=60)
+    assert run.process.returncode == 0, out + err
+    assert re.search(r"haloscope: rank [01] has waited for [\d.]+ s", err), err
+    [record] = records.read(run.output).records
+    assert record["kind"] == "measurement" and record["verification"]["status"] == "passed"
+
+
 @pytest.mark.parametrize("strategy", ["direct/taskqueue", "direct/staged:stream"])
 def test_a_device_that_waits_for_a_rank_that_sticks_does_not_keep_its_rank_from_ending(tmp_path, strategy):
     words = ("--device", "host", "--strategy", strategy, "--watchdog", "1")

@@ -24,7 +24,7 @@ LONG_POLLING = [
     "ordered/rma-lock:get,flag",
     "direct/rma-lockall",
 ]
-REPORT = r"^haloscope: rank 0 waits for rank 1 in exchange 3 of heat since 1 s$"
+REPORT = r"^haloscope: rank 0 has waited for 1 s: rank 1 has not answered in exchange 3 of heat$"
 
 
 def run(strategy: str, how: str, **environment: str) -> subprocess.CompletedProcess[str]:
@@ -56,5 +56,5 @@ def test_a_rank_that_is_stopped_for_a_while_changes_nothing(strategy):
 def test_a_stalled_job_ends_on_request():
     ended = run("ordered/p2p", "sleep", HALOSCOPE_STALL="end")
     assert ended.returncode != 0
-    assert re.search(r"^haloscope: rank 0: waits for rank 1 in exchange 3 of heat", ended.stderr, re.MULTILINE)
+    assert re.search(r"^haloscope: rank 0: has waited for 1 s: rank 1 has not answered in exchange 3 of heat", ended.stderr, re.MULTILINE)
     assert "right" not in ended.stdout

@@ -38,7 +38,7 @@ MEASURING = options_of(
                 "--components."),
     option("--order-seed", type=int, default=0, group="measuring", help="Seed of the random order. [0]"),
     option("--watchdog", type=FiniteRange(0), default=0.0, group="measuring",
-           help="Seconds without progress that end the run. [max(10, 20 steps)]"),
+           help="Seconds without progress that end the run; 0: none do. [0]"),
     option("--inject", default="", metavar="KIND:rank=R,step=S[,seconds=X]", group="measuring",
            help="Fault for tests: delay, hang, kill."),
 )  # fmt: skip

@@ -23,6 +23,7 @@ HEADER_BYTES = 64
 PHASES_OUTSIDE = {100: "setup", 101: "verify", 102: "idle", 103: "done"}
 
 _SPOKEN = re.compile(r"^haloscope: rank (\d+): (.*)$", re.MULTILINE)
+_WAITS = re.compile(r"haloscope: rank \d+ has waited for ")
 _STALL = re.compile(r"rank (\d+) made no progress for ([\d.]+) s")
 _HYDRA_PID = re.compile(r"PID (\d+) RUNNING AT")
 _HYDRA_SIGNAL = re.compile(r"EXIT STRING: .*\(signal (\d+)\)")
@@ -108,6 +109,11 @@ def _fault(board: list[Slot], culprit: Slot, what: str, said: str = "") -> Fault
     for_whom = f", waiting for rank {culprit.waiting_for}" if culprit.waiting_for is not None else ""
     reason = f"{name} (process {culprit.pid}) {what} {culprit.place()}{for_whom}{_waiters(board, culprit)}"
     return Fault(reason, culprit.rank, culprit.phase, culprit.step, culprit.waiting_for, culprit.order)
+
+
+def reports_a_wait(line: str) -> bool:
+    """Return whether a line is the report of a rank that has waited for long, and goes on."""
+    return _WAITS.match(line) is not None
 
 
 def diagnose(board: list[Slot], log: list[str], returncode: int, dead: Slot | None = None) -> Fault | None:

@@ -265,6 +265,8 @@ class _Watched:
     def _gather(self):
         for line in self.process.stdout:
             self.log.append(line.rstrip("\n"))
+            if faults.reports_a_wait(line):
+                sys.stderr.write(line)
 
     def seconds(self) -> float:
         """Wall time since the start."""
@@ -367,7 +369,8 @@ def _failed_record(job: Job, fault: faults.Fault) -> dict:
 
 def _messages(log: Sequence[str]) -> list[str]:
     """The ranks' words for the user, each once: all ranks may say the same."""
-    found = [line.removeprefix("haloscope:").strip() for line in log if line.startswith("haloscope:")]
+    spoken = [line for line in log if line.startswith("haloscope:") and not faults.reports_a_wait(line)]
+    found = [line.removeprefix("haloscope:").strip() for line in spoken]
     return list(dict.fromkeys(found))
 
 

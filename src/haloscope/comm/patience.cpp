@@ -40,14 +40,18 @@ double patience_s() {
   return seconds;
 }
 
+void report_wait(MPI_Comm comm, double seconds, const std::string& what) {
+  const std::string text = "has waited for " + whole_seconds(seconds) + ": " + what;
+  if (ends_stalled_jobs()) end_job(text + "; HALOSCOPE_STALL=end ends the job");
+  std::fprintf(stderr, "haloscope: rank %d %s\n", rank_in(comm), text.c_str());
+}
+
 void ReportedWait::look() {
   const double now = now_s();
   if (since_ == 0) since_ = reported_ = now;
   if (patience_s() == 0 || now - reported_ < patience_s()) return;
   reported_ = now;
-  const std::string text = "waits for " + describe() + " since " + whole_seconds(now - since_);
-  if (ends_stalled_jobs()) end_job(text + "; HALOSCOPE_STALL=end ends the job");
-  std::fprintf(stderr, "haloscope: rank %d %s\n", rank_in(comm_), text.c_str());
+  report_wait(comm_, now - since_, describe());
 }
 
 }  // namespace haloscope

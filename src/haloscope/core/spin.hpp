@@ -17,16 +17,16 @@ inline void relax() {
 }
 
 /// A wait that may last. Loops that poll look at it now and then.
-class LongWait {
+class WatchedWait {
  public:
   virtual void look() = 0;
 
  protected:
-  ~LongWait() = default;
+  ~WatchedWait() = default;
 };
 
 /// The innermost of this thread; null: nothing looks.
-inline thread_local LongWait* current_wait = nullptr;
+inline thread_local WatchedWait* current_wait = nullptr;
 
 /// Called between polls of a wait that has lasted for a while.
 inline void look_at_wait() {

@@ -4,7 +4,7 @@
 
 #include <cstdint>
 
-#include "haloscope/device/patience.hpp"
+#include "haloscope/device/stay.hpp"
 
 namespace haloscope::device {
 
@@ -63,7 +63,10 @@ struct BlocksQueue {
   int at_once = 0;                  ///< blocks that pack at the same time; 0: all
   int chunks = 1;                   ///< of each buffer, at most
   bool copies = false;              ///< a block packs once its input has been copied
-  Patience patience;
+  /// Mapped, a word a block: 0, or where it was when the kernel left; a launch that resumes goes on from there.
+  std::uint32_t* left = nullptr;
+  bool resumes = false;
+  Stay stay;
 };
 
 /// Chunks of a buffer: no more than it has elements.
@@ -82,8 +85,9 @@ struct BlocksKernels {
   void (*queue)(Stream&, const BlocksLaunch&, const BlocksQueue&) = nullptr;
   /// Most blocks of that kernel that are sure to run at once on the current device. Loads it.
   int (*resident)(int threads) = nullptr;
-  /// Answers the CPU with the clock: writes it to the word in mapped memory, waits for 0 there, writes it again.
-  void (*clock)(Stream&, std::uint64_t* word, const Patience&) = nullptr;
+  /// Answers the CPU with the clock: writes it to the word in mapped memory, waits for 0 there, writes it again; unless it has
+  /// to leave before.
+  void (*clock)(Stream&, std::uint64_t* word, const Stay&) = nullptr;
 };
 
 }  // namespace haloscope::device

@@ -72,7 +72,7 @@ struct QueueBlocks {
 
   HALOSCOPE_FUNCTION bool await_bit(const Team& team, int block, std::uint32_t bit) const {
     const std::uint32_t* word = q.told + block * q.stride;
-    return await(team, q.patience, [&] { return (read_word<Reader::anyone>(word) & bit) != 0; });
+    return await(team, q.stay, [&] { return (read_word<Reader::anyone>(word) & bit) != 0; });
   }
   /// Tasks of the one list, in the order in which blocks take the lock.
   HALOSCOPE_FUNCTION void append(int block, int chunk) const {
@@ -97,13 +97,30 @@ struct QueueBlocks {
     if (q.copies && !await_bit(team, block, copied)) return false;
     if (q.at_once == 0) return true;
     const int before = block + 1 - q.at_once;  // blocks that have to be done; they never wait for this one
-    return await(team, q.patience, [&] { return static_cast<int>(read_word<Reader::device>(q.packed)) >= before; });
+    return await(team, q.stay, [&] { return static_cast<int>(read_word<Reader::device>(q.packed)) >= before; });
+  }
+  /// What a block still has to do: nothing, all, or to unpack from a chunk on.
+  enum Rest : std::uint32_t { nothing = 0, all = 1, from_chunk = 2 };
+  HALOSCOPE_FUNCTION void leave(const Team& team, int block, std::uint32_t rest) const {
+    team.one([&] { q.left[block] = rest; });
+  }
+  HALOSCOPE_FUNCTION std::uint32_t resumed(const Team& team, int block) const {
+    const std::uint32_t rest = q.left[block];
+    team.sync();
+    team.one([&] { q.left[block] = nothing; });
+    return rest;
   }
   HALOSCOPE_FUNCTION void operator()(const Team& team) const {
     const int block = team.block();
+    const std::uint32_t rest = q.resumes ? resumed(team, block) : all;
+    if (rest == nothing) return;
+    if (rest == all && !pack(team, block)) return leave(team, block, all);
+    unpack(team, block, rest == all ? 0 : static_cast<int>(rest - from_chunk));
+  }
+  HALOSCOPE_FUNCTION bool pack(const Team& team, int block) const {
     const BlockEntry e = l.entries[block];
     const int chunks = chunks_of(e.elements, q.chunks);
-    if (!may_pack(team, block)) return;
+    if (!may_pack(team, block)) return false;
     stamp(team, l, block, &BlockStamps::begin);
     for (int c = 0; c < chunks; ++c) {
       pack_part(team, l, e, chunk_begin(e.elements, chunks, c), chunk_begin(e.elements, chunks, c + 1));
@@ -112,8 +129,13 @@ struct QueueBlocks {
     }
     stamp(team, l, block, &BlockStamps::packed);
     if (q.at_once > 0) team.one([&] { count_packed(); });
-    for (int c = 0; c < chunks; ++c) {
-      if (!await_bit(team, block, arrived(c))) return;
+    return true;
+  }
+  HALOSCOPE_FUNCTION void unpack(const Team& team, int block, int first) const {
+    const BlockEntry e = l.entries[block];
+    const int chunks = chunks_of(e.elements, q.chunks);
+    for (int c = first; c < chunks; ++c) {
+      if (!await_bit(team, block, arrived(c))) return leave(team, block, from_chunk + static_cast<std::uint32_t>(c));
       if (c == 0) stamp(team, l, block, &BlockStamps::arrived);
       unpack_part(team, l, block, e, chunk_begin(e.elements, chunks, c), chunk_begin(e.elements, chunks, c + 1));
     }
@@ -124,10 +146,10 @@ struct QueueBlocks {
 struct AnswerWithClock {
   static constexpr int threads = 1;
   std::uint64_t* word;
-  Patience patience;
+  Stay stay;
   HALOSCOPE_FUNCTION void operator()(const Team& team) const {
     team.one([&] { write_word<Reader::anyone>(word, clock_ticks()); });
-    if (!await<look_again>(team, patience, [&] { return read_word<Reader::anyone>(word) == 0; })) return;
+    if (!await<look_again>(team, stay, [&] { return read_word<Reader::anyone>(word) == 0; })) return;
     team.one([&] { write_word<Reader::anyone>(word, clock_ticks()); });
   }
 };
@@ -140,8 +162,8 @@ inline BlocksKernels blocks_kernels() {
     launch_resident(stream, l.count, l.threads, QueueBlocks{l, q});
   };
   k.resident = [](int threads) { return most_resident<QueueBlocks>(threads); };
-  k.clock = [](Stream& stream, std::uint64_t* word, const Patience& patience) {
-    launch_resident(stream, 1, AnswerWithClock::threads, AnswerWithClock{word, patience});
+  k.clock = [](Stream& stream, std::uint64_t* word, const Stay& stay) {
+    launch_resident(stream, 1, AnswerWithClock::threads, AnswerWithClock{word, stay});
   };
   return k;
 }

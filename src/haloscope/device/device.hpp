@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "haloscope/device/kernels.hpp"
+#include "haloscope/device/stay.hpp"
 #include "haloscope/device_stream.hpp"
 #include "haloscope/error.hpp"
 
@@ -34,6 +35,11 @@ struct Info {
   std::string id;                 ///< the same for all processes that use this device, and only for this one
   /// Kernels are loaded before they are first launched, which otherwise may wait for kernels that run.
   bool loads_early = false;
+  /// A kernel that waits for the CPU leaves after this: drivers end kernels that stay for seconds where a screen hangs on a device,
+  /// and a program that waits for the device as a whole goes on.
+  double longest_stay_s = 1;
+  /// For kernels that wait until `stop` is not 0. @param stop  in mapped memory.
+  Stay stay(const std::uint32_t* stop) const { return {stop, static_cast<std::uint64_t>(longest_stay_s * clock_hz)}; }
 };
 
 /// A point in a stream's work. Reusable: recording it again moves it. May be destroyed before its work is done.

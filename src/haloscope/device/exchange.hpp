@@ -5,7 +5,7 @@
 #include <cstdint>
 
 #include "haloscope/device/copy.hpp"
-#include "haloscope/device/patience.hpp"
+#include "haloscope/device/stay.hpp"
 
 namespace haloscope::device {
 
@@ -23,8 +23,8 @@ HALOSCOPE_ON_BOTH_SIDES constexpr std::uint32_t exchange_of(std::uint64_t word) 
 
 inline constexpr int most_parts = 16;  ///< of one message
 
-/// How far a block has come.
-enum class Progress : std::int32_t { packs, waits, ended, gave_up };
+/// How far a block has come. The first one decides that a kernel leaves before all has arrived; the others follow it.
+enum class Progress : std::int32_t { packs, waits, ended, left };
 
 inline constexpr int signal_words = 16;  ///< from one word of 8 bytes to the next: a cache line each
 
@@ -44,7 +44,7 @@ struct ExchangeLaunch {
   const std::uint64_t* arrived = nullptr;  ///< mapped: parts that have arrived, in their order; the first block looks
   std::uint64_t* told = nullptr;           ///< device memory: the same for the other blocks, word after word
   std::uint64_t* progress = nullptr;       ///< mapped, by block
-  Patience patience;
+  Stay stay;
 };
 
 struct ExchangeKernels {

@@ -43,19 +43,30 @@ struct ExchangeBlocks {
       write_word<Reader::anyone>(l.packed + place * signal_words, signal(l.exchange, part));
     });
   }
-  /// The part that has arrived as number `turn`; -1: waited in vain. The host's memory is far, and many blocks that look
-  /// there would keep its link busy: the first one does, and tells the others.
+  /// Announces that the kernel leaves, unless the part is there now. Both sides write before they look: the host sees that the kernel
+  /// has left, or this block what the host wrote.
+  template <class Ready>
+  HALOSCOPE_FUNCTION bool leave(const Team& team, Ready ready) const {
+    tell_progress(team, Progress::left);
+    return !team.agree([&] {
+      fence();
+      return ready();
+    });
+  }
+  /// The part that has arrived as number `turn`, or nothing_came: all blocks leave. The host's memory is far, and many blocks that
+  /// look there would keep its link busy: the first one does, and tells the others, which wait for its word alone.
   HALOSCOPE_FUNCTION int await_part(const Team& team, int turn) const {
     const bool looks = team.block() == 0;
     std::uint64_t word = signal(l.exchange, nothing_came);
-    const bool there = await(team, looks ? l.patience : Patience{nullptr, l.patience.ticks}, [&] {
+    const auto ready = [&] {
       const std::uint64_t seen =
           looks ? read_word<Reader::anyone>(l.arrived + turn * signal_words) : read_word<Reader::device>(l.told + turn);
       if (exchange_of(seen) == l.exchange) word = seen;
       return exchange_of(seen) == l.exchange;
-    });
+    };
+    const bool left = !await(team, looks ? l.stay : Stay{}, ready) && leave(team, ready);
     if (looks) team.one([&] { write_word<Reader::device>(l.told + turn, word); });
-    return there ? team.tell([&] { return of_signal(word); }) : nothing_came;
+    return left ? nothing_came : team.tell([&] { return of_signal(word); });
   }
   HALOSCOPE_FUNCTION void operator()(const Team& team) const {
     tell_progress(team, Progress::packs);
@@ -64,7 +75,7 @@ struct ExchangeBlocks {
     tell_progress(team, Progress::waits);
     for (int turn = 0; turn < l.received; ++turn) {
       const int part = await_part(team, turn);
-      if (part == nothing_came) return tell_progress(team, Progress::gave_up);
+      if (part == nothing_came) return tell_progress(team, Progress::left);
       move<Source::fresh>(team, l.parts[l.sent + part]);
     }
     tell_progress(team, Progress::ended);

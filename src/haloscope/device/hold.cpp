@@ -4,7 +4,7 @@
 
 namespace haloscope::device {
 
-/// The kernel of an exchange whose one message never comes: it loses its patience.
+/// The kernel of an exchange whose one message never comes: it stays as long as it may.
 Hold::Hold(Device& device, double seconds)
     : device_(device),
       words_(device, Space::mapped, 2 * signal_words * sizeof(std::uint64_t)),
@@ -16,7 +16,7 @@ Hold::Hold(Device& device, double seconds)
   launch_.arrived = words;
   launch_.progress = words + signal_words;
   launch_.told = reinterpret_cast<std::uint64_t*>(told_.data());
-  launch_.patience.ticks = static_cast<std::uint64_t>(seconds * device.info().clock_hz);
+  launch_.stay.ticks = static_cast<std::uint64_t>(seconds * device.info().clock_hz);
 }
 
 void Hold::on(Stream& stream) const { device_.kernels().exchange.run(stream, launch_); }

@@ -88,7 +88,8 @@ class HostDevice final : public Device {
             160 << 10,
             imitated_clock_hz,
             "host " + std::to_string(index_),
-            true};
+            true,
+            imitation_.longest_stay_s};
   }
   void* allocate(Space space, std::size_t bytes) override {
     if (space == Space::device && static_cast<std::int64_t>(bytes) > imitation_.bytes - used_)

@@ -27,6 +27,8 @@ struct Imitation {
   std::int64_t bytes = 0;  ///< memory of one device; 0: half of the machine's
   int threads = 1;         ///< share the blocks of a launch
   int resident = 64;       ///< most blocks of a kernel that waits for the CPU
+  /// For tests: after this a kernel that waits for the CPU leaves.
+  double longest_stay_s = Info().longest_stay_s;
   /// For tests: makes, for a stream's number, the function that its thread calls before each piece of work. Empty: none
   std::function<std::function<void()>(unsigned stream)> before_work = {};
   /// For tests: whether device `index` does its next copy or launch; false: it has failed. Empty: it always does.

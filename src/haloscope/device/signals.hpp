@@ -13,7 +13,7 @@
 #include <thread>
 #endif
 
-#include "haloscope/device/patience.hpp"
+#include "haloscope/device/stay.hpp"
 
 namespace haloscope::device::HALOSCOPE_BACKEND {
 
@@ -89,13 +89,14 @@ HALOSCOPE_FUNCTION std::uint64_t clock_ticks() {
 
 #else
 
+// Sequentially consistent, which stands for a fence between a word written and a word read: TSan knows no fences.
 template <Reader, class T>
 T read_word(const T* word) {
-  return std::atomic_ref<T>(*const_cast<T*>(word)).load(std::memory_order_acquire);
+  return std::atomic_ref<T>(*const_cast<T*>(word)).load();
 }
 template <Reader, class T>
 void write_word(T* word, T value) {
-  std::atomic_ref<T>(*word).store(value, std::memory_order_release);
+  std::atomic_ref<T>(*word).store(value);
 }
 inline std::uint32_t add_to_word(std::uint32_t* word, std::uint32_t value) {
   return std::atomic_ref<std::uint32_t>(*word).fetch_add(value, std::memory_order_acq_rel) + value;
@@ -116,15 +117,15 @@ inline std::uint64_t clock_ticks() { return imitated_clock(); }
 
 /// One thread of the block polls until `ready()`; the others wait for it.
 /// @tparam pause  between two looks: rest, or look_again for an answer that comes at once.
-/// @return false, for all threads, where it was told to stop, or waited for too long.
+/// @return false, for all threads, where it was told to stop, or has stayed for too long.
 template <void (*pause)(int looks) = rest, class Ready>
-HALOSCOPE_FUNCTION bool await(const Team& team, const Patience& patience, Ready ready) {
+HALOSCOPE_FUNCTION bool await(const Team& team, const Stay& stay, Ready ready) {
   return team.agree([&]() -> bool {
     if (ready()) return true;
     const std::uint64_t since = clock_ticks();
     for (int looks = 0; !ready(); ++looks) {
-      const bool told_to_stop = patience.stop != nullptr && read_word<Reader::anyone>(patience.stop) != 0;
-      if (told_to_stop || clock_ticks() - since > patience.ticks) return false;
+      const bool told_to_stop = stay.stop != nullptr && read_word<Reader::anyone>(stay.stop) != 0;
+      if (told_to_stop || clock_ticks() - since > stay.ticks) return false;
       pause(looks);
     }
     return true;

@@ -56,7 +56,7 @@ Arguments parse_arguments(int argc, char** argv) {
   cli.add_option("--status", a.status, "file on which each rank shows what it is doing");
   cli.add_option("--launch-id", a.launch_id, "name of this launch in its records");
   cli.add_option("--expect-ranks", a.expect_ranks, "refuse to run with any other number of ranks");
-  cli.add_option("--watchdog", a.watchdog, "seconds without progress that end the run; 0: max(10, 20 x median step)");
+  cli.add_option("--watchdog", a.watchdog, "seconds without progress that end the run; 0: none do");
   cli.add_option("--inject", a.inject, "fault for tests: KIND:rank=R,step=S,seconds=X[,op=NAME]");
   cli.add_option("--probe", a.probe, "ask how this MPI behaves: all, or names of probes; JSON lines")->delimiter(',');
   cli.add_option("--findings", a.findings, "file with what the probes found, kept in every record's environment");

@@ -16,6 +16,7 @@
 #include "haloscope/run/stepper_device.hpp"
 #include "haloscope/run/stepper_guard.hpp"
 #include "haloscope/runner/exchange_request.hpp"
+#include "haloscope/runner/failure.hpp"
 #include "haloscope/runner/library_call.hpp"
 
 namespace haloscope {
@@ -250,6 +251,7 @@ struct Stepper::State {
   std::vector<double> numbers;            // of the reductions of a loop
   std::int64_t time = 0;
   int slot = 0;
+  bool failed = false;
   int exceptions = std::uncaught_exceptions();  // when it was made
 
   State(const Layout& layout, const std::vector<int>& nodes, const std::vector<FieldRef>& fields, const Choice& given,
@@ -321,11 +323,11 @@ struct Stepper::State {
   /// After a step failed, perhaps on this rank alone, others may never answer: messages in flight are abandoned, not
   /// awaited.
   ~State() {
-    if (std::uncaught_exceptions() > exceptions) {
-      for (auto& stage : stages) stage->abandon();
-      return;
-    }
+    const bool abandons = failed || std::uncaught_exceptions() > exceptions;
+    for (auto& stage : stages)
+      if (abandons) stage->abandon();
     if (on_device) on_device->settle();
+    if (abandons) return;
     stages.clear();
     if (comm != MPI_COMM_NULL) REQUIRE_MPI(MPI_Comm_free(&comm));
   }
@@ -336,6 +338,24 @@ struct Stepper::State {
     on_device->begin(after);
     run(steps);
     before != nullptr ? on_device->end(*before) : on_device->finish();
+  }
+  /// Steps after one that failed fail, too.
+  /// @throws Error that names this rank, those that it exchanges messages with, and what failed.
+  template <class Steps>
+  void try_steps(Steps steps) {
+    if (failed) throw Error(Exit::failed, "an earlier step of this Stepper failed on this rank; make a new one");
+    try {
+      steps();
+    } catch (const UsageError&) {  // of the guard, with nothing in flight
+      throw;
+    } catch (const Error& error) {
+      failed = true;
+      throw Error(error.exit_code(),
+                  name_failure(comm, stages.front()->plan(), "step " + std::to_string(time), error.what()));
+    } catch (...) {
+      failed = true;
+      throw;
+    }
   }
 
   void run(std::int64_t steps) {
@@ -422,7 +442,7 @@ int Stepper::run(std::int64_t steps) {
   State& of = state("run");
   require_running("run");
   require_steps(steps);
-  if (steps > 0) of.on_device ? of.run_on_device(steps, {}, nullptr) : of.run(steps);
+  if (steps > 0) of.try_steps([&] { of.on_device ? of.run_on_device(steps, {}, nullptr) : of.run(steps); });
   return slot();
 }
 
@@ -431,7 +451,7 @@ int Stepper::run(std::int64_t steps, DeviceStream stream) {
   require_running("run");
   require_device(of.place, "run");
   require_steps(steps);
-  if (steps > 0) of.run_on_device(steps, stream, &stream);
+  if (steps > 0) of.try_steps([&] { of.run_on_device(steps, stream, &stream); });
   return slot();
 }
 

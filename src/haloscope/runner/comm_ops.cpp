@@ -25,7 +25,7 @@ class CommOps::Waiting final : public ReportedWait {
  private:
   std::string describe() const override {
     const int peer = ops_.awaited(op_, slot_);
-    return (peer < 0 ? "other ranks" : "rank " + std::to_string(peer)) + " in " +
+    return (peer < 0 ? "other ranks have" : "rank " + std::to_string(peer) + " has") + " not answered in " +
            (ops_.number_ > 0 ? "exchange " + std::to_string(ops_.number_) + " of " : "the exchange of ") + ops_.name_;
   }
 

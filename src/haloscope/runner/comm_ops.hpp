@@ -33,6 +33,7 @@ class CommOps {
   void begin(std::int64_t number) { number_ = number; }
   /// A rank whose message the operation waits for, or -1.
   int awaited(const Op& op, int slot) const;
+  MPI_Comm comm() const { return comm_; }
 
  private:
   class Waiting;

@@ -11,6 +11,12 @@ class DeviceLane {
  public:
   /// Local. `program`, `plan` and `views` must outlive it.
   DeviceLane(device::Device& device, const Program& program, const Plan& plan, const Views& views);
+  /// Its streams end their work, which uses what is about to go.
+  ~DeviceLane() {
+    device::call_even_if_lost([this] { streams_.finish(); });
+  }
+  DeviceLane(const DeviceLane&) = delete;
+  DeviceLane& operator=(const DeviceLane&) = delete;
   /// Operations go to this link from here on; puts the program's copies into device memory.
   void bind(DeviceLink& link);
 

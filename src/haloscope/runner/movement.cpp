@@ -8,6 +8,7 @@
 #include "haloscope/comm/shared_memory.hpp"
 #include "haloscope/core/names.hpp"
 #include "haloscope/error.hpp"
+#include "haloscope/runner/failure.hpp"
 #include "haloscope/schedule.hpp"
 #include "haloscope/transport/composite.hpp"
 #include "haloscope/transport_traits.hpp"
@@ -88,17 +89,42 @@ Movement::Movement(MPI_Comm comm, const Layout& layout, const Plan& plan, const 
   next_ = program_.ops.size();
 }
 
-/// Peers of an exchange that a device's failure has cut short may never answer.
 Movement::~Movement() {
   try {
     finish();
   } catch (const Error&) {
-    link_->abandon();
+    abandon();
+    return;
   }
   lane_.reset();
   link_.reset();
   landings_ = Memory();
   landings_there_ = device::Buffer();
+}
+
+/// Peers may never answer: messages in flight, their tags and memory stay as they are. The device's work ends first.
+void Movement::abandon() {
+  link_->abandon();
+  lane_.reset();
+  static_cast<void>(link_.release());
+  static_cast<void>(new TagRange(std::move(tags_)));
+  static_cast<void>(new Memory(std::move(landings_)));
+  static_cast<void>(new device::Buffer(std::move(landings_there_)));
+}
+
+/// work() for which the device is current.
+template <class Work>
+auto Movement::use_device(Work work) {
+  if (!failure_.empty()) throw Error(Exit::failed, failure_);
+  try {
+    const device::Current current(device_);
+    return work();
+  } catch (const MpiError&) {  // collectively() deals with it
+    throw;
+  } catch (const Error& error) {
+    failure_ = name_failure(own_->comm(), plan_, "the exchange of slot " + std::to_string(slot_), error.what());
+    throw Error(error.exit_code(), failure_);
+  }
 }
 
 std::byte* Movement::open_landings(const std::vector<int>& nodes) {
@@ -138,8 +164,7 @@ void Movement::open() {
 }
 
 void Movement::begin_on_device(DeviceStream after) {
-  const device::Current current(device_);
-  lane_->begin(after);
+  use_device([&] { lane_->begin(after); });
 }
 
 /// Gives the device's operations to its stream as far as they need not wait for the host, or the stream itself waits. Only
@@ -154,33 +179,35 @@ void Movement::enqueue_ahead() {
 }
 
 bool Movement::progress_on_device() {
-  const device::Current current(device_);
-  for (; !idle(); ++next_) {
-    const Op& op = program_.ops[next_];
-    if (!on_device(op.lane)) {
-      if (!lane_->ready(op) || !ops_->try_run(op, slot_)) return false;
-    } else if (next_ >= given_) {
-      lane_->enqueue(static_cast<int>(next_), slot_);
+  return use_device([&] {
+    for (; !idle(); ++next_) {
+      const Op& op = program_.ops[next_];
+      if (!on_device(op.lane)) {
+        if (!lane_->ready(op) || !ops_->try_run(op, slot_)) return false;
+      } else if (next_ >= given_) {
+        lane_->enqueue(static_cast<int>(next_), slot_);
+      }
     }
-  }
-  return lane_->reached();
+    return lane_->reached();
+  });
 }
 
 void Movement::finish_on_device(const DeviceStream* before) {
-  const device::Current current(device_);
-  for (; !idle(); ++next_) {
-    enqueue_ahead();
-    const Op& op = program_.ops[next_];
-    if (on_device(op.lane)) continue;
-    lane_->await(op);
-    ops_->run(op, slot_);
-  }
-  before != nullptr ? lane_->finish(*before) : lane_->finish();
+  use_device([&] {
+    for (; !idle(); ++next_) {
+      enqueue_ahead();
+      const Op& op = program_.ops[next_];
+      if (on_device(op.lane)) continue;
+      lane_->await(op);
+      ops_->run(op, slot_);
+    }
+    before != nullptr ? lane_->finish(*before) : lane_->finish();
+  });
 }
 
 void Movement::move(std::span<void* const> first, int slot) {
   const device::Current current(device_);
-  if (lane_) lane_->finish();  // the link that ends now has buffers
+  if (lane_) use_device([&] { lane_->finish(); });  // the link that ends now has buffers
   for (std::size_t q = 0; q < fields_; ++q) {
     std::byte*& origin = views_[q][static_cast<std::size_t>(slot)].origin;
     moved_[q] = static_cast<std::byte*>(first[q]) - origin;

@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <memory>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "haloscope/comm/library_comm.hpp"
@@ -27,10 +28,13 @@ class Movement {
   /// @throws as the transport does, on all ranks alike.
   Movement(MPI_Comm comm, const Layout& layout, const Plan& plan, const Views& fields, const Strategy& strategy,
            const std::vector<int>& nodes, device::Device* device = nullptr);
-  /// Finishes what is in flight.
+  /// Finishes what is in flight; where that fails, or has failed, leaves it as it is.
   ~Movement();
   Movement(const Movement&) = delete;
   Movement& operator=(const Movement&) = delete;
+
+  // Fields of a device: where the device or the link fails, each call throws an Error that names this rank, those that it
+  // exchanges messages with, and what failed; so do all later ones.
 
   /// Begin; nothing may be in flight. @param after  fields of a device: what this stream has been given comes before.
   void start(int slot, DeviceStream after = {}) {
@@ -70,6 +74,9 @@ class Movement {
   std::byte* open_landings(const std::vector<int>& nodes);
   void add_landings(std::byte* line);
   void open();
+  void abandon();
+  template <class Work>
+  auto use_device(Work work);
   void begin_on_device(DeviceStream after);
   void enqueue_ahead();
   bool progress_on_device();
@@ -95,6 +102,7 @@ class Movement {
   std::size_t given_ = 0;             // operations of the device before this one are given to its stream
   int slot_ = 0;
   std::int64_t exchanges_ = 0;  // begun so far
+  std::string failure_;         // of the device or the link; empty: none
 };
 
 }  // namespace haloscope

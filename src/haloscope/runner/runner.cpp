@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "haloscope/comm/long_wait.hpp"
 #include "haloscope/core/clock.hpp"
 #include "haloscope/core/spin.hpp"
 
@@ -319,6 +320,14 @@ void Runner::run_graph() {
   device.end();
 }
 
+std::string Runner::describe_wait() const {
+  if (next_comm_ == comm_ops_.size()) return "its device is at work";
+  const Op& op = program_.ops[comm_ops_[next_comm_]];
+  const int peer = comm_.awaited(op, absolute(op.slot));
+  return std::string("operation '") + to_string(op.kind) + "' of step " + std::to_string(step_) +
+         (peer >= 0 ? " exchanges messages with rank " + std::to_string(peer) : " waits for its device");
+}
+
 void Runner::run_with_device() {
   if (options_.graph) return run_graph();
   options_.device->begin(run_, step_);
@@ -329,12 +338,12 @@ void Runner::run_with_device() {
     enqueue(stream_ops_[s][next[s]++]);
     return true;
   };
-  Spin spin(options_.yield);
+  LongWait wait(comm_.comm(), options_.yield);
   while (next_comm_ < comm_ops_.size() || next_main_ < main_ops_.size() || next[0] < stream_ops_[0].size() ||
          next[1] < stream_ops_[1].size()) {
     const bool moved = enqueue_next(0) || enqueue_next(1) || (next_comm_ < comm_ops_.size() && try_comm()) ||
                        (next_main_ < main_ops_.size() && try_main());
-    if (!moved) spin.again();
+    moved ? wait.found() : wait.again([this] { return describe_wait(); });
   }
   options_.device->end();
 }

@@ -109,6 +109,7 @@ class Runner {
   };
   void run_fork_join();
   void run_with_device();
+  std::string describe_wait() const;
   void run_graph();
   void capture();
   void enqueue(int index);

@@ -107,12 +107,13 @@ struct QueueWords {
   BlocksQueue queue;
 
   QueueWords(Device& device, int blocks)
-      : memory(device, Space::mapped, static_cast<std::size_t>(2 * blocks + 1) * sizeof(std::uint32_t)),
+      : memory(device, Space::mapped, static_cast<std::size_t>(3 * blocks + 1) * sizeof(std::uint32_t)),
         posted(reinterpret_cast<std::uint32_t*>(memory.data())),
         stop(posted + 2 * blocks) {
-    std::fill_n(posted, 2 * blocks + 1, 0u);
+    std::fill_n(posted, 3 * blocks + 1, 0u);
     queue.posted = posted, queue.told = posted + blocks;
-    queue.patience = {stop, static_cast<std::uint64_t>(100 * device.info().clock_hz)};
+    queue.left = stop + 1;
+    queue.stay.stop = stop;
   }
 };
 
@@ -160,6 +161,48 @@ TEST(Blocks, NT6_AKernelThatWaitsEndsWhenItIsToldTo) {
   device.kernels().blocks.queue(*stream, blocks.launch, words.queue);
   std::atomic_ref(*words.stop).store(1u, std::memory_order_release);
   stream->finish();
+}
+
+/// The kernel leaves while it waits for its input, for another block, and for each chunk; it does nothing twice.
+TEST(Blocks, AKernelThatHasLeftGoesOnWhereItWas) {
+  Device& device = test::here();
+  Blocks blocks(device, {1, 300, 40}, 8);
+  QueueWords words(device, 3);
+  words.queue.chunks = 2, words.queue.copies = true, words.queue.at_once = 1;
+  words.queue.stay.ticks = static_cast<std::uint64_t>(1e-4 * device.info().clock_hz);
+  const std::vector<std::uint32_t> zeros(3 * line_words, 0);
+  const Buffer counters = copied_to(device, zeros.data(), zeros.size() * sizeof zeros[0]);
+  words.queue.packed = reinterpret_cast<std::uint32_t*>(counters.data());
+  const auto stream = device.stream();
+  const auto run = [&] {
+    device.kernels().blocks.queue(*stream, blocks.launch, words.queue);
+    stream->finish();
+    words.queue.resumes = true;
+    return std::vector<std::uint32_t>(words.queue.left, words.queue.left + 3);
+  };
+  const auto tell = [&](int block, std::uint32_t bit) { std::atomic_ref(words.posted[3 + block]).fetch_or(bit); };
+  const auto posted = [&] { return std::vector<std::uint32_t>(words.posted, words.posted + 3); };
+  using Words = std::vector<std::uint32_t>;
+  EXPECT_EQ(run(), (Words{1, 1, 1}));
+  tell(1, copied);  // block 0 has to pack before it
+  EXPECT_EQ(run(), (Words{1, 1, 1}));
+  tell(0, copied);
+  while (run()[1] != 2) std::this_thread::yield();  // blocks begin in any order
+  EXPECT_EQ(posted(), (Words{1, 2, 0}));
+  tell(2, copied);
+  while (run()[2] != 2) std::this_thread::yield();
+  EXPECT_EQ(posted(), (Words{1, 2, 2}));
+  for (int b : {0, 1, 2}) std::copy(blocks.packed(b).begin(), blocks.packed(b).end(), blocks.received(b).begin());
+  tell(0, arrived(0));
+  tell(1, arrived(0));
+  tell(2, arrived(1));
+  EXPECT_EQ(run(), (Words{0, 3, 2}));
+  tell(1, arrived(1));
+  EXPECT_EQ(run(), (Words{0, 0, 2}));
+  blocks.received(1)[0] = -1;  // it does not look again
+  tell(2, arrived(0));
+  EXPECT_EQ(run(), (Words{0, 0, 0}));
+  for (int b = 0; b < 3; ++b) EXPECT_EQ(blocks.launch.faults[b].element, -1);
 }
 
 TEST(Blocks, NI1_NI2_TheDevicesClockRunsOnBetweenTwoAnswers) {

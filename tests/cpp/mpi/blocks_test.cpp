@@ -163,6 +163,19 @@ INSTANTIATE_TEST_SUITE_P(All, BlockVariants, ::testing::ValuesIn(all_variants())
   return name;
 });
 
+/// Ranks are late by thirty times as long as a kernel that waits for the CPU stays on the device.
+TEST(Blocks, NoSideIsTooLate) {
+  Lateness late(static_cast<unsigned>(world_rank()) + 1);
+  for (const std::string& variant : all_variants()) {
+    Rig rig(variant, "block_delay_us=20,stay_us=30");
+    if (rig.context.variant.flow != Variant::Flow::taskqueue) continue;
+    rig.context.on_posted = std::ref(late);
+    const int iterations = world_size() > 2 ? 4 : 12;
+    rig.run(iterations);
+    EXPECT_EQ(rig.flow->counts().launches, iterations) << variant;  // going on is none
+  }
+}
+
 TEST(Blocks, NC1_NC2_NC3_AnyWorkloadAndSchemeDeliversEveryElement) {
   for (const char* workload : {"S", "M", "L"})
     for (Scheme scheme : {Scheme::pairs, Scheme::ring, Scheme::mixed})

@@ -5,6 +5,7 @@
 #include <atomic>
 #include <cmath>
 #include <cstring>
+#include <functional>
 #include <memory>
 
 #include "faulty_device.hpp"
@@ -127,13 +128,20 @@ class Pair {
   Exchange right_, halo_;
 };
 
+void expect_part(const std::string& text, const std::string& part) {
+  EXPECT_NE(text.find(part), std::string::npos) << text;
+}
+
 const char* const strategies[]{"ordered/staged",    "direct/staged:pageable",    "direct:merged/aware",
                                "ordered/taskqueue", "direct/taskqueue:queue",    "direct/taskqueue:device,chunks=3",
                                "ordered/ipc",       "direct:merged/ipc",         "auto",
                                "ordered/aware",     "ordered:self-first/staged", "ordered/staged:stream"};
 
+using Late = std::function<void()>;
+
 /// Exchanges of a case with and without streams. @return whether the strategy can serve it.
-bool expect_right_halos_on_device(const Case& c, const Strategy& strategy, std::mt19937_64& values) {
+bool expect_right_halos_on_device(
+    const Case& c, const Strategy& strategy, std::mt19937_64& values, const Late& late = [] {}) {
   const int device = world_rank() % 2;
   std::unique_ptr<Pair> pair;
   try {
@@ -146,19 +154,22 @@ bool expect_right_halos_on_device(const Case& c, const Strategy& strategy, std::
     const int slot = turn % c.slots;
     pair->fill(values);
     const auto upload = [&] { std::memcpy(pair->image().data(), pair->host().all().data(), pair->image().size()); };
+    late();
     if (turn % 3 == 0) {  // the default stream comes after the caller's
       imitated::launch(stream, upload);
       pair->halo().exchange(slot);
     } else if (turn % 3 == 1) {
       imitated::launch(stream, upload);
       pair->halo().start(slot, stream);
-      while (!pair->halo().progress()) {
-      }
+      late();
+      while (!pair->halo().progress()) late();
       pair->halo().finish(stream);
     } else {
       imitated::launch(stream, upload);
       std::vector<std::byte> found(pair->image().size());
-      pair->halo().exchange(slot, stream);
+      pair->halo().start(slot, stream);
+      late();
+      pair->halo().finish(stream);
       imitated::launch(stream, [&] { std::memcpy(found.data(), pair->image().data(), found.size()); });
       imitated::finish(stream);
       imitated::copy(pair->image().data(), found.data(), found.size());
@@ -198,7 +209,8 @@ TEST(DeviceExchange, RandomExchangesHaveTheBytesOfReference) {
 }
 
 /// Contributions of a case, with and without streams. @return whether the strategy can serve it.
-bool expect_right_sums_on_device(const Case& c, const Strategy& strategy, std::mt19937_64& values) {
+bool expect_right_sums_on_device(
+    const Case& c, const Strategy& strategy, std::mt19937_64& values, const Late& late = [] {}) {
   const int device = world_rank() % 2;
   std::unique_ptr<Pair> pair;
   try {
@@ -212,12 +224,13 @@ bool expect_right_sums_on_device(const Case& c, const Strategy& strategy, std::m
     const int slot = turn % c.slots;
     pair->fill_with_fractions(values);
     imitated::launch(stream, upload);
+    late();
     if (turn % 3 == 0) {
       pair->halo().accumulate(slot);
     } else if (turn % 3 == 1) {
       pair->halo().start_accumulate(slot, stream);
-      while (!pair->halo().progress()) {
-      }
+      late();
+      while (!pair->halo().progress()) late();
       pair->halo().finish(stream);
     } else {
       pair->halo().accumulate(slot, stream);
@@ -249,6 +262,95 @@ TEST(DeviceExchange, RandomContributionsAddUpToTheBitsOfTheHost) {
     ASSERT_FALSE(HasFailure());
   }
   EXPECT_GT(2 * ran, cases);
+}
+
+/// Ranks are late by twenty times as long as a kernel that waits for the CPU stays on the device: before exchanges, between
+/// their start and their end, and while they progress.
+TEST(DeviceExchange, NoNeighbourIsTooLate) {
+  const Imitated short_stay("devices=2,stay_us=50");
+  std::mt19937 random(static_cast<unsigned>(70 + world_size()));
+  std::mt19937_64 values(static_cast<std::uint64_t>(world_rank()));
+  Lateness late(static_cast<unsigned>(world_rank()) + 1);
+  int ran = 0, cases = 0;
+  for (std::size_t i = 0; i < std::size(strategies); ++i)
+    for (const bool sums : {false, true}) {
+      if (!thorough() && (static_cast<int>(i) + sums + world_size()) % 2 == 0) continue;
+      const Strategy strategy(strategies[i]);
+      Case c = sums ? random_numbers_case(random) : random_case(random, {});
+      suit(c, strategy);
+      SCOPED_TRACE(to_string(strategy) + (sums ? " sums " : " ") + describe(c));
+      ran += sums ? expect_right_sums_on_device(c, strategy, values, std::ref(late))
+                  : expect_right_halos_on_device(c, strategy, values, std::ref(late));
+      ++cases;
+      ASSERT_FALSE(HasFailure());
+    }
+  EXPECT_GT(2 * ran, cases);
+}
+
+/// Late in any of the exchanges in which `auto` tries its candidates, and in those after.
+TEST(DeviceExchange, NoNeighbourIsTooLateForAuto) {
+  const Imitated short_stay("devices=2,stay_us=50");
+  std::mt19937_64 values(static_cast<std::uint64_t>(world_rank()));
+  Lateness late(static_cast<unsigned>(world_rank()) + 1);
+  Case c;
+  c.grid = {2, {8 * world_size(), 9, 1}, {true, true, false}};
+  c.ranks = {world_size(), 1, 1};
+  c.spec.pattern = Pattern::direct;
+  Pair pair(c, "auto", world_rank() % 2);
+  const DeviceStream stream = imitated::make_stream(world_rank() % 2);
+  for (int n = 0; n < 110; ++n) {
+    pair.fill(values);
+    imitated::launch(stream, [&] { std::memcpy(pair.image().data(), pair.host().all().data(), pair.image().size()); });
+    late();
+    pair.halo().start(0, stream);
+    late();
+    pair.halo().finish(stream);
+    imitated::finish(stream);
+    pair.expect_same(0);
+    ASSERT_FALSE(HasFailure()) << "exchange " << n;
+  }
+  imitated::free_stream(stream);
+}
+
+/// The devices of all ranks fail in the same exchange, with any of its copies and launches: an exchange has its halos or throws.
+/// Ranks that race may launch different numbers, and a rank would wait for one that has failed before: theirs fail with the first.
+TEST(DeviceExchange, ADeviceThatFailsIsNamedByItsRankAndNoExchangeSucceedsWithoutItsHalos) {
+  std::mt19937_64 values(static_cast<std::uint64_t>(world_rank()));
+  Case c;
+  c.grid = {2, {8 * world_size(), 9, 1}, {true, false, false}};
+  c.ranks = {world_size(), 1, 1};
+  c.spec.pattern = Pattern::direct;
+  c.spec.corners = false;
+  int failed = 0;
+  for (const char* strategy : {"direct/staged", "direct/staged:stream", "direct/aware", "direct/ipc",
+                               "direct/taskqueue", "direct/taskqueue:device,chunks=3", "auto"})
+    for (int pieces = thorough() ? 0 : world_size() % 6; pieces < 12; pieces += thorough() ? 1 : 6) {
+      SCOPED_TRACE(std::string(strategy) + ", lost after " + std::to_string(pieces));
+      Doom doom("stay_us=1e9");
+      auto pair = std::make_unique<Pair>(c, strategy, 0);
+      const bool races = std::string(strategy) == "auto";
+      std::string said;
+      for (int n = 0; n < 12 && said.empty(); ++n) {
+        if (n == pieces / 4) doom.come(races ? 0 : pieces % 4);
+        pair->fill(values);
+        imitated::copy(pair->image().data(), pair->host().all().data(), pair->image().size());
+        said = error_of<Error>([&] {
+          pair->halo().start(0);
+          if (n % 2 == 0) pair->halo().progress();
+          pair->halo().finish();
+        });
+        if (said == "no error") said.clear();
+        if (said.empty()) pair->expect_same(0);
+      }
+      ASSERT_FALSE(HasFailure());
+      ++failed;
+      expect_part(said, "rank " + std::to_string(world_rank()) + ": the exchange of slot 0");
+      if (world_size() > 1) expect_part(said, std::to_string((world_rank() + 1) % world_size()));
+      expect_part(said, "the device is lost");
+      EXPECT_EQ(error_of<Error>([&] { pair->halo().finish(); }), said);
+      pair.reset();
+    }
+  EXPECT_EQ(failed, thorough() ? 84 : 14);
 }
 
 /// The guard of a case, on the host and on a device: the same poison, the same texts.
@@ -337,10 +439,6 @@ class Plane {
 
 /// All ranks in a row.
 std::string in_x() { return std::to_string(world_size()) + "x1"; }
-
-void expect_part(const std::string& text, const std::string& part) {
-  EXPECT_NE(text.find(part), std::string::npos) << text;
-}
 
 TEST(DeviceExchange, WhatCannotBeIsRefusedAndNamed) {
   const Grid<2> grid(MPI_COMM_WORLD, {.cells = {8 * world_size(), 9}, .periodic = {true, true}});

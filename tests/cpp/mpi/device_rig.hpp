@@ -44,13 +44,12 @@ struct DeviceRig {
     return c;
   }
   /// @param one_way  a line of ranks, the first of which only sends and the last only receives.
-  explicit DeviceRig(const std::string& strategy, double patience_s = 8, bool one_way = false)
+  explicit DeviceRig(const std::string& strategy, bool one_way = false)
       : c(ring(one_way)), layout(c.grid, c.ranks), plan(make_plan(layout, world_rank(), c.spec)), fields(plan, 2) {
     for (int id = 0; id < static_cast<int>(plan.messages.size()); ++id)
       (plan.messages[id].out ? out : in).push_back(id);
     LinkContext context{MPI_COMM_WORLD, &layout, &plan, &fields.views(), true};
     context.device = device.get();
-    context.patience_s = patience_s;
     link = open_link(Strategy(strategy), context);
   }
   DeviceLink& moves() { return static_cast<DeviceLink&>(*link); }
@@ -61,6 +60,23 @@ struct DeviceRig {
   double* value(int slot, int x, int y) {
     return reinterpret_cast<double*>(fields.views()[0][static_cast<std::size_t>(slot)].at({x, y, 0}));
   }
+  /// Values beside both neighbours that no other exchange has, and halos that none has.
+  void set(int exchange) {
+    for (int y = 0; y < 600; ++y) {
+      *value(0, 0, y) = number(world_rank(), exchange, y);
+      *value(0, 7, y) = -number(world_rank(), exchange, y);
+      *value(0, -1, y) = *value(0, 8, y) = 0;
+    }
+  }
+  /// The halos are those of an exchange.
+  void expect(int exchange) {
+    const int left = (world_rank() + world_size() - 1) % world_size(), right = (world_rank() + 1) % world_size();
+    for (int y = 0; y < 600 && world_size() > 1; ++y) {
+      ASSERT_EQ(*value(0, -1, y), -number(left, exchange, y)) << "row " << y;
+      ASSERT_EQ(*value(0, 8, y), number(right, exchange, y)) << "row " << y;
+    }
+  }
+  static double number(int rank, int exchange, int y) { return 1000.0 * (rank + 1 + 100 * exchange) + y; }
   void unpack() {
     moves().unpack_on(*stream, in, 0);
     stream->finish();

@@ -3,6 +3,8 @@
 #include <mpi.h>
 
 #include <cstring>
+#include <functional>
+#include <memory>
 
 #include "faulty_device.hpp"
 #include "haloscope/haloscope.hpp"
@@ -173,7 +175,8 @@ void expect_same_numbers(const Stepper& device, const Stepper& cpu, int reductio
 }
 
 template <int D>
-void expect_bits_of_the_cpu(std::mt19937& random, const std::string& strategy) {
+void expect_bits_of_the_cpu(
+    std::mt19937& random, const std::string& strategy, const std::function<void()>& late = [] {}) {
   const Mixing mixing{.dims = D, .box = pick(random, 0, 1) == 1};
   const bool in_turn = pick(random, 0, 1);  // the second field from the new values of the first
   const Choice choice = random_choice_of_devices(random, strategy);
@@ -204,6 +207,7 @@ void expect_bits_of_the_cpu(std::mt19937& random, const std::string& strategy) {
   for (int part = 0; part < 3; ++part) {
     const int steps = pick(random, 0, 5);
     const int slot = cpu.run(steps);
+    late();
     if (part == 1) {
       EXPECT_EQ(device.run(steps, stream), slot);
       imitated::finish(stream);
@@ -227,6 +231,40 @@ TEST(DeviceStepper, RandomStepsHaveTheBitsOfTheCpu) {
     const std::string& strategy = strategies[static_cast<std::size_t>(i) % strategies.size()];
     i % 3 ? expect_bits_of_the_cpu<2>(random, strategy) : expect_bits_of_the_cpu<3>(random, strategy);
   }
+}
+
+/// Ranks are late by fifty times as long as a kernel that waits for the CPU stays on the device.
+TEST(DeviceStepper, NoNeighbourIsTooLate) {
+  const Imitated short_stay("delay_us=20,stay_us=20");
+  std::mt19937 random(static_cast<unsigned>(90 + world_size()));
+  Lateness late(static_cast<unsigned>(world_rank()) + 1);
+  for (const char* strategy :
+       {"ordered/taskqueue", "direct/taskqueue:device,chunks=2", "ordered/staged:stream", "auto"})
+    expect_bits_of_the_cpu<2>(random, strategy, std::ref(late));
+}
+
+/// The devices of all ranks fail with the first launch of a step: later ones may be later on one rank than on another, which would
+/// wait for it.
+TEST(DeviceStepper, ADeviceThatFailsIsNamedByItsRankAndEndsAllLaterSteps) {
+  const Mixing mixing;
+  for (const char* strategy : {"direct/staged", "direct/staged:stream", "direct/ipc", "direct/taskqueue"})
+    for (const int steps : {0, 3}) {
+      Doom doom("");
+      const Grid<2> grid(MPI_COMM_WORLD, {.cells = {8 * world_size(), 9}, .periodic = {true, true}});
+      TwoArrays arrays(grid, 1, true);
+      Choice choice;
+      choice.device = "host";
+      choice.strategy = strategy;
+      auto step = std::make_unique<Stepper>(grid, arrays.refs(), choice, mixing.sweep({0, 1}, true));
+      step->run(steps);
+      doom.come(0);
+      const std::string said = error_of<Error>([&] { step->run(9); });
+      EXPECT_NE(said.find("rank " + std::to_string(world_rank()) + ": step "), std::string::npos) << said;
+      EXPECT_NE(said.find("the device is lost"), std::string::npos) << said;
+      EXPECT_EQ(said.find("with rank") != std::string::npos, world_size() > 1) << said;
+      EXPECT_NE(error_of<Error>([&] { step->run(1); }).find("an earlier step"), std::string::npos);
+      step.reset();
+    }
 }
 
 /// Blocks of kernels are combined in their order, whatever the order in which they run.

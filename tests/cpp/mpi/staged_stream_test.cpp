@@ -25,7 +25,7 @@ struct RunnerRig : DeviceRig {
   Runner runner;
 
   explicit RunnerRig(const std::string& strategy, bool one_way = false)
-      : DeviceRig(strategy, 8, one_way),
+      : DeviceRig(strategy, one_way),
         program(exchange_program(plan, options())),
         streams(*device),
         ops(program, plan, fields.views(), fields.views(), &moves(), streams, DeviceSweeps(), false),

@@ -59,40 +59,97 @@ TEST(NT1_NT2_NT3_NT4_Taskqueue, EveryWayToTellGivesTheSameBytesUnderRandomDelays
   EXPECT_GE(ran, 4);
 }
 
-TEST(Taskqueue, AMessageThatDoesNotComeEndsTheWaitWithTheStateOfMessagesAndBlocks) {
+/// Ten times the patience, and a hundred times as long as kernels stay.
+TEST(Taskqueue, AMessageThatIsLateIsWaitedForAndReportedWithTheStateOfMessagesAndBlocks) {
   if (world_size() < 2 || world_size() > 3) GTEST_SKIP() << "needs a neighbour, and a core for it";
-  const SlowBlocks slow(0, 2);
+  const Environment patience("HALOSCOPE_PATIENCE", "0.05");
+  const Imitated short_stay("devices=8,resident=16,stay_us=5000");
   for (const char* strategy : {"direct/taskqueue:device,queue,chunks=2", "direct/taskqueue:chunks=2"}) {
-    DeviceRig rig(strategy, 0.3);
-    const int rank = world_rank(), last = world_size() - 1;
-    const bool stuck = rank == 1 || rank == last;  // rank 0 sends nothing
+    DeviceRig rig(strategy);
+    rig.set(1);
     rig.begin();
-    if (rank > 0) rig.moves().send(rig.out, 0);
-    if (stuck) {
-      const double begun = now_s();
-      while (rig.link->waiting_for(rig.in, 0) != 0 && now_s() < begun + 5)
-        error_of<Error>([&] { rig.link->test(rig.in, 0); });
-      const std::string text = error_of<Error>([&] { rig.link->wait(rig.in, 0); });
-      EXPECT_NE(text.find("transport 'taskqueue' is stuck"), std::string::npos) << text;
-      EXPECT_NE(text.find("from rank 0: 0 of 2 parts here"), std::string::npos) << text;
-      EXPECT_NE(text.find("waiting: blocks 0 1"), std::string::npos) << text;
-      rig.stream->finish();  // the kernel has been told to stop
-    } else if (rank > 0) {
+    if (world_rank() == 0) std::this_thread::sleep_for(std::chrono::milliseconds(500));
+    testing::internal::CaptureStderr();
+    rig.moves().send(rig.out, 0);
+    rig.link->wait(rig.in, 0);
+    rig.link->complete(rig.out, 0);
+    const std::string said = testing::internal::GetCapturedStderr();
+    rig.unpack();
+    rig.expect(1);
+    if (world_rank() != 1) continue;
+    EXPECT_NE(said.find("rank 1 has waited for"), std::string::npos) << said;
+    EXPECT_NE(said.find("from rank 0: 0 of 2 parts here"), std::string::npos) << said;
+    EXPECT_NE(said.find("left: blocks 0 1"), std::string::npos) << said;
+  }
+}
+
+/// The process does something else, perhaps waits for the device as a whole, and the kernel has left when it comes back.
+TEST(Taskqueue, AKernelThatLeavesBeforeItsMessagesAreSentLosesNone) {
+  const Imitated short_stay("devices=8,resident=16,stay_us=100");
+  for (const char* strategy :
+       {"direct/taskqueue", "direct/taskqueue:queue,chunks=3", "direct/taskqueue:device,chunks=16"}) {
+    DeviceRig rig(strategy);
+    for (int exchange = 1; exchange < 6; ++exchange) {
+      rig.set(exchange);
+      rig.begin();
+      rig.stream->finish();
+      rig.moves().send(rig.out, 0);
       rig.link->wait(rig.in, 0);
       rig.link->complete(rig.out, 0);
+      rig.unpack();
+      rig.expect(exchange);
     }
-    MPI_Barrier(MPI_COMM_WORLD);
-    if (rank == 0) rig.link->abandon();
-    rig.stream->finish();
-    rig.link.reset();
-    MPI_Barrier(MPI_COMM_WORLD);
   }
+}
+
+/// Messages come before, while and after the kernel leaves.
+TEST(Taskqueue, KernelsThatLeaveAtAnyTimeLoseNoMessage) {
+  const Imitated short_stay("devices=8,resident=24,stay_us=150");
+  std::minstd_rand random(static_cast<unsigned>(world_rank()) + 1);
+  DeviceRig rig("direct/taskqueue:chunks=4");
+  for (int exchange = 1; exchange < 300; ++exchange) {
+    rig.set(exchange);
+    rig.begin();
+    for (const double until = now_s() + 1e-6 * std::uniform_real_distribution<>(0, 300)(random); now_s() < until;)
+      sched_yield();
+    rig.moves().send(rig.out, 0);
+    rig.link->wait(rig.in, 0);
+    rig.link->complete(rig.out, 0);
+    rig.unpack();
+    rig.expect(exchange);
+    ASSERT_FALSE(HasFailure()) << "exchange " << exchange;
+  }
+}
+
+/// The first kernel never packs: each call says so, and nothing is waited for at the end.
+TEST(Taskqueue, ADeviceThatFailsEndsEveryCallWithTheReasonAndThePeers) {
+  if (world_size() < 2) GTEST_SKIP() << "needs a neighbour";
+  auto works = std::make_shared<std::atomic<bool>>(true);
+  const Imitated imitated("devices=8,resident=16");
+  device::host::Imitation now = device::host::imitation();
+  now.works = [works](int) { return works->load(); };
+  device::host::imitate(now);
+  DeviceRig rig("direct/taskqueue");
+  *works = false;
+  rig.begin();
+  rig.moves().send(rig.out, 0);
+  const std::string said = error_of<Error>([&] { rig.link->wait(rig.in, 0); });
+  EXPECT_NE(said.find("the device is lost"), std::string::npos) << said;
+  EXPECT_NE(said.find("to rank " + std::to_string((world_rank() + 1) % world_size()) + ": 0 of 1 parts packed"),
+            std::string::npos)
+      << said;
+  EXPECT_EQ(error_of<Error>([&] { rig.link->complete(rig.out, 0); }), said);
+  EXPECT_EQ(error_of<Error>([&] { rig.link->test(rig.in, 0); }), said);
+  EXPECT_EQ(error_of<Error>([&] { rig.moves().post(rig.in, 1); }), said);
+  EXPECT_EQ(error_of<Error>([&] { rig.moves().pack_on(*rig.stream, rig.out, 1); }), said);
+  rig.link.reset();
+  MPI_Barrier(MPI_COMM_WORLD);
 }
 
 TEST(Taskqueue, RanksThatOnlySendOrOnlyReceiveHaveAKernelToo) {
   if (world_size() < 2) GTEST_SKIP() << "needs a neighbour";
   const SlowBlocks slow(20, 2);
-  DeviceRig rig("direct/taskqueue:queue,chunks=2", 8, true);
+  DeviceRig rig("direct/taskqueue:queue,chunks=2", true);
   const bool first = world_rank() == 0, last = world_rank() == world_size() - 1;
   ASSERT_EQ(rig.in.size(), first ? 0u : 1u);
   ASSERT_EQ(rig.out.size(), last ? 0u : 1u);

@@ -172,7 +172,7 @@ BlocksRequest blocks_request(const Json& json, const std::string& id) try {
   if (r.timeline && r.context.detail == Detail::off)
     throw UsageError("blocks: a timeline needs detail 'on' or 'posting'");
   r.context.limit_s = json.value("limit_s", r.context.limit_s);
-  if (!(r.context.limit_s > 0)) throw UsageError("blocks: limit_s must be above 0");
+  if (json.contains("limit_s") && !(r.context.limit_s > 0)) throw UsageError("blocks: limit_s must be above 0");
   r.warmup = number_of(json, "warmup", r.warmup, 0, 1000000);
   r.iterations = number_of(json, "iterations", r.iterations, 1, 1000000);
   r.repetitions = number_of(json, "repetitions", r.repetitions, 1, 1000000);

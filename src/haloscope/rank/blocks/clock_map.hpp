@@ -21,7 +21,7 @@ class ClockReader {
  public:
   /// @param yield  more threads than cores: give the core away while waiting.
   ClockReader(device::Device& device, bool yield);
-  /// No other kernel of this process may wait for the CPU meanwhile. @throws Error where the kernel does not answer.
+  /// No other kernel of this process may wait for the CPU meanwhile. @throws Error where its kernels never answer twice.
   ClockPoint read(int times = 20);
   ClockPoint read_once();
 
@@ -31,8 +31,10 @@ class ClockReader {
   device::Device& device_;
   bool yield_;
   double hz_;
-  device::Buffer words_;  // the word, and one that ends the kernel
+  device::Stay stay_;
+  device::Buffer word_;
   std::unique_ptr<device::Stream> stream_;
+  std::unique_ptr<device::Event> end_;  // the last kernel
 };
 
 class ClockMap {

@@ -219,12 +219,10 @@ std::vector<BlockEvent> BlocksFlow::device_events(const ClockMap& clock) const {
 
 // ---- looking ----------------------------------------------------------------------------------------------------------
 
-Lookout::Lookout(double limit_s, bool yield, int backoff_us)
-    : limit_s_(limit_s), since_(now_s()), yield_(yield), spin_(yield), backoff_us_(backoff_us) {}
-
 void Lookout::found() {
   looks_ = 0;
   since_ = 0;
+  wait_.found();
 }
 
 bool Lookout::rest() {
@@ -233,10 +231,18 @@ bool Lookout::rest() {
   else if (yield_)
     spin_.again();
   constexpr int looks_per_clock = 256;
-  if (++looks_ % looks_per_clock != 0 && backoff_us_ == 0) return true;
+  constexpr double while_s = 1e-3;
+  if (++looks_ % looks_per_clock != 0 && backoff_us_ == 0) return false;
   const double now = now_s();
   if (since_ == 0) since_ = now;
-  return now - since_ <= limit_s_;
+  vain_s_ = now - since_;
+  return vain_s_ > while_s;
+}
+
+void BlocksFlow::look_elsewhere(Lookout& lookout, const char* missing) const {
+  if (context_.limit_s > 0 && lookout.vain_s() > context_.limit_s)
+    give_up(std::string(missing) + " for " + std::to_string(context_.limit_s) + " s");
+  lookout.wait().look([&] { return std::string(missing) + "; " + state(); });
 }
 
 std::unique_ptr<BlocksFlow> make_flow(const BlocksContext& context) {

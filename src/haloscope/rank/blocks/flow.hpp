@@ -9,8 +9,8 @@
 #include <string>
 #include <vector>
 
+#include "haloscope/comm/long_wait.hpp"
 #include "haloscope/comm/settle.hpp"
-#include "haloscope/core/spin.hpp"
 #include "haloscope/device/device.hpp"
 #include "haloscope/rank/blocks/clock_map.hpp"
 #include "haloscope/rank/blocks/log.hpp"
@@ -34,7 +34,7 @@ struct BlocksContext {
   Variant variant;
   bool every = false;  ///< check every element and where it lies
   Detail detail = Detail::off;
-  double limit_s = 8;  ///< without any event, in loops that wait for events
+  double limit_s = 0;  ///< without any event, in loops that wait for events; 0: as long as it takes
   bool yield = false;
   /// For tests: called when a chunk has arrived, before its block is told; false: the block is never told.
   std::function<bool(BlocksFlow&, int block, int chunk)> on_arrival = {};
@@ -95,9 +95,12 @@ class BlocksFlow {
   bool note_arrival(int task);
   void wait_for_sends();
   /// Call `take()`, which looks for an event and says whether it found one, until `events` have been found, or another
-  /// thread has given up. @throws Error where none was found for too long.
-  template <class Take>
-  void take_events(int events, HitProfile& profile, const char* missing, Take take);
+  /// thread has given up. @throws as look_elsewhere().
+  /// @param idle  called now and then while there are none.
+  template <class Take, class Idle = decltype([] {})>
+  void take_events(int events, HitProfile& profile, const char* missing, Take take, Idle idle = {});
+  /// A wait has lasted: reports it where it is long. @throws Error where it is longer than the limit.
+  void look_elsewhere(class Lookout& lookout, const char* missing) const;
   /// @throws Error with the state of all blocks.
   [[noreturn]] void give_up(const std::string& why) const;
 
@@ -134,24 +137,29 @@ class BlocksFlow {
   double tick_s_;  // of the device's clock
 };
 
-/// Looks again and again, until too much time has passed since something was found.
+/// Looks again and again.
 class Lookout {
  public:
-  Lookout(double limit_s, bool yield, int backoff_us);
+  Lookout(const BlocksContext& context, int backoff_us)
+      : yield_(context.yield), backoff_us_(backoff_us), spin_(context.yield), wait_(context.comm, context.yield) {}
   void found();
-  /// Rest a little. @return false: it has been in vain for too long.
+  /// Rests a little. @return whether it has been in vain for a while: time to look at something else.
   bool rest();
+  /// Seconds in vain.
+  double vain_s() const { return vain_s_; }
+  LongWait& wait() { return wait_; }
 
  private:
-  double limit_s_, since_;
   bool yield_;
-  Spin spin_;
   int backoff_us_, looks_ = 0;
+  double since_ = 0, vain_s_ = 0;
+  Spin spin_;
+  LongWait wait_;
 };
 
-template <class Take>
-void BlocksFlow::take_events(int events, HitProfile& profile, const char* missing, Take take) {
-  Lookout lookout(context_.limit_s, context_.yield, context_.variant.backoff_us);
+template <class Take, class Idle>
+void BlocksFlow::take_events(int events, HitProfile& profile, const char* missing, Take take, Idle idle) {
+  Lookout lookout(context_, context_.variant.backoff_us);
   profile.begin_iteration();
   while (events > 0) {
     if (take()) {
@@ -162,7 +170,9 @@ void BlocksFlow::take_events(int events, HitProfile& profile, const char* missin
     }
     profile.miss();
     if (given_up_) return;
-    if (!lookout.rest()) give_up(std::string(missing) + " for " + std::to_string(context_.limit_s) + " s");
+    if (!lookout.rest()) continue;
+    look_elsewhere(lookout, missing);
+    idle();
   }
 }
 

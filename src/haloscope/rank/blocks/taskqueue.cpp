@@ -35,6 +35,7 @@ class TaskQueue final : public BlocksFlow {
   void staff_desks();
   void reset();
   void launch();
+  bool resume();
   void copy_in();
   void serve(Desk& desk);
   void serve_all();
@@ -100,14 +101,14 @@ TaskQueue::TaskQueue(const BlocksContext& context)
   staff_desks();
 }
 
-/// A kernel that still waits is told to end.
+/// A kernel that still waits is told to leave.
 TaskQueue::~TaskQueue() { std::atomic_ref(*stop()).store(1, std::memory_order_release); }
 
 void TaskQueue::lay_out_words() {
   const Variant& v = context_.variant;
   places_ = v.queue ? tasks_ : blocks();
   stride_ = v.padded ? device::line_words : 1;
-  const auto words = static_cast<std::size_t>((places_ + blocks() + 1) * stride_);
+  const auto words = static_cast<std::size_t>((places_ + blocks() + 1) * stride_ + blocks());
   memory_ = device::Buffer(device_, device::Space::mapped, words * sizeof(std::uint32_t));
   words_ = reinterpret_cast<std::uint32_t*>(memory_.data());
   std::fill_n(words_, words, 0u);
@@ -124,7 +125,8 @@ void TaskQueue::lay_out_words() {
             .at_once = v.throttle,
             .chunks = v.chunks,
             .copies = v.device,
-            .patience = {stop(), static_cast<std::uint64_t>(2 * context_.limit_s * device_.info().clock_hz)}};
+            .left = stop() + stride_,
+            .stay = device_.info().stay(stop())};
 }
 
 void TaskQueue::staff_desks() {
@@ -168,6 +170,7 @@ void TaskQueue::exchange() {
   log_.segment("launch");
   reset();
   launch();
+  ++counts_.launches;
   copy_in();
   log_.segment("post");
   post_receives();
@@ -187,13 +190,23 @@ void TaskQueue::reset() {
     taken_[at] = issued_[at] = 0;
     copy_state_[at] = copying_in;
   }
+  std::fill_n(queue_.left, blocks(), 0u);
+  queue_.resumes = false;
   front_ = 0;
+}
+
+/// A kernel that has left the device before all was there goes on, perhaps to leave again. @return whether it had.
+bool TaskQueue::resume() {
+  if (!end_->reached() || std::all_of(queue_.left, queue_.left + blocks(), [](auto rest) { return rest == 0; }))
+    return false;
+  queue_.resumes = true;
+  launch();
+  return true;
 }
 
 void TaskQueue::launch() {
   device_.kernels().blocks.queue(*compute_, launch_, queue_);
   compute_->record(*end_);
-  ++counts_.launches;
 }
 
 /// Packing overwrites all of it; the copy stands for real input (section 3.5).
@@ -219,19 +232,25 @@ void TaskQueue::serve_all() {
     if (desk.failure) std::rethrow_exception(desk.failure);
 }
 
+/// The first desk takes the tasks of the kernel.
 void TaskQueue::serve(Desk& desk) try {
-  take_events(desk.events, desk.profile, "nothing happened", [&] {
-    return std::any_of(desk.services.begin(), desk.services.end(), [&](Service take) { return (this->*take)(); });
-  });
+  take_events(
+      desk.events, desk.profile, "nothing happened",
+      [&] {
+        return std::any_of(desk.services.begin(), desk.services.end(), [&](Service take) { return (this->*take)(); });
+      },
+      [&] {
+        if (&desk == &desks_[0]) resume();
+      });
 } catch (...) {
   given_up_ = true;
   desk.failure = std::current_exception();
 }
 
 void TaskQueue::finish() {
-  Lookout lookout(context_.limit_s, context_.yield, 0);
-  while (!end_->reached())
-    if (!lookout.rest()) give_up("blocks did not end within " + std::to_string(context_.limit_s) + " s");
+  Lookout lookout(context_, 0);
+  while (!end_->reached() || resume())
+    if (lookout.rest()) look_elsewhere(lookout, "blocks did not end");
   wait_for_sends();
 }
 

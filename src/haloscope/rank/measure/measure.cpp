@@ -307,9 +307,6 @@ Repetitions repeat(Session& s, const Request& request, Run& run, MpiClock& clock
     s.board->mine().set(Phase::idle);
     all.times.push_back(largest(own_s, s.comm));
     all.reduced.push_back(reduced_json(run));
-    std::vector<double> sorted = all.times;
-    std::sort(sorted.begin(), sorted.end());
-    if (s.watchdog) s.watchdog->median_step(quantile(sorted, 0.5) / static_cast<double>(steps) * request.choice.depth);
   }
   return all;
 }

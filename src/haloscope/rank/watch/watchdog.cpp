@@ -2,10 +2,11 @@
 
 #include <unistd.h>
 
-#include <algorithm>
 #include <chrono>
+#include <cstdio>
 #include <string>
 
+#include "haloscope/comm/long_wait.hpp"
 #include "haloscope/comm/mpi_traits.hpp"
 #include "haloscope/program.hpp"
 
@@ -26,8 +27,6 @@ Watchdog::~Watchdog() {
   stop_.store(true);
   if (thread_.joinable()) thread_.join();
 }
-
-double Watchdog::limit() const { return seconds_ > 0 ? seconds_ : std::max(10.0, 20 * median_step_.load()); }
 
 /// Grows as long as any rank moves: a rank that waits for a slow but living one is not stuck.
 std::int64_t Watchdog::all_heartbeats() const {
@@ -54,7 +53,7 @@ int Watchdog::blamed() const {
 
 void Watchdog::watch() {
   std::int64_t last = -1;
-  auto changed = Clock::now();
+  auto changed = Clock::now(), reported = changed;
   while (!stop_.load()) {
     std::this_thread::sleep_for(std::chrono::milliseconds(50));
     const std::int64_t beats = all_heartbeats();
@@ -62,9 +61,13 @@ void Watchdog::watch() {
     const bool unwatched = mine_.phase.load(std::memory_order_relaxed) >= static_cast<std::int32_t>(Phase::setup);
     if (beats != last || unwatched) {
       last = beats;
-      changed = Clock::now();
-    } else if (since(changed) > limit()) {
-      report_and_exit(since(changed));
+      changed = reported = Clock::now();
+    } else if (seconds_ > 0 && since(changed) > seconds_) {
+      report("made no progress", since(changed));
+      end_run();
+    } else if (seconds_ == 0 && patience_s() > 0 && since(reported) > patience_s()) {
+      report("has waited", since(changed));
+      reported = Clock::now();
     }
   }
 }
@@ -79,15 +82,19 @@ std::string Watchdog::said() const {
   return say_ ? "; " + say_() : "";
 }
 
-void Watchdog::report_and_exit(double stuck_s) const {
+void Watchdog::report(const std::string& stuck, double stuck_s) const {
   const std::int32_t phase = mine_.phase.load();
   const int peer = blamed();
   const std::string waiting = peer >= 0 ? ", waiting for rank " + std::to_string(peer) : "";
-  const std::string text = "haloscope: rank " + std::to_string(rank_) + " made no progress for " +
-                           std::to_string(static_cast<int>(stuck_s * 10) / 10.0).substr(0, 4) + " s in phase " +
-                           phase_name(phase) + " of step " + std::to_string(mine_.step.load()) + waiting + said() +
-                           "\n";
-  if (write(STDERR_FILENO, text.data(), text.size()) < 0) _exit(1);
+  char seconds[32];
+  std::snprintf(seconds, sizeof seconds, "%.1f", stuck_s);
+  const std::string text = "haloscope: rank " + std::to_string(rank_) + " " + stuck + " for " + seconds +
+                           " s in phase " + phase_name(phase) + " of step " + std::to_string(mine_.step.load()) +
+                           waiting + said() + "\n";
+  std::fputs(text.c_str(), stderr);
+}
+
+void Watchdog::end_run() const {
   // The hanging rank reports too: give it time before the launcher ends every rank of the run.
   std::this_thread::sleep_for(std::chrono::milliseconds(700));
   _exit(1);

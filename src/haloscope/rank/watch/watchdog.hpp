@@ -1,4 +1,4 @@
-// The watchdog: a thread of each rank that ends the run when the rank makes no progress, and says where it stands.
+// The watchdog: a thread of each rank that says where the rank stands when it makes no progress, and ends the run on request.
 #pragma once
 
 #include <atomic>
@@ -14,26 +14,25 @@ namespace haloscope {
 
 class Watchdog {
  public:
-  /// @param seconds  limit; 0: the larger of 10 s and 20 x the median step set by `median_step`.
+  /// @param seconds  without progress that end the run; 0: none do, each HALOSCOPE_PATIENCE seconds are reported.
   Watchdog(const StatusBoard& board, RankStatus& mine, int rank, double seconds);
   ~Watchdog();
-  void median_step(double seconds) { median_step_.store(seconds); }
   /// What else to say of a rank that is stuck; called by the watchdog's thread. Null: nothing.
   void explain(std::function<std::string()> say);
 
  private:
   void watch();
-  double limit() const;
   std::int64_t all_heartbeats() const;
   int blamed() const;
   std::string said() const;
-  void report_and_exit(double stuck_s) const;
+  /// @param stuck  as "made no progress".
+  void report(const std::string& stuck, double stuck_s) const;
+  [[noreturn]] void end_run() const;
 
   const StatusBoard& board_;
   RankStatus& mine_;
   int rank_;
   double seconds_;
-  std::atomic<double> median_step_{0};
   std::atomic<bool> stop_{false};
   mutable std::mutex saying_;
   std::function<std::string()> say_;

@@ -7,8 +7,8 @@
 #include <string>
 #include <utility>
 
+#include "haloscope/comm/long_wait.hpp"
 #include "haloscope/comm/mpi_call.hpp"
-#include "haloscope/core/spin.hpp"
 #include "haloscope/device/device.hpp"
 #include "haloscope/transport/automatic.hpp"
 #include "haloscope/transport/device/message_pieces.hpp"
@@ -93,7 +93,8 @@ class DeviceTimes final : public LateTimes {
 class AutoDeviceLink final : public DeviceLink {
  public:
   AutoDeviceLink(const LinkContext& context, RaceEntry entry)
-      : times_(*context.device, context.plan->messages_out() > 0),
+      : comm_(context.comm),
+        times_(*context.device, context.plan->messages_out() > 0),
         choice_(context, std::move(entry.candidates), std::move(entry.options), &times_),
         slots_(context.views->front().size()) {
     for (Slot& slot : slots_)
@@ -121,7 +122,7 @@ class AutoDeviceLink final : public DeviceLink {
     return choice_.link(slot).test(in, slot) && may;
   }
   void wait(Ids in, int slot) override {
-    for (Spin spin(choice_.yield()); !test(in, slot);) spin.again();
+    for (LongWait wait(comm_, choice_.yield()); !test(in, slot);) wait.again([&] { return describe(in, slot); });
   }
   bool test_complete(Ids out, int slot) override {
     send_packed(slot);
@@ -129,7 +130,8 @@ class AutoDeviceLink final : public DeviceLink {
     return all_sent(slot) && choice_.link(slot).test_complete(out, slot) && may;
   }
   void complete(Ids out, int slot) override {
-    for (Spin spin(choice_.yield()); !test_complete(out, slot);) spin.again();
+    for (LongWait wait(comm_, choice_.yield()); !test_complete(out, slot);)
+      wait.again([&] { return describe(out, slot); });
   }
   int waiting_for(Ids in, int slot) const override { return choice_.link(slot).waiting_for(in, slot); }
 
@@ -172,6 +174,11 @@ class AutoDeviceLink final : public DeviceLink {
     const Slot& s = slots_[static_cast<std::size_t>(slot)];
     return s.sent == s.asked;
   }
+  /// What a wait for messages waits for.
+  std::string describe(Ids ids, int slot) const {
+    const int peer = waiting_for(ids, slot);
+    return peer >= 0 ? "it exchanges messages with rank " + std::to_string(peer) : "ranks choose a transport";
+  }
   /// Never waits.
   void send_packed(int slot) {
     Slot& s = slots_[static_cast<std::size_t>(slot)];
@@ -179,6 +186,7 @@ class AutoDeviceLink final : public DeviceLink {
       choice_.link(slot).send(s.packed[s.sent].out, slot);
   }
 
+  MPI_Comm comm_;
   DeviceTimes times_;
   AutoChoice choice_;
   std::vector<Slot> slots_;

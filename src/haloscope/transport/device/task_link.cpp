@@ -8,10 +8,10 @@
 
 #include "haloscope/comm/device_load.hpp"
 #include "haloscope/comm/library_comm.hpp"
+#include "haloscope/comm/long_wait.hpp"
 #include "haloscope/comm/mpi_call.hpp"
 #include "haloscope/core/clock.hpp"
 #include "haloscope/core/names.hpp"
-#include "haloscope/core/spin.hpp"
 #include "haloscope/device/device.hpp"
 #include "haloscope/error.hpp"
 #include "haloscope/transport/device/message_pieces.hpp"
@@ -23,11 +23,10 @@ namespace {
 /// Of the blocks that a device can run at once, a kernel that waits takes this share: sweeps have the rest.
 constexpr int share_of_blocks = 8;
 
-std::uint64_t read(const std::uint64_t* word) {
-  return std::atomic_ref(*const_cast<std::uint64_t*>(word)).load(std::memory_order_acquire);
-}
+// Sequentially consistent: a kernel that leaves writes a word and looks at another, and this side does the reverse.
+std::uint64_t read(const std::uint64_t* word) { return std::atomic_ref(*const_cast<std::uint64_t*>(word)).load(); }
 void write(const std::uint64_t* word, std::uint64_t value) {
-  std::atomic_ref(*const_cast<std::uint64_t*>(word)).store(value, std::memory_order_release);
+  std::atomic_ref(*const_cast<std::uint64_t*>(word)).store(value);
 }
 
 /// Parts on their way in one direction of a round.
@@ -41,6 +40,7 @@ struct Traffic {
 /// One round in one slot: its kernel, and how far its messages have come.
 struct Round {
   device::ExchangeLaunch launch;  // of its last kernel
+  device::CopyLaunch unpack;      // what that does last
   Traffic out, in;
   int ready = 0;                                          // parts of `out` that the kernel has packed
   std::vector<char> known;                                // by part: whether it is one of them
@@ -57,7 +57,6 @@ class TaskLink final : public DeviceLink {
         messages_(context.plan->messages),
         yield_(context.yield),
         queue_(options.queue),
-        patience_s_(context.patience_s),
         blocks_(blocks),
         rounds_of_slot_(context.plan->rounds),
         memory_(context, options, blocks),
@@ -69,12 +68,12 @@ class TaskLink final : public DeviceLink {
   }
   /// Completes what is in flight, unless something has gone wrong.
   ~TaskLink() override {
-    try {
-      while (!failed_ && std::uncaught_exceptions() == 0 && in_flight()) tend();
-    } catch (const Error&) {  // gave up
-    }
+    device::call_even_if_lost([this] {
+      while (std::uncaught_exceptions() == 0 && in_flight()) tend();
+    });
     memory_.stop();
     device::call_even_if_lost([this] { ended_->wait(); });
+    for (auto& taken : taken_) device::call_even_if_lost([&] { taken->wait(); });
     if (copies_) device::call_even_if_lost([this] { copies_->finish(); });
     for (Round& round : rounds_) {
       for (MPI_Request& request : round.in.requests)
@@ -85,15 +84,15 @@ class TaskLink final : public DeviceLink {
     }
   }
   void abandon() override {
-    failed_ = true;
+    if (failure_.empty()) failure_ = "it was abandoned";
     memory_.stop();
   }
 
   /// Memory that the slot's last kernels read and wrote is free once they have ended.
   void post(Ids in, int slot) override {
+    check_works();
     taken_[static_cast<std::size_t>(slot)]->wait();
     each_round(in, slot, &TaskRound::in, [&](Round& round) {
-      check_ended(round);
       ++round.in.exchange;
       round.in.left = static_cast<int>(round.in.requests.size());
       for (std::size_t i = 0; i < round.in.requests.size(); ++i) {
@@ -119,7 +118,7 @@ class TaskLink final : public DeviceLink {
     return waiting_for(in, slot) < 0;
   }
   void wait(Ids in, int slot) override {
-    for (Spin spin(yield_); !test(in, slot);) spin.again();
+    for (LongWait wait(comm_, yield_); !test(in, slot);) wait.again([&] { return describe(); });
   }
   bool test_complete(Ids out, int slot) override { return test(out, slot); }
   void complete(Ids out, int slot) override { wait(out, slot); }
@@ -135,6 +134,7 @@ class TaskLink final : public DeviceLink {
   void unpack_on(device::Stream& stream, Ids in, int slot) override {
     each_round(in, slot, &TaskRound::in, [&](Round& round) {
       if (round.out.side->ids.empty()) launch(stream, round);
+      if (has_left(round)) device_.kernels().copy(stream, round.unpack);
     });
     stream.record(*taken_[static_cast<std::size_t>(slot)]);
   }
@@ -150,6 +150,7 @@ class TaskLink final : public DeviceLink {
   void prepare(TaskRound& from, const TaskOptions& options) {
     Round& round = rounds_.emplace_back();
     round.launch = from.launch;
+    round.unpack = from.unpack;
     round.out.side = &from.out;
     round.in.side = &from.in;
     round.out.requests.assign(from.out.parts.size(), MPI_REQUEST_NULL);
@@ -174,6 +175,7 @@ class TaskLink final : public DeviceLink {
   }
 
   void launch(device::Stream& stream, Round& round) {
+    check_works();
     ++round.launch.exchange;
     if (round.launch.sent + round.launch.received == 0) return;
     device_.kernels().exchange.run(stream, round.launch);
@@ -183,8 +185,7 @@ class TaskLink final : public DeviceLink {
   /// All parts of a direction are under way from here on.
   void count(const Traffic& traffic, int slot) {
     for (const TaskPart& part : traffic.side->parts) ++left_[place(part.id, slot)];
-    idle_s_ = asked_s_ = 0;
-    looked_s_ = now_s();
+    asked_s_ = now_s();
   }
 
   bool in_flight() const {
@@ -195,6 +196,7 @@ class TaskLink final : public DeviceLink {
 
   /// Does whatever can be done; never waits.
   void tend() {
+    check_works();
     bool moved = false;
     for (std::size_t i = 0; i < rounds_.size(); ++i) {
       Round& round = rounds_[i];
@@ -275,25 +277,21 @@ class TaskLink final : public DeviceLink {
 
   // ---- what goes wrong ----------------------------------------------------------------------------------------------
 
-  /// Counts the time for which this has been called in vain: a process that did something else has not waited.
+  /// A device that has failed packs no more. Asking it costs a call of the driver: this asks after a while without progress.
   void watch(bool moved) {
+    constexpr double while_s = 1e-3;
     const double now = now_s();
-    idle_s_ = moved ? 0 : idle_s_ + std::min(now - looked_s_, 0.1);
-    looked_s_ = now;
-    if (moved || !in_flight()) asked_s_ = idle_s_ = 0;
-    if (idle_s_ - asked_s_ < 1e-3) return;
-    asked_s_ = idle_s_;
-    if (kernels_ended() && lacks_tasks()) give_up("its kernel has ended before it packed all");
-    if (idle_s_ > patience_s_) give_up("nothing has come for " + std::to_string(idle_s_).substr(0, 4) + " s");
+    if (!moved && now - asked_s_ < while_s) return;
+    asked_s_ = now;
+    if (!moved && in_flight() && kernels_ended() && lacks_tasks()) fail("its kernel has ended before it packed all");
   }
 
   /// @throws Error where the device has failed.
   bool kernels_ended() {
     try {
       return ended_->reached();
-    } catch (const Error&) {
-      failed_ = true;
-      throw;
+    } catch (const Error& error) {
+      fail(error.what());
     }
   }
 
@@ -305,22 +303,23 @@ class TaskLink final : public DeviceLink {
     });
   }
 
-  /// The slot's last kernel in this round has left no halo unfilled.
-  void check_ended(const Round& round) {
-    for (int block = 0; block < round.launch.blocks; ++block)
-      if (progress_of(round, block) == device::Progress::gave_up)
-        give_up("a kernel waited longer than this process looked away");
+  /// Whether the kernel left, or is about to, before it found all that has arrived by now: see ExchangeBlocks::leave().
+  static bool has_left(const Round& round) {
+    return read(round.launch.progress) ==
+           device::signal(round.launch.exchange, static_cast<int>(device::Progress::left));
   }
 
-  static device::Progress progress_of(const Round& round, int block) {
-    return static_cast<device::Progress>(device::of_signal(read(round.launch.progress + block * device::signal_words)));
-  }
-
-  [[noreturn]] void give_up(const std::string& reason) {
-    failed_ = true;
-    const std::string state = describe();
+  [[noreturn]] void fail(const std::string& reason) {
+    failure_ = reason + "; " + describe();
     memory_.stop();
-    throw Error(Exit::failed, "transport 'taskqueue' is stuck: " + reason + "; " + state);
+    throw_failure();
+  }
+  [[noreturn]] void throw_failure() const {
+    throw Error(Exit::failed, "transport 'taskqueue' has failed: " + failure_);
+  }
+  /// @throws Error where anything has failed before: what was in flight then stays as it is.
+  void check_works() const {
+    if (!failure_.empty()) throw_failure();
   }
 
   /// Every message that is not through, and every block of the rounds that have one.
@@ -354,7 +353,7 @@ class TaskLink final : public DeviceLink {
   }
 
   static std::string describe_blocks(const Round& round) {
-    constexpr const char* words[] = {"packing", "waiting", "ended", "gave up"};
+    constexpr const char* words[] = {"packing", "waiting", "ended", "left"};
     std::map<std::string, std::string> blocks;
     for (int block = 0; block < round.launch.blocks; ++block) {
       const std::uint64_t word = read(round.launch.progress + block * device::signal_words);
@@ -372,7 +371,6 @@ class TaskLink final : public DeviceLink {
   MPI_Comm comm_;
   const std::vector<Message> messages_;
   bool yield_, queue_;
-  double patience_s_;
   int blocks_, rounds_of_slot_;
   TaskRounds memory_;
   std::vector<Round> rounds_;                          // by slot and number
@@ -380,8 +378,8 @@ class TaskLink final : public DeviceLink {
   std::unique_ptr<device::Event> ended_;               // the last kernel
   std::vector<std::unique_ptr<device::Event>> taken_;  // by slot: the last exchange's kernels
   std::unique_ptr<device::Stream> copies_;             // null: parts are packed in host memory
-  bool failed_ = false;
-  double idle_s_ = 0, looked_s_ = 0, asked_s_ = 0;
+  std::string failure_;                                // empty: all is well
+  double asked_s_ = 0;                                 // when the device was last asked whether it still works
 };
 
 /// Blocks that a kernel may have where ranks share devices. Collective; all ranks throw alike.

@@ -43,7 +43,7 @@ TaskRounds::TaskRounds(const LinkContext& context, const TaskOptions& options, i
         for (int id = 0; id < static_cast<int>(messages_); ++id)
           if (const Message& m = context.plan->messages[static_cast<std::size_t>(id)]; m.out == out && m.round == round)
             add_message(context, slot, id, lists);
-  launch_with(context, lists, blocks);
+  launch_with(lists, blocks);
 }
 
 void TaskRounds::place_messages(const LinkContext& context) {
@@ -83,8 +83,8 @@ void TaskRounds::add_message(const LinkContext& context, int slot, int id, Lists
 }
 
 /// Each round has a counter for each part that it sends and one for its tasks; a word for each part either way and for
-/// each block. The first word tells all kernels to stop.
-void TaskRounds::launch_with(const LinkContext& context, const Lists& lists, int blocks) {
+/// each block. The first word tells all kernels to leave.
+void TaskRounds::launch_with(const Lists& lists, int blocks) {
   std::size_t words = 1, counters = 0, told = 0, parts = 0;
   const auto each = [&](auto place) {
     words = 1, counters = 0, told = 0, parts = 0;
@@ -94,14 +94,14 @@ void TaskRounds::launch_with(const LinkContext& context, const Lists& lists, int
       round.launch.sent = static_cast<int>(round.out.parts.size());
       round.launch.received = static_cast<int>(round.in.parts.size());
       round.launch.blocks = std::clamp(pieces, 1, blocks);
-      place(round.launch);
+      place(round);
       words += all + static_cast<std::size_t>(round.launch.blocks);
       counters += round.out.parts.size() + 1;
       told += round.in.parts.size();
       parts += all;
     }
   };
-  each([](device::ExchangeLaunch&) {});
+  each([](TaskRound&) {});
   pieces_ = device::copied_to(device_, lists.pieces.data(), lists.pieces.size() * sizeof lists.pieces[0]);
   parts_ = device::copied_to(device_, lists.parts.data(), lists.parts.size() * sizeof lists.parts[0]);
   const std::vector<std::uint32_t> zeros(counters, 0);
@@ -113,8 +113,9 @@ void TaskRounds::launch_with(const LinkContext& context, const Lists& lists, int
   const auto word = [&](std::size_t number) {
     return reinterpret_cast<std::uint64_t*>(words_.data()) + number * device::signal_words;
   };
-  const double hz = device_.info().clock_hz;
-  each([&](device::ExchangeLaunch& l) {
+  const device::Stay stay = device_.info().stay(reinterpret_cast<const std::uint32_t*>(words_.data()));
+  each([&](TaskRound& round) {
+    device::ExchangeLaunch& l = round.launch;
     l.pieces = reinterpret_cast<const device::CopyLaunch::Piece*>(pieces_.data());
     l.parts = reinterpret_cast<const device::ExchangeLaunch::Part*>(parts_.data()) + parts;
     l.moved = reinterpret_cast<std::uint32_t*>(counters_.data()) + counters;
@@ -123,9 +124,10 @@ void TaskRounds::launch_with(const LinkContext& context, const Lists& lists, int
     l.arrived = word(words + static_cast<std::size_t>(l.sent));
     l.progress = word(words + static_cast<std::size_t>(l.sent + l.received));
     l.told = reinterpret_cast<std::uint64_t*>(told_.data()) + told;
-    l.patience.stop = reinterpret_cast<const std::uint32_t*>(words_.data());
-    // The CPU gives up first; this is for one that has stopped looking.
-    l.patience.ticks = static_cast<std::uint64_t>(4 * context.patience_s * hz);
+    l.stay = stay;
+    if (l.received == 0) return;
+    const auto* const received = &lists.parts[parts + static_cast<std::size_t>(l.sent)];
+    round.unpack = {l.pieces + received->first, received[l.received - 1].end - received->first};
   });
 }
 

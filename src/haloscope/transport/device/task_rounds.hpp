@@ -26,10 +26,11 @@ struct TaskSide {
   std::vector<TaskPart> parts;  ///< in the order of `ids`
 };
 
-/// One round in one slot. `launch` lacks nothing but the exchange's number.
+/// One round in one slot. `launch` lacks nothing but the exchange's number. `unpack` unpacks all that it receives.
 struct TaskRound {
   TaskSide out, in;
   device::ExchangeLaunch launch;
+  device::CopyLaunch unpack;
 };
 
 /// All rounds in all slots, with their memory. Allocates nothing later.
@@ -39,7 +40,7 @@ class TaskRounds {
   TaskRounds(const LinkContext& context, const TaskOptions& options, int blocks);
   std::vector<TaskRound>& all() { return rounds_; }
   TaskRound& of(int round, int slot) { return rounds_[static_cast<std::size_t>(slot) * rounds_of_slot_ + round]; }
-  /// Every kernel ends as soon as it looks.
+  /// Every kernel leaves as soon as it looks.
   void stop();
 
  private:
@@ -49,7 +50,7 @@ class TaskRounds {
   };
   void place_messages(const LinkContext& context);
   void add_message(const LinkContext& context, int slot, int id, Lists& lists);
-  void launch_with(const LinkContext& context, const Lists& lists, int blocks);
+  void launch_with(const Lists& lists, int blocks);
 
   device::Device& device_;
   TaskOptions options_;
