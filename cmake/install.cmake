@@ -1,5 +1,6 @@
-# What `cmake --install` puts where, and the package that `find_package(haloscope)` finds. Components are the languages and the
-# programs; for each a target haloscope_COMPONENT_files builds all that is installed of it, haloscope_installed that of all.
+# What `cmake --install` puts where, and the package that `find_package(haloscope)` finds.
+# Components are the languages and the programs; for each a target haloscope_COMPONENT_files builds
+# all that is installed of it, haloscope_installed that of all.
 include(CMakePackageConfigHelpers)
 add_custom_target(haloscope_installed)
 set(package_dir ${CMAKE_INSTALL_LIBDIR}/cmake/haloscope)
@@ -50,13 +51,16 @@ install_component(programs haloscope-rank haloscope-delay-line)
 
 set(headers ${PROJECT_SOURCE_DIR}/include/haloscope)
 install(DIRECTORY ${headers} DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} COMPONENT c FILES_MATCHING PATTERN "*.h")
-install(FILES ${PROJECT_BINARY_DIR}/generated/haloscope/which_mpi.h DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/haloscope COMPONENT c)
+install(FILES ${PROJECT_BINARY_DIR}/generated/haloscope/which_mpi.h
+        DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/haloscope COMPONENT c)
 install(DIRECTORY ${headers} DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} COMPONENT cxx PATTERN "*.h" EXCLUDE)
 if(TARGET haloscope_fortran)
-  install(DIRECTORY ${PROJECT_BINARY_DIR}/fortran/ DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/haloscope/fortran COMPONENT fortran)
+  install(DIRECTORY ${PROJECT_BINARY_DIR}/fortran/
+          DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/haloscope/fortran COMPONENT fortran)
 endif()
-install(DIRECTORY ${PROJECT_SOURCE_DIR}/licenses/ DESTINATION ${CMAKE_INSTALL_DATAROOTDIR}/licenses/haloscope COMPONENT c)
-install(FILES ${PROJECT_SOURCE_DIR}/LICENSE DESTINATION ${CMAKE_INSTALL_DATAROOTDIR}/licenses/haloscope COMPONENT c)
+set(licenses ${CMAKE_INSTALL_DATAROOTDIR}/licenses/haloscope)
+install(DIRECTORY ${PROJECT_SOURCE_DIR}/licenses/ DESTINATION ${licenses} COMPONENT c)
+install(FILES ${PROJECT_SOURCE_DIR}/LICENSE DESTINATION ${licenses} COMPONENT c)
 
 configure_package_config_file(${PROJECT_SOURCE_DIR}/cmake/haloscopeConfig.cmake.in
                               ${PROJECT_BINARY_DIR}/haloscopeConfig.cmake INSTALL_DESTINATION ${package_dir}

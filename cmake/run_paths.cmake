@@ -1,5 +1,6 @@
-# Where programs and libraries look for the libraries that they need. What is installed is linked with the run path that it will
-# have there: a path that CMake is to rewrite at install time is padded, and to the loader an empty entry is the current folder.
+# Where programs and libraries look for the libraries that they need. What is installed is linked
+# with the run path that it will have there: a path that CMake is to rewrite at install time is
+# padded, and to the loader an empty entry is the current folder.
 set(HALOSCOPE_MPI_RUN_PATH "" CACHE STRING
     "Where installed programs and libraries find the MPI, as \$ORIGIN/../lib; empty: where the build found it")
 set(HALOSCOPE_MPI_COMPILER "${MPI_CXX_COMPILER}")  # beside which its mpiexec is

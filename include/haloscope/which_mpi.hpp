@@ -12,8 +12,8 @@ that MPI, or use the C interface, haloscope/exchange.h, with haloscope::exchange
 
 namespace haloscope {
 
-/// @throws UsageError before MPI_Init and after MPI_Finalize, where another MPI is running than the one that the library was
-///         built for, and on a thread that may not call MPI. Local; legal at any time.
+/// @throws UsageError before MPI_Init and after MPI_Finalize, where another MPI is running than the one
+/// that the library was built for, and on a thread that may not call MPI. Local; legal at any time.
 void require_mpi();
 
 }  // namespace haloscope

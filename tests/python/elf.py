@@ -1,4 +1,4 @@
-"""What the binaries of a folder tell the loader."""
+"""Reads the run paths of binaries."""
 
 from __future__ import annotations
 

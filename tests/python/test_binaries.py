@@ -1,4 +1,4 @@
-"""What is built and installed looks for its libraries in safe places, and says nothing of the machine that built it."""
+"""What is built and installed looks for its libraries in safe places, and names no folder of the build."""
 
 from __future__ import annotations
 

@@ -237,7 +237,7 @@ LANGUAGES = [
 @pytest.mark.parametrize("components", ["", "itself"])
 @pytest.mark.parametrize("language", LANGUAGES)
 def test_a_project_of_one_language_alone_builds_and_runs(prefix, tmp_path, language, components):
-    """With its language as the component that it asks for, and with none."""
+    """With its language as the component, and with none."""
     words = [f"-DLANGUAGE={language}", f"-DCOMPONENTS={components and language}", f"-DCMAKE_PREFIX_PATH={prefix}"]
     run("cmake", "-S", CONSUMER / "alone", "-B", tmp_path, "-G", "Ninja", *words)
     if components:

@@ -1,4 +1,4 @@
-"""A program for another MPI than the library's is refused by header, package and first call, and told what to do."""
+"""A program for another MPI than the library's is refused by header, package and first call, with the remedy."""
 
 from __future__ import annotations
 

@@ -38,7 +38,8 @@ def command(as_json):
 
 
 def gather() -> dict:
-    """Collect everything `haloscope info` shows, as a plain value. What no rank can be asked for says why."""
+    """Collect everything `haloscope info` shows, as a plain value; where no rank starts, the reason in place of what is
+    unknown."""
     from haloscope.core import build
     from haloscope.measure import answers, launch, probes
 
@@ -50,7 +51,7 @@ def gather() -> dict:
     machine = {
         "Haloscope": f"{said.get('version') or core.version()}, commit {said.get('commit') or '?'}",
         "program": str(program or no_program),
-        "built for": build.mpi() or "an MPI that cannot be told",
+        "built for": build.mpi() or "an MPI that is not known",
         "MPI": f"{' '.join(said['mpi_library'].split())} (standard {said.get('mpi_standard', '?')})"
         if said
         else unknown,

@@ -97,7 +97,7 @@ def header() -> Path:
 
 
 def mpi() -> str:
-    """Return the MPI that the libraries were built for, as "MPICH 5.0.2"; "" where that cannot be told."""
+    """Return the MPI that the libraries were built for, as "MPICH 5.0.2"; "" where that is not known."""
     places = [header().with_name("which_mpi.h"), library().parent / "generated" / "haloscope" / "which_mpi.h"]
     text = next((path.read_text() for path in places if path.exists()), "")
     found = re.search(r'#define HS_BUILT_FOR_THIS "(.*)"', text)

@@ -20,7 +20,8 @@ std::string file_of_mpi() {
   return name.starts_with("libmpi") ? name : "";
 }
 
-/// By names alone, for which no handle is needed: libmpi_abi is the name that the standard gives to libraries with its ABI.
+/// By names alone, for which no handle is needed: libmpi_abi is the name that the standard gives to
+/// libraries with its ABI.
 bool is_foreign(const std::string& running) {
   const auto has = [&](const char* name) { return running.find(name) != std::string::npos; };
 #ifdef MPI_ABI_VERSION

@@ -1,4 +1,4 @@
-/* The first call of a program, and what it is told. */
+/* Makes the first call of a program and prints its error. */
 #include <haloscope/exchange.h>
 #include <stdio.h>
 
