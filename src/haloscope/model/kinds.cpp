@@ -30,7 +30,7 @@ void find_peers(Kind& kind, const Layout& layout) {
   for (const Plan& plan : kind.plans) {
     const PeerOffsets offsets(layout, plan);
     for (std::size_t i = 0; i < kind.members.size(); ++i)
-      offsets.peers_of(kind.members[i], &kind.peers[i * kind.messages.size() + first]);
+      offsets.peers_of(kind.members[i], kind.peers.data() + i * kind.messages.size() + first);
     first += plan.messages.size();
   }
 }

@@ -3,7 +3,10 @@
 
 #include <mpi.h>
 
+#include <limits>
 #include <string>
+
+#include "haloscope/error.hpp"
 
 namespace haloscope {
 
@@ -27,6 +30,9 @@ class OwnComm {
 template <class Take>
 void for_each_text(const OwnComm& comm, const std::string& mine, Take take) {
   constexpr int tag = 2;
+  if (mine.size() > std::numeric_limits<int>::max())
+    throw Error(Exit::failed,
+                "a text of " + std::to_string(mine.size()) + " bytes is too long for a message; record fewer events");
   if (comm.rank() != 0) {
     MPI_Send(mine.data(), static_cast<int>(mine.size()), MPI_CHAR, 0, tag, comm.get());
     return;
