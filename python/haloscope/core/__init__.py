@@ -58,8 +58,10 @@ from haloscope.core.catalogue import (
     transports,
 )
 from haloscope.core.choice import (
+    Bound,
     Choice,
     Field,
+    bounds,
     fields,
     normal,
 )
@@ -84,6 +86,7 @@ __all__ = [
     "NUMBER_BYTES",
     "Access",
     "App",
+    "Bound",
     "Box",
     "Choice",
     "Copy",
@@ -110,6 +113,7 @@ __all__ = [
     "Traffic",
     "Transport",
     "app_names",
+    "bounds",
     "bytes_between",
     "canonical_strategy",
     "check_programs",

@@ -13,6 +13,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from haloscope import files
 from haloscope.core.values import ExchangeSpec, Quantity
 from haloscope.data import DATA
 from haloscope.errors import UsageProblem, unknown_name
@@ -158,12 +159,9 @@ def load(application: str | Path) -> Application:
     path = SHIPPED.get(str(application), Path(application))
     if path.suffix != ".json" and not path.exists():
         raise UsageProblem(unknown_name("application", str(application), SHIPPED) + "; a path ends in .json")
+    text = files.text_of(path, "the application", "give the path of a .json file")
     try:
-        data = json.loads(path.read_text())
-    except OSError as error:
-        raise UsageProblem(
-            f"cannot read the application {path}: {error.strerror}; give the path of a .json file"
-        ) from None
+        data = files.json_of(text)
     except ValueError as error:
         raise UsageProblem(f"the application {path} is no JSON ({error}); correct it there") from None
     fault = fault_of(data)
