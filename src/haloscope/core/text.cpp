@@ -60,8 +60,6 @@ std::string escaped(std::string_view text, std::size_t most, bool keep_lines) {
 
 std::string shown(std::string_view text, std::size_t most) { return escaped(text, most, false); }
 
-std::string printable(const std::string& text) {
-  return escaped(text, std::numeric_limits<std::size_t>::max(), true);
-}
+std::string printable(const std::string& text) { return escaped(text, std::numeric_limits<std::size_t>::max(), true); }
 
 }  // namespace haloscope
