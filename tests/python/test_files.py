@@ -102,7 +102,7 @@ APPENDING = {
     "blocks": ("blocks", "XS", "--device", "host"),
     "tune": ("tune", "laplace2d", "--cells", "64", "--ranks", "1"),
     "tune again": ("tune", "laplace2d", "--cells", "64", "--ranks", "1", "--resume"),
-    "study": ("study", "valen2023", "--quick", "--measure"),
+    "study": ("study", "valen2023", "--quick"),
 }
 
 
