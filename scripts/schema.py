@@ -1,4 +1,7 @@
-"""Write what a record's request holds into the published schema, from the table of a choice's fields: `make docs` calls it."""
+"""Write what a record's request holds, and the ranges of all numbers, into the published schemas: `make docs` calls it.
+
+Sources: the table of a choice's fields, and that of bounds.
+"""
 
 from __future__ import annotations
 
@@ -7,6 +10,7 @@ import re
 import sys
 
 from haloscope import core
+from haloscope.model import profile
 from haloscope.report import records
 
 TYPES = {
@@ -28,7 +32,6 @@ SPECIAL = {
     "steps": {"type": "integer", "minimum": 1, "description": "Time steps of one repetition."},
     "repetitions": {"type": "integer", "minimum": 1, "description": "Measured repetitions."},
 }  # fmt: skip
-LEAST = {"ranks": 1, "threads": 1, "depth": 1, "tiles": 0, "nodes": 0, "walls": 1}  # of integers
 REQUIRED = ("app", "cells", "periodic", "ranks", "process_grid", "threads", "strategy", "schedule", "depth", "steps",
             "repetitions")  # fmt: skip
 
@@ -38,20 +41,69 @@ def request_schema() -> dict:
     fields = {}
     for f in core.fields():
         kind = {"enum": list(f.words)} if f.type == "word" else TYPES[f.type]
-        least = {"minimum": LEAST[f.name]} if f.name in LEAST else {}
-        fields[f.name] = kind | least | {"description": f.meaning}
+        fields[f.name] = kind | {"description": f.meaning}
     return {"type": "object", "required": list(REQUIRED), "properties": fields | SPECIAL}
 
 
-def text() -> str:
-    """Return the schema file as it should be."""
+def record_text() -> str:
+    """Return the schema of records as it should be."""
     schema = json.loads(records.SCHEMA_FILE.read_text())
     schema["$defs"]["measurement"]["properties"]["request"] = request_schema()
+    _bound_all(schema, "")
+    return _laid_out(schema)
+
+
+def profile_text() -> str:
+    """Return the schema of profiles as it should be: its numbers refer to definitions that are named after bounds."""
+    schema = json.loads(profile.SCHEMA_FILE.read_text())
+    for name, definition in schema["$defs"].items():
+        bound = core.bounds().get(OR_NOTHING.get(name, name.removeprefix(SIGNED)))
+        if bound:
+            definition.update(_range(-bound.most if name.startswith(SIGNED) else bound.least, bound.most))
+    return _laid_out(schema)
+
+
+OR_NOTHING = {"end": "amount", "limit": "rate"}
+SIGNED = "signed_"
+
+
+def _bound_all(node: object, name: str) -> None:
+    """Give every number of a schema the range of the bound that is called as it is; else that of times or counts."""
+    if isinstance(node, list):
+        for one in node:
+            _bound_all(one, name)
+    if not isinstance(node, dict):
+        return
+    known = core.bounds()
+    if node.get("type") in ("integer", "number"):
+        bound = known.get(name) or known["seconds" if name.endswith("_s") else "count"]
+        least = node.get("minimum", bound.least if name in known else -bound.most)
+        most = bound.most if name in known else node.get("maximum", bound.most)
+        node.update(_range(least, most))
+        return
+    for key, inner in node.items():
+        if key in ("properties", "patternProperties", "$defs"):
+            for own, one in inner.items():
+                _bound_all(one, own)
+        else:
+            _bound_all(inner, name)
+
+
+def _range(least: float, most: float) -> dict[str, float]:
+    return {"minimum": _plain(least), "maximum": _plain(most)}
+
+
+def _plain(number: float) -> float:
+    return int(number) if number == int(number) else number
+
+
+def _laid_out(schema: dict) -> str:
+    """Return a schema as text, with short objects and lists on one line."""
     whole = json.dumps(schema, indent=1)
-    # Short objects and lists on one line.
     return re.sub(r"[\[{]\n(?:[^\[\]{}]){0,120}?[\]}]", lambda m: re.sub(r"\s*\n\s*", " ", m[0]), whole) + "\n"
 
 
 if __name__ == "__main__":
-    records.SCHEMA_FILE.write_text(text())
+    records.SCHEMA_FILE.write_text(record_text())
+    profile.SCHEMA_FILE.write_text(profile_text())
     sys.exit(0)

@@ -19,6 +19,7 @@ os.environ["HALOSCOPE_BUILD"] = str(Path(os.environ.get("HALOSCOPE_BUILD", ROOT 
 # times slower. So threads sleep while they wait, and MPICH's collectives stay with those that let others run.
 os.environ.setdefault("OMP_WAIT_POLICY", "passive")
 os.environ.setdefault("MPIR_CVAR_POSIX_NUM_COLLS_THRESHOLD", "1000000000")
+os.environ["HALOSCOPE_TRACE"] = "1"  # a fault of the command line itself is an exception
 os.environ["HALOSCOPE_CACHE"] = ""  # no choices of earlier programs, and none for later ones
 
 

@@ -11,10 +11,15 @@ namespace haloscope {
 /// Exit codes of every program of the project.
 enum class Exit : int { ok = 0, failed = 1, usage = 2, unavailable = 3 };
 
-/// An error that a user can act on. `what()` names the request, the fault and the remedy in one or two sentences.
+/// A text in which characters that steer a terminal or the direction of writing, and bytes that are no UTF-8, stand as
+/// \x1b or \u202e; lines and tabs stay.
+std::string printable(const std::string& text);
+
+/// An error that a user can act on. `what()` names the request, the fault and the remedy in one or two sentences. It may
+/// quote files of others, and is printable.
 class Error : public std::runtime_error {
  public:
-  Error(Exit exit_code, const std::string& message) : std::runtime_error(message), exit_code_(exit_code) {}
+  Error(Exit exit_code, const std::string& message) : std::runtime_error(printable(message)), exit_code_(exit_code) {}
   Exit exit_code() const { return exit_code_; }
 
  private:

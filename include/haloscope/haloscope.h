@@ -391,7 +391,9 @@ hs_status hs_program_create(const char* schedule, const hs_step* step, int32_t s
                             const hs_schedule_options* options, hs_program** program);
 /* Only the exchange, no sweep. barrier: 1 puts a barrier first. */
 hs_status hs_program_create_exchange(const hs_plan* plan, int32_t barrier, hs_program** program);
-/* A program from plain arrays, which are copied. Fails with HS_USAGE for a number out of range. */
+/* A program from plain arrays, which are copied. Fails with HS_USAGE for a number out of range, and for NULL where a count
+ * is above 0. The caller answers for the lengths: each array has as many entries as its count says, and set_messages,
+ * set_copies and ring_boxes as many as the last of their starts, which nothing here can check. */
 hs_status hs_program_create_from(const hs_program_data* data, hs_program** program);
 hs_status hs_program_free(hs_program* program);
 hs_status hs_program_get(const hs_program* program, hs_program_data* data);

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import importlib
+import os
 import sys
 
 import click
 
 from haloscope import errors
+from haloscope.terminal import say
 
+TRACE = "HALOSCOPE_TRACE"  # set: show where a fault of the program is
 # Subcommands, those that a newcomer needs first.
 COMMANDS = ("demo", "info", "doctor", "plan", "run", "check", "microbench", "blocks", "calibrate", "predict", "whatif", "map",
             "advise", "tune", "validate", "simulate", "study", "compare", "lab")  # fmt: skip
@@ -53,11 +56,6 @@ def cli():
     """
 
 
-def say(message: str) -> None:
-    """Print one message for the user on stderr."""
-    print(f"haloscope: {message}", file=sys.stderr)
-
-
 def usage_message(error: click.UsageError) -> str:
     """Turn click's usage error into one line: what was asked, what is wrong, what to do."""
     command = error.ctx.command_path if error.ctx else "haloscope"
@@ -95,6 +93,11 @@ def main(argv: list[str] | None = None) -> int:
         return errors.OK
     except OSError as error:
         say(f"{error.filename or 'file system'}: {error.strerror or error}")
+        return errors.FAILED
+    except Exception as error:
+        if os.environ.get(TRACE):
+            raise
+        say(f"a fault of haloscope itself, {type(error).__name__}: {error}; {TRACE}=1 shows where it is, for a report")
         return errors.FAILED
 
 

@@ -11,6 +11,7 @@ from typing import Any
 
 import click
 
+from haloscope import terminal
 from haloscope.errors import UsageProblem
 
 # Headings of groups of options, in the order in which --help-all shows them.
@@ -177,7 +178,7 @@ def _help_all() -> Option:
     def show(ctx, parameter, value):
         if value and not ctx.resilient_parsing:
             ctx.meta["haloscope.all"] = True
-            click.echo(ctx.get_help())
+            terminal.echo(ctx.get_help())
             ctx.exit()
 
     return Option(["--help-all"], is_flag=True, is_eager=True, expose_value=False, callback=show,

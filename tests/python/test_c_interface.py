@@ -11,6 +11,7 @@ import pytest
 from haloscope import core
 from haloscope.core import capi
 from haloscope.errors import UsageProblem
+from haloscope.simulate import simulate
 from toy import TOY
 
 
@@ -307,3 +308,16 @@ def test_strategies_say_whether_they_need_shared_fields():
     assert not core.needs_shared_fields("direct/persistent")
     with pytest.raises(UsageProblem):
         core.needs_shared_fields("ordered/nothing")
+
+
+@pytest.mark.parametrize("array", ["ops", "after", "sweeps", "set_messages", "set_starts"])
+def test_a_program_without_an_array_that_its_counts_promise_is_refused(c, array, toy):
+    ffi, lib = c
+    cast = simulate.Cast(core.Choice("laplace2d", cells=(64, 64), ranks=4, schedule="split"), toy)
+    program = capi.handle("hs_simulation_program", "hs_program", cast.handle, 0, 0)
+    data, made = capi.filled("hs_program_get", "hs_program_data", program), ffi.new("hs_program**")
+    assert lib.hs_program_create_from(data, made) == lib.HS_OK
+    lib.hs_program_free(made[0])
+    setattr(data, array, ffi.NULL)
+    assert lib.hs_program_create_from(data, made) == lib.HS_USAGE
+    assert f"'{array}' is NULL" in ffi.string(lib.hs_last_error()).decode()

@@ -155,3 +155,26 @@ def test_any_damage_to_an_output_gives_records_or_a_refusal(tmp_path_factory, da
     file.write_text(text)
     with contextlib.suppress(UsageProblem):
         assert all(records.fault_of(r) == "" for r in foreign.read(file).records)
+
+
+@pytest.mark.parametrize(
+    ("name", "old", "new", "line"),
+    [
+        ("stream.txt", "Array size = ", "Array size = " + "9" * 310, 1),
+        ("stream.txt", "Array size = ", "Array size = " + "9" * 5000, 1),
+        ("stream.txt", "uses 8 bytes", "uses " + "8" * 400 + " bytes", 1),
+        ("imb-2021.txt", "#processes = 2", "#processes = " + "2" * 400, 1),
+        ("imb-2021.txt", "#processes = 2", "#processes = 2000000000", 0),
+        ("imb-2021.txt", "        65536 ", "     9223372036854775808 ", 1),
+        ("imb-2021.txt", " 8.00 ", " 1e308 ", 1),
+        ("skampi.txt", " 16 ", " 1e300 ", 1),
+    ],
+)
+def test_numbers_that_no_benchmark_gives_are_refused_with_their_line(name, old, new, line, tmp_path):
+    text = (OUTPUTS / name).read_text()
+    changed = text.replace(old, new, 1)
+    assert changed != text
+    (tmp_path / name).write_text(changed)
+    with pytest.raises(UsageProblem, match="line [0-9]+ has" if line else "2000000000") as error:
+        foreign.read(tmp_path / name)
+    assert len(str(error.value)) < 1000

@@ -6,6 +6,8 @@ import json
 import os
 import re
 import stat
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -76,10 +78,77 @@ def test_each_rank_gets_cores_of_its_own_as_far_as_they_go(
     path = executable(tmp_path / "mpiexec", f"echo '{version}'\n")
     monkeypatch.setattr(launch, "cores_here", lambda: cores)
     monkeypatch.setattr(launch, "physical_cores", lambda: cores)
+    monkeypatch.setattr(launch, "_to_loopback", lambda kind: [])
     words = launch.launcher_words(path, ranks, threads)
     assert words[:3] == [str(path), "-n", str(ranks)]
     assert [word for word in words[3:] if word != "--allow-run-as-root"] == expected
     assert ("--allow-run-as-root" in words) == ("Open" in version and os.geteuid() == 0)
+
+
+HYDRA, OPEN_MPI = "HYDRA build details", "mpirun (Open MPI) 5.0.3"
+
+
+@pytest.mark.parametrize(
+    ("version", "environment", "expected"),
+    [
+        (HYDRA, {}, ["-genv UCX_NET_DEVICES lo", "-genv FI_TCP_IFACE lo"]),
+        (HYDRA, {"UCX_NET_DEVICES": "mlx5_0:1"}, ["-genv FI_TCP_IFACE lo"]),
+        (HYDRA, {"UCX_TLS": "tcp", "FI_PROVIDER": "verbs"}, []),
+        (HYDRA, {"SLURM_JOB_ID": "1"}, []),
+        (HYDRA, {"HYDRA_HOST_FILE": "hosts"}, []),
+        (HYDRA, {"HALOSCOPE_HOSTS": "node1"}, []),
+        (
+            OPEN_MPI,
+            {},
+            [
+                "--mca btl_tcp_if_include lo",
+                "--mca oob_tcp_if_include lo",
+                "-x UCX_NET_DEVICES=lo",
+                "-x FI_TCP_IFACE=lo",
+            ],
+        ),
+        (
+            OPEN_MPI,
+            {"OMPI_MCA_btl": "self,vader", "UCX_TLS": "sm"},
+            ["--mca oob_tcp_if_include lo", "-x FI_TCP_IFACE=lo"],
+        ),
+        (OPEN_MPI, {"PBS_JOBID": "1"}, []),
+        ("slurm 23", {}, []),
+    ],
+)
+def test_ranks_on_one_machine_listen_on_its_loopback_unless_the_user_or_a_batch_system_says_otherwise(
+    monkeypatch, tmp_path, version, environment, expected
+):
+    for name in (*launch.ELSEWHERE, *launch.INTERFACES, *launch.INTERFACES.values(), "OMPI_MCA_btl", "OMPI_MCA_oob"):
+        monkeypatch.delenv(name, raising=False)
+    for name, value in environment.items():
+        monkeypatch.setenv(name, value)
+    words = " ".join(launch.launcher_words(executable(tmp_path / "mpiexec", f"echo '{version}'\n"), 2, 1))
+    assert all(part in words for part in expected)
+    assert len(re.findall(rf"[ =]{launch.LOOPBACK}\b", words)) == len(expected)
+
+
+def test_ranks_on_one_machine_have_no_open_door_to_the_network():
+    if launch.flavour(launch.mpiexec()) != "hydra":
+        pytest.skip("looks at the ranks of MPICH")
+    words = launch.launcher_words(launch.mpiexec(), 2, 1)
+    process = subprocess.Popen([*words, sys.executable, "-c", LISTENERS], stdout=subprocess.PIPE, text=True)
+    addresses = process.communicate(timeout=60)[0].split()
+    assert addresses  # ranks that may exchange by TCP wait for it
+    assert {address for address in addresses if address.startswith("127.") or address == "::1"} == set(addresses)
+
+
+# A rank prints the addresses on which it listens itself: what it has from mpiexec is not its own.
+LISTENERS = """
+import os
+inherited = {os.readlink(f"/proc/self/fd/{n}") for n in os.listdir("/proc/self/fd") if os.path.exists(f"/proc/self/fd/{n}")}
+from mpi4py import MPI
+import psutil
+MPI.COMM_WORLD.Barrier()
+for c in psutil.Process().net_connections():
+    if c.status == "LISTEN" and os.readlink(f"/proc/self/fd/{c.fd}") not in inherited: print(c.laddr.ip, flush=True)
+MPI.COMM_WORLD.Barrier()
+"""
 
 
 def test_a_missing_program_is_not_available_here(haloscope, monkeypatch, tmp_path):

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import dataclasses
-import json
 import re
 import shlex
 
 import click
 
+from haloscope import terminal
 from haloscope.commands import predict
 from haloscope.errors import UsageProblem
 from haloscope.measure.request import words_of
@@ -64,7 +64,7 @@ def command(app, depth, reorder, process_grid, top, members, profile, samples, r
     grids = [text for text in process_grid.split(",") if text]
     advice = model.advise(choice, machine, predict.setting_of(options), depths, samples, orders, grids)
     assumed = "\n\n".join(filter(None, (nodes_assumed(advice.best.prediction, machine, options["mapping"]), pace)))
-    click.echo(json.dumps(document(advice), indent=1) if as_json else markdown(advice, machine, assumed, top, members))
+    terminal.echo(terminal.json_text(document(advice)) if as_json else markdown(advice, machine, assumed, top, members))
 
 
 def document(advice) -> dict:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import click
 
-from haloscope import errors
+from haloscope import errors, terminal
 
 USUAL_VARIANTS = ("baseline:*,coherent", "taskqueue:*")
 
@@ -121,12 +121,12 @@ def _report(found: list[dict], file: Path, timeline: Path | None) -> None:
 
     table = blocks.rows(found)
     for heading, members in blocks.groups(table).items():
-        click.echo(f"\n### {heading}\n\n{blocks.table(members)}")
+        terminal.echo(f"\n### {heading}\n\n{blocks.table(members)}")
     if blocks.is_imitated(table):
-        click.echo(f"\n{blocks.IMITATED}")
+        terminal.echo(f"\n{blocks.IMITATED}")
     for line in tables.refusals(found):
-        click.echo(f"\n{line}")
-    click.echo(f"\nrecords: {file}")
+        terminal.echo(f"\n{line}")
+    terminal.echo(f"\nrecords: {file}")
     if timeline:
         _show_timelines(table, timeline)
 
@@ -139,4 +139,4 @@ def _show_timelines(table, file: Path) -> None:
         raise errors.UsageProblem("these records have no timelines; measure with --timeline")
     blocks_timeline.write_trace(shown, file)
     drawn = blocks_timeline.figure(shown, file.with_suffix(""))
-    click.echo(f"trace:   {file}\nfigure:  {', '.join(map(str, drawn))}")
+    terminal.echo(f"trace:   {file}\nfigure:  {', '.join(map(str, drawn))}")

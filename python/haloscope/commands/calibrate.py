@@ -7,7 +7,7 @@ from pathlib import Path
 
 import click
 
-from haloscope import errors
+from haloscope import errors, terminal
 from haloscope.options import app_of, starts_ranks
 from haloscope.options import command as command_of
 
@@ -83,7 +83,7 @@ def command(output, quick, ranks, launches, sections, device, name, recorded, ve
         source = output.with_suffix(".jsonl").name
     made = calibrate.fit_profile(found, name, source, notes)
     profile.save(made.data, output)
-    click.echo(_report(made, verbose) + f"\n\nprofile: {output}")
+    terminal.echo(_report(made, verbose) + f"\n\nprofile: {output}")
 
 
 def _measured(output: Path, sections, ranks, launches, effort, device) -> tuple[list[dict], list[str]]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 import shutil
 import tempfile
@@ -12,7 +11,7 @@ from pathlib import Path
 
 import click
 
-from haloscope import errors
+from haloscope import errors, terminal
 from haloscope.options import FiniteRange, option
 from haloscope.options import command as command_of
 
@@ -78,7 +77,7 @@ def command(program, ranks, inputs, timeout, mpiexec, process_grid, dims, keep, 
     with ExitStack() as stack:
         root = _prepare(keep) if keep else Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="haloscope-")))
         checked = check.Check(rules, commands, launcher, timeout, inputs, root.absolute(), bool(keep)).run()
-    click.echo(json.dumps(report.document(checked), indent=1) if as_json else report.markdown(checked))
+    terminal.echo(terminal.json_text(report.document(checked)) if as_json else report.markdown(checked))
     return errors.OK if checked.passed else errors.FAILED
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from haloscope import errors
+from haloscope import errors, terminal
 
 
 @click.command(short_help="Two record files side by side: paired ratios with intervals.")
@@ -23,7 +23,7 @@ def command(a, b, ignore):
 
     files = [records.read(a), records.read(b)]
     for complaint in (line for file in files for line in file.complaints()):
-        click.echo(f"haloscope: {complaint}", err=True)
+        terminal.say(complaint)
     ignored = [word for word in ignore.split(",") if word]
     left, right = (_by_configuration(file, ignored) for file in files)
     common = [key for key in left if key in right]
@@ -32,11 +32,11 @@ def command(a, b, ignore):
             f"{a} and {b} share no configuration ({len(left)} and {len(right)} in all); "
             "measure the same ones, or leave out what differs with --ignore, e.g. --ignore strategy"
         )
-    click.echo(tables.comparison([(left[key], right[key]) for key in common]))
+    terminal.echo(tables.comparison([(left[key], right[key]) for key in common]))
     for path, one, other in ((a, left, right), (b, right, left)):
         alone = [key for key in one if key not in other]
         if alone:
-            click.echo(f"\nonly in {path}: {len(alone)} ({one[alone[0]].id}{', ...' if len(alone) > 1 else ''})")
+            terminal.echo(f"\nonly in {path}: {len(alone)} ({one[alone[0]].id}{', ...' if len(alone) > 1 else ''})")
 
 
 def _by_configuration(file, ignored: list[str]) -> dict:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import click
 
-from haloscope import errors
+from haloscope import errors, terminal
 from haloscope.options import command as command_of
 from haloscope.options import starts_ranks
 
@@ -63,7 +63,7 @@ def command(output, recorded, launches, cells):
     run = campaign.Campaign(planned, file, launches=launches or demo.LAUNCHES, seed=int(begin), what="demo")
     found = run.run()
     _report(found, file, output)
-    click.echo(f"took {time.monotonic() - begin:.0f} s")
+    terminal.echo(f"took {time.monotonic() - begin:.0f} s")
     return campaign.exit_code(found)
 
 
@@ -80,13 +80,13 @@ def _report(found: list[dict], file: Path, folder: Path) -> None:
             raise errors.HaloscopeError(f"{grid}: the choice that speed-ups refer to was not measured; see {file}")
         groups.append((table, base))
         where = f"{base.request['app']}, {tables.cell(base.request['cells'])} cells, {base.request['ranks']} ranks"
-        click.echo(f"\n### {where}, {_checked(table)}\n\n{tables.ranking(table, base)}")
+        terminal.echo(f"\n### {where}, {_checked(table)}\n\n{tables.ranking(table, base)}")
     for line in tables.refusals(found):
-        click.echo(f"\n{line}")
+        terminal.echo(f"\n{line}")
     title = _machine(next(r for r in found if r["kind"] == "measurement"))
     files = figures.demo(groups, title, folder / "demo")
-    click.echo(f"\n{conclusion.conclude(groups)}\n\n{NEXT}")
-    click.echo(f"\nrecords: {file}\nfigure:  {files[0]}, {files[1]}")
+    terminal.echo(f"\n{conclusion.conclude(groups)}\n\n{NEXT}")
+    terminal.echo(f"\nrecords: {file}\nfigure:  {files[0]}, {files[1]}")
 
 
 def _tables_by_grid(found: list[dict]) -> list:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from haloscope import errors
+from haloscope import errors, terminal
 from haloscope.options import command as command_of
 from haloscope.options import starts_ranks
 
@@ -51,12 +51,11 @@ def _show(checks, as_json: bool) -> None:
 
     if as_json:
         import dataclasses
-        import json
 
-        click.echo(json.dumps([dataclasses.asdict(check) for check in checks], indent=2))
+        terminal.echo(terminal.json_text([dataclasses.asdict(check) for check in checks]))
         return
     lines = [[check.name, check.verdict, check.found, check.remedy] for check in checks]
-    click.echo(tables.markdown(lines, ["check", "verdict", "found", "what to do"]))
+    terminal.echo(tables.markdown(lines, ["check", "verdict", "found", "what to do"]))
     verdicts = (checkup.BROKEN, checkup.WARNING, checkup.OK, checkup.NOT_HERE)
     counts = [f"{sum(check.verdict == verdict for check in checks)} {verdict}" for verdict in verdicts]
-    click.echo(f"\n{', '.join(counts)}")
+    terminal.echo(f"\n{', '.join(counts)}")

@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from pathlib import Path
 
-import click
-
-from haloscope import errors
+from haloscope import errors, terminal
 
 
 def validate(
@@ -53,10 +50,10 @@ def validate(
             folds += model.cross_validate(fitted_rows, axis, lambda part, at, to=line: to.reach(100 * part, at))  # type: ignore[misc]
     notes = list(dict.fromkeys((*(other.notes if other else ()), *found.notes)))
     made = (fitted, f"{told} {len(rest)} others are predicted.", judged, folds, notes)
-    click.echo(json.dumps(report.document(*made), indent=1) if as_json else report.markdown(*made))
+    terminal.echo(terminal.json_text(report.document(*made)) if as_json else report.markdown(*made))
     if stem:
         outputs.write(stem.with_suffix(".md"), report.markdown(*made))
-        click.echo(f"written: {stem.with_suffix('.md')}", err=True)
+        terminal.echo(f"written: {stem.with_suffix('.md')}", err=True)
     if profiles:
         _save(profiles, fitted, fitted_rows)
 
@@ -99,4 +96,4 @@ def _save(stem: Path, fitted, rows) -> None:
         outputs.refuse_foreign(path, outputs.PROFILE)
         most = max(team, key=lambda row: row.nodes)
         profiles.save(predictions.with_kernels(fitted.profile_of(most), team), path)
-        click.echo(f"written: {path}", err=True)
+        terminal.echo(f"written: {path}", err=True)

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import click
 
-from haloscope import core
+from haloscope import core, terminal
 from haloscope.errors import HaloscopeError
 from haloscope.options import command as command_of
 from haloscope.options import starts_ranks
@@ -24,17 +24,15 @@ def command(as_json):
     not."""
     facts = gather()
     if as_json:
-        import json
-
-        click.echo(json.dumps(facts, indent=2))
+        terminal.echo(terminal.json_text(facts))
         return
     from haloscope.report import tables
 
-    click.echo(tables.markdown([[name, value] for name, value in facts["machine"].items()], ["machine", ""]))
+    terminal.echo(tables.markdown([[name, value] for name, value in facts["machine"].items()], ["machine", ""]))
     for kind in ("devices", "transports", "schedules", "apps"):
         lines = [[e["name"], e["state"], e["about"]] for e in facts[kind]]
-        click.echo("\n" + tables.markdown(lines, [kind[:-1], "here", ""]))
-    click.echo("\n" + tables.markdown(facts["probes"], ["what this MPI does as it should", "here", ""]))
+        terminal.echo("\n" + tables.markdown(lines, [kind[:-1], "here", ""]))
+    terminal.echo("\n" + tables.markdown(facts["probes"], ["what this MPI does as it should", "here", ""]))
 
 
 def gather() -> dict:

@@ -22,7 +22,8 @@ def command(words, **options):
     haloscope lab --latency 100us -- haloscope calibrate -o lab.json
     haloscope run laplace2d --lab 2 --latency 50us --cells 512x512 --depth 1..16*2     (shorter)
 
-    As root, or without where users may make namespaces. Exit code: the command's; 3 where the machine cannot do it.
+    As root, or without where users may make namespaces; COMMAND has the rights of the user who gives it, as root those of
+    root, so give programs of others as a user. Exit code: the command's; 3 where the machine cannot do it.
     """
     from haloscope.lab import cluster
 

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import dataclasses
-import json
 from pathlib import Path
 
 import click
 
+from haloscope import terminal
 from haloscope.commands import predict
 from haloscope.commands.advise import DECIDED
 from haloscope.errors import UsageProblem
@@ -71,12 +71,12 @@ def command(app, profile, blocks, latency, bandwidth, depth, measured, output, a
                 f"--measured holds no plain exchange (ordered/p2p, bulk, depth 1) of {choice.app} in an emulated cluster with "
                 f"lines of {bandwidth}; measure it with `haloscope run --lab 2 --bandwidth {bandwidth}`"
             )
-    click.echo(json.dumps(document(found), indent=1) if as_json else markdown(found, choice, machine, bandwidth))
+    terminal.echo(terminal.json_text(document(found)) if as_json else markdown(found, choice, machine, bandwidth))
     if output:
         from haloscope.report import map as drawn
 
         files = drawn.draw(found, title_of(choice, machine, bandwidth), output)
-        click.echo(f"\nfigure: {', '.join(map(str, files))}", err=as_json)
+        terminal.echo(f"\nfigure: {', '.join(map(str, files))}", err=as_json)
 
 
 def title_of(choice, machine, bandwidth: str) -> str:

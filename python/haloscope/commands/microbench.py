@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from haloscope import errors
+from haloscope import errors, terminal
 from haloscope.options import FiniteRange, Stem, starts_ranks
 from haloscope.options import command as command_of
 
@@ -132,7 +132,7 @@ def _import(files: tuple[Path, ...], output: Path) -> list[dict]:
     for file in files:
         made = foreign.read(file)
         for note in made.notes:
-            click.echo(f"haloscope: {file}: {note}", err=True)
+            terminal.say(f"{file}: {note}")
         found += made.records
     records.refuse_foreign(output)
     records.prepare(output)
@@ -145,13 +145,13 @@ def _report(found: list[dict], file: Path, stem: Path | None) -> None:
 
     measured = microbench.curves(found)
     for section in microbench_report.sections(measured):
-        click.echo(f"\n{section}")
+        terminal.echo(f"\n{section}")
     for line in tables.refusals(found):
-        click.echo(f"\n{line}")
-    click.echo(f"\nrecords: {file}")
+        terminal.echo(f"\n{line}")
+    terminal.echo(f"\nrecords: {file}")
     if charts := microbench_report.charts(measured):
         files = microbench_report.figure(charts, _title(measured), stem or file.with_suffix(""))
-        click.echo(f"figure:  {files[0]}, {files[1]}")
+        terminal.echo(f"figure:  {files[0]}, {files[1]}")
 
 
 def _title(measured) -> str:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import dataclasses
 import itertools
-import json
 
 import click
 
+from haloscope import terminal
 from haloscope.options import ChoiceOptions, app_of, one_choice, option
 from haloscope.options import command as command_of
 
@@ -33,7 +33,7 @@ def command(app, rank, steps, as_json, **options):
     choice = one_choice(app_of(app, given), given)
     with_program = bool(options["schedule"] or choice.device)
     document = describe(choice, rank, with_program, **({"steps": steps} if steps else {}))
-    click.echo(json.dumps(document, indent=1) if as_json else markdown(document))
+    terminal.echo(terminal.json_text(document) if as_json else markdown(document))
 
 
 # ---- the document ----------------------------------------------------------------------------------------------------

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import dataclasses
-import json
 
 import click
 
+from haloscope import terminal
 from haloscope.commands.run import refuse_if_none_can_run
 from haloscope.options import ChoiceOptions, app_of, option, options_of, space_of
 from haloscope.options import command as command_of
@@ -58,7 +58,7 @@ def command(app, profile, samples, refresh, as_json, **options):
     setting = setting_of(options)
     made = [(r, predict.predict(r.choice, machine, setting, samples)) for r in planned.requests]
     made.sort(key=lambda pair: pair[1].time_s)
-    click.echo(json.dumps(document(made), indent=1) if as_json else markdown(made, pace))
+    terminal.echo(terminal.json_text(document(made)) if as_json else markdown(made, pace))
 
 
 def setting_of(options: dict):

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import click
 
-from haloscope import errors
+from haloscope import errors, terminal
 from haloscope.options import ChoiceOptions, FiniteRange, app_of, command, option, options_of, space_of, starts_ranks
 from haloscope.studies.schroeter2021 import partdiff
 from haloscope.studies.valen2023 import flags as valen2023
@@ -164,12 +164,12 @@ def _show_components(table) -> None:
 
     timed = [row for row in table if all("timers" in record for record in row.records)]
     if not timed:
-        return click.echo("\nNothing was timed; use --timers on.")
-    click.echo(f"\n### Components, ms per step\n\n{components.overview(timed)}")
+        return terminal.echo("\nNothing was timed; use --timers on.")
+    terminal.echo(f"\n### Components, ms per step\n\n{components.overview(timed)}")
     for row in timed:
-        click.echo(f"\n### Timers of {row.id}, ms per step over ranks\n\n{components.timers(row.records)}")
+        terminal.echo(f"\n### Timers of {row.id}, ms per step over ranks\n\n{components.timers(row.records)}")
         for line in components.counted(row.records):
-            click.echo(f"\n{line}")
+            terminal.echo(f"\n{line}")
     return None
 
 
@@ -178,22 +178,22 @@ def _report(found: list[dict], options: Mapping, output: Path) -> None:
 
     measured = [record for record in found if record["kind"] == "measurement"]
     if measured and (text := partdiff.own_report(measured[-1], options)):
-        click.echo(text if options["find_precision"] else f"{text}\n\nrecords: {output}")
+        terminal.echo(text if options["find_precision"] else f"{text}\n\nrecords: {output}")
         return
     table = tables.rows(found)
     if options["sparse"]:
-        click.echo(tables.terse(table))
+        terminal.echo(tables.terse(table))
     elif table:
-        click.echo(tables.ranking(table, tables.baseline(table, options["baseline"])))
+        terminal.echo(tables.ranking(table, tables.baseline(table, options["baseline"])))
         if options["statistic"]:
-            click.echo("\n" + tables.phases(table, options["statistic"]))
+            terminal.echo("\n" + tables.phases(table, options["statistic"]))
         if options["components"]:
             _show_components(table)
         if options["timeline"]:
             for row in table:
-                click.echo(f"\n### Timeline of {row.id}\n\n{timeline.summary(row.records)}")
+                terminal.echo(f"\n### Timeline of {row.id}\n\n{timeline.summary(row.records)}")
     for record in measured[-1:] if options["work_blocks"] else []:
-        click.echo(f"\n{partdiff.slow_table(record)}")
+        terminal.echo(f"\n{partdiff.slow_table(record)}")
     for line in [*tables.refusals(found), *tables.networks(found)]:
-        click.echo(f"\n{line}", err=bool(options["sparse"]))
-    click.echo(f"\nrecords: {output}", err=bool(options["sparse"]))
+        terminal.echo(f"\n{line}", err=bool(options["sparse"]))
+    terminal.echo(f"\nrecords: {output}", err=bool(options["sparse"]))

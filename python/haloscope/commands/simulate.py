@@ -8,6 +8,7 @@ from pathlib import Path
 
 import click
 
+from haloscope import terminal
 from haloscope.commands import predict
 from haloscope.commands.run import refuse_if_none_can_run
 from haloscope.errors import UsageProblem
@@ -67,7 +68,7 @@ def command(app, profile, goal, extrap, plot, as_json, weak, **options):
         made.append((request, simulate.simulate(request.choice, machine, setting, how)))
         if goal:
             _write_goal(goal, request.choice, machine, setting, made[0][1].rounds)
-    click.echo(json.dumps(document(made), indent=1) if as_json else markdown(made, weak))
+    terminal.echo(terminal.json_text(document(made)) if as_json else markdown(made, weak))
     if extrap:
         _written(extrap, "".join(f"{json.dumps(line)}\n" for line in measurements(made)))
     if plot:
@@ -135,12 +136,12 @@ def _write_goal(path: Path, choice, machine, setting, rounds: int) -> None:
     cast = simulate.Cast(choice, machine, setting)
     with path.open("w") as file:
         lines = goal.write(cast, rounds, file)
-    click.echo(f"haloscope: wrote {path}: GOAL, {lines} lines, {choice.ranks} ranks", err=True)
+    terminal.say(f"wrote {path}: GOAL, {lines} lines, {choice.ranks} ranks")
 
 
 def _written(path: Path, text: str) -> None:
     path.write_text(text)
-    click.echo(f"haloscope: wrote {path}", err=True)
+    terminal.say(f"wrote {path}")
 
 
 def document(made: list) -> dict:
@@ -236,4 +237,4 @@ def draw(made: list, weak: bool, stem: Path) -> None:
         )
     title = f"Simulated {'weak' if weak else 'strong'} scaling: {made[0][0].choice.app}, profile {made[0][1].profile}"
     for file in figures.scaling(series, title, weak, stem):
-        click.echo(f"haloscope: wrote {file}", err=True)
+        terminal.say(f"wrote {file}")

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import click
 
-from haloscope import errors, studies
+from haloscope import errors, studies, terminal
 
 
 @click.command(short_help="One published experiment, its published figures beside ours.")
@@ -60,7 +60,7 @@ def command(name, quick, output, resume, recorded, slurm, replay, **changes):
 
     if name is None:
         for known in studies.NAMES:
-            click.echo(f"{known:12} {studies.load(known).SUMMARY}")
+            terminal.echo(f"{known:12} {studies.load(known).SUMMARY}")
         return errors.OK
     if name not in studies.NAMES:
         raise errors.UsageProblem(errors.unknown_name("study", name, studies.NAMES))
@@ -103,18 +103,18 @@ def _replay(study, name: str) -> int:
         able = [known for known in studies.NAMES if hasattr(studies.load(known), "replay")]
         raise errors.UsageProblem(f"{name} has nothing to recompute; --replay works with {', '.join(able)}")
     replayed = study.replay()
-    click.echo(f"# {study.SUMMARY}\n\n{replayed.text}")
+    terminal.echo(f"# {study.SUMMARY}\n\n{replayed.text}")
     return errors.FAILED if replayed.missed else errors.OK
 
 
 def _report(study, found: list[dict], options: studies.Options, file: Path, measured: bool = False) -> int:
     from haloscope.measure import campaign
 
-    click.echo(f"# {study.SUMMARY}\n\n{study.report(found, options)}\n\nrecords: {file}")
+    terminal.echo(f"# {study.SUMMARY}\n\n{study.report(found, options)}\n\nrecords: {file}")
     if hasattr(study, "beside") and (text := study.beside(file, options, measured)):
-        click.echo(f"\n{text}")
+        terminal.echo(f"\n{text}")
     if hasattr(study, "figures") and (drawn := study.figures(found, options, file.with_suffix(""))):
-        click.echo(f"figure:  {', '.join(map(str, drawn))}")
+        terminal.echo(f"figure:  {', '.join(map(str, drawn))}")
     return campaign.exit_code(found)
 
 
@@ -124,7 +124,7 @@ def _write_jobs(study, options: studies.Options, folder: Path) -> int:
     if not hasattr(study, "slurm_jobs"):
         raise errors.UsageProblem("this study has no job scripts; --slurm works with schroeter2021")
     files = slurm.write(study.slurm_jobs(options), folder)
-    click.echo(f"{len(files)} files in {folder}; set HALOSCOPE_RANK and start {folder / 'submit.sh'}")
+    terminal.echo(f"{len(files)} files in {folder}; set HALOSCOPE_RANK and start {folder / 'submit.sh'}")
     return errors.OK
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import click
 
-from haloscope import errors
+from haloscope import errors, terminal
 from haloscope.commands import advise, run
 from haloscope.measure import isolated
 from haloscope.options import ChoiceOptions, FiniteRange, app_of, option, options_of, starts_ranks
@@ -79,7 +79,7 @@ def command(app, profile, budget, confirm, exhaustive, timeout, seed, output, re
         _left_out(race, order, planned),
         *(f"Note: {text}." for text in measurer.complaints),
     ]
-    click.echo("\n\n".join(filter(None, parts)) + f"\n\nrecords: {measurer.output}")
+    terminal.echo("\n\n".join(filter(None, parts)) + f"\n\nrecords: {measurer.output}")
 
 
 def usual_orders(nodes: str | None) -> str:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import click
 
-from haloscope import errors
+from haloscope import errors, terminal
 from haloscope.commands import external as external_command
 from haloscope.options import Stem, option, options_of, starts_ranks
 from haloscope.options import command as command_of
@@ -100,13 +100,13 @@ def validate_records(
         _declare_apps(measured, program)
     found = model.validate(measured, machine, samples)
     text = "\n\n".join(filter(None, (markdown(found, machine), anomalies(measured))))
-    click.echo(text)
+    terminal.echo(text)
     if keep_intervals:
-        click.echo(f"\n{_keep(found.pairs, machine, profile)}")
+        terminal.echo(f"\n{_keep(found.pairs, machine, profile)}")
     if stem:
         outputs.write(stem.with_suffix(".md"), text)
         drawn = plot(found, stem) if found.pairs else []
-        click.echo(f"\nwritten: {', '.join(map(str, [stem.with_suffix('.md'), *drawn]))}")
+        terminal.echo(f"\nwritten: {', '.join(map(str, [stem.with_suffix('.md'), *drawn]))}")
 
 
 def _keep(pairs, machine, file: str) -> str:
@@ -143,7 +143,7 @@ def read(files: Sequence[str]) -> list[dict]:
     for number, path in enumerate(dict.fromkeys(files), 1):
         file = records.read(path)
         for complaint in file.complaints():
-            click.echo(f"haloscope: {complaint}", err=True)
+            terminal.say(f"{complaint}")
         for record in file.records:
             launch = record.get("launch", {"id": ""})
             found.append({**record, "launch": {**launch, "id": f"{number}/{launch['id']}"}})

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import dataclasses
-import json
 from collections.abc import Sequence
 
 import click
 
+from haloscope import terminal
 from haloscope.commands.predict import HERE, cell, device_of
 from haloscope.errors import UsageProblem
 from haloscope.options import ChoiceOptions, app_of, option, space_of
@@ -45,10 +45,10 @@ def command(app, profile, against, active, mapping, weak, as_json, **options):
     choices = choices_of(app_of(app, options), options | {"device": device_of(options["device"], machine)}, weak)
     if against:
         made = compared(choices, (machine, profiles.load(against)), settings(active, mapping))
-        click.echo(json.dumps(crossover_document(made), indent=1) if as_json else crossover_text(made))
+        terminal.echo(terminal.json_text(crossover_document(made)) if as_json else crossover_text(made))
     else:
         found = variants(choices, machine, settings(active, mapping))
-        click.echo(json.dumps(document(found), indent=1) if as_json else markdown(found))
+        terminal.echo(terminal.json_text(document(found)) if as_json else markdown(found))
 
 
 def choices_of(app, options: dict, weak: bool) -> list:

@@ -59,8 +59,10 @@ from haloscope.core.catalogue import (
     version,
 )
 from haloscope.core.choice import (
+    Bound,
     Choice,
     Field,
+    bounds,
     fields,
     normal,
 )
@@ -85,6 +87,7 @@ __all__ = [
     "NUMBER_BYTES",
     "Access",
     "App",
+    "Bound",
     "Box",
     "Choice",
     "Copy",
@@ -111,6 +114,7 @@ __all__ = [
     "Traffic",
     "Transport",
     "app_names",
+    "bounds",
     "bytes_between",
     "canonical_strategy",
     "check_programs",

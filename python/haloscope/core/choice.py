@@ -109,6 +109,21 @@ def _frozen(value: Any) -> Any:
     return tuple(value) if isinstance(value, list) else value
 
 
+@dataclass(frozen=True)
+class Bound:
+    """The range of a number that files, options and programs may give."""
+
+    name: str
+    least: float
+    most: float
+
+
+@functools.cache
+def bounds() -> dict[str, Bound]:
+    """Return the ranges of numbers by name, those of core/bounds.def."""
+    return {entry["name"]: Bound(**entry) for entry in json.loads(capi.list_text("bounds"))}
+
+
 @functools.cache
 def fields() -> tuple[Field, ...]:
     """Return all fields of a choice but `app` and `set`, in the order of choice.def."""

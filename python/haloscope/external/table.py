@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from haloscope import core
+from haloscope import core, files
 from haloscope.errors import HaloscopeError, UsageProblem, unknown_name
 from haloscope.external import ghexbench
 
@@ -98,24 +98,26 @@ def read(path: str | Path) -> Table:
     Raises UsageProblem, with the line and the column, for a file that cannot be read, a missing or unknown column, a value that
     is not what the column holds, an exchange that cannot be (a halo wider than the block), and an exchange given twice.
     """
+    text = files.text_of(path, "the table", "give a CSV file, see docs/external.md", strict=True)
     try:
-        lines = Path(path).read_text(encoding="utf-8-sig").splitlines()
-    except (OSError, UnicodeDecodeError) as error:
-        why = error.strerror if isinstance(error, OSError) else "it is no text"
-        raise UsageProblem(f"cannot read {path}: {why}; give a CSV file, see docs/external.md") from None
-    reader = csv.DictReader(lines)
+        return _table(str(path), csv.DictReader(text.splitlines()))
+    except csv.Error as error:
+        raise UsageProblem(f"{path} is no CSV file that can be read: {error}; see docs/external.md") from None
+
+
+def _table(path: str, reader: csv.DictReader) -> Table:
     columns = [name.strip() for name in reader.fieldnames or ()]
     notes: list[str] = []
     if set(ghexbench.COLUMNS) <= set(columns):
         convert: Callable[[Mapping[str, str]], dict[str, str]] = ghexbench.Converter(notes)
     else:
         convert = dict
-        _check_columns(str(path), columns)
-    rows = list(_rows(str(path), reader, columns, convert))
+        _check_columns(path, columns)
+    rows = list(_rows(path, reader, columns, convert))
     if not rows:
         raise UsageProblem(f"{path} holds no exchanges; every line after the header is one, see docs/external.md")
-    _refuse_twice(str(path), rows)
-    return Table(str(path), tuple(rows), tuple(notes))
+    _refuse_twice(path, rows)
+    return Table(path, tuple(rows), tuple(notes))
 
 
 def _check_columns(path: str, columns: list[str]) -> None:
@@ -208,8 +210,9 @@ class _Cells:
             value = float(text)
         except ValueError:
             value = math.nan
-        if not (0 < value < math.inf):
-            raise UsageProblem(f"column {name} holds '{text}', which is no number above 0")
+        most = core.bounds()["seconds" if name.endswith("_s") else "count"].most
+        if not 0 < value <= most:
+            raise UsageProblem(f"column {name} holds '{text}', which is no number above 0 and up to {most:g}")
         return value
 
     def count(self, name: str, most: int, usual: int | None = None) -> int:

@@ -113,7 +113,9 @@ class Cluster:
         program = build.delay_line()
         sweep()
         with self._all as stack:
-            self.folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix=f"{PREFIX}{os.getpid()}-")))
+            self.folder = Path(
+                stack.enter_context(tempfile.TemporaryDirectory(prefix=f"{PREFIX}{_place()}-{os.getpid()}-"))
+            )
             names = [f"node{k}" for k in range(self.link.hosts)]
             self._write_hosts(names)
             self._switch = self._start(
@@ -304,11 +306,23 @@ def _passing_on(process: subprocess.Popen):
             signal.signal(number, handler)
 
 
+def _place() -> str:
+    """Return where this process has its number: containers may share a folder, but no numbers of processes."""
+    try:
+        boot = Path("/proc/sys/kernel/random/boot_id").read_text()[:8]
+    except OSError:
+        boot = "0"
+    return f"{boot}.{Path('/proc/self/ns/pid').stat().st_ino}"
+
+
 def sweep(folder: Path | None = None) -> list[Path]:
-    """Remove and return the folders of clusters whose processes were killed; the kernel has removed all else."""
-    left = []
-    for path in (folder or Path(tempfile.gettempdir())).glob(f"{PREFIX}*"):
-        number = path.name.removeprefix(PREFIX).split("-")[0]
+    """Remove and return the folders of clusters whose processes were killed; the kernel has removed all else.
+
+    Those whose processes have numbers of another container stay.
+    """
+    left, own = [], f"{PREFIX}{_place()}-"
+    for path in (folder or Path(tempfile.gettempdir())).glob(f"{own}*"):
+        number = path.name.removeprefix(own).split("-")[0]
         if number.isdigit() and not Path("/proc", number).exists():
             shutil.rmtree(path, ignore_errors=True)
             left.append(path)

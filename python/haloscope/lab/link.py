@@ -9,6 +9,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from haloscope import files
 from haloscope.errors import UsageProblem
 
 SECONDS = {"ns": 1e-9, "us": 1e-6, "ms": 1e-3, "s": 1.0}
@@ -72,4 +73,9 @@ def _quantity(text: str, units: Mapping[str, float], what: str, examples: str) -
 def current() -> Link | None:
     """Return the network that this process runs in, None outside an emulated cluster."""
     given = os.environ.get(VARIABLE)
-    return Link(**json.loads(given)) if given else None
+    if not given:
+        return None
+    try:
+        return Link(**files.json_of(given))
+    except (TypeError, ValueError):
+        raise UsageProblem(f"{VARIABLE} is no network of an emulated cluster; unset it") from None

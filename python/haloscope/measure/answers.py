@@ -15,6 +15,7 @@ from haloscope.core import build
 from haloscope.errors import USAGE, HaloscopeError, NotAvailable, UsageProblem
 from haloscope.measure import hosts
 from haloscope.measure.launch import GRACE_S, end_with_parent, launcher_words, mpiexec
+from haloscope.terminal import shown
 
 LIMIT_S = 30.0  # for one rank to appear and to say what it has
 
@@ -33,7 +34,8 @@ def information(folder: Path | None = None) -> dict:
     if code == USAGE and (mark := complaint.rfind("haloscope: ")) >= 0:
         raise UsageProblem(complaint[mark:].removeprefix("haloscope: ").strip())
     if code:
-        raise HaloscopeError(f"'{' '.join(command)}' ended with code {code}: {complaint.strip()}")
+        why = shown(" / ".join(complaint.split("\n")))
+        raise HaloscopeError(f"'{' '.join(command)}' ended with code {code}: {why}")
     return json.loads(said[said.index("{") :])
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -12,6 +11,7 @@ from haloscope.measure import launch, probes
 from haloscope.measure.request import Request
 from haloscope.measure.space import Space, shuffled
 from haloscope.report import records
+from haloscope.terminal import say
 
 LAUNCH_NAME = "launch-"
 
@@ -37,7 +37,7 @@ class Campaign:
     watchdog_s: float = 0.0
     inject: str = ""
     what: str = "measuring"
-    on_message: Callable[[str], None] = field(default=lambda text: print(f"haloscope: {text}", file=sys.stderr))
+    on_message: Callable[[str], None] = field(default=say)
 
     def launch_ids(self) -> list[str]:
         """Names of the launches to run: from the first with --resume, else after those the file already holds."""

@@ -9,15 +9,25 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
+from haloscope import files
 from haloscope.errors import UsageProblem
+from haloscope.terminal import shown
 
 VARIABLE = "HALOSCOPE_HOSTS"  # their names, separated by commas
+MOST_BYTES = 16 << 20  # of a file of them
 _NAME = re.compile(r"(?!\d+$)[A-Za-z0-9][A-Za-z0-9._-]*")
 
 
 def names() -> list[str]:
-    """Return the names of the hosts, none where ranks run on this machine, or where a batch system says."""
-    return [name for name in os.environ.get(VARIABLE, "").split(",") if name]
+    """Return the names of the hosts, none where ranks run on this machine, or where a batch system says.
+
+    Raises UsageProblem where the variable has something else.
+    """
+    given = os.environ.get(VARIABLE, "")
+    found = [name for name in given.split(",") if name]
+    if any(not _NAME.fullmatch(name) for name in found):
+        raise UsageProblem(f"{VARIABLE}={shown(given)} names no hosts; set it to node1,node2")
+    return found
 
 
 def count() -> int:
@@ -33,12 +43,15 @@ def read(given: str) -> list[str]:
     """
     path = Path(given)
     if path.is_file():
-        lines = [re.split(r"[\s:]", line.split("#")[0].strip())[0] for line in path.read_text().splitlines()]
+        text = files.text_of(path, "the hosts in", "give a file with one name on each line", MOST_BYTES)
+        lines = [re.split(r"[\s:]", line.split("#")[0].strip())[0] for line in text.splitlines()]
         found = [line for line in lines if line]
     else:
         found = given.split(",")
     if not found or any(not _NAME.fullmatch(name) for name in found):
-        raise UsageProblem(f"--hosts {given} names no hosts; give node1,node2 or a file with one name on each line")
+        raise UsageProblem(
+            f"--hosts {shown(given)} names no hosts; give node1,node2 or a file with one name on each line"
+        )
     return list(dict.fromkeys(found))
 
 

@@ -120,7 +120,8 @@ def launcher_words(path: Path, ranks: int, threads: int) -> list[str]:
 
     They run on `hosts.names()`, in blocks. Where cores are too few for all threads a rank still keeps its equal share; where
     they are too few for the ranks, nothing is pinned and the operating system schedules. Hosts of an emulated cluster
-    have cores of their own, and ranks are not pinned further.
+    have cores of their own, and ranks are not pinned further. Where all ranks are on this machine they listen on its
+    loop-back alone, unless the user says otherwise.
     """
     here = hosts.ranks_on_one(ranks)
     share = 0 if link.current() else min(threads, cores_here() // here)
@@ -129,11 +130,13 @@ def launcher_words(path: Path, ranks: int, threads: int) -> list[str]:
     if kind == "hydra":
         words += ["-hosts", ",".join(hosts.names()), "-ppn", str(here)] if hosts.names() else []
         words += ["-bind-to", f"core:{share}"] if share else []
+        words += _to_loopback(kind)
     elif kind == "openmpi":
         words += ["--allow-run-as-root"] if os.geteuid() == 0 else []
         words += ["--host", ",".join(f"{name}:{here}" for name in hosts.names())] if hosts.names() else []
         words += _open_mpi_binding(here, share)
         words += ["--oversubscribe"] if here * threads > cores_here() else []
+        words += _to_loopback(kind)
     elif kind == "srun":
         names = hosts.names()
         words += (
@@ -141,6 +144,27 @@ def launcher_words(path: Path, ranks: int, threads: int) -> list[str]:
         )
         words += [f"--cpus-per-task={threads}", "--cpu-bind=cores", "--distribution=block:block"]
     return words
+
+
+LOOPBACK = "lo"
+# What names the interfaces of UCX, of libfabric and of Open MPI, each with what chooses otherwise.
+INTERFACES = {"UCX_NET_DEVICES": "UCX_TLS", "FI_TCP_IFACE": "FI_PROVIDER"}
+PARAMETERS = {"btl_tcp_if_include": "btl", "oob_tcp_if_include": "oob"}
+# Set in the jobs of batch systems, and where hydra has a file of hosts.
+ELSEWHERE = ("SLURM_JOB_ID", "PBS_JOBID", "LSB_JOBID", "PE_HOSTFILE", "COBALT_JOBID", "OAR_JOB_ID", "FLUX_JOB_ID",
+             "HYDRA_HOST_FILE")  # fmt: skip
+
+
+def _to_loopback(kind: str) -> list[str]:
+    """Return the words that keep ranks from listening on the network where all of them are on this machine."""
+    if hosts.names() or any(name in os.environ for name in ELSEWHERE):
+        return []
+    own = [name for name, other in INTERFACES.items() if not os.environ.keys() & {name, other}]
+    if kind == "hydra":
+        return [word for name in own for word in ("-genv", name, LOOPBACK)]
+    theirs = [p for p, other in PARAMETERS.items() if not os.environ.keys() & {f"OMPI_MCA_{p}", f"OMPI_MCA_{other}"}]
+    words = [word for name in theirs for word in ("--mca", name, LOOPBACK)]
+    return words + [word for name in own for word in ("-x", f"{name}={LOOPBACK}")]
 
 
 def _open_mpi_binding(here: int, share: int) -> list[str]:

@@ -6,17 +6,18 @@ build.
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import hashlib
-import json
 import os
 import re
 import subprocess
 import time
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
-from haloscope import core
+from haloscope import core, files
 from haloscope.core import build
 from haloscope.errors import USAGE, HaloscopeError
 from haloscope.measure import answers, launch
@@ -49,17 +50,31 @@ def findings(names: str = "all") -> dict:
     started (a foreign mpiexec, say): the next measurement then reports why.
     """
     file = _cache_file(names)
-    try:
-        found = json.loads(file.read_text())
-        doubtful = any(TIMED_OUT in reason for reason in found["failed"].values())
-        if not doubtful or time.time() - file.stat().st_mtime < DOUBT_S:
-            return found
-    except (OSError, ValueError):
-        pass
+    found = files.kept(file, _is_whole)
+    if found and not _is_doubtful(file, found):
+        return found
     found = _ask(names)
     if found["passed"]:
-        _keep(file, found)
+        files.keep(file, found)
     return found
+
+
+def _is_whole(found: Any) -> bool:
+    """Whether a value has the shape of findings."""
+    kinds = {"mpi_library": str, "passed": list, "failed": dict, "notes": dict}
+    if not isinstance(found, dict) or {name: type(part) for name, part in found.items()} != kinds:
+        return False
+    texts = [found["mpi_library"], *found["passed"], *found["failed"].values(), *found["notes"].values()]
+    return all(isinstance(text, str) for text in texts)
+
+
+def _is_doubtful(file: Path, found: dict) -> bool:
+    """Whether a probe had no time to answer, so long ago that it is worth another try."""
+    if all(TIMED_OUT not in reason for reason in found["failed"].values()):
+        return False
+    with contextlib.suppress(OSError):
+        return time.time() - file.stat().st_mtime >= DOUBT_S
+    return True
 
 
 def for_records() -> dict | None:
@@ -95,17 +110,6 @@ def _linked_mpi(program: Path) -> Path:
         linked = ""
     match = re.search(r"lib(?:mpi|mpich|mpi_mpich|pmpi)\.so\S* => (/\S+)", linked)
     return Path(match[1]) if match else program
-
-
-def _keep(file: Path, found: dict) -> None:
-    """Whole or not at all, since several runs may write at once; a cache that cannot be written is no error."""
-    try:
-        file.parent.mkdir(parents=True, exist_ok=True)
-        draft = file.with_suffix(f".{os.getpid()}")
-        draft.write_text(json.dumps(found, indent=1))
-        draft.replace(file)
-    except OSError:
-        pass
 
 
 def _ask(names: str) -> dict:

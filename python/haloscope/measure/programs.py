@@ -12,7 +12,7 @@ import subprocess
 from collections.abc import Mapping
 from pathlib import Path
 
-from haloscope import core
+from haloscope import core, files
 from haloscope.core import build
 from haloscope.errors import HaloscopeError, NotAvailable, UsageProblem
 
@@ -58,7 +58,7 @@ def _describe(path: Path, app: str, words: list[str]) -> dict:
         said = ended.stderr.strip().removeprefix("haloscope: ") or f"it ended with code {ended.returncode}"
         raise UsageProblem(f"--program {path}: {said}")
     try:
-        found = json.loads(ended.stdout)
+        found = files.json_of(ended.stdout)
         return found | {"own_legality": bool(found["own_legality"])}
     except (ValueError, KeyError, TypeError):
         raise UsageProblem(
@@ -87,7 +87,7 @@ class _Legality:
         try:
             self._process.stdin.write(json.dumps({"request": choice.to_json()}) + "\n")
             self._process.stdin.flush()
-            return json.loads(self._process.stdout.readline())
+            return files.json_of(self._process.stdout.readline())
         except (OSError, ValueError):
             raise HaloscopeError(
                 f"{self._path} --check ended early; its main() should call haloscope::rank_main"

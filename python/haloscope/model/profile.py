@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from haloscope import files
 from haloscope.core import capi
 from haloscope.data import DATA
 from haloscope.errors import NotAvailable, UsageProblem, unknown_name
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
     from jsonschema import Draft202012Validator
 
 SCHEMA, SCHEMA_VERSION = "haloscope-profile", 1
+SCHEMA_FILE = DATA / "profile.schema.json"
 CLASSES = ("self", "socket", "node", "network")  # where the two ends of a message are, nearest first
 
 
@@ -166,7 +168,7 @@ class Profile:
 def _validator() -> Draft202012Validator:
     from jsonschema import Draft202012Validator
 
-    return Draft202012Validator(json.loads((DATA / "profile.schema.json").read_text()))
+    return Draft202012Validator(json.loads(SCHEMA_FILE.read_text()))
 
 
 def fault_of(data: object) -> str:
@@ -179,22 +181,15 @@ def fault_of(data: object) -> str:
     if error is not None:
         place = "/".join(map(str, error.absolute_path))
         return f"{place + ': ' if place else ''}{error.message}"[:300]
-    return _gap(data)
+    return _fault_in_library(data)
 
 
-def _gap(data: dict) -> str:
-    lists = [(f"network/{c}", v["segments"], "bytes") for c, v in data.get("network", {}).get("classes", {}).items()]
-    beyond = {f"beyond_cache/{what}": data.get("beyond_cache", {}).get(what, {}) for what in ("pack", "copy")}
-    for section, unit in (("pack", "bytes"), ("copy", "bytes"), *((b, "bytes") for b in beyond), ("kernels", "cells")):
-        for name, table in (beyond.get(section) or data.get(section, {})).items():
-            lists += [(f"{section}/{name}/{count}", rows, unit) for count, rows in table.items()]
-    for name, levels in data.get("fused", {}).items():
-        lists += [(f"fused/{name}/{n}/{c}", rows, "cells") for n, table in levels.items() for c, rows in table.items()]
-    for place, rows, unit in lists:
-        try:
-            segments.from_json(rows, unit)
-        except UsageProblem as problem:
-            return f"{place}: {problem}"
+def _fault_in_library(data: dict) -> str:
+    """Return what the C library has against a profile: gaps between segments, numbers out of their range."""
+    try:
+        capi.handle("hs_profile_create", "hs_profile", json.dumps(data).encode())
+    except UsageProblem as problem:
+        return str(problem).partition(" is not valid: ")[2].rpartition("; ")[0]
     return ""
 
 
@@ -214,10 +209,9 @@ def load(profile: str | Path) -> Profile:
         path = DATA / "profiles" / f"{profile}.json"
     elif path.suffix != ".json" and not path.exists():
         raise UsageProblem(unknown_name("profile", str(profile), names()) + "; a path ends in .json")
+    text = files.text_of(path, "the profile", "give the path of a .json file")
     try:
-        data = json.loads(path.read_text())
-    except OSError as error:
-        raise UsageProblem(f"cannot read the profile {path}: {error.strerror}; give the path of a .json file") from None
+        data = files.json_of(text)
     except ValueError as error:
         raise UsageProblem(f"the profile {path} is no JSON ({error}); make it anew with haloscope calibrate") from None
     return checked(data, f"the profile {path}")

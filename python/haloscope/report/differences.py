@@ -11,6 +11,7 @@ from pathlib import Path
 
 import numpy as np
 
+from haloscope import files
 from haloscope.errors import NotAvailable, UsageProblem
 
 NUMBER = re.compile(
@@ -177,7 +178,10 @@ def _has_numbers(rules: Rules, text: str) -> bool:
 
 
 def _read_text(_: Rules, path: Path) -> str:
-    data = path.read_bytes()
+    try:
+        data = files.bytes_of(path)
+    except files.Unfit as fault:
+        raise UsageProblem(f"{path.name} cannot be read: {fault}; compare another file") from None
     if b"\0" in data:
         raise UsageProblem(f"{path.name} is no text; say what it holds, as --type f8, or write it as .npy")
     return data.decode(errors="replace")

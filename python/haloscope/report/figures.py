@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -9,9 +10,12 @@ import matplotlib
 
 matplotlib.use("Agg")
 import matplotlib.pyplot as plt
+from matplotlib.text import Text
+from matplotlib.ticker import LogFormatterSciNotation
 
 from haloscope import core
 from haloscope.report import conclusion, stats, tables
+from haloscope.terminal import printable
 
 INK, PALE, GRID = "#1f2933", "#7b8794", "#e4e7eb"
 SUBSTEPS_COLOURS = {"full": "#4c78a8", "shrink": "#54a27a", "blocked": "#d1495b"}
@@ -32,7 +36,17 @@ STYLE = {
     "axes.spines.right": False,
     "svg.fonttype": "none",
     "svg.hashsalt": "haloscope",
+    "text.parse_math": False,  # texts may be of others, and are no formulas
 }
+_SUPERSCRIPTS = str.maketrans("-0123456789", "\u207b\u2070\u00b9\u00b2\u00b3\u2074\u2075\u2076\u2077\u2078\u2079")
+
+
+class _Powers(LogFormatterSciNotation):
+    """Labels of logarithmic axes without formulas: 10\u207b\u00b3."""
+
+    def __call__(self, x, pos=None):
+        label = re.sub(r"\$|\\mathdefault", "", super().__call__(x, pos)).replace(r"\times", "\u00d7")
+        return re.sub(r"\^\{([-\d]+)\}", lambda power: power[1].translate(_SUPERSCRIPTS), label).strip("{}")
 
 
 def demo(groups: Sequence[conclusion.Group], title: str, stem: Path) -> list[Path]:
@@ -89,6 +103,13 @@ def save(figure, stem: Path) -> list[Path]:
     """Write a figure as SVG and PNG beside each other, close it and return the files. Makes the folder."""
     stem.parent.mkdir(parents=True, exist_ok=True)
     files = [stem.with_suffix(".svg"), stem.with_suffix(".png")]
+    for text in figure.findobj(Text):
+        text.set_text(printable(text.get_text()))
+    for axis in (axis for axes in figure.axes for axis in (axes.xaxis, axes.yaxis)):
+        if isinstance(axis.get_major_formatter(), LogFormatterSciNotation):
+            axis.set_major_formatter(_Powers(axis.get_transform().base))
+        if isinstance(axis.get_minor_formatter(), LogFormatterSciNotation):
+            axis.set_minor_formatter(_Powers(axis.get_transform().base, labelOnlyBase=False))
     for file in files:
         figure.savefig(file, dpi=160, metadata={"Date": None} if file.suffix == ".svg" else None)
     plt.close(figure)

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 from haloscope.errors import HaloscopeError, UsageProblem
+from haloscope.terminal import printable
 
 _LOOKED_AT = 4096  # bytes
+_TAG = re.compile(r"(?<!\\)<(?=[A-Za-z/!?])")
 
 # What the beginning of each kind of file holds.
 FIGURE = b"atplotlib"  # Matplotlib signs the SVG and PNG files that it writes
@@ -38,9 +41,9 @@ def refuse_foreign_figure(stem: Path) -> None:
 
 
 def write(path: Path, text: str) -> None:
-    """Write a text file and the folders that it is in. Raises HaloscopeError when that cannot be done."""
+    """Write a file of Markdown, without tags, and the folders that it is in. Raises HaloscopeError when that cannot be done."""
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(text + "\n")
+        path.write_text(_TAG.sub(r"\\<", printable(text)) + "\n")
     except OSError as error:
         raise HaloscopeError(f"cannot write {path}: {error.strerror}; choose another name with --output") from None

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import functools
 import json
-import lzma
 import os
 import time
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from haloscope import files
 from haloscope.data import DATA
 from haloscope.errors import HaloscopeError, UsageProblem
 from haloscope.report import upgrade
@@ -57,7 +57,7 @@ class RecordFile:
 def parse_line(line: str) -> dict:
     """Parse and check one line. Raises ValueError with the reason."""
     try:
-        record = upgrade.upgraded(json.loads(line))
+        record = upgrade.upgraded(files.json_of(line))
     except ValueError as error:
         raise ValueError(f"no complete JSON ({error})") from None
     fault = fault_of(record)
@@ -84,14 +84,7 @@ def read(path: str | Path) -> RecordFile:
 
 
 def _text_of(path: Path) -> str:
-    try:
-        if path.exists() and not path.is_file():
-            raise OSError(0, "it is no regular file")  # reading a device might never end
-        data = path.read_bytes()
-        return (lzma.decompress(data) if path.suffix == ".xz" else data).decode(errors="replace")
-    except (OSError, lzma.LZMAError) as error:
-        reason = getattr(error, "strerror", None) or f"it is no xz file ({error})"
-        raise UsageProblem(f"cannot read the record file {path}: {reason}; give the path of a .jsonl file") from None
+    return files.text_of(path, "the record file", "give the path of a .jsonl file")
 
 
 def scratch(name: str) -> Path:
@@ -104,6 +97,7 @@ def prepare(path: Path) -> None:
 
     Raises HaloscopeError when that cannot be done, before any time is spent on measuring.
     """
+    files.refuse_compressed(path)
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         with path.open("ab") as file:
@@ -116,10 +110,11 @@ def prepare(path: Path) -> None:
 
 
 def refuse_foreign(path: Path) -> None:
-    """Raise UsageProblem when the file to which records would be added holds something else.
+    """Raise UsageProblem when the file to which records would be added holds something else, or would be compressed.
 
     A killed run may leave nothing behind, or half a record.
     """
+    files.refuse_compressed(path)
     text = _text_of(path) if path.is_file() else ""
     unfinished = text.startswith('{"') and "\n" not in text
     if text.strip() and not unfinished and not any(map(_is_record, text.split("\n"))):
@@ -151,6 +146,7 @@ def try_to_write(path: Path) -> None:
 
 
 def _write(path: Path, text: str) -> None:
+    files.refuse_compressed(path)
     try:
         with path.open("a") as file:
             file.write(text)
@@ -225,7 +221,7 @@ class Tail:
         found = []
         for line in complete.splitlines():
             try:
-                found.append(json.loads(line))
+                found.append(files.json_of(line.decode(errors="replace")))
             except ValueError:
                 continue
         return found

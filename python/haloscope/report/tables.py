@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import statistics
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
@@ -11,12 +12,14 @@ from haloscope import core
 from haloscope.errors import UsageProblem, unknown_name
 from haloscope.lab.link import Link
 from haloscope.report import records, stats
+from haloscope.terminal import shown
 
 STATISTICS = ("rank0", "min", "mean", "max")  # over ranks
 STATISTIC_TITLES = {"rank0": "rank 0", "min": "min", "mean": "mean", "max": "max"}
 PHASES = ("pack", "d2h", "send", "wait", "h2d", "unpack", "copy", "inner", "outer", "compute", "reduce", "desync",
           "rest")  # fmt: skip
 _ALWAYS = ("schedule", "strategy")
+MOST_SHOWN = 1000  # characters of a cell; notes may be long
 
 
 def axes() -> list[str]:
@@ -150,11 +153,18 @@ def interval(e: stats.Estimate, format: Callable[[float], str] = number, factor:
 
 
 def markdown(lines: Sequence[Sequence], headers: Sequence[str], right: Sequence[str] = ()) -> str:
-    """Format a Markdown table; columns named in `right` are aligned right."""
+    """Format a Markdown table; columns named in `right` are aligned right. Texts of cells are nothing but texts in it."""
     from tabulate import tabulate
 
     align = ["right" if header in right else "left" for header in headers]
-    return tabulate(lines, headers, tablefmt="pipe", disable_numparse=True, colalign=align if lines else None)
+    lines = [[plain(value) for value in line] for line in lines]
+    titles = [plain(header) for header in headers]
+    return tabulate(lines, titles, tablefmt="pipe", disable_numparse=True, colalign=align if lines else None)
+
+
+def plain(value: object) -> str:
+    """Return a text, which may be of others, as Markdown that shows just it, on one line."""
+    return re.sub(r"[|`]|<(?=[A-Za-z/!?])", r"\\\g<0>", shown(value, MOST_SHOWN))
 
 
 def ranking(table: Sequence[Row], baseline: Row | None = None) -> str:

@@ -104,11 +104,10 @@ Outcome answer(const BestRequest& request) {
 }
 
 void share(MPI_Comm comm, Outcome& outcome) {
-  std::array<int, 2> head{static_cast<int>(outcome.exit), static_cast<int>(outcome.text.size())};
-  CHECK_MPI(MPI_Bcast(head.data(), static_cast<int>(head.size()), MPI_INT, 0, comm));
-  outcome.exit = static_cast<Exit>(head[0]);
-  outcome.text.resize(static_cast<std::size_t>(head[1]));
-  CHECK_MPI(MPI_Bcast(outcome.text.data(), head[1], MPI_CHAR, 0, comm));
+  int exit = static_cast<int>(outcome.exit);
+  CHECK_MPI(MPI_Bcast(&exit, 1, MPI_INT, 0, comm));
+  outcome.exit = static_cast<Exit>(exit);
+  outcome.text = text_of_rank(comm, 0, std::move(outcome.text));
 }
 
 }  // namespace

@@ -128,7 +128,7 @@ Enum enumerator(std::int32_t value, int count, const char* name) {
   return static_cast<Enum>(value);
 }
 
-/// @throws UsageError for text that is no JSON.
+/// @throws UsageError as parsed_json() does.
 nlohmann::json parsed(const char* json, const char* name);
 
 /// @throws UsageError for a stage that a step does not have.

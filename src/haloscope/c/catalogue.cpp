@@ -2,6 +2,7 @@
 #include "haloscope/c/bridge.hpp"
 #include "haloscope/core/app_json.hpp"
 #include "haloscope/core/backend_names.hpp"
+#include "haloscope/core/bounds.hpp"
 #include "haloscope/core/choice_fields.hpp"
 #include "haloscope/core/names.hpp"
 #include "haloscope/schedule.hpp"
@@ -57,9 +58,13 @@ Json list_of(const std::string& kind) {
   if (kind == "backends") return backend_names();
   if (kind == "placements") return model::placement_rules();
   if (kind == "terms") return model::term_names();
+  if (kind == "bounds")
+    return array_of(bounds(), [](const Bound& b) {
+      return Json{{"name", b.name}, {"least", b.least}, {"most", b.most}};
+    });
   throw UsageError(unknown_name("kind of list", kind,
                                 {"apps", "transports", "schedules", "reduction-schemes", "fields", "strategies",
-                                 "device-strategies", "rules", "backends", "placements", "terms"}));
+                                 "device-strategies", "rules", "backends", "placements", "terms", "bounds"}));
 }
 
 /// Parameters as values, or as texts that a user wrote.

@@ -1,6 +1,8 @@
 // Errors and choices of the C interface.
 #include "haloscope/c/bridge.hpp"
 #include "haloscope/core/choice_fields.hpp"
+#include "haloscope/core/parsed_json.hpp"
+#include "haloscope/core/text.hpp"
 
 namespace haloscope::c {
 
@@ -10,9 +12,8 @@ std::string& last_error() {
 }
 
 nlohmann::json parsed(const char* json, const char* name) {
-  nlohmann::json value = nlohmann::json::parse(text(json), nullptr, false);
-  if (value.is_discarded()) throw UsageError(std::string("argument '") + name + "' is no JSON: " + text(json));
-  return value;
+  const std::string given = text(json);
+  return parsed_json(given, std::string("argument '") + name + "', " + shown(given) + ",");
 }
 
 }  // namespace haloscope::c

@@ -82,7 +82,8 @@ Op op_from(const hs_program_data& data, int i) {
   if (from.first_after < 0 || from.after_count < 0 || from.after_count > data.after_count - from.first_after)
     throw UsageError("operation " + std::to_string(i) + " takes its dependencies from outside the list of them");
   for (int k = 0; k < from.after_count; ++k)
-    op.after.push_back(enumerator<int>(data.after[from.first_after + k], data.op_count, "dependency"));
+    op.after.push_back(
+        enumerator<int>((&needed(data.after, "after"))[from.first_after + k], data.op_count, "dependency"));
   return op;
 }
 
@@ -100,6 +101,12 @@ Sweep sweep_from(const hs_sweep& from, int slots) {
   sweep.number = from.number;
   sweep.in_place = from.in_place != 0;
   return sweep;
+}
+
+/// An array of a caller. @throws UsageError where it is NULL and not empty.
+template <class T>
+const T* list_of(const T* first, int count, const char* name) {
+  return count > 0 ? &needed(first, name) : first;
 }
 
 /// @throws UsageError unless starts[0] = 0 and none is smaller than the one before.
@@ -121,15 +128,19 @@ Program program_from(const hs_program_data& data) {
   program.signals = data.signals;
   program.block = from_c(data.block);
   for (int i = 0; i < data.op_count; ++i) program.ops.push_back(op_from(data, i));
-  for (int i = 0; i < data.sweep_count; ++i) program.sweeps.push_back(sweep_from(data.sweeps[i], data.slots));
+  const hs_sweep* sweeps = list_of(data.sweeps, data.sweep_count, "sweeps");
+  for (int i = 0; i < data.sweep_count; ++i) program.sweeps.push_back(sweep_from(sweeps[i], data.slots));
   check_starts(data.set_starts, data.set_count, "set_starts");
   check_starts(data.copy_set_starts, data.copy_set_count, "copy_set_starts");
+  const int messages = data.set_count > 0 ? data.set_starts[data.set_count] : 0;
+  const int copies = data.copy_set_count > 0 ? data.copy_set_starts[data.copy_set_count] : 0;
+  const int32_t* set_messages = list_of(data.set_messages, messages, "set_messages");
+  const hs_copy* set_copies = list_of(data.set_copies, copies, "set_copies");
   for (int i = 0; i < data.set_count; ++i)
-    program.sets.emplace_back(data.set_messages + data.set_starts[i], data.set_messages + data.set_starts[i + 1]);
+    program.sets.emplace_back(set_messages + data.set_starts[i], set_messages + data.set_starts[i + 1]);
   for (int i = 0; i < data.copy_set_count; ++i) {
     auto& set = program.copy_sets.emplace_back();
-    for (int k = data.copy_set_starts[i]; k < data.copy_set_starts[i + 1]; ++k)
-      set.push_back(from_c(data.set_copies[k]));
+    for (int k = data.copy_set_starts[i]; k < data.copy_set_starts[i + 1]; ++k) set.push_back(from_c(set_copies[k]));
   }
   check_starts(data.ring_starts, data.ring_count, "ring_starts");
   for (int i = 0; i < data.ring_count; ++i) {

@@ -1,5 +1,7 @@
 #include "haloscope/comm/text.hpp"
 
+#include <algorithm>
+#include <cstdint>
 #include <ctime>
 
 #include "haloscope/comm/mpi_call.hpp"
@@ -23,10 +25,12 @@ std::string utc_now() {
 }
 
 std::string text_of_rank(MPI_Comm comm, int rank, std::string text) {
-  int length = static_cast<int>(text.size());
-  CHECK_MPI(MPI_Bcast(&length, 1, MPI_INT, rank, comm));
-  text.resize(static_cast<std::size_t>(length));
-  if (length > 0) CHECK_MPI(MPI_Bcast(text.data(), length, MPI_CHAR, rank, comm));
+  std::uint64_t length = text.size();
+  CHECK_MPI(MPI_Bcast(&length, 1, MPI_UINT64_T, rank, comm));
+  text.resize(length);
+  constexpr std::uint64_t most = std::uint64_t{1} << 30;  // of one message
+  for (std::uint64_t done = 0; done < length; done += most)
+    CHECK_MPI(MPI_Bcast(text.data() + done, static_cast<int>(std::min(most, length - done)), MPI_CHAR, rank, comm));
   return text;
 }
 

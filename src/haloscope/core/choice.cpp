@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "haloscope/core/backend_names.hpp"
+#include "haloscope/core/bounds.hpp"
 #include "haloscope/core/names.hpp"
 #include "haloscope/error.hpp"
 #include "haloscope/transport_traits.hpp"
@@ -26,12 +27,14 @@ std::string first_reason(const Candidate& c, Rule... rules) {
 std::string refuse_numbers(const Candidate& candidate) {
   const Choice& c = candidate.choice;
   const struct {
-    const char* name;
+    const Bound& bound;
     int value;
-  } counts[]{{"depth", c.depth}, {"threads", c.threads}, {"tiles", c.tiles}, {"walls", c.walls}};
-  for (const auto& count : counts)
-    if (count.value < 1)
-      return std::string(count.name) + " " + std::to_string(count.value) + " is not possible; use 1 or more";
+  } counts[]{{bound.depth, c.depth}, {bound.threads, c.threads}, {bound.tiles, c.tiles}, {bound.walls, c.walls}};
+  for (const auto& [range, value] : counts) {
+    const std::string asked = std::string(range.name) + " " + std::to_string(value) + " is not possible; use ";
+    if (value < 1) return asked + "1 or more";
+    if (value > range.most) return asked + "at most " + std::to_string(static_cast<int>(range.most));
+  }
   if (!c.device.empty() && !has(backend_names(), c.device)) return unknown_name("device", c.device, backend_names());
   return "";
 }

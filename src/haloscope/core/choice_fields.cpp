@@ -2,8 +2,11 @@
 
 #include <algorithm>
 #include <charconv>
+#include <cmath>
 
+#include "haloscope/core/bounds.hpp"
 #include "haloscope/core/names.hpp"
+#include "haloscope/core/text.hpp"
 #include "haloscope/error.hpp"
 
 namespace haloscope {
@@ -14,7 +17,13 @@ using Json = nlohmann::json;
 
 [[noreturn]] void refuse(const std::string& field, const Json& given, const std::string& wanted) {
   const std::string text = given.is_string() ? given.get<std::string>() : given.dump();
-  throw UsageError("--" + field + " '" + text + "' is not possible; give " + wanted);
+  throw UsageError("--" + field + " '" + shown(text) + "' is not possible; give " + wanted);
+}
+
+/// The largest whole number that a field may have.
+std::int64_t most_of(const std::string& field) {
+  const auto found = std::find_if(bounds().begin(), bounds().end(), [&](const Bound& b) { return field == b.name; });
+  return static_cast<std::int64_t>(found == bounds().end() ? bound.ranks.most : found->most);
 }
 
 // One Kind per C++ type of a field: how it is written, and its JSON.
@@ -39,8 +48,9 @@ struct Kind<int> : NoWords {
   static constexpr const char* type = "integer";
   static Json get(int value) { return value; }
   static void put(const std::string& field, int& value, const Json& json) {
-    if (!json.is_number_integer() || json.get<double>() > 2e9 || json.get<double>() < -2e9)
-      refuse(field, json, "a whole number up to 2000000000");
+    const std::int64_t most = most_of(field);
+    if (!json.is_number_integer() || std::abs(json.get<double>()) > static_cast<double>(most))
+      refuse(field, json, "a whole number up to " + std::to_string(most));
     value = json.get<int>();
   }
 };
@@ -139,7 +149,7 @@ void put_cells(Choice& c, const Json& json) {
   c.grid.dims = static_cast<int>(json.size());
   c.grid.cells = {1, 1, 1};
   for (std::size_t d = 0; d < json.size(); ++d) {
-    if (!json[d].is_number_integer() || json[d].get<double>() > 1e15)
+    if (!json[d].is_number_integer() || std::abs(json[d].get<double>()) > bound.cells.most)
       refuse("cells", json, "whole numbers, as 64x64x64");
     c.grid.cells[d] = json[d].get<std::int64_t>();
   }
@@ -270,9 +280,10 @@ Json to_json(const Choice& choice) {
 }
 
 Choice choice_from_json(const Json& json) {
-  if (!json.is_object()) throw UsageError("a choice is a JSON object with an app and its cells, not " + json.dump());
+  if (!json.is_object())
+    throw UsageError("a choice is a JSON object with an app and its cells, not " + shown(json.dump()));
   if (!json.contains("app") || !json["app"].is_string() || !json.contains("cells"))
-    throw UsageError("a choice needs at least an app and its cells; this one lacks one or both: " + json.dump());
+    throw UsageError("a choice needs at least an app and its cells; this one lacks one or both: " + shown(json.dump()));
   Choice choice;
   choice.app = json["app"].get<std::string>();
   const App& app = find_app(choice.app);
@@ -284,7 +295,8 @@ Choice choice_from_json(const Json& json) {
       find_field(name).put(choice, value);
       continue;
     }
-    if (!value.is_object()) throw UsageError("`set` is an object of parameters and their values, not " + value.dump());
+    if (!value.is_object())
+      throw UsageError("`set` is an object of parameters and their values, not " + shown(value.dump()));
     const auto schema = parameters_of(app);
     for (const auto& [parameter, given] : value.items()) choice.set[parameter] = given_value(schema, parameter, given);
   }

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <limits>
 
+#include "haloscope/core/bounds.hpp"
 #include "haloscope/core/names.hpp"
 #include "haloscope/error.hpp"
 
@@ -81,7 +82,7 @@ ProcessGrid slabs(int ranks, const GridSpec& grid) {
 ProcessGrid explicit_grid(const std::string& text, int ranks, const GridSpec& grid) {
   ProcessGrid p{1, 1, 1};
   const auto words = split(text, 'x');
-  std::int64_t product = 1;
+  double product = 1;  // of numbers that may be wrong, and large
   for (std::size_t d = 0; d < words.size() && d < 3; ++d) {
     try {
       p[d] = std::stoi(words[d]);
@@ -144,6 +145,8 @@ void check_grid(const GridSpec& grid) {
     if (d >= grid.dims && grid.cells[d] != 1)
       throw UsageError("a " + std::to_string(grid.dims) + "D grid cannot have cells or ranks in " + name_of(d));
   }
+  if (double(grid.cells[0]) * double(grid.cells[1]) * double(grid.cells[2]) > bound.cells.most)
+    throw UsageError("a grid of more than 10^15 cells is not possible; use fewer cells");
 }
 
 void check_ranks(const GridSpec& grid, const ProcessGrid& ranks, const RankOrder& order) {
@@ -155,6 +158,9 @@ void check_ranks(const GridSpec& grid, const ProcessGrid& ranks, const RankOrder
                        " ranks on " + std::to_string(grid.cells[d]) + " cells in " + name_of(d) +
                        "; use fewer ranks, more cells, or another process grid");
   }
+  if (double(ranks[0]) * double(ranks[1]) * double(ranks[2]) > std::numeric_limits<int>::max())
+    throw UsageError("process grid " + to_text(ranks, grid.dims) +
+                     " has more ranks than a communicator can have; use " + "fewer ranks");
   RankOrder sorted = order;
   std::sort(sorted.begin(), sorted.end());
   if (sorted != RankOrder{0, 1, 2})

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <map>
 
+#include "haloscope/core/bounds.hpp"
 #include "haloscope/core/plan_rounds.hpp"
 #include "haloscope/error.hpp"
 
@@ -183,6 +184,19 @@ void add_edges(Plan& plan, const Layout& layout) {
     }
 }
 
+/// Bytes of all ranks' fields, halos included.
+double field_bytes(const Layout& layout, const ExchangeSpec& spec) {
+  double sum = 0;
+  for (int q = 0; q < static_cast<int>(spec.quantities.size()); ++q) {
+    double bytes = spec.quantities[q].element_bytes;
+    for (int d = 0; d < layout.dims(); ++d)
+      bytes *=
+          double(layout.grid().cells[d]) + double(layout.ranks()[d]) * (1.0 + spec.low_of(q)[d] + spec.high_of(q)[d]);
+    sum += bytes;
+  }
+  return sum;
+}
+
 void check_spec(const Layout& layout, const ExchangeSpec& spec) {
   if (spec.quantities.empty()) throw UsageError("an exchange needs at least one field");
   for (const Quantity& q : spec.quantities)
@@ -226,6 +240,9 @@ void check_spec(const Layout& layout, const ExchangeSpec& spec) {
                        std::to_string(layout.smallest_extent(d)) +
                        " cells); reduce the depth, use fewer ranks in that dimension, or a larger grid");
   }
+  if (field_bytes(layout, spec) > bound.count.most)
+    throw UsageError(
+        "fields of more than 10^18 bytes are not possible; use fewer cells, narrower halos or fewer fields");
 }
 
 }  // namespace

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "haloscope/core/bounds.hpp"
 #include "haloscope/core/names.hpp"
 #include "haloscope/error.hpp"
 
@@ -33,6 +34,9 @@ std::vector<int> fitting_depths(const BestQuestion& q, std::vector<std::string>&
   const int least = *std::min_element(depths.begin(), depths.end());
   if (least < 1)
     throw UsageError("depths " + listed(depths) + " are not possible; give time steps per exchange, each >= 1");
+  if (*std::max_element(depths.begin(), depths.end()) > bound.depth.most)
+    throw UsageError("depths " + listed(depths) + " are not possible; give at most " +
+                     std::to_string(static_cast<int>(bound.depth.most)) + " time steps per exchange");
   if (!q.halo) return depths;
   std::vector<int> fit;
   for (const int depth : depths)

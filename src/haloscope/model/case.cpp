@@ -21,7 +21,7 @@ RankPlaces place_on(const std::vector<int>& node, int sockets, int per_socket) {
   std::map<int, int> local;
   for (const int n : node) {
     found.node.push_back(n);
-    found.socket.push_back(n * sockets + std::min(local[n]++ / per_socket, sockets - 1));
+    found.socket.push_back(socket_number({n, std::min(local[n]++ / per_socket, sockets - 1)}, sockets));
   }
   return found;
 }

@@ -3,6 +3,7 @@
 #include <map>
 
 #include "haloscope/core/choice_fields.hpp"
+#include "haloscope/core/text.hpp"
 #include "haloscope/error.hpp"
 
 namespace haloscope::model {
@@ -56,7 +57,8 @@ nlohmann::json changes_of(const Choice& choice, const Choice& from) {
 }
 
 Choice changed(Choice choice, const nlohmann::json& changes) {
-  if (!changes.is_object()) throw UsageError("changes of a choice are a JSON object, not " + changes.dump());
+  if (!changes.is_object())
+    throw UsageError("changes of a choice are a JSON object, not " + haloscope::shown(changes.dump()));
   for (const ChoiceField& field : choice_fields())
     if (changes.contains(field.name)) field.put(choice, changes.at(field.name));
   return choice;

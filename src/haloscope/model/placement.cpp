@@ -1,9 +1,12 @@
 #include "haloscope/model/placement.hpp"
 
 #include <algorithm>
+#include <cstdint>
+#include <limits>
 #include <map>
 #include <set>
 
+#include "haloscope/core/bounds.hpp"
 #include "haloscope/core/names.hpp"
 #include "haloscope/error.hpp"
 
@@ -19,8 +22,10 @@ RankPlaces place_custom(const std::vector<Place>& places, int ranks, int sockets
   for (const auto& [node, socket] : places) {
     if (node < 0 || socket < 0 || socket >= sockets_per_node)
       throw UsageError("nodes count from 0 and sockets of a node from 0 to " + std::to_string(sockets_per_node - 1));
+    if (node >= bound.nodes.most)
+      throw UsageError("node " + std::to_string(node) + " is not possible; nodes are numbered from 0");
     found.node.push_back(node);
-    found.socket.push_back(node * sockets_per_node + socket);
+    found.socket.push_back(socket_number({node, socket}, sockets_per_node));
   }
   return found;
 }
@@ -37,6 +42,14 @@ Place node_of(const std::string& rule, int rank, int ranks, int per_node) {
 }
 
 }  // namespace
+
+int socket_number(const Place& place, int sockets_per_node) {
+  const std::int64_t number = std::int64_t{place.first} * sockets_per_node + place.second;
+  if (number > std::numeric_limits<int>::max())
+    throw UsageError("node " + std::to_string(place.first) + " is not possible where each has " +
+                     std::to_string(sockets_per_node) + " sockets; use fewer nodes");
+  return static_cast<int>(number);
+}
 
 const std::vector<std::string>& placement_rules() {
   static const std::vector<std::string> rules{"fill", "balanced", "by-socket", "round-robin", "custom"};
@@ -57,6 +70,10 @@ std::vector<int> RankPlaces::active() const {
 RankPlaces place_ranks(const std::string& rule, int ranks, int sockets_per_node, int cores_per_socket, int active,
                        const std::vector<Place>& custom) {
   if (!has(placement_rules(), rule)) throw UsageError(unknown_name("placement", rule, placement_rules()));
+  if (std::max(sockets_per_node, cores_per_socket) > bound.machine.most)
+    throw UsageError("a node of " + std::to_string(sockets_per_node) + " sockets with " +
+                     std::to_string(cores_per_socket) + " cores each is not possible; give at most " +
+                     std::to_string(static_cast<int>(bound.machine.most)) + " of either");
   if (std::min({ranks, sockets_per_node, cores_per_socket, active}) < 1 || active > cores_per_socket)
     throw UsageError("cannot place " + std::to_string(ranks) + " ranks on nodes of " +
                      std::to_string(sockets_per_node) + " sockets with " + std::to_string(active) + " of " +
@@ -68,7 +85,7 @@ RankPlaces place_ranks(const std::string& rule, int ranks, int sockets_per_node,
     const auto [node, local] = node_of(rule, rank, ranks, sockets_per_node * active);
     const int socket = rule == "fill" || rule == "balanced" ? local / active : local % sockets_per_node;
     found.node.push_back(node);
-    found.socket.push_back(node * sockets_per_node + socket);
+    found.socket.push_back(socket_number({node, socket}, sockets_per_node));
   }
   return found;
 }

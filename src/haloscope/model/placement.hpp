@@ -19,6 +19,9 @@ struct RankPlaces {
 /// A node and a socket of that node.
 using Place = std::pair<int, int>;
 
+/// The number of a socket over all nodes. @throws UsageError where it is too large.
+int socket_number(const Place& place, int sockets_per_node);
+
 const std::vector<std::string>& placement_rules();
 
 /// Where each rank runs.

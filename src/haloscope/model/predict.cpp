@@ -67,6 +67,19 @@ std::vector<MeanRound> carry_out(const Case& of, const std::vector<RankClass>& c
   return compose(tracks);
 }
 
+[[noreturn]] void refuse_costs() {
+  throw UsageError("the costs of the profile make a step take no finite time; calibrate the machine anew");
+}
+
+void check_finite(const Prediction& p) {
+  bool finite = std::isfinite(p.time_s);
+  for (const Terms* terms : {&p.terms, &p.busy})
+    for (const double seconds : *terms) finite = finite && std::isfinite(seconds);
+  for (const auto& interval : {p.interval, p.exchange_interval})
+    for (const double end : interval.value_or(std::array<double, 2>{})) finite = finite && std::isfinite(end);
+  if (!finite) refuse_costs();
+}
+
 /// The class that takes longest; of several in step, which differ by rounding, the one that waits least for others.
 std::size_t slowest_of(const std::vector<MeanRound>& means) {
   constexpr double alike = 1 - 1e-12;
@@ -78,6 +91,7 @@ std::size_t slowest_of(const std::vector<MeanRound>& means) {
   const auto found = std::find_if(means.begin(), means.end(), [&](const MeanRound& mean) {
     return is_last(mean) && mean.working() >= busiest * alike;
   });
+  if (found == means.end()) refuse_costs();
   return static_cast<std::size_t>(found - means.begin());
 }
 
@@ -133,6 +147,7 @@ Prediction describe(const Case& of, const Carried& carried) {
   p.bound = bound_of(p, of.profile);
   p.outside = outside_of(of, carried.classes);
   p.notes = of.notes;
+  check_finite(p);
   return p;
 }
 
@@ -152,11 +167,12 @@ bool take_held_out(Prediction& p, const Profile& profile) {
 }  // namespace
 
 Prediction with_interval(Prediction p, const Profile& profile, const std::function<std::vector<double>()>& draw) {
-  if (take_held_out(p, profile)) return p;
-  const std::vector<double> times = draw();
-  if (times.empty()) return p;
-  const auto [low, high] = widened(spread_of(times, p.time_s), p, profile);
-  p.interval = {p.time_s * low, p.time_s * high};
+  const std::vector<double> times = take_held_out(p, profile) ? std::vector<double>{} : draw();
+  if (!times.empty()) {
+    const auto [low, high] = widened(spread_of(times, p.time_s), p, profile);
+    p.interval = {p.time_s * low, p.time_s * high};
+  }
+  check_finite(p);
   return p;
 }
 

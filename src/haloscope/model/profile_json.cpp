@@ -2,11 +2,14 @@
 #include <algorithm>
 #include <charconv>
 #include <cmath>
-#include <fstream>
 #include <nlohmann/json.hpp>
-#include <sstream>
+#include <optional>
 
+#include "haloscope/core/bounds.hpp"
+#include "haloscope/core/file.hpp"
 #include "haloscope/core/names.hpp"
+#include "haloscope/core/parsed_json.hpp"
+#include "haloscope/core/text.hpp"
 #include "haloscope/error.hpp"
 #include "haloscope/model/profile.hpp"
 #include "haloscope/model/range.hpp"
@@ -34,13 +37,29 @@ struct Node {
     if (!json.is_object()) refuse("this must be an object");
     return json;
   }
+  /// Any number that is no larger than amounts are.
   double number() const {
     if (!json.is_number()) refuse("this must be a number");
+    if (const double value = json.get<double>(); !(std::abs(value) <= bound.amount.most))
+      refuse("the number is too large: at most " + shown(bound.amount.most));
     return json.get<double>();
   }
-  int count() const {
-    if (!json.is_number_integer() || json.get<double>() < 1 || json.get<double>() > 1e9)
-      refuse("this must be a whole number above 0");
+  double number(const Bound& range) const {
+    const double value = number();
+    if (value < range.least || value > range.most)
+      refuse("this must be a number from " + shown(range.least) + " to " + shown(range.most));
+    return value;
+  }
+  /// A cost may be below 0, where a steeper one follows.
+  double cost_number(const Bound& range) const {
+    const double value = number();
+    if (std::abs(value) > range.most)
+      refuse("this must be a number from " + shown(-range.most) + " to " + shown(range.most));
+    return value;
+  }
+  int count(const Bound& range = bound.ranks) const {
+    if (!json.is_number_integer() || json.get<double>() < 1 || json.get<double>() > range.most)
+      refuse("this must be a whole number from 1 to " + shown(range.most));
     return json.get<int>();
   }
   bool flag() const {
@@ -53,14 +72,24 @@ struct Node {
   }
   /// A parameter of this object; absent: 0.
   Cost cost(const std::string& key) const {
+    const Bound& range = bound_of(key);
     Cost cost;
-    if (has(key)) cost.value = at(key).number();
+    if (has(key)) cost.value = at(key).cost_number(range);
     if (has("interval") && at("interval").has(key)) {
       const Node ends = at("interval").at(key);
       if (!ends.json.is_array() || ends.json.size() != 2) ends.refuse("an interval has two ends");
-      cost.width = Node{ends.json[1], ends.place}.number() - Node{ends.json[0], ends.place}.number();
+      cost.width =
+          Node{ends.json[1], ends.place}.cost_number(range) - Node{ends.json[0], ends.place}.cost_number(range);
     }
     return cost;
+  }
+
+ private:
+  /// By the unit that a parameter's name ends with.
+  static const Bound& bound_of(const std::string& key) {
+    if (key == "bytes_per_s") return bound.rate;
+    if (key.ends_with("byte_s") || key.ends_with("cell_s")) return bound.slope_s;
+    return key.ends_with("_s") ? bound.cost_s : bound.factor;
   }
 };
 
@@ -81,10 +110,10 @@ Segments read_segments(const Node& node, const Unit& unit) {
   Segments found;
   for (const Json& row : node.json) {
     const Node one{row, node.place};
-    for (const char* key : {unit.start, unit.fixed, unit.slope}) one.at(key).number();
-    found.push_back({one.at(unit.start).number(), one.has(unit.end) ? one.at(unit.end).number() : infinity,
-                     one.cost(unit.fixed), one.cost(unit.slope),
-                     one.has("per_row_s") ? one.cost("per_row_s") : Cost{}});
+    for (const char* key : {unit.fixed, unit.slope}) one.at(key).number();
+    found.push_back({one.at(unit.start).number(bound.amount),
+                     one.has(unit.end) ? one.at(unit.end).number(bound.amount) : infinity, one.cost(unit.fixed),
+                     one.cost(unit.slope), one.has("per_row_s") ? one.cost("per_row_s") : Cost{}});
   }
   std::stable_sort(found.begin(), found.end(), [](const auto& a, const auto& b) { return a.start < b.start; });
   for (std::size_t i = 1; i < found.size(); ++i)
@@ -150,7 +179,7 @@ std::map<std::string, std::map<int, Table>> read_fused(const Node& node) {
 std::map<std::string, RowCost> read_rows(const Node& node) {
   std::map<std::string, RowCost> found;
   each(node, [&](const std::string& name, const Node& one) {
-    found[name] = {static_cast<double>(one.at("lanes").count()), one.at("cells").number()};
+    found[name] = {static_cast<double>(one.at("lanes").count()), one.at("cells").number(bound.factor)};
   });
   return found;
 }
@@ -172,14 +201,15 @@ NetworkCost read_network(const Node& node) {
     found.given[static_cast<std::size_t>(read_name<Nearness>(name, nearnesses, classes))] = read_messages(one);
   });
   if (classes.json.empty()) classes.refuse("this must not be empty");
-  if (node.has("injection_bytes_per_s")) found.injection_bytes_per_s = node.at("injection_bytes_per_s").number();
+  if (node.has("injection_bytes_per_s"))
+    found.injection_bytes_per_s = node.at("injection_bytes_per_s").number(bound.rate);
   return found;
 }
 
 OverlapCost::Held read_held(const Node& node) {
   OverlapCost::Held held;
   each(node, [&](const std::string& name, const Node& part) {
-    held[read_name<Nearness>(name, nearnesses, node)] = part.number();
+    held[read_name<Nearness>(name, nearnesses, node)] = part.number(bound.factor);
   });
   return held;
 }
@@ -190,10 +220,11 @@ OverlapCost read_overlap(const Node& node) {
   if (node.has("held")) found.held = read_held(node.at("held"));
   if (node.has("held_of"))
     each(node.at("held_of"), [&](const std::string& name, const Node& one) { found.held_of[name] = read_held(one); });
-  if (node.has("rendezvous_from_bytes")) found.rendezvous_from_bytes = node.at("rendezvous_from_bytes").number();
+  if (node.has("rendezvous_from_bytes"))
+    found.rendezvous_from_bytes = node.at("rendezvous_from_bytes").number(bound.amount);
   if (node.has("efficiency"))
     each(node.at("efficiency"),
-         [&](const std::string& name, const Node& one) { found.efficiency[name] = one.number(); });
+         [&](const std::string& name, const Node& one) { found.efficiency[name] = one.number(bound.factor); });
   found.call_s = node.cost("call_s");
   return found;
 }
@@ -214,7 +245,7 @@ DeviceCost read_device(const Node& node) {
   DeviceCost found;
   found.backend = node.at("backend").text();
   found.name = node.at("name").text();
-  if (node.has("per_node")) found.per_node = node.at("per_node").count();
+  if (node.has("per_node")) found.per_node = node.at("per_node").count(bound.machine);
   found.operation_s = node.cost("operation_s");
   found.notice_s = node.cost("notice_s");
   if (node.has("conflict")) found.conflict = node.cost("conflict");
@@ -242,9 +273,8 @@ Pace read_pace(const Node& node, int ranks) {
   for (int kind = 0; kind < pace_kinds; ++kind) {
     const std::string name = std::string(to_string(static_cast<PaceKind>(kind))) + "_s";
     if (!node.has(name)) continue;
-    PaceTime time{node.at(name).number(), 0};
-    if (!(time.seconds > 0)) node.at(name).refuse("a time is above 0");
-    if (node.has("error") && node.at("error").has(name)) time.error = node.at("error").at(name).number();
+    PaceTime time{node.at(name).number(bound.time_s), 0};
+    if (node.has("error") && node.at("error").has(name)) time.error = node.at("error").at(name).number(bound.factor);
     pace.times[static_cast<std::size_t>(kind)] = time;
   }
   return pace;
@@ -253,7 +283,8 @@ Pace read_pace(const Node& node, int ranks) {
 HeldOut read_held_out(const Node& node) {
   HeldOut found;
   each(node, [&](const std::string& regime, const Node& one) {
-    const Residuals r{one.at("count").count(), one.at("low").number(), one.at("high").number()};
+    const Residuals r{one.at("count").count(), one.at("low").cost_number(bound.logarithm),
+                      one.at("high").cost_number(bound.logarithm)};
     if (r.low > r.high) one.refuse("low is above high");
     found[regime] = r;
   });
@@ -262,32 +293,32 @@ HeldOut read_held_out(const Node& node) {
 
 MemoryCost read_memory(const Node& node) {
   MemoryCost found;
-  found.cache_bytes = node.at("cache_bytes").number();
-  if (node.has("line_bytes")) found.line_bytes = node.at("line_bytes").number();
-  node.at("bytes_per_s").number();
+  found.cache_bytes = node.at("cache_bytes").number(bound.rate);
+  if (node.has("line_bytes")) found.line_bytes = node.at("line_bytes").number(bound.rate);
+  node.at("bytes_per_s").number(bound.rate);
   found.bytes_per_s = node.cost("bytes_per_s");
-  if (node.has("large_page_bytes")) found.large_page_bytes = node.at("large_page_bytes").number();
+  if (node.has("large_page_bytes")) found.large_page_bytes = node.at("large_page_bytes").number(bound.amount);
   if (node.has("scatter")) found.scatter = node.cost("scatter");
   return found;
 }
 
-std::vector<double> read_column(const Node& node, std::size_t rows) {
+std::vector<double> read_column(const Node& node, std::size_t rows, const Bound& range) {
   if (!node.json.is_array() || node.json.size() != rows)
     node.refuse("this must be a list of " + std::to_string(rows) + " numbers, as message_bytes is");
   std::vector<double> found;
   for (const Json& value : node.json) {
-    found.push_back(Node{value, node.place}.number());
-    if (!(found.back() > 0)) node.refuse("all numbers must be above 0");
+    found.push_back(Node{value, node.place}.number(range));
   }
   return found;
 }
 
 std::vector<Correction> read_corrections(const Node& node) {
   const std::size_t rows = node.at("message_bytes").json.size();
-  const auto column = [&](const char* key) { return read_column(node.at(key), rows); };
-  const auto message = column("message_bytes"), run = column("run_bytes"), block = column("block_bytes"),
-             depth = column("depth"), launches = column("launches"), exchange = column("exchange"),
-             sweeps = column("sweeps");
+  const auto column = [&](const char* key, const Bound& range) { return read_column(node.at(key), rows, range); };
+  const auto message = column("message_bytes", bound.rate), run = column("run_bytes", bound.rate),
+             block = column("block_bytes", bound.rate), depth = column("depth", bound.depth),
+             launches = column("launches", bound.times), exchange = column("exchange", bound.times),
+             sweeps = column("sweeps", bound.times);
   const Node in_place = node.at("in_place");
   if (!in_place.json.is_array() || in_place.json.size() != rows)
     in_place.refuse("this must be as long as message_bytes");
@@ -316,13 +347,13 @@ void read_cpu_costs(const Node& node, Profile& p) {
   if (node.has("copy")) p.copy = read_copying(node.at("copy"));
   if (node.has("beyond_cache")) {
     const Node far = node.at("beyond_cache");
-    p.cache_from = far.at("from_block_bytes").number();
-    p.cache_to = far.has("to_block_bytes") ? far.at("to_block_bytes").number() : p.cache_from;
+    p.cache_from = far.at("from_block_bytes").number(bound.amount);
+    p.cache_to = far.has("to_block_bytes") ? far.at("to_block_bytes").number(bound.amount) : p.cache_from;
     if (far.has("pack")) p.far_pack = read_copying(far.at("pack"));
     if (far.has("copy")) p.far_copy = read_copying(far.at("copy"));
   }
   if (node.has("memory")) p.memory = read_memory(node.at("memory"));
-  if (node.has("strided_row_bytes")) p.strided_row_bytes = node.at("strided_row_bytes").number();
+  if (node.has("strided_row_bytes")) p.strided_row_bytes = node.at("strided_row_bytes").number(bound.rate);
   if (node.has("kernels")) p.kernels = read_kernels(node.at("kernels"));
   if (node.has("streaming")) p.streaming = read_kernels(node.at("streaming"));
   if (node.has("fused")) p.fused = read_fused(node.at("fused"));
@@ -349,8 +380,9 @@ void read_costs(const Node& node, Profile& p) {
       p.paces[ranks] = read_pace(one, ranks);
     });
   if (node.has("discrepancy")) {
-    p.compute_discrepancy = node.at("discrepancy").cost("compute");
-    p.exchange_discrepancy = node.at("discrepancy").cost("exchange");
+    const Node given = node.at("discrepancy");
+    if (given.has("compute")) p.compute_discrepancy = given.at("compute").number(bound.logarithm);
+    if (given.has("exchange")) p.exchange_discrepancy = given.at("exchange").number(bound.logarithm);
   }
 }
 
@@ -359,9 +391,9 @@ Profile read(const Node& node) {
   const Node machine = node.at("machine");
   p.name = node.at("name").text();
   p.cpu = machine.at("cpu").text();
-  p.nodes = machine.at("nodes").count();
-  p.sockets_per_node = machine.at("sockets_per_node").count();
-  p.cores_per_socket = machine.at("cores_per_socket").count();
+  p.nodes = machine.at("nodes").count(bound.nodes);
+  p.sockets_per_node = machine.at("sockets_per_node").count(bound.machine);
+  p.cores_per_socket = machine.at("cores_per_socket").count(bound.machine);
   if (node.has("mpi_library")) p.mpi_library = node.at("mpi_library").text();
   if (node.has("held_out")) {
     p.held_out_steps = read_held_out(node.at("held_out").at("step"));
@@ -378,16 +410,18 @@ Profile read(const Node& node) {
 }
 
 Json parsed(const std::string& text, const std::string& what) {
-  Json json = Json::parse(text, nullptr, false);
-  if (json.is_discarded()) throw UsageError(what + " is no JSON; make it anew with haloscope calibrate");
-  return json;
+  try {
+    return parsed_json(text, what);
+  } catch (const UsageError& error) {
+    throw UsageError(std::string(error.what()) + "; make it anew with haloscope calibrate");
+  }
 }
 
 void check_header(const Json& json) {
   if (!json.is_object() || json.value("schema", Json()) != "haloscope-profile")
     throw UsageError("it is no machine profile (\"schema\" must be \"haloscope-profile\")");
   if (json.value("schema_version", Json()) != 1)
-    throw UsageError("it has version " + json.value("schema_version", Json()).dump() +
+    throw UsageError("it has version " + haloscope::shown(json.value("schema_version", Json()).dump()) +
                      " of the format, this library reads 1");
 }
 
@@ -405,18 +439,17 @@ Profile profile_from_json(const std::string& text, const std::string& what) {
 }
 
 Pace pace_from_json(const std::string& text) {
-  const Json json = Json::parse(text, nullptr, false);
-  if (!json.is_object()) throw UsageError("a pace is a JSON object, such as a record has, not " + text.substr(0, 100));
+  const Json json = parsed_json(text, "the pace");
+  if (!json.is_object())
+    throw UsageError("a pace is a JSON object, such as a record has, not " + haloscope::shown(text));
   const Node node{json, "pace"};
   return read_pace(node, node.at("ranks").count());
 }
 
 Profile read_profile(const std::string& path) {
-  std::ifstream file(path);
-  std::ostringstream text;
-  if (!file || !(text << file.rdbuf()))
-    throw UsageError("cannot read the profile " + path + "; give the path of a .json file");
-  return profile_from_json(text.str(), "the profile " + path);
+  const std::optional<std::string> text = text_of_file(path, most_json_bytes);
+  if (!text) throw UsageError("cannot read the profile " + path + "; give the path of a .json file");
+  return profile_from_json(*text, "the profile " + path);
 }
 
 }  // namespace haloscope::model

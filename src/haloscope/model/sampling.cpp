@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <random>
 
+#include "haloscope/core/bounds.hpp"
+#include "haloscope/error.hpp"
 #include "haloscope/model/normal.hpp"
 
 namespace haloscope::model {
@@ -15,6 +17,9 @@ constexpr double low_part = 0.05, high_part = 0.95;
 }  // namespace
 
 Draws::Draws(const Profile& profile, int samples) : drawn_(profile), samples_(samples) {
+  if (samples > bound.draws.most)
+    throw UsageError(std::to_string(samples) + " samples are not possible; use at most " +
+                     std::to_string(static_cast<int>(bound.draws.most)));
   visit_parameters(drawn_, [&](const char*, const char*, Cost& cost) {
     if (cost.width >= 0) costs_.push_back({&cost, cost.value, cost.width / deviations});
   });

@@ -18,7 +18,10 @@
 #include "haloscope/core/app_json.hpp"
 #include "haloscope/core/choice_fields.hpp"
 #include "haloscope/core/clock.hpp"
+#include "haloscope/core/file.hpp"
 #include "haloscope/core/names.hpp"
+#include "haloscope/core/parsed_json.hpp"
+#include "haloscope/core/text.hpp"
 #include "haloscope/device/host_stream.hpp"
 #include "haloscope/error.hpp"
 #include "haloscope/rank/blocks/blocks.hpp"
@@ -115,9 +118,15 @@ struct Line {
 
 Line line_of(const std::string& text) {
   Line line;
-  const Json json = Json::parse(text, nullptr, false);
+  Json json;
+  try {
+    json = parsed_json(text, "a request, " + shown(text) + ",");
+  } catch (const UsageError& error) {
+    line.fault = error.what();
+    return line;
+  }
   if (!json.is_object() || !json.contains("request")) {
-    line.fault = "a request is a line {\"kind\", \"id\", \"request\"}, not " + text.substr(0, 200);
+    line.fault = "a request is a line {\"kind\", \"id\", \"request\"}, not " + shown(text);
     return line;
   }
   if (json.contains("id") && json["id"].is_string()) line.id = json["id"].get<std::string>();
@@ -244,10 +253,9 @@ void expect_ranks(int expected) {
 }
 
 Json read_findings(const std::string& path) {
-  std::ifstream file(path);
-  Json findings = Json::parse(file, nullptr, false);
-  if (findings.is_discarded()) throw UsageError("cannot read the probes' findings in '" + path + "'");
-  return findings;
+  const std::optional<std::string> text = text_of_file(path, most_json_bytes);
+  if (!text) throw UsageError("cannot read the probes' findings in '" + path + "'");
+  return parsed_json(*text, "the file of the probes' findings, " + path + ",");
 }
 
 /// @param started_s  when the program began, by now_s().
@@ -274,7 +282,7 @@ Exit run(const Arguments& arguments, const std::vector<Line>& lines, double star
   session.environment = gather_environment(session.comm);
   if (!arguments.findings.empty()) session.environment["probes"] = read_findings(arguments.findings);
   if (const char* network = std::getenv("HALOSCOPE_LAB"))
-    session.environment["emulated_network"] = Json::parse(network, nullptr, false);
+    session.environment["emulated_network"] = parsed_json(network, "HALOSCOPE_LAB");
   Watchdog watchdog(board, board.mine(), session.rank, arguments.watchdog);
   session.watchdog = &watchdog;
 

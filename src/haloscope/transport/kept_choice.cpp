@@ -1,26 +1,29 @@
 #include "haloscope/transport/kept_choice.hpp"
 
-#include <stdlib.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdio>
-#include <filesystem>
-#include <fstream>
+#include <cstdlib>
 #include <nlohmann/json.hpp>
 #include <sstream>
 
 #include "haloscope/comm/cores.hpp"
 #include "haloscope/comm/library_comm.hpp"
 #include "haloscope/comm/text.hpp"
+#include "haloscope/core/file.hpp"
 #include "haloscope/core/outline.hpp"
+#include "haloscope/core/parsed_json.hpp"
 #include "haloscope/device/device.hpp"
+#include "haloscope/error.hpp"
 
 namespace haloscope {
 namespace {
 
 using nlohmann::json;
 
-constexpr int format = 1;  // of keys and files
+constexpr int format = 1;                                  // of keys and files
+constexpr std::size_t most_bytes = std::size_t{64} << 10;  // of a file
 
 /// Where choices are kept; "": nowhere.
 std::string folder() {
@@ -38,10 +41,23 @@ std::uint64_t hash(const std::string& text) {
   return h;
 }
 
-/// Writes a text to an open file and closes it. @return whether all of it was written.
-bool fill(int file, const std::string& text) {
-  const bool whole = ::write(file, text.data(), text.size()) == static_cast<ssize_t>(text.size());
-  return close(file) == 0 && whole;
+/// Whether a text is a time as utc_now() writes it.
+bool is_time(const std::string& text) {
+  const std::string form = "0000-00-00T00:00:00Z";
+  return text.size() == form.size() && std::equal(text.begin(), text.end(), form.begin(), [](char c, char model) {
+           return model == '0' ? c >= '0' && c <= '9' : c == model;
+         });
+}
+
+/// The object in an entry of a cache; empty where there is none.
+json object_of(const std::string& path) {
+  const std::optional<std::string> text = kept_text(path, most_bytes);
+  if (!text) return {};
+  try {
+    return parsed_json(*text, path);
+  } catch (const UsageError&) {
+    return {};
+  }
 }
 
 }  // namespace
@@ -56,8 +72,7 @@ ChoiceFile::ChoiceFile(std::string key) : key_(std::move(key)) {
 
 std::optional<KeptChoice> ChoiceFile::read() const {
   if (path_.empty()) return {};
-  std::ifstream file(path_);
-  const json kept = json::parse(file, nullptr, false);
+  const json kept = object_of(path_);
   if (!kept.is_object()) return {};
   const auto text = [&](const char* name) {
     const auto found = kept.find(name);
@@ -65,21 +80,14 @@ std::optional<KeptChoice> ChoiceFile::read() const {
   };
   if (text("key") != key_) return {};
   const KeptChoice choice{text("chosen"), text("second"), text("since")};
-  if (choice.chosen.empty() || choice.second.empty() || choice.since.empty()) return {};
+  if (choice.chosen.empty() || choice.second.empty() || !is_time(choice.since)) return {};
   return choice;
 }
 
 void ChoiceFile::write(const KeptChoice& choice) const {
   if (path_.empty()) return;
-  std::error_code ignored;
-  std::filesystem::create_directories(std::filesystem::path(path_).parent_path(), ignored);
-  std::string draft = path_ + ".XXXXXX";
-  const int file = mkstemp(draft.data());
-  if (file < 0) return;
   const json text{{"key", key_}, {"chosen", choice.chosen}, {"second", choice.second}, {"since", choice.since}};
-  if (!fill(file, text.dump(1, ' ', false, json::error_handler_t::replace) + "\n") ||
-      std::rename(draft.c_str(), path_.c_str()) != 0)
-    unlink(draft.c_str());
+  keep_text(path_, text.dump(1, ' ', false, json::error_handler_t::replace) + "\n");
 }
 
 void ChoiceFile::remove() const {

@@ -2,9 +2,12 @@
 #include "haloscope/transport/kept_choice.hpp"
 
 #include <stdlib.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include <filesystem>
 #include <fstream>
+#include <sstream>
 #include <thread>
 
 #include "haloscope/comm/text.hpp"
@@ -87,6 +90,60 @@ TEST(KeptChoice, WhatCannotBeReadOrWrittenIsNotThere) {
     std::ofstream(file.path()) << text;
     EXPECT_EQ(file.read(), std::nullopt) << text;
   }
+}
+
+/// What a file holds that keeps `some` for a key.
+std::string text_of(const ChoiceFile& file) {
+  std::ostringstream text;
+  text << std::ifstream(file.path()).rdbuf();
+  return text.str();
+}
+
+TEST(KeptChoice, ThatOthersMayHaveMadeIsNotThere) {
+  const CacheFolder cache;
+  const ChoiceFile file("rank " + std::to_string(world_rank()));
+  file.write(some);
+  const std::string whole = text_of(file), elsewhere = cache.path() + "/other" + std::to_string(world_rank());
+  const auto spoilt = [&](const char* how, const auto& spoil) {
+    file.remove();
+    std::ofstream(file.path()) << whole;
+    ASSERT_EQ(file.read(), some);
+    spoil();
+    EXPECT_EQ(file.read(), std::nullopt) << how;
+    file.write(some);
+    EXPECT_EQ(file.read(), some) << how;
+    EXPECT_EQ(text_of(file), whole) << how;
+  };
+  const auto holds = [&](const std::string& text) { return [&file, text] { std::ofstream(file.path()) << text; }; };
+  spoilt("a pipe", [&] {
+    file.remove();
+    ASSERT_EQ(mkfifo(file.path().c_str(), 0600), 0);
+  });
+  spoilt("a link", [&] {
+    std::filesystem::rename(file.path(), elsewhere);
+    std::filesystem::create_symlink(elsewhere, file.path());
+  });
+  spoilt("a file that its group can write", [&] { ASSERT_EQ(chmod(file.path().c_str(), 0620), 0); });
+  if (geteuid() == 0) spoilt("a file of another user", [&] { ASSERT_EQ(chown(file.path().c_str(), 12345, 0), 0); });
+  spoilt("a large file", holds(whole + std::string(64 << 10, ' ')));
+  spoilt("lists in lists", holds(std::string(300000, '[') + std::string(300000, ']')));
+  std::string steering = whole;
+  steering.replace(steering.find(some.since), 4, "\\u001b[2J");
+  spoilt("a time that steers a terminal", holds(steering));
+  EXPECT_TRUE(std::filesystem::is_regular_file(elsewhere));  // nothing was written through the link
+}
+
+TEST(KeptChoice, LiesInAFolderThatOthersCannotLookInto) {
+  const CacheFolder cache;
+  const std::string folder = cache.path() + "/new" + std::to_string(world_rank());
+  const Environment setting("HALOSCOPE_CACHE", folder.c_str());
+  const mode_t before = umask(0);
+  const ChoiceFile file("a");
+  file.write(some);
+  umask(before);
+  EXPECT_EQ(std::filesystem::status(folder).permissions(), std::filesystem::perms::owner_all);
+  EXPECT_EQ(std::filesystem::status(file.path()).permissions(),
+            std::filesystem::perms::owner_read | std::filesystem::perms::owner_write);
 }
 
 TEST(KeptChoice, IsReadWholeWhileOthersWriteIt) {

@@ -7,6 +7,7 @@ from collections import defaultdict
 from dataclasses import dataclass
 from pathlib import Path
 
+from haloscope import files
 from haloscope.errors import UsageProblem
 from haloscope.measure.foreign import imb, skampi, stream
 from haloscope.measure.foreign.text import Output, Sample
@@ -30,10 +31,7 @@ def read(file: Path) -> Imported:
     Raises UsageProblem for a file that cannot be read, for text of no known program, for text without a benchmark that
     is understood, and for a table with something else than numbers.
     """
-    try:
-        text = file.read_text(errors="replace")
-    except OSError as error:
-        raise UsageProblem(f"cannot read {file}: {error.strerror}") from None
+    text = files.text_of(file, "the output", "give the output of a benchmark as a file")
     known = next((form for form in FORMATS if form.recognise(text)), None)
     understood = "; ".join(f"{form.NAME}: {form.HOLDS}" for form in FORMATS)
     if known is None:
@@ -45,7 +43,11 @@ def read(file: Path) -> Imported:
     if not output.samples:
         why = "; ".join(output.notes) or "there is no table"
         raise UsageProblem(f"{file} holds nothing of {known.NAME} that is understood ({known.HOLDS}): {why}")
-    return Imported(_records(output, known.NAME, text), output.notes)
+    made = _records(output, known.NAME, text)
+    for record in made:
+        if fault := records.fault_of(record):
+            raise UsageProblem(f"{file} holds what no benchmark measures ({fault}); give the unchanged output")
+    return Imported(made, output.notes)
 
 
 def _records(output: Output, name: str, text: str) -> list[dict]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, field
 
-from haloscope.measure.foreign.text import Output, Sample, number
+from haloscope.measure.foreign.text import Output, Sample, number, whole
 
 NAME = "IMB"
 KEYS = {"PingPong": "latency_s", "PingPing": "exchange_s", "Exchange": "ring_s",
@@ -63,9 +63,9 @@ def _take(table: _Table, line: str, count: int) -> bool:
     """Read one line of a table; True for a size that IMB has no time of."""
     words = line.split()
     if groups := _GROUPS.search(line):
-        table.groups, table.ranks = int(groups[1]), int(groups[1]) * int(groups[2])
+        table.groups, table.ranks = whole(groups[1], count), whole(groups[1], count) * whole(groups[2], count)
     elif processes := _PROCESSES.search(line):
-        table.ranks = int(processes[1])
+        table.ranks = whole(processes[1], count)
     elif "#repetitions" in words:
         table.columns = words
     elif table.columns and words and words[0].isdigit():
@@ -81,7 +81,7 @@ def _take_row(table: _Table, words: list[str], count: int) -> bool:
         return True
     if len(words) < len(table.columns):
         raise ValueError(f"line {count} is cut off")
-    size = int(number(words[table.columns.index("#bytes")], count))
+    size = whole(words[table.columns.index("#bytes")], count)
     table.slowest[size] = max(table.slowest.get(size, 0.0), number(words[at], count))
     return False
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from haloscope.measure.foreign.text import Output, Sample, number
+from haloscope.measure.foreign.text import Output, Sample, number, whole
 from haloscope.report import patterns
 
 NAME = "STREAM"
@@ -28,17 +28,22 @@ def parse(text: str) -> Output:
     rows = list(_ROW.finditer(text))
     if not (length and element and rows):
         raise ValueError("the size of the arrays or the table of rates is missing")
-    threads = {kind: int(count) for kind, count in _THREADS.findall(text)}  # neither in a build without OpenMP
-    size = int(length[1]) * int(element[1])
+    # Neither kind is in a build without OpenMP.
+    threads = {found[1]: whole(found[2], _line(text, found)) for found in _THREADS.finditer(text)}
+    size = whole(length[1], _line(text, length)) * whole(element[1], _line(text, element))
     output = Output(f"STREAM {version[1]}" if version else "STREAM", verification=_verification(text))
     for row in rows:
         key = f"{row[1].lower()}_s"
-        rate = number(row[2], text[: row.start()].count("\n") + 1) * 1e6
+        rate = number(row[2], _line(text, row)) * 1e6
         if rate <= 0:
             raise ValueError(f"the rate of {row[1]} is 0")
         seconds = size * patterns.MEASURES[key].moved / rate
         output.samples.append(Sample(key, size, seconds, threads=threads.get("counted", threads.get("requested", 1))))
     return output
+
+
+def _line(text: str, found: re.Match[str]) -> int:
+    return text.count("\n", 0, found.start()) + 1
 
 
 def _verification(text: str) -> str:

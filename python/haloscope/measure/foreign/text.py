@@ -6,6 +6,8 @@ from dataclasses import dataclass, field
 
 from haloscope.report import patterns
 
+MOST = 1e18  # of bytes, processes, microseconds
+
 
 @dataclass(frozen=True)
 class Sample:
@@ -49,11 +51,16 @@ class Output:
 
 
 def number(word: str, line: int) -> float:
-    """Return a number above or equal to 0. Raises ValueError with the number of the line."""
+    """Return a number from 0 to MOST. Raises ValueError with the number of the line."""
     try:
         value = float(word)
     except ValueError:
         value = -1.0
-    if not 0 <= value < float("inf"):
-        raise ValueError(f"line {line} has '{word[:40]}' where a number belongs")
+    if not 0 <= value <= MOST:
+        raise ValueError(f"line {line} has '{word[:40]}' where a number from 0 to {MOST:g} belongs")
     return value
+
+
+def whole(word: str, line: int) -> int:
+    """Return a whole number from 0 to MOST. Raises ValueError with the number of the line."""
+    return int(number(word, line))

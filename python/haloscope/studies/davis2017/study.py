@@ -10,10 +10,11 @@ model, and show what follows from the study's other measurements: its variants, 
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from pathlib import Path
 
+from haloscope import files
+from haloscope.errors import UsageProblem
 from haloscope.measure import space
 from haloscope.report import tables
 from haloscope.studies import Options, checks
@@ -79,7 +80,13 @@ def _records_of_cg(file: Path) -> Path:
 def _solves(file: Path) -> list[dict]:
     """Return the records of conjugate gradients beside the study's own; none where there is no such file."""
     kept = _records_of_cg(file)
-    return [json.loads(line) for line in kept.read_text().splitlines()] if kept.exists() else []
+    if not kept.exists():
+        return []
+    lines = files.text_of(kept, "the record file", "measure again").splitlines()
+    try:
+        return [files.json_of(line) for line in lines]
+    except ValueError as error:
+        raise UsageProblem(f"{kept} holds a line that is no record ({error}); measure again") from None
 
 
 def replay() -> checks.Replay:

@@ -6,6 +6,8 @@
 
 #include "haloscope/core/choice_fields.hpp"
 #include "haloscope/core/names.hpp"
+#include "haloscope/core/parsed_json.hpp"
+#include "haloscope/core/text.hpp"
 #include "haloscope/device/device.hpp"
 #include "haloscope/error.hpp"
 #include "haloscope/kernels/denormals.hpp"
@@ -21,7 +23,8 @@ void check(bool good, const std::string& what) {
 }
 
 void take(const std::string& name, std::int64_t& value, const Json& json) {
-  check(json.is_number_integer() && json.get<double>() < 9e18, "--" + name + " " + json.dump() + " is no whole number");
+  check(json.is_number_integer() && json.get<double>() < 9e18,
+        "--" + name + " " + shown(json.dump()) + " is no whole number");
   value = json.get<std::int64_t>();
 }
 void take(const std::string& name, double& value, const Json& json) {
@@ -137,8 +140,9 @@ Json how_from_text(const std::string& name, const std::string& text) {
     check(text == "on" || text == "off", "--" + name + " is on or off");
     return text == "on";
   }
-  const Json number = Json::parse(text, nullptr, false);
-  check(number.is_number(), "--" + name + " '" + text + "' is no number");
+  const std::string what = "--" + name + " '" + shown(text) + "'";
+  const Json number = parsed_json(text, what);
+  check(number.is_number(), what + " is no number");
   return number;
 }
 

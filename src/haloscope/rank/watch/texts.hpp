@@ -3,10 +3,12 @@
 
 #include <mpi.h>
 
+#include <limits>
 #include <string>
 
 #include "haloscope/comm/mpi_call.hpp"
 #include "haloscope/comm/own_comm.hpp"
+#include "haloscope/error.hpp"
 
 namespace haloscope {
 
@@ -14,6 +16,9 @@ namespace haloscope {
 template <class Take>
 void for_each_text(const OwnComm& comm, const std::string& mine, Take take) {
   constexpr int tag = 2;
+  if (mine.size() > std::numeric_limits<int>::max())
+    throw Error(Exit::failed,
+                "a text of " + std::to_string(mine.size()) + " bytes is too long for a message; record fewer events");
   if (comm.rank() != 0) {
     REQUIRE_MPI(MPI_Send(mine.data(), static_cast<int>(mine.size()), MPI_CHAR, 0, tag, comm.get()));
     return;

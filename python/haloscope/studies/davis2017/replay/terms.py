@@ -6,16 +6,22 @@ another function), each with `times`, or groups `{"times": "n", "of": [...]}`. S
 
 from __future__ import annotations
 
+import functools
 import json
 import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
+from haloscope import files
 from haloscope.core.values import ExchangeSpec, Quantity
 from haloscope.data import DATA
 from haloscope.errors import UsageProblem, unknown_name
+
+if TYPE_CHECKING:
+    from jsonschema import Draft202012Validator
 
 SHIPPED = {"hydra": DATA / "davis2017" / "hydra.json"}
 # What each kind of term counts as in a breakdown (Davis 2017, section 5.1).
@@ -158,18 +164,22 @@ def load(application: str | Path) -> Application:
     path = SHIPPED.get(str(application), Path(application))
     if path.suffix != ".json" and not path.exists():
         raise UsageProblem(unknown_name("application", str(application), SHIPPED) + "; a path ends in .json")
+    text = files.text_of(path, "the application", "give the path of a .json file")
     try:
-        data = json.loads(path.read_text())
-    except OSError as error:
-        raise UsageProblem(
-            f"cannot read the application {path}: {error.strerror}; give the path of a .json file"
-        ) from None
+        data = files.json_of(text)
     except ValueError as error:
         raise UsageProblem(f"the application {path} is no JSON ({error}); correct it there") from None
     fault = fault_of(data)
     if fault:
         raise UsageProblem(f"the application {path} is not valid: {fault}")
     return Application(data)
+
+
+@functools.cache
+def _validator() -> Draft202012Validator:
+    from jsonschema import Draft202012Validator
+
+    return Draft202012Validator(json.loads((DATA / "davis2017" / "application.schema.json").read_text()))
 
 
 def fault_of(data: object) -> str:
@@ -182,6 +192,9 @@ def fault_of(data: object) -> str:
     absent = [key for key in dict.fromkeys(needed) if key not in data]
     if absent:
         return f"it lacks {', '.join(absent)}"
+    error = next(iter(_validator().iter_errors(data)), None)
+    if error is not None:
+        return f"{'/'.join(map(str, error.absolute_path))}: {error.message}"[:300]
     if data["root"] not in data["functions"]:
         return f"its root: {unknown_name('function', data['root'], data['functions'])}"
     for function, items in data["functions"].items():

@@ -1,0 +1,175 @@
+"""Files that others may have written: read within bounds or refused with the reason; and the files of a cache.
+
+What is read is a regular file of bounded size. JSON has bounded depth and numbers. A cache's entry is this user's own.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import lzma
+import math
+import os
+import stat
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, BinaryIO
+
+from haloscope.errors import UsageProblem
+
+MOST_BYTES = 1 << 30  # of a file, and of what a compressed one holds
+MOST_TIMES, LEAST_UNPACKED = 100, 64 << 20  # a compressed file may hold so many times its size, or so many bytes
+MOST_UNPACKER_BYTES = 256 << 20  # that a compressed file may have its reader allocate
+MOST_DEPTH = 64  # of objects and lists in JSON
+TOO_DEEP = f"more than {MOST_DEPTH} objects and lists in each other"
+MOST_DIGITS = 20  # of a whole number in JSON, its sign included
+MOST_KEPT_BYTES = 64 << 10  # of an entry of a cache
+COMPRESSED = ".xz"
+_PIECE = 1 << 20
+
+
+class Unfit(ValueError):
+    """Why a file or a text is not taken."""
+
+
+def text_of(path: str | Path, what: str, remedy: str, most: int = MOST_BYTES, strict: bool = False) -> str:
+    """Return the text of a file, unpacked where its name ends in .xz.
+
+    what: the file in words, "the profile"; remedy: what to do, for errors. most: bytes. strict: refuse what is no UTF-8,
+    which is replaced otherwise. Raises UsageProblem for a file that is none, too large, or not readable. Cost: at most
+    three times the text's memory.
+    """
+    try:
+        return bytes_of(Path(path), most).decode("utf-8-sig", errors="strict" if strict else "replace")
+    except UnicodeDecodeError:
+        why = "it is no text"
+    except Unfit as fault:
+        why = str(fault)
+    except OSError as error:
+        why = error.strerror or str(error)
+    raise UsageProblem(f"cannot read {what} {path}: {why}; {remedy}")
+
+
+def bytes_of(path: Path, most: int = MOST_BYTES) -> bytes:
+    """Return the bytes of a regular file, unpacked where its name ends in .xz. Raises OSError, or Unfit with the reason."""
+    with _opened(path) as file:
+        size = os.fstat(file.fileno()).st_size
+        if path.suffix == COMPRESSED:
+            return _unpacked(file, min(most, max(LEAST_UNPACKED, MOST_TIMES * size)))
+        data = file.read(most + 1)
+    if len(data) > most:
+        raise Unfit(f"it holds more than {most} bytes")
+    return data
+
+
+def _opened(path: Path, flags: int = 0) -> BinaryIO:
+    """Open a regular file; a pipe without a writer does not keep its reader waiting."""
+    handle = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC | flags)
+    if not stat.S_ISREG(os.fstat(handle).st_mode):
+        os.close(handle)
+        raise Unfit("it is no regular file")
+    return os.fdopen(handle, "rb")
+
+
+def _unpacked(file: BinaryIO, most: int) -> bytes:
+    """Unpack streams one after another, piece by piece, so that a small file cannot fill the memory."""
+    found = bytearray()
+    unpacker = lzma.LZMADecompressor(lzma.FORMAT_XZ, memlimit=MOST_UNPACKER_BYTES)
+    packed = file.read(_PIECE)
+    try:
+        while packed:
+            if unpacker.eof:
+                unpacker = lzma.LZMADecompressor(lzma.FORMAT_XZ, memlimit=MOST_UNPACKER_BYTES)
+            found += unpacker.decompress(packed, most + 1 - len(found))
+            if len(found) > most:
+                raise Unfit(f"it holds more than {most} bytes, unpacked")
+            packed = unpacker.unused_data or file.read(_PIECE)
+    except lzma.LZMAError as error:
+        raise Unfit(f"it is no xz file ({error})") from None
+    if not unpacker.eof:
+        raise Unfit("it is no whole xz file")
+    return bytes(found)
+
+
+def refuse_compressed(path: Path) -> None:
+    """Raise UsageProblem for a file to which records cannot be added because it is compressed."""
+    if path.suffix == COMPRESSED:
+        raise UsageProblem(
+            f"{path} would be compressed, and records are added to plain .jsonl files; unpack it with xz -d, or give "
+            f"--output another name"
+        )
+
+
+# ---- JSON ------------------------------------------------------------------------------------------------------------
+
+
+def json_of(text: str) -> Any:
+    """Return the value of a JSON text. Raises Unfit for text that is none, is nested too deep, or has numbers beyond all use."""
+    try:
+        value = json.loads(text, parse_constant=_refuse_constant, parse_int=_whole, parse_float=_finite)
+    except RecursionError:
+        raise Unfit(TOO_DEEP) from None
+    except json.JSONDecodeError as error:
+        raise Unfit(str(error)) from None
+    _refuse_deep(value)
+    return value
+
+
+def _refuse_deep(value: Any) -> None:
+    level = [value] if isinstance(value, dict | list) else []
+    for _ in range(MOST_DEPTH):
+        inside = (each for one in level for each in (one.values() if isinstance(one, dict) else one))
+        level = [each for each in inside if isinstance(each, dict | list)]
+        if not level:
+            return
+    raise Unfit(TOO_DEEP)
+
+
+def _refuse_constant(word: str) -> float:
+    raise Unfit(f"{word} is no number in JSON")
+
+
+def _whole(word: str) -> int:
+    if len(word) > MOST_DIGITS:
+        raise Unfit(f"a whole number of {len(word)} digits is too large")
+    return int(word)
+
+
+def _finite(word: str) -> float:
+    number = float(word)
+    if math.isinf(number):
+        raise Unfit(f"the number {word[:20]} is too large")
+    return number
+
+
+# ---- caches ----------------------------------------------------------------------------------------------------------
+
+
+def kept(path: Path, is_whole: Callable[[Any], bool]) -> Any:
+    """Return the JSON value of a cache's entry, None where there is none that can be trusted.
+
+    An entry is a regular file of this user or of root which others cannot write, small, and `is_whole` of its value.
+    """
+    try:
+        with _opened(path, os.O_NOFOLLOW) as file:
+            state = os.fstat(file.fileno())
+            if state.st_uid not in (os.geteuid(), 0) or state.st_mode & 0o022 or state.st_size > MOST_KEPT_BYTES:
+                return None
+            value = json_of(file.read(MOST_KEPT_BYTES).decode())
+    except (OSError, ValueError):
+        return None
+    return value if is_whole(value) else None
+
+
+def keep(path: Path, value: Any) -> None:
+    """Write an entry of a cache, whole or not at all; a cache that cannot be written is no error."""
+    with contextlib.suppress(OSError):
+        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        handle, name = tempfile.mkstemp(dir=path.parent, prefix=f"{path.name}.")
+        try:
+            with os.fdopen(handle, "w") as file:
+                json.dump(value, file, indent=1)
+            Path(name).replace(path)
+        except OSError:
+            Path(name).unlink()

@@ -1,0 +1,82 @@
+#include "haloscope/core/file.hpp"
+
+#include <fcntl.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdio>
+#include <filesystem>
+#include <functional>
+
+namespace haloscope {
+
+namespace {
+
+/// An open file, closed with this object.
+struct Handle {
+  int number;
+  ~Handle() {
+    if (number >= 0) close(number);
+  }
+};
+
+/// Opened so that a pipe without a writer keeps nobody waiting.
+std::optional<std::string> text_where(const std::string& path, int flags, std::size_t most,
+                                      const std::function<bool(const struct stat&)>& fits) {
+  const Handle file{open(path.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC | flags)};
+  struct stat state {};
+  if (file.number < 0 || fstat(file.number, &state) != 0 || !S_ISREG(state.st_mode) || !fits(state)) return {};
+  std::string text;
+  char piece[1 << 14];
+  for (;;) {
+    const ssize_t n = read(file.number, piece, sizeof piece);
+    if (n < 0 && errno == EINTR) continue;
+    if (n < 0 || text.size() + static_cast<std::size_t>(n) > most) return {};
+    if (n == 0) return text;
+    text.append(piece, static_cast<std::size_t>(n));
+  }
+}
+
+bool write_all(int file, const std::string& text) {
+  for (std::size_t done = 0; done < text.size();) {
+    const ssize_t n = write(file, text.data() + done, text.size() - done);
+    if (n < 0 && errno == EINTR) continue;
+    if (n <= 0) return false;
+    done += static_cast<std::size_t>(n);
+  }
+  return true;
+}
+
+/// The last folder of a path is made for this user alone; those above it as others make theirs.
+void make_folder(const std::filesystem::path& folder) {
+  std::error_code ignored;
+  std::filesystem::create_directories(folder.parent_path(), ignored);
+  mkdir(folder.c_str(), 0700);
+}
+
+}  // namespace
+
+std::optional<std::string> text_of_file(const std::string& path, std::size_t most) {
+  return text_where(path, 0, most, [](const struct stat&) { return true; });
+}
+
+std::optional<std::string> kept_text(const std::string& path, std::size_t most) {
+  return text_where(path, O_NOFOLLOW, most, [](const struct stat& state) {
+    return (state.st_uid == geteuid() || state.st_uid == 0) && (state.st_mode & (S_IWGRP | S_IWOTH)) == 0;
+  });
+}
+
+bool keep_text(const std::string& path, const std::string& text) {
+  make_folder(std::filesystem::path(path).parent_path());
+  std::string draft = path + ".XXXXXX";
+  const int file = mkstemp(draft.data());
+  if (file < 0) return false;
+  const bool whole = write_all(file, text);
+  if (close(file) == 0 && whole && std::rename(draft.c_str(), path.c_str()) == 0) return true;
+  unlink(draft.c_str());
+  return false;
+}
+
+}  // namespace haloscope

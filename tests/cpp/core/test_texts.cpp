@@ -1,0 +1,80 @@
+// Texts and files of others: what is shown of them, which JSON is read, what is refused.
+#include <gtest/gtest.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <fstream>
+
+#include "haloscope/core/bounds.hpp"
+#include "haloscope/core/file.hpp"
+#include "haloscope/core/parsed_json.hpp"
+#include "haloscope/core/text.hpp"
+#include "haloscope/error.hpp"
+#include "haloscope/model/profile.hpp"
+
+namespace haloscope::test {
+namespace {
+
+TEST(Texts, AreShownWithoutWhatSteersATerminal) {
+  EXPECT_EQ(shown("plain \xc3\xa4 \xe2\x82\xac \xf0\x9f\x99\x82"), "plain \xc3\xa4 \xe2\x82\xac \xf0\x9f\x99\x82");
+  EXPECT_EQ(shown("\x1b]52;c;\x07\n\t\x7f"), "\\x1b]52;c;\\x07\\x0a\\x09\\x7f");
+  EXPECT_EQ(shown("\xc2\x9b \xe2\x80\xae \xe2\x81\xa6"), "\\x9b \\u202e \\u2066");
+  EXPECT_EQ(shown("\xff\xc3 \xe2\x82"), "\\xff\\xc3 \\xe2\\x82");           // no UTF-8
+  EXPECT_EQ(shown("\xc0\x80 \xed\xa0\x80"), "\\xc0\\x80 \\xed\\xa0\\x80");  // nor this: too long, half a character
+  EXPECT_EQ(printable("two\nlines\x1b"), "two\nlines\\x1b");
+}
+
+TEST(Texts, AreCutBetweenCharacters) {
+  EXPECT_EQ(shown(std::string(200, 'x')), std::string(200, 'x'));
+  EXPECT_EQ(shown(std::string(201, 'x')), std::string(200, 'x') + "...");
+  EXPECT_EQ(shown("\xc3\xa4\xc3\xa4\xc3\xa4", 2), "\xc3\xa4\xc3\xa4...");
+}
+
+TEST(Texts, OfErrorsArePrintable) { EXPECT_STREQ(UsageError("name '\x1b[2J\xff'").what(), "name '\\x1b[2J\\xff'"); }
+
+std::string nested(int depth) { return std::string(depth, '[') + std::string(depth, ']'); }
+
+TEST(ParsedJson, IsReadToADepth) {
+  EXPECT_EQ(parsed_json(nested(64), "it").dump(), nested(64));
+  EXPECT_THROW(parsed_json(nested(65), "it"), UsageError);
+  EXPECT_THROW(parsed_json(nested(1000000), "it"), UsageError);
+  EXPECT_THROW(parsed_json(std::string(1000000, '['), "it"), UsageError);
+  EXPECT_EQ(parsed_json("\"[[[[ \\\" [[\" ", "it"), "[[[[ \" [[");
+  EXPECT_EQ(parsed_json("\"" + std::string(100, '[') + "\"", "it").get<std::string>().size(), 100u);
+}
+
+TEST(ParsedJson, HasNoNumbersThatAreNone) {
+  for (const char* text : {"", "{", "NaN", "[Infinity]", "1e999", "\"\xff\""})
+    EXPECT_THROW(parsed_json(text, "it"), UsageError);
+}
+
+TEST(ParsedJson, HasALength) { EXPECT_THROW(parsed_json(std::string(most_json_bytes, ' ') + "1", "it"), UsageError); }
+
+/// A folder that ends with the test.
+struct Folder {
+  std::string path = std::filesystem::temp_directory_path() / "haloscope-test-XXXXXX";
+  Folder() { static_cast<void>(mkdtemp(path.data())); }
+  ~Folder() { std::filesystem::remove_all(path); }
+};
+
+TEST(Files, AreRegularAndBounded) {
+  const Folder folder;
+  const std::string path = folder.path + "/file", pipe = folder.path + "/pipe";
+  std::ofstream(path) << "text";
+  EXPECT_EQ(text_of_file(path, 4), "text");
+  EXPECT_EQ(text_of_file(path, 3), std::nullopt);
+  ASSERT_EQ(mkfifo(pipe.c_str(), 0600), 0);
+  for (const std::string& other : {pipe, folder.path, std::string("/dev/zero"), folder.path + "/none"})
+    EXPECT_EQ(text_of_file(other, 100), std::nullopt) << other;
+  EXPECT_THROW(model::read_profile(pipe), UsageError);
+  EXPECT_THROW(model::read_profile("/dev/zero"), UsageError);
+}
+
+TEST(Bounds, HaveTwoEndsAndAName) {
+  ASSERT_GT(bounds().size(), 10u);
+  for (const Bound& one : bounds()) EXPECT_LT(one.least, one.most) << one.name;
+}
+
+}  // namespace
+}  // namespace haloscope::test

@@ -1,0 +1,192 @@
+"""A child process that feeds wrong documents to one reader, to predictions, simulations or advice: `fuzz.py TARGET SEED COUNT`.
+
+It prints each seed before it uses it, so that the last one of a child that died or stuck is known.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import sys
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+from random import Random
+
+from haloscope import core
+from haloscope.advice import validate
+from haloscope.core import capi
+from haloscope.errors import HaloscopeError
+from haloscope.model import predict, profile
+from haloscope.report import records
+from haloscope.simulate import simulate
+from mutate import changed, document_of
+from test_any_file import READERS, measured
+from toy import TOY
+
+ROOT = Path(__file__).resolve().parents[2]
+PROFILES = [json.loads(file.read_text()) for file in (TOY, ROOT / "results/tune/machine.json")]
+CHOICES = [
+    {"app": "laplace2d", "cells": [64, 64], "ranks": 4, "depth": 2, "strategy": "ordered/p2p"},
+    {
+        "app": "laplace3d",
+        "cells": [32, 32, 32],
+        "ranks": 8,
+        "threads": 2,
+        "strategy": "direct/persistent",
+        "schedule": "split",
+    },
+    {"app": "advection3d", "cells": [24, 24, 24], "ranks": 2, "nodes": 2, "strategy": "ordered/shared+p2p", "tiles": 4},
+    {"app": "poisson2d", "cells": [64, 64], "ranks": 4, "process_grid": "1x4"},
+    {"app": "hydro3d", "cells": [24, 24, 24], "ranks": 4, "reorder": "nodes", "nodes": 2, "placement": "round-robin"},
+]
+MOST_RANKS = 5000  # that a document is worked out for, so that many documents have their turn
+LIMIT_S = 60
+UNKNOWN = "failed inside"  # what the library says of an exception that it does not expect
+
+
+def text(value: object) -> bytes:
+    return json.dumps(value).encode()
+
+
+def handle_of(choice: dict) -> capi.CData:
+    return capi.handle("hs_choice_create", "hs_choice", text(choice))
+
+
+def wrong_choice(random: Random) -> dict:
+    choice = changed(random, random.choice(CHOICES))
+    ranks = choice.get("ranks", 1) if isinstance(choice, dict) else 1
+    return choice | {"ranks": ranks % MOST_RANKS} if isinstance(ranks, int) and ranks > MOST_RANKS else choice
+
+
+def wrong_profile(random: Random) -> capi.CData:
+    """A profile that is read, with some of its numbers moved."""
+    for _ in range(20):
+        try:
+            return capi.handle(
+                "hs_profile_create", "hs_profile", text(changed(random, PROFILES[random.random() < 0.1]))
+            )
+        except HaloscopeError:
+            continue
+    return profile.load(TOY).handle
+
+
+def fuzz_choice(random: Random) -> None:
+    handle = handle_of(wrong_choice(random))
+    capi.result_text("hs_choice_json", handle)
+    capi.result_text("hs_illegal", handle)
+    layout = capi.handle("hs_layout_create_of", "hs_layout", handle)
+    spec = capi.filled("hs_spec_of", "hs_spec", handle, 0)
+    capi.handle("hs_plan_create", "hs_plan", layout, 0, spec)
+    capi.filled("hs_plan_totals", "hs_totals", layout, spec)
+
+
+def fuzz_prediction(random: Random) -> None:
+    handle = handle_of(wrong_choice(random) if random.random() < 0.5 else random.choice(CHOICES))
+    setting = predict.Setting(reductions=random.choice((0, 3)), repeats=random.choice((1, 5))).to_c()
+    found = capi.result_text(
+        "hs_predict", handle, wrong_profile(random), setting, random.choice((0, 20)), random.random() < 0.2
+    )
+    assert "null" not in found.partition('"time_s"')[2][:8], found
+
+
+def fuzz_simulation(random: Random) -> None:
+    choice = core.Choice.from_json(random.choice(CHOICES))
+    machine = profile.Profile(PROFILES[0])
+    vars(machine)["handle"] = wrong_profile(random)
+    simulate.simulate(choice, machine, how=simulate.How(steps=2))
+
+
+def fuzz_advice(random: Random) -> None:
+    choice = core.choice.handle_of(core.Choice.from_json(random.choice(CHOICES[:3])))
+    among = [changed(random, {"depth": random.choice((1, 2, 4)), "strategy": "ordered/p2p"}) for _ in range(4)]
+    advice = capi.handle("hs_advice_create", "hs_advice", choice, wrong_profile(random), predict.PLAINLY.to_c(), capi.load()[0].NULL, 0,
+                         text(among), random.choice((0, 10)))  # fmt: skip
+    capi.result_text("hs_advice_json", advice)
+
+
+def fuzz_question(random: Random) -> None:
+    question = {
+        "choice": random.choice(CHOICES),
+        "depths": [1, 2],
+        "halo": 2,
+        "samples": 10,
+        "fused": False,
+        "seconds_per_cell": 1e-9,
+    }
+    capi.result_text("hs_best", text(changed(random, question)), wrong_profile(random))
+
+
+def fuzz_app(random: Random) -> None:
+    app = json.loads(
+        capi.result_text("hs_app_describe", random.choice((b"laplace2d", b"cg3d", b"hydro3d")), capi.load()[0].NULL)
+    )
+    capi.call("hs_app_declare", text(changed(random, app | {"name": f"app{random.random()}", "own_legality": False})))
+    capi.result_text("hs_app_describe", b"laplace2d", text(changed(random, {"seed": 2, "initial": "zero"})))
+
+
+def fuzz_pace(random: Random) -> None:
+    pace = {
+        "ranks": 2,
+        "rounds": 5,
+        "share": 0.01,
+        "compute_s": 1e-5,
+        "memory_s": 1e-4,
+        "latency_s": 1e-6,
+        "error": {"compute_s": 0.01},
+    }
+    capi.handle("hs_profile_at_pace", "hs_profile", wrong_profile(random), text(changed(random, pace)))
+
+
+def fuzz_validation(random: Random) -> None:
+    found = [changed(random, record) for record in measured()]
+    validate.validate(
+        [r for r in found if not records.fault_of(r) and r["request"]["ranks"] < MOST_RANKS],
+        profile.load(TOY),
+        samples=2,
+    )
+
+
+def fuzz_profile(random: Random) -> None:
+    capi.handle(
+        "hs_profile_create", "hs_profile", document_of(random, PROFILES[random.random() < 0.1]).replace(b"\0", b"")
+    )
+
+
+def of_file(name: str) -> Callable[[Random], None]:
+    make, read = READERS[name]
+
+    def fuzz(random: Random) -> None:
+        with tempfile.TemporaryDirectory() as folder:
+            file = Path(folder) / "file.json"
+            file.write_bytes(make(random))
+            read(file)
+
+    return fuzz
+
+
+TARGETS = {"choice": fuzz_choice, "prediction": fuzz_prediction, "simulation": fuzz_simulation, "advice": fuzz_advice,
+           "question": fuzz_question, "app": fuzz_app, "pace": fuzz_pace, "validation": fuzz_validation, "library": fuzz_profile,
+           } | {name: of_file(name) for name in READERS}  # fmt: skip
+
+
+def main(target: str, seed: int, count: int) -> int:
+    """Feed `count` documents; returns how many were taken. A document that takes longer than LIMIT_S ends the process."""
+    taken = 0
+    for number in range(seed, seed + count):
+        os.write(1, f"{number}\n".encode())
+        signal.alarm(LIMIT_S)
+        try:
+            TARGETS[target](Random(number))
+            taken += 1
+        except HaloscopeError as error:
+            if UNKNOWN in str(error):
+                raise
+    signal.alarm(0)
+    os.write(1, f"taken {taken}\n".encode())
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1], int(sys.argv[2]), int(sys.argv[3])))
