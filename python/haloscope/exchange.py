@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING, Any, Literal, NoReturn
 
 import numpy as np
 
-from haloscope import memory
+from haloscope import lifetimes, memory
 from haloscope.arguments import as_problem, count, flag, is_many, named, shown, text, whole
 from haloscope.core import build, capi
 from haloscope.errors import FAILED, UNAVAILABLE, USAGE, HaloscopeError, NotAvailable, UsageProblem
@@ -583,8 +583,12 @@ class Exchange(_Unique):
         )
         ffi, _ = _library()
         handle = ffi.new("hs_exchange**")
+        dropped = lifetimes.Dropped.on(self.grid.comm)
+        dropped.free(self.grid.comm, lambda other: _call("hs_exchange_free", other))
         _call("hs_exchange_create", self.grid._handle, structs, len(described), options, handle)
         self._handle, self._described = handle[0], described
+        self._forget = dropped.watch(self, self._handle, described)
+        lifetimes.end_job_where_a_rank_fails(self)
         self._start, self._finish, self._run, self._progress, self._start_accumulate, self._accumulate = (
             getattr(_library()[1], f"hs_exchange_{name}")
             for name in ("start", "finish", "run", "progress", "start_accumulate", "accumulate")
@@ -776,9 +780,11 @@ class Exchange(_Unique):
         return str(ffi.string(result[0]).decode())
 
     def free(self) -> None:
-        """Give back what the exchange holds. Collective; without it, that stays until the program ends."""
+        """Give back what the exchange holds. Collective; where it is only dropped, the next exchange on its communicator does."""
         handle, self._handle = self._handle, None
         if handle is not None:
+            self._forget()
+            lifetimes.is_closed(self)
             _call("hs_exchange_free", handle)
 
     def __enter__(self) -> Exchange:

@@ -28,7 +28,7 @@ REPORT = r"^haloscope: rank 0 has waited for 1 s: rank 1 has not answered in exc
 
 
 def run(strategy: str, how: str, **environment: str) -> subprocess.CompletedProcess[str]:
-    words = [*launch.launcher_words(launch.mpiexec(), 2, 1), sys.executable, "-m", "mpi4py", str(RANKS / "late.py")]
+    words = [*launch.launcher_words(launch.mpiexec(), 2, 1), sys.executable, str(RANKS / "late.py")]
     variables = {**os.environ, "HALOSCOPE_PATIENCE": "1", **environment}
     return subprocess.run(
         [*words, strategy, how], env=variables, capture_output=True, text=True, timeout=120, check=False
@@ -53,8 +53,20 @@ def test_a_rank_that_is_stopped_for_a_while_changes_nothing(strategy):
     assert "haloscope:" not in ended.stderr
 
 
+def test_an_exception_on_one_rank_ends_the_job():
+    ended = run("ordered/p2p", "raise")
+    assert ended.returncode != 0
+    assert "FloatingPointError: the temperature is no number" in ended.stderr
+    assert "haloscope: rank 1 leaves by an exception while exchanges are open" in ended.stderr
+    assert "right" not in ended.stdout
+
+
 def test_a_stalled_job_ends_on_request():
     ended = run("ordered/p2p", "sleep", HALOSCOPE_STALL="end")
     assert ended.returncode != 0
-    assert re.search(r"^haloscope: rank 0: has waited for 1 s: rank 1 has not answered in exchange 3 of heat", ended.stderr, re.MULTILINE)
+    assert re.search(
+        r"^haloscope: rank 0: has waited for 1 s: rank 1 has not answered in exchange 3 of heat",
+        ended.stderr,
+        re.MULTILINE,
+    )
     assert "right" not in ended.stdout

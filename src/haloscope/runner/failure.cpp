@@ -3,6 +3,7 @@
 #include <set>
 #include <vector>
 
+#include "haloscope/comm/mpi_call.hpp"
 #include "haloscope/core/names.hpp"
 
 namespace haloscope {

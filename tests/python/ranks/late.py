@@ -1,6 +1,6 @@
-"""A neighbour that is late: it sleeps, or stops itself, before one exchange. Prints "right" or "wrong" on each rank.
+"""A neighbour that is late, or never comes: it sleeps, stops itself or fails before one exchange. Prints "right" or "wrong" on each rank.
 
-usage: late.py STRATEGY sleep|stop
+usage: late.py STRATEGY sleep|stop|raise
 """
 
 import os
@@ -21,6 +21,8 @@ halo = haloscope.Exchange(grid, [haloscope.Field(u, name="heat")], strategy=stra
 right = True
 for step in range(1, 6):
     if step == 3 and comm.rank == 1:
+        if how == "raise":
+            raise FloatingPointError("the temperature is no number")
         if how == "stop":  # somebody else lets it go on
             subprocess.Popen(["sh", "-c", f"sleep 3; kill -CONT {os.getpid()}"])
             os.kill(os.getpid(), signal.SIGSTOP)

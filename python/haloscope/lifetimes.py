@@ -1,0 +1,109 @@
+"""Ends of exchanges: those that a program drops are freed by all ranks together, and a rank that fails ends the job."""
+
+from __future__ import annotations
+
+import functools
+import sys
+import threading
+import weakref
+from collections.abc import Callable
+from types import TracebackType
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from mpi4py import MPI
+
+
+class Dropped:
+    """Exchanges on one communicator that a program has dropped without free(), by the number of their opening.
+
+    Freeing is collective and garbage is found at any time, so dropped exchanges wait for the next collective call.
+    """
+
+    def __init__(self) -> None:
+        self._opened = 0
+        self._waiting: dict[int, tuple[Any, Any]] = {}
+        self._lock = threading.RLock()  # garbage may be found while a lock is held
+
+    @classmethod
+    def on(cls, comm: MPI.Comm) -> Dropped:
+        """Return those of a communicator. Local."""
+        found = comm.Get_attr(_key())
+        if found is None:
+            found = cls()
+            comm.Set_attr(_key(), found)
+        return found
+
+    def watch(self, exchange: Any, handle: Any, kept: Any) -> Callable[[], Any]:
+        """Wait for the garbage collection of an exchange; return what ends the watch. Local.
+
+        kept: stays alive until the exchange is freed, as its arrays must.
+        """
+        self._opened += 1
+        return weakref.finalize(exchange, self._drop, self._opened, handle, kept).detach
+
+    def free(self, comm: MPI.Comm, free: Callable[[Any], object]) -> None:
+        """Free what all ranks have dropped, in the order of opening. Collective; a reduction where there is none."""
+        from mpi4py import MPI
+
+        with self._lock:
+            waiting = dict(self._waiting)
+        count = np.array([len(waiting)], "i")
+        comm.Allreduce(MPI.IN_PLACE, count, MPI.MIN)
+        if count[0] == 0:
+            return
+        for number in sorted(set.intersection(*map(set, comm.allgather(list(waiting))))):
+            with self._lock:
+                del self._waiting[number]
+            free(waiting[number][0])
+
+    def _drop(self, number: int, handle: Any, kept: Any) -> None:
+        with self._lock:
+            self._waiting[number] = (handle, kept)
+
+
+@functools.cache
+def _key() -> int:
+    from mpi4py import MPI
+
+    return MPI.Comm.Create_keyval()
+
+
+_open: weakref.WeakSet[Any] = weakref.WeakSet()
+
+
+def end_job_where_a_rank_fails(exchange: Any) -> None:
+    """From now on an uncaught exception ends the job while this exchange is open, if it has more ranks than one. Local.
+
+    Other ranks would wait for the messages of the rank that leaves. The traceback is printed first. Interactive sessions go on.
+    """
+    if exchange.grid.comm.size > 1:
+        _install()
+        _open.add(exchange)
+
+
+def is_closed(exchange: Any) -> None:
+    """Forget an exchange that was freed. Local."""
+    _open.discard(exchange)
+
+
+@functools.cache
+def _install() -> None:
+    usual = sys.excepthook
+
+    def end_job(kind: type[BaseException], value: BaseException, trace: TracebackType | None) -> None:
+        from mpi4py import MPI
+
+        usual(kind, value, trace)
+        if not _open or hasattr(sys, "ps1") or MPI.Is_finalized():
+            return
+        sys.stderr.write(
+            f"haloscope: rank {MPI.COMM_WORLD.rank} leaves by an exception while exchanges are open; the job ends here, since "
+            "other ranks may wait for this one\n"
+        )
+        sys.stderr.flush()
+        MPI.COMM_WORLD.Abort(1)
+
+    sys.excepthook = end_job
