@@ -256,6 +256,12 @@ def test_places_of_ranks_on_machines_too_large_are_refused(numbers, words):
         capi.call("hs_place_ranks", *numbers, predict.PLAINLY.to_c(), node, socket)
 
 
+@pytest.mark.parametrize("field", ["depth", "threads", "tiles"])
+def test_questions_about_choices_that_cannot_be_are_refused(field):
+    with pytest.raises(UsageProblem, match="use 1 or more"):
+        capi.result_text("hs_best", question(choice=CHOICE | {field: -1}, halo=2, depths=[1, 2]), TOY_C["profile"]())
+
+
 @pytest.mark.parametrize("more", [{"depths": [2**31 - 1]}, {"samples": 2**31 - 1}, {"samples": 10**9}])
 def test_questions_without_bounds_are_refused_at_once(more):
     with pytest.raises(UsageProblem, match="at most"):

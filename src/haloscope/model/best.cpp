@@ -13,6 +13,9 @@ namespace {
 
 /// Faults that no strategy, schedule or depth could mend.
 void check(const Choice& choice) {
+  for (const int number : {choice.depth, choice.threads, choice.tiles})
+    if (number < 1)
+      throw UsageError(std::to_string(number) + " is no depth, number of threads or of tiles; use 1 or more");
   make_layout(choice);
   problem_of(choice);
 }
