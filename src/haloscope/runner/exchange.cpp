@@ -98,7 +98,7 @@ struct Exchange::State {
   /// @param stream  null: none was given.
   void check(int slot, const DeviceStream* stream) {
     const Call call(busy, "check_clean");
-    agree(guard_comm->get(), [&] {
+    agree(comm_of(Shared::check_clean), [&] {
       if (stream != nullptr) require_device(place, "check_clean");
       require_ready("check_clean", slot);
       guard->check_clean(slot, stream != nullptr ? *stream : DeviceStream{});
@@ -114,6 +114,10 @@ struct Exchange::State {
                        " addresses; pass that of the first owned point of each of " + std::to_string(fields) +
                        " fields");
     if (device) require_same_place(place, spec.quantities, first);
+  }
+  /// The communicator on which the ranks make a collective call.
+  MPI_Comm comm_of(Shared call) const {
+    return call == Shared::check_clean ? guard_comm->get() : forward->comm();
   }
   bool is_collective(Shared call) const {
     if (call == Shared::accumulate) return !reverse;
@@ -266,7 +270,7 @@ void Exchange::check_clean(int slot, DeviceStream after) const {
 void Exchange::refuse(Shared call, Exit exit, const std::string& text) const {
   State& of = state("refuse");
   const Call here(of.busy, "refuse");
-  if (of.is_collective(call)) agree(of.forward->comm(), [&] { fail(exit, text); });
+  if (of.is_collective(call)) agree(of.comm_of(call), [&] { fail(exit, text); });
   fail(exit, text);
 }
 

@@ -14,7 +14,7 @@ using Row = std::map<std::string, std::string>;
 
 /// The rows of python/haloscope/data/`file`, by column name.
 inline std::vector<Row> published(const std::string& file) {
-  const auto root = std::filesystem::path(__FILE__).parent_path() / "../../../python/haloscope/data";
+  const std::filesystem::path root = HALOSCOPE_DATA;
   std::ifstream in(root / file);
   if (!in) throw std::runtime_error("cannot read " + (root / file).string());
   std::string line;
