@@ -37,7 +37,7 @@ def test_accumulating_is_the_transpose_of_the_exchange_with_the_same_bits_by_eve
     assert on_ranks(ranks, RANKS / "random_accumulations.py", 20 + ranks, rounds) == ["right"]
 
 
-@pytest.mark.parametrize("ranks", [1, 2, 3])
+@pytest.mark.parametrize("ranks", [1, 2, pytest.param(3, marks=pytest.mark.long)])
 def test_dropped_exchanges_are_freed_by_all_ranks_together(ranks):
     assert on_ranks(ranks, RANKS / "dropped_exchanges.py") == ["right"]
 

@@ -23,11 +23,17 @@ struct SharedArena::Slab {
   Memory memory;
   std::map<std::size_t, std::size_t> free;  // bytes by offset
 
-  explicit Slab(Memory whole, std::size_t bytes) : memory(std::move(whole)), free{{0, bytes}} {
-    all_free += static_cast<std::int64_t>(bytes);
+  bool reached;  // by other ranks
+
+  Slab(Memory whole, std::size_t bytes, bool reached_by_others)
+      : memory(std::move(whole)), free{{0, bytes}}, reached(reached_by_others) {
+    count(static_cast<std::int64_t>(bytes));
   }
   ~Slab() {
-    for (const auto& [offset, bytes] : free) all_free -= static_cast<std::int64_t>(bytes);
+    for (const auto& [offset, bytes] : free) count(-static_cast<std::int64_t>(bytes));
+  }
+  void count(std::int64_t change) const {
+    if (reached) all_free += change;
   }
 
   std::map<std::size_t, std::size_t>::iterator find(std::size_t bytes) {
@@ -38,12 +44,12 @@ struct SharedArena::Slab {
     const auto [offset, size] = *found;
     free.erase(found);
     if (size > bytes) free.emplace(offset + bytes, size - bytes);
-    all_free -= static_cast<std::int64_t>(bytes);
+    count(-static_cast<std::int64_t>(bytes));
     return offset;
   }
   void give_back(std::size_t offset, std::size_t bytes) {
     auto at = free.emplace(offset, bytes).first;
-    all_free += static_cast<std::int64_t>(bytes);
+    count(static_cast<std::int64_t>(bytes));
     if (const auto next = std::next(at); next != free.end() && offset + bytes == next->first) {
       at->second += next->second;
       free.erase(next);
@@ -69,7 +75,7 @@ Memory SharedArena::allocate(const Node& node, std::size_t bytes) {
   CHECK_MPI(MPI_Allreduce(MPI_IN_PLACE, most.data(), 2, MPI_INT64_T, MPI_MAX, node.everyone()));
   if (most[0] >= static_cast<std::int64_t>(large)) return allocate_shared(node, bytes);
   if (most[1] != 0) {
-    slabs_.push_back(std::make_shared<Slab>(allocate_shared(node, next_bytes_), next_bytes_));
+    slabs_.push_back(std::make_shared<Slab>(allocate_shared(node, next_bytes_), next_bytes_, node.size() > 1));
     next_bytes_ = std::min(2 * next_bytes_, largest_slab);
     slab = std::prev(slabs_.end());
   }
