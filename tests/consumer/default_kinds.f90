@@ -89,7 +89,7 @@ contains
     call grid%create_of_boxes(comm, cells, first, last, periodic=wrap, holes=holes, stat=status)
     call expect(status == 0, 'create_of_boxes')
     call exchange_and_check('boxes')
-    call grid%create_cartesian(cart, cells, axes=axes, stat=status)
+    call grid%create_cartesian(cart, cells, axes=axes, periodic=wrap, stat=status)
     call expect(status == 0, 'create_cartesian')
     call exchange_and_check('cartesian')
   end subroutine

@@ -39,7 +39,7 @@ def run(strategy: str, how: str, **environment: str) -> subprocess.CompletedProc
 def test_a_late_neighbour_is_named_while_it_is_waited_for(strategy):
     ended = run(strategy, "sleep")
     assert ended.returncode == 0, ended.stderr
-    assert ended.stdout.split() == ["right"] * 2
+    assert ended.stdout.count("right") == 2
     assert re.search(REPORT, ended.stderr, re.MULTILINE), ended.stderr
 
 
@@ -49,7 +49,7 @@ def test_a_late_neighbour_is_named_while_it_is_waited_for(strategy):
 def test_a_rank_that_is_stopped_for_a_while_changes_nothing(strategy):
     ended = run(strategy, "stop", HALOSCOPE_PATIENCE="0")
     assert ended.returncode == 0, ended.stderr
-    assert ended.stdout.split() == ["right"] * 2
+    assert ended.stdout.count("right") == 2
     assert "haloscope:" not in ended.stderr
 
 

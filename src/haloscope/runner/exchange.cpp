@@ -116,9 +116,7 @@ struct Exchange::State {
     if (device) require_same_place(place, spec.quantities, first);
   }
   /// The communicator on which the ranks make a collective call.
-  MPI_Comm comm_of(Shared call) const {
-    return call == Shared::check_clean ? guard_comm->get() : forward->comm();
-  }
+  MPI_Comm comm_of(Shared call) const { return call == Shared::check_clean ? guard_comm->get() : forward->comm(); }
   bool is_collective(Shared call) const {
     if (call == Shared::accumulate) return !reverse;
     return call == Shared::check_clean ? guard != nullptr : !follows();
