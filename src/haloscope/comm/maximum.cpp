@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "haloscope/agree.hpp"
 #include "haloscope/comm/mpi_call.hpp"
 #include "haloscope/core/spin.hpp"
 
@@ -9,9 +10,7 @@ namespace haloscope {
 
 Maximum::Maximum(MPI_Comm comm, std::vector<int> ranks, int tag, std::size_t most)
     : comm_(comm), ranks_(std::move(ranks)), tag_(tag) {
-  int rank = 0;
-  CHECK_MPI(MPI_Comm_rank(comm_, &rank));
-  place_ = static_cast<int>(std::find(ranks_.begin(), ranks_.end(), rank) - ranks_.begin());
+  place_ = static_cast<int>(std::find(ranks_.begin(), ranks_.end(), rank_in(comm_)) - ranks_.begin());
   far_ = static_cast<int>(ranks_.size());
   for (auto* numbers : {&all_, &sent_, &received_}) numbers->reserve(most);
 }

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "haloscope/agree.hpp"
 #include "haloscope/comm/cores.hpp"
 #include "haloscope/comm/library_comm.hpp"
 #include "haloscope/comm/mpi_call.hpp"
@@ -32,15 +33,9 @@ Plan points_of_all(const Candidate& c, int rank) {
   return make_plan(c.layout, rank, all);
 }
 
-int ranks_of(MPI_Comm comm) {
-  int size = 0;
-  CHECK_MPI(MPI_Comm_size(comm, &size));
-  return size;
-}
-
 /// Where the ranks run, if that matters. Collective.
 Sites sites_for(MPI_Comm comm, const Choice& choice) {
-  if (const int size = ranks_of(comm); size != choice.ranks)
+  if (const int size = ranks_in(comm); size != choice.ranks)
     throw UsageError("the configuration is for " + std::to_string(choice.ranks) + " ranks but " + std::to_string(size) +
                      " were started");
   if (choice.reorder == Reorder::none) return {};

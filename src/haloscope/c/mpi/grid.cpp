@@ -35,21 +35,15 @@ GridSpec spec_of(const hs_grid_options& options) {
   return spec;
 }
 
-int size_of(MPI_Comm comm) {
-  int size = 1;
-  CHECK_MPI(MPI_Comm_size(comm, &size));
-  return size;
-}
-
 std::vector<int> nodes_of(MPI_Comm comm, const hs_grid_options& options) {
-  return options.nodes ? std::vector<int>(options.nodes, options.nodes + size_of(comm)) : std::vector<int>();
+  return options.nodes ? std::vector<int>(options.nodes, options.nodes + ranks_in(comm)) : std::vector<int>();
 }
 
 /// @param sites  of the ranks, if they may take other places.
 Layout even_layout(MPI_Comm comm, const hs_grid_options& options, const std::optional<Sites>& sites) {
   const GridSpec spec = spec_of(options);
   const std::string rule = options.process_grid ? options.process_grid : spec.dims == 2 ? "square" : "cubic";
-  Layout layout(spec, process_grid(rule, size_of(comm), spec), three_of(options.rank_order));
+  Layout layout(spec, process_grid(rule, ranks_in(comm), spec), three_of(options.rank_order));
   if (sites) layout = reordered(layout, *sites);
   refuse_other_topology(comm, layout, rule, three_of(options.axes));
   return layout;
@@ -71,9 +65,9 @@ void make_grid(MPI_Comm comm, const hs_grid_options* given, hs_grid** grid) {
     needed(grid, "grid") = nullptr;
     options = versioned(given, options, "options");
     if (options.problem) throw UsageError(options.problem);
-    if (options.node_count != 0 && options.node_count != size_of(comm))
+    if (options.node_count != 0 && options.node_count != ranks_in(comm))
       throw UsageError("nodes has " + std::to_string(options.node_count) + " numbers for " +
-                       std::to_string(size_of(comm)) + " ranks; pass one for each");
+                       std::to_string(ranks_in(comm)) + " ranks; pass one for each");
     split = enumerator<Split>(options.split, 3, "split of a grid");
     if (options.reorder != 0 && split != Split::even)
       throw UsageError("the grid's split says which rank has which cells; reorder is for HS_SPLIT_EVEN");

@@ -4,6 +4,7 @@
 #include <array>
 #include <numeric>
 
+#include "haloscope/agree.hpp"
 #include "haloscope/comm/gather.hpp"
 #include "haloscope/comm/mpi_call.hpp"
 #include "haloscope/comm/mpi_traits.hpp"
@@ -13,16 +14,6 @@
 #include "haloscope/strategy.hpp"
 
 namespace haloscope {
-namespace {
-
-/// Whether all ranks of `comm` give the same number.
-bool same_everywhere(MPI_Comm comm, std::int64_t number) {
-  std::array<std::int64_t, 2> bounds{number, -number};
-  CHECK_MPI(MPI_Allreduce(MPI_IN_PLACE, bounds.data(), 2, MPI_INT64_T, MPI_MAX, comm));
-  return bounds[0] == -bounds[1];
-}
-
-}  // namespace
 
 RmaOptions RmaOptions::parse(const std::string& transport, const std::vector<std::string>& given) {
   check_options(transport, given);
@@ -164,7 +155,7 @@ void WindowLink::make_windows(const std::vector<Exposed>& exposed, Hints hints, 
     Hints all = hints;
     if (!options_.plain) {
       all.emplace_back("same_disp_unit", "true");
-      if (same_everywhere(exposed[w].comm, static_cast<std::int64_t>(bytes))) all.emplace_back("same_size", "true");
+      if (same_everywhere(exposed[w].comm, static_cast<std::uint64_t>(bytes))) all.emplace_back("same_size", "true");
     }
     windows_.emplace_back(exposed[w].comm, exposed[w].owns_comm, bytes, all);
     const Window& window = windows_.back();
