@@ -2,7 +2,7 @@
 #   make demo         compare the exchange strategies on this machine and say what to use, about a minute after the build
 #   make test         all tests (also what continuous integration runs)
 #   make bench        the performance figures; FIGURE=name for one
-#   make check-long   the slow tests: full strategy matrix, sanitizers, more MPI libraries
+#   make check-long   all tests, slow ones too: full strategy matrix, sanitizers, more MPI libraries; goes on after a kill
 #   make docs         docs/coverage.md and the measured parts of README.md and docs/
 #   make format       clang-format and ruff
 #   make lint         ruff and mypy, changing nothing
@@ -26,7 +26,7 @@ test: build
 # docs/coverage.md, the measured parts of README.md and docs/ and the schema, from a test run, results/ and choice.def.
 docs: build
 	$(VENV)/python -m pytest -q -m 'not long' --junitxml=build/tests.xml tests | tee build/tests.txt
-	$(VENV)/python scripts/coverage.py build/tests.xml
+	$(VENV)/python scripts/coverage.py build/tests.xml $(wildcard results/check-long.xml)
 	tail -1 build/tests.txt > results/test.txt
 	$(VENV)/python scripts/pages.py
 	$(VENV)/python scripts/schema.py
@@ -37,7 +37,7 @@ bench: build
 check-long: build
 	scripts/setup.sh long
 	$(VENV)/cmake -DHALOSCOPE_MPI_ABI=ON $(BUILD) >&2 && $(VENV)/cmake --build $(BUILD) -- --quiet >&2
-	HALOSCOPE_LONG=1 $(VENV)/python -m pytest -q -o timeout=3600 tests
+	$(VENV)/python scripts/check_long.py
 
 build: configure
 	@$(VENV)/cmake --build $(BUILD) -- --quiet >&2

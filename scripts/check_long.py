@@ -1,0 +1,151 @@
+#!/usr/bin/env python3
+"""Run all tests, slow ones included; go on where a run that was ended has come to; keep the record.
+
+usage: .venv/bin/python scripts/check_long.py [WORDS FOR PYTEST...]
+
+Each test's outcome is noted in build/check-long.jsonl as soon as it is there. The next run on the same sources leaves out
+what has passed or was skipped; on other sources it begins anew. At the end, and after Ctrl-C, a run of all tests writes
+results/check-long.txt (commit, date, machine, counts, what failed, what was skipped and why, what has not run yet) and
+results/check-long.xml (JUnit, for scripts/coverage.py). Returns what pytest does.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import platform
+import subprocess
+import sys
+import time
+import xml.etree.ElementTree as xml
+from collections import Counter, defaultdict
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parent.parent
+JOURNAL = ROOT / "build" / "check-long.jsonl"
+RECORD = ROOT / "results" / "check-long.txt"
+TESTS = "tests"
+OVER = ("passed", "skipped")
+
+
+def git(*words: str) -> str:
+    """Return what a git command prints."""
+    return subprocess.run(["git", *words], cwd=ROOT, check=True, capture_output=True, text=True).stdout
+
+
+def state() -> str:
+    """Return the commit, and a hash of what differs from it outside results/."""
+    changed = git("diff", "HEAD", "--", ":!results") + git(
+        "ls-files", "--others", "--exclude-standard", "--", ":!results"
+    )
+    commit = git("rev-parse", "--short=12", "HEAD").strip()
+    return f"{commit}+{hashlib.sha256(changed.encode()).hexdigest()[:8]}" if changed else commit
+
+
+class Journal:
+    """A pytest plugin that notes outcomes, and leaves out tests that are over.
+
+    outcomes: by test id, the noted facts. wanted: ids of all tests that were collected, in order.
+    """
+
+    def __init__(self, of: str) -> None:
+        self.state = of
+        self.outcomes: dict[str, dict] = {}
+        self.wanted: list[str] = []
+        self.begun: dict[str, dict] = {}
+        lines = JOURNAL.read_text().splitlines() if JOURNAL.exists() else []
+        if lines and json.loads(lines[0]) == {"state": of}:
+            self.outcomes = {one["id"]: one for one in map(json.loads, lines[1:])}
+        else:
+            JOURNAL.parent.mkdir(exist_ok=True)
+            JOURNAL.write_text(json.dumps({"state": of}) + "\n")
+
+    @pytest.hookimpl(trylast=True)
+    def pytest_collection_modifyitems(self, config, items) -> None:
+        """Leave out what is over."""
+        self.wanted = [item.nodeid for item in items]
+        over = [item for item in items if self.outcomes.get(item.nodeid, {}).get("outcome") in OVER]
+        items[:] = [item for item in items if item not in set(over)]
+        config.hook.pytest_deselected(items=over)
+
+    def pytest_runtest_logreport(self, report) -> None:
+        """Note the outcome of a test once its last phase is over."""
+        one = self.begun.setdefault(
+            report.nodeid, {"id": report.nodeid, "outcome": "passed", "seconds": 0.0, "text": ""}
+        )
+        one["seconds"] = round(one["seconds"] + report.duration, 2)
+        if report.outcome != "passed" and one["outcome"] != "failed":
+            skipped = report.outcome == "skipped" and isinstance(report.longrepr, tuple)
+            one |= {"outcome": report.outcome, "text": report.longrepr[2] if skipped else report.longreprtext}
+        if report.when != "teardown":
+            return
+        one["properties"] = report.user_properties
+        self.outcomes[report.nodeid] = self.begun.pop(report.nodeid)
+        with JOURNAL.open("a") as file:
+            file.write(json.dumps(one) + "\n")
+
+
+def junit(journal: Journal) -> xml.ElementTree:
+    """Return the report of all outcomes, texts of failures left out."""
+    suite = xml.Element("testsuite", name="check-long", tests=str(len(journal.outcomes)))
+    for one in journal.outcomes.values():
+        path, _, name = one["id"].partition("::")
+        case = xml.SubElement(suite, "testcase", classname=path.removesuffix(".py").replace("/", "."), name=name,
+                              time=str(one["seconds"]))  # fmt: skip
+        if one["properties"]:
+            properties = xml.SubElement(case, "properties")
+            for key, value in one["properties"]:
+                xml.SubElement(properties, "property", name=key, value=str(value))
+        if one["outcome"] != "passed":
+            xml.SubElement(case, {"failed": "failure"}.get(one["outcome"], one["outcome"]))
+    xml.indent(suite, "")
+    return xml.ElementTree(suite)
+
+
+def machine() -> str:
+    """Return processor, cores and system."""
+    lines = Path("/proc/cpuinfo").read_text().splitlines() if Path("/proc/cpuinfo").exists() else []
+    model = next(
+        (line.partition(":")[2].strip() for line in lines if line.startswith("model name")), platform.machine()
+    )
+    return f"{model}, {os.cpu_count()} cores, {platform.system()} {platform.release()}"
+
+
+def record(journal: Journal) -> str:
+    """Return results/check-long.txt."""
+    counts = Counter(one["outcome"] for one in journal.outcomes.values())
+    not_run = [name for name in journal.wanted if name not in journal.outcomes]
+    hours = sum(one["seconds"] for one in journal.outcomes.values()) / 3600
+    lines = [
+        f"commit {journal.state}, {time.strftime('%Y-%m-%d', time.gmtime())}, {machine()}",
+        f"{counts['passed']} passed, {counts['failed']} failed, {counts['skipped']} skipped, {len(not_run)} not run; {hours:.1f} h",
+    ]  # fmt: skip
+    reasons = defaultdict(list)
+    for one in journal.outcomes.values():
+        if one["outcome"] == "skipped":
+            reasons[one["text"].removeprefix("Skipped: ")].append(one["id"])
+        if one["outcome"] == "failed":
+            lines.append(f"failed: {one['id']}")
+    lines += [f"skipped {len(ids)}, first {ids[0]}: {why}" for why, ids in sorted(reasons.items())]
+    files = Counter(name.partition("::")[0] for name in not_run)
+    lines += [f"not run: {count} of {name}" for name, count in sorted(files.items())]
+    return "\n".join(lines) + "\n"
+
+
+def main(words: list[str]) -> int:
+    """Run the tests and write the record."""
+    journal = Journal(state())
+    code = pytest.main(["-q", "-o", "timeout=3600", *(words or [TESTS])], plugins=[journal])
+    if journal.wanted and not words:
+        RECORD.write_text(record(journal))
+        junit(journal).write(RECORD.with_suffix(".xml"), encoding="unicode")
+    return int(code)
+
+
+if __name__ == "__main__":
+    os.environ["HALOSCOPE_LONG"] = "1"
+    os.chdir(ROOT)
+    sys.exit(main(sys.argv[1:]))

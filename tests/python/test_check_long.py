@@ -1,0 +1,73 @@
+"""scripts/check_long.py: a run that was ended goes on, and the record counts every test."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import xml.etree.ElementTree as xml
+from pathlib import Path
+
+import pytest
+
+SCRIPTS = Path(__file__).resolve().parents[2] / "scripts"
+TESTS = """
+import os, pathlib, pytest
+def test_passes(): pathlib.Path("ran").open("a").write("passes ")
+def test_is_skipped(): pytest.skip("no card")
+def test_fails(): assert pathlib.Path("mended").exists()
+def test_is_killed():
+    if not pathlib.Path("mended").exists(): os._exit(9)
+"""
+
+
+@pytest.fixture
+def check_long(tmp_path):
+    """Return a function that runs the script on tests of its own, and the folder where it does."""
+    (tmp_path / "test_them.py").write_text(TESTS)
+    lines = [
+        "import sys, pathlib",
+        f"sys.path.insert(0, {str(SCRIPTS)!r})",
+        "import check_long",
+        f"folder = pathlib.Path({str(tmp_path)!r})",
+        "check_long.JOURNAL, check_long.RECORD = folder / 'journal', folder / 'record.txt'",
+        "check_long.TESTS, check_long.state = str(folder / 'test_them.py'), lambda: 'abc'",
+        "sys.exit(check_long.main(sys.argv[1:]))",
+    ]
+
+    def run(*words: str) -> int:
+        command = [sys.executable, "-c", "\n".join(lines), *words]
+        return subprocess.run(command, cwd=tmp_path, check=False, capture_output=True, timeout=60).returncode
+
+    return run, tmp_path
+
+
+def test_a_killed_run_goes_on_with_tests_that_are_not_over(check_long):
+    run, folder = check_long
+    assert run() == 9
+    assert not (folder / "record.txt").exists()
+    (folder / "mended").touch()
+    assert run() == 0
+    assert (folder / "ran").read_text() == "passes "  # once
+    text = (folder / "record.txt").read_text()
+    assert "commit abc, " in text
+    assert "3 passed, 0 failed, 1 skipped, 0 not run" in text
+    assert "skipped 1, first test_them.py::test_is_skipped: no card" in text
+    cases = xml.parse(folder / "record.xml").iter("testcase")
+    assert [case.get("name") for case in cases] == ["test_passes", "test_is_skipped", "test_fails", "test_is_killed"]
+
+
+def test_a_run_of_some_tests_writes_no_record_of_all(check_long):
+    run, folder = check_long
+    assert run("test_them.py::test_passes") == 0
+    assert not (folder / "record.txt").exists()
+
+
+def test_failures_and_tests_that_have_not_run_are_recorded(check_long):
+    run, folder = check_long
+    assert run("test_them.py::test_fails") == 1
+    (folder / "test_them.py").write_text(TESTS.replace("os._exit(9)", "raise KeyboardInterrupt"))
+    assert run() == 2
+    text = (folder / "record.txt").read_text()
+    assert "1 passed, 1 failed, 1 skipped, 1 not run" in text
+    assert "failed: test_them.py::test_fails" in text
+    assert "not run: 1 of test_them.py" in text
