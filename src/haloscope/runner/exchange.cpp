@@ -47,10 +47,7 @@ struct Exchange::State {
       device = place.open();
       check_views({.comm = parent, .layout = &layout, .plan = &plan, .views = &views, .device = device.get()});
     });
-    if (!same_everywhere(parent, fingerprint(plan, layout, strategy, views.front().size())))
-      throw UsageError(
-          "the ranks ask for different exchanges; give all of them the same grid, strategy, options and number of "
-          "slots, and the same fields in the same order, all in host memory or all on devices");
+    require_same(parent, plan, layout, strategy, views.front().size());
     for (std::size_t q = 0; q < views.size() && !device; ++q)
       for (const SlotView& view : views[q]) improve_memory(view, points_moved(plan, static_cast<int>(q)));
     forward = std::make_unique<Movement>(parent, layout, plan, views, strategy, nodes, device.get());

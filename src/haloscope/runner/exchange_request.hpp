@@ -30,7 +30,8 @@ std::span<std::byte> memory_of(const SlotView& view, const Box& points);
 /// ranks share stay. Contents stay. Local.
 void improve_memory(const SlotView& view, const Box& points);
 
-/// What must be the same on all ranks, as one number.
-std::uint64_t fingerprint(const Plan& plan, const Layout& layout, const Strategy& strategy, std::size_t slots);
+/// @throws UsageError, on all ranks alike, where they ask for different exchanges, naming what differs and on which ranks.
+/// Collective; cost: one reduction to all.
+void require_same(MPI_Comm comm, const Plan& plan, const Layout& layout, const Strategy& strategy, std::size_t slots);
 
 }  // namespace haloscope
