@@ -89,10 +89,14 @@ class DeviceLink : public Link {
 struct MessageTags {
   static constexpr int parts = 16;  ///< of a message that is sent in parts, and its signals
   int first = 0;
-  /// How many tags an exchange needs. @param messages  one more than the largest tag of its plan.
-  static int needed(int messages) { return parts * (messages + 1); }
-  /// Of a message of the plan, or a part of it.
-  int of(int plan_tag, int part = 0) const { return first + parts * (plan_tag + 1) + part; }
+  int messages = 0;  ///< one more than the largest tag of the plan; 0: slots share their tags
+  /// How many tags an exchange needs.
+  int needed(int slots) const { return parts * (messages * slots + 1); }
+  /// Of a message of the plan, or a part of it. Ranks that exchange different slots by mistake wait for each other instead of
+  /// taking each other's messages.
+  int of(int plan_tag, int part = 0, int slot = 0) const {
+    return first + parts * (1 + plan_tag + slot * messages) + part;
+  }
   /// Of the empty messages of one-sided transports, from the sender or from the receiver of a message.
   int signal(int plan_tag, bool from_sender) const { return of(plan_tag, from_sender ? 1 : 2); }
   /// Of what the ranks find out together while exchanges go on.

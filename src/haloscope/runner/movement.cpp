@@ -42,17 +42,11 @@ SlotView packed_view(std::byte* at, const Box& box, std::int64_t element) {
   return {at, {element, row, row * box.extent(1)}, element};
 }
 
-/// Tags of the messages of a plan.
-int tags_needed(const Plan& plan) {
-  int largest = -1;
-  for (const Message& message : plan.messages) largest = std::max(largest, message.tag);
-  return MessageTags::needed(largest + 1);
-}
-
-std::string names_of(const std::vector<Quantity>& quantities, std::size_t count) {
-  std::vector<std::string> names;
-  for (std::size_t q = 0; q < count; ++q) names.push_back(quantities[q].name);
-  return join(names, ", ");
+/// Not yet reserved tags of the messages of a plan.
+MessageTags tags_for(const Plan& plan) {
+  MessageTags tags;
+  for (const Message& message : plan.messages) tags.messages = std::max(tags.messages, message.tag + 1);
+  return tags;
 }
 
 ScheduleOptions options_for(const Strategy& strategy, bool on_device) {
@@ -75,11 +69,12 @@ Movement::Movement(MPI_Comm comm, const Layout& layout, const Plan& plan, const 
       fields_(fields.size()),
       device_(device) {
   const device::Current current(device_);
-  tags_ = own_->reserve_tags(tags_needed(plan_));
   moved_.resize(plan_.spec.quantities.size());
   if (plan_.spec.reverse) add_landings(open_landings(nodes));
   program_ = exchange_program(plan_, options_for(strategy_, device != nullptr));
   context_ = {own_->comm(), &layout, &plan_, &views_, own_->has_more_ranks_than_cores(1)};
+  context_.tags = tags_for(plan_);
+  tags_ = own_->reserve_tags(context_.tags.needed(static_cast<int>(fields.front().size())));
   context_.tags.first = tags_.first();
   context_.nodes = nodes;
   context_.remembers = true;
@@ -158,9 +153,14 @@ void Movement::add_landings(std::byte* line) {
 void Movement::open() {
   link_ = open_link(strategy_, context_);
   const Views none;  // the device does the copies
-  ops_ = std::make_unique<CommOps>(program_, lane_ ? none : views_, *link_, own_->comm(), context_.yield,
-                                   names_of(plan_.spec.quantities, fields_));
+  ops_ = std::make_unique<CommOps>(program_, lane_ ? none : views_, *link_, own_->comm(), context_.yield, name());
   if (lane_) lane_->bind(static_cast<DeviceLink&>(*link_));
+}
+
+std::string Movement::name() const {
+  std::vector<std::string> names;
+  for (std::size_t q = 0; q < fields_; ++q) names.push_back(plan_.spec.quantities[q].name);
+  return join(names, ", ");
 }
 
 void Movement::begin_on_device(DeviceStream after) {

@@ -67,6 +67,8 @@ class Movement {
   /// The library's, which other movements share.
   MPI_Comm comm() const { return own_->comm(); }
   const Plan& plan() const { return plan_; }
+  /// The fields, for messages: "u, v".
+  std::string name() const;
   const Views& views() const { return views_; }
   const Link& link() const { return *link_; }
 

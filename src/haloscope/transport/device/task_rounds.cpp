@@ -73,7 +73,7 @@ void TaskRounds::add_message(const LinkContext& context, int slot, int id, Lists
     TaskPart& p = side.parts.emplace_back();
     p.id = id;
     p.peer = message.peer;
-    p.tag = context.tags.of(message.tag, static_cast<int>(part));
+    p.tag = context.tags.of(message.tag, static_cast<int>(part), slot);
     p.host = host + begins[part];
     p.packed = packed != nullptr ? packed + begins[part] : nullptr;
     p.bytes = begins[part + 1] - begins[part];

@@ -47,7 +47,7 @@ void MessageLink::place(const LinkContext& context, const MessagePlaces& placeme
       const Message& message = context.plan->messages[id];
       Port& p = port(id, slot);
       p.peer = message.peer;
-      p.tag = context.tags.of(message.tag);
+      p.tag = context.tags.of(message.tag, 0, slot);
       p.out = message.out;
       if (placement) {
         p.data = placement(id, slot);

@@ -123,7 +123,7 @@ class PartitionedLink final : public Link {
       room = std::max(room, static_cast<std::int64_t>(whole_lines(parts.back().bytes)));
     }
     std::byte* at = buffers_.emplace_back(static_cast<std::size_t>(room * partitions_)).data();
-    const int peer = message.peer, tag = context.tags.of(message.tag);
+    const int peer = message.peer, tag = context.tags.of(message.tag, 0, slot);
     if (message.out)
       CHECK_MPI(MPI_Psend_init(at, partitions_, room, MPI_BYTE, peer, tag, context.comm, MPI_INFO_NULL, &p.request));
     else
