@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <memory>
 #include <optional>
 #include <span>
@@ -27,6 +28,9 @@ using Ids = std::span<const int>;
 /// How far fields have moved in memory: bytes, by their numbers.
 using Moves = std::span<const std::ptrdiff_t>;
 
+/// Which calls of a link may wait for other ranks inside a call of MPI. The others poll.
+enum class Blocks : std::uint8_t { never, send, always };
+
 /// An opened transport: everything prepared for one plan, its fields and all their slots.
 /// Every call is allocation-free outside MPI's own calls. A link destroyed with messages in flight completes them.
 class Link {
@@ -47,6 +51,7 @@ class Link {
   virtual void complete(Ids out, int slot) = 0;       ///< until sent messages' memory may be changed
   /// Peer of the first message of `in` not yet arrived, -1 when none: what a watchdog reports.
   virtual int waiting_for(Ids in, int slot) const = 0;
+  virtual Blocks blocks() const { return Blocks::never; }
   /// Whether follow() works, the same on all ranks.
   virtual bool follows() const { return false; }
   /// The fields of a slot lie elsewhere, as the context's views say now; strides are as before, and nothing of the slot is

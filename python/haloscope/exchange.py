@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING, Any, Literal, NoReturn
 
 import numpy as np
 
-from haloscope import lifetimes, memory
+from haloscope import lifetimes, memory, patience
 from haloscope.arguments import as_problem, count, flag, is_many, named, shown, text, whole
 from haloscope.core import build, capi
 from haloscope.errors import FAILED, UNAVAILABLE, USAGE, HaloscopeError, NotAvailable, UsageProblem
@@ -79,10 +79,11 @@ def _call(function: str, *arguments: object) -> None:
     capi.check(library, getattr(library[1], function)(*arguments))
 
 
-def _agree(comm: MPI.Comm, work: Callable[[], Any]) -> Any:
+def _agree(comm: MPI.Comm, call: str, work: Callable[[], Any]) -> Any:
     """Return what local work returns; where anything is raised by it on a rank, raise on all, so that none waits.
 
     That rank raises its own error, the others its text. Nothing of it is pickled but text. Cost: a reduction.
+    call: its name, for reports of a rank that waits for others to make it too.
     """
     from mpi4py import MPI
 
@@ -92,7 +93,7 @@ def _agree(comm: MPI.Comm, work: Callable[[], Any]) -> Any:
     except BaseException as error:
         problem = error
     first = np.array([comm.size if problem is None else comm.rank], "i")
-    comm.Allreduce(MPI.IN_PLACE, first, MPI.MIN)
+    patience.complete(comm.Iallreduce(MPI.IN_PLACE, first, MPI.MIN), comm, call)
     if first[0] == comm.size:
         return result
     ours = None if problem is None else as_problem(problem)
@@ -222,7 +223,9 @@ class Grid(_Unique):
         """
         self.comm = _communicator(comm)
         options = _agree(
-            comm, lambda: self._options(cells, periodic, process_grid, owned, holes, order, reorder, nodes, axes)
+            comm,
+            "the making of a grid",
+            lambda: self._options(cells, periodic, process_grid, owned, holes, order, reorder, nodes, axes),
         )
         ffi, lib = _library()
         handle = ffi.new("hs_grid**")
@@ -579,7 +582,9 @@ class Exchange(_Unique):
             self.grid = _grid_of_arrays(_communicator(grid), arrays, halo, axes)
             axes = None
         described, options, structs = _agree(
-            _communicator(self.grid.comm), lambda: self._describe(arrays, halo, strategy, corners, guard, axes)
+            _communicator(self.grid.comm),
+            "the opening of an exchange",
+            lambda: self._describe(arrays, halo, strategy, corners, guard, axes),
         )
         ffi, _ = _library()
         handle = ffi.new("hs_exchange**")
@@ -844,7 +849,7 @@ def _own_block(comm: Any, arrays: Any, halo: Halo, axes: Any) -> _Block:
 
 def _grid_of_arrays(comm: Any, arrays: Any, halo: Halo, axes: Any) -> Grid:
     """Return the grid whose blocks the ranks of a Cartesian communicator hold in their arrays. Collective."""
-    block = _agree(comm, lambda: _own_block(comm, arrays, halo, axes))
+    block = _agree(comm, "the making of a grid", lambda: _own_block(comm, arrays, halo, axes))
     blocks = [_Block(*each) for each in comm.allgather((block.shape, block.axes, block.order))]
     if any(each.axes != block.axes or len(each.shape) != len(block.shape) for each in blocks):
         raise UsageProblem(

@@ -5,6 +5,7 @@
 
 #include "haloscope/comm/mpi_call.hpp"
 #include "haloscope/comm/text.hpp"
+#include "haloscope/comm/together.hpp"
 
 namespace haloscope {
 namespace {
@@ -28,7 +29,9 @@ Outcome outcome_of(const std::function<void()>& work) try {
 /// The first rank where something failed; the number of ranks if there is none.
 int first_failed(MPI_Comm comm, bool failed) {
   int first = failed ? rank_in(comm) : ranks_in(comm);
-  CHECK_MPI(MPI_Allreduce(MPI_IN_PLACE, &first, 1, MPI_INT, MPI_MIN, comm));
+  MPI_Request request;
+  CHECK_MPI(MPI_Iallreduce(MPI_IN_PLACE, &first, 1, MPI_INT, MPI_MIN, comm, &request));
+  meet_in(comm, request);
   return first;
 }
 
@@ -71,7 +74,9 @@ int ranks_in(MPI_Comm comm) {
 
 bool same_everywhere(MPI_Comm comm, std::uint64_t number) {
   std::array<std::uint64_t, 2> both{number, ~number};
-  CHECK_MPI(MPI_Allreduce(MPI_IN_PLACE, both.data(), 2, MPI_UINT64_T, MPI_MAX, comm));
+  MPI_Request request;
+  CHECK_MPI(MPI_Iallreduce(MPI_IN_PLACE, both.data(), 2, MPI_UINT64_T, MPI_MAX, comm, &request));
+  meet_in(comm, request);
   return both[0] == ~both[1];
 }
 

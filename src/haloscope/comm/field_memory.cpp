@@ -23,7 +23,8 @@ Plan plan_of(const Layout& layout, int rank, const FieldMemory::Options& options
 
 Storage allocate(MPI_Comm comm, const Plan& plan, const std::vector<int>& nodes, const FieldMemory::Options& options) {
   if (options.memory == MemoryKind::own) return Storage(plan, options.slots);
-  return collectively(comm, [&] { return Storage(plan, options.slots, {}, shared_by(node_of(comm, nodes))); });
+  return collectively(comm, "the making of fields",
+                      [&] { return Storage(plan, options.slots, {}, shared_by(node_of(comm, nodes))); });
 }
 
 }  // namespace

@@ -3,6 +3,7 @@
 #include <numeric>
 
 #include "haloscope/comm/mpi_call.hpp"
+#include "haloscope/comm/together.hpp"
 
 namespace haloscope {
 
@@ -11,7 +12,9 @@ std::vector<std::vector<std::int64_t>> lists_of_all(MPI_Comm comm, const std::ve
   CHECK_MPI(MPI_Comm_size(comm, &size));
   std::vector<int> counts(static_cast<std::size_t>(size)), starts(counts);
   const int count = static_cast<int>(mine.size());
-  CHECK_MPI(MPI_Allgather(&count, 1, MPI_INT, counts.data(), 1, MPI_INT, comm));
+  MPI_Request request;
+  CHECK_MPI(MPI_Iallgather(&count, 1, MPI_INT, counts.data(), 1, MPI_INT, comm, &request));
+  meet_in(comm, request);
   std::exclusive_scan(counts.begin(), counts.end(), starts.begin(), 0);
   std::vector<std::int64_t> flat(static_cast<std::size_t>(starts.back() + counts.back()));
   CHECK_MPI(
@@ -23,7 +26,9 @@ std::vector<std::vector<std::int64_t>> lists_of_all(MPI_Comm comm, const std::ve
 
 bool anywhere(bool value, MPI_Comm comm) {
   int any = value;
-  CHECK_MPI(MPI_Allreduce(MPI_IN_PLACE, &any, 1, MPI_INT, MPI_LOR, comm));
+  MPI_Request request;
+  CHECK_MPI(MPI_Iallreduce(MPI_IN_PLACE, &any, 1, MPI_INT, MPI_LOR, comm, &request));
+  meet_in(comm, request);
   return any != 0;
 }
 

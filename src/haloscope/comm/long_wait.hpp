@@ -5,6 +5,7 @@
 
 #include <utility>
 
+#include "haloscope/agree.hpp"
 #include "haloscope/comm/patience.hpp"
 #include "haloscope/core/clock.hpp"
 #include "haloscope/core/spin.hpp"
@@ -34,7 +35,7 @@ class LongWait {
     if (begin_s_ == 0) begin_s_ = last_s_ = now;
     if (const double patience = patience_s(); patience > 0 && now - last_s_ >= patience) {
       last_s_ = now;
-      report_wait(comm_, now - begin_s_, describe());
+      report_wait(rank_in(comm_), now - begin_s_, describe());
     }
   }
 

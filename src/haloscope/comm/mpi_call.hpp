@@ -11,6 +11,7 @@
 #include <string>
 #include <utility>
 
+#include "haloscope/comm/together.hpp"
 #include "haloscope/error.hpp"
 
 namespace haloscope {
@@ -62,8 +63,10 @@ class ErrorsReturned {
 
 /// Runs a collective call. An MpiError on all ranks becomes an Error on all ranks; on some of them it ends the job.
 /// Costs nothing where MPI refuses nothing.
+/// @param name  of the call, for reports of a rank that waits for others to make it too.
 template <class Work>
-decltype(auto) collectively(MPI_Comm comm, Work&& work) try {
+decltype(auto) collectively(MPI_Comm comm, const char* name, Work&& work) try {
+  const NamedCall named(name);
   const ErrorsReturned returned(comm);
   return std::forward<Work>(work)();
 } catch (const MpiError& error) {

@@ -1,11 +1,17 @@
 #include "haloscope/comm/patience.hpp"
 
+#include <algorithm>
+#include <chrono>
+#include <csignal>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <mutex>
+#include <thread>
+#include <vector>
 
-#include "haloscope/agree.hpp"
 #include "haloscope/comm/mpi_call.hpp"
+#include "haloscope/comm/running.hpp"
 #include "haloscope/core/clock.hpp"
 
 namespace haloscope {
@@ -31,6 +37,44 @@ double read_patience() {
   return default_s;
 }
 
+/// Looks at all waits that are overseen, from a thread that never ends.
+class Overseer {
+ public:
+  static Overseer& only() {
+    static Overseer* const made = new Overseer;
+    return *made;
+  }
+  void add(WatchedWait* wait) {
+    const std::lock_guard lock(mutex_);
+    waits_.push_back(wait);
+  }
+  void remove(WatchedWait* wait) {
+    const std::lock_guard lock(mutex_);
+    std::erase(waits_, wait);
+  }
+
+ private:
+  Overseer() {
+    stay_loaded();
+    sigset_t all, before;
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before);  // signals are the program's
+    std::thread([this] { run(); }).detach();
+    pthread_sigmask(SIG_SETMASK, &before, nullptr);
+  }
+  void run() {
+    const std::chrono::duration<double> nap(std::clamp(patience_s() / 8, 0.01, 1.0));
+    for (;;) {
+      std::this_thread::sleep_for(nap);
+      const std::lock_guard lock(mutex_);
+      for (WatchedWait* wait : waits_) wait->look();
+    }
+  }
+
+  std::mutex mutex_;
+  std::vector<WatchedWait*> waits_;
+};
+
 std::string whole_seconds(double seconds) { return std::to_string(static_cast<long>(seconds + 0.5)) + " s"; }
 
 }  // namespace
@@ -40,10 +84,10 @@ double patience_s() {
   return seconds;
 }
 
-void report_wait(MPI_Comm comm, double seconds, const std::string& what) {
+void report_wait(int rank, double seconds, const std::string& what) {
   const std::string text = "has waited for " + whole_seconds(seconds) + ": " + what;
   if (ends_stalled_jobs()) end_job(text + "; HALOSCOPE_STALL=end ends the job");
-  std::fprintf(stderr, "haloscope: rank %d %s\n", rank_in(comm), text.c_str());
+  std::fprintf(stderr, "haloscope: rank %d %s\n", rank, text.c_str());
 }
 
 void ReportedWait::look() {
@@ -51,7 +95,19 @@ void ReportedWait::look() {
   if (since_ == 0) since_ = reported_ = now;
   if (patience_s() == 0 || now - reported_ < patience_s()) return;
   reported_ = now;
-  report_wait(comm_, now - since_, describe());
+  report_wait(rank_, now - since_, describe());
+}
+
+Overseen::Overseen(WatchedWait& wait) : wait_(patience_s() > 0 ? &wait : nullptr) {
+  if (wait_ == nullptr) return;
+  current_wait = nullptr;
+  Overseer::only().add(wait_);
+}
+
+Overseen::~Overseen() {
+  if (wait_ == nullptr) return;
+  Overseer::only().remove(wait_);
+  current_wait = wait_;
 }
 
 }  // namespace haloscope

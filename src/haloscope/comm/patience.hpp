@@ -1,8 +1,6 @@
 // Long waits for other ranks: reported, never cut short.
 #pragma once
 
-#include <mpi.h>
-
 #include <string>
 #include <utility>
 
@@ -15,16 +13,16 @@ namespace haloscope {
 double patience_s();
 
 /// Prints that this rank still waits on standard error; where HALOSCOPE_STALL is "end", that ends the job.
-/// @param what  has not happened: "rank 3 has not answered in exchange 1042 of u".
-void report_wait(MPI_Comm comm, double seconds, const std::string& what);
+/// @param rank  this one's number. @param what  has not happened: "rank 3 has not answered in exchange 1042 of u".
+void report_wait(int rank, double seconds, const std::string& what);
 
 /// Reports a wait of this thread, once it has lasted for patience_s(), on standard error. The wait goes on, unless
-/// HALOSCOPE_STALL is "end": then the report ends the job. Works in waits that poll; MPI's own blocking calls (fences)
-/// give no chance to look. Cost: two stores; the clock is read from about a millisecond on.
+/// HALOSCOPE_STALL is "end": then the report ends the job. Works in waits that poll; for others see Overseen.
+/// Cost: two stores; the clock is read from about a millisecond on.
 class ReportedWait : public WatchedWait {
  public:
-  /// @param comm  whose rank numbers describe() uses.
-  explicit ReportedWait(MPI_Comm comm) : comm_(comm), outer_(std::exchange(current_wait, this)) {}
+  /// @param rank  this one's number, among those that describe() uses.
+  explicit ReportedWait(int rank) : rank_(rank), outer_(std::exchange(current_wait, this)) {}
   ~ReportedWait() { current_wait = outer_; }
   ReportedWait(const ReportedWait&) = delete;
   ReportedWait& operator=(const ReportedWait&) = delete;
@@ -35,9 +33,23 @@ class ReportedWait : public WatchedWait {
   /// See report_wait().
   virtual std::string describe() const = 0;
 
-  MPI_Comm comm_;
+  int rank_;
   WatchedWait* outer_;
   double since_ = 0, reported_ = 0;  // seconds of this process' clock; since_ 0: not looked yet
+};
+
+/// Has a thread of the library look at a wait that lasts inside a call of MPI, which itself cannot look: a fence, a
+/// blocking send. The wait's describe() must then be safe on any thread. Cost: a lock, twice. The first one starts the thread,
+/// which sleeps nearly always.
+class Overseen {
+ public:
+  explicit Overseen(WatchedWait& wait);
+  ~Overseen();
+  Overseen(const Overseen&) = delete;
+  Overseen& operator=(const Overseen&) = delete;
+
+ private:
+  WatchedWait* wait_;  // null: nobody looks, since HALOSCOPE_PATIENCE is 0
 };
 
 }  // namespace haloscope

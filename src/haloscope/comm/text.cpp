@@ -5,6 +5,7 @@
 #include <ctime>
 
 #include "haloscope/comm/mpi_call.hpp"
+#include "haloscope/comm/together.hpp"
 
 namespace haloscope {
 
@@ -26,7 +27,9 @@ std::string utc_now() {
 
 std::string text_of_rank(MPI_Comm comm, int rank, std::string text) {
   std::uint64_t length = text.size();
-  CHECK_MPI(MPI_Bcast(&length, 1, MPI_UINT64_T, rank, comm));
+  MPI_Request request;
+  CHECK_MPI(MPI_Ibcast(&length, 1, MPI_UINT64_T, rank, comm, &request));
+  meet_in(comm, request);
   text.resize(length);
   constexpr std::uint64_t most = std::uint64_t{1} << 30;  // of one message
   for (std::uint64_t done = 0; done < length; done += most)

@@ -1,5 +1,6 @@
 #include "haloscope/runner/comm_ops.hpp"
 
+#include "haloscope/agree.hpp"
 #include "haloscope/comm/patience.hpp"
 #include "haloscope/comm/settle.hpp"
 #include "haloscope/pack/region_copy.hpp"
@@ -20,11 +21,11 @@ int team(std::int64_t lines, int threads) { return lines >= worth_sharing * thre
 /// The wait for the messages of one operation.
 class CommOps::Waiting final : public ReportedWait {
  public:
-  Waiting(const CommOps& ops, const Op& op, int slot) : ReportedWait(ops.comm_), ops_(ops), op_(op), slot_(slot) {}
+  Waiting(const CommOps& ops, const Op& op, int slot) : ReportedWait(ops.rank_), ops_(ops), op_(op), slot_(slot) {}
 
  private:
   std::string describe() const override {
-    const int peer = ops_.awaited(op_, slot_);
+    const int peer = ops_.blocks(op_) ? -1 : ops_.awaited(op_, slot_);
     return (peer < 0 ? "other ranks have" : "rank " + std::to_string(peer) + " has") + " not answered in " +
            (ops_.number_ > 0 ? "exchange " + std::to_string(ops_.number_) + " of " : "the exchange of ") + ops_.name_;
   }
@@ -35,7 +36,7 @@ class CommOps::Waiting final : public ReportedWait {
 };
 
 CommOps::CommOps(const Program& program, const Views& views, Link& link, MPI_Comm comm, bool yield, std::string name)
-    : program_(program), link_(link), comm_(comm), yield_(yield), name_(std::move(name)) {
+    : program_(program), link_(link), comm_(comm), rank_(rank_in(comm)), yield_(yield), name_(std::move(name)) {
   const int slots = views.empty() ? 0 : static_cast<int>(views.front().size());
   for (const auto& set : program.copy_sets) {
     copies_.emplace_back();
@@ -67,6 +68,15 @@ void CommOps::move(const Op& op, int slot, int threads, Move part) const {
   for (int thread = 0; thread < threads; ++thread) part(Share{thread, threads});
 }
 
+/// A wait that is reported when it lasts.
+template <class Wait>
+void CommOps::watch(const Op& op, int slot, Wait wait) const {
+  Waiting waiting(*this, op, slot);
+  if (!blocks(op)) return wait();
+  const Overseen overseen(waiting);
+  wait();
+}
+
 void CommOps::run(const Op& op, int slot, int threads) {
   switch (op.kind) {
     case OpKind::barrier:
@@ -82,21 +92,17 @@ void CommOps::run(const Op& op, int slot, int threads) {
       move(op, slot, threads, [&](Share share) { link_.pack(ids(op), slot, share); });
       break;
     case OpKind::send:
-      link_.send(ids(op), slot);
+      blocks(op) ? watch(op, slot, [&] { link_.send(ids(op), slot); }) : link_.send(ids(op), slot);
       break;
-    case OpKind::wait: {
-      const Waiting waiting(*this, op, slot);
-      link_.wait(ids(op), slot);
+    case OpKind::wait:
+      watch(op, slot, [&] { link_.wait(ids(op), slot); });
       break;
-    }
     case OpKind::unpack:
       move(op, slot, threads, [&](Share share) { link_.unpack(ids(op), slot, share); });
       break;
-    case OpKind::complete: {
-      const Waiting waiting(*this, op, slot);
-      link_.complete(ids(op), slot);
+    case OpKind::complete:
+      watch(op, slot, [&] { link_.complete(ids(op), slot); });
       break;
-    }
     case OpKind::sweep:
     case OpKind::progress:
     case OpKind::d2h:

@@ -41,10 +41,17 @@ class CommOps {
   void copy(const CopyList& list, int threads) const;
   template <class Move>
   void move(const Op& op, int slot, int threads, Move part) const;
+  /// Whether the operation may wait inside a call of MPI.
+  bool blocks(const Op& op) const {
+    return link_.blocks() == Blocks::always || (link_.blocks() == Blocks::send && op.kind == OpKind::send);
+  }
+  template <class Wait>
+  void watch(const Op& op, int slot, Wait wait) const;
 
   const Program& program_;
   Link& link_;
   MPI_Comm comm_;
+  int rank_;
   bool yield_;
   std::string name_;
   std::int64_t number_ = 0;                    // of the latest exchange, from 1; 0: they are not numbered

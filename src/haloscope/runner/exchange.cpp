@@ -61,7 +61,7 @@ struct Exchange::State {
   void open_reverse(const std::function<void()>& check) {
     const Strategy how = strategy.is_reference() ? Strategy("direct/p2p") : strategy;
     const MPI_Comm comm = forward->comm();
-    collectively(comm, [&] {
+    collectively(comm, "the first accumulation of an exchange", [&] {
       Plan plan;
       agree(comm, [&] {
         check();
@@ -95,6 +95,7 @@ struct Exchange::State {
   /// @param stream  null: none was given.
   void check(int slot, const DeviceStream* stream) {
     const Call call(busy, "check_clean");
+    const NamedCall named("check_clean()");
     agree(comm_of(Shared::check_clean), [&] {
       if (stream != nullptr) require_device(place, "check_clean");
       require_ready("check_clean", slot);
@@ -139,7 +140,7 @@ struct Exchange::State {
 Exchange::Exchange(MPI_Comm comm, const Layout& layout, const ExchangeSpec& spec, const Strategy& given,
                    const Views& views, const std::vector<int>& nodes, bool guard) {
   require_communicator(comm);
-  state_ = collectively(comm, [&] {
+  state_ = collectively(comm, "the opening of an exchange", [&] {
     const Strategy chosen = chosen_strategy(comm, given);
     return std::make_unique<State>(comm, layout, spec, chosen, views, nodes, chosen_guard(comm, guard));
   });
@@ -149,7 +150,7 @@ Exchange::Exchange(MPI_Comm comm, const Layout& layout, const std::vector<FieldR
                    const ExchangeOptions& options, const std::vector<int>& nodes) {
   require_communicator(comm);
   ExchangeSpec spec;
-  collectively(comm, [&] { agree(comm, [&] { spec = spec_of(fields, layout.dims(), options); }); });
+  collectively(comm, "the opening of an exchange", [&] { agree(comm, [&] { spec = spec_of(fields, layout.dims(), options); }); });
   *this = Exchange(comm, layout, spec, given, views_of(fields), nodes, options.guard);
 }
 
@@ -203,7 +204,7 @@ void Exchange::rebind(std::span<void* const> first, int slot) {
   State& of = state("rebind");
   const Call call(of.busy, "rebind");
   const auto check = [&] { of.check_rebind(first, slot); };
-  collectively(of.forward->comm(), [&] {
+  collectively(of.forward->comm(), "rebind()", [&] {
     of.follows() ? check() : agree(of.forward->comm(), check);
     of.moved = true;
     if (of.guard) of.guard->moved(slot);

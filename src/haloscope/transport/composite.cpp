@@ -79,6 +79,7 @@ class CompositeLink final : public Link {
     for (const int& id : ids) lines += part(id).packing_lines({&id, 1}, slot);
     return lines;
   }
+  Blocks blocks() const override { return std::max(near_->blocks(), far_->blocks()); }
   bool follows() const override { return near_->follows() && far_->follows(); }
   void follow(int slot, Moves moved) override {
     near_->follow(slot, moved);

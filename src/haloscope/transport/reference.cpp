@@ -106,6 +106,7 @@ class ReferenceLink final : public Link {
   void unpack(Ids, int, Share) override {}
   bool test_complete(Ids, int) override { return true; }
   void complete(Ids, int) override {}
+  Blocks blocks() const override { return Blocks::always; }
   int waiting_for(Ids in, int) const override { return filled_ || in.empty() ? -1 : plan_.messages[in[0]].peer; }
 
  private:

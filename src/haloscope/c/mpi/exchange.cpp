@@ -1,6 +1,7 @@
 // Exchanges of the C interface.
 #include "haloscope/agree.hpp"
 #include "haloscope/c/mpi/bridge.hpp"
+#include "haloscope/comm/mpi_call.hpp"
 #include "haloscope/comm/running.hpp"
 #include "haloscope/topology.hpp"
 
@@ -39,7 +40,6 @@ void make(const hs_grid& grid, const hs_field* fields, int32_t count, const hs_e
   hs_exchange_init(&options);
   std::vector<FieldRef> list;
   Strategy strategy;
-  require_communicator(grid.comm);
   agree(grid.comm, [&] {
     needed(exchange, "exchange") = nullptr;
     if (given) options = versioned(given, options, "options");
@@ -56,6 +56,12 @@ void make(const hs_grid& grid, const hs_field* fields, int32_t count, const hs_e
   *exchange = keep(new hs_exchange{Exchange(grid.comm, grid.layout(), list, strategy, how, grid.nodes), {}});
 }
 
+void create(const hs_grid& grid, const hs_field* fields, int32_t count, const hs_exchange_options* given,
+            hs_exchange** exchange) {
+  require_communicator(grid.comm);
+  collectively(grid.comm, "the opening of an exchange", [&] { make(grid, fields, count, given, exchange); });
+}
+
 }  // namespace
 }  // namespace haloscope::c
 
@@ -66,7 +72,7 @@ void hs_exchange_init(hs_exchange_options* options) { *options = {sizeof *option
 
 hs_status hs_exchange_create(const hs_grid* grid, const hs_field* fields, int32_t count,
                              const hs_exchange_options* options, hs_exchange** exchange) {
-  return guarded([&] { make(needed(grid, "grid"), fields, count, options, exchange); });
+  return guarded([&] { create(needed(grid, "grid"), fields, count, options, exchange); });
 }
 
 hs_status hs_exchange_start(hs_exchange* exchange, int32_t slot) {

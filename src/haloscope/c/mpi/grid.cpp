@@ -92,7 +92,7 @@ void make_grid(MPI_Comm comm, const hs_grid_options* given, hs_grid** grid) {
 
 void create_grid(MPI_Comm comm, const hs_grid_options* options, hs_grid** grid) {
   require_communicator(comm);
-  collectively(comm, [&] { make_grid(comm, options, grid); });
+  collectively(comm, "the making of a grid", [&] { make_grid(comm, options, grid); });
 }
 
 }  // namespace

@@ -62,6 +62,7 @@ class FenceLink final : public WindowLink {
   }
 
   bool test_complete(Ids, int) override { return !open_; }
+  Blocks blocks() const override { return Blocks::always; }
   /// wait() of the same round has completed the transfers of both directions.
   void complete(Ids out, int) override {
     for (int id : out) port(id).pending.store(false, std::memory_order_relaxed);

@@ -41,6 +41,7 @@ class SharedLink : public Link {
   void complete(Ids out, int slot) override;
   int waiting_for(Ids in, int slot) const override;
 
+  Blocks blocks() const override { return mode_ == SharedMode::fence ? Blocks::always : Blocks::never; }
   /// Neighbours know the addresses of fields that they reach into.
   bool follows() const override { return mode_ == SharedMode::packed; }
   void follow(int slot, Moves moved) override;

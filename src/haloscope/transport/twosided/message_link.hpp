@@ -44,6 +44,7 @@ class MessageLink : public Link {
   bool test_complete(Ids out, int slot) override;
   void complete(Ids out, int slot) override;
   int waiting_for(Ids in, int slot) const override;
+  Blocks blocks() const override { return options_.blocking ? Blocks::send : Blocks::never; }
   bool follows() const override { return true; }
   void follow(int slot, Moves moved) override;
 

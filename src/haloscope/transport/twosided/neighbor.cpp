@@ -142,6 +142,7 @@ class NeighborLink final : public Link {
   void complete(Ids out, int slot) override {
     each_round(out, slot, [this](Round& r) { finish(r); });
   }
+  Blocks blocks() const override { return options_.form == Form::blocking ? Blocks::always : Blocks::never; }
   /// The library does not tell which peer is late: report the first peer of a round that is not complete.
   int waiting_for(Ids in, int slot) const override {
     for (int id : in)

@@ -1,0 +1,54 @@
+"""Waits for ranks that are late to a collective call: reported, never cut short. As `comm/patience.hpp` of the library does it."""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from mpi4py import MPI
+
+DEFAULT_S = 30.0
+_POLLS = 2000  # before the first rest: about a millisecond
+_REST_S = 1e-4
+
+
+def patience_s() -> float:
+    """Return the seconds between two reports: HALOSCOPE_PATIENCE, where it is a number of seconds; 0: there are none."""
+    try:
+        seconds = float(os.environ.get("HALOSCOPE_PATIENCE") or DEFAULT_S)
+    except ValueError:
+        return DEFAULT_S
+    return seconds if seconds >= 0 else DEFAULT_S
+
+
+def complete(request: MPI.Request, comm: MPI.Comm, call: str) -> None:
+    """Wait until a nonblocking collective call is complete. Reports on standard error while other ranks have not come to it.
+
+    call: its name, as "the opening of an exchange". Where HALOSCOPE_STALL is "end", the first report ends the job.
+    """
+    begin = reported = time.monotonic()
+    polls = 0
+    while not request.Test():
+        polls += 1
+        if polls < _POLLS:
+            continue
+        time.sleep(_REST_S)
+        now = time.monotonic()
+        if 0 < patience_s() <= now - reported:
+            reported = now
+            _report(comm, f"has waited for {now - begin:.0f} s: other ranks have not come to {call}")
+
+
+def _report(comm: MPI.Comm, text: str) -> None:
+    ends = os.environ.get("HALOSCOPE_STALL") == "end"
+    end = ": " if ends else " "
+    print(
+        f"haloscope: rank {comm.rank}{end}{text}{'; HALOSCOPE_STALL=end ends the job' if ends else ''}",
+        file=sys.stderr,
+        flush=True,
+    )
+    if ends:
+        comm.Abort(1)

@@ -1,0 +1,38 @@
+#include "haloscope/comm/together.hpp"
+
+#include <string>
+
+#include "haloscope/agree.hpp"
+#include "haloscope/comm/mpi_call.hpp"
+#include "haloscope/comm/mpi_traits.hpp"
+#include "haloscope/comm/patience.hpp"
+
+namespace haloscope {
+namespace {
+
+class WaitForOthers final : public ReportedWait {
+ public:
+  explicit WaitForOthers(MPI_Comm comm) : ReportedWait(rank_in(comm)) {}
+
+ private:
+  std::string describe() const override { return std::string("other ranks have not come to ") + NamedCall::current(); }
+};
+
+}  // namespace
+
+thread_local const char* NamedCall::current_ = "a collective call";
+
+void meet_in(MPI_Comm comm, MPI_Request& request) {
+  if (mpi_traits.simulated) {  // a poll costs simulated time
+    CHECK_MPI(MPI_Wait(&request, MPI_STATUS_IGNORE));
+    return;
+  }
+  const WaitForOthers waiting(comm);
+  Spin spin(false);
+  for (int done = 0;; spin.again()) {
+    CHECK_MPI(MPI_Test(&request, &done, MPI_STATUS_IGNORE));
+    if (done) return;
+  }
+}
+
+}  // namespace haloscope
