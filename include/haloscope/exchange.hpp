@@ -98,6 +98,8 @@ class Exchange {
   /// rma-fence and rma-pscw:get never before finish(), because closing their epochs may wait.
   bool progress();
   /// Wait until all halos of the started slot are filled (or added and cleared) and sent cells may change again.
+  /// @throws UsageError, in a guarded exchange, where a neighbour makes another one: of another slot, an accumulation, or after own
+  ///         points of only one of the two have changed(). Both throw; the exchange stays under way.
   void finish();
   /// The same for fields of a device, but that the host does not wait for the device: what the stream is given later finds
   /// the halos filled, and may change sent cells.

@@ -15,6 +15,7 @@
 #include "haloscope/runner/library_call.hpp"
 #include "haloscope/runner/memory_place.hpp"
 #include "haloscope/runner/movement.hpp"
+#include "haloscope/runner/sequence.hpp"
 #include "haloscope/topology.hpp"
 #include "haloscope/transport/views.hpp"
 
@@ -33,6 +34,7 @@ struct Exchange::State {
   bool moved = false;                          // fields lie elsewhere since the last start
   std::unique_ptr<Guard> guard;
   std::optional<OwnComm> guard_comm;  // check_clean() is collective, and threads may check exchanges concurrently
+  std::optional<Sequence> sequence;   // of a guarded exchange
   std::atomic<bool> own_busy{false};
   std::atomic<bool>& busy = busy_mark(own_busy);
 
@@ -55,6 +57,7 @@ struct Exchange::State {
     if (!guarded) return;
     guard = std::make_unique<Guard>(layout, forward->plan(), forward->views(), device.get());
     guard_comm.emplace(forward->comm());
+    sequence.emplace(guard_comm->get(), forward->plan(), forward->name(), static_cast<int>(views.front().size()));
   }
   /// Collective the first time. The transpose of what was asked for, whatever more a strategy fills; the reference, which
   /// has none, by messages.
@@ -79,6 +82,7 @@ struct Exchange::State {
     if (moved) check_apart(forward->plan(), forward->views());
     moved = false;
     if (guard) guard->overwritten(slot);
+    if (sequence) sequence->start(slot, &movement != forward.get());
     current = &movement;
     movement.start(slot, after);
     under_way = true;
@@ -91,6 +95,7 @@ struct Exchange::State {
     const Call call(busy, "changed");
     require_ready("changed", slot);
     guard->changed(slot, fresh, stream, waits);
+    sequence->changed(slot);
   }
   /// @param stream  null: none was given.
   void check(int slot, const DeviceStream* stream) {
@@ -150,7 +155,8 @@ Exchange::Exchange(MPI_Comm comm, const Layout& layout, const std::vector<FieldR
                    const ExchangeOptions& options, const std::vector<int>& nodes) {
   require_communicator(comm);
   ExchangeSpec spec;
-  collectively(comm, "the opening of an exchange", [&] { agree(comm, [&] { spec = spec_of(fields, layout.dims(), options); }); });
+  collectively(comm, "the opening of an exchange",
+               [&] { agree(comm, [&] { spec = spec_of(fields, layout.dims(), options); }); });
   *this = Exchange(comm, layout, spec, given, views_of(fields), nodes, options.guard);
 }
 
@@ -216,7 +222,8 @@ void Exchange::rebind(std::span<void* const> first, int slot) {
 bool Exchange::progress() {
   State& of = state("progress");
   const Call call(of.busy, "progress");
-  const bool ended = of.current->progress();
+  const bool in_step = !of.sequence || of.sequence->progress();
+  const bool ended = of.current->progress() && in_step;
   if (ended) of.settle();
   return ended;
 }
@@ -224,6 +231,7 @@ bool Exchange::progress() {
 void Exchange::finish() {
   State& of = state("finish");
   const Call call(of.busy, "finish");
+  if (of.sequence) of.sequence->check();
   of.current->finish();
   of.settle();
 }
@@ -232,6 +240,7 @@ void Exchange::finish(DeviceStream before) {
   State& of = state("finish");
   const Call call(of.busy, "finish");
   require_device(of.place, "finish");
+  if (of.sequence) of.sequence->check();
   of.current->finish(before);
   of.settle();
 }

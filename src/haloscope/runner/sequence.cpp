@@ -1,0 +1,97 @@
+#include "haloscope/runner/sequence.hpp"
+
+#include <algorithm>
+#include <utility>
+
+#include "haloscope/comm/mpi_call.hpp"
+#include "haloscope/comm/patience.hpp"
+#include "haloscope/error.hpp"
+
+namespace haloscope {
+
+class Sequence::Waiting final : public ReportedWait {
+ public:
+  explicit Waiting(const Sequence& of) : ReportedWait(of.rank_), of_(of) {}
+
+ private:
+  std::string describe() const override {
+    for (std::size_t i = 0; i < of_.peers_.size(); ++i)
+      if (of_.requests_[i] != MPI_REQUEST_NULL)
+        return "rank " + std::to_string(of_.peers_[i]) + " has not begun exchange " + std::to_string(of_.number_) +
+               " of " + of_.name_;
+    return "other ranks have not begun exchange " + std::to_string(of_.number_) + " of " + of_.name_;
+  }
+  const Sequence& of_;
+};
+
+Sequence::Sequence(MPI_Comm comm, const Plan& plan, std::string name, int slots)
+    : comm_(comm), rank_(plan.rank), name_(std::move(name)), changed_(static_cast<std::size_t>(slots)) {
+  for (const Message& message : plan.messages) peers_.push_back(message.peer);
+  std::sort(peers_.begin(), peers_.end());
+  peers_.erase(std::unique(peers_.begin(), peers_.end()), peers_.end());
+  theirs_.resize(peers_.size());
+  requests_.resize(2 * peers_.size(), MPI_REQUEST_NULL);
+}
+
+Sequence::~Sequence() {
+  if (under_way_) settle();
+}
+
+void Sequence::start(int slot, bool accumulates) {
+  if (under_way_) check();
+  ++number_;
+  mine_ = {slot, accumulates, changed_[static_cast<std::size_t>(slot)]};
+  changed_[static_cast<std::size_t>(slot)] = false;
+  under_way_ = true;
+  for (std::size_t i = 0; i < peers_.size(); ++i) {
+    REQUIRE_MPI(MPI_Irecv(&theirs_[i], sizeof(Note), MPI_BYTE, peers_[i], 0, comm_, &requests_[i]));
+    REQUIRE_MPI(MPI_Isend(&mine_, sizeof(Note), MPI_BYTE, peers_[i], 0, comm_, &requests_[peers_.size() + i]));
+  }
+}
+
+bool Sequence::progress() {
+  if (!under_way_) return true;
+  // One by one, so that a report finds out whose note is missing.
+  bool all = true;
+  for (MPI_Request& request : requests_) {
+    int done = 0;
+    REQUIRE_MPI(MPI_Test(&request, &done, MPI_STATUS_IGNORE));
+    all = all && done;
+  }
+  if (all) compare();
+  return all;
+}
+
+void Sequence::check() {
+  const Waiting waiting(*this);
+  for (Spin spin(false); !progress();) spin.again();
+}
+
+void Sequence::settle() try { check(); } catch (const UsageError&) {  // nobody is left to take it
+}
+
+void Sequence::compare() {
+  under_way_ = false;
+  for (std::size_t i = 0; i < peers_.size(); ++i)
+    if (const std::string text = difference(theirs_[i], peers_[i]); !text.empty())
+      throw UsageError("exchange " + std::to_string(number_) + " of " + name_ + " differs between rank " +
+                       std::to_string(rank_) + " and rank " + std::to_string(peers_[i]) + ": " + text +
+                       "; all ranks must make the same exchanges in the same order");
+}
+
+/// "" where the notes agree.
+std::string Sequence::difference(const Note& theirs, int peer) const {
+  const std::string other = "rank " + std::to_string(peer), own = "rank " + std::to_string(rank_);
+  if (theirs.slot != mine_.slot)
+    return own + " exchanges slot " + std::to_string(mine_.slot) + ", " + other + " slot " +
+           std::to_string(theirs.slot);
+  if (theirs.accumulates != mine_.accumulates)
+    return (mine_.accumulates ? own : other) + " accumulates, " + (mine_.accumulates ? other : own) + " exchanges";
+  if (theirs.changed != mine_.changed)
+    return (mine_.changed ? own : other) + " has changed slot " + std::to_string(mine_.slot) +
+           " since its last exchange, " + (mine_.changed ? other : own) +
+           " has not, so one of them has made an exchange that the other has not";
+  return "";
+}
+
+}  // namespace haloscope

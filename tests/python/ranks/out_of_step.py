@@ -1,0 +1,49 @@
+"""Ranks that do not make the same exchanges: rank 1 makes one more, exchanges another slot, or accumulates.
+
+usage: out_of_step.py STRATEGY more|slot|accumulate [guard]
+Prints "right" or "wrong", or "refused: TEXT", on each rank.
+"""
+
+import sys
+
+from mpi4py import MPI
+
+import haloscope
+from haloscope.errors import HaloscopeError
+
+strategy, how, *guard = sys.argv[1:]
+comm = MPI.COMM_WORLD
+comm.Barrier()  # ranks may have started at different times
+grid = haloscope.Grid(comm, (12, 12), periodic=True)
+slots = (grid.zeros(halo=1), grid.zeros(halo=1))
+halo = haloscope.Exchange(grid, [haloscope.Field(slots, name="heat")], strategy=strategy, guard=bool(guard))
+
+
+def step(number: int) -> bool:
+    """Sweep, exchange and check."""
+    slot = 0 if how == "more" else number % 2
+    slots[slot][grid.inner()] = number
+    halo.changed(slot)
+    if number == 3 and comm.rank == 1:
+        if how == "more":
+            halo(slot)
+        if how == "accumulate":
+            halo.accumulate(slot)
+            return True
+        if how == "slot":
+            slot = 1 - slot
+    halo(slot)
+    return bool((slots[slot] == number).all())
+
+
+if how == "accumulate":
+    halo.accumulate()  # the first one is collective
+try:
+    right = [step(number) for number in range(1, 6)]
+    found = "right" if all(right) else "wrong"
+except HaloscopeError as error:
+    found = f"refused: {error}"
+print(found + "\n", end="", flush=True)
+if found.startswith("refused"):
+    comm.Barrier()
+    comm.Abort(3)
