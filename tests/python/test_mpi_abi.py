@@ -134,7 +134,7 @@ def test_what_was_built_with_this_mpi_runs_on_intel_mpi(mpi4py_abi, intel_mpi, r
     there = {"I_MPI_ROOT": str(intel_mpi), "I_MPI_FABRICS": "shm", "LD_LIBRARY_PATH": str(intel_mpi / "lib"),
              "PYTHONPATH": str(mpi4py_abi)}  # fmt: skip
     start = (intel_mpi / "bin" / "mpiexec.hydra", "-n", ranks, sys.executable)
-    assert set(run(*start, "-c", code, **there).split()) == {"Intel(R)"}
+    assert run(*start, "-c", code, **there).count("Intel(R)") == ranks
     exchanges = ROOT / "tests" / "python" / "ranks" / "random_exchanges.py"
     assert run(*start, "-m", "mpi4py", exchanges, 40 + ranks, 40, **there).split() == ["right"]
 
