@@ -1,6 +1,8 @@
 // Errors that all ranks learn of: nobody waits for a rank that has refused.
 #pragma once
 
+#include "haloscope/cxx20.hpp"
+
 #include <cstdint>
 #include <functional>
 #include <string>

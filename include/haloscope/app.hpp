@@ -1,6 +1,8 @@
 // Apps: what is computed. A value: quantities, parameters, the stages of a step, initial data, checks, kernels.
 #pragma once
 
+#include "haloscope/cxx20.hpp"
+
 #include <functional>
 #include <memory>
 #include <optional>

@@ -3,6 +3,8 @@
 // The model is that of `haloscope advise`; every legal choice is priced.
 #pragma once
 
+#include "haloscope/cxx20.hpp"
+
 #include <array>
 #include <optional>
 #include <string>

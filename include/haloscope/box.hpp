@@ -1,13 +1,13 @@
 // Integer boxes: half-open ranges of cells in up to three dimensions. Dimension 0 (x) is contiguous in memory.
 #pragma once
 
+#include "haloscope/cxx20.hpp"
+
 #include <algorithm>
 #include <array>
 #include <cstddef>
 #include <cstdint>
 #include <vector>
-
-#include "haloscope/cxx20.hpp"
 
 namespace haloscope {
 

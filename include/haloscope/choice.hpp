@@ -1,6 +1,8 @@
 // A choice: everything a user picks for one run, read once and carried as values. Its fields are in choice.def.
 #pragma once
 
+#include "haloscope/cxx20.hpp"
+
 #include <array>
 #include <functional>
 #include <map>

@@ -1,6 +1,8 @@
 // The library call behind `haloscope doctor`: whether the machine and MPI serve a running program well, and what to do.
 #pragma once
 
+#include "haloscope/cxx20.hpp"
+
 #include <cstdint>
 #include <string>
 #include <vector>

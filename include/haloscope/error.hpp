@@ -1,10 +1,10 @@
 // The one exception type: what was asked, what is wrong, what to do; and the exit code it maps to.
 #pragma once
 
+#include "haloscope/cxx20.hpp"
+
 #include <stdexcept>
 #include <string>
-
-#include "haloscope/cxx20.hpp"
 
 namespace haloscope {
 

@@ -1,6 +1,8 @@
 // The library call: one halo exchange, prepared once, then started, progressed and finished as often as needed.
 #pragma once
 
+#include "haloscope/cxx20.hpp"
+
 #include <memory>
 #include <span>
 #include <string>

@@ -1,6 +1,8 @@
 // Memory of a field on a grid, and the views through which exchanges and programs access fields, owned or foreign.
 #pragma once
 
+#include "haloscope/cxx20.hpp"
+
 #include <memory>
 #include <vector>
 

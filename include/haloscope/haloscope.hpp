@@ -1,6 +1,8 @@
 // Haloscope for users: four nouns (Grid, Field, Exchange, Stepper), five verbs (start, progress, finish, exchange, run).
 #pragma once
 
+#include "haloscope/cxx20.hpp"
+
 #include <algorithm>
 #include <array>
 #include <complex>

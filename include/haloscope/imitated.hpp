@@ -3,6 +3,8 @@
 // read it. Nothing here says anything about speed.
 #pragma once
 
+#include "haloscope/cxx20.hpp"
+
 #include <cstddef>
 #include <functional>
 

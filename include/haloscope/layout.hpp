@@ -1,6 +1,8 @@
 // How a global grid is split over ranks: process grids by named rule, the remainder rule, neighbours. No MPI.
 #pragma once
 
+#include "haloscope/cxx20.hpp"
+
 #include <array>
 #include <cstdint>
 #include <string>

@@ -1,6 +1,8 @@
 // The MPI program that runs, measures and calibrates apps: what `haloscope run --program` starts.
 #pragma once
 
+#include "haloscope/cxx20.hpp"
+
 #include <vector>
 
 #include "haloscope/app.hpp"

@@ -1,14 +1,14 @@
 // Parameters of an app: what a user may set, with type, range, default and help; and the values that were set.
 #pragma once
 
+#include "haloscope/cxx20.hpp"
+
 #include <cstdint>
 #include <limits>
 #include <map>
 #include <string>
 #include <variant>
 #include <vector>
-
-#include "haloscope/cxx20.hpp"
 
 namespace haloscope {
 

@@ -5,6 +5,8 @@
 // the shared plane, which is therefore never sent, and ghost layers lie beyond it.
 #pragma once
 
+#include "haloscope/cxx20.hpp"
+
 #include <array>
 #include <cstdint>
 #include <string>

@@ -1,6 +1,8 @@
 // The program: *when* things happen in the steps between two exchanges. A plain value made by a schedule function.
 #pragma once
 
+#include "haloscope/cxx20.hpp"
+
 #include <algorithm>
 #include <array>
 #include <cstdint>

@@ -1,6 +1,8 @@
 // Scalar types that kernels compute in.
 #pragma once
 
+#include "haloscope/cxx20.hpp"
+
 #include <cstdint>
 
 #include "haloscope/words.hpp"

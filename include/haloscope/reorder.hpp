@@ -1,6 +1,8 @@
 // Which rank takes which place of a process grid, so that neighbours share nodes and sockets. No MPI.
 #pragma once
 
+#include "haloscope/cxx20.hpp"
+
 #include <compare>
 #include <cstdint>
 #include <vector>

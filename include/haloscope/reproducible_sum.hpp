@@ -2,6 +2,8 @@
 // ranks and schedules add in other orders.
 #pragma once
 
+#include "haloscope/cxx20.hpp"
+
 #include <cmath>
 
 #include "haloscope/both_sides.hpp"

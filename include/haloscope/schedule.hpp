@@ -1,6 +1,8 @@
 // Schedules: *when* things happen. A schedule makes the program of one stage from its sweeps and its plan. No MPI.
 #pragma once
 
+#include "haloscope/cxx20.hpp"
+
 #include <string>
 #include <vector>
 

@@ -1,6 +1,8 @@
 // How a team of threads splits a piece of work.
 #pragma once
 
+#include "haloscope/cxx20.hpp"
+
 #include <cstdint>
 
 #include "haloscope/box.hpp"

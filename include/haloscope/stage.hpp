@@ -1,6 +1,8 @@
 // What a time step is made of: stages, each an exchange, the sweeps that need it, and perhaps reductions.
 #pragma once
 
+#include "haloscope/cxx20.hpp"
+
 #include <cstdint>
 #include <functional>
 #include <optional>

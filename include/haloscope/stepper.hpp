@@ -1,6 +1,8 @@
 // The library call for whole time steps: a choice carried out on the user's own grid, fields and sweep.
 #pragma once
 
+#include "haloscope/cxx20.hpp"
+
 #include <cstdint>
 #include <functional>
 #include <memory>

@@ -1,6 +1,8 @@
 // Strategies: how messages are formed and which transport moves them, as one string.
 #pragma once
 
+#include "haloscope/cxx20.hpp"
+
 #include <string>
 #include <vector>
 

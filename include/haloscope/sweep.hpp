@@ -1,6 +1,8 @@
 // What an app's sweep is called with: where the fields are, which cells to compute, and the problem's parameters.
 #pragma once
 
+#include "haloscope/cxx20.hpp"
+
 #include <array>
 
 #include "haloscope/both_sides.hpp"

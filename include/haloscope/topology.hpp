@@ -1,6 +1,8 @@
 // What layouts need of a communicator: its Cartesian topology, the cells that each rank owns, where its ranks run.
 #pragma once
 
+#include "haloscope/cxx20.hpp"
+
 #include <array>
 #include <string>
 #include <vector>

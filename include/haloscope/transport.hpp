@@ -1,6 +1,8 @@
 // Transports: *how* a message gets to its peer.
 #pragma once
 
+#include "haloscope/cxx20.hpp"
+
 #include <cstddef>
 #include <cstdint>
 #include <memory>

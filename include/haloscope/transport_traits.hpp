@@ -1,12 +1,12 @@
 // What programs, legality and help texts know about a transport; how it works is its own business. No MPI.
 #pragma once
 
+#include "haloscope/cxx20.hpp"
+
 #include <functional>
 #include <map>
 #include <string>
 #include <vector>
-
-#include "haloscope/cxx20.hpp"
 
 namespace haloscope {
 

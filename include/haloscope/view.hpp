@@ -1,6 +1,8 @@
 // Views: where the points of a quantity live in memory. Works for the library's fields and for foreign arrays alike.
 #pragma once
 
+#include "haloscope/cxx20.hpp"
+
 #include <array>
 #include <cstddef>
 #include <cstdint>

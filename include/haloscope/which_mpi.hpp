@@ -2,6 +2,7 @@
 #pragma once
 
 #include "haloscope/cxx20.hpp"
+
 #include "haloscope/which_mpi.h"
 
 #if defined(MPI_ABI_VERSION) && !defined(HALOSCOPE_FOR_ABI)  // which is defined where the library itself is compiled
