@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 import subprocess
+import sys
 from collections import Counter, defaultdict
 from pathlib import Path
 
@@ -15,8 +16,9 @@ from long_run import LONG
 
 PROGRAMS = Path(os.environ["HALOSCOPE_BUILD"]) / "tests" / "cpp"
 PROGRAM, FAULTS = PROGRAMS / "exchanges_under_faults_haloscope", PROGRAMS / "libmpi_faults.so"
+SCRIPT = Path(__file__).with_name("ranks") / "exchanges_under_faults.py"
 RANKS = 2
-# Strategy and whose memory the fields are in. The first few are tried in every test run.
+# Strategy, and whose memory the fields are in; "python": the program is in Python. The first few are tried in every test run.
 CASES = [
     ("ordered/p2p", "own"),
     ("direct/auto", "own"),
@@ -43,12 +45,17 @@ CASES = [
     ("ordered/shared:fence", "shared"),
     ("direct/auto", "shared"),
     ("reference", "own"),
+    ("ordered/p2p", "python"),
+    ("direct/auto", "python"),
+    ("direct/shared:packed", "python"),
 ]
 QUICK = CASES[:4]
 
 
 def run(case: tuple[str, str], **environment: str) -> subprocess.CompletedProcess[str]:
-    words = [*launch.launcher_words(launch.mpiexec(), RANKS, 1), str(PROGRAM), *case]
+    strategy, memory = case
+    program = [sys.executable, str(SCRIPT), strategy] if memory == "python" else [str(PROGRAM), *case]
+    words = [*launch.launcher_words(launch.mpiexec(), RANKS, 1), *program]
     variables = {**os.environ, "LD_PRELOAD": str(FAULTS), "HALOSCOPE_PATIENCE": "1", **environment}
     return subprocess.run(words, env=variables, capture_output=True, text=True, timeout=60, check=False)
 

@@ -4,10 +4,14 @@ from __future__ import annotations
 
 import os
 import re
+import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
+from random import Random
 
+import psutil
 import pytest
 
 from haloscope.measure import launch
@@ -25,15 +29,29 @@ LONG_POLLING = [
 ]
 # Their waits are inside MPI's calls, where a thread of the library's looks after them.
 BLOCKING = ["ordered/rma-fence"]
-LONG_BLOCKING = ["ordered/neighbor:blocking", "direct/rma-fence:get", "direct/rma-fence:split", "reference"]
+LONG_BLOCKING = [
+    "direct/rma-pscw",
+    "ordered/neighbor:blocking",
+    "direct/rma-fence:get",
+    "direct/rma-fence:split",
+    "reference",
+]
 REPORT = r"^haloscope: rank 0 has waited for \d+ s: rank 1 has not answered in exchange 3 of heat$"
 
 
+def command(ranks: int, *words: object) -> list[str]:
+    return [
+        *launch.launcher_words(launch.mpiexec(), ranks, 1),
+        sys.executable,
+        str(RANKS / "late.py"),
+        *map(str, words),
+    ]
+
+
 def run(strategy: str, how: str, **environment: str) -> subprocess.CompletedProcess[str]:
-    words = [*launch.launcher_words(launch.mpiexec(), 2, 1), sys.executable, str(RANKS / "late.py")]
     variables = {**os.environ, "HALOSCOPE_PATIENCE": "1", **environment}
     return subprocess.run(
-        [*words, strategy, how], env=variables, capture_output=True, text=True, timeout=120, check=False
+        command(2, strategy, how), env=variables, capture_output=True, text=True, timeout=120, check=False
     )
 
 
@@ -71,9 +89,9 @@ def test_a_rank_that_is_late_to_open_an_exchange_is_reported():
 
 
 def out_of_step(*words: str, **environment: str) -> subprocess.CompletedProcess[str]:
-    command = [*launch.launcher_words(launch.mpiexec(), 2, 1), sys.executable, str(RANKS / "out_of_step.py"), *words]
+    job = [*launch.launcher_words(launch.mpiexec(), 2, 1), sys.executable, str(RANKS / "out_of_step.py"), *words]
     variables = {**os.environ, "HALOSCOPE_PATIENCE": "1", **environment}
-    return subprocess.run(command, env=variables, capture_output=True, text=True, timeout=120, check=False)
+    return subprocess.run(job, env=variables, capture_output=True, text=True, timeout=120, check=False)
 
 
 DIFFERENCES = {
@@ -137,3 +155,35 @@ def test_a_stalled_job_ends_on_request():
         re.MULTILINE,
     )
     assert "right" not in ended.stdout
+
+
+@pytest.mark.long
+def test_fifty_pauses_of_a_minute_change_nothing():
+    random = Random(1)
+    for _ in range(5):
+        jobs = [
+            command(random.choice([2, 3]), random.choice([*POLLING, *LONG_POLLING, *BLOCKING, *LONG_BLOCKING]), "stop", 60,
+                    random.randint(1, 5))
+            for _ in range(10)
+        ]  # fmt: skip
+        running = [subprocess.Popen(job, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) for job in jobs]
+        for job, process in zip(jobs, running, strict=True):
+            out, err = process.communicate(timeout=900)
+            assert process.returncode == 0, f"{job}: {err}"
+            assert out.count("right") == int(job[job.index("-n") + 1]), f"{job}: {out}{err}"
+
+
+@pytest.mark.long
+def test_a_hundred_killed_ranks_take_their_jobs_with_them_and_leave_nothing():
+    random = Random(2)
+    before = set(Path("/dev/shm").iterdir())
+    for _ in range(100):
+        words = command(random.choice([2, 3]), random.choice([*POLLING, *LONG_POLLING, *BLOCKING]), "endless")
+        with subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True) as process:
+            ranks = [int(process.stdout.readline()) for _ in range(int(words[words.index("-n") + 1]))]
+            time.sleep(random.random())
+            os.kill(random.choice(ranks), signal.SIGKILL)
+            assert process.wait(timeout=60) != 0
+        psutil.wait_procs([psutil.Process(rank) for rank in ranks if psutil.pid_exists(rank)], timeout=30)
+        assert not [rank for rank in ranks if psutil.pid_exists(rank)], words
+    assert set(Path("/dev/shm").iterdir()) <= before

@@ -1,8 +1,10 @@
 """A neighbour that is late, or never comes: it sleeps, stops itself or fails before one exchange. Prints "right" or "wrong" on each rank.
 
-usage: late.py STRATEGY sleep|stop|raise|open
+usage: late.py STRATEGY sleep|stop|raise|open|endless [SECONDS [STEP]]
+"open": it is late to open the exchange. "endless": each rank prints its process, and none is late; steps go on for ever.
 """
 
+import itertools
 import os
 import signal
 import subprocess
@@ -13,24 +15,28 @@ from mpi4py import MPI
 
 import haloscope
 
-strategy, how = sys.argv[1:]
+strategy, how = sys.argv[1:3]
+seconds = int(sys.argv[3]) if len(sys.argv) > 3 else 3
+late_step = int(sys.argv[4]) if len(sys.argv) > 4 else 3
 comm = MPI.COMM_WORLD
 comm.Barrier()  # ranks may have started at different times
 grid = haloscope.Grid(comm, (12, 12), periodic=True)
 u = grid.zeros(halo=1)
 if how == "open" and comm.rank == 1:
-    time.sleep(3)
+    time.sleep(seconds)
 halo = haloscope.Exchange(grid, [haloscope.Field(u, name="heat")], strategy=strategy)
 right = True
-for step in range(1, 6):
-    if step == 3 and comm.rank == 1 and how != "open":
+if how == "endless":
+    print(f"{os.getpid()}\n", end="", flush=True)
+for step in itertools.count(1) if how == "endless" else range(1, 6):
+    if step == late_step and comm.rank == 1 and how not in ("open", "endless"):
         if how == "raise":
             raise FloatingPointError("the temperature is no number")
         if how == "stop":  # somebody else lets it go on
-            subprocess.Popen(["sh", "-c", f"sleep 3; kill -CONT {os.getpid()}"])
+            subprocess.Popen(["sh", "-c", f"sleep {seconds}; kill -CONT {os.getpid()}"])
             os.kill(os.getpid(), signal.SIGSTOP)
         else:
-            time.sleep(3)
+            time.sleep(seconds)
     u[:] = -1
     u[grid.inner()] = step
     halo()

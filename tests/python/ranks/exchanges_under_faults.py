@@ -1,0 +1,50 @@
+"""What `exchanges_under_faults_haloscope` does, from Python: exchanges from the first call to the last while calls of MPI fail.
+
+usage: exchanges_under_faults.py STRATEGY
+Each rank prints the exchange's report, then "rank N: right", "rank N: wrong" or "rank N: refused: TEXT".
+"""
+
+import os
+import sys
+
+import numpy as np
+from mpi4py import MPI
+
+import haloscope
+from haloscope.errors import HaloscopeError
+
+comm = MPI.COMM_WORLD
+
+
+def exchange_all(strategy: str) -> bool:
+    """Return whether all halos are right."""
+    grid = haloscope.Grid(comm, (10, 12), periodic=True)
+    arrays = [(grid.zeros(1, dtype), grid.zeros(1, dtype)) for dtype in ("f8", "f4")]
+    right = True
+    with haloscope.Exchange(grid, arrays, 1, strategy=strategy) as halo:
+        for step in range(4):
+            for slots in arrays:
+                slots[step % 2][:] = -1
+                slots[step % 2][grid.inner()] = step
+            halo.start(step % 2)
+            halo.progress()
+            halo.finish()
+            right &= all(bool((slots[step % 2] == step).all()) for slots in arrays)
+        halo.accumulate(0)
+        print(f"report: {halo.report()}\n", end="")
+    u = np.zeros((12, 14))
+    found = haloscope.Exchange(comm.Create_cart([comm.size, 1], [True, True]), u, 1, strategy=strategy)
+    u[1:-1, 1:-1] = 7
+    found()
+    found.free()
+    return right and bool((u == 7).all())
+
+
+try:
+    found = "right" if exchange_all(sys.argv[1]) else "wrong"
+except HaloscopeError as error:
+    found = f"refused: {error}"
+print(f"rank {comm.rank}: {found}\n", end="", flush=True)
+comm.Barrier()
+if found != "right":
+    os._exit(1)  # what a failed call has left may keep MPI_Finalize waiting
