@@ -98,6 +98,8 @@ class Exchange {
   /// rma-fence and rma-pscw:get never before finish(), because closing their epochs may wait.
   bool progress();
   /// Wait until all halos of the started slot are filled (or added and cleared) and sent cells may change again.
+  /// @throws Error, as start() and progress() do, where the device of this rank has failed, or the wait would not end because the
+  ///         device of another rank has: the text names that rank and the reason. So do all later calls.
   void finish();
   /// The same for fields of a device, but that the host does not wait for the device: what the stream is given later finds
   /// the halos filled, and may change sent cells.

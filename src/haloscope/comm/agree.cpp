@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "haloscope/comm/mpi_call.hpp"
+#include "haloscope/comm/settle.hpp"
 #include "haloscope/comm/text.hpp"
 
 namespace haloscope {
@@ -28,6 +29,7 @@ Outcome outcome_of(const std::function<void()>& work) try {
 /// The first rank where something failed; the number of ranks if there is none.
 int first_failed(MPI_Comm comm, bool failed) {
   int first = failed ? rank_in(comm) : ranks_in(comm);
+  meet_if_watched(comm, false);
   CHECK_MPI(MPI_Allreduce(MPI_IN_PLACE, &first, 1, MPI_INT, MPI_MIN, comm));
   return first;
 }
