@@ -102,6 +102,8 @@ class Exchange {
   /// Wait until all halos of the started slot are filled (or added and cleared) and sent cells may change again.
   /// @throws UsageError, in a guarded exchange, where a neighbour makes another one: of another slot, an accumulation, or after own
   ///         points of only one of the two have changed(). Both throw; the exchange stays under way.
+  /// @throws Error, as start() and progress() do, where the device of this rank has failed, or the wait would not end because the
+  ///         device of another rank has: the text names that rank and the reason. So do all later calls.
   void finish();
   /// The same for fields of a device, but that the host does not wait for the device: what the stream is given later finds
   /// the halos filled, and may change sent cells.

@@ -59,8 +59,11 @@ class Link {
   /// The fields of a slot lie elsewhere, as the context's views say now; strides are as before, and nothing of the slot is
   /// under way. Local. @param moved  bytes, by field.
   virtual void follow(int, Moves) {}
-  /// It will not be used any more, nor destroyed, since peers may never answer: whatever runs on its own must end.
+  /// It will move nothing any more, nor be destroyed, since peers may never answer: whatever runs on its own must end. May be
+  /// called again.
   virtual void abandon() {}
+  /// Whether its destructor, with nothing in flight, waits for no other rank.
+  virtual bool closes_alone() const { return true; }
   /// Findings and decisions made when it was opened, for records and logs ("memory model unified, 1 window"); may be
   /// empty.
   virtual std::string report() const { return ""; }
@@ -108,6 +111,10 @@ struct MessageTags {
   int signal(int plan_tag, bool from_sender) const { return of(plan_tag, from_sender ? 1 : 2); }
   /// Of what the ranks find out together while exchanges go on.
   int reduction() const { return first; }
+  /// Of the reason why a rank cannot go on.
+  int failure() const { return first + 1; }
+  /// Of the barrier before a link ends that does not close alone.
+  int ending() const { return first + 2; }
 };
 
 /// What a link is opened on. `comm` belongs to the caller and outlives the link; rank numbers are the plan's.

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "haloscope/comm/mpi_call.hpp"
+#include "haloscope/comm/settle.hpp"
 #include "haloscope/comm/text.hpp"
 #include "haloscope/comm/together.hpp"
 

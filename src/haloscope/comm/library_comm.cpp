@@ -6,6 +6,7 @@
 #include "haloscope/comm/cores.hpp"
 #include "haloscope/comm/mpi_call.hpp"
 #include "haloscope/comm/running.hpp"
+#include "haloscope/comm/shared_failure.hpp"
 #include "haloscope/error.hpp"
 
 namespace haloscope {
@@ -82,7 +83,9 @@ LibraryComm::~LibraryComm() {
     return;
   }
   nodes_.clear();
-  if (comm_ != MPI_COMM_NULL) REQUIRE_MPI(MPI_Comm_free(&comm_));
+  if (comm_ == MPI_COMM_NULL) return;
+  SharedFailure::receive_the_rest(comm_);
+  REQUIRE_MPI(MPI_Comm_free(&comm_));
 }
 
 std::shared_ptr<LibraryComm> LibraryComm::on(MPI_Comm users) {

@@ -8,6 +8,7 @@
 #include <string>
 #include <thread>
 
+#include "haloscope/comm/meeting.hpp"
 #include "haloscope/comm/patience.hpp"
 #include "haloscope/core/clock.hpp"
 
@@ -42,20 +43,6 @@ bool completes(MPI_Request& request, double deadline_s) {
   }
 }
 
-/// A dissemination barrier that gives up. @return whether all ranks came in time.
-bool all_meet(MPI_Comm comm, double deadline_s) {
-  int rank = 0, size = 1;
-  CHECK_MPI(MPI_Comm_rank(comm, &rank));
-  CHECK_MPI(MPI_Comm_size(comm, &size));
-  for (int far = 1; far < size; far *= 2) {
-    MPI_Request in, out;
-    CHECK_MPI(MPI_Irecv(nullptr, 0, MPI_BYTE, (rank - far % size + size) % size, meeting_tag, comm, &in));
-    CHECK_MPI(MPI_Isend(nullptr, 0, MPI_BYTE, (rank + far) % size, meeting_tag, comm, &out));
-    if (!completes(in, deadline_s) || !completes(out, deadline_s)) return false;
-  }
-  return true;
-}
-
 }  // namespace
 
 MpiError::MpiError(int code, const char* call) : Error(Exit::failed, text_of(code, call)) {}
@@ -78,7 +65,8 @@ void end_job(int code, const char* call) {
 void fail_together(MPI_Comm comm, const MpiError& error) {
   bool met = false;
   try {
-    met = all_meet(comm, now_s() + (patience_s() > 0 ? patience_s() : longest_s));
+    const double deadline_s = now_s() + (patience_s() > 0 ? patience_s() : longest_s);
+    met = meet_by_messages(comm, meeting_tag, [&](MPI_Request& request) { return completes(request, deadline_s); });
   } catch (const MpiError&) {  // the first error is the one to report
   }
   if (!met) end_job(error.what() + std::string("; the job ends here, since other ranks may wait for this one"));

@@ -10,38 +10,47 @@
 
 namespace haloscope {
 
+/// Whether this thread must not wait inside MPI, where nothing looks for failures of other ranks; the same on all ranks.
+inline bool waits_are_watched() { return look_for_failures != nullptr; }
+
 /// Completes a request.
 /// @param yield  poll, so that the core can be yielded.
+/// @throws PeerFailure within a FailureWatch; the request is then still in flight.
 inline void settle(MPI_Request& request, bool yield) {
-  if (!yield) {
+  if (!yield && !waits_are_watched()) {
     REQUIRE_MPI(MPI_Wait(&request, MPI_STATUS_IGNORE));
     return;
   }
   int done = 0;
-  for (Spin spin(true); REQUIRE_MPI(MPI_Test(&request, &done, MPI_STATUS_IGNORE)), !done;) spin.again();
+  for (Spin spin(yield); REQUIRE_MPI(MPI_Test(&request, &done, MPI_STATUS_IGNORE)), !done;) spin.again();
 }
 
 /// Completes all requests.
 inline void settle(std::vector<MPI_Request>& requests, bool yield) {
   const auto count = static_cast<int>(requests.size());
-  if (!yield) {
+  if (!yield && !waits_are_watched()) {
     REQUIRE_MPI(MPI_Waitall(count, requests.data(), MPI_STATUSES_IGNORE));
     return;
   }
   int done = 0;
-  for (Spin spin(true); REQUIRE_MPI(MPI_Testall(count, requests.data(), &done, MPI_STATUSES_IGNORE)), !done;)
+  for (Spin spin(yield); REQUIRE_MPI(MPI_Testall(count, requests.data(), &done, MPI_STATUSES_IGNORE)), !done;)
     spin.again();
 }
 
 /// A barrier. Collective over `comm`.
 inline void meet(MPI_Comm comm, bool yield) {
-  if (!yield) {
+  if (!yield && !waits_are_watched()) {
     REQUIRE_MPI(MPI_Barrier(comm));
     return;
   }
   MPI_Request request;
   REQUIRE_MPI(MPI_Ibarrier(comm, &request));
-  settle(request, true);
+  settle(request, yield);
+}
+
+/// Comes before a collective call that waits inside MPI: where waits are watched, all ranks are there or it throws. Collective.
+inline void meet_if_watched(MPI_Comm comm, bool yield) {
+  if (waits_are_watched()) meet(comm, yield);
 }
 
 }  // namespace haloscope

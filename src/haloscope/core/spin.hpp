@@ -28,8 +28,12 @@ class WatchedWait {
 /// The innermost of this thread; null: nothing looks.
 inline thread_local WatchedWait* current_wait = nullptr;
 
-/// Called between polls of a wait that has lasted for a while.
+/// Throws where another rank has failed, so that waits of this thread would not end; null: nothing looks for that.
+inline thread_local void (*look_for_failures)() = nullptr;
+
+/// Called between polls of a wait that has lasted for a while. @throws what look_for_failures() does.
 inline void look_at_wait() {
+  if (look_for_failures != nullptr) look_for_failures();
   if (current_wait != nullptr) current_wait->look();
 }
 

@@ -112,9 +112,11 @@ class HostEvent final : public Event {
   };
 
   explicit HostEvent(std::shared_ptr<const Health> health) : health_(std::move(health)) {}
+  /// A device that fails in the work before the mark is noticed: its failure comes before the mark.
   bool reached() override {
+    const bool reached = marks_->reached(marks_->last());
     health_->check("reached");
-    return marks_->reached(marks_->last());
+    return reached;
   }
   void wait() override {
     marks_->wait_for(marks_->last());

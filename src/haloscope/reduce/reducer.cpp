@@ -67,10 +67,12 @@ void Reducer::start() {
                                  mpi_op(op_), comm_, &request_));
     return;
   }
-  if (gatherer_)
+  if (gatherer_) {
+    meet_if_watched(comm_, yield_);
     gatherer_->gather(started_);
-  else
+  } else {
     reduce();
+  }
   done_ = started_;
   has_numbers_ = true;
 }
@@ -78,7 +80,18 @@ void Reducer::start() {
 void Reducer::reduce() {
   const auto count = static_cast<int>(started_.size()), each = count / collectives_;
   for (int first = 0; first < count; first += each)
-    REQUIRE_MPI(MPI_Allreduce(MPI_IN_PLACE, started_.data() + first, each, MPI_DOUBLE, mpi_op(op_), comm_));
+    reduce_now({started_.data() + first, static_cast<std::size_t>(each)});
+}
+
+void Reducer::reduce_now(std::span<double> numbers) {
+  const auto count = static_cast<int>(numbers.size());
+  if (!waits_are_watched()) {
+    REQUIRE_MPI(MPI_Allreduce(MPI_IN_PLACE, numbers.data(), count, MPI_DOUBLE, mpi_op(op_), comm_));
+    return;
+  }
+  MPI_Request request;
+  REQUIRE_MPI(MPI_Iallreduce(MPI_IN_PLACE, numbers.data(), count, MPI_DOUBLE, mpi_op(op_), comm_, &request));
+  settle(request, yield_);
 }
 
 void Reducer::settle_started() {

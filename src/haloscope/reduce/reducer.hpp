@@ -70,6 +70,8 @@ class Reducer {
 
  private:
   void reduce();
+  /// Where waits are watched by a nonblocking call, which MPI may add up in another order.
+  void reduce_now(std::span<double> numbers);
   void settle_started();
 
   ReduceOp op_;

@@ -59,9 +59,13 @@ class BoundStage {
   const Program& program() const { return whole_->program; }
   int steps() const { return whole_->program.steps; }
   const Link& link() const { return *link_; }
-  /// Abandon what is in flight: other ranks may never answer.
-  void abandon() {
+  /// What runs on its own for the link ends: other ranks may never answer.
+  void stop() {
     if (link_) link_->abandon();
+  }
+  /// The same, and what is in flight stays as it is.
+  void abandon() {
+    stop();
     static_cast<void>(link_.release());
   }
 

@@ -2,12 +2,15 @@
 
 #include <algorithm>
 #include <exception>
+#include <optional>
 #include <set>
 
 #include "haloscope/agree.hpp"
 #include "haloscope/comm/cores.hpp"
+#include "haloscope/comm/meeting.hpp"
 #include "haloscope/comm/mpi_call.hpp"
 #include "haloscope/comm/running.hpp"
+#include "haloscope/comm/shared_failure.hpp"
 #include "haloscope/core/names.hpp"
 #include "haloscope/core/stores.hpp"
 #include "haloscope/run/bound_stage.hpp"
@@ -245,6 +248,7 @@ struct Stepper::State {
   MPI_Comm comm = MPI_COMM_NULL;
   std::unique_ptr<StepperDevice> on_device;  // null: host memory
   std::vector<std::unique_ptr<BoundStage>> stages;
+  std::optional<SharedFailure> failure;  // with on_device
   std::unique_ptr<StepperGuard> guard;
   std::vector<StageGroup> groups;
   std::unique_ptr<CountedSeries> series;  // of sweeps in place
@@ -299,8 +303,15 @@ struct Stepper::State {
                                true};
     for (int number = 0; number < static_cast<int>(candidate.step.stages.size()); ++number)
       stages.push_back(std::make_unique<BoundStage>(context, number));
+    if (on_device) share_failures();
     groups = groups_of(candidate.step);
     if (choice.schedule->in_place) series = std::make_unique<CountedSeries>(*stages.front());
+  }
+
+  void share_failures() {
+    std::vector<const Plan*> plans;
+    for (const auto& stage : stages) plans.push_back(&stage->plan());
+    failure.emplace(comm, MessageTags().failure(), ranks_to_warn(comm, plans));
   }
 
   void improve_memory_of(const std::vector<FieldRef>& fields, const Index& cells) const {
@@ -323,13 +334,26 @@ struct Stepper::State {
   /// After a step failed, perhaps on this rank alone, others may never answer: messages in flight are abandoned, not
   /// awaited.
   ~State() {
-    const bool abandons = failed || std::uncaught_exceptions() > exceptions;
+    const bool abandons = failed || std::uncaught_exceptions() > exceptions || !may_close();
     for (auto& stage : stages)
       if (abandons) stage->abandon();
     if (on_device) on_device->settle();
     if (abandons) return;
     stages.clear();
     if (comm != MPI_COMM_NULL) REQUIRE_MPI(MPI_Comm_free(&comm));
+  }
+
+  /// Whether all ranks have come here, so that none sends why it has failed to a communicator that is gone; false: one has failed.
+  bool may_close() {
+    if (!failure) return true;
+    try {
+      const FailureWatch watch;
+      meet_at_end(comm, MessageTags().ending(), options.yield, "Stepper");
+      return true;
+    } catch (const PeerFailure& error) {
+      failure->send(error.what());
+      return false;
+    }
   }
 
   /// @param before  null: the host waits for the device.
@@ -339,23 +363,43 @@ struct Stepper::State {
     run(steps);
     before != nullptr ? on_device->end(*before) : on_device->finish();
   }
-  /// Steps after one that failed fail, too.
+  /// Steps after one that failed fail, too. On devices, steps of the other ranks that would wait for this one fail with the
+  /// same reason.
   /// @throws Error that names this rank, those that it exchanges messages with, and what failed.
   template <class Steps>
   void try_steps(Steps steps) {
     if (failed) throw Error(Exit::failed, "an earlier step of this Stepper failed on this rank; make a new one");
+    const FailureWatch watch(failure.has_value());
     try {
       steps();
     } catch (const UsageError&) {  // of the guard, with nothing in flight
       throw;
+    } catch (const PeerFailure& error) {
+      const std::string text = name_step(error.what());
+      fail(error.what());
+      throw Error(error.exit_code(), text);
     } catch (const Error& error) {
-      failed = true;
-      throw Error(error.exit_code(),
-                  name_failure(comm, stages.front()->plan(), "step " + std::to_string(time), error.what()));
+      const std::string text = name_step(error.what());
+      fail(text);
+      throw Error(error.exit_code(), text);
+    } catch (const std::exception& error) {
+      fail(name_step(error.what()));
+      throw;
     } catch (...) {
-      failed = true;
+      fail(name_step("an exception that is not a std::exception"));
       throw;
     }
+  }
+  std::string name_step(const std::string& reason) const {
+    return name_failure(comm, stages.front()->plan(), "step " + std::to_string(time), reason);
+  }
+  /// Streams and kernels of a device that wait for peers go on, so that memory can be freed.
+  /// @param reason  as other ranks receive it.
+  void fail(const std::string& reason) {
+    failed = true;
+    if (!failure) return;
+    failure->send(reason);
+    for (auto& stage : stages) stage->stop();
   }
 
   void run(std::int64_t steps) {

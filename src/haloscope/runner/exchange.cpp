@@ -9,6 +9,7 @@
 #include "haloscope/agree.hpp"
 #include "haloscope/comm/own_comm.hpp"
 #include "haloscope/comm/running.hpp"
+#include "haloscope/comm/shared_failure.hpp"
 #include "haloscope/device/device.hpp"
 #include "haloscope/runner/exchange_request.hpp"
 #include "haloscope/runner/guard.hpp"
@@ -101,11 +102,17 @@ struct Exchange::State {
   void check(int slot, const DeviceStream* stream) {
     const Call call(busy, "check_clean");
     const NamedCall named("check_clean()");
+    const FailureWatch watch(device != nullptr);
     agree(comm_of(Shared::check_clean), [&] {
       if (stream != nullptr) require_device(place, "check_clean");
       require_ready("check_clean", slot);
       guard->check_clean(slot, stream != nullptr ? *stream : DeviceStream{});
     });
+  }
+  /// agree(), which a device's failure on another rank ends.
+  void agree_watched(const std::function<void()>& check) const {
+    const FailureWatch watch(device != nullptr);
+    agree(forward->comm(), check);
   }
   /// Whether neighbours need not be told where fields lie.
   bool follows() const { return !device && forward->follows() && (!reverse || reverse->follows()); }
@@ -211,7 +218,7 @@ void Exchange::rebind(std::span<void* const> first, int slot) {
   const Call call(of.busy, "rebind");
   const auto check = [&] { of.check_rebind(first, slot); };
   collectively(of.forward->comm(), "rebind()", [&] {
-    of.follows() ? check() : agree(of.forward->comm(), check);
+    of.follows() ? check() : of.agree_watched(check);
     of.moved = true;
     if (of.guard) of.guard->moved(slot);
     of.forward->move(first, slot);

@@ -3,21 +3,34 @@
 #include <set>
 #include <vector>
 
-#include "haloscope/comm/mpi_call.hpp"
+#include "haloscope/agree.hpp"
 #include "haloscope/core/names.hpp"
 
 namespace haloscope {
+namespace {
 
-std::string name_failure(MPI_Comm comm, const Plan& plan, const std::string& work, const std::string& reason) {
-  int rank = 0;
-  CHECK_MPI(MPI_Comm_rank(comm, &rank));
+std::set<int> peers_of(const Plan& plan) {
   std::set<int> peers;
   for (const Message& message : plan.messages) peers.insert(message.peer);
+  return peers;
+}
+
+}  // namespace
+
+std::string name_failure(MPI_Comm comm, const Plan& plan, const std::string& work, const std::string& reason) {
   std::vector<std::string> names;
-  for (const int peer : peers) names.push_back(std::to_string(peer));
+  for (const int peer : peers_of(plan)) names.push_back(std::to_string(peer));
   const std::string with =
       names.empty() ? "" : (names.size() == 1 ? " with rank " : " with ranks ") + join(names, ", ");
-  return "rank " + std::to_string(rank) + ": " + work + with + " failed: " + reason;
+  return "rank " + std::to_string(rank_in(comm)) + ": " + work + with + " failed: " + reason;
+}
+
+std::vector<int> ranks_to_warn(MPI_Comm comm, const std::vector<const Plan*>& plans) {
+  const int rank = rank_in(comm), size = ranks_in(comm);
+  std::set<int> ranks{(rank + 1) % size, (rank + size - 1) % size};
+  for (const Plan* const plan : plans) ranks.merge(peers_of(*plan));
+  ranks.erase(rank);
+  return {ranks.begin(), ranks.end()};
 }
 
 }  // namespace haloscope

@@ -4,6 +4,7 @@
 
 #include "haloscope/agree.hpp"
 #include "haloscope/comm/gather.hpp"
+#include "haloscope/comm/meeting.hpp"
 #include "haloscope/comm/mpi_call.hpp"
 #include "haloscope/comm/shared_memory.hpp"
 #include "haloscope/core/names.hpp"
@@ -81,12 +82,14 @@ Movement::Movement(MPI_Comm comm, const Layout& layout, const Plan& plan, const 
   context_.device = device;
   if (device != nullptr) lane_ = std::make_unique<DeviceLane>(*device, program_, plan_, views_);
   open();
+  if (device != nullptr) shared_.emplace(own_->comm(), context_.tags.failure(), ranks_to_warn(own_->comm(), {&plan_}));
   next_ = program_.ops.size();
 }
 
 Movement::~Movement() {
   try {
     finish();
+    if (!link_->closes_alone()) close();
   } catch (const Error&) {
     abandon();
     return;
@@ -113,13 +116,29 @@ auto Movement::use_device(Work work) {
   if (!failure_.empty()) throw Error(Exit::failed, failure_);
   try {
     const device::Current current(device_);
+    const FailureWatch watch;
     return work();
   } catch (const MpiError&) {  // collectively() deals with it
     throw;
+  } catch (const PeerFailure& error) {
+    fail(error.what(), true);
+    throw Error(error.exit_code(), failure_);
   } catch (const Error& error) {
-    failure_ = name_failure(own_->comm(), plan_, "the exchange of slot " + std::to_string(slot_), error.what());
+    fail(error.what(), false);
     throw Error(error.exit_code(), failure_);
   }
+}
+
+/// The end of the link waits for all ranks, of which one may have failed.
+void Movement::close() {
+  use_device([&] { meet_at_end(own_->comm(), context_.tags.ending(), context_.yield, "exchange of " + name()); });
+}
+
+/// Streams and kernels that wait for peers go on, so that memory can be freed.
+void Movement::fail(const std::string& reason, bool by_peer) {
+  failure_ = name_failure(own_->comm(), plan_, "the exchange of slot " + std::to_string(slot_), reason);
+  if (shared_) shared_->send(by_peer ? reason : failure_);
+  link_->abandon();
 }
 
 std::byte* Movement::open_landings(const std::vector<int>& nodes) {
@@ -179,17 +198,24 @@ void Movement::enqueue_ahead() {
 }
 
 bool Movement::progress_on_device() {
+  constexpr unsigned calls_per_look = 256;
   return use_device([&] {
-    for (; !idle(); ++next_) {
-      const Op& op = program_.ops[next_];
-      if (!on_device(op.lane)) {
-        if (!lane_->ready(op) || !ops_->try_run(op, slot_)) return false;
-      } else if (next_ >= given_) {
-        lane_->enqueue(static_cast<int>(next_), slot_);
-      }
-    }
-    return lane_->reached();
+    const bool ended = advance_on_device();
+    if (!ended && ++fruitless_ % calls_per_look == 0) SharedFailure::look();
+    return ended;
   });
+}
+
+bool Movement::advance_on_device() {
+  for (; !idle(); ++next_) {
+    const Op& op = program_.ops[next_];
+    if (!on_device(op.lane)) {
+      if (!lane_->ready(op) || !ops_->try_run(op, slot_)) return false;
+    } else if (next_ >= given_) {
+      lane_->enqueue(static_cast<int>(next_), slot_);
+    }
+  }
+  return lane_->reached();
 }
 
 void Movement::finish_on_device(const DeviceStream* before) {

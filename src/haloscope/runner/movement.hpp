@@ -5,11 +5,13 @@
 
 #include <cstddef>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
 
 #include "haloscope/comm/library_comm.hpp"
+#include "haloscope/comm/shared_failure.hpp"
 #include "haloscope/field/memory.hpp"
 #include "haloscope/runner/comm_ops.hpp"
 #include "haloscope/runner/device_lane.hpp"
@@ -28,13 +30,14 @@ class Movement {
   /// @throws as the transport does, on all ranks alike.
   Movement(MPI_Comm comm, const Layout& layout, const Plan& plan, const Views& fields, const Strategy& strategy,
            const std::vector<int>& nodes, device::Device* device = nullptr);
-  /// Finishes what is in flight; where that fails, or has failed, leaves it as it is.
+  /// Finishes what is in flight; where that fails, or has failed, on this rank or a peer, leaves it as it is.
   ~Movement();
   Movement(const Movement&) = delete;
   Movement& operator=(const Movement&) = delete;
 
   // Fields of a device: where the device or the link fails, each call throws an Error that names this rank, those that it
-  // exchanges messages with, and what failed; so do all later ones.
+  // exchanges messages with, and what failed; so do all later ones. Other ranks learn of it, and their calls that would wait
+  // throw an Error with the same text.
 
   /// Begin; nothing may be in flight. @param after  fields of a device: what this stream has been given comes before.
   void start(int slot, DeviceStream after = {}) {
@@ -76,12 +79,15 @@ class Movement {
   std::byte* open_landings(const std::vector<int>& nodes);
   void add_landings(std::byte* line);
   void open();
+  void close();
   void abandon();
+  void fail(const std::string& reason, bool by_peer);
   template <class Work>
   auto use_device(Work work);
   void begin_on_device(DeviceStream after);
   void enqueue_ahead();
   bool progress_on_device();
+  bool advance_on_device();
   void finish_on_device(const DeviceStream* before);
 
   std::shared_ptr<LibraryComm> own_;
@@ -103,8 +109,10 @@ class Movement {
   std::size_t next_ = 0;              // next operation; program_.ops.size(): nothing is in flight
   std::size_t given_ = 0;             // operations of the device before this one are given to its stream
   int slot_ = 0;
-  std::int64_t exchanges_ = 0;  // begun so far
-  std::string failure_;         // of the device or the link; empty: none
+  std::int64_t exchanges_ = 0;           // begun so far
+  std::string failure_;                  // of the device, the link or a peer; empty: none
+  std::optional<SharedFailure> shared_;  // fields of a device
+  unsigned fruitless_ = 0;               // calls of progress() that had to wait
 };
 
 }  // namespace haloscope

@@ -1,12 +1,14 @@
 // The library's exchange of fields in the memory of an imitated device: the bytes of `reference`, under random delays of streams.
 #include <gtest/gtest.h>
 #include <mpi.h>
+#include <sched.h>
 
 #include <atomic>
 #include <cmath>
 #include <cstring>
 #include <functional>
 #include <memory>
+#include <optional>
 
 #include "faulty_device.hpp"
 #include "haloscope/haloscope.hpp"
@@ -677,6 +679,142 @@ TEST(DeviceExchange, StreamsOrderKernelsAndHalos) {
     imitated::free_stream(stream);
     imitated::free_stream(other);
   }
+}
+
+/// Exchanges among ranks in a row, of which the device of one fails.
+class OneFails {
+ public:
+  /// @param mortal  rank whose device fails.
+  OneFails(const std::string& strategy, int mortal)
+      : mortal_(mortal),
+        doom_("stay_us=1e9"),
+        grid_(MPI_COMM_WORLD, {.cells = {8 * world_size(), 9}, .periodic = {true, true}, .process_grid = in_x()}),
+        u_(grid_, true, "u"),
+        v_(grid_, true, "v"),
+        of_u_(std::in_place, make_exchange(grid_, {u_.ref()}, strategy)),
+        of_v_(std::in_place, make_exchange(grid_, {v_.ref()}, strategy)) {}
+
+  /// The device fails after this many copies and launches.
+  void doom(int pieces) {
+    if (world_rank() == mortal_) doom_.come(pieces);
+  }
+  /// @return what the exchange throws; empty: its halos are right.
+  std::string exchange_u(int number, bool polls) { return exchange(*of_u_, u_, number, polls); }
+  std::string exchange_v(int number, bool polls) { return exchange(*of_v_, v_, number, polls); }
+  /// What each rank learns of the failure.
+  void expect_failure(const std::string& said) const {
+    expect_part(said, "rank " + std::to_string(world_rank()) + ": the exchange of slot 0");
+    expect_part(said, "rank " + std::to_string(mortal_) + ": the exchange of slot 0");
+    expect_part(said, "the device is lost");
+  }
+  Exchange& of_u() { return *of_u_; }
+  /// All ranks end the exchanges, and have ended them.
+  void end() {
+    of_u_.reset();
+    of_v_.reset();
+    MPI_Barrier(MPI_COMM_WORLD);
+  }
+
+ private:
+  static double value(int rank, int number) { return 1000.0 * ((rank + world_size()) % world_size()) + number; }
+
+  std::string exchange(Exchange& halo, const Plane& plane, int number, bool polls) {
+    const std::int64_t n = grid_.cells()[0], row = n + 2;
+    double* const at = plane.first(0);
+    for (std::int64_t j = 0; j < 9; ++j) std::fill_n(at + j * row, n, value(world_rank(), number));
+    const std::string said = error_of<Error>([&] {
+      halo.start(0);
+      while (polls && !halo.progress()) sched_yield();
+      halo.finish();
+    });
+    if (said != "no error") return said;
+    for (std::int64_t j = 0; j < 9; ++j) {
+      EXPECT_EQ(at[j * row - 1], value(world_rank() - 1, number));
+      EXPECT_EQ(at[j * row + n], value(world_rank() + 1, number));
+    }
+    return "";
+  }
+
+  int mortal_;
+  Doom doom_;
+  Grid<2> grid_;
+  Plane u_, v_;
+  std::optional<Exchange> of_u_, of_v_;
+};
+
+const char* const failing_strategies[]{"direct/staged",     "ordered/staged:stream",
+                                       "direct/aware",      "direct/ipc",
+                                       "direct/taskqueue",  "direct/taskqueue:device,chunks=3",
+                                       "ordered/taskqueue", "auto"};
+
+/// The number of the exchange in which a device fails, and after how many copies and launches of it.
+std::vector<std::pair<int, int>> moments() {
+  std::vector<std::pair<int, int>> all;
+  for (const int number : {0, 3})
+    for (int pieces = 0; pieces < 8; ++pieces)
+      if (thorough() || (pieces + number) % 5 == world_size() % 5) all.emplace_back(number, pieces);
+  return all;
+}
+
+/// Before or after its messages are sent, in a launch or a copy. Ranks further away learn of it through the ranks between.
+TEST(DeviceExchange, ADeviceThatFailsOnOneRankIsNamedByAllRanks) {
+  constexpr int most = 200;
+  for (const char* strategy : failing_strategies)
+    for (const auto& [number, pieces] : moments()) {
+      const int mortal = pieces % world_size();
+      const bool polls = (number + pieces) % 2 == 1;
+      SCOPED_TRACE(std::string(strategy) + ", device of rank " + std::to_string(mortal) + " lost in exchange " +
+                   std::to_string(number) + " after " + std::to_string(pieces));
+      OneFails rig(strategy, mortal);
+      std::string said;
+      for (int n = 0; n < most && said.empty(); ++n) {
+        if (n == number) rig.doom(pieces);
+        said = rig.exchange_u(n, polls);
+      }
+      rig.expect_failure(said);
+      EXPECT_EQ(error_of<Error>([&] { rig.of_u().finish(); }), said);
+      rig.end();
+      ASSERT_FALSE(HasFailure());
+    }
+}
+
+/// A rank has all that it needs from the exchange that failed, and waits in the next one of other fields.
+TEST(DeviceExchange, ADeviceThatFailsInOneExchangeEndsWaitsInOthers) {
+  constexpr int most = 200;
+  for (const char* strategy : failing_strategies)
+    for (const auto& [number, pieces] : moments()) {
+      SCOPED_TRACE(std::string(strategy) + ", lost in exchange " + std::to_string(number) + " after " +
+                   std::to_string(pieces));
+      OneFails rig(strategy, world_size() - 1);
+      std::string said;
+      for (int n = 0; n < most && said.empty(); ++n) {
+        if (n == number) rig.doom(pieces);
+        said = rig.exchange_u(n, false);
+        if (said.empty()) said = rig.exchange_v(n, false);
+      }
+      rig.expect_failure(said);
+      rig.end();
+      ASSERT_FALSE(HasFailure());
+    }
+}
+
+/// A rank that has its halos ends its exchanges, with links whose end waits for all ranks.
+TEST(DeviceExchange, ExchangesEndWhereADeviceOfAnotherRankHasFailed) {
+  for (const char* strategy : failing_strategies)
+    for (int pieces = thorough() ? 0 : world_size() % 2; pieces < 6; pieces += thorough() ? 1 : 2)
+      for (const int exchanges : {1, 120}) {  // and while `auto` decides
+        if (!thorough() && exchanges > 1 && std::string(strategy) != "auto") continue;
+        SCOPED_TRACE(std::string(strategy) + ", lost after " + std::to_string(pieces));
+        OneFails rig(strategy, pieces % world_size());
+        std::string said;
+        for (int n = 0; n < exchanges && said.empty(); ++n) {
+          if (n == exchanges - 1) rig.doom(pieces);
+          said = rig.exchange_u(n, false);
+        }
+        if (!said.empty()) rig.expect_failure(said);
+        rig.end();
+        ASSERT_FALSE(HasFailure());
+      }
 }
 
 }  // namespace

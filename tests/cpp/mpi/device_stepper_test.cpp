@@ -5,6 +5,8 @@
 #include <cstring>
 #include <functional>
 #include <memory>
+#include <optional>
+#include <stdexcept>
 
 #include "faulty_device.hpp"
 #include "haloscope/haloscope.hpp"
@@ -243,29 +245,110 @@ TEST(DeviceStepper, NoNeighbourIsTooLate) {
     expect_bits_of_the_cpu<2>(random, strategy, std::ref(late));
 }
 
-/// The devices of all ranks fail with the first launch of a step: later ones may be later on one rank than on another, which would
-/// wait for it.
-TEST(DeviceStepper, ADeviceThatFailsIsNamedByItsRankAndEndsAllLaterSteps) {
-  if (world_size() > 1) GTEST_SKIP() << "a rank whose device fails before it has sent leaves its peers waiting";
-  const Mixing mixing;
-  for (const char* strategy : {"direct/staged", "direct/staged:stream", "direct/ipc", "direct/taskqueue"})
-    for (const int steps : {0, 3}) {
-      Doom doom("");
-      const Grid<2> grid(MPI_COMM_WORLD, {.cells = {8 * world_size(), 9}, .periodic = {true, true}});
-      TwoArrays arrays(grid, 1, true);
-      Choice choice;
-      choice.device = "host";
-      choice.strategy = strategy;
-      auto step = std::make_unique<Stepper>(grid, arrays.refs(), choice, mixing.sweep({0, 1}, true));
-      step->run(steps);
-      doom.come(0);
-      const std::string said = error_of<Error>([&] { step->run(9); });
-      EXPECT_NE(said.find("rank " + std::to_string(world_rank()) + ": step "), std::string::npos) << said;
-      EXPECT_NE(said.find("the device is lost"), std::string::npos) << said;
-      EXPECT_EQ(said.find("with rank") != std::string::npos, world_size() > 1) << said;
-      EXPECT_NE(error_of<Error>([&] { step->run(1); }).find("an earlier step"), std::string::npos);
-      step.reset();
+/// A Stepper with reductions or without, and devices of which one fails, or all.
+class FailingStepper {
+ public:
+  /// @param mode  of reductions over all ranks; none: without.
+  FailingStepper(const std::string& strategy, const char* schedule, std::optional<ReduceMode> mode)
+      : doom_("stay_us=1e9"),
+        grid_(MPI_COMM_WORLD, {.cells = {8 * world_size(), 9}, .periodic = {true, true}}),
+        arrays_(grid_, 1, true) {
+    Choice choice;
+    choice.device = "host";
+    choice.strategy = strategy;
+    choice.schedule = schedule;
+    choice.barrier = !mode;
+    Stage stage{.sweeps = {Mixing().sweep({0, 1}, true)}};
+    if (mode) stage.reductions = Mixing::reductions(*mode);
+    step_ = std::make_unique<Stepper>(grid_, arrays_.refs(), choice, std::vector<Stage>{stage});
+  }
+  /// Steps until one fails. @param mortal  rank whose device fails after these steps, copies and launches; -1: all.
+  std::string run_until_it_fails(int mortal, int steps, int pieces, int most = 200) {
+    std::string said = "no error";
+    for (int n = 0; n < most && said == "no error"; ++n) {
+      if (n == steps && (mortal < 0 || world_rank() == mortal)) doom_.come(pieces);
+      said = error_of<Error>([&] { step_->run(1 + n % 2); });
     }
+    return said;
+  }
+  std::string run_again() {
+    return error_of<Error>([&] { step_->run(1); });
+  }
+  /// All ranks end the Stepper, and have ended it.
+  void end() {
+    step_.reset();
+    MPI_Barrier(MPI_COMM_WORLD);
+  }
+
+ private:
+  Doom doom_;
+  Grid<2> grid_;
+  TwoArrays arrays_;
+  std::unique_ptr<Stepper> step_;
+};
+
+/// In any copy or launch of a step, on one rank or on all: ranks fail at different places of a step.
+TEST(DeviceStepper, ADeviceThatFailsIsNamedByAllRanksAndEndsAllLaterSteps) {
+  const std::optional<ReduceMode> modes[]{{}, ReduceMode::blocking, ReduceMode::nonblocking};
+  int cases = 0;
+  for (const char* strategy :
+       {"direct/staged", "ordered/staged:stream", "direct/aware", "direct/ipc", "direct/taskqueue", "auto"})
+    for (const char* schedule : {"bulk", "streams"})
+      for (const int steps : {0, 3})
+        for (int pieces = 0; pieces < 9; ++pieces) {
+          const int mortal = cases % (world_size() + 1) - 1;
+          const std::optional<ReduceMode> mode = modes[++cases % 3];
+          if (!thorough() && (cases + world_size()) % 4 != 0) continue;
+          SCOPED_TRACE(std::string(strategy) + " " + schedule + ", rank " + std::to_string(mortal) + " lost in step " +
+                       std::to_string(steps) + " after " + std::to_string(pieces) + (mode ? " reducing" : ""));
+          FailingStepper stepper(strategy, schedule, mode);
+          const std::string said = stepper.run_until_it_fails(mortal, steps, pieces);
+          EXPECT_NE(said.find("rank " + std::to_string(world_rank()) + ": step "), std::string::npos) << said;
+          const int named = mortal < 0 ? world_rank() : mortal;
+          EXPECT_NE(said.find("rank " + std::to_string(named) + ": step "), std::string::npos) << said;
+          EXPECT_NE(said.find("the device is lost"), std::string::npos) << said;
+          EXPECT_EQ(said.find("with rank") != std::string::npos, world_size() > 1) << said;
+          EXPECT_NE(stepper.run_again().find("an earlier step"), std::string::npos);
+          stepper.end();
+          ASSERT_FALSE(HasFailure());
+        }
+}
+
+/// A rank that has done its steps ends its Stepper, with links whose end waits for all ranks.
+TEST(DeviceStepper, SteppersEndWhereADeviceOfAnotherRankHasFailed) {
+  for (const char* strategy : {"direct/staged", "direct/ipc", "auto"})
+    for (int pieces = 0; pieces < 6; ++pieces) {
+      SCOPED_TRACE(std::string(strategy) + ", lost after " + std::to_string(pieces));
+      FailingStepper stepper(strategy, "streams", {});
+      stepper.run_until_it_fails(pieces % world_size(), 2, pieces, 3);
+      stepper.end();
+    }
+}
+
+/// Its rank has not sent what the others wait for.
+TEST(DeviceStepper, AnExceptionOfALaunchOnOneRankReachesAllRanks) {
+  const Grid<2> grid(MPI_COMM_WORLD, {.cells = {8 * world_size(), 9}, .periodic = {true, true}});
+  const int thrower = world_size() - 1;
+  for (const char* strategy : {"direct/staged", "direct/taskqueue"}) {
+    TwoArrays arrays(grid, 1, true);
+    Choice choice;
+    choice.device = "host";
+    choice.strategy = strategy;
+    SweepSpec sweep = Mixing().sweep({0, 1}, true);
+    sweep.launch = [thrower, launch = sweep.launch](const SweepArgs& args) {
+      if (world_rank() == thrower && args.step == 2) throw std::runtime_error("no such table");
+      launch(args);
+    };
+    Stepper step(grid, arrays.refs(), choice, sweep);
+    const auto run = [&] { step.run(200); };
+    if (world_rank() == thrower) {
+      EXPECT_THROW(run(), std::runtime_error);
+    } else {
+      const std::string said = error_of<Error>(run);
+      EXPECT_NE(said.find("rank " + std::to_string(thrower) + ": step 2"), std::string::npos) << said;
+      EXPECT_NE(said.find("no such table"), std::string::npos) << said;
+    }
+  }
 }
 
 /// Blocks of kernels are combined in their order, whatever the order in which they run.

@@ -156,6 +156,7 @@ class AutoDeviceLink final : public DeviceLink {
     for (Trial& candidate : choice_.candidates())
       if (candidate.link) candidate.link->abandon();
   }
+  bool closes_alone() const override { return false; }
   std::string report() const override { return choice_.report(); }
 
  private:

@@ -1,0 +1,36 @@
+// Barriers by messages, which ranks may give up.
+#pragma once
+
+#include <mpi.h>
+
+#include <string>
+
+#include "haloscope/comm/mpi_call.hpp"
+
+namespace haloscope {
+
+/// A dissemination barrier. Collective; a rank that gives up leaves no trace in MPI's collective calls.
+/// @param tag       of messages that nothing else uses.
+/// @param complete  bool(MPI_Request&): completes one; false: gives up.
+/// @return whether all ranks have come.
+/// Cost: 2 log2(ranks) empty messages.
+template <class Complete>
+bool meet_by_messages(MPI_Comm comm, int tag, Complete complete) {
+  int rank = 0, size = 1;
+  CHECK_MPI(MPI_Comm_rank(comm, &rank));
+  CHECK_MPI(MPI_Comm_size(comm, &size));
+  for (int far = 1; far < size; far *= 2) {
+    MPI_Request in, out;
+    CHECK_MPI(MPI_Irecv(nullptr, 0, MPI_BYTE, (rank - far % size + size) % size, tag, comm, &in));
+    CHECK_MPI(MPI_Isend(nullptr, 0, MPI_BYTE, (rank + far) % size, tag, comm, &out));
+    if (!complete(in) || !complete(out)) return false;
+  }
+  return true;
+}
+
+/// Waits until all ranks have come to the end of what they do together; the wait is reported, see ReportedWait. Collective.
+/// @param what  ends, as "exchange of u".
+/// @throws PeerFailure within a FailureWatch.
+void meet_at_end(MPI_Comm comm, int tag, bool yield, const std::string& what);
+
+}  // namespace haloscope

@@ -1,0 +1,64 @@
+// Failures that ranks share: a rank that cannot go on sends the reason to its peers, and their long waits look for it.
+#pragma once
+
+#include <mpi.h>
+
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "haloscope/core/spin.hpp"
+#include "haloscope/error.hpp"
+
+namespace haloscope {
+
+/// Another rank cannot go on, so that this one would wait for it indefinitely. what() is the reason as the first rank that failed
+/// sent it.
+struct PeerFailure : Error {
+  explicit PeerFailure(const std::string& reason) : Error(Exit::failed, reason) {}
+};
+
+/// The failure of an exchange or a Stepper on a device. Every rank that learns of it passes it on, so that it reaches all ranks
+/// that a chain of peers joins with the first.
+class SharedFailure {
+ public:
+  /// Local. @param tag  of messages that nothing else uses between these ranks. @param peers  of this rank, without itself.
+  SharedFailure(MPI_Comm comm, int tag, std::vector<int> peers);
+  ~SharedFailure();
+  SharedFailure(const SharedFailure&) = delete;
+  SharedFailure& operator=(const SharedFailure&) = delete;
+
+  /// Sends the reason to all peers, the first time; what peers send is not received from here on. Local.
+  void send(const std::string& reason);
+  /// Looks at all objects of this process that have sent nothing: a peer's device may have failed in another exchange than the
+  /// one that this rank waits in. Local.
+  /// @throws PeerFailure where a peer has sent a reason, each time.
+  /// Cost: an MPI_Iprobe for each object.
+  static void look();
+  /// Takes what peers have sent and this rank did not wait for: MPI may refuse to free a communicator with messages. Nothing else
+  /// may be in flight on it. Local.
+  static void receive_the_rest(MPI_Comm comm);
+
+ private:
+  MPI_Comm comm_;
+  int tag_;
+  std::vector<int> peers_;
+  std::string reason_;  // that a peer has sent
+};
+
+/// While it lives, waits of this thread that last look for failures of peers, and end with a PeerFailure. MPI's own blocking calls
+/// are replaced by polls, see settle.hpp.
+class FailureWatch {
+ public:
+  /// @param watches  false: nothing changes.
+  explicit FailureWatch(bool watches = true)
+      : before_(std::exchange(look_for_failures, watches ? &SharedFailure::look : look_for_failures)) {}
+  ~FailureWatch() { look_for_failures = before_; }
+  FailureWatch(const FailureWatch&) = delete;
+  FailureWatch& operator=(const FailureWatch&) = delete;
+
+ private:
+  void (*before_)();
+};
+
+}  // namespace haloscope
