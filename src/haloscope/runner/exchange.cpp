@@ -64,7 +64,7 @@ struct Exchange::State {
   void open_reverse(const std::function<void()>& check) {
     const Strategy how = strategy.is_reference() ? Strategy("direct/p2p") : strategy;
     const MPI_Comm comm = forward->comm();
-    collectively(comm, [&] {
+    collectively(comm, "an accumulation", [&] {
       Plan plan;
       agree(comm, [&] {
         check();
@@ -142,7 +142,7 @@ struct Exchange::State {
 Exchange::Exchange(MPI_Comm comm, const Layout& layout, const ExchangeSpec& spec, const Strategy& given,
                    const Views& views, const std::vector<int>& nodes, bool guard) {
   require_communicator(comm);
-  state_ = collectively(comm, [&] {
+  state_ = collectively(comm, "an exchange", [&] {
     const Strategy chosen = chosen_strategy(comm, given);
     return std::make_unique<State>(comm, layout, spec, chosen, views, nodes, chosen_guard(comm, guard));
   });
@@ -151,9 +151,15 @@ Exchange::Exchange(MPI_Comm comm, const Layout& layout, const ExchangeSpec& spec
 Exchange::Exchange(MPI_Comm comm, const Layout& layout, const std::vector<FieldRef>& fields, const Strategy& given,
                    const ExchangeOptions& options, const std::vector<int>& nodes) {
   require_communicator(comm);
-  ExchangeSpec spec;
-  collectively(comm, [&] { agree(comm, [&] { spec = spec_of(fields, layout.dims(), options); }); });
-  *this = Exchange(comm, layout, spec, given, views_of(fields), nodes, options.guard);
+  collectively(comm, "an exchange", [&] {
+    ExchangeSpec spec;
+    Views views;
+    agree(comm, [&] {
+      spec = spec_of(fields, layout.dims(), options);
+      views = views_of(fields);
+    });
+    *this = Exchange(comm, layout, spec, given, views, nodes, options.guard);
+  });
 }
 
 Exchange::~Exchange() {
@@ -206,7 +212,7 @@ void Exchange::rebind(std::span<void* const> first, int slot) {
   State& of = state("rebind");
   const Call call(of.busy, "rebind");
   const auto check = [&] { of.check_rebind(first, slot); };
-  collectively(of.forward->comm(), [&] {
+  collectively(of.forward->comm(), "an exchange of other arrays", [&] {
     of.follows() ? check() : agree(of.forward->comm(), check);
     of.moved = true;
     if (of.guard) of.guard->moved(slot);

@@ -134,7 +134,7 @@ std::byte* Movement::open_landings(const std::vector<int>& nodes) {
     return landings_there_.data();
   }
   landings_ = reached_by_neighbours(own_->comm(), strategy_, views_) ? allocate_shared(own_->node(nodes), bytes)
-                                                                     : Memory(bytes);
+                                                                     : Memory(bytes, "buffers for what arrives");
   return landings_.data();
 }
 

@@ -1,6 +1,7 @@
 // Exchanges of the C interface.
 #include "haloscope/agree.hpp"
 #include "haloscope/c/mpi/bridge.hpp"
+#include "haloscope/comm/mpi_call.hpp"
 #include "haloscope/comm/running.hpp"
 #include "haloscope/topology.hpp"
 
@@ -33,13 +34,13 @@ FieldRef field_of(const hs_field& from, int number, int slots) {
   return field;
 }
 
+/// Collective.
 void make(const hs_grid& grid, const hs_field* fields, int32_t count, const hs_exchange_options* given,
           hs_exchange** exchange) {
   hs_exchange_options options;
   hs_exchange_init(&options);
   std::vector<FieldRef> list;
   Strategy strategy;
-  require_communicator(grid.comm);
   agree(grid.comm, [&] {
     needed(exchange, "exchange") = nullptr;
     if (given) options = versioned(given, options, "options");
@@ -66,7 +67,11 @@ void hs_exchange_init(hs_exchange_options* options) { *options = {sizeof *option
 
 hs_status hs_exchange_create(const hs_grid* grid, const hs_field* fields, int32_t count,
                              const hs_exchange_options* options, hs_exchange** exchange) {
-  return guarded([&] { make(needed(grid, "grid"), fields, count, options, exchange); });
+  return guarded([&] {
+    const hs_grid& of = needed(grid, "grid");
+    require_communicator(of.comm);
+    collectively(of.comm, "an exchange", [&] { make(of, fields, count, options, exchange); });
+  });
 }
 
 hs_status hs_exchange_start(hs_exchange* exchange, int32_t slot) {
