@@ -95,7 +95,8 @@ void counted(Call call) {
   call();
 }
 
-/// In shared memory the fields are the library's.
+/// In shared memory the fields are the library's. Streams of imitated devices allocate in steps, those of others do not: there
+/// steps do not count.
 std::string open_and_exchange(const Setting& with) try {
   const Grid<2> grid(with.comm, {.cells = {10, 12}, .periodic = {true, true}});
   Array array(grid, with.memory == "device");
@@ -109,13 +110,14 @@ std::string open_and_exchange(const Setting& with) try {
   const std::vector<FieldRef> fields{field ? FieldRef(*field) : array.ref(grid)};
   std::optional<haloscope::Exchange> halo;
   counted([&] { halo.emplace(grid.comm(), grid.layout(), fields, strategy); });
+  const auto in_step = [&](const auto& call) { with.memory == "device" ? call() : counted(call); };
   bool right = true;
   for (int step = 0; step < 3; ++step) {
     array.fill();
-    counted([&] { halo->exchange(); });
+    in_step([&] { halo->exchange(); });
     right = right && array.is_right();
   }
-  counted([&] { halo->accumulate(); });
+  in_step([&] { halo->accumulate(); });
   counted([&] { halo.reset(); });
   return right ? "right" : "wrong";
 } catch (const haloscope::Error& error) {

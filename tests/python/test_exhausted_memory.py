@@ -41,6 +41,7 @@ EVERY = [
     for much in ("once", "on")
     for ranks in ("all", "1")
 ]
+NAMED = "memory is exhausted|Cannot allocate memory"  # the second from the system, for memory of another process
 LINE = re.compile(r"^(\d+): (.*); again: (.*)$", re.MULTILINE)
 
 
@@ -57,7 +58,7 @@ def verdict(results: list[tuple[str, str]]) -> str:
     refused = [text for text, _ in results if text.startswith("refused: ")]
     if not refused and all(text == "right" for text, _ in results):
         return "right"
-    if len(refused) == RANKS and any("memory is exhausted" in text for text in refused):
+    if len(refused) == RANKS and any(re.search(NAMED, text) for text in refused):
         return "refused"
     return f"bad: {results}"
 

@@ -1,12 +1,14 @@
 #include "haloscope/runner/movement.hpp"
 
 #include <algorithm>
+#include <new>
 
 #include "haloscope/agree.hpp"
 #include "haloscope/comm/gather.hpp"
 #include "haloscope/comm/mpi_call.hpp"
 #include "haloscope/comm/shared_memory.hpp"
 #include "haloscope/core/names.hpp"
+#include "haloscope/core/out_of_memory.hpp"
 #include "haloscope/error.hpp"
 #include "haloscope/runner/failure.hpp"
 #include "haloscope/schedule.hpp"
@@ -122,9 +124,15 @@ auto Movement::use_device(Work work) {
   } catch (const MpiError&) {  // collectively() deals with it
     throw;
   } catch (const Error& error) {
-    failure_ = name_failure(own_->comm(), plan_, "the exchange of slot " + std::to_string(slot_), error.what());
-    throw Error(error.exit_code(), failure_);
+    fail(error.exit_code(), error.what());
+  } catch (const std::bad_alloc&) {
+    fail(Exit::failed, exhausted_memory().data());
   }
+}
+
+void Movement::fail(Exit exit, const char* text) {
+  failure_ = name_failure(own_->comm(), plan_, "the exchange of slot " + std::to_string(slot_), text);
+  throw Error(exit, failure_);
 }
 
 std::byte* Movement::open_landings(const std::vector<int>& nodes) {

@@ -77,6 +77,8 @@ class Movement {
   void abandon();
   template <class Work>
   auto use_device(Work work);
+  /// @throws Error as all later calls do.
+  [[noreturn]] void fail(Exit exit, const char* text);
   void begin_on_device(DeviceStream after);
   void enqueue_ahead();
   bool progress_on_device();
