@@ -51,7 +51,8 @@ class Exchange {
   /// @param nodes     node of each rank, to emulate nodes on one machine; empty: the real machines.
   /// @param guard   as ExchangeOptions::guard.
   /// @throws on all ranks alike, before any halo is sent: UsageError as make_plan() does, for views that do not fit, and
-  ///         where ranks ask for different exchanges; UnavailableError as the transport does.
+  ///         where ranks ask for different exchanges; UnavailableError as the transport does; Error where memory is exhausted, with the bytes
+  ///         available (docs/reliability.md).
   Exchange(MPI_Comm comm, const Layout& layout, const ExchangeSpec& spec, const Strategy& strategy, const Views& views,
            const std::vector<int>& nodes = {}, bool guard = false);
   /// The same for fields, all with the same number of slots.

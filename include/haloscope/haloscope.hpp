@@ -165,25 +165,29 @@ class Field {
 
  public:
   /// Zeroed. Local; in shared memory collective over the grid's communicator, as is the field's end.
-  /// @throws UsageError for negative halos or slots < 1, Error without (shared) memory.
+  /// @throws UsageError for negative halos or slots < 1; Error with the bytes needed and available where there is no (shared)
+  ///         memory, in shared memory on all ranks alike.
   Field(const Grid<D>& grid, const FieldOptions& options)
       : memory_(grid.comm(), grid.layout(), grid.rank(), grid.nodes(),
                 {quantity(options), options.halo, options.slots, options.memory}) {
     ref_.quantity = quantity(options);
     for (std::size_t d = 0; d < D; ++d) ref_.low[d] = ref_.high[d] = options.halo;
-    ref_.slots = memory_.slots();
   }
   FieldView<T, D> operator[](int slot) const {
-    const SlotView& v = ref_.slots.at(static_cast<std::size_t>(slot));
+    const SlotView& v = memory_.slots().at(static_cast<std::size_t>(slot));
     const auto size = static_cast<std::int64_t>(sizeof(T));
     return {reinterpret_cast<T*>(v.origin), v.stride[1] / size, v.stride[2] / size};
   }
-  operator FieldRef() const { return ref_; }
+  operator FieldRef() const {
+    FieldRef ref = ref_;
+    ref.slots = memory_.slots();
+    return ref;
+  }
 
  private:
   static Quantity quantity(const FieldOptions& o) { return quantity_of<T>(o.name, o.centring); }
   FieldMemory memory_;
-  FieldRef ref_;
+  FieldRef ref_;  // without slots: nothing may be allocated after a collective call that has opened memory
 };
 
 /// How your own arrays lie in memory.

@@ -224,7 +224,7 @@ class Grid(_Unique):
         self.comm = _communicator(comm)
         options = _agree(
             comm,
-            "the making of a grid",
+            "the call that makes a grid",
             lambda: self._options(cells, periodic, process_grid, owned, holes, order, reorder, nodes, axes),
         )
         ffi, lib = _library()
@@ -583,7 +583,7 @@ class Exchange(_Unique):
             axes = None
         described, options, structs = _agree(
             _communicator(self.grid.comm),
-            "the opening of an exchange",
+            "the call that makes an exchange",
             lambda: self._describe(arrays, halo, strategy, corners, guard, axes),
         )
         ffi, _ = _library()
@@ -849,7 +849,7 @@ def _own_block(comm: Any, arrays: Any, halo: Halo, axes: Any) -> _Block:
 
 def _grid_of_arrays(comm: Any, arrays: Any, halo: Halo, axes: Any) -> Grid:
     """Return the grid whose blocks the ranks of a Cartesian communicator hold in their arrays. Collective."""
-    block = _agree(comm, "the making of a grid", lambda: _own_block(comm, arrays, halo, axes))
+    block = _agree(comm, "the call that makes a grid", lambda: _own_block(comm, arrays, halo, axes))
     blocks = [_Block(*each) for each in comm.allgather((block.shape, block.axes, block.order))]
     if any(each.axes != block.axes or len(each.shape) != len(block.shape) for each in blocks):
         raise UsageProblem(

@@ -27,7 +27,7 @@ def patience_s() -> float:
 def complete(request: MPI.Request, comm: MPI.Comm, call: str) -> None:
     """Wait until a nonblocking collective call is complete. Reports on standard error while other ranks have not come to it.
 
-    call: its name, as "the opening of an exchange". Where HALOSCOPE_STALL is "end", the first report ends the job.
+    call: its name, as "the call that makes an exchange". Where HALOSCOPE_STALL is "end", the first report ends the job.
     """
     begin = reported = time.monotonic()
     polls = 0

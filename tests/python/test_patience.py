@@ -84,7 +84,7 @@ def test_a_rank_that_is_late_to_open_an_exchange_is_reported():
     ended = run("ordered/p2p", "open")
     assert ended.returncode == 0, ended.stderr
     assert ended.stdout.count("right") == 2
-    report = r"^haloscope: rank 0 has waited for \d+ s: other ranks have not come to the opening of an exchange$"
+    report = r"^haloscope: rank 0 has waited for \d+ s: other ranks have not come to the call that makes an exchange$"
     assert re.search(report, ended.stderr, re.MULTILINE), ended.stderr
 
 

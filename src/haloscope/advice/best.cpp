@@ -140,7 +140,7 @@ Best best(const BestRequest& request) {
 Best best(MPI_Comm comm, const BestRequest& request) {
   require_communicator(comm);
   Outcome outcome;
-  collectively(comm, "the search for the best strategy", [&] {
+  collectively(comm, "advice", [&] {
     int rank = 0;
     CHECK_MPI(MPI_Comm_rank(comm, &rank));
     if (rank == 0) outcome = answer(request);

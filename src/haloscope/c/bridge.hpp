@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstring>
+#include <new>
 #include <nlohmann/json.hpp>
 #include <string>
 #include <type_traits>
@@ -9,6 +10,7 @@
 
 #include "haloscope/c/handles.hpp"
 #include "haloscope/choice.hpp"
+#include "haloscope/core/out_of_memory.hpp"
 #include "haloscope/error.hpp"
 #include "haloscope/haloscope.h"
 #include "haloscope/model/case.hpp"
@@ -57,8 +59,8 @@ struct hs_program {
 
 namespace haloscope::c {
 
-/// Text of the calling thread's last failure.
-std::string& last_error();
+/// Keeps the text of the calling thread's last failure, for hs_last_error(). Where memory is exhausted, its first 255 characters.
+void keep_failure(const char* prefix, const char* text) noexcept;
 
 /// Run `body`; exceptions end here, as a status and a text.
 template <class Body>
@@ -67,12 +69,14 @@ hs_status guarded(const Body& body) noexcept {
     body();
     return HS_OK;
   } catch (const Error& error) {
-    last_error() = error.what();
+    keep_failure("", error.what());
     return static_cast<hs_status>(error.exit_code());
+  } catch (const std::bad_alloc&) {
+    keep_failure("", exhausted_memory().data());
   } catch (const std::exception& error) {
-    last_error() = std::string("Haloscope failed inside: ") + error.what();
+    keep_failure("Haloscope failed inside: ", error.what());
   } catch (...) {
-    last_error() = "Haloscope failed inside for an unknown reason";
+    keep_failure("Haloscope failed inside for an unknown reason", "");
   }
   return HS_FAILED;
 }

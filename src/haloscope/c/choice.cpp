@@ -1,4 +1,7 @@
 // Errors and choices of the C interface.
+#include <cstdio>
+#include <new>
+
 #include "haloscope/c/bridge.hpp"
 #include "haloscope/core/choice_fields.hpp"
 #include "haloscope/core/parsed_json.hpp"
@@ -6,9 +9,34 @@
 
 namespace haloscope::c {
 
-std::string& last_error() {
-  thread_local std::string text;
-  return text;
+namespace {
+
+/// A fixed text where no memory was left for the whole one.
+struct Failure {
+  std::string text;
+  ShortText fixed{};
+};
+
+Failure& last_failure() {
+  thread_local Failure failure;
+  return failure;
+}
+
+}  // namespace
+
+void keep_failure(const char* prefix, const char* text) noexcept {
+  Failure& last = last_failure();
+  last.fixed[0] = '\0';
+  try {
+    last.text.assign(prefix).append(text);
+  } catch (const std::bad_alloc&) {
+    std::snprintf(last.fixed.data(), last.fixed.size(), "%s%s", prefix, text);
+  }
+}
+
+const char* kept_failure() noexcept {
+  const Failure& last = last_failure();
+  return last.fixed[0] != '\0' ? last.fixed.data() : last.text.c_str();
 }
 
 nlohmann::json parsed(const char* json, const char* name) {
@@ -23,7 +51,7 @@ using namespace haloscope::c;
 
 const char* hs_version(void) { return HALOSCOPE_VERSION; }
 int32_t hs_abi(void) { return HS_ABI; }
-const char* hs_last_error(void) { return last_error().c_str(); }
+const char* hs_last_error(void) { return kept_failure(); }
 
 hs_status hs_choice_create(const char* json, hs_choice** choice) {
   return guarded([&] { needed(choice, "choice") = keep(new hs_choice{choice_from_json(parsed(json, "json"))}); });

@@ -96,6 +96,7 @@ class Handles {
     const std::uint64_t index = count_;
     if (index / chunk == chunks)
       throw UsageError("there are " + std::to_string(count_) + " objects of one kind; free those not used any more");
+    if (free_.capacity() <= index) free_.reserve(2 * index + 16);  // drop() must find room
     auto& places = places_[index / chunk];
     if (places.load(std::memory_order_relaxed) == nullptr) places.store(new Place[chunk], std::memory_order_release);
     ++count_;

@@ -1,19 +1,25 @@
 #include "haloscope/agree.hpp"
 
 #include <array>
-#include <utility>
+#include <cstring>
+#include <new>
 
 #include "haloscope/comm/mpi_call.hpp"
-#include "haloscope/comm/settle.hpp"
-#include "haloscope/comm/text.hpp"
 #include "haloscope/comm/together.hpp"
+#include "haloscope/core/out_of_memory.hpp"
 
 namespace haloscope {
 namespace {
 
+/// Of fixed size: it is made where memory may be exhausted, and no rank may be late for the others then.
 struct Outcome {
-  Exit exit = Exit::ok;
-  std::string text;
+  int exit = 0;
+  std::array<char, 4092> text{};
+
+  Outcome() = default;
+  Outcome(Exit code, const char* words) : exit(static_cast<int>(code)) {
+    std::strncpy(text.data(), words, text.size() - 1);
+  }
 };
 
 Outcome outcome_of(const std::function<void()>& work) try {
@@ -21,6 +27,8 @@ Outcome outcome_of(const std::function<void()>& work) try {
   return {};
 } catch (const Error& error) {
   return {error.exit_code(), error.what()};
+} catch (const std::bad_alloc&) {
+  return {Exit::failed, exhausted_memory().data()};
 } catch (const std::exception& error) {
   return {Exit::failed, error.what()};
 } catch (...) {
@@ -37,10 +45,7 @@ int first_failed(MPI_Comm comm, bool failed) {
 }
 
 Outcome outcome_of_rank(MPI_Comm comm, int rank, Outcome outcome) {
-  int exit = static_cast<int>(outcome.exit);
-  CHECK_MPI(MPI_Bcast(&exit, 1, MPI_INT, rank, comm));
-  outcome.exit = static_cast<Exit>(exit);
-  outcome.text = text_of_rank(comm, rank, std::move(outcome.text));
+  CHECK_MPI(MPI_Bcast(&outcome, sizeof outcome, MPI_BYTE, rank, comm));
   return outcome;
 }
 
@@ -54,11 +59,11 @@ void fail(Exit exit, const std::string& message) {
 
 void agree(MPI_Comm comm, const std::function<void()>& work) {
   const Outcome mine = outcome_of(work);
-  const int first = first_failed(comm, mine.exit != Exit::ok);
+  const int first = first_failed(comm, mine.exit != 0);
   if (first == ranks_in(comm)) return;
   const Outcome theirs = outcome_of_rank(comm, first, mine);
-  if (mine.exit != Exit::ok) fail(mine.exit, mine.text);
-  fail(theirs.exit, "rank " + std::to_string(first) + ": " + theirs.text);
+  if (mine.exit != 0) fail(static_cast<Exit>(mine.exit), mine.text.data());
+  fail(static_cast<Exit>(theirs.exit), "rank " + std::to_string(first) + ": " + theirs.text.data());
 }
 
 int rank_in(MPI_Comm comm) {

@@ -1,3 +1,4 @@
+#include "haloscope/agree.hpp"
 #include "haloscope/comm/library_comm.hpp"
 #include "haloscope/comm/mpi_call.hpp"
 #include "haloscope/error.hpp"
@@ -21,10 +22,13 @@ Plan plan_of(const Layout& layout, int rank, const FieldMemory::Options& options
   return plan;
 }
 
-Storage allocate(MPI_Comm comm, const Plan& plan, const std::vector<int>& nodes, const FieldMemory::Options& options) {
-  if (options.memory == MemoryKind::own) return Storage(plan, options.slots);
-  return collectively(comm, "the making of fields",
-                      [&] { return Storage(plan, options.slots, {}, shared_by(node_of(comm, nodes))); });
+/// In shared memory collective: a rank that cannot describe its field keeps no other rank waiting.
+Storage allocate(MPI_Comm comm, const Layout& layout, int rank, const std::vector<int>& nodes,
+                 const FieldMemory::Options& options) {
+  if (options.memory == MemoryKind::own) return Storage(plan_of(layout, rank, options), options.slots);
+  Plan plan;
+  agree(comm, [&] { plan = plan_of(layout, rank, options); });
+  return Storage(plan, options.slots, {}, shared_by(node_of(comm, nodes)));
 }
 
 }  // namespace
@@ -34,8 +38,10 @@ struct FieldMemory::State {
 };
 
 FieldMemory::FieldMemory(MPI_Comm comm, const Layout& layout, int rank, const std::vector<int>& nodes,
-                         const Options& options)
-    : state_(new State{allocate(comm, plan_of(layout, rank, options), nodes, options)}) {}
+                         const Options& options) {
+  const auto open = [&] { state_.reset(new State{allocate(comm, layout, rank, nodes, options)}); };
+  options.memory == MemoryKind::own ? locally("a field", open) : collectively(comm, "a field in shared memory", open);
+}
 
 FieldMemory::~FieldMemory() = default;
 FieldMemory::FieldMemory(FieldMemory&&) noexcept = default;

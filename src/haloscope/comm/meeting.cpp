@@ -1,5 +1,6 @@
 #include "haloscope/comm/meeting.hpp"
 
+#include "haloscope/agree.hpp"
 #include "haloscope/comm/patience.hpp"
 #include "haloscope/comm/settle.hpp"
 
@@ -8,7 +9,7 @@ namespace {
 
 class Ending final : public ReportedWait {
  public:
-  Ending(MPI_Comm comm, const std::string& what) : ReportedWait(comm), what_(what) {}
+  Ending(MPI_Comm comm, const std::string& what) : ReportedWait(rank_in(comm)), what_(what) {}
 
  private:
   std::string describe() const override { return "other ranks have not come to the end of the " + what_; }
@@ -20,7 +21,7 @@ class Ending final : public ReportedWait {
 
 void meet_at_end(MPI_Comm comm, int tag, bool yield, const std::string& what) {
   const Ending reported(comm, what);
-  meet_by_messages(comm, tag, [&](MPI_Request& request) {
+  meet_by_messages(comm, tag, {}, nullptr, [&](MPI_Request& request) {
     settle(request, yield);
     return true;
   });

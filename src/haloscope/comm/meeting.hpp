@@ -3,6 +3,9 @@
 
 #include <mpi.h>
 
+#include <algorithm>
+#include <cstddef>
+#include <span>
 #include <string>
 
 #include "haloscope/comm/mpi_call.hpp"
@@ -11,19 +14,21 @@ namespace haloscope {
 
 /// A dissemination barrier. Collective; a rank that gives up leaves no trace in MPI's collective calls.
 /// @param tag       of messages that nothing else uses.
+/// @param mine      what this rank brings; as many bytes on all ranks. @param theirs  room for as many.
 /// @param complete  bool(MPI_Request&): completes one; false: gives up.
-/// @return whether all ranks have come.
-/// Cost: 2 log2(ranks) empty messages.
+/// @return whether all ranks have come, with the same bytes.
+/// Cost: 2 log2(ranks) messages.
 template <class Complete>
-bool meet_by_messages(MPI_Comm comm, int tag, Complete complete) {
+bool meet_by_messages(MPI_Comm comm, int tag, std::span<const std::byte> mine, std::byte* theirs, Complete complete) {
+  const int bytes = static_cast<int>(mine.size());
   int rank = 0, size = 1;
   CHECK_MPI(MPI_Comm_rank(comm, &rank));
   CHECK_MPI(MPI_Comm_size(comm, &size));
   for (int far = 1; far < size; far *= 2) {
     MPI_Request in, out;
-    CHECK_MPI(MPI_Irecv(nullptr, 0, MPI_BYTE, (rank - far % size + size) % size, tag, comm, &in));
-    CHECK_MPI(MPI_Isend(nullptr, 0, MPI_BYTE, (rank + far) % size, tag, comm, &out));
-    if (!complete(in) || !complete(out)) return false;
+    CHECK_MPI(MPI_Irecv(theirs, bytes, MPI_BYTE, (rank - far % size + size) % size, tag, comm, &in));
+    CHECK_MPI(MPI_Isend(mine.data(), bytes, MPI_BYTE, (rank + far) % size, tag, comm, &out));
+    if (!complete(in) || !complete(out) || !std::equal(mine.begin(), mine.end(), theirs)) return false;
   }
   return true;
 }

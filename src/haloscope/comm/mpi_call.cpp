@@ -2,9 +2,14 @@
 
 #include <unistd.h>
 
+#include <array>
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
+#include <cstring>
+#include <exception>
+#include <new>
+#include <span>
 #include <string>
 #include <thread>
 
@@ -17,6 +22,18 @@ namespace {
 
 constexpr int meeting_tag = 32767;  // the largest that every MPI has
 constexpr double longest_s = 30;
+constexpr const char* job_ends = "; the job ends here, since other ranks may wait for this one";
+
+/// Where this thread is in collective calls that make others. Ranks that are not at the same place have not failed in the same call.
+struct CallPlace {
+  int depth = 0;      // calls that run, one in another
+  int begun = 0;      // in the outermost of them
+  int companies = 0;  // require_company() since then
+  bool operator==(const CallPlace&) const = default;
+};
+
+thread_local CallPlace call_place;
+thread_local std::array<char, 1024> last_refusal{};  // by MPI, in the outermost of them
 
 std::string text_of(int code, const char* call) {
   const std::string source = call;
@@ -43,34 +60,80 @@ bool completes(MPI_Request& request, double deadline_s) {
   }
 }
 
+/// @return whether all ranks come here within patience_s(), from the same place. Allocates nothing where MPI refuses nothing.
+bool all_meet(MPI_Comm comm) noexcept try {
+  static thread_local CallPlace mine, theirs;  // messages may be in flight when this ends
+  mine = call_place;
+  const double deadline_s = now_s() + (patience_s() > 0 ? patience_s() : longest_s);
+  return meet_by_messages(comm, meeting_tag, std::as_bytes(std::span(&mine, 1)), reinterpret_cast<std::byte*>(&theirs),
+                          [&](MPI_Request& request) { return completes(request, deadline_s); });
+} catch (const std::exception&) {  // the first error is the one to report
+  return false;
+}
+
+[[noreturn]] void fail_together(MPI_Comm comm, const char* text) {
+  if (!all_meet(comm)) end_job(text, job_ends);
+  throw Error(Exit::failed, text);
+}
+
 }  // namespace
 
 MpiError::MpiError(int code, const char* call) : Error(Exit::failed, text_of(code, call)) {}
 
-void throw_mpi_error(int code, const char* call) { throw MpiError(code, call); }
+void throw_mpi_error(int code, const char* call) {
+  const MpiError error(code, call);
+  std::strncpy(last_refusal.data(), error.what(), last_refusal.size() - 1);
+  throw error;
+}
 
-void end_job(const std::string& text) {
-  const std::string line = "haloscope: " + name_of_rank() + ": " + text + "\n";
-  std::fputs(line.c_str(), stderr);
+void end_job(const char* text, const char* more) {
+  std::fprintf(stderr, "haloscope: %s: %s%s\n", name_of_rank().c_str(), text, more);
   std::fflush(stderr);
   std::this_thread::sleep_for(std::chrono::milliseconds(300));  // launchers drop output just before an abort
   MPI_Abort(MPI_COMM_WORLD, static_cast<int>(Exit::failed));
   _exit(static_cast<int>(Exit::failed));  // where even that is refused
 }
 
-void end_job(int code, const char* call) {
-  end_job(text_of(code, call) + "; the job ends here, since other ranks may wait for this one");
+void end_job(const std::string& text) { end_job(text.c_str(), ""); }
+
+void end_job(int code, const char* call) { end_job(text_of(code, call).c_str(), job_ends); }
+
+void fail_together(MPI_Comm comm) {
+  try {
+    throw;
+  } catch (const MpiError& error) {
+    fail_together(comm, error.what());
+  } catch (const OutOfMemory& error) {
+    fail_together(comm, error.what());
+  } catch (const Error&) {  // on all ranks alike
+    throw;
+  } catch (const std::bad_alloc&) {
+    fail_together(comm, exhausted_memory().data());
+  } catch (const std::exception& error) {
+    fail_together(comm, error.what());
+  }
 }
 
-void fail_together(MPI_Comm comm, const MpiError& error) {
-  bool met = false;
-  try {
-    const double deadline_s = now_s() + (patience_s() > 0 ? patience_s() : longest_s);
-    met = meet_by_messages(comm, meeting_tag, [&](MPI_Request& request) { return completes(request, deadline_s); });
-  } catch (const MpiError&) {  // the first error is the one to report
+Collective::Collective() noexcept {
+  if (call_place.depth == 0) {
+    call_place = {};
+    last_refusal[0] = '\0';
   }
-  if (!met) end_job(error.what() + std::string("; the job ends here, since other ranks may wait for this one"));
-  throw Error(Exit::failed, error.what());
+  ++call_place.depth;
+  ++call_place.begun;
+}
+Collective::~Collective() { --call_place.depth; }
+
+void require_company(MPI_Comm comm) {
+  if (call_place.depth == 0 || std::uncaught_exceptions() == 0) return;
+  ++call_place.companies;
+  if (all_meet(comm)) return;
+  if (last_refusal[0] != '\0') end_job(last_refusal.data(), job_ends);
+  std::array<char, 128> text;
+  std::snprintf(text.data(), text.size(),
+                "a collective call failed on this rank alone; %lld bytes of memory are available",
+                static_cast<long long>(available_memory()));
+  end_job(text.data(), job_ends);
 }
 
 ErrorsReturned::ErrorsReturned(MPI_Comm comm) : comm_(comm) {

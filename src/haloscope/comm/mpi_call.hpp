@@ -11,7 +11,8 @@
 #include <string>
 #include <utility>
 
-#include "haloscope/comm/together.hpp"
+#include "haloscope/core/making.hpp"
+#include "haloscope/core/out_of_memory.hpp"
 #include "haloscope/error.hpp"
 
 namespace haloscope {
@@ -28,6 +29,8 @@ struct MpiError : Error {
 [[noreturn]] void end_job(int code, const char* call);
 /// The same for any other reason.
 [[noreturn]] void end_job(const std::string& text);
+/// The same without memory. @param more  follows the text.
+[[noreturn]] void end_job(const char* text, const char* more);
 
 inline void check_mpi(int code, const char* call) {
   if (code != MPI_SUCCESS) [[unlikely]]
@@ -55,22 +58,39 @@ class ErrorsReturned {
   MPI_Errhandler before_ = MPI_ERRHANDLER_NULL;
 };
 
-/// Called where an MpiError leaves a collective call on this rank. Waits for the other ranks to come here too.
-/// @throws Error (exit code 1) with the error's text once all ranks of `comm` have. A job in which some rank has not
-///         within patience_s() is ended, with the error's text: such a rank waits for this one.
+/// Called where an exception leaves a collective call on this rank, from its handler. An Error that is the same on all ranks goes on. For
+/// any other exception, as MpiError, OutOfMemory and std::bad_alloc, it waits for the other ranks to come here too.
+/// @throws Error (exit code 1) with the exception's text once all ranks of `comm` have. A job in which some rank has not
+///         within patience_s() is ended, with that text: such a rank waits for this one.
 /// Cost: 2 log2(ranks) empty messages.
-[[noreturn]] void fail_together(MPI_Comm comm, const MpiError& error);
+[[noreturn]] void fail_together(MPI_Comm comm);
 
-/// Runs a collective call. An MpiError on all ranks becomes an Error on all ranks; on some of them it ends the job.
-/// Costs nothing where MPI refuses nothing.
-/// @param name  of the call, for reports of a rank that waits for others to make it too.
+/// A collective call runs on this thread.
+class Collective {
+ public:
+  Collective() noexcept;
+  ~Collective();
+  Collective(const Collective&) = delete;
+  Collective& operator=(const Collective&) = delete;
+};
+
+/// Called before a collective call of MPI that frees something and waits for the other ranks. Where an exception ends a collective
+/// call, other ranks may have none, and never come: the job ends after patience_s() then. Costs nothing otherwise.
+void require_company(MPI_Comm comm);
+
+/// Runs a collective call. What one rank alone can meet (MPI refuses, memory is exhausted) becomes an Error on all ranks
+/// where all met it; on some of them it ends the job. Costs nothing where nothing fails.
+/// @param what  it makes, "an exchange"; a literal. Reports of long waits and errors of exhausted memory name it.
 template <class Work>
-decltype(auto) collectively(MPI_Comm comm, const char* name, Work&& work) try {
-  const NamedCall named(name);
-  const ErrorsReturned returned(comm);
-  return std::forward<Work>(work)();
-} catch (const MpiError& error) {
-  fail_together(comm, error);
+decltype(auto) collectively(MPI_Comm comm, const char* what, Work&& work) {
+  const Making making(what);
+  try {
+    const ErrorsReturned returned(comm);
+    const Collective collective;
+    return std::forward<Work>(work)();
+  } catch (...) {
+    fail_together(comm);
+  }
 }
 
 }  // namespace haloscope

@@ -36,21 +36,26 @@ struct SharedArena::Slab {
     if (reached) all_free += change;
   }
 
-  std::map<std::size_t, std::size_t>::iterator find(std::size_t bytes) {
+  using Free = std::map<std::size_t, std::size_t>;
+  using Range = Free::node_type;  // made when a piece is taken, so that giving it back allocates nothing
+
+  Free::iterator find(std::size_t bytes) {
     return std::find_if(free.begin(), free.end(), [&](const auto& range) { return range.second >= bytes; });
   }
-  std::size_t take(std::size_t bytes) {
-    const auto found = find(bytes);
-    const auto [offset, size] = *found;
-    free.erase(found);
-    if (size > bytes) free.emplace(offset + bytes, size - bytes);
+  Range take(std::size_t bytes) {
+    Free made{{0, bytes}};
+    Range piece = made.extract(made.begin()), rest = free.extract(find(bytes));
+    piece.key() = rest.key();
+    rest.key() += bytes;
+    rest.mapped() -= bytes;
+    if (rest.mapped() > 0) free.insert(std::move(rest));
     count(-static_cast<std::int64_t>(bytes));
-    return offset;
+    return piece;
   }
-  void give_back(std::size_t offset, std::size_t bytes) {
-    auto at = free.emplace(offset, bytes).first;
-    count(static_cast<std::int64_t>(bytes));
-    if (const auto next = std::next(at); next != free.end() && offset + bytes == next->first) {
+  void give_back(Range piece) {
+    count(static_cast<std::int64_t>(piece.mapped()));
+    const auto at = free.insert(std::move(piece)).position;
+    if (const auto next = std::next(at); next != free.end() && at->first + at->second == next->first) {
       at->second += next->second;
       free.erase(next);
     }
@@ -60,6 +65,16 @@ struct SharedArena::Slab {
       free.erase(at);
     }
   }
+};
+
+struct SharedArena::Piece {
+  std::shared_ptr<Slab> slab;
+  Slab::Range range;
+
+  Piece(const std::shared_ptr<Slab>& of, std::size_t bytes) : slab(of), range(of->take(bytes)) {}
+  ~Piece() { slab->give_back(std::move(range)); }
+  Piece(const Piece&) = delete;
+  std::byte* begin() const { return slab->memory.data() + range.key(); }
 };
 
 SharedArena::SharedArena() : next_bytes_(large) {}
@@ -79,11 +94,9 @@ Memory SharedArena::allocate(const Node& node, std::size_t bytes) {
     next_bytes_ = std::min(2 * next_bytes_, largest_slab);
     slab = std::prev(slabs_.end());
   }
-  const std::size_t offset = (*slab)->take(size);
-  std::byte* begin = (*slab)->memory.data() + offset;
-  std::memset(begin, 0, size);
-  std::shared_ptr<void> piece(begin, [slab = *slab, offset, size](void*) { slab->give_back(offset, size); });
-  return Memory(begin, bytes, std::move(piece));
+  const auto piece = std::make_shared<Piece>(*slab, size);
+  std::memset(piece->begin(), 0, size);
+  return Memory(piece->begin(), bytes, piece);
 }
 
 }  // namespace haloscope

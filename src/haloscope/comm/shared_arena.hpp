@@ -33,6 +33,7 @@ class SharedArena {
 
  private:
   struct Slab;
+  struct Piece;
   std::vector<std::shared_ptr<Slab>> slabs_;
   std::size_t next_bytes_;
 };

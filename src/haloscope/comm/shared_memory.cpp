@@ -11,6 +11,7 @@
 #include "haloscope/comm/gather.hpp"
 #include "haloscope/comm/mpi_call.hpp"
 #include "haloscope/comm/mpi_traits.hpp"
+#include "haloscope/core/out_of_memory.hpp"
 #include "haloscope/error.hpp"
 
 namespace haloscope {
@@ -25,6 +26,7 @@ using PageRanges = std::vector<ByteRange>;
 /// One window and where every rank's memory begins in this process.
 struct Window {
   int number = 0;
+  MPI_Comm comm = MPI_COMM_NULL;  // of the node
   MPI_Win handle = MPI_WIN_NULL;
   std::byte* begin = nullptr;
   std::size_t bytes = 0;           // of the rank's memory, whether in the window or private
@@ -45,7 +47,9 @@ Window::~Window() {
   std::erase(windows(), this);
   int ended = 0;
   REQUIRE_MPI(MPI_Finalized(&ended));
-  if (!ended && handle != MPI_WIN_NULL) REQUIRE_MPI(MPI_Win_free(&handle));
+  if (ended || handle == MPI_WIN_NULL) return;
+  require_company(comm);
+  REQUIRE_MPI(MPI_Win_free(&handle));
 }
 
 const Window* find(int number) {
@@ -122,8 +126,7 @@ std::size_t total(const PageRanges& pages) {
 /// Addresses for `bytes` bytes with nothing there yet: an access ends the process.
 Memory reserve(std::size_t bytes) {
   void* at = mmap(nullptr, bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-  if (at == MAP_FAILED)
-    throw Error(Exit::failed, "cannot reserve addresses for a neighbour's fields; use a smaller grid");
+  if (at == MAP_FAILED) throw OutOfMemory("addresses for a neighbour's fields", bytes, available_memory());
   return Memory(static_cast<std::byte*>(at), bytes, std::shared_ptr<void>(at, [bytes](void* p) { munmap(p, bytes); }));
 }
 
@@ -139,6 +142,7 @@ std::shared_ptr<Window> open_window(const Node& node, std::size_t bytes, const P
         "shared memory moves bytes by loads and stores, which take no time where messages are simulated; use p2p or "
         "persistent, or a build on a real MPI");
   auto window = std::make_shared<Window>();
+  window->comm = node.comm();
   window->bytes = bytes;
   window->shared = total(pages);
   MPI_Info info;

@@ -6,6 +6,7 @@
 #include "haloscope/comm/mpi_call.hpp"
 #include "haloscope/comm/mpi_traits.hpp"
 #include "haloscope/comm/patience.hpp"
+#include "haloscope/core/making.hpp"
 
 namespace haloscope {
 namespace {
@@ -15,12 +16,14 @@ class WaitForOthers final : public ReportedWait {
   explicit WaitForOthers(MPI_Comm comm) : ReportedWait(rank_in(comm)) {}
 
  private:
-  std::string describe() const override { return std::string("other ranks have not come to ") + NamedCall::current(); }
+  std::string describe() const override {
+    const char* const what = Making::current();
+    return std::string("other ranks have not come to ") +
+           (what != nullptr ? std::string("the call that makes ") + what : "a collective call");
+  }
 };
 
 }  // namespace
-
-thread_local const char* NamedCall::current_ = "a collective call";
 
 void meet_in(MPI_Comm comm, MPI_Request& request) {
   if (mpi_traits.simulated) {  // a poll costs simulated time

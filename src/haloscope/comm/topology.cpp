@@ -197,12 +197,12 @@ std::vector<Box> gather_boxes(MPI_Comm comm, const Box& own) {
 }  // namespace
 
 Sites sites_of(MPI_Comm comm, const std::vector<int>& nodes) {
-  return collectively(comm, "the making of a grid", [&] { return find_sites(comm, nodes); });
+  return collectively(comm, "a grid", [&] { return find_sites(comm, nodes); });
 }
 
 std::vector<Box> boxes_of_all(MPI_Comm comm, const Box& own) {
   require_communicator(comm);
-  return collectively(comm, "the making of a grid", [&] { return gather_boxes(comm, own); });
+  return collectively(comm, "a grid", [&] { return gather_boxes(comm, own); });
 }
 
 }  // namespace haloscope

@@ -2,6 +2,7 @@
 #include <dlfcn.h>
 #include <mpi.h>
 
+#include <atomic>
 #include <filesystem>
 #include <string>
 
@@ -37,11 +38,15 @@ bool is_foreign(const std::string& running) {
 
 }  // namespace
 
+/// A process has one MPI. Later calls allocate nothing: a rank that threw here would keep the others waiting.
 void refuse_other_mpi() {
+  static std::atomic<bool> looked{false};
+  if (looked.load(std::memory_order_acquire)) return;
   const std::string running = mpi_library();
   if (is_foreign(running))
     throw UsageError("the program runs " + running + " (" + file_of_mpi() + "), but this Haloscope was built for " +
                      HS_BUILT_FOR_THIS + ": " HS_MPI_REMEDY);
+  looked.store(true, std::memory_order_release);
 }
 
 }  // namespace haloscope

@@ -1,5 +1,6 @@
 #include "haloscope/core/backend_names.hpp"
 #include "haloscope/core/names.hpp"
+#include "haloscope/core/out_of_memory.hpp"
 #include "haloscope/device/builtin.hpp"
 #include "haloscope/error.hpp"
 
@@ -22,9 +23,18 @@ PieceList::PieceList(Device& device, const std::vector<CopyLaunch::Piece>& piece
     : memory_(copied_to(device, pieces.data(), pieces.size() * sizeof(CopyLaunch::Piece))) {}
 
 void throw_too_large(std::size_t bytes, const Info& info) {
-  throw Error(Exit::failed, "the grid does not fit the device: " + std::to_string(bytes) + " bytes are needed and " +
-                                std::to_string(info.free_bytes) + " of " + std::to_string(info.total_bytes) +
-                                " are free on " + info.name + "; use fewer cells, a smaller depth, or more devices");
+  throw OutOfMemory("the grid", bytes, info.free_bytes,
+                    "on device " + info.name + " (of " + std::to_string(info.total_bytes) + ")");
+}
+
+void throw_no_pinned(std::size_t bytes) {
+  throw OutOfMemory("a buffer", bytes, available_memory(), "of host memory for a device");
+}
+
+void* new_host_memory(std::size_t bytes) {
+  void* const memory = ::operator new(bytes, host_alignment, std::nothrow);
+  if (memory == nullptr) throw_no_pinned(bytes);
+  return memory;
 }
 
 #if !HALOSCOPE_CUDA

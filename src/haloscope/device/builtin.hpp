@@ -1,6 +1,8 @@
 // The back ends that may be built, and what they share.
 #pragma once
 
+#include <new>
+
 #include "haloscope/device/device.hpp"
 
 namespace haloscope::device {
@@ -9,7 +11,12 @@ namespace haloscope::device {
 #include "haloscope/device/backends.def"
 #undef BACKEND
 
-/// @throws Error: more device memory is requested than is free.
+/// @throws OutOfMemory: more device memory is requested than is free.
 [[noreturn]] void throw_too_large(std::size_t bytes, const Info& info);
+/// @throws OutOfMemory for pinned or mapped memory of the host.
+[[noreturn]] void throw_no_pinned(std::size_t bytes);
+/// Ordinary memory of the host, for operator delete with the same alignment. @throws OutOfMemory.
+void* new_host_memory(std::size_t bytes);
+constexpr std::align_val_t host_alignment{64};
 
 }  // namespace haloscope::device

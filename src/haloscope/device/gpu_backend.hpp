@@ -307,12 +307,14 @@ class GpuDevice final : public Device {
   void* allocate(Space space, std::size_t bytes) override {
     void* memory = nullptr;
     select();
-    if (space == Space::pageable) return ::operator new(bytes);
+    if (space == Space::pageable) return new_host_memory(bytes);
     if (space != Space::device) {
       const auto kind = space == Space::mapped        ? HALOSCOPE_GPU_MAPPED
                         : space == Space::noncoherent ? HALOSCOPE_GPU_NONCOHERENT
                                                       : 0;
-      HALOSCOPE_CHECK(HostMalloc, &memory, bytes, kind);
+      const Status made = settled(HALOSCOPE_GPU(HostMalloc)(&memory, bytes, kind));
+      if (made == HALOSCOPE_GPU(ErrorMemoryAllocation)) throw_no_pinned(bytes);
+      check(made, "HostMalloc");
       return memory;
     }
     const Status made = settled(HALOSCOPE_GPU(Malloc)(&memory, bytes));
@@ -322,7 +324,7 @@ class GpuDevice final : public Device {
   }
   void release(Space space, void* memory) override {
     if (space == Space::pageable)
-      ::operator delete(memory);
+      ::operator delete(memory, host_alignment);
     else
       (void)settled(space == Space::device ? HALOSCOPE_GPU(Free)(memory) : HALOSCOPE_GPU(HostFree)(memory));
   }

@@ -94,13 +94,13 @@ class HostDevice final : public Device {
   void* allocate(Space space, std::size_t bytes) override {
     if (space == Space::device && static_cast<std::int64_t>(bytes) > imitation_.bytes - used_)
       throw_too_large(bytes, info());
-    if (space != Space::device) return ::operator new (bytes, std::align_val_t{cache_line});
+    if (space != Space::device) return new_host_memory(bytes);
     void* const memory = new_memory(bytes, index_);
     used_ += static_cast<std::int64_t>(bytes);
     return memory;
   }
   void release(Space space, void* memory) override {
-    if (space != Space::device) return ::operator delete (memory, std::align_val_t{cache_line});
+    if (space != Space::device) return ::operator delete(memory, host_alignment);
     used_ -= static_cast<std::int64_t>(release_memory(memory));
   }
   MemoryHandle share(void* memory) override { return handle_of(memory); }

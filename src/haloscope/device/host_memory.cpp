@@ -10,6 +10,7 @@
 #include <mutex>
 #include <string>
 
+#include "haloscope/core/out_of_memory.hpp"
 #include "haloscope/error.hpp"
 
 namespace haloscope::device::host {
@@ -83,8 +84,7 @@ void* new_memory(std::size_t bytes, int device) {
   const bool sized = file.number >= 0 && ftruncate(file.number, static_cast<off_t>(size)) == 0;
   void* const memory = sized ? Known::all().map(file) : nullptr;
   if (memory != nullptr) return memory;
-  throw Error(Exit::failed, "the system has no " + std::to_string(bytes) +
-                                " bytes for the imitated device: " + std::strerror(errno) + "; use fewer cells");
+  throw OutOfMemory("the grid", bytes, available_memory(), "on an imitated device");
 }
 
 void* map_memory(const MemoryHandle& handle, int device) {

@@ -4,18 +4,17 @@
 
 #include <algorithm>
 #include <atomic>
-#include <cerrno>
-#include <cstring>
 #include <fstream>
 #include <string>
 #include <utility>
 
-#include "haloscope/error.hpp"
+#include "haloscope/core/out_of_memory.hpp"
 
 namespace haloscope {
 namespace {
 
 constexpr std::int64_t line_bytes = cache_line;
+constexpr std::size_t checked_from = std::size_t{64} << 20;  // smaller pieces need no look at what the machine has
 constexpr std::size_t huge_from = std::size_t{128} << 10;
 constexpr std::int64_t in_step_from = std::int64_t{64} << 20;  // bytes of a block that certainly comes from memory
 
@@ -28,15 +27,15 @@ std::int64_t off_page(std::int64_t pitch, int element_bytes) {
 
 }  // namespace
 
-Memory::Memory(std::size_t bytes) {
+Memory::Memory(std::size_t bytes, const char* purpose) {
   if (bytes == 0) return;
+  if (bytes >= checked_from && total_memory() >= 0 && bytes > static_cast<std::size_t>(total_memory()))
+    throw OutOfMemory(purpose, bytes, available_memory());
   const bool huge = bytes >= huge_from;
   const std::size_t wanted = round_up(bytes, huge ? huge_page : small_page);
   const std::size_t mapped = wanted + (huge ? huge_page : 0);
   void* at = mmap(nullptr, mapped, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-  if (at == MAP_FAILED)
-    throw Error(Exit::failed, "cannot allocate " + std::to_string(bytes >> 20) + " MiB for fields (" +
-                                  std::strerror(errno) + "); use a smaller grid or more ranks");
+  if (at == MAP_FAILED) throw OutOfMemory(purpose, bytes, available_memory());
   auto* begin = static_cast<std::byte*>(at);
   if (huge) {  // give the unaligned ends back
     const auto head = round_up(reinterpret_cast<std::uintptr_t>(at), huge_page) - reinterpret_cast<std::uintptr_t>(at);

@@ -25,8 +25,10 @@ class Memory {
  public:
   Memory() = default;
   /// @param bytes  size; from 128 KiB on, the memory is aligned to 2 MiB and huge pages are requested.
-  /// @throws Error when the system refuses.
-  explicit Memory(std::size_t bytes);
+  /// @param purpose  for messages, as "fields".
+  /// @throws OutOfMemory where the system refuses, and for more than the machine, or the control group of this process,
+  ///         has in all: the system may grant that, and end the process when it is written.
+  explicit Memory(std::size_t bytes, const char* purpose = "fields");
   /// Memory that `keeper` owns (a shared window, say) and gives back when it is destroyed.
   Memory(std::byte* data, std::size_t bytes, std::shared_ptr<void> keeper)
       : data_(data), size_(bytes), keeper_(std::move(keeper)) {}

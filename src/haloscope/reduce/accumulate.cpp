@@ -36,6 +36,7 @@ class Accumulate final : public PipelineReducer {
   }
   ~Accumulate() override {
     REQUIRE_MPI(MPI_Win_unlock_all(window_));
+    require_company(comm_);
     REQUIRE_MPI(MPI_Win_free(&window_));
   }
   void contribute(std::span<const double> mine) override {

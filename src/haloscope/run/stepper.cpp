@@ -455,7 +455,7 @@ struct Stepper::State {
 Stepper::Stepper(MPI_Comm comm, const Layout& layout, const std::vector<int>& nodes,
                  const std::vector<FieldRef>& fields, const Choice& choice, const std::vector<Stage>& stages,
                  const StepperOptions& options) {
-  collectively(comm, "the making of a Stepper", [&] {
+  collectively(comm, "a Stepper", [&] {
     agree(comm, [&] { state_ = std::make_unique<State>(layout, nodes, fields, choice, stages, options); });
     state_->open(comm, nodes, fields, options.guard);
   });

@@ -147,16 +147,16 @@ Diagnosis gravest(MPI_Comm comm, const Diagnosis& mine) {
 
 std::vector<Diagnosis> doctor(MPI_Comm comm) {
   require_communicator(comm);
-  const OwnComm own = collectively(comm, "the doctor", [&] { return OwnComm(comm); });
+  const OwnComm own = collectively(comm, "a report of the doctor", [&] { return OwnComm(comm); });
   std::vector<Diagnosis> checks;
   const auto examine = [&](const char* name, const std::function<Diagnosis(MPI_Comm)>& check) {
     Diagnosis mine;
     try {
-      mine = collectively(own.get(), "the doctor", [&] { return check(own.get()); });
+      mine = collectively(own.get(), "a report of the doctor", [&] { return check(own.get()); });
     } catch (const Error& error) {
       mine = {name, Verdict::not_here, error.what(), ""};
     }
-    checks.push_back(collectively(own.get(), "the doctor", [&] { return gravest(own.get(), mine); }));
+    checks.push_back(collectively(own.get(), "a report of the doctor", [&] { return gravest(own.get(), mine); }));
   };
   examine("pinning", check_pinning);
   examine("/dev/shm", check_room);

@@ -65,7 +65,7 @@ struct Exchange::State {
   void open_reverse(const std::function<void()>& check) {
     const Strategy how = strategy.is_reference() ? Strategy("direct/p2p") : strategy;
     const MPI_Comm comm = forward->comm();
-    collectively(comm, "the first accumulation of an exchange", [&] {
+    collectively(comm, "an accumulation", [&] {
       Plan plan;
       agree(comm, [&] {
         check();
@@ -101,7 +101,7 @@ struct Exchange::State {
   /// @param stream  null: none was given.
   void check(int slot, const DeviceStream* stream) {
     const Call call(busy, "check_clean");
-    const NamedCall named("check_clean()");
+    const Making making("a check of halos");
     const FailureWatch watch(device != nullptr);
     agree(comm_of(Shared::check_clean), [&] {
       if (stream != nullptr) require_device(place, "check_clean");
@@ -152,7 +152,7 @@ struct Exchange::State {
 Exchange::Exchange(MPI_Comm comm, const Layout& layout, const ExchangeSpec& spec, const Strategy& given,
                    const Views& views, const std::vector<int>& nodes, bool guard) {
   require_communicator(comm);
-  state_ = collectively(comm, "the opening of an exchange", [&] {
+  state_ = collectively(comm, "an exchange", [&] {
     const Strategy chosen = chosen_strategy(comm, given);
     return std::make_unique<State>(comm, layout, spec, chosen, views, nodes, chosen_guard(comm, guard));
   });
@@ -161,10 +161,15 @@ Exchange::Exchange(MPI_Comm comm, const Layout& layout, const ExchangeSpec& spec
 Exchange::Exchange(MPI_Comm comm, const Layout& layout, const std::vector<FieldRef>& fields, const Strategy& given,
                    const ExchangeOptions& options, const std::vector<int>& nodes) {
   require_communicator(comm);
-  ExchangeSpec spec;
-  collectively(comm, "the opening of an exchange",
-               [&] { agree(comm, [&] { spec = spec_of(fields, layout.dims(), options); }); });
-  *this = Exchange(comm, layout, spec, given, views_of(fields), nodes, options.guard);
+  collectively(comm, "an exchange", [&] {
+    ExchangeSpec spec;
+    Views views;
+    agree(comm, [&] {
+      spec = spec_of(fields, layout.dims(), options);
+      views = views_of(fields);
+    });
+    *this = Exchange(comm, layout, spec, given, views, nodes, options.guard);
+  });
 }
 
 Exchange::~Exchange() {
@@ -217,7 +222,7 @@ void Exchange::rebind(std::span<void* const> first, int slot) {
   State& of = state("rebind");
   const Call call(of.busy, "rebind");
   const auto check = [&] { of.check_rebind(first, slot); };
-  collectively(of.forward->comm(), "rebind()", [&] {
+  collectively(of.forward->comm(), "an exchange of other arrays", [&] {
     of.follows() ? check() : of.agree_watched(check);
     of.moved = true;
     if (of.guard) of.guard->moved(slot);

@@ -1,6 +1,7 @@
 #include "haloscope/runner/movement.hpp"
 
 #include <algorithm>
+#include <new>
 
 #include "haloscope/agree.hpp"
 #include "haloscope/comm/gather.hpp"
@@ -8,6 +9,7 @@
 #include "haloscope/comm/mpi_call.hpp"
 #include "haloscope/comm/shared_memory.hpp"
 #include "haloscope/core/names.hpp"
+#include "haloscope/core/out_of_memory.hpp"
 #include "haloscope/error.hpp"
 #include "haloscope/runner/failure.hpp"
 #include "haloscope/schedule.hpp"
@@ -121,11 +123,11 @@ auto Movement::use_device(Work work) {
   } catch (const MpiError&) {  // collectively() deals with it
     throw;
   } catch (const PeerFailure& error) {
-    fail(error.what(), true);
-    throw Error(error.exit_code(), failure_);
+    fail(error.exit_code(), error.what(), true);
   } catch (const Error& error) {
-    fail(error.what(), false);
-    throw Error(error.exit_code(), failure_);
+    fail(error.exit_code(), error.what(), false);
+  } catch (const std::bad_alloc&) {
+    fail(Exit::failed, exhausted_memory().data(), false);
   }
 }
 
@@ -135,10 +137,11 @@ void Movement::close() {
 }
 
 /// Streams and kernels that wait for peers go on, so that memory can be freed.
-void Movement::fail(const std::string& reason, bool by_peer) {
+void Movement::fail(Exit exit, const std::string& reason, bool by_peer) {
   failure_ = name_failure(own_->comm(), plan_, "the exchange of slot " + std::to_string(slot_), reason);
   if (shared_) shared_->send(by_peer ? reason : failure_);
   link_->abandon();
+  throw Error(exit, failure_);
 }
 
 std::byte* Movement::open_landings(const std::vector<int>& nodes) {
@@ -148,7 +151,7 @@ std::byte* Movement::open_landings(const std::vector<int>& nodes) {
     return landings_there_.data();
   }
   landings_ = reached_by_neighbours(own_->comm(), strategy_, views_) ? allocate_shared(own_->node(nodes), bytes)
-                                                                     : Memory(bytes);
+                                                                     : Memory(bytes, "buffers for what arrives");
   return landings_.data();
 }
 

@@ -89,8 +89,7 @@ Opened open_candidates(const LinkContext& context, const std::vector<std::string
   std::exception_ptr first;
   for (const std::string& name : names) try {
       const Strategy strategy("direct/" + name);
-      auto link =
-          collectively(context.comm, "the opening of an exchange", [&] { return open_link(strategy, context); });
+      auto link = collectively(context.comm, "a candidate of auto", [&] { return open_link(strategy, context); });
       opened.candidates.push_back({name, std::move(link), closes_alone(name), signals(strategy)});
     } catch (const Error& error) {  // on all ranks alike
       if (!first) first = std::current_exception();

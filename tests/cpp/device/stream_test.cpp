@@ -215,8 +215,8 @@ TEST(DeviceMemory, MoreThanIsFreeIsRefusedWithBothNumbersAndNothingIsTaken) {
   } catch (const Error& error) {
     const std::string text = error.what();
     EXPECT_EQ(error.exit_code(), Exit::failed);
-    EXPECT_NE(text.find("500 bytes are needed"), std::string::npos) << text;
-    EXPECT_NE(text.find("400 of 1000 are free"), std::string::npos) << text;
+    EXPECT_NE(text.find("needs 500 bytes"), std::string::npos) << text;
+    EXPECT_NE(text.find("(of 1000), and 400 are available"), std::string::npos) << text;
   }
   EXPECT_EQ(device->info().free_bytes, 400);
   const Buffer rest(*device, Space::device, 400);

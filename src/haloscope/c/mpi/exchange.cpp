@@ -34,6 +34,7 @@ FieldRef field_of(const hs_field& from, int number, int slots) {
   return field;
 }
 
+/// Collective.
 void make(const hs_grid& grid, const hs_field* fields, int32_t count, const hs_exchange_options* given,
           hs_exchange** exchange) {
   hs_exchange_options options;
@@ -59,7 +60,7 @@ void make(const hs_grid& grid, const hs_field* fields, int32_t count, const hs_e
 void create(const hs_grid& grid, const hs_field* fields, int32_t count, const hs_exchange_options* given,
             hs_exchange** exchange) {
   require_communicator(grid.comm);
-  collectively(grid.comm, "the opening of an exchange", [&] { make(grid, fields, count, given, exchange); });
+  collectively(grid.comm, "an exchange", [&] { make(grid, fields, count, given, exchange); });
 }
 
 }  // namespace

@@ -1,5 +1,6 @@
 // Grids of the C interface with MPI.
 #include <algorithm>
+#include <memory>
 #include <optional>
 
 #include "haloscope/agree.hpp"
@@ -87,12 +88,15 @@ void make_grid(MPI_Comm comm, const hs_grid_options* given, hs_grid** grid) {
   });
   int rank = 0;
   CHECK_MPI(MPI_Comm_rank(comm, &rank));
-  *grid = keep(new hs_grid{comm, keep(new hs_layout{*layout}), rank, nodes});
+  const auto free_layout = [](hs_layout* handle) { hs_layout_free(handle); };
+  std::unique_ptr<hs_layout, decltype(free_layout)> handle(keep(new hs_layout{*layout}));
+  *grid = keep(new hs_grid{comm, handle.get(), rank, nodes});
+  static_cast<void>(handle.release());
 }
 
 void create_grid(MPI_Comm comm, const hs_grid_options* options, hs_grid** grid) {
   require_communicator(comm);
-  collectively(comm, "the making of a grid", [&] { make_grid(comm, options, grid); });
+  collectively(comm, "a grid", [&] { make_grid(comm, options, grid); });
 }
 
 }  // namespace

@@ -67,6 +67,7 @@ class IpcLink final : public DeviceLink {
   /// Collective: first all ranks stop writing to memory that will be freed, then all unmap it.
   ~IpcLink() override {
     told_.reset();
+    require_company(comm_);
     REQUIRE_MPI(MPI_Barrier(comm_));
     mapped_.reset();
     REQUIRE_MPI(MPI_Barrier(comm_));

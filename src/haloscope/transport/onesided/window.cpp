@@ -37,7 +37,11 @@ Window::Window(MPI_Comm comm, bool owns_comm, std::size_t bytes, const Hints& hi
 }
 
 Window::~Window() {
-  if (handle_ != MPI_WIN_NULL) REQUIRE_MPI(MPI_Win_free(&handle_));
+  if (handle_ != MPI_WIN_NULL) {
+    unlock_all();
+    require_company(comm_);
+    REQUIRE_MPI(MPI_Win_free(&handle_));
+  }
   if (owns_comm_ && comm_ != MPI_COMM_NULL) REQUIRE_MPI(MPI_Comm_free(&comm_));
 }
 
@@ -45,7 +49,17 @@ Window::Window(Window&& other) noexcept
     : comm_(std::exchange(other.comm_, MPI_COMM_NULL)),
       owns_comm_(other.owns_comm_),
       data_(other.data_),
-      handle_(std::exchange(other.handle_, MPI_WIN_NULL)) {}
+      handle_(std::exchange(other.handle_, MPI_WIN_NULL)),
+      locked_(std::exchange(other.locked_, false)) {}
+
+void Window::lock_all(int assertion) const {
+  CHECK_MPI(MPI_Win_lock_all(assertion, handle_));
+  locked_ = true;
+}
+
+void Window::unlock_all() const {
+  if (std::exchange(locked_, false)) REQUIRE_MPI(MPI_Win_unlock_all(handle_));
+}
 
 int Window::rank_of(MPI_Comm comm, int rank) const {
   MPI_Group from, to;
@@ -87,7 +101,7 @@ WindowLink::WindowLink(const LinkContext& context, const RmaOptions& options)
 void WindowLink::place_origins(const LinkContext& context) {
   std::size_t needed = 0;
   for (const Message& m : plan_->messages) needed += m.out != options_.get ? whole_lines(m.bytes) : 0;
-  buffers_ = Memory(needed);
+  buffers_ = Memory(needed, "message buffers");
   std::byte* buffer = buffers_.data();
   for (int id = 0; id < messages_; ++id) {
     const Message& m = plan_->messages[static_cast<std::size_t>(id)];

@@ -50,12 +50,16 @@ class Window {
   int rank_of(MPI_Comm comm, int rank) const;  ///< in this window's communicator, of `rank` of `comm`
   std::byte* data() const { return data_; }
   bool unified() const;  ///< MPI's memory model for it is "unified"
+  /// An epoch to all ranks, which ends with the window where nothing has ended it before.
+  void lock_all(int assertion) const;
+  void unlock_all() const;
 
  private:
   MPI_Comm comm_;
   bool owns_comm_;
   std::byte* data_ = nullptr;
   MPI_Win handle_ = MPI_WIN_NULL;
+  mutable bool locked_ = false;
 };
 
 /// One exchange at a time: a message's segment serves all slots.

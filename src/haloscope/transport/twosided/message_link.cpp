@@ -39,7 +39,7 @@ void MessageLink::place(const LinkContext& context, const MessagePlaces& placeme
     for (int id = 0; id < messages_; ++id)
       if (const Message& message = context.plan->messages[id]; context.moves(id) && !in_place(message, slot))
         needed += whole_lines(message.bytes);
-  buffers_ = Memory(needed);
+  buffers_ = Memory(needed, "message buffers");
   std::byte* buffer = buffers_.data();
   for (int slot = 0; slot < slots_; ++slot)
     for (int id = 0; id < messages_; ++id) {

@@ -37,10 +37,8 @@ class PartitionedLink final : public Link {
  public:
   /// @param late  the control thread makes all partitions ready, in send().
   PartitionedLink(const LinkContext& context, bool late)
-      : partitions_(std::max(1, context.threads)), late_(late), yield_(context.yield) {
-    messages_ = context.plan->messages.size();
+      : PartitionedLink(context, context.views->front().size(), late) {
     const std::size_t slots = context.views->front().size();
-    ports_ = std::vector<Port>(slots * messages_);
     for (std::size_t slot = 0; slot < slots; ++slot)
       for (std::size_t id = 0; id < messages_; ++id)
         if (context.moves(static_cast<int>(id))) prepare(context, static_cast<int>(id), static_cast<int>(slot));
@@ -99,6 +97,14 @@ class PartitionedLink final : public Link {
   }
 
  private:
+  /// Without requests: an exception later on finds a whole object, whose destructor frees those made so far.
+  PartitionedLink(const LinkContext& context, std::size_t slots, bool late)
+      : partitions_(std::max(1, context.threads)),
+        late_(late),
+        yield_(context.yield),
+        messages_(context.plan->messages.size()),
+        ports_(slots * messages_) {}
+
   enum class State { idle, starting, started };
   /// One message in one slot.
   struct Port {

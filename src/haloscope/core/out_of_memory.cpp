@@ -1,0 +1,180 @@
+#include "haloscope/core/out_of_memory.hpp"
+
+#include <fcntl.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <utility>
+
+namespace haloscope {
+namespace {
+
+/// The beginning of a file, without memory from the system.
+class FileText {
+ public:
+  explicit FileText(const char* path) noexcept {
+    const int file = open(path, O_RDONLY | O_CLOEXEC);
+    if (file < 0) return;
+    ssize_t length = 0;
+    for (ssize_t n = 1; n > 0 && length < most;)
+      if (n = read(file, text_.data() + length, static_cast<std::size_t>(most - length)); n > 0) length += n;
+    close(file);
+  }
+  const char* data() const { return text_.data(); }
+  /// What follows a name at the beginning of a line; null where no line has it.
+  const char* after(const char* name) const noexcept {
+    const std::size_t length = std::strlen(name);
+    for (const char* line = text_.data(); line != nullptr && *line != '\0'; line = std::strchr(line, '\n')) {
+      line += *line == '\n';
+      if (std::strncmp(line, name, length) == 0) return line + length;
+    }
+    return nullptr;
+  }
+  /// The number after a name; -1 where there is none.
+  std::int64_t number(const char* name) const noexcept {
+    const char* const at = after(name);
+    char* end = nullptr;
+    const std::int64_t value = at != nullptr ? std::strtoll(at, &end, 10) : 0;
+    return at != nullptr && end != at ? value : -1;
+  }
+
+ private:
+  static constexpr ssize_t most = 8191;
+  std::array<char, most + 1> text_{};
+};
+
+/// -1 stands for a limit that does not exist.
+std::int64_t smaller(std::int64_t a, std::int64_t b) { return a < 0 ? b : b < 0 ? a : std::min(a, b); }
+
+struct Limits {
+  std::int64_t available = -1, total = -1;
+
+  void add(const Limits& others) {
+    available = smaller(available, others.available);
+    total = smaller(total, others.total);
+  }
+};
+
+Limits of_system() noexcept {
+  const FileText text("/proc/meminfo");
+  const std::int64_t total = text.number("MemTotal:"), available = text.number("MemAvailable:");
+  if (total < 0 || available < 0) return {};
+  const std::int64_t free_swap = std::max<std::int64_t>(0, text.number("SwapFree:"));
+  return {(available + free_swap) << 10, (total + std::max<std::int64_t>(0, text.number("SwapTotal:"))) << 10};
+}
+
+/// Names of the files of one version of control groups.
+struct GroupFiles {
+  const char *root, *line, *limit, *used, *old_file, *new_file;
+};
+constexpr GroupFiles version_2{"/sys/fs/cgroup", "0::",         "memory.max", "memory.current",
+                               "inactive_file ", "active_file "};
+constexpr GroupFiles version_1{
+    "/sys/fs/cgroup/memory", ":memory:",          "memory.limit_in_bytes", "memory.usage_in_bytes",
+    "total_inactive_file ",  "total_active_file "};
+
+using Path = std::array<char, 1024>;
+
+bool make_path(const Path& folder, const char* name, Path& path) noexcept {
+  return std::snprintf(path.data(), path.size(), "%s/%s", folder.data(), name) < static_cast<int>(path.size());
+}
+
+std::int64_t number_in(const Path& folder, const char* name) noexcept {
+  Path path;
+  return make_path(folder, name, path) ? FileText(path.data()).number("") : -1;
+}
+
+std::int64_t swap_bytes() noexcept {
+  return std::max<std::int64_t>(0, FileText("/proc/meminfo").number("SwapTotal:")) << 10;
+}
+
+/// Page cache is given back when memory is needed, so it counts as available. The group may have all swap of the system.
+Limits of_group(const GroupFiles& files, const Path& folder) noexcept {
+  const std::int64_t limit = number_in(folder, files.limit), used = number_in(folder, files.used);
+  if (limit < 0 || used < 0 || limit >= std::int64_t{1} << 60) return {};
+  Path path;
+  if (!make_path(folder, "memory.stat", path)) return {};
+  const FileText text(path.data());
+  const std::int64_t cache =
+      std::max<std::int64_t>(0, text.number(files.old_file)) + std::max<std::int64_t>(0, text.number(files.new_file));
+  return {std::max<std::int64_t>(0, limit - used + cache), limit + swap_bytes()};
+}
+
+/// The path of this process's group below the root, without the end of its line; "" where there is none.
+Path group_path(const GroupFiles& files) noexcept {
+  const FileText text("/proc/self/cgroup");
+  const char* at = std::strstr(text.data(), files.line);
+  Path path{};
+  if (at == nullptr) return path;
+  at += std::strlen(files.line);
+  const std::size_t length = std::min(std::strcspn(at, "\n"), path.size() - 1);
+  std::memcpy(path.data(), at, length);
+  return path;
+}
+
+/// Of a group and all above it. In a container the root may be the group itself, and its path be that of the host.
+Limits of_groups(const GroupFiles& files) noexcept {
+  Limits limits;
+  Path group = group_path(files), folder;
+  for (;;) {
+    const int length = std::snprintf(folder.data(), folder.size(), "%s%s", files.root, group.data());
+    if (length < static_cast<int>(folder.size())) limits.add(of_group(files, folder));
+    char* const slash = std::strrchr(group.data(), '/');
+    if (slash == nullptr) return limits;
+    *slash = '\0';
+  }
+}
+
+Limits of_addresses() noexcept {
+  rlimit limit{};
+  if (getrlimit(RLIMIT_AS, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY) return {};
+  const auto most = static_cast<std::int64_t>(limit.rlim_cur);
+  const std::int64_t pages = FileText("/proc/self/statm").number("");
+  return {std::max<std::int64_t>(0, most - std::max<std::int64_t>(0, pages) * sysconf(_SC_PAGESIZE)), most};
+}
+
+Limits memory_limits() noexcept {
+  Limits limits = of_system();
+  limits.add(of_groups(version_2));
+  limits.add(of_groups(version_1));
+  limits.add(of_addresses());
+  return limits;
+}
+
+std::string text_of(const std::string& purpose, std::size_t bytes, std::int64_t available, const std::string& where) {
+  return "memory is exhausted: " + purpose + (purpose.back() == 's' ? " need " : " needs ") + std::to_string(bytes) +
+         " bytes" + (where.empty() ? "" : " " + where) + ", and " +
+         (available >= 0 ? std::to_string(available) + " are available"
+                         : "the system does not report how many it has") +
+         "; use a smaller grid, fewer layers or more ranks";
+}
+
+}  // namespace
+
+std::int64_t available_memory() noexcept { return memory_limits().available; }
+
+std::int64_t total_memory() noexcept {
+  static const std::int64_t bytes = memory_limits().total;
+  return bytes;
+}
+
+OutOfMemory::OutOfMemory(const std::string& purpose, std::size_t bytes, std::int64_t available,
+                         const std::string& where)
+    : Error(Exit::failed, text_of(purpose, bytes, available, where)) {}
+
+ShortText exhausted_memory() noexcept {
+  ShortText text;
+  std::snprintf(
+      text.data(), text.size(),
+      "memory is exhausted (std::bad_alloc) while the library made %s; %lld bytes are available; use a smaller "
+      "grid or fewer ranks on this machine",
+      Making::current() != nullptr ? Making::current() : "what it was called for",
+      static_cast<long long>(available_memory()));
+  return text;
+}
+
+}  // namespace haloscope
