@@ -38,9 +38,9 @@ def git(*words: str) -> str:
 
 def state() -> str:
     """Return the commit, and a hash of what differs from it outside results/."""
-    changed = git("diff", "HEAD", "--", ":!results") + git(
-        "ls-files", "--others", "--exclude-standard", "--", ":!results"
-    )
+    changed = git("diff", "HEAD", "--", ":!results")
+    for name in git("ls-files", "--others", "--exclude-standard", "-z", "--", ":!results").split("\0")[:-1]:
+        changed += name + hashlib.sha256((ROOT / name).read_bytes()).hexdigest()
     commit = git("rev-parse", "--short=12", "HEAD").strip()
     return f"{commit}+{hashlib.sha256(changed.encode()).hexdigest()[:8]}" if changed else commit
 
@@ -56,9 +56,11 @@ class Journal:
         self.outcomes: dict[str, dict] = {}
         self.wanted: list[str] = []
         self.begun: dict[str, dict] = {}
-        lines = JOURNAL.read_text().splitlines() if JOURNAL.exists() else []
+        text = JOURNAL.read_text() if JOURNAL.exists() else ""
+        lines = text[: text.rfind("\n") + 1].splitlines()  # a run may have been killed in the middle of a line
         if lines and json.loads(lines[0]) == {"state": of}:
             self.outcomes = {one["id"]: one for one in map(json.loads, lines[1:])}
+            JOURNAL.write_text("\n".join(lines) + "\n")
         else:
             JOURNAL.parent.mkdir(exist_ok=True)
             JOURNAL.write_text(json.dumps({"state": of}) + "\n")
@@ -67,8 +69,9 @@ class Journal:
     def pytest_collection_modifyitems(self, config, items) -> None:
         """Leave out what is over."""
         self.wanted = [item.nodeid for item in items]
-        over = [item for item in items if self.outcomes.get(item.nodeid, {}).get("outcome") in OVER]
-        items[:] = [item for item in items if item not in set(over)]
+        ended = {name for name, one in self.outcomes.items() if one["outcome"] in OVER}
+        over = [item for item in items if item.nodeid in ended]
+        items[:] = [item for item in items if item.nodeid not in ended]
         config.hook.pytest_deselected(items=over)
 
     def pytest_runtest_logreport(self, report) -> None:

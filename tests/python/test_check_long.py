@@ -45,6 +45,8 @@ def test_a_killed_run_goes_on_with_tests_that_are_not_over(check_long):
     run, folder = check_long
     assert run() == 9
     assert not (folder / "record.txt").exists()
+    with (folder / "journal").open("a") as file:
+        file.write('{"id": "test_them.py::test_f')  # killed while it was written
     (folder / "mended").touch()
     assert run() == 0
     assert (folder / "ran").read_text() == "passes "  # once
