@@ -102,7 +102,7 @@ class Exchange {
   bool progress();
   /// Wait until all halos of the started slot are filled (or added and cleared) and sent cells may change again.
   /// @throws UsageError, in a guarded exchange, where a neighbour makes another one: of another slot, an accumulation, or after own
-  ///         points of only one of the two have changed(). Both throw; the exchange stays under way.
+  ///         points of only one of the two have changed(). Both throw, and so do all later calls.
   /// @throws Error, as start() and progress() do, where the device of this rank has failed, or the wait would not end because the
   ///         device of another rank has: the text names that rank and the reason. So do all later calls.
   void finish();
@@ -133,7 +133,7 @@ class Exchange {
 
   /// The own points of a slot have changed, as after a sweep: its halos are stale and poisoned, but for the first `fresh`
   /// layers, which the sweep has computed too (deep halos). Reals become signalling NaNs that carry their side on, integers of
-  /// 1 to 8 bytes and anything else bytes DB (field/poison.hpp). Local.
+  /// 1 to 8 bytes and anything else bytes DB (field/poison.hpp). Local, but all ranks call it, those too whose points stay.
   /// @throws UsageError for a slot that does not exist, a negative number, an exchange under way.
   /// Cost: one store for each number in the halos.
   void changed(int slot = 0, int fresh = 0);

@@ -95,11 +95,11 @@ class DeviceLink : public Link {
   virtual void taken_on(device::Stream&, int) {}
 };
 
-/// The tags of an exchange on a communicator that it shares with others. Local; the same on all ranks.
+/// The tags of an exchange on a communicator that it shares with others: the same on all ranks.
 struct MessageTags {
   static constexpr int parts = 16;  ///< of a message that is sent in parts, and its signals
   int first = 0;
-  int messages = 0;  ///< one more than the largest tag of the plan; 0: slots share their tags
+  int messages = 0;  ///< one more than the largest tag of any rank's plan; 0: slots share their tags
   /// How many tags an exchange needs.
   int needed(int slots) const { return parts * (messages * slots + 1); }
   /// Of a message of the plan, or a part of it. Ranks that exchange different slots by mistake wait for each other instead of

@@ -29,7 +29,13 @@ ALONE = (
     "BlockRequest",
     "HitProfile",
 )  # other ranks add nothing
-MOST_RANKS = {"Auto": 2, "BlockOrder": 2, "Stepper": 4, **dict.fromkeys(ALONE, 1)}  # Auto: hundreds of exchanges a test
+MOST_RANKS = {
+    "Auto": 2,
+    "BlockOrder": 2,
+    "Stepper": 4,
+    "Strategies/Slots": 4,
+    **dict.fromkeys(ALONE, 1),
+}  # Auto: hundreds of exchanges a test
 MANY_RANKED_SUITES = {"Advection", "Strategies", "Transport", "UserExchange", "LateNeighbour", "BlockSchemes"}
 PROGRAMS = {f"test_{f.name}": RANK_COUNTS.get(f"test_{f.name}", (0,)) for f in sorted(SOURCES.iterdir()) if f.is_dir()}
 # Of one suite. `make check-long` runs every combination instead of a sample of them.

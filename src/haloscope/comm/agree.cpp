@@ -37,11 +37,9 @@ Outcome outcome_of(const std::function<void()>& work) try {
 
 /// The first rank where something failed; the number of ranks if there is none.
 int first_failed(MPI_Comm comm, bool failed) {
-  int first = failed ? rank_in(comm) : ranks_in(comm);
-  MPI_Request request;
-  CHECK_MPI(MPI_Iallreduce(MPI_IN_PLACE, &first, 1, MPI_INT, MPI_MIN, comm, &request));
-  meet_in(comm, request);
-  return first;
+  std::array<int, 1> first{failed ? rank_in(comm) : ranks_in(comm)};
+  reduce_together(comm, first, MPI_INT, MPI_MIN);
+  return first[0];
 }
 
 Outcome outcome_of_rank(MPI_Comm comm, int rank, Outcome outcome) {
@@ -80,9 +78,7 @@ int ranks_in(MPI_Comm comm) {
 
 bool same_everywhere(MPI_Comm comm, std::uint64_t number) {
   std::array<std::uint64_t, 2> both{number, ~number};
-  MPI_Request request;
-  CHECK_MPI(MPI_Iallreduce(MPI_IN_PLACE, both.data(), 2, MPI_UINT64_T, MPI_MAX, comm, &request));
-  meet_in(comm, request);
+  reduce_together(comm, both, MPI_UINT64_T, MPI_MAX);
   return both[0] == ~both[1];
 }
 

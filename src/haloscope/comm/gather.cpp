@@ -25,11 +25,9 @@ std::vector<std::vector<std::int64_t>> lists_of_all(MPI_Comm comm, const std::ve
 }
 
 bool anywhere(bool value, MPI_Comm comm) {
-  int any = value;
-  MPI_Request request;
-  CHECK_MPI(MPI_Iallreduce(MPI_IN_PLACE, &any, 1, MPI_INT, MPI_LOR, comm, &request));
-  meet_in(comm, request);
-  return any != 0;
+  std::array<int, 1> any{value};
+  reduce_together(comm, any, MPI_INT, MPI_LOR);
+  return any[0] != 0;
 }
 
 }  // namespace haloscope

@@ -31,7 +31,7 @@ void meet_in(MPI_Comm comm, MPI_Request& request) {
     return;
   }
   const WaitForOthers waiting(comm);
-  Spin spin(false);
+  Spin spin(true);  // ranks may share cores
   for (int done = 0;; spin.again()) {
     CHECK_MPI(MPI_Test(&request, &done, MPI_STATUS_IGNORE));
     if (done) return;

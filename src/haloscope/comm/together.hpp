@@ -3,11 +3,28 @@
 
 #include <mpi.h>
 
+#include <array>
+#include <cstddef>
+
+#include "haloscope/comm/mpi_call.hpp"
+
 namespace haloscope {
 
 /// Completes a nonblocking collective call of set-up by polling. A rank for which the others have not come after patience_s()
 /// reports it, see ReportedWait.
 /// @throws MpiError where MPI refuses.
+/// @throws also PeerFailure within a FailureWatch: the request is then still in flight, and its memory must stay.
 void meet_in(MPI_Comm comm, MPI_Request& request);
+
+/// A reduction to all of one number or two, in place. Collective. @throws as meet_in(). Allocates nothing.
+template <class Number, std::size_t count>
+void reduce_together(MPI_Comm comm, std::array<Number, count>& numbers, MPI_Datatype type, MPI_Op op) {
+  static thread_local std::array<Number, count> kept;  // the reduction may be in flight when this ends
+  kept = numbers;
+  MPI_Request request;
+  CHECK_MPI(MPI_Iallreduce(MPI_IN_PLACE, kept.data(), static_cast<int>(count), type, op, comm, &request));
+  meet_in(comm, request);
+  numbers = kept;
+}
 
 }  // namespace haloscope

@@ -60,6 +60,12 @@ struct Exchange::State {
     guard_comm.emplace(forward->comm());
     sequence.emplace(guard_comm->get(), forward->plan(), forward->name(), static_cast<int>(views.front().size()));
   }
+  /// Messages of an exchange that neighbours do not make are not awaited.
+  ~State() {
+    if (!sequence || !sequence->differs()) return;
+    for (Movement* one : {forward.get(), reverse.get()})
+      if (one != nullptr) one->leave();
+  }
   /// Collective the first time. The transpose of what was asked for, whatever more a strategy fills; the reference, which
   /// has none, by messages.
   void open_reverse(const std::function<void()>& check) {
@@ -84,9 +90,22 @@ struct Exchange::State {
     moved = false;
     if (guard) guard->overwritten(slot);
     if (sequence) sequence->start(slot, &movement != forward.get());
+    if (sequence && movement.link().blocks() != Blocks::never) check_sequence();  // start() may wait for neighbours
     current = &movement;
     movement.start(slot, after);
     under_way = true;
+  }
+  /// Whether neighbours make the same exchange, as far as their notes are here.
+  bool is_in_step() {
+    if (!sequence || sequence->progress()) return true;
+    if (device) SharedFailure::look();
+    return false;
+  }
+  /// Waits until neighbours make the same exchange.
+  void check_sequence() {
+    if (!sequence) return;
+    const FailureWatch watch(device != nullptr);
+    sequence->check();
   }
   /// What was started last has ended.
   void settle() {
@@ -221,9 +240,14 @@ void Exchange::start_accumulate(int slot, DeviceStream after) {
 void Exchange::rebind(std::span<void* const> first, int slot) {
   State& of = state("rebind");
   const Call call(of.busy, "rebind");
-  const auto check = [&] { of.check_rebind(first, slot); };
+  const auto check = [&] {
+    of.check_rebind(first, slot);
+    of.forward->rest();
+    if (of.reverse) of.reverse->rest();
+  };
   collectively(of.forward->comm(), "an exchange of other arrays", [&] {
     of.follows() ? check() : of.agree_watched(check);
+    const FailureWatch watch(of.device != nullptr);
     of.moved = true;
     if (of.guard) of.guard->moved(slot);
     of.forward->move(first, slot);
@@ -234,7 +258,7 @@ void Exchange::rebind(std::span<void* const> first, int slot) {
 bool Exchange::progress() {
   State& of = state("progress");
   const Call call(of.busy, "progress");
-  const bool in_step = !of.sequence || of.sequence->progress();
+  const bool in_step = of.is_in_step();
   const bool ended = of.current->progress() && in_step;
   if (ended) of.settle();
   return ended;
@@ -243,7 +267,7 @@ bool Exchange::progress() {
 void Exchange::finish() {
   State& of = state("finish");
   const Call call(of.busy, "finish");
-  if (of.sequence) of.sequence->check();
+  of.check_sequence();
   of.current->finish();
   of.settle();
 }
@@ -252,7 +276,7 @@ void Exchange::finish(DeviceStream before) {
   State& of = state("finish");
   const Call call(of.busy, "finish");
   require_device(of.place, "finish");
-  if (of.sequence) of.sequence->check();
+  of.check_sequence();
   of.current->finish(before);
   of.settle();
 }

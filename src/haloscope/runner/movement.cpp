@@ -45,10 +45,11 @@ SlotView packed_view(std::byte* at, const Box& box, std::int64_t element) {
   return {at, {element, row, row * box.extent(1)}, element};
 }
 
-/// Not yet reserved tags of the messages of a plan.
-MessageTags tags_for(const Plan& plan) {
+/// Not yet reserved tags of the messages of a plan, the same on all ranks. Collective; cost: one reduction to all.
+MessageTags tags_for(MPI_Comm comm, const Plan& plan) {
   MessageTags tags;
   for (const Message& message : plan.messages) tags.messages = std::max(tags.messages, message.tag + 1);
+  CHECK_MPI(MPI_Allreduce(MPI_IN_PLACE, &tags.messages, 1, MPI_INT, MPI_MAX, comm));
   return tags;
 }
 
@@ -76,7 +77,7 @@ Movement::Movement(MPI_Comm comm, const Layout& layout, const Plan& plan, const 
   if (plan_.spec.reverse) add_landings(open_landings(nodes));
   program_ = exchange_program(plan_, options_for(strategy_, device != nullptr));
   context_ = {own_->comm(), &layout, &plan_, &views_, own_->has_more_ranks_than_cores(1)};
-  context_.tags = tags_for(plan_);
+  context_.tags = tags_for(own_->comm(), plan_);
   tags_ = own_->reserve_tags(context_.tags.needed(static_cast<int>(fields.front().size())));
   context_.tags.first = tags_.first();
   context_.nodes = nodes;
@@ -89,10 +90,16 @@ Movement::Movement(MPI_Comm comm, const Layout& layout, const Plan& plan, const 
 }
 
 Movement::~Movement() {
+  if (left_) {
+    abandon();
+    return;
+  }
   try {
     finish();
     if (!link_->closes_alone()) close();
-  } catch (const Error&) {
+  } catch (const MpiError& error) {
+    end_job(error.what());
+  } catch (...) {
     abandon();
     return;
   }
@@ -234,9 +241,12 @@ void Movement::finish_on_device(const DeviceStream* before) {
   });
 }
 
+void Movement::rest() {
+  if (lane_) use_device([&] { lane_->finish(); });
+}
+
 void Movement::move(std::span<void* const> first, int slot) {
   const device::Current current(device_);
-  if (lane_) use_device([&] { lane_->finish(); });  // the link that ends now has buffers
   for (std::size_t q = 0; q < fields_; ++q) {
     std::byte*& origin = views_[q][static_cast<std::size_t>(slot)].origin;
     moved_[q] = static_cast<std::byte*>(first[q]) - origin;

@@ -64,7 +64,11 @@ class Movement {
   int slot() const { return slot_; }
   /// Whether fields may lie elsewhere without a message to other ranks.
   bool follows() const { return link_->follows(); }
-  /// The fields of a slot lie elsewhere. Collective where the link does not follow.
+  /// Waits for the device, whose work reads and writes what move() ends. @throws as finish().
+  void rest();
+  /// Its end will wait for nobody: messages in flight, and what they need, stay as they are.
+  void leave() { left_ = true; }
+  /// The fields of a slot lie elsewhere. Comes after rest(). Collective where the link does not follow.
   void move(std::span<void* const> first, int slot);
 
   /// The library's, which other movements share.
@@ -113,6 +117,7 @@ class Movement {
   std::int64_t exchanges_ = 0;           // begun so far
   std::string failure_;                  // of the device, the link or a peer; empty: none
   std::optional<SharedFailure> shared_;  // fields of a device
+  bool left_ = false;                    // see leave()
   unsigned fruitless_ = 0;               // calls of progress() that had to wait
 };
 

@@ -1,9 +1,10 @@
-// Whether neighbours make the same exchanges in the same order: in a guarded exchange each sends the other a note.
+// A check that neighbours make the same exchanges in the same order: in a guarded exchange each sends the other a note.
 #pragma once
 
 #include <mpi.h>
 
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -16,7 +17,7 @@ class Sequence {
   /// Local. @param comm  for the notes alone; outlives this. @param plan  whose messages name the neighbours.
   /// @param name  of what is exchanged, for messages. @param slots  how many there are.
   Sequence(MPI_Comm comm, const Plan& plan, std::string name, int slots);
-  /// Waits for the notes that are under way.
+  /// Waits for nobody: notes that are under way stay in memory.
   ~Sequence();
   Sequence(const Sequence&) = delete;
   Sequence& operator=(const Sequence&) = delete;
@@ -24,6 +25,7 @@ class Sequence {
   /// Own points of a slot have changed.
   void changed(int slot) { changed_[static_cast<std::size_t>(slot)] = true; }
   /// An exchange, or an accumulation, begins: sends a note to each neighbour. Local; cost: one message of 12 bytes each.
+  /// @throws UsageError where an earlier one differed, as do the calls below.
   void start(int slot, bool accumulates);
   /// Compares the notes, once they are all here. @return whether they are. Never waits. @throws UsageError as check().
   bool progress();
@@ -31,13 +33,21 @@ class Sequence {
   /// @throws UsageError where a neighbour exchanges another slot, or accumulates where this rank exchanges, or where only one
   ///         of the two has changed the slot since its last exchange: one of them has made an exchange that the other has not.
   void check();
+  /// Whether a difference was found. Messages of the exchange may then never be answered.
+  bool differs() const { return !difference_.empty(); }
 
  private:
   struct Note {
     std::int32_t slot = 0, accumulates = 0, changed = 0;
   };
+  /// What MPI reads and writes.
+  struct Notes {
+    Note mine;
+    std::vector<Note> theirs;  // by peer
+    std::vector<MPI_Request> requests;
+  };
   class Waiting;
-  void settle();
+  void require_same() const;
   void compare();
   std::string difference(const Note& theirs, int peer) const;
 
@@ -46,11 +56,10 @@ class Sequence {
   std::string name_;
   std::vector<int> peers_;
   std::vector<bool> changed_;  // by slot, since its last exchange
-  Note mine_;
-  std::vector<Note> theirs_;  // by peer
-  std::vector<MPI_Request> requests_;
+  std::unique_ptr<Notes> notes_;
   std::int64_t number_ = 0;  // of the latest exchange, from 1
   bool under_way_ = false;   // notes have been sent and not yet compared
+  std::string difference_;   // the first one; empty: none
 };
 
 }  // namespace haloscope

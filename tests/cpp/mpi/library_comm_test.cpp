@@ -28,6 +28,35 @@ void expect_filled(Field<double, 2>& u, const Index& cells, double value) {
     for (std::int64_t i = -1; i <= cells[0]; ++i) ASSERT_EQ(u[0](i, j), value) << i << "," << j;
 }
 
+/// Ranks of a grid with borders have different messages; those of the later slots must find each other all the same.
+class Slots : public testing::TestWithParam<const char*> {};
+
+TEST_P(Slots, OfGridsWithBordersGetTheirOwnHalos) {
+  const Grid<2> grid(MPI_COMM_WORLD, {.cells = {10, 12}});
+  Field<double, 2> u(grid, {.halo = 1, .slots = 3});
+  auto halo = make_exchange(grid, {u}, GetParam());
+  const Box own = grid.owned();
+  const auto value = [](int slot, std::int64_t x, std::int64_t y) {
+    const bool inside = x >= 0 && x < 10 && y >= 0 && y < 12;
+    return inside ? static_cast<double>(1000 * slot + 12 * x + y) : -1.0;
+  };
+  for (int slot : {2, 0, 1}) {
+    for (auto y = own.lo[1] - 1; y <= own.hi[1]; ++y)
+      for (auto x = own.lo[0] - 1; x <= own.hi[0]; ++x) {
+        const bool mine = x >= own.lo[0] && x < own.hi[0] && y >= own.lo[1] && y < own.hi[1];
+        u[slot](x - own.lo[0], y - own.lo[1]) = mine ? value(slot, x, y) : -1;
+      }
+    halo.exchange(slot);
+    for (auto y = own.lo[1] - 1; y <= own.hi[1]; ++y)
+      for (auto x = own.lo[0] - 1; x <= own.hi[0]; ++x)
+        ASSERT_EQ(u[slot](x - own.lo[0], y - own.lo[1]), value(slot, x, y)) << slot << ": " << x << "," << y;
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Strategies, Slots,
+                         testing::Values("direct/p2p", "direct/persistent", "direct/partitioned", "ordered/p2p",
+                                         "direct:merged/p2p", "direct/shared:packed", "auto"));
+
 class ManyExchanges : public testing::TestWithParam<const char*> {};
 
 TEST_P(ManyExchanges, OpenAtOnceMakeNoFurtherCommunicatorAndMoveTheirOwnBytes) {
