@@ -10,7 +10,7 @@ namespace haloscope {
 namespace {
 
 /// Bytes of a reason: MPI sends so few without waiting for the receiver, which may have no reason to look.
-constexpr std::size_t most_bytes = 1000;
+constexpr std::size_t longest_reason = 1000;
 
 /// @return the text of a message that MPI_Iprobe() may find; empty: there is none.
 std::string received_text(MPI_Comm comm, int tag) {
@@ -19,7 +19,7 @@ std::string received_text(MPI_Comm comm, int tag) {
   REQUIRE_MPI(MPI_Iprobe(MPI_ANY_SOURCE, tag, comm, &there, &status));
   if (!there) return "";
   REQUIRE_MPI(MPI_Get_count(&status, MPI_CHAR, &bytes));
-  if (bytes < 0 || bytes > static_cast<int>(most_bytes)) return "";  // not a reason
+  if (bytes < 0 || bytes > static_cast<int>(longest_reason)) return "";  // not a reason
   std::string text(static_cast<std::size_t>(bytes), ' ');
   REQUIRE_MPI(MPI_Recv(text.data(), bytes, MPI_CHAR, status.MPI_SOURCE, status.MPI_TAG, comm, MPI_STATUS_IGNORE));
   return text;
@@ -64,7 +64,7 @@ void SharedFailure::send(const std::string& reason) {
   const std::lock_guard lock(open_ones().mutex);
   if (std::erase(open_ones().all, this) == 0) return;
   const auto* const text =
-      new std::string(reason.substr(0, most_bytes));  // MPI may read it as long as the program runs
+      new std::string(reason.substr(0, longest_reason));  // MPI may read it as long as the program runs
   std::vector<MPI_Request> requests(peers_.size());
   for (std::size_t i = 0; i < peers_.size(); ++i)
     REQUIRE_MPI(

@@ -18,7 +18,7 @@ struct PeerFailure : Error {
   explicit PeerFailure(const std::string& reason) : Error(Exit::failed, reason) {}
 };
 
-/// The failure of an exchange or a Stepper on a device. Every rank that learns of it passes it on, so that it reaches all ranks
+/// The failure of an exchange or a Stepper on a device. Every rank that receives it passes it on, so that it reaches all ranks
 /// that a chain of peers joins with the first.
 class SharedFailure {
  public:
@@ -46,8 +46,8 @@ class SharedFailure {
   std::string reason_;  // that a peer has sent
 };
 
-/// While it lives, waits of this thread that last look for failures of peers, and end with a PeerFailure. MPI's own blocking calls
-/// are replaced by polls, see settle.hpp.
+/// While it lives, waits of this thread that last look for failures of peers, and end with a PeerFailure. Waits of
+/// settle.hpp and together.hpp poll then.
 class FailureWatch {
  public:
   /// @param watches  false: nothing changes.

@@ -256,6 +256,7 @@ struct Stepper::State {
   std::int64_t time = 0;
   int slot = 0;
   bool failed = false;
+  bool leaked = false;                          // the guard has just thrown
   int exceptions = std::uncaught_exceptions();  // when it was made
 
   State(const Layout& layout, const std::vector<int>& nodes, const std::vector<FieldRef>& fields, const Choice& given,
@@ -334,12 +335,15 @@ struct Stepper::State {
   /// After a step failed, perhaps on this rank alone, others may never answer: messages in flight are abandoned, not
   /// awaited.
   ~State() {
-    const bool abandons = failed || std::uncaught_exceptions() > exceptions || !may_close();
+    const bool unwinds = std::uncaught_exceptions() > exceptions;
+    if (unwinds && !failed && failure) fail(name_step("an exception of the program"));
+    const bool abandons = failed || unwinds || !may_close();
     for (auto& stage : stages)
       if (abandons) stage->abandon();
     if (on_device) on_device->settle();
     if (abandons) return;
     stages.clear();
+    failure.reset();
     if (comm != MPI_COMM_NULL) REQUIRE_MPI(MPI_Comm_free(&comm));
   }
 
@@ -353,6 +357,8 @@ struct Stepper::State {
     } catch (const PeerFailure& error) {
       failure->send(error.what());
       return false;
+    } catch (const std::exception& error) {
+      end_job(error.what());
     }
   }
 
@@ -372,13 +378,12 @@ struct Stepper::State {
     const FailureWatch watch(failure.has_value());
     try {
       steps();
-    } catch (const UsageError&) {  // of the guard, with nothing in flight
-      throw;
     } catch (const PeerFailure& error) {
       const std::string text = name_step(error.what());
       fail(error.what());
       throw Error(error.exit_code(), text);
     } catch (const Error& error) {
+      if (std::exchange(leaked, false)) throw;
       const std::string text = name_step(error.what());
       fail(text);
       throw Error(error.exit_code(), text);
@@ -415,10 +420,20 @@ struct Stepper::State {
     for (auto& stage : stages) stage->await_reductions();
   }
 
+  /// The guard finds a stale halo on all ranks alike, with nothing in flight: steps may go on.
+  void check_written(const BoundStage& stage) {
+    try {
+      guard->check_written(stage, slot);
+    } catch (const UsageError&) {
+      leaked = true;
+      throw;
+    }
+  }
+
   void run_in_place(std::int64_t steps) {
     if (guard) guard->poison_halos(*stages.front(), slot);
     series->advance(slot, time, steps);
-    if (guard) guard->check_written(*stages.front(), slot);
+    if (guard) check_written(*stages.front());
   }
 
   /// Stages of `count` time steps: once or, in a loop, several times.
@@ -435,7 +450,7 @@ struct Stepper::State {
     BoundStage& stage = *stages[static_cast<std::size_t>(number)];
     if (guard) guard->poison_halos(stage, slot);
     slot = stage.run(slot, time, count, last && stage.reductions() > 0);
-    if (guard) guard->check_written(stage, slot);
+    if (guard) check_written(stage);
   }
 
   bool enough(const StageGroup& loop) {
