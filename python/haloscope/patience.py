@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import os
-import sys
 import time
 from typing import TYPE_CHECKING
+
+from haloscope import terminal
 
 if TYPE_CHECKING:
     from mpi4py import MPI
@@ -44,11 +45,6 @@ def complete(request: MPI.Request, comm: MPI.Comm, call: str) -> None:
 
 def _report(comm: MPI.Comm, text: str) -> None:
     ends = os.environ.get("HALOSCOPE_STALL") == "end"
-    end = ": " if ends else " "
-    print(
-        f"haloscope: rank {comm.rank}{end}{text}{'; HALOSCOPE_STALL=end ends the job' if ends else ''}",
-        file=sys.stderr,
-        flush=True,
-    )
+    terminal.say(f"rank {comm.rank}: {text}; HALOSCOPE_STALL=end ends the job" if ends else f"rank {comm.rank} {text}")
     if ends:
         comm.Abort(1)

@@ -1,5 +1,7 @@
 #include "haloscope/comm/patience.hpp"
 
+#include <unistd.h>
+
 #include <algorithm>
 #include <chrono>
 #include <csignal>
@@ -7,12 +9,14 @@
 #include <cstdlib>
 #include <cstring>
 #include <mutex>
+#include <system_error>
 #include <thread>
 #include <vector>
 
 #include "haloscope/comm/mpi_call.hpp"
 #include "haloscope/comm/running.hpp"
 #include "haloscope/core/clock.hpp"
+#include "haloscope/error.hpp"
 
 namespace haloscope {
 namespace {
@@ -37,6 +41,9 @@ double read_patience() {
   return default_s;
 }
 
+/// This thread looks at waits of others, and makes no calls of MPI.
+thread_local bool oversees = false;
+
 /// Looks at all waits that are overseen, from a thread that never ends.
 class Overseer {
  public:
@@ -56,13 +63,18 @@ class Overseer {
  private:
   Overseer() {
     stay_loaded();
+    waits_.reserve(64);
     sigset_t all, before;
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &before);  // signals are the program's
-    std::thread([this] { run(); }).detach();
+    try {
+      std::thread([this] { run(); }).detach();
+    } catch (const std::system_error&) {  // no threads are left: such waits are not reported
+    }
     pthread_sigmask(SIG_SETMASK, &before, nullptr);
   }
   void run() {
+    oversees = true;
     const std::chrono::duration<double> nap(std::clamp(patience_s() / 8, 0.01, 1.0));
     for (;;) {
       std::this_thread::sleep_for(nap);
@@ -86,8 +98,13 @@ double patience_s() {
 
 void report_wait(int rank, double seconds, const std::string& what) {
   const std::string text = "has waited for " + whole_seconds(seconds) + ": " + what;
-  if (ends_stalled_jobs()) end_job(text + "; HALOSCOPE_STALL=end ends the job");
-  std::fprintf(stderr, "haloscope: rank %d %s\n", rank, text.c_str());
+  const bool ends = ends_stalled_jobs();
+  if (ends && !oversees) end_job(text + "; HALOSCOPE_STALL=end ends the job");
+  std::fprintf(stderr, "haloscope: rank %d%s %s%s\n", rank, ends ? ":" : "", text.c_str(),
+               ends ? "; HALOSCOPE_STALL=end ends the job" : "");
+  if (!ends) return;
+  std::fflush(stderr);
+  _exit(static_cast<int>(Exit::failed));  // the launcher ends a job that loses a rank
 }
 
 void ReportedWait::look() {

@@ -49,7 +49,7 @@ class Overseen {
   Overseen& operator=(const Overseen&) = delete;
 
  private:
-  WatchedWait* wait_;  // null: nobody looks, since HALOSCOPE_PATIENCE is 0
+  WatchedWait* wait_;  // null: nothing looks, since HALOSCOPE_PATIENCE is 0
 };
 
 }  // namespace haloscope

@@ -36,7 +36,13 @@ class CommOps::Waiting final : public ReportedWait {
 };
 
 CommOps::CommOps(const Program& program, const Views& views, Link& link, MPI_Comm comm, bool yield, std::string name)
-    : program_(program), link_(link), comm_(comm), rank_(rank_in(comm)), yield_(yield), name_(std::move(name)) {
+    : program_(program),
+      link_(link),
+      comm_(comm),
+      rank_(comm != MPI_COMM_NULL ? rank_in(comm) : 0),
+      blocks_(link.blocks()),
+      yield_(yield),
+      name_(std::move(name)) {
   const int slots = views.empty() ? 0 : static_cast<int>(views.front().size());
   for (const auto& set : program.copy_sets) {
     copies_.emplace_back();
@@ -80,7 +86,7 @@ void CommOps::watch(const Op& op, int slot, Wait wait) const {
 void CommOps::run(const Op& op, int slot, int threads) {
   switch (op.kind) {
     case OpKind::barrier:
-      meet(comm_, yield_);
+      watch(op, slot, [&] { meet(comm_, yield_); });
       break;
     case OpKind::post:
       link_.post(ids(op), slot);

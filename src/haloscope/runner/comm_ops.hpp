@@ -16,7 +16,7 @@ namespace haloscope {
 class CommOps {
  public:
   /// Local; compiles the program's copies for every slot. `program` and `link` must outlive this object.
-  /// `comm` is used by barrier operations only.
+  /// `comm` is used by barrier operations, and in reports; MPI_COMM_NULL for programs of one rank.
   /// @param name  of what moves, for reports of long waits.
   CommOps(const Program& program, const Views& views, Link& link, MPI_Comm comm, bool yield = false,
           std::string name = "");
@@ -43,7 +43,8 @@ class CommOps {
   void move(const Op& op, int slot, int threads, Move part) const;
   /// Whether the operation may wait inside a call of MPI.
   bool blocks(const Op& op) const {
-    return link_.blocks() == Blocks::always || (link_.blocks() == Blocks::send && op.kind == OpKind::send);
+    return blocks_ == Blocks::always || op.kind == OpKind::barrier ||
+           (blocks_ == Blocks::send && op.kind == OpKind::send);
   }
   template <class Wait>
   void watch(const Op& op, int slot, Wait wait) const;
@@ -52,6 +53,7 @@ class CommOps {
   Link& link_;
   MPI_Comm comm_;
   int rank_;
+  Blocks blocks_;
   bool yield_;
   std::string name_;
   std::int64_t number_ = 0;                    // of the latest exchange, from 1; 0: they are not numbered
