@@ -130,9 +130,8 @@ void require_company(MPI_Comm comm) {
   if (all_meet(comm)) return;
   if (last_refusal[0] != '\0') end_job(last_refusal.data(), job_ends);
   std::array<char, 128> text;
-  std::snprintf(text.data(), text.size(),
-                "a collective call failed on this rank alone; %lld bytes of memory are available",
-                static_cast<long long>(available_memory()));
+  std::snprintf(text.data(), text.size(), "a collective call failed on this rank alone; %.80s",
+                available_text().data());
   end_job(text.data(), job_ends);
 }
 

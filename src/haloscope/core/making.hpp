@@ -1,4 +1,4 @@
-// What a call of the library makes, for errors of exhausted memory and reports of long waits.
+// The name of the thing that a call of the library makes, for errors of exhausted memory and reports of long waits.
 #pragma once
 
 #include <utility>
@@ -13,7 +13,7 @@ class Making {
   ~Making() { current_ = before_; }
   Making(const Making&) = delete;
   Making& operator=(const Making&) = delete;
-  /// What the innermost one makes; null: there is none.
+  /// The name of the innermost one; null: there is none.
   static const char* current() noexcept { return current_; }
 
  private:

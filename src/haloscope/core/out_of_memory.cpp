@@ -166,14 +166,22 @@ OutOfMemory::OutOfMemory(const std::string& purpose, std::size_t bytes, std::int
                          const std::string& where)
     : Error(Exit::failed, text_of(purpose, bytes, available, where)) {}
 
+ShortText available_text() noexcept {
+  ShortText text;
+  const std::int64_t bytes = available_memory();
+  if (bytes >= 0)
+    std::snprintf(text.data(), text.size(), "%lld bytes of memory are available", static_cast<long long>(bytes));
+  else
+    std::snprintf(text.data(), text.size(), "the system does not report how much memory is available");
+  return text;
+}
+
 ShortText exhausted_memory() noexcept {
   ShortText text;
-  std::snprintf(
-      text.data(), text.size(),
-      "memory is exhausted (std::bad_alloc) while the library made %s; %lld bytes are available; use a smaller "
-      "grid or fewer ranks on this machine",
-      Making::current() != nullptr ? Making::current() : "what it was called for",
-      static_cast<long long>(available_memory()));
+  std::snprintf(text.data(), text.size(),
+                "memory is exhausted (std::bad_alloc) while the library made %s; %.80s; use a smaller grid or fewer "
+                "ranks on this machine",
+                Making::current() != nullptr ? Making::current() : "what it was called for", available_text().data());
   return text;
 }
 

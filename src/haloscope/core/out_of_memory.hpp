@@ -33,6 +33,9 @@ struct OutOfMemory : Error {
 
 using ShortText = std::array<char, 256>;
 
+/// "123 bytes of memory are available", or that the system does not report how many. Allocates nothing.
+ShortText available_text() noexcept;
+
 /// A text for a std::bad_alloc, whose size nobody has recorded: what was being made, and the bytes there. Allocates nothing.
 ShortText exhausted_memory() noexcept;
 
