@@ -94,10 +94,15 @@ def verdict(case: tuple[str, str], fault: str) -> str:
     return f"rc {ended.returncode}: {ended.stdout + ended.stderr}"
 
 
-def numbers_of(calls: int) -> list[int]:
-    """Return which calls of a function fail, one in each run. Polls are called any number of times."""
-    some = {1, 2, 3, 4, 5, 7, 10, 14, 20, 30, calls // 2, calls} if LONG else {1}
-    return sorted(n for n in some if 1 <= n <= min(calls, 200))
+def faults_of(function: str, calls: int) -> list[str]:
+    """Return which calls of a function fail, on all ranks or one, each in a run of its own. Polls have any number of calls.
+
+    Faults on one rank take a second each, for the ranks wait for each other.
+    """
+    calls = min(calls, 200)
+    everywhere, alone = ({1, 2, 5, 14, calls}, {1, calls}) if LONG else ({1}, set())
+    numbers = [(n, "") for n in sorted(everywhere)] + [(n, ":1") for n in sorted(alone)]
+    return [f"{function}:{n}{ranks}" for n, ranks in numbers if n <= calls]
 
 
 @pytest.mark.parametrize(
@@ -106,11 +111,9 @@ def numbers_of(calls: int) -> list[int]:
 def test_no_failed_call_passes_in_silence(case, tmp_path):
     bad, ends = {}, Counter()
     for function, calls in sorted(calls_of(case, tmp_path).items()):
-        for number in numbers_of(calls):
-            for ranks in ("", ":1") if LONG else ("",):
-                fault = f"{function}:{number}{ranks}"
-                found = verdict(case, fault)
-                ends[bool(found)] += 1
-                if found:
-                    bad[fault] = found
+        for fault in faults_of(function, calls):
+            found = verdict(case, fault)
+            ends[bool(found)] += 1
+            if found:
+                bad[fault] = found
     assert not bad, f"{len(bad)} of {ends.total()} faults: " + "\n".join(f"{k}: {v[:600]}" for k, v in bad.items())
