@@ -7,7 +7,6 @@
 
 #include "haloscope/agree.hpp"
 #include "haloscope/comm/patience.hpp"
-#include "haloscope/core/clock.hpp"
 #include "haloscope/core/spin.hpp"
 
 namespace haloscope {
@@ -31,23 +30,18 @@ class LongWait {
   /// @param describe  returns who waits for what, as it stands now.
   template <class Describe>
   void look(Describe describe) {
-    const double now = now_s();
-    if (begin_s_ == 0) begin_s_ = last_s_ = now;
-    if (const double patience = patience_s(); patience > 0 && now - last_s_ >= patience) {
-      last_s_ = now;
-      report_wait(rank_in(comm_), now - begin_s_, describe());
-    }
+    if (const double seconds = clock_.due(); seconds > 0) report_wait(rank_in(comm_), seconds, describe());
   }
 
   /// What it waits for next is something else.
-  void found() { begin_s_ = 0; }
+  void found() { clock_.reset(); }
 
  private:
   MPI_Comm comm_;
   Spin spin_;
   WatchedWait* outer_;
   unsigned looks_ = 0;
-  double begin_s_ = 0, last_s_ = 0;
+  ReportClock clock_;
 };
 
 }  // namespace haloscope

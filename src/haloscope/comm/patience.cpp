@@ -107,12 +107,16 @@ void report_wait(int rank, double seconds, const std::string& what) {
   _exit(static_cast<int>(Exit::failed));  // the launcher ends a job that loses a rank
 }
 
-void ReportedWait::look() {
+double ReportClock::due() {
   const double now = now_s();
   if (since_ == 0) since_ = reported_ = now;
-  if (patience_s() == 0 || now - reported_ < patience_s()) return;
+  if (patience_s() == 0 || now - reported_ < patience_s()) return 0;
   reported_ = now;
-  report_wait(rank_, now - since_, describe());
+  return now - since_;
+}
+
+void ReportedWait::look() {
+  if (const double seconds = clock_.due(); seconds > 0) report_wait(rank_, seconds, describe());
 }
 
 Overseen::Overseen(WatchedWait& wait) : wait_(patience_s() > 0 ? &wait : nullptr) {

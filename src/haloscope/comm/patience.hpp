@@ -16,6 +16,19 @@ double patience_s();
 /// @param rank  this one's number. @param what  has not happened: "rank 3 has not answered in exchange 1042 of u".
 void report_wait(int rank, double seconds, const std::string& what);
 
+/// When a wait is to be reported. Cost: the clock is read.
+class ReportClock {
+ public:
+  /// Seconds that the wait has lasted, each time that patience_s() have passed since it was looked at first or reported last;
+  /// 0: not yet.
+  double due();
+  /// The next look is at another wait.
+  void reset() { since_ = 0; }
+
+ private:
+  double since_ = 0, reported_ = 0;  // seconds of this process' clock; since_ 0: not looked yet
+};
+
 /// Reports a wait of this thread, once it has lasted for patience_s(), on standard error. The wait goes on, unless
 /// HALOSCOPE_STALL is "end": then the report ends the job. Works in waits that poll; for others see Overseen.
 /// Cost: two stores; the clock is read from about a millisecond on.
@@ -35,7 +48,7 @@ class ReportedWait : public WatchedWait {
 
   int rank_;
   WatchedWait* outer_;
-  double since_ = 0, reported_ = 0;  // seconds of this process' clock; since_ 0: not looked yet
+  ReportClock clock_;
 };
 
 /// Has a thread of the library look at a wait that lasts inside a call of MPI, which itself cannot look: a fence, a
