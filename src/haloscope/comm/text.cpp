@@ -1,6 +1,7 @@
 #include "haloscope/comm/text.hpp"
 
 #include <algorithm>
+#include <array>
 #include <cstdint>
 #include <ctime>
 
@@ -26,10 +27,11 @@ std::string utc_now() {
 }
 
 std::string text_of_rank(MPI_Comm comm, int rank, std::string text) {
-  std::uint64_t length = text.size();
-  MPI_Request request;
-  CHECK_MPI(MPI_Ibcast(&length, 1, MPI_UINT64_T, rank, comm, &request));
-  meet_in(comm, request);
+  std::array<std::uint64_t, 1> bytes{text.size()};
+  call_together(comm, bytes, [&](std::uint64_t* at, MPI_Request* request) {
+    CHECK_MPI(MPI_Ibcast(at, 1, MPI_UINT64_T, rank, comm, request));
+  });
+  const std::uint64_t length = bytes[0];
   text.resize(length);
   constexpr std::uint64_t most = std::uint64_t{1} << 30;  // of one message
   for (std::uint64_t done = 0; done < length; done += most)

@@ -16,15 +16,24 @@ namespace haloscope {
 /// @throws also PeerFailure within a FailureWatch: the request is then still in flight, and its memory must stay.
 void meet_in(MPI_Comm comm, MPI_Request& request);
 
-/// A reduction to all of one number or two, in place. Collective. @throws as meet_in(). Allocates nothing.
-template <class Number, std::size_t count>
-void reduce_together(MPI_Comm comm, std::array<Number, count>& numbers, MPI_Datatype type, MPI_Op op) {
-  static thread_local std::array<Number, count> kept;  // the reduction may be in flight when this ends
+/// A collective call on one number or two, in place. @param start  of their address and a request: begins the call.
+/// @throws as meet_in(). Allocates nothing.
+template <class Number, std::size_t count, class Start>
+void call_together(MPI_Comm comm, std::array<Number, count>& numbers, Start start) {
+  static thread_local std::array<Number, count> kept;  // the call may be in flight when this ends
   kept = numbers;
   MPI_Request request;
-  CHECK_MPI(MPI_Iallreduce(MPI_IN_PLACE, kept.data(), static_cast<int>(count), type, op, comm, &request));
+  start(kept.data(), &request);
   meet_in(comm, request);
   numbers = kept;
+}
+
+/// A reduction to all.
+template <class Number, std::size_t count>
+void reduce_together(MPI_Comm comm, std::array<Number, count>& numbers, MPI_Datatype type, MPI_Op op) {
+  call_together(comm, numbers, [&](Number* at, MPI_Request* request) {
+    CHECK_MPI(MPI_Iallreduce(MPI_IN_PLACE, at, static_cast<int>(count), type, op, comm, request));
+  });
 }
 
 }  // namespace haloscope

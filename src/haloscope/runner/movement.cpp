@@ -1,6 +1,7 @@
 #include "haloscope/runner/movement.hpp"
 
 #include <algorithm>
+#include <array>
 #include <new>
 
 #include "haloscope/agree.hpp"
@@ -8,6 +9,7 @@
 #include "haloscope/comm/meeting.hpp"
 #include "haloscope/comm/mpi_call.hpp"
 #include "haloscope/comm/shared_memory.hpp"
+#include "haloscope/comm/together.hpp"
 #include "haloscope/core/names.hpp"
 #include "haloscope/core/out_of_memory.hpp"
 #include "haloscope/error.hpp"
@@ -45,12 +47,13 @@ SlotView packed_view(std::byte* at, const Box& box, std::int64_t element) {
   return {at, {element, row, row * box.extent(1)}, element};
 }
 
-/// Not yet reserved tags of the messages of a plan, the same on all ranks. Collective; cost: one reduction to all.
-MessageTags tags_for(MPI_Comm comm, const Plan& plan) {
-  MessageTags tags;
-  for (const Message& message : plan.messages) tags.messages = std::max(tags.messages, message.tag + 1);
-  CHECK_MPI(MPI_Allreduce(MPI_IN_PLACE, &tags.messages, 1, MPI_INT, MPI_MAX, comm));
-  return tags;
+/// Not yet reserved tags of the messages of a plan, those of later slots the same on all ranks. Collective; cost: one reduction
+/// to all where there are several slots.
+MessageTags tags_for(MPI_Comm comm, const Plan& plan, int slots) {
+  std::array<int, 1> messages{0};
+  for (const Message& message : plan.messages) messages[0] = std::max(messages[0], message.tag + 1);
+  if (slots > 1) reduce_together(comm, messages, MPI_INT, MPI_MAX);
+  return {.messages = messages[0]};
 }
 
 ScheduleOptions options_for(const Strategy& strategy, bool on_device) {
@@ -77,8 +80,9 @@ Movement::Movement(MPI_Comm comm, const Layout& layout, const Plan& plan, const 
   if (plan_.spec.reverse) add_landings(open_landings(nodes));
   program_ = exchange_program(plan_, options_for(strategy_, device != nullptr));
   context_ = {own_->comm(), &layout, &plan_, &views_, own_->has_more_ranks_than_cores(1)};
-  context_.tags = tags_for(own_->comm(), plan_);
-  tags_ = own_->reserve_tags(context_.tags.needed(static_cast<int>(fields.front().size())));
+  const int slots = static_cast<int>(fields.front().size());
+  context_.tags = tags_for(own_->comm(), plan_, slots);
+  tags_ = own_->reserve_tags(context_.tags.needed(slots));
   context_.tags.first = tags_.first();
   context_.nodes = nodes;
   context_.remembers = true;
