@@ -13,13 +13,11 @@ namespace {
 
 /// Of fixed size: it is made where memory may be exhausted, and no rank may be late for the others then.
 struct Outcome {
-  int exit = 0;
+  Exit exit = Exit::ok;
   std::array<char, 4092> text{};
 
   Outcome() = default;
-  Outcome(Exit code, const char* words) : exit(static_cast<int>(code)) {
-    std::strncpy(text.data(), words, text.size() - 1);
-  }
+  Outcome(Exit code, const char* words) : exit(code) { std::strncpy(text.data(), words, text.size() - 1); }
 };
 
 Outcome outcome_of(const std::function<void()>& work) try {
@@ -57,11 +55,11 @@ void fail(Exit exit, const std::string& message) {
 
 void agree(MPI_Comm comm, const std::function<void()>& work) {
   const Outcome mine = outcome_of(work);
-  const int first = first_failed(comm, mine.exit != 0);
+  const int first = first_failed(comm, mine.exit != Exit::ok);
   if (first == ranks_in(comm)) return;
   const Outcome theirs = outcome_of_rank(comm, first, mine);
-  if (mine.exit != 0) fail(static_cast<Exit>(mine.exit), mine.text.data());
-  fail(static_cast<Exit>(theirs.exit), "rank " + std::to_string(first) + ": " + theirs.text.data());
+  if (mine.exit != Exit::ok) fail(mine.exit, mine.text.data());
+  fail(theirs.exit, "rank " + std::to_string(first) + ": " + theirs.text.data());
 }
 
 int rank_in(MPI_Comm comm) {

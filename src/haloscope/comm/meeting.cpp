@@ -1,6 +1,5 @@
 #include "haloscope/comm/meeting.hpp"
 
-#include "haloscope/agree.hpp"
 #include "haloscope/comm/patience.hpp"
 #include "haloscope/comm/settle.hpp"
 

@@ -8,6 +8,7 @@
 #include <span>
 #include <string>
 
+#include "haloscope/agree.hpp"
 #include "haloscope/comm/mpi_call.hpp"
 
 namespace haloscope {
@@ -20,10 +21,7 @@ namespace haloscope {
 /// Cost: 2 log2(ranks) messages.
 template <class Complete>
 bool meet_by_messages(MPI_Comm comm, int tag, std::span<const std::byte> mine, std::byte* theirs, Complete complete) {
-  const int bytes = static_cast<int>(mine.size());
-  int rank = 0, size = 1;
-  CHECK_MPI(MPI_Comm_rank(comm, &rank));
-  CHECK_MPI(MPI_Comm_size(comm, &size));
+  const int bytes = static_cast<int>(mine.size()), rank = rank_in(comm), size = ranks_in(comm);
   for (int far = 1; far < size; far *= 2) {
     MPI_Request in, out;
     CHECK_MPI(MPI_Irecv(theirs, bytes, MPI_BYTE, (rank - far % size + size) % size, tag, comm, &in));
