@@ -31,14 +31,14 @@ def complete(request: MPI.Request, comm: MPI.Comm, call: str) -> None:
     call: its name, as "the call that makes an exchange". Where HALOSCOPE_STALL is "end", the first report ends the job.
     """
     begin = reported = time.monotonic()
-    polls = 0
+    patience, polls = patience_s(), 0
     while not request.Test():
         polls += 1
         if polls < _POLLS:
             continue
         time.sleep(_REST_S)
         now = time.monotonic()
-        if 0 < patience_s() <= now - reported:
+        if 0 < patience <= now - reported:
             reported = now
             _report(comm, f"has waited for {now - begin:.0f} s: other ranks have not come to {call}")
 
