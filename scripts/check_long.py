@@ -4,7 +4,7 @@
 usage: .venv/bin/python scripts/check_long.py [WORDS FOR PYTEST...]
 
 Each test's outcome is noted in build/check-long.jsonl as soon as it is there. The next run on the same sources leaves out
-what has passed or was skipped; on other sources it begins anew. At the end, and after Ctrl-C, a run of all tests writes
+tests that passed or were skipped; on other sources it begins anew. At the end, and after Ctrl-C, a run of all tests writes
 results/check-long.txt (commit, date, machine, counts, what failed, what was skipped and why, what has not run yet) and
 results/check-long.xml (JUnit, for scripts/coverage.py). Returns what pytest does.
 """
@@ -32,7 +32,7 @@ OVER = ("passed", "skipped")
 
 
 def git(*words: str) -> str:
-    """Return what a git command prints."""
+    """Return the output of a git command."""
     return subprocess.run(["git", *words], cwd=ROOT, check=True, capture_output=True, text=True).stdout
 
 
@@ -67,7 +67,7 @@ class Journal:
 
     @pytest.hookimpl(trylast=True)
     def pytest_collection_modifyitems(self, config, items) -> None:
-        """Leave out what is over."""
+        """Leave out tests that are over."""
         self.wanted = [item.nodeid for item in items]
         ended = {name for name, one in self.outcomes.items() if one["outcome"] in OVER}
         over = [item for item in items if item.nodeid in ended]

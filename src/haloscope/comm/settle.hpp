@@ -10,7 +10,7 @@
 
 namespace haloscope {
 
-/// Whether this thread must not wait inside MPI, where nothing looks for failures of other ranks; the same on all ranks.
+/// Whether waits of this thread poll and look for failures of other ranks, instead of waiting inside MPI; the same on all ranks.
 inline bool waits_are_watched() { return look_for_failures != nullptr; }
 
 /// Completes a request.

@@ -36,7 +36,7 @@ class Movement {
   Movement& operator=(const Movement&) = delete;
 
   // Fields of a device: where the device or the link fails, each call throws an Error that names this rank, those that it
-  // exchanges messages with, and what failed; so do all later ones. Other ranks learn of it, and their calls that would wait
+  // exchanges messages with, and what failed; so do all later ones. Other ranks receive the reason, and their calls that would wait
   // throw an Error with the same text.
 
   /// Begin; nothing may be in flight. @param after  fields of a device: what this stream has been given comes before.
