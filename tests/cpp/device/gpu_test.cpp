@@ -21,8 +21,9 @@ TEST(GpuBackends, NoFailureIsLeftForOthersToFind) {
   using Runtime = std::pair<const char*, int (*)()>;
   for (const auto& [name, last_error] : {Runtime{"cuda", cudaGetLastError}, Runtime{"hip", hipGetLastError}}) {
     if (last_error == nullptr) continue;
-    ++looked;
     last_error();
+    if (last_error() != 0) continue;  // without a driver, this call fails as all others do
+    ++looked;
     for (const Backend& backend : backends()) {
       if (backend.name != name) continue;
       (void)backend.absent();
@@ -33,7 +34,7 @@ TEST(GpuBackends, NoFailureIsLeftForOthersToFind) {
       EXPECT_EQ(last_error(), 0) << name;
     }
   }
-  if (looked == 0) GTEST_SKIP() << "this build has no back end of cards";
+  if (looked == 0) GTEST_SKIP() << "no back end of cards, or no driver of one";
 }
 
 }  // namespace
