@@ -2,7 +2,8 @@
 #   make demo         compare the exchange strategies on this machine and say what to use, about a minute after the build
 #   make test         all tests (also what continuous integration runs)
 #   make bench        the performance figures; FIGURE=name for one
-#   make check-long   all tests, slow ones too: full strategy matrix, sanitizers, more MPI libraries; goes on after a kill
+#   make check-long   all tests, slow ones too: full strategy matrix, sanitizers, more MPI libraries; goes on after a kill;
+#                     KEEP=1: goes on after a commit, too, and the record counts the tests of each
 #   make docs         docs/coverage.md and the measured parts of README.md and docs/
 #   make format       clang-format and ruff
 #   make lint         ruff and mypy, changing nothing
@@ -37,7 +38,7 @@ bench: build
 check-long: build
 	scripts/setup.sh long
 	$(VENV)/cmake -DHALOSCOPE_MPI_ABI=ON $(BUILD) >&2 && $(VENV)/cmake --build $(BUILD) -- --quiet >&2
-	$(VENV)/python scripts/check_long.py
+	$(VENV)/python scripts/check_long.py $(if $(KEEP),--keep)
 
 build: configure
 	@$(VENV)/cmake --build $(BUILD) -- --quiet >&2

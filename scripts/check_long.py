@@ -1,12 +1,13 @@
 #!/usr/bin/env python3
 """Run all tests, slow ones included; go on where a run that was ended has come to; keep the record.
 
-usage: .venv/bin/python scripts/check_long.py [WORDS FOR PYTEST...]
+usage: .venv/bin/python scripts/check_long.py [--keep] [WORDS FOR PYTEST...]
 
 Each test's outcome is noted in build/check-long.jsonl as soon as it is there. The next run on the same sources leaves out
-tests that passed or were skipped; on other sources it begins anew. At the end, and after Ctrl-C, a run of all tests writes
-results/check-long.txt (commit, date, machine, counts, what failed, what was skipped and why, what has not run yet) and
-results/check-long.xml (JUnit, for scripts/coverage.py). Returns what pytest does.
+tests that passed or were skipped; on other sources it begins anew, or with --keep goes on as well, and the record counts
+the tests of each commit. At the end, and after Ctrl-C, a run of all tests writes results/check-long.txt (commit, date,
+machine, counts, what failed, what was skipped and why, what has not run yet) and results/check-long.xml (JUnit, for
+scripts/coverage.py). Returns what pytest does.
 """
 
 from __future__ import annotations
@@ -51,24 +52,23 @@ class Journal:
     outcomes: by test id, the noted facts. wanted: ids of all tests that were collected, in order.
     """
 
-    def __init__(self, of: str) -> None:
+    def __init__(self, of: str, keep: bool) -> None:
         self.state = of
-        self.outcomes: dict[str, dict] = {}
         self.wanted: list[str] = []
         self.begun: dict[str, dict] = {}
-        text = JOURNAL.read_text() if JOURNAL.exists() else ""
-        lines = text[: text.rfind("\n") + 1].splitlines()  # a run may have been killed in the middle of a line
-        if lines and json.loads(lines[0]) == {"state": of}:
-            self.outcomes = {one["id"]: one for one in map(json.loads, lines[1:])}
-            JOURNAL.write_text("\n".join(lines) + "\n")
-        else:
-            JOURNAL.parent.mkdir(exist_ok=True)
-            JOURNAL.write_text(json.dumps({"state": of}) + "\n")
+        JOURNAL.parent.mkdir(exist_ok=True)
+        JOURNAL.touch()
+        text = JOURNAL.read_text()
+        if text and not text.endswith("\n"):  # a run was killed in the middle of a line
+            JOURNAL.write_text(text := text[: text.rfind("\n") + 1])
+        noted = [json.loads(line) for line in text.splitlines()]
+        self.outcomes: dict[str, dict] = {one["id"]: one for one in noted if keep or one["state"] == of}
 
     @pytest.hookimpl(trylast=True)
     def pytest_collection_modifyitems(self, config, items) -> None:
         """Leave out tests that are over."""
         self.wanted = [item.nodeid for item in items]
+        self.outcomes = {name: self.outcomes[name] for name in self.wanted if name in self.outcomes}
         ended = {name for name, one in self.outcomes.items() if one["outcome"] in OVER}
         over = [item for item in items if item.nodeid in ended]
         items[:] = [item for item in items if item.nodeid not in ended]
@@ -77,7 +77,8 @@ class Journal:
     def pytest_runtest_logreport(self, report) -> None:
         """Note the outcome of a test once its last phase is over."""
         one = self.begun.setdefault(
-            report.nodeid, {"id": report.nodeid, "outcome": "passed", "seconds": 0.0, "text": ""}
+            report.nodeid,
+            {"id": report.nodeid, "state": self.state, "outcome": "passed", "seconds": 0.0, "text": ""},
         )
         one["seconds"] = round(one["seconds"] + report.duration, 2)
         if report.outcome != "passed" and one["outcome"] != "failed":
@@ -126,6 +127,8 @@ def record(journal: Journal) -> str:
         f"commit {journal.state}, {time.strftime('%Y-%m-%d', time.gmtime())}, {machine()}",
         f"{counts['passed']} passed, {counts['failed']} failed, {counts['skipped']} skipped, {len(not_run)} not run; {hours:.1f} h",
     ]  # fmt: skip
+    earlier = Counter(one["state"] for one in journal.outcomes.values() if one["state"] != journal.state)
+    lines += [f"of them at commit {state}: {count}" for state, count in earlier.items()]
     reasons = defaultdict(list)
     for one in journal.outcomes.values():
         if one["outcome"] == "skipped":
@@ -140,7 +143,8 @@ def record(journal: Journal) -> str:
 
 def main(words: list[str]) -> int:
     """Run the tests and write the record."""
-    journal = Journal(state())
+    keep = words[:1] == ["--keep"]
+    journal, words = Journal(state(), keep), words[keep:]
     code = pytest.main(["-q", "-o", "timeout=3600", *(words or [TESTS])], plugins=[journal])
     if journal.wanted and not words:
         RECORD.write_text(record(journal))

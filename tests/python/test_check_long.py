@@ -30,7 +30,8 @@ def check_long(tmp_path):
         "import check_long",
         f"folder = pathlib.Path({str(tmp_path)!r})",
         "check_long.JOURNAL, check_long.RECORD = folder / 'journal', folder / 'record.txt'",
-        "check_long.TESTS, check_long.state = str(folder / 'test_them.py'), lambda: 'abc'",
+        "check_long.TESTS = str(folder / 'test_them.py')",
+        "check_long.state = lambda: 'later' if (folder / 'changed').exists() else 'abc'",
         "sys.exit(check_long.main(sys.argv[1:]))",
     ]
 
@@ -56,6 +57,19 @@ def test_a_killed_run_goes_on_with_tests_that_are_not_over(check_long):
     assert "skipped 1, first test_them.py::test_is_skipped: no card" in text
     cases = xml.parse(folder / "record.xml").iter("testcase")
     assert [case.get("name") for case in cases] == ["test_passes", "test_is_skipped", "test_fails", "test_is_killed"]
+
+
+@pytest.mark.parametrize("keep", [False, True])
+def test_a_run_on_changed_sources_begins_anew_unless_it_keeps_what_has_run(check_long, keep):
+    run, folder = check_long
+    (folder / "mended").touch()
+    assert run() == 0
+    (folder / "changed").touch()
+    assert run(*["--keep"] * keep) == (5 if keep else 0)  # 5: no test is left
+    assert (folder / "ran").read_text() == "passes " * (1 if keep else 2)
+    text = (folder / "record.txt").read_text()
+    assert "commit later, " in text and "3 passed, 0 failed, 1 skipped, 0 not run" in text
+    assert ("of them at commit abc: 4" in text) == keep
 
 
 def test_a_run_of_some_tests_writes_no_record_of_all(check_long):
