@@ -8,13 +8,14 @@ import shlex
 import subprocess
 import sys
 from collections import Counter
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
 from haloscope.measure import launch
 from test_exchange import RANKS as RANKS_FOLDER
 from test_exchange import on_ranks
-from test_mpi_faults import CASES, PROGRAMS
+from test_mpi_faults import CASES, JOBS, PROGRAMS
 
 PROGRAM = PROGRAMS / "openings_without_memory_haloscope"
 FAILS_ALLOCATIONS = PROGRAMS / "liballocation_faults.so"
@@ -70,10 +71,10 @@ def results_of(output: str) -> dict[int, list[tuple[str, str]]]:
     return found
 
 
-def openings(case: tuple[str, str], much: str, ranks: str, step: int) -> tuple[dict[int, str], int]:
+def openings(case: tuple[str, str], much: str, ranks: str, first: int, step: int) -> tuple[dict[int, str], int]:
     """Return how each opening ended, by the number of its failing allocation, and how many allocations stay held."""
     ends: dict[int, str] = {}
-    number, held = 1, 0
+    number, held = first, 0
     while True:
         ended = run([*case, str(number), str(step), much, ranks])
         found = results_of(ended.stdout)
@@ -97,7 +98,9 @@ def openings(case: tuple[str, str], much: str, ranks: str, step: int) -> tuple[d
     ],
 )
 def test_no_opening_without_memory_passes_in_silence(case, much, ranks, step):
-    ends, held = openings(case, much, ranks, step)
+    with ThreadPoolExecutor(JOBS) as pool:  # each begins at a number of its own
+        begun = [pool.submit(openings, case, much, ranks, 1 + job * step, JOBS * step) for job in range(JOBS)]
+    ends, held = {k: v for job in begun for k, v in job.result()[0].items()}, max(job.result()[1] for job in begun)
     counts = Counter(end if end in ("right", "refused", "job ended") else "bad" for end in ends.values())
     print(f"{'-'.join(case)} {much} {ranks}: {dict(counts)}, {held} allocations held")
     bad = {number: end for number, end in ends.items() if end not in ("right", "refused", "job ended")}
