@@ -4,15 +4,17 @@ usage: .venv/bin/python scripts/pages.py [--check]
 
 Reads results/demo.jsonl (a demo's records), results/test.txt (the last line of `make test`), results/bench.jsonl (of each
 case the newest line), results/accuracy/ and results/lab/ (what figures `accuracy` and `lab` measured) and results/transports.jsonl
-(scripts/transports.py), and the two programs of examples/replaced. --check only says whether the pages are what
-they give.
+(scripts/transports.py), and the two programs of examples/replaced. --check writes nothing: the exit code is 1 where the
+pages are not what they give.
 """
 
 import difflib
 import json
 import re
+import shutil
 import subprocess
 import sys
+import tempfile
 import textwrap
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
@@ -20,6 +22,8 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 RESULTS = ROOT / "results"
+CHECK = "--check" in sys.argv
+FIGURES = Path(tempfile.mkdtemp()) if CHECK else ROOT / "docs" / "figures"
 sys.path[:0] = [str(ROOT), str(ROOT / "scripts"), str(ROOT / "bench")]
 
 import cards  # found by the line above
@@ -30,7 +34,7 @@ from haloscope.report import tables
 
 def demo() -> str:
     """What `haloscope demo` prints for the recorded run; redraws docs/figures/demo.svg and .png."""
-    command = [ROOT / ".venv" / "bin" / "haloscope", "demo", "--from", "results/demo.jsonl", "--output", "docs/figures"]
+    command = [ROOT / ".venv" / "bin" / "haloscope", "demo", "--from", "results/demo.jsonl", "--output", FIGURES]
     text = subprocess.run(command, cwd=ROOT, check=True, capture_output=True, text=True).stdout
     kept = [line for line in text.strip().splitlines() if not line.startswith(("records:", "figure:", "took"))]
     records = [json.loads(line) for line in (RESULTS / "demo.jsonl").read_text().splitlines()]
@@ -137,7 +141,7 @@ def accuracy() -> str:
     folder = RESULTS / "accuracy"
     machine = profile.load(folder / "machine.json")
     found = validate.validate(records.read(folder / "held-out.jsonl.xz").records, machine, samples=0)
-    report.plot(found, ROOT / "docs" / "figures" / "model")
+    report.plot(found, FIGURES / "model")
     judged = [r for r in newest() if r["figure"] == "accuracy"]
     where = judged[0]["environment"]
     said = (
@@ -172,7 +176,7 @@ def lab() -> str:
     folders = sorted(lab.KEPT.iterdir())
     found = [lab.pairs_of(folder) for folder in folders]
     pairs = [pair for one in found for pair in one]
-    report.plot(validate.Validation(tuple(pairs), (), {}, ()), ROOT / "docs" / "figures" / "lab")
+    report.plot(validate.Validation(tuple(pairs), (), {}, ()), FIGURES / "lab")
     judged = [r for r in newest() if r["figure"] == lab.FIGURE]
     where = judged[0]["environment"]
     said = (
@@ -212,7 +216,7 @@ def lab_map() -> str:
     files = [word for path in sorted(lab.KEPT.glob("*/map.jsonl.xz")) for word in ("--measured", path)]
     words = ["--profile", lab.KEPT / f"50us-{lab.MAP_BANDWIDTH}" / "machine.json", "--bandwidth", lab.MAP_BANDWIDTH]
     words += ["--blocks", ",".join(map(str, lab.BLOCKS)), "--latency", ",".join(lab.LATENCIES), "--depth", "1,4,16"]
-    command = [ROOT / ".venv" / "bin" / "haloscope", "map", "laplace2d", *words, *files, "--output", "docs/figures/map"]
+    command = [ROOT / ".venv" / "bin" / "haloscope", "map", "laplace2d", *words, *files, "--output", FIGURES / "map"]
     text = subprocess.run(command, cwd=ROOT, check=True, capture_output=True, text=True).stdout
     return text.split("\n", 2)[2].split("\nfigure:")[0].strip()
 
@@ -236,9 +240,7 @@ PAGES = {
 
 def main() -> int:
     """Rewrite (or check) the marked parts of the pages."""
-    stale = int("--check" in sys.argv and cards.main())
-    if "--check" not in sys.argv:
-        cards.main()
+    stale = int(bool(cards.main()) and CHECK)
     for page, parts in PAGES.items():
         old = text = (ROOT / page).read_text()
         for name, make in parts.items():
@@ -246,9 +248,11 @@ def main() -> int:
             body = make()
             text = pattern.sub(lambda m, body=body: f"{m[1]}\n{body}\n\n{m[2]}", text)
         stale |= text != old
-        if "--check" not in sys.argv:
+        if not CHECK:
             (ROOT / page).write_text(text)
-    return int(stale and "--check" in sys.argv)
+    if CHECK:
+        shutil.rmtree(FIGURES)
+    return int(stale and CHECK)
 
 
 if __name__ == "__main__":
