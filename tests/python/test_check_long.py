@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 import xml.etree.ElementTree as xml
@@ -37,7 +38,8 @@ def check_long(tmp_path):
 
     def run(*words: str) -> int:
         command = [sys.executable, "-c", "\n".join(lines), *words]
-        return subprocess.run(command, cwd=tmp_path, check=False, capture_output=True, timeout=60).returncode
+        bare = os.environ | {"PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}
+        return subprocess.run(command, cwd=tmp_path, env=bare, check=False, capture_output=True, timeout=200).returncode
 
     return run, tmp_path
 

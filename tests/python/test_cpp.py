@@ -36,6 +36,8 @@ MOST_RANKS = {
     "Strategies/Slots": 4,
     **dict.fromkeys(ALONE, 1),
 }  # Auto: hundreds of exchanges a test
+# Slow ones: 1 rank and 3 ranks show in every test run what 2 ranks show in `make check-long`.
+NOT_ON_TWO_RANKS = {"Devices", "DeviceHatch", "DeviceExchange", "Hydro", "Poisson"}
 MANY_RANKED_SUITES = {"Advection", "Strategies", "Transport", "UserExchange", "LateNeighbour", "BlockSchemes"}
 PROGRAMS = {f"test_{f.name}": RANK_COUNTS.get(f"test_{f.name}", (0,)) for f in sorted(SOURCES.iterdir()) if f.is_dir()}
 # Of one suite. `make check-long` runs every combination instead of a sample of them.
@@ -59,6 +61,7 @@ def cases():
                 name = f"{program}-{suite or 'is-built'}" + (f"-{ranks}-ranks" if ranks else "")
                 asked = ranks <= MOST_RANKS.get(suite, FEW_RANKS)
                 rare = not asked and (ranks in RARE_RANKS or suite not in MANY_RANKED_SUITES)
+                rare = rare or (ranks == 2 and suite in NOT_ON_TWO_RANKS)
                 yield pytest.param(program, suite, ranks, id=name, marks=[pytest.mark.long] if rare else [])
 
 

@@ -7,6 +7,7 @@ import re
 import shutil
 import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -189,10 +190,14 @@ def header_words(prefix) -> list[str]:
 def test_every_cplusplus_header_stands_alone_without_warnings(prefix, tmp_path):
     headers = sorted((prefix / "include" / "haloscope").glob("*.hpp"))
     assert headers
-    source = tmp_path / "one.cpp"
-    for header in headers:
+
+    def compile_alone(header: Path) -> None:
+        source = tmp_path / f"{header.stem}.cpp"
         source.write_text(f'#include "haloscope/{header.name}"\n')
         run("g++", "-std=c++20", *STRICT, *header_words(prefix), source)
+
+    with ThreadPoolExecutor(os.cpu_count()) as pool:
+        list(pool.map(compile_alone, headers))
 
 
 def test_what_templates_become_in_programs_has_no_warnings(prefix):
