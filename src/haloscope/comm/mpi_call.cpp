@@ -135,6 +135,23 @@ void require_company(MPI_Comm comm) {
   end_job(text.data(), job_ends);
 }
 
+int world_rank(MPI_Comm comm, int rank) {
+  MPI_Group here, world;
+  int found = MPI_UNDEFINED;
+  CHECK_MPI(MPI_Comm_group(comm, &here));
+  CHECK_MPI(MPI_Comm_group(MPI_COMM_WORLD, &world));
+  CHECK_MPI(MPI_Group_translate_ranks(here, 1, &rank, world, &found));
+  CHECK_MPI(MPI_Group_free(&here));
+  CHECK_MPI(MPI_Group_free(&world));
+  return found == MPI_UNDEFINED ? -1 : found;
+}
+
+void require_communicator_left(MPI_Comm comm) {
+  MPI_Comm one;
+  CHECK_MPI(MPI_Comm_dup(comm, &one));
+  CHECK_MPI(MPI_Comm_free(&one));
+}
+
 ErrorsReturned::ErrorsReturned(MPI_Comm comm) : comm_(comm) {
   CHECK_MPI(MPI_Comm_get_errhandler(comm_, &before_));
   CHECK_MPI(MPI_Comm_set_errhandler(comm_, MPI_ERRORS_RETURN));

@@ -45,6 +45,13 @@ inline void require_mpi(int code, const char* call) {
 #define CHECK_MPI(...) ::haloscope::check_mpi((__VA_ARGS__), #__VA_ARGS__)
 #define REQUIRE_MPI(...) ::haloscope::require_mpi((__VA_ARGS__), #__VA_ARGS__)
 
+/// The number in MPI_COMM_WORLD, which reports use, of a rank of a communicator; -1: it is in another world. Local.
+int world_rank(MPI_Comm comm, int rank);
+
+/// Comes before a window is made, which takes a communicator: where none is left, MPICH 5 ends in a segmentation fault there, and
+/// returns an error for a duplicate, as this one makes and frees. Collective. @throws MpiError
+void require_communicator_left(MPI_Comm comm);
+
 /// While it lives, MPI returns errors of calls on a communicator of the user's, instead of ending the job.
 class ErrorsReturned {
  public:

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <atomic>
 #include <cstring>
 #include <iterator>
 
@@ -12,7 +13,7 @@ namespace haloscope {
 namespace {
 
 constexpr std::size_t large = std::size_t{256} << 10;  // pieces from here on have a window of their own
-std::int64_t all_free = 0;                             // bytes
+std::atomic<std::int64_t> all_free = 0;                // bytes
 
 constexpr std::size_t largest_slab = std::size_t{16} << 20;
 

@@ -7,6 +7,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <memory>
+#include <mutex>
 
 #include "haloscope/comm/gather.hpp"
 #include "haloscope/comm/mpi_call.hpp"
@@ -37,14 +38,22 @@ struct Window {
   ~Window();
 };
 
-/// Windows of this process, oldest first. Created and freed collectively, so by the thread that calls MPI.
-std::vector<Window*>& windows() {
-  static std::vector<Window*> list;
-  return list;
+/// Windows of this process, oldest first. Several threads may open and free windows of different communicators.
+struct Windows {
+  std::mutex mutex;
+  std::vector<Window*> list;
+  int used = 0;  // the largest number of one
+};
+Windows& windows() {
+  static Windows all;
+  return all;
 }
 
 Window::~Window() {
-  std::erase(windows(), this);
+  {
+    const std::lock_guard lock(windows().mutex);
+    std::erase(windows().list, this);
+  }
   int ended = 0;
   REQUIRE_MPI(MPI_Finalized(&ended));
   if (ended || handle == MPI_WIN_NULL) return;
@@ -53,9 +62,10 @@ Window::~Window() {
 }
 
 const Window* find(int number) {
-  const auto at =
-      std::find_if(windows().begin(), windows().end(), [&](const Window* w) { return w->number == number; });
-  return at == windows().end() ? nullptr : *at;
+  const std::lock_guard lock(windows().mutex);
+  const auto& list = windows().list;
+  const auto at = std::find_if(list.begin(), list.end(), [&](const Window* w) { return w->number == number; });
+  return at == list.end() ? nullptr : *at;
 }
 
 /// Bytes that are left in the file system. @param held  by the ranks of this machine
@@ -86,11 +96,29 @@ void check_room(MPI_Comm everyone, MPI_Comm machine, std::size_t bytes) {
                                 ", or a strategy that keeps the fields private (shared:packed, p2p)");
 }
 
-/// A window's numbers must agree on all its ranks: one more than any of them has used.
+/// Marks a number as used. @return whether no other window has it. @param mine  a number that was reserved for this one.
+bool take_number(int number, int mine) {
+  const std::lock_guard lock(windows().mutex);
+  if (number == mine) return true;
+  if (number <= windows().used) return false;
+  windows().used = number;
+  return true;
+}
+
+int reserve_number() {
+  const std::lock_guard lock(windows().mutex);
+  return ++windows().used;
+}
+
+/// A window's numbers must agree on all its ranks, each of which may meanwhile number windows of other communicators on other
+/// threads.
 int next_number(MPI_Comm comm) {
-  static int used = 0;
-  CHECK_MPI(MPI_Allreduce(MPI_IN_PLACE, &used, 1, MPI_INT, MPI_MAX, comm));
-  return ++used;
+  for (;;) {
+    const int mine = reserve_number();
+    int number = mine;
+    CHECK_MPI(MPI_Allreduce(MPI_IN_PLACE, &number, 1, MPI_INT, MPI_MAX, comm));
+    if (!anywhere(!take_number(number, mine), comm)) return number;
+  }
 }
 
 bool unified(MPI_Win window) {
@@ -149,6 +177,7 @@ std::shared_ptr<Window> open_window(const Node& node, std::size_t bytes, const P
   CHECK_MPI(MPI_Info_create(&info));
   CHECK_MPI(MPI_Info_set(info, "alloc_shared_noncontig", "true"));
   void* base = nullptr;
+  require_communicator_left(node.comm());
   CHECK_MPI(MPI_Win_allocate_shared(static_cast<MPI_Aint>(window->shared + small_page), 1, info, node.comm(), &base,
                                     &window->handle));
   CHECK_MPI(MPI_Info_free(&info));
@@ -268,12 +297,16 @@ Memory allocate_shared(const Node& node, std::size_t bytes, const std::vector<By
     show_pages(node, *window, all);
   }
   CHECK_MPI(MPI_Barrier(node.comm_));
-  windows().push_back(window.get());
+  {
+    const std::lock_guard lock(windows().mutex);
+    windows().list.push_back(window.get());
+  }
   return Memory(window->begin, bytes, window);
 }
 
 SharedPlace shared_place(const void* address) {
-  for (const Window* w : windows())
+  const std::lock_guard lock(windows().mutex);
+  for (const Window* w : windows().list)
     if (address >= w->begin && address < w->begin + w->bytes)
       return {w->number, static_cast<const std::byte*>(address) - w->begin};
   return {};
@@ -299,7 +332,8 @@ MPI_Win shared_window(int number) {
 
 std::int64_t shared_bytes() {
   std::int64_t bytes = -SharedArena::free_bytes();
-  for (const Window* w : windows()) bytes += static_cast<std::int64_t>(w->shared);
+  const std::lock_guard lock(windows().mutex);
+  for (const Window* w : windows().list) bytes += static_cast<std::int64_t>(w->shared);
   return bytes;
 }
 

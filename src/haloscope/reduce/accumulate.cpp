@@ -24,6 +24,7 @@ class Accumulate final : public PipelineReducer {
     slots_ = 2 * size;
     const int all = slots_ * numbers_;
     double* memory = nullptr;
+    require_communicator_left(comm_);
     CHECK_MPI(MPI_Win_allocate(rank == last_ ? static_cast<MPI_Aint>(all * sizeof(double)) : 0, sizeof(double),
                                MPI_INFO_NULL, comm_, &memory, &window_));
     if (rank == last_) {  // stores to the own window need an epoch too

@@ -29,6 +29,7 @@ class ChainPscw final : public PipelineReducer {
     CHECK_MPI(MPI_Info_create(&info));
     CHECK_MPI(MPI_Info_set(info, "no_locks", "true"));
     for (Place& place : places_) {
+      require_communicator_left(comm);
       CHECK_MPI(MPI_Win_allocate(static_cast<MPI_Aint>(numbers_ * sizeof(double)), sizeof(double), info, comm,
                                  &place.value, &place.window));
       if (has_before()) CHECK_MPI(MPI_Win_post(before_, 0, place.window));

@@ -1,7 +1,9 @@
 #include "haloscope/runner/library_call.hpp"
 
+#include <atomic>
 #include <cstdlib>
 #include <iostream>
+#include <mutex>
 #include <set>
 #include <utility>
 
@@ -21,9 +23,11 @@ std::string of_environment(MPI_Comm comm, const char* name) {
 
 /// Once for each strategy that is overridden, on rank 0.
 void say_overridden(MPI_Comm comm, const std::string& by, const Strategy& strategy) {
+  static std::mutex mutex;
   static std::set<std::string> said;
   int rank = 0;
   CHECK_MPI(MPI_Comm_rank(comm, &rank));
+  const std::lock_guard lock(mutex);
   if (rank == 0 && said.insert(to_string(strategy)).second)
     std::cerr << "haloscope: HALOSCOPE_STRATEGY=" << by << " instead of " << to_string(strategy) << std::endl;
 }
@@ -43,13 +47,13 @@ Strategy chosen_strategy(MPI_Comm comm, const Strategy& given) {
 }
 
 bool chosen_guard(MPI_Comm comm, bool asked) {
-  static bool said = false;
+  static std::atomic<bool> said = false;
   const std::string text = of_environment(comm, "HALOSCOPE_GUARD");
   if (text.empty()) return asked;
   if (text != "0" && text != "1") throw UsageError("HALOSCOPE_GUARD is '" + text + "'; it is 1 (guard halos) or 0");
   int rank = 0;
   CHECK_MPI(MPI_Comm_rank(comm, &rank));
-  if (text == "1" && rank == 0 && !std::exchange(said, true))
+  if (text == "1" && rank == 0 && !said.exchange(true))
     std::cerr << "haloscope: HALOSCOPE_GUARD=1: stale halos are poisoned" << std::endl;
   return text == "1";
 }

@@ -1,6 +1,7 @@
 #include "haloscope/transport/auto_choice.hpp"
 
 #include <algorithm>
+#include <atomic>
 #include <cstdio>
 #include <limits>
 #include <set>
@@ -84,7 +85,7 @@ double common_moment(MPI_Comm comm, double (*clock)()) {
 
 /// A number that is the same on all ranks, and another one in each call. Collective.
 unsigned draw_seed(MPI_Comm comm) {
-  static unsigned calls = 0;
+  static std::atomic<unsigned> calls = 0;
   unsigned seed = ++calls;
   CHECK_MPI(MPI_Bcast(&seed, 1, MPI_UNSIGNED, 0, comm));
   return seed;

@@ -31,6 +31,7 @@ Window::Window(MPI_Comm comm, bool owns_comm, std::size_t bytes, const Hints& hi
   MPI_Info info = MPI_INFO_NULL;
   if (!hints.empty()) CHECK_MPI(MPI_Info_create(&info));
   for (const auto& [key, value] : hints) CHECK_MPI(MPI_Info_set(info, key, value));
+  require_communicator_left(comm);
   CHECK_MPI(MPI_Win_allocate(static_cast<MPI_Aint>(bytes), 1, info, comm, &data_, &handle_));
   if (info != MPI_INFO_NULL) CHECK_MPI(MPI_Info_free(&info));
   CHECK_MPI(MPI_Win_set_errhandler(handle_, MPI_ERRORS_RETURN));
