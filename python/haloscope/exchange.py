@@ -17,7 +17,6 @@ Errors are `haloscope.errors.UsageProblem` and `NotAvailable`, raised on all ran
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, NoReturn
@@ -27,6 +26,7 @@ import numpy as np
 from haloscope import lifetimes, memory, patience
 from haloscope.arguments import as_problem, count, flag, is_many, named, shown, text, whole
 from haloscope.core import build, capi
+from haloscope.core.once import once
 from haloscope.errors import FAILED, UNAVAILABLE, USAGE, HaloscopeError, NotAvailable, UsageProblem
 
 if TYPE_CHECKING:
@@ -50,7 +50,7 @@ def _library_name() -> str:
     return build.EXCHANGE_ABI_LIBRARY if version[0] > 0 else build.EXCHANGE_LIBRARY
 
 
-@functools.cache
+@once
 def _library() -> tuple:
     """Load the library of exchanges once; return (ffi, library). Raises NotAvailable for a library of another MPI."""
     name, header = _library_name(), build.header()
@@ -796,9 +796,10 @@ class Exchange(_Unique):
         """Return itself; it is freed at the end of the block."""
         return self
 
-    def __exit__(self, *_: object) -> None:
-        """Free it."""
-        self.free()
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        """Free it; where an exception leaves the block, other ranks may not come, so it stays as a dropped one does."""
+        if kind is None:
+            self.free()
 
     def _open(self) -> Any:
         if self._handle is None:

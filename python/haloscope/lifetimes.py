@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import sys
 import threading
 import weakref
@@ -11,6 +10,8 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+
+from haloscope.core.once import once
 
 if TYPE_CHECKING:
     from mpi4py import MPI
@@ -64,7 +65,7 @@ class Dropped:
             self._waiting[number] = (handle, kept)
 
 
-@functools.cache
+@once
 def _key() -> int:
     from mpi4py import MPI
 
@@ -89,7 +90,7 @@ def is_closed(exchange: Any) -> None:
     _open.discard(exchange)
 
 
-@functools.cache
+@once
 def _install() -> None:
     usual = sys.excepthook
 

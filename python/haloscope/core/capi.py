@@ -12,6 +12,7 @@ from typing import Any
 import cffi
 
 from haloscope.core import build
+from haloscope.core.once import once
 from haloscope.errors import HaloscopeError, NotAvailable, UsageProblem
 
 _ERRORS = {2: UsageProblem, 3: NotAvailable}
@@ -42,7 +43,7 @@ def open_library(path: Path, cdef: str, header: Path) -> tuple:
     return ffi, lib
 
 
-@functools.cache
+@once
 def load() -> tuple:
     """Load the library once; return (ffi, library). Raises NotAvailable when it is missing or of another version."""
     header = build.header()

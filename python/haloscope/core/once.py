@@ -1,0 +1,28 @@
+"""Values that are made once, by whichever thread needs them first."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from typing import TypeVar
+
+Made = TypeVar("Made")
+
+
+def once(make: Callable[[], Made]) -> Callable[[], Made]:
+    """Return a function that calls `make` the first time, and returns its result each time. Threads wait for the first call.
+
+    functools.cache would call it once in each of the threads that come meanwhile.
+    """
+    lock = threading.RLock()
+    made: list[Made] = []
+
+    def get() -> Made:
+        if not made:
+            with lock:
+                if not made:
+                    made.append(make())
+        return made[0]
+
+    get.__doc__ = make.__doc__
+    return get
