@@ -120,7 +120,7 @@ class Grid {
 
  private:
   Grid(MPI_Comm comm, Layout layout, const std::vector<int>& nodes)
-      : comm_(comm), layout_(std::move(layout)), nodes_(nodes), rank_(rank_in(comm)) {}
+      : comm_(comm), layout_(std::move(layout)), nodes_(nodes), rank_(require_communicator(comm).rank) {}
   static GridSpec spec_of(const PerDimension<std::int64_t, D>& cells, const PerDimension<bool, D>& periodic) {
     GridSpec spec;
     spec.dims = D;
@@ -131,8 +131,7 @@ class Grid {
     return spec;
   }
   static Layout make(MPI_Comm comm, const GridOptions<D>& options) {
-    require_communicator(comm);
-    const int size = ranks_in(comm);
+    const int size = require_communicator(comm).size;
     const GridSpec spec = spec_of(options.cells, options.periodic);
     const Layout layout(spec, haloscope::process_grid(options.process_grid, size, spec), whole(options.rank_order));
     return options.reorder ? reordered(layout, sites_of(comm, options.nodes)) : layout;

@@ -12,9 +12,17 @@
 
 namespace haloscope {
 
+/// A rank among those of a communicator.
+struct Member {
+  int rank = 0;
+  int size = 1;  ///< number of ranks
+};
+
+/// The calling rank, of a communicator that a grid can be split over. Local.
 /// @throws UsageError for what no grid can be split over: before MPI_Init and after MPI_Finalize, MPI_COMM_NULL, which
-///         MPI_Comm_split and others give to ranks that they leave out, and an inter-communicator. Local.
-void require_communicator(MPI_Comm comm);
+///         MPI_Comm_split and others give to ranks that they leave out, and an inter-communicator. Where MPI refuses a call,
+///         it throws an Error if MPI refuses it on all ranks, and ends the job if on some: the others would wait.
+Member require_communicator(MPI_Comm comm);
 
 /// For `axes`: a dimension of a grid that the communicator does not split.
 inline constexpr int not_split = -1;

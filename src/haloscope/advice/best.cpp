@@ -6,6 +6,7 @@
 #include "haloscope/comm/cores.hpp"
 #include "haloscope/comm/mpi_call.hpp"
 #include "haloscope/comm/text.hpp"
+#include "haloscope/comm/together.hpp"
 #include "haloscope/core/choice_fields.hpp"
 #include "haloscope/core/names.hpp"
 #include "haloscope/model/best.hpp"
@@ -143,6 +144,7 @@ Best best(MPI_Comm comm, const BestRequest& request) {
   collectively(comm, "advice", [&] {
     int rank = 0;
     CHECK_MPI(MPI_Comm_rank(comm, &rank));
+    meet_before(comm);
     if (rank == 0) outcome = answer(request);
     share(comm, outcome);
   });

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "haloscope/agree.hpp"
+#include "haloscope/comm/mpi_call.hpp"
 #include "haloscope/comm/patience.hpp"
 #include "haloscope/core/spin.hpp"
 
@@ -30,7 +31,8 @@ class LongWait {
   /// @param describe  returns who waits for what, as it stands now.
   template <class Describe>
   void look(Describe describe) {
-    if (const double seconds = clock_.due(); seconds > 0) report_wait(rank_in(comm_), seconds, describe());
+    if (const double seconds = clock_.due(); seconds > 0)
+      report_wait(world_rank(comm_, rank_in(comm_)), seconds, describe());
   }
 
   /// What it waits for next is something else.

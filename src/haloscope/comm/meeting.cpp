@@ -8,7 +8,7 @@ namespace {
 
 class Ending final : public ReportedWait {
  public:
-  Ending(MPI_Comm comm, const std::string& what) : ReportedWait(rank_in(comm)), what_(what) {}
+  Ending(MPI_Comm comm, const std::string& what) : ReportedWait(world_rank(comm, rank_in(comm))), what_(what) {}
 
  private:
   std::string describe() const override { return "other ranks have not come to the end of the " + what_; }

@@ -13,7 +13,7 @@ namespace {
 
 class WaitForOthers final : public ReportedWait {
  public:
-  explicit WaitForOthers(MPI_Comm comm) : ReportedWait(rank_in(comm)) {}
+  explicit WaitForOthers(MPI_Comm comm) : ReportedWait(world_rank(comm, rank_in(comm))) {}
 
  private:
   std::string describe() const override {
@@ -36,6 +36,12 @@ void meet_in(MPI_Comm comm, MPI_Request& request) {
     CHECK_MPI(MPI_Test(&request, &done, MPI_STATUS_IGNORE));
     if (done) return;
   }
+}
+
+void meet_before(MPI_Comm comm) {
+  MPI_Request request;
+  CHECK_MPI(MPI_Ibarrier(comm, &request));
+  meet_in(comm, request);
 }
 
 }  // namespace haloscope

@@ -16,7 +16,10 @@ namespace haloscope {
 /// @throws also PeerFailure within a FailureWatch: the request is then still in flight, and its memory must stay.
 void meet_in(MPI_Comm comm, MPI_Request& request);
 
-/// A collective call on one number or two, in place. @param start  of their address and a request: begins the call.
+/// A barrier: comes before a collective call of set-up that waits inside MPI. Collective. @throws as meet_in().
+void meet_before(MPI_Comm comm);
+
+/// A collective call on a few numbers, in place. @param start  of their address and a request: begins the call.
 /// @throws as meet_in(). Allocates nothing.
 template <class Number, std::size_t count, class Start>
 void call_together(MPI_Comm comm, std::array<Number, count>& numbers, Start start) {

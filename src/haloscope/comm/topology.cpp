@@ -4,9 +4,11 @@
 #include <optional>
 #include <string>
 
+#include "haloscope/agree.hpp"
 #include "haloscope/comm/cores.hpp"
 #include "haloscope/comm/mpi_call.hpp"
 #include "haloscope/comm/running.hpp"
+#include "haloscope/comm/together.hpp"
 #include "haloscope/error.hpp"
 
 namespace haloscope {
@@ -91,23 +93,30 @@ std::string describe(const Topology& topology) {
 
 }  // namespace
 
-void require_communicator(MPI_Comm comm) {
-  require_mpi();
+Member require_communicator(MPI_Comm comm) {
+  try {
+    require_mpi();
+  } catch (const MpiError&) {
+    fail_together(comm);
+  }
   if (comm == MPI_COMM_NULL)
     throw UsageError(
         "the communicator is MPI_COMM_NULL, as on ranks that MPI_Comm_split or MPI_Cart_create leave out, or one that "
         "was freed; only ranks that are part of it can split a grid");
-  int inter = 0;
-  CHECK_MPI(MPI_Comm_test_inter(comm, &inter));
-  if (inter != 0)
-    throw UsageError(
-        "the communicator is an inter-communicator, whose two groups share no numbers of ranks; merge them with "
-        "MPI_Intercomm_merge, or pass the communicator of one group");
+  return collectively(comm, "a grid", [&] {
+    int inter = 0;
+    CHECK_MPI(MPI_Comm_test_inter(comm, &inter));
+    if (inter != 0)
+      throw UsageError(
+          "the communicator is an inter-communicator, whose two groups share no numbers of ranks; merge them with "
+          "MPI_Intercomm_merge, or pass the communicator of one group");
+    return Member{rank_in(comm), ranks_in(comm)};
+  });
 }
 
 Layout cartesian_layout(MPI_Comm cartesian, GridSpec grid, const std::array<int, 3>& axes) {
   require_communicator(cartesian);
-  const auto topology = topology_of(cartesian);
+  const auto topology = collectively(cartesian, "a grid", [&] { return topology_of(cartesian); });
   if (!topology)
     throw UsageError(
         "the communicator has no Cartesian topology; make it with MPI_Cart_create, or the grid from "
@@ -142,8 +151,9 @@ Layout cartesian_layout(MPI_Comm cartesian, GridSpec grid, const std::array<int,
   return Layout(grid, ranks, order);
 }
 
-void refuse_other_topology(MPI_Comm comm, const Layout& layout, const std::string& rule,
-                           const std::array<int, 3>& axes) {
+namespace {
+
+void check_topology(MPI_Comm comm, const Layout& layout, const std::string& rule, const std::array<int, 3>& axes) {
   const int kind = topology_kind(comm);
   if (kind == MPI_GRAPH || kind == MPI_DIST_GRAPH)
     throw UsageError(
@@ -161,8 +171,6 @@ void refuse_other_topology(MPI_Comm comm, const Layout& layout, const std::strin
                      "HS_SPLIT_CARTESIAN; Fortran: "
                      "create_cartesian), or pass a communicator without topology (MPI_Comm_split)");
 }
-
-namespace {
 
 /// Collective.
 Sites find_sites(MPI_Comm comm, const std::vector<int>& nodes) {
@@ -196,13 +204,24 @@ std::vector<Box> gather_boxes(MPI_Comm comm, const Box& own) {
 
 }  // namespace
 
+void refuse_other_topology(MPI_Comm comm, const Layout& layout, const std::string& rule,
+                           const std::array<int, 3>& axes) {
+  collectively(comm, "a grid", [&] { check_topology(comm, layout, rule, axes); });
+}
+
 Sites sites_of(MPI_Comm comm, const std::vector<int>& nodes) {
-  return collectively(comm, "a grid", [&] { return find_sites(comm, nodes); });
+  return collectively(comm, "a grid", [&] {
+    meet_before(comm);
+    return find_sites(comm, nodes);
+  });
 }
 
 std::vector<Box> boxes_of_all(MPI_Comm comm, const Box& own) {
   require_communicator(comm);
-  return collectively(comm, "a grid", [&] { return gather_boxes(comm, own); });
+  return collectively(comm, "a grid", [&] {
+    meet_before(comm);
+    return gather_boxes(comm, own);
+  });
 }
 
 }  // namespace haloscope

@@ -2,7 +2,9 @@
 
 #include <algorithm>
 
+#include "haloscope/agree.hpp"
 #include "haloscope/comm/mpi_call.hpp"
+#include "haloscope/comm/patience.hpp"
 #include "haloscope/comm/settle.hpp"
 #include "haloscope/core/names.hpp"
 #include "haloscope/error.hpp"
@@ -44,11 +46,27 @@ void Partials::take(std::size_t first, std::span<double> into) {
   }
 }
 
+namespace {
+
+/// The wait for all ranks in a reduction, which may last inside a call of MPI.
+class Waiting final : public ReportedWait {
+ public:
+  explicit Waiting(int rank) : ReportedWait(rank), overseen_(*this) {}
+
+ private:
+  std::string describe() const override { return "other ranks have not come to a reduction of the step"; }
+
+  Overseen overseen_;
+};
+
+}  // namespace
+
 Reducer::Reducer(const Reduction& reduction, Partials& partials, MPI_Comm comm, bool yield)
     : op_(reduction.op),
       mode_(reduction.mode),
       collectives_(reduction.collectives),
       comm_(comm),
+      rank_(comm != MPI_COMM_NULL ? world_rank(comm, rank_in(comm)) : 0),
       yield_(yield),
       partials_(partials),
       first_(partials.add(reduction)),
@@ -67,6 +85,7 @@ void Reducer::start() {
                                  mpi_op(op_), comm_, &request_));
     return;
   }
+  const Waiting waiting(rank_);
   if (gatherer_) {
     meet_if_watched(comm_, yield_);
     gatherer_->gather(started_);
@@ -95,6 +114,7 @@ void Reducer::reduce_now(std::span<double> numbers) {
 }
 
 void Reducer::settle_started() {
+  const Waiting waiting(rank_);
   settle(request_, yield_);
   if (gatherer_) gatherer_->finish(started_);
 }

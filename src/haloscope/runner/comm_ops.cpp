@@ -1,6 +1,7 @@
 #include "haloscope/runner/comm_ops.hpp"
 
 #include "haloscope/agree.hpp"
+#include "haloscope/comm/mpi_call.hpp"
 #include "haloscope/comm/patience.hpp"
 #include "haloscope/comm/settle.hpp"
 #include "haloscope/pack/region_copy.hpp"
@@ -26,7 +27,8 @@ class CommOps::Waiting final : public ReportedWait {
  private:
   std::string describe() const override {
     const int peer = ops_.blocks(op_) ? -1 : ops_.awaited(op_, slot_);
-    return (peer < 0 ? "other ranks have" : "rank " + std::to_string(peer) + " has") + " not answered in " +
+    return (peer < 0 ? "other ranks have" : "rank " + std::to_string(world_rank(ops_.comm_, peer)) + " has") +
+           " not answered in " +
            (ops_.number_ > 0 ? "exchange " + std::to_string(ops_.number_) + " of " : "the exchange of ") + ops_.name_;
   }
 
@@ -39,7 +41,7 @@ CommOps::CommOps(const Program& program, const Views& views, Link& link, MPI_Com
     : program_(program),
       link_(link),
       comm_(comm),
-      rank_(comm != MPI_COMM_NULL ? rank_in(comm) : 0),
+      rank_(comm != MPI_COMM_NULL ? world_rank(comm, rank_in(comm)) : 0),
       blocks_(link.blocks()),
       yield_(yield),
       name_(std::move(name)) {

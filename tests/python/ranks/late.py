@@ -1,7 +1,7 @@
 """A neighbour that is late, or never comes: it sleeps, stops itself or fails before one exchange. Prints "right" or "wrong" on each rank.
 
-usage: late.py STRATEGY sleep|stop|raise|open|endless [SECONDS [STEP]]
-"open": it is late to open the exchange. "endless": each rank prints its process, and none is late; steps go on for ever.
+usage: late.py STRATEGY sleep|stop|raise|raise-within|open|endless [SECONDS [STEP]]
+"raise-within": in a block that frees the exchange at its end. "open": it is late to open the exchange. "endless": each rank prints its process, and none is late; steps go on for ever.
 """
 
 import itertools
@@ -30,6 +30,9 @@ if how == "endless":
     print(f"{os.getpid()}\n", end="", flush=True)
 for step in itertools.count(1) if how == "endless" else range(1, 6):
     if step == late_step and comm.rank == 1 and how not in ("open", "endless"):
+        if how == "raise-within":
+            with halo:
+                raise FloatingPointError("the temperature is no number")
         if how == "raise":
             raise FloatingPointError("the temperature is no number")
         if how == "stop":  # somebody else lets it go on

@@ -1,0 +1,75 @@
+// A rank that does not come to what the others wait for, in C++: rank 1 stays away for some seconds, or leaves by an exception.
+// Each rank prints "right", or "caught: TEXT".
+//   usage: late_ranks_haloscope boxes|reorder|blocking|nonblocking|gather|throw SECONDS
+#include <chrono>
+#include <cstdio>
+#include <cstdlib>
+#include <stdexcept>
+#include <string>
+#include <thread>
+
+#include "haloscope/haloscope.hpp"
+
+namespace {
+
+using namespace haloscope;
+
+void stay_away(int rank, double seconds) {
+  if (rank == 1) std::this_thread::sleep_for(std::chrono::duration<double>(seconds));
+}
+
+void make_grid(const std::string& how, int rank, double seconds) {
+  const Box own{{0, rank, 0}, {4, rank + 1, 1}};
+  stay_away(rank, seconds);
+  if (how == "boxes")
+    Grid<2>::of_boxes(MPI_COMM_WORLD, {4, 2}, {true, true}, own);
+  else
+    Grid<2>{MPI_COMM_WORLD, {.cells = {8, 8}, .reorder = true}};
+}
+
+void reduce(const std::string& how, int rank, double seconds) {
+  const Grid<2> grid{MPI_COMM_WORLD, {.cells = {8, 8}, .periodic = {true, true}}};
+  const Field<double, 2> u{grid, {.halo = 1, .slots = 2}};
+  Reduction sum{.name = "sum"};
+  if (how == "nonblocking") sum.mode = ReduceMode::nonblocking;
+  if (how == "gather") sum.by = ReduceBy::gather;
+  SweepSpec sweep{.name = "sweep", .reads = {{0, 1}}, .writes = {0}};
+  sweep.run = [&](const SweepArgs& args) {
+    if (args.step == 2) stay_away(rank, seconds);
+  };
+  Stepper(grid, {u}, Choice{}, std::vector<Stage>{{.sweeps = {sweep}, .reductions = {sum}}}).run(4);
+}
+
+void leave(int rank) {
+  const Grid<2> grid{MPI_COMM_WORLD, {.cells = {8, 8}, .periodic = {true, true}}};
+  const Field<double, 2> u{grid, {.halo = 1}};
+  Exchange halo = make_exchange(grid, {u}, "ordered/rma-fence");
+  halo.exchange();
+  if (rank == 1) throw std::runtime_error("the input is damaged");
+  halo.exchange();
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  MPI_Init(&argc, &argv);
+  const std::string how = argv[1];
+  const double seconds = std::atof(argv[2]);
+  int rank = 0;
+  MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+  try {
+    if (how == "throw")
+      leave(rank);
+    else if (how == "boxes" || how == "reorder")
+      make_grid(how, rank, seconds);
+    else
+      reduce(how, rank, seconds);
+    std::printf("right\n");
+  } catch (const std::exception& error) {
+    std::printf("caught: %s\n", error.what());
+    std::fflush(stdout);
+    MPI_Abort(MPI_COMM_WORLD, 1);
+  }
+  MPI_Finalize();
+  return 0;
+}
