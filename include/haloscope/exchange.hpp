@@ -160,7 +160,7 @@ class Exchange {
   [[noreturn]] void refuse(Shared call, Exit exit, const std::string& text) const;
   const Plan& plan() const;
   /// Which strategy moves the halos, what this rank sends in one exchange, and what a transport that chooses, as `auto`,
-  /// has chosen. One line.
+  /// has chosen, for accumulations too once one was made. One line.
   std::string report() const;
 
  private:

@@ -54,13 +54,16 @@ class Link {
   /// Peer of the first message of `in` not yet arrived, -1 when none: what a watchdog reports.
   virtual int waiting_for(Ids in, int slot) const = 0;
   virtual Blocks blocks() const { return Blocks::never; }
+  /// Whether peers must have begun the same exchange before it starts, where they may not: a call may wait for them inside MPI,
+  /// or abandon() cannot take back what lies in the fields' memory.
+  virtual bool must_be_awaited() const { return blocks() != Blocks::never; }
   /// Whether follow() works, the same on all ranks.
   virtual bool follows() const { return false; }
   /// The fields of a slot lie elsewhere, as the context's views say now; strides are as before, and nothing of the slot is
   /// under way. Local. @param moved  bytes, by field.
   virtual void follow(int, Moves) {}
-  /// It will move nothing any more, nor be destroyed, since peers may never answer: whatever runs on its own must end. May be
-  /// called again.
+  /// It will move nothing any more, nor be destroyed, since peers may never answer: whatever runs on its own ends, and nothing
+  /// arrives in the fields' memory any more. May be called again.
   virtual void abandon() {}
   /// Whether its destructor, with nothing in flight, waits for no other rank.
   virtual bool closes_alone() const { return true; }

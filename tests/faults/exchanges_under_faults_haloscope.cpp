@@ -1,5 +1,5 @@
 // What a program does with exchanges, from the first call to the last, on fields of its own and of the library's, for
-// tests in which calls of MPI fail. Each rank prints the exchange's report, then "right", "wrong" or "refused: TEXT".
+// tests in which calls of MPI fail. Each rank prints the exchanges' reports, then "right", "wrong" or "refused: TEXT".
 //   usage: exchanges_under_faults_haloscope STRATEGY own|shared
 #include <cstdio>
 #include <cstring>
@@ -52,6 +52,7 @@ bool exchange_all(const std::string& strategy, bool shared) {
     std::printf("report: %s\n", halo.report().c_str());
   }
   auto again = haloscope::make_exchange(grid, {u}, strategy);
+  std::printf("report: %s\n", again.report().c_str());
   fill(grid, u[0]);
   again.exchange(0);
   return right && is_right(grid, u[0]);

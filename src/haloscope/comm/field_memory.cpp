@@ -1,6 +1,7 @@
 #include "haloscope/agree.hpp"
 #include "haloscope/comm/library_comm.hpp"
 #include "haloscope/comm/mpi_call.hpp"
+#include "haloscope/comm/same_request.hpp"
 #include "haloscope/error.hpp"
 #include "haloscope/field.hpp"
 #include "haloscope/field/field.hpp"
@@ -28,6 +29,7 @@ Storage allocate(MPI_Comm comm, const Layout& layout, int rank, const std::vecto
   if (options.memory == MemoryKind::own) return Storage(plan_of(layout, rank, options), options.slots);
   Plan plan;
   agree(comm, [&] { plan = plan_of(layout, rank, options); });
+  require_same(comm, "fields in shared memory", aspects_of(layout, nodes), {}, "give all of them the same grid");
   return Storage(plan, options.slots, {}, shared_by(node_of(comm, nodes)));
 }
 

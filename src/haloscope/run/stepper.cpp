@@ -10,7 +10,9 @@
 #include "haloscope/comm/meeting.hpp"
 #include "haloscope/comm/mpi_call.hpp"
 #include "haloscope/comm/running.hpp"
+#include "haloscope/comm/same_request.hpp"
 #include "haloscope/comm/shared_failure.hpp"
+#include "haloscope/core/choice_fields.hpp"
 #include "haloscope/core/names.hpp"
 #include "haloscope/core/stores.hpp"
 #include "haloscope/run/bound_stage.hpp"
@@ -215,6 +217,59 @@ void check_rows(const std::vector<FieldRef>& fields) {
             " bytes); make the contiguous axis x, or exchange such fields with an Exchange and sweep yourself");
 }
 
+std::string text_of(const Access& access) {
+  return std::to_string(access.quantity) + ":" + std::to_string(access.layers) +
+         (access.of ? " of " + std::string(to_word(*access.of)) : "");
+}
+
+std::string text_of(const std::vector<Access>& accesses) {
+  std::vector<std::string> texts;
+  for (const Access& access : accesses) texts.push_back(text_of(access));
+  return join(texts, ", ");
+}
+
+std::string text_of(const Reduction& r) {
+  return r.name + " (" + to_word(r.mode) + " " + to_word(r.op) + " of " + std::to_string(r.numbers) + " " +
+         to_word(r.type) + " in " + std::to_string(r.collectives) + " by " + to_word(r.by) + ", sweep " +
+         std::to_string(r.sweep) + (r.until.empty() ? "" : ", until " + r.until) +
+         (r.last_only ? ", in last steps" : "") + (r.scheme.empty() ? "" : ", " + r.scheme) + ")";
+}
+
+std::string text_of(const SweepSpec& sweep) {
+  std::vector<std::string> writes;
+  for (int q : sweep.writes) writes.push_back(std::to_string(q));
+  return sweep.name + " (reads " + text_of(sweep.reads) + ", writes " + join(writes, ", ") +
+         (sweep.box_stencil ? ", box" : "") + (sweep.in_place ? ", in place" : "") + ")";
+}
+
+std::string text_of(const Stage& stage) {
+  std::string text = stage.name;
+  for (const SweepSpec& sweep : stage.sweeps) text += "; sweep " + text_of(sweep);
+  for (const Reduction& reduction : stage.reductions) text += "; reduction " + text_of(reduction);
+  if (stage.exchange) text += "; exchanges " + text_of(*stage.exchange);
+  if (stage.repeats > 0)
+    text += "; " + std::to_string(stage.repeats) + " stages " + std::to_string(stage.least) + " to " +
+            std::to_string(stage.most) + " times";
+  return text;
+}
+
+/// Ranks that take other steps would wait for each other in calls that do not belong together. Collective.
+void require_same_steps(MPI_Comm comm, const Candidate& c, const std::vector<FieldRef>& fields,
+                        const std::vector<int>& nodes, bool fused, bool guarded) {
+  std::vector<Aspect> aspects = aspects_of(c.layout, nodes);
+  for (const ChoiceField& field : choice_fields())
+    if (field.name != "threads") aspects.push_back({field.name, field.get(c.choice).dump()});
+  std::vector<std::string> names;
+  for (const FieldRef& field : fields) names.push_back(field.quantity.name);
+  aspects.push_back(fields_of(c.step.quantities));
+  std::vector<std::string> stages;
+  for (const Stage& stage : c.step.stages) stages.push_back(text_of(stage));
+  aspects.push_back({"stages", join(stages, " | ")});
+  aspects.push_back({"fused sweeps", fused ? "yes" : "no"});
+  aspects.push_back({"guard", guarded ? "on" : "off"});
+  require_same(comm, "steps", aspects, names, "give all of them the same grid, fields, choice, stages and options");
+}
+
 /// By quantity and slot; fields of one slot have it for all.
 Views views_of(const std::vector<FieldRef>& fields, int slots) {
   Views views;
@@ -277,9 +332,11 @@ struct Stepper::State {
     }
   }
 
-  void open(MPI_Comm parent, const std::vector<int>& nodes, const std::vector<FieldRef>& fields, bool guarded) {
+  void open(MPI_Comm parent, const std::vector<int>& nodes, const std::vector<FieldRef>& fields, bool guarded,
+            bool fused) {
     const bool guards = chosen_guard(parent, guarded);
     override_strategy(parent);
+    require_same_steps(parent, candidate, fields, nodes, fused, guards);
     const device::Current current(device());
     CHECK_MPI(MPI_Comm_dup(parent, &comm));
     if (guards)
@@ -472,7 +529,7 @@ Stepper::Stepper(MPI_Comm comm, const Layout& layout, const std::vector<int>& no
                  const StepperOptions& options) {
   collectively(comm, "a Stepper", [&] {
     agree(comm, [&] { state_ = std::make_unique<State>(layout, nodes, fields, choice, stages, options); });
-    state_->open(comm, nodes, fields, options.guard);
+    state_->open(comm, nodes, fields, options.guard, options.fused);
   });
 }
 

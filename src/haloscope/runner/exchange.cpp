@@ -2,8 +2,10 @@
 
 #include <algorithm>
 #include <atomic>
+#include <exception>
 #include <functional>
 #include <optional>
+#include <string_view>
 #include <utility>
 
 #include "haloscope/agree.hpp"
@@ -33,9 +35,11 @@ struct Exchange::State {
   Movement* current = nullptr;                 // what was started last
   bool under_way = false;                      // ... and not yet seen to have ended
   bool moved = false;                          // fields lie elsewhere since the last start
+  bool broken = false;                         // rebind() failed: some links still move the old arrays
   std::unique_ptr<Guard> guard;
   std::optional<OwnComm> guard_comm;  // check_clean() is collective, and threads may check exchanges concurrently
   std::optional<Sequence> sequence;   // of a guarded exchange
+  int exceptions = std::uncaught_exceptions();  // in flight when it was opened
   std::atomic<bool> own_busy{false};
   std::atomic<bool>& busy = busy_mark(own_busy);
 
@@ -50,7 +54,7 @@ struct Exchange::State {
       device = place.open();
       check_views({.comm = parent, .layout = &layout, .plan = &plan, .views = &views, .device = device.get()});
     });
-    require_same(parent, plan, layout, strategy, views.front().size());
+    require_same(parent, plan, layout, strategy, views.front().size(), nodes, guarded);
     for (std::size_t q = 0; q < views.size() && !device; ++q)
       for (const SlotView& view : views[q]) improve_memory(view, points_moved(plan, static_cast<int>(q)));
     forward = std::make_unique<Movement>(parent, layout, plan, views, strategy, nodes, device.get());
@@ -60,9 +64,10 @@ struct Exchange::State {
     guard_comm.emplace(forward->comm());
     sequence.emplace(guard_comm->get(), forward->plan(), forward->name(), static_cast<int>(views.front().size()));
   }
-  /// Messages of an exchange that neighbours do not make are not awaited.
+  /// Messages that neighbours may never answer are not awaited: those of an exchange that they do not make, and any where an
+  /// exception of this rank ends the exchange.
   ~State() {
-    if (!sequence || !sequence->differs()) return;
+    if ((!sequence || !sequence->differs()) && std::uncaught_exceptions() <= exceptions) return;
     for (Movement* one : {forward.get(), reverse.get()})
       if (one != nullptr) one->leave();
   }
@@ -90,7 +95,7 @@ struct Exchange::State {
     moved = false;
     if (guard) guard->overwritten(slot);
     if (sequence) sequence->start(slot, &movement != forward.get());
-    if (sequence && movement.link().blocks() != Blocks::never) check_sequence();  // start() may wait for neighbours
+    if (sequence && movement.link().must_be_awaited()) check_sequence();
     current = &movement;
     movement.start(slot, after);
     under_way = true;
@@ -203,6 +208,9 @@ Exchange& Exchange::operator=(Exchange&& other) noexcept {
 Exchange::State& Exchange::state(const char* call) const {
   if (!state_)
     throw UsageError(std::string(call) + "() was called on an Exchange that was moved to another one; call that one's");
+  if (state_->broken && call != std::string_view("rebind"))
+    throw UsageError(std::string(call) +
+                     "() was called on an exchange whose last rebind() failed; rebind it again, or free it");
   return *state_;
 }
 
@@ -248,10 +256,13 @@ void Exchange::rebind(std::span<void* const> first, int slot) {
   collectively(of.forward->comm(), "an exchange of other arrays", [&] {
     of.follows() ? check() : of.agree_watched(check);
     const FailureWatch watch(of.device != nullptr);
-    of.moved = true;
+    of.moved = of.broken = true;
     if (of.guard) of.guard->moved(slot);
-    of.forward->move(first, slot);
-    if (of.reverse) of.reverse->move(first, slot);
+    of.forward->set_origins(first, slot);
+    if (of.reverse) of.reverse->set_origins(first, slot);
+    of.forward->follow(slot);
+    if (of.reverse) of.reverse->follow(slot);
+    of.broken = false;
   });
 }
 
@@ -320,7 +331,9 @@ const Plan& Exchange::plan() const { return state("plan").forward->plan(); }
 std::string Exchange::report() const {
   const State& of = state("report");
   const device::Current current(of.device.get());
+  const std::string back = of.reverse ? of.reverse->link().report() : "";
   return describe_exchange(of.strategy, plan(), of.forward->link()) + (of.guard ? "; guarded" : "") +
+         (back.empty() ? "" : "; accumulation: " + back) +
          (of.device ? "; in " + to_string(of.place) + " (" + of.device->info().name + ")" : "");
 }
 

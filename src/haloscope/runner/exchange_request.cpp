@@ -1,14 +1,12 @@
 #include "haloscope/runner/exchange_request.hpp"
 
 #include <algorithm>
-#include <functional>
 #include <utility>
 
 #include "haloscope/agree.hpp"
 #include "haloscope/comm/mpi_call.hpp"
-#include "haloscope/comm/text.hpp"
+#include "haloscope/comm/same_request.hpp"
 #include "haloscope/core/names.hpp"
-#include "haloscope/core/outline.hpp"
 #include "haloscope/error.hpp"
 #include "haloscope/field/memory.hpp"
 
@@ -36,52 +34,6 @@ void check_room(const FieldRef& field, int dims, const ExchangeSpec::Sides& side
         throw UsageError("field '" + field.quantity.name + "' has room for " + std::to_string(room) +
                          " ghost layers in " + std::string(1, "xyz"[d]) + ", and the exchange fills " +
                          std::to_string(layers) + "; give it a wider halo or the exchange a smaller width");
-}
-
-template <class Numbers>
-std::string text_of(const Numbers& numbers, const char* separator) {
-  std::vector<std::string> words;
-  for (const auto number : numbers) words.push_back(std::to_string(number));
-  return join(words, separator);
-}
-
-std::string text_of(const Quantity& quantity) {
-  return quantity.name + " (" + std::to_string(quantity.element_bytes) + " bytes a point)";
-}
-
-/// Something that must be the same on all ranks.
-struct Aspect {
-  const char* name;
-  std::string text;
-};
-
-/// The same list of names on every rank.
-std::vector<Aspect> aspects(const Plan& plan, const Layout& layout, const Strategy& strategy, std::size_t slots) {
-  const ExchangeSpec& spec = plan.spec;
-  std::vector<std::string> fields, widths;
-  for (std::size_t q = 0; q < spec.quantities.size(); ++q) {
-    fields.push_back(text_of(spec.quantities[q]));
-    widths.push_back(text_of(spec.low_of(static_cast<int>(q)), "x") + " and " +
-                     text_of(spec.high_of(static_cast<int>(q)), "x"));
-  }
-  return {{"cells", text_of(layout.grid().cells, "x")},
-          {"periodic dimensions", text_of(layout.grid().periodic, ",")},
-          {"process grid", text_of(layout.ranks(), "x")},
-          {"strategy", to_string(strategy)},
-          {"corners", spec.corners ? "filled" : "not filled"},
-          {"slots", std::to_string(slots)},
-          {"fields", join(fields, ", ")},
-          {"layers at the low and high sides", join(widths, ", ")}};
-}
-
-/// "NAME is A on rank 0 and B on rank 3", for the first rank that differs from rank 0; "" where none does. Collective.
-std::string difference(MPI_Comm comm, const Aspect& aspect) {
-  const std::string zeros = text_of_rank(comm, 0, aspect.text);
-  int first = zeros != aspect.text ? rank_in(comm) : ranks_in(comm);
-  CHECK_MPI(MPI_Allreduce(MPI_IN_PLACE, &first, 1, MPI_INT, MPI_MIN, comm));
-  if (first == ranks_in(comm)) return "";
-  return std::string(aspect.name) + ": " + zeros + " on rank 0, " + text_of_rank(comm, first, aspect.text) +
-         " on rank " + std::to_string(first);
 }
 
 }  // namespace
@@ -137,15 +89,26 @@ void improve_memory(const SlotView& view, const Box& points) {
   if (!in_shared_memory(view.origin)) move_to_huge_pages(memory_of(view, points));
 }
 
-void require_same(MPI_Comm comm, const Plan& plan, const Layout& layout, const Strategy& strategy, std::size_t slots) {
-  const std::string mine = to_string(strategy) + ' ' + outline(plan, layout, slots);
-  if (same_everywhere(comm, std::hash<std::string>{}(mine))) return;
-  std::vector<std::string> found;
-  for (const Aspect& aspect : aspects(plan, layout, strategy, slots))
-    if (const std::string text = difference(comm, aspect); !text.empty()) found.push_back(text);
-  throw UsageError("the ranks ask for different exchanges" + (found.empty() ? "" : ": " + join(found, "; ")) +
-                   "; give all of them the same grid, strategy, options and number of slots, and the same fields in "
-                   "the same order, all in host memory or all on devices");
+void require_same(MPI_Comm comm, const Plan& plan, const Layout& layout, const Strategy& strategy, std::size_t slots,
+                  const std::vector<int>& nodes, bool guarded) {
+  const ExchangeSpec& spec = plan.spec;
+  std::vector<std::string> names, widths;
+  for (std::size_t q = 0; q < spec.quantities.size(); ++q) {
+    names.push_back(spec.quantities[q].name);
+    widths.push_back(text_of(spec.low_of(static_cast<int>(q)), "x") + " and " +
+                     text_of(spec.high_of(static_cast<int>(q)), "x"));
+  }
+  std::vector<Aspect> aspects = aspects_of(layout, nodes);
+  aspects.insert(aspects.end(), {{"order of the process grid", text_of(spec.order, ",")},
+                                 {"strategy", to_string(strategy)},
+                                 {"corners", spec.corners ? "filled" : "not filled"},
+                                 {"slots", std::to_string(slots)},
+                                 fields_of(spec.quantities),
+                                 {"layers at the low and high sides", join(widths, ", ")},
+                                 {"guard", guarded ? "on" : "off"}});
+  require_same(comm, "exchanges", aspects, names,
+               "give all of them the same grid, strategy, options and number of slots, and the same fields in the same "
+               "order, all in host memory or all on devices");
 }
 
 }  // namespace haloscope

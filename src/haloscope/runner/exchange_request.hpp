@@ -31,7 +31,8 @@ std::span<std::byte> memory_of(const SlotView& view, const Box& points);
 void improve_memory(const SlotView& view, const Box& points);
 
 /// @throws UsageError, on all ranks alike, where they ask for different exchanges, naming what differs and on which ranks.
-/// Collective; cost: one reduction to all.
-void require_same(MPI_Comm comm, const Plan& plan, const Layout& layout, const Strategy& strategy, std::size_t slots);
+/// Collective; cost: one reduction to all, a second one for several fields.
+void require_same(MPI_Comm comm, const Plan& plan, const Layout& layout, const Strategy& strategy, std::size_t slots,
+                  const std::vector<int>& nodes, bool guarded);
 
 }  // namespace haloscope

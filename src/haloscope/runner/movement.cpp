@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <new>
+#include <utility>
 
 #include "haloscope/agree.hpp"
 #include "haloscope/comm/gather.hpp"
@@ -249,16 +250,24 @@ void Movement::rest() {
   if (lane_) use_device([&] { lane_->finish(); });
 }
 
-void Movement::move(std::span<void* const> first, int slot) {
-  const device::Current current(device_);
+void Movement::set_origins(std::span<void* const> first, int slot) {
   for (std::size_t q = 0; q < fields_; ++q) {
     std::byte*& origin = views_[q][static_cast<std::size_t>(slot)].origin;
     moved_[q] = static_cast<std::byte*>(first[q]) - origin;
     origin = static_cast<std::byte*>(first[q]);
   }
-  if (!link_->follows()) return open();
-  link_->follow(slot, moved_);
-  ops_->follow(slot, moved_);
+}
+
+void Movement::follow(int slot) {
+  const device::Current current(device_);
+  const bool opens = std::exchange(stale_, true) || !link_->follows();
+  if (opens) {
+    open();
+  } else {
+    link_->follow(slot, moved_);
+    ops_->follow(slot, moved_);
+  }
+  stale_ = false;
 }
 
 }  // namespace haloscope

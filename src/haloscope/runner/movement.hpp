@@ -63,13 +63,15 @@ class Movement {
   bool idle() const { return next_ == program_.ops.size(); }
   int slot() const { return slot_; }
   /// Whether fields may lie elsewhere without a message to other ranks.
-  bool follows() const { return link_->follows(); }
+  bool follows() const { return !stale_ && link_->follows(); }
   /// Waits for the device, whose work reads and writes what move() ends. @throws as finish().
   void rest();
   /// Its end will wait for nobody: messages in flight, and what they need, stay as they are.
   void leave() { left_ = true; }
-  /// The fields of a slot lie elsewhere. Comes after rest(). Collective where the link does not follow.
-  void move(std::span<void* const> first, int slot);
+  /// The fields of a slot lie elsewhere. Comes after rest(), and before follow().
+  void set_origins(std::span<void* const> first, int slot);
+  /// The link moves the fields where they lie now. Collective where it does not follow by itself, and after a failure.
+  void follow(int slot);
 
   /// The library's, which other movements share.
   MPI_Comm comm() const { return own_->comm(); }
@@ -118,6 +120,7 @@ class Movement {
   std::string failure_;                  // of the device, the link or a peer; empty: none
   std::optional<SharedFailure> shared_;  // fields of a device
   bool left_ = false;                    // see leave()
+  bool stale_ = false;                   // the link does not move the fields where they lie
   unsigned fruitless_ = 0;               // calls of progress() that had to wait
 };
 

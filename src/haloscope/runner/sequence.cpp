@@ -11,14 +11,14 @@ namespace haloscope {
 
 class Sequence::Waiting final : public ReportedWait {
  public:
-  explicit Waiting(const Sequence& of) : ReportedWait(of.rank_), of_(of) {}
+  explicit Waiting(const Sequence& of) : ReportedWait(world_rank(of.comm_, of.rank_)), of_(of) {}
 
  private:
   std::string describe() const override {
     for (std::size_t i = 0; i < of_.peers_.size(); ++i)
       if (of_.notes_->requests[i] != MPI_REQUEST_NULL)
-        return "rank " + std::to_string(of_.peers_[i]) + " has not begun exchange " + std::to_string(of_.number_) +
-               " of " + of_.name_;
+        return "rank " + std::to_string(world_rank(of_.comm_, of_.peers_[i])) + " has not begun exchange " +
+               std::to_string(of_.number_) + " of " + of_.name_;
     return "other ranks have not begun exchange " + std::to_string(of_.number_) + " of " + of_.name_;
   }
   const Sequence& of_;

@@ -80,6 +80,11 @@ class CompositeLink final : public Link {
     return lines;
   }
   Blocks blocks() const override { return std::max(near_->blocks(), far_->blocks()); }
+  bool must_be_awaited() const override { return near_->must_be_awaited() || far_->must_be_awaited(); }
+  void abandon() override {
+    near_->abandon();
+    far_->abandon();
+  }
   bool follows() const override { return near_->follows() && far_->follows(); }
   void follow(int slot, Moves moved) override {
     near_->follow(slot, moved);

@@ -614,6 +614,34 @@ TEST(Stepper, WhatOneRankAsksWronglyFailsOnAll) {
   EXPECT_NE(error(last ? first + 1 : second, row).find("in slot 1 (number 1) share memory"), std::string::npos);
 }
 
+TEST(Stepper, RanksThatTakeOtherStepsAreRefused) {
+  if (world_size() == 1) return;
+  const auto grid = square();
+  const bool last = grid.rank() + 1 == world_size();
+  const Field<double, 2> u{grid, {.halo = 2, .slots = 2, .name = "u"}}, v{grid, {.halo = 2, .slots = 2, .name = "v"}};
+  const auto refused = [&](const std::string& part, const Choice& choice, std::vector<FieldRef> fields, Stage stage,
+                           const StepperOptions& options = {}) {
+    const std::string error = error_of([&] { Stepper(grid, fields, choice, std::vector<Stage>{stage}, options); });
+    EXPECT_NE(error.find("the ranks ask for different steps: " + part), std::string::npos) << error;
+  };
+  const auto stage = [&](int layers, std::vector<Reduction> reductions = {}) {
+    SweepSpec sweep{.name = "s", .reads = {{0, layers}}, .writes = {0}, .run = [](const SweepArgs&) {}};
+    return Stage{.sweeps = {sweep}, .reductions = std::move(reductions)};
+  };
+  Choice bars;
+  bars.barrier = last;
+  refused("depth: ", last ? deep(2, Substeps::full) : Choice{}, {u}, stage(1));
+  refused("barrier: ", bars, {u}, stage(1));
+  refused("stages: ", {}, {u}, stage(last ? 1 : 2));
+  refused("stages: ", {}, {u}, stage(1, {{.name = "r", .mode = last ? ReduceMode::blocking : ReduceMode::deferred}}));
+  refused("stages: ", {}, {u}, stage(1, {{.name = "r", .numbers = last ? 1 : 2}}));
+  refused("guard: ", {}, {u}, stage(1), {.guard = last});
+  const std::vector<FieldRef> some{u, v}, turned{v, u};
+  Stage both = stage(1);
+  both.sweeps.front().writes = {0, 1};
+  refused("order of the fields: ", {}, last ? turned : some, both);
+}
+
 TEST(Stepper, AGridWithHolesTakesNoDeepHalos) {
   const Box own{{6 * world_rank(), 0, 0}, {6 * world_rank() + 6, 6, 1}};
   const auto grid = Grid<2>::of_boxes(MPI_COMM_WORLD, {6 * world_size() + 6, 6}, {true, true}, own, true);

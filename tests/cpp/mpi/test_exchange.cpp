@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 #include <mpi.h>
 
+#include <array>
 #include <atomic>
 #include <functional>
 #include <optional>
@@ -323,6 +324,72 @@ TEST_F(ExchangeByThreads, AThreadIsRefusedWhileAnotherOneIsInACall) {
     halo.exchange();
   }
   expect_numbered(grid, u[0], 1, 0);
+}
+
+TEST_F(ExchangeByThreads, ThreadsOpenAndFreeOnCommunicatorsOfTheirOwn) {
+  constexpr int threads = 4, rounds = 10;
+  std::array<MPI_Comm, threads> comms;
+  for (MPI_Comm& comm : comms) MPI_Comm_dup(MPI_COMM_WORLD, &comm);
+  std::array<std::string, threads> found;
+  const auto work = [&](int id) {
+    const Grid<2> grid{comms[static_cast<std::size_t>(id)], {.cells = {12, 15}, .periodic = {true, true}}};
+    for (int round = 0; round < rounds; ++round) {
+      const Field<double, 2> u{grid, {.halo = 1, .memory = MemoryKind::shared}};
+      const Index n = grid.cells();
+      number_cells(grid, u[0], 1, 1000 * id + round);
+      make_exchange(grid, {u}, round % 2 ? "direct/auto" : "direct:merged/shared").exchange();
+      for (std::int64_t j = -1; j <= n[1]; ++j)
+        for (std::int64_t i = -1; i <= n[0]; ++i)
+          if (u[0](i, j) != number(grid, i, j, 1000 * id + round)) found[static_cast<std::size_t>(id)] = "wrong halos";
+    }
+  };
+  std::vector<std::thread> team;
+  for (int id = 0; id < threads; ++id)
+    team.emplace_back([&, id] {
+      if (const std::string error = error_of([&] { work(id); }); error != "no error")
+        found[static_cast<std::size_t>(id)] = error;
+    });
+  for (std::thread& thread : team) thread.join();
+  for (const std::string& text : found) EXPECT_EQ(text, "");
+  for (MPI_Comm& comm : comms) MPI_Comm_free(&comm);
+}
+
+TEST(UserExchange, AfterARefusedRebindNothingMovesUntilTheNextOne) {
+  const auto grid = square();
+  Field<double, 2> u{grid, {.halo = 1, .memory = MemoryKind::shared}}, own{grid, {.halo = 1}};
+  auto halo = make_exchange(grid, {u}, "direct/shared");
+  EXPECT_NE(error_of([&] { halo.rebind(std::vector<void*>{&own[0](0, 0)}); }), "no error");
+  for (const auto& call : std::vector<std::function<void()>>{[&] { halo.exchange(); }, [&] { halo.accumulate(); }})
+    EXPECT_NE(error_of(call).find("whose last rebind() failed"), std::string::npos) << error_of(call);
+  halo.rebind(std::vector<void*>{&u[0](0, 0)});
+  number_cells(grid, u[0], 1, 5);
+  halo.exchange();
+  expect_numbered(grid, u[0], 1, 5);
+}
+
+TEST(UserExchange, FieldsInAnotherOrderOnOneRankAreRefused) {
+  if (test::world_size() == 1) return;
+  const auto grid = square();
+  Field<double, 2> heat{grid, {.name = "heat"}}, salt{grid, {.name = "salt"}},
+      mine{grid, {.name = std::to_string(grid.rank())}};
+  const std::vector<FieldRef> fields =
+      grid.rank() == 0 ? std::vector<FieldRef>{heat, salt} : std::vector<FieldRef>{salt, heat};
+  const std::string error = error_of([&] { make_exchange(grid, fields, "ordered/p2p"); });
+  EXPECT_NE(error.find("order of the fields: heat, salt on rank 0, salt, heat on rank 1"), std::string::npos) << error;
+  EXPECT_EQ(error_of([&] { make_exchange(grid, {heat, mine}, "ordered/p2p"); }), "no error");  // names of a rank's own
+}
+
+TEST(UserExchange, NodesAndGuardsOfOneRankAreRefused) {
+  if (test::world_size() == 1) return;
+  const bool first = square().rank() == 0;
+  const std::vector<int> one_node(static_cast<std::size_t>(test::world_size()), 0);
+  const Grid<2> grid{MPI_COMM_WORLD, {.cells = {24, 27}, .nodes = first ? one_node : std::vector<int>{}}};
+  Field<double, 2> u{grid, {.halo = 1}};
+  const auto open = [&](const Grid<2>& on, bool guard) { make_exchange(on, {u}, "direct/auto", {.guard = guard}); };
+  EXPECT_NE(error_of([&] { open(grid, false); }).find("nodes: "), std::string::npos);
+  EXPECT_NE(error_of([&] { open(square(), first); }).find("guard: on on rank 0"), std::string::npos);
+  EXPECT_NE(error_of([&] { Field<double, 2>(grid, {.memory = MemoryKind::shared}); }).find("nodes: "),
+            std::string::npos);
 }
 
 TEST(UserExchange, AThreadThatMayNotCallMpiIsRefused) {

@@ -247,8 +247,8 @@ def main() -> None:
     refused("halo", exchange, grid, [grid.zeros(13)], 13)
     if COMM.size > 1:
         refused("" if FIRST else "rank 0: array 0 has shape", exchange, grid, [u[1:] if FIRST else u])
-        refused("fields: array 0 (4 bytes a point) on rank 0, array 0 (8 bytes a point) on rank 1", exchange, grid,
-                [u.astype("f4") if FIRST else u])  # fmt: skip
+        refused("fields: array 0: 4 bytes a cell (real numbers of 4 bytes) on rank 0, array 0: 8 bytes a cell (real numbers of "
+                "8 bytes) on rank 1", exchange, grid, [u.astype("f4") if FIRST else u])  # fmt: skip
         refused("different exchanges: strategy: ordered/p2p on rank 0, direct/p2p on rank 1; give all", exchange, grid, [u],
                 strategy="ordered/p2p" if FIRST else "direct/p2p")  # fmt: skip
         refused("both own cell (0, 0)", make, COMM, (8, 8), owned=(slice(0, 8), slice(0, 8)))

@@ -1,7 +1,7 @@
 """What `exchanges_under_faults_haloscope` does, from Python: exchanges from the first call to the last while calls of MPI fail.
 
 usage: exchanges_under_faults.py STRATEGY
-Each rank prints the exchange's report, then "rank N: right", "rank N: wrong" or "rank N: refused: TEXT".
+Each rank prints the exchanges' reports, then "rank N: right", "rank N: wrong" or "rank N: refused: TEXT".
 """
 
 import os
@@ -34,6 +34,7 @@ def exchange_all(strategy: str) -> bool:
         print(f"report: {halo.report()}\n", end="")
     u = np.zeros((12, 14))
     found = haloscope.Exchange(comm.Create_cart([comm.size, 1], [True, True]), u, 1, strategy=strategy)
+    print(f"report: {found.report()}\n", end="")
     u[1:-1, 1:-1] = 7
     found()
     found.free()

@@ -1,10 +1,12 @@
 """Ranks that do not make the same exchanges: rank 1 makes one more, exchanges another slot, or accumulates.
 
 usage: out_of_step.py STRATEGY more|slot|accumulate [guard]
-Prints "right" or "wrong", or "refused: TEXT", on each rank.
+Prints "right" or "wrong", or "refused: TEXT", on each rank, and "overwritten" where messages arrive in arrays that were given to
+an exchange which was refused and freed.
 """
 
 import sys
+import time
 
 from mpi4py import MPI
 
@@ -45,3 +47,10 @@ except HaloscopeError as error:
     found = f"refused: {error}"
 print(found + "\n", end="", flush=True)
 halo.free()  # waits for nobody after a refusal
+for array in slots:
+    array[:] = -1
+comm.Barrier()
+time.sleep(0.05)
+comm.Barrier()
+if any((array != -1).any() for array in slots):
+    print("overwritten\n", end="", flush=True)

@@ -6,6 +6,7 @@
 
 #include "haloscope/comm/mpi_call.hpp"
 #include "haloscope/comm/mpi_traits.hpp"
+#include "haloscope/core/clock.hpp"
 #include "haloscope/core/names.hpp"
 #include "haloscope/core/spin.hpp"
 #include "haloscope/error.hpp"
@@ -202,6 +203,21 @@ int MessageLink::waiting_for(Ids in, int slot) const {
   for (int id : in)
     if (const Port& p = port(id, slot); p.pending.load(std::memory_order_relaxed)) return p.peer;
   return -1;
+}
+
+void MessageLink::abandon() {
+  constexpr double longest_s = 1;
+  const auto is_pending = [](const Port& p) { return !p.out && p.pending.load(std::memory_order_relaxed); };
+  Port* const all = ports_.get();
+  Port* const end = all + static_cast<std::ptrdiff_t>(messages_) * slots_;
+  for (Port* p = all; p != end; ++p)
+    if (is_pending(*p)) REQUIRE_MPI(MPI_Cancel(&p->request));
+  const double deadline_s = now_s() + longest_s;
+  for (Port* p = all; p != end; ++p)
+    for (int done = 0; is_pending(*p) && now_s() < deadline_s;) {
+      REQUIRE_MPI(MPI_Test(&p->request, &done, MPI_STATUS_IGNORE));
+      if (done) p->pending.store(false, std::memory_order_relaxed);
+    }
 }
 
 void MessageLink::finish() {

@@ -47,6 +47,8 @@ class MessageLink : public Link {
   Blocks blocks() const override { return options_.blocking ? Blocks::send : Blocks::never; }
   bool follows() const override { return true; }
   void follow(int slot, Moves moved) override;
+  /// Cancels the receives. A message that MPI has begun to receive is awaited for a second.
+  void abandon() override;
 
  protected:
   /// One message in one slot.

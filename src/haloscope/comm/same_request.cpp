@@ -1,0 +1,84 @@
+#include "haloscope/comm/same_request.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cstdint>
+#include <functional>
+
+#include "haloscope/agree.hpp"
+#include "haloscope/comm/mpi_call.hpp"
+#include "haloscope/comm/text.hpp"
+#include "haloscope/comm/together.hpp"
+#include "haloscope/core/names.hpp"
+#include "haloscope/error.hpp"
+
+namespace haloscope {
+namespace {
+
+std::uint64_t hash_of(const std::string& text) { return std::hash<std::string>{}(text); }
+
+/// "NAME: A on rank 0, B on rank 3", for the first rank that differs from rank 0; "" where none does. Collective.
+std::string difference(MPI_Comm comm, const Aspect& aspect) {
+  const std::string zeros = text_of_rank(comm, 0, aspect.text);
+  int first = zeros != aspect.text ? rank_in(comm) : ranks_in(comm);
+  CHECK_MPI(MPI_Allreduce(MPI_IN_PLACE, &first, 1, MPI_INT, MPI_MIN, comm));
+  if (first == ranks_in(comm)) return "";
+  return aspect.name + ": " + text_of_rank(comm, 0, aspect.shown) + " on rank 0, " +
+         text_of_rank(comm, first, aspect.shown) + " on rank " + std::to_string(first);
+}
+
+/// Whether all ranks have the same names, but not in the same order. Collective.
+bool in_another_order(MPI_Comm comm, std::vector<std::string> names) {
+  const std::uint64_t ordered = hash_of(join(names, "\n"));
+  std::sort(names.begin(), names.end());
+  const std::uint64_t sorted = hash_of(join(names, "\n"));
+  std::array<std::uint64_t, 4> most{ordered, ~ordered, sorted, ~sorted};
+  reduce_together(comm, most, MPI_UINT64_T, MPI_MAX);
+  return most[2] == ~most[3] && most[0] != ~most[1];
+}
+
+}  // namespace
+
+std::vector<Aspect> aspects_of(const Layout& layout, const std::vector<int>& nodes) {
+  return {{"cells", text_of(layout.grid().cells, "x")},
+          {"periodic dimensions", text_of(layout.grid().periodic, ",")},
+          {"process grid", text_of(layout.ranks(), "x")},
+          {"nodes", nodes.empty() ? "those of the machines" : text_of(nodes, ",")}};
+}
+
+namespace {
+
+std::string text_of(const Quantity& quantity) {
+  const int bytes = quantity.number_bytes == 0 ? quantity.element_bytes : quantity.number_bytes;
+  const std::string numbers =
+      bytes < 0 ? "no numbers"
+                : std::string(to_word(quantity.type)) + " numbers of " + std::to_string(bytes) + " bytes";
+  return std::to_string(quantity.element_bytes) + " bytes a " + to_word(quantity.centring) + " (" + numbers + ")";
+}
+
+}  // namespace
+
+Aspect fields_of(const std::vector<Quantity>& fields) {
+  std::vector<std::string> texts, shown;
+  for (const Quantity& field : fields) {
+    texts.push_back(text_of(field));
+    shown.push_back(field.name + ": " + texts.back());
+  }
+  return {"fields", join(texts, ", "), join(shown, ", ")};
+}
+
+void require_same(MPI_Comm comm, const std::string& what, const std::vector<Aspect>& aspects,
+                  const std::vector<std::string>& names, const std::string& remedy) {
+  std::string all;
+  for (const Aspect& aspect : aspects) all += aspect.name + '=' + aspect.text + '\n';
+  std::vector<std::string> found;
+  if (!same_everywhere(comm, hash_of(all)))
+    for (const Aspect& aspect : aspects)
+      if (const std::string text = difference(comm, aspect); !text.empty()) found.push_back(text);
+  if (found.empty() && names.size() > 1 && in_another_order(comm, names))
+    found.push_back(difference(comm, {"order of the fields", join(names, ", ")}));
+  if (!found.empty())
+    throw UsageError("the ranks ask for different " + what + ": " + join(found, "; ") + "; " + remedy);
+}
+
+}  // namespace haloscope
