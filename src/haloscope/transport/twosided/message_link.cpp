@@ -33,6 +33,7 @@ MessageLink::MessageLink(const LinkContext& context, const MessageOptions& optio
 
 /// Decides where each message lies: in place, described by a datatype, or in its own buffer per slot.
 void MessageLink::place(const LinkContext& context, const MessagePlaces& placement) {
+  placed_ = placement != nullptr;
   const Views& views = *context.views;
   const auto in_place = [&](const Message& m, int slot) { return contiguous_span(views, slot, m); };
   std::size_t needed = 0;
@@ -205,19 +206,34 @@ int MessageLink::waiting_for(Ids in, int slot) const {
   return -1;
 }
 
-void MessageLink::abandon() {
+/// Cancels a receive. @return whether nothing has arrived and nothing will.
+bool MessageLink::cancel(Port& p, double deadline_s) {
+  REQUIRE_MPI(MPI_Cancel(&p.request));
+  MPI_Status status;
+  int done = 0, cancelled = 0;
+  while (!done && now_s() < deadline_s) REQUIRE_MPI(MPI_Test(&p.request, &done, &status));
+  if (!done) return false;
+  p.pending.store(false, std::memory_order_relaxed);
+  REQUIRE_MPI(MPI_Test_cancelled(&status, &cancelled));
+  return cancelled != 0;
+}
+
+/// A message that no receive matches would keep MPI from freeing its communicator, so it may arrive elsewhere.
+void MessageLink::abandon() try {
   constexpr double longest_s = 1;
-  const auto is_pending = [](const Port& p) { return !p.out && p.pending.load(std::memory_order_relaxed); };
-  Port* const all = ports_.get();
-  Port* const end = all + static_cast<std::ptrdiff_t>(messages_) * slots_;
-  for (Port* p = all; p != end; ++p)
-    if (is_pending(*p)) REQUIRE_MPI(MPI_Cancel(&p->request));
   const double deadline_s = now_s() + longest_s;
-  for (Port* p = all; p != end; ++p)
-    for (int done = 0; is_pending(*p) && now_s() < deadline_s;) {
-      REQUIRE_MPI(MPI_Test(&p->request, &done, MPI_STATUS_IGNORE));
-      if (done) p->pending.store(false, std::memory_order_relaxed);
+  for (int slot = 0; slot < slots_; ++slot)
+    for (int id = 0; id < messages_; ++id) {
+      Port& p = port(id, slot);
+      if (p.out || placed_ || !p.packing.empty() || !p.pending.load(std::memory_order_relaxed)) continue;
+      const auto bytes = context_.plan->messages[id].bytes;
+      const MessageType type = byte_type(bytes);
+      auto elsewhere = std::make_unique<Memory>(static_cast<std::size_t>(bytes));
+      if (!cancel(p, deadline_s)) continue;
+      std::byte* const into = elsewhere.release()->data();  // it stays
+      REQUIRE_MPI(MPI_Irecv(into, type.count(), type.type(), p.peer, p.tag, comm_, &p.request));
     }
+} catch (const Error&) {  // what is left arrives where it was posted
 }
 
 void MessageLink::finish() {

@@ -47,7 +47,7 @@ class MessageLink : public Link {
   Blocks blocks() const override { return options_.blocking ? Blocks::send : Blocks::never; }
   bool follows() const override { return true; }
   void follow(int slot, Moves moved) override;
-  /// Cancels the receives. A message that MPI has begun to receive is awaited for a second.
+  /// Receives into fields go to memory that stays; a message that MPI has begun to receive is awaited for a second.
   void abandon() override;
 
  protected:
@@ -81,6 +81,7 @@ class MessageLink : public Link {
   const MessageOptions& options() const { return options_; }
 
  private:
+  bool cancel(Port& port, double deadline_s);
   void place(const LinkContext& context, const MessagePlaces& placement);
   int gather(Ids ids, int slot);
   bool poll_all(Ids ids, int slot);
@@ -92,6 +93,7 @@ class MessageLink : public Link {
   MPI_Comm comm_;
   MessageOptions options_;
   bool yield_;
+  bool placed_ = false;  // by the caller, not in fields
   int messages_ = 0, slots_ = 0;
   Memory buffers_;
   std::vector<Memory> late_buffers_;  // of messages that lay in place until fields moved apart
