@@ -74,8 +74,7 @@ def test_what_one_rank_does_wrong_fails_on_all_whatever_is_raised_by_it(ranks):
        for one in ("direct/shared:packed", "ordered/p2p", "ordered/neighbor", "direct/rma-pscw", "direct/rma-lockall:per-message")],
 )  # fmt: skip
 def test_an_exchange_that_finds_no_communicator_is_refused_or_does_without(strategy):
-    ends = {end for left in range(5) for end in on_ranks(2, RANKS / "few_communicators.py", strategy, left)}
-    assert ends <= {"right", "refused", "many"}
+    assert set(on_ranks(2, RANKS / "few_communicators.py", strategy)) <= {"right", "refused", "many"}
 
 
 def test_calls_on_a_forbidden_thread_and_after_the_end_of_mpi_are_named():

@@ -140,7 +140,7 @@ def test_a_rank_that_is_stopped_for_a_while_changes_nothing(strategy):
 
 def late_ranks(how: str, **environment: str) -> subprocess.CompletedProcess[str]:
     program = Path(os.environ["HALOSCOPE_BUILD"]) / "tests" / "cpp" / "late_ranks_haloscope"
-    return run_command([*launch.launcher_words(launch.mpiexec(), 2, 1), str(program), how, "3"], **environment)
+    return run_command([*launch.launcher_words(launch.mpiexec(), 2, 1), str(program), how, "2"], **environment)
 
 
 @pytest.mark.parametrize("how", ["boxes", pytest.param("reorder", marks=pytest.mark.long)])
@@ -159,7 +159,7 @@ def test_a_rank_that_is_late_for_a_reduction_is_reported(how):
     assert rights(ended.stdout) == 2, ended.stdout + ended.stderr
     report = r"^haloscope: rank 0 has waited for \d+ s: other ranks have not come to a reduction of the step$"
     assert re.search(report, ended.stderr, re.MULTILINE), ended.stderr
-    ended = late_ranks(how, HALOSCOPE_STALL="end", HALOSCOPE_PATIENCE="2")
+    ended = late_ranks(how, HALOSCOPE_STALL="end")
     assert ended.returncode != 0 and "right" not in ended.stdout
 
 
