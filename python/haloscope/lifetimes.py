@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 import threading
+import time
 import weakref
 from collections.abc import Callable
 from types import TracebackType
@@ -105,6 +106,7 @@ def _install() -> None:
             "other ranks may wait for this one\n"
         )
         sys.stderr.flush()
+        time.sleep(0.3)  # launchers drop output just before an abort
         MPI.COMM_WORLD.Abort(1)
 
     sys.excepthook = end_job
