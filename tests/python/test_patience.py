@@ -53,8 +53,8 @@ def run(strategy: str, how: str, **environment: str) -> subprocess.CompletedProc
 
 
 def rights(output: str) -> int:
-    """Return how many ranks had the right halos. UCX may write beside them."""
-    return len(re.findall("^right$", output, re.MULTILINE))
+    """Return how many ranks had the right halos. UCX may write between them, and they share lines."""
+    return output.count("right")
 
 
 @pytest.mark.parametrize("strategy", [*POLLING, *(pytest.param(one, marks=pytest.mark.long) for one in LONG_POLLING)])
