@@ -237,7 +237,7 @@ def _packing(made: Calibration, good: Sequence[dict]) -> None:
     """Fit blocks that a sweep leaves in the cache apart from larger ones, where that explains more."""
     rows: dict[tuple, list[tuple[float, Row]]] = defaultdict(list)
     for launch, request, point in _points(good, "pack"):
-        what, threads = stride_class(point["row_bytes"], point.get("pitch_bytes", 0)), request["threads"]
+        what, threads = stride_class(point["row_bytes"], point.get("pitch_bytes", 0)), request.get("threads", 1)
         measured = {"copy": (point["copy_bytes"], _least(point["copy_s"]))}
         if "pack_s" in point:  # an exchange does both
             measured["pack"] = point["bytes"], _least(np.add(point["pack_s"], point["unpack_s"])) / 2

@@ -265,7 +265,7 @@ def memory_charts(table: Sequence[Curve]) -> list[Chart]:
         lines: dict[str, dict[int, float]] = defaultdict(dict)
         for curve in stream:
             for key in curve.measures() if size in curve.sizes() else ():
-                lines[patterns.MEASURES[key].words][curve.request["threads"]] = curve.value(size, key)[0]
+                lines[patterns.MEASURES[key].words][curve.request.get("threads", 1)] = curve.value(size, key)[0]
         where = f"arrays of {size / 2**20:.4g} MiB"
         charts.append(Chart(f"STREAM, GB/s: {where}", f"STREAM, {where}", "threads", "GB/s", dict(lines)))
     if cache:
@@ -277,7 +277,7 @@ def memory_charts(table: Sequence[Curve]) -> list[Chart]:
 def _cache_lines(cache: Sequence[Curve]) -> dict[str, dict[int, float]]:
     lines = {}
     for curve in cache:
-        threads = curve.request["threads"]
+        threads = curve.request.get("threads", 1)
         for key in curve.measures():
             name = f"{patterns.MEASURES[key].words}, {threads} thread{'s' * (threads > 1)}"
             lines[name] = {size: curve.value(size, key)[0] for size in curve.sizes(key)}
