@@ -14,7 +14,7 @@ std::vector<std::vector<std::int64_t>> lists_of_all(MPI_Comm comm, const std::ve
   const int count = static_cast<int>(mine.size());
   MPI_Request request;
   CHECK_MPI(MPI_Iallgather(&count, 1, MPI_INT, counts.data(), 1, MPI_INT, comm, &request));
-  meet_in(comm, request);
+  meet_in(request);
   std::exclusive_scan(counts.begin(), counts.end(), starts.begin(), 0);
   std::vector<std::int64_t> flat(static_cast<std::size_t>(starts.back() + counts.back()));
   CHECK_MPI(

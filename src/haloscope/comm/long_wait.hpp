@@ -1,12 +1,8 @@
 // Waits of the host for what a device and its peers do: they last as long as it takes, and are reported while they do.
 #pragma once
 
-#include <mpi.h>
-
 #include <utility>
 
-#include "haloscope/agree.hpp"
-#include "haloscope/comm/mpi_call.hpp"
 #include "haloscope/comm/patience.hpp"
 #include "haloscope/core/spin.hpp"
 
@@ -16,7 +12,7 @@ namespace haloscope {
 class LongWait {
  public:
   /// @param yield  more ranks than cores: give the core away while waiting.
-  LongWait(MPI_Comm comm, bool yield) : comm_(comm), spin_(yield), outer_(std::exchange(current_wait, nullptr)) {}
+  explicit LongWait(bool yield) : spin_(yield), outer_(std::exchange(current_wait, nullptr)) {}
   ~LongWait() { current_wait = outer_; }
   LongWait(const LongWait&) = delete;
   LongWait& operator=(const LongWait&) = delete;
@@ -31,15 +27,13 @@ class LongWait {
   /// @param describe  returns who waits for what, as it stands now.
   template <class Describe>
   void look(Describe describe) {
-    if (const double seconds = clock_.due(); seconds > 0)
-      report_wait(world_rank(comm_, rank_in(comm_)), seconds, describe());
+    if (const double seconds = clock_.due(); seconds > 0) report_wait(seconds, describe());
   }
 
   /// What it waits for next is something else.
   void found() { clock_.reset(); }
 
  private:
-  MPI_Comm comm_;
   Spin spin_;
   WatchedWait* outer_;
   unsigned looks_ = 0;

@@ -44,13 +44,6 @@ std::string text_of(int code, const char* call) {
   return source.substr(0, source.find('(')) + " failed (MPI error " + std::to_string(code) + "): " + reason;
 }
 
-/// The number in MPI_COMM_WORLD. Errors come from here too, so MPI's answer is not relied on.
-std::string name_of_rank() {
-  int rank = -1;
-  if (MPI_Comm_rank(MPI_COMM_WORLD, &rank) != MPI_SUCCESS || rank < 0) return "a rank";
-  return "rank " + std::to_string(rank);
-}
-
 /// @return whether the request completed in time. @throws MpiError where MPI refuses the test.
 bool completes(MPI_Request& request, double deadline_s) {
   for (int done = 0;; std::this_thread::yield()) {
@@ -78,6 +71,13 @@ bool all_meet(MPI_Comm comm) noexcept try {
 
 }  // namespace
 
+/// Errors come from here too, so MPI's answer is not relied on.
+std::string own_name() {
+  int rank = -1;
+  if (MPI_Comm_rank(MPI_COMM_WORLD, &rank) != MPI_SUCCESS || rank < 0) return "a rank";
+  return "rank " + std::to_string(rank);
+}
+
 MpiError::MpiError(int code, const char* call) : Error(Exit::failed, text_of(code, call)) {}
 
 void throw_mpi_error(int code, const char* call) {
@@ -87,7 +87,7 @@ void throw_mpi_error(int code, const char* call) {
 }
 
 void end_job(const char* text, const char* more) {
-  std::fprintf(stderr, "haloscope: %s: %s%s\n", name_of_rank().c_str(), text, more);
+  std::fprintf(stderr, "haloscope: %s: %s%s\n", own_name().c_str(), text, more);
   std::fflush(stderr);
   std::this_thread::sleep_for(std::chrono::milliseconds(300));  // launchers drop output just before an abort
   MPI_Abort(MPI_COMM_WORLD, static_cast<int>(Exit::failed));

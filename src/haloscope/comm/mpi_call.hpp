@@ -45,7 +45,10 @@ inline void require_mpi(int code, const char* call) {
 #define CHECK_MPI(...) ::haloscope::check_mpi((__VA_ARGS__), #__VA_ARGS__)
 #define REQUIRE_MPI(...) ::haloscope::require_mpi((__VA_ARGS__), #__VA_ARGS__)
 
-/// The number in MPI_COMM_WORLD, which reports use, of a rank of a communicator; -1: it is in another world. Local.
+/// "rank 3", by this process's number in MPI_COMM_WORLD, which reports use; "a rank" where MPI refuses to return it. Local.
+std::string own_name();
+
+/// The number in MPI_COMM_WORLD of a rank of a communicator; -1: it is in another world. Local.
 int world_rank(MPI_Comm comm, int rank);
 
 /// Comes before a window is made, which takes a communicator: where none is left, MPICH 5 ends in a segmentation fault there, and

@@ -87,6 +87,12 @@ class Overseer {
   std::vector<WatchedWait*> waits_;
 };
 
+/// The name of this rank. Called first on a thread that may call MPI, which the overseer's may not.
+const std::string& reporter() {
+  static const std::string name = own_name();
+  return name;
+}
+
 std::string whole_seconds(double seconds) { return std::to_string(static_cast<long>(seconds + 0.5)) + " s"; }
 
 }  // namespace
@@ -96,11 +102,11 @@ double patience_s() {
   return seconds;
 }
 
-void report_wait(int rank, double seconds, const std::string& what) {
+void report_wait(double seconds, const std::string& what) {
   const std::string text = "has waited for " + whole_seconds(seconds) + ": " + what;
   const bool ends = ends_stalled_jobs();
   if (ends && !oversees) end_job(text + "; HALOSCOPE_STALL=end ends the job");
-  std::fprintf(stderr, "haloscope: rank %d%s %s%s\n", rank, ends ? ":" : "", text.c_str(),
+  std::fprintf(stderr, "haloscope: %s%s %s%s\n", reporter().c_str(), ends ? ":" : "", text.c_str(),
                ends ? "; HALOSCOPE_STALL=end ends the job" : "");
   if (!ends) return;
   std::fflush(stderr);
@@ -116,12 +122,13 @@ double ReportClock::due() {
 }
 
 void ReportedWait::look() {
-  if (const double seconds = clock_.due(); seconds > 0) report_wait(rank_, seconds, describe());
+  if (const double seconds = clock_.due(); seconds > 0) report_wait(seconds, describe());
 }
 
 Overseen::Overseen(WatchedWait& wait) : wait_(patience_s() > 0 ? &wait : nullptr) {
   if (wait_ == nullptr) return;
   current_wait = nullptr;
+  static_cast<void>(reporter());
   Overseer::only().add(wait_);
 }
 

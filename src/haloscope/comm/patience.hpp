@@ -13,8 +13,8 @@ namespace haloscope {
 double patience_s();
 
 /// Prints that this rank still waits on standard error; where HALOSCOPE_STALL is "end", that ends the job.
-/// @param rank  this one's number in MPI_COMM_WORLD. @param what  has not happened: "rank 3 has not answered in exchange 1042 of u".
-void report_wait(int rank, double seconds, const std::string& what);
+/// @param what  has not happened: "rank 3 has not answered in exchange 1042 of u", by numbers in MPI_COMM_WORLD.
+void report_wait(double seconds, const std::string& what);
 
 /// When a wait is to be reported. Cost: the clock is read.
 class ReportClock {
@@ -34,8 +34,7 @@ class ReportClock {
 /// Cost: two stores; the clock is read from about a millisecond on.
 class ReportedWait : public WatchedWait {
  public:
-  /// @param rank  this one's number in MPI_COMM_WORLD, as those that describe() uses.
-  explicit ReportedWait(int rank) : rank_(rank), outer_(std::exchange(current_wait, this)) {}
+  ReportedWait() : outer_(std::exchange(current_wait, this)) {}
   ~ReportedWait() { current_wait = outer_; }
   ReportedWait(const ReportedWait&) = delete;
   ReportedWait& operator=(const ReportedWait&) = delete;
@@ -46,7 +45,6 @@ class ReportedWait : public WatchedWait {
   /// See report_wait().
   virtual std::string describe() const = 0;
 
-  int rank_;
   WatchedWait* outer_;
   ReportClock clock_;
 };

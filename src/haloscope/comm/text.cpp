@@ -28,7 +28,7 @@ std::string utc_now() {
 
 std::string text_of_rank(MPI_Comm comm, int rank, std::string text) {
   std::array<std::uint64_t, 1> bytes{text.size()};
-  call_together(comm, bytes, [&](std::uint64_t* at, MPI_Request* request) {
+  call_together(bytes, [&](std::uint64_t* at, MPI_Request* request) {
     CHECK_MPI(MPI_Ibcast(at, 1, MPI_UINT64_T, rank, comm, request));
   });
   const std::uint64_t length = bytes[0];

@@ -2,7 +2,6 @@
 
 #include <string>
 
-#include "haloscope/agree.hpp"
 #include "haloscope/comm/mpi_call.hpp"
 #include "haloscope/comm/mpi_traits.hpp"
 #include "haloscope/comm/patience.hpp"
@@ -12,10 +11,6 @@ namespace haloscope {
 namespace {
 
 class WaitForOthers final : public ReportedWait {
- public:
-  explicit WaitForOthers(MPI_Comm comm) : ReportedWait(world_rank(comm, rank_in(comm))) {}
-
- private:
   std::string describe() const override {
     const char* const what = Making::current();
     return std::string("other ranks have not come to ") +
@@ -25,12 +20,12 @@ class WaitForOthers final : public ReportedWait {
 
 }  // namespace
 
-void meet_in(MPI_Comm comm, MPI_Request& request) {
+void meet_in(MPI_Request& request) {
   if (mpi_traits.simulated) {  // a poll costs simulated time
     CHECK_MPI(MPI_Wait(&request, MPI_STATUS_IGNORE));
     return;
   }
-  const WaitForOthers waiting(comm);
+  const WaitForOthers waiting;
   Spin spin(true);  // ranks may share cores
   for (int done = 0;; spin.again()) {
     CHECK_MPI(MPI_Test(&request, &done, MPI_STATUS_IGNORE));
@@ -41,7 +36,7 @@ void meet_in(MPI_Comm comm, MPI_Request& request) {
 void meet_before(MPI_Comm comm) {
   MPI_Request request;
   CHECK_MPI(MPI_Ibarrier(comm, &request));
-  meet_in(comm, request);
+  meet_in(request);
 }
 
 }  // namespace haloscope

@@ -14,7 +14,7 @@ namespace haloscope {
 /// reports it, see ReportedWait.
 /// @throws MpiError where MPI refuses.
 /// @throws also PeerFailure within a FailureWatch: the request is then still in flight, and its memory must stay.
-void meet_in(MPI_Comm comm, MPI_Request& request);
+void meet_in(MPI_Request& request);
 
 /// A barrier: comes before a collective call of set-up that waits inside MPI. Collective. @throws as meet_in().
 void meet_before(MPI_Comm comm);
@@ -22,19 +22,19 @@ void meet_before(MPI_Comm comm);
 /// A collective call on a few numbers, in place. @param start  of their address and a request: begins the call.
 /// @throws as meet_in(). Allocates nothing.
 template <class Number, std::size_t count, class Start>
-void call_together(MPI_Comm comm, std::array<Number, count>& numbers, Start start) {
+void call_together(std::array<Number, count>& numbers, Start start) {
   static thread_local std::array<Number, count> kept;  // the call may be in flight when this ends
   kept = numbers;
   MPI_Request request;
   start(kept.data(), &request);
-  meet_in(comm, request);
+  meet_in(request);
   numbers = kept;
 }
 
 /// A reduction to all.
 template <class Number, std::size_t count>
 void reduce_together(MPI_Comm comm, std::array<Number, count>& numbers, MPI_Datatype type, MPI_Op op) {
-  call_together(comm, numbers, [&](Number* at, MPI_Request* request) {
+  call_together(numbers, [&](Number* at, MPI_Request* request) {
     CHECK_MPI(MPI_Iallreduce(MPI_IN_PLACE, at, static_cast<int>(count), type, op, comm, request));
   });
 }

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 
-#include "haloscope/agree.hpp"
 #include "haloscope/comm/mpi_call.hpp"
 #include "haloscope/comm/patience.hpp"
 #include "haloscope/comm/settle.hpp"
@@ -51,7 +50,7 @@ namespace {
 /// The wait for all ranks in a reduction, which may last inside a call of MPI.
 class Waiting final : public ReportedWait {
  public:
-  explicit Waiting(int rank) : ReportedWait(rank), overseen_(*this) {}
+  Waiting() : overseen_(*this) {}
 
  private:
   std::string describe() const override { return "other ranks have not come to a reduction of the step"; }
@@ -66,7 +65,6 @@ Reducer::Reducer(const Reduction& reduction, Partials& partials, MPI_Comm comm, 
       mode_(reduction.mode),
       collectives_(reduction.collectives),
       comm_(comm),
-      rank_(comm != MPI_COMM_NULL ? world_rank(comm, rank_in(comm)) : 0),
       yield_(yield),
       partials_(partials),
       first_(partials.add(reduction)),
@@ -85,7 +83,7 @@ void Reducer::start() {
                                  mpi_op(op_), comm_, &request_));
     return;
   }
-  const Waiting waiting(rank_);
+  const Waiting waiting;
   if (gatherer_) {
     meet_if_watched(comm_, yield_);
     gatherer_->gather(started_);
@@ -114,7 +112,7 @@ void Reducer::reduce_now(std::span<double> numbers) {
 }
 
 void Reducer::settle_started() {
-  const Waiting waiting(rank_);
+  const Waiting waiting;
   settle(request_, yield_);
   if (gatherer_) gatherer_->finish(started_);
 }

@@ -78,7 +78,6 @@ class Reducer {
   ReduceMode mode_;
   int collectives_;
   MPI_Comm comm_;
-  int rank_;  // for reports
   bool yield_;
   Partials& partials_;
   std::size_t first_;

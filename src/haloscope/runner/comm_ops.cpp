@@ -22,7 +22,7 @@ int team(std::int64_t lines, int threads) { return lines >= worth_sharing * thre
 /// The wait for the messages of one operation.
 class CommOps::Waiting final : public ReportedWait {
  public:
-  Waiting(const CommOps& ops, const Op& op, int slot) : ReportedWait(ops.rank_), ops_(ops), op_(op), slot_(slot) {}
+  Waiting(const CommOps& ops, const Op& op, int slot) : ops_(ops), op_(op), slot_(slot) {}
 
  private:
   std::string describe() const override {
@@ -38,13 +38,7 @@ class CommOps::Waiting final : public ReportedWait {
 };
 
 CommOps::CommOps(const Program& program, const Views& views, Link& link, MPI_Comm comm, bool yield, std::string name)
-    : program_(program),
-      link_(link),
-      comm_(comm),
-      rank_(comm != MPI_COMM_NULL ? world_rank(comm, rank_in(comm)) : 0),
-      blocks_(link.blocks()),
-      yield_(yield),
-      name_(std::move(name)) {
+    : program_(program), link_(link), comm_(comm), blocks_(link.blocks()), yield_(yield), name_(std::move(name)) {
   const int slots = views.empty() ? 0 : static_cast<int>(views.front().size());
   for (const auto& set : program.copy_sets) {
     copies_.emplace_back();

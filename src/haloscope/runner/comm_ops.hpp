@@ -52,7 +52,6 @@ class CommOps {
   const Program& program_;
   Link& link_;
   MPI_Comm comm_;
-  int rank_;
   Blocks blocks_;
   bool yield_;
   std::string name_;

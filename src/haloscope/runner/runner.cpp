@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "haloscope/comm/long_wait.hpp"
+#include "haloscope/comm/mpi_call.hpp"
 #include "haloscope/core/clock.hpp"
 #include "haloscope/core/spin.hpp"
 
@@ -339,7 +340,7 @@ void Runner::run_with_device() {
     enqueue(stream_ops_[s][next[s]++]);
     return true;
   };
-  LongWait wait(comm_.comm(), options_.yield);
+  LongWait wait(options_.yield);
   while (next_comm_ < comm_ops_.size() || next_main_ < main_ops_.size() || next[0] < stream_ops_[0].size() ||
          next[1] < stream_ops_[1].size()) {
     const bool moved = enqueue_next(0) || enqueue_next(1) || (next_comm_ < comm_ops_.size() && try_comm()) ||

@@ -11,7 +11,7 @@ namespace haloscope {
 
 class Sequence::Waiting final : public ReportedWait {
  public:
-  explicit Waiting(const Sequence& of) : ReportedWait(world_rank(of.comm_, of.rank_)), of_(of) {}
+  explicit Waiting(const Sequence& of) : of_(of) {}
 
  private:
   std::string describe() const override {

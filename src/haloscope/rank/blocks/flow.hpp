@@ -141,7 +141,7 @@ class BlocksFlow {
 class Lookout {
  public:
   Lookout(const BlocksContext& context, int backoff_us)
-      : yield_(context.yield), backoff_us_(backoff_us), spin_(context.yield), wait_(context.comm, context.yield) {}
+      : yield_(context.yield), backoff_us_(backoff_us), spin_(context.yield), wait_(context.yield) {}
   void found();
   /// Rests a little. @return whether it has been in vain for a while: time to look at something else.
   bool rest();

@@ -122,7 +122,7 @@ class AutoDeviceLink final : public DeviceLink {
     return choice_.link(slot).test(in, slot) && may;
   }
   void wait(Ids in, int slot) override {
-    for (LongWait wait(comm_, choice_.yield()); !test(in, slot);) wait.again([&] { return describe(in, slot); });
+    for (LongWait wait(choice_.yield()); !test(in, slot);) wait.again([&] { return describe(in, slot); });
   }
   bool test_complete(Ids out, int slot) override {
     send_packed(slot);
@@ -130,8 +130,7 @@ class AutoDeviceLink final : public DeviceLink {
     return all_sent(slot) && choice_.link(slot).test_complete(out, slot) && may;
   }
   void complete(Ids out, int slot) override {
-    for (LongWait wait(comm_, choice_.yield()); !test_complete(out, slot);)
-      wait.again([&] { return describe(out, slot); });
+    for (LongWait wait(choice_.yield()); !test_complete(out, slot);) wait.again([&] { return describe(out, slot); });
   }
   int waiting_for(Ids in, int slot) const override { return choice_.link(slot).waiting_for(in, slot); }
 

@@ -118,7 +118,7 @@ class TaskLink final : public DeviceLink {
     return waiting_for(in, slot) < 0;
   }
   void wait(Ids in, int slot) override {
-    for (LongWait wait(comm_, yield_); !test(in, slot);) wait.again([&] { return describe(); });
+    for (LongWait wait(yield_); !test(in, slot);) wait.again([&] { return describe(); });
   }
   bool test_complete(Ids out, int slot) override { return test(out, slot); }
   void complete(Ids out, int slot) override { wait(out, slot); }
