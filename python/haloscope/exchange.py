@@ -93,7 +93,7 @@ def _agree(comm: MPI.Comm, call: str, work: Callable[[], Any]) -> Any:
     except BaseException as error:
         problem = error
     first = np.array([comm.size if problem is None else comm.rank], "i")
-    patience.complete(comm.Iallreduce(MPI.IN_PLACE, first, MPI.MIN), comm, call)
+    patience.complete(comm.Iallreduce(MPI.IN_PLACE, first, MPI.MIN), call)
     if first[0] == comm.size:
         return result
     ours = None if problem is None else as_problem(problem)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import sys
 import threading
-import time
 import weakref
 from collections.abc import Callable
 from types import TracebackType
@@ -12,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from haloscope import patience
 from haloscope.core.once import once
 
 if TYPE_CHECKING:
@@ -105,8 +105,6 @@ def _install() -> None:
             f"haloscope: rank {MPI.COMM_WORLD.rank} leaves by an exception while exchanges are open; the job ends here, since "
             "other ranks may wait for this one\n"
         )
-        sys.stderr.flush()
-        time.sleep(0.3)  # launchers drop output just before an abort
-        MPI.COMM_WORLD.Abort(1)
+        patience.end_job()
 
     sys.excepthook = end_job

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 import time
 from typing import TYPE_CHECKING
 
@@ -25,7 +26,7 @@ def patience_s() -> float:
     return seconds if seconds >= 0 else DEFAULT_S
 
 
-def complete(request: MPI.Request, comm: MPI.Comm, call: str) -> None:
+def complete(request: MPI.Request, call: str) -> None:
     """Wait until a nonblocking collective call is complete. Reports on standard error while other ranks have not come to it.
 
     call: its name, as "the call that makes an exchange". Where HALOSCOPE_STALL is "end", the first report ends the job.
@@ -40,11 +41,23 @@ def complete(request: MPI.Request, comm: MPI.Comm, call: str) -> None:
         now = time.monotonic()
         if 0 < patience <= now - reported:
             reported = now
-            _report(comm, f"has waited for {now - begin:.0f} s: other ranks have not come to {call}")
+            _report(f"has waited for {now - begin:.0f} s: other ranks have not come to {call}")
 
 
-def _report(comm: MPI.Comm, text: str) -> None:
+def _report(text: str) -> None:
+    from mpi4py import MPI
+
     ends = os.environ.get("HALOSCOPE_STALL") == "end"
-    terminal.say(f"rank {comm.rank}: {text}; HALOSCOPE_STALL=end ends the job" if ends else f"rank {comm.rank} {text}")
+    rank = MPI.COMM_WORLD.rank
+    terminal.say(f"rank {rank}: {text}; HALOSCOPE_STALL=end ends the job" if ends else f"rank {rank} {text}")
     if ends:
-        comm.Abort(1)
+        end_job()
+
+
+def end_job() -> None:
+    """End all ranks, once launchers have passed on the output, which they drop just before an abort."""
+    from mpi4py import MPI
+
+    sys.stderr.flush()
+    time.sleep(0.3)
+    MPI.COMM_WORLD.Abort(1)
