@@ -1,14 +1,12 @@
 #include "haloscope/comm/same_request.hpp"
 
 #include <algorithm>
-#include <array>
 #include <cstdint>
 #include <functional>
 
 #include "haloscope/agree.hpp"
 #include "haloscope/comm/mpi_call.hpp"
 #include "haloscope/comm/text.hpp"
-#include "haloscope/comm/together.hpp"
 #include "haloscope/core/names.hpp"
 #include "haloscope/error.hpp"
 
@@ -29,12 +27,9 @@ std::string difference(MPI_Comm comm, const Aspect& aspect) {
 
 /// Whether all ranks have the same names, but not in the same order. Collective.
 bool in_another_order(MPI_Comm comm, std::vector<std::string> names) {
-  const std::uint64_t ordered = hash_of(join(names, "\n"));
+  if (same_everywhere(comm, hash_of(join(names, "\n")))) return false;
   std::sort(names.begin(), names.end());
-  const std::uint64_t sorted = hash_of(join(names, "\n"));
-  std::array<std::uint64_t, 4> most{ordered, ~ordered, sorted, ~sorted};
-  reduce_together(comm, most, MPI_UINT64_T, MPI_MAX);
-  return most[2] == ~most[3] && most[0] != ~most[1];
+  return same_everywhere(comm, hash_of(join(names, "\n")));
 }
 
 }  // namespace
@@ -43,7 +38,7 @@ std::vector<Aspect> aspects_of(const Layout& layout, const std::vector<int>& nod
   return {{"cells", text_of(layout.grid().cells, "x")},
           {"periodic dimensions", text_of(layout.grid().periodic, ",")},
           {"process grid", text_of(layout.ranks(), "x")},
-          {"nodes", nodes.empty() ? "those of the machines" : text_of(nodes, ",")}};
+          {"nodes", nodes.empty() ? "one per machine" : text_of(nodes, ",")}};
 }
 
 namespace {
