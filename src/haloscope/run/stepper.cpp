@@ -332,11 +332,11 @@ struct Stepper::State {
     }
   }
 
-  void open(MPI_Comm parent, const std::vector<int>& nodes, const std::vector<FieldRef>& fields, bool guarded,
-            bool fused) {
-    const bool guards = chosen_guard(parent, guarded);
+  void open(MPI_Comm parent, const std::vector<int>& nodes, const std::vector<FieldRef>& fields,
+            const StepperOptions& asked) {
+    const bool guards = chosen_guard(parent, asked.guard);
     override_strategy(parent);
-    require_same_steps(parent, candidate, fields, nodes, fused, guards);
+    require_same_steps(parent, candidate, fields, nodes, asked.fused, guards);
     const device::Current current(device());
     CHECK_MPI(MPI_Comm_dup(parent, &comm));
     if (guards)
@@ -529,7 +529,7 @@ Stepper::Stepper(MPI_Comm comm, const Layout& layout, const std::vector<int>& no
                  const StepperOptions& options) {
   collectively(comm, "a Stepper", [&] {
     agree(comm, [&] { state_ = std::make_unique<State>(layout, nodes, fields, choice, stages, options); });
-    state_->open(comm, nodes, fields, options.guard, options.fused);
+    state_->open(comm, nodes, fields, options);
   });
 }
 
