@@ -48,8 +48,8 @@ SlotView packed_view(std::byte* at, const Box& box, std::int64_t element) {
   return {at, {element, row, row * box.extent(1)}, element};
 }
 
-/// Not yet reserved tags of the messages of a plan, those of later slots the same on all ranks. Collective; cost: one reduction
-/// to all where there are several slots.
+/// The tags that a plan's messages need, not reserved yet. Tags of later slots are equal on all ranks. Collective; cost: one
+/// reduction to all where there are several slots.
 MessageTags tags_for(MPI_Comm comm, const Plan& plan, int slots) {
   std::array<int, 1> messages{0};
   for (const Message& message : plan.messages) messages[0] = std::max(messages[0], message.tag + 1);
@@ -260,12 +260,13 @@ void Movement::set_origins(std::span<void* const> first, int slot) {
 
 void Movement::follow(int slot) {
   const device::Current current(device_);
-  const bool opens = std::exchange(stale_, true) || !link_->follows();
-  if (opens) {
-    open();
-  } else {
+  const bool alone = follows();
+  stale_ = true;
+  if (alone) {
     link_->follow(slot, moved_);
     ops_->follow(slot, moved_);
+  } else {
+    open();
   }
   stale_ = false;
 }

@@ -64,7 +64,7 @@ class Movement {
   int slot() const { return slot_; }
   /// Whether fields may lie elsewhere without a message to other ranks.
   bool follows() const { return !stale_ && link_->follows(); }
-  /// Waits for the device, whose work reads and writes what move() ends. @throws as finish().
+  /// Waits for the device, whose work uses what follow() ends. @throws as finish().
   void rest();
   /// Its end will wait for nobody: messages in flight, and what they need, stay as they are.
   void leave() { left_ = true; }
