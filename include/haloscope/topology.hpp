@@ -12,7 +12,7 @@
 
 namespace haloscope {
 
-/// A rank among those of a communicator.
+/// The number of a rank, and the number of ranks.
 struct Member {
   int rank = 0;
   int size = 1;  ///< number of ranks

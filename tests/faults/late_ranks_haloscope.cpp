@@ -1,4 +1,4 @@
-// A rank that does not come to what the others wait for, in C++: rank 1 stays away for some seconds, or leaves by an exception.
+// Late and lost ranks in C++: the others wait while rank 1 sleeps for some seconds, or while an exception ends its work.
 // Each rank prints "right", or "caught: TEXT".
 //   usage: late_ranks_haloscope boxes|reorder|blocking|nonblocking|gather|throw SECONDS
 #include <chrono>

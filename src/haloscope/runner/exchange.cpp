@@ -64,8 +64,7 @@ struct Exchange::State {
     guard_comm.emplace(forward->comm());
     sequence.emplace(guard_comm->get(), forward->plan(), forward->name(), static_cast<int>(views.front().size()));
   }
-  /// Messages that neighbours may never answer are not awaited: those of an exchange that they do not make, and any where an
-  /// exception of this rank ends the exchange.
+  /// Does not wait for messages after neighbours have made another exchange, or where an exception ends this one.
   ~State() {
     if ((!sequence || !sequence->differs()) && std::uncaught_exceptions() <= exceptions) return;
     for (Movement* one : {forward.get(), reverse.get()})
