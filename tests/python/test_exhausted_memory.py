@@ -99,8 +99,9 @@ def openings(case: tuple[str, str], much: str, ranks: str, first: int, step: int
 )
 def test_no_opening_without_memory_passes_in_silence(case, much, ranks, step):
     with ThreadPoolExecutor(JOBS) as pool:  # each begins at a number of its own
-        begun = [pool.submit(openings, case, much, ranks, 1 + job * step, JOBS * step) for job in range(JOBS)]
-    ends, held = {k: v for job in begun for k, v in job.result()[0].items()}, max(job.result()[1] for job in begun)
+        firsts = range(1, 1 + JOBS * step, step)
+        parts = list(pool.map(lambda first: openings(case, much, ranks, first, JOBS * step), firsts))
+    ends, held = {k: v for part, _ in parts for k, v in part.items()}, max(held for _, held in parts)
     counts = Counter(end if end in ("right", "refused", "job ended") else "bad" for end in ends.values())
     print(f"{'-'.join(case)} {much} {ranks}: {dict(counts)}, {held} allocations held")
     bad = {number: end for number, end in ends.items() if end not in ("right", "refused", "job ended")}
