@@ -148,6 +148,8 @@ void add_sweeps(std::vector<Case>& cases, const Swept& swept, const Shapes& shap
 
 /// A device's memory gives two sectors of 32 bytes at a time.
 constexpr std::int64_t access_bytes = 64;
+/// Of a row of a large copy.
+constexpr std::int64_t row_bytes = 16 * device::units_per_piece;
 
 /// Accesses of memory that read the rows of a box.
 std::int64_t accesses(const SlotView& view, const Box& box) {
@@ -221,6 +223,27 @@ Json pack(const Rig& rig, std::int64_t n) {
   return line;
 }
 
+// ---- copying --------------------------------------------------------------------------------------------------------
+
+/// The project's own copy kernel against the device's copy, of as many bytes as a large sweep moves: whether the copy that
+/// sweeps are compared with is the fastest there is.
+Json own_copy(const Rig& rig, const Swept& swept) {
+  const Fields fields(rig, swept.choice().grid, 8, swept.element_bytes());
+  const auto& slots = fields.views[0];
+  BlockCopy all;
+  all.from = slots[0].origin, all.to = slots[1].origin;
+  all.rows = fields.plan.owned(0).volume() * slots[0].stride[0] / row_bytes;
+  all.row_bytes = all.from_row = all.to_row = row_bytes;
+  const device::PieceList list(*rig.device, device::cut_copies({all}));
+  const std::int64_t bytes = all.rows * row_bytes;
+  const auto [own, copy] =
+      rig.pairs([&] { rig.device->kernels().copy(*rig.stream, list.all()); },
+                [&] { rig.stream->copy(slots[1].origin, slots[0].origin, static_cast<std::size_t>(bytes)); });
+  Json line = times(own, copy, 2 * bytes);
+  line.update(Json{{"figure", "gpu-copy"}, {"pieces", list.all().count}});
+  return line;
+}
+
 // ---- overlap --------------------------------------------------------------------------------------------------------
 
 Json overlap(const Rig& rig, const Swept& swept) {
@@ -273,6 +296,7 @@ std::vector<Case> all_cases(bool small) {
   add_sweeps(cases, flat_f64, rows);
   const std::int64_t faces = small ? 16 : 256;
   cases.push_back({"pack/" + std::to_string(faces), Stage::smoke, [=](const Rig& rig) { return pack(rig, faces); }});
+  cases.push_back({"copy", Stage::smoke, [=](const Rig& rig) { return own_copy(rig, flat_f32); }});
   for (const Swept& swept : {flat_f32, deep_f32, deep_f64})
     cases.push_back({"overlap/" + swept.name(), Stage::smoke, [=](const Rig& rig) { return overlap(rig, swept); }});
   std::stable_sort(cases.begin(), cases.end(), [](const Case& a, const Case& b) { return a.stage < b.stage; });

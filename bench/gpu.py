@@ -26,16 +26,30 @@ from collections.abc import Sequence
 from contextlib import ExitStack
 from pathlib import Path
 
-from gpu_build import ROOT, Programs, ask_device, calibration, carry, check_device, find_programs, finish_build
-from gpu_cases import blocks, first_of_each, line, steps_of, verification
-from gpu_ranks import Ranks, given_up, shared_device
+from gpu_build import (
+    PACKAGES,
+    ROOT,
+    Programs,
+    ask_device,
+    calibration,
+    carry,
+    check_device,
+    find_programs,
+    finish_build,
+    mpi_library,
+)
+from gpu_cases import blocks, first_of_each, line, steps_of, verification, waits_on_the_device
+from gpu_ranks import UNAVAILABLE, Ranks, SharedDevice, given_up
 from gpu_run import Deadline, Journal, Log, Trouble, end_leftovers, outcome, run
 from gpu_table import table
 
 JOURNALS = {"kernels": "case", "verified": "id", "steps": "id", "blocks": "id", "calibration": "id", "checks": "case"}
-STAGES = {"smoke": 2.0, "bars": 9.0, "depth": 9.0}  # minutes
+STAGES = {"smoke": 4.0, "bars": 9.0, "depth": 9.0}  # minutes
 KERNEL_S = 40  # a kernel's case that takes longer is ended
 SHOWN_BAD = 10  # cases of a file that went wrong; all are in it
+TEST_S = 120  # a test program that takes longer is ended
+CARD = ("name", "driver_version", "clocks.sm", "clocks.mem", "power.draw", "power.limit", "temperature.gpu",
+        "clocks_event_reasons.active", "mig.mode.current", "compute_mode", "utilization.gpu", "memory.used")  # fmt: skip
 PROFILED = 8  # best kernels that are profiled
 
 
@@ -52,7 +66,6 @@ class Session:
         self.asked: dict[str, set[str]] = {name: set() for name in JOURNALS}
         self.requested: list[tuple[str, int, list[dict]]] = []
         self.programs: Programs
-        self.environment: dict[str, str] = {}  # where kernels run beside those of ranks
         self.faults: list[str] = []
         self._ranks: Ranks | None = None
         self._tried = False
@@ -60,8 +73,9 @@ class Session:
     # ---- the stages ----------------------------------------------------------------------------------------------------
 
     def smoke(self) -> None:
-        """One figure of every kernel; every transport and schedule right, with one figure of its steps."""
+        """One figure of every kernel; tests; every transport and schedule right, with one figure of its steps."""
         self.kernels("smoke")
+        self.tests()
         for n in (1, 2):
             self.verify(n, first_of_each(verification(n, self.aware())))
         for n in (2, 1):
@@ -118,7 +132,7 @@ class Session:
             if self.deadline.left() <= 0:
                 break
             case = [*words, "--case", name, "--output", journal.path]
-            ended = run(case, KERNEL_S, self.environment, self.target, until=self.deadline)
+            ended = run(case, KERNEL_S, {}, self.target, until=self.deadline)
             journal.refresh()
             if name in journal.done or self.deadline.has_cut(ended):
                 continue
@@ -145,17 +159,16 @@ class Session:
         return self._ranks
 
     def start_ranks(self) -> Ranks | None:
-        """By a daemon of MPS if there is one; it shares the card until the end, so later kernels run by it too."""
-        shared = self.stack.enter_context(
-            shared_device(self.programs, self.device, self.log, self.deadline, self.target)
-        )
-        ranks = Ranks(self.programs, self.device, self.log, self.deadline, self.target)
-        if said := ranks.try_out(shared):
+        """By a daemon of MPS if there is one, which ends with the run. Kernels are measured outside of it."""
+        shared = SharedDevice(self.programs, self.device, self.log, self.deadline, self.target)
+        self.stack.callback(shared.end)
+        shared.start()
+        ranks = Ranks(self.programs, self.device, self.log, self.deadline, self.target, shared)
+        if said := ranks.try_out():
             self.faults.append("two ranks do not run")
             self.log.say(f"two ranks do not run: {said}")
             return None
-        self.environment = shared if shared.items() <= ranks.environment.items() else {}
-        self.log.say(f"two ranks run; MPS: {'yes' if self.environment else 'no'}")
+        self.log.say(f"two ranks run; MPS: {'yes' if shared.environment else 'no'}")
         return ranks
 
     def aware(self) -> bool:
@@ -192,11 +205,49 @@ class Session:
         """Measure whole steps."""
         self.lists("steps", n, [line(r, n, self.device) for r in steps_of(stage, n, self.small, self.aware())])
 
+    def tests(self) -> None:
+        """The tests of devices that were carried along, and those of arrays of Python's packages."""
+        if self.small:
+            return
+        if self.programs.tests:
+            self.test("test_device", [self.programs.tests, "--gtest_brief=1"], {})
+        ranks = self.ranks()
+        if ranks and self.programs.library:
+            there = {"HALOSCOPE_BUILD": str(self.programs.library.parent), "MPI4PY_LIBMPI": str(mpi_library()),
+                     "PYTHONPATH": os.pathsep.join([str(ROOT / "python"), str(PACKAGES)])}  # fmt: skip
+            words = [self.programs.mpiexec, "-n", "2", sys.executable, ROOT / "tests/python/ranks/card_exchanges.py"]
+            self.test("arrays of Python", words, ranks.environment | there)
+
+    def test(self, name: str, words: Sequence[str | Path], environment: dict[str, str]) -> None:
+        """One of them, once. Code 3: it cannot be here."""
+        journal = self.journals["checks"]
+        if name in journal.done or self.deadline.left() <= 0:
+            return
+        ended = run(words, TEST_S, environment, self.target, until=self.deadline)
+        if self.deadline.has_cut(ended):
+            return
+        self.log.keep(ended.said)
+        said = {0: "found", UNAVAILABLE: "refused"}.get(-1 if ended.code is None else ended.code, "error")
+        journal.append({"case": name, said: ended.reason()})
+        self.log.say(f"{name}: {ended.reason()[-300:]}")
+
+    def look_at_the_card(self, stage: str) -> None:
+        """Keep its clocks, power, driver and modes, without which shares cannot be judged later."""
+        tool = shutil.which("nvidia-smi")
+        if tool and self.device == "cuda":
+            ask = [tool, f"--query-gpu={','.join(CARD)}", "--format=csv,noheader"]
+            ended = run(ask, 20, {}, self.target, until=self.deadline)
+            values = ended.said.strip().split(", ")
+            state = dict(zip(CARD, values, strict=False)) if ended.code == 0 else {"said": ended.reason()}
+            self.journals["checks"].append({"case": f"card before {stage}", "state": state})
+            self.log.keep(f"card before {stage}: {state}")
+
     def memory_faults(self) -> None:
         """What compute-sanitizer finds in some configurations."""
         journal, ranks = self.journals["checks"], self.ranks()
         if ranks and "memory" not in journal.done and self.deadline.left() > 0:
-            lines = [line(request, 2, self.device) for request in verification(2, False)[::40]]
+            requests = [r for r in verification(2, False) if not waits_on_the_device(r["strategy"])]
+            lines = [line(request, 2, self.device) for request in requests[::30]]
             found = ranks.memory_faults(lines)
             if found:
                 journal.append({"case": "memory"} | found)
@@ -212,8 +263,8 @@ class Session:
         for name in (k["case"] for k in best):
             if f"profile {name}" in journal.done or self.deadline.left() <= 0:
                 continue
-            words = [tool, "--csv", "--kernel-name", "regex:run_body", "--launch-count", "1", self.programs.kernels, "--device",
-                     self.device, "--case", name, "--once"]  # fmt: skip
+            words = [tool, "--csv", "--clock-control", "none", "--kernel-name", "regex:run_body", "--launch-count", "1",
+                     self.programs.kernels, "--device", self.device, "--case", name, "--once"]  # fmt: skip
             ended = run(words, 60, {}, self.target, until=self.deadline)
             if not self.deadline.has_cut(ended):
                 journal.append({"case": f"profile {name}", "code": ended.code, "said": ended.said})
@@ -284,6 +335,7 @@ def measure(options: argparse.Namespace) -> int:
         try:
             session.find()
             for stage in stages:
+                session.look_at_the_card(stage)
                 getattr(session, stage)()
                 session.write_table()
             session.rest()
@@ -302,6 +354,9 @@ def main() -> int:
     """Read the command line."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--carry", action="store_true", help="collect what a machine without network lacks, and stop")
+    parser.add_argument(
+        "--python", default="", metavar="VERSION", help="with --carry: the Python there (default: this one's)"
+    )
     parser.add_argument("--device", default="cuda", choices=("cuda", "hip", "host"), help="back end (default: cuda)")
     parser.add_argument("--stage", default="all", choices=("all", *STAGES), help="what to do (default: all)")
     parser.add_argument("--resume", nargs="?", const="", metavar="FOLDER",
@@ -318,7 +373,11 @@ def main() -> int:
     )
     options = parser.parse_args()
     if options.carry:
-        carry(options.device)
+        try:
+            carry(options.device, python=options.python)
+        except Trouble as trouble:
+            print(f"gpu.py: {trouble}", file=sys.stderr)
+            return 1
         return 0
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # so that everything that was started ends too
     return measure(options)

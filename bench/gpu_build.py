@@ -11,6 +11,7 @@ import re
 import shutil
 import subprocess
 import sys
+import tarfile
 import tempfile
 import zipfile
 from dataclasses import dataclass
@@ -21,6 +22,9 @@ from gpu_run import Deadline, Ended, Log, Trouble, run
 ROOT = Path(__file__).resolve().parent.parent
 CARRY = ROOT / "build" / "carry"
 MPICH = ROOT / "scripts" / "locked" / "mpich.txt"
+TOOLS = ROOT / "scripts" / "locked" / "tools.txt"
+PACKAGES = CARRY / "packages"  # of Python, for the test of its arrays
+NEEDED = ("cffi", "pycparser", "mpi4py")  # which machines with a card seldom have; CuPy or PyTorch is theirs
 CALIBRATION = "calibration.json"  # lines of requests by number of ranks
 HEADERS = {"nlohmann_json": "nlohmann", "CLI11": "CLI"}  # CMake package: folder of headers
 ARCHITECTURES = "80-real;90"  # machine code for both, and code that newer cards' drivers translate
@@ -28,6 +32,10 @@ ARCHITECTURES = "80-real;90"  # machine code for both, and code that newer cards
 MOVABLE = ["-DHALOSCOPE_MPI_RUN_PATH=$ORIGIN/../mpi/lib",  # of haloscope-rank, and of bench_gpu:
            "-DCMAKE_BUILD_WITH_INSTALL_RPATH=ON", "-DCMAKE_INSTALL_RPATH=$ORIGIN/../mpi/lib",
            "-DCMAKE_EXE_LINKER_FLAGS=-static-libstdc++ -static-libgcc -Wl,--as-needed -s"]  # fmt: skip
+# What is carried, by target: its file in the build.
+CARRIED = {"bench_gpu": "bench/bench_gpu", "haloscope-rank": "haloscope-rank", "test_device": "tests/cpp/test_device",
+           "haloscope_c": "libhaloscope_c.so", "haloscope_exchange": "libhaloscope_exchange.so"}  # fmt: skip
+MOST_MIB = 45  # beside a working tree, of 64 MiB in all
 # Kernels for several cards are most of what is carried, and some machines take little.
 COMPRESSED = "--compress-mode=size"
 
@@ -41,22 +49,42 @@ class Programs:
     rank: Path | None
     mpiexec: str
     unfinished: Path | None = None
+    tests: Path | None = None  # of devices; None: not built
+    library: Path | None = None  # of exchanges, for Python
 
 
 # ---- carrying ----------------------------------------------------------------------------------------------------------
 
 
-def carry(device: str, architectures: str = ARCHITECTURES, folder: Path = CARRY) -> None:
-    """Collect in a folder all that a machine with a device may lack: both programs, MPI, headers, points of a calibration."""
+def carry(device: str, architectures: str = ARCHITECTURES, folder: Path = CARRY, python: str = "") -> None:
+    """Collect in a folder all that a machine with a device may lack: programs, tests, MPI, headers, packages of its Python
+    (a version, as "3.12"; default: this one's), points of a calibration. Raises Trouble where it is too large to carry."""
     folder.mkdir(parents=True, exist_ok=True)
     fetch_mpi(folder)
+    fetch_packages(folder, python)
     for package, headers in HEADERS.items():
         shutil.copytree(f"/usr/include/{headers}", folder / "include" / headers, dirs_exist_ok=True)
         shutil.copytree(f"/usr/share/cmake/{package}", folder / "share" / "cmake" / package, dirs_exist_ok=True)
     (folder / CALIBRATION).write_text(json.dumps(calibration_lines("cuda")))
     carry_programs(device, architectures, folder)
-    total = sum(f.stat().st_size for f in folder.rglob("*") if f.is_file())
-    print(f"{folder}: {total / 2**20:.0f} MiB")
+    packed = packed_name(folder)
+    with tarfile.open(packed, "w:xz") as file:
+        file.add(folder, folder.name)
+    total = packed.stat().st_size / 2**20
+    print(f"{packed}: {total:.0f} MiB")
+    if total > MOST_MIB:
+        raise Trouble(f"{packed} has {total:.0f} MiB and can seldom be carried: {MOST_MIB} MiB are the most")
+
+
+def packed_name(folder: Path = CARRY) -> Path:
+    """The one file of what is carried, beside the folder."""
+    return folder.with_name(f"{folder.name}.tar.xz")
+
+
+def unpack(folder: Path = CARRY) -> None:
+    """Make the folder of what is carried where only its file has come along."""
+    if not folder.exists() and packed_name(folder).exists():
+        shutil.unpack_archive(packed_name(folder), folder.parent)
 
 
 def fetch_mpi(folder: Path) -> None:
@@ -90,19 +118,38 @@ def fetch_mpi(folder: Path) -> None:
         data.rename(prefix)
 
 
+def fetch_packages(folder: Path, python: str) -> None:
+    """What the package for exchanges needs of Python, for that version."""
+    if (folder / PACKAGES.name).exists():
+        return
+    version = python or f"{sys.version_info.major}.{sys.version_info.minor}"
+    with tempfile.TemporaryDirectory(dir=folder) as scratch:
+        asked = Path(scratch) / "asked.txt"
+        entries = re.split(r"\n(?=\S)", TOOLS.read_text())
+        asked.write_text("\n".join(e for e in entries if e.partition("==")[0] in NEEDED) + "\n")
+        platforms = [f"--platform=manylinux{tag}_x86_64" for tag in ("_2_28", "_2_17", "2014", "_2_5", "1")]
+        words = [sys.executable, "-m", "pip", "download", "-q", "--no-deps", "--only-binary=:all:", "--require-hashes",
+                 f"--python-version={version}", "--implementation=cp", *platforms, "-d", scratch, "-r", str(asked)]  # fmt: skip
+        subprocess.run(words, check=True)
+        for wheel in Path(scratch).glob("*.whl"):
+            with zipfile.ZipFile(wheel) as packed:
+                packed.extractall(Path(scratch) / PACKAGES.name)
+        (Path(scratch) / PACKAGES.name).rename(folder / PACKAGES.name)
+
+
 def carry_programs(device: str, architectures: str, folder: Path) -> None:
-    """Build both programs so that they run wherever the folder is."""
+    """Build programs and libraries so that they run wherever the folder is."""
     if device == "cuda" and not Path(nvcc()).exists():
         print("no nvcc here: the machine with the card has to build the programs itself")
         return
     built = ROOT / "build" / f"carry-{device}"
     configure = configuration(device, built, folder, architectures)
-    configure += MOVABLE + (compressed() if device == "cuda" else [])
-    for words in (configure, compile_words(built, "bench_gpu"), compile_words(built, "haloscope-rank")):
+    configure += [*MOVABLE, "-DHALOSCOPE_TESTS=ON", *(compressed() if device == "cuda" else [])]
+    for words in (configure, compile_words(built, *CARRIED)):
         subprocess.run(words, check=True, stdout=subprocess.DEVNULL if words[1] != "--build" else None)
     (folder / device).mkdir(exist_ok=True)
-    for program in (built / "haloscope-rank", built / "bench" / "bench_gpu"):
-        shutil.copy2(program, folder / device)
+    for file in CARRIED.values():
+        shutil.copy2(built / file, folder / device)
 
 
 def compressed() -> list[str]:
@@ -149,9 +196,10 @@ def find_programs(given: str, device: str, log: Log, deadline: Deadline, mark: P
     """
     if given:
         programs = Programs(Path(given) / "bench" / "bench_gpu", Path(given) / "haloscope-rank",
-                            shutil.which("mpiexec") or mpiexec(CARRY))  # fmt: skip
+                            shutil.which("mpiexec") or mpiexec(CARRY), **tests_in(Path(given), "tests/cpp"))  # fmt: skip
         check_device(ask_device(programs.kernels, device, mark, deadline), deadline)
         return programs
+    unpack()
     if carried := carried_programs(device):
         asked = ask_device(carried.kernels, device, mark, deadline)
         if asked.code == 0:
@@ -171,7 +219,13 @@ def carried_programs(device: str, folder: Path = CARRY) -> Programs | None:
     if not (kernels.exists() and rank.exists()):
         return None
     make_executable(folder / device)
-    return Programs(kernels, rank, mpiexec(folder))
+    return Programs(kernels, rank, mpiexec(folder), **tests_in(folder / device, ""))
+
+
+def tests_in(folder: Path, inside: str) -> dict[str, Path]:
+    """The tests and the library for Python that a folder has."""
+    found = {"tests": folder / inside / "test_device", "library": folder / "libhaloscope_exchange.so"}
+    return {name: file for name, file in found.items() if file.exists()}
 
 
 def ask_device(kernels: Path, device: str, mark: Path, deadline: Deadline) -> Ended:
@@ -242,8 +296,8 @@ def configuration(device: str, folder: Path, carried: Path, architectures: str) 
             "-DCMAKE_BUILD_TYPE=Release", "-DHALOSCOPE_TESTS=OFF", *options]  # fmt: skip
 
 
-def compile_words(folder: Path, target: str) -> list[str]:
-    """The command that builds a target on all cores."""
+def compile_words(folder: Path, *targets: str) -> list[str]:
+    """The command that builds targets on all cores."""
     return [
         find_tool("cmake") or "cmake",
         "--build",
@@ -251,7 +305,7 @@ def compile_words(folder: Path, target: str) -> list[str]:
         "-j",
         str(len(os.sched_getaffinity(0))),
         "--target",
-        target,
+        *targets,
     ]
 
 
@@ -267,6 +321,11 @@ def mpiexec(carried: Path) -> str:
         return "mpiexec"
     make_executable(beside)
     return str(beside / "mpiexec")
+
+
+def mpi_library(carried: Path = CARRY) -> Path:
+    """Of the MPI that was carried along."""
+    return carried / "mpi" / "lib" / "libmpi.so.12"
 
 
 def make_executable(folder: Path) -> None:

@@ -44,6 +44,11 @@ def way(asked: Mapping) -> str:
     return str(request.get("strategy", request.get("variant", "")))
 
 
+def waits_on_the_device(strategy: str) -> bool:
+    """Whether work on the device waits for the host: tools that let one operation run at a time stop it."""
+    return "/taskqueue" in strategy or "staged:stream" in strategy
+
+
 def in_turn(lines: Sequence[dict]) -> list[dict]:
     """The lines with ways in turn, so that one that fails costs the others nothing."""
     seen: dict[str, int] = {}

@@ -13,8 +13,7 @@ import subprocess
 import tempfile
 import time
 from collections import Counter
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from gpu_build import Programs, ask_device, check_device, nvcc
@@ -25,6 +24,7 @@ TWO = LAPLACE2D | {"cells": (64, 64), "strategy": "ordered/staged", "steps": 2, 
 CASE_S = 40  # a case without a record after so long is ended
 DAEMON_S = 30  # MPS starts and quits within so long
 QUITTING_S = 5  # of it even where no time is left
+REPLACED = 3  # daemons of MPS that have gone bad, after which there is none
 GIVEN_UP = 3  # failures of a way that has never worked, after which its turn comes when all else is done
 UNAVAILABLE = 3  # code of a rank program that is refused what it needs
 FAULT = 77  # code of compute-sanitizer where it has found one
@@ -34,26 +34,55 @@ ALONE = {"HYDRA_IFACE": "lo"}
 MPI_WAYS = ({}, ALONE | {"MPIR_CVAR_CH4_NETMOD": "ucx", "UCX_TLS": "sm,self"}, ALONE | {"MPIR_CVAR_CH4_NETMOD": "ofi"})
 
 
-@contextmanager
-def shared_device(
-    programs: Programs, device: str, log: Log, deadline: Deadline, mark: Path
-) -> Iterator[dict[str, str]]:
-    """Environment in which kernels of several processes run at once, by an MPS daemon of our own; empty without one."""
-    control = shutil.which("nvidia-cuda-mps-control") if device == "cuda" else None
-    if control is None:
-        yield {}
-        return
-    with tempfile.TemporaryDirectory(prefix="mps") as folder:
-        environment = {"CUDA_MPS_PIPE_DIRECTORY": folder, "CUDA_MPS_LOG_DIRECTORY": folder}
-        ask = [programs.kernels, "--device", device, "--info"]
-        try:
-            started = tell_daemon([control, "-d"], "", environment, log, min(DAEMON_S, deadline.left()))
-            works = started and run(ask, 10, environment, mark, until=deadline).code == 0
-            yield environment if works else {}
-        finally:
-            limit_s = max(QUITTING_S, min(DAEMON_S, deadline.left()))
-            if not tell_daemon([control], "quit\n", environment, log, limit_s):
-                end_leftovers(Path(folder), "CUDA_MPS_PIPE_DIRECTORY")
+class SharedDevice:
+    """A daemon of NVIDIA's MPS, by which kernels of several processes run at once; where there is none, ranks take turns.
+
+    environment: that of processes which share the device by it; empty without one.
+    """
+
+    def __init__(self, programs: Programs, device: str, log: Log, deadline: Deadline, mark: Path):
+        self.control = shutil.which("nvidia-cuda-mps-control") if device == "cuda" else None
+        self.log, self.deadline, self.mark = log, deadline, mark
+        self.ask = [programs.kernels, "--device", device, "--info"]
+        self.environment: dict[str, str] = {}
+        self.replaced = 0
+
+    def start(self) -> None:
+        """Have a daemon, if there can be one that serves a program."""
+        if self.control is None:
+            return
+        folder = tempfile.mkdtemp(prefix="mps")
+        self.environment = {"CUDA_MPS_PIPE_DIRECTORY": folder, "CUDA_MPS_LOG_DIRECTORY": folder}
+        limit_s = min(DAEMON_S, self.deadline.left())
+        if not (tell_daemon([self.control, "-d"], "", self.environment, self.log, limit_s) and self.serves()):
+            self.end()
+
+    def serves(self) -> bool:
+        """Whether a program that shares the device gets an answer from it."""
+        return run(self.ask, 10, self.environment, self.mark, until=self.deadline).code == 0
+
+    def end(self) -> None:
+        """End the daemon and all that runs by it."""
+        environment, self.environment = self.environment, {}
+        if not environment:
+            return
+        folder = Path(environment["CUDA_MPS_PIPE_DIRECTORY"])
+        limit_s = max(QUITTING_S, min(DAEMON_S, self.deadline.left()))
+        if not tell_daemon([self.control], "quit\n", environment, self.log, limit_s):
+            end_leftovers(folder, "CUDA_MPS_PIPE_DIRECTORY")
+        shutil.rmtree(folder, ignore_errors=True)
+
+    def mend(self) -> None:
+        """After a case that failed: another daemon in place of one that the case has spoilt, some times; then none."""
+        if not self.environment or self.serves() or self.deadline.left() <= 0:
+            return
+        self.end()
+        self.replaced += 1
+        if self.replaced > REPLACED:
+            self.log.say("MPS: its daemons fail again and again; ranks take turns from now on")
+            return
+        self.log.say("MPS: the daemon no longer serves; another one is started")
+        self.start()
 
 
 def tell_daemon(words: Sequence[str], said: str, environment: dict[str, str], log: Log, limit_s: float) -> bool:
@@ -70,16 +99,38 @@ def tell_daemon(words: Sequence[str], said: str, environment: dict[str, str], lo
 class Ranks:
     """Starts the rank program, which appends its records to a journal."""
 
-    def __init__(self, programs: Programs, device: str, log: Log, deadline: Deadline, mark: Path):
+    def __init__(
+        self,
+        programs: Programs,
+        device: str,
+        log: Log,
+        deadline: Deadline,
+        mark: Path,
+        shared: SharedDevice | None = None,
+    ):
         self.programs, self.device, self.log, self.deadline, self.mark = programs, device, log, deadline, mark
-        self.environment: dict[str, str] = {}
+        self.shared = shared or SharedDevice(programs, device, log, deadline, mark)
+        self.mpi: dict[str, str] = {}  # environment in which MPI starts here
         self.launches = 0
         self.started = time.strftime("%Y%m%dT%H%M%S", time.gmtime())
 
-    def try_out(self, shared: dict[str, str]) -> str:
-        """Find an environment in which two ranks get the right bytes, `shared` if it can be; say what is wrong, or ""."""
+    @property
+    def environment(self) -> dict[str, str]:
+        """Of ranks: as MPI needs it, and shared by MPS where there is a daemon."""
+        return self.shared.environment | self.mpi
+
+    def try_out(self) -> str:
+        """Find an environment in which two ranks get the right bytes, by MPS if it can be; say what is wrong, or ""."""
+        said = self.try_mpi()
+        if said and self.shared.environment:
+            self.shared.end()
+            said = self.try_mpi()
+        return said
+
+    def try_mpi(self) -> str:
+        """Find an environment for MPI."""
         said = ""
-        for self.environment in [s | mpi for s in ([shared] if shared else []) + [{}] for mpi in MPI_WAYS]:
+        for self.mpi in MPI_WAYS:
             started = self.two(["true"], 5)
             if started.code == 0:
                 with tempfile.TemporaryDirectory() as scratch:
@@ -107,14 +158,17 @@ class Ranks:
             file = write_requests(Path(scratch), lines)
             words = [tool, "--error-exitcode", str(FAULT), self.programs.rank, "--watchdog", "80",  # its first launches are slow
                      "--requests", file, "--output", os.devnull]  # fmt: skip
-            done = self.two(words, 90)
+            done = self.two(words, 90, self.mpi)  # the tool and MPS do not go together
         return None if done.code is None else faults_in(done)
 
-    def two(self, words: Sequence[str | Path | None], limit_s: float) -> Ended:
-        """A command on two ranks."""
+    def two(
+        self, words: Sequence[str | Path | None], limit_s: float, environment: Mapping[str, str] | None = None
+    ) -> Ended:
+        """A command on two ranks, in their environment or in another one."""
         whole = [self.programs.mpiexec, "-n", "2", *(str(word) for word in words)]
         try:
-            return run(whole, min(limit_s, self.deadline.left()), self.environment, self.mark)
+            there = self.environment if environment is None else environment
+            return run(whole, min(limit_s, self.deadline.left()), there, self.mark)
         except OSError as error:
             return Ended(127, str(error))
 
@@ -135,6 +189,7 @@ class Ranks:
             journal.append(self.failed(missing, ended.reason()))
             self.log.keep(f"{missing['id']}: {ended.reason()}")
             check_device(ask_device(self.programs.kernels, self.device, self.mark, self.deadline), self.deadline)
+            self.shared.mend()
 
     def failed(self, asked: dict, reason: str) -> dict:
         """The record of a request that ended its launch."""

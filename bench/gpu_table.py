@@ -44,15 +44,15 @@ def table(kernels: Sequence[dict], steps: Sequence[dict], exchanged: Sequence[di
     """All of it, best block shapes only."""
     imitated = any(line.get("imitated") for line in kernels)
     measured = measurements(steps)
-    return [*([IMITATED, ""] if imitated else []), *kernel_lines(best_shapes(kernels), packs_of(kernels)), "",
+    return [*([IMITATED, ""] if imitated else []), *kernel_lines(best_shapes(kernels), packs_of(kernels), copies_of(kernels)), "",
             *overlap_lines(overlaps_of(kernels)), "", *step_lines(measured), "", *comparison_lines(comparisons(measured)), "",
             *queue_lines(queue_gains(exchanged)), "", *bar_lines(all_bars(kernels, steps, exchanged))]  # fmt: skip
 
 
 def card_table(kernels: Sequence[dict], steps: Sequence[dict], exchanged: Sequence[dict]) -> list[str]:
     """What of it says how good a card's kernels are: bars, kernels, overlap."""
-    return [*bar_lines(all_bars(kernels, steps, exchanged)), "", *kernel_lines(best_shapes(kernels), packs_of(kernels)), "",
-            *overlap_lines(overlaps_of(kernels))]  # fmt: skip
+    shapes = kernel_lines(best_shapes(kernels), packs_of(kernels), copies_of(kernels))
+    return [*bar_lines(all_bars(kernels, steps, exchanged)), "", *shapes, "", *overlap_lines(overlaps_of(kernels))]
 
 
 def all_bars(kernels: Sequence[dict], steps: Sequence[dict], exchanged: Sequence[dict]) -> list[Bar]:
@@ -74,6 +74,11 @@ def packs_of(kernels: Sequence[dict]) -> list[dict]:
     return [line for line in kernels if line.get("figure") == "gpu-pack"]
 
 
+def copies_of(kernels: Sequence[dict]) -> list[dict]:
+    """Copies by a kernel of our own, which tell whether the device's copy is a fair bound."""
+    return [line for line in kernels if line.get("figure") == "gpu-copy" and "seconds" in line]
+
+
 def overlaps_of(kernels: Sequence[dict]) -> list[Overlap]:
     """Overlap among the lines of kernels."""
     return [overlap_of(line) for line in kernels if line.get("figure") == "gpu-overlap"]
@@ -93,7 +98,7 @@ def best_shapes(kernels: Sequence[dict]) -> dict[tuple, dict]:
     return best
 
 
-def kernel_lines(best: dict[tuple, dict], packs: list[dict]) -> list[str]:
+def kernel_lines(best: dict[tuple, dict], packs: list[dict], copies: list[dict]) -> list[str]:
     """A line per kernel."""
     out = ["| kernel | variant | block | of copy | GB/s, of the copy's |", "|---|---|---|---|---|"]
     for (app, form, real, variant, levels), line in best.items():
@@ -103,6 +108,8 @@ def kernel_lines(best: dict[tuple, dict], packs: list[dict]) -> list[str]:
         out.append(
             f"| {app} {form} {real} | {variant}{extra} | {block} | {share_of_copy(line):.3f} | {copy_rate(line)} |"
         )
+    out += [f"| copy of {line['bytes'] // 2**21} MiB | copy kernel of packing | | {share_of_copy(line):.3f} | {copy_rate(line)} |"
+            for line in copies]  # fmt: skip
     return out + [f"| pack, 6 faces of 4 fields of {line['cells']}^3 | one launch | | {share_of_copy(line):.3f} "
                   f"(launch floor {launch_floor(line):.2f} of it) | {copy_rate(line)} |" for line in packs]  # fmt: skip
 

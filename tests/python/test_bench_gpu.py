@@ -1,5 +1,7 @@
 """bench/gpu.py runs to its end on devices made of the CPU."""
 
+import argparse
+import contextlib
 import json
 import os
 import re
@@ -19,6 +21,7 @@ from haloscope.report import records
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "bench"))  # where gpu.py finds its parts too
 
+import gpu
 import gpu_build
 import gpu_cases
 import gpu_ranks
@@ -32,7 +35,7 @@ def environment() -> dict[str, str]:
     return os.environ | {"PATH": f"{mpi}:{os.environ['PATH']}"}
 
 
-def gpu(*words: str | Path, built: Path | None = None, device: str = "host") -> list[str]:
+def command(*words: str | Path, built: Path | None = None, device: str = "host") -> list[str]:
     """The command line of a run."""
     built = built or build.rank_program().parent
     return [sys.executable, str(ROOT / "bench" / "gpu.py"), "--device", device, "--build", str(built), *map(str, words)]
@@ -55,7 +58,7 @@ EVERY = "43"  # of the cases of which there are many
 def measured(tmp_path_factory):
     """What a run on the host back end printed, and the folder of its records."""
     folder = tmp_path_factory.mktemp("gpu")
-    done = ended(gpu("--every", EVERY, "--output", folder))
+    done = ended(command("--every", EVERY, "--output", folder))
     assert done.returncode == 0, done.stdout + done.stderr
     return done.stdout, folder
 
@@ -142,10 +145,10 @@ def kill_when(words: list[str], file: Path, lines: int, how: signal.Signals) -> 
                                     pytest.param(("--every", EVERY), id="all", marks=pytest.mark.long)])  # fmt: skip
 def test_crashes_cost_their_own_cases_only_and_a_killed_run_goes_on(stages, tmp_path):
     clean = tmp_path / "clean"
-    assert ended(gpu(*stages, "--output", clean)).returncode == 0
+    assert ended(command(*stages, "--output", clean)).returncode == 0
     (tmp_path / "build").mkdir()
     built, folder = crashing_build(tmp_path / "build"), tmp_path / "results"
-    words = gpu(*stages, "--output", folder, "--resume", built=built)
+    words = command(*stages, "--output", folder, "--resume", built=built)
     assert kill_when(words, folder / "kernels.jsonl", 9, signal.SIGKILL) == -signal.SIGKILL
     with (folder / "kernels.jsonl").open("a") as file:
         file.write('{"case": "half a li')  # as a full disk or a lost machine leaves it
@@ -169,7 +172,7 @@ def test_what_failed_is_run_again_when_asked_and_results_are_not_overwritten(mea
     name = kernels[1]["case"]
     kept = [line if line["case"] != name else {"case": name, "error": "ended by signal SIGSEGV"} for line in kernels]
     (folder / "kernels.jsonl").write_text("".join(json.dumps(line) + "\n" for line in kept))
-    words = gpu("--stage", "smoke", "--every", EVERY, "--minutes", "0.4")
+    words = command("--stage", "smoke", "--every", EVERY, "--minutes", "0.4")
     refused = ended([*words, "--output", str(folder)])
     assert refused.returncode == 2 and "--resume" in refused.stderr
     other = tmp_path / "other"
@@ -179,7 +182,7 @@ def test_what_failed_is_run_again_when_asked_and_results_are_not_overwritten(mea
 
 
 def test_a_run_that_is_asked_to_end_leaves_no_process_behind(tmp_path):
-    code = kill_when(gpu("--output", tmp_path), tmp_path / "kernels.jsonl", 3, signal.SIGTERM)
+    code = kill_when(command("--output", tmp_path), tmp_path / "kernels.jsonl", 3, signal.SIGTERM)
     assert code == 143
     mark = f"{gpu_run.MARK}={tmp_path}".encode()
     assert not [f for f in Path("/proc").glob("[0-9]*/environ") if mark in read_or_nothing(f)]
@@ -194,7 +197,7 @@ def read_or_nothing(path: Path) -> bytes:
 
 
 def test_a_device_or_driver_that_does_not_work_is_said_at_once(tmp_path):
-    done = ended(gpu("--output", tmp_path, device="cuda"))
+    done = ended(command("--output", tmp_path, device="cuda"))
     if "device:" in done.stdout:
         pytest.skip("there is a card here")
     assert done.returncode == 3 and "the device does not work: ended with code 3" in done.stdout
@@ -202,7 +205,7 @@ def test_a_device_or_driver_that_does_not_work_is_said_at_once(tmp_path):
 
 
 def test_a_run_whose_time_is_up_keeps_what_it_has_and_calls_nothing_failed(tmp_path):
-    done = ended(gpu("--minutes", "0.05", "--output", tmp_path))
+    done = ended(command("--minutes", "0.05", "--output", tmp_path))
     assert done.returncode == 1 and "--resume goes on with what is left" in done.stdout, done.stdout + done.stderr
     assert lines_of(tmp_path, "kernels")[0]["case"] == "device" and (tmp_path / "table.md").exists()
     for file in tmp_path.glob("*.jsonl"):
@@ -270,21 +273,26 @@ def tools(tmp_path, monkeypatch):
     return make
 
 
-def share_device(kernels: str, folder: Path):
-    """The environment of MPS, for a program that asks for the device."""
+def share_device(kernels: str | Path, folder: Path) -> gpu_ranks.SharedDevice:
+    """A started daemon of MPS, for a program that asks for the device."""
     programs = gpu_ranks.Programs(Path(kernels), None, "mpiexec")
-    return gpu_ranks.shared_device(programs, "cuda", gpu_run.Log(folder / "log"), gpu_run.Deadline(100), folder)
+    log, deadline = gpu_run.Log(folder / "log"), gpu_run.Deadline(100)
+    shared = gpu_ranks.SharedDevice(programs, "cuda", log, deadline, folder)
+    shared.start()
+    return shared
 
 
 def test_ranks_share_a_card_by_a_daemon_that_ends_with_the_run(tools, tmp_path):
     said = tmp_path / "said"
     tools("nvidia-cuda-mps-control", f'if [ "$1" = -d ]; then echo started; else cat; fi >> {said}')
-    with pytest.raises(SystemExit), share_device("/bin/true", tmp_path) as shared:  # noqa: PT012
-        assert shared and said.read_text() == "started\n"
-        sys.exit(143)
+    shared = share_device("/bin/true", tmp_path)
+    folder = Path(shared.environment["CUDA_MPS_PIPE_DIRECTORY"])
+    assert folder.exists() and said.read_text() == "started\n"
+    shared.end()
+    assert not shared.environment and not folder.exists() and said.read_text() == "started\nquit\n"
+    shared.end()  # again
     assert said.read_text() == "started\nquit\n"
-    with share_device("/bin/false", tmp_path) as shared:  # under the daemon nothing runs
-        assert not shared
+    assert not share_device("/bin/false", tmp_path).environment  # under the daemon nothing runs
 
 
 @pytest.mark.parametrize("starts", ["exec sleep 1000", "exit 1", "setsid sleep 1000 & exit 0"])
@@ -294,14 +302,31 @@ def test_a_daemon_that_hangs_or_fails_costs_its_patience_only_and_leaves_nothing
     seen = tmp_path / "seen"
     control = tools("nvidia-cuda-mps-control", f'echo "$CUDA_MPS_PIPE_DIRECTORY" > {seen}\n'
                                                f'if [ "$1" = -d ]; then {starts}; fi\nexec sleep 1000')  # fmt: skip
-    with share_device("/bin/true", tmp_path) as shared:
-        assert bool(shared) == ("setsid" in starts)
+    shared = share_device("/bin/true", tmp_path)
+    assert bool(shared.environment) == ("setsid" in starts)
+    shared.end()
     assert "MPS: " in (tmp_path / "log").read_text()
     mark = f"CUDA_MPS_PIPE_DIRECTORY={seen.read_text().strip()}".encode()
     assert not [f for f in Path("/proc").glob("[0-9]*/environ") if mark in read_or_nothing(f)]
     control.write_text("#!/nowhere\n")
-    with share_device("/bin/true", tmp_path) as shared:
-        assert not shared
+    assert not share_device("/bin/true", tmp_path).environment
+
+
+def test_a_daemon_that_a_case_has_spoilt_is_replaced_and_given_up_after_several(tools, tmp_path):
+    tools("nvidia-cuda-mps-control", 'if [ "$1" = -d ]; then touch "$CUDA_MPS_PIPE_DIRECTORY/serves"; fi')
+    kernels = tools("kernels", 'test -z "$CUDA_MPS_PIPE_DIRECTORY" || test -e "$CUDA_MPS_PIPE_DIRECTORY/serves"')
+    shared = share_device(kernels, tmp_path)
+    first = shared.environment
+    shared.mend()
+    assert shared.environment == first  # a case that failed by itself
+    for _ in range(gpu_ranks.REPLACED):
+        before = shared.environment
+        (Path(before["CUDA_MPS_PIPE_DIRECTORY"]) / "serves").unlink()
+        shared.mend()
+        assert shared.environment and shared.environment != before and shared.serves()
+    (Path(shared.environment["CUDA_MPS_PIPE_DIRECTORY"]) / "serves").unlink()
+    shared.mend()
+    assert not shared.environment and "take turns from now on" in (tmp_path / "log").read_text()
 
 
 def ranks_of(tools, folder: Path, rank: str, seconds: float = 100) -> gpu_ranks.Ranks:
@@ -319,6 +344,37 @@ def test_a_fault_of_memory_is_told_from_a_configuration_that_is_refused(code, sa
     found = ranks_of(tools, tmp_path, "exit 0").memory_faults([])
     assert gpu_run.outcome(found) == outcome
     assert ("faults of memory" in found.get("error", "")) == (code in (77, 79))
+
+
+@pytest.mark.parametrize(("code", "outcome"), [(0, "good"), (3, "refused"), (1, "failed"), (139, "failed")])
+def test_tests_that_were_carried_along_run_once(code, outcome, tools, tmp_path):
+    test = tools("test_device", f"echo ran >> {tmp_path}/ran; exit {code}")
+    asked = argparse.Namespace(device="cuda", small=False, retry=False)
+    log, deadline = gpu_run.Log(tmp_path / "log"), gpu_run.Deadline(100)
+    with contextlib.ExitStack() as stack:
+        session = gpu.Session(asked, tmp_path, log, deadline, stack)
+        session.programs = gpu_ranks.Programs(Path("/bin/true"), None, "mpiexec", tests=test)
+        session.tests()
+        session.tests()
+    assert (tmp_path / "ran").read_text() == "ran\n"
+    assert [gpu_run.outcome(line) for line in lines_of(tmp_path, "checks")] == [outcome]
+
+
+def test_the_state_of_the_card_is_kept_for_each_stage(tools, tmp_path):
+    tools("nvidia-smi", f"echo '{', '.join(str(n) for n in range(len(gpu.CARD)))}'")
+    asked = argparse.Namespace(device="cuda", small=False, retry=False)
+    with contextlib.ExitStack() as stack:
+        session = gpu.Session(asked, tmp_path, gpu_run.Log(tmp_path / "log"), gpu_run.Deadline(100), stack)
+        session.look_at_the_card("smoke")
+    (line,) = lines_of(tmp_path, "checks")
+    assert line["case"] == "card before smoke" and line["state"]["driver_version"] == "1"
+
+
+def test_memory_faults_are_looked_for_outside_of_mps(tools, tmp_path):
+    tools("compute-sanitizer", 'test -z "$CUDA_MPS_PIPE_DIRECTORY"')
+    ranks = ranks_of(tools, tmp_path, "exit 0")
+    ranks.shared.environment = {"CUDA_MPS_PIPE_DIRECTORY": "there"}
+    assert ranks.memory_faults([]) == {"found": "no fault"}
 
 
 def test_an_answer_that_the_deadline_cuts_off_is_none(tools, tmp_path):
@@ -361,7 +417,7 @@ def test_what_is_built_where_it_runs_has_the_kernels_first_and_then_two_ranks_ru
     programs = gpu_build.build("host", log, deadline, tmp_path)
     assert gpu_build.ask_device(programs.kernels, "host", tmp_path, deadline).code == 0 and programs.rank is None
     gpu_build.finish_build(programs, log, deadline, tmp_path)
-    assert gpu_ranks.Ranks(programs, "host", log, deadline, tmp_path).try_out({}) == ""
+    assert gpu_ranks.Ranks(programs, "host", log, deadline, tmp_path).try_out() == ""
 
 
 @pytest.mark.long
@@ -379,7 +435,8 @@ def test_a_carried_build_runs_where_it_is_put_with_its_own_mpi(tmp_path):
     deadline = gpu_run.Deadline(100)
     assert gpu_build.ask_device(programs.kernels, "host", mark, deadline).code == 0
     ranks = gpu_ranks.Ranks(programs, "host", gpu_run.Log(mark / "log"), deadline, mark)
-    assert ranks.try_out({}) == ""
+    assert ranks.try_out() == ""
+    assert programs.tests and programs.library
 
 
 @pytest.mark.parametrize("ranks", [1, 2])
