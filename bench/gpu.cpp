@@ -277,15 +277,15 @@ std::vector<Case> all_cases(bool small) {
   const Swept flat_f32{"laplace2d", "star", Real::f32, flat}, flat_f64{"laplace2d", "star", Real::f64, flat},
       deep_f32{"laplace3d", "star", Real::f32, deep}, deep_f64{"laplace3d", "star", Real::f64, deep},
       dense{"advection3d", "dense", Real::f64, cube}, separable{"advection3d", "separable", Real::f64, cube};
-  const Shapes rows{{{128, 1, 128}, {256, 1, 128}},
+  const Shapes rows{{{128, 1, 16}, {64, 1, 16}, {256, 1, 128}},
                     {{64, 1, 64}, {128, 1, 32}, {128, 1, 256}, {256, 1, 64}, {256, 1, 512}, {512, 1, 128}},
                     {{128, 1, 512}, {512, 1, 1024}}};
-  const Shapes singles{{{64, 8, 64}, {128, 4, 128}},
+  const Shapes singles{{{32, 8, 16}, {32, 4, 16}, {64, 8, 64}},
                        {{32, 4, 32}, {32, 8, 64}, {64, 4, 32}, {32, 16, 64}, {64, 16, 64}, {128, 8, 64}, {32, 32, 64}},
                        {{32, 32, 64}, {64, 16, 64}, {64, 12, 128}}};
   const Shapes doubles{
-      {{32, 8, 64}, {64, 8, 64}},
-      {{32, 4, 32}, {64, 4, 32}, {32, 16, 64}, {64, 16, 64}, {128, 8, 64}, {128, 4, 128}, {32, 32, 64}},
+      {{32, 4, 16}, {32, 8, 8}, {64, 8, 64}},
+      {{32, 8, 64}, {32, 4, 32}, {64, 4, 32}, {32, 16, 64}, {64, 16, 64}, {128, 8, 64}, {128, 4, 128}, {32, 32, 64}},
       singles.fusing};
   std::vector<Case> cases;
   add_sweeps(cases, flat_f32, rows);

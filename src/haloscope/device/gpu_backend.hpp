@@ -135,6 +135,20 @@ __global__ void run_body(const Body body) {
   body(Team());
 }
 
+/// As run_body, for a body that says how many threads a block has at most: each may then have more registers.
+template <class Body>
+__global__ void __launch_bounds__(Body::most_threads, 1) bounded_run_body(const Body body) {
+  body(Team());
+}
+
+template <class Body>
+const void* kernel_of() {
+  if constexpr (requires { Body::most_threads; })
+    return reinterpret_cast<const void*>(&bounded_run_body<Body>);
+  else
+    return reinterpret_cast<const void*>(&run_body<Body>);
+}
+
 /// What one launch of a kernel may ask of a device.
 struct KernelLimits {
   int threads = 0;
@@ -150,7 +164,7 @@ inline std::vector<const void*>& all_kernels() {
 template <class Body>
 struct KernelOf {
   static inline const std::size_t number = [] {
-    all_kernels().push_back(reinterpret_cast<const void*>(&run_body<Body>));
+    all_kernels().push_back(kernel_of<Body>());
     return all_kernels().size() - 1;
   }();
   static const void* address() { return all_kernels()[number]; }

@@ -4,6 +4,9 @@
 //   template <class Body> int most_resident(int threads);                                // ... of which so many can be
 #pragma once
 
+#include <algorithm>
+#include <type_traits>
+
 #include "haloscope/device/copy_kernel.hpp"
 #include "haloscope/device/face_kernel.hpp"
 #include "haloscope/device/sweep_kernels.hpp"
@@ -31,10 +34,14 @@ void launch_plain(Stream& stream, const SweepLaunch& s) {
   if (!s.region.empty()) launch(stream, blocks_of(g), g.sx * g.sy, shared, Sweep{weighted<Form>(s), g});
 }
 
-/// Whether WideSweep can do it, and each of its threads has more than a cell or two.
+/// The sweep of several cells a thread.
+template <class Form>
+using WideOf = std::conditional_t<Form::dims == 2, FlatSweep<Form>, WideSweep<Form>>;
+
+/// Whether it can do it, and each of its threads has more than a cell or two.
 template <class Form>
 bool is_wide(const SweepLaunch& s) {
-  using Sweep = WideSweep<Form>;
+  using Sweep = WideOf<Form>;
   constexpr auto pack = sizeof(typename Form::Real) * Sweep::width;
   const auto strides = static_cast<std::uint64_t>(s.row) | static_cast<std::uint64_t>(Form::dims == 3 ? s.plane : 0);
   const auto apart = reinterpret_cast<std::uintptr_t>(s.in) - reinterpret_cast<std::uintptr_t>(s.out);
@@ -47,7 +54,7 @@ template <class Form>
 auto wide_geometry(const SweepLaunch& s) {
   using Sweep = WideSweep<Form>;
   constexpr std::int64_t many_threads = 1 << 17;
-  constexpr int least_layers = 8;
+  constexpr int least_layers = 4;
   BlockShape usual = Sweep::usual;
   for (;; usual.layers /= 2) {
     const auto g = geometry<Form>(s, usual, 1, Sweep::width, Sweep::rows);
@@ -56,13 +63,23 @@ auto wide_geometry(const SweepLaunch& s) {
   }
 }
 
+template <class Form>
+void launch_wide(Stream& stream, const SweepLaunch& s) {
+  using Sweep = WideOf<Form>;
+  if constexpr (Form::dims == 2) {
+    const auto g = geometry<Form>(s, Sweep::usual, 1, Sweep::width);
+    const int deep = std::clamp(g.sl / Sweep::rows, 1, std::max(1, Sweep::many_threads / g.sx));
+    launch(stream, blocks_of(g), g.sx * deep, 0, Sweep{weighted<Form>(s), g, deep});
+  } else {
+    const auto g = wide_geometry<Form>(s);
+    launch(stream, blocks_of(g), g.sx * g.sy, 0, Sweep{weighted<Form>(s), g});
+  }
+}
+
 /// Most sweeps wrap nothing around; a kernel that cannot wrap saves a good part of its instructions.
 template <class Form>
 void launch_stream(Stream& stream, const SweepLaunch& s) {
-  if (is_wide<Form>(s)) {
-    const auto g = wide_geometry<Form>(s);
-    return launch(stream, blocks_of(g), g.sx * g.sy, 0, WideSweep<Form>{weighted<Form>(s), g});
-  }
+  if (is_wide<Form>(s)) return launch_wide<Form>(stream, s);
   if (s.wrap == Index{0, 0, 0}) return launch_plain<StreamSweep<Form, false>, Form>(stream, s);
   launch_plain<StreamSweep<Form, true>, Form>(stream, s);
 }

@@ -90,18 +90,50 @@ struct StreamSweep {
   }
 };
 
+/// How the threads of WideSweep read. The values of each form are those that were fastest on an H200.
+struct WideReading {
+  bool early;        ///< whole layers to registers some layers ahead; else a thread's own cells alone
+  int far_ahead;     ///< layers to the last-level cache, at least; 0: none
+  int most_threads;  ///< of a block; a kernel may use so many registers that no more threads find room
+  BlockShape usual;
+};
+
 /// Cells of a thread in one layer, in `rows` rows, and those around them.
 template <class Form, int rows>
 struct Patch {
   using T = typename Form::Real;
-  static constexpr int width = 16 / sizeof(T), ring = Form::dims == 2 ? 0 : 1;
+  static constexpr int width = 16 / sizeof(T);
   using Row = Pack<T, width>;
   Row own[rows], before, after;
-  T west[rows + 2 * ring], east[rows + 2 * ring];
+  T west[rows + 2], east[rows + 2];
 
   HALOSCOPE_FUNCTION const Row& row(int j) const { return j < 0 ? before : j < rows ? own[j] : after; }
   HALOSCOPE_FUNCTION T operator()(int i, int j) const {
-    return i < 0 ? west[j + ring] : i < width ? row(j).value[i] : east[j + ring];
+    return i < 0 ? west[j + 1] : i < width ? row(j).value[i] : east[j + 1];
+  }
+};
+
+/// What a thread with several cells has of the region.
+/// @tparam whole  it has all its cells, and all rows alone.
+template <class T, bool whole>
+struct Part {
+  static constexpr int width = 16 / sizeof(T);
+  std::int32_t begin, end;  // cells of its packs that are in the region: 0 to `width`, or not all of them
+  std::int32_t first_row;   // those before are shared with threads before, which write them
+
+  /// @param around  cells beyond the region that are needed
+  HALOSCOPE_FUNCTION Pack<T, width> cells(const T* row, int around) const {
+    return load_pack<width>(row, begin - around, end + around);
+  }
+  HALOSCOPE_FUNCTION T west(const T* row) const { return whole || begin <= 0 ? load(row - 1) : T{}; }
+  HALOSCOPE_FUNCTION T east(const T* row) const { return whole || end >= width ? load(row + width) : T{}; }
+  HALOSCOPE_FUNCTION void write(T* row, int j, const Pack<T, width>& values) const {
+    if (!whole && j < first_row) return;
+    const bool all = whole || (begin <= 0 && end >= width);
+    if (all) store_pack(row, values);
+    HALOSCOPE_UNROLL()
+    for (int i = 0; i < width; ++i)
+      if (!all && i >= begin && i < end) row[i] = values.value[i];
   }
 };
 
@@ -110,62 +142,50 @@ struct Patch {
 template <class Form>
 struct WideSweep {
   using T = typename Form::Real;
-  static constexpr int width = 16 / sizeof(T), rows = Form::rows, ring = Form::dims == 2 ? 0 : 1;
-  static constexpr BlockShape usual{Form::dims == 2 ? 128 : 32, Form::dims == 2 ? 1 : 8, Form::dims == 2 ? 128 : 64};
+  static constexpr int width = 16 / sizeof(T), rows = Form::rows, ring = 1;
+  static constexpr BlockShape usual = Form::wide.usual;
+  static constexpr int most_threads = Form::wide.most_threads;
   static constexpr int ahead = 2;  // layers to registers
   Form form;
   Geometry<T> g;
 
-  /// What a thread has of the region. The last of its rows are shared with threads before, which write them.
-  /// @param whole  it has all its cells, and all rows alone.
   template <bool whole>
-  struct Part {
-    std::int32_t begin, end;  // cells of its packs that are in the region: 0 to `width`, or not all of them
-    std::int32_t first_row;
-
-    /// @param around  cells beyond the region that are needed
-    HALOSCOPE_FUNCTION Pack<T, width> cells(const T* row, int around) const {
-      return load_pack<width>(row, begin - around, end + around);
-    }
-    HALOSCOPE_FUNCTION T west(const T* row) const { return whole || begin <= 0 ? load(row - 1) : T{}; }
-    HALOSCOPE_FUNCTION T east(const T* row) const { return whole || end >= width ? load(row + width) : T{}; }
-    HALOSCOPE_FUNCTION void write(T* row, int j, const Pack<T, width>& values) const {
-      if (!whole && j < first_row) return;
-      const bool all = whole || (begin <= 0 && end >= width);
-      if (all) store_pack(row, values);
-      HALOSCOPE_UNROLL()
-      for (int i = 0; i < width; ++i)
-        if (!all && i >= begin && i < end) row[i] = values.value[i];
-    }
-  };
-
-  template <bool whole>
-  HALOSCOPE_FUNCTION void sweep(const typename Geometry<T>::Cell& c, const Part<whole>& part) const {
+  HALOSCOPE_FUNCTION void sweep(const typename Geometry<T>::Cell& c, const Part<T, whole>& part) const {
+    constexpr bool early = Form::wide.early;
+    constexpr int far_ahead = Form::wide.far_ahead;
     const T* at = g.in + c.x + c.y * g.row + (c.begin - 1) * g.layer;
     T* out = g.out + c.x + c.y * g.row + (c.begin - 2) * g.layer;
     Patch<Form, rows> patches[ahead];
     Pack<T, width> here[rows]{}, next[rows]{};
-    const auto read_own = [&](Patch<Form, rows>& patch, const T* layer) {
-      HALOSCOPE_UNROLL()
-      for (int j = 0; j < rows; ++j) patch.own[j] = part.cells(layer + j * g.row, 1);
-    };
-    const auto read_around = [&](Patch<Form, rows>& patch) {
+    const auto read_around = [&](Patch<Form, rows>& patch, const T* layer) {
       constexpr int around = Form::reads(1, 1) ? 1 : 0;
-      if (ring > 0) patch.before = part.cells(at - g.row, around), patch.after = part.cells(at + rows * g.row, around);
+      patch.before = part.cells(layer - g.row, around), patch.after = part.cells(layer + rows * g.row, around);
       HALOSCOPE_UNROLL()
       for (int j = -ring; j < rows + ring; ++j) {
         if ((j < 0 || j == rows) && !Form::reads(1, 1)) continue;
-        patch.west[j + ring] = part.west(at + j * g.row);
-        patch.east[j + ring] = part.east(at + j * g.row);
+        patch.west[j + ring] = part.west(layer + j * g.row);
+        patch.east[j + ring] = part.east(layer + j * g.row);
       }
     };
+    const auto read = [&](Patch<Form, rows>& patch, const T* layer) {
+      HALOSCOPE_UNROLL()
+      for (int j = 0; j < rows; ++j) patch.own[j] = part.cells(layer + j * g.row, 1);
+      if (early) read_around(patch, layer);
+    };
+    const auto announce = [&](std::int32_t l, const T* layer) {
+      HALOSCOPE_UNROLL()
+      for (int j = 0; j < rows; ++j)
+        if (far_ahead > ahead && l <= c.end) prefetch(layer + j * g.row);
+    };
     HALOSCOPE_UNROLL()
-    for (int k = 0; k < ahead; ++k) read_own(patches[k], at + k * g.layer);  // there are 3 layers at least
+    for (int k = 0; k < ahead; ++k) read(patches[k], at + k * g.layer);  // there are 3 layers at least
+    for (int k = ahead; k < far_ahead; ++k) announce(c.begin - 1 + k, at + k * g.layer);
     for (std::int32_t l = c.begin - 1; l <= c.end; l += ahead) {
       HALOSCOPE_UNROLL()
       for (int k = 0; k < ahead; ++k, out += g.layer) {
         Patch<Form, rows>& patch = patches[k];
-        read_around(patch);
+        if (!early) read_around(patch, at);
+        announce(l + k + far_ahead, at + far_ahead * g.layer);
         HALOSCOPE_UNROLL()
         for (int j = 0; j < rows; ++j) {
           Pack<T, width> done;
@@ -179,7 +199,7 @@ struct WideSweep {
           }
           if (l + k > c.begin && l + k <= c.end) part.write(out + j * g.row, j, done);
         }
-        if (l + k + ahead <= c.end) read_own(patch, at + ahead * g.layer);
+        if (l + k + ahead <= c.end) read(patch, at + ahead * g.layer);
         if (l + k < c.end) at += g.layer;  // there may be no memory beyond
       }
     }
@@ -190,11 +210,71 @@ struct WideSweep {
       const auto first = g.template cell<width, rows>(team.block(), 0);
       auto c = g.template cell<width, rows>(team.block(), thread);
       if (first.x >= g.x0 && first.x + g.sx * width <= g.x1 && first.y + g.sy * rows <= g.y1)
-        return sweep(c, Part<true>{0, width, 0});
+        return sweep(c, Part<T, true>{0, width, 0});
       if (c.x >= g.x1 || c.y >= g.y1) return;
-      Part<false> part{g.x0 - c.x, g.x1 - c.x, 0};
+      Part<T, false> part{g.x0 - c.x, g.x1 - c.x, 0};
       if (c.y + rows > g.y1) part.first_row = c.y + rows - g.y1, c.y = g.y1 - rows;
       sweep(c, part);
+    });
+  }
+};
+
+/// As WideSweep in two dimensions, where the sums of a thread are few: it reads all that its rows need at once, and writes
+/// them. The threads of a block lie side by side and above each other, and blocks follow each other as memory does, which
+/// then opens few of its pages at a time: passing through many rows one by one is a fifth slower (H200).
+template <class Form>
+struct FlatSweep {
+  using T = typename Form::Real;
+  static constexpr int width = 16 / sizeof(T), rows = 2;  // of a thread
+  static constexpr BlockShape usual{128, 1, 8};
+  static constexpr int many_threads = 512;  // of a block, which passes through more rows in turn
+  Form form;
+  Geometry<T> g;
+  std::int32_t deep;  // threads above each other
+
+  /// @param at  the row before the thread's first
+  /// @param left  rows from its first one to the block's end
+  template <bool whole>
+  HALOSCOPE_FUNCTION void sweep(const T* at, T* out, std::int32_t left, const Part<T, whole>& part) const {
+    Pack<T, width> own[rows + 2]{};
+    T west[rows + 2]{}, east[rows + 2]{};
+    HALOSCOPE_UNROLL()
+    for (int k = 0; k < rows + 2; ++k) {
+      if (k > left + 1) continue;
+      own[k] = part.cells(at + k * g.layer, 1);
+      west[k] = part.west(at + k * g.layer);
+      east[k] = part.east(at + k * g.layer);
+    }
+    HALOSCOPE_UNROLL()
+    for (int k = 0; k < rows; ++k) {
+      Pack<T, width> done;
+      HALOSCOPE_UNROLL()
+      for (int i = 0; i < width; ++i) {
+        const auto row = [&](int n) {
+          return [&, n](int di, int) { return i + di < 0 ? west[n] : i + di < width ? own[n].value[i + di] : east[n]; };
+        };
+        const T begun = form.template layer<-1>(row(k), T{});
+        done.value[i] = form.template layer<1>(row(k + 2), form.template layer<0>(row(k + 1), begun));
+      }
+      if (k < left) part.write(out + k * g.layer, 0, done);
+    }
+  }
+
+  HALOSCOPE_FUNCTION void operator()(const Team& team) const {
+    team.each([&](int thread) {
+      const std::int32_t above = thread / g.sx;
+      const auto first = g.template cell<width>(team.block(), 0),
+                 c = g.template cell<width>(team.block(), thread % g.sx);
+      const bool whole = first.x >= g.x0 && first.x + g.sx * width <= g.x1;
+      if (c.x >= g.x1) return;
+      for (std::int32_t l = c.begin + above * rows; l < c.end; l += deep * rows) {
+        const T* at = g.in + c.x + (l - 1) * g.layer;
+        T* out = g.out + c.x + l * g.layer;
+        if (whole)
+          sweep(at, out, c.end - l, Part<T, true>{0, width, 0});
+        else
+          sweep(at, out, c.end - l, Part<T, false>{g.x0 - c.x, g.x1 - c.x, 0});
+      }
     });
   }
 };

@@ -9,6 +9,7 @@ template <class T>
 struct Dense27 {
   using Real = T;
   static constexpr int dims = 3, weights = 27, ahead = 2, fused = 1, rows = 2;
+  static constexpr WideReading wide{false, 4, 512, {32, 8, 16}};
   HALOSCOPE_FUNCTION static constexpr bool reads(int, int) { return true; }
   T w[weights];
   template <int K, class At>
@@ -29,6 +30,7 @@ template <class T>
 struct Separable27 {
   using Real = T;
   static constexpr int dims = 3, weights = 9, ahead = 2, fused = 1, rows = 2;
+  static constexpr WideReading wide{true, 4, 512, {32, 8, 16}};
   HALOSCOPE_FUNCTION static constexpr bool reads(int, int) { return true; }
   T w[weights];
   HALOSCOPE_FUNCTION static T pass(const T* v, T low, T mid, T high) {

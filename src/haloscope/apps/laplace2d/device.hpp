@@ -8,7 +8,7 @@ namespace haloscope::device::HALOSCOPE_BACKEND {
 template <class T>
 struct Laplace2d {
   using Real = T;
-  static constexpr int dims = 2, weights = 5, ahead = 32 / sizeof(T), fused = 8, rows = 1;
+  static constexpr int dims = 2, weights = 5, ahead = 32 / sizeof(T), fused = 8;
   HALOSCOPE_FUNCTION static constexpr bool reads(int, int j) { return j == 0; }
   T w[weights];
   template <int K, class At>

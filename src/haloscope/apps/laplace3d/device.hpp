@@ -9,6 +9,8 @@ template <class T>
 struct Laplace3d {
   using Real = T;
   static constexpr int dims = 3, weights = 7, ahead = 16 / sizeof(T), fused = 4, rows = 2;
+  static constexpr WideReading wide =
+      sizeof(T) == 4 ? WideReading{true, 0, 512, {32, 4, 8}} : WideReading{false, 0, 768, {32, 4, 8}};
   HALOSCOPE_FUNCTION static constexpr bool reads(int i, int j) { return i == 0 || j == 0; }
   T w[weights];
   template <int K, class At>
