@@ -52,6 +52,11 @@ class Card:
         found = gpu_table.all_bars(self.kernels, self.steps, self.blocks)
         return [bar for bar in found if bar.reached is not None]
 
+    def commit(self) -> str:
+        """That its programs were built from, as their records name it."""
+        found = [record["environment"]["commit"] for record in self.verified if "environment" in record]
+        return ", ".join(dict.fromkeys(found)) or "unknown"
+
 
 def read(results: Path = RESULTS) -> list[Card]:
     """The cards that have results, by name."""
@@ -87,9 +92,8 @@ def tables(cards: Sequence[Card]) -> str:
     for card in cards:
         lines = gpu_table.card_table(card.kernels, card.steps, card.blocks)
         where = card.folder.relative_to(ROOT) if card.folder.is_relative_to(ROOT) else card.folder
-        parts.append(
-            "\n".join([f"### {card.name}", "", *lines, "", f"Steps and all else: {where}/table.md, records beside it."])
-        )
+        end = f"Measured at commit {card.commit()}. Steps and all else: {where}/table.md, records beside it."
+        parts.append("\n".join([f"### {card.name}", "", *lines, "", end]))
     return "\n\n".join(parts) or f"{NONE} `bench/gpu.py` measures one ([devices.md](devices.md#measuring-a-card))."
 
 

@@ -221,7 +221,7 @@ struct WideSweep {
 
 /// As WideSweep in two dimensions, where the sums of a thread are few: it reads all that its rows need at once, and writes
 /// them. The threads of a block lie side by side and above each other, and blocks follow each other as memory does, which
-/// then opens few of its pages at a time: passing through many rows one by one is a fifth slower (H200).
+/// then opens few of its pages at a time.
 template <class Form>
 struct FlatSweep {
   using T = typename Form::Real;
@@ -232,48 +232,63 @@ struct FlatSweep {
   Geometry<T> g;
   std::int32_t deep;  // threads above each other
 
-  /// @param at  the row before the thread's first
-  /// @param left  rows from its first one to the block's end
-  template <bool whole>
-  HALOSCOPE_FUNCTION void sweep(const T* at, T* out, std::int32_t left, const Part<T, whole>& part) const {
-    Pack<T, width> own[rows + 2]{};
-    T west[rows + 2]{}, east[rows + 2]{};
+  /// A thread's cells, all of which are in the region, and so are two rows.
+  HALOSCOPE_FUNCTION void sweep_pack(const T* at, T* out) const {
+    Pack<T, width> own[rows + 2];
+    T west[rows + 2], east[rows + 2];
     HALOSCOPE_UNROLL()
     for (int k = 0; k < rows + 2; ++k) {
-      if (k > left + 1) continue;
-      own[k] = part.cells(at + k * g.layer, 1);
-      west[k] = part.west(at + k * g.layer);
-      east[k] = part.east(at + k * g.layer);
+      const T* row = at + (k - 1) * g.layer;
+      own[k] = load_pack<width>(row, 0, width);
+      if (k == 0 || k > rows) continue;
+      west[k] = load(row - 1);
+      east[k] = load(row + width);
     }
     HALOSCOPE_UNROLL()
-    for (int k = 0; k < rows; ++k) {
+    for (int k = 1; k <= rows; ++k) {
       Pack<T, width> done;
       HALOSCOPE_UNROLL()
       for (int i = 0; i < width; ++i) {
-        const auto row = [&](int n) {
-          return [&, n](int di, int) { return i + di < 0 ? west[n] : i + di < width ? own[n].value[i + di] : east[n]; };
+        const auto here = [&](int di, int) {
+          return i + di < 0 ? west[k] : i + di < width ? own[k].value[i + di] : east[k];
         };
-        const T begun = form.template layer<-1>(row(k), T{});
-        done.value[i] = form.template layer<1>(row(k + 2), form.template layer<0>(row(k + 1), begun));
+        const T begun = form.template layer<-1>([&](int, int) { return own[k - 1].value[i]; }, T{});
+        const T mid = form.template layer<0>(here, begun);
+        done.value[i] = form.template layer<1>([&](int, int) { return own[k + 1].value[i]; }, mid);
       }
-      if (k < left) part.write(out + k * g.layer, 0, done);
+      store_pack(out + (k - 1) * g.layer, done);
     }
+  }
+
+  /// Those of a thread's cells that are in the region, one by one: few threads have others beside them.
+  HALOSCOPE_FUNCTION void sweep_cells(const typename Geometry<T>::Cell& c, std::int32_t l, const T* at, T* out) const {
+    const std::int32_t end = l + rows < c.end ? l + rows : c.end;
+    HALOSCOPE_UNROLL(1)
+    for (; l < end; ++l, at += g.layer, out += g.layer) {
+      HALOSCOPE_UNROLL(1)
+      for (int i = 0; i < width; ++i)
+        if (c.x + i >= g.x0 && c.x + i < g.x1) sweep_cell(at + i, out + i);
+    }
+  }
+  HALOSCOPE_FUNCTION void sweep_cell(const T* at, T* out) const {
+    const T *before = at - g.layer, *after = at + g.layer;
+    const T begun = form.template layer<-1>([&](int di, int) { return load(before + di); }, T{});
+    const T mid = form.template layer<0>([&](int di, int) { return load(at + di); }, begun);
+    *out = form.template layer<1>([&](int di, int) { return load(after + di); }, mid);
   }
 
   HALOSCOPE_FUNCTION void operator()(const Team& team) const {
     team.each([&](int thread) {
-      const std::int32_t above = thread / g.sx;
-      const auto first = g.template cell<width>(team.block(), 0),
-                 c = g.template cell<width>(team.block(), thread % g.sx);
-      const bool whole = first.x >= g.x0 && first.x + g.sx * width <= g.x1;
-      if (c.x >= g.x1) return;
-      for (std::int32_t l = c.begin + above * rows; l < c.end; l += deep * rows) {
-        const T* at = g.in + c.x + (l - 1) * g.layer;
+      const auto c = g.template cell<width>(team.block(), thread % g.sx);
+      const bool whole = c.x >= g.x0 && c.x + width <= g.x1;
+      for (std::int32_t l = c.begin + thread / g.sx * rows; l < c.end; l += deep * rows) {
+        const T* at = g.in + c.x + l * g.layer;
         T* out = g.out + c.x + l * g.layer;
-        if (whole)
-          sweep(at, out, c.end - l, Part<T, true>{0, width, 0});
-        else
-          sweep(at, out, c.end - l, Part<T, false>{g.x0 - c.x, g.x1 - c.x, 0});
+        if (whole && l + rows <= c.end) {
+          sweep_pack(at, out);
+          continue;
+        }
+        sweep_cells(c, l, at, out);
       }
     });
   }
