@@ -62,3 +62,14 @@ def test_every_call_of_mpi_is_checked():
                 if not wrapped and call[2] not in UNCHECKED:
                     unread.append(f"{source.relative_to(ROOT)}: {call[2]}")
     assert not unread, f"wrap these in CHECK_MPI() or REQUIRE_MPI() of comm/mpi_call.hpp: {unread}"
+
+
+def test_every_window_is_made_where_a_communicator_is_left():
+    missing = []
+    for source in sorted((ROOT / "src").rglob("*.cpp")):
+        lines = source.read_text().splitlines()
+        for at, line in enumerate(lines):
+            makes = re.search(r"CHECK_MPI\(MPI_Win_(allocate|create)", line)
+            if makes and "require_communicator_left(" not in lines[at - 1]:
+                missing.append(f"{source.relative_to(ROOT)}:{at + 1}")
+    assert not missing, f"call require_communicator_left() on the line before: {missing}"
