@@ -27,7 +27,6 @@ from contextlib import ExitStack
 from pathlib import Path
 
 from gpu_build import (
-    PACKAGES,
     ROOT,
     Programs,
     ask_device,
@@ -37,6 +36,7 @@ from gpu_build import (
     find_programs,
     finish_build,
     mpi_library,
+    packages,
 )
 from gpu_cases import blocks, first_of_each, line, steps_of, verification, waits_on_the_device
 from gpu_ranks import UNAVAILABLE, Ranks, SharedDevice, given_up
@@ -211,12 +211,19 @@ class Session:
             return
         if self.programs.tests:
             self.test("test_device", [self.programs.tests, "--gtest_brief=1"], {})
-        ranks = self.ranks()
-        if ranks and self.programs.library:
-            there = {"HALOSCOPE_BUILD": str(self.programs.library.parent), "MPI4PY_LIBMPI": str(mpi_library()),
-                     "PYTHONPATH": os.pathsep.join([str(ROOT / "python"), str(PACKAGES)])}  # fmt: skip
-            words = [self.programs.mpiexec, "-n", "2", sys.executable, ROOT / "tests/python/ranks/card_exchanges.py"]
-            self.test("arrays of Python", words, ranks.environment | there)
+        ranks, journal, name = self.ranks(), self.journals["checks"], "arrays of Python"
+        if not (ranks and self.programs.library):
+            return
+        if not packages().exists():
+            version = packages().name.partition("-")[2]
+            journal.append(
+                {"case": name, "refused": f"nothing was carried for this Python; add --python {version} there"}
+            )
+            return
+        there = {"HALOSCOPE_BUILD": str(self.programs.library.parent), "MPI4PY_LIBMPI": str(mpi_library()),
+                 "PYTHONPATH": os.pathsep.join([str(ROOT / "python"), str(packages())])}  # fmt: skip
+        words = [self.programs.mpiexec, "-n", "2", sys.executable, ROOT / "tests/python/ranks/card_exchanges.py"]
+        self.test(name, words, ranks.environment | there)
 
     def test(self, name: str, words: Sequence[str | Path], environment: dict[str, str]) -> None:
         """One of them, once. Code 3: it cannot be here."""

@@ -23,7 +23,6 @@ ROOT = Path(__file__).resolve().parent.parent
 CARRY = ROOT / "build" / "carry"
 MPICH = ROOT / "scripts" / "locked" / "mpich.txt"
 TOOLS = ROOT / "scripts" / "locked" / "tools.txt"
-PACKAGES = CARRY / "packages"  # of Python, for the test of its arrays
 NEEDED = ("cffi", "pycparser", "mpi4py")  # which machines with a card seldom have; CuPy or PyTorch is theirs
 CALIBRATION = "calibration.json"  # lines of requests by number of ranks
 HEADERS = {"nlohmann_json": "nlohmann", "CLI11": "CLI"}  # CMake package: folder of headers
@@ -118,11 +117,17 @@ def fetch_mpi(folder: Path) -> None:
         data.rename(prefix)
 
 
+def packages(folder: Path = CARRY, python: str = "") -> Path:
+    """Where the packages are that exchanges of arrays need, for a version of Python (default: this one's)."""
+    return folder / f"packages-{python or f'{sys.version_info.major}.{sys.version_info.minor}'}"
+
+
 def fetch_packages(folder: Path, python: str) -> None:
-    """What the package for exchanges needs of Python, for that version."""
-    if (folder / PACKAGES.name).exists():
+    """Fetch them."""
+    wanted = packages(folder, python)
+    if wanted.exists():
         return
-    version = python or f"{sys.version_info.major}.{sys.version_info.minor}"
+    version = wanted.name.partition("-")[2]
     with tempfile.TemporaryDirectory(dir=folder) as scratch:
         asked = Path(scratch) / "asked.txt"
         entries = re.split(r"\n(?=\S)", TOOLS.read_text())
@@ -133,8 +138,8 @@ def fetch_packages(folder: Path, python: str) -> None:
         subprocess.run(words, check=True)
         for wheel in Path(scratch).glob("*.whl"):
             with zipfile.ZipFile(wheel) as packed:
-                packed.extractall(Path(scratch) / PACKAGES.name)
-        (Path(scratch) / PACKAGES.name).rename(folder / PACKAGES.name)
+                packed.extractall(Path(scratch) / wanted.name)
+        (Path(scratch) / wanted.name).rename(wanted)
 
 
 def carry_programs(device: str, architectures: str, folder: Path) -> None:
