@@ -78,14 +78,14 @@ def test_each_rank_gets_cores_of_its_own_as_far_as_they_go(
     path = executable(tmp_path / "mpiexec", f"echo '{version}'\n")
     monkeypatch.setattr(launch, "cores_here", lambda: cores)
     monkeypatch.setattr(launch, "physical_cores", lambda: cores)
-    monkeypatch.setattr(launch, "_to_loopback", lambda kind: [])
+    monkeypatch.setattr(launch, "_to_loopback", lambda kind, path: [])
     words = launch.launcher_words(path, ranks, threads)
     assert words[:3] == [str(path), "-n", str(ranks)]
     assert [word for word in words[3:] if word != "--allow-run-as-root"] == expected
     assert ("--allow-run-as-root" in words) == ("Open" in version and os.geteuid() == 0)
 
 
-HYDRA, OPEN_MPI = "HYDRA build details", "mpirun (Open MPI) 5.0.3"
+HYDRA, OPEN_MPI_4, OPEN_MPI_5 = "HYDRA build details", "mpiexec (OpenRTE) 4.1.4", "mpirun (Open MPI) 5.0.3"
 
 
 @pytest.mark.parametrize(
@@ -97,8 +97,9 @@ HYDRA, OPEN_MPI = "HYDRA build details", "mpirun (Open MPI) 5.0.3"
         (HYDRA, {"SLURM_JOB_ID": "1"}, []),
         (HYDRA, {"HYDRA_HOST_FILE": "hosts"}, []),
         (HYDRA, {"HALOSCOPE_HOSTS": "node1"}, []),
+        (OPEN_MPI_5, {}, ["--mca btl_tcp_if_include lo", "-x UCX_NET_DEVICES=lo", "-x FI_TCP_IFACE=lo"]),
         (
-            OPEN_MPI,
+            OPEN_MPI_4,
             {},
             [
                 "--mca btl_tcp_if_include lo",
@@ -108,11 +109,11 @@ HYDRA, OPEN_MPI = "HYDRA build details", "mpirun (Open MPI) 5.0.3"
             ],
         ),
         (
-            OPEN_MPI,
+            OPEN_MPI_4,
             {"OMPI_MCA_btl": "self,vader", "UCX_TLS": "sm"},
             ["--mca oob_tcp_if_include lo", "-x FI_TCP_IFACE=lo"],
         ),
-        (OPEN_MPI, {"PBS_JOBID": "1"}, []),
+        (OPEN_MPI_5, {"PBS_JOBID": "1"}, []),
         ("slurm 23", {}, []),
     ],
 )

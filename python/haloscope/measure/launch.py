@@ -83,14 +83,19 @@ def _beside(compiler: Path) -> list[Path]:
 
 
 @functools.cache
-def flavour(path: Path) -> str:
-    """Return "hydra" (MPICH and relatives), "openmpi", "srun" (Slurm), or "other"."""
+def _version(path: Path) -> str:
+    """Return what a launcher prints as its version, in lower case; nothing where it cannot be run."""
     try:
-        text = subprocess.run(
+        return subprocess.run(
             [path, "--version"], check=False, capture_output=True, text=True, timeout=20
         ).stdout.lower()
     except (OSError, subprocess.TimeoutExpired):
-        return "other"
+        return ""
+
+
+def flavour(path: Path) -> str:
+    """Return "hydra" (MPICH and relatives), "openmpi", "srun" (Slurm), or "other"."""
+    text = _version(path)
     if "hydra" in text:
         return "hydra"
     if text.startswith("slurm "):
@@ -130,13 +135,13 @@ def launcher_words(path: Path, ranks: int, threads: int) -> list[str]:
     if kind == "hydra":
         words += ["-hosts", ",".join(hosts.names()), "-ppn", str(here)] if hosts.names() else []
         words += ["-bind-to", f"core:{share}"] if share else []
-        words += _to_loopback(kind)
+        words += _to_loopback(kind, path)
     elif kind == "openmpi":
         words += ["--allow-run-as-root"] if os.geteuid() == 0 else []
         words += ["--host", ",".join(f"{name}:{here}" for name in hosts.names())] if hosts.names() else []
         words += _open_mpi_binding(here, share)
         words += ["--oversubscribe"] if here * threads > cores_here() else []
-        words += _to_loopback(kind)
+        words += _to_loopback(kind, path)
     elif kind == "srun":
         names = hosts.names()
         words += (
@@ -149,20 +154,24 @@ def launcher_words(path: Path, ranks: int, threads: int) -> list[str]:
 LOOPBACK = "lo"
 # What names the interfaces of UCX, of libfabric and of Open MPI, each with what chooses otherwise.
 INTERFACES = {"UCX_NET_DEVICES": "UCX_TLS", "FI_TCP_IFACE": "FI_PROVIDER"}
-PARAMETERS = {"btl_tcp_if_include": "btl", "oob_tcp_if_include": "oob"}
+PARAMETERS = {"btl_tcp_if_include": "btl"}
+LAUNCHERS = {
+    "oob_tcp_if_include": "oob"
+}  # of Open MPI 4 and before, whose launcher is OpenRTE; that of 5 refuses the loop-back
 # Set in the jobs of batch systems, and where hydra has a file of hosts.
 ELSEWHERE = ("SLURM_JOB_ID", "PBS_JOBID", "LSB_JOBID", "PE_HOSTFILE", "COBALT_JOBID", "OAR_JOB_ID", "FLUX_JOB_ID",
              "HYDRA_HOST_FILE")  # fmt: skip
 
 
-def _to_loopback(kind: str) -> list[str]:
+def _to_loopback(kind: str, path: Path) -> list[str]:
     """Return the words that keep ranks from listening on the network where all of them are on this machine."""
     if hosts.names() or any(name in os.environ for name in ELSEWHERE):
         return []
     own = [name for name, other in INTERFACES.items() if not os.environ.keys() & {name, other}]
     if kind == "hydra":
         return [word for name in own for word in ("-genv", name, LOOPBACK)]
-    theirs = [p for p, other in PARAMETERS.items() if not os.environ.keys() & {f"OMPI_MCA_{p}", f"OMPI_MCA_{other}"}]
+    known = PARAMETERS | (LAUNCHERS if "openrte" in _version(path) else {})
+    theirs = [p for p, other in known.items() if not os.environ.keys() & {f"OMPI_MCA_{p}", f"OMPI_MCA_{other}"}]
     words = [word for name in theirs for word in ("--mca", name, LOOPBACK)]
     return words + [word for name in own for word in ("-x", f"{name}={LOOPBACK}")]
 
