@@ -14,8 +14,8 @@ module mpi_for_fortran
   implicit none
 
   integer, parameter :: k = kind(NUMBER(MPI_COMM_WORLD))
-  COMMUNICATOR, save :: cart
-  logical, save :: has_cart = .false.
+  COMMUNICATOR, save :: cart, plane
+  logical, save :: has_cart = .false., has_plane = .false.
   integer(k) :: error
 
 contains
@@ -50,15 +50,21 @@ contains
     cartesian_of = NUMBER(cart)
   end function
 
+  !> A periodic one of two dimensions, the same for all grids, which use it until the end.
   integer(c_int) function cartesian() bind(c)
     integer(k) :: ranks(2)
-    ranks = 0
-    call MPI_Dims_create(rank_count(), 2_k, ranks, error)
-    cartesian = cartesian_of(2_k, ranks, [1_k, 1_k])
+    if (.not. has_plane) then
+      ranks = 0
+      call MPI_Dims_create(rank_count(), 2_k, ranks, error)
+      call MPI_Cart_create(MPI_COMM_WORLD, 2_k, ranks, [.true._k, .true._k], .false._k, plane, error)
+      has_plane = .true.
+    end if
+    cartesian = NUMBER(plane)
   end function
 
   subroutine end_mpi() bind(c)
     call free_cartesian()
+    if (has_plane) call MPI_Comm_free(plane, error)
     call MPI_Finalize(error)
   end subroutine
 

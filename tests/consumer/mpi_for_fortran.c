@@ -2,7 +2,7 @@
 #include <mpi.h>
 #include <stddef.h>
 
-static MPI_Comm cart = MPI_COMM_NULL;
+static MPI_Comm cart = MPI_COMM_NULL, plane = MPI_COMM_NULL;
 
 static int to_fortran(MPI_Comm comm) {
 #ifdef MPI_ABI_VERSION /* where Fortran's integers are those of C */
@@ -30,13 +30,18 @@ int cartesian_of(int dims, const int* ranks, const int* wrap) {
   MPI_Cart_create(MPI_COMM_WORLD, dims, ranks, wrap, 0, &cart);
   return to_fortran(cart);
 }
-int cartesian(void) { /* the last dimension is fastest */
+/* A periodic one of two dimensions, the same for all grids, which use it until the end. The last dimension is fastest. */
+int cartesian(void) {
   int ranks[2] = {0, 0};
   const int wrap[2] = {1, 1};
-  MPI_Dims_create(rank_count(), 2, ranks);
-  return cartesian_of(2, ranks, wrap);
+  if (plane == MPI_COMM_NULL) {
+    MPI_Dims_create(rank_count(), 2, ranks);
+    MPI_Cart_create(MPI_COMM_WORLD, 2, ranks, wrap, 0, &plane);
+  }
+  return to_fortran(plane);
 }
 void end_mpi(void) {
+  if (plane != MPI_COMM_NULL) MPI_Comm_free(&plane);
   if (cart != MPI_COMM_NULL) MPI_Comm_free(&cart);
   MPI_Finalize();
 }
