@@ -48,12 +48,8 @@ bool DeviceLane::may_enqueue(const Op& op, std::size_t next) const {
   });
 }
 
-void DeviceLane::finish() {
-  if (last_ >= 0) ops_->end(last_).wait();
-}
+void DeviceLane::finish() { end().wait(); }
 
-void DeviceLane::finish(DeviceStream before) {
-  if (last_ >= 0) streams_.device.wait(before, ops_->end(last_));
-}
+void DeviceLane::finish(DeviceStream before) { streams_.device.wait(before, end()); }
 
 }  // namespace haloscope

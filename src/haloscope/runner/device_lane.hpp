@@ -29,12 +29,14 @@ class DeviceLane {
   /// Whether an operation of the device may be given to its stream once the host's up to, not including, `next` are done.
   bool may_enqueue(const Op& op, std::size_t next) const;
   /// Whether all that was enqueued is done.
-  bool reached() { return last_ < 0 || ops_->end(last_).reached(); }
+  bool reached() { return end().reached(); }
   void finish();
   /// A caller's stream goes on when all is done; the host does not wait.
   void finish(DeviceStream before);
 
  private:
+  /// Of the exchange's last operation; where it has none, of the work that the caller's stream had been given before.
+  device::Event& end() { return last_ >= 0 ? ops_->end(last_) : *given_; }
   /// The device's operations that one of the host has to wait for.
   template <class F>
   void each_needed(const Op& op, F f) const;

@@ -4,11 +4,13 @@
 #include <sched.h>
 
 #include <atomic>
+#include <chrono>
 #include <cmath>
 #include <cstring>
 #include <functional>
 #include <memory>
 #include <optional>
+#include <thread>
 
 #include "faulty_device.hpp"
 #include "haloscope/haloscope.hpp"
@@ -648,6 +650,45 @@ TEST(DeviceExchange, MemoryThatMovesIsFollowed) {
 }
 
 /// Kernels and exchanges on one stream, several exchanges in flight: the host never waits for the stream, which runs late.
+/// A rank at the edge may have nothing to exchange; its callers' streams are ordered all the same.
+TEST(DeviceExchange, StreamsAreOrderedWhereARankHasNoHalos) {
+  using namespace std::chrono_literals;
+  Case c;
+  c.grid = {1, {4 * world_size(), 1, 1}, {false, false, false}};
+  c.ranks = {world_size(), 1, 1};
+  c.spec.low = c.spec.high = {0, 0, 0};
+  for (const char* strategy :
+       {"ordered/staged", "direct/staged:stream", "direct:merged/ipc", "ordered/taskqueue", "auto"}) {
+    SCOPED_TRACE(strategy);
+    Pair pair(c, strategy, 0);
+    const DeviceStream first = imitated::make_stream(0), second = imitated::make_stream(0);
+    std::atomic<int> done{0};
+    int seen = 0;
+    const auto work = [&] {
+      std::this_thread::sleep_for(20ms);
+      ++done;
+    };
+    imitated::launch(first, work);
+    pair.halo().start(0, first);
+    pair.halo().finish(second);
+    imitated::launch(second, [&] { seen = done; });
+    imitated::finish(second);
+    EXPECT_EQ(seen, 1);
+    imitated::launch(first, work);
+    pair.halo().start(0, first);
+    while (!pair.halo().progress()) {
+    }
+    EXPECT_EQ(done, 2);
+    pair.halo().finish();
+    imitated::launch(first, work);
+    pair.halo().start(0, first);
+    pair.halo().finish();
+    EXPECT_EQ(done, 3);
+    imitated::free_stream(first);
+    imitated::free_stream(second);
+  }
+}
+
 TEST(DeviceExchange, StreamsOrderKernelsAndHalos) {
   const Imitated slow("delay_us=50");
   const Grid<2> grid(MPI_COMM_WORLD,
