@@ -418,7 +418,13 @@ TEST(UserExchange, WhatOneRankDoesWrongInALaterCollectiveCallFailsOnAll) {
     EXPECT_EQ(error.rfind("rank 0: ", 0) == 0, !first) << error;
   };
   for (const char* strategy : {"direct/neighbor", "direct/partitioned"}) {
-    auto halo = make_exchange(grid, {u}, strategy, {.guard = true});
+    std::optional<Exchange> opened;
+    try {
+      opened.emplace(make_exchange(grid, {u}, strategy, {.guard = true}));
+    } catch (const UnavailableError&) {  // this MPI lacks it
+      continue;
+    }
+    Exchange& halo = *opened;
     fails([&] { halo.accumulate(first ? 7 : 0); }, "slot 7");
     std::vector<void*> where{first ? nullptr : &u[0](0, 0)};
     fails([&] { halo.rebind(where); }, "addresses");
