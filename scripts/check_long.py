@@ -155,4 +155,5 @@ def main(words: list[str]) -> int:
 if __name__ == "__main__":
     os.environ["HALOSCOPE_LONG"] = "1"
     os.chdir(ROOT)
+    sys.path.insert(0, str(ROOT))  # as `python -m pytest` does: tests import packages of the checkout
     sys.exit(main(sys.argv[1:]))

@@ -89,3 +89,10 @@ def test_failures_and_tests_that_have_not_run_are_recorded(check_long):
     assert "1 passed, 1 failed, 1 skipped, 1 not run" in text
     assert "failed: test_them.py::test_fails" in text
     assert "not run: 1 of test_them.py" in text
+
+
+def test_it_finds_tests_that_import_packages_of_the_checkout():
+    words = [sys.executable, SCRIPTS / "check_long.py", "--keep", "--collect-only", "-q", "tests/python/test_bench.py"]
+    bare = os.environ | {"PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}
+    found = subprocess.run(words, cwd="/", env=bare, check=False, capture_output=True, text=True, timeout=200)
+    assert found.returncode == 0 and "test_bench.py: " in found.stdout, found.stdout + found.stderr
