@@ -119,8 +119,9 @@ def bench() -> str:
         held = [r["holds"] for r in cases if r["holds"] is not None]
         missed = "; ".join(f"{r['case']} {tables.number(r['value'])} ({r['direction']} {r['bar']:g})"
                            for r in cases if r["holds"] is False)  # fmt: skip
-        lines.append([figure, WHAT[figure], mpi, f"{tables.number(ends[0]['value'])} .. {tables.number(ends[-1]['value'])}{unit}",
-                      f"{sum(held)} of {len(held)}" if held else "", missed])  # fmt: skip
+        values = f"{tables.number(ends[0]['value'])} .. {tables.number(ends[-1]['value'])}{unit}"
+        reached = f"{sum(held)} of {len(held)}" if held else ""
+        lines.append([figure, tables.Markup(WHAT[figure]), mpi, values, reached, missed])
     return tables.markdown(lines, ["figure", "what", "MPI", "values", "reach their bar", "those that do not"])
 
 

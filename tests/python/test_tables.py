@@ -73,3 +73,8 @@ def test_the_eight_timers_and_the_rest_add_up_to_the_execution():
     assert timers["primary"] == pytest.approx(0.3)
     assert sum(timers.values()) - timers["execution"] == pytest.approx(timers["execution"])
     assert set(tables.TERSE) == {"execution", "pack", "unpack", "inner", "outer", "primary", "message", "desync"}
+
+
+def test_texts_of_others_are_escaped_and_markup_of_our_own_is_not():
+    text = tables.markdown([["`a|b`", tables.Markup("`haloscope`")]], ["theirs", "ours"])
+    assert "\\`a\\|b\\`" in text and "| `haloscope` |" in text

@@ -162,8 +162,14 @@ def markdown(lines: Sequence[Sequence], headers: Sequence[str], right: Sequence[
     return tabulate(lines, titles, tablefmt="pipe", disable_numparse=True, colalign=align if lines else None)
 
 
+class Markup(str):
+    """Markdown of our own, which a table takes as it is."""
+
+
 def plain(value: object) -> str:
     """Return a text, which may be of others, as Markdown that shows just it, on one line."""
+    if isinstance(value, Markup):
+        return value
     return re.sub(r"[|`]|<(?=[A-Za-z/!?])", r"\\\g<0>", shown(value, MOST_SHOWN))
 
 
