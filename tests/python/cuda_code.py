@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 import sys
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 SECTION = re.compile(r"^\.text\.(\w+):$")
@@ -84,15 +85,23 @@ def loop_of(code: list[tuple[str, str]]) -> Loop:
 
 
 def loops(code: list[tuple[str, str]], labels: dict[str, int]) -> list[Loop]:
-    """Those that store to global memory and contain no other such loop."""
+    """Those that store to global memory, each without the loops within it that store too."""
     spans = []
     for place, (opcode, words) in enumerate(code):
         target = TARGET.search(words) if opcode.startswith("BRA") else None
         if target and labels.get(target[1], place) < place:
-            spans.append((labels[target[1]], place + 1))
-    stores = [span for span in spans if any(code[i][0].split(".")[0] in STORES for i in range(*span))]
-    inner = [a for a in stores if not any(b != a and a[0] <= b[0] and b[1] <= a[1] for b in stores)]
-    return [loop_of(code[begin:end]) for begin, end in inner]
+            spans.append(range(labels[target[1]], place + 1))
+
+    def stores(places: Iterable[int]) -> bool:
+        return any(code[place][0].split(".")[0] in STORES for place in places)
+
+    found = []
+    for span in spans:
+        within = [s for s in spans if s != span and s.start >= span.start and s.stop <= span.stop and stores(s)]
+        own = [place for place in span if not any(place in s for s in within)]
+        if stores(own):
+            found.append(loop_of([code[place] for place in own]))
+    return found
 
 
 def inner_loops(listing: str) -> dict[str, list[Loop]]:

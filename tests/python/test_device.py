@@ -38,6 +38,8 @@ SWEEPS = {
 # Most instructions a cell of an inner loop, and bytes of its widest load: a tenth above what nvcc 13 makes. 32 cells of
 # a sweep at the full speed of an H100's memory leave time for 62 in f32, 124 in f64 (docs/devices.md).
 BARS = {
+    "FlatSweep Laplace2d f32": (14, 16),
+    "FlatSweep Laplace2d f64": (22, 16),
     "WideSweep Laplace3d f32": (14, 16),
     "WideSweep Laplace3d f64": (23, 16),
     "WideSweep Dense27 f64": (50, 16),
@@ -127,7 +129,7 @@ def test_cuda_kernels_compile_without_a_warning_or_a_spill(cuda):
     assert [kernel for kernel in kept if not SKETCH.search(kernel[0])] == []
     assert all(int(frame) <= 256 and spilled == "0" for _, frame, spilled, *_ in kept)
     flat = {kernel[0]: int(kernel[4]) for kernel in compiled if "FlatSweep" in kernel[0]}
-    assert len(flat) == 2 and max(flat.values()) <= 40, flat  # three blocks of 512 threads share a multiprocessor
+    assert len(flat) == 2 and max(flat.values()) <= 32, flat  # four blocks of 512 threads share a multiprocessor
     # Blocks of 512 threads fit the 65536 registers of a multiprocessor, those of passes have 128.
     assert max(int(kernel[4]) for kernel in compiled if "PassBlocks" not in kernel[0]) <= 128
 
