@@ -148,8 +148,6 @@ void add_sweeps(std::vector<Case>& cases, const Swept& swept, const Shapes& shap
 
 /// A device's memory gives two sectors of 32 bytes at a time.
 constexpr std::int64_t access_bytes = 64;
-/// Of a row of a large copy.
-constexpr std::int64_t row_bytes = 16 * device::units_per_piece;
 
 /// Accesses of memory that read the rows of a box.
 std::int64_t accesses(const SlotView& view, const Box& box) {
@@ -224,6 +222,9 @@ Json pack(const Rig& rig, std::int64_t n) {
 }
 
 // ---- copying --------------------------------------------------------------------------------------------------------
+
+/// Bytes of a row of the large copy.
+constexpr std::int64_t row_bytes = 16 * device::units_per_piece;
 
 /// The project's own copy kernel against the device's copy, of as many bytes as a large sweep moves: whether the copy that
 /// sweeps are compared with is the fastest there is.

@@ -206,7 +206,7 @@ class Session:
         self.lists("steps", n, [line(r, n, self.device) for r in steps_of(stage, n, self.small, self.aware())])
 
     def tests(self) -> None:
-        """The tests of devices that were carried along, and those of arrays of Python's packages."""
+        """Runs the tests of devices that were carried along, and exchanges of CuPy's and PyTorch's arrays."""
         if self.small:
             return
         if self.programs.tests:
@@ -226,7 +226,7 @@ class Session:
         self.test(name, words, ranks.environment | there)
 
     def test(self, name: str, words: Sequence[str | Path], environment: dict[str, str]) -> None:
-        """One of them, once. Code 3: it cannot be here."""
+        """Runs a test program once. Code 3: it cannot run here."""
         journal = self.journals["checks"]
         if name in journal.done or self.deadline.left() <= 0:
             return
@@ -234,7 +234,7 @@ class Session:
         if self.deadline.has_cut(ended):
             return
         self.log.keep(ended.said)
-        said = {0: "found", UNAVAILABLE: "refused"}.get(-1 if ended.code is None else ended.code, "error")
+        said = {0: "found", UNAVAILABLE: "refused"}.get(ended.code, "error")
         journal.append({"case": name, said: ended.reason()})
         self.log.say(f"{name}: {ended.reason()[-300:]}")
 

@@ -76,14 +76,24 @@ def carry(device: str, architectures: str = ARCHITECTURES, folder: Path = CARRY,
 
 
 def packed_name(folder: Path = CARRY) -> Path:
-    """The one file of what is carried, beside the folder."""
+    """The archive of the carried folder, beside it."""
     return folder.with_name(f"{folder.name}.tar.xz")
 
 
 def unpack(folder: Path = CARRY) -> None:
-    """Make the folder of what is carried where only its file has come along."""
+    """Unpacks the archive where the folder is missing."""
     if not folder.exists() and packed_name(folder).exists():
         shutil.unpack_archive(packed_name(folder), folder.parent)
+
+
+def download(listed: Path, folder: Path, *options: str, into: str = "") -> None:
+    """Fetches the wheels that a file lists with their hashes into a folder, and unpacks them there, or `into` one inside."""
+    words = [sys.executable, "-m", "pip", "download", "-q", "--no-deps", "--only-binary=:all:", "--require-hashes",
+             *options, "-d", str(folder), "-r", str(listed)]  # fmt: skip
+    subprocess.run(words, check=True)
+    for wheel in folder.glob("*.whl"):
+        with zipfile.ZipFile(wheel) as packed:
+            packed.extractall(folder / into)
 
 
 def fetch_mpi(folder: Path) -> None:
@@ -92,23 +102,7 @@ def fetch_mpi(folder: Path) -> None:
     if prefix.exists():
         return
     with tempfile.TemporaryDirectory(dir=folder) as scratch:
-        wheel = [
-            sys.executable,
-            "-m",
-            "pip",
-            "download",
-            "-q",
-            "--no-deps",
-            "--only-binary=:all:",
-            "--require-hashes",
-            "-d",
-            scratch,
-            "-r",
-            MPICH,
-        ]
-        subprocess.run(wheel, check=True)
-        with zipfile.ZipFile(next(Path(scratch).glob("*.whl"))) as packed:
-            packed.extractall(scratch)
+        download(MPICH, Path(scratch))
         (data,) = Path(scratch).glob("*.data/data")
         for unused in ("lib/libmpi_abi*", "bin/*_abi", "bin/mpirun", "bin/mpiexec.*"):
             for file in data.glob(unused):
@@ -123,7 +117,7 @@ def packages(folder: Path = CARRY, python: str = "") -> Path:
 
 
 def fetch_packages(folder: Path, python: str) -> None:
-    """Fetch them."""
+    """Fetches the packages that exchanges of arrays need."""
     wanted = packages(folder, python)
     if wanted.exists():
         return
@@ -133,12 +127,9 @@ def fetch_packages(folder: Path, python: str) -> None:
         entries = re.split(r"\n(?=\S)", TOOLS.read_text())
         asked.write_text("\n".join(e for e in entries if e.partition("==")[0] in NEEDED) + "\n")
         platforms = [f"--platform=manylinux{tag}_x86_64" for tag in ("_2_28", "_2_17", "2014", "_2_5", "1")]
-        words = [sys.executable, "-m", "pip", "download", "-q", "--no-deps", "--only-binary=:all:", "--require-hashes",
-                 f"--python-version={version}", "--implementation=cp", *platforms, "-d", scratch, "-r", str(asked)]  # fmt: skip
-        subprocess.run(words, check=True)
-        for wheel in Path(scratch).glob("*.whl"):
-            with zipfile.ZipFile(wheel) as packed:
-                packed.extractall(Path(scratch) / wanted.name)
+        download(
+            asked, Path(scratch), f"--python-version={version}", "--implementation=cp", *platforms, into=wanted.name
+        )
         (Path(scratch) / wanted.name).rename(wanted)
 
 

@@ -35,7 +35,7 @@ MPI_WAYS = ({}, ALONE | {"MPIR_CVAR_CH4_NETMOD": "ucx", "UCX_TLS": "sm,self"}, A
 
 
 class SharedDevice:
-    """A daemon of NVIDIA's MPS, by which kernels of several processes run at once; where there is none, ranks take turns.
+    """NVIDIA's MPS daemon, which lets kernels of several processes run concurrently; without it ranks take turns.
 
     environment: that of processes which share the device by it; empty without one.
     """
@@ -120,7 +120,7 @@ class Ranks:
         return self.shared.environment | self.mpi
 
     def try_out(self) -> str:
-        """Find an environment in which two ranks get the right bytes, by MPS if it can be; say what is wrong, or ""."""
+        """Finds an environment in which two ranks get the right bytes, with MPS if possible. Returns the fault, or ""."""
         said = self.try_mpi()
         if said and self.shared.environment:
             self.shared.end()
