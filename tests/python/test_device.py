@@ -19,6 +19,7 @@ from haloscope.core import build
 ROOT = Path(__file__).resolve().parents[2]
 SOURCES = ROOT / "src" / "haloscope" / "device"
 VENV = ROOT / ".venv" / "bin"
+BUILD = Path(os.environ["HALOSCOPE_BUILD"])
 TOOLS = os.pathsep.join([os.environ["PATH"], str(VENV)])  # where set-up puts what the system does not have
 CUDA_ARCHITECTURES = (pytest.param("sm_80", marks=pytest.mark.long), "sm_90")
 HIP_ARCHITECTURE = "gfx90a"
@@ -71,7 +72,7 @@ def compiler(name: str, remedy: str) -> str:
 
 
 def nvcc() -> str:
-    """Return the path of nvcc."""
+    """Return the path of nvcc; skips where it is not installed."""
     return compiler("nvcc", "install the CUDA toolkit, 12 or newer")
 
 
@@ -91,26 +92,14 @@ def variants(kernels: list[str]) -> Counter:
 
 
 @pytest.fixture(scope="module", params=CUDA_ARCHITECTURES)
-def cuda(request, tmp_path_factory) -> tuple[str, Path]:
-    """What nvcc said of all CUDA kernels, and the folder of their code: compiled once for all tests."""
-    folder = tmp_path_factory.mktemp("cuda")
-    flags = [
-        "-std=c++20",
-        "-O3",
-        "-fmad=false",
-        "-Iinclude",
-        "-Isrc",
-        f"-I{build.library().parent / 'generated'}",
-        "-Xptxas",
-        "-v",
-        "-Werror",
-        "all-warnings",
-        "--keep",
-        f"--keep-dir={folder}",
-    ]
-    code = f"-gencode=arch={request.param.replace('sm', 'compute')},code={request.param}"
-    said = run(nvcc(), *flags, code, "-c", SOURCES / "cuda.cu", "-o", folder / "cuda.o")
-    return said, folder
+def cuda(request) -> tuple[str, Path]:
+    """Return what nvcc reported of all CUDA kernels, and the folder of their code, which the build has made."""
+    nvcc()
+    folder = BUILD / "cuda_code" / request.param
+    run(VENV / "cmake", "--build", BUILD, "--target", f"cuda_code_{request.param}")
+    reported = (folder / "cuda.txt").read_text()
+    assert (folder / "cuda.o").exists(), reported[-4000:]
+    return reported, folder
 
 
 @pytest.mark.ids("NP1")
