@@ -38,6 +38,7 @@ MOST_RANKS = {
 }  # Auto: hundreds of exchanges a test
 # Slow ones: 1 rank and 3 ranks show in every test run what 2 ranks show in `make check-long`.
 NOT_ON_TWO_RANKS = {"Devices", "DeviceHatch", "DeviceExchange", "Hydro", "Poisson"}
+NOT_ON_EIGHT_RANKS = {"UserExchange"}  # nine show what eight do
 MANY_RANKED_SUITES = {"Advection", "Strategies", "Transport", "UserExchange", "LateNeighbour", "BlockSchemes"}
 PROGRAMS = {f"test_{f.name}": RANK_COUNTS.get(f"test_{f.name}", (0,)) for f in sorted(SOURCES.iterdir()) if f.is_dir()}
 # Of one suite. `make check-long` runs every combination instead of a sample of them.
@@ -62,6 +63,7 @@ def cases():
                 asked = ranks <= MOST_RANKS.get(suite, FEW_RANKS)
                 rare = not asked and (ranks in RARE_RANKS or suite not in MANY_RANKED_SUITES)
                 rare = rare or (ranks == 2 and suite in NOT_ON_TWO_RANKS)
+                rare = rare or (ranks == 8 and suite in NOT_ON_EIGHT_RANKS)
                 yield pytest.param(program, suite, ranks, id=name, marks=[pytest.mark.long] if rare else [])
 
 

@@ -239,7 +239,7 @@ std::optional<Opened> open(const Case& c, const Strategy& strategy) {
 }
 
 /// How many random cases, fewer where ranks share cores.
-int cases() { return thorough() ? 12 : world_size() <= 3 ? 3 : 1; }
+int cases() { return thorough() ? 12 : world_size() <= 2 ? 3 : 1; }
 
 /// With P for giving the values of the grid's points to all their holders, accumulate() is P P^T E^T: for values x that
 /// holders have alike, P x', that of E x = E P x' and y is that of x' and P^T E^T y, which is any holder's result.
