@@ -27,7 +27,7 @@ class LongWait {
   /// @param describe  returns who waits for what, as it stands now.
   template <class Describe>
   void look(Describe describe) {
-    if (const double seconds = clock_.due(); seconds > 0) report_wait(seconds, describe());
+    report_due(clock_, describe);
   }
 
   /// What it waits for next is something else.

@@ -3,6 +3,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <chrono>
 #include <csignal>
 #include <cstdio>
@@ -93,8 +94,6 @@ const std::string& reporter() {
   return name;
 }
 
-std::string whole_seconds(double seconds) { return std::to_string(static_cast<long>(seconds + 0.5)) + " s"; }
-
 }  // namespace
 
 double patience_s() {
@@ -102,12 +101,13 @@ double patience_s() {
   return seconds;
 }
 
-void report_wait(double seconds, const std::string& what) {
-  const std::string text = "has waited for " + whole_seconds(seconds) + ": " + what;
+void report_wait(double seconds, const char* what) {
+  constexpr const char* ending = "; HALOSCOPE_STALL=end ends the job";
+  std::array<char, 1024> text;
+  std::snprintf(text.data(), text.size(), "has waited for %.0f s: %s", seconds, what);
   const bool ends = ends_stalled_jobs();
-  if (ends && !oversees) end_job(text + "; HALOSCOPE_STALL=end ends the job");
-  std::fprintf(stderr, "haloscope: %s%s %s%s\n", reporter().c_str(), ends ? ":" : "", text.c_str(),
-               ends ? "; HALOSCOPE_STALL=end ends the job" : "");
+  if (ends && !oversees) end_job(text.data(), ending);
+  std::fprintf(stderr, "haloscope: %s%s %s%s\n", reporter().c_str(), ends ? ":" : "", text.data(), ends ? ending : "");
   if (!ends) return;
   std::fflush(stderr);
   _exit(static_cast<int>(Exit::failed));  // the launcher ends a job that loses a rank
@@ -122,7 +122,7 @@ double ReportClock::due() {
 }
 
 void ReportedWait::look() {
-  if (const double seconds = clock_.due(); seconds > 0) report_wait(seconds, describe());
+  report_due(clock_, [this] { return describe(); });
 }
 
 Overseen::Overseen(WatchedWait& wait) : wait_(patience_s() > 0 ? &wait : nullptr) {

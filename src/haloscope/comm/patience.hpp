@@ -1,6 +1,7 @@
 // Long waits for other ranks: reported, never cut short.
 #pragma once
 
+#include <new>
 #include <string>
 #include <utility>
 
@@ -14,7 +15,8 @@ double patience_s();
 
 /// Prints that this rank still waits on standard error; where HALOSCOPE_STALL is "end", that ends the job.
 /// @param what  has not happened: "rank 3 has not answered in exchange 1042 of u", by numbers in MPI_COMM_WORLD.
-void report_wait(double seconds, const std::string& what);
+/// Allocates nothing.
+void report_wait(double seconds, const char* what);
 
 /// When a wait is to be reported. Cost: the clock is read.
 class ReportClock {
@@ -28,6 +30,19 @@ class ReportClock {
  private:
   double since_ = 0, reported_ = 0;  // seconds of this process' clock; since_ 0: not looked yet
 };
+
+/// Reports a wait that is due. A report has no effect on the wait: where memory is exhausted, it has no description.
+/// @param describe  returns what has not happened, see report_wait().
+template <class Describe>
+void report_due(ReportClock& clock, Describe describe) {
+  const double seconds = clock.due();
+  if (seconds == 0) return;
+  try {
+    report_wait(seconds, describe().c_str());
+  } catch (const std::bad_alloc&) {
+    report_wait(seconds, "no memory is left to describe the wait");
+  }
+}
 
 /// Reports a wait of this thread, once it has lasted for patience_s(), on standard error. The wait goes on, unless
 /// HALOSCOPE_STALL is "end": then the report ends the job. Works in waits that poll; for others see Overseen.
