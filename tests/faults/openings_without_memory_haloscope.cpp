@@ -2,6 +2,7 @@
 // opened again with all memory there. Each rank prints "n: RESULT; again: RESULT", results being "right", "wrong" or
 // "refused: TEXT"; "done" where no rank made n allocations.
 //   usage: openings_without_memory_haloscope STRATEGY own|shared|device FIRST STEP once|on all|RANK
+//          openings_without_memory_haloscope together|apart: all ranks fail in one collective call; apart: rank 0 has begun one of MPI
 //          openings_without_memory_haloscope: fields that no machine has memory for
 //   once: one allocation fails; on: all that follow fail too. RANK: on that rank alone.
 #include <dlfcn.h>
@@ -15,6 +16,7 @@
 #include <string>
 #include <vector>
 
+#include "haloscope/comm/mpi_call.hpp"
 #include "haloscope/haloscope.hpp"
 #include "haloscope/imitated.hpp"
 
@@ -177,6 +179,16 @@ void print_huge() {
   print_all("shared: " + open_huge_field(haloscope::MemoryKind::shared));
 }
 
+void fail_in_one_call(bool begins) try {
+  MPI_Request barrier = MPI_REQUEST_NULL;
+  haloscope::collectively(MPI_COMM_WORLD, "a test", [&] {
+    if (begins) CHECK_MPI(MPI_Ibarrier(MPI_COMM_WORLD, &barrier));
+    throw std::bad_alloc();
+  });
+} catch (const haloscope::Error& error) {
+  print_all(std::string("refused: ") + error.what());
+}
+
 void fail_all(int rank, char** words) {
   const Setting with{words[0],
                      words[1],
@@ -199,7 +211,12 @@ int main(int argc, char** argv) {
   std::setvbuf(stdout, nullptr, _IOLBF, BUFSIZ);  // what stands there before a job ends is read
   int rank = 0;
   PMPI_Comm_rank(MPI_COMM_WORLD, &rank);
-  argc > 6 ? fail_all(rank, argv + 1) : print_huge();
+  if (argc > 6)
+    fail_all(rank, argv + 1);
+  else if (argc == 2)
+    fail_in_one_call(rank == 0 || std::strcmp(argv[1], "together") == 0);
+  else
+    print_huge();
   PMPI_Finalize();
   return 0;
 }

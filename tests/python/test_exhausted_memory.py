@@ -109,6 +109,17 @@ def test_no_opening_without_memory_passes_in_silence(case, much, ranks, step):
     assert counts["refused"] + counts["job ended"] > 0
 
 
+def test_ranks_that_fail_together_go_on():
+    ended = run(["together"])
+    assert len(re.findall(r"^refused: memory is exhausted", ended.stdout, re.MULTILINE)) == RANKS, ended.stderr
+
+
+def test_ranks_that_fail_before_and_in_a_collective_call_of_mpi_end_the_job():
+    ended = run(["apart"])
+    assert ended.returncode != 0 and "refused" not in ended.stdout
+    assert re.search(r"^haloscope: rank \d: memory is exhausted", ended.stderr, re.MULTILINE), ended.stderr
+
+
 def test_fields_that_no_machine_has_memory_for_are_refused_on_all_ranks():
     ended = run([])
     needed = r"need [0-9]{12,} bytes, and \d+ are available"

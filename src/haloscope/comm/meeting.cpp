@@ -20,7 +20,8 @@ class Ending final : public ReportedWait {
 
 void meet_at_end(MPI_Comm comm, int tag, bool yield, const std::string& what) {
   const Ending reported(what);
-  meet_by_messages(comm, tag, {}, nullptr, [&](MPI_Request& request) {
+  const auto itself = [](int rank) { return rank; };
+  meet_by_messages(comm, comm, itself, tag, {}, nullptr, [&](MPI_Request& request) {
     settle(request, yield);
     return true;
   });

@@ -14,18 +14,21 @@
 namespace haloscope {
 
 /// A dissemination barrier. Collective; a rank that gives up leaves no trace in MPI's collective calls.
+/// @param carrier   the communicator of its messages. @param rank_of  returns the number there of a rank of `comm`.
 /// @param tag       of messages that nothing else uses.
 /// @param mine      what this rank brings; as many bytes on all ranks. @param theirs  room for as many.
 /// @param complete  bool(MPI_Request&): completes one; false: gives up.
 /// @return whether all ranks have come, with the same bytes.
 /// Cost: 2 log2(ranks) messages.
-template <class Complete>
-bool meet_by_messages(MPI_Comm comm, int tag, std::span<const std::byte> mine, std::byte* theirs, Complete complete) {
+template <class RankOf, class Complete>
+bool meet_by_messages(MPI_Comm comm, MPI_Comm carrier, RankOf rank_of, int tag, std::span<const std::byte> mine,
+                      std::byte* theirs, Complete complete) {
   const int bytes = static_cast<int>(mine.size()), rank = rank_in(comm), size = ranks_in(comm);
   for (int far = 1; far < size; far *= 2) {
+    const int from = rank_of((rank - far % size + size) % size), to = rank_of((rank + far) % size);
     MPI_Request in, out;
-    CHECK_MPI(MPI_Irecv(theirs, bytes, MPI_BYTE, (rank - far % size + size) % size, tag, comm, &in));
-    CHECK_MPI(MPI_Isend(mine.data(), bytes, MPI_BYTE, (rank + far) % size, tag, comm, &out));
+    CHECK_MPI(MPI_Irecv(theirs, bytes, MPI_BYTE, from, tag, carrier, &in));
+    CHECK_MPI(MPI_Isend(mine.data(), bytes, MPI_BYTE, to, tag, carrier, &out));
     if (!complete(in) || !complete(out) || !std::equal(mine.begin(), mine.end(), theirs)) return false;
   }
   return true;

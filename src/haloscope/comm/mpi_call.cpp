@@ -26,9 +26,10 @@ constexpr const char* job_ends = "; the job ends here, since other ranks may wai
 
 /// Where this thread is in collective calls that make others. Ranks that are not at the same place have not failed in the same call.
 struct CallPlace {
-  int depth = 0;      // calls that run, one in another
-  int begun = 0;      // in the outermost of them
-  int companies = 0;  // require_company() since then
+  int depth = 0;        // calls that run, one in another
+  int begun = 0;        // in the outermost of them
+  int companies = 0;    // require_company() since then
+  int collectives = 0;  // of MPI since then: one that only some ranks have begun may stay open
   bool operator==(const CallPlace&) const = default;
 };
 
@@ -53,12 +54,34 @@ bool completes(MPI_Request& request, double deadline_s) {
   }
 }
 
+/// Whether all ranks of a communicator are in the world of this process.
+bool is_in_world(MPI_Comm comm) {
+  MPI_Group here, world, both;
+  int all = 0, found = 0;
+  CHECK_MPI(MPI_Comm_group(comm, &here));
+  CHECK_MPI(MPI_Comm_group(MPI_COMM_WORLD, &world));
+  CHECK_MPI(MPI_Group_intersection(here, world, &both));
+  CHECK_MPI(MPI_Group_size(here, &all));
+  CHECK_MPI(MPI_Group_size(both, &found));
+  CHECK_MPI(MPI_Group_free(&here));
+  CHECK_MPI(MPI_Group_free(&world));
+  CHECK_MPI(MPI_Group_free(&both));
+  return all == found;
+}
+
+/// A rank that has not failed may free `comm` at once, which MPI refuses where a message is left there: messages go by
+/// MPI_COMM_WORLD.
 /// @return whether all ranks come here within patience_s(), from the same place. Allocates nothing where MPI refuses nothing.
 bool all_meet(MPI_Comm comm) noexcept try {
   static thread_local CallPlace mine, theirs;  // messages may be in flight when this ends
   mine = call_place;
+  const bool in_world = is_in_world(comm);
+  const MPI_Comm carrier = in_world ? MPI_COMM_WORLD : comm;
+  const ErrorsReturned returned(carrier);
+  const auto rank_of = [&](int rank) { return in_world ? world_rank(comm, rank) : rank; };
   const double deadline_s = now_s() + (patience_s() > 0 ? patience_s() : longest_s);
-  return meet_by_messages(comm, meeting_tag, std::as_bytes(std::span(&mine, 1)), reinterpret_cast<std::byte*>(&theirs),
+  return meet_by_messages(comm, carrier, rank_of, meeting_tag, std::as_bytes(std::span(&mine, 1)),
+                          reinterpret_cast<std::byte*>(&theirs),
                           [&](MPI_Request& request) { return completes(request, deadline_s); });
 } catch (const std::exception&) {  // the first error is the one to report
   return false;
@@ -114,6 +137,8 @@ void fail_together(MPI_Comm comm) {
   }
 }
 
+void begin_collective() noexcept { ++call_place.collectives; }
+
 Collective::Collective() noexcept {
   if (call_place.depth == 0) {
     call_place = {};
@@ -148,7 +173,7 @@ int world_rank(MPI_Comm comm, int rank) {
 
 void require_communicator_left(MPI_Comm comm) {
   MPI_Comm one;
-  CHECK_MPI(MPI_Comm_dup(comm, &one));
+  check_mpi(MPI_Comm_dup(comm, &one), "MPI_Comm_dup(");  // not counted: some windows have two ranks only
   CHECK_MPI(MPI_Comm_free(&one));
 }
 

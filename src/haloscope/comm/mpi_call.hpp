@@ -9,6 +9,7 @@
 #include <mpi.h>
 
 #include <string>
+#include <string_view>
 #include <utility>
 
 #include "haloscope/core/making.hpp"
@@ -32,6 +33,24 @@ struct MpiError : Error {
 /// The same without memory. @param more  follows the text.
 [[noreturn]] void end_job(const char* text, const char* more);
 
+/// Whether all ranks of a communicator make a call of MPI, by its name.
+/// @param call  as in the source.
+consteval bool is_collective(std::string_view call) {
+  for (const char* name : {"All", "Iall", "Barrier", "Ibarrier", "Bcast", "Ibcast", "Gather", "Comm_dup", "Comm_split",
+                           "Cart_create", "Dist_graph_create"})
+    if (call.substr(std::string_view("MPI_").size()).starts_with(name)) return true;
+  return false;
+}
+
+/// Counts collective calls of MPI of this thread. Ranks of a collective call of the library that have begun different numbers
+/// of them have not failed at the same place.
+void begin_collective() noexcept;
+
+template <bool collective>
+void begin_call() noexcept {
+  if constexpr (collective) begin_collective();
+}
+
 inline void check_mpi(int code, const char* call) {
   if (code != MPI_SUCCESS) [[unlikely]]
     throw_mpi_error(code, call);
@@ -42,7 +61,9 @@ inline void require_mpi(int code, const char* call) {
     end_job(code, call);
 }
 
-#define CHECK_MPI(...) ::haloscope::check_mpi((__VA_ARGS__), #__VA_ARGS__)
+#define CHECK_MPI(...)                                                  \
+  (::haloscope::begin_call<::haloscope::is_collective(#__VA_ARGS__)>(), \
+   ::haloscope::check_mpi((__VA_ARGS__), #__VA_ARGS__))
 #define REQUIRE_MPI(...) ::haloscope::require_mpi((__VA_ARGS__), #__VA_ARGS__)
 
 /// "rank 3", by this process's number in MPI_COMM_WORLD, which reports use; "a rank" where MPI refuses to return it. Local.
