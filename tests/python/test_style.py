@@ -73,3 +73,15 @@ def test_every_window_is_made_where_a_communicator_is_left():
             if makes and "require_communicator_left(" not in lines[at - 1]:
                 missing.append(f"{source.relative_to(ROOT)}:{at + 1}")
     assert not missing, f"call require_communicator_left() on the line before: {missing}"
+
+
+def test_texts_are_written_by_streams_that_lose_nothing():
+    streams = [
+        f"{source.relative_to(ROOT)}:{number}"
+        for source in sorted((ROOT / "src").rglob("*.[ch]pp"))
+        for number, line in enumerate(source.read_text().splitlines(), 1)
+        if re.search(r"std::[io]?stringstream", line) and "class TextStream" not in line
+    ]
+    assert not streams, (
+        f"streams of the standard library swallow std::bad_alloc; use TextStream of core/text.hpp: {streams}"
+    )

@@ -4,8 +4,9 @@
 #include <iterator>
 #include <map>
 #include <set>
-#include <sstream>
 #include <utility>
+
+#include "haloscope/core/text.hpp"
 
 namespace haloscope {
 
@@ -294,7 +295,7 @@ void field_accesses(const Step& step, const Stage& stage, const std::vector<int>
 
 std::string describe(const Program& program, int op) {
   const Op& o = program.ops[op];
-  std::ostringstream text;
+  TextStream text;
   text << "operation " << op << " (" << to_string(o.kind);
   if (o.kind == OpKind::sweep) {
     const Sweep& s = program.sweeps[o.target];

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <numeric>
-#include <sstream>
 
 namespace haloscope {
 
@@ -61,8 +60,10 @@ std::string join(const std::vector<std::string>& words, const std::string& separ
 
 std::vector<std::string> split(const std::string& text, char separator) {
   std::vector<std::string> words;
-  std::istringstream in(text);
-  for (std::string word; std::getline(in, word, separator);) words.push_back(word);
+  for (std::size_t begin = 0, end = 0; begin < text.size(); begin = end + 1) {
+    end = std::min(text.find(separator, begin), text.size());
+    words.push_back(text.substr(begin, end - begin));
+  }
   return words;
 }
 

@@ -1,11 +1,11 @@
 #include "haloscope/core/outline.hpp"
 
-#include <sstream>
+#include "haloscope/core/text.hpp"
 
 namespace haloscope {
 
 std::string outline(const Plan& plan, const Layout& layout, std::size_t slots) {
-  std::ostringstream text;
+  TextStream text;
   const auto three = [&](const auto& numbers) {
     for (const auto number : numbers) text << number << ' ';
   };

@@ -1,10 +1,18 @@
-// Texts that others have written, made fit to be printed.
+// Texts: written without loss, and those of others made fit to be printed.
 #pragma once
 
+#include <sstream>
 #include <string>
 #include <string_view>
 
 namespace haloscope {
+
+/// A stream that a text is written into. Other streams leave out what they have no memory for, and report nothing; this one
+/// throws std::bad_alloc.
+class TextStream : public std::ostringstream {
+ public:
+  TextStream() { exceptions(badbit); }
+};
 
 constexpr std::size_t most_shown = 200;
 

@@ -1,9 +1,9 @@
 #include "haloscope/model/profile.hpp"
 
 #include <array>
+#include <cctype>
 #include <cmath>
 #include <set>
-#include <sstream>
 
 #include "haloscope/core/names.hpp"
 #include "haloscope/error.hpp"
@@ -22,9 +22,13 @@ namespace {
 double expected_largest(int count) { return normal_quantile((count - 0.375) / (count + 0.25)); }
 
 std::string single_spaced(const std::string& text) {
-  std::istringstream in(text);
-  std::string result, word;
-  while (in >> word) result += (result.empty() ? "" : " ") + word;
+  std::string result;
+  for (const char c : text) {
+    const bool space = std::isspace(static_cast<unsigned char>(c)) != 0;
+    if (!space) result += c;
+    if (space && !result.empty() && result.back() != ' ') result += ' ';
+  }
+  if (!result.empty() && result.back() == ' ') result.pop_back();
   return result;
 }
 

@@ -138,6 +138,7 @@ Line line_of(const std::string& text) {
 std::vector<Line> read_lines(const std::string& path) {
   std::ifstream file(path);
   if (!file) throw UsageError("cannot read the requests file '" + path + "'");
+  file.exceptions(std::ios::badbit);  // no request is lost where memory is exhausted
   std::vector<Line> lines;
   for (std::string text; std::getline(file, text);)
     if (text.find_first_not_of(" \t\r") != std::string::npos) lines.push_back(line_of(text));
@@ -228,6 +229,7 @@ void print_checks(const std::string& path) {
   std::ifstream file(path);
   std::istream& lines = path == "-" ? std::cin : file;
   if (!lines) throw UsageError("cannot read the requests file '" + path + "'");
+  lines.exceptions(std::ios::badbit);
   for (std::string text; std::getline(lines, text);) std::cout << Json(why_not(line_of(text))).dump() << std::endl;
 }
 

@@ -82,6 +82,9 @@ struct Opened {
   std::vector<std::string> left_out;
 };
 
+/// A reason without what to do about it.
+std::string without_remedy(const std::string& reason) { return reason.substr(0, reason.find(';')); }
+
 /// @throws what the first candidate throws, where none can be opened. Collective.
 Opened open_candidates(const LinkContext& context, const std::vector<std::string>& names,
                        bool (*closes_alone)(const std::string&)) {
@@ -93,7 +96,7 @@ Opened open_candidates(const LinkContext& context, const std::vector<std::string
       opened.candidates.push_back({name, std::move(link), closes_alone(name), signals(strategy)});
     } catch (const Error& error) {  // on all ranks alike
       if (!first) first = std::current_exception();
-      opened.left_out.push_back(name + " (" + split(error.what(), ';').front() + ")");  // without what to do about it
+      opened.left_out.push_back(name + " (" + without_remedy(error.what()) + ")");
     }
   if (opened.candidates.empty()) std::rethrow_exception(first);
   return opened;

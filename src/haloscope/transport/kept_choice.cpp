@@ -6,7 +6,6 @@
 #include <cstdio>
 #include <cstdlib>
 #include <nlohmann/json.hpp>
-#include <sstream>
 
 #include "haloscope/comm/cores.hpp"
 #include "haloscope/comm/library_comm.hpp"
@@ -14,6 +13,7 @@
 #include "haloscope/core/file.hpp"
 #include "haloscope/core/outline.hpp"
 #include "haloscope/core/parsed_json.hpp"
+#include "haloscope/core/text.hpp"
 #include "haloscope/device/device.hpp"
 #include "haloscope/error.hpp"
 
@@ -97,7 +97,7 @@ void ChoiceFile::remove() const {
 std::string key_of(const LinkContext& context) {
   const Node& machine = node_of(context.comm);
   const Views& views = *context.views;
-  std::ostringstream text;
+  TextStream text;
   text << "format " << format << "; " << cpu_model() << "; " << machine.size() << " ranks on this node; "
        << mpi_library() << "; " << outline(*context.plan, *context.layout, views.front().size()) << "; "
        << context.plan->messages_out() << " messages; " << context.plan->bytes_out() << " bytes; " << context.threads

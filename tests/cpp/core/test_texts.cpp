@@ -8,6 +8,7 @@
 
 #include "haloscope/core/bounds.hpp"
 #include "haloscope/core/file.hpp"
+#include "haloscope/core/names.hpp"
 #include "haloscope/core/parsed_json.hpp"
 #include "haloscope/core/text.hpp"
 #include "haloscope/error.hpp"
@@ -32,6 +33,19 @@ TEST(Texts, AreCutBetweenCharacters) {
 }
 
 TEST(Texts, OfErrorsArePrintable) { EXPECT_STREQ(UsageError("name '\x1b[2J\xff'").what(), "name '\\x1b[2J\\xff'"); }
+
+TEST(Texts, AreWrittenWholeOrNotAtAll) {
+  TextStream text;
+  EXPECT_THROW(text.setstate(std::ios::badbit), std::ios::failure) << "where memory is exhausted";
+}
+
+TEST(Texts, AreSplitAtEachSeparator) {
+  using Words = std::vector<std::string>;
+  EXPECT_EQ(split("", ','), Words{});
+  EXPECT_EQ(split("one", ','), Words{"one"});
+  EXPECT_EQ(split("one,,two", ','), (Words{"one", "", "two"}));
+  EXPECT_EQ(split(",one,", ','), (Words{"", "one"}));
+}
 
 std::string nested(int depth) { return std::string(depth, '[') + std::string(depth, ']'); }
 

@@ -1,10 +1,10 @@
 // advection3d: a wave carried by a constant velocity, Lax-Wendroff on 27 points (White & Dongarra 2011).
 #include <cmath>
-#include <sstream>
 
 #include "haloscope/apps/advection3d/weights.hpp"
 #include "haloscope/apps/kernel_sweeper.hpp"
 #include "haloscope/choice.hpp"
+#include "haloscope/core/text.hpp"
 
 namespace haloscope {
 
@@ -57,7 +57,7 @@ std::string illegal_advection(const Candidate& c) {
     return "initial data 'gaussian' need a grid periodic in x, y and z; use --set initial=random";
   const double nu = step_over_spacing(p), limit = largest_stable_nu(velocity);
   if (nu <= limit * (1 + 1e-12)) return "";
-  std::ostringstream text;
+  TextStream text;
   text << "nu = " << nu << " is unstable for velocity (" << velocity[0] << ", " << velocity[1] << ", " << velocity[2]
        << "): the Courant number of some dimension exceeds 1; use --set nu=" << limit << " or less";
   return text.str();

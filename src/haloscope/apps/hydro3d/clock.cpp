@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <cmath>
 #include <numeric>
-#include <sstream>
 
+#include "haloscope/core/text.hpp"
 #include "haloscope/error.hpp"
 
 namespace haloscope::hydro {
@@ -63,7 +63,7 @@ void begin_step(const Problem& p, const StageStart& at, std::span<double> s) {
   step = std::min(step, s[cycles] * limit);
   if (replay.empty() && end > 0 && s[time_now] + step > end * (1 - 1e-12)) step = end - s[time_now];
   if (!(step > p.parameters.real("least_step"))) {
-    std::ostringstream text;
+    TextStream text;
     text << "the time step of app 'hydro3d' collapses: step " << at.step << " at " << s[time_now] << " s would take "
          << step << " s, no more than least_step; look at the initial state and the viscosity, or use a smaller "
          << "least_step";
@@ -81,7 +81,7 @@ void refuse_fault(const Problem& p, const StageStart& at, std::span<const double
   const auto code = static_cast<std::int64_t>(found);
   const std::int64_t number = code / 2 - 1;
   const Index& n = p.grid.cells;
-  std::ostringstream text;
+  TextStream text;
   text << "app 'hydro3d' has reached a state that is not physical: the " << (code % 2 ? "energy" : "density")
        << " of cell (" << number % n[0] << ", " << number / n[0] % n[1] << ", " << number / n[0] / n[1]
        << ") is not positive in step " << at.step << " at " << s[time_now] << " s, with a time step of " << s[time_step]

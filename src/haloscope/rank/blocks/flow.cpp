@@ -1,10 +1,10 @@
 #include "haloscope/rank/blocks/flow.hpp"
 
 #include <algorithm>
-#include <sstream>
 #include <thread>
 
 #include "haloscope/comm/mpi_call.hpp"
+#include "haloscope/core/text.hpp"
 #include "haloscope/error.hpp"
 
 namespace haloscope {
@@ -168,7 +168,7 @@ void BlocksFlow::wait_for_sends() {
 // ---- what went wrong, and when things happened ------------------------------------------------------------------------
 
 std::string BlocksFlow::state() const {
-  std::ostringstream text;
+  TextStream text;
   for (int b = 0; b < blocks(); ++b) {
     const Progress& p = progress_[static_cast<std::size_t>(b)];
     const Peer& peer = peers_[static_cast<std::size_t>(b)];
@@ -187,7 +187,7 @@ void BlocksFlow::refuse_faults(std::int64_t iteration) const {
   for (int b = 0; b < blocks(); ++b) {
     const device::BlockFault& fault = launch_.faults[b];
     if (fault.element < 0) continue;
-    std::ostringstream text;
+    TextStream text;
     text.precision(17);
     text << "blocks, iteration " << iteration << ": block " << b << " received " << fault.found << " instead of "
          << fault.expected << " in element " << fault.element << " of " << elements(b) << " from rank "
