@@ -60,6 +60,27 @@ def pytest_runtest_call(item):
             item.user_properties.append(("ranks", " ".join(map(str, sorted(started)))))
 
 
+def segments() -> set[Path]:
+    """Return the files of MPI libraries in shared memory."""
+    from haloscope.measure.checkup import process_view
+
+    return {file for pattern in process_view.SEGMENTS for file in process_view.SHARED_MEMORY.glob(pattern)}
+
+
+@pytest.fixture(autouse=True)
+def no_segments_of_killed_jobs():
+    """Removes what jobs that were killed leave in shared memory: MPICH's files alone fill it in a long run."""
+    from haloscope.measure.checkup import process_view
+
+    before = segments()
+    yield
+    if left := segments() - before:
+        used = process_view.mapped_files(process_view.SHARED_MEMORY)
+        for file in left:
+            if str(file) not in used:
+                file.unlink(missing_ok=True)
+
+
 @dataclass
 class Result:
     """What a run of the command line gave."""
