@@ -64,7 +64,9 @@ inline void require_mpi(int code, const char* call) {
 #define CHECK_MPI(...)                                                  \
   (::haloscope::begin_call<::haloscope::is_collective(#__VA_ARGS__)>(), \
    ::haloscope::check_mpi((__VA_ARGS__), #__VA_ARGS__))
-#define REQUIRE_MPI(...) ::haloscope::require_mpi((__VA_ARGS__), #__VA_ARGS__)
+#define REQUIRE_MPI(...)                                                \
+  (::haloscope::begin_call<::haloscope::is_collective(#__VA_ARGS__)>(), \
+   ::haloscope::require_mpi((__VA_ARGS__), #__VA_ARGS__))
 
 /// "rank 3", by this process's number in MPI_COMM_WORLD, which reports use; "a rank" where MPI refuses to return it. Local.
 std::string own_name();
