@@ -97,8 +97,8 @@ class TaskLink final : public DeviceLink {
       round.in.left = static_cast<int>(round.in.requests.size());
       for (std::size_t i = 0; i < round.in.requests.size(); ++i) {
         TaskPart& part = round.in.side->parts[i];
-        CHECK_MPI(MPI_Irecv(part.host, part.type.count(), part.type.type(), part.peer, part.tag, comm_,
-                            &round.in.requests[i]));
+        REQUIRE_MPI(MPI_Irecv(part.host, part.type.count(), part.type.type(), part.peer, part.tag, comm_,
+                              &round.in.requests[i]));
       }
       count(round.in, slot);
     });
