@@ -112,6 +112,8 @@ struct MessageTags {
   }
   /// Of the empty messages of one-sided transports, from the sender or from the receiver of a message.
   int signal(int plan_tag, bool from_sender) const { return of(plan_tag, from_sender ? 1 : 2); }
+  /// Of the messages by which a link is opened.
+  int opening(int plan_tag) const { return of(plan_tag, parts - 1); }
   /// Of what the ranks find out together while exchanges go on.
   int reduction() const { return first; }
   /// Of the reason why a rank cannot go on.

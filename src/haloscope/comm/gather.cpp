@@ -4,21 +4,32 @@
 
 #include "haloscope/comm/mpi_call.hpp"
 #include "haloscope/comm/together.hpp"
+#include "haloscope/comm/until_complete.hpp"
 
 namespace haloscope {
+
+namespace {
+
+std::vector<int> numbers_of_all(MPI_Comm comm, int size, int mine) {
+  UntilComplete<std::vector<int>> numbers(static_cast<std::size_t>(size) + 1, mine);  // the last one is sent
+  MPI_Request request;
+  CHECK_MPI(MPI_Iallgather(&numbers->back(), 1, MPI_INT, numbers->data(), 1, MPI_INT, comm, &request));
+  meet_in(request);
+  numbers.completed();
+  return {numbers->begin(), numbers->end() - 1};
+}
+
+}  // namespace
 
 std::vector<std::vector<std::int64_t>> lists_of_all(MPI_Comm comm, const std::vector<std::int64_t>& mine) {
   int size = 0;
   CHECK_MPI(MPI_Comm_size(comm, &size));
-  std::vector<int> counts(static_cast<std::size_t>(size)), starts(counts);
-  const int count = static_cast<int>(mine.size());
-  MPI_Request request;
-  CHECK_MPI(MPI_Iallgather(&count, 1, MPI_INT, counts.data(), 1, MPI_INT, comm, &request));
-  meet_in(request);
+  const std::vector<int> counts = numbers_of_all(comm, size, static_cast<int>(mine.size()));
+  std::vector<int> starts(counts);
   std::exclusive_scan(counts.begin(), counts.end(), starts.begin(), 0);
   std::vector<std::int64_t> flat(static_cast<std::size_t>(starts.back() + counts.back()));
-  CHECK_MPI(
-      MPI_Allgatherv(mine.data(), count, MPI_INT64_T, flat.data(), counts.data(), starts.data(), MPI_INT64_T, comm));
+  CHECK_MPI(MPI_Allgatherv(mine.data(), static_cast<int>(mine.size()), MPI_INT64_T, flat.data(), counts.data(),
+                           starts.data(), MPI_INT64_T, comm));
   std::vector<std::vector<std::int64_t>> lists;
   for (int r = 0; r < size; ++r) lists.emplace_back(flat.begin() + starts[r], flat.begin() + starts[r] + counts[r]);
   return lists;

@@ -26,6 +26,8 @@ class TagRange {
     return *this;
   }
   int first() const;
+  /// No exchange gets these tags any more: messages with them may be under way.
+  void retire() { of_.reset(); }
 
  private:
   void swap(TagRange& other) {

@@ -184,11 +184,17 @@ void Movement::add_landings(std::byte* line) {
   }
 }
 
-void Movement::open() {
+/// Where MPI refuses a call, or memory is exhausted, messages of the opening may be under way.
+void Movement::open() try {
   link_ = open_link(strategy_, context_);
   const Views none;  // the device does the copies
   ops_ = std::make_unique<CommOps>(program_, lane_ ? none : views_, *link_, own_->comm(), context_.yield, name());
   if (lane_) lane_->bind(static_cast<DeviceLink&>(*link_));
+} catch (const UnavailableError&) {
+  throw;
+} catch (...) {
+  tags_.retire();
+  throw;
 }
 
 std::string Movement::name() const {

@@ -8,6 +8,7 @@
 
 #include "haloscope/comm/library_comm.hpp"
 #include "haloscope/comm/mpi_call.hpp"
+#include "haloscope/comm/set_up_messages.hpp"
 #include "haloscope/comm/text.hpp"
 #include "haloscope/device/device.hpp"
 #include "haloscope/error.hpp"
@@ -142,8 +143,6 @@ class IpcLink final : public DeviceLink {
       device::MemoryHandle memory;
       std::int64_t offset = 0, half = 0;
     };
-    std::vector<Place> mine(static_cast<std::size_t>(messages_)), theirs(static_cast<std::size_t>(messages_));
-    std::vector<MPI_Request> requests(static_cast<std::size_t>(messages_));
     std::string trouble;
     device::MemoryHandle handle;
     try {
@@ -152,18 +151,18 @@ class IpcLink final : public DeviceLink {
       trouble = error.what();
     }
     agree(trouble);
+    SetUpMessages<Place> places(static_cast<std::size_t>(messages_));
     for (int id = 0; id < messages_; ++id) {
       const Message& m = plan.messages[id];
-      if (!m.out) mine[id] = {handle, at[id], half_};
-      m.out ? CHECK_MPI(MPI_Irecv(&theirs[id], sizeof(Place), MPI_BYTE, m.peer, tags_.of(m.tag), comm_, &requests[id]))
-            : CHECK_MPI(MPI_Isend(&mine[id], sizeof(Place), MPI_BYTE, m.peer, tags_.of(m.tag), comm_, &requests[id]));
+      const int tag = tags_.opening(m.tag);
+      m.out ? places.receive(id, m.peer, tag, comm_) : places.send(id, {handle, at[id], half_}, m.peer, tag, comm_);
     }
-    CHECK_MPI(MPI_Waitall(messages_, requests.data(), MPI_STATUSES_IGNORE));
+    places.complete();
     std::vector<Target> targets(static_cast<std::size_t>(messages_));
     try {
       for (int id = 0; id < messages_; ++id)
         if (const Message& m = plan.messages[id]; m.out)
-          targets[id] = {mapped_->of(m.peer, theirs[id].memory) + theirs[id].offset, theirs[id].half};
+          targets[id] = {mapped_->of(m.peer, places[id].memory) + places[id].offset, places[id].half};
     } catch (const Error& error) {
       trouble = error.what();
     }

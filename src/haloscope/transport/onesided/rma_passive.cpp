@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "haloscope/comm/mpi_call.hpp"
+#include "haloscope/comm/set_up_messages.hpp"
 #include "haloscope/core/spin.hpp"
 
 namespace haloscope {
@@ -99,18 +100,16 @@ class FlagSignals final : public Signals {
 
   void exchange_places() {
     const auto count = static_cast<std::size_t>(link_.messages());
-    std::vector<std::int64_t> mine(count);
-    std::vector<MPI_Request> requests(2 * count, MPI_REQUEST_NULL);
+    SetUpMessages<std::int64_t> theirs(count), mine(count);
     for (int id = 0; id < link_.messages(); ++id) {
       const auto& p = link_.port(id);
       if (!link_.moves(id)) continue;
-      mine[id] = place(id);
-      CHECK_MPI(MPI_Irecv(&theirs_[id], 1, MPI_INT64_T, p.peer, link_.tags().signal(p.tag, !p.out), link_.comm(),
-                          &requests[id]));
-      CHECK_MPI(MPI_Isend(&mine[id], 1, MPI_INT64_T, p.peer, link_.tags().signal(p.tag, p.out), link_.comm(),
-                          &requests[count + id]));
+      theirs.receive(id, p.peer, link_.tags().signal(p.tag, !p.out), link_.comm());
+      mine.send(id, place(id), p.peer, link_.tags().signal(p.tag, p.out), link_.comm());
     }
-    CHECK_MPI(MPI_Waitall(static_cast<int>(requests.size()), requests.data(), MPI_STATUSES_IGNORE));
+    theirs.complete();
+    mine.complete();
+    for (std::size_t id = 0; id < count; ++id) theirs_[id] = theirs[id];
   }
 
   PassiveLink& link_;

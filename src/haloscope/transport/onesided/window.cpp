@@ -8,6 +8,7 @@
 #include "haloscope/comm/gather.hpp"
 #include "haloscope/comm/mpi_call.hpp"
 #include "haloscope/comm/mpi_traits.hpp"
+#include "haloscope/comm/set_up_messages.hpp"
 #include "haloscope/core/names.hpp"
 #include "haloscope/error.hpp"
 #include "haloscope/pack/region_copy.hpp"
@@ -204,18 +205,14 @@ void WindowLink::place_segments() {
 }
 
 void WindowLink::tell_origins(int own) {
-  std::vector<std::array<std::int64_t, 2>> places(static_cast<std::size_t>(messages_));
-  std::vector<MPI_Request> requests(static_cast<std::size_t>(messages_), MPI_REQUEST_NULL);
+  SetUpMessages<std::array<std::int64_t, 2>> places(static_cast<std::size_t>(messages_));
   for (int id = 0; id < messages_; ++id) {
     const Port& p = ports_[id];
     if (!moves(id)) continue;
-    places[id] = {p.window, p.at};
-    if (p.origin)
-      CHECK_MPI(MPI_Irecv(places[id].data(), 2, MPI_INT64_T, p.peer, tags_.of(p.tag), comm_, &requests[id]));
-    else
-      CHECK_MPI(MPI_Isend(places[id].data(), 2, MPI_INT64_T, p.peer, tags_.of(p.tag), comm_, &requests[id]));
+    const int tag = tags_.opening(p.tag);
+    p.origin ? places.receive(id, p.peer, tag, comm_) : places.send(id, {p.window, p.at}, p.peer, tag, comm_);
   }
-  CHECK_MPI(MPI_Waitall(messages_, requests.data(), MPI_STATUSES_IGNORE));
+  places.complete();
   for (int id = 0; id < messages_; ++id) {
     Port& p = ports_[id];
     if (!moves(id) || !p.origin) continue;
