@@ -20,13 +20,6 @@ from test_mpi_faults import CASES, JOBS, PROGRAMS
 PROGRAM = PROGRAMS / "openings_without_memory_haloscope"
 FAILS_ALLOCATIONS = PROGRAMS / "liballocation_faults.so"
 RANKS = 2
-DEVICE_CASES = [
-    ("direct:merged/staged", "device"),
-    ("direct:merged/aware", "device"),
-    ("direct/ipc", "device"),
-    ("direct:merged/taskqueue", "device"),
-    ("direct:merged/auto-device", "device"),
-]
 # Case, what fails, on which ranks, and of how many allocations one fails: a sample in every test run.
 QUICK = [
     (("ordered/p2p", "own"), "once", "all", 37),
@@ -38,7 +31,8 @@ QUICK = [
 ]
 EVERY = [
     ((case, much, ranks, 1 if ranks == "all" else 23))
-    for case in [*CASES, *DEVICE_CASES]
+    for case in CASES
+    if case[1] in ("own", "shared", "device")
     for much in ("once", "on")
     for ranks in ("all", "1")
 ]

@@ -20,7 +20,8 @@ PROGRAM, FAULTS = PROGRAMS / "exchanges_under_faults_haloscope", PROGRAMS / "lib
 SCRIPT = Path(__file__).with_name("ranks") / "exchanges_under_faults.py"
 RANKS = 2
 JOBS = 4  # at once: most of them wait for a rank that is gone
-# Strategy, and whose memory the fields are in; "python": the program is in Python. The first few are tried in every test run.
+# Strategy, and whose memory the fields are in; "stepper": a Stepper steps them; "python": the program is in Python. The first
+# few are tried in every test run.
 CASES = [
     ("ordered/p2p", "own"),
     ("direct/auto", "own"),
@@ -47,6 +48,14 @@ CASES = [
     ("ordered/shared:fence", "shared"),
     ("direct/auto", "shared"),
     ("reference", "own"),
+    ("direct:merged/staged", "device"),
+    ("direct:merged/staged:stream", "device"),
+    ("direct:merged/aware", "device"),
+    ("direct/ipc", "device"),
+    ("direct:merged/taskqueue", "device"),
+    ("direct:merged/auto-device", "device"),
+    ("direct/p2p", "stepper"),
+    ("ordered/rma-fence", "stepper"),
     ("ordered/p2p", "python"),
     ("direct/auto", "python"),
     ("direct/shared:packed", "python"),
