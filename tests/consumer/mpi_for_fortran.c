@@ -19,6 +19,7 @@ int own_rank(void) {
   MPI_Comm_rank(MPI_COMM_WORLD, &rank);
   return rank;
 }
+void meet(void) { MPI_Barrier(MPI_COMM_WORLD); }
 int rank_count(void) {
   int size;
   MPI_Comm_size(MPI_COMM_WORLD, &size);

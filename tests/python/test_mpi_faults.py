@@ -20,8 +20,8 @@ PROGRAM, FAULTS = PROGRAMS / "exchanges_under_faults_haloscope", PROGRAMS / "lib
 SCRIPT = Path(__file__).with_name("ranks") / "exchanges_under_faults.py"
 RANKS = 2
 JOBS = 4  # at once: most of them wait for a rank that is gone
-# Strategy, and whose memory the fields are in; "stepper": a Stepper steps them; "python": the program is in Python. The first
-# few are tried in every test run.
+# Strategy, and whose memory the fields are in; "stepper": a Stepper steps them; "c", "fortran", "python": the language of the
+# program. The first few are tried in every test run.
 CASES = [
     ("ordered/p2p", "own"),
     ("direct/auto", "own"),
@@ -56,6 +56,10 @@ CASES = [
     ("direct:merged/auto-device", "device"),
     ("direct/p2p", "stepper"),
     ("ordered/rma-fence", "stepper"),
+    ("ordered/p2p", "c"),
+    ("direct/auto", "c"),
+    ("ordered/p2p", "fortran"),
+    ("direct/shared:packed", "fortran"),
     ("ordered/p2p", "python"),
     ("direct/auto", "python"),
     ("direct/shared:packed", "python"),
@@ -65,7 +69,11 @@ QUICK = CASES[:4]
 
 def run(case: tuple[str, str], **environment: str) -> subprocess.CompletedProcess[str]:
     strategy, memory = case
-    program = [sys.executable, str(SCRIPT), strategy] if memory == "python" else [str(PROGRAM), *case]
+    program = {
+        "python": [sys.executable, str(SCRIPT), strategy],
+        "c": [str(PROGRAMS / "exchanges_under_faults_c"), strategy],
+        "fortran": [str(PROGRAMS / "exchanges_under_faults_fortran"), strategy],
+    }.get(memory, [str(PROGRAM), *case])
     words = [*launch.launcher_words(launch.mpiexec(), RANKS, 1), *program]
     variables = {**os.environ, "LD_PRELOAD": str(FAULTS), "HALOSCOPE_PATIENCE": "1", **environment}
     return subprocess.run(words, env=variables, capture_output=True, text=True, timeout=60, check=False)
