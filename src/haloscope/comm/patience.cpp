@@ -90,7 +90,11 @@ class Overseer {
 
 /// The name of this rank. Called first on a thread that may call MPI, which the overseer's may not.
 const std::string& reporter() {
-  static const std::string name = own_name();
+  static const std::string name = [] {
+    int rank = 0;
+    REQUIRE_MPI(MPI_Comm_rank(MPI_COMM_WORLD, &rank));
+    return "rank " + std::to_string(rank);
+  }();
   return name;
 }
 
