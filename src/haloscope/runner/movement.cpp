@@ -83,8 +83,8 @@ Movement::Movement(MPI_Comm comm, const Layout& layout, const Plan& plan, const 
   context_ = {own_->comm(), &layout, &plan_, &views_, own_->has_more_ranks_than_cores(1)};
   const int slots = static_cast<int>(fields.front().size());
   context_.tags = tags_for(own_->comm(), plan_, slots);
-  tags_ = own_->reserve_tags(context_.tags.needed(slots));
-  context_.tags.first = tags_.first();
+  held_->tags = own_->reserve_tags(context_.tags.needed(slots));
+  context_.tags.first = held_->tags.first();
   context_.nodes = nodes;
   context_.remembers = true;
   context_.device = device;
@@ -110,8 +110,7 @@ Movement::~Movement() {
   }
   lane_.reset();
   link_.reset();
-  landings_ = Memory();
-  landings_there_ = device::Buffer();
+  held_.reset();
 }
 
 /// Peers may never answer: messages in flight, their tags and memory stay as they are. The device's work ends first.
@@ -119,9 +118,7 @@ void Movement::abandon() {
   link_->abandon();
   lane_.reset();
   static_cast<void>(link_.release());
-  static_cast<void>(new TagRange(std::move(tags_)));
-  static_cast<void>(new Memory(std::move(landings_)));
-  static_cast<void>(new device::Buffer(std::move(landings_there_)));
+  static_cast<void>(held_.release());
 }
 
 /// work() for which the device is current.
@@ -159,12 +156,12 @@ void Movement::fail(Exit exit, const std::string& reason, bool by_peer) {
 std::byte* Movement::open_landings(const std::vector<int>& nodes) {
   const std::size_t bytes = landing_bytes(plan_);
   if (device_ != nullptr) {
-    agree(own_->comm(), [&] { landings_there_ = device::Buffer(*device_, device::Space::device, bytes); });
-    return landings_there_.data();
+    agree(own_->comm(), [&] { held_->landings_there = device::Buffer(*device_, device::Space::device, bytes); });
+    return held_->landings_there.data();
   }
-  landings_ = reached_by_neighbours(own_->comm(), strategy_, views_) ? allocate_shared(own_->node(nodes), bytes)
-                                                                     : Memory(bytes, "buffers for what arrives");
-  return landings_.data();
+  held_->landings = reached_by_neighbours(own_->comm(), strategy_, views_) ? allocate_shared(own_->node(nodes), bytes)
+                                                                           : Memory(bytes, "buffers for what arrives");
+  return held_->landings.data();
 }
 
 /// Regions of a message follow each other, so that links receive it where it is added from.
@@ -193,7 +190,7 @@ void Movement::open() try {
 } catch (const UnavailableError&) {
   throw;
 } catch (...) {
-  tags_.retire();
+  held_->tags.retire();
   throw;
 }
 

@@ -98,14 +98,18 @@ class Movement {
   void finish_on_device(const DeviceStream* before);
 
   std::shared_ptr<LibraryComm> own_;
-  TagRange tags_;
   Strategy strategy_;
   Plan plan_;
   Views views_;
   std::size_t fields_;
-  /// Where contributions arrive, message after message, the same for all slots: in memory of the host or of the device.
-  Memory landings_;
-  device::Buffer landings_there_;
+  /// What messages in flight use, and stays where they are abandoned.
+  struct Held {
+    TagRange tags;
+    /// Where contributions arrive, message after message, the same for all slots: in memory of the host or of the device.
+    Memory landings;
+    device::Buffer landings_there;
+  };
+  std::unique_ptr<Held> held_ = std::make_unique<Held>();
   Program program_;
   LinkContext context_;
   std::vector<std::ptrdiff_t> moved_;  // by field
