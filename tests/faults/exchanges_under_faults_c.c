@@ -1,5 +1,5 @@
-/* What exchanges_under_faults_haloscope does with exchanges, through the C interface: while calls of MPI fail, each rank prints
- * "right", "wrong" or "refused: TEXT".
+/* What exchanges_under_faults_haloscope does with exchanges, through the C interface: while calls of MPI fail, each rank prints the
+ * exchanges' reports, then "right", "wrong" or "refused: TEXT".
  *   usage: exchanges_under_faults_c STRATEGY */
 #include <haloscope/exchange.h>
 #include <stdio.h>
@@ -36,6 +36,7 @@ static int exchange_all(const char* strategy) {
   hs_box own;
   hs_field field = {0};
   void* first;
+  const char* report;
   double* memory;
   int64_t row;
   int turn, step, right = 1;
@@ -61,7 +62,9 @@ static int exchange_all(const char* strategy) {
       if (failed(hs_exchange_run(halo, 0))) return 0;
       right = right && visit(first, row, &own, 1, 0);
     }
-    if (failed(hs_exchange_accumulate(halo, 0)) || failed(hs_exchange_free(halo))) return 0;
+    if (failed(hs_exchange_accumulate(halo, 0)) || failed(hs_exchange_report(halo, &report))) return 0;
+    printf("report: %s\n", report);
+    if (failed(hs_exchange_free(halo))) return 0;
   }
   if (failed(hs_grid_free(grid))) return 0;
   free(memory);

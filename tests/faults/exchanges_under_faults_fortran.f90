@@ -1,4 +1,4 @@
-! The same through the Fortran module: while calls of MPI fail, each rank prints "right", "wrong" or "refused: TEXT".
+! The same through the Fortran module: while calls of MPI fail, each rank prints the reports, then "right", "wrong" or "refused: TEXT".
 !   usage: exchanges_under_faults_fortran STRATEGY
 program exchanges_under_faults
   use, intrinsic :: iso_c_binding
@@ -76,6 +76,7 @@ contains
       end do
       call halo%accumulate(stat=stat, errmsg=text)
       if (stat /= 0) return
+      print '(2a)', 'report: ', halo%report()
       call halo%free()
     end do
     call grid%free()
