@@ -63,7 +63,7 @@ class Link {
   /// under way. Local. @param moved  bytes, by field.
   virtual void follow(int, Moves) {}
   /// It will move nothing any more, nor be destroyed, since peers may never answer: whatever runs on its own ends, and nothing
-  /// arrives in the fields' memory any more. May be called again.
+  /// arrives in the fields' memory any more. May be called again. Throws nothing, not even where memory is exhausted.
   virtual void abandon() {}
   /// Whether its destructor, with nothing in flight, waits for no other rank.
   virtual bool closes_alone() const { return true; }

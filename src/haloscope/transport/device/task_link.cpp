@@ -84,7 +84,7 @@ class TaskLink final : public DeviceLink {
     }
   }
   void abandon() override {
-    if (failure_.empty()) failure_ = "it was abandoned";
+    abandoned_ = true;
     memory_.stop();
   }
 
@@ -315,11 +315,12 @@ class TaskLink final : public DeviceLink {
     throw_failure();
   }
   [[noreturn]] void throw_failure() const {
-    throw Error(Exit::failed, "transport 'taskqueue' has failed: " + failure_);
+    throw Error(Exit::failed,
+                "transport 'taskqueue' has failed: " + (failure_.empty() ? "it was abandoned" : failure_));
   }
   /// @throws Error where anything has failed before: what was in flight then stays as it is.
   void check_works() const {
-    if (!failure_.empty()) throw_failure();
+    if (abandoned_ || !failure_.empty()) throw_failure();
   }
 
   /// Every message that is not through, and every block of the rounds that have one.
@@ -379,7 +380,8 @@ class TaskLink final : public DeviceLink {
   std::vector<std::unique_ptr<device::Event>> taken_;  // by slot: the last exchange's kernels
   std::unique_ptr<device::Stream> copies_;             // null: parts are packed in host memory
   std::string failure_;                                // empty: all is well
-  double asked_s_ = 0;                                 // when the device was last asked whether it still works
+  bool abandoned_ = false;
+  double asked_s_ = 0;  // when the device was last asked whether it still works
 };
 
 /// Blocks that a kernel may have where ranks share devices. Collective; all ranks throw alike.
