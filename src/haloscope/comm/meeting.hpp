@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <functional>
 #include <span>
 #include <string>
 
@@ -35,8 +36,9 @@ bool meet_by_messages(MPI_Comm comm, MPI_Comm carrier, RankOf rank_of, int tag, 
 }
 
 /// Waits until all ranks have come to the end of what they do together; the wait is reported, see ReportedWait. Collective.
-/// @param what  ends, as "exchange of u".
+/// Allocates nothing, but for a report.
+/// @param what  returns the name of what ends, as "exchange of u".
 /// @throws PeerFailure within a FailureWatch.
-void meet_at_end(MPI_Comm comm, int tag, bool yield, const std::string& what);
+void meet_at_end(MPI_Comm comm, int tag, bool yield, const std::function<std::string()>& what);
 
 }  // namespace haloscope

@@ -409,7 +409,7 @@ struct Stepper::State {
     if (!failure) return true;
     try {
       const FailureWatch watch;
-      meet_at_end(comm, MessageTags().ending(), options.yield, "Stepper");
+      meet_at_end(comm, MessageTags().ending(), options.yield, [] { return std::string("Stepper"); });
       return true;
     } catch (const PeerFailure& error) {
       failure->send(error.what());

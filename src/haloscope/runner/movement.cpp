@@ -142,7 +142,8 @@ auto Movement::use_device(Work work) {
 
 /// The end of the link waits for all ranks, of which one may have failed.
 void Movement::close() {
-  use_device([&] { meet_at_end(own_->comm(), context_.tags.ending(), context_.yield, "exchange of " + name()); });
+  const auto what = [this] { return "exchange of " + name(); };
+  use_device([&] { meet_at_end(own_->comm(), context_.tags.ending(), context_.yield, what); });
 }
 
 /// Streams and kernels that wait for peers go on, so that memory can be freed.
