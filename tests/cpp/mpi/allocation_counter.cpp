@@ -25,12 +25,16 @@ void give_back(void* at) {
   std::free(at);
 }
 
-void* counted(std::size_t bytes, std::size_t alignment = 0) {
+void* counted_or_null(std::size_t bytes, std::size_t alignment = 0) {
   ++count;
   const std::size_t padded = alignment ? (bytes + alignment - 1) / alignment * alignment : bytes;
-  void* at = alignment ? std::aligned_alloc(alignment, padded) : std::malloc(bytes > 0 ? bytes : 1);
+  return keep(alignment ? std::aligned_alloc(alignment, padded) : std::malloc(bytes > 0 ? bytes : 1));
+}
+
+void* counted(std::size_t bytes, std::size_t alignment = 0) {
+  void* const at = counted_or_null(bytes, alignment);
   if (at == nullptr) throw std::bad_alloc();
-  return keep(at);
+  return at;
 }
 }  // namespace
 
@@ -40,16 +44,20 @@ std::int64_t most_held_bytes(bool again) { return again ? most_held.exchange(hel
 }  // namespace haloscope::test
 
 using haloscope::test::counted;
+using haloscope::test::counted_or_null;
 using haloscope::test::give_back;
 void* operator new(std::size_t n) { return counted(n); }
 void* operator new[](std::size_t n) { return counted(n); }
 void* operator new(std::size_t n, std::align_val_t a) { return counted(n, static_cast<std::size_t>(a)); }
 void* operator new[](std::size_t n, std::align_val_t a) { return counted(n, static_cast<std::size_t>(a)); }
-void* operator new(std::size_t n, const std::nothrow_t&) noexcept {
-  ++haloscope::test::count;
-  return haloscope::test::keep(std::malloc(n > 0 ? n : 1));
+void* operator new(std::size_t n, const std::nothrow_t&) noexcept { return counted_or_null(n); }
+void* operator new[](std::size_t n, const std::nothrow_t&) noexcept { return counted_or_null(n); }
+void* operator new(std::size_t n, std::align_val_t a, const std::nothrow_t&) noexcept {
+  return counted_or_null(n, static_cast<std::size_t>(a));
 }
-void* operator new[](std::size_t n, const std::nothrow_t& tag) noexcept { return operator new(n, tag); }
+void* operator new[](std::size_t n, std::align_val_t a, const std::nothrow_t&) noexcept {
+  return counted_or_null(n, static_cast<std::size_t>(a));
+}
 void operator delete(void* p) noexcept { give_back(p); }
 void operator delete[](void* p) noexcept { give_back(p); }
 void operator delete(void* p, std::size_t) noexcept { give_back(p); }
