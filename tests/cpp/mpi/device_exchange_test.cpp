@@ -194,7 +194,7 @@ void suit(Case& c, const Strategy& strategy) {
   c.spec.widths.clear();
   c.spec.low = c.spec.high;
   for (int d = 0; d < c.grid.dims; ++d)
-    c.grid.cells[d] = std::max<std::int64_t>(c.grid.cells[d], c.spec.high[d] * c.ranks[d]);
+    c.grid.cells[d] = std::max<std::int64_t>(c.grid.cells[d], std::max(c.spec.high[d], 1) * c.ranks[d]);
 }
 
 TEST(DeviceExchange, RandomExchangesHaveTheBytesOfReference) {
@@ -507,7 +507,7 @@ TEST(DeviceExchange, AutoRacesTheStrategiesOfDevicesInTheExchangesOfTheProgram) 
       c.spec.widths.clear();
       c.spec.low = c.spec.high;
       for (int d = 0; d < c.grid.dims; ++d)
-        c.grid.cells[d] = std::max<std::int64_t>(c.grid.cells[d], c.spec.high[d] * c.ranks[d]);
+        c.grid.cells[d] = std::max<std::int64_t>(c.grid.cells[d], std::max(c.spec.high[d], 1) * c.ranks[d]);
     }
     SCOPED_TRACE("case " + std::to_string(i) + " " + describe(c));
     const int device = world_rank() % 2;
