@@ -67,14 +67,15 @@ CASES = [
 QUICK = CASES[:4]
 
 
-def run(case: tuple[str, str], **environment: str) -> subprocess.CompletedProcess[str]:
+def run(case: tuple[str, str], ranks: int = RANKS, **environment: str) -> subprocess.CompletedProcess[str]:
     strategy, memory = case
     program = {
         "python": [sys.executable, str(SCRIPT), strategy],
+        "halves": [sys.executable, str(SCRIPT), strategy, "halves"],
         "c": [str(PROGRAMS / "exchanges_under_faults_c"), strategy],
         "fortran": [str(PROGRAMS / "exchanges_under_faults_fortran"), strategy],
     }.get(memory, [str(PROGRAM), *case])
-    words = [*launch.launcher_words(launch.mpiexec(), RANKS, 1), *program]
+    words = [*launch.launcher_words(launch.mpiexec(), ranks, 1), *program]
     variables = {**os.environ, "LD_PRELOAD": str(FAULTS), "HALOSCOPE_PATIENCE": "1", **environment}
     return subprocess.run(words, env=variables, capture_output=True, text=True, timeout=60, check=False)
 
@@ -136,3 +137,10 @@ def test_no_failed_call_passes_in_silence(case, tmp_path):
     print(f"{'-'.join(case)}: {len(faults)} faults")
     bad = {fault: end for fault, end in zip(faults, found, strict=True) if end}
     assert not bad, f"{len(bad)} of {len(faults)} faults: " + "\n".join(f"{k}: {v[:600]}" for k, v in bad.items())
+
+
+@pytest.mark.parametrize("function", ["MPI_Comm_dup", "MPI_Waitall"])
+def test_ranks_of_communicators_within_the_world_fail_together(function):
+    ended = run(("ordered/rma-lock:get", "halves"), 4, HALOSCOPE_TEST_FAULT=f"{function}:1")
+    refusals = re.findall(rf"^rank [01]: refused: {function} failed", ended.stdout, re.MULTILINE)
+    assert len(refusals) == 4, ended.stdout + ended.stderr

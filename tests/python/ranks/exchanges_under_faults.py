@@ -1,6 +1,7 @@
 """What `exchanges_under_faults_haloscope` does, from Python: exchanges from the first call to the last while calls of MPI fail.
 
-usage: exchanges_under_faults.py STRATEGY
+usage: exchanges_under_faults.py STRATEGY [halves]
+halves: on two communicators of every second rank, in falling order.
 Each rank prints the exchanges' reports, then "rank N: right", "rank N: wrong" or "rank N: refused: TEXT".
 """
 
@@ -14,6 +15,8 @@ import haloscope
 from haloscope.errors import HaloscopeError
 
 comm = MPI.COMM_WORLD
+if "halves" in sys.argv:
+    comm = comm.Split(comm.rank % 2, -comm.rank)
 
 
 def exchange_all(strategy: str) -> bool:
@@ -46,6 +49,6 @@ try:
 except HaloscopeError as error:
     found = f"refused: {error}"
 print(f"rank {comm.rank}: {found}\n", end="", flush=True)
-comm.Barrier()
+MPI.COMM_WORLD.Barrier()
 if found != "right":
     os._exit(1)  # what a failed call has left may keep MPI_Finalize waiting
