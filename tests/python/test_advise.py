@@ -175,8 +175,10 @@ def test_what_is_assumed_of_nodes_is_said_before_the_answer(toy, haloscope, tmp_
     assert "Nodes: 64 ranks on 8 nodes of 2 x 4 cores, placed by rule fill. 8 nodes are needed" in text
     assert text.index("Nodes:") < text.index("times the best") and text.index("Nodes:") < text.index("**")
     assert "emulated" not in text
-    lab = changed(toy, lambda d: d["machine"].update(emulated_network={"latency_s": 5e-5}))
-    assert "an emulated network (latency_s 5e-05), no real one" in asked(lab.data)
+    lab = changed(
+        toy, lambda d: d["machine"].update(emulated_network={"latency_s": 5e-5, "bandwidth_bytes_per_s": 1e9})
+    )
+    assert "an emulated network (latency_s 5e-05, bandwidth_bytes_per_s 1000000000.0), no real one" in asked(lab.data)
 
 
 def test_a_row_lists_who_is_in_it_when_asked(haloscope):

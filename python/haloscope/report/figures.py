@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Sequence
 from pathlib import Path
@@ -99,10 +100,19 @@ def scaling(series: dict[str, Sequence[tuple[int, float]]], title: str, weak: bo
         return save(figure, stem)
 
 
+def _leave_empty_logarithms(axes) -> None:
+    """Make a logarithmic axis linear where no value of its data is positive: Matplotlib refuses to draw it."""
+    for axis, set_scale in ((axes.xaxis, axes.set_xscale), (axes.yaxis, axes.set_yscale)):
+        if axis.get_scale() == "log" and not math.isfinite(axis.get_minpos()):
+            set_scale("linear")
+
+
 def save(figure, stem: Path) -> list[Path]:
     """Write a figure as SVG and PNG beside each other, close it and return the files. Makes the folder."""
     stem.parent.mkdir(parents=True, exist_ok=True)
     files = [stem.with_suffix(".svg"), stem.with_suffix(".png")]
+    for axes in figure.axes:
+        _leave_empty_logarithms(axes)
     for text in figure.findobj(Text):
         text.set_text(printable(text.get_text()))
     for axis in (axis for axes in figure.axes for axis in (axes.xaxis, axes.yaxis)):

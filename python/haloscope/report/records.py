@@ -27,11 +27,20 @@ def _validator():
     return Draft202012Validator(json.loads(SCHEMA_FILE.read_text()))
 
 
+def _fault_of_blocks(record: dict) -> str:
+    """Return what is wrong between the parts of a record of blocks, "" when nothing is."""
+    warmup = record["request"]["warmup"]
+    for test in record.get("iterations_s", ()):
+        if len(test) <= warmup:
+            return f"iterations_s: {len(test)} iterations of a test, of which {warmup} warm up"
+    return ""
+
+
 def fault_of(record: object) -> str:
     """Return what is wrong with a record according to the published schema, "" when nothing is."""
     error = next(iter(_validator().iter_errors(record)), None)
     if error is None:
-        return ""
+        return _fault_of_blocks(record) if record["kind"] == "blocks" else ""
     place = "/".join(str(p) for p in error.absolute_path)
     return f"{place + ': ' if place else ''}{error.message}"[:300]
 
