@@ -42,6 +42,12 @@ def around(mean: float, warmup: float = 900.0) -> list[float]:
     return [warmup] * 3 + [mean - 1, mean + 1] * 5
 
 
+def test_a_record_whose_iterations_all_warm_up_is_refused():
+    found = record(BASE, around(1.0))
+    found["iterations_s"][0] = found["iterations_s"][0][:3]
+    assert "3 iterations of a test, of which 3 warm up" in records.fault_of(found)
+
+
 @pytest.mark.ids("NC9", "NX7")
 def test_every_variant_runs_checks_all_it_gets_and_has_the_name_that_its_record_has(haloscope):
     ideas = ("taskqueue:chunks=2,padded", "taskqueue:queue,device,threads=3", "taskqueue:throttle=1,threads=2",

@@ -11,7 +11,7 @@ import pytest
 from haloscope import core
 from haloscope.errors import HaloscopeError, UsageProblem
 from haloscope.measure.request import Request
-from haloscope.report import records
+from haloscope.report import figures, records
 
 
 def spread(value: float) -> dict:
@@ -70,6 +70,19 @@ def test_values_out_of_range_are_named_by_their_place(path, value):
         target = target[key]
     target[path[-1]] = value
     assert path[-1] in records.fault_of(broken)
+
+
+def test_an_emulated_network_has_numbers():
+    found = measurement()
+    found["environment"]["emulated_network"] = {"hosts": 2, "latency_s": 0.0}
+    assert "'bandwidth_bytes_per_s' is a required property" in records.fault_of(found)
+
+
+def test_a_figure_without_a_positive_value_is_drawn(tmp_path):
+    figure, axes = figures.plt.subplots()
+    axes.plot([1, 2], [0, 0])
+    axes.set_yscale("log")
+    assert all(file.exists() for file in figures.save(figure, tmp_path / "f"))
 
 
 def test_good_lines_are_kept_and_bad_ones_reported_with_their_number(tmp_path):
