@@ -16,6 +16,7 @@ import hashlib
 import json
 import os
 import platform
+import signal
 import subprocess
 import sys
 import time
@@ -50,10 +51,12 @@ class Journal:
     """A pytest plugin that notes outcomes, and leaves out tests that are over.
 
     outcomes: by test id, the noted facts. wanted: ids of all tests that were collected, in order.
+    interrupted: Ctrl-C was pressed, which a test may take for its own.
     """
 
     def __init__(self, of: str, keep: bool) -> None:
         self.state = of
+        self.interrupted = False
         self.wanted: list[str] = []
         self.begun: dict[str, dict] = {}
         JOURNAL.parent.mkdir(exist_ok=True)
@@ -74,8 +77,20 @@ class Journal:
         items[:] = [item for item in items if item.nodeid not in ended]
         config.hook.pytest_deselected(items=over)
 
+    def interrupt(self, *_) -> None:
+        """End the run: the handler of Ctrl-C."""
+        self.interrupted = True
+        raise KeyboardInterrupt
+
+    def pytest_runtest_protocol(self) -> None:
+        """Begin no test after Ctrl-C."""
+        if self.interrupted:
+            raise KeyboardInterrupt
+
     def pytest_runtest_logreport(self, report) -> None:
-        """Note the outcome of a test once its last phase is over."""
+        """Note the outcome of a test once its last phase is over, unless it was interrupted."""
+        if self.interrupted:
+            return
         one = self.begun.setdefault(
             report.nodeid,
             {"id": report.nodeid, "state": self.state, "outcome": "passed", "seconds": 0.0, "text": ""},
@@ -145,6 +160,7 @@ def main(words: list[str]) -> int:
     """Run the tests and write the record."""
     keep = words[:1] == ["--keep"]
     journal, words = Journal(state(), keep), words[keep:]
+    signal.signal(signal.SIGINT, journal.interrupt)
     code = pytest.main(["-q", "-o", "timeout=3600", *(words or [TESTS])], plugins=[journal])
     if journal.wanted and not words:
         RECORD.write_text(record(journal))

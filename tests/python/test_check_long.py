@@ -61,6 +61,22 @@ def test_a_killed_run_goes_on_with_tests_that_are_not_over(check_long):
     assert [case.get("name") for case in cases] == ["test_passes", "test_is_skipped", "test_fails", "test_is_killed"]
 
 
+def test_an_interrupted_test_counts_as_not_run_even_where_it_takes_the_interrupt_for_its_own(check_long):
+    run, folder = check_long
+    (folder / "test_them.py").write_text("""
+import os, signal
+def test_passes(): pass
+def test_is_interrupted():
+    try: os.kill(os.getpid(), signal.SIGINT)
+    except KeyboardInterrupt: pass
+    assert False
+def test_never_begins(): pass
+""")
+    assert run() == 2
+    text = (folder / "record.txt").read_text()
+    assert "1 passed, 0 failed, 0 skipped, 2 not run" in text
+
+
 @pytest.mark.parametrize("keep", [False, True])
 def test_a_run_on_changed_sources_begins_anew_unless_it_keeps_what_has_run(check_long, keep):
     run, folder = check_long
