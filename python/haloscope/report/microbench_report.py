@@ -60,4 +60,5 @@ def _draw(chart: Chart, axes, grid: str, colours) -> None:
     axes.set_xlabel(chart.x)
     axes.set_ylabel(chart.unit)
     axes.set_title(chart.of, loc="left", fontweight="bold", fontsize=11)
-    axes.legend(frameon=False, fontsize=8, ncols=2)
+    if chart.lines:
+        axes.legend(frameon=False, fontsize=8, ncols=2)
