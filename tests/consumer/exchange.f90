@@ -4,17 +4,8 @@ program exchange
   use haloscope
   implicit none
 
-  interface  ! MPI through C: a library for one MPI needs no module of it
-    subroutine begin_mpi() bind(c)
-    end subroutine
-    subroutine end_mpi() bind(c)
-    end subroutine
-    integer(c_int) function world() bind(c)
-      import :: c_int
-    end function
-    integer(c_int) function own_rank() bind(c)
-      import :: c_int
-    end function
+  interface
+    include 'mpi_for_fortran.inc'
     integer(c_int) function rank_count() bind(c)
       import :: c_int
     end function

@@ -48,13 +48,8 @@ module grids
   use haloscope
   implicit none
 
-  interface  ! MPI through C: a library for one MPI needs no module of it
-    integer(c_int) function world() bind(c)
-      import :: c_int
-    end function
-    integer(c_int) function own_rank() bind(c)
-      import :: c_int
-    end function
+  interface
+    include 'mpi_for_fortran.inc'
     integer(c_int) function rank_count() bind(c)
       import :: c_int
     end function
@@ -471,13 +466,6 @@ program random_exchanges
   use hand_overs
   use arrays
   implicit none
-
-  interface
-    subroutine begin_mpi() bind(c)
-    end subroutine
-    subroutine end_mpi() bind(c)
-    end subroutine
-  end interface
 
   character(32), parameter :: strategies(5) = [character(32) :: 'ordered/p2p', 'ordered/persistent:datatype', &
                                                'direct:merged/p2p', 'direct/shared:packed', 'direct/auto']

@@ -6,19 +6,10 @@ program exchanges_under_faults
   use haloscope
   implicit none
 
-  interface  ! MPI through C: a library for one MPI needs no module of it
-    subroutine begin_mpi() bind(c)
-    end subroutine
-    subroutine end_mpi() bind(c)
-    end subroutine
+  interface
+    include '../consumer/mpi_for_fortran.inc'
     subroutine meet() bind(c)
     end subroutine
-    integer(c_int) function world() bind(c)
-      import :: c_int
-    end function
-    integer(c_int) function own_rank() bind(c)
-      import :: c_int
-    end function
     subroutine leave(code) bind(c, name='_Exit')
       import :: c_int
       integer(c_int), value :: code
