@@ -185,16 +185,20 @@ bool expect_right_halos_on_device(
   return true;
 }
 
-/// Makes a case one that a strategy can serve.
-void suit(Case& c, const Strategy& strategy) {
-  c.spec.pattern = strategy.transport == "auto" ? Pattern::direct : strategy.pattern;
-  if (!c.boxes.empty() && strategy.pattern == Pattern::ordered) c.spec.corners = false;  // there may be holes
-  if (strategy.transport != "ipc") return;  // that needs messages both ways
+/// Equal blocks with equal layers on both sides, so that messages go both ways, as ipc needs them.
+void send_both_ways(Case& c) {
   c.boxes.clear();
   c.spec.widths.clear();
   c.spec.low = c.spec.high;
   for (int d = 0; d < c.grid.dims; ++d)
     c.grid.cells[d] = std::max<std::int64_t>(c.grid.cells[d], std::max(c.spec.high[d], 1) * c.ranks[d]);
+}
+
+/// Makes a case one that a strategy can serve.
+void suit(Case& c, const Strategy& strategy) {
+  c.spec.pattern = strategy.transport == "auto" ? Pattern::direct : strategy.pattern;
+  if (!c.boxes.empty() && strategy.pattern == Pattern::ordered) c.spec.corners = false;  // there may be holes
+  if (strategy.transport == "ipc") send_both_ways(c);
 }
 
 TEST(DeviceExchange, RandomExchangesHaveTheBytesOfReference) {
@@ -502,13 +506,7 @@ TEST(DeviceExchange, AutoRacesTheStrategiesOfDevicesInTheExchangesOfTheProgram) 
     Case c = random_numbers_case(random);
     c.spec.pattern = Pattern::direct;
     const bool one_sided = i % 4 == 2;  // as ipc cannot
-    if (!one_sided) {
-      c.boxes.clear();
-      c.spec.widths.clear();
-      c.spec.low = c.spec.high;
-      for (int d = 0; d < c.grid.dims; ++d)
-        c.grid.cells[d] = std::max<std::int64_t>(c.grid.cells[d], std::max(c.spec.high[d], 1) * c.ranks[d]);
-    }
+    if (!one_sided) send_both_ways(c);
     SCOPED_TRACE("case " + std::to_string(i) + " " + describe(c));
     const int device = world_rank() % 2;
     Pair pair(c, "direct/auto:quick", device, "direct/p2p");
