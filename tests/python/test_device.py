@@ -14,7 +14,6 @@ from pathlib import Path
 import pytest
 
 import cuda_code
-from haloscope.core import build
 
 ROOT = Path(__file__).resolve().parents[2]
 SOURCES = ROOT / "src" / "haloscope" / "device"
@@ -189,7 +188,7 @@ def test_hip_kernels_compile_without_a_warning_or_a_spill(tmp_path):
         "-ffp-contract=off",
         "-Iinclude",
         "-Isrc",
-        f"-I{build.library().parent / 'generated'}",
+        f"-I{BUILD / 'generated'}",
         "-Wall",
         "-Werror",
         "-Rpass-analysis=kernel-resource-usage",
