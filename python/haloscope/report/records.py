@@ -28,7 +28,7 @@ def _validator():
 
 
 def _fault_of_blocks(record: dict) -> str:
-    """Return what is wrong between the parts of a record of blocks, "" when nothing is."""
+    """Return which test of a blocks record has no iteration that counts; "" where each has one."""
     warmup = record["request"]["warmup"]
     for test in record.get("iterations_s", ()):
         if len(test) <= warmup:
@@ -37,7 +37,7 @@ def _fault_of_blocks(record: dict) -> str:
 
 
 def fault_of(record: object) -> str:
-    """Return what is wrong with a record according to the published schema, "" when nothing is."""
+    """Return the first fault of a record: what the published schema forbids, or a test that only warms up; "" if there is none."""
     error = next(iter(_validator().iter_errors(record)), None)
     if error is None:
         return _fault_of_blocks(record) if record["kind"] == "blocks" else ""

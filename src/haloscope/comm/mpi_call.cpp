@@ -69,8 +69,8 @@ bool is_in_world(MPI_Comm comm) {
   return all == found;
 }
 
-/// A rank that has not failed may free `comm` at once, which MPI refuses where a message is left there: messages go by
-/// MPI_COMM_WORLD.
+/// Messages go through MPI_COMM_WORLD: a rank that has not failed may free `comm` at once, and MPICH refuses to free a
+/// communicator with an unreceived message.
 /// @return whether all ranks come here within patience_s(), from the same place. Allocates nothing where MPI refuses nothing.
 bool all_meet(MPI_Comm comm) noexcept try {
   static thread_local CallPlace mine, theirs;  // messages may be in flight when this ends

@@ -1,4 +1,4 @@
-// Texts: written without loss, and those of others made fit to be printed.
+// Writes texts without loss, and makes texts from outside printable.
 #pragma once
 
 #include <sstream>
