@@ -337,6 +337,7 @@ def measure(options: argparse.Namespace) -> int:
     log = Log(target / "log.txt")
     end_leftovers(target)
     with ExitStack() as stack:
+        stack.callback(end_leftovers, target)  # SIGTERM may come while a process starts: nothing else would end it
         session = Session(options, target, log, deadline, stack)
         stack.callback(session.write_table)  # also when asked to end
         try:

@@ -181,11 +181,38 @@ def test_what_failed_is_run_again_when_asked_and_results_are_not_overwritten(mea
     assert len(lines_of(other, "kernels")) == len(kernels)
 
 
+# Runs a program that is asked to end while it starts its second process, one that lasts: Popen has not returned yet.
+ENDED_AT_A_START = """
+import os, runpy, signal, subprocess, sys
+start, started = subprocess.Popen, []
+def start_and_end(words, **how):
+    started.append(start(words if not started else ["sleep", "60"], **how))
+    if len(started) == 2:
+        os.kill(os.getpid(), signal.SIGTERM)
+    return started[-1]
+subprocess.Popen = start_and_end
+sys.argv.pop(0)
+sys.path.insert(0, os.path.dirname(sys.argv[0]))
+runpy.run_path(sys.argv[0], run_name="__main__")
+"""
+
+
+def has_left_a_process(results: Path) -> bool:
+    mark = f"{gpu_run.MARK}={results}".encode()
+    return any(mark in read_or_nothing(file) for file in Path("/proc").glob("[0-9]*/environ"))
+
+
 def test_a_run_that_is_asked_to_end_leaves_no_process_behind(tmp_path):
     code = kill_when(command("--output", tmp_path), tmp_path / "kernels.jsonl", 3, signal.SIGTERM)
     assert code == 143
-    mark = f"{gpu_run.MARK}={tmp_path}".encode()
-    assert not [f for f in Path("/proc").glob("[0-9]*/environ") if mark in read_or_nothing(f)]
+    assert not has_left_a_process(tmp_path)
+
+
+def test_a_run_that_is_asked_to_end_while_a_process_starts_ends_it(tmp_path):
+    python, *words = command("--output", tmp_path)
+    done = ended([python, "-c", ENDED_AT_A_START, *words])
+    assert done.returncode == 143, done.stderr
+    assert not has_left_a_process(tmp_path)
 
 
 def read_or_nothing(path: Path) -> bytes:
