@@ -35,10 +35,10 @@ bool in_another_order(MPI_Comm comm, std::vector<std::string> names) {
 }  // namespace
 
 std::vector<Aspect> aspects_of(const Layout& layout, const std::vector<int>& nodes) {
-  return {{"cells", text_of(layout.grid().cells, "x")},
-          {"periodic dimensions", text_of(layout.grid().periodic, ",")},
-          {"process grid", text_of(layout.ranks(), "x")},
-          {"nodes", nodes.empty() ? "one per machine" : text_of(nodes, ",")}};
+  return {{"cells", join_numbers(layout.grid().cells, "x")},
+          {"periodic dimensions", join_numbers(layout.grid().periodic, ",")},
+          {"process grid", join_numbers(layout.ranks(), "x")},
+          {"nodes", nodes.empty() ? "one per machine" : join_numbers(nodes, ",")}};
 }
 
 namespace {

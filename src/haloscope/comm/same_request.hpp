@@ -22,12 +22,6 @@ struct Aspect {
 std::vector<Aspect> aspects_of(const Layout& layout, const std::vector<int>& nodes);
 /// The fields; their names are only shown.
 Aspect fields_of(const std::vector<Quantity>& fields);
-template <class Numbers>
-std::string text_of(const Numbers& numbers, const char* separator) {
-  std::string text;
-  for (const auto number : numbers) text += (text.empty() ? "" : separator) + std::to_string(number);
-  return text;
-}
 
 /// @param what     they ask for: "exchanges". @param aspects  the same list of names on every rank.
 /// @param names    of the fields, in their order. Ranks may use other names, but not the same ones in another order.

@@ -9,6 +9,7 @@
 #include "haloscope/comm/mpi_call.hpp"
 #include "haloscope/comm/running.hpp"
 #include "haloscope/comm/together.hpp"
+#include "haloscope/core/names.hpp"
 #include "haloscope/error.hpp"
 
 namespace haloscope {
@@ -35,12 +36,6 @@ std::optional<Topology> topology_of(MPI_Comm comm) {
   std::vector<int> own = zeros;
   CHECK_MPI(MPI_Cart_get(comm, dims, found.ranks.data(), found.periodic.data(), own.data()));
   return found;
-}
-
-std::string text_of(const std::vector<int>& numbers) {
-  std::string text;
-  for (int n : numbers) text += (text.empty() ? "" : "x") + std::to_string(n);
-  return text;
 }
 
 /// The dimensions that have more than one process.
@@ -87,7 +82,7 @@ bool is_same_split(MPI_Comm comm, const Topology& topology, const Layout& layout
 }
 
 std::string describe(const Topology& topology) {
-  return "the communicator has a Cartesian topology (" + text_of(topology.ranks) +
+  return "the communicator has a Cartesian topology (" + join_numbers(topology.ranks, "x") +
          ", ranks numbered along the last dimension first)";
 }
 

@@ -12,12 +12,6 @@ namespace haloscope {
 
 namespace {
 
-std::string to_text(const ProcessGrid& p, int dims) {
-  std::string text = std::to_string(p[0]);
-  for (int d = 1; d < dims; ++d) text += "x" + std::to_string(p[d]);
-  return text;
-}
-
 /// Blocks as near to cubes as possible: least block surface over all factorisations; equal ones resolved towards few
 /// ranks in x, then y (White & Dongarra 2011, IV-B).
 ProcessGrid cubic(int ranks, const GridSpec& grid) {
@@ -154,12 +148,12 @@ void check_ranks(const GridSpec& grid, const ProcessGrid& ranks, const RankOrder
     if (d >= grid.dims && ranks[d] != 1)
       throw UsageError("a " + std::to_string(grid.dims) + "D grid cannot have cells or ranks in " + name_of(d));
     if (ranks[d] < 1 || ranks[d] > grid.cells[d])
-      throw UsageError("process grid " + to_text(ranks, grid.dims) + " puts " + std::to_string(ranks[d]) +
+      throw UsageError("process grid " + sizes_text(ranks, grid.dims) + " puts " + std::to_string(ranks[d]) +
                        " ranks on " + std::to_string(grid.cells[d]) + " cells in " + name_of(d) +
                        "; use fewer ranks, more cells, or another process grid");
   }
   if (double(ranks[0]) * double(ranks[1]) * double(ranks[2]) > std::numeric_limits<int>::max())
-    throw UsageError("process grid " + to_text(ranks, grid.dims) +
+    throw UsageError("process grid " + sizes_text(ranks, grid.dims) +
                      " has more ranks than a communicator can have; use " + "fewer ranks");
   RankOrder sorted = order;
   std::sort(sorted.begin(), sorted.end());

@@ -1,6 +1,7 @@
-// "Did you mean": the nearest valid names to a misspelt one.
+// Lists of names and numbers as text, and "did you mean": the nearest valid names to a misspelt one.
 #pragma once
 
+#include <span>
 #include <string>
 #include <vector>
 
@@ -16,6 +17,19 @@ bool has(const std::vector<std::string>& list, const std::string& word);
 
 /// `words` joined by `separator`.
 std::string join(const std::vector<std::string>& words, const std::string& separator);
+
+/// `numbers` joined by `separator`.
+template <class Numbers>
+std::string join_numbers(const Numbers& numbers, const std::string& separator) {
+  std::string text;
+  for (const auto number : numbers) text += (text.empty() ? "" : separator) + std::to_string(number);
+  return text;
+}
+/// Cells or ranks in `dims` dimensions, as "4x2".
+template <class Sizes>
+std::string sizes_text(const Sizes& sizes, int dims) {
+  return join_numbers(std::span(sizes).first(static_cast<std::size_t>(dims)), "x");
+}
 
 /// `text` cut at each `separator`; an empty text gives no words.
 std::vector<std::string> split(const std::string& text, char separator);

@@ -1,4 +1,5 @@
 // Chooses kernels by form, scalar type and the instruction sets of this CPU.
+#include "haloscope/core/names.hpp"
 #include "haloscope/error.hpp"
 #include "haloscope/kernels/isa_select.hpp"
 #include "haloscope/kernels/kernel.hpp"
@@ -28,12 +29,6 @@ std::vector<IsaChoice> usable() {
   return found;
 }
 
-std::string joined(const std::vector<std::string>& names) {
-  std::string text;
-  for (const auto& name : names) text += (text.empty() ? "" : ", ") + name;
-  return text;
-}
-
 }  // namespace
 
 const IsaTable& isa_table(const std::string& isa) {
@@ -43,7 +38,7 @@ const IsaTable& isa_table(const std::string& isa) {
     if (isa == choice.name) return *choice.table;
   }
   throw UsageError("instruction set '" + isa + "' is not in this build or not in this CPU; choose one of " +
-                   joined(kernel_isas()));
+                   join(kernel_isas(), ", "));
 }
 
 std::vector<std::string> kernel_isas() {
@@ -65,7 +60,7 @@ Kernel find_kernel(const std::string& form, Real real, const std::string& isa) {
   if (known) {
     throw UsageError("kernel '" + form + "' exists in double precision only; choose f64");
   }
-  throw UsageError("there is no kernel '" + form + "'; choose one of " + joined(forms));
+  throw UsageError("there is no kernel '" + form + "'; choose one of " + join(forms, ", "));
 }
 
 }  // namespace haloscope

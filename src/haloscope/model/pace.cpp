@@ -1,7 +1,9 @@
 #include "haloscope/model/pace.hpp"
 
 #include <cmath>
+#include <ranges>
 
+#include "haloscope/core/names.hpp"
 #include "haloscope/error.hpp"
 #include "haloscope/model/profile.hpp"
 
@@ -161,8 +163,7 @@ const Profile& nearest_state(const Profile& profile, const Pace& now) {
 
 Profile at_pace(const Profile& profile, const Pace& now) {
   if (!profile.paces.contains(now.ranks)) {
-    std::string known;
-    for (const auto& [ranks, pace] : profile.paces) known += (known.empty() ? "" : ", ") + std::to_string(ranks);
+    const std::string known = join_numbers(std::views::keys(profile.paces), ", ");
     throw UnavailableError("profile '" + profile.name + "' has no pace of " + std::to_string(now.ranks) +
                            " ranks (it has " + (known.empty() ? "none" : "those of " + known) +
                            "); calibrate the machine again");

@@ -95,17 +95,11 @@ App app_of(const std::vector<FieldRef>& fields, const Choice& choice, const std:
   return app;
 }
 
-std::string text_of(const Index& sizes, int dims) {
-  std::vector<std::string> texts;
-  for (int d = 0; d < dims; ++d) texts.push_back(std::to_string(sizes[d]));
-  return join(texts, "x");
-}
-
 std::string text_of(const GridSpec& grid) {
   std::string around;
   for (int d = 0; d < grid.dims; ++d)
     if (grid.periodic[d]) around += "xyz"[d];
-  return text_of(grid.cells, grid.dims) + " cells, " + (around.empty() ? "not periodic" : "periodic in " + around);
+  return sizes_text(grid.cells, grid.dims) + " cells, " + (around.empty() ? "not periodic" : "periodic in " + around);
 }
 
 /// best() says which grid and how many ranks its choice is for; a choice of the user's own leaves that open.
@@ -121,9 +115,8 @@ void check_grid(const Choice& choice, const Layout& layout) {
                      std::to_string(layout.size()) + remedy);
   if (choice.process_grid.empty()) return;
   if (const ProcessGrid ranks = process_grid(choice.process_grid, layout.size(), grid); ranks != layout.ranks())
-    throw UsageError("the choice is for " + text_of({ranks[0], ranks[1], ranks[2]}, grid.dims) +
-                     " ranks, and the grid is on " +
-                     text_of({layout.ranks()[0], layout.ranks()[1], layout.ranks()[2]}, grid.dims) + remedy);
+    throw UsageError("the choice is for " + sizes_text(ranks, grid.dims) + " ranks, and the grid is on " +
+                     sizes_text(layout.ranks(), grid.dims) + remedy);
 }
 
 /// The user's choice with what the grid decides.

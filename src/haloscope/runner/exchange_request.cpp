@@ -95,11 +95,11 @@ void require_same(MPI_Comm comm, const Plan& plan, const Layout& layout, const S
   std::vector<std::string> names, widths;
   for (std::size_t q = 0; q < spec.quantities.size(); ++q) {
     names.push_back(spec.quantities[q].name);
-    widths.push_back(text_of(spec.low_of(static_cast<int>(q)), "x") + " and " +
-                     text_of(spec.high_of(static_cast<int>(q)), "x"));
+    widths.push_back(join_numbers(spec.low_of(static_cast<int>(q)), "x") + " and " +
+                     join_numbers(spec.high_of(static_cast<int>(q)), "x"));
   }
   std::vector<Aspect> aspects = aspects_of(layout, nodes);
-  aspects.insert(aspects.end(), {{"order of the process grid", text_of(spec.order, ",")},
+  aspects.insert(aspects.end(), {{"order of the process grid", join_numbers(spec.order, ",")},
                                  {"strategy", to_string(strategy)},
                                  {"corners", spec.corners ? "filled" : "not filled"},
                                  {"slots", std::to_string(slots)},
