@@ -15,6 +15,8 @@ export PATH := $(PATH):$(CURDIR)/.venv/bin
 export HALOSCOPE_BUILD := $(CURDIR)/$(BUILD)
 
 PYTHON := python tests bench scripts packaging
+# Tests of one process run side by side, those of several alone (tests/conftest.py).
+PYTEST := $(VENV)/python -m pytest -q -m 'not long' -n 2 --dist loadfile
 
 .NOTPARALLEL:  # two goals would build in one folder at once
 .PHONY: demo test docs bench check-long build programs configure setup format lint clean
@@ -22,11 +24,11 @@ demo: programs
 	$(VENV)/haloscope demo
 
 test: build
-	$(VENV)/python -m pytest -q -m 'not long' tests
+	$(PYTEST) tests
 
 # docs/coverage.md, the measured parts of README.md and docs/ and the schema, from a test run, results/ and choice.def.
 docs: build
-	$(VENV)/python -m pytest -q -m 'not long' --junitxml=build/tests.xml tests | tee build/tests.txt
+	$(PYTEST) --junitxml=build/tests.xml tests | tee build/tests.txt
 	$(VENV)/python scripts/coverage.py build/tests.xml $(wildcard results/check-long.xml)
 	tail -1 build/tests.txt > results/test.txt
 	$(VENV)/python scripts/pages.py

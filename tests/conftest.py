@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import fcntl
+import itertools
 import os
 import shutil
 import subprocess
 import sys
+import threading
 from dataclasses import dataclass
 from pathlib import Path
 from unittest import mock
@@ -40,6 +43,76 @@ def pytest_collection_modifyitems(items):
             item.user_properties.append(("device", "card"))
 
 
+class Cores:
+    """The cores, which all tests of a build folder share, those of other processes too (pytest -n 2).
+
+    Tests of one process run side by side; a test runs alone from when it starts ranks or a build until it ends.
+    """
+
+    BUSY = ("mpiexec", "mpirun", "haloscope", "haloscope.cli", "cmake", "make", "ninja", "pytest", "gpu.py")
+    WITHIN = "HALOSCOPE_TEST_CORES"  # in the environment of what a test starts, for tests that run tests
+
+    def __init__(self, folder: Path):
+        self.turn, self.cores = ((folder / name).open("w") for name in ("tests-turn.lock", "tests-cores.lock"))
+        self.held = fcntl.LOCK_UN
+        self.mutex = threading.Lock()
+
+    def take(self, how: int) -> None:
+        """Wait for the cores: for a share of them (LOCK_SH), or for all (LOCK_EX)."""
+        with self.mutex:
+            if self.held in (how, fcntl.LOCK_EX):
+                return
+            fcntl.flock(self.cores, fcntl.LOCK_UN)
+            fcntl.flock(self.turn, fcntl.LOCK_EX)  # or others would share them for ever while one waits for all
+            fcntl.flock(self.cores, how)
+            fcntl.flock(self.turn, fcntl.LOCK_UN)
+            self.held = how
+
+    def give_back(self) -> None:
+        """Let other tests have them."""
+        with self.mutex:
+            fcntl.flock(self.cores, fcntl.LOCK_UN)
+            self.held = fcntl.LOCK_UN
+
+    def see(self, event: str, arguments: tuple) -> None:
+        """Take all cores where the test that runs is about to start what keeps several busy (an audit hook)."""
+        if event == "subprocess.Popen" and self.held == fcntl.LOCK_SH and keeps_cores_busy(arguments[1]):
+            self.take(fcntl.LOCK_EX)
+
+
+CORES = pytest.StashKey[Cores]()
+
+
+def keeps_cores_busy(command) -> bool:
+    """Whether a command starts several ranks or a build."""
+    words = [os.fsdecode(word) for word in ([command] if isinstance(command, str | bytes | os.PathLike) else command)]
+    names = {Path(word).name for word in words[:8]}
+    one_rank = ("-n", "1") in itertools.pairwise(words)
+    return not one_rank and not names.isdisjoint(Cores.BUSY)
+
+
+def pytest_sessionstart(session):
+    """Make the cores known to this process, once."""
+    if Cores.WITHIN in os.environ or not Path(os.environ["HALOSCOPE_BUILD"]).is_dir():
+        return
+    session.config.stash[CORES] = cores = Cores(Path(os.environ["HALOSCOPE_BUILD"]))
+    sys.addaudithook(cores.see)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_protocol(item):
+    """Hold a share of the cores for the time of a test and of the fixtures that it sets up."""
+    cores = item.config.stash.get(CORES, None)
+    if cores is None:
+        return (yield)
+    cores.take(fcntl.LOCK_SH)
+    try:
+        with mock.patch.dict(os.environ, {Cores.WITHIN: "held"}):
+            return (yield)
+    finally:
+        cores.give_back()
+
+
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_call(item):
     """Write into the JUnit report on how many ranks a test started programs."""
@@ -68,13 +141,14 @@ def segments() -> set[Path]:
 
 
 @pytest.fixture(autouse=True)
-def no_segments_of_killed_jobs():
+def no_segments_of_killed_jobs(pytestconfig):
     """Removes what jobs that were killed leave in shared memory: MPICH's files alone fill it in a long run."""
     from haloscope.measure.checkup import process_view
 
-    before = segments()
+    before, cores = segments(), pytestconfig.stash.get(CORES, None)
     yield
-    if left := segments() - before:
+    alone = cores is None or cores.held == fcntl.LOCK_EX  # other jobs may not have opened theirs yet
+    if left := alone and segments() - before:
         used = process_view.mapped_files(process_view.SHARED_MEMORY)
         for file in left:
             if str(file) not in used:
