@@ -1,6 +1,7 @@
 // Partitioned messages on random exchanges, with one partition or several, made ready by one thread or by each.
 #include "allocation_counter.hpp"
 #include "haloscope/error.hpp"
+#include "haloscope/haloscope.hpp"
 #include "random_case.hpp"
 
 namespace haloscope::test {
@@ -60,6 +61,41 @@ void check_two_slots_in_flight() {
     for (int slot : world_rank() % 2 ? std::array{1, 0} : std::array{0, 1}) rig.finish(0, slot);
     for (int slot : {0, 1}) EXPECT_EQ(rig.wrong_points(slot, slot), 0);
   }
+}
+
+// The next two come first: Open MPI sets up once in a program what it needs for partitioned messages, for all ranks together.
+TEST(Partitioned, HalfOfTheRanksExchangeOrAreRefused) {
+  MPI_Comm half;
+  MPI_Comm_split(MPI_COMM_WORLD, world_rank() % 2, 0, &half);
+  if (world_rank() % 2 == 0) try {
+      const Grid<2> grid(half, {.cells = {16, 17}, .periodic = {true, true}});
+      Field<double, 2> u(grid, {.halo = 1});
+      u[0](0, 0) = 7;
+      make_exchange(grid, {u}, "direct/partitioned").exchange();
+      EXPECT_EQ(u[0](grid.cells()[0], 0), 7);
+    } catch (const UnavailableError& error) {
+      const std::string whole = "on all " + std::to_string(world_size()) + " ranks of MPI_COMM_WORLD";
+      EXPECT_NE(std::string(error.what()).find(whole), std::string::npos) << error.what();
+      EXPECT_GT(world_size(), 1);
+    }
+  MPI_Comm_free(&half);
+}
+
+TEST(Partitioned, NonblockingCallsOfTheProgramKeepTheirOrderAfterTheFirstLinkIsOpened) {
+  Case c;
+  c.transport = "partitioned";
+  Rig rig(periodic_cube(0, c));
+  for (int i = 0; i < 10; ++i) {
+    int polls = (world_rank() + i) % 2 * 1000, there = 0, sum = world_rank();  // MPI may go on with set-up in each
+    for (; polls > 0; --polls) MPI_Iprobe(MPI_ANY_SOURCE, 0, MPI_COMM_SELF, &there, MPI_STATUS_IGNORE);
+    MPI_Request request;
+    MPI_Iallreduce(MPI_IN_PLACE, &sum, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD, &request);
+    MPI_Wait(&request, MPI_STATUS_IGNORE);
+    EXPECT_EQ(sum, world_size() * (world_size() - 1) / 2);
+  }
+  rig.fill(0, 1);
+  rig.exchange(0);
+  EXPECT_EQ(rig.wrong_points(0, 1), 0);
 }
 
 TEST(Partitioned, EveryGhostPointHoldsTheIdOfThePointItMirrors) {

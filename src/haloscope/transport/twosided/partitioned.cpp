@@ -3,9 +3,13 @@
 #include <sched.h>
 
 #include <algorithm>
+#include <array>
 #include <atomic>
 
+#include "haloscope/agree.hpp"
 #include "haloscope/comm/mpi_call.hpp"
+#include "haloscope/comm/text.hpp"
+#include "haloscope/comm/together.hpp"
 #include "haloscope/core/spin.hpp"
 #include "haloscope/error.hpp"
 #include "haloscope/field/memory.hpp"
@@ -179,6 +183,29 @@ class PartitionedLink final : public Link {
   std::vector<Port> ports_;  // never resized: [slot][message id]
 };
 
+/// Open MPI duplicates MPI_COMM_WORLD for partitioned messages, by nonblocking collective calls that each rank starts when it
+/// polls first. Others on MPI_COMM_WORLD, ours or the program's, then meet in another order on each rank, and hang. So
+/// the duplicate is waited for before any other call: a message of a rank to itself arrives only after that.
+/// @throws UnavailableError where ranks of MPI_COMM_WORLD are not here, and would be waited for.
+void duplicate_world_first(MPI_Comm comm) {
+  static std::atomic<bool> duplicated = false;
+  if (duplicated || !mpi_library().starts_with("Open MPI")) return;
+  if (ranks_in(comm) != ranks_in(MPI_COMM_WORLD))
+    throw UnavailableError("transport partitioned: " + mpi_library() + " sets partitioned messages up on all " +
+                           std::to_string(ranks_in(MPI_COMM_WORLD)) +
+                           " ranks of MPI_COMM_WORLD at once, and this one has " + std::to_string(ranks_in(comm)) +
+                           "; use p2p or persistent");
+  static char sent, received;  // the calls may be in flight when this ends
+  std::array<MPI_Request, 2> requests;
+  CHECK_MPI(MPI_Precv_init(&received, 1, 1, MPI_BYTE, 0, 0, MPI_COMM_SELF, MPI_INFO_NULL, &requests[0]));
+  CHECK_MPI(MPI_Psend_init(&sent, 1, 1, MPI_BYTE, 0, 0, MPI_COMM_SELF, MPI_INFO_NULL, &requests[1]));
+  CHECK_MPI(MPI_Startall(2, requests.data()));
+  CHECK_MPI(MPI_Pready(0, requests[1]));
+  for (MPI_Request& request : requests) meet_in(request);
+  for (MPI_Request& request : requests) CHECK_MPI(MPI_Request_free(&request));
+  duplicated = true;
+}
+
 /// Threads may make partitions ready themselves only where all of them may call MPI.
 bool only_one_thread_calls(const LinkContext& context) {
   int level = 0;
@@ -193,6 +220,7 @@ bool only_one_thread_calls(const LinkContext& context) {
 std::unique_ptr<Link> open_partitioned([[maybe_unused]] const LinkContext& context,
                                        [[maybe_unused]] const std::vector<std::string>& words) {
 #if HALOSCOPE_HAVE_PARTITIONED
+  duplicate_world_first(context.comm);
   return std::make_unique<PartitionedLink>(context, !words.empty() || only_one_thread_calls(context));
 #else
   throw UnavailableError(
