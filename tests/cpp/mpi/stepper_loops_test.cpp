@@ -183,7 +183,7 @@ TEST(StepperLoops, ALoopWithoutAnEndIsRefused) {
 
 /// The own values after a sum over neighbours, handed out in strips; and the most rows that a box had.
 std::pair<std::vector<double>, std::int64_t> stripped(std::int64_t strip_bytes, const Choice& choice) {
-  const Grid<3> grid{MPI_COMM_WORLD, {.cells = {12, 50, 12}, .periodic = {true, false, true}, .process_grid = "slabs"}};
+  const Grid<3> grid{MPI_COMM_WORLD, {.cells = {12, 50, 18}, .periodic = {true, false, true}, .process_grid = "slabs"}};
   const Field<double, 3> u{grid, {.halo = 2, .slots = 2}};
   const Box own{{0, 0, 0}, grid.cells()};
   for (std::int64_t k = 0; k < own.hi[2]; ++k)
