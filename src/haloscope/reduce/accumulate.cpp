@@ -2,6 +2,7 @@
 #include <mpi.h>
 
 #include "haloscope/comm/mpi_call.hpp"
+#include "haloscope/comm/windows_apart.hpp"
 #include "haloscope/reduce/reducer.hpp"
 
 namespace haloscope {
@@ -17,6 +18,7 @@ class Accumulate final : public PipelineReducer {
         op_(context.op),
         numbers_(context.numbers),
         empty_(static_cast<std::size_t>(context.numbers), identity_of(context.op)) {
+    require_windows_apart(comm_);
     int rank = 0, size = 1;
     CHECK_MPI(MPI_Comm_rank(comm_, &rank));
     CHECK_MPI(MPI_Comm_size(comm_, &size));

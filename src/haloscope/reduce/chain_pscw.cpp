@@ -5,6 +5,7 @@
 #include <array>
 
 #include "haloscope/comm/mpi_call.hpp"
+#include "haloscope/comm/windows_apart.hpp"
 #include "haloscope/reduce/reducer.hpp"
 
 namespace haloscope {
@@ -17,6 +18,7 @@ class ChainPscw final : public PipelineReducer {
   explicit ChainPscw(const PipelineContext& context)
       : yield_(context.yield), op_(context.op), numbers_(context.numbers), result_(context.numbers) {
     MPI_Comm comm = context.comm;
+    require_windows_apart(comm);
     CHECK_MPI(MPI_Comm_rank(comm, &rank_));
     CHECK_MPI(MPI_Comm_size(comm, &size_));
     MPI_Group all;

@@ -9,13 +9,14 @@
 #include "haloscope/comm/mpi_call.hpp"
 #include "haloscope/comm/mpi_traits.hpp"
 #include "haloscope/comm/set_up_messages.hpp"
+#include "haloscope/comm/together.hpp"
+#include "haloscope/comm/windows_apart.hpp"
 #include "haloscope/core/names.hpp"
 #include "haloscope/error.hpp"
 #include "haloscope/pack/region_copy.hpp"
 #include "haloscope/strategy.hpp"
 
 namespace haloscope {
-
 RmaOptions RmaOptions::parse(const std::string& transport, const std::vector<std::string>& given) {
   check_options(transport, given);
   return {.get = has(given, "get") || has(given, "rget"),
@@ -92,6 +93,7 @@ WindowLink::WindowLink(const LinkContext& context, const RmaOptions& options)
     throw UnavailableError(
         "one-sided transports ask for a window's memory model, at which SMPI ends the program; use p2p or persistent, "
         "or a build on a real MPI");
+  require_windows_apart(comm_);
   CHECK_MPI(MPI_Comm_rank(comm_, &rank_));
   messages_ = static_cast<int>(plan_->messages.size());
   slots_ = static_cast<int>(views_->front().size());
@@ -164,7 +166,9 @@ void WindowLink::make_message_windows(const Layout& layout, const Hints& hints) 
 void WindowLink::make_windows(const std::vector<Exposed>& exposed, Hints hints, int own) {
   if (options_.plain) hints.clear();
   windows_.reserve(exposed.size());
+  const bool in_turn = own >= 0 && windows_collide();
   for (std::size_t w = 0; w < exposed.size(); ++w) {
+    if (in_turn && static_cast<int>(w) == own) await_turn();
     std::size_t bytes = 0;
     for (int id : exposed[w].ids) bytes += whole_lines(ports_[id].bytes);
     if (bytes > 0) bytes += cache_line;  // MPI's memory may begin anywhere in a cache line
@@ -175,6 +179,8 @@ void WindowLink::make_windows(const std::vector<Exposed>& exposed, Hints hints, 
     }
     windows_.emplace_back(exposed[w].comm, exposed[w].owns_comm, bytes, all);
     const Window& window = windows_.back();
+    if (in_turn) meet_before(window.comm());  // all of them have opened its memory
+    if (in_turn && static_cast<int>(w) == own) end_turn();
     all_unified_ = all_unified_ && window.unified();
     std::byte* base = window.data();
     std::size_t at =
@@ -189,6 +195,18 @@ void WindowLink::make_windows(const std::vector<Exposed>& exposed, Hints hints, 
   unified_ = all_unified_ && !options_.separate;
   place_segments();
   tell_origins(own);
+}
+
+/// Ranks make their own windows one after the other.
+void WindowLink::await_turn() const {
+  if (rank_ == 0) return;
+  MPI_Request request;
+  CHECK_MPI(MPI_Irecv(nullptr, 0, MPI_BYTE, rank_ - 1, tags_.reduction(), comm_, &request));
+  meet_in(request);
+}
+
+void WindowLink::end_turn() const {
+  if (rank_ + 1 < ranks_in(comm_)) CHECK_MPI(MPI_Send(nullptr, 0, MPI_BYTE, rank_ + 1, tags_.reduction(), comm_));
 }
 
 void WindowLink::place_segments() {

@@ -133,6 +133,8 @@ class WindowLink : public Link {
  private:
   void place_origins(const LinkContext& context);
   void place_segments();
+  void await_turn() const;
+  void end_turn() const;
   void tell_origins(int own);
   int largest(int count) const;
 
