@@ -133,9 +133,11 @@ TEST(Taskqueue, ADeviceThatFailsEndsEveryCallWithTheReasonAndThePeers) {
   device::host::imitate(now);
   DeviceRig rig("direct/taskqueue");
   *works = false;
-  rig.begin();
-  rig.moves().send(rig.out, 0);
-  const std::string said = error_of<Error>([&] { rig.link->wait(rig.in, 0); });
+  const std::string said = error_of<Error>([&] {  // the first of them that looks at the device
+    rig.begin();
+    rig.moves().send(rig.out, 0);
+    rig.link->wait(rig.in, 0);
+  });
   EXPECT_NE(said.find("the device is lost"), std::string::npos) << said;
   EXPECT_NE(said.find("to rank " + std::to_string((world_rank() + 1) % world_size()) + ": 0 of 1 parts packed"),
             std::string::npos)
