@@ -168,8 +168,13 @@ def main(words: list[str]) -> int:
     return int(code)
 
 
-if __name__ == "__main__":
+def run_in_checkout(words: list[str]) -> int:
+    """Run the tests of the checkout, from any folder."""
     os.environ["HALOSCOPE_LONG"] = "1"
     os.chdir(ROOT)
     sys.path.insert(0, str(ROOT))  # as `python -m pytest` does: tests import packages of the checkout
-    sys.exit(main(sys.argv[1:]))
+    return main(words)
+
+
+if __name__ == "__main__":
+    sys.exit(run_in_checkout(sys.argv[1:]))
