@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <cstdint>
+#include <cstdlib>
 #include <ctime>
 
 #include "haloscope/comm/mpi_call.hpp"
@@ -16,6 +17,11 @@ std::string mpi_library() {
   CHECK_MPI(MPI_Get_library_version(text, &length));
   const std::string line(text, static_cast<std::size_t>(length));
   return line.substr(0, line.find_first_of(std::string("\n\0", 2)));  // Open MPI counts the end of its text
+}
+
+int open_mpi_version() {
+  const std::string library = mpi_library(), name = "Open MPI v";
+  return library.starts_with(name) ? std::atoi(library.c_str() + name.size()) : 0;
 }
 
 std::string utc_now() {

@@ -10,6 +10,9 @@ namespace haloscope {
 /// What the MPI library calls itself: the first line of its version. Legal before MPI_Init.
 std::string mpi_library();
 
+/// The major version of Open MPI; 0 where the MPI library is another one. Legal before MPI_Init.
+int open_mpi_version();
+
 /// The present time in UTC, as 2026-11-23T09:30:00Z.
 std::string utc_now();
 

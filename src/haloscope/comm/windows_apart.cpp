@@ -10,8 +10,7 @@
 namespace haloscope {
 
 bool windows_collide() {
-  const std::string library = mpi_library(), name = "Open MPI v";
-  if (!library.starts_with(name) || std::atoi(library.c_str() + name.size()) >= 5) return false;
+  if (const int version = open_mpi_version(); version == 0 || version >= 5) return false;
   const char* const set = std::getenv("OMPI_MCA_osc");
   const std::string components = set != nullptr ? set : "^";
   const bool all_but_these = components.starts_with('^'), named = components.find("rdma") != std::string::npos;
@@ -21,7 +20,7 @@ bool windows_collide() {
 void require_windows_apart(MPI_Comm comm) {
   if (!windows_collide() || ranks_in(comm) == ranks_in(MPI_COMM_WORLD)) return;
   throw UnavailableError("windows of " + mpi_library() +
-                         " on some ranks of MPI_COMM_WORLD may share their memory with those of other ranks; use a "
+                         " on some ranks of MPI_COMM_WORLD may share memory with those of other ranks; use a "
                          "strategy or a reduction without one-sided calls, set OMPI_MCA_osc=^rdma for all ranks, or "
                          "build with Open MPI 5");
 }

@@ -25,6 +25,7 @@ std::string join_numbers(const Numbers& numbers, const std::string& separator) {
   for (const auto number : numbers) text += (text.empty() ? "" : separator) + std::to_string(number);
   return text;
 }
+
 /// Cells or ranks in `dims` dimensions, as "4x2".
 template <class Sizes>
 std::string sizes_text(const Sizes& sizes, int dims) {

@@ -17,6 +17,7 @@
 #include "haloscope/strategy.hpp"
 
 namespace haloscope {
+
 RmaOptions RmaOptions::parse(const std::string& transport, const std::vector<std::string>& given) {
   check_options(transport, given);
   return {.get = has(given, "get") || has(given, "rget"),

@@ -183,13 +183,14 @@ class PartitionedLink final : public Link {
   std::vector<Port> ports_;  // never resized: [slot][message id]
 };
 
-/// Open MPI duplicates MPI_COMM_WORLD for partitioned messages, by nonblocking collective calls that each rank starts when it
-/// polls first. Others on MPI_COMM_WORLD, ours or the program's, then meet in another order on each rank, and hang. So
-/// the duplicate is waited for before any other call: a message of a rank to itself arrives only after that.
-/// @throws UnavailableError where ranks of MPI_COMM_WORLD are not here, and would be waited for.
+/// Waits until Open MPI has duplicated MPI_COMM_WORLD, as it does for a program's first partitioned message: a message that a
+/// rank sends to itself arrives only after that. The duplicate is made by nonblocking collective calls that each rank starts
+/// when it first polls. Without the wait, they would run in a different order on each rank than other nonblocking
+/// collective calls on MPI_COMM_WORLD, ours or the program's, which would hang or give wrong data.
+/// @throws UnavailableError where `comm` lacks ranks of MPI_COMM_WORLD: the duplicate needs all of them.
 void duplicate_world_first(MPI_Comm comm) {
   static std::atomic<bool> duplicated = false;
-  if (duplicated || !mpi_library().starts_with("Open MPI")) return;
+  if (duplicated || open_mpi_version() == 0) return;
   if (ranks_in(comm) != ranks_in(MPI_COMM_WORLD))
     throw UnavailableError("transport partitioned: " + mpi_library() + " sets partitioned messages up on all " +
                            std::to_string(ranks_in(MPI_COMM_WORLD)) +
