@@ -239,7 +239,7 @@ Stepper::SweepFunction star(int layers, bool corner) {
 }
 
 TEST(Guard, AStepperFindsASweepThatReadsMoreThanItSays) {
-  const auto grid = torus();
+  const auto grid = torus(60);  // 4 layers on 7 ranks
   Field<double, 2> u{grid, {.halo = 6, .slots = 2, .name = "u"}};
   for (int depth : {1, 2}) {
     Choice choice;
