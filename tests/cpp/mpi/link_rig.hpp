@@ -18,7 +18,7 @@
 
 namespace haloscope::test {
 
-/// What the PMPI wrappers of pmpi_counter.cpp have seen on this rank.
+/// What the PMPI wrappers of pmpi_counter.cpp have seen on this thread.
 struct Sent {
   std::int64_t messages = 0, bytes = 0;
 };

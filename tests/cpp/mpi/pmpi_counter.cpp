@@ -1,4 +1,4 @@
-// Counts what this rank really sends, in front of MPI's own functions.
+// Counts what this thread of this rank really sends, in front of MPI's own functions.
 #include "pmpi_counter.hpp"
 
 #include <unordered_map>
@@ -8,12 +8,12 @@
 namespace haloscope::test {
 
 Sent& sent() {
-  static Sent counts;
+  thread_local Sent counts;
   return counts;
 }
 
 Calls& calls() {
-  static Calls counts;
+  thread_local Calls counts;
   return counts;
 }
 
@@ -37,7 +37,7 @@ void note(std::int64_t bytes) {
 
 /// Bytes of persistent sends, by request.
 std::unordered_map<MPI_Request, std::int64_t>& prepared() {
-  static std::unordered_map<MPI_Request, std::int64_t> requests;
+  thread_local std::unordered_map<MPI_Request, std::int64_t> requests;
   return requests;
 }
 
