@@ -11,6 +11,7 @@
 namespace haloscope::test {
 namespace {
 std::atomic<std::int64_t> count{0}, held{0}, most_held{0};
+std::atomic<bool> refused{false};
 
 void* keep(void* at) {
   if (at == nullptr) return at;
@@ -20,18 +21,19 @@ void* keep(void* at) {
   return at;
 }
 
-void give_back(void* at) {
+[[maybe_unused]] void give_back(void* at) {
   held -= static_cast<std::int64_t>(malloc_usable_size(at));
   std::free(at);
 }
 
 void* counted_or_null(std::size_t bytes, std::size_t alignment = 0) {
   ++count;
+  if (refused) return nullptr;
   const std::size_t padded = alignment ? (bytes + alignment - 1) / alignment * alignment : bytes;
   return keep(alignment ? std::aligned_alloc(alignment, padded) : std::malloc(bytes > 0 ? bytes : 1));
 }
 
-void* counted(std::size_t bytes, std::size_t alignment = 0) {
+[[maybe_unused]] void* counted(std::size_t bytes, std::size_t alignment = 0) {
   void* const at = counted_or_null(bytes, alignment);
   if (at == nullptr) throw std::bad_alloc();
   return at;
@@ -39,10 +41,12 @@ void* counted(std::size_t bytes, std::size_t alignment = 0) {
 }  // namespace
 
 std::int64_t allocations() { return count; }
+void refuse_allocations(bool refuse) { refused = refuse; }
 std::int64_t held_bytes() { return held; }
 std::int64_t most_held_bytes(bool again) { return again ? most_held.exchange(held) : most_held.load(); }
 }  // namespace haloscope::test
 
+#ifndef SANITIZER_HAS_OPERATOR_NEW  // with it, no allocation is counted or refused
 using haloscope::test::counted;
 using haloscope::test::counted_or_null;
 using haloscope::test::give_back;
@@ -68,3 +72,4 @@ void operator delete(void* p, std::align_val_t) noexcept { give_back(p); }
 void operator delete[](void* p, std::align_val_t) noexcept { give_back(p); }
 void operator delete(void* p, std::size_t, std::align_val_t) noexcept { give_back(p); }
 void operator delete[](void* p, std::size_t, std::align_val_t) noexcept { give_back(p); }
+#endif

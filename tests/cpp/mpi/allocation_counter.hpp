@@ -7,6 +7,9 @@ namespace haloscope::test {
 /// Calls of operator new in this process so far.
 std::int64_t allocations();
 
+/// From now on, operator new finds no memory; or, with false, finds it again.
+void refuse_allocations(bool refuse);
+
 /// Bytes that it has given and that have not been deleted yet.
 std::int64_t held_bytes();
 /// The most of them at any time since this was last called with `again`.

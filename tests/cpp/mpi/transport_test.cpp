@@ -96,6 +96,30 @@ TEST(Transport, LinkDestroyedInFlightCompletesItsMessages) {
   }
 }
 
+TEST(Transport, AbandonedMessagesStayOutOfTheFieldsWithMemoryForThemOrWithout) {
+  for (const bool memory : {true, false}) {
+    Case c;
+    c.options = {"datatype"};  // receives in the field itself
+    c.spec.pattern = Pattern::direct;
+    Rig rig(periodic_cube(0, c));
+    rig.fill(0, 0);
+    const std::vector<std::byte> before(rig.fields.bytes(0, 0).begin(), rig.fields.bytes(0, 0).end());
+    rig.link->post(rig.in(0), 0);
+    refuse_allocations(!memory);
+    rig.link->abandon();
+    refuse_allocations(false);
+    MPI_Barrier(MPI_COMM_WORLD);
+    rig.link->send(rig.out(0), 0);
+    rig.link->complete(rig.out(0), 0);
+    MPI_Barrier(MPI_COMM_WORLD);  // what was sent before it has arrived
+    ASSERT_TRUE(std::ranges::equal(before, rig.fields.bytes(0, 0)));
+    std::vector<std::byte> unmatched(before.size());
+    for (std::size_t left = memory ? 0 : rig.in(0).size(); left > 0; --left)
+      MPI_Recv(unmatched.data(), static_cast<int>(unmatched.size()), MPI_BYTE, MPI_ANY_SOURCE, MPI_ANY_TAG,
+               MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+  }
+}
+
 /// Neighbours of rank 0 in a ring: rank 1 sends at once, the last rank only after rank 0 has told it to.
 class LateNeighbour : public testing::Test {
  protected:

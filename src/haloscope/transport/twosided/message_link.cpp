@@ -3,6 +3,7 @@
 #include <sched.h>
 
 #include <algorithm>
+#include <new>
 
 #include "haloscope/comm/mpi_call.hpp"
 #include "haloscope/comm/mpi_traits.hpp"
@@ -226,14 +227,14 @@ void MessageLink::abandon() try {
     for (int id = 0; id < messages_; ++id) {
       Port& p = port(id, slot);
       if (p.out || placed_ || !p.packing.empty() || !p.pending.load(std::memory_order_relaxed)) continue;
-      const auto bytes = context_.plan->messages[id].bytes;
-      const MessageType type = byte_type(bytes);
-      auto elsewhere = std::make_unique<Memory>(static_cast<std::size_t>(bytes));
       if (!cancel(p, deadline_s)) continue;
-      std::byte* const into = elsewhere.release()->data();  // it stays
-      REQUIRE_MPI(MPI_Irecv(into, type.count(), type.type(), p.peer, p.tag, comm_, &p.request));
+      const auto bytes = context_.plan->messages[id].bytes;
+      auto* const elsewhere = new (std::nothrow) std::byte[static_cast<std::size_t>(bytes)];  // it stays
+      if (elsewhere == nullptr) continue;
+      const MessageType type = byte_type(bytes);
+      REQUIRE_MPI(MPI_Irecv(elsewhere, type.count(), type.type(), p.peer, p.tag, comm_, &p.request));
     }
-} catch (const std::exception&) {  // out of memory: the remaining messages arrive in the fields
+} catch (const std::exception&) {  // MPI fails: the remaining messages arrive in the fields
 }
 
 void MessageLink::finish() {
