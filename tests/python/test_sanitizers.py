@@ -74,14 +74,35 @@ def test_address_and_undefined_behaviour_sanitizers_are_silent():
         run(["mpiexec", "-n", ranks, programs / "test_mpi"], ASAN_OPTIONS="detect_leaks=0")
 
 
-def test_thread_sanitizer_is_silent_on_teams_and_can_speak():
+@pytest.fixture(scope="module")
+def threaded() -> Path:
+    """The build that ThreadSanitizer looks at where threads are OpenMP's or the program's own."""
     if not shutil.which("clang++-19"):
         pytest.skip("needs clang++-19 with libomp-19-dev: gcc's ThreadSanitizer reports false races in libgomp")
-    program = [build("tsan", "test_threads") / "tests" / "cpp" / "test_threads"]
-    options = {"TSAN_OPTIONS": "ignore_noninstrumented_modules=1",
-               "OMP_TOOL_LIBRARIES": "/usr/lib/llvm-19/lib/libarcher.so"}  # fmt: skip
-    run(program, **options)
-    expect_race(program, "RunnerRace.*", **options)  # an outer sweep that does not wait for the halo
+    return build("tsan", "test_threads", "test_mpi", "late_ranks_haloscope") / "tests" / "cpp"
+
+
+# MPI itself is not instrumented; Archer shows what OpenMP orders.
+OF_CLANG = {"TSAN_OPTIONS": "ignore_noninstrumented_modules=1",
+            "OMP_TOOL_LIBRARIES": "/usr/lib/llvm-19/lib/libarcher.so"}  # fmt: skip
+
+
+def test_thread_sanitizer_is_silent_on_teams_and_can_speak(threaded):
+    run([threaded / "test_threads"], **OF_CLANG)
+    expect_race([threaded / "test_threads"], "RunnerRace.*", **OF_CLANG)  # an outer sweep that does not wait for the halo
+
+
+@pytest.mark.parametrize("suite", ["ExchangeByThreads", "PartitionedByThreads"])
+def test_thread_sanitizer_is_silent_on_threads_that_call_mpi(threaded, suite):
+    start = launch.launcher_words(launch.mpiexec(), 2, 1)
+    run([*start, threaded / "test_mpi", f"--gtest_filter={suite}.*"], **OF_CLANG)
+
+
+@pytest.mark.parametrize("how", ["boxes", "reorder", "blocking", "nonblocking", "gather"])
+def test_thread_sanitizer_is_silent_on_reports_of_waits(threaded, how):
+    start = launch.launcher_words(launch.mpiexec(), 2, 1)
+    output = run([*start, threaded / "late_ranks_haloscope", how, 2], HALOSCOPE_PATIENCE="0.2", **OF_CLANG)
+    assert "rank 0 has waited" in output
 
 
 @pytest.fixture(scope="module")
