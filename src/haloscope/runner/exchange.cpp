@@ -146,7 +146,7 @@ struct Exchange::State {
       throw UsageError("rebind() got " + std::to_string(first.size()) +
                        " addresses; pass that of the first owned point of each of " + std::to_string(fields) +
                        " fields");
-    if (device) require_same_place(place, spec.quantities, first);
+    require_same_place(place, spec.quantities, first);
   }
   /// The communicator on which the ranks make a collective call.
   MPI_Comm comm_of(Shared call) const { return call == Shared::check_clean ? guard_comm->get() : forward->comm(); }

@@ -478,6 +478,8 @@ TEST(DeviceExchange, WhatCannotBeIsRefusedAndNamed) {
   expect_part(error_of([&] { on_host.start(0, DeviceStream{}); }), "in host memory");
   expect_part(error_of([&] { on_host.start_accumulate(0, DeviceStream{}); }), "in host memory");
   expect_part(error_of([&] { on_host.finish(DeviceStream{}); }), "in host memory");
+  std::array<void*, 1> on_device{u.first(0)};
+  expect_part(error_of([&] { on_host.rebind(on_device); }), "rebind() got memory for field 'v' in memory of device 0");
   expect_part(error_of([&] { on_host.changed(0, 0, DeviceStream{}); }), "in host memory");
   expect_part(error_of([&] { on_host.check_clean(0, DeviceStream{}); }), "in host memory");
 }
