@@ -1,6 +1,7 @@
 #include "haloscope/comm/same_request.hpp"
 
 #include <algorithm>
+#include <array>
 #include <cstdint>
 #include <functional>
 
@@ -34,10 +35,30 @@ bool in_another_order(MPI_Comm comm, std::vector<std::string> names) {
 
 }  // namespace
 
+namespace {
+
+/// Which rank has which place. Shown by the ranks beside the one at the grid's low corner.
+Aspect rank_numbers_of(const Layout& layout) {
+  std::uint64_t hash = 0;
+  for (int rank = 0; rank < layout.size(); ++rank)
+    for (const int coord : layout.coords(rank)) hash = (hash ^ static_cast<std::uint64_t>(coord)) * 0x9E3779B97F4A7C15U;
+  std::string shown = "rank " + std::to_string(layout.rank_at({0, 0, 0})) + " is first";
+  for (int d = 0; d < layout.dims(); ++d) {
+    std::array<int, 3> next{};
+    next[d] = 1;
+    if (layout.ranks()[d] > 1)
+      shown += std::string(", next in ") + "xyz"[d] + " " + std::to_string(layout.rank_at(next));
+  }
+  return {"rank numbers", std::to_string(hash), shown};
+}
+
+}  // namespace
+
 std::vector<Aspect> aspects_of(const Layout& layout, const std::vector<int>& nodes) {
   return {{"cells", join_numbers(layout.grid().cells, "x")},
           {"periodic dimensions", join_numbers(layout.grid().periodic, ",")},
           {"process grid", join_numbers(layout.ranks(), "x")},
+          rank_numbers_of(layout),
           {"nodes", nodes.empty() ? "one per machine" : join_numbers(nodes, ",")}};
 }
 

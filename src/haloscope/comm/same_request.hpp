@@ -18,7 +18,7 @@ struct Aspect {
   std::string shown = text;  ///< in its place in errors: with names, which may be others on each rank
 };
 
-/// Cells, periodic dimensions, process grid and nodes.
+/// Cells, periodic dimensions, process grid, rank numbers and nodes.
 std::vector<Aspect> aspects_of(const Layout& layout, const std::vector<int>& nodes);
 /// The fields; their names are only shown.
 Aspect fields_of(const std::vector<Quantity>& fields);

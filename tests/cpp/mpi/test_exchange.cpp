@@ -400,6 +400,21 @@ TEST(UserExchange, FieldsInAnotherOrderOnOneRankAreRefused) {
   EXPECT_EQ(error_of([&] { make_exchange(grid, {heat, mine}, "ordered/p2p"); }), "no error");  // names of a rank's own
 }
 
+TEST(UserExchange, AnotherOrderOfRanksOnOneRankIsRefused) {
+  const int ranks = test::world_size();
+  if (ranks % 2 != 0 || ranks < 4) return;
+  const bool first = square().rank() == 0;
+  const Grid<2> grid{MPI_COMM_WORLD,
+                     {.cells = {24, 27},
+                      .process_grid = "2x" + std::to_string(ranks / 2),
+                      .rank_order = first ? PerDimension<int, 2>{0, 1} : PerDimension<int, 2>{1, 0}}};
+  const Field<double, 2> u{grid, {.halo = 1}};
+  const std::string error = error_of([&] { make_exchange(grid, {u}, "ordered/p2p"); });
+  EXPECT_NE(error.find("rank numbers: rank 0 is first, next in x 1, next in y 2 on rank 0"), std::string::npos)
+      << error;
+  EXPECT_NE(error.find("next in y 1 on rank 1"), std::string::npos) << error;
+}
+
 TEST(UserExchange, NodesAndGuardsOfOneRankAreRefused) {
   if (test::world_size() == 1) return;
   const bool first = square().rank() == 0;
