@@ -65,6 +65,6 @@ def test_open_mpi_started_by_the_mpiexec_of_another_mpi_says_so(openmpi):
 def test_every_test_that_starts_ranks_passes_on(name, file):
     mpi = other_mpi.get(name, "all")
     environment = {"HALOSCOPE_LONG": "0"}  # a sample of the strategy matrix: all of it takes hours, on one MPI
-    words = ("-m", "pytest", "-q", "-x", "-o", "timeout=3600", other_mpi.ROOT / "tests" / "python" / file)
+    words = ("-m", "pytest", "-q", "-o", "timeout=3600", other_mpi.ROOT / "tests" / "python" / file)
     done = mpi.python(*words, limit_s=7000, **environment)
     assert done.returncode == 0, done.stdout[-6000:]
