@@ -79,30 +79,49 @@ def _call(function: str, *arguments: object) -> None:
     capi.check(library, getattr(library[1], function)(*arguments))
 
 
-def _agree(comm: MPI.Comm, call: str, work: Callable[[], Any]) -> Any:
+def _agree(comm: MPI.Comm, what: str, work: Callable[[], Any], order: Callable[[], str] = lambda: "C") -> Any:
     """Return what local work returns; where anything is raised by it on a rank, raise on all, so that none waits.
 
     That rank raises its own error, the others its text. Nothing of it is pickled but text. Cost: a reduction.
-    call: its name, for reports of a rank that waits for others to make it too.
+    what: "a grid" or "an exchange", which all ranks make, for messages.
+    order: after the work, the order of axes of what this rank asks for, "C" or "F". Raises UsageProblem where ranks
+        differ in it.
     """
     from mpi4py import MPI
 
-    result, problem = None, None
+    result, problem, axes = None, None, "C"
     try:
         result = work()
+        axes = order()
     except BaseException as error:
         problem = error
-    first = np.array([comm.size if problem is None else comm.rank], "i")
-    patience.complete(comm.Iallreduce(MPI.IN_PLACE, first, MPI.MIN), call)
-    if first[0] == comm.size:
-        return result
+    found = np.array([comm.size if problem is None else comm.rank, ord(axes), -ord(axes)], "i")
+    patience.complete(comm.Iallreduce(MPI.IN_PLACE, found, MPI.MIN), f"the call that makes {what}")
+    if found[0] < comm.size:
+        _raise_on_all(comm, problem, int(found[0]))
+    if found[1] != -found[2]:
+        _refuse_orders(comm.allgather(axes), what)
+    return result
+
+
+def _raise_on_all(comm: MPI.Comm, problem: BaseException | None, first: int) -> NoReturn:
+    """Raise this rank's own problem, or where it has none, the text of the first rank's that has one. Collective."""
     ours = None if problem is None else as_problem(problem)
-    exit_code, told = comm.bcast(ours and (ours.exit_code, str(ours)), int(first[0]))
+    exit_code, told = comm.bcast(ours and (ours.exit_code, str(ours)), first)
     if ours is None:
-        raise _PROBLEMS[exit_code](f"rank {first[0]}: {told}")
+        raise _PROBLEMS[exit_code](f"rank {first}: {told}")
     if problem is ours or not isinstance(problem, Exception):  # an interrupt stays one
         raise problem  # type: ignore[misc]
     raise ours from problem
+
+
+def _refuse_orders(orders: list[str], what: str) -> NoReturn:
+    """Name two ranks with unlike orders: the library's dimensions are other axes on each, and halos would be wrong."""
+    other = next(rank for rank, order in enumerate(orders) if order != orders[0])
+    raise UsageProblem(
+        f"the ranks ask for different {what.partition(' ')[2]}s: order: {orders[0]} on rank 0, {orders[other]} on rank "
+        f"{other}; give all of them the same order: it says which axis is contiguous"
+    )
 
 
 _PROBLEMS = {FAILED: HaloscopeError, USAGE: UsageProblem, UNAVAILABLE: NotAvailable}
@@ -208,8 +227,8 @@ class Grid(_Unique):
         owned: this rank's own cells, a slice of global indices per axis: blocks may be uneven but must line up. Topologies
             are not looked at.
         holes: with `owned`, whether cells may belong to no rank.
-        order: how arrays lie in memory, the last axis ("C") or the first one ("F") contiguous. Other arrays work too, only
-            slower.
+        order: how arrays lie in memory, the last axis ("C") or the first one ("F") contiguous, on all ranks alike.
+            Other arrays work too, only slower.
         reorder: ranks may take other places of the process grid, so that neighbours share nodes and sockets: `owned` then
             says where this one is. `comm` stays as it is. Not with a Cartesian topology, and not with `owned`.
         nodes: the node of each rank, on all ranks alike, to emulate nodes on one machine. Default: machines are nodes.
@@ -218,14 +237,16 @@ class Grid(_Unique):
             rank that splits none.
 
         Raises UsageProblem on all ranks for what does not fit: ranks and cells, boxes that overlap or leave a gap (naming
-        the cell), a topology with other places or periods, a graph; on the ranks that pass it, for what is no communicator of
-        one group of ranks. Cost: two reductions; with `owned`, 48 bytes from each rank to all, with `reorder` 8.
+        the cell), a topology with other places or periods, a graph, another order on another rank; on the ranks that
+        pass it, for what is no communicator of one group of ranks. Cost: two reductions; with `owned`, 48 bytes from
+        each rank to all, with `reorder` 8.
         """
         self.comm = _communicator(comm)
         options = _agree(
             comm,
-            "the call that makes a grid",
+            "a grid",
             lambda: self._options(cells, periodic, process_grid, owned, holes, order, reorder, nodes, axes),
+            lambda: self.order,
         )
         ffi, lib = _library()
         handle = ffi.new("hs_grid**")
@@ -583,8 +604,9 @@ class Exchange(_Unique):
             axes = None
         described, options, structs = _agree(
             _communicator(self.grid.comm),
-            "the call that makes an exchange",
+            "an exchange",
             lambda: self._describe(arrays, halo, strategy, corners, guard, axes),
+            lambda: self.grid.order,
         )
         ffi, _ = _library()
         handle = ffi.new("hs_exchange**")
@@ -850,7 +872,7 @@ def _own_block(comm: Any, arrays: Any, halo: Halo, axes: Any) -> _Block:
 
 def _grid_of_arrays(comm: Any, arrays: Any, halo: Halo, axes: Any) -> Grid:
     """Return the grid whose blocks the ranks of a Cartesian communicator hold in their arrays. Collective."""
-    block = _agree(comm, "the call that makes a grid", lambda: _own_block(comm, arrays, halo, axes))
+    block = _agree(comm, "a grid", lambda: _own_block(comm, arrays, halo, axes))
     blocks = [_Block(*each) for each in comm.allgather((block.shape, block.axes, block.order))]
     if any(each.axes != block.axes or len(each.shape) != len(block.shape) for each in blocks):
         raise UsageProblem(

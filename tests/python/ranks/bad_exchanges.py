@@ -215,6 +215,34 @@ def check_axes() -> None:
     line.Free()
 
 
+def check_orders() -> None:
+    """The order of axes is one for all ranks: each would name the library's dimensions after other axes."""
+    if COMM.size == 1:
+        return
+    last = COMM.size - 1
+    order, cells = "F" if last == COMM.rank else "C", (12 * COMM.size, 12 * COMM.size)
+    part = slice(12 * COMM.rank, 12 * COMM.rank + 12)
+    cart = COMM.Create_cart((1, COMM.size))
+    unlike = f"order: C on rank 0, F on rank {last}; give all of them the same order"
+    for comm, options in (
+        (COMM, {}),
+        (cart, {}),
+        (cart, {"axes": (0, 1)}),
+        (COMM, {"owned": (part, part), "holes": True}),
+    ):
+        refused(f"different grids: {unlike}", haloscope.Grid, comm, cells, order=order, **options)
+    refused(f"different grids: {unlike}", haloscope.Grid, COMM, cells[:1], order=order)
+    grids = {one: haloscope.Grid(COMM, cells, order=one) for one in "CF"}
+    grid = grids[order]  # fine by itself, but not beside the other one
+    refused(f"different exchanges: {unlike}", haloscope.Exchange, grid, [grid.zeros()])
+    arrays = np.zeros((14, 14), order=order)  # which are as the first rank's, and may lie otherwise in memory
+    arrays[1:-1, 1:-1] = 1 + COMM.rank
+    with haloscope.Exchange(cart, arrays) as halo:
+        halo()
+    assert (arrays[1:-1, 0] == COMM.rank).all()
+    cart.Free()
+
+
 def main() -> None:
     grid = haloscope.Grid(COMM, (12, 6 * COMM.size), periodic=True)
     u = grid.zeros()
@@ -259,6 +287,7 @@ def main() -> None:
     check_shared_memory(grid)
     check_communicators()
     check_axes()
+    check_orders()
     halo = exchange(grid, [u], strategy="ordered/p2p")
     refused("slot 1", halo, 1)
     refused("slot -1", halo.start, -1)
