@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import contextlib
 import operator
-from collections.abc import Iterable, Iterator
-from typing import Any, TypeGuard
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
+
+import numpy as np
 
 from haloscope.errors import HaloscopeError, UsageProblem
 
 _LONGEST = 200  # characters of a value or of another library's message
 _INT32, _INT64 = 2**31, 2**63
+_BYTES = bytes | bytearray | memoryview
 # What may be well the next time; anything else that comes of an argument will come of it again.
 _OF_THE_MACHINE = (MemoryError, OSError, KeyboardInterrupt, SystemExit)
 
@@ -48,9 +51,30 @@ def named(name: str, value: Any) -> Iterator[None]:
         raise as_problem(error, f"{name}, which is {shown(value)},") from error
 
 
-def is_many(value: Any) -> TypeGuard[Iterable[Any]]:
-    """Return whether an argument gives one value for each axis, rank or side, and not one for all."""
-    return isinstance(value, Iterable) and not isinstance(value, str | bytes)
+def is_one(value: Any) -> bool:
+    """Return whether an argument is one value for all axes or sides, as numbers, texts and arrays of no axes are."""
+    return (
+        isinstance(value, str) or not isinstance(value, Iterable) or (isinstance(value, np.ndarray) and not value.ndim)
+    )
+
+
+def each(name: str, value: Any, wanted: str) -> list[Any]:
+    """Return the values of an argument that gives one for each axis, rank or side, in that order.
+
+    wanted: what to pass, for the message. Raises UsageProblem for one value, and for values that may be in another
+    order than they seem to be, or are read once only: mappings, sets, bytes, generators, arrays of several axes.
+    """
+    with named(name, value):
+        if not is_one(value) and _is_list(value):
+            return list(value)
+    raise UsageProblem(f"{name} is {shown(value)}, of type {type(value).__name__}; pass {wanted}, in a list or a tuple")
+
+
+def _is_list(value: Any) -> bool:
+    """Return whether values come in the order of axes, each at its place, as in a list or an array of one axis."""
+    indexed = all(hasattr(value, method) for method in ("__len__", "__getitem__"))
+    by_key = isinstance(value, Mapping) or hasattr(value, "keys")  # as of a table of pandas
+    return indexed and not by_key and not isinstance(value, _BYTES) and getattr(value, "ndim", 1) == 1
 
 
 def whole(name: str, value: Any, most: int = _INT32 - 1) -> int:

@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING, Any, Literal, NoReturn
 import numpy as np
 
 from haloscope import lifetimes, memory, patience
-from haloscope.arguments import as_problem, count, flag, is_many, named, shown, text, whole
+from haloscope.arguments import as_problem, count, each, flag, is_one, named, shown, text, whole
 from haloscope.core import build, capi
 from haloscope.core.once import once
 from haloscope.errors import FAILED, UNAVAILABLE, USAGE, HaloscopeError, NotAvailable, UsageProblem
@@ -168,7 +168,8 @@ def _split_axes(axes: Any, split: Sequence[int]) -> list[int | None]:
     if axes is None:
         return list(range(len(split)))
     with named("axes", axes):
-        found = [None if axis is None else whole("axes", axis) for axis in axes]
+        given = each("axes", axes, "for each dimension of the communicator the axis that it splits")
+        found = [None if axis is None else whole("axes", axis) for axis in given]
         split_ones = [axis for axis in found if axis is not None]
         if (
             len(found) != len(split)
@@ -216,6 +217,8 @@ class Grid(_Unique):
         axes: Sequence[int | None] | None = None,
     ):
         """Split `cells` (global, per axis, 1 to 3 axes) over `comm`. Collective.
+
+        What has a value for each axis or rank is a list, a tuple or an array of one axis, here and in all calls.
 
         A communicator with a Cartesian topology of as many dimensions as there are axes says itself how it is split, and
         what is periodic: its dimensions are the axes. Where it has fewer, `axes` names those that it splits. Others are split
@@ -267,10 +270,7 @@ class Grid(_Unique):
         axes: Any,
     ) -> Any:
         ffi, lib = _library()
-        if not is_many(cells):
-            raise UsageProblem(f"cells are {shown(cells)}; pass a number for each axis, as (512, 512)")
-        with named("cells", cells):
-            counts = [count("cells", c) for c in cells]
+        counts = [count("cells", c) for c in each("cells", cells, "a number for each axis, as (512, 512)")]
         if not 1 <= len(counts) <= 3:
             raise UsageProblem(f"cells are {shown(cells)}, which are {len(counts)} axes; 1 to 3 can be split")
         if not isinstance(order, str) or order not in ("C", "F"):
@@ -281,8 +281,8 @@ class Grid(_Unique):
         lib.hs_grid_init(options)
         options.dims, options.holes, options.reorder = len(counts), flag("holes", holes), flag("reorder", reorder)
         if nodes is not None:
-            with named("nodes", nodes):
-                self._nodes = ffi.new("int32_t[]", [whole("nodes", node) for node in nodes])
+            numbers = each("nodes", nodes, "the number of a node for each rank")
+            self._nodes = ffi.new("int32_t[]", [whole("nodes", node) for node in numbers])
             if len(self._nodes) != self.comm.size:
                 raise UsageProblem(
                     f"nodes has {len(self._nodes)} numbers for {self.comm.size} ranks; pass one for each"
@@ -297,10 +297,9 @@ class Grid(_Unique):
 
     def _flags(self, periodic: Any) -> list[bool]:
         """Return one flag for each axis."""
-        if not is_many(periodic):
+        if is_one(periodic):
             return [flag("periodic", periodic)] * self._dims
-        with named("periodic", periodic):
-            flags = [flag("periodic", wraps) for wraps in periodic]
+        flags = [flag("periodic", wraps) for wraps in each("periodic", periodic, "True or False for each axis")]
         if len(flags) != self._dims:
             raise UsageProblem(
                 f"periodic has {len(flags)} flags for {self._dims} axes; pass one for each, or one for all"
@@ -345,11 +344,10 @@ class Grid(_Unique):
 
     def _set_owned(self, options: Any, owned: Sequence[slice], cells: list[int]) -> None:
         with named("owned", owned):
-            parts = list(owned)
+            wanted = "a slice for each axis, as (slice(0, 4), slice(0, 8))"
+            parts = each("owned", owned, wanted)
             if not all(isinstance(part, slice) for part in parts):
-                raise UsageProblem(
-                    f"owned is {shown(owned)}; pass a slice for each axis, as (slice(0, 4), slice(0, 8))"
-                )
+                raise UsageProblem(f"owned is {shown(owned)}; pass {wanted}")
             if len(parts) != len(cells):
                 raise UsageProblem(f"owned has {len(parts)} slices for {len(cells)} axes; pass one for each")
             for axis, (part, cells_of_axis) in enumerate(zip(parts, cells, strict=True)):
@@ -361,8 +359,8 @@ class Grid(_Unique):
     def _rule_of(self, process_grid: Any) -> bytes:
         if isinstance(process_grid, str):
             return text("process_grid", process_grid)
-        with named("process_grid", process_grid):
-            ranks = [whole("process_grid", n) for n in process_grid]
+        numbers = each("process_grid", process_grid, "a number of ranks for each axis, as (2, 1)")
+        ranks = [whole("process_grid", n) for n in numbers]
         if len(ranks) != self._dims:
             raise UsageProblem(f"process_grid is {tuple(ranks)} for {self._dims} axes; pass a number for each")
         return "x".join(str(n) for n in self._by_axis(ranks)).encode()
@@ -390,8 +388,7 @@ class Grid(_Unique):
         """Return the rank at `offset` (-1, 0 or 1 per axis); -1 beyond an edge and in a hole; may be the own one. Local."""
         ffi, _ = _library()
         found, by_dimension = ffi.new("int32_t*"), [0, 0, 0]
-        with named("offset", offset):
-            steps = [whole("offset", step) for step in offset]
+        steps = [whole("offset", step) for step in each("offset", offset, "-1, 0 or 1 for each axis, as (0, 1)")]
         if len(steps) != self._dims:
             raise UsageProblem(f"offset is {tuple(steps)} for {self._dims} axes; pass -1, 0 or 1 for each")
         for axis, step in enumerate(steps):
@@ -448,15 +445,14 @@ def _sides(halo: Halo, dims: int) -> list[tuple[int, int]]:
     """Return (low, high) per axis."""
 
     def pair(side: Any) -> tuple[int, int]:
-        low, high = side if is_many(side) else (side, side)
+        low, high = (side, side) if is_one(side) else each("halo", side, "(low, high) for an axis")
         return whole("halo", low), whole("halo", high)
 
     with named("halo", halo):
-        sides = [pair(side) for side in halo] if is_many(halo) else [pair(halo)] * dims
+        wanted = "a number, or a number or (low, high) for each axis"
+        sides = [pair(halo)] * dims if is_one(halo) else [pair(side) for side in each("halo", halo, wanted)]
     if len(sides) != dims:
-        raise UsageProblem(
-            f"halo is {shown(halo)} for {dims} axes; pass a number, or a number or (low, high) for each axis"
-        )
+        raise UsageProblem(f"halo is {shown(halo)} for {dims} axes; pass {wanted}")
     if any(width < 0 for side in sides for width in side):
         raise UsageProblem(f"halo is {shown(halo)}; widths are 0 or more")
     return sides
@@ -787,10 +783,10 @@ class Exchange(_Unique):
             one.replace(slot, array)
 
     def _replacements(self, slot: int, arrays: Sequence[Array]) -> list[np.ndarray]:
-        if not is_many(arrays) or len(arrays) != len(self._described):
-            given = len(arrays) if is_many(arrays) else shown(arrays)
-            raise UsageProblem(f"rebind() got {given} arrays for {len(self._described)} fields; pass one for each")
-        return [one.replacement(slot, array) for one, array in zip(self._described, arrays, strict=True)]
+        given = each("arrays", arrays, "one for each field")
+        if len(given) != len(self._described):
+            raise UsageProblem(f"rebind() got {len(given)} arrays for {len(self._described)} fields; pass one for each")
+        return [one.replacement(slot, array) for one, array in zip(self._described, given, strict=True)]
 
     def _refuse(self, call: str, problem: HaloscopeError) -> NoReturn:
         """Raise what is wrong on this rank, and where the others' call is collective, on them too."""

@@ -5,7 +5,9 @@ Run by ranks: `mpiexec -n N python bad_exchanges.py`.
 
 from __future__ import annotations
 
+import collections
 import ctypes
+from array import array as typed
 
 import numpy as np
 import pytest
@@ -243,6 +245,22 @@ def check_orders() -> None:
     cart.Free()
 
 
+def check_lists() -> None:
+    """Values for each axis come in anything that is in the order of axes; one value for all may be an array of no axes."""
+    cells = (8, 9 * COMM.size)
+    for listed in (list, tuple, np.array, lambda values: typed("i", values), collections.deque):
+        grid = haloscope.Grid(COMM, listed(cells), periodic=listed((False, True)), process_grid=listed((1, COMM.size)),
+                              nodes=listed((0,) * COMM.size))  # fmt: skip
+        assert (grid.cells, grid.periodic, grid.ranks) == (cells, (False, True), (1, COMM.size))
+        assert grid.neighbour(listed((1, 0))) == -1
+        assert grid.zeros(listed((0, 1))).shape == (8, 11)
+        assert grid.zeros([listed((0, 2)), 1]).shape == (10, 11)
+    assert haloscope.Grid(COMM, range(8, 10), process_grid=(1, COMM.size)).cells == (8, 9)
+    grid = haloscope.Grid(COMM, cells, periodic=np.array(True))
+    assert grid.periodic == (True, True)
+    assert grid.zeros(np.array(2)).shape == (12, 13)
+
+
 def main() -> None:
     grid = haloscope.Grid(COMM, (12, 6 * COMM.size), periodic=True)
     u = grid.zeros()
@@ -288,6 +306,7 @@ def main() -> None:
     check_communicators()
     check_axes()
     check_orders()
+    check_lists()
     halo = exchange(grid, [u], strategy="ordered/p2p")
     refused("slot 1", halo, 1)
     refused("slot -1", halo.start, -1)

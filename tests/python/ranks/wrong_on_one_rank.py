@@ -58,6 +58,19 @@ def fails(call: Callable[[], object], part: str = "", kind: type = HaloscopeErro
     assert len(set(texts)) == 1, texts
 
 
+def unlisted(first: object, second: object) -> list[object]:
+    """Return what holds two values, but not as a list of one for each axis."""
+    return [
+        {1: first, 0: second}, {0: first, 1: second}.values(), {8, 9}, frozenset((1, 2)), {0: 0, 1: 0}.keys(), bytes((8, 8)),
+        bytearray((8, 8)), memoryview(bytearray((1, 1))), (value for value in (first, second)), np.ones((2, 2), int),
+        object_with(keys=lambda _: (1, 0), __iter__=lambda _: iter((8, 8)), __len__=lambda _: 2, __getitem__=lambda _, n: 8),
+    ]  # fmt: skip
+
+
+def mistakes_of_lists(**values: tuple[object, object]) -> list[tuple[str, object]]:
+    return [(name, wrong) for name, two in values.items() for wrong in unlisted(*two)]
+
+
 GRID_MISTAKES: list[tuple[str, object]] = [
     ("cells", None), ("cells", "88"), ("cells", (8, "8")), ("cells", (8.5, 8)), ("cells", (2**70, 8)), ("cells", (8, -8)),
     ("cells", object_with(__iter__=raiser(RuntimeError("no cells")))), ("cells", (8, None)), ("cells", (True and 8,) * 4),
@@ -68,6 +81,8 @@ GRID_MISTAKES: list[tuple[str, object]] = [
     ("owned", (slice("a", "b"), slice(0, 8))), ("owned", [[slice(0, 1)], [slice(0, 1)]]), ("order", 7), ("order", None),
     ("holes", "x"), ("holes", 2**40), ("reorder", object()), ("nodes", ("a",) * COMM.size), ("nodes", (2**40,) * COMM.size),
     ("nodes", 5), ("axes", (0, 1)), ("axes", "x"), ("axes", object_with(__iter__=raiser(KeyError("axis")))),
+    *mistakes_of_lists(cells=(8, 8), periodic=(True, False), process_grid=(1, COMM.size), owned=(slice(0, 8), slice(0, 8)),
+                       nodes=(0, 1)),
 ]  # fmt: skip
 
 
@@ -80,7 +95,7 @@ def check_grids() -> None:
             lambda cells=cells, options=options: haloscope.Grid(COMM, cells, **options), name if name != "nodes" else ""
         )
     cart = COMM.Create_cart((COMM.size, 1))
-    for axes in ((0, 0), (0,), (0, 7), (-1, 0), (2**80, 1), "01", 5):
+    for axes in ((0, 0), (0,), (0, 7), (-1, 0), (2**80, 1), "01", 5, *unlisted(1, 0)):
         options = {"axes": axes} if WRONG else {}
         fails(lambda options=options: haloscope.Grid(cart, (8 * COMM.size, 8), **options), "axes")
     cart.Free()
@@ -111,7 +126,7 @@ EXCHANGE_MISTAKES: list[tuple[str, object]] = [
     ("halo", "1"), ("halo", 2**70), ("halo", 1.0), ("halo", None), ("halo", (1, object())), ("strategy", 5),
     ("strategy", "ordered/\udc80"), ("strategy", "auto\0"), ("strategy", object_with(__str__=raiser(Unpicklable()))),
     ("corners", "no"), ("corners", 2**40), ("corners", np.array([True, False])), ("guard", object()), ("guard", None),
-    ("axes", (0, 1)),
+    ("axes", (0, 1)), *mistakes_of_lists(halo=(1, 1)), *(("halo", (side, 1)) for side in unlisted(1, 1)),
 ]  # fmt: skip
 
 
@@ -130,7 +145,7 @@ def check_exchanges(grid: haloscope.Grid) -> None:
     cart = COMM.Create_cart((1, COMM.size), periods=(True, True))
     for bad in (None, u[:1], "u", haloscope.Field(u, halo=99), np.ma.masked_array(u)):
         fails(lambda bad=bad: haloscope.Exchange(cart, bad if WRONG else u))
-    for axes in ((1,), (0, 0), "x", (2**70, 1)):
+    for axes in ((1,), (0, 0), "x", (2**70, 1), *unlisted(0, 1)):
         fails(lambda axes=axes: haloscope.Exchange(cart, u, axes=axes if WRONG else (0, 1)), "axes")
     if COMM.size > 1:
         with pytest.raises(UsageProblem, match="different axes"):
@@ -152,7 +167,16 @@ def check_open_exchange(grid: haloscope.Grid, strategy: str) -> None:
             fails(lambda bad=bad: halo.accumulate(stream=bad) if WRONG else halo.accumulate())
             fails(lambda bad=bad: halo.check_clean(stream=bad) if WRONG else halo.check_clean())
         if strategy != "ordered/p2p":  # whose neighbours know where arrays are
-            for bad in (None, [], [u, u], [None], [u[1:]], [np.ma.masked_array(u)], [object_with(__dlpack__=len)]):
+            for bad in (
+                None,
+                [],
+                [u, u],
+                {0: u},
+                [None],
+                [u[1:]],
+                [np.ma.masked_array(u)],
+                [object_with(__dlpack__=len)],
+            ):
                 fails(lambda bad=bad: halo.rebind(bad if WRONG else [u]))
             for bad in SLOTS:
                 fails(lambda bad=bad: halo.rebind([u], bad if WRONG else 0), "slot")
@@ -181,8 +205,12 @@ def check_local_calls(grid: haloscope.Grid) -> None:
     for bad in ("fast", 2**70, -5, object_with(ptr="x"), object_with(__cuda_stream__=raiser(Unpicklable()))):
         for stream_call in (halo.start, halo.finish, halo, halo.changed):
             refused(lambda call=stream_call, bad=bad: call(stream=bad), "stream")
-    for bad in ((0,), (0, 0, 0), None, ("a", 0), (0, 2**40)):
+    for bad in ((0,), (0, 0, 0), None, ("a", 0), (0, 2**40), *unlisted(0, 1)):
         refused(lambda bad=bad: grid.neighbour(bad), "offset")
+    for bad in unlisted(1, 1):
+        for halo_call in (grid.zeros, grid.inner):
+            refused(lambda call=halo_call, bad=bad: call(halo=bad), "in a list or a tuple")
+            refused(lambda call=halo_call, bad=bad: call(halo=(1, bad)), "in a list or a tuple")
     refused(lambda: grid.zeros(dtype="no type"), "dtype")
     refused(lambda: grid.zeros(halo="x"), "halo")
     refused(lambda: grid.points(None), "centring")
