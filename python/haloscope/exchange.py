@@ -225,8 +225,8 @@ class Grid(_Unique):
         into blocks as even as can be, rank numbers run along the last axis first (with order "F": the first).
 
         periodic: per axis or for all; not looked at where the communicator says it.
-        process_grid: ranks per axis, or a rule: "cubic", "square", "prime-factors", "slabs". Default: as near to cubes or
-            squares as can be.
+        process_grid: ranks per axis, as (2, 1), or a rule: "cubic", "square", "prime-factors", "slabs". Default: as
+            near to cubes or squares as can be. Numbers in a text, as in "2x1", are refused: C and C++ count from x.
         owned: this rank's own cells, a slice of global indices per axis: blocks may be uneven but must line up. Topologies
             are not looked at.
         holes: with `owned`, whether cells may belong to no rank.
@@ -358,6 +358,11 @@ class Grid(_Unique):
 
     def _rule_of(self, process_grid: Any) -> bytes:
         if isinstance(process_grid, str):
+            if any(letter.isdigit() for letter in process_grid):
+                raise UsageProblem(
+                    f"process_grid is {shown(process_grid)}, a text that does not say for which axis a number is; pass "
+                    "a number for each axis, as (2, 1), or a rule, as 'cubic'"
+                )
             return text("process_grid", process_grid)
         numbers = each("process_grid", process_grid, "a number of ranks for each axis, as (2, 1)")
         ranks = [whole("process_grid", n) for n in numbers]

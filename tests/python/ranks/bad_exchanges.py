@@ -245,6 +245,25 @@ def check_orders() -> None:
     cart.Free()
 
 
+def check_process_grids() -> None:
+    """Numbers of ranks are those of axes in either order; texts of numbers, which C counts from x, are refused."""
+    cells = (8 * COMM.size, 9 * COMM.size)
+    for order in "CF":
+        for ranks in ((1, COMM.size), (COMM.size, 1)):
+            grid = haloscope.Grid(COMM, cells, process_grid=ranks, order=order)
+            assert grid.ranks == ranks
+            assert grid.shape == tuple(n // r for n, r in zip(cells, ranks, strict=True))
+            text = "x".join(map(str, ranks))
+            refused("pass a number for each axis, as (2, 1), or a rule, as 'cubic'", haloscope.Grid, COMM, cells, order=order,
+                    process_grid=text)  # fmt: skip
+        assert (
+            haloscope.Grid(COMM, cells, process_grid="slabs", order=order).ranks[0 if order == "C" else 1] == COMM.size
+        )
+        refused("'slab'", haloscope.Grid, COMM, cells, process_grid="slab", order=order)
+    for text in (str(COMM.size), f"{COMM.size},1", f"{COMM.size} x 1", f"1*{COMM.size}"):
+        refused(f"process_grid is '{text}'", haloscope.Grid, COMM, cells, process_grid=text)
+
+
 def check_lists() -> None:
     """Values for each axis come in anything that is in the order of axes; one value for all may be an array of no axes."""
     cells = (8, 9 * COMM.size)
@@ -306,6 +325,7 @@ def main() -> None:
     check_communicators()
     check_axes()
     check_orders()
+    check_process_grids()
     check_lists()
     halo = exchange(grid, [u], strategy="ordered/p2p")
     refused("slot 1", halo, 1)
