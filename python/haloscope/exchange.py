@@ -227,8 +227,8 @@ class Grid(_Unique):
         periodic: per axis or for all; not looked at where the communicator says it.
         process_grid: ranks per axis, as (2, 1), or a rule: "cubic", "square", "prime-factors", "slabs". Default: as
             near to cubes or squares as can be. Numbers in a text, as in "2x1", are refused: C and C++ count from x.
-        owned: this rank's own cells, a slice of global indices per axis: blocks may be uneven but must line up. Topologies
-            are not looked at.
+        owned: this rank's own cells, a slice of global indices per axis, from 0 and never from the end: blocks may be
+            uneven but must line up. Topologies are not looked at.
         holes: with `owned`, whether cells may belong to no rank.
         order: how arrays lie in memory, the last axis ("C") or the first one ("F") contiguous, on all ranks alike.
             Other arrays work too, only slower.
@@ -351,10 +351,8 @@ class Grid(_Unique):
             if len(parts) != len(cells):
                 raise UsageProblem(f"owned has {len(parts)} slices for {len(cells)} axes; pass one for each")
             for axis, (part, cells_of_axis) in enumerate(zip(parts, cells, strict=True)):
-                lo, hi, step = part.indices(cells_of_axis)
-                if step != 1:
-                    raise UsageProblem(f"owned has a step of {step} in axis {axis}; a rank owns every cell of its box")
-                options.owned.lo[self._dimension(axis)], options.owned.hi[self._dimension(axis)] = lo, hi
+                d = self._dimension(axis)
+                options.owned.lo[d], options.owned.hi[d] = _bounds(part, axis, cells_of_axis)
 
     def _rule_of(self, process_grid: Any) -> bytes:
         if isinstance(process_grid, str):
@@ -431,6 +429,20 @@ class Grid(_Unique):
         if centring in ("cell", "node"):
             return int(lib.HS_CENTRING_CELL if centring == "cell" else lib.HS_CENTRING_NODE)
         return int(lib.HS_CENTRING_FACE_X) + self._dimension(between.index(1))
+
+
+def _bounds(part: slice, axis: int, cells: int) -> tuple[int, int]:
+    """Return the first cell of a slice and the one after its last. The library refuses those beyond the grid."""
+    if part.step is not None and whole("owned", part.step) != 1:
+        raise UsageProblem(f"owned has a step of {part.step} in axis {axis}; a rank owns every cell of its box")
+    first = 0 if part.start is None else count("owned", part.start)
+    end = cells if part.stop is None else count("owned", part.stop)
+    if first < 0 or end < 0:
+        raise UsageProblem(
+            f"owned has {shown(part)} in axis {axis}, and cells are counted from 0, not from the end; give global "
+            "cells, without halos"
+        )
+    return first, end
 
 
 def _between(centring: Centring, dims: int) -> list[int]:

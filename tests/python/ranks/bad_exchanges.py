@@ -25,7 +25,7 @@ def refused(part: str, call, *arguments, **options) -> None:
     """All ranks get an error that says `part`."""
     with pytest.raises(UsageProblem) as caught:
         call(*arguments, **options)
-    assert part in str(caught.value)
+    assert part in str(caught.value), str(caught.value)
 
 
 class Quantity(np.ndarray):
@@ -245,6 +245,34 @@ def check_orders() -> None:
     cart.Free()
 
 
+def check_owned() -> None:
+    """Cells that the grid does not have are refused, with holes and without: none is clipped, none counted from the end."""
+    cells, part = (8, 8 * COMM.size), slice(8 * COMM.rank, 8 * COMM.rank + 8)
+    for holes in (False, True):
+        for beyond in (slice(0, 100), slice(8, 9), slice(0, 2**40), slice(100, 200)):
+            refused("which the grid of", haloscope.Grid, COMM, cells, owned=(beyond, part), holes=holes)
+            refused(
+                "which the grid of", haloscope.Grid, COMM, cells[::-1], owned=(part, beyond), holes=holes, order="F"
+            )
+        refused("which the grid of", haloscope.Grid, COMM, cells, owned=(slice(0, 8), slice(part.start, part.stop + 1)),
+                holes=holes)  # fmt: skip
+        for negative in (
+            slice(-200, 8),
+            slice(-8, None),
+            slice(0, -1),
+            slice(-1, 9),
+            slice(None, -(2**40)),
+            slice(-3, -1),
+        ):
+            refused("not from the end", haloscope.Grid, COMM, cells, owned=(negative, part), holes=holes)
+        refused("not from the end" if FIRST else "rank 0: owned has slice(-200, 8, None) in axis 1", haloscope.Grid, COMM, (8, 8),
+                owned=(slice(0, 100), slice(-200, 8) if FIRST else part), holes=holes)  # fmt: skip
+        for empty in (slice(8, 0), slice(8, None), slice(100, None)):
+            refused("owns no cells", haloscope.Grid, COMM, cells, owned=(empty, part), holes=holes)
+    for whole in (slice(None), slice(None, 8), slice(0, None, 1), slice(np.int64(0), np.uint8(8))):
+        assert haloscope.Grid(COMM, cells, owned=(whole, part)).owned == (slice(0, 8), part)
+
+
 def check_process_grids() -> None:
     """Numbers of ranks are those of axes in either order; texts of numbers, which C counts from x, are refused."""
     cells = (8 * COMM.size, 9 * COMM.size)
@@ -325,6 +353,7 @@ def main() -> None:
     check_communicators()
     check_axes()
     check_orders()
+    check_owned()
     check_process_grids()
     check_lists()
     halo = exchange(grid, [u], strategy="ordered/p2p")
