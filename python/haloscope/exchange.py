@@ -820,12 +820,16 @@ class Exchange(_Unique):
         return str(ffi.string(result[0]).decode())
 
     def free(self) -> None:
-        """Give back what the exchange holds. Collective; where it is only dropped, the next exchange on its communicator does."""
-        handle, self._handle = self._handle, None
-        if handle is not None:
+        """Give back what the exchange holds. Collective.
+
+        An exchange that is only dropped is freed by the next one on its communicator. Where the call is refused, as on
+        a thread that may not call MPI, it stays open and can be freed later.
+        """
+        if self._handle is not None:
+            _call("hs_exchange_free", self._handle)
+            self._handle = None
             self._forget()
             lifetimes.is_closed(self)
-            _call("hs_exchange_free", handle)
 
     def __enter__(self) -> Exchange:
         """Return itself; it is freed at the end of the block."""

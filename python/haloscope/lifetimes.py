@@ -47,7 +47,10 @@ class Dropped:
         return weakref.finalize(exchange, self._drop, self._opened, handle, kept).detach
 
     def free(self, comm: MPI.Comm, free: Callable[[Any], object]) -> None:
-        """Free what all ranks have dropped, in the order of opening. Collective; a reduction where there is none."""
+        """Free what all ranks have dropped, in the order of opening. Collective; a reduction where there is none.
+
+        What cannot be freed, since `free` raises, goes on waiting.
+        """
         from mpi4py import MPI
 
         with self._lock:
@@ -57,9 +60,9 @@ class Dropped:
         if count[0] == 0:
             return
         for number in sorted(set.intersection(*map(set, comm.allgather(list(waiting))))):
+            free(waiting[number][0])
             with self._lock:
                 del self._waiting[number]
-            free(waiting[number][0])
 
     def _drop(self, number: int, handle: Any, kept: Any) -> None:
         with self._lock:

@@ -39,16 +39,19 @@ def install() -> None:
 
 
 def uninstall() -> None:
-    """Put back the exchange that Veros comes with. Collective where models have run: exchanges are freed."""
+    """Put back the exchange that Veros comes with. Collective where models have run: exchanges are freed.
+
+    Where one cannot be freed, as on a thread that may not call MPI, nothing is put back, and a later call goes on.
+    """
     global _original  # noqa: PLW0603
     if _original is None:
         return
-    distributed, restart = _veros()
-    distributed.exchange_overlap = restart.exchange_overlap = _original
-    _original = None
     for exchange in _exchanges.values():
         exchange.free()
     _exchanges.clear()
+    distributed, restart = _veros()
+    distributed.exchange_overlap = restart.exchange_overlap = _original
+    _original = None
 
 
 def reports() -> list[str]:

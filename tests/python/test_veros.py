@@ -6,9 +6,12 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
+from haloscope import veros
+from haloscope.errors import UsageProblem
 from haloscope.measure import launch
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -49,6 +52,34 @@ def test_veros_gets_the_same_bits_in_every_exchange(python, ranks):
     done = run([*start, ROOT / "examples" / "veros" / "compare.py", *map(str, ranks)])
     assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-3000:]
     assert "exchanges, the same bits" in done.stdout
+
+
+class Exchange:
+    """Is refused when it is freed for the first time."""
+
+    tries = 0
+
+    def free(self) -> None:
+        self.tries += 1
+        if self.tries == 1:
+            raise UsageProblem("another thread")
+
+
+def test_what_cannot_be_freed_is_freed_by_a_later_uninstall(monkeypatch):
+    own, tried = object(), [Exchange(), Exchange()]
+    distributed, restart = (SimpleNamespace(exchange_overlap=own, dist_context_only=lambda **_: list) for _ in range(2))
+    monkeypatch.setattr(veros, "_veros", lambda: (distributed, restart))
+    monkeypatch.setattr(veros, "_exchanges", dict(enumerate(tried)))
+    monkeypatch.setattr(veros, "_exchange_overlap", "replaced")
+    veros.install()
+    for _ in tried:
+        with pytest.raises(UsageProblem):
+            veros.uninstall()
+        assert distributed.exchange_overlap == list("replaced")
+    veros.uninstall()
+    assert [each.tries for each in tried] == [3, 2]
+    assert distributed.exchange_overlap is restart.exchange_overlap is own
+    assert not veros._exchanges
 
 
 TEST_THAT_SPAWNS = """\

@@ -40,9 +40,14 @@ halo()
 calls = (halo, halo.start, halo.finish, halo.progress, halo.accumulate, lambda: haloscope.Exchange(grid, [u]),
          lambda: haloscope.Grid(COMM, (8, 8)), lambda: halo.rebind([u]))  # fmt: skip
 assert MPI.Query_thread() == MPI.THREAD_FUNNELED
-for call in calls:
+for call in (*calls, halo.free):
     assert "another thread than the one that initialised MPI" in on_thread(call)
 halo()
+other = haloscope.Exchange(grid, [grid.zeros()], strategy="ordered/rma-fence")
+if FIRST:  # the others wait for this rank, and it frees the exchange after all
+    assert "another thread" in on_thread(other.free)
+other.free()
+assert "was freed" in said(other)
 MPI.Finalize()
 for call in calls:
     assert "MPI" in said(call), said(call)
