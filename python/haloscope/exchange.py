@@ -583,7 +583,7 @@ class Exchange(_Unique):
     def __init__(
         self,
         grid: Grid | MPI.Comm,
-        arrays: Sequence[Array | Field],
+        arrays: Array | Field | Sequence[Array | Field],
         halo: Halo = 1,
         *,
         strategy: str | None = None,
@@ -594,8 +594,9 @@ class Exchange(_Unique):
         """Open an exchange of `arrays`, of any mixture of types. Collective; they must stay where they are.
 
         grid: or a communicator with a Cartesian topology, where the arrays say how many cells each rank owns.
-        arrays: with their halos; a Field says more about one of them. They may be in the memory of a device, all of them then
-            (CuPy, PyTorch; where the library was built for it): `auto` is "direct:merged/auto-device" there.
+        arrays: with their halos, in a list or a tuple; anything else is one array. A Field says more about one of them.
+            They may be in the memory of a device, all of them then (CuPy, PyTorch; where the library was built for it):
+            `auto` is "direct:merged/auto-device" there.
         halo: ghost layers on every side, or per axis a number or (low, high).
         strategy: as "ordered/p2p"; `haloscope advise` names good ones. None: "auto", which tries them while it runs.
             HALOSCOPE_STRATEGY in the environment of rank 0 overrides it.
@@ -782,12 +783,13 @@ class Exchange(_Unique):
         else:
             _call("hs_exchange_check_clean_on", self._open(), slot, on)
 
-    def rebind(self, arrays: Sequence[Array], slot: int = 0) -> None:
+    def rebind(self, arrays: Array | Sequence[Array], slot: int = 0) -> None:
         """Use other arrays of the same types, shapes and strides from now on: for codes that make new ones in each step.
 
-        arrays: one for each field, in their order. Raises UsageProblem for arrays that are not alike, and while an exchange is
-        under way; the next start() for arrays that share memory. Local and cheap, but for strategies whose neighbours know
-        the arrays' addresses, which are opened again.
+        arrays: one for each field, in their order, in a list or a tuple; anything else is one array. Raises
+        UsageProblem for arrays that are not alike, and while an exchange is under way; the next start() for arrays that
+        share memory. Local and cheap, but for strategies whose neighbours know the arrays' addresses, which are opened
+        again.
         """
         try:
             slot, found = whole("slot", slot), self._replacements(slot, arrays)
@@ -800,7 +802,7 @@ class Exchange(_Unique):
             one.replace(slot, array)
 
     def _replacements(self, slot: int, arrays: Sequence[Array]) -> list[np.ndarray]:
-        given = each("arrays", arrays, "one for each field")
+        given = _several(arrays)
         if len(given) != len(self._described):
             raise UsageProblem(f"rebind() got {len(given)} arrays for {len(self._described)} fields; pass one for each")
         return [one.replacement(slot, array) for one, array in zip(self._described, given, strict=True)]
@@ -848,8 +850,12 @@ class Exchange(_Unique):
 
 def _fields(arrays: Any) -> list[Field]:
     """Return the arrays as fields; one array alone is a list of one."""
-    one = isinstance(arrays, Field | np.ndarray) or not isinstance(arrays, Sequence)
-    return [each if isinstance(each, Field) else Field(each) for each in ([arrays] if one else arrays)]
+    return [one if isinstance(one, Field) else Field(one) for one in _several(arrays)]
+
+
+def _several(arrays: Any) -> list[Any]:
+    """Return the arrays in a list or a tuple. Anything else is one array: arrays of many kinds are sequences too."""
+    return list(arrays) if isinstance(arrays, list | tuple) else [arrays]
 
 
 @dataclass(frozen=True)

@@ -78,8 +78,9 @@ def _described(array: Any, name: str) -> np.ndarray:
     try:
         view = memoryview(array)
     except TypeError:
+        several = "" if isinstance(array, list) else ", and several arrays in a list or a tuple"
         raise UsageProblem(
-            f"{name} is of type {type(array).__name__}, which does not show its memory; pass {_inside(array)}"
+            f"{name} is of type {type(array).__name__}, which does not show its memory; pass {_inside(array)}{several}"
         ) from None
     return np.asarray(view)
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import collections
 import ctypes
+import itertools
 from array import array as typed
 
 import numpy as np
@@ -107,6 +108,33 @@ def check_memory(grid: haloscope.Grid) -> None:
         for array in seen:
             assert (array == np.ones((), array.dtype)).all()
         halo.rebind([u.copy(), *fields[1:]])
+
+
+def check_one_array() -> None:
+    """One array alone is what it is in a list, whatever shows its memory; only lists and tuples hold several."""
+    line = COMM.Create_cart((COMM.size,), periods=(True,))
+    grids = haloscope.Grid(COMM, (6 * COMM.size,), periodic=True), line
+    kinds = (lambda: np.zeros(8), lambda: memoryview(np.zeros(8)), lambda: typed("d", [0.0] * 8), lambda: bytearray(8),
+             lambda: memoryview(bytearray(8)), ctypes.c_double * 8, lambda: Tensor(np.zeros(8), 0))  # fmt: skip
+    holders = (lambda one: one, lambda one: [one], lambda one: (one,), lambda one: [haloscope.Field(one)])
+    for grid, make, held in itertools.product(grids, kinds, holders):
+        arrays = make(), make()
+        seen = [np.asarray(getattr(one, "array", one)) for one in arrays]
+        for points in seen:
+            points[1:-1] = 1 + COMM.rank
+        with haloscope.Exchange(grid, held(arrays[0])) as halo:
+            halo()
+            halo.rebind([arrays[1]] if held is holders[-1] else held(arrays[1]))
+            halo()
+        for points in seen:
+            assert (points[0], points[-1]) == (1 + (COMM.rank - 1) % COMM.size, 1 + (COMM.rank + 1) % COMM.size)
+    u = np.zeros(8)
+    for several in ({0: u}, {0: u}.values(), {1, 2}, "u", (one for one in (u,)), collections.deque([u])):
+        for grid in grids:
+            refused("does not show its memory", haloscope.Exchange, grid, several)
+            refused("several arrays in a list or a tuple", haloscope.Exchange, grid, several)
+    refused("cannot be written to", haloscope.Exchange, grids[0], bytes(8))
+    line.Free()
 
 
 def check_shared_memory(grid: haloscope.Grid) -> None:
@@ -349,6 +377,7 @@ def main() -> None:
         refused("slots: 2 on rank 0, 1 on rank 1", exchange, grid, [(u, u.copy()) if FIRST else u])
 
     check_memory(grid)
+    check_one_array()
     check_shared_memory(grid)
     check_communicators()
     check_axes()
