@@ -82,6 +82,14 @@ def test_another_project_exchanges_halos_through_the_fortran_module(consumer):
 
 
 @pytest.mark.skipif(not shutil.which("gfortran"), reason="no Fortran compiler")
+def test_arrays_of_fortran_that_cannot_be_exchanged_are_refused_by_name(consumer):
+    """Every pair of types that have as many bytes; what one rank passes fails on all."""
+    for ranks in (1, 2, 3):
+        lines = run("mpiexec", "-n", str(ranks), consumer / "wrong_arrays_f", timeout=60).splitlines()
+        assert sorted(line.strip() for line in lines) == [f"rank {rank}: right" for rank in range(ranks)]
+
+
+@pytest.mark.skipif(not shutil.which("gfortran"), reason="no Fortran compiler")
 @pytest.mark.parametrize("kinds", ["", "_i8", "_r8", "_i8r8"])
 def test_one_fortran_module_serves_codes_of_any_default_kinds(consumer, kinds):
     """-fdefault-integer-8 and -fdefault-real-8, as plain as strict; numbers and types that do not fit are refused by name."""

@@ -17,6 +17,30 @@ static int32_t number_bytes(const CFI_cdesc_t* array) {
   }
 }
 
+static const char* name_of_type(const CFI_cdesc_t* array) {
+  switch (array->type & 0xff) {
+    case CFI_type_Integer:
+      return "integer";
+    case CFI_type_Logical:
+      return "logical";
+    case CFI_type_Real:
+      return "real";
+    case CFI_type_Complex:
+      return "complex";
+    case CFI_type_Character:
+      return "character";
+    default:
+      return "derived type";
+  }
+}
+
+/* The type of an array's elements, for comparisons and messages, as "real of 8 bytes". Derived types differ by their
+ * bytes alone.
+ * text  out, of `size` characters. */
+void hs_fortran_type(const CFI_cdesc_t* array, char* text, int32_t size) {
+  snprintf(text, (size_t)size, "%s of %lld bytes", name_of_type(array), (long long)array->elem_len);
+}
+
 /* Describe `array`, whose last `dims` axes are those of the grid; axes before them are components of a point.
  * extent  out: points in x, y, z, halo included
  * first   out: address of the first owned point. `field` points to it.

@@ -38,7 +38,7 @@ module haloscope
     enumerator :: halo_cell, halo_node, halo_face_1, halo_face_2, halo_face_3
   end enum
 
-  integer, parameter :: ok = 0, usage = 2, longest_text = 400
+  integer, parameter :: ok = 0, usage = 2, longest_text = 400, longest_type = 48
   integer(c_int64_t), parameter :: no_integer = -huge(0_c_int64_t) - 1
   integer(c_int32_t), parameter :: no_flag = -1
   integer(c_int32_t), parameter :: call_accumulate = 0, call_rebind = 2  ! HS_CALL_...
@@ -89,6 +89,7 @@ module haloscope
   !> An array that was added to an exchange: how it lies in memory, and the address of its first owned point in each slot.
   type :: added
     type(hs_field) :: field
+    character(longest_type) :: type = ''
     type(c_ptr), allocatable :: first(:)
     integer(c_int64_t) :: extent(3) = 0
     integer(c_int32_t) :: dims = 0
@@ -164,6 +165,12 @@ module haloscope
       integer(c_int64_t), intent(out) :: extent(3)
       character(kind=c_char), intent(inout) :: text(*)
     end function
+    subroutine hs_fortran_type(array, text, size) bind(c)
+      import :: c_int32_t, c_char
+      type(*), dimension(..), intent(in) :: array
+      character(kind=c_char), intent(inout) :: text(*)
+      integer(c_int32_t), value :: size
+    end subroutine
     subroutine hs_exchange_init(options) bind(c)
       import :: hs_exchange_options
       type(hs_exchange_options), intent(out) :: options
@@ -513,8 +520,10 @@ contains
     type(added), intent(inout) :: one
     type(c_ptr), intent(out) :: first
     character(*), intent(inout) :: problem
-    character(kind=c_char) :: text(longest_text)
+    character(kind=c_char) :: text(longest_text), type(longest_type)
     integer(c_int32_t) :: low(3), high(3)
+    call hs_fortran_type(array, type, int(longest_type, c_int32_t))
+    one%type = f_text(type)
     low = one%field%low
     high = one%field%high
     first = c_null_ptr
@@ -532,10 +541,14 @@ contains
     other = one
     call describe(array, other, first, problem)
     if (problem /= '') return
-    if (any(other%extent /= one%extent) .or. any(other%field%stride /= one%field%stride) .or. &
-        other%field%element_bytes /= one%field%element_bytes) &
-      problem = 'an array differs in type, shape or the distances between its points from the one that it takes turns with or '// &
-                'replaces; pass one that is alike'
+    if (other%type /= one%type) then
+      problem = 'an array of type '//trim(other%type)//' takes turns with one of type '//trim(one%type)// &
+                ' or replaces it; pass one of the same type'
+    else if (any(other%extent /= one%extent) .or. any(other%field%stride /= one%field%stride) .or. &
+             other%field%element_bytes /= one%field%element_bytes) then
+      problem = 'an array differs in shape or the distances between its points from the one that it takes turns '// &
+                'with or replaces; pass one that is alike'
+    end if
   end subroutine
 
   !> Open the exchange of the arrays that were added, in place of one that is open. Collective; makes all plans.

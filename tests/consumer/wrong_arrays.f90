@@ -1,0 +1,167 @@
+! Arrays that cannot take turns with another one or replace it: refused by name, on all ranks where one has them.
+program wrong_arrays
+  use, intrinsic :: iso_c_binding
+  use haloscope
+  implicit none
+
+  interface
+    include 'mpi_for_fortran.inc'
+  end interface
+
+  type :: four_bytes
+    integer(2) :: a, b
+  end type
+  type :: eight_bytes
+    real(4) :: a, b
+  end type
+
+  character(*), parameter :: types_of_4(5) = &
+    [character(12) :: 'integer', 'real', 'logical', 'character', 'derived type']
+  character(*), parameter :: types_of_8(6) = [character(12) :: types_of_4, 'complex']
+  character(*), parameter :: every_rank = 'direct/neighbor'  ! whose ranks know where the neighbours' arrays lie
+  integer, parameter :: add = 1, add_slot = 2, rebind = 3
+  type(halo_grid) :: grid
+  type(halo_exchange) :: halo
+  integer :: what, stat, wrong = 0
+  character(300) :: text
+
+  call begin_mpi()
+  call grid%create(world(), [12, 10], periodic=[.true., .true.])
+  call refuse_other_types(types_of_4, 4)
+  call refuse_other_types(types_of_8, 8)
+  call grid%free()
+  if (wrong == 0) print '(a, i0, a)', 'rank ', own_rank(), ': right'
+  call end_mpi()
+
+contains
+
+  subroutine expect(holds, what)
+    logical, intent(in) :: holds
+    character(*), intent(in) :: what
+    if (holds) return
+    print '(a, i0, 2a)', 'rank ', own_rank(), ': wrong: ', what
+    wrong = wrong + 1
+  end subroutine
+
+  !> Each pair of types that have as many bytes, in slots and for memory that moves. Rank 0 alone has the other type.
+  subroutine refuse_other_types(types, bytes)
+    character(*), intent(in) :: types(:)
+    integer, intent(in) :: bytes
+    integer :: first, other
+    do first = 1, size(types)
+      do other = 1, size(types)
+        if (own_rank() /= 0) then
+          call exchange_types(types(first), types(first), bytes)
+        else
+          call exchange_types(types(first), types(other), bytes)
+        end if
+        if (other == first) call expect(stat == 0, trim(types(first))//' is like itself: '//trim(text))
+        if (other /= first) call expect_both_types(types(first), types(other), bytes)
+      end do
+    end do
+  end subroutine
+
+  !> add_slot() and rebind() with the other type. `stat` and `text` are those of the first failure.
+  subroutine exchange_types(type, other, bytes)
+    character(*), intent(in) :: type, other
+    integer, intent(in) :: bytes
+    integer :: stat_of_slots
+    character(len(text)) :: text_of_slots
+    text = ''
+    call pass(type, bytes, add)
+    call pass(other, bytes, add_slot)
+    call halo%open(grid, strategy=every_rank, stat=stat, errmsg=text)
+    stat_of_slots = stat
+    text_of_slots = text
+    call pass(type, bytes, add)
+    call halo%open(grid, strategy=every_rank)
+    call pass(other, bytes, rebind)
+    call expect(stat == stat_of_slots .and. text == text_of_slots, 'rebind() says what add_slot() does: '//trim(text))
+    call halo%free()
+  end subroutine
+
+  subroutine expect_both_types(type, other, bytes)
+    character(*), intent(in) :: type, other
+    integer, intent(in) :: bytes
+    character(120) :: names
+    write (names, '(3a, i0, 3a, i0, a)') 'of type ', trim(other), ' of ', bytes, ' bytes takes turns with one of '// &
+      'type ', trim(type), ' of ', bytes, ' bytes'
+    call expect(stat == 2 .and. index(text, trim(names)) > 0, trim(text)//' should have: '//trim(names))
+    call expect(own_rank() == 0 .or. index(text, 'rank 0: ') == 1, trim(text))
+  end subroutine
+
+  !> An array of a type, in memory of its own that stays until the program ends.
+  subroutine pass(type, bytes, how)
+    character(*), intent(in) :: type
+    integer, intent(in) :: bytes, how
+    integer :: n(2)
+    what = how
+    n = grid%shape() + 2
+    if (bytes == 4) call pass_4_bytes(type, n)
+    if (bytes == 8) call pass_8_bytes(type, n)
+  end subroutine
+
+  subroutine pass_4_bytes(type, n)
+    character(*), intent(in) :: type
+    integer, intent(in) :: n(2)
+    integer(4), pointer :: numbers(:, :)
+    real(4), pointer :: reals(:, :)
+    logical(4), pointer :: flags(:, :)
+    character(4), pointer :: words(:, :)
+    type(four_bytes), pointer :: points(:, :)
+    type(c_ptr) :: memory
+    memory = new_memory(4*product(n))
+    call c_f_pointer(memory, numbers, n)
+    call c_f_pointer(memory, reals, n)
+    call c_f_pointer(memory, flags, n)
+    call c_f_pointer(memory, points, n)
+    if (type == 'integer') call hand_over(numbers)
+    if (type == 'real') call hand_over(reals)
+    if (type == 'logical') call hand_over(flags)
+    if (type == 'derived type') call hand_over(points)
+    if (type /= 'character') return
+    allocate (words(n(1), n(2)))
+    call hand_over(words)
+  end subroutine
+
+  subroutine pass_8_bytes(type, n)
+    character(*), intent(in) :: type
+    integer, intent(in) :: n(2)
+    integer(8), pointer :: numbers(:, :)
+    real(8), pointer :: reals(:, :)
+    complex(4), pointer :: waves(:, :)
+    logical(8), pointer :: flags(:, :)
+    character(8), pointer :: words(:, :)
+    type(eight_bytes), pointer :: points(:, :)
+    type(c_ptr) :: memory
+    memory = new_memory(8*product(n))
+    call c_f_pointer(memory, numbers, n)
+    call c_f_pointer(memory, reals, n)
+    call c_f_pointer(memory, waves, n)
+    call c_f_pointer(memory, flags, n)
+    call c_f_pointer(memory, points, n)
+    if (type == 'integer') call hand_over(numbers)
+    if (type == 'real') call hand_over(reals)
+    if (type == 'complex') call hand_over(waves)
+    if (type == 'logical') call hand_over(flags)
+    if (type == 'derived type') call hand_over(points)
+    if (type /= 'character') return
+    allocate (words(n(1), n(2)))
+    call hand_over(words)
+  end subroutine
+
+  type(c_ptr) function new_memory(bytes)
+    integer, intent(in) :: bytes
+    integer(8), pointer :: words(:)
+    allocate (words(bytes/8 + 1), source=0_8)
+    new_memory = c_loc(words)
+  end function
+
+  !> add(), add_slot() or rebind() of an array of any type.
+  subroutine hand_over(array)
+    type(*), dimension(..), intent(in), target :: array
+    if (what == add) call halo%add(array)
+    if (what == add_slot) call halo%add_slot(array)
+    if (what == rebind) call halo%rebind(array, stat=stat, errmsg=text)
+  end subroutine
+end program
