@@ -407,7 +407,7 @@ contains
   end subroutine
 
   subroutine hand_over(array)
-    type(*), dimension(..), intent(in), target :: array
+    type(*), dimension(..), intent(inout), target :: array
     integer :: dims
     dims = asked%dims
     if (what == add) then

@@ -159,7 +159,7 @@ contains
 
   !> add(), add_slot() or rebind() of an array of any type.
   subroutine hand_over(array)
-    type(*), dimension(..), intent(in), target :: array
+    type(*), dimension(..), intent(inout), target :: array
     if (what == add) call halo%add(array)
     if (what == add_slot) call halo%add_slot(array)
     if (what == rebind) call halo%rebind(array, stat=stat, errmsg=text)

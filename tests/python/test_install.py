@@ -89,6 +89,28 @@ def test_arrays_of_fortran_that_cannot_be_exchanged_are_refused_by_name(consumer
         assert sorted(line.strip() for line in lines) == [f"rank {rank}: right" for rank in range(ranks)]
 
 
+def compile_fortran(prefix: Path, place: Path, source: str) -> subprocess.CompletedProcess[str]:
+    """Have the compiler look at a source that uses the installed module."""
+    (place / "source.f90").write_text(source)
+    words = ["gfortran", "-fsyntax-only", "-Wall", "-Wextra", f"-I{prefix / 'include' / 'haloscope' / 'fortran'}"]
+    return subprocess.run([*words, "source.f90"], cwd=place, capture_output=True, text=True, check=False)
+
+
+@pytest.mark.skipif(not shutil.which("gfortran"), reason="no Fortran compiler")
+@pytest.mark.parametrize("procedure", ["add", "add_slot", "rebind"])
+def test_the_compiler_takes_only_arrays_of_fortran_that_can_be_written_to(prefix, tmp_path, procedure):
+    """Expressions, results, constants, intent(in), sections by a vector: each bad line by itself must not compile."""
+    source = (CONSUMER / "writable_arrays.f90").read_text().replace("TAKE", procedure)
+    done = compile_fortran(prefix, tmp_path, source)
+    assert done.returncode == 0 and not done.stderr, done.stderr
+    bad = re.findall(r"!- (.*)", source)
+    assert len(bad) > 10
+    for line in bad:
+        done = compile_fortran(prefix, tmp_path, source.replace(f"!- {line}", line))
+        assert done.returncode != 0, line
+        assert f"{line}\n" in done.stderr and "INTENT" in done.stderr, done.stderr
+
+
 @pytest.mark.skipif(not shutil.which("gfortran"), reason="no Fortran compiler")
 @pytest.mark.parametrize("kinds", ["", "_i8", "_r8", "_i8r8"])
 def test_one_fortran_module_serves_codes_of_any_default_kinds(consumer, kinds):

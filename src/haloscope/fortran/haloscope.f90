@@ -12,10 +12,10 @@
 !!     call halo%run()
 !!
 !! Communicators are integers, as module `mpi` has them; with `mpi_f08` pass comm%mpi_val. Dimension 1 of a grid is the
-!! first axis of arrays, whose lower bounds may be any. Arrays that are exchanged have the attribute TARGET and stay
-!! where they are, or see rebind(); sections of arrays work too. Arrays may be in the memory of a device (CUDA Fortran, or
-!! their addresses there: `!$acc host_data use_device`, `!$omp target data use_device_addr`). Buffers that take turns are
-!! slots: add_slot(), run(slot).
+!! first axis of arrays, whose lower bounds may be any. Arrays that are exchanged have the attribute TARGET, can be
+!! written to and stay where they are, or see rebind(); sections of arrays work too. Arrays may be in the memory of a
+!! device (CUDA Fortran, or their addresses there: `!$acc host_data use_device`, `!$omp target data use_device_addr`).
+!! Buffers that take turns are slots: add_slot(), run(slot).
 !!
 !! Integers and logicals that are passed may have 4 or 8 bytes, each by itself: codes that are
 !! compiled with -fdefault-integer-8 or -fdefault-real-8 use the same module. They are CLASS(*), since
@@ -473,7 +473,7 @@ contains
   !! @param dims      of the grid; default: the rank of the array.
   subroutine exchange_add(this, array, halo, low, high, centring, dims)
     class(halo_exchange), intent(inout) :: this
-    type(*), dimension(..), intent(in), target :: array
+    type(*), dimension(..), intent(inout), target :: array
     class(*), intent(in), optional :: halo, low(:), high(:), centring, dims
     type(added) :: one
     type(c_ptr) :: first
@@ -500,7 +500,7 @@ contains
   !! All arrays of an exchange have the same number of slots.
   subroutine exchange_add_slot(this, array)
     class(halo_exchange), intent(inout) :: this
-    type(*), dimension(..), intent(in), target :: array
+    type(*), dimension(..), intent(inout), target :: array
     type(c_ptr) :: first
     integer :: n
     n = 0
@@ -702,7 +702,7 @@ contains
   !! alike.
   subroutine exchange_rebind(this, array, number, slot, stat, errmsg)
     class(halo_exchange), intent(inout) :: this
-    type(*), dimension(..), intent(in), target :: array
+    type(*), dimension(..), intent(inout), target :: array
     class(*), intent(in), optional :: number, slot
     class(*), intent(out), optional :: stat
     character(*), intent(inout), optional :: errmsg
