@@ -187,22 +187,23 @@ contains
 
   subroutine guard_and_check()
     real, allocatable, target :: u(:, :)
-    integer :: n(2), status, fresh, depth
+    integer :: n(2), status, fresh, depth, slot
     n = grid%shape()
     fresh = 1
     depth = 1
+    slot = 1
     allocate (u(0:n(1) + 1, 0:n(2) + 1), source=1.)
     call halo%add(u)
     call halo%open(grid, 'ordered/p2p', guard=.true.)
     call halo%run()
-    call halo%changed(fresh=fresh, stat=status)
+    call halo%changed(fresh=fresh, stat=status, slot=slot)
     call expect(status == 0, 'changed')
-    call halo%require_fresh(depth=depth, stat=status)
+    call halo%require_fresh(depth=depth, stat=status, slot=slot)
     call expect(status == 0, 'fresh')
     call halo%changed()
     call halo%require_fresh(depth=depth, stat=status)
     call expect(status == 2, 'stale')
-    call halo%check_clean(stat=status)
+    call halo%check_clean(stat=status, slot=slot)
     call expect(status == 0, 'clean')
     call halo%free()
   end subroutine
@@ -386,6 +387,12 @@ contains
     call expect_refusal('fresh')
     call halo%require_fresh(depth=large, stat=refused, errmsg=text)
     call expect_refusal('depth')
+    call halo%changed(slot=large, stat=refused, errmsg=text)
+    call expect_refusal('slot')
+    call halo%require_fresh(depth=1, slot=1., stat=refused, errmsg=text)
+    call expect_refusal('slot')
+    call halo%check_clean(slot=large, stat=refused, errmsg=text)
+    call expect_refusal('slot')
     call halo%run(stat=refused)
     call expect(refused == 0, 'run after refusals')
     call halo%free()

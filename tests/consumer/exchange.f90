@@ -53,6 +53,7 @@ program exchange
   call accumulate_and_check()
   call exchange_on_device_and_check()
   call guard_and_check()
+  call guard_slots_and_check()
   call check_refusals()
   call grid%free()
   if (wrong == 0) print '(a, i0, a)', 'rank ', own_rank(), ': right'
@@ -260,6 +261,53 @@ contains
     call halo%check_clean(stat=stat, errmsg=text)
     call expect(stat == 2 .and. index(text, 'the low side in y') > 0, trim(text))
     call halo%free()
+  end subroutine
+
+  !> Each slot has halos of its own: a change of the second one leaves the first one fresh.
+  subroutine guard_slots_and_check()
+    real(8), allocatable, target :: u(:, :, :)
+    character(300) :: text
+    integer :: n(2), stat, slot
+    n = grid%shape()
+    allocate (u(0:n(1) + 1, 0:n(2) + 1, 2), source=1._8)
+    call halo%add(u(:, :, 1))
+    call halo%add_slot(u(:, :, 2))
+    call halo%open(grid, strategy='ordered/p2p', guard=.true.)
+    do slot = 1, 2
+      call halo%run(slot)
+    end do
+    call halo%changed(slot=2)
+    call expect(all(u(:, :, 1) == 1), 'the first slot stays as it is')
+    call halo%require_fresh(1)
+    call halo%require_fresh(1, slot=1)
+    call halo%require_fresh(1, slot=2, stat=stat, errmsg=text)
+    call expect(stat == 2 .and. index(text, 'stale on the low side in x') > 0, trim(text))
+    u(2, 1, 2) = u(2, 1, 2) + u(2, 0, 2)
+    call halo%check_clean()
+    call halo%check_clean(slot=1)
+    call halo%check_clean(slot=2, stat=stat, errmsg=text)
+    call expect(stat == 2 .and. index(text, 'own point (1, 0)') > 0, trim(text))
+    call expect(index(text, 'in slot 1 ') > 0 .and. index(text, 'the low side in y') > 0, trim(text))
+    call halo%run(2)
+    call halo%changed(fresh=1, slot=2)
+    call halo%require_fresh(1, slot=2)
+    call check_refused_slots_of_guard()
+    call halo%free()
+    call halo%changed(stat=stat, errmsg=text)
+    call expect(stat == 2 .and. index(text, 'not open') > 0, trim(text))
+  end subroutine
+
+  !> A slot that there is not, on rank 0 alone in the call that is collective.
+  subroutine check_refused_slots_of_guard()
+    character(300) :: text
+    integer :: stat
+    call halo%changed(slot=3, stat=stat, errmsg=text)
+    call expect(stat == 2 .and. index(text, 'no slot 3') > 0, trim(text))
+    call halo%require_fresh(1, slot=0, stat=stat, errmsg=text)
+    call expect(stat == 2 .and. index(text, 'no slot 0') > 0, trim(text))
+    call halo%check_clean(slot=merge(3, 1, own_rank() == 0), stat=stat, errmsg=text)
+    call expect(stat == 2 .and. index(text, 'no slot 3') > 0, trim(text))
+    call expect(own_rank() == 0 .or. index(text, 'rank 0: ') == 1, trim(text))
   end subroutine
 
   subroutine check_refusals()

@@ -41,7 +41,7 @@ module haloscope
   integer, parameter :: ok = 0, usage = 2, longest_text = 400, longest_type = 48
   integer(c_int64_t), parameter :: no_integer = -huge(0_c_int64_t) - 1
   integer(c_int32_t), parameter :: no_flag = -1
-  integer(c_int32_t), parameter :: call_accumulate = 0, call_rebind = 2  ! HS_CALL_...
+  integer(c_int32_t), parameter :: call_accumulate = 0, call_check_clean = 1, call_rebind = 2  ! HS_CALL_
 
   type, bind(c) :: hs_box
     integer(c_int64_t) :: lo(3), hi(3)
@@ -808,56 +808,65 @@ contains
   !> The own points have changed: halos are stale and, in a guarded exchange, poisoned. Local.
   !! @param fresh   layers that stay fresh, since they have been computed too; default 0.
   !! @param stream  arrays on a device: after what it has been given, and the poison before what it is given next.
-  subroutine exchange_changed(this, fresh, stat, errmsg, stream)
+  !! @param slot    buffer whose points have changed, from 1; default 1.
+  subroutine exchange_changed(this, fresh, stat, errmsg, stream, slot)
     class(halo_exchange), intent(inout) :: this
-    class(*), intent(in), optional :: fresh
+    class(*), intent(in), optional :: fresh, slot
     class(*), intent(out), optional :: stat
     character(*), intent(inout), optional :: errmsg
     type(c_ptr), intent(in), optional :: stream
     character(longest_text) :: problem
-    integer(c_int32_t) :: layers
+    integer(c_int32_t) :: layers, number
+    if (.not. found_slot(this, slot, number, stat, errmsg)) return
     problem = ''
     layers = 0
     call take(fresh, 'fresh', layers, problem)
     if (problem /= '') then
       call refuse(problem, stat, errmsg)
     else if (present(stream)) then
-      call conclude(hs_exchange_changed_on(this%handle, 0_c_int32_t, layers, stream), stat, errmsg)
+      call conclude(hs_exchange_changed_on(this%handle, number, layers, stream), stat, errmsg)
     else
-      call conclude(hs_exchange_changed(this%handle, 0_c_int32_t, layers), stat, errmsg)
+      call conclude(hs_exchange_changed(this%handle, number, layers), stat, errmsg)
     end if
   end subroutine
 
   !> Halos are read `depth` layers deep from here on: fails in a guarded exchange where fewer are fresh, and names the array,
   !! the side and the last exchange. Local.
-  subroutine exchange_require_fresh(this, depth, stat, errmsg)
+  !! @param slot  buffer whose halos are read, from 1; default 1.
+  subroutine exchange_require_fresh(this, depth, stat, errmsg, slot)
     class(halo_exchange), intent(inout) :: this
     class(*), intent(in) :: depth
     class(*), intent(out), optional :: stat
     character(*), intent(inout), optional :: errmsg
+    class(*), intent(in), optional :: slot
     character(longest_text) :: problem
-    integer(c_int32_t) :: layers
+    integer(c_int32_t) :: layers, number
+    if (.not. found_slot(this, slot, number, stat, errmsg)) return
     problem = ''
     call take(depth, 'depth', layers, problem)
     if (problem /= '') then
       call refuse(problem, stat, errmsg)
     else
-      call conclude(hs_exchange_require_fresh(this%handle, layers, 0_c_int32_t), stat, errmsg)
+      call conclude(hs_exchange_require_fresh(this%handle, layers, number), stat, errmsg)
     end if
   end subroutine
 
   !> Look for poison in the own points of a guarded exchange: fails where a stale halo was read, and names the first such
-  !! point, counted from 0, and the side that the poison came from. Collective.
+  !! point and its slot, counted from 0, and the side that the poison came from. Collective.
   !! @param stream  arrays on a device: after what it has been given.
-  subroutine exchange_check_clean(this, stat, errmsg, stream)
+  !! @param slot    buffer whose points are looked at, from 1; default 1.
+  subroutine exchange_check_clean(this, stat, errmsg, stream, slot)
     class(halo_exchange), intent(inout) :: this
     class(*), intent(out), optional :: stat
     character(*), intent(inout), optional :: errmsg
     type(c_ptr), intent(in), optional :: stream
+    class(*), intent(in), optional :: slot
+    integer(c_int32_t) :: number
+    if (.not. found_slot(this, slot, number, stat, errmsg, call_check_clean)) return
     if (present(stream)) then
-      call conclude(hs_exchange_check_clean_on(this%handle, 0_c_int32_t, stream), stat, errmsg)
+      call conclude(hs_exchange_check_clean_on(this%handle, number, stream), stat, errmsg)
     else
-      call conclude(hs_exchange_check_clean(this%handle, 0_c_int32_t), stat, errmsg)
+      call conclude(hs_exchange_check_clean(this%handle, number), stat, errmsg)
     end if
   end subroutine
 
