@@ -1,4 +1,5 @@
-! Arrays that cannot take turns with another one or replace it: refused by name, on all ranks where one has them.
+! Arrays that cannot be exchanged, take turns with another one or replace it: they are refused by name, on all ranks
+! where one has them.
 program wrong_arrays
   use, intrinsic :: iso_c_binding
   use haloscope
@@ -29,6 +30,8 @@ program wrong_arrays
   call grid%create(world(), [12, 10], periodic=[.true., .true.])
   call refuse_other_types(types_of_4, 4)
   call refuse_other_types(types_of_8, 8)
+  call refuse_arrays_without_memory()
+  call refuse_arrays_without_points()
   call grid%free()
   if (wrong == 0) print '(a, i0, a)', 'rank ', own_rank(), ': right'
   call end_mpi()
@@ -156,6 +159,62 @@ contains
     allocate (words(bytes/8 + 1), source=0_8)
     new_memory = c_loc(words)
   end function
+
+  !> An array that was never allocated, one that is so no more, and pointers, on rank 0 alone.
+  subroutine refuse_arrays_without_memory()
+    real(8), allocatable, target :: never(:, :), no_more(:, :), sound(:, :)
+    real(8), pointer :: nothing(:, :), nothing_more(:, :)
+    integer :: n(2)
+    n = grid%shape() + 2
+    allocate (no_more(n(1), n(2)), sound(n(1), n(2)))
+    sound = 0
+    nothing => null()
+    nothing_more => sound
+    nothing_more => null()
+    deallocate (no_more)
+    do what = add, rebind
+      if (own_rank() /= 0) then
+        call expect_refusal_without_memory(sound, sound)
+        call expect_refusal_without_memory(sound, sound)
+        call expect_refusal_without_memory(sound, sound)
+        call expect_refusal_without_memory(sound, sound)
+      else
+        call expect_refusal_without_memory(never, sound)
+        call expect_refusal_without_memory(no_more, sound)
+        call expect_refusal_without_memory(nothing, sound)
+        call expect_refusal_without_memory(nothing_more, sound)
+      end if
+    end do
+  end subroutine
+
+  !> The array is passed to what the program is at, after another one where there must be one.
+  subroutine expect_refusal_without_memory(array, sound)
+    type(*), dimension(..), intent(inout), target :: array
+    real(8), intent(inout), target :: sound(:, :)
+    text = ''
+    if (what /= add) call halo%add(sound)
+    if (what == rebind) call halo%open(grid, strategy=every_rank)
+    call hand_over(array)
+    if (what /= rebind) call halo%open(grid, strategy=every_rank, stat=stat, errmsg=text)
+    call expect(stat == 2 .and. index(text, 'an array is not allocated, or a pointer points to') > 0, trim(text))
+    call expect(own_rank() == 0 .or. index(text, 'rank 0: ') == 1, trim(text))
+    call halo%free()
+  end subroutine
+
+  !> They are allocated, whatever their address is.
+  subroutine refuse_arrays_without_points()
+    real(8), allocatable, target :: none(:, :), u(:, :)
+    allocate (none(0, 5), u(4, 5))
+    call expect_refusal_of_size(none)
+    call expect_refusal_of_size(u(3:2, :))
+  end subroutine
+
+  subroutine expect_refusal_of_size(array)
+    real(8), intent(inout), target :: array(:, :)
+    call halo%add(array)
+    call halo%open(grid, stat=stat, errmsg=text)
+    call expect(stat == 2 .and. index(text, 'array 1 has 0 points in dimension 1') > 0, trim(text))
+  end subroutine
 
   !> add(), add_slot() or rebind() of an array of any type.
   subroutine hand_over(array)

@@ -83,7 +83,7 @@ def test_another_project_exchanges_halos_through_the_fortran_module(consumer):
 
 @pytest.mark.skipif(not shutil.which("gfortran"), reason="no Fortran compiler")
 def test_arrays_of_fortran_that_cannot_be_exchanged_are_refused_by_name(consumer):
-    """Every pair of types that have as many bytes; what one rank passes fails on all."""
+    """Every pair of types that have as many bytes; arrays without memory; what one rank passes fails on all."""
     for ranks in (1, 2, 3):
         lines = run("mpiexec", "-n", str(ranks), consumer / "wrong_arrays_f", timeout=60).splitlines()
         assert sorted(line.strip() for line in lines) == [f"rank {rank}: right" for rank in range(ranks)]

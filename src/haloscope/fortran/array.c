@@ -50,6 +50,10 @@ hs_status hs_fortran_field(const CFI_cdesc_t* array, int32_t dims, const int32_t
   const int components = array->rank - dims;
   int64_t step = (int64_t)array->elem_len;
   int d;
+  if (array->base_addr == NULL) { /* an array without elements has an address, too */
+    snprintf(text, (size_t)size, "an array is not allocated, or a pointer points to nothing; allocate it first");
+    return HS_USAGE;
+  }
   if (dims < 1 || components < 0) {
     snprintf(text, (size_t)size, "an array of rank %d was added to an exchange on a grid of %d dimensions; its rank is %d, "
              "or more where its first axes are components of a point", (int)array->rank, (int)dims, (int)dims);
