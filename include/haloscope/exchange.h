@@ -174,6 +174,11 @@ hs_status hs_exchange_check_clean_on(hs_exchange* exchange, int32_t slot, void* 
  * neighbor, partitioned) are opened again, which is collective. Fails with HS_USAGE while an exchange is under way. Arrays
  * that share memory then are refused by the next start, so that two of them may swap places in two calls. */
 hs_status hs_exchange_rebind(hs_exchange* exchange, int32_t slot, void* const* first);
+/* Where the arrays of a slot lie, for callers that move one of several: the address of the first owned point of each
+ * field, in their order, as the exchange was created or last rebound with; also where hs_exchange_rebind() has failed
+ * with them. Local. Fails with HS_USAGE for a slot that there is not.
+ * first  out: as many addresses as there are fields. */
+hs_status hs_exchange_first(const hs_exchange* exchange, int32_t slot, void** first);
 /* Which strategy moves the halos, what this rank sends, what `auto` has chosen: one line. It lives until the next call. */
 hs_status hs_exchange_report(hs_exchange* exchange, const char** text);
 /* Finishes what is under way. After MPI_Finalize it leaves what MPI holds as it is. */

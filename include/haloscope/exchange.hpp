@@ -128,6 +128,10 @@ class Exchange {
   /// @throws UsageError while an exchange is under way, for a slot that does not exist, for another number of addresses or a
   ///         null one; fields that a strategy cannot reach leave the exchange unusable.
   void rebind(std::span<void* const> first, int slot = 0);
+  /// Where the fields of a slot lie: the address of the first owned point of each, in their order, as the Exchange was
+  /// opened or last rebound with, also where rebind() has failed with them. Local.
+  /// @throws UsageError for a slot that does not exist.
+  std::vector<void*> first_points(int slot = 0) const;
   // The guard: which halos are stale. Without ExchangeOptions::guard these do nothing but look whether there is one, so that
   // they may stay in a code. Layers are counted per field, dimension and side; an exchange makes all that it fills fresh.
 

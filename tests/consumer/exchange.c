@@ -127,7 +127,7 @@ static int wrong_handles(hs_grid* grid, const hs_field* field, int rank) {
       hs_exchange_run(copy, 0) != HS_USAGE || hs_exchange_finish(copy) != HS_USAGE ||
       hs_exchange_progress(copy, &done) != HS_USAGE || hs_exchange_accumulate(copy, 0) != HS_USAGE ||
       hs_exchange_changed(copy, 0, 0) != HS_USAGE || hs_exchange_rebind(copy, 0, first) != HS_USAGE ||
-      hs_exchange_report(copy, &text) != HS_USAGE ||
+      hs_exchange_report(copy, &text) != HS_USAGE || hs_exchange_first(copy, 0, first) != HS_USAGE ||
       hs_exchange_refuse(copy, HS_CALL_REBIND, HS_USAGE, "no") != HS_USAGE)
     return 1;
   if (hs_exchange_run((hs_exchange*)(void*)foreign, 0) != HS_USAGE) return 1;       /* no handle at all */
@@ -148,6 +148,35 @@ static int wrong_handles(hs_grid* grid, const hs_field* field, int rank) {
   check(hs_exchange_run(other, 0));
   check(hs_exchange_free(other));
   return hs_exchange_free(NULL) != HS_OK || hs_grid_free(NULL) != HS_OK;
+}
+
+/* The addresses that an exchange has are those that it was created or last rebound with, slot by slot. */
+static int wrong_addresses(const hs_grid* grid, hs_field field, double* u, size_t bytes) {
+  hs_exchange_options how;
+  hs_exchange* halo;
+  void *slots[2], *moved[1], *found[1] = {NULL};
+  double *other = malloc(bytes), *third = malloc(bytes);
+  const size_t at = (size_t)((double*)field.first[0] - u);
+  slots[0] = u + at, slots[1] = other + at, moved[0] = third + at;
+  field.first = slots;
+  hs_exchange_init(&how);
+  how.strategy = "ordered/p2p";
+  how.slots = 2;
+  check(hs_exchange_create(grid, &field, 1, &how, &halo));
+  check(hs_exchange_first(halo, 1, found));
+  if (found[0] != slots[1]) return 1;
+  check(hs_exchange_rebind(halo, 1, moved));
+  check(hs_exchange_first(halo, 1, found));
+  if (found[0] != moved[0]) return 1;
+  check(hs_exchange_first(halo, 0, found));
+  if (found[0] != slots[0]) return 1;
+  if (hs_exchange_first(halo, 2, found) != HS_USAGE || hs_exchange_first(halo, -1, found) != HS_USAGE ||
+      hs_exchange_first(halo, 0, NULL) != HS_USAGE || hs_exchange_first(NULL, 0, found) != HS_USAGE)
+    return 1;
+  check(hs_exchange_free(halo));
+  free(other);
+  free(third);
+  return 0;
 }
 
 static int refused_with(hs_status status, const char* part) {
@@ -238,6 +267,7 @@ int main(int argc, char** argv) {
     hs_exchange_free(halo);
 
     if (wrong_columns(cart, size) || wrong_handles(grid, &field, rank) || wrong_communicators(rank, size)) return 1;
+    if (wrong_addresses(grid, field, u, (size_t)((ny + 2) * row) * sizeof *u)) return 1;
     how.guard = 1;
     check(hs_exchange_create(grid, &field, 1, &how, &halo));
     check(hs_exchange_run(halo, 0));

@@ -89,6 +89,14 @@ def test_arrays_of_fortran_that_cannot_be_exchanged_are_refused_by_name(consumer
         assert sorted(line.strip() for line in lines) == [f"rank {rank}: right" for rank in range(ranks)]
 
 
+@pytest.mark.skipif(not shutil.which("gfortran"), reason="no Fortran compiler")
+def test_copies_of_exchanges_of_fortran_are_the_same_ones(consumer):
+    """Each rebinds an array of the exchange, and leaves the others where the other copy has put them."""
+    for ranks in (1, 2, 3):
+        lines = run("mpiexec", "-n", str(ranks), consumer / "copies_f", timeout=60).splitlines()
+        assert sorted(line.strip() for line in lines) == [f"rank {rank}: right" for rank in range(ranks)]
+
+
 def compile_fortran(prefix: Path, place: Path, source: str) -> subprocess.CompletedProcess[str]:
     """Have the compiler look at a source that uses the installed module."""
     (place / "source.f90").write_text(source)

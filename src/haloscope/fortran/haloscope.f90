@@ -86,7 +86,8 @@ module haloscope
     procedure, private :: make
   end type
 
-  !> An array that was added to an exchange: how it lies in memory, and the address of its first owned point in each slot.
+  !> An array that was added to an exchange: how it lies in memory and, until the exchange is open, the address of its
+  !! first owned point in each slot.
   type :: added
     type(hs_field) :: field
     character(longest_type) :: type = ''
@@ -100,7 +101,8 @@ module haloscope
     private
     type(c_ptr) :: handle = c_null_ptr
     type(added), allocatable :: arrays(:)  ! for the next open()
-    type(added), allocatable :: bound(:)   ! those of the exchange that is open
+    type(added), allocatable :: bound(:)   ! those of the exchange that is open; the library knows where they lie
+    integer(c_int32_t) :: slots = 0        ! of each of them
     integer :: dims = 0
     character(longest_text) :: problem = ''
   contains
@@ -221,6 +223,12 @@ module haloscope
       type(c_ptr), value :: exchange
       integer(c_int32_t), value :: slot
       type(c_ptr), intent(in) :: first(*)
+    end function
+    integer(c_int32_t) function hs_exchange_first(exchange, slot, first) bind(c)
+      import :: c_int32_t, c_ptr
+      type(c_ptr), value :: exchange
+      integer(c_int32_t), value :: slot
+      type(c_ptr), intent(inout) :: first(*)
     end function
     integer(c_int32_t) function hs_exchange_start_accumulate(exchange, slot) bind(c)
       import :: c_int32_t, c_ptr
@@ -565,10 +573,7 @@ contains
     character(*), intent(inout), optional :: errmsg
     character(kind=c_char), allocatable, target :: name(:)
     type(hs_exchange_options) :: options
-    type(hs_field), allocatable :: fields(:)
-    type(c_ptr), allocatable, target :: first(:, :)
     integer(c_int32_t) :: status
-    integer :: n
     call this%free()
     if (.not. allocated(this%arrays)) allocate (this%arrays(0))
     call hs_exchange_init(options)
@@ -580,21 +585,35 @@ contains
     end if
     call check_arrays(this, grid)
     status = hs_grid_agree(grid%handle, merge(ok, usage, this%problem == ''), c_text(this%problem))
-    if (status == ok) then
-      if (size(this%arrays) > 0) options%slots = size(this%arrays(1)%first, kind=c_int32_t)
-      allocate (fields(size(this%arrays)), first(options%slots, size(this%arrays)))
-      do n = 1, size(fields)
-        first(:, n) = this%arrays(n)%first
-        fields(n) = this%arrays(n)%field
-        fields(n)%first = c_loc(first(1, n))
-      end do
-      status = hs_exchange_create(grid%handle, fields, size(fields, kind=c_int32_t), options, this%handle)
-    end if
-    call move_alloc(this%arrays, this%bound)
+    if (status == ok) status = created(this, grid, options)
+    if (allocated(this%arrays)) deallocate (this%arrays)
     this%problem = ''
     this%dims = 0
     call conclude(status, stat, errmsg)
   end subroutine
+
+  !> Create the exchange of the arrays that were added. Where they lie is kept by the library alone, since copies of
+  !! this variable may rebind them.
+  integer(c_int32_t) function created(this, grid, options) result(status)
+    type(halo_exchange), intent(inout) :: this
+    class(halo_grid), intent(in) :: grid
+    type(hs_exchange_options), intent(inout) :: options
+    type(hs_field) :: fields(size(this%arrays))
+    type(c_ptr), allocatable, target :: first(:, :)
+    integer :: n
+    if (size(this%arrays) > 0) options%slots = size(this%arrays(1)%first, kind=c_int32_t)
+    allocate (first(options%slots, size(fields)))
+    do n = 1, size(fields)
+      first(:, n) = this%arrays(n)%first
+      deallocate (this%arrays(n)%first)
+      fields(n) = this%arrays(n)%field
+      fields(n)%first = c_loc(first(1, n))
+    end do
+    status = hs_exchange_create(grid%handle, fields, size(fields, kind=c_int32_t), options, this%handle)
+    if (status /= ok) return
+    this%slots = options%slots
+    call move_alloc(this%arrays, this%bound)
+  end function
 
   !> Find an array with another number of slots than the first, or of another size than its rank's points and its halo.
   subroutine check_arrays(this, grid)
@@ -710,7 +729,6 @@ contains
     type(c_ptr) :: first
     type(c_ptr), allocatable :: all_first(:)
     integer(c_int32_t) :: status, which, place
-    integer :: n
     if (.not. found_slot(this, slot, place, stat, errmsg, call_rebind)) return
     problem = ''
     which = 1
@@ -727,10 +745,10 @@ contains
       call conclude(hs_exchange_refuse(this%handle, call_rebind, usage, c_text(problem)), stat, errmsg)
       return
     end if
-    all_first = [(this%bound(n)%first(place + 1), n=1, size(this%bound))]
+    allocate (all_first(size(this%bound)))
+    status = hs_exchange_first(this%handle, place, all_first)
     all_first(which) = first
-    status = hs_exchange_rebind(this%handle, place, all_first)
-    if (status == ok) this%bound(which)%first(place + 1) = first
+    if (status == ok) status = hs_exchange_rebind(this%handle, place, all_first)
     call conclude(status, stat, errmsg)
   end subroutine
 
@@ -749,9 +767,8 @@ contains
     number = 1
     if (c_associated(this%handle)) then
       call take(slot, 'slot', number, problem)
-      if (problem == '' .and. (number < 1 .or. number > size(this%bound(1)%first))) &
-        write (problem, '(2(a, i0))') 'there is no slot ', number, '; slots are numbered from 1 to ', &
-          size(this%bound(1)%first)
+      if (problem == '' .and. (number < 1 .or. number > this%slots)) &
+        write (problem, '(2(a, i0))') 'there is no slot ', number, '; slots are numbered from 1 to ', this%slots
     else
       problem = 'the exchange is not open; name its arrays by add(), then call open()'
     end if

@@ -207,7 +207,7 @@ Exchange& Exchange::operator=(Exchange&& other) noexcept {
 Exchange::State& Exchange::state(const char* call) const {
   if (!state_)
     throw UsageError(std::string(call) + "() was called on an Exchange that was moved to another one; call that one's");
-  if (state_->broken && call != std::string_view("rebind"))
+  if (state_->broken && call != std::string_view("rebind") && call != std::string_view("first_points"))
     throw UsageError(std::string(call) +
                      "() was called on an exchange whose last rebind() failed; rebind it again, or free it");
   return *state_;
@@ -263,6 +263,14 @@ void Exchange::rebind(std::span<void* const> first, int slot) {
     if (of.reverse) of.reverse->follow(slot);
     of.broken = false;
   });
+}
+
+std::vector<void*> Exchange::first_points(int slot) const {
+  const State& of = state("first_points");
+  of.require_slot(slot);
+  std::vector<void*> found;
+  for (const auto& slots : of.forward->views()) found.push_back(slots[static_cast<std::size_t>(slot)].origin);
+  return found;
 }
 
 bool Exchange::progress() {

@@ -126,6 +126,7 @@ TEST(UserExchange, ArraysMayBeSwappedForOthersAtAnyTimeUnderEveryStrategy) {
       const std::size_t u = turn, v = (turn + 3) % 6;
       const int slot = static_cast<int>(turn % 2);
       halo->rebind(std::vector<void*>{first(u), first(v)}, slot);
+      EXPECT_EQ(halo->first_points(slot), (std::vector<void*>{first(u), first(v)}));
       const FieldView<double, 2> one{first(u), row, 0}, two{first(v), row, 0};
       number_cells(grid, one, 1, 1000.0 * static_cast<double>(turn));
       number_cells(grid, two, 1, -1000.0 * static_cast<double>(turn) - 1);
@@ -138,6 +139,7 @@ TEST(UserExchange, ArraysMayBeSwappedForOthersAtAnyTimeUnderEveryStrategy) {
                 halo->rebind(std::vector<void*>{first(0), first(1)}, 2);
               }).find("slot 2"),
               std::string::npos);
+    EXPECT_NE(error_of([&] { halo->first_points(2); }).find("slot 2"), std::string::npos);
   }
 }
 
@@ -284,7 +286,7 @@ TEST(UserExchange, AnExchangeThatWasMovedAwayIsNamed) {
        {error_of([&] { halo.exchange(); }), error_of([&] { halo.finish(); }), error_of([&] { halo.progress(); }),
         error_of([&] { halo.accumulate(); }), error_of([&] { halo.rebind({}); }), error_of([&] { halo.changed(); }),
         error_of([&] { halo.require_fresh(1); }), error_of([&] { halo.check_clean(); }),
-        error_of([&] { halo.report(); }), error_of([&] { halo.plan(); })})
+        error_of([&] { halo.report(); }), error_of([&] { halo.plan(); }), error_of([&] { halo.first_points(); })})
     EXPECT_NE(error.find("moved to another"), std::string::npos) << error;
   halo = std::move(other);
   halo.exchange();
@@ -382,7 +384,9 @@ TEST(UserExchange, AfterARefusedRebindNothingMovesUntilTheNextOne) {
   EXPECT_NE(error_of([&] { halo.rebind(std::vector<void*>{&own[0](0, 0)}); }), "no error");
   for (const auto& call : std::vector<std::function<void()>>{[&] { halo.exchange(); }, [&] { halo.accumulate(); }})
     EXPECT_NE(error_of(call).find("whose last rebind() failed"), std::string::npos) << error_of(call);
+  EXPECT_EQ(halo.first_points(), std::vector<void*>{&own[0](0, 0)});
   halo.rebind(std::vector<void*>{&u[0](0, 0)});
+  EXPECT_EQ(halo.first_points(), std::vector<void*>{&u[0](0, 0)});
   number_cells(grid, u[0], 1, 5);
   halo.exchange();
   expect_numbered(grid, u[0], 1, 5);

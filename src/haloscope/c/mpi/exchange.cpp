@@ -1,4 +1,6 @@
 // Exchanges of the C interface.
+#include <algorithm>
+
 #include "haloscope/agree.hpp"
 #include "haloscope/c/mpi/bridge.hpp"
 #include "haloscope/comm/mpi_call.hpp"
@@ -149,6 +151,13 @@ hs_status hs_exchange_rebind(hs_exchange* exchange, int32_t slot, void* const* f
     if (first == nullptr)
       bound.refuse(Exchange::Shared::rebind, Exit::usage, "argument 'first' is NULL; pass addresses");
     bound.rebind({first, bound.plan().spec.quantities.size()}, slot);
+  });
+}
+
+hs_status hs_exchange_first(const hs_exchange* exchange, int32_t slot, void** first) {
+  return guarded([&] {
+    const std::vector<void*> found = needed(exchange, "exchange").exchange.first_points(slot);
+    std::copy(found.begin(), found.end(), &needed(first, "first"));
   });
 }
 
