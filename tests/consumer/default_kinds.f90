@@ -41,7 +41,8 @@ program default_kinds
   call check_refusals_on_grids()
   call check_refusals_of_arrays()
   call check_refusals_of_steps()
-  call grid%free()
+  call grid%free(stat=refused)
+  call expect(refused == 0, 'free of a grid')
   if (wrong == 0) print '(a, i0, a)', 'rank ', own_rank(), ': right'
   call end_mpi()
 
@@ -119,7 +120,8 @@ contains
     call halo%add(odd(:, :, 1), 1)
     call halo%add_slot(odd(:, :, 2))
     call halo%open(grid, strategy='ordered/p2p', corners=corners, stat=status, guard=guard)
-    call expect(status == 0 .and. index(halo%report(), 'ordered/p2p') == 1, name//' open')
+    call expect(status == 0 .and. index(halo%report(stat=status), 'ordered/p2p') == 1, name//' open')
+    call expect(status == 0, name//' report')
     do slot = 1, 2
       u = -1
       v = -1
@@ -142,8 +144,9 @@ contains
         call expect(status == 0, name//' start')
         done = .false.
         do while (.not. done)
-          done = halo%progress()
+          done = halo%progress(stat=status)
         end do
+        call expect(status == 0, name//' progress')
         call halo%finish(stat=status)
       end if
       call expect(status == 0, name//' run')
@@ -165,7 +168,8 @@ contains
     call expect(status == 0, name//' rebind')
     call halo%run(2)
     call expect(all(nint(moved) == nint(u(:, :, 2))), name//' memory that moved')
-    call halo%free()
+    call halo%free(stat=status)
+    call expect(status == 0, name//' free')
   end subroutine
 
   subroutine accumulate_and_check()

@@ -90,11 +90,20 @@ def test_arrays_of_fortran_that_cannot_be_exchanged_are_refused_by_name(consumer
 
 
 @pytest.mark.skipif(not shutil.which("gfortran"), reason="no Fortran compiler")
-def test_copies_of_exchanges_of_fortran_are_the_same_ones(consumer):
-    """Each rebinds an array of the exchange, and leaves the others where the other copy has put them."""
+def test_copies_of_grids_and_exchanges_of_fortran_are_the_same_ones(consumer):
+    """Each rebinds arrays of all; what was freed by one is a status and a text in every call, on all ranks."""
     for ranks in (1, 2, 3):
         lines = run("mpiexec", "-n", str(ranks), consumer / "copies_f", timeout=60).splitlines()
         assert sorted(line.strip() for line in lines) == [f"rank {rank}: right" for rank in range(ranks)]
+
+
+@pytest.mark.skipif(not shutil.which("gfortran"), reason="no Fortran compiler")
+@pytest.mark.parametrize("call", ["free", "progress", "report", "open", "grid", "create"])
+def test_a_failure_that_a_fortran_program_does_not_ask_for_ends_it(consumer, call):
+    command = [shutil.which("mpiexec", path=TOOLS), "-n", "2", consumer / "copies_f", call]
+    done = subprocess.run(command, env=ENVIRONMENT, capture_output=True, text=True, check=False, timeout=60)
+    assert done.returncode != 0
+    assert "was freed before" in done.stderr
 
 
 def compile_fortran(prefix: Path, place: Path, source: str) -> subprocess.CompletedProcess[str]:

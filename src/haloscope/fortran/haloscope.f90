@@ -25,7 +25,10 @@
 !!
 !! Every procedure that can fail takes `stat` (0: no failure, 1: something broke, 2: the request can never work, 3: this
 !! build cannot serve it) and `errmsg`; without `stat` it ends the program and says why. All of them are called by all
-!! ranks in the same order, and fail on all of them where one rank asks for what cannot be.
+!! ranks in the same order, and fail on all of them where one rank asks for what cannot be. What is wrong in add() and
+!! add_slot() is a failure of open(). shape() and first() end the program where 4 bytes are too few for their results.
+!!
+!! A grid or an exchange that is assigned to another variable is the same one there, until one of the two is freed.
 module haloscope
   use, intrinsic :: iso_c_binding
   use, intrinsic :: iso_fortran_env, only: error_unit
@@ -400,18 +403,19 @@ contains
     class(*), intent(out), optional :: stat
     character(*), intent(inout), optional :: errmsg
     character(kind=c_char), allocatable, target :: text(:)
-    character(longest_text) :: no_communicator
+    character(longest_text) :: no_communicator, wrong
     integer(c_int32_t) :: status, communicator
     type(hs_box) :: owned
-    call this%free()
+    call let_grid_go(this, status, wrong)
+    if (problem /= '') wrong = problem
     no_communicator = ''
     call take(comm, 'comm', communicator, no_communicator)
     if (no_communicator /= '') then
       call refuse(trim(no_communicator)//'; of a type(MPI_Comm) it is comm%mpi_val', stat, errmsg)
       return
     end if
-    if (problem /= '') then
-      text = c_text(problem)
+    if (wrong /= '') then
+      text = c_text(wrong)
       options%problem = c_loc(text)
     end if
     status = hs_grid_create_f(communicator, options, this%handle)
@@ -465,10 +469,25 @@ contains
     short = int(numbers, c_int32_t)
   end function
 
-  !> Local. Exchanges on the grid stay.
-  subroutine grid_free(this)
+  !> Local. Exchanges on the grid stay. Fails for a grid that was freed by a copy of this variable, and forgets it.
+  subroutine grid_free(this, stat, errmsg)
     class(halo_grid), intent(inout) :: this
-    call conclude(hs_grid_free(this%handle))
+    class(*), intent(out), optional :: stat
+    character(*), intent(inout), optional :: errmsg
+    character(longest_text) :: problem
+    integer(c_int32_t) :: status
+    call let_grid_go(this, status, problem)
+    call conclude(status, stat, errmsg, problem)
+  end subroutine
+
+  !> @param problem  out: why that failed; '' where it did not.
+  subroutine let_grid_go(this, status, problem)
+    class(halo_grid), intent(inout) :: this
+    integer(c_int32_t), intent(out) :: status
+    character(*), intent(out) :: problem
+    problem = ''
+    status = hs_grid_free(this%handle)
+    if (status /= ok) problem = text_at(hs_last_error())
     this%handle = c_null_ptr
     this%dims = 0
   end subroutine
@@ -572,9 +591,11 @@ contains
     class(*), intent(out), optional :: stat
     character(*), intent(inout), optional :: errmsg
     character(kind=c_char), allocatable, target :: name(:)
+    character(longest_text) :: problem
     type(hs_exchange_options) :: options
     integer(c_int32_t) :: status
-    call this%free()
+    call let_go(this, status, problem)
+    if (this%problem == '') this%problem = problem
     if (.not. allocated(this%arrays)) allocate (this%arrays(0))
     call hs_exchange_init(options)
     call take_flag(corners, 'corners', options%corners, this%problem)
@@ -584,7 +605,8 @@ contains
       options%strategy = c_loc(name)
     end if
     call check_arrays(this, grid)
-    status = hs_grid_agree(grid%handle, merge(ok, usage, this%problem == ''), c_text(this%problem))
+    if (status == ok .and. this%problem /= '') status = usage
+    status = hs_grid_agree(grid%handle, status, c_text(this%problem))
     if (status == ok) status = created(this, grid, options)
     if (allocated(this%arrays)) deallocate (this%arrays)
     this%problem = ''
@@ -672,12 +694,17 @@ contains
     end if
   end subroutine
 
-  !> Let messages move on, without waiting. True when everything has arrived.
-  logical function exchange_progress(this) result(done)
+  !> Let messages move on, without waiting. True when everything has arrived, and where the call has failed, so that
+  !! loops end.
+  logical function exchange_progress(this, stat, errmsg) result(done)
     class(halo_exchange), intent(inout) :: this
-    integer(c_int32_t) :: all
-    call conclude(hs_exchange_progress(this%handle, all))
-    done = all /= 0
+    class(*), intent(out), optional :: stat
+    character(*), intent(inout), optional :: errmsg
+    integer(c_int32_t) :: status, all
+    status = hs_exchange_progress(this%handle, all)
+    done = .true.
+    if (status == ok) done = all /= 0
+    call conclude(status, stat, errmsg)
   end function
 
   !> Wait until all halos are filled.
@@ -887,30 +914,69 @@ contains
     end if
   end subroutine
 
-  !> Which strategy moves the halos, what this rank sends, what auto has chosen: one line.
-  function exchange_report(this) result(text)
+  !> Which strategy moves the halos, what this rank sends, what auto has chosen: one line; '' where the call has failed.
+  function exchange_report(this, stat, errmsg) result(text)
     class(halo_exchange), intent(in) :: this
+    class(*), intent(out), optional :: stat
+    character(*), intent(inout), optional :: errmsg
     character(:), allocatable :: text
     type(c_ptr) :: found
-    call conclude(hs_exchange_report(this%handle, found))
-    text = text_at(found)
+    integer(c_int32_t) :: status
+    status = hs_exchange_report(this%handle, found)
+    text = ''
+    if (status == ok) text = text_at(found)
+    call conclude(status, stat, errmsg)
   end function
 
-  !> Give back what the exchange holds. Collective.
-  subroutine exchange_free(this)
+  !> Give back what the exchange holds. Collective. Fails for an exchange that was freed by a copy of this variable, and
+  !! forgets it.
+  subroutine exchange_free(this, stat, errmsg)
     class(halo_exchange), intent(inout) :: this
-    call conclude(hs_exchange_free(this%handle))
+    class(*), intent(out), optional :: stat
+    character(*), intent(inout), optional :: errmsg
+    character(longest_text) :: problem
+    integer(c_int32_t) :: status
+    call let_go(this, status, problem)
+    call conclude(status, stat, errmsg, problem)
+  end subroutine
+
+  !> An exchange that is still there, as after a call on a wrong thread, stays.
+  !! @param problem  out: why that failed; '' where it did not.
+  subroutine let_go(this, status, problem)
+    class(halo_exchange), intent(inout) :: this
+    integer(c_int32_t), intent(out) :: status
+    character(*), intent(out) :: problem
+    problem = ''
+    status = hs_exchange_free(this%handle)
+    if (status /= ok) then
+      problem = text_at(hs_last_error())
+      if (is_there(this)) return
+    end if
     this%handle = c_null_ptr
     if (allocated(this%bound)) deallocate (this%bound)
   end subroutine
 
+  !> Whether the exchange was not freed by a copy of this variable. Every exchange has a first slot.
+  logical function is_there(this)
+    class(halo_exchange), intent(in) :: this
+    type(c_ptr) :: first(size(this%bound))
+    is_there = hs_exchange_first(this%handle, 0_c_int32_t, first) == ok
+  end function
+
   !> Hand the library's failure to the caller, or end the program.
-  subroutine conclude(status, stat, errmsg)
+  !! @param problem  its text, in place of that of the library's last failure.
+  subroutine conclude(status, stat, errmsg, problem)
     integer(c_int32_t), intent(in) :: status
     class(*), intent(out), optional :: stat
     character(*), intent(inout), optional :: errmsg
+    character(*), intent(in), optional :: problem
     call give(status, stat)
-    if (status /= ok) call report_failure(text_at(hs_last_error()), present(stat), errmsg)
+    if (status == ok) return
+    if (present(problem)) then
+      call report_failure(trim(problem), present(stat), errmsg)
+    else
+      call report_failure(text_at(hs_last_error()), present(stat), errmsg)
+    end if
   end subroutine
 
   !> The same for a request that this module refuses itself.
@@ -918,8 +984,7 @@ contains
     character(*), intent(in) :: problem
     class(*), intent(out), optional :: stat
     character(*), intent(inout), optional :: errmsg
-    call give(usage, stat)
-    call report_failure(trim(problem), present(stat), errmsg)
+    call conclude(usage, stat, errmsg, problem)
   end subroutine
 
   subroutine give(status, stat)
