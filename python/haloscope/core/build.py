@@ -5,8 +5,10 @@ from __future__ import annotations
 import os
 import re
 import shutil
+import stat
 import subprocess
 from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 
 from haloscope import errors
@@ -23,32 +25,87 @@ DELAY_LINE = "haloscope-delay-line"
 HEADER = Path("haloscope/haloscope.h")
 ERROR_OUTPUT = 2  # file descriptor: sys.stderr need not be a file
 
-_CHECKOUT = Path(__file__).resolve().parents[3]
+_PACKAGE = Path(__file__).resolve().parents[1]
+_CHECKOUT = _PACKAGE.parents[1]
 
 
-def roots() -> Iterator[Path]:
-    """Yield the places to look in, best first: $HALOSCOPE_BUILD (only it, when set), an install that holds this
-    package or is on PATH, then the checkout's build directory."""
+@dataclass(frozen=True)
+class Root:
+    """A folder to look in, and the file that leads there: who can change that file may change what is found, nobody else.
+
+    No file leads to a folder that the user names; all that is in it counts.
+    """
+
+    folder: Path
+    leader: Path | None = None
+
+
+def roots() -> Iterator[Root]:
+    """Yield the places to look in, best first: $HALOSCOPE_BUILD (only it, when set), the tree that this package is
+    installed in, that of the program on PATH, the build of the checkout that this package is in."""
     if os.environ.get("HALOSCOPE_BUILD"):
-        yield Path(os.environ["HALOSCOPE_BUILD"])
+        yield Root(Path(os.environ["HALOSCOPE_BUILD"]))
         return
-    yield from (p for p in Path(__file__).resolve().parents if (p / "include" / HEADER).exists())
+    own = _PACKAGE / "__init__.py"
+    yield from (Root(tree, own) for tree in _installed_trees() if (tree / "include" / HEADER).exists())
     on_path = shutil.which(RANK_PROGRAM)
     if on_path:
-        yield Path(on_path).resolve().parent.parent
-    yield _CHECKOUT / "build" / "release"
+        program = Path(on_path).resolve()
+        yield Root(program.parent.parent, program)
+    if _PACKAGE.parent.name == "python" and (_CHECKOUT / "CMakeLists.txt").exists():
+        yield Root(_CHECKOUT / "build" / "release", own)
 
 
-def _find(patterns: tuple[str, ...], what: str, how: str = "'make build'") -> Path:
-    for root in roots():
+def _installed_trees() -> list[Path]:
+    """Return the trees that may hold this package: itself as a wheel has it, PREFIX of PREFIX/lib/python3/site-packages.
+
+    Debian's Python puts packages into PREFIX/local/lib, and what CMake installs is in PREFIX.
+    """
+    site = _PACKAGE.parent
+    if site.name not in ("site-packages", "dist-packages") or not site.parents[1].name.startswith("lib"):
+        return [_PACKAGE]
+    prefix = site.parents[2]
+    return [_PACKAGE, prefix, *([prefix.parent] if prefix.name == "local" else [])]
+
+
+def _find(patterns: tuple[str, ...], what: str, how: str = "'make build'") -> tuple[Path, Root]:
+    """Return a file, and the root that it is in. Raises NotAvailable where there is none, or others can change it."""
+    places = list(roots())
+    for root in places:
         for pattern in patterns:
-            found = sorted(root.glob(pattern))
+            found = sorted(root.folder.glob(pattern))
             if found:
-                return found[0]
+                _refuse_of_others(found[0], root)
+                return found[0], root
+    looked_in = " or ".join(str(root.folder) for root in places) or _PACKAGE
     raise NotAvailable(
-        f"{what} was not found in {' or '.join(map(str, roots()))}; "
+        f"{what} was not found in {looked_in}; "
         f"build it with {how}, or point HALOSCOPE_BUILD at a build directory or an installed tree"
     )
+
+
+def _refuse_of_others(found: Path, root: Root) -> None:
+    """Raise NotAvailable for a file that somebody can change who cannot change the file that leads to it."""
+    if not root.leader:
+        return
+    path, shared = found.resolve(), root.leader.resolve().parents
+    for place in (path, *(folder for folder in path.parents if folder not in shared)):
+        fault = _fault_of(place.stat(), root.leader.stat())
+        if fault:
+            raise NotAvailable(
+                f"{found} is not used: {place} {fault}; give it to yourself alone (chown, chmod go-w), "
+                f"or set HALOSCOPE_BUILD={root.folder} if you trust it"
+            )
+
+
+def _fault_of(state: os.stat_result, leader: os.stat_result) -> str:
+    """Return why more users can change a file or folder than its leader, this user and root; "" if none can."""
+    if state.st_uid not in (os.geteuid(), 0, leader.st_uid):
+        return f"belongs to another user ({state.st_uid})"
+    if stat.S_ISDIR(state.st_mode) and state.st_mode & stat.S_ISVTX:
+        return ""  # where nobody can rename what others own
+    alike = leader.st_mode if state.st_gid == leader.st_gid else leader.st_mode & ~stat.S_IWGRP
+    return "can be changed by other users" if state.st_mode & ~alike & (stat.S_IWGRP | stat.S_IWOTH) else ""
 
 
 def library(name: str = LIBRARY) -> Path:
@@ -56,6 +113,10 @@ def library(name: str = LIBRARY) -> Path:
 
     Raises NotAvailable when it is not built.
     """
+    return _find_library(name)[0]
+
+
+def _find_library(name: str) -> tuple[Path, Root]:
     how = ["-DHALOSCOPE_MPI_ABI=ON, on an MPI that has mpicc_abi"] if name == EXCHANGE_ABI_LIBRARY else []
     return _find((name, f"lib*/{name}", f"lib/*/{name}"), f"the C library {name}", *how)
 
@@ -79,21 +140,30 @@ def rank_program() -> Path:
 
 def built_rank_program() -> Path:
     """Return the path of `haloscope-rank`. Raises NotAvailable when nothing is built."""
-    return _find((RANK_PROGRAM, f"bin/{RANK_PROGRAM}"), f"the MPI program {RANK_PROGRAM}")
+    return _find((RANK_PROGRAM, f"bin/{RANK_PROGRAM}"), f"the MPI program {RANK_PROGRAM}")[0]
 
 
 def delay_line() -> Path:
     """Return the path of `haloscope-delay-line`, the network of emulated clusters. Raises NotAvailable when it is not built."""
-    return _find((DELAY_LINE, f"bin/{DELAY_LINE}"), f"the program {DELAY_LINE}").resolve()
+    return _find((DELAY_LINE, f"bin/{DELAY_LINE}"), f"the program {DELAY_LINE}")[0].resolve()
 
 
 def header() -> Path:
-    """Return the path of `haloscope.h`: of the installed tree that holds the library, else of the checkout."""
-    places = [parent / "include" / HEADER for parent in library().resolve().parents][:4]
-    for path in [*places, _CHECKOUT / "include" / HEADER]:
+    """Return the path of `haloscope.h`: of the installed tree that holds the library, else of the sources it is built from."""
+    library, root = _find_library(LIBRARY)
+    for place in (root.folder, _sources_of(root.folder), _CHECKOUT):
+        path = place / "include" / HEADER
         if path.exists():
             return path
-    raise NotAvailable(f"{HEADER} was not found near {library()}; install Haloscope again, or set HALOSCOPE_BUILD")
+    raise NotAvailable(f"{HEADER} was not found near {library}; install Haloscope again, or set HALOSCOPE_BUILD")
+
+
+def _sources_of(build: Path) -> Path:
+    """Return the checkout that a build folder was made from, as CMake has noted there; this one where it has not."""
+    cache = build / "CMakeCache.txt"
+    text = cache.read_text() if cache.exists() else ""
+    found = re.search(r"^CMAKE_HOME_DIRECTORY:INTERNAL=(.+)$", text, re.MULTILINE)
+    return Path(found[1]) if found else _CHECKOUT
 
 
 def mpi() -> str:
