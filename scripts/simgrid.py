@@ -37,13 +37,15 @@ ROOT = Path(__file__).resolve().parents[1]
     "--write",
     type=click.Path(path_type=Path),
     metavar="DIR",
-    help="Only write platform.xml, hostfile and profile.json, and say how to run the program on them.",
+    help="Only write platform.xml, hostfile and profile.json into a new folder, and say how to run the program on them.",
 )
 def main(kind, app, ranks, cells, strategy, depth, process_grid, place, write):
     """Run APP's exchanges on a torus or fat tree, computing free; time by SimGrid and by haloscope simulate."""
     platform = simgrid.Platform(kind, ranks)
     if write:
-        write.mkdir(parents=True, exist_ok=True)
+        if write.exists():
+            raise click.UsageError(f"--write {write} is there already; name a new folder")
+        write.mkdir(parents=True)
         platform.write(write)
         click.echo(" ".join(simgrid.command(platform, place, write, app, "--cells", cells, "--verify", "3")))
         return

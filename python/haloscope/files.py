@@ -1,4 +1,4 @@
-"""Files that others may have written: read within bounds or refused with the reason; and the files of a cache.
+"""Files that others may have written: read within bounds or refused with the reason; drafts of files; the files of a cache.
 
 What is read is a regular file of bounded size. JSON has bounded depth and numbers. A cache's entry is this user's own.
 """
@@ -11,10 +11,9 @@ import lzma
 import math
 import os
 import stat
-import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, TextIO
 
 from haloscope.errors import UsageProblem
 
@@ -61,6 +60,14 @@ def bytes_of(path: Path, most: int = MOST_BYTES) -> bytes:
     if len(data) > most:
         raise Unfit(f"it holds more than {most} bytes")
     return data
+
+
+def beginning_of(path: Path, most: int) -> bytes:
+    """Return the first bytes of a regular file. Raises OSError, or Unfit for what is none, which is not opened."""
+    if not stat.S_ISREG(path.stat().st_mode):
+        raise Unfit("it is no regular file")
+    with _opened(path) as file:
+        return file.read(most)
 
 
 def _opened(path: Path, flags: int = 0) -> BinaryIO:
@@ -143,6 +150,38 @@ def _finite(word: str) -> float:
     return number
 
 
+# ---- drafts ----------------------------------------------------------------------------------------------------------
+
+
+@contextlib.contextmanager
+def draft_of(path: Path, mode: int = 0o666, like: os.stat_result | None = None) -> Iterator[TextIO]:
+    """Yield a new file that takes the place of `path` once it is on the disk; it is removed where anything fails.
+
+    mode: permissions, less those of the umask. like: the file whose owner and permissions it gets instead.
+    Raises OSError.
+    """
+    name = path.with_name(f".haloscope-{os.urandom(8).hex()}")
+    handle = os.open(name, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, like.st_mode & 0o777 if like else mode)
+    try:
+        with os.fdopen(handle, "w", encoding="utf-8") as file:
+            yield file
+            file.flush()
+            if like:
+                _make_alike(handle, like)
+            os.fsync(handle)
+        name.replace(path)
+    except BaseException:
+        name.unlink(missing_ok=True)
+        raise
+
+
+def _make_alike(handle: int, like: os.stat_result) -> None:
+    with contextlib.suppress(OSError):  # only root gives files away
+        os.fchown(handle, like.st_uid, like.st_gid)
+    with contextlib.suppress(OSError):  # some file systems have no permissions
+        os.fchmod(handle, stat.S_IMODE(like.st_mode))
+
+
 # ---- caches ----------------------------------------------------------------------------------------------------------
 
 
@@ -166,10 +205,5 @@ def keep(path: Path, value: Any) -> None:
     """Write an entry of a cache, whole or not at all; a cache that cannot be written is no error."""
     with contextlib.suppress(OSError):
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        handle, name = tempfile.mkstemp(dir=path.parent, prefix=f"{path.name}.")
-        try:
-            with os.fdopen(handle, "w") as file:
-                json.dump(value, file, indent=1)
-            Path(name).replace(path)
-        except OSError:
-            Path(name).unlink()
+        with draft_of(path, 0o600) as file:
+            json.dump(value, file, indent=1)

@@ -242,7 +242,11 @@ def test_one_file_is_fitted_and_the_rest_of_another_predicted(made, tmp_path, ca
     assert {e["halo"] for e in told["exchanges"]} == {"2"}
     assert told["errors"][0]["median"] < 0.1
     assert told["regret"]["mean"] >= 1
-    assert (tmp_path / "told.md").read_text().startswith("# Predicted against measured")
+    assert (
+        (tmp_path / "told.md")
+        .read_text()
+        .startswith("<!-- Written by haloscope validate -->\n\n# Predicted against measured")
+    )
     [path] = tmp_path.glob("fitted-*.json")
     assert profiles.load(path).data["memory"]["cache_bytes"] > 0
     code, out, _ = run(capsys, "--external", made, "--fit", part)

@@ -235,7 +235,8 @@ def test_a_hundred_thousand_ranks_take_little_memory():
 
 def goal_ranks(text: str) -> list[list[str]]:
     """Return the lines of each rank of a GOAL file, after checking every one against the grammar."""
-    head, *rest = text.splitlines()
+    signature, head, *rest = text.splitlines()
+    assert signature == "// Written by haloscope simulate"  # a comment in the grammar
     assert re.fullmatch(r"num_ranks \d+", head)
     found: list[list[str]] = []
     for line in rest:
@@ -286,7 +287,7 @@ def test_extra_p_lines_hold_one_point_each(toy, tmp_path):
     words = ["laplace2d", "--cells", "512", "--ranks", "4,16,64", "--depth", "1,2", "--profile", str(TOY)]
     assert main(["simulate", *words, "--extrap", str(file)]) == 0
     lines = [json.loads(line) for line in file.read_text().splitlines()]
-    assert all(set(line) == {"params", "callpath", "metric", "value"} for line in lines)
+    assert all(set(line) == {"origin", "params", "callpath", "metric", "value"} for line in lines)
     assert all(set(line["params"]) == {"ranks", "depth"} and line["metric"] == "simulated_s" for line in lines)
     whole = [line for line in lines if "->" not in line["callpath"]]
     assert sorted(tuple(line["params"].values()) for line in whole) == [(r, d) for r in (4, 16, 64) for d in (1, 2)]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import re
 import shutil
 import subprocess
@@ -85,3 +86,65 @@ def test_texts_are_written_by_streams_that_lose_nothing():
     assert not streams, (
         f"streams of the standard library swallow std::bad_alloc; use TextStream of core/text.hpp: {streams}"
     )
+
+
+# Where files are written past the gate of outputs.py: drafts, records that are added, folders that are the program's own.
+OWN_WRITERS = {
+    "files.py": "drafts",
+    "report/figures.py": "savefig on a draft",
+    "report/records.py": "records are added",
+    "lab/cluster.py": "the folder of a cluster",
+    "measure/check.py": "the folder of a run",
+    "measure/launch.py": "the folder of a launch",
+    "measure/user_program.py": "the folder of a run",
+    "simulate/simgrid.py": "the folder of a simulation",
+    "outputs.py": "the gate",
+}
+WRITERS = re.compile(
+    r"(os|shutil)\.(replace|rename|copy\w*|move|symlink|link|truncate|fdopen)|json\.dump|np\.save\w*"
+    r"|tempfile\.(mkstemp|NamedTemporaryFile)|.*\.(write_text|write_bytes|savefig|rename|symlink_to|touch)"
+)
+
+
+def writes(call: ast.Call) -> bool:
+    """Whether a call may write over a file: opening for anything but reading, or a function that does."""
+    name = ast.unparse(call.func)
+    if name.endswith(".replace") and name != "os.replace":  # of a path: that of a text has two arguments
+        return len(call.args) == 1 and not call.keywords
+    if re.fullmatch(r"(.*\.)?open", name):
+        values = [*call.args, *(keyword.value for keyword in call.keywords)]
+        texts = [value.value for value in values if isinstance(value, ast.Constant)]
+        return any(re.fullmatch("(?=.*[wax+])[rwaxbt+]+", str(text)) for text in texts)
+    return bool(WRITERS.fullmatch(name))
+
+
+def test_files_are_written_over_by_the_gate_alone():
+    package = ROOT / "python" / "haloscope"
+    found = [
+        f"{source.relative_to(package)}:{node.lineno}"
+        for source in sorted(package.rglob("*.py"))
+        if str(source.relative_to(package)) not in OWN_WRITERS
+        for node in ast.walk(ast.parse(source.read_text()))
+        if isinstance(node, ast.Call) and writes(node)
+    ]
+    assert not found, f"use write() or writing() of outputs.py, which spare files of others and full disks: {found}"
+
+
+@pytest.mark.parametrize(
+    ("code", "is_one"),
+    [
+        ("path.write_text(a)", True),
+        ('path.open("w")', True),
+        ('open(path, mode="ab")', True),
+        ("figure.savefig(file)", True),
+        ("json.dump(a, file)", True),
+        ("os.replace(a, b)", True),
+        ("path.replace(target)", True),
+        ("shutil.copy(a, b)", True),
+        ('path.open("rb")', False),
+        ('"word".replace("a", "b")', False),
+        ("profile.save(data, path)", False),
+    ],
+)
+def test_calls_that_write_over_files_are_told_from_others(code, is_one):
+    assert writes(ast.parse(code).body[0].value) == is_one

@@ -235,7 +235,8 @@ def test_the_command_reports_and_draws(haloscope, tmp_path, toy):
     for words in ("## Time of a step", "## Time of the exchange itself", "| all ", "## Intervals", "the profile gives none",
                   "geometric mean 1.000, worst 1.000", "the pick", "5 choices"):  # fmt: skip
         assert words in result.out
-    assert (tmp_path / "out" / "v.md").read_text().strip() in result.out
+    signature, _, text = (tmp_path / "out" / "v.md").read_text().partition("\n\n")
+    assert signature == "<!-- Written by haloscope validate -->" and text.strip() in result.out
     for suffix in (".svg", ".png"):
         assert (tmp_path / "out" / f"v{suffix}").stat().st_size > 5000
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import click
 
-from haloscope import errors, terminal
+from haloscope import errors, outputs, terminal
 
 USUAL_VARIANTS = ("baseline:*,coherent", "taskqueue:*")
 
@@ -59,7 +59,7 @@ def command(workloads, variant, timeline, recorded, launches, output, resume, **
     are compared close in time. Every block checks what it unpacks; a wrong value ends the run with code 1.
     """
     from haloscope.measure import campaign
-    from haloscope.report import outputs, records
+    from haloscope.report import records
 
     if timeline:
         outputs.refuse_foreign(timeline, outputs.TRACE)

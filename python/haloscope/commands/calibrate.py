@@ -7,7 +7,7 @@ from pathlib import Path
 
 import click
 
-from haloscope import errors, terminal
+from haloscope import errors, outputs, terminal
 from haloscope.options import app_of, starts_ranks
 from haloscope.options import command as command_of
 
@@ -63,7 +63,7 @@ def command(output, quick, ranks, launches, sections, device, name, recorded, ve
     from haloscope.calibration import calibrate, points
     from haloscope.measure import devices, lists
     from haloscope.model import profile
-    from haloscope.report import outputs, records
+    from haloscope.report import records
 
     if (app is None) != (program["program"] is None):
         raise errors.UsageProblem("--program and --app belong together: the program, and which of its apps is measured")
@@ -105,8 +105,9 @@ def _measured(output: Path, sections, ranks, launches, effort, device) -> tuple[
     records.refuse_foreign(file)
     records.prepare(file)
     if output.exists() and file.stat().st_size:  # complete: keep the old records, but do not mix the two
-        file.replace(file.with_suffix(".jsonl~"))
-        output.replace(output.with_suffix(".json~"))
+        outputs.refuse_foreign(output.with_suffix(".json~"), outputs.PROFILE)
+        outputs.move(file, file.with_suffix(".jsonl~"), outputs.RECORDS)
+        outputs.move(output, output.with_suffix(".json~"), outputs.PROFILE)
     run = campaign.Campaign(space.Space(planned), file, launches=effort.launches, resume=True, what="calibrating")
     return run.run(), notes
 

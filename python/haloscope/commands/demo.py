@@ -9,10 +9,11 @@ from pathlib import Path
 
 import click
 
-from haloscope import errors, terminal
+from haloscope import errors, outputs, terminal
 from haloscope.options import command as command_of
 from haloscope.options import starts_ranks
 
+FIGURE = "demo"  # name of its files
 NEXT = (
     "Next: `haloscope run APP --cells ...` measures your grid; after `haloscope calibrate -o machine.json`, "
     "`haloscope advise` predicts the best choice for any number of ranks and `haloscope tune` searches for it."
@@ -51,6 +52,7 @@ def command(output, recorded, launches, cells):
     if recorded:
         _report(records.read(recorded).records, recorded, output)
         return 0
+    outputs.refuse_foreign_figure(output / FIGURE)
     cores, begin = launch.cores(), time.monotonic()
     if cores < demo.RANKS:
         raise errors.NotAvailable(f"the demo gives each of {demo.RANKS} ranks a core, and this process may use {cores}")
@@ -84,7 +86,7 @@ def _report(found: list[dict], file: Path, folder: Path) -> None:
     for line in tables.refusals(found):
         terminal.echo(f"\n{line}")
     title = _machine(next(r for r in found if r["kind"] == "measurement"))
-    files = figures.demo(groups, title, folder / "demo")
+    files = figures.demo(groups, title, folder / FIGURE)
     terminal.echo(f"\n{conclusion.conclude(groups)}\n\n{NEXT}")
     terminal.echo(f"\nrecords: {file}\nfigure:  {files[0]}, {files[1]}")
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from haloscope import errors, terminal
+from haloscope import errors, outputs, terminal
 
 
 def validate(
@@ -24,7 +24,6 @@ def validate(
     from haloscope.external import table
     from haloscope.measure import progress
     from haloscope.report import external as report
-    from haloscope.report import outputs
 
     if sum(map(bool, (fitted_file, fit_on, holdout))) > 1:
         raise errors.UsageProblem("--fit, --fit-on and --holdout each say what is fitted; give one of them")
@@ -32,7 +31,7 @@ def validate(
         if axis not in model.AXES:
             raise errors.UsageProblem(errors.unknown_name("axis", axis, model.AXES))
     if stem:
-        outputs.refuse_foreign(stem.with_suffix(".md"), outputs.VALIDATION)
+        outputs.refuse_foreign(stem.with_suffix(".md"), outputs.REPORT)
     found = table.read(file)
     other = table.read(fitted_file) if fitted_file else None
     fitted_rows, told = _chosen(found, other, fit_on, holdout)
@@ -52,7 +51,7 @@ def validate(
     made = (fitted, f"{told} {len(rest)} others are predicted.", judged, folds, notes)
     terminal.echo(terminal.json_text(report.document(*made)) if as_json else report.markdown(*made))
     if stem:
-        outputs.write(stem.with_suffix(".md"), report.markdown(*made))
+        outputs.write_report(stem.with_suffix(".md"), report.markdown(*made))
         terminal.echo(f"written: {stem.with_suffix('.md')}", err=True)
     if profiles:
         _save(profiles, fitted, fitted_rows)
@@ -86,14 +85,14 @@ def _save(stem: Path, fitted, rows) -> None:
     from haloscope.external import fit as fits
     from haloscope.external import predictions
     from haloscope.model import profile as profiles
-    from haloscope.report import outputs
 
     teams: dict[str, list] = {}
     for row in rows:
         teams.setdefault(fits.name_of(row), []).append(row)
-    for name, team in teams.items():
-        path = stem.with_name(f"{stem.name}-{name}.json")
+    paths = {name: stem.with_name(f"{stem.name}-{name}.json") for name in teams}
+    for path in paths.values():
         outputs.refuse_foreign(path, outputs.PROFILE)
+    for name, team in teams.items():
         most = max(team, key=lambda row: row.nodes)
-        profiles.save(predictions.with_kernels(fitted.profile_of(most), team), path)
-        terminal.echo(f"written: {path}", err=True)
+        profiles.save(predictions.with_kernels(fitted.profile_of(most), team), paths[name])
+        terminal.echo(f"written: {paths[name]}", err=True)

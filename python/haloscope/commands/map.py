@@ -7,7 +7,7 @@ from pathlib import Path
 
 import click
 
-from haloscope import terminal
+from haloscope import outputs, terminal
 from haloscope.commands import predict
 from haloscope.commands.advise import DECIDED
 from haloscope.errors import UsageProblem
@@ -48,7 +48,7 @@ def command(app, profile, blocks, latency, bandwidth, depth, measured, output, a
     from haloscope.lab.link import Link, rate_of, time_of
     from haloscope.measure import lists
     from haloscope.model import profile as profiles
-    from haloscope.report import outputs, records
+    from haloscope.report import records
 
     if output:
         outputs.refuse_foreign_figure(output)

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from haloscope import errors, terminal
+from haloscope import errors, outputs, terminal
 from haloscope.options import FiniteRange, Stem, starts_ranks
 from haloscope.options import command as command_of
 
@@ -82,16 +82,16 @@ def command(names, transport, ranks, gap, nodes, threads, sizes, quick, seconds,
     Every transport moves the same bytes, and everything that arrives or is computed is checked. Where one message alone is
     measured too, a table says how much longer several at once take.
     """
-    from haloscope.report import outputs, records
+    from haloscope.report import records
 
-    if stem:
-        outputs.refuse_foreign_figure(stem)
     if recorded and imported:
         raise errors.UsageProblem("--from and --import both say what to show; give one of them")
+    file = recorded or output or records.scratch("microbench")
+    stem = stem or file.with_suffix("")
+    outputs.refuse_foreign_figure(stem)
     if recorded:
         _report(records.read(recorded).records, recorded, stem)
         return errors.OK
-    file = output or records.scratch("microbench")
     if imported:
         _report(_import(imported, file), file, stem)
         return errors.OK
@@ -115,7 +115,7 @@ def _plan(names, transport, ranks, gap, nodes, threads, sizes, quick, seconds, r
     return microbench.plan(wanted, seconds or (0.002 if quick else 0.01), repetitions or (3 if quick else 5))
 
 
-def _measure(space, file: Path, launches: int, resume: bool, stem: Path | None) -> int:
+def _measure(space, file: Path, launches: int, resume: bool, stem: Path) -> int:
     from haloscope.measure import campaign
 
     run = campaign.Campaign(space, file, launches=launches, resume=resume, what="microbench")
@@ -140,7 +140,7 @@ def _import(files: tuple[Path, ...], output: Path) -> list[dict]:
     return found
 
 
-def _report(found: list[dict], file: Path, stem: Path | None) -> None:
+def _report(found: list[dict], file: Path, stem: Path) -> None:
     from haloscope.report import microbench, microbench_report, tables
 
     measured = microbench.curves(found)
@@ -150,7 +150,7 @@ def _report(found: list[dict], file: Path, stem: Path | None) -> None:
         terminal.echo(f"\n{line}")
     terminal.echo(f"\nrecords: {file}")
     if charts := microbench_report.charts(measured):
-        files = microbench_report.figure(charts, _title(measured), stem or file.with_suffix(""))
+        files = microbench_report.figure(charts, _title(measured), stem)
         terminal.echo(f"figure:  {files[0]}, {files[1]}")
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import click
 
-from haloscope import errors, terminal
+from haloscope import errors, outputs, terminal
 from haloscope.options import ChoiceOptions, FiniteRange, app_of, command, option, options_of, space_of, starts_ranks
 from haloscope.studies.schroeter2021 import partdiff
 from haloscope.studies.valen2023 import flags as valen2023
@@ -83,7 +83,7 @@ def command(context, app, **options):
     """
     from haloscope.core import build
     from haloscope.measure import campaign, devices
-    from haloscope.report import outputs, records
+    from haloscope.report import records
 
     known = app_of(app, options)
     given = [name for name in options if context.get_parameter_source(name) is click.core.ParameterSource.COMMANDLINE]

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import click
 
-from haloscope import terminal
+from haloscope import outputs, terminal
 from haloscope.commands import predict
 from haloscope.commands.run import refuse_if_none_can_run
 from haloscope.errors import UsageProblem
@@ -70,7 +70,8 @@ def command(app, profile, goal, extrap, plot, as_json, weak, **options):
             _write_goal(goal, request.choice, machine, setting, made[0][1].rounds)
     terminal.echo(terminal.json_text(document(made)) if as_json else markdown(made, weak))
     if extrap:
-        _written(extrap, "".join(f"{json.dumps(line)}\n" for line in measurements(made)))
+        outputs.write(extrap, outputs.POINTS, "".join(f"{json.dumps(line)}\n" for line in measurements(made)))
+        terminal.say(f"wrote {extrap}")
     if plot:
         draw(made, weak, plot)
 
@@ -120,12 +121,10 @@ def plan_space(app, options: dict, weak: bool):
 
 
 def _refuse_foreign(goal: Path | None, extrap: Path | None, plot: Path | None) -> None:
-    from haloscope.report import outputs
-
     if goal:
-        outputs.refuse_foreign(goal, outputs.GOAL)
+        outputs.refuse_foreign(goal, outputs.SCHEDULE)
     if extrap:
-        outputs.refuse_foreign(extrap, outputs.EXTRAP)
+        outputs.refuse_foreign(extrap, outputs.POINTS)
     if plot:
         outputs.refuse_foreign_figure(plot)
 
@@ -134,14 +133,9 @@ def _write_goal(path: Path, choice, machine, setting, rounds: int) -> None:
     from haloscope.simulate import goal, simulate
 
     cast = simulate.Cast(choice, machine, setting)
-    with path.open("w") as file:
+    with outputs.writing(path, outputs.SCHEDULE) as file:
         lines = goal.write(cast, rounds, file)
     terminal.say(f"wrote {path}: GOAL, {lines} lines, {choice.ranks} ranks")
-
-
-def _written(path: Path, text: str) -> None:
-    path.write_text(text)
-    terminal.say(f"wrote {path}")
 
 
 def document(made: list) -> dict:
@@ -159,7 +153,7 @@ def measurements(made: list) -> list[dict]:
     """Return simulated seconds per step as Extra-P reads them: one line per point and operation.
 
     Parameters are the ranks and those of cells, threads and depth that vary; anything but a number is part of the call
-    path.
+    path. Extra-P ignores the origin.
     """
     import math
 
@@ -172,7 +166,8 @@ def measurements(made: list) -> list[dict]:
         params = {name: of(choice) for name, of in used.items()}
         path = f"{choice.app} {choice.schedule} {choice.strategy}"
         times = {path: s.time_s} | {f"{path}->{kind}": t for kind, t in s.by_operation.items() if t > 0}
-        lines += [{"params": params, "callpath": p, "metric": "simulated_s", "value": t} for p, t in times.items()]
+        lines += [{"origin": outputs.SIMULATED, "params": params, "callpath": p, "metric": "simulated_s", "value": t}
+                  for p, t in times.items()]  # fmt: skip
     return lines
 
 

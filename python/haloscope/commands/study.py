@@ -7,7 +7,7 @@ from pathlib import Path
 
 import click
 
-from haloscope import errors, studies, terminal
+from haloscope import errors, outputs, studies, terminal
 
 
 @click.command(short_help="One published experiment, its published figures beside ours.")
@@ -77,6 +77,8 @@ def command(name, quick, output, resume, recorded, slurm, replay, **changes):
     planned = study.plan(options)
     refuse_if_none_can_run(planned)
     file = output or records.scratch(name)
+    if hasattr(study, "figures"):
+        outputs.refuse_foreign_figure(file.with_suffix(""))
     run = campaign.Campaign(planned, file, launches=options.launches, resume=resume, what=name)
     return _report(study, run.run(), options, file, measured=True)
 

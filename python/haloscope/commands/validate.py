@@ -7,7 +7,7 @@ from pathlib import Path
 
 import click
 
-from haloscope import errors, terminal
+from haloscope import errors, outputs, terminal
 from haloscope.commands import external as external_command
 from haloscope.options import Stem, option, options_of, starts_ranks
 from haloscope.options import command as command_of
@@ -85,7 +85,6 @@ def validate_records(
     """
     from haloscope.advice import validate as model
     from haloscope.model import profile as profiles
-    from haloscope.report import outputs
 
     machine = profiles.load(profile)
     if keep_intervals and profile in profiles.names():
@@ -93,7 +92,7 @@ def validate_records(
             f"--keep-intervals writes into the profile, and '{profile}' comes with the package; give a file of yours"
         )
     if stem:
-        outputs.refuse_foreign(stem.with_suffix(".md"), outputs.VALIDATION)
+        outputs.refuse_foreign(stem.with_suffix(".md"), outputs.REPORT)
         outputs.refuse_foreign_figure(stem)
     measured = read(files)
     if program:
@@ -104,7 +103,7 @@ def validate_records(
     if keep_intervals:
         terminal.echo(f"\n{_keep(found.pairs, machine, profile)}")
     if stem:
-        outputs.write(stem.with_suffix(".md"), text)
+        outputs.write_report(stem.with_suffix(".md"), text)
         drawn = plot(found, stem) if found.pairs else []
         terminal.echo(f"\nwritten: {', '.join(map(str, [stem.with_suffix('.md'), *drawn]))}")
 

@@ -7,7 +7,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from haloscope.errors import HaloscopeError, UsageProblem
+from haloscope import outputs
+from haloscope.errors import UsageProblem
 from haloscope.measure.request import Request
 
 REPEATS = 3  # three runs in one job, as the thesis has them (Schroeter 2021, chapter 5)
@@ -35,6 +36,7 @@ for repeat in {repeats}; do
     --launch-id "launch-$repeat" --expect-ranks {ranks}
 done
 """
+SUBMIT = f'#!/bin/bash\n# {outputs.SUBMITTING}\nset -e\ncd "$(dirname "$0")"\n'
 
 
 @dataclass(frozen=True)
@@ -91,20 +93,16 @@ class Job:
 def write(jobs: Sequence[Job], folder: Path) -> list[Path]:
     """Write each job's script and requests into `folder`, and `submit.sh`, which submits all of them.
 
-    Returns the files. Raises HaloscopeError when they cannot be written.
+    Returns the files. Nothing is written where one of them is there and of somebody else; as `outputs.writing`.
     """
-    files = {}
+    texts = {}
     for job in jobs:
-        files[f"{job.name}.sbatch"] = job.script()
-        files[f"{job.name}.requests.jsonl"] = job.lines()
-    files["submit.sh"] = '#!/bin/bash\nset -e\ncd "$(dirname "$0")"\n' + "".join(
-        f"sbatch {j.name}.sbatch\n" for j in jobs
-    )
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-        for name, text in files.items():
-            (folder / name).write_text(text)
-        (folder / "submit.sh").chmod(0o755)
-    except OSError as error:
-        raise HaloscopeError(f"cannot write job scripts to {folder}: {error.strerror}; choose another folder") from None
-    return [folder / name for name in files]
+        texts[folder / f"{job.name}.sbatch"] = outputs.SCRIPT, job.script()
+        texts[folder / f"{job.name}.requests.jsonl"] = outputs.REQUESTS, job.lines()
+    texts[folder / "submit.sh"] = outputs.SUBMISSION, SUBMIT + "".join(f"sbatch {j.name}.sbatch\n" for j in jobs)
+    for file, (kind, _) in texts.items():
+        outputs.refuse_foreign(file, kind)
+    for file, (kind, text) in texts.items():
+        outputs.write(file, kind, text)
+    (folder / "submit.sh").chmod(0o755)
+    return list(texts)

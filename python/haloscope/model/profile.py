@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from haloscope import files
+from haloscope import files, outputs
 from haloscope.core import capi
 from haloscope.data import DATA
 from haloscope.errors import NotAvailable, UsageProblem, unknown_name
@@ -232,10 +232,6 @@ def text(data: dict) -> str:
 
 
 def save(profile: Profile | dict, path: str | Path) -> None:
-    """Write a profile after checking it. Raises UsageProblem when it is not valid or the file cannot be written."""
+    """Write a profile after checking it. Raises UsageProblem when it is not valid; else as `outputs.writing`."""
     data = checked(profile.data if isinstance(profile, Profile) else profile, "the profile to be written").data
-    try:
-        Path(path).parent.mkdir(parents=True, exist_ok=True)
-        Path(path).write_text(text(data))
-    except OSError as error:
-        raise UsageProblem(f"cannot write the profile {path}: {error.strerror}; choose another file") from None
+    outputs.write(Path(path), outputs.PROFILE, text(data))

@@ -6,6 +6,7 @@ import json
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
+from haloscope import outputs
 from haloscope.report import tables
 from haloscope.report.blocks import Row, heading, place
 
@@ -63,9 +64,8 @@ def trace(table: Sequence[Row]) -> dict:
 
 
 def write_trace(table: Sequence[Row], file: Path) -> None:
-    """Write the trace of some rows. Makes the folder."""
-    file.parent.mkdir(parents=True, exist_ok=True)
-    file.write_text(json.dumps(trace(table)) + "\n")
+    """Write the trace of some rows; as `outputs.writing`."""
+    outputs.write(file, outputs.TRACE, json.dumps(trace(table)) + "\n")
 
 
 def _lane(event: Mapping) -> int:

@@ -14,7 +14,7 @@ import matplotlib.pyplot as plt
 from matplotlib.text import Text
 from matplotlib.ticker import LogFormatterSciNotation
 
-from haloscope import core
+from haloscope import core, outputs
 from haloscope.report import conclusion, stats, tables
 from haloscope.terminal import printable
 
@@ -39,6 +39,7 @@ STYLE = {
     "svg.hashsalt": "haloscope",
     "text.parse_math": False,  # texts may be of others, and are no formulas
 }
+SIGNED = {".svg": {"Creator": outputs.DRAWN, "Date": None}, ".png": {"Software": outputs.DRAWN}}  # by ending
 _SUPERSCRIPTS = str.maketrans("-0123456789", "\u207b\u2070\u00b9\u00b2\u00b3\u2074\u2075\u2076\u2077\u2078\u2079")
 
 
@@ -108,9 +109,23 @@ def _leave_empty_logarithms(axes) -> None:
 
 
 def save(figure, stem: Path) -> list[Path]:
-    """Write a figure as SVG and PNG beside each other, close it and return the files. Makes the folder."""
-    stem.parent.mkdir(parents=True, exist_ok=True)
-    files = [stem.with_suffix(".svg"), stem.with_suffix(".png")]
+    """Write a figure as SVG and PNG beside each other, close it and return the files; as `outputs.writing`."""
+    try:
+        outputs.refuse_foreign_figure(stem)
+        _mend(figure)
+        return [_save(figure, stem.with_suffix(suffix)) for suffix in SIGNED]
+    finally:
+        plt.close(figure)
+
+
+def _save(figure, file: Path) -> Path:
+    with outputs.writing(file, outputs.FIGURE) as draft:
+        figure.savefig(draft.buffer, format=file.suffix[1:], dpi=160, metadata=SIGNED[file.suffix])
+    return file
+
+
+def _mend(figure) -> None:
+    """Make texts printable and leave out formulas and logarithms of nothing."""
     for axes in figure.axes:
         _leave_empty_logarithms(axes)
     for text in figure.findobj(Text):
@@ -120,10 +135,6 @@ def save(figure, stem: Path) -> list[Path]:
             axis.set_major_formatter(_Powers(axis.get_transform().base))
         if isinstance(axis.get_minor_formatter(), LogFormatterSciNotation):
             axis.set_minor_formatter(_Powers(axis.get_transform().base, labelOnlyBase=False))
-    for file in files:
-        figure.savefig(file, dpi=160, metadata={"Date": None} if file.suffix == ".svg" else None)
-    plt.close(figure)
-    return files
 
 
 def _error(e: stats.Estimate) -> list[list[float]]:

@@ -10,7 +10,7 @@ from typing import TextIO
 
 import numpy as np
 
-from haloscope import core
+from haloscope import core, outputs
 from haloscope.errors import NotAvailable, UsageProblem
 from haloscope.simulate.simulate import Cast
 
@@ -30,10 +30,10 @@ def write(cast: Cast, rounds: int, file: TextIO) -> int:
         raise NotAvailable(f"GOAL has no streams, and '{cast.choice.device}' is a device; export the choice without it")
     texts = [_Rank(cast, number, rounds) for number in range(cast.classes)]
     class_of = cast.class_of()
-    lines = 1 + sum(len(texts[c].lines) + 2 for c in class_of.tolist())
+    lines = 2 + sum(len(texts[c].lines) + 2 for c in class_of.tolist())
     if lines > MOST_LINES:
         raise UsageProblem(f"the schedule would have {lines} lines; export fewer ranks or steps")
-    file.write(f"num_ranks {cast.choice.ranks}\n")
+    file.write(f"// {outputs.SIMULATED}\nnum_ranks {cast.choice.ranks}\n")
     layout = core.make_layout(cast.choice)
     peers: dict[int, np.ndarray] = {}  # of ranks of a class, by message
     place = np.zeros(cast.choice.ranks, int)

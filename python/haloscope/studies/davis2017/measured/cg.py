@@ -7,12 +7,13 @@ ours only where rank count and block are the same. Without PETSc, cg3d's methods
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from haloscope import core, errors
+from haloscope import core, errors, outputs
 from haloscope.core import build
 from haloscope.measure import campaign, launch, space
 from haloscope.measure.request import Request
@@ -29,6 +30,7 @@ LIMIT_S = 900
 METHODS = ("standard", "single-reduction", "pipelined")
 PUBLISHED = {"standard": "base", "single-reduction": "coalesced"}
 SOLVE, ALLREDUCE, MISSING = "cg-solve", "cg-allreduce", "cg-missing"
+SOLVES = re.compile(rb'"kind": "cg-(solve|allreduce|missing)"')  # in files of such records
 
 # Eq. 7.7 with VecAYPX(max), as text and tables have it; the printed equation says min. VecMDot: of a single reduction.
 COMPOSITION = {"MatMult": "max", "VecNorm": "min", "VecTDot": "min", "VecMDot": "min", "VecAXPY": "max",
@@ -57,9 +59,10 @@ def run(output: Path, quick: bool) -> list[dict]:
     quick: few short solves in one launch, and PETSc only where its program is built. Records: `cg-solve` (a method of
     PETSc or cg3d in one launch: seconds of each solve; of PETSc also calls and seconds by function), `cg-allreduce`,
     and `cg-missing` where PETSc is not to be had. Takes seconds once PETSc is built, which takes minutes.
-    Raises HaloscopeError when a program fails.
+    Raises HaloscopeError when a program fails, UsageProblem when `output` holds something else.
     """
     effort = QUICK if quick else FULL
+    outputs.refuse_foreign(output, SOLVES)
     try:
         folder = _petsc_build(quick)
     except errors.NotAvailable as error:
@@ -67,8 +70,7 @@ def run(output: Path, quick: bool) -> list[dict]:
     else:
         found = [record for ranks in _rank_counts() for record in _launches(folder, ranks, effort)]
     record_files.prepare(output)
-    with output.open("a") as file:
-        file.writelines(json.dumps(record) + "\n" for record in found)
+    record_files.append(output, found)
     return found
 
 
