@@ -99,8 +99,13 @@ def _unpacked(file: BinaryIO, most: int) -> bytes:
     return bytes(found)
 
 
-def refuse_compressed(path: Path) -> None:
-    """Raise UsageProblem for a file to which records cannot be added because it is compressed."""
+def refuse_additions(path: Path) -> None:
+    """Raise UsageProblem for what records cannot be added to: a compressed file, or what is there and no regular file."""
+    with contextlib.suppress(OSError):
+        if not stat.S_ISREG(path.stat().st_mode):
+            raise UsageProblem(
+                f"cannot write records to {path}: it is no regular file; choose another file with --output"
+            )
     if path.suffix == COMPRESSED:
         raise UsageProblem(
             f"{path} would be compressed, and records are added to plain .jsonl files; unpack it with xz -d, or give "

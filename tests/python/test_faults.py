@@ -14,7 +14,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from haloscope import core
+from haloscope import core, files
 from haloscope.core import build
 from haloscope.measure import faults, launch
 from haloscope.measure.request import Request
@@ -101,7 +101,8 @@ def test_unreadable_and_truncated_record_files_keep_their_good_lines(haloscope, 
     assert "only in" in result.out and "a.jsonl: 1 (b)" in result.out
 
 
-def test_no_space_left_ends_the_run_with_what_to_do(haloscope):
+def test_no_space_left_ends_the_run_with_what_to_do(haloscope, monkeypatch):
+    monkeypatch.setattr(files, "refuse_additions", lambda path: None)  # a device stands for a file on a full disk
     result = haloscope("run", "laplace2d", *SMALL, "--output", "/dev/full")
     assert result.code == 1
     assert "No space left" in result.err

@@ -6,6 +6,7 @@ import json
 import lzma
 import os
 import resource
+import socket
 import stat
 from pathlib import Path
 
@@ -114,6 +115,39 @@ def test_no_command_adds_records_to_a_compressed_file(command, haloscope, tmp_pa
     assert result.code == 2
     assert "xz -d" in result.err
     assert path.read_bytes() == before
+
+
+def make_socket(path: Path) -> None:
+    with socket.socket(socket.AF_UNIX) as listening:
+        listening.bind(str(path))
+
+
+IRREGULAR = {
+    "pipe": os.mkfifo,
+    "socket": make_socket,
+    "folder": Path.mkdir,
+    "device": lambda path: path.symlink_to("/dev/full"),
+}
+
+
+@pytest.mark.timeout(60)
+@pytest.mark.parametrize("kind", IRREGULAR)
+@pytest.mark.parametrize("command", APPENDING)
+def test_no_command_adds_records_to_what_is_no_regular_file_or_waits_for_it(command, kind, haloscope):
+    IRREGULAR[kind](Path("r.jsonl"))
+    result = haloscope(*APPENDING[command], "--output", "r.jsonl")
+    assert result.code == 2
+    assert "r.jsonl" in result.err and "--output" in result.err
+
+
+@pytest.mark.timeout(60)
+@pytest.mark.parametrize(
+    "write_to", [records.prepare, records.refuse_foreign, records.try_to_write, lambda path: records.append(path, [{}])]
+)
+def test_nothing_that_writes_records_waits_for_the_reader_of_a_pipe(write_to, tmp_path):
+    os.mkfifo(tmp_path / "r.jsonl")
+    with pytest.raises(UsageProblem, match=r"r\.jsonl: it is no regular file; choose another file with --output"):
+        write_to(tmp_path / "r.jsonl")
 
 
 @pytest.mark.parametrize("command", ["run", "tune"])

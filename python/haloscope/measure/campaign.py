@@ -98,8 +98,6 @@ class Campaign:
             raise MeasuringFailed(
                 f"{outcome.fault.reason}; what was measured until then is in {self.output}", errors.FAILED
             )
-        if outcome.returncode == 0 and not self.output.is_file():
-            raise errors.UsageProblem(f"records cannot be read back from {self.output}; give --output a regular file")
         if len(outcome.records) < len(job.requests):
             self._explain(outcome)
         for message in outcome.messages:

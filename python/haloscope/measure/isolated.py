@@ -42,7 +42,7 @@ class Isolated:
 
     def __post_init__(self):
         """Read existing records. Raises UsageProblem for a file not to be resumed, HaloscopeError if not writable."""
-        files.refuse_compressed(self.output)
+        files.refuse_additions(self.output)
         if self.output.is_file() and self.output.stat().st_size and not self.resume:
             raise errors.UsageProblem(f"{self.output} exists; continue it with --resume, or choose another --output")
         records.refuse_foreign(self.output)

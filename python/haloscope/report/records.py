@@ -104,9 +104,10 @@ def scratch(name: str) -> Path:
 def prepare(path: Path) -> None:
     """Make a file ready to be appended to: create its folder, end a line that a killed run left unfinished.
 
-    Raises HaloscopeError when that cannot be done, before any time is spent on measuring.
+    Raises HaloscopeError when that cannot be done, before any time is spent on measuring. A pipe is not
+    opened: that would wait for its reader.
     """
-    files.refuse_compressed(path)
+    files.refuse_additions(path)
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         with path.open("ab") as file:
@@ -119,11 +120,11 @@ def prepare(path: Path) -> None:
 
 
 def refuse_foreign(path: Path) -> None:
-    """Raise UsageProblem when the file to which records would be added holds something else, or would be compressed.
+    """Raise UsageProblem when the file to which records would be added holds something else, is compressed or no regular file.
 
     A killed run may leave nothing behind, or half a record.
     """
-    files.refuse_compressed(path)
+    files.refuse_additions(path)
     text = _text_of(path) if path.is_file() else ""
     unfinished = text.startswith('{"') and "\n" not in text
     if text.strip() and not unfinished and not any(map(_is_record, text.split("\n"))):
@@ -155,7 +156,7 @@ def try_to_write(path: Path) -> None:
 
 
 def _write(path: Path, text: str) -> None:
-    files.refuse_compressed(path)
+    files.refuse_additions(path)
     try:
         with path.open("a") as file:
             file.write(text)
