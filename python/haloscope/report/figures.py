@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import re
+import warnings
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -12,11 +13,11 @@ import matplotlib
 matplotlib.use("Agg")
 import matplotlib.pyplot as plt
 from matplotlib.text import Text
-from matplotlib.ticker import LogFormatterSciNotation
+from matplotlib.ticker import Formatter, LogFormatterSciNotation
 
 from haloscope import core, outputs
 from haloscope.report import conclusion, stats, tables
-from haloscope.terminal import printable
+from haloscope.terminal import shown
 
 INK, PALE, GRID = "#1f2933", "#7b8794", "#e4e7eb"
 SUBSTEPS_COLOURS = {"full": "#4c78a8", "shrink": "#54a27a", "blocked": "#d1495b"}
@@ -40,6 +41,7 @@ STYLE = {
     "text.parse_math": False,  # texts may be of others, and are no formulas
 }
 SIGNED = {".svg": {"Creator": outputs.DRAWN, "Date": None}, ".png": {"Software": outputs.DRAWN}}  # by ending
+MOST_LINES = 50  # of one text
 _SUPERSCRIPTS = str.maketrans("-0123456789", "\u207b\u2070\u00b9\u00b2\u00b3\u2074\u2075\u2076\u2077\u2078\u2079")
 
 
@@ -108,6 +110,30 @@ def _leave_empty_logarithms(axes) -> None:
             set_scale("linear")
 
 
+def _shown(text: str) -> str:
+    """Return a text, which may be of others, as lines that can be drawn: without what steers, and not too long."""
+    return "\n".join(map(shown, text.split("\n", MOST_LINES)[:MOST_LINES]))
+
+
+def _bound_labels(formatter: Formatter) -> None:
+    """Have an axis' labels shown as texts of others: a figure that is drawn asks for them anew."""
+    made = formatter.format_ticks
+    formatter.format_ticks = lambda values: [_shown(label) for label in made(values)]
+
+
+def _bound_texts(figure) -> None:
+    """Make all texts of a figure such that can be drawn, and those of logarithmic axes no formulas."""
+    for text in figure.findobj(Text):
+        text.set_text(_shown(text.get_text()))
+    for axis in (axis for axes in figure.axes for axis in (axes.xaxis, axes.yaxis)):
+        if isinstance(axis.get_major_formatter(), LogFormatterSciNotation):
+            axis.set_major_formatter(_Powers(axis.get_transform().base))
+        if isinstance(axis.get_minor_formatter(), LogFormatterSciNotation):
+            axis.set_minor_formatter(_Powers(axis.get_transform().base, labelOnlyBase=False))
+        _bound_labels(axis.get_major_formatter())
+        _bound_labels(axis.get_minor_formatter())
+
+
 def save(figure, stem: Path) -> list[Path]:
     """Write a figure as SVG and PNG beside each other, close it and return the files; as `outputs.writing`."""
     try:
@@ -119,22 +145,17 @@ def save(figure, stem: Path) -> list[Path]:
 
 
 def _save(figure, file: Path) -> Path:
-    with outputs.writing(file, outputs.FIGURE) as draft:
+    with outputs.writing(file, outputs.FIGURE) as draft, warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)  # of texts that leave no space, or that the font cannot show
         figure.savefig(draft.buffer, format=file.suffix[1:], dpi=160, metadata=SIGNED[file.suffix])
     return file
 
 
 def _mend(figure) -> None:
-    """Make texts printable and leave out formulas and logarithms of nothing."""
+    """Make texts such that can be drawn, and leave out logarithms of nothing."""
     for axes in figure.axes:
         _leave_empty_logarithms(axes)
-    for text in figure.findobj(Text):
-        text.set_text(printable(text.get_text()))
-    for axis in (axis for axes in figure.axes for axis in (axes.xaxis, axes.yaxis)):
-        if isinstance(axis.get_major_formatter(), LogFormatterSciNotation):
-            axis.set_major_formatter(_Powers(axis.get_transform().base))
-        if isinstance(axis.get_minor_formatter(), LogFormatterSciNotation):
-            axis.set_minor_formatter(_Powers(axis.get_transform().base, labelOnlyBase=False))
+    _bound_texts(figure)
 
 
 def _error(e: stats.Estimate) -> list[list[float]]:
