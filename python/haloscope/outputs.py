@@ -18,7 +18,7 @@ from haloscope.errors import HaloscopeError, UsageProblem
 from haloscope.terminal import printable
 
 _LOOKED_AT = 1 << 20  # bytes
-_TAG = re.compile(r"(?<!\\)<(?=[A-Za-z/!?])")
+_TAG = re.compile(r"(?<!\\)((?:\\\\)*+)<(?=[A-Za-z/!?])")  # after an even number of backslashes, which hide each other
 
 # What files of each kind hold near their beginning, and those of other programs do not.
 DRAWN = "Written by haloscope, with Matplotlib"
@@ -91,7 +91,7 @@ def write(path: Path, kind: Kind, text: str) -> None:
 
 def write_report(path: Path, text: str) -> None:
     """Write a file of Markdown, without tags of others; as `writing`."""
-    own = _TAG.sub(r"\\<", printable(text))
+    own = _TAG.sub(r"\1\\<", printable(text))
     write(path, REPORT, f"<!-- {VALIDATED} -->\n\n{own}\n")
 
 

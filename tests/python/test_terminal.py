@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import re
+import tempfile
 import unicodedata
 from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from markdown_it import MarkdownIt
+from markdown_it.token import Token
 
 from haloscope import cli, terminal
 from haloscope.errors import UsageProblem
 from haloscope.measure import probes
-from haloscope.report import tables
+from haloscope.report import outputs, tables
 from test_external import COLUMNS, ROW, file_of
 from test_foreign import OUTPUTS
 from test_records import measurement, write
@@ -132,6 +136,47 @@ def test_a_cell_of_a_table_is_one_cell():
     assert [len(re.findall(r"(?<!\\)\|", line)) for line in lines] == [3, 3, 3, 3]
     assert r"\<b>" in made
     assert "x < y" in made
+
+
+MARKUP = st.text(st.sampled_from("\\\\\\<<>|`&;#x3cab!/?-=\"' ")) | st.sampled_from(
+    [
+        r"\<script>alert(1)</script>",
+        r"\\<b>",
+        r"`\`<b>",
+        "a\\",
+        r"\|<!-- |",
+        "&lt;b>",
+        "<https://a.b>",
+        "<?x",
+        "<![CDATA[x]]>",
+    ]
+)
+
+
+def rendered(text: str) -> list[Token]:
+    """Return the tokens of Markdown, those within lines too, as a renderer that takes tags has them."""
+    blocks = MarkdownIt("commonmark", {"html": True}).enable("table").parse(text)
+    return [token for block in blocks for token in (block, *(block.children or ()))]
+
+
+def is_live(token: Token) -> bool:
+    return token.type.startswith("html") or token.markup == "autolink"
+
+
+@given(MARKUP, MARKUP)
+def test_a_cell_shows_its_text_and_has_no_tags_in_rendered_markdown(first, second):
+    tokens = rendered(tables.markdown([[first, second]], ["a", "b"]))
+    assert not any(map(is_live, tokens))
+    cells = [after.children or () for before, after in itertools.pairwise(tokens) if before.type == "td_open"]
+    assert ["".join(part.content for part in cell) for cell in cells] == [first.strip(), second.strip()]
+
+
+@given(st.lists(MARKUP), MARKUP)
+def test_a_file_of_markdown_has_no_tags(lines, cell):
+    with tempfile.TemporaryDirectory() as folder:
+        file = Path(folder) / "f.md"
+        outputs.write(file, "\n".join([*lines, "", tables.markdown([[cell]], [cell]), "", *lines]))
+        assert not any(map(is_live, rendered(file.read_text())))
 
 
 def test_what_is_printed_goes_through_one_place():

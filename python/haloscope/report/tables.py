@@ -20,6 +20,8 @@ PHASES = ("pack", "d2h", "send", "wait", "h2d", "unpack", "copy", "inner", "oute
           "rest")  # fmt: skip
 _ALWAYS = ("schedule", "strategy")
 MOST_SHOWN = 1000  # characters of a cell; notes may be long
+# What in a cell would not stand for itself: ends of cells, code, tags, entities, and a backslash where it would hide one.
+_MARKUP = re.compile(r"\\(?=[!-/:-@\[-`{-~])|[|`]|<(?=[A-Za-z/!?])|&(?=[#A-Za-z])")
 
 
 def axes() -> list[str]:
@@ -170,7 +172,7 @@ def plain(value: object) -> str:
     """Return a text, which may be of others, as Markdown that shows just it, on one line."""
     if isinstance(value, Markup):
         return value
-    return re.sub(r"[|`]|<(?=[A-Za-z/!?])", r"\\\g<0>", shown(value, MOST_SHOWN))
+    return _MARKUP.sub(r"\\\g<0>", shown(value, MOST_SHOWN))
 
 
 def ranking(table: Sequence[Row], baseline: Row | None = None) -> str:
