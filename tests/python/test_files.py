@@ -48,6 +48,7 @@ def test_what_is_no_regular_file_is_refused_at_once(reader, tmp_path):
 def test_a_file_of_more_bytes_than_are_read_is_refused(reader, tmp_path, monkeypatch):
     monkeypatch.setattr(files.bytes_of, "__defaults__", (100,))
     monkeypatch.setattr(files.text_of, "__defaults__", (100, False))
+    monkeypatch.setattr(foreign, "MOST_BYTES", 100)
     path = tmp_path / "long.json"
     path.write_text(" " * 101)
     with pytest.raises(UsageProblem, match="more than 100 bytes"):

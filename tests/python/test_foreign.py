@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import re
 import string
 from pathlib import Path
 
@@ -142,6 +143,46 @@ def test_text_of_no_known_program_is_refused_with_what_is_understood(haloscope, 
         result = haloscope("microbench", "--import", tmp_path / "text", "--output", "m.jsonl")
         assert result.code == 2 and all(w in result.err for w in words), (text[:80], result.err)
         assert not Path("m.jsonl").exists()
+
+
+LENGTH = 1 << 20  # of texts that a pattern must come through in time
+PATTERNS = {f"{form.NAME}{name}": value for form in foreign.FORMATS for name, value in vars(form).items()
+            if isinstance(value, re.Pattern)}  # fmt: skip
+
+
+def example_of(pattern: re.Pattern) -> str:
+    """Return the longest text that a pattern finds in the outputs."""
+    texts = [line for file in OUTPUTS.iterdir() for line in file.read_text().splitlines()]
+    return max((found[0] for text in texts if (found := pattern.search(text))), key=len)
+
+
+@pytest.mark.timeout(60)
+@pytest.mark.parametrize("name", PATTERNS)
+def test_no_text_keeps_a_pattern_busy(name):
+    """Beginnings of what it finds, again and again, and after each a run of what may follow."""
+    example = example_of(PATTERNS[name])
+    beginnings = [example[:end] for end in range(1, len(example) + 1)]
+    texts = [begin * (LENGTH // len(begin)) for begin in beginnings]
+    texts += [begin + run * (LENGTH // 4) for begin in ("", *beginnings) for run in " \t\n1a#"]
+    for text in texts:
+        for _ in PATTERNS[name].finditer(text):
+            pass
+
+
+@pytest.mark.timeout(60)
+@pytest.mark.parametrize("name", sorted(path.name for path in OUTPUTS.iterdir()))
+def test_an_output_of_many_equal_lines_is_soon_read_or_refused(name, tmp_path):
+    text = (OUTPUTS / name).read_text()
+    for line in ("", " ", *dict.fromkeys(text.splitlines())):
+        (tmp_path / "text").write_text(text + f"{line}\n" * (LENGTH // 8 // (len(line) + 1)))
+        with contextlib.suppress(UsageProblem):
+            foreign.read(tmp_path / "text")
+
+
+def test_an_output_with_a_line_of_endless_length_is_refused_by_its_number(tmp_path):
+    (tmp_path / "text").write_text((OUTPUTS / "stream.txt").read_text() + "x" * (foreign.MOST_LINE + 1))
+    with pytest.raises(UsageProblem, match=r"line 34 has more than 65536 characters; give"):
+        foreign.read(tmp_path / "text")
 
 
 @hypothesis.settings(max_examples=100, deadline=None)

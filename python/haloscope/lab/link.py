@@ -61,7 +61,7 @@ def rate_of(text: str) -> float:
 
 
 def _quantity(text: str, units: Mapping[str, float], what: str, examples: str) -> float:
-    match = re.fullmatch(r"\s*(\d+\.?\d*(?:e[-+]?\d+)?)\s*([A-Za-z]*)(?:/s)?\s*", text)
+    match = re.fullmatch(r"\s*+(\d++\.?\d*+(?:e[-+]?\d++)?)\s*+([A-Za-z]*)(?:/s)?\s*", text)
     unit = match and (match[2].lower() if what == "time" else match[2])
     if match is None or (unit not in units and match[0].strip() != "0"):
         raise UsageProblem(f"'{text}' is no {what}; write it as {examples}")

@@ -26,7 +26,7 @@ _SPOKEN = re.compile(r"^haloscope: rank (\d+): (.*)$", re.MULTILINE)
 _WAITS = re.compile(r"haloscope: rank \d+ has waited for ")
 _STALL = re.compile(r"rank (\d+) made no progress for ([\d.]+) s")
 _HYDRA_PID = re.compile(r"PID (\d+) RUNNING AT")
-_HYDRA_SIGNAL = re.compile(r"EXIT STRING: .*\(signal (\d+)\)")
+_HYDRA_SIGNAL = re.compile(r"EXIT STRING: [^(\n]{0,200}+\(signal (\d+)\)")
 _OPENMPI_RANK = re.compile(r"process rank (\d+) with PID \d+ on node \S+ exited on\s+signal (\d+)")
 
 

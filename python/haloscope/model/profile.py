@@ -228,7 +228,7 @@ def checked(data: dict, what: str = "this profile") -> Profile:
 def text(data: dict) -> str:
     """Return a profile as the JSON text that files hold, each segment on one line."""
     spread = json.dumps(data, indent=1) + "\n"
-    return re.sub(r"\{[^{}\[\]]*\}", lambda inner: re.sub(r"\s*\n\s*", " ", inner.group()), spread)
+    return re.sub(r"\{[^{}\[\]]*\}", lambda inner: re.sub(r"\n\s*", " ", inner.group()), spread)
 
 
 def save(profile: Profile | dict, path: str | Path) -> None:

@@ -14,6 +14,7 @@ from haloscope.measure.foreign.text import Output, Sample
 from haloscope.report import records
 from haloscope.report.microbench import KIND
 
+MOST_BYTES, MOST_LINE = 64 << 20, 64 << 10  # of an output, and characters of one of its lines
 FORMATS = (imb, skampi, stream)  # each has NAME, HOLDS, recognise(text) and parse(text)
 
 
@@ -28,10 +29,10 @@ class Imported:
 def read(file: Path) -> Imported:
     """Return the records of a file: one per number of ranks, pairs or threads, with all that was measured of it.
 
-    Raises UsageProblem for a file that cannot be read, for text of no known program, for text without a benchmark that
-    is understood, and for a table with something else than numbers.
+    Raises UsageProblem for a file that cannot be read or has longer lines than an output, for text of no known program, for
+    text without a benchmark that is understood, and for a table with something else than numbers.
     """
-    text = files.text_of(file, "the output", "give the output of a benchmark as a file")
+    text = _text_of(file)
     known = next((form for form in FORMATS if form.recognise(text)), None)
     understood = "; ".join(f"{form.NAME}: {form.HOLDS}" for form in FORMATS)
     if known is None:
@@ -48,6 +49,14 @@ def read(file: Path) -> Imported:
         if fault := records.fault_of(record):
             raise UsageProblem(f"{file} holds what no benchmark measures ({fault}); give the unchanged output")
     return Imported(made, output.notes)
+
+
+def _text_of(file: Path) -> str:
+    text = files.text_of(file, "the output", "give the output of a benchmark as a file", MOST_BYTES)
+    for number, line in enumerate(text.splitlines(), start=1):
+        if len(line) > MOST_LINE:
+            raise UsageProblem(f"{file}, line {number} has more than {MOST_LINE} characters; give the unchanged output")
+    return text
 
 
 def _records(output: Output, name: str, text: str) -> list[dict]:

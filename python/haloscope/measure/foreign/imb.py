@@ -16,9 +16,9 @@ KEYS = {"PingPong": "latency_s", "PingPing": "exchange_s", "Exchange": "ring_s",
         "Allreduce": "allreduce_s", "Allgather": "allgather_s"}  # fmt: skip
 HOLDS = "PingPong, PingPing, Exchange, Allreduce, Allgather, each also as Multi-..."
 
-_TITLE = re.compile(r"^#\s*Benchmarking\s+(?P<multi>Multi-)?(?P<name>\w+)")
-_PROCESSES = re.compile(r"#\s*\(?\s*#processes = (\d+)")
-_GROUPS = re.compile(r"#\s*\(\s*(\d+) groups of (\d+) processes")
+_TITLE = re.compile(r"^#\s*+Benchmarking\s++(?P<multi>Multi-)?(?P<name>\w+)")
+_PROCESSES = re.compile(r"#\s*+(?:\(\s*+)?#processes = (\d+)")
+_GROUPS = re.compile(r"#\s*+\(\s*+(\d+) groups of (\d+) processes")
 _VERSION = re.compile(r"Intel ?\(R\) MPI Benchmark(?:s| Suite) V?([^,\n]+)")
 _TIMES = ("t[usec]", "t_max[usec]")  # of columns, that which counts
 

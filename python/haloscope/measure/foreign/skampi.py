@@ -14,10 +14,10 @@ NAME = "SKaMPI"
 HOLDS = "Pingpong_..., MPI_Allreduce"
 PARTS = {"latency_s": 0.5, "allreduce_s": 1.0}  # of the time that is printed
 
-_BEGIN = re.compile(r'^#?\s*begin result\s+"([^"]+)"', re.MULTILINE)
-_END = re.compile(r"^#?\s*end result")
+_BEGIN = re.compile(r'^#?[ \t]*+begin result[ \t]++"([^"\n]+)"', re.MULTILINE)
+_END = re.compile(r"^#?[ \t]*+end result")
 _VERSION = re.compile(r"SKaMPI Version ([\w.]+)")
-_PARAMETER = re.compile(r"\w+=\s*\S+")
+_PARAMETER = re.compile(r"\b\w++=\s*+\S+")
 
 
 def recognise(text: str) -> bool:
