@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import json
+import lzma
 from pathlib import Path
 
 import pytest
@@ -12,6 +13,7 @@ from haloscope import core, files
 from haloscope.errors import HaloscopeError, UsageProblem
 from haloscope.measure.request import Request
 from haloscope.report import figures, records
+from toy import TOY
 
 
 def spread(value: float) -> dict:
@@ -173,3 +175,47 @@ def test_the_tail_hands_out_complete_lines_once(tmp_path):
 
 def test_times_per_step_are_repetitions_divided_by_their_steps():
     assert records.step_times(measurement(seconds=(1.0, 2.0))) == [0.1, 0.2]
+
+
+def test_of_many_bad_lines_the_first_are_named_and_the_others_counted(tmp_path):
+    file = write(tmp_path / "r.jsonl", measurement("a"), "x\n" * 5000, measurement("b"))
+    found = records.read(file)
+    assert [r["id"] for r in found.records] == ["a", "b"]
+    assert (found.bad, len(found.bad_lines)) == (5000, records.MOST_NAMED)
+    *named, last = found.complaints()
+    assert len(named) == records.MOST_NAMED and "line 2: no complete JSON" in named[0]
+    assert last == f"{file}: 4980 more bad lines are left out"
+
+
+def test_a_record_after_a_few_bad_lines_is_read(tmp_path):
+    file = write(tmp_path / "r.jsonl", "x\n" * (records.MOST_BEFORE - 1), "\n" * 5000, measurement("a"))
+    assert len(records.read(file).records) == 1
+
+
+# For each command that reads records, its words around the files.
+READING = {
+    "validate": ("--profile", TOY),
+    "compare": ("r.jsonl.xz",),
+    "map": ("laplace2d", "--profile", TOY, "--latency", "50us", "--blocks", "32", "--depth", "1", "--measured"),
+    "microbench": ("--from",),
+    "blocks": ("--from",),
+    "demo": ("--from",),
+    "calibrate": ("-o", "new.json", "--from"),
+    "study": ("valen2023", "--from"),
+}
+
+
+@pytest.mark.parametrize("command", READING)
+def test_a_small_file_of_a_million_bad_lines_is_refused_in_one_line(command, haloscope, tmp_path):
+    (tmp_path / "r.jsonl.xz").write_bytes(lzma.compress(b"x\n" * 10**6))
+    result = haloscope(command, *READING[command], "r.jsonl.xz")
+    assert result.code == 2
+    [line] = result.err.splitlines()
+    assert "none of its first 1000 lines is a record (line 1: " in line and "give a file" in line
+
+
+@pytest.mark.parametrize("command", READING)
+def test_every_command_that_reads_records_names_bad_lines(command, haloscope, tmp_path):
+    (tmp_path / "r.jsonl.xz").write_bytes(lzma.compress((json.dumps(measurement()) + "\nx\n").encode()))
+    result = haloscope(command, *READING[command], "r.jsonl.xz")
+    assert "r.jsonl.xz, line 2: no complete JSON" in result.err

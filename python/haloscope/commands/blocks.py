@@ -65,7 +65,7 @@ def command(workloads, variant, timeline, recorded, launches, output, resume, **
         outputs.refuse_foreign(timeline, outputs.TRACE)
         outputs.refuse_foreign_figure(timeline)
     if recorded:
-        _report(records.read(recorded).records, recorded, timeline)
+        _report(records.read_aloud(recorded).records, recorded, timeline)
         return errors.OK
     space = _plan(workloads, variant or USUAL_VARIANTS, timeline is not None, options)
     file = output or records.scratch("blocks")

@@ -75,7 +75,7 @@ def command(output, quick, ranks, launches, sections, device, name, recorded, ve
     wanted = lists.names(sections, points.SECTIONS, "section")
     notes: list[str] = []
     if recorded:
-        found, source = records.read(recorded).records, str(recorded)
+        found, source = records.read_aloud(recorded).records, str(recorded)
     else:
         measured = lists.names(apps, core.app_names(), "app") if apps else ()
         effort = dataclasses.replace(points.QUICK if quick else points.FULL, apps=tuple(measured))

@@ -21,9 +21,7 @@ def command(a, b, ignore):
     """
     from haloscope.report import records, tables
 
-    files = [records.read(a), records.read(b)]
-    for complaint in (line for file in files for line in file.complaints()):
-        terminal.say(complaint)
+    files = [records.read_aloud(path) for path in (a, b)]
     ignored = [word for word in ignore.split(",") if word]
     left, right = (_by_configuration(file, ignored) for file in files)
     common = [key for key in left if key in right]

@@ -50,7 +50,7 @@ def command(output, recorded, launches, cells):
     from haloscope.studies import demo
 
     if recorded:
-        _report(records.read(recorded).records, recorded, output)
+        _report(records.read_aloud(recorded).records, recorded, output)
         return 0
     outputs.refuse_foreign_figure(output / FIGURE)
     cores, begin = launch.cores(), time.monotonic()

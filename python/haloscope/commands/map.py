@@ -64,7 +64,7 @@ def command(app, profile, blocks, latency, bandwidth, depth, measured, output, a
         raise UsageProblem(f"these lists ask for {len(links) * len(sizes)} places, more than {MOST}; shorten them")
     found = {"predicted": model.predicted(choice, machine, links, sizes, lists.numbers(depth, "--depth"))}
     if measured:
-        held = (record for file in measured for record in records.read(file).records)
+        held = (record for file in measured for record in records.read_aloud(file).records)
         found["measured"] = model.measured(held, choice.app, rate)
         if not found["measured"]:
             raise UsageProblem(

@@ -90,7 +90,7 @@ def command(names, transport, ranks, gap, nodes, threads, sizes, quick, seconds,
     stem = stem or file.with_suffix("")
     outputs.refuse_foreign_figure(stem)
     if recorded:
-        _report(records.read(recorded).records, recorded, stem)
+        _report(records.read_aloud(recorded).records, recorded, stem)
         return errors.OK
     if imported:
         _report(_import(imported, file), file, stem)

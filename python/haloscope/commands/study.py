@@ -67,7 +67,7 @@ def command(name, quick, output, resume, recorded, slurm, replay, **changes):
     study = studies.load(name)
     if replay:
         return _replay(study, name)
-    kept = [r for path in recorded for r in records.read(path).records]
+    kept = [r for path in recorded for r in records.read_aloud(path).records]
     changes["device"] = _device(study, changes["device"], kept)
     options = _options(study.DEFAULTS["quick" if quick else "full"], changes)
     if slurm:

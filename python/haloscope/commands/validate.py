@@ -140,10 +140,7 @@ def read(files: Sequence[str]) -> list[dict]:
 
     found = []
     for number, path in enumerate(dict.fromkeys(files), 1):
-        file = records.read(path)
-        for complaint in file.complaints():
-            terminal.say(f"{complaint}")
-        for record in file.records:
+        for record in records.read_aloud(path).records:
             launch = record.get("launch", {"id": ""})
             found.append({**record, "launch": {**launch, "id": f"{number}/{launch['id']}"}})
     if not found:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import functools
+import io
 import json
 import os
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -14,9 +15,12 @@ from haloscope import files
 from haloscope.data import DATA
 from haloscope.errors import HaloscopeError, UsageProblem
 from haloscope.report import upgrade
+from haloscope.terminal import say
 
 MEASURED = ("measurement", "microbench", "calibration", "blocks", "pace")  # kinds of record that hold times
 SCHEMA_VERSION = 2
+MOST_NAMED = 20  # bad lines of a file whose faults are kept
+MOST_BEFORE = 1000  # bad lines before the first record of a file
 SCHEMA_FILE = DATA / "record.schema.json"
 
 
@@ -47,11 +51,12 @@ def fault_of(record: object) -> str:
 
 @dataclass
 class RecordFile:
-    """The good records of one file and, per bad line, its number (from 1) and what is wrong with it."""
+    """The good records of one file, how many bad lines it has, and of the first ones the numbers (from 1) and faults."""
 
     path: Path
     records: list[dict] = field(default_factory=list)
     bad_lines: list[tuple[int, str]] = field(default_factory=list)
+    bad: int = 0
 
     @property
     def measurements(self) -> list[dict]:
@@ -59,8 +64,22 @@ class RecordFile:
         return [r for r in self.records if r["kind"] == "measurement"]
 
     def complaints(self) -> list[str]:
-        """One line per bad line, for the user."""
-        return [f"{self.path}, line {number}: {reason}; the line is left out" for number, reason in self.bad_lines]
+        """One line per bad line whose fault is kept, and one for all others, for the user."""
+        lines = [f"{self.path}, line {number}: {reason}; the line is left out" for number, reason in self.bad_lines]
+        more = self.bad - len(self.bad_lines)
+        return lines + [f"{self.path}: {more} more bad lines are left out"] * bool(more)
+
+    def note_bad(self, number: int, reason: str) -> None:
+        """Count a bad line. Raises UsageProblem where too many come before the first record."""
+        self.bad += 1
+        if self.bad <= MOST_NAMED:
+            self.bad_lines.append((number, reason))
+        if not self.records and self.bad == MOST_BEFORE:
+            first, fault = self.bad_lines[0]
+            raise UsageProblem(
+                f"{self.path} is no record file: none of its first {MOST_BEFORE} lines is a record (line {first}: {fault}); "
+                f"give a file that haloscope wrote"
+            )
 
 
 def parse_line(line: str) -> dict:
@@ -76,20 +95,31 @@ def parse_line(line: str) -> dict:
 
 
 def read(path: str | Path) -> RecordFile:
-    """Read a record file; good lines are kept, bad ones reported with their number.
+    """Read a record file; good lines are kept, bad ones counted, the first of them with their numbers and faults.
 
-    path: JSON Lines, or the same compressed (.xz). Raises UsageProblem if unreadable.
+    path: JSON Lines, or the same compressed (.xz). Raises UsageProblem if unreadable, or if it begins with bad lines alone.
     """
     path = Path(path)
     result = RecordFile(path)
-    for number, line in enumerate(_text_of(path).split("\n"), start=1):
-        if not line.strip():
-            continue
+    for number, line in _lines_of(_text_of(path)):
         try:
             result.records.append(parse_line(line))
         except ValueError as error:
-            result.bad_lines.append((number, str(error)))
+            result.note_bad(number, str(error))
     return result
+
+
+def read_aloud(path: str | Path) -> RecordFile:
+    """Read a record file as `read` does, and name its bad lines on the error output."""
+    found = read(path)
+    for complaint in found.complaints():
+        say(complaint)
+    return found
+
+
+def _lines_of(text: str) -> Iterator[tuple[int, str]]:
+    """Yield the lines of a text that are not empty, with their numbers."""
+    return ((number, line) for number, line in enumerate(io.StringIO(text, newline="\n"), start=1) if line.strip())
 
 
 def _text_of(path: Path) -> str:
