@@ -119,7 +119,7 @@ def refuse_additions(path: Path) -> None:
 def json_of(text: str) -> Any:
     """Return the value of a JSON text. Raises Unfit for text that is none, is nested too deep, or has numbers beyond all use."""
     try:
-        value = json.loads(text, parse_constant=_refuse_constant, parse_int=_whole, parse_float=_finite)
+        value = json.loads(text, parse_constant=_refuse_constant, parse_int=_whole, parse_float=number_of)
     except RecursionError:
         raise Unfit(TOO_DEEP) from None
     except json.JSONDecodeError as error:
@@ -148,8 +148,14 @@ def _whole(word: str) -> int:
     return int(word)
 
 
-def _finite(word: str) -> float:
-    number = float(word)
+def number_of(word: str) -> float:
+    """Return the finite number that a word is. Raises Unfit."""
+    try:
+        number = float(word)
+    except ValueError:
+        number = math.nan
+    if math.isnan(number):
+        raise Unfit(f"'{word[:20]}' is no number")
     if math.isinf(number):
         raise Unfit(f"the number {word[:20]} is too large")
     return number

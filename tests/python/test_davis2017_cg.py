@@ -9,7 +9,9 @@ import pytest
 
 from haloscope import errors
 from haloscope.core import build
+from haloscope.report import records
 from haloscope.studies.davis2017.measured import cg
+from test_records import measurement, write
 
 KEPT = Path(__file__).resolve().parents[2] / "results" / "davis2017-cg.jsonl"
 
@@ -145,3 +147,35 @@ def test_petsc_calls_what_the_study_says_and_finds_the_same_residuals(tmp_path):
             log.calls.items() >= {k: v for k, v in cg.expected_calls(log.method, log.iterations).items() if v}.items()
         )
     assert max(r["residuals_differ"] for r in found if r["kind"] == cg.SOLVE) < 1e-10
+
+
+def test_every_kept_record_satisfies_the_schema_and_other_lines_do_not():
+    found = records.read(KEPT, records.CG)
+    assert not found.bad and len(found.records) == 48
+
+
+@pytest.mark.parametrize(
+    "line", ["[]", "1", "null", '{"kind": "cg-solve"}', '{"kind": "cg-solve", "solve_s": []}', '{"kind": "cg-allreduce"}',
+             '{"kind": "cg-missing", "what": 1, "reason": ""}', '{"kind": "measurement"}', "{"]
+)  # fmt: skip
+def test_a_line_that_is_no_record_is_named_once_and_left_out(line, haloscope, tmp_path):
+    write(tmp_path / "r.jsonl", measurement())
+    write(tmp_path / "r-cg.jsonl", f"{line}\n", solve(mpi_library="MPICH"))
+    result = haloscope("study", "davis2017", "--from", "r.jsonl")
+    assert result.code == 0
+    [said] = result.err.splitlines()
+    assert said.startswith("haloscope: r-cg.jsonl, line 1: no ")
+    assert "### Conjugate gradients: time of an iteration" in result.out
+
+
+def test_calls_and_solves_that_do_not_fit_are_refused():
+    fewer = solve(mpi_library="MPICH")
+    fewer["functions"]["VecNorm"]["allreduce"]["calls"] = 1
+    assert "functions/VecNorm: 1 calls in 2 solves" in records.fault_of(fewer, records.CG)
+
+
+def test_tables_leave_out_what_was_not_logged():
+    record = solve()
+    del record["functions"]["VecScatterEnd"]
+    text = cg.tables([record])
+    assert "sum of" in text and "MatMult, ms" not in text and "dot products" not in text

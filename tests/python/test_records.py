@@ -11,6 +11,7 @@ import pytest
 
 from haloscope import core, files
 from haloscope.errors import HaloscopeError, UsageProblem
+from haloscope.measure import campaign, space
 from haloscope.measure.request import Request
 from haloscope.report import figures, records
 from toy import TOY
@@ -219,3 +220,55 @@ def test_every_command_that_reads_records_names_bad_lines(command, haloscope, tm
     (tmp_path / "r.jsonl.xz").write_bytes(lzma.compress((json.dumps(measurement()) + "\nx\n").encode()))
     result = haloscope(command, *READING[command], "r.jsonl.xz")
     assert "r.jsonl.xz, line 2: no complete JSON" in result.err
+
+
+OLD = measurement("old") | {"schema_version": 1}
+
+
+def test_a_record_of_version_1_is_read_in_the_words_of_this_one():
+    solved = {"iterations": [10] * 3, "residuum": [[1.0]] * 3, "termination": "precision", "reached": True,
+              "work": {"blocks": 4, "seconds": 1.0}, "method": "jacobi"}  # fmt: skip
+    asked = OLD["request"] | {
+        "region": "shrink",
+        "nu": "0.25",
+        "velocity": "1,0.5",
+        "strategy": "ordered/shared:direct",
+    }
+    found = records.parse_line(json.dumps(OLD | {"poisson": solved, "request": asked}))
+    assert found["schema_version"] == 2 and found["request"]["strategy"] == "ordered/shared:push"
+    assert found["request"]["substeps"] == "shrink" and found["request"]["set"] == {"nu": 0.25, "velocity": [1.0, 0.5]}
+    assert found["outcome"] == {"steps": [10] * 3, "reduced": {"residual": [[1.0]] * 3}, "enough": True}
+    assert found["app"] == {"method": "jacobi", "termination": "precision", "work_blocks": 4, "work_seconds": 1.0}
+
+
+@pytest.mark.parametrize(
+    ("changes", "fault"),
+    [
+        ({"poisson": {"work": ["blocks"]}}, "poisson/work"),
+        ({"poisson": {"work": "blocks"}}, "poisson/work"),
+        ({"poisson": []}, "poisson"),
+        ({"request": []}, "request"),
+        ({"id": 1}, "id"),
+        ({"counts": None}, "counts"),
+        ({"request": OLD["request"] | {"nu": "nan"}}, "'nan' is no number"),
+        ({"request": OLD["request"] | {"nu": "1e999"}}, "too large"),
+        ({"request": OLD["request"] | {"velocity": "1,x"}}, "'x' is no number"),
+    ],
+)
+def test_a_record_of_version_1_that_is_none_is_a_bad_line_and_others_stay(changes, fault, tmp_path):
+    found = records.read(write(tmp_path / "r.jsonl", measurement("a"), OLD | changes, measurement("b")))
+    assert [r["id"] for r in found.records] == ["a", "b"]
+    [(number, reason)] = found.bad_lines
+    assert number == 2 and fault in reason
+
+
+@pytest.mark.parametrize("name", ["launch-\u00b2", "launch-" + "9" * 5000, "\x1b[2J", "\ud800"])
+def test_launches_are_called_by_short_names_so_that_the_next_ones_can_be_numbered(name, tmp_path):
+    file = write(tmp_path / "r.jsonl", measurement(launch=name), measurement(launch="launch-4"))
+    assert campaign.Campaign(space.Space([]), file, launches=2).launch_ids() == ["launch-5", "launch-6"]
+    assert "launch/id" in records.read(file).bad_lines[0][1]
+
+
+def test_steps_that_do_not_belong_to_the_repetitions_are_refused():
+    found = measurement() | {"outcome": {"steps": [10, 10], "reduced": {}}}
+    assert "outcome/steps: 2 of 3 repetitions" in records.fault_of(found)

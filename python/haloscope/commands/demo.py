@@ -74,12 +74,14 @@ def _report(found: list[dict], file: Path, folder: Path) -> None:
 
     groups = []
     if not any(r["kind"] == "measurement" for r in found):
-        raise errors.HaloscopeError(f"{file} holds no measurements")
+        raise errors.UsageProblem(f"{file} holds no measurements; give records of haloscope demo")
     for table in _tables_by_grid(found):
         base = tables.baseline(table)
         if base is None:
             grid = tables.cell(table[0].request["cells"])
-            raise errors.HaloscopeError(f"{grid}: the choice that speed-ups refer to was not measured; see {file}")
+            raise errors.UsageProblem(
+                f"{grid}: the choice that speed-ups refer to was not measured; see {file}, and measure again"
+            )
         groups.append((table, base))
         where = f"{base.request['app']}, {tables.cell(base.request['cells'])} cells, {base.request['ranks']} ranks"
         terminal.echo(f"\n### {where}, {_checked(table)}\n\n{tables.ranking(table, base)}")

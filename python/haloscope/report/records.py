@@ -24,11 +24,33 @@ MOST_BEFORE = 1000  # bad lines before the first record of a file
 SCHEMA_FILE = DATA / "record.schema.json"
 
 
+# What a line may be by the schema: a record, or a definition of its own.
+RECORD, OLD, CG = "", "version_1", "cg"
+NAMES = {RECORD: f"haloscope.record of version 1 or {SCHEMA_VERSION}", CG: "record of conjugate gradients"}
+
+
 @functools.cache
-def _validator():
+def _validator(what: str):
     from jsonschema import Draft202012Validator
 
-    return Draft202012Validator(json.loads(SCHEMA_FILE.read_text()))
+    schema = json.loads(SCHEMA_FILE.read_text())
+    return Draft202012Validator({"$ref": f"#/$defs/{what}", "$defs": schema["$defs"]} if what else schema)
+
+
+def _fault_of_measurement(record: dict) -> str:
+    """Return how the steps of a measurement do not belong to its repetitions; "" where they do, or are the same for all."""
+    steps, times = record.get("outcome", {}).get("steps"), record["time_s"]["repetitions"]
+    return f"outcome/steps: {len(steps)} of {len(times)} repetitions" if steps and len(steps) != len(times) else ""
+
+
+def _fault_of_solve(record: dict) -> str:
+    """Return which function of a solver is called less than once a solve; "" where there is none."""
+    solves = len(record["solve_s"])
+    for name, function in record.get("functions", {}).items():
+        for called in (function, function.get("allreduce", function)):
+            if called["calls"] < solves:
+                return f"functions/{name}: {called['calls']} calls in {solves} solves"
+    return ""
 
 
 def _fault_of_blocks(record: dict) -> str:
@@ -40,11 +62,18 @@ def _fault_of_blocks(record: dict) -> str:
     return ""
 
 
-def fault_of(record: object) -> str:
-    """Return the first fault of a record: what the published schema forbids, or a test that only warms up; "" if there is none."""
-    error = next(iter(_validator().iter_errors(record)), None)
+# What the schema cannot say, by kind.
+_FAULTS = {"measurement": _fault_of_measurement, "blocks": _fault_of_blocks, "cg-solve": _fault_of_solve}
+
+
+def fault_of(record: object, what: str = RECORD) -> str:
+    """Return the first fault of a record: what the published schema forbids, or parts that do not fit; "" if there is none.
+
+    what: RECORD, OLD or CG.
+    """
+    error = next(iter(_validator(what).iter_errors(record)), None)
     if error is None:
-        return _fault_of_blocks(record) if record["kind"] == "blocks" else ""
+        return _FAULTS.get(record["kind"], lambda _: "")(record) if what != OLD else ""
     place = "/".join(str(p) for p in error.absolute_path)
     return f"{place + ': ' if place else ''}{error.message}"[:300]
 
@@ -82,36 +111,50 @@ class RecordFile:
             )
 
 
-def parse_line(line: str) -> dict:
-    """Parse and check one line. Raises ValueError with the reason."""
+def _upgraded(value: object) -> object:
+    """Return a record of version 1 in the words of this version, all else as it is. Raises ValueError with its fault."""
+    if not upgrade.is_old(value):
+        return value
+    if fault := fault_of(value, OLD):
+        raise ValueError(fault)
+    return upgrade.upgraded(value)
+
+
+def parse_line(line: str, what: str = RECORD) -> dict:
+    """Parse and check one line. what: RECORD or CG. Raises ValueError with the reason."""
     try:
-        record = upgrade.upgraded(files.json_of(line))
+        value = files.json_of(line)
     except ValueError as error:
         raise ValueError(f"no complete JSON ({error})") from None
-    fault = fault_of(record)
+    try:
+        record = _upgraded(value)
+        fault = fault_of(record, what)
+    except ValueError as error:
+        fault = str(error)
     if fault:
-        raise ValueError(f"no haloscope.record of version 1 or {SCHEMA_VERSION} ({fault})")
+        raise ValueError(f"no {NAMES[what]} ({fault})")
     return record
 
 
-def read(path: str | Path) -> RecordFile:
+def read(path: str | Path, what: str = RECORD) -> RecordFile:
     """Read a record file; good lines are kept, bad ones counted, the first of them with their numbers and faults.
 
-    path: JSON Lines, or the same compressed (.xz). Raises UsageProblem if unreadable, or if it begins with bad lines alone.
+    path: JSON Lines, or the same compressed (.xz). what: RECORD or CG. Raises UsageProblem if unreadable, or if it begins with
+    bad lines alone.
     """
     path = Path(path)
     result = RecordFile(path)
     for number, line in _lines_of(_text_of(path)):
         try:
-            result.records.append(parse_line(line))
+            result.records.append(parse_line(line, what))
         except ValueError as error:
             result.note_bad(number, str(error))
     return result
 
 
-def read_aloud(path: str | Path) -> RecordFile:
+def read_aloud(path: str | Path, what: str = RECORD) -> RecordFile:
     """Read a record file as `read` does, and name its bad lines on the error output."""
-    found = read(path)
+    found = read(path, what)
     for complaint in found.complaints():
         say(complaint)
     return found

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import re
 
+from haloscope.files import number_of
+
 FIELDS = {"region": "substeps", "box": "walls", "graph": "capture"}
 PARAMETERS = ("velocity", "nu", "weights", "initial", "seed", "function", "precision", "work_blocks", "work_window")
 LISTS = ("velocity", "weights")
@@ -11,20 +13,25 @@ NUMBERS = ("nu", "precision")
 USUAL = {"initial": ("random", "zero"), "seed": (1,)}  # values that said nothing
 
 
+def is_old(value: object) -> bool:
+    """Whether a value of JSON says that it is a record of version 1."""
+    return isinstance(value, dict) and value.get("schema_version") == 1
+
+
 def upgraded(record: dict) -> dict:
-    """Return a record in the words of this version; one of this version, or no record at all, as it is."""
-    if not isinstance(record, dict) or record.get("schema_version") != 1:
-        return record
+    """Return a record of version 1, which satisfies `version_1` of the schema, in the words of this version.
+
+    Raises ValueError where a text that should be a number is none.
+    """
     found = {**record, "schema_version": 2}
-    if isinstance(record.get("request"), dict):
+    if "request" in record:
         found["request"] = _request(record["request"])
-    if isinstance(record.get("id"), str):
+    if "id" in record:
         found["id"] = _words(record["id"])
-    if isinstance(record.get("poisson"), dict):
-        solved = found.pop("poisson")
-        found["outcome"], found["app"], fields = _solution(solved)
-        if isinstance(found.get("counts"), dict):
-            found["counts"] = found["counts"] | fields
+    if "poisson" in record:
+        found["outcome"], found["app"], fields = _solution(found.pop("poisson"))
+        if "counts" in record:
+            found["counts"] = record["counts"] | fields
     return found
 
 
@@ -43,9 +50,9 @@ def _request(request: dict) -> dict:
 
 def _value(name: str, value):
     if isinstance(value, str) and name in LISTS:
-        return [float(v) for v in value.split(",")]
+        return [number_of(v) for v in value.split(",")]
     if isinstance(value, str) and name in NUMBERS:
-        return float(value)
+        return number_of(value)
     return value
 
 

@@ -10,13 +10,11 @@ model, and show what follows from the study's other measurements: its variants, 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from haloscope import files
-from haloscope.errors import UsageProblem
 from haloscope.measure import space
-from haloscope.report import tables
+from haloscope.report import records, tables
 from haloscope.studies import Options, checks
 from haloscope.studies.davis2017.measured import cg, experiments, scaling
 from haloscope.studies.davis2017.replay import replay as davis2017_replay
@@ -69,7 +67,7 @@ def report(found: Sequence[dict], options: Options) -> str:
 def beside(file: Path, options: Options, measure: bool) -> str:
     """Return the tables of chapter 7, measured by PETSc's program and ours; without `measure`, from the records beside the
     study's own, "" where there are none."""
-    found = cg.run(_records_of_cg(file), options.short) if measure else _solves(file)
+    found = cg.run(_records_of_cg(file), options.short) if measure else _solves(file, records.read_aloud)
     return f"{cg.tables(found)}\n\nrecords: {_records_of_cg(file)}" if found else ""
 
 
@@ -77,16 +75,10 @@ def _records_of_cg(file: Path) -> Path:
     return file.with_name(f"{file.name.partition('.')[0]}-cg.jsonl")
 
 
-def _solves(file: Path) -> list[dict]:
+def _solves(file: Path, read: Callable[..., records.RecordFile] = records.read) -> list[dict]:
     """Return the records of conjugate gradients beside the study's own; none where there is no such file."""
     kept = _records_of_cg(file)
-    if not kept.exists():
-        return []
-    lines = files.text_of(kept, "the record file", "measure again").splitlines()
-    try:
-        return [files.json_of(line) for line in lines]
-    except ValueError as error:
-        raise UsageProblem(f"{kept} holds a line that is no record ({error}); measure again") from None
+    return read(kept, records.CG).records if kept.exists() else []
 
 
 def replay() -> checks.Replay:

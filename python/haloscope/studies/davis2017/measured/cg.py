@@ -35,6 +35,7 @@ SOLVES = re.compile(rb'"kind": "cg-(solve|allreduce|missing)"')  # in files of s
 # Eq. 7.7 with VecAYPX(max), as text and tables have it; the printed equation says min. VecMDot: of a single reduction.
 COMPOSITION = {"MatMult": "max", "VecNorm": "min", "VecTDot": "min", "VecMDot": "min", "VecAXPY": "max",
                "VecAYPX": "max", "PCApply": "max"}  # fmt: skip
+EXCHANGE = ("VecScatterBegin", "VecScatterEnd")  # its two ends
 BAR = 0.02  # of the composition, against the solve
 
 
@@ -226,13 +227,15 @@ def tables(records: Sequence[Mapping]) -> str:
     found = [log for log in logs(records) if log.method in PUBLISHED]
     middle = typical(found)
     parallel = [log for log in middle if log.reducing]
+    exchanging = [log for log in parallel if log.seconds.keys() >= set(EXCHANGE)]
+    timed = [log for log in parallel if log.ranks in alone(records)]
     sections = {
         "time of an iteration": iterations(records),
         "sum of the functions against the solve (eq. 7.7, table 7.1)": found and composition(found),
         "calls in a solve (table 7.2)": middle and calls(middle),
         "shares of an iteration, % (table A.73)": middle and shares(middle),
-        "MatMult, ms a call (table A.74)": parallel and products(parallel),
-        "dot products, us a call (tables A.75 and A.76)": parallel and dots(parallel, records),
+        "MatMult, ms a call (table A.74)": exchanging and products(exchanging),
+        "dot products, us a call (tables A.75 and A.76)": timed and dots(timed, records),
     }
     missing = [f"Not measured: {r['what']}; {r['reason']}." for r in records if r["kind"] == MISSING]
     bodies = [f"### Conjugate gradients: {title}\n\n{body}" for title, body in sections.items() if body]
@@ -365,10 +368,7 @@ def products(found: Sequence[Log]) -> str:
     """
     lines = []
     for log in found:
-        mean = {
-            name: log.seconds[name]["mean"] / log.calls[name]
-            for name in ("MatMult", "VecScatterBegin", "VecScatterEnd")
-        }
+        mean = {name: log.seconds[name]["mean"] / log.calls[name] for name in ("MatMult", *EXCHANGE)}
         mean["Multiply + MultiplyAdd"] = mean["MatMult"] - mean["VecScatterBegin"] - mean["VecScatterEnd"]
         del mean["MatMult"]
         theirs = _published_products(log)

@@ -172,7 +172,11 @@ def _iteration(panel: Panel, solves: Sequence[Mapping], method: str) -> Series:
 def _shares(panel: Panel, logs: Sequence[cg.Log]) -> list[Series]:
     functions = {name: which for name, which in cg.COMPOSITION.items() if any(s.label == name for s in panel.series)}
     return [
-        pair(panel, name, {float(log.ranks): 100 * log.seconds[name][which] / log.composed for log in logs})
+        pair(
+            panel,
+            name,
+            {float(log.ranks): 100 * log.seconds[name][which] / log.composed for log in logs if name in log.seconds},
+        )
         for name, which in functions.items()
     ]
 
@@ -182,7 +186,7 @@ def _product(panel: Panel, logs: Sequence[cg.Log]) -> list[Series]:
     return [
         pair(panel, name, {float(log.ranks): MS * log.seconds[name]["mean"] / log.calls[name]
                            for log in logs if name in log.seconds})
-        for name in ("VecScatterBegin", "VecScatterEnd")
+        for name in cg.EXCHANGE
     ]  # fmt: skip
 
 
