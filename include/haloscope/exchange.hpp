@@ -126,7 +126,8 @@ class Exchange {
   /// `shared:packed`, one-sided ones, `neighbor`, `partitioned`) are opened again, which is collective; for others it is local
   /// and takes about as long as looking at each message. Those of devices are opened again too. Plans stay.
   /// @throws UsageError while an exchange is under way, for a slot that does not exist, for another number of addresses or a
-  ///         null one; fields that a strategy cannot reach leave the exchange unusable.
+  ///         null one; the exchange stays as it is. Where a strategy cannot reach the fields, or MPI refuses a call, the
+  ///         exchange is unusable until a later call succeeds; until they are replaced, those fields stay the slot's.
   void rebind(std::span<void* const> first, int slot = 0);
   /// Where the fields of a slot lie: the address of the first owned point of each, in their order, as the Exchange was
   /// opened or last rebound with, also where rebind() has failed with them. Local.

@@ -35,7 +35,7 @@ struct Exchange::State {
   Movement* current = nullptr;                 // what was started last
   bool under_way = false;                      // ... and not yet seen to have ended
   bool moved = false;                          // fields lie elsewhere since the last start
-  bool broken = false;                         // rebind() failed: some links still move the old arrays
+  bool broken = false;                         // the last rebind() was refused: links may still move the old arrays
   std::unique_ptr<Guard> guard;
   std::optional<OwnComm> guard_comm;  // check_clean() is collective, and threads may check exchanges concurrently
   std::optional<Sequence> sequence;   // of a guarded exchange
@@ -138,7 +138,19 @@ struct Exchange::State {
     agree(forward->comm(), check);
   }
   /// Whether neighbours need not be told where fields lie.
-  bool follows() const { return !device && forward->follows() && (!reverse || reverse->follows()); }
+  bool follows() const { return !broken && !device && forward->follows() && (!reverse || reverse->follows()); }
+  /// Every movement learns where the fields lie before any follows. Until all have followed, the exchange is broken: the
+  /// next call opens all of them again.
+  void rebind(std::span<void* const> first, int slot) {
+    const bool anew = std::exchange(broken, true);
+    moved = true;
+    forward->set_origins(first, slot);
+    if (reverse) reverse->set_origins(first, slot);
+    if (guard) guard->moved(slot);
+    forward->follow(slot, anew);
+    if (reverse) reverse->follow(slot, anew);
+    broken = false;
+  }
   void check_rebind(std::span<void* const> first, int slot) const {
     require_ready("rebind", slot);
     const std::size_t fields = forward->views().size();
@@ -255,13 +267,7 @@ void Exchange::rebind(std::span<void* const> first, int slot) {
   collectively(of.forward->comm(), "an exchange of other arrays", [&] {
     of.follows() ? check() : of.agree_watched(check);
     const FailureWatch watch(of.device != nullptr);
-    of.moved = of.broken = true;
-    if (of.guard) of.guard->moved(slot);
-    of.forward->set_origins(first, slot);
-    if (of.reverse) of.reverse->set_origins(first, slot);
-    of.forward->follow(slot);
-    if (of.reverse) of.reverse->follow(slot);
-    of.broken = false;
+    of.rebind(first, slot);
   });
 }
 

@@ -83,8 +83,7 @@ Movement::Movement(MPI_Comm comm, const Layout& layout, const Plan& plan, const 
   context_ = {own_->comm(), &layout, &plan_, &views_, own_->has_more_ranks_than_cores(1)};
   const int slots = static_cast<int>(fields.front().size());
   context_.tags = tags_for(own_->comm(), plan_, slots);
-  held_->tags = own_->reserve_tags(context_.tags.needed(slots));
-  context_.tags.first = held_->tags.first();
+  reserve_tags();
   context_.nodes = nodes;
   context_.remembers = true;
   context_.device = device;
@@ -182,6 +181,11 @@ void Movement::add_landings(std::byte* line) {
   }
 }
 
+void Movement::reserve_tags() {
+  held_->tags = own_->reserve_tags(context_.tags.needed(static_cast<int>(views_.front().size())));
+  context_.tags.first = held_->tags.first();
+}
+
 /// Where MPI refuses a call, or memory is exhausted, messages of the opening may be under way.
 void Movement::open() try {
   link_ = open_link(strategy_, context_);
@@ -262,17 +266,19 @@ void Movement::set_origins(std::span<void* const> first, int slot) {
   }
 }
 
-void Movement::follow(int slot) {
+/// Messages of a refused opening may match those of the next one, which therefore has other tags.
+void Movement::follow(int slot, bool anew) {
   const device::Current current(device_);
-  const bool alone = follows();
-  stale_ = true;
-  if (alone) {
+  if (follows() && !anew) {
     link_->follow(slot, moved_);
     ops_->follow(slot, moved_);
-  } else {
-    open();
+    return;
   }
-  stale_ = false;
+  if (anew) {
+    held_->tags.retire();
+    reserve_tags();
+  }
+  open();
 }
 
 }  // namespace haloscope

@@ -63,15 +63,17 @@ class Movement {
   bool idle() const { return next_ == program_.ops.size(); }
   int slot() const { return slot_; }
   /// Whether fields may lie elsewhere without a message to other ranks.
-  bool follows() const { return !stale_ && link_->follows(); }
+  bool follows() const { return link_->follows(); }
   /// Waits for the device, whose work uses what follow() ends. @throws as finish().
   void rest();
   /// Its end will wait for nobody: messages in flight, and what they need, stay as they are.
   void leave() { left_ = true; }
   /// The fields of a slot lie elsewhere. Comes after rest(), and before follow().
   void set_origins(std::span<void* const> first, int slot);
-  /// The link moves the fields where they lie now. Collective where it does not follow by itself, and after a failure.
-  void follow(int slot);
+  /// The link moves the fields where they lie now. Collective where it is opened again.
+  /// @param anew  it is opened again even where it follows by itself: the last call was refused, on this movement or on
+  ///              another one of the same exchange, and no rank knows how far the links of others have followed.
+  void follow(int slot, bool anew);
 
   /// The library's, which other movements share.
   MPI_Comm comm() const { return own_->comm(); }
@@ -84,6 +86,7 @@ class Movement {
  private:
   std::byte* open_landings(const std::vector<int>& nodes);
   void add_landings(std::byte* line);
+  void reserve_tags();
   void open();
   void close();
   void abandon();
@@ -124,7 +127,6 @@ class Movement {
   std::string failure_;                  // of the device, the link or a peer; empty: none
   std::optional<SharedFailure> shared_;  // fields of a device
   bool left_ = false;                    // see leave()
-  bool stale_ = false;                   // the link does not move the fields where they lie
   unsigned fruitless_ = 0;               // calls of progress() that had to wait
 };
 

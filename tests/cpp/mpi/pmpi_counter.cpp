@@ -17,6 +17,11 @@ Calls& calls() {
   return counts;
 }
 
+std::int64_t& calls_until_refusal() {
+  static std::int64_t left = -1;
+  return left;
+}
+
 namespace {
 
 int asserted(int modes) {
@@ -34,6 +39,8 @@ void note(std::int64_t bytes) {
   sent().messages += 1;
   sent().bytes += bytes;
 }
+
+bool refuses() { return calls_until_refusal() >= 0 && calls_until_refusal()-- == 0; }
 
 /// Bytes of persistent sends, by request.
 std::unordered_map<MPI_Request, std::int64_t>& prepared() {
@@ -60,12 +67,14 @@ int MPI_Send(const void* data, int count, MPI_Datatype type, int to, int tag, MP
 
 int MPI_Send_init(const void* data, int count, MPI_Datatype type, int to, int tag, MPI_Comm comm,
                   MPI_Request* request) {
+  if (refuses()) return MPI_ERR_OTHER;
   const int error = PMPI_Send_init(data, count, type, to, tag, comm, request);
   prepared()[*request] = bytes_of(count, type);
   return error;
 }
 
 int MPI_Recv_init(void* data, int count, MPI_Datatype type, int from, int tag, MPI_Comm comm, MPI_Request* request) {
+  if (refuses()) return MPI_ERR_OTHER;
   const int error = PMPI_Recv_init(data, count, type, from, tag, comm, request);
   prepared().erase(*request);  // the library may use a freed send request's handle again
   return error;
@@ -82,27 +91,50 @@ int MPI_Startall(int count, MPI_Request requests[]) {
   return PMPI_Startall(count, requests);
 }
 
+int MPI_Type_commit(MPI_Datatype* type) {
+  if (refuses()) return MPI_ERR_OTHER;
+  return PMPI_Type_commit(type);
+}
+
+#if MPI_VERSION >= 4
+int MPI_Psend_init(const void* data, int parts, MPI_Count count, MPI_Datatype type, int to, int tag, MPI_Comm comm,
+                   MPI_Info info, MPI_Request* request) {
+  if (refuses()) return MPI_ERR_OTHER;
+  return PMPI_Psend_init(data, parts, count, type, to, tag, comm, info, request);
+}
+int MPI_Precv_init(void* data, int parts, MPI_Count count, MPI_Datatype type, int from, int tag, MPI_Comm comm,
+                   MPI_Info info, MPI_Request* request) {
+  if (refuses()) return MPI_ERR_OTHER;
+  return PMPI_Precv_init(data, parts, count, type, from, tag, comm, info, request);
+}
+#endif
+
 // ---- collective calls -----------------------------------------------------------------------------------------------
 
 int MPI_Comm_dup(MPI_Comm comm, MPI_Comm* made) {
+  if (refuses()) return MPI_ERR_OTHER;
   ++calls().communicators;
   return PMPI_Comm_dup(comm, made);
 }
 int MPI_Comm_split(MPI_Comm comm, int colour, int key, MPI_Comm* made) {
+  if (refuses()) return MPI_ERR_OTHER;
   ++calls().communicators;
   return PMPI_Comm_split(comm, colour, key, made);
 }
 int MPI_Comm_split_type(MPI_Comm comm, int type, int key, MPI_Info info, MPI_Comm* made) {
+  if (refuses()) return MPI_ERR_OTHER;
   ++calls().communicators;
   return PMPI_Comm_split_type(comm, type, key, info, made);
 }
 int MPI_Comm_create_group(MPI_Comm comm, MPI_Group group, int tag, MPI_Comm* made) {
+  if (refuses()) return MPI_ERR_OTHER;
   ++calls().communicators;
   return PMPI_Comm_create_group(comm, group, tag, made);
 }
 int MPI_Dist_graph_create_adjacent(MPI_Comm comm, int in, const int sources[], const int from[], int out,
                                    const int destinations[], const int to[], MPI_Info info, int reorder,
                                    MPI_Comm* made) {
+  if (refuses()) return MPI_ERR_OTHER;
   ++calls().communicators;
   return PMPI_Dist_graph_create_adjacent(comm, in, sources, from, out, destinations, to, info, reorder, made);
 }
@@ -151,10 +183,12 @@ int MPI_Win_free(MPI_Win* window) {
   return PMPI_Win_free(window);
 }
 int MPI_Win_create(void* base, MPI_Aint bytes, int unit, MPI_Info info, MPI_Comm comm, MPI_Win* window) {
+  if (refuses()) return MPI_ERR_OTHER;
   ++calls().windows_created, ++calls().collectives;
   return PMPI_Win_create(base, bytes, unit, info, comm, window);
 }
 int MPI_Win_allocate(MPI_Aint bytes, int unit, MPI_Info info, MPI_Comm comm, void* base, MPI_Win* window) {
+  if (refuses()) return MPI_ERR_OTHER;
   ++calls().windows_allocated, ++calls().collectives;
   calls().hinted_windows += info != MPI_INFO_NULL;
   return PMPI_Win_allocate(bytes, unit, info, comm, base, window);

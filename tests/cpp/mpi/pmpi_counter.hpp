@@ -22,4 +22,8 @@ struct Calls {
 };
 Calls& calls();
 
+/// How many more calls that make requests, datatypes, communicators or windows succeed on this rank before MPI refuses
+/// one; negative: it refuses none.
+std::int64_t& calls_until_refusal();
+
 }  // namespace haloscope::test
