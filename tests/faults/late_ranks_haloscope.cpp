@@ -1,9 +1,10 @@
 // Late and lost ranks in C++: the others wait while rank 1 sleeps for some seconds, or while an exception ends its work.
 // Each rank prints "right", or "caught: TEXT".
-//   usage: late_ranks_haloscope boxes|reorder|blocking|nonblocking|gather|throw SECONDS
+//   usage: late_ranks_haloscope boxes|reorder|blocking|nonblocking|gather|throw|more SECONDS
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
+#include <memory>
 #include <stdexcept>
 #include <string>
 #include <thread>
@@ -40,13 +41,44 @@ void reduce(const std::string& how, int rank, double seconds) {
   Stepper(grid, {u}, Choice{}, std::vector<Stage>{{.sweeps = {sweep}, .reductions = {sum}}}).run(4);
 }
 
-void leave(int rank) {
+/// Waits, and lets messages of other ranks come.
+void receive_for(double seconds) {
+  std::this_thread::sleep_for(std::chrono::duration<double>(seconds));
+  int there = 0;
+  for (int polls = 0; polls < 100; ++polls)
+    MPI_Iprobe(MPI_ANY_SOURCE, MPI_ANY_TAG, MPI_COMM_WORLD, &there, MPI_STATUS_IGNORE);
+}
+
+void leave(int rank, double seconds) {
   const Grid<2> grid{MPI_COMM_WORLD, {.cells = {8, 8}, .periodic = {true, true}}};
   const Field<double, 2> u{grid, {.halo = 1}};
   Exchange halo = make_exchange(grid, {u}, "ordered/rma-fence");
   halo.exchange();
-  if (rank == 1) throw std::runtime_error("the input is damaged");
+  if (rank == 1) {
+    receive_for(seconds);
+    throw std::runtime_error("the input is damaged");
+  }
   halo.exchange();
+}
+
+/// Ranks in a row. Rank 0 makes one exchange more than the others; rank 2, which is no neighbour of it, goes on while
+/// rank 1 frees its exchange.
+void get_out_of_step(int rank, double seconds) {
+  const Grid<2> grid{MPI_COMM_WORLD, {.cells = {8, 9}, .periodic = {true, false}, .process_grid = "1x3"}};
+  const Field<double, 2> u{grid, {.halo = 1}};
+  auto halo = std::make_unique<Exchange>(make_exchange(grid, {u}, "direct/p2p", {.guard = true}));
+  try {
+    for (int step = 1; step <= 5; ++step) {
+      halo->changed();
+      halo->exchange();
+      if (step == 2 && rank == 0) halo->exchange();
+    }
+  } catch (const UsageError&) {
+    if (rank == 0) return;
+    receive_for(seconds);
+    halo.reset();
+    throw;
+  }
 }
 
 }  // namespace
@@ -59,7 +91,9 @@ int main(int argc, char** argv) {
   MPI_Comm_rank(MPI_COMM_WORLD, &rank);
   try {
     if (how == "throw")
-      leave(rank);
+      leave(rank, seconds);
+    else if (how == "more")
+      get_out_of_step(rank, seconds);
     else if (how == "boxes" || how == "reorder")
       make_grid(how, rank, seconds);
     else

@@ -138,9 +138,9 @@ def test_a_rank_that_is_stopped_for_a_while_changes_nothing(strategy):
     assert "haloscope:" not in ended.stderr
 
 
-def late_ranks(how: str, **environment: str) -> subprocess.CompletedProcess[str]:
+def late_ranks(how: str, ranks: int = 2, **environment: str) -> subprocess.CompletedProcess[str]:
     program = Path(os.environ["HALOSCOPE_BUILD"]) / "tests" / "cpp" / "late_ranks_haloscope"
-    return run_command([*launch.launcher_words(launch.mpiexec(), 2, 1), str(program), how, "2"], **environment)
+    return run_command([*launch.launcher_words(launch.mpiexec(), ranks, 1), str(program), how, "2"], **environment)
 
 
 @pytest.mark.parametrize("how", ["boxes", pytest.param("reorder", marks=pytest.mark.long)])
@@ -163,10 +163,17 @@ def test_a_rank_that_is_late_for_a_reduction_is_reported(how):
     assert ended.returncode != 0 and "right" not in ended.stdout
 
 
-def test_an_exception_that_ends_an_exchange_in_cplusplus_waits_for_no_other_rank():
-    ended = late_ranks("throw")
+@pytest.mark.parametrize("strategy", ["ordered/rma-fence", "direct/p2p"])
+@pytest.mark.parametrize("guard", ["0", "1"])
+def test_an_exception_that_ends_an_exchange_in_cplusplus_waits_for_no_other_rank(strategy, guard):
+    ended = late_ranks("throw", HALOSCOPE_GUARD=guard, HALOSCOPE_STRATEGY=strategy)
     assert ended.returncode != 0
     assert "caught: the input is damaged" in ended.stdout, ended.stdout + ended.stderr
+
+
+def test_an_exchange_that_the_guard_refused_is_freed_while_another_neighbour_goes_on():
+    ended = late_ranks("more", ranks=3)
+    assert "caught: exchange 3 of " in ended.stdout, ended.stdout + ended.stderr
 
 
 @pytest.mark.parametrize("how", ["raise", "raise-within"])

@@ -138,6 +138,10 @@ TagRange::~TagRange() {
   while (!used.empty() && used.back() == 0) used.pop_back();
 }
 
+void TagRange::retire() {
+  if (of_) of_->itself_ = std::move(of_);
+}
+
 int TagRange::first() const { return first_block_ * block; }
 
 }  // namespace haloscope

@@ -26,8 +26,8 @@ class TagRange {
     return *this;
   }
   int first() const;
-  /// No exchange gets these tags any more: messages with them may be under way.
-  void retire() { of_.reset(); }
+  /// No exchange gets these tags any more, and their communicator is never freed: messages with them may be under way.
+  void retire();
 
  private:
   void swap(TagRange& other) {
@@ -71,6 +71,7 @@ class LibraryComm : public std::enable_shared_from_this<LibraryComm> {
   std::map<int, bool> crowded_;      // by threads
   std::vector<unsigned char> used_;  // by block of tags
   int most_blocks_ = 0;
+  std::shared_ptr<LibraryComm> itself_;  // keeps it, where messages may be under way that nobody receives
 };
 
 /// The ranks that share memory with this one, on the communicator of a link. Collective the first time.

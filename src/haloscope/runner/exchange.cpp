@@ -37,8 +37,8 @@ struct Exchange::State {
   bool moved = false;                          // fields lie elsewhere since the last start
   bool broken = false;                         // the last rebind() was refused: links may still move the old arrays
   std::unique_ptr<Guard> guard;
-  std::optional<OwnComm> guard_comm;  // check_clean() is collective, and threads may check exchanges concurrently
-  std::optional<Sequence> sequence;   // of a guarded exchange
+  std::unique_ptr<OwnComm> guard_comm;  // check_clean() is collective, and threads may check exchanges concurrently
+  std::optional<Sequence> sequence;     // of a guarded exchange
   int exceptions = std::uncaught_exceptions();  // in flight when it was opened
   std::atomic<bool> own_busy{false};
   std::atomic<bool>& busy = busy_mark(own_busy);
@@ -61,14 +61,18 @@ struct Exchange::State {
     current = forward.get();
     if (!guarded) return;
     guard = std::make_unique<Guard>(layout, forward->plan(), forward->views(), device.get());
-    guard_comm.emplace(forward->comm());
+    guard_comm = std::make_unique<OwnComm>(forward->comm());
     sequence.emplace(guard_comm->get(), forward->plan(), forward->name(), static_cast<int>(views.front().size()));
   }
   /// Does not wait for messages after neighbours have made another exchange, or where an exception ends this one.
   ~State() {
-    if ((!sequence || !sequence->differs()) && std::uncaught_exceptions() <= exceptions) return;
+    if ((sequence && sequence->differs()) || std::uncaught_exceptions() > exceptions) leave();
+  }
+  /// What neighbours may still send messages to stays as it is: MPI may refuse to free a communicator with messages.
+  void leave() {
     for (Movement* one : {forward.get(), reverse.get()})
       if (one != nullptr) one->leave();
+    static_cast<void>(guard_comm.release());
   }
   /// Collective the first time. The transpose of what was asked for, whatever more a strategy fills; the reference, which
   /// has none, by messages.

@@ -141,6 +141,25 @@ TEST(LibraryComm, ReservesTagsThatNoRankUses) {
   EXPECT_GE(next.first(), kept.first() + 200);
 }
 
+TEST(LibraryComm, IsNeverFreedOnceTagsAreRetiredSinceMessagesMayBeUnderWay) {
+  const int rank = rank_in(MPI_COMM_WORLD), size = ranks_in(MPI_COMM_WORLD);
+  if (size == 1) return;  // MPI completes no message to oneself before it is received
+  MPI_Comm users;
+  MPI_Comm_dup(MPI_COMM_WORLD, &users);
+  {
+    const auto own = LibraryComm::on(users);
+    TagRange tags = own->reserve_tags(1);
+    for (int message = 0; message < 2; ++message)
+      MPI_Send(nullptr, 0, MPI_BYTE, (rank + 1) % size, tags.first(), own->comm());
+    MPI_Barrier(MPI_COMM_WORLD);
+    int there = 0;
+    for (int poll = 0; poll < 100; ++poll)  // until both have come
+      MPI_Iprobe(MPI_ANY_SOURCE, MPI_ANY_TAG, MPI_COMM_WORLD, &there, MPI_STATUS_IGNORE);
+    tags.retire();
+  }
+  MPI_Comm_free(&users);  // MPI would refuse to free the library's
+}
+
 TEST(Maximum, IsThatOfAllRanksTakingPart) {
   const int rank = rank_in(MPI_COMM_WORLD), size = ranks_in(MPI_COMM_WORLD);
   std::vector<int> ranks;
