@@ -108,7 +108,10 @@ AutoChoice::AutoChoice(const LinkContext& context, std::vector<Trial> candidates
   }
   slot_count_ = static_cast<int>(context.views->front().size());
   slots_ = std::make_unique<Slot[]>(slot_count_);
-  for (const Trial& candidate : candidates_) follows_ = follows_ && candidate.link->follows();
+  for (const Trial& candidate : candidates_) {
+    follows_ = follows_ && candidate.link->follows();
+    must_be_awaited_ = must_be_awaited_ || candidate.link->must_be_awaited();
+  }
   for (int s = 0; s < slot_count_; ++s) slots_[s].mover = &candidates_.front();
 
   turn_ = slot_count_ + timed_exchanges;

@@ -117,6 +117,7 @@ class AutoChoice {
   bool deciding() const { return trying_ && next_ > trials() && !decided_; }
 
   bool yield() const { return yield_; }
+  bool must_be_awaited() const { return must_be_awaited_; }
   bool follows() const { return follows_; }
   std::string report() const;
   /// Seconds since the clocks of all ranks were set together.
@@ -156,7 +157,8 @@ class AutoChoice {
   AutoOptions options_;
   LateTimes* late_;
   bool yield_;
-  bool follows_ = true;  ///< all candidates can, whichever are still open on this rank
+  bool follows_ = true;           ///< all candidates can, whichever are still open on this rank
+  bool must_be_awaited_ = false;  ///< any candidate must
   double clock_began_ = 0;
   std::unique_ptr<Slot[]> slots_;
   int slot_count_ = 0;

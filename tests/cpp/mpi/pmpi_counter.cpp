@@ -1,6 +1,8 @@
 // Counts what this thread of this rank really sends, in front of MPI's own functions.
 #include "pmpi_counter.hpp"
 
+#include <chrono>
+#include <thread>
 #include <unordered_map>
 
 #include "link_rig.hpp"
@@ -20,6 +22,11 @@ Calls& calls() {
 std::int64_t& calls_until_refusal() {
   static std::int64_t left = -1;
   return left;
+}
+
+double& pause_after_send_s() {
+  static double seconds = 0;
+  return seconds;
 }
 
 namespace {
@@ -57,7 +64,9 @@ extern "C" {
 
 int MPI_Isend(const void* data, int count, MPI_Datatype type, int to, int tag, MPI_Comm comm, MPI_Request* request) {
   note(bytes_of(count, type));
-  return PMPI_Isend(data, count, type, to, tag, comm, request);
+  const int error = PMPI_Isend(data, count, type, to, tag, comm, request);
+  if (pause_after_send_s() > 0) std::this_thread::sleep_for(std::chrono::duration<double>(pause_after_send_s()));
+  return error;
 }
 
 int MPI_Send(const void* data, int count, MPI_Datatype type, int to, int tag, MPI_Comm comm) {

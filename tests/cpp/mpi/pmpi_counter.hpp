@@ -26,4 +26,7 @@ Calls& calls();
 /// one; negative: it refuses none.
 std::int64_t& calls_until_refusal();
 
+/// How long this rank sleeps after each MPI_Isend, which then has left. Seconds.
+double& pause_after_send_s();
+
 }  // namespace haloscope::test

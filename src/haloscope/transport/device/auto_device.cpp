@@ -155,6 +155,7 @@ class AutoDeviceLink final : public DeviceLink {
     for (Trial& candidate : choice_.candidates())
       if (candidate.link) candidate.link->abandon();
   }
+  bool must_be_awaited() const override { return choice_.must_be_awaited(); }
   bool closes_alone() const override { return false; }
   std::string report() const override { return choice_.report(); }
 

@@ -15,6 +15,7 @@ class LockAllLink final : public PassiveLink {
     open(*context.layout);
   }
   ~LockAllLink() override { close(); }
+  bool must_be_awaited() const override { return options().rget; }  // a get into the fields cannot be cancelled
 
  private:
   void enlist(const Window& window) override {

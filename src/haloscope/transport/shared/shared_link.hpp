@@ -42,6 +42,8 @@ class SharedLink : public Link {
   int waiting_for(Ids in, int slot) const override;
 
   Blocks blocks() const override { return mode_ == SharedMode::fence ? Blocks::always : Blocks::never; }
+  /// A neighbour that has been granted the halos stores into them when it comes to it.
+  bool must_be_awaited() const override { return mode_ == SharedMode::push || Link::must_be_awaited(); }
   /// Neighbours know the addresses of fields that they reach into.
   bool follows() const override { return mode_ == SharedMode::packed; }
   void follow(int slot, Moves moved) override;
