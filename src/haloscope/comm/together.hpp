@@ -5,6 +5,7 @@
 
 #include <array>
 #include <cstddef>
+#include <memory>
 
 #include "haloscope/comm/mpi_call.hpp"
 
@@ -20,15 +21,20 @@ void meet_in(MPI_Request& request);
 void meet_before(MPI_Comm comm);
 
 /// A collective call on a few numbers, in place. @param start  of their address and a request: begins the call.
-/// @throws as meet_in(). Allocates nothing.
+/// @throws as meet_in(); MPI may still use the memory then, which stays, and the next call has memory of its own.
+/// Allocates only then, and in the first call of a thread.
 template <class Number, std::size_t count, class Start>
 void call_together(std::array<Number, count>& numbers, Start start) {
-  static thread_local std::array<Number, count> kept;  // the call may be in flight when this ends
-  kept = numbers;
+  using Numbers = std::array<Number, count>;
+  static thread_local std::unique_ptr<Numbers> idle;  // null: a call is in flight
+  if (!idle) idle = std::make_unique<Numbers>();
+  *idle = numbers;
   MPI_Request request;
-  start(kept.data(), &request);
+  start(idle->data(), &request);
+  Numbers* const used = idle.release();
   meet_in(request);
-  numbers = kept;
+  idle.reset(used);
+  numbers = *used;
 }
 
 /// A reduction to all.
