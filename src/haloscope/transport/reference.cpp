@@ -1,13 +1,16 @@
 // The oracle. It shares nothing with the plan's regions: every ghost point is traced to the global point it mirrors and
 // to that point's owner, and values travel in one collective call. Slow, simple, and right by construction.
 #include <algorithm>
+#include <array>
 #include <cstring>
-#include <limits>
-#include <numeric>
+#include <string>
+#include <vector>
 
+#include "haloscope/agree.hpp"
 #include "haloscope/comm/own_comm.hpp"
 #include "haloscope/error.hpp"
 #include "haloscope/transport.hpp"
+#include "haloscope/transport/twosided/datatype.hpp"
 #include "haloscope/transport_traits.hpp"
 
 namespace haloscope {
@@ -22,8 +25,28 @@ struct Point {
 /// Points to or from all ranks, rank by rank.
 struct Points {
   std::vector<Point> list;
-  std::vector<int> bytes, offsets;  ///< per rank, of the packed values
+  std::vector<int> counts, starts;   ///< per rank, of the list
+  std::vector<int> bytes, offsets;   ///< per rank, of the packed values
+  std::int64_t count = 0, size = 0;  ///< of all ranks: points, and bytes
   std::vector<std::byte> values;
+
+  /// Those of the next rank. @throws UsageError where all are more than one call of MPI moves.
+  void add(std::int64_t points, std::int64_t value_bytes) {
+    if (size + value_bytes > largest_count)
+      throw UsageError(
+          "the halos that this rank fills or answers for have more than " + std::to_string(largest_count) +
+          " bytes, too many for strategy 'reference'; use a smaller grid, more ranks, or another strategy");
+    counts.push_back(static_cast<int>(points));
+    starts.push_back(static_cast<int>(count));
+    bytes.push_back(static_cast<int>(value_bytes));
+    offsets.push_back(static_cast<int>(size));
+    count += points;
+    size += value_bytes;
+  }
+  void allocate() {
+    list.resize(static_cast<std::size_t>(count));
+    values.resize(static_cast<std::size_t>(size));
+  }
 };
 
 /// The owner of a ghost point and its coordinates there; owner -1 beyond a physical edge.
@@ -79,15 +102,9 @@ class ReferenceLink final : public Link {
  public:
   explicit ReferenceLink(const LinkContext& context)
       : own_(context.comm), comm_(own_.get()), plan_(*context.plan), views_(*context.views) {
-    int size = 0;
-    CHECK_MPI(MPI_Comm_size(comm_, &size));
-    std::vector<std::vector<Point>> mine(size), theirs(size);
-    for_each_ghost(*context.layout, plan_, [&](std::size_t q, const Index& ghost, const Source& source) {
-      mine[source.owner].push_back({static_cast<std::int64_t>(q), ghost});
-      theirs[source.owner].push_back({static_cast<std::int64_t>(q), source.at});
-    });
-    wanted_ = flat(mine);
-    asked_ = flat(swapped(theirs));
+    Points sources;  // of this rank's ghosts, as their owners count
+    agree(comm_, [&] { list_ghosts(*context.layout, sources); });
+    ask(sources);
   }
 
   void post(Ids, int) override { filled_ = false; }
@@ -121,41 +138,44 @@ class ReferenceLink final : public Link {
     }
   }
 
+  /// Which ghosts this rank fills, and from which points.
+  void list_ghosts(const Layout& layout, Points& sources) {
+    std::vector<std::vector<Point>> mine(static_cast<std::size_t>(layout.size())), theirs(mine);
+    for_each_ghost(layout, plan_, [&](std::size_t q, const Index& ghost, const Source& source) {
+      mine[source.owner].push_back({static_cast<std::int64_t>(q), ghost});
+      theirs[source.owner].push_back({static_cast<std::int64_t>(q), source.at});
+    });
+    wanted_ = flat(mine);
+    sources = flat(theirs);
+  }
+
   Points flat(const std::vector<std::vector<Point>>& by_rank) const {
     Points points;
-    std::int64_t total = 0;
     for (const auto& list : by_rank) {
-      points.offsets.push_back(static_cast<int>(total));
       std::int64_t bytes = 0;
       for (const Point& p : list) bytes += static_cast<std::int64_t>(element_bytes(p));
-      points.bytes.push_back(static_cast<int>(bytes));
-      total += bytes;
-      if (total > std::numeric_limits<int>::max())
-        throw UsageError("the halos of one rank exceed 2 GiB, too much for strategy 'reference'; use a smaller grid");
-      points.list.insert(points.list.end(), list.begin(), list.end());
+      points.add(static_cast<std::int64_t>(list.size()), bytes);
     }
-    points.values.resize(total);
+    points.allocate();
+    auto next = points.list.begin();
+    for (const auto& list : by_rank) next = std::copy(list.begin(), list.end(), next);
     return points;
   }
 
-  /// What the other ranks have listed for this one.
-  std::vector<std::vector<Point>> swapped(const std::vector<std::vector<Point>>& lists) const {
-    const std::size_t size = lists.size();
-    std::vector<int> out(size), in(size), out_at(size, 0), in_at(size, 0);
-    for (std::size_t r = 0; r < size; ++r) out[r] = static_cast<int>(lists[r].size() * sizeof(Point));
-    CHECK_MPI(MPI_Alltoall(out.data(), 1, MPI_INT, in.data(), 1, MPI_INT, comm_));
-    std::partial_sum(out.begin(), out.end() - 1, out_at.begin() + 1);
-    std::partial_sum(in.begin(), in.end() - 1, in_at.begin() + 1);
-    std::vector<Point> sent, received((in_at.back() + in.back()) / sizeof(Point));
-    for (const auto& list : lists) sent.insert(sent.end(), list.begin(), list.end());
-    CHECK_MPI(MPI_Alltoallv(sent.data(), out.data(), out_at.data(), MPI_BYTE, received.data(), in.data(), in_at.data(),
-                            MPI_BYTE, comm_));
-    std::vector<std::vector<Point>> result(size);
-    for (std::size_t r = 0; r < size; ++r) {
-      const Point* begin = received.data() + in_at[r] / sizeof(Point);
-      result[r].assign(begin, begin + in[r] / sizeof(Point));
-    }
-    return result;
+  /// Tells the owners what this rank asks for, and learns what it is asked for. Points have a byte or more each, so that
+  /// counts of points fit where those of bytes do. Collective.
+  void ask(const Points& sources) {
+    const std::size_t size = sources.counts.size();
+    std::vector<std::array<int, 2>> asks(size), asked(size);  // points and bytes, by rank
+    for (std::size_t r = 0; r < size; ++r) asks[r] = {sources.counts[r], sources.bytes[r]};
+    CHECK_MPI(MPI_Alltoall(asks.data(), 2, MPI_INT, asked.data(), 2, MPI_INT, comm_));
+    agree(comm_, [&] {
+      for (const auto [points, bytes] : asked) asked_.add(points, bytes);
+      asked_.allocate();
+    });
+    const MessageType point = record_type(sizeof(Point));
+    CHECK_MPI(MPI_Alltoallv(sources.list.data(), sources.counts.data(), sources.starts.data(), point.type(),
+                            asked_.list.data(), asked_.counts.data(), asked_.starts.data(), point.type(), comm_));
   }
 
   OwnComm own_;  // wait() is collective, and several exchanges may be in flight

@@ -11,9 +11,10 @@ namespace haloscope {
 namespace {
 
 int as_count(std::int64_t points) {
-  if (points > std::numeric_limits<int>::max())
+  if (points > largest_count)
     throw UsageError("a region of " + std::to_string(points) +
-                     " points in one dimension cannot be described by an MPI datatype; use host packing");
+                     " points in one dimension cannot be described by an MPI datatype, which counts up to " +
+                     std::to_string(largest_count) + "; use a transport that packs, as p2p does without its options");
   return static_cast<int>(points);
 }
 
@@ -100,6 +101,12 @@ MessageType byte_type(std::int64_t bytes, std::int64_t longest) {
   const MPI_Datatype parts[2] = {chunks, rest};
   CHECK_MPI(MPI_Type_create_struct(2, lengths, offsets, parts, &made));
   for (MPI_Datatype* part : {&chunk, &chunks, &rest}) CHECK_MPI(MPI_Type_free(part));
+  return MessageType::owning(made);
+}
+
+MessageType record_type(int bytes) {
+  MPI_Datatype made;
+  CHECK_MPI(MPI_Type_contiguous(bytes, MPI_BYTE, &made));
   return MessageType::owning(made);
 }
 

@@ -11,6 +11,9 @@
 
 namespace haloscope {
 
+/// The most that an argument of MPI calls counts; tests set less.
+inline std::int64_t largest_count = std::numeric_limits<int>::max();
+
 /// The buffer arguments of MPI calls. Owns the type unless it is a predefined one. Move-only.
 class MessageType {
  public:
@@ -25,6 +28,7 @@ class MessageType {
 
  private:
   friend MessageType byte_type(std::int64_t, std::int64_t);
+  friend MessageType record_type(int);
   friend MessageType region_type(const Views&, int, const Plan&, const Message&);
   /// Commits `made` and takes ownership of it.
   static MessageType owning(MPI_Datatype made);
@@ -36,9 +40,11 @@ class MessageType {
 
 /// `bytes` contiguous bytes. More than `longest` of them (MPI counts are int) become one derived contiguous type.
 MessageType byte_type(std::int64_t bytes, std::int64_t longest = std::numeric_limits<int>::max());
+/// Records of so many bytes, for arguments that count records.
+MessageType record_type(int bytes);
 
 /// All regions of a message in one struct type with absolute 64-bit addresses, to be used with MPI_BOTTOM.
-/// @throws UsageError when a region has more than INT_MAX points in one dimension.
+/// @throws UsageError when a region has more points in one dimension than MPI counts, perhaps on this rank alone.
 MessageType region_type(const Views& views, int slot, const Plan& plan, const Message& message);
 
 }  // namespace haloscope

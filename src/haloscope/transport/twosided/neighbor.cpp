@@ -5,6 +5,7 @@
 #include <atomic>
 #include <map>
 
+#include "haloscope/agree.hpp"
 #include "haloscope/comm/mpi_call.hpp"
 #include "haloscope/comm/mpi_traits.hpp"
 #include "haloscope/core/names.hpp"
@@ -98,17 +99,12 @@ class NeighborLink final : public Link {
  public:
   NeighborLink(const LinkContext& context, const NeighborOptions& options) : options_(options), yield_(context.yield) {
     for (const Message& m : context.plan->messages) where_.push_back({m.round, m.peer});
-    const int slots = static_cast<int>(context.views->front().size());
-    packing_.resize(slots * where_.size());
     rounds_per_slot_ = context.plan->rounds;
-    for (int slot = 0; slot < slots; ++slot)
-      for (int round = 0; round < rounds_per_slot_; ++round) {
-        Round& r = *rounds_.emplace_back(std::make_unique<Round>(context, round));
-        r.graph = make_graph(context.comm, r.in, r.out);
-        for (Side* side : {&r.in, &r.out})
-          options.packed ? place_buffer(context, *side, slot) : describe(context, *side, slot);
-        if (options.form == Form::persistent) prepare(r);
-      }
+    agree(context.comm, [&] { place(context); });  // a region may be too large on one rank
+    for (auto& r : rounds_) {
+      r->graph = make_graph(context.comm, r->in, r->out);
+      if (options.form == Form::persistent) prepare(*r);
+    }
   }
   ~NeighborLink() override {
     for (auto& r : rounds_) {
@@ -163,6 +159,18 @@ class NeighborLink final : public Link {
   void each_round(Ids ids, int slot, F f) const {
     for (std::size_t i = 0; i < ids.size(); ++i)
       if (i == 0 || where_[ids[i]].round != where_[ids[i - 1]].round) f(round(ids[i], slot));
+  }
+
+  /// Says where all messages lie. Local.
+  void place(const LinkContext& context) {
+    const int slots = static_cast<int>(context.views->front().size());
+    packing_.resize(slots * where_.size());
+    for (int slot = 0; slot < slots; ++slot)
+      for (int round = 0; round < rounds_per_slot_; ++round) {
+        Round& r = *rounds_.emplace_back(std::make_unique<Round>(context, round));
+        for (Side* side : {&r.in, &r.out})
+          options_.packed ? place_buffer(context, *side, slot) : describe(context, *side, slot);
+      }
   }
 
   /// Straight from and to field memory.

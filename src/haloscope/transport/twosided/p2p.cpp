@@ -1,6 +1,7 @@
 // Point-to-point messages, started anew in every exchange.
 #include "haloscope/comm/mpi_call.hpp"
 #include "haloscope/transport.hpp"
+#include "haloscope/transport/open_locally.hpp"
 #include "haloscope/transport/twosided/message_link.hpp"
 #include "haloscope/transport_traits.hpp"
 
@@ -33,7 +34,7 @@ std::unique_ptr<Link> open_placed_messages(const LinkContext& context, const Mes
 }
 
 std::unique_ptr<Link> open_p2p(const LinkContext& context, const std::vector<std::string>& words) {
-  return std::make_unique<P2pLink>(context, MessageOptions::parse("p2p", words));
+  return open_locally<P2pLink>(context, MessageOptions::parse("p2p", words));
 }
 
 }  // namespace haloscope

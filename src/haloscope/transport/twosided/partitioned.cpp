@@ -16,6 +16,7 @@
 #include "haloscope/pack/region_copy.hpp"
 #include "haloscope/strategy.hpp"
 #include "haloscope/transport.hpp"
+#include "haloscope/transport/open_locally.hpp"
 #include "haloscope/transport_traits.hpp"
 
 namespace haloscope {
@@ -222,7 +223,7 @@ std::unique_ptr<Link> open_partitioned([[maybe_unused]] const LinkContext& conte
                                        [[maybe_unused]] const std::vector<std::string>& words) {
 #if HALOSCOPE_HAVE_PARTITIONED
   duplicate_world_first(context.comm);
-  return std::make_unique<PartitionedLink>(context, !words.empty() || only_one_thread_calls(context));
+  return open_locally<PartitionedLink>(context, !words.empty() || only_one_thread_calls(context));
 #else
   throw UnavailableError(
       "transport partitioned needs MPI_Psend_init, which this MPI lacks; use p2p or persistent, or "

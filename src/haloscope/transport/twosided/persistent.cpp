@@ -3,6 +3,7 @@
 #include "haloscope/comm/mpi_traits.hpp"
 #include "haloscope/error.hpp"
 #include "haloscope/transport.hpp"
+#include "haloscope/transport/open_locally.hpp"
 #include "haloscope/transport/twosided/message_link.hpp"
 #include "haloscope/transport_traits.hpp"
 
@@ -47,7 +48,7 @@ std::unique_ptr<Link> open_persistent(const LinkContext& context, const std::vec
     throw UnavailableError(
         "option datatype of transport persistent: SMPI gathers the data when a request is made, not when it is "
         "started; use p2p:datatype or persistent");
-  return std::make_unique<PersistentLink>(context, options);
+  return open_locally<PersistentLink>(context, options);
 }
 
 }  // namespace haloscope

@@ -1,0 +1,21 @@
+// Links whose opening is local.
+#pragma once
+
+#include <memory>
+#include <utility>
+
+#include "haloscope/agree.hpp"
+#include "haloscope/transport.hpp"
+
+namespace haloscope {
+
+/// Opens a link whose constructor makes no collective call. Where one rank cannot, as for a region that is too large
+/// there, all throw. Collective over `context.comm`; cost: one reduction to all.
+template <class Kind, class... Arguments>
+std::unique_ptr<Link> open_locally(const LinkContext& context, const Arguments&... arguments) {
+  std::unique_ptr<Link> link;
+  agree(context.comm, [&] { link = std::make_unique<Kind>(context, arguments...); });
+  return link;
+}
+
+}  // namespace haloscope
