@@ -122,6 +122,11 @@ def test_outputs_of_several_programs_are_shown_together_and_kept_as_records(halo
     assert all(section in result.out for section in kept)
 
 
+def test_outputs_of_several_programs_under_one_name_are_still_reported():
+    found = [record for name in ("imb-2021.txt", "stream.txt") for record in foreign.read(OUTPUTS / name).records]
+    assert microbench_report.sections(microbench.curves([record | {"id": "same"} for record in found]))
+
+
 @pytest.mark.ids("DC7")
 def test_factors_stand_in_the_report_with_what_they_mean_to_a_profile():
     report = "\n".join(microbench_report.sections(curves("imb-2021.txt")))

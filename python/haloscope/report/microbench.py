@@ -46,8 +46,9 @@ class Curve:
         return stats.median_over_launches(list(self.samples(size, key).values()))
 
     def window(self, size: int) -> int:
-        """Messages in one batch of this size."""
-        return next(e["window"] for e in self.records[0]["sizes"] if e["bytes"] == size)
+        """Messages in one batch of this size, 1 where the records do not say."""
+        entries = (entry for record in self.records for entry in record["sizes"] if entry["bytes"] == size)
+        return next((entry["window"] for entry in entries if "window" in entry), 1)
 
     def bandwidth(self, size: int, key: str = "batch_s") -> float:
         """Bytes per second that all pairs, or all threads, move together, by the median time of `key`."""
