@@ -15,10 +15,10 @@ from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 from markdown_it.token import Token
 
-from haloscope import cli, terminal
+from haloscope import cli, outputs, terminal
 from haloscope.errors import UsageProblem
 from haloscope.measure import probes
-from haloscope.report import outputs, tables
+from haloscope.report import tables
 from test_external import COLUMNS, ROW, file_of
 from test_foreign import OUTPUTS
 from test_records import measurement, write
@@ -175,8 +175,9 @@ def test_a_cell_shows_its_text_and_has_no_tags_in_rendered_markdown(first, secon
 def test_a_file_of_markdown_has_no_tags(lines, cell):
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder) / "f.md"
-        outputs.write(file, "\n".join([*lines, "", tables.markdown([[cell]], [cell]), "", *lines]))
-        assert not any(map(is_live, rendered(file.read_text())))
+        outputs.write_report(file, "\n".join([*lines, "", tables.markdown([[cell]], [cell]), "", *lines]))
+        [mark] = [token.content for token in rendered(file.read_text()) if is_live(token)]
+        assert mark.strip() == f"<!-- {outputs.VALIDATED} -->"
 
 
 def test_what_is_printed_goes_through_one_place():
