@@ -89,7 +89,8 @@ OF_CLANG = {"TSAN_OPTIONS": "ignore_noninstrumented_modules=1",
 
 def test_thread_sanitizer_is_silent_on_teams_and_can_speak(threaded):
     run([threaded / "test_threads"], **OF_CLANG)
-    expect_race([threaded / "test_threads"], "RunnerRace.*", **OF_CLANG)  # an outer sweep that does not wait for the halo
+    # An outer sweep that does not wait for the halo:
+    expect_race([threaded / "test_threads"], "RunnerRace.*", **OF_CLANG)
 
 
 @pytest.mark.parametrize("suite", ["ExchangeByThreads", "PartitionedByThreads"])
