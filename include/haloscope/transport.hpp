@@ -120,6 +120,7 @@ struct MessageTags {
   int failure() const { return first + 1; }
   /// Of the barrier before a link ends that does not close alone.
   int ending() const { return first + 2; }
+  // Nothing is sent with the tag first + 3: let_mpi_progress() looks for it, whatever `first` is.
 };
 
 /// What a link is opened on. `comm` belongs to the caller and outlives the link; rank numbers are the plan's.

@@ -37,8 +37,21 @@ inline void look_at_wait() {
   if (current_wait != nullptr) current_wait->look();
 }
 
+/// What a wait lets go on that it does not wait for itself.
+class PolledMeanwhile {
+ public:
+  virtual void poll() = 0;
+
+ protected:
+  ~PolledMeanwhile() = default;
+};
+
+/// What waits of this thread that last poll; null: nothing, as on threads that may not call MPI.
+inline thread_local PolledMeanwhile* polled_meanwhile = nullptr;
+
 /// What to do between two polls: pauses first; yields the core at once where ranks share cores, else after a while. Now
 /// and then it sleeps: Linux 6.18 has been seen not to run new threads for seconds beside those that only yield.
+/// From the first sleep on it polls polled_meanwhile.
 class Spin {
  public:
   explicit Spin(bool yield) : left_(yield ? 0 : patience) {}
@@ -52,12 +65,15 @@ class Spin {
       look_at_wait();
     } else {
       sched_yield();
+      if (yields_ > yields_a_sleep && yields_ % yields_a_poll == 0 && polled_meanwhile != nullptr)
+        polled_meanwhile->poll();
     }
   }
 
  private:
   static constexpr int patience = 20000;  // looks: a millisecond
   static constexpr unsigned yields_a_sleep = 256;
+  static constexpr unsigned yields_a_poll = 8;  // a large message may need hundreds of polls
   int left_;
   unsigned yields_ = 0;
 };

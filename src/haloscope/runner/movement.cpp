@@ -127,6 +127,7 @@ auto Movement::use_device(Work work) {
   try {
     const device::Current current(device_);
     const FailureWatch watch;
+    const MpiProgress progress(own_->comm());
     return work();
   } catch (const MpiError&) {  // collectively() deals with it
     throw;

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "haloscope/comm/library_comm.hpp"
+#include "haloscope/comm/mpi_progress.hpp"
 #include "haloscope/comm/shared_failure.hpp"
 #include "haloscope/field/memory.hpp"
 #include "haloscope/runner/comm_ops.hpp"
@@ -43,6 +44,7 @@ class Movement {
   void start(int slot, DeviceStream after = {}) {
     slot_ = slot;
     next_ = given_ = 0;
+    fruitless_ = 0;
     ops_->begin(++exchanges_);
     if (lane_) begin_on_device(after);
     progress();
@@ -51,10 +53,15 @@ class Movement {
   bool progress() {
     if (lane_) return progress_on_device();
     while (next_ < program_.ops.size() && ops_->try_run(program_.ops[next_], slot_)) ++next_;
-    return idle();
+    if (idle()) return true;
+    // A program may loop over this call while another rank is in a call of MPI that depends on this one.
+    constexpr unsigned calls_per_poll = 16;
+    if (++fruitless_ % calls_per_poll == 0) let_mpi_progress(own_->comm());
+    return false;
   }
   void finish() {
     if (lane_) return finish_on_device(nullptr);
+    const MpiProgress progress(own_->comm());
     for (; next_ < program_.ops.size(); ++next_) ops_->run(program_.ops[next_], slot_);
   }
   /// Fields of a device: later work of this stream finds the halos filled; what the device does is not awaited.

@@ -4,6 +4,7 @@
 
 #include "haloscope/comm/long_wait.hpp"
 #include "haloscope/comm/mpi_call.hpp"
+#include "haloscope/comm/mpi_progress.hpp"
 #include "haloscope/core/clock.hpp"
 #include "haloscope/core/spin.hpp"
 
@@ -111,6 +112,7 @@ void Runner::timed(int index, F f) {
 }
 
 int Runner::run(int slot, std::int64_t step) {
+  const MpiProgress progress(comm_.comm());
   base_ = slot;
   step_ = step;
   ++run_;
@@ -133,6 +135,7 @@ int Runner::run(int slot, std::int64_t step) {
 }
 
 bool Runner::run_unless(int slot, std::int64_t step, bool (*stop)(void*), void* context) {
+  const MpiProgress progress(comm_.comm());
   base_ = slot;
   step_ = step;
   ++run_;

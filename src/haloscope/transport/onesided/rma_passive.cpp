@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "haloscope/comm/mpi_call.hpp"
+#include "haloscope/comm/mpi_progress.hpp"
 #include "haloscope/comm/set_up_messages.hpp"
 #include "haloscope/core/spin.hpp"
 
@@ -63,8 +64,7 @@ class FlagSignals final : public Signals {
   void expect(int id) override { ++expected_[id]; }
   bool seen(int id) override {
     if (value(id) >= expected_[id]) return true;
-    int there = 0;  // updates of own memory may need this rank to enter MPI
-    REQUIRE_MPI(MPI_Iprobe(MPI_ANY_SOURCE, MPI_ANY_TAG, link_.comm(), &there, MPI_STATUS_IGNORE));
+    let_mpi_progress(link_.comm());  // updates of own memory may need it
     return false;
   }
   void raise(int id) override {
